@@ -15,7 +15,7 @@ func (e *Engine) admitBundle(m bundle.Manifest, contents []archive.Content) (rec
 	if err := m.CheckEncoded(); err != nil {
 		return records.BundleRecord{}, err
 	}
-	if err := e.acceptable(m); err != nil {
+	if err := e.checkAcceptable(m); err != nil {
 		return records.BundleRecord{}, err
 	}
 	if _, err := archive.NewChecker(m, contents); err != nil {
@@ -24,20 +24,20 @@ func (e *Engine) admitBundle(m bundle.Manifest, contents []archive.Content) (rec
 	return records.BundleRecord{Manifest: m, Contents: contents}, nil
 }
 
-// acceptable returns why no host can have a manifest, as a *RefusedError.
-func (e *Engine) acceptable(m bundle.Manifest) error {
-	if masked(m) {
+// checkAcceptable returns why no host can have a manifest, as a *RefusedError.
+func (e *Engine) checkAcceptable(m bundle.Manifest) error {
+	if isMasked(m) {
 		return &RefusedError{Why: "the manifest is a preview: its secrets are masked"}
 	}
-	b := records.BundleRecord{Manifest: m}.Bundle()
+	b := records.BundleRecord{Manifest: m}.ManifestBundle()
 	if err := plan.CheckRoots(b); err != nil {
 		return &RefusedError{Why: err.Error()}
 	}
-	return e.permitted(b)
+	return e.checkPermitted(b)
 }
 
-// permitted returns why the program installs no such bundle, as a *RefusedError.
-func (e *Engine) permitted(b bundle.Bundle) error {
+// checkPermitted returns why the program installs no such bundle, as a *RefusedError.
+func (e *Engine) checkPermitted(b bundle.Bundle) error {
 	if e.Permits == nil {
 		return &RefusedError{Why: "this program has no table of what a bundle may name"}
 	}
@@ -47,8 +47,8 @@ func (e *Engine) permitted(b bundle.Bundle) error {
 	return nil
 }
 
-// masked reports whether a manifest is that of a preview.
-func masked(m bundle.Manifest) bool {
+// isMasked reports whether a manifest is that of a preview.
+func isMasked(m bundle.Manifest) bool {
 	isMasked := func(v bundle.Variable) bool { return v.Digest == bundle.Masked }
 	for _, l := range m.Layers {
 		files := slices.ContainsFunc(l.Layer.Files, func(f bundle.File) bool { return f.Digest == bundle.Masked })
@@ -65,9 +65,9 @@ func masked(m bundle.Manifest) bool {
 func (r *run) permittedRecord() error {
 	switch {
 	case !r.situation.Interrupted:
-		return r.permitted(r.situation.Ledger.Bundle.Bundle())
+		return r.checkPermitted(r.situation.Ledger.Bundle.ManifestBundle())
 	case r.situation.Journal.Phase == records.PhaseRollback:
 		return nil
 	}
-	return r.permitted(r.situation.Journal.Bundle.Bundle())
+	return r.checkPermitted(r.situation.Journal.Bundle.ManifestBundle())
 }

@@ -11,14 +11,14 @@ import (
 // Accepted is the newest of what is published for the Node of a host that its agent has accepted.
 type Accepted = records.Accepted
 
-// Accepted returns what was accepted last; zero if nothing was.
-func (e *Engine) Accepted(ctx context.Context) (Accepted, error) {
+// LastAccepted returns what was accepted last; zero if nothing was.
+func (e *Engine) LastAccepted(ctx context.Context) (Accepted, error) {
 	return records.ReadAccepted(ctx, e.Host)
 }
 
-// Accept notes what is accepted, before anything is done with it. The folder of the records is made where a host has none.
-func (e *Engine) Accept(ctx context.Context, a Accepted) error {
-	if err := e.prepare(ctx); err != nil {
+// NoteAccepted notes what is accepted, before anything is done with it. The folder of the records is made where a host has none.
+func (e *Engine) NoteAccepted(ctx context.Context, a Accepted) error {
+	if err := e.prepareFolders(ctx); err != nil {
 		return err
 	}
 	a.Program = e.Program
@@ -27,11 +27,11 @@ func (e *Engine) Accept(ctx context.Context, a Accepted) error {
 
 // BroughtFile reports whether the bundle that was applied last has a file at the path, whether the host still has it or not.
 func (e *Engine) BroughtFile(ctx context.Context, path string) (bool, error) {
-	r, err := records.Open(ctx, e.Host)
+	r, err := records.LoadRecords(ctx, e.Host)
 	if err != nil {
 		return false, err
 	}
 	isPath := func(f bundle.File) bool { return bundle.FoldPath(f.Path) == bundle.FoldPath(path) }
-	b := r.Ledger.Bundle.Bundle()
+	b := r.Ledger.Bundle.ManifestBundle()
 	return slices.ContainsFunc(append(slices.Clone(b.Cluster.Files), b.Node.Files...), isPath), nil
 }

@@ -19,21 +19,21 @@ func (e *Engine) Apply(ctx context.Context, m bundle.Manifest, from ContentSourc
 	run := &run{Engine: e, options: o}
 	record, err := e.admitBundle(m, from.Contents())
 	if err != nil {
-		return run.ends(m.Digest, err)
+		return run.endRun(m.Digest, err)
 	}
 	if o.DryRun {
-		return run.ends(m.Digest, run.dry(ctx, record))
+		return run.endRun(m.Digest, run.dryRun(ctx, record))
 	}
-	release, err := run.lock(ctx)
+	release, err := run.lockAndQuarantine(ctx)
 	if err != nil {
-		return run.ends(m.Digest, err)
+		return run.endRun(m.Digest, err)
 	}
-	err = run.receive(ctx, record, from)
+	err = run.receiveContents(ctx, record, from)
 	if err == nil {
-		err = run.converge(ctx, record)
+		err = run.convergeHost(ctx, record)
 	}
-	run.unlock(release)
-	return run.ends(m.Digest, err)
+	run.releaseLock(release)
+	return run.endRun(m.Digest, err)
 }
 
 // run is one run of the engine.
@@ -58,17 +58,17 @@ type run struct {
 	resumed, agreed bool
 }
 
-func (r *run) emit(event Event) {
+func (r *run) emitEvent(event Event) {
 	event.Schema, event.Time = Schema, r.Clock.Now()
 	if r.Emit != nil {
 		r.Emit(event)
 	}
 }
 
-func (r *run) note(message string) { r.emit(Event{Event: EventNote, Message: message}) }
+func (r *run) emitNote(message string) { r.emitEvent(Event{Event: EventNote, Message: message}) }
 
-// ends returns the outcome and sends the last event.
-func (r *run) ends(d bundle.Digest, err error) (Outcome, error) {
+// endRun returns the outcome and sends the last event.
+func (r *run) endRun(d bundle.Digest, err error) (Outcome, error) {
 	event := Event{
 		Event: EventResult, Bundle: d, Result: r.result, Done: r.done, Total: r.total, Written: r.written, Restarted: r.restarted,
 		RebootPending: r.pending,
@@ -94,30 +94,30 @@ func (r *run) ends(d bundle.Digest, err error) (Outcome, error) {
 	case isRefusal(err):
 		event.Result = ResultRefused
 	default:
-		event.Result, err = ResultPartial, asFault(err)
+		event.Result, err = ResultPartial, wrapAsFault(err)
 	}
 	if err != nil {
 		event.Message, event.DiskFull = err.Error(), errors.Is(err, ErrDiskFull)
 	}
-	r.emit(event)
+	r.emitEvent(event)
 	return Outcome{Event: event, RestartSelf: r.restartSelf, Resumed: r.resumed}, err
 }
 
-// dry plans and reports the plan.
-func (r *run) dry(ctx context.Context, record records.BundleRecord) error {
+// dryRun plans and reports the plan.
+func (r *run) dryRun(ctx context.Context, record records.BundleRecord) error {
 	var err error
-	if r.situation, err = r.load(ctx); err != nil {
+	if r.situation, err = r.loadSituation(ctx); err != nil {
 		return err
 	}
-	if err := r.checkNode(ctx, r.situation, record.Manifest); err != nil {
+	if err := r.checkNodeName(ctx, r.situation, record.Manifest); err != nil {
 		return err
 	}
-	return r.preview(ctx, record)
+	return r.previewPlan(ctx, record)
 }
 
-// preview is converge, stopped before the first write.
-func (r *run) preview(ctx context.Context, record records.BundleRecord) error {
-	_, p, err := r.observe(ctx, r.situation, r.situation.target(record), record, r.options.Full)
+// previewPlan is convergeHost, stopped before the first write.
+func (r *run) previewPlan(ctx context.Context, record records.BundleRecord) error {
+	_, p, err := r.observeAndPlan(ctx, r.situation, r.situation.targetOf(record), record, r.options.Full)
 	if err != nil {
 		return err
 	}
@@ -125,24 +125,24 @@ func (r *run) preview(ctx context.Context, record records.BundleRecord) error {
 		return err
 	}
 	r.result, r.pending = ResultPlanned, p.Pending
-	r.announce(p, record)
+	r.emitPlan(p, record)
 	for _, s := range p.Steps {
-		r.emit(Event{Event: EventAction, Action: &s.Action, Total: r.total})
+		r.emitEvent(Event{Event: EventAction, Action: &s.Action, Total: r.total})
 	}
-	return r.allowed(p)
+	return r.checkAllowed(p)
 }
 
-func (r *run) announce(p plan.Plan, record records.BundleRecord) {
+func (r *run) emitPlan(p plan.Plan, record records.BundleRecord) {
 	r.total = len(p.Steps)
 	for _, n := range r.situation.Notes {
-		r.note(n)
+		r.emitNote(n)
 	}
-	r.emit(Event{Event: EventPlan, Bundle: record.Manifest.Digest, Total: r.total, Impact: p.Impact(), Message: p.Summary()})
+	r.emitEvent(Event{Event: EventPlan, Bundle: record.Manifest.Digest, Total: r.total, Impact: p.HighestImpact(), Message: p.SummaryLine()})
 }
 
-// open loads the records, and removes what interrupted runs left of them.
-func (r *run) open(ctx context.Context) (err error) {
-	if r.situation, err = r.load(ctx); err != nil || r.options.DryRun {
+// openRecords loads the records, and removes what interrupted runs left of them.
+func (r *run) openRecords(ctx context.Context) (err error) {
+	if r.situation, err = r.loadSituation(ctx); err != nil || r.options.DryRun {
 		return err
 	}
 	var file *FileError // a program that still runs stays until another time
@@ -159,16 +159,16 @@ func (r *run) open(ctx context.Context) (err error) {
 // interrupted, and its sender comes back.
 const abandonedAfter = time.Hour
 
-// abandoned returns the time since which contents were written that are kept although no run needs them.
-func (r *run) abandoned() time.Time {
+// abandonedSince returns the time since which contents were written that are kept although no run needs them.
+func (r *run) abandonedSince() time.Time {
 	if !r.repairs {
 		return time.Time{}
 	}
 	return r.Clock.Now().Add(-abandonedAfter)
 }
 
-// prepare makes the folders of the records.
-func (e *Engine) prepare(ctx context.Context) error {
+// prepareFolders makes the folders of the records.
+func (e *Engine) prepareFolders(ctx context.Context) error {
 	wanted := []struct {
 		path   string
 		access bundle.Access
@@ -198,9 +198,9 @@ func (e *Engine) prepare(ctx context.Context) error {
 	return nil
 }
 
-// allowed refuses a plan whose impact is too high or that lacks contents.
-func (r *run) allowed(p plan.Plan) error {
-	if err := Allowed(p.Impact(), r.limit()); err != nil {
+// checkAllowed refuses a plan whose impact is too high or that lacks contents.
+func (r *run) checkAllowed(p plan.Plan) error {
+	if err := CheckImpact(p.HighestImpact(), r.impactLimit()); err != nil {
 		return err
 	}
 	if len(p.Missing) > 0 && !r.options.DryRun {
@@ -209,33 +209,33 @@ func (r *run) allowed(p plan.Plan) error {
 	return nil
 }
 
-// limit returns the highest impact that is allowed. What was allowed for a run holds for the process that resumes it: the
+// impactLimit returns the highest impact that is allowed. What was allowed for a run holds for the process that resumes it: the
 // host is between two bundles, and rolling back costs no less.
-func (r *run) limit() bundle.Impact {
+func (r *run) impactLimit() bundle.Impact {
 	if j := r.situation.Journal; r.repairs && j.Allowed != "" && j.Allowed.Rank() > r.options.MaxImpact.Rank() {
 		return j.Allowed
 	}
 	return r.options.MaxImpact
 }
 
-// converge brings the host to a bundle whose contents are in the store.
-func (r *run) converge(ctx context.Context, record records.BundleRecord) error {
-	if err := r.takeOver(ctx, record.Manifest.Digest); err != nil {
+// convergeHost brings the host to a bundle whose contents are in the store.
+func (r *run) convergeHost(ctx context.Context, record records.BundleRecord) error {
+	if err := r.confirmHandover(ctx, record.Manifest.Digest); err != nil {
 		return err
 	}
 	if r.options.OnlyChanges {
-		r.situation.limitTo(record)
+		r.situation.limitToChanges(record)
 	}
-	t := r.situation.target(record)
-	observed, p, err := r.observe(ctx, r.situation, t, record, r.options.Full)
+	t := r.situation.targetOf(record)
+	observed, p, err := r.observeAndPlan(ctx, r.situation, t, record, r.options.Full)
 	if err != nil {
 		return err
 	}
-	r.announce(p, record)
-	if err := r.allowed(p); err != nil {
+	r.emitPlan(p, record)
+	if err := r.checkAllowed(p); err != nil {
 		return err
 	}
-	if err := writable(p, observed); err != nil {
+	if err := checkWritable(p, observed); err != nil {
 		return err
 	}
 	if err := r.keepCurrent(ctx, p); err != nil {
@@ -248,37 +248,37 @@ func (r *run) converge(ctx context.Context, record records.BundleRecord) error {
 	r.pending, r.observed = p.Pending, observed
 	if len(p.Steps) == 0 && !r.situation.Interrupted {
 		r.result = ResultSame
-		if err := r.record(ctx, record, p, t); err != nil {
+		if err := r.writeLedger(ctx, record, p, t); err != nil {
 			return err
 		}
-		return r.reboot(ctx)
+		return r.rebootHost(ctx)
 	}
 	steps, swap := r.withoutSelf(p, observed)
 	if len(steps.Steps) == 0 && p.Reboot && r.awaitsBoot(record) {
 		r.result = ResultReboot
-		return r.reboot(ctx)
+		return r.rebootHost(ctx)
 	}
-	if err := r.begin(ctx, record, p, observed, t); err != nil {
+	if err := r.beginRun(ctx, record, p, observed, t); err != nil {
 		return err
 	}
-	if err := r.change(ctx, steps, swap, observed); err != nil {
-		return r.undo(ctx, err)
+	if err := r.changeHost(ctx, steps, swap, observed); err != nil {
+		return r.rollBackChange(ctx, err)
 	}
 	if p.Reboot {
 		return r.awaitBoot(ctx)
 	}
-	if err := r.healthy(ctx, t); err != nil {
-		return r.undo(ctx, err)
+	if err := r.awaitHealthy(ctx, t); err != nil {
+		return r.rollBackChange(ctx, err)
 	}
-	if err := r.confirm(ctx); err != nil {
-		return r.undo(ctx, err)
+	if err := r.awaitConfirmation(ctx); err != nil {
+		return r.rollBackChange(ctx, err)
 	}
 	r.sweepAfter(ctx, p)
 	if swap == nil {
 		r.result = ResultApplied
-		return r.record(ctx, record, p, t)
+		return r.writeLedger(ctx, record, p, t)
 	}
-	return r.handOver(ctx, *swap)
+	return r.handOverService(ctx, *swap)
 }
 
 // sweepLeftovers removes what interruptions left behind. A program that still runs stays until another time.
@@ -302,7 +302,7 @@ func (r *run) sweepAfter(ctx context.Context, p plan.Plan) {
 			continue
 		}
 		for _, f := range infos {
-			if plan.Leftover(f.Path) {
+			if plan.IsLeftover(f.Path) {
 				_ = r.Host.Remove(ctx, f.Path)
 			}
 		}
@@ -315,22 +315,22 @@ func (r *run) doSteps(ctx context.Context, p plan.Plan) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		n := batch(steps)
-		if err := r.doBatch(ctx, steps[:n]); err != nil {
+		n := batchLength(steps)
+		if err := r.doStepBatch(ctx, steps[:n]); err != nil {
 			return err
 		}
 		for _, s := range steps[:n] {
 			r.done++
-			r.emit(Event{Event: EventAction, Action: &s.Action, Done: r.done, Total: r.total})
+			r.emitEvent(Event{Event: EventAction, Action: &s.Action, Done: r.done, Total: r.total})
 		}
 		steps = steps[n:]
 	}
 	return nil
 }
 
-// batch returns the number of steps, from the first one on, that are done at once: files that follow each other in the
+// batchLength returns the number of steps, from the first one on, that are done at once: files that follow each other in the
 // plan and are large enough for more than one processor.
-func batch(steps []plan.Step) int {
+func batchLength(steps []plan.Step) int {
 	n, size := 0, int64(0)
 	for n < len(steps) && steps[n].Verb == plan.VerbWrite && size < batchSize {
 		size += steps[n].Size
@@ -345,10 +345,10 @@ func batch(steps []plan.Step) int {
 // batchSize is the size in bytes of files that are written at once.
 const batchSize = 64 << 20
 
-// doBatch does one step, or several files on all processors.
-func (r *run) doBatch(ctx context.Context, steps []plan.Step) error {
+// doStepBatch does one step, or several files on all processors.
+func (r *run) doStepBatch(ctx context.Context, steps []plan.Step) error {
 	if len(steps) == 1 {
-		return named(steps[0], r.do(ctx, steps[0]))
+		return nameStep(steps[0], r.doStep(ctx, steps[0]))
 	}
 	errs := make([]error, len(steps))
 	var work sync.WaitGroup
@@ -357,19 +357,19 @@ func (r *run) doBatch(ctx context.Context, steps []plan.Step) error {
 		slots <- struct{}{}
 		work.Go(func() {
 			defer func() { <-slots }()
-			errs[i] = r.write(ctx, s.File)
+			errs[i] = r.writeFile(ctx, s.File)
 		})
 	}
 	work.Wait()
 	r.written += len(steps)
 	for i, s := range steps {
-		errs[i] = named(s, r.situation.Store.Reject(ctx, s.File.Content.SHA256, errs[i]))
+		errs[i] = nameStep(s, r.situation.Store.RejectCorrupt(ctx, s.File.Content.SHA256, errs[i]))
 	}
 	return errors.Join(errs...)
 }
 
-// named adds the step to an error.
-func named(s plan.Step, err error) error {
+// nameStep adds the step to an error.
+func nameStep(s plan.Step, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -24,9 +24,9 @@ const (
 	lastPause  = time.Hour
 )
 
-// paused returns the entries that are not to be tried at a time. One whose failure is in the future is tried: the clock was
+// pausedEntries returns the entries that are not to be tried at a time. One whose failure is in the future is tried: the clock was
 // set back.
-func (b *Backoff) paused(now time.Time) map[bundle.EntryID]bool {
+func (b *Backoff) pausedEntries(now time.Time) map[bundle.EntryID]bool {
 	ids := map[bundle.EntryID]bool{}
 	for id, f := range b.failures {
 		if since := now.Sub(f.failed); since >= 0 && since < f.pause {
@@ -36,8 +36,8 @@ func (b *Backoff) paused(now time.Time) map[bundle.EntryID]bool {
 	return ids
 }
 
-// learn notes how a repair ended: what failed, and what was not tried. Everything else is forgotten.
-func (b *Backoff) learn(now time.Time, failed map[bundle.EntryID]error, skipped []bundle.EntryID) {
+// noteRepair notes how a repair ended: what failed, and what was not tried. Everything else is forgotten.
+func (b *Backoff) noteRepair(now time.Time, failed map[bundle.EntryID]error, skipped []bundle.EntryID) {
 	old := b.failures
 	b.failures = map[bundle.EntryID]failure{}
 	for _, id := range skipped {

@@ -18,22 +18,22 @@ func (r *run) awaitsBoot(record records.BundleRecord) bool {
 func (r *run) awaitBoot(ctx context.Context) error {
 	j := r.situation.Journal
 	j.Phase = records.PhaseReboot
-	if err := r.enter(ctx, j); err != nil {
+	if err := r.writeJournal(ctx, j); err != nil {
 		return err
 	}
 	r.result, r.applying = ResultReboot, false
-	return r.reboot(ctx)
+	return r.rebootHost(ctx)
 }
 
-// reboot reboots the host if something waits for it and the caller allows it.
-func (r *run) reboot(ctx context.Context) error {
+// rebootHost reboots the host if something waits for it and the caller allows it.
+func (r *run) rebootHost(ctx context.Context) error {
 	if len(r.pending) == 0 || !r.options.Reboot {
 		return nil
 	}
-	if Allowed(bundle.ImpactReboot, r.options.MaxImpact) != nil {
-		r.note(fmt.Sprintf("not rebooting the host: at most impact %s is allowed", r.options.MaxImpact))
+	if CheckImpact(bundle.ImpactReboot, r.options.MaxImpact) != nil {
+		r.emitNote(fmt.Sprintf("not rebooting the host: at most impact %s is allowed", r.options.MaxImpact))
 		return nil //nolint:nilerr // leaving the boot to somebody else is no error
 	}
-	r.note("rebooting the host")
+	r.emitNote("rebooting the host")
 	return r.Host.Reboot(ctx, fmt.Sprintf("%s takes effect with a reboot", r.pending[0]))
 }

@@ -83,7 +83,7 @@ func commands(t *testing.T) []command {
 			return applier.Outcome{}, err
 		}, always},
 		{"housekeeping", applied, func(t *testing.T, e *applier.Engine) (applier.Outcome, error) {
-			return applier.Outcome{}, e.Housekeep(t.Context())
+			return applier.Outcome{}, e.LimitGrowth(t.Context())
 		}, always},
 	}
 }

@@ -15,39 +15,39 @@ import (
 // interrupted cleanup starts over.
 func (e *Engine) Cleanup(ctx context.Context, o Options) (Outcome, error) {
 	r := &run{Engine: e, options: o}
-	release, err := r.lock(ctx)
+	release, err := r.lockAndQuarantine(ctx)
 	if err != nil {
-		return r.ends("", err)
+		return r.endRun("", err)
 	}
-	err = r.cleanup(ctx)
-	r.unlock(release)
-	return r.ends("", err)
+	err = r.cleanupHost(ctx)
+	r.releaseLock(release)
+	return r.endRun("", err)
 }
 
-func (r *run) cleanup(ctx context.Context) error {
+func (r *run) cleanupHost(ctx context.Context) error {
 	var err error
-	if err = r.open(ctx); err != nil {
+	if err = r.openRecords(ctx); err != nil {
 		return err
 	}
 	t := &plan.Target{Exclusive: map[string]bool{}, Logs: map[string]bool{}}
-	t.Drop(r.situation.Bundles(), r.situation.Found(), r.situation.MadeFolders())
-	for _, b := range r.situation.Bundles() {
+	t.DropUnwanted(r.situation.OwnedBundles(), r.situation.FoundEntries(), r.situation.MadeFolders())
+	for _, b := range r.situation.OwnedBundles() {
 		old := plan.NewTarget(b, nil)
 		for dir := range old.Exclusive {
 			t.Exclusive[dir] = true
 		}
 	}
 	o := observer{host: r.Host, cache: r.situation.Cache, now: r.Clock.Now()}
-	observed, err := o.observe(ctx, t)
+	observed, err := o.observeTarget(ctx, t)
 	if err != nil {
 		return err
 	}
-	ours, err := r.allState(ctx)
+	ours, err := r.listAllState(ctx)
 	if err != nil {
 		return err
 	}
 	p := plan.Make(t, observed, plan.Circumstances{Owned: map[string]bool{}, Stale: ours, Self: r.Self})
-	r.announce(p, records.BundleRecord{})
+	r.emitPlan(p, records.BundleRecord{})
 	if r.options.DryRun {
 		r.result = ResultPlanned
 		return nil
@@ -73,7 +73,7 @@ func (r *run) cleanupSteps(ctx context.Context, p plan.Plan) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		do := r.do
+		do := r.doStep
 		if s.Verb == plan.VerbClear {
 			do = func(ctx context.Context, s plan.Step) error { return r.removeTree(ctx, s.File.Path) }
 		}
@@ -82,15 +82,15 @@ func (r *run) cleanupSteps(ctx context.Context, p plan.Plan) error {
 			continue
 		}
 		r.done++
-		r.emit(Event{Event: EventAction, Action: &s.Action, Done: r.done, Total: r.total})
+		r.emitEvent(Event{Event: EventAction, Action: &s.Action, Done: r.done, Total: r.total})
 	}
 	return errors.Join(errs...)
 }
 
-// allState returns what programs of our bundles wrote and made.
-func (r *run) allState(ctx context.Context) (plan.Stale, error) {
+// listAllState returns what programs of our bundles wrote and made.
+func (r *run) listAllState(ctx context.Context) (plan.Stale, error) {
 	var all plan.Stale
-	for _, b := range r.situation.Bundles() {
+	for _, b := range r.situation.OwnedBundles() {
 		for _, l := range b.Layers() {
 			for _, state := range l.State {
 				there, err := r.statePaths(ctx, state)
@@ -115,7 +115,7 @@ func (r *run) allState(ctx context.Context) (plan.Stale, error) {
 func (r *run) removeRecords(ctx context.Context) error {
 	for _, path := range []string{records.DirContents, records.DirPrevious, records.FileCache, records.FileConfirm, records.FileStaged, records.FileUndone, records.FileAccepted, records.FileSigners, records.FileJournal, records.FileLedger} {
 		if err := r.removeTree(ctx, path); err != nil {
-			return fmt.Errorf("removing %s: %w", path, records.Unnamed(err))
+			return fmt.Errorf("removing %s: %w", path, records.HideContentName(err))
 		}
 	}
 	return nil

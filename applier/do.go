@@ -13,8 +13,8 @@ import (
 	"wmco/bundle"
 )
 
-// do does one step. Every step can be done twice.
-func (r *run) do(ctx context.Context, s plan.Step) error {
+// doStep does one step. Every step can be done twice.
+func (r *run) doStep(ctx context.Context, s plan.Step) error {
 	switch s.Verb {
 	case plan.VerbMake:
 		access := cmp.Or(s.File.Access, s.File.Inherited)
@@ -24,39 +24,39 @@ func (r *run) do(ctx context.Context, s plan.Step) error {
 		return r.Host.MakeDirectory(ctx, s.File.Path, access)
 	case plan.VerbWrite:
 		r.written++
-		return r.situation.Store.Reject(ctx, s.File.Content.SHA256, r.write(ctx, s.File))
+		return r.situation.Store.RejectCorrupt(ctx, s.File.Content.SHA256, r.writeFile(ctx, s.File))
 	case plan.VerbRemove:
-		return r.remove(ctx, s.File)
+		return r.removeFile(ctx, s.File)
 	case plan.VerbClear:
-		return r.clear(ctx, s.File.Path)
+		return r.clearState(ctx, s.File.Path)
 	case plan.VerbSet, plan.VerbUnset:
-		return r.set(ctx, s)
+		return r.applySetting(ctx, s)
 	case plan.VerbPut:
-		return r.put(ctx, s.Service)
+		return r.configureService(ctx, s.Service)
 	case plan.VerbDelete:
 		return r.Host.DeleteService(ctx, s.Service.Config.Name)
 	case plan.VerbStop:
-		return r.stop(ctx, s.Service)
+		return r.stopService(ctx, s.Service)
 	case plan.VerbStart:
-		return r.start(ctx, s.Service)
+		return r.startService(ctx, s.Service)
 	}
 	return fmt.Errorf("unknown verb %q", s.Verb)
 }
 
-// stop records that the service has to be started again, then stops it.
-func (r *run) stop(ctx context.Context, s plan.WantedService) error {
+// stopService records that the service has to be started again, then stops it.
+func (r *run) stopService(ctx context.Context, s plan.WantedService) error {
 	j := r.situation.Journal
 	if name := s.Config.Name; s.Run && r.situation.Interrupted && !slices.Contains(j.Restart, name) {
-		j.Restart = with(j.Restart, name)
-		if err := r.enter(ctx, j); err != nil {
+		j.Restart = withName(j.Restart, name)
+		if err := r.writeJournal(ctx, j); err != nil {
 			return err
 		}
 	}
 	return r.Host.StopService(ctx, s.Config.Name)
 }
 
-// start starts a service, and records that it did.
-func (r *run) start(ctx context.Context, s plan.WantedService) error {
+// startService starts a service, and records that it did.
+func (r *run) startService(ctx context.Context, s plan.WantedService) error {
 	r.restarted++
 	if err := r.Host.StartService(ctx, s.Config.Name); err != nil {
 		return err
@@ -66,11 +66,11 @@ func (r *run) start(ctx context.Context, s plan.WantedService) error {
 		return nil
 	}
 	j.Restart = slices.DeleteFunc(slices.Clone(j.Restart), func(n string) bool { return n == s.Config.Name })
-	return r.enter(ctx, j)
+	return r.writeJournal(ctx, j)
 }
 
-// remove removes a file, or a folder that is still empty.
-func (r *run) remove(ctx context.Context, f plan.WantedFile) error {
+// removeFile removes a file, or a folder that is still empty.
+func (r *run) removeFile(ctx context.Context, f plan.WantedFile) error {
 	if f.ID == bundle.KindDirectory.ID(f.Path) {
 		inside, err := r.Host.List(ctx, f.Path)
 		if err != nil || len(inside) > 0 {
@@ -80,12 +80,12 @@ func (r *run) remove(ctx context.Context, f plan.WantedFile) error {
 	return r.Host.Remove(ctx, f.Path)
 }
 
-// write writes a content to its path. A file that was kept whole is moved back, with its own security.
-func (r *run) write(ctx context.Context, f plan.WantedFile) error {
-	if r.situation.Store.Restore(ctx, f.Content.SHA256, f.Path) {
+// writeFile writes a content to its path. A file that was kept whole is moved back, with its own security.
+func (r *run) writeFile(ctx context.Context, f plan.WantedFile) error {
+	if r.situation.Store.RestoreFile(ctx, f.Content.SHA256, f.Path) {
 		return nil
 	}
-	data, err := r.situation.Store.Open(ctx, f.Content)
+	data, err := r.situation.Store.OpenContent(ctx, f.Content)
 	if err != nil {
 		return err
 	}
@@ -96,8 +96,8 @@ func (r *run) write(ctx context.Context, f plan.WantedFile) error {
 	return errors.Join(r.Host.Write(ctx, f.Path, access, data), data.Close())
 }
 
-// clear removes state of another cluster and records that it did.
-func (r *run) clear(ctx context.Context, path string) error {
+// clearState removes state of another cluster and records that it did.
+func (r *run) clearState(ctx context.Context, path string) error {
 	if err := r.removeTree(ctx, path); err != nil {
 		return err
 	}
@@ -105,12 +105,12 @@ func (r *run) clear(ctx context.Context, path string) error {
 	return r.situation.WriteJournal(ctx, r.situation.Journal)
 }
 
-// set makes a setting what it should be. A setting that this host cannot have is noted and is no error: an endpoint whose
+// applySetting makes a setting what it should be. A setting that this host cannot have is noted and is no error: an endpoint whose
 // network does not exist yet, an exclusion without Defender.
-func (r *run) set(ctx context.Context, s plan.Step) error {
+func (r *run) applySetting(ctx context.Context, s plan.Step) error {
 	setting := plan.Setting{Kind: s.Setting.Kind, Name: s.Setting.Name, Present: s.Setting.Present}
 	if setting.Present {
-		text, err := r.text(ctx, s.Setting.Value)
+		text, err := r.valueText(ctx, s.Setting.Value)
 		if err != nil {
 			return err
 		}
@@ -121,7 +121,7 @@ func (r *run) set(ctx context.Context, s plan.Step) error {
 		r.situation.Journal.Stale.Networks = slices.DeleteFunc(r.situation.Journal.Stale.Networks, func(n string) bool { return n == setting.Name })
 	}
 	if errors.Is(err, ErrNoSetting) {
-		r.note(fmt.Sprintf("%s: %v", s.Entry, err))
+		r.emitNote(fmt.Sprintf("%s: %v", s.Entry, err))
 		return nil
 	}
 	if err == nil && setting.Present && s.Impact == bundle.ImpactReboot {
@@ -133,31 +133,31 @@ func (r *run) set(ctx context.Context, s plan.Step) error {
 // maxText limits the contents that become settings, in bytes: certificates and variables.
 const maxText = 1 << 20
 
-// text returns a value, which may be in the store.
-func (r *run) text(ctx context.Context, v plan.Value) (string, error) {
+// valueText returns a value, which may be in the store.
+func (r *run) valueText(ctx context.Context, v plan.Value) (string, error) {
 	if v.Known {
 		return v.Text, nil
 	}
-	f, err := r.situation.Store.Open(ctx, v.Content)
+	f, err := r.situation.Store.OpenContent(ctx, v.Content)
 	if err != nil {
 		return "", err
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxText))
-	return string(data), r.situation.Store.Reject(ctx, v.Content.SHA256, errors.Join(err, f.Close()))
+	return string(data), r.situation.Store.RejectCorrupt(ctx, v.Content.SHA256, errors.Join(err, f.Close()))
 }
 
-// put configures a service.
-func (r *run) put(ctx context.Context, s plan.WantedService) error {
+// configureService configures a service.
+func (r *run) configureService(ctx context.Context, s plan.WantedService) error {
 	config := s.Config
 	config.Environment = nil
 	for _, v := range s.Variables {
-		text, err := r.text(ctx, v.Value)
+		text, err := r.valueText(ctx, v.Value)
 		if err != nil {
 			return err
 		}
 		config.Environment = append(config.Environment, v.Name+"="+text)
 	}
-	config.Environment = append(config.Environment, s.Hidden(r.shadows)...)
+	config.Environment = append(config.Environment, s.HiddenVariables(r.shadows)...)
 	slices.Sort(config.Environment)
 	if strings.EqualFold(config.Name, r.Self) {
 		r.restartSelf = true

@@ -35,7 +35,7 @@ type Engine struct {
 	Reset string
 	// Emit receives the events of a run; nil drops them.
 	Emit func(Event)
-	// GuardWait is how long Guard waits for a confirmation; 0 is the time that the confirmation may take, and guardSlack.
+	// GuardWait is how long GuardHandover waits for a confirmation; 0 is the time that the confirmation may take, and guardSlack.
 	GuardWait time.Duration
 	// guards reports whether this is bundle.GuardService.
 	guards bool
@@ -103,13 +103,13 @@ type situation struct {
 	only map[bundle.EntryID]bool
 }
 
-// load reads the records and asks for the facts. A record of a newer program is a *bundle.SchemaError.
-func (e *Engine) load(ctx context.Context) (*situation, error) {
+// loadSituation reads the records and asks for the facts. A record of a newer program is a *bundle.SchemaError.
+func (e *Engine) loadSituation(ctx context.Context) (*situation, error) {
 	facts, err := e.Host.Facts(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("gathering facts: %w", err)
 	}
-	r, err := records.Open(ctx, e.Host)
+	r, err := records.LoadRecords(ctx, e.Host)
 	if err != nil {
 		return nil, err
 	}
@@ -123,23 +123,23 @@ func (e *Engine) load(ctx context.Context) (*situation, error) {
 	return s, nil
 }
 
-// target returns the target of a bundle on this host: what it names, and the removal of everything else that is managed or that
+// targetOf returns the target of a bundle on this host: what it names, and the removal of everything else that is managed or that
 // the existing operator imported.
-func (s *situation) target(r records.BundleRecord) *plan.Target {
-	t := plan.NewTarget(r.Bundle(), s.Known(r))
-	t.Drop(append(s.Bundles(), s.imported), s.Found(), s.MadeFolders())
+func (s *situation) targetOf(r records.BundleRecord) *plan.Target {
+	t := plan.NewTarget(r.ManifestBundle(), s.KnownContents(r))
+	t.DropUnwanted(append(s.OwnedBundles(), s.imported), s.FoundEntries(), s.MadeFolders())
 	return &t
 }
 
-// circumstances returns those of a plan for the target.
-func (e *Engine) circumstances(ctx context.Context, s *situation, t *plan.Target, r records.BundleRecord) (plan.Circumstances, error) {
+// planCircumstances returns those of a plan for the target.
+func (e *Engine) planCircumstances(ctx context.Context, s *situation, t *plan.Target, r records.BundleRecord) (plan.Circumstances, error) {
 	c := plan.Circumstances{Owned: map[string]bool{}, Self: e.Self, Only: s.only}
 	if s.Journal.Boot == s.facts.BootTime {
 		c.Restart = s.Journal.Restart // a boot has restarted everything
 	}
-	for _, b := range s.Bundles() {
+	for _, b := range s.OwnedBundles() {
 		old := plan.NewTarget(b, nil)
-		for name := range old.Names() {
+		for name := range old.FoldedNames() {
 			c.Owned[name] = true
 		}
 	}
@@ -147,7 +147,7 @@ func (e *Engine) circumstances(ctx context.Context, s *situation, t *plan.Target
 		c.Restart = t.ServiceNames()
 	}
 	var err error
-	if c.Stale, err = e.findStale(ctx, s, r); err != nil {
+	if c.Stale, err = e.findStaleState(ctx, s, r); err != nil {
 		return plan.Circumstances{}, err
 	}
 	c.Networks = s.facts.Networks
@@ -164,8 +164,8 @@ func (s *situation) setSinceBoot(name string) bool {
 	})
 }
 
-// shadows returns the variables that the host had when it booted and has no longer.
-func shadows(s *situation, t *plan.Target, observed plan.Observed) []string {
+// maskedVariables returns the variables that the host had when it booted and has no longer.
+func maskedVariables(s *situation, t *plan.Target, observed plan.Observed) []string {
 	names := slices.Clone(s.Ledger.Shadows)
 	for _, v := range t.Settings {
 		switch {
@@ -180,36 +180,36 @@ func shadows(s *situation, t *plan.Target, observed plan.Observed) []string {
 	return names
 }
 
-// observe observes the host and plans.
-func (e *Engine) observe(ctx context.Context, s *situation, t *plan.Target, r records.BundleRecord, full bool) (plan.Observed, plan.Plan, error) {
-	observed, c, err := e.survey(ctx, s, t, r, full)
+// observeAndPlan observes the host and plans.
+func (e *Engine) observeAndPlan(ctx context.Context, s *situation, t *plan.Target, r records.BundleRecord, full bool) (plan.Observed, plan.Plan, error) {
+	observed, c, err := e.surveyHost(ctx, s, t, r, full)
 	if err != nil {
 		return plan.Observed{}, plan.Plan{}, err
 	}
 	p := plan.Make(t, observed, c)
-	p.Missing = append(p.Missing, s.missing(p)...)
+	p.Missing = append(p.Missing, s.missingContents(p)...)
 	return observed, p, nil
 }
 
-// survey observes the host, and gathers what else a plan depends on.
-func (e *Engine) survey(ctx context.Context, s *situation, t *plan.Target, r records.BundleRecord, full bool) (plan.Observed, plan.Circumstances, error) {
+// surveyHost observes the host, and gathers what else a plan depends on.
+func (e *Engine) surveyHost(ctx context.Context, s *situation, t *plan.Target, r records.BundleRecord, full bool) (plan.Observed, plan.Circumstances, error) {
 	o := observer{host: e.Host, cache: s.Cache, full: full, now: e.Clock.Now(), applied: s.appliedFiles()}
-	observed, err := o.observe(ctx, t)
+	observed, err := o.observeTarget(ctx, t)
 	if err != nil {
 		return plan.Observed{}, plan.Circumstances{}, err
 	}
 	for _, path := range observed.Unread {
 		s.Notes = append(s.Notes, path+" is locked by another program: what is in it was not compared")
 	}
-	c, err := e.circumstances(ctx, s, t, r)
-	c.Shadows = shadows(s, t, observed)
+	c, err := e.planCircumstances(ctx, s, t, r)
+	c.Shadows = maskedVariables(s, t, observed)
 	return observed, c, err
 }
 
 // appliedFiles returns the contents of the files of the bundle that was applied last.
 func (s *situation) appliedFiles() map[string]plan.Content {
 	files := map[string]plan.Content{}
-	t := plan.NewTarget(s.Ledger.Bundle.Bundle(), s.Ledger.Bundle.Known())
+	t := plan.NewTarget(s.Ledger.Bundle.ManifestBundle(), s.Ledger.Bundle.KnownContents())
 	for _, f := range t.Files {
 		if f.Kind == plan.FileRegular {
 			files[bundle.FoldPath(f.Path)] = f.Content
@@ -218,57 +218,57 @@ func (s *situation) appliedFiles() map[string]plan.Content {
 	return files
 }
 
-// limitTo limits the plan to the entries in which a bundle differs from the one that was applied last.
-func (s *situation) limitTo(r records.BundleRecord) {
+// limitToChanges limits the plan to the entries in which a bundle differs from the one that was applied last.
+func (s *situation) limitToChanges(r records.BundleRecord) {
 	s.only = map[bundle.EntryID]bool{}
-	for _, id := range bundle.Differing(s.Ledger.Bundle.Bundle(), r.Bundle()) {
+	for _, id := range bundle.Differing(s.Ledger.Bundle.ManifestBundle(), r.ManifestBundle()) {
 		s.only[id] = true
 	}
 }
 
 // Observe compares the host with a manifest. Contents are those of it that the sender has. It writes nothing but the cache.
 func (e *Engine) Observe(ctx context.Context, m bundle.Manifest, contents []archive.Content, full bool) (Observation, error) {
-	return e.compare(ctx, m, contents, Options{Full: full})
+	return e.compareManifest(ctx, m, contents, Options{Full: full})
 }
 
 // ObserveChanges is Observe without drift: it compares what the bundle that was applied last does not have.
 func (e *Engine) ObserveChanges(ctx context.Context, m bundle.Manifest, contents []archive.Content) (Observation, error) {
-	return e.compare(ctx, m, contents, Options{OnlyChanges: true})
+	return e.compareManifest(ctx, m, contents, Options{OnlyChanges: true})
 }
 
-func (e *Engine) compare(ctx context.Context, m bundle.Manifest, contents []archive.Content, o Options) (Observation, error) {
+func (e *Engine) compareManifest(ctx context.Context, m bundle.Manifest, contents []archive.Content, o Options) (Observation, error) {
 	record, err := e.admitBundle(m, contents)
 	if err != nil {
 		return Observation{}, err
 	}
-	s, err := e.load(ctx)
+	s, err := e.loadSituation(ctx)
 	if err != nil {
-		return Observation{}, asFault(err)
+		return Observation{}, wrapAsFault(err)
 	}
-	if err := e.checkNode(ctx, s, m); err != nil {
-		return Observation{}, asFault(err)
+	if err := e.checkNodeName(ctx, s, m); err != nil {
+		return Observation{}, wrapAsFault(err)
 	}
 	if o.OnlyChanges {
-		s.limitTo(record)
+		s.limitToChanges(record)
 	}
-	t := s.target(record)
-	_, p, err := e.observe(ctx, s, t, record, o.Full)
+	t := s.targetOf(record)
+	_, p, err := e.observeAndPlan(ctx, s, t, record, o.Full)
 	if err == nil {
 		err = s.addCorrupt(ctx, &p)
 	}
 	if err != nil {
-		return Observation{}, asFault(err)
+		return Observation{}, wrapAsFault(err)
 	}
-	if s.Ledger.Applied() != "" {
+	if s.Ledger.AppliedDigest() != "" {
 		s.SaveCache(ctx)
 	}
-	return e.observation(s, record, p), nil
+	return e.observationOf(s, record, p), nil
 }
 
-func (e *Engine) observation(s *situation, r records.BundleRecord, p plan.Plan) Observation {
+func (e *Engine) observationOf(s *situation, r records.BundleRecord, p plan.Plan) Observation {
 	o := Observation{
-		Schema: Schema, Program: e.Program, Bundle: r.Manifest.Digest, Applied: s.Ledger.Applied(),
-		InSync: len(p.Steps) == 0 && !s.Interrupted, Impact: p.Impact(), Actions: p.Actions(), Restarts: p.Restarts(),
+		Schema: Schema, Program: e.Program, Bundle: r.Manifest.Digest, Applied: s.Ledger.AppliedDigest(),
+		InSync: len(p.Steps) == 0 && !s.Interrupted, Impact: p.HighestImpact(), Actions: p.ShownActions(), Restarts: p.RestartedServices(),
 		Missing: p.Missing, Foreign: p.Foreign, Adopt: p.Adopt, RebootPending: p.Pending, Waiting: p.Waiting, Notes: s.Notes, Facts: s.facts,
 	}
 	if s.Interrupted {
@@ -280,8 +280,8 @@ func (e *Engine) observation(s *situation, r records.BundleRecord, p plan.Plan) 
 // lockPause is the pause between two attempts to lock a host.
 const lockPause = 200 * time.Millisecond
 
-// lock waits while another run has the host locked, for as long as the options say.
-func (e *Engine) lock(ctx context.Context, wait time.Duration) (func() error, error) {
+// lockHost waits while another run has the host locked, for as long as the options say.
+func (e *Engine) lockHost(ctx context.Context, wait time.Duration) (func() error, error) {
 	begin := e.Clock.Now()
 	for {
 		release, err := e.Host.Lock(ctx, e.Owner)

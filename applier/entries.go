@@ -29,60 +29,60 @@ type repairing struct {
 // repairEntries repairs what differs from a bundle whose contents are in the store.
 func (r *run) repairEntries(ctx context.Context, record records.BundleRecord) error {
 	now := r.Clock.Now()
-	w := &repairing{run: r, target: r.situation.target(record), failed: map[bundle.EntryID]error{}}
+	w := &repairing{run: r, target: r.situation.targetOf(record), failed: map[bundle.EntryID]error{}}
 	var err error
-	if w.observed, w.circumstances, err = r.survey(ctx, r.situation, w.target, record, r.options.Full); err != nil {
+	if w.observed, w.circumstances, err = r.surveyHost(ctx, r.situation, w.target, record, r.options.Full); err != nil {
 		return err
 	}
-	w.circumstances.Skip = r.Backoff.paused(now)
+	w.circumstances.Skip = r.Backoff.pausedEntries(now)
 	w.circumstances.Restart = slices.Concat(w.circumstances.Restart, r.options.Restart)
-	p, err := w.possible(ctx)
+	p, err := w.possiblePlan(ctx)
 	if err != nil {
 		return err
 	}
 	skipped := slices.DeleteFunc(slices.Clone(p.Skipped), func(id bundle.EntryID) bool { return w.failed[id] != nil })
 	defer func() {
 		if ctx.Err() == nil {
-			r.Backoff.learn(now, w.failed, skipped)
+			r.Backoff.noteRepair(now, w.failed, skipped)
 		}
 	}()
-	r.announce(p, record)
+	r.emitPlan(p, record)
 	r.sweepLeftovers(ctx, p)
 	r.pending, r.observed = p.Pending, w.observed
-	if err := Allowed(p.Impact(), r.limit()); err != nil {
+	if err := CheckImpact(p.HighestImpact(), r.impactLimit()); err != nil {
 		return err
 	}
 	switch {
 	case len(p.Steps) == 0 && len(w.missing) > 0 && !r.situation.Interrupted:
 		return &RefusedError{Why: fmt.Sprintf("%s missing or corrupt, the first is %s: send them again", bundle.Count(len(w.missing), "content"), w.missing[0].Digest), Missing: w.missing}
 	case len(p.Steps) == 0 && !r.situation.Interrupted && len(w.failed)+len(skipped) > 0:
-		return w.unrepaired(skipped)
+		return w.unrepairedError(skipped)
 	case len(p.Steps) == 0 && !r.situation.Interrupted:
 		r.result = ResultSame
-		if err := r.record(ctx, record, p, w.target); err != nil {
+		if err := r.writeLedger(ctx, record, p, w.target); err != nil {
 			return err
 		}
-		return r.reboot(ctx)
+		return r.rebootHost(ctx)
 	case len(p.Steps) == 0 && p.Reboot && r.awaitsBoot(record):
 		r.result = ResultReboot
-		return r.reboot(ctx)
+		return r.rebootHost(ctx)
 	}
-	return w.do(ctx, record, p, skipped)
+	return w.repairSteps(ctx, record, p, skipped)
 }
 
-// possible returns the plan without the steps whose contents are missing or corrupt.
-func (w *repairing) possible(ctx context.Context) (plan.Plan, error) {
+// possiblePlan returns the plan without the steps whose contents are missing or corrupt.
+func (w *repairing) possiblePlan(ctx context.Context) (plan.Plan, error) {
 	p := plan.Make(w.target, w.observed, w.circumstances)
 	if err := w.keepCurrent(ctx, p); err != nil {
 		return plan.Plan{}, err
 	}
 	right := map[string]bool{}
-	for _, n := range contents(p) {
+	for _, n := range contentsOfPlan(p) {
 		sum := n.Content.SHA256
 		whole := sum != "" && n.Content.Size >= 0
 		if whole {
 			var err error
-			if whole, err = w.situation.Store.Verify(ctx, n.Content); err != nil {
+			if whole, err = w.situation.Store.VerifyContent(ctx, n.Content); err != nil {
 				return plan.Plan{}, fmt.Errorf("reading kept content %s: %w", n.Digest, err)
 			}
 		}
@@ -91,68 +91,68 @@ func (w *repairing) possible(ctx context.Context) (plan.Plan, error) {
 		}
 	}
 	for _, s := range p.Steps {
-		for _, n := range s.Needs() {
+		for _, n := range s.NeededContents() {
 			if !right[n.Content.SHA256] {
-				w.fails(s.Entry, errors.New("its content is not kept here, or is corrupt"))
+				w.skipEntry(s.Entry, errors.New("its content is not kept here, or is corrupt"))
 			}
 		}
 	}
-	if err := writable(p, w.observed); err != nil {
+	if err := checkWritable(p, w.observed); err != nil {
 		for _, s := range p.Steps {
 			if s.Verb == plan.VerbWrite && slices.Contains(w.observed.Unread, s.File.Path) {
-				w.fails(s.Entry, err)
+				w.skipEntry(s.Entry, err)
 			}
 		}
 	}
 	return plan.Make(w.target, w.observed, w.circumstances), nil
 }
 
-// fails leaves an entry as it is.
-func (w *repairing) fails(id bundle.EntryID, why error) {
+// skipEntry leaves an entry as it is.
+func (w *repairing) skipEntry(id bundle.EntryID, why error) {
 	w.circumstances.Skip[id] = true
 	if w.failed[id] == nil {
 		w.failed[id] = why
-		w.note(fmt.Sprintf("%s is not repaired: %v", id, why))
+		w.emitNote(fmt.Sprintf("%s is not repaired: %v", id, why))
 	}
 }
 
-// do does the steps of a plan: first those that need no service to stop, then, for what has not failed, the others.
-func (w *repairing) do(ctx context.Context, record records.BundleRecord, p plan.Plan, skipped []bundle.EntryID) error {
-	quiet, rest := split(p.Steps)
+// repairSteps does the steps of a plan: first those that need no service to stop, then, for what has not failed, the others.
+func (w *repairing) repairSteps(ctx context.Context, record records.BundleRecord, p plan.Plan, skipped []bundle.EntryID) error {
+	quiet, rest := splitQuietSteps(p.Steps)
 	p.Steps = slices.Concat(quiet, rest)
-	if err := w.begin(ctx, record, p, w.observed, w.target); err != nil {
+	if err := w.beginRun(ctx, record, p, w.observed, w.target); err != nil {
 		return err
 	}
-	if err := w.each(ctx, quiet); err != nil {
+	if err := w.doEachStep(ctx, quiet); err != nil {
 		return err
 	}
 	again := plan.Make(w.target, w.observed, w.circumstances)
-	_, rest = split(again.Steps)
-	if err := w.each(ctx, rest); err != nil {
+	_, rest = splitQuietSteps(again.Steps)
+	if err := w.doEachStep(ctx, rest); err != nil {
 		return err
 	}
 	if again.Reboot {
 		return w.awaitBoot(ctx)
 	}
 	var service *ServiceError
-	if err := w.healthy(ctx, w.target); errors.As(err, &service) {
-		w.fails(bundle.KindService.ID(service.Name), err)
+	if err := w.awaitHealthy(ctx, w.target); errors.As(err, &service) {
+		w.skipEntry(bundle.KindService.ID(service.Name), err)
 	} else if err != nil {
 		return err
 	}
 	w.sweepAfter(ctx, p)
 	if len(w.failed)+len(skipped) > 0 {
-		if err := w.forget(ctx); err != nil {
+		if err := w.removeJournal(ctx); err != nil {
 			return err
 		}
-		return w.unrepaired(skipped)
+		return w.unrepairedError(skipped)
 	}
 	w.result = ResultApplied
-	return w.record(ctx, record, p, w.target)
+	return w.writeLedger(ctx, record, p, w.target)
 }
 
-// split returns the steps that need no service to stop, as files are replaced and never changed in place, and the others.
-func split(steps []plan.Step) (quiet, rest []plan.Step) {
+// splitQuietSteps returns the steps that need no service to stop, as files are replaced and never changed in place, and the others.
+func splitQuietSteps(steps []plan.Step) (quiet, rest []plan.Step) {
 	for _, s := range steps {
 		switch {
 		case s.Verb == plan.VerbMake, s.Verb == plan.VerbWrite, s.Verb == plan.VerbRemove && s.Reason == plan.ReasonInWay,
@@ -165,28 +165,28 @@ func split(steps []plan.Step) (quiet, rest []plan.Step) {
 	return quiet, rest
 }
 
-// each does steps, also behind one that fails.
-func (w *repairing) each(ctx context.Context, steps []plan.Step) error {
+// doEachStep does steps, also behind one that fails.
+func (w *repairing) doEachStep(ctx context.Context, steps []plan.Step) error {
 	for _, s := range steps {
 		if w.failed[s.Entry] != nil && s.Verb != plan.VerbStart {
 			continue
 		}
-		err := w.run.do(ctx, s)
+		err := w.run.doStep(ctx, s)
 		if ctx.Err() != nil {
 			return &PartialError{Err: fmt.Errorf("interrupted: %w", ctx.Err())}
 		}
 		if err != nil {
-			w.fails(s.Entry, err)
+			w.skipEntry(s.Entry, err)
 			continue
 		}
 		w.done++
-		w.emit(Event{Event: EventAction, Action: &s.Action, Done: w.done, Total: w.total})
+		w.emitEvent(Event{Event: EventAction, Action: &s.Action, Done: w.done, Total: w.total})
 	}
 	return nil
 }
 
-// unrepaired returns the error of a repair after which something still differs. It is the same for as long as that is the same.
-func (w *repairing) unrepaired(skipped []bundle.EntryID) error {
+// unrepairedError returns the error of a repair after which something still differs. It is the same for as long as that is the same.
+func (w *repairing) unrepairedError(skipped []bundle.EntryID) error {
 	why := maps.Clone(w.failed)
 	for _, id := range skipped {
 		why[id] = w.Backoff.failures[id].why

@@ -22,8 +22,8 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.Why }
 
-// Allowed refuses an impact above the limit, as a *RefusedError. No limit allows everything.
-func Allowed(impact, limit bundle.Impact) error {
+// CheckImpact refuses an impact above the limit, as a *RefusedError. No limit allows everything.
+func CheckImpact(impact, limit bundle.Impact) error {
 	if limit == "" || impact.Rank() <= limit.Rank() {
 		return nil
 	}
@@ -51,8 +51,8 @@ func (e *FaultError) Error() string { return e.Err.Error() }
 
 func (e *FaultError) Unwrap() error { return e.Err }
 
-// asFault returns an error as a *FaultError, unless it says already whose fault it is.
-func asFault(err error) error {
+// wrapAsFault returns an error as a *FaultError, unless it says already whose fault it is.
+func wrapAsFault(err error) error {
 	var fault *FaultError
 	var locked *LockedError
 	if err == nil || isRefusal(err) || errors.As(err, &fault) || errors.As(err, &locked) {

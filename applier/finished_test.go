@@ -185,7 +185,7 @@ func (m *machine) contents() string {
 		panic(err)
 	}
 	for _, f := range infos {
-		if !plan.Leftover(f.Path) {
+		if !plan.IsLeftover(f.Path) {
 			names = append(names, bundle.Base(f.Path))
 		}
 	}

@@ -34,7 +34,7 @@ const guardPause = 2 * time.Second
 // withoutSelf returns a plan without the step that gives the program's own service another command, and that step; nil if there is none. The
 // program that the service runs stays as well: whoever is interrupted before the exchange starts with it again. The new one removes it.
 func (r *run) withoutSelf(p plan.Plan, observed plan.Observed) (plan.Plan, *plan.Step) {
-	have := observed.Service(r.Self)
+	have := observed.ServiceState(r.Self)
 	i := slices.IndexFunc(p.Steps, func(s plan.Step) bool {
 		return s.Verb == plan.VerbPut && strings.EqualFold(s.Service.Config.Name, r.Self) && s.Service.Config.CommandLine != have.CommandLine
 	})
@@ -54,8 +54,8 @@ func (r *run) withoutSelf(p plan.Plan, observed plan.Observed) (plan.Plan, *plan
 	return p, &swap
 }
 
-// change does the steps. Before a step that is left out exchanges this program, it keeps the program.
-func (r *run) change(ctx context.Context, steps plan.Plan, swap *plan.Step, observed plan.Observed) error {
+// changeHost does the steps. Before a step that is left out exchanges this program, it keeps the program.
+func (r *run) changeHost(ctx context.Context, steps plan.Plan, swap *plan.Step, observed plan.Observed) error {
 	if swap != nil {
 		if err := r.keepProgram(ctx, observed); err != nil {
 			return err
@@ -66,7 +66,7 @@ func (r *run) change(ctx context.Context, steps plan.Plan, swap *plan.Step, obse
 
 // keepProgram gives the program that the service runs a second name for the guard, before a step moves it aside. A run that is resumed has it.
 func (r *run) keepProgram(ctx context.Context, observed plan.Observed) error {
-	path := bundle.Program(observed.Service(r.Self).CommandLine)
+	path := bundle.Program(observed.ServiceState(r.Self).CommandLine)
 	infos, err := r.Host.Stat(ctx, []string{path, records.FileGuard})
 	switch {
 	case err != nil:
@@ -82,19 +82,19 @@ func (r *run) keepProgram(ctx context.Context, observed plan.Observed) error {
 	return fmt.Errorf("the program %s of service %s is gone, so that it could not be restored", path, r.Self)
 }
 
-// handOver gives the program's own service its new command, or rolls back. The caller ends this process then.
-func (r *run) handOver(ctx context.Context, swap plan.Step) error {
-	if err := r.exchange(ctx, swap); err != nil {
-		return r.undo(ctx, err)
+// handOverService gives the program's own service its new command, or rolls back. The caller ends this process then.
+func (r *run) handOverService(ctx context.Context, swap plan.Step) error {
+	if err := r.exchangeProgram(ctx, swap); err != nil {
+		return r.rollBackChange(ctx, err)
 	}
 	r.result, r.applying = ResultHandedOver, false
 	return nil
 }
 
-func (r *run) exchange(ctx context.Context, swap plan.Step) error {
+func (r *run) exchangeProgram(ctx context.Context, swap plan.Step) error {
 	j := r.situation.Journal
 	j.Phase = records.PhaseHandover
-	if err := r.enter(ctx, j); err != nil {
+	if err := r.writeJournal(ctx, j); err != nil {
 		return err
 	}
 	guard := plan.ServiceConfig{
@@ -108,17 +108,17 @@ func (r *run) exchange(ctx context.Context, swap plan.Step) error {
 	if err := r.Host.StartService(ctx, guard.Name); err != nil {
 		return err
 	}
-	if err := named(swap, r.do(ctx, swap)); err != nil {
+	if err := nameStep(swap, r.doStep(ctx, swap)); err != nil {
 		return err
 	}
 	r.done++
-	r.emit(Event{Event: EventAction, Action: &swap.Action, Done: r.done, Total: r.total})
+	r.emitEvent(Event{Event: EventAction, Action: &swap.Action, Done: r.done, Total: r.total})
 	return nil
 }
 
-// takeOver confirms the run that the program before this one has begun, if this is the new one. Until then it changes nothing, no record
+// confirmHandover confirms the run that the program before this one has begun, if this is the new one. Until then it changes nothing, no record
 // either. A run for another bundle is confirmed too, before it begins.
-func (r *run) takeOver(ctx context.Context, next bundle.Digest) error {
+func (r *run) confirmHandover(ctx context.Context, next bundle.Digest) error {
 	j := r.situation.Journal
 	switch {
 	case j.Phase != records.PhaseHandover:
@@ -126,7 +126,7 @@ func (r *run) takeOver(ctx context.Context, next bundle.Digest) error {
 	case r.Self == "": // from outside, the agent's service is one of many
 		return r.removeGuard(ctx)
 	}
-	observed, p, err := r.observe(ctx, r.situation, r.situation.target(j.Bundle), j.Bundle, false)
+	observed, p, err := r.observeAndPlan(ctx, r.situation, r.situation.targetOf(j.Bundle), j.Bundle, false)
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (r *run) takeOver(ctx context.Context, next bundle.Digest) error {
 		ask = r.options.Resume(j.Confirmer)
 	}
 	if ask != nil {
-		if err := r.await(ctx, ask, max(j.Waiting.Limit, leastWait)); err != nil {
+		if err := r.pollConfirmation(ctx, ask, max(j.Waiting.Limit, leastWait)); err != nil {
 			return &PartialError{Err: fmt.Errorf("the new node agent waits for its confirmation: %w", err)}
 		}
 	}
@@ -167,8 +167,8 @@ func (r *run) removeGuard(ctx context.Context) error {
 	return nil
 }
 
-// Guard waits until the process that took over has confirmed, and rolls back if it does not. Agent is the service that it runs as.
-func (e *Engine) Guard(ctx context.Context, agent string) (Outcome, error) {
+// GuardHandover waits until the process that took over has confirmed, and rolls back if it does not. Agent is the service that it runs as.
+func (e *Engine) GuardHandover(ctx context.Context, agent string) (Outcome, error) {
 	guard := *e
 	guard.guards, guard.Self = true, ""
 	begun := e.Clock.SinceBoot()
@@ -202,7 +202,7 @@ func (e *Engine) Guard(ctx context.Context, agent string) (Outcome, error) {
 
 // handingOver returns the phase of the run that is under way, and how long its confirmation may take.
 func (e *Engine) handingOver(ctx context.Context) (records.Phase, time.Duration, error) {
-	r, err := records.Open(ctx, e.Host)
+	r, err := records.LoadRecords(ctx, e.Host)
 	if err != nil {
 		return "", 0, err
 	}
@@ -215,32 +215,32 @@ const guardLock = time.Minute
 // restoreAgent rolls back, unless somebody else has ended the run meanwhile, and starts the agent.
 func (e *Engine) restoreAgent(ctx context.Context, agent string, why error) (Outcome, error) {
 	r := &run{Engine: e, options: Options{LockWait: guardLock}, repairs: true}
-	release, err := r.lock(ctx)
+	release, err := r.lockAndQuarantine(ctx)
 	if err != nil {
-		return r.ends("", err)
+		return r.endRun("", err)
 	}
-	if err = r.open(ctx); err == nil {
+	if err = r.openRecords(ctx); err == nil {
 		switch r.situation.Journal.Phase { //nolint:exhaustive // somebody else has gone on
 		case records.PhaseHandover, records.PhaseRollback:
-			err = r.undo(ctx, why)
+			err = r.rollBackChange(ctx, why)
 		default:
 			r.result = ResultSame
 			err = e.Host.StartService(ctx, agent)
 		}
 	}
-	r.unlock(release)
-	return r.ends("", err)
+	r.releaseLock(release)
+	return r.endRun("", err)
 }
 
-// Undone returns which bundle was rolled back by a process that could not report it, and why; zero if none was. It removes the guard that
+// UnreportedRollback returns which bundle was rolled back by a process that could not report it, and why; zero if none was. It removes the guard that
 // did it.
-func (e *Engine) Undone(ctx context.Context) (bundle.Digest, string, error) {
+func (e *Engine) UnreportedRollback(ctx context.Context) (bundle.Digest, string, error) {
 	u, err := records.ReadUndone(ctx, e.Host)
 	if err != nil || !u.Guarded {
 		return u.Bundle, u.Reason, err
 	}
 	r := &run{Engine: e, options: Options{LockWait: guardLock}}
-	release, err := r.lock(ctx) // until the guard has ended its run
+	release, err := r.lockAndQuarantine(ctx) // until the guard has ended its run
 	if err != nil {
 		return u.Bundle, u.Reason, err
 	}
@@ -249,7 +249,7 @@ func (e *Engine) Undone(ctx context.Context) (bundle.Digest, string, error) {
 		u.Guarded = false
 		err = records.WriteUndone(ctx, e.Host, u)
 	}
-	r.unlock(release)
+	r.releaseLock(release)
 	return u.Bundle, u.Reason, err
 }
 

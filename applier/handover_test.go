@@ -120,7 +120,7 @@ func TestANewAgentEndsTheRunThatItCameWith(t *testing.T) {
 	if _, there := m.Contents(records.FileGuard); there {
 		t.Error("the program of the guard stays")
 	}
-	if o, err := m.engine().Guard(t.Context(), bundle.AgentService); err != nil || o.Result != "" {
+	if o, err := m.engine().GuardHandover(t.Context(), bundle.AgentService); err != nil || o.Result != "" {
 		t.Errorf("a guard without anything to restore: %v, %+v", err, o)
 	}
 	if o := m.observe(t, withAgent("2")); !o.InSync || o.Applied != o.Bundle {
@@ -154,7 +154,7 @@ func TestAnAgentThatDoesNotConfirmIsExchangedForTheOneBefore(t *testing.T) {
 			t.Parallel()
 			m := handedOver(t)
 			start(t, m)
-			o, err := m.engine().Guard(t.Context(), bundle.AgentService)
+			o, err := m.engine().GuardHandover(t.Context(), bundle.AgentService)
 			var back *applier.RolledBackError
 			if !errors.As(err, &back) || o.Result != applier.ResultRolledBack {
 				t.Fatalf("%v, %+v", err, o)
@@ -180,7 +180,7 @@ func TestAGuardThatIsStoppedWhileItRestoresFinishes(t *testing.T) {
 		return nil
 	}
 	var back *applier.RolledBackError
-	if _, err := m.engine().Guard(ctx, bundle.AgentService); !errors.As(err, &back) || ctx.Err() == nil {
+	if _, err := m.engine().GuardHandover(ctx, bundle.AgentService); !errors.As(err, &back) || ctx.Err() == nil {
 		t.Fatalf("%v, stopped %v", err, ctx.Err())
 	}
 	checkRestored(t, m)
@@ -214,7 +214,7 @@ func TestAGuardThatIsLeftOverIsRemoved(t *testing.T) {
 // checkRestored checks that the machine is as before the second agent came, and that the first one learns of it.
 func checkRestored(t *testing.T, m *machine) {
 	t.Helper()
-	d, why, err := m.agent().Undone(t.Context())
+	d, why, err := m.agent().UnreportedRollback(t.Context())
 	if err != nil || d != m.observe(t, withAgent("2")).Bundle || why == "" {
 		t.Errorf("%s %q, %v", d, why, err)
 	}
@@ -234,7 +234,7 @@ func checkRestored(t *testing.T, m *machine) {
 	if err := m.agent().ForgetUndone(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if d, _, err := m.agent().Undone(t.Context()); err != nil || d != "" {
+	if d, _, err := m.agent().UnreportedRollback(t.Context()); err != nil || d != "" {
 		t.Errorf("%s, %v", d, err)
 	}
 }
@@ -257,7 +257,7 @@ func TestAnExchangeOfTheAgentCanBeCutAnywhere(t *testing.T) {
 			return err
 		}},
 		{"the guard", handedOver, func(t *testing.T, m *machine) error {
-			_, err := m.engine().Guard(t.Context(), bundle.AgentService)
+			_, err := m.engine().GuardHandover(t.Context(), bundle.AgentService)
 			return err
 		}},
 	} {
@@ -286,7 +286,7 @@ func TestAnExchangeOfTheAgentCanBeCutAnywhere(t *testing.T) {
 					m := m.copy()
 					name := fmt.Sprintf("cut at %d, the second agent works: %t", step, works)
 					m.settle(t, works)
-					if _, _, err := m.agent().Undone(t.Context()); err != nil {
+					if _, _, err := m.agent().UnreportedRollback(t.Context()); err != nil {
 						t.Fatalf("%s: %v", name, err)
 					}
 					// What was moved aside while the guard ran it goes with the next run.
@@ -334,7 +334,7 @@ func (m *machine) settle(t *testing.T, works bool) {
 		if works {
 			continue
 		}
-		_, err := m.engine().Guard(t.Context(), bundle.AgentService)
+		_, err := m.engine().GuardHandover(t.Context(), bundle.AgentService)
 		var back *applier.RolledBackError
 		if err != nil && !errors.As(err, &back) {
 			t.Fatalf("the guard: %v", err)

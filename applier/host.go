@@ -11,7 +11,7 @@ import (
 )
 
 // Host is a computer that a bundle can be applied to. Every operation can be repeated. An interrupted one leaves either
-// the old or the new state, and perhaps a file whose name plan.Leftover recognizes. One operation has a gap: a running
+// the old or the new state, and perhaps a file whose name plan.IsLeftover recognizes. One operation has a gap: a running
 // program is moved aside before the new one takes its place, so an interruption may leave neither at the path. All hosts
 // pass the contract in internal/hostsim.
 //
@@ -23,7 +23,7 @@ type Host interface {
 	Machine
 	// Lock makes owner the only one who changes the host, until release. A lock that another owner holds is a
 	// *LockedError; the lock of a process that has ended is taken over. It makes plan.StateFolder if it needs it, and
-	// refuses one that is not plan.FileInfo.Trusted.
+	// refuses one that is not plan.FileInfo.IsTrusted.
 	Lock(ctx context.Context, owner string) (release func() error, err error)
 }
 

@@ -14,18 +14,18 @@ import (
 	"wmco/bundle"
 )
 
-// Housekeep limits what accumulates on a host, by the rules of the bundle that was applied last: logs in size, number and
+// LimitGrowth limits what accumulates on a host, by the rules of the bundle that was applied last: logs in size, number and
 // age, and files that programs keep adding. It writes nothing of the bundle and needs no lock.
-func (e *Engine) Housekeep(ctx context.Context) error {
+func (e *Engine) LimitGrowth(ctx context.Context) error {
 	l, err := records.ReadLedger(ctx, e.Host)
 	if err != nil {
 		return err
 	}
-	b := l.Bundle.Bundle()
+	b := l.Bundle.ManifestBundle()
 	var errs []error
 	for _, s := range b.Services() {
 		for _, log := range s.Logs {
-			errs = append(errs, e.limitLog(ctx, log))
+			errs = append(errs, e.limitLogSize(ctx, log))
 		}
 	}
 	for _, layer := range b.Layers() {
@@ -36,10 +36,10 @@ func (e *Engine) Housekeep(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// limitLog rotates a log that its program does not rotate, and removes rotated ones that are too many or too old.
-func (e *Engine) limitLog(ctx context.Context, l bundle.Log) error {
+// limitLogSize rotates a log that its program does not rotate, and removes rotated ones that are too many or too old.
+func (e *Engine) limitLogSize(ctx context.Context, l bundle.Log) error {
 	if l.Rotation == bundle.RotationAgent && l.SizeBytes > 0 {
-		if err := e.rotate(ctx, l); err != nil {
+		if err := e.rotateLog(ctx, l); err != nil {
 			return fmt.Errorf("rotating %s: %w", l.Path, err)
 		}
 	}
@@ -53,7 +53,7 @@ func (e *Engine) limitLog(ctx context.Context, l bundle.Log) error {
 	return e.limitFiles(ctx, bundle.Dir(l.Path), limit{pattern: l.Pattern, keep: l.Files, oldest: oldest})
 }
 
-func (e *Engine) rotate(ctx context.Context, l bundle.Log) error {
+func (e *Engine) rotateLog(ctx context.Context, l bundle.Log) error {
 	infos, err := e.Host.Stat(ctx, []string{l.Path})
 	if err != nil || infos[0].Kind != plan.FileRegular || infos[0].Size < l.SizeBytes {
 		return err
@@ -93,7 +93,9 @@ func (e *Engine) limitFiles(ctx context.Context, dir string, p limit) error {
 	if err != nil {
 		return err
 	}
-	infos = slices.DeleteFunc(infos, func(f plan.FileInfo) bool { return f.Kind != plan.FileRegular || !plan.Matches(p.pattern, f.Path) })
+	infos = slices.DeleteFunc(infos, func(f plan.FileInfo) bool {
+		return f.Kind != plan.FileRegular || !plan.MatchesPattern(p.pattern, f.Path)
+	})
 	slices.SortFunc(infos, func(a, b plan.FileInfo) int { return b.Modified.Compare(a.Modified) })
 	var errs []error
 	for i, f := range infos {

@@ -34,7 +34,7 @@ func (s *situation) readImported(ctx context.Context, host Host) error {
 	switch {
 	case infos[0].Kind != plan.FileRegular:
 		return nil
-	case foreign(infos[0]):
+	case isForeign(infos[0]):
 		// The daemon runs as SYSTEM. Whoever else made the file must not choose which CAs are removed.
 		s.Notes = append(s.Notes, fileImported+" is ignored: it is neither SYSTEM's nor an administrator's")
 		return nil

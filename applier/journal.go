@@ -12,9 +12,9 @@ import (
 	"wmco/bundle"
 )
 
-// begin records, before the first action, what is about to change and what it was, and keeps the files that are about to
+// beginRun records, before the first action, what is about to change and what it was, and keeps the files that are about to
 // be replaced. After an interruption, what the first run recorded stays.
-func (r *run) begin(ctx context.Context, record records.BundleRecord, p plan.Plan, observed plan.Observed, t *plan.Target) error {
+func (r *run) beginRun(ctx context.Context, record records.BundleRecord, p plan.Plan, observed plan.Observed, t *plan.Target) error {
 	j := r.situation.Journal
 	if r.situation.Interrupted && j.Bundle.Manifest.Digest != record.Manifest.Digest {
 		j.Earlier = append(j.Earlier, j.Bundle)
@@ -24,47 +24,47 @@ func (r *run) begin(ctx context.Context, record records.BundleRecord, p plan.Pla
 		j.Allowed, j.Confirmer = cmp.Or(r.options.MaxImpact, bundle.ImpactReboot), r.options.Confirmer
 		j.Waiting, j.Deadline = records.Waiting{Limit: r.options.ConfirmWithin}, time.Time{}
 	}
-	if !r.repairs || record.Manifest.Digest != r.situation.Ledger.Applied() { // drift is not restored
+	if !r.repairs || record.Manifest.Digest != r.situation.Ledger.AppliedDigest() { // drift is not restored
 		if err := r.recordBefore(ctx, &j.Before, p, observed); err != nil {
 			return err
 		}
 	}
-	for _, name := range p.Readers() {
-		j.Restart = with(j.Restart, name)
+	for _, name := range p.ReaderServices() {
+		j.Restart = withName(j.Restart, name)
 	}
 	for _, s := range p.Steps {
 		switch s.Verb {
 		case plan.VerbClear:
-			j.Stale.Paths = with(j.Stale.Paths, s.File.Path)
+			j.Stale.Paths = withName(j.Stale.Paths, s.File.Path)
 		case plan.VerbUnset:
 			if s.Setting.Kind == bundle.KindNetwork {
-				j.Stale.Networks = with(j.Stale.Networks, s.Setting.Name)
+				j.Stale.Networks = withName(j.Stale.Networks, s.Setting.Name)
 			}
 		case plan.VerbStart:
-			j.Starts = with(j.Starts, s.Service.Config.Name)
+			j.Starts = withName(j.Starts, s.Service.Config.Name)
 		case plan.VerbMake, plan.VerbSet, plan.VerbWrite, plan.VerbStop, plan.VerbPut, plan.VerbDelete, plan.VerbRemove:
 		}
 	}
 	for _, s := range t.Services {
 		// The boot starts services that do not run.
-		if p.Reboot && s.Run && observed.Service(s.Config.Name).Status != plan.ServiceRunning {
-			j.Starts = with(j.Starts, s.Config.Name)
+		if p.Reboot && s.Run && observed.ServiceState(s.Config.Name).Status != plan.ServiceRunning {
+			j.Starts = withName(j.Starts, s.Config.Name)
 		}
 	}
-	r.shadows = shadows(r.situation, t, observed)
-	return r.enter(ctx, j)
+	r.shadows = maskedVariables(r.situation, t, observed)
+	return r.writeJournal(ctx, j)
 }
 
-// with returns a list that has the name, once. The list itself is not changed.
-func with(list []string, name string) []string {
+// withName returns a list that has the name, once. The list itself is not changed.
+func withName(list []string, name string) []string {
 	if slices.Contains(list, name) {
 		return list
 	}
 	return append(slices.Clone(list), name)
 }
 
-// enter writes the journal.
-func (r *run) enter(ctx context.Context, j records.Journal) error {
+// writeJournal writes the journal.
+func (r *run) writeJournal(ctx context.Context, j records.Journal) error {
 	if err := r.situation.WriteJournal(ctx, j); err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (r *run) recordFile(ctx context.Context, b *records.Before, s plan.Step, ob
 	if slices.ContainsFunc(b.Files, same) {
 		return nil
 	}
-	have := observed.File(s.File.Path)
+	have := observed.FileAt(s.File.Path)
 	f := records.FileBefore{Entry: s.Entry, Path: s.File.Path, Kind: have.Kind, Access: have.Access}
 	if have.Kind == plan.FileRegular {
 		sum := have.SHA256
@@ -112,7 +112,7 @@ func (r *run) recordFile(ctx context.Context, b *records.Before, s plan.Step, ob
 			f.Kind = plan.FileAbsent // it has gone since it was observed
 		} else {
 			f.Content = plan.Content{SHA256: sum, Size: have.Size}
-			if err := r.situation.Store.Keep(ctx, s.File.Path, f.Content); err != nil {
+			if err := r.situation.Store.KeepFile(ctx, s.File.Path, f.Content); err != nil {
 				return fmt.Errorf("keeping %s: %w", s.File.Path, err)
 			}
 		}

@@ -47,7 +47,7 @@ type copiedEntry struct {
 // has a new file take the place of the old one, so nobody reads half of one. While the kubelet reads the old one, which Go opens without
 // FILE_SHARE_DELETE, Windows refuses that, and after a second of retries the error is a *FileError: try again later.
 func (e *Engine) CopyLedger(ctx context.Context, path string) (err error) {
-	if _, due, err := e.uncopied(ctx, path); !due || err != nil {
+	if _, due, err := e.outdatedCopy(ctx, path); !due || err != nil {
 		return err
 	}
 	// Only who has the lock writes: a cleanup would not see a copy that is written while it runs.
@@ -56,35 +56,35 @@ func (e *Engine) CopyLedger(ctx context.Context, path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	want, due, err := e.uncopied(ctx, path) // as it is now
+	want, due, err := e.outdatedCopy(ctx, path) // as it is now
 	if !due || err != nil {
 		return err
 	}
-	if err := records.Write(ctx, e.Host, path, want); err != nil {
+	if err := records.ReplaceFile(ctx, e.Host, path, want); err != nil {
 		return fmt.Errorf("writing the copy: %w", err)
 	}
 	return nil
 }
 
-// uncopied returns what the copy should be; false if it is that, or if there is no ledger.
-func (e *Engine) uncopied(ctx context.Context, path string) (ledgerCopy, bool, error) {
+// outdatedCopy returns what the copy should be; false if it is that, or if there is no ledger.
+func (e *Engine) outdatedCopy(ctx context.Context, path string) (ledgerCopy, bool, error) {
 	l, err := records.ReadLedger(ctx, e.Host)
-	if err != nil || l.Applied() == "" {
+	if err != nil || l.AppliedDigest() == "" {
 		return ledgerCopy{}, false, err
 	}
-	want := copyOf(l)
-	return want, !e.holds(ctx, path, want), nil
+	want := copyOfLedger(l)
+	return want, !e.holdsCopy(ctx, path, want), nil
 }
 
-// holds reports whether a copy is this one. One that cannot be read is not.
-func (e *Engine) holds(ctx context.Context, path string, want ledgerCopy) bool {
+// holdsCopy reports whether a copy is this one. One that cannot be read is not.
+func (e *Engine) holdsCopy(ctx context.Context, path string, want ledgerCopy) bool {
 	var have ledgerCopy
-	return records.Read(ctx, e.Host, path, "the copy of the ledger", &have) == nil && reflect.DeepEqual(have, want)
+	return records.DecodeFile(ctx, e.Host, path, "the copy of the ledger", &have) == nil && reflect.DeepEqual(have, want)
 }
 
-func copyOf(l records.Ledger) ledgerCopy {
+func copyOfLedger(l records.Ledger) ledgerCopy {
 	c := ledgerCopy{
-		Schema: records.Schema, Program: l.Program, Time: l.Time, Bundle: l.Applied(), Folders: l.Folders, Shadows: l.Shadows, Fresh: l.Fresh, Boot: l.Boot,
+		Schema: records.Schema, Program: l.Program, Time: l.Time, Bundle: l.AppliedDigest(), Folders: l.Folders, Shadows: l.Shadows, Fresh: l.Fresh, Boot: l.Boot,
 	}
 	for _, m := range l.Bundle.Manifest.Layers {
 		c.Layers = append(c.Layers, m.Digest)

@@ -10,13 +10,13 @@ import (
 	"wmco/bundle"
 )
 
-// missing returns the contents that the steps need and the store does not have whole.
-func (s *situation) missing(p plan.Plan) []plan.Missing {
+// missingContents returns the contents that the steps need and the store does not have whole.
+func (s *situation) missingContents(p plan.Plan) []plan.Missing {
 	var list []plan.Missing
 	for _, step := range p.Steps {
-		for _, n := range step.Needs() {
+		for _, n := range step.NeededContents() {
 			listed := slices.ContainsFunc(list, func(m plan.Missing) bool { return m.Digest == n.Digest })
-			if c := n.Content; c.SHA256 != "" && (c.Size < 0 || !s.Store.Has(c.SHA256)) && !listed {
+			if c := n.Content; c.SHA256 != "" && (c.Size < 0 || !s.Store.HasContent(c.SHA256)) && !listed {
 				list = append(list, plan.Missing{Digest: n.Digest, Parts: s.Store.PartsOf(c.SHA256)})
 			}
 		}
@@ -24,13 +24,13 @@ func (s *situation) missing(p plan.Plan) []plan.Missing {
 	return list
 }
 
-// contents returns every content that steps use, once: those that they need, and those of files that are written for their
+// contentsOfPlan returns every content that steps use, once: those that they need, and those of files that are written for their
 // access alone.
-func contents(p plan.Plan) []plan.Need {
+func contentsOfPlan(p plan.Plan) []plan.Need {
 	var list []plan.Need
 	seen := map[string]bool{}
 	for _, s := range p.Steps {
-		needs := s.Needs()
+		needs := s.NeededContents()
 		if s.Verb == plan.VerbWrite && len(needs) == 0 {
 			needs = []plan.Need{{Digest: s.File.Digest, Content: s.File.Content}}
 		}
@@ -46,11 +46,11 @@ func contents(p plan.Plan) []plan.Need {
 
 // addCorrupt adds to what a plan misses the kept contents that are corrupt. It changes nothing on the host.
 func (s *situation) addCorrupt(ctx context.Context, p *plan.Plan) error {
-	for _, n := range contents(*p) {
-		if n.Content.SHA256 == "" || !s.Store.Has(n.Content.SHA256) {
+	for _, n := range contentsOfPlan(*p) {
+		if n.Content.SHA256 == "" || !s.Store.HasContent(n.Content.SHA256) {
 			continue
 		}
-		right, err := s.Store.Check(ctx, n.Content)
+		right, err := s.Store.CheckContent(ctx, n.Content)
 		if err != nil {
 			return fmt.Errorf("reading kept content %s: %w", n.Digest, err)
 		}
@@ -66,8 +66,8 @@ func (s *situation) addCorrupt(ctx context.Context, p *plan.Plan) error {
 // for again.
 func (r *run) checkContents(ctx context.Context, p plan.Plan) error {
 	var bad []plan.Missing
-	for _, n := range contents(p) {
-		right, err := r.situation.Store.Verify(ctx, n.Content)
+	for _, n := range contentsOfPlan(p) {
+		right, err := r.situation.Store.VerifyContent(ctx, n.Content)
 		if err != nil {
 			return fmt.Errorf("reading kept content %s: %w", n.Digest, err)
 		}
@@ -81,9 +81,9 @@ func (r *run) checkContents(ctx context.Context, p plan.Plan) error {
 	return nil
 }
 
-// writable returns an error for a step that would replace a file which somebody has locked: services would stop for it in
+// checkWritable returns an error for a step that would replace a file which somebody has locked: services would stop for it in
 // vain.
-func writable(p plan.Plan, observed plan.Observed) error {
+func checkWritable(p plan.Plan, observed plan.Observed) error {
 	for _, s := range p.Steps {
 		if s.Verb == plan.VerbWrite && slices.Contains(observed.Unread, s.File.Path) {
 			return &FileError{Path: s.File.Path, Reason: FileLocked, Err: errors.New("it has to be replaced: close the program that has it open")}

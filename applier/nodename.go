@@ -9,10 +9,10 @@ import (
 	"wmco/bundle"
 )
 
-// checkNode refuses a bundle for another Node than the one that this host is, and one with which a host joins where this host is a node
+// checkNodeName refuses a bundle for another Node than the one that this host is, and one with which a host joins where this host is a node
 // already, as a *RefusedError.
-func (e *Engine) checkNode(ctx context.Context, s *situation, m bundle.Manifest) error {
-	have, from, err := e.nodeOf(ctx, s)
+func (e *Engine) checkNodeName(ctx context.Context, s *situation, m bundle.Manifest) error {
+	have, from, err := e.nodeNameOfHost(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -20,15 +20,15 @@ func (e *Engine) checkNode(ctx context.Context, s *situation, m bundle.Manifest)
 	if name != "" && have != "" && have != name && !e.ChangeNode {
 		return &RefusedError{Why: fmt.Sprintf("the bundle is for node %s, and this host is node %s by %s (fix: apply the bundle of node %s; if the host is to become node %s, apply with --change-node)", name, have, from, have, name)}
 	}
-	if !m.HasStage(bundle.StageJoin) || s.resumes(m) || !s.isComplete(have) || e.resets(have) {
+	if !m.HasStage(bundle.StageJoin) || s.resumesManifest(m) || !s.isComplete(have) || e.mayResetNode(have) {
 		return nil
 	}
-	return &RefusedError{Why: notReset(have, from)}
+	return &RefusedError{Why: refuseRejoin(have, from)}
 }
 
-// nodeOf returns the name of the Node that this host is, empty where that is not known, and what says so: the bundles that the host has had
+// nodeNameOfHost returns the name of the Node that this host is, empty where that is not known, and what says so: the bundles that the host has had
 // and, where these name none, the client certificate of the kubelet.
-func (e *Engine) nodeOf(ctx context.Context, s *situation) (name, from string, err error) {
+func (e *Engine) nodeNameOfHost(ctx context.Context, s *situation) (name, from string, err error) {
 	if name := s.Ledger.Bundle.Manifest.NodeName(); name != "" {
 		return name, "the bundle that was applied last", nil
 	}
@@ -51,18 +51,18 @@ func (s *situation) isComplete(node string) bool {
 	return node != "" && (s.Damaged || len(s.Untrusted) > 0)
 }
 
-// resumes reports whether a run was interrupted that applies the manifest: it was accepted then.
-func (s *situation) resumes(m bundle.Manifest) bool {
+// resumesManifest reports whether a run was interrupted that applies the manifest: it was accepted then.
+func (s *situation) resumesManifest(m bundle.Manifest) bool {
 	return s.Interrupted && s.Journal.Bundle.Manifest.Digest == m.Digest
 }
 
-// resets reports whether the node that this host is may be removed from it. A node whose name is not known may.
-func (e *Engine) resets(node string) bool {
+// mayResetNode reports whether the node that this host is may be removed from it. A node whose name is not known may.
+func (e *Engine) mayResetNode(node string) bool {
 	return e.Reset != "" && (node == "" || node == e.Reset)
 }
 
-// notReset says why the bundle with which a host joins is not applied to a node, and what to do.
-func notReset(node, from string) string {
+// refuseRejoin says why the bundle with which a host joins is not applied to a node, and what to do.
+func refuseRejoin(node, from string) string {
 	what, name := "is a node by the records of the applier", "NAME"
 	if node != "" {
 		what, name = fmt.Sprintf("is node %s by %s", node, from), node

@@ -99,21 +99,21 @@ func TestACleanupRemovesWhatWasAccepted(t *testing.T) {
 	m := newMachine()
 	m.mustApply(t, newNode())
 	accepted := applier.Accepted{Term: 7, Sequence: 3, Text: bundle.Of([]byte("text"))}
-	if err := m.engine().Accept(t.Context(), accepted); err != nil {
+	if err := m.engine().NoteAccepted(t.Context(), accepted); err != nil {
 		t.Fatal(err)
 	}
-	got, err := m.engine().Accepted(t.Context())
+	got, err := m.engine().LastAccepted(t.Context())
 	if err != nil || got.Term != 7 || got.Sequence != 3 || got.Text != accepted.Text || got.Program == "" {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	m.mustApply(t, named("win-a")) // another bundle does not
-	if got, err := m.engine().Accepted(t.Context()); err != nil || got.Term != 7 {
+	if got, err := m.engine().LastAccepted(t.Context()); err != nil || got.Term != 7 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := m.engine().Cleanup(t.Context(), applier.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := m.engine().Accepted(t.Context()); err != nil || got.Term != 0 {
+	if got, err := m.engine().LastAccepted(t.Context()); err != nil || got.Term != 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

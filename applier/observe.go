@@ -29,12 +29,12 @@ type observer struct {
 	applied map[string]plan.Content
 }
 
-func (o observer) observe(ctx context.Context, t *plan.Target) (plan.Observed, error) {
+func (o observer) observeTarget(ctx context.Context, t *plan.Target) (plan.Observed, error) {
 	observed := plan.Observed{
 		Files: map[string]plan.ObservedFile{}, Settings: map[bundle.EntryID]plan.Setting{}, Services: map[string]plan.ServiceState{},
 		Folders: map[string][]plan.FileInfo{},
 	}
-	for _, ask := range []func(context.Context, *plan.Target, *plan.Observed) error{o.stat, o.list, o.hash, o.settings, o.services} {
+	for _, ask := range []func(context.Context, *plan.Target, *plan.Observed) error{o.statPaths, o.listFolders, o.hashCandidates, o.readSettings, o.readServices} {
 		if err := ask(ctx, t, &observed); err != nil {
 			return plan.Observed{}, err
 		}
@@ -42,7 +42,7 @@ func (o observer) observe(ctx context.Context, t *plan.Target) (plan.Observed, e
 	return observed, nil
 }
 
-func (o observer) stat(ctx context.Context, t *plan.Target, observed *plan.Observed) error {
+func (o observer) statPaths(ctx context.Context, t *plan.Target, observed *plan.Observed) error {
 	var paths []string
 	for _, f := range t.Files {
 		paths = append(paths, f.Path)
@@ -60,9 +60,9 @@ func (o observer) stat(ctx context.Context, t *plan.Target, observed *plan.Obser
 	return nil
 }
 
-// list lists folders: those with managed files, to find unmanaged ones, and to their full depth exclusive ones and those
+// listFolders lists folders: those with managed files, to find unmanaged ones, and to their full depth exclusive ones and those
 // that are removed or in the way.
-func (o observer) list(ctx context.Context, t *plan.Target, observed *plan.Observed) error {
+func (o observer) listFolders(ctx context.Context, t *plan.Target, observed *plan.Observed) error {
 	shallow, deep := map[string]string{}, map[string]string{}
 	for _, f := range t.Files {
 		key := bundle.FoldPath(f.Path)
@@ -79,7 +79,7 @@ func (o observer) list(ctx context.Context, t *plan.Target, observed *plan.Obser
 	}
 	for key, dir := range deep {
 		delete(shallow, key)
-		if err := o.walk(ctx, dir, observed); err != nil {
+		if err := o.walkFolder(ctx, dir, observed); err != nil {
 			return err
 		}
 	}
@@ -108,7 +108,7 @@ func (o observer) listOne(ctx context.Context, dir string, observed *plan.Observ
 	return nil
 }
 
-func (o observer) walk(ctx context.Context, dir string, observed *plan.Observed) error {
+func (o observer) walkFolder(ctx context.Context, dir string, observed *plan.Observed) error {
 	if err := o.listOne(ctx, dir, observed); err != nil {
 		return err
 	}
@@ -116,15 +116,15 @@ func (o observer) walk(ctx context.Context, dir string, observed *plan.Observed)
 		if f.Kind != plan.FileDirectory {
 			continue
 		}
-		if err := o.walk(ctx, f.Path, observed); err != nil {
+		if err := o.walkFolder(ctx, f.Path, observed); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// hash reads the files that can be right: those of the wanted size. Files in the cache are not read.
-func (o observer) hash(ctx context.Context, t *plan.Target, observed *plan.Observed) error {
+// hashCandidates reads the files that can be right: those of the wanted size. Files in the cache are not read.
+func (o observer) hashCandidates(ctx context.Context, t *plan.Target, observed *plan.Observed) error {
 	var todo []plan.FileInfo
 	for _, f := range t.Files {
 		have := observed.Files[bundle.FoldPath(f.Path)]
@@ -133,7 +133,7 @@ func (o observer) hash(ctx context.Context, t *plan.Target, observed *plan.Obser
 		}
 		todo = append(todo, have.FileInfo)
 	}
-	sums, unread, err := o.sums(ctx, todo)
+	sums, unread, err := o.hashFiles(ctx, todo)
 	observed.Unread = unread
 	for i, sum := range sums {
 		key := bundle.FoldPath(todo[i].Path)
@@ -144,16 +144,16 @@ func (o observer) hash(ctx context.Context, t *plan.Target, observed *plan.Obser
 	return err
 }
 
-// sums returns the sha256 of files, read on all processors; empty for one that is gone meanwhile. One that somebody has locked
+// hashFiles returns the sha256 of files, read on all processors; empty for one that is gone meanwhile. One that somebody has locked
 // is among the unread: it has the sha256 that it had before, in the cache or in the bundle that was applied last.
-func (o observer) sums(ctx context.Context, files []plan.FileInfo) (sums, unread []string, err error) {
+func (o observer) hashFiles(ctx context.Context, files []plan.FileInfo) (sums, unread []string, err error) {
 	sums = make([]string, len(files))
 	errs := make([]error, len(files))
 	var locked *FileError
 	var work sync.WaitGroup
 	slots := make(chan struct{}, runtime.NumCPU())
 	for i, f := range files {
-		if sum := o.cache.Lookup(f); sum != "" && !o.full {
+		if sum := o.cache.LookupSum(f); sum != "" && !o.full {
 			sums[i] = sum
 			continue
 		}
@@ -167,20 +167,20 @@ func (o observer) sums(ctx context.Context, files []plan.FileInfo) (sums, unread
 	for i, f := range files {
 		switch {
 		case errors.As(errs[i], &locked) && locked.Reason == FileLocked:
-			sums[i], errs[i] = o.before(f), nil
+			sums[i], errs[i] = o.cachedSum(f), nil
 			unread = append(unread, f.Path)
 		case errors.As(errs[i], &locked) && locked.Reason == FileDenied:
 			errs[i] = nil // whatever is in it, its access is not ours: it is replaced
 		case sums[i] != "":
-			o.cache.Store(f, sums[i], o.now)
+			o.cache.StoreSum(f, sums[i], o.now)
 		}
 	}
 	return sums, unread, errors.Join(errs...)
 }
 
-// before returns the sha256 that a file had when it was last known, empty where that is not known.
-func (o observer) before(f plan.FileInfo) string {
-	if sum := o.cache.Lookup(f); sum != "" {
+// cachedSum returns the sha256 that a file had when it was last known, empty where that is not known.
+func (o observer) cachedSum(f plan.FileInfo) string {
+	if sum := o.cache.LookupSum(f); sum != "" {
 		return sum
 	}
 	if c := o.applied[bundle.FoldPath(f.Path)]; c.Size == f.Size {
@@ -222,7 +222,7 @@ func (r contextReader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-func (o observer) settings(ctx context.Context, t *plan.Target, observed *plan.Observed) error {
+func (o observer) readSettings(ctx context.Context, t *plan.Target, observed *plan.Observed) error {
 	var names []plan.Setting
 	for _, s := range t.Settings {
 		names = append(names, plan.Setting{Kind: s.Kind, Name: s.Name})
@@ -237,7 +237,7 @@ func (o observer) settings(ctx context.Context, t *plan.Target, observed *plan.O
 	return nil
 }
 
-func (o observer) services(ctx context.Context, t *plan.Target, observed *plan.Observed) error {
+func (o observer) readServices(ctx context.Context, t *plan.Target, observed *plan.Observed) error {
 	names := t.ServiceNames()
 	states, err := o.host.Services(ctx, names)
 	if err != nil {

@@ -51,15 +51,15 @@ const (
 	partBuffers = 2
 )
 
-// receive stores the contents of the record that arrive.
-func (r *run) receive(ctx context.Context, record records.BundleRecord, from ContentSource) error {
-	if err := r.prepare(ctx); err != nil {
+// receiveContents stores the contents of the record that arrive.
+func (r *run) receiveContents(ctx context.Context, record records.BundleRecord, from ContentSource) error {
+	if err := r.prepareFolders(ctx); err != nil {
 		return err
 	}
-	if err := r.open(ctx); err != nil {
+	if err := r.openRecords(ctx); err != nil {
 		return err
 	}
-	if err := r.checkNode(ctx, r.situation, record.Manifest); err != nil {
+	if err := r.checkNodeName(ctx, r.situation, record.Manifest); err != nil {
 		return err
 	}
 	if err := r.claimRoots(ctx); err != nil {
@@ -77,7 +77,7 @@ func (r *run) receive(ctx context.Context, record records.BundleRecord, from Con
 		in.digests[c.SHA256] = c.Digest
 	}
 	for err == nil {
-		err = in.next(ctx)
+		err = in.receivePart(ctx)
 	}
 	in.work.Wait()
 	if errors.Is(err, io.EOF) {
@@ -86,8 +86,8 @@ func (r *run) receive(ctx context.Context, record records.BundleRecord, from Con
 	return errors.Join(err, in.err)
 }
 
-// next stores one part, io.EOF at the end of all.
-func (in *receiver) next(ctx context.Context) error {
+// receivePart stores one part, io.EOF at the end of all.
+func (in *receiver) receivePart(ctx context.Context) error {
 	part, data, err := in.from.Next()
 	if errors.Is(err, io.EOF) {
 		return io.EOF
@@ -99,56 +99,56 @@ func (in *receiver) next(ctx context.Context) error {
 	if err != nil {
 		return &streamError{fmt.Errorf("receiving contents: %w", err)}
 	}
-	if err := errors.Join(ctx.Err(), in.failed()); err != nil {
+	if err := errors.Join(ctx.Err(), in.firstFailure()); err != nil {
 		return err
 	}
-	if err := in.recheck(ctx, content); err != nil {
+	if err := in.recheckContent(ctx, content); err != nil {
 		return err
 	}
 	size := content.PartSize(part.Index)
 	stored := &streamReader{from: data, left: size}
 	if size < largePart {
-		return in.small(ctx, part, stored)
+		return in.receiveSmall(ctx, part, stored)
 	}
-	return in.large(ctx, part, stored)
+	return in.receiveLarge(ctx, part, stored)
 }
 
-// recheck reads a content that the host seems to have and is sent nevertheless: if it is corrupt, what arrives takes its place.
-func (in *receiver) recheck(ctx context.Context, c archive.Content) error {
+// recheckContent reads a content that the host seems to have and is sent nevertheless: if it is corrupt, what arrives takes its place.
+func (in *receiver) recheckContent(ctx context.Context, c archive.Content) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if !in.situation.Store.Whole(c.SHA256) || in.checked[c.SHA256] {
+	if !in.situation.Store.IsWhole(c.SHA256) || in.checked[c.SHA256] {
 		return nil
 	}
 	in.checked[c.SHA256] = true
-	if _, err := in.situation.Store.Verify(ctx, plan.Content{SHA256: c.SHA256, Size: c.Size}); err != nil {
+	if _, err := in.situation.Store.VerifyContent(ctx, plan.Content{SHA256: c.SHA256, Size: c.Size}); err != nil {
 		return fmt.Errorf("reading a kept content: %w", err)
 	}
 	return nil
 }
 
-func (in *receiver) failed() error {
+func (in *receiver) firstFailure() error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.err
 }
 
-func (in *receiver) small(ctx context.Context, part archive.Part, data *streamReader) error {
+func (in *receiver) receiveSmall(ctx context.Context, part archive.Part, data *streamReader) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if err := in.situation.Store.Put(ctx, part, data); err != nil {
+	if err := in.situation.Store.PutPart(ctx, part, data); err != nil {
 		if data.err != nil {
 			err = &streamError{err}
 		}
 		return fmt.Errorf("keeping a content: %w", err)
 	}
-	in.received(part)
+	in.emitReceived(part)
 	return nil
 }
 
-func (in *receiver) large(ctx context.Context, part archive.Part, data *streamReader) error {
+func (in *receiver) receiveLarge(ctx context.Context, part archive.Part, data *streamReader) error {
 	in.mu.Lock()
-	wanted, err := in.situation.Store.Admit(ctx, part)
+	wanted, err := in.situation.Store.AdmitPart(ctx, part)
 	in.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("keeping a content: %w", err)
@@ -163,14 +163,14 @@ func (in *receiver) large(ctx context.Context, part archive.Part, data *streamRe
 	if _, err := buffer.ReadFrom(data); err != nil {
 		return &streamError{fmt.Errorf("receiving contents: %w", err)}
 	}
-	in.work.Go(func() { in.keep(ctx, part, buffer) })
+	in.work.Go(func() { in.storePart(ctx, part, buffer) })
 	return nil
 }
 
-// keep writes a part, and frees the buffer.
-func (in *receiver) keep(ctx context.Context, part archive.Part, buffer *bytes.Buffer) {
+// storePart writes a part, and frees the buffer.
+func (in *receiver) storePart(ctx context.Context, part archive.Part, buffer *bytes.Buffer) {
 	size := int64(buffer.Len())
-	err := in.situation.Store.Write(ctx, part, bytes.NewReader(buffer.Bytes()))
+	err := in.situation.Store.WritePart(ctx, part, bytes.NewReader(buffer.Bytes()))
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.buffers <- buffer
@@ -178,14 +178,14 @@ func (in *receiver) keep(ctx context.Context, part archive.Part, buffer *bytes.B
 		in.err = errors.Join(in.err, fmt.Errorf("keeping a content: %w", err))
 		return
 	}
-	in.situation.Store.Add(part, size)
-	in.received(part)
+	in.situation.Store.AddPart(part, size)
+	in.emitReceived(part)
 }
 
-// received sends an event when a content has arrived whole.
-func (in *receiver) received(part archive.Part) {
-	if in.situation.Store.Arrived(part.SHA256) {
-		in.emit(Event{Event: EventReceived, Content: in.digests[part.SHA256]})
+// emitReceived sends an event when a content has arrived whole.
+func (in *receiver) emitReceived(part archive.Part) {
+	if in.situation.Store.HasArrived(part.SHA256) {
+		in.emitEvent(Event{Event: EventReceived, Content: in.digests[part.SHA256]})
 	}
 }
 

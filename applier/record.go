@@ -14,13 +14,13 @@ import (
 	"wmco/bundle/archive"
 )
 
-// record writes the ledger if it has changed, and ends the run.
-func (r *run) record(ctx context.Context, record records.BundleRecord, p plan.Plan, t *plan.Target) error {
+// writeLedger writes the ledger if it has changed, and ends the run.
+func (r *run) writeLedger(ctx context.Context, record records.BundleRecord, p plan.Plan, t *plan.Target) error {
 	if err := r.keepContents(ctx, record, t); err != nil {
 		return err
 	}
 	next := records.Ledger{
-		Schema: records.Schema, Program: r.Program, Time: r.Clock.Now(), Bundle: record, Found: r.preexisting(t), Folders: r.folders(t),
+		Schema: records.Schema, Program: r.Program, Time: r.Clock.Now(), Bundle: record, Found: r.preexistingEntries(t), Folders: r.madeFolders(t),
 		Shadows: r.shadows, Boot: r.situation.facts.BootTime,
 	}
 	if r.result == ResultSame {
@@ -34,11 +34,11 @@ func (r *run) record(ctx context.Context, record records.BundleRecord, p plan.Pl
 	if r.situation.Interrupted && r.result != ResultSame {
 		j := r.situation.Journal
 		j.Phase = records.PhaseRecording
-		if err := r.enter(ctx, j); err != nil {
+		if err := r.writeJournal(ctx, j); err != nil {
 			return err
 		}
 	}
-	if r.result != ResultSame || len(p.Adopt) > 0 || r.situation.Ledger.Applied() != next.Applied() || r.situation.Damaged {
+	if r.result != ResultSame || len(p.Adopt) > 0 || r.situation.Ledger.AppliedDigest() != next.AppliedDigest() || r.situation.Damaged {
 		if err := r.situation.WriteLedger(ctx, next); err != nil {
 			return err
 		}
@@ -47,32 +47,32 @@ func (r *run) record(ctx context.Context, record records.BundleRecord, p plan.Pl
 	for _, f := range t.Files {
 		files[bundle.FoldPath(f.Path)] = f.Kind == plan.FileRegular
 	}
-	r.situation.Cache.Keep(files)
+	r.situation.Cache.KeepPaths(files)
 	if r.result == ResultSame {
 		r.applying = false
-		r.situation.Sweep(ctx, r.abandoned())
+		r.situation.SweepContents(ctx, r.abandonedSince())
 		r.situation.SaveCache(ctx)
 		return nil
 	}
-	if err := r.forget(ctx); err != nil {
+	if err := r.removeJournal(ctx); err != nil {
 		return err
 	}
-	return r.reboot(ctx)
+	return r.rebootHost(ctx)
 }
 
-// preexisting returns the entries that were on the host before us and may be somebody else's: those that earlier runs
+// preexistingEntries returns the entries that were on the host before us and may be somebody else's: those that earlier runs
 // found, and those that this run neither wrote nor owned. Entries of other kinds are adopted, and so are all entries of a
 // host with the existing operator's services: that operator put them there.
-func (r *run) preexisting(t *plan.Target) []bundle.EntryID {
-	earlier := r.situation.Found()
-	adopts := r.adopts(t)
+func (r *run) preexistingEntries(t *plan.Target) []bundle.EntryID {
+	earlier := r.situation.FoundEntries()
+	adopts := r.isAdoption(t)
 	var list []bundle.EntryID
 	for _, s := range t.Settings {
 		id := s.ID()
 		if !s.Present || !bundle.Describe(s.Kind).Shared {
 			continue
 		}
-		if r.owns(id) && earlier[id] || !r.owns(id) && !adopts && r.wasThere(id) {
+		if r.ownsEntry(id) && earlier[id] || !r.ownsEntry(id) && !adopts && r.wasThere(id) {
 			list = append(list, id)
 		}
 	}
@@ -80,10 +80,10 @@ func (r *run) preexisting(t *plan.Target) []bundle.EntryID {
 	return list
 }
 
-// adopts reports whether the host was the existing operator's: it has one of our services by name and description, or that
+// isAdoption reports whether the host was the existing operator's: it has one of our services by name and description, or that
 // operator's list of CAs, and we never applied a bundle to it.
-func (r *run) adopts(t *plan.Target) bool {
-	if r.situation.Ledger.Applied() != "" {
+func (r *run) isAdoption(t *plan.Target) bool {
+	if r.situation.Ledger.AppliedDigest() != "" {
 		return false
 	}
 	if slices.ContainsFunc(r.situation.Journal.Before.Files, func(f records.FileBefore) bool { return f.Path == fileImported }) {
@@ -104,9 +104,9 @@ func (r *run) adopts(t *plan.Target) bool {
 	})
 }
 
-// owns reports whether the bundle that was applied before has an entry.
-func (r *run) owns(id bundle.EntryID) bool {
-	b := r.situation.Ledger.Bundle.Bundle()
+// ownsEntry reports whether the bundle that was applied before has an entry.
+func (r *run) ownsEntry(id bundle.EntryID) bool {
+	b := r.situation.Ledger.Bundle.ManifestBundle()
 	for _, l := range b.Layers() {
 		if slices.Contains(l.IDs(), id) {
 			return true
@@ -125,8 +125,8 @@ func (r *run) wasThere(id bundle.EntryID) bool {
 	return true
 }
 
-// folders returns the parents that we made, in this run or earlier.
-func (r *run) folders(t *plan.Target) []string {
+// madeFolders returns the parents that we made, in this run or earlier.
+func (r *run) madeFolders(t *plan.Target) []string {
 	list := slices.Clone(r.situation.Ledger.Folders)
 	for _, f := range t.Files {
 		if f.Kind != plan.FileDirectory || f.Access != "" || slices.Contains(list, f.Path) {
@@ -151,16 +151,16 @@ func (r *run) keepContents(ctx context.Context, record records.BundleRecord, t *
 	}
 	for _, f := range t.Files {
 		sum := f.Content.SHA256
-		if f.Kind != plan.FileRegular || !wanted[sum] || r.situation.Store.Whole(sum) {
+		if f.Kind != plan.FileRegular || !wanted[sum] || r.situation.Store.IsWhole(sum) {
 			continue
 		}
 		if err := r.keepFile(ctx, f); err != nil {
 			return fmt.Errorf("keeping %s: %w", f.Path, err)
 		}
 	}
-	for _, text := range r.texts(t) {
+	for _, text := range r.wantedTexts(t) {
 		c := plan.ContentOf([]byte(text))
-		if !wanted[c.SHA256] || r.situation.Store.Whole(c.SHA256) {
+		if !wanted[c.SHA256] || r.situation.Store.IsWhole(c.SHA256) {
 			continue
 		}
 		if err := r.keepParts(ctx, c, archive.Compress([]byte(text))); err != nil {
@@ -170,8 +170,8 @@ func (r *run) keepContents(ctx context.Context, record records.BundleRecord, t *
 	return nil
 }
 
-// texts returns the values of settings and variables on the host that the target wants by digest.
-func (r *run) texts(t *plan.Target) []string {
+// wantedTexts returns the values of settings and variables on the host that the target wants by digest.
+func (r *run) wantedTexts(t *plan.Target) []string {
 	var list []string
 	for _, s := range t.Settings {
 		if have := r.observed.Settings[s.ID()]; s.Present && !s.Value.Known && have.Present {
@@ -179,7 +179,7 @@ func (r *run) texts(t *plan.Target) []string {
 		}
 	}
 	for _, s := range t.Services {
-		for _, line := range r.observed.Service(s.Config.Name).Environment {
+		for _, line := range r.observed.ServiceState(s.Config.Name).Environment {
 			list = append(list, plan.SplitVariable(line).Value.Text)
 		}
 	}
@@ -189,7 +189,7 @@ func (r *run) texts(t *plan.Target) []string {
 // keepCurrent stores the contents of files that are right and are only written for their access: they need not be sent.
 func (r *run) keepCurrent(ctx context.Context, p plan.Plan) error {
 	for _, s := range p.Steps {
-		if s.Verb != plan.VerbWrite || s.Reason != plan.ReasonAccess || r.situation.Store.Whole(s.File.Content.SHA256) {
+		if s.Verb != plan.VerbWrite || s.Reason != plan.ReasonAccess || r.situation.Store.IsWhole(s.File.Content.SHA256) {
 			continue
 		}
 		if err := r.keepFile(ctx, s.File); err != nil {
@@ -219,7 +219,7 @@ func (r *run) keepParts(ctx context.Context, c plan.Content, stored []byte) erro
 	for i := range whole.Parts() {
 		data := stored[:whole.PartSize(i+1)]
 		stored = stored[len(data):]
-		if err := r.situation.Store.Put(ctx, whole.Part(i+1), bytes.NewReader(data)); err != nil {
+		if err := r.situation.Store.PutPart(ctx, whole.Part(i+1), bytes.NewReader(data)); err != nil {
 			return err
 		}
 	}

@@ -19,39 +19,39 @@ import (
 // or undone. On a host without a bundle it does nothing. A dry run only reports.
 func (e *Engine) Repair(ctx context.Context, o Options) (Outcome, error) {
 	r := &run{Engine: e, options: o, repairs: true}
-	release, err := r.lock(ctx)
+	release, err := r.lockAndQuarantine(ctx)
 	if err != nil {
-		return r.ends("", err)
+		return r.endRun("", err)
 	}
 	digest := bundle.Digest("")
 	if !o.DryRun {
-		err = e.prepare(ctx)
+		err = e.prepareFolders(ctx)
 	}
 	if err == nil {
-		err = r.open(ctx)
+		err = r.openRecords(ctx)
 	}
 	if err == nil {
-		digest = r.situation.Ledger.Applied()
+		digest = r.situation.Ledger.AppliedDigest()
 		r.options.DryRun = o.DryRun || o.OnlyInterrupted && !r.situation.Interrupted
 		if r.situation.Interrupted {
 			digest, r.resumed = r.situation.Journal.Bundle.Manifest.Digest, true
 		}
-		err = r.repair(ctx)
+		err = r.repairHost(ctx)
 	}
-	r.unlock(release)
-	return r.ends(digest, err)
+	r.releaseLock(release)
+	return r.endRun(digest, err)
 }
 
-func (r *run) repair(ctx context.Context) error {
+func (r *run) repairHost(ctx context.Context) error {
 	if !r.situation.Interrupted && !r.options.DryRun {
 		if err := r.removeGuard(ctx); err != nil { // of an exchange that another program has ended, or that was given up before it began
 			return err
 		}
 	}
-	if !r.situation.Interrupted && r.situation.Ledger.Applied() == "" {
+	if !r.situation.Interrupted && r.situation.Ledger.AppliedDigest() == "" {
 		r.result = ResultSame
 		if !r.options.DryRun {
-			r.situation.Sweep(ctx, r.abandoned())
+			r.situation.SweepContents(ctx, r.abandonedSince())
 		}
 		return nil
 	}
@@ -59,70 +59,70 @@ func (r *run) repair(ctx context.Context) error {
 		if !r.situation.Interrupted || r.options.DryRun {
 			return err
 		}
-		return r.undo(ctx, err)
+		return r.rollBackChange(ctx, err)
 	}
 	switch {
 	case r.options.DryRun && r.situation.Interrupted:
-		return r.preview(ctx, r.situation.Journal.Bundle)
+		return r.previewPlan(ctx, r.situation.Journal.Bundle)
 	case r.options.DryRun:
-		return r.preview(ctx, r.situation.Ledger.Bundle)
+		return r.previewPlan(ctx, r.situation.Ledger.Bundle)
 	case !r.situation.Interrupted:
 		return r.repairEntries(ctx, r.situation.Ledger.Bundle)
 	}
 	switch j := r.situation.Journal; j.Phase {
 	case records.PhaseRollback:
-		return r.undo(ctx, errors.New(cmp.Or(j.Reason, "an earlier run was interrupted while it rolled back")))
+		return r.rollBackChange(ctx, errors.New(cmp.Or(j.Reason, "an earlier run was interrupted while it rolled back")))
 	case records.PhaseRecording:
-		return r.converge(ctx, j.Bundle)
+		return r.convergeHost(ctx, j.Bundle)
 	case records.PhaseConfirming:
 		return r.repairUnconfirmed(ctx)
 	case records.PhaseHandover:
-		return r.converge(ctx, j.Bundle)
+		return r.convergeHost(ctx, j.Bundle)
 	case records.PhaseApplying, records.PhaseReboot:
-		if j.Bundle.Manifest.Digest == r.situation.Ledger.Applied() {
+		if j.Bundle.Manifest.Digest == r.situation.Ledger.AppliedDigest() {
 			return r.repairEntries(ctx, j.Bundle)
 		}
-		err := r.converge(ctx, j.Bundle)
+		err := r.convergeHost(ctx, j.Bundle)
 		var refused *RefusedError
 		if errors.As(err, &refused) && refused.Impact == "" { // what costs more waits until that is allowed
-			return r.undo(ctx, err)
+			return r.rollBackChange(ctx, err)
 		}
 		return err
 	}
-	return r.converge(ctx, r.situation.Journal.Bundle)
+	return r.convergeHost(ctx, r.situation.Journal.Bundle)
 }
 
 // repairUnconfirmed ends a run that was interrupted while it waited for the caller.
 func (r *run) repairUnconfirmed(ctx context.Context) error {
 	j := r.situation.Journal
-	confirmed, err := r.confirmed(ctx)
+	confirmed, err := r.confirmedDigest(ctx)
 	switch {
 	case err != nil:
 		return err
 	case confirmed == j.Bundle.Manifest.Digest:
-		return r.converge(ctx, j.Bundle)
+		return r.convergeHost(ctx, j.Bundle)
 	}
-	if ask := r.asks(); ask != nil {
-		left := max(j.Left(r.situation.facts.BootTime, r.Clock.SinceBoot()), leastWait)
-		if err := r.await(ctx, ask, left); err != nil {
-			return r.undo(ctx, err)
+	if ask := r.confirmationSource(); ask != nil {
+		left := max(j.TimeLeft(r.situation.facts.BootTime, r.Clock.SinceBoot()), leastWait)
+		if err := r.pollConfirmation(ctx, ask, left); err != nil {
+			return r.rollBackChange(ctx, err)
 		}
 		r.agreed = true
-		return r.converge(ctx, j.Bundle)
+		return r.convergeHost(ctx, j.Bundle)
 	}
-	if j.Late(r.situation.facts.BootTime, r.Clock.SinceBoot(), r.Clock.Now()) {
-		return r.undo(ctx, errUnconfirmed)
+	if j.IsLate(r.situation.facts.BootTime, r.Clock.SinceBoot(), r.Clock.Now()) {
+		return r.rollBackChange(ctx, errUnconfirmed)
 	}
 	r.result = ResultPartial
-	r.note("waiting for confirmation")
+	r.emitNote("waiting for confirmation")
 	return nil
 }
 
 // leastWait is how long a confirmer is asked whose deadline passed while nobody could ask it.
 const leastWait = 30 * time.Second
 
-// confirmed returns the digest that the caller confirmed, by Confirm in another process.
-func (e *Engine) confirmed(ctx context.Context) (bundle.Digest, error) {
+// confirmedDigest returns the digest that the caller confirmed, by Confirm in another process.
+func (e *Engine) confirmedDigest(ctx context.Context) (bundle.Digest, error) {
 	data, err := records.ReadAll(ctx, e.Host, records.FileConfirm)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
@@ -135,7 +135,7 @@ func (e *Engine) Confirm(ctx context.Context, d bundle.Digest) error {
 	if err := d.Validate(); err != nil {
 		return err
 	}
-	bad, err := records.Untrusted(ctx, e.Host)
+	bad, err := records.UntrustedRecords(ctx, e.Host)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (e *Engine) Confirm(ctx context.Context, d bundle.Digest) error {
 // AwaitConfirm waits until another process calls Confirm for the bundle.
 func (e *Engine) AwaitConfirm(ctx context.Context, d bundle.Digest) error {
 	for {
-		have, err := e.confirmed(ctx)
+		have, err := e.confirmedDigest(ctx)
 		if err != nil || have == d {
 			return err
 		}

@@ -9,24 +9,24 @@ import (
 	"wmco/applier/records"
 )
 
-// undo rolls back because of err. An interrupted run is not rolled back: the next run resumes it.
-func (r *run) undo(ctx context.Context, why error) error {
+// rollBackChange rolls back because of err. An interrupted run is not rolled back: the next run resumes it.
+func (r *run) rollBackChange(ctx context.Context, why error) error {
 	if ctx.Err() != nil {
 		return &PartialError{Err: fmt.Errorf("interrupted: %w", why)}
 	}
-	r.emit(Event{Event: EventRollback, Message: why.Error()})
-	if err := r.restore(ctx, why); err != nil {
+	r.emitEvent(Event{Event: EventRollback, Message: why.Error()})
+	if err := r.restoreBefore(ctx, why); err != nil {
 		return &PartialError{Err: &UnfinishedError{Why: why, Err: err}}
 	}
 	r.result = ResultRolledBack
 	return &RolledBackError{Err: why}
 }
 
-// restore applies the state in the journal, by the same steps as anything else, and removes the journal.
-func (r *run) restore(ctx context.Context, why error) error {
+// restoreBefore applies the state in the journal, by the same steps as anything else, and removes the journal.
+func (r *run) restoreBefore(ctx context.Context, why error) error {
 	j, reason := r.situation.Journal, why.Error()
 	j.Phase, j.Reason = records.PhaseRollback, reason
-	if err := r.enter(ctx, j); err != nil {
+	if err := r.writeJournal(ctx, j); err != nil {
 		return err
 	}
 	if r.guards {
@@ -36,9 +36,9 @@ func (r *run) restore(ctx context.Context, why error) error {
 			return err
 		}
 	}
-	t := j.Before.Target()
+	t := j.Before.TargetBefore()
 	o := observer{host: r.Host, cache: r.situation.Cache, full: true, now: r.Clock.Now()}
-	observed, err := o.observe(ctx, &t)
+	observed, err := o.observeTarget(ctx, &t)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (r *run) restore(ctx context.Context, why error) error {
 	if err := r.doSteps(ctx, p); err != nil {
 		return err
 	}
-	if err := r.running(ctx, &t); err != nil {
+	if err := r.checkRunning(ctx, &t); err != nil {
 		return err
 	}
 	if err := r.awaitingBoot(ctx, &t); err != nil {
@@ -69,7 +69,7 @@ func (r *run) restore(ctx context.Context, why error) error {
 	if err := r.removeGuard(ctx); err != nil {
 		return err
 	}
-	return r.forget(ctx)
+	return r.removeJournal(ctx)
 }
 
 // awaitingBoot notes the settings that take effect with the next boot although the host was rolled back.
@@ -95,15 +95,15 @@ func (r *run) awaitingBoot(ctx context.Context, t *plan.Target) error {
 func (r *run) restartAgain(t *plan.Target, observed plan.Observed) []string {
 	var names []string
 	for _, s := range t.Services {
-		if s.Run && observed.Service(s.Config.Name).Status != plan.ServiceStopped {
+		if s.Run && observed.ServiceState(s.Config.Name).Status != plan.ServiceStopped {
 			names = append(names, s.Config.Name)
 		}
 	}
 	return names
 }
 
-// running returns an error if a service that ran before does not run again. Its health is not checked.
-func (r *run) running(ctx context.Context, t *plan.Target) error {
+// checkRunning returns an error if a service that ran before does not run again. Its health is not checked.
+func (r *run) checkRunning(ctx context.Context, t *plan.Target) error {
 	states, err := r.Host.Services(ctx, t.ServiceNames())
 	if err != nil {
 		return err
@@ -118,8 +118,8 @@ func (r *run) running(ctx context.Context, t *plan.Target) error {
 	return nil
 }
 
-// forget ends the run.
-func (r *run) forget(ctx context.Context) error {
+// removeJournal ends the run.
+func (r *run) removeJournal(ctx context.Context) error {
 	if err := r.situation.RemoveJournal(ctx); err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func TestARollbackForWantOfRoomIsNotRecorded(t *testing.T) {
 		if back := (*applier.RolledBackError)(nil); !errors.As(err, &back) || !o.RestartSelf {
 			t.Fatalf("%v, %+v", err, o)
 		}
-		if d, _, err := m.agent().Undone(t.Context()); err != nil || (d != "") != recorded {
+		if d, _, err := m.agent().UnreportedRollback(t.Context()); err != nil || (d != "") != recorded {
 			t.Errorf("%s: %q, %v", reason, d, err)
 		}
 	}

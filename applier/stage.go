@@ -19,22 +19,22 @@ func (e *Engine) Stage(ctx context.Context, m bundle.Manifest, from ContentSourc
 	r := &run{Engine: e, options: Options{LockWait: wait}}
 	record, err := e.admitBundle(m, from.Contents())
 	if err != nil {
-		return r.ends(m.Digest, err)
+		return r.endRun(m.Digest, err)
 	}
-	release, err := r.lock(ctx)
+	release, err := r.lockAndQuarantine(ctx)
 	if err != nil {
-		return r.ends(m.Digest, err)
+		return r.endRun(m.Digest, err)
 	}
-	err = r.receive(ctx, record, from)
+	err = r.receiveContents(ctx, record, from)
 	if err == nil {
-		err = r.stage(ctx, record)
+		err = r.stageContents(ctx, record)
 	}
-	r.unlock(release)
-	return r.ends(m.Digest, err)
+	r.releaseLock(release)
+	return r.endRun(m.Digest, err)
 }
 
-func (r *run) stage(ctx context.Context, record records.BundleRecord) error {
-	wanted := Executables(record.Manifest)
+func (r *run) stageContents(ctx context.Context, record records.BundleRecord) error {
+	wanted := PayloadDigests(record.Manifest)
 	s := records.Staged{Schema: records.Schema, Program: r.Program, Time: r.Clock.Now(), Bundle: record.Manifest.Digest}
 	var missing []plan.Missing
 	r.result = ResultSame
@@ -43,9 +43,9 @@ func (r *run) stage(ctx context.Context, record records.BundleRecord) error {
 			continue
 		}
 		switch store := r.situation.Store; {
-		case !store.Whole(c.SHA256):
+		case !store.IsWhole(c.SHA256):
 			missing = append(missing, plan.Missing{Digest: c.Digest, Parts: store.PartsOf(c.SHA256)})
-		case store.Arrived(c.SHA256):
+		case store.HasArrived(c.SHA256):
 			r.result = ResultApplied
 		}
 		s.Contents = append(s.Contents, c.SHA256)
@@ -63,8 +63,8 @@ func (r *run) stage(ctx context.Context, record records.BundleRecord) error {
 	return nil
 }
 
-// Executables returns the digests of a manifest's payload.
-func Executables(m bundle.Manifest) map[bundle.Digest]bool {
+// PayloadDigests returns the digests of a manifest's payload.
+func PayloadDigests(m bundle.Manifest) map[bundle.Digest]bool {
 	all := map[bundle.Digest]bool{}
 	for _, l := range m.Layers {
 		for _, p := range l.Layer.Payload {

@@ -39,7 +39,7 @@ func (m *machine) lacks(t testing.TB, n node) []plan.Missing {
 	if err != nil {
 		t.Fatal(err)
 	}
-	executables := applier.Executables(all)
+	executables := applier.PayloadDigests(all)
 	var list []plan.Missing
 	for _, c := range m.observe(t, n).Missing {
 		if executables[c.Digest] {

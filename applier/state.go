@@ -10,9 +10,9 @@ import (
 	"wmco/bundle"
 )
 
-// findStale returns what belongs to another cluster than the bundle's, and what an earlier run found and did not remove.
-func (e *Engine) findStale(ctx context.Context, s *situation, r records.BundleRecord) (plan.Stale, error) {
-	b := r.Bundle()
+// findStaleState returns what belongs to another cluster than the bundle's, and what an earlier run found and did not remove.
+func (e *Engine) findStaleState(ctx context.Context, s *situation, r records.BundleRecord) (plan.Stale, error) {
+	b := r.ManifestBundle()
 	found := plan.Stale{Paths: slices.Clone(s.Journal.Stale.Paths), Networks: slices.Clone(s.Journal.Stale.Networks)}
 	for _, l := range b.Layers() {
 		for _, state := range l.State {
@@ -43,7 +43,7 @@ func (s *situation) fromAnother(name, cluster string, stage bundle.Stage) bool {
 		return false
 	}
 	known := false
-	for _, b := range s.Bundles() {
+	for _, b := range s.OwnedBundles() {
 		for _, l := range b.Layers() {
 			switch owner := clusterOf(l, name); owner {
 			case "":
@@ -54,7 +54,7 @@ func (s *situation) fromAnother(name, cluster string, stage bundle.Stage) bool {
 			}
 		}
 	}
-	never := s.Ledger.Applied() == "" && !s.Interrupted && !s.Damaged
+	never := s.Ledger.AppliedDigest() == "" && !s.Interrupted && !s.Damaged
 	return known || never && stage == bundle.StageJoin
 }
 
@@ -88,7 +88,7 @@ func (e *Engine) statePaths(ctx context.Context, state bundle.State) ([]string, 
 	}
 	var paths []string
 	for _, f := range infos {
-		if f.Kind == plan.FileRegular && plan.Matches(state.Pattern, f.Path) {
+		if f.Kind == plan.FileRegular && plan.MatchesPattern(state.Pattern, f.Path) {
 			paths = append(paths, f.Path)
 		}
 	}

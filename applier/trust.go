@@ -11,25 +11,25 @@ import (
 	"wmco/bundle"
 )
 
-// lock locks the host and sets aside the records that do not count. It comes before anything of ours is written, and before
+// lockAndQuarantine locks the host and sets aside the records that do not count. It comes before anything of ours is written, and before
 // folders get our access: until then their owner and access show who made them.
-func (r *run) lock(ctx context.Context) (release func() error, err error) {
+func (r *run) lockAndQuarantine(ctx context.Context) (release func() error, err error) {
 	// An error may be that another run is removing its records at this moment: the lock waits for that, and it is asked again.
-	bad, _ := records.Untrusted(ctx, r.Host)
+	bad, _ := records.UntrustedRecords(ctx, r.Host)
 	if slices.Contains(bad, plan.StateFolder) {
 		if r.options.DryRun {
 			return func() error { return nil }, nil // nobody of ours has its lock there
 		}
-		if err := r.setAside(ctx, plan.StateFolder); err != nil {
+		if err := r.quarantinePath(ctx, plan.StateFolder); err != nil {
 			return nil, err
 		}
 	}
-	if release, err = r.Engine.lock(ctx, r.options.LockWait); err != nil || r.options.DryRun {
+	if release, err = r.Engine.lockHost(ctx, r.options.LockWait); err != nil || r.options.DryRun {
 		return release, err
 	}
-	if bad, err = records.Untrusted(ctx, r.Host); err == nil {
+	if bad, err = records.UntrustedRecords(ctx, r.Host); err == nil {
 		for _, path := range bad {
-			err = errors.Join(err, r.setAside(ctx, path))
+			err = errors.Join(err, r.quarantinePath(ctx, path))
 		}
 	}
 	if err != nil {
@@ -38,51 +38,51 @@ func (r *run) lock(ctx context.Context) (release func() error, err error) {
 	return release, nil
 }
 
-// unlock releases the lock. That it cannot changes nothing of what the run did: the lock of a process that ends is free.
-func (r *run) unlock(release func() error) {
+// releaseLock releases the lock. That it cannot changes nothing of what the run did: the lock of a process that ends is free.
+func (r *run) releaseLock(release func() error) {
 	if err := release(); err != nil {
-		r.note(fmt.Sprintf("releasing the lock: %v", err))
+		r.emitNote(fmt.Sprintf("releasing the lock: %v", err))
 	}
 }
 
-// setAside moves away what others than SYSTEM and Administrators could have written, and says so.
-func (r *run) setAside(ctx context.Context, path string) error {
+// quarantinePath moves away what others than SYSTEM and Administrators could have written, and says so.
+func (r *run) quarantinePath(ctx context.Context, path string) error {
 	to, err := records.SetAside(ctx, r.Host, path, r.Clock.Now())
 	if err != nil {
 		return err
 	}
-	r.note(fmt.Sprintf("%s is ignored: users other than SYSTEM and Administrators could change it. It is now %s: look at it, then delete it", path, to))
+	r.emitNote(fmt.Sprintf("%s is ignored: users other than SYSTEM and Administrators could change it. It is now %s: look at it, then delete it", path, to))
 	return nil
 }
 
 // claimRoots sets aside the roots that somebody else made before us: whoever owns a folder can put programs beside ours, and
 // change the access that we give it. On a host with a ledger they are ours, and the plan gives them their access again.
 func (r *run) claimRoots(ctx context.Context) error {
-	if r.situation.Ledger.Applied() != "" || r.situation.Interrupted || r.situation.Damaged {
+	if r.situation.Ledger.AppliedDigest() != "" || r.situation.Interrupted || r.situation.Damaged {
 		return nil
 	}
-	for _, path := range plan.Guarded() {
+	for _, path := range plan.GuardedFolders() {
 		infos, err := r.Host.Stat(ctx, []string{path})
 		if err != nil {
 			return fmt.Errorf("observing %s: %w", path, err)
 		}
-		if !foreign(infos[0]) {
+		if !isForeign(infos[0]) {
 			continue
 		}
-		if err := r.claim(ctx, infos[0]); err != nil {
+		if err := r.quarantineFolder(ctx, infos[0]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// foreign reports whether something is somebody else's, or leads elsewhere.
-func foreign(f plan.FileInfo) bool { return f.Owner == plan.OwnerOther || f.Kind == plan.FileOther }
+// isForeign reports whether something is somebody else's, or leads elsewhere.
+func isForeign(f plan.FileInfo) bool { return f.Owner == plan.OwnerOther || f.Kind == plan.FileOther }
 
-// claim sets a folder aside. One in which a program runs, such as the node agent itself on the first contact, cannot be
+// quarantineFolder sets a folder aside. One in which a program runs, such as the node agent itself on the first contact, cannot be
 // moved: then everything in it that is somebody else's is set aside, and the plan takes the folder.
-func (r *run) claim(ctx context.Context, f plan.FileInfo) error {
-	err := r.setAside(ctx, f.Path)
+func (r *run) quarantineFolder(ctx context.Context, f plan.FileInfo) error {
+	err := r.quarantinePath(ctx, f.Path)
 	var file *FileError
 	if !errors.As(err, &file) || f.Kind != plan.FileDirectory {
 		return err
@@ -95,10 +95,10 @@ func (r *run) claim(ctx context.Context, f plan.FileInfo) error {
 		return fmt.Errorf("making %s: %w", f.Path, err)
 	}
 	for _, child := range inside {
-		if !foreign(child) {
+		if !isForeign(child) {
 			continue
 		}
-		if err := r.claim(ctx, child); err != nil {
+		if err := r.quarantineFolder(ctx, child); err != nil {
 			return err
 		}
 	}

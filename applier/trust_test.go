@@ -100,7 +100,7 @@ func TestRecordsThatAUserPlantedDoNotCount(t *testing.T) {
 					if _, evil := m.Contents(`C:\k\evil.dll`); evil || snap.Services["kubelet"].CommandLine != fresh.Snapshot().Services["kubelet"].CommandLine {
 						t.Error("what the planted records say was done")
 					}
-					if infos, err := m.Stat(t.Context(), []string{plan.StateFolder, ledgerPath}); err != nil || !infos[0].Trusted() || !infos[1].Trusted() {
+					if infos, err := m.Stat(t.Context(), []string{plan.StateFolder, ledgerPath}); err != nil || !infos[0].IsTrusted() || !infos[1].IsTrusted() {
 						t.Errorf("the own records are not trusted: %+v, %v", infos, err)
 					}
 				}
@@ -136,7 +136,7 @@ func TestADryRunLeavesPlantedRecords(t *testing.T) {
 	if _, err := m.engine().Repair(t.Context(), applier.Options{DryRun: true}); err != nil {
 		t.Error(err)
 	}
-	if err := m.engine().Housekeep(t.Context()); err != nil {
+	if err := m.engine().LimitGrowth(t.Context()); err != nil {
 		t.Error(err)
 	}
 	var refused *applier.RefusedError

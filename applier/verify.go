@@ -18,13 +18,13 @@ import (
 // probePause is the pause between two probes of a service.
 const probePause = 500 * time.Millisecond
 
-// healthy waits until the services are healthy that this run started, or an interrupted one before it: each within the
+// awaitHealthy waits until the services are healthy that this run started, or an interrupted one before it: each within the
 // deadline of its probe, all at once. A service that was left alone is not checked.
-func (r *run) healthy(ctx context.Context, t *plan.Target) error {
+func (r *run) awaitHealthy(ctx context.Context, t *plan.Target) error {
 	started := slices.DeleteFunc(slices.Clone(t.Services), func(s plan.WantedService) bool {
 		return !s.Run || !slices.Contains(r.situation.Journal.Starts, s.Config.Name)
 	})
-	return r.wait(ctx, started)
+	return r.probeUntilHealthy(ctx, started)
 }
 
 // watched is a service that is waited for. Times are since the boot of the host, so that setting its clock changes nothing.
@@ -36,14 +36,14 @@ type watched struct {
 	healthy      bool
 }
 
-func (r *run) wait(ctx context.Context, services []plan.WantedService) error {
+func (r *run) probeUntilHealthy(ctx context.Context, services []plan.WantedService) error {
 	begin := r.Clock.SinceBoot()
 	var list []*watched
 	for _, s := range services {
 		list = append(list, &watched{WantedService: s, begin: begin})
 	}
 	for {
-		waiting, err := r.ask(ctx, list)
+		waiting, err := r.probeServices(ctx, list)
 		if err != nil || waiting == 0 {
 			return err
 		}
@@ -55,10 +55,10 @@ func (r *run) wait(ctx context.Context, services []plan.WantedService) error {
 	}
 }
 
-// ask probes the services that are not healthy yet, and returns how many still are not. It returns an error for the first
+// probeServices probes the services that are not healthy yet, and returns how many still are not. It returns an error for the first
 // whose deadline has passed.
-func (r *run) ask(ctx context.Context, list []*watched) (int, error) {
-	states, err := r.states(ctx, list)
+func (r *run) probeServices(ctx context.Context, list []*watched) (int, error) {
+	states, err := r.readStates(ctx, list)
 	if err != nil {
 		return 0, err
 	}
@@ -70,16 +70,16 @@ func (r *run) ask(ctx context.Context, list []*watched) (int, error) {
 		late := r.Clock.SinceBoot()-w.begin > time.Duration(w.Probe.DeadlineSeconds)*time.Second
 		reason := r.unhealthyReason(ctx, w.WantedService, states[i])
 		if reason == "" {
-			reason = w.settles(states[i].Process, r.Clock.SinceBoot(), r.settle(w.Probe))
+			reason = w.noteHealthy(states[i].Process, r.Clock.SinceBoot(), r.settleTime(w.Probe))
 		} else {
 			w.since = 0
 		}
 		switch {
 		case w.healthy:
-			r.emit(Event{Event: EventProbe, Service: w.Config.Name, Message: "healthy"})
+			r.emitEvent(Event{Event: EventProbe, Service: w.Config.Name, Message: "healthy"})
 			continue
 		case late && reason != "":
-			r.emit(Event{Event: EventProbe, Service: w.Config.Name, Message: reason})
+			r.emitEvent(Event{Event: EventProbe, Service: w.Config.Name, Message: reason})
 			return waiting, &ServiceError{Name: w.Config.Name, Doing: "probing", Err: errors.New(reason)}
 		}
 		waiting++
@@ -87,8 +87,8 @@ func (r *run) ask(ctx context.Context, list []*watched) (int, error) {
 	return waiting, nil
 }
 
-// settle is how long a service has to stay healthy.
-func (r *run) settle(p bundle.Probe) time.Duration {
+// settleTime is how long a service has to stay healthy.
+func (r *run) settleTime(p bundle.Probe) time.Duration {
 	d := time.Duration(cmp.Or(p.SettleSeconds, bundle.DefaultSettleSeconds)) * time.Second
 	if r.Settle > 0 {
 		return min(d, r.Settle)
@@ -96,9 +96,9 @@ func (r *run) settle(p bundle.Probe) time.Duration {
 	return d
 }
 
-// settles notes that the service is healthy now, and whether it has been for long enough. It returns a reason if it is another
+// noteHealthy notes that the service is healthy now, and whether it has been for long enough. It returns a reason if it is another
 // process than before: one good answer between two crashes is no health.
-func (w *watched) settles(process int, now, settle time.Duration) string {
+func (w *watched) noteHealthy(process int, now, settle time.Duration) string {
 	switch {
 	case w.since == 0 && w.process != 0 && w.process != process, w.since != 0 && w.process != process:
 		w.process, w.since = process, now
@@ -110,7 +110,7 @@ func (w *watched) settles(process int, now, settle time.Duration) string {
 	return ""
 }
 
-func (r *run) states(ctx context.Context, list []*watched) ([]plan.ServiceState, error) {
+func (r *run) readStates(ctx context.Context, list []*watched) ([]plan.ServiceState, error) {
 	var names []string
 	for _, w := range list {
 		names = append(names, w.Config.Name)
@@ -136,9 +136,9 @@ func (r *run) unhealthyReason(ctx context.Context, s plan.WantedService, have pl
 	return ""
 }
 
-// confirm waits for the caller's confirmation.
-func (r *run) confirm(ctx context.Context) error {
-	ask := r.asks()
+// awaitConfirmation waits for the caller's confirmation.
+func (r *run) awaitConfirmation(ctx context.Context) error {
+	ask := r.confirmationSource()
 	if ask == nil || r.agreed {
 		return nil
 	}
@@ -148,14 +148,14 @@ func (r *run) confirm(ctx context.Context) error {
 	}
 	j := r.situation.Journal
 	j.Phase, j.Waiting.Since = records.PhaseConfirming, r.Clock.SinceBoot()
-	if err := r.enter(ctx, j); err != nil {
+	if err := r.writeJournal(ctx, j); err != nil {
 		return err
 	}
-	return r.await(ctx, ask, j.Waiting.Limit)
+	return r.pollConfirmation(ctx, ask, j.Waiting.Limit)
 }
 
-// asks returns how the run is confirmed, nil if it needs no confirmation or nobody here can ask for it.
-func (r *run) asks() func(context.Context) error {
+// confirmationSource returns how the run is confirmed, nil if it needs no confirmation or nobody here can ask for it.
+func (r *run) confirmationSource() func(context.Context) error {
 	if !r.repairs {
 		return r.options.Confirm
 	}
@@ -165,10 +165,10 @@ func (r *run) asks() func(context.Context) error {
 	return nil
 }
 
-// await asks for the confirmation until its time is up.
-func (r *run) await(ctx context.Context, ask func(context.Context) error, within time.Duration) error {
+// pollConfirmation asks for the confirmation until its time is up.
+func (r *run) pollConfirmation(ctx context.Context, ask func(context.Context) error, within time.Duration) error {
 	j := r.situation.Journal
-	r.emit(Event{Event: EventConfirm, Bundle: j.Bundle.Manifest.Digest, Message: "waiting for confirmation"})
+	r.emitEvent(Event{Event: EventConfirm, Bundle: j.Bundle.Manifest.Digest, Message: "waiting for confirmation"})
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	late := r.Clock.After(within)
@@ -200,28 +200,28 @@ func (e *Engine) Verify(ctx context.Context, m bundle.Manifest, contents []archi
 	if err != nil {
 		return Observation{}, err
 	}
-	s, err := e.load(ctx)
+	s, err := e.loadSituation(ctx)
 	if err != nil {
-		return Observation{}, asFault(err)
+		return Observation{}, wrapAsFault(err)
 	}
-	t := s.target(record)
-	_, p, err := e.observe(ctx, s, t, record, true)
+	t := s.targetOf(record)
+	_, p, err := e.observeAndPlan(ctx, s, t, record, true)
 	if err == nil {
 		err = s.addCorrupt(ctx, &p)
 	}
 	if err != nil {
-		return Observation{}, asFault(err)
+		return Observation{}, wrapAsFault(err)
 	}
-	if s.Ledger.Applied() != "" {
+	if s.Ledger.AppliedDigest() != "" {
 		s.SaveCache(ctx) // without the entries that were wrong
 	}
-	o := e.observation(s, record, p)
-	o.Unhealthy, err = e.unhealthy(ctx, t)
-	return o, asFault(err)
+	o := e.observationOf(s, record, p)
+	o.Unhealthy, err = e.unhealthyServices(ctx, t)
+	return o, wrapAsFault(err)
 }
 
-// unhealthy probes each service that should run, once. One that has to run for a while only has to run.
-func (e *Engine) unhealthy(ctx context.Context, t *plan.Target) ([]Unhealthy, error) {
+// unhealthyServices probes each service that should run, once. One that has to run for a while only has to run.
+func (e *Engine) unhealthyServices(ctx context.Context, t *plan.Target) ([]Unhealthy, error) {
 	names := t.ServiceNames()
 	states, err := e.Host.Services(ctx, names)
 	if err != nil {

@@ -157,7 +157,7 @@ func (r *running) desired(before bundle.Digest) published.Desired {
 // status returns what the operator says; nothing while the cluster does not serve the kind.
 func (r *running) status() status.Status {
 	r.t.Helper()
-	set, err := objects.Cluster(cluster.Client(r.t)).Read(r.t.Context(), []objects.Want{fleet.WantStatus(gather.OperatorNamespace)})
+	set, err := objects.NewClusterReader(cluster.Client(r.t)).Read(r.t.Context(), []objects.Want{fleet.WantStatus(gather.OperatorNamespace)})
 	if err != nil || set.Findings.Refused() {
 		r.t.Fatalf("%v, %v", set.Findings, err)
 	}
@@ -375,12 +375,12 @@ func checkRefusedNode(t *testing.T, r *running) {
 		t.Errorf("another bundle is published: %v, %v", now.Bundle, err)
 	}
 	// As wmco status reads it, and as somebody who may read Nodes alone does.
-	f, findings, err := fleet.Read(t.Context(), objects.Cluster(r), gather.OperatorNamespace, time.Now())
+	f, findings, err := fleet.Read(t.Context(), objects.NewClusterReader(r), gather.OperatorNamespace, time.Now())
 	if err != nil || len(findings) > 0 || f.Nodes[0].State != fleet.StateRefused || f.Nodes[0].Fix == "" || len(f.Conditions) != 9+3 {
 		t.Errorf("%+v, %v, %v", f, findings, err)
 	}
 	reader := cluster.User(t, "reader-of-nodes", testenv.Rule{Namespace: "", PolicyRule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}}})
-	if f, findings, err := fleet.Read(t.Context(), objects.Cluster(testenv.NewClient(t, reader)), gather.OperatorNamespace, time.Now()); err != nil || len(findings) > 0 || len(f.Nodes) != 1 || f.Conditions != nil {
+	if f, findings, err := fleet.Read(t.Context(), objects.NewClusterReader(testenv.NewClient(t, reader)), gather.OperatorNamespace, time.Now()); err != nil || len(findings) > 0 || len(f.Nodes) != 1 || f.Conditions != nil {
 		t.Errorf("%+v, %v, %v", f, findings, err)
 	}
 	r.annotate(subnetAnnotation, before)

@@ -69,9 +69,9 @@ func newShared(m base.Manager, o Options, key bundle.Key, admission policies.Pol
 	records := &hosts.Records{Live: m.GetAPIReader(), Client: m.GetClient(), Cache: m.GetClient(), Namespace: o.Namespace}
 	signs := &signing.Keys{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Now: o.Now}
 	reader := &inputs.Reader{
-		Keys: signs.Read, Records: records.Cached, Log: o.Log.WithName("inputs"), Cache: m.Kinds.Reader(m.GetClient()), Namespace: o.Namespace, Resolver: o.Resolver, Now: time.Now,
+		Keys: signs.ReadPublicKeys, Records: records.CachedRecords, Log: o.Log.WithName("inputs"), Cache: m.Kinds.WatchedClient(m.GetClient()), Namespace: o.Namespace, Resolver: o.Resolver, Now: time.Now,
 		Source: desired.Source{
-			Objects: objects.CachedCluster(m.Kinds.Reader(m.GetClient())), Set: o.Payload, Key: key,
+			Objects: objects.CachedCluster(m.Kinds.WatchedClient(m.GetClient())), Set: o.Payload, Key: key,
 			Gather: gather.Options{Namespace: o.Namespace, Complete: true, Environment: o.Environment},
 		},
 	}
@@ -88,19 +88,19 @@ func newShared(m base.Manager, o Options, key bundle.Key, admission policies.Pol
 // OLM gives the operator no OperatorCondition; machines and the records of their hosts are worked on when the cluster serves Machines.
 func addControllers(ctx context.Context, m base.Manager, o Options, s shared) error {
 	publishes := &rollout.Controller{
-		Inputs: s.read, Wants: gather.Wants(o.Namespace), Keys: s.signs, Known: s.records.Known, Servers: s.servers.Versions, Kubelets: s.kubelets, Deployment: s.deployment, Counters: s.counters,
+		Inputs: s.read, Wants: gather.WantedObjects(o.Namespace), Keys: s.signs, Known: s.records.KnownNodes, Servers: s.servers.ListVersions, Kubelets: s.kubelets, Deployment: s.deployment, Counters: s.counters,
 		Unjoined: s.unjoined, Expected: expectedConditions(o),
 		Silence: o.Silence, Heartbeats: o.heartbeats, Settle: o.settle, Now: o.Now, Elapsed: o.Elapsed, Log: o.Log,
 	}
 	if o.Hosts != nil {
-		publishes.Executables, publishes.HostClocks = s.executables.Choose, s.clocks.Skews
+		publishes.Executables, publishes.HostClocks = s.executables.ChooseMinorVersion, s.clocks.Skews
 	}
 	if err := errors.Join(publishes.SetupWithManager(ctx, m), addMetrics(m, o, s), addWarnings(m, o, s)); err != nil {
 		return err
 	}
 	if name := o.Environment[olm.ConditionVariable]; name != "" {
 		upgradeable := &olm.Upgradeable{
-			Nodes: m.GetClient(), Decoded: m.Decoded, Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Name: name, Now: o.Now, Silence: o.Silence, Kubelets: s.kubelets.Problem,
+			Nodes: m.GetClient(), Decoded: m.Decoded, Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Name: name, Now: o.Now, Silence: o.Silence, Kubelets: s.kubelets.ProblemMessage,
 		}
 		if err := upgradeable.SetupWithManager(m); err != nil {
 			return err
@@ -122,8 +122,8 @@ func addHostControllers(ctx context.Context, m base.Manager, o Options, s shared
 	nodes := func(ctx context.Context) ([]windowsnode.Node, error) { return m.Decoded.ListCached(ctx, cached) }
 	login := &hosts.Login{Live: live, Client: cached, Namespace: o.Namespace, Records: s.records}
 	joiner := &configure.Joiner{
-		Checks: &configure.Checks{Live: live, Login: login, Versions: s.servers.Versions, Payload: o.Payload, Now: o.Now, Held: deletions.HeldBy(nodes, windowsnode.VerifyWith(s.signs.Open))},
-		Reader: cached, Client: cached, Inputs: s.read, Hosts: o.Hosts(login).GuardedBy(m.MayChangeHosts()).NotingClocks(s.clocks), Login: login, Version: o.Version,
+		Checks: &configure.Checks{Live: live, Login: login, Versions: s.servers.ListVersions, Payload: o.Payload, Now: o.Now, Held: deletions.HeldChangesFunc(nodes, windowsnode.VerifyWith(s.signs.OpenDesired))},
+		Reader: cached, Client: cached, Inputs: s.read, Hosts: o.Hosts(login).WithGuard(m.MayChangeHosts()).NotingClocks(s.clocks), Login: login, Version: o.Version,
 		Log: log.WithName("join"), Now: o.Now, Elapsed: o.Elapsed, Silence: o.Silence, Random: rand.Read, Unjoined: s.unjoined, Counters: s.counters,
 	}
 	collector := &hostkeys.Collector{Live: live, Login: login, Namespace: o.Namespace, Log: log.WithName("collector")}
@@ -135,7 +135,7 @@ func addHostControllers(ctx context.Context, m base.Manager, o Options, s shared
 		&node.Nodes{
 			Reader: cached, Decoded: m.Decoded, Client: cached, Joiner: joiner, Inputs: s.read, Hosts: joiner.Hosts, Drainer: drain.Drainer{Client: clients},
 			Namespace: o.Namespace, Version: o.Version, Payload: s.executables, Copying: node.CopyPlaces(),
-			Events: events, Log: log.WithName("nodes"), Elapsed: o.Elapsed, APITime: s.servers.Time,
+			Events: events, Log: log.WithName("nodes"), Elapsed: o.Elapsed, APITime: s.servers.ServerTime,
 		},
 		&instance.Instances{Joiner: joiner, Namespace: o.Namespace, Events: events, Log: log.WithName("instances")},
 		&csr.Approver{
@@ -158,7 +158,7 @@ func addHostControllers(ctx context.Context, m base.Manager, o Options, s shared
 	if err != nil {
 		return err
 	}
-	wanted := slices.DeleteFunc(gather.Wants(o.Namespace), func(w objects.Want) bool { return base.KindOf(w) != base.MachineKind() })
+	wanted := slices.DeleteFunc(gather.WantedObjects(o.Namespace), func(w objects.Want) bool { return base.KindOf(w) != base.MachineKind() })
 	return m.Kinds.WatchWhenServed(ctx, wanted, func() error { return errors.Join(machines.SetupWithManager(m), collectMachines()) })
 }
 
@@ -173,7 +173,7 @@ func expectedConditions(o Options) []string {
 
 // addWarnings has API servers answered that ask what an object will change.
 func addWarnings(m base.Manager, o Options, s shared) error {
-	return o.Warnings.AddTo(m, warnings.Warner{Read: s.reader.ReadFrom, Cache: m.Kinds.Reader(m.GetClient()), Wants: gather.Wants(o.Namespace), Log: o.Log.WithName("warnings")})
+	return o.Warnings.AddTo(m, warnings.Warner{Read: s.reader.ReadFrom, Cache: m.Kinds.WatchedClient(m.GetClient()), Wants: gather.WantedObjects(o.Namespace), Log: o.Log.WithName("warnings")})
 }
 
 // conditionsOf returns what writes all conditions of one field manager.

@@ -48,8 +48,8 @@ func newManager(o Options) (base.Manager, error) {
 	if o.Lease == (Lease{}) {
 		o.Lease = Lease{leaseDuration, renewDeadline, retryPeriod}
 	}
-	serving := &metrics.Serving{Profile: gather.TLSProfile, Address: o.MetricsAddress, Certificates: o.MetricsCertificates}
-	served, err := serving.Options()
+	serving := &metrics.Serving{Profile: gather.ServerTLSProfile, Address: o.MetricsAddress, Certificates: o.MetricsCertificates}
+	served, err := serving.ServerOptions()
 	if err != nil {
 		return base.Manager{}, err
 	}
@@ -61,7 +61,7 @@ func newManager(o Options) (base.Manager, error) {
 	}
 	refused := base.NewRefusedWatches()
 	options := manager.Options{
-		Scheme: scheme, Logger: o.Log, Cache: base.CacheOptions(gather.Wants(o.Namespace)), NewCache: base.NewCache(gather.Wants(o.Namespace), refused),
+		Scheme: scheme, Logger: o.Log, Cache: base.CacheOptions(gather.WantedObjects(o.Namespace)), NewCache: base.NewCache(gather.WantedObjects(o.Namespace), refused),
 		Client:                 client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 		HealthProbeBindAddress: o.HealthAddress, Metrics: served,
 		Controller:     config.Controller{SkipNameValidation: &o.SkipNameValidation},
@@ -73,7 +73,7 @@ func newManager(o Options) (base.Manager, error) {
 	}
 	again := base.NewRetries()
 	watched := rest.CopyConfig(o.Config)
-	watched.Wrap(again.Transport)
+	watched.Wrap(again.WrapTransport)
 	m, err := manager.New(base.GuardWrites(watched, lock), options)
 	if err != nil {
 		return base.Manager{}, err
@@ -81,7 +81,7 @@ func newManager(o Options) (base.Manager, error) {
 	if lock != nil {
 		lock.LockConfig.EventRecorder = m.GetEventRecorderFor(lock.Identity()) //nolint:staticcheck // leader election has no other kind yet
 	}
-	serving.Cluster = base.TypedClient(m.GetClient(), gather.Wants(o.Namespace))
+	serving.Cluster = base.TypedClient(m.GetClient(), gather.WantedObjects(o.Namespace))
 	if err := m.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return base.Manager{}, err
 	}
@@ -89,7 +89,7 @@ func newManager(o Options) (base.Manager, error) {
 		return base.Manager{}, err
 	}
 	missing := base.NewKinds(m.GetRESTMapper(), m.GetAPIReader(), refused, o.Log.WithName("kinds"))
-	return base.NewManager(m, lock, again, missing, gather.Wants(o.Namespace))
+	return base.NewManager(m, lock, again, missing, gather.WantedObjects(o.Namespace))
 }
 
 // createLease creates the Lease of leader election, without a holder, where there is none: by its name, which the library does not do.
@@ -97,15 +97,15 @@ func createLease(ctx context.Context, m manager.Manager, o Options) error {
 	if !o.LeaderElection {
 		return nil
 	}
-	return named.Create(ctx, m.GetClient(), &coordinationv1.Lease{
+	return named.CreateIfAbsent(ctx, m.GetClient(), &coordinationv1.Lease{
 		TypeMeta:   metav1.TypeMeta{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: operatorName},
 	})
 }
 
-// paced returns the configuration with the rate of requests that publishing for a thousand nodes needs: three seconds. The API server
+// withRequestRate returns the configuration with the rate of requests that publishing for a thousand nodes needs: three seconds. The API server
 // limits its clients by priority and fairness.
-func paced(config *rest.Config) *rest.Config {
+func withRequestRate(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	if config.QPS >= 0 {
 		config.QPS, config.Burst = max(config.QPS, 300), max(config.Burst, 500)

@@ -93,13 +93,13 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 		o.Now = time.Now
 	}
 	if o.Elapsed == nil {
-		o.Elapsed = heartbeat.Monotonic()
+		o.Elapsed = heartbeat.MonotonicClock()
 	}
 	o.heartbeats = heartbeat.NewWatch(o.Now, o.Elapsed)
 	if o.Silence == nil {
-		o.Silence = o.heartbeats.Silence
+		o.Silence = o.heartbeats.SilentFor
 	}
-	o.Config = paced(o.Config)
+	o.Config = withRequestRate(o.Config)
 	if err := awaitPredecessor(ctx, o); err != nil {
 		return nil, startError("looking for the existing operator", err)
 	}

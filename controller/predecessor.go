@@ -41,7 +41,7 @@ func awaitPredecessor(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	pod, err := predecessor(ctx, c, o.Namespace)
+	pod, err := findPredecessor(ctx, c, o.Namespace)
 	if pod == "" || err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func awaitPredecessor(ctx context.Context, o Options) error {
 			return ctx.Err()
 		case <-time.After(askAgain):
 		}
-		if pod, err = predecessor(ctx, c, o.Namespace); err != nil {
+		if pod, err = findPredecessor(ctx, c, o.Namespace); err != nil {
 			return err
 		}
 	}
@@ -65,8 +65,8 @@ func awaitPredecessor(ctx context.Context, o Options) error {
 	return nil
 }
 
-// predecessor returns the Pod that holds the lock of the existing operator, empty if none does.
-func predecessor(ctx context.Context, c kubernetes.Interface, namespace string) (string, error) {
+// findPredecessor returns the Pod that holds the lock of the existing operator, empty if none does.
+func findPredecessor(ctx context.Context, c kubernetes.Interface, namespace string) (string, error) {
 	lock, err := c.CoreV1().ConfigMaps(namespace).Get(ctx, predecessorLock, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return "", nil
@@ -109,7 +109,7 @@ func serveWaiting(ctx context.Context, o Options) (stop func(), err error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		logEnd(o.Log, server.Serve(listener))
+		logProbesEnded(o.Log, server.Serve(listener))
 	}()
 	return func() {
 		_ = server.Close() // the listener is all that it has
@@ -117,6 +117,6 @@ func serveWaiting(ctx context.Context, o Options) (stop func(), err error) {
 	}, nil
 }
 
-func logEnd(log logr.Logger, err error) {
+func logProbesEnded(log logr.Logger, err error) {
 	log.V(1).Info("probes are no longer answered by the waiting operator", "reason", err.Error())
 }

@@ -37,7 +37,7 @@ func TestWhoHoldsTheLockOfTheExistingOperator(t *testing.T) {
 		"a lock whose Pod was evicted":    {[]runtime.Object{lock(owner), pod("1", corev1.PodFailed)}, ""},
 		"another Pod with the name of it": {[]runtime.Object{lock(owner), another}, ""},
 	} {
-		got, err := predecessor(t.Context(), fake.NewClientset(tt.objects...), "n")
+		got, err := findPredecessor(t.Context(), fake.NewClientset(tt.objects...), "n")
 		if err != nil || got != tt.want {
 			t.Errorf("%s: held by %q, want %q: %v", name, got, tt.want, err)
 		}

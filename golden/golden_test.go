@@ -177,7 +177,7 @@ func TestEveryCatalogRowIsRendered(t *testing.T) {
 // bundles renders every host of the inputs, by name or address.
 func bundles(t *testing.T, h *desired.Hosts) map[string]render.Bundle {
 	t.Helper()
-	list, findings, err := h.Render(h.All)
+	list, findings, err := h.RenderBundles(h.All)
 	if err != nil || len(list) != len(h.All) {
 		t.Fatalf("%v %+v", err, findings)
 	}
@@ -255,7 +255,7 @@ func shuffle(t *testing.T, dir string, random *rand.Rand) *desired.Hosts {
 		}
 	}
 	random.Shuffle(len(facts), func(i, j int) { facts[i], facts[j] = facts[j], facts[i] })
-	h, err := desired.Read(t.Context(), desired.Source{Objects: objects.Paths([]string{folder}, nil), Gather: gather.Options{Facts: facts}})
+	h, err := desired.ReadHosts(t.Context(), desired.Source{Objects: objects.NewPathsReader([]string{folder}, nil), Gather: gather.Options{Facts: facts}})
 	must(t, err)
 	return h
 }

@@ -13,7 +13,7 @@ func TestEveryGoldenIsABundleOfThisProject(t *testing.T) {
 	for _, dir := range caseDirs(t, "cases") {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			h := readAll(t, dir)
-			list, findings, err := h.Render(h.All)
+			list, findings, err := h.RenderBundles(h.All)
 			must(t, err)
 			if findings.Refused() {
 				t.Fatalf("%+v", findings)

@@ -90,7 +90,7 @@ var machineSets = map[bundle.Platform]map[string]machines.Options{
 func machinesCluster(t *testing.T, p bundle.Platform, paths ...string) machines.Cluster {
 	t.Helper()
 	paths = append(paths, filepath.Join("clusters", machines.Flag(p)))
-	c, findings, err := gather.WorkerMachineSets(t.Context(), objects.Paths(paths, nil))
+	c, findings, err := gather.WorkerMachineSets(t.Context(), objects.NewPathsReader(paths, nil))
 	if err != nil || findings.Refused() {
 		t.Fatalf("%v: %+v", err, findings)
 	}

@@ -30,7 +30,7 @@ func TestWhatIsPublishedForEveryCluster(t *testing.T) {
 	for _, dir := range caseDirs(t, "cases") {
 		h, err := load(t, dir).Read(t.Context(), dir, key)
 		must(t, err)
-		if len(desired.Blocking(h.Findings)) > 0 || len(h.Joined()) == 0 {
+		if len(desired.BlockingFindings(h.Findings)) > 0 || len(h.ListJoined()) == 0 {
 			continue
 		}
 		c, told := publication(t, h)
@@ -46,7 +46,7 @@ func TestWhatIsPublishedForEveryCluster(t *testing.T) {
 // publication decides as the operator does. Told is the annotation of each node, when it learns of its first bundle.
 func publication(t *testing.T, h *desired.Hosts) (c layers.Changes, told map[string]string) {
 	t.Helper()
-	list, findings, err := h.Render(h.Joined())
+	list, findings, err := h.RenderBundles(h.ListJoined())
 	if err != nil || findings.Refused() {
 		t.Fatalf("%v %+v", err, findings)
 	}
@@ -57,11 +57,11 @@ func publication(t *testing.T, h *desired.Hosts) (c layers.Changes, told map[str
 		w, err := layers.PackBundle(r.Node.Name, r.Bundle.Bundle)
 		must(t, err)
 		wanted = append(wanted, w)
-		told[r.Node.Name], err = w.Desired(gather.OperatorNamespace, bundle.ImpactNone).Encode()
+		told[r.Node.Name], err = w.DesiredAnnotation(gather.OperatorNamespace, bundle.ImpactNone).Encode()
 		must(t, err)
 		o.Nodes = append(o.Nodes, layers.Node{Name: r.Node.Name, Known: true})
 	}
-	return layers.Make(wanted, o), told
+	return layers.PlanChanges(wanted, o), told
 }
 
 // checkPublished opens the objects as a node does: it gets the bundle that was rendered for it.
@@ -69,9 +69,9 @@ func checkPublished(t *testing.T, h *desired.Hosts, c layers.Changes, told map[s
 	t.Helper()
 	parts := map[string][]byte{}
 	for _, s := range c.Create {
-		parts[s.Name] = s.Object(gather.OperatorNamespace).Data[published.SecretKey]
+		parts[s.Name] = s.SecretObject(gather.OperatorNamespace).Data[published.SecretKey]
 	}
-	list, _, err := h.Render(h.Joined())
+	list, _, err := h.RenderBundles(h.ListJoined())
 	must(t, err)
 	for _, r := range list {
 		d, err := published.DecodeDesired(told[r.Node.Name])
@@ -123,10 +123,10 @@ func shown(t *testing.T, c layers.Changes, told map[string]string) []byte {
 		out.Write(text)
 	}
 	for _, s := range c.Create {
-		write(corev1.SchemeGroupVersion.WithKind("Secret"), s.Object(gather.OperatorNamespace))
+		write(corev1.SchemeGroupVersion.WithKind("Secret"), s.SecretObject(gather.OperatorNamespace))
 	}
-	write(rbacv1.SchemeGroupVersion.WithKind("Role"), layers.Role(gather.OperatorNamespace, c.Readable))
-	write(rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), layers.Binding(gather.OperatorNamespace, c.Readers))
+	write(rbacv1.SchemeGroupVersion.WithKind("Role"), layers.LayerRole(gather.OperatorNamespace, c.Readable))
+	write(rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), layers.LayerRoleBinding(gather.OperatorNamespace, c.Readers))
 	for _, name := range slices.Sorted(maps.Keys(told)) {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{published.DesiredAnnotation: readable(t, told[name])}}}
 		write(corev1.SchemeGroupVersion.WithKind("Node"), node)

@@ -29,9 +29,9 @@ func ship(t testing.TB, dir string, c golden.Case) shipment {
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%s: %d nodes, want 1: %v %+v", dir, len(list), err, findings)
 	}
-	contents, err := desired.Contents(c.PayloadDir(dir))
+	contents, err := desired.PayloadContents(c.PayloadDir(dir))
 	must(t, err)
-	r, err := list[0].Request(contents)
+	r, err := list[0].ArchiveRequest(contents)
 	must(t, err)
 	return shipment{Rendered: list[0], Request: r}
 }

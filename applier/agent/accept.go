@@ -19,43 +19,43 @@ type refusal struct{ why string }
 
 func (r *refusal) Error() string { return r.why }
 
-func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
+func newRefusal(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
 
 // newOnRefusal is what helps against an annotation that the operator did not write: it writes it again where that is refused.
 const newOnRefusal = "fix: find out who writes to Nodes, and see that the operator runs; it writes the annotation again"
 
-// accept returns what an annotation says, if the host may act on it: it is signed for this Node by a key that the host has, and nothing newer
+// acceptAnnotation returns what an annotation says, if the host may act on it: it is signed for this Node by a key that the host has, and nothing newer
 // was accepted before. A host whose bundle has no keys, which an older operator has joined, accepts everything until a bundle brings keys. The
 // error is a *refusal, or a fault that may pass.
-func (a *Agent) accept(ctx context.Context, text string) (published.Desired, error) {
-	keys, err := a.trusted(ctx)
+func (a *Agent) acceptAnnotation(ctx context.Context, text string) (published.Desired, error) {
+	keys, err := a.trustedKeys(ctx)
 	if err != nil {
 		return published.Desired{}, err
 	}
 	if keys == nil {
 		d, err := published.DecodeDesired(text)
 		if err != nil {
-			return published.Desired{}, refuse("reading the annotation %s: %v", published.DesiredAnnotation, err)
+			return published.Desired{}, newRefusal("reading the annotation %s: %v", published.DesiredAnnotation, err)
 		}
 		return d, a.checkName(d.NodeName)
 	}
 	d, err := keys.Open(text)
 	switch {
 	case errors.Is(err, published.ErrUnsigned), errors.Is(err, published.ErrUntrusted):
-		return d, refuse("the annotation %s is refused: %v (%s)", published.DesiredAnnotation, err, newOnRefusal)
+		return d, newRefusal("the annotation %s is refused: %v (%s)", published.DesiredAnnotation, err, newOnRefusal)
 	case err != nil:
-		return d, refuse("reading the annotation %s: %v", published.DesiredAnnotation, err)
+		return d, newRefusal("reading the annotation %s: %v", published.DesiredAnnotation, err)
 	case d.NodeName == "":
-		return d, refuse("the annotation %s is refused: it is signed for no node (%s)", published.DesiredAnnotation, newOnRefusal)
+		return d, newRefusal("the annotation %s is refused: it is signed for no node (%s)", published.DesiredAnnotation, newOnRefusal)
 	}
 	if err := a.checkName(d.NodeName); err != nil {
 		return d, err
 	}
-	return d, a.newest(ctx, keys, text, d)
+	return d, a.checkNewest(ctx, keys, text, d)
 }
 
-// trusted returns the keys of this host; nil where the bundle that it has brings none.
-func (a *Agent) trusted(ctx context.Context) (published.Keys, error) {
+// trustedKeys returns the keys of this host; nil where the bundle that it has brings none.
+func (a *Agent) trustedKeys(ctx context.Context) (published.Keys, error) {
 	infos, err := a.Engine.Host.Stat(ctx, []string{bundle.SigningKeysFile})
 	if err != nil {
 		return nil, fmt.Errorf("observing %s: %w", bundle.SigningKeysFile, err)
@@ -63,8 +63,8 @@ func (a *Agent) trusted(ctx context.Context) (published.Keys, error) {
 	switch {
 	case infos[0].Kind == plan.FileAbsent:
 		return nil, a.neverHadKeys(ctx)
-	case infos[0].Kind != plan.FileRegular || !infos[0].Trusted():
-		return nil, refuse("others than SYSTEM and Administrators can change %s, so nothing that is published is accepted (fix: look at the file, then remove it; it is restored from the bundle)", bundle.SigningKeysFile)
+	case infos[0].Kind != plan.FileRegular || !infos[0].IsTrusted():
+		return nil, newRefusal("others than SYSTEM and Administrators can change %s, so nothing that is published is accepted (fix: look at the file, then remove it; it is restored from the bundle)", bundle.SigningKeysFile)
 	}
 	data, err := a.readKeys(ctx)
 	if err != nil {
@@ -72,7 +72,7 @@ func (a *Agent) trusted(ctx context.Context) (published.Keys, error) {
 	}
 	keys, err := published.DecodeKeys(data)
 	if err != nil {
-		return nil, refuse("reading %s: %v (fix: remove it; it is restored from the bundle)", bundle.SigningKeysFile, err)
+		return nil, newRefusal("reading %s: %v (fix: remove it; it is restored from the bundle)", bundle.SigningKeysFile, err)
 	}
 	return keys, nil
 }
@@ -85,7 +85,7 @@ func (a *Agent) neverHadKeys(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("reading whether this host had keys: %w", err)
 	case had:
-		return refuse("%s is missing, so nothing that is published is accepted (fix: nothing where drift is repaired: the next comparison restores it from the bundle; otherwise run wmco-node repair on the host)", bundle.SigningKeysFile)
+		return newRefusal("%s is missing, so nothing that is published is accepted (fix: nothing where drift is repaired: the next comparison restores it from the bundle; otherwise run wmco-node repair on the host)", bundle.SigningKeysFile)
 	}
 	return nil
 }
@@ -112,16 +112,16 @@ func (a *Agent) checkName(name string) error {
 	case err != nil:
 		return fmt.Errorf("finding out which Node this is: %w", err)
 	case name != own:
-		return refuse("what is published here is for node %s, and this is node %s (%s)", name, own, newOnRefusal)
+		return newRefusal("what is published here is for node %s, and this is node %s (%s)", name, own, newOnRefusal)
 	}
 	return nil
 }
 
-// newest refuses what is older than what was accepted before, and notes it otherwise, before anything is done. A counter is one of the keys that
+// checkNewest refuses what is older than what was accepted before, and notes it otherwise, before anything is done. A counter is one of the keys that
 // signed it. Where none of them is trusted any longer, it has ended: an operator that has lost its keys brings others over SSH, does not know
 // what it signed before, and its clock may be behind that of the operator before.
-func (a *Agent) newest(ctx context.Context, keys published.Keys, text string, d published.Desired) error {
-	before, err := a.Engine.Accepted(ctx)
+func (a *Agent) checkNewest(ctx context.Context, keys published.Keys, text string, d published.Desired) error {
+	before, err := a.Engine.LastAccepted(ctx)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (a *Agent) newest(ctx context.Context, keys published.Keys, text string, d 
 	if err != nil {
 		return fmt.Errorf("gathering facts: %w", err)
 	}
-	now, since := a.Engine.Clock.Now(), a.now()
+	now, since := a.Engine.Clock.Now(), a.sinceBoot()
 	had := published.Counter{Term: before.Term, Sequence: before.Sequence}
 	// Of what is signed alone: blanks in the signatures, or their order, are not.
 	signed, _, err := published.Signatures(text)
@@ -142,28 +142,28 @@ func (a *Agent) newest(ctx context.Context, keys published.Keys, text string, d 
 	digest, signers := bundle.Of([]byte(signed)), keys.Signers(text)
 	switch order := d.Counter().Compare(had); {
 	case before.Schema != 0 && order < 0:
-		return refuse("what is published here (%s) is older than what this host has accepted (%s): an earlier annotation was put back (%s)", d.Counter(), had, newOnRefusal)
+		return newRefusal("what is published here (%s) is older than what this host has accepted (%s): an earlier annotation was put back (%s)", d.Counter(), had, newOnRefusal)
 	case before.Schema != 0 && order == 0 && before.Text != digest:
-		return refuse("what is published here has the counter %s of another annotation that this host has accepted (%s)", had, newOnRefusal)
+		return newRefusal("what is published here has the counter %s of another annotation that this host has accepted (%s)", had, newOnRefusal)
 	case before.Schema != 0 && order == 0:
-		a.follower.permitted = since - elapsed(before, facts.BootTime, since, now)
+		a.follower.permitted = since - elapsedSince(before, facts.BootTime, since, now)
 		if slices.Equal(before.Signers, signers) {
 			return nil
 		}
 		// The host has got another key that had signed it, or was interrupted before it could note the signers.
 		before.Signers = signers
-		return a.Engine.Accept(ctx, before)
+		return a.Engine.NoteAccepted(ctx, before)
 	}
 	a.follower.permitted = since
-	return a.Engine.Accept(ctx, applier.Accepted{Term: d.Term, Sequence: d.Sequence, Text: digest, Time: now, Since: since, Boot: facts.BootTime, Signers: signers})
+	return a.Engine.NoteAccepted(ctx, applier.Accepted{Term: d.Term, Sequence: d.Sequence, Text: digest, Time: now, Since: since, Boot: facts.BootTime, Signers: signers})
 }
 
 // longSince is longer than any permission holds.
 const longSince = 365 * 24 * time.Hour
 
-// elapsed returns how long ago an annotation was accepted. Within one boot the clock is monotonic and cannot be set; after another boot it is the
+// elapsedSince returns how long ago an annotation was accepted. Within one boot the clock is monotonic and cannot be set; after another boot it is the
 // host's own, and if that was set back, the permission has ended: the operator gives it again.
-func elapsed(a applier.Accepted, boot string, since time.Duration, now time.Time) time.Duration {
+func elapsedSince(a applier.Accepted, boot string, since time.Duration, now time.Time) time.Duration {
 	passed := since - a.Since
 	if a.Boot != boot {
 		passed = now.Sub(a.Time)
@@ -174,25 +174,25 @@ func elapsed(a applier.Accepted, boot string, since time.Duration, now time.Time
 	return passed
 }
 
-// expired reports whether what is permitted above a restart is not begun any longer.
-func (f *follower) expired(now time.Duration) bool {
+// permissionExpired reports whether what is permitted above a restart is not begun any longer.
+func (f *follower) permissionExpired(now time.Duration) bool {
 	limit := time.Duration(min(f.desired.PermitFor, int64(longSince/time.Second))) * time.Second
 	return limit > 0 && f.desired.MaxImpact.Rank() > bundle.ImpactRestart.Rank() && now-f.permitted > limit
 }
 
-// permits returns the highest impact of a change that begins now.
-func (f *follower) permits(now time.Duration) bundle.Impact {
-	if f.expired(now) {
+// permittedImpact returns the highest impact of a change that begins now.
+func (f *follower) permittedImpact(now time.Duration) bundle.Impact {
+	if f.permissionExpired(now) {
 		return bundle.ImpactRestart
 	}
 	return f.desired.MaxImpact
 }
 
-// refuse notes that an annotation is not accepted: the host keeps what it has.
-func (a *Agent) refuse(ctx context.Context, text string, why *refusal) {
+// noteRefusal notes that an annotation is not accepted: the host keeps what it has.
+func (a *Agent) noteRefusal(ctx context.Context, text string, why *refusal) {
 	f := &a.follower
 	f.accepted, f.desired = false, published.Desired{}
-	f.ends(published.StateFailed, why.why)
+	f.noteEnd(published.StateFailed, why.why)
 	f.report.Refused = bundle.Of([]byte(text))
 	if d, err := published.DecodeDesired(text); err == nil {
 		f.report.Desired = d.Bundle // so that people see what the report is about; nothing is done with it
@@ -200,6 +200,6 @@ func (a *Agent) refuse(ctx context.Context, text string, why *refusal) {
 	if a.refused != why.why {
 		a.refused = why.why
 		a.Log.Error("what is published is refused", "error", why)
-		a.say(ctx, Event{Warning: true, Reason: EventRefused, Message: why.why})
+		a.sendEventToNode(ctx, Event{Warning: true, Reason: EventRefused, Message: why.why})
 	}
 }

@@ -392,8 +392,8 @@ func permitted(t *testing.T) *signing {
 	s.needsDrain()
 	s.cluster.away = errors.New("away")
 	s.publishSigned(bundle.ImpactReboot)
-	s.set(s.cluster.node, s.changed)
-	if err := s.step(t.Context()); err != nil {
+	s.setNode(s.cluster.node, s.changed)
+	if err := s.runDueWork(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -447,7 +447,7 @@ func TestWhatWasAcceptedOutlivesEverythingButACleanup(t *testing.T) {
 		t.Errorf("%+v, %v", a, err)
 	}
 	infos, err := s.host.Stat(t.Context(), []string{records.FileAccepted})
-	if err != nil || !infos[0].Trusted() {
+	if err != nil || !infos[0].IsTrusted() {
 		t.Errorf("%+v, %v", infos, err)
 	}
 }

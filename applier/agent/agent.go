@@ -92,48 +92,48 @@ type Agent struct {
 
 // Run works until the context ends. Its only error is ErrRestart.
 func (a *Agent) Run(ctx context.Context) error {
-	a.defaults()
+	a.setDefaults()
 	changed := make(chan struct{}, 1)
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	if a.Cluster != nil {
-		watching.Go(func() { a.Cluster.Watch(ctx, func(n Node) { a.set(n, changed) }) })
+		watching.Go(func() { a.Cluster.Watch(ctx, func(n Node) { a.setNode(n, changed) }) })
 	}
 	if a.Cluster != nil && a.Options.CloudCertificate != "" {
 		// It does not wait for a run: the health of cloud-node-manager may be what that waits for.
 		cloud := cloudIdentity{host: a.Engine.Host, cluster: a.Cluster, clock: a.Engine.Clock, log: a.Log, jitter: a.Options.Jitter, path: a.Options.CloudCertificate}
-		watching.Go(func() { cloud.run(ctx) })
+		watching.Go(func() { cloud.renewUntilDone(ctx) })
 	}
 	a.recallUndone(ctx)
 	for {
-		if err := a.step(ctx); err != nil {
+		if err := a.runDueWork(ctx); err != nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-changed:
-		case <-a.Engine.Clock.After(a.pause()):
+		case <-a.Engine.Clock.After(a.timeUntilDue()):
 		}
 	}
 }
 
-func (a *Agent) defaults() {
+func (a *Agent) setDefaults() {
 	if a.Options.Jitter == nil {
 		a.Options.Jitter = func(d time.Duration) time.Duration { return d }
 	}
 	if a.Options.Confirm == 0 {
 		a.Options.Confirm = defaultConfirm
 	}
-	a.Engine.Emit = a.event
-	a.readBy = a.now() + readWithin
+	a.Engine.Emit = a.logApplierEvent
+	a.readBy = a.sinceBoot() + readWithin
 }
 
-// set keeps the newest state of the Node: what came before it does not matter any longer.
-func (a *Agent) set(n Node, changed chan<- struct{}) {
-	n.read = a.now()
+// setNode keeps the newest state of the Node: what came before it does not matter any longer.
+func (a *Agent) setNode(n Node, changed chan<- struct{}) {
+	n.read = a.sinceBoot()
 	a.mu.Lock()
 	a.node, a.known = n, true
 	a.mu.Unlock()
@@ -143,39 +143,39 @@ func (a *Agent) set(n Node, changed chan<- struct{}) {
 	}
 }
 
-func (a *Agent) latest() (Node, bool) {
+func (a *Agent) latestNode() (Node, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.node, a.known
 }
 
-// step does what is due.
-func (a *Agent) step(ctx context.Context) error {
+// runDueWork does what is due.
+func (a *Agent) runDueWork(ctx context.Context) error {
 	a.lookForCrashes(ctx)
-	if _, known := a.latest(); known && a.unread {
-		a.repairAt, a.unread = a.now(), false
+	if _, known := a.latestNode(); known && a.unread {
+		a.repairAt, a.unread = a.sinceBoot(), false
 	}
 	acts := false
 	// First of all, so that an interrupted run is resumed or rolled back before anything else.
-	if a.now() >= a.repairAt {
-		if err := a.repair(ctx); err != nil {
+	if a.sinceBoot() >= a.repairAt {
+		if err := a.repairDrift(ctx); err != nil {
 			return err
 		}
-		a.repairAt = a.now() + a.Options.Jitter(a.Options.Interval)
+		a.repairAt = a.sinceBoot() + a.Options.Jitter(a.Options.Interval)
 		if a.unread {
 			a.repairAt = a.readBy
 		}
 		acts = true
 	}
-	node, known := a.latest()
-	a.follower.forgives(node)
+	node, known := a.latestNode()
+	a.follower.forgiveCrashes(node)
 	if known && node.Desired == "" {
-		a.follower.waits()
+		a.follower.noteWaiting()
 	}
 	// What was read during a comparison that waited for the Node is followed after the repair, which is due now. Else the bundle that it wants would
 	// carry the drift, with its impact.
-	if known && !a.unread && a.follower.due(node, a.now()) && a.hasRoom(ctx, node) {
-		if err := a.follow(ctx, node); err != nil {
+	if known && !a.unread && a.follower.isDue(node, a.sinceBoot()) && a.hasRoom(ctx, node) {
+		if err := a.followNode(ctx, node); err != nil {
 			return err
 		}
 		acts = true
@@ -184,12 +184,12 @@ func (a *Agent) step(ctx context.Context) error {
 		a.lookAtServices(ctx) // what it started and stopped has not crashed
 	}
 	a.copyLedger(ctx, acts)
-	if a.reporter.waits() {
-		a.reporter.observe(ctx, a.Engine.Host)
+	if a.reporter.awaitsEndpoint() {
+		a.reporter.observeFacts(ctx, a.Engine.Host)
 	}
-	a.reporter.seen(node, known)
+	a.reporter.noteReport(node, known)
 	a.sendReport(ctx)
-	if err := a.Engine.Housekeep(ctx); err != nil && ctx.Err() == nil {
+	if err := a.Engine.LimitGrowth(ctx); err != nil && ctx.Err() == nil {
 		a.Log.Warn("limiting logs", "error", err)
 	}
 	return nil
@@ -213,28 +213,28 @@ func (a *Agent) copyLedger(ctx context.Context, acted bool) {
 	}
 }
 
-// now returns the time since the host booted.
-func (a *Agent) now() time.Duration { return a.Engine.Clock.SinceBoot() }
+// sinceBoot returns the time since the host booted.
+func (a *Agent) sinceBoot() time.Duration { return a.Engine.Clock.SinceBoot() }
 
-// pause returns how long nothing is due.
-func (a *Agent) pause() time.Duration {
-	pause := min(housekeepInterval, a.repairAt-a.now())
-	if node, _ := a.latest(); a.follower.retryAt != 0 && (!node.Paused || a.follower.urgent(node)) {
-		pause = min(pause, a.follower.retryAt-a.now())
+// timeUntilDue returns how long nothing is due.
+func (a *Agent) timeUntilDue() time.Duration {
+	pause := min(housekeepInterval, a.repairAt-a.sinceBoot())
+	if node, _ := a.latestNode(); a.follower.retryAt != 0 && (!node.Paused || a.follower.isUrgent(node)) {
+		pause = min(pause, a.follower.retryAt-a.sinceBoot())
 	}
 	return max(pause, 0)
 }
 
-// repair compares with the bundle that was applied last, and restores what differs.
-func (a *Agent) repair(ctx context.Context) error {
-	begun := a.now()
-	node, known := a.latest()
+// repairDrift compares with the bundle that was applied last, and restores what differs.
+func (a *Agent) repairDrift(ctx context.Context) error {
+	begun := a.sinceBoot()
+	node, known := a.latestNode()
 	a.unread = a.Cluster != nil && !known && begun < a.readBy
 	leaves := node.Paused || a.unread
 	o := applier.Options{Full: begun >= a.fullAt && !a.unread, DryRun: a.Options.ReportOnly, OnlyInterrupted: leaves}
 	a.reports = a.Options.ReportOnly || leaves
 	if a.Cluster != nil {
-		o.MaxImpact, o.Resume = a.follower.allowed(begun), a.resume
+		o.MaxImpact, o.Resume = a.follower.allowedRepair(begun), a.confirmationOfResumed
 	}
 	a.found, a.planned = nil, bundle.ImpactNone
 	outcome, err := a.Engine.Repair(ctx, o)
@@ -253,7 +253,7 @@ func (a *Agent) repair(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return nil //nolint:nilerr // it was asked to stop
 	case outcome.Resumed && a.Cluster != nil:
-		a.resumed(ctx, outcome, err)
+		a.noteResumed(ctx, outcome, err)
 	case errors.As(err, &locked):
 		a.Log.Info("another run is changing this host", "owner", locked.Owner)
 	case err != nil:
@@ -261,10 +261,10 @@ func (a *Agent) repair(ctx context.Context) error {
 			a.Log.Error("repairing", "error", err)
 		}
 		a.unrepaired = err.Error()
-		a.follower.repaired(a.planned, err, begun)
+		a.follower.noteRepair(a.planned, err, begun)
 	default:
 		a.unrepaired = ""
-		a.follower.repaired(a.planned, nil, begun)
+		a.follower.noteRepair(a.planned, nil, begun)
 		a.countRepaired(ctx, outcome)
 	}
 	var partial *applier.PartialError
@@ -273,11 +273,11 @@ func (a *Agent) repair(ctx context.Context) error {
 	}
 	if outcome.Result == applier.ResultSame || outcome.Result == applier.ResultApplied {
 		a.has = outcome.Bundle
-		a.follower.checkApplied(outcome.Bundle, a.now())
+		a.follower.checkApplied(outcome.Bundle, a.sinceBoot())
 	}
-	a.follower.refusedAgain(a.now())
-	a.reporter.observe(ctx, a.Engine.Host)
-	return a.restart(outcome)
+	a.follower.refusedAgain(a.sinceBoot())
+	a.reporter.observeFacts(ctx, a.Engine.Host)
+	return a.restartAfter(outcome)
 }
 
 // countRepaired says that the host had drifted.
@@ -286,10 +286,10 @@ func (a *Agent) countRepaired(ctx context.Context, o applier.Outcome) {
 		return
 	}
 	a.repaired += o.Done
-	a.say(ctx, Event{Reason: EventRepaired, Message: "configuration drift repaired: " + bundle.Count(o.Done, "change")})
+	a.sendEventToNode(ctx, Event{Reason: EventRepaired, Message: "configuration drift repaired: " + bundle.Count(o.Done, "change")})
 }
 
-func (a *Agent) restart(o applier.Outcome) error {
+func (a *Agent) restartAfter(o applier.Outcome) error {
 	if !o.RestartSelf {
 		return nil
 	}
@@ -311,8 +311,8 @@ func (a *Agent) reportDrift() {
 	}
 }
 
-// event logs what happened. A comparison in which nothing differs is silent.
-func (a *Agent) event(e applier.Event) {
+// logApplierEvent logs what happened. A comparison in which nothing differs is silent.
+func (a *Agent) logApplierEvent(e applier.Event) {
 	switch e.Event {
 	case applier.EventAction:
 		if a.reports {
@@ -334,8 +334,8 @@ func (a *Agent) event(e applier.Event) {
 	}
 }
 
-// say sends an event. One that gets lost is in the log and in the report.
-func (a *Agent) say(ctx context.Context, e Event) {
+// sendEventToNode sends an event. One that gets lost is in the log and in the report.
+func (a *Agent) sendEventToNode(ctx context.Context, e Event) {
 	if a.Cluster == nil {
 		return
 	}
@@ -345,9 +345,9 @@ func (a *Agent) say(ctx context.Context, e Event) {
 	}
 }
 
-// state is what the agent says about itself.
-func (a *Agent) state() published.Report {
+// buildReport is what the agent says about itself.
+func (a *Agent) buildReport() published.Report {
 	r := a.follower.report
-	r.Program, r.Repaired, r.Facts, r.Features = a.Engine.Program, a.repaired, a.reporter.canonical(), published.Features()
+	r.Program, r.Repaired, r.Facts, r.Features = a.Engine.Program, a.repaired, a.reporter.canonicalFacts(), published.Features()
 	return r
 }

@@ -181,7 +181,7 @@ func TestMissingExecutablesAreNamedAndWaitedFor(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	w.host.Place(kubelet, bundle.AccessUsers, "another kubelet") // the operator copies it
-	w.repairAt = w.now() + time.Hour
+	w.repairAt = w.sinceBoot() + time.Hour
 	w.clock.Pass(lastRetry)
 	if got := w.turn(); got.State != published.StateApplied || got.Missing != nil {
 		t.Errorf("%+v", got)
@@ -441,8 +441,8 @@ func TestAKilledAgentContinues(t *testing.T) {
 		w.change(kubeletConf, "changed\n")
 		d := w.publish(bundle.ImpactRestart)
 		w.host.CutAt(cut)
-		w.set(w.cluster.node, w.changed)
-		_ = w.step(t.Context())
+		w.setNode(w.cluster.node, w.changed)
+		_ = w.runDueWork(t.Context())
 		if !w.host.Cut() {
 			if cut < 10 {
 				t.Errorf("only %d steps", cut)
@@ -577,7 +577,7 @@ func TestDriftWaitsForTheNode(t *testing.T) {
 		w.host.Falsify(mirrors, "by hand\n")
 		w.restart()
 		w.node, w.known = Node{}, false
-		if err := w.step(t.Context()); err != nil {
+		if err := w.runDueWork(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if got := w.file(mirrors); got != "by hand\n" {
@@ -596,7 +596,7 @@ func TestDriftWaitsForTheNode(t *testing.T) {
 	}
 	unread()
 	w.clock.Pass(readWithin)
-	if err := w.step(t.Context()); err != nil || w.file(mirrors) == "by hand\n" {
+	if err := w.runDueWork(t.Context()); err != nil || w.file(mirrors) == "by hand\n" {
 		t.Errorf("while the API server is away: %q, %v", w.file(mirrors), err)
 	}
 }
@@ -613,8 +613,8 @@ func TestTheRepairComesFirst(t *testing.T) {
 	var log strings.Builder
 	w.Log = slog.New(slog.NewTextHandler(&log, nil))
 	w.node, w.known = Node{}, false
-	w.Engine.Host = &watched{Host: w.host, called: func() { w.set(w.cluster.node, w.changed) }}
-	if err := w.step(t.Context()); err != nil {
+	w.Engine.Host = &watched{Host: w.host, called: func() { w.setNode(w.cluster.node, w.changed) }}
+	if err := w.runDueWork(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if w.file(mirrors) == "published\n" {

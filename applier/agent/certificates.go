@@ -18,7 +18,7 @@ func requestsPath(name ...string) []string {
 
 // NodeName implements Certificates.
 func (s *APIServer) NodeName() (string, error) {
-	l, err := s.connected()
+	l, err := s.currentLink()
 	if err != nil {
 		return "", err
 	}
@@ -28,7 +28,7 @@ func (s *APIServer) NodeName() (string, error) {
 // RequestCertificate implements Certificates. Every node may make requests (kubernetes.io/docs/reference/access-authn-authz/node); what is
 // in them is for the approver to judge (controller/certificates).
 func (s *APIServer) RequestCertificate(ctx context.Context, csr []byte) (string, error) {
-	l, err := s.connected()
+	l, err := s.currentLink()
 	if err != nil {
 		return "", err
 	}
@@ -44,18 +44,18 @@ func (s *APIServer) RequestCertificate(ctx context.Context, csr []byte) (string,
 		return "", err
 	}
 	var made certificatesv1.CertificateSigningRequest
-	err = l.do(ctx, call{http.MethodPost, requestsPath(), "application/json", body}, &made)
+	err = l.doRequest(ctx, call{http.MethodPost, requestsPath(), "application/json", body}, &made)
 	return made.Name, err
 }
 
 // IssuedCertificate implements Certificates.
 func (s *APIServer) IssuedCertificate(ctx context.Context, name string) ([]byte, error) {
-	l, err := s.connected()
+	l, err := s.currentLink()
 	if err != nil {
 		return nil, err
 	}
 	var r certificatesv1.CertificateSigningRequest
-	err = l.do(ctx, call{http.MethodGet, requestsPath(name), "", nil}, &r)
+	err = l.doRequest(ctx, call{http.MethodGet, requestsPath(name), "", nil}, &r)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("%w: it does not exist any longer", ErrNotIssued)

@@ -49,33 +49,33 @@ func NewAPIServer(c Connection) *APIServer { return &APIServer{connection: c} }
 
 // Watch implements Cluster. It asks for the metadata of this Node only; whoever is away is asked again, with a growing pause.
 func (s *APIServer) Watch(ctx context.Context, changed func(Node)) {
-	if !s.await(ctx) {
+	if !s.awaitFiles(ctx) {
 		return
 	}
-	notice, pace := s.notices(), pace{connection: s.connection}
+	notice, pace := s.watchLogger(), pace{connection: s.connection}
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			if err := pace.list(ctx); err != nil {
+			if err := pace.waitToList(ctx); err != nil {
 				return nil, err
 			}
-			l, err := s.connected()
+			l, err := s.currentLink()
 			if err != nil {
 				return nil, err
 			}
-			list, err := l.ownNode().List(ctx, l.only(o))
-			notice(ctx, l.explain(err))
+			list, err := l.ownNode().List(ctx, l.limitToNode(o))
+			notice(ctx, l.explainError(err))
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			if err := pace.watch(ctx, o); err != nil {
+			if err := pace.waitToWatch(ctx, o); err != nil {
 				return nil, err
 			}
-			l, err := s.connected()
+			l, err := s.currentLink()
 			if err != nil {
 				return nil, err
 			}
-			w, err := l.ownNode().Watch(ctx, l.only(o))
-			notice(ctx, l.explain(err))
+			w, err := l.ownNode().Watch(ctx, l.limitToNode(o))
+			notice(ctx, l.explainError(err))
 			return w, err
 		},
 	}
@@ -92,9 +92,9 @@ func (s *APIServer) Watch(ctx context.Context, changed func(Node)) {
 	controller.RunWithContext(ctx)
 }
 
-// notices returns a function that logs that the Node cannot be followed, and that it can be again. Every attempt in between would
+// watchLogger returns a function that logs that the Node cannot be followed, and that it can be again. Every attempt in between would
 // fill the log.
-func (s *APIServer) notices() func(context.Context, error) {
+func (s *APIServer) watchLogger() func(context.Context, error) {
 	failing := false
 	return func(ctx context.Context, err error) {
 		switch {
@@ -111,12 +111,12 @@ func (s *APIServer) notices() func(context.Context, error) {
 
 // Part implements Cluster.
 func (s *APIServer) Part(ctx context.Context, namespace, name string) ([]byte, error) {
-	l, err := s.connected()
+	l, err := s.currentLink()
 	if err != nil {
 		return nil, err
 	}
 	var secret corev1.Secret
-	err = l.do(ctx, call{http.MethodGet, []string{coreAPI, "namespaces", namespace, "secrets", name}, "", nil}, &secret)
+	err = l.doRequest(ctx, call{http.MethodGet, []string{coreAPI, "namespaces", namespace, "secrets", name}, "", nil}, &secret)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("%w: it does not exist", ErrNotPublished)
@@ -128,7 +128,7 @@ func (s *APIServer) Part(ctx context.Context, namespace, name string) ([]byte, e
 
 // Report implements Cluster. NodeRestriction lets a node write its own annotations and conditions, in one request of the status.
 func (s *APIServer) Report(ctx context.Context, status Status) error {
-	l, err := s.connected()
+	l, err := s.currentLink()
 	if err != nil {
 		return err
 	}
@@ -146,17 +146,17 @@ func (s *APIServer) Report(ctx context.Context, status Status) error {
 	if err != nil {
 		return err
 	}
-	return l.do(ctx, call{http.MethodPatch, []string{coreAPI, "nodes", l.node, "status"}, string(types.StrategicMergePatchType), patch}, nil)
+	return l.doRequest(ctx, call{http.MethodPatch, []string{coreAPI, "nodes", l.node, "status"}, string(types.StrategicMergePatchType), patch}, nil)
 }
 
 // Heartbeat implements Cluster.
 func (s *APIServer) Heartbeat(ctx context.Context) (time.Time, error) {
-	l, err := s.connected()
+	l, err := s.currentLink()
 	if err != nil {
 		return time.Time{}, err
 	}
 	var node corev1.Node
-	if err := l.do(ctx, call{http.MethodGet, []string{coreAPI, "nodes", l.node}, "", nil}, &node); err != nil {
+	if err := l.doRequest(ctx, call{http.MethodGet, []string{coreAPI, "nodes", l.node}, "", nil}, &node); err != nil {
 		return time.Time{}, err
 	}
 	var last time.Time
@@ -169,7 +169,7 @@ func (s *APIServer) Heartbeat(ctx context.Context) (time.Time, error) {
 		return last, nil
 	}
 	var lease coordinationv1.Lease
-	err = l.do(ctx, call{http.MethodGet, []string{"apis/coordination.k8s.io/v1/namespaces", leaseNamespace, "leases", l.node}, "", nil}, &lease)
+	err = l.doRequest(ctx, call{http.MethodGet, []string{"apis/coordination.k8s.io/v1/namespaces", leaseNamespace, "leases", l.node}, "", nil}, &lease)
 	switch {
 	case apierrors.IsNotFound(err):
 	case err != nil:
@@ -182,7 +182,7 @@ func (s *APIServer) Heartbeat(ctx context.Context) (time.Time, error) {
 
 // Event implements Cluster.
 func (s *APIServer) Event(ctx context.Context, e Event) error {
-	l, err := s.connected()
+	l, err := s.currentLink()
 	if err != nil {
 		return err
 	}
@@ -202,5 +202,5 @@ func (s *APIServer) Event(ctx context.Context, e Event) error {
 	if err != nil {
 		return err
 	}
-	return l.do(ctx, call{http.MethodPost, []string{coreAPI, "namespaces", metav1.NamespaceDefault, "events"}, "application/json", body}, nil)
+	return l.doRequest(ctx, call{http.MethodPost, []string{coreAPI, "namespaces", metav1.NamespaceDefault, "events"}, "application/json", body}, nil)
 }

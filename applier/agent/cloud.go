@@ -67,11 +67,11 @@ type cloudIdentity struct {
 	failed string
 }
 
-// run works until the context ends.
-func (c *cloudIdentity) run(ctx context.Context) {
+// renewUntilDone works until the context ends.
+func (c *cloudIdentity) renewUntilDone(ctx context.Context) {
 	for {
-		pause, err := c.step(ctx)
-		c.note(ctx, err)
+		pause, err := c.renewIfDue(ctx)
+		c.logOnce(ctx, err)
 		select {
 		case <-ctx.Done():
 			return
@@ -80,8 +80,8 @@ func (c *cloudIdentity) run(ctx context.Context) {
 	}
 }
 
-// note logs an error once.
-func (c *cloudIdentity) note(ctx context.Context, err error) {
+// logOnce logs an error once.
+func (c *cloudIdentity) logOnce(ctx context.Context, err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
@@ -92,17 +92,17 @@ func (c *cloudIdentity) note(ctx context.Context, err error) {
 	c.failed = text
 }
 
-// step does what is due, and returns the pause until the next one.
-func (c *cloudIdentity) step(ctx context.Context) (time.Duration, error) {
+// renewIfDue does what is due, and returns the pause until the next one.
+func (c *cloudIdentity) renewIfDue(ctx context.Context) (time.Duration, error) {
 	if c.request != "" {
-		return c.poll(ctx)
+		return c.pollRequest(ctx)
 	}
 	node, err := c.cluster.NodeName()
 	if err != nil {
 		return connectPause, err
 	}
-	have, err := c.current(ctx)
-	if err == nil && c.good(have, node) {
+	have, err := c.currentCertificate(ctx)
+	if err == nil && c.isStillValid(have, node) {
 		return cloudLook, nil
 	}
 	if err != nil {
@@ -120,8 +120,8 @@ func (c *cloudIdentity) step(ctx context.Context) (time.Duration, error) {
 	return cloudPoll, nil
 }
 
-// current reads the file.
-func (c *cloudIdentity) current(ctx context.Context) (*x509.Certificate, error) {
+// currentCertificate reads the file.
+func (c *cloudIdentity) currentCertificate(ctx context.Context) (*x509.Certificate, error) {
 	file, err := c.host.Open(ctx, c.path)
 	if err != nil {
 		return nil, err
@@ -138,15 +138,15 @@ func (c *cloudIdentity) current(ctx context.Context) (*x509.Certificate, error) 
 	return pair.Leaf, nil
 }
 
-// good reports whether a certificate is that of the node, and has a quarter of its time left.
-func (c *cloudIdentity) good(have *x509.Certificate, node string) bool {
+// isStillValid reports whether a certificate is that of the node, and has a quarter of its time left.
+func (c *cloudIdentity) isStillValid(have *x509.Certificate, node string) bool {
 	renew := have.NotAfter.Add(-have.NotAfter.Sub(have.NotBefore) / 4)
 	now := c.clock.Now()
 	return have.Subject.CommonName == published.CloudNodeManagerUser(node) && now.Before(renew) && !now.Before(have.NotBefore)
 }
 
-// poll asks for the certificate that was requested, and writes it.
-func (c *cloudIdentity) poll(ctx context.Context) (time.Duration, error) {
+// pollRequest asks for the certificate that was requested, and writes it.
+func (c *cloudIdentity) pollRequest(ctx context.Context) (time.Duration, error) {
 	issued, err := c.cluster.IssuedCertificate(ctx, c.request)
 	pause := min(cloudPoll<<min(c.polls, 10), cloudSlow)
 	c.polls++
@@ -170,7 +170,7 @@ func (c *cloudIdentity) poll(ctx context.Context) (time.Duration, error) {
 		c.request, c.key = "", nil
 		return cloudRetry, fmt.Errorf("request %s: its certificate is not for the key that was requested", name)
 	}
-	if err := c.write(ctx, text); err != nil {
+	if err := c.writeFile(ctx, text); err != nil {
 		return pause, err
 	}
 	c.log.Info("cloud-node-manager has a new certificate", "request", c.request)
@@ -178,8 +178,8 @@ func (c *cloudIdentity) poll(ctx context.Context) (time.Duration, error) {
 	return 0, nil // a look at the file
 }
 
-// write replaces the file. Like other files with secrets it is for SYSTEM, as which services run, and Administrators only.
-func (c *cloudIdentity) write(ctx context.Context, text []byte) error {
+// writeFile replaces the file. Like other files with secrets it is for SYSTEM, as which services run, and Administrators only.
+func (c *cloudIdentity) writeFile(ctx context.Context, text []byte) error {
 	if err := c.host.MakeDirectory(ctx, bundle.Dir(c.path), bundle.AccessAdmins); err != nil {
 		return err
 	}

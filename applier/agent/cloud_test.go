@@ -102,7 +102,7 @@ func (w *cloudWorld) steps(within time.Duration) error {
 	var err error
 	for until := w.clock.SinceBoot() + within; w.clock.SinceBoot() < until; {
 		var pause time.Duration
-		pause, err = w.cloud.step(w.t.Context())
+		pause, err = w.cloud.renewIfDue(w.t.Context())
 		w.clock.Pass(max(pause, time.Second))
 	}
 	return err

@@ -24,7 +24,7 @@ const (
 // confirmerOf returns who confirms a plan, empty if the probes of its services are enough.
 func confirmerOf(o applier.Observation) string {
 	switch {
-	case cutsLink(o):
+	case mayCutConnection(o):
 		return confirmedByLink
 	case o.Impact.Rank() > bundle.ImpactNone.Rank():
 		return confirmedByNode
@@ -35,9 +35,9 @@ func confirmerOf(o applier.Observation) string {
 // linkServices are the services without which the Node does not become Ready.
 var linkServices = []string{"containerd", "kubelet", "hybrid-overlay-node"}
 
-// cutsLink reports whether a plan can separate the host from the cluster. The proxy is the environment of the services, so a
+// mayCutConnection reports whether a plan can separate the host from the cluster. The proxy is the environment of the services, so a
 // change of it restarts them.
-func cutsLink(o applier.Observation) bool {
+func mayCutConnection(o applier.Observation) bool {
 	if slices.ContainsFunc(o.Restarts, func(name string) bool { return slices.Contains(linkServices, name) }) {
 		return true
 	}
@@ -54,17 +54,17 @@ func cutsLink(o applier.Observation) bool {
 	})
 }
 
-// resume returns how a run is confirmed that another process of the agent began; nil if somebody else does it.
-func (a *Agent) resume(confirmer string) func(context.Context) error {
+// confirmationOfResumed returns how a run is confirmed that another process of the agent began; nil if somebody else does it.
+func (a *Agent) confirmationOfResumed(confirmer string) func(context.Context) error {
 	switch confirmer {
 	case confirmedByNode, confirmedByLink:
-		return a.confirm(confirmer)
+		return a.confirmationOf(confirmer)
 	}
 	return nil
 }
 
-func (a *Agent) confirm(confirmer string) func(context.Context) error {
-	return confirmation{agent: a, cuts: confirmer == confirmedByLink}.wait
+func (a *Agent) confirmationOf(confirmer string) func(context.Context) error {
+	return confirmation{agent: a, cuts: confirmer == confirmedByLink}.awaitConfirmation
 }
 
 // confirmation waits until the Node is Ready with a sign of life that is newer than the change.
@@ -82,12 +82,12 @@ var (
 	errAway     = errors.New("the API server cannot be reached since the change")
 )
 
-// wait returns nil when the change is confirmed. If the API server cannot be reached until the end, only a change that can be
+// awaitConfirmation returns nil when the change is confirmed. If the API server cannot be reached until the end, only a change that can be
 // the reason is not.
 //
 // It begins when all services run again. A sign of life counts if it is another one than the first that is seen: that one may be
 // from before the change. Times are not compared, as the clock may be set meanwhile.
-func (c confirmation) wait(ctx context.Context) error {
+func (c confirmation) awaitConfirmation(ctx context.Context) error {
 	var first time.Time
 	seen := false
 	last, away := errNotReady, false

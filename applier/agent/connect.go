@@ -37,10 +37,10 @@ const (
 // agent repairs from what the host keeps.
 var ErrNotConnected = errors.New("the kubeconfig or the kubelet's certificate cannot be read yet")
 
-// await returns when the files can be read, and reports whether they can: the context may have ended.
-func (s *APIServer) await(ctx context.Context) bool {
+// awaitFiles returns when the files can be read, and reports whether they can: the context may have ended.
+func (s *APIServer) awaitFiles(ctx context.Context) bool {
 	for {
-		_, err := s.connected()
+		_, err := s.currentLink()
 		if err == nil {
 			return true
 		}
@@ -53,8 +53,8 @@ func (s *APIServer) await(ctx context.Context) bool {
 	}
 }
 
-// connected returns the connection by the certificate that the kubelet has now, or had when its file could last be read.
-func (s *APIServer) connected() (*link, error) {
+// currentLink returns the connection by the certificate that the kubelet has now, or had when its file could last be read.
+func (s *APIServer) currentLink() (*link, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.connection.Clock.SinceBoot()
@@ -62,10 +62,10 @@ func (s *APIServer) connected() (*link, error) {
 		return s.link, nil
 	}
 	s.readAgain = now + renewPause
-	config, err := s.connection.Config()
+	config, err := s.connection.RESTConfig()
 	var next *link
 	switch {
-	case err == nil && s.link != nil && s.link.same(config):
+	case err == nil && s.link != nil && s.link.hasSameConfig(config):
 		return s.link, nil
 	case err == nil:
 		next, err = newLink(config, s.connection.Clock)
@@ -84,8 +84,8 @@ func (s *APIServer) connected() (*link, error) {
 	return s.link, nil
 }
 
-// Config reads the kubeconfig. The result holds the contents of all files that it names.
-func (c Connection) Config() (*rest.Config, error) {
+// RESTConfig reads the kubeconfig. The result holds the contents of all files that it names.
+func (c Connection) RESTConfig() (*rest.Config, error) {
 	text, err := c.ReadFile(c.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
@@ -94,7 +94,7 @@ func (c Connection) Config() (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig %s: %w", c.Kubeconfig, err)
 	}
-	if err := c.include(config); err != nil {
+	if err := c.includeFiles(config); err != nil {
 		return nil, err
 	}
 	all, err := clientcmd.NewDefaultClientConfig(*config, nil).ClientConfig()
@@ -104,25 +104,25 @@ func (c Connection) Config() (*rest.Config, error) {
 	return all, nil
 }
 
-// include replaces the paths in a kubeconfig by the contents of the files.
-func (c Connection) include(config *clientcmdapi.Config) error {
+// includeFiles replaces the paths in a kubeconfig by the contents of the files.
+func (c Connection) includeFiles(config *clientcmdapi.Config) error {
 	for _, cluster := range config.Clusters {
-		if err := c.replace(&cluster.CertificateAuthority, &cluster.CertificateAuthorityData); err != nil {
+		if err := c.replacePath(&cluster.CertificateAuthority, &cluster.CertificateAuthorityData); err != nil {
 			return err
 		}
 	}
 	for _, user := range config.AuthInfos {
-		if err := c.replace(&user.ClientCertificate, &user.ClientCertificateData); err != nil {
+		if err := c.replacePath(&user.ClientCertificate, &user.ClientCertificateData); err != nil {
 			return err
 		}
-		if err := c.replace(&user.ClientKey, &user.ClientKeyData); err != nil {
+		if err := c.replacePath(&user.ClientKey, &user.ClientKeyData); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c Connection) replace(path *string, data *[]byte) error {
+func (c Connection) replacePath(path *string, data *[]byte) error {
 	if *path == "" || len(*data) > 0 {
 		return nil
 	}

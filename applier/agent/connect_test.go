@@ -159,7 +159,7 @@ func TestARenewedCertificateIsUsed(t *testing.T) {
 
 func connection(t *testing.T, c *APIServer) *link {
 	t.Helper()
-	l, err := c.connected()
+	l, err := c.currentLink()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,8 +23,8 @@ type crashes struct {
 	processes map[string]int
 }
 
-// follow notes the services of the bundle that is applied.
-func (c *crashes) follow(b bundle.Bundle, self string) {
+// followServices notes the services of the bundle that is applied.
+func (c *crashes) followServices(b bundle.Bundle, self string) {
 	c.names, c.processes = nil, nil
 	for _, s := range b.Services() {
 		if s.Name != self {
@@ -33,8 +33,8 @@ func (c *crashes) follow(b bundle.Bundle, self string) {
 	}
 }
 
-// look returns the services that have ended since the last look, and remembers those that run now.
-func (c *crashes) look(states []plan.ServiceState) []string {
+// findCrashed returns the services that have ended since the last look, and remembers those that run now.
+func (c *crashes) findCrashed(states []plan.ServiceState) []string {
 	now := map[string]int{}
 	var ended []string
 	for i, s := range states {
@@ -60,7 +60,7 @@ func (a *Agent) lookForCrashes(ctx context.Context) {
 		r.Crashed = append(r.Crashed, name)
 		slices.Sort(r.Crashed)
 		a.Log.Warn("a service has ended by itself", "service", name, "bundle", r.Applied.Short())
-		a.say(ctx, Event{Warning: true, Reason: EventCrashed, Message: "service " + name + " has ended by itself since bundle " + r.Applied.Short() + " was applied"})
+		a.sendEventToNode(ctx, Event{Warning: true, Reason: EventCrashed, Message: "service " + name + " has ended by itself since bundle " + r.Applied.Short() + " was applied"})
 	}
 }
 
@@ -72,5 +72,5 @@ func (a *Agent) lookAtServices(ctx context.Context) []string {
 	if err != nil || len(states) != len(a.crashes.names) {
 		return nil // the next look compares with the last one that worked
 	}
-	return a.crashes.look(states)
+	return a.crashes.findCrashed(states)
 }

@@ -170,8 +170,8 @@ func (w *world) restart() {
 		Engine: w.engine(), Cluster: w.cluster, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Options: Options{Interval: 5 * time.Minute, Full: 6 * time.Hour},
 	}
-	w.defaults()
-	w.set(w.cluster.node, w.changed)
+	w.setDefaults()
+	w.setNode(w.cluster.node, w.changed)
 }
 
 // publish publishes the bundle as it is now.
@@ -218,11 +218,11 @@ func (w *world) publishUrgent() {
 // turn lets the agent act once, with what the watch has seen.
 func (w *world) turn() published.Report {
 	w.t.Helper()
-	w.set(w.cluster.node, w.changed)
-	if err := w.step(w.t.Context()); err != nil {
+	w.setNode(w.cluster.node, w.changed)
+	if err := w.runDueWork(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
-	w.set(w.cluster.node, w.changed)
+	w.setNode(w.cluster.node, w.changed)
 	return w.said()
 }
 

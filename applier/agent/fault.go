@@ -48,8 +48,8 @@ func faultOf(err error) published.Fault {
 	return ""
 }
 
-// withFix adds what to do about a bundle that names what only a newer agent knows (docs/decisions/0023).
-func withFix(err error) error {
+// withFixForNewer adds what to do about a bundle that names what only a newer agent knows (docs/decisions/0023).
+func withFixForNewer(err error) error {
 	var refused *applier.RefusedError
 	if !errors.As(err, &refused) || !refused.Foreign {
 		return err

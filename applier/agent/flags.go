@@ -21,8 +21,8 @@ type Flags struct {
 	Full             time.Duration
 }
 
-// Add adds them to a command.
-func (f *Flags) Add(flags *pflag.FlagSet) {
+// AddToFlags adds them to a command.
+func (f *Flags) AddToFlags(flags *pflag.FlagSet) {
 	// A flag and not svc.IsWindowsService, which inspects the session and the parent: that is not reliable everywhere.
 	flags.BoolVar(&f.Service, "service", false, "run as the Windows service "+bundle.AgentService)
 	flags.BoolVar(&f.ReportOnly, "report-only", false, "report what differs and repair nothing")
@@ -33,8 +33,8 @@ func (f *Flags) Add(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.Full, "full-interval", 6*time.Hour, "time between two comparisons that read every file")
 }
 
-// Options are those that the flags set.
-func (f Flags) Options() Options {
+// ParsedOptions are those that the flags set.
+func (f Flags) ParsedOptions() Options {
 	o := Options{ReportOnly: f.ReportOnly, Interval: f.Interval, Full: f.Full, CloudCertificate: f.CloudCertificate}
 	if bundle.CheckPath(f.LogDir) == nil { // logs may be anywhere; the copy of the ledger is only where a bundle has them
 		o.LedgerCopy = f.LogDir + `\` + bundle.LedgerCopy

@@ -18,8 +18,8 @@ import (
 // authorizer learns of a Role later than the Node of its bundle.
 var ErrNotPublished = errors.New("is not published for this node")
 
-// follow brings the host to what is published. It returns only ErrRestart.
-func (a *Agent) follow(ctx context.Context, n Node) error {
+// followNode brings the host to what is published. It returns only ErrRestart.
+func (a *Agent) followNode(ctx context.Context, n Node) error {
 	f := &a.follower
 	asked := n.Retry != f.report.Retry
 	if f.text != n.Desired || !f.accepted {
@@ -27,7 +27,7 @@ func (a *Agent) follow(ctx context.Context, n Node) error {
 		var cause published.Cause
 		var fault published.Fault
 		if f.text == "" {
-			asked = f.recall(n.Report, n.Retry)
+			asked = f.recallReport(n.Report, n.Retry)
 			crashed, cause, fault = f.report.Crashed, f.report.Cause, f.report.Fault
 		}
 		about := f.report.Desired
@@ -36,17 +36,17 @@ func (a *Agent) follow(ctx context.Context, n Node) error {
 			next.since, next.tried = f.since, f.tried
 		}
 		a.follower = next
-		desired, err := a.accept(ctx, n.Desired)
+		desired, err := a.acceptAnnotation(ctx, n.Desired)
 		var why *refusal
 		switch {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // it was asked to stop
 		case errors.As(err, &why):
-			a.refuse(ctx, n.Desired, why)
+			a.noteRefusal(ctx, n.Desired, why)
 			return nil
 		case err != nil:
 			f.report.Desired = desired.Bundle // so that people see what the report is about
-			a.failed(ctx, err)
+			a.noteFailure(ctx, err)
 			return nil
 		}
 		a.refused = ""
@@ -55,9 +55,9 @@ func (a *Agent) follow(ctx context.Context, n Node) error {
 			f.report.Crashed = crashed
 		}
 		if why := a.rolledBack(n, desired.Bundle); why != "" && !asked {
-			f.ends(published.StateRolledBack, why)
+			f.noteEnd(published.StateRolledBack, why)
 			f.report.Cause, f.report.Fault = cmp.Or(cause, published.CauseInterrupted), cmp.Or(fault, a.undone.fault)
-			a.sayUndone(ctx, desired.Bundle, why)
+			a.reportRollback(ctx, desired.Bundle, why)
 			return nil
 		}
 	}
@@ -66,22 +66,22 @@ func (a *Agent) follow(ctx context.Context, n Node) error {
 		return nil
 	}
 	f.report.Retry, a.undone = n.Retry, undone{}
-	outcome, err := a.bringOrKeep(ctx)
+	outcome, err := a.applyOrKeep(ctx)
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // it was asked to stop
 	}
 	if outcome.Result == applier.ResultHandedOver {
-		return a.restart(outcome)
+		return a.restartAfter(outcome)
 	}
-	a.judge(ctx, outcome, err)
+	a.noteOutcome(ctx, outcome, err)
 	if err == nil && a.recorded {
 		a.forgetUndone(ctx)
 	}
 	if outcome.Result == applier.ResultApplied {
 		// What was made has facts of its own: kube-proxy needs the address of the endpoint.
-		a.reporter.observe(ctx, a.Engine.Host)
+		a.reporter.observeFacts(ctx, a.Engine.Host)
 	}
-	return a.restart(outcome)
+	return a.restartAfter(outcome)
 }
 
 // needsError means that the plan needs something that the operator has to do first.
@@ -96,9 +96,9 @@ type needsError struct {
 
 func (e *needsError) Error() string { return e.text }
 
-// bring fetches, observes and applies. An Outcome without a Result means that nothing was begun.
-func (a *Agent) bring(ctx context.Context) (applier.Outcome, error) {
-	b, err := a.fetch(ctx)
+// fetchAndApply fetches, observes and applies. An Outcome without a Result means that nothing was begun.
+func (a *Agent) fetchAndApply(ctx context.Context) (applier.Outcome, error) {
+	b, err := a.fetchBundle(ctx)
 	if err != nil {
 		return applier.Outcome{}, err
 	}
@@ -111,24 +111,24 @@ func (a *Agent) bring(ctx context.Context) (applier.Outcome, error) {
 		return applier.Outcome{}, fmt.Errorf("reading the bundle: %w", err)
 	}
 	request := archive.Request{Manifest: m, Source: source}
-	observed, err := a.observe(ctx, request)
+	observed, err := a.observeHost(ctx, request)
 	if err != nil {
 		return applier.Outcome{}, err
 	}
-	a.reporter.know(observed.Facts, b)
-	a.crashes.follow(b, a.Engine.Self)
-	if err := a.ready(ctx, request, observed); err != nil {
+	a.reporter.noteFacts(observed.Facts, b)
+	a.crashes.followServices(b, a.Engine.Self)
+	if err := a.checkReady(ctx, request, observed); err != nil {
 		return applier.Outcome{}, err
 	}
 	request.Missing = map[bundle.Digest][]int{}
 	for _, missing := range observed.Missing {
 		request.Missing[missing.Digest] = missing.Parts
 	}
-	return a.apply(ctx, request, observed)
+	return a.applyBundle(ctx, request, observed)
 }
 
-// fetch returns the bundle with its contents.
-func (a *Agent) fetch(ctx context.Context) (bundle.Bundle, error) {
+// fetchBundle returns the bundle with its contents.
+func (a *Agent) fetchBundle(ctx context.Context) (bundle.Bundle, error) {
 	d := a.follower.desired
 	var layers [2]bundle.Layer
 	pulled := 0
@@ -155,16 +155,16 @@ func (a *Agent) fetch(ctx context.Context) (bundle.Bundle, error) {
 	return b, b.Check()
 }
 
-// observe compares the host with the bundle.
-func (a *Agent) observe(ctx context.Context, r archive.Request) (applier.Observation, error) {
+// observeHost compares the host with the bundle.
+func (a *Agent) observeHost(ctx context.Context, r archive.Request) (applier.Observation, error) {
 	if a.follower.desired.Urgent {
 		return a.Engine.ObserveChanges(ctx, r.Manifest, r.Contents())
 	}
 	return a.Engine.Observe(ctx, r.Manifest, r.Contents(), false)
 }
 
-// ready returns why the bundle is not applied now.
-func (a *Agent) ready(ctx context.Context, r archive.Request, o applier.Observation) error {
+// checkReady returns why the bundle is not applied now.
+func (a *Agent) checkReady(ctx context.Context, r archive.Request, o applier.Observation) error {
 	have := map[bundle.Digest]bool{}
 	for _, c := range r.Source.Contents() {
 		have[c.Digest] = true
@@ -172,7 +172,7 @@ func (a *Agent) ready(ctx context.Context, r archive.Request, o applier.Observat
 	var missing []string
 	for _, m := range o.Missing {
 		if !have[m.Digest] {
-			missing = append(missing, pathOf(r.Manifest, m.Digest))
+			missing = append(missing, describeContent(r.Manifest, m.Digest))
 		}
 	}
 	if len(missing) > 0 {
@@ -183,15 +183,15 @@ func (a *Agent) ready(ctx context.Context, r archive.Request, o applier.Observat
 	if err := a.checkRoom(ctx, r, o); err != nil {
 		return err
 	}
-	f, now := &a.follower, a.now()
-	if err := applier.Allowed(o.Impact, f.permits(now)); err != nil {
-		needs := &needsError{state: published.StateNeedsPermission, impact: o.Impact, text: err.Error(), expired: f.expired(now)}
+	f, now := &a.follower, a.sinceBoot()
+	if err := applier.CheckImpact(o.Impact, f.permittedImpact(now)); err != nil {
+		needs := &needsError{state: published.StateNeedsPermission, impact: o.Impact, text: err.Error(), expired: f.permissionExpired(now)}
 		if needs.expired {
 			needs.text = fmt.Sprintf("the plan has impact %s, which was permitted for %s and is not begun later: the operator drains the node and permits it again", o.Impact, time.Duration(f.desired.PermitFor)*time.Second)
 		}
 		return needs
 	}
-	if cutsLink(o) {
+	if mayCutConnection(o) {
 		// It is not begun unless the way back is known to work.
 		if _, err := a.Cluster.Heartbeat(ctx); err != nil {
 			return &faultError{published.FaultAPI, fmt.Errorf("reading the Node before a change that may cut the host off: %w", err)}
@@ -206,8 +206,8 @@ func missingText(paths []string) string {
 	return "not on the host yet: " + bundle.JoinFirst(paths, 3, ", ", more) + "; the operator copies executables over SSH"
 }
 
-// pathOf names a content of a payload for people.
-func pathOf(m bundle.Manifest, d bundle.Digest) string {
+// describeContent names a content of a payload for people.
+func describeContent(m bundle.Manifest, d bundle.Digest) string {
 	for _, l := range m.Layers {
 		for _, p := range l.Layer.Payload {
 			if p.Digest == d {
@@ -218,17 +218,17 @@ func pathOf(m bundle.Manifest, d bundle.Digest) string {
 	return string(d)
 }
 
-// apply hands the bundle over to the engine.
-func (a *Agent) apply(ctx context.Context, r archive.Request, o applier.Observation) (applier.Outcome, error) {
+// applyBundle hands the bundle over to the engine.
+func (a *Agent) applyBundle(ctx context.Context, r archive.Request, o applier.Observation) (applier.Outcome, error) {
 	contents, err := r.Deliver(ctx)
 	if err != nil {
 		return applier.Outcome{}, fmt.Errorf("reading the bundle: %w", err)
 	}
 	defer contents.Close()
 	a.reports = false
-	permitted := a.follower.permits(a.now())
+	permitted := a.follower.permittedImpact(a.sinceBoot())
 	options := applier.Options{
-		MaxImpact: permitted, Reboot: permitted == bundle.ImpactReboot, LockWait: lockWait, OnlyChanges: a.follower.desired.Urgent, Resume: a.resume,
+		MaxImpact: permitted, Reboot: permitted == bundle.ImpactReboot, LockWait: lockWait, OnlyChanges: a.follower.desired.Urgent, Resume: a.confirmationOfResumed,
 	}
 	if confirmer := confirmerOf(o); confirmer != "" {
 		a.follower.report.State, a.follower.report.Message = published.StateApplying, ""
@@ -237,13 +237,13 @@ func (a *Agent) apply(ctx context.Context, r archive.Request, o applier.Observat
 		if err := a.awaitReplaced(ctx, facts); err != nil {
 			return applier.Outcome{}, err
 		}
-		options.Confirm, options.ConfirmWithin, options.Confirmer = a.confirm(confirmer), a.Options.Confirm, confirmer
+		options.Confirm, options.ConfirmWithin, options.Confirmer = a.confirmationOf(confirmer), a.Options.Confirm, confirmer
 	}
 	return a.Engine.Apply(ctx, r.Manifest, contents, options)
 }
 
-// judge notes how it ended.
-func (a *Agent) judge(ctx context.Context, o applier.Outcome, err error) {
+// noteOutcome notes how it ended.
+func (a *Agent) noteOutcome(ctx context.Context, o applier.Outcome, err error) {
 	f := &a.follower
 	var needs *needsError
 	var back *applier.RolledBackError
@@ -252,58 +252,58 @@ func (a *Agent) judge(ctx context.Context, o applier.Outcome, err error) {
 	var unfinished *applier.UnfinishedError
 	switch {
 	case err == nil && o.Result == applier.ResultReboot:
-		f.ends(published.StateRebootPending, "")
+		f.noteEnd(published.StateRebootPending, "")
 		f.report.RebootPending = o.RebootPending
 	case err == nil:
-		f.ends(published.StateApplied, "")
+		f.noteEnd(published.StateApplied, "")
 		f.report.RebootPending, f.report.Missing, f.report.Impact = o.RebootPending, nil, ""
 		f.report.Applied, f.report.Layers = f.desired.Bundle, []bundle.Digest{f.desired.Cluster.Digest, f.desired.Node.Digest}
 		if o.Result == applier.ResultApplied {
-			a.say(ctx, Event{Reason: EventApplied, Message: fmt.Sprintf("bundle %s: %s written, %s restarted", f.desired.Bundle.Short(), bundle.Count(o.Written, "file"), bundle.Count(o.Restarted, "service"))})
+			a.sendEventToNode(ctx, Event{Reason: EventApplied, Message: fmt.Sprintf("bundle %s: %s written, %s restarted", f.desired.Bundle.Short(), bundle.Count(o.Written, "file"), bundle.Count(o.Restarted, "service"))})
 		}
 	case errors.As(err, &needs):
-		f.ends(needs.state, needs.text)
+		f.noteEnd(needs.state, needs.text)
 		f.report.Impact, f.report.Missing, f.report.Expired = needs.impact, needs.missing, needs.expired
 		if needs.state == published.StatePayloadMissing {
-			f.retry(a.now(), a.Options.Jitter)
+			f.noteRetry(a.sinceBoot(), a.Options.Jitter)
 		}
 	case errors.As(err, &unfinished) && !errors.Is(unfinished.Why, applier.ErrDiskFull): // whatever keeps the rollback from its end
-		a.failed(ctx, err)
+		a.noteFailure(ctx, err)
 		f.unfinished, f.report.Cause = true, causeOf(unfinished.Why)
 	case errors.Is(err, applier.ErrDiskFull): // it is tried again, also if it was rolled back
 		if errors.As(err, &back) {
 			f.tried = max(f.tried, triedFull)
 		}
-		a.failed(ctx, err)
+		a.noteFailure(ctx, err)
 	case errors.As(err, &back):
-		f.ends(published.StateRolledBack, err.Error())
+		f.noteEnd(published.StateRolledBack, err.Error())
 		f.report.Cause, f.report.Fault = causeOf(back), cmp.Or(faultOf(err), published.FaultHost)
-		a.say(ctx, Event{Warning: true, Reason: EventRolledBack, Message: fmt.Sprintf("bundle %s: %v", f.desired.Bundle.Short(), err)})
+		a.sendEventToNode(ctx, Event{Warning: true, Reason: EventRolledBack, Message: fmt.Sprintf("bundle %s: %v", f.desired.Bundle.Short(), err)})
 	case errors.As(err, &newer):
-		f.ends(published.StateFailed, err.Error())
+		f.noteEnd(published.StateFailed, err.Error())
 		f.report.Fault = faultOf(err)
 	case errors.As(err, &why):
-		a.refuse(ctx, f.text, why)
+		a.noteRefusal(ctx, f.text, why)
 	case errors.Is(err, errReplaced): // the next step follows the other one
 	default:
-		a.failed(ctx, withFix(err))
+		a.noteFailure(ctx, withFixForNewer(err))
 	}
 }
 
-// failed is for what is tried again. What may be right in a moment is not reported at once.
-func (a *Agent) failed(ctx context.Context, err error) {
-	f, now := &a.follower, a.now()
+// noteFailure is for what is tried again. What may be right in a moment is not reported at once.
+func (a *Agent) noteFailure(ctx context.Context, err error) {
+	f, now := &a.follower, a.sinceBoot()
 	f.room = nil
 	if errors.Is(err, applier.ErrDiskFull) {
 		err = a.awaitRoom(ctx, err)
 	}
-	f.retry(now, a.Options.Jitter)
+	f.noteRetry(now, a.Options.Jitter)
 	a.Log.Warn("following the published bundle", "bundle", f.desired.Bundle.Short(), "error", err, "retry", f.retryAt-now)
 	if errors.Is(err, ErrNotPublished) && now-f.since < publishedWithin {
 		return
 	}
 	if f.report.State != published.StateFailed {
-		a.say(ctx, Event{Warning: true, Reason: EventFailed, Message: fmt.Sprintf("bundle %s: %v", f.desired.Bundle.Short(), err)})
+		a.sendEventToNode(ctx, Event{Warning: true, Reason: EventFailed, Message: fmt.Sprintf("bundle %s: %v", f.desired.Bundle.Short(), err)})
 	}
 	f.report.State, f.report.Message, f.report.Fault = published.StateFailed, err.Error(), faultOf(err)
 }

@@ -38,10 +38,10 @@ type follower struct {
 	permitted time.Duration
 }
 
-// due reports whether there is something to do about the Node: it says something new, or something failed and is tried again.
-func (f *follower) due(n Node, now time.Duration) bool {
+// isDue reports whether there is something to do about the Node: it says something new, or something failed and is tried again.
+func (f *follower) isDue(n Node, now time.Duration) bool {
 	switch {
-	case n.Desired == "" || n.Paused && !f.urgent(n):
+	case n.Desired == "" || n.Paused && !f.isUrgent(n):
 		return false
 	case n.Desired != f.text:
 		return true
@@ -51,9 +51,9 @@ func (f *follower) due(n Node, now time.Duration) bool {
 	return f.retryAt != 0 && now >= f.retryAt
 }
 
-// urgent reports whether what is published is for paused nodes too.
+// isUrgent reports whether what is published is for paused nodes too.
 // It is looked at before it is accepted: one that is not urgent is not refused on a paused node either, but when that is not paused any longer.
-func (f *follower) urgent(n Node) bool {
+func (f *follower) isUrgent(n Node) bool {
 	if n.Desired == f.text {
 		return f.desired.Urgent
 	}
@@ -61,8 +61,8 @@ func (f *follower) urgent(n Node) bool {
 	return err == nil && d.Urgent
 }
 
-// forgives forgets crashes when a person asks for another try.
-func (f *follower) forgives(n Node) {
+// forgiveCrashes forgets crashes when a person asks for another try.
+func (f *follower) forgiveCrashes(n Node) {
 	if n.Retry != f.report.Retry && n.Desired == f.text && len(f.report.Crashed) > 0 {
 		f.report.Retry, f.report.Crashed = n.Retry, nil
 	}
@@ -75,32 +75,32 @@ func (f *follower) checkApplied(has bundle.Digest, now time.Duration) {
 	}
 }
 
-// allowed is the highest impact of a repair. A change is applied at the price that is permitted for it; a service of what the host
+// allowedRepair is the highest impact of a repair. A change is applied at the price that is permitted for it; a service of what the host
 // has is restarted without asking, also while the API server is away. More than that is permitted for the published bundle alone.
-func (f *follower) allowed(now time.Duration) bundle.Impact {
-	if d := f.desired; d.Bundle != "" && f.report.Applied == d.Bundle && f.permits(now).Rank() > bundle.ImpactRestart.Rank() {
-		return f.permits(now)
+func (f *follower) allowedRepair(now time.Duration) bundle.Impact {
+	if d := f.desired; d.Bundle != "" && f.report.Applied == d.Bundle && f.permittedImpact(now).Rank() > bundle.ImpactRestart.Rank() {
+		return f.permittedImpact(now)
 	}
 	return bundle.ImpactRestart
 }
 
-// waits notes that nothing is published, on a Node for which nothing was before: the operator publishes for a node whose facts it
+// noteWaiting notes that nothing is published, on a Node for which nothing was before: the operator publishes for a node whose facts it
 // knows, and this report has them.
-func (f *follower) waits() {
+func (f *follower) noteWaiting() {
 	if f.report.State == "" {
 		f.report.State = published.StateUnpublished
 	}
 }
 
-// ends notes how it ended, for good.
-func (f *follower) ends(s published.State, message string) {
+// noteEnd notes how it ended, for good.
+func (f *follower) noteEnd(s published.State, message string) {
 	f.report.State, f.report.Message, f.report.Cause, f.report.Fault = s, message, "", ""
 	f.report.Refused, f.report.Expired = "", false
 	f.retryAt, f.tried, f.room = 0, 0, nil
 }
 
-// retry notes that it is tried again.
-func (f *follower) retry(now time.Duration, jitter func(time.Duration) time.Duration) {
+// noteRetry notes that it is tried again.
+func (f *follower) noteRetry(now time.Duration, jitter func(time.Duration) time.Duration) {
 	if f.tried == 0 {
 		f.since = now
 	}
@@ -108,16 +108,16 @@ func (f *follower) retry(now time.Duration, jitter func(time.Duration) time.Dura
 	f.tried++
 }
 
-// repaired notes how a repair of the bundle that the host has ended, whose plan had this impact.
-func (f *follower) repaired(impact bundle.Impact, err error, now time.Duration) {
+// noteRepair notes how a repair of the bundle that the host has ended, whose plan had this impact.
+func (f *follower) noteRepair(impact bundle.Impact, err error, now time.Duration) {
 	current := f.report.State == published.StateApplied || f.report.State == published.StateNeedsPermission
 	switch {
 	case !current || f.report.Applied != f.desired.Bundle:
 	case err == nil:
 		f.report.State, f.report.Impact, f.report.Message = published.StateApplied, "", ""
-	case applier.Allowed(impact, f.allowed(now)) != nil:
+	case applier.CheckImpact(impact, f.allowedRepair(now)) != nil:
 		f.report.State, f.report.Impact, f.report.Message = published.StateNeedsPermission, impact, err.Error()
-		f.report.Expired = f.expired(now)
+		f.report.Expired = f.permissionExpired(now)
 	}
 }
 
@@ -128,9 +128,9 @@ func (f *follower) refusedAgain(now time.Duration) {
 	}
 }
 
-// recall takes from the report of an earlier process what this one cannot know otherwise. It reports whether a person has asked
+// recallReport takes from the report of an earlier process what this one cannot know otherwise. It reports whether a person has asked
 // for another try since.
-func (f *follower) recall(text, retry string) bool {
+func (f *follower) recallReport(text, retry string) bool {
 	before, err := published.DecodeReport(text)
 	if err != nil {
 		return retry != ""

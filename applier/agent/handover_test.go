@@ -43,8 +43,8 @@ func secondAgent(t *testing.T) (*world, published.Desired) {
 	w := newWorld(t)
 	w.withAgent("1")
 	w.publish(bundle.ImpactRestart)
-	w.set(w.cluster.node, w.changed)
-	if err := w.step(t.Context()); !errors.Is(err, ErrRestart) { // its service is new
+	w.setNode(w.cluster.node, w.changed)
+	if err := w.runDueWork(t.Context()); !errors.Is(err, ErrRestart) { // its service is new
 		t.Fatal(err)
 	}
 	w.restart()
@@ -53,8 +53,8 @@ func secondAgent(t *testing.T) (*world, published.Desired) {
 	}
 	w.withAgent("2")
 	d := w.publish(bundle.ImpactRestart)
-	w.set(w.cluster.node, w.changed)
-	if err := w.step(t.Context()); !errors.Is(err, ErrRestart) {
+	w.setNode(w.cluster.node, w.changed)
+	if err := w.runDueWork(t.Context()); !errors.Is(err, ErrRestart) {
 		t.Fatalf("%v, %+v", err, w.said())
 	}
 	if r := w.said(); r.State != published.StateApplying || r.Desired != d.Bundle {
@@ -78,7 +78,7 @@ func TestANewAgentReportsTheBundleThatItCameWith(t *testing.T) {
 func TestAnAgentThatIsRestoredReportsTheRollback(t *testing.T) {
 	w, d := secondAgent(t)
 	var back *applier.RolledBackError
-	if _, err := w.engine().Guard(t.Context(), bundle.AgentService); !errors.As(err, &back) {
+	if _, err := w.engine().GuardHandover(t.Context(), bundle.AgentService); !errors.As(err, &back) {
 		t.Fatal(err)
 	}
 	w.restart()
@@ -101,15 +101,15 @@ func TestAnAgentThatIsRestoredReportsTheRollback(t *testing.T) {
 		t.Error("no event says so")
 	}
 	w.cluster.node.Retry = "again"
-	w.set(w.cluster.node, w.changed)
-	if err := w.step(t.Context()); !errors.Is(err, ErrRestart) {
+	w.setNode(w.cluster.node, w.changed)
+	if err := w.runDueWork(t.Context()); !errors.Is(err, ErrRestart) {
 		t.Fatalf("%v, %+v", err, w.said())
 	}
 	w.exchange()
 	if r := w.turn(); r.State != published.StateApplied || r.Applied != d.Bundle {
 		t.Errorf("%+v", r)
 	}
-	if u, _, err := w.engine().Undone(t.Context()); err != nil || u != "" {
+	if u, _, err := w.engine().UnreportedRollback(t.Context()); err != nil || u != "" {
 		t.Errorf("the record of the rollback stays: %s, %v", u, err)
 	}
 }

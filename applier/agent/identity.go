@@ -26,8 +26,8 @@ func certificateOf(data []byte) (*x509.Certificate, error) {
 	return nil, errors.New("the file of the kubelet's client certificate holds no certificate")
 }
 
-// NodeOf returns the name of the node in the client certificate of a kubelet, in PEM.
-func NodeOf(data []byte) (string, error) {
+// NodeOfCertificate returns the name of the node in the client certificate of a kubelet, in PEM.
+func NodeOfCertificate(data []byte) (string, error) {
 	cert, err := certificateOf(data)
 	if err != nil {
 		return "", err
@@ -39,12 +39,12 @@ func NodeOf(data []byte) (string, error) {
 	return name, nil
 }
 
-// explain adds to an error what is wrong with a certificate. An API server answers to an expired client certificate as to none:
+// explainError adds to an error what is wrong with a certificate. An API server answers to an expired client certificate as to none:
 // a host that was off for longer than the certificate is valid cannot renew it, and has to join again.
-func (l *link) explain(err error) error {
+func (l *link) explainError(err error) error {
 	now := l.clock.Now()
 	if invalid := (x509.CertificateInvalidError{}); errors.As(err, &invalid) && invalid.Reason == x509.Expired {
-		return fmt.Errorf("the certificate of the API server is not valid at %s, the time of this host (fix: check its clock): %w", day(now), err)
+		return fmt.Errorf("the certificate of the API server is not valid at %s, the time of this host (fix: check its clock): %w", formatTime(now), err)
 	}
 	if !apierrors.IsUnauthorized(err) {
 		return err
@@ -54,11 +54,11 @@ func (l *link) explain(err error) error {
 	case bad != nil:
 		return err
 	case now.After(cert.NotAfter):
-		return fmt.Errorf("the client certificate of the kubelet expired on %s; this host waits until the operator lets it join again: %w", day(cert.NotAfter), err)
+		return fmt.Errorf("the client certificate of the kubelet expired on %s; this host waits until the operator lets it join again: %w", formatTime(cert.NotAfter), err)
 	case now.Before(cert.NotBefore):
-		return fmt.Errorf("the client certificate of the kubelet is not valid before %s, and this host has %s (fix: check its clock): %w", day(cert.NotBefore), day(now), err)
+		return fmt.Errorf("the client certificate of the kubelet is not valid before %s, and this host has %s (fix: check its clock): %w", formatTime(cert.NotBefore), formatTime(now), err)
 	}
-	return fmt.Errorf("the API server does not accept the client certificate of the kubelet, which is valid until %s: %w", day(cert.NotAfter), err)
+	return fmt.Errorf("the API server does not accept the client certificate of the kubelet, which is valid until %s: %w", formatTime(cert.NotAfter), err)
 }
 
-func day(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -108,7 +108,7 @@ func TestAServerWhoseCertificateIsNotValidYetOrAnyLonger(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = l.do(t.Context(), call{http.MethodGet, []string{coreAPI}, "", nil}, nil)
+		err = l.doRequest(t.Context(), call{http.MethodGet, []string{coreAPI}, "", nil}, nil)
 		if err == nil || !strings.Contains(err.Error(), "fix: check its clock") {
 			t.Errorf("%s: %v", by, err)
 		}
@@ -166,7 +166,7 @@ func askAs(t *testing.T, who string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.do(t.Context(), call{http.MethodGet, []string{coreAPI}, "", nil}, nil); err == nil {
+	if err := l.doRequest(t.Context(), call{http.MethodGet, []string{coreAPI}, "", nil}, nil); err == nil {
 		t.Error("somebody answered")
 	}
 }

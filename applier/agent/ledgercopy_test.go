@@ -54,7 +54,7 @@ func TestTheLedgerIsCopiedBesideTheLogs(t *testing.T) {
 // TestTheCopyOfTheLedgerIsBesideLogsOfTheHostAlone: whoever runs the program by hand may log to any folder.
 func TestTheCopyOfTheLedgerIsBesideLogsOfTheHostAlone(t *testing.T) {
 	for dir, want := range map[string]string{`C:\var\log\wicd`: `C:\var\log\wicd\ledger.json`, "": "", "/tmp/logs": "", "logs": "", `\\server\logs`: ""} {
-		if got := (Flags{LogDir: dir}).Options().LedgerCopy; got != want {
+		if got := (Flags{LogDir: dir}).ParsedOptions().LedgerCopy; got != want {
 			t.Errorf("%q: %q, want %q", dir, got, want)
 		}
 	}

@@ -35,7 +35,7 @@ type link struct {
 
 // newLink connects by a configuration that holds its certificates. No request is made yet.
 func newLink(config *rest.Config, clock applier.Clock) (*link, error) {
-	node, err := NodeOf(config.CertData)
+	node, err := NodeOfCertificate(config.CertData)
 	if err != nil {
 		return nil, err
 	}
@@ -57,8 +57,8 @@ func newLink(config *rest.Config, clock applier.Clock) (*link, error) {
 	return l, nil
 }
 
-// same reports whether the connection by another configuration is this one.
-func (l *link) same(c *rest.Config) bool {
+// hasSameConfig reports whether the connection by another configuration is this one.
+func (l *link) hasSameConfig(c *rest.Config) bool {
 	mine := l.config
 	return mine.Host == c.Host && bytes.Equal(mine.CAData, c.CAData) && bytes.Equal(mine.CertData, c.CertData) && bytes.Equal(mine.KeyData, c.KeyData)
 }
@@ -67,8 +67,8 @@ func (l *link) ownNode() metadata.Getter {
 	return l.nodes.Resource(corev1.SchemeGroupVersion.WithResource("nodes"))
 }
 
-// only limits a request to the Node of this host.
-func (l *link) only(o metav1.ListOptions) metav1.ListOptions {
+// limitToNode limits a request to the Node of this host.
+func (l *link) limitToNode(o metav1.ListOptions) metav1.ListOptions {
 	o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, l.node).String()
 	return o
 }
@@ -87,8 +87,8 @@ type call struct {
 // maxAnswer is larger than any object that is asked for, in bytes.
 const maxAnswer = 4 << 20
 
-// do makes one request, within its time. An answer that is not a success is a *apierrors.StatusError.
-func (l *link) do(ctx context.Context, c call, into any) error {
+// doRequest makes one request, within its time. An answer that is not a success is a *apierrors.StatusError.
+func (l *link) doRequest(ctx context.Context, c call, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, c.method, l.base.JoinPath(c.path...).String(), bytes.NewReader(c.body))
@@ -101,7 +101,7 @@ func (l *link) do(ctx context.Context, c call, into any) error {
 	}
 	answer, err := l.http.Do(r)
 	if err != nil {
-		return l.explain(err)
+		return l.explainError(err)
 	}
 	defer answer.Body.Close() //nolint:errcheck // it was only read
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
@@ -113,7 +113,7 @@ func (l *link) do(ctx context.Context, c call, into any) error {
 	case answer.StatusCode/100 != 2:
 		var status metav1.Status
 		if json.Unmarshal(text, &status) == nil && status.Kind == "Status" {
-			return l.explain(&apierrors.StatusError{ErrStatus: status})
+			return l.explainError(&apierrors.StatusError{ErrStatus: status})
 		}
 		return apierrors.NewGenericServerResponse(answer.StatusCode, c.method, schema.GroupResource{}, "", "", 0, true)
 	case into == nil:

@@ -35,12 +35,12 @@ func TestEveryKindOfEntryIsDecided(t *testing.T) {
 			t.Errorf("%s: not decided", kind)
 		}
 		o := applier.Observation{Actions: []plan.Action{{Entry: kind.ID("x")}}}
-		if got := cutsLink(o); got != want {
+		if got := mayCutConnection(o); got != want {
 			t.Errorf("%s: %t", kind, got)
 		}
 	}
 	for _, name := range []string{"containerd", "kubelet", "hybrid-overlay-node"} {
-		if !cutsLink(applier.Observation{Restarts: []string{"a", name}}) {
+		if !mayCutConnection(applier.Observation{Restarts: []string{"a", name}}) {
 			t.Errorf("a restart of %s", name)
 		}
 	}
@@ -98,7 +98,7 @@ func linkWorld(t *testing.T, c linkChange) (*world, published.Desired) {
 	w.bundle = w.bundle.Changed(c.change)
 	w.upload()
 	d := w.publish(bundle.ImpactReboot)
-	w.repairAt, w.fullAt = w.now()+time.Hour, w.now()+time.Hour // what is tested is a change and not drift
+	w.repairAt, w.fullAt = w.sinceBoot()+time.Hour, w.sinceBoot()+time.Hour // what is tested is a change and not drift
 	w.host.ClearLog()
 	return w, d
 }

@@ -19,22 +19,22 @@ type pace struct {
 	end   time.Duration
 }
 
-// list waits before a list that is not the first request.
-func (p *pace) list(ctx context.Context) error {
+// waitToList waits before a list that is not the first request.
+func (p *pace) waitToList(ctx context.Context) error {
 	again := p.asked
 	p.asked, p.end = true, 0
 	if !again {
 		return nil
 	}
-	return p.wait(ctx)
+	return p.waitForPace(ctx)
 }
 
-// watch waits before a watch that follows one which ended before its time. What follows a list or a whole watch is due.
-func (p *pace) watch(ctx context.Context, o metav1.ListOptions) error {
+// waitToWatch waits before a watch that follows one which ended before its time. What follows a list or a whole watch is due.
+func (p *pace) waitToWatch(ctx context.Context, o metav1.ListOptions) error {
 	lost := p.end != 0 && p.connection.Clock.SinceBoot() < p.end
 	p.asked, p.end = true, 0
 	if lost {
-		if err := p.wait(ctx); err != nil {
+		if err := p.waitForPace(ctx); err != nil {
 			return err
 		}
 	}
@@ -44,7 +44,7 @@ func (p *pace) watch(ctx context.Context, o metav1.ListOptions) error {
 	return nil
 }
 
-func (p *pace) wait(ctx context.Context) error {
+func (p *pace) waitForPace(ctx context.Context) error {
 	if p.connection.Spread == nil {
 		return nil
 	}

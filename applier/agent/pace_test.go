@@ -25,8 +25,8 @@ func (w *waiting) After(d time.Duration) <-chan time.Time {
 func TestAgentsThatLoseTheAPIServerAtOnceComeBackOneAfterAnother(t *testing.T) {
 	clock := &waiting{attempts: &attempts{}}
 	p := pace{connection: Connection{Clock: clock, Spread: func(most time.Duration) time.Duration { return most / 3 }}}
-	watch := func() error { return p.watch(t.Context(), metav1.ListOptions{TimeoutSeconds: new(int64(300))}) }
-	list := func() error { return p.list(t.Context()) }
+	watch := func() error { return p.waitToWatch(t.Context(), metav1.ListOptions{TimeoutSeconds: new(int64(300))}) }
+	list := func() error { return p.waitToList(t.Context()) }
 	for _, step := range []struct {
 		name  string
 		after time.Duration

@@ -21,12 +21,12 @@ var errReplaced = errors.New("another bundle is published")
 // A node that joins has its networks before the agent reports them, and the API server may be slow to tell: without its networks it would
 // be rendered without a CNI configuration, and never be Ready.
 func (a *Agent) awaitReplaced(ctx context.Context, facts *bundle.Facts) error {
-	now := a.reporter.canonical()
+	now := a.reporter.canonicalFacts()
 	if facts == nil || now == nil || slices.Equal(facts.Networks, now.Networks) {
 		return nil
 	}
-	for end := a.now() + replacedWithin; a.now() < end; {
-		if n, _ := a.latest(); n.Desired != a.follower.text {
+	for end := a.sinceBoot() + replacedWithin; a.sinceBoot() < end; {
+		if n, _ := a.latestNode(); n.Desired != a.follower.text {
 			return errReplaced
 		}
 		select {

@@ -33,7 +33,7 @@ func TestABundleFromBeforeTheNetworksIsNotBegun(t *testing.T) {
 		if len(w.said().Facts.Networks) == 1 {
 			w.change(kubeletConf, "rendered with networks\n")
 			w.publish(bundle.ImpactRestart)
-			w.set(w.cluster.node, w.changed)
+			w.setNode(w.cluster.node, w.changed)
 		}
 	}
 	w.turn()

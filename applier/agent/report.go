@@ -36,15 +36,15 @@ type reporter struct {
 // seenWithin is how long after a report was sent the watch may still show the Node without it.
 const seenWithin = 10 * time.Second
 
-// observe asks for the facts of the host, from which its node layer is rendered.
-func (r *reporter) observe(ctx context.Context, h applier.Host) {
+// observeFacts asks for the facts of the host, from which its node layer is rendered.
+func (r *reporter) observeFacts(ctx context.Context, h applier.Host) {
 	if facts, err := h.Facts(ctx); err == nil {
 		r.facts = &facts
 	}
 }
 
-// know notes the facts of the host and which of its endpoints the bundle names.
-func (r *reporter) know(facts bundle.Facts, b bundle.Bundle) {
+// noteFacts notes the facts of the host and which of its endpoints the bundle names.
+func (r *reporter) noteFacts(facts bundle.Facts, b bundle.Bundle) {
 	r.facts, r.endpoints = &facts, map[string]bool{}
 	for _, l := range b.Layers() {
 		for _, e := range l.Endpoints {
@@ -53,9 +53,9 @@ func (r *reporter) know(facts bundle.Facts, b bundle.Bundle) {
 	}
 }
 
-// waits reports whether an endpoint of the bundle is not there yet: hybrid-overlay-node makes its network some time after the Node has a
+// awaitsEndpoint reports whether an endpoint of the bundle is not there yet: hybrid-overlay-node makes its network some time after the Node has a
 // subnet, and nothing says when.
-func (r *reporter) waits() bool {
+func (r *reporter) awaitsEndpoint() bool {
 	if r.facts == nil {
 		return false
 	}
@@ -67,9 +67,9 @@ func (r *reporter) waits() bool {
 	return false
 }
 
-// seen notes the report that the Node had when it was read. Without the last one it is an older Node, unless that came from the watch after the
+// noteReport notes the report that the Node had when it was read. Without the last one it is an older Node, unless that came from the watch after the
 // last report was there, or long enough after it was sent.
-func (r *reporter) seen(n Node, known bool) {
+func (r *reporter) noteReport(n Node, known bool) {
 	has := known && n.Report == r.sent
 	r.missing = known && !has && r.sent != "" && (r.watched || n.read > r.sentAt+seenWithin)
 	r.watched = r.watched || has
@@ -78,18 +78,18 @@ func (r *reporter) seen(n Node, known bool) {
 	}
 }
 
-// canonical returns the facts in the form in which they are the same for as long as what is rendered from them is: sorted, and
+// canonicalFacts returns the facts in the form in which they are the same for as long as what is rendered from them is: sorted, and
 // without the endpoints of pods, which come and go. Where the host cannot say, what it said before holds: a node without
 // facts would be rendered as one that has yet to join.
-func (r *reporter) canonical() *bundle.Facts {
+func (r *reporter) canonicalFacts() *bundle.Facts {
 	before := r.before.Facts
 	if r.facts == nil || r.endpoints == nil && before != nil {
 		return before
 	}
 	f := *r.facts
-	f.Addresses, f.Features = sorted(f.Addresses, strings.Compare), sorted(f.Features, strings.Compare)
-	f.Networks = sorted(f.Networks, func(a, b bundle.HNSNetwork) int { return strings.Compare(a.Name, b.Name) })
-	f.Endpoints = sorted(f.Endpoints, func(a, b bundle.HNSEndpoint) int { return strings.Compare(a.Name, b.Name) })
+	f.Addresses, f.Features = sortedCopy(f.Addresses, strings.Compare), sortedCopy(f.Features, strings.Compare)
+	f.Networks = sortedCopy(f.Networks, func(a, b bundle.HNSNetwork) int { return strings.Compare(a.Name, b.Name) })
+	f.Endpoints = sortedCopy(f.Endpoints, func(a, b bundle.HNSEndpoint) int { return strings.Compare(a.Name, b.Name) })
 	f.Endpoints = slices.DeleteFunc(f.Endpoints, func(e bundle.HNSEndpoint) bool { return !r.endpoints[e.Name] })
 	if f.MetadataName == "" && before != nil && before.HostName == f.HostName {
 		f.MetadataName = before.MetadataName // its cloud did not answer in time
@@ -97,7 +97,7 @@ func (r *reporter) canonical() *bundle.Facts {
 	return &f
 }
 
-func sorted[E any](list []E, compare func(a, b E) int) []E {
+func sortedCopy[E any](list []E, compare func(a, b E) int) []E {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, compare)
 	return list
@@ -105,7 +105,7 @@ func sorted[E any](list []E, compare func(a, b E) int) []E {
 
 // sendReport writes the report. What cannot be sent is sent with the next step.
 func (a *Agent) sendReport(ctx context.Context) {
-	r, state := &a.reporter, a.state()
+	r, state := &a.reporter, a.buildReport()
 	if a.Cluster == nil || state.State == "" {
 		return
 	}
@@ -117,8 +117,8 @@ func (a *Agent) sendReport(ctx context.Context) {
 			return
 		}
 	}
-	again := r.missing && a.now() >= r.againAt
-	if text == r.sent && a.now() < r.heartbeat && !again {
+	again := r.missing && a.sinceBoot() >= r.againAt
+	if text == r.sent && a.sinceBoot() < r.heartbeat && !again {
 		return
 	}
 	now := a.Engine.Clock.Now()
@@ -135,11 +135,11 @@ func (a *Agent) sendReport(ctx context.Context) {
 		return
 	}
 	r.sent, r.state, r.about, r.changedAt, r.before = text, state.State, state.Desired, changed, state
-	r.watched, r.missing, r.sentAt = false, false, a.now()
+	r.watched, r.missing, r.sentAt = false, false, a.sinceBoot()
 	if again {
-		r.againAt = a.now() + seenWithin
+		r.againAt = a.sinceBoot() + seenWithin
 	}
-	r.heartbeat = a.now() + a.Options.Jitter(heartbeatInterval)
+	r.heartbeat = a.sinceBoot() + a.Options.Jitter(heartbeatInterval)
 }
 
 // conditionText is what people read in the condition.

@@ -61,10 +61,10 @@ func TestAWatchThatIsBehindShowsNoLostReport(t *testing.T) {
 	behind.Desired = w.cluster.node.Desired
 	w.turn() // it sends another report
 	reports := len(w.cluster.reports)
-	w.set(behind, w.changed)
+	w.setNode(behind, w.changed)
 	w.reporter.watched = false // the watch has not shown it yet
 	for range 3 {
-		if err := w.step(t.Context()); err != nil {
+		if err := w.runDueWork(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		w.clock.Pass(time.Second)
@@ -74,8 +74,8 @@ func TestAWatchThatIsBehindShowsNoLostReport(t *testing.T) {
 	}
 	// The same Node later is no older one.
 	w.clock.Pass(time.Minute)
-	w.set(behind, w.changed)
-	if err := w.step(t.Context()); err != nil {
+	w.setNode(behind, w.changed)
+	if err := w.runDueWork(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(w.cluster.reports); n != reports+1 {

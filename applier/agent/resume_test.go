@@ -40,8 +40,8 @@ func TestAKilledAgentResumesWhatWasPermitted(t *testing.T) {
 		w := newWorld(t)
 		d := w.drained()
 		w.host.CutAt(cut)
-		w.set(w.cluster.node, w.changed)
-		_ = w.step(t.Context())
+		w.setNode(w.cluster.node, w.changed)
+		_ = w.runDueWork(t.Context())
 		if !w.host.Cut() {
 			if cut < 10 {
 				t.Errorf("only %d steps", cut)
@@ -99,7 +99,7 @@ func (w *world) cutInConfirmation() {
 		}
 		return longAgo
 	}
-	w.set(w.cluster.node, w.changed)
+	w.setNode(w.cluster.node, w.changed)
 	ctx, kill := context.WithCancel(w.t.Context())
 	defer kill()
 	w.waits.at = func(time.Duration) {
@@ -107,7 +107,7 @@ func (w *world) cutInConfirmation() {
 			kill()
 		}
 	}
-	_ = w.step(ctx)
+	_ = w.runDueWork(ctx)
 	if !w.host.Cut() {
 		w.t.Fatal("it never asked for its Node")
 	}
@@ -153,7 +153,7 @@ func TestAKilledAgentTakesUpItsConfirmation(t *testing.T) {
 			w.host.ClearLog()
 			w.cluster.ready, w.cluster.away = func() time.Time { return tt.ready(w) }, tt.away
 			begun := w.clock.SinceBoot()
-			if err := w.step(t.Context()); err != nil { // before the watch has told anything
+			if err := w.runDueWork(t.Context()); err != nil { // before the watch has told anything
 				t.Fatal(err)
 			}
 			if took := w.clock.SinceBoot() - begun; took > tt.within {

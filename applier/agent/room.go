@@ -41,8 +41,8 @@ func (e *roomError) Is(target error) bool { return target == applier.ErrDiskFull
 
 func (e *roomError) Unwrap() error { return e.why }
 
-// sizeOf returns how many bytes a plan writes: its files, each beside the one that it replaces, and the contents that are kept.
-func sizeOf(r archive.Request, o applier.Observation) int64 {
+// bytesToWrite returns how many bytes a plan writes: its files, each beside the one that it replaces, and the contents that are kept.
+func bytesToWrite(r archive.Request, o applier.Observation) int64 {
 	var size int64
 	for _, x := range o.Actions {
 		size += x.Size
@@ -62,7 +62,7 @@ func sizeOf(r archive.Request, o applier.Observation) int64 {
 // checkRoom returns a *roomError if a plan cannot be made for want of room: nothing is stopped for it. Where the room is not known, it is tried.
 func (a *Agent) checkRoom(ctx context.Context, r archive.Request, o applier.Observation) error {
 	f := &a.follower
-	if f.size = sizeOf(r, o); f.size == 0 {
+	if f.size = bytesToWrite(r, o); f.size == 0 {
 		return nil
 	}
 	free, err := a.Engine.Host.Free(ctx)
@@ -80,7 +80,7 @@ func (a *Agent) awaitRoom(ctx context.Context, err error) *roomError {
 		room = &roomError{needs: f.size + reserve, why: err}
 		room.has, _ = a.Engine.Host.Free(ctx) // none where it is not known
 	}
-	f.room, f.saidAt = room, a.now()
+	f.room, f.saidAt = room, a.sinceBoot()
 	return room
 }
 
@@ -95,9 +95,9 @@ func (a *Agent) hasRoom(ctx context.Context, n Node) bool {
 	if err != nil || free >= f.room.needs {
 		return true
 	}
-	f.retryAt = a.now() + roomInterval
-	if a.now()-f.saidAt >= lastRetry {
-		f.room.has, f.saidAt = free, a.now()
+	f.retryAt = a.sinceBoot() + roomInterval
+	if a.sinceBoot()-f.saidAt >= lastRetry {
+		f.room.has, f.saidAt = free, a.sinceBoot()
 		f.report.Message = f.room.Error()
 	}
 	return false

@@ -14,7 +14,7 @@ import (
 	"wmco/internal/hostsim/simulation"
 )
 
-// passes lets the agent act twice a minute, as Agent.pause has it.
+// passes lets the agent act twice a minute, as Agent.timeUntilDue has it.
 func (w *world) passes(d time.Duration) {
 	w.t.Helper()
 	for end := w.clock.SinceBoot() + d; w.clock.SinceBoot() < end; {
@@ -122,11 +122,11 @@ func TestAnInterruptedRollbackForWantOfRoom(t *testing.T) {
 		w.full(`C:\k`)
 		w.turn()
 		w.clock.Pass(lastRetry)
-		w.set(w.cluster.node, w.changed)
+		w.setNode(w.cluster.node, w.changed)
 		w.cluster.node.Report = w.cluster.reports[len(w.cluster.reports)-1].Text
 		reported := w.cluster.node.Report
 		w.host.CutAt(cut)
-		_ = w.step(t.Context())
+		_ = w.runDueWork(t.Context())
 		if !w.host.Cut() {
 			if cut < 10 {
 				t.Errorf("only %d steps", cut)
@@ -205,9 +205,9 @@ func TestAResumedRunThatHasNoRoom(t *testing.T) {
 		w.turn()
 		w.change(kubeletConf, "kind: KubeletConfiguration\nmaxPods: 1\n")
 		d := w.publish(bundle.ImpactRestart)
-		w.set(w.cluster.node, w.changed)
+		w.setNode(w.cluster.node, w.changed)
 		w.host.CutAt(cut)
-		_ = w.step(t.Context())
+		_ = w.runDueWork(t.Context())
 		if !w.host.Cut() {
 			if cut < 10 {
 				t.Errorf("only %d steps", cut)

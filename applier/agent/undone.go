@@ -23,7 +23,7 @@ type undone struct {
 // recallUndone notes what was rolled back before this process was started, by one that could not report it: bundle.GuardService, or a
 // program whose service was given back to this one.
 func (a *Agent) recallUndone(ctx context.Context) {
-	d, why, err := a.Engine.Undone(ctx)
+	d, why, err := a.Engine.UnreportedRollback(ctx)
 	if err != nil {
 		a.Log.Warn("looking for a rollback", "error", err)
 	}
@@ -34,11 +34,11 @@ func (a *Agent) recallUndone(ctx context.Context) {
 	a.Log.Error("a bundle was rolled back", "bundle", d.Short(), "reason", why)
 }
 
-// sayUndone says once that a bundle was rolled back by a process that could not say so.
-func (a *Agent) sayUndone(ctx context.Context, d bundle.Digest, why string) {
+// reportRollback says once that a bundle was rolled back by a process that could not say so.
+func (a *Agent) reportRollback(ctx context.Context, d bundle.Digest, why string) {
 	if a.undone.unsaid {
 		a.undone.unsaid = false
-		a.say(ctx, Event{Warning: true, Reason: EventRolledBack, Message: fmt.Sprintf("bundle %s: %s", d.Short(), why)})
+		a.sendEventToNode(ctx, Event{Warning: true, Reason: EventRolledBack, Message: fmt.Sprintf("bundle %s: %s", d.Short(), why)})
 	}
 }
 
@@ -76,12 +76,12 @@ func (a *Agent) isUnfinished(n Node, desired bundle.Digest) bool {
 
 // endRollback has the next step go on with a rollback that has not ended, before its bundle is followed again.
 func (a *Agent) endRollback() {
-	a.follower.retry(a.now(), a.Options.Jitter)
-	a.repairAt = a.now()
+	a.follower.noteRetry(a.sinceBoot(), a.Options.Jitter)
+	a.repairAt = a.sinceBoot()
 }
 
-// resumed notes how a run ended that another process of the agent had begun.
-func (a *Agent) resumed(ctx context.Context, o applier.Outcome, err error) {
+// noteResumed notes how a run ended that another process of the agent had begun.
+func (a *Agent) noteResumed(ctx context.Context, o applier.Outcome, err error) {
 	var back *applier.RolledBackError
 	var refused *applier.RefusedError
 	short := o.Bundle.Short()
@@ -93,10 +93,10 @@ func (a *Agent) resumed(ctx context.Context, o applier.Outcome, err error) {
 	case errors.As(err, &back):
 		a.undone = undone{bundle: o.Bundle, why: err.Error(), fault: faultOf(err)}
 		if a.follower.desired.Bundle == o.Bundle { // a rollback of this process, which had not ended
-			a.follower.accepted, a.follower.room, a.follower.retryAt = false, nil, a.now()
+			a.follower.accepted, a.follower.room, a.follower.retryAt = false, nil, a.sinceBoot()
 		}
 		a.Log.Error("an interrupted run was rolled back", "bundle", short, "error", err)
-		a.say(ctx, Event{Warning: true, Reason: EventRolledBack, Message: fmt.Sprintf("bundle %s: %v", short, err)})
+		a.sendEventToNode(ctx, Event{Warning: true, Reason: EventRolledBack, Message: fmt.Sprintf("bundle %s: %v", short, err)})
 	case err != nil:
 		a.Log.Error("resuming an interrupted run", "bundle", short, "error", err)
 	case o.Result == applier.ResultApplied:
@@ -104,7 +104,7 @@ func (a *Agent) resumed(ctx context.Context, o applier.Outcome, err error) {
 			a.undone = undone{}
 			a.forgetUndone(ctx)
 		}
-		a.say(ctx, Event{Reason: EventApplied, Message: fmt.Sprintf("bundle %s: an interrupted run was resumed", short)})
+		a.sendEventToNode(ctx, Event{Reason: EventApplied, Message: fmt.Sprintf("bundle %s: an interrupted run was resumed", short)})
 	}
 }
 

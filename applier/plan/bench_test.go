@@ -17,7 +17,7 @@ func BenchmarkPlan(b *testing.B) {
 		path := fmt.Sprintf(`C:\k\folder%d\file%d`, i/50, i)
 		d := bundle.Of([]byte(path))
 		l.Files = append(l.Files, bundle.File{Path: path, Digest: d, Size: 10, Access: bundle.AccessUsers, Impact: bundle.ImpactRestart})
-		sum := contents.Content(d, 10).SHA256
+		sum := contents.ContentOf(d, 10).SHA256
 		if i%10 == 0 {
 			sum = "another"
 		}

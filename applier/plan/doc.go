@@ -1,6 +1,6 @@
 // Package plan decides what brings a host to a bundle. It is pure: values in, values out, no file, clock or host.
 //
-//	bundle --NewTarget, Drop--> Target --.
+//	bundle --NewTarget, DropUnwanted--> Target --.
 //	                                      Make --> Plan: Steps in order, impact, restarts
 //	Observed (what the host reports) ----'
 //

@@ -57,31 +57,31 @@ func Make(wanted *Target, observed Observed, c Circumstances) Plan {
 	t.Services = slices.Clone(t.Services)
 	observed.Services = maps.Clone(observed.Services)
 	p := &planner{target: &t, observed: observed, circumstances: c, changed: map[string]bundle.Impact{}, stop: map[string]cause{}}
-	p.settings()
-	p.folders()
-	p.contents()
-	p.unknown()
-	p.removals()
-	p.services()
-	p.order()
-	p.plan.Foreign, p.plan.Leftovers = observed.foreign(wanted)
-	p.plan.Foreign = slices.DeleteFunc(p.plan.Foreign, p.removes)
+	p.planSettings()
+	p.planFolders()
+	p.planContents()
+	p.removeUnknown()
+	p.removeUnwanted()
+	p.planServices()
+	p.sortSteps()
+	p.plan.Foreign, p.plan.Leftovers = observed.foreignFiles(wanted)
+	p.plan.Foreign = slices.DeleteFunc(p.plan.Foreign, p.removesPath)
 	return p.plan
 }
 
-// removes reports whether the plan removes a path.
-func (p *planner) removes(path string) bool {
+// removesPath reports whether the plan removes a path.
+func (p *planner) removesPath(path string) bool {
 	return slices.ContainsFunc(p.plan.Steps, func(s Step) bool { return s.Verb == VerbRemove && fileName(s.File.Path) == fileName(path) })
 }
 
-func (p *planner) adopt(id bundle.EntryID, name string) {
+func (p *planner) adoptEntry(id bundle.EntryID, name string) {
 	if !p.circumstances.Owned[name] {
 		p.plan.Adopt = append(p.plan.Adopt, id)
 	}
 }
 
-// skips reports whether an entry that differs stays as it is.
-func (p *planner) skips(id bundle.EntryID) bool {
+// skipsEntry reports whether an entry that differs stays as it is.
+func (p *planner) skipsEntry(id bundle.EntryID) bool {
 	if !p.circumstances.Skip[id] && (p.circumstances.Only == nil || p.circumstances.Only[id]) {
 		return false
 	}
@@ -89,28 +89,28 @@ func (p *planner) skips(id bundle.EntryID) bool {
 	return true
 }
 
-func (p *planner) settings() {
+func (p *planner) planSettings() {
 	for _, s := range p.target.Settings {
 		have := p.observed.Settings[s.ID()]
 		if have.Unavailable {
 			continue
 		}
-		same := have.Present == s.Present && (!s.Present || s.Value.Is(have.Value))
+		same := have.Present == s.Present && (!s.Present || s.Value.EqualsText(have.Value))
 		switch {
 		case same && s.Present && have.Pending:
 			p.plan.Pending = append(p.plan.Pending, s.ID())
 			p.plan.Reboot = true
 		case same && s.Present:
-			p.adopt(s.ID(), string(s.ID()))
+			p.adoptEntry(s.ID(), string(s.ID()))
 		case same:
 		default:
-			p.set(s, have)
+			p.planSetting(s, have)
 		}
 	}
 }
 
-func (p *planner) set(s WantedSetting, have Setting) {
-	if p.skips(s.ID()) {
+func (p *planner) planSetting(s WantedSetting, have Setting) {
+	if p.skipsEntry(s.ID()) {
 		return
 	}
 	a := Action{Verb: VerbSet, Entry: s.ID(), Reason: ReasonAbsent, Impact: s.Impact}
@@ -148,18 +148,18 @@ func (p *planner) setEndpoint(s Step) {
 	}
 }
 
-// folders makes folders, outer ones first, which is the order of the target.
-func (p *planner) folders() {
+// planFolders makes folders, outer ones first, which is the order of the target.
+func (p *planner) planFolders() {
 	for _, f := range p.target.Files {
 		if f.Kind != FileDirectory {
 			continue
 		}
-		have := p.observed.File(f.Path)
+		have := p.observed.FileAt(f.Path)
 		a := Action{Verb: VerbMake, Entry: f.ID, Reason: ReasonAbsent, Impact: f.Impact}
 		switch have.Kind {
 		case FileDirectory:
 			if !wrongAccess(f, have) {
-				p.adopt(f.ID, fileName(f.Path))
+				p.adoptEntry(f.ID, fileName(f.Path))
 				continue
 			}
 			a.Reason = ReasonAccess
@@ -167,7 +167,7 @@ func (p *planner) folders() {
 		case FileRegular, FileOther:
 			a.Reason = ReasonInWay
 		}
-		if p.skips(f.ID) {
+		if p.skipsEntry(f.ID) {
 			continue
 		}
 		if a.Reason == ReasonInWay {
@@ -182,7 +182,7 @@ func wrongAccess(f WantedFile, have ObservedFile) bool {
 	return want != "" && have.Access != "" && want != have.Access
 }
 
-func (p *planner) contents() {
+func (p *planner) planContents() {
 	for _, f := range p.target.Files {
 		if f.Kind != FileRegular {
 			continue
@@ -190,13 +190,13 @@ func (p *planner) contents() {
 		if f.Digest == "" {
 			continue // an executable of which only the component and version are known
 		}
-		have := p.observed.File(f.Path)
+		have := p.observed.FileAt(f.Path)
 		a := Action{Verb: VerbWrite, Entry: f.ID, Reason: ReasonAbsent, Impact: f.Impact, Size: max(f.Content.Size, 0)}
 		switch have.Kind {
 		case FileRegular:
 			same := f.Content.SHA256 != "" && f.Content.SHA256 == have.SHA256
 			if same && !wrongAccess(f, have) {
-				p.adopt(f.ID, fileName(f.Path))
+				p.adoptEntry(f.ID, fileName(f.Path))
 				continue
 			}
 			a.Reason = ReasonDiffers
@@ -207,7 +207,7 @@ func (p *planner) contents() {
 		case FileDirectory, FileOther:
 			a.Reason = ReasonInWay
 		}
-		if p.skips(f.ID) {
+		if p.skipsEntry(f.ID) {
 			continue
 		}
 		if a.Reason == ReasonInWay {
@@ -230,7 +230,7 @@ func (p *planner) readByRunning(path string) bool {
 	if p.running == nil {
 		p.running = map[string]bool{}
 		for _, s := range p.target.Services {
-			if p.observed.Service(s.Config.Name).Status != ServiceRunning {
+			if p.observed.ServiceState(s.Config.Name).Status != ServiceRunning {
 				continue
 			}
 			for _, read := range s.Reads {
@@ -246,10 +246,10 @@ func (p *planner) clearPath(f FileInfo) {
 	for _, child := range p.observed.Folders[bundle.FoldPath(f.Path)] {
 		p.clearPath(child)
 	}
-	p.inWaySteps = append(p.inWaySteps, removal(f, ReasonInWay))
+	p.inWaySteps = append(p.inWaySteps, removalStep(f, ReasonInWay))
 }
 
-func removal(f FileInfo, why Reason) Step {
+func removalStep(f FileInfo, why Reason) Step {
 	kind := bundle.KindFile
 	if f.Kind == FileDirectory {
 		kind = bundle.KindDirectory
@@ -258,9 +258,9 @@ func removal(f FileInfo, why Reason) Step {
 	return Step{Action: Action{Verb: VerbRemove, Entry: item.ID, Reason: why, Impact: bundle.ImpactNone}, File: item}
 }
 
-// unknown removes what is in exclusive folders and not in the bundle.
-func (p *planner) unknown() {
-	wanted := p.target.Names()
+// removeUnknown removes what is in exclusive folders and not in the bundle.
+func (p *planner) removeUnknown() {
+	wanted := p.target.FoldedNames()
 	for _, folder := range slices.Sorted(maps.Keys(p.observed.Folders)) {
 		if !p.target.Exclusive[folder] && !p.target.insideExclusive(folder) {
 			continue
@@ -271,7 +271,7 @@ func (p *planner) unknown() {
 				if p.circumstances.Owned[fileName(f.Path)] {
 					why = ReasonUnwanted
 				}
-				if s := removal(f, why); !p.skips(s.Entry) {
+				if s := removalStep(f, why); !p.skipsEntry(s.Entry) {
 					p.removeSteps = append(p.removeSteps, s)
 				}
 			}
@@ -279,42 +279,42 @@ func (p *planner) unknown() {
 	}
 }
 
-// removals removes what is managed and no longer wanted. A folder goes if nothing else is in it.
-func (p *planner) removals() {
+// removeUnwanted removes what is managed and no longer wanted. A folder goes if nothing else is in it.
+func (p *planner) removeUnwanted() {
 	going := map[string]bool{}
 	for _, s := range p.removeSteps {
 		going[bundle.FoldPath(s.File.Path)] = true
 	}
 	items := slices.DeleteFunc(slices.Clone(p.target.Files), func(f WantedFile) bool { return f.Kind != FileAbsent })
-	slices.SortStableFunc(items, func(a, b WantedFile) int { return cmp.Compare(depth(b.Path), depth(a.Path)) })
+	slices.SortStableFunc(items, func(a, b WantedFile) int { return cmp.Compare(folderDepth(b.Path), folderDepth(a.Path)) })
 	for _, f := range items {
 		key := bundle.FoldPath(f.Path)
 		have := p.observed.Files[key]
 		if have.Kind == FileAbsent || going[key] {
 			continue
 		}
-		if have.Kind == FileDirectory && !p.emptied(key, going) || p.skips(f.ID) {
+		if have.Kind == FileDirectory && !p.isEmptied(key, going) || p.skipsEntry(f.ID) {
 			continue
 		}
 		going[key] = true
-		s := removal(have.FileInfo, f.Reason)
+		s := removalStep(have.FileInfo, f.Reason)
 		s.Entry, s.File.ID, s.Impact = f.ID, f.ID, cmp.Or(f.Impact, bundle.ImpactNone)
 		p.changed[key] = s.Impact
 		p.removeSteps = append(p.removeSteps, s)
 	}
-	slices.SortStableFunc(p.removeSteps, func(a, b Step) int { return cmp.Compare(depth(b.File.Path), depth(a.File.Path)) })
+	slices.SortStableFunc(p.removeSteps, func(a, b Step) int { return cmp.Compare(folderDepth(b.File.Path), folderDepth(a.File.Path)) })
 }
 
-// depth is the number of folders that a path is in.
-func depth(path string) int { return strings.Count(path, `\`) }
+// folderDepth is the number of folders that a path is in.
+func folderDepth(path string) int { return strings.Count(path, `\`) }
 
-// emptied reports whether nothing stays in a folder. Leftovers are removed before.
-func (p *planner) emptied(folder string, going map[string]bool) bool {
-	return !slices.ContainsFunc(p.observed.Folders[folder], func(f FileInfo) bool { return !going[bundle.FoldPath(f.Path)] && !Leftover(f.Path) })
+// isEmptied reports whether nothing stays in a folder. Leftovers are removed before.
+func (p *planner) isEmptied(folder string, going map[string]bool) bool {
+	return !slices.ContainsFunc(p.observed.Folders[folder], func(f FileInfo) bool { return !going[bundle.FoldPath(f.Path)] && !IsLeftover(f.Path) })
 }
 
-// order sorts the steps.
-func (p *planner) order() {
+// sortSteps sorts the steps.
+func (p *planner) sortSteps() {
 	read := p.readByStopped()
 	var quiet, late []Step
 	for _, s := range p.writeSteps {
@@ -324,13 +324,13 @@ func (p *planner) order() {
 			quiet = append(quiet, s)
 		}
 	}
-	deletes, puts := partition(p.putSteps, func(s Step) bool { return s.Verb == VerbDelete })
-	files, folders := partition(p.removeSteps, func(s Step) bool { return s.File.ID != bundle.KindDirectory.ID(s.File.Path) })
+	deletes, puts := partitionSteps(p.putSteps, func(s Step) bool { return s.Verb == VerbDelete })
+	files, folders := partitionSteps(p.removeSteps, func(s Step) bool { return s.File.ID != bundle.KindDirectory.ID(s.File.Path) })
 	p.plan.Steps = slices.Concat(
-		p.inWaySteps, p.earlySteps, quiet, p.stops(), deletes, p.clears(), p.stoppedSteps, late, puts, files, p.starts(), folders)
+		p.inWaySteps, p.earlySteps, quiet, p.stopSteps(), deletes, p.clearSteps(), p.stoppedSteps, late, puts, files, p.startSteps(), folders)
 }
 
-func partition(steps []Step, first func(Step) bool) (a, b []Step) {
+func partitionSteps(steps []Step, first func(Step) bool) (a, b []Step) {
 	for _, s := range steps {
 		if first(s) {
 			a = append(a, s)
@@ -341,7 +341,7 @@ func partition(steps []Step, first func(Step) bool) (a, b []Step) {
 	return a, b
 }
 
-func (p *planner) clears() []Step {
+func (p *planner) clearSteps() []Step {
 	var list []Step
 	for _, path := range p.circumstances.Stale.Paths {
 		list = append(list, Step{

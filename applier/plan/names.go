@@ -21,11 +21,11 @@ func NewName(path string) string { return path + bundle.NewMark }
 // keeps several apart.
 func AsideName(path, serial string) string { return path + bundle.AsideMark + serial }
 
-// Leftover reports whether a path is a NewName or an AsideName, which later runs remove.
-func Leftover(path string) bool { return bundle.Temporary(path) }
+// IsLeftover reports whether a path is a NewName or an AsideName, which later runs remove.
+func IsLeftover(path string) bool { return bundle.Temporary(path) }
 
-// Matches reports whether the last element of a Windows path matches a pattern of path.Match, without regard to case.
-func Matches(pattern, windows string) bool {
+// MatchesPattern reports whether the last element of a Windows path matches a pattern of path.Match, without regard to case.
+func MatchesPattern(pattern, windows string) bool {
 	ok, err := path.Match(strings.ToLower(pattern), strings.ToLower(bundle.Base(windows)))
 	return ok && err == nil
 }

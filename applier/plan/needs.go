@@ -10,20 +10,20 @@ type Need struct {
 	Content Content
 }
 
-// Needs returns the contents without which the step cannot be done. A file that is written for its access alone needs
+// NeededContents returns the contents without which the step cannot be done. A file that is written for its access alone needs
 // none.
-func (s Step) Needs() []Need {
+func (s Step) NeededContents() []Need {
 	switch s.Verb {
 	case VerbWrite:
 		if s.Reason != ReasonAccess {
 			return []Need{{s.File.Digest, s.File.Content}}
 		}
 	case VerbSet:
-		return s.Setting.Value.needs()
+		return s.Setting.Value.neededContents()
 	case VerbPut:
 		var list []Need
 		for _, v := range s.Service.Variables {
-			list = append(list, v.Value.needs()...)
+			list = append(list, v.Value.neededContents()...)
 		}
 		return list
 	case VerbClear, VerbMake, VerbUnset, VerbStop, VerbDelete, VerbRemove, VerbStart:
@@ -31,7 +31,7 @@ func (s Step) Needs() []Need {
 	return nil
 }
 
-func (v Value) needs() []Need {
+func (v Value) neededContents() []Need {
 	if v.Known {
 		return nil
 	}

@@ -27,25 +27,27 @@ type ObservedFile struct {
 	SHA256 string
 }
 
-// Service returns a service by name, a zero one that is absent if it was not observed.
-func (observed Observed) Service(name string) ServiceState {
+// ServiceState returns a service by name, a zero one that is absent if it was not observed.
+func (observed Observed) ServiceState(name string) ServiceState {
 	return observed.Services[strings.ToLower(name)]
 }
 
-// File returns what is at a path.
-func (observed Observed) File(path string) ObservedFile { return observed.Files[bundle.FoldPath(path)] }
+// FileAt returns what is at a path.
+func (observed Observed) FileAt(path string) ObservedFile {
+	return observed.Files[bundle.FoldPath(path)]
+}
 
-// foreign returns the unmanaged files in managed folders: files that are in neither the target nor the rules for state
+// foreignFiles returns the unmanaged files in managed folders: files that are in neither the target nor the rules for state
 // and logs. Leftovers of an interruption are apart.
-func (observed Observed) foreign(t *Target) (foreign, leftovers []string) {
-	wanted := t.Names()
+func (observed Observed) foreignFiles(t *Target) (foreign, leftovers []string) {
+	wanted := t.FoldedNames()
 	for _, folder := range slices.Sorted(maps.Keys(observed.Folders)) {
 		if t.Exclusive[folder] || t.insideExclusive(folder) || t.Logs[folder] {
 			continue
 		}
 		for _, f := range observed.Folders[folder] {
 			switch {
-			case Leftover(f.Path):
+			case IsLeftover(f.Path):
 				leftovers = append(leftovers, f.Path)
 			case wanted[fileName(f.Path)] || t.isState(f.Path) || t.Logs[bundle.FoldPath(f.Path)] || t.holdsState(f.Path):
 			default:
@@ -62,7 +64,7 @@ func (t *Target) isState(path string) bool {
 	return slices.ContainsFunc(t.State, func(s bundle.State) bool {
 		dir := bundle.FoldPath(s.Path)
 		if s.Pattern != "" {
-			return bundle.FoldPath(bundle.Dir(path)) == dir && Matches(s.Pattern, path)
+			return bundle.FoldPath(bundle.Dir(path)) == dir && MatchesPattern(s.Pattern, path)
 		}
 		return key == dir || strings.HasPrefix(key, dir+`\`)
 	})

@@ -41,8 +41,8 @@ type Step struct {
 	Service WantedService
 }
 
-// Readers returns the services that are stopped and started for a file that is written before they stop.
-func (p Plan) Readers() []string {
+// ReaderServices returns the services that are stopped and started for a file that is written before they stop.
+func (p Plan) ReaderServices() []string {
 	written := map[string]bool{}
 	var names []string
 	for _, s := range p.Steps {
@@ -56,8 +56,8 @@ func (p Plan) Readers() []string {
 	return names
 }
 
-// Actions returns what the plan shows.
-func (p Plan) Actions() []Action {
+// ShownActions returns what the plan shows.
+func (p Plan) ShownActions() []Action {
 	list := []Action{}
 	for _, s := range p.Steps {
 		list = append(list, s.Action)
@@ -65,8 +65,8 @@ func (p Plan) Actions() []Action {
 	return list
 }
 
-// Impact returns the highest impact of all steps.
-func (p Plan) Impact() bundle.Impact {
+// HighestImpact returns the highest impact of all steps.
+func (p Plan) HighestImpact() bundle.Impact {
 	highest := bundle.ImpactNone
 	for _, s := range p.Steps {
 		if s.Impact.Rank() > highest.Rank() {
@@ -76,8 +76,8 @@ func (p Plan) Impact() bundle.Impact {
 	return highest
 }
 
-// Restarts returns the services that stop and start again, by name.
-func (p Plan) Restarts() []string {
+// RestartedServices returns the services that stop and start again, by name.
+func (p Plan) RestartedServices() []string {
 	stopped := map[string]bool{}
 	var list []string
 	for _, s := range p.Steps {
@@ -91,10 +91,10 @@ func (p Plan) Restarts() []string {
 	return slices.Sorted(slices.Values(list))
 }
 
-// Summary returns the plan in one line.
-func (p Plan) Summary() string {
-	text := fmt.Sprintf("%s, impact %s", bundle.Count(len(p.Steps), "action"), p.Impact())
-	if names := p.Restarts(); len(names) > 0 {
+// SummaryLine returns the plan in one line.
+func (p Plan) SummaryLine() string {
+	text := fmt.Sprintf("%s, impact %s", bundle.Count(len(p.Steps), "action"), p.HighestImpact())
+	if names := p.RestartedServices(); len(names) > 0 {
 		text += ", restarts " + strings.Join(names, ", ")
 	}
 	return text
@@ -107,4 +107,4 @@ type Stale struct {
 	Networks []string `json:"networks,omitempty"`
 }
 
-func (s Stale) none() bool { return len(s.Paths)+len(s.Networks) == 0 }
+func (s Stale) isEmpty() bool { return len(s.Paths)+len(s.Networks) == 0 }

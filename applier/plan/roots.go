@@ -13,21 +13,21 @@ func CheckKept(path string) error {
 	if err := bundle.CheckHostPath(path); err != nil {
 		return err
 	}
-	isParent := slices.ContainsFunc(roots(), func(root string) bool { return strings.HasPrefix(bundle.FoldPath(root), bundle.FoldPath(path)+`\`) })
+	isParent := slices.ContainsFunc(managedRoots(), func(root string) bool { return strings.HasPrefix(bundle.FoldPath(root), bundle.FoldPath(path)+`\`) })
 	if !inRoots(path) && !isParent {
-		return fmt.Errorf("%w: %s is in none of %s", bundle.ErrPath, path, strings.Join(roots(), ", "))
+		return fmt.Errorf("%w: %s is in none of %s", bundle.ErrPath, path, strings.Join(managedRoots(), ", "))
 	}
 	return nil
 }
 
-// roots are the folders in which bundles may have files, folders, state and logs. A bundle that names another place is
+// managedRoots are the folders in which bundles may have files, folders, state and logs. A bundle that names another place is
 // refused, whoever sent it.
-func roots() []string { return []string{`C:\k`, `C:\var\log`, `C:\var\lib`} }
+func managedRoots() []string { return []string{`C:\k`, `C:\var\log`, `C:\var\lib`} }
 
-// Guarded returns the roots and the folders above them, outer ones first. Whoever owns one of them decides what is in a root.
-func Guarded() []string {
+// GuardedFolders returns the roots and the folders above them, outer ones first. Whoever owns one of them decides what is in a root.
+func GuardedFolders() []string {
 	var list []string
-	for _, root := range roots() {
+	for _, root := range managedRoots() {
 		var above []string
 		for dir := root; !IsRoot(dir); dir = bundle.Dir(dir) {
 			above = append(above, dir)
@@ -45,7 +45,7 @@ func Guarded() []string {
 // `..`.
 func inRoots(path string) bool {
 	key := bundle.FoldPath(path)
-	return slices.ContainsFunc(roots(), func(root string) bool {
+	return slices.ContainsFunc(managedRoots(), func(root string) bool {
 		root = bundle.FoldPath(root)
 		return key == root || strings.HasPrefix(key, root+`\`)
 	})
@@ -53,16 +53,16 @@ func inRoots(path string) bool {
 
 // CheckRoots returns an error for the first path of a bundle that is in none of the roots.
 func CheckRoots(b bundle.Bundle) error {
-	for _, path := range paths(b) {
+	for _, path := range bundlePaths(b) {
 		if !inRoots(path) {
-			return fmt.Errorf("%w: %s is in none of %s", bundle.ErrPath, path, strings.Join(roots(), ", "))
+			return fmt.Errorf("%w: %s is in none of %s", bundle.ErrPath, path, strings.Join(managedRoots(), ", "))
 		}
 	}
 	return nil
 }
 
-// paths returns everything that a bundle lets the applier write, make or remove, and the programs of services.
-func paths(b bundle.Bundle) []string {
+// bundlePaths returns everything that a bundle lets the applier write, make or remove, and the programs of services.
+func bundlePaths(b bundle.Bundle) []string {
 	var list []string
 	for _, l := range b.Layers() {
 		for _, d := range l.Directories {

@@ -9,26 +9,26 @@ import (
 	"wmco/bundle"
 )
 
-// services decides which services are configured, deleted, stopped and started.
-func (p *planner) services() {
+// planServices decides which services are configured, deleted, stopped and started.
+func (p *planner) planServices() {
 	for _, s := range p.target.Services {
-		have := p.observed.Service(s.Config.Name)
+		have := p.observed.ServiceState(s.Config.Name)
 		if s.Present {
-			p.configure(s, have)
+			p.configureService(s, have)
 		} else {
-			p.unconfigure(s, have)
+			p.unconfigureService(s, have)
 		}
 	}
 	p.stopReaders()
 	p.stopDependents()
 }
 
-func (p *planner) configure(s WantedService, have ServiceState) {
+func (p *planner) configureService(s WantedService, have ServiceState) {
 	if s.Config.CommandLine == "" {
 		return // not ours: it only stops and starts with those it depends on
 	}
 	a := Action{Verb: VerbPut, Entry: bundle.KindService.ID(s.Config.Name), Reason: ReasonAbsent, Impact: s.Impact}
-	if !(have.Status != ServiceAbsent && p.sameConfig(s, have)) && p.skips(a.Entry) {
+	if !(have.Status != ServiceAbsent && p.sameConfig(s, have)) && p.skipsEntry(a.Entry) {
 		return
 	}
 	if have.Status == ServiceAbsent {
@@ -37,7 +37,7 @@ func (p *planner) configure(s WantedService, have ServiceState) {
 		return
 	}
 	if p.sameConfig(s, have) {
-		p.adopt(a.Entry, ServiceName(s.Config.Name))
+		p.adoptEntry(a.Entry, ServiceName(s.Config.Name))
 		return
 	}
 	a.Reason = ReasonDiffers
@@ -51,12 +51,12 @@ func (p *planner) configure(s WantedService, have ServiceState) {
 	p.putSteps = append(p.putSteps, Step{Action: a, Service: s})
 }
 
-func (p *planner) unconfigure(s WantedService, have ServiceState) {
+func (p *planner) unconfigureService(s WantedService, have ServiceState) {
 	if have.Status == ServiceAbsent || have.CommandLine != "" && !runsFromRoots(have.CommandLine) {
 		return // there is none of ours: somebody else's has the name
 	}
 	a := Action{Verb: VerbDelete, Entry: bundle.KindService.ID(s.Config.Name), Reason: ReasonUnwanted, Impact: s.Impact}
-	if p.skips(a.Entry) {
+	if p.skipsEntry(a.Entry) {
 		return
 	}
 	p.mustStop(s.Config.Name, cause{ReasonUnwanted, s.Impact})
@@ -102,7 +102,7 @@ func (p *planner) sameEnvironment(s WantedService, have ServiceState) bool {
 	}
 	for _, v := range s.Variables {
 		text, ok := observed[strings.ToUpper(v.Name)]
-		if !ok || !v.Value.Is(text) {
+		if !ok || !v.Value.EqualsText(text) {
 			return false
 		}
 		delete(observed, strings.ToUpper(v.Name))
@@ -117,13 +117,13 @@ func (p *planner) sameEnvironment(s WantedService, have ServiceState) bool {
 
 // sameShadows compares what sameEnvironment leaves out.
 func (p *planner) sameShadows(s WantedService, have ServiceState) bool {
-	want := s.Hidden(p.circumstances.Shadows)
+	want := s.HiddenVariables(p.circumstances.Shadows)
 	return !slices.ContainsFunc(want, func(line string) bool { return !slices.Contains(have.Environment, line) }) &&
 		len(have.Environment) == len(s.Variables)+len(want)
 }
 
-// Hidden returns the variables that the service gets with an empty value because the host had them when it booted.
-func (s WantedService) Hidden(shadows []string) []string {
+// HiddenVariables returns the variables that the service gets with an empty value because the host had them when it booted.
+func (s WantedService) HiddenVariables(shadows []string) []string {
 	var lines []string
 	for _, name := range shadows {
 		if !slices.ContainsFunc(s.Variables, func(v Variable) bool { return strings.EqualFold(v.Name, name) }) {
@@ -135,7 +135,7 @@ func (s WantedService) Hidden(shadows []string) []string {
 
 // mustStop stops a service if it runs. Of several causes the one of the highest impact is shown.
 func (p *planner) mustStop(name string, c cause) {
-	have := p.observed.Service(name)
+	have := p.observed.ServiceState(name)
 	runs := have.Status == ServiceRunning || have.Status == ServicePending || have.Status == ServiceDeleting
 	if !runs || strings.EqualFold(name, p.circumstances.Self) {
 		return
@@ -155,7 +155,7 @@ func (p *planner) stopReaders() {
 				p.mustStop(s.Config.Name, cause{ReasonRestart, impact})
 			}
 		}
-		if slices.Contains(p.circumstances.Restart, s.Config.Name) || !p.circumstances.Stale.none() {
+		if slices.Contains(p.circumstances.Restart, s.Config.Name) || !p.circumstances.Stale.isEmpty() {
 			p.mustStop(s.Config.Name, cause{ReasonRestart, bundle.ImpactRestart})
 		}
 	}
@@ -201,8 +201,8 @@ func (p *planner) addUnmanaged(name string, impact bundle.Impact) {
 	}
 }
 
-// stops returns the steps that stop services, dependents before the services that they depend on.
-func (p *planner) stops() []Step {
+// stopSteps returns the steps that stop services, dependents before the services that they depend on.
+func (p *planner) stopSteps() []Step {
 	var list []Step
 	for _, s := range slices.Backward(p.byDependency(p.observedDependencies)) {
 		if c, stops := p.stop[strings.ToLower(s.Config.Name)]; stops {
@@ -213,22 +213,22 @@ func (p *planner) stops() []Step {
 	return list
 }
 
-// starts returns the steps that start services: those that were stopped and those that should run and do not. Before a
+// startSteps returns the steps that start services: those that were stopped and those that should run and do not. Before a
 // boot that is needed anyway, only services that ran before are started.
-func (p *planner) starts() []Step {
+func (p *planner) startSteps() []Step {
 	wait := p.plan.Reboot
 	var list []Step
 	for _, s := range p.byDependency(func(s WantedService) []string { return s.Config.Dependencies }) {
 		c, stopped := p.stop[strings.ToLower(s.Config.Name)]
-		runs := p.observed.Service(s.Config.Name).Status == ServiceRunning && !stopped
-		if !s.Present || !s.Run || runs || wait && !stopped || strings.EqualFold(s.Config.Name, p.circumstances.Self) && p.observed.Service(s.Config.Name).Status != ServiceAbsent {
+		runs := p.observed.ServiceState(s.Config.Name).Status == ServiceRunning && !stopped
+		if !s.Present || !s.Run || runs || wait && !stopped || strings.EqualFold(s.Config.Name, p.circumstances.Self) && p.observed.ServiceState(s.Config.Name).Status != ServiceAbsent {
 			continue
 		}
 		a := Action{Verb: VerbStart, Entry: bundle.KindService.ID(s.Config.Name), Reason: ReasonNotRunning, Impact: bundle.ImpactNone}
 		switch {
 		case stopped:
 			a.Reason, a.Impact = c.reason, c.impact
-		case p.skips(a.Entry):
+		case p.skipsEntry(a.Entry):
 			continue
 		}
 		list = append(list, Step{Action: a, Service: s})
@@ -239,9 +239,9 @@ func (p *planner) starts() []Step {
 // observedDependencies returns the services that a service depends on now, and those by which others are known to depend
 // on it.
 func (p *planner) observedDependencies(s WantedService) []string {
-	names := slices.Clone(p.observed.Service(s.Config.Name).Dependencies)
+	names := slices.Clone(p.observed.ServiceState(s.Config.Name).Dependencies)
 	for _, other := range p.target.Services {
-		if slices.ContainsFunc(p.observed.Service(other.Config.Name).Dependents, func(n string) bool { return strings.EqualFold(n, s.Config.Name) }) {
+		if slices.ContainsFunc(p.observed.ServiceState(other.Config.Name).Dependents, func(n string) bool { return strings.EqualFold(n, s.Config.Name) }) {
 			names = append(names, other.Config.Name)
 		}
 	}

@@ -94,13 +94,13 @@ func (t *Target) addFiles(l bundle.Layer, contents Contents) {
 	for _, f := range l.Files {
 		t.Files = append(t.Files, WantedFile{
 			ID: bundle.KindFile.ID(f.Path), Path: f.Path, Kind: FileRegular, Access: f.Access, Impact: f.Impact,
-			Digest: f.Digest, Content: contents.Content(f.Digest, f.Size),
+			Digest: f.Digest, Content: contents.ContentOf(f.Digest, f.Size),
 		})
 	}
 	for _, p := range l.Payload {
 		t.Files = append(t.Files, WantedFile{
 			ID: bundle.KindPayload.ID(p.Path), Path: p.Path, Kind: FileRegular, Access: bundle.AccessUsers, Impact: p.Impact,
-			Digest: p.Digest, Content: contents.Content(p.Digest, p.Size),
+			Digest: p.Digest, Content: contents.ContentOf(p.Digest, p.Size),
 		})
 	}
 }
@@ -109,7 +109,7 @@ func (t *Target) addSettings(l bundle.Layer, contents Contents) {
 	for _, s := range l.Settings() {
 		v := PlainValue(s.Value)
 		if s.Digest != "" {
-			v = contents.Value(s.Digest)
+			v = contents.ValueOf(s.Digest)
 		}
 		t.Settings = append(t.Settings, WantedSetting{Kind: s.Kind, Name: s.Name, Value: v, Present: true, Impact: s.Impact})
 	}
@@ -136,7 +136,7 @@ func wantService(s bundle.Service, environments []bundle.Environment, contents C
 
 func wantVariable(v bundle.Variable, contents Contents) Variable {
 	if v.Secret() {
-		return Variable{Name: v.Name, Value: contents.Value(v.Digest)}
+		return Variable{Name: v.Name, Value: contents.ValueOf(v.Digest)}
 	}
 	return Variable{Name: v.Name, Value: PlainValue(v.Value)}
 }
@@ -155,7 +155,7 @@ func (t *Target) addParents() {
 			have[bundle.FoldPath(dir)] = true
 			folder := WantedFile{ID: bundle.KindDirectory.ID(dir), Path: dir, Kind: FileDirectory, Impact: bundle.ImpactNone}
 			if inRoots(dir) { // others keep the access that they have
-				folder.Inherited = nearest(access, dir)
+				folder.Inherited = nearestAccess(access, dir)
 			}
 			t.Files = append(t.Files, folder)
 		}
@@ -163,8 +163,8 @@ func (t *Target) addParents() {
 	SortFiles(t.Files)
 }
 
-// nearest returns the access of the innermost folder around a path that has one.
-func nearest(access map[string]bundle.Access, path string) bundle.Access {
+// nearestAccess returns the access of the innermost folder around a path that has one.
+func nearestAccess(access map[string]bundle.Access, path string) bundle.Access {
 	for dir := bundle.Dir(path); !IsRoot(dir); dir = bundle.Dir(dir) {
 		if a := access[bundle.FoldPath(dir)]; a != "" {
 			return a
@@ -176,11 +176,11 @@ func nearest(access map[string]bundle.Access, path string) bundle.Access {
 // SortFiles sorts folders before files, and outer folders before inner ones.
 func SortFiles(files []WantedFile) {
 	slices.SortStableFunc(files, func(a, b WantedFile) int {
-		return cmp.Or(cmp.Compare(rank(a.Kind), rank(b.Kind)), cmp.Compare(bundle.FoldPath(a.Path), bundle.FoldPath(b.Path)))
+		return cmp.Or(cmp.Compare(rankOfKind(a.Kind), rankOfKind(b.Kind)), cmp.Compare(bundle.FoldPath(a.Path), bundle.FoldPath(b.Path)))
 	})
 }
 
-func rank(k FileKind) int {
+func rankOfKind(k FileKind) int {
 	if k == FileDirectory {
 		return 0
 	}
@@ -190,29 +190,29 @@ func rank(k FileKind) int {
 // IsRoot reports whether a path is that of a drive, `C:\`.
 func IsRoot(path string) bool { return len(path) <= len(`C:\`) }
 
-// Drop adds to the target what must be removed: entries of owned bundles that it does not want. Permanent settings and
+// DropUnwanted adds to the target what must be removed: entries of owned bundles that it does not want. Permanent settings and
 // entries that were found on the host stay.
-func (t *Target) Drop(owned []bundle.Bundle, found map[bundle.EntryID]bool, made []string) {
-	d := dropper{target: t, wanted: t.Names(), found: found}
+func (t *Target) DropUnwanted(owned []bundle.Bundle, found map[bundle.EntryID]bool, made []string) {
+	d := dropper{target: t, wanted: t.FoldedNames(), found: found}
 	for _, b := range owned {
 		old := NewTarget(b, nil)
 		for _, f := range old.Files {
-			d.file(f)
+			d.dropFile(f)
 		}
 		for _, s := range old.Settings {
-			d.setting(s)
+			d.dropSetting(s)
 		}
 		for _, s := range old.Services {
-			d.service(s)
+			d.dropService(s)
 		}
 	}
 	for _, dir := range made {
-		d.file(WantedFile{ID: bundle.KindDirectory.ID(dir), Path: dir, Kind: FileDirectory, Access: bundle.AccessUsers})
+		d.dropFile(WantedFile{ID: bundle.KindDirectory.ID(dir), Path: dir, Kind: FileDirectory, Access: bundle.AccessUsers})
 	}
 }
 
-// Names returns the folded names of everything in the target.
-func (t *Target) Names() map[string]bool {
+// FoldedNames returns the folded names of everything in the target.
+func (t *Target) FoldedNames() map[string]bool {
 	names := map[string]bool{}
 	for _, f := range t.Files {
 		names[fileName(f.Path)] = true
@@ -238,7 +238,7 @@ type dropper struct {
 	found  map[bundle.EntryID]bool
 }
 
-func (d dropper) file(f WantedFile) {
+func (d dropper) dropFile(f WantedFile) {
 	if f.Kind == FileDirectory && f.Access == "" || d.wanted[fileName(f.Path)] {
 		return // a folder that others made, or one that stays
 	}
@@ -247,7 +247,7 @@ func (d dropper) file(f WantedFile) {
 	d.target.Files = append(d.target.Files, f)
 }
 
-func (d dropper) setting(s WantedSetting) {
+func (d dropper) dropSetting(s WantedSetting) {
 	if bundle.Describe(s.Kind).Permanent || d.wanted[string(s.ID())] || d.found[s.ID()] {
 		return
 	}
@@ -256,7 +256,7 @@ func (d dropper) setting(s WantedSetting) {
 	d.target.Settings = append(d.target.Settings, s)
 }
 
-func (d dropper) service(s WantedService) {
+func (d dropper) dropService(s WantedService) {
 	if d.wanted[ServiceName(s.Config.Name)] {
 		return
 	}

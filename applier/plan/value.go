@@ -37,8 +37,8 @@ func PlainValue(text string) Value {
 	return Value{Text: text, Known: true, Content: ContentOf([]byte(text))}
 }
 
-// Is reports whether text is the value.
-func (v Value) Is(text string) bool {
+// EqualsText reports whether text is the value.
+func (v Value) EqualsText(text string) bool {
 	if v.Known {
 		return v.Text == text
 	}
@@ -61,8 +61,8 @@ func SplitVariable(line string) Variable {
 // of secrets are keyed, so those are known from what was sent with them.
 type Contents map[bundle.Digest]Content
 
-// Content returns what the host knows of a content by its digest; size is in bytes, 0 where it is not known.
-func (k Contents) Content(d bundle.Digest, size int64) Content {
+// ContentOf returns what the host knows of a content by its digest; size is in bytes, 0 where it is not known.
+func (k Contents) ContentOf(d bundle.Digest, size int64) Content {
 	if c, ok := k[d]; ok {
 		return c
 	}
@@ -72,5 +72,5 @@ func (k Contents) Content(d bundle.Digest, size int64) Content {
 	return Content{}
 }
 
-// Value returns a value that is sent as content.
-func (k Contents) Value(d bundle.Digest) Value { return Value{Digest: d, Content: k.Content(d, 0)} }
+// ValueOf returns a value that is sent as content.
+func (k Contents) ValueOf(d bundle.Digest) Value { return Value{Digest: d, Content: k.ContentOf(d, 0)} }

@@ -37,28 +37,28 @@ type signers struct {
 // ReadAccepted returns a zero value where there is none, or none that counts. Only an administrator of the host, or a fault of its disk, can
 // bring that about: whoever may only write to the Node cannot.
 func ReadAccepted(ctx context.Context, host Files) (Accepted, error) {
-	bad, err := Untrusted(ctx, host)
+	bad, err := UntrustedRecords(ctx, host)
 	if err != nil {
 		return Accepted{}, err
 	}
 	r := &Records{Untrusted: bad}
-	if !r.counts(FileAccepted) {
+	if !r.isTrusted(FileAccepted) {
 		return Accepted{}, nil
 	}
 	var a Accepted
-	err = Read(ctx, host, FileAccepted, "record of what was accepted", &a)
+	err = DecodeFile(ctx, host, FileAccepted, "record of what was accepted", &a)
 	if err == nil && a.Schema != 0 && a.Text.Validate() != nil {
 		err = fmt.Errorf("reading the record of what was accepted: %w", ErrDamaged)
 	}
 	if err != nil {
-		return Accepted{}, r.tolerate(err, "")
+		return Accepted{}, r.tolerateDamage(err, "")
 	}
 	var s signers
-	if r.counts(FileSigners) {
-		err = Read(ctx, host, FileSigners, "record of who signed what was accepted", &s)
+	if r.isTrusted(FileSigners) {
+		err = DecodeFile(ctx, host, FileSigners, "record of who signed what was accepted", &s)
 	}
 	a.Signers = s.Keys
-	return a, r.tolerate(err, "")
+	return a, r.tolerateDamage(err, "")
 }
 
 // WriteAccepted replaces it. The signers are written last: a record of theirs that is not written names keys of before, whose counters end with
@@ -69,13 +69,13 @@ func WriteAccepted(ctx context.Context, host Files, a Accepted) error {
 		return err
 	}
 	a.Schema = sharedSchema
-	if err := Write(ctx, host, FileAccepted, a); err != nil {
+	if err := ReplaceFile(ctx, host, FileAccepted, a); err != nil {
 		return fmt.Errorf("writing the record of what was accepted: %w", err)
 	}
 	if slices.Equal(before.Signers, a.Signers) {
 		return nil
 	}
-	if err := Write(ctx, host, FileSigners, signers{Schema: sharedSchema, Program: a.Program, Keys: a.Signers}); err != nil {
+	if err := ReplaceFile(ctx, host, FileSigners, signers{Schema: sharedSchema, Program: a.Program, Keys: a.Signers}); err != nil {
 		return fmt.Errorf("writing the record of who signed what was accepted: %w", err)
 	}
 	return nil

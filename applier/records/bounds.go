@@ -33,9 +33,9 @@ func checkFolders(paths []string) error {
 	return nil
 }
 
-// check returns an error for an entry that no bundle can have, and for a service with a command that none of the bundles has.
+// checkEntries returns an error for an entry that no bundle can have, and for a service with a command that none of the bundles has.
 // Services that a run only stops and starts, because they depend on others, have no command in a journal.
-func (b Before) check(known func(service string) bool) error {
+func (b Before) checkEntries(known func(service string) bool) error {
 	for _, f := range b.Files {
 		if err := plan.CheckKept(f.Path); err != nil {
 			return err
@@ -54,8 +54,8 @@ func (b Before) check(known func(service string) bool) error {
 	return nil
 }
 
-// names reports whether one of the bundles has the service.
-func names(bundles []bundle.Bundle, service string) bool {
+// haveService reports whether one of the bundles has the service.
+func haveService(bundles []bundle.Bundle, service string) bool {
 	return slices.ContainsFunc(bundles, func(b bundle.Bundle) bool {
 		return slices.ContainsFunc(b.Services(), func(s bundle.Service) bool { return plan.ServiceName(s.Name) == plan.ServiceName(service) })
 	})

@@ -14,16 +14,16 @@ type BundleRecord struct {
 	Contents []archive.Content `json:"contents,omitempty"`
 }
 
-// Bundle returns the layers of the manifest; a zero bundle where there is none.
-func (r BundleRecord) Bundle() bundle.Bundle {
+// ManifestBundle returns the layers of the manifest; a zero bundle where there is none.
+func (r BundleRecord) ManifestBundle() bundle.Bundle {
 	if len(r.Manifest.Layers) != 2 {
 		return bundle.Bundle{}
 	}
 	return bundle.Bundle{Cluster: r.Manifest.Layers[0].Layer, Node: r.Manifest.Layers[1].Layer}
 }
 
-// Known returns its contents by digest.
-func (r BundleRecord) Known() plan.Contents {
+// KnownContents returns its contents by digest.
+func (r BundleRecord) KnownContents() plan.Contents {
 	k := plan.Contents{}
 	for _, c := range r.Contents {
 		k[c.Digest] = plan.Content{SHA256: c.SHA256, Size: c.Size}
@@ -31,7 +31,7 @@ func (r BundleRecord) Known() plan.Contents {
 	return k
 }
 
-func (r BundleRecord) check() error {
+func (r BundleRecord) checkRecord() error {
 	if r.Manifest.Schema == 0 {
 		return nil // nothing was applied
 	}
@@ -46,5 +46,5 @@ func (r BundleRecord) check() error {
 			return fmt.Errorf("%w: %w", bundle.ErrInconsistent, err)
 		}
 	}
-	return plan.CheckRoots(r.Bundle())
+	return plan.CheckRoots(r.ManifestBundle())
 }

@@ -34,14 +34,14 @@ const settled = 3 * time.Second
 func readCache(ctx context.Context, host Files) *Cache {
 	c := &Cache{Schema: sharedSchema}
 	// Where it is damaged, newer or absent, everything is read once.
-	if err := Read(ctx, host, FileCache, "cache", c); err != nil || c.Schema != sharedSchema || c.Files == nil {
+	if err := DecodeFile(ctx, host, FileCache, "cache", c); err != nil || c.Schema != sharedSchema || c.Files == nil {
 		return &Cache{Schema: sharedSchema, Files: map[string]cachedFile{}}
 	}
 	return c
 }
 
-// Lookup returns the sha256 of a file, empty if it is not known.
-func (c *Cache) Lookup(f plan.FileInfo) string {
+// LookupSum returns the sha256 of a file, empty if it is not known.
+func (c *Cache) LookupSum(f plan.FileInfo) string {
 	have, ok := c.Files[bundle.FoldPath(f.Path)]
 	if !ok || f.ID == "" || have.Size != f.Size || have.ID != f.ID || !have.Modified.Equal(f.Modified) {
 		return ""
@@ -49,21 +49,21 @@ func (c *Cache) Lookup(f plan.FileInfo) string {
 	return have.SHA256
 }
 
-// Store keeps the digest of a file that was not written lately; now is the time of the host.
-func (c *Cache) Store(f plan.FileInfo, sum string, now time.Time) {
+// StoreSum keeps the digest of a file that was not written lately; now is the time of the host.
+func (c *Cache) StoreSum(f plan.FileInfo, sum string, now time.Time) {
 	key := bundle.FoldPath(f.Path)
 	if f.ID == "" || now.Sub(f.Modified) < settled {
 		delete(c.Files, key)
 		return
 	}
 	entry := cachedFile{Size: f.Size, Modified: f.Modified, ID: f.ID, SHA256: sum}
-	if c.Lookup(f) != sum {
+	if c.LookupSum(f) != sum {
 		c.Files[key] = entry
 		c.dirty = true
 	}
 }
 
-// Keep removes the entries of all other files.
-func (c *Cache) Keep(paths map[string]bool) {
+// KeepPaths removes the entries of all other files.
+func (c *Cache) KeepPaths(paths map[string]bool) {
 	maps.DeleteFunc(c.Files, func(path string, _ cachedFile) bool { return !paths[path] })
 }

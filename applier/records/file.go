@@ -14,8 +14,8 @@ import (
 	"wmco/bundle"
 )
 
-// encode returns indented JSON without HTML escapes, with a newline at the end.
-func encode(v any) ([]byte, error) {
+// encodeJSON returns indented JSON without HTML escapes, with a newline at the end.
+func encodeJSON(v any) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
@@ -56,9 +56,9 @@ const (
 // ErrDamaged means that a record exists and cannot be read.
 var ErrDamaged = errors.New("damaged")
 
-// Read decodes a record. A record that does not exist leaves into as it is; one of a newer program is a
+// DecodeFile decodes a record. A record that does not exist leaves into as it is; one of a newer program is a
 // *bundle.SchemaError.
-func Read(ctx context.Context, host Files, path, what string, into any) error {
+func DecodeFile(ctx context.Context, host Files, path, what string, into any) error {
 	data, err := ReadAll(ctx, host, path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -92,9 +92,9 @@ func ReadAll(ctx context.Context, host Files, path string) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
-// Write encodes a record and replaces its file.
-func Write(ctx context.Context, host Files, path string, record any) error {
-	data, err := encode(record)
+// ReplaceFile encodes a record and replaces its file.
+func ReplaceFile(ctx context.Context, host Files, path string, record any) error {
+	data, err := encodeJSON(record)
 	if err != nil {
 		return err
 	}

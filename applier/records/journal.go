@@ -64,9 +64,9 @@ type Waiting struct {
 	Limit time.Duration `json:"limit"`
 }
 
-// Late reports whether the confirmation is late. After another boot it is not known how long the host was down, and the wait
+// IsLate reports whether the confirmation is late. After another boot it is not known how long the host was down, and the wait
 // begins again with the boot: it takes twice its limit at most.
-func (j Journal) Late(boot string, sinceBoot time.Duration, now time.Time) bool {
+func (j Journal) IsLate(boot string, sinceBoot time.Duration, now time.Time) bool {
 	switch {
 	case !j.Deadline.IsZero():
 		return now.After(j.Deadline)
@@ -76,8 +76,8 @@ func (j Journal) Late(boot string, sinceBoot time.Duration, now time.Time) bool 
 	return sinceBoot-j.Waiting.Since > j.Waiting.Limit || sinceBoot < j.Waiting.Since
 }
 
-// Left returns how long the confirmation may take still, negative if it is late. It is that of Late.
-func (j Journal) Left(boot string, sinceBoot time.Duration) time.Duration {
+// TimeLeft returns how long the confirmation may take still, negative if it is late. It is that of IsLate.
+func (j Journal) TimeLeft(boot string, sinceBoot time.Duration) time.Duration {
 	if boot != j.Boot {
 		return j.Waiting.Limit - sinceBoot
 	}
@@ -114,19 +114,19 @@ type serviceBefore struct {
 	Running bool               `json:"running,omitempty"`
 }
 
-// check checks everything that a journal names. Applied reports whether a service may be in the ledger.
-func (j Journal) check(applied func(service string) bool) error {
+// checkNames checks everything that a journal names. Applied reports whether a service may be in the ledger.
+func (j Journal) checkNames(applied func(service string) bool) error {
 	var bundles []bundle.Bundle
 	for _, r := range append([]BundleRecord{j.Bundle}, j.Earlier...) {
-		if err := r.check(); err != nil {
+		if err := r.checkRecord(); err != nil {
 			return err
 		}
-		bundles = append(bundles, r.Bundle())
+		bundles = append(bundles, r.ManifestBundle())
 	}
 	if err := checkFolders(j.Stale.Paths); err != nil {
 		return err
 	}
-	return j.Before.check(func(service string) bool { return applied(service) || names(bundles, service) })
+	return j.Before.checkEntries(func(service string) bool { return applied(service) || haveService(bundles, service) })
 }
 
 // StartedByUs reports whether the journal recorded no service of that name before the run.
@@ -151,15 +151,15 @@ func (b *Before) AddService(name string, observed plan.Observed) {
 	if slices.ContainsFunc(b.Services, same) {
 		return
 	}
-	have := observed.Service(name)
+	have := observed.ServiceState(name)
 	have.Name = name
 	b.Services = append(b.Services, serviceBefore{
 		Config: have.ServiceConfig, Present: have.Status != plan.ServiceAbsent, Running: have.Status == plan.ServiceRunning || have.Status == plan.ServicePending,
 	})
 }
 
-// Target returns what there was, as something to apply.
-func (b Before) Target() plan.Target {
+// TargetBefore returns what there was, as something to apply.
+func (b Before) TargetBefore() plan.Target {
 	t := plan.Target{Exclusive: map[string]bool{}, Logs: map[string]bool{}}
 	for _, f := range b.Files {
 		item := plan.WantedFile{ID: f.Entry, Path: f.Path, Kind: f.Kind, Access: f.Access, Impact: bundle.ImpactRestart, Content: f.Content, Reason: plan.ReasonUnwanted}
@@ -179,12 +179,12 @@ func (b Before) Target() plan.Target {
 		})
 	}
 	for _, s := range b.Services {
-		t.Services = append(t.Services, s.item())
+		t.Services = append(t.Services, s.wantedService())
 	}
 	return t
 }
 
-func (s serviceBefore) item() plan.WantedService {
+func (s serviceBefore) wantedService() plan.WantedService {
 	item := plan.WantedService{Config: s.Config, Present: s.Present, Run: s.Running, Impact: bundle.ImpactRestart}
 	for _, line := range s.Config.Environment {
 		v := plan.SplitVariable(line)

@@ -28,12 +28,12 @@ type Ledger struct {
 	Boot string `json:"boot,omitempty"`
 }
 
-// Applied returns the digest of the bundle that was applied last, empty where there is none.
-func (l Ledger) Applied() bundle.Digest { return l.Bundle.Manifest.Digest }
+// AppliedDigest returns the digest of the bundle that was applied last, empty where there is none.
+func (l Ledger) AppliedDigest() bundle.Digest { return l.Bundle.Manifest.Digest }
 
-// check checks everything that a ledger names.
-func (l Ledger) check() error {
-	if err := l.Bundle.check(); err != nil {
+// checkNames checks everything that a ledger names.
+func (l Ledger) checkNames() error {
+	if err := l.Bundle.checkRecord(); err != nil {
 		return err
 	}
 	for _, name := range append(slices.Clone(l.Shadows), l.Fresh...) {

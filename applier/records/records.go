@@ -34,10 +34,10 @@ type Records struct {
 	Notes []string
 }
 
-// Open reads all records. A damaged one, and one that others could have written, is noted and counts as absent; one of a newer
+// LoadRecords reads all records. A damaged one, and one that others could have written, is noted and counts as absent; one of a newer
 // program is a *bundle.SchemaError.
-func Open(ctx context.Context, host Files) (*Records, error) {
-	bad, err := Untrusted(ctx, host)
+func LoadRecords(ctx context.Context, host Files) (*Records, error) {
+	bad, err := UntrustedRecords(ctx, host)
 	if err != nil {
 		return nil, err
 	}
@@ -58,20 +58,20 @@ func Open(ctx context.Context, host Files) (*Records, error) {
 		return nil, err
 	}
 	r.Cache = &Cache{Schema: sharedSchema, Files: map[string]cachedFile{}}
-	if r.counts(FileCache) {
+	if r.isTrusted(FileCache) {
 		r.Cache = readCache(ctx, host)
 	}
 	return r, nil
 }
 
-// counts reports whether the record at a path may be read.
-func (r *Records) counts(path string) bool {
+// isTrusted reports whether the record at a path may be read.
+func (r *Records) isTrusted(path string) bool {
 	return !slices.Contains(r.Untrusted, plan.StateFolder) && !slices.Contains(r.Untrusted, path)
 }
 
 // ReadLedger returns the ledger alone, a zero one where none counts or it is damaged.
 func ReadLedger(ctx context.Context, host Files) (Ledger, error) {
-	bad, err := Untrusted(ctx, host)
+	bad, err := UntrustedRecords(ctx, host)
 	if err != nil {
 		return Ledger{}, err
 	}
@@ -81,44 +81,44 @@ func ReadLedger(ctx context.Context, host Files) (Ledger, error) {
 }
 
 func (r *Records) readLedger(ctx context.Context) error {
-	if !r.counts(FileLedger) {
+	if !r.isTrusted(FileLedger) {
 		return nil
 	}
-	err := Read(ctx, r.host, FileLedger, "ledger", &r.Ledger)
+	err := DecodeFile(ctx, r.host, FileLedger, "ledger", &r.Ledger)
 	if err == nil {
-		err = r.Ledger.check()
+		err = r.Ledger.checkNames()
 	}
 	if err == nil {
 		return nil
 	}
 	r.Ledger = Ledger{}
-	return r.tolerate(err, "the ledger is damaged: entries that it listed and that are no longer wanted are not removed")
+	return r.tolerateDamage(err, "the ledger is damaged: entries that it listed and that are no longer wanted are not removed")
 }
 
 func (r *Records) readJournal(ctx context.Context) error {
-	if !r.counts(FileJournal) {
+	if !r.isTrusted(FileJournal) {
 		return nil
 	}
-	err := Read(ctx, r.host, FileJournal, "journal", &r.Journal)
+	err := DecodeFile(ctx, r.host, FileJournal, "journal", &r.Journal)
 	if err == nil {
 		// A ledger that is damaged may have had any service.
-		err = r.Journal.check(func(service string) bool {
-			return r.Damaged || names([]bundle.Bundle{r.Ledger.Bundle.Bundle()}, service)
+		err = r.Journal.checkNames(func(service string) bool {
+			return r.Damaged || haveService([]bundle.Bundle{r.Ledger.Bundle.ManifestBundle()}, service)
 		})
 	}
 	if err != nil {
 		r.Journal = Journal{}
-		return r.tolerate(err, "the journal is damaged: what an interrupted run replaced cannot be restored")
+		return r.tolerateDamage(err, "the journal is damaged: what an interrupted run replaced cannot be restored")
 	}
 	r.Interrupted = r.Journal.Schema != 0
-	if r.Journal.Phase == PhaseRecording && r.Journal.Bundle.Manifest.Digest == r.Ledger.Applied() {
+	if r.Journal.Phase == PhaseRecording && r.Journal.Bundle.Manifest.Digest == r.Ledger.AppliedDigest() {
 		r.Journal, r.Interrupted, r.Finished = Journal{}, false, true
 	}
 	return nil
 }
 
-// tolerate turns damage into a note, and returns any other error.
-func (r *Records) tolerate(err error, note string) error {
+// tolerateDamage turns damage into a note, and returns any other error.
+func (r *Records) tolerateDamage(err error, note string) error {
 	if !errors.Is(err, ErrDamaged) && !errors.Is(err, bundle.ErrInconsistent) && !errors.Is(err, bundle.ErrPath) {
 		return err
 	}
@@ -130,7 +130,7 @@ func (r *Records) tolerate(err error, note string) error {
 // WriteLedger replaces the ledger.
 func (r *Records) WriteLedger(ctx context.Context, l Ledger) error {
 	l.Schema = schemaOf(l.Bundle)
-	if err := Write(ctx, r.host, FileLedger, l); err != nil {
+	if err := ReplaceFile(ctx, r.host, FileLedger, l); err != nil {
 		return fmt.Errorf("writing the ledger: %w", err)
 	}
 	r.Ledger = l
@@ -140,7 +140,7 @@ func (r *Records) WriteLedger(ctx context.Context, l Ledger) error {
 // WriteJournal replaces the journal, or begins one.
 func (r *Records) WriteJournal(ctx context.Context, j Journal) error {
 	j.Schema = schemaOf(append(slices.Clone(j.Earlier), j.Bundle)...)
-	if err := Write(ctx, r.host, FileJournal, j); err != nil {
+	if err := ReplaceFile(ctx, r.host, FileJournal, j); err != nil {
 		return fmt.Errorf("writing the journal: %w", err)
 	}
 	r.Journal, r.Interrupted = j, true
@@ -152,7 +152,7 @@ func (r *Records) RemoveJournal(ctx context.Context) error {
 	if err := r.EndRun(ctx); err != nil {
 		return err
 	}
-	r.Sweep(ctx, time.Time{})
+	r.SweepContents(ctx, time.Time{})
 	r.SaveCache(ctx)
 	return nil
 }
@@ -168,9 +168,9 @@ func (r *Records) EndRun(ctx context.Context) error {
 	return nil
 }
 
-// Sweep removes the contents that no run needs, except those that were written since a time: their transfer may have been
+// SweepContents removes the contents that no run needs, except those that were written since a time: their transfer may have been
 // interrupted and go on. A zero time spares none. It does nothing while a run is interrupted.
-func (r *Records) Sweep(ctx context.Context, since time.Time) {
+func (r *Records) SweepContents(ctx context.Context, since time.Time) {
 	if r.Interrupted {
 		return
 	}
@@ -182,7 +182,7 @@ func (r *Records) Sweep(ctx context.Context, since time.Time) {
 	for _, sum := range r.Staged.Contents {
 		needed[sum] = true
 	}
-	r.Store.sweep(ctx, needed, since)
+	r.Store.sweepUnneeded(ctx, needed, since)
 }
 
 // SweepLeftovers removes what interrupted writes of records left. They may hold secrets.
@@ -194,7 +194,7 @@ func (r *Records) SweepLeftovers(ctx context.Context) error {
 			return fmt.Errorf("listing %s: %w", dir, err)
 		}
 		for _, f := range infos {
-			if !plan.Leftover(f.Path) {
+			if !plan.IsLeftover(f.Path) {
 				continue
 			}
 			if err := r.host.Remove(ctx, f.Path); err != nil {
@@ -207,13 +207,13 @@ func (r *Records) SweepLeftovers(ctx context.Context) error {
 
 // SaveCache writes the cache if it has changed. Losing it costs time and nothing else.
 func (r *Records) SaveCache(ctx context.Context) {
-	if r.Cache.dirty && Write(ctx, r.host, FileCache, r.Cache) == nil {
+	if r.Cache.dirty && ReplaceFile(ctx, r.host, FileCache, r.Cache) == nil {
 		r.Cache.dirty = false
 	}
 }
 
-// owned returns the bundles whose entries are managed: the one that was applied and those of interrupted runs.
-func (r *Records) owned() []BundleRecord {
+// ownedRecords returns the bundles whose entries are managed: the one that was applied and those of interrupted runs.
+func (r *Records) ownedRecords() []BundleRecord {
 	var list []BundleRecord
 	for _, b := range append([]BundleRecord{r.Ledger.Bundle, r.Journal.Bundle}, r.Journal.Earlier...) {
 		if b.Manifest.Digest != "" {
@@ -223,22 +223,22 @@ func (r *Records) owned() []BundleRecord {
 	return list
 }
 
-// Known returns the contents of all bundles that the host has had, and of this one.
-func (r *Records) Known(b BundleRecord) plan.Contents {
+// KnownContents returns the contents of all bundles that the host has had, and of this one.
+func (r *Records) KnownContents(b BundleRecord) plan.Contents {
 	all := plan.Contents{}
-	for _, o := range append(r.owned(), b) {
-		for d, c := range o.Known() {
+	for _, o := range append(r.ownedRecords(), b) {
+		for d, c := range o.KnownContents() {
 			all[d] = c
 		}
 	}
 	return all
 }
 
-// Bundles returns the bundles whose entries are managed.
-func (r *Records) Bundles() []bundle.Bundle {
+// OwnedBundles returns the bundles whose entries are managed.
+func (r *Records) OwnedBundles() []bundle.Bundle {
 	var list []bundle.Bundle
-	for _, b := range r.owned() {
-		list = append(list, b.Bundle())
+	for _, b := range r.ownedRecords() {
+		list = append(list, b.ManifestBundle())
 	}
 	return list
 }
@@ -254,8 +254,8 @@ func (r *Records) MadeFolders() []string {
 	return list
 }
 
-// Found returns the entries that were on the host before us.
-func (r *Records) Found() map[bundle.EntryID]bool {
+// FoundEntries returns the entries that were on the host before us.
+func (r *Records) FoundEntries() map[bundle.EntryID]bool {
 	found := map[bundle.EntryID]bool{}
 	for _, id := range r.Ledger.Found {
 		found[id] = true

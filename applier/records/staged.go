@@ -25,7 +25,7 @@ type Staged struct {
 	Contents []string `json:"contents"`
 }
 
-func (s Staged) check() error {
+func (s Staged) checkStaged() error {
 	if len(s.Contents) > maxStaged {
 		return fmt.Errorf("%w: %d staged contents", ErrDamaged, len(s.Contents))
 	}
@@ -39,19 +39,19 @@ func (s Staged) check() error {
 
 // readStaged reads what is staged. A damaged list is none: the contents are sent again.
 func (r *Records) readStaged(ctx context.Context) error {
-	if !r.counts(FileStaged) {
+	if !r.isTrusted(FileStaged) {
 		return nil
 	}
-	err := Read(ctx, r.host, FileStaged, "list of staged contents", &r.Staged)
+	err := DecodeFile(ctx, r.host, FileStaged, "list of staged contents", &r.Staged)
 	if err == nil {
-		err = r.Staged.check()
+		err = r.Staged.checkStaged()
 	}
 	if err == nil {
 		return nil
 	}
 	r.Staged = Staged{}
 	damaged := r.Damaged
-	err = r.tolerate(err, "the list of staged contents is damaged: they are sent again")
+	err = r.tolerateDamage(err, "the list of staged contents is damaged: they are sent again")
 	r.Damaged = damaged // services have nothing to do with it
 	return err
 }
@@ -59,7 +59,7 @@ func (r *Records) readStaged(ctx context.Context) error {
 // WriteStaged replaces the list of staged contents.
 func (r *Records) WriteStaged(ctx context.Context, s Staged) error {
 	s.Schema = sharedSchema
-	if err := Write(ctx, r.host, FileStaged, s); err != nil {
+	if err := ReplaceFile(ctx, r.host, FileStaged, s); err != nil {
 		return fmt.Errorf("writing the list of staged contents: %w", err)
 	}
 	r.Staged = s

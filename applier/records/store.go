@@ -40,9 +40,9 @@ type Store struct {
 func openStore(ctx context.Context, r *Records) (*Store, error) {
 	host := r.host
 	s := &Store{host: host, parts: map[string][]archive.Part{}, sizes: map[archive.Part]int64{}, previous: map[string]bool{}, linked: map[string]bool{}, fresh: map[string]bool{}, modified: map[string]time.Time{}}
-	files, err := r.list(ctx, DirContents)
+	files, err := r.listFolder(ctx, DirContents)
 	if err != nil {
-		return nil, fmt.Errorf("listing contents: %w", Unnamed(err))
+		return nil, fmt.Errorf("listing contents: %w", HideContentName(err))
 	}
 	for _, f := range files {
 		if p, err := archive.ParsePart(bundle.Base(f.Path)); err == nil && f.Kind == plan.FileRegular {
@@ -53,9 +53,9 @@ func openStore(ctx context.Context, r *Records) (*Store, error) {
 			}
 		}
 	}
-	kept, err := r.list(ctx, DirPrevious)
+	kept, err := r.listFolder(ctx, DirPrevious)
 	if err != nil {
-		return nil, fmt.Errorf("listing kept files: %w", Unnamed(err))
+		return nil, fmt.Errorf("listing kept files: %w", HideContentName(err))
 	}
 	for _, f := range kept {
 		if f.Kind == plan.FileRegular {
@@ -65,19 +65,19 @@ func openStore(ctx context.Context, r *Records) (*Store, error) {
 	return s, nil
 }
 
-// list returns what is in a folder of records that counts.
-func (r *Records) list(ctx context.Context, dir string) ([]plan.FileInfo, error) {
-	if !r.counts(dir) {
+// listFolder returns what is in a folder of records that counts.
+func (r *Records) listFolder(ctx context.Context, dir string) ([]plan.FileInfo, error) {
+	if !r.isTrusted(dir) {
 		return nil, nil
 	}
 	return r.host.List(ctx, dir)
 }
 
-// Has reports whether a content is available, whole.
-func (s *Store) Has(sum string) bool { return s.previous[sum] || s.Whole(sum) }
+// HasContent reports whether a content is available, whole.
+func (s *Store) HasContent(sum string) bool { return s.previous[sum] || s.IsWhole(sum) }
 
-// Whole reports whether all parts of a content have arrived.
-func (s *Store) Whole(sum string) bool {
+// IsWhole reports whether all parts of a content have arrived.
+func (s *Store) IsWhole(sum string) bool {
 	parts := s.parts[sum]
 	return len(parts) > 0 && len(parts) == parts[0].Of
 }
@@ -92,9 +92,9 @@ func (s *Store) PartsOf(sum string) []int {
 	return list
 }
 
-// Put keeps one part, unless the store has it.
-func (s *Store) Put(ctx context.Context, p archive.Part, data io.Reader) error {
-	wanted, err := s.Admit(ctx, p)
+// PutPart keeps one part, unless the store has it.
+func (s *Store) PutPart(ctx context.Context, p archive.Part, data io.Reader) error {
+	wanted, err := s.AdmitPart(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -103,33 +103,33 @@ func (s *Store) Put(ctx context.Context, p archive.Part, data io.Reader) error {
 		return err
 	}
 	counted := &countingReader{Reader: data}
-	if err := s.Write(ctx, p, counted); err != nil {
+	if err := s.WritePart(ctx, p, counted); err != nil {
 		return err
 	}
-	s.Add(p, counted.n)
+	s.AddPart(p, counted.n)
 	return nil
 }
 
-// Admit reports whether the store lacks a part.
-func (s *Store) Admit(ctx context.Context, p archive.Part) (bool, error) {
+// AdmitPart reports whether the store lacks a part.
+func (s *Store) AdmitPart(ctx context.Context, p archive.Part) (bool, error) {
 	have := s.parts[p.SHA256]
 	if slices.Contains(have, p) {
 		return false, nil
 	}
 	if len(have) > 0 && have[0].Of != p.Of {
 		// It was compressed differently from what arrived before an interruption: the parts do not fit together.
-		return true, s.discard(ctx, p.SHA256)
+		return true, s.discardContent(ctx, p.SHA256)
 	}
 	return true, nil
 }
 
-// Write writes a part that Admit asked for; Add notes it afterwards.
-func (s *Store) Write(ctx context.Context, p archive.Part, data io.Reader) error {
-	return Unnamed(s.host.Write(ctx, partPath(p), bundle.AccessAdmins, data))
+// WritePart writes a part that AdmitPart asked for; AddPart notes it afterwards.
+func (s *Store) WritePart(ctx context.Context, p archive.Part, data io.Reader) error {
+	return HideContentName(s.host.Write(ctx, partPath(p), bundle.AccessAdmins, data))
 }
 
-// Add notes that a part has been written.
-func (s *Store) Add(p archive.Part, size int64) {
+// AddPart notes that a part has been written.
+func (s *Store) AddPart(p archive.Part, size int64) {
 	s.sizes[p] = size
 	s.parts[p.SHA256] = append(s.parts[p.SHA256], p)
 	s.fresh[p.SHA256] = true
@@ -139,19 +139,19 @@ func partPath(p archive.Part) string { return DirContents + `\` + p.Name() }
 
 func previousPath(sum string) string { return DirPrevious + `\` + sum }
 
-// Open returns the raw bytes of a content, which are checked at their end: a corrupt content is an *archive.CorruptError,
+// OpenContent returns the raw bytes of a content, which are checked at their end: a corrupt content is an *archive.CorruptError,
 // and one that is not there fs.ErrNotExist.
-func (s *Store) Open(ctx context.Context, c plan.Content) (io.ReadCloser, error) {
-	if s.Whole(c.SHA256) {
-		// Errors do not name the digest, see Unnamed.
-		stored := &partReader{ctx: ctx, store: s, parts: s.sorted(c.SHA256)}
-		whole := archive.Content{Digest: bundle.Masked, SHA256: c.SHA256, Size: c.Size, Stored: s.stored(c.SHA256)}
+func (s *Store) OpenContent(ctx context.Context, c plan.Content) (io.ReadCloser, error) {
+	if s.IsWhole(c.SHA256) {
+		// Errors do not name the digest, see HideContentName.
+		stored := &partReader{ctx: ctx, store: s, parts: s.sortedParts(c.SHA256)}
+		whole := archive.Content{Digest: bundle.Masked, SHA256: c.SHA256, Size: c.Size, Stored: s.storedSize(c.SHA256)}
 		return decoded{archive.Decode(stored, whole), stored}, nil
 	}
 	if s.previous[c.SHA256] {
 		f, err := s.host.Open(ctx, previousPath(c.SHA256))
 		if err != nil {
-			return nil, Unnamed(err)
+			return nil, HideContentName(err)
 		}
 		return &checkedReader{ReadCloser: f, hash: sha256.New(), want: c.SHA256}, nil
 	}
@@ -166,8 +166,8 @@ type decoded struct {
 
 func (d decoded) Close() error { return errors.Join(d.ReadCloser.Close(), d.stored.Close()) }
 
-// stored is the number of bytes of the parts of a content.
-func (s *Store) stored(sum string) int64 {
+// storedSize is the number of bytes of the parts of a content.
+func (s *Store) storedSize(sum string) int64 {
 	var n int64
 	for _, p := range s.parts[sum] {
 		n += s.sizes[p]
@@ -175,13 +175,13 @@ func (s *Store) stored(sum string) int64 {
 	return n
 }
 
-func (s *Store) sorted(sum string) []archive.Part {
+func (s *Store) sortedParts(sum string) []archive.Part {
 	return slices.SortedFunc(slices.Values(s.parts[sum]), func(a, b archive.Part) int { return a.Index - b.Index })
 }
 
-// Check reads a content to its end and reports whether it is what it should be. It changes nothing.
-func (s *Store) Check(ctx context.Context, c plan.Content) (bool, error) {
-	r, err := s.Open(ctx, c)
+// CheckContent reads a content to its end and reports whether it is what it should be. It changes nothing.
+func (s *Store) CheckContent(ctx context.Context, c plan.Content) (bool, error) {
+	r, err := s.OpenContent(ctx, c)
 	if err != nil {
 		return false, err
 	}
@@ -193,14 +193,14 @@ func (s *Store) Check(ctx context.Context, c plan.Content) (bool, error) {
 	return err == nil, err
 }
 
-// Verify is Check, and removes a corrupt content. A second form of it, as a file that was kept, takes its place.
-func (s *Store) Verify(ctx context.Context, c plan.Content) (bool, error) {
-	for s.Has(c.SHA256) {
-		right, err := s.Check(ctx, c)
+// VerifyContent is CheckContent, and removes a corrupt content. A second form of it, as a file that was kept, takes its place.
+func (s *Store) VerifyContent(ctx context.Context, c plan.Content) (bool, error) {
+	for s.HasContent(c.SHA256) {
+		right, err := s.CheckContent(ctx, c)
 		if right || err != nil {
 			return right, err
 		}
-		if err := s.discard(ctx, c.SHA256); err != nil {
+		if err := s.discardContent(ctx, c.SHA256); err != nil {
 			return false, err
 		}
 	}
@@ -226,18 +226,18 @@ func (r contextReader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// Reject removes a content if err says that it is corrupt: parts from before and after an interruption may not fit
+// RejectCorrupt removes a content if err says that it is corrupt: parts from before and after an interruption may not fit
 // together. The next run asks for all of it.
-func (s *Store) Reject(ctx context.Context, sum string, err error) error {
+func (s *Store) RejectCorrupt(ctx context.Context, sum string, err error) error {
 	if !isCorrupt(err) {
 		return err
 	}
-	return errors.Join(err, s.discard(ctx, sum))
+	return errors.Join(err, s.discardContent(ctx, sum))
 }
 
-// discard removes all parts of a content, or the file that was kept if it has no whole content.
-func (s *Store) discard(ctx context.Context, sum string) error {
-	if !s.Whole(sum) && s.previous[sum] {
+// discardContent removes all parts of a content, or the file that was kept if it has no whole content.
+func (s *Store) discardContent(ctx context.Context, sum string) error {
+	if !s.IsWhole(sum) && s.previous[sum] {
 		if err := s.host.Remove(ctx, previousPath(sum)); err != nil {
 			return err
 		}
@@ -245,18 +245,18 @@ func (s *Store) discard(ctx context.Context, sum string) error {
 	}
 	for _, p := range s.parts[sum] {
 		if err := s.host.Remove(ctx, partPath(p)); err != nil {
-			return Unnamed(err)
+			return HideContentName(err)
 		}
 	}
 	delete(s.parts, sum)
 	return nil
 }
 
-// Keep makes sure that a file which is about to be replaced can be restored: from its content, which is read to its end,
+// KeepFile makes sure that a file which is about to be replaced can be restored: from its content, which is read to its end,
 // or, where there is none or it is corrupt, by a second name of the file.
-func (s *Store) Keep(ctx context.Context, path string, c plan.Content) error {
-	if s.Whole(c.SHA256) {
-		if sound, err := s.Verify(ctx, c); sound || err != nil {
+func (s *Store) KeepFile(ctx context.Context, path string, c plan.Content) error {
+	if s.IsWhole(c.SHA256) {
+		if sound, err := s.VerifyContent(ctx, c); sound || err != nil {
 			return err
 		}
 	}
@@ -264,32 +264,32 @@ func (s *Store) Keep(ctx context.Context, path string, c plan.Content) error {
 		return nil
 	}
 	if err := s.host.Link(ctx, path, previousPath(c.SHA256)); err != nil {
-		return Unnamed(err)
+		return HideContentName(err)
 	}
 	s.previous[c.SHA256] = true
 	return nil
 }
 
-// Restore moves a file that was kept by a second name to its path. It reports whether it did. It does not when the
+// RestoreFile moves a file that was kept by a second name to its path. It reports whether it did. It does not when the
 // content is there in parts, when the file was restored already, when the program in its place runs, or when the file
 // system has no links.
-func (s *Store) Restore(ctx context.Context, sum, path string) bool {
-	if !s.previous[sum] || s.linked[sum] || s.Whole(sum) || s.host.Link(ctx, previousPath(sum), path) != nil {
+func (s *Store) RestoreFile(ctx context.Context, sum, path string) bool {
+	if !s.previous[sum] || s.linked[sum] || s.IsWhole(sum) || s.host.Link(ctx, previousPath(sum), path) != nil {
 		return false
 	}
 	s.linked[sum] = true
 	return true
 }
 
-// Arrived reports whether a content is whole and parts of it arrived in this run.
-func (s *Store) Arrived(sum string) bool { return s.fresh[sum] && s.Whole(sum) }
+// HasArrived reports whether a content is whole and parts of it arrived in this run.
+func (s *Store) HasArrived(sum string) bool { return s.fresh[sum] && s.IsWhole(sum) }
 
-// sweep removes what no repair of the bundles needs and nobody has written since a time. What cannot be removed now is
+// sweepUnneeded removes what no repair of the bundles needs and nobody has written since a time. What cannot be removed now is
 // removed another time.
-func (s *Store) sweep(ctx context.Context, needed map[string]bool, since time.Time) {
+func (s *Store) sweepUnneeded(ctx context.Context, needed map[string]bool, since time.Time) {
 	for sum := range s.parts {
 		if !needed[sum] && (since.IsZero() || s.modified[sum].Before(since)) {
-			_ = s.discard(ctx, sum)
+			_ = s.discardContent(ctx, sum)
 		}
 	}
 	for sum := range s.previous {
@@ -315,15 +315,15 @@ func (r *partReader) Read(p []byte) (int, error) {
 			}
 			f, err := r.store.host.Open(r.ctx, partPath(r.parts[0]))
 			if err != nil {
-				return 0, Unnamed(err)
+				return 0, HideContentName(err)
 			}
 			r.open, r.parts = f, r.parts[1:]
 		}
 		n, err := r.open.Read(p)
 		if !errors.Is(err, io.EOF) {
-			return n, Unnamed(err)
+			return n, HideContentName(err)
 		}
-		err = Unnamed(r.Close())
+		err = HideContentName(r.Close())
 		if n > 0 || err != nil {
 			return n, err
 		}
@@ -353,11 +353,11 @@ func (r *checkedReader) Read(p []byte) (int, error) {
 	if errors.Is(err, io.EOF) && hex.EncodeToString(r.hash.Sum(nil)) != r.want {
 		return n, fmt.Errorf("reading a kept file: %w", ErrDamaged)
 	}
-	return n, Unnamed(err)
+	return n, HideContentName(err)
 }
 
 // Close closes the file.
-func (r *checkedReader) Close() error { return Unnamed(r.ReadCloser.Close()) }
+func (r *checkedReader) Close() error { return HideContentName(r.ReadCloser.Close()) }
 
 // countingReader counts the bytes that are read.
 type countingReader struct {

@@ -19,10 +19,10 @@ type Mover interface {
 	Move(ctx context.Context, path, to string) error
 }
 
-// Untrusted returns which records do not count because others than SYSTEM and Administrators could have written them: the
+// UntrustedRecords returns which records do not count because others than SYSTEM and Administrators could have written them: the
 // StateFolder with everything in it, or some of what is in it. Every user may make a folder in C:\ProgramData, also one with
 // the name of ours before we come; its maker owns it.
-func Untrusted(ctx context.Context, host Files) ([]string, error) {
+func UntrustedRecords(ctx context.Context, host Files) ([]string, error) {
 	for _, paths := range [][]string{{plan.StateFolder}, {FileLedger, FileJournal, FileCache, FileConfirm, FileStaged, FileUndone, FileAccepted, FileSigners, DirContents, DirPrevious, DirAside}} {
 		infos, err := host.Stat(ctx, paths)
 		if err != nil {
@@ -30,7 +30,7 @@ func Untrusted(ctx context.Context, host Files) ([]string, error) {
 		}
 		var bad []string
 		for i, f := range infos {
-			if !f.Trusted() {
+			if !f.IsTrusted() {
 				bad = append(bad, paths[i])
 			}
 		}

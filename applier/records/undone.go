@@ -22,21 +22,21 @@ type Undone struct {
 
 // ReadUndone returns a zero value where there is none, or none that counts.
 func ReadUndone(ctx context.Context, host Files) (Undone, error) {
-	bad, err := Untrusted(ctx, host)
+	bad, err := UntrustedRecords(ctx, host)
 	if err != nil {
 		return Undone{}, err
 	}
 	r := &Records{Untrusted: bad}
-	if !r.counts(FileUndone) {
+	if !r.isTrusted(FileUndone) {
 		return Undone{}, nil
 	}
 	var u Undone
-	err = Read(ctx, host, FileUndone, "record of the rollback", &u)
+	err = DecodeFile(ctx, host, FileUndone, "record of the rollback", &u)
 	if err == nil && u.Schema != 0 {
 		err = u.Bundle.Validate()
 	}
 	if err != nil {
-		return Undone{}, r.tolerate(err, "")
+		return Undone{}, r.tolerateDamage(err, "")
 	}
 	return u, nil
 }
@@ -44,7 +44,7 @@ func ReadUndone(ctx context.Context, host Files) (Undone, error) {
 // WriteUndone replaces it.
 func WriteUndone(ctx context.Context, host Files, u Undone) error {
 	u.Schema = sharedSchema
-	if err := Write(ctx, host, FileUndone, u); err != nil {
+	if err := ReplaceFile(ctx, host, FileUndone, u); err != nil {
 		return fmt.Errorf("writing the record of the rollback: %w", err)
 	}
 	return nil

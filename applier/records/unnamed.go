@@ -8,8 +8,8 @@ type unnamedError struct{ err error }
 
 var sha256Name = regexp.MustCompile(`[0-9a-fA-F]{64}`)
 
-// Unnamed returns the error of a call for the file of a content without the content's name.
-func Unnamed(err error) error {
+// HideContentName returns the error of a call for the file of a content without the content's name.
+func HideContentName(err error) error {
 	if err == nil || !sha256Name.MatchString(err.Error()) {
 		return err
 	}

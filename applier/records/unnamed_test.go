@@ -39,21 +39,21 @@ func TestErrorsDoNotNameAContent(t *testing.T) {
 	const sum = "5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5"
 	part, content := archive.Part{SHA256: sum, Index: 1, Of: 1}, plan.Content{SHA256: sum, Size: 5}
 	for name, do := range map[string]func(*Store) error{
-		"a part is written": func(s *Store) error { return s.Put(t.Context(), part, strings.NewReader("x")) },
+		"a part is written": func(s *Store) error { return s.PutPart(t.Context(), part, strings.NewReader("x")) },
 		"a part is removed": func(s *Store) error {
-			s.Add(part, 1)
-			_, err := s.Admit(t.Context(), archive.Part{SHA256: sum, Index: 1, Of: 2})
+			s.AddPart(part, 1)
+			_, err := s.AdmitPart(t.Context(), archive.Part{SHA256: sum, Index: 1, Of: 2})
 			return err
 		},
 		"a part is read": func(s *Store) error {
-			s.Add(part, 1)
-			_, err := s.Verify(t.Context(), content)
+			s.AddPart(part, 1)
+			_, err := s.VerifyContent(t.Context(), content)
 			return err
 		},
-		"a file is kept": func(s *Store) error { return s.Keep(t.Context(), `C:\k\x`, content) },
+		"a file is kept": func(s *Store) error { return s.KeepFile(t.Context(), `C:\k\x`, content) },
 		"a kept file is read": func(s *Store) error {
 			s.previous[sum] = true
-			_, err := s.Open(t.Context(), content)
+			_, err := s.OpenContent(t.Context(), content)
 			return err
 		},
 	} {

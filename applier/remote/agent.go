@@ -71,15 +71,15 @@ func (a *Agent) Target() Target { return a.target }
 
 // Observe compares the host with the manifest.
 func (a *Agent) Observe(ctx context.Context, r Request) (applier.Observation, error) {
-	return a.compare(ctx, r, wordObserve)
+	return a.compareHost(ctx, r, wordObserve)
 }
 
 // Verify compares as Observe does, but reads every content and checks the health of every service.
 func (a *Agent) Verify(ctx context.Context, r Request) (applier.Observation, error) {
-	return a.compare(ctx, r, wordVerify)
+	return a.compareHost(ctx, r, wordVerify)
 }
 
-func (a *Agent) compare(ctx context.Context, r Request, word string, flags ...string) (applier.Observation, error) {
+func (a *Agent) compareHost(ctx context.Context, r Request, word string, flags ...string) (applier.Observation, error) {
 	// The index goes along: the digests of secrets are keyed, and the index names their contents.
 	var index bytes.Buffer
 	if err := archive.Send(ctx, &index, archive.Request{Manifest: r.Manifest, Source: r.Source}); err != nil {
@@ -90,8 +90,8 @@ func (a *Agent) compare(ctx context.Context, r Request, word string, flags ...st
 		return err
 	}
 	var out answer
-	words := slices.Concat([]string{word}, flags, r.flags())
-	failed := a.run(ctx, ask{words: words, works: true, stdin: send, stdout: &out, limit: a.client.limits.Compare})
+	words := slices.Concat([]string{word}, flags, r.requestFlags())
+	failed := a.runChecked(ctx, ask{words: words, works: true, stdin: send, stdout: &out, limit: a.client.limits.Compare})
 	if len(out.data) == 0 && failed != nil {
 		return applier.Observation{}, failed
 	}
@@ -112,7 +112,7 @@ func unlessStatus(err error) error {
 }
 
 func (a *Agent) badAnswer(command string, data []byte, err error) error {
-	return &AnswerError{Target: a.target, Command: command, Head: head(data), Err: err}
+	return &AnswerError{Target: a.target, Command: command, Head: beginningOf(data), Err: err}
 }
 
 // Apply makes the host what the request says: it asks what differs, and where something does, sends the contents that are missing
@@ -120,32 +120,32 @@ func (a *Agent) badAnswer(command string, data []byte, err error) error {
 //
 // An error means that there is no result: the host may have been changed in part, and the next Apply resumes the run.
 func (a *Agent) Apply(ctx context.Context, r Request, o ApplyOptions, tell func(applier.Event)) (applier.Event, error) {
-	seen, err := a.compare(ctx, r, wordObserve, o.flags()...)
+	seen, err := a.compareHost(ctx, r, wordObserve, o.compareFlags()...)
 	if err != nil {
 		return applier.Event{}, err
 	}
-	if result, done := o.done(seen, r); done {
+	if result, done := o.resultIfDone(seen, r); done {
 		tell(result)
 		return result, nil
 	}
 	if o.DryRun {
-		return a.send(ctx, r, o, nil, tell)
+		return a.sendAndApply(ctx, r, o, nil, tell)
 	}
-	result, err := a.send(ctx, r, o, seen.Missing, unlessMissing(tell))
+	result, err := a.sendAndApply(ctx, r, o, seen.Missing, unlessMissing(tell))
 	if err != nil || !isMissing(result) {
 		return result, err
 	}
-	return a.send(ctx, r, o, slices.Concat(seen.Missing, result.Missing), tell)
+	return a.sendAndApply(ctx, r, o, slices.Concat(seen.Missing, result.Missing), tell)
 }
 
-// done returns the result if there is nothing to apply, or if the impact is higher than allowed.
-func (o ApplyOptions) done(seen applier.Observation, r Request) (applier.Event, bool) {
+// resultIfDone returns the result if there is nothing to apply, or if the impact is higher than allowed.
+func (o ApplyOptions) resultIfDone(seen applier.Observation, r Request) (applier.Event, bool) {
 	e := applier.Event{Schema: applier.Schema, Time: time.Now().UTC(), Event: applier.EventResult, Bundle: seen.Bundle, RebootPending: seen.RebootPending}
 	if seen.InSync && seen.Applied == r.Manifest.Digest && seen.Interrupted == "" && (!o.Reboot || len(seen.RebootPending) == 0) {
 		e.Result = applier.ResultSame
 		return e, true
 	}
-	if err := applier.Allowed(seen.Impact, o.MaxImpact); err != nil && !o.DryRun {
+	if err := applier.CheckImpact(seen.Impact, o.MaxImpact); err != nil && !o.DryRun {
 		e.Result, e.Impact, e.Message = applier.ResultRefused, seen.Impact, err.Error()
 		return e, true
 	}
@@ -166,8 +166,8 @@ func unlessMissing(tell func(applier.Event)) func(applier.Event) {
 	}
 }
 
-// send applies, with the contents that are missing.
-func (a *Agent) send(ctx context.Context, r Request, o ApplyOptions, missing []plan.Missing, tell func(applier.Event)) (applier.Event, error) {
+// sendAndApply applies, with the contents that are missing.
+func (a *Agent) sendAndApply(ctx context.Context, r Request, o ApplyOptions, missing []plan.Missing, tell func(applier.Event)) (applier.Event, error) {
 	parts := map[bundle.Digest][]int{}
 	for _, m := range missing {
 		parts[m.Digest] = m.Parts
@@ -176,25 +176,25 @@ func (a *Agent) send(ctx context.Context, r Request, o ApplyOptions, missing []p
 		return archive.Send(ctx, w, archive.Request{Manifest: r.Manifest, Source: r.Source, Missing: parts})
 	}
 	waits := o.Wait + o.ConfirmWithin
-	return a.result(ctx, ask{words: append(o.words(), r.flags()...), changes: !o.DryRun, stdin: send, limit: a.client.limits.Apply + waits, waits: waits}, tell)
+	return a.lastEvent(ctx, ask{words: append(o.applyFlags(), r.requestFlags()...), changes: !o.DryRun, stdin: send, limit: a.client.limits.Apply + waits, waits: waits}, tell)
 }
 
 // Stage sends the executables of a request that the host lacks, for a bundle of later. Nothing that runs is changed. An interrupted transfer
 // is resumed by the next call. Wait is how long to wait for another run on the host.
 func (a *Agent) Stage(ctx context.Context, r Request, wait time.Duration) (applier.Event, error) {
-	seen, err := a.compare(ctx, r, wordObserve)
+	seen, err := a.compareHost(ctx, r, wordObserve)
 	if err != nil {
 		return applier.Event{}, err
 	}
-	result, err := a.stage(ctx, r, seen.Missing, wait)
+	result, err := a.stageMissing(ctx, r, seen.Missing, wait)
 	if err != nil || !isMissing(result) {
 		return result, err
 	}
-	return a.stage(ctx, r, result.Missing, wait)
+	return a.stageMissing(ctx, r, result.Missing, wait)
 }
 
-func (a *Agent) stage(ctx context.Context, r Request, missing []plan.Missing, wait time.Duration) (applier.Event, error) {
-	wanted, parts := applier.Executables(r.Manifest), map[bundle.Digest][]int{}
+func (a *Agent) stageMissing(ctx context.Context, r Request, missing []plan.Missing, wait time.Duration) (applier.Event, error) {
+	wanted, parts := applier.PayloadDigests(r.Manifest), map[bundle.Digest][]int{}
 	for _, m := range missing {
 		if wanted[m.Digest] {
 			parts[m.Digest] = m.Parts
@@ -203,17 +203,17 @@ func (a *Agent) stage(ctx context.Context, r Request, missing []plan.Missing, wa
 	send := func(ctx context.Context, w io.Writer) error {
 		return archive.Send(ctx, w, archive.Request{Manifest: r.Manifest, Source: r.Source, Missing: parts})
 	}
-	return a.result(ctx, ask{words: append([]string{wordStage, "--wait", wait.String()}, r.flags()...), changes: true, stdin: send, limit: a.client.limits.Apply + wait, waits: wait}, func(applier.Event) {})
+	return a.lastEvent(ctx, ask{words: append([]string{wordStage, "--wait", wait.String()}, r.requestFlags()...), changes: true, stdin: send, limit: a.client.limits.Apply + wait, waits: wait}, func(applier.Event) {})
 }
 
-// result runs the agent and returns its last event. Tell gets all of them as they come.
-func (a *Agent) result(ctx context.Context, q ask, tell func(applier.Event)) (applier.Event, error) {
+// lastEvent runs the agent and returns its last event. Tell gets all of them as they come.
+func (a *Agent) lastEvent(ctx context.Context, q ask, tell func(applier.Event)) (applier.Event, error) {
 	out := events{tell: func(e applier.Event) {
-		progress(ctx)
+		noteProgress(ctx)
 		tell(e)
 	}}
 	q.stdout, q.works = &out, true
-	failed := a.run(ctx, q)
+	failed := a.runChecked(ctx, q)
 	switch {
 	case out.result.Event != "":
 		return out.result, nil
@@ -232,33 +232,33 @@ func (a *Agent) Repair(ctx context.Context, limit bundle.Impact, wait time.Durat
 	for _, service := range restart {
 		words = append(words, "--restart", service)
 	}
-	return a.result(ctx, ask{words: words, changes: true, limit: a.client.limits.Apply + wait, waits: wait}, func(applier.Event) {})
+	return a.lastEvent(ctx, ask{words: words, changes: true, limit: a.client.limits.Apply + wait, waits: wait}, func(applier.Event) {})
 }
 
 // Cleanup removes everything managed from the host.
 func (a *Agent) Cleanup(ctx context.Context, wait time.Duration) (applier.Event, error) {
 	words := []string{wordCleanup, "--wait", wait.String()}
-	return a.result(ctx, ask{words: words, changes: true, limit: a.client.limits.Apply + wait, waits: wait}, func(applier.Event) {})
+	return a.lastEvent(ctx, ask{words: words, changes: true, limit: a.client.limits.Apply + wait, waits: wait}, func(applier.Event) {})
 }
 
-// flags are those of observe and apply.
-func (o ApplyOptions) flags() []string {
+// compareFlags are those of observe and apply.
+func (o ApplyOptions) compareFlags() []string {
 	if o.ChangeNode {
 		return []string{flagChange}
 	}
 	return nil
 }
 
-// flags are those of each command that gets the request.
-func (r Request) flags() []string {
+// requestFlags are those of each command that gets the request.
+func (r Request) requestFlags() []string {
 	if r.Reset == "" {
 		return nil
 	}
 	return []string{flagReset, r.Reset}
 }
 
-func (o ApplyOptions) words() []string {
-	words := append([]string{wordApply}, o.flags()...)
+func (o ApplyOptions) applyFlags() []string {
+	words := append([]string{wordApply}, o.compareFlags()...)
 	if o.DryRun {
 		words = append(words, "--dry-run")
 	}
@@ -279,13 +279,13 @@ func (o ApplyOptions) words() []string {
 
 // Confirm confirms the bundle that a run is waiting for (ApplyOptions.ConfirmWithin).
 func (a *Agent) Confirm(ctx context.Context, d bundle.Digest) error {
-	return a.run(ctx, ask{words: []string{wordConfirm, string(d)}, stdout: &answer{}, limit: a.client.limits.Question})
+	return a.runChecked(ctx, ask{words: []string{wordConfirm, string(d)}, stdout: &answer{}, limit: a.client.limits.Question})
 }
 
 // Facts returns the facts that the host reports.
 func (a *Agent) Facts(ctx context.Context) (bundle.Facts, error) {
 	var out answer
-	if err := a.run(ctx, ask{words: []string{wordFacts}, stdout: &out, limit: a.client.limits.Question}); err != nil {
+	if err := a.runChecked(ctx, ask{words: []string{wordFacts}, stdout: &out, limit: a.client.limits.Question}); err != nil {
 		return bundle.Facts{}, err
 	}
 	all, err := bundle.DecodeFacts(bytes.NewReader(out.data))
@@ -309,7 +309,7 @@ type PendingKey struct {
 // PendingKey asks the host for it.
 func (a *Agent) PendingKey(ctx context.Context) (PendingKey, error) {
 	var out answer
-	if err := a.run(ctx, ask{words: []string{wordPending}, stdout: &out, limit: a.client.limits.Question}); err != nil {
+	if err := a.runChecked(ctx, ask{words: []string{wordPending}, stdout: &out, limit: a.client.limits.Question}); err != nil {
 		return PendingKey{}, err
 	}
 	var key PendingKey

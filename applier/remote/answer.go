@@ -82,8 +82,8 @@ func (a *answer) answered() bool { return isJSON(a.data) }
 // isJSON reports whether output is the agent's. Shells print greetings, and that there is no such program.
 func isJSON(data []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) }
 
-// head returns the beginning of an answer, for an error.
-func head(data []byte) string {
+// beginningOf returns the beginning of an answer, for an error.
+func beginningOf(data []byte) string {
 	return strings.ToValidUTF8(string(data[:min(headSize, len(data))]), "?")
 }
 
@@ -110,7 +110,7 @@ func (e *events) read(from io.Reader) error {
 		if err := checkSize(lines.Bytes()); err != nil {
 			return err
 		}
-		e.add(lines.Bytes())
+		e.addLine(lines.Bytes())
 	}
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
@@ -123,7 +123,7 @@ func (e *events) read(from io.Reader) error {
 	return nil
 }
 
-func (e *events) add(line []byte) {
+func (e *events) addLine(line []byte) {
 	line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte(byteOrderMark)))
 	if len(line) == 0 {
 		return

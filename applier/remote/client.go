@@ -63,8 +63,8 @@ type LimitError struct{ Text string }
 
 func (e *LimitError) Error() string { return e.Text }
 
-// within limits the time of what is done with the context. The cause of its end is a *LimitError.
-func within(ctx context.Context, limit time.Duration, what string) (context.Context, context.CancelFunc) {
+// withLimit limits the time of what is done with the context. The cause of its end is a *LimitError.
+func withLimit(ctx context.Context, limit time.Duration, what string) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, limit, &LimitError{fmt.Sprintf("%s took longer than %s", what, limit)})
 }
 
@@ -102,7 +102,7 @@ type knownHost struct {
 	text atomic.Bool
 }
 
-func (k *knownHosts) of(t Target) *knownHost {
+func (k *knownHosts) knownHostOf(t Target) *knownHost {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.all[t] == nil {
@@ -119,7 +119,7 @@ func NewClient(t Transport, p Program, l Limits) *Client {
 		c.sum.Store(&p.Sum)
 	case p.Open != nil:
 		go func() {
-			if sum, err := p.sum(); err == nil { // without it, agents take longer
+			if sum, err := p.computeChecksum(); err == nil { // without it, agents take longer
 				c.sum.Store(&sum)
 			}
 		}()
@@ -127,8 +127,8 @@ func NewClient(t Transport, p Program, l Limits) *Client {
 	return c
 }
 
-// Over returns a client that uses another transport, and knows of hosts what this one does.
-func (c *Client) Over(t Transport) *Client {
+// WithTransport returns a client that uses another transport, and knows of hosts what this one does.
+func (c *Client) WithTransport(t Transport) *Client {
 	other := *c
 	other.transport = t
 	return &other
@@ -150,18 +150,18 @@ func NewObserver(t Transport, p Program, l Limits) *Client {
 	return c
 }
 
-// Agent returns the agent of a host, without connecting to it.
-func (c *Client) Agent(t Target) *Agent {
-	return &Agent{client: c, target: t, host: c.hosts.of(t)}
+// AgentFor returns the agent of a host, without connecting to it.
+func (c *Client) AgentFor(t Target) *Agent {
+	return &Agent{client: c, target: t, host: c.hosts.knownHostOf(t)}
 }
 
 // Close closes the transport.
 func (c *Client) Close() error { return c.transport.Close() }
 
-// Each works on every host, on so many at once (Places). The errors are in the order of the targets; one host's error does not stop the
+// ForEachHost works on every host, on so many at once (Places). The errors are in the order of the targets; one host's error does not stop the
 // others.
-func (c *Client) Each(ctx context.Context, targets []Target, parallel int, work func(context.Context, *Agent) error) []error {
-	places := NewPlaces(c.limits.Places(parallel))
+func (c *Client) ForEachHost(ctx context.Context, targets []Target, parallel int, work func(context.Context, *Agent) error) []error {
+	places := NewPlaces(c.limits.PlacesFor(parallel))
 	errs := make([]error, len(targets))
 	var all sync.WaitGroup
 	for i, t := range targets {
@@ -173,13 +173,13 @@ func (c *Client) Each(ctx context.Context, targets []Target, parallel int, work 
 
 // inTurn works on one host when it may.
 func (c *Client) inTurn(ctx context.Context, t Target, places *Places, work func(context.Context, *Agent) error) error {
-	ctx, turn := places.Turn(ctx, "", nil)
+	ctx, turn := places.WithTurn(ctx, "", nil)
 	defer turn.End()
-	if err := begin(ctx); err != nil {
+	if err := beginTurn(ctx); err != nil {
 		return err
 	}
 	if err := c.transport.Connect(ctx, t); err != nil {
 		return err
 	}
-	return work(ctx, c.Agent(t))
+	return work(ctx, c.AgentFor(t))
 }

@@ -37,7 +37,7 @@ func (a *Agent) ConfirmReachable(ctx context.Context, d bundle.Digest, report fu
 // kindOf distinguishes errors, but not by the local port that each attempt has for itself.
 func kindOf(err error) string {
 	if network := (*net.OpError)(nil); errors.As(err, &network) && network.Err != nil {
-		return Fix(err) + "\n" + network.Err.Error()
+		return SuggestFix(err) + "\n" + network.Err.Error()
 	}
 	return err.Error()
 }

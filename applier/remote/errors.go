@@ -37,7 +37,7 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 func (e *UnreachableError) Fix() string {
 	switch e.Phase {
 	case PhaseDial:
-		return "check the address, that the host is running, and that its firewall allows TCP port " + e.Target.port()
+		return "check the address, that the host is running, and that its firewall allows TCP port " + e.Target.portNumber()
 	case PhaseHandshake, PhaseAuth:
 		return "check on the host that the service sshd is running and is an OpenSSH server"
 	case PhaseChannel:
@@ -60,7 +60,7 @@ type AuthError struct {
 const maxAuthTries = 6
 
 func (e *AuthError) Error() string {
-	return fmt.Sprintf("authenticating to %s: the host refuses the login (tried %s, it accepts %s): %v", e.Target, list(e.Methods), list(e.Allowed), e.Err)
+	return fmt.Sprintf("authenticating to %s: the host refuses the login (tried %s, it accepts %s): %v", e.Target, joinWords(e.Methods), joinWords(e.Allowed), e.Err)
 }
 
 // Unwrap implements errors.
@@ -74,7 +74,7 @@ func (e *AuthError) Fix() string {
 	return fmt.Sprintf(`add the public key to C:\ProgramData\ssh\administrators_authorized_keys (for an administrator) or to the authorized_keys of %q, readable by SYSTEM and Administrators only`, e.Target.User)
 }
 
-func list(words []string) string {
+func joinWords(words []string) string {
 	if len(words) == 0 {
 		return "none"
 	}
@@ -93,7 +93,7 @@ type HostKeyError struct {
 }
 
 func (e *HostKeyError) Error() string {
-	return fmt.Sprintf("the host key of %s changed: pinned %s, offered %s", e.Target, list(e.Pinned), e.Offered)
+	return fmt.Sprintf("the host key of %s changed: pinned %s, offered %s", e.Target, joinWords(e.Pinned), e.Offered)
 }
 
 // Fix says what to do.
@@ -224,8 +224,8 @@ func (e *AnswerError) Fix() string {
 	return "remove what the profile or AutoRun of the host's SSH shell prints, or set DefaultShell to cmd.exe"
 }
 
-// Fix returns what to do about an error of this package; empty for another error.
-func Fix(err error) string {
+// SuggestFix returns what to do about an error of this package; empty for another error.
+func SuggestFix(err error) string {
 	var f interface{ Fix() string }
 	if errors.As(err, &f) {
 		return f.Fix()
@@ -233,8 +233,8 @@ func Fix(err error) string {
 	return ""
 }
 
-// Retryable reports whether the same may work later without anyone changing anything.
-func Retryable(err error) bool {
+// IsRetryable reports whether the same may work later without anyone changing anything.
+func IsRetryable(err error) bool {
 	var unreachable *UnreachableError
 	var interrupted *InterruptedError
 	return errors.As(err, &unreachable) || errors.As(err, &interrupted)

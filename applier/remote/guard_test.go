@@ -73,7 +73,7 @@ func TestNothingIsChangedByAClientThatMayNot(t *testing.T) {
 				}
 				return refused
 			})
-			err := tt.do(c.Agent(Target{User: "u", Address: "192.0.2.1:22"}))
+			err := tt.do(c.AgentFor(Target{User: "u", Address: "192.0.2.1:22"}))
 			want := tt.asked
 			if may {
 				want = slices.Concat(tt.asked, tt.allowed)

@@ -23,8 +23,8 @@ const (
 // ErrOtherUpload says that another process uploads the same program to the host at the same time.
 var ErrOtherUpload = errors.New("another upload to the host goes on with the file")
 
-// pause waits, unless the context ends.
-func pause(ctx context.Context, d time.Duration) error {
+// waitFor waits, unless the context ends.
+func waitFor(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -33,11 +33,11 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// claim renames the file with the most bytes that an interrupted upload of the program has left, and returns its new name and where to go on;
+// claimInterrupted renames the file with the most bytes that an interrupted upload of the program has left, and returns its new name and where to go on;
 // empty if there is none. Of two uploads that find it, one can rename it. A file that grows is left to the upload that writes it, and if one
 // that was frozen writes on after all, it writes the same bytes to the same places, and finds at its end that its file does not exist.
-func (u upload) claim(entries []fs.FileInfo) (name string, at int64, err error) {
-	left := u.interrupted(entries)
+func (u upload) claimInterrupted(entries []fs.FileInfo) (name string, at int64, err error) {
+	left := u.largestInterrupted(entries)
 	for range growLooks {
 		if left == nil {
 			return "", 0, nil
@@ -49,7 +49,7 @@ func (u upload) claim(entries []fs.FileInfo) (name string, at int64, err error) 
 			return "", 0, fmt.Errorf("opening folder %s: %w", path.Dir(u.target), err)
 		}
 		before := left
-		if left = find(entries, before.Name()); left != nil && left.Size() == before.Size() {
+		if left = findFile(entries, before.Name()); left != nil && left.Size() == before.Size() {
 			return u.takeOver(left)
 		}
 	}
@@ -67,11 +67,11 @@ func (u upload) takeOver(left fs.FileInfo) (name string, at int64, err error) {
 	return name, max(0, left.Size()-InFlight), nil
 }
 
-// interrupted returns the file with the most bytes that an interrupted upload of the program may have left, nil if there is none.
-func (u upload) interrupted(entries []fs.FileInfo) fs.FileInfo {
+// largestInterrupted returns the file with the most bytes that an interrupted upload of the program may have left, nil if there is none.
+func (u upload) largestInterrupted(entries []fs.FileInfo) fs.FileInfo {
 	var most fs.FileInfo
 	for _, e := range entries {
-		mine := plan.Leftover(e.Name()) && strings.HasPrefix(e.Name(), path.Base(u.target)+".")
+		mine := plan.IsLeftover(e.Name()) && strings.HasPrefix(e.Name(), path.Base(u.target)+".")
 		if size := e.Size(); mine && size <= u.program.Size && (most == nil || size > most.Size()) {
 			most = e
 		}

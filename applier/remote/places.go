@@ -29,15 +29,15 @@ const (
 	openFactor   = 4
 )
 
-// Places returns the limits for so many places.
-func (l Limits) Places(working int) PlaceLimits {
+// PlacesFor returns the limits for so many places.
+func (l Limits) PlacesFor(working int) PlaceLimits {
 	working = max(working, 1)
 	asking := max(askingFactor*working, minAsking)
 	return PlaceLimits{Working: working, Asking: asking, Open: openFactor * asking, Idle: l.Idle, Turn: l.Turn}
 }
 
 // Places share the attention of a process between hosts, so that those that say nothing cost the others nothing. Agents take part by the
-// context of their calls (Places.Turn):
+// context of their calls (Places.WithTurn):
 //
 //	waiting --Asking, Open--> asking --first command that does work--> queued --Working--> working --Idle, Turn--> idle
 //	                            |                                                             ^------progress-------'|
@@ -116,12 +116,12 @@ var ErrNoProgress = errors.New("the host made no progress, and others waited")
 
 type turnKey struct{}
 
-// Turn returns a context for all calls on one host. The caller ends the turn. A turn that the context has already takes part, too. Key
+// WithTurn returns a context for all calls on one host. The caller ends the turn. A turn that the context has already takes part, too. Key
 // names the host for the next time; empty remembers nothing.
 //
 // If again is nil, the first call of an Agent waits until the turn can begin. Otherwise the call returns ErrNoPlace, and again is called
 // when a turn of the same key can begin: there is a place for it until then.
-func (p *Places) Turn(ctx context.Context, key string, again func()) (context.Context, *Turn) {
+func (p *Places) WithTurn(ctx context.Context, key string, again func()) (context.Context, *Turn) {
 	t := &Turn{places: p, key: key, again: again}
 	t.parent, _ = ctx.Value(turnKey{}).(*Turn)
 	ctx, t.cancel = context.WithCancelCause(ctx)
@@ -134,17 +134,17 @@ func turnOf(ctx context.Context) *Turn {
 	return t
 }
 
-// begin begins the turn of a context.
-func begin(ctx context.Context) error {
+// beginTurn begins the turn of a context.
+func beginTurn(ctx context.Context) error {
 	for t := turnOf(ctx); t != nil; t = t.parent {
-		if err := t.begin(ctx); err != nil {
+		if err := t.awaitPlace(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *Turn) begin(ctx context.Context) error {
+func (t *Turn) awaitPlace(ctx context.Context) error {
 	p := t.places
 	p.mu.Lock()
 	t.asked = true
@@ -157,22 +157,22 @@ func (t *Turn) begin(ctx context.Context) error {
 	switch {
 	case p.reserved[t.key]:
 		delete(p.reserved, t.key)
-		t.start()
-	case !waits && p.room() && len(p.waiting) == 0:
+		t.startLimits()
+	case !waits && p.hasRoom() && len(p.waiting) == 0:
 		p.asking++
-		t.start()
+		t.startLimits()
 	case t.again == nil:
-		return p.wait(ctx, t, &p.waiting, func() {
+		return p.waitInList(ctx, t, &p.waiting, func() {
 			p.asking++
-			t.start()
+			t.startLimits()
 		})
 	case !waits:
-		p.waiting = insert(p.waiting, waiter{t.key, t.late, t, func() {
+		p.waiting = insertWaiter(p.waiting, waiter{t.key, t.late, t, func() {
 			p.asking++
 			p.reserved[t.key] = true
 			go t.again() // not under the lock
 		}})
-		p.next()
+		p.givePlaces()
 		fallthrough
 	default:
 		p.mu.Unlock()
@@ -182,8 +182,8 @@ func (t *Turn) begin(ctx context.Context) error {
 	return nil
 }
 
-// insert adds a waiter: late ones are behind the others.
-func insert(list []waiter, w waiter) []waiter {
+// insertWaiter adds a waiter: late ones are behind the others.
+func insertWaiter(list []waiter, w waiter) []waiter {
 	at := len(list)
 	if i := slices.IndexFunc(list, func(other waiter) bool { return other.late }); !w.late && i >= 0 {
 		at = i
@@ -191,14 +191,14 @@ func insert(list []waiter, w waiter) []waiter {
 	return slices.Insert(list, at, w)
 }
 
-// wait unlocks the places, and waits in a list.
-func (p *Places) wait(ctx context.Context, t *Turn, list *[]waiter, give func()) error {
+// waitInList unlocks the places, and waits in a list.
+func (p *Places) waitInList(ctx context.Context, t *Turn, list *[]waiter, give func()) error {
 	ready := make(chan struct{})
-	*list = insert(*list, waiter{t.key, t.late, t, func() {
+	*list = insertWaiter(*list, waiter{t.key, t.late, t, func() {
 		give()
 		close(ready)
 	}})
-	p.next()
+	p.givePlaces()
 	p.mu.Unlock()
 	select {
 	case <-ready:
@@ -211,11 +211,11 @@ func (p *Places) wait(ctx context.Context, t *Turn, list *[]waiter, give func())
 	return context.Cause(ctx)
 }
 
-// start begins the limits of a turn that is among the asking.
-func (t *Turn) start() {
+// startLimits begins the limits of a turn that is among the asking.
+func (t *Turn) startLimits() {
 	t.stage, t.at = stageAsking, time.Now()
 	t.places.open[t] = true
-	t.idle = time.AfterFunc(t.places.limits.Idle, t.idles)
+	t.idle = time.AfterFunc(t.places.limits.Idle, t.endIdle)
 }
 
 // TakePlace waits for a place for the turn of the context: for a command that does work on the host, or what is done for it here.
@@ -236,23 +236,23 @@ func (t *Turn) takePlace(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	t.stage = stageQueued
-	return p.wait(ctx, t, &p.queued, func() {
+	return p.waitInList(ctx, t, &p.queued, func() {
 		p.asking--
 		p.working++
 		t.stage, t.at = stageWorking, time.Now()
 		t.idle.Reset(p.limits.Idle)
-		t.limit = time.AfterFunc(p.limits.Turn, t.spend)
+		t.limit = time.AfterFunc(p.limits.Turn, t.endOverdue)
 	})
 }
 
-// progress notes that a host has got further.
-func progress(ctx context.Context) {
+// noteProgress notes that a host has got further.
+func noteProgress(ctx context.Context) {
 	for t := turnOf(ctx); t != nil; t = t.parent {
-		t.progress()
+		t.noteProgress()
 	}
 }
 
-func (t *Turn) progress() {
+func (t *Turn) noteProgress() {
 	p := t.places
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -267,8 +267,8 @@ func (t *Turn) progress() {
 	}
 }
 
-// idles is called when there was no progress for Idle.
-func (t *Turn) idles() {
+// endIdle is called when there was no progress for Idle.
+func (t *Turn) endIdle() {
 	p := t.places
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -283,13 +283,13 @@ func (t *Turn) idles() {
 		p.working--
 		t.stage, t.lost = stageIdle, true
 	}
-	p.next()
+	p.givePlaces()
 	// Later, another host may wait.
 	t.idle.Reset(p.limits.Idle)
 }
 
-// spend is called when the turn has had its place for the longest time.
-func (t *Turn) spend() {
+// endOverdue is called when the turn has had its place for the longest time.
+func (t *Turn) endOverdue() {
 	p := t.places
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -298,7 +298,7 @@ func (t *Turn) spend() {
 		p.working--
 		t.stage = stageIdle
 	}
-	p.next()
+	p.givePlaces()
 }
 
 // End ends the turn.
@@ -308,7 +308,7 @@ func (t *Turn) End() {
 	defer p.mu.Unlock()
 	switch {
 	case p.open[t]:
-		p.close(t)
+		p.closeTurn(t)
 	case !t.asked && t.key != "":
 		// The host has joined, or is gone: it wants no place.
 		delete(p.late, t.key)
@@ -320,10 +320,10 @@ func (t *Turn) End() {
 	}
 	t.stage = stageEnded
 	t.cancel(nil)
-	p.next()
+	p.givePlaces()
 }
 
-func (p *Places) close(t *Turn) {
+func (p *Places) closeTurn(t *Turn) {
 	delete(p.open, t)
 	t.idle.Stop()
 	if t.limit != nil {

@@ -25,11 +25,11 @@ type hostRun struct {
 
 // run begins a turn in the background; do is what happens on the host.
 func run(p *Places, key string, do func(context.Context) error) *hostRun {
-	ctx, turn := p.Turn(context.Background(), key, nil)
+	ctx, turn := p.WithTurn(context.Background(), key, nil)
 	h := &hostRun{turn: turn, ctx: ctx, err: make(chan error, 1)}
 	go func() {
 		defer turn.End()
-		err := begin(ctx)
+		err := beginTurn(ctx)
 		if err == nil {
 			err = do(ctx)
 		}
@@ -46,7 +46,7 @@ func silent(ctx context.Context) error {
 
 // silentAtWork answers once, and says nothing while it has a place.
 func silentAtWork(ctx context.Context) error {
-	progress(ctx)
+	noteProgress(ctx)
 	if err := TakePlace(ctx); err != nil {
 		return err
 	}
@@ -55,13 +55,13 @@ func silentAtWork(ctx context.Context) error {
 
 // good answers, and works for a minute.
 func good(ctx context.Context) error {
-	progress(ctx)
+	noteProgress(ctx)
 	if err := TakePlace(ctx); err != nil {
 		return err
 	}
 	for range 6 {
 		time.Sleep(10 * time.Second)
-		progress(ctx)
+		noteProgress(ctx)
 	}
 	return ctx.Err()
 }
@@ -137,8 +137,8 @@ func TestAHostThatStopsAtWorkGoesOnWithoutItsPlace(t *testing.T) {
 			t.Errorf("%d with a place", p.working)
 		}
 		// With progress it has a place again, at once: nothing on a host waits for others.
-		progress(stopped[0].ctx)
-		progress(stopped[1].ctx)
+		noteProgress(stopped[0].ctx)
+		noteProgress(stopped[1].ctx)
 		if p.working != 3 {
 			t.Errorf("%d with a place", p.working)
 		}
@@ -203,7 +203,7 @@ func TestAPlaceIsHeldForALimitedTime(t *testing.T) {
 				return err
 			}
 			for ctx.Err() == nil {
-				progress(ctx)
+				noteProgress(ctx)
 				time.Sleep(10 * time.Second)
 			}
 			return ctx.Err()
@@ -233,12 +233,12 @@ func TestACallerIsToldWhenThereIsAPlace(t *testing.T) {
 		var mu sync.Mutex
 		told := map[string]int{}
 		try := func(key string) (*Turn, error) {
-			ctx, turn := p.Turn(t.Context(), key, func() {
+			ctx, turn := p.WithTurn(t.Context(), key, func() {
 				mu.Lock()
 				defer mu.Unlock()
 				told[key]++
 			})
-			return turn, begin(ctx)
+			return turn, beginTurn(ctx)
 		}
 		var turns []*Turn
 		for i := range 4 {
@@ -246,7 +246,7 @@ func TestACallerIsToldWhenThereIsAPlace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			turn.progress()
+			turn.noteProgress()
 			turns = append(turns, turn)
 		}
 		for range 3 { // other requests for the same host change nothing
@@ -272,17 +272,17 @@ func TestACallerIsToldWhenThereIsAPlace(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		turn.progress()
+		turn.noteProgress()
 		turn.End()
 		synctest.Wait()
 		// y wants nothing any more: z is next.
-		_, gone := p.Turn(t.Context(), "y", func() {})
+		_, gone := p.WithTurn(t.Context(), "y", func() {})
 		gone.End()
 		synctest.Wait()
 		if told["z"] != 1 || len(p.reserved) != 1 || p.asking != 4 {
 			t.Errorf("told: %v, reserved: %v, %d asking", told, p.reserved, p.asking)
 		}
-		_, gone = p.Turn(t.Context(), "z", func() {})
+		_, gone = p.WithTurn(t.Context(), "z", func() {})
 		gone.End()
 		for _, turn := range turns {
 			turn.End()
@@ -300,21 +300,21 @@ func TestATurnInATurnHasBothPlaces(t *testing.T) {
 		var all []*hostRun
 		for i := range 2 {
 			all = append(all, run(p, fmt.Sprint(i), func(ctx context.Context) error {
-				ctx, turn := inner.Turn(ctx, "", nil)
+				ctx, turn := inner.WithTurn(ctx, "", nil)
 				defer turn.End()
-				if err := begin(ctx); err != nil {
+				if err := beginTurn(ctx); err != nil {
 					return err
 				}
 				return silentAtWork(ctx)
 			}))
 		}
 		synctest.Wait()
-		if p.working != 2 || inner.working != 2 || !inner.Busy() {
+		if p.working != 2 || inner.working != 2 || !inner.IsBusy() {
 			t.Errorf("%d and %d with places", p.working, inner.working)
 		}
 		time.Sleep(31 * time.Second)
 		synctest.Wait()
-		if p.working != 0 || inner.working != 0 || inner.Busy() {
+		if p.working != 0 || inner.working != 0 || inner.IsBusy() {
 			t.Errorf("after 30 s without progress %d and %d have places", p.working, inner.working)
 		}
 		endAll(all)
@@ -324,13 +324,13 @@ func TestATurnInATurnHasBothPlaces(t *testing.T) {
 // TestThousandsOfSilentHosts cost a bounded number of connections.
 func TestThousandsOfSilentHosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := NewPlaces(DefaultLimits().Places(16))
+		p := NewPlaces(DefaultLimits().PlacesFor(16))
 		most := 0
 		again := make(chan string, 10_000)
 		var all []*hostRun
 		try := func(key string) {
-			ctx, turn := p.Turn(context.Background(), key, func() { again <- key })
-			if err := begin(ctx); err != nil {
+			ctx, turn := p.WithTurn(context.Background(), key, func() { again <- key })
+			if err := beginTurn(ctx); err != nil {
 				turn.End()
 				return
 			}
@@ -338,7 +338,7 @@ func TestThousandsOfSilentHosts(t *testing.T) {
 			all = append(all, h)
 			go func() {
 				defer turn.End()
-				progress(ctx) // it answers, and says nothing from then on
+				noteProgress(ctx) // it answers, and says nothing from then on
 				if TakePlace(ctx) == nil {
 					<-ctx.Done()
 				}

@@ -18,7 +18,7 @@ type progressReader struct {
 // Read implements io.Reader.
 func (r *progressReader) Read(p []byte) (int, error) {
 	n, err := r.Reader.Read(p)
-	r.bytes = step(r.bytes+n, r.progress)
+	r.bytes = countProgress(r.bytes+n, r.progress)
 	return n, err
 }
 
@@ -31,12 +31,12 @@ type progressWriter struct {
 // Write implements io.Writer.
 func (w *progressWriter) Write(p []byte) (int, error) {
 	n, err := w.Writer.Write(p)
-	w.bytes = step(w.bytes+n, w.progress)
+	w.bytes = countProgress(w.bytes+n, w.progress)
 	return n, err
 }
 
-// step calls progress if there are enough bytes, and returns those since then.
-func step(bytes int, progress func()) int {
+// countProgress calls progress if there are enough bytes, and returns those since then.
+func countProgress(bytes int, progress func()) int {
 	if bytes < progressStep {
 		return bytes
 	}

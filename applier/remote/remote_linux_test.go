@@ -16,7 +16,7 @@ import (
 func TestEveryShellReadsTheSameCommandLine(t *testing.T) {
 	everything := ApplyOptions{DryRun: true, MaxImpact: bundle.ImpactDrain, Reboot: true, ConfirmWithin: 10 * time.Minute, Wait: 90 * time.Second}
 	for _, words := range [][]string{
-		{wordObserve}, {wordVerify, textFlag}, {wordConfirm, string(bundle.Of(nil))}, {wordVersion}, append(everything.words(), ownfile.Flag, agentSum),
+		{wordObserve}, {wordVerify, textFlag}, {wordConfirm, string(bundle.Of(nil))}, {wordVersion}, append(everything.applyFlags(), ownfile.Flag, agentSum),
 	} {
 		line, err := commandLine(programPath, words)
 		if err != nil {

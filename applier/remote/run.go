@@ -43,11 +43,11 @@ var ownStatuses = []int{NoStatus, 0, 2, 4, 5, 130}
 // powerShellStatus is what PowerShell makes of every status but 0.
 const powerShellStatus = 1
 
-// run runs the agent that is on the host. It checks its own file before it does anything (internal/ownfile), so nothing is read back first.
+// runChecked runs the agent that is on the host. It checks its own file before it does anything (internal/ownfile), so nothing is read back first.
 // Where it gives no answer, run reads it back, and uploads it again if it is missing or differs, unless the client only observes. If the
 // agent is right and cannot read its stdin, run sends text from then on.
-func (a *Agent) run(ctx context.Context, q ask) error {
-	if err := begin(ctx); err != nil {
+func (a *Agent) runChecked(ctx context.Context, q ask) error {
+	if err := beginTurn(ctx); err != nil {
 		return err
 	}
 	if q.works {
@@ -61,13 +61,13 @@ func (a *Agent) run(ctx context.Context, q ask) error {
 		}
 	}
 	placed := a.host.placed.Load()
-	err := a.start(ctx, q)
-	if !a.unanswered(q, err) {
+	err := a.runInstalled(ctx, q)
+	if !a.isUnanswered(q, err) {
 		return err
 	}
 	// What has answered before is there, as far as is known: a shell that damages stdin is likelier.
 	if a.host.proven.Load() && a.needsText(q, err) {
-		if again := a.startText(ctx, q); !a.unanswered(q, again) {
+		if again := a.startText(ctx, q); !a.isUnanswered(q, again) {
 			return again
 		}
 	}
@@ -76,7 +76,7 @@ func (a *Agent) run(ctx context.Context, q ask) error {
 		return failed
 	}
 	if uploaded {
-		if err = a.start(ctx, q); !a.unanswered(q, err) {
+		if err = a.runInstalled(ctx, q); !a.isUnanswered(q, err) {
 			return err
 		}
 	}
@@ -94,8 +94,8 @@ func (a *Agent) needsText(q ask, err error) bool {
 // startText runs the agent with stdin as text. That stays so if it answers.
 func (a *Agent) startText(ctx context.Context, q ask) error {
 	a.host.text.Store(true)
-	err := a.start(ctx, q)
-	if a.unanswered(q, err) {
+	err := a.runInstalled(ctx, q)
+	if a.isUnanswered(q, err) {
 		a.host.text.Store(false)
 	}
 	return err
@@ -113,7 +113,7 @@ func (a *Agent) placeOnce(ctx context.Context, before int64) (uploaded bool, err
 	if a.host.placed.Load() != before {
 		return true, nil
 	}
-	if uploaded, err = a.place(ctx); err != nil {
+	if uploaded, err = a.placeProgram(ctx); err != nil {
 		return false, err
 	}
 	a.host.doubtful.Store(false)
@@ -138,16 +138,16 @@ func (a *Agent) checkMayChange(ctx context.Context) error {
 	return nil
 }
 
-// start runs the agent that is on the host.
-func (a *Agent) start(ctx context.Context, q ask) error {
-	c, err := a.command(ctx, q)
+// runInstalled runs the agent that is on the host.
+func (a *Agent) runInstalled(ctx context.Context, q ask) error {
+	c, err := a.buildCommand(ctx, q)
 	if err == nil && q.changes {
 		err = a.checkMayChange(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	limited, cancel := within(ctx, q.limit, "the command")
+	limited, cancel := withLimit(ctx, q.limit, "the command")
 	defer cancel()
 	err = a.client.transport.Run(limited, a.target, c)
 	answered := err == nil || q.stdout.answered()
@@ -158,7 +158,7 @@ func (a *Agent) start(ctx context.Context, q ask) error {
 		a.host.doubtful.Store(true)
 	}
 	if answered || errors.As(err, new(*CommandError)) {
-		progress(ctx)
+		noteProgress(ctx)
 	}
 	if errors.Is(err, errTooMuch) {
 		return a.badAnswer(c.Name, nil, err)
@@ -166,14 +166,14 @@ func (a *Agent) start(ctx context.Context, q ask) error {
 	return err
 }
 
-// command returns the command that asks.
-func (a *Agent) command(ctx context.Context, q ask) (Command, error) {
-	stdin := reportProgress(q.stdin, func() { progress(ctx) })
+// buildCommand returns the command that asks.
+func (a *Agent) buildCommand(ctx context.Context, q ask) (Command, error) {
+	stdin := reportProgress(q.stdin, func() { noteProgress(ctx) })
 	c := Command{Name: strings.Join(q.words, " "), Stdin: stdin, Stdout: q.stdout.read, Waits: q.waits}
 	words := q.words
 	// A shell may damage other input than text.
 	if stdin != nil && a.host.text.Load() {
-		words, c.Stdin = append(slices.Clone(words), textFlag), asText(stdin)
+		words, c.Stdin = append(slices.Clone(words), textFlag), encodeStdinAsText(stdin)
 	}
 	if sum := a.client.sum.Load(); sum != nil {
 		words = append(slices.Clone(words), ownfile.Flag, *sum)
@@ -183,9 +183,9 @@ func (a *Agent) command(ctx context.Context, q ask) (Command, error) {
 	return c, err
 }
 
-// unanswered reports whether a command ended without an answer of the agent, so that it may be missing or damaged. The statuses of the
+// isUnanswered reports whether a command ended without an answer of the agent, so that it may be missing or damaged. The statuses of the
 // agent count only if it was proven: a damaged program may end with any.
-func (a *Agent) unanswered(q ask, err error) bool {
+func (a *Agent) isUnanswered(q ask, err error) bool {
 	var ended *CommandError
 	if !errors.As(err, &ended) || q.stdout.answered() {
 		return false
@@ -202,11 +202,11 @@ func statusOf(err error) int {
 	return NoStatus
 }
 
-// check asks the agent that was just uploaded for its version, and thereby whether it works: its digest must be the one of the
+// verifyUploaded asks the agent that was just uploaded for its version, and thereby whether it works: its digest must be the one of the
 // client's program.
-func (a *Agent) check(ctx context.Context) error {
+func (a *Agent) verifyUploaded(ctx context.Context) error {
 	var out answer
-	err := a.start(ctx, ask{words: []string{wordVersion}, stdout: &out, limit: a.client.limits.Question})
+	err := a.runInstalled(ctx, ask{words: []string{wordVersion}, stdout: &out, limit: a.client.limits.Question})
 	if err == nil {
 		err = a.checkVersion(out.data)
 	}
@@ -267,15 +267,15 @@ const textFlag = "--text"
 // textLine is the number of bytes that go into one line of text.
 const textLine = 3 << 10
 
-// asText encodes stdin as lines of base64.
-func asText(stdin func(context.Context, io.Writer) error) func(context.Context, io.Writer) error {
+// encodeStdinAsText encodes stdin as lines of base64.
+func encodeStdinAsText(stdin func(context.Context, io.Writer) error) func(context.Context, io.Writer) error {
 	return func(ctx context.Context, to io.Writer) error {
 		lines := &lineWriter{to: to}
 		encoder := base64.NewEncoder(base64.StdEncoding, lines)
 		if err := stdin(ctx, encoder); err != nil {
 			return err
 		}
-		return errors.Join(encoder.Close(), lines.end())
+		return errors.Join(encoder.Close(), lines.writeRest())
 	}
 }
 
@@ -293,7 +293,7 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 		take := min(len(p), full-len(w.line))
 		w.line, p = append(w.line, p[:take]...), p[take:]
 		if len(w.line) == full {
-			if err := w.end(); err != nil {
+			if err := w.writeRest(); err != nil {
 				return 0, err
 			}
 		}
@@ -301,8 +301,8 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// end writes the line, if there is one.
-func (w *lineWriter) end() error {
+// writeRest writes the line, if there is one.
+func (w *lineWriter) writeRest() error {
 	if len(w.line) == 0 {
 		return nil
 	}

@@ -183,14 +183,14 @@ func TestADamagedAgentIsUploadedAgainAndItGetsTextWhereItMust(t *testing.T) {
 			if f := tt.host.files["C:/damages"]; f != nil {
 				tt.host.files = fakeFiles{"damages": f}
 			}
-			a := NewClient(&tt.host, theAgent(), DefaultLimits()).Agent(Target{User: DefaultUser, Address: "h:22"})
+			a := NewClient(&tt.host, theAgent(), DefaultLimits()).AgentFor(Target{User: DefaultUser, Address: "h:22"})
 			var err error
 			for i := 0; i < 2 && err == nil; i++ {
 				q := ask{words: []string{wordFacts}, stdout: &answer{}, limit: time.Minute}
 				if tt.host.text {
 					q.stdin = func(_ context.Context, w io.Writer) error { _, err := w.Write([]byte{0, 1, 2}); return err }
 				}
-				err = a.run(t.Context(), q)
+				err = a.runChecked(t.Context(), q)
 			}
 			if text := textOf(err); tt.err == "" && err != nil || !strings.Contains(text, tt.err) {
 				t.Errorf("%q, want %q", text, tt.err)
@@ -207,10 +207,10 @@ func TestAClientOverAnotherTransportKnowsWhatTheFirstOneLearned(t *testing.T) {
 	first, second := &fakeHost{t: t, files: having(programPath, agentText)}, &fakeHost{t: t, files: having(programPath, agentText), fails: 2}
 	c := NewClient(first, theAgent(), DefaultLimits())
 	to := Target{User: DefaultUser, Address: "h:22"}
-	if _, err := c.Agent(to).Facts(t.Context()); err != nil {
+	if _, err := c.AgentFor(to).Facts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Over(second).Agent(to).Facts(t.Context()); err == nil {
+	if _, err := c.WithTransport(second).AgentFor(to).Facts(t.Context()); err == nil {
 		t.Error("a failure is none")
 	}
 	if diff := cmp.Diff([]string{"facts"}, second.asked); diff != "" {
@@ -232,9 +232,9 @@ func TestAnObserverUploadsNothing(t *testing.T) {
 	} {
 		tt.host.t = t
 		before := len(tt.host.files)
-		_, err := NewObserver(tt.host, theAgent(), DefaultLimits()).Agent(target).Facts(t.Context())
+		_, err := NewObserver(tt.host, theAgent(), DefaultLimits()).AgentFor(target).Facts(t.Context())
 		lacks := (*NotInstalledError)(nil)
-		if got := textOf(err); got != tt.want || errors.As(err, &lacks) != (tt.want != "") || tt.want != "" && Fix(err) == "" {
+		if got := textOf(err); got != tt.want || errors.As(err, &lacks) != (tt.want != "") || tt.want != "" && SuggestFix(err) == "" {
 			t.Errorf("%s: %q, want %q", tt.what, got, tt.want)
 		}
 		if len(tt.host.files) != before {

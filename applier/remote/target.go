@@ -71,7 +71,7 @@ func (t Target) Host() string {
 	return host
 }
 
-func (t Target) port() string {
+func (t Target) portNumber() string {
 	_, port, err := net.SplitHostPort(t.Address)
 	if err != nil {
 		return defaultPort

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// room reports whether another turn may begin.
-func (p *Places) room() bool {
+// hasRoom reports whether another turn may begin.
+func (p *Places) hasRoom() bool {
 	return p.asking < p.limits.Asking && len(p.open)+len(p.reserved) < p.limits.Open
 }
 
-// next gives what is free to those who wait, and ends turns without progress for the rest of them.
-func (p *Places) next() {
+// givePlaces gives what is free to those who wait, and ends turns without progress for the rest of them.
+func (p *Places) givePlaces() {
 	for p.working < p.limits.Working && len(p.queued) > 0 {
-		p.queued = give(p.queued)
+		p.queued = giveFirst(p.queued)
 	}
-	for len(p.waiting) > 0 && p.room() {
-		p.waiting = give(p.waiting)
+	for len(p.waiting) > 0 && p.hasRoom() {
+		p.waiting = giveFirst(p.waiting)
 	}
 	ending := 0
 	for t := range p.open {
@@ -25,7 +25,7 @@ func (p *Places) next() {
 		}
 	}
 	for ; ending < len(p.waiting); ending++ {
-		t := p.dispensable(p.asking >= p.limits.Asking)
+		t := p.dispensableTurn(p.asking >= p.limits.Asking)
 		if t == nil {
 			return
 		}
@@ -34,17 +34,17 @@ func (p *Places) next() {
 	}
 }
 
-func give(list []waiter) []waiter {
+func giveFirst(list []waiter) []waiter {
 	list[0].give()
 	return slices.Delete(list, 0, 1)
 }
 
-// dispensable returns the turn that is ended first for another host, among all or among those that ask; nil if there is none. A host
+// dispensableTurn returns the turn that is ended first for another host, among all or among those that ask; nil if there is none. A host
 // without an answer goes before one that has answered.
-func (p *Places) dispensable(asking bool) *Turn { //nolint:revive // which limit is in the way
+func (p *Places) dispensableTurn(asking bool) *Turn { //nolint:revive // which limit is in the way
 	var first *Turn
 	for t := range p.open {
-		if t.ended || asking && t.stage != stageAsking || !p.mayEnd(t) {
+		if t.ended || asking && t.stage != stageAsking || !p.mayEndTurn(t) {
 			continue
 		}
 		if first == nil || !t.answered && first.answered || t.answered == first.answered && t.at.Before(first.at) {
@@ -54,8 +54,8 @@ func (p *Places) dispensable(asking bool) *Turn { //nolint:revive // which limit
 	return first
 }
 
-// mayEnd reports whether a turn may be ended for another host. One that queues waits for others itself.
-func (p *Places) mayEnd(t *Turn) bool {
+// mayEndTurn reports whether a turn may be ended for another host. One that queues waits for others itself.
+func (p *Places) mayEndTurn(t *Turn) bool {
 	silent := time.Since(t.at)
 	switch {
 	case t.stage == stageQueued || silent < p.limits.Idle:
@@ -66,8 +66,8 @@ func (p *Places) mayEnd(t *Turn) bool {
 	return silent >= p.limits.Turn
 }
 
-// Busy reports whether another turn that begins now would have to queue. A host that makes no progress does not count.
-func (p *Places) Busy() bool {
+// IsBusy reports whether another turn that begins now would have to queue. A host that makes no progress does not count.
+func (p *Places) IsBusy() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := 0

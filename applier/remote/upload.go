@@ -43,8 +43,8 @@ type Program struct {
 	Sum string
 }
 
-// sum computes the checksum.
-func (p Program) sum() (string, error) {
+// computeChecksum computes the checksum.
+func (p Program) computeChecksum() (string, error) {
 	from, err := p.Open()
 	if err != nil {
 		return "", err
@@ -99,13 +99,13 @@ const InFlight = 1 << 20
 // of the host's clock.
 const leftoverAge = 6 * time.Hour
 
-// look returns a *NotInstalledError if the host lacks the program, byte for byte. It makes no folder.
-func (a *Agent) look(ctx context.Context) error {
+// checkInstalled returns a *NotInstalledError if the host lacks the program, byte for byte. It makes no folder.
+func (a *Agent) checkInstalled(ctx context.Context) error {
 	program := a.client.program
 	lacks := &NotInstalledError{Target: a.target, Path: program.Path}
 	err := a.client.transport.Transfer(ctx, a.target, func(files Files) error {
 		sum := sha256.New()
-		err := files.Read(sftpPath(program.Path), &progressWriter{Writer: sum, progress: func() { progress(ctx) }}, program.Size+1)
+		err := files.Read(sftpPath(program.Path), &progressWriter{Writer: sum, progress: func() { noteProgress(ctx) }}, program.Size+1)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return lacks
@@ -124,46 +124,46 @@ func (a *Agent) look(ctx context.Context) error {
 	return err
 }
 
-// place makes sure that the host has the program, byte for byte, and reports whether it was uploaded. A program that was uploaded has
+// placeProgram makes sure that the host has the program, byte for byte, and reports whether it was uploaded. A program that was uploaded has
 // compared itself with the whole digest. A failed upload is a *ProgramError. A client that only observes uploads nothing.
-func (a *Agent) place(ctx context.Context) (uploaded bool, err error) {
+func (a *Agent) placeProgram(ctx context.Context) (uploaded bool, err error) {
 	if err := TakePlace(ctx); err != nil {
 		return false, err
 	}
-	ctx, cancel := within(ctx, a.client.limits.Upload, "the upload of the node agent")
+	ctx, cancel := withLimit(ctx, a.client.limits.Upload, "the upload of the node agent")
 	defer cancel()
 	if a.client.leaves {
-		return false, a.look(ctx)
+		return false, a.checkInstalled(ctx)
 	}
 	if err := a.checkMayChange(ctx); err != nil {
 		return false, err
 	}
-	uploaded, resumed, err := a.upload(ctx, upload.resume)
+	uploaded, resumed, err := a.uploadProgram(ctx, upload.resumeUpload)
 	if err == nil && uploaded {
-		err = a.check(ctx)
+		err = a.verifyUploaded(ctx)
 	}
 	// An interrupted upload may have left something else.
 	if resumed && err != nil && !errors.As(err, new(*InterruptedError)) {
-		if uploaded, _, err = a.upload(ctx, upload.fromStart); err == nil {
-			err = a.check(ctx)
+		if uploaded, _, err = a.uploadProgram(ctx, upload.uploadFromStart); err == nil {
+			err = a.verifyUploaded(ctx)
 		}
 	}
 	return uploaded && err == nil, err
 }
 
-// upload uploads the program in one of the two ways, upload.resume and upload.fromStart.
-func (a *Agent) upload(ctx context.Context, way func(upload) (done, resumed bool, err error)) (uploaded, resumed bool, err error) {
+// uploadProgram uploads the program in one of the two ways, upload.resumeUpload and upload.uploadFromStart.
+func (a *Agent) uploadProgram(ctx context.Context, way func(upload) (done, resumed bool, err error)) (uploaded, resumed bool, err error) {
 	err = a.client.transport.Transfer(ctx, a.target, func(files Files) error {
 		u := upload{
-			Files: files, program: a.client.program, target: sftpPath(a.client.program.Path), progress: func() { progress(ctx) },
-			mayChange: func() error { return a.checkMayChange(ctx) }, pause: func() error { return pause(ctx, growPause) },
+			Files: files, program: a.client.program, target: sftpPath(a.client.program.Path), progress: func() { noteProgress(ctx) },
+			mayChange: func() error { return a.checkMayChange(ctx) }, pause: func() error { return waitFor(ctx, growPause) },
 		}
 		uploaded, resumed, err = way(u)
 		switch {
 		case err == nil || errors.Is(err, errMayNot):
 			return err
 		default:
-			return a.programError(err, uploadFix(err))
+			return a.programError(err, fixForUpload(err))
 		}
 	})
 	if errors.Is(err, ErrNoSFTP) {
@@ -176,7 +176,7 @@ func (a *Agent) programError(err error, fix string) error {
 	return &ProgramError{Target: a.target, Path: a.client.program.Path, Err: err, Todo: fix}
 }
 
-func uploadFix(err error) string {
+func fixForUpload(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return "connect as a member of Administrators, and check that they may write to " + programFolder
@@ -202,57 +202,57 @@ type upload struct {
 	pause func() error
 }
 
-// resume reads the program back from the host. Where it is missing or differs, resume writes it beside its target, after what an interrupted
-// upload has left there, and renames it when it is complete and flushed. It is not read back then: it compares itself with the whole digest (Agent.check).
-func (u upload) resume() (done, resumed bool, err error) {
-	entries, right, err := u.look()
+// resumeUpload reads the program back from the host. Where it is missing or differs, resume writes it beside its target, after what an interrupted
+// upload has left there, and renames it when it is complete and flushed. It is not read back then: it compares itself with the whole digest (Agent.verifyUploaded).
+func (u upload) resumeUpload() (done, resumed bool, err error) {
+	entries, right, err := u.listFolder()
 	if right || err != nil {
 		return false, false, err
 	}
-	name, at, err := u.claim(entries)
+	name, at, err := u.claimInterrupted(entries)
 	if err != nil {
 		return false, false, err
 	}
 	if name != "" {
-		if err := u.finish(name, at); err == nil {
+		if err := u.finishUpload(name, at); err == nil {
 			return true, true, nil
 		}
 		_ = u.Remove(name) // where this fails, the next upload goes on with it
 	}
-	return u.fromStart()
+	return u.uploadFromStart()
 }
 
-// fromStart writes the program to a new file. It is also done if another upload has put the program there.
-func (u upload) fromStart() (done, resumed bool, err error) {
+// uploadFromStart writes the program to a new file. It is also done if another upload has put the program there.
+func (u upload) uploadFromStart() (done, resumed bool, err error) {
 	name, err := temporaryName(u.target)
 	if err != nil {
 		return false, false, err
 	}
-	err = u.finish(name, 0)
+	err = u.finishUpload(name, 0)
 	if err == nil {
 		return true, false, nil
 	}
 	_ = u.Remove(name) // where this fails, the next upload goes on with it
-	if _, right, looked := u.look(); right && looked == nil {
+	if _, right, looked := u.listFolder(); right && looked == nil {
 		return false, false, nil
 	}
 	return false, false, err
 }
 
-// look returns the files of the folder, and whether the program is there.
-func (u upload) look() ([]fs.FileInfo, bool, error) {
+// listFolder returns the files of the folder, and whether the program is there.
+func (u upload) listFolder() ([]fs.FileInfo, bool, error) {
 	folder := path.Dir(u.target)
 	entries, err := u.Folder(folder)
 	if err != nil {
 		return nil, false, fmt.Errorf("opening folder %s: %w", folder, err)
 	}
-	right, err := u.check(entries, u.target)
+	right, err := u.checkProgram(entries, u.target)
 	return entries, right, err
 }
 
-// finish writes the program to a file from an offset on, and gives the file its name.
-func (u upload) finish(name string, at int64) error {
-	entries, err := u.write(name, at)
+// finishUpload writes the program to a file from an offset on, and gives the file its name.
+func (u upload) finishUpload(name string, at int64) error {
+	entries, err := u.writeProgram(name, at)
 	if err == nil {
 		err = u.mayChange()
 	}
@@ -260,24 +260,24 @@ func (u upload) finish(name string, at int64) error {
 		err = u.Replace(name, u.target)
 	}
 	switch {
-	case err != nil && u.isGone(name):
+	case err != nil && u.isMissingFile(name):
 		return fmt.Errorf("%w: %w", ErrOtherUpload, err)
 	case err != nil:
 		return err
 	}
-	u.tidy(entries, find(entries, name).ModTime())
+	u.deleteOlder(entries, findFile(entries, name).ModTime())
 	return nil
 }
 
-// isGone reports whether a file of the folder is not there any longer.
-func (u upload) isGone(name string) bool {
+// isMissingFile reports whether a file of the folder is not there any longer.
+func (u upload) isMissingFile(name string) bool {
 	entries, err := u.Folder(path.Dir(name))
-	return err == nil && find(entries, name) == nil
+	return err == nil && findFile(entries, name) == nil
 }
 
-// check reports whether a file is the program. It reads all of it: a name and a size prove nothing.
-func (u upload) check(entries []fs.FileInfo, file string) (bool, error) {
-	if f := find(entries, file); f == nil || f.Size() != u.program.Size {
+// checkProgram reports whether a file is the program. It reads all of it: a name and a size prove nothing.
+func (u upload) checkProgram(entries []fs.FileInfo, file string) (bool, error) {
+	if f := findFile(entries, file); f == nil || f.Size() != u.program.Size {
 		return false, nil
 	}
 	sum := sha256.New()
@@ -287,8 +287,8 @@ func (u upload) check(entries []fs.FileInfo, file string) (bool, error) {
 	return digestOf(sum) == u.program.Digest, nil
 }
 
-// find returns the file at a path, nil if there is none. Windows ignores case.
-func find(entries []fs.FileInfo, file string) fs.FileInfo {
+// findFile returns the file at a path, nil if there is none. Windows ignores case.
+func findFile(entries []fs.FileInfo, file string) fs.FileInfo {
 	i := slices.IndexFunc(entries, func(f fs.FileInfo) bool { return strings.EqualFold(f.Name(), path.Base(file)) })
 	if i < 0 {
 		return nil
@@ -305,8 +305,8 @@ func temporaryName(target string) (string, error) {
 	return plan.NewName(target + "." + hex.EncodeToString(serial[:])), nil
 }
 
-// write writes the program from an offset on, and flushes it. It returns the files that are in the folder then.
-func (u upload) write(name string, at int64) ([]fs.FileInfo, error) {
+// writeProgram writes the program from an offset on, and flushes it. It returns the files that are in the folder then.
+func (u upload) writeProgram(name string, at int64) ([]fs.FileInfo, error) {
 	from, err := u.program.Open()
 	if err != nil {
 		return nil, fmt.Errorf("reading the node agent: %w", err)
@@ -322,20 +322,20 @@ func (u upload) write(name string, at int64) ([]fs.FileInfo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing folder %s: %w", path.Dir(name), err)
 	}
-	if f := find(entries, name); f == nil || f.Size() != u.program.Size {
+	if f := findFile(entries, name); f == nil || f.Size() != u.program.Size {
 		return nil, fmt.Errorf("writing %s: the file is not there, or has another size than was written", name)
 	}
 	return entries, nil
 }
 
-// tidy deletes older programs and leftovers of interrupted uploads. The newest older program stays, for callers of another version;
+// deleteOlder deletes older programs and leftovers of interrupted uploads. The newest older program stays, for callers of another version;
 // Windows keeps any that runs. What cannot be deleted stays until the next upload.
-func (u upload) tidy(entries []fs.FileInfo, now time.Time) {
+func (u upload) deleteOlder(entries []fs.FileInfo, now time.Time) {
 	folder := path.Dir(u.target)
 	var older []fs.FileInfo
 	for _, e := range entries {
 		switch {
-		case plan.Leftover(e.Name()):
+		case plan.IsLeftover(e.Name()):
 			if now.Sub(e.ModTime()) > leftoverAge {
 				_ = u.Remove(path.Join(folder, e.Name()))
 			}

@@ -43,7 +43,7 @@ func TestAnInterruptedUploadIsTakenOver(t *testing.T) {
 	files := fakeFiles{leftover: {Data: []byte("ag")}}
 	wrote := ""
 	u := uploadTo(hooked{files, func(path string) { wrote = path }}, func() {})
-	done, resumed, err := u.resume()
+	done, resumed, err := u.resumeUpload()
 	if !done || !resumed || err != nil || string(files[programFile].Data) != agentText || len(files) != 1 {
 		t.Errorf("done %t, resumed %t, %v: %v", done, resumed, err, files)
 	}
@@ -60,7 +60,7 @@ func TestTheFileOfAnUploadThatRunsIsLeftAlone(t *testing.T) {
 	}
 	wrote := ""
 	u := uploadTo(hooked{files, func(path string) { wrote = path }}, grow)
-	done, resumed, err := u.resume()
+	done, resumed, err := u.resumeUpload()
 	if !done || resumed || err != nil || string(files[programFile].Data) != agentText {
 		t.Errorf("done %t, resumed %t, %v", done, resumed, err)
 	}
@@ -80,12 +80,12 @@ func TestAnUploadWhoseFileIsTakenOver(t *testing.T) {
 			}
 			delete(files, path)
 		}}, func() {})
-		done, _, err := u.fromStart()
+		done, _, err := u.uploadFromStart()
 		switch {
 		case completed && (done || err != nil || string(files[programFile].Data) != agentText):
 			t.Errorf("%s: done %t, %v, %v", name, done, err, files)
-		case !completed && (!errors.Is(err, ErrOtherUpload) || strings.Contains(uploadFix(err), "room")):
-			t.Errorf("%s: %v; fix: %s", name, err, uploadFix(err))
+		case !completed && (!errors.Is(err, ErrOtherUpload) || strings.Contains(fixForUpload(err), "room")):
+			t.Errorf("%s: %v; fix: %s", name, err, fixForUpload(err))
 		}
 	}
 }
@@ -103,7 +103,7 @@ func TestAnUploadOfAnOperatorThatLeadsNoLonger(t *testing.T) {
 		}
 		return lost
 	}
-	if done, _, err := u.resume(); done || !errors.Is(err, lost) {
+	if done, _, err := u.resumeUpload(); done || !errors.Is(err, lost) {
 		t.Errorf("done %t, %v", done, err)
 	}
 	if len(files) != 1 || files[older] == nil {

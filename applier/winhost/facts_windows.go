@@ -29,17 +29,17 @@ func (h *Host) Facts(ctx context.Context) (bundle.Facts, error) {
 			return bundle.Facts{}, fmt.Errorf("reading facts: %w", err)
 		}
 	}
-	f.MetadataName = metadata.Name(ctx, firmware())
+	f.MetadataName = metadata.InstanceName(ctx, firmwareTexts())
 	return f, ctx.Err()
 }
 
 // keyFirmware has the SMBIOS texts of the firmware. Clouds document what is in them.
 const keyFirmware = `HARDWARE\DESCRIPTION\System\BIOS`
 
-// firmware returns the texts of the firmware, none if they cannot be read.
-func firmware() []string {
+// firmwareTexts returns the texts of the firmware, none if they cannot be read.
+func firmwareTexts() []string {
 	var texts []string
-	_ = hklm.With(keyFirmware, registry.QUERY_VALUE, func(k registry.Key) error {
+	_ = hklm.WithKey(keyFirmware, registry.QUERY_VALUE, func(k registry.Key) error {
 		names, err := k.ReadValueNames(0)
 		for _, name := range names {
 			if text, _, err := k.GetStringValue(name); err == nil {

@@ -53,7 +53,7 @@ func (h *Host) Settings(ctx context.Context, names []plan.Setting) ([]plan.Setti
 func (h *Host) Set(ctx context.Context, setting plan.Setting) error {
 	err := h.keepers.Write(ctx, setting)
 	if hive := settings.Hives[setting.Kind]; hive != "" && err == nil {
-		err = hklm.Flush(hive)
+		err = hklm.FlushHive(hive)
 	}
 	return err
 }

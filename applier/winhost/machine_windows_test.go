@@ -207,11 +207,11 @@ func (m machine) AbandonLock(t testing.TB, owner string) {
 
 func (m machine) AddCertificate(t testing.TB, der []byte) {
 	t.Helper()
-	if err := (settings.RootStore{}).Add(der); err != nil {
+	if err := (settings.RootStore{}).AddRoot(der); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := (settings.RootStore{}).Remove(der); err != nil {
+		if err := (settings.RootStore{}).RemoveRoot(der); err != nil {
 			t.Error(err)
 		}
 	})
@@ -219,7 +219,7 @@ func (m machine) AddCertificate(t testing.TB, der []byte) {
 
 func (m machine) HasCertificate(t testing.TB, der []byte) bool {
 	t.Helper()
-	all, err := (settings.RootStore{}).Trusted()
+	all, err := (settings.RootStore{}).TrustedRoots()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ const (
 	playsCrash    hostsim.Program = "crash"    // starts, and crashes when there is crashNow
 	playsLate     hostsim.Program = "late"     // reports half a second after the request that it stops
 	playsLinger   hostsim.Program = "linger"   // reports that it has stopped, and keeps running
-	playsFunction hostsim.Program = "function" // runs a function with services.Run
+	playsFunction hostsim.Program = "function" // runs a function with services.RunAsService
 	playsWrap     hostsim.Program = "wrap"     // starts the program in its arguments, which is the service
 )
 
@@ -114,7 +114,7 @@ func play(plays hostsim.Program) {
 			os.Exit(1)
 		}
 	case plays == playsFunction:
-		err := services.Run("wmco-test", func(ctx context.Context) error {
+		err := services.RunAsService("wmco-test", func(ctx context.Context) error {
 			<-ctx.Done()
 			return errors.Join(os.WriteFile(functionRan, []byte("stopped: "+ctx.Err().Error()), 0o644), ctx.Err())
 		})

@@ -119,7 +119,7 @@ func TestAServiceThatCrashesIsStopped(t *testing.T) {
 			t.Fatal(err)
 		}
 		stopped := func() (bool, error) { return serviceNow(t, h, config.Name).Status == plan.ServiceStopped, nil }
-		if err := wait.Until(t.Context(), time.Minute, h.Limits.Poll, stopped); err != nil {
+		if err := wait.PollUntil(t.Context(), time.Minute, h.Limits.Poll, stopped); err != nil {
 			t.Fatalf("%v: %+v", err, serviceNow(t, h, config.Name))
 		}
 		if err := os.Remove(crashNow); err != nil {

@@ -83,9 +83,9 @@ func ship(ts *testscript.TestScript, neg bool, args []string) {
 	if len(list) != 1 {
 		ts.Fatalf("ship: %s has %d nodes, want 1", args[0], len(list))
 	}
-	contents, err := desired.Contents(c.PayloadDir(dir))
+	contents, err := desired.PayloadContents(c.PayloadDir(dir))
 	ts.Check(err)
-	r, err := list[0].Request(contents)
+	r, err := list[0].ArchiveRequest(contents)
 	ts.Check(err)
 	ts.Setenv("DIGEST", string(r.Manifest.Digest))
 	var out bytes.Buffer

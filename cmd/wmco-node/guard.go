@@ -31,7 +31,7 @@ The node agent runs this command of the program before it, as the service ` + bu
 				return err
 			}
 			guard := func(ctx context.Context) error {
-				_, err := e.Guard(ctx, bundle.AgentService)
+				_, err := e.GuardHandover(ctx, bundle.AgentService)
 				return err
 			}
 			if !service {

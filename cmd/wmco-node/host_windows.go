@@ -52,5 +52,5 @@ func sinceBoot() time.Duration { return windows.DurationSinceBoot() }
 const settleLimit = 0
 
 func asService(_ context.Context, name string, run func(context.Context) error) error {
-	return services.Run(name, run)
+	return services.RunAsService(name, run)
 }

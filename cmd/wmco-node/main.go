@@ -129,7 +129,7 @@ func kubeletNode(ctx context.Context, host applier.Host) string {
 	if err != nil {
 		return ""
 	}
-	name, err := agent.NodeOf(data)
+	name, err := agent.NodeOfCertificate(data)
 	if err != nil {
 		return ""
 	}

@@ -147,8 +147,8 @@ func TestThisVersionReadsWhatOlderOnesWrote(t *testing.T) {
 			}
 			for _, journal := range append(journals, "") {
 				r := opened(t, olderData(commit), journal)
-				if len(r.Notes) > 0 || r.Damaged || r.Ledger.Applied() != m.Digest {
-					t.Errorf("%s: %q, applied %s", journal, r.Notes, r.Ledger.Applied().Short())
+				if len(r.Notes) > 0 || r.Damaged || r.Ledger.AppliedDigest() != m.Digest {
+					t.Errorf("%s: %q, applied %s", journal, r.Notes, r.Ledger.AppliedDigest().Short())
 				}
 				phase := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(journal), "journal-"), ".json")
 				switch {
@@ -189,7 +189,7 @@ func opened(t *testing.T, folder, journal string) *records.Records {
 			t.Fatal(err)
 		}
 	}
-	r, err := records.Open(t.Context(), host)
+	r, err := records.LoadRecords(t.Context(), host)
 	if err != nil {
 		t.Fatal(err)
 	}

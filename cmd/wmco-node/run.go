@@ -32,7 +32,7 @@ host, resume or roll back an interrupted run, and keep logs within their limits.
 			return asService(cmd.Context(), bundle.AgentService, func(ctx context.Context) error { return a.keep(ctx, f) })
 		},
 	}
-	f.Add(cmd.Flags())
+	f.AddToFlags(cmd.Flags())
 	return cmd
 }
 
@@ -54,7 +54,7 @@ func (a *app) keep(ctx context.Context, f agent.Flags) error {
 	if f.Service {
 		e.Self = bundle.AgentService
 	}
-	options := f.Options()
+	options := f.ParsedOptions()
 	options.Jitter = jitter
 	keeper := agent.Agent{Engine: e, Log: log, Options: options}
 	if f.Kubeconfig != "" {

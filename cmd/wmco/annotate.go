@@ -197,7 +197,7 @@ func (f *verbFlags) confirmed(v verb) ([]published.Input, error) {
 
 // nodes are the Windows nodes of the cluster.
 func (f *clusterFlags) nodes(ctx context.Context) (client.Client, []corev1.Node, error) {
-	config, err := f.kube.Config()
+	config, err := f.kube.RESTConfig()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -148,7 +148,7 @@ func (f *applyFlags) apply(ctx context.Context, a app, o *hosts, progress *progr
 			impact = cmp.Or(e.Impact, impact)
 			if e.Event == applier.EventConfirm {
 				confirming.Go(func() {
-					o.confirms.Agent(h.target).ConfirmReachable(applying, h.request.Manifest.Digest, func(err error) { progress.note(h.target, confirmNote(err)) })
+					o.confirms.AgentFor(h.target).ConfirmReachable(applying, h.request.Manifest.Digest, func(err error) { progress.note(h.target, confirmNote(err)) })
 				})
 			}
 		})
@@ -174,7 +174,7 @@ func noteClock(progress *progress, t remote.Target, on, here time.Time) {
 
 func confirmNote(err error) string {
 	text := "confirming, retried every second: " + err.Error()
-	if fix := remote.Fix(err); fix != "" {
+	if fix := remote.SuggestFix(err); fix != "" {
 		text += "; fix: " + fix
 	}
 	return text
@@ -239,7 +239,7 @@ func (f *applyFlags) resultText(e applier.Event, err error) string {
 
 // reboots reports whether hosts are rebooted where something waits for it.
 func (f *applyFlags) reboots() bool {
-	return f.options.Reboot && applier.Allowed(bundle.ImpactReboot, f.options.MaxImpact) == nil
+	return f.options.Reboot && applier.CheckImpact(bundle.ImpactReboot, f.options.MaxImpact) == nil
 }
 
 // printEnd prints why a host does not have its desired state, and what to do.
@@ -263,7 +263,7 @@ func (f *applyFlags) fix(e applier.Event) string {
 		return `read the log of the service under C:\var\log on the host, fix the inputs and apply again`
 	case e.Result == applier.ResultPartial:
 		return "apply again; if another run is in progress on the host, wait for its end or give a longer --wait"
-	case e.Result == applier.ResultRefused && e.Impact != "" && applier.Allowed(e.Impact, f.options.MaxImpact) != nil:
+	case e.Result == applier.ResultRefused && e.Impact != "" && applier.CheckImpact(e.Impact, f.options.MaxImpact) != nil:
 		return "allow it with --max-impact " + string(e.Impact)
 	case e.Result == applier.ResultRefused && len(e.Missing) > 0:
 		return "apply again, with --payload if these are executables"

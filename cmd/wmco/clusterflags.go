@@ -31,7 +31,7 @@ func (f *clusterFlags) addKubeconfig(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.kube.Path, "kubeconfig", "", "kubeconfig file of the live cluster (default $KUBECONFIG or ~/.kube/config)")
 	cmd.Flags().StringVar(&f.kube.Context, "context", "", "context of the kubeconfig")
 	_ = cmd.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return f.kube.Contexts(), cobra.ShellCompDirectiveNoFileComp
+		return f.kube.ContextNames(), cobra.ShellCompDirectiveNoFileComp
 	})
 	_ = cmd.RegisterFlagCompletionFunc("from", f.completeFrom)
 }
@@ -39,7 +39,7 @@ func (f *clusterFlags) addKubeconfig(cmd *cobra.Command) {
 // completeFrom completes a source: a live cluster, and files.
 func (f *clusterFlags) completeFrom(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	sources := []string{"cluster"}
-	for _, c := range f.kube.Contexts() {
+	for _, c := range f.kube.ContextNames() {
 		sources = append(sources, "cluster:"+c)
 	}
 	return slices.Clip(sources), cobra.ShellCompDirectiveDefault

@@ -116,7 +116,7 @@ func (f *diffFlags) side(ctx context.Context, a app) (*desired.Hosts, []desired.
 	if err != nil {
 		return nil, nil, err
 	}
-	list, findings, err := hosts.Render(nodes)
+	list, findings, err := hosts.RenderBundles(nodes)
 	if err == nil && findings.Refused() {
 		err = refused(a, "", findings)
 	}
@@ -153,7 +153,7 @@ func (f *diffFlags) before(ctx context.Context, a app, after []desired.Rendered)
 	}
 	for _, source := range slices.Backward(f.against) {
 		if isLive(source) {
-			reader, _, err := gather.Sources([]string{source}, nil, f.kube)
+			reader, _, err := gather.OpenSources([]string{source}, nil, f.kube)
 			return golden.Reviewed(before), live{reader: reader, namespace: f.namespace, before: before}, err
 		}
 	}

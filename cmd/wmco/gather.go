@@ -90,7 +90,7 @@ func (f *gatherFlags) run(ctx context.Context, a app) error {
 	if err != nil {
 		return err
 	}
-	config, err := f.kube.Config()
+	config, err := f.kube.RESTConfig()
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (f *gatherFlags) run(ctx context.Context, a app) error {
 		return err
 	}
 	summary, err := mustgather.Collect(ctx, mustgather.Source{
-		Objects: objects.Cluster(c), Logs: logs, Namespace: f.namespace, Version: a.version, Now: a.now(), Since: begin,
+		Objects: objects.NewClusterReader(c), Logs: logs, Namespace: f.namespace, Version: a.version, Now: a.now(), Since: begin,
 	}, f.out)
 	if err != nil {
 		return err

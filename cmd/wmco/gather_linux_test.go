@@ -59,7 +59,7 @@ func collected(t *testing.T, cluster map[string]unstructured.Unstructured) (dir,
 		return nil, errors.New("dial tcp: no route to host")
 	}
 	dir = filepath.Join(t.TempDir(), "must-gather")
-	summary, err := mustgather.Collect(t.Context(), mustgather.Source{Objects: objects.Paths([]string{from}, nil), Logs: logs, Namespace: gather.OperatorNamespace, Version: "v1", Now: rolloutNoon()}, dir)
+	summary, err := mustgather.Collect(t.Context(), mustgather.Source{Objects: objects.NewPathsReader([]string{from}, nil), Logs: logs, Namespace: gather.OperatorNamespace, Version: "v1", Now: rolloutNoon()}, dir)
 	must(t, err)
 	return dir, from, summary
 }

@@ -79,7 +79,7 @@ func (f *remoteFlags) open(ctx context.Context, a app) (*hosts, error) {
 		return nil, err
 	}
 	o := &hosts{parallel: f.parallel, asks: f.facts == ""}
-	if o.contents, err = desired.Contents(f.payload); err != nil {
+	if o.contents, err = desired.PayloadContents(f.payload); err != nil {
 		return nil, err
 	}
 	if err := o.assign(ctx, a, f.inputFlags, targets); err != nil {
@@ -91,7 +91,7 @@ func (f *remoteFlags) open(ctx context.Context, a app) (*hosts, error) {
 	}
 	o.client = client(ssh.NewTransport(dialer), program, remote.DefaultLimits())
 	dialer.Limits.Kept = 0
-	o.confirms = o.client.Over(ssh.NewTransport(dialer))
+	o.confirms = o.client.WithTransport(ssh.NewTransport(dialer))
 	return o, nil
 }
 
@@ -110,14 +110,14 @@ func (o *hosts) assign(ctx context.Context, a app, f inputFlags, targets []remot
 	for _, t := range targets {
 		addresses = append(addresses, t.Host())
 	}
-	nodes, err := o.inputs.Assign(addresses, chosen)
+	nodes, err := o.inputs.AssignToNodes(addresses, chosen)
 	if errors.Is(err, desired.ErrUnknown) {
 		err = fmt.Errorf("%w: choose one with --node or --instance", err)
 	}
 	if err != nil {
 		return err
 	}
-	list, _, err := o.inputs.Render(nodes)
+	list, _, err := o.inputs.RenderBundles(nodes)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (o *hosts) each(ctx context.Context, work func(context.Context, *remote.Age
 		byTarget[h.target] = h
 		targets = append(targets, h.target)
 	}
-	errs := o.client.Each(ctx, targets, o.parallel, func(ctx context.Context, m *remote.Agent) error {
+	errs := o.client.ForEachHost(ctx, targets, o.parallel, func(ctx context.Context, m *remote.Agent) error {
 		if err := o.prepare(ctx, m, byTarget[m.Target()]); err != nil {
 			return err
 		}
@@ -173,7 +173,7 @@ func (o *hosts) prepare(ctx context.Context, m *remote.Agent, h *host) error {
 func (o *hosts) render(h *host) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	list, _, err := o.inputs.Render([]render.Node{h.node})
+	list, _, err := o.inputs.RenderBundles([]render.Node{h.node})
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (o *hosts) render(h *host) error {
 	if h.findings.Refused() {
 		return fmt.Errorf("the facts of the host are refused, it is not changed: %s", counts(h.findings))
 	}
-	r, err := h.rendered.Request(o.contents)
+	r, err := h.rendered.ArchiveRequest(o.contents)
 	if errors.Is(err, desired.ErrFactsUnknown) {
 		err = fmt.Errorf("%w; without --facts, the host is asked for them", err)
 	}

@@ -61,7 +61,7 @@ func (a app) sources(from []string, k gather.Kubeconfig) (r objects.Reader, comp
 			cli.Printf(a.stderr, "%s: this is the live cluster; the file or folder of this name is ./%s\n", source, source)
 		}
 	}
-	return gather.Sources(from, a.stdin, k)
+	return gather.OpenSources(from, a.stdin, k)
 }
 
 // needsObjects says that a command reads inputs.
@@ -85,7 +85,7 @@ func (f *inputFlags) read(ctx context.Context, a app, key bundle.Key) (*desired.
 	if err != nil {
 		return nil, err
 	}
-	return desired.Read(ctx, desired.Source{
+	return desired.ReadHosts(ctx, desired.Source{
 		Objects: reader, Gather: gather.Options{Namespace: f.namespace, Complete: complete, Facts: facts}, Payload: f.payload, Key: key, Strict: f.strict,
 	})
 }
@@ -106,13 +106,13 @@ func (f *inputFlags) readFacts(a app) ([]bundle.Facts, error) {
 func (f *inputFlags) choose(hosts *desired.Hosts) ([]render.Node, error) {
 	switch {
 	case f.all:
-		return hosts.Every()
+		return hosts.SelectAll()
 	case f.node != "":
-		return hosts.Node(f.node)
+		return hosts.SelectByNode(f.node)
 	case f.instance != "":
-		return hosts.Instance(f.instance)
+		return hosts.SelectByAddress(f.instance)
 	}
-	nodes, err := hosts.Only()
+	nodes, err := hosts.SelectOnlyHost()
 	if errors.Is(err, desired.ErrSeveral) {
 		err = fmt.Errorf("%w: choose with --node, --instance or --all", err)
 	}
@@ -129,7 +129,7 @@ func (f *inputFlags) render(ctx context.Context, a app, key bundle.Key) ([]desir
 	if err != nil {
 		return nil, nil, err
 	}
-	return hosts.Render(nodes)
+	return hosts.RenderBundles(nodes)
 }
 
 // refused prints findings that refuse the inputs. What says what was not done for that.

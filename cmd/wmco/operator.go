@@ -83,7 +83,7 @@ func (f *operatorFlags) run(ctx context.Context, a app) error {
 	}
 	var err error
 	var traffic ssh.Traffic
-	o.Traffic = traffic.Bytes
+	o.Traffic = traffic.TransferredBytes
 	if o.Hosts, err = f.hosts(o.Log, &traffic); err != nil {
 		return err
 	}

@@ -251,10 +251,10 @@ func printFailure(a app, f cli.Format, h *host) {
 	switch {
 	case h.err == nil:
 	case f == cli.JSON:
-		_ = cli.WriteJSONLine(a.stdout, failureJSON{h.target.String(), h.err.Error(), remote.Fix(h.err)}) // as for events
+		_ = cli.WriteJSONLine(a.stdout, failureJSON{h.target.String(), h.err.Error(), remote.SuggestFix(h.err)}) // as for events
 	default:
 		cli.Printf(a.stderr, "%s: %v\n", h.target, h.err)
-		if fix := remote.Fix(h.err); fix != "" {
+		if fix := remote.SuggestFix(h.err); fix != "" {
 			cli.Printf(a.stderr, "  fix: %s\n", fix)
 		}
 	}

@@ -131,11 +131,11 @@ func wrote(a app, bundles int, where string) {
 
 // writeArchive writes what `wmco-node apply` reads: the manifest and every content. Secrets are in clear.
 func (f *renderFlags) writeArchive(ctx context.Context, a app, r desired.Rendered) error {
-	contents, err := desired.Contents(f.payload)
+	contents, err := desired.PayloadContents(f.payload)
 	if err != nil {
 		return err
 	}
-	request, err := r.Request(contents)
+	request, err := r.ArchiveRequest(contents)
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func validate(ctx context.Context, a app, v validation) error {
 			return err
 		}
 	}
-	_, findings, err := hosts.Render(nodes)
+	_, findings, err := hosts.RenderBundles(nodes)
 	if err != nil {
 		return err
 	}

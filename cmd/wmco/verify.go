@@ -102,7 +102,7 @@ func (o *hosts) comparedAnswer(seen map[remote.Target]applier.Observation) []com
 	for _, h := range o.all {
 		c := comparedJSON{Host: h.target.String(), Node: h.node.ID(), Findings: findingsAnswer(slices.Concat(o.inputs.Findings, h.findings).Sorted())}
 		if h.err != nil {
-			c.Error, c.Fix = h.err.Error(), remote.Fix(h.err)
+			c.Error, c.Fix = h.err.Error(), remote.SuggestFix(h.err)
 		} else {
 			observation := seen[h.target]
 			c.Observation = &observation

@@ -130,7 +130,7 @@ func printVersion(a app, answer versionAnswer) {
 
 // server asks the cluster; nil where there is none, or none that answers.
 func (f *clusterFlags) server(ctx context.Context, a app) *serverVersion {
-	config, err := f.kube.Config()
+	config, err := f.kube.RESTConfig()
 	if err != nil {
 		return nil
 	}

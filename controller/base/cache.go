@@ -55,9 +55,9 @@ func CacheOptions(wants []objects.Want) cache.Options {
 			if of.Namespaces == nil {
 				of.Namespaces = map[string]cache.Config{}
 			}
-			of.Namespaces[w.Namespace] = cache.Config{FieldSelector: byName(w), LabelSelector: labeled(w)}
+			of.Namespaces[w.Namespace] = cache.Config{FieldSelector: byName(w), LabelSelector: labelSelectorOf(w)}
 		default:
-			of.Field, of.Label = byName(w), labeled(w)
+			of.Field, of.Label = byName(w), labelSelectorOf(w)
 			if IsNode(w.Group, w.Kind) {
 				of.Transform = stripNode
 			}
@@ -78,7 +78,7 @@ func byName(w objects.Want) fields.Selector {
 	return fields.OneTermEqualSelector("metadata.name", w.Names[0])
 }
 
-func labeled(w objects.Want) labels.Selector {
+func labelSelectorOf(w objects.Want) labels.Selector {
 	if len(w.Labels) == 0 {
 		return nil
 	}

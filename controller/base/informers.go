@@ -24,7 +24,7 @@ func (r *RefusedWatches) NewInformer(from toolscache.ListerWatcher, o runtime.Ob
 	kind := o.GetObjectKind().GroupVersionKind()
 	refused := func() {
 		if r != nil {
-			r.note(kind)
+			r.noteRefusedKind(kind)
 		}
 	}
 	return toolscache.NewSharedIndexInformer(patientListWatch{toolscache.ToListerWatcherWithContext(from), relistPauses(), refused}, o, resync, indexers)

@@ -56,8 +56,8 @@ func NewRefusedWatches() *RefusedWatches {
 	return &RefusedWatches{kinds: map[schema.GroupVersionKind]bool{}, wake: make(chan struct{}, 1)}
 }
 
-// note notes that the informer of a kind was refused, and has it looked at.
-func (r *RefusedWatches) note(kind schema.GroupVersionKind) {
+// noteRefusedKind notes that the informer of a kind was refused, and has it looked at.
+func (r *RefusedWatches) noteRefusedKind(kind schema.GroupVersionKind) {
 	r.putBack([]schema.GroupVersionKind{kind})
 	select {
 	case r.wake <- struct{}{}:
@@ -74,8 +74,8 @@ func (r *RefusedWatches) putBack(kinds []schema.GroupVersionKind) {
 	}
 }
 
-// take returns the kinds, and forgets them.
-func (r *RefusedWatches) take() []schema.GroupVersionKind {
+// takeRefusedKinds returns the kinds, and forgets them.
+func (r *RefusedWatches) takeRefusedKinds() []schema.GroupVersionKind {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	kinds := slices.Collect(maps.Keys(r.kinds))
@@ -160,7 +160,7 @@ func (k *Kinds) listOne(ctx context.Context, w objects.Want) error {
 	if _, err := k.mapper.RESTMapping(kind.GroupKind(), kind.Version); err != nil {
 		return err
 	}
-	return k.live.List(ctx, MetadataList(kind), &client.ListOptions{Namespace: w.Namespace, FieldSelector: byName(w), LabelSelector: labeled(w), Limit: 1})
+	return k.live.List(ctx, MetadataList(kind), &client.ListOptions{Namespace: w.Namespace, FieldSelector: byName(w), LabelSelector: labelSelectorOf(w), Limit: 1})
 }
 
 // Start implements manager.Runnable.
@@ -182,7 +182,7 @@ func (k *Kinds) Start(ctx context.Context) error {
 // holdRefused looks whether kinds whose informers were refused can be watched: if not, reads of them return why from now on. Their informers go
 // on, so nothing has to begin when they can be.
 func (k *Kinds) holdRefused(ctx context.Context) {
-	all := k.refused.take()
+	all := k.refused.takeRefusedKinds()
 	for i, kind := range all {
 		k.mu.Lock()
 		wants, known := k.watched[kind], k.missing[kind] != nil
@@ -262,8 +262,8 @@ func (k *Kinds) whyNotWatched(kind schema.GroupVersionKind, namespace string) er
 	return m.errs[namespace]
 }
 
-// Reader returns a client whose reads of kinds that cannot be watched return why, instead of waiting.
-func (k *Kinds) Reader(c client.Client) client.Client { return watchedReader{c, k} }
+// WatchedClient returns a client whose reads of kinds that cannot be watched return why, instead of waiting.
+func (k *Kinds) WatchedClient(c client.Client) client.Client { return watchedReader{c, k} }
 
 type watchedReader struct {
 	client.Client

@@ -42,7 +42,7 @@ func TestARefusedKindIsLookedForWithPausesWhileTheAPIServerIsSick(t *testing.T) 
 	}
 	server.sick.Store(true)
 	server.lists.Store(0)
-	refused.note(KindOf(machines[0]))
+	refused.noteRefusedKind(KindOf(machines[0]))
 	ctx, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer stop()
 	if err := k.Start(ctx); err != nil {
@@ -51,7 +51,7 @@ func TestARefusedKindIsLookedForWithPausesWhileTheAPIServerIsSick(t *testing.T) 
 	if n := server.lists.Load(); n != 1 {
 		t.Errorf("%d requests, want 1 and a pause", n)
 	}
-	if kinds := refused.take(); len(kinds) != 1 {
+	if kinds := refused.takeRefusedKinds(); len(kinds) != 1 {
 		t.Errorf("%d kinds are looked at after the pause, want 1", len(kinds))
 	}
 }

@@ -53,7 +53,7 @@ type guardedWrites struct {
 // RoundTrip implements http.RoundTripper.
 func (g guardedWrites) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method != http.MethodGet && req.Method != http.MethodHead {
-		if err := g.lock.Leads(req.Context()); err != nil {
+		if err := g.lock.CheckLeading(req.Context()); err != nil {
 			if req.Body != nil {
 				_ = req.Body.Close() // nothing was sent
 			}
@@ -86,12 +86,12 @@ func NewManager(m manager.Manager, lock *leader.Lock, again *Retries, kinds *Kin
 // GetClient implements manager.Manager: it reads objects with a Go type from the cache too.
 func (m Manager) GetClient() client.Client { return m.typed }
 
-// MayChangeHosts is for hosts.Hosts.GuardedBy.
+// MayChangeHosts is for hosts.Hosts.WithGuard.
 func (m Manager) MayChangeHosts() func(context.Context) error {
 	if m.lock == nil {
 		return func(context.Context) error { return nil }
 	}
-	return m.lock.Confirm
+	return m.lock.ConfirmLeading
 }
 
 // Start works until the context ends, or until another process holds the Lease. It does not wait for anything then: whatever was begun ends

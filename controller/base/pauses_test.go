@@ -136,9 +136,9 @@ func TestAfterAnOutageNothingWaits(t *testing.T) {
 			woken++
 		}
 	})
-	retries.unanswered()
+	retries.noteUnanswered()
 	p.clock = p.clock.Add(outage)
-	retries.answered()
+	retries.noteAnswered()
 	before := p.tried["status"]
 	p.try(t.Context(), failing)
 	if woken != 1 || p.tried["status"] != before+1 || p.Again() != firstRetry {
@@ -156,7 +156,7 @@ func TestAPauseOfOneNodeOccupiesNothing(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		resp, err := NewRetries().Transport(busy).RoundTrip(req)
+		resp, err := NewRetries().WrapTransport(busy).RoundTrip(req)
 		if err == nil {
 			err = resp.Body.Close()
 		}

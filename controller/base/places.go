@@ -32,7 +32,7 @@ func newReaching(r reconcile.Reconciler, limits remote.PlaceLimits) (reaching, s
 
 // Reconcile implements reconcile.Reconciler.
 func (r reaching) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	ctx, turn := r.places.Turn(ctx, req.String(), func() { (*r.queue).Add(req) })
+	ctx, turn := r.places.WithTurn(ctx, req.String(), func() { (*r.queue).Add(req) })
 	defer turn.End()
 	return r.Reconciler.Reconcile(ctx, req)
 }
@@ -40,7 +40,7 @@ func (r reaching) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 // NewHostController is NewController for reconcilers that reach hosts: there are workers for all hosts that may be open, and for parallel requests
 // that need no host. As many hosts are worked on at the same time; one without progress does not count.
 func (m Manager) NewHostController(name string, r reconcile.Reconciler, parallel int) (controller.Controller, error) {
-	limits := remote.DefaultLimits().Places(parallel)
+	limits := remote.DefaultLimits().PlacesFor(parallel)
 	reaches, queue := newReaching(r, limits)
 	c, err := m.NewController(name, reaches, limits.Open+parallel)
 	if err != nil {

@@ -24,7 +24,7 @@ type hostsOf struct {
 }
 
 func (h *hostsOf) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	err := h.client.Agent(remote.Target{User: "a", Address: req.Name}).Confirm(ctx, "x")
+	err := h.client.AgentFor(remote.Target{User: "a", Address: req.Name}).Confirm(ctx, "x")
 	if errors.Is(err, remote.ErrNoPlace) {
 		return reconcile.Result{}, nil
 	}

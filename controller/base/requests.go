@@ -47,8 +47,8 @@ func ConfigMapKind() schema.GroupVersionKind { return corev1.SchemeGroupVersion.
 // SecretKind is the kind Secret.
 func SecretKind() schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind("Secret") }
 
-// CSRKind is the kind CertificateSigningRequest.
-func CSRKind() schema.GroupVersionKind {
+// CertificateRequestKind is the kind CertificateSigningRequest.
+func CertificateRequestKind() schema.GroupVersionKind {
 	return certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest")
 }
 
@@ -92,16 +92,16 @@ type Signal chan event.TypedGenericEvent[struct{}]
 // NewSignal returns a signal that was not sent.
 func NewSignal() Signal { return make(Signal, 1) }
 
-// Send wakes the controller.
-func (s Signal) Send() {
+// WakeController wakes the controller.
+func (s Signal) WakeController() {
 	select {
 	case s <- event.TypedGenericEvent[struct{}]{}:
 	default: // one is waiting already
 	}
 }
 
-// Source calls do with the queue of the controller that watches it.
-func (s Signal) Source(do func(Queue)) source.Source {
+// QueueSource calls do with the queue of the controller that watches it.
+func (s Signal) QueueSource(do func(Queue)) source.Source {
 	return source.TypedChannel(s, handler.TypedFuncs[struct{}, reconcile.Request]{
 		GenericFunc: func(_ context.Context, _ event.TypedGenericEvent[struct{}], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			do(q)
@@ -119,7 +119,7 @@ func NodeChanges() predicate.TypedPredicate[Object] {
 
 // changesOf returns the labels, annotations and addresses of a Node, whether its kubelet is Ready, and the last sign of life of its node agent.
 func changesOf(node Object) map[string]any {
-	all := map[string]any{"labels": node.GetLabels(), "annotations": node.GetAnnotations(), "addresses": Addresses(node)}
+	all := map[string]any{"labels": node.GetLabels(), "annotations": node.GetAnnotations(), "addresses": StatusAddresses(node)}
 	conditions, _, _ := unstructured.NestedSlice(node.Object, "status", "conditions")
 	for _, c := range conditions {
 		switch m, _ := c.(map[string]any); m["type"] {
@@ -132,8 +132,8 @@ func changesOf(node Object) map[string]any {
 	return all
 }
 
-// Addresses returns the addresses and names in a status.
-func Addresses(u Object) []string {
+// StatusAddresses returns the addresses and names in a status.
+func StatusAddresses(u Object) []string {
 	list, _, _ := unstructured.NestedSlice(u.Object, "status", "addresses")
 	var all []string
 	for _, a := range list {

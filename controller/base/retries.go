@@ -61,14 +61,14 @@ func NewRetries() *Retries {
 	return &Retries{now: time.Now, waiting: map[waitingFor]Queue{}}
 }
 
-// failed notes that a request waits for its next try, succeeded that it does not.
-func (r *Retries) failed(key waitingFor, q Queue) {
+// noteWaiting notes that a request waits for its next try, succeeded that it does not.
+func (r *Retries) noteWaiting(key waitingFor, q Queue) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.waiting[key] = q
 }
 
-func (r *Retries) succeeded(key waitingFor) {
+func (r *Retries) noteSucceeded(key waitingFor) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.waiting, key)
@@ -81,8 +81,8 @@ func (r *Retries) onRecovery(do func()) {
 	r.recovered = append(r.recovered, do)
 }
 
-// unanswered notes that the API server has not answered a request.
-func (r *Retries) unanswered() {
+// noteUnanswered notes that the API server has not answered a request.
+func (r *Retries) noteUnanswered() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.failing.IsZero() {
@@ -90,9 +90,9 @@ func (r *Retries) unanswered() {
 	}
 }
 
-// answered notes that the API server has answered a request. Single failures between answers are no outage: what fails for a reason of its own
+// noteAnswered notes that the API server has answered a request. Single failures between answers are no outage: what fails for a reason of its own
 // keeps its pauses.
-func (r *Retries) answered() {
+func (r *Retries) noteAnswered() {
 	r.mu.Lock()
 	since := r.failing
 	r.failing = time.Time{}
@@ -110,8 +110,8 @@ func (r *Retries) answered() {
 	}
 }
 
-// Transport notes what becomes of the requests of a client.
-func (r *Retries) Transport(next http.RoundTripper) http.RoundTripper {
+// WrapTransport notes what becomes of the requests of a client.
+func (r *Retries) WrapTransport(next http.RoundTripper) http.RoundTripper {
 	return watchedRequests{next, r}
 }
 
@@ -125,9 +125,9 @@ func (w watchedRequests) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := w.RoundTripper.RoundTrip(req)
 	switch {
 	case err == nil && resp.StatusCode < http.StatusInternalServerError && resp.StatusCode != http.StatusTooManyRequests:
-		w.retries.answered()
+		w.retries.noteAnswered()
 	case err == nil || req.Context().Err() == nil:
-		w.retries.unanswered()
+		w.retries.noteUnanswered()
 	}
 	longest := longestPause
 	if req.Context().Value(hasPauses{}) != nil {
@@ -198,7 +198,7 @@ func (r retrying) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	key := waitingFor{r.name, req}
 	result, err := r.Reconciler.Reconcile(ctx, req)
 	if err == nil {
-		r.retries.succeeded(key)
+		r.retries.noteSucceeded(key)
 		return result, nil
 	}
 	if apierrors.IsConflict(err) {
@@ -209,6 +209,6 @@ func (r retrying) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 		r.log.Info("the API server asks for a pause", "name", req.Name, "seconds", seconds, "error", err)
 		return reconcile.Result{RequeueAfter: time.Duration(seconds) * time.Second}, nil
 	}
-	r.retries.failed(key, *r.queue)
+	r.retries.noteWaiting(key, *r.queue)
 	return reconcile.Result{}, err
 }

@@ -91,14 +91,14 @@ func TestAfterAnOutageEverythingIsTriedAtOnce(t *testing.T) {
 		for _, name := range []string{"node-1", "node-2", "status"} {
 			req := RequestsFor([]string{name})[0]
 			q.AddAfter(req, time.Hour)
-			all.failed(waitingFor{"test", req}, q)
+			all.noteWaiting(waitingFor{"test", req}, q)
 		}
 		well := RequestsFor([]string{"well"})[0]
-		all.failed(waitingFor{"test", well}, q)
-		all.succeeded(waitingFor{"test", well})
+		all.noteWaiting(waitingFor{"test", well}, q)
+		all.noteSucceeded(waitingFor{"test", well})
 		for _, answer := range tt.answers {
 			now = now.Add(time.Second)
-			all.Transport(transportFunc(func(*http.Request) (*http.Response, error) {
+			all.WrapTransport(transportFunc(func(*http.Request) (*http.Response, error) {
 				if answer {
 					return &http.Response{StatusCode: http.StatusNotFound}, nil
 				}
@@ -145,7 +145,7 @@ func TestALongPauseOccupiesNoWorker(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			config := &rest.Config{Host: server.URL}
-			config.Wrap(NewRetries().Transport)
+			config.Wrap(NewRetries().WrapTransport)
 			clients, err := kubernetes.NewForConfig(config)
 			if err != nil {
 				t.Fatal(err)

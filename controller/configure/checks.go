@@ -30,15 +30,15 @@ type Checks struct {
 	Held func(context.Context, *desired.Hosts) (string, error)
 }
 
-// Of judges the cluster, and returns what it was judged by of the trusted CAs.
-func (c *Checks) Of(ctx context.Context, inputs *desired.Hosts) (checks.Result, checks.TrustedCA, error) {
+// JudgeCluster judges the cluster, and returns what it was judged by of the trusted CAs.
+func (c *Checks) JudgeCluster(ctx context.Context, inputs *desired.Hosts) (checks.Result, checks.TrustedCA, error) {
 	trusted := checks.TrustedCA{Proxy: !inputs.Cluster.Proxy.IsZero()}
 	if trusted.Proxy {
 		if err := c.Live.Get(ctx, client.ObjectKey{Namespace: c.Login.Namespace, Name: render.TrustedCAConfigMap}, &trusted.ConfigMap); client.IgnoreNotFound(err) != nil {
 			return checks.Result{}, trusted, fmt.Errorf("reading ConfigMap %s: %w", render.TrustedCAConfigMap, err)
 		}
 	}
-	_, found, err := c.Login.Key(ctx)
+	_, found, err := c.Login.PrivateKey(ctx)
 	if err != nil {
 		return checks.Result{}, trusted, err
 	}
@@ -46,19 +46,19 @@ func (c *Checks) Of(ctx context.Context, inputs *desired.Hosts) (checks.Result, 
 	if err != nil {
 		return checks.Result{}, trusted, fmt.Errorf("asking for the version of the API server: %w", err)
 	}
-	held, err := c.held(ctx, inputs)
+	held, err := c.heldFindings(ctx, inputs)
 	if err != nil {
 		return checks.Result{}, trusted, err
 	}
-	return checks.Of(checks.Cluster{
+	return checks.JudgeCluster(checks.Cluster{
 		Findings: slices.Concat(found, held, inputs.Findings), APIServers: versions, Kubelet: inputs.Cluster.KubeletVersion(), TrustedCA: trusted, Payload: c.Payload, Now: c.Now(),
 	}), trusted, nil
 }
 
-// held returns what keeps new hosts from joining while the nodes keep what they have.
-func (c *Checks) held(ctx context.Context, inputs *desired.Hosts) (bundle.Findings, error) {
+// heldFindings returns what keeps new hosts from joining while the nodes keep what they have.
+func (c *Checks) heldFindings(ctx context.Context, inputs *desired.Hosts) (bundle.Findings, error) {
 	var found bundle.Findings
-	for _, f := range deletions.Holding(inputs.Findings) {
+	for _, f := range deletions.HoldingFindings(inputs.Findings) {
 		if c.Held == nil {
 			continue
 		}

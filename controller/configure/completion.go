@@ -22,41 +22,41 @@ import (
 	"wmco/report/fleet"
 )
 
-// complete is for a host that has a Node.
-func (h Host) complete(ctx context.Context, node *corev1.Node) (Progress, error) {
+// completeNode is for a host that has a Node.
+func (h Host) completeNode(ctx context.Context, node *corev1.Node) (Progress, error) {
 	if err := h.keepRecord(ctx); err != nil {
 		return Progress{}, err
 	}
 	if windowsnode.IsJoined(node.Annotations) {
 		return Progress{State: StateJoined, Reason: ReasonJoined, Node: node.Name}, nil
 	}
-	if done, err := h.mark(ctx, node); done || err != nil {
+	if done, err := h.labelAndCordonNode(ctx, node); done || err != nil {
 		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the Node is labelled, and cordoned until it has joined", Node: node.Name, Again: AgainSoon}, err
 	}
 	decoded := windowsnode.Decode(*node)
 	row := fleet.Of(decoded, h.Silence)
 	if row.Reported.IsZero() || row.State == fleet.StateSilent {
-		return h.bring(ctx), nil
+		return h.applyHostBundle(ctx), nil
 	}
-	whole, err := h.isWhole(decoded, row)
+	whole, err := h.isUpToDate(decoded, row)
 	if err != nil || !whole {
-		p := Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the node agent follows the cluster; " + h.lacks(decoded, row), Node: node.Name, Again: AgainSoon}
+		p := Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the node agent follows the cluster; " + h.describeMissing(decoded, row), Node: node.Name, Again: AgainSoon}
 		if row.State == fleet.StateFailed || row.Fault == published.FaultDisk {
-			h.takeUp(ctx)
+			h.resumeInterrupted(ctx)
 			p.State, p.Reason, p.Message, p.Fix = StateFailed, row.Reason, row.Message, row.Fix
 		}
 		return p, err
 	}
-	if err := h.finish(ctx, node); err != nil {
+	if err := h.uncordonAndMark(ctx, node); err != nil {
 		return Progress{}, err
 	}
-	h.Counters.Node(string(h.Backing), h.Now().Sub(node.CreationTimestamp.Time))
+	h.Counters.CountNode(string(h.Backing), h.Now().Sub(node.CreationTimestamp.Time))
 	return Progress{State: StateJoined, Reason: ReasonJoined, Message: "node " + node.Name + " has joined", Node: node.Name, Finished: true}, nil
 }
 
-// isWhole reports whether the node has the bundle that is rendered from its facts, with nothing that waits for its network, and is Ready.
-func (h Host) isWhole(node windowsnode.Node, row fleet.Row) (bool, error) {
-	list, _, err := h.Wanted.Render([]render.Node{h.Node})
+// isUpToDate reports whether the node has the bundle that is rendered from its facts, with nothing that waits for its network, and is Ready.
+func (h Host) isUpToDate(node windowsnode.Node, row fleet.Row) (bool, error) {
+	list, _, err := h.Wanted.RenderBundles([]render.Node{h.Node})
 	if err != nil || len(list) == 0 {
 		return false, err
 	}
@@ -64,8 +64,8 @@ func (h Host) isWhole(node windowsnode.Node, row fleet.Row) (bool, error) {
 	return row.State == fleet.StateCurrent && row.Applied == list[0].Bundle.Digest && !waits && node.IsReady(), nil
 }
 
-// lacks says what a node that is not whole waits for.
-func (h Host) lacks(node windowsnode.Node, row fleet.Row) string {
+// describeMissing says what a node that is not whole waits for.
+func (h Host) describeMissing(node windowsnode.Node, row fleet.Row) string {
 	switch {
 	case h.Subnet == "":
 		return "the cluster network has not given it a subnet yet"
@@ -77,36 +77,36 @@ func (h Host) lacks(node windowsnode.Node, row fleet.Row) string {
 	return "its overlay network is set up"
 }
 
-// mark labels and cordons a new Node. It reports whether there was anything to write.
-func (h Host) mark(ctx context.Context, node *corev1.Node) (bool, error) {
+// labelAndCordonNode labels and cordons a new Node. It reports whether there was anything to write.
+func (h Host) labelAndCordonNode(ctx context.Context, node *corev1.Node) (bool, error) {
 	m := Marks{Labels: map[string]string{RoleLabel: ""}, Annotations: map[string]string{}}
-	key, findings, err := h.Login.Key(ctx)
+	key, findings, err := h.Login.PrivateKey(ctx)
 	if err != nil || findings.Refused() {
 		return false, err
 	}
-	m.Annotations[keys.HashAnnotation] = key.Hash()
-	w, err := h.Wish()
+	m.Annotations[keys.HashAnnotation] = key.PublicKeyHash()
+	w, err := h.ApplyRequest()
 	if err != nil {
 		return false, err
 	}
-	if pin := h.Login.PinOf(w.Target); pin != nil {
+	if pin := h.Login.PinnedKey(w.Target); pin != nil {
 		m.Annotations[hosts.PinAnnotation], m.Annotations[hosts.PinTypeAnnotation] = hosts.EncodeKey(pin), pin.Type()
 	}
 	if h.Backing == render.BackingInstance {
 		m.Labels[InstanceLabel], m.Annotations[InstanceAnnotation] = ValueTrue, h.Address
-		if have, err := username.Decrypt(node.Annotations[UsernameAnnotation], key.Text()); err != nil || have != h.Username {
-			text, err := username.Encrypt(reader(h.Random), h.Username, key.Text())
+		if have, err := username.DecryptName(node.Annotations[UsernameAnnotation], key.SecretText()); err != nil || have != h.Username {
+			text, err := username.EncryptName(reader(h.Random), h.Username, key.SecretText())
 			if err != nil {
 				return false, fmt.Errorf("encrypting the user name of %s: %w", h.Address, err)
 			}
 			m.Annotations[UsernameAnnotation] = text
 		}
 	}
-	before, err := h.Rejoining().KeptNode(ctx, node, h.Address)
+	before, err := h.RejoiningNodes().KeptNode(ctx, node, h.Address)
 	if err != nil {
 		return false, err
 	}
-	before.onto(&m, node)
+	before.restoreOnto(&m, node)
 	// A node whose agent has reported was joined by hand (wmco apply): it has pods already. The cordon of an administrator stays theirs.
 	if !before.Cordoned && node.Annotations[published.ReportAnnotation] == "" && !node.Spec.Unschedulable {
 		m.Annotations[JoiningAnnotation], m.Cordon = ValueTrue, new(true)
@@ -114,7 +114,7 @@ func (h Host) mark(ctx context.Context, node *corev1.Node) (bool, error) {
 	if done, err := h.WriteMarks(ctx, node, m); done || err != nil || before.Name == "" {
 		return done, err
 	}
-	return false, h.Rejoining().ForgetNode(ctx, node.Name)
+	return false, h.RejoiningNodes().ForgetNode(ctx, node.Name)
 }
 
 // reader makes a reader of a function.
@@ -122,8 +122,8 @@ type reader func([]byte) (int, error)
 
 func (r reader) Read(p []byte) (int, error) { return r(p) }
 
-// finish lifts the cordon, if it is the operator's, and writes the version last.
-func (h Host) finish(ctx context.Context, node *corev1.Node) error {
+// uncordonAndMark lifts the cordon, if it is the operator's, and writes the version last.
+func (h Host) uncordonAndMark(ctx context.Context, node *corev1.Node) error {
 	m := Marks{Annotations: map[string]string{VersionAnnotation: h.Version, DesiredVersionAnnotation: h.Version, JoiningAnnotation: ""}}
 	if node.Annotations[JoiningAnnotation] != "" {
 		m.Cordon = new(false)
@@ -134,7 +134,7 @@ func (h Host) finish(ctx context.Context, node *corev1.Node) error {
 
 // WriteMarks writes what of the marks a Node does not have, as it was read. It reports whether anything was written.
 func (h Host) WriteMarks(ctx context.Context, node *corev1.Node, m Marks) (bool, error) {
-	patch, err := m.patch(node)
+	patch, err := m.mergePatch(node)
 	if err != nil || patch == nil {
 		return false, err
 	}

@@ -37,8 +37,8 @@ func InstanceReference(ctx context.Context, r client.Reader, namespace, entry st
 func RecordProgress(recorder events.EventRecorder, about runtime.Object, p Progress, done, failure string) {
 	switch {
 	case p.Finished:
-		recorder.Eventf(about, nil, corev1.EventTypeNormal, done, ActionJoin, "%s", p.Text())
+		recorder.Eventf(about, nil, corev1.EventTypeNormal, done, ActionJoin, "%s", p.DisplayText())
 	case p.State == StateFailed || p.State == StateWaiting:
-		recorder.Eventf(about, nil, corev1.EventTypeWarning, failure, p.Reason, "%s: %s", p.Reason, p.Text())
+		recorder.Eventf(about, nil, corev1.EventTypeWarning, failure, p.Reason, "%s: %s", p.Reason, p.DisplayText())
 	}
 }

@@ -24,20 +24,20 @@ func NewExecutables(set payload.Set) *Executables {
 	return &Executables{set: set, Changed: base.NewSignal()}
 }
 
-// Choose says which minor version of Kubernetes nodes get, and returns the digest of their executables, empty if the operator has none.
-func (x *Executables) Choose(kubernetes string) bundle.Digest {
+// ChooseMinorVersion says which minor version of Kubernetes nodes get, and returns the digest of their executables, empty if the operator has none.
+func (x *Executables) ChooseMinorVersion(kubernetes string) bundle.Digest {
 	digest := x.set.For(kubernetes).Digest()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if !x.known || x.digest != digest {
 		x.digest, x.known = digest, true
-		x.Changed.Send()
+		x.Changed.WakeController()
 	}
 	return digest
 }
 
-// Digest returns what Choose returned last, and whether it was called.
-func (x *Executables) Digest() (bundle.Digest, bool) {
+// ChosenDigest returns what ChooseMinorVersion returned last, and whether it was called.
+func (x *Executables) ChosenDigest() (bundle.Digest, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.digest, x.known

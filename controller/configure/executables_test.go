@@ -18,7 +18,7 @@ func TestExecutablesOfAMinorVersion(t *testing.T) {
 		}}
 	}
 	x := NewExecutables(set("old", "now"))
-	if _, known := x.Digest(); known {
+	if _, known := x.ChosenDigest(); known {
 		t.Error("it is known before the inputs are read")
 	}
 	signals := func() int {
@@ -28,21 +28,21 @@ func TestExecutablesOfAMinorVersion(t *testing.T) {
 		}
 		return n
 	}
-	first := x.Choose("1.35")
+	first := x.ChooseMinorVersion("1.35")
 	if n := signals(); n != 1 {
 		t.Errorf("%d signals for the first version", n)
 	}
-	if again := x.Choose("1.35"); again != first || signals() != 0 {
+	if again := x.ChooseMinorVersion("1.35"); again != first || signals() != 0 {
 		t.Errorf("the same version again: %s, not %s", again, first)
 	}
-	second := x.Choose("1.36")
-	if got, known := x.Digest(); second == first || !known || got != second || signals() != 1 {
+	second := x.ChooseMinorVersion("1.36")
+	if got, known := x.ChosenDigest(); second == first || !known || got != second || signals() != 1 {
 		t.Errorf("another version: %s", got)
 	}
-	if other := NewExecutables(set("another patch release", "now")).Choose("1.36"); other != second {
+	if other := NewExecutables(set("another patch release", "now")).ChooseMinorVersion("1.36"); other != second {
 		t.Errorf("the kubelet of another minor version changes the executables of this one")
 	}
-	if none := NewExecutables(payload.Set{}).Choose("1.36"); none != "" {
+	if none := NewExecutables(payload.Set{}).ChooseMinorVersion("1.36"); none != "" {
 		t.Errorf("an operator without executables has %s", none)
 	}
 }

@@ -23,11 +23,11 @@ import (
 
 // Counters count for Prometheus; metrics.Counters does.
 type Counters interface {
-	// Node notes that the host of a Node has joined, Machine that the host of a Machine has, and how long that took.
-	Node(backing string, took time.Duration)
-	Machine(took time.Duration)
-	// Failure notes a failed attempt to bring a host further.
-	Failure(reason string)
+	// CountNode notes that the host of a Node has joined, Machine that the host of a Machine has, and how long that took.
+	CountNode(backing string, took time.Duration)
+	CountMachine(took time.Duration)
+	// CountFailure notes a failed attempt to bring a host further.
+	CountFailure(reason string)
 }
 
 // Joiner makes hosts nodes. It keeps nothing between calls: where a host is on its way is read from its Node and from the host.
@@ -61,29 +61,29 @@ type Joiner struct {
 // Ref names a host by the object that asks for it: a Machine, or an entry of windows-instances.
 type Ref struct{ Machine, Address string }
 
-func (r Ref) matches(n render.Node) bool {
+func (r Ref) matchesHost(n render.Node) bool {
 	if r.Machine != "" {
 		return n.MachineName == r.Machine
 	}
 	return n.Backing == render.BackingInstance && n.Address == r.Address
 }
 
-// Join does the next steps for a host.
-func (j *Joiner) Join(ctx context.Context, ref Ref) (Progress, error) {
-	p, err := j.join(ctx, ref)
+// JoinHost does the next steps for a host.
+func (j *Joiner) JoinHost(ctx context.Context, ref Ref) (Progress, error) {
+	p, err := j.continueJoin(ctx, ref)
 	if err == nil && p.State == StateFailed {
-		j.Counters.Failure(p.Reason)
+		j.Counters.CountFailure(p.Reason)
 	}
 	return p, err
 }
 
-func (j *Joiner) join(ctx context.Context, ref Ref) (Progress, error) {
+func (j *Joiner) continueJoin(ctx context.Context, ref Ref) (Progress, error) {
 	inputs, err := j.Inputs(ctx)
 	if err != nil {
 		return Progress{}, fmt.Errorf("reading the inputs: %w", err)
 	}
-	i := slices.IndexFunc(inputs.All, ref.matches)
-	if p, ok := unusable(inputs, ref); ok && (i < 0 || inputs.All[i].Name == "") {
+	i := slices.IndexFunc(inputs.All, ref.matchesHost)
+	if p, ok := unusableEntry(inputs, ref); ok && (i < 0 || inputs.All[i].Name == "") {
 		return p, nil
 	}
 	if i < 0 {
@@ -94,7 +94,7 @@ func (j *Joiner) join(ctx context.Context, ref Ref) (Progress, error) {
 		return Progress{State: StateJoined, Reason: ReasonJoined, Node: h.ClaimedBy}, err
 	}
 	if h.Name == "" {
-		result, _, err := j.Checks.Of(ctx, inputs)
+		result, _, err := j.Checks.JudgeCluster(ctx, inputs)
 		if err != nil {
 			return Progress{}, err
 		}
@@ -104,18 +104,18 @@ func (j *Joiner) join(ctx context.Context, ref Ref) (Progress, error) {
 		if p, ok := h.sharesAddress(); ok {
 			return p, nil
 		}
-		return h.bring(ctx), nil
+		return h.applyHostBundle(ctx), nil
 	}
-	h.unregistered.Forget(h.recordID())
+	h.unregistered.ForgetHost(h.recordID())
 	node, err := ReadNode(ctx, j.Reader, h.Name)
 	if err != nil {
 		return Progress{}, client.IgnoreNotFound(err)
 	}
-	return h.complete(ctx, node)
+	return h.completeNode(ctx, node)
 }
 
-// unusable says what is wrong with an entry of windows-instances that stands for no host, or for one that cannot be found.
-func unusable(inputs *desired.Hosts, ref Ref) (Progress, bool) {
+// unusableEntry says what is wrong with an entry of windows-instances that stands for no host, or for one that cannot be found.
+func unusableEntry(inputs *desired.Hosts, ref Ref) (Progress, bool) {
 	i := slices.IndexFunc(inputs.Instances, func(e gather.Instance) bool { return ref.Machine == "" && e.Address == ref.Address })
 	if i < 0 || !inputs.Instances[i].Skipped && inputs.Instances[i].Finding.Reason != reason.InstanceUnresolvable {
 		return Progress{}, false
@@ -131,27 +131,27 @@ type Host struct {
 	Wanted *desired.Hosts
 }
 
-// bring applies the bundle of the host over SSH, where it differs. A host whose Node exists and is not recorded yet is recorded first.
-func (h Host) bring(ctx context.Context) Progress {
-	w, err := h.Wish()
+// applyHostBundle applies the bundle of the host over SSH, where it differs. A host whose Node exists and is not recorded yet is recorded first.
+func (h Host) applyHostBundle(ctx context.Context) Progress {
+	w, err := h.ApplyRequest()
 	if err != nil {
-		return h.failed(err)
+		return h.progressOfError(err)
 	}
 	w.MaxImpact, w.Reboot = bundle.ImpactReboot, true
 	if h.Name == "" {
-		w.Check = func(facts bundle.Facts) error { return h.identify(ctx, w.Target, facts) }
+		w.Check = func(facts bundle.Facts) error { return h.identifyHost(ctx, w.Target, facts) }
 		w.Reset = h.formerNode
 	}
-	outcome, err := h.Hosts.Bring(ctx, w)
+	outcome, err := h.Hosts.ApplyBundle(ctx, w)
 	if forgotten, wrong := h.forgetsOtherKey(ctx, err); forgotten || wrong != nil {
 		err = cmp.Or(wrong, errOtherKey)
 	}
 	if err != nil {
-		return h.failed(err)
+		return h.progressOfError(err)
 	}
-	p := h.judge(outcome)
+	p := h.progressOfOutcome(outcome)
 	if p.Reason != ReasonRegistering {
-		h.unregistered.Forget(h.recordID())
+		h.unregistered.ForgetHost(h.recordID())
 		return p
 	}
 	return h.awaitNode(ctx, w, p)
@@ -167,32 +167,32 @@ func (h Host) formerNode(facts bundle.Facts) string {
 	return name
 }
 
-// Wish is what the host should be, if it is the one that its record says.
-func (h Host) Wish() (hosts.Wish, error) {
-	target, err := h.Hosts.Target(gather.HostID(h.Node), Account(h.Node, h.Wanted.Cluster.Platform), h.Address)
+// ApplyRequest is what the host should be, if it is the one that its record says.
+func (h Host) ApplyRequest() (hosts.Wish, error) {
+	target, err := h.Hosts.TargetOf(gather.HostID(h.Node), LoginAccount(h.Node, h.Wanted.Cluster.Platform), h.Address)
 	return hosts.Wish{Target: target, Node: h.Node, Inputs: h.Wanted, Check: h.CheckFacts}, err
 }
 
-// failed says what an error means for the host.
-func (h Host) failed(err error) Progress {
-	p := Failed(err)
+// progressOfError says what an error means for the host.
+func (h Host) progressOfError(err error) Progress {
+	p := ProgressOfError(err)
 	p.Node = cmp.Or(p.Node, h.Name, h.ClaimedBy)
 	return p
 }
 
-// takeUp helps a host on whose agent a run is in the way that another operator has begun, before it was killed.
-func (h Host) takeUp(ctx context.Context) {
-	w, err := h.Wish()
+// resumeInterrupted helps a host on whose agent a run is in the way that another operator has begun, before it was killed.
+func (h Host) resumeInterrupted(ctx context.Context) {
+	w, err := h.ApplyRequest()
 	if err == nil {
-		err = h.Hosts.TakeUp(ctx, w)
+		err = h.Hosts.ResumeInterrupted(ctx, w)
 	}
 	if err != nil {
 		h.Log.V(1).Info("looking for an interrupted run", "host", h.ID(), "error", err)
 	}
 }
 
-// judge says what an outcome means for a host that is not complete.
-func (h Host) judge(o hosts.Outcome) Progress {
+// progressOfOutcome says what an outcome means for a host that is not complete.
+func (h Host) progressOfOutcome(o hosts.Outcome) Progress {
 	p := Progress{State: StateJoining, Node: h.Name, Again: AgainSoon}
 	switch o.Result {
 	case applier.ResultSame, applier.ResultApplied:

@@ -38,11 +38,11 @@ import (
 // CheckFacts refuses a host that does not say that it is the Node of its record. It is called with the facts of the host, before anything is
 // changed there.
 func (h Host) CheckFacts(facts bundle.Facts) error {
-	return IsStill(h.Node, h.Name, facts, h.Wanted.Cluster.Platform)
+	return CheckSameNode(h.Node, h.Name, facts, h.Wanted.Cluster.Platform)
 }
 
-// IsStill refuses a host that has become another Node than the one that its record names.
-func IsStill(n render.Node, node string, facts bundle.Facts, p bundle.Platform) error {
+// CheckSameNode refuses a host that has become another Node than the one that its record names.
+func CheckSameNode(n render.Node, node string, facts bundle.Facts, p bundle.Platform) error {
 	name := NameByFacts(n, facts, p)
 	if name == node {
 		return nil
@@ -56,12 +56,12 @@ func IsStill(n render.Node, node string, facts bundle.Facts, p bundle.Platform) 
 // errRecorded ends an attempt in which the host turned out to be a Node that exists: the next one knows it.
 var errRecorded = errors.New("the host is recorded as a Node")
 
-// identify is for a host that is not known to be a Node. It refuses one that is another host already, and records the Node that the host is.
-func (h Host) identify(ctx context.Context, t remote.Target, facts bundle.Facts) error {
+// identifyHost is for a host that is not known to be a Node. It refuses one that is another host already, and records the Node that the host is.
+func (h Host) identifyHost(ctx context.Context, t remote.Target, facts bundle.Facts) error {
 	if err := h.checkOwnAddress(facts); err != nil {
 		return err
 	}
-	if other, ok := h.twin(facts); ok {
+	if other, ok := h.findDuplicateHost(facts); ok {
 		return &refusal{ReasonSameHost, fmt.Sprintf("%s is the same host as %s, which is in the inputs too", h.Address, other.Address), "remove one of the two entries of windows-instances"}
 	}
 	name := NameByFacts(h.Node, facts, h.Wanted.Cluster.Platform)
@@ -76,15 +76,15 @@ func (h Host) identify(ctx context.Context, t remote.Target, facts bundle.Facts)
 		}
 		return err
 	}
-	if err := h.mayBe(ctx, &node, facts, replaced); err != nil {
+	if err := h.refuseForeignNode(ctx, &node, facts, replaced); err != nil {
 		return err
 	}
 	if published.WaitsForAdoption(node.Annotations) {
 		return &refusal{fleet.ReasonWaitingForAdoption, fmt.Sprintf("the host is node %s of another operator, which waits for adoption", name), "adopt it with wmco apply --host, see docs/takeover.md"}
 	}
-	err = h.Login.Bind(ctx, t, func(r record.Record) (record.Record, error) {
+	err = h.Login.BindRecord(ctx, t, func(r record.Record) (record.Record, error) {
 		r.Node, r.NodeUID, r.Account, r.MachineName = node.Name, node.UID, t.User, h.MachineName
-		r.Resolved = h.resolved()
+		r.Resolved = h.resolvedAddresses()
 		r.Origin = cmp.Or(r.Origin, replaced.Origin, originOf(&node))
 		return r, nil
 	})
@@ -129,11 +129,11 @@ func originOf(node *corev1.Node) record.Origin {
 	return record.OriginJoined
 }
 
-// twin returns another host of the inputs without a Node that is the same host by its facts. Of the two, the one whose address sorts first
+// findDuplicateHost returns another host of the inputs without a Node that is the same host by its facts. Of the two, the one whose address sorts first
 // goes on.
-func (h Host) twin(facts bundle.Facts) (render.Node, bool) {
+func (h Host) findDuplicateHost(facts bundle.Facts) (render.Node, bool) {
 	i := slices.IndexFunc(h.Wanted.All, func(other render.Node) bool {
-		return gather.HostID(other) != gather.HostID(h.Node) && other.Backing != render.BackingNode && other.Name == "" && other.Address < h.Address && gathers(facts, other)
+		return gather.HostID(other) != gather.HostID(h.Node) && other.Backing != render.BackingNode && other.Name == "" && other.Address < h.Address && factsMatchHost(facts, other)
 	})
 	if i < 0 {
 		return render.Node{}, false
@@ -144,22 +144,22 @@ func (h Host) twin(facts bundle.Facts) (render.Node, bool) {
 // yieldRecords refuses the host if another one is, or was, the Node of this name. It returns the record of an entry that was replaced by this
 // one, for the same host under the same key.
 func (h Host) yieldRecords(ctx context.Context, t remote.Target, name string, facts bundle.Facts) (replaced record.Record, err error) {
-	all, err := h.Login.Records.All(ctx)
+	all, err := h.Login.Records.LiveRecords(ctx)
 	if err != nil {
 		return record.Record{}, err
 	}
 	key := ""
-	if pin := h.Login.PinOf(t); pin != nil {
+	if pin := h.Login.PinnedKey(t); pin != nil {
 		key = hosts.EncodeKey(pin)
 	}
-	for _, other := range all.Others(name, gather.HostID(h.Node)) {
+	for _, other := range all.OtherRecords(name, gather.HostID(h.Node)) {
 		same := key != "" && key == other.HostKey
 		listed := slices.ContainsFunc(h.Wanted.Instances, func(i gather.Instance) bool { return record.OfEntry(i.Address) == other.ID() })
 		switch {
 		case same && other.Entry != "" && !listed && len(h.Wanted.Instances) > 0:
 			replaced = other
 		case same, facts.HasAddress(other.Address):
-			return record.Record{}, h.isOther(other, name)
+			return record.Record{}, h.refuseOtherHost(other, name)
 		default:
 			return record.Record{}, &refusal{
 				ReasonNameTaken, fmt.Sprintf("the host would register as Node %s, which is %s (%s)", name, other, other.Address),
@@ -170,8 +170,8 @@ func (h Host) yieldRecords(ctx context.Context, t remote.Target, name string, fa
 	return replaced, nil
 }
 
-// isOther refuses a host that is the Node of a record already.
-func (h Host) isOther(other record.Record, name string) error {
+// refuseOtherHost refuses a host that is the Node of a record already.
+func (h Host) refuseOtherHost(other record.Record, name string) error {
 	this, fix := record.Record{Machine: types.UID(h.MachineUID), MachineName: h.MachineName, Entry: h.Address}, "remove the entry "+h.Address+" of "+InstancesName
 	if h.Backing == render.BackingMachine {
 		fix = "nothing has to be done if " + other.String() + " is being deleted; otherwise check which host has the address " + h.Address
@@ -187,12 +187,12 @@ func (h Host) forgetReplaced(ctx context.Context, r record.Record) error {
 		return nil
 	}
 	h.Log.Info("an entry of windows-instances was replaced by another one for the same host", "node", r.Node, "before", r.Entry, "now", h.Address)
-	return h.Login.Records.Forget(ctx, r.ID())
+	return h.Login.Records.ForgetRecord(ctx, r.ID())
 }
 
-// mayBe refuses a host whose name is that of a Node which is not its own by the Node's addresses. The host of an entry that was replaced is
+// refuseForeignNode refuses a host whose name is that of a Node which is not its own by the Node's addresses. The host of an entry that was replaced is
 // that Node by its key, and may have changed its address.
-func (h Host) mayBe(ctx context.Context, node *corev1.Node, facts bundle.Facts, replaced record.Record) error {
+func (h Host) refuseForeignNode(ctx context.Context, node *corev1.Node, facts bundle.Facts, replaced record.Record) error {
 	known := replaced.IsNode(node.Name, node.UID)
 	fix := "rename the computer at " + h.Address + "; if the Node is what is left of this host, delete the Node"
 	if windowsnode.Decode(*node).IsReady() {
@@ -218,7 +218,7 @@ func (h Host) mayBe(ctx context.Context, node *corev1.Node, facts bundle.Facts, 
 		return taken("has other addresses (" + strings.Join(addresses, ", ") + ")")
 	}
 	// The host may say anything about its addresses. The operator itself knows at which it was reached, and whose certificate it approved.
-	r, _, err := h.Login.Records.Get(ctx, gather.HostID(h.Node))
+	r, _, err := h.Login.Records.GetRecord(ctx, gather.HostID(h.Node))
 	if err != nil {
 		return err
 	}
@@ -250,8 +250,8 @@ func InternalAddresses(node *corev1.Node) []string {
 	return list
 }
 
-// gathers reports whether the facts have the address or the name of a host.
-func gathers(f bundle.Facts, n render.Node) bool {
+// factsMatchHost reports whether the facts have the address or the name of a host.
+func factsMatchHost(f bundle.Facts, n render.Node) bool {
 	if f.HasAddress(n.Address) {
 		return true
 	}
@@ -271,8 +271,8 @@ func (h Host) waitsForAdoption(ctx context.Context) (bool, error) {
 	return published.WaitsForAdoption(node.Annotations), nil
 }
 
-// resolved are the addresses of an instance as the operator knows them: the entry, or what the resolver says about it.
-func (h Host) resolved() string {
+// resolvedAddresses are the addresses of an instance as the operator knows them: the entry, or what the resolver says about it.
+func (h Host) resolvedAddresses() string {
 	if h.Backing != render.BackingInstance {
 		return ""
 	}
@@ -285,13 +285,13 @@ func (h Host) resolved() string {
 // keepRecord notes a new account or address of a host that is known.
 func (h Host) keepRecord(ctx context.Context) error {
 	id := gather.HostID(h.Node)
-	r, ok := h.Wanted.Records.Get(id)
-	account := Account(h.Node, h.Wanted.Cluster.Platform)
-	resolved := cmp.Or(h.resolved(), r.Resolved) // a resolver that does not answer says nothing
+	r, ok := h.Wanted.Records.RecordByID(id)
+	account := LoginAccount(h.Node, h.Wanted.Cluster.Platform)
+	resolved := cmp.Or(h.resolvedAddresses(), r.Resolved) // a resolver that does not answer says nothing
 	if !ok || r.Account == account && r.MachineName == h.MachineName && r.Address == h.Address && r.Resolved == resolved {
 		return nil
 	}
-	return h.Login.Records.Change(ctx, id, func(r record.Record) (record.Record, error) {
+	return h.Login.Records.UpdateRecord(ctx, id, func(r record.Record) (record.Record, error) {
 		if r.Node == "" { // it was removed
 			return r, nil
 		}

@@ -24,9 +24,9 @@ type KeptNode struct {
 	Cordoned bool `json:"cordoned,omitempty"`
 }
 
-// keptBy are the domains, with those below them, of labels, annotations and taints that a controller or the kubelet writes for one Node
+// systemDomains are the domains, with those below them, of labels, annotations and taints that a controller or the kubelet writes for one Node
 // object: on another one they are wrong, such as the subnet that OVN gave it.
-func keptBy() (labels, annotations, taints []string) {
+func systemDomains() (labels, annotations, taints []string) {
 	operator := strings.TrimSuffix(domain, "/")
 	return []string{operator},
 		[]string{
@@ -36,36 +36,36 @@ func keptBy() (labels, annotations, taints []string) {
 		[]string{operator, "node.kubernetes.io", "node.cloudprovider.kubernetes.io"}
 }
 
-// isOf reports whether the domain of a key is one of the domains or below one.
-func isOf(key string, domains []string) bool {
+// isOfDomain reports whether the domain of a key is one of the domains or below one.
+func isOfDomain(key string, domains []string) bool {
 	prefix, _, ok := strings.Cut(key, "/")
 	return ok && slices.ContainsFunc(domains, func(d string) bool { return prefix == d || strings.HasSuffix(prefix, "."+d) })
 }
 
 // SetByUsers returns what users have set on a Node. What else is in it is set again by whoever wrote it, and never overwritten (onto).
 func SetByUsers(node *corev1.Node, address string) KeptNode {
-	labels, annotations, taints := keptBy()
+	labels, annotations, taints := systemDomains()
 	k := KeptNode{
-		Name: node.Name, UID: node.UID, Address: address, Labels: without(node.Labels, labels), Annotations: without(node.Annotations, annotations),
-		Taints: slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool { return isOf(t.Key, taints) }),
+		Name: node.Name, UID: node.UID, Address: address, Labels: excludeDomains(node.Labels, labels), Annotations: excludeDomains(node.Annotations, annotations),
+		Taints: slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool { return isOfDomain(t.Key, taints) }),
 	}
 	own := node.Annotations[JoiningAnnotation] != "" || node.Annotations[published.CordonAnnotation] != ""
 	k.Cordoned = node.Spec.Unschedulable && !own
 	return k
 }
 
-func without(all map[string]string, domains []string) map[string]string {
+func excludeDomains(all map[string]string, domains []string) map[string]string {
 	left := map[string]string{}
 	for key, value := range all {
-		if !isOf(key, domains) {
+		if !isOfDomain(key, domains) {
 			left[key] = value
 		}
 	}
 	return left
 }
 
-// onto adds what the new Node lacks to what is written there.
-func (k KeptNode) onto(m *Marks, node *corev1.Node) {
+// restoreOnto adds what the new Node lacks to what is written there.
+func (k KeptNode) restoreOnto(m *Marks, node *corev1.Node) {
 	for key, value := range k.Labels {
 		if _, ok := node.Labels[key]; !ok {
 			m.Labels[key] = value

@@ -45,7 +45,7 @@ func TestWhatUsersSetOnANodeIsSetOnItsSuccessor(t *testing.T) {
 		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{taint("os", "Windows"), taint("node.kubernetes.io/not-ready", "")}},
 	}
 	m := Marks{Labels: map[string]string{RoleLabel: ""}, Annotations: map[string]string{VersionAnnotation: ""}}
-	kept.onto(&m, successor)
+	kept.restoreOnto(&m, successor)
 	want := Marks{
 		Labels:      map[string]string{RoleLabel: "", "team": "a", "node-role.kubernetes.io/gpu": "", "topology.kubernetes.io/zone": "z"},
 		Annotations: map[string]string{VersionAnnotation: "", "example.com/owner": "b", "cluster-autoscaler.kubernetes.io/scale-down-disabled": "true", "plain": "c"},
@@ -55,7 +55,7 @@ func TestWhatUsersSetOnANodeIsSetOnItsSuccessor(t *testing.T) {
 	if diff := cmp.Diff(want, m, cmp.AllowUnexported(Marks{})); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	patch, err := m.patch(successor)
+	patch, err := m.mergePatch(successor)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,8 +71,8 @@ func TestWhatUsersSetOnANodeIsSetOnItsSuccessor(t *testing.T) {
 	again.Annotations = map[string]string{"example.com/owner": "b", "cluster-autoscaler.kubernetes.io/scale-down-disabled": "false", "plain": "c"}
 	again.Spec.Taints, again.Spec.Unschedulable = m.taints, true
 	m = Marks{Labels: map[string]string{RoleLabel: ""}, Annotations: map[string]string{}}
-	kept.onto(&m, again)
-	if patch, err := m.patch(again); patch != nil || err != nil {
+	kept.restoreOnto(&m, again)
+	if patch, err := m.mergePatch(again); patch != nil || err != nil {
 		t.Errorf("a Node that has a value for everything is patched with %s, %v", patch, err)
 	}
 }

@@ -39,14 +39,14 @@ type Marks struct {
 	taints []corev1.Taint
 }
 
-// patch returns the merge patch that gives a Node its marks, nil if it has them. The resourceVersion makes the API server refuse it
+// mergePatch returns the merge patch that gives a Node its marks, nil if it has them. The resourceVersion makes the API server refuse it
 // where the Node has changed since it was read: a cordon must not undo an administrator's.
-func (m Marks) patch(n *corev1.Node) ([]byte, error) {
+func (m Marks) mergePatch(n *corev1.Node) ([]byte, error) {
 	metadata := map[string]any{}
-	if labels := differing(m.Labels, n.Labels); len(labels) > 0 {
+	if labels := differingValues(m.Labels, n.Labels); len(labels) > 0 {
 		metadata["labels"] = labels
 	}
-	if annotations := differing(m.Annotations, n.Annotations); len(annotations) > 0 {
+	if annotations := differingValues(m.Annotations, n.Annotations); len(annotations) > 0 {
 		metadata["annotations"] = annotations
 	}
 	spec := map[string]any{}
@@ -67,9 +67,9 @@ func (m Marks) patch(n *corev1.Node) ([]byte, error) {
 	return json.Marshal(body)
 }
 
-// differing returns what of the wanted values a Node lacks. Only the operator's own keys are removed by an empty value: others, such as
+// differingValues returns what of the wanted values a Node lacks. Only the operator's own keys are removed by an empty value: others, such as
 // the labels of roles, have it.
-func differing(want, have map[string]string) map[string]any {
+func differingValues(want, have map[string]string) map[string]any {
 	list := map[string]any{}
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		removed := want[key] == "" && strings.HasPrefix(key, domain)

@@ -39,7 +39,7 @@ func (n Notebook) ChangeEntry(ctx context.Context, key string, value any) error 
 	if cm.UID == "" {
 		// Without data: what another writer stored at the same time stays.
 		cm = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: n.Name}}
-		if err := named.Create(ctx, n.Client, cm); err != nil {
+		if err := named.CreateIfAbsent(ctx, n.Client, cm); err != nil {
 			return err
 		}
 	}

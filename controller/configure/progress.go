@@ -90,8 +90,8 @@ const (
 	AgainLater = time.Minute
 )
 
-// Text is what people read of a Progress.
-func (p Progress) Text() string {
+// DisplayText is what people read of a Progress.
+func (p Progress) DisplayText() string {
 	text := p.Message
 	if p.Fix != "" {
 		text += "; fix: " + p.Fix
@@ -104,9 +104,9 @@ type refusal struct{ reason, message, fix string }
 
 func (e *refusal) Error() string { return e.message }
 
-// Failed says what an error means.
-func Failed(err error) Progress {
-	p := Progress{State: StateFailed, Reason: ReasonFailed, Message: err.Error(), Fix: remote.Fix(err), Again: AgainLater, Err: err}
+// ProgressOfError says what an error means.
+func ProgressOfError(err error) Progress {
+	p := Progress{State: StateFailed, Reason: ReasonFailed, Message: err.Error(), Fix: remote.SuggestFix(err), Again: AgainLater, Err: err}
 	var unreachable *remote.UnreachableError
 	var auth *remote.AuthError
 	var key *remote.HostKeyError
@@ -122,11 +122,11 @@ func Failed(err error) Progress {
 	case errors.Is(err, remote.ErrNoPlace):
 		// It is called again as soon as there is a place.
 		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: err.Error(), Again: AgainLater}
-	case hosts.NotNow(err):
+	case hosts.IsHostBusy(err):
 		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: err.Error(), Again: AgainSoon}
 	case errors.As(err, &other), errors.Is(err, remote.ErrOtherUpload):
 		p.State, p.Reason, p.Again = StateWaiting, ReasonOtherRun, AgainSoon
-	case isOfAPI(err):
+	case isAPIServerError(err):
 		p.State, p.Reason, p.Again = StateWaiting, ReasonAPIError, againAPI
 		p.Fix = "nothing for the host: it is tried again every few seconds; if that stays, look at the API server"
 	case errors.As(err, &own):
@@ -148,8 +148,8 @@ func Failed(err error) Progress {
 	return p
 }
 
-// isOfAPI reports whether an error is of the API server, or of the way to it, and not of a host.
-func isOfAPI(err error) bool {
+// isAPIServerError reports whether an error is of the API server, or of the way to it, and not of a host.
+func isAPIServerError(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		code := status.Status().Code

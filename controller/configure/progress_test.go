@@ -31,9 +31,9 @@ func TestWhoeverElseWorksOnAHostIsWaitedFor(t *testing.T) {
 		"another worker of it":    {hosts.ErrBusy, StateJoining, "being worked on"},
 		"no one, the host is off": {&remote.UnreachableError{Err: errors.New("refused")}, StateFailed, "refused"},
 	} {
-		p := Failed(tt.err)
-		if p.State != tt.state || !strings.Contains(p.Text(), tt.text) || strings.Contains(p.Text(), "drive") || p.Again > AgainLater {
-			t.Errorf("%s: %s %s", name, p.State, p.Text())
+		p := ProgressOfError(tt.err)
+		if p.State != tt.state || !strings.Contains(p.DisplayText(), tt.text) || strings.Contains(p.DisplayText(), "drive") || p.Again > AgainLater {
+			t.Errorf("%s: %s %s", name, p.State, p.DisplayText())
 		}
 		if tt.state == StateWaiting && (p.Reason != ReasonOtherRun || p.Again != AgainSoon) {
 			t.Errorf("%s: reason %s, again in %s", name, p.Reason, p.Again)
@@ -47,15 +47,15 @@ func TestAnAPIServerThatIsNotWellIsNoFaultOfAHost(t *testing.T) {
 		apierrors.NewInternalError(errors.New("etcd")), apierrors.NewTooManyRequests("", 1), apierrors.NewServiceUnavailable(""),
 		&url.Error{Op: "Get", URL: "https://127.0.0.1", Err: io.ErrUnexpectedEOF},
 	} {
-		p := Failed(fmt.Errorf("reading the keys: %w", err))
+		p := ProgressOfError(fmt.Errorf("reading the keys: %w", err))
 		if p.State != StateWaiting || p.Reason != ReasonAPIError || p.Again > 10*time.Second {
 			t.Errorf("%v: %+v", err, p)
 		}
 	}
-	if p := Failed(fmt.Errorf("reading the body: %w", io.ErrUnexpectedEOF)); p.Again > 10*time.Second {
+	if p := ProgressOfError(fmt.Errorf("reading the body: %w", io.ErrUnexpectedEOF)); p.Again > 10*time.Second {
 		t.Errorf("an answer that was cut: again in %s", p.Again)
 	}
-	if p := Failed(apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "s", nil)); p.Reason != ReasonFailed {
+	if p := ProgressOfError(apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "s", nil)); p.Reason != ReasonFailed {
 		t.Errorf("what is not permitted: %+v", p)
 	}
 }

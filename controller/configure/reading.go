@@ -11,9 +11,9 @@ import (
 	"wmco/render"
 )
 
-// Account is the account to log in to: that of the entry in windows-instances, or the one that the cloud's image has. It is empty for a
+// LoginAccount is the account to log in to: that of the entry in windows-instances, or the one that the cloud's image has. It is empty for a
 // Node that is neither's.
-func Account(n render.Node, p bundle.Platform) string {
+func LoginAccount(n render.Node, p bundle.Platform) string {
 	switch n.Backing {
 	case render.BackingInstance:
 		return n.Username

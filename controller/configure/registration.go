@@ -23,19 +23,19 @@ func (h Host) awaitNode(ctx context.Context, w hosts.Wish, p Progress) Progress 
 	if waited < registersWithin {
 		return p
 	}
-	_, key, err := h.Hosts.Pending(ctx, w.Target)
+	_, key, err := h.Hosts.AskPendingKey(ctx, w.Target)
 	if err != nil {
-		return h.failed(err)
+		return h.progressOfError(err)
 	}
 	h.Log.V(1).Info("a host waits for its Node", "host", h.ID(), "for", waited, "certificateUntil", key.NotAfter)
 	if key.NotAfter.IsZero() {
 		return p
 	}
 	w.MaxImpact, w.Restart = bundle.ImpactRestart, []string{layout.Kubelet}
-	if _, err := h.Hosts.Repair(ctx, w); err != nil {
-		return h.failed(err)
+	if _, err := h.Hosts.RepairHost(ctx, w); err != nil {
+		return h.progressOfError(err)
 	}
-	h.unregistered.Forget(h.recordID())
+	h.unregistered.ForgetHost(h.recordID())
 	h.Log.Info("restarted a kubelet that has its certificate and has registered no Node", "host", h.ID())
 	p.Message = fmt.Sprintf("the kubelet has its certificate and registered no Node within %s: its service was restarted", registersWithin)
 	return p

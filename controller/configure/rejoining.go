@@ -19,8 +19,8 @@ const (
 	ReasonRejoining = "InstanceRejoins"
 )
 
-// LostName is under what a lost node is noted among the hosts that cannot join. No Machine and no address has a blank.
-func LostName(node string) string { return lostPrefix + node }
+// LostNodeKey is under what a lost node is noted among the hosts that cannot join. No Machine and no address has a blank.
+func LostNodeKey(node string) string { return lostPrefix + node }
 
 const lostPrefix = "node "
 
@@ -29,8 +29,8 @@ func isLostName(name string) bool { return strings.HasPrefix(name, lostPrefix) }
 // Rejoining has what was set on the Nodes of hosts that join again.
 type Rejoining struct{ Notebook }
 
-// Rejoining returns what was set on the Nodes of hosts that join again.
-func (j *Joiner) Rejoining() Rejoining {
+// RejoiningNodes returns what was set on the Nodes of hosts that join again.
+func (j *Joiner) RejoiningNodes() Rejoining {
 	return Rejoining{Notebook{j.Login.Live, j.Client, j.Login.Namespace, rejoiningName}}
 }
 

@@ -52,22 +52,22 @@ func (h Host) forgetsOtherKey(ctx context.Context, err error) (bool, error) {
 		return false, nil
 	}
 	id := gather.HostID(h.Node)
-	all, err := h.Login.Records.All(ctx)
+	all, err := h.Login.Records.LiveRecords(ctx)
 	if err != nil {
 		return false, err
 	}
-	own, _ := all.Get(id)
+	own, _ := all.RecordByID(id)
 	if own.HostKey == "" {
 		return h.forgetsPin(ctx)
 	}
 	theirs := func(other record.ID) bool {
-		r, _ := all.Get(other)
+		r, _ := all.RecordByID(other)
 		return other != id && r.Node != "" && r.HostKey == own.HostKey && r.Address == h.Address // copied hosts elsewhere may have the key too
 	}
 	if own.Node != "" || !slices.ContainsFunc(all.IDs(), theirs) {
 		return false, nil
 	}
-	return true, h.Login.Records.Forget(ctx, id)
+	return true, h.Login.Records.ForgetRecord(ctx, id)
 }
 
 // forgetsPin forgets a key that was pinned for the address of a Machine by the existing operator or an older version, before there was this
@@ -77,7 +77,7 @@ func (h Host) forgetsPin(ctx context.Context) (forgotten bool, err error) {
 	if h.Backing != render.BackingMachine || h.ClaimedBy != "" {
 		return false, nil
 	}
-	w, err := h.Wish()
+	w, err := h.ApplyRequest()
 	if err != nil {
 		return false, err
 	}

@@ -31,8 +31,8 @@ func (s *Sightings) SeenFor(name, what string, now time.Duration) time.Duration 
 	return now - s.all[name].first
 }
 
-// Forget ends what was seen under a name.
-func (s *Sightings) Forget(name string) {
+// ForgetHost ends what was seen under a name.
+func (s *Sightings) ForgetHost(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.all, name)

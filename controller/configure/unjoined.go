@@ -56,24 +56,24 @@ type removal struct {
 	address string
 }
 
-// Note notes how far a host is. While its reason stays, the first message does: those of connections have other ports every time.
-func (u *Unjoined) Note(host string, p Progress) {
-	if u.put(host, p) {
-		u.changed()
+// RecordProgress notes how far a host is. While its reason stays, the first message does: those of connections have other ports every time.
+func (u *Unjoined) RecordProgress(host string, p Progress) {
+	if u.storeProgress(host, p) {
+		u.noteChange()
 	}
 }
 
 // OnChange has f called whenever the condition is another one. It is called before hosts are noted.
 func (u *Unjoined) OnChange(f func()) { u.calls = append(u.calls, f) }
 
-func (u *Unjoined) changed() {
+func (u *Unjoined) noteChange() {
 	for _, f := range u.calls {
 		f()
 	}
 }
 
-// put reports whether anything is different now.
-func (u *Unjoined) put(host string, p Progress) bool {
+// storeProgress reports whether anything is different now.
+func (u *Unjoined) storeProgress(host string, p Progress) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.hosts == nil {
@@ -83,7 +83,7 @@ func (u *Unjoined) put(host string, p Progress) bool {
 	settled := u.settled[host]
 	delete(u.settled, host)
 	delete(u.joining, host)
-	nowLate := u.isLate(host, p)
+	nowLate := u.noteUnanswered(host, p)
 	switch p.State {
 	case StateFailed, StateWaiting:
 		if known && before.Reason == p.Reason {
@@ -103,8 +103,8 @@ func (u *Unjoined) put(host string, p Progress) bool {
 	return known || settled
 }
 
-// isLate notes for how long a host has not answered. It reports whether it has become late by this call.
-func (u *Unjoined) isLate(host string, p Progress) bool {
+// noteUnanswered notes for how long a host has not answered. It reports whether it has become late by this call.
+func (u *Unjoined) noteUnanswered(host string, p Progress) bool {
 	if !awaitsBoot(p) {
 		delete(u.first, host)
 		delete(u.late, host)
@@ -143,7 +143,7 @@ func (u *Unjoined) NoteRemoval(node, address string, p Progress) {
 	_, is := u.removals[node]
 	u.mu.Unlock()
 	if known != is || is && before.Reason != p.Reason {
-		u.changed()
+		u.noteChange()
 	}
 }
 
@@ -181,18 +181,18 @@ func ListHosts(inputs *desired.Hosts) []Listed {
 // mostTexts is how many hosts a message says the reasons of.
 const mostTexts = 3
 
-// Condition is true when every listed host has joined. It says which hosts cannot join, why the first ones cannot, and what to do; and
+// HostsJoinedCondition is true when every listed host has joined. It says which hosts cannot join, why the first ones cannot, and what to do; and
 // otherwise how many have not joined yet.
-func (u *Unjoined) Condition(listed []Listed) metav1.Condition {
+func (u *Unjoined) HostsJoinedCondition(listed []Listed) metav1.Condition {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	c := conditions.AsExpected(HostsJoined)
-	names, left := u.failing(listed), u.left(listed)
+	names, left := u.failingHosts(listed), u.unjoinedHosts(listed)
 	switch {
 	case len(names) > 0:
 		var texts []string
 		for _, name := range names[:min(len(names), mostTexts)] {
-			texts = append(texts, name+": "+u.hosts[name].Text())
+			texts = append(texts, name+": "+u.hosts[name].DisplayText())
 		}
 		text := strings.Join(texts, "; ")
 		if len(names) > 1 {
@@ -210,8 +210,8 @@ func (u *Unjoined) Condition(listed []Listed) metav1.Condition {
 	return c
 }
 
-// failing returns the names of hosts that were kept from joining. A host may be worked on for a while after it was removed from the inputs.
-func (u *Unjoined) failing(listed []Listed) []string {
+// failingHosts returns the names of hosts that were kept from joining. A host may be worked on for a while after it was removed from the inputs.
+func (u *Unjoined) failingHosts(listed []Listed) []string {
 	is := map[string]bool{}
 	for _, h := range listed {
 		is[h.Name] = true
@@ -219,21 +219,21 @@ func (u *Unjoined) failing(listed []Listed) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(u.hosts)), func(name string) bool { return !is[name] && !isLostName(name) })
 }
 
-// left returns the hosts that have not joined, by name. One with a Node was a node before, as far as is known when the operator starts.
-func (u *Unjoined) left(listed []Listed) []Listed {
+// unjoinedHosts returns the hosts that have not joined, by name. One with a Node was a node before, as far as is known when the operator starts.
+func (u *Unjoined) unjoinedHosts(listed []Listed) []Listed {
 	left := slices.DeleteFunc(slices.Clone(listed), func(h Listed) bool { return u.settled[h.Name] || h.Node != "" && !u.joining[h.Name] })
 	slices.SortFunc(left, func(a, b Listed) int { return strings.Compare(a.Name, b.Name) })
 	return left
 }
 
-// Of returns what returns the hosts of the inputs that have not joined, and those that are being removed.
-func (u *Unjoined) Of(inputs *desired.Hosts) func() []status.Host {
+// UnjoinedHostsFunc returns what returns the hosts of the inputs that have not joined, and those that are being removed.
+func (u *Unjoined) UnjoinedHostsFunc(inputs *desired.Hosts) func() []status.Host {
 	listed := ListHosts(inputs)
-	return func() []status.Host { return u.Hosts(listed) }
+	return func() []status.Host { return u.StatusHosts(listed) }
 }
 
-// Hosts returns the hosts that have not joined, and those that are being removed.
-func (u *Unjoined) Hosts(listed []Listed) []status.Host {
+// StatusHosts returns the hosts that have not joined, and those that are being removed.
+func (u *Unjoined) StatusHosts(listed []Listed) []status.Host {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	byName := map[string]Listed{}
@@ -241,16 +241,16 @@ func (u *Unjoined) Hosts(listed []Listed) []status.Host {
 		byName[h.Name] = h
 	}
 	var list []status.Host
-	names := u.failing(listed)
+	names := u.failingHosts(listed)
 	for _, name := range names {
 		p := u.hosts[name]
 		h := status.Host{Name: strings.TrimPrefix(name, lostPrefix), Address: byName[name].Address, Node: cmp.Or(p.Node, byName[name].Node), Reason: p.Reason, Message: published.Shorten(p.Message), Fix: published.Shorten(p.Fix)}
 		if isLostName(name) {
 			h.Node = h.Name
 		}
-		list = append(list, withState(h, p, u.late[name]))
+		list = append(list, statusOfProgress(h, p, u.late[name]))
 	}
-	for _, h := range u.left(listed) {
+	for _, h := range u.unjoinedHosts(listed) {
 		if slices.Contains(names, h.Name) {
 			continue
 		}
@@ -270,8 +270,8 @@ func (u *Unjoined) Hosts(listed []Listed) []status.Host {
 	return list
 }
 
-// withState says what a Progress means to people.
-func withState(h status.Host, p Progress, late bool) status.Host {
+// statusOfProgress says what a Progress means to people.
+func statusOfProgress(h status.Host, p Progress, late bool) status.Host {
 	switch {
 	case awaitsBoot(p) && !late:
 		h.State = status.HostJoining

@@ -48,8 +48,8 @@ func TestTheConditionSaysWhichHostsCannotJoin(t *testing.T) {
 		{"all others have joined", "192.0.2.14", Progress{State: StateJoined}, metav1.Condition{Type: HostsJoined, Status: metav1.ConditionTrue, Reason: "AsExpected", Message: "as expected"}, 12},
 		{"one joins again", "192.0.2.14", Progress{State: StateJoining}, joining("1 of 3 hosts on the way to become nodes: 192.0.2.14"), 13},
 	} {
-		u.Note(step.host, step.p)
-		if diff := cmp.Diff(step.want, u.Condition(listed)); diff != "" || changes != step.changes {
+		u.RecordProgress(step.host, step.p)
+		if diff := cmp.Diff(step.want, u.HostsJoinedCondition(listed)); diff != "" || changes != step.changes {
 			t.Errorf("%s: %d changes, -want +got:\n%s", step.name, changes, diff)
 		}
 	}
@@ -63,10 +63,10 @@ func TestTheConditionCountsHostsThatWereNotTried(t *testing.T) {
 		listed = append(listed, Listed{Name: fmt.Sprintf("192.0.2.%d", 10+i)})
 	}
 	want := "12 of 12 hosts on the way to become nodes: 192.0.2.10, 192.0.2.11, 192.0.2.12, 192.0.2.13, 192.0.2.14, 192.0.2.15, 192.0.2.16, 192.0.2.17, 192.0.2.18, 192.0.2.19, and 2 more"
-	if c := u.Condition(listed); c.Status != metav1.ConditionUnknown || c.Message != want {
+	if c := u.HostsJoinedCondition(listed); c.Status != metav1.ConditionUnknown || c.Message != want {
 		t.Errorf("%s: %s", c.Status, c.Message)
 	}
-	if c := u.Condition(nil); c.Status != metav1.ConditionTrue {
+	if c := u.HostsJoinedCondition(nil); c.Status != metav1.ConditionTrue {
 		t.Errorf("without hosts: %s: %s", c.Status, c.Message)
 	}
 }
@@ -75,9 +75,9 @@ func TestTheConditionCountsHostsThatWereNotTried(t *testing.T) {
 func TestEveryHostHasItsReasonAndFix(t *testing.T) {
 	var u Unjoined
 	listed := []Listed{{Name: "192.0.2.14", Address: "192.0.2.14"}, {Name: "win-1", Address: "192.0.2.15"}, {Name: "win-2", Address: "192.0.2.16"}, {Name: "win-3", Address: "192.0.2.17", Node: "win-3"}}
-	u.Note("192.0.2.14", Progress{State: StateFailed, Reason: ReasonLoginRefused, Message: "the host refuses the login", Fix: "add the public key"})
-	u.Note("win-1", Progress{State: StateWaiting, Reason: "VersionUnsupported", Message: "the version is not supported", Fix: "update the cluster"})
-	u.Note("node win-9", Progress{State: StateFailed, Reason: ReasonExpired, Message: "expired", Fix: "delete the Machine"})
+	u.RecordProgress("192.0.2.14", Progress{State: StateFailed, Reason: ReasonLoginRefused, Message: "the host refuses the login", Fix: "add the public key"})
+	u.RecordProgress("win-1", Progress{State: StateWaiting, Reason: "VersionUnsupported", Message: "the version is not supported", Fix: "update the cluster"})
+	u.RecordProgress("node win-9", Progress{State: StateFailed, Reason: ReasonExpired, Message: "expired", Fix: "delete the Machine"})
 	u.NoteRemoval("win-8", "192.0.2.18", Progress{State: StateWaiting, Reason: "Draining", Message: "draining"})
 	u.NoteRemoval("win-7", "192.0.2.19", Progress{State: StateFailed, Reason: ReasonUnreachable, Message: "removing the instance: no answer", Fix: "force it"})
 	want := []status.Host{
@@ -88,12 +88,12 @@ func TestEveryHostHasItsReasonAndFix(t *testing.T) {
 		{Name: "win-7", Address: "192.0.2.19", Node: "win-7", State: status.HostFailed, Reason: ReasonUnreachable, Message: "removing the instance: no answer", Fix: "force it"},
 		{Name: "win-8", Address: "192.0.2.18", Node: "win-8", State: status.HostRemoving, Reason: "Draining", Message: "draining"},
 	}
-	if diff := cmp.Diff(want, u.Hosts(listed)); diff != "" {
+	if diff := cmp.Diff(want, u.StatusHosts(listed)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	u.NoteRemoval("win-8", "192.0.2.18", Progress{Finished: true, Message: "done"})
 	u.NoteRemoval("win-7", "", Progress{})
-	if got := u.Hosts(nil); len(got) != 1 || got[0].Name != "win-9" {
+	if got := u.StatusHosts(nil); len(got) != 1 || got[0].Name != "win-9" {
 		t.Errorf("of no listed host: %+v", got)
 	}
 }
@@ -107,8 +107,8 @@ func TestANewMachineMayBoot(t *testing.T) {
 	listed := []Listed{{Name: "win-1"}}
 	state := func(p Progress, want status.HostState, wantChanges int) {
 		t.Helper()
-		u.Note("win-1", p)
-		if got := u.Hosts(listed); len(got) != 1 || got[0].State != want || changes != wantChanges {
+		u.RecordProgress("win-1", p)
+		if got := u.StatusHosts(listed); len(got) != 1 || got[0].State != want || changes != wantChanges {
 			t.Errorf("after %s: %+v, %d changes; want %s, %d changes", now, got, changes, want, wantChanges)
 		}
 	}
@@ -128,11 +128,11 @@ func TestANewMachineMayBoot(t *testing.T) {
 func TestANodeIsNotOnItsWayBecauseTheOperatorHasStarted(t *testing.T) {
 	var u Unjoined
 	listed := []Listed{{Name: "win-1", Node: "win-1"}}
-	if c := u.Condition(listed); c.Status != metav1.ConditionTrue {
+	if c := u.HostsJoinedCondition(listed); c.Status != metav1.ConditionTrue {
 		t.Errorf("%+v", c)
 	}
-	u.Note("win-1", Progress{State: StateJoining})
-	if c := u.Condition(listed); c.Status != metav1.ConditionUnknown {
+	u.RecordProgress("win-1", Progress{State: StateJoining})
+	if c := u.HostsJoinedCondition(listed); c.Status != metav1.ConditionUnknown {
 		t.Errorf("%+v", c)
 	}
 }

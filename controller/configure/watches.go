@@ -20,10 +20,10 @@ func UnjoinedNodes() predicate.TypedPredicate[base.Object] {
 
 // RecordOfNode returns the record of the host that is, or was, a Node of this name; zero where there is none.
 func (j *Joiner) RecordOfNode(ctx context.Context, node base.Object) record.Record {
-	records, _, err := j.Login.Records.Cached(ctx)
+	records, _, err := j.Login.Records.CachedRecords(ctx)
 	if err != nil {
 		return record.Record{}
 	}
-	r, _ := records.Named(node.GetName())
+	r, _ := records.RecordOfNode(node.GetName())
 	return r
 }

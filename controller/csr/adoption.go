@@ -15,11 +15,11 @@ import (
 	"wmco/controller/windowsnode/record"
 )
 
-// vouched returns what is known, with what the resolver says of a host whose Node waits for adoption in the place of facts: such a host is not
+// withResolvedNames returns what is known, with what the resolver says of a host whose Node waits for adoption in the place of facts: such a host is not
 // reached. It reports whether the resolver gives the entry the name of the Node, without which nothing connects the two but what the Node
 // reports.
-func (a *Approver) vouched(ctx context.Context, h certificates.Host, k certificates.Known, records record.Set) (certificates.Known, bool, error) {
-	if _, known := records.Named(h.Name); known {
+func (a *Approver) withResolvedNames(ctx context.Context, h certificates.Host, k certificates.Known, records record.Set) (certificates.Known, bool, error) {
+	if _, known := records.RecordOfNode(h.Name); known {
 		return k, false, nil // whatever its Node says now
 	}
 	var node corev1.Node
@@ -29,8 +29,8 @@ func (a *Approver) vouched(ctx context.Context, h certificates.Host, k certifica
 	if !published.WaitsForAdoption(node.Annotations) {
 		return k, false, nil
 	}
-	h.Lookups = a.lookUp(ctx, h.Address)
-	if !slices.ContainsFunc(append(h.Lookups, h.Address), func(name string) bool { return isNameOf(name, h.Name) }) {
+	h.Lookups = a.resolveAddress(ctx, h.Address)
+	if !slices.ContainsFunc(append(h.Lookups, h.Address), func(name string) bool { return isNameOfNode(name, h.Name) }) {
 		return k, false, nil
 	}
 	h.Facts = bundle.Facts{Schema: bundle.FactsSchema, HostName: h.Name}
@@ -39,8 +39,8 @@ func (a *Approver) vouched(ctx context.Context, h certificates.Host, k certifica
 	return k, true, nil
 }
 
-// isNameOf reports whether a DNS name is that of a Node, which may have its first label alone.
-func isNameOf(name, node string) bool {
+// isNameOfNode reports whether a DNS name is that of a Node, which may have its first label alone.
+func isNameOfNode(name, node string) bool {
 	if _, err := netip.ParseAddr(name); err == nil {
 		return false
 	}

@@ -69,14 +69,14 @@ func (a *Approver) SetupWithManager(m base.Manager) error {
 	if err != nil {
 		return fmt.Errorf("approving certificates: %w", err)
 	}
-	return c.Watch(source.Kind(m.GetCache(), base.Metadata(base.CSRKind()), &handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{}))
+	return c.Watch(source.Kind(m.GetCache(), base.Metadata(base.CertificateRequestKind()), &handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{}))
 }
 
 // Reconcile judges one request.
 func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var csr certificatesv1.CertificateSigningRequest
 	if err := a.Live.Get(ctx, req.NamespacedName, &csr); err != nil {
-		a.refused.Forget(req.Name)
+		a.refused.ForgetHost(req.Name)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	name := certificates.NodeName(&csr)
@@ -87,50 +87,50 @@ func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading the inputs: %w", err)
 	}
-	known := certificates.Known{Platform: inputs.Cluster.Platform, Hosts: a.hosts(inputs)}
-	if v := certificates.Decide(&csr, known); v.Host.ID() == "" {
+	known := certificates.Known{Platform: inputs.Cluster.Platform, Hosts: a.managedHosts(inputs)}
+	if v := certificates.DecideRequest(&csr, known); v.Host.ID() == "" {
 		a.Log.V(1).Info("no known host has the name in a certificate signing request", "csr", csr.Name, "node", name)
 		// A host that was not reached yet may still turn out to have the name.
-		return reconcile.Result{RequeueAfter: a.unknown(known, csr)}, nil
+		return reconcile.Result{RequeueAfter: a.requeueUnknownHost(known, csr)}, nil
 	}
-	if err := a.complete(ctx, inputs, &known); err != nil {
+	if err := a.addClusterFacts(ctx, inputs, &known); err != nil {
 		return reconcile.Result{}, err
 	}
-	v := certificates.Decide(&csr, known)
+	v := certificates.DecideRequest(&csr, known)
 	if v.Decision == certificates.Ask {
-		if by, ok, err := a.vouched(ctx, v.Host, known, inputs.Records); err != nil {
+		if by, ok, err := a.withResolvedNames(ctx, v.Host, known, inputs.Records); err != nil {
 			return reconcile.Result{}, err
 		} else if ok {
-			if judged := certificates.Decide(&csr, by); judged.Decision == certificates.Approve {
-				return reconcile.Result{}, a.act(ctx, &csr, judged)
+			if judged := certificates.DecideRequest(&csr, by); judged.Decision == certificates.Approve {
+				return reconcile.Result{}, a.executeVerdict(ctx, &csr, judged)
 			}
 		}
-		if err := a.ask(ctx, inputs, v.Host, known); err != nil {
+		if err := a.askHostOverSSH(ctx, inputs, v.Host, known); err != nil {
 			a.Log.Info("a host cannot be asked about its certificate", "csr", csr.Name, "host", v.Host.ID(), "error", err)
 			return reconcile.Result{RequeueAfter: retryAsk}, nil
 		}
-		if v = certificates.Decide(&csr, known); v.Decision == certificates.Ask {
+		if v = certificates.DecideRequest(&csr, known); v.Decision == certificates.Ask {
 			a.Log.Info("host has no pending CSR", "csr", csr.Name, "host", v.Host.ID())
 			return reconcile.Result{RequeueAfter: retryAsk}, nil
 		}
 	}
-	return reconcile.Result{RequeueAfter: a.later(csr, v)}, a.act(ctx, &csr, v)
+	return reconcile.Result{RequeueAfter: a.requeueUnapproved(csr, v)}, a.executeVerdict(ctx, &csr, v)
 }
 
 // lookLimit is the longest time between two looks at a request that is not approved.
 const lookLimit = time.Hour
 
-// later returns when to look again at a request that is not approved: what is wrong may be fixed meanwhile. Old ones are looked at less and
+// requeueUnapproved returns when to look again at a request that is not approved: what is wrong may be fixed meanwhile. Old ones are looked at less and
 // less often, because each look may cost a question to the host, and anybody with the bootstrap token can make many.
-func (a *Approver) later(csr certificatesv1.CertificateSigningRequest, v certificates.Verdict) time.Duration {
+func (a *Approver) requeueUnapproved(csr certificatesv1.CertificateSigningRequest, v certificates.Verdict) time.Duration {
 	if v.Decision == certificates.Approve {
 		return 0
 	}
 	return min(max(configure.AgainLater, a.refused.SeenFor(csr.Name, string(csr.UID), a.Elapsed())), lookLimit)
 }
 
-// unknown returns when to look again at a request for a name that no host has: as long as there are hosts whose name is not known.
-func (a *Approver) unknown(k certificates.Known, csr certificatesv1.CertificateSigningRequest) time.Duration {
+// requeueUnknownHost returns when to look again at a request for a name that no host has: as long as there are hosts whose name is not known.
+func (a *Approver) requeueUnknownHost(k certificates.Known, csr certificatesv1.CertificateSigningRequest) time.Duration {
 	pending := len(csr.Status.Conditions) == 0 && slices.ContainsFunc(k.Hosts, func(h certificates.Host) bool { return h.Machine == "" && h.Name == "" })
 	if !pending {
 		return 0
@@ -138,8 +138,8 @@ func (a *Approver) unknown(k certificates.Known, csr certificatesv1.CertificateS
 	return configure.AgainSoon
 }
 
-// hosts are all that are managed, with the names that they have, or had when they were last reached.
-func (a *Approver) hosts(inputs *desired.Hosts) []certificates.Host {
+// managedHosts are all that are managed, with the names that they have, or had when they were last reached.
+func (a *Approver) managedHosts(inputs *desired.Hosts) []certificates.Host {
 	var list []certificates.Host
 	for _, n := range inputs.All {
 		// A name that a host has had stays its own while its Node is away.
@@ -153,7 +153,7 @@ func (a *Approver) hosts(inputs *desired.Hosts) []certificates.Host {
 				h.Name = cmp.Or(n.KubernetesName(inputs.Cluster.Platform), n.ClaimedBy)
 			}
 			// A host that takes the name of another one keeps that one from nothing.
-			if r.Node == "" && len(inputs.Records.Others(h.Name, id)) > 0 {
+			if r.Node == "" && len(inputs.Records.OtherRecords(h.Name, id)) > 0 {
 				h.Name = ""
 			}
 		case render.BackingMachine:
@@ -166,15 +166,15 @@ func (a *Approver) hosts(inputs *desired.Hosts) []certificates.Host {
 	return list
 }
 
-// complete adds what the API server says: the names of all Nodes, and what belongs to Machines, other Nodes and the cluster.
-func (a *Approver) complete(ctx context.Context, inputs *desired.Hosts, k *certificates.Known) error {
+// addClusterFacts adds what the API server says: the names of all Nodes, and what belongs to Machines, other Nodes and the cluster.
+func (a *Approver) addClusterFacts(ctx context.Context, inputs *desired.Hosts, k *certificates.Known) error {
 	var nodes corev1.NodeList
 	if err := a.Live.List(ctx, &nodes); err != nil {
 		return fmt.Errorf("listing Nodes: %w", err)
 	}
 	for _, n := range nodes.Items {
 		k.Nodes = append(k.Nodes, n.Name)
-		_, known := inputs.Records.Named(n.Name)
+		_, known := inputs.Records.RecordOfNode(n.Name)
 		if known || n.Labels[corev1.LabelOSStable] == "windows" {
 			continue // what it reports is no evidence against another host either, and it writes its label itself
 		}
@@ -193,31 +193,31 @@ func (a *Approver) complete(ctx context.Context, inputs *desired.Hosts, k *certi
 	return nil
 }
 
-// ask asks a host over SSH what it is, and puts the answer where the rule finds it.
-func (a *Approver) ask(ctx context.Context, inputs *desired.Hosts, h certificates.Host, k certificates.Known) error {
+// askHostOverSSH asks a host over SSH what it is, and puts the answer where the rule finds it.
+func (a *Approver) askHostOverSSH(ctx context.Context, inputs *desired.Hosts, h certificates.Host, k certificates.Known) error {
 	i := slices.IndexFunc(inputs.All, func(n render.Node) bool { return n.Backing == render.BackingInstance && n.Address == h.Address })
 	if i < 0 {
 		return fmt.Errorf("%s is not in the inputs", h.ID())
 	}
 	node := inputs.All[i]
 	id, _ := inputs.RecordOf(node)
-	target, err := a.Hosts.Target(id, configure.Account(node, inputs.Cluster.Platform), node.Address)
+	target, err := a.Hosts.TargetOf(id, configure.LoginAccount(node, inputs.Cluster.Platform), node.Address)
 	if err != nil {
 		return err
 	}
-	facts, key, err := a.Hosts.Pending(ctx, target)
+	facts, key, err := a.Hosts.AskPendingKey(ctx, target)
 	if err != nil {
 		return err
 	}
-	h.Facts, h.PendingKey, h.Lookups = facts, key.PublicKey, a.lookUp(ctx, h.Address)
+	h.Facts, h.PendingKey, h.Lookups = facts, key.PublicKey, a.resolveAddress(ctx, h.Address)
 	h.Name = configure.NameByFacts(node, facts, inputs.Cluster.Platform)
 	at := slices.IndexFunc(k.Hosts, func(other certificates.Host) bool { return other.ID() == h.ID() })
 	k.Hosts[at] = h
 	return nil
 }
 
-// lookUp asks the resolver about an address or a name. That it has no answer is one, too.
-func (a *Approver) lookUp(ctx context.Context, address string) []string {
+// resolveAddress asks the resolver about an address or a name. That it has no answer is one, too.
+func (a *Approver) resolveAddress(ctx context.Context, address string) []string {
 	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
 	defer cancel()
 	look := a.Resolver.LookupHost
@@ -233,8 +233,8 @@ func (a *Approver) lookUp(ctx context.Context, address string) []string {
 
 var _ Resolver = (*net.Resolver)(nil)
 
-// bound returns an error unless the admission policy is there that holds a cloud-node-manager to its own Node.
-func (a *Approver) bound(ctx context.Context) error {
+// checkAdmissionPolicy returns an error unless the admission policy is there that holds a cloud-node-manager to its own Node.
+func (a *Approver) checkAdmissionPolicy(ctx context.Context) error {
 	policy, binding := admission.CloudNodeManager()
 	for _, o := range []client.Object{policy, binding} {
 		if err := a.Live.Get(ctx, client.ObjectKeyFromObject(o), base.Metadata(o.GetObjectKind().GroupVersionKind())); err != nil {
@@ -249,11 +249,11 @@ func (a *Approver) bound(ctx context.Context) error {
 // chooses for how long it lets the operator wait for its answers, and so how old the list of Nodes is that the request was judged by.
 func (a *Approver) reserveName(ctx context.Context, h certificates.Host) error {
 	id := record.OfEntry(h.Address)
-	all, err := a.Records.All(ctx)
+	all, err := a.Records.LiveRecords(ctx)
 	if err != nil {
 		return err
 	}
-	if others := all.Others(h.Name, id); len(others) > 0 {
+	if others := all.OtherRecords(h.Name, id); len(others) > 0 {
 		return fmt.Errorf("approving a certificate of node %s for %s: the name is that of %s", h.Name, h.Address, others[0])
 	}
 	if err := a.Live.Get(ctx, client.ObjectKey{Name: h.Name}, &corev1.Node{}); err == nil {
@@ -261,17 +261,17 @@ func (a *Approver) reserveName(ctx context.Context, h certificates.Host) error {
 	} else if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("approving a certificate of node %s for %s: %w", h.Name, h.Address, err)
 	}
-	return a.Records.Change(ctx, id, func(r record.Record) (record.Record, error) {
+	return a.Records.UpdateRecord(ctx, id, func(r record.Record) (record.Record, error) {
 		if r.Node != "" && r.Node != h.Name {
-			return r, fmt.Errorf("approving a certificate of node %s for %s: the host is node %s (fix: give the computer its name back, or, if it was renamed on purpose, %s)", h.Name, h.Address, r.Node, a.Records.Remove(id))
+			return r, fmt.Errorf("approving a certificate of node %s for %s: the host is node %s (fix: give the computer its name back, or, if it was renamed on purpose, %s)", h.Name, h.Address, r.Node, a.Records.RemoveCommand(id))
 		}
 		r.Node = h.Name
 		return r, nil
 	})
 }
 
-// act does what the verdict says.
-func (a *Approver) act(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, v certificates.Verdict) error {
+// executeVerdict does what the verdict says.
+func (a *Approver) executeVerdict(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, v certificates.Verdict) error {
 	if v.Decision != certificates.Approve {
 		if v.Message != "" {
 			a.Events.Eventf(configure.InstanceReference(ctx, a.Live, a.Namespace, v.Host.Address), csr, corev1.EventTypeWarning, string(v.Reason), "Approve", "%s: %s", csr.Name, v.Message)
@@ -285,7 +285,7 @@ func (a *Approver) act(ctx context.Context, csr *certificatesv1.CertificateSigni
 		}
 	}
 	if csr.Spec.SignerName == certificatesv1.KubeAPIServerClientSignerName {
-		if err := a.bound(ctx); err != nil {
+		if err := a.checkAdmissionPolicy(ctx); err != nil {
 			return err
 		}
 	}

@@ -23,7 +23,7 @@ func TestTheFirstNameOfAnInstanceIsNoted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r, _, err := a.Records.Get(t.Context(), record.OfEntry("192.0.2.1"))
+	r, _, err := a.Records.GetRecord(t.Context(), record.OfEntry("192.0.2.1"))
 	if err != nil || r.Node != "win-1" {
 		t.Errorf("the record has Node %q, %v", r.Node, err)
 	}
@@ -43,7 +43,7 @@ func TestANodeThatCameWhileAHostWasAskedKeepsItsName(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "a Node of this name exists") {
 		t.Errorf("%v", err)
 	}
-	if _, known, err := a.Records.Get(t.Context(), record.OfEntry("192.0.2.1")); known || err != nil {
+	if _, known, err := a.Records.GetRecord(t.Context(), record.OfEntry("192.0.2.1")); known || err != nil {
 		t.Errorf("the host has a record: %v", err)
 	}
 }

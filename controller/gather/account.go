@@ -34,8 +34,8 @@ func checkAccount(name string) error {
 		}
 	}
 	switch {
-	case length(name) > maxUsername:
-		return fmt.Errorf("the user name has %d characters, and an account with its domain has at most %d characters", length(name), maxUsername)
+	case utf16Length(name) > maxUsername:
+		return fmt.Errorf("the user name has %d characters, and an account with its domain has at most %d characters", utf16Length(name), maxUsername)
 	case strings.HasPrefix(name, "-"):
 		return errors.New("the user name begins with -, which ssh takes for an option")
 	}
@@ -43,31 +43,31 @@ func checkAccount(name string) error {
 		return cmp.Or(checkDomain(domain), checkUser(user))
 	}
 	if user, domain, ok := strings.Cut(name, "@"); ok {
-		return cmp.Or(checkPart("account", user), checkBlanks("account", user), checkDomain(domain))
+		return cmp.Or(checkAccountPart("account", user), checkBlanks("account", user), checkDomain(domain))
 	}
 	return checkUser(name)
 }
 
 // checkUser checks the name of an account without a domain, which may have blanks inside.
 func checkUser(user string) error {
-	if n := length(user); n > maxAccount {
+	if n := utf16Length(user); n > maxAccount {
 		return fmt.Errorf("the account in the user name has %d characters, and Windows allows at most %d characters", n, maxAccount)
 	}
 	if strings.Trim(user, " ") != user {
 		return errors.New("the account in the user name begins or ends with a blank")
 	}
-	return checkPart("account", user)
+	return checkAccountPart("account", user)
 }
 
 func checkDomain(domain string) error {
 	if domain == "." { // this host
 		return nil
 	}
-	return cmp.Or(checkPart("domain", domain), checkBlanks("domain", domain))
+	return cmp.Or(checkAccountPart("domain", domain), checkBlanks("domain", domain))
 }
 
-// checkPart checks what holds for accounts and domains.
-func checkPart(part, name string) error {
+// checkAccountPart checks what holds for accounts and domains.
+func checkAccountPart(part, name string) error {
 	if name == "" {
 		return fmt.Errorf("the %s in the user name is empty", part)
 	}
@@ -87,5 +87,5 @@ func checkBlanks(part, name string) error {
 	return nil
 }
 
-// length returns the number of UTF-16 characters, as Windows counts.
-func length(name string) int { return len(utf16.Encode([]rune(name))) }
+// utf16Length returns the number of UTF-16 characters, as Windows counts.
+func utf16Length(name string) int { return len(utf16.Encode([]rune(name))) }

@@ -17,10 +17,10 @@ import (
 	"wmco/render/reason"
 )
 
-// infrastructure reads Infrastructure/cluster and returns it.
-func (g *gatherer) infrastructure() configv1.Infrastructure {
+// readInfrastructure reads Infrastructure/cluster and returns it.
+func (g *gatherer) readInfrastructure() configv1.Infrastructure {
 	var infra configv1.Infrastructure
-	if !g.read(render.FromInfrastructure, place{groupConfig, "Infrastructure", "", clusterName}, &infra) && !g.embeddedInfrastructure(&infra) {
+	if !g.readObject(render.FromInfrastructure, place{groupConfig, "Infrastructure", "", clusterName}, &infra) && !g.embeddedInfrastructure(&infra) {
 		return infra
 	}
 	g.infra = infra
@@ -38,26 +38,26 @@ func (g *gatherer) infrastructure() configv1.Infrastructure {
 // embeddedInfrastructure reads the copy that the machine-config-operator keeps in its ControllerConfig, for inputs
 // without the object.
 func (g *gatherer) embeddedInfrastructure(infra *configv1.Infrastructure) bool {
-	o, ok := g.find(place{groupMachineConfig, "ControllerConfig", "", controllerConfigName})
+	o, ok := g.findObject(place{groupMachineConfig, "ControllerConfig", "", controllerConfigName})
 	if !ok {
 		return false
 	}
 	var cc mcfgv1.ControllerConfig
-	if !g.decode(o, &cc) || cc.Spec.Infra == nil {
+	if !g.decodeObject(o, &cc) || cc.Spec.Infra == nil {
 		return false
 	}
 	*infra = *cc.Spec.Infra
 	g.cluster.Origins[render.FromInfrastructure] = o.Ref
-	g.add(bundle.SeverityInfo, reason.InfrastructureFromCopy, bundle.Finding{
+	g.addFinding(bundle.SeverityInfo, reason.InfrastructureFromCopy, bundle.Finding{
 		Object: o.Ref, Field: "spec.infra", Message: "Infrastructure/cluster is not in the inputs; the copy in ControllerConfig is used",
 		Fix: "add it: oc get infrastructures.config.openshift.io cluster -o yaml",
 	})
 	return true
 }
 
-func (g *gatherer) networks() {
+func (g *gatherer) readNetworks() {
 	var network configv1.Network
-	if g.read(render.FromClusterNetwork, place{groupConfig, "Network", "", clusterName}, &network) {
+	if g.readObject(render.FromClusterNetwork, place{groupConfig, "Network", "", clusterName}, &network) {
 		g.cluster.Network.Type = cmp.Or(network.Status.NetworkType, network.Spec.NetworkType)
 		g.network = network
 		g.cluster.Network.ServiceNetworks = network.Spec.ServiceNetwork
@@ -66,7 +66,7 @@ func (g *gatherer) networks() {
 		}
 	}
 	var operator operatorv1.Network
-	if !g.read(render.FromOperatorNetwork, place{groupOperator, "Network", "", clusterName}, &operator) {
+	if !g.readObject(render.FromOperatorNetwork, place{groupOperator, "Network", "", clusterName}, &operator) {
 		return
 	}
 	ovn := operator.Spec.DefaultNetwork.OVNKubernetesConfig
@@ -82,9 +82,9 @@ func (g *gatherer) networks() {
 	}
 }
 
-func (g *gatherer) version() {
+func (g *gatherer) readClusterVersion() {
 	var version configv1.ClusterVersion
-	if g.read(render.FromVersion, place{groupConfig, "ClusterVersion", "", versionName}, &version) {
+	if g.readObject(render.FromVersion, place{groupConfig, "ClusterVersion", "", versionName}, &version) {
 		g.cluster.Version = completedVersion(version.Status)
 	}
 }
@@ -103,33 +103,33 @@ func completedVersion(s configv1.ClusterVersionStatus) string {
 	return s.Desired.Version
 }
 
-// settings reads the operator's configuration, its environment, and the proxy, which either may set.
-func (g *gatherer) settings() {
+// readSettings reads the operator's configuration, its environment, and the proxy, which either may set.
+func (g *gatherer) readSettings() {
 	var cm corev1.ConfigMap
-	g.read(render.FromSettings, place{"", "ConfigMap", g.options.Namespace, settingsName}, &cm)
+	g.readObject(render.FromSettings, place{"", "ConfigMap", g.options.Namespace, settingsName}, &cm)
 	ref := g.cluster.Origins[render.FromSettings]
 	settings, findings := render.DecodeSettings(cm.Data[render.SettingsKey], ref)
 	g.findings = append(g.findings, findings...)
 	for key := range cm.Data {
 		if key != render.SettingsKey {
-			g.add(bundle.SeverityError, reason.SettingsInvalid, bundle.Finding{
+			g.addFinding(bundle.SeverityError, reason.SettingsInvalid, bundle.Finding{
 				Object: ref, Field: `data["` + key + `"]`, Message: "the operator does not read this key", Fix: "move the settings to " + render.SettingsKey,
 			})
 		}
 	}
-	env := g.environment()
+	env := g.operatorEnvironment()
 	g.cluster.Settings, findings = settings.OperatorEnvironment(env, g.cluster.Origins[render.FromOperator])
 	g.findings = append(g.findings, findings...)
-	g.proxy(env)
+	g.readProxy(env)
 }
 
-// environment returns that of the operator: the given one, or that of its Deployment.
-func (g *gatherer) environment() map[string]string {
+// operatorEnvironment returns that of the operator: the given one, or that of its Deployment.
+func (g *gatherer) operatorEnvironment() map[string]string {
 	if g.options.Environment != nil {
 		return g.options.Environment
 	}
 	var deployment appsv1.Deployment
-	if !g.read(render.FromOperator, place{groupApps, "Deployment", g.options.Namespace, operatorName}, &deployment) {
+	if !g.readObject(render.FromOperator, place{groupApps, "Deployment", g.options.Namespace, operatorName}, &deployment) {
 		return nil
 	}
 	env := map[string]string{}
@@ -147,7 +147,7 @@ func (g *gatherer) environment() map[string]string {
 
 func (g *gatherer) controllerConfig() {
 	var cc mcfgv1.ControllerConfig
-	if !g.read(render.FromControllers, place{groupMachineConfig, "ControllerConfig", "", controllerConfigName}, &cc) {
+	if !g.readObject(render.FromControllers, place{groupMachineConfig, "ControllerConfig", "", controllerConfigName}, &cc) {
 		return
 	}
 	g.cluster.KubeletClientCA = string(cc.Spec.KubeAPIServerServingCAData)
@@ -162,12 +162,12 @@ func (g *gatherer) controllerConfig() {
 	}
 }
 
-func (g *gatherer) bootstrap() {
+func (g *gatherer) readBootstrap() {
 	data, ref := g.readSecret(render.FromBootstrap, namespaceMCO, bootstrapTokenName)
 	g.cluster.Bootstrap = render.Bootstrap{CA: g.secretValue(data, ref, "ca.crt").Reveal(), Token: g.secretValue(data, ref, "token")}
 }
 
-func (g *gatherer) exporter() {
+func (g *gatherer) readExporter() {
 	data, ref := g.readSecret(render.FromExporterTLS, g.options.Namespace, exporterTLSName)
 	g.cluster.Exporter = render.KeyPair{Certificate: g.secretValue(data, ref, "tls.crt").Reveal(), Key: g.secretValue(data, ref, "tls.key")}
 }

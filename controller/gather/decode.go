@@ -17,8 +17,8 @@ import (
 	"wmco/render/reason"
 )
 
-// find returns the object at that place, if it was read.
-func (g *gatherer) find(p place) (objects.Object, bool) {
+// findObject returns the object at that place, if it was read.
+func (g *gatherer) findObject(p place) (objects.Object, bool) {
 	for _, o := range g.objects {
 		if p == (place{o.Group, o.Kind, o.Namespace, o.Name}) {
 			return o, true
@@ -27,8 +27,8 @@ func (g *gatherer) find(p place) (objects.Object, bool) {
 	return objects.Object{}, false
 }
 
-// all returns the objects of a kind, by name.
-func (g *gatherer) all(group, kind string) []objects.Object {
+// listObjects returns the objects of a kind, by name.
+func (g *gatherer) listObjects(group, kind string) []objects.Object {
 	var found []objects.Object
 	for _, o := range g.objects {
 		if o.Group == group && o.Kind == kind {
@@ -38,10 +38,10 @@ func (g *gatherer) all(group, kind string) []objects.Object {
 	return found
 }
 
-// decode reads an object into its type, as an API server does: the case of fields matters. Unknown fields are ignored, with
+// decodeObject reads an object into its type, as an API server does: the case of fields matters. Unknown fields are ignored, with
 // a finding where a person may have written them. A value of the wrong type is a finding with its path. The rest is still
 // read, so that one run finds all problems.
-func (g *gatherer) decode(o objects.Object, into any) bool {
+func (g *gatherer) decodeObject(o objects.Object, into any) bool {
 	unknown, err := kjson.UnmarshalStrict(o.JSON, into, kjson.DisallowUnknownFields)
 	if err == nil {
 		g.unknownFields(o, into, unknown)
@@ -51,24 +51,24 @@ func (g *gatherer) decode(o objects.Object, into any) bool {
 	var typeErr *json.UnmarshalTypeError
 	if errors.As(err, &typeErr) {
 		f.Field = typeErr.Field
-		f.Message = fmt.Sprintf("has type %s where %s is required", kindOf(typeErr.Value), typeErr.Type)
+		f.Message = fmt.Sprintf("has type %s where %s is required", dropNumberText(typeErr.Value), typeErr.Type)
 	}
-	g.add(bundle.SeverityError, reason.InputInvalid, f)
+	g.addFinding(bundle.SeverityError, reason.InputInvalid, f)
 	return typeErr != nil
 }
 
 var firstWord = regexp.MustCompile(`^\w+`)
 
-// kindOf removes the number that encoding/json adds to "number": a message never has a value.
-func kindOf(value string) string { return firstWord.FindString(value) }
+// dropNumberText removes the number that encoding/json adds to "number": a message never has a value.
+func dropNumberText(value string) string { return firstWord.FindString(value) }
 
 // place identifies an object.
 type place struct{ group, kind, namespace, name string }
 
-// read finds and decodes an object, and records it as the origin.
-func (g *gatherer) read(origin render.Origin, p place, into any) bool {
-	o, ok := g.find(p)
-	if !ok || !g.decode(o, into) {
+// readObject finds and decodes an object, and records it as the origin.
+func (g *gatherer) readObject(origin render.Origin, p place, into any) bool {
+	o, ok := g.findObject(p)
+	if !ok || !g.decodeObject(o, into) {
 		return false
 	}
 	g.cluster.Origins[origin] = o.Ref
@@ -82,7 +82,7 @@ var elided = regexp.MustCompile(`^\d+ bytes long$`)
 // stringData replaces data (kubernetes.io/docs/reference/kubernetes-api/config-and-storage-resources/secret-v1).
 func (g *gatherer) readSecret(origin render.Origin, namespace, name string) (map[string][]byte, bundle.Ref) {
 	var secret corev1.Secret
-	if !g.read(origin, place{"", "Secret", namespace, name}, &secret) {
+	if !g.readObject(origin, place{"", "Secret", namespace, name}, &secret) {
 		return nil, bundle.Ref{Kind: "Secret", Namespace: namespace, Name: name}
 	}
 	data := map[string][]byte{}
@@ -99,7 +99,7 @@ func (g *gatherer) secretValue(data map[string][]byte, ref bundle.Ref, key strin
 	if hasValue(data[key]) || len(data[key]) == 0 && g.options.Complete {
 		return bundle.NewSecret(string(data[key]))
 	}
-	return g.standIn(ref, key, "add the object as another --from, or read the live cluster, to see the real bundle")
+	return g.secretPlaceholder(ref, key, "add the object as another --from, or read the live cluster, to see the real bundle")
 }
 
 // hasValue reports whether the value of a Secret is there and not elided, by a must-gather or by us.
@@ -108,9 +108,9 @@ func hasValue(value []byte) bool {
 	return text != "" && !elided.MatchString(text) && !bundle.IsStandIn(text) && text != bundle.MaskedText
 }
 
-// standIn returns the stand-in of a secret and adds a warning.
-func (g *gatherer) standIn(ref bundle.Ref, key, fix string) bundle.Secret {
-	g.add(bundle.SeverityWarning, reason.SecretStandIn, bundle.Finding{
+// secretPlaceholder returns the stand-in of a secret and adds a warning.
+func (g *gatherer) secretPlaceholder(ref bundle.Ref, key, fix string) bundle.Secret {
+	g.addFinding(bundle.SeverityWarning, reason.SecretStandIn, bundle.Finding{
 		Object: ref, Field: `data["` + key + `"]`, Message: "is not in the inputs; a marked stand-in replaces it", Fix: fix,
 	})
 	return bundle.NewStandIn(ref.String() + " " + key)

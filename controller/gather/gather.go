@@ -56,7 +56,7 @@ func Gather(ctx context.Context, r objects.Reader, o Options) (Result, error) {
 	if o.Namespace == "" {
 		o.Namespace = OperatorNamespace
 	}
-	set, err := r.Read(ctx, o.wants())
+	set, err := r.Read(ctx, o.resolveWantedObjects())
 	if err != nil {
 		return Result{}, &UnreachableError{fmt.Errorf("reading cluster: %w", err)}
 	}
@@ -66,28 +66,28 @@ func Gather(ctx context.Context, r objects.Reader, o Options) (Result, error) {
 	}
 	g := &gatherer{options: o, objects: set.Objects, replaced: set.Replaced, findings: slices.DeleteFunc(set.Findings, isAboutInstallConfig), cluster: render.Cluster{Origins: render.Origins{}, Copies: !o.Complete}}
 	g.holdMachines()
-	g.unused(set.Unused)
-	g.absent()
-	g.infrastructure()
-	g.networks()
-	g.version()
-	g.settings()
+	g.reportUnusedSources(set.Unused)
+	g.reportAbsentObjects()
+	g.readInfrastructure()
+	g.readNetworks()
+	g.readClusterVersion()
+	g.readSettings()
 	g.apiServer()
 	g.controllerConfig()
 	g.machineConfig()
-	g.bootstrap()
-	g.exporter()
-	g.mirrors()
-	nodes := g.nodes()
+	g.readBootstrap()
+	g.readExporter()
+	g.readMirrors()
+	nodes := g.listHosts()
 	return Result{Cluster: g.cluster, Nodes: nodes, Instances: g.instances, Findings: g.findings.Sorted()}, nil
 }
 
-// wants returns what is read: for those who only look, the install config too.
-func (o Options) wants() []objects.Want {
+// resolveWantedObjects returns what is read: for those who only look, the install config too.
+func (o Options) resolveWantedObjects() []objects.Want {
 	if o.Records != nil {
-		return wants(o.Namespace)
+		return wantedObjects(o.Namespace)
 	}
-	return append(wants(o.Namespace), installConfigWant())
+	return append(wantedObjects(o.Namespace), installConfigWant())
 }
 
 // isAboutInstallConfig reports whether a finding says that the install config cannot be read. Who needs it says that it is missing.
@@ -125,7 +125,7 @@ func (g *gatherer) holdMachines() {
 	f.Message += ": hosts of Machines wait, and their nodes keep what is published for them"
 }
 
-func (g *gatherer) add(severity bundle.Severity, why string, f bundle.Finding) {
+func (g *gatherer) addFinding(severity bundle.Severity, why string, f bundle.Finding) {
 	f.Severity, f.Reason = severity, why
 	g.findings = append(g.findings, f)
 }

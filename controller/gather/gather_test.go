@@ -141,12 +141,12 @@ func TestFlagsOfKubeletUnits(t *testing.T) {
 			t.Errorf("%s: %v", test.name, err)
 			continue
 		}
-		if diff := cmp.Diff(test.want, pickFlags(command, sharedKubeletFlags())); diff != "" {
+		if diff := cmp.Diff(test.want, parseNamedFlags(command, sharedKubeletFlags())); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
 	}
 	command, err := execStart([]string{"[Service]\nExecStart=kubelet --cloud-provider=a\n", "[Service]\nExecStart=\nExecStart=kubelet --cloud-provider=b\n"})
-	if err != nil || pickFlags(command, sharedKubeletFlags())["cloud-provider"] != "b" {
+	if err != nil || parseNamedFlags(command, sharedKubeletFlags())["cloud-provider"] != "b" {
 		t.Errorf("a drop-in does not win: %q, %v", command, err)
 	}
 }
@@ -392,7 +392,7 @@ func FuzzKubeletUnit(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for name, value := range pickFlags(command, sharedKubeletFlags()) {
+		for name, value := range parseNamedFlags(command, sharedKubeletFlags()) {
 			if value == "" || strings.ContainsAny(value, " \t\n") {
 				t.Errorf("flag %s has value %q", name, value)
 			}
@@ -410,7 +410,7 @@ func FuzzGather(f *testing.F) {
 	f.Add("ConfigMap", `{"data":{"10.0.0.1":"username=a","config.yaml":"rollout: {}"}}`)
 	f.Fuzz(func(t *testing.T, kind, body string) {
 		var list given
-		for _, w := range wants(OperatorNamespace) {
+		for _, w := range wantedObjects(OperatorNamespace) {
 			if w.Kind != kind {
 				continue
 			}

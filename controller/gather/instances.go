@@ -40,7 +40,7 @@ type Lookup struct {
 // readInstances reads windows-instances. An invalid entry is a finding and is skipped; the others are used.
 func (g *gatherer) readInstances() {
 	var cm corev1.ConfigMap
-	if !g.read(render.FromInstances, place{"", "ConfigMap", g.options.Namespace, InstancesName}, &cm) {
+	if !g.readObject(render.FromInstances, place{"", "ConfigMap", g.options.Namespace, InstancesName}, &cm) {
 		return
 	}
 	for _, address := range slices.Sorted(maps.Keys(cm.Data)) {
@@ -50,14 +50,14 @@ func (g *gatherer) readInstances() {
 			i.Skipped = true
 			i.Finding = g.aboutInstance(address, reason.InstanceInvalid, err.Error()+"; the entry is skipped, the others are not affected", "write the entry as <IPv4 address or DNS name>: username=<name>")
 		} else {
-			g.lookUp(&i)
+			g.resolveInstance(&i)
 		}
 		g.instances = append(g.instances, i)
 	}
 }
 
-// lookUp adds the addresses of a name. Names without any can be those of hosts that have joined, so they are not skipped.
-func (g *gatherer) lookUp(i *Instance) {
+// resolveInstance adds the addresses of a name. Names without any can be those of hosts that have joined, so they are not skipped.
+func (g *gatherer) resolveInstance(i *Instance) {
 	lookup, ok := g.options.Lookups[i.Address]
 	if _, err := netip.ParseAddr(i.Address); !ok || err == nil {
 		return
@@ -70,7 +70,7 @@ func (g *gatherer) lookUp(i *Instance) {
 			problem = err.Error()
 			continue
 		}
-		i.Addresses = appendNew(i.Addresses, []string{a.String()})
+		i.Addresses = appendMissing(i.Addresses, []string{a.String()})
 	}
 	slices.Sort(i.Addresses)
 	switch n := len(i.Addresses); {
@@ -86,7 +86,7 @@ func (g *gatherer) aboutInstance(address, why, message, fix string) bundle.Findi
 	f := bundle.Finding{
 		Object: g.cluster.Origins[render.FromInstances], Field: fmt.Sprintf("data[%q]", address), Node: address, Message: message, Fix: fix,
 	}
-	g.add(bundle.SeverityWarning, why, f)
+	g.addFinding(bundle.SeverityWarning, why, f)
 	return g.findings[len(g.findings)-1]
 }
 

@@ -76,7 +76,7 @@ func gatherFrom(t *testing.T, source objects.Reader, facts []bundle.Facts) (gath
 // gatherLive gathers as the user of the configuration.
 func gatherLive(t *testing.T, config *rest.Config, facts ...bundle.Facts) (gather.Result, objects.Set) {
 	t.Helper()
-	return gatherFrom(t, objects.Cluster(testenv.NewClient(t, config)), facts)
+	return gatherFrom(t, objects.NewClusterReader(testenv.NewClient(t, config)), facts)
 }
 
 // sameInputs compares by value, including secrets but not the places of objects.
@@ -150,7 +150,7 @@ func compareWithFiles(t *testing.T, dir string) {
 		paths[i] = filepath.Join(dir, p)
 	}
 	facts := factsOf(t, dir, c)
-	want, _ := gatherFrom(t, objects.Paths(paths, nil), facts)
+	want, _ := gatherFrom(t, objects.NewPathsReader(paths, nil), facts)
 	// Only files can give an object twice, and only files can hold nothing that is read.
 	want.Findings = slices.DeleteFunc(want.Findings, func(f bundle.Finding) bool {
 		return f.Reason == reason.Replaced || f.Reason == reason.InputUnused
@@ -315,7 +315,7 @@ func TestPlainKubernetesReportsMissingKinds(t *testing.T) {
 // TestRemovedKindIsReportedToCachedClient: a client that cached the kind requests a path that no longer exists. That is not
 // an object that is absent.
 func TestRemovedKindIsReportedToCachedClient(t *testing.T) {
-	reader := objects.Cluster(testenv.NewClient(t, server.Config(t)))
+	reader := objects.NewClusterReader(testenv.NewClient(t, server.Config(t)))
 	wants := []objects.Want{{Group: "config.openshift.io", Version: "v1", Kind: "Proxy", Names: []string{"cluster"}}}
 	reasons := func() []string {
 		set, err := reader.Read(t.Context(), wants)
@@ -338,7 +338,7 @@ func TestRemovedKindIsReportedToCachedClient(t *testing.T) {
 }
 
 func TestUnreachableClusterIsAnError(t *testing.T) {
-	r := objects.Cluster(testenv.NewClient(t, &rest.Config{Host: "https://127.0.0.1:1"}))
+	r := objects.NewClusterReader(testenv.NewClient(t, &rest.Config{Host: "https://127.0.0.1:1"}))
 	if _, err := gather.Gather(t.Context(), r, gather.Options{Complete: true}); err == nil {
 		t.Error("no error")
 	}

@@ -25,12 +25,12 @@ func (g *gatherer) machineConfig() {
 		return
 	}
 	var mc mcfgv1.MachineConfig
-	if !g.decode(o, &mc) {
+	if !g.decodeObject(o, &mc) {
 		return
 	}
 	g.cluster.Origins[render.FromMachineConfig] = o.Ref
 	g.cluster.Pool.Release = mc.Annotations[releaseVersion]
-	config, problems := ignition.Parse(mc.Spec.Config.Raw)
+	config, problems := ignition.ParseConfig(mc.Spec.Config.Raw)
 	for _, p := range problems {
 		g.machineConfigInvalid(p.Field, p.Message)
 	}
@@ -38,7 +38,7 @@ func (g *gatherer) machineConfig() {
 		return
 	}
 	for _, field := range config.Unknown {
-		g.add(bundle.SeverityWarning, reason.FieldUnknown, bundle.Finding{
+		g.addFinding(bundle.SeverityWarning, reason.FieldUnknown, bundle.Finding{
 			Object: o.Ref, Field: ignitionField + "." + field, Message: "Ignition " + config.Version + " has no such field; it is ignored", Fix: "correct the MachineConfig that it comes from",
 		})
 	}
@@ -57,7 +57,7 @@ const ignitionField = "spec.config"
 
 // machineConfigInvalid adds the finding for an invalid field of the Ignition configuration.
 func (g *gatherer) machineConfigInvalid(field, message string) {
-	g.add(bundle.SeverityError, reason.InputInvalid, bundle.Finding{
+	g.addFinding(bundle.SeverityError, reason.InputInvalid, bundle.Finding{
 		Object: g.cluster.Origins[render.FromMachineConfig], Field: strings.TrimSuffix(ignitionField+"."+field, "."), Message: message, Fix: "correct the MachineConfig that it comes from; the machine-config-operator then renders it again",
 	})
 }
@@ -65,14 +65,14 @@ func (g *gatherer) machineConfigInvalid(field, message string) {
 // currentMachineConfig returns the one that the worker pool's nodes have. It may not be the newest: a paused or failed pool
 // has newer ones that no node uses.
 func (g *gatherer) currentMachineConfig() (objects.Object, bool) {
-	if o, ok := g.find(place{groupMachineConfig, "MachineConfigPool", "", workerPool}); ok {
+	if o, ok := g.findObject(place{groupMachineConfig, "MachineConfigPool", "", workerPool}); ok {
 		var pool mcfgv1.MachineConfigPool
-		if !g.decode(o, &pool) {
+		if !g.decodeObject(o, &pool) {
 			return objects.Object{}, false
 		}
 		g.cluster.Pool.Paused = pool.Spec.Paused
 		if name := pool.Status.Configuration.Name; name != "" {
-			mc, ok := g.find(place{groupMachineConfig, "MachineConfig", "", name})
+			mc, ok := g.findObject(place{groupMachineConfig, "MachineConfig", "", name})
 			if !ok {
 				g.machineConfigMissing(bundle.Ref{Kind: "MachineConfig", Name: name}, "is the current configuration of the worker pool, but is not in the inputs")
 			}
@@ -88,16 +88,16 @@ func (g *gatherer) machineConfigMissing(ref bundle.Ref, message string) {
 		// Without a cloud provider, a Windows kubelet needs nothing from it.
 		severity = bundle.SeverityWarning
 	}
-	g.add(severity, reason.InputMissing, bundle.Finding{Object: ref, Message: message, Fix: "add it: oc get machineconfigpools.machineconfiguration.openshift.io worker -o yaml, and the MachineConfig that its status.configuration names"})
+	g.addFinding(severity, reason.InputMissing, bundle.Finding{Object: ref, Message: message, Fix: "add it: oc get machineconfigpools.machineconfiguration.openshift.io worker -o yaml, and the MachineConfig that its status.configuration names"})
 }
 
 // newestMachineConfig returns the newest one, for inputs without the pool's status.
 func (g *gatherer) newestMachineConfig() (objects.Object, bool) {
 	var newest objects.Object
 	var created time.Time
-	for _, o := range g.all(groupMachineConfig, "MachineConfig") {
+	for _, o := range g.listObjects(groupMachineConfig, "MachineConfig") {
 		var mc mcfgv1.MachineConfig
-		if !g.decode(o, &mc) {
+		if !g.decodeObject(o, &mc) {
 			continue
 		}
 		if newest.Name == "" || mc.CreationTimestamp.After(created) {
@@ -108,7 +108,7 @@ func (g *gatherer) newestMachineConfig() (objects.Object, bool) {
 		g.machineConfigMissing(bundle.Ref{Kind: "MachineConfigPool", Name: workerPool}, "neither the pool's current configuration nor any rendered MachineConfig is in the inputs")
 		return newest, false
 	}
-	g.add(bundle.SeverityWarning, reason.MachineConfigGuessed, bundle.Finding{
+	g.addFinding(bundle.SeverityWarning, reason.MachineConfigGuessed, bundle.Finding{
 		Object: newest.Ref, Message: "the worker pool's current configuration is not in the inputs; the newest rendered MachineConfig is used",
 		Fix: "add the pool: oc get machineconfigpools.machineconfiguration.openshift.io worker -o yaml",
 	})
@@ -130,7 +130,7 @@ func (g *gatherer) kubeletUnit(config ignition.Config) {
 			g.machineConfigInvalid("systemd.units["+unitKubelet+"]", err.Error())
 			return
 		}
-		g.cluster.Machine.KubeletFlags = pickFlags(command, sharedKubeletFlags())
+		g.cluster.Machine.KubeletFlags = parseNamedFlags(command, sharedKubeletFlags())
 	}
 }
 
@@ -152,8 +152,8 @@ func execStart(texts []string) (string, error) {
 	return strings.ReplaceAll(command, "\\\n", " "), nil
 }
 
-// pickFlags reads --name=value and --name value. A flag without a value, which templates may write, is ignored.
-func pickFlags(command string, names []string) map[string]string {
+// parseNamedFlags reads --name=value and --name value. A flag without a value, which templates may write, is ignored.
+func parseNamedFlags(command string, names []string) map[string]string {
 	flags := map[string]string{}
 	words := strings.Fields(command)
 	for i, word := range words {
@@ -185,7 +185,7 @@ func (g *gatherer) ignitionFile(f ignition.File) {
 		g.machineConfigInvalid(field+".append", "appends to a file of the operating system's image, whose contents are not known")
 		return
 	}
-	contents, err := f.Contents.Decode()
+	contents, err := f.Contents.DecodeContents()
 	if err != nil {
 		g.machineConfigInvalid(field, err.Error())
 		return

@@ -26,13 +26,13 @@ func WorkerMachineSets(ctx context.Context, r objects.Reader) (machines.Cluster,
 		return machines.Cluster{}, nil, &UnreachableError{fmt.Errorf("reading MachineSets: %w", err)}
 	}
 	g := &gatherer{objects: set.Objects, findings: set.Findings, cluster: render.Cluster{Origins: render.Origins{}}}
-	infra := g.infrastructure()
+	infra := g.readInfrastructure()
 	c := machines.Cluster{Platform: g.cluster.Platform, InfrastructureName: g.cluster.InfrastructureName}
 	c.FailureDomains = failureDomains(infra.Spec.PlatformSpec)
 	if infra.Status.PlatformStatus != nil {
 		platformFacts(&c, *infra.Status.PlatformStatus)
 	}
-	for _, o := range g.all(groupMachine, "MachineSet") {
+	for _, o := range g.listObjects(groupMachine, "MachineSet") {
 		o.Ref.Group = o.Group
 		c.Sets = append(c.Sets, machines.Source{Ref: o.Ref, JSON: o.JSON})
 	}
@@ -64,9 +64,9 @@ func failureDomains(s configv1.PlatformSpec) []machines.FailureDomain {
 	}
 	if s.Nutanix != nil {
 		for _, f := range s.Nutanix.FailureDomains {
-			domain := machines.FailureDomain{Name: f.Name, Element: identifier(f.Cluster)}
+			domain := machines.FailureDomain{Name: f.Name, Element: nutanixIdentifier(f.Cluster)}
 			for _, subnet := range f.Subnets {
-				domain.Subnets = append(domain.Subnets, identifier(subnet))
+				domain.Subnets = append(domain.Subnets, nutanixIdentifier(subnet))
 			}
 			list = append(list, domain)
 		}
@@ -74,8 +74,8 @@ func failureDomains(s configv1.PlatformSpec) []machines.FailureDomain {
 	return list
 }
 
-// identifier reads a UUID or a name, the two ways in which Nutanix identifies an element.
-func identifier(r configv1.NutanixResourceIdentifier) machines.Identifier {
+// nutanixIdentifier reads a UUID or a name, the two ways in which Nutanix identifies an element.
+func nutanixIdentifier(r configv1.NutanixResourceIdentifier) machines.Identifier {
 	var i machines.Identifier
 	if r.UUID != nil && strings.EqualFold(string(r.Type), "uuid") {
 		i.UUID = *r.UUID

@@ -54,7 +54,7 @@ metadata: {name: b, namespace: default}
 			}},
 		}},
 	} {
-		got, findings, err := WorkerMachineSets(t.Context(), objects.Paths([]string{"-"}, strings.NewReader(c.text)))
+		got, findings, err := WorkerMachineSets(t.Context(), objects.NewPathsReader([]string{"-"}, strings.NewReader(c.text)))
 		if err != nil || findings.Refused() {
 			t.Errorf("%s: %v %+v", name, err, findings)
 		}

@@ -12,11 +12,11 @@ import (
 	"wmco/render/mirrors"
 )
 
-// mirrors reads the mirror sets of all three kinds, the registry settings and the pull secret.
-func (g *gatherer) mirrors() {
-	for _, o := range g.all(groupConfig, string(mirrors.DigestSet)) {
+// readMirrors reads the mirror sets of all three kinds, the registry settings and the pull secret.
+func (g *gatherer) readMirrors() {
+	for _, o := range g.listObjects(groupConfig, string(mirrors.DigestSet)) {
 		var set configv1.ImageDigestMirrorSet
-		if !g.decode(o, &set) {
+		if !g.decodeObject(o, &set) {
 			continue
 		}
 		for i, m := range set.Spec.ImageDigestMirrors {
@@ -26,9 +26,9 @@ func (g *gatherer) mirrors() {
 			})
 		}
 	}
-	for _, o := range g.all(groupConfig, string(mirrors.TagSet)) {
+	for _, o := range g.listObjects(groupConfig, string(mirrors.TagSet)) {
 		var set configv1.ImageTagMirrorSet
-		if !g.decode(o, &set) {
+		if !g.decodeObject(o, &set) {
 			continue
 		}
 		for i, m := range set.Spec.ImageTagMirrors {
@@ -38,9 +38,9 @@ func (g *gatherer) mirrors() {
 			})
 		}
 	}
-	for _, o := range g.all(groupOperator, string(mirrors.ContentSourcePolicy)) {
+	for _, o := range g.listObjects(groupOperator, string(mirrors.ContentSourcePolicy)) {
 		var policy operatorv1alpha1.ImageContentSourcePolicy
-		if !g.decode(o, &policy) {
+		if !g.decodeObject(o, &policy) {
 			continue
 		}
 		for i, m := range policy.Spec.RepositoryDigestMirrors {
@@ -66,12 +66,12 @@ func mirrorNames(list []configv1.ImageMirror) []string {
 }
 
 func (g *gatherer) registrySources() {
-	o, ok := g.find(place{groupConfig, "Image", "", clusterName})
+	o, ok := g.findObject(place{groupConfig, "Image", "", clusterName})
 	if !ok {
 		return
 	}
 	var image configv1.Image
-	if !g.decode(o, &image) {
+	if !g.decodeObject(o, &image) {
 		return
 	}
 	s := image.Spec.RegistrySources
@@ -93,5 +93,5 @@ func (g *gatherer) pullSecret() {
 		g.cluster.Mirrors.PullSecret = bundle.NewSecret(string(value))
 		return
 	}
-	g.cluster.Mirrors.PullSecret = g.standIn(ref, keyPullSecret, "add the object as another --from; a cluster without credentials has {} there")
+	g.cluster.Mirrors.PullSecret = g.secretPlaceholder(ref, keyPullSecret, "add the object as another --from; a cluster without credentials has {} there")
 }

@@ -18,10 +18,10 @@ import (
 	"wmco/render/reason"
 )
 
-// nodes combines Machines, windows-instances, Nodes and facts into one list of Windows hosts.
-func (g *gatherer) nodes() []render.Node {
+// listHosts combines Machines, windows-instances, Nodes and facts into one list of Windows hosts.
+func (g *gatherer) listHosts() []render.Node {
 	g.readInstances()
-	list := g.addInstances(g.machines())
+	list := g.addInstances(g.listMachines())
 	if g.options.Records != nil {
 		list = g.addRecordedNodes(list, *g.options.Records)
 	} else {
@@ -30,26 +30,26 @@ func (g *gatherer) nodes() []render.Node {
 	used := make([]bool, len(g.options.Facts))
 	for i := range list {
 		for k, f := range g.options.Facts {
-			if Describes(f, list[i]) {
+			if FactsDescribe(f, list[i]) {
 				list[i].Facts, used[k] = f, true
 			}
 		}
 	}
 	for k, ok := range used {
 		if !ok {
-			g.add(bundle.SeverityWarning, reason.FactsUnmatched, bundle.Finding{
+			g.addFinding(bundle.SeverityWarning, reason.FactsUnmatched, bundle.Finding{
 				Message: fmt.Sprintf("facts %d are of %q, whose addresses match no Windows host in the inputs; they are not used", k+1, g.options.Facts[k].HostName), Fix: "use the facts of a host that is in the inputs",
 			})
 		}
 	}
 	slices.SortFunc(list, func(a, b render.Node) int {
-		return cmp.Or(cmp.Compare(unnamed(a), unnamed(b)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Address, b.Address))
+		return cmp.Or(cmp.Compare(unnamedNodesLast(a), unnamedNodesLast(b)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Address, b.Address))
 	})
 	return list
 }
 
-// Describes reports whether the facts are of the host: they have one of its addresses, or the host name of the instance.
-func Describes(f bundle.Facts, n render.Node) bool {
+// FactsDescribe reports whether the facts are of the host: they have one of its addresses, or the host name of the instance.
+func FactsDescribe(f bundle.Facts, n render.Node) bool {
 	if slices.ContainsFunc(allAddresses(n), f.HasAddress) {
 		return true
 	}
@@ -57,8 +57,8 @@ func Describes(f bundle.Facts, n render.Node) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return name != "" && strings.EqualFold(name, n.Address) })
 }
 
-// unnamed sorts hosts without a Node last.
-func unnamed(n render.Node) int {
+// unnamedNodesLast sorts hosts without a Node last.
+func unnamedNodesLast(n render.Node) int {
 	if n.Name == "" {
 		return 1
 	}
@@ -69,20 +69,20 @@ func allAddresses(n render.Node) []string {
 	return slices.Concat([]string{n.Address}, n.Addresses, n.Reported)
 }
 
-func (g *gatherer) machines() []render.Node {
+func (g *gatherer) listMachines() []render.Node {
 	var list []render.Node
-	for _, o := range g.all(groupMachine, "Machine") {
+	for _, o := range g.listObjects(groupMachine, "Machine") {
 		var m machinev1beta1.Machine
-		if !g.decode(o, &m) || m.Labels[labelIgnore] == "true" || !g.checkName(m.Name, o.Ref) {
+		if !g.decodeObject(o, &m) || m.Labels[labelIgnore] == "true" || !g.checkName(m.Name, o.Ref) {
 			continue
 		}
-		n := render.Node{Backing: render.BackingMachine, MachineName: m.Name, MachineUID: string(m.UID), Ending: isEnding(m), Origins: render.Origins{render.FromMachine: o.Ref}}
+		n := render.Node{Backing: render.BackingMachine, MachineName: m.Name, MachineUID: string(m.UID), Ending: isBeingDeleted(m), Origins: render.Origins{render.FromMachine: o.Ref}}
 		for _, a := range m.Status.Addresses {
 			n = withAddress(n, a)
 		}
 		n.Address = firstIPv4(n.Addresses)
 		if n.Address == "" {
-			g.add(bundle.SeverityInfo, reason.MachineWithoutAddress, bundle.Finding{
+			g.addFinding(bundle.SeverityInfo, reason.MachineWithoutAddress, bundle.Finding{
 				Object: o.Ref, Field: "status.addresses", Message: "the Machine has no internal IPv4 address yet, so nothing is rendered for it", Fix: "wait until the cloud assigns one",
 			})
 			continue
@@ -92,9 +92,9 @@ func (g *gatherer) machines() []render.Node {
 	return list
 }
 
-// isEnding reports whether a Machine that is there has no host any longer, or not for long. Failed is a phase without a way back
+// isBeingDeleted reports whether a Machine that is there has no host any longer, or not for long. Failed is a phase without a way back
 // (github.com/openshift/machine-api-operator, pkg/controller/machine).
-func isEnding(m machinev1beta1.Machine) bool {
+func isBeingDeleted(m machinev1beta1.Machine) bool {
 	return m.DeletionTimestamp != nil || m.Status.Phase != nil && *m.Status.Phase == machinev1beta1.PhaseFailed
 }
 
@@ -131,7 +131,7 @@ func (g *gatherer) addInstances(list []render.Node) []render.Node {
 			continue
 		}
 		if k := slices.IndexFunc(list, func(n render.Node) bool { return answersAny(n, slices.Concat([]string{i.Address}, i.Addresses)) }); k >= 0 {
-			g.instanceTaken(i.Address, takenBy(list[k]))
+			g.instanceTaken(i.Address, describeAddressOwner(list[k]))
 			continue
 		}
 		list = append(list, render.Node{
@@ -142,8 +142,8 @@ func (g *gatherer) addInstances(list []render.Node) []render.Node {
 	return list
 }
 
-// takenBy says which host has the address of an entry, and what to do.
-func takenBy(n render.Node) advice {
+// describeAddressOwner says which host has the address of an entry, and what to do.
+func describeAddressOwner(n render.Node) advice {
 	switch {
 	case n.Backing != render.BackingMachine:
 		return advice{"is the host of the entry " + n.Address, "remove the entry"}
@@ -167,17 +167,17 @@ func (g *gatherer) instanceTaken(address string, a advice) {
 }
 
 func answersAny(n render.Node, addresses []string) bool {
-	return slices.ContainsFunc(addresses, func(a string) bool { return answers(n, a) })
+	return slices.ContainsFunc(addresses, func(a string) bool { return hasAddress(n, a) })
 }
 
-// answers reports whether the host has the address or name.
-func answers(n render.Node, address string) bool {
+// hasAddress reports whether the host has the address or name.
+func hasAddress(n render.Node, address string) bool {
 	return strings.EqualFold(address, n.Address) || slices.Contains(n.Addresses, address) ||
 		slices.ContainsFunc(n.HostNames, func(h string) bool { return strings.EqualFold(h, address) })
 }
 
-// describe returns what a Node reports about its host.
-func describe(node corev1.Node) render.Node {
+// describeNode returns what a Node reports about its host.
+func describeNode(node corev1.Node) render.Node {
 	var described render.Node
 	for _, a := range node.Status.Addresses {
 		described = withAddress(described, a)
@@ -188,15 +188,15 @@ func describe(node corev1.Node) render.Node {
 
 // addNodes matches Nodes to Machines and instances by address. A Node that matches none becomes an entry of its own.
 func (g *gatherer) addNodes(list []render.Node) []render.Node {
-	for _, o := range g.all("", "Node") {
+	for _, o := range g.listObjects("", "Node") {
 		var node corev1.Node
-		if !g.decode(o, &node) || !g.checkName(node.Name, o.Ref) {
+		if !g.decodeObject(o, &node) || !g.checkName(node.Name, o.Ref) {
 			continue
 		}
-		described := describe(node)
+		described := describeNode(node)
 		// The operator notes the entry here when it has asked the host: an entry that is a DNS name may be none of the node's.
 		described.Address = node.Annotations[annotationInstance]
-		matches := matching(list, described)
+		matches := matchingEntries(list, described)
 		if len(matches) == 0 {
 			list = append(list, render.Node{Backing: render.BackingNode, Address: firstIPv4(described.Addresses), RemovedEntry: entryOf(node), Origins: render.Origins{}})
 			matches = []int{len(list) - 1}
@@ -204,7 +204,7 @@ func (g *gatherer) addNodes(list []render.Node) []render.Node {
 		n := &list[matches[0]]
 		n.Name, n.Subnet = node.Name, node.Annotations[annotationSubnet]
 		n.Origins[render.FromNode] = o.Ref
-		n.Addresses = appendNew(n.Addresses, described.Addresses)
+		n.Addresses = appendMissing(n.Addresses, described.Addresses)
 		g.addReport(n, node, o.Ref)
 		list = g.dropRepeats(list, matches, node.Name)
 	}
@@ -216,7 +216,7 @@ func entryOf(node corev1.Node) string {
 	if node.Labels[published.InstanceLabel] != "true" {
 		return ""
 	}
-	return cmp.Or(node.Annotations[annotationInstance], firstIPv4(describe(node).Addresses)) // the existing operator does not note the entry
+	return cmp.Or(node.Annotations[annotationInstance], firstIPv4(describeNode(node).Addresses)) // the existing operator does not note the entry
 }
 
 // addReport adds what the host's agent reports on its Node: its facts, none where there are none, and whether it refuses a layer with the name of
@@ -229,7 +229,7 @@ func (g *gatherer) addReport(n *render.Node, node corev1.Node, ref bundle.Ref) {
 	}
 	report, err := windowsnode.ReadReport(node.Annotations)
 	n.OlderAgent = err == nil && !report.Has(published.FeatureNodeName)
-	if err == nil && (report.Facts == nil || Describes(*report.Facts, *n)) {
+	if err == nil && (report.Facts == nil || FactsDescribe(*report.Facts, *n)) {
 		if report.Facts != nil {
 			n.Facts = *report.Facts
 		}
@@ -239,20 +239,20 @@ func (g *gatherer) addReport(n *render.Node, node corev1.Node, ref bundle.Ref) {
 	if err != nil {
 		message = fmt.Sprintf("the report of the node agent cannot be read: %v", err)
 	}
-	g.add(bundle.SeverityWarning, reason.FactsUnmatched, bundle.Finding{
+	g.addFinding(bundle.SeverityWarning, reason.FactsUnmatched, bundle.Finding{
 		Object: ref, Field: fmt.Sprintf("metadata.annotations[%q]", published.ReportAnnotation), Node: n.Name, Message: message,
 		Fix: "remove the annotation; the node agent writes it again",
 	})
 }
 
-// matching returns the positions of the entries that describe the same host as a Node.
-func matching(list []render.Node, described render.Node) []int {
+// matchingEntries returns the positions of the entries that describe the same host as a Node.
+func matchingEntries(list []render.Node, described render.Node) []int {
 	var found []int
 	for i, n := range list {
 		if n.Name != "" {
 			continue
 		}
-		known := slices.ContainsFunc(allAddresses(n), func(a string) bool { return a != "" && answers(described, a) })
+		known := slices.ContainsFunc(allAddresses(n), func(a string) bool { return a != "" && hasAddress(described, a) })
 		if known {
 			found = append(found, i)
 		}
@@ -269,7 +269,7 @@ func (g *gatherer) dropRepeats(list []render.Node, matches []int, name string) [
 	return list
 }
 
-func appendNew(list, more []string) []string {
+func appendMissing(list, more []string) []string {
 	for _, m := range more {
 		if !slices.Contains(list, m) {
 			list = append(list, m)
@@ -284,7 +284,7 @@ func (g *gatherer) checkName(name string, ref bundle.Ref) bool {
 	if len(validation.IsDNS1123Subdomain(name)) == 0 && bundle.CheckName(name) == nil {
 		return true
 	}
-	g.add(bundle.SeverityError, reason.InputInvalid, bundle.Finding{
+	g.addFinding(bundle.SeverityError, reason.InputInvalid, bundle.Finding{
 		Object: ref, Field: "metadata.name", Node: name, Message: fmt.Sprintf("%q is not a valid name of a host", name), Fix: "an API server or Windows refuses this name: check where the object comes from",
 	})
 	return false

@@ -36,10 +36,10 @@ const (
 	wireServer      = "168.63.129.16"
 )
 
-// proxy reads the status of Proxy/cluster, even if it is empty. Without that object, it uses the environment from OLM.
-func (g *gatherer) proxy(env map[string]string) {
+// readProxy reads the status of Proxy/cluster, even if it is empty. Without that object, it uses the environment from OLM.
+func (g *gatherer) readProxy(env map[string]string) {
 	var proxy configv1.Proxy
-	if g.read(render.FromProxy, place{groupConfig, "Proxy", "", clusterName}, &proxy) {
+	if g.readObject(render.FromProxy, place{groupConfig, "Proxy", "", clusterName}, &proxy) {
 		s := g.proxyStatus(proxy)
 		g.cluster.Proxy = render.Proxy{HTTP: bundle.NewSecret(s.HTTPProxy), HTTPS: bundle.NewSecret(s.HTTPSProxy), NoProxy: s.NoProxy}
 		g.maskedProxy("status.httpProxy", s.HTTPProxy, s.HTTPSProxy)
@@ -65,7 +65,7 @@ func (g *gatherer) proxyStatus(proxy configv1.Proxy) configv1.ProxyStatus {
 	if f.Object.Source == "" {
 		f.Message = "is empty, so nodes get no proxy, although spec names one"
 		f.Fix = "check the cluster's network operator, which sets it: oc get clusteroperator network"
-		g.add(bundle.SeverityWarning, reason.ProxyWithoutStatus, f)
+		g.addFinding(bundle.SeverityWarning, reason.ProxyWithoutStatus, f)
 		return proxy.Status
 	}
 	predicted := configv1.ProxyStatus{HTTPProxy: proxy.Spec.HTTPProxy, HTTPSProxy: proxy.Spec.HTTPSProxy}
@@ -74,12 +74,12 @@ func (g *gatherer) proxyStatus(proxy configv1.Proxy) configv1.ProxyStatus {
 	if predicted.NoProxy, from, missing = g.noProxy(proxy.Spec.NoProxy); len(missing) > 0 {
 		f.Message = "is empty, although spec names a proxy, and what the network operator would write there cannot be computed without " + strings.Join(missing, ", ")
 		f.Fix = "add the missing objects as another --from, or copy the Proxy with its status: oc get proxies.config.openshift.io cluster -o yaml"
-		g.add(bundle.SeverityError, reason.ProxyWithoutStatus, f)
+		g.addFinding(bundle.SeverityError, reason.ProxyWithoutStatus, f)
 		return predicted
 	}
 	f.Message = "is empty, as in git: nodes are shown with what the network operator writes there, computed from " + from
 	f.Fix = "nothing; noProxy is exact where the objects are those of the cluster"
-	g.add(bundle.SeverityInfo, reason.ProxyStatusPredicted, f)
+	g.addFinding(bundle.SeverityInfo, reason.ProxyStatusPredicted, f)
 	return predicted
 }
 
@@ -107,13 +107,13 @@ func (g *gatherer) noProxy(user string) (list, from string, missing []string) {
 	if len(missing) > 0 {
 		return "", "", missing
 	}
-	all := slices.Concat([]string{"127.0.0.1", "localhost", ".svc", ".cluster.local", apiServer.Hostname()}, machines, services, pods, platformNoProxy(g.infra.Status.PlatformStatus), entries(user))
+	all := slices.Concat([]string{"127.0.0.1", "localhost", ".svc", ".cluster.local", apiServer.Hostname()}, machines, services, pods, platformNoProxy(g.infra.Status.PlatformStatus), splitEntries(user))
 	slices.Sort(all)
 	return strings.Join(slices.Compact(all), ","), from, nil
 }
 
-// entries returns those of a comma-separated list.
-func entries(list string) []string {
+// splitEntries returns those of a comma-separated list.
+func splitEntries(list string) []string {
 	return slices.DeleteFunc(strings.Split(list, ","), func(e string) bool { return e == "" })
 }
 
@@ -178,7 +178,7 @@ func azureNames(azure *configv1.AzurePlatformStatus) []string {
 
 // machineNetworks returns the networks of machines and where they are known from; nowhere is empty.
 func (g *gatherer) machineNetworks() (networks []string, from string) {
-	if o, ok := g.find(installConfigPlace()); ok {
+	if o, ok := g.findObject(installConfigPlace()); ok {
 		if networks, ok = installedNetworks(o); ok {
 			return networks, o.String()
 		}
@@ -218,8 +218,8 @@ func earlierNoProxy(o objects.Object) []string {
 	if o.Kind != "Proxy" || kjson.UnmarshalCaseSensitivePreserveInts(o.JSON, &proxy) != nil {
 		return nil
 	}
-	users := entries(proxy.Spec.NoProxy)
-	return slices.DeleteFunc(entries(proxy.Status.NoProxy), func(e string) bool { return slices.Contains(users, e) })
+	users := splitEntries(proxy.Spec.NoProxy)
+	return slices.DeleteFunc(splitEntries(proxy.Status.NoProxy), func(e string) bool { return slices.Contains(users, e) })
 }
 
 // maskedProxy reports passwords that a must-gather, or docs/gitops, masked.
@@ -227,7 +227,7 @@ func (g *gatherer) maskedProxy(field string, urls ...string) {
 	if g.options.Complete || !slices.ContainsFunc(urls, func(u string) bool { return strings.Contains(u, ":****@") }) {
 		return
 	}
-	g.add(bundle.SeverityWarning, reason.SecretStandIn, bundle.Finding{
+	g.addFinding(bundle.SeverityWarning, reason.SecretStandIn, bundle.Finding{
 		Object: g.cluster.Origins[render.FromProxy], Field: field, Message: "has a password that the must-gather or snapshot masked",
 		Fix: "add the object as another --from, or read the live cluster, to see the real bundle",
 	})
@@ -238,14 +238,14 @@ func (g *gatherer) maskedProxy(field string, urls ...string) {
 // existing operator imports none, and neither do we.
 func (g *gatherer) trustedCA(given string) {
 	at := place{"", "ConfigMap", g.options.Namespace, render.TrustedCAConfigMap}
-	o, ok := g.find(at)
+	o, ok := g.findObject(at)
 	var cm corev1.ConfigMap
-	ok = ok && g.decode(o, &cm)
+	ok = ok && g.decodeObject(o, &cm)
 	empty := strings.TrimSpace(cm.Data[render.TrustedCAKey]) == ""
 	switch {
 	case g.cluster.Proxy.IsZero():
 		if ok && !empty {
-			g.add(bundle.SeverityInfo, reason.TrustedCAIgnored, bundle.Finding{
+			g.addFinding(bundle.SeverityInfo, reason.TrustedCAIgnored, bundle.Finding{
 				Object: o.Ref, Message: "is ignored: the cluster has no proxy, so nodes get no CAs of a proxy", Fix: "nothing, or remove the ConfigMap",
 			})
 		}
@@ -259,7 +259,7 @@ func (g *gatherer) trustedCA(given string) {
 			f.Message = "is empty, and Proxy/cluster names trusted CAs (" + given + "): nodes would lose them"
 			f.Fix = "check the label " + render.TrustedCALabel + "=true of the ConfigMap, and the cluster's network operator, which fills it"
 		}
-		g.add(bundle.SeverityError, reason.InputMissing, f)
+		g.addFinding(bundle.SeverityError, reason.InputMissing, f)
 	case ok:
 		g.cluster.Origins[render.FromTrustedCA], g.cluster.TrustedCAs = o.Ref, cm.Data[render.TrustedCAKey]
 	}

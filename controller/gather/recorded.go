@@ -20,12 +20,12 @@ func (g *gatherer) addRecordedNodes(list []render.Node, records record.Set) []re
 	for i, n := range list {
 		byID[HostID(n)] = i
 	}
-	for _, o := range g.all("", "Node") {
+	for _, o := range g.listObjects("", "Node") {
 		var node corev1.Node
-		if !g.decode(o, &node) || !g.checkName(node.Name, o.Ref) {
+		if !g.decodeObject(o, &node) || !g.checkName(node.Name, o.Ref) {
 			continue
 		}
-		described := describe(node)
+		described := describeNode(node)
 		r, known := records.OfNode(node.Name, node.UID)
 		i, listed := byID[r.ID()]
 		if !known || !listed {
@@ -80,7 +80,7 @@ func byAddress(list []render.Node) map[string]int {
 			continue
 		}
 		for _, a := range append([]string{strings.ToLower(n.Address)}, n.Addresses...) {
-			if before, ok := all[a]; !ok || precedence(n) >= precedence(list[before]) {
+			if before, ok := all[a]; !ok || recordPrecedence(n) >= recordPrecedence(list[before]) {
 				all[a] = i
 			}
 		}
@@ -88,9 +88,9 @@ func byAddress(list []render.Node) map[string]int {
 	return all
 }
 
-// precedence orders hosts with one address by which of them a Node without a record is, if any: that of a Machine which is ending was there
+// recordPrecedence orders hosts with one address by which of them a Node without a record is, if any: that of a Machine which is ending was there
 // before the next one's, and one with a record has a Node.
-func precedence(n render.Node) int {
+func recordPrecedence(n render.Node) int {
 	switch {
 	case !n.Ending:
 		return 1
@@ -129,14 +129,14 @@ func (g *gatherer) addressClaimed(n, other render.Node) {
 	if other.Backing == render.BackingInstance {
 		fix = "remove the entry if it is the same host; if not, " + fix
 	}
-	g.add(bundle.SeverityWarning, reason.AddressClaimed, bundle.Finding{
+	g.addFinding(bundle.SeverityWarning, reason.AddressClaimed, bundle.Finding{
 		Object: n.Origins[render.FromNode], Field: "status.addresses", Node: n.Name, Fix: fix,
-		Message: fmt.Sprintf("the Node reports an address of %s, which is another host; the address is ignored", hostText(other)),
+		Message: fmt.Sprintf("the Node reports an address of %s, which is another host; the address is ignored", describeHostSource(other)),
 	})
 }
 
-// hostText names a host by the object that asks for it.
-func hostText(n render.Node) string {
+// describeHostSource names a host by the object that asks for it.
+func describeHostSource(n render.Node) string {
 	if n.Backing == render.BackingMachine {
 		return "Machine " + n.MachineName
 	}

@@ -19,10 +19,10 @@ import (
 // What would otherwise be ignored in silence: sources without an object, fields that no type has, optional objects that are
 // absent.
 
-// unused reports the sources that have no object that is read.
-func (g *gatherer) unused(sources []string) {
+// reportUnusedSources reports the sources that have no object that is read.
+func (g *gatherer) reportUnusedSources(sources []string) {
 	for _, source := range sources {
-		g.add(bundle.SeverityWarning, reason.InputUnused, bundle.Finding{
+		g.addFinding(bundle.SeverityWarning, reason.InputUnused, bundle.Finding{
 			Object: bundle.Ref{Source: source}, Message: "has no object that Windows nodes depend on", Fix: "check the path, and the kinds and names of its objects",
 		})
 	}
@@ -59,7 +59,7 @@ func (g *gatherer) unknownFields(o objects.Object, decoded any, unknown []error)
 		if top, _, _ := strings.Cut(path, "."); top == "metadata" || top == "status" {
 			continue
 		}
-		g.add(bundle.SeverityWarning, reason.FieldUnknown, bundle.Finding{
+		g.addFinding(bundle.SeverityWarning, reason.FieldUnknown, bundle.Finding{
 			Object: o.Ref, Field: path, Message: o.Kind + " has no such field; it is ignored" + bundle.DidYouMean(lastName(path), fieldsAt(decoded, path)), Fix: "correct the field; `oc explain " + strings.ToLower(o.Kind) + "` shows the fields and their place",
 		})
 	}
@@ -74,13 +74,13 @@ func fieldsAt(decoded any, path string) []string {
 	names := strings.Split(path, ".")
 	for _, name := range names[:len(names)-1] {
 		name, _, _ = strings.Cut(name, "[")
-		field, ok := fieldNamed(element(t), name)
+		field, ok := fieldNamed(elementType(t), name)
 		if !ok {
 			return nil
 		}
 		t = field
 	}
-	if t = element(t); t.Kind() != reflect.Struct {
+	if t = elementType(t); t.Kind() != reflect.Struct {
 		return nil
 	}
 	var known []string
@@ -91,8 +91,8 @@ func fieldsAt(decoded any, path string) []string {
 	return known
 }
 
-// element is the type behind pointers and lists.
-func element(t reflect.Type) reflect.Type {
+// elementType is the type behind pointers and lists.
+func elementType(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
 	}
@@ -117,8 +117,8 @@ func isWithoutEffect(f bundle.Finding) bool {
 	return f.Reason == reason.DocumentSkipped || f.Reason == reason.FieldUnknown && isByHand
 }
 
-// Strict makes errors of the findings about documents and fields without effect.
-func Strict(findings bundle.Findings) bundle.Findings {
+// PromoteSilentFindings makes errors of the findings about documents and fields without effect.
+func PromoteSilentFindings(findings bundle.Findings) bundle.Findings {
 	out := slices.Clone(findings)
 	for i, f := range out {
 		if isWithoutEffect(f) {
@@ -128,9 +128,9 @@ func Strict(findings bundle.Findings) bundle.Findings {
 	return out
 }
 
-// absent names the optional objects that are not in the inputs, and what is assumed for each. A complete source lacks what
+// reportAbsentObjects names the optional objects that are not in the inputs, and what is assumed for each. A complete source lacks what
 // the cluster lacks.
-func (g *gatherer) absent() {
+func (g *gatherer) reportAbsentObjects() {
 	if g.options.Complete {
 		return
 	}
@@ -146,12 +146,12 @@ func (g *gatherer) absent() {
 		{place{"", "ConfigMap", g.options.Namespace, InstancesName}, "no instances"},
 	} {
 		isRefused := func(f bundle.Finding) bool { return f.Object.Kind == o.kind && f.Object.Name == o.name }
-		if _, ok := g.find(o.place); !ok && !slices.ContainsFunc(g.findings, isRefused) {
+		if _, ok := g.findObject(o.place); !ok && !slices.ContainsFunc(g.findings, isRefused) {
 			list = append(list, fmt.Sprintf("%s/%s (%s)", o.kind, o.name, o.assumed))
 		}
 	}
 	if len(list) > 0 {
-		g.add(bundle.SeverityInfo, reason.DefaultsAssumed, bundle.Finding{
+		g.addFinding(bundle.SeverityInfo, reason.DefaultsAssumed, bundle.Finding{
 			Message: "not in the inputs, so defaults are assumed: " + strings.Join(list, ", "), Fix: "nothing if the cluster lacks them too; otherwise add them",
 		})
 	}

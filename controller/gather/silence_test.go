@@ -90,7 +90,7 @@ func TestAbsentOptionalObjectsAreOneFinding(t *testing.T) {
 
 // TestMustGatherIsNotTakenForMistakes reads the example must-gather with the wants of the commands.
 func TestMustGatherIsNotTakenForMistakes(t *testing.T) {
-	r, err := Gather(t.Context(), objects.Paths([]string{"../../golden/clusters/mustgather"}, nil), Options{})
+	r, err := Gather(t.Context(), objects.NewPathsReader([]string{"../../golden/clusters/mustgather"}, nil), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,18 +47,18 @@ type Kubeconfig struct {
 	Context string
 }
 
-// Sources returns a reader of files and folders, stdin for "-", and live clusters for "cluster" or "cluster:CONTEXT". Where two of them hold the same object, the later one wins. They are complete if one of them is a
+// OpenSources returns a reader of files and folders, stdin for "-", and live clusters for "cluster" or "cluster:CONTEXT". Where two of them hold the same object, the later one wins. They are complete if one of them is a
 // cluster. Nothing is read yet.
-func Sources(from []string, stdin io.Reader, k Kubeconfig) (r objects.Reader, complete bool, err error) {
-	return sources(from, stdin, k, requestLimit)
+func OpenSources(from []string, stdin io.Reader, k Kubeconfig) (r objects.Reader, complete bool, err error) {
+	return openSourcesWithin(from, stdin, k, requestLimit)
 }
 
-func sources(from []string, stdin io.Reader, k Kubeconfig, limit time.Duration) (r objects.Reader, complete bool, err error) {
+func openSourcesWithin(from []string, stdin io.Reader, k Kubeconfig, limit time.Duration) (r objects.Reader, complete bool, err error) {
 	var layers []objects.Reader
 	var paths []string
 	flush := func() {
 		if len(paths) > 0 {
-			layers = append(layers, objects.Paths(paths, stdin))
+			layers = append(layers, objects.NewPathsReader(paths, stdin))
 			paths = nil
 		}
 	}
@@ -69,45 +69,45 @@ func sources(from []string, stdin io.Reader, k Kubeconfig, limit time.Duration) 
 			continue
 		}
 		flush()
-		c, err := connect(Kubeconfig{Path: k.Path, Context: cmp.Or(contextName, k.Context)}, limit)
+		c, err := connectCluster(Kubeconfig{Path: k.Path, Context: cmp.Or(contextName, k.Context)}, limit)
 		if err != nil {
 			return nil, false, err
 		}
-		layers = append(layers, objects.Cluster(c))
+		layers = append(layers, objects.NewClusterReader(c))
 		complete = true
 	}
 	flush()
-	return objects.Overlay(layers...), complete, nil
+	return objects.NewOverlayReader(layers...), complete, nil
 }
 
-// Config is the configuration that kubectl uses: the file that is named, KUBECONFIG or ~/.kube/config, and the context if one is named; in
+// RESTConfig is the configuration that kubectl uses: the file that is named, KUBECONFIG or ~/.kube/config, and the context if one is named; in
 // a Pod without one, that of its service account.
-func (k Kubeconfig) Config() (*rest.Config, error) {
-	config, err := k.loader().ClientConfig()
+func (k Kubeconfig) RESTConfig() (*rest.Config, error) {
+	config, err := k.configLoader().ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
 	return config, nil
 }
 
-// Contexts are the names of the contexts that there are.
-func (k Kubeconfig) Contexts() []string {
-	raw, err := k.loader().RawConfig()
+// ContextNames are the names of the contexts that there are.
+func (k Kubeconfig) ContextNames() []string {
+	raw, err := k.configLoader().RawConfig()
 	if err != nil {
 		return nil
 	}
 	return slices.Sorted(maps.Keys(raw.Contexts))
 }
 
-func (k Kubeconfig) loader() clientcmd.ClientConfig {
+func (k Kubeconfig) configLoader() clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = k.Path
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: k.Context})
 }
 
-// connect connects as Config says. Limit is that of each request, from its connection to the last byte of the answer.
-func connect(k Kubeconfig, limit time.Duration) (client.Reader, error) {
-	config, err := k.Config()
+// connectCluster connects as RESTConfig says. Limit is that of each request, from its connection to the last byte of the answer.
+func connectCluster(k Kubeconfig, limit time.Duration) (client.Reader, error) {
+	config, err := k.RESTConfig()
 	if err != nil {
 		return nil, err
 	}

@@ -38,14 +38,14 @@ users: [{name: x, user: {}}], clusters: [{name: x, cluster: {server: "http://` +
 		t.Fatal(err)
 	}
 	t.Setenv("KUBECONFIG", kubeconfig)
-	reader, _, err := sources([]string{"cluster"}, nil, Kubeconfig{}, 200*time.Millisecond)
+	reader, _, err := openSourcesWithin([]string{"cluster"}, nil, Kubeconfig{}, 200*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}
 	begin := time.Now()
 	_, err = Gather(t.Context(), reader, Options{})
 	unreachable := (*UnreachableError)(nil)
-	want := "reading cluster: discover " + wants(OperatorNamespace)[0].Kind + ": the API server gives no answer: "
+	want := "reading cluster: discover " + wantedObjects(OperatorNamespace)[0].Kind + ": the API server gives no answer: "
 	if !errors.As(err, &unreachable) || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "http://127.0.0.1") {
 		t.Errorf("want %q, got %v", want, err)
 	}

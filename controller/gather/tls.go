@@ -17,21 +17,21 @@ var tlsVersions = []configv1.TLSProtocolVersion{configv1.VersionTLS10, configv1.
 // apiServer reads the TLS profile. If none is set, or one without a type, every program uses its default, which is TLS 1.2.
 func (g *gatherer) apiServer() {
 	var server configv1.APIServer
-	if !g.read(render.FromAPIServer, place{groupConfig, "APIServer", "", clusterName}, &server) {
+	if !g.readObject(render.FromAPIServer, place{groupConfig, "APIServer", "", clusterName}, &server) {
 		return
 	}
-	profile, problem := TLSProfile(server)
+	profile, problem := ServerTLSProfile(server)
 	if problem.Message != "" {
 		problem.Object = g.cluster.Origins[render.FromAPIServer]
-		g.add(bundle.SeverityError, reason.InputInvalid, problem)
+		g.addFinding(bundle.SeverityError, reason.InputInvalid, problem)
 		return
 	}
 	g.cluster.TLS = profile
 }
 
-// TLSProfile returns the profile that the API server's object asks of every server in the cluster; zero if it asks for none. A problem
+// ServerTLSProfile returns the profile that the API server's object asks of every server in the cluster; zero if it asks for none. A problem
 // has a message.
-func TLSProfile(server configv1.APIServer) (render.TLSProfile, bundle.Finding) {
+func ServerTLSProfile(server configv1.APIServer) (render.TLSProfile, bundle.Finding) {
 	profile := server.Spec.TLSSecurityProfile
 	if profile == nil || profile.Type == "" {
 		return render.TLSProfile{}, bundle.Finding{}

@@ -21,7 +21,7 @@ func TestKubeletUnitsOfEachVersion(t *testing.T) {
 		"5.0 and 5.1":  "--config-dir=/etc/openshift/kubelet.conf.d",
 	} {
 		command, err := execStart([]string{"[Service]\nExecStart=" + always + also + " --v=2\n"})
-		if diff := cmp.Diff(map[string]string{"cloud-provider": "external"}, pickFlags(command, sharedKubeletFlags())); err != nil || diff != "" {
+		if diff := cmp.Diff(map[string]string{"cloud-provider": "external"}, parseNamedFlags(command, sharedKubeletFlags())); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", version, err, diff)
 		}
 	}

@@ -49,12 +49,14 @@ const (
 	unitKubelet            = "kubelet.service"
 )
 
-// Wants returns what Gather reads, for a cache of the objects; an empty namespace is OperatorNamespace.
-func Wants(namespace string) []objects.Want { return wants(cmp.Or(namespace, OperatorNamespace)) }
+// WantedObjects returns what Gather reads, for a cache of the objects; an empty namespace is OperatorNamespace.
+func WantedObjects(namespace string) []objects.Want {
+	return wantedObjects(cmp.Or(namespace, OperatorNamespace))
+}
 
-// wants returns every object that affects a Windows node. Each is as narrow as it is read, so that the operator's RBAC
+// wantedObjects returns every object that affects a Windows node. Each is as narrow as it is read, so that the operator's RBAC
 // follows from this table.
-func wants(namespace string) []objects.Want {
+func wantedObjects(namespace string) []objects.Want {
 	config := func(kind, name string) objects.Want {
 		return objects.Want{Group: groupConfig, Version: "v1", Kind: kind, Names: []string{name}}
 	}

@@ -53,20 +53,20 @@ func (c *Collector) SetupWithManager(m base.Manager) (watchMachines func() error
 // host is away is still the same host, and is removed step by step (Nodes).
 func (c *Collector) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	// Read first: a host that is recorded later is not missing in what is read next.
-	records, err := c.Login.Records.All(ctx)
+	records, err := c.Login.Records.LiveRecords(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	is, err := c.observe(ctx)
+	is, err := c.observeHosts(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	for _, id := range records.IDs() {
-		r, _ := records.Get(id)
-		if is.has(r) {
+		r, _ := records.RecordByID(id)
+		if is.hasHost(r) {
 			continue
 		}
-		if err := c.Login.Records.Forget(ctx, id); err != nil {
+		if err := c.Login.Records.ForgetRecord(ctx, id); err != nil {
 			return reconcile.Result{}, fmt.Errorf("forgetting %s: %w", r, err)
 		}
 		c.Log.Info("forgot a host that is gone", "host", r.String(), "address", r.Address, "node", r.Node)
@@ -89,9 +89,9 @@ type existing struct {
 	unserved bool
 }
 
-// has reports whether the host of a record is still one of the cluster. Without any entry that of an instance is: the ConfigMap may be gone by
+// hasHost reports whether the host of a record is still one of the cluster. Without any entry that of an instance is: the ConfigMap may be gone by
 // mistake.
-func (e existing) has(r record.Record) bool {
+func (e existing) hasHost(r record.Record) bool {
 	if r.Machine != "" {
 		return e.unserved || e.machines[r.Machine]
 	}
@@ -99,7 +99,7 @@ func (e existing) has(r record.Record) bool {
 	return len(e.entries) == 0 || e.entries[r.ID()] || ok && uid == r.NodeUID
 }
 
-func (c *Collector) observe(ctx context.Context) (existing, error) {
+func (c *Collector) observeHosts(ctx context.Context) (existing, error) {
 	is := existing{machines: map[types.UID]bool{}, nodes: map[string]types.UID{}, entries: map[record.ID]bool{}, addresses: map[string]bool{}}
 	var machines machinev1beta1.MachineList
 	switch err := c.Live.List(ctx, &machines, client.InNamespace(base.MachinesNamespace)); {

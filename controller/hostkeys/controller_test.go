@@ -31,9 +31,9 @@ func TestMachinesAreNotGoneBecauseTheirKindIs(t *testing.T) {
 			}
 			return c.List(ctx, list, o...)
 		}})
-		is, err := (&Collector{Live: live, Namespace: "n"}).observe(t.Context())
-		if err != nil || is.has(record.Record{Machine: "uid"}) == served {
-			t.Errorf("%s: the host of a Machine is one of the cluster: %t, %v", name, is.has(record.Record{Machine: "uid"}), err)
+		is, err := (&Collector{Live: live, Namespace: "n"}).observeHosts(t.Context())
+		if err != nil || is.hasHost(record.Record{Machine: "uid"}) == served {
+			t.Errorf("%s: the host of a Machine is one of the cluster: %t, %v", name, is.hasHost(record.Record{Machine: "uid"}), err)
 		}
 	}
 }

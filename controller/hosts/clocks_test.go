@@ -21,7 +21,7 @@ func TestClocksOfHosts(t *testing.T) {
 	if got := fmt.Sprint(c.Skews()); got != "[192.0.2.1 (1h0m behind) 192.0.2.3 (1h30m ahead)]" {
 		t.Error(got)
 	}
-	h.Forget("192.0.2.3")
+	h.ForgetAddress("192.0.2.3")
 	if got := fmt.Sprint(c.Skews()); got != "[192.0.2.1 (1h0m behind)]" {
 		t.Error(got)
 	}

@@ -48,16 +48,16 @@ type Hosts struct {
 // New connects to nothing.
 func New(o Options) *Hosts {
 	client := remote.NewClient(o.Transports.Kept, o.Program, remote.DefaultLimits())
-	h := &Hosts{client: client, confirms: client.Over(o.Transports.Fresh), port: o.Port, clocks: NewClocks(time.Now), busy: map[string]bool{}, seen: map[string]bundle.Facts{}}
+	h := &Hosts{client: client, confirms: client.WithTransport(o.Transports.Fresh), port: o.Port, clocks: NewClocks(time.Now), busy: map[string]bool{}, seen: map[string]bundle.Facts{}}
 	if o.Executables != nil {
 		h.executables = []archive.Source{o.Executables}
 	}
 	return h
 }
 
-// GuardedBy has these hosts ask before each act that changes one whether this process still may (remote.Client.GuardedBy). It is called before
+// WithGuard has these hosts ask before each act that changes one whether this process still may (remote.Client.GuardedBy). It is called before
 // they are used.
-func (h *Hosts) GuardedBy(mayChange func(context.Context) error) *Hosts {
+func (h *Hosts) WithGuard(mayChange func(context.Context) error) *Hosts {
 	h.client, h.confirms = h.client.GuardedBy(mayChange), h.confirms.GuardedBy(mayChange)
 	return h
 }
@@ -71,14 +71,14 @@ func (h *Hosts) NotingClocks(c *Clocks) *Hosts {
 // ErrBusy says that somebody else of this process works on the host.
 var ErrBusy = errors.New("the host is being worked on")
 
-// NotNow reports whether nothing was done on a host because it, or as many others as may be, are being worked on, or because another operator
+// IsHostBusy reports whether nothing was done on a host because it, or as many others as may be, are being worked on, or because another operator
 // leads: the same works later, or is that one's.
-func NotNow(err error) bool {
+func IsHostBusy(err error) bool {
 	return errors.Is(err, ErrBusy) || errors.Is(err, remote.ErrNoPlace) || errors.Is(err, leader.ErrNotLeading)
 }
 
-// Target is the address of a host with the account there. ID is that of its record, which has its pinned key.
-func (h *Hosts) Target(id record.ID, account, address string) (remote.Target, error) {
+// TargetOf is the address of a host with the account there. ID is that of its record, which has its pinned key.
+func (h *Hosts) TargetOf(id record.ID, account, address string) (remote.Target, error) {
 	if h.port != "" {
 		address += ":" + h.port
 	}
@@ -87,8 +87,8 @@ func (h *Hosts) Target(id record.ID, account, address string) (remote.Target, er
 	return t, err
 }
 
-// lock takes a host. Release gives it back.
-func (h *Hosts) lock(address string) (release func(), err error) {
+// lockHost takes a host. Release gives it back.
+func (h *Hosts) lockHost(address string) (release func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.busy[address] {
@@ -126,7 +126,7 @@ type Wish struct {
 	MaxImpact bundle.Impact
 	// Reboot reboots the host where the plan needs it.
 	Reboot bool
-	// Restart are services that Repair restarts although nothing about them differs.
+	// Restart are services that RepairHost restarts although nothing about them differs.
 	Restart []string
 }
 
@@ -179,16 +179,16 @@ func (e *RefusedError) Error() string {
 // Fix says what to do.
 func (e *RefusedError) Fix() string { return e.Findings.Sorted()[0].Fix }
 
-// Bring asks a host for its facts, renders its bundle and applies it. A host in sync costs two commands. Without a result, the error says
-// whether it may work later (remote.Retryable).
-func (h *Hosts) Bring(ctx context.Context, w Wish) (Outcome, error) {
-	release, err := h.lock(w.Target.Host())
+// ApplyBundle asks a host for its facts, renders its bundle and applies it. A host in sync costs two commands. Without a result, the error says
+// whether it may work later (remote.IsRetryable).
+func (h *Hosts) ApplyBundle(ctx context.Context, w Wish) (Outcome, error) {
+	release, err := h.lockHost(w.Target.Host())
 	if err != nil {
 		return Outcome{}, err
 	}
 	defer release()
-	agent := h.client.Agent(w.Target)
-	facts, err := h.checked(ctx, agent, w.Check)
+	agent := h.client.AgentFor(w.Target)
+	facts, err := h.askCheckedFacts(ctx, agent, w.Check)
 	if err != nil {
 		return Outcome{Facts: facts}, err
 	}
@@ -196,17 +196,17 @@ func (h *Hosts) Bring(ctx context.Context, w Wish) (Outcome, error) {
 	if err := remote.TakePlace(ctx); err != nil {
 		return Outcome{Facts: facts}, err
 	}
-	request, err := h.request(w, facts)
+	request, err := h.renderRequest(w, facts)
 	if err != nil {
 		return Outcome{Facts: facts}, err
 	}
 	if w.Reset != nil {
 		request.Reset = w.Reset(facts)
 	}
-	event, err := h.apply(ctx, agent, request, remote.ApplyOptions{MaxImpact: w.MaxImpact, Reboot: w.Reboot, ConfirmWithin: confirmWithin, Wait: runWait})
+	event, err := h.applyAndConfirm(ctx, agent, request, remote.ApplyOptions{MaxImpact: w.MaxImpact, Reboot: w.Reboot, ConfirmWithin: confirmWithin, Wait: runWait})
 	if event.Result == applier.ResultPartial || event.Result == applier.ResultRefused {
 		// Another run may have the host locked, that of an operator which has ended: the next call finds it at its end.
-		err = errors.Join(err, h.takeUp(ctx, w.Target, request))
+		err = errors.Join(err, h.resumeOverNewConnections(ctx, w.Target, request))
 	}
 	if event.LockedBy != "" { // which says more than why it was not taken up
 		_, err = unlessLocked(event, nil)
@@ -217,28 +217,28 @@ func (h *Hosts) Bring(ctx context.Context, w Wish) (Outcome, error) {
 	return Outcome{event, request.Manifest.Digest, facts}, err
 }
 
-// TakeUp confirms what a run on a host waits with that an operator has begun which has ended: the host would be rolled back otherwise,
+// ResumeInterrupted confirms what a run on a host waits with that an operator has begun which has ended: the host would be rolled back otherwise,
 // only to be brought there again.
-func (h *Hosts) TakeUp(ctx context.Context, w Wish) error {
-	release, err := h.lock(w.Target.Host())
+func (h *Hosts) ResumeInterrupted(ctx context.Context, w Wish) error {
+	release, err := h.lockHost(w.Target.Host())
 	if err != nil {
 		return err
 	}
 	defer release()
-	facts, err := h.checked(ctx, h.client.Agent(w.Target), w.Check)
+	facts, err := h.askCheckedFacts(ctx, h.client.AgentFor(w.Target), w.Check)
 	if err != nil {
 		return err
 	}
-	request, err := h.request(w, facts)
+	request, err := h.renderRequest(w, facts)
 	if err != nil {
 		return err
 	}
-	return h.takeUp(ctx, w.Target, request)
+	return h.resumeOverNewConnections(ctx, w.Target, request)
 }
 
-// takeUp asks over new connections: that the host answers them is the confirmation. A run that does not wait yet ignores it.
-func (h *Hosts) takeUp(ctx context.Context, t remote.Target, r remote.Request) error {
-	agent := h.confirms.Agent(t)
+// resumeOverNewConnections asks over new connections: that the host answers them is the confirmation. A run that does not wait yet ignores it.
+func (h *Hosts) resumeOverNewConnections(ctx context.Context, t remote.Target, r remote.Request) error {
+	agent := h.confirms.AgentFor(t)
 	seen, err := agent.Observe(ctx, r)
 	if err != nil || seen.Interrupted == "" {
 		return err
@@ -246,8 +246,8 @@ func (h *Hosts) takeUp(ctx context.Context, t remote.Target, r remote.Request) e
 	return agent.Confirm(ctx, seen.Interrupted)
 }
 
-// facts asks a host, and notes the answer for LastFacts.
-func (h *Hosts) facts(ctx context.Context, agent *remote.Agent) (bundle.Facts, error) {
+// askFacts asks a host, and notes the answer for LastFacts.
+func (h *Hosts) askFacts(ctx context.Context, agent *remote.Agent) (bundle.Facts, error) {
 	facts, err := agent.Facts(ctx)
 	if err != nil {
 		return bundle.Facts{}, err
@@ -258,9 +258,9 @@ func (h *Hosts) facts(ctx context.Context, agent *remote.Agent) (bundle.Facts, e
 	return facts, nil
 }
 
-// checked asks a host for its facts, and refuses it if it is not the one that is meant.
-func (h *Hosts) checked(ctx context.Context, agent *remote.Agent, check Check) (bundle.Facts, error) {
-	facts, err := h.facts(ctx, agent)
+// askCheckedFacts asks a host for its facts, and refuses it if it is not the one that is meant.
+func (h *Hosts) askCheckedFacts(ctx context.Context, agent *remote.Agent, check Check) (bundle.Facts, error) {
+	facts, err := h.askFacts(ctx, agent)
 	if err == nil {
 		err = check(facts)
 	}
@@ -275,18 +275,18 @@ func (h *Hosts) LastFacts(address string) bundle.Facts {
 	return h.seen[address]
 }
 
-// Forget drops what is noted of an address that is no host of the cluster any longer.
-func (h *Hosts) Forget(address string) {
+// ForgetAddress drops what is noted of an address that is no host of the cluster any longer.
+func (h *Hosts) ForgetAddress(address string) {
 	h.clocks.forget(address)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.seen, address)
 }
 
-// request renders the bundle of a host with its facts.
-func (h *Hosts) request(w Wish, facts bundle.Facts) (remote.Request, error) {
+// renderRequest renders the bundle of a host with its facts.
+func (h *Hosts) renderRequest(w Wish, facts bundle.Facts) (remote.Request, error) {
 	node, findings := desired.WithFacts(w.Node, facts, w.Target.String())
-	list, _, err := w.Inputs.Render([]render.Node{node})
+	list, _, err := w.Inputs.RenderBundles([]render.Node{node})
 	if err != nil {
 		return remote.Request{}, err
 	}
@@ -295,13 +295,13 @@ func (h *Hosts) request(w Wish, facts bundle.Facts) (remote.Request, error) {
 		findings = append(findings, list[0].Own...)
 	}
 	if findings.Refused() || len(list) == 0 {
-		return remote.Request{}, &RefusedError{errorsOf(findings)}
+		return remote.Request{}, &RefusedError{onlyErrors(findings)}
 	}
-	r, err := list[0].Request(archive.NewContents(h.executables...))
+	r, err := list[0].ArchiveRequest(archive.NewContents(h.executables...))
 	return remote.Request{Manifest: r.Manifest, Source: r.Source}, err
 }
 
-func errorsOf(findings bundle.Findings) bundle.Findings {
+func onlyErrors(findings bundle.Findings) bundle.Findings {
 	var errs bundle.Findings
 	for _, f := range findings {
 		if f.Severity == bundle.SeverityError {
@@ -311,8 +311,8 @@ func errorsOf(findings bundle.Findings) bundle.Findings {
 	return errs
 }
 
-// apply applies, and confirms over a new connection.
-func (h *Hosts) apply(ctx context.Context, agent *remote.Agent, r remote.Request, o remote.ApplyOptions) (applier.Event, error) {
+// applyAndConfirm applies, and confirms over a new connection.
+func (h *Hosts) applyAndConfirm(ctx context.Context, agent *remote.Agent, r remote.Request, o remote.ApplyOptions) (applier.Event, error) {
 	var confirming sync.WaitGroup
 	defer confirming.Wait()
 	ctx, ended := context.WithCancel(ctx)
@@ -325,7 +325,7 @@ func (h *Hosts) apply(ctx context.Context, agent *remote.Agent, r remote.Request
 		}
 		if e.Event == applier.EventConfirm {
 			confirming.Go(func() {
-				h.confirms.Agent(agent.Target()).ConfirmReachable(ctx, r.Manifest.Digest, func(error) {})
+				h.confirms.AgentFor(agent.Target()).ConfirmReachable(ctx, r.Manifest.Digest, func(error) {})
 			})
 		}
 	})
@@ -333,61 +333,61 @@ func (h *Hosts) apply(ctx context.Context, agent *remote.Agent, r remote.Request
 	return event, err
 }
 
-// Stage sends the executables of the wished bundle that the host lacks, while it runs what it has.
-func (h *Hosts) Stage(ctx context.Context, w Wish) (applier.Event, error) {
-	release, err := h.lock(w.Target.Host())
+// StageExecutables sends the executables of the wished bundle that the host lacks, while it runs what it has.
+func (h *Hosts) StageExecutables(ctx context.Context, w Wish) (applier.Event, error) {
+	release, err := h.lockHost(w.Target.Host())
 	if err != nil {
 		return applier.Event{}, err
 	}
 	defer release()
-	agent := h.client.Agent(w.Target)
-	facts, err := h.checked(ctx, agent, w.Check)
+	agent := h.client.AgentFor(w.Target)
+	facts, err := h.askCheckedFacts(ctx, agent, w.Check)
 	if err != nil {
 		return applier.Event{}, err
 	}
 	if err := remote.TakePlace(ctx); err != nil {
 		return applier.Event{}, err
 	}
-	request, err := h.request(w, facts)
+	request, err := h.renderRequest(w, facts)
 	if err != nil {
 		return applier.Event{}, err
 	}
 	return unlessLocked(agent.Stage(ctx, request, runWait))
 }
 
-// Repair restores on a host what was applied last, from what the host keeps. That starts a node agent that does not run. Wish.MaxImpact is
+// RepairHost restores on a host what was applied last, from what the host keeps. That starts a node agent that does not run. Wish.MaxImpact is
 // the highest impact of it.
-func (h *Hosts) Repair(ctx context.Context, w Wish) (applier.Event, error) {
-	release, err := h.lock(w.Target.Host())
+func (h *Hosts) RepairHost(ctx context.Context, w Wish) (applier.Event, error) {
+	release, err := h.lockHost(w.Target.Host())
 	if err != nil {
 		return applier.Event{}, err
 	}
 	defer release()
-	agent := h.client.Agent(w.Target)
-	if _, err := h.checked(ctx, agent, w.Check); err != nil {
+	agent := h.client.AgentFor(w.Target)
+	if _, err := h.askCheckedFacts(ctx, agent, w.Check); err != nil {
 		return applier.Event{}, err
 	}
 	return unlessLocked(agent.Repair(ctx, w.MaxImpact, runWait, w.Restart...))
 }
 
-// Cleanup removes everything managed from a host.
-func (h *Hosts) Cleanup(ctx context.Context, t remote.Target, check Check) (applier.Event, error) {
-	release, err := h.lock(t.Host())
+// CleanupHost removes everything managed from a host.
+func (h *Hosts) CleanupHost(ctx context.Context, t remote.Target, check Check) (applier.Event, error) {
+	release, err := h.lockHost(t.Host())
 	if err != nil {
 		return applier.Event{}, err
 	}
 	defer release()
-	agent := h.client.Agent(t)
-	if _, err := h.checked(ctx, agent, check); err != nil {
+	agent := h.client.AgentFor(t)
+	if _, err := h.askCheckedFacts(ctx, agent, check); err != nil {
 		return applier.Event{}, err
 	}
 	return unlessLocked(agent.Cleanup(ctx, runWait))
 }
 
-// Pending asks a host what it is and for which key its kubelet waits. It changes nothing there.
-func (h *Hosts) Pending(ctx context.Context, t remote.Target) (bundle.Facts, remote.PendingKey, error) {
-	agent := h.client.Agent(t)
-	facts, err := h.facts(ctx, agent)
+// AskPendingKey asks a host what it is and for which key its kubelet waits. It changes nothing there.
+func (h *Hosts) AskPendingKey(ctx context.Context, t remote.Target) (bundle.Facts, remote.PendingKey, error) {
+	agent := h.client.AgentFor(t)
+	facts, err := h.askFacts(ctx, agent)
 	if err != nil {
 		return bundle.Facts{}, remote.PendingKey{}, err
 	}

@@ -51,23 +51,23 @@ type Login struct {
 
 // Signers returns the key to log in with. Its errors hold no part of the key.
 func (l *Login) Signers(ctx context.Context) ([]ssh.Signer, error) {
-	key, findings, err := l.Key(ctx)
+	key, findings, err := l.PrivateKey(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if findings.Refused() {
-		return nil, &RefusedError{errorsOf(findings)}
+		return nil, &RefusedError{onlyErrors(findings)}
 	}
 	return []ssh.Signer{key.Signer()}, nil
 }
 
-// Key returns the private key, and what is wrong with it.
-func (l *Login) Key(ctx context.Context) (keys.Key, bundle.Findings, error) {
+// PrivateKey returns the private key, and what is wrong with it.
+func (l *Login) PrivateKey(ctx context.Context) (keys.Key, bundle.Findings, error) {
 	var secret corev1.Secret
 	if err := l.Live.Get(ctx, client.ObjectKey{Namespace: l.Namespace, Name: keys.SecretName}, &secret); client.IgnoreNotFound(err) != nil {
 		return keys.Key{}, nil, fmt.Errorf("reading Secret %s: %w", keys.SecretName, err)
 	}
-	key, findings := keys.Read(secret, l.Namespace)
+	key, findings := keys.ReadSecret(secret, l.Namespace)
 	return key, findings, nil
 }
 
@@ -79,7 +79,7 @@ var errNoHost = errors.New("the target does not say which host it is")
 func (l *Login) Pinned(t remote.Target) ([]ssh.PublicKey, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), requestLimit)
 	defer cancel()
-	text, known, err := l.pinOf(ctx, t)
+	text, known, err := l.pinnedKeyText(ctx, t)
 	if err != nil || !known {
 		return nil, err
 	}
@@ -90,15 +90,15 @@ func (l *Login) Pinned(t remote.Target) ([]ssh.PublicKey, error) {
 	return []ssh.PublicKey{key}, nil
 }
 
-func (l *Login) pinOf(ctx context.Context, t remote.Target) (text string, known bool, err error) {
+func (l *Login) pinnedKeyText(ctx context.Context, t remote.Target) (text string, known bool, err error) {
 	if t.ID == "" {
 		return "", false, errNoHost
 	}
-	r, _, err := l.Records.Get(ctx, record.ID(t.ID))
+	r, _, err := l.Records.GetRecord(ctx, record.ID(t.ID))
 	if err != nil || r.HostKey != "" {
 		return r.HostKey, err == nil, err
 	}
-	pins, err := l.pins(ctx)
+	pins, err := l.pinsConfigMap(ctx)
 	if err != nil {
 		return "", false, err
 	}
@@ -106,8 +106,8 @@ func (l *Login) pinOf(ctx context.Context, t remote.Target) (text string, known 
 	return text, known, nil
 }
 
-// PinOf returns the pinned key of a host, nil where there is none or it cannot be read.
-func (l *Login) PinOf(t remote.Target) ssh.PublicKey {
+// PinnedKey returns the pinned key of a host, nil where there is none or it cannot be read.
+func (l *Login) PinnedKey(t remote.Target) ssh.PublicKey {
 	list, err := l.Pinned(t)
 	if err != nil || len(list) == 0 {
 		return nil
@@ -115,8 +115,8 @@ func (l *Login) PinOf(t remote.Target) ssh.PublicKey {
 	return list[0]
 }
 
-// pins returns the ConfigMap, empty if it does not exist.
-func (l *Login) pins(ctx context.Context) (*corev1.ConfigMap, error) {
+// pinsConfigMap returns the ConfigMap, empty if it does not exist.
+func (l *Login) pinsConfigMap(ctx context.Context) (*corev1.ConfigMap, error) {
 	cm := &corev1.ConfigMap{}
 	err := l.Live.Get(ctx, client.ObjectKey{Namespace: l.Namespace, Name: PinsConfigMap}, cm)
 	if client.IgnoreNotFound(err) != nil {
@@ -145,13 +145,13 @@ func (l *Login) Pin(t remote.Target, key ssh.PublicKey) error {
 	if t.ID == "" {
 		return errNoHost
 	}
-	return l.Records.Change(context.Background(), record.ID(t.ID), func(r record.Record) (record.Record, error) {
-		return withKey(r, EncodeKey(key), t)
+	return l.Records.UpdateRecord(context.Background(), record.ID(t.ID), func(r record.Record) (record.Record, error) {
+		return withPinnedKey(r, EncodeKey(key), t)
 	})
 }
 
-// withKey returns the record with a pinned key. Another one is never replaced.
-func withKey(r record.Record, key string, t remote.Target) (record.Record, error) {
+// withPinnedKey returns the record with a pinned key. Another one is never replaced.
+func withPinnedKey(r record.Record, key string, t remote.Target) (record.Record, error) {
 	if r.HostKey != "" && r.HostKey != key {
 		return r, fmt.Errorf("%w: %s", ErrPinnedMeanwhile, t.Host())
 	}
@@ -159,17 +159,17 @@ func withKey(r record.Record, key string, t remote.Target) (record.Record, error
 	return r, nil
 }
 
-// Bind notes what is known of a host that was reached under its pinned key: its address, its account and, where it is one, its Node. The key
+// BindRecord notes what is known of a host that was reached under its pinned key: its address, its account and, where it is one, its Node. The key
 // that was pinned for its address moves to the record.
-func (l *Login) Bind(ctx context.Context, t remote.Target, know func(record.Record) (record.Record, error)) error {
-	pinned, known, err := l.pinOf(ctx, t)
+func (l *Login) BindRecord(ctx context.Context, t remote.Target, know func(record.Record) (record.Record, error)) error {
+	pinned, known, err := l.pinnedKeyText(ctx, t)
 	if err != nil {
 		return err
 	}
-	err = l.Records.Change(ctx, record.ID(t.ID), func(r record.Record) (record.Record, error) {
+	err = l.Records.UpdateRecord(ctx, record.ID(t.ID), func(r record.Record) (record.Record, error) {
 		if known {
 			var err error
-			if r, err = withKey(r, pinned, t); err != nil {
+			if r, err = withPinnedKey(r, pinned, t); err != nil {
 				return r, err
 			}
 		}
@@ -211,7 +211,7 @@ func (l *Login) ForgetPins(ctx context.Context, forget func(Pin) bool) error {
 	l.pinning.Lock()
 	defer l.pinning.Unlock()
 	return retry.OnError(retry.DefaultBackoff, apierrors.IsConflict, func() error {
-		cm, err := l.pins(ctx)
+		cm, err := l.pinsConfigMap(ctx)
 		if err != nil {
 			return err
 		}
@@ -237,8 +237,8 @@ func (l *Login) ForgetPins(ctx context.Context, forget func(Pin) bool) error {
 func (l *Login) Unpin(t remote.Target) string {
 	ctx, cancel := context.WithTimeout(context.Background(), requestLimit)
 	defer cancel()
-	if r, _, err := l.Records.Get(ctx, record.ID(t.ID)); err == nil && r.HostKey == "" {
+	if r, _, err := l.Records.GetRecord(ctx, record.ID(t.ID)); err == nil && r.HostKey == "" {
 		return fmt.Sprintf(`oc -n %s patch configmap %s --type=json -p '[{"op":"remove","path":"/data/%s"}]'`, l.Namespace, PinsConfigMap, t.Host())
 	}
-	return l.Records.Remove(record.ID(t.ID))
+	return l.Records.RemoveCommand(record.ID(t.ID))
 }

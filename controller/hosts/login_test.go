@@ -106,7 +106,7 @@ func TestHostKeysArePinnedForTheLifeOfTheHost(t *testing.T) {
 			t.Errorf("%s: another key: %v", address, err)
 		}
 	}
-	if err := l.Records.Forget(t.Context(), "10.0.0.1"); err != nil {
+	if err := l.Records.ForgetRecord(t.Context(), "10.0.0.1"); err != nil {
 		t.Fatal(err)
 	}
 	if got := pinned(t, l, "10.0.0.1:22"); got != "" {
@@ -163,7 +163,7 @@ func TestManyHostsArePinnedAndForgottenAtOnce(t *testing.T) {
 			t.Errorf("%s: %q is pinned", at(i), got)
 		}
 	}
-	together(func(l *Login, i int) error { return l.Records.Forget(t.Context(), record.ID(entryAt(at(i)).ID)) })
+	together(func(l *Login, i int) error { return l.Records.ForgetRecord(t.Context(), record.ID(entryAt(at(i)).ID)) })
 	for i := range hosts {
 		if got := pinned(t, l, at(i)); got != "" {
 			t.Errorf("%s: %q is still pinned", at(i), got)
@@ -177,8 +177,8 @@ func TestUnpinIsACommandThatWorks(t *testing.T) {
 	target := entryAt("10.0.0.1:22")
 	byAddress := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: PinsConfigMap}, Data: map[string]string{"10.0.0.1": EncodeKey(hostKey(t, 2))}}
 	for where, pin := range map[string]func() error{
-		"windows-ssh-host-keys": func() error { return l.Client.Create(t.Context(), byAddress) },
-		record.Name("10.0.0.1"): func() error { return l.Pin(target, hostKey(t, 1)) },
+		"windows-ssh-host-keys":          func() error { return l.Client.Create(t.Context(), byAddress) },
+		record.ConfigMapName("10.0.0.1"): func() error { return l.Pin(target, hostKey(t, 1)) },
 	} {
 		if err := pin(); err != nil {
 			t.Fatal(err)
@@ -209,17 +209,17 @@ func TestAPinOfAnAddressMovesToTheRecordOfItsHost(t *testing.T) {
 	if err := l.Pin(first, hostKey(t, 2)); err != nil {
 		t.Fatal(err) // whoever pins has not asked what is pinned
 	}
-	if err := l.Records.Forget(t.Context(), record.OfMachine("a")); err != nil {
+	if err := l.Records.ForgetRecord(t.Context(), record.OfMachine("a")); err != nil {
 		t.Fatal(err)
 	}
-	err := l.Bind(t.Context(), first, func(r record.Record) (record.Record, error) {
+	err := l.BindRecord(t.Context(), first, func(r record.Record) (record.Record, error) {
 		r.Node, r.NodeUID = "win-a", "uid"
 		return r, nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, ok, err := l.Records.Get(t.Context(), record.OfMachine("a"))
+	r, ok, err := l.Records.GetRecord(t.Context(), record.OfMachine("a"))
 	if err != nil || !ok || r.HostKey != EncodeKey(hostKey(t, 1)) || r.Address != "10.0.0.1" || !r.IsNode("win-a", "uid") {
 		t.Errorf("%+v, %t, %v", r, ok, err)
 	}

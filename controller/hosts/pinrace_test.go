@@ -28,7 +28,7 @@ func (b between) Patch(ctx context.Context, o client.Object, p client.Patch, opt
 func inTheSameConfigMap(t remote.Target) remote.Target {
 	for i := 0; ; i++ {
 		other := entryAt(fmt.Sprintf("10.0.1.%d:22", i))
-		if record.Name(record.ID(other.ID)) == record.Name(record.ID(t.ID)) {
+		if record.ConfigMapName(record.ID(other.ID)) == record.ConfigMapName(record.ID(t.ID)) {
 			return other
 		}
 	}

@@ -54,38 +54,38 @@ type decodedRecords struct {
 	damaged error
 }
 
-// Get returns the record of a host as the API server has it now.
-func (r *Records) Get(ctx context.Context, id record.ID) (record.Record, bool, error) {
-	cm, err := r.read(ctx, record.Name(id))
+// GetRecord returns the record of a host as the API server has it now.
+func (r *Records) GetRecord(ctx context.Context, id record.ID) (record.Record, bool, error) {
+	cm, err := r.readConfigMap(ctx, record.ConfigMapName(id))
 	if err != nil {
 		return record.Record{}, false, err
 	}
-	return r.recordIn(cm, id)
+	return r.recordInConfigMap(cm, id)
 }
 
-// recordIn returns the record of a host in its ConfigMap. One that cannot be read is an error: the host could be taken for another one.
-func (r *Records) recordIn(cm *corev1.ConfigMap, id record.ID) (record.Record, bool, error) {
+// recordInConfigMap returns the record of a host in its ConfigMap. One that cannot be read is an error: the host could be taken for another one.
+func (r *Records) recordInConfigMap(cm *corev1.ConfigMap, id record.ID) (record.Record, bool, error) {
 	text, ok := cm.Data[string(id)]
 	if !ok {
 		return record.Record{}, false, nil
 	}
 	have, err := record.Decode(id, text)
 	if err != nil {
-		return record.Record{}, false, fmt.Errorf("reading ConfigMap %s/%s: %w (fix: %s)", r.Namespace, cm.Name, err, r.Remove(id))
+		return record.Record{}, false, fmt.Errorf("reading ConfigMap %s/%s: %w (fix: %s)", r.Namespace, cm.Name, err, r.RemoveCommand(id))
 	}
 	return have, true, nil
 }
 
-// Remove returns the command with which a person removes the record of a host. Its next contact is a first one.
-func (r *Records) Remove(id record.ID) string {
-	return fmt.Sprintf(`oc -n %s patch configmap %s --type=json -p '[{"op":"remove","path":"/data/%s"}]'`, r.Namespace, record.Name(id), id)
+// RemoveCommand returns the command with which a person removes the record of a host. Its next contact is a first one.
+func (r *Records) RemoveCommand(id record.ID) string {
+	return fmt.Sprintf(`oc -n %s patch configmap %s --type=json -p '[{"op":"remove","path":"/data/%s"}]'`, r.Namespace, record.ConfigMapName(id), id)
 }
 
-// Known returns what reports whether a Node, by its name and UID, has a host: from the cache, or as the API server has the records now.
-func (r *Records) Known(ctx context.Context, live bool) (func(name string, uid types.UID) bool, error) { //nolint:revive // layers.Publisher asks in both ways
-	read := r.Cached
+// KnownNodes returns what reports whether a Node, by its name and UID, has a host: from the cache, or as the API server has the records now.
+func (r *Records) KnownNodes(ctx context.Context, live bool) (func(name string, uid types.UID) bool, error) { //nolint:revive // layers.Publisher asks in both ways
+	read := r.CachedRecords
 	if live {
-		read = r.Current
+		read = r.CurrentRecords
 	}
 	all, _, err := read(ctx)
 	return func(name string, uid types.UID) bool {
@@ -94,7 +94,7 @@ func (r *Records) Known(ctx context.Context, live bool) (func(name string, uid t
 	}, err
 }
 
-func (r *Records) read(ctx context.Context, name string) (*corev1.ConfigMap, error) {
+func (r *Records) readConfigMap(ctx context.Context, name string) (*corev1.ConfigMap, error) {
 	cm := &corev1.ConfigMap{}
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, cm)
 	if client.IgnoreNotFound(err) != nil {
@@ -104,17 +104,17 @@ func (r *Records) read(ctx context.Context, name string) (*corev1.ConfigMap, err
 	return cm, nil
 }
 
-// All returns all records as the API server has them now. One that cannot be read is an error.
-func (r *Records) All(ctx context.Context) (record.Set, error) {
-	all, damaged, err := r.Current(ctx)
+// LiveRecords returns all records as the API server has them now. One that cannot be read is an error.
+func (r *Records) LiveRecords(ctx context.Context) (record.Set, error) {
+	all, damaged, err := r.CurrentRecords(ctx)
 	if err = cmp.Or(err, damaged); err != nil {
 		return record.Set{}, err
 	}
 	return all, nil
 }
 
-// Current is Cached without the cache.
-func (r *Records) Current(ctx context.Context) (all record.Set, damaged, err error) {
+// CurrentRecords is CachedRecords without the cache.
+func (r *Records) CurrentRecords(ctx context.Context) (all record.Set, damaged, err error) {
 	var list corev1.ConfigMapList
 	if err := r.Live.List(ctx, &list, client.InNamespace(r.Namespace), client.HasLabels{RecordsLabel}); err != nil {
 		return record.Set{}, nil, fmt.Errorf("listing the records of hosts: %w", err)
@@ -122,15 +122,15 @@ func (r *Records) Current(ctx context.Context) (all record.Set, damaged, err err
 	var records []record.Record
 	var wrong []error
 	for _, cm := range list.Items {
-		d := r.decode(cm.Name, cm.Data)
+		d := r.decodeRecords(cm.Name, cm.Data)
 		records, wrong = append(records, d.records...), append(wrong, d.damaged)
 	}
 	return record.NewSet(records...), errors.Join(wrong...), nil
 }
 
-// Cached returns all records as the cache has them. Those that cannot be read are left out, and said in damaged: their hosts are known to be
+// CachedRecords returns all records as the cache has them. Those that cannot be read are left out, and said in damaged: their hosts are known to be
 // no Nodes.
-func (r *Records) Cached(ctx context.Context) (all record.Set, damaged, err error) {
+func (r *Records) CachedRecords(ctx context.Context) (all record.Set, damaged, err error) {
 	list := base.NewList(base.ConfigMapKind())
 	if err := r.Cache.List(ctx, list, client.InNamespace(r.Namespace), client.HasLabels{RecordsLabel}, client.UnsafeDisableDeepCopy); err != nil {
 		return record.Set{}, nil, fmt.Errorf("listing the records of hosts: %w", err)
@@ -142,7 +142,7 @@ func (r *Records) Cached(ctx context.Context) (all record.Set, damaged, err erro
 		d, ok := r.decoded[u.GetName()]
 		if !ok || d.uid != u.GetUID() || d.version != u.GetResourceVersion() {
 			data, _, _ := unstructured.NestedStringMap(u.Object, "data")
-			d, same = r.decode(u.GetName(), data), false
+			d, same = r.decodeRecords(u.GetName(), data), false
 			d.uid, d.version = u.GetUID(), u.GetResourceVersion()
 		}
 		now[u.GetName()] = d
@@ -162,17 +162,17 @@ func (r *Records) Cached(ctx context.Context) (all record.Set, damaged, err erro
 	return r.set, errors.Join(wrong...), nil
 }
 
-// decode reads the records of a ConfigMap.
-func (r *Records) decode(name string, data map[string]string) decodedRecords {
+// decodeRecords reads the records of a ConfigMap.
+func (r *Records) decodeRecords(name string, data map[string]string) decodedRecords {
 	var d decodedRecords
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
 	var damaged []error
 	for key := range data {
 		id := record.ID(key)
-		if record.Name(id) != name {
+		if record.ConfigMapName(id) != name {
 			continue // the record of an ID is in one ConfigMap alone
 		}
-		have, _, err := r.recordIn(cm, id)
+		have, _, err := r.recordInConfigMap(cm, id)
 		if err != nil {
 			damaged = append(damaged, err)
 			continue
@@ -183,15 +183,15 @@ func (r *Records) decode(name string, data map[string]string) decodedRecords {
 	return d
 }
 
-// Change changes the record of a host, which is empty where there is none. The change may be called again with a newer record, while
+// UpdateRecord changes the record of a host, which is empty where there is none. The change may be called again with a newer record, while
 // others change records too: a person, or an operator that is the leader no longer.
-func (r *Records) Change(ctx context.Context, id record.ID, change func(record.Record) (record.Record, error)) error {
-	return r.update(ctx, func(ctx context.Context) error {
-		cm, err := r.read(ctx, record.Name(id))
+func (r *Records) UpdateRecord(ctx context.Context, id record.ID, change func(record.Record) (record.Record, error)) error {
+	return r.retryOnConflict(ctx, func(ctx context.Context) error {
+		cm, err := r.readConfigMap(ctx, record.ConfigMapName(id))
 		if err != nil {
 			return err
 		}
-		before, known, err := r.recordIn(cm, id)
+		before, known, err := r.recordInConfigMap(cm, id)
 		if err != nil {
 			return err
 		}
@@ -206,26 +206,26 @@ func (r *Records) Change(ctx context.Context, id record.ID, change func(record.R
 		if err != nil {
 			return err
 		}
-		return r.put(ctx, cm, map[string]any{string(id): text})
+		return r.patchConfigMap(ctx, cm, map[string]any{string(id): text})
 	})
 }
 
-// Forget removes the record of a host, and its pinned key with it.
-func (r *Records) Forget(ctx context.Context, id record.ID) error {
-	return r.update(ctx, func(ctx context.Context) error {
-		cm, err := r.read(ctx, record.Name(id))
+// ForgetRecord removes the record of a host, and its pinned key with it.
+func (r *Records) ForgetRecord(ctx context.Context, id record.ID) error {
+	return r.retryOnConflict(ctx, func(ctx context.Context) error {
+		cm, err := r.readConfigMap(ctx, record.ConfigMapName(id))
 		if err != nil {
 			return err
 		}
 		if _, ok := cm.Data[string(id)]; !ok {
 			return nil
 		}
-		return r.put(ctx, cm, map[string]any{string(id): nil})
+		return r.patchConfigMap(ctx, cm, map[string]any{string(id): nil})
 	})
 }
 
-// update makes a change of a ConfigMap, again and again while others change it.
-func (r *Records) update(ctx context.Context, do func(context.Context) error) error {
+// retryOnConflict makes a change of a ConfigMap, again and again while others change it.
+func (r *Records) retryOnConflict(ctx context.Context, do func(context.Context) error) error {
 	r.changing.Lock()
 	defer r.changing.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, requestLimit)
@@ -234,12 +234,12 @@ func (r *Records) update(ctx context.Context, do func(context.Context) error) er
 	return retry.OnError(pauses, apierrors.IsConflict, func() error { return do(ctx) })
 }
 
-// put changes a ConfigMap as it was read: the resourceVersion makes the API server refuse the patch if it has changed since. One that does
+// patchConfigMap changes a ConfigMap as it was read: the resourceVersion makes the API server refuse the patch if it has changed since. One that does
 // not exist is applied first: so the permission to create it is one for its name alone.
-func (r *Records) put(ctx context.Context, cm *corev1.ConfigMap, data map[string]any) error {
+func (r *Records) patchConfigMap(ctx context.Context, cm *corev1.ConfigMap, data map[string]any) error {
 	if cm.UID == "" {
 		cm = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: cm.Name, Labels: map[string]string{RecordsLabel: "true"}}}
-		if err := named.Create(ctx, r.Client, cm); err != nil {
+		if err := named.CreateIfAbsent(ctx, r.Client, cm); err != nil {
 			return err
 		}
 		if len(cm.Data) > 0 {

@@ -14,7 +14,7 @@ import (
 // know writes that a host is a Node.
 func know(t *testing.T, r *Records, id record.ID, node string) {
 	t.Helper()
-	err := r.Change(t.Context(), id, func(h record.Record) (record.Record, error) {
+	err := r.UpdateRecord(t.Context(), id, func(h record.Record) (record.Record, error) {
 		h.Node, h.NodeUID = node, "uid"
 		return h, nil
 	})
@@ -29,8 +29,8 @@ func TestRecordsAreKeptAndRead(t *testing.T) {
 		know(t, r, id, node)
 	}
 	for name, read := range map[string]func() (record.Set, error){
-		"live":   func() (record.Set, error) { return r.All(t.Context()) },
-		"cached": func() (record.Set, error) { all, _, err := r.Cached(t.Context()); return all, err },
+		"live":   func() (record.Set, error) { return r.LiveRecords(t.Context()) },
+		"cached": func() (record.Set, error) { all, _, err := r.CachedRecords(t.Context()); return all, err },
 	} {
 		all, err := read()
 		if err != nil || len(all.IDs()) != 3 {
@@ -40,15 +40,15 @@ func TestRecordsAreKeptAndRead(t *testing.T) {
 			t.Errorf("%s: %+v", name, h)
 		}
 	}
-	if err := r.Forget(t.Context(), "192.0.2.1"); err != nil {
+	if err := r.ForgetRecord(t.Context(), "192.0.2.1"); err != nil {
 		t.Fatal(err)
 	}
 	know(t, r, "192.0.2.2", "win-d")
-	all, _, err := r.Cached(t.Context())
-	if _, gone := all.Named("win-a"); err != nil || gone {
+	all, _, err := r.CachedRecords(t.Context())
+	if _, gone := all.RecordOfNode("win-a"); err != nil || gone {
 		t.Errorf("a record that was removed is read again: %v", err)
 	}
-	if _, ok := all.Named("win-d"); !ok {
+	if _, ok := all.RecordOfNode("win-d"); !ok {
 		t.Errorf("a change was not read: %v", all.IDs())
 	}
 }
@@ -63,7 +63,7 @@ func TestARecordThatIsDamagedIsNoFirstContact(t *testing.T) {
 	}
 	know(t, r, "192.0.2.2", "win-b")
 	var cm corev1.ConfigMap
-	at := client.ObjectKey{Namespace: namespace, Name: record.Name("192.0.2.1")}
+	at := client.ObjectKey{Namespace: namespace, Name: record.ConfigMapName("192.0.2.1")}
 	if err := r.Live.Get(t.Context(), at, &cm); err != nil {
 		t.Fatal(err)
 	}
@@ -77,11 +77,11 @@ func TestARecordThatIsDamagedIsNoFirstContact(t *testing.T) {
 	if err := l.Pin(target, hostKey(t, 2)); err == nil {
 		t.Error("another key was pinned")
 	}
-	all, damaged, err := r.Cached(t.Context())
-	if _, ok := all.Named("win-b"); err != nil || !ok || damaged == nil || !strings.Contains(damaged.Error(), r.Remove("192.0.2.1")) {
+	all, damaged, err := r.CachedRecords(t.Context())
+	if _, ok := all.RecordOfNode("win-b"); err != nil || !ok || damaged == nil || !strings.Contains(damaged.Error(), r.RemoveCommand("192.0.2.1")) {
 		t.Errorf("%v, damaged %v, %v", all.IDs(), damaged, err)
 	}
-	if _, err := r.All(t.Context()); err == nil {
+	if _, err := r.LiveRecords(t.Context()); err == nil {
 		t.Error("all records were read")
 	}
 }
@@ -99,7 +99,7 @@ func TestARecordCountsWhereItBelongs(t *testing.T) {
 	if err := r.Client.Create(t.Context(), cm); err != nil {
 		t.Fatal(err)
 	}
-	all, _, err := r.Cached(t.Context())
+	all, _, err := r.CachedRecords(t.Context())
 	if err != nil || len(all.IDs()) != 1 {
 		t.Errorf("%v, %v", all.IDs(), err)
 	}

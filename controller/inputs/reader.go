@@ -62,17 +62,17 @@ const (
 
 // Read returns the hosts that the cluster wants, with the findings about them.
 func (r *Reader) Read(ctx context.Context) (*desired.Hosts, error) {
-	return r.read(ctx, r.Source, r.Cache)
+	return r.readFrom(ctx, r.Source, r.Cache)
 }
 
 // ReadFrom is Read for other objects than those of Source, such as proposed ones.
 func (r *Reader) ReadFrom(ctx context.Context, from client.Reader) (*desired.Hosts, error) {
 	s := r.Source
-	s.Objects = objects.Cluster(from)
-	return r.read(ctx, s, from)
+	s.Objects = objects.NewClusterReader(from)
+	return r.readFrom(ctx, s, from)
 }
 
-func (r *Reader) read(ctx context.Context, s desired.Source, from client.Reader) (*desired.Hosts, error) {
+func (r *Reader) readFrom(ctx context.Context, s desired.Source, from client.Reader) (*desired.Hosts, error) {
 	records, damaged, err := r.Records(ctx)
 	if err != nil {
 		return nil, err
@@ -86,9 +86,9 @@ func (r *Reader) read(ctx context.Context, s desired.Source, from client.Reader)
 		return nil, err
 	}
 	if len(names) > 0 {
-		s.Gather.Lookups = r.lookUpAll(ctx, names)
+		s.Gather.Lookups = r.resolveNames(ctx, names)
 	}
-	inputs, err := desired.Read(ctx, s)
+	inputs, err := desired.ReadHosts(ctx, s)
 	if err == nil && damaged != nil {
 		inputs.Findings = append(inputs.Findings, bundle.Finding{
 			Severity: bundle.SeverityWarning, Reason: reason.HostRecordDamaged, Object: bundle.Ref{Kind: "ConfigMap", Namespace: r.Namespace},
@@ -115,14 +115,14 @@ func (r *Reader) namedInstances(ctx context.Context, from client.Reader) ([]stri
 	return names, nil
 }
 
-// lookUpAll asks for all names at the same time: one that has no answer delays no other.
-func (r *Reader) lookUpAll(ctx context.Context, names []string) map[string]gather.Lookup {
+// resolveNames asks for all names at the same time: one that has no answer delays no other.
+func (r *Reader) resolveNames(ctx context.Context, names []string) map[string]gather.Lookup {
 	all := map[string]gather.Lookup{}
 	var mu sync.Mutex
 	var asking sync.WaitGroup
 	for _, name := range names {
 		asking.Go(func() {
-			l := r.lookUp(ctx, name)
+			l := r.resolveName(ctx, name)
 			mu.Lock()
 			defer mu.Unlock()
 			all[name] = l
@@ -132,7 +132,7 @@ func (r *Reader) lookUpAll(ctx context.Context, names []string) map[string]gathe
 	return all
 }
 
-func (r *Reader) lookUp(ctx context.Context, name string) gather.Lookup {
+func (r *Reader) resolveName(ctx context.Context, name string) gather.Lookup {
 	r.mu.Lock()
 	known, ok := r.answers[name]
 	r.mu.Unlock()
@@ -144,7 +144,7 @@ func (r *Reader) lookUp(ctx context.Context, name string) gather.Lookup {
 	var l gather.Lookup
 	list, err := r.Resolver.LookupHost(ctx, name)
 	if err != nil {
-		l.Problem = problemOf(err)
+		l.Problem = resolverProblem(err)
 	}
 	for _, text := range list {
 		if a, err := netip.ParseAddr(text); err == nil {
@@ -160,8 +160,8 @@ func (r *Reader) lookUp(ctx context.Context, name string) gather.Lookup {
 	return l
 }
 
-// problemOf leaves out the address of the resolver, which differs from attempt to attempt.
-func problemOf(err error) string {
+// resolverProblem leaves out the address of the resolver, which differs from attempt to attempt.
+func resolverProblem(err error) string {
 	if d := (*net.DNSError)(nil); errors.As(err, &d) {
 		return d.Err
 	}

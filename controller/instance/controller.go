@@ -59,17 +59,17 @@ func (i *Instances) entriesOfNode(ctx context.Context, node base.Object) []recon
 		return nil
 	}
 	data, _, _ := unstructured.NestedStringMap(u.Object, "data")
-	names := append(base.Addresses(node), i.Joiner.RecordOfNode(ctx, node).Entry)
+	names := append(base.StatusAddresses(node), i.Joiner.RecordOfNode(ctx, node).Entry)
 	return base.RequestsFor(slices.DeleteFunc(slices.Sorted(maps.Keys(data)), func(entry string) bool { return !slices.Contains(names, strings.ToLower(entry)) }))
 }
 
 // Reconcile does the next steps for one entry.
 func (i *Instances) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	p, err := i.Joiner.Join(ctx, configure.Ref{Address: req.Name})
+	p, err := i.Joiner.JoinHost(ctx, configure.Ref{Address: req.Name})
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	i.Joiner.Unjoined.Note(req.Name, p)
+	i.Joiner.Unjoined.RecordProgress(req.Name, p)
 	if p.Message != "" {
 		p.Message = req.Name + ": " + p.Message
 	}

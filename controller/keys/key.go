@@ -26,7 +26,7 @@ const (
 	SecretKey  = "private-key.pem"
 )
 
-// HashAnnotation of a Node holds Key.Hash of the key whose public half its host accepts.
+// HashAnnotation of a Node holds Key.PublicKeyHash of the key whose public half its host accepts.
 const HashAnnotation = "windowsmachineconfig.openshift.io/pub-key-hash"
 
 // Key is a private key that is fit for logging in.
@@ -42,24 +42,24 @@ func (k Key) IsZero() bool { return k.signer == nil }
 // Signer logs in with the key.
 func (k Key) Signer() ssh.Signer { return k.signer }
 
-// Text is the whole text of the Secret's key, with which user names are encrypted.
-func (k Key) Text() bundle.Secret { return k.text }
+// SecretText is the whole text of the Secret's key, with which user names are encrypted.
+func (k Key) SecretText() bundle.Secret { return k.text }
 
-// Public returns the public half as a line of authorized_keys, without a comment.
-func (k Key) Public() string { return k.public }
+// PublicKey returns the public half as a line of authorized_keys, without a comment.
+func (k Key) PublicKey() string { return k.public }
 
-// Hash returns the SHA-256 of Public in hexadecimal.
-func (k Key) Hash() string {
+// PublicKeyHash returns the SHA-256 of PublicKey in hexadecimal.
+func (k Key) PublicKeyHash() string {
 	sum := sha256.Sum256([]byte(k.public))
 	return hex.EncodeToString(sum[:])
 }
 
-// Read judges the Secret of the operator's namespace; one without a name is absent. A key that cannot be used is one finding
+// ReadSecret judges the Secret of the operator's namespace; one without a name is absent. A key that cannot be used is one finding
 // of severity error.
-func Read(secret corev1.Secret, namespace string) (Key, bundle.Findings) {
+func ReadSecret(secret corev1.Secret, namespace string) (Key, bundle.Findings) {
 	r := reader{ref: bundle.Ref{Kind: "Secret", Namespace: namespace, Name: SecretName}}
 	if secret.Name == "" {
-		return r.refuse(reason.PrivateKeyMissing, "the Secret with the private key does not exist", createFix)
+		return r.refuseKey(reason.PrivateKeyMissing, "the Secret with the private key does not exist", createFix)
 	}
 	r.field = `data["` + SecretKey + `"]`
 	text, ok := secret.Data[SecretKey]
@@ -68,16 +68,16 @@ func Read(secret corev1.Secret, namespace string) (Key, bundle.Findings) {
 		if len(secret.Data) > 0 {
 			message += ", only " + strings.Join(slices.Sorted(maps.Keys(secret.Data)), ", ")
 		}
-		return r.refuse(reason.PrivateKeyMissing, message, createFix)
+		return r.refuseKey(reason.PrivateKeyMissing, message, createFix)
 	}
 	if len(strings.TrimSpace(string(text))) == 0 {
-		return r.refuse(reason.PrivateKeyMissing, "the private key is empty", createFix)
+		return r.refuseKey(reason.PrivateKeyMissing, "the private key is empty", createFix)
 	}
-	block, ok := r.onlyKey(text)
+	block, ok := r.onlyPrivateKey(text)
 	if !ok {
 		return Key{}, r.findings
 	}
-	return r.parse(block, text)
+	return r.parseKey(block, text)
 }
 
 const (
@@ -93,12 +93,12 @@ type reader struct {
 	findings bundle.Findings
 }
 
-func (r *reader) add(why, message, fix string) {
+func (r *reader) addFinding(why, message, fix string) {
 	r.findings = append(r.findings, bundle.Finding{Severity: bundle.SeverityError, Reason: why, Object: r.ref, Field: r.field, Message: message, Fix: fix})
 }
 
-func (r *reader) refuse(why, message, fix string) (Key, bundle.Findings) {
-	r.add(why, message, fix)
+func (r *reader) refuseKey(why, message, fix string) (Key, bundle.Findings) {
+	r.addFinding(why, message, fix)
 	return Key{}, r.findings
 }
 
@@ -107,9 +107,9 @@ const (
 	encryptedKey = "ENCRYPTED " + privateKey
 )
 
-// onlyKey returns the one private key of a PEM text. Other blocks, such as the parameters that openssl writes before a key on a
+// onlyPrivateKey returns the one private key of a PEM text. Other blocks, such as the parameters that openssl writes before a key on a
 // curve, are skipped.
-func (r *reader) onlyKey(text []byte) (*pem.Block, bool) {
+func (r *reader) onlyPrivateKey(text []byte) (*pem.Block, bool) {
 	var found []*pem.Block
 	for rest := text; ; {
 		var block *pem.Block
@@ -122,58 +122,58 @@ func (r *reader) onlyKey(text []byte) (*pem.Block, bool) {
 	}
 	switch len(found) {
 	case 0:
-		r.notPEM(string(text))
+		r.explainNotPEM(string(text))
 		return nil, false
 	case 1:
 		return found[0], true
 	}
-	r.add(reason.PrivateKeyAmbiguous, fmt.Sprintf("there are %d private keys, and hosts accept one", len(found)), "give the one whose public key the hosts have")
+	r.addFinding(reason.PrivateKeyAmbiguous, fmt.Sprintf("there are %d private keys, and hosts accept one", len(found)), "give the one whose public key the hosts have")
 	return nil, false
 }
 
-// notPEM says what a text without a PEM block of a private key seems to be.
-func (r *reader) notPEM(text string) {
+// explainNotPEM says what a text without a PEM block of a private key seems to be.
+func (r *reader) explainNotPEM(text string) {
 	decoded, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
 	switch {
 	case strings.Contains(text, privateKey+"-----"):
-		r.add(reason.PrivateKeyMalformed, "the private key is incomplete, or its lines are indented or joined", convertFix)
+		r.addFinding(reason.PrivateKeyMalformed, "the private key is incomplete, or its lines are indented or joined", convertFix)
 	case err == nil && strings.Contains(string(decoded), "-----BEGIN "):
-		r.add(reason.PrivateKeyNotPEM, "the private key was encoded as base64 twice", "put the base64 text of the file into data, or the file itself into stringData")
+		r.addFinding(reason.PrivateKeyNotPEM, "the private key was encoded as base64 twice", "put the base64 text of the file into data, or the file itself into stringData")
 	case strings.HasPrefix(text, "PuTTY-User-Key-File"):
-		r.add(reason.PrivateKeyNotPEM, "the private key has the format of PuTTY", "export it as an OpenSSH key with PuTTYgen (Conversions)")
-	case strings.Contains(text, "PUBLIC KEY-----") || isPublic(text):
-		r.add(reason.PrivateKeyNotPEM, "it is a public key, not a private one", convertFix)
+		r.addFinding(reason.PrivateKeyNotPEM, "the private key has the format of PuTTY", "export it as an OpenSSH key with PuTTYgen (Conversions)")
+	case strings.Contains(text, "PUBLIC KEY-----") || isPublicKey(text):
+		r.addFinding(reason.PrivateKeyNotPEM, "it is a public key, not a private one", convertFix)
 	default:
-		r.add(reason.PrivateKeyNotPEM, "it is not a private key in PEM", convertFix)
+		r.addFinding(reason.PrivateKeyNotPEM, "it is not a private key in PEM", convertFix)
 	}
 }
 
-func isPublic(text string) bool {
+func isPublicKey(text string) bool {
 	_, err := machines.PublicKey(text)
 	return err == nil
 }
 
-// parse reads the key as the SSH library does. Its errors are not shown: they may say what is in the key.
-func (r *reader) parse(block *pem.Block, text []byte) (Key, bundle.Findings) {
+// parseKey reads the key as the SSH library does. Its errors are not shown: they may say what is in the key.
+func (r *reader) parseKey(block *pem.Block, text []byte) (Key, bundle.Findings) {
 	raw, err := ssh.ParseRawPrivateKey(pem.EncodeToMemory(block))
 	locked := (*ssh.PassphraseMissingError)(nil)
 	_, isDSA := raw.(*dsa.PrivateKey)
 	switch {
 	case errors.As(err, &locked) || block.Type == encryptedKey:
-		return r.refuse(reason.PrivateKeyLocked, "the private key has a passphrase, which the operator cannot know", "remove it from a copy: ssh-keygen -p -N '' -f <copy>; access to the Secret protects the key")
+		return r.refuseKey(reason.PrivateKeyLocked, "the private key has a passphrase, which the operator cannot know", "remove it from a copy: ssh-keygen -p -N '' -f <copy>; access to the Secret protects the key")
 	case isDSA:
-		return r.refuse(reason.PrivateKeyWeak, "the private key is a DSA key, which OpenSSH refuses", strongFix)
+		return r.refuseKey(reason.PrivateKeyWeak, "the private key is a DSA key, which OpenSSH refuses", strongFix)
 	case err != nil:
-		return r.refuse(reason.PrivateKeyMalformed, "the private key is damaged, or of a kind that SSH does not have", convertFix)
+		return r.refuseKey(reason.PrivateKeyMalformed, "the private key is damaged, or of a kind that SSH does not have", convertFix)
 	}
 	signer, err := ssh.NewSignerFromKey(raw)
 	if err != nil {
-		return r.refuse(reason.PrivateKeyWeak, "the private key is of a kind or on a curve that SSH does not have", strongFix)
+		return r.refuseKey(reason.PrivateKeyWeak, "the private key is of a kind or on a curve that SSH does not have", strongFix)
 	}
 	public, err := machines.PublicKey(string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
 	if err != nil {
 		// The error is about the public key alone, and has no part of it.
-		return r.refuse(reason.PrivateKeyWeak, "the private key is too weak: "+strings.TrimPrefix(err.Error(), machines.ErrPublicKey.Error()+": "), strongFix)
+		return r.refuseKey(reason.PrivateKeyWeak, "the private key is too weak: "+strings.TrimPrefix(err.Error(), machines.ErrPublicKey.Error()+": "), strongFix)
 	}
 	return Key{signer: signer, text: bundle.NewSecret(string(text)), public: public}, nil
 }

@@ -86,14 +86,14 @@ func TestKeysThatAreFit(t *testing.T) {
 		"a certificate beside it":        {block("CERTIFICATE", []byte("x")) + openssh(ed), ed.Public()},
 		"a byte order mark, then a line": {"\ufeff\n" + openssh(ed), ed.Public()},
 	} {
-		key, findings := Read(secret(c.text), namespace)
+		key, findings := ReadSecret(secret(c.text), namespace)
 		if len(findings) > 0 || key.IsZero() {
 			t.Errorf("%s: %+v", name, findings)
 			continue
 		}
 		line := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(must(ssh.NewPublicKey(c.public)))))
-		if key.Public() != line || key.Text().Reveal() != c.text || string(ssh.MarshalAuthorizedKey(key.Signer().PublicKey())) != line+"\n" {
-			t.Errorf("%s: %q, want %q", name, key.Public(), line)
+		if key.PublicKey() != line || key.SecretText().Reveal() != c.text || string(ssh.MarshalAuthorizedKey(key.Signer().PublicKey())) != line+"\n" {
+			t.Errorf("%s: %q, want %q", name, key.PublicKey(), line)
 		}
 	}
 }
@@ -152,7 +152,7 @@ func TestKeysThatAreRefused(t *testing.T) {
 		"P-224, PKCS #8":                {secret(pkcs8(p224)), reason.PrivateKeyWeak, "curve", false},
 		"two keys":                      {secret(right + openssh(edKey())), reason.PrivateKeyAmbiguous, "2 private keys", false},
 	} {
-		key, findings := Read(c.secret, namespace)
+		key, findings := ReadSecret(c.secret, namespace)
 		if !key.IsZero() || len(findings) != 1 {
 			t.Errorf("%s: %+v, want one finding", name, findings)
 			continue
@@ -186,9 +186,9 @@ func hasNothingOf(t *testing.T, name string, f bundle.Finding, s corev1.Secret) 
 
 func TestAKeyIsNotPrinted(t *testing.T) {
 	text := openssh(edKey())
-	key, _ := Read(secret(text), namespace)
+	key, _ := ReadSecret(secret(text), namespace)
 	for _, verb := range []string{"%v", "%+v", "%s"} {
-		if shown := fmt.Sprintf(verb, key.Text()); strings.Contains(shown, "PRIVATE") {
+		if shown := fmt.Sprintf(verb, key.SecretText()); strings.Contains(shown, "PRIVATE") {
 			t.Errorf("%s prints the key", verb)
 		}
 	}
@@ -197,19 +197,19 @@ func TestAKeyIsNotPrinted(t *testing.T) {
 // TestHash has a key and what the existing operator writes for it: sha256sum of the line without its end.
 func TestHash(t *testing.T) {
 	key := Key{public: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAICaAOGe/oo8a/3wxU9zjAX+EEg36wyXSUC+BwD6oNl+W"}
-	if got := key.Hash(); got != "a82230dcbf0caa25e27d37744e39f0264eec45c8405fb090640cc7f72d36305d" {
+	if got := key.PublicKeyHash(); got != "a82230dcbf0caa25e27d37744e39f0264eec45c8405fb090640cc7f72d36305d" {
 		t.Errorf("%s", got)
 	}
 }
 
 func TestUserDataSecrets(t *testing.T) {
-	key, _ := Read(secret(openssh(edKey())), namespace)
+	key, _ := ReadSecret(secret(openssh(edKey())), namespace)
 	for _, p := range machines.Platforms() {
 		list, err := UserDataSecrets(p, key, []string{machines.Namespace, ClusterAPINamespace})
 		if err != nil || len(list) != 2 {
 			t.Fatalf("%s: %d Secrets, %v", p, len(list), err)
 		}
-		text := must(machines.UserData(p, key.Public()))
+		text := must(machines.UserData(p, key.PublicKey()))
 		for i, namespace := range []string{"openshift-machine-api", "openshift-cluster-api"} {
 			want := corev1.Secret{
 				TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
@@ -221,7 +221,7 @@ func TestUserDataSecrets(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", p, diff)
 			}
 		}
-		if !strings.Contains(text, key.Public()) || strings.Contains(text, "PRIVATE KEY") {
+		if !strings.Contains(text, key.PublicKey()) || strings.Contains(text, "PRIVATE KEY") {
 			t.Errorf("%s: the user data lacks the public key, or has the private one", p)
 		}
 	}
@@ -238,14 +238,14 @@ func FuzzRead(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		key, findings := Read(secret(string(text)), namespace)
+		key, findings := ReadSecret(secret(string(text)), namespace)
 		if key.IsZero() != (len(findings) == 1) {
 			t.Fatalf("a key: %t, findings %+v", !key.IsZero(), findings)
 		}
 		if key.IsZero() {
 			return
 		}
-		if _, err := machines.PublicKey(key.Public()); err != nil {
+		if _, err := machines.PublicKey(key.PublicKey()); err != nil {
 			t.Errorf("%q is accepted, and its public key is not: %v", text, err)
 		}
 	})

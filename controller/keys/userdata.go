@@ -16,12 +16,12 @@ const ClusterAPINamespace = "openshift-cluster-api"
 
 // UserDataSecrets returns the Secrets with the user data of new Machines, one for each namespace. Platforms whose Machines are
 // not made by the cluster have none. The same platform and key give the same bytes. A Secret that differs is replaced; only
-// another key (Key.Hash), never another text, is a reason to replace Machines.
+// another key (Key.PublicKeyHash), never another text, is a reason to replace Machines.
 func UserDataSecrets(p bundle.Platform, k Key, namespaces []string) ([]corev1.Secret, error) {
 	if !slices.Contains(machines.Platforms(), p) {
 		return nil, nil
 	}
-	text, err := machines.UserData(p, k.Public())
+	text, err := machines.UserData(p, k.PublicKey())
 	if err != nil {
 		return nil, fmt.Errorf("making user data: %w", err)
 	}

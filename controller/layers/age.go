@@ -40,8 +40,8 @@ func (a Age) mustBeNoted() bool {
 	return a.For-a.Noted >= noteKept
 }
 
-// seconds is the text of ReplacedForAnnotation.
-func (a Age) seconds() string { return strconv.FormatInt(int64(a.For/time.Second), 10) }
+// inSeconds is the text of ReplacedForAnnotation.
+func (a Age) inSeconds() string { return strconv.FormatInt(int64(a.For/time.Second), 10) }
 
 // notedAge returns what is written on a Secret. What is damaged, or no age, counts as nothing.
 func notedAge(text string) time.Duration {
@@ -62,8 +62,8 @@ type observedAge struct {
 	looked   time.Duration
 }
 
-// observe looks at the annotations of a Secret, and returns its age; false if its layer is wanted.
-func (a ages) observe(name string, annotations map[string]string, now time.Duration) (Age, bool) {
+// observeAge looks at the annotations of a Secret, and returns its age; false if its layer is wanted.
+func (a ages) observeAge(name string, annotations map[string]string, now time.Duration) (Age, bool) {
 	replaced, ok := annotations[ReplacedAnnotation]
 	if !ok {
 		delete(a, name)

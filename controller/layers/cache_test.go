@@ -21,7 +21,7 @@ func TestCache(t *testing.T) {
 	}
 	build := fake.NewClientBuilder()
 	for _, p := range packed.Secrets {
-		build.WithObjects(Secret{Part: p, Label: packed.Label()}.Object("operator"))
+		build.WithObjects(Secret{Part: p, Label: packed.Label()}.SecretObject("operator"))
 	}
 	reads := 0
 	c := &Cache{Namespace: "operator", Live: interceptor.NewClient(build.Build(), interceptor.Funcs{

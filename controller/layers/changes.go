@@ -76,18 +76,18 @@ func (c Changes) IsZero() bool {
 	return len(c.Create) == 0 && len(c.Replaced) == 0 && len(c.Aged) == 0 && len(c.Restored) == 0 && c.Readable == nil && c.Readers == nil && len(c.Check) == 0 && len(c.Delete) == 0
 }
 
-// takesAway reports whether a node loses anything that it could have now. A Node or a layer that was not seen yet would lose it
+// revokesAccess reports whether a node loses anything that it could have now. A Node or a layer that was not seen yet would lose it
 // by mistake.
-func (c Changes) takesAway(o Observed) bool {
+func (c Changes) revokesAccess(o Observed) bool {
 	lacks := func(now, before []string) bool {
 		return now != nil && slices.ContainsFunc(before, func(x string) bool { return !slices.Contains(now, x) })
 	}
 	return len(c.Delete) > 0 || lacks(c.Readable, o.Readable) || lacks(c.Readers, o.Readers)
 }
 
-// Make decides. Layers that are wanted are kept and readable; those that a node has or is told to have, for as long as ReadableFor and
+// PlanChanges decides. Layers that are wanted are kept and readable; those that a node has or is told to have, for as long as ReadableFor and
 // KeptFor say.
-func Make(wanted []Wanted, o Observed) Changes {
+func PlanChanges(wanted []Wanted, o Observed) Changes {
 	var c Changes
 	parts := map[string]Secret{}
 	nodes := map[string]Node{}
@@ -101,21 +101,21 @@ func Make(wanted []Wanted, o Observed) Changes {
 		if !exists {
 			continue
 		}
-		for _, s := range w.secrets() {
+		for _, s := range w.layerSecrets() {
 			parts[s.Name] = s
 		}
 		if have.hasFailed(w.Bundle) {
-			c.Check = append(c.Check, w.secrets()...)
+			c.Check = append(c.Check, w.layerSecrets()...)
 		}
 	}
-	c.layers(parts, needs{wanted: labelsOf(wanted), said: saidBy(nodes)}, o)
-	c.readers(o)
-	c.Check = unique(slices.DeleteFunc(c.Check, func(s Secret) bool { return o.Secrets[s.Name] == "" }))
+	c.decideLayers(parts, needs{wanted: labelsOf(wanted), said: digestsInUse(nodes)}, o)
+	c.decideReaders(o)
+	c.Check = uniqueSecrets(slices.DeleteFunc(c.Check, func(s Secret) bool { return o.Secrets[s.Name] == "" }))
 	return c
 }
 
-// Desired returns what stands on the node when the bundle is published there; namespace is that of the Secrets.
-func (w Wanted) Desired(namespace string, permit bundle.Impact) published.Desired {
+// DesiredAnnotation returns what stands on the node when the bundle is published there; namespace is that of the Secrets.
+func (w Wanted) DesiredAnnotation(namespace string, permit bundle.Impact) published.Desired {
 	return published.Desired{Bundle: w.Bundle, MaxImpact: permit, Namespace: namespace, Cluster: w.Cluster.Layer, Node: w.Own.Layer, Inputs: w.Inputs, Payload: w.Payload}
 }
 
@@ -124,8 +124,8 @@ func (n Node) hasFailed(b bundle.Digest) bool {
 	return n.Desired.Bundle == b && n.Report.State == published.StateFailed && n.Report.Desired == b && !n.Report.WaitsForRoom()
 }
 
-// areTold reports whether every node has been told of the bundle that is wanted for it.
-func areTold(wanted []Wanted, nodes []Node) bool {
+// areAllPublished reports whether every node has been told of the bundle that is wanted for it.
+func areAllPublished(wanted []Wanted, nodes []Node) bool {
 	told := map[string]bundle.Digest{}
 	for _, n := range nodes {
 		told[n.Name] = n.Desired.Bundle
@@ -133,7 +133,7 @@ func areTold(wanted []Wanted, nodes []Node) bool {
 	return !slices.ContainsFunc(wanted, func(w Wanted) bool { return told[w.Node] != w.Bundle })
 }
 
-func (w Wanted) secrets() []Secret {
+func (w Wanted) layerSecrets() []Secret {
 	var list []Secret
 	for _, l := range []published.Packed{*w.Cluster, w.Own} {
 		for _, p := range l.Secrets {
@@ -165,7 +165,7 @@ func labelsOf(wanted []Wanted) map[string]bool {
 	return labels
 }
 
-func saidBy(nodes map[string]Node) map[string]bool {
+func digestsInUse(nodes map[string]Node) map[string]bool {
 	labels := map[string]bool{}
 	for _, n := range nodes {
 		for _, d := range slices.Concat([]bundle.Digest{n.Desired.Cluster.Digest, n.Desired.Node.Digest}, n.Report.Layers) {
@@ -186,8 +186,8 @@ const (
 	useNodes
 )
 
-// useOf decides about a Secret of a layer.
-func (n needs) useOf(name string, o Observed) use {
+// decideUse decides about a Secret of a layer.
+func (n needs) decideUse(name string, o Observed) use {
 	label := o.Secrets[name]
 	replaced := o.Replaced[name]
 	switch {
@@ -203,9 +203,9 @@ func (n needs) useOf(name string, o Observed) use {
 	return useNone
 }
 
-// note notes that a Secret that stays is of a layer that is wanted no longer, and for how long it has been. Where nothing is wanted for any node,
+// noteReplaced notes that a Secret that stays is of a layer that is wanted no longer, and for how long it has been. Where nothing is wanted for any node,
 // because all inputs are refused, what is published stays.
-func (c *Changes) note(name string, n needs, o Observed) {
+func (c *Changes) noteReplaced(name string, n needs, o Observed) {
 	age, noted := o.Replaced[name]
 	switch wanted := n.wanted[o.Secrets[name]]; {
 	case wanted && noted:
@@ -217,11 +217,11 @@ func (c *Changes) note(name string, n needs, o Observed) {
 	}
 }
 
-// layers decides which Secrets are created, noted, deleted and readable.
-func (c *Changes) layers(parts map[string]Secret, n needs, o Observed) {
+// decideLayers decides which Secrets are created, noted, deleted and readable.
+func (c *Changes) decideLayers(parts map[string]Secret, n needs, o Observed) {
 	readable := []string{}
 	for _, name := range slices.Sorted(maps.Keys(o.Secrets)) {
-		switch n.useOf(name, o) {
+		switch n.decideUse(name, o) {
 		case useNodes:
 			readable = append(readable, name)
 		case useOperator:
@@ -229,7 +229,7 @@ func (c *Changes) layers(parts map[string]Secret, n needs, o Observed) {
 			c.Delete = append(c.Delete, name)
 			continue
 		}
-		c.note(name, n, o)
+		c.noteReplaced(name, n, o)
 	}
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
 		if _, ok := o.Secrets[name]; !ok {
@@ -243,9 +243,9 @@ func (c *Changes) layers(parts map[string]Secret, n needs, o Observed) {
 	}
 }
 
-// readers keeps the subjects of the binding in step with the nodes of known hosts. A node that could read before stays while its Node is
+// decideReaders keeps the subjects of the binding in step with the nodes of known hosts. A node that could read before stays while its Node is
 // there: after an upgrade of the operator, each host has to be asked once.
-func (c *Changes) readers(o Observed) {
+func (c *Changes) decideReaders(o Observed) {
 	users := []string{}
 	for _, n := range o.Nodes {
 		if user := NodeUser(n.Name); n.Known || slices.Contains(o.Readers, user) {
@@ -261,7 +261,7 @@ func (c *Changes) readers(o Observed) {
 // NodeUser is the user that a kubelet's client certificate names (kubernetes.io/docs/reference/access-authn-authz/node).
 func NodeUser(node string) string { return "system:node:" + node }
 
-func unique(list []Secret) []Secret {
+func uniqueSecrets(list []Secret) []Secret {
 	slices.SortFunc(list, func(a, b Secret) int { return cmp.Compare(a.Name, b.Name) })
 	return slices.CompactFunc(list, func(a, b Secret) bool { return a.Name == b.Name })
 }

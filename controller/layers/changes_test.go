@@ -45,7 +45,7 @@ func wish(t testing.TB, node, cluster, own string) Wanted {
 
 func text(t testing.TB, w Wanted, allowed bundle.Impact) string {
 	t.Helper()
-	text, err := w.Desired(namespace, allowed).Encode()
+	text, err := w.DesiredAnnotation(namespace, allowed).Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestChanges(t *testing.T) {
 		want     Changes
 	}{
 		{"the first bundle", []Wanted{a}, Observed{Nodes: []Node{{Known: true, Name: "win-a"}}},
-			Changes{Create: a.secrets(), Readable: []string{secret}, Readers: users}},
+			Changes{Create: a.layerSecrets(), Readable: []string{secret}, Readers: users}},
 		{"nothing changed", []Wanted{a}, Observed{
 			Nodes:   []Node{knownNode(text(t, a, bundle.ImpactRestart), "")},
 			Secrets: map[string]string{secret: a.Cluster.Label()}, Readable: []string{secret}, Readers: users,
@@ -110,7 +110,7 @@ func TestChanges(t *testing.T) {
 		{"the node may still fetch the old one", []Wanted{a}, Observed{
 			Nodes:   []Node{knownNode(text(t, old, bundle.ImpactReboot), "")},
 			Secrets: map[string]string{oldSecret: old.Cluster.Label()}, Readable: []string{oldSecret}, Readers: users,
-		}, Changes{Create: a.secrets(), Replaced: []string{oldSecret}, Readable: sorted(secret, oldSecret)}},
+		}, Changes{Create: a.layerSecrets(), Replaced: []string{oldSecret}, Readable: sorted(secret, oldSecret)}},
 		{"a layer that a node has stays", []Wanted{a}, Observed{
 			Nodes:   []Node{knownNode(text(t, a, bundle.ImpactRestart), applied(old, published.StateApplied))},
 			Secrets: map[string]string{secret: a.Cluster.Label(), oldSecret: old.Cluster.Label()}, Readable: sorted(secret, oldSecret), Readers: users,
@@ -122,7 +122,7 @@ func TestChanges(t *testing.T) {
 		{"what a node cannot use is checked", []Wanted{a}, Observed{
 			Nodes:   []Node{knownNode(text(t, a, bundle.ImpactRestart), applied(a, published.StateFailed))},
 			Secrets: map[string]string{secret: a.Cluster.Label()}, Readable: []string{secret}, Readers: users,
-		}, Changes{Check: a.secrets()}},
+		}, Changes{Check: a.layerSecrets()}},
 		{"a node without a bundle keeps what it has", nil, Observed{
 			Nodes:   []Node{knownNode(text(t, a, bundle.ImpactRestart), "")},
 			Secrets: map[string]string{secret: a.Cluster.Label()}, Readable: []string{secret}, Readers: users,
@@ -136,7 +136,7 @@ func TestChanges(t *testing.T) {
 			Secrets: map[string]string{secret: a.Cluster.Label()}, Readable: []string{secret}, Readers: users,
 		}, Changes{}},
 	} {
-		if diff := cmp.Diff(tt.want, Make(tt.wanted, tt.observed)); diff != "" {
+		if diff := cmp.Diff(tt.want, PlanChanges(tt.wanted, tt.observed)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}
@@ -165,15 +165,15 @@ func TestLayersAreSharedAndCollected(t *testing.T) {
 				o.Nodes[i].Report = published.Report{State: published.StateApplied, Desired: d.Bundle, Applied: d.Bundle, Layers: []bundle.Digest{d.Cluster.Digest, d.Node.Digest}}
 			}
 		}
-		applyTo(&o, Make(wanted, o))
+		applyTo(&o, PlanChanges(wanted, o))
 		for i, n := range o.Nodes {
 			k := slices.IndexFunc(wanted, func(w Wanted) bool { return w.Node == n.Name })
 			if k >= 0 && r.IntN(2) == 0 { // its turn
-				o.Nodes[i].Desired = wanted[k].Desired(namespace, bundle.ImpactNone)
+				o.Nodes[i].Desired = wanted[k].DesiredAnnotation(namespace, bundle.ImpactNone)
 			}
 		}
 		checkReadable(t, o)
-		if again := Make(wanted, o); len(again.Create) > 0 || again.Readers != nil {
+		if again := PlanChanges(wanted, o); len(again.Create) > 0 || again.Readers != nil {
 			t.Fatalf("a second call changes %+v", again)
 		}
 	}
@@ -211,10 +211,10 @@ func checkReadable(t *testing.T, o Observed) {
 
 func TestNamesOfSecretsSayNothing(t *testing.T) {
 	w := wish(t, "win-a", noise(2*published.PartSize), "a")
-	if got := len(w.secrets()); got != 3 {
+	if got := len(w.layerSecrets()); got != 3 {
 		t.Errorf("%d Secrets", got)
 	}
-	for _, name := range secretNames(w.secrets()) {
+	for _, name := range secretNames(w.layerSecrets()) {
 		if strings.Contains(name, "win-a") {
 			t.Errorf("%s depends on the node", name)
 		}
@@ -256,7 +256,7 @@ func TestWhatNodesSayHasAnEnd(t *testing.T) {
 			if tt.age != nil {
 				o.Replaced[oldSecret] = *tt.age
 			}
-			if diff := cmp.Diff(tt.want, Make([]Wanted{a}, o)); diff != "" {
+			if diff := cmp.Diff(tt.want, PlanChanges([]Wanted{a}, o)); diff != "" {
 				t.Errorf("%s, and the node %s (-want +got):\n%s", tt.name, how, diff)
 			}
 		}
@@ -271,11 +271,11 @@ func TestALayerThatIsWantedAgain(t *testing.T) {
 		Nodes: []Node{knownNode(text(t, a, bundle.ImpactNone), "")}, Readers: []string{"system:node:win-a"}, Readable: []string{},
 		Secrets: map[string]string{secret: a.Cluster.Label()}, Replaced: map[string]Age{secret: {For: KeptFor}},
 	}
-	if diff := cmp.Diff(Changes{Restored: []string{secret}, Readable: []string{secret}}, Make([]Wanted{a}, o)); diff != "" {
+	if diff := cmp.Diff(Changes{Restored: []string{secret}, Readable: []string{secret}}, PlanChanges([]Wanted{a}, o)); diff != "" {
 		t.Errorf("wanted again (-want +got):\n%s", diff)
 	}
 	o.Readable, o.Replaced = []string{secret}, nil
-	if diff := cmp.Diff(Changes{}, Make(nil, o)); diff != "" {
+	if diff := cmp.Diff(Changes{}, PlanChanges(nil, o)); diff != "" {
 		t.Errorf("all inputs are refused (-want +got):\n%s", diff)
 	}
 }

@@ -1,6 +1,6 @@
 // Package layers puts the layers of bundles where node agents fetch them, and removes what no node needs any longer.
 //
-//	[]Wanted, Observed --Make--> Changes --Publisher--> Secrets, Role, RoleBinding, then removals
+//	[]Wanted, Observed --PlanChanges--> Changes --Publisher--> Secrets, Role, RoleBinding, then removals
 //
 // It tells no node of a bundle: that is a step of the rollout (controller/rollout/steps), after every part of it can be read. Layers are
 // immutable and named by their content: a node never sees half of one. The package keeps nothing between calls: what is wanted and

@@ -27,7 +27,7 @@ func TestLayersOfSeveralSecrets(t *testing.T) {
 	}
 	var secrets []corev1.Secret
 	for _, p := range packed.Secrets {
-		secrets = append(secrets, *Secret{Part: p, Label: packed.Label()}.Object(namespace))
+		secrets = append(secrets, *Secret{Part: p, Label: packed.Label()}.SecretObject(namespace))
 	}
 	slices.Reverse(secrets)
 	if l, err := OpenLayer(packed.Digest, secrets); err != nil || len(l.Files) != 1 || len(l.Files[0].Content.Data) != len(data) {

@@ -13,26 +13,26 @@ import (
 // Access is the name of the Role and the RoleBinding that let nodes read layers.
 const Access = "windows-node-layers"
 
-// Object returns the Secret. It has no owner: the publisher collects it.
-func (s Secret) Object(namespace string) *corev1.Secret {
+// SecretObject returns the Secret. It has no owner: the publisher collects it.
+func (s Secret) SecretObject(namespace string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: s.Name, Labels: map[string]string{published.LayerLabel: s.Label}},
 		Type:       published.SecretType, Immutable: new(true), Data: map[string][]byte{published.SecretKey: s.Data},
 	}
 }
 
-// Role lets read the named Secrets.
-func Role(namespace string, names []string) *rbacv1.Role {
-	return &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Access}, Rules: rules(names)}
+// LayerRole lets read the named Secrets.
+func LayerRole(namespace string, names []string) *rbacv1.Role {
+	return &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Access}, Rules: readRules(names)}
 }
 
-// Binding gives the Role to users.
-func Binding(namespace string, users []string) *rbacv1.RoleBinding {
-	return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Access}, RoleRef: roleRef(), Subjects: subjects(users)}
+// LayerRoleBinding gives the Role to users.
+func LayerRoleBinding(namespace string, users []string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Access}, RoleRef: roleRef(), Subjects: userSubjects(users)}
 }
 
-// rules let read the named Secrets and nothing else. A rule without names would allow all of them.
-func rules(names []string) []rbacv1.PolicyRule {
+// readRules let read the named Secrets and nothing else. A rule without names would allow all of them.
+func readRules(names []string) []rbacv1.PolicyRule {
 	if len(names) == 0 {
 		return nil
 	}
@@ -48,7 +48,7 @@ func roleRef() rbacv1.RoleRef {
 	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: Access}
 }
 
-func subjects(users []string) []rbacv1.Subject {
+func userSubjects(users []string) []rbacv1.Subject {
 	var list []rbacv1.Subject
 	for _, u := range users {
 		list = append(list, rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: u})

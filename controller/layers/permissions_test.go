@@ -114,12 +114,12 @@ func publishAll(t *testing.T, name string, rules []testenv.Rule) error {
 	}
 	for _, text := range []string{"first", "second"} {
 		w := wish(t, "win-a", text, "a")
-		if _, err := p.Publish(t.Context(), []Wanted{w}); err != nil {
+		if _, err := p.PublishLayers(t.Context(), []Wanted{w}); err != nil {
 			return err
 		}
 		c.tell(t, w)
 		c.report(t, "win-a", published.Report{State: published.StateApplied, Layers: []bundle.Digest{w.Cluster.Digest, w.Own.Digest}})
-		if _, err := p.Publish(t.Context(), []Wanted{w}); err != nil {
+		if _, err := p.PublishLayers(t.Context(), []Wanted{w}); err != nil {
 			return err
 		}
 	}

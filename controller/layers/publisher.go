@@ -51,36 +51,36 @@ type Publisher struct {
 	failed map[string]bool
 }
 
-// Publish makes the cluster have the layers that are wanted, so that each node may be told of its bundle. It returns what it did, also with
+// PublishLayers makes the cluster have the layers that are wanted, so that each node may be told of its bundle. It returns what it did, also with
 // an error; calling it again continues.
-func (p *Publisher) Publish(ctx context.Context, wanted []Wanted) (Changes, error) {
+func (p *Publisher) PublishLayers(ctx context.Context, wanted []Wanted) (Changes, error) {
 	// Most calls find nothing to do, and make no request. A node that will be told of its bundle finds its layers in the cluster: the cache
 	// may still have one that was collected.
-	c, o, err := p.compare(ctx, wanted, p.Nodes, p.Layers)
-	if err != nil || c.IsZero() && areTold(wanted, o.Nodes) {
+	c, o, err := p.compareWithCluster(ctx, wanted, p.Nodes, p.Layers)
+	if err != nil || c.IsZero() && areAllPublished(wanted, o.Nodes) {
 		return c, err
 	}
-	c, o, err = p.compare(ctx, wanted, p.Nodes, p.Live)
-	if err == nil && c.takesAway(o) {
-		c, o, err = p.compare(ctx, wanted, p.Live, p.Live)
+	c, o, err = p.compareWithCluster(ctx, wanted, p.Nodes, p.Live)
+	if err == nil && c.revokesAccess(o) {
+		c, o, err = p.compareWithCluster(ctx, wanted, p.Live, p.Live)
 	}
 	if err != nil {
 		return Changes{}, err
 	}
-	err = p.write(ctx, &c, o)
+	err = p.writeChanges(ctx, &c, o)
 	return c, err
 }
 
-func (p *Publisher) compare(ctx context.Context, wanted []Wanted, nodes, layers client.Reader) (Changes, Observed, error) {
-	o, err := p.observe(ctx, nodes, layers)
+func (p *Publisher) compareWithCluster(ctx context.Context, wanted []Wanted, nodes, layers client.Reader) (Changes, Observed, error) {
+	o, err := p.observeCluster(ctx, nodes, layers)
 	if err != nil {
 		return Changes{}, Observed{}, err
 	}
-	return Make(wanted, o), o, nil
+	return PlanChanges(wanted, o), o, nil
 }
 
-// observe reads what is published.
-func (p *Publisher) observe(ctx context.Context, nodes, layers client.Reader) (o Observed, err error) {
+// observeCluster reads what is published.
+func (p *Publisher) observeCluster(ctx context.Context, nodes, layers client.Reader) (o Observed, err error) {
 	if o.Nodes, err = p.observeNodes(ctx, nodes); err != nil {
 		return Observed{}, err
 	}
@@ -107,7 +107,7 @@ func (p *Publisher) observeAges(secrets []metav1.PartialObjectMetadata) map[stri
 	}
 	replaced := map[string]Age{}
 	for _, s := range secrets {
-		if age, ok := p.ages.observe(s.Name, s.Annotations, now); ok {
+		if age, ok := p.ages.observeAge(s.Name, s.Annotations, now); ok {
 			replaced[s.Name] = age
 		}
 	}
@@ -123,17 +123,17 @@ func (p *Publisher) observeNodes(ctx context.Context, r client.Reader) ([]Node, 
 		if err != nil {
 			return nil, err
 		}
-		return p.markKnown(ctx, all, true)
+		return p.markKnownNodes(ctx, all, true)
 	}
 	all, err := p.Decoded.ListCached(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	return p.markKnown(ctx, all, false)
+	return p.markKnownNodes(ctx, all, false)
 }
 
-// markKnown notes of which Nodes the operator knows the host. Any kubelet can give its Node the label of Windows.
-func (p *Publisher) markKnown(ctx context.Context, all []windowsnode.Node, live bool) ([]Node, error) {
+// markKnownNodes notes of which Nodes the operator knows the host. Any kubelet can give its Node the label of Windows.
+func (p *Publisher) markKnownNodes(ctx context.Context, all []windowsnode.Node, live bool) ([]Node, error) {
 	isKnown, err := p.Known(ctx, live)
 	if err != nil {
 		return nil, fmt.Errorf("listing Windows nodes: %w", err)
@@ -158,11 +158,11 @@ func (p *Publisher) observeAccess(ctx context.Context, r client.Reader, o *Obser
 		return fmt.Errorf("reading RoleBinding %s: %w", Access, err)
 	}
 	o.roleVersion, o.bindingVersion = role.ResourceVersion, binding.ResourceVersion
-	if o.roleVersion != "" && slices.EqualFunc(role.Rules, rules(names(role)), sameRule) {
-		o.Readable = names(role)
+	if o.roleVersion != "" && slices.EqualFunc(role.Rules, readRules(resourceNames(role)), sameRule) {
+		o.Readable = resourceNames(role)
 	}
-	if o.bindingVersion != "" && binding.RoleRef == roleRef() && slices.Equal(binding.Subjects, subjects(users(binding))) {
-		o.Readers = users(binding)
+	if o.bindingVersion != "" && binding.RoleRef == roleRef() && slices.Equal(binding.Subjects, userSubjects(boundUsers(binding))) {
+		o.Readers = boundUsers(binding)
 	}
 	return nil
 }
@@ -179,8 +179,8 @@ func metadataOf(kind string) *metav1.PartialObjectMetadataList {
 	return &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: kind}}
 }
 
-// names returns what a Role of ours lists; empty for another one.
-func names(r rbacv1.Role) []string {
+// resourceNames returns what a Role of ours lists; empty for another one.
+func resourceNames(r rbacv1.Role) []string {
 	list := []string{}
 	if len(r.Rules) == 1 {
 		list = append(list, r.Rules[0].ResourceNames...)
@@ -188,7 +188,7 @@ func names(r rbacv1.Role) []string {
 	return list
 }
 
-func users(b rbacv1.RoleBinding) []string {
+func boundUsers(b rbacv1.RoleBinding) []string {
 	list := []string{}
 	for _, s := range b.Subjects {
 		list = append(list, s.Name)
@@ -196,13 +196,13 @@ func users(b rbacv1.RoleBinding) []string {
 	return list
 }
 
-// write makes the changes in their order.
-func (p *Publisher) write(ctx context.Context, c *Changes, o Observed) error {
+// writeChanges makes the changes in their order.
+func (p *Publisher) writeChanges(ctx context.Context, c *Changes, o Observed) error {
 	some := p.writeLayers(ctx, c)
 	// Nothing that others could create under such a name can be read.
 	c.Readable = slices.DeleteFunc(slices.Clone(c.Readable), func(name string) bool { return some.Lacking[name] && o.Secrets[name] == "" })
-	failed := p.noteAges(ctx, *c, o)
-	if _, err := p.try(ctx, "access to layers", func(ctx context.Context) error { return p.grant(ctx, *c, o) }); err != nil {
+	failed := p.writeAges(ctx, *c, o)
+	if _, err := p.try(ctx, "access to layers", func(ctx context.Context) error { return p.grantAccess(ctx, *c, o) }); err != nil {
 		some.Unreadable = true
 		failed = append(failed, err)
 		c.Delete = nil // what nodes may read stays
@@ -227,21 +227,21 @@ func (p *Publisher) delete(ctx context.Context, name string) error {
 	return nil
 }
 
-// create publishes one part. One that exists already is the same: its name is that of its content.
-func (p *Publisher) create(ctx context.Context, s Secret) error {
-	if err := p.Client.Create(ctx, s.Object(p.Namespace)); err != nil && !apierrors.IsAlreadyExists(err) {
+// createSecret publishes one part. One that exists already is the same: its name is that of its content.
+func (p *Publisher) createSecret(ctx context.Context, s Secret) error {
+	if err := p.Client.Create(ctx, s.SecretObject(p.Namespace)); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating Secret %s: %w", s.Name, err)
 	}
 	return nil
 }
 
-// noteAges writes on Secrets that their layers are wanted no longer, for how long, or that they are wanted again. It returns what could not be
+// writeAges writes on Secrets that their layers are wanted no longer, for how long, or that they are wanted again. It returns what could not be
 // written, which keeps nothing else from being published.
-func (p *Publisher) noteAges(ctx context.Context, c Changes, o Observed) []error {
+func (p *Publisher) writeAges(ctx context.Context, c Changes, o Observed) []error {
 	var failed []error
 	note := func(names []string, annotations func(name string) map[string]any) {
 		for _, name := range names {
-			if _, err := p.try(ctx, "age of Secret "+name, func(ctx context.Context) error { return p.annotate(ctx, name, annotations(name)) }); err != nil {
+			if _, err := p.try(ctx, "age of Secret "+name, func(ctx context.Context) error { return p.annotateSecret(ctx, name, annotations(name)) }); err != nil {
 				failed = append(failed, fmt.Errorf("noting on Secret %s for how long its layer is wanted no longer: %w", name, err))
 			}
 		}
@@ -250,7 +250,7 @@ func (p *Publisher) noteAges(ctx context.Context, c Changes, o Observed) []error
 		return map[string]any{ReplacedAnnotation: p.Now().UTC().Format(time.RFC3339), ReplacedForAnnotation: nil}
 	})
 	note(c.Aged, func(name string) map[string]any {
-		return map[string]any{ReplacedForAnnotation: o.Replaced[name].seconds()}
+		return map[string]any{ReplacedForAnnotation: o.Replaced[name].inSeconds()}
 	})
 	note(c.Restored, func(string) map[string]any {
 		return map[string]any{ReplacedAnnotation: nil, ReplacedForAnnotation: nil}
@@ -258,8 +258,8 @@ func (p *Publisher) noteAges(ctx context.Context, c Changes, o Observed) []error
 	return failed
 }
 
-// annotate writes annotations of a Secret; a nil value removes one. A Secret that was deleted needs none.
-func (p *Publisher) annotate(ctx context.Context, name string, annotations map[string]any) error {
+// annotateSecret writes annotations of a Secret; a nil value removes one. A Secret that was deleted needs none.
+func (p *Publisher) annotateSecret(ctx context.Context, name string, annotations map[string]any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
 	if err != nil {
 		return err
@@ -268,9 +268,9 @@ func (p *Publisher) annotate(ctx context.Context, name string, annotations map[s
 	return client.IgnoreNotFound(p.Client.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch)))
 }
 
-// check replaces a part that a node could not use, if it is not what was published: it was deleted and created by others. It reports whether it
+// replaceUnusable replaces a part that a node could not use, if it is not what was published: it was deleted and created by others. It reports whether it
 // did.
-func (p *Publisher) check(ctx context.Context, s Secret) (bool, error) {
+func (p *Publisher) replaceUnusable(ctx context.Context, s Secret) (bool, error) {
 	var have corev1.Secret
 	err := p.Live.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: s.Name}, &have)
 	switch {
@@ -284,34 +284,34 @@ func (p *Publisher) check(ctx context.Context, s Secret) (bool, error) {
 	case !apierrors.IsNotFound(err):
 		return false, fmt.Errorf("reading Secret %s, which a node could not use: %w", s.Name, err)
 	}
-	err = p.create(ctx, s)
+	err = p.createSecret(ctx, s)
 	return err == nil, err
 }
 
-// grant lets the nodes read the layers.
-func (p *Publisher) grant(ctx context.Context, c Changes, o Observed) error {
+// grantAccess lets the nodes read the layers.
+func (p *Publisher) grantAccess(ctx context.Context, c Changes, o Observed) error {
 	if c.Readable != nil {
-		role := Role(p.Namespace, c.Readable)
+		role := LayerRole(p.Namespace, c.Readable)
 		role.ResourceVersion = o.roleVersion
-		if err := p.put(ctx, role); err != nil {
+		if err := p.createOrReplace(ctx, role); err != nil {
 			return fmt.Errorf("writing Role %s: %w", Access, err)
 		}
 	}
 	if c.Readers != nil {
-		binding := Binding(p.Namespace, c.Readers)
+		binding := LayerRoleBinding(p.Namespace, c.Readers)
 		binding.ResourceVersion = o.bindingVersion
-		if err := p.put(ctx, binding); err != nil {
+		if err := p.createOrReplace(ctx, binding); err != nil {
 			return fmt.Errorf("writing RoleBinding %s: %w", Access, err)
 		}
 	}
 	return nil
 }
 
-// put creates an object, or replaces the one that was read. One that another publisher created since then is a conflict. The role of a
+// createOrReplace creates an object, or replaces the one that was read. One that another publisher created since then is a conflict. The role of a
 // binding cannot be changed, so a foreign one is deleted.
-func (p *Publisher) put(ctx context.Context, o client.Object) error {
+func (p *Publisher) createOrReplace(ctx context.Context, o client.Object) error {
 	if o.GetResourceVersion() == "" {
-		return named.Create(ctx, p.Client, o)
+		return named.CreateIfAbsent(ctx, p.Client, o)
 	}
 	err := p.Client.Update(ctx, o)
 	if !apierrors.IsInvalid(err) {
@@ -321,5 +321,5 @@ func (p *Publisher) put(ctx context.Context, o client.Object) error {
 		return err
 	}
 	o.SetResourceVersion("")
-	return named.Create(ctx, p.Client, o)
+	return named.CreateIfAbsent(ctx, p.Client, o)
 }

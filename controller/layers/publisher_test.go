@@ -105,7 +105,7 @@ func newTestCluster(t *testing.T, nodes ...string) *testCluster {
 		for _, name := range nodes {
 			_ = admin.Delete(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		}
-		if _, err := c.publisher.Publish(context.Background(), nil); err != nil {
+		if _, err := c.publisher.PublishLayers(context.Background(), nil); err != nil {
 			t.Error(err)
 		}
 	})
@@ -116,7 +116,7 @@ func newTestCluster(t *testing.T, nodes ...string) *testCluster {
 func (c *testCluster) publish(t *testing.T, wanted ...Wanted) int {
 	t.Helper()
 	before := c.writes
-	if _, err := c.publisher.Publish(t.Context(), wanted); err != nil {
+	if _, err := c.publisher.PublishLayers(t.Context(), wanted); err != nil {
 		t.Fatal(err)
 	}
 	c.tell(t, wanted...)
@@ -138,7 +138,7 @@ func (c *testCluster) tell(t *testing.T, wanted ...Wanted) {
 
 func (c *testCluster) observe(t *testing.T) Observed {
 	t.Helper()
-	o, err := c.publisher.observe(t.Context(), c, c)
+	o, err := c.publisher.observeCluster(t.Context(), c, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestAnInterruptedPublicationIsContinued(t *testing.T) {
 		c.publish(t, wish(t, "win-a", "old", "a"), wish(t, "win-b", "old", "b"))
 		wanted := []Wanted{wish(t, "win-a", noise(published.PartSize+1), "a"), wish(t, "win-b", noise(published.PartSize+1), "b")}
 		c.writes, c.fail = 0, n
-		_, err := c.publisher.Publish(t.Context(), wanted)
+		_, err := c.publisher.PublishLayers(t.Context(), wanted)
 		if err == nil {
 			c.tell(t, wanted...)
 		}
@@ -282,14 +282,14 @@ func TestAReplacedLayerIsPublishedAgain(t *testing.T) {
 		t.Errorf("%d writes for a node that waits for room", n)
 	}
 	c.report(t, "win-a", published.Report{State: published.StateFailed, Fault: published.FaultLayer, Desired: w.Bundle})
-	if did, err := c.publisher.Publish(t.Context(), []Wanted{w}); err != nil || !slices.Equal(did.Damaged, []string{name}) {
+	if did, err := c.publisher.PublishLayers(t.Context(), []Wanted{w}); err != nil || !slices.Equal(did.Damaged, []string{name}) {
 		t.Errorf("%q were replaced: %v", did.Damaged, err)
 	}
 	var now corev1.Secret
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &now); err != nil || string(now.Data[published.SecretKey]) != string(w.Cluster.Secrets[0].Data) {
 		t.Errorf("%v: %d bytes", err, len(now.Data[published.SecretKey]))
 	}
-	if did, err := c.publisher.Publish(t.Context(), []Wanted{w}); err != nil || len(did.Damaged) > 0 {
+	if did, err := c.publisher.PublishLayers(t.Context(), []Wanted{w}); err != nil || len(did.Damaged) > 0 {
 		t.Errorf("%q are right, and were replaced: %v", did.Damaged, err)
 	}
 }
@@ -308,7 +308,7 @@ func TestAForeignRoleIsReplaced(t *testing.T) {
 		func(x Changes) Changes { x.Readable = []string{"cloud-private-key"}; return x },
 		func(x Changes) Changes { x.Readers = []string{"system:node:linux-a"}; return x },
 	} {
-		if err := c.publisher.grant(t.Context(), change(Changes{}), c.observe(t)); err != nil {
+		if err := c.publisher.grantAccess(t.Context(), change(Changes{}), c.observe(t)); err != nil {
 			t.Fatal(err)
 		}
 		if n := c.publish(t, w); n != 1 {
@@ -334,19 +334,19 @@ func TestLayersAreForNodesOfKnownHosts(t *testing.T) {
 		list = append(list, windowsnode.Decode(corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid}}))
 	}
 	slices.SortFunc(list, func(a, b windowsnode.Node) int { return strings.Compare(a.Name, b.Name) })
-	nodes, err := p.markKnown(t.Context(), list, true)
+	nodes, err := p.markKnownNodes(t.Context(), list, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	has := bundle.Of([]byte("what it has"))
 	nodes[1].Report = published.Report{State: published.StateApplied, Layers: []bundle.Digest{has}}
 	o := Observed{Nodes: nodes, Secrets: map[string]string{"layer": published.Label(has)}, Readable: []string{"layer"}, Readers: []string{"system:node:gone", "system:node:win-before"}}
-	c := Make(nil, o)
+	c := PlanChanges(nil, o)
 	if diff := cmp.Diff([]string{"system:node:win-a", "system:node:win-before"}, c.Readers); diff != "" || len(c.Delete) > 0 || c.Readable != nil {
 		t.Errorf("deleted %q, readable %q, readers (-want +got):\n%s", c.Delete, c.Readable, diff)
 	}
 	o.Readers = []string{}
-	if c := Make(nil, o); !slices.Equal(c.Delete, []string{"layer"}) || !slices.Equal(c.Readers, []string{"system:node:win-a"}) {
+	if c := PlanChanges(nil, o); !slices.Equal(c.Delete, []string{"layer"}) || !slices.Equal(c.Readers, []string{"system:node:win-a"}) {
 		t.Errorf("what a Node without a known host says: %+v", c)
 	}
 }
@@ -357,7 +357,7 @@ func TestASecretThatCannotBeWrittenKeepsNoOtherNodeWaiting(t *testing.T) {
 	bad, good := wish(t, "win-a", "bad", "a"), wish(t, "win-b", "good", "b")
 	same := wish(t, "win-c", "old", "c")
 	c.publish(t, same)
-	refused := bad.secrets()[0].Name
+	refused := bad.layerSecrets()[0].Name
 	p := *c.publisher
 	p.Client = interceptor.NewClient(c.WithWatch, interceptor.Funcs{Create: func(ctx context.Context, w client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 		if o.GetName() == refused {
@@ -365,7 +365,7 @@ func TestASecretThatCannotBeWrittenKeepsNoOtherNodeWaiting(t *testing.T) {
 		}
 		return w.Create(ctx, o, opts...)
 	}})
-	_, err := p.Publish(t.Context(), []Wanted{bad, good, same})
+	_, err := p.PublishLayers(t.Context(), []Wanted{bad, good, same})
 	if !errors.Is(err, errRefused) || IsPublished(bad, err) || !IsPublished(good, err) || !IsPublished(same, err) {
 		t.Errorf("%v: published: bad %t, good %t, same %t", err, IsPublished(bad, err), IsPublished(good, err), IsPublished(same, err))
 	}

@@ -48,7 +48,7 @@ func TestACompromisedNodeKeepsNoRotatedSecretReadable(t *testing.T) {
 		}
 	}
 	attack()
-	if _, err := c.publisher.Publish(t.Context(), after); err != nil {
+	if _, err := c.publisher.PublishLayers(t.Context(), after); err != nil {
 		t.Fatal(err)
 	}
 	if err := testenv.Eventually(t.Context(), "access", func() bool { return reads(bad, rotated) && reads(good, current) }); err != nil {
@@ -58,7 +58,7 @@ func TestACompromisedNodeKeepsNoRotatedSecretReadable(t *testing.T) {
 	for range 2 {
 		attack()
 		c.writes = 0
-		if _, err := c.publisher.Publish(t.Context(), after); err != nil {
+		if _, err := c.publisher.PublishLayers(t.Context(), after); err != nil {
 			t.Fatal(err)
 		}
 		if err := testenv.Eventually(t.Context(), "the end of the access", func() bool { return !reads(bad, rotated) && !reads(good, rotated) && reads(good, current) }); err != nil {
@@ -74,7 +74,7 @@ func TestACompromisedNodeKeepsNoRotatedSecretReadable(t *testing.T) {
 	}
 	c.elapsed += KeptFor
 	attack()
-	if _, err := c.publisher.Publish(t.Context(), after); err != nil {
+	if _, err := c.publisher.PublishLayers(t.Context(), after); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Get(t.Context(), rotated, &corev1.Secret{}); !apierrors.IsNotFound(err) {
@@ -91,7 +91,7 @@ func TestAgesAreThoseThatWereObserved(t *testing.T) {
 	name := before.Cluster.Names()[0]
 	publish := func() string {
 		t.Helper()
-		if _, err := c.publisher.Publish(t.Context(), []Wanted{after}); err != nil {
+		if _, err := c.publisher.PublishLayers(t.Context(), []Wanted{after}); err != nil {
 			t.Fatal(err)
 		}
 		var role rbacv1.Role
@@ -101,7 +101,7 @@ func TestAgesAreThoseThatWereObserved(t *testing.T) {
 		switch err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &corev1.Secret{}); {
 		case apierrors.IsNotFound(err):
 			return "removed"
-		case slices.Contains(names(role), name):
+		case slices.Contains(resourceNames(role), name):
 			return "readable"
 		}
 		return "kept"
@@ -143,7 +143,7 @@ func TestANoteThatFailsKeepsNothingElse(t *testing.T) {
 	before, after := wish(t, "win-a", "not to be noted", "a"), wish(t, "win-a", "published", "a")
 	c.publish(t, before)
 	c.writes, c.fail = 0, 2 // the Secret, then the note
-	_, err := c.publisher.Publish(t.Context(), []Wanted{after})
+	_, err := c.publisher.PublishLayers(t.Context(), []Wanted{after})
 	if !errors.Is(err, errRefused) || !IsPublished(after, err) {
 		t.Errorf("the error is %v", err)
 	}
@@ -180,7 +180,7 @@ func TestTheMemoryIsWrittenOnce(t *testing.T) {
 	began := c.now.UTC().Format(time.RFC3339)
 	for i, want := range []int{3, 0, 0} { // the Secret, the note and the Role
 		c.writes = 0
-		if _, err := c.publisher.Publish(t.Context(), second); err != nil {
+		if _, err := c.publisher.PublishLayers(t.Context(), second); err != nil {
 			t.Fatal(err)
 		}
 		if c.writes != want || noted() != began {
@@ -189,7 +189,7 @@ func TestTheMemoryIsWrittenOnce(t *testing.T) {
 		c.elapsed += time.Minute
 	}
 	c.writes = 0
-	if _, err := c.publisher.Publish(t.Context(), first); err != nil {
+	if _, err := c.publisher.PublishLayers(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
 	if noted() != "" || c.writes != 3 { // the note, the Role and the Secret of the other layer, which no node has been told of

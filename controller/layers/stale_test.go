@@ -41,7 +41,7 @@ func TestACacheThatIsBehindIsNotTrusted(t *testing.T) {
 	stale := c.behind(t)
 	c.publish(t, wish(t, "win-a", "second", "a"), wish(t, "win-b", "second", "b"))
 	third := wish(t, "win-a", "third", "a")
-	if _, err := stale.Publish(t.Context(), []Wanted{third}); err != nil {
+	if _, err := stale.PublishLayers(t.Context(), []Wanted{third}); err != nil {
 		t.Fatal(err)
 	}
 	checkReadable(t, c.observe(t))
@@ -60,7 +60,7 @@ func TestACacheThatIsBehindTakesNothingAway(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = c.Delete(t.Context(), node) })
 	c.publish(t, second, wish(t, "win-b", "second", "b"))
-	if _, err := stale.Publish(t.Context(), nil); err != nil {
+	if _, err := stale.PublishLayers(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	checkReadable(t, c.observe(t))
@@ -88,7 +88,7 @@ func TestALayerThatOnlyTheCacheHasIsPublished(t *testing.T) {
 		t.Fatalf("the layer is not collected: %v", err)
 	}
 	other := wish(t, "win-b", "first", "b")
-	if _, err := stale.Publish(t.Context(), []Wanted{w, other}); err != nil {
+	if _, err := stale.PublishLayers(t.Context(), []Wanted{w, other}); err != nil {
 		t.Fatal(err)
 	}
 	c.tell(t, other)
@@ -102,7 +102,7 @@ func TestNothingToDoMakesNoRequest(t *testing.T) {
 	c.publish(t, w)
 	cached := c.behind(t)
 	cached.Live, cached.Client = nil, nil
-	if changes, err := cached.Publish(t.Context(), []Wanted{w}); err != nil || !changes.IsZero() {
+	if changes, err := cached.PublishLayers(t.Context(), []Wanted{w}); err != nil || !changes.IsZero() {
 		t.Errorf("%+v, %v", changes, err)
 	}
 }

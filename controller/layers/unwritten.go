@@ -21,13 +21,13 @@ func (e *UnwrittenError) Error() string { return e.Err.Error() }
 // Unwrap implements errors.
 func (e *UnwrittenError) Unwrap() error { return e.Err }
 
-// IsPublished reports whether nodes can read all layers of a bundle after a call of Publish that returned this error, or none.
+// IsPublished reports whether nodes can read all layers of a bundle after a call of PublishLayers that returned this error, or none.
 func IsPublished(w Wanted, err error) bool {
 	var some *UnwrittenError
 	if !errors.As(err, &some) {
 		return err == nil
 	}
-	return !some.Unreadable && !slices.ContainsFunc(w.secrets(), func(s Secret) bool { return some.Lacking[s.Name] })
+	return !some.Unreadable && !slices.ContainsFunc(w.layerSecrets(), func(s Secret) bool { return some.Lacking[s.Name] })
 }
 
 // maxFailures is how many Secrets may fail one after the other before the rest is not tried: then it is not about single ones.
@@ -49,9 +49,9 @@ func (p *Publisher) try(ctx context.Context, what string, do func(context.Contex
 func (p *Publisher) writeLayers(ctx context.Context, c *Changes) *UnwrittenError {
 	w := layerWriter{Publisher: p, unwritten: UnwrittenError{Lacking: map[string]bool{}}, failed: map[string]bool{}}
 	_, err := p.try(ctx, "layers", func(ctx context.Context) error {
-		w.writeAll(ctx, c.Create, p.create)
+		w.writeAll(ctx, c.Create, p.createSecret)
 		w.writeAll(ctx, c.Check, func(ctx context.Context, s Secret) error {
-			replaced, err := p.check(ctx, s)
+			replaced, err := p.replaceUnusable(ctx, s)
 			if replaced {
 				c.Damaged = append(c.Damaged, s.Name)
 			}

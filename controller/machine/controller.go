@@ -95,10 +95,10 @@ func (m *Machines) machinesOfNode(ctx context.Context, node base.Object) []recon
 	if err := m.Reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil { // they are only read
 		return nil
 	}
-	names, own := base.Addresses(node), m.Joiner.RecordOfNode(ctx, node).Machine
+	names, own := base.StatusAddresses(node), m.Joiner.RecordOfNode(ctx, node).Machine
 	var requests []reconcile.Request
 	for _, machine := range list.Items {
-		if own != "" && machine.GetUID() == own || slices.ContainsFunc(base.Addresses(&machine), func(a string) bool { return slices.Contains(names, a) }) {
+		if own != "" && machine.GetUID() == own || slices.ContainsFunc(base.StatusAddresses(&machine), func(a string) bool { return slices.Contains(names, a) }) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&machine)})
 		}
 	}
@@ -107,10 +107,10 @@ func (m *Machines) machinesOfNode(ctx context.Context, node base.Object) []recon
 
 // Reconcile does the next steps for one Machine.
 func (m *Machines) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	machine, err := m.read(ctx, req.Name)
+	machine, err := m.readMachine(ctx, req.Name)
 	if apierrors.IsNotFound(err) {
-		m.Joiner.Unjoined.Note(req.Name, configure.Progress{State: configure.StateGone})
-		m.forget(req.Name)
+		m.Joiner.Unjoined.RecordProgress(req.Name, configure.Progress{State: configure.StateGone})
+		m.forgetMachine(req.Name)
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
@@ -118,41 +118,41 @@ func (m *Machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	}
 	// A Machine that is being deleted is machine-api's: its host is not reached any more.
 	if machine.DeletionTimestamp != nil || machine.Labels[configure.LabelIgnore] == configure.ValueTrue {
-		m.Joiner.Unjoined.Note(req.Name, configure.Progress{State: configure.StateLeaving})
+		m.Joiner.Unjoined.RecordProgress(req.Name, configure.Progress{State: configure.StateLeaving})
 		return reconcile.Result{}, nil
 	}
-	p, err := m.join(ctx, machine)
+	p, err := m.joinMachine(ctx, machine)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	switch {
 	case p.State == configure.StateFailed && p.Node == "":
-		p = m.judge(ctx, machine, p)
+		p = m.judgeFailure(ctx, machine, p)
 	case p.State == configure.StateJoined:
-		m.forget(req.Name)
+		m.forgetMachine(req.Name)
 	}
 	if p.Finished {
-		m.Joiner.Counters.Machine(m.Now().Sub(machine.CreationTimestamp.Time))
+		m.Joiner.Counters.CountMachine(m.Now().Sub(machine.CreationTimestamp.Time))
 		if i := slices.IndexFunc(machine.OwnerReferences, isMachineSet); i >= 0 {
-			if err := m.Replacements.reset(ctx, machine.OwnerReferences[i].Name); err != nil {
+			if err := m.Replacements.resetReplacements(ctx, machine.OwnerReferences[i].Name); err != nil {
 				return reconcile.Result{}, err
 			}
 		}
 	}
-	m.Joiner.Unjoined.Note(req.Name, p)
-	configure.RecordProgress(m.Events, reference(machine), p, eventMachineSetup, eventMachineSetupFailure)
+	m.Joiner.Unjoined.RecordProgress(req.Name, p)
+	configure.RecordProgress(m.Events, machineReference(machine), p, eventMachineSetup, eventMachineSetupFailure)
 	m.Log.V(1).Info("machine", "name", machine.Name, "state", p.State, "reason", p.Reason)
 	return reconcile.Result{RequeueAfter: p.Again}, nil
 }
 
-// join does the next steps for the host of a Machine. One that is recorded as a Node which has joined needs no inputs. A Machine that
+// joinMachine does the next steps for the host of a Machine. One that is recorded as a Node which has joined needs no inputs. A Machine that
 // machine-api has found a Node for is never replaced, although nobody knows for sure that it is its own.
-func (m *Machines) join(ctx context.Context, machine *machinev1beta1.Machine) (configure.Progress, error) {
-	records, _, err := m.Joiner.Login.Records.Cached(ctx)
+func (m *Machines) joinMachine(ctx context.Context, machine *machinev1beta1.Machine) (configure.Progress, error) {
+	records, _, err := m.Joiner.Login.Records.CachedRecords(ctx)
 	if err != nil {
 		return configure.Progress{}, err
 	}
-	if r, ok := records.Get(record.OfMachine(machine.UID)); ok && r.Node != "" && r.Address == firstIPv4(machine) {
+	if r, ok := records.RecordByID(record.OfMachine(machine.UID)); ok && r.Node != "" && r.Address == firstIPv4(machine) {
 		node, err := configure.ReadNode(ctx, m.Joiner.Reader, r.Node)
 		if err == nil && r.IsNode(node.Name, node.UID) && windowsnode.IsJoined(node.Annotations) {
 			return configure.Progress{State: configure.StateJoined, Reason: configure.ReasonJoined, Node: node.Name}, nil
@@ -161,7 +161,7 @@ func (m *Machines) join(ctx context.Context, machine *machinev1beta1.Machine) (c
 			return configure.Progress{}, err
 		}
 	}
-	p, err := m.Joiner.Join(ctx, configure.Ref{Machine: machine.Name})
+	p, err := m.Joiner.JoinHost(ctx, configure.Ref{Machine: machine.Name})
 	if ref := machine.Status.NodeRef; ref != nil {
 		p.Node = cmp.Or(p.Node, ref.Name)
 	}
@@ -178,7 +178,7 @@ func firstIPv4(machine *machinev1beta1.Machine) string {
 	return ""
 }
 
-func (m *Machines) read(ctx context.Context, name string) (*machinev1beta1.Machine, error) {
+func (m *Machines) readMachine(ctx context.Context, name string) (*machinev1beta1.Machine, error) {
 	var machine machinev1beta1.Machine
 	if err := m.Reader.Get(ctx, client.ObjectKey{Namespace: base.MachinesNamespace, Name: name}, &machine); err != nil {
 		return nil, err
@@ -186,14 +186,14 @@ func (m *Machines) read(ctx context.Context, name string) (*machinev1beta1.Machi
 	return &machine, nil
 }
 
-// forget ends what was seen of a Machine.
-func (m *Machines) forget(machine string) {
-	m.failing.Forget(machine)
-	m.refusing.Forget(machine)
+// forgetMachine ends what was seen of a Machine.
+func (m *Machines) forgetMachine(machine string) {
+	m.failing.ForgetHost(machine)
+	m.refusing.ForgetHost(machine)
 }
 
-// judge decides what becomes of a Machine whose host could not be joined.
-func (m *Machines) judge(ctx context.Context, machine *machinev1beta1.Machine, p configure.Progress) configure.Progress {
+// judgeFailure decides what becomes of a Machine whose host could not be joined.
+func (m *Machines) judgeFailure(ctx context.Context, machine *machinev1beta1.Machine, p configure.Progress) configure.Progress {
 	// Another Machine may have the name, and another host the address.
 	what, now := string(machine.UID)+" "+firstIPv4(machine), m.Elapsed()
 	switch {
@@ -206,13 +206,13 @@ func (m *Machines) judge(ctx context.Context, machine *machinev1beta1.Machine, p
 		p.State, p.Again = configure.StateJoining, configure.AgainSoon
 		p.Message = "the host refuses the login, as it does until its user data has run: " + p.Message
 	default:
-		return m.replace(ctx, machine, p)
+		return m.replaceMachine(ctx, machine, p)
 	}
 	return p
 }
 
-// replace deletes a Machine whose host refuses the login for good, so that its MachineSet creates another one with the current user data.
-func (m *Machines) replace(ctx context.Context, machine *machinev1beta1.Machine, p configure.Progress) configure.Progress {
+// replaceMachine deletes a Machine whose host refuses the login for good, so that its MachineSet creates another one with the current user data.
+func (m *Machines) replaceMachine(ctx context.Context, machine *machinev1beta1.Machine, p configure.Progress) configure.Progress {
 	m.replacing.Lock()
 	defer m.replacing.Unlock()
 	set, why, err := m.mayReplace(ctx, machine)
@@ -222,22 +222,22 @@ func (m *Machines) replace(ctx context.Context, machine *machinev1beta1.Machine,
 		return p
 	case why != "":
 		p.Message += "; it is not replaced: " + why
-		m.Events.Eventf(reference(machine), nil, corev1.EventTypeWarning, eventMachineDeletionLimited, actionReplace, "%s", p.Text())
+		m.Events.Eventf(machineReference(machine), nil, corev1.EventTypeWarning, eventMachineDeletionLimited, actionReplace, "%s", p.DisplayText())
 		p.Again = 10 * configure.AgainLater
 		return p
 	}
 	// Noted before it is done: one too many in the count stops too early, one too few never stops.
-	if err := m.Replacements.add(ctx, set); err != nil {
+	if err := m.Replacements.addReplacement(ctx, set); err != nil {
 		p.Message += "; and noting that it is replaced: " + err.Error()
 		return p
 	}
 	uid, version := machine.UID, machine.ResourceVersion
 	if err := m.Client.Delete(ctx, machine, client.Preconditions{UID: &uid, ResourceVersion: &version}); client.IgnoreNotFound(err) != nil {
-		m.Events.Eventf(reference(machine), nil, corev1.EventTypeWarning, eventMachineDeletionFailed, actionReplace, "%v", err)
+		m.Events.Eventf(machineReference(machine), nil, corev1.EventTypeWarning, eventMachineDeletionFailed, actionReplace, "%v", err)
 		return p
 	}
 	m.Log.Info("a Machine is replaced: its host refuses the login", "machine", machine.Name, "machineSet", set)
-	m.Events.Eventf(reference(machine), nil, corev1.EventTypeNormal, eventMachineDeleted, actionReplace, "%s", "its host refuses the login; MachineSet "+set+" creates another one")
+	m.Events.Eventf(machineReference(machine), nil, corev1.EventTypeNormal, eventMachineDeleted, actionReplace, "%s", "its host refuses the login; MachineSet "+set+" creates another one")
 	return configure.Progress{State: configure.StateJoining, Reason: p.Reason, Message: "the Machine is replaced"}
 }
 
@@ -261,7 +261,7 @@ func (m *Machines) mayReplace(ctx context.Context, machine *machinev1beta1.Machi
 			return "", "Machine " + other.Name + " of the same MachineSet is being deleted, and one at a time is replaced", nil
 		}
 	}
-	count, err := m.Replacements.count(ctx, owner.Name)
+	count, err := m.Replacements.countReplacements(ctx, owner.Name)
 	if err != nil {
 		return "", "", err
 	}
@@ -275,7 +275,7 @@ func isMachineSet(o metav1.OwnerReference) bool {
 	return o.Kind == kindMachineSet && o.Controller != nil && *o.Controller
 }
 
-// reference names a Machine in an event.
-func reference(m *machinev1beta1.Machine) *corev1.ObjectReference {
+// machineReference names a Machine in an event.
+func machineReference(m *machinev1beta1.Machine) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: machinev1beta1.GroupVersion.String(), Kind: "Machine", Namespace: m.Namespace, Name: m.Name, UID: m.UID}
 }

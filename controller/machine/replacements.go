@@ -19,13 +19,13 @@ type Replacements struct {
 	Namespace string
 }
 
-func (r Replacements) notebook() configure.Notebook {
+func (r Replacements) countsNotebook() configure.Notebook {
 	return configure.Notebook{Live: r.Live, Client: r.Client, Namespace: r.Namespace, Name: replacementsName}
 }
 
-// count is how many there were. A value that is no number counts as too many: somebody edited it.
-func (r Replacements) count(ctx context.Context, set string) (int, error) {
-	cm, err := r.notebook().ReadEntries(ctx)
+// countReplacements is how many there were. A value that is no number counts as too many: somebody edited it.
+func (r Replacements) countReplacements(ctx context.Context, set string) (int, error) {
+	cm, err := r.countsNotebook().ReadEntries(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -40,19 +40,19 @@ func (r Replacements) count(ctx context.Context, set string) (int, error) {
 	return n, nil
 }
 
-func (r Replacements) add(ctx context.Context, set string) error {
-	n, err := r.count(ctx, set)
+func (r Replacements) addReplacement(ctx context.Context, set string) error {
+	n, err := r.countReplacements(ctx, set)
 	if err != nil {
 		return err
 	}
-	return r.notebook().ChangeEntry(ctx, set, strconv.Itoa(n+1))
+	return r.countsNotebook().ChangeEntry(ctx, set, strconv.Itoa(n+1))
 }
 
-// reset forgets them.
-func (r Replacements) reset(ctx context.Context, set string) error {
-	cm, err := r.notebook().ReadEntries(ctx)
+// resetReplacements forgets them.
+func (r Replacements) resetReplacements(ctx context.Context, set string) error {
+	cm, err := r.countsNotebook().ReadEntries(ctx)
 	if _, ok := cm.Data[set]; err != nil || !ok {
 		return err
 	}
-	return r.notebook().ChangeEntry(ctx, set, nil)
+	return r.countsNotebook().ChangeEntry(ctx, set, nil)
 }

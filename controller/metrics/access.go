@@ -44,9 +44,9 @@ const (
 	askLimit = 10 * time.Second
 )
 
-// Access is a server.Options.FilterProvider. Its requests have a rate of their own: whoever sends tokens to the port does not slow down
+// NewAccessFilter is a server.Options.FilterProvider. Its requests have a rate of their own: whoever sends tokens to the port does not slow down
 // the operator.
-func Access(config *rest.Config, http *http.Client) (server.Filter, error) {
+func NewAccessFilter(config *rest.Config, http *http.Client) (server.Filter, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst, config.RateLimiter = 5, 10, nil
 	tokens, err := authenticationclient.NewForConfigAndClient(config, http)
@@ -58,12 +58,12 @@ func Access(config *rest.Config, http *http.Client) (server.Filter, error) {
 		return nil, err
 	}
 	a := access{tokens: tokens.TokenReviews(), reviews: reviews.SubjectAccessReviews(), known: cache.NewLRUExpireCache(maxKnown)}
-	return a.filter, nil
+	return a.filterRequests, nil
 }
 
-func (a access) filter(log logr.Logger, next http.Handler) (http.Handler, error) {
+func (a access) filterRequests(log logr.Logger, next http.Handler) (http.Handler, error) {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v, err := a.judge(r)
+		v, err := a.judgeRequest(r)
 		if err != nil {
 			log.Info("a request for metrics is refused: its token cannot be judged", "error", err.Error())
 		}
@@ -78,8 +78,8 @@ func (a access) filter(log logr.Logger, next http.Handler) (http.Handler, error)
 	}), nil
 }
 
-// judge returns the status of a request. The error is why the API server could not be asked, and is not remembered.
-func (a access) judge(r *http.Request) (verdict, error) {
+// judgeRequest returns the status of a request. The error is why the API server could not be asked, and is not remembered.
+func (a access) judgeRequest(r *http.Request) (verdict, error) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
@@ -92,7 +92,7 @@ func (a access) judge(r *http.Request) (verdict, error) {
 	}
 	ctx, stop := context.WithTimeout(r.Context(), askLimit)
 	defer stop()
-	v, err := a.ask(ctx, token, verb, r.URL.Path)
+	v, err := a.askAPIServer(ctx, token, verb, r.URL.Path)
 	switch {
 	case err != nil:
 	case v == http.StatusOK:
@@ -103,7 +103,7 @@ func (a access) judge(r *http.Request) (verdict, error) {
 	return v, err
 }
 
-func (a access) ask(ctx context.Context, token, verb, path string) (verdict, error) {
+func (a access) askAPIServer(ctx context.Context, token, verb, path string) (verdict, error) {
 	who, err := a.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil {
 		return http.StatusServiceUnavailable, fmt.Errorf("creating a TokenReview: %w", err)

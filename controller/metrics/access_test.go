@@ -17,7 +17,7 @@ func TestAccessWithoutAPIServer(t *testing.T) {
 		http.Error(w, "away", http.StatusInternalServerError)
 	}))
 	defer away.Close()
-	filter, err := Access(&rest.Config{Host: away.URL}, away.Client())
+	filter, err := NewAccessFilter(&rest.Config{Host: away.URL}, away.Client())
 	if err != nil {
 		t.Fatal(err)
 	}

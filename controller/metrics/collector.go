@@ -57,36 +57,36 @@ const (
 	phaseApply = "apply"
 )
 
-func desc(name, help string, labels ...string) *prometheus.Desc {
+func newDescription(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
 }
 
 var (
-	nodes = desc("wmco_nodes", "Number of Windows nodes in a state, as wmco status shows it.", labelState)
-	state = desc("wmco_node_state", "1 for the state in which a Windows node is. The reason is the state that its agent reports.", labelNode, labelState, labelReason)
-	since = desc("wmco_node_pending_since_timestamp_seconds",
+	nodes = newDescription("wmco_nodes", "Number of Windows nodes in a state, as wmco status shows it.", labelState)
+	state = newDescription("wmco_node_state", "1 for the state in which a Windows node is. The reason is the state that its agent reports.", labelNode, labelState, labelReason)
+	since = newDescription("wmco_node_pending_since_timestamp_seconds",
 		"Since when a Windows node is on its way to the bundle that is published for it. There is none for a node that has it.", labelNode)
-	oldest  = desc("wmco_oldest_pending_change_seconds", "How long the node that is longest on its way to its published bundle has been, 0 if every node has its bundle.")
-	drifted = desc("wmco_node_drift_repaired_entries",
+	oldest  = newDescription("wmco_oldest_pending_change_seconds", "How long the node that is longest on its way to its published bundle has been, 0 if every node has its bundle.")
+	drifted = newDescription("wmco_node_drift_repaired_entries",
 		"Number of entries that had drifted on a Windows node and were restored since its bundle was applied.", labelNode)
-	rolledBack = desc("wmco_node_rolled_back_changes", "Number of bundles that were rolled back on a Windows node, of those that its agent and the rollout remember.", labelNode)
-	change     = desc("wmco_node_last_change_seconds",
+	rolledBack = newDescription("wmco_node_rolled_back_changes", "Number of bundles that were rolled back on a Windows node, of those that its agent and the rollout remember.", labelNode)
+	change     = newDescription("wmco_node_last_change_seconds",
 		"How long the last finished change of a Windows node took: until it was permitted, which is the drain, and from then until its end.", labelNode, labelImpact, labelPhase)
-	backed    = desc("wmco_rolled_back_nodes", "Number of Windows nodes whose published bundle was rolled back, by cause.", labelCause)
-	pulled    = desc("wmco_node_pulled_bytes", "Number of bytes of layers that a Windows node has fetched from the API server for its bundle.", labelNode)
-	refused   = desc("wmco_refused_nodes", "Number of Windows nodes whose newest bundle is refused. They have what was published before, and are counted in wmco_nodes.")
-	condition = desc("wmco_condition", "1 for what a condition of the WindowsNodesStatus is.", labelType, labelStatus, labelReason)
-	unjoined  = desc("wmco_unjoined_hosts", "Number of hosts that were kept from becoming nodes when they were last tried.", labelReason)
-	complete  = desc("wmco_scrape_complete", "1 if all that the gauges are computed from could be read, otherwise 0.")
+	backed    = newDescription("wmco_rolled_back_nodes", "Number of Windows nodes whose published bundle was rolled back, by cause.", labelCause)
+	pulled    = newDescription("wmco_node_pulled_bytes", "Number of bytes of layers that a Windows node has fetched from the API server for its bundle.", labelNode)
+	refused   = newDescription("wmco_refused_nodes", "Number of Windows nodes whose newest bundle is refused. They have what was published before, and are counted in wmco_nodes.")
+	condition = newDescription("wmco_condition", "1 for what a condition of the WindowsNodesStatus is.", labelType, labelStatus, labelReason)
+	unjoined  = newDescription("wmco_unjoined_hosts", "Number of hosts that were kept from becoming nodes when they were last tried.", labelReason)
+	complete  = newDescription("wmco_scrape_complete", "1 if all that the gauges are computed from could be read, otherwise 0.")
 )
 
-func descriptions() []*prometheus.Desc {
+func allDescriptions() []*prometheus.Desc {
 	return []*prometheus.Desc{nodes, state, since, oldest, drifted, rolledBack, backed, pulled, change, refused, condition, unjoined, complete}
 }
 
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range descriptions() {
+	for _, d := range allDescriptions() {
 		to <- d
 	}
 }
@@ -98,63 +98,63 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	defer stop()
 	whole := 1.0
 	if list, err := c.Decoded.ListCached(ctx, c.Nodes); err == nil {
-		c.fleet(to, list)
+		c.collectFleet(to, list)
 	} else {
 		whole = 0
 	}
 	switch s, err := status.Read(ctx, c.Live, c.Namespace); {
 	case err == nil:
-		said(to, s)
+		collectStatus(to, s)
 	case !meta.IsNoMatchError(err): // a cluster without the definition has no conditions
 		whole = 0
 	}
 	for reason, n := range c.Unjoined() {
-		gauge(to, unjoined, n, reason)
+		sendGauge(to, unjoined, n, reason)
 	}
-	gauge(to, complete, whole)
+	sendGauge(to, complete, whole)
 }
 
-// gauge sends a value.
-func gauge[N int | float64](to chan<- prometheus.Metric, d *prometheus.Desc, value N, labels ...string) {
+// sendGauge sends a value.
+func sendGauge[N int | float64](to chan<- prometheus.Metric, d *prometheus.Desc, value N, labels ...string) {
 	to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...)
 }
 
-// fleet sends what the Nodes say.
-func (c *Collector) fleet(to chan<- prometheus.Metric, list []windowsnode.Node) {
+// collectFleet sends what the Nodes say.
+func (c *Collector) collectFleet(to chan<- prometheus.Metric, list []windowsnode.Node) {
 	count, causes := map[fleet.State]int{}, map[published.Cause]int{}
 	now, first := c.Now(), c.Now()
 	for _, n := range list {
 		row := fleet.Of(n, c.Silence)
 		turns := n.Rollout // zero if it cannot be read: the rollout reports that
 		count[row.State]++
-		gauge(to, state, 1, row.Node, string(row.State), row.Reason)
-		gauge(to, drifted, row.Repaired, row.Node)
-		gauge(to, pulled, row.Pulled, row.Node)
+		sendGauge(to, state, 1, row.Node, string(row.State), row.Reason)
+		sendGauge(to, drifted, row.Repaired, row.Node)
+		sendGauge(to, pulled, row.Pulled, row.Node)
 		if row.Reason == string(published.StateRolledBack) {
 			causes[row.Cause.Known()]++
 		}
-		if at := pending(row, turns); !at.IsZero() {
-			gauge(to, since, float64(at.UnixMilli())/1000, row.Node)
+		if at := pendingSince(row, turns); !at.IsZero() {
+			sendGauge(to, since, float64(at.UnixMilli())/1000, row.Node)
 			if at.Before(first) {
 				first = at
 			}
 		}
-		gauge(to, rolledBack, rollbacks(row, turns), row.Node)
+		sendGauge(to, rolledBack, countRollbacks(row, turns), row.Node)
 		lastChange(to, row.Node, turns)
 	}
 	for _, s := range fleet.States() {
 		if s != fleet.StateRefused { // it is counted besides
-			gauge(to, nodes, count[s], string(s))
+			sendGauge(to, nodes, count[s], string(s))
 		}
 	}
 	for _, c := range published.Causes() {
-		gauge(to, backed, causes[c], string(c))
+		sendGauge(to, backed, causes[c], string(c))
 	}
-	gauge(to, oldest, now.Sub(first).Seconds())
+	sendGauge(to, oldest, now.Sub(first).Seconds())
 }
 
-// pending returns since when a node is on its way to what is published; zero if it has that, or if that is not known.
-func pending(row fleet.Row, s windowsnode.RolloutState) time.Time {
+// pendingSince returns since when a node is on its way to what is published; zero if it has that, or if that is not known.
+func pendingSince(row fleet.Row, s windowsnode.RolloutState) time.Time {
 	switch row.State {
 	case fleet.StateCurrent, fleet.StateUnpublished, fleet.StateRefused:
 		return time.Time{}
@@ -171,9 +171,9 @@ func pending(row fleet.Row, s windowsnode.RolloutState) time.Time {
 	return row.Since
 }
 
-// rollbacks returns how many bundles did not work on a node. A node may write both annotations of its own Node, so the digests are
+// countRollbacks returns how many bundles did not work on a node. A node may write both annotations of its own Node, so the digests are
 // counted and are no labels.
-func rollbacks(row fleet.Row, s windowsnode.RolloutState) int {
+func countRollbacks(row fleet.Row, s windowsnode.RolloutState) int {
 	all := map[bundle.Digest]bool{}
 	if row.Reason == string(published.StateRolledBack) {
 		all[row.Desired] = true
@@ -195,18 +195,18 @@ func lastChange(to chan<- prometheus.Metric, node string, s windowsnode.RolloutS
 		if t.Ended.IsZero() || t.Permitted.Before(t.Begun) || t.Ended.Before(t.Permitted) || t.Impact.Rank() > bundle.ImpactReboot.Rank() {
 			continue
 		}
-		gauge(to, change, t.Permitted.Sub(t.Begun).Seconds(), node, string(t.Impact), phaseDrain)
-		gauge(to, change, t.Ended.Sub(t.Permitted).Seconds(), node, string(t.Impact), phaseApply)
+		sendGauge(to, change, t.Permitted.Sub(t.Begun).Seconds(), node, string(t.Impact), phaseDrain)
+		sendGauge(to, change, t.Ended.Sub(t.Permitted).Seconds(), node, string(t.Impact), phaseApply)
 		return
 	}
 }
 
-// said sends what the status says.
-func said(to chan<- prometheus.Metric, s status.Status) {
+// collectStatus sends what the status says.
+func collectStatus(to chan<- prometheus.Metric, s status.Status) {
 	for _, c := range s.Conditions {
-		gauge(to, condition, 1, c.Type, string(c.Status), c.Reason)
+		sendGauge(to, condition, 1, c.Type, string(c.Status), c.Reason)
 	}
 	if s.Nodes != nil {
-		gauge(to, refused, s.Nodes.Refused)
+		sendGauge(to, refused, s.Nodes.Refused)
 	}
 }

@@ -69,8 +69,8 @@ func NewCounters(k Known) *Counters {
 		}),
 	}
 	c.build.Set(1)
-	c.Warnings(nil)
-	c.ssh = traffic(k.Traffic)
+	c.SetWarnings(nil)
+	c.ssh = trafficCounters(k.Traffic)
 	for _, backing := range k.Backings {
 		c.Joined.WithLabelValues(backing)
 	}
@@ -84,8 +84,8 @@ func NewCounters(k Known) *Counters {
 	return c
 }
 
-// traffic returns the counters of what goes over SSH.
-func traffic(read func() (sent, received int64)) []prometheus.Collector {
+// trafficCounters returns the counters of what goes over SSH.
+func trafficCounters(read func() (sent, received int64)) []prometheus.Collector {
 	if read == nil {
 		read = func() (int64, int64) { return 0, 0 }
 	}
@@ -101,22 +101,22 @@ func traffic(read func() (sent, received int64)) []prometheus.Collector {
 	}
 }
 
-// Node notes that the host of a Node has joined. It and the methods below may be called on nil, which counts nothing.
-func (c *Counters) Node(backing string, took time.Duration) {
+// CountNode notes that the host of a Node has joined. It and the methods below may be called on nil, which counts nothing.
+func (c *Counters) CountNode(backing string, took time.Duration) {
 	if c != nil {
 		c.Joined.WithLabelValues(backing).Observe(took.Seconds())
 	}
 }
 
-// Machine notes that the host of a Machine has joined.
-func (c *Counters) Machine(took time.Duration) {
+// CountMachine notes that the host of a Machine has joined.
+func (c *Counters) CountMachine(took time.Duration) {
 	if c != nil {
 		c.MachineJoined.Observe(took.Seconds())
 	}
 }
 
-// Failure notes a failed attempt to bring a host further.
-func (c *Counters) Failure(reason string) {
+// CountFailure notes a failed attempt to bring a host further.
+func (c *Counters) CountFailure(reason string) {
 	if c != nil {
 		c.JoinFailures.WithLabelValues(reason).Inc()
 	}
@@ -129,8 +129,8 @@ func (c *Counters) AddPublished(bytes int) {
 	}
 }
 
-// Urgent notes the urgent inputs that cannot reach nodes, by name. What is not among them reaches all.
-func (c *Counters) Urgent(held map[string]status.UrgentHeld) {
+// SetUrgentHeld notes the urgent inputs that cannot reach nodes, by name. What is not among them reaches all.
+func (c *Counters) SetUrgentHeld(held map[string]status.UrgentHeld) {
 	if c == nil {
 		return
 	}
@@ -145,8 +145,8 @@ func (c *Counters) Urgent(held map[string]status.UrgentHeld) {
 	}
 }
 
-// Warnings notes the findings about the inputs that are warnings: their number, by reason. One that holds a change is always served.
-func (c *Counters) Warnings(found map[string]int) {
+// SetWarnings notes the findings about the inputs that are warnings: their number, by reason. One that holds a change is always served.
+func (c *Counters) SetWarnings(found map[string]int) {
 	if c == nil {
 		return
 	}
@@ -157,7 +157,7 @@ func (c *Counters) Warnings(found map[string]int) {
 	}
 }
 
-func (c *Counters) collectors() []prometheus.Collector {
+func (c *Counters) allCollectors() []prometheus.Collector {
 	return append(c.ssh, c.Joined, c.MachineJoined, c.JoinFailures, c.Published, c.held, c.expires, c.warnings, c.build)
 }
 
@@ -171,7 +171,7 @@ type Registration struct {
 // Start implements manager.Runnable.
 func (r *Registration) Start(ctx context.Context) error {
 	var mine []prometheus.Collector
-	for _, c := range append(r.Counters.collectors(), r.Collector) {
+	for _, c := range append(r.Counters.allCollectors(), r.Collector) {
 		switch err := r.Registry.Register(c); {
 		case err == nil:
 			mine = append(mine, c)

@@ -3,7 +3,7 @@
 //
 //	Nodes (cache), WindowsNodesStatus (API server) --Collector--> gauges, computed at each scrape
 //	joins, failed attempts, published bytes        --Counters---> what no object of the cluster says; they begin at zero with the process
-//	request --TLS--> Access (TokenReview, SubjectAccessReview) --> /metrics of controller-runtime
+//	request --TLS--> NewAccessFilter (TokenReview, SubjectAccessReview) --> /metrics of controller-runtime
 //
 // No metric holds a text that a host reports: labels are names of nodes, and words of closed sets.
 package metrics

@@ -28,41 +28,41 @@ type Serving struct {
 	// Certificates is the folder of a mounted Secret of type kubernetes.io/tls. It is read at each handshake, so that a renewed certificate
 	// is served at once. Without a folder, or while the Secret does not exist, the certificate is self-signed.
 	Certificates string
-	// Profile returns the profile that the API server's object asks for, zero if it asks for none; a problem has a message. gather.TLSProfile is one.
+	// Profile returns the profile that the API server's object asks for, zero if it asks for none; a problem has a message. gather.ServerTLSProfile is one.
 	Profile func(configv1.APIServer) (render.TLSProfile, bundle.Finding)
 	// Cluster is a cache of the API server's object, unstructured. It is set before the first handshake.
 	Cluster client.Reader
 }
 
-// Options are those of controller-runtime's server. The cluster's TLS profile is looked up in the cache at each handshake: a change is
+// ServerOptions are those of controller-runtime's server. The cluster's TLS profile is looked up in the cache at each handshake: a change is
 // followed by the next connection, and nothing restarts.
-func (s *Serving) Options() (server.Options, error) {
+func (s *Serving) ServerOptions() (server.Options, error) {
 	if s.Address == "0" {
 		return server.Options{BindAddress: s.Address}, nil
 	}
-	certificate, err := s.certificate()
+	certificate, err := s.certificateGetter()
 	if err != nil {
 		return server.Options{}, fmt.Errorf("serving metrics: %w", err)
 	}
 	return server.Options{
-		BindAddress: s.Address, SecureServing: true, FilterProvider: Access,
+		BindAddress: s.Address, SecureServing: true, FilterProvider: NewAccessFilter,
 		TLSOpts: []func(*tls.Config){func(c *tls.Config) {
 			c.NextProtos = []string{"http/1.1"} // a scrape has no use for more than one stream
 			c.GetCertificate = certificate
 			base := c.Clone()
 			c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-				profile, err := s.profile(hello.Context())
+				profile, err := s.clusterTLSProfile(hello.Context())
 				if err != nil {
 					return nil, fmt.Errorf("reading the TLS profile of the cluster: %w", err)
 				}
-				return with(base, profile), nil
+				return withTLSProfile(base, profile), nil
 			}
 		}},
 	}, nil
 }
 
-// certificate returns what gives the certificate of a connection.
-func (s *Serving) certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
+// certificateGetter returns what gives the certificate of a connection.
+func (s *Serving) certificateGetter() (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
 	text, key, err := certutil.GenerateSelfSignedCertKeyWithFixtures("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil, "")
 	if err != nil {
 		return nil, err
@@ -83,9 +83,9 @@ func (s *Serving) certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, e
 	}, nil
 }
 
-// profile returns the TLS profile of the cluster. A cluster that asks for none, or for one that is refused (the inputs are refused as
+// clusterTLSProfile returns the TLS profile of the cluster. A cluster that asks for none, or for one that is refused (the inputs are refused as
 // well, which a condition says), has OpenShift's default.
-func (s *Serving) profile(ctx context.Context) (render.TLSProfile, error) {
+func (s *Serving) clusterTLSProfile(ctx context.Context) (render.TLSProfile, error) {
 	var own configv1.APIServer
 	err := s.Cluster.Get(ctx, client.ObjectKey{Name: "cluster"}, &own)
 	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
@@ -99,8 +99,8 @@ func (s *Serving) profile(ctx context.Context) (render.TLSProfile, error) {
 	return profile, nil
 }
 
-// with returns the configuration under a profile. Go has no choice among the suites of TLS 1.3.
-func with(base *tls.Config, p render.TLSProfile) *tls.Config {
+// withTLSProfile returns the configuration under a profile. Go has no choice among the suites of TLS 1.3.
+func withTLSProfile(base *tls.Config, p render.TLSProfile) *tls.Config {
 	c := base.Clone()
 	c.MinVersion = versions[configv1.TLSProtocolVersion(p.MinVersion)]
 	ids := map[string]uint16{}

@@ -87,7 +87,7 @@ func (n *Nodes) SetupWithManager(m base.Manager) error {
 	if err := c.Watch(source.Kind(m.GetCache(), base.NewObject(base.NodeKind()), &handler.TypedEnqueueRequestForObject[base.Object]{}, base.NodeChanges())); err != nil {
 		return err
 	}
-	if err := c.Watch(n.Payload.Changed.Source(n.enqueueRecorded)); err != nil {
+	if err := c.Watch(n.Payload.Changed.QueueSource(n.enqueueRecorded)); err != nil {
 		return err
 	}
 	return c.Watch(source.Kind(m.GetCache(), base.NewObject(base.ConfigMapKind()), handler.TypedEnqueueRequestsFromMapFunc(n.nodesOfInstances)))
@@ -95,13 +95,13 @@ func (n *Nodes) SetupWithManager(m base.Manager) error {
 
 // enqueueRecorded requests all Nodes whose hosts are known: other executables are to be copied to them.
 func (n *Nodes) enqueueRecorded(q base.Queue) {
-	records, _, err := n.Joiner.Login.Records.Cached(context.Background())
+	records, _, err := n.Joiner.Login.Records.CachedRecords(context.Background())
 	if err != nil {
 		n.Log.Info("executables have changed, and the records of hosts cannot be read: a node is looked at when it changes", "error", err)
 		return
 	}
 	for _, id := range records.IDs() {
-		if r, _ := records.Get(id); r.Node != "" {
+		if r, _ := records.RecordByID(id); r.Node != "" {
 			q.Add(base.RequestsFor([]string{r.Node})[0])
 		}
 	}
@@ -112,13 +112,13 @@ func (n *Nodes) nodesOfInstances(ctx context.Context, config base.Object) []reco
 	if config.GetName() != configure.InstancesName {
 		return nil
 	}
-	records, _, err := n.Joiner.Login.Records.Cached(ctx)
+	records, _, err := n.Joiner.Login.Records.CachedRecords(ctx)
 	if err != nil {
 		return nil
 	}
 	var names []string
 	for _, id := range records.IDs() {
-		if r, _ := records.Get(id); r.Entry != "" && r.Node != "" {
+		if r, _ := records.RecordByID(id); r.Entry != "" && r.Node != "" {
 			names = append(names, r.Node)
 		}
 	}
@@ -128,19 +128,19 @@ func (n *Nodes) nodesOfInstances(ctx context.Context, config base.Object) []reco
 // Reconcile removes an instance whose entry is gone, lets a host join again whose certificate has expired, copies executables that a host
 // lacks, and repairs a silent node agent.
 func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	records, _, err := n.Joiner.Login.Records.Cached(ctx)
+	records, _, err := n.Joiner.Login.Records.CachedRecords(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	node, err := configure.ReadNode(ctx, n.Reader, req.Name)
 	if apierrors.IsNotFound(err) {
-		node, err = n.relabeled(ctx, req.Name, records)
+		node, err = n.findRelabeled(ctx, req.Name, records)
 	}
 	if node == nil || err != nil {
-		n.Joiner.Unjoined.Note(configure.LostName(req.Name), configure.Progress{State: configure.StateGone})
+		n.Joiner.Unjoined.RecordProgress(configure.LostNodeKey(req.Name), configure.Progress{State: configure.StateGone})
 		n.Joiner.Unjoined.NoteRemoval(req.Name, "", configure.Progress{})
-		n.awaiting.Forget(req.Name)
-		n.lost.Forget(req.Name)
+		n.awaiting.ForgetHost(req.Name)
+		n.lost.ForgetHost(req.Name)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	// What a Node says about itself is not asked: it cannot leave the record, and nothing is done about one that is not in it.
@@ -148,8 +148,8 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	if !recorded {
 		return reconcile.Result{}, nil
 	}
-	n.sayClaims(node, r, records)
-	removed, why, err := n.isRemoved(ctx, n.Reader, node, r)
+	n.reportAddressConflict(node, r, records)
+	removed, why, err := n.isInstanceRemoved(ctx, n.Reader, node, r)
 	switch {
 	case errors.Is(err, errNotAsked):
 		return reconcile.Result{RequeueAfter: configure.AgainDrain}, nil
@@ -158,23 +158,23 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	case why != "":
 		n.tellUnconfirmed(node, r, why)
 	case removed:
-		p, err := n.remove(ctx, node, r)
+		p, err := n.continueRemoval(ctx, node, r)
 		n.tellRemoval(node, r, p)
 		return reconcile.Result{RequeueAfter: p.Again}, err
 	default:
 		n.Joiner.Unjoined.NoteRemoval(node.Name, "", configure.Progress{})
 	}
-	n.awaiting.Forget(node.Name)
+	n.awaiting.ForgetHost(node.Name)
 	if err := n.forgetRemoval(ctx, node, r); err != nil {
 		return reconcile.Result{}, err
 	}
 	decoded := n.Decoded.Decode(*node)
 	if decoded.IsLost() {
-		return n.find(ctx, node)
+		return n.findExpired(ctx, node)
 	}
-	n.lost.Forget(node.Name)
-	n.Joiner.Unjoined.Note(configure.LostName(node.Name), configure.Progress{State: configure.StateJoined})
-	later, done, err := n.upgrade(ctx, decoded)
+	n.lost.ForgetHost(node.Name)
+	n.Joiner.Unjoined.RecordProgress(configure.LostNodeKey(node.Name), configure.Progress{State: configure.StateJoined})
+	later, done, err := n.continueUpgrade(ctx, decoded)
 	if done || err != nil {
 		return later, err
 	}
@@ -188,7 +188,7 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 
 // tellUnconfirmed says that a removal waits for a person.
 func (n *Nodes) tellUnconfirmed(node *corev1.Node, r record.Record, why string) {
-	n.tell(node, corev1.EventTypeWarning, configure.ReasonNotConfirmed, actionRemove, why)
+	n.recordEvent(node, corev1.EventTypeWarning, configure.ReasonNotConfirmed, actionRemove, why)
 	message, fix, _ := strings.Cut(why, "; fix: ")
 	n.Joiner.Unjoined.NoteRemoval(node.Name, r.Address, configure.Progress{State: configure.StateWaiting, Reason: configure.ReasonNotConfirmed, Message: message, Fix: fix})
 }
@@ -197,19 +197,19 @@ func (n *Nodes) tellUnconfirmed(node *corev1.Node, r record.Record, why string) 
 func (n *Nodes) tellRemoval(node *corev1.Node, r record.Record, p configure.Progress) {
 	switch {
 	case p.Finished:
-		n.tell(node, corev1.EventTypeNormal, eventTeardown, actionRemove, p.Text())
+		n.recordEvent(node, corev1.EventTypeNormal, eventTeardown, actionRemove, p.DisplayText())
 	case p.Message != "":
-		n.tell(node, corev1.EventTypeWarning, eventRemovalWaits, p.Reason, p.Text())
+		n.recordEvent(node, corev1.EventTypeWarning, eventRemovalWaits, p.Reason, p.DisplayText())
 	default:
 		return
 	}
 	n.Joiner.Unjoined.NoteRemoval(node.Name, r.Address, p)
 }
 
-// relabeled returns a recorded Node that calls itself one of another operating system, nil if there is none: it would leave the operator's
+// findRelabeled returns a recorded Node that calls itself one of another operating system, nil if there is none: it would leave the operator's
 // caches, and could not be removed. It gets its label back.
-func (n *Nodes) relabeled(ctx context.Context, name string, records record.Set) (*corev1.Node, error) {
-	r, known := records.Named(name)
+func (n *Nodes) findRelabeled(ctx context.Context, name string, records record.Set) (*corev1.Node, error) {
+	r, known := records.RecordOfNode(name)
 	if !known {
 		return nil, nil
 	}
@@ -220,22 +220,22 @@ func (n *Nodes) relabeled(ctx context.Context, name string, records record.Set) 
 	if _, err := (configure.Host{Joiner: n.Joiner}).WriteMarks(ctx, &node, configure.Marks{Labels: map[string]string{corev1.LabelOSStable: "windows"}}); err != nil {
 		return nil, err
 	}
-	n.tell(&node, corev1.EventTypeWarning, eventRelabeled, actionRepair, "the Node had another label "+corev1.LabelOSStable+" than windows, which its kubelet, or whoever has the kubelet's certificate, has written; it was written back; fix: look at the host")
+	n.recordEvent(&node, corev1.EventTypeWarning, eventRelabeled, actionRepair, "the Node had another label "+corev1.LabelOSStable+" than windows, which its kubelet, or whoever has the kubelet's certificate, has written; it was written back; fix: look at the host")
 	return configure.ReadNode(ctx, n.Joiner.Login.Live, name)
 }
 
-// sayClaims says that a Node reports the address of another host.
-func (n *Nodes) sayClaims(node *corev1.Node, r record.Record, records record.Set) {
+// reportAddressConflict says that a Node reports the address of another host.
+func (n *Nodes) reportAddressConflict(node *corev1.Node, r record.Record, records record.Set) {
 	for _, a := range configure.InternalAddresses(node) {
 		// A Machine that is being deleted keeps its address in its record.
-		if other, ok := records.At(a); ok && other.ID() != r.ID() && a != r.Address {
-			n.tell(node, corev1.EventTypeWarning, reason.AddressClaimed, configure.ActionJoin, fmt.Sprintf("the Node reports the address %s, which is that of %s (node %s); it is ignored; fix: look at the host of this Node: its kubelet, or whoever has the kubelet's certificate, has written that", a, other, other.Node))
+		if other, ok := records.RecordAtAddress(a); ok && other.ID() != r.ID() && a != r.Address {
+			n.recordEvent(node, corev1.EventTypeWarning, reason.AddressClaimed, configure.ActionJoin, fmt.Sprintf("the Node reports the address %s, which is that of %s (node %s); it is ignored; fix: look at the host of this Node: its kubelet, or whoever has the kubelet's certificate, has written that", a, other, other.Node))
 		}
 	}
 }
 
-// tell says something on a Node. Events with the same reason and action are one for client-go, which keeps the first message.
-func (n *Nodes) tell(node *corev1.Node, kind, reason, action, message string) {
+// recordEvent says something on a Node. Events with the same reason and action are one for client-go, which keeps the first message.
+func (n *Nodes) recordEvent(node *corev1.Node, kind, reason, action, message string) {
 	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
 	n.Events.Eventf(ref, nil, kind, reason, action, "%s", published.Shorten(message))
 }
@@ -255,29 +255,29 @@ func (n *Nodes) repairSilent(ctx context.Context, node windowsnode.Node) reconci
 		}
 		return reconcile.Result{RequeueAfter: left + time.Second}
 	}
-	message, err := n.repair(ctx, node.Name)
-	if hosts.NotNow(err) {
+	message, err := n.repairHost(ctx, node.Name)
+	if hosts.IsHostBusy(err) {
 		return reconcile.Result{RequeueAfter: configure.AgainSoon}
 	}
 	if err != nil {
 		text := err.Error()
-		if fix := remote.Fix(err); fix != "" {
+		if fix := remote.SuggestFix(err); fix != "" {
 			text += "; fix: " + fix
 		}
 		n.Log.Info("repairing a silent node agent", "node", node.Name, "error", err)
-		n.tell(&node.Node, corev1.EventTypeWarning, EventAgentSilent, actionRepair, "the node agent is silent, and could not be repaired over SSH: "+text)
+		n.recordEvent(&node.Node, corev1.EventTypeWarning, EventAgentSilent, actionRepair, "the node agent is silent, and could not be repaired over SSH: "+text)
 		return reconcile.Result{RequeueAfter: retrySilent}
 	}
 	n.Log.Info("repaired a silent node agent", "node", node.Name, "result", message)
-	n.tell(&node.Node, corev1.EventTypeNormal, EventAgentRepaired, actionRepair, "the node agent was silent; over SSH: "+message)
+	n.recordEvent(&node.Node, corev1.EventTypeNormal, EventAgentRepaired, actionRepair, "the node agent was silent; over SSH: "+message)
 	return reconcile.Result{RequeueAfter: retrySilent}
 }
 
 // errNotListed says that no Machine and no entry of windows-instances has the host, so that its account is not known.
 var errNotListed = errors.New("no Machine and no entry of windows-instances is for this node, so its account is not known; start the service " + bundle.AgentService + " on the host")
 
-// wish returns where the host of a node is, and what renders its bundle.
-func (n *Nodes) wish(ctx context.Context, name string) (hosts.Wish, error) {
+// applyRequest returns where the host of a node is, and what renders its bundle.
+func (n *Nodes) applyRequest(ctx context.Context, name string) (hosts.Wish, error) {
 	inputs, err := n.Inputs(ctx)
 	if err != nil {
 		return hosts.Wish{}, err
@@ -287,21 +287,21 @@ func (n *Nodes) wish(ctx context.Context, name string) (hosts.Wish, error) {
 		return hosts.Wish{}, errNotListed
 	}
 	h := configure.Host{Joiner: n.Joiner, Node: inputs.All[i], Wanted: inputs}
-	if configure.Account(h.Node, inputs.Cluster.Platform) == "" {
+	if configure.LoginAccount(h.Node, inputs.Cluster.Platform) == "" {
 		return hosts.Wish{}, errNotListed
 	}
-	return h.Wish()
+	return h.ApplyRequest()
 }
 
-// repair restores what was applied last, from what the host keeps: what is published may need a permission that it does not have. It
+// repairHost restores what was applied last, from what the host keeps: what is published may need a permission that it does not have. It
 // returns what was done.
-func (n *Nodes) repair(ctx context.Context, name string) (string, error) {
-	w, err := n.wish(ctx, name)
+func (n *Nodes) repairHost(ctx context.Context, name string) (string, error) {
+	w, err := n.applyRequest(ctx, name)
 	if err != nil {
 		return "", err
 	}
 	w.MaxImpact = bundle.ImpactRestart
-	event, err := n.Hosts.Repair(ctx, w)
+	event, err := n.Hosts.RepairHost(ctx, w)
 	if err != nil {
 		return "", err
 	}

@@ -38,8 +38,8 @@ const (
 	retryLost = 10 * time.Minute
 )
 
-// find looks whether a kubelet that was lost is lost because its certificate has expired.
-func (n *Nodes) find(ctx context.Context, node *corev1.Node) (reconcile.Result, error) {
+// findExpired looks whether a kubelet that was lost is lost because its certificate has expired.
+func (n *Nodes) findExpired(ctx context.Context, node *corev1.Node) (reconcile.Result, error) {
 	if left := lostWithin - n.lost.SeenFor(node.Name, string(node.UID), n.Elapsed()); left > 0 {
 		n.Log.V(1).Info("a kubelet is lost", "node", node.Name, "askedIn", left.Round(time.Second))
 		return reconcile.Result{RequeueAfter: left + time.Second}, nil
@@ -48,8 +48,8 @@ func (n *Nodes) find(ctx context.Context, node *corev1.Node) (reconcile.Result, 
 	if err != nil || about == nil {
 		return reconcile.Result{}, err
 	}
-	expires, err := n.expiry(ctx, h)
-	if hosts.NotNow(err) {
+	expires, err := n.certificateExpiry(ctx, h)
+	if hosts.IsHostBusy(err) {
 		return reconcile.Result{RequeueAfter: configure.AgainSoon}, nil
 	}
 	if err != nil {
@@ -62,7 +62,7 @@ func (n *Nodes) find(ctx context.Context, node *corev1.Node) (reconcile.Result, 
 		return reconcile.Result{}, err
 	}
 	if !expired {
-		n.Joiner.Unjoined.Note(configure.LostName(node.Name), configure.Progress{State: configure.StateJoined})
+		n.Joiner.Unjoined.RecordProgress(configure.LostNodeKey(node.Name), configure.Progress{State: configure.StateJoined})
 		return reconcile.Result{RequeueAfter: retryLost}, nil
 	}
 	p := configure.Progress{
@@ -71,17 +71,17 @@ func (n *Nodes) find(ctx context.Context, node *corev1.Node) (reconcile.Result, 
 		Fix:     "delete the Machine; its MachineSet creates another one",
 	}
 	if h.Backing == render.BackingInstance {
-		if p, err = n.rejoin(ctx, h, expires); err != nil {
+		if p, err = n.deleteToRejoin(ctx, h, expires); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	n.Joiner.Unjoined.Note(configure.LostName(node.Name), p)
+	n.Joiner.Unjoined.RecordProgress(configure.LostNodeKey(node.Name), p)
 	switch p.State { //nolint:exhaustive // a host that has joined is none that joins again
 	case configure.StateJoining:
-		n.Events.Eventf(about, nil, corev1.EventTypeNormal, configure.ReasonRejoining, actionRejoin, "%s", p.Text())
+		n.Events.Eventf(about, nil, corev1.EventTypeNormal, configure.ReasonRejoining, actionRejoin, "%s", p.DisplayText())
 		n.Log.Info("a host joins again: the certificate of its kubelet has expired", "node", node.Name, "expired", expires)
 	case configure.StateWaiting, configure.StateFailed:
-		n.Events.Eventf(about, nil, corev1.EventTypeWarning, p.Reason, actionRejoin, "%s", p.Text())
+		n.Events.Eventf(about, nil, corev1.EventTypeWarning, p.Reason, actionRejoin, "%s", p.DisplayText())
 	}
 	return reconcile.Result{RequeueAfter: p.Again}, nil
 }
@@ -125,13 +125,13 @@ func (n *Nodes) machineOf(ctx context.Context, h configure.Host) (configure.Host
 	return h, &corev1.ObjectReference{APIVersion: machinev1beta1.GroupVersion.String(), Kind: base.MachineKind().Kind, Namespace: m.Namespace, Name: m.Name, UID: m.UID}, nil
 }
 
-// expiry asks a host over SSH, with its pinned host key, when the certificate of its kubelet expires; zero if it has none.
-func (n *Nodes) expiry(ctx context.Context, h configure.Host) (time.Time, error) {
-	w, err := h.Wish()
+// certificateExpiry asks a host over SSH, with its pinned host key, when the certificate of its kubelet expires; zero if it has none.
+func (n *Nodes) certificateExpiry(ctx context.Context, h configure.Host) (time.Time, error) {
+	w, err := h.ApplyRequest()
 	if err != nil {
 		return time.Time{}, err
 	}
-	facts, key, err := n.Hosts.Pending(ctx, w.Target)
+	facts, key, err := n.Hosts.AskPendingKey(ctx, w.Target)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -148,9 +148,9 @@ func (n *Nodes) hasExpired(ctx context.Context, expires time.Time) (bool, error)
 	return err == nil && !now.Before(expires), err
 }
 
-// rejoin deletes the Node of an instance, after what users have set there is kept.
-func (n *Nodes) rejoin(ctx context.Context, h configure.Host, expired time.Time) (configure.Progress, error) {
-	result, _, err := n.Joiner.Checks.Of(ctx, h.Wanted)
+// deleteToRejoin deletes the Node of an instance, after what users have set there is kept.
+func (n *Nodes) deleteToRejoin(ctx context.Context, h configure.Host, expired time.Time) (configure.Progress, error) {
+	result, _, err := n.Joiner.Checks.JudgeCluster(ctx, h.Wanted)
 	if err != nil {
 		return configure.Progress{}, err
 	}
@@ -165,12 +165,12 @@ func (n *Nodes) rejoin(ctx context.Context, h configure.Host, expired time.Time)
 	if !windowsnode.Decode(node).IsLost() {
 		return configure.Progress{State: configure.StateJoined}, nil
 	}
-	if err := n.Joiner.Rejoining().KeepNode(ctx, configure.SetByUsers(&node, h.Address)); err != nil {
+	if err := n.Joiner.RejoiningNodes().KeepNode(ctx, configure.SetByUsers(&node, h.Address)); err != nil {
 		return configure.Progress{}, fmt.Errorf("keeping what is set on Node %s: %w", node.Name, err)
 	}
 	err = n.Client.Delete(ctx, &node, client.Preconditions{UID: &node.UID, ResourceVersion: &node.ResourceVersion})
 	if apierrors.IsConflict(err) {
-		return configure.Progress{State: configure.StateJoined, Again: configure.AgainSoon}, n.Joiner.Rejoining().ForgetNode(ctx, node.Name) // it has changed since
+		return configure.Progress{State: configure.StateJoined, Again: configure.AgainSoon}, n.Joiner.RejoiningNodes().ForgetNode(ctx, node.Name) // it has changed since
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return configure.Progress{}, fmt.Errorf("deleting Node %s: %w", node.Name, err)

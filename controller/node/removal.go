@@ -37,9 +37,9 @@ const (
 	eventForgotten = "RemovalForgotten"
 )
 
-// isRemoved reports whether the instance of a record was removed from windows-instances. A ConfigMap that is gone or empty removes nothing
+// isInstanceRemoved reports whether the instance of a record was removed from windows-instances. A ConfigMap that is gone or empty removes nothing
 // by itself: that is more often a mistake.
-func (n *Nodes) isRemoved(ctx context.Context, from client.Reader, node *corev1.Node, r record.Record) (removed bool, why string, err error) {
+func (n *Nodes) isInstanceRemoved(ctx context.Context, from client.Reader, node *corev1.Node, r record.Record) (removed bool, why string, err error) {
 	if r.Entry == "" {
 		return false, "", nil
 	}
@@ -89,7 +89,7 @@ func (n *Nodes) isReplaced(ctx context.Context, node *corev1.Node, r record.Reco
 		if slices.ContainsFunc(append(slices.Clone(i.Addresses), i.Address), func(a string) bool { return slices.Contains(own, a) }) {
 			return true, "", nil
 		}
-		other, _ := inputs.Records.Get(record.OfEntry(i.Address))
+		other, _ := inputs.Records.RecordByID(record.OfEntry(i.Address))
 		if i.Finding.Reason == reason.InstanceUnresolvable && other.Node == "" {
 			unknown = i.Address
 		}
@@ -104,7 +104,7 @@ func (n *Nodes) isReplaced(ctx context.Context, node *corev1.Node, r record.Reco
 // and there was not enough time for that. Hosts that were copied have one key.
 func (n *Nodes) awaitsContact(r record.Record, entries map[string]string, records record.Set) bool {
 	for entry := range entries {
-		other, _ := records.Get(record.OfEntry(entry))
+		other, _ := records.RecordByID(record.OfEntry(entry))
 		if other.HostKey == "" || other.HostKey == r.HostKey && other.Node == "" {
 			return n.awaiting.SeenFor(r.Node, string(r.NodeUID), n.Elapsed()) < askedWithin
 		}
@@ -123,21 +123,21 @@ func (n *Nodes) forgetRemoval(ctx context.Context, node *corev1.Node, r record.R
 	if _, err := h.WriteMarks(ctx, node, configure.Marks{Annotations: map[string]string{RemoveAnnotation: ""}}); err != nil {
 		return err
 	}
-	n.tell(node, corev1.EventTypeWarning, eventForgotten, actionRemove, "the annotation "+RemoveAnnotation+"="+value+
+	n.recordEvent(node, corev1.EventTypeWarning, eventForgotten, actionRemove, "the annotation "+RemoveAnnotation+"="+value+
 		" is taken back, because the instance has an entry in "+configure.InstancesName+"; fix: to remove the instance, remove its entry first")
 	return nil
 }
 
-// remove does the next step of a removal: cordon, drain, clean up, delete the Node, forget the host. Each can be repeated. Whom to reach is in
+// continueRemoval does the next step of a removal: cordon, drain, clean up, delete the Node, forget the host. Each can be repeated. Whom to reach is in
 // the record alone: the Node may say anything.
-func (n *Nodes) remove(ctx context.Context, node *corev1.Node, r record.Record) (configure.Progress, error) {
+func (n *Nodes) continueRemoval(ctx context.Context, node *corev1.Node, r record.Record) (configure.Progress, error) {
 	if !node.Spec.Unschedulable {
 		h := configure.Host{Joiner: n.Joiner}
 		_, err := h.WriteMarks(ctx, node, configure.Marks{Annotations: map[string]string{configure.JoiningAnnotation: configure.ValueTrue}, Cordon: new(true)})
 		return configure.Progress{State: configure.StateWaiting, Reason: reasonCordoned, Message: "the node is cordoned: its entry was removed", Again: configure.AgainSoon}, err
 	}
 	if windowsnode.Decode(*node).IsReady() {
-		left, err := n.Drainer.Step(ctx, node.Name)
+		left, err := n.Drainer.EvictOnce(ctx, node.Name)
 		if err != nil || !left.IsEmpty() {
 			p := configure.Progress{State: configure.StateWaiting, Reason: reasonDraining, Message: "draining the node, its entry was removed: " + left.String(), Again: configure.AgainDrain}
 			if len(left.Blocked) > 0 {
@@ -147,24 +147,24 @@ func (n *Nodes) remove(ctx context.Context, node *corev1.Node, r record.Record) 
 		}
 	}
 	// What cannot be undone is not decided by a cache.
-	still, known, err := n.Joiner.Login.Records.Get(ctx, r.ID())
+	still, known, err := n.Joiner.Login.Records.GetRecord(ctx, r.ID())
 	if err != nil || !known || !still.IsNode(node.Name, node.UID) {
 		return configure.Progress{State: configure.StateWaiting, Again: configure.AgainSoon}, err
 	}
-	removed, _, err := n.isRemoved(ctx, n.Joiner.Login.Live, node, still)
+	removed, _, err := n.isInstanceRemoved(ctx, n.Joiner.Login.Live, node, still)
 	if errors.Is(err, errNotAsked) {
 		err = nil
 	}
 	if err != nil || !removed {
 		return configure.Progress{State: configure.StateWaiting, Again: configure.AgainSoon}, err
 	}
-	if err := n.cleanUp(ctx, node, still); err != nil {
+	if err := n.cleanUpHost(ctx, node, still); err != nil {
 		// A host that only waits for its turn is cleaned up, also where the removal is forced.
-		if hosts.NotNow(err) {
+		if hosts.IsHostBusy(err) {
 			return configure.Progress{State: configure.StateWaiting, Again: configure.AgainSoon}, nil
 		}
 		if node.Annotations[RemoveAnnotation] != removeForce {
-			p := configure.Failed(err)
+			p := configure.ProgressOfError(err)
 			p.Message = "removing the instance: " + p.Message
 			p.Fix = strings.TrimPrefix(p.Fix+"; or, if the host is gone, oc annotate --overwrite node "+node.Name+" "+RemoveAnnotation+"="+removeForce, "; ")
 			return p, nil
@@ -175,23 +175,23 @@ func (n *Nodes) remove(ctx context.Context, node *corev1.Node, r record.Record) 
 	if err := n.Client.Delete(ctx, node, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
 		return configure.Progress{}, fmt.Errorf("deleting Node %s: %w", node.Name, err)
 	}
-	n.Hosts.Forget(still.Address)
-	return configure.Progress{State: configure.StateGone, Finished: true, Message: "the instance was cleaned up, and its Node deleted"}, n.Joiner.Login.Records.Forget(ctx, still.ID())
+	n.Hosts.ForgetAddress(still.Address)
+	return configure.Progress{State: configure.StateGone, Finished: true, Message: "the instance was cleaned up, and its Node deleted"}, n.Joiner.Login.Records.ForgetRecord(ctx, still.ID())
 }
 
-// cleanUp removes from a host everything that is managed there, if it says that it is the Node of its record.
-func (n *Nodes) cleanUp(ctx context.Context, node *corev1.Node, r record.Record) error {
+// cleanUpHost removes from a host everything that is managed there, if it says that it is the Node of its record.
+func (n *Nodes) cleanUpHost(ctx context.Context, node *corev1.Node, r record.Record) error {
 	inputs, err := n.Inputs(ctx)
 	if err != nil {
 		return fmt.Errorf("reading the inputs: %w", err)
 	}
-	target, err := n.Hosts.Target(r.ID(), r.Account, r.Address)
+	target, err := n.Hosts.TargetOf(r.ID(), r.Account, r.Address)
 	if err != nil {
 		return err
 	}
 	instance := render.Node{Backing: render.BackingInstance, Address: r.Entry}
-	event, err := n.Hosts.Cleanup(ctx, target, func(facts bundle.Facts) error {
-		return configure.IsStill(instance, node.Name, facts, inputs.Cluster.Platform)
+	event, err := n.Hosts.CleanupHost(ctx, target, func(facts bundle.Facts) error {
+		return configure.CheckSameNode(instance, node.Name, facts, inputs.Cluster.Platform)
 	})
 	if err != nil {
 		return err

@@ -25,19 +25,19 @@ const (
 	EventPayloadNotCopied = "PayloadNotCopied"
 )
 
-// upgrade does the next step that brings a node from the executables of another operator to those of this one. It reports whether there
+// continueUpgrade does the next step that brings a node from the executables of another operator to those of this one. It reports whether there
 // is nothing else to do now.
 //
 //	desired-version --> executables on the host, payload --> the bundle with them is published and applied --> version
-func (n *Nodes) upgrade(ctx context.Context, node windowsnode.Node) (reconcile.Result, bool, error) {
+func (n *Nodes) continueUpgrade(ctx context.Context, node windowsnode.Node) (reconcile.Result, bool, error) {
 	if !node.IsJoined() {
 		return reconcile.Result{}, false, nil
 	}
-	payload, known := n.Payload.Digest()
+	payload, known := n.Payload.ChosenDigest()
 	if !known {
 		return reconcile.Result{}, false, nil // the first rendering wakes this controller
 	}
-	written, err := configure.Host{Joiner: n.Joiner}.WriteMarks(ctx, &node.Node, n.versions(node, payload))
+	written, err := configure.Host{Joiner: n.Joiner}.WriteMarks(ctx, &node.Node, n.versionMarks(node, payload))
 	if err != nil || written {
 		return reconcile.Result{}, true, err
 	}
@@ -45,27 +45,27 @@ func (n *Nodes) upgrade(ctx context.Context, node windowsnode.Node) (reconcile.R
 	if !pending && !lacksPayload(node) {
 		return reconcile.Result{}, false, nil
 	}
-	if n.Copying.Busy() {
+	if n.Copying.IsBusy() {
 		return reconcile.Result{RequeueAfter: configure.AgainSoon}, true, nil
 	}
-	copying, turn := n.Copying.Turn(ctx, "", nil)
-	event, err := n.stage(copying, node.Name)
+	copying, turn := n.Copying.WithTurn(ctx, "", nil)
+	event, err := n.stageExecutables(copying, node.Name)
 	turn.End()
 	switch {
-	case hosts.NotNow(err):
+	case hosts.IsHostBusy(err):
 		return reconcile.Result{RequeueAfter: configure.AgainSoon}, true, nil
 	case err != nil:
 		text := err.Error()
-		if fix := remote.Fix(err); fix != "" {
+		if fix := remote.SuggestFix(err); fix != "" {
 			text += "; fix: " + fix
 		}
 		n.Log.Info("copying executables", "node", node.Name, "error", err)
-		n.tell(&node.Node, corev1.EventTypeWarning, EventPayloadNotCopied, actionUpgrade, "the executables of operator "+n.Version+" could not be copied, the node runs on with those that it has: "+text)
+		n.recordEvent(&node.Node, corev1.EventTypeWarning, EventPayloadNotCopied, actionUpgrade, "the executables of operator "+n.Version+" could not be copied, the node runs on with those that it has: "+text)
 		return reconcile.Result{RequeueAfter: retrySilent}, false, nil
 	}
 	n.Log.Info("copied executables", "node", node.Name, "result", event.Result)
 	if event.Result == applier.ResultApplied {
-		n.tell(&node.Node, corev1.EventTypeNormal, EventPayloadCopied, actionUpgrade, "the executables of operator "+n.Version+" are on the host")
+		n.recordEvent(&node.Node, corev1.EventTypeNormal, EventPayloadCopied, actionUpgrade, "the executables of operator "+n.Version+" are on the host")
 	}
 	// Copying takes minutes: the Node has changed meanwhile.
 	now, err := configure.ReadNode(ctx, n.Reader, node.Name)
@@ -78,9 +78,9 @@ func (n *Nodes) upgrade(ctx context.Context, node windowsnode.Node) (reconcile.R
 
 const actionUpgrade = "Upgrade"
 
-// versions are the marks of a node on its way to this operator's version. The version is written when the node has a bundle with the
+// versionMarks are the marks of a node on its way to this operator's version. The version is written when the node has a bundle with the
 // executables of this operator.
-func (n *Nodes) versions(node windowsnode.Node, payload bundle.Digest) configure.Marks {
+func (n *Nodes) versionMarks(node windowsnode.Node, payload bundle.Digest) configure.Marks {
 	m := configure.Marks{Labels: map[string]string{published.UpgradingLabel: ""}, Annotations: map[string]string{configure.DesiredVersionAnnotation: n.Version}}
 	switch mine := node.DesiredError == nil && node.Desired.Payload == payload; {
 	case node.Annotations[configure.VersionAnnotation] == n.Version || !mine:
@@ -98,13 +98,13 @@ func lacksPayload(node windowsnode.Node) bool {
 	return node.DesiredError == nil && node.ReportError == nil && node.Report.State == published.StatePayloadMissing && node.Report.Desired == node.Desired.Bundle
 }
 
-// stage copies what the host lacks. Nothing that runs there is changed.
-func (n *Nodes) stage(ctx context.Context, name string) (applier.Event, error) {
-	w, err := n.wish(ctx, name)
+// stageExecutables copies what the host lacks. Nothing that runs there is changed.
+func (n *Nodes) stageExecutables(ctx context.Context, name string) (applier.Event, error) {
+	w, err := n.applyRequest(ctx, name)
 	if err != nil {
 		return applier.Event{}, err
 	}
-	event, err := n.Hosts.Stage(ctx, w)
+	event, err := n.Hosts.StageExecutables(ctx, w)
 	if err != nil {
 		return applier.Event{}, err
 	}
@@ -119,7 +119,7 @@ const parallelCopies = 4
 
 // CopyPlaces are the places of hosts that get executables. None of them waits for an open one: whether there is a place is asked before.
 func CopyPlaces() *remote.Places {
-	limits := remote.DefaultLimits().Places(parallelCopies)
+	limits := remote.DefaultLimits().PlacesFor(parallelCopies)
 	limits.Asking, limits.Open = math.MaxInt, math.MaxInt
 	return remote.NewPlaces(limits)
 }

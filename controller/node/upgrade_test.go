@@ -53,7 +53,7 @@ func TestVersionsOfANodeOnItsWayToAnother(t *testing.T) {
 			configure.VersionAnnotation: "1", published.DesiredAnnotation: desired, published.ReportAnnotation: report,
 		}}}
 		node.Status.Conditions = []corev1.NodeCondition{{Type: published.Condition, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.NewTime(now)}}
-		m := n.versions(windowsnode.Decode(*node), newer)
+		m := n.versionMarks(windowsnode.Decode(*node), newer)
 		if m.Annotations[configure.DesiredVersionAnnotation] != "2" || m.Annotations[configure.VersionAnnotation] != tt.version || m.Labels[published.UpgradingLabel] != tt.label {
 			t.Errorf("%s: %+v", tt.name, m)
 		}

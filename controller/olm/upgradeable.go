@@ -54,7 +54,7 @@ func kindOperatorCondition() schema.GroupVersionKind {
 func conditionOf(nodes []windowsnode.Node, silence windowsnode.Silence) metav1.Condition {
 	var moving []string
 	for _, n := range nodes {
-		if what := movement(n, silence); what != "" {
+		if what := movementOf(n, silence); what != "" {
 			moving = append(moving, n.Name+" "+what)
 		}
 	}
@@ -79,8 +79,8 @@ func withKubelets(c metav1.Condition, kubelets string) metav1.Condition {
 	return c
 }
 
-// movement says what is being done with a node, empty if nothing is.
-func movement(n windowsnode.Node, silence windowsnode.Silence) string {
+// movementOf says what is being done with a node, empty if nothing is.
+func movementOf(n windowsnode.Node, silence windowsnode.Silence) string {
 	if n.IsLost() || n.IsPaused() {
 		return ""
 	}

@@ -28,7 +28,7 @@ func adoptionCondition(ctx context.Context, nodes *nodelist.Cache, r client.Read
 	}
 	var names []string
 	for _, n := range list {
-		if _, known := records.Named(n.Name); !known && published.WaitsForAdoption(n.Annotations) {
+		if _, known := records.RecordOfNode(n.Name); !known && published.WaitsForAdoption(n.Annotations) {
 			names = append(names, n.Name)
 		}
 	}

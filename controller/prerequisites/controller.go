@@ -55,13 +55,13 @@ const recheckCluster = time.Minute
 // SetupWithManager has the cluster judged at the start. A host that cannot join any longer, or can again, is said at once.
 func (c *Cluster) SetupWithManager(m base.Manager) error {
 	changed := base.NewSignal()
-	c.Unjoined.OnChange(changed.Send)
-	m.Kinds.OnChange(changed.Send)
+	c.Unjoined.OnChange(changed.WakeController)
+	m.Kinds.OnChange(changed.WakeController)
 	added, err := m.NewController("cluster", c, base.ParallelHosts)
 	if err != nil {
 		return err
 	}
-	again := changed.Source(func(q base.Queue) { q.AddAfter(base.RequestsFor([]string{"all"})[0], tellAfter) })
+	again := changed.QueueSource(func(q base.Queue) { q.AddAfter(base.RequestsFor([]string{"all"})[0], tellAfter) })
 	return errors.Join(added.Watch(base.AtStart()), added.Watch(again))
 }
 
@@ -74,12 +74,12 @@ func (c *Cluster) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading the inputs: %w", err)
 	}
-	result, trusted, err := c.Checks.Of(ctx, inputs)
+	result, trusted, err := c.Checks.JudgeCluster(ctx, inputs)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if wanted, ok := trusted.Repair(c.Checks.Login.Namespace); ok {
-		if err := named.Apply(ctx, c.Client, &wanted, Owner); err != nil {
+	if wanted, ok := trusted.ConfigMapToApply(c.Checks.Login.Namespace); ok {
+		if err := named.ForceApply(ctx, c.Client, &wanted, Owner); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -102,7 +102,7 @@ func (c *Cluster) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 		again = min(again, result.Again)
 	}
 	// Events about hosts are on their own objects.
-	return reconcile.Result{RequeueAfter: again}, c.Say(ctx, append(list, c.Unjoined.Condition(configure.ListHosts(inputs))))
+	return reconcile.Result{RequeueAfter: again}, c.Say(ctx, append(list, c.Unjoined.HostsJoinedCondition(configure.ListHosts(inputs))))
 }
 
 func conditionsOfChecks(r checks.Result) []metav1.Condition {

@@ -27,8 +27,8 @@ func publishedObjects() []client.Object {
 	return []client.Object{base.Metadata(base.SecretKind()), &rbacv1.Role{}, &rbacv1.RoleBinding{}}
 }
 
-// newLayers caches what is published, apart from the Secrets that are inputs: a cache has one selector for a kind.
-func newLayers(m manager.Manager, namespace string) (kubecluster.Cluster, error) {
+// newLayerCache caches what is published, apart from the Secrets that are inputs: a cache has one selector for a kind.
+func newLayerCache(m manager.Manager, namespace string) (kubecluster.Cluster, error) {
 	labeled, err := labels.NewRequirement(published.LayerLabel, selection.Exists, nil)
 	if err != nil {
 		return nil, err

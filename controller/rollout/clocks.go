@@ -13,7 +13,7 @@ import (
 
 // skews returns the nodes whose clocks differ, and then the hosts that have no Node yet: of those that have one, the node agent knows better.
 func (t *teller) skews(nodes map[string]windowsnode.Node, r rendering) []heartbeat.Skew {
-	list := t.heartbeats.Skews()
+	list := t.heartbeats.ClockSkews()
 	if t.hostClocks == nil {
 		return list
 	}

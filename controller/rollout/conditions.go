@@ -69,8 +69,8 @@ type teller struct {
 	unserved bool
 }
 
-// sentence is a finding in one sentence, with what to do.
-func sentence(f bundle.Finding) string {
+// findingSentence is a finding in one sentence, with what to do.
+func findingSentence(f bundle.Finding) string {
 	text := f.Message
 	if where := f.Object.String(); where != "" {
 		if f.Field != "" {
@@ -84,10 +84,10 @@ func sentence(f bundle.Finding) string {
 	return text
 }
 
-// tell says how it goes. It returns when to call it again to say the rest, 0 if all is said.
-func (t *teller) tell(ctx context.Context, o outcome) (time.Duration, error) {
+// reportOutcome says how it goes. It returns when to call it again to say the rest, 0 if all is said.
+func (t *teller) reportOutcome(ctx context.Context, o outcome) (time.Duration, error) {
 	if o.fresh {
-		t.send(o.rendering)
+		t.sendEvents(o.rendering)
 	}
 	t.sayDamaged(o.damaged)
 	nodes, err := t.nodes(ctx)
@@ -95,17 +95,17 @@ func (t *teller) tell(ctx context.Context, o outcome) (time.Duration, error) {
 		return 0, fmt.Errorf("counting Windows nodes: %w", err)
 	}
 	kubelets := kubeletsUpgradeable(o.version, nodes)
-	t.kubelets.Say(kubelets)
-	counts, hosts := t.count(nodes, o.rendering)
+	t.kubelets.NoteCondition(kubelets)
+	counts, hosts := t.countNodes(nodes, o.rendering)
 	s := status.Status{
-		Conditions: append(conditions(o), inputsPresent(o.rendering), inputsConfirmed(o.rendering), inputsClean(o.rendering), urgentReached(o), kubelets, clocksAgree(t.skews(nodes, o.rendering))),
+		Conditions: append(outcomeConditions(o), inputsPresent(o.rendering), inputsConfirmed(o.rendering), inputsClean(o.rendering), urgentReached(o), kubelets, clocksAgree(t.skews(nodes, o.rendering))),
 		Nodes:      counts, Hosts: status.SortHosts(hosts), HostsWaiting: new(len(hosts)),
 	}
 	for _, r := range o.refused {
-		s.Refused = append(s.Refused, refusedOf(r))
+		s.Refused = append(s.Refused, refusedStatus(r))
 	}
-	t.counters.Urgent(urgentHeld(o))
-	t.counters.Warnings(warningReasons(o.warnings))
+	t.counters.SetUrgentHeld(urgentHeld(o))
+	t.counters.SetWarnings(warningReasons(o.warnings))
 	if t.unserved && t.now().Sub(t.wrote) < base.KindsPeriod {
 		return t.wrote.Add(base.KindsPeriod).Sub(t.now()), nil
 	}
@@ -130,7 +130,7 @@ func (t *teller) tell(ctx context.Context, o outcome) (time.Duration, error) {
 
 // write writes the status, if the cluster serves the kind.
 func (t *teller) write(ctx context.Context, s status.Status) error {
-	switch err := t.writer.Write(ctx, s); {
+	switch err := t.writer.WriteStatus(ctx, s); {
 	case meta.IsNoMatchError(err):
 		t.sayUnserved()
 	case err != nil:
@@ -166,31 +166,31 @@ func (t *teller) sayDamaged(secrets []string) {
 	}
 }
 
-// send sends the Events of a rendering.
-func (t *teller) send(r rendering) {
+// sendEvents sends the Events of a rendering.
+func (t *teller) sendEvents(r rendering) {
 	if len(r.blocking) > 0 {
-		t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, r.blocking[0].Reason, "Publish", "%s", published.Shorten(refusal(r.blocking)))
+		t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, r.blocking[0].Reason, "Publish", "%s", published.Shorten(refusalReason(r.blocking)))
 	}
-	if list := r.deleted.Inputs(); len(list) > 0 {
+	if list := r.deleted.WaitingInputs(); len(list) > 0 {
 		t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, status.ReasonDeleted, "Publish", "%s", inputsPresent(r).Message)
 	}
 	if text := r.deleted.ExplainHeld(); text != "" {
 		t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, EventChangeHeld, "Publish", "%s", published.Shorten(text))
 	}
-	t.warn(r.warnings)
+	t.sendWarnings(r.warnings)
 	for _, n := range r.refused[:min(len(r.refused), maxNodeEvents)] {
 		// Kubelets and kubectl use the name of a Node as its UID in events.
 		node := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: n.name, UID: types.UID(n.name)}
-		t.events.Eventf(node, nil, corev1.EventTypeWarning, n.Reason, "Publish", "%s", published.Shorten("the bundle of this node is refused, what is published for it stays: "+sentence(n.Finding)))
+		t.events.Eventf(node, nil, corev1.EventTypeWarning, n.Reason, "Publish", "%s", published.Shorten("the bundle of this node is refused, what is published for it stays: "+findingSentence(n.Finding)))
 	}
 }
 
-// warn sends an Event for each warning that the last rendering did not have. Events with the same reason and action are one for client-go, which
+// sendWarnings sends an Event for each warning that the last rendering did not have. Events with the same reason and action are one for client-go, which
 // keeps the first message.
-func (t *teller) warn(findings bundle.Findings) {
+func (t *teller) sendWarnings(findings bundle.Findings) {
 	now := map[string]bool{}
 	for _, f := range findings {
-		text := sentence(f)
+		text := findingSentence(f)
 		if now[text] = true; !t.warned[text] && len(now) <= maxNodeEvents {
 			t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, f.Reason, "Warn "+bundle.Of([]byte(text)).Short(), "%s", published.Shorten(text))
 		}
@@ -198,12 +198,12 @@ func (t *teller) warn(findings bundle.Findings) {
 	t.warned = now
 }
 
-// refusal is why nothing is published.
-func refusal(findings bundle.Findings) string {
-	return "invalid inputs: keeping the published bundles: " + sentence(findings[0]) + more(len(findings)-1, "finding")
+// refusalReason is why nothing is published.
+func refusalReason(findings bundle.Findings) string {
+	return "invalid inputs: keeping the published bundles: " + findingSentence(findings[0]) + countMoreText(len(findings)-1, "finding")
 }
 
-func more(n int, what string) string {
+func countMoreText(n int, what string) string {
 	if n == 0 {
 		return ""
 	}
@@ -211,27 +211,27 @@ func more(n int, what string) string {
 }
 
 // moreNodes is the rest of a list of nodes.
-func moreNodes(left int) string { return more(left, "node") }
+func moreNodes(left int) string { return countMoreText(left, "node") }
 
-// conditions says how the publication and the rollout go.
-func conditions(o outcome) []metav1.Condition {
+// outcomeConditions says how the publication and the rollout go.
+func outcomeConditions(o outcome) []metav1.Condition {
 	accepted := metav1.Condition{Type: status.InputsAccepted, Status: metav1.ConditionTrue, Reason: status.ReasonAccepted, Message: "the inputs are accepted"}
 	done := metav1.Condition{Type: status.Published, Status: metav1.ConditionTrue, Reason: status.ReasonPublished, Message: "the newest bundles are published"}
 	switch {
 	case len(o.blocking) > 0:
-		accepted.Status, accepted.Reason, accepted.Message = metav1.ConditionFalse, o.blocking[0].Reason, published.Shorten(refusal(o.blocking))
+		accepted.Status, accepted.Reason, accepted.Message = metav1.ConditionFalse, o.blocking[0].Reason, published.Shorten(refusalReason(o.blocking))
 		done.Status, done.Reason, done.Message = metav1.ConditionFalse, status.ReasonInputsRefused, "invalid inputs: keeping the published bundles"
 	case len(o.refused) > 0:
 		first := o.refused[0]
 		accepted.Status, accepted.Reason = metav1.ConditionFalse, status.ReasonNodesRefused
-		accepted.Message = published.Shorten(fmt.Sprintf("the bundle of %s is refused, what is published for it stays: %s%s", first.name, sentence(first.Finding), more(len(o.refused)-1, "node")))
+		accepted.Message = published.Shorten(fmt.Sprintf("the bundle of %s is refused, what is published for it stays: %s%s", first.name, findingSentence(first.Finding), countMoreText(len(o.refused)-1, "node")))
 		done.Message = "the newest bundles of all other nodes are published"
 	}
 	if o.err != nil {
 		done.Status, done.Reason = metav1.ConditionFalse, status.ReasonPublishFailed
 		done.Message = published.Shorten("it is tried again: " + o.err.Error())
 	}
-	return []metav1.Condition{accepted, done, rolledOut(o)}
+	return []metav1.Condition{accepted, done, rolloutCondition(o)}
 }
 
 // urgentReached says which CAs and credentials cannot reach their nodes.
@@ -277,10 +277,10 @@ func urgentHeld(o outcome) map[string]status.UrgentHeld {
 	return all
 }
 
-// rolledOut says how the rollout goes.
-func rolledOut(o outcome) metav1.Condition {
-	c := metav1.Condition{Type: status.RolledOut, Status: metav1.ConditionFalse, Message: published.Shorten(o.rollout.Message())}
-	switch o.rollout.Phase() {
+// rolloutCondition says how the rollout goes.
+func rolloutCondition(o outcome) metav1.Condition {
+	c := metav1.Condition{Type: status.RolledOut, Status: metav1.ConditionFalse, Message: published.Shorten(o.rollout.FleetMessage())}
+	switch o.rollout.FleetPhase() {
 	case steps.PhaseDone:
 		c.Status, c.Reason = metav1.ConditionTrue, status.ReasonRolledOut
 	case steps.PhaseMoving:
@@ -300,9 +300,9 @@ func rolledOut(o outcome) metav1.Condition {
 	return c
 }
 
-// count counts the Windows nodes by their state, and returns the hosts that are not nodes with their bundle.
-func (t *teller) count(nodes map[string]windowsnode.Node, r rendering) (*status.Nodes, []status.Host) {
-	t.heartbeats.Keep(nodes)
+// countNodes counts the Windows nodes by their state, and returns the hosts that are not nodes with their bundle.
+func (t *teller) countNodes(nodes map[string]windowsnode.Node, r rendering) (*status.Nodes, []status.Host) {
+	t.heartbeats.RetainNodes(nodes)
 	var hosts []status.Host
 	listed := map[string]bool{}
 	if r.unjoined != nil {
@@ -314,11 +314,11 @@ func (t *teller) count(nodes map[string]windowsnode.Node, r rendering) (*status.
 	n := &status.Nodes{Total: len(nodes), Refused: len(r.refused)}
 	for _, node := range nodes {
 		row := fleet.Of(node, t.silence)
-		*counter(n, row.State)++
+		*counterOfState(n, row.State)++
 		if i := slices.IndexFunc(r.refused, func(f refusedNode) bool { return f.name == node.Name }); i >= 0 {
-			row.Refuse(refusedOf(r.refused[i]))
+			row.Refuse(refusedStatus(r.refused[i]))
 		}
-		if h, ok := hostOf(row); ok && !listed[node.Name] {
+		if h, ok := statusOfHost(row); ok && !listed[node.Name] {
 			h.Address = r.addresses[node.Name]
 			hosts = append(hosts, h)
 		}
@@ -326,12 +326,12 @@ func (t *teller) count(nodes map[string]windowsnode.Node, r rendering) (*status.
 	return n, hosts
 }
 
-func refusedOf(r refusedNode) status.Refused {
+func refusedStatus(r refusedNode) status.Refused {
 	return status.Refused{Node: r.name, Reason: r.Reason, Message: published.Shorten(r.Message), Fix: r.Fix}
 }
 
-// hostOf returns what a node needs; false for one that has its bundle, or gets it by itself.
-func hostOf(r fleet.Row) (status.Host, bool) {
+// statusOfHost returns what a node needs; false for one that has its bundle, or gets it by itself.
+func statusOfHost(r fleet.Row) (status.Host, bool) {
 	h := status.Host{Name: r.Node, Node: r.Node, State: status.HostWaiting, Reason: r.Reason, Message: published.Shorten(r.Message), Fix: published.Shorten(r.Fix)}
 	switch r.State {
 	case fleet.StateFailed:
@@ -355,7 +355,7 @@ func hostOf(r fleet.Row) (status.Host, bool) {
 	return h, true
 }
 
-func counter(n *status.Nodes, s fleet.State) *int {
+func counterOfState(n *status.Nodes, s fleet.State) *int {
 	switch s {
 	case fleet.StateCurrent:
 		return &n.Current

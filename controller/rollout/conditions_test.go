@@ -49,11 +49,11 @@ func TestCountsAreWrittenWithPauses(t *testing.T) {
 	says := &teller{
 		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nodes, nil }, log: logr.Discard(), now: clock, try: base.NewPauses(logr.Discard()).Try,
 		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), kubelets: &status.Latest{},
-		silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.Monotonic()),
+		silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.MonotonicClock()),
 	}
 	tell := func(o outcome) (again time.Duration) {
 		t.Helper()
-		again, err := says.tell(t.Context(), o)
+		again, err := says.reportOutcome(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,22 +123,22 @@ func TestOldKubeletsAreSaidBeforeAnUpdate(t *testing.T) {
 		nodes[name] = windowsnode.Decode(n)
 	}
 	var said status.Latest
-	if said.Problem() != "" {
-		t.Errorf("before anything is known: %s", said.Problem())
+	if said.ProblemMessage() != "" {
+		t.Errorf("before anything is known: %s", said.ProblemMessage())
 	}
 	c := kubeletsUpgradeable("4.20.4", nodes)
-	said.Say(c)
+	said.NoteCondition(c)
 	if c.Type != "KubeletMinorVersionUpgradeable" || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "version 4.20.4, because of the kubelets of win-a (v1.32.13) (fix: ") {
 		t.Errorf("%+v", c)
 	}
-	if said.Problem() != c.Message {
-		t.Errorf("for OLM: %s", said.Problem())
+	if said.ProblemMessage() != c.Message {
+		t.Errorf("for OLM: %s", said.ProblemMessage())
 	}
 	delete(nodes, "win-a")
 	c = kubeletsUpgradeable("4.20.4", nodes)
-	said.Say(c)
-	if c.Status != metav1.ConditionTrue || said.Problem() != "" {
-		t.Errorf("%+v; for OLM: %s", c, said.Problem())
+	said.NoteCondition(c)
+	if c.Status != metav1.ConditionTrue || said.ProblemMessage() != "" {
+		t.Errorf("%+v; for OLM: %s", c, said.ProblemMessage())
 	}
 }
 
@@ -163,14 +163,14 @@ func TestTheStatusIsWrittenWhenItsKindAppears(t *testing.T) {
 	clock := func() time.Time { return now }
 	says := &teller{
 		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nil, nil }, log: logr.Discard(), now: clock, try: base.NewPauses(logr.Discard()).Try,
-		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), kubelets: &status.Latest{}, silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.Monotonic()),
+		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), kubelets: &status.Latest{}, silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.MonotonicClock()),
 	}
 	for i, want := range []struct {
 		asked int
 		again time.Duration
 	}{{1, base.KindsPeriod}, {1, base.KindsPeriod / 2}, {2, base.KindsPeriod}, {2, base.KindsPeriod / 2}, {3, 0}, {3, 0}} {
 		served = i == 4
-		again, err := says.tell(t.Context(), outcome{})
+		again, err := says.reportOutcome(t.Context(), outcome{})
 		if err != nil || asked != want.asked || again != want.again {
 			t.Errorf("call %d: asked %d times, again in %s: %v; want %+v", i, asked, again, err, want)
 		}
@@ -198,7 +198,7 @@ func TestAStatusThatCannotBeWritten(t *testing.T) {
 	try := func(ctx context.Context, _ string, do func(context.Context) error) error { return do(ctx) }
 	says := &teller{
 		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nil, nil }, log: logr.Discard(), now: clock, try: try,
-		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), kubelets: &status.Latest{}, silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.Monotonic()),
+		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), kubelets: &status.Latest{}, silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.MonotonicClock()),
 	}
 	refused := outcome{rollErr: errors.New("no step is made")}
 	for i, step := range []struct {
@@ -207,7 +207,7 @@ func TestAStatusThatCannotBeWritten(t *testing.T) {
 		tried, written int
 	}{{false, outcome{}, 1, 1}, {false, outcome{}, 1, 1}, {true, refused, 2, 1}, {true, outcome{}, 3, 1}, {false, outcome{}, 4, 2}, {false, outcome{}, 4, 2}} {
 		failing = step.failing
-		if _, err := says.tell(t.Context(), step.say); err != nil || tried != step.tried || written != step.written {
+		if _, err := says.reportOutcome(t.Context(), step.say); err != nil || tried != step.tried || written != step.written {
 			t.Errorf("call %d: tried %d times, written %d times: %v", i, tried, written, err)
 		}
 	}
@@ -215,7 +215,7 @@ func TestAStatusThatCannotBeWritten(t *testing.T) {
 
 // TestClocksOfHostsThatHaveNoNodeYet are said too: a kubelet whose clock is behind gets no certificate, and its agent reports nothing.
 func TestClocksOfHostsThatHaveNoNodeYet(t *testing.T) {
-	says := &teller{heartbeats: heartbeat.NewWatch(time.Now, heartbeat.Monotonic())}
+	says := &teller{heartbeats: heartbeat.NewWatch(time.Now, heartbeat.MonotonicClock())}
 	nodes := map[string]windowsnode.Node{"win-1": {}}
 	r := rendering{addresses: map[string]string{"win-1": "192.0.2.1", "": "192.0.2.2"}}
 	if got := says.skews(nodes, r); len(got) > 0 {

@@ -29,10 +29,10 @@ import (
 type Counters interface {
 	// AddPublished counts bytes that were written for nodes.
 	AddPublished(bytes int)
-	// Urgent notes the urgent inputs that cannot reach nodes, by name.
-	Urgent(held map[string]status.UrgentHeld)
-	// Warnings notes the findings about the inputs that are warnings: their number, by reason.
-	Warnings(found map[string]int)
+	// SetUrgentHeld notes the urgent inputs that cannot reach nodes, by name.
+	SetUrgentHeld(held map[string]status.UrgentHeld)
+	// SetWarnings notes the findings about the inputs that are warnings: their number, by reason.
+	SetWarnings(found map[string]int)
 }
 
 // Controller renders and publishes the bundles of all joined nodes, and gives nodes their turns.
@@ -72,8 +72,8 @@ type Controller struct {
 
 // Unjoined knows which hosts have not joined. Nothing is decided by it.
 type Unjoined interface {
-	// Of returns what returns the hosts of the inputs that have not joined, and those that are being removed.
-	Of(*desired.Hosts) func() []status.Host
+	// UnjoinedHostsFunc returns what returns the hosts of the inputs that have not joined, and those that are being removed.
+	UnjoinedHostsFunc(*desired.Hosts) func() []status.Host
 	// OnChange has a function called when that is different.
 	OnChange(func())
 }
@@ -81,7 +81,7 @@ type Unjoined interface {
 // SetupWithManager watches every kind of input, what is published, and the keys that sign.
 func (c *Controller) SetupWithManager(ctx context.Context, m base.Manager) error {
 	namespace := c.Deployment.Namespace
-	published, err := newLayers(m, namespace)
+	published, err := newLayerCache(m, namespace)
 	if err != nil {
 		return err
 	}
@@ -90,8 +90,8 @@ func (c *Controller) SetupWithManager(ctx context.Context, m base.Manager) error
 		return err
 	}
 	again := base.NewSignal()
-	c.Unjoined.OnChange(again.Send)
-	pauses := m.AddPauses(c.Log.WithName("publish"), again.Send)
+	c.Unjoined.OnChange(again.WakeController)
+	pauses := m.AddPauses(c.Log.WithName("publish"), again.WakeController)
 	executor, err := c.newExecutor(m, again, pauses.Try)
 	if err != nil {
 		return err
@@ -107,20 +107,20 @@ func (c *Controller) SetupWithManager(ctx context.Context, m base.Manager) error
 		return err
 	}
 	changed := func() {
-		publishes.inputs.changed() // the inputs are read again, also if there is no object of a kind
-		again.Send()
+		publishes.inputs.noteChange() // the inputs are read again, also if there is no object of a kind
+		again.WakeController()
 	}
 	m.Kinds.OnChange(changed) // what is kept of a kind that is refused now does not count
 	for _, same := range base.GroupByKind(c.Wants) {
 		watch := func() error {
 			changed()
-			return queue.Watch(publishes.inputs.watch(m.GetCache(), base.ObjectOf(same[0])))
+			return queue.Watch(publishes.inputs.watchKind(m.GetCache(), base.ObjectOf(same[0])))
 		}
 		if err := m.Kinds.WatchWhenServed(ctx, same, watch); err != nil {
 			return err
 		}
 	}
-	if err := queue.Watch(again.Source(func(q base.Queue) { publishes.inputs.again(q) })); err != nil {
+	if err := queue.Watch(again.QueueSource(func(q base.Queue) { publishes.inputs.requestComparison(q) })); err != nil {
 		return err
 	}
 	if err := queue.Watch(publishes.inputs.watchKeys(keys)); err != nil {
@@ -141,12 +141,12 @@ func (c *Controller) newExecutor(m base.Manager, changed base.Signal, try tryFun
 		return nil, err
 	}
 	recorder := m.GetEventRecorder(c.Deployment.Name)
-	drains := &steps.Drains{Drainer: drain.Drainer{Client: clients}, Live: m.GetAPIReader(), Events: recorder, Changed: changed.Send}
+	drains := &steps.Drains{Drainer: drain.Drainer{Client: clients}, Live: m.GetAPIReader(), Events: recorder, Changed: changed.WakeController}
 	if err := drains.SetupWithManager(m); err != nil {
 		return nil, err
 	}
 	return &steps.Executor{
-		Nodes: m.Kinds.Reader(m.GetClient()), Decoded: m.Decoded, Live: m.GetAPIReader(), Client: m.GetClient(), Pods: clients, Drains: drains, Notary: c.Keys,
+		Nodes: m.Kinds.WatchedClient(m.GetClient()), Decoded: m.Decoded, Live: m.GetAPIReader(), Client: m.GetClient(), Pods: clients, Drains: drains, Notary: c.Keys,
 		Namespace: c.Deployment.Namespace, Deployment: c.Deployment, Events: recorder, Try: try,
 		Layers: &layers.Cache{Live: m.GetAPIReader(), Namespace: c.Deployment.Namespace},
 		Log:    c.Log.WithName("rollout"), Now: c.Now, Elapsed: c.Elapsed, Heartbeats: c.Silence,
@@ -161,7 +161,7 @@ func (c *Controller) newPublisher(m base.Manager, executor *steps.Executor, paus
 	}
 	log := c.Log.WithName("publish")
 	r := &renderer{
-		read: c.Inputs, nodes: m.GetClient(), decoded: m.Decoded, told: windowsnode.VerifyWith(c.Keys.Open), unjoined: c.Unjoined, executables: c.Executables, servers: c.Servers,
+		read: c.Inputs, nodes: m.GetClient(), decoded: m.Decoded, told: windowsnode.VerifyWith(c.Keys.OpenDesired), unjoined: c.Unjoined, executables: c.Executables, servers: c.Servers,
 		keeper: &keeper{cache: executor.Layers, told: windowsnode.VerifyWith(c.Keys.OpenNewest), log: log},
 		layers: executor.Layers, now: time.Now, log: log, count: renders,
 	}
@@ -172,7 +172,7 @@ func (c *Controller) newPublisher(m base.Manager, executor *steps.Executor, paus
 	}
 	return &publisher{
 		inputs: &debouncer{now: time.Now, settle: cmp.Or(c.Settle, settle)}, pauses: pauses, now: time.Now, log: log,
-		render: r.render, publish: counted(c.Counters, to.Publish), roll: executor.Run, forget: forgetConfirmations(m.GetClient(), pauses.Try, log), tell: says.tell,
+		render: r.renderJoined, publish: countPublished(c.Counters, to.PublishLayers), roll: executor.RunSteps, forget: forgetConfirmations(m.GetClient(), pauses.Try, log), tell: says.reportOutcome,
 	}, nil
 }
 
@@ -228,11 +228,11 @@ type outcome struct {
 // Reconcile publishes what differs. Inputs that are refused leave everything as it is published. Its error is why nothing was done; what
 // fails for single layers or Nodes is in the status, and is tried again by itself.
 func (p *publisher) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	if wait := p.inputs.wait(); wait > 0 {
+	if wait := p.inputs.untilSettled(); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	p.pauses.Begin()
-	fresh := p.inputs.take() || p.kept == nil || p.now().Sub(p.kept.at) >= p.kept.lasts()
+	fresh := p.inputs.takeChange() || p.kept == nil || p.now().Sub(p.kept.at) >= p.kept.validFor()
 	if fresh {
 		p.kept = nil
 		r, err := p.render(ctx)
@@ -254,7 +254,7 @@ func (p *publisher) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 		p.log.Error(untold, "saying how it goes")
 		rest = recount
 	}
-	again := max(p.kept.lasts()-p.now().Sub(p.kept.at), 0)
+	again := max(p.kept.validFor()-p.now().Sub(p.kept.at), 0)
 	for _, sooner := range []time.Duration{did.rollout.Again, rest, p.pauses.Again()} {
 		if sooner > 0 {
 			again = min(again, sooner)
@@ -265,14 +265,14 @@ func (p *publisher) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 
 // publishAndRoll publishes the layers, and makes the next steps of the rollout.
 func (p *publisher) publishAndRoll(ctx context.Context) outcome {
-	changes, err := p.publish(ctx, slices.Concat(p.kept.layers(), p.urgent))
-	result, rollErr := p.roll(ctx, p.kept.rolled(err, p.urgent))
+	changes, err := p.publish(ctx, slices.Concat(p.kept.wantedLayers(), p.urgent))
+	result, rollErr := p.roll(ctx, p.kept.rolloutInput(err, p.urgent))
 	if len(result.Unready) > 0 && unlessSome(err) == nil { // what is urgent is made for what nodes have, so its layers are known only now
 		urgent := slices.Concat(p.urgent, result.Unready)
-		more, failed := p.publish(ctx, slices.Concat(p.kept.layers(), urgent))
+		more, failed := p.publish(ctx, slices.Concat(p.kept.wantedLayers(), urgent))
 		changes.Create, changes.Damaged, err = append(changes.Create, more.Create...), append(changes.Damaged, more.Damaged...), failed
 		if unlessSome(err) == nil {
-			result, rollErr = p.roll(ctx, p.kept.rolled(err, urgent))
+			result, rollErr = p.roll(ctx, p.kept.rolloutInput(err, urgent))
 		}
 	}
 	if rollErr == nil && result.Failed == nil {

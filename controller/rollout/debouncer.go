@@ -24,8 +24,8 @@ type debouncer struct {
 	first, last time.Time
 }
 
-// changed notes a change.
-func (i *debouncer) changed() {
+// noteChange notes a change.
+func (i *debouncer) noteChange() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.last = i.now()
@@ -34,8 +34,8 @@ func (i *debouncer) changed() {
 	}
 }
 
-// wait returns how long it takes until the changes have settled: 0 if they have, or if there is none.
-func (i *debouncer) wait() time.Duration {
+// untilSettled returns how long it takes until the changes have settled: 0 if they have, or if there is none.
+func (i *debouncer) untilSettled() time.Duration {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.first.IsZero() {
@@ -48,9 +48,9 @@ func (i *debouncer) wait() time.Duration {
 	return max(due.Sub(i.now()), 0)
 }
 
-// take reports whether there was a change since the last call. It is called before the inputs are read: a change that comes while they
+// takeChange reports whether there was a change since the last call. It is called before the inputs are read: a change that comes while they
 // are read is another one.
-func (i *debouncer) take() bool {
+func (i *debouncer) takeChange() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	was := !i.first.IsZero()

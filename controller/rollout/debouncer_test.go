@@ -99,7 +99,7 @@ func TestChangesThatAreMadeTogetherAreRenderedOnce(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := work(t)
 				for range tt.changes {
-					w.inputs.input(w.queue)
+					w.inputs.requestRendering(w.queue)
 					time.Sleep(tt.apart)
 				}
 				pass(settle)
@@ -114,7 +114,7 @@ func TestChangesThatAreMadeTogetherAreRenderedOnce(t *testing.T) {
 func TestAChangeIsRenderedASecondLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := work(t)
-		w.inputs.input(w.queue)
+		w.inputs.requestRendering(w.queue)
 		pass(time.Minute)
 		if len(w.renders) != 1 || w.renders[0] != settle {
 			t.Errorf("rendered at %v", w.renders)
@@ -127,9 +127,9 @@ func TestAChangeDuringARenderingIsRendered(t *testing.T) {
 		w := work(t)
 		w.rendering = func() {
 			w.rendering = nil
-			w.inputs.input(w.queue)
+			w.inputs.requestRendering(w.queue)
 		}
-		w.inputs.input(w.queue)
+		w.inputs.requestRendering(w.queue)
 		pass(time.Minute)
 		if len(w.renders) != 2 {
 			t.Errorf("rendered at %v", w.renders)
@@ -141,10 +141,10 @@ func TestAChangeDuringARenderingIsRendered(t *testing.T) {
 func TestWhatNodesReportIsNotRendered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := work(t)
-		w.inputs.input(w.queue)
+		w.inputs.requestRendering(w.queue)
 		pass(2 * time.Second)
 		for range 3000 {
-			w.inputs.again(w.queue)
+			w.inputs.requestComparison(w.queue)
 			time.Sleep(10 * time.Millisecond)
 		}
 		pass(2 * time.Second)
@@ -158,10 +158,10 @@ func TestWhatNodesReportIsNotRendered(t *testing.T) {
 func TestEverythingIsRenderedAgainAfterTenMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := work(t)
-		w.inputs.input(w.queue)
+		w.inputs.requestRendering(w.queue)
 		for range 59 { // reports do not put it off
 			pass(time.Minute)
-			w.inputs.again(w.queue)
+			w.inputs.requestComparison(w.queue)
 		}
 		pass(2 * time.Second)
 		if len(w.renders) != 6 {
@@ -174,7 +174,7 @@ func TestInputsThatCannotBeReadAreReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := work(t)
 		w.failing = 3
-		w.inputs.input(w.queue)
+		w.inputs.requestRendering(w.queue)
 		pass(time.Minute)
 		if len(w.renders) != 4 || w.publications != 1 {
 			t.Errorf("rendered at %v, published %d times", w.renders, w.publications)

@@ -26,8 +26,8 @@ import (
 
 // findDeleted compares the inputs with what is published on the Windows nodes.
 func (r *renderer) findDeleted(hosts *desired.Hosts, nodes []windowsnode.Node) deletions.Found {
-	found := deletions.Find(hosts, nodes, r.madeFrom)
-	for _, input := range found.Inputs() {
+	found := deletions.CompareInputs(hosts, nodes, r.publishedInputs)
+	for _, input := range found.WaitingInputs() {
 		r.log.Info("input deleted; waiting for confirmation before rolling it out", "input", input, "nodes", len(found.Waiting[input]))
 	}
 	if text := found.ExplainHeld(); text != "" {
@@ -36,15 +36,15 @@ func (r *renderer) findDeleted(hosts *desired.Hosts, nodes []windowsnode.Node) d
 	return found
 }
 
-// madeFrom returns the guarded inputs of the bundle that is published on a Node.
-func (r *renderer) madeFrom(n windowsnode.Node) []published.Input {
-	return deletions.InputsOf(r.told, n)
+// publishedInputs returns the guarded inputs of the bundle that is published on a Node.
+func (r *renderer) publishedInputs(n windowsnode.Node) []published.Input {
+	return deletions.InputsOfPublished(r.told, n)
 }
 
-// asJoined returns the hosts as their bundles are rendered.
-func asJoined(found deletions.Found, hosts []render.Node) []render.Node {
+// asJoinedHosts returns the hosts as their bundles are rendered.
+func asJoinedHosts(found deletions.Found, hosts []render.Node) []render.Node {
 	for i, h := range hosts {
-		hosts[i] = found.AsJoined(h)
+		hosts[i] = found.AsJoinedHost(h)
 	}
 	return hosts
 }
@@ -57,8 +57,8 @@ func inputsPresent(r rendering) metav1.Condition {
 		return c
 	}
 	var texts []string
-	for _, input := range r.deleted.Inputs() {
-		texts = append(texts, r.deleted.Explain(input))
+	for _, input := range r.deleted.WaitingInputs() {
+		texts = append(texts, r.deleted.ExplainDeletion(input))
 	}
 	if len(texts) > 0 {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, status.ReasonDeleted, published.Shorten(strings.Join(texts, "; "))
@@ -88,10 +88,10 @@ func inputsClean(r rendering) metav1.Condition {
 	const most = 3
 	var texts []string
 	for _, f := range r.warnings {
-		texts = append(texts, sentence(f))
+		texts = append(texts, findingSentence(f))
 	}
 	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonWarned
-	c.Message = published.Shorten(bundle.JoinFirst(texts, most, "; ", func(left int) string { return more(left, "warning") }))
+	c.Message = published.Shorten(bundle.JoinFirst(texts, most, "; ", func(left int) string { return countMoreText(left, "warning") }))
 	return c
 }
 

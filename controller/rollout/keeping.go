@@ -38,9 +38,9 @@ type madeLayer struct {
 	err        error
 }
 
-// keep exchanges in the list the bundles of nodes that wait for the executables of that digest. It returns what is published for those, by
+// keepWaitingBundles exchanges in the list the bundles of nodes that wait for the executables of that digest. It returns what is published for those, by
 // node.
-func (k *keeper) keep(ctx context.Context, list []desired.Rendered, nodes []windowsnode.Node, payload bundle.Digest) map[string]published.Desired {
+func (k *keeper) keepWaitingBundles(ctx context.Context, list []desired.Rendered, nodes []windowsnode.Node, payload bundle.Digest) map[string]published.Desired {
 	waiting := map[string]published.Desired{}
 	for _, n := range nodes {
 		if n.IsJoined() && n.IsPayloadPending(payload) {
@@ -57,7 +57,7 @@ func (k *keeper) keep(ctx context.Context, list []desired.Rendered, nodes []wind
 		if !ok || n.Own.Refused() {
 			continue // one without a signature gets nothing new either: plan.NextSteps waits for its executables
 		}
-		b, err := all.bundle(ctx, d, n.Bundle)
+		b, err := all.keptBundle(ctx, d, n.Bundle)
 		if err != nil {
 			k.log.Info("not updating node: payload not copied yet", "node", n.Node.Name, "error", err)
 			continue
@@ -67,8 +67,8 @@ func (k *keeper) keep(ctx context.Context, list []desired.Rendered, nodes []wind
 	return kept
 }
 
-// bundle returns what is published, with what of the wanted bundle needs no other executables.
-func (k keeping) bundle(ctx context.Context, d published.Desired, want render.Bundle) (render.Bundle, error) {
+// keptBundle returns what is published, with what of the wanted bundle needs no other executables.
+func (k keeping) keptBundle(ctx context.Context, d published.Desired, want render.Bundle) (render.Bundle, error) {
 	own, err := k.Read(ctx, d.Node)
 	if err != nil {
 		return render.Bundle{}, err
@@ -76,7 +76,7 @@ func (k keeping) bundle(ctx context.Context, d published.Desired, want render.Bu
 	key := [2]bundle.Digest{d.Cluster.Digest, want.ClusterDigest}
 	made, ok := k.made[key]
 	if !ok {
-		made = k.make(ctx, d.Cluster, want)
+		made = k.makeKeptLayer(ctx, d.Cluster, want)
 		k.made[key] = made
 	}
 	if made.err != nil {
@@ -89,7 +89,7 @@ func (k keeping) bundle(ctx context.Context, d published.Desired, want render.Bu
 	}, err
 }
 
-func (k keeping) make(ctx context.Context, l published.Layer, want render.Bundle) madeLayer {
+func (k keeping) makeKeptLayer(ctx context.Context, l published.Layer, want render.Bundle) madeLayer {
 	has, err := k.Read(ctx, l)
 	if err != nil {
 		return madeLayer{err: err}
@@ -110,9 +110,9 @@ func (k keeping) make(ctx context.Context, l published.Layer, want render.Bundle
 	return m
 }
 
-// madeFrom returns the inputs that a kept bundle is made from: mirrors, and the findings about them, change without executables; settings stay as
+// inputsOfKeptBundle returns the inputs that a kept bundle is made from: mirrors, and the findings about them, change without executables; settings stay as
 // they are published.
-func madeFrom(now []published.Input, d published.Desired) []published.Input {
+func inputsOfKeptBundle(now []published.Input, d published.Desired) []published.Input {
 	ofMirrors := func(i published.Input) bool {
 		return i == published.InputMirrors || i == published.InputUnreachableImages
 	}

@@ -34,18 +34,18 @@ func TestAKeptBundleIsOneThatTheOperatorHasSigned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := w.Desired("operator", bundle.ImpactRestart)
+	told := w.DesiredAnnotation("operator", bundle.ImpactRestart)
 	told.Payload = bundle.Of([]byte("older executables"))
 	build := fake.NewClientBuilder()
 	for _, p := range packed.Secrets {
-		build.WithObjects(layers.Secret{Part: p, Label: packed.Label()}.Object("operator"))
+		build.WithObjects(layers.Secret{Part: p, Label: packed.Label()}.SecretObject("operator"))
 	}
 	c := build.Build()
 	keys := &signing.Keys{Live: c, Client: c, Namespace: "operator", Now: time.Now}
-	if err := keys.Begin(t.Context()); err != nil {
+	if err := keys.BeginTerm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	signed, err := keys.Sign("win-a", told)
+	signed, err := keys.SignDesired("win-a", told)
 	unsigned, plain := told.Encode()
 	if err := errors.Join(err, plain); err != nil {
 		t.Fatal(err)
@@ -54,10 +54,10 @@ func TestAKeptBundleIsOneThatTheOperatorHasSigned(t *testing.T) {
 		text string
 		want bool
 	}{"signed": {signed, true}, "not signed": {unsigned, false}} {
-		k := &keeper{cache: &layers.Cache{Live: c, Namespace: "operator"}, told: windowsnode.VerifyWith(keys.Open), log: logr.Discard()}
+		k := &keeper{cache: &layers.Cache{Live: c, Namespace: "operator"}, told: windowsnode.VerifyWith(keys.OpenDesired), log: logr.Discard()}
 		node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-a", Annotations: map[string]string{published.DesiredAnnotation: tt.text, published.VersionAnnotation: "1"}}}
 		list := []desired.Rendered{{Node: render.Node{Name: "win-a"}, Bundle: render.Bundle{Bundle: b}}}
-		if kept := k.keep(t.Context(), list, []windowsnode.Node{windowsnode.Decode(node)}, bundle.Of([]byte("newer executables"))); (len(kept) == 1) != tt.want {
+		if kept := k.keepWaitingBundles(t.Context(), list, []windowsnode.Node{windowsnode.Decode(node)}, bundle.Of([]byte("newer executables"))); (len(kept) == 1) != tt.want {
 			t.Errorf("%s: %v", name, kept)
 		}
 	}

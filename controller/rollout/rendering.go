@@ -99,8 +99,8 @@ func registerRenderCounter() (prometheus.Counter, error) {
 	return renders, nil
 }
 
-// render reads the inputs and renders every node that has joined.
-func (r *renderer) render(ctx context.Context) (rendering, error) {
+// renderJoined reads the inputs and renders every node that has joined.
+func (r *renderer) renderJoined(ctx context.Context) (rendering, error) {
 	r.count.Inc()
 	result := rendering{at: r.now()}
 	// Before the inputs: these are no older then.
@@ -113,22 +113,22 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 		return rendering{}, fmt.Errorf("reading the inputs: %w", err)
 	}
 	result.platform, result.version, result.policy = hosts.Cluster.Platform, hosts.Cluster.Version, fleet.Policy(hosts.Cluster.Settings.Rollout)
-	result.unjoined, result.addresses = r.unjoined.Of(hosts), map[string]string{}
+	result.unjoined, result.addresses = r.unjoined.UnjoinedHostsFunc(hosts), map[string]string{}
 	for _, n := range hosts.All {
 		result.addresses[n.Name] = n.Address
 	}
-	result.blocking = desired.Blocking(hosts.Findings)
+	result.blocking = desired.BlockingFindings(hosts.Findings)
 	if len(result.blocking) == 0 {
-		if result.blocking, err = r.skew(ctx, hosts.Cluster.KubeletVersion()); err != nil {
+		if result.blocking, err = r.checkVersionSkew(ctx, hosts.Cluster.KubeletVersion()); err != nil {
 			return rendering{}, err
 		}
 	}
 	if len(result.blocking) > 0 {
-		r.log.Info("invalid inputs: keeping the published bundles", "reason", result.blocking[0].Reason, "message", sentence(result.blocking[0]))
+		r.log.Info("invalid inputs: keeping the published bundles", "reason", result.blocking[0].Reason, "message", findingSentence(result.blocking[0]))
 		return result, nil
 	}
 	result.deleted = r.findDeleted(hosts, nodes)
-	list, findings, err := hosts.Render(asJoined(result.deleted, hosts.Joined()))
+	list, findings, err := hosts.RenderBundles(asJoinedHosts(result.deleted, hosts.ListJoined()))
 	if err != nil {
 		return rendering{}, err
 	}
@@ -137,30 +137,30 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 	if r.executables != nil {
 		executables = r.executables(hosts.Cluster.Kubernetes())
 	}
-	kept := r.keeper.keep(ctx, list, nodes, executables)
+	kept := r.keeper.keepWaitingBundles(ctx, list, nodes, executables)
 	result.urgent = func(has bundle.Layer) (steps.Urgent, error) { return urgentFor(hosts, has) }
 	round := r.layers.BeginRound("rendered")
-	if err := result.pack(round, list); err != nil {
+	if err := result.packBundles(round, list); err != nil {
 		return rendering{}, err
 	}
 	round.End()
 	result.holdMachines(hosts)
-	inputs, from := deletions.Marks(hosts), digestsOf(nodes)
+	inputs, from := deletions.BundleInputMarks(hosts), digestsOf(nodes)
 	for i, w := range result.wanted {
 		w.Inputs, w.Payload, w.From = inputs, executables, from[w.Node]
 		if d, ok := kept[w.Node]; ok {
-			w.Inputs, w.Payload, w.PayloadKept = madeFrom(inputs, d), d.Payload, true
+			w.Inputs, w.Payload, w.PayloadKept = inputsOfKeptBundle(inputs, d), d.Payload, true
 		}
 		result.wanted[i] = w
 	}
 	for _, n := range result.refused {
-		r.log.Info("the bundle of a node is refused, what is published for it stays", "node", n.name, "reason", n.Reason, "message", sentence(n.Finding))
+		r.log.Info("the bundle of a node is refused, what is published for it stays", "node", n.name, "reason", n.Reason, "message", findingSentence(n.Finding))
 	}
 	return result, nil
 }
 
-// skew returns why that kubelet may not be published, empty if it may: no API server may be older.
-func (r *renderer) skew(ctx context.Context, kubelet string) (bundle.Findings, error) {
+// checkVersionSkew returns why that kubelet may not be published, empty if it may: no API server may be older.
+func (r *renderer) checkVersionSkew(ctx context.Context, kubelet string) (bundle.Findings, error) {
 	versions, err := r.servers(ctx)
 	if apierrors.IsForbidden(err) {
 		return bundle.Findings{skew.Unasked(err)}, nil
@@ -174,8 +174,8 @@ func (r *renderer) skew(ctx context.Context, kubelet string) (bundle.Findings, e
 	return nil, nil
 }
 
-// lasts is how long a rendering serves although nothing was seen to change. API servers that are updated send no event.
-func (r rendering) lasts() time.Duration {
+// validFor is how long a rendering serves although nothing was seen to change. API servers that are updated send no event.
+func (r rendering) validFor() time.Duration {
 	if len(r.blocking) > 0 && (r.blocking[0].Reason == reason.KubeletTooNew || r.blocking[0].Reason == reason.APIServerVersionUnknown) {
 		return recheckServers
 	}
@@ -197,20 +197,20 @@ func digestOfNode(n windowsnode.Node) bundle.Digest {
 	return bundle.Of(text)
 }
 
-// pack packs the bundles of nodes. A bundle that is refused, or that is too large to be published, is left out and named.
-func (r *rendering) pack(round *layers.Round, list []desired.Rendered) error {
+// packBundles packs the bundles of nodes. A bundle that is refused, or that is too large to be published, is left out and named.
+func (r *rendering) packBundles(round *layers.Round, list []desired.Rendered) error {
 	for _, n := range list {
 		name := n.Node.Name
 		if n.Own.Refused() {
 			r.refused = append(r.refused, refusedNode{name, n.Own.Sorted()[0]})
 			continue
 		}
-		if r.deleted.Keeps(name) {
+		if r.deleted.KeepsPublished(name) {
 			continue
 		}
 		switch w, err := round.Wanted(name, n.Bundle.Bundle, n.Bundle.ClusterDigest, n.Bundle.NodeDigest); {
 		case errors.Is(err, archive.ErrTooLarge):
-			r.refused = append(r.refused, refusedNode{name, tooLarge(name, err)})
+			r.refused = append(r.refused, refusedNode{name, tooLargeFinding(name, err)})
 		case err != nil:
 			return fmt.Errorf("packing the bundle of %s: %w", name, err)
 		default:
@@ -227,13 +227,13 @@ func (r *rendering) holdMachines(hosts *desired.Hosts) {
 		return
 	}
 	for _, n := range hosts.All {
-		if of, ok := hosts.Records.Named(n.Name); ok && of.Machine != "" && n.Unconfirmed {
+		if of, ok := hosts.Records.RecordOfNode(n.Name); ok && of.Machine != "" && n.Unconfirmed {
 			r.refused = append(r.refused, refusedNode{n.Name, hosts.Findings[i]})
 		}
 	}
 }
 
-func tooLarge(node string, err error) bundle.Finding {
+func tooLargeFinding(node string, err error) bundle.Finding {
 	return bundle.Finding{
 		Severity: bundle.SeverityError, Reason: reason.BundleTooLarge, Node: node, Object: bundle.Ref{Kind: "Node", Name: node},
 		Message: err.Error(), Fix: "make the inputs of the node smaller, such as mirror sets, trusted CAs and what the host reports about itself",
@@ -242,7 +242,7 @@ func tooLarge(node string, err error) bundle.Finding {
 
 // urgentFor returns what of a rendering must not wait for nodes with a cluster layer.
 func urgentFor(hosts *desired.Hosts, has bundle.Layer) (steps.Urgent, error) {
-	found, err := hosts.Urgent(has)
+	found, err := hosts.UrgentInputs(has)
 	if err != nil {
 		return steps.Urgent{}, err
 	}
@@ -251,13 +251,13 @@ func urgentFor(hosts *desired.Hosts, has bundle.Layer) (steps.Urgent, error) {
 		u.Inputs = append(u.Inputs, plan.UrgentInput{Name: string(i.Name), Expires: i.Expires, Text: i.String()})
 	}
 	if n := len(found.Left); n > 0 {
-		u.Mixed = "the pull secret for the mirrors of " + found.Left[0] + more(n-1, "registry host")
+		u.Mixed = "the pull secret for the mirrors of " + found.Left[0] + countMoreText(n-1, "registry host")
 	}
 	return u, nil
 }
 
-// layers are what is published.
-func (r rendering) layers() []layers.Wanted {
+// wantedLayers are what is published.
+func (r rendering) wantedLayers() []layers.Wanted {
 	var list []layers.Wanted
 	for _, w := range r.wanted {
 		list = append(list, w.Wanted)
@@ -265,8 +265,8 @@ func (r rendering) layers() []layers.Wanted {
 	return list
 }
 
-// rolled is what the rollout is about. Unpublished is why not all layers are published, ready are urgent bundles whose layers are.
-func (r rendering) rolled(unpublished error, ready []layers.Wanted) steps.Rendered {
+// rolloutInput is what the rollout is about. Unpublished is why not all layers are published, ready are urgent bundles whose layers are.
+func (r rendering) rolloutInput(unpublished error, ready []layers.Wanted) steps.Rendered {
 	x := steps.Rendered{Wanted: map[string]steps.Wanted{}, Platform: r.platform, Policy: r.policy, Urgent: r.urgent, Ready: map[bundle.Digest]bool{}, From: digestOfNode}
 	if unpublished != nil {
 		x.Held = func(w layers.Wanted) bool { return !layers.IsPublished(w, unpublished) }
@@ -282,8 +282,8 @@ func (r rendering) rolled(unpublished error, ready []layers.Wanted) steps.Render
 
 type publishFunc = func(context.Context, []layers.Wanted) (layers.Changes, error)
 
-// counted counts the bytes that are published. A call that fails in the middle is repeated with what is left, and counts that twice.
-func counted(counters Counters, do publishFunc) publishFunc {
+// countPublished counts the bytes that are published. A call that fails in the middle is repeated with what is left, and counts that twice.
+func countPublished(counters Counters, do publishFunc) publishFunc {
 	return func(ctx context.Context, wanted []layers.Wanted) (layers.Changes, error) {
 		changes, err := do(ctx, wanted)
 		n := 0

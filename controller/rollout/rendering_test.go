@@ -36,13 +36,13 @@ func TestABundleThatIsTooLargeConcernsOneNode(t *testing.T) {
 		return desired.Rendered{Node: render.Node{Name: name}, Bundle: render.Bundle{Bundle: bundle.Bundle{Cluster: layer(bundle.LayerCluster, 1), Node: layer(bundle.LayerNode, size)}, ClusterDigest: bundle.Of([]byte("cluster")), NodeDigest: bundle.Of([]byte(name))}}
 	}
 	var r rendering
-	if err := r.pack(new(layers.Cache).BeginRound("test"), []desired.Rendered{node("win-a", 1), node("win-b", 64<<20), node("win-c", 2)}); err != nil {
+	if err := r.packBundles(new(layers.Cache).BeginRound("test"), []desired.Rendered{node("win-a", 1), node("win-b", 64<<20), node("win-c", 2)}); err != nil {
 		t.Fatal(err)
 	}
 	if len(r.wanted) != 2 || r.wanted[0].Node != "win-a" || r.wanted[1].Node != "win-c" {
 		t.Errorf("%d bundles are published", len(r.wanted))
 	}
-	if len(r.refused) != 1 || r.refused[0].name != "win-b" || r.refused[0].Reason != reason.BundleTooLarge || !strings.Contains(sentence(r.refused[0].Finding), "fix: ") {
+	if len(r.refused) != 1 || r.refused[0].name != "win-b" || r.refused[0].Reason != reason.BundleTooLarge || !strings.Contains(findingSentence(r.refused[0].Finding), "fix: ") {
 		t.Errorf("refused: %+v", r.refused)
 	}
 }
@@ -60,7 +60,7 @@ func TestNothingIsPublishedForAnOlderAPIServer(t *testing.T) {
 		"one says nothing":       {[]string{"v1.36.3", "unknown"}, reason.APIServerVersionUnknown},
 	} {
 		r := renderer{servers: func(context.Context) ([]string, error) { return tt.servers, nil }}
-		found, err := r.skew(t.Context(), "v1.36.3")
+		found, err := r.checkVersionSkew(t.Context(), "v1.36.3")
 		if err != nil || (len(found) > 0) != (tt.want != "") || len(found) > 0 && found[0].Reason != tt.want {
 			t.Errorf("%s: %+v, %v", name, found, err)
 		}
@@ -68,19 +68,19 @@ func TestNothingIsPublishedForAnOlderAPIServer(t *testing.T) {
 		if tt.want != "" {
 			want = recheckServers
 		}
-		if got := (rendering{blocking: found}).lasts(); got != want {
+		if got := (rendering{blocking: found}).validFor(); got != want {
 			t.Errorf("%s: looked at again after %s, want %s", name, got, want)
 		}
 	}
 	away := errors.New("no answer")
 	r := renderer{servers: func(context.Context) ([]string, error) { return nil, away }}
-	if _, err := r.skew(t.Context(), "v1.36.3"); !errors.Is(err, away) {
+	if _, err := r.checkVersionSkew(t.Context(), "v1.36.3"); !errors.Is(err, away) {
 		t.Errorf("without an answer: %v", err)
 	}
 	r = renderer{servers: func(context.Context) ([]string, error) {
 		return nil, fmt.Errorf("reading: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "endpointslices"}, "kubernetes", errors.New("no rule")))
 	}}
-	if found, err := r.skew(t.Context(), "v1.36.3"); err != nil || len(found) != 1 || !strings.Contains(found[0].Fix, "deploy/rbac") {
+	if found, err := r.checkVersionSkew(t.Context(), "v1.36.3"); err != nil || len(found) != 1 || !strings.Contains(found[0].Fix, "deploy/rbac") {
 		t.Errorf("without the right to ask: %+v, %v", found, err)
 	}
 }
@@ -99,7 +99,7 @@ func TestWhatABundleIsRenderedFrom(t *testing.T) {
 		}
 		cached := &unstructured.Unstructured{Object: u}
 		cached.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
-		text, err := json.Marshal(inputOf(cached))
+		text, err := json.Marshal(inputRelevantFields(cached))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,17 +27,17 @@ import (
 // everything is the one request of the publisher.
 var everything = reconcile.Request{NamespacedName: types.NamespacedName{Name: "everything"}} //nolint:gochecknoglobals // a constant
 
-// watch watches the kind of an object for the publisher.
-func (i *debouncer) watch(c cache.Cache, like base.Object) source.Source {
+// watchKind watches the kind of an object for the publisher.
+func (i *debouncer) watchKind(c cache.Cache, like base.Object) source.Source {
 	return source.Kind(c, like, handler.TypedFuncs[base.Object, reconcile.Request]{
-		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[base.Object], q base.Queue) { i.input(q) },
-		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[base.Object], q base.Queue) { i.input(q) },
+		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[base.Object], q base.Queue) { i.requestRendering(q) },
+		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[base.Object], q base.Queue) { i.requestRendering(q) },
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[base.Object], q base.Queue) {
 			switch before, now := e.ObjectOld, e.ObjectNew; {
-			case !reflect.DeepEqual(inputOf(before), inputOf(now)):
-				i.input(q)
-			case !reflect.DeepEqual(turnOf(before), turnOf(now)):
-				i.again(q)
+			case !reflect.DeepEqual(inputRelevantFields(before), inputRelevantFields(now)):
+				i.requestRendering(q)
+			case !reflect.DeepEqual(turnRelevantFields(before), turnRelevantFields(now)):
+				i.requestComparison(q)
 			}
 		},
 	})
@@ -46,9 +46,9 @@ func (i *debouncer) watch(c cache.Cache, like base.Object) source.Source {
 // watchPublished watches objects that the publisher writes.
 func (i *debouncer) watchPublished(c cache.Cache, o client.Object) source.Source {
 	return source.Kind(c, o, handler.Funcs{
-		CreateFunc: func(_ context.Context, _ event.CreateEvent, q base.Queue) { i.again(q) },
-		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q base.Queue) { i.again(q) },
-		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q base.Queue) { i.again(q) },
+		CreateFunc: func(_ context.Context, _ event.CreateEvent, q base.Queue) { i.requestComparison(q) },
+		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q base.Queue) { i.requestComparison(q) },
+		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q base.Queue) { i.requestComparison(q) },
 	})
 }
 
@@ -58,27 +58,27 @@ func (i *debouncer) watchKeys(c cache.Cache) source.Source {
 	return source.Kind(c, base.Metadata(base.SecretKind()), handler.TypedFuncs[*metav1.PartialObjectMetadata, reconcile.Request]{
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*metav1.PartialObjectMetadata], q base.Queue) {
 			if e.ObjectOld.Annotations[signing.TermAnnotation] == e.ObjectNew.Annotations[signing.TermAnnotation] {
-				i.input(q)
+				i.requestRendering(q)
 			}
 		},
 		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[*metav1.PartialObjectMetadata], q base.Queue) {
-			i.input(q)
+			i.requestRendering(q)
 		},
 	})
 }
 
-// input has everything rendered and published.
-func (i *debouncer) input(q base.Queue) {
-	i.changed()
-	i.again(q)
+// requestRendering has everything rendered and published.
+func (i *debouncer) requestRendering(q base.Queue) {
+	i.noteChange()
+	i.requestComparison(q)
 }
 
-// again has what is rendered compared with what is published.
-func (i *debouncer) again(q base.Queue) { q.AddAfter(everything, i.settle) }
+// requestComparison has what is rendered compared with what is published.
+func (i *debouncer) requestComparison(q base.Queue) { q.AddAfter(everything, i.settle) }
 
-// inputOf returns what of an object can change a bundle. Of a Node that are its labels, its addresses, the facts that its agent
+// inputRelevantFields returns what of an object can change a bundle. Of a Node that are its labels, its addresses, the facts that its agent
 // reports, the executables on its host, and the annotations that are not the operator's: its status changes all the time.
-func inputOf(u base.Object) map[string]any {
+func inputRelevantFields(u base.Object) map[string]any {
 	if !base.IsNode(u.GroupVersionKind().Group, u.GetKind()) {
 		in := map[string]any{"labels": u.GetLabels(), "annotations": u.GetAnnotations()}
 		for key, value := range u.Object {
@@ -95,7 +95,7 @@ func inputOf(u base.Object) map[string]any {
 	return inputOfNode(n)
 }
 
-// inputOfNode is inputOf for a Node. It reads labels, annotations, addresses and report.
+// inputOfNode is inputRelevantFields for a Node. It reads labels, annotations, addresses and report.
 func inputOfNode(n windowsnode.Node) map[string]any {
 	foreign := maps.Clone(n.Annotations)
 	maps.DeleteFunc(foreign, func(key, _ string) bool {
@@ -116,8 +116,8 @@ func inputOfNode(n windowsnode.Node) map[string]any {
 	return in
 }
 
-// turnOf returns what of a Node or a Machine decides whose turn it is, besides what a bundle depends on.
-func turnOf(u base.Object) []any {
+// turnRelevantFields returns what of a Node or a Machine decides whose turn it is, besides what a bundle depends on.
+func turnRelevantFields(u base.Object) []any {
 	all := []any{u.GetDeletionTimestamp()}
 	if !base.IsNode(u.GroupVersionKind().Group, u.GetKind()) {
 		return all

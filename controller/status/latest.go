@@ -10,8 +10,8 @@ import (
 // which nothing is known.
 type Latest struct{ text atomic.Pointer[string] }
 
-// Say notes the condition.
-func (l *Latest) Say(c metav1.Condition) {
+// NoteCondition notes the condition.
+func (l *Latest) NoteCondition(c metav1.Condition) {
 	text := ""
 	if c.Status == metav1.ConditionFalse {
 		text = c.Message
@@ -19,8 +19,8 @@ func (l *Latest) Say(c metav1.Condition) {
 	l.text.Store(&text)
 }
 
-// Problem returns the message of a condition that is false, empty for any other one.
-func (l *Latest) Problem() string {
+// ProblemMessage returns the message of a condition that is false, empty for any other one.
+func (l *Latest) ProblemMessage() string {
 	if text := l.text.Load(); text != nil {
 		return *text
 	}

@@ -107,6 +107,6 @@ type Refused struct {
 	Fix     string `json:"fix,omitempty"`
 }
 
-func kind() schema.GroupVersionKind {
+func statusKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: Group, Version: Version, Kind: Kind}
 }

@@ -73,8 +73,8 @@ const (
 // reasonTrustedCAPending is that of CAs that the network operator fills within seconds (checks.TrustedCALimit).
 const reasonTrustedCAPending = "TrustedCAPending"
 
-// classOf says what a condition means that is not true.
-func classOf(c metav1.Condition) class {
+// classOfCondition says what a condition means that is not true.
+func classOfCondition(c metav1.Condition) class {
 	switch {
 	case c.Type == ClocksAgree || c.Type == InputsClean:
 		return ignored
@@ -93,8 +93,8 @@ type facts map[class][]problem
 
 type problem struct{ reason, text string }
 
-// collect sorts conditions and hosts by what they mean.
-func collect(conditions []metav1.Condition, hosts []Host) facts {
+// sortFacts sorts conditions and hosts by what they mean.
+func sortFacts(conditions []metav1.Condition, hosts []Host) facts {
 	all := facts{}
 	for _, h := range hosts {
 		kind := waiting
@@ -117,7 +117,7 @@ func collect(conditions []metav1.Condition, hosts []Host) facts {
 		if len(hosts) > 0 && (c.Type == hostsJoined || c.Type == nodesAdopted) {
 			continue // the hosts say it
 		}
-		kind := classOf(c)
+		kind := classOfCondition(c)
 		all[kind] = append(all[kind], problem{c.Reason, c.Type + ": " + c.Message})
 	}
 	return all
@@ -125,34 +125,34 @@ func collect(conditions []metav1.Condition, hosts []Host) facts {
 
 func isSummary(of string) bool { return of == Ready || of == Progressing || of == Degraded }
 
-// summarize returns the three conditions for all other ones. Unlisted is the number of hosts that are not among the hosts. Expected are the types
+// summarizeConditions returns the three conditions for all other ones. Unlisted is the number of hosts that are not among the hosts. Expected are the types
 // that the operator writes always: until they are there, nothing is known to be ready.
-func summarize(conditions []metav1.Condition, s Status, expected []string) []metav1.Condition {
-	all := collect(conditions, s.Hosts)
+func summarizeConditions(conditions []metav1.Condition, s Status, expected []string) []metav1.Condition {
+	all := sortFacts(conditions, s.Hosts)
 	unlisted := 0
 	if s.HostsWaiting != nil {
 		unlisted = *s.HostsWaiting - len(s.Hosts)
 	}
-	bad := verdict(Degraded, all[degraded], unlisted, metav1.Condition{Reason: ReasonHealthy, Message: "nothing is known to be wrong"})
-	on := verdict(Progressing, all[moving], unlisted, metav1.Condition{Reason: ReasonIdle, Message: "no host joins or is removed, and no node gets another bundle"})
-	return []metav1.Condition{ready(lacking(conditions, expected), s.Nodes, all, bad, on), on, bad}
+	bad := problemCondition(Degraded, all[degraded], unlisted, metav1.Condition{Reason: ReasonHealthy, Message: "nothing is known to be wrong"})
+	on := problemCondition(Progressing, all[moving], unlisted, metav1.Condition{Reason: ReasonIdle, Message: "no host joins or is removed, and no node gets another bundle"})
+	return []metav1.Condition{readyCondition(missingTypes(conditions, expected), s.Nodes, all, bad, on), on, bad}
 }
 
 // WithSummary returns the status with the three conditions, as a Writer writes it for all writers together.
 func (s Status) WithSummary(expected []string) Status {
-	s.Conditions = append(slices.Clone(s.Conditions), summarize(merged(s.Conditions, nil), s, expected)...)
+	s.Conditions = append(slices.Clone(s.Conditions), summarizeConditions(mergeConditions(s.Conditions, nil), s, expected)...)
 	return s
 }
 
-// verdict is true if there are problems, which its message names.
-func verdict(of string, problems []problem, unlisted int, none metav1.Condition) metav1.Condition {
+// problemCondition is true if there are problems, which its message names.
+func problemCondition(of string, problems []problem, unlisted int, none metav1.Condition) metav1.Condition {
 	none.Type, none.Status = of, metav1.ConditionFalse
 	if len(problems) == 0 {
 		return none
 	}
 	var texts []string
 	for _, p := range problems {
-		texts = append(texts, shorten(p.text, maxNamed/min(len(problems), mostNamed)))
+		texts = append(texts, shortenText(p.text, maxNamed/min(len(problems), mostNamed)))
 	}
 	rest := func(left int) string { return fmt.Sprintf("; and %d more", left+max(unlisted, 0)) }
 	return metav1.Condition{
@@ -161,10 +161,10 @@ func verdict(of string, problems []problem, unlisted int, none metav1.Condition)
 	}
 }
 
-// ready says whether everything is done, and otherwise what is first to know. Missing are the conditions that were not written yet.
-func ready(missing []string, nodes *Nodes, all facts, bad, on metav1.Condition) metav1.Condition {
+// readyCondition says whether everything is done, and otherwise what is first to know. Missing are the conditions that were not written yet.
+func readyCondition(missing []string, nodes *Nodes, all facts, bad, on metav1.Condition) metav1.Condition {
 	c := metav1.Condition{Type: Ready, Status: metav1.ConditionFalse}
-	waits := verdict(Ready, all[waiting], 0, metav1.Condition{})
+	waits := problemCondition(Ready, all[waiting], 0, metav1.Condition{})
 	switch {
 	case bad.Status == metav1.ConditionTrue:
 		c.Reason, c.Message = bad.Reason, bad.Message
@@ -177,21 +177,21 @@ func ready(missing []string, nodes *Nodes, all facts, bad, on metav1.Condition) 
 	case nodes != nil && nodes.Current < nodes.Total:
 		c.Reason, c.Message = ReasonWaiting, fmt.Sprintf("%d of %s current", nodes.Current, bundle.Count(nodes.Total, "Windows node"))
 	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ReasonReady, done(nodes)
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ReasonReady, everythingDone(nodes)
 	}
 	return c
 }
 
-// done says that everything is as it should be.
-func done(n *Nodes) string {
+// everythingDone says that everything is as it should be.
+func everythingDone(n *Nodes) string {
 	if n == nil || n.Total == 0 {
 		return "there is no Windows node, and none is wanted"
 	}
 	return bundle.Count(n.Total, "Windows node") + " current"
 }
 
-// lacking returns the expected types that were not written yet.
-func lacking(conditions []metav1.Condition, expected []string) []string {
+// missingTypes returns the expected types that were not written yet.
+func missingTypes(conditions []metav1.Condition, expected []string) []string {
 	var missing []string
 	for _, of := range expected {
 		if meta.FindStatusCondition(conditions, of) == nil {
@@ -201,8 +201,8 @@ func lacking(conditions []metav1.Condition, expected []string) []string {
 	return missing
 }
 
-// shorten cuts a text at a character.
-func shorten(text string, most int) string {
+// shortenText cuts a text at a character.
+func shortenText(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}

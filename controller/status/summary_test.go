@@ -57,10 +57,10 @@ func TestSummary(t *testing.T) {
 			[3]string{"False WaitingForAdoption a: adopt it", idle, healthy}},
 		{"a node that has not followed", nil, &Nodes{Total: 6, Current: 5, Stale: 1}, nil, 0, [3]string{"False HostsWait 5 of 6 Windows nodes current", idle, healthy}},
 	} {
-		conditions := merged(c.conditions, given(expected))
+		conditions := mergeConditions(c.conditions, given(expected))
 		waiting := len(c.hosts) + c.unlisted
 		var got [3]string
-		for i, x := range summarize(conditions, Status{Nodes: c.nodes, Hosts: c.hosts, HostsWaiting: &waiting}, expected) {
+		for i, x := range summarizeConditions(conditions, Status{Nodes: c.nodes, Hosts: c.hosts, HostsWaiting: &waiting}, expected) {
 			got[i] = fmt.Sprintf("%s %s %s", x.Status, x.Reason, x.Message)
 			if want := [3]string{Ready, Progressing, Degraded}[i]; x.Type != want {
 				t.Errorf("%s: condition %d is %s, want %s", c.name, i, x.Type, want)
@@ -90,11 +90,11 @@ func given(types []string) []metav1.Condition {
 // TestNothingIsReadyAtTheStart: a condition that was not written yet may be false.
 func TestNothingIsReadyAtTheStart(t *testing.T) {
 	expected := []string{InputsAccepted, hostsJoined}
-	got := summarize(given(expected[:1]), Status{}, expected)[0]
+	got := summarizeConditions(given(expected[:1]), Status{}, expected)[0]
 	if got.Status != metav1.ConditionUnknown || got.Reason != ReasonStarting || !strings.HasSuffix(got.Message, "not known yet: HostsJoined") {
 		t.Errorf("%+v", got)
 	}
-	if got := summarize(given(expected), Status{}, expected)[0]; got.Status != metav1.ConditionTrue {
+	if got := summarizeConditions(given(expected), Status{}, expected)[0]; got.Status != metav1.ConditionTrue {
 		t.Errorf("%+v", got)
 	}
 }

@@ -36,39 +36,39 @@ const maxConflicts = 5
 // WriteConditions writes all conditions of this owner. It writes nothing and returns no error where the cluster does not serve the kind: then the
 // conditions are in events alone, which the controller of rollouts says.
 func (w *Writer) WriteConditions(ctx context.Context, conditions []metav1.Condition) error {
-	err := w.Write(ctx, Status{Conditions: conditions})
+	err := w.WriteStatus(ctx, Status{Conditions: conditions})
 	if meta.IsNoMatchError(err) {
 		return nil
 	}
 	return err
 }
 
-// Write makes the object say this, and sums up what all writers say (Ready, Progressing, Degraded). It writes nothing that is there already.
-// Where the cluster does not serve the kind, the error is one that meta.IsNoMatchError knows. The times of conditions are set by Write: a
+// WriteStatus makes the object say this, and sums up what all writers say (Ready, Progressing, Degraded). It writes nothing that is there already.
+// Where the cluster does not serve the kind, the error is one that meta.IsNoMatchError knows. The times of conditions are set by WriteStatus: a
 // condition keeps its time while its status stays.
-func (w *Writer) Write(ctx context.Context, s Status) error {
+func (w *Writer) WriteStatus(ctx context.Context, s Status) error {
 	for range maxConflicts - 1 {
-		if err := w.write(ctx, s); !apierrors.IsConflict(err) {
+		if err := w.writeOnce(ctx, s); !apierrors.IsConflict(err) {
 			return err
 		}
 	}
-	return w.write(ctx, s)
+	return w.writeOnce(ctx, s)
 }
 
-func (w *Writer) write(ctx context.Context, s Status) error {
-	have, err := w.current(ctx)
+func (w *Writer) writeOnce(ctx context.Context, s Status) error {
+	have, err := w.currentObject(ctx)
 	if err != nil {
 		return err
 	}
-	before, err := of(have)
+	before, err := statusOf(have)
 	if err != nil {
 		return err
 	}
-	s = w.settled(s, before, have.GetGeneration())
-	if s.isIn(before) {
+	s = w.settledStatus(s, before, have.GetGeneration())
+	if s.isAlreadyIn(before) {
 		return nil
 	}
-	next := object(w.Namespace)
+	next := emptyObject(w.Namespace)
 	// Of the version that the summary is about: another writer may have said something else since.
 	next.SetResourceVersion(have.GetResourceVersion())
 	if next.Object["status"], err = runtime.DefaultUnstructuredConverter.ToUnstructured(&s); err != nil {
@@ -80,9 +80,9 @@ func (w *Writer) write(ctx context.Context, s Status) error {
 	return nil
 }
 
-// current returns the object, which is created if there is none.
-func (w *Writer) current(ctx context.Context) (*unstructured.Unstructured, error) {
-	have := object(w.Namespace)
+// currentObject returns the object, which is created if there is none.
+func (w *Writer) currentObject(ctx context.Context) (*unstructured.Unstructured, error) {
+	have := emptyObject(w.Namespace)
 	err := w.Live.Get(ctx, client.ObjectKeyFromObject(have), have)
 	switch {
 	case meta.IsNoMatchError(err):
@@ -92,7 +92,7 @@ func (w *Writer) current(ctx context.Context) (*unstructured.Unstructured, error
 	case err == nil:
 		return have, nil
 	}
-	have = object(w.Namespace)
+	have = emptyObject(w.Namespace)
 	if err := w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(have), client.FieldOwner(w.Owner), client.ForceOwnership); err != nil {
 		return nil, fmt.Errorf("creating %s: %w", Kind, err)
 	}
@@ -102,26 +102,26 @@ func (w *Writer) current(ctx context.Context) (*unstructured.Unstructured, error
 // Read returns what all writers have said; nothing where there is no object yet. Where the cluster does not serve the kind, the error is
 // one that meta.IsNoMatchError knows.
 func Read(ctx context.Context, live client.Reader, namespace string) (Status, error) {
-	have := object(namespace)
+	have := emptyObject(namespace)
 	switch err := live.Get(ctx, client.ObjectKeyFromObject(have), have); {
 	case apierrors.IsNotFound(err):
 		return Status{}, nil
 	case err != nil:
 		return Status{}, fmt.Errorf("reading %s: %w", Kind, err)
 	}
-	return of(have)
+	return statusOf(have)
 }
 
-func object(namespace string) *unstructured.Unstructured {
+func emptyObject(namespace string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
-	u.SetGroupVersionKind(kind())
+	u.SetGroupVersionKind(statusKind())
 	u.SetNamespace(namespace)
 	u.SetName(Name)
 	return u
 }
 
-// of returns the status of the object.
-func of(u *unstructured.Unstructured) (Status, error) {
+// statusOf returns the status of the object.
+func statusOf(u *unstructured.Unstructured) (Status, error) {
 	text, err := u.MarshalJSON()
 	if err != nil {
 		return Status{}, err
@@ -140,13 +140,13 @@ func Decode(text []byte) (Status, error) {
 	return o.Status, nil
 }
 
-// settled returns the status in the form in which it is written, with the summary of all conditions.
-func (w *Writer) settled(s, before Status, generation int64) Status {
+// settledStatus returns the status in the form in which it is written, with the summary of all conditions.
+func (w *Writer) settledStatus(s, before Status, generation int64) Status {
 	s.Refused = slices.Clone(s.Refused)
 	slices.SortFunc(s.Refused, func(a, b Refused) int { return strings.Compare(a.Node, b.Node) })
 	s.Refused = s.Refused[:min(len(s.Refused), MaxRefused)]
 	s.Hosts = SortHosts(s.Hosts)
-	conditions := append(slices.Clone(s.Conditions), summarize(merged(s.Conditions, before.Conditions), s.withCounts(before), w.Expected)...)
+	conditions := append(slices.Clone(s.Conditions), summarizeConditions(mergeConditions(s.Conditions, before.Conditions), s.withCounts(before), w.Expected)...)
 	for i, c := range conditions {
 		c.ObservedGeneration, c.LastTransitionTime = generation, metav1.NewTime(w.Now().Truncate(time.Second))
 		if old := meta.FindStatusCondition(before.Conditions, c.Type); old != nil && old.Status == c.Status {
@@ -158,8 +158,8 @@ func (w *Writer) settled(s, before Status, generation int64) Status {
 	return s
 }
 
-// merged returns the conditions of all writers, in an order that does not depend on who writes.
-func merged(own, before []metav1.Condition) []metav1.Condition {
+// mergeConditions returns the conditions of all writers, in an order that does not depend on who writes.
+func mergeConditions(own, before []metav1.Condition) []metav1.Condition {
 	all := slices.Clone(own)
 	for _, c := range before {
 		if meta.FindStatusCondition(own, c.Type) == nil {
@@ -181,8 +181,8 @@ func (s Status) withCounts(before Status) Status {
 	return s
 }
 
-// isIn reports whether the object says this already. It may have conditions of other writers.
-func (s Status) isIn(before Status) bool {
+// isAlreadyIn reports whether the object says this already. It may have conditions of other writers.
+func (s Status) isAlreadyIn(before Status) bool {
 	for _, c := range s.Conditions {
 		if old := meta.FindStatusCondition(before.Conditions, c.Type); old == nil || !apiequality.Semantic.DeepEqual(*old, c) {
 			return false

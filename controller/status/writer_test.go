@@ -42,7 +42,7 @@ func TestStatus(t *testing.T) {
 	t.Run("without the definition", checkUnserved)
 	server.Load(t, filepath.Join("..", "..", "deploy", "crd"))
 	if err := testenv.Eventually(t.Context(), "the kind", func() bool {
-		return apierrors.IsNotFound(server.Client(t).Get(t.Context(), client.ObjectKeyFromObject(object(namespace)), object(namespace)))
+		return apierrors.IsNotFound(server.Client(t).Get(t.Context(), client.ObjectKeyFromObject(emptyObject(namespace)), emptyObject(namespace)))
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestStatus(t *testing.T) {
 func start(t *testing.T) *written {
 	t.Helper()
 	c := server.Client(t)
-	t.Cleanup(func() { _ = c.Delete(context.Background(), object(namespace)) })
+	t.Cleanup(func() { _ = c.Delete(context.Background(), emptyObject(namespace)) })
 	if err := c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
@@ -70,18 +70,18 @@ func start(t *testing.T) *written {
 func (w *written) write(s Status) {
 	w.t.Helper()
 	w.now = w.now.Add(time.Minute)
-	if err := w.Write(w.t.Context(), s); err != nil {
+	if err := w.WriteStatus(w.t.Context(), s); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
 func (w *written) get() (*unstructured.Unstructured, Status) {
 	w.t.Helper()
-	u := object(namespace)
+	u := emptyObject(namespace)
 	if err := w.Live.Get(w.t.Context(), client.ObjectKeyFromObject(u), u); err != nil {
 		w.t.Fatal(err)
 	}
-	s, err := of(u)
+	s, err := statusOf(u)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func checkChanges(t *testing.T) {
 			Status{Conditions: []metav1.Condition{settled(good, 4)}, Nodes: &Nodes{Total: 2, Current: 2}}, true},
 	} {
 		before := ""
-		u := object(namespace)
+		u := emptyObject(namespace)
 		if w.Live.Get(t.Context(), client.ObjectKeyFromObject(u), u) == nil {
 			before = u.GetResourceVersion()
 		}
@@ -274,7 +274,7 @@ func withCodec(config *rest.Config) *rest.Config {
 
 func checkName(t *testing.T) {
 	w := start(t)
-	u := object(namespace)
+	u := emptyObject(namespace)
 	u.SetName("another")
 	if err := w.Client.Create(t.Context(), u); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "windows-nodes") {
 		t.Errorf("%v", err)
@@ -284,7 +284,7 @@ func checkName(t *testing.T) {
 func checkUnserved(t *testing.T) {
 	c := server.Client(t)
 	w := Writer{Live: c, Client: c, Namespace: namespace, Owner: "a", Now: time.Now}
-	if err := w.Write(t.Context(), Status{}); !meta.IsNoMatchError(err) {
+	if err := w.WriteStatus(t.Context(), Status{}); !meta.IsNoMatchError(err) {
 		t.Errorf("%v", err)
 	}
 }

@@ -77,20 +77,20 @@ func (u *UserData) SetupWithManager(m base.Manager) error {
 
 // Reconcile writes the Secrets that differ. A key that cannot be used is told, and changes none.
 func (u *UserData) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	key, findings, err := u.Login.Key(ctx)
+	key, findings, err := u.Login.PrivateKey(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if findings.Refused() {
 		f := findings.Sorted()[0]
-		u.Events.Eventf(u.key(), nil, corev1.EventTypeWarning, f.Reason, actionJoin, "%s; fix: %s", f.Message, f.Fix)
+		u.Events.Eventf(u.eventObject(), nil, corev1.EventTypeWarning, f.Reason, actionJoin, "%s; fix: %s", f.Message, f.Fix)
 		return reconcile.Result{RequeueAfter: recheckKeys}, nil
 	}
-	platform, err := u.platform(ctx)
+	platform, err := u.clusterPlatform(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	namespaces, err := u.namespaces(ctx)
+	namespaces, err := u.secretNamespaces(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -98,9 +98,9 @@ func (u *UserData) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	condition, err := u.write(ctx, wanted)
+	condition, err := u.writeSecrets(ctx, wanted)
 	if condition.Status != metav1.ConditionTrue {
-		u.Events.Eventf(u.key(), nil, corev1.EventTypeWarning, condition.Reason, actionJoin, "%s: %s", condition.Type, condition.Message)
+		u.Events.Eventf(u.eventObject(), nil, corev1.EventTypeWarning, condition.Reason, actionJoin, "%s: %s", condition.Type, condition.Message)
 	}
 	return reconcile.Result{RequeueAfter: recheckKeys}, errors.Join(err, u.Say(ctx, []metav1.Condition{condition}))
 }
@@ -120,14 +120,14 @@ const actionJoin = "Join"
 // mayLack begins what it says.
 const mayLack = "new Machines may get no user data, or that of an earlier key: "
 
-// key is the object of events.
-func (u *UserData) key() *corev1.ObjectReference {
+// eventObject is the object of events.
+func (u *UserData) eventObject() *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: u.Login.Namespace, Name: keys.SecretName}
 }
 
-// write writes the Secrets that differ, each also where another one cannot be written, and says how that ended. It writes none while
+// writeSecrets writes the Secrets that differ, each also where another one cannot be written, and says how that ended. It writes none while
 // nothing binds what else could be done with that right. An error is one that another try may not have.
-func (u *UserData) write(ctx context.Context, wanted []corev1.Secret) (metav1.Condition, error) {
+func (u *UserData) writeSecrets(ctx context.Context, wanted []corev1.Secret) (metav1.Condition, error) {
 	c := conditions.AsExpected(UserDataWritten)
 	if len(wanted) == 0 {
 		return c, nil
@@ -140,9 +140,9 @@ func (u *UserData) write(ctx context.Context, wanted []corev1.Secret) (metav1.Co
 	var failed error
 	var denied, fixes []string
 	for _, w := range wanted {
-		switch err := u.put(ctx, w); {
+		switch err := u.writeSecret(ctx, w); {
 		case apierrors.IsForbidden(err):
-			denied, fixes = append(denied, w.Namespace), append(fixes, u.grant(w))
+			denied, fixes = append(denied, w.Namespace), append(fixes, u.grantCommands(w))
 		default:
 			failed = errors.Join(failed, err)
 		}
@@ -158,14 +158,14 @@ func (u *UserData) write(ctx context.Context, wanted []corev1.Secret) (metav1.Co
 	return c, failed
 }
 
-// grant returns the commands with which an administrator lets the operator write a Secret. They make what deploy has for it.
-func (u *UserData) grant(s corev1.Secret) string {
+// grantCommands returns the commands with which an administrator lets the operator write a Secret. They make what deploy has for it.
+func (u *UserData) grantCommands(s corev1.Secret) string {
 	const name = "windows-machine-config-operator"
 	return fmt.Sprintf("oc -n %[1]s create role %[2]s --verb=get,create,patch --resource=secrets --resource-name=%[3]s && oc -n %[1]s create rolebinding %[2]s --role=%[2]s --serviceaccount=%[4]s:%[2]s",
 		s.Namespace, name, s.Name, u.Login.Namespace)
 }
 
-func (u *UserData) platform(ctx context.Context) (bundle.Platform, error) {
+func (u *UserData) clusterPlatform(ctx context.Context) (bundle.Platform, error) {
 	var infrastructure configv1.Infrastructure
 	if err := u.Reader.Get(ctx, client.ObjectKey{Name: "cluster"}, &infrastructure); err != nil {
 		return "", fmt.Errorf("reading Infrastructure cluster: %w", err)
@@ -176,8 +176,8 @@ func (u *UserData) platform(ctx context.Context) (bundle.Platform, error) {
 	return bundle.Platform(infrastructure.Status.PlatformStatus.Type), nil
 }
 
-// namespaces are those of machine-api and, where it exists, of the Cluster API.
-func (u *UserData) namespaces(ctx context.Context) ([]string, error) {
+// secretNamespaces are those of machine-api and, where it exists, of the Cluster API.
+func (u *UserData) secretNamespaces(ctx context.Context) ([]string, error) {
 	var list []string
 	for _, name := range []string{base.MachinesNamespace, keys.ClusterAPINamespace} {
 		var ns corev1.Namespace
@@ -192,16 +192,16 @@ func (u *UserData) namespaces(ctx context.Context) ([]string, error) {
 	return list, nil
 }
 
-// put writes one Secret, if it differs.
-func (u *UserData) put(ctx context.Context, want corev1.Secret) error {
+// writeSecret writes one Secret, if it differs.
+func (u *UserData) writeSecret(ctx context.Context, want corev1.Secret) error {
 	have := corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: want.Namespace, Name: want.Name}}
 	err := u.Live.Get(ctx, client.ObjectKeyFromObject(&have), &have)
 	switch {
 	case apierrors.IsNotFound(err):
-		err = named.Create(ctx, u.Client, &want)
+		err = named.CreateIfAbsent(ctx, u.Client, &want)
 	case err != nil || reflect.DeepEqual(have.Data, want.Data):
 	default:
-		err = u.replace(ctx, have, want.Data)
+		err = u.replaceSecret(ctx, have, want.Data)
 	}
 	if err != nil {
 		return fmt.Errorf("writing Secret %s/%s: %w", want.Namespace, want.Name, err)
@@ -209,9 +209,9 @@ func (u *UserData) put(ctx context.Context, want corev1.Secret) error {
 	return nil
 }
 
-// replace makes a Secret, as it was read, hold this data and no other. Its type, which cannot be changed, its labels and its annotations
+// replaceSecret makes a Secret, as it was read, hold this data and no other. Its type, which cannot be changed, its labels and its annotations
 // stay.
-func (u *UserData) replace(ctx context.Context, have corev1.Secret, want map[string][]byte) error {
+func (u *UserData) replaceSecret(ctx context.Context, have corev1.Secret, want map[string][]byte) error {
 	data := map[string]any{}
 	for key := range have.Data {
 		data[key] = nil

@@ -72,14 +72,14 @@ func Load(dir string) (Case, error) {
 // Read reads the inputs of the case. Paths are relative to dir, and findings name them as the case does. Without a key,
 // the digests of secrets are masked.
 func (c Case) Read(ctx context.Context, dir string, key bundle.Key) (*desired.Hosts, error) {
-	s := desired.Source{Objects: objects.PathsIn(dir, c.From), Payload: c.PayloadDir(dir), Key: key, Strict: c.Strict}
+	s := desired.Source{Objects: objects.NewPathsReaderIn(dir, c.From), Payload: c.PayloadDir(dir), Key: key, Strict: c.Strict}
 	var err error
 	if c.Facts != "" {
 		if s.Gather.Facts, err = gather.FactsFile(filepath.Join(dir, c.Facts)); err != nil {
 			return nil, err
 		}
 	}
-	return desired.Read(ctx, s)
+	return desired.ReadHosts(ctx, s)
 }
 
 // Render renders the nodes of the case. With findings of severity error the error is ErrRefused; findings about single nodes
@@ -93,7 +93,7 @@ func (c Case) Render(h *desired.Hosts) ([]desired.Rendered, bundle.Findings, err
 	if err != nil {
 		return nil, nil, err
 	}
-	list, findings, err := h.Render(nodes)
+	list, findings, err := h.RenderBundles(nodes)
 	if err == nil && findings.Refused() {
 		return nil, findings, ErrRefused
 	}
@@ -103,9 +103,9 @@ func (c Case) Render(h *desired.Hosts) ([]desired.Rendered, bundle.Findings, err
 // chosen returns the hosts that the case is about.
 func (c Case) chosen(h *desired.Hosts) ([]render.Node, error) {
 	if len(c.Nodes) == 0 {
-		return h.Every()
+		return h.SelectAll()
 	}
-	nodes, err := h.Named(c.Nodes)
+	nodes, err := h.SelectNamed(c.Nodes)
 	if err != nil {
 		return nil, fmt.Errorf("nodes of %s: %w", CaseFile, err)
 	}

@@ -168,7 +168,7 @@ func (t *trial) list(names ...string) []string {
 func (t *trial) leftovers() (leftovers, others []string) {
 	t.Helper()
 	for _, name := range t.list() {
-		if plan.Leftover(t.path(name)) {
+		if plan.IsLeftover(t.path(name)) {
 			leftovers = append(leftovers, name)
 		} else {
 			others = append(others, name)

@@ -67,7 +67,7 @@ var ownerClauses = []clause{
 				if info.Owner != plan.OwnerAdmins && info.Owner != "" {
 					t.Errorf("%s is owned by %q", name, info.Owner)
 				}
-				t.equal(access == bundle.AccessAdmins || info.Access == "", info.Trusted())
+				t.equal(access == bundle.AccessAdmins || info.Access == "", info.IsTrusted())
 			}
 		}
 	}},
@@ -76,9 +76,9 @@ var ownerClauses = []clause{
 		info := t.stat(t.path("folder"))
 		t.equal(plan.OwnerOther, info.Owner)
 		t.equal(plan.AccessOther, info.Access)
-		t.equal(false, info.Trusted())
+		t.equal(false, info.IsTrusted())
 		t.ok(t.host.MakeDirectory(t.Context(), t.path("folder"), bundle.AccessAdmins))
-		t.equal(true, t.stat(t.path("folder")).Trusted())
+		t.equal(true, t.stat(t.path("folder")).IsTrusted())
 	}},
 	{"the folder of the lock is refused while another user owns it", func(t *trial) {
 		need[Planter](t).PlantFolder(t, plan.StateFolder)

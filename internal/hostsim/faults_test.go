@@ -103,7 +103,7 @@ func TestCutOperationsCanRunAgain(t *testing.T) {
 // withoutAside removes programs that were moved aside: a cut may leave one under another name.
 func withoutAside(s simulation.Snapshot) simulation.Snapshot {
 	for path := range s.Files {
-		if plan.Leftover(path) {
+		if plan.IsLeftover(path) {
 			delete(s.Files, path)
 		}
 	}

@@ -45,7 +45,7 @@ func Policy(s render.RolloutSettings) plan.Policy {
 // rolling returns where the rollout is. What the operator says about it wins: it has rendered what is wanted.
 func rolling(nodes []windowsnode.Node, policy plan.Policy, said []metav1.Condition, now time.Time) Rollout {
 	c := meta.FindStatusCondition(said, status.RolledOut)
-	f := plan.ByStamps(plan.Fleet{Policy: policy, Now: now, Nodes: observed(nodes, c != nil && c.Status == metav1.ConditionFalse)})
+	f := plan.ElapsedByStamps(plan.Fleet{Policy: policy, Now: now, Nodes: observed(nodes, c != nil && c.Status == metav1.ConditionFalse)})
 	next := plan.NextSteps(f)
 	r := Rollout{Summary: next.Fleet, Nodes: next.Nodes}
 	if c != nil && c.Message != "" {
@@ -65,7 +65,7 @@ func observed(nodes []windowsnode.Node, pending bool) []plan.Node {
 	urgent := make([]bool, len(nodes))
 	newest := -1
 	for i, node := range nodes {
-		n := plan.Observe(node, windowsnode.ReadUnverified)
+		n := plan.ObserveNode(node, windowsnode.ReadUnverified)
 		n.Silent = windowsnode.Silence(windowsnode.SilenceByKubelet).IsSilent(node)
 		if node.DesiredError == nil {
 			layers[i], urgent[i] = node.Desired.Cluster.Digest, node.Desired.Urgent

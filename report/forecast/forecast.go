@@ -66,7 +66,7 @@ func Make(ctx context.Context, r objects.Reader, c Change) (Forecast, bundle.Fin
 	for _, n := range nodes {
 		f.Nodes = append(f.Nodes, guess.node(c, n))
 	}
-	f = plan.ByStamps(f)
+	f = plan.ElapsedByStamps(f)
 	return Forecast{Prediction: plan.PredictRollout(f, plan.LearnDurations(f)), Notes: append(notes, guess.notes()...)}, nil, nil
 }
 
@@ -79,7 +79,7 @@ type guesses struct {
 
 // node returns a node with what is wanted after the change.
 func (g *guesses) node(c Change, object windowsnode.Node) plan.Node {
-	n := plan.Observe(object, windowsnode.ReadUnverified)
+	n := plan.ObserveNode(object, windowsnode.ReadUnverified)
 	n.Silent = windowsnode.Silence(windowsnode.SilenceByKubelet).IsSilent(object)
 	n.Group.Platform, n.Wanted = c.Platform, n.Published
 	after, ok := find(c.After, n.Name)

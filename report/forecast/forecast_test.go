@@ -100,9 +100,9 @@ func (s *scene) put(name string, object any) {
 func (s *scene) rendered(key bundle.Key, payload string, more ...string) (*desired.Hosts, []desired.Rendered) {
 	s.t.Helper()
 	paths := append([]string{filepath.Join(clusters, "common"), filepath.Join(clusters, "none", "infrastructure.yaml"), filepath.Join(clusters, "none", "controllerconfig.yaml"), filepath.Join(clusters, "none", "machineconfigs.yaml"), s.dir}, more...)
-	hosts, err := desired.Read(s.t.Context(), desired.Source{Objects: objects.Paths(paths, nil), Gather: gather.Options{Complete: true}, Key: key, Payload: payload})
+	hosts, err := desired.ReadHosts(s.t.Context(), desired.Source{Objects: objects.NewPathsReader(paths, nil), Gather: gather.Options{Complete: true}, Key: key, Payload: payload})
 	must(s.t, err)
-	list, findings, err := hosts.Render(hosts.Joined())
+	list, findings, err := hosts.RenderBundles(hosts.ListJoined())
 	must(s.t, err)
 	if findings.Refused() {
 		s.t.Fatalf("%+v", findings)
@@ -122,12 +122,12 @@ func (s *scene) publish(key, payload string) {
 		w, err := layers.PackBundle(r.Node.Name, r.Bundle.Bundle)
 		must(s.t, err)
 		wanted, o.Nodes = append(wanted, w), append(o.Nodes, layers.Node{Name: r.Node.Name, Known: true})
-		annotations[r.Node.Name], err = w.Desired(gather.OperatorNamespace, bundle.ImpactRestart).Encode()
+		annotations[r.Node.Name], err = w.DesiredAnnotation(gather.OperatorNamespace, bundle.ImpactRestart).Encode()
 		must(s.t, err)
 	}
-	changes := layers.Make(wanted, o)
+	changes := layers.PlanChanges(wanted, o)
 	for _, secret := range changes.Create {
-		object := secret.Object(gather.OperatorNamespace)
+		object := secret.SecretObject(gather.OperatorNamespace)
 		object.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}
 		s.put(secret.Name, object)
 	}
@@ -177,7 +177,7 @@ func (s *scene) forecast(reader objects.Reader, more ...string) Forecast {
 	return f
 }
 
-func (s *scene) reader() objects.Reader { return objects.Paths([]string{s.dir}, nil) }
+func (s *scene) reader() objects.Reader { return objects.NewPathsReader([]string{s.dir}, nil) }
 
 const mirror = `{apiVersion: config.openshift.io/v1, kind: ImageDigestMirrorSet, metadata: {name: quay}, spec: {imageDigestMirrors: [{source: quay.io, mirrors: ["mirror.example.com:5000"]}]}}`
 
@@ -288,7 +288,7 @@ func TestLayersThatCannotBeRead(t *testing.T) {
 		must(t, err)
 		must(t, os.WriteFile(filepath.Join(alone, n.Name+".json"), text, 0o600))
 	}
-	f := s.forecast(objects.Paths([]string{alone}, nil), s.file(proxy))
+	f := s.forecast(objects.NewPathsReader([]string{alone}, nil), s.file(proxy))
 	if f.Restarts != 2 || len(f.Notes) != 1 || !strings.Contains(f.Notes[0], "win-0, win-1: the layers of the node cannot be read") {
 		t.Errorf("%s", f.Text())
 	}

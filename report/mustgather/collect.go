@@ -138,7 +138,7 @@ func Collect(ctx context.Context, s Source, dir string) (Summary, error) {
 
 // wants is everything that is collected: the inputs, what the operator says, and what it runs as.
 func wants(namespace string) []objects.Want {
-	list := slices.Concat(gather.Wants(namespace), fleet.Wants(namespace))
+	list := slices.Concat(gather.WantedObjects(namespace), fleet.Wants(namespace))
 	own := func(group, kind string) objects.Want {
 		return objects.Want{Group: group, Version: "v1", Kind: kind, Namespace: namespace, Optional: true}
 	}

@@ -25,7 +25,7 @@ func source(t *testing.T, text string, logs func(context.Context, string, map[st
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return Source{Objects: objects.Paths([]string{file}, nil), Logs: logs, Namespace: gather.OperatorNamespace, Version: "v1", Now: time.Unix(0, 0)}
+	return Source{Objects: objects.NewPathsReader([]string{file}, nil), Logs: logs, Namespace: gather.OperatorNamespace, Version: "v1", Now: time.Unix(0, 0)}
 }
 
 func noLogs(context.Context, string, map[string]string, int64) ([]byte, error) {

@@ -48,9 +48,9 @@ func exampleFleet(t *testing.T) (*screens.Fleet, string) {
 
 func hostsOf(t *testing.T, sources ...string) (*desired.Hosts, []desired.Rendered) {
 	t.Helper()
-	hosts, err := desired.Read(t.Context(), desired.Source{Objects: objects.Paths(sources, nil), Gather: gather.Options{Complete: true}, Payload: filepath.Join(goldens, "payload")})
+	hosts, err := desired.ReadHosts(t.Context(), desired.Source{Objects: objects.NewPathsReader(sources, nil), Gather: gather.Options{Complete: true}, Payload: filepath.Join(goldens, "payload")})
 	must(t, err)
-	list, findings, err := hosts.Render(hosts.Joined())
+	list, findings, err := hosts.RenderBundles(hosts.ListJoined())
 	must(t, err)
 	if findings.Refused() {
 		t.Fatalf("%+v", findings)
@@ -61,7 +61,7 @@ func hostsOf(t *testing.T, sources ...string) (*desired.Hosts, []desired.Rendere
 func statusPage(t *testing.T) Page {
 	t.Helper()
 	_, dir := exampleFleet(t)
-	f, findings, err := fleet.Read(t.Context(), objects.Paths([]string{dir}, nil), gather.OperatorNamespace, noon())
+	f, findings, err := fleet.Read(t.Context(), objects.NewPathsReader([]string{dir}, nil), gather.OperatorNamespace, noon())
 	must(t, err)
 	if findings.Refused() {
 		t.Fatalf("%+v", findings)
@@ -80,7 +80,7 @@ func diffPage(t *testing.T) Page {
 	_, before := hostsOf(t, dir)
 	hosts, after := hostsOf(t, dir, change)
 	r := review.Compare(golden.Reviewed(before), golden.Reviewed(after))
-	f, _, err := forecast.Make(t.Context(), objects.Paths([]string{dir}, nil), forecast.Change{
+	f, _, err := forecast.Make(t.Context(), objects.NewPathsReader([]string{dir}, nil), forecast.Change{
 		Before: before, After: after, Platform: hosts.Cluster.Platform, Settings: hosts.Cluster.Settings.Rollout, Namespace: gather.OperatorNamespace, Now: noon(),
 	})
 	must(t, err)

@@ -94,7 +94,7 @@ func TestAPlanAboveTheMaximumImpactIsNotSent(t *testing.T) {
 		want applier.Result
 	}{{small(t, 3, 0), applier.ResultApplied}, {request(t, l), applier.ResultRefused}} {
 		c := remote.NewClient(NewTransport(d), p, remote.DefaultLimits())
-		r, err := c.Agent(at(s, s.Address)).Apply(t.Context(), step.to, remote.ApplyOptions{MaxImpact: bundle.ImpactRestart}, quiet)
+		r, err := c.AgentFor(at(s, s.Address)).Apply(t.Context(), step.to, remote.ApplyOptions{MaxImpact: bundle.ImpactRestart}, quiet)
 		if err != nil || r.Result != step.want {
 			t.Errorf("%q, %v", r.Result, err)
 		}
@@ -124,7 +124,7 @@ func TestTheRealAgentAppliesUnderEveryShell(t *testing.T) {
 		s, p := realHost(t, sshtest.Options{Settings: simulated.Settings{Shell: shell}})
 		c := remote.NewClient(NewTransport(dialer(t, s)), p, remote.DefaultLimits())
 		defer c.Close()
-		m := c.Agent(at(s, s.Address))
+		m := c.AgentFor(at(s, s.Address))
 		for _, step := range []struct {
 			what    string
 			do      func()
@@ -166,7 +166,7 @@ func TestUnderPowerShellTheAgentGetsLargeContentsAsText(t *testing.T) {
 	s, p := realHost(t, sshtest.Options{Settings: simulated.Settings{Shell: simulated.ShellPowerShell, Noise: "\ufeff\r\n"}})
 	c := remote.NewClient(NewTransport(dialer(t, s)), p, remote.DefaultLimits())
 	defer c.Close()
-	m := c.Agent(at(s, s.Address))
+	m := c.AgentFor(at(s, s.Address))
 	want := large(t, 9<<20)
 	if r, err := m.Apply(t.Context(), want, remote.ApplyOptions{}, quiet); err != nil || r.Result != applier.ResultApplied {
 		t.Fatalf("%q, %v", r.Result, err)
@@ -188,7 +188,7 @@ func TestConfirmationOverAnotherConnection(t *testing.T) {
 	s, p := realHost(t, sshtest.Options{})
 	c := remote.NewClient(NewTransport(dialer(t, s)), p, remote.DefaultLimits())
 	defer c.Close()
-	m := c.Agent(at(s, s.Address))
+	m := c.AgentFor(at(s, s.Address))
 	want := small(t, 3, 0)
 	confirm := func(e applier.Event) {
 		if e.Event == applier.EventConfirm {
@@ -248,16 +248,16 @@ func cutAgainAndAgain(t *testing.T, shell simulated.Shell, versions int, each fu
 			if version == 0 {
 				line.CutAfter(random.Int64N(p.Size + 20000))
 			}
-			_, err := newClient().Agent(at(s, line.Address)).Apply(t.Context(), want, remote.ApplyOptions{}, quiet)
+			_, err := newClient().AgentFor(at(s, line.Address)).Apply(t.Context(), want, remote.ApplyOptions{}, quiet)
 			line.CutAfter(-1)
 			if err != nil {
 				cuts++
 			}
-			if err != nil && !remote.Retryable(err) && kind(err) != "program" {
+			if err != nil && !remote.IsRetryable(err) && kind(err) != "program" {
 				t.Errorf("seed %d: %v", seed, err)
 			}
 		}
-		r, err := newClient().Agent(at(s, line.Address)).Apply(t.Context(), want, remote.ApplyOptions{Wait: time.Minute}, quiet)
+		r, err := newClient().AgentFor(at(s, line.Address)).Apply(t.Context(), want, remote.ApplyOptions{Wait: time.Minute}, quiet)
 		if err != nil || r.Result != applier.ResultApplied && r.Result != applier.ResultSame {
 			t.Fatalf("seed %d, version %d: %q, %v", seed, version, r.Result, err)
 		}

@@ -74,7 +74,7 @@ func BenchmarkFirstContact(b *testing.B) {
 		b.StartTimer()
 		each(m.targets, func(t remote.Target) {
 			c := m.client(b, t)
-			if _, err := c.Agent(t).Facts(context.Background()); err != nil {
+			if _, err := c.AgentFor(t).Facts(context.Background()); err != nil {
 				b.Error(err)
 			}
 			if err := c.Close(); err != nil {
@@ -168,7 +168,7 @@ func (m *benchSetup) client(b *testing.B, t remote.Target) *remote.Client {
 // bring applies a version to a host.
 func (m *benchSetup) bring(b *testing.B, c *remote.Client, t remote.Target, version int) {
 	b.Helper()
-	r, err := c.Agent(t).Apply(context.Background(), m.requests[version], remote.ApplyOptions{}, quiet)
+	r, err := c.AgentFor(t).Apply(context.Background(), m.requests[version], remote.ApplyOptions{}, quiet)
 	if err != nil || r.Result != applier.ResultApplied && r.Result != applier.ResultSame {
 		b.Errorf("%s: %q, %v", t, r.Result, err)
 	}
@@ -360,7 +360,7 @@ func applyPayload(b *testing.B, want remote.Request, rate int64) {
 	c := remote.NewClient(NewTransport(d), p, remote.DefaultLimits())
 	defer c.Close()
 	b.StartTimer()
-	r, err := c.Agent(at(s, line.Address)).Apply(b.Context(), want, remote.ApplyOptions{}, quiet)
+	r, err := c.AgentFor(at(s, line.Address)).Apply(b.Context(), want, remote.ApplyOptions{}, quiet)
 	if err != nil || r.Result != applier.ResultApplied {
 		b.Fatalf("%q, %v", r.Result, err)
 	}

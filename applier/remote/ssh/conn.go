@@ -40,14 +40,14 @@ func newConn(t remote.Target, transport ssh.Conn, limits Limits) *conn {
 		close(c.dead)
 	}()
 	if limits.KeepAlive > 0 {
-		go c.keepAlive(limits.KeepAlive)
+		go c.sendKeepAlives(limits.KeepAlive)
 	}
-	c.prepare()
+	c.prepareChannel()
 	return c
 }
 
-// keepAlive asks for signs of life. Any answer of the server resets the deadline of the wire.
-func (c *conn) keepAlive(every time.Duration) {
+// sendKeepAlives asks for signs of life. Any answer of the server resets the deadline of the wire.
+func (c *conn) sendKeepAlives(every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -55,29 +55,29 @@ func (c *conn) keepAlive(every time.Duration) {
 		case <-c.dead:
 			return
 		case <-tick.C:
-			if c.ping() != nil {
+			if c.awaitReply() != nil {
 				return
 			}
 		}
 	}
 }
 
-// ping waits for a sign of life.
-func (c *conn) ping() error {
+// awaitReply waits for a sign of life.
+func (c *conn) awaitReply() error {
 	_, _, err := c.transport.SendRequest("keepalive@openssh.com", true, nil)
 	return err
 }
 
-// prepare opens the channel for the next command.
-func (c *conn) prepare() {
+// prepareChannel opens the channel for the next command.
+func (c *conn) prepareChannel() {
 	next := make(chan opened, 1)
 	c.next = next
-	go func() { next <- c.openNow() }()
+	go func() { next <- c.openChannelNow() }()
 }
 
-// openNow opens a channel. It also waits for the end of the connection: OpenChannel would wait forever if the connection ends between
+// openChannelNow opens a channel. It also waits for the end of the connection: OpenChannel would wait forever if the connection ends between
 // two of its steps (golang.org/x/crypto/ssh, mux.loop drops the channels it knows, then closes).
-func (c *conn) openNow() opened {
+func (c *conn) openChannelNow() opened {
 	done := make(chan opened, 1)
 	go func() {
 		channel, requests, err := c.transport.OpenChannel("session", nil)
@@ -92,29 +92,29 @@ func (c *conn) openNow() opened {
 	case o := <-done:
 		return o
 	case <-time.After(time.Second):
-		return opened{err: c.lost()}
+		return opened{err: c.lostReason()}
 	}
 }
 
-// open returns a channel for one command. A server may allow only one at once, and refuse the one that was prepared while
+// openChannel returns a channel for one command. A server may allow only one at once, and refuse the one that was prepared while
 // another was in use; then open asks again.
-func (c *conn) open() (*session, error) {
+func (c *conn) openChannel() (*session, error) {
 	o := <-c.next
 	if o.err != nil {
-		o = c.openNow()
+		o = c.openChannelNow()
 	}
-	c.prepare()
+	c.prepareChannel()
 	if o.err != nil {
 		return nil, &remote.UnreachableError{Target: c.target, Phase: remote.PhaseChannel, Err: o.err}
 	}
 	return o.session, nil
 }
 
-// request opens a channel and requests something in it, within Limits.Channel.
-func (c *conn) request(ctx context.Context, r channelRequest) (*session, error) {
-	ctx, w := c.watch(ctx, c.limits.Channel, "no command was started")
+// requestChannel opens a channel and requests something in it, within Limits.Channel.
+func (c *conn) requestChannel(ctx context.Context, r channelRequest) (*session, error) {
+	ctx, w := c.watchSilence(ctx, c.limits.Channel, "no command was started")
 	defer w.stop()
-	s, err := c.open()
+	s, err := c.openChannel()
 	if err != nil {
 		return nil, unlessCanceled(ctx, err)
 	}
@@ -122,11 +122,11 @@ func (c *conn) request(ctx context.Context, r channelRequest) (*session, error) 
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	return s, c.interrupted(r.name, err)
+	return s, c.interruptedError(r.name, err)
 }
 
-// alive reports whether the connection has not ended, as far as is known.
-func (c *conn) alive() bool {
+// isAlive reports whether the connection has not ended, as far as is known.
+func (c *conn) isAlive() bool {
 	select {
 	case <-c.dead:
 		return false
@@ -135,14 +135,14 @@ func (c *conn) alive() bool {
 	}
 }
 
-// close ends the connection at once.
-func (c *conn) close() error {
+// closeAtOnce ends the connection at once.
+func (c *conn) closeAtOnce() error {
 	c.closed.Store(true)
 	return c.transport.Close()
 }
 
-// lost returns why the connection ended, once it has.
-func (c *conn) lost() error {
+// lostReason returns why the connection ended, once it has.
+func (c *conn) lostReason() error {
 	select {
 	case <-c.dead:
 		return c.err
@@ -151,18 +151,18 @@ func (c *conn) lost() error {
 	}
 }
 
-// interrupted is the error of a command that was not finished; nil if err is nil.
-func (c *conn) interrupted(name string, err error) error {
+// interruptedError is the error of a command that was not finished; nil if err is nil.
+func (c *conn) interruptedError(name string, err error) error {
 	if err == nil {
 		return nil
 	}
 	return &remote.InterruptedError{Target: c.target, Command: name, Err: err}
 }
 
-// watch ends the connection when the context ends or nothing was heard for so long. The cause of the returned context is why.
-func (c *conn) watch(ctx context.Context, limit time.Duration, what string) (context.Context, *watch) {
+// watchSilence ends the connection when the context ends or nothing was heard for so long. The cause of the returned context is why.
+func (c *conn) watchSilence(ctx context.Context, limit time.Duration, what string) (context.Context, *watch) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	release := context.AfterFunc(ctx, func() { _ = c.close() })
+	release := context.AfterFunc(ctx, func() { _ = c.closeAtOnce() })
 	if limit <= 0 {
 		limit = noLimit
 	}
@@ -177,18 +177,18 @@ func (c *conn) watch(ctx context.Context, limit time.Duration, what string) (con
 	}
 }
 
-// listen is watch for a command, which may wait for something beside Limits.Silence.
-func (c *conn) listen(ctx context.Context, waits time.Duration) (context.Context, *watch) {
+// watchCommand is watchSilence for a command, which may wait for something beside Limits.Silence.
+func (c *conn) watchCommand(ctx context.Context, waits time.Duration) (context.Context, *watch) {
 	limit := c.limits.Silence
 	if limit > 0 {
 		limit += waits
 	}
-	return c.watch(ctx, limit, "nothing was sent or received")
+	return c.watchSilence(ctx, limit, "nothing was sent or received")
 }
 
-// answers is watch for SFTP: each answer has the limit of opening a channel.
-func (c *conn) answers(ctx context.Context) (context.Context, *watch) {
-	return c.watch(ctx, c.limits.Channel, "no file transfer was answered")
+// watchAnswers is watchSilence for SFTP: each answer has the limit of opening a channel.
+func (c *conn) watchAnswers(ctx context.Context) (context.Context, *watch) {
+	return c.watchSilence(ctx, c.limits.Channel, "no file transfer was answered")
 }
 
 // noLimit is longer than any command.

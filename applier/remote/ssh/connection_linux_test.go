@@ -57,7 +57,7 @@ func TestEveryLimitEndsACommand(t *testing.T) {
 			s, line := hanging(t)
 			d := dialer(t, s)
 			tt.limits(&d.Limits)
-			a := client(t, d).Agent(at(s, line.Address))
+			a := client(t, d).AgentFor(at(s, line.Address))
 			if _, err := a.Facts(t.Context()); err != nil { // which reads the agent back
 				t.Fatal(err)
 			}
@@ -107,12 +107,12 @@ func TestACanceledContextEndsEverythingAtOnce(t *testing.T) {
 			c := client(t, dialer(t, s))
 			if tt.address == "" {
 				two := []remote.Target{at(s, s.Address), at(s, s.Address)}
-				err = errors.Join(c.Each(ctx, two, 1, func(ctx context.Context, a *remote.Agent) error {
+				err = errors.Join(c.ForEachHost(ctx, two, 1, func(ctx context.Context, a *remote.Agent) error {
 					_, err := a.Observe(ctx, small(t, 3, 1))
 					return err
 				})...)
 			} else {
-				_, err = c.Agent(at(s, tt.address)).Observe(ctx, small(t, 3, 1))
+				_, err = c.AgentFor(at(s, tt.address)).Observe(ctx, small(t, 3, 1))
 			}
 			if !errors.Is(err, stopped) || time.Since(when) > time.Second {
 				t.Errorf("after %s: %v", time.Since(when), err)
@@ -129,7 +129,7 @@ func TestACanceledContextEndsEverythingAtOnce(t *testing.T) {
 func TestADeadKeptConnectionIsReplaced(t *testing.T) {
 	s := programs.Start(t, sshtest.Options{})
 	line := sshtest.NewLine(t, s.Address, sshtest.LineOptions{})
-	m := client(t, dialer(t, s)).Agent(at(s, line.Address))
+	m := client(t, dialer(t, s)).AgentFor(at(s, line.Address))
 	for i, breakIt := range []func(){func() {}, s.Restart, line.Reset, func() { s.Restart(); time.Sleep(100 * time.Millisecond) }} {
 		breakIt()
 		if _, err := m.Facts(t.Context()); err != nil {
@@ -168,7 +168,7 @@ func TestAThousandRunsLeaveOneConnection(t *testing.T) {
 			d, to, processes := tt.start(t)
 			line := sshtest.NewLine(t, to.Address, sshtest.LineOptions{})
 			to.Address = line.Address
-			m := client(t, d).Agent(to)
+			m := client(t, d).AgentFor(to)
 			if _, err := m.Facts(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -198,7 +198,7 @@ func TestNothingLeaksIfNoConnectionIsKept(t *testing.T) {
 	line := sshtest.NewLine(t, s.Address, sshtest.LineOptions{})
 	d := dialer(t, s)
 	d.Limits.Kept = 0
-	m := client(t, d).Agent(at(s, line.Address))
+	m := client(t, d).AgentFor(at(s, line.Address))
 	if _, err := m.Facts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestNothingLeaksIfNoConnectionIsKept(t *testing.T) {
 		}
 		_, err := m.Facts(t.Context())
 		line.CutAfter(-1)
-		if err != nil && !remote.Retryable(err) {
+		if err != nil && !remote.IsRetryable(err) {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
@@ -245,7 +245,7 @@ func TestASlowHostDelaysNoOther(t *testing.T) {
 		t.Logf("the others took %s", time.Since(begin))
 		cancel()
 	}()
-	errs := c.Each(ctx, targets, 2, func(ctx context.Context, m *remote.Agent) error {
+	errs := c.ForEachHost(ctx, targets, 2, func(ctx context.Context, m *remote.Agent) error {
 		_, err := m.Apply(ctx, small(t, 3, 1), remote.ApplyOptions{}, quiet)
 		if err == nil {
 			done <- time.Since(begin)
@@ -266,7 +266,7 @@ func TestAHangingCommandLeavesTheNextOneAlone(t *testing.T) {
 	s := programs.Start(t, sshtest.Options{Settings: simulated.Settings{Environment: []string{"FAKE=drowsy"}}})
 	d := dialer(t, s)
 	d.Limits.Silence = time.Second
-	a := client(t, d).Agent(at(s, s.Address))
+	a := client(t, d).AgentFor(at(s, s.Address))
 	mustApply(t, a, small(t, 3, 1))
 	_, err := a.Verify(t.Context(), small(t, 3, 2))
 	if k := kind(err); k != "interrupted" {
@@ -283,7 +283,7 @@ func TestACommandWhoseConnectionDiesIsInterruptedAndGoesOn(t *testing.T) {
 	d.Limits.KeepAlive, d.Limits.Missed, d.Limits.Handshake = 300*time.Millisecond, 3, time.Second
 	c := remote.NewClient(NewTransport(d), p, remote.DefaultLimits())
 	defer c.Close()
-	a := c.Agent(at(s, line.Address))
+	a := c.AgentFor(at(s, line.Address))
 	mustApply(t, a, small(t, 3, 1))
 	lock, err := os.OpenFile(s.Root+"/.machine/lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -358,7 +358,7 @@ func TestAServerThatClosesChannels(t *testing.T) {
 		}
 	})
 	d, to := stranger(t, address)
-	a := client(t, d).Agent(to)
+	a := client(t, d).AgentFor(to)
 	if _, err := a.Facts(t.Context()); err != nil {
 		t.Fatal(err)
 	}

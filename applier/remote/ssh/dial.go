@@ -28,8 +28,8 @@ type Dialer struct {
 	Traffic *Traffic
 }
 
-// dial connects and authenticates.
-func (d *Dialer) dial(ctx context.Context, t remote.Target) (*conn, error) {
+// dialHost connects and authenticates.
+func (d *Dialer) dialHost(ctx context.Context, t remote.Target) (*conn, error) {
 	signers, err := d.Signers(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading the keys for %s: %w", t, err)
@@ -49,7 +49,7 @@ func (d *Dialer) dial(ctx context.Context, t remote.Target) (*conn, error) {
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer stop()
 	h := handshake{target: t, check: check, signers: signers}
-	c, err := h.run(&wire{Conn: raw, traffic: d.Traffic}, d.Limits)
+	c, err := h.runHandshake(&wire{Conn: raw, traffic: d.Traffic}, d.Limits)
 	if err != nil {
 		_ = raw.Close() // the error of the handshake says more
 		return nil, unlessCanceled(ctx, err)
@@ -78,17 +78,17 @@ type handshake struct {
 	asked          bool
 }
 
-func (h *handshake) run(w *wire, limits Limits) (*conn, error) {
+func (h *handshake) runHandshake(w *wire, limits Limits) (*conn, error) {
 	if limits.Handshake > 0 {
 		if err := w.SetDeadline(time.Now().Add(limits.Handshake)); err != nil {
 			return nil, &remote.UnreachableError{Target: h.target, Phase: remote.PhaseHandshake, Err: err}
 		}
 	}
-	transport, channels, requests, err := ssh.NewClientConn(w, h.target.Address, h.config())
+	transport, channels, requests, err := ssh.NewClientConn(w, h.target.Address, h.clientConfig())
 	if err != nil {
-		return nil, h.explain(err)
+		return nil, h.explainFailure(err)
 	}
-	if err := w.watch(limits.quiet()); err != nil {
+	if err := w.setReadLimit(limits.quietLimit()); err != nil {
 		return nil, errors.Join(&remote.UnreachableError{Target: h.target, Phase: remote.PhaseHandshake, Err: err}, transport.Close())
 	}
 	go ssh.DiscardRequests(requests)
@@ -96,12 +96,12 @@ func (h *handshake) run(w *wire, limits Limits) (*conn, error) {
 	return newConn(h.target, transport, limits), nil
 }
 
-func (h *handshake) config() *ssh.ClientConfig {
+func (h *handshake) clientConfig() *ssh.ClientConfig {
 	return &ssh.ClientConfig{
 		User:              h.target.User,
 		Auth:              []ssh.AuthMethod{ssh.PublicKeys(h.signers...)},
-		HostKeyAlgorithms: h.check.algorithms(),
-		HostKeyCallback:   func(_ string, _ net.Addr, key ssh.PublicKey) error { return h.check.check(key) },
+		HostKeyAlgorithms: h.check.keyAlgorithms(),
+		HostKeyCallback:   func(_ string, _ net.Addr, key ssh.PublicKey) error { return h.check.checkOffered(key) },
 		AuthCallback: func(c *ssh.ClientAuthContext) (ssh.AuthMethod, error) {
 			h.asked, h.tried, h.allowed = true, c.TriedMethods, c.AllowedMethods
 			return nil, nil
@@ -109,22 +109,22 @@ func (h *handshake) config() *ssh.ClientConfig {
 	}
 }
 
-// explain types the error of a handshake by how far it came.
-func (h *handshake) explain(err error) error {
+// explainFailure types the error of a handshake by how far it came.
+func (h *handshake) explainFailure(err error) error {
 	var network net.Error
 	switch {
 	case h.check.err != nil:
 		return h.check.err
 	case !h.check.passed:
 		return &remote.UnreachableError{Target: h.target, Phase: remote.PhaseHandshake, Err: err}
-	case errors.As(err, &network) || ended(err) || !h.asked:
+	case errors.As(err, &network) || isClosedByPeer(err) || !h.asked:
 		return &remote.UnreachableError{Target: h.target, Phase: remote.PhaseAuth, Err: err}
 	}
 	return &remote.AuthError{Target: h.target, Methods: h.tried, Allowed: h.allowed, Keys: len(h.signers), Err: err}
 }
 
-// ended reports whether the other side closed the connection.
-func ended(err error) bool {
+// isClosedByPeer reports whether the other side closed the connection.
+func isClosedByPeer(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
 }
 
@@ -146,7 +146,7 @@ type wire struct {
 // Write implements net.Conn.
 func (w *wire) Write(p []byte) (int, error) {
 	n, err := w.Conn.Write(p)
-	w.traffic.add(n, 0)
+	w.traffic.addBytes(n, 0)
 	return n, err
 }
 
@@ -158,12 +158,12 @@ func (w *wire) Read(p []byte) (int, error) {
 		}
 	}
 	n, err := w.Conn.Read(p)
-	w.traffic.add(0, n)
+	w.traffic.addBytes(0, n)
 	return n, err
 }
 
-// watch sets the limit; 0 removes it. It covers a Read that is already waiting.
-func (w *wire) watch(quiet time.Duration) error {
+// setReadLimit sets the limit; 0 removes it. It covers a Read that is already waiting.
+func (w *wire) setReadLimit(quiet time.Duration) error {
 	w.quiet.Store(int64(quiet))
 	if quiet == 0 {
 		return w.SetDeadline(time.Time{})

@@ -25,7 +25,7 @@ func TestRoundTripsOfARun(t *testing.T) {
 		t.Fatal(err)
 	}
 	line := sshtest.NewLine(t, s.Address, sshtest.LineOptions{Delay: delay})
-	m := client(t, dialer(t, s)).Agent(at(s, line.Address))
+	m := client(t, dialer(t, s)).AgentFor(at(s, line.Address))
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "run\tround trips\tprograms started\tbytes up\tbytes down\ttook")
@@ -87,7 +87,7 @@ func TestAThinLine(t *testing.T) {
 		line.Stats()
 		begin := time.Now()
 		c := remote.NewClient(NewTransport(d), p, remote.DefaultLimits())
-		r, err := c.Agent(at(s, line.Address)).Apply(t.Context(), small(t, 30, step.version), remote.ApplyOptions{}, quiet)
+		r, err := c.AgentFor(at(s, line.Address)).Apply(t.Context(), small(t, 30, step.version), remote.ApplyOptions{}, quiet)
 		took := time.Since(begin)
 		_ = c.Close() // it only ends connections
 		if err != nil || r.Result != step.result {
@@ -128,7 +128,7 @@ func TestManyHostsAtOnceTakeLittleMemory(t *testing.T) {
 	stop, peak := make(chan struct{}), make(chan uint64)
 	go watchMemory(stop, peak)
 	begin := time.Now()
-	errs := c.Each(t.Context(), targets, hosts, func(ctx context.Context, m *remote.Agent) error {
+	errs := c.ForEachHost(t.Context(), targets, hosts, func(ctx context.Context, m *remote.Agent) error {
 		r, err := m.Apply(ctx, want, remote.ApplyOptions{}, quiet)
 		if err == nil && r.Result != applier.ResultApplied {
 			t.Errorf("%s: %q", m.Target(), r.Result)

@@ -20,27 +20,27 @@ const sftpRequests = remote.InFlight / (32 << 10)
 
 // Transfer implements remote.Transport.
 func (t *Transport) Transfer(ctx context.Context, to remote.Target, do func(remote.Files) error) error {
-	s, err := t.start(ctx, to, channelRequest{kind: "subsystem", what: "sftp", name: "sftp"})
+	s, err := t.startChannel(ctx, to, channelRequest{kind: "subsystem", what: "sftp", name: "sftp"})
 	if err != nil {
 		return err
 	}
-	defer t.put(s.conn)
+	defer t.keepConnection(s.conn)
 	defer func() { _ = s.channel.Close() }() // the SFTP client has closed it, if there was one
 	if !s.accepted {
 		return remote.ErrNoSFTP
 	}
-	ctx, w := s.answers(ctx)
+	ctx, w := s.watchAnswers(ctx)
 	defer w.stop()
 	in := &meter{Reader: heardReader{s.channel, w}}
 	in.left.Store(sftpAnswers)
-	err = s.transfer(in, heardWriter{s.channel, w}, do)
+	err = s.transferFiles(in, heardWriter{s.channel, w}, do)
 	if ctx.Err() != nil {
-		return s.interrupted("sftp", context.Cause(ctx))
+		return s.interruptedError("sftp", context.Cause(ctx))
 	}
 	return err
 }
 
-func (s *session) transfer(in *meter, out io.WriteCloser, do func(remote.Files) error) error {
+func (s *session) transferFiles(in *meter, out io.WriteCloser, do func(remote.Files) error) error {
 	go ssh.DiscardRequests(s.requests)
 	client, err := sftp.NewClientPipe(in, out, sftp.UseConcurrentWrites(true), sftp.MaxConcurrentRequestsPerFile(sftpRequests))
 	if err != nil {

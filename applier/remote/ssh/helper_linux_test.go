@@ -93,7 +93,7 @@ func at(s *sshtest.Server, address string) remote.Target {
 // agent returns the agent behind a server, with a new client.
 func agent(t testing.TB, s *sshtest.Server) *remote.Agent {
 	t.Helper()
-	return client(t, dialer(t, s)).Agent(at(s, s.Address))
+	return client(t, dialer(t, s)).AgentFor(at(s, s.Address))
 }
 
 // small returns a request with files of a few hundred bytes. The first one depends on the version.

@@ -88,7 +88,7 @@ func TestNoHostExhaustsMemory(t *testing.T) {
 		t.Run(tt.what, func(t *testing.T) {
 			d, to := stranger(t, commandServer(t, tt.answer))
 			measured(t, tt.want, func(ctx context.Context) error {
-				_, err := client(t, d).Agent(to).Apply(ctx, want, remote.ApplyOptions{}, quiet)
+				_, err := client(t, d).AgentFor(to).Apply(ctx, want, remote.ApplyOptions{}, quiet)
 				return err
 			})
 		})
@@ -132,7 +132,7 @@ func TestNoSFTPServerExhaustsMemory(t *testing.T) {
 				}
 			}))
 			measured(t, "program", func(ctx context.Context) error {
-				_, err := client(t, d).Agent(to).Facts(ctx)
+				_, err := client(t, d).AgentFor(to).Facts(ctx)
 				return err
 			})
 		})

@@ -60,11 +60,11 @@ func TestEveryPhaseOfACommandHasALimit(t *testing.T) {
 			c := remote.NewClient(NewTransport(d), fake, l)
 			defer c.Close()
 			begin := time.Now()
-			_, err := c.Agent(to).Facts(t.Context())
+			_, err := c.AgentFor(to).Facts(t.Context())
 			if kind(err) != wants[what] || time.Since(begin) > 15*time.Second {
 				t.Errorf("%s after %s, want %s: %v", kind(err), time.Since(begin), wants[what], err)
 			}
-			if !remote.Retryable(err) {
+			if !remote.IsRetryable(err) {
 				t.Errorf("not retryable: %v", err)
 			}
 		})
@@ -86,8 +86,8 @@ func TestEachAnswerOverSFTPHasALimit(t *testing.T) {
 			defer c.Close()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			_, err := c.Agent(at(s, s.Address)).Facts(ctx)
-			if ctx.Err() != nil || !errors.As(err, new(*remote.LimitError)) || !remote.Retryable(err) {
+			_, err := c.AgentFor(at(s, s.Address)).Facts(ctx)
+			if ctx.Err() != nil || !errors.As(err, new(*remote.LimitError)) || !remote.IsRetryable(err) {
 				t.Errorf("%s: %v", kind(err), err)
 			}
 		})
@@ -116,7 +116,7 @@ func TestHostsThatAreStuckGiveTheirPlacesToOthers(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var served atomic.Int64
-	c.Each(ctx, targets, parallel, func(ctx context.Context, a *remote.Agent) error {
+	c.ForEachHost(ctx, targets, parallel, func(ctx context.Context, a *remote.Agent) error {
 		_, err := a.Facts(ctx)
 		if err == nil && served.Add(1) == 3 {
 			cancel()

@@ -49,8 +49,8 @@ func newHostKeyCheck(t remote.Target, pins Pins) (*hostKeyCheck, error) {
 	return &hostKeyCheck{target: t, pins: pins, pinned: pinned}, nil
 }
 
-// check is called with the key that the host has proved to hold.
-func (c *hostKeyCheck) check(key ssh.PublicKey) error {
+// checkOffered is called with the key that the host has proved to hold.
+func (c *hostKeyCheck) checkOffered(key ssh.PublicKey) error {
 	if len(c.pinned) == 0 {
 		if err := c.pins.Pin(c.target, key); err != nil {
 			c.err = fmt.Errorf("pinning the host key of %s: %w", c.target, err)
@@ -58,26 +58,26 @@ func (c *hostKeyCheck) check(key ssh.PublicKey) error {
 		}
 		c.first = key
 	} else if !slices.ContainsFunc(c.pinned, func(k ssh.PublicKey) bool { return bytes.Equal(k.Marshal(), key.Marshal()) }) {
-		c.err = c.changed(key)
+		c.err = c.changedKeyError(key)
 		return c.err
 	}
 	c.passed = true
 	return nil
 }
 
-func (c *hostKeyCheck) changed(offered ssh.PublicKey) error {
-	e := &remote.HostKeyError{Target: c.target, Offered: describe(offered), Unpin: c.pins.Unpin(c.target)}
+func (c *hostKeyCheck) changedKeyError(offered ssh.PublicKey) error {
+	e := &remote.HostKeyError{Target: c.target, Offered: describeKey(offered), Unpin: c.pins.Unpin(c.target)}
 	for _, key := range c.pinned {
-		e.Pinned = append(e.Pinned, describe(key))
+		e.Pinned = append(e.Pinned, describeKey(key))
 	}
 	return e
 }
 
-func describe(key ssh.PublicKey) string { return key.Type() + " " + ssh.FingerprintSHA256(key) }
+func describeKey(key ssh.PublicKey) string { return key.Type() + " " + ssh.FingerprintSHA256(key) }
 
-// algorithms returns the host key algorithms to ask for, the pinned types first: a host that also has a key of another type still
+// keyAlgorithms returns the host key algorithms to ask for, the pinned types first: a host that also has a key of another type still
 // shows the pinned one. Certificates are not asked for: nothing here pins their authorities.
-func (c *hostKeyCheck) algorithms() []string {
+func (c *hostKeyCheck) keyAlgorithms() []string {
 	var first, others []string
 	for _, algorithm := range ssh.SupportedAlgorithms().HostKeys {
 		switch keyType, certificate := keyTypeOf(algorithm); {
@@ -113,10 +113,10 @@ type KnownHosts struct {
 func NewKnownHosts(path string) *KnownHosts { return &KnownHosts{path: path} }
 
 // Pinned implements Pins.
-func (k *KnownHosts) Pinned(t remote.Target) ([]ssh.PublicKey, error) { return k.pinned(t.Address) }
+func (k *KnownHosts) Pinned(t remote.Target) ([]ssh.PublicKey, error) { return k.pinnedAt(t.Address) }
 
-// pinned returns the keys of an address, host:port.
-func (k *KnownHosts) pinned(address string) ([]ssh.PublicKey, error) {
+// pinnedAt returns the keys of an address, host:port.
+func (k *KnownHosts) pinnedAt(address string) ([]ssh.PublicKey, error) {
 	check, err := knownhosts.New(k.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -163,7 +163,7 @@ func (k *KnownHosts) Pin(t remote.Target, key ssh.PublicKey) error {
 	if len(old) > 0 && !bytes.HasSuffix(old, []byte("\n")) {
 		line = "\n" + line
 	}
-	return appendTo(k.path, line)
+	return appendLine(k.path, line)
 }
 
 // ErrRevoked says that known_hosts lists a key as revoked.
@@ -188,7 +188,7 @@ func hashesNames(file []byte) bool {
 	return slices.ContainsFunc(bytes.Split(file, []byte("\n")), func(line []byte) bool { return bytes.HasPrefix(line, []byte("|1|")) })
 }
 
-func appendTo(path, line string) error {
+func appendLine(path, line string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}

@@ -50,11 +50,11 @@ func TestErrorsNameThePhaseThatFailed(t *testing.T) {
 				d.Limits.Handshake = time.Second
 			}
 			begin := time.Now()
-			_, err := client(t, d).Agent(at(works, tt.address(t))).Facts(t.Context())
-			if kind(err) != tt.want || remote.Retryable(err) != tt.retry {
-				t.Errorf("%s (retryable: %t), want %s: %v", kind(err), remote.Retryable(err), tt.want, err)
+			_, err := client(t, d).AgentFor(at(works, tt.address(t))).Facts(t.Context())
+			if kind(err) != tt.want || remote.IsRetryable(err) != tt.retry {
+				t.Errorf("%s (retryable: %t), want %s: %v", kind(err), remote.IsRetryable(err), tt.want, err)
 			}
-			if err != nil && remote.Fix(err) == "" {
+			if err != nil && remote.SuggestFix(err) == "" {
 				t.Errorf("%v: nothing to do", err)
 			}
 			if took := time.Since(begin); took > 10*time.Second {
@@ -88,7 +88,7 @@ func hangsAfterBanner(t *testing.T) string {
 func TestARefusedKeyWorksOnceTheHostAcceptsIt(t *testing.T) {
 	s := programs.Start(t, sshtest.Options{Unauthorized: true})
 	d := dialer(t, s)
-	m := client(t, d).Agent(at(s, s.Address))
+	m := client(t, d).AgentFor(at(s, s.Address))
 	if _, err := m.Facts(t.Context()); kind(err) != "auth" {
 		t.Fatalf("%s: %v", kind(err), err)
 	}
@@ -107,7 +107,7 @@ func TestHostKeysArePinnedOnFirstUse(t *testing.T) {
 	d.OnPin = func(_ remote.Target, key ssh.PublicKey) { met = append(met, key.Type()) }
 	d.Limits.Kept = 0
 	ask := func() error {
-		_, err := client(t, d).Agent(at(s, s.Address)).Facts(t.Context())
+		_, err := client(t, d).AgentFor(at(s, s.Address)).Facts(t.Context())
 		return err
 	}
 	for _, step := range []struct {
@@ -140,8 +140,8 @@ func forget(t *testing.T, err error) {
 	if !errors.As(err, &changed) {
 		t.Fatal(err)
 	}
-	if !strings.Contains(remote.Fix(err), changed.Unpin) {
-		t.Errorf("%q does not say %q", remote.Fix(err), changed.Unpin)
+	if !strings.Contains(remote.SuggestFix(err), changed.Unpin) {
+		t.Errorf("%q does not say %q", remote.SuggestFix(err), changed.Unpin)
 	}
 	if out, err := exec.CommandContext(t.Context(), "sh", "-c", changed.Unpin).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", changed.Unpin, err, out)
@@ -153,7 +153,7 @@ func TestEveryTypeOfHostKeyWorks(t *testing.T) {
 		s := programs.Start(t, sshtest.Options{HostKeys: []sshtest.KeyType{kind}})
 		d := dialer(t, s)
 		d.Limits.Kept = 0
-		m := client(t, d).Agent(at(s, s.Address))
+		m := client(t, d).AgentFor(at(s, s.Address))
 		for range 2 {
 			if _, err := m.Facts(t.Context()); err != nil {
 				t.Errorf("%s: %v", kind, err)
@@ -189,7 +189,7 @@ func TestKnownHostsFilesOfOpenSSH(t *testing.T) {
 			}
 			d := dialer(t, s)
 			d.Pins = NewKnownHosts(file)
-			_, err := client(t, d).Agent(at(s, s.Address)).Facts(t.Context())
+			_, err := client(t, d).AgentFor(at(s, s.Address)).Facts(t.Context())
 			got := kind(err)
 			switch {
 			case errors.Is(err, ErrRevoked):
@@ -217,7 +217,7 @@ func hostKey(t *testing.T, s *sshtest.Server) ssh.PublicKey {
 	var shown ssh.PublicKey
 	d := dialer(t, s)
 	d.OnPin = func(_ remote.Target, key ssh.PublicKey) { shown = key }
-	if _, err := client(t, d).Agent(at(s, s.Address)).Facts(t.Context()); err != nil {
+	if _, err := client(t, d).AgentFor(at(s, s.Address)).Facts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return shown

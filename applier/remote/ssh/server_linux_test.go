@@ -213,7 +213,7 @@ func TestErrorsOfStrangeAnswersAndEnds(t *testing.T) {
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			d, to := stranger(t, execServer(t, tt.answer))
-			_, err := client(t, d).Agent(to).Facts(t.Context())
+			_, err := client(t, d).AgentFor(to).Facts(t.Context())
 			if kind(err) != tt.want {
 				t.Errorf("%s, want %s: %v", kind(err), tt.want, err)
 			}

@@ -20,15 +20,15 @@ type session struct {
 	accepted bool
 }
 
-// run feeds the command and reads what it prints, until all streams have ended. A connection that is lost meanwhile is an
+// runCommand feeds the command and reads what it prints, until all streams have ended. A connection that is lost meanwhile is an
 // *InterruptedError. An error of Stdin or Stdout wins over the exit status.
-func (s *session) run(ctx context.Context, c remote.Command) error {
-	ctx, w := s.listen(ctx, c.Waits)
+func (s *session) runCommand(ctx context.Context, c remote.Command) error {
+	ctx, w := s.watchCommand(ctx, c.Waits)
 	defer w.stop()
 	defer func() { _ = s.channel.Close() }() // it has ended, or nobody wants it any more
 	stdin, stderr, end := make(chan error, 1), make(chan string, 1), make(chan ending, 1)
-	go func() { stdin <- s.feed(ctx, c, w) }()
-	go func() { stderr <- tail(s.channel.Stderr()) }()
+	go func() { stdin <- s.feedStdin(ctx, c, w) }()
+	go func() { stderr <- lastLine(s.channel.Stderr()) }()
 	go func() { end <- readEnding(s.requests) }()
 	out := heardReader{s.channel, w}
 	read := c.Stdout(out)
@@ -39,15 +39,15 @@ func (s *session) run(ctx context.Context, c remote.Command) error {
 	}
 	complaint, how := <-stderr, <-end
 	_ = s.channel.Close() // ends a write that waits for a command that has ended
-	err := s.result(c, how, complaint, errors.Join(<-stdin, read))
+	err := s.commandResult(c, how, complaint, errors.Join(<-stdin, read))
 	if ctx.Err() != nil {
-		return s.interrupted(c.Name, context.Cause(ctx))
+		return s.interruptedError(c.Name, context.Cause(ctx))
 	}
 	return err
 }
 
-// feed writes stdin. The end of the stream is sent only if all of it was written: otherwise the command sees a stream that was cut.
-func (s *session) feed(ctx context.Context, c remote.Command, w *watch) error {
+// feedStdin writes stdin. The end of the stream is sent only if all of it was written: otherwise the command sees a stream that was cut.
+func (s *session) feedStdin(ctx context.Context, c remote.Command, w *watch) error {
 	if c.Stdin != nil {
 		err := c.Stdin(ctx, heardWriter{s.channel, w})
 		if errors.Is(err, io.EOF) {
@@ -64,10 +64,10 @@ func (s *session) feed(ctx context.Context, c remote.Command, w *watch) error {
 	return nil
 }
 
-// result is the error of a command that has ended.
-func (s *session) result(c remote.Command, how ending, stderr string, streams error) error {
-	if !how.reported && (!s.alive() || s.ping() != nil) {
-		return s.interrupted(c.Name, s.lost())
+// commandResult is the error of a command that has ended.
+func (s *session) commandResult(c remote.Command, how ending, stderr string, streams error) error {
+	if !how.reported && (!s.isAlive() || s.awaitReply() != nil) {
+		return s.interruptedError(c.Name, s.lostReason())
 	}
 	if how.reported && how.status == 0 {
 		return streams
@@ -139,8 +139,8 @@ func (w heardWriter) Write(p []byte) (int, error) {
 // stderrTail is how much of the end of stderr an error shows, in bytes.
 const stderrTail = 2 << 10
 
-// tail reads to the end and returns the last bytes as one line.
-func tail(from io.Reader) string {
+// lastLine reads to the end and returns the last bytes as one line.
+func lastLine(from io.Reader) string {
 	var end []byte
 	buffer := make([]byte, 4<<10)
 	for {

@@ -37,8 +37,8 @@ func DefaultLimits() Limits {
 	}
 }
 
-// quiet is how long a connection may receive nothing.
-func (l Limits) quiet() time.Duration { return l.KeepAlive * time.Duration(max(l.Missed, 1)) }
+// quietLimit is how long a connection may receive nothing.
+func (l Limits) quietLimit() time.Duration { return l.KeepAlive * time.Duration(max(l.Missed, 1)) }
 
 // Transport implements remote.Transport.
 type Transport struct {
@@ -65,26 +65,26 @@ func (t *Transport) Connect(ctx context.Context, to remote.Target) error {
 	if t.dialer.Limits.Kept <= 0 {
 		return nil
 	}
-	c, _, err := t.get(ctx, to)
+	c, _, err := t.takeOrDial(ctx, to)
 	if err != nil {
 		return err
 	}
-	t.put(c)
+	t.keepConnection(c)
 	return nil
 }
 
 // Run implements remote.Transport.
 func (t *Transport) Run(ctx context.Context, to remote.Target, c remote.Command) error {
-	s, err := t.start(ctx, to, channelRequest{kind: "exec", what: c.Line, name: c.Name})
+	s, err := t.startChannel(ctx, to, channelRequest{kind: "exec", what: c.Line, name: c.Name})
 	if err != nil {
 		return err
 	}
-	defer t.put(s.conn)
+	defer t.keepConnection(s.conn)
 	if !s.accepted {
 		_ = s.channel.Close() // nothing runs in it
 		return &remote.CommandError{Target: to, Command: c.Name, Status: remote.NoStatus, Stderr: "the SSH server refuses to run commands"}
 	}
-	return s.run(ctx, c)
+	return s.runCommand(ctx, c)
 }
 
 // channelRequest asks for a command or a subsystem in a channel (RFC 4254, 6.5).
@@ -94,37 +94,37 @@ type channelRequest struct {
 	name string
 }
 
-// start begins what is requested, on a kept connection if there is one. A kept connection that fails before the host has answered is
+// startChannel begins what is requested, on a kept connection if there is one. A kept connection that fails before the host has answered is
 // replaced: it was dead.
-func (t *Transport) start(ctx context.Context, to remote.Target, r channelRequest) (*session, error) {
+func (t *Transport) startChannel(ctx context.Context, to remote.Target, r channelRequest) (*session, error) {
 	for {
-		c, kept, err := t.get(ctx, to)
+		c, kept, err := t.takeOrDial(ctx, to)
 		if err != nil {
 			return nil, err
 		}
-		s, err := c.request(ctx, r)
+		s, err := c.requestChannel(ctx, r)
 		if err == nil {
 			return s, nil
 		}
-		_ = c.close()
+		_ = c.closeAtOnce()
 		if !kept || ctx.Err() != nil {
 			return nil, err
 		}
 	}
 }
 
-// get returns a kept connection that is alive, or a new one. The caller puts it back.
-func (t *Transport) get(ctx context.Context, to remote.Target) (c *conn, kept bool, err error) {
-	for c := t.take(to); c != nil; c = t.take(to) {
-		if c.alive() {
+// takeOrDial returns a kept connection that is alive, or a new one. The caller puts it back.
+func (t *Transport) takeOrDial(ctx context.Context, to remote.Target) (c *conn, kept bool, err error) {
+	for c := t.takeKept(to); c != nil; c = t.takeKept(to) {
+		if c.isAlive() {
 			return c, true, nil
 		}
 	}
-	c, err = t.dialer.dial(ctx, to)
+	c, err = t.dialer.dialHost(ctx, to)
 	return c, false, err
 }
 
-func (t *Transport) take(to remote.Target) *conn {
+func (t *Transport) takeKept(to remote.Target) *conn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	list := t.kept[to]
@@ -137,21 +137,21 @@ func (t *Transport) take(to remote.Target) *conn {
 	return k.conn
 }
 
-// put keeps a connection for Limits.Kept.
-func (t *Transport) put(c *conn) {
+// keepConnection keeps a connection for Limits.Kept.
+func (t *Transport) keepConnection(c *conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed || t.dialer.Limits.Kept <= 0 || !c.alive() {
-		_ = c.close() // nobody waits for it
+	if t.closed || t.dialer.Limits.Kept <= 0 || !c.isAlive() {
+		_ = c.closeAtOnce() // nobody waits for it
 		return
 	}
 	k := &keptConn{conn: c}
-	k.timer = time.AfterFunc(t.dialer.Limits.Kept, func() { t.drop(k) })
+	k.timer = time.AfterFunc(t.dialer.Limits.Kept, func() { t.dropExpired(k) })
 	t.kept[c.target] = append(t.kept[c.target], k)
 }
 
-// drop ends a connection that nobody took in time.
-func (t *Transport) drop(k *keptConn) {
+// dropExpired ends a connection that nobody took in time.
+func (t *Transport) dropExpired(k *keptConn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	list := t.kept[k.target]
@@ -160,7 +160,7 @@ func (t *Transport) drop(k *keptConn) {
 		return
 	}
 	t.kept[k.target] = slices.Delete(list, i, i+1)
-	_ = k.close() // nobody waits for it
+	_ = k.closeAtOnce() // nobody waits for it
 }
 
 // Close implements remote.Transport. No connection is kept from then on.
@@ -172,7 +172,7 @@ func (t *Transport) Close() error {
 	for _, list := range t.kept {
 		for _, k := range list {
 			k.timer.Stop()
-			if err := k.close(); err != nil && k.alive() {
+			if err := k.closeAtOnce(); err != nil && k.isAlive() {
 				errs = append(errs, err)
 			}
 		}

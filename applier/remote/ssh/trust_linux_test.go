@@ -59,7 +59,7 @@ func TestADamagedAgentChangesNothing(t *testing.T) {
 	s, p := realHost(t, sshtest.Options{})
 	c := remote.NewClient(NewTransport(dialer(t, s)), p, remote.DefaultLimits())
 	defer c.Close()
-	a := c.Agent(at(s, s.Address))
+	a := c.AgentFor(at(s, s.Address))
 	mustApply(t, a, small(t, 3, 1))
 	data, err := os.ReadFile(s.Path(p.Path))
 	if err != nil {
@@ -99,7 +99,7 @@ func TestAnAgentThatDoesNotEndIsReadBackByTheNextCommand(t *testing.T) {
 	l.Question = time.Second
 	c := remote.NewClient(NewTransport(dialer(t, s)), fake, l)
 	defer c.Close()
-	a := c.Agent(at(s, s.Address))
+	a := c.AgentFor(at(s, s.Address))
 	if _, err := a.Facts(t.Context()); kind(err) != "interrupted" {
 		t.Errorf("%s: %v", kind(err), err)
 	}

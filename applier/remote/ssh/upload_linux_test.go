@@ -36,15 +36,15 @@ func TestARunThatIsCutAtAnyByteIsResumedByTheNextOne(t *testing.T) {
 		line := sshtest.NewLine(t, s.Address, sshtest.LineOptions{})
 		d := dialer(t, s)
 		line.CutAfter(cut)
-		_, err := client(t, d).Agent(at(s, line.Address)).Apply(t.Context(), want, remote.ApplyOptions{}, quiet)
+		_, err := client(t, d).AgentFor(at(s, line.Address)).Apply(t.Context(), want, remote.ApplyOptions{}, quiet)
 		kinds[kind(err)]++
 		if err == nil {
 			t.Logf("cut at %d: it succeeded", cut)
-		} else if !remote.Retryable(err) && kind(err) != "program" {
+		} else if !remote.IsRetryable(err) && kind(err) != "program" {
 			t.Errorf("cut at %d: %s: %v", cut, kind(err), err)
 		}
 		line.CutAfter(-1)
-		r, err := client(t, d).Agent(at(s, line.Address)).Apply(t.Context(), want, remote.ApplyOptions{}, quiet)
+		r, err := client(t, d).AgentFor(at(s, line.Address)).Apply(t.Context(), want, remote.ApplyOptions{}, quiet)
 		if err != nil || r.Result != applier.ResultApplied && r.Result != applier.ResultSame {
 			t.Fatalf("after the cut at %d: %q, %v", cut, r.Result, err)
 		}
@@ -61,7 +61,7 @@ func TestARunThatIsCutAtAnyByteIsResumedByTheNextOne(t *testing.T) {
 func bytesOfFirstRun(t *testing.T, s *sshtest.Server, want remote.Request) int64 {
 	t.Helper()
 	line := sshtest.NewLine(t, s.Address, sshtest.LineOptions{})
-	if _, err := client(t, dialer(t, s)).Agent(at(s, line.Address)).Apply(t.Context(), want, remote.ApplyOptions{}, quiet); err != nil {
+	if _, err := client(t, dialer(t, s)).AgentFor(at(s, line.Address)).Apply(t.Context(), want, remote.ApplyOptions{}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	stats := line.Stats()
@@ -71,7 +71,7 @@ func bytesOfFirstRun(t *testing.T, s *sshtest.Server, want remote.Request) int64
 func TestPartsThatArrivedBeforeACutAreNotSentAgain(t *testing.T) {
 	s := programs.Start(t, sshtest.Options{})
 	line := sshtest.NewLine(t, s.Address, sshtest.LineOptions{})
-	m := client(t, dialer(t, s)).Agent(at(s, line.Address))
+	m := client(t, dialer(t, s)).AgentFor(at(s, line.Address))
 	if _, err := m.Facts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestAnInterruptedUploadGoesOn(t *testing.T) {
 		ask := func() error {
 			c := remote.NewClient(NewTransport(dialer(t, s)), p, remote.DefaultLimits())
 			defer c.Close()
-			_, err := c.Agent(at(s, line.Address)).Facts(t.Context())
+			_, err := c.AgentFor(at(s, line.Address)).Facts(t.Context())
 			return err
 		}
 		left := func() []string {
@@ -148,8 +148,8 @@ func TestAFailedUploadSaysWhatToDo(t *testing.T) {
 		t.Run(tt.what, func(t *testing.T) {
 			s := programs.Start(t, tt.options)
 			_, err := agent(t, s).Facts(t.Context())
-			if kind(err) != "program" || !strings.Contains(remote.Fix(err), tt.todo) {
-				t.Errorf("%s: %v; %s", kind(err), err, remote.Fix(err))
+			if kind(err) != "program" || !strings.Contains(remote.SuggestFix(err), tt.todo) {
+				t.Errorf("%s: %v; %s", kind(err), err, remote.SuggestFix(err))
 			}
 			left, _ := filepath.Glob(s.Path(`C:\Windows\wmco\*`))
 			if len(left) > 0 {
@@ -212,7 +212,7 @@ func TestAProgramWithAnotherDigestIsAnError(t *testing.T) {
 	p.Digest = "sha256:" + "0000000000000000000000000000000000000000000000000000000000000000"
 	c := remote.NewClient(NewTransport(dialer(t, s)), p, remote.DefaultLimits())
 	defer c.Close()
-	if _, err := c.Agent(at(s, s.Address)).Facts(t.Context()); kind(err) != "program" {
+	if _, err := c.AgentFor(at(s, s.Address)).Facts(t.Context()); kind(err) != "program" {
 		t.Errorf("%s: %v", kind(err), err)
 	}
 }
@@ -221,7 +221,7 @@ func TestContentsThatAreGoneAreSent(t *testing.T) {
 	s, p := realHost(t, sshtest.Options{})
 	c := remote.NewClient(NewTransport(dialer(t, s)), p, remote.DefaultLimits())
 	defer c.Close()
-	a := c.Agent(at(s, s.Address))
+	a := c.AgentFor(at(s, s.Address))
 	mustApply(t, a, small(t, 3, 0))
 	gone := small(t, 3, 1).Manifest.Layers[0].Layer.Files[1]
 	for _, content := range small(t, 3, 1).Source.Contents() {
@@ -251,7 +251,7 @@ func TestCorruptContentsAreSentAgain(t *testing.T) {
 	s, p := realHost(t, sshtest.Options{})
 	c := remote.NewClient(NewTransport(dialer(t, s)), p, remote.DefaultLimits())
 	defer c.Close()
-	a := c.Agent(at(s, s.Address))
+	a := c.AgentFor(at(s, s.Address))
 	mustApply(t, a, small(t, 4, 0))
 	want := small(t, 4, 1)
 	files := want.Manifest.Layers[0].Layer.Files

@@ -27,8 +27,8 @@ const (
 // entry is an entry of a DACL that allows.
 type entry struct{ flags, rights, trustee string }
 
-// entries returns the entries of an access.
-func entries(access bundle.Access, kind plan.FileKind) ([]entry, error) {
+// accessEntries returns the entries of an access.
+func accessEntries(access bundle.Access, kind plan.FileKind) ([]entry, error) {
 	flags := ""
 	if kind == plan.FileDirectory {
 		flags = inheritedByAll
@@ -43,9 +43,9 @@ func entries(access bundle.Access, kind plan.FileKind) ([]entry, error) {
 	return nil, fmt.Errorf("unknown access %q", access)
 }
 
-// descriptor returns the security descriptor, as a string, that gives a file or folder the access.
-func descriptor(access bundle.Access, kind plan.FileKind) (string, error) {
-	all, err := entries(access, kind)
+// accessDescriptor returns the security descriptor, as a string, that gives a file or folder the access.
+func accessDescriptor(access bundle.Access, kind plan.FileKind) (string, error) {
+	all, err := accessEntries(access, kind)
 	if err != nil {
 		return "", err
 	}
@@ -73,7 +73,7 @@ func accessOf(descriptor string, kind plan.FileKind) bundle.Access {
 		return plan.AccessOther
 	}
 	for _, access := range []bundle.Access{bundle.AccessAdmins, bundle.AccessUsers} {
-		want, err := entries(access, kind)
+		want, err := accessEntries(access, kind)
 		if err == nil && sameEntries(have, want) {
 			return access
 		}

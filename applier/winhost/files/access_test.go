@@ -66,7 +66,7 @@ func TestOwnerOf(t *testing.T) {
 func TestAccessOfIsTheInverseOfDescriptor(t *testing.T) {
 	for _, access := range []bundle.Access{bundle.AccessAdmins, bundle.AccessUsers} {
 		for _, kind := range []plan.FileKind{plan.FileRegular, plan.FileDirectory} {
-			text, err := descriptor(access, kind)
+			text, err := accessDescriptor(access, kind)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +75,7 @@ func TestAccessOfIsTheInverseOfDescriptor(t *testing.T) {
 			}
 		}
 	}
-	if text, err := descriptor("everybody", plan.FileRegular); err == nil {
+	if text, err := accessDescriptor("everybody", plan.FileRegular); err == nil {
 		t.Errorf("an unknown access gives %s", text)
 	}
 }

@@ -12,11 +12,11 @@ import (
 
 // MakeDirectory tries to create the folder instead of looking first. It gives one that exists the access.
 func (f Files) MakeDirectory(ctx context.Context, path string, access bundle.Access) error {
-	parent, err := hold(path)
+	parent, err := holdFolder(path)
 	if err != nil {
 		return err
 	}
-	defer parent.close()
+	defer parent.closeHandle()
 	err = createFolder(path, access)
 	if errors.Is(err, windows.ERROR_ALREADY_EXISTS) {
 		err = changeAccess(path, access)
@@ -29,7 +29,7 @@ func createFolder(path string, access bundle.Access) error {
 	if err != nil {
 		return err
 	}
-	name, err := raw(path)
+	name, err := rawPath(path)
 	if err != nil {
 		return err
 	}
@@ -38,12 +38,12 @@ func createFolder(path string, access bundle.Access) error {
 
 // changeAccess gives a folder the access.
 func changeAccess(path string, access bundle.Access) error {
-	dir, err := open(path, windows.FILE_READ_ATTRIBUTES|windows.READ_CONTROL|windows.WRITE_DAC|windows.WRITE_OWNER, shareAll)
+	dir, err := openHandle(path, windows.FILE_READ_ATTRIBUTES|windows.READ_CONTROL|windows.WRITE_DAC|windows.WRITE_OWNER, shareAll)
 	if err != nil {
 		return err
 	}
 	defer windows.CloseHandle(dir) //nolint:errcheck // the calls before returned their errors
-	info, err := describe(path, dir)
+	info, err := describeFile(path, dir)
 	if err == nil && info.Kind != plan.FileDirectory {
 		err = ErrNotDirectory
 	}
@@ -57,11 +57,11 @@ func changeAccess(path string, access bundle.Access) error {
 // (learn.microsoft.com/windows/win32/api/winbase/nf-winbase-createhardlinkw).
 func (f Files) Link(ctx context.Context, path, second string) error {
 	for _, p := range []string{path, second} {
-		parent, err := hold(p)
+		parent, err := holdFolder(p)
 		if err != nil {
 			return err
 		}
-		defer parent.close()
+		defer parent.closeHandle()
 	}
 	infos, err := f.Stat(ctx, []string{path, second})
 	if err != nil {
@@ -77,7 +77,7 @@ func (f Files) Link(ctx context.Context, path, second string) error {
 		return fileError(second, "linking", ErrNotFile)
 	}
 	beside := plan.NewName(second)
-	if err := link(path, beside); err != nil {
+	if err := createLink(path, beside); err != nil {
 		return fileError(second, "linking", err)
 	}
 	if err := retryLocked(ctx, func() error { return moveInPlace(beside, second) }); err != nil {
@@ -93,15 +93,15 @@ func kindError(kind plan.FileKind) error {
 	return ErrNotFile
 }
 
-func link(path, second string) error {
+func createLink(path, second string) error {
 	if err := removeName(second); err != nil {
 		return err
 	}
-	old, err := raw(path)
+	old, err := rawPath(path)
 	if err != nil {
 		return err
 	}
-	name, err := raw(second)
+	name, err := rawPath(second)
 	if err != nil {
 		return err
 	}
@@ -115,13 +115,13 @@ func (f Files) Move(ctx context.Context, path, to string) error {
 		return err
 	}
 	for _, p := range []string{path, to} {
-		parent, err := hold(p)
+		parent, err := holdFolder(p)
 		if err != nil {
 			return err
 		}
-		defer parent.close()
+		defer parent.closeHandle()
 	}
-	return fileError(path, "moving", move(path, to, windows.MOVEFILE_WRITE_THROUGH))
+	return fileError(path, "moving", moveFile(path, to, windows.MOVEFILE_WRITE_THROUGH))
 }
 
 // Remove does not follow links. It moves a program that runs aside.
@@ -133,22 +133,22 @@ func (f Files) Remove(ctx context.Context, path string) error {
 	if err != nil || !exists {
 		return fileError(path, "removing", err)
 	}
-	parent, err := hold(path)
+	parent, err := holdFolder(path)
 	if err != nil {
 		return err
 	}
-	defer parent.close()
-	return fileError(path, "removing", retryLocked(ctx, func() error { return remove(path, attributes) }))
+	defer parent.closeHandle()
+	return fileError(path, "removing", retryLocked(ctx, func() error { return removeEntry(path, attributes) }))
 }
 
-func remove(path string, attributes uint32) error {
+func removeEntry(path string, attributes uint32) error {
 	if attributes&windows.FILE_ATTRIBUTE_READONLY != 0 {
 		if err := clearReadOnly(path, attributes); err != nil {
 			return err
 		}
 	}
 	if attributes&windows.FILE_ATTRIBUTE_DIRECTORY != 0 {
-		name, err := raw(path)
+		name, err := rawPath(path)
 		if err != nil {
 			return err
 		}
@@ -156,7 +156,7 @@ func remove(path string, attributes uint32) error {
 	}
 	err := deleteFile(path)
 	// A file that was moved aside before is not moved again.
-	if !errors.Is(err, windows.ERROR_ACCESS_DENIED) || plan.Leftover(path) {
+	if !errors.Is(err, windows.ERROR_ACCESS_DENIED) || plan.IsLeftover(path) {
 		return err
 	}
 	aside, asideErr := moveAside(path)
@@ -171,11 +171,11 @@ func remove(path string, attributes uint32) error {
 // without stopping the program.
 func (f Files) CopyTruncate(ctx context.Context, path, to string) error {
 	for _, p := range []string{path, to} {
-		parent, err := hold(p)
+		parent, err := holdFolder(p)
 		if err != nil {
 			return err
 		}
-		defer parent.close()
+		defer parent.closeHandle()
 	}
 	log, err := openFile(path, windows.GENERIC_READ|windows.GENERIC_WRITE|windows.READ_CONTROL)
 	if err != nil {
@@ -186,7 +186,7 @@ func (f Files) CopyTruncate(ctx context.Context, path, to string) error {
 	if err != nil {
 		return fileError(path, "reading the access", err)
 	}
-	if err := replace(ctx, to, sa, log); err != nil {
+	if err := replaceFile(ctx, to, sa, log); err != nil {
 		return err
 	}
 	if err := log.Truncate(0); err != nil {

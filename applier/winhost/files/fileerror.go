@@ -46,5 +46,5 @@ func fileError(path, doing string, err error) error {
 	return &applier.FileError{Path: path, Reason: reasonOf(err), Err: fmt.Errorf("%s: %w", doing, err)}
 }
 
-// absent reports whether the error is that the path or its folder does not exist.
-func absent(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+// isAbsent reports whether the error is that the path or its folder does not exist.
+func isAbsent(err error) bool { return errors.Is(err, fs.ErrNotExist) }

@@ -38,7 +38,7 @@ func TestReasonOfAFileError(t *testing.T) {
 	if err := fileError(`C:\x`, "writing", nil); err != nil {
 		t.Error(err)
 	}
-	if !absent(syscall.ENOENT) || absent(syscall.EACCES) {
+	if !isAbsent(syscall.ENOENT) || isAbsent(syscall.EACCES) {
 		t.Error("an error of a missing file, or of a denied one, is taken for the other")
 	}
 }

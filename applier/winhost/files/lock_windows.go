@@ -31,7 +31,7 @@ const maxOwner = 4096
 func (f Files) Lock(ctx context.Context, owner string) (release func() error, err error) {
 	var file *os.File
 	var last error
-	err = wait.Until(ctx, lockLimit, removalPause, func() (bool, error) {
+	err = wait.PollUntil(ctx, lockLimit, removalPause, func() (bool, error) {
 		file, last = f.lockOnce(ctx)
 		return !errors.Is(last, errRemoval), nil
 	})
@@ -41,7 +41,7 @@ func (f Files) Lock(ctx context.Context, owner string) (release func() error, er
 	if err := writeOwner(file, owner); err != nil {
 		return nil, errors.Join(fileError(plan.LockFile, "writing", err), file.Close())
 	}
-	return func() error { return unlock(file) }, nil
+	return func() error { return unlockFile(file) }, nil
 }
 
 // errRemoval is why the lock file or its folder may not open.
@@ -61,14 +61,14 @@ func (f Files) lockOnce(ctx context.Context) (*os.File, error) {
 		file, err = openLock()
 		err = fileError(plan.LockFile, "opening", err)
 	}
-	if absent(err) || slices.ContainsFunc(removalErrors, func(e error) bool { return errors.Is(err, e) }) {
+	if isAbsent(err) || slices.ContainsFunc(removalErrors, func(e error) bool { return errors.Is(err, e) }) {
 		return nil, fmt.Errorf("%w: %w", err, errRemoval)
 	}
 	if err != nil {
 		return nil, err
 	}
-	err = lock(file)
-	if err == nil && removed(file) {
+	err = lockFile(file)
+	if err == nil && isRemoved(file) {
 		err = errRemoval
 	}
 	if err != nil {
@@ -95,13 +95,13 @@ func (f Files) ownStateFolder(ctx context.Context) error {
 			return err
 		}
 	}
-	if !infos[0].Trusted() {
+	if !infos[0].IsTrusted() {
 		return fileError(plan.StateFolder, "locking", ErrNotTrusted)
 	}
 	return nil
 }
 
-func lock(file *os.File) error {
+func lockFile(file *os.File) error {
 	const alone = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
 	err := windows.LockFileEx(windows.Handle(file.Fd()), alone, 0, 1, 0, &windows.Overlapped{Offset: lockedByte})
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
@@ -120,18 +120,18 @@ type standardInfo struct {
 	DeletePending, Directory  bool
 }
 
-// removed reports whether an open file has no name any more, or loses it when it is closed.
-func removed(file *os.File) bool {
+// isRemoved reports whether an open file has no name any more, or loses it when it is closed.
+func isRemoved(file *os.File) bool {
 	var info standardInfo
 	err := windows.GetFileInformationByHandleEx(windows.Handle(file.Fd()), windows.FileStandardInfo, (*byte)(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
 	return err == nil && (info.DeletePending || info.NumberOfLinks == 0)
 }
 
-// unlock unlocks before it closes: Windows unlocks a closed file with a delay
+// unlockFile unlocks before it closes: Windows unlocks a closed file with a delay
 // (learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-lockfileex). If the folder has nothing else, unlock removes the
 // lock file and the folder, so that a cleanup leaves nothing. It removes the file while it is locked, so that nobody locks
 // a file that is being removed.
-func unlock(file *os.File) error {
+func unlockFile(file *os.File) error {
 	inside, err := os.ReadDir(plan.StateFolder)
 	alone := err == nil && len(inside) == 1
 	if alone {
@@ -146,16 +146,16 @@ func unlock(file *os.File) error {
 }
 
 func openLock() (*os.File, error) {
-	parent, err := hold(plan.LockFile)
+	parent, err := holdFolder(plan.LockFile)
 	if err != nil {
 		return nil, err
 	}
-	defer parent.close()
+	defer parent.closeHandle()
 	sa, err := securityAttributes(bundle.AccessAdmins, plan.FileRegular)
 	if err != nil {
 		return nil, err
 	}
-	name, err := raw(plan.LockFile)
+	name, err := rawPath(plan.LockFile)
 	if err != nil {
 		return nil, err
 	}

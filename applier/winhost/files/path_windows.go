@@ -14,8 +14,8 @@ import (
 // is one of a device (learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation).
 const verbatim = `\\?\`
 
-// raw returns a path as an argument of a call.
-func raw(path string) (*uint16, error) { return windows.UTF16PtrFromString(verbatim + path) }
+// rawPath returns a path as an argument of a call.
+func rawPath(path string) (*uint16, error) { return windows.UTF16PtrFromString(verbatim + path) }
 
 // The arguments of CreateFile for sharing, and for opening a link instead of following it
 // (learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-createfilew).
@@ -25,9 +25,9 @@ const (
 	asItIs = windows.FILE_FLAG_OPEN_REPARSE_POINT | windows.FILE_FLAG_BACKUP_SEMANTICS
 )
 
-// open opens the file, folder or link at the path.
-func open(path string, rights, share uint32) (windows.Handle, error) {
-	name, err := raw(path)
+// openHandle opens the file, folder or link at the path.
+func openHandle(path string, rights, share uint32) (windows.Handle, error) {
+	name, err := rawPath(path)
 	if err != nil {
 		return windows.InvalidHandle, err
 	}
@@ -66,14 +66,14 @@ func checkNoLink(file windows.Handle, path string) error {
 // folders above it.
 type folder struct{ handle windows.Handle }
 
-// hold opens the folder of the path. It returns ErrLink if a link leads there.
-func hold(path string) (folder, error) {
+// holdFolder opens the folder of the path. It returns ErrLink if a link leads there.
+func holdFolder(path string) (folder, error) {
 	if err := bundle.CheckHostPath(path); err != nil {
 		return folder{}, err
 	}
 	dir := bundle.Dir(path)
 	const rights = windows.FILE_LIST_DIRECTORY | windows.FILE_READ_ATTRIBUTES
-	handle, err := open(dir, rights, windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE)
+	handle, err := openHandle(dir, rights, windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE)
 	if err != nil {
 		return folder{}, fileError(dir, "opening the folder", err)
 	}
@@ -91,8 +91,8 @@ func hold(path string) (folder, error) {
 	return folder{handle}, nil
 }
 
-// close ignores errors: nothing was written through the handle.
-func (f folder) close() { _ = windows.CloseHandle(f.handle) }
+// closeHandle ignores errors: nothing was written through the handle.
+func (f folder) closeHandle() { _ = windows.CloseHandle(f.handle) }
 
 // ErrNotFile and ErrNotDirectory are why something at a path cannot be used as a file or a folder.
 var (

@@ -34,7 +34,7 @@ func sameAttributes(file windows.Handle) (*windows.SecurityAttributes, error) {
 }
 
 func securityDescriptor(access bundle.Access, kind plan.FileKind) (*windows.SECURITY_DESCRIPTOR, error) {
-	text, err := descriptor(access, kind)
+	text, err := accessDescriptor(access, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -45,9 +45,9 @@ func securityDescriptor(access bundle.Access, kind plan.FileKind) (*windows.SECU
 	return sd, nil
 }
 
-// access returns the access and the owner of an open file, "" if they are not available
+// accessAndOwner returns the access and the owner of an open file, "" if they are not available
 // (learn.microsoft.com/windows/win32/api/aclapi/nf-aclapi-getsecurityinfo).
-func (f Files) access(file windows.Handle, kind plan.FileKind) (bundle.Access, plan.Owner, error) {
+func (f Files) accessAndOwner(file windows.Handle, kind plan.FileKind) (bundle.Access, plan.Owner, error) {
 	if f.NoACLs {
 		return "", "", nil
 	}

@@ -26,7 +26,7 @@ func (f Files) Stat(ctx context.Context, paths []string) ([]plan.FileInfo, error
 		if err := bundle.CheckHostPath(path); err != nil {
 			return nil, err
 		}
-		info, err := f.stat(path)
+		info, err := f.statPath(path)
 		if err != nil {
 			return nil, err
 		}
@@ -47,7 +47,7 @@ func (f Files) List(ctx context.Context, directory string) ([]plan.FileInfo, err
 	}
 	var all []plan.FileInfo
 	for _, e := range entries {
-		info, err := f.stat(directory + `\` + e.Name())
+		info, err := f.statPath(directory + `\` + e.Name())
 		if err != nil {
 			return nil, err
 		}
@@ -61,33 +61,33 @@ func (f Files) List(ctx context.Context, directory string) ([]plan.FileInfo, err
 	return all, ctx.Err()
 }
 
-// stat returns AccessOther and OwnerOther if it may not read the security descriptor.
-func (f Files) stat(path string) (plan.FileInfo, error) {
-	file, err := open(path, windows.FILE_READ_ATTRIBUTES|windows.READ_CONTROL, shareAll)
+// statPath returns AccessOther and OwnerOther if it may not read the security descriptor.
+func (f Files) statPath(path string) (plan.FileInfo, error) {
+	file, err := openHandle(path, windows.FILE_READ_ATTRIBUTES|windows.READ_CONTROL, shareAll)
 	readable := err == nil
 	if errors.Is(err, windows.ERROR_ACCESS_DENIED) {
-		file, err = open(path, windows.FILE_READ_ATTRIBUTES, shareAll)
+		file, err = openHandle(path, windows.FILE_READ_ATTRIBUTES, shareAll)
 	}
-	if absent(err) {
+	if isAbsent(err) {
 		return plan.FileInfo{Path: path}, nil
 	}
 	if err != nil {
 		return plan.FileInfo{}, fileError(path, "observing", err)
 	}
 	defer windows.CloseHandle(file) //nolint:errcheck // nothing was written
-	info, err := describe(path, file)
+	info, err := describeFile(path, file)
 	if err != nil || info.Kind == plan.FileOther {
 		return info, fileError(path, "observing", err)
 	}
 	info.Access, info.Owner = plan.AccessOther, plan.OwnerOther
 	if readable {
-		info.Access, info.Owner, err = f.access(file, info.Kind)
+		info.Access, info.Owner, err = f.accessAndOwner(file, info.Kind)
 	}
 	return info, fileError(path, "observing", err)
 }
 
-// describe returns what an open file is. A file that was reached through a link or a junction is FileOther, as the link is.
-func describe(path string, file windows.Handle) (plan.FileInfo, error) {
+// describeFile returns what an open file is. A file that was reached through a link or a junction is FileOther, as the link is.
+func describeFile(path string, file windows.Handle) (plan.FileInfo, error) {
 	var b windows.ByHandleFileInformation
 	if err := windows.GetFileInformationByHandle(file, &b); err != nil {
 		return plan.FileInfo{}, err
@@ -151,11 +151,11 @@ func (r reading) Close() error { return r.file.Close() }
 
 // openFile returns ErrNotFile for anything but a file.
 func openFile(path string, rights uint32) (*os.File, error) {
-	handle, err := open(path, rights|windows.FILE_READ_ATTRIBUTES, shareAll)
+	handle, err := openHandle(path, rights|windows.FILE_READ_ATTRIBUTES, shareAll)
 	if err != nil {
 		return nil, pathError("open", path, err)
 	}
-	info, err := describe(path, handle)
+	info, err := describeFile(path, handle)
 	if err == nil && info.Kind != plan.FileRegular {
 		err = ErrNotFile
 	}
@@ -167,12 +167,12 @@ func openFile(path string, rights uint32) (*os.File, error) {
 
 // attributesOf returns the attributes of the file, folder or link at the path, and whether it exists.
 func attributesOf(path string) (attributes uint32, exists bool, err error) {
-	name, err := raw(path)
+	name, err := rawPath(path)
 	if err != nil {
 		return 0, false, err
 	}
 	attributes, err = windows.GetFileAttributes(name)
-	if absent(err) {
+	if isAbsent(err) {
 		return 0, false, nil
 	}
 	return attributes, err == nil, err

@@ -27,20 +27,20 @@ type Files struct {
 
 // Write does not share the new file, so that nobody reads a part of it.
 func (f Files) Write(ctx context.Context, path string, access bundle.Access, content io.Reader) error {
-	parent, err := hold(path)
+	parent, err := holdFolder(path)
 	if err != nil {
 		return err
 	}
-	defer parent.close()
+	defer parent.closeHandle()
 	sa, err := securityAttributes(access, plan.FileRegular)
 	if err != nil {
 		return err
 	}
-	return replace(ctx, path, sa, content)
+	return replaceFile(ctx, path, sa, content)
 }
 
-// replace writes a new file beside the path and moves it there. The next call removes what an interrupted one left.
-func replace(ctx context.Context, path string, sa *windows.SecurityAttributes, content io.Reader) error {
+// replaceFile writes a new file beside the path and moves it there. The next call removes what an interrupted one left.
+func replaceFile(ctx context.Context, path string, sa *windows.SecurityAttributes, content io.Reader) error {
 	beside := plan.NewName(path)
 	if err := createFile(ctx, beside, sa, content); err != nil {
 		return errors.Join(err, removeName(beside))
@@ -60,7 +60,7 @@ const (
 // retryLocked tries again while another program has the file locked.
 func retryLocked(ctx context.Context, try func() error) error {
 	var last error
-	err := wait.Until(ctx, lockLimit, lockPause, func() (bool, error) {
+	err := wait.PollUntil(ctx, lockLimit, lockPause, func() (bool, error) {
 		last = try()
 		return reasonOf(last) != applier.FileLocked, nil
 	})
@@ -76,7 +76,7 @@ func createFile(ctx context.Context, path string, sa *windows.SecurityAttributes
 	if err := removeName(path); err != nil {
 		return err
 	}
-	name, err := raw(path)
+	name, err := rawPath(path)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func createFile(ctx context.Context, path string, sa *windows.SecurityAttributes
 		return fileError(path, "creating", err)
 	}
 	file := os.NewFile(uintptr(handle), path)
-	err = copyAll(ctx, file, content)
+	err = copyContent(ctx, file, content)
 	if err == nil {
 		// FlushFileBuffers (learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-flushfilebuffers).
 		err = fileError(path, "flushing", file.Sync())
@@ -93,8 +93,8 @@ func createFile(ctx context.Context, path string, sa *windows.SecurityAttributes
 	return errors.Join(err, fileError(path, "closing", file.Close()))
 }
 
-// copyAll returns the errors of the file as a *applier.FileError, and wraps those of the content.
-func copyAll(ctx context.Context, file *os.File, content io.Reader) error {
+// copyContent returns the errors of the file as a *applier.FileError, and wraps those of the content.
+func copyContent(ctx context.Context, file *os.File, content io.Reader) error {
 	buffer := make([]byte, 256<<10)
 	for {
 		if err := ctx.Err(); err != nil {
@@ -117,7 +117,7 @@ func copyAll(ctx context.Context, file *os.File, content io.Reader) error {
 
 // moveInPlace moves a file to the path of another one, which may be read-only or a program that runs.
 func moveInPlace(from, to string) error {
-	err := rename(from, to)
+	err := renameDurably(from, to)
 	if !errors.Is(err, windows.ERROR_ACCESS_DENIED) && !errors.Is(err, windows.ERROR_SHARING_VIOLATION) {
 		return err
 	}
@@ -129,7 +129,7 @@ func moveInPlace(from, to string) error {
 		if clearErr := clearReadOnly(to, attributes); clearErr != nil {
 			return clearErr
 		}
-		if err = rename(from, to); err == nil {
+		if err = renameDurably(from, to); err == nil {
 			return nil
 		}
 	}
@@ -137,26 +137,26 @@ func moveInPlace(from, to string) error {
 	if asideErr != nil {
 		return errors.Join(asideErr, err) // the first has the reason: locked or denied
 	}
-	if err := rename(from, to); err != nil {
-		return errors.Join(err, rename(aside, to))
+	if err := renameDurably(from, to); err != nil {
+		return errors.Join(err, renameDurably(aside, to))
 	}
 	// Windows removes it when the last handle is closed. A program that runs cannot be removed: a later run does it.
 	_ = deleteFile(aside)
 	return nil
 }
 
-// rename gives a file another name and replaces the file with that name. It returns when that is on the disk
+// renameDurably gives a file another name and replaces the file with that name. It returns when that is on the disk
 // (learn.microsoft.com/windows/win32/api/winbase/nf-winbase-movefileexw).
-func rename(from, to string) error {
-	return move(from, to, windows.MOVEFILE_REPLACE_EXISTING|windows.MOVEFILE_WRITE_THROUGH)
+func renameDurably(from, to string) error {
+	return moveFile(from, to, windows.MOVEFILE_REPLACE_EXISTING|windows.MOVEFILE_WRITE_THROUGH)
 }
 
-func move(from, to string, flags uint32) error {
-	old, err := raw(from)
+func moveFile(from, to string, flags uint32) error {
+	old, err := rawPath(from)
 	if err != nil {
 		return err
 	}
-	name, err := raw(to)
+	name, err := rawPath(to)
 	if err != nil {
 		return err
 	}
@@ -168,20 +168,20 @@ func move(from, to string, flags uint32) error {
 func moveAside(path string) (string, error) {
 	for serial := 1; ; serial++ {
 		aside := plan.AsideName(path, strconv.Itoa(serial))
-		if err := deleteFile(aside); err != nil && !absent(err) {
+		if err := deleteFile(aside); err != nil && !isAbsent(err) {
 			if serial < 1000 {
 				continue
 			}
 			return "", err
 		}
-		return aside, move(path, aside, windows.MOVEFILE_WRITE_THROUGH)
+		return aside, moveFile(path, aside, windows.MOVEFILE_WRITE_THROUGH)
 	}
 }
 
 // clearReadOnly removes the read-only attribute, so that the file can be replaced and removed
 // (learn.microsoft.com/windows/win32/fileio/file-attribute-constants, FILE_ATTRIBUTE_READONLY).
 func clearReadOnly(path string, attributes uint32) error {
-	name, err := raw(path)
+	name, err := rawPath(path)
 	if err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func clearReadOnly(path string, attributes uint32) error {
 }
 
 func deleteFile(path string) error {
-	name, err := raw(path)
+	name, err := rawPath(path)
 	if err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func deleteFile(path string) error {
 
 // removeName removes a file or a link, if it exists.
 func removeName(path string) error {
-	if err := deleteFile(path); err != nil && !absent(err) {
+	if err := deleteFile(path); err != nil && !isAbsent(err) {
 		return fileError(path, "removing", err)
 	}
 	return nil

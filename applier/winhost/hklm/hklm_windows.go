@@ -11,8 +11,8 @@ import (
 // TCPIP is the key of the IP stack.
 const TCPIP = `SYSTEM\CurrentControlSet\Services\Tcpip\Parameters`
 
-// With opens a key for the time of use. A key that does not exist is registry.ErrNotExist.
-func With(path string, access uint32, use func(registry.Key) error) error {
+// WithKey opens a key for the time of use. A key that does not exist is registry.ErrNotExist.
+func WithKey(path string, access uint32, use func(registry.Key) error) error {
 	k, err := registry.OpenKey(registry.LOCAL_MACHINE, path, access)
 	if err != nil {
 		return fmt.Errorf(`opening HKLM\%s: %w`, path, err)
@@ -20,9 +20,9 @@ func With(path string, access uint32, use func(registry.Key) error) error {
 	return errors.Join(use(k), k.Close())
 }
 
-// Text reads a string value. It returns false if the key or the value does not exist.
-func Text(path, value string) (text string, exists bool, err error) {
-	err = With(path, registry.QUERY_VALUE, func(k registry.Key) (err error) {
+// ReadText reads a string value. It returns false if the key or the value does not exist.
+func ReadText(path, value string) (text string, exists bool, err error) {
+	err = WithKey(path, registry.QUERY_VALUE, func(k registry.Key) (err error) {
 		text, _, err = k.GetStringValue(value)
 		return err
 	})
@@ -37,12 +37,12 @@ func IgnoreNotExist(err error) error {
 	return err
 }
 
-// Flush writes the changes of a hive, such as SYSTEM, to the disk. Windows itself does so later. Files that were flushed
+// FlushHive writes the changes of a hive, such as SYSTEM, to the disk. Windows itself does so later. Files that were flushed
 // before must not refer to changes that a loss of power takes back
 // (learn.microsoft.com/windows/win32/api/winreg/nf-winreg-regflushkey).
-func Flush(hive string) error {
+func FlushHive(hive string) error {
 	flush := windows.NewLazySystemDLL("advapi32.dll").NewProc("RegFlushKey")
-	err := With(hive, registry.QUERY_VALUE, func(k registry.Key) error {
+	err := WithKey(hive, registry.QUERY_VALUE, func(k registry.Key) error {
 		if code, _, _ := flush.Call(uintptr(k)); code != 0 {
 			return windows.Errno(code)
 		}

@@ -16,20 +16,20 @@ type Keeper interface {
 	Write(ctx context.Context, s plan.Setting) error
 }
 
-// Lifecycle checks that a setting that does not exist takes each of the values and can be removed, and that writing what
+// CheckLifecycle checks that a setting that does not exist takes each of the values and can be removed, and that writing what
 // is set already does not increase writes.
-func Lifecycle(t *testing.T, k Keeper, writes *int, name string, values ...string) {
+func CheckLifecycle(t *testing.T, k Keeper, writes *int, name string, values ...string) {
 	t.Helper()
 	steps := []plan.Setting{}
 	for _, v := range values {
 		steps = append(steps, plan.Setting{Name: name, Value: v, Present: true})
 	}
-	Reads(t, k, name, plan.Setting{})
+	CheckRead(t, k, name, plan.Setting{})
 	for _, step := range append(steps, plan.Setting{Name: name}) {
 		if err := k.Write(t.Context(), step); err != nil {
 			t.Fatalf("%+v: %v", step, err)
 		}
-		Reads(t, k, name, plan.Setting{Value: step.Value, Present: step.Present})
+		CheckRead(t, k, name, plan.Setting{Value: step.Value, Present: step.Present})
 		before := *writes
 		if err := k.Write(t.Context(), step); err != nil {
 			t.Fatalf("%+v again: %v", step, err)
@@ -40,8 +40,8 @@ func Lifecycle(t *testing.T, k Keeper, writes *int, name string, values ...strin
 	}
 }
 
-// Reads checks what the setting with this name is.
-func Reads(t *testing.T, k Keeper, name string, want plan.Setting) {
+// CheckRead checks what the setting with this name is.
+func CheckRead(t *testing.T, k Keeper, name string, want plan.Setting) {
 	t.Helper()
 	got, err := k.Read(t.Context(), []string{name})
 	if err != nil {

@@ -23,10 +23,10 @@ const (
 	maxName = 1024
 )
 
-// Name returns the host's name in the metadata of its cloud, "" if no cloud answers in time. The firmware is the texts of
+// InstanceName returns the host's name in the metadata of its cloud, "" if no cloud answers in time. The firmware is the texts of
 // its SMBIOS tables: they exclude clouds that need not be asked.
-func Name(ctx context.Context, firmware []string) string {
-	return newService().name(ctx, cloudsOf(firmware))
+func InstanceName(ctx context.Context, firmware []string) string {
+	return newService().firstCloudName(ctx, cloudsOf(firmware))
 }
 
 // service is a metadata service.
@@ -69,11 +69,11 @@ func cloudsOf(firmware []string) []cloud {
 	return found
 }
 
-// name asks the clouds in parallel and returns the first answer.
-func (s service) name(ctx context.Context, clouds []cloud) string {
+// firstCloudName asks the clouds in parallel and returns the first answer.
+func (s service) firstCloudName(ctx context.Context, clouds []cloud) string {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	asks := map[cloud]func(context.Context) string{cloudAWS: s.aws, cloudGCP: s.gcp}
+	asks := map[cloud]func(context.Context) string{cloudAWS: s.askAWS, cloudGCP: s.askGCP}
 	answers := make(chan string, len(clouds))
 	for _, c := range clouds {
 		go func() { answers <- asks[c](ctx) }()
@@ -86,26 +86,26 @@ func (s service) name(ctx context.Context, clouds []cloud) string {
 	return ""
 }
 
-func (s service) aws(ctx context.Context) string {
+func (s service) askAWS(ctx context.Context) string {
 	header := map[string]string{}
-	token, _ := s.ask(ctx, http.MethodPut, "/latest/api/token", map[string]string{"X-aws-ec2-metadata-token-ttl-seconds": "60"})
+	token, _ := s.fetchLine(ctx, http.MethodPut, "/latest/api/token", map[string]string{"X-aws-ec2-metadata-token-ttl-seconds": "60"})
 	if token != "" {
 		header["X-aws-ec2-metadata-token"] = token
 	}
-	name, _ := s.ask(ctx, http.MethodGet, "/latest/meta-data/local-hostname", header)
+	name, _ := s.fetchLine(ctx, http.MethodGet, "/latest/meta-data/local-hostname", header)
 	return name
 }
 
-func (s service) gcp(ctx context.Context) string {
-	name, header := s.ask(ctx, http.MethodGet, "/computeMetadata/v1/instance/hostname", map[string]string{"Metadata-Flavor": "Google"})
+func (s service) askGCP(ctx context.Context) string {
+	name, header := s.fetchLine(ctx, http.MethodGet, "/computeMetadata/v1/instance/hostname", map[string]string{"Metadata-Flavor": "Google"})
 	if header.Get("Metadata-Flavor") != "Google" {
 		return ""
 	}
 	return name
 }
 
-// ask returns the body of an answer with status 200 and one line, "" for any other.
-func (s service) ask(ctx context.Context, method, path string, header map[string]string) (string, http.Header) {
+// fetchLine returns the body of an answer with status 200 and one line, "" for any other.
+func (s service) fetchLine(ctx context.Context, method, path string, header map[string]string) (string, http.Header) {
 	req, err := http.NewRequestWithContext(ctx, method, s.address+path, nil)
 	if err != nil {
 		return "", nil

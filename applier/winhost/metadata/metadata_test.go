@@ -56,7 +56,7 @@ func TestName(t *testing.T) {
 			defer server.Close()
 			m := newService()
 			m.address = server.URL
-			if got := m.name(t.Context(), tt.clouds); got != tt.want {
+			if got := m.firstCloudName(t.Context(), tt.clouds); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
@@ -71,7 +71,7 @@ func TestAServiceThatDoesNotAnswerIsNotWaitedForLong(t *testing.T) {
 	m := newService()
 	m.address = server.URL
 	begin := time.Now()
-	if got := m.name(t.Context(), []cloud{cloudAWS, cloudGCP}); got != "" {
+	if got := m.firstCloudName(t.Context(), []cloud{cloudAWS, cloudGCP}); got != "" {
 		t.Errorf("got %q", got)
 	}
 	if took := time.Since(begin); took > 5*limit {

@@ -17,9 +17,9 @@ type adapter struct {
 	addresses []netip.Addr
 }
 
-// adapters returns those of the host's own compartment with IPv4, without the loopback
+// listAdapters returns those of the host's own compartment with IPv4, without the loopback
 // (learn.microsoft.com/windows/win32/api/iphlpapi/nf-iphlpapi-getadaptersaddresses).
-func adapters() ([]adapter, error) {
+func listAdapters() ([]adapter, error) {
 	const flags = windows.GAA_FLAG_SKIP_ANYCAST | windows.GAA_FLAG_SKIP_MULTICAST | windows.GAA_FLAG_SKIP_DNS_SERVER
 	size := uint32(15 << 10) // as documented
 	for {
@@ -28,7 +28,7 @@ func adapters() ([]adapter, error) {
 		err := windows.GetAdaptersAddresses(windows.AF_INET, flags, 0, first, &size)
 		switch {
 		case err == nil:
-			return usable(first), nil
+			return usableAdapters(first), nil
 		case errors.Is(err, windows.ERROR_NO_DATA):
 			return nil, nil
 		case !errors.Is(err, windows.ERROR_BUFFER_OVERFLOW):
@@ -37,7 +37,7 @@ func adapters() ([]adapter, error) {
 	}
 }
 
-func usable(first *windows.IpAdapterAddresses) []adapter {
+func usableAdapters(first *windows.IpAdapterAddresses) []adapter {
 	var all []adapter
 	for a := first; a != nil; a = a.Next {
 		if a.OperStatus != windows.IfOperStatusUp || a.IfType == windows.IF_TYPE_SOFTWARE_LOOPBACK {
@@ -54,7 +54,7 @@ func usable(first *windows.IpAdapterAddresses) []adapter {
 	return all
 }
 
-func addresses(all []adapter) []netip.Addr {
+func adapterAddresses(all []adapter) []netip.Addr {
 	var found []netip.Addr
 	for _, a := range all {
 		found = append(found, a.addresses...)

@@ -30,17 +30,17 @@ type endpoint struct {
 
 // networkService is the part of HNS for networks. Without HNS every call returns applier.ErrNoSetting.
 type networkService interface {
-	networks() ([]network, error)
+	listNetworks() ([]network, error)
 	deleteNetwork(id string) error
 }
 
 // endpointService is the part of HNS for endpoints.
 type endpointService interface {
-	endpoints() ([]endpoint, error)
+	listEndpoints() ([]endpoint, error)
 	// createEndpoint creates an endpoint on a network, which chooses its address.
 	createEndpoint(name, network string) (id string, err error)
-	// attach returns when the endpoint is attached.
-	attach(ctx context.Context, endpoint string, compartment int) error
+	// attachEndpoint returns when the endpoint is attached.
+	attachEndpoint(ctx context.Context, endpoint string, compartment int) error
 	deleteEndpoint(id string) error
 }
 
@@ -51,7 +51,7 @@ var errNoNetwork = fmt.Errorf("%w: its HNS network does not exist", applier.ErrN
 type networkKeeper struct{ hns networkService }
 
 func (n networkKeeper) Read(_ context.Context, names []string) ([]plan.Setting, error) {
-	there, err := n.hns.networks()
+	there, err := n.hns.listNetworks()
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (n networkKeeper) Write(_ context.Context, s plan.Setting) error {
 	if s.Present {
 		return errors.New("HNS networks are removed and never created")
 	}
-	there, err := n.hns.networks()
+	there, err := n.hns.listNetworks()
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ type endpointKeeper struct {
 }
 
 func (e endpointKeeper) Read(_ context.Context, names []string) ([]plan.Setting, error) {
-	there, err := e.hns.endpoints()
+	there, err := e.hns.listEndpoints()
 	if err != nil {
 		return nil, err
 	}
@@ -115,12 +115,12 @@ func endpointValue(network string, compartment int) string {
 }
 
 func (e endpointKeeper) Write(ctx context.Context, s plan.Setting) error {
-	there, err := e.hns.endpoints()
+	there, err := e.hns.listEndpoints()
 	if err != nil {
 		return err
 	}
 	if !s.Present {
-		return e.clear(there, s.Name, "")
+		return e.deleteOthers(there, s.Name, "")
 	}
 	on, compartment, err := parseEndpoint(s.Value)
 	if err != nil || endpointSetting(there, s.Name).Value == s.Value {
@@ -132,19 +132,19 @@ func (e endpointKeeper) Write(ctx context.Context, s plan.Setting) error {
 			keep = p.ID // an interrupted run created it and did not attach it
 		}
 	}
-	if err := e.clear(there, s.Name, keep); err != nil {
+	if err := e.deleteOthers(there, s.Name, keep); err != nil {
 		return err
 	}
 	if keep == "" {
-		if keep, err = e.create(s.Name, on); err != nil {
+		if keep, err = e.createEndpoint(s.Name, on); err != nil {
 			return err
 		}
 	}
-	return e.hns.attach(ctx, keep, compartment)
+	return e.hns.attachEndpoint(ctx, keep, compartment)
 }
 
-// clear deletes all endpoints with the name except the one to keep.
-func (e endpointKeeper) clear(there []endpoint, name, keep string) error {
+// deleteOthers deletes all endpoints with the name except the one to keep.
+func (e endpointKeeper) deleteOthers(there []endpoint, name, keep string) error {
 	for _, p := range there {
 		if p.Name != name || p.ID == keep {
 			continue
@@ -156,8 +156,8 @@ func (e endpointKeeper) clear(there []endpoint, name, keep string) error {
 	return nil
 }
 
-func (e endpointKeeper) create(name, network string) (string, error) {
-	there, err := e.networks.networks()
+func (e endpointKeeper) createEndpoint(name, network string) (string, error) {
+	there, err := e.networks.listNetworks()
 	if err != nil {
 		return "", err
 	}

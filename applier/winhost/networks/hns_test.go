@@ -21,7 +21,7 @@ type fakeHNS struct {
 	interrupt error
 }
 
-func (f *fakeHNS) networks() ([]network, error) { return slices.Clone(f.nets), nil }
+func (f *fakeHNS) listNetworks() ([]network, error) { return slices.Clone(f.nets), nil }
 
 func (f *fakeHNS) deleteNetwork(id string) error {
 	f.writes++
@@ -29,7 +29,7 @@ func (f *fakeHNS) deleteNetwork(id string) error {
 	return nil
 }
 
-func (f *fakeHNS) endpoints() ([]endpoint, error) { return slices.Clone(f.ends), nil }
+func (f *fakeHNS) listEndpoints() ([]endpoint, error) { return slices.Clone(f.ends), nil }
 
 func (f *fakeHNS) createEndpoint(name, network string) (string, error) {
 	f.writes++
@@ -43,7 +43,7 @@ func (f *fakeHNS) createEndpoint(name, network string) (string, error) {
 	return "", errors.New("no network " + network)
 }
 
-func (f *fakeHNS) attach(_ context.Context, endpoint string, compartment int) error {
+func (f *fakeHNS) attachEndpoint(_ context.Context, endpoint string, compartment int) error {
 	f.writes++
 	for i := range f.ends {
 		if f.ends[i].ID == endpoint {
@@ -70,7 +70,7 @@ func newHNS() *fakeHNS {
 
 func TestEndpoints(t *testing.T) {
 	f := newHNS()
-	keepertest.Lifecycle(t, endpointKeeper{f, f}, &f.writes, "VIPEndpoint", "overlay/1", "base/1")
+	keepertest.CheckLifecycle(t, endpointKeeper{f, f}, &f.writes, "VIPEndpoint", "overlay/1", "base/1")
 	if len(f.ends) != 1 || f.ends[0].ID != "pod" {
 		t.Errorf("left: %+v", f.ends)
 	}
@@ -83,11 +83,11 @@ func TestAnInterruptedEndpointIsAttached(t *testing.T) {
 	if err := (endpointKeeper{f, f}).Write(t.Context(), wanted); !errors.Is(err, f.interrupt) {
 		t.Fatal(err)
 	}
-	keepertest.Reads(t, endpointKeeper{f, f}, wanted.Name, plan.Setting{Value: "overlay/0", Present: true})
+	keepertest.CheckRead(t, endpointKeeper{f, f}, wanted.Name, plan.Setting{Value: "overlay/0", Present: true})
 	if err := (endpointKeeper{f, f}).Write(t.Context(), wanted); err != nil {
 		t.Fatal(err)
 	}
-	keepertest.Reads(t, endpointKeeper{f, f}, wanted.Name, plan.Setting{Value: "overlay/1", Present: true})
+	keepertest.CheckRead(t, endpointKeeper{f, f}, wanted.Name, plan.Setting{Value: "overlay/1", Present: true})
 }
 
 func TestInvalidEndpointsAreRefused(t *testing.T) {
@@ -106,7 +106,7 @@ func TestInvalidEndpointsAreRefused(t *testing.T) {
 
 func TestNetworksAreRemovedAndNeverCreated(t *testing.T) {
 	f := newHNS()
-	keepertest.Reads(t, networkKeeper{f}, "overlay", plan.Setting{Present: true})
+	keepertest.CheckRead(t, networkKeeper{f}, "overlay", plan.Setting{Present: true})
 	if err := (networkKeeper{f}).Write(t.Context(), plan.Setting{Name: "overlay", Present: true}); err == nil {
 		t.Error("a network was created")
 	}
@@ -114,9 +114,9 @@ func TestNetworksAreRemovedAndNeverCreated(t *testing.T) {
 		if err := (networkKeeper{f}).Write(t.Context(), plan.Setting{Name: "overlay"}); err != nil {
 			t.Fatal(err)
 		}
-		keepertest.Reads(t, networkKeeper{f}, "overlay", plan.Setting{})
+		keepertest.CheckRead(t, networkKeeper{f}, "overlay", plan.Setting{})
 	}
-	keepertest.Reads(t, networkKeeper{f}, "base", plan.Setting{Present: true})
+	keepertest.CheckRead(t, networkKeeper{f}, "base", plan.Setting{Present: true})
 }
 
 func TestCompartmentOf(t *testing.T) {

@@ -19,29 +19,29 @@ import (
 // (github.com/microsoft/hnslib; learn.microsoft.com/windows-server/networking/technologies/hcn/hcn-top describes the service).
 type hns struct{}
 
-// has returns applier.ErrNoSetting if the host does not have the service. Then it does not have the library either.
-func (hns) has() error {
+// checkInstalled returns applier.ErrNoSetting if the host does not have the service. Then it does not have the library either.
+func (hns) checkInstalled() error {
 	if windows.NewLazySystemDLL("vmcompute.dll").NewProc("HNSCall").Find() != nil {
 		return applier.ErrNoSetting
 	}
 	return nil
 }
 
-// wrap adds where an error comes from.
-func wrap(err error) error {
+// wrapError adds where an error comes from.
+func wrapError(err error) error {
 	if err != nil {
 		return fmt.Errorf("asking the Host Networking Service: %w", err)
 	}
 	return nil
 }
 
-func (h hns) networks() ([]network, error) {
-	if err := h.has(); err != nil {
+func (h hns) listNetworks() ([]network, error) {
+	if err := h.checkInstalled(); err != nil {
 		return nil, err
 	}
 	list, err := hnslib.HNSListNetworkRequest("GET", "", "")
 	if err != nil {
-		return nil, wrap(err)
+		return nil, wrapError(err)
 	}
 	var all []network
 	for _, n := range list {
@@ -56,18 +56,18 @@ func (h hns) networks() ([]network, error) {
 
 func (hns) deleteNetwork(id string) error {
 	_, err := (&hnslib.HNSNetwork{Id: id}).Delete()
-	return wrap(err)
+	return wrapError(err)
 }
 
-func (h hns) endpoints() ([]endpoint, error) {
-	if err := h.has(); err != nil {
+func (h hns) listEndpoints() ([]endpoint, error) {
+	if err := h.checkInstalled(); err != nil {
 		return nil, err
 	}
 	list, err := hnslib.HNSListEndpointRequest()
 	if err != nil {
-		return nil, wrap(err)
+		return nil, wrapError(err)
 	}
-	own, err := adapters()
+	own, err := listAdapters()
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (h hns) endpoints() ([]endpoint, error) {
 			named = e.Namespace.CompartmentId
 		}
 		found := endpoint{ID: e.Id, HNSEndpoint: bundle.HNSEndpoint{Name: e.Name, Network: e.VirtualNetworkName, IP: ipText(e.IPAddress)}}
-		found.Compartment = compartmentOf(found.IP, named, addresses(own))
+		found.Compartment = compartmentOf(found.IP, named, adapterAddresses(own))
 		all = append(all, found)
 	}
 	return all, nil
@@ -95,7 +95,7 @@ func ipText(ip net.IP) string {
 func (hns) createEndpoint(name, on string) (string, error) {
 	made, err := (&hnslib.HNSEndpoint{Name: name, VirtualNetwork: on}).Create()
 	if err != nil {
-		return "", wrap(err)
+		return "", wrapError(err)
 	}
 	return made.Id, nil
 }
@@ -106,15 +106,15 @@ const (
 	attachPause = 200 * time.Millisecond
 )
 
-func (h hns) attach(ctx context.Context, id string, compartment int) error {
+func (h hns) attachEndpoint(ctx context.Context, id string, compartment int) error {
 	if compartment < 1 || compartment > 1<<16-1 {
 		return fmt.Errorf("compartment %d: not a number from 1 to 65535", compartment)
 	}
 	if err := (&hnslib.HNSEndpoint{Id: id}).HostAttach(uint16(compartment)); err != nil {
-		return wrap(err)
+		return wrapError(err)
 	}
-	err := wait.Until(ctx, attachLimit, attachPause, func() (bool, error) {
-		all, err := h.endpoints()
+	err := wait.PollUntil(ctx, attachLimit, attachPause, func() (bool, error) {
+		all, err := h.listEndpoints()
 		return slices.ContainsFunc(all, func(e endpoint) bool { return e.ID == id && e.Compartment == compartment }), err
 	})
 	if err != nil {
@@ -125,5 +125,5 @@ func (h hns) attach(ctx context.Context, id string, compartment int) error {
 
 func (hns) deleteEndpoint(id string) error {
 	_, err := (&hnslib.HNSEndpoint{Id: id}).Delete()
-	return wrap(err)
+	return wrapError(err)
 }

@@ -26,15 +26,15 @@ func Facts(f *bundle.Facts) error {
 }
 
 func addressFacts(f *bundle.Facts) error {
-	own, err := adapters()
+	own, err := listAdapters()
 	if err != nil {
 		return err
 	}
-	table, err := activeRoutes{}.routes()
+	table, err := activeRoutes{}.listRoutes()
 	if err != nil {
 		return err
 	}
-	all := addresses(own)
+	all := adapterAddresses(own)
 	slices.SortFunc(all, netip.Addr.Compare)
 	f.Addresses = make([]string, len(all))
 	for i, a := range all {
@@ -50,14 +50,14 @@ func addressFacts(f *bundle.Facts) error {
 }
 
 func hnsFacts(f *bundle.Facts) error {
-	list, err := hns{}.networks()
+	list, err := hns{}.listNetworks()
 	if err != nil {
 		return err
 	}
 	for _, n := range list {
 		f.Networks = append(f.Networks, n.HNSNetwork)
 	}
-	ends, err := hns{}.endpoints()
+	ends, err := hns{}.listEndpoints()
 	for _, e := range ends {
 		f.Endpoints = append(f.Endpoints, e.HNSEndpoint)
 	}

@@ -25,9 +25,9 @@ type route struct {
 
 // routeStore is the active or the persistent store of routes. At boot, Windows fills the active one from the persistent one.
 type routeStore interface {
-	routes() ([]route, error)
-	add(r route) error
-	remove(r route) error
+	listRoutes() ([]route, error)
+	addRoute(r route) error
+	removeRoute(r route) error
 }
 
 // routeKeeper keeps bundle.KindRoute.
@@ -37,27 +37,27 @@ type routeKeeper struct{ active, persistent routeStore }
 var errNoDefaultRoute = errors.New("the host has no IPv4 default route")
 
 func (r routeKeeper) Read(ctx context.Context, names []string) ([]plan.Setting, error) {
-	active, persistent, err := r.both()
+	active, persistent, err := r.listBothStores()
 	if err != nil {
 		return nil, err
 	}
 	gateway, _ := defaultRoute(active)
-	return settings.Each(ctx, names, func(name string) (plan.Setting, error) {
+	return settings.ReadEach(ctx, names, func(name string) (plan.Setting, error) {
 		destination, err := netip.ParsePrefix(name)
 		if err != nil {
 			return plan.Setting{}, err
 		}
-		return routeSetting(hops(active, destination), hops(persistent, destination), gateway.Via), nil
+		return routeSetting(nextHops(active, destination), nextHops(persistent, destination), gateway.Via), nil
 	})
 }
 
-func (r routeKeeper) both() (active, persistent []route, err error) {
-	if active, err = r.active.routes(); err != nil {
+func (r routeKeeper) listBothStores() (active, persistent []route, err error) {
+	if active, err = r.active.listRoutes(); err != nil {
 		return nil, nil, fmt.Errorf("reading active routes: %w", err)
 	}
 	// Windows adds those to the networks of the host itself.
 	active = slices.DeleteFunc(active, func(r route) bool { return r.Via.IsUnspecified() })
-	if persistent, err = r.persistent.routes(); err != nil {
+	if persistent, err = r.persistent.listRoutes(); err != nil {
 		return nil, nil, fmt.Errorf("reading persistent routes: %w", err)
 	}
 	return active, persistent, nil
@@ -77,8 +77,8 @@ func routeSetting(active, persistent []netip.Addr, gateway netip.Addr) plan.Sett
 	return s
 }
 
-// hops returns the next hops of the routes to a destination, without duplicates.
-func hops(all []route, destination netip.Prefix) []netip.Addr {
+// nextHops returns the next hops of the routes to a destination, without duplicates.
+func nextHops(all []route, destination netip.Prefix) []netip.Addr {
 	var found []netip.Addr
 	for _, r := range all {
 		if r.Destination == destination.Masked() && !slices.Contains(found, r.Via) {
@@ -107,7 +107,7 @@ func (r routeKeeper) Write(_ context.Context, s plan.Setting) error {
 	if err != nil {
 		return err
 	}
-	active, persistent, err := r.both()
+	active, persistent, err := r.listBothStores()
 	if err != nil {
 		return err
 	}
@@ -148,24 +148,24 @@ func replaceRoute(store routeStore, all []route, wanted route) error {
 			exists = true
 			continue
 		}
-		if err := store.remove(r); err != nil {
+		if err := store.removeRoute(r); err != nil {
 			return err
 		}
 	}
 	if exists || !wanted.Via.IsValid() {
 		return nil
 	}
-	return store.add(wanted)
+	return store.addRoute(wanted)
 }
 
 // persistentName returns the name of the empty registry value of a persistent route: destination, mask, next hop, metric
 // (learn.microsoft.com/previous-versions/windows/it-pro/windows-2000-server/cc978475(v=technet.10),
 // PersistentRoutes). The stack adds the cost of the interface to the metric.
 func persistentName(r route) string {
-	return fmt.Sprintf("%s,%s,%s,%d", r.Destination.Addr(), mask(r.Destination.Bits()), r.Via, max(r.Metric, 1))
+	return fmt.Sprintf("%s,%s,%s,%d", r.Destination.Addr(), subnetMask(r.Destination.Bits()), r.Via, max(r.Metric, 1))
 }
 
-func mask(bits int) netip.Addr {
+func subnetMask(bits int) netip.Addr {
 	full := ^uint32(0) << (32 - bits)
 	return netip.AddrFrom4([4]byte{byte(full >> 24), byte(full >> 16), byte(full >> 8), byte(full)})
 }
@@ -189,7 +189,7 @@ func parsePersistent(name string) (route, bool) {
 		return route{}, false
 	}
 	for bits := range 33 {
-		if mask(bits) == addresses[1] {
+		if subnetMask(bits) == addresses[1] {
 			return route{Destination: netip.PrefixFrom(addresses[0], bits).Masked(), Via: addresses[2], Metric: uint32(metric)}, true
 		}
 	}

@@ -20,11 +20,11 @@ type fakeRoutes struct {
 	err    error
 }
 
-func (f *fakeRoutes) routes() ([]route, error) { return slices.Clone(f.all), f.err }
+func (f *fakeRoutes) listRoutes() ([]route, error) { return slices.Clone(f.all), f.err }
 
-func (f *fakeRoutes) add(r route) error { *f.writes++; f.all = append(f.all, r); return nil }
+func (f *fakeRoutes) addRoute(r route) error { *f.writes++; f.all = append(f.all, r); return nil }
 
-func (f *fakeRoutes) remove(r route) error {
+func (f *fakeRoutes) removeRoute(r route) error {
 	*f.writes++
 	f.all = slices.DeleteFunc(f.all, func(h route) bool { return h.Destination == r.Destination && h.Via == r.Via })
 	return nil
@@ -48,7 +48,7 @@ func newRoutes() (routeKeeper, *fakeRoutes, *fakeRoutes, *int) {
 
 func TestRoutes(t *testing.T) {
 	r, active, persistent, writes := newRoutes()
-	keepertest.Lifecycle(t, r, writes, instanceMetadata, bundle.ViaDefault, "10.0.0.9", bundle.ViaDefault)
+	keepertest.CheckLifecycle(t, r, writes, instanceMetadata, bundle.ViaDefault, "10.0.0.9", bundle.ViaDefault)
 	if len(active.all) != 3 || len(persistent.all) != 1 {
 		t.Errorf("left: %v and %v", active.all, persistent.all)
 	}
@@ -71,19 +71,19 @@ func TestARouteThatDiffersInOneStoreIsRepaired(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			active.all, persistent.all = slices.Clone(whole), slices.Clone(recorded)
 			damage()
-			keepertest.Reads(t, r, instanceMetadata, plan.Setting{Present: true})
+			keepertest.CheckRead(t, r, instanceMetadata, plan.Setting{Present: true})
 			if err := r.Write(t.Context(), wanted); err != nil {
 				t.Fatal(err)
 			}
-			keepertest.Reads(t, r, instanceMetadata, plan.Setting{Value: bundle.ViaDefault, Present: true})
+			keepertest.CheckRead(t, r, instanceMetadata, plan.Setting{Value: bundle.ViaDefault, Present: true})
 		})
 	}
 }
 
 func TestTheHostsOwnNetworkIsNoRoute(t *testing.T) {
 	r, active, _, _ := newRoutes()
-	keepertest.Reads(t, r, "10.0.0.0/24", plan.Setting{})
-	keepertest.Lifecycle(t, r, active.writes, "10.0.0.0/24", "10.0.0.9")
+	keepertest.CheckRead(t, r, "10.0.0.0/24", plan.Setting{})
+	keepertest.CheckLifecycle(t, r, active.writes, "10.0.0.0/24", "10.0.0.9")
 	if !slices.Contains(active.all, to("10.0.0.0/24", "0.0.0.0")) {
 		t.Errorf("left: %v", active.all)
 	}

@@ -17,8 +17,8 @@ import (
 // (learn.microsoft.com/windows/win32/api/netioapi/nf-netioapi-createipforwardentry2).
 type activeRoutes struct{}
 
-func (activeRoutes) routes() ([]route, error) {
-	all, err := adapters()
+func (activeRoutes) listRoutes() ([]route, error) {
+	all, err := listAdapters()
 	if err != nil {
 		return nil, err
 	}
@@ -62,8 +62,8 @@ func setAddress(a *windows.RawSockaddrInet, ip netip.Addr) {
 	in.Family, in.Addr = windows.AF_INET, ip.As4()
 }
 
-// add uses the interface that Windows selects for the next hop.
-func (activeRoutes) add(r route) error {
+// addRoute uses the interface that Windows selects for the next hop.
+func (activeRoutes) addRoute(r route) error {
 	var row windows.MibIpForwardRow2
 	initialize := windows.NewLazySystemDLL("iphlpapi.dll").NewProc("InitializeIpForwardEntry") // it returns nothing
 	if initialize.Find() != nil {
@@ -84,7 +84,7 @@ func (activeRoutes) add(r route) error {
 	return err
 }
 
-func (activeRoutes) remove(r route) error {
+func (activeRoutes) removeRoute(r route) error {
 	return eachRow(func(row *windows.MibIpForwardRow2) error {
 		same := int(row.DestinationPrefix.PrefixLength) == r.Destination.Bits() &&
 			addressOf(&row.DestinationPrefix.Prefix) == r.Destination.Addr() && addressOf(&row.NextHop) == r.Via
@@ -118,9 +118,9 @@ const keyPersistentRoutes = hklm.TCPIP + `\PersistentRoutes`
 // persistentRoutes is the store in the registry.
 type persistentRoutes struct{}
 
-func (persistentRoutes) routes() ([]route, error) {
+func (persistentRoutes) listRoutes() ([]route, error) {
 	var found []route
-	err := hklm.With(keyPersistentRoutes, registry.QUERY_VALUE, func(k registry.Key) error {
+	err := hklm.WithKey(keyPersistentRoutes, registry.QUERY_VALUE, func(k registry.Key) error {
 		names, err := k.ReadValueNames(0)
 		for _, name := range names {
 			if r, ok := parsePersistent(name); ok {
@@ -132,7 +132,7 @@ func (persistentRoutes) routes() ([]route, error) {
 	return found, hklm.IgnoreNotExist(err)
 }
 
-func (persistentRoutes) add(r route) error {
+func (persistentRoutes) addRoute(r route) error {
 	k, _, err := registry.CreateKey(registry.LOCAL_MACHINE, keyPersistentRoutes, registry.SET_VALUE)
 	if err != nil {
 		return err
@@ -140,9 +140,9 @@ func (persistentRoutes) add(r route) error {
 	return errors.Join(k.SetStringValue(persistentName(r), ""), k.Close())
 }
 
-// remove removes the route with any metric.
-func (persistentRoutes) remove(r route) error {
-	return hklm.With(keyPersistentRoutes, registry.QUERY_VALUE|registry.SET_VALUE, func(k registry.Key) error {
+// removeRoute removes the route with any metric.
+func (persistentRoutes) removeRoute(r route) error {
+	return hklm.WithKey(keyPersistentRoutes, registry.QUERY_VALUE|registry.SET_VALUE, func(k registry.Key) error {
 		names, err := k.ReadValueNames(0)
 		for _, name := range names {
 			if p, ok := parsePersistent(name); ok && p.Destination == r.Destination && p.Via == r.Via {

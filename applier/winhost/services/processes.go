@@ -49,23 +49,23 @@ func serviceProcesses(all []process, main uint32, programs []string) []process {
 		case p.ID == main && main != 0:
 			found = append(found, p)
 		case !slices.Contains(programs, bundle.FoldPath(p.Program)):
-		case main == 0 && orphan(p, known) || main != 0 && descends(p, main, known):
+		case main == 0 && isOrphan(p, known) || main != 0 && isDescendant(p, main, known):
 			found = append(found, p)
 		}
 	}
 	return found
 }
 
-// orphan reports whether the parent has ended. If a process with its id is younger, Windows has reused the id.
-func orphan(p process, known map[uint32]process) bool {
+// isOrphan reports whether the parent has ended. If a process with its id is younger, Windows has reused the id.
+func isOrphan(p process, known map[uint32]process) bool {
 	parent, ok := known[p.Parent]
 	return !ok || parent.Created.After(p.Created)
 }
 
-// descends reports whether main started the process, directly or through other processes.
-func descends(p process, main uint32, known map[uint32]process) bool {
+// isDescendant reports whether main started the process, directly or through other processes.
+func isDescendant(p process, main uint32, known map[uint32]process) bool {
 	for range known { // Windows reuses ids, so the parents could form a cycle
-		if orphan(p, known) {
+		if isOrphan(p, known) {
 			return false
 		}
 		if p.Parent == main {

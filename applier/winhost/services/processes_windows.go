@@ -14,9 +14,9 @@ import (
 	"wmco/bundle"
 )
 
-// snapshot returns every process of the host
+// snapshotProcesses returns every process of the host
 // (learn.microsoft.com/windows/win32/api/tlhelp32/nf-tlhelp32-createtoolhelp32snapshot).
-func snapshot() ([]process, error) {
+func snapshotProcesses() ([]process, error) {
 	handle, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
 	if err != nil {
 		return nil, fmt.Errorf("listing processes: %w", err)
@@ -26,7 +26,7 @@ func snapshot() ([]process, error) {
 	entry := windows.ProcessEntry32{Size: uint32(unsafe.Sizeof(windows.ProcessEntry32{}))}
 	for err = windows.Process32First(handle, &entry); err == nil; err = windows.Process32Next(handle, &entry) {
 		p := process{ID: entry.ProcessID, Parent: entry.ParentProcessID, Program: windows.UTF16ToString(entry.ExeFile[:])}
-		p.inspect()
+		p.inspectProcess()
 		all = append(all, p)
 	}
 	if !errors.Is(err, windows.ERROR_NO_MORE_FILES) {
@@ -35,9 +35,9 @@ func snapshot() ([]process, error) {
 	return all, nil
 }
 
-// inspect adds what is not in the list. A process that is protected or has just ended cannot be opened: it is then older than
+// inspectProcess adds what is not in the list. A process that is protected or has just ended cannot be opened: it is then older than
 // all others and has no path.
-func (p *process) inspect() {
+func (p *process) inspectProcess() {
 	handle, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, p.ID)
 	if err != nil {
 		return
@@ -53,9 +53,9 @@ func (p *process) inspect() {
 	}
 }
 
-// ended reports whether no process with this id runs
+// hasEnded reports whether no process with this id runs
 // (learn.microsoft.com/windows/win32/api/processthreadsapi/nf-processthreadsapi-openprocess).
-func ended(id uint32) bool {
+func hasEnded(id uint32) bool {
 	handle, err := windows.OpenProcess(windows.SYNCHRONIZE, false, id)
 	if err != nil {
 		return errors.Is(err, windows.ERROR_INVALID_PARAMETER)
@@ -88,10 +88,10 @@ type group struct {
 	held     []heldProcess
 }
 
-// gather adds the processes of the service that run now. It never adds this process, which may be the service's program, run
+// gatherProcesses adds the processes of the service that run now. It never adds this process, which may be the service's program, run
 // by hand to replace the service.
-func (g *group) gather() error {
-	all, err := snapshot()
+func (g *group) gatherProcesses() error {
+	all, err := snapshotProcesses()
 	if err != nil {
 		return err
 	}
@@ -99,15 +99,15 @@ func (g *group) gather() error {
 		if p.ID == windows.GetCurrentProcessId() || slices.ContainsFunc(g.held, func(h heldProcess) bool { return h.ID == p.ID }) {
 			continue
 		}
-		if err := g.add(p); err != nil {
+		if err := g.addProcess(p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// add opens a process of the snapshot, unless it has ended since.
-func (g *group) add(p process) error {
+// addProcess opens a process of the snapshot, unless it has ended since.
+func (g *group) addProcess(p process) error {
 	const rights = windows.PROCESS_QUERY_LIMITED_INFORMATION | windows.PROCESS_TERMINATE | windows.SYNCHRONIZE
 	handle, err := windows.OpenProcess(rights, false, p.ID)
 	if errors.Is(err, windows.ERROR_INVALID_PARAMETER) {
@@ -124,14 +124,14 @@ func (g *group) add(p process) error {
 	return errors.Join(err, windows.CloseHandle(handle))
 }
 
-func (g *group) close() {
+func (g *group) closeHandles() {
 	for _, h := range g.held {
 		_ = windows.CloseHandle(h.handle) // nothing was written
 	}
 }
 
-// running returns the processes that still run.
-func (g *group) running() []heldProcess {
+// runningProcesses returns the processes that still run.
+func (g *group) runningProcesses() []heldProcess {
 	var found []heldProcess
 	for _, h := range g.held {
 		if event, err := windows.WaitForSingleObject(h.handle, 0); err != nil || event != windows.WAIT_OBJECT_0 {
@@ -141,30 +141,30 @@ func (g *group) running() []heldProcess {
 	return found
 }
 
-// names lists the processes that still run, for an error.
-func (g *group) names() string {
+// runningNames lists the processes that still run, for an error.
+func (g *group) runningNames() string {
 	text := ""
-	for _, h := range g.running() {
+	for _, h := range g.runningProcesses() {
 		text += fmt.Sprintf(" %d (%s)", h.ID, h.Program)
 	}
 	return text
 }
 
-// kill ends the processes that still run, and those that they started meanwhile. It returns when they are gone.
-func (g *group) kill(ctx context.Context, limits Limits) error {
-	if err := g.gather(); err != nil {
+// killProcesses ends the processes that still run, and those that they started meanwhile. It returns when they are gone.
+func (g *group) killProcesses(ctx context.Context, limits Limits) error {
+	if err := g.gatherProcesses(); err != nil {
 		return err
 	}
-	for _, h := range g.running() {
+	for _, h := range g.runningProcesses() {
 		// The error for a process that is ending already is ERROR_ACCESS_DENIED
 		// (learn.microsoft.com/windows/win32/api/processthreadsapi/nf-processthreadsapi-terminateprocess).
 		if err := windows.TerminateProcess(h.handle, 1); err != nil && !errors.Is(err, windows.ERROR_ACCESS_DENIED) {
 			return fmt.Errorf("ending process %d (%s): %w", h.ID, h.Program, err)
 		}
 	}
-	gone := func() (bool, error) { return len(g.running()) == 0, nil }
-	if err := wait.Until(ctx, limits.Killed, limits.Poll, gone); err != nil {
-		return fmt.Errorf("waiting for the end of killed processes%s: %w", g.names(), err)
+	gone := func() (bool, error) { return len(g.runningProcesses()) == 0, nil }
+	if err := wait.PollUntil(ctx, limits.Killed, limits.Poll, gone); err != nil {
+		return fmt.Errorf("waiting for the end of killed processes%s: %w", g.runningNames(), err)
 	}
 	return nil
 }

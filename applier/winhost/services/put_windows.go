@@ -18,8 +18,8 @@ import (
 // PutService waits if a deleted service still has the name.
 func (m Manager) PutService(ctx context.Context, config plan.ServiceConfig) error {
 	err := withManager(func(scm windows.Handle) error {
-		return explainHeld(wait.Until(ctx, m.Limits.Delete, m.Limits.Poll, func() (bool, error) {
-			err := put(scm, config)
+		return explainHeld(wait.PollUntil(ctx, m.Limits.Delete, m.Limits.Poll, func() (bool, error) {
+			err := putService(scm, config)
 			if errors.Is(err, windows.ERROR_SERVICE_MARKED_FOR_DELETE) {
 				return false, nil
 			}
@@ -27,7 +27,7 @@ func (m Manager) PutService(ctx context.Context, config plan.ServiceConfig) erro
 		}))
 	})
 	if err == nil {
-		err = hklm.Flush(hive)
+		err = hklm.FlushHive(hive)
 	}
 	return serviceError(config.Name, "configuring", err)
 }
@@ -56,25 +56,25 @@ func programFor(c plan.ServiceConfig) (program, error) {
 	return p, nil
 }
 
-// put creates or changes a service. Windows has one call for the program and its dependencies and others for the rest. If it
+// putService creates or changes a service. Windows has one call for the program and its dependencies and others for the rest. If it
 // is interrupted between them, the configuration differs and the next run sets it.
-func put(scm windows.Handle, c plan.ServiceConfig) error {
+func putService(scm windows.Handle, c plan.ServiceConfig) error {
 	p, err := programFor(c)
 	if err != nil {
 		return err
 	}
-	err = withService(scm, c.Name, toChange, func(s service) error { return p.change(s) })
+	err = withService(scm, c.Name, toChange, func(s service) error { return p.changeService(s) })
 	if noService(err) {
-		err = p.create(scm)
+		err = p.createService(scm)
 	}
 	if err != nil {
 		return err
 	}
-	return withService(scm, c.Name, toChange, func(s service) error { return s.configure(c) })
+	return withService(scm, c.Name, toChange, func(s service) error { return s.configureService(c) })
 }
 
-// create creates the service (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-createservicew).
-func (p program) create(scm windows.Handle) error {
+// createService creates the service (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-createservicew).
+func (p program) createService(scm windows.Handle) error {
 	handle, err := windows.CreateService(scm, p.name, p.name, windows.SERVICE_ALL_ACCESS, windows.SERVICE_WIN32_OWN_PROCESS,
 		p.start, windows.SERVICE_ERROR_NORMAL, p.commandLine, nil, nil, p.dependencies, nil, nil)
 	if err != nil {
@@ -83,15 +83,15 @@ func (p program) create(scm windows.Handle) error {
 	return windows.CloseServiceHandle(handle)
 }
 
-// change changes it (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-changeserviceconfigw).
-func (p program) change(s service) error {
+// changeService changes it (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-changeserviceconfigw).
+func (p program) changeService(s service) error {
 	return windows.ChangeServiceConfig(s.handle, windows.SERVICE_WIN32_OWN_PROCESS, p.start, windows.SERVICE_ERROR_NORMAL,
 		p.commandLine, nil, nil, p.dependencies, p.account, p.emptyPassword, p.name)
 }
 
-// configure sets what neither create nor change does
+// configureService sets what neither createService nor changeService does
 // (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-changeserviceconfig2w).
-func (s service) configure(c plan.ServiceConfig) error {
+func (s service) configureService(c plan.ServiceConfig) error {
 	text, err := windows.UTF16PtrFromString(c.Description)
 	if err != nil {
 		return err
@@ -134,10 +134,10 @@ func (s service) setRecovery(r bundle.Recovery) error {
 	if err := s.setLevel(windows.SERVICE_CONFIG_FAILURE_ACTIONS, unsafe.Pointer(&f)); err != nil && !noLevel(err) {
 		return err
 	}
-	if _, err := s.level(windows.SERVICE_CONFIG_FAILURE_ACTIONS); !noLevel(err) {
+	if _, err := s.queryLevel(windows.SERVICE_CONFIG_FAILURE_ACTIONS); !noLevel(err) {
 		return err
 	}
-	return s.key(registry.SET_VALUE, func(k registry.Key) error {
+	return s.openRegistryKey(registry.SET_VALUE, func(k registry.Key) error {
 		return k.SetBinaryValue(valueFailureActions, encodeFailureActions(r))
 	})
 }
@@ -149,7 +149,7 @@ func (s service) setRecovery(r bundle.Recovery) error {
 // secrets and every user may read the keys of services, so this key is closed to users.
 func (s service) setEnvironment(variables []string) error {
 	const rights = registry.SET_VALUE | registry.QUERY_VALUE | windows.READ_CONTROL | windows.WRITE_DAC
-	return s.key(rights, func(k registry.Key) error {
+	return s.openRegistryKey(rights, func(k registry.Key) error {
 		if len(variables) == 0 {
 			return hklm.IgnoreNotExist(k.DeleteValue(valueEnvironment))
 		}

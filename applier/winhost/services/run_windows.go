@@ -15,10 +15,10 @@ const stopHint = 30 * time.Second
 // beat is the time between two reports of progress of a stop.
 const beat = 5 * time.Second
 
-// Run runs do as the Windows service with that name, and returns when do does. The service control manager must have started
+// RunAsService runs do as the Windows service with that name, and returns when do does. The service control manager must have started
 // the program: a flag on its command line says so, as the program cannot find out. The context ends when the service control
 // manager requests a stop or the host shuts down. If do returns an error, the service has failed and its recovery begins.
-func Run(name string, do func(context.Context) error) error {
+func RunAsService(name string, do func(context.Context) error) error {
 	h := &handler{do: do}
 	if err := svc.Run(name, h); err != nil {
 		return fmt.Errorf("running as service %s: %w", name, err)
@@ -48,7 +48,7 @@ func (h *handler) Execute(_ []string, requests <-chan svc.ChangeRequest, changes
 	for {
 		select {
 		case h.err = <-done:
-			return h.exit(ctx)
+			return h.exitCode(ctx)
 		case <-tick.C:
 			if status.State == svc.StopPending {
 				status.CheckPoint++
@@ -65,8 +65,8 @@ func (h *handler) Execute(_ []string, requests <-chan svc.ChangeRequest, changes
 	}
 }
 
-// exit returns the exit code, which is 0 if a stop canceled do.
-func (h *handler) exit(ctx context.Context) (specific bool, code uint32) {
+// exitCode returns the exit code, which is 0 if a stop canceled do.
+func (h *handler) exitCode(ctx context.Context) (specific bool, code uint32) {
 	if ctx.Err() != nil && errors.Is(h.err, context.Canceled) {
 		h.err = nil
 	}

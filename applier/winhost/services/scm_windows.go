@@ -34,11 +34,11 @@ type Manager struct {
 	ForgetsDependencies bool
 }
 
-// Running reports whether a service exists and runs.
-func Running(name string) (running bool, err error) {
+// IsRunning reports whether a service exists and runs.
+func IsRunning(name string) (running bool, err error) {
 	err = withManager(func(scm windows.Handle) error {
 		return withService(scm, name, toQuery, func(s service) error {
-			status, err := s.status()
+			status, err := s.queryStatus()
 			running = status.CurrentState == windows.SERVICE_RUNNING
 			return err
 		})
@@ -91,21 +91,21 @@ func noService(err error) bool { return errors.Is(err, windows.ERROR_SERVICE_DOE
 // noLevel reports whether the service control manager does not know an information level. Wine 10 knows only two.
 func noLevel(err error) bool { return errors.Is(err, windows.ERROR_INVALID_LEVEL) }
 
-// status returns the status of the service (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-queryservicestatusex). A
+// queryStatus returns the status of the service (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-queryservicestatusex). A
 // service whose process has ended is stopped, even if the service control manager has not noticed: in Wine, a service that
 // ended while it was stopping keeps that state.
-func (s service) status() (windows.SERVICE_STATUS_PROCESS, error) {
+func (s service) queryStatus() (windows.SERVICE_STATUS_PROCESS, error) {
 	var status windows.SERVICE_STATUS_PROCESS
 	var needed uint32
 	err := windows.QueryServiceStatusEx(s.handle, windows.SC_STATUS_PROCESS_INFO, (*byte)(unsafe.Pointer(&status)), uint32(unsafe.Sizeof(status)), &needed)
-	if err == nil && (status.ProcessId != 0 && ended(status.ProcessId) || status.ProcessId == 0 && status.CurrentState == windows.SERVICE_STOP_PENDING) {
+	if err == nil && (status.ProcessId != 0 && hasEnded(status.ProcessId) || status.ProcessId == 0 && status.CurrentState == windows.SERVICE_STOP_PENDING) {
 		status.CurrentState, status.ProcessId = windows.SERVICE_STOPPED, 0
 	}
 	return status, err
 }
 
-// grow calls with larger buffers until one is large enough.
-func grow(call func(buffer []byte, needed *uint32) error) ([]byte, error) {
+// callWithGrowingBuffer calls with larger buffers until one is large enough.
+func callWithGrowingBuffer(call func(buffer []byte, needed *uint32) error) ([]byte, error) {
 	buffer := make([]byte, 1<<10)
 	for {
 		needed := uint32(len(buffer)) //nolint:gosec // 8 KiB at most, as documented
@@ -120,9 +120,9 @@ func grow(call func(buffer []byte, needed *uint32) error) ([]byte, error) {
 	}
 }
 
-// basics returns the start type and the command line (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-queryserviceconfigw).
-func (s service) basics() (start uint32, commandLine string, err error) {
-	buffer, err := grow(func(b []byte, needed *uint32) error {
+// queryBasics returns the start type and the command line (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-queryserviceconfigw).
+func (s service) queryBasics() (start uint32, commandLine string, err error) {
+	buffer, err := callWithGrowingBuffer(func(b []byte, needed *uint32) error {
 		return windows.QueryServiceConfig(s.handle, (*windows.QUERY_SERVICE_CONFIG)(unsafe.Pointer(&b[0])), uint32(len(b)), needed) //nolint:gosec // small
 	})
 	if err != nil {
@@ -132,24 +132,24 @@ func (s service) basics() (start uint32, commandLine string, err error) {
 	return c.StartType, windows.UTF16PtrToString(c.BinaryPathName), nil
 }
 
-// level reads an information level of the configuration
+// queryLevel reads an information level of the configuration
 // (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-queryserviceconfig2w).
-func (s service) level(level uint32) ([]byte, error) {
-	return grow(func(b []byte, needed *uint32) error {
+func (s service) queryLevel(level uint32) ([]byte, error) {
+	return callWithGrowingBuffer(func(b []byte, needed *uint32) error {
 		return windows.QueryServiceConfig2(s.handle, level, &b[0], uint32(len(b)), needed) //nolint:gosec // small
 	})
 }
 
-func (s service) description() (string, error) {
-	buffer, err := s.level(windows.SERVICE_CONFIG_DESCRIPTION)
+func (s service) queryDescription() (string, error) {
+	buffer, err := s.queryLevel(windows.SERVICE_CONFIG_DESCRIPTION)
 	if err != nil {
 		return "", err
 	}
 	return windows.UTF16PtrToString((*windows.SERVICE_DESCRIPTION)(unsafe.Pointer(&buffer[0])).Description), nil
 }
 
-func (s service) recovery() (bundle.Recovery, error) {
-	buffer, err := s.level(windows.SERVICE_CONFIG_FAILURE_ACTIONS)
+func (s service) queryRecovery() (bundle.Recovery, error) {
+	buffer, err := s.queryLevel(windows.SERVICE_CONFIG_FAILURE_ACTIONS)
 	if noLevel(err) {
 		return s.recordedRecovery()
 	}
@@ -167,7 +167,7 @@ func (s service) recovery() (bundle.Recovery, error) {
 // recordedRecovery reads the recovery from the registry, for a service control manager that does not know its level.
 func (s service) recordedRecovery() (bundle.Recovery, error) {
 	var data []byte
-	err := s.key(registry.QUERY_VALUE, func(k registry.Key) (err error) {
+	err := s.openRegistryKey(registry.QUERY_VALUE, func(k registry.Key) (err error) {
 		data, _, err = k.GetBinaryValue(valueFailureActions)
 		return err
 	})
@@ -180,16 +180,16 @@ func (s service) recordedRecovery() (bundle.Recovery, error) {
 	return decodeFailureActions(data)
 }
 
-// key opens the service's key in the registry.
-func (s service) key(access uint32, use func(registry.Key) error) error {
-	return hklm.With(keyServices+s.name, access, use)
+// openRegistryKey opens the service's key in the registry.
+func (s service) openRegistryKey(access uint32, use func(registry.Key) error) error {
+	return hklm.WithKey(keyServices+s.name, access, use)
 }
 
-// list reads a list from the service's key. A list that does not exist is empty. The dependencies are read here because the
+// readRegistryList reads a list from the service's key. A list that does not exist is empty. The dependencies are read here because the
 // service control manager of Wine does not return them.
-func (s service) list(value string) ([]string, error) {
+func (s service) readRegistryList(value string) ([]string, error) {
 	var list []string
-	err := s.key(registry.QUERY_VALUE, func(k registry.Key) (err error) {
+	err := s.openRegistryKey(registry.QUERY_VALUE, func(k registry.Key) (err error) {
 		list, _, err = k.GetStringsValue(value)
 		return err
 	})
@@ -199,9 +199,9 @@ func (s service) list(value string) ([]string, error) {
 	return list, err
 }
 
-// marked reports whether the service is marked for deletion: Windows refuses even a change that changes nothing
+// isMarkedForDeletion reports whether the service is marked for deletion: Windows refuses even a change that changes nothing
 // (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-changeserviceconfigw, ERROR_SERVICE_MARKED_FOR_DELETE).
-func (m Manager) marked(s service) (bool, error) {
+func (m Manager) isMarkedForDeletion(s service) (bool, error) {
 	const same = windows.SERVICE_NO_CHANGE
 	dependencies, err := m.sameDependencies(s)
 	if err != nil {
@@ -219,15 +219,15 @@ func (m Manager) sameDependencies(s service) (*uint16, error) {
 	if !m.ForgetsDependencies {
 		return nil, nil
 	}
-	list, err := s.list(valueDependencies)
+	list, err := s.readRegistryList(valueDependencies)
 	return &multiString(list)[0], err
 }
 
-// dependents returns the services that run and depend on this one
+// runningDependents returns the services that run and depend on this one
 // (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-enumdependentservicesw).
-func (s service) dependents() ([]string, error) {
+func (s service) runningDependents() ([]string, error) {
 	var count uint32
-	buffer, err := grow(func(b []byte, needed *uint32) error {
+	buffer, err := callWithGrowingBuffer(func(b []byte, needed *uint32) error {
 		return windows.EnumDependentServices(s.handle, windows.SERVICE_ACTIVE, (*windows.ENUM_SERVICE_STATUS)(unsafe.Pointer(&b[0])), uint32(len(b)), needed, &count) //nolint:gosec // small
 	})
 	if err != nil || count == 0 {
@@ -241,25 +241,25 @@ func (s service) dependents() ([]string, error) {
 	return names, nil
 }
 
-// config reads the configuration.
-func (s service) config() (plan.ServiceConfig, error) {
+// readConfig reads the configuration.
+func (s service) readConfig() (plan.ServiceConfig, error) {
 	c := plan.ServiceConfig{Name: s.name}
-	start, commandLine, err := s.basics()
+	start, commandLine, err := s.queryBasics()
 	if err != nil {
 		return c, err
 	}
 	c.Start, c.CommandLine = startName(start), commandLine
-	if c.Description, err = s.description(); err != nil {
+	if c.Description, err = s.queryDescription(); err != nil {
 		return c, err
 	}
-	if c.Dependencies, err = s.list(valueDependencies); err != nil {
+	if c.Dependencies, err = s.readRegistryList(valueDependencies); err != nil {
 		return c, err
 	}
-	environment, err := s.list(valueEnvironment)
+	environment, err := s.readRegistryList(valueEnvironment)
 	if err != nil {
 		return c, err
 	}
 	c.Environment = sortedEnvironment(environment)
-	c.Recovery, err = s.recovery()
+	c.Recovery, err = s.queryRecovery()
 	return c, err
 }

@@ -22,7 +22,7 @@ func (m Manager) Services(ctx context.Context, names []string) ([]plan.ServiceSt
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			state, err := m.state(scm, name)
+			state, err := m.serviceState(scm, name)
 			if err != nil {
 				return fmt.Errorf("reading service %s: %w", name, err)
 			}
@@ -33,13 +33,13 @@ func (m Manager) Services(ctx context.Context, names []string) ([]plan.ServiceSt
 	return all, err
 }
 
-func (m Manager) state(scm windows.Handle, name string) (plan.ServiceState, error) {
+func (m Manager) serviceState(scm windows.Handle, name string) (plan.ServiceState, error) {
 	state := plan.ServiceState{ServiceConfig: plan.ServiceConfig{Name: name}}
 	err := withService(scm, name, toRead, func(s service) (err error) {
-		if state.ServiceConfig, err = s.config(); err != nil {
+		if state.ServiceConfig, err = s.readConfig(); err != nil {
 			return err
 		}
-		return m.describe(s, &state)
+		return m.describeState(s, &state)
 	})
 	if noService(err) {
 		return plan.ServiceState{ServiceConfig: plan.ServiceConfig{Name: name}}, nil
@@ -47,21 +47,21 @@ func (m Manager) state(scm windows.Handle, name string) (plan.ServiceState, erro
 	return state, err
 }
 
-// describe sets the status, the process and the dependents.
-func (m Manager) describe(s service, state *plan.ServiceState) error {
-	status, err := s.status()
+// describeState sets the status, the process and the dependents.
+func (m Manager) describeState(s service, state *plan.ServiceState) error {
+	status, err := s.queryStatus()
 	if err != nil {
 		return err
 	}
 	state.Status, state.Process = statusName(status.CurrentState), int(status.ProcessId)
-	marked, err := m.marked(s)
+	marked, err := m.isMarkedForDeletion(s)
 	if err != nil {
 		return err
 	}
 	if marked {
 		state.Status = plan.ServiceDeleting
 	}
-	state.Dependents, err = s.dependents()
+	state.Dependents, err = s.runningDependents()
 	return err
 }
 
@@ -83,16 +83,16 @@ func (m Manager) DeleteService(ctx context.Context, name string) error {
 			}
 			return false, err
 		}
-		return explainHeld(wait.Until(ctx, m.Limits.Delete, m.Limits.Poll, gone))
+		return explainHeld(wait.PollUntil(ctx, m.Limits.Delete, m.Limits.Poll, gone))
 	})
 	if err == nil {
-		err = hklm.Flush(hive)
+		err = hklm.FlushHive(hive)
 	}
 	return serviceError(name, "deleting", err)
 }
 
 func markForDeletion(s service) error {
-	status, err := s.status()
+	status, err := s.queryStatus()
 	if err != nil {
 		return err
 	}
@@ -126,22 +126,22 @@ func serviceError(name, doing string, err error) error {
 // StartService waits until the service reports that it runs.
 func (m Manager) StartService(ctx context.Context, name string) error {
 	err := withManager(func(scm windows.Handle) error {
-		return withService(scm, name, toChange, func(s service) error { return m.start(ctx, s) })
+		return withService(scm, name, toChange, func(s service) error { return m.startService(ctx, s) })
 	})
 	return serviceError(name, "starting", err)
 }
 
-// start waits for a service that is stopping before it starts it.
-func (m Manager) start(ctx context.Context, s service) error {
-	status, err := s.status()
+// startService waits for a service that is stopping before it starts it.
+func (m Manager) startService(ctx context.Context, s service) error {
+	status, err := s.queryStatus()
 	if err == nil && status.CurrentState == windows.SERVICE_STOP_PENDING {
-		err = s.reach(ctx, m.Limits.Stop, m.Limits.Poll, isStopped)
+		err = s.awaitStatus(ctx, m.Limits.Stop, m.Limits.Poll, isStopped)
 	}
 	if err != nil {
 		return err
 	}
 	// Windows refuses to start a service that is marked for deletion. Wine does not.
-	if marked, err := m.marked(s); err != nil || marked {
+	if marked, err := m.isMarkedForDeletion(s); err != nil || marked {
 		return errors.Join(err, ErrHeld)
 	}
 	err = windows.StartService(s.handle, 0, nil)
@@ -149,13 +149,13 @@ func (m Manager) start(ctx context.Context, s service) error {
 		return err
 	}
 	up := func() (bool, error) {
-		status, err := s.status()
+		status, err := s.queryStatus()
 		if err == nil && status.CurrentState == windows.SERVICE_STOPPED {
 			err = exitError(status)
 		}
 		return status.CurrentState == windows.SERVICE_RUNNING, err
 	}
-	return wait.Until(ctx, m.Limits.Start, m.Limits.Poll, up)
+	return wait.PollUntil(ctx, m.Limits.Start, m.Limits.Poll, up)
 }
 
 // exitError returns how a service ended. The meaning of a service-specific code is not known
@@ -168,18 +168,18 @@ func exitError(status windows.SERVICE_STATUS_PROCESS) error {
 	return fmt.Errorf("it stopped with exit code %d: %w", status.Win32ExitCode, code)
 }
 
-// reach waits for a status. If it takes too long, the error says what the service does instead.
-func (s service) reach(ctx context.Context, limit, pause time.Duration, reached func(windows.SERVICE_STATUS_PROCESS) bool) error {
+// awaitStatus waits for a status. If it takes too long, the error says what the service does instead.
+func (s service) awaitStatus(ctx context.Context, limit, pause time.Duration, reached func(windows.SERVICE_STATUS_PROCESS) bool) error {
 	var last windows.SERVICE_STATUS_PROCESS
-	err := wait.Until(ctx, limit, pause, func() (ok bool, err error) {
-		last, err = s.status()
+	err := wait.PollUntil(ctx, limit, pause, func() (ok bool, err error) {
+		last, err = s.queryStatus()
 		return reached(last), err
 	})
-	return explain(err, limit, last)
+	return explainTimeout(err, limit, last)
 }
 
-// explain adds what the service does to the error of a wait that took too long.
-func explain(err error, limit time.Duration, last windows.SERVICE_STATUS_PROCESS) error {
+// explainTimeout adds what the service does to the error of a wait that took too long.
+func explainTimeout(err error, limit time.Duration, last windows.SERVICE_STATUS_PROCESS) error {
 	if errors.Is(err, wait.ErrTooLong) {
 		return fmt.Errorf("%w: after %s the service is %s (state %d), process %d", err, limit, statusName(last.CurrentState), last.CurrentState, last.ProcessId)
 	}

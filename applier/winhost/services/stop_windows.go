@@ -15,7 +15,7 @@ import (
 // processes that were left when the service ended before.
 func (m Manager) StopService(ctx context.Context, name string) error {
 	err := withManager(func(scm windows.Handle) error {
-		return withService(scm, name, toChange, func(s service) error { return s.stop(ctx, m.Limits) })
+		return withService(scm, name, toChange, func(s service) error { return s.stopService(ctx, m.Limits) })
 	})
 	if noService(err) {
 		return nil
@@ -23,15 +23,15 @@ func (m Manager) StopService(ctx context.Context, name string) error {
 	return serviceError(name, "stopping", err)
 }
 
-func (s service) stop(ctx context.Context, limits Limits) error {
-	status, err := s.status()
+func (s service) stopService(ctx context.Context, limits Limits) error {
+	status, err := s.queryStatus()
 	if err != nil {
 		return err
 	}
 	if status.ServiceType&windows.SERVICE_WIN32_OWN_PROCESS == 0 {
 		return s.askToStop(ctx, limits) // the process has other services in it
 	}
-	_, commandLine, err := s.basics()
+	_, commandLine, err := s.queryBasics()
 	if err != nil {
 		return err
 	}
@@ -40,29 +40,29 @@ func (s service) stop(ctx context.Context, limits Limits) error {
 		return err
 	}
 	processes := group{main: status.ProcessId, programs: programs}
-	defer processes.close()
-	if err := processes.gather(); err != nil {
+	defer processes.closeHandles()
+	if err := processes.gatherProcesses(); err != nil {
 		return err
 	}
-	return s.end(ctx, &processes, limits)
+	return s.endProcesses(ctx, &processes, limits)
 }
 
-// end asks the service to stop and waits for its processes to end. It kills those that still run after the limits.
-func (s service) end(ctx context.Context, processes *group, limits Limits) error {
+// endProcesses asks the service to stop and waits for its processes to end. It kills those that still run after the limits.
+func (s service) endProcesses(ctx context.Context, processes *group, limits Limits) error {
 	asked := s.askToStop(ctx, limits)
 	if errors.Is(asked, windows.ERROR_DEPENDENT_SERVICES_RUNNING) || ctx.Err() != nil {
 		return errors.Join(asked, ctx.Err())
 	}
 	if asked == nil {
-		gone := func() (bool, error) { return len(processes.running()) == 0, nil }
-		err := wait.Until(ctx, limits.Exit, limits.Poll, gone)
+		gone := func() (bool, error) { return len(processes.runningProcesses()) == 0, nil }
+		err := wait.PollUntil(ctx, limits.Exit, limits.Poll, gone)
 		if !errors.Is(err, wait.ErrTooLong) {
 			return err
 		}
 	}
-	err := s.withoutRecovery(func() error { return processes.kill(ctx, limits) })
+	err := s.withoutRecovery(func() error { return processes.killProcesses(ctx, limits) })
 	if err == nil {
-		err = s.reach(ctx, limits.Killed, limits.Poll, hasNoProcess)
+		err = s.awaitStatus(ctx, limits.Killed, limits.Poll, hasNoProcess)
 	}
 	if err != nil {
 		return errors.Join(err, asked)
@@ -78,8 +78,8 @@ func (s service) end(ctx context.Context, processes *group, limits Limits) error
 func (s service) askToStop(ctx context.Context, limits Limits) error {
 	var last windows.SERVICE_STATUS_PROCESS
 	asked := map[uint32]bool{}
-	err := wait.Until(ctx, limits.Stop, max(limits.Poll, 10*time.Millisecond), func() (bool, error) {
-		status, err := s.status()
+	err := wait.PollUntil(ctx, limits.Stop, max(limits.Poll, 10*time.Millisecond), func() (bool, error) {
+		status, err := s.queryStatus()
 		last = status
 		if err != nil || status.CurrentState == windows.SERVICE_STOPPED {
 			return true, err
@@ -95,7 +95,7 @@ func (s service) askToStop(ctx context.Context, limits Limits) error {
 		asked[status.ProcessId] = true
 		return false, err
 	})
-	return explain(err, limits.Stop, last)
+	return explainTimeout(err, limits.Stop, last)
 }
 
 // withoutRecovery calls do while the service has no recovery. The service control manager would take what do does for a
@@ -103,7 +103,7 @@ func (s service) askToStop(ctx context.Context, limits Limits) error {
 // (learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_failure_actionsw). If it is interrupted, the service has no
 // recovery, which the next observation finds.
 func (s service) withoutRecovery(do func() error) error {
-	before, err := s.recovery()
+	before, err := s.queryRecovery()
 	if err != nil {
 		return err
 	}

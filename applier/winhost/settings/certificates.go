@@ -11,11 +11,11 @@ import (
 
 // certificateStore has the CAs that the host trusts (LocalMachine\Root), as DER.
 type certificateStore interface {
-	Trusted() ([][]byte, error)
-	Add(der []byte) error
-	// Remove removes the certificate with exactly these bytes. It does nothing if there is none, or if the certificate
+	TrustedRoots() ([][]byte, error)
+	AddRoot(der []byte) error
+	// RemoveRoot removes the certificate with exactly these bytes. It does nothing if there is none, or if the certificate
 	// comes from group policy or the Windows root program.
-	Remove(der []byte) error
+	RemoveRoot(der []byte) error
 }
 
 // certificateKeeper keeps bundle.KindTrustedCA. The name of a certificate is the digest of all its bytes, so that two with
@@ -23,7 +23,7 @@ type certificateStore interface {
 type certificateKeeper struct{ store certificateStore }
 
 func (c certificateKeeper) Read(_ context.Context, names []string) ([]plan.Setting, error) {
-	trusted, err := c.store.Trusted()
+	trusted, err := c.store.TrustedRoots()
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func (c certificateKeeper) Read(_ context.Context, names []string) ([]plan.Setti
 }
 
 func (c certificateKeeper) Write(_ context.Context, s plan.Setting) error {
-	trusted, err := c.store.Trusted()
+	trusted, err := c.store.TrustedRoots()
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (c certificateKeeper) Write(_ context.Context, s plan.Setting) error {
 	case ok == s.Present:
 		return nil
 	case !s.Present:
-		return c.store.Remove(der)
+		return c.store.RemoveRoot(der)
 	}
 	der = []byte(s.Value)
 	if got := bundle.Of(der); got != bundle.Digest(s.Name) {
@@ -55,7 +55,7 @@ func (c certificateKeeper) Write(_ context.Context, s plan.Setting) error {
 	if _, err := x509.ParseCertificate(der); err != nil {
 		return err
 	}
-	return c.store.Add(der)
+	return c.store.AddRoot(der)
 }
 
 func byDigest(all [][]byte) map[bundle.Digest][]byte {

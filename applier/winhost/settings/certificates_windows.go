@@ -37,8 +37,8 @@ func withRoots(provider uintptr, use func(store windows.Handle) error) error {
 	return errors.Join(use(store), windows.CertCloseStore(store, 0))
 }
 
-// encoded returns the DER of a certificate.
-func encoded(c *windows.CertContext) []byte { return unsafe.Slice(c.EncodedCert, c.Length) }
+// encodedCertificate returns the DER of a certificate.
+func encodedCertificate(c *windows.CertContext) []byte { return unsafe.Slice(c.EncodedCert, c.Length) }
 
 // eachRoot calls see with every certificate until it returns false. Then the caller owns the last one
 // (learn.microsoft.com/windows/win32/api/wincrypt/nf-wincrypt-certenumcertificatesinstore).
@@ -59,20 +59,20 @@ func eachRoot(store windows.Handle, see func(*windows.CertContext) bool) error {
 	}
 }
 
-// Trusted returns all certificates of the whole store, as DER.
-func (RootStore) Trusted() ([][]byte, error) {
+// TrustedRoots returns all certificates of the whole store, as DER.
+func (RootStore) TrustedRoots() ([][]byte, error) {
 	var all [][]byte
 	err := withRoots(wholeStore, func(store windows.Handle) error {
 		return eachRoot(store, func(c *windows.CertContext) bool {
-			all = append(all, bytes.Clone(encoded(c)))
+			all = append(all, bytes.Clone(encodedCertificate(c)))
 			return true
 		})
 	})
 	return all, err
 }
 
-// Add adds a certificate to the part in the registry.
-func (RootStore) Add(der []byte) error {
+// AddRoot adds a certificate to the part in the registry.
+func (RootStore) AddRoot(der []byte) error {
 	c, err := windows.CertCreateCertificateContext(encodingX509, &der[0], uint32(len(der))) //nolint:gosec // a certificate
 	if err != nil {
 		return fmt.Errorf("reading the certificate: %w", err)
@@ -86,12 +86,12 @@ func (RootStore) Add(der []byte) error {
 	})
 }
 
-// Remove removes the certificate with these bytes from the part in the registry, if it has it.
-func (RootStore) Remove(der []byte) error {
+// RemoveRoot removes the certificate with these bytes from the part in the registry, if it has it.
+func (RootStore) RemoveRoot(der []byte) error {
 	return withRoots(registryStore, func(store windows.Handle) error {
 		var found *windows.CertContext
 		err := eachRoot(store, func(c *windows.CertContext) bool {
-			if !bytes.Equal(encoded(c), der) {
+			if !bytes.Equal(encodedCertificate(c), der) {
 				return true
 			}
 			found = c

@@ -63,16 +63,16 @@ func withObject(class string, use func(object) error) error {
 // object is a COM object with members by name (IDispatch).
 type object struct{ *ole.IDispatch }
 
-// get reads a property that is an object, and call calls a method that returns one. The caller releases the object.
-func (o object) get(property string, args ...any) (object, error) {
-	return asObject(property)(oleutil.GetProperty(o.IDispatch, property, args...))
+// getObject reads a property that is an object, and callMethod calls a method that returns one. The caller releases the object.
+func (o object) getObject(property string, args ...any) (object, error) {
+	return objectResult(property)(oleutil.GetProperty(o.IDispatch, property, args...))
 }
 
-func (o object) call(method string, args ...any) (object, error) {
-	return asObject(method)(oleutil.CallMethod(o.IDispatch, method, args...))
+func (o object) callMethod(method string, args ...any) (object, error) {
+	return objectResult(method)(oleutil.CallMethod(o.IDispatch, method, args...))
 }
 
-func asObject(member string) func(*ole.VARIANT, error) (object, error) {
+func objectResult(member string) func(*ole.VARIANT, error) (object, error) {
 	return func(v *ole.VARIANT, err error) (object, error) {
 		if err != nil {
 			return object{}, fmt.Errorf("%s: %w", member, err)
@@ -84,8 +84,8 @@ func asObject(member string) func(*ole.VARIANT, error) (object, error) {
 	}
 }
 
-// do calls a method and ignores its result.
-func (o object) do(method string, args ...any) error {
+// callWithoutResult calls a method and ignores its result.
+func (o object) callWithoutResult(method string, args ...any) error {
 	v, err := oleutil.CallMethod(o.IDispatch, method, args...)
 	if err != nil {
 		return fmt.Errorf("%s: %w", method, err)
@@ -93,8 +93,8 @@ func (o object) do(method string, args ...any) error {
 	return v.Clear()
 }
 
-// value reads a property that is a number, a string or a list of them.
-func (o object) value(property string) (any, error) {
+// getValue reads a property that is a number, a string or a list of them.
+func (o object) getValue(property string) (any, error) {
 	v, err := oleutil.GetProperty(o.IDispatch, property)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", property, err)
@@ -108,7 +108,7 @@ func (o object) value(property string) (any, error) {
 	return value, v.Clear()
 }
 
-func (o object) put(property string, value any) error {
+func (o object) putValue(property string, value any) error {
 	v, err := oleutil.PutProperty(o.IDispatch, property, value)
 	if err != nil {
 		return fmt.Errorf("%s: %w", property, err)

@@ -9,16 +9,16 @@ import (
 
 // computerName is the name of the host, which changes with a boot.
 type computerName interface {
-	// names returns the current name and the one after the next boot.
-	names() (active, next string, err error)
-	rename(name string) error
+	// readNames returns the current name and the one after the next boot.
+	readNames() (active, next string, err error)
+	renameComputer(name string) error
 }
 
 // nameKeeper keeps bundle.KindHostName.
 type nameKeeper struct{ name computerName }
 
 func (k nameKeeper) Read(_ context.Context, names []string) ([]plan.Setting, error) {
-	active, next, err := k.name.names()
+	active, next, err := k.name.readNames()
 	if err != nil {
 		return nil, err
 	}
@@ -31,16 +31,16 @@ func (k nameKeeper) Read(_ context.Context, names []string) ([]plan.Setting, err
 
 // Write does not remove a name: a host always has one.
 func (k nameKeeper) Write(_ context.Context, s plan.Setting) error {
-	_, next, err := k.name.names()
+	_, next, err := k.name.readNames()
 	if err != nil || !s.Present || next == s.Value {
 		return err
 	}
-	return k.name.rename(s.Value)
+	return k.name.renameComputer(s.Value)
 }
 
-// nextName returns the DNS host name after the next boot: the one that is recorded. If none is, it is the NetBIOS name after
+// nameAfterNextBoot returns the DNS host name after the next boot: the one that is recorded. If none is, it is the NetBIOS name after
 // the next boot, if that differs from the current one.
-func nextName(active, nextHost, activeShort, nextShort string) string {
+func nameAfterNextBoot(active, nextHost, activeShort, nextShort string) string {
 	switch {
 	case nextHost != "" && !strings.EqualFold(nextHost, active):
 		return nextHost

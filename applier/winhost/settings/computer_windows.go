@@ -21,25 +21,25 @@ const (
 // machineName is the DNS host name of the host (ComputerNamePhysicalDnsHostname).
 type machineName struct{}
 
-// names reads the next names from the registry. There is no API for them.
-func (machineName) names() (active, next string, err error) {
+// readNames reads the next names from the registry. There is no API for them.
+func (machineName) readNames() (active, next string, err error) {
 	if active, err = computerNameEx(windows.ComputerNamePhysicalDnsHostname); err != nil {
 		return "", "", err
 	}
-	activeShort, _, err := hklm.Text(keyActiveName, valueName)
+	activeShort, _, err := hklm.ReadText(keyActiveName, valueName)
 	if err != nil {
 		return "", "", err
 	}
-	nextShort, _, err := hklm.Text(keyNextName, valueName)
+	nextShort, _, err := hklm.ReadText(keyNextName, valueName)
 	if err != nil {
 		return "", "", err
 	}
-	nextHost, _, err := hklm.Text(hklm.TCPIP, valueNextHost)
-	return active, nextName(active, nextHost, activeShort, nextShort), err
+	nextHost, _, err := hklm.ReadText(hklm.TCPIP, valueNextHost)
+	return active, nameAfterNextBoot(active, nextHost, activeShort, nextShort), err
 }
 
-// rename takes effect with the next boot (learn.microsoft.com/windows/win32/api/sysinfoapi/nf-sysinfoapi-setcomputernameexw).
-func (machineName) rename(name string) error {
+// renameComputer takes effect with the next boot (learn.microsoft.com/windows/win32/api/sysinfoapi/nf-sysinfoapi-setcomputernameexw).
+func (machineName) renameComputer(name string) error {
 	text, err := windows.UTF16PtrFromString(name)
 	if err != nil {
 		return err

@@ -30,7 +30,7 @@ type microsoftDefender struct{}
 
 // withDefender connects to WMI for the time of use.
 func withDefender(use func(wmi object) error) error {
-	running, err := services.Running(defenderService)
+	running, err := services.IsRunning(defenderService)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func withDefender(use func(wmi object) error) error {
 		return applier.ErrNoSetting
 	}
 	err = withObject(classLocator, func(locator object) error {
-		wmi, err := locator.call("ConnectServer", nil, defenderNamespace)
+		wmi, err := locator.callMethod("ConnectServer", nil, defenderNamespace)
 		if err != nil {
 			return err
 		}
@@ -51,61 +51,63 @@ func withDefender(use func(wmi object) error) error {
 	return err
 }
 
-func (microsoftDefender) excluded() ([]string, error) {
+func (microsoftDefender) listExclusions() ([]string, error) {
 	var paths []string
 	err := withDefender(func(wmi object) error {
-		all, err := wmi.call("InstancesOf", defenderClass)
+		all, err := wmi.callMethod("InstancesOf", defenderClass)
 		if err != nil {
 			return err
 		}
 		defer all.Release()
 		return oleutil.ForEach(all.IDispatch, func(v *ole.VARIANT) error {
-			list, err := object{v.ToIDispatch()}.value(excludedPrograms)
-			paths = append(paths, texts(list)...)
+			list, err := object{v.ToIDispatch()}.getValue(excludedPrograms)
+			paths = append(paths, textsOfList(list)...)
 			return err
 		})
 	})
 	return paths, err
 }
 
-func (microsoftDefender) exclude(program string) error { return changeExclusions("Add", program) }
+func (microsoftDefender) addExclusion(program string) error { return changeExclusions("Add", program) }
 
-func (microsoftDefender) include(program string) error { return changeExclusions("Remove", program) }
+func (microsoftDefender) removeExclusion(program string) error {
+	return changeExclusions("Remove", program)
+}
 
 // changeExclusions calls a method of the class with one program
 // (learn.microsoft.com/previous-versions/windows/desktop/defender/add-msft-mppreference and .../remove-msft-mppreference).
 func changeExclusions(method, program string) error {
 	return withDefender(func(wmi object) error {
-		in, err := parameters(wmi, method)
+		in, err := inParameters(wmi, method)
 		if err != nil {
 			return err
 		}
 		defer in.Release()
-		if err := in.put(excludedPrograms, []string{program}); err != nil {
+		if err := in.putValue(excludedPrograms, []string{program}); err != nil {
 			return err
 		}
-		out, err := wmi.call("ExecMethod", defenderClass, method, in.IDispatch)
+		out, err := wmi.callMethod("ExecMethod", defenderClass, method, in.IDispatch)
 		if err != nil {
 			return err
 		}
 		defer out.Release()
-		code, err := out.value("ReturnValue")
-		if err == nil && shown(code) != "0" {
+		code, err := out.getValue("ReturnValue")
+		if err == nil && shownValue(code) != "0" {
 			err = fmt.Errorf("%s of %s returned %v", method, defenderClass, code)
 		}
 		return err
 	})
 }
 
-// parameters returns the in-parameters object of a method, to be filled in
+// inParameters returns the in-parameters object of a method, to be filled in
 // (learn.microsoft.com/windows/win32/wmisdk/constructing-inparameters-objects-and-parsing-outparameters-objects).
-func parameters(wmi object, method string) (object, error) {
+func inParameters(wmi object, method string) (object, error) {
 	steps := []func(object) (object, error){
-		func(o object) (object, error) { return o.call("Get", defenderClass) },
-		func(o object) (object, error) { return o.get("Methods_") },
-		func(o object) (object, error) { return o.call("Item", method) },
-		func(o object) (object, error) { return o.get("InParameters") },
-		func(o object) (object, error) { return o.call("SpawnInstance_") },
+		func(o object) (object, error) { return o.callMethod("Get", defenderClass) },
+		func(o object) (object, error) { return o.getObject("Methods_") },
+		func(o object) (object, error) { return o.callMethod("Item", method) },
+		func(o object) (object, error) { return o.getObject("InParameters") },
+		func(o object) (object, error) { return o.callMethod("SpawnInstance_") },
 	}
 	at := wmi
 	for i, step := range steps {

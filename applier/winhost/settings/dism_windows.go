@@ -27,11 +27,11 @@ type dism struct{}
 // dismFeature is a DismFeature. DismApi.h packs structures to one byte: this one has 12 bytes, and names are not aligned.
 type dismFeature [12]byte
 
-func (f *dismFeature) name() string {
+func (f *dismFeature) featureName() string {
 	return windows.UTF16PtrToString(*(**uint16)(unsafe.Pointer(&f[0])))
 }
 
-func (f *dismFeature) state() featureState { return *(*featureState)(unsafe.Pointer(&f[8])) }
+func (f *dismFeature) featureState() featureState { return *(*featureState)(unsafe.Pointer(&f[8])) }
 
 // dismSession is an open session with the running Windows.
 type dismSession struct {
@@ -39,8 +39,8 @@ type dismSession struct {
 	id      uint32
 }
 
-// call calls a function of the library. The caller keeps the arguments alive.
-func (s dismSession) call(function string, args ...uintptr) error {
+// callFunction calls a function of the library. The caller keeps the arguments alive.
+func (s dismSession) callFunction(function string, args ...uintptr) error {
 	result, _, _ := s.library.NewProc(function).Call(args...)
 	if code := uint32(result); int32(code) < 0 || code > dismReload && code != dismRestart { //nolint:gosec // an HRESULT
 		return fmt.Errorf("%s: %w", function, windows.Errno(code))
@@ -56,52 +56,52 @@ func withDISM(use func(dismSession) error) (err error) {
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := s.call("DismInitialize", dismLogErrorsWarnings, 0, 0); err != nil {
+	if err := s.callFunction("DismInitialize", dismLogErrorsWarnings, 0, 0); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.call("DismShutdown")) }()
+	defer func() { err = errors.Join(err, s.callFunction("DismShutdown")) }()
 	image, err := windows.UTF16PtrFromString(dismOnlineImage)
 	if err != nil {
 		return err
 	}
-	if err := s.call("DismOpenSession", uintptr(unsafe.Pointer(image)), 0, 0, uintptr(unsafe.Pointer(&s.id))); err != nil {
+	if err := s.callFunction("DismOpenSession", uintptr(unsafe.Pointer(image)), 0, 0, uintptr(unsafe.Pointer(&s.id))); err != nil {
 		return err
 	}
-	return errors.Join(use(s), s.call("DismCloseSession", uintptr(s.id)))
+	return errors.Join(use(s), s.callFunction("DismCloseSession", uintptr(s.id)))
 }
 
-func (dism) features() (map[string]featureState, error) {
+func (dism) listFeatures() (map[string]featureState, error) {
 	states := map[string]featureState{}
 	err := withDISM(func(s dismSession) error {
 		var list *dismFeature
 		var count uint32
-		err := s.call("DismGetFeatures", uintptr(s.id), 0, dismNoPackage, uintptr(unsafe.Pointer(&list)), uintptr(unsafe.Pointer(&count)))
+		err := s.callFunction("DismGetFeatures", uintptr(s.id), 0, dismNoPackage, uintptr(unsafe.Pointer(&list)), uintptr(unsafe.Pointer(&count)))
 		if err != nil {
 			return err
 		}
 		for _, f := range unsafe.Slice(list, count) {
-			states[f.name()] = f.state()
+			states[f.featureName()] = f.featureState()
 		}
-		return s.call("DismDelete", uintptr(unsafe.Pointer(list)))
+		return s.callFunction("DismDelete", uintptr(unsafe.Pointer(list)))
 	})
 	return states, err
 }
 
-// enable takes the feature and those that it needs from the component store or from Windows Update
+// enableFeature takes the feature and those that it needs from the component store or from Windows Update
 // (learn.microsoft.com/windows-hardware/manufacture/desktop/dism/dismenablefeature-function).
-func (dism) enable(name string) error {
+func (dism) enableFeature(name string) error {
 	const limitAccess, enableAll = 0, 1
 	return withFeature(name, func(s dismSession, name uintptr) error {
-		return s.call("DismEnableFeature", uintptr(s.id), name, 0, dismNoPackage, limitAccess, 0, 0, enableAll, 0, 0, 0)
+		return s.callFunction("DismEnableFeature", uintptr(s.id), name, 0, dismNoPackage, limitAccess, 0, 0, enableAll, 0, 0, 0)
 	})
 }
 
-// disable leaves the files of the feature on the disk
+// disableFeature leaves the files of the feature on the disk
 // (learn.microsoft.com/windows-hardware/manufacture/desktop/dism/dismdisablefeature-function).
-func (dism) disable(name string) error {
+func (dism) disableFeature(name string) error {
 	const removePayload = 0
 	return withFeature(name, func(s dismSession, name uintptr) error {
-		return s.call("DismDisableFeature", uintptr(s.id), name, 0, removePayload, 0, 0, 0)
+		return s.callFunction("DismDisableFeature", uintptr(s.id), name, 0, removePayload, 0, 0, 0)
 	})
 }
 

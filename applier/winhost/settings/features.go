@@ -23,11 +23,11 @@ const (
 
 // featureImage is the running Windows as DISM sees it.
 type featureImage interface {
-	// features returns the states of all optional features that this Windows knows.
-	features() (map[string]featureState, error)
-	// enable turns a feature on, and the features that it needs. One that needs a restart is pending until then.
-	enable(name string) error
-	disable(name string) error
+	// listFeatures returns the states of all optional features that this Windows knows.
+	listFeatures() (map[string]featureState, error)
+	// enableFeature turns a feature on, and the features that it needs. One that needs a restart is pending until then.
+	enableFeature(name string) error
+	disableFeature(name string) error
 }
 
 // remembered keeps the states of an image for a while: an observation reads them twice, as facts and as settings.
@@ -43,30 +43,30 @@ type remembered struct {
 // rememberFor is longer than one observation, and short enough to see what administrators change before the next one.
 const rememberFor = 10 * time.Second
 
-func (r *remembered) features() (map[string]featureState, error) {
+func (r *remembered) listFeatures() (map[string]featureState, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if age := r.now().Sub(r.at); r.states != nil && age >= 0 && age < rememberFor {
 		return r.states, nil
 	}
-	states, err := r.featureImage.features()
+	states, err := r.featureImage.listFeatures()
 	if err == nil {
 		r.states, r.at = states, r.now()
 	}
 	return states, err
 }
 
-func (r *remembered) enable(name string) error {
-	r.forget()
-	return r.featureImage.enable(name)
+func (r *remembered) enableFeature(name string) error {
+	r.forgetFeatures()
+	return r.featureImage.enableFeature(name)
 }
 
-func (r *remembered) disable(name string) error {
-	r.forget()
-	return r.featureImage.disable(name)
+func (r *remembered) disableFeature(name string) error {
+	r.forgetFeatures()
+	return r.featureImage.disableFeature(name)
 }
 
-func (r *remembered) forget() {
+func (r *remembered) forgetFeatures() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.states = nil
@@ -76,13 +76,13 @@ func (r *remembered) forget() {
 type featureKeeper struct{ image featureImage }
 
 func (f featureKeeper) Read(_ context.Context, names []string) ([]plan.Setting, error) {
-	states, err := f.image.features()
+	states, err := f.image.listFeatures()
 	if err != nil {
 		return nil, err
 	}
 	all := make([]plan.Setting, len(names))
 	for i, name := range names {
-		all[i] = featureSetting(stateOf(states, name))
+		all[i] = featureSetting(featureStateOf(states, name))
 	}
 	return all, nil
 }
@@ -94,8 +94,8 @@ func featureSetting(state featureState) plan.Setting {
 	}
 }
 
-// stateOf ignores the case of names, as DISM does.
-func stateOf(states map[string]featureState, name string) featureState {
+// featureStateOf ignores the case of names, as DISM does.
+func featureStateOf(states map[string]featureState, name string) featureState {
 	for known, state := range states {
 		if strings.EqualFold(known, name) {
 			return state
@@ -105,22 +105,22 @@ func stateOf(states map[string]featureState, name string) featureState {
 }
 
 func (f featureKeeper) Write(_ context.Context, s plan.Setting) error {
-	states, err := f.image.features()
+	states, err := f.image.listFeatures()
 	if err != nil {
 		return err
 	}
-	if featureSetting(stateOf(states, s.Name)).Present == s.Present {
+	if featureSetting(featureStateOf(states, s.Name)).Present == s.Present {
 		return nil
 	}
 	if s.Present {
-		return f.image.enable(s.Name)
+		return f.image.enableFeature(s.Name)
 	}
-	return f.image.disable(s.Name)
+	return f.image.disableFeature(s.Name)
 }
 
 // enabledFeatures returns the names of the features that are on, sorted.
 func enabledFeatures(image featureImage) ([]string, error) {
-	states, err := image.features()
+	states, err := image.listFeatures()
 	if err != nil {
 		return nil, fmt.Errorf("reading features: %w", err)
 	}

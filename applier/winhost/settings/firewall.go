@@ -30,21 +30,21 @@ type firewallRule struct {
 // (learn.microsoft.com/windows/win32/api/netfw/nf-netfw-inetfwrules-item). If no firewall runs, every call returns
 // applier.ErrNoSetting.
 type firewallRules interface {
-	find(name string) (rule firewallRule, ok bool, err error)
-	add(rule firewallRule) error
-	remove(name string) error
+	findRule(name string) (rule firewallRule, ok bool, err error)
+	addRule(rule firewallRule) error
+	removeRule(name string) error
 }
 
 // firewallKeeper keeps bundle.KindFirewall.
 type firewallKeeper struct{ rules firewallRules }
 
 func (f firewallKeeper) Read(ctx context.Context, names []string) ([]plan.Setting, error) {
-	return Each(ctx, names, func(name string) (plan.Setting, error) {
-		rule, ok, err := f.rules.find(name)
+	return ReadEach(ctx, names, func(name string) (plan.Setting, error) {
+		rule, ok, err := f.rules.findRule(name)
 		if err != nil || !ok {
 			return plan.Setting{}, err
 		}
-		return plan.Setting{Value: rule.value(), Present: true}, nil
+		return plan.Setting{Value: rule.settingValue(), Present: true}, nil
 	})
 }
 
@@ -77,27 +77,27 @@ func boundProperties() []property {
 
 // ruleOf returns the rule with these properties. COM returns numbers of several sizes, and nil for an empty string.
 func ruleOf(name string, properties map[string]any) firewallRule {
-	r := firewallRule{Name: name, Ports: shown(properties["LocalPorts"]), Open: true}
+	r := firewallRule{Name: name, Ports: shownValue(properties["LocalPorts"]), Open: true}
 	if n, ok := properties["Protocol"].(int32); ok {
 		r.Protocol = n
 	}
 	for _, p := range append(ruleProperties(r), boundProperties()...) {
-		if shown(p.value) != shown(properties[p.name]) {
+		if shownValue(p.value) != shownValue(properties[p.name]) {
 			r.Open = false
 		}
 	}
 	return r
 }
 
-func shown(value any) string {
+func shownValue(value any) string {
 	if value == nil {
 		return ""
 	}
 	return fmt.Sprint(value)
 }
 
-// value returns the value of the setting. No bundle has that of a rule that is not open, so that such a rule is replaced.
-func (r firewallRule) value() string {
+// settingValue returns the value of the setting. No bundle has that of a rule that is not open, so that such a rule is replaced.
+func (r firewallRule) settingValue() string {
 	protocol := map[int32]string{protocolTCP: "TCP", protocolUDP: "UDP"}[r.Protocol]
 	if !r.Open || protocol == "" {
 		return fmt.Sprintf("other (protocol %d, ports %s)", r.Protocol, r.Ports)
@@ -125,16 +125,16 @@ func (f firewallKeeper) Write(ctx context.Context, s plan.Setting) error {
 		}
 	}
 	for {
-		found, ok, err := f.rules.find(s.Name)
+		found, ok, err := f.rules.findRule(s.Name)
 		switch {
 		case err != nil:
 			return err
 		case s.Present && ok && found == rule:
 			return nil
 		case ok:
-			err = f.rules.remove(s.Name)
+			err = f.rules.removeRule(s.Name)
 		case s.Present:
-			return f.rules.add(rule)
+			return f.rules.addRule(rule)
 		default:
 			return nil
 		}

@@ -13,7 +13,7 @@ type fakeFirewall struct {
 	writes int
 }
 
-func (f *fakeFirewall) find(name string) (firewallRule, bool, error) {
+func (f *fakeFirewall) findRule(name string) (firewallRule, bool, error) {
 	for _, r := range f.rules {
 		if r.Name == name {
 			return r, true, nil
@@ -22,13 +22,13 @@ func (f *fakeFirewall) find(name string) (firewallRule, bool, error) {
 	return firewallRule{}, false, nil
 }
 
-func (f *fakeFirewall) add(r firewallRule) error {
+func (f *fakeFirewall) addRule(r firewallRule) error {
 	f.writes++
 	f.rules = append(f.rules, r)
 	return nil
 }
 
-func (f *fakeFirewall) remove(name string) error {
+func (f *fakeFirewall) removeRule(name string) error {
 	f.writes++
 	for i, r := range f.rules {
 		if r.Name == name {
@@ -42,7 +42,7 @@ func (f *fakeFirewall) remove(name string) error {
 func TestFirewall(t *testing.T) {
 	other := firewallRule{Name: "unmanaged", Protocol: protocolTCP, Ports: "22", Open: true}
 	f := &fakeFirewall{rules: []firewallRule{other}}
-	keepertest.Lifecycle(t, firewallKeeper{f}, &f.writes, "kubelet", "TCP/10250", "UDP/9898")
+	keepertest.CheckLifecycle(t, firewallKeeper{f}, &f.writes, "kubelet", "TCP/10250", "UDP/9898")
 	if len(f.rules) != 1 || f.rules[0] != other {
 		t.Errorf("left: %+v", f.rules)
 	}
@@ -51,14 +51,14 @@ func TestFirewall(t *testing.T) {
 func TestAllRulesWithTheNameAreReplaced(t *testing.T) {
 	closed := firewallRule{Name: "kubelet", Protocol: protocolTCP, Ports: "10250"}
 	f := &fakeFirewall{rules: []firewallRule{closed, closed}}
-	keepertest.Reads(t, firewallKeeper{f}, "kubelet", plan.Setting{Value: "other (protocol 6, ports 10250)", Present: true})
+	keepertest.CheckRead(t, firewallKeeper{f}, "kubelet", plan.Setting{Value: "other (protocol 6, ports 10250)", Present: true})
 	if err := (firewallKeeper{f}).Write(t.Context(), plan.Setting{Name: "kubelet", Value: "TCP/10250", Present: true}); err != nil {
 		t.Fatal(err)
 	}
 	if len(f.rules) != 1 {
 		t.Errorf("left: %+v", f.rules)
 	}
-	keepertest.Reads(t, firewallKeeper{f}, "kubelet", plan.Setting{Value: "TCP/10250", Present: true})
+	keepertest.CheckRead(t, firewallKeeper{f}, "kubelet", plan.Setting{Value: "TCP/10250", Present: true})
 }
 
 func TestRuleOf(t *testing.T) {
@@ -89,7 +89,7 @@ func TestRuleOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := open()
 			tt.change(p)
-			if got := ruleOf("x", p).value(); got != tt.want {
+			if got := ruleOf("x", p).settingValue(); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})

@@ -21,7 +21,7 @@ type windowsFirewall struct{}
 
 func withRules(use func(rules object) error) error {
 	err := withObject(classFirewallPolicy, func(policy object) error {
-		rules, err := policy.get("Rules")
+		rules, err := policy.getObject("Rules")
 		if err != nil {
 			return err
 		}
@@ -34,9 +34,9 @@ func withRules(use func(rules object) error) error {
 	return err
 }
 
-func (windowsFirewall) find(name string) (rule firewallRule, ok bool, err error) {
+func (windowsFirewall) findRule(name string) (rule firewallRule, ok bool, err error) {
 	err = withRules(func(rules object) error {
-		found, err := rules.call("Item", name)
+		found, err := rules.callMethod("Item", name)
 		if resultOf(err) == resultNotFound {
 			return nil
 		}
@@ -54,7 +54,7 @@ func (windowsFirewall) find(name string) (rule firewallRule, ok bool, err error)
 func readRule(name string, o object) (firewallRule, error) {
 	properties := map[string]any{}
 	for _, p := range append(ruleProperties(firewallRule{}), boundProperties()...) {
-		value, err := o.value(p.name)
+		value, err := o.getValue(p.name)
 		if err != nil {
 			return firewallRule{}, err
 		}
@@ -63,19 +63,19 @@ func readRule(name string, o object) (firewallRule, error) {
 	return ruleOf(name, properties), nil
 }
 
-func (windowsFirewall) add(rule firewallRule) error {
+func (windowsFirewall) addRule(rule firewallRule) error {
 	return withRules(func(rules object) error {
 		return withObject(classFirewallRule, func(o object) error {
 			for _, p := range ruleProperties(rule) {
-				if err := o.put(p.name, p.value); err != nil {
+				if err := o.putValue(p.name, p.value); err != nil {
 					return err
 				}
 			}
-			return rules.do("Add", o.IDispatch)
+			return rules.callWithoutResult("Add", o.IDispatch)
 		})
 	})
 }
 
-func (windowsFirewall) remove(name string) error {
-	return withRules(func(rules object) error { return rules.do("Remove", name) })
+func (windowsFirewall) removeRule(name string) error {
+	return withRules(func(rules object) error { return rules.callWithoutResult("Remove", name) })
 }

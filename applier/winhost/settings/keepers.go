@@ -73,8 +73,8 @@ func (k Keepers) Write(ctx context.Context, setting plan.Setting) error {
 	return ctx.Err()
 }
 
-// Each reads names one by one, for a Keeper whose API answers for one name.
-func Each(ctx context.Context, names []string, read func(name string) (plan.Setting, error)) ([]plan.Setting, error) {
+// ReadEach reads names one by one, for a Keeper whose API answers for one name.
+func ReadEach(ctx context.Context, names []string, read func(name string) (plan.Setting, error)) ([]plan.Setting, error) {
 	all := make([]plan.Setting, 0, len(names))
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {

@@ -107,28 +107,28 @@ type fakeVariables struct {
 	writes, announced int
 }
 
-func (f *fakeVariables) get(name string) (string, bool, error) {
+func (f *fakeVariables) getVariable(name string) (string, bool, error) {
 	value, ok := f.values[name]
 	return value, ok, nil
 }
 
-func (f *fakeVariables) set(name, value string, e expansion) error {
+func (f *fakeVariables) setVariable(name, value string, e expansion) error {
 	f.writes++
 	f.values[name], f.types[name] = value, e
 	return nil
 }
 
-func (f *fakeVariables) unset(name string) error {
+func (f *fakeVariables) unsetVariable(name string) error {
 	f.writes++
 	delete(f.values, name)
 	return nil
 }
 
-func (f *fakeVariables) announce() { f.announced++ }
+func (f *fakeVariables) announceChange() { f.announced++ }
 
 func TestVariables(t *testing.T) {
 	f := &fakeVariables{values: map[string]string{}, types: map[string]expansion{}}
-	keepertest.Lifecycle(t, variableKeeper{f}, &f.writes, "HTTP_PROXY", "http://proxy", "", `C:\k;%PATH%`)
+	keepertest.CheckLifecycle(t, variableKeeper{f}, &f.writes, "HTTP_PROXY", "http://proxy", "", `C:\k;%PATH%`)
 	if f.announced != f.writes {
 		t.Errorf("%d changes were announced %d times", f.writes, f.announced)
 	}
@@ -144,7 +144,7 @@ type fakeRoots struct {
 	writes int
 }
 
-func (f *fakeRoots) Trusted() ([][]byte, error) {
+func (f *fakeRoots) TrustedRoots() ([][]byte, error) {
 	var all [][]byte
 	for der := range f.all {
 		all = append(all, []byte(der))
@@ -152,14 +152,14 @@ func (f *fakeRoots) Trusted() ([][]byte, error) {
 	return all, nil
 }
 
-func (f *fakeRoots) Add(der []byte) error { f.writes++; f.all[string(der)] = true; return nil }
+func (f *fakeRoots) AddRoot(der []byte) error { f.writes++; f.all[string(der)] = true; return nil }
 
-func (f *fakeRoots) Remove(der []byte) error { f.writes++; delete(f.all, string(der)); return nil }
+func (f *fakeRoots) RemoveRoot(der []byte) error { f.writes++; delete(f.all, string(der)); return nil }
 
 func TestCertificates(t *testing.T) {
 	f := &fakeRoots{all: map[string]bool{"unmanaged": true}}
 	der := exampleCA(t)
-	keepertest.Lifecycle(t, certificateKeeper{f}, &f.writes, string(bundle.Of(der)), string(der))
+	keepertest.CheckLifecycle(t, certificateKeeper{f}, &f.writes, string(bundle.Of(der)), string(der))
 	if !f.all["unmanaged"] || len(f.all) != 1 {
 		t.Errorf("left: %d certificates", len(f.all))
 	}
@@ -179,15 +179,15 @@ type fakeImage struct {
 	writes int
 }
 
-func (f *fakeImage) features() (map[string]featureState, error) { return f.states, nil }
+func (f *fakeImage) listFeatures() (map[string]featureState, error) { return f.states, nil }
 
-func (f *fakeImage) enable(name string) error {
+func (f *fakeImage) enableFeature(name string) error {
 	f.writes++
 	f.states[name] = featureInstallPending
 	return nil
 }
 
-func (f *fakeImage) disable(name string) error {
+func (f *fakeImage) disableFeature(name string) error {
 	f.writes++
 	if f.states[name] == featureInstallPending {
 		f.states[name] = 0
@@ -219,7 +219,7 @@ func TestFeatures(t *testing.T) {
 		if err := k.Write(t.Context(), s.set); err != nil {
 			t.Fatal(err)
 		}
-		keepertest.Reads(t, k, "CONTAINERS", s.want)
+		keepertest.CheckRead(t, k, "CONTAINERS", s.want)
 	}
 	if f.writes != 2 {
 		t.Errorf("%d changes", f.writes)
@@ -228,7 +228,7 @@ func TestFeatures(t *testing.T) {
 	if diff := cmp.Diff([]string{"Also-On", "On"}, on); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	keepertest.Reads(t, k, "No-Such-Feature", plan.Setting{})
+	keepertest.CheckRead(t, k, "No-Such-Feature", plan.Setting{})
 }
 
 type fakeDefender struct {
@@ -236,25 +236,29 @@ type fakeDefender struct {
 	writes   int
 }
 
-func (f *fakeDefender) excluded() ([]string, error) { return f.programs, nil }
+func (f *fakeDefender) listExclusions() ([]string, error) { return f.programs, nil }
 
-func (f *fakeDefender) exclude(p string) error {
+func (f *fakeDefender) addExclusion(p string) error {
 	f.writes++
 	f.programs = append(f.programs, p)
 	return nil
 }
 
-func (f *fakeDefender) include(string) error { f.writes++; f.programs = f.programs[:1]; return nil }
+func (f *fakeDefender) removeExclusion(string) error {
+	f.writes++
+	f.programs = f.programs[:1]
+	return nil
+}
 
 func TestExclusions(t *testing.T) {
 	f := &fakeDefender{programs: []string{`C:\somebody\else.exe`}}
-	keepertest.Lifecycle(t, exclusionKeeper{f}, &f.writes, `C:\k\containerd\containerd.exe`, "")
+	keepertest.CheckLifecycle(t, exclusionKeeper{f}, &f.writes, `C:\k\containerd\containerd.exe`, "")
 	f.programs = append(f.programs, `c:\K\x.EXE`)
-	keepertest.Reads(t, exclusionKeeper{f}, `C:\k\x.exe`, plan.Setting{Present: true})
-	if diff := cmp.Diff([]string{"a", "b"}, texts([]any{"a", 1, nil, "b"})); diff != "" {
+	keepertest.CheckRead(t, exclusionKeeper{f}, `C:\k\x.exe`, plan.Setting{Present: true})
+	if diff := cmp.Diff([]string{"a", "b"}, textsOfList([]any{"a", 1, nil, "b"})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if texts(nil) != nil {
+	if textsOfList(nil) != nil {
 		t.Error("texts of nil")
 	}
 }
@@ -265,22 +269,22 @@ type fakeName struct {
 	writes       int
 }
 
-func (f *fakeName) names() (active, next string, err error) { return f.active, f.next, nil }
+func (f *fakeName) readNames() (active, next string, err error) { return f.active, f.next, nil }
 
-func (f *fakeName) rename(name string) error { f.writes++; f.next = name; return nil }
+func (f *fakeName) renameComputer(name string) error { f.writes++; f.next = name; return nil }
 
 func TestHostName(t *testing.T) {
 	f := &fakeName{active: "old", next: "old"}
 	k := nameKeeper{f}
-	keepertest.Reads(t, k, bundle.Computer, plan.Setting{Value: "old", Present: true})
+	keepertest.CheckRead(t, k, bundle.Computer, plan.Setting{Value: "old", Present: true})
 	for range 2 {
 		if err := k.Write(t.Context(), plan.Setting{Name: bundle.Computer, Value: "new", Present: true}); err != nil {
 			t.Fatal(err)
 		}
-		keepertest.Reads(t, k, bundle.Computer, plan.Setting{Value: "new", Present: true, Pending: true})
+		keepertest.CheckRead(t, k, bundle.Computer, plan.Setting{Value: "new", Present: true, Pending: true})
 	}
 	f.active = f.next
-	keepertest.Reads(t, k, bundle.Computer, plan.Setting{Value: "new", Present: true})
+	keepertest.CheckRead(t, k, bundle.Computer, plan.Setting{Value: "new", Present: true})
 	if err := k.Write(t.Context(), plan.Setting{Name: bundle.Computer}); err != nil || f.writes != 1 {
 		t.Errorf("%d renames, %v", f.writes, err)
 	}
@@ -298,7 +302,7 @@ func TestNextName(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := nextName(tt.active, tt.nextHost, tt.activeShort, tt.nextShort); got != tt.want {
+			if got := nameAfterNextBoot(tt.active, tt.nextHost, tt.activeShort, tt.nextShort); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})
@@ -334,7 +338,7 @@ func TestFeaturesAreRemembered(t *testing.T) {
 		{time.Second, nil, 1},
 		{rememberFor, nil, 2},
 		{-time.Hour, nil, 3},
-		{0, func() error { return r.enable("On") }, 4},
+		{0, func() error { return r.enableFeature("On") }, 4},
 	} {
 		now = now.Add(step.later)
 		if step.do != nil {
@@ -342,7 +346,7 @@ func TestFeaturesAreRemembered(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := r.features(); err != nil || asked.n != step.want {
+		if _, err := r.listFeatures(); err != nil || asked.n != step.want {
 			t.Errorf("after %s: read %d times, want %d: %v", step.later, asked.n, step.want, err)
 		}
 	}
@@ -353,7 +357,7 @@ type countingImage struct {
 	n int
 }
 
-func (c *countingImage) features() (map[string]featureState, error) {
+func (c *countingImage) listFeatures() (map[string]featureState, error) {
 	c.n++
-	return c.featureImage.features()
+	return c.featureImage.listFeatures()
 }

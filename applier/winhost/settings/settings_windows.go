@@ -41,7 +41,7 @@ func (h Host) Facts(f *bundle.Facts) (err error) {
 	if f.DNSSuffix, err = computerNameEx(windows.ComputerNamePhysicalDnsDomain); err != nil {
 		return err
 	}
-	if f.DefenderRunning, err = services.Running(defenderService); err != nil {
+	if f.DefenderRunning, err = services.IsRunning(defenderService); err != nil {
 		return err
 	}
 	f.Features, err = enabledFeatures(h.features)

@@ -9,12 +9,12 @@ import (
 
 // variableStore has the environment variables of the host.
 type variableStore interface {
-	get(name string) (value string, ok bool, err error)
-	// set writes the value with the type that e names.
-	set(name, value string, e expansion) error
-	unset(name string) error
-	// announce notifies the running programs that listen. Nothing depends on it.
-	announce()
+	getVariable(name string) (value string, ok bool, err error)
+	// setVariable writes the value with the type that e names.
+	setVariable(name, value string, e expansion) error
+	unsetVariable(name string) error
+	// announceChange notifies the running programs that listen. Nothing depends on it.
+	announceChange()
 }
 
 // expansion is whether %NAME% in a value stands for another variable.
@@ -38,25 +38,25 @@ func expansionOf(value string) expansion {
 type variableKeeper struct{ store variableStore }
 
 func (v variableKeeper) Read(ctx context.Context, names []string) ([]plan.Setting, error) {
-	return Each(ctx, names, func(name string) (plan.Setting, error) {
-		value, ok, err := v.store.get(name)
+	return ReadEach(ctx, names, func(name string) (plan.Setting, error) {
+		value, ok, err := v.store.getVariable(name)
 		return plan.Setting{Value: value, Present: ok}, err
 	})
 }
 
 func (v variableKeeper) Write(_ context.Context, s plan.Setting) error {
-	value, ok, err := v.store.get(s.Name)
+	value, ok, err := v.store.getVariable(s.Name)
 	if err != nil || ok == s.Present && value == s.Value {
 		return err
 	}
 	if s.Present {
-		err = v.store.set(s.Name, s.Value, expansionOf(s.Value))
+		err = v.store.setVariable(s.Name, s.Value, expansionOf(s.Value))
 	} else if ok {
-		err = v.store.unset(s.Name)
+		err = v.store.unsetVariable(s.Name)
 	}
 	if err != nil {
 		return err
 	}
-	v.store.announce()
+	v.store.announceChange()
 	return nil
 }

@@ -15,12 +15,12 @@ const keyEnvironment = `SYSTEM\CurrentControlSet\Control\Session Manager\Environ
 // machineVariables are the variables in the registry: unexpanded, and without those of users and processes.
 type machineVariables struct{}
 
-func (machineVariables) get(name string) (string, bool, error) {
-	return hklm.Text(keyEnvironment, name)
+func (machineVariables) getVariable(name string) (string, bool, error) {
+	return hklm.ReadText(keyEnvironment, name)
 }
 
-func (machineVariables) set(name, value string, e expansion) error {
-	return hklm.With(keyEnvironment, registry.SET_VALUE, func(k registry.Key) error {
+func (machineVariables) setVariable(name, value string, e expansion) error {
+	return hklm.WithKey(keyEnvironment, registry.SET_VALUE, func(k registry.Key) error {
 		if e == expands {
 			return k.SetExpandStringValue(name, value)
 		}
@@ -28,8 +28,8 @@ func (machineVariables) set(name, value string, e expansion) error {
 	})
 }
 
-func (machineVariables) unset(name string) error {
-	return hklm.With(keyEnvironment, registry.SET_VALUE, func(k registry.Key) error {
+func (machineVariables) unsetVariable(name string) error {
+	return hklm.WithKey(keyEnvironment, registry.SET_VALUE, func(k registry.Key) error {
 		return hklm.IgnoreNotExist(k.DeleteValue(name))
 	})
 }
@@ -43,7 +43,7 @@ const (
 	announceLimitMsg = 1000   // milliseconds for each window
 )
 
-func (machineVariables) announce() {
+func (machineVariables) announceChange() {
 	what := windows.StringToUTF16Ptr("Environment") // a constant without NUL
 	send := windows.NewLazySystemDLL("user32.dll").NewProc("SendMessageTimeoutW")
 	if send.Find() == nil { // Nano Server does not have it

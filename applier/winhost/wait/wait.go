@@ -10,8 +10,8 @@ import (
 // ErrTooLong is wrapped by the error of a wait that reached its limit.
 var ErrTooLong = errors.New("it takes too long")
 
-// Until calls done at once and then after each pause, until it returns true or an error.
-func Until(ctx context.Context, limit, pause time.Duration, done func() (bool, error)) error {
+// PollUntil calls done at once and then after each pause, until it returns true or an error.
+func PollUntil(ctx context.Context, limit, pause time.Duration, done func() (bool, error)) error {
 	deadline := time.NewTimer(limit)
 	defer deadline.Stop()
 	tick := time.NewTicker(pause)

@@ -11,19 +11,19 @@ func TestUntil(t *testing.T) {
 	broken := errors.New("broken")
 	asked := 0
 	third := func() (bool, error) { asked++; return asked == 3, nil }
-	if err := Until(t.Context(), 2*time.Minute, time.Millisecond, third); err != nil || asked != 3 {
+	if err := PollUntil(t.Context(), 2*time.Minute, time.Millisecond, third); err != nil || asked != 3 {
 		t.Errorf("asked %d times: %v", asked, err)
 	}
-	if err := Until(t.Context(), time.Minute, time.Minute, func() (bool, error) { return false, broken }); !errors.Is(err, broken) {
+	if err := PollUntil(t.Context(), time.Minute, time.Minute, func() (bool, error) { return false, broken }); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 	never := func() (bool, error) { return false, nil }
-	if err := Until(t.Context(), time.Millisecond, time.Minute, never); !errors.Is(err, ErrTooLong) {
+	if err := PollUntil(t.Context(), time.Millisecond, time.Minute, never); !errors.Is(err, ErrTooLong) {
 		t.Errorf("after the limit: %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := Until(ended, time.Minute, time.Minute, never); !errors.Is(err, context.Canceled) {
+	if err := PollUntil(ended, time.Minute, time.Minute, never); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the context has ended: %v", err)
 	}
 }

@@ -95,14 +95,14 @@ func eachClient(config *rest.Config, host string) (*http.Client, error) {
 	return &http.Client{Transport: transport, Timeout: patience}, nil
 }
 
-// Versions returns the version of the API server that answers at the operator's own address, and of each one in the EndpointSlice that
+// ListVersions returns the version of the API server that answers at the operator's own address, and of each one in the EndpointSlice that
 // answers. The error is about the former: without it nothing else is done either.
-func (s *Servers) Versions(ctx context.Context) ([]string, error) {
-	first, err := ask(ctx, s.usualClient, s.usual)
+func (s *Servers) ListVersions(ctx context.Context) ([]string, error) {
+	first, err := fetchVersion(ctx, s.usualClient, s.usual)
 	if err != nil {
 		return nil, fmt.Errorf("asking the API server for its version: %w", err)
 	}
-	addresses, err := s.addresses(ctx)
+	addresses, err := s.listServerURLs(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (s *Servers) Versions(ctx context.Context) ([]string, error) {
 	answers := make([]string, len(addresses))
 	for i, address := range addresses {
 		wait.Go(func() {
-			answers[i], _ = ask(ctx, s.each, address) // empty for one that does not answer
+			answers[i], _ = fetchVersion(ctx, s.each, address) // empty for one that does not answer
 		})
 	}
 	wait.Wait()
@@ -123,8 +123,8 @@ func (s *Servers) Versions(ctx context.Context) ([]string, error) {
 	return versions, ctx.Err()
 }
 
-// addresses returns where single API servers are: none in a cluster that does not say so.
-func (s *Servers) addresses(ctx context.Context) ([]*url.URL, error) {
+// listServerURLs returns where single API servers are: none in a cluster that does not say so.
+func (s *Servers) listServerURLs(ctx context.Context) ([]*url.URL, error) {
 	endpoints, err := s.slice(ctx)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -146,10 +146,10 @@ func (s *Servers) addresses(ctx context.Context) ([]*url.URL, error) {
 	return all, nil
 }
 
-// Time returns the time of day of the API server that answers at the operator's own address. It stands in the header Date of each answer (RFC 9110,
+// ServerTime returns the time of day of the API server that answers at the operator's own address. It stands in the header Date of each answer (RFC 9110,
 // section 6.6.1; package net/http, ResponseWriter).
-func (s *Servers) Time(ctx context.Context) (now time.Time, err error) {
-	_, header, err := get(ctx, s.usualClient, s.usual)
+func (s *Servers) ServerTime(ctx context.Context) (now time.Time, err error) {
+	_, header, err := fetchFromServer(ctx, s.usualClient, s.usual)
 	if err == nil {
 		now, err = http.ParseTime(header.Get("Date"))
 	}
@@ -159,9 +159,9 @@ func (s *Servers) Time(ctx context.Context) (now time.Time, err error) {
 	return now, nil
 }
 
-// ask returns the version of the API server at an address.
-func ask(ctx context.Context, client *http.Client, at *url.URL) (string, error) {
-	body, _, err := get(ctx, client, at)
+// fetchVersion returns the version of the API server at an address.
+func fetchVersion(ctx context.Context, client *http.Client, at *url.URL) (string, error) {
+	body, _, err := fetchFromServer(ctx, client, at)
 	if err != nil {
 		return "", err
 	}
@@ -184,8 +184,8 @@ func Effective(info version.Info) string {
 	return fmt.Sprintf("v%d.%d.0+emulated-by-v%d.%d.%d", emulated.Major(), emulated.Minor(), program.Major(), program.Minor(), program.Patch())
 }
 
-// get asks an API server for its version, which each user may (kubernetes.io/docs/reference/access-authn-authz/rbac, Discovery Roles).
-func get(ctx context.Context, client *http.Client, at *url.URL) (body []byte, header http.Header, err error) {
+// fetchFromServer asks an API server for its version, which each user may (kubernetes.io/docs/reference/access-authn-authz/rbac, Discovery Roles).
+func fetchFromServer(ctx context.Context, client *http.Client, at *url.URL) (body []byte, header http.Header, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.JoinPath("version").String(), http.NoBody)
 	if err != nil {
 		return nil, nil, err

@@ -109,11 +109,11 @@ func TestEachAPIServerIsAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := s.Versions(t.Context())
+	got, err := s.ListVersions(t.Context())
 	if want := []string{"v1.36.3", "v1.36.3", "v1.35.4"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v, want %v", got, err, want)
 	}
-	if now, err := s.Time(t.Context()); err != nil || time.Since(now).Abs() > time.Minute {
+	if now, err := s.ServerTime(t.Context()); err != nil || time.Since(now).Abs() > time.Minute {
 		t.Errorf("the time of the API server is %s, %v", now, err)
 	}
 	if old.tokens.Load() != 1 || stranger.tokens.Load() != 0 {
@@ -133,7 +133,7 @@ func TestTheEmulatedVersionIsAnswered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.Versions(t.Context()); err != nil || !slices.Equal(got, []string{"v1.35.0+emulated-by-v1.36.3"}) {
+	if got, err := s.ListVersions(t.Context()); err != nil || !slices.Equal(got, []string{"v1.35.0+emulated-by-v1.36.3"}) {
 		t.Errorf("%v, %v", got, err)
 	}
 }
@@ -156,7 +156,7 @@ func TestWhatIsNotKnownOfAPIServers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := s.Versions(t.Context())
+		got, err := s.ListVersions(t.Context())
 		if len(got) != tt.want || (err == nil) != (tt.want > 0) {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
@@ -166,7 +166,7 @@ func TestWhatIsNotKnownOfAPIServers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.Versions(t.Context()); err == nil {
+	if got, err := s.ListVersions(t.Context()); err == nil {
 		t.Errorf("a version without an answer: %v", got)
 	}
 }

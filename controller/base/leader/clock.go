@@ -11,8 +11,8 @@ type reading struct {
 	running, boot time.Duration
 }
 
-// clocks returns what reads the clocks.
-func clocks() func() reading {
+// newClockReader returns what reads the clocks.
+func newClockReader() func() reading {
 	begun := time.Now()
 	return func() reading {
 		now := time.Now()
@@ -20,13 +20,13 @@ func clocks() func() reading {
 	}
 }
 
-// age returns how long ago an earlier reading was, by the clock that has gone furthest. The wall clock does not count.
-func (r reading) age(earlier reading) time.Duration {
+// ageSince returns how long ago an earlier reading was, by the clock that has gone furthest. The wall clock does not count.
+func (r reading) ageSince(earlier reading) time.Duration {
 	return max(r.running-earlier.running, r.boot-earlier.boot)
 }
 
-// jumped reports whether the wall clock has not gone as far as the others since an earlier reading: it was set, or the others stood still, as
+// wallClockJumped reports whether the wall clock has not gone as far as the others since an earlier reading: it was set, or the others stood still, as
 // they may in a virtual machine that was paused.
-func (r reading) jumped(earlier reading) bool {
-	return (r.wall.Sub(earlier.wall) - r.age(earlier)).Abs() > clockSlack
+func (r reading) wallClockJumped(earlier reading) bool {
+	return (r.wall.Sub(earlier.wall) - r.ageSince(earlier)).Abs() > clockSlack
 }

@@ -1,6 +1,6 @@
 // Package leader knows whether this process is still the one that works for the cluster: the holder of the Lease.
 //
-//	leader election --renews--> Lock --notes when--> Leads, Confirm: before a write, before a host is changed
+//	leader election --renews--> Lock --notes when--> CheckLeading, ConfirmLeading: before a write, before a host is changed
 //	                              '---another holder---> Lost: the process ends
 //
 // The library of leader election gives up only when it could not renew the Lease for a while, so a process that was frozen for longer than the
@@ -88,7 +88,7 @@ func New(o Options) *Lock {
 			LockConfig: resourcelock.ResourceLockConfig{Identity: o.Identity},
 		}
 	}
-	return &Lock{LeaseLock: lease(), look: lease(), valid: o.Renew, now: clocks(), asking: make(chan struct{}, 1), lost: make(chan struct{})}
+	return &Lock{LeaseLock: lease(), look: lease(), valid: o.Renew, now: newClockReader(), asking: make(chan struct{}, 1), lost: make(chan struct{})}
 }
 
 // Lost is closed when another process holds the Lease that this one has held. Err says which.
@@ -109,7 +109,7 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	begun := l.now()
 	record, raw, err := l.LeaseLock.Get(ctx)
 	if err == nil {
-		l.found(record.HolderIdentity, begun)
+		l.noteHolder(record.HolderIdentity, begun)
 	}
 	return record, raw, err
 }
@@ -119,7 +119,7 @@ func (l *Lock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 	begun := l.now()
 	err := l.LeaseLock.Create(ctx, r)
 	if err == nil {
-		l.wrote(r.HolderIdentity, begun)
+		l.noteRenewal(r.HolderIdentity, begun)
 	}
 	return err
 }
@@ -133,13 +133,13 @@ func (l *Lock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 	begun := l.now()
 	err := l.LeaseLock.Update(ctx, r)
 	if err == nil {
-		l.wrote(r.HolderIdentity, begun)
+		l.noteRenewal(r.HolderIdentity, begun)
 	}
 	return err
 }
 
-// found notes who holds the Lease.
-func (l *Lock) found(holder string, begun reading) {
+// noteHolder notes who holds the Lease.
+func (l *Lock) noteHolder(holder string, begun reading) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -151,8 +151,8 @@ func (l *Lock) found(holder string, begun reading) {
 	}
 }
 
-// wrote notes a renewal that began then; without a holder, that this process has given the Lease back.
-func (l *Lock) wrote(holder string, begun reading) {
+// noteRenewal notes a renewal that began then; without a holder, that this process has given the Lease back.
+func (l *Lock) noteRenewal(holder string, begun reading) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.released = holder != l.Identity(); !l.released {
@@ -160,9 +160,9 @@ func (l *Lock) wrote(holder string, begun reading) {
 	}
 }
 
-// Leads returns an error if this process must not write to the cluster. It asks nothing as long as the Lease was renewed lately by all clocks.
+// CheckLeading returns an error if this process must not write to the cluster. It asks nothing as long as the Lease was renewed lately by all clocks.
 // A process that has not held the Lease yet may write: what an operator prepares before it leads is the same for all.
-func (l *Lock) Leads(ctx context.Context) error {
+func (l *Lock) CheckLeading(ctx context.Context) error {
 	l.mu.Lock()
 	held, lost, asked, now := l.held, l.err, l.asked, l.now()
 	expired := l.isExpired(now)
@@ -170,24 +170,24 @@ func (l *Lock) Leads(ctx context.Context) error {
 	switch {
 	case lost != nil:
 		return lost
-	case !held, !expired && !now.jumped(asked):
+	case !held, !expired && !now.wallClockJumped(asked):
 		return nil
 	}
-	return l.ask(ctx)
+	return l.readLeaseOnce(ctx)
 }
 
 // isExpired reports whether another process may have the Lease. It is called with the mutex held.
 func (l *Lock) isExpired(now reading) bool {
-	return !l.held || l.released || now.age(l.renewed) >= l.valid
+	return !l.held || l.released || now.ageSince(l.renewed) >= l.valid
 }
 
-// Confirm returns an error if this process must not change a host. It looks at the Lease, as a computer that was paused may have no clock that
+// ConfirmLeading returns an error if this process must not change a host. It looks at the Lease, as a computer that was paused may have no clock that
 // shows it. Where the API server gives no answer, the time since the last renewal decides.
-func (l *Lock) Confirm(ctx context.Context) error {
+func (l *Lock) ConfirmLeading(ctx context.Context) error {
 	if l.isFresh() {
 		return nil
 	}
-	return l.ask(ctx)
+	return l.readLeaseOnce(ctx)
 }
 
 // isFresh reports whether a look at the Lease has just found this process, and the Lease cannot have ended.
@@ -195,11 +195,11 @@ func (l *Lock) isFresh() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	return l.err == nil && !l.isExpired(now) && now.age(l.asked) < askedFor && !now.jumped(l.asked)
+	return l.err == nil && !l.isExpired(now) && now.ageSince(l.asked) < askedFor && !now.wallClockJumped(l.asked)
 }
 
-// ask looks at the Lease, once for all who wait for the answer.
-func (l *Lock) ask(ctx context.Context) error {
+// readLeaseOnce looks at the Lease, once for all who wait for the answer.
+func (l *Lock) readLeaseOnce(ctx context.Context) error {
 	select {
 	case l.asking <- struct{}{}:
 	case <-ctx.Done():
@@ -214,7 +214,7 @@ func (l *Lock) ask(ctx context.Context) error {
 	begun := l.now()
 	record, _, err := l.look.Get(ctx)
 	if err == nil {
-		l.found(record.HolderIdentity, begun)
+		l.noteHolder(record.HolderIdentity, begun)
 	}
 	if err := l.Err(); err != nil {
 		return err
@@ -228,7 +228,7 @@ func (l *Lock) ask(ctx context.Context) error {
 		return nil
 	case err == nil || apierrors.IsNotFound(err):
 		return fmt.Errorf("%w: Lease %s has no holder", ErrNotLeading, l.Describe())
-	case begun.jumped(l.asked):
+	case begun.wallClockJumped(l.asked):
 		return fmt.Errorf("%w for sure, as a clock of this computer has jumped: %w", ErrNotLeading, err)
 	}
 	return nil

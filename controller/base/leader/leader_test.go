@@ -115,9 +115,9 @@ func TestWhenAProcessMayChangeSomething(t *testing.T) {
 		for _, host := range []bool{false, true} {
 			w := newWorld(t)
 			tt.happens(w)
-			ask, want, what := w.Leads, tt.writes, "write"
+			ask, want, what := w.CheckLeading, tt.writes, "write"
 			if host {
-				ask, want, what = w.Confirm, tt.changes, "change a host"
+				ask, want, what = w.ConfirmLeading, tt.changes, "change a host"
 			}
 			err := ask(t.Context())
 			if (err == nil) != want || err != nil && !errors.Is(err, ErrNotLeading) {
@@ -132,11 +132,11 @@ func TestWhenAProcessMayChangeSomething(t *testing.T) {
 
 // TestTheClocksOfThisComputer go on.
 func TestTheClocksOfThisComputer(t *testing.T) {
-	read := clocks()
+	read := newClockReader()
 	first := read()
 	time.Sleep(10 * time.Millisecond)
 	second := read()
-	if age := second.age(first); age < 10*time.Millisecond || age > time.Minute || second.jumped(first) || second.boot <= first.boot {
+	if age := second.ageSince(first); age < 10*time.Millisecond || age > time.Minute || second.wallClockJumped(first) || second.boot <= first.boot {
 		t.Errorf("%+v, then %+v", first, second)
 	}
 }
@@ -146,19 +146,19 @@ func TestManyQuestionsAreOne(t *testing.T) {
 	w := newWorld(t)
 	w.pass(2 * askedFor)
 	for range 100 {
-		w.must(w.Confirm(t.Context()))
+		w.must(w.ConfirmLeading(t.Context()))
 	}
 	if w.asked != 1 {
 		t.Errorf("the Lease was looked at %d times", w.asked)
 	}
 	w.pass(2 * askedFor)
-	w.must(w.Confirm(t.Context()))
+	w.must(w.ConfirmLeading(t.Context()))
 	if w.asked != 2 {
 		t.Errorf("the Lease was looked at %d times", w.asked)
 	}
 	w.asked = 0
 	for range 100 {
-		w.must(w.Leads(t.Context()))
+		w.must(w.CheckLeading(t.Context()))
 	}
 	if w.asked != 0 {
 		t.Errorf("the Lease was looked at %d times for writes", w.asked)
@@ -197,7 +197,7 @@ func TestALookAtTheLeaseDoesNotRenewIt(t *testing.T) {
 	lease.Labels = map[string]string{"read": "yes"}
 	w.must(w.leases.Tracker().Update(coordinationv1.SchemeGroupVersion.WithResource("leases"), lease, "n"))
 	w.pass(2 * askedFor)
-	w.must(w.Confirm(t.Context()))
+	w.must(w.ConfirmLeading(t.Context()))
 	w.must(w.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "mine"}))
 }
 
@@ -208,10 +208,10 @@ func TestAStandbyWritesWhatAllDo(t *testing.T) {
 	if _, _, err := other.Get(context.WithoutCancel(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	if err := other.Leads(t.Context()); err != nil || isLost(other) {
+	if err := other.CheckLeading(t.Context()); err != nil || isLost(other) {
 		t.Errorf("%v, it ends: %t", err, isLost(other))
 	}
-	if err := other.Confirm(t.Context()); !errors.Is(err, ErrNotLeading) {
+	if err := other.ConfirmLeading(t.Context()); !errors.Is(err, ErrNotLeading) {
 		t.Errorf("it may change hosts: %v", err)
 	}
 }

@@ -17,19 +17,19 @@ import (
 // Owner is the field manager of what is created.
 const Owner = "windows-machine-config-operator"
 
-// Create creates the object where there is none of its name, and makes it what the API server has then. Where another one created it
+// CreateIfAbsent creates the object where there is none of its name, and makes it what the API server has then. Where another one created it
 // before, its fields stay: one that differs from a field of the object is a conflict (apierrors.IsConflict), and changes nothing.
-func Create(ctx context.Context, c client.Client, o client.Object) error {
-	return apply(ctx, c, o, client.FieldOwner(Owner))
+func CreateIfAbsent(ctx context.Context, c client.Client, o client.Object) error {
+	return serverSideApply(ctx, c, o, client.FieldOwner(Owner))
 }
 
-// Apply makes the object have these fields, whoever wrote them before, and creates it where there is none. The API server writes nothing
+// ForceApply makes the object have these fields, whoever wrote them before, and creates it where there is none. The API server writes nothing
 // where nothing changes.
-func Apply(ctx context.Context, c client.Client, o client.Object, owner client.FieldOwner) error {
-	return apply(ctx, c, o, owner, client.ForceOwnership)
+func ForceApply(ctx context.Context, c client.Client, o client.Object, owner client.FieldOwner) error {
+	return serverSideApply(ctx, c, o, owner, client.ForceOwnership)
 }
 
-func apply(ctx context.Context, c client.Client, o client.Object, options ...client.ApplyOption) error {
+func serverSideApply(ctx context.Context, c client.Client, o client.Object, options ...client.ApplyOption) error {
 	kind := o.GetObjectKind().GroupVersionKind()
 	if kind.Empty() {
 		var err error

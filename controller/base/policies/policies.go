@@ -62,7 +62,7 @@ func (p Policies) applyPolicy(ctx context.Context, want client.Object) error {
 	err := p.Live.Get(ctx, client.ObjectKeyFromObject(want), have)
 	switch {
 	case apierrors.IsNotFound(err):
-		return named.Create(ctx, p.Client, want)
+		return named.CreateIfAbsent(ctx, p.Client, want)
 	case meta.IsNoMatchError(err):
 		return fmt.Errorf("the cluster does not serve %s", kind.Kind)
 	case err != nil:

@@ -1,6 +1,6 @@
 // Package checks says whether the cluster is one that Windows hosts can join now, and what is missing.
 //
-//	findings of the inputs and of the key, versions, ConfigMap trusted-ca --Of--> conditions; who waits
+//	findings of the inputs and of the key, versions, ConfigMap trusted-ca --JudgeCluster--> conditions; who waits
 //
 // A check that fails makes something wait and is said in a condition. It never stops the operator: certificates of nodes are
 // approved and what is published stays, whatever is wrong. The package makes no requests and reads no clock.
@@ -41,7 +41,7 @@ const (
 	PayloadComplete Type = "PayloadComplete"
 )
 
-func types() []Type {
+func conditionTypes() []Type {
 	return []Type{APIsServed, NetworkSupported, VersionSupported, TrustedCAReady, InputsValid, PrivateKeyValid, PayloadComplete}
 }
 
@@ -59,7 +59,7 @@ type Condition struct {
 
 // Cluster is what is judged.
 type Cluster struct {
-	// Findings are those of the inputs (desired.Hosts.Findings) and of the private key (keys.Read).
+	// Findings are those of the inputs (desired.Hosts.Findings) and of the private key (keys.ReadSecret).
 	Findings bundle.Findings
 	// APIServers are the versions that API servers have told (/version, gitVersion). During an update there are several.
 	APIServers []string
@@ -81,8 +81,8 @@ type Result struct {
 	Again time.Duration
 }
 
-// Of judges the cluster.
-func Of(c Cluster) Result {
+// JudgeCluster judges the cluster.
+func JudgeCluster(c Cluster) Result {
 	found := map[Type]bundle.Findings{}
 	var r Result
 	for _, f := range c.Findings {
@@ -97,14 +97,14 @@ func Of(c Cluster) Result {
 		found[VersionSupported] = append(bundle.Findings{f}, found[VersionSupported]...)
 		r.PublishWaits = true
 	}
-	if f, again, ok := c.TrustedCA.check(c.Now); !ok {
+	if f, again, ok := c.TrustedCA.checkInjected(c.Now); !ok {
 		// It says more than that the inputs lack them.
 		found[TrustedCAReady], r.Again = bundle.Findings{f}, again
 	}
-	for _, t := range types() {
+	for _, t := range conditionTypes() {
 		condition := conditionOf(t, found[t])
 		if t == PayloadComplete {
-			condition = c.served(condition)
+			condition = c.servedPlatforms(condition)
 		}
 		r.Conditions = append(r.Conditions, condition)
 		r.JoinsWait = r.JoinsWait || !condition.Met && (len(found[t]) == 0 || slices.ContainsFunc(found[t], func(f bundle.Finding) bool { return !ofMachines(f) }))
@@ -164,8 +164,8 @@ func conditionOf(t Type, found bundle.Findings) Condition {
 	return Condition{Type: t, Reason: first.Reason, Message: message, Fix: first.Fix}
 }
 
-// served says what a payload that lacks executables means to the cluster: that no host joins, or which platforms have to be others.
-func (c Cluster) served(condition Condition) Condition {
+// servedPlatforms says what a payload that lacks executables means to the cluster: that no host joins, or which platforms have to be others.
+func (c Cluster) servedPlatforms(condition Condition) Condition {
 	missing := c.Payload.Missing()
 	if len(missing) == 0 {
 		return condition

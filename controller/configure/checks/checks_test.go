@@ -110,7 +110,7 @@ func TestChecks(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			cluster := good()
 			c.change(&cluster)
-			r := Of(cluster)
+			r := JudgeCluster(cluster)
 			var unmet []string
 			for _, condition := range r.Conditions {
 				if condition.Met != (condition.Reason == conditions.ReasonAsExpected) || condition.Met != (condition.Message == "") || condition.Met != (condition.Fix == "") {
@@ -127,7 +127,7 @@ func TestChecks(t *testing.T) {
 			if waits != c.waits {
 				t.Errorf("joins wait: %t, publish waits: %t, want that %s", r.JoinsWait, r.PublishWaits, c.waits)
 			}
-			if len(r.Conditions) != len(types()) {
+			if len(r.Conditions) != len(conditionTypes()) {
 				t.Errorf("%d conditions", len(r.Conditions))
 			}
 		})
@@ -143,7 +143,7 @@ func TestWhatTheOperatorCannotServe(t *testing.T) {
 		}
 	}
 	const lacks = "the payload of this operator lacks executables, and cannot serve nodes that need them: azure-cloud-node-manager (Azure)"
-	last := func() Condition { return Of(c).Conditions[len(types())-1] }
+	last := func() Condition { return JudgeCluster(c).Conditions[len(conditionTypes())-1] }
 	want := Condition{Type: PayloadComplete, Met: true, Reason: conditions.ReasonAsExpected, Note: "nodes on this cluster's platform have all that they need; " + lacks}
 	if diff := cmp.Diff(want, last()); diff != "" {
 		t.Errorf("on another platform (-want +got):\n%s", diff)
@@ -153,7 +153,7 @@ func TestWhatTheOperatorCannotServe(t *testing.T) {
 	if diff := cmp.Diff(want, last()); diff != "" {
 		t.Errorf("on Azure (-want +got):\n%s", diff)
 	}
-	if !Of(c).JoinsWait {
+	if !JudgeCluster(c).JoinsWait {
 		t.Error("hosts join without an executable that they need")
 	}
 }
@@ -162,7 +162,7 @@ func TestTheFirstOfSeveralFindingsIsShown(t *testing.T) {
 	c := good()
 	c.Findings = bundle.Findings{finding(bundle.SeverityError, reason.InputInvalid), finding(bundle.SeverityError, reason.CertificateInvalid), finding(bundle.SeverityError, reason.ProxyInvalid)}
 	want := Condition{Type: InputsValid, Reason: reason.InputInvalid, Message: "Kind/name spec.x: is wrong; and 2 more findings", Fix: "correct it"}
-	if diff := cmp.Diff(want, Of(c).Conditions[4]); diff != "" {
+	if diff := cmp.Diff(want, JudgeCluster(c).Conditions[4]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -174,11 +174,11 @@ func TestWhenTimeChangesTheAnswer(t *testing.T) {
 		{0, TrustedCALimit}, {-time.Hour, TrustedCALimit}, {4 * time.Minute, TrustedCALimit - 4*time.Minute}, {TrustedCALimit, 0}, {time.Hour, 0},
 	} {
 		c.TrustedCA.ConfigMap.CreationTimestamp = metav1.NewTime(now.Add(-test.waited))
-		if got := Of(c).Again; got != test.again {
+		if got := JudgeCluster(c).Again; got != test.again {
 			t.Errorf("after %s: again in %s, want %s", test.waited, got, test.again)
 		}
 	}
-	if got := Of(good()).Again; got != 0 {
+	if got := JudgeCluster(good()).Again; got != 0 {
 		t.Errorf("with CAs: again in %s", got)
 	}
 }
@@ -189,7 +189,7 @@ func TestRepair(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "trusted-ca", Labels: map[string]string{"config.openshift.io/inject-trusted-cabundle": "true"}},
 	}
 	for name, have := range map[string]corev1.ConfigMap{"absent": {}, "without the label": configMap("", ""), "another value": configMap("CAs", "false")} {
-		got, ok := TrustedCA{Proxy: true, ConfigMap: have}.Repair("ns")
+		got, ok := TrustedCA{Proxy: true, ConfigMap: have}.ConfigMapToApply("ns")
 		if diff := cmp.Diff(want, got); !ok || diff != "" {
 			t.Errorf("%s: %t (-want +got):\n%s", name, ok, diff)
 		}
@@ -197,7 +197,7 @@ func TestRepair(t *testing.T) {
 	for name, have := range map[string]TrustedCA{
 		"as it must be": {Proxy: true, ConfigMap: configMap("", "true")}, "no proxy": {}, "no proxy, without the label": {ConfigMap: configMap("", "")},
 	} {
-		if got, ok := have.Repair("ns"); ok {
+		if got, ok := have.ConfigMapToApply("ns"); ok {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -25,9 +25,9 @@ type TrustedCA struct {
 	ConfigMap corev1.ConfigMap
 }
 
-// Repair returns the ConfigMap to apply: its name and its label, which is all that is the operator's. ok is false if the cluster
+// ConfigMapToApply returns the ConfigMap to apply: its name and its label, which is all that is the operator's. ok is false if the cluster
 // has them, or needs none.
-func (t TrustedCA) Repair(namespace string) (wanted corev1.ConfigMap, ok bool) {
+func (t TrustedCA) ConfigMapToApply(namespace string) (wanted corev1.ConfigMap, ok bool) {
 	if !t.Proxy || t.isLabelled() {
 		return corev1.ConfigMap{}, false
 	}
@@ -41,8 +41,8 @@ func (t TrustedCA) isLabelled() bool {
 	return t.ConfigMap.Name != "" && t.ConfigMap.Labels[render.TrustedCALabel] == "true"
 }
 
-// check returns a finding for CAs that are not known yet, and when it will be an error.
-func (t TrustedCA) check(now time.Time) (f bundle.Finding, again time.Duration, ok bool) {
+// checkInjected returns a finding for CAs that are not known yet, and when it will be an error.
+func (t TrustedCA) checkInjected(now time.Time) (f bundle.Finding, again time.Duration, ok bool) {
 	if !t.Proxy || strings.TrimSpace(t.ConfigMap.Data[render.TrustedCAKey]) != "" {
 		return f, 0, true
 	}
@@ -60,7 +60,7 @@ func (t TrustedCA) check(now time.Time) (f bundle.Finding, again time.Duration, 
 		return f, 0, false
 	}
 	f.Field = `data["` + render.TrustedCAKey + `"]`
-	waited := now.Sub(t.changed())
+	waited := now.Sub(t.lastWritten())
 	if waited < TrustedCALimit {
 		f.Message = "is empty; the network operator has not filled it with the CAs of the proxy yet"
 		return f, TrustedCALimit - max(waited, 0), false
@@ -71,8 +71,8 @@ func (t TrustedCA) check(now time.Time) (f bundle.Finding, again time.Duration, 
 	return f, 0, false
 }
 
-// changed is when the ConfigMap was last written, by its label or its data: nothing else remembers since when it waits.
-func (t TrustedCA) changed() time.Time {
+// lastWritten is when the ConfigMap was last written, by its label or its data: nothing else remembers since when it waits.
+func (t TrustedCA) lastWritten() time.Time {
 	last := t.ConfigMap.CreationTimestamp.Time
 	for _, m := range t.ConfigMap.ManagedFields {
 		if m.Time != nil && m.Time.After(last) {

@@ -1,6 +1,6 @@
 // Package certificates has the rules for certificate signing requests: which ones the operator approves.
 //
-//	CSR, hosts, Nodes --Decide--> Approve | Ask (a host, over SSH) | Leave, with or without an Event
+//	CSR, hosts, Nodes --DecideRequest--> Approve | Ask (a host, over SSH) | Leave, with or without an Event
 //
 // It approves three kinds, each only for a host that the operator manages:
 //

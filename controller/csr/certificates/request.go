@@ -49,7 +49,7 @@ type request struct {
 // NodeName returns the name of the node that a CSR is about, empty for one that is never approved here. It proves nothing: it
 // is for finding the host.
 func NodeName(csr *certificatesv1.CertificateSigningRequest) string {
-	r, err := read(csr)
+	r, err := parseRequest(csr)
 	if err != nil || r.kind == kindOther {
 		return ""
 	}
@@ -58,7 +58,7 @@ func NodeName(csr *certificatesv1.CertificateSigningRequest) string {
 
 var errNotRequest = errors.New("not a PEM certificate request")
 
-func read(csr *certificatesv1.CertificateSigningRequest) (request, error) {
+func parseRequest(csr *certificatesv1.CertificateSigningRequest) (request, error) {
 	r := request{spec: csr.Spec}
 	block, rest := pem.Decode(csr.Spec.Request)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" {
@@ -92,13 +92,13 @@ func isDecided(csr *certificatesv1.CertificateSigningRequest) bool {
 	})
 }
 
-// fromNode reports whether the node itself made the request, with its client certificate.
-func (r request) fromNode() bool {
+// isFromNode reports whether the node itself made the request, with its client certificate.
+func (r request) isFromNode() bool {
 	return r.spec.Username == nodePrefix+r.node && slices.Contains(r.spec.Groups, nodeGroup)
 }
 
-// group is the one organization of the subject.
-func (r request) group() string {
+// subjectGroup is the one organization of the subject.
+func (r request) subjectGroup() string {
 	if r.kind == kindCloud {
 		return published.CloudNodeManagerGroup
 	}
@@ -108,16 +108,16 @@ func (r request) group() string {
 // subjectAltName is the one extension that a serving certificate asks for (RFC 5280, section 4.2.1.6).
 var subjectAltName = asn1.ObjectIdentifier{2, 5, 29, 17} //nolint:gochecknoglobals // a constant that Go cannot express
 
-// problem returns what is wrong with the form of the request, empty if it has exactly the form that client-go gives it
+// formProblem returns what is wrong with the form of the request, empty if it has exactly the form that client-go gives it
 // (k8s.io/client-go/util/certificate).
-func (r request) problem() string {
+func (r request) formProblem() string {
 	switch {
 	case r.extra:
 		return "there is more than the request in its text"
 	case r.x509.CheckSignature() != nil:
 		return "it is not signed with its own key"
-	case !slices.Equal(r.x509.Subject.Organization, []string{r.group()}) || len(r.x509.Subject.Names) != 2:
-		return "its subject is not the user in the group " + r.group() + " and nothing else"
+	case !slices.Equal(r.x509.Subject.Organization, []string{r.subjectGroup()}) || len(r.x509.Subject.Names) != 2:
+		return "its subject is not the user in the group " + r.subjectGroup() + " and nothing else"
 	case !r.hasUsages():
 		return "its usages are not those of a " + string(r.kind)
 	}
@@ -146,11 +146,11 @@ func (r request) hasUsages() bool {
 		auth = certificatesv1.UsageServerAuth
 	}
 	got := slices.Sorted(slices.Values(r.spec.Usages))
-	return slices.Equal(got, sorted(certificatesv1.UsageDigitalSignature, auth)) ||
-		slices.Equal(got, sorted(certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, auth))
+	return slices.Equal(got, sortedUsages(certificatesv1.UsageDigitalSignature, auth)) ||
+		slices.Equal(got, sortedUsages(certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, auth))
 }
 
-func sorted(usages ...certificatesv1.KeyUsage) []certificatesv1.KeyUsage {
+func sortedUsages(usages ...certificatesv1.KeyUsage) []certificatesv1.KeyUsage {
 	slices.Sort(usages)
 	return usages
 }

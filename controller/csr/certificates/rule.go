@@ -60,14 +60,14 @@ type Verdict struct {
 	Message string
 }
 
-// Decide judges one CSR. A CSR that was decided before, that cannot be read, or that is about no managed host is left
+// DecideRequest judges one CSR. A CSR that was decided before, that cannot be read, or that is about no managed host is left
 // without an Event.
-func Decide(csr *certificatesv1.CertificateSigningRequest, k Known) Verdict {
+func DecideRequest(csr *certificatesv1.CertificateSigningRequest, k Known) Verdict {
 	if isDecided(csr) {
 		return Verdict{Decision: Leave}
 	}
-	r, err := read(csr)
-	if err != nil || r.kind == kindOther || r.kind == kindClient && r.fromNode() {
+	r, err := parseRequest(csr)
+	if err != nil || r.kind == kindOther || r.kind == kindClient && r.isFromNode() {
 		return Verdict{Decision: Leave}
 	}
 	hosts := slices.DeleteFunc(slices.Clone(k.Hosts), func(h Host) bool {
@@ -78,15 +78,15 @@ func Decide(csr *certificatesv1.CertificateSigningRequest, k Known) Verdict {
 	}
 	c := candidate{request: r, host: hosts[0], known: k}
 	if len(hosts) > 1 {
-		return c.refuse("%s and %s both say that they are %s; fix: rename one of the hosts, or remove an entry that is the same host", hosts[0].ID(), hosts[1].ID(), r.node)
+		return c.refuseRequest("%s and %s both say that they are %s; fix: rename one of the hosts, or remove an entry that is the same host", hosts[0].ID(), hosts[1].ID(), r.node)
 	}
 	switch r.kind {
 	case kindClient:
-		return c.client()
+		return c.decideClient()
 	case kindServing:
-		return c.serving()
+		return c.decideServing()
 	case kindCloud:
-		return c.cloud()
+		return c.decideCloudNodeManager()
 	case kindOther:
 	}
 	return Verdict{Decision: Leave}
@@ -99,72 +99,72 @@ type candidate struct {
 	known Known
 }
 
-func (c candidate) refuse(format string, args ...any) Verdict {
+func (c candidate) refuseRequest(format string, args ...any) Verdict {
 	message := fmt.Sprintf("the %s for node %s (%s) is not approved: ", c.kind, c.node, c.host.ID())
 	return Verdict{Decision: Leave, Host: c.host, Reason: NotApproved, Message: message + fmt.Sprintf(format, args...)}
 }
 
 const notOurs = "fix: nothing if you know who requested it; otherwise find out who has these credentials"
 
-// client is for the certificate with which a host joins.
-func (c candidate) client() Verdict {
+// decideClient is for the certificate with which a host joins.
+func (c candidate) decideClient() Verdict {
 	switch {
 	case c.spec.Username != bootstrapper:
-		return c.refuse("it was requested by %s, not by the node bootstrapper; %s", shown(c.spec.Username), notOurs)
-	case c.problem() != "":
-		return c.refuse("%s; %s", c.problem(), notOurs)
+		return c.refuseRequest("it was requested by %s, not by the node bootstrapper; %s", quoteForeignText(c.spec.Username), notOurs)
+	case c.formProblem() != "":
+		return c.refuseRequest("%s; %s", c.formProblem(), notOurs)
 	case len(validation.IsDNS1123Subdomain(c.node)) > 0:
-		v := c.refuse("the host's name is not a DNS name, which the name of a Node must be; fix: rename the computer with letters, digits and hyphens")
+		v := c.refuseRequest("the host's name is not a DNS name, which the name of a Node must be; fix: rename the computer with letters, digits and hyphens")
 		v.Reason = NodeNameInvalid
 		return v
 	case slices.Contains(c.known.Nodes, c.node):
-		return c.refuse("a Node of this name exists, and a host asks for a first certificate before it has one; fix: nothing if its certificate has expired, it joins again by itself; if it lost its certificate, or another host has its name, delete the Node or rename the host")
+		return c.refuseRequest("a Node of this name exists, and a host asks for a first certificate before it has one; fix: nothing if its certificate has expired, it joins again by itself; if it lost its certificate, or another host has its name, delete the Node or rename the host")
 	case c.belongsToAnother(c.node):
-		return c.refuse("the name belongs to another host, or to the cluster; fix: rename the host")
+		return c.refuseRequest("the name belongs to another host, or to the cluster; fix: rename the host")
 	case c.host.Facts.IsZero() || len(c.host.PendingKey) == 0:
 		return Verdict{Decision: Ask, Host: c.host}
 	case !samePublicKey(c.x509.PublicKey, c.host.PendingKey):
-		return c.refuse("its key is not the one that the host waits with; fix: if no other host has this name, another party has the node bootstrapper's token: renew the Secret node-bootstrapper-token of openshift-machine-config-operator")
+		return c.refuseRequest("its key is not the one that the host waits with; fix: if no other host has this name, another party has the node bootstrapper's token: renew the Secret node-bootstrapper-token of openshift-machine-config-operator")
 	}
 	return Verdict{Decision: Approve, Host: c.host}
 }
 
-// serving is for the certificate with which a kubelet is reached.
-func (c candidate) serving() Verdict {
+// decideServing is for the certificate with which a kubelet is reached.
+func (c candidate) decideServing() Verdict {
 	switch {
-	case !c.fromNode():
-		return c.refuse("it was requested by %s, not by the node; %s", shown(c.spec.Username), notOurs)
-	case c.problem() != "":
-		return c.refuse("%s; %s", c.problem(), notOurs)
+	case !c.isFromNode():
+		return c.refuseRequest("it was requested by %s, not by the node; %s", quoteForeignText(c.spec.Username), notOurs)
+	case c.formProblem() != "":
+		return c.refuseRequest("%s; %s", c.formProblem(), notOurs)
 	case c.host.Facts.IsZero():
 		return Verdict{Decision: Ask, Host: c.host}
 	}
 	const fix = "fix: if it is right, approve the CSR with oc adm certificate approve; otherwise correct the addresses of the Node, or the host's DNS name"
 	for _, name := range c.x509.DNSNames {
 		if !isDNSName(name) || !c.host.hasName(name) || c.belongsToAnother(name) {
-			return c.refuse("the host does not have the name %s; %s", shown(name), fix)
+			return c.refuseRequest("the host does not have the name %s; %s", quoteForeignText(name), fix)
 		}
 	}
 	for _, ip := range c.x509.IPAddresses {
 		a, ok := netip.AddrFromSlice(ip)
 		a = a.Unmap()
 		if !ok || !c.host.hasAddress(a) || isForeign(a) || c.isAnothers(a) {
-			return c.refuse("the host does not have the address %s; %s", shown(ip.String()), fix)
+			return c.refuseRequest("the host does not have the address %s; %s", quoteForeignText(ip.String()), fix)
 		}
 	}
 	return Verdict{Decision: Approve, Host: c.host}
 }
 
-// cloud is for cloud-node-manager. The node asks for itself; what the certificate permits is bound to its own Node by an
+// decideCloudNodeManager is for cloud-node-manager. The node asks for itself; what the certificate permits is bound to its own Node by an
 // admission policy.
-func (c candidate) cloud() Verdict {
+func (c candidate) decideCloudNodeManager() Verdict {
 	switch {
 	case c.known.Platform != bundle.PlatformAzure:
-		return c.refuse("cloud-node-manager runs on Azure only; %s", notOurs)
-	case !c.fromNode():
-		return c.refuse("it was requested by %s, not by the node; %s", shown(c.spec.Username), notOurs)
-	case c.problem() != "":
-		return c.refuse("%s; %s", c.problem(), notOurs)
+		return c.refuseRequest("cloud-node-manager runs on Azure only; %s", notOurs)
+	case !c.isFromNode():
+		return c.refuseRequest("it was requested by %s, not by the node; %s", quoteForeignText(c.spec.Username), notOurs)
+	case c.formProblem() != "":
+		return c.refuseRequest("%s; %s", c.formProblem(), notOurs)
 	case !slices.Contains(c.known.Nodes, c.node):
 		return Verdict{Decision: Leave, Host: c.host}
 	}
@@ -202,7 +202,7 @@ func (c candidate) otherHosts() []string {
 	return list
 }
 
-// shown quotes text of somebody else, no longer than a DNS name may be.
-func shown(text string) string {
+// quoteForeignText quotes text of somebody else, no longer than a DNS name may be.
+func quoteForeignText(text string) string {
 	return strconv.Quote(strings.ToValidUTF8(text[:min(len(text), validation.DNS1123SubdomainMaxLength)], "?"))
 }

@@ -133,7 +133,7 @@ func decide(t testing.TB, a ask, change change) Verdict {
 	if change != nil {
 		change(&a, &k)
 	}
-	return Decide(a.object(t), k)
+	return DecideRequest(a.object(t), k)
 }
 
 // cases are judged one by one. Event is a part of its message, empty for none.
@@ -267,7 +267,7 @@ func TestWhatIsDecidedIsLeftAlone(t *testing.T) {
 	} {
 		csr := clientOf("win-a").object(t)
 		csr.Status = status
-		if v := Decide(csr, known()); v.Decision != Leave || v.Message != "" {
+		if v := DecideRequest(csr, known()); v.Decision != Leave || v.Message != "" {
 			t.Errorf("%+v: %+v", status, v)
 		}
 	}
@@ -292,7 +292,7 @@ func TestTextsThatAreNoPlainRequest(t *testing.T) {
 	} {
 		csr := clientOf("win-a").object(t)
 		csr.Spec.Request = []byte(c.text)
-		v := Decide(csr, known())
+		v := DecideRequest(csr, known())
 		if c.event == "approved" {
 			if v.Decision != Approve {
 				t.Errorf("%s: %+v", name, v)
@@ -356,7 +356,7 @@ func FuzzDecide(f *testing.F) {
 		}
 		csr := ask{signer: signer, user: user, groups: a.groups, usages: a.usages, template: a.template, key: a.key}.object(t)
 		csr.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
-		v := Decide(csr, known())
+		v := DecideRequest(csr, known())
 		isClient := usages&^2 == 1|4 && dns == "" && ip == ""
 		isNode := func(name string) bool { return user == "system:node:"+name && group == "system:nodes" }
 		right := signer == certificatesv1.KubeAPIServerClientKubeletSignerName && user == bootstrapper && cn == "system:node:win-a" && o == "system:nodes" && isClient && own ||
@@ -388,7 +388,7 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		csr := right.DeepCopy()
 		csr.Spec.Request = text
-		v := Decide(csr, known())
+		v := DecideRequest(csr, known())
 		if v.Decision == Approve {
 			block, rest := pem.Decode(text)
 			if block == nil || len(strings.TrimSpace(string(rest))) > 0 {

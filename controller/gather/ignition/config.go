@@ -67,8 +67,8 @@ var versions = []version{
 	{number: "3.6.0"},
 }
 
-// Parse reads a configuration and returns all its problems.
-func Parse(data []byte) (Config, []Problem) {
+// ParseConfig reads a configuration and returns all its problems.
+func ParseConfig(data []byte) (Config, []Problem) {
 	if len(data) > maxConfig {
 		return Config{}, []Problem{{Message: fmt.Sprintf("the configuration has %d bytes; at most %d are read", len(data), maxConfig)}}
 	}
@@ -79,9 +79,9 @@ func Parse(data []byte) (Config, []Problem) {
 	}
 	r := reader{}
 	for _, err := range strict {
-		r.refuse("", err.Error())
+		r.addProblem("", err.Error())
 	}
-	return r.config(root), r.problems
+	return r.readConfig(root), r.problems
 }
 
 // syntaxMessage has the line and column of a syntax error, both counted from 1.
@@ -95,33 +95,33 @@ func syntaxMessage(data []byte, err error) string {
 	return fmt.Sprintf("line %d, column %d: the configuration is not JSON: %v", line, max(column, 1), err)
 }
 
-func (r *reader) config(root any) Config {
-	top := r.object("", root)
-	c := Config{Version: r.version(top["ignition"])}
+func (r *reader) readConfig(root any) Config {
+	top := r.readObject("", root)
+	c := Config{Version: r.readVersion(top["ignition"])}
 	if len(r.problems) > 0 {
 		return c
 	}
-	r.only("", top, r.sections)
-	storage := r.object("storage", top["storage"])
-	r.only("storage", storage, r.storage)
-	for i, v := range r.list("storage.files", storage["files"]) {
-		c.Files = append(c.Files, r.file(element("storage.files", i), v))
+	r.collectUnknownFields("", top, r.sections)
+	storage := r.readObject("storage", top["storage"])
+	r.collectUnknownFields("storage", storage, r.storage)
+	for i, v := range r.readList("storage.files", storage["files"]) {
+		c.Files = append(c.Files, r.readFile(elementPath("storage.files", i), v))
 	}
-	systemd := r.object("systemd", top["systemd"])
-	r.only("systemd", systemd, []string{"units"})
-	for i, v := range r.list("systemd.units", systemd["units"]) {
-		c.Units = append(c.Units, r.unit(element("systemd.units", i), v))
+	systemd := r.readObject("systemd", top["systemd"])
+	r.collectUnknownFields("systemd", systemd, []string{"units"})
+	for i, v := range r.readList("systemd.units", systemd["units"]) {
+		c.Units = append(c.Units, r.readUnit(elementPath("systemd.units", i), v))
 	}
-	r.unique(c)
+	r.refuseDuplicates(c)
 	slices.Sort(r.unknown)
 	c.Unknown = r.unknown
 	return c
 }
 
-// version reads the configuration's version and selects its fields.
-func (r *reader) version(v any) string {
+// readVersion reads the configuration's version and selects its fields.
+func (r *reader) readVersion(v any) string {
 	const field = "ignition.version"
-	number := r.required(field, r.object("ignition", v)["version"])
+	number := r.readRequiredText(field, r.readObject("ignition", v)["version"])
 	for _, known := range versions {
 		r.sections, r.storage = append(r.sections, known.sections...), append(r.storage, known.storage...)
 		r.resources = append(r.resources, known.resources...)
@@ -130,66 +130,66 @@ func (r *reader) version(v any) string {
 		}
 	}
 	if number != "" {
-		r.refuse(field, fmt.Sprintf("version %q is not supported; use %s to %s", number, versions[0].number, versions[len(versions)-1].number))
+		r.addProblem(field, fmt.Sprintf("version %q is not supported; use %s to %s", number, versions[0].number, versions[len(versions)-1].number))
 	}
 	return number
 }
 
-func (r *reader) file(field string, v any) File {
-	o := r.object(field, v)
-	r.only(field, o, []string{"append", "contents", "group", "mode", "overwrite", "path", "user"})
+func (r *reader) readFile(field string, v any) File {
+	o := r.readObject(field, v)
+	r.collectUnknownFields(field, o, []string{"append", "contents", "group", "mode", "overwrite", "path", "user"})
 	f := File{
-		Field: field, Path: r.required(field+".path", o["path"]), Contents: r.resource(field+".contents", o["contents"]),
-		Appends: len(r.list(field+".append", o["append"])) > 0,
+		Field: field, Path: r.readRequiredText(field+".path", o["path"]), Contents: r.readResource(field+".contents", o["contents"]),
+		Appends: len(r.readList(field+".append", o["append"])) > 0,
 	}
 	if f.Path != "" && !path.IsAbs(f.Path) {
-		r.refuse(field+".path", fmt.Sprintf("%q is not an absolute path", f.Path))
+		r.addProblem(field+".path", fmt.Sprintf("%q is not an absolute path", f.Path))
 	}
 	return f
 }
 
-func (r *reader) resource(field string, v any) Resource {
-	o := r.object(field, v)
-	r.only(field, o, r.resources)
-	verification := r.object(field+".verification", o["verification"])
-	r.only(field+".verification", verification, []string{"hash"})
+func (r *reader) readResource(field string, v any) Resource {
+	o := r.readObject(field, v)
+	r.collectUnknownFields(field, o, r.resources)
+	verification := r.readObject(field+".verification", o["verification"])
+	r.collectUnknownFields(field+".verification", verification, []string{"hash"})
 	return Resource{
-		Source: r.text(field+".source", o["source"]), Compression: r.text(field+".compression", o["compression"]),
-		Hash: r.text(field+".verification.hash", verification["hash"]),
+		Source: r.readText(field+".source", o["source"]), Compression: r.readText(field+".compression", o["compression"]),
+		Hash: r.readText(field+".verification.hash", verification["hash"]),
 	}
 }
 
-func (r *reader) unit(field string, v any) Unit {
-	o := r.object(field, v)
-	r.only(field, o, []string{"contents", "dropins", "enabled", "mask", "name"})
-	u := Unit{Field: field, Name: r.required(field+".name", o["name"]), Contents: r.text(field+".contents", o["contents"])}
-	for i, v := range r.list(field+".dropins", o["dropins"]) {
-		at := element(field+".dropins", i)
-		d := r.object(at, v)
-		r.only(at, d, []string{"contents", "name"})
-		u.Dropins = append(u.Dropins, Dropin{Name: r.required(at+".name", d["name"]), Contents: r.text(at+".contents", d["contents"])})
+func (r *reader) readUnit(field string, v any) Unit {
+	o := r.readObject(field, v)
+	r.collectUnknownFields(field, o, []string{"contents", "dropins", "enabled", "mask", "name"})
+	u := Unit{Field: field, Name: r.readRequiredText(field+".name", o["name"]), Contents: r.readText(field+".contents", o["contents"])}
+	for i, v := range r.readList(field+".dropins", o["dropins"]) {
+		at := elementPath(field+".dropins", i)
+		d := r.readObject(at, v)
+		r.collectUnknownFields(at, d, []string{"contents", "name"})
+		u.Dropins = append(u.Dropins, Dropin{Name: r.readRequiredText(at+".name", d["name"]), Contents: r.readText(at+".contents", d["contents"])})
 	}
 	return u
 }
 
-// unique refuses duplicates: readers differ in which one they use.
-func (r *reader) unique(c Config) {
+// refuseDuplicates refuses duplicates: readers differ in which one they use.
+func (r *reader) refuseDuplicates(c Config) {
 	paths, units := map[string]string{}, map[string]string{}
 	for _, f := range c.Files {
-		r.once(paths, f.Field+".path", f.Path)
+		r.refuseRepeated(paths, f.Field+".path", f.Path)
 	}
 	for _, u := range c.Units {
-		r.once(units, u.Field+".name", u.Name)
+		r.refuseRepeated(units, u.Field+".name", u.Name)
 		dropins := map[string]string{}
 		for i, d := range u.Dropins {
-			r.once(dropins, element(u.Field+".dropins", i)+".name", d.Name)
+			r.refuseRepeated(dropins, elementPath(u.Field+".dropins", i)+".name", d.Name)
 		}
 	}
 }
 
-func (r *reader) once(seen map[string]string, field, name string) {
+func (r *reader) refuseRepeated(seen map[string]string, field, name string) {
 	if first, ok := seen[name]; ok && name != "" {
-		r.refuse(field, fmt.Sprintf("%q is also %s", name, first))
+		r.addProblem(field, fmt.Sprintf("%q is also %s", name, first))
 		return
 	}
 	seen[name] = field

@@ -48,7 +48,7 @@ func TestFilesUnitsAndDropinsAreRead(t *testing.T) {
 			{Field: "systemd.units[1]", Name: "zincati.service"},
 		},
 	}
-	got, problems := Parse([]byte(text))
+	got, problems := ParseConfig([]byte(text))
 	if diff := cmp.Diff(want, got); diff != "" || len(problems) > 0 {
 		t.Errorf("problems %v; (-want +got):\n%s", problems, diff)
 	}
@@ -56,12 +56,12 @@ func TestFilesUnitsAndDropinsAreRead(t *testing.T) {
 
 func TestVersions(t *testing.T) {
 	for _, v := range []string{"3.0.0", "3.1.0", "3.2.0", "3.3.0", "3.4.0", "3.5.0", "3.6.0"} {
-		if c, problems := Parse([]byte(config(v, ""))); c.Version != v || len(problems) > 0 {
+		if c, problems := ParseConfig([]byte(config(v, ""))); c.Version != v || len(problems) > 0 {
 			t.Errorf("%s: %+v", v, problems)
 		}
 	}
 	for _, v := range []string{"2.2.0", "3.0", "3", "3.6.1", "3.7.0", "3.7.0-experimental", "4.0.0", "9.9.9", " 3.5.0"} {
-		_, problems := Parse([]byte(config(v, "")))
+		_, problems := ParseConfig([]byte(config(v, "")))
 		want := []Problem{{"ignition.version", fmt.Sprintf("version %q is not supported; use 3.0.0 to 3.6.0", v)}}
 		if diff := cmp.Diff(want, problems); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", v, diff)
@@ -79,7 +79,7 @@ func TestFieldsThatAVersionDoesNotHaveAreNoted(t *testing.T) {
 		"3.6.0": {"storage.file", "storage.files[0].content", "systemd.Units"},
 	}
 	for version, want := range tests {
-		c, problems := Parse([]byte(config(version, rest)))
+		c, problems := ParseConfig([]byte(config(version, rest)))
 		if diff := cmp.Diff(want, c.Unknown); diff != "" || len(problems) > 0 {
 			t.Errorf("%s: problems %v; (-want +got):\n%s", version, problems, diff)
 		}
@@ -123,7 +123,7 @@ func TestEveryProblemIsNamedWithItsPlace(t *testing.T) {
 		{"too large", strings.Repeat(" ", maxConfig+1), []Problem{{"", "the configuration has 16777217 bytes; at most 16777216 are read"}}},
 	}
 	for _, test := range tests {
-		_, problems := Parse([]byte(test.text))
+		_, problems := ParseConfig([]byte(test.text))
 		if diff := cmp.Diff(test.want, problems); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
@@ -179,7 +179,7 @@ func TestContentsOfFiles(t *testing.T) {
 		{"too large as it is", Resource{Source: "data:," + strings.Repeat("0", maxContents+1)}, "", "the contents have more than 4194304 bytes"},
 	}
 	for _, test := range tests {
-		got, err := test.resource.Decode()
+		got, err := test.resource.DecodeContents()
 		message := ""
 		if err != nil {
 			message = err.Error()
@@ -194,8 +194,8 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(config("3.5.0", `,"storage":{"files":[{"path":"/a","contents":{"source":"data:,x"}}]},"systemd":{"units":[{"name":"a","dropins":[{"name":"b"}]}]}`)))
 	f.Add([]byte(`{"ignition":{"version":3}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, problems := Parse(data)
-		again, problemsAgain := Parse(data)
+		c, problems := ParseConfig(data)
+		again, problemsAgain := ParseConfig(data)
 		if diff := cmp.Diff(c, again) + cmp.Diff(problems, problemsAgain); diff != "" {
 			t.Errorf("read twice:\n%s", diff)
 		}
@@ -215,7 +215,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(zipped(f, "x"), "gzip", "sha256-00")
 	f.Add("data:text/plain;charset=utf-8;base64,aGk=", "", "sha512-")
 	f.Fuzz(func(t *testing.T, source, compression, hash string) {
-		data, err := Resource{Source: source, Compression: compression, Hash: hash}.Decode()
+		data, err := Resource{Source: source, Compression: compression, Hash: hash}.DecodeContents()
 		if err == nil && len(data) > maxContents {
 			t.Errorf("%d bytes", len(data))
 		}

@@ -14,12 +14,12 @@ type reader struct {
 	unknown                      []string
 }
 
-func (r *reader) refuse(field, message string) {
+func (r *reader) addProblem(field, message string) {
 	r.problems = append(r.problems, Problem{Field: field, Message: message})
 }
 
-// object returns the fields of an object. Null and a missing value have none.
-func (r *reader) object(field string, v any) map[string]any {
+// readObject returns the fields of an object. Null and a missing value have none.
+func (r *reader) readObject(field string, v any) map[string]any {
 	if o, ok := v.(map[string]any); ok || v == nil {
 		return o
 	}
@@ -27,7 +27,7 @@ func (r *reader) object(field string, v any) map[string]any {
 	return nil
 }
 
-func (r *reader) list(field string, v any) []any {
+func (r *reader) readList(field string, v any) []any {
 	if l, ok := v.([]any); ok || v == nil {
 		return l
 	}
@@ -35,7 +35,7 @@ func (r *reader) list(field string, v any) []any {
 	return nil
 }
 
-func (r *reader) text(field string, v any) string {
+func (r *reader) readText(field string, v any) string {
 	if s, ok := v.(string); ok || v == nil {
 		return s
 	}
@@ -43,13 +43,13 @@ func (r *reader) text(field string, v any) string {
 	return ""
 }
 
-// required returns the text of a field that must not be empty.
-func (r *reader) required(field string, v any) string {
+// readRequiredText returns the text of a field that must not be empty.
+func (r *reader) readRequiredText(field string, v any) string {
 	if v == nil || v == "" {
-		r.refuse(field, "is missing")
+		r.addProblem(field, "is missing")
 		return ""
 	}
-	return r.text(field, v)
+	return r.readText(field, v)
 }
 
 // wrongType does not quote the value, which may be secret.
@@ -65,11 +65,11 @@ func (r *reader) wrongType(field string, v any, want string) {
 	case bool:
 		has = "a boolean"
 	}
-	r.refuse(field, "has "+has+" where "+want+" is required")
+	r.addProblem(field, "has "+has+" where "+want+" is required")
 }
 
-// only collects the unknown fields of an object.
-func (r *reader) only(field string, o map[string]any, known []string) {
+// collectUnknownFields collects the unknown fields of an object.
+func (r *reader) collectUnknownFields(field string, o map[string]any, known []string) {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if slices.Contains(known, name) {
 			continue
@@ -81,4 +81,4 @@ func (r *reader) only(field string, o map[string]any, known []string) {
 	}
 }
 
-func element(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }
+func elementPath(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }

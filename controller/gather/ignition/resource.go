@@ -25,9 +25,9 @@ type Resource struct {
 	Hash string
 }
 
-// Decode returns the contents. Only data URLs are read: rendered MachineConfigs have no others. Errors do not quote
+// DecodeContents returns the contents. Only data URLs are read: rendered MachineConfigs have no others. Errors do not quote
 // the source or the contents, which may be secret.
-func (r Resource) Decode() ([]byte, error) {
+func (r Resource) DecodeContents() ([]byte, error) {
 	if r.Source == "" {
 		return nil, nil
 	}
@@ -38,7 +38,7 @@ func (r Resource) Decode() ([]byte, error) {
 	switch r.Compression {
 	case "":
 	case "gzip":
-		if data, err = gunzip(data); err != nil {
+		if data, err = gunzipContents(data); err != nil {
 			return nil, err
 		}
 	default:
@@ -47,10 +47,10 @@ func (r Resource) Decode() ([]byte, error) {
 	if len(data) > maxContents {
 		return nil, fmt.Errorf("the contents have more than %d bytes", maxContents)
 	}
-	return data, r.verify(data)
+	return data, r.verifyHash(data)
 }
 
-func (r Resource) verify(data []byte) error {
+func (r Resource) verifyHash(data []byte) error {
 	if r.Hash == "" {
 		return nil
 	}
@@ -72,7 +72,7 @@ func (r Resource) verify(data []byte) error {
 	return nil
 }
 
-func gunzip(data []byte) ([]byte, error) {
+func gunzipContents(data []byte) ([]byte, error) {
 	zr, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
 		return nil, fmt.Errorf("the contents are not gzip: %w", err)

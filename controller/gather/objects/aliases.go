@@ -19,7 +19,7 @@ func checkAliases(text []byte) *problem {
 	if err := yamlnode.Unmarshal(text, &document); err != nil {
 		return newYAMLProblem(err)
 	}
-	if (expansion{}).size(&document) > maxObject {
+	if (expansion{}).sizeAsJSON(&document) > maxObject {
 		return &problem{text: "its YAML aliases expand to more than " + sizeText(maxObject), isOurs: true}
 	}
 	return nil
@@ -28,10 +28,10 @@ func checkAliases(text []byte) *problem {
 // expansion holds the size of each anchored node with all its aliases replaced.
 type expansion map[*yamlnode.Node]int
 
-// size returns about the number of bytes of a node as JSON. Beyond maxObject it is not exact.
-func (e expansion) size(n *yamlnode.Node) int {
+// sizeAsJSON returns about the number of bytes of a node as JSON. Beyond maxObject it is not exact.
+func (e expansion) sizeAsJSON(n *yamlnode.Node) int {
 	if n.Kind == yamlnode.AliasNode {
-		return e.size(n.Alias)
+		return e.sizeAsJSON(n.Alias)
 	}
 	if known, ok := e[n]; ok {
 		return known
@@ -41,7 +41,7 @@ func (e expansion) size(n *yamlnode.Node) int {
 	}
 	total := len(n.Value) + 1
 	for _, child := range n.Content {
-		if total += e.size(child); total > maxObject {
+		if total += e.sizeAsJSON(child); total > maxObject {
 			break
 		}
 	}

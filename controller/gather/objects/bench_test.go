@@ -110,7 +110,7 @@ func benchmarkRead(b *testing.B, dir string, needed int) {
 	peak := watchHeap()
 	b.SetBytes(sizeOfFolder(b, dir))
 	for b.Loop() {
-		set, err := objects.Paths([]string{dir}, nil).Read(context.Background(), clusterWants())
+		set, err := objects.NewPathsReader([]string{dir}, nil).Read(context.Background(), clusterWants())
 		if err != nil || len(set.Findings) > 0 || len(set.Objects) != needed {
 			b.Fatalf("%d objects of %d, findings %v, error %v", len(set.Objects), needed, set.Findings, err)
 		}

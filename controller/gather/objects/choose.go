@@ -15,22 +15,22 @@ import (
 func chooseOne(all []parsed) ([]Object, bundle.Findings) {
 	copies := make(map[identity][]parsed)
 	for _, p := range all {
-		copies[p.identity()] = append(copies[p.identity()], p)
+		copies[p.objectIdentity()] = append(copies[p.objectIdentity()], p)
 	}
 	var chosen []Object
 	var findings bundle.Findings
 	for _, id := range slices.SortedFunc(maps.Keys(copies), compareIdentities) {
-		rivals := newest(distinct(copies[id]))
+		rivals := newestCopies(distinctCopies(copies[id]))
 		chosen = append(chosen, rivals[0].Object)
 		for _, other := range rivals[1:] {
-			findings = append(findings, duplicate(rivals[0].Object, other.Object))
+			findings = append(findings, duplicateFinding(rivals[0].Object, other.Object))
 		}
 	}
 	return chosen, findings
 }
 
-// distinct returns the copies sorted by place, without those that equal an earlier one.
-func distinct(copies []parsed) []parsed {
+// distinctCopies returns the copies sorted by place, without those that equal an earlier one.
+func distinctCopies(copies []parsed) []parsed {
 	copies = slices.Clone(copies)
 	slices.SortStableFunc(copies, func(a, b parsed) int { return comparePlaces(a.Object, b.Object) })
 	seen := make(map[string]bool, len(copies))
@@ -41,9 +41,9 @@ func distinct(copies []parsed) []parsed {
 	})
 }
 
-// newest returns the copies, in order, without those that are an earlier state of another. Two copies are states of one
+// newestCopies returns the copies, in order, without those that are an earlier state of another. Two copies are states of one
 // object if they have the same uid and resourceVersions that are numbers.
-func newest(copies []parsed) []parsed {
+func newestCopies(copies []parsed) []parsed {
 	last := make(map[string]string, len(copies))
 	for _, p := range copies {
 		if isNumber(p.resourceVersion) && compareNumbers(p.resourceVersion, last[p.uid]) > 0 {
@@ -63,14 +63,14 @@ func compareNumbers(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
-// replace adds the objects of a later path. They replace those of earlier paths, which it returns.
-func replace(found map[identity]Object, later []Object) (earlier []Object, findings bundle.Findings) {
+// replaceEarlier adds the objects of a later path. They replace those of earlier paths, which it returns.
+func replaceEarlier(found map[identity]Object, later []Object) (earlier []Object, findings bundle.Findings) {
 	for _, now := range later {
-		if before, ok := found[now.identity()]; ok && !bytes.Equal(before.JSON, now.JSON) {
+		if before, ok := found[now.objectIdentity()]; ok && !bytes.Equal(before.JSON, now.JSON) {
 			earlier = append(earlier, before)
-			findings = append(findings, replaced(now, before))
+			findings = append(findings, replacedFinding(now, before))
 		}
-		found[now.identity()] = now
+		found[now.objectIdentity()] = now
 	}
 	return earlier, findings
 }

@@ -20,9 +20,9 @@ import (
 	"wmco/render/reason"
 )
 
-// Cluster reads a live cluster: objects with known names one by one, all others as lists. A missing name is not a finding.
+// NewClusterReader reads a live cluster: objects with known names one by one, all others as lists. A missing name is not a finding.
 // A missing kind is one, unless the want is optional, and so is a forbidden request. Objects have no Source and no Line.
-func Cluster(r client.Reader) Reader { return &clusterReader{client: r} }
+func NewClusterReader(r client.Reader) Reader { return &clusterReader{client: r} }
 
 // CachedCluster is Cluster for an informer cache that is read again and again: an object that has not changed is not converted again. Objects of the
 // cache are not copied. One reading after the other is made.
@@ -45,8 +45,8 @@ func (c *clusterReader) Read(ctx context.Context, wants []Want) (Set, error) {
 	var findings bundle.Findings
 	defer c.converted.begin()()
 	for _, w := range wants {
-		items, err := c.fetch(ctx, w)
-		refused, err := refusal(w, err)
+		items, err := c.fetchWanted(ctx, w)
+		refused, err := refusalFindings(w, err)
 		if err != nil {
 			return Set{}, err
 		}
@@ -55,9 +55,9 @@ func (c *clusterReader) Read(ctx context.Context, wants []Want) (Set, error) {
 			p, bad := c.converted.fromCluster(item, w)
 			switch {
 			case bad != nil:
-				findings = append(findings, flawed(p, *bad))
-			case w.admits(p):
-				found[p.identity()] = p.Object
+				findings = append(findings, flawedFinding(p, *bad))
+			case w.admitsObject(p):
+				found[p.objectIdentity()] = p.Object
 			}
 		}
 	}
@@ -66,24 +66,24 @@ func (c *clusterReader) Read(ctx context.Context, wants []Want) (Set, error) {
 
 // fromCluster converts an object of the client.
 func fromCluster(u unstructured.Unstructured, w Want) (parsed, *flaw) {
-	p, bad := identify(u.Object, typeMeta{w.Kind, apiVersion(w.Group, w.Version)})
+	p, bad := identifyObject(u.Object, typeMeta{w.Kind, apiVersion(w.Group, w.Version)})
 	if bad == nil {
-		bad = p.encode(u.Object)
+		bad = p.encodeJSON(u.Object)
 	}
 	return p, bad
 }
 
-// fetch requests the objects of the want and few others. If some of the names are forbidden, it returns the other objects
+// fetchWanted requests the objects of the want and few others. If some of the names are forbidden, it returns the other objects
 // and an error.
-func (c *clusterReader) fetch(ctx context.Context, w Want) ([]unstructured.Unstructured, error) {
+func (c *clusterReader) fetchWanted(ctx context.Context, w Want) ([]unstructured.Unstructured, error) {
 	byName, err := c.canGet(w)
 	switch {
 	case err != nil:
 		return nil, &requestError{"discover", w, "", err}
 	case byName:
-		return c.get(ctx, w)
+		return c.getEachName(ctx, w)
 	}
-	return c.list(ctx, w)
+	return c.listKind(ctx, w)
 }
 
 // requestError is an error with the verb, the kind and the name of the request.
@@ -130,8 +130,8 @@ func (c *clusterReader) canGet(w Want) (bool, error) {
 	return !namespaced, err
 }
 
-// get requests each name. A forbidden name does not stop it from requesting the others.
-func (c *clusterReader) get(ctx context.Context, w Want) ([]unstructured.Unstructured, error) {
+// getEachName requests each name. A forbidden name does not stop it from requesting the others.
+func (c *clusterReader) getEachName(ctx context.Context, w Want) ([]unstructured.Unstructured, error) {
 	var items []unstructured.Unstructured
 	var forbidden error
 	for _, name := range w.Names {
@@ -158,8 +158,8 @@ func kindIsGone(err error) bool {
 	return apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// list requests all objects of the kind, in the namespace and with the labels of the want.
-func (c *clusterReader) list(ctx context.Context, w Want) ([]unstructured.Unstructured, error) {
+// listKind requests all objects of the kind, in the namespace and with the labels of the want.
+func (c *clusterReader) listKind(ctx context.Context, w Want) ([]unstructured.Unstructured, error) {
 	list := NewList(w.groupVersionKind())
 	err := c.client.List(ctx, list, client.InNamespace(w.Namespace), client.MatchingLabels(w.Labels), client.UnsafeDisableDeepCopyOption(c.converted != nil))
 	switch {
@@ -200,8 +200,8 @@ func (w Want) groupVersionKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: w.Group, Version: w.Version, Kind: w.Kind}
 }
 
-// refusal converts an error that retrying does not change into findings, and returns any other.
-func refusal(w Want, err error) (bundle.Findings, error) {
+// refusalFindings converts an error that retrying does not change into findings, and returns any other.
+func refusalFindings(w Want, err error) (bundle.Findings, error) {
 	switch {
 	case err == nil:
 		return nil, nil
@@ -209,14 +209,14 @@ func refusal(w Want, err error) (bundle.Findings, error) {
 		if w.Optional {
 			return nil, nil
 		}
-		return bundle.Findings{notServed(w)}, nil
+		return bundle.Findings{notServedFinding(w)}, nil
 	case apierrors.IsForbidden(err):
-		return bundle.Findings{forbidden(w, err)}, nil
+		return bundle.Findings{forbiddenFinding(w, err)}, nil
 	}
 	return nil, err
 }
 
-func notServed(w Want) bundle.Finding {
+func notServedFinding(w Want) bundle.Finding {
 	return bundle.Finding{
 		Severity: bundle.SeverityError, Reason: reason.KindNotServed, Object: bundle.Ref{Kind: w.Kind},
 		Message: fmt.Sprintf("the cluster does not serve %s of %s", w.Kind, apiVersion(w.Group, w.Version)),
@@ -224,9 +224,9 @@ func notServed(w Want) bundle.Finding {
 	}
 }
 
-// forbidden is the finding for a forbidden request. It has the rule that allows it.
-func forbidden(w Want, err error) bundle.Finding {
-	verb, resource := verbOf(err), resourceOf(w, err)
+// forbiddenFinding is the finding for a forbidden request. It has the rule that allows it.
+func forbiddenFinding(w Want, err error) bundle.Finding {
+	verb, resource := forbiddenVerb(err), resourceOf(w, err)
 	verbs := fmt.Sprintf("%q", verb)
 	watched := errors.As(err, new(*WatchError))
 	if watched {
@@ -234,7 +234,7 @@ func forbidden(w Want, err error) bundle.Finding {
 	}
 	rule := fmt.Sprintf("{apiGroups: [%q], resources: [%q], verbs: [%s]", w.Group, resource, verbs)
 	if verb == "get" || watched && len(w.Names) == 1 {
-		rule += ", resourceNames: [" + quoted(w.Names) + "]"
+		rule += ", resourceNames: [" + quoteNames(w.Names) + "]"
 	}
 	where, role := "in the whole cluster", "a ClusterRole"
 	if w.Namespace != "" {
@@ -247,8 +247,8 @@ func forbidden(w Want, err error) bundle.Finding {
 	}
 }
 
-// verbOf returns the verb of the forbidden request.
-func verbOf(err error) string {
+// forbiddenVerb returns the verb of the forbidden request.
+func forbiddenVerb(err error) string {
 	var request *requestError
 	if errors.As(err, &request) && request.verb != "discover" {
 		return request.verb
@@ -266,8 +266,8 @@ func resourceOf(w Want, err error) string {
 	return plural.Resource
 }
 
-// quoted returns the names, sorted and each in quotes.
-func quoted(names []string) string {
+// quoteNames returns the names, sorted and each in quotes.
+func quoteNames(names []string) string {
 	out := slices.Clone(names)
 	slices.Sort(out)
 	for i, name := range out {

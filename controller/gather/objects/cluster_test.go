@@ -65,7 +65,7 @@ func TestClusterRefusals(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			a := newAPI(contractWorld())
 			a.Refuses = c.refuses
-			set, err := objects.Cluster(clientOf(t, a)).Read(context.Background(), c.wants)
+			set, err := objects.NewClusterReader(clientOf(t, a)).Read(context.Background(), c.wants)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +86,7 @@ func TestClusterRefusals(t *testing.T) {
 // TestClusterRequests checks the requests for each kind of want: the operator has rights for exactly these.
 func TestClusterRequests(t *testing.T) {
 	a := newAPI(contractWorld())
-	_, err := objects.Cluster(clientOf(t, a)).Read(context.Background(), []objects.Want{
+	_, err := objects.NewClusterReader(clientOf(t, a)).Read(context.Background(), []objects.Want{
 		{Group: "config.openshift.io", Version: "v1", Kind: "Proxy", Names: []string{"cluster"}},
 		{Version: "v1", Kind: "ConfigMap", Namespace: "a", Names: []string{"one", "none"}},
 		{Version: "v1", Kind: "ConfigMap", Namespace: "b", NamePrefix: "o"},
@@ -108,7 +108,7 @@ func TestUnreachableClusterIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	server.Close()
-	_, err = objects.Cluster(c).Read(context.Background(), someWants())
+	_, err = objects.NewClusterReader(c).Read(context.Background(), someWants())
 	if err == nil || !strings.HasPrefix(err.Error(), "list Proxy: ") {
 		t.Errorf("the error is %v", err)
 	}
@@ -117,7 +117,7 @@ func TestUnreachableClusterIsAnError(t *testing.T) {
 // TestLaterReadersReplace reads a cluster with a file over it.
 func TestLaterReadersReplace(t *testing.T) {
 	dir := folder(t, map[string]string{"a.yaml": "apiVersion: v1\nkind: Node\nmetadata: {name: linux}\n"})
-	set, err := objects.Overlay(clusterOfWorld(t), objects.Paths([]string{dir}, nil)).Read(context.Background(), []objects.Want{{Version: "v1", Kind: "Node"}})
+	set, err := objects.NewOverlayReader(clusterOfWorld(t), objects.NewPathsReader([]string{dir}, nil)).Read(context.Background(), []objects.Want{{Version: "v1", Kind: "Node"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -138,9 +138,9 @@ func pathsOfWorld(t *testing.T) objects.Reader {
 		}
 		files[fmt.Sprintf("%d.json", i)] = string(text)
 	}
-	return objects.Paths([]string{folder(t, files)}, nil)
+	return objects.NewPathsReader([]string{folder(t, files)}, nil)
 }
 
 func clusterOfWorld(t *testing.T) objects.Reader {
-	return objects.Cluster(clientOf(t, newAPI(contractWorld())))
+	return objects.NewClusterReader(clientOf(t, newAPI(contractWorld())))
 }

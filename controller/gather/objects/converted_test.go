@@ -18,7 +18,7 @@ func TestCachedCluster(t *testing.T) {
 	wants := []Want{{Version: "v1", Kind: "ConfigMap", Namespace: "n"}}
 	same := func(want int) {
 		t.Helper()
-		plain, err := Cluster(c).Read(t.Context(), wants)
+		plain, err := NewClusterReader(c).Read(t.Context(), wants)
 		if err != nil || len(plain.Objects) != want {
 			t.Fatalf("%d objects, %v", len(plain.Objects), err)
 		}

@@ -33,8 +33,8 @@ var (
 	keyGivenTwice = regexp.MustCompile(`^key (".*") already set in map$`)
 )
 
-// decode parses the content of a segment, strictly.
-func decode(s segment) (any, *problem) {
+// decodeSegment parses the content of a segment, strictly.
+func decodeSegment(s segment) (any, *problem) {
 	text := blankedUpTo(s.text, s.start)
 	if s.text[s.start] == '{' {
 		value, bad := decodeJSON(text)
@@ -102,8 +102,8 @@ func newYAMLProblem(err error) *problem {
 	return &problem{line: line, text: quotedValue.ReplaceAllString(text, "")}
 }
 
-// canonical returns the object as JSON with sorted keys, without metadata.managedFields. The object is not changed.
-func canonical(object map[string]any) ([]byte, error) {
+// canonicalJSON returns the object as JSON with sorted keys, without metadata.managedFields. The object is not changed.
+func canonicalJSON(object map[string]any) ([]byte, error) {
 	if metadata, ok := object["metadata"].(map[string]any); ok && hasKey(metadata, "managedFields") {
 		metadata = maps.Clone(metadata)
 		delete(metadata, "managedFields")

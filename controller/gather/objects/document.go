@@ -26,8 +26,8 @@ func newSegment(text []byte, line int) segment {
 // isEmpty reports whether the segment holds only blanks and comments.
 func (s segment) isEmpty() bool { return s.start == len(s.text) }
 
-// after returns the rest of the segment from an offset on.
-func (s segment) after(offset int) segment {
+// segmentAfter returns the rest of the segment from an offset on.
+func (s segment) segmentAfter(offset int) segment {
 	return newSegment(s.text[offset:], s.line+bytes.Count(s.text[:offset], newline))
 }
 
@@ -57,9 +57,9 @@ func lineEnd(text []byte, at int) int {
 	return len(text)
 }
 
-// documents yields the documents of a file that are not empty. A document begins at a line of three dashes, alone or
+// splitDocuments yields the documents of a file that are not empty. A document begins at a line of three dashes, alone or
 // followed by a blank and content, and ends at a line of three dots.
-func documents(text []byte) iter.Seq[segment] {
+func splitDocuments(text []byte) iter.Seq[segment] {
 	return func(yield func(segment) bool) {
 		line := 1
 		for part := range cutAtMarkers(text, "---") {
@@ -78,7 +78,7 @@ func documents(text []byte) iter.Seq[segment] {
 func cutAtMarkers(text []byte, marker string) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		pattern := []byte("\n" + marker)
-		if isMarker(text, marker) {
+		if beginsWithMarker(text, marker) {
 			text = text[len(marker):]
 		}
 		for from := 0; ; {
@@ -88,7 +88,7 @@ func cutAtMarkers(text []byte, marker string) iter.Seq[[]byte] {
 				return
 			}
 			at := from + n + 1
-			if !isMarker(text[at:], marker) {
+			if !beginsWithMarker(text[at:], marker) {
 				from = at
 				continue
 			}
@@ -100,8 +100,8 @@ func cutAtMarkers(text []byte, marker string) iter.Seq[[]byte] {
 	}
 }
 
-// isMarker reports whether text begins with the marker as a separate word.
-func isMarker(text []byte, marker string) bool {
+// beginsWithMarker reports whether text begins with the marker as a separate word.
+func beginsWithMarker(text []byte, marker string) bool {
 	rest, ok := bytes.CutPrefix(text, []byte(marker))
 	return ok && (len(rest) == 0 || isBlank(rest[0]))
 }

@@ -23,17 +23,17 @@ func sizeText(size int64) string {
 // unreadPrefix begins the messages of malformed.
 const unreadPrefix = "cannot be read: "
 
-// malformed is the finding for a text that cannot be parsed.
-func (r *reading) malformed(s segment, h head, bad problem) bundle.Finding {
+// malformedFinding is the finding for a text that cannot be parsed.
+func (r *reading) malformedFinding(s segment, h head, bad problem) bundle.Finding {
 	text := "it is not valid YAML or JSON"
-	if bad.isOurs || h.mayQuote() {
+	if bad.isOurs || h.allowsQuoting() {
 		text = bad.text
 	}
 	if bad.line > 0 {
 		text = fmt.Sprintf("line %d: %s", s.line+bad.line-1, text)
 	}
 	return bundle.Finding{
-		Severity: bundle.SeverityError, Reason: reason.ObjectMalformed, Object: r.about(s, h),
+		Severity: bundle.SeverityError, Reason: reason.ObjectMalformed, Object: r.objectRef(s, h),
 		Message: unreadPrefix + text,
 		Fix:     "correct the document, or replace it with the output of oc get -o yaml",
 	}
@@ -72,36 +72,36 @@ func oneMalformed(findings bundle.Findings) bundle.Findings {
 	return kept
 }
 
-// about returns the reference of the object, as far as it is known.
-func (r *reading) about(s segment, h head) bundle.Ref {
-	ref := h.ref()
+// objectRef returns the reference of the object, as far as it is known.
+func (r *reading) objectRef(s segment, h head) bundle.Ref {
+	ref := h.objectRef()
 	ref.Source, ref.Line = r.source, s.place
 	return ref
 }
 
-func (r *reading) tooLarge(s segment, h head) bundle.Finding {
+func (r *reading) tooLargeFinding(s segment, h head) bundle.Finding {
 	return bundle.Finding{
-		Severity: bundle.SeverityError, Reason: reason.ObjectTooLarge, Object: r.about(s, h),
+		Severity: bundle.SeverityError, Reason: reason.ObjectTooLarge, Object: r.objectRef(s, h),
 		Message: fmt.Sprintf("is %s as it is written; objects over %s are not read",
 			sizeText(int64(len(s.text)-s.start)), sizeText(maxObject)),
 		Fix: "remove it from the inputs, or make it small enough for a cluster",
 	}
 }
 
-// tooDeep is the finding for lists nested too deep, if one may hold a wanted object.
-func (r *reading) tooDeep(s segment) bundle.Findings {
+// tooDeepFindings is the finding for lists nested too deep, if one may hold a wanted object.
+func (r *reading) tooDeepFindings(s segment) bundle.Findings {
 	if !r.kinds.mayBeIn(s.text) {
 		return nil
 	}
 	return bundle.Findings{{
-		Severity: bundle.SeverityError, Reason: reason.ListTooDeep, Object: r.about(s, head{}),
+		Severity: bundle.SeverityError, Reason: reason.ListTooDeep, Object: r.objectRef(s, head{}),
 		Message: fmt.Sprintf("is a list nested in more than %d others; its items are not read", maxListDepth),
 		Fix:     "write the items as separate documents",
 	}}
 }
 
-// flawed is the finding for an object with a field that is missing or has the wrong type.
-func flawed(p parsed, bad flaw) bundle.Finding {
+// flawedFinding is the finding for an object with a field that is missing or has the wrong type.
+func flawedFinding(p parsed, bad flaw) bundle.Finding {
 	return bundle.Finding{
 		Severity: bundle.SeverityError, Reason: reason.ObjectMalformed, Object: p.Ref, Field: bad.field,
 		Message: bad.message, Fix: bad.fix,
@@ -122,33 +122,33 @@ func unknownVersion(p parsed, wanted []Want) bundle.Finding {
 	}
 }
 
-// place prints the source and the line of an object.
-func place(o Object) string {
+// placeOf prints the source and the line of an object.
+func placeOf(o Object) string {
 	if o.Source == "" {
 		return "the cluster"
 	}
 	return fmt.Sprintf("%s:%d", o.Source, o.Line)
 }
 
-// duplicate is the finding for two objects of one name with different contents.
-func duplicate(kept, other Object) bundle.Finding {
+// duplicateFinding is the finding for two objects of one name with different contents.
+func duplicateFinding(kept, other Object) bundle.Finding {
 	return bundle.Finding{
 		Severity: bundle.SeverityError, Reason: reason.DuplicateObject, Object: kept.Ref,
-		Message: fmt.Sprintf("exists twice with different contents: in %s and in %s", place(kept), place(other)),
+		Message: fmt.Sprintf("exists twice with different contents: in %s and in %s", placeOf(kept), placeOf(other)),
 		Fix:     "remove one; to try a change, give it as a separate --from after the others",
 	}
 }
 
-// replaced is the finding for an object of a later path that replaces an earlier one.
-func replaced(now, before Object) bundle.Finding {
+// replacedFinding is the finding for an object of a later path that replaces an earlier one.
+func replacedFinding(now, before Object) bundle.Finding {
 	return bundle.Finding{
 		Severity: bundle.SeverityInfo, Reason: reason.Replaced, Object: now.Ref,
-		Message: fmt.Sprintf("replaces the one in %s", place(before)),
+		Message: fmt.Sprintf("replaces the one in %s", placeOf(before)),
 	}
 }
 
-// unreadable is the finding for a path that cannot be read.
-func unreadable(source string, err error) bundle.Finding {
+// unreadableFinding is the finding for a path that cannot be read.
+func unreadableFinding(source string, err error) bundle.Finding {
 	return bundle.Finding{
 		Severity: bundle.SeverityError, Reason: reason.InputUnreadable, Object: bundle.Ref{Source: source},
 		Message: fmt.Sprintf("cannot be read: %v", err),

@@ -63,7 +63,7 @@ func checkNothingIsMissed(t *testing.T, set objects.Set, data []byte) {
 
 func readBytes(t *testing.T, data []byte) objects.Set {
 	t.Helper()
-	set, err := objects.Paths([]string{"-"}, bytes.NewReader(data)).Read(context.Background(), someWants())
+	set, err := objects.NewPathsReader([]string{"-"}, bytes.NewReader(data)).Read(context.Background(), someWants())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ type oneByteAtATime struct{ io.Reader }
 func (r oneByteAtATime) Read(p []byte) (int, error) { return r.Reader.Read(p[:min(len(p), 1)]) }
 
 func TestStandardInputInPieces(t *testing.T) {
-	set, err := objects.Paths([]string{"-"}, oneByteAtATime{strings.NewReader(proxy)}).Read(context.Background(), someWants())
+	set, err := objects.NewPathsReader([]string{"-"}, oneByteAtATime{strings.NewReader(proxy)}).Read(context.Background(), someWants())
 	if err != nil {
 		t.Fatal(err)
 	}

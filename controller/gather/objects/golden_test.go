@@ -30,7 +30,7 @@ func TestMustGatherEqualsItsManifests(t *testing.T) {
 // readClusters returns the JSON of each object in the folders.
 func readClusters(t *testing.T, paths ...string) map[string]string {
 	t.Helper()
-	set, err := objects.Paths(paths, nil).Read(context.Background(), clusterWants())
+	set, err := objects.NewPathsReader(paths, nil).Read(context.Background(), clusterWants())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,15 +13,15 @@ type field struct {
 	count int
 }
 
-// add notes a value; an empty one is a value that only a parser can read.
-func (f *field) add(value string) {
+// addValue notes a value; an empty one is a value that only a parser can read.
+func (f *field) addValue(value string) {
 	if f.count == 0 || f.value != value {
 		*f = field{value, f.count + 1}
 	}
 }
 
-// text returns the value. It is empty if there is none, or if only a parser can tell which one counts.
-func (f field) text() string {
+// textValue returns the value. It is empty if there is none, or if only a parser can tell which one counts.
+func (f field) textValue() string {
 	if f.count > 1 {
 		return ""
 	}
@@ -29,7 +29,7 @@ func (f field) text() string {
 }
 
 // isUnclear reports whether the key occurs and has no certain value.
-func (f field) isUnclear() bool { return f.count > 0 && f.text() == "" }
+func (f field) isUnclear() bool { return f.count > 0 && f.textValue() == "" }
 
 // head identifies an object: what is read of it to decide whether to parse it.
 type head struct {
@@ -44,24 +44,26 @@ type head struct {
 	inherited typeMeta
 }
 
-// inherit fills in what an item of a typed list may leave out: a ProxyList holds Proxies of its own apiVersion. A plain
+// inheritType fills in what an item of a typed list may leave out: a ProxyList holds Proxies of its own apiVersion. A plain
 // List has nothing to inherit.
-func (h head) inherit(from typeMeta) head {
+func (h head) inheritType(from typeMeta) head {
 	h.inherited = from
 	if !h.isRead {
 		return h
 	}
 	if from.kind != "" && h.kind.count == 0 {
-		h.kind.add(from.kind)
+		h.kind.addValue(from.kind)
 	}
 	if from.apiVersion != "" && h.apiVersion.count == 0 {
-		h.apiVersion.add(from.apiVersion)
+		h.apiVersion.addValue(from.apiVersion)
 	}
 	return h
 }
 
-// item returns what the items may leave out if the object is a list.
-func (h head) item() typeMeta { return typeMeta{h.kind.text(), h.apiVersion.text()}.item() }
+// itemType returns what the items may leave out if the object is a list.
+func (h head) itemType() typeMeta {
+	return typeMeta{h.kind.textValue(), h.apiVersion.textValue()}.itemType()
+}
 
 // isClear reports whether the head is enough to decide whether the object is needed.
 func (h head) isClear() bool {
@@ -69,26 +71,26 @@ func (h head) isClear() bool {
 }
 
 // isList reports whether the object is a list with items.
-func (h head) isList() bool { return h.hasItems && strings.HasSuffix(h.kind.text(), "List") }
+func (h head) isList() bool { return h.hasItems && strings.HasSuffix(h.kind.textValue(), "List") }
 
 // mayMatch reports whether the object may be one that the want selects. A missing field does not exclude the object:
 // it is malformed, and that is a finding.
 func (h head) mayMatch(w Want) bool {
-	version, namespace, name := h.apiVersion.text(), h.namespace.text(), h.name.text()
-	return (h.kind.text() == w.Kind || h.kind.isUnclear()) &&
+	version, namespace, name := h.apiVersion.textValue(), h.namespace.textValue(), h.name.textValue()
+	return (h.kind.textValue() == w.Kind || h.kind.isUnclear()) &&
 		(version == "" || groupOf(version) == w.Group) &&
 		(namespace == "" || w.admitsNamespace(namespace)) &&
 		(name == "" || w.admitsName(name))
 }
 
-// ref names the object, as far as the head does.
-func (h head) ref() bundle.Ref {
-	return bundle.Ref{Kind: h.kind.text(), Namespace: h.namespace.text(), Name: h.name.text()}
+// objectRef names the object, as far as the head does.
+func (h head) objectRef() bundle.Ref {
+	return bundle.Ref{Kind: h.kind.textValue(), Namespace: h.namespace.textValue(), Name: h.name.textValue()}
 }
 
-// mayQuote reports whether a finding may quote the object: it is neither a Secret nor a list that may hold one.
-func (h head) mayQuote() bool {
-	kind := h.kind.text()
+// allowsQuoting reports whether a finding may quote the object: it is neither a Secret nor a list that may hold one.
+func (h head) allowsQuoting() bool {
+	kind := h.kind.textValue()
 	return h.isClear() && kind != "" && kind != "Secret" && !strings.HasSuffix(kind, "List")
 }
 

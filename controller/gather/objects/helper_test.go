@@ -27,7 +27,7 @@ func someWants() []objects.Want {
 func read(t *testing.T, dir string, paths []string, stdin io.Reader, wants []objects.Want) objects.Set {
 	t.Helper()
 	t.Chdir(dir)
-	set, err := objects.Paths(paths, stdin).Read(context.Background(), wants)
+	set, err := objects.NewPathsReader(paths, stdin).Read(context.Background(), wants)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,8 +17,8 @@ type parsed struct {
 // typeMeta is the kind and the apiVersion that an item of a typed list may leave out.
 type typeMeta struct{ kind, apiVersion string }
 
-// item returns what the items of a list of this type may leave out.
-func (t typeMeta) item() typeMeta {
+// itemType returns what the items of a list of this type may leave out.
+func (t typeMeta) itemType() typeMeta {
 	kind, ok := strings.CutSuffix(t.kind, "List")
 	if !ok || kind == "" {
 		return typeMeta{}
@@ -29,14 +29,14 @@ func (t typeMeta) item() typeMeta {
 // flaw is the reason why a document is not an object.
 type flaw struct{ field, message, fix string }
 
-// identify reads the fields that identify the object, as many as it can. An object without a kind has that of its list.
+// identifyObject reads the fields that identify the object, as many as it can. An object without a kind has that of its list.
 // Without either, it is not a Kubernetes object and has no flaw.
-func identify(object map[string]any, inherited typeMeta) (p parsed, bad *flaw) {
-	kind, bad := textAt(object, "kind", "kind")
+func identifyObject(object map[string]any, inherited typeMeta) (p parsed, bad *flaw) {
+	kind, bad := textOfKey(object, "kind", "kind")
 	if p.Kind = cmp.Or(kind, inherited.kind); bad != nil || p.Kind == "" {
 		return p, bad
 	}
-	version, bad := textAt(object, "apiVersion", "apiVersion")
+	version, bad := textOfKey(object, "apiVersion", "apiVersion")
 	p.Group, p.Version = splitVersion(cmp.Or(version, inherited.apiVersion))
 	if bad == nil && p.Version == "" {
 		bad = &flaw{"apiVersion", "has no apiVersion", "add the apiVersion of the object in the cluster"}
@@ -51,10 +51,10 @@ func (p *parsed) identifyMetadata(object map[string]any) *flaw {
 		return wrongType("metadata", object["metadata"], "a mapping")
 	}
 	var flaws [6]*flaw
-	p.Namespace, flaws[0] = textAt(metadata, "namespace", "metadata.namespace")
-	p.Name, flaws[1] = textAt(metadata, "name", "metadata.name")
-	p.uid, flaws[2] = textAt(metadata, "uid", "metadata.uid")
-	p.resourceVersion, flaws[3] = textAt(metadata, "resourceVersion", "metadata.resourceVersion")
+	p.Namespace, flaws[0] = textOfKey(metadata, "namespace", "metadata.namespace")
+	p.Name, flaws[1] = textOfKey(metadata, "name", "metadata.name")
+	p.uid, flaws[2] = textOfKey(metadata, "uid", "metadata.uid")
+	p.resourceVersion, flaws[3] = textOfKey(metadata, "resourceVersion", "metadata.resourceVersion")
 	if p.Name == "" {
 		flaws[4] = &flaw{"metadata.name", "has no metadata.name", "add the name of the object, or remove it from the inputs"}
 	}
@@ -69,7 +69,7 @@ func (p *parsed) identifyLabels(metadata map[string]any) *flaw {
 	}
 	p.labels = make(map[string]string, len(labels))
 	for key := range maps.Keys(labels) {
-		text, bad := textAt(labels, key, fmt.Sprintf("metadata.labels[%q]", key))
+		text, bad := textOfKey(labels, key, fmt.Sprintf("metadata.labels[%q]", key))
 		if bad != nil {
 			return bad
 		}
@@ -78,8 +78,8 @@ func (p *parsed) identifyLabels(metadata map[string]any) *flaw {
 	return nil
 }
 
-// textAt returns the text of a key. It is empty if there is none.
-func textAt(m map[string]any, key, field string) (string, *flaw) {
+// textOfKey returns the text of a key. It is empty if there is none.
+func textOfKey(m map[string]any, key, field string) (string, *flaw) {
 	switch v := m[key].(type) {
 	case nil:
 		return "", nil
@@ -118,11 +118,11 @@ func typeName(value any) string {
 	return "a number"
 }
 
-// encode sets the JSON, including a kind and apiVersion that come from the list.
-func (p *parsed) encode(object map[string]any) *flaw {
+// encodeJSON sets the JSON, including a kind and apiVersion that come from the list.
+func (p *parsed) encodeJSON(object map[string]any) *flaw {
 	object = maps.Clone(object)
 	object["kind"], object["apiVersion"] = p.Kind, apiVersion(p.Group, p.Version)
-	text, err := canonical(object)
+	text, err := canonicalJSON(object)
 	if err != nil {
 		return &flaw{message: "cannot be written as JSON", fix: "remove numbers that JSON does not have, such as .inf and .nan"}
 	}

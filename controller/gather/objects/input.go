@@ -24,8 +24,8 @@ var (
 // buffer holds one file at a time. It is reused for the next.
 type buffer struct{ bytes []byte }
 
-// load returns a file in UTF-8 with line feeds as line breaks. The result is valid until the next call.
-func (b *buffer) load(file io.Reader, size int64) ([]byte, error) {
+// loadText returns a file in UTF-8 with line feeds as line breaks. The result is valid until the next call.
+func (b *buffer) loadText(file io.Reader, size int64) ([]byte, error) {
 	if size > maxFile {
 		return nil, errTooLarge
 	}
@@ -42,7 +42,7 @@ func (b *buffer) load(file io.Reader, size int64) ([]byte, error) {
 	if n > maxFile {
 		return nil, errTooLarge
 	}
-	return dropMarks(unifyLineBreaks(toUTF8(b.bytes))), nil
+	return dropByteOrderMarks(unifyLineBreaks(convertToUTF8(b.bytes))), nil
 }
 
 // sizeOf returns the size of a regular file, and 0 for anything else.
@@ -53,26 +53,26 @@ func sizeOf(info fs.FileInfo) int64 {
 	return 0
 }
 
-// toUTF8 converts UTF-16 with a byte order mark, as PowerShell writes it, to UTF-8. It removes the mark.
-func toUTF8(text []byte) []byte {
+// convertToUTF8 converts UTF-16 with a byte order mark, as PowerShell writes it, to UTF-8. It removes the mark.
+func convertToUTF8(text []byte) []byte {
 	switch {
 	case bytes.HasPrefix(text, []byte{0xff, 0xfe}):
-		return fromUTF16(text[2:], binary.LittleEndian)
+		return decodeUTF16(text[2:], binary.LittleEndian)
 	case bytes.HasPrefix(text, []byte{0xfe, 0xff}):
-		return fromUTF16(text[2:], binary.BigEndian)
+		return decodeUTF16(text[2:], binary.BigEndian)
 	}
 	return bytes.TrimPrefix(text, byteOrderMark)
 }
 
-// dropMarks removes byte order marks at the beginning of lines, which remain when files are concatenated.
-func dropMarks(text []byte) []byte {
+// dropByteOrderMarks removes byte order marks at the beginning of lines, which remain when files are concatenated.
+func dropByteOrderMarks(text []byte) []byte {
 	if !bytes.Contains(text, markedLine) {
 		return text
 	}
 	return bytes.ReplaceAll(text, markedLine, newline)
 }
 
-func fromUTF16(text []byte, order binary.ByteOrder) []byte {
+func decodeUTF16(text []byte, order binary.ByteOrder) []byte {
 	out := make([]byte, 0, len(text)/2)
 	for ; len(text) >= 2; text = text[2:] {
 		r := rune(order.Uint16(text))

@@ -29,8 +29,8 @@ type stray struct {
 // maxStrays is how many of the items that are not objects are findings.
 const maxStrays = 100
 
-// segment returns the place and the text of the object.
-func (o jsonObject) segment() segment { return segment{text: o.text, line: o.line, place: o.line} }
+// asSegment returns the place and the text of the object.
+func (o jsonObject) asSegment() segment { return segment{text: o.text, line: o.line, place: o.line} }
 
 // readMetadata reads the name and the namespace.
 func (o *jsonObject) readMetadata(text []byte) {
@@ -56,7 +56,7 @@ func (v *view) UnmarshalJSON(text []byte) error {
 func (f *field) UnmarshalJSON(text []byte) error {
 	var value string
 	_ = kjson.UnmarshalCaseSensitivePreserveInts(text, &value)
-	f.add(value)
+	f.addValue(value)
 	return nil
 }
 
@@ -81,19 +81,19 @@ func newJSONReader(s segment, mayNeed func(kind string) bool) *jsonReader {
 	return &jsonReader{segment: s, decoder: decoder, text: text, line: s.place, mayNeed: mayNeed}
 }
 
-// objects yields the objects that the segment begins with, up to anything that is not JSON.
-func (r *jsonReader) objects() iter.Seq[jsonObject] {
-	read := r.object
+// yieldObjects yields the objects that the segment begins with, up to anything that is not JSON.
+func (r *jsonReader) yieldObjects() iter.Seq[jsonObject] {
+	read := r.readObject
 	if bytes.Contains(r.text, []byte(`"items"`)) {
-		read = r.list
+		read = r.readListObject
 	}
 	return func(yield func(jsonObject) bool) {
-		for r.peek() == '{' {
+		for r.peekByte() == '{' {
 			o := read()
 			if r.err != nil {
 				return
 			}
-			r.end = r.offset()
+			r.end = r.inputOffset()
 			if !yield(o) {
 				return
 			}
@@ -101,130 +101,130 @@ func (r *jsonReader) objects() iter.Seq[jsonObject] {
 	}
 }
 
-// rest returns the segment without the objects that were read.
-func (r *jsonReader) rest() segment { return r.after(r.start + r.end) }
+// unreadSegment returns the segment without the objects that were read.
+func (r *jsonReader) unreadSegment() segment { return r.segmentAfter(r.start + r.end) }
 
-func (r *jsonReader) offset() int { return int(r.decoder.InputOffset()) }
+func (r *jsonReader) inputOffset() int { return int(r.decoder.InputOffset()) }
 
-// next returns the offset of the next value or key, or the end of the text.
-func (r *jsonReader) next() int {
-	at := r.offset()
+// nextOffset returns the offset of the next value or key, or the end of the text.
+func (r *jsonReader) nextOffset() int {
+	at := r.inputOffset()
 	for at < len(r.text) && (isBlank(r.text[at]) || r.text[at] == ':' || r.text[at] == ',') {
 		at++
 	}
 	return at
 }
 
-// peek returns the first byte of the next value.
-func (r *jsonReader) peek() byte {
-	if at := r.next(); at < len(r.text) {
+// peekByte returns the first byte of the next value.
+func (r *jsonReader) peekByte() byte {
+	if at := r.nextOffset(); at < len(r.text) {
 		return r.text[at]
 	}
 	return 0
 }
 
-// begin returns an object that begins at the next value.
-func (r *jsonReader) begin() (o jsonObject, at int) {
-	at = r.next()
+// beginObject returns an object that begins at the next value.
+func (r *jsonReader) beginObject() (o jsonObject, at int) {
+	at = r.nextOffset()
 	r.line += bytes.Count(r.text[r.counted:at], newline)
 	r.counted = at
 	return jsonObject{head: head{isRead: true}, line: r.line}, at
 }
 
-// token returns the next key; nil for anything else and after an error.
-func (r *jsonReader) token() (token any) {
+// nextKey returns the next key; nil for anything else and after an error.
+func (r *jsonReader) nextKey() (token any) {
 	if r.err == nil {
 		token, r.err = r.decoder.Token()
 	}
 	return token
 }
 
-// more reports whether the open object or array has more values.
-func (r *jsonReader) more() bool { return r.err == nil && r.decoder.More() }
+// hasMore reports whether the open object or array has more values.
+func (r *jsonReader) hasMore() bool { return r.err == nil && r.decoder.More() }
 
-// decode reads the next value.
-func (r *jsonReader) decode(into any) {
+// decodeValue reads the next value.
+func (r *jsonReader) decodeValue(into any) {
 	if r.err == nil {
 		r.err = r.decoder.Decode(into)
 	}
 }
 
-// value passes over the next value and returns its text, which is valid until the decoder reads on.
-func (r *jsonReader) value() (text view) {
-	r.decode(&text)
+// skipValue passes over the next value and returns its text, which is valid until the decoder reads on.
+func (r *jsonReader) skipValue() (text view) {
+	r.decodeValue(&text)
 	return text
 }
 
-// object reads an object as a whole. If it is a list, its items are not read.
-func (r *jsonReader) object() jsonObject {
+// readObject reads an object as a whole. If it is a list, its items are not read.
+func (r *jsonReader) readObject() jsonObject {
 	var keys struct {
 		Kind       field `json:"kind"`
 		APIVersion field `json:"apiVersion"`
 		Metadata   view  `json:"metadata"`
 		Items      view  `json:"items"`
 	}
-	o, from := r.begin()
-	r.decode(&keys)
+	o, from := r.beginObject()
+	r.decodeValue(&keys)
 	o.kind, o.apiVersion = keys.Kind, keys.APIVersion
 	o.hasItems = len(keys.Items) > len("[]") && keys.Items[0] == '['
 	o.hasMetadata = len(keys.Metadata) > 0
-	if kind := o.kind.text(); kind == "" || r.mayNeed(kind) {
+	if kind := o.kind.textValue(); kind == "" || r.mayNeed(kind) {
 		o.readMetadata(keys.Metadata)
 	}
-	o.text = r.text[from:max(from, r.offset())]
+	o.text = r.text[from:max(from, r.inputOffset())]
 	return o
 }
 
-// list reads an object that may be a list key by key, so that the items need not be in memory twice.
-func (r *jsonReader) list() jsonObject {
-	o, from := r.begin()
+// readListObject reads an object that may be a list key by key, so that the items need not be in memory twice.
+func (r *jsonReader) readListObject() jsonObject {
+	o, from := r.beginObject()
 	o.itemsRead = true
-	r.token()
-	for r.more() {
-		switch r.token() {
+	r.nextKey()
+	for r.hasMore() {
+		switch r.nextKey() {
 		case "kind":
-			r.decode(&o.kind)
+			r.decodeValue(&o.kind)
 		case "apiVersion":
-			r.decode(&o.apiVersion)
+			r.decodeValue(&o.apiVersion)
 		case "metadata":
 			o.hasMetadata = true
-			o.readMetadata(r.value())
+			o.readMetadata(r.skipValue())
 		case "items":
-			r.items(&o)
+			r.readItems(&o)
 		default:
-			r.value()
+			r.skipValue()
 		}
 	}
-	r.token()
-	o.text = r.text[from:max(from, r.offset())]
+	r.nextKey()
+	o.text = r.text[from:max(from, r.inputOffset())]
 	return o
 }
 
-// items reads the items of a list.
-func (r *jsonReader) items(o *jsonObject) {
-	if r.peek() != '[' {
-		r.value()
+// readItems reads the items of a list.
+func (r *jsonReader) readItems(o *jsonObject) {
+	if r.peekByte() != '[' {
+		r.skipValue()
 		return
 	}
-	r.token()
-	for r.more() {
+	r.nextKey()
+	for r.hasMore() {
 		o.hasItems = true
-		if r.peek() != '{' {
-			r.stray(o)
+		if r.peekByte() != '{' {
+			r.skipStrayItem(o)
 			continue
 		}
-		if item := r.object(); item.hasItems || item.kind.text() == "" || r.mayNeed(item.kind.text()) {
+		if item := r.readObject(); item.hasItems || item.kind.textValue() == "" || r.mayNeed(item.kind.textValue()) {
 			o.items = append(o.items, item)
 		}
 	}
-	r.token()
+	r.nextKey()
 }
 
-// stray passes over an item that is not an object. Nothing is known of a null, so it is not one.
-func (r *jsonReader) stray(o *jsonObject) {
-	item, _ := r.begin()
+// skipStrayItem passes over an item that is not an object. Nothing is known of a null, so it is not one.
+func (r *jsonReader) skipStrayItem(o *jsonObject) {
+	item, _ := r.beginObject()
 	var value any
-	switch r.peek() {
+	switch r.peekByte() {
 	case 'n':
 	case '"':
 		value = ""
@@ -238,5 +238,5 @@ func (r *jsonReader) stray(o *jsonObject) {
 	if value != nil && len(o.strays) < maxStrays {
 		o.strays = append(o.strays, stray{item.line, typeName(value)})
 	}
-	r.value()
+	r.skipValue()
 }

@@ -26,13 +26,13 @@ func newKinds(wants []Want) kinds {
 	return k
 }
 
-// has reports whether the kind is wanted.
-func (k kinds) has(kind string) bool {
+// hasKind reports whether the kind is wanted.
+func (k kinds) hasKind(kind string) bool {
 	return slices.ContainsFunc(k.words, func(word []byte) bool { return string(word) == kind })
 }
 
-// resembles reports whether the kind is wanted, in upper or lower case.
-func (k kinds) resembles(kind string) bool {
+// resemblesKind reports whether the kind is wanted, in upper or lower case.
+func (k kinds) resemblesKind(kind string) bool {
 	return slices.ContainsFunc(k.words, func(word []byte) bool { return strings.EqualFold(string(word), kind) })
 }
 
@@ -45,9 +45,9 @@ func (k kinds) mayBeIn(text []byte) bool {
 	return slices.ContainsFunc(k.words, func(word []byte) bool { return bytes.Contains(text, word) })
 }
 
-// areNamed reports whether the text looks like an object of a wanted kind. It decides whether text that cannot be
+// areAllNamed reports whether the text looks like an object of a wanted kind. It decides whether text that cannot be
 // parsed is a finding.
-func (k kinds) areNamed(text []byte) bool { return len(k.words) > 0 && k.asValue.Match(text) }
+func (k kinds) areAllNamed(text []byte) bool { return len(k.words) > 0 && k.asValue.Match(text) }
 
 // escapedLetter is an escape, in double quotes, that a word can be spelled with, or an escaped line break inside it.
 var escapedLetter = regexp.MustCompile(`\\(?:[\n\x{85}\x{2028}\x{2029}]|x[3-7]|u003[0-9]|u00[4-7]|U0000003[0-9]|U000000[4-7])`)

@@ -20,7 +20,7 @@ func linesUpTo(text []byte, at, col int) iter.Seq[line] {
 	return func(yield func(line) bool) {
 		for at < len(text) {
 			end := lineEnd(text, at)
-			if l, ok := shallow(text[at:end], col); ok {
+			if l, ok := readShallowLine(text[at:end], col); ok {
 				l.start = at
 				if !yield(l) {
 					return
@@ -31,8 +31,8 @@ func linesUpTo(text []byte, at, col int) iter.Seq[line] {
 	}
 }
 
-// shallow reads a line that is indented by col or less and is neither blank nor a comment.
-func shallow(text []byte, col int) (line, bool) {
+// readShallowLine reads a line that is indented by col or less and is neither blank nor a comment.
+func readShallowLine(text []byte, col int) (line, bool) {
 	indent := 0
 	for indent < len(text) && text[indent] == ' ' {
 		if indent++; indent > col {
@@ -55,10 +55,10 @@ type entry struct {
 	from, to int
 }
 
-// entries calls visit for each key of the block mapping whose first key is at the offset first. It reports false at the
+// visitEntries calls visit for each key of the block mapping whose first key is at the offset first. It reports false at the
 // first line, at the column of the keys or left of it, that is not a plain key and its value: only a parser can read such a
 // mapping. Deeper lines are not looked at.
-func entries(text []byte, first int, visit func(entry)) bool {
+func visitEntries(text []byte, first int, visit func(entry)) bool {
 	col := columnOf(text, first)
 	end := lineEnd(text, first)
 	open, ok := readEntry(text[first:end])
@@ -87,32 +87,32 @@ func entries(text []byte, first int, visit func(entry)) bool {
 func columnOf(text []byte, at int) int { return at - 1 - bytes.LastIndexByte(text[:at], '\n') }
 
 // isDash reports whether the line begins an item of a block sequence.
-func isDash(text []byte) bool { return isMarker(text, "-") }
+func isDash(text []byte) bool { return beginsWithMarker(text, "-") }
 
 // readEntry reads a key without quotes and the value on its line.
 func readEntry(text []byte) (entry, bool) {
 	key, value, ok := bytes.Cut(text, []byte(":"))
-	if !ok || !isWord(key) || len(value) > 0 && !isBlank(value[0]) {
+	if !ok || !isPlainWord(key) || len(value) > 0 && !isBlank(value[0]) {
 		return entry{}, false
 	}
 	value, _, _ = bytes.Cut(value, []byte(" #"))
 	return entry{key: key, value: bytes.TrimSpace(value)}, true
 }
 
-// scalar returns the value of the entry if it is one word, in quotes or not. It is empty if only a parser can read it.
-func (e entry) scalar() string {
+// scalarValue returns the value of the entry if it is one word, in quotes or not. It is empty if only a parser can read it.
+func (e entry) scalarValue() string {
 	value := e.value
 	if n := len(value); n > 1 && value[0] == value[n-1] && (value[0] == '"' || value[0] == '\'') {
 		value = value[1 : n-1]
 	}
-	if !isWord(value) || strings.EqualFold(string(e.value), "null") {
+	if !isPlainWord(value) || strings.EqualFold(string(e.value), "null") {
 		return ""
 	}
 	return string(value)
 }
 
-// isWord reports whether the text has only characters that mean nothing in YAML.
-func isWord(text []byte) bool {
+// isPlainWord reports whether the text has only characters that mean nothing in YAML.
+func isPlainWord(text []byte) bool {
 	for _, c := range text {
 		if !isLetter(c) && c != '.' && c != '/' && c != '-' {
 			return false
@@ -132,18 +132,18 @@ type blockList struct {
 	from, to int
 }
 
-// look reads the head of a block mapping. The list is empty if the items are not a block.
-func look(s segment) (h head, list blockList) {
+// readHead reads the head of a block mapping. The list is empty if the items are not a block.
+func readHead(s segment) (h head, list blockList) {
 	if s.isEmpty() {
 		return head{}, blockList{}
 	}
 	items := 0
-	h.isRead = entries(s.text, s.start, func(e entry) {
+	h.isRead = visitEntries(s.text, s.start, func(e entry) {
 		switch string(e.key) {
 		case "kind":
-			h.kind.add(e.scalar())
+			h.kind.addValue(e.scalarValue())
 		case "apiVersion":
-			h.apiVersion.add(e.scalar())
+			h.apiVersion.addValue(e.scalarValue())
 		case "metadata":
 			h.hasMetadata = true
 			h.lookAtMetadata(s.text[e.from:e.to], e)
@@ -183,12 +183,12 @@ func (h *head) lookAtMetadata(body []byte, e entry) {
 	if len(e.value) > 0 || first == len(body) {
 		return
 	}
-	isRead := entries(body, first, func(e entry) {
+	isRead := visitEntries(body, first, func(e entry) {
 		switch string(e.key) {
 		case "name":
-			h.name.add(e.scalar())
+			h.name.addValue(e.scalarValue())
 		case "namespace":
-			h.namespace.add(e.scalar())
+			h.namespace.addValue(e.scalarValue())
 		}
 	})
 	if !isRead {
@@ -196,8 +196,8 @@ func (h *head) lookAtMetadata(body []byte, e entry) {
 	}
 }
 
-// items yields the items, and false in place of the rest if a line neither begins an item nor belongs to one.
-func (b blockList) items() iter.Seq2[segment, bool] {
+// yieldItems yields the items, and false in place of the rest if a line neither begins an item nor belongs to one.
+func (b blockList) yieldItems() iter.Seq2[segment, bool] {
 	return func(yield func(segment, bool) bool) {
 		text := b.text[:b.to]
 		col := contentStart(text, b.from) - b.from

@@ -15,7 +15,7 @@ func headOf(object map[string]any, p parsed) head {
 	read := func(m map[string]any, key string, f *field) {
 		if value := m[key]; value != nil {
 			text, _ := value.(string)
-			f.add(text)
+			f.addValue(text)
 		}
 	}
 	read(object, "kind", &h.kind)
@@ -24,28 +24,28 @@ func headOf(object map[string]any, p parsed) head {
 	h.hasMetadata = metadata != nil
 	read(metadata, "name", &h.name)
 	read(metadata, "namespace", &h.namespace)
-	return h.inherit(typeMeta{p.Kind, apiVersion(p.Group, p.Version)})
+	return h.inheritType(typeMeta{p.Kind, apiVersion(p.Group, p.Version)})
 }
 
-// misfit returns a finding if an object that is not wanted seems to be meant as one that is: its kind is written in another
+// misfitFinding returns a finding if an object that is not wanted seems to be meant as one that is: its kind is written in another
 // case, its group is not the kind's, or it has no kind.
-func (r *reading) misfit(s segment, h head) batch {
+func (r *reading) misfitFinding(s segment, h head) batch {
 	if !h.isRead || h.kind.isUnclear() {
 		return batch{}
 	}
 	if h.kind.count == 0 {
 		return r.withoutKind(s, h)
 	}
-	kind, version := h.kind.text(), h.apiVersion.text()
+	kind, version := h.kind.textValue(), h.apiVersion.textValue()
 	if slices.ContainsFunc(r.wants, func(w Want) bool { return w.Kind == kind && w.Group == groupOf(version) }) {
-		return r.elsewhere(s, h)
+		return r.wrongNamespaceFinding(s, h)
 	}
-	i := slices.IndexFunc(r.wants, func(w Want) bool { return r.isMeant(w, h) })
+	i := slices.IndexFunc(r.wants, func(w Want) bool { return r.mayBeMeant(w, h) })
 	if i < 0 {
-		return r.misspelt(s, h)
+		return r.misspeltKindFinding(s, h)
 	}
 	w := r.wants[i]
-	f := r.skipped(s, h, "kind", fmt.Sprintf("is skipped: its kind is written %q, not %q", kind, w.Kind))
+	f := r.skippedFinding(s, h, "kind", fmt.Sprintf("is skipped: its kind is written %q, not %q", kind, w.Kind))
 	if kind == w.Kind || version != "" && groupOf(version) != w.Group {
 		f.Field, f.Message = "apiVersion", fmt.Sprintf("is skipped: its apiVersion is %s; %s is a kind of %s", version, w.Kind, apiVersion(w.Group, w.Version))
 	}
@@ -53,52 +53,52 @@ func (r *reading) misfit(s segment, h head) batch {
 	return batch{findings: bundle.Findings{f}}
 }
 
-// elsewhere returns a finding for an object in a namespace where it has no effect, if no other namespace has one of its name by accident.
-func (r *reading) elsewhere(s segment, h head) batch {
-	name, namespace := h.name.text(), h.namespace.text()
+// wrongNamespaceFinding returns a finding for an object in a namespace where it has no effect, if no other namespace has one of its name by accident.
+func (r *reading) wrongNamespaceFinding(s segment, h head) batch {
+	name, namespace := h.name.textValue(), h.namespace.textValue()
 	for _, w := range r.wants {
-		if w.Kind != h.kind.text() || w.Group != groupOf(h.apiVersion.text()) || !slices.Contains(w.OnlyHere, name) || w.admitsNamespace(namespace) {
+		if w.Kind != h.kind.textValue() || w.Group != groupOf(h.apiVersion.textValue()) || !slices.Contains(w.OnlyHere, name) || w.admitsNamespace(namespace) {
 			continue
 		}
 		where := "is skipped: it is in namespace " + namespace
 		if namespace == "" {
 			where = "is skipped: it names no namespace"
 		}
-		f := r.skipped(s, h, "metadata.namespace", where+", and has no effect outside of "+w.Namespace)
+		f := r.skippedFinding(s, h, "metadata.namespace", where+", and has no effect outside of "+w.Namespace)
 		f.Fix = "write namespace: " + w.Namespace + ", or name the operator's namespace with --namespace"
 		return batch{findings: bundle.Findings{f}}
 	}
 	return batch{}
 }
 
-// misspelt returns a finding for an object of a group whose kind is nearly a wanted one.
-func (r *reading) misspelt(s segment, h head) batch {
-	kind, version := h.kind.text(), h.apiVersion.text()
+// misspeltKindFinding returns a finding for an object of a group whose kind is nearly a wanted one.
+func (r *reading) misspeltKindFinding(s segment, h head) batch {
+	kind, version := h.kind.textValue(), h.apiVersion.textValue()
 	var known []string
 	for _, w := range r.wants {
-		name, namespace := h.name.text(), h.namespace.text()
+		name, namespace := h.name.textValue(), h.namespace.textValue()
 		if w.Group == groupOf(version) && (name == "" || w.admitsName(name)) && (namespace == "" || w.admitsNamespace(namespace)) {
 			known = append(known, w.Kind)
 		}
 	}
 	meant := bundle.Nearest(kind, known)
-	if meant == "" || slices.Contains(neighbours(), [2]string{kind, meant}) {
+	if meant == "" || slices.Contains(neighbourKinds(), [2]string{kind, meant}) {
 		return batch{}
 	}
-	f := r.skipped(s, h, "kind", fmt.Sprintf("is skipped: %s has no kind %s; did you mean %s?", version, kind, meant))
+	f := r.skippedFinding(s, h, "kind", fmt.Sprintf("is skipped: %s has no kind %s; did you mean %s?", version, kind, meant))
 	f.Fix = "write kind: " + meant
 	return batch{findings: bundle.Findings{f}}
 }
 
-// neighbours are kinds that exist beside one of nearly the same name in its group.
-func neighbours() [][2]string {
+// neighbourKinds are kinds that exist beside one of nearly the same name in its group.
+func neighbourKinds() [][2]string {
 	return [][2]string{{"ImageDigestMirrorSet", "ImageTagMirrorSet"}, {"MachineSet", "Machine"}, {"MachineConfigNode", "MachineConfigPool"}}
 }
 
-// isMeant reports whether the want may be meant by an object whose kind or group is another.
-func (r *reading) isMeant(w Want, h head) bool {
-	version, name := h.apiVersion.text(), h.name.text()
-	if !strings.EqualFold(h.kind.text(), w.Kind) || h.namespace.text() != "" && !w.admitsNamespace(h.namespace.text()) || name != "" && !w.admitsName(name) {
+// mayBeMeant reports whether the want may be meant by an object whose kind or group is another.
+func (r *reading) mayBeMeant(w Want, h head) bool {
+	version, name := h.apiVersion.textValue(), h.name.textValue()
+	if !strings.EqualFold(h.kind.textValue(), w.Kind) || h.namespace.textValue() != "" && !w.admitsNamespace(h.namespace.textValue()) || name != "" && !w.admitsName(name) {
 		return false
 	}
 	if version == "" || strings.EqualFold(groupOf(version), w.Group) {
@@ -121,42 +121,42 @@ func (r *reading) withoutKind(s segment, h head) batch {
 	if h.apiVersion.count == 0 && !h.hasMetadata {
 		return batch{}
 	}
-	version, name := h.apiVersion.text(), h.name.text()
+	version, name := h.apiVersion.textValue(), h.name.textValue()
 	isMeant := r.byHand || slices.ContainsFunc(r.wants, func(w Want) bool {
 		isGroup := groupOf(version) == w.Group
-		isName := len(w.Names) > 0 && slices.Contains(w.Names, name) && w.admitsNamespace(h.namespace.text())
+		isName := len(w.Names) > 0 && slices.Contains(w.Names, name) && w.admitsNamespace(h.namespace.textValue())
 		return isGroup && w.Group != "" || isName && (version == "" || isGroup)
 	})
 	if !isMeant {
 		return batch{}
 	}
-	f := r.skipped(s, h, "kind", "is skipped: it has no kind")
+	f := r.skippedFinding(s, h, "kind", "is skipped: it has no kind")
 	f.Fix = "add the kind of the object, such as kind: ImageDigestMirrorSet"
 	return batch{findings: bundle.Findings{f}}
 }
 
-func (r *reading) skipped(s segment, h head, field, message string) bundle.Finding {
-	return bundle.Finding{Severity: bundle.SeverityWarning, Reason: reason.DocumentSkipped, Object: r.about(s, h), Field: field, Message: message}
+func (r *reading) skippedFinding(s segment, h head, field, message string) bundle.Finding {
+	return bundle.Finding{Severity: bundle.SeverityWarning, Reason: reason.DocumentSkipped, Object: r.objectRef(s, h), Field: field, Message: message}
 }
 
-// array returns a finding for a document that is a list and not an object, if it may hold a wanted object.
-func (r *reading) array(value any, s segment) batch {
+// arrayFinding returns a finding for a document that is a list and not an object, if it may hold a wanted object.
+func (r *reading) arrayFinding(value any, s segment) batch {
 	listed, ok := value.([]any)
-	holds := func(item any) bool { return len(r.value(item, s, typeMeta{}, 1).objects) > 0 }
+	holds := func(item any) bool { return len(r.objectsOfValue(item, s, typeMeta{}, 1).objects) > 0 }
 	if !ok || len(listed) == 0 || !r.byHand && !slices.ContainsFunc(listed, holds) {
 		return batch{}
 	}
-	f := r.skipped(s, head{}, "", "is skipped: it is a list and not an object")
+	f := r.skippedFinding(s, head{}, "", "is skipped: it is a list and not an object")
 	f.Fix = "write each item as a document, or all of them as the items of a kind: List"
 	return batch{findings: bundle.Findings{f}}
 }
 
-// notObject returns a finding for an item that is not an object, if its list may hold wanted ones.
-func (r *reading) notObject(s segment, typeName string, inherited typeMeta) batch {
-	if typeName == typeNameOfNothing || !r.byHand && !r.kinds.has(inherited.kind) {
+// notObjectFinding returns a finding for an item that is not an object, if its list may hold wanted ones.
+func (r *reading) notObjectFinding(s segment, typeName string, inherited typeMeta) batch {
+	if typeName == typeNameOfNothing || !r.byHand && !r.kinds.hasKind(inherited.kind) {
 		return batch{}
 	}
-	f := r.skipped(s, head{}, "", fmt.Sprintf("is skipped: the item is %s and not an object", typeName))
+	f := r.skippedFinding(s, head{}, "", fmt.Sprintf("is skipped: the item is %s and not an object", typeName))
 	f.Fix = "write the object itself as the item"
 	return batch{findings: bundle.Findings{f}}
 }

@@ -109,7 +109,7 @@ func TestUnusedSources(t *testing.T) {
 	if diff := cmp.Diff([]string{"d", "pod.yaml", "-", "e"}, set.Unused); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	both, err := objects.Overlay(objects.Paths([]string{"d"}, nil), objects.Paths([]string{"node.yaml", "e"}, nil)).Read(t.Context(), someWants())
+	both, err := objects.NewOverlayReader(objects.NewPathsReader([]string{"d"}, nil), objects.NewPathsReader([]string{"node.yaml", "e"}, nil)).Read(t.Context(), someWants())
 	if err != nil {
 		t.Fatal(err)
 	}

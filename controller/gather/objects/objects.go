@@ -70,7 +70,7 @@ type Reader interface {
 // identity is equal for two copies of one object.
 type identity struct{ group, kind, namespace, name string }
 
-func (o Object) identity() identity { return identity{o.Group, o.Kind, o.Namespace, o.Name} }
+func (o Object) objectIdentity() identity { return identity{o.Group, o.Kind, o.Namespace, o.Name} }
 
 func compareIdentities(a, b identity) int {
 	return cmp.Or(
@@ -92,7 +92,7 @@ func newSet(found map[identity]Object, findings bundle.Findings) Set {
 	for _, o := range found {
 		objects = append(objects, o)
 	}
-	slices.SortFunc(objects, func(a, b Object) int { return compareIdentities(a.identity(), b.identity()) })
+	slices.SortFunc(objects, func(a, b Object) int { return compareIdentities(a.objectIdentity(), b.objectIdentity()) })
 	return Set{Objects: objects, Findings: findings.Sorted()}
 }
 
@@ -119,8 +119,8 @@ func (w Want) admitsLabels(labels map[string]string) bool {
 	return true
 }
 
-// admits reports whether the want selects the object. It does not look at the version.
-func (w Want) admits(p parsed) bool {
+// admitsObject reports whether the want selects the object. It does not look at the version.
+func (w Want) admitsObject(p parsed) bool {
 	return w.Group == p.Group && w.Kind == p.Kind &&
 		w.admitsNamespace(p.Namespace) && w.admitsName(p.Name) && w.admitsLabels(p.labels)
 }

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Overlay reads from several readers. An object of a later reader replaces that of an earlier one. If the two differ, that
+// NewOverlayReader reads from several readers. An object of a later reader replaces that of an earlier one. If the two differ, that
 // is a finding.
-func Overlay(readers ...Reader) Reader {
+func NewOverlayReader(readers ...Reader) Reader {
 	if len(readers) == 1 {
 		return readers[0]
 	}
@@ -27,7 +27,7 @@ func (o overlay) Read(ctx context.Context, wants []Want) (Set, error) {
 		}
 		all.Unused = append(all.Unused, set.Unused...)
 		all.Findings = append(all.Findings, set.Findings...)
-		earlier, replacements := replace(found, set.Objects)
+		earlier, replacements := replaceEarlier(found, set.Objects)
 		all.Findings = append(all.Findings, replacements...)
 		all.Replaced = slices.Concat(all.Replaced, set.Replaced, earlier)
 	}

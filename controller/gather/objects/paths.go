@@ -18,19 +18,19 @@ import (
 // stdinPath is the path that stands for standard input.
 const stdinPath = "-"
 
-// Paths reads files and folders in the given order, and standard input for the path "-". A named file may have any name.
+// NewPathsReader reads files and folders in the given order, and standard input for the path "-". A named file may have any name.
 // In a folder, *.yaml, *.yml and *.json are read at any depth, except in folders whose name begins with a dot. Links are
 // followed to files inside the folder only. If two paths hold the same object, the later one wins. The path "-" can be
 // given once, and not if stdin is nil.
-func Paths(paths []string, stdin io.Reader) Reader {
+func NewPathsReader(paths []string, stdin io.Reader) Reader {
 	if stdin == nil {
 		stdin = strings.NewReader("")
 	}
 	return &pathsReader{paths: paths, stdin: stdin}
 }
 
-// PathsIn is Paths for paths relative to a folder. Findings show the paths as they are given.
-func PathsIn(dir string, paths []string) Reader {
+// NewPathsReaderIn is NewPathsReader for paths relative to a folder. Findings show the paths as they are given.
+func NewPathsReaderIn(dir string, paths []string) Reader {
 	return &pathsReader{dir: dir, paths: paths, stdin: strings.NewReader("")}
 }
 
@@ -40,8 +40,8 @@ type pathsReader struct {
 	stdin io.Reader
 }
 
-// place returns the path to open.
-func (p *pathsReader) place(name string) string {
+// pathToOpen returns the path to open.
+func (p *pathsReader) pathToOpen(name string) string {
 	if p.dir == "" || filepath.IsAbs(name) {
 		return name
 	}
@@ -56,8 +56,8 @@ func (p *pathsReader) Read(ctx context.Context, wants []Want) (Set, error) {
 	var replacedObjects []Object
 	buffer := &buffer{}
 	for _, name := range p.paths {
-		visit := &visit{wants: wants, kinds: newKinds(wants), buffer: buffer, stdin: p.stdin, place: p.place}
-		if err := visit.path(ctx, name); err != nil {
+		visit := &visit{wants: wants, kinds: newKinds(wants), buffer: buffer, stdin: p.stdin, place: p.pathToOpen}
+		if err := visit.visitPath(ctx, name); err != nil {
 			return Set{}, err
 		}
 		if len(visit.objects) == 0 && len(visit.findings) == 0 {
@@ -65,7 +65,7 @@ func (p *pathsReader) Read(ctx context.Context, wants []Want) (Set, error) {
 		}
 		chosen, duplicates := chooseOne(visit.objects)
 		findings = append(append(findings, visit.findings...), duplicates...)
-		earlier, replacements := replace(found, chosen)
+		earlier, replacements := replaceEarlier(found, chosen)
 		findings = append(findings, replacements...)
 		replacedObjects = append(replacedObjects, earlier...)
 	}
@@ -85,46 +85,46 @@ type visit struct {
 	place func(string) string
 }
 
-// path reads a file, a folder or standard input.
-func (v *visit) path(ctx context.Context, name string) error {
+// visitPath reads a file, a folder or standard input.
+func (v *visit) visitPath(ctx context.Context, name string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if name == stdinPath {
-		return v.named(ctx, name, v.stdin, 0)
+		return v.visitNamedFile(ctx, name, v.stdin, 0)
 	}
 	source := filepath.ToSlash(name)
 	info, err := os.Stat(v.place(name))
 	if err != nil {
-		v.reject(unreadable(source, reasonOf(err)))
+		v.addFinding(unreadableFinding(source, errorWithoutPath(err)))
 		return nil
 	}
 	if info.IsDir() {
-		return v.folder(ctx, name)
+		return v.visitFolder(ctx, name)
 	}
 	file, err := os.Open(v.place(name))
 	if err != nil {
-		v.reject(unreadable(source, reasonOf(err)))
+		v.addFinding(unreadableFinding(source, errorWithoutPath(err)))
 		return nil
 	}
 	defer closeQuietly(file)
-	return v.named(ctx, source, file, sizeOf(info))
+	return v.visitNamedFile(ctx, source, file, sizeOf(info))
 }
 
-// named reads a file that the user named. It must be YAML or JSON.
-func (v *visit) named(ctx context.Context, source string, file io.Reader, size int64) error {
-	text, ok := v.load(source, file, size)
+// visitNamedFile reads a file that the user named. It must be YAML or JSON.
+func (v *visit) visitNamedFile(ctx context.Context, source string, file io.Reader, size int64) error {
+	text, ok := v.loadFile(source, file, size)
 	if !ok {
 		return nil
 	}
 	if isBinary(text) {
-		v.reject(notManifest(source))
+		v.addFinding(notManifest(source))
 		return nil
 	}
 	r := &reading{wants: v.wants, kinds: v.kinds, source: source, byHand: len(text) <= maxByHand}
-	err := v.documents(ctx, r, text)
-	if err == nil && !r.recognized && !r.proves(text) {
-		v.reject(notManifest(source))
+	err := v.readDocuments(ctx, r, text)
+	if err == nil && !r.recognized && !r.provesFormat(text) {
+		v.addFinding(notManifest(source))
 	}
 	return err
 }
@@ -132,22 +132,22 @@ func (v *visit) named(ctx context.Context, source string, file io.Reader, size i
 // isBinary reports whether the text has a byte that neither YAML nor JSON allows.
 func isBinary(text []byte) bool { return bytes.IndexByte(text, 0) >= 0 }
 
-// proves reports whether a document of the file is YAML or JSON with content.
-func (r *reading) proves(text []byte) bool {
-	for s := range documents(text) {
-		if _, bad := r.whole(s, typeMeta{}, 0); bad != nil || r.recognized {
+// provesFormat reports whether a document of the file is YAML or JSON with content.
+func (r *reading) provesFormat(text []byte) bool {
+	for s := range splitDocuments(text) {
+		if _, bad := r.parseWhole(s, typeMeta{}, 0); bad != nil || r.recognized {
 			break
 		}
 	}
 	return r.recognized
 }
 
-// folder reads the manifests of a folder.
-func (v *visit) folder(ctx context.Context, name string) error {
+// visitFolder reads the manifests of a folder.
+func (v *visit) visitFolder(ctx context.Context, name string) error {
 	source := strings.TrimRight(filepath.ToSlash(name), "/") + "/"
 	root, err := os.OpenRoot(v.place(name))
 	if err != nil {
-		v.reject(unreadable(filepath.ToSlash(name), reasonOf(err)))
+		v.addFinding(unreadableFinding(filepath.ToSlash(name), errorWithoutPath(err)))
 		return nil
 	}
 	defer closeQuietly(root)
@@ -156,14 +156,14 @@ func (v *visit) folder(ctx context.Context, name string) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
-			v.reject(unreadable(strings.TrimSuffix(source+rel, "/."), reasonOf(err)))
+			v.addFinding(unreadableFinding(strings.TrimSuffix(source+rel, "/."), errorWithoutPath(err)))
 			return nil
 		case entry.IsDir() && rel != "." && strings.HasPrefix(entry.Name(), "."):
 			return fs.SkipDir
 		case entry.IsDir() || !isManifestName(entry.Name()):
 			return nil
 		}
-		return v.member(ctx, root, rel, source+rel)
+		return v.visitFolderFile(ctx, root, rel, source+rel)
 	})
 }
 
@@ -176,34 +176,34 @@ func isManifestName(name string) bool {
 	return false
 }
 
-// member reads a file of a folder. It skips anything that is not a regular file, and links that are broken or lead out of
+// visitFolderFile reads a file of a folder. It skips anything that is not a regular file, and links that are broken or lead out of
 // the folder.
-func (v *visit) member(ctx context.Context, root *os.Root, rel, source string) error {
+func (v *visit) visitFolderFile(ctx context.Context, root *os.Root, rel, source string) error {
 	info, err := root.Stat(rel)
 	if err != nil || !info.Mode().IsRegular() {
 		return nil // a link that is broken or leads out of the folder, or a file that was deleted
 	}
 	file, err := root.Open(rel)
 	if err != nil {
-		v.reject(unreadable(source, reasonOf(err)))
+		v.addFinding(unreadableFinding(source, errorWithoutPath(err)))
 		return nil
 	}
 	defer closeQuietly(file)
-	text, ok := v.load(source, file, info.Size())
+	text, ok := v.loadFile(source, file, info.Size())
 	if !ok {
 		return nil
 	}
-	return v.documents(ctx, &reading{wants: v.wants, kinds: v.kinds, source: source}, text)
+	return v.readDocuments(ctx, &reading{wants: v.wants, kinds: v.kinds, source: source}, text)
 }
 
-// load reads a file. If it cannot be read, that is a finding.
-func (v *visit) load(source string, file io.Reader, size int64) ([]byte, bool) {
-	text, err := v.buffer.load(file, size)
+// loadFile reads a file. If it cannot be read, that is a finding.
+func (v *visit) loadFile(source string, file io.Reader, size int64) ([]byte, bool) {
+	text, err := v.buffer.loadText(file, size)
 	switch {
 	case errors.Is(err, errTooLarge):
-		v.reject(fileTooLarge(source))
+		v.addFinding(fileTooLarge(source))
 	case err != nil:
-		v.reject(unreadable(source, reasonOf(err)))
+		v.addFinding(unreadableFinding(source, errorWithoutPath(err)))
 	}
 	return text, err == nil
 }
@@ -211,34 +211,34 @@ func (v *visit) load(source string, file io.Reader, size int64) ([]byte, bool) {
 // maxByHand is the size up to which a file that the user named may be written by hand.
 const maxByHand = 1 << 20
 
-// documents reads the documents of a file.
-func (v *visit) documents(ctx context.Context, r *reading, text []byte) error {
+// readDocuments reads the documents of a file.
+func (v *visit) readDocuments(ctx context.Context, r *reading, text []byte) error {
 	var all batch
-	for s := range documents(text) {
+	for s := range splitDocuments(text) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		found := r.document(s)
-		if r.byHand && found.isSilent() {
-			found = r.unparsable(s)
+		found := r.readDocument(s)
+		if r.byHand && found.foundNothing() {
+			found = r.unparsableFinding(s)
 		}
-		all.add(found)
+		all.appendBatch(found)
 	}
 	all.findings = oneMalformed(all.findings)
-	v.add(all)
+	v.appendBatch(all)
 	return nil
 }
 
-// unparsable returns a finding for a document of a file that the user named, if no parser can read it.
-func (r *reading) unparsable(s segment) batch {
+// unparsableFinding returns a finding for a document of a file that the user named, if no parser can read it.
+func (r *reading) unparsableFinding(s segment) batch {
 	if s.text[s.start] == '%' { // a directive, which belongs to the next document
 		return batch{}
 	}
 	if s.text[s.start] == '{' && isJSONStream(s.text[s.start:]) || len(s.text)-s.start > maxObject {
 		return batch{}
 	}
-	if _, bad := decode(s); bad != nil {
-		return batch{findings: bundle.Findings{r.malformed(s, head{}, *bad)}}
+	if _, bad := decodeSegment(s); bad != nil {
+		return batch{findings: bundle.Findings{r.malformedFinding(s, head{}, *bad)}}
 	}
 	return batch{}
 }
@@ -257,13 +257,13 @@ func isJSONStream(text []byte) bool {
 	}
 }
 
-func (v *visit) reject(f bundle.Finding) { v.findings = append(v.findings, f) }
+func (v *visit) addFinding(f bundle.Finding) { v.findings = append(v.findings, f) }
 
 // closeQuietly closes a file that was only read, so that an error loses nothing.
 func closeQuietly(c io.Closer) { _ = c.Close() }
 
-// reasonOf returns the error without the path, which the finding has.
-func reasonOf(err error) error {
+// errorWithoutPath returns the error without the path, which the finding has.
+func errorWithoutPath(err error) error {
 	var pathError *fs.PathError
 	if errors.As(err, &pathError) {
 		return pathError.Err

@@ -381,7 +381,7 @@ func TestHugeFiles(t *testing.T) {
 func TestReadingStopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err := objects.Paths([]string{t.TempDir()}, nil).Read(ctx, someWants())
+	_, err := objects.NewPathsReader([]string{t.TempDir()}, nil).Read(ctx, someWants())
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("the error is %v", err)
 	}

@@ -25,7 +25,7 @@ func FuzzStyles(f *testing.F) {
 		for range 1 + w.IntN(4) {
 			w.document()
 		}
-		set, err := objects.Paths([]string{"-"}, strings.NewReader(w.text.String())).Read(context.Background(), someWants())
+		set, err := objects.NewPathsReader([]string{"-"}, strings.NewReader(w.text.String())).Read(context.Background(), someWants())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -318,7 +318,7 @@ func TestOrderOfFilesDoesNotMatter(t *testing.T) {
 			files[fmt.Sprintf("%c/%d.yaml", 'a'+rng.IntN(3), next)] = strings.Join(documents[next:end], "---\n")
 			next = end
 		}
-		set, err := objects.Paths([]string{folder(t, files)}, nil).Read(context.Background(), someWants())
+		set, err := objects.NewPathsReader([]string{folder(t, files)}, nil).Read(context.Background(), someWants())
 		if err != nil {
 			t.Fatal(err)
 		}

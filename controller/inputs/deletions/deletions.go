@@ -1,7 +1,7 @@
 // Package deletions finds inputs that were deleted as a whole while nodes have bundles that were made from them. That is more often a
 // mistake than meant, and would change every node at once.
 //
-//	inputs, Nodes (desired-bundle, confirm-deleted) --Find--> which inputs are gone, and which nodes keep what is published for them
+//	inputs, Nodes (desired-bundle, confirm-deleted) --CompareInputs--> which inputs are gone, and which nodes keep what is published for them
 //
 // What a bundle was made from stands on its Node, beside its digest. So an operator that has just started decides as one that saw the
 // inputs go. A change that would stop all pods is held in the same way: the bundle of a node that has confirmed it is marked with the finding.
@@ -23,9 +23,9 @@ import (
 	"wmco/render"
 )
 
-// InputsOf returns the guarded inputs of the bundle that is published on a Node, for Find, as who has told the Node says. What is not signed counts while the agent is of an older operator: a deletion at
+// InputsOfPublished returns the guarded inputs of the bundle that is published on a Node, for CompareInputs, as who has told the Node says. What is not signed counts while the agent is of an older operator: a deletion at
 // that time is guarded too, and inputs only keep a node from getting another bundle.
-func InputsOf(told windowsnode.DesiredReader, n windowsnode.Node) []published.Input {
+func InputsOfPublished(told windowsnode.DesiredReader, n windowsnode.Node) []published.Input {
 	d, err := told(n)
 	if err != nil && n.ReportError == nil && !n.Report.Has(published.FeatureSigned) {
 		d, err = n.Desired, n.DesiredError
@@ -36,9 +36,9 @@ func InputsOf(told windowsnode.DesiredReader, n windowsnode.Node) []published.In
 	return d.Inputs
 }
 
-// Inputs returns the inputs that bundles are made from now, of those that are guarded, sorted. Mirror sets without an entry do not count:
+// GuardedInputs returns the inputs that bundles are made from now, of those that are guarded, sorted. Mirror sets without an entry do not count:
 // they say the same as none. A settings object that is empty does: whoever leaves it there asks for the defaults.
-func Inputs(c render.Cluster) []published.Input {
+func GuardedInputs(c render.Cluster) []published.Input {
 	var list []published.Input
 	if len(c.Mirrors.Sets) > 0 {
 		list = append(list, published.InputMirrors)
@@ -49,24 +49,24 @@ func Inputs(c render.Cluster) []published.Input {
 	return list
 }
 
-// holding are the findings that hold a change, by their reasons: with it, no pod could start on any node.
-func holding() []published.Input { return []published.Input{published.InputUnreachableImages} }
+// holdingReasons are the findings that hold a change, by their reasons: with it, no pod could start on any node.
+func holdingReasons() []published.Input { return []published.Input{published.InputUnreachableImages} }
 
-// Holding returns the findings that hold a change of the inputs, by their reasons.
-func Holding(findings bundle.Findings) map[published.Input]bundle.Finding {
+// HoldingFindings returns the findings that hold a change of the inputs, by their reasons.
+func HoldingFindings(findings bundle.Findings) map[published.Input]bundle.Finding {
 	all := map[published.Input]bundle.Finding{}
 	for _, f := range findings {
-		if r := published.Input(f.Reason); slices.Contains(holding(), r) {
+		if r := published.Input(f.Reason); slices.Contains(holdingReasons(), r) {
 			all[r] = f
 		}
 	}
 	return all
 }
 
-// Marks returns what stands on the Node of a bundle that is made from these inputs now: the guarded inputs, and the findings that were
+// BundleInputMarks returns what stands on the Node of a bundle that is made from these inputs now: the guarded inputs, and the findings that were
 // confirmed. Sorted.
-func Marks(hosts *desired.Hosts) []published.Input {
-	return slices.Sorted(slices.Values(slices.Concat(Inputs(hosts.Cluster), slices.Collect(maps.Keys(Holding(hosts.Findings))))))
+func BundleInputMarks(hosts *desired.Hosts) []published.Input {
+	return slices.Sorted(slices.Values(slices.Concat(GuardedInputs(hosts.Cluster), slices.Collect(maps.Keys(HoldingFindings(hosts.Findings))))))
 }
 
 // Found is what was deleted, or is held.
@@ -81,16 +81,16 @@ type Found struct {
 	Used []windowsnode.Node
 }
 
-// Find compares the inputs with those of the bundles that are published on the Windows nodes, which madeFrom returns. An annotation that cannot
+// CompareInputs compares the inputs with those of the bundles that are published on the Windows nodes, which madeFrom returns. An annotation that cannot
 // be read, or that the operator did not write, says nothing: it is written again.
-func Find(hosts *desired.Hosts, nodes []windowsnode.Node, madeFrom func(windowsnode.Node) []published.Input) Found {
-	f := Found{Waiting: map[published.Input][]string{}, Held: map[published.Input][]string{}, Findings: Holding(hosts.Findings)}
-	has, instances := Inputs(hosts.Cluster), removedInstances(hosts)
+func CompareInputs(hosts *desired.Hosts, nodes []windowsnode.Node, madeFrom func(windowsnode.Node) []published.Input) Found {
+	f := Found{Waiting: map[published.Input][]string{}, Held: map[published.Input][]string{}, Findings: HoldingFindings(hosts.Findings)}
+	has, instances := GuardedInputs(hosts.Cluster), removedInstances(hosts)
 	for _, n := range nodes {
-		confirmed, used := confirmations(n), true
+		confirmed, used := confirmedInputs(n), true
 		from := madeFrom(n)
 		for _, input := range from {
-			if slices.Contains(has, input) || slices.Contains(holding(), input) {
+			if slices.Contains(has, input) || slices.Contains(holdingReasons(), input) {
 				continue
 			}
 			if slices.Contains(confirmed, string(input)) {
@@ -102,26 +102,26 @@ func Find(hosts *desired.Hosts, nodes []windowsnode.Node, madeFrom func(windowsn
 		if len(hosts.Instances) == 0 && instances[n.Name] && n.Annotations[published.RemoveAnnotation] == "" {
 			f.Waiting[published.InputInstances] = append(f.Waiting[published.InputInstances], n.Name)
 		}
-		if f.hold(n, from) {
+		if f.holdNode(n, from) {
 			used = false
 		}
 		if (len(confirmed) > 0 || n.Annotations[published.ConfirmFindingAnnotation] != "") && used {
 			f.Used = append(f.Used, n)
 		}
 	}
-	f.holdNew(nodes)
+	f.holdNewNodes(nodes)
 	for _, list := range f.Waiting {
 		slices.Sort(list)
 	}
 	return f
 }
 
-// hold holds a node for which a bundle without the findings is published. It reports whether a confirmation of the node is needed.
-func (f Found) hold(n windowsnode.Node, from []published.Input) (needed bool) {
+// holdNode holds a node for which a bundle without the findings is published. It reports whether a confirmation of the node is needed.
+func (f Found) holdNode(n windowsnode.Node, from []published.Input) (needed bool) {
 	for _, input := range slices.Sorted(maps.Keys(f.Findings)) {
 		switch {
 		case slices.Contains(from, input) || n.Annotations[published.DesiredAnnotation] == "":
-		case slices.Contains(listed(n, published.ConfirmFindingAnnotation), string(input)):
+		case slices.Contains(annotationValues(n, published.ConfirmFindingAnnotation), string(input)):
 			needed = true
 		default:
 			f.Held[input] = append(f.Held[input], n.Name)
@@ -130,11 +130,11 @@ func (f Found) hold(n windowsnode.Node, from []published.Input) (needed bool) {
 	return needed
 }
 
-// holdNew holds nodes that have nothing yet, as long as others keep what they have.
-func (f Found) holdNew(nodes []windowsnode.Node) {
+// holdNewNodes holds nodes that have nothing yet, as long as others keep what they have.
+func (f Found) holdNewNodes(nodes []windowsnode.Node) {
 	for input, list := range f.Held {
 		for _, n := range nodes {
-			if n.Annotations[published.DesiredAnnotation] == "" && !slices.Contains(listed(n, published.ConfirmFindingAnnotation), string(input)) {
+			if n.Annotations[published.DesiredAnnotation] == "" && !slices.Contains(annotationValues(n, published.ConfirmFindingAnnotation), string(input)) {
 				list = append(list, n.Name)
 			}
 		}
@@ -143,11 +143,13 @@ func (f Found) holdNew(nodes []windowsnode.Node) {
 	}
 }
 
-// confirmations returns the inputs that may be gone for a node.
-func confirmations(n windowsnode.Node) []string { return listed(n, published.ConfirmAnnotation) }
+// confirmedInputs returns the inputs that may be gone for a node.
+func confirmedInputs(n windowsnode.Node) []string {
+	return annotationValues(n, published.ConfirmAnnotation)
+}
 
-// listed returns the values of an annotation.
-func listed(n windowsnode.Node, annotation string) []string {
+// annotationValues returns the values of an annotation.
+func annotationValues(n windowsnode.Node, annotation string) []string {
 	return strings.FieldsFunc(n.Annotations[annotation], func(r rune) bool { return r == ',' || r == ' ' })
 }
 
@@ -162,20 +164,20 @@ func removedInstances(hosts *desired.Hosts) map[string]bool {
 	return all
 }
 
-// Keeps reports whether the node keeps what is published for it.
-func (f Found) Keeps(node string) bool {
+// KeepsPublished reports whether the node keeps what is published for it.
+func (f Found) KeepsPublished(node string) bool {
 	return slices.Contains(f.Waiting[published.InputMirrors], node) || slices.Contains(f.Waiting[published.InputSettings], node) ||
-		slices.ContainsFunc(holding(), func(input published.Input) bool { return slices.Contains(f.Held[input], node) })
+		slices.ContainsFunc(holdingReasons(), func(input published.Input) bool { return slices.Contains(f.Held[input], node) })
 }
 
-// HeldBy returns what says why a change of the inputs waits for a confirmation; empty when none does.
-func HeldBy(nodes func(context.Context) ([]windowsnode.Node, error), told windowsnode.DesiredReader) func(context.Context, *desired.Hosts) (string, error) {
+// HeldChangesFunc returns what says why a change of the inputs waits for a confirmation; empty when none does.
+func HeldChangesFunc(nodes func(context.Context) ([]windowsnode.Node, error), told windowsnode.DesiredReader) func(context.Context, *desired.Hosts) (string, error) {
 	return func(ctx context.Context, inputs *desired.Hosts) (string, error) {
 		list, err := nodes(ctx)
 		if err != nil {
 			return "", err
 		}
-		return Find(inputs, list, func(n windowsnode.Node) []published.Input { return InputsOf(told, n) }).ExplainHeld(), nil
+		return CompareInputs(inputs, list, func(n windowsnode.Node) []published.Input { return InputsOfPublished(told, n) }).ExplainHeld(), nil
 	}
 }
 
@@ -190,12 +192,12 @@ func (f Found) ExplainHeld() string {
 	return strings.Join(texts, "; ")
 }
 
-// Inputs returns the inputs that are gone and waited for, sorted.
-func (f Found) Inputs() []published.Input { return slices.Sorted(maps.Keys(f.Waiting)) }
+// WaitingInputs returns the inputs that are gone and waited for, sorted.
+func (f Found) WaitingInputs() []published.Input { return slices.Sorted(maps.Keys(f.Waiting)) }
 
-// AsJoined returns the host as its bundle is rendered: the node of an instance stays one when its entry is gone. Otherwise its kubelet
+// AsJoinedHost returns the host as its bundle is rendered: the node of an instance stays one when its entry is gone. Otherwise its kubelet
 // would restart with another address, only to be removed, or to be as before when the entry is back.
-func (f Found) AsJoined(h render.Node) render.Node {
+func (f Found) AsJoinedHost(h render.Node) render.Node {
 	if h.Backing == render.BackingNode && h.RemovedEntry != "" {
 		h.Backing, h.Address = render.BackingInstance, h.RemovedEntry
 	}
@@ -208,8 +210,8 @@ const (
 	selectInstances = published.InstanceLabel + "=true"
 )
 
-// Explain says what was deleted, what its nodes keep, and what to do, for people.
-func (f Found) Explain(input published.Input) string {
+// ExplainDeletion says what was deleted, what its nodes keep, and what to do, for people.
+func (f Found) ExplainDeletion(input published.Input) string {
 	nodes := bundle.Count(len(f.Waiting[input]), "node")
 	confirm := "oc annotate nodes -l " + selectWindows + " " + published.ConfirmAnnotation + "=" + string(input)
 	switch input {

@@ -93,15 +93,15 @@ func TestDeletions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			hosts := &desired.Hosts{All: []render.Node{{Name: "win-a", Backing: render.BackingNode, RemovedEntry: tt.removed}}, Instances: tt.instances, Cluster: render.Cluster{Mirrors: mirrors.Inputs{Sets: tt.mirrors}, Origins: tt.origins}}
-			got := Find(hosts, []windowsnode.Node{windowsnode.Decode(*tt.node(t))}, madeFrom)
+			got := CompareInputs(hosts, []windowsnode.Node{windowsnode.Decode(*tt.node(t))}, madeFrom)
 			if tt.waiting == nil {
 				tt.waiting = waiting{}
 			}
-			if diff := cmp.Diff(tt.waiting, got.Waiting); diff != "" || got.Keeps("win-a") != tt.keeps || len(got.Used) != tt.used {
-				t.Errorf("keeps %t, %d confirmations used (-want +got):\n%s", got.Keeps("win-a"), len(got.Used), diff)
+			if diff := cmp.Diff(tt.waiting, got.Waiting); diff != "" || got.KeepsPublished("win-a") != tt.keeps || len(got.Used) != tt.used {
+				t.Errorf("keeps %t, %d confirmations used (-want +got):\n%s", got.KeepsPublished("win-a"), len(got.Used), diff)
 			}
-			for _, input := range got.Inputs() {
-				if text := got.Explain(input); !strings.Contains(text, "1 node ") || !strings.Contains(text, "fix: ") || !strings.Contains(text, "oc annotate nodes") {
+			for _, input := range got.WaitingInputs() {
+				if text := got.ExplainDeletion(input); !strings.Contains(text, "1 node ") || !strings.Contains(text, "fix: ") || !strings.Contains(text, "oc annotate nodes") {
 					t.Errorf("%s: %q", input, text)
 				}
 			}
@@ -147,12 +147,12 @@ func TestAChangeThatWouldStopAllPods(t *testing.T) {
 				nodes = append(nodes, windowsnode.Decode(*n))
 			}
 			hosts := &desired.Hosts{Findings: tt.findings, Cluster: render.Cluster{Mirrors: mirrors.Inputs{Sets: []mirrors.Set{{Source: "a"}}}}}
-			got := Find(hosts, nodes, madeFrom)
+			got := CompareInputs(hosts, nodes, madeFrom)
 			if diff := cmp.Diff(tt.held, got.Held[input]); diff != "" || len(got.Used) != tt.used || len(got.Waiting) > 0 {
 				t.Errorf("%d confirmations used, %v waiting (-want +got):\n%s", len(got.Used), got.Waiting, diff)
 			}
 			for _, name := range tt.held {
-				if !got.Keeps(name) {
+				if !got.KeepsPublished(name) {
 					t.Errorf("%s does not keep what it has", name)
 				}
 			}
@@ -168,13 +168,13 @@ func TestAChangeThatWouldStopAllPods(t *testing.T) {
 func TestTheNodeOfAnInstanceStaysOne(t *testing.T) {
 	var f Found
 	for _, tt := range []struct{ entry, backing, address string }{{"10.0.0.1", "Instance", "10.0.0.1"}, {"", "Node", "10.0.0.9"}} {
-		got := f.AsJoined(render.Node{Name: "win-a", Backing: render.BackingNode, Address: "10.0.0.9", RemovedEntry: tt.entry})
+		got := f.AsJoinedHost(render.Node{Name: "win-a", Backing: render.BackingNode, Address: "10.0.0.9", RemovedEntry: tt.entry})
 		if string(got.Backing) != tt.backing || got.Address != tt.address {
 			t.Errorf("%q: %s at %s", tt.entry, got.Backing, got.Address)
 		}
 	}
 	machine := render.Node{Name: "win-a", Backing: render.BackingMachine, Address: "10.0.0.9"}
-	if got := f.AsJoined(machine); got.Backing != render.BackingMachine || got.Address != machine.Address {
+	if got := f.AsJoinedHost(machine); got.Backing != render.BackingMachine || got.Address != machine.Address {
 		t.Errorf("a Machine: %+v", got)
 	}
 }

@@ -17,7 +17,7 @@ func TestWhatHoldsUpAllNodes(t *testing.T) {
 		"a Machine whose name cannot be used":    {bundle.Finding{Severity: bundle.SeverityError, Reason: reason.InputInvalid, Node: "nul"}, false},
 		"an entry of windows-instances is wrong": {bundle.Finding{Severity: bundle.SeverityWarning, Reason: reason.InstanceInvalid, Node: "10.0.0.5"}, false},
 	} {
-		if got := len(Blocking(bundle.Findings{c.finding})) > 0; got != c.blocks {
+		if got := len(BlockingFindings(bundle.Findings{c.finding})) > 0; got != c.blocks {
 			t.Errorf("%s: blocks: %t", name, got)
 		}
 	}

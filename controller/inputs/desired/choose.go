@@ -24,35 +24,35 @@ var (
 
 var errNone = errors.New("the inputs have no Windows host: no Node, no Machine with label machine.openshift.io/os-id=Windows and an address, no entry of windows-instances")
 
-// Every returns all hosts. None is an error, unless findings refuse the inputs: they may be why.
-func (h *Hosts) Every() ([]render.Node, error) {
+// SelectAll returns all hosts. None is an error, unless findings refuse the inputs: they may be why.
+func (h *Hosts) SelectAll() ([]render.Node, error) {
 	if len(h.All) == 0 {
 		return nil, h.unlessRefused(errNone)
 	}
 	return h.All, nil
 }
 
-// Joined returns the hosts that are known to have a Node and whose facts are known: those for which the operator publishes a bundle.
-func (h *Hosts) Joined() []render.Node {
+// ListJoined returns the hosts that are known to have a Node and whose facts are known: those for which the operator publishes a bundle.
+func (h *Hosts) ListJoined() []render.Node {
 	return slices.DeleteFunc(slices.Clone(h.All), func(n render.Node) bool { return n.Name == "" || n.Unconfirmed || n.Facts.IsZero() })
 }
 
-// Only returns the one host of the inputs; ErrSeveral where there are more. Errors are as for Every.
-func (h *Hosts) Only() ([]render.Node, error) {
+// SelectOnlyHost returns the one host of the inputs; ErrSeveral where there are more. Errors are as for SelectAll.
+func (h *Hosts) SelectOnlyHost() ([]render.Node, error) {
 	if len(h.All) > 1 {
-		return nil, h.unlessRefused(fmt.Errorf("%w: %s", ErrSeveral, names(h.All)))
+		return nil, h.unlessRefused(fmt.Errorf("%w: %s", ErrSeveral, joinNames(h.All)))
 	}
-	return h.Every()
+	return h.SelectAll()
 }
 
-// Node returns the host with the Node of this name. The first label is enough where no other host has it. Errors are as for
-// Every.
-func (h *Hosts) Node(name string) ([]render.Node, error) {
-	return h.only(pick(h.All, name, func(n render.Node) bool { return n.Name == name }))
+// SelectByNode returns the host with the Node of this name. The first label is enough where no other host has it. Errors are as for
+// SelectAll.
+func (h *Hosts) SelectByNode(name string) ([]render.Node, error) {
+	return h.chooseOne(pickHost(h.All, name, func(n render.Node) bool { return n.Name == name }))
 }
 
-// Named returns the hosts with these names or addresses, in the order of All. All unknown ones are one ErrUnknown.
-func (h *Hosts) Named(list []string) ([]render.Node, error) {
+// SelectNamed returns the hosts with these names or addresses, in the order of All. All unknown ones are one ErrUnknown.
+func (h *Hosts) SelectNamed(list []string) ([]render.Node, error) {
 	wanted := func(n render.Node) bool { return slices.Contains(list, n.ID()) || slices.Contains(list, n.Address) }
 	var unknown []string
 	for _, name := range list {
@@ -66,8 +66,8 @@ func (h *Hosts) Named(list []string) ([]render.Node, error) {
 	return slices.DeleteFunc(slices.Clone(h.All), func(n render.Node) bool { return !wanted(n) }), nil
 }
 
-// Instance returns the host with this address, whether it has a Node or not. Errors are as for Every.
-func (h *Hosts) Instance(address string) ([]render.Node, error) {
+// SelectByAddress returns the host with this address, whether it has a Node or not. Errors are as for SelectAll.
+func (h *Hosts) SelectByAddress(address string) ([]render.Node, error) {
 	i := slices.IndexFunc(h.All, func(n render.Node) bool { return n.Address == address || slices.Contains(n.Addresses, address) })
 	if i < 0 {
 		return nil, h.unlessRefused(unknownHost(address, h.All))
@@ -75,21 +75,21 @@ func (h *Hosts) Instance(address string) ([]render.Node, error) {
 	return h.All[i : i+1], nil
 }
 
-func (h *Hosts) only(i int, err error) ([]render.Node, error) {
+func (h *Hosts) chooseOne(i int, err error) ([]render.Node, error) {
 	if err != nil {
 		return nil, h.unlessRefused(err)
 	}
 	return h.All[i : i+1], nil
 }
 
-// pick returns the position of the host, or of the only one whose short name it is.
-func pick(nodes []render.Node, host string, is func(render.Node) bool) (int, error) {
+// pickHost returns the position of the host, or of the only one whose short name it is.
+func pickHost(nodes []render.Node, host string, is func(render.Node) bool) (int, error) {
 	if i := slices.IndexFunc(nodes, is); i >= 0 {
 		return i, nil
 	}
 	var found []int
 	for i, n := range nodes {
-		if isShort(n, host) {
+		if isShortName(n, host) {
 			found = append(found, i)
 		}
 	}
@@ -103,15 +103,15 @@ func pick(nodes []render.Node, host string, is func(render.Node) bool) (int, err
 	for _, i := range found {
 		candidates = append(candidates, nodes[i])
 	}
-	return 0, fmt.Errorf("%w: %s is %s", ErrAmbiguous, host, names(candidates))
+	return 0, fmt.Errorf("%w: %s is %s", ErrAmbiguous, host, joinNames(candidates))
 }
 
 func unknownHost(host string, known []render.Node) error {
-	return fmt.Errorf("%w: %s; the inputs have %s", ErrUnknown, host, names(known))
+	return fmt.Errorf("%w: %s; the inputs have %s", ErrUnknown, host, joinNames(known))
 }
 
-// isShort reports whether the name is the first label of a name of the node.
-func isShort(n render.Node, name string) bool {
+// isShortName reports whether the name is the first label of a name of the node.
+func isShortName(n render.Node, name string) bool {
 	return slices.ContainsFunc(append([]string{n.Name, n.Address}, n.HostNames...), func(known string) bool {
 		if _, err := netip.ParseAddr(known); err == nil {
 			return false
@@ -121,15 +121,15 @@ func isShort(n render.Node, name string) bool {
 	})
 }
 
-// Assign returns which of the chosen nodes each host is, by the address or name that it is reached at. A single host is
+// AssignToNodes returns which of the chosen nodes each host is, by the address or name that it is reached at. A single host is
 // the single node, whatever its address. Two hosts are two nodes. Warnings about nodes that are not assigned are dropped
-// from the findings. Errors are as for Every.
-func (h *Hosts) Assign(hosts []string, chosen []render.Node) ([]render.Node, error) {
+// from the findings. Errors are as for SelectAll.
+func (h *Hosts) AssignToNodes(hosts []string, chosen []render.Node) ([]render.Node, error) {
 	taken := map[string]string{}
 	var nodes []render.Node
 	for _, host := range hosts {
-		i, err := pick(chosen, host, func(n render.Node) bool {
-			return len(chosen) == 1 && len(hosts) == 1 || isAt(n, host)
+		i, err := pickHost(chosen, host, func(n render.Node) bool {
+			return len(chosen) == 1 && len(hosts) == 1 || isReachedAt(n, host)
 		})
 		if err != nil {
 			return nil, h.unlessRefused(err)
@@ -141,7 +141,7 @@ func (h *Hosts) Assign(hosts []string, chosen []render.Node) ([]render.Node, err
 		taken[id] = host
 		nodes = append(nodes, chosen[i])
 	}
-	h.keep(nodes)
+	h.dropOtherFindings(nodes)
 	return nodes, nil
 }
 
@@ -152,34 +152,34 @@ func (h *Hosts) unlessRefused(err error) error {
 	return err
 }
 
-// keep drops findings about other nodes than these. Errors stay: an object that cannot be read may be about any node.
-func (h *Hosts) keep(nodes []render.Node) {
+// dropOtherFindings drops findings about other nodes than these. Errors stay: an object that cannot be read may be about any node.
+func (h *Hosts) dropOtherFindings(nodes []render.Node) {
 	h.Findings = slices.DeleteFunc(slices.Clone(h.Findings), func(f bundle.Finding) bool {
-		return f.Severity != bundle.SeverityError && !ofCluster(f) &&
-			!slices.ContainsFunc(nodes, func(n render.Node) bool { return isOf(f, n) })
+		return f.Severity != bundle.SeverityError && !isAboutCluster(f) &&
+			!slices.ContainsFunc(nodes, func(n render.Node) bool { return isAboutNode(f, n) })
 	})
 }
 
-// ofCluster reports whether a finding is about no single node.
-func ofCluster(f bundle.Finding) bool {
+// isAboutCluster reports whether a finding is about no single node.
+func isAboutCluster(f bundle.Finding) bool {
 	return f.Node == "" && f.Object.Kind != string(render.FromNode) && f.Object.Kind != string(render.FromMachine)
 }
 
-// isOf reports whether a finding about a single node is about this one.
-func isOf(f bundle.Finding, n render.Node) bool {
+// isAboutNode reports whether a finding about a single node is about this one.
+func isAboutNode(f bundle.Finding, n render.Node) bool {
 	if f.Node != "" {
-		return isAt(n, f.Node)
+		return isReachedAt(n, f.Node)
 	}
 	return n.Origins[render.FromNode] == f.Object || n.Origins[render.FromMachine] == f.Object
 }
 
-// isAt reports whether a node is known by the address or name.
-func isAt(n render.Node, host string) bool {
+// isReachedAt reports whether a node is known by the address or name.
+func isReachedAt(n render.Node, host string) bool {
 	known := slices.Concat([]string{n.Address, n.Name}, n.Addresses, n.HostNames)
 	return slices.ContainsFunc(known, func(k string) bool { return k != "" && strings.EqualFold(k, host) })
 }
 
-func names(nodes []render.Node) string {
+func joinNames(nodes []render.Node) string {
 	if len(nodes) == 0 {
 		return "none"
 	}
@@ -194,7 +194,7 @@ func names(nodes []render.Node) string {
 // a host that has joined one of severity error: it would get the bundle of a node that it is not. Host is where they come
 // from.
 func WithFacts(n render.Node, facts bundle.Facts, host string) (render.Node, bundle.Findings) {
-	if gather.Describes(facts, n) {
+	if gather.FactsDescribe(facts, n) {
 		n.Facts = facts
 		return n, nil
 	}

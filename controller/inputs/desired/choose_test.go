@@ -41,7 +41,7 @@ func TestAssign(t *testing.T) {
 	} {
 		h := exampleHosts()
 		h.All = append(h.All, render.Node{Name: "win-c.example.com"}, render.Node{Address: "win-c.example.org"}, render.Node{Name: "win-a.example.com"})
-		nodes, err := h.Assign(tt.hosts, h.All[:tt.chosen])
+		nodes, err := h.AssignToNodes(tt.hosts, h.All[:tt.chosen])
 		var got []string
 		for _, n := range nodes {
 			got = append(got, n.ID())
@@ -58,7 +58,7 @@ func TestAssign(t *testing.T) {
 
 func TestAssignDropsWarningsAboutOtherHosts(t *testing.T) {
 	h := exampleHosts()
-	if _, err := h.Assign([]string{"win-a"}, h.All); err != nil {
+	if _, err := h.AssignToNodes([]string{"win-a"}, h.All); err != nil {
 		t.Fatal(err)
 	}
 	var reasons []string
@@ -72,20 +72,20 @@ func TestAssignDropsWarningsAboutOtherHosts(t *testing.T) {
 
 func TestAChoiceThatFitsNoHost(t *testing.T) {
 	h := exampleHosts()
-	if _, err := h.Only(); !errors.Is(err, ErrSeveral) {
+	if _, err := h.SelectOnlyHost(); !errors.Is(err, ErrSeveral) {
 		t.Errorf("one of two: %v", err)
 	}
-	if _, err := h.Node("win-z"); !errors.Is(err, ErrUnknown) {
+	if _, err := h.SelectByNode("win-z"); !errors.Is(err, ErrUnknown) {
 		t.Errorf("an unknown name: %v", err)
 	}
-	if _, err := h.Named([]string{"10.0.0.2", "win-y", "win-z"}); err == nil || err.Error() != "no Windows host of the inputs has this name or address: win-y, win-z; the inputs have win-a, 10.0.0.2" {
+	if _, err := h.SelectNamed([]string{"10.0.0.2", "win-y", "win-z"}); err == nil || err.Error() != "no Windows host of the inputs has this name or address: win-y, win-z; the inputs have win-a, 10.0.0.2" {
 		t.Errorf("two unknown names: %v", err)
 	}
-	if _, err := (&Hosts{}).Every(); err == nil {
+	if _, err := (&Hosts{}).SelectAll(); err == nil {
 		t.Error("no host is no error")
 	}
 	h.Findings[0].Severity = bundle.SeverityError // which may be why
-	if nodes, err := h.Instance("192.0.2.1"); err != nil || len(nodes) != 0 {
+	if nodes, err := h.SelectByAddress("192.0.2.1"); err != nil || len(nodes) != 0 {
 		t.Errorf("in refused inputs: %v, %v", nodes, err)
 	}
 }
@@ -94,12 +94,12 @@ func TestHostsAreFoundByTheirNames(t *testing.T) {
 	h := exampleHosts()
 	h.All = append(h.All, render.Node{Name: "win-c.example.com", HostNames: []string{"ec2-7.internal"}})
 	for _, name := range []string{"win-c.example.com", "win-c", "ec2-7"} {
-		if nodes, err := h.Node(name); err != nil || len(nodes) != 1 || nodes[0].Name != "win-c.example.com" {
+		if nodes, err := h.SelectByNode(name); err != nil || len(nodes) != 1 || nodes[0].Name != "win-c.example.com" {
 			t.Errorf("%s: %v, %v", name, nodes, err)
 		}
 	}
-	nodes, err := h.Named([]string{"win-c.example.com", "10.0.0.1"})
-	if err != nil || names(nodes) != "win-a, win-c.example.com" {
-		t.Errorf("%s, %v", names(nodes), err)
+	nodes, err := h.SelectNamed([]string{"win-c.example.com", "10.0.0.1"})
+	if err != nil || joinNames(nodes) != "win-a, win-c.example.com" {
+		t.Errorf("%s, %v", joinNames(nodes), err)
 	}
 }

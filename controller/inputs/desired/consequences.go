@@ -13,17 +13,17 @@ import (
 func withoutConsequences(findings bundle.Findings) bundle.Findings {
 	var unread []bundle.Ref
 	for _, f := range findings {
-		if isUnread(f) {
+		if isUnreadObject(f) {
 			unread = append(unread, f.Object)
 		}
 	}
 	return slices.DeleteFunc(findings, func(f bundle.Finding) bool {
-		return f.Reason == reason.InputMissing && slices.ContainsFunc(unread, func(r bundle.Ref) bool { return mayBe(r, f.Object) })
+		return f.Reason == reason.InputMissing && slices.ContainsFunc(unread, func(r bundle.Ref) bool { return mayBeObject(r, f.Object) })
 	})
 }
 
-// isUnread reports whether the finding is about an object or a file that could not be read.
-func isUnread(f bundle.Finding) bool {
+// isUnreadObject reports whether the finding is about an object or a file that could not be read.
+func isUnreadObject(f bundle.Finding) bool {
 	if f.Severity != bundle.SeverityError {
 		return false
 	}
@@ -35,8 +35,8 @@ func isUnread(f bundle.Finding) bool {
 	return false
 }
 
-// mayBe reports whether what could not be read may be the object, as far as its kind and name are known.
-func mayBe(unread, object bundle.Ref) bool {
+// mayBeObject reports whether what could not be read may be the object, as far as its kind and name are known.
+func mayBeObject(unread, object bundle.Ref) bool {
 	if unread.Kind == "" || strings.HasSuffix(unread.Kind, "List") {
 		return true
 	}

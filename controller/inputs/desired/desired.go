@@ -1,7 +1,7 @@
 // Package desired computes what the Windows hosts of a cluster should be. This is the one place that gathers the inputs,
 // renders what nodes share, then each node, and joins the findings of all three.
 //
-//	Source --Read--> Hosts --Find, Assign--> some of them --Render--> bundles and findings
+//	Source --ReadHosts--> Hosts --SelectNamed, AssignToNodes--> some of them --RenderBundles--> bundles and findings
 //
 // It touches no host, and writes nothing but the key of this user (UserKey).
 package desired
@@ -46,7 +46,7 @@ type Hosts struct {
 	// Instances are the entries of windows-instances, also those that stand for no host.
 	Instances []gather.Instance
 	Cluster   render.Cluster
-	// Findings are those of the objects, the payload and the cluster. Those of a single host come from Render.
+	// Findings are those of the objects, the payload and the cluster. Those of a single host come from RenderBundles.
 	Findings bundle.Findings
 	// Records say which host each Node is; none for those who only look.
 	Records record.Set
@@ -62,9 +62,9 @@ type Rendered struct {
 	Own, Findings bundle.Findings
 }
 
-// Read gathers the inputs and renders what hosts share. A cluster that cannot be read is a
+// ReadHosts gathers the inputs and renders what hosts share. A cluster that cannot be read is a
 // *gather.UnreachableError. What is wrong with an object or the payload is a finding.
-func Read(ctx context.Context, s Source) (*Hosts, error) {
+func ReadHosts(ctx context.Context, s Source) (*Hosts, error) {
 	gathered, err := gather.Gather(ctx, s.Objects, s.Gather)
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func Read(ctx context.Context, s Source) (*Hosts, error) {
 		return nil, err
 	}
 	if s.Strict {
-		gathered.Findings = gather.Strict(gathered.Findings)
+		gathered.Findings = gather.PromoteSilentFindings(gathered.Findings)
 	}
 	var records record.Set
 	if s.Gather.Records != nil {
@@ -109,8 +109,8 @@ func readPayload(ctx context.Context, dir string) (payload.Set, bundle.Findings,
 	return payload.Set{}, findings, nil
 }
 
-// Urgent returns what must not wait for a node with a cluster layer.
-func (h *Hosts) Urgent(has bundle.Layer) (render.Urgent, error) {
+// UrgentInputs returns what must not wait for a node with a cluster layer.
+func (h *Hosts) UrgentInputs(has bundle.Layer) (render.Urgent, error) {
 	if h.fleet == nil {
 		return render.Urgent{}, nil
 	}
@@ -120,13 +120,13 @@ func (h *Hosts) Urgent(has bundle.Layer) (render.Urgent, error) {
 // RecordOf returns the id of the record of a host, and the record; an empty one where there is none.
 func (h *Hosts) RecordOf(n render.Node) (record.ID, record.Record) {
 	id := gather.HostID(n)
-	r, _ := h.Records.Get(id)
+	r, _ := h.Records.RecordByID(id)
 	return id, r
 }
 
-// Render renders the bundles of these hosts, and returns all findings: the cluster's, then those of each. With a finding
+// RenderBundles renders the bundles of these hosts, and returns all findings: the cluster's, then those of each. With a finding
 // of severity error, a bundle may be empty. Where the cluster is refused there is none.
-func (h *Hosts) Render(nodes []render.Node) ([]Rendered, bundle.Findings, error) {
+func (h *Hosts) RenderBundles(nodes []render.Node) ([]Rendered, bundle.Findings, error) {
 	if h.fleet == nil {
 		return nil, h.Findings, nil
 	}

@@ -31,7 +31,7 @@ func UserKey() bundle.Key {
 	case err == nil || !errors.Is(err, fs.ErrNotExist):
 		return fresh
 	}
-	if keepKey(path, fresh) != nil {
+	if createKeyFile(path, fresh) != nil {
 		return fresh
 	}
 	// Another run may have been faster.
@@ -41,8 +41,8 @@ func UserKey() bundle.Key {
 	return fresh
 }
 
-// keepKey writes a key that does not exist yet, whole or not at all.
-func keepKey(path string, key bundle.Key) error {
+// createKeyFile writes a key that does not exist yet, whole or not at all.
+func createKeyFile(path string, key bundle.Key) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}

@@ -22,9 +22,9 @@ func PreviewOnly(findings bundle.Findings, allowed ...string) bundle.Findings {
 	})
 }
 
-// Blocking returns the findings for which the operator leaves everything as it is: errors, and inputs whose bundles may only be
+// BlockingFindings returns the findings for which the operator leaves everything as it is: errors, and inputs whose bundles may only be
 // shown. A host whose name cannot be used is left out, and concerns no other.
-func Blocking(findings bundle.Findings) bundle.Findings {
+func BlockingFindings(findings bundle.Findings) bundle.Findings {
 	errs := slices.DeleteFunc(slices.Clone(findings), func(f bundle.Finding) bool { return f.Severity != bundle.SeverityError || f.Node != "" })
 	return append(errs, PreviewOnly(findings)...)
 }

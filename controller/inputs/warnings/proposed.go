@@ -24,8 +24,8 @@ type change struct {
 	object *unstructured.Unstructured
 }
 
-// is reports whether an object is the one that changes.
-func (c change) is(kind schema.GroupVersionKind, key client.ObjectKey) bool {
+// isObject reports whether an object is the one that changes.
+func (c change) isObject(kind schema.GroupVersionKind, key client.ObjectKey) bool {
 	return c.kind.GroupKind() == kind.GroupKind() && c.key == key
 }
 
@@ -66,7 +66,7 @@ func newSample(ctx context.Context, from client.Reader, most int) (sample, error
 // Get implements client.Reader.
 func (p *proposed) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 	u, ok := o.(*unstructured.Unstructured)
-	if !ok || p.change == nil || !p.change.is(u.GroupVersionKind(), key) {
+	if !ok || p.change == nil || !p.change.isObject(u.GroupVersionKind(), key) {
 		return p.Client.Get(ctx, key, o, options...)
 	}
 	if p.change.object == nil {
@@ -89,16 +89,16 @@ func (p *proposed) List(ctx context.Context, list client.ObjectList, options ...
 	kind.Kind = strings.TrimSuffix(kind.Kind, "List")
 	o := (&client.ListOptions{}).ApplyOptions(options)
 	if p.change != nil && p.change.kind.GroupKind() == kind.GroupKind() && (o.Namespace == "" || o.Namespace == p.change.key.Namespace) {
-		u.Items = p.exchanged(u.Items, o.LabelSelector)
+		u.Items = p.exchangeObject(u.Items, o.LabelSelector)
 	}
 	if p.sample.total > len(p.sample.names) {
-		u.Items = p.sample.of(kind.GroupKind(), u.Items)
+		u.Items = p.sample.sampleItems(kind.GroupKind(), u.Items)
 	}
 	return nil
 }
 
-// exchanged returns the list with the object as it will be.
-func (p *proposed) exchanged(items []unstructured.Unstructured, selector labels.Selector) []unstructured.Unstructured {
+// exchangeObject returns the list with the object as it will be.
+func (p *proposed) exchangeObject(items []unstructured.Unstructured, selector labels.Selector) []unstructured.Unstructured {
 	items = slices.DeleteFunc(slices.Clone(items), func(u unstructured.Unstructured) bool { return client.ObjectKeyFromObject(&u) == p.change.key })
 	if o := p.change.object; o != nil && (selector == nil || selector.Matches(labels.Set(o.GetLabels()))) {
 		items = append(items, *o.DeepCopy())
@@ -106,8 +106,8 @@ func (p *proposed) exchanged(items []unstructured.Unstructured, selector labels.
 	return items
 }
 
-// of returns the Nodes of the sample, the Machines behind them, and all objects of other kinds.
-func (s sample) of(kind schema.GroupKind, items []unstructured.Unstructured) []unstructured.Unstructured {
+// sampleItems returns the Nodes of the sample, the Machines behind them, and all objects of other kinds.
+func (s sample) sampleItems(kind schema.GroupKind, items []unstructured.Unstructured) []unstructured.Unstructured {
 	var path []string
 	switch kind {
 	case corev1.SchemeGroupVersion.WithKind("Node").GroupKind():

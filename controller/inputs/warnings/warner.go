@@ -58,7 +58,7 @@ func New(w Warner) *Warner {
 func (w *Warner) Handle(ctx context.Context, req admission.Request) admission.Response {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	lines, err := w.warnings(ctx, req)
+	lines, err := w.warningsOf(ctx, req)
 	if err != nil {
 		// Without the error, which may quote the object.
 		w.Log.V(1).Info("a change is not predicted", "kind", req.Kind.Kind, "namespace", req.Namespace, "name", req.Name, "timeout", ctx.Err() != nil)
@@ -66,7 +66,7 @@ func (w *Warner) Handle(ctx context.Context, req admission.Request) admission.Re
 	return admission.Allowed("").WithWarnings(lines...)
 }
 
-func (w *Warner) warnings(ctx context.Context, req admission.Request) ([]string, error) {
+func (w *Warner) warningsOf(ctx context.Context, req admission.Request) ([]string, error) {
 	c, err := changeOf(req)
 	if err != nil || !w.isWanted(c) {
 		return nil, err
@@ -84,15 +84,15 @@ func (w *Warner) warnings(ctx context.Context, req admission.Request) ([]string,
 	if some.total > 0 && changesProxySpec(req) {
 		return []string{proxyFollows}, nil
 	}
-	before, _, err := w.side(ctx, &proposed{Client: w.Cache, sample: some})
+	before, _, err := w.renderSide(ctx, &proposed{Client: w.Cache, sample: some})
 	if err != nil {
 		return nil, err
 	}
-	after, findings, err := w.side(ctx, &proposed{Client: w.Cache, sample: some, change: &c})
+	after, findings, err := w.renderSide(ctx, &proposed{Client: w.Cache, sample: some, change: &c})
 	if err != nil {
 		return nil, err
 	}
-	return linesOf(review.Compare(before, after), some, findings), ctx.Err()
+	return warningLines(review.Compare(before, after), some, findings), ctx.Err()
 }
 
 // proxyFollows is said of a Proxy whose spec changes: nodes follow its status, which is written a moment later.
@@ -137,13 +137,13 @@ func (w *Warner) isWanted(c change) bool {
 	})
 }
 
-// side returns the nodes as they are rendered from a reader, and the findings about the inputs. Where those are refused, the nodes have no bundle.
-func (w *Warner) side(ctx context.Context, from *proposed) ([]review.Node, bundle.Findings, error) {
+// renderSide returns the nodes as they are rendered from a reader, and the findings about the inputs. Where those are refused, the nodes have no bundle.
+func (w *Warner) renderSide(ctx context.Context, from *proposed) ([]review.Node, bundle.Findings, error) {
 	hosts, err := w.Read(ctx, from)
 	if err != nil {
 		return nil, nil, err
 	}
-	list, findings, err := hosts.Render(hosts.Joined())
+	list, findings, err := hosts.RenderBundles(hosts.ListJoined())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -158,11 +158,11 @@ func (w *Warner) side(ctx context.Context, from *proposed) ([]review.Node, bundl
 		// What is wrong with the inputs is said without nodes too.
 		nodes = []review.Node{{Findings: preview.Shown(findings)}}
 	}
-	return nodes, desired.Blocking(hosts.Findings), nil
+	return nodes, desired.BlockingFindings(hosts.Findings), nil
 }
 
-// linesOf returns the sentence of wmco diff, and what to do about new findings. Nothing is said of a change that no node notices.
-func linesOf(r review.Review, some sample, blocking bundle.Findings) []string {
+// warningLines returns the sentence of wmco diff, and what to do about new findings. Nothing is said of a change that no node notices.
+func warningLines(r review.Review, some sample, blocking bundle.Findings) []string {
 	var lines []string
 	added := slices.DeleteFunc(slices.Clone(r.Findings.Added), func(f bundle.Finding) bool { return f.Severity == bundle.SeverityInfo })
 	r.Findings.Added, r.Findings.Removed = added, nil
@@ -171,22 +171,22 @@ func linesOf(r review.Review, some sample, blocking bundle.Findings) []string {
 	case len(blocking) > 0 && len(added) > 0:
 		lines = append(lines, "the inputs of Windows nodes would be refused: all nodes keep what they have")
 	case len(r.Groups)+len(added) > 0:
-		lines = append(lines, scaled(r, some).Summary())
+		lines = append(lines, scaleReview(r, some).Summary())
 	}
 	for _, f := range added {
-		if len(deletions.Holding(bundle.Findings{f})) > 0 {
+		if len(deletions.HoldingFindings(bundle.Findings{f})) > 0 {
 			lines = append(lines, "no node gets this until it is confirmed: no pod could start with it (docs/operations.md, Changes that are held)")
 		}
-		lines = append(lines, lineOf(f, lines[0]))
+		lines = append(lines, warningLine(f, lines[0]))
 	}
 	for i, l := range lines {
-		lines[i] = shorten(strings.Join(strings.Fields(l), " "))
+		lines[i] = shortenText(strings.Join(strings.Fields(l), " "))
 	}
 	return lines[:min(len(lines), mostLines)]
 }
 
-// lineOf returns a finding, and of one that was said already what to do.
-func lineOf(f bundle.Finding, said string) string {
+// warningLine returns a finding, and of one that was said already what to do.
+func warningLine(f bundle.Finding, said string) string {
 	if f.Fix != "" && strings.Contains(said, f.Message) {
 		return "fix: " + f.Fix
 	}
@@ -203,8 +203,8 @@ func lineOf(f bundle.Finding, said string) string {
 	return text
 }
 
-// scaled returns the review of all nodes for that of a sample.
-func scaled(r review.Review, some sample) review.Review {
+// scaleReview returns the review of all nodes for that of a sample.
+func scaleReview(r review.Review, some sample) review.Review {
 	n := len(some.names)
 	if n == 0 || some.total == n {
 		return r
@@ -216,8 +216,8 @@ func scaled(r review.Review, some sample) review.Review {
 	return r
 }
 
-// shorten cuts a text at a character.
-func shorten(text string) string {
+// shortenText cuts a text at a character.
+func shortenText(text string) string {
 	if len(text) <= mostLength {
 		return text
 	}

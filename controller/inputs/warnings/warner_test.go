@@ -115,9 +115,9 @@ func like(t testing.TB, of *unstructured.Unstructured, facts bundle.Facts, i int
 func warner(c client.Client) *Warner {
 	return New(Warner{
 		Read: func(ctx context.Context, from client.Reader) (*desired.Hosts, error) {
-			return desired.Read(ctx, desired.Source{Objects: objects.Cluster(from), Gather: gather.Options{Complete: true}, Key: bundle.Key("a key of 32 bytes for these tests!")})
+			return desired.ReadHosts(ctx, desired.Source{Objects: objects.NewClusterReader(from), Gather: gather.Options{Complete: true}, Key: bundle.Key("a key of 32 bytes for these tests!")})
 		},
-		Cache: c, Wants: gather.Wants(gather.OperatorNamespace), Log: logr.Discard(),
+		Cache: c, Wants: gather.WantedObjects(gather.OperatorNamespace), Log: logr.Discard(),
 	})
 }
 

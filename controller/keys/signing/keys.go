@@ -1,6 +1,6 @@
 // Package signing keeps the keys with which the operator signs what it publishes for nodes, and knows what it has signed.
 //
-//	Secret (keys, term) --Read--> Keys --Sign--> text of an annotation --on the Node, where others write too--> Open --> what it says, or an error
+//	Secret (keys, term) --ReadPublicKeys--> Keys --SignDesired--> text of an annotation --on the Node, where others write too--> OpenDesired --> what it says, or an error
 //
 // What stands on a Node without a signature by one of these keys was written by others: nothing of it is ever signed.
 package signing
@@ -76,26 +76,26 @@ type opened struct {
 	err     error
 }
 
-// at is where the keys are.
-func (k *Keys) at() client.ObjectKey {
+// secretReference is where the keys are.
+func (k *Keys) secretReference() client.ObjectKey {
 	return client.ObjectKey{Namespace: k.Namespace, Name: SecretName}
 }
 
-// Read reads the keys, and returns the public ones in PEM, as hosts keep them. It makes the first key, and another one where that is asked for.
-func (k *Keys) Read(ctx context.Context) ([]byte, error) {
+// ReadPublicKeys reads the keys, and returns the public ones in PEM, as hosts keep them. It makes the first key, and another one where that is asked for.
+func (k *Keys) ReadPublicKeys(ctx context.Context) ([]byte, error) {
 	for {
-		secret, err := k.secret(ctx)
+		secret, err := k.readSecret(ctx)
 		if err != nil {
 			return nil, err
 		}
 		_, asked := secret.Annotations[AddAnnotation]
 		if !asked && len(secret.Data) > 0 {
-			return k.use(secret)
+			return k.useSecret(secret)
 		}
-		if err := k.add(secret); err != nil {
+		if err := k.addNewKey(secret); err != nil {
 			return nil, err
 		}
-		switch err := k.write(ctx, secret); {
+		switch err := k.writeSecret(ctx, secret); {
 		case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err): // another operator was faster
 		case err != nil:
 			return nil, err
@@ -106,19 +106,19 @@ func (k *Keys) Read(ctx context.Context) ([]byte, error) {
 // ErrSuperseded means that another operator has begun to sign since. What this one would sign, nodes refuse.
 var ErrSuperseded = errors.New("another operator has begun to sign after this one")
 
-// Begin begins a term, once. It is called when this operator is the one that works: what it signs is newer than what another one has signed
+// BeginTerm begins a term, once. It is called when this operator is the one that works: what it signs is newer than what another one has signed
 // before. An operator after which another one has begun gets ErrSuperseded. Where a Secret of an earlier day was restored, it begins again
 // after what stands on Nodes.
-func (k *Keys) Begin(ctx context.Context) error {
-	own, seen := k.terms()
+func (k *Keys) BeginTerm(ctx context.Context) error {
+	own, seen := k.ownAndHighestTerm()
 	if own > 0 && seen <= own {
 		return nil
 	}
-	if _, err := k.Read(ctx); err != nil {
+	if _, err := k.ReadPublicKeys(ctx); err != nil {
 		return err
 	}
 	for {
-		secret, err := k.secret(ctx)
+		secret, err := k.readSecret(ctx)
 		if err != nil {
 			return err
 		}
@@ -132,7 +132,7 @@ func (k *Keys) Begin(ctx context.Context) error {
 		}
 		term := max(stored+1, now, seen+1)
 		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, TermAnnotation, strconv.FormatInt(term, 10))
-		switch err := k.write(ctx, secret); {
+		switch err := k.writeSecret(ctx, secret); {
 		case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 			continue
 		case err != nil:
@@ -157,28 +157,28 @@ func termOf(secret *corev1.Secret) int64 {
 	return term
 }
 
-// terms returns the own term and the highest that was seen.
-func (k *Keys) terms() (own, seen int64) {
+// ownAndHighestTerm returns the own term and the highest that was seen.
+func (k *Keys) ownAndHighestTerm() (own, seen int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.term, k.seen
 }
 
-// secret returns the Secret, an empty one if there is none.
-func (k *Keys) secret(ctx context.Context) (*corev1.Secret, error) {
+// readSecret returns the Secret, an empty one if there is none.
+func (k *Keys) readSecret(ctx context.Context) (*corev1.Secret, error) {
 	var secret corev1.Secret
-	err := k.Live.Get(ctx, k.at(), &secret)
+	err := k.Live.Get(ctx, k.secretReference(), &secret)
 	if apierrors.IsNotFound(err) {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: SecretName}}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading Secret %s: %w", k.at(), err)
+		return nil, fmt.Errorf("reading Secret %s: %w", k.secretReference(), err)
 	}
 	return &secret, nil
 }
 
-// add puts a new key into the Secret.
-func (k *Keys) add(secret *corev1.Secret) error {
+// addNewKey puts a new key into the Secret.
+func (k *Keys) addNewKey(secret *corev1.Secret) error {
 	delete(secret.Annotations, AddAnnotation)
 	if len(secret.Data) >= maxKeys {
 		return nil // it is not more secure with more
@@ -198,33 +198,33 @@ func (k *Keys) add(secret *corev1.Secret) error {
 	return nil
 }
 
-// write creates the Secret, or replaces the one that was read. The errors of the API server quote no content.
-func (k *Keys) write(ctx context.Context, secret *corev1.Secret) error {
+// writeSecret creates the Secret, or replaces the one that was read. The errors of the API server quote no content.
+func (k *Keys) writeSecret(ctx context.Context, secret *corev1.Secret) error {
 	if secret.ResourceVersion == "" {
 		if err := k.Client.Create(ctx, secret); err != nil {
-			return fmt.Errorf("creating Secret %s: %w", k.at(), err)
+			return fmt.Errorf("creating Secret %s: %w", k.secretReference(), err)
 		}
 		return nil
 	}
 	if err := k.Client.Update(ctx, secret); err != nil {
-		return fmt.Errorf("writing Secret %s: %w", k.at(), err)
+		return fmt.Errorf("writing Secret %s: %w", k.secretReference(), err)
 	}
 	return nil
 }
 
-// use signs with the keys of a Secret from now on.
-func (k *Keys) use(secret *corev1.Secret) ([]byte, error) {
+// useSecret signs with the keys of a Secret from now on.
+func (k *Keys) useSecret(secret *corev1.Secret) ([]byte, error) {
 	var private []ed25519.PrivateKey
 	var public published.Keys
 	for _, name := range slices.Sorted(maps.Keys(secret.Data)) {
-		key, ok := parse(secret.Data[name])
+		key, ok := parsePrivateKey(secret.Data[name])
 		if !ok { // without its content
-			return nil, fmt.Errorf("Secret %s: %s is not an Ed25519 key (PKCS #8, PEM) (fix: remove it from the Secret, or replace it)", k.at(), name) //nolint:staticcheck // a kind is written so
+			return nil, fmt.Errorf("Secret %s: %s is not an Ed25519 key (PKCS #8, PEM) (fix: remove it from the Secret, or replace it)", k.secretReference(), name) //nolint:staticcheck // a kind is written so
 		}
 		private, public = append(private, key), append(public, key.Public().(ed25519.PublicKey)) //nolint:forcetypeassert // documented
 	}
 	if len(private) > maxKeys {
-		return nil, fmt.Errorf("Secret %s has %d keys, at most %d are allowed (fix: remove those that no node needs)", k.at(), len(private), maxKeys) //nolint:staticcheck // a kind is written so
+		return nil, fmt.Errorf("Secret %s has %d keys, at most %d are allowed (fix: remove those that no node needs)", k.secretReference(), len(private), maxKeys) //nolint:staticcheck // a kind is written so
 	}
 	text, err := public.Encode()
 	if err != nil {
@@ -239,7 +239,7 @@ func (k *Keys) use(secret *corev1.Secret) ([]byte, error) {
 	return text, nil
 }
 
-func parse(text []byte) (ed25519.PrivateKey, bool) {
+func parsePrivateKey(text []byte) (ed25519.PrivateKey, bool) {
 	block, _ := pem.Decode(text)
 	if block == nil {
 		return nil, false
@@ -249,8 +249,8 @@ func parse(text []byte) (ed25519.PrivateKey, bool) {
 	return key, ok && err == nil
 }
 
-// Sign returns the text of the annotation for a Node, newer than everything that this process has signed before.
-func (k *Keys) Sign(node string, d published.Desired) (string, error) {
+// SignDesired returns the text of the annotation for a Node, newer than everything that this process has signed before.
+func (k *Keys) SignDesired(node string, d published.Desired) (string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.term == 0 || len(k.private) == 0 {
@@ -282,10 +282,10 @@ func (k *Keys) noteNewest(node string, d published.Desired) {
 // ErrOlder means that an annotation was signed before another one for the same Node.
 var ErrOlder = errors.New("it is an earlier one: it was put back, or the cache is behind")
 
-// OpenNewest is Open for what something new is made of: an annotation that is older than what this process has signed or seen for the Node is
+// OpenNewest is OpenDesired for what something new is made of: an annotation that is older than what this process has signed or seen for the Node is
 // ErrOlder.
 func (k *Keys) OpenNewest(node, text string) (published.Desired, error) {
-	d, err := k.Open(node, text)
+	d, err := k.OpenDesired(node, text)
 	if err != nil {
 		return d, err
 	}
@@ -300,9 +300,9 @@ func (k *Keys) OpenNewest(node, text string) (published.Desired, error) {
 // ErrOtherNode means that an annotation was signed for another Node.
 var ErrOtherNode = errors.New("it is signed for another node")
 
-// Open returns what the annotation of a Node says, if this operator, or one before it with the same keys, has signed it for this Node. What a
+// OpenDesired returns what the annotation of a Node says, if this operator, or one before it with the same keys, has signed it for this Node. What a
 // newer operator has written is a *bundle.SchemaError.
-func (k *Keys) Open(node, text string) (published.Desired, error) {
+func (k *Keys) OpenDesired(node, text string) (published.Desired, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if o, ok := k.opened[node]; ok && o.text == text {
@@ -315,7 +315,7 @@ func (k *Keys) Open(node, text string) (published.Desired, error) {
 	}
 	if errors.Is(o.err, published.ErrUnsigned) {
 		// Of an operator before signatures, or of a newer one that signs in another form.
-		if _, err := published.DecodeDesired(text); isNewer(err) {
+		if _, err := published.DecodeDesired(text); isNewerSchema(err) {
 			o.err = err
 		}
 	}
@@ -336,7 +336,7 @@ func (k *Keys) Open(node, text string) (published.Desired, error) {
 // maxOpened is more than the number of nodes of any cluster.
 const maxOpened = 10_000
 
-func isNewer(err error) bool {
+func isNewerSchema(err error) bool {
 	var newer *bundle.SchemaError
 	return errors.As(err, &newer)
 }

@@ -33,7 +33,7 @@ func keysIn(c client.Client) *Keys {
 func begun(t *testing.T, c client.Client) *Keys {
 	t.Helper()
 	k := keysIn(c)
-	if err := k.Begin(t.Context()); err != nil {
+	if err := k.BeginTerm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return k
@@ -61,7 +61,7 @@ func wanted(t *testing.T) published.Desired {
 
 func sign(t *testing.T, k *Keys, node string) string {
 	t.Helper()
-	text, err := k.Sign(node, wanted(t))
+	text, err := k.SignDesired(node, wanted(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,11 +72,11 @@ func TestWhatIsSignedIsOpenedForItsNodeAlone(t *testing.T) {
 	k := begun(t, fake.NewClientBuilder().Build())
 	text := sign(t, k, "win-a")
 	for range 2 { // the second time from memory
-		d, err := k.Open("win-a", text)
+		d, err := k.OpenDesired("win-a", text)
 		if err != nil || d.NodeName != "win-a" || d.Bundle != wanted(t).Bundle || d.Term != theTime.Unix() || d.Sequence != 1 {
 			t.Errorf("%+v, %v", d, err)
 		}
-		if _, err := k.Open("win-b", text); !errors.Is(err, ErrOtherNode) {
+		if _, err := k.OpenDesired("win-b", text); !errors.Is(err, ErrOtherNode) {
 			t.Errorf("another node: %v", err)
 		}
 	}
@@ -94,7 +94,7 @@ func TestWhatIsSignedIsOpenedForItsNodeAlone(t *testing.T) {
 		"of another operator": {sign(t, begun(t, fake.NewClientBuilder().Build()), "win-a"), func(err error) bool { return errors.Is(err, published.ErrUntrusted) }},
 		"of a newer operator": {`{"schema":9}`, func(err error) bool { return errors.As(err, &newer) }},
 	} {
-		if _, err := k.Open("win-a", tt.text); !tt.is(err) {
+		if _, err := k.OpenDesired("win-a", tt.text); !tt.is(err) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -102,10 +102,10 @@ func TestWhatIsSignedIsOpenedForItsNodeAlone(t *testing.T) {
 
 func TestNothingIsSignedBeforeATermHasBegun(t *testing.T) {
 	k := keysIn(fake.NewClientBuilder().Build())
-	if _, err := k.Read(t.Context()); err != nil {
+	if _, err := k.ReadPublicKeys(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.Sign("win-a", wanted(t)); !errors.Is(err, ErrNotBegun) {
+	if _, err := k.SignDesired("win-a", wanted(t)); !errors.Is(err, ErrNotBegun) {
 		t.Error(err)
 	}
 }
@@ -117,7 +117,7 @@ func TestEachStartOfAnOperatorIsNewer(t *testing.T) {
 	newer := func(name string, k *Keys) {
 		t.Helper()
 		for range 2 {
-			d, err := k.Open("win-a", sign(t, k, "win-a"))
+			d, err := k.OpenDesired("win-a", sign(t, k, "win-a"))
 			if err != nil || d.Counter().Compare(last) <= 0 {
 				t.Errorf("%s: %s after %s, %v", name, d.Counter(), last, err)
 			}
@@ -129,7 +129,7 @@ func TestEachStartOfAnOperatorIsNewer(t *testing.T) {
 	earlier := secretIn(t, c).DeepCopy()
 	back := keysIn(c)
 	back.Now = func() time.Time { return theTime.Add(-time.Hour) }
-	if err := back.Begin(t.Context()); err != nil {
+	if err := back.BeginTerm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	newer("a clock that went back", back)
@@ -141,7 +141,7 @@ func TestEachStartOfAnOperatorIsNewer(t *testing.T) {
 	}
 	later := keysIn(c)
 	later.Now = func() time.Time { return theTime.Add(time.Minute) }
-	if err := later.Begin(t.Context()); err != nil {
+	if err := later.BeginTerm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	newer("a restored Secret", later)
@@ -152,7 +152,7 @@ func TestEachStartOfAnOperatorIsNewer(t *testing.T) {
 	}
 	latest := keysIn(c)
 	latest.Now = func() time.Time { return theTime.Add(2 * time.Minute) }
-	if err := latest.Begin(t.Context()); err != nil {
+	if err := latest.BeginTerm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	newer("a damaged term", latest)
@@ -161,11 +161,11 @@ func TestEachStartOfAnOperatorIsNewer(t *testing.T) {
 func TestKeysAreMadeOnceAndAddedWhenAsked(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
 	k := begun(t, c)
-	before, err := k.Read(t.Context())
+	before, err := k.ReadPublicKeys(t.Context())
 	if err != nil || len(secretIn(t, c).Data) != 1 {
 		t.Fatalf("%d keys, %v", len(secretIn(t, c).Data), err)
 	}
-	if again, err := begun(t, c).Read(t.Context()); err != nil || string(again) != string(before) {
+	if again, err := begun(t, c).ReadPublicKeys(t.Context()); err != nil || string(again) != string(before) {
 		t.Errorf("another operator has other keys: %v", err)
 	}
 	old := sign(t, k, "win-a")
@@ -178,14 +178,14 @@ func TestKeysAreMadeOnceAndAddedWhenAsked(t *testing.T) {
 	if err := c.Update(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	both, err := k.Read(t.Context())
+	both, err := k.ReadPublicKeys(t.Context())
 	if err != nil || strings.Count(string(both), "BEGIN") != 2 || !strings.Contains(string(both), strings.TrimSpace(string(before))) {
 		t.Fatalf("%s, %v", both, err)
 	}
 	if s = secretIn(t, c); len(s.Data) != 2 || hasKey(s.Annotations, AddAnnotation) {
 		t.Errorf("%d keys, %v", len(s.Data), s.Annotations)
 	}
-	if _, err := k.Open("win-a", old); err != nil {
+	if _, err := k.OpenDesired("win-a", old); err != nil {
 		t.Errorf("what the first key has signed: %v", err)
 	}
 	trusted, err := published.DecodeKeys(before)
@@ -199,10 +199,10 @@ func TestKeysAreMadeOnceAndAddedWhenAsked(t *testing.T) {
 	if err := c.Update(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	if one, err := k.Read(t.Context()); err != nil || strings.Count(string(one), "BEGIN") != 1 || string(one) == string(before) {
+	if one, err := k.ReadPublicKeys(t.Context()); err != nil || strings.Count(string(one), "BEGIN") != 1 || string(one) == string(before) {
 		t.Errorf("%s, %v", one, err)
 	}
-	if _, err := k.Open("win-a", old); !errors.Is(err, published.ErrUntrusted) {
+	if _, err := k.OpenDesired("win-a", old); !errors.Is(err, published.ErrUntrusted) {
 		t.Errorf("what a removed key has signed: %v", err)
 	}
 }
@@ -220,7 +220,7 @@ func TestADamagedKeyIsNamedWithoutItsContent(t *testing.T) {
 		s.Data = data
 		if name == "too many keys" {
 			one := keysIn(fake.NewClientBuilder().Build())
-			if _, err := one.Read(t.Context()); err != nil {
+			if _, err := one.ReadPublicKeys(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			for i := range maxKeys + 1 {
@@ -232,7 +232,7 @@ func TestADamagedKeyIsNamedWithoutItsContent(t *testing.T) {
 		if err := c.Update(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := keysIn(c).Read(t.Context()); err == nil || strings.Contains(err.Error(), "sesame") || !strings.Contains(err.Error(), "fix: ") || !strings.Contains(err.Error(), SecretName) {
+		if _, err := keysIn(c).ReadPublicKeys(t.Context()); err == nil || strings.Contains(err.Error(), "sesame") || !strings.Contains(err.Error(), "fix: ") || !strings.Contains(err.Error(), SecretName) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -251,7 +251,7 @@ func TestTwoOperatorsBeginTwoTerms(t *testing.T) {
 		return w.Update(ctx, o, opts...)
 	}})
 	k := begun(t, racing)
-	d, err := k.Open("win-a", sign(t, k, "win-a"))
+	d, err := k.OpenDesired("win-a", sign(t, k, "win-a"))
 	if err != nil || d.Term != theTime.Unix()+2 || !raced {
 		t.Errorf("term %d, %v", d.Term, err)
 	}
@@ -261,7 +261,7 @@ func TestASecretThatCannotBeReadIsSaid(t *testing.T) {
 	away := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 		return apierrors.NewInternalError(fmt.Errorf("away"))
 	}})
-	if err := keysIn(away).Begin(t.Context()); err == nil || !strings.Contains(err.Error(), SecretName) {
+	if err := keysIn(away).BeginTerm(t.Context()); err == nil || !strings.Contains(err.Error(), SecretName) {
 		t.Error(err)
 	}
 }
@@ -272,13 +272,13 @@ func TestAnOperatorThatWasSupersededSignsNothing(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
 	old := begun(t, c)
 	text := sign(t, begun(t, c), "win-a")
-	if _, err := old.Open("win-a", text); err != nil {
+	if _, err := old.OpenDesired("win-a", text); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := old.Sign("win-b", published.Desired{}); !errors.Is(err, ErrSuperseded) {
+	if _, err := old.SignDesired("win-b", published.Desired{}); !errors.Is(err, ErrSuperseded) {
 		t.Errorf("it signs: %v", err)
 	}
-	if err := old.Begin(t.Context()); !errors.Is(err, ErrSuperseded) {
+	if err := old.BeginTerm(t.Context()); !errors.Is(err, ErrSuperseded) {
 		t.Errorf("it begins again: %v", err)
 	}
 }
@@ -296,19 +296,19 @@ func TestAnOperatorBeginsAfterWhatStandsOnNodes(t *testing.T) {
 	}
 	back := keysIn(c)
 	back.Now = func() time.Time { return theTime.Add(-24 * time.Hour) }
-	if err := back.Begin(t.Context()); err != nil {
+	if err := back.BeginTerm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	seen, err := back.Open("win-a", text)
+	seen, err := back.OpenDesired("win-a", text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // it may be that nothing was wrong
-		if err := back.Begin(t.Context()); err != nil {
+		if err := back.BeginTerm(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	d, err := back.Open("win-a", sign(t, back, "win-a"))
+	d, err := back.OpenDesired("win-a", sign(t, back, "win-a"))
 	if err != nil || d.Counter().Compare(seen.Counter()) <= 0 {
 		t.Errorf("%s after %s, %v", d.Counter(), seen.Counter(), err)
 	}
@@ -324,7 +324,7 @@ func TestWhatIsKeptIsTheNewest(t *testing.T) {
 	if _, err := k.OpenNewest("win-a", second); err != nil {
 		t.Errorf("the newest: %v", err)
 	}
-	if _, err := k.Open("win-a", first); err != nil {
+	if _, err := k.OpenDesired("win-a", first); err != nil {
 		t.Errorf("an earlier one is signed: %v", err)
 	}
 }
@@ -338,7 +338,7 @@ func TestATermThatCannotRiseIsRefused(t *testing.T) {
 	if err := c.Update(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	if err := keysIn(c).Begin(t.Context()); err == nil || !strings.Contains(err.Error(), "fix: remove the annotation") {
+	if err := keysIn(c).BeginTerm(t.Context()); err == nil || !strings.Contains(err.Error(), "fix: remove the annotation") {
 		t.Errorf("it begins: %v", err)
 	}
 }

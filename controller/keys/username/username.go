@@ -41,16 +41,16 @@ const (
 	maxName       = 1 << 10
 )
 
-// ErrUnreadable is wrapped by every error of Decrypt: the annotation is damaged, or was encrypted with another key.
+// ErrUnreadable is wrapped by every error of DecryptName: the annotation is damaged, or was encrypted with another key.
 var ErrUnreadable = errors.New("the annotation " + Annotation + " cannot be read with the private key")
 
-// Encrypt returns the annotation for a name. It differs each time: compare by Decrypt before writing it.
-func Encrypt(random io.Reader, name string, key bundle.Secret) (string, error) {
-	if err := check(name); err != nil {
+// EncryptName returns the annotation for a name. It differs each time: compare by DecryptName before writing it.
+func EncryptName(random io.Reader, name string, key bundle.Secret) (string, error) {
+	if err := checkUserName(name); err != nil {
 		return "", err
 	}
 	var out bytes.Buffer
-	if err := encrypt(&out, random, name, key); err != nil {
+	if err := writeEncrypted(&out, random, name, key); err != nil {
 		return "", fmt.Errorf("encrypting a user name: %w", err)
 	}
 	text := strings.TrimPrefix(out.String(), firstLine)
@@ -58,7 +58,7 @@ func Encrypt(random io.Reader, name string, key bundle.Secret) (string, error) {
 	return strings.ReplaceAll(strings.Trim(text, "\n"), "\n", lineBreak), nil
 }
 
-func encrypt(out io.Writer, random io.Reader, name string, key bundle.Secret) error {
+func writeEncrypted(out io.Writer, random io.Reader, name string, key bundle.Secret) error {
 	// With the checksum, which the library of the existing operator expects.
 	armored, err := armor.EncodeWithChecksumOption(out, blockType, nil, true)
 	if err != nil {
@@ -74,9 +74,9 @@ func encrypt(out io.Writer, random io.Reader, name string, key bundle.Secret) er
 	return errors.Join(message.Close(), armored.Close())
 }
 
-// Decrypt returns the name in an annotation. It also reads the older form, with the first and the last line. Errors wrap
+// DecryptName returns the name in an annotation. It also reads the older form, with the first and the last line. Errors wrap
 // ErrUnreadable and have nothing of the text.
-func Decrypt(text string, key bundle.Secret) (string, error) {
+func DecryptName(text string, key bundle.Secret) (string, error) {
 	if len(text) > maxAnnotation {
 		return "", fmt.Errorf("%w: it is too long", ErrUnreadable)
 	}
@@ -89,14 +89,14 @@ func Decrypt(text string, key bundle.Secret) (string, error) {
 		return "", fmt.Errorf("%w: it is not armored", ErrUnreadable)
 	}
 	body, err := io.ReadAll(block.Body)
-	if err != nil || !isPlain(body) {
+	if err != nil || !isReadableMessage(body) {
 		return "", fmt.Errorf("%w: it is not a message with a passphrase", ErrUnreadable)
 	}
-	name, err := decrypt(body, key)
+	name, err := decryptBody(body, key)
 	if err != nil {
 		return "", fmt.Errorf("%w: it is damaged, or was encrypted with another key", ErrUnreadable)
 	}
-	if err := check(name); err != nil {
+	if err := checkUserName(name); err != nil {
 		return "", fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	return name, nil
@@ -110,9 +110,9 @@ const (
 	maxIterations = 0xe0 // 16 MiB hashed
 )
 
-// isPlain reports whether the message is one that either operator writes: one key from a passphrase by repeated hashing, and
+// isReadableMessage reports whether the message is one that either operator writes: one key from a passphrase by repeated hashing, and
 // one encrypted packet. A node can write others, whose reading takes gigabytes of memory (Argon2) or endless attempts.
-func isPlain(body []byte) bool {
+func isReadableMessage(body []byte) bool {
 	var tags []uint8
 	for packets := packet.NewOpaqueReader(bytes.NewReader(body)); ; {
 		p, err := packets.Next()
@@ -130,7 +130,7 @@ func isPlain(body []byte) bool {
 	}
 }
 
-func decrypt(body []byte, key bundle.Secret) (string, error) {
+func decryptBody(body []byte, key bundle.Secret) (string, error) {
 	asked := false
 	prompt := func([]openpgp.Key, bool) ([]byte, error) {
 		if asked {
@@ -149,8 +149,8 @@ func decrypt(body []byte, key bundle.Secret) (string, error) {
 	return string(name), err
 }
 
-// check refuses what cannot be a user name, with the rule for entries of windows-instances.
-func check(name string) error {
+// checkUserName refuses what cannot be a user name, with the rule for entries of windows-instances.
+func checkUserName(name string) error {
 	switch {
 	case name == "":
 		return errors.New("the user name is empty")

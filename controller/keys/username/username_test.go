@@ -29,7 +29,7 @@ var (
 
 func encrypted(t testing.TB, name string) string {
 	t.Helper()
-	text, err := Encrypt(rand.Reader, name, key)
+	text, err := EncryptName(rand.Reader, name, key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func encrypted(t testing.TB, name string) string {
 func TestWhatIsEncryptedIsReadAgain(t *testing.T) {
 	for _, name := range names {
 		text := encrypted(t, name)
-		if got, err := Decrypt(text, key); err != nil || got != name {
+		if got, err := DecryptName(text, key); err != nil || got != name {
 			t.Errorf("%q: %q, %v", name, got, err)
 		}
 		if text == encrypted(t, name) {
@@ -100,7 +100,7 @@ func TestWhatTheExistingOperatorWroteIsRead(t *testing.T) {
 		newer := strings.Trim(strings.TrimSuffix(strings.TrimPrefix(whole, firstLine), lastLine), "\n")
 		newer = strings.ReplaceAll(newer, "\n", lineBreak)
 		for form, text := range map[string]string{"older": older, "newer": newer, "with the last line": newer + lineBreak + lastLine} {
-			if got, err := Decrypt(text, key); err != nil || got != name {
+			if got, err := DecryptName(text, key); err != nil || got != name {
 				t.Errorf("the %s form of %q: %q, %v", form, name, got, err)
 			}
 		}
@@ -130,7 +130,7 @@ func TestUnreadableAnnotations(t *testing.T) {
 		"a name that is too long":    existing(t, strings.Repeat("x", maxName+1), nil),
 		"a packed bomb":              existing(t, strings.Repeat("x", 1<<24), &oldpacket.Config{DefaultCompressionAlgo: oldpacket.CompressionZLIB}),
 	} {
-		got, err := Decrypt(text, key)
+		got, err := DecryptName(text, key)
 		if !errors.Is(err, ErrUnreadable) || got != "" {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
@@ -138,18 +138,18 @@ func TestUnreadableAnnotations(t *testing.T) {
 			t.Errorf("%s: the error has the key: %v", name, err)
 		}
 	}
-	if got, err := Decrypt(right, bundle.NewSecret("another key")); !errors.Is(err, ErrUnreadable) {
+	if got, err := DecryptName(right, bundle.NewSecret("another key")); !errors.Is(err, ErrUnreadable) {
 		t.Errorf("with another key: %q, %v", got, err)
 	}
 }
 
 func TestNamesThatAreNotEncrypted(t *testing.T) {
 	for _, name := range []string{"", "a\nb", "a\x00", "\xff", strings.Repeat("x", maxName+1)} {
-		if text, err := Encrypt(rand.Reader, name, key); err == nil {
+		if text, err := EncryptName(rand.Reader, name, key); err == nil {
 			t.Errorf("%q: %q", name, text)
 		}
 	}
-	if _, err := Encrypt(strings.NewReader(""), "Administrator", key); err == nil {
+	if _, err := EncryptName(strings.NewReader(""), "Administrator", key); err == nil {
 		t.Error("encrypted without randomness")
 	}
 }
@@ -222,7 +222,7 @@ func FuzzDecrypt(f *testing.F) {
 	}
 	f.Add(firstLine)
 	f.Fuzz(func(t *testing.T, text string) {
-		name, err := Decrypt(text, key)
+		name, err := DecryptName(text, key)
 		if (err == nil) != (name != "") || err != nil && !errors.Is(err, ErrUnreadable) {
 			t.Errorf("%q, %v", name, err)
 		}

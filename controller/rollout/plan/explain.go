@@ -118,11 +118,11 @@ func (d decision) addStep(s Step) {
 	if s.Permit != "" {
 		message += " (at most impact " + string(s.Permit) + ")"
 	}
-	d.waitFor(ReasonStep, message+": "+s.Why)
+	d.reportWaiting(ReasonStep, message+": "+s.Why)
 }
 
-// waitFor says what a node waits for, or does.
-func (d decision) waitFor(r Reason, message string) {
+// reportWaiting says what a node waits for, or does.
+func (d decision) reportWaiting(r Reason, message string) {
 	p := d.fleet
 	canary := d.turn.Canary || slices.Contains(p.gate[d.canaryKind()].canaries, d.Name)
 	s := Status{Node: d.Name, Phase: d.phaseFor(r), Reason: r, Message: message, Canary: canary}
@@ -161,17 +161,17 @@ func (m *nodeState) phaseFor(r Reason) Phase {
 func (d decision) waitForAgent() {
 	switch {
 	case d.failed != "":
-		d.waitFor(ReasonFailed, d.failed)
+		d.reportWaiting(ReasonFailed, d.failed)
 		return
 	case d.turn.IsZero():
-		d.waitFor(ReasonApplying, "bundle was not published by a rollout; waiting for the node agent")
+		d.reportWaiting(ReasonApplying, "bundle was not published by a rollout; waiting for the node agent")
 		return
 	}
 	limit := "its turn may take until " + d.fleet.formatAfter(d.policy.Timeout-d.Seen.Permitted)
 	if d.timedOut {
 		limit = "its turn takes longer than " + d.policy.Timeout.String() + " (fix: check the host)"
 	}
-	d.waitFor(ReasonApplying, d.describeAgent()+"; "+limit)
+	d.reportWaiting(ReasonApplying, d.describeAgent()+"; "+limit)
 }
 
 // describeAgent says what the agent does about the published bundle.
@@ -195,7 +195,7 @@ func (m *nodeState) describeAgent() string {
 // pendingTimers are the times until something about the node changes although nothing happens; those that have passed are not above zero.
 func (m *nodeState) pendingTimers() []time.Duration {
 	list := m.noteTimers()
-	if m.isTimed() {
+	if m.hasTimeLimit() {
 		list = append(list, m.policy.Timeout-m.Seen.Permitted)
 	}
 	if m.isUnconfirmed() && !m.turn.Ended.IsZero() {

@@ -13,10 +13,10 @@ type failureRule = rule[*nodeState, func(*nodeState) string]
 // failureRules say why a node counts as failed. A node that does not answer does not: it may be off.
 func failureRules() []failureRule {
 	return []failureRule{
-		{"a node that is leaving, paused, joining or without a bundle does not count as failed", (*nodeState).isExemptFromFailure, noFailure},
+		{"a node that is leaving, paused, joining or without a bundle does not count as failed", (*nodeState).isExemptFromFailure, neverFails},
 		{"a bundle that was rolled back before counts as failed until a retry is requested", (*nodeState).wasRolledBack, func(*nodeState) string { return "it was rolled back" }},
-		{"a node that has another bundle published has not failed", (*nodeState).publishesAnother, noFailure},
-		{"a full disk is no failure of the bundle", (*nodeState).waitsForRoom, noFailure},
+		{"a node that has another bundle published has not failed", (*nodeState).publishesAnother, neverFails},
+		{"a full disk is no failure of the bundle", (*nodeState).waitsForRoom, neverFails},
 		{"a node that rolled the bundle back has failed", (*nodeState).reportsRollback, func(m *nodeState) string { return joinMessage("rolled back", m.Report.Message) }},
 		{"a failure that does not heal, or lasts longer than a turn, counts as failed", (*nodeState).reportsLastingFailure, func(m *nodeState) string { return joinMessage("failed", m.Report.Message) }},
 		{"a node that answered or holds a slot has failed when its turn timed out", (*nodeState).isNotDoneInTime, func(m *nodeState) string { return fmt.Sprintf("not done after %s", m.policy.Timeout) }},
@@ -27,11 +27,11 @@ func failureRules() []failureRule {
 			return bundle.Count(len(m.Report.Crashed), "service") + " ended after the change: " + joinFirst(m.Report.Crashed)
 		}},
 		{"a canary has failed when it is not healthy in time", (*nodeState).isUnhealthyCanary, func(m *nodeState) string { return joinMessage("not settled after its turn", m.Unsettled) }},
-		{"any other node has not failed", (*nodeState).isAnyNode, noFailure},
+		{"any other node has not failed", (*nodeState).appliesToAnyNode, neverFails},
 	}
 }
 
-func noFailure(*nodeState) string { return "" }
+func neverFails(*nodeState) string { return "" }
 
 // failureMessage says why the node counts as failed; empty if it does not.
 func (m *nodeState) failureMessage() string { return firstRule(failureRules(), m).result(m) }
@@ -41,7 +41,7 @@ func (m *nodeState) isExemptFromFailure() bool {
 }
 
 func (m *nodeState) wasRolledBack() bool {
-	return m.State.Failed == m.Wanted && m.State.FailedRetry == retryOf(m.Retry)
+	return m.State.Failed == m.Wanted && m.State.FailedRetry == retryDigest(m.Retry)
 }
 
 func (m *nodeState) publishesAnother() bool { return !m.publishesWanted() }

@@ -89,7 +89,7 @@ func canaryRules() []canaryRule {
 		{"a Ready node with a slot is chosen before one without", (*nodeState).isReadyInSlot, 1},
 		{"a node that is unavailable or awaits executables is no canary that others wait for", (*nodeState).isUnsuitableCanary, 4},
 		{"the node on which the last change failed is chosen before the others", (*nodeState).failedLastChange, 2},
-		{"any node that works can be the canary", (*nodeState).isAnyNode, 3},
+		{"any node that works can be the canary", (*nodeState).appliesToAnyNode, 3},
 	}
 }
 

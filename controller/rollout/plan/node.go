@@ -11,12 +11,12 @@ import (
 	"wmco/controller/windowsnode"
 )
 
-// Observe reads what a Node object says. What it does not say is left to the caller: what is wanted and urgent, the platform, pods,
+// ObserveNode reads what a Node object says. What it does not say is left to the caller: what is wanted and urgent, the platform, pods,
 // executables, a Machine that is being deleted, whether the agent is silent, and how long all that has lasted.
-func Observe(node windowsnode.Node, read windowsnode.DesiredReader) Node {
+func ObserveNode(node windowsnode.Node, read windowsnode.DesiredReader) Node {
 	n := Node{
 		Name: node.Name, Unschedulable: node.Spec.Unschedulable, CordonedFor: node.Annotations[published.CordonAnnotation],
-		ScaleDownDisabled: node.Annotations[windowsnode.ScaleDownAnnotation] == "true", Leaving: leaving(node),
+		ScaleDownDisabled: node.Annotations[windowsnode.ScaleDownAnnotation] == "true", Leaving: leavingReason(node),
 		Paused: node.IsPaused(), Retry: node.Annotations[published.RetryAnnotation], Joining: node.IsJoining(),
 		Ready: node.IsReady(), ReadySince: node.KubeletCondition.LastTransitionTime.UTC(), Since: node.AgentCondition.LastTransitionTime.UTC(),
 	}
@@ -29,8 +29,8 @@ func Observe(node windowsnode.Node, read windowsnode.DesiredReader) Node {
 	return n
 }
 
-// leaving says why a node is about to go.
-func leaving(node windowsnode.Node) string {
+// leavingReason says why a node is about to go.
+func leavingReason(node windowsnode.Node) string {
 	switch {
 	case !node.DeletionTimestamp.IsZero():
 		return "the Node is being deleted"
@@ -73,10 +73,10 @@ type Source struct {
 	Sign func(published.Desired) (string, error)
 }
 
-// Edit changes a Node object as the step says, with what is wanted where the step is about that bundle, and what it was told otherwise. Nothing
+// EditNode changes a Node object as the step says, with what is wanted where the step is about that bundle, and what it was told otherwise. Nothing
 // that stands on the Node unsigned is ever signed. The caller writes the difference with the resourceVersion of the object that the decision
 // was made from.
-func (s Step) Edit(node *corev1.Node, from Source) error {
+func (s Step) EditNode(node *corev1.Node, from Source) error {
 	text, err := s.State.Encode()
 	if err != nil {
 		return err
@@ -84,20 +84,20 @@ func (s Step) Edit(node *corev1.Node, from Source) error {
 	if node.Annotations == nil {
 		node.Annotations = map[string]string{}
 	}
-	if err := s.publish(node, from); err != nil {
+	if err := s.publishDesired(node, from); err != nil {
 		return err
 	}
 	node.Annotations[published.RolloutAnnotation] = text
 	if s.Cordon != SwitchKeep {
 		node.Spec.Unschedulable = s.Cordon == SwitchOn
-		annotate(node, s.Cordon, published.CordonAnnotation, published.CordonedForRollout)
+		annotateNode(node, s.Cordon, published.CordonAnnotation, published.CordonedForRollout)
 	}
-	annotate(node, s.ScaleDown, windowsnode.ScaleDownAnnotation, "true")
+	annotateNode(node, s.ScaleDown, windowsnode.ScaleDownAnnotation, "true")
 	return nil
 }
 
-// publish writes the annotation, unless it says the same already.
-func (s Step) publish(node *corev1.Node, from Source) error {
+// publishDesired writes the annotation, unless it says the same already.
+func (s Step) publishDesired(node *corev1.Node, from Source) error {
 	if s.Bundle == "" {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (s Step) publish(node *corev1.Node, from Source) error {
 	return err
 }
 
-func annotate(node *corev1.Node, s Switch, key, value string) {
+func annotateNode(node *corev1.Node, s Switch, key, value string) {
 	switch s {
 	case SwitchOn:
 		node.Annotations[key] = value

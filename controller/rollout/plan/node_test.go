@@ -67,7 +67,7 @@ func TestATurnOnANode(t *testing.T) {
 	now, moved := noon(), false
 	var made []Action
 	for range 20 {
-		n := Observe(windowsnode.Decode(object), windowsnode.ReadUnverified)
+		n := ObserveNode(windowsnode.Decode(object), windowsnode.ReadUnverified)
 		n.Wanted, n.Cost = wanted.Bundle, reboot
 		n.Drained = moved
 		plan := stamped(Fleet{Nodes: []Node{n}, Policy: p, Now: now})
@@ -77,7 +77,7 @@ func TestATurnOnANode(t *testing.T) {
 		s := plan.Steps[0]
 		made = append(made, s.Action)
 		moved = s.Action == ActionDrain
-		if err := s.Edit(&object, unsigned(object, wanted)); err != nil {
+		if err := s.EditNode(&object, unsigned(object, wanted)); err != nil {
 			t.Fatal(err)
 		}
 		switch s.Action { //nolint:exhaustive // the others change nothing else
@@ -93,7 +93,7 @@ func TestATurnOnANode(t *testing.T) {
 	if diff := cmp.Diff([]Action{ActionReserve, ActionConfirmReservation, ActionDrain, ActionPublish, ActionRelease}, made); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	n := Observe(windowsnode.Decode(object), windowsnode.ReadUnverified)
+	n := ObserveNode(windowsnode.Decode(object), windowsnode.ReadUnverified)
 	if n.Unschedulable || n.CordonedFor != "" || n.ScaleDownDisabled || n.Published != wanted.Bundle || n.Permitted != restart || n.Group.OSBuild != "10.0.20348" || !n.Ready {
 		t.Errorf("%+v", n)
 	}
@@ -122,7 +122,7 @@ func TestObserve(t *testing.T) {
 	} {
 		object := windowsNode()
 		tt.change(&object)
-		if n := Observe(windowsnode.Decode(object), windowsnode.ReadUnverified); !tt.ok(n) {
+		if n := ObserveNode(windowsnode.Decode(object), windowsnode.ReadUnverified); !tt.ok(n) {
 			t.Errorf("%s: %+v", name, n)
 		}
 	}
@@ -131,7 +131,7 @@ func TestObserve(t *testing.T) {
 func TestOtherLayersAreNotPublished(t *testing.T) {
 	object, wanted := windowsNode(), publication(t, "new")
 	s := Step{Action: ActionPublish, Bundle: digest(1, "a"), Permit: none}
-	if err := s.Edit(&object, unsigned(object, wanted)); err == nil || len(object.Annotations) > 0 {
+	if err := s.EditNode(&object, unsigned(object, wanted)); err == nil || len(object.Annotations) > 0 {
 		t.Errorf("%v: %v", err, object.Annotations)
 	}
 }

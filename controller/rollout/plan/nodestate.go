@@ -148,8 +148,8 @@ func (m *nodeState) isDisruptive() bool {
 // usesDisruption reports whether a disruptive permission is in use.
 func (m *nodeState) usesDisruption() bool { return m.isDisruptive() && !m.done }
 
-// isTimed reports whether something is decided by how long ago the impact was permitted.
-func (m *nodeState) isTimed() bool {
+// hasTimeLimit reports whether something is decided by how long ago the impact was permitted.
+func (m *nodeState) hasTimeLimit() bool {
 	away := !m.Ready && (m.hasSlot() || m.usesDisruption() || m.isUnconfirmed())
 	return !m.turn.Permitted.IsZero() && (!m.done || away)
 }
@@ -224,7 +224,7 @@ func (m *nodeState) isPostponed() bool {
 
 // retryRequested reports whether a person asks for another try of the turn that has failed, by another value of the annotation.
 func (m *nodeState) retryRequested() bool {
-	return m.failed != "" && m.Retry != "" && m.publishesWanted() && !m.turn.IsZero() && m.turn.Retry != retryOf(m.Retry)
+	return m.failed != "" && m.Retry != "" && m.publishesWanted() && !m.turn.IsZero() && m.turn.Retry != retryDigest(m.Retry)
 }
 
 // previousTurn returns the turn that the node has behind it, with its end as far as it is known.

@@ -117,12 +117,12 @@ func (p *planner) newDecision(m *nodeState) decision {
 // nodeRules are for every node.
 func nodeRules() []nodeRule {
 	return []nodeRule{
-		{"a node with annotations of a newer operator is left as it is", decision.hasNewerAnnotations, func(d decision) { d.waitFor(ReasonForeign, d.Foreign) }},
+		{"a node with annotations of a newer operator is left as it is", decision.hasNewerAnnotations, func(d decision) { d.reportWaiting(ReasonForeign, d.Foreign) }},
 		{"a joining node gets its bundle and every permission at once", decision.isJoining, decision.publishForJoin},
 		{"a requested retry gives a failed turn its time again", decision.retryRequested, decision.restartTurn},
 		{"a node that has a slot, or something left of one, goes on with its turn", decision.isInTurn, func(d decision) { d.applyFirst(slotRules()) }},
 		{"a node that is up to date is done, unless it is a canary that soaks", decision.isUpToDate, func(d decision) { d.applyFirst(upToDateRules()) }},
-		{"any other node is started", decision.isAnyNode, func(d decision) { d.applyFirst(startRules()) }},
+		{"any other node is started", decision.appliesToAnyNode, func(d decision) { d.applyFirst(startRules()) }},
 	}
 }
 
@@ -137,25 +137,25 @@ func (d decision) publishForJoin() {
 		d.publishWanted(bundle.ImpactReboot, "the node is joining")
 		return
 	}
-	d.waitFor(ReasonJoining, "the node is joining")
+	d.reportWaiting(ReasonJoining, "the node is joining")
 }
 
 // upToDateRules are for a node that has what is wanted.
 func upToDateRules() []nodeRule {
 	return []nodeRule{
 		{"a node whose executables were kept waits for the newer ones", decision.keepsPayload, func(d decision) {
-			d.waitFor(ReasonPayload, "executables are being copied to the host; it has every other change that needs none of them")
+			d.reportWaiting(ReasonPayload, "executables are being copied to the host; it has every other change that needs none of them")
 		}},
-		{"a node that is no unconfirmed canary is done", decision.isConfirmed, func(d decision) { d.waitFor(ReasonCurrent, "has the wanted bundle") }},
+		{"a node that is no unconfirmed canary is done", decision.isConfirmed, func(d decision) { d.reportWaiting(ReasonCurrent, "has the wanted bundle") }},
 		{"a canary that has soaked is confirmed", decision.hasSoaked, decision.confirmCanary},
-		{"a canary that failed is not confirmed", decision.hasFailed, func(d decision) { d.waitFor(ReasonFailed, d.failed) }},
+		{"a canary that failed is not confirmed", decision.hasFailed, func(d decision) { d.reportWaiting(ReasonFailed, d.failed) }},
 		{"the end of a canary's turn is written before it soaks", decision.turnEndIsUnwritten, decision.endCanaryTurn},
-		{"a canary that is not Ready does not soak", decision.isNotReady, func(d decision) { d.waitFor(ReasonSettling, "the canary is not Ready") }},
+		{"a canary that is not Ready does not soak", decision.isNotReady, func(d decision) { d.reportWaiting(ReasonSettling, "the canary is not Ready") }},
 		{"a canary with pods that are not healthy does not soak", decision.isUnsettled, func(d decision) {
-			d.waitFor(ReasonSettling, "the canary has not settled: "+d.Unsettled)
+			d.reportWaiting(ReasonSettling, "the canary has not settled: "+d.Unsettled)
 		}},
-		{"any other canary soaks", decision.isAnyNode, func(d decision) {
-			d.waitFor(ReasonSettling, "the canary is observed until "+d.fleet.formatAfter(d.soakTimeLeft()))
+		{"any other canary soaks", decision.appliesToAnyNode, func(d decision) {
+			d.reportWaiting(ReasonSettling, "the canary is observed until "+d.fleet.formatAfter(d.soakTimeLeft()))
 		}},
 	}
 }
@@ -185,7 +185,7 @@ func (d decision) endCanaryTurn() {
 // itself.
 func (d decision) restartTurn() {
 	s := d.State
-	s.Turn.Permitted, s.Turn.Retry = d.fleet.now, retryOf(d.Retry)
+	s.Turn.Permitted, s.Turn.Retry = d.fleet.now, retryDigest(d.Retry)
 	s.Turn.Ended, s.Turn.Confirmed = time.Time{}, time.Time{}
 	d.addStep(Step{Action: ActionNote, State: s, Why: "another try is asked for by the annotation retry: the time of its turn begins again"})
 }

@@ -27,7 +27,7 @@ func digest(version int, node string) bundle.Digest {
 
 // stamped decides about nodes on which all has lasted since the times that stand on them, which was noted.
 func stamped(f Fleet) Plan {
-	f = ByStamps(f)
+	f = ElapsedByStamps(f)
 	for i, n := range f.Nodes {
 		f.Nodes[i].State.Elapsed = n.Seen.followState(n.State, n.State).toElapsed()
 	}
@@ -357,7 +357,7 @@ func TestWake(t *testing.T) {
 		"a canary settles":              {[]Node{settling, late}, time.Minute},
 		"the time of a turn is written": {[]Node{late}, 5 * time.Minute},
 	} {
-		if got := NextSteps(ByStamps(Fleet{Nodes: tt.nodes, Policy: policy(), Now: noon()})).Wake; got != tt.want {
+		if got := NextSteps(ElapsedByStamps(Fleet{Nodes: tt.nodes, Policy: policy(), Now: noon()})).Wake; got != tt.want {
 			t.Errorf("%s: %s, not %s", name, got, tt.want)
 		}
 	}

@@ -30,7 +30,7 @@ func TestPredict(t *testing.T) {
 	}
 	f.Nodes = append(f.Nodes, measuredNode("win-paused", wants(reboot), func(n *Node) { n.Paused = true }))
 	before := f.Nodes[0]
-	got := PredictRollout(ByStamps(f), LearnDurations(f))
+	got := PredictRollout(ElapsedByStamps(f), LearnDurations(f))
 	var want []Change
 	for i := range 4 {
 		c := Change{Node: fmt.Sprintf("win-%d", i), Impact: reboot, Begins: time.Duration(i) * 10 * time.Minute, Ends: time.Duration(i+1) * 10 * time.Minute}
@@ -60,7 +60,7 @@ func TestPredictWithoutHistory(t *testing.T) {
 	for i := range f.Nodes {
 		f.Nodes[i].State = State{}
 	}
-	got := PredictRollout(ByStamps(f), LearnDurations(f))
+	got := PredictRollout(ElapsedByStamps(f), LearnDurations(f))
 	if got.Restarts != 2 || got.Drains != 0 || got.Nodes != 3 || len(got.Left) > 0 {
 		t.Errorf("%+v", got)
 	}
@@ -73,7 +73,7 @@ func TestPredictWithoutHistory(t *testing.T) {
 func TestPredictFromTheMiddle(t *testing.T) {
 	moving := measuredNode("a", drained, given(reboot, 4), says(applying, ""), func(n *Node) { n.State.Claim.Taken = ago(4) })
 	f := Fleet{Policy: policy(), Now: noon(), Nodes: []Node{moving, measuredNode("b", wants(reboot)), measuredNode("z", done)}}
-	if got := PredictRollout(ByStamps(f), LearnDurations(f)); got.Takes != 16*time.Minute || len(got.Left) > 0 {
+	if got := PredictRollout(ElapsedByStamps(f), LearnDurations(f)); got.Takes != 16*time.Minute || len(got.Left) > 0 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -82,7 +82,7 @@ func TestPredictSaysWhatBlocks(t *testing.T) {
 	off := node("b")
 	off.Ready = false
 	f := Fleet{Policy: policy(), Now: noon(), Nodes: []Node{node("a", wants(drain)), off}}
-	got := PredictRollout(ByStamps(f), LearnDurations(f))
+	got := PredictRollout(ElapsedByStamps(f), LearnDurations(f))
 	if got.Nodes != 0 || len(got.Left) != 1 || got.Left[0].Reason != ReasonUnavailable {
 		t.Errorf("%+v", got)
 	}
@@ -125,7 +125,7 @@ func TestPredictionsEnd(t *testing.T) {
 			for i := range n {
 				f.Nodes = append(f.Nodes, measuredNode(fmt.Sprintf("win-%02d", i), wants([]bundle.Impact{none, restart, drain, reboot, ""}[i%5])))
 			}
-			if got := PredictRollout(ByStamps(f), LearnDurations(f)); got.Nodes != n || len(got.Left) > 0 {
+			if got := PredictRollout(ElapsedByStamps(f), LearnDurations(f)); got.Nodes != n || len(got.Left) > 0 {
 				t.Fatalf("%d nodes, limit %d: %+v", n, limit, got)
 			}
 		}
@@ -141,7 +141,7 @@ func BenchmarkPredict(b *testing.B) {
 		}
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			for b.Loop() {
-				if got := PredictRollout(ByStamps(f), LearnDurations(f)); got.Boots != n {
+				if got := PredictRollout(ElapsedByStamps(f), LearnDurations(f)); got.Boots != n {
 					b.Fatal(got.Boots)
 				}
 			}
@@ -154,7 +154,7 @@ func BenchmarkNext(b *testing.B) {
 	for i := range 1000 {
 		f.Nodes = append(f.Nodes, measuredNode(fmt.Sprintf("win-%04d", i), wants(reboot)))
 	}
-	f = ByStamps(f)
+	f = ElapsedByStamps(f)
 	for b.Loop() {
 		NextSteps(f)
 	}

@@ -29,7 +29,7 @@ func firstRule[S, R any](rules []rule[S, R], subject S) rule[S, R] {
 	return rules[len(rules)-1]
 }
 
-func (*nodeState) isAnyNode() bool { return true }
+func (*nodeState) appliesToAnyNode() bool { return true }
 
 // decision is about one node, in the fleet as far as it has been planned.
 type decision struct {

@@ -46,7 +46,7 @@ func decide(c ruleCase) decision {
 	if c.policy != nil {
 		c.policy(&f.Policy)
 	}
-	p := newPlanner(ByStamps(f))
+	p := newPlanner(ElapsedByStamps(f))
 	i := slices.IndexFunc(p.nodes, func(m nodeState) bool { return m.Name == c.nodes[0].Name })
 	return p.newDecision(&p.nodes[i])
 }

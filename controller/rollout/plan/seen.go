@@ -88,9 +88,9 @@ func (w *Watch) ObserveNode(n Node, passed time.Duration) Seen {
 	return now.seen
 }
 
-// ByStamps returns a fleet in which all has lasted since the times that stand on the Nodes, for those who have observed nothing: a command that
+// ElapsedByStamps returns a fleet in which all has lasted since the times that stand on the Nodes, for those who have observed nothing: a command that
 // shows where the nodes are. The clocks may have been wrong when those were written, so it decides nothing.
-func ByStamps(f Fleet) Fleet {
+func ElapsedByStamps(f Fleet) Fleet {
 	since := func(t time.Time) time.Duration { return min(max(f.Now.Sub(t), 0), longest) }
 	f.Nodes = slices.Clone(f.Nodes)
 	for i := range f.Nodes {
@@ -116,7 +116,7 @@ func (m *nodeState) noteTimers() []time.Duration {
 			list = append(list, written+limit/notesOfTurn-seen)
 		}
 	}
-	note(m.isTimed(), m.Seen.Permitted, written.Permitted, m.policy.Timeout)
+	note(m.hasTimeLimit(), m.Seen.Permitted, written.Permitted, m.policy.Timeout)
 	note(m.isUnconfirmed() && !m.turn.Ended.IsZero(), m.Seen.Ended, written.Ended, m.policy.Settle+m.policy.Timeout)
 	note(m.State.Claim.Held, m.Seen.Taken, written.Taken, m.policy.Timeout)
 	note(!m.State.Postponed.IsZero(), m.Seen.Postponed, written.Postponed, m.policy.Timeout)
@@ -125,7 +125,7 @@ func (m *nodeState) noteTimers() []time.Duration {
 
 // noteElapsed writes what has elapsed in a turn that takes long, if no other step does.
 func (d decision) noteElapsed() {
-	if d.Foreign != "" || d.Joining || !d.mustNote() || slices.ContainsFunc(d.fleet.plan.Steps, func(s Step) bool { return s.Node == d.Name }) {
+	if d.Foreign != "" || d.Joining || !d.mustRecordTimers() || slices.ContainsFunc(d.fleet.plan.Steps, func(s Step) bool { return s.Node == d.Name }) {
 		return
 	}
 	s := d.State
@@ -133,7 +133,7 @@ func (d decision) noteElapsed() {
 	d.fleet.plan.Steps = append(d.fleet.plan.Steps, Step{Node: d.Name, Action: ActionNote, State: s, Why: "its turn takes long: its duration is kept"})
 }
 
-func (m *nodeState) mustNote() bool {
+func (m *nodeState) mustRecordTimers() bool {
 	return slices.ContainsFunc(m.noteTimers(), func(left time.Duration) bool { return left <= 0 })
 }
 
@@ -141,7 +141,7 @@ func (m *nodeState) mustNote() bool {
 // write.
 func (m *nodeState) elapsedAfterStep(s Step) Elapsed {
 	still := s.Action == ActionDrain && s.Cordon == SwitchKeep && s.State.Claim == m.State.Claim
-	if still && !m.mustNote() {
+	if still && !m.mustRecordTimers() {
 		return m.State.Elapsed
 	}
 	return m.elapsedFor(s.State)

@@ -216,7 +216,7 @@ func TestAnotherTryIsGivenWhateverFailed(t *testing.T) {
 		if n.Report.State != applied {
 			n.Report.State = applying
 		}
-		got := NextSteps(ByStamps(Fleet{Nodes: []Node{n}, Policy: policy(), Now: noon()}))
+		got := NextSteps(ElapsedByStamps(Fleet{Nodes: []Node{n}, Policy: policy(), Now: noon()}))
 		if got.Nodes[0].Phase == PhaseFailed || got.Fleet.Stopped != "" {
 			t.Errorf("%s: another try is not given: %+v", name, got.Nodes)
 		}

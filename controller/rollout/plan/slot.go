@@ -82,8 +82,8 @@ func slotRules() []nodeRule {
 		{"a node agent that uses a disruptive permission is waited for", decision.agentUsesDisruption, decision.waitForAgent},
 		{"a node that needs its slot goes on with its drain", decision.needsSlot, func(d decision) { d.applyFirst(drainRules()) }},
 		{"a node that does not need its slot releases it", decision.canReleaseSlot, func(d decision) { d.releaseSlot(d.blocked.message) }},
-		{"a node that has the bundle keeps its slot until it is Ready", decision.isAnyNode, func(d decision) {
-			d.waitFor(ReasonApplying, "has the bundle and is not Ready yet")
+		{"a node that has the bundle keeps its slot until it is Ready", decision.appliesToAnyNode, func(d decision) {
+			d.reportWaiting(ReasonApplying, "has the bundle and is not Ready yet")
 		}},
 	}
 }
@@ -127,11 +127,11 @@ func drainRules() []nodeRule {
 		{"a reservation is confirmed when all reservations fit", decision.reservationFits, decision.confirmReservation},
 		{"the latest reservation that does not fit is canceled", decision.mustCancelReservation, func(d decision) { d.releaseSlot(d.fleet.describeUnavailable()) }},
 		{"a reservation that is not confirmed waits for a later one to be canceled", decision.isUnconfirmedReservation, func(d decision) {
-			d.waitFor(ReasonUnavailable, "waits until a later claim is withdrawn")
+			d.reportWaiting(ReasonUnavailable, "waits until a later claim is withdrawn")
 		}},
 		{"a drain that does not end in time is postponed", decision.drainTimedOut, decision.postponeDrain},
 		{"a node with a confirmed slot is cordoned and drained", decision.needsDraining, decision.drainNode},
-		{"a drained node gets the wanted bundle and the permission", decision.isAnyNode, func(d decision) {
+		{"a drained node gets the wanted bundle and the permission", decision.appliesToAnyNode, func(d decision) {
 			d.publishWanted(largerImpact(d.need, bundle.ImpactDrain), "the node is drained")
 		}},
 	}

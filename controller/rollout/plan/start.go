@@ -32,7 +32,7 @@ func blockerRules() []blockerRule {
 		{"a node starts after the canaries of its kind", decision.awaitsCanaries, blocker{ReasonCanary, func(d decision) string {
 			return "waits for " + d.fleet.gate[d.canaryKind()].describeCanaries()
 		}}},
-		{"nothing else keeps a node from starting", decision.isAnyNode, blocker{"", always("")}},
+		{"nothing else keeps a node from starting", decision.appliesToAnyNode, blocker{"", always("")}},
 	}
 }
 
@@ -58,18 +58,18 @@ func startRules() []nodeRule {
 		{"a node agent that works on the wanted bundle is waited for", decision.agentAppliesWanted, decision.waitForAgent},
 		{"a blocked node gets nothing but what is urgent", decision.isBlocked, func(d decision) { d.publishUrgentOrWait(d.blocked) }},
 		{"a node agent that restarts services for the bundle before is waited for", decision.agentAppliesPrevious, func(d decision) {
-			d.waitFor(ReasonApplying, "the node agent still applies the bundle before this one")
+			d.reportWaiting(ReasonApplying, "the node agent still applies the bundle before this one")
 		}},
 		{"a node that does not respond gets the wanted bundle without a permission", decision.cannotRespondToWanted, func(d decision) {
 			d.publishWanted(bundle.ImpactNone, "the node does not answer; what it needs beyond impact none is permitted when it does")
 		}},
-		{"a node that does not respond is waited for", decision.cannotRespond, func(d decision) { d.waitFor(ReasonUnreachable, "the node does not answer") }},
+		{"a node that does not respond is waited for", decision.cannotRespond, func(d decision) { d.reportWaiting(ReasonUnreachable, "the node does not answer") }},
 		{"a change without impact is published at once", decision.needsNothing, func(d decision) { d.publishWanted(d.need, "nothing restarts") }},
 		{"a node whose disk was full is not drained before its agent says that there is room", decision.lackedRoomBeforeDrain, func(d decision) {
 			d.publishWanted(bundle.ImpactNone, "the disk of its host was full: the node is not drained before its agent says that there is room")
 		}},
 		{"services restart on at most maxParallel nodes", decision.needsRestart, decision.permitRestart},
-		{"a drain or a reboot begins with a slot among the unavailable nodes", decision.isAnyNode, decision.reserveSlot},
+		{"a drain or a reboot begins with a slot among the unavailable nodes", decision.appliesToAnyNode, decision.reserveSlot},
 	}
 }
 
@@ -107,7 +107,7 @@ func (d decision) revokePermission() {
 // again.
 func (d decision) waitForRoom() {
 	if d.Permitted != bundle.ImpactRestart {
-		d.waitFor(ReasonRoom, d.Report.Message)
+		d.reportWaiting(ReasonRoom, d.Report.Message)
 		return
 	}
 	s := d.State
@@ -138,7 +138,7 @@ func (d decision) publishWanted(permit bundle.Impact, why string) {
 // stateWithTurn returns the state of a node when a bundle is published on it.
 func (d decision) stateWithTurn(b bundle.Digest, permit bundle.Impact) State {
 	now, canary := d.fleet.now, !d.fleet.gate[d.canaryKind()].isOpen() && b == d.Wanted && !d.Joining
-	t := Turn{Bundle: b, Impact: permit, Begun: now, Permitted: now, Retry: retryOf(d.Retry), Canary: canary}
+	t := Turn{Bundle: b, Impact: permit, Begun: now, Permitted: now, Retry: retryDigest(d.Retry), Canary: canary}
 	if c := d.State.Claim; !c.IsZero() {
 		t.Begun = c.Taken
 	}

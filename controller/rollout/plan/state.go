@@ -17,8 +17,8 @@ type (
 	Elapsed = windowsnode.Elapsed
 )
 
-// retryOf stands for the value of published.RetryAnnotation, whose length has no limit.
-func retryOf(text string) bundle.Digest {
+// retryDigest stands for the value of published.RetryAnnotation, whose length has no limit.
+func retryDigest(text string) bundle.Digest {
 	if text == "" {
 		return ""
 	}

@@ -16,7 +16,7 @@ func urgentRules() []nodeRule {
 		{"a change without impact follows its canary soon enough", decision.followsCanarySoon, decision.waitForBlocker},
 		{"a bundle that failed is not published because it is urgent", decision.urgentHasFailed, decision.waitForBlocker},
 		{"a node agent that may be restarting services is not interrupted", decision.mayBeRestarting, decision.waitForBlocker},
-		{"anything else that is urgent is published at once", decision.isAnyNode, decision.publishUrgent},
+		{"anything else that is urgent is published at once", decision.appliesToAnyNode, decision.publishUrgent},
 	}
 }
 
@@ -26,7 +26,7 @@ func (d decision) publishUrgentOrWait(w waiting) {
 	d.applyFirst(urgentRules())
 }
 
-func (d decision) waitForBlocker() { d.waitFor(d.blocked.reason, d.blocked.message) }
+func (d decision) waitForBlocker() { d.reportWaiting(d.blocked.reason, d.blocked.message) }
 
 func (d decision) hasNothingUrgent() bool       { return d.Urgent.Bundle == "" }
 func (d decision) urgentHasImpact() bool        { return d.Urgent.Cost != bundle.ImpactNone }
@@ -53,7 +53,7 @@ func (d decision) mayBeRestarting() bool { return d.isRestarting() && (!d.Paused
 func (d decision) publishUrgent() {
 	s := d.stateWithTurn(d.Urgent.Bundle, bundle.ImpactNone)
 	if d.failed != "" {
-		s.Failed, s.FailedRetry = d.Wanted, retryOf(d.Retry)
+		s.Failed, s.FailedRetry = d.Wanted, retryDigest(d.Retry)
 	}
 	d.addStep(Step{
 		Action: ActionPublish, Bundle: d.Urgent.Bundle, Permit: bundle.ImpactNone, Urgent: true, State: s,
@@ -78,7 +78,7 @@ func alertRules() []nodeRule {
 			d.addAlert(d.Urgent.describeInputs()+" (impact "+string(d.Urgent.Cost)+")", d.blocked.message)
 			d.alertMixed()
 		}},
-		{"anything else that is urgent is on its way", decision.isAnyNode, decision.alertMixed},
+		{"anything else that is urgent is on its way", decision.appliesToAnyNode, decision.alertMixed},
 	}
 }
 

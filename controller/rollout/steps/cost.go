@@ -23,8 +23,8 @@ type costs struct {
 // step is a change from one bundle to another one, by their layers.
 type step struct{ from, to [2]bundle.Digest }
 
-// begin begins a snapshot: what is not used until its end is forgotten.
-func (c *costs) begin(r Rendered) {
+// beginSnapshot begins a snapshot: what is not used until its end is forgotten.
+func (c *costs) beginSnapshot(r Rendered) {
 	c.round, c.still = c.layers.BeginRound("compared"), map[step]bundle.Impact{}
 	for _, w := range r.Wanted {
 		c.round.Add(w.Cluster.Digest, w.Content.Cluster)
@@ -32,13 +32,13 @@ func (c *costs) begin(r Rendered) {
 	}
 }
 
-func (c *costs) end() {
+func (c *costs) endSnapshot() {
 	c.round.End()
 	c.known = c.still
 }
 
-// of returns the impact for a node that has a bundle of these layers.
-func (c *costs) of(has bundle.Bundle, layers []bundle.Digest, w Wanted) bundle.Impact {
+// impactOf returns the impact for a node that has a bundle of these layers.
+func (c *costs) impactOf(has bundle.Bundle, layers []bundle.Digest, w Wanted) bundle.Impact {
 	s := step{[2]bundle.Digest(layers), [2]bundle.Digest{w.Cluster.Digest, w.Own.Digest}}
 	impact, ok := c.known[s]
 	if !ok {
@@ -48,8 +48,8 @@ func (c *costs) of(has bundle.Bundle, layers []bundle.Digest, w Wanted) bundle.I
 	return impact
 }
 
-// applied returns the bundle that a node has; false where it is not known.
-func (c *costs) applied(ctx context.Context, has published.Report, node windowsnode.Node) (bundle.Bundle, bool) {
+// appliedBundle returns the bundle that a node has; false where it is not known.
+func (c *costs) appliedBundle(ctx context.Context, has published.Report, node windowsnode.Node) (bundle.Bundle, bool) {
 	if has.Applied == "" || len(has.Layers) != 2 {
 		return bundle.Bundle{}, false
 	}
@@ -58,7 +58,7 @@ func (c *costs) applied(ctx context.Context, has published.Report, node windowsn
 	}
 	var layers [2]bundle.Layer
 	for i, d := range has.Layers {
-		l, ok := c.layer(ctx, d, node)
+		l, ok := c.layerByDigest(ctx, d, node)
 		if !ok {
 			return bundle.Bundle{}, false
 		}
@@ -67,9 +67,9 @@ func (c *costs) applied(ctx context.Context, has published.Report, node windowsn
 	return bundle.Bundle{Cluster: layers[0], Node: layers[1]}, true
 }
 
-// layer returns a layer by its digest: one that is known, that stands on the Node, or that Secrets hold. A node chooses the digest by what it
+// layerByDigest returns a layer by its digest: one that is known, that stands on the Node, or that Secrets hold. A node chooses the digest by what it
 // reports, so what is returned is compared with what is wanted, and never published: see told.
-func (c *costs) layer(ctx context.Context, d bundle.Digest, node windowsnode.Node) (bundle.Layer, bool) {
+func (c *costs) layerByDigest(ctx context.Context, d bundle.Digest, node windowsnode.Node) (bundle.Layer, bool) {
 	from := published.Layer{Digest: d}
 	if on := node.Desired.Node; on.Digest == d { // unverified: the layer is checked by its digest
 		from = on
@@ -78,9 +78,9 @@ func (c *costs) layer(ctx context.Context, d bundle.Digest, node windowsnode.Nod
 	return l, err == nil // if not, the node agent is asked what the change costs
 }
 
-// blame names what the bundle of failed nodes changes, and which objects caused that. A full disk, a damaged layer and a locked file are no
+// failureCause names what the bundle of failed nodes changes, and which objects caused that. A full disk, a damaged layer and a locked file are no
 // fault of an object.
-func (e *Executor) blame(v view, r Rendered) string {
+func (e *Executor) failureCause(v view, r Rendered) string {
 	for _, n := range v.Nodes {
 		w, ok := r.Wanted[n.Name]
 		if !ok || n.Published != n.Wanted || n.Report.Desired != n.Wanted || !n.Report.BlamesInput() || len(n.Report.Layers) != 2 {
@@ -91,13 +91,13 @@ func (e *Executor) blame(v view, r Rendered) string {
 		if !known || !both {
 			continue
 		}
-		return describe(bundle.Diff(bundle.Bundle{Cluster: from, Node: own}, w.Content))
+		return describeChanges(bundle.Diff(bundle.Bundle{Cluster: from, Node: own}, w.Content))
 	}
 	return ""
 }
 
-// describe names the changes of the highest impact.
-func describe(changes bundle.Changes) string {
+// describeChanges names the changes of the highest impact.
+func describeChanges(changes bundle.Changes) string {
 	const most = 3
 	var parts []string
 	for _, c := range changes {

@@ -52,7 +52,7 @@ func reportOf(w Wanted) published.Report {
 
 func nodeWith(t *testing.T, w Wanted) corev1.Node {
 	t.Helper()
-	text, err := notary(t).Sign("win-1", w.Desired(namespace, bundle.ImpactNone))
+	text, err := notary(t).SignDesired("win-1", w.DesiredAnnotation(namespace, bundle.ImpactNone))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestTheCostOfAChange(t *testing.T) {
 	has, next := rendered(t, "old", bundle.ImpactRestart), rendered(t, "new", bundle.ImpactRestart)
 	build := fake.NewClientBuilder()
 	for _, p := range has.Cluster.Secrets {
-		build.WithObjects(layers.Secret{Part: p, Label: has.Cluster.Label()}.Object(namespace))
+		build.WithObjects(layers.Secret{Part: p, Label: has.Cluster.Label()}.SecretObject(namespace))
 	}
 	reads := 0
 	c := costs{layers: &layers.Cache{Namespace: namespace, Live: interceptor.NewClient(build.Build(), interceptor.Funcs{
@@ -74,13 +74,13 @@ func TestTheCostOfAChange(t *testing.T) {
 		},
 	})}}
 	cost := func(r published.Report) bundle.Impact {
-		c.begin(Rendered{Wanted: map[string]Wanted{"win-1": next}})
-		defer c.end()
-		before, ok := c.applied(t.Context(), r, windowsnode.Decode(nodeWith(t, has)))
+		c.beginSnapshot(Rendered{Wanted: map[string]Wanted{"win-1": next}})
+		defer c.endSnapshot()
+		before, ok := c.appliedBundle(t.Context(), r, windowsnode.Decode(nodeWith(t, has)))
 		if !ok {
 			return ""
 		}
-		return c.of(before, r.Layers, next)
+		return c.impactOf(before, r.Layers, next)
 	}
 	for range 3 {
 		if got := cost(reportOf(has)); got != bundle.ImpactRestart {
@@ -105,7 +105,9 @@ func TestTheCostOfAChange(t *testing.T) {
 
 func TestAnAnnotationThatLeadsElsewhereIsDamaged(t *testing.T) {
 	w, other := rendered(t, "a", bundle.ImpactNone), rendered(t, "b", bundle.ImpactNone)
-	of := func(w Wanted, namespace string) published.Desired { return w.Desired(namespace, bundle.ImpactReboot) }
+	of := func(w Wanted, namespace string) published.Desired {
+		return w.DesiredAnnotation(namespace, bundle.ImpactReboot)
+	}
 	later := of(w, namespace)
 	later.Term, later.Sequence, later.PermitFor, later.NodeName = 7, 7, 7, "win-1"
 	for name, tt := range map[string]struct {
@@ -170,7 +172,7 @@ func TestWhatIsBlamed(t *testing.T) {
 	} {
 		n := plan.Node{Name: "win-1", Published: next.Bundle, Wanted: next.Bundle, Report: reportOf(has)}
 		n.Report.State, n.Report.Fault, n.Report.Desired = tt.state, tt.fault, next.Bundle
-		got := e.blame(view{Fleet: plan.Fleet{Nodes: []plan.Node{n}}}, Rendered{Wanted: map[string]Wanted{"win-1": next}})
+		got := e.failureCause(view{Fleet: plan.Fleet{Nodes: []plan.Node{n}}}, Rendered{Wanted: map[string]Wanted{"win-1": next}})
 		if (got != "") != tt.want {
 			t.Errorf("%s, fault %q: %q", tt.state, tt.fault, got)
 		}

@@ -56,7 +56,7 @@ type draining struct {
 // SetupWithManager has a node drained when its turn begins.
 func (d *Drains) SetupWithManager(m base.Manager) error {
 	begun := make(drainQueue, 1)
-	d.Begin = begun.add
+	d.Begin = begun.addNode
 	c, err := m.NewController("drains", d, parallelDrains)
 	if err != nil {
 		return err
@@ -70,16 +70,16 @@ func (d *Drains) SetupWithManager(m base.Manager) error {
 // drainQueue are the nodes whose pods are to be evicted.
 type drainQueue chan event.TypedGenericEvent[string]
 
-// add adds a node. When the operator ends, nobody takes nodes from the queue any longer, and nobody waits for that.
-func (q drainQueue) add(ctx context.Context, node string) {
+// addNode adds a node. When the operator ends, nobody takes nodes from the queue any longer, and nobody waits for that.
+func (q drainQueue) addNode(ctx context.Context, node string) {
 	select {
 	case q <- event.TypedGenericEvent[string]{Object: node}:
 	case <-ctx.Done():
 	}
 }
 
-// keep forgets what was found on nodes whose turn is over.
-func (d *Drains) keep(held map[string]time.Time) {
+// keepClaimed forgets what was found on nodes whose turn is over.
+func (d *Drains) keepClaimed(held map[string]time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for name, n := range d.nodes {
@@ -89,8 +89,8 @@ func (d *Drains) keep(held map[string]time.Time) {
 	}
 }
 
-// begin has the pods of a node evicted, in the background, until none is left or the turn is over.
-func (d *Drains) begin(ctx context.Context, node string, taken time.Time) {
+// beginDrain has the pods of a node evicted, in the background, until none is left or the turn is over.
+func (d *Drains) beginDrain(ctx context.Context, node string, taken time.Time) {
 	d.mu.Lock()
 	_, begun := d.nodes[node]
 	if !begun {
@@ -105,29 +105,29 @@ func (d *Drains) begin(ctx context.Context, node string, taken time.Time) {
 	}
 }
 
-// forget has a node drained again.
-func (d *Drains) forget(node string) {
+// forgetNode has a node drained again.
+func (d *Drains) forgetNode(node string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.nodes, node)
 }
 
-// result notes on a node what the last round has found in this turn.
-func (d *Drains) result(node *plan.Node) {
+// noteResult notes on a node what the last round has found in this turn.
+func (d *Drains) noteResult(node *plan.Node) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n, ok := d.nodes[node.Name]
 	if !ok || !n.looked || !n.taken.Equal(node.State.Claim.Taken) {
 		return
 	}
-	node.Drained, node.DrainBlocked, node.DrainForbidden = drained(n.left, node.Ready), "", false
+	node.Drained, node.DrainBlocked, node.DrainForbidden = isDrained(n.left, node.Ready), "", false
 	if !node.Drained {
 		node.DrainBlocked, node.DrainForbidden = n.left.String(), len(n.left.Blocked) > 0
 	}
 }
 
-// drained reports whether nothing is left to wait for. Where the kubelet does not work, pods that were told to end cannot do so.
-func drained(left drain.Left, ready bool) bool {
+// isDrained reports whether nothing is left to wait for. Where the kubelet does not work, pods that were told to end cannot do so.
+func isDrained(left drain.Left, ready bool) bool {
 	return left.IsEmpty() || !ready && left.Ending == len(left.Pods)
 }
 
@@ -146,38 +146,38 @@ func (d *Drains) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	}
 	node := windowsnode.Decode(object)
 	if claim := node.Rollout.Claim; !claim.Held || !claim.Taken.Equal(n.taken) || !node.Spec.Unschedulable {
-		d.forget(name)
+		d.forgetNode(name)
 		d.Changed()
 		return reconcile.Result{}, nil // the rollout decides about it
 	}
 	round, cancel := context.WithTimeout(ctx, drainLimit)
 	defer cancel()
-	left, err := d.Drainer.Step(round, name)
+	left, err := d.Drainer.EvictOnce(round, name)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("draining node %s: %w", name, err)
 	}
-	d.found(n, node, left)
-	if drained(left, node.IsReady()) {
+	d.noteRound(n, node, left)
+	if isDrained(left, node.IsReady()) {
 		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{RequeueAfter: drainAgain}, nil
 }
 
-// found notes what a round has found, and says what is new.
-func (d *Drains) found(n *draining, node windowsnode.Node, left drain.Left) {
+// noteRound notes what a round has found, and says what is new.
+func (d *Drains) noteRound(n *draining, node windowsnode.Node, left drain.Left) {
 	d.mu.Lock()
 	news := !n.looked || n.left.String() != left.String() || n.left.Ending != left.Ending || n.left.IsEmpty() != left.IsEmpty()
 	blocked := len(left.Blocked) > 0 && n.left.String() != left.String()
 	n.looked, n.left = true, left
 	d.mu.Unlock()
 	if blocked {
-		d.Events.Eventf(refOf(node), nil, corev1.EventTypeWarning, EventDrainBlocked, "Drain", "%s", published.Shorten("the node cannot be drained: "+left.String()))
+		d.Events.Eventf(nodeReference(node), nil, corev1.EventTypeWarning, EventDrainBlocked, "Drain", "%s", published.Shorten("the node cannot be drained: "+left.String()))
 	}
 	if news {
 		d.Changed()
 	}
 }
 
-func refOf(node windowsnode.Node) *corev1.ObjectReference {
+func nodeReference(node windowsnode.Node) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
 }

@@ -121,35 +121,35 @@ const (
 	againUnsettled = 10 * time.Second
 )
 
-// Run makes the next steps. The error is why none was made; calling it again continues.
-func (e *Executor) Run(ctx context.Context, r Rendered) (Result, error) {
+// RunSteps makes the next steps. The error is why none was made; calling it again continues.
+func (e *Executor) RunSteps(ctx context.Context, r Rendered) (Result, error) {
 	if e.written == nil {
 		e.written, e.costs = map[string]windowsnode.Node{}, costs{layers: cmp.Or(e.Layers, &layers.Cache{Live: e.Live, Namespace: e.Namespace})}
 		e.told, e.observations = newTold(), observations{}
 	}
-	if err := e.begin(ctx); err != nil {
+	if err := e.beginSigning(ctx); err != nil {
 		return Result{}, err
 	}
 	nodes, err := e.CachedNodes(ctx)
 	if err != nil {
 		return Result{}, err
 	}
-	view, err := e.observe(ctx, nodes, r)
+	view, err := e.observeFleet(ctx, nodes, r)
 	if err != nil {
 		return Result{}, err
 	}
 	next := plan.NextSteps(view.Fleet)
 	if slices.ContainsFunc(next.Steps, isDisruptive) {
 		if nodes, err = e.liveNodes(ctx); err == nil {
-			view, err = e.observe(ctx, nodes, r)
+			view, err = e.observeFleet(ctx, nodes, r)
 		}
 		if err != nil {
 			return Result{}, fmt.Errorf("reading the nodes before one is taken away: %w", err)
 		}
 		next = plan.NextSteps(view.Fleet)
 	}
-	e.Drains.keep(claims(view.Fleet))
-	result := Result{Plan: next, Policy: r.Policy, Blame: e.blame(view, r)}
+	e.Drains.keepClaimed(claimedSince(view.Fleet))
+	result := Result{Plan: next, Policy: r.Policy, Blame: e.failureCause(view, r)}
 	if next.Wake > 0 {
 		result.Again = max(next.Wake, time.Second)
 	}
@@ -157,7 +157,7 @@ func (e *Executor) Run(ctx context.Context, r Rendered) (Result, error) {
 		result.pending = result.pending || n.Phase != plan.PhaseDone && !view.Nodes[i].Joining && view.Nodes[i].Wanted != ""
 	}
 	if view.unsettled {
-		result.soon(againUnsettled)
+		result.requeueWithin(againUnsettled)
 	}
 	failed := view.failed
 	steps := slices.DeleteFunc(slices.Clone(next.Steps), func(s plan.Step) bool {
@@ -168,20 +168,20 @@ func (e *Executor) Run(ctx context.Context, r Rendered) (Result, error) {
 		}
 		return unready
 	})
-	for i, did := range e.makeSteps(ctx, steps, nodes, func(s plan.Step) target { return view.to(s, r) }) {
+	for i, did := range e.makeSteps(ctx, steps, nodes, func(s plan.Step) target { return view.stepTarget(s, r) }) {
 		switch s, err := steps[i], did.err; {
 		case apierrors.IsConflict(err) || errors.Is(err, errPodsCame):
-			result.soon(againConflict)
+			result.requeueWithin(againConflict)
 		case client.IgnoreNotFound(err) != nil:
 			failed = append(failed, fmt.Errorf("writing Node %s: %w", s.Node, err))
 		case did.written && s.Action == plan.ActionPublish:
 			result.Published++
 		case did.written && s.Action == plan.ActionReserve && needsBoot(next, s.Node):
-			failed = append(failed, e.try(ctx, "warning about health checks of "+s.Node, func(ctx context.Context) error { return e.warn(ctx, view, nodes[s.Node]) }))
+			failed = append(failed, e.try(ctx, "warning about health checks of "+s.Node, func(ctx context.Context) error { return e.warnShortHealthCheck(ctx, view, nodes[s.Node]) }))
 		}
 	}
 	result.Urgent = e.toldUrgent(view)
-	e.say(result, r)
+	e.sendFleetEvents(result, r)
 	result.Failed = errors.Join(failed...)
 	return result, nil
 }
@@ -194,8 +194,8 @@ func (e *Executor) try(ctx context.Context, what string, do func(context.Context
 	return e.Try(ctx, what, do)
 }
 
-// soon makes the next call happen after this pause at the latest.
-func (r *Result) soon(d time.Duration) {
+// requeueWithin makes the next call happen after this pause at the latest.
+func (r *Result) requeueWithin(d time.Duration) {
 	if r.Again == 0 || d < r.Again {
 		r.Again = d
 	}
@@ -203,7 +203,7 @@ func (r *Result) soon(d time.Duration) {
 
 // isDisruptive reports whether a step takes a node away: it is decided from what the API server has now.
 func isDisruptive(s plan.Step) bool {
-	return s.Action == plan.ActionReserve || s.Action == plan.ActionConfirmReservation || isDrastic(s)
+	return s.Action == plan.ActionReserve || s.Action == plan.ActionConfirmReservation || needsEmptyNode(s)
 }
 
 // needsBoot reports whether the turn of a node has a boot.
@@ -211,13 +211,13 @@ func needsBoot(p plan.Plan, node string) bool {
 	return slices.ContainsFunc(p.Nodes, func(s plan.Status) bool { return s.Node == node && s.Impact == bundle.ImpactReboot })
 }
 
-// isDrastic reports whether a step permits what needs a node without pods. Nodes that are joining have none.
-func isDrastic(s plan.Step) bool {
+// needsEmptyNode reports whether a step permits what needs a node without pods. Nodes that are joining have none.
+func needsEmptyNode(s plan.Step) bool {
 	return (s.Permit == bundle.ImpactDrain || s.Permit == bundle.ImpactReboot) && !s.State.Claim.IsZero()
 }
 
-// claims returns when the places of nodes were taken whose pods may be evicted.
-func claims(f plan.Fleet) map[string]time.Time {
+// claimedSince returns when the places of nodes were taken whose pods may be evicted.
+func claimedSince(f plan.Fleet) map[string]time.Time {
 	held := map[string]time.Time{}
 	for _, n := range f.Nodes {
 		if n.State.Claim.Held {
@@ -227,5 +227,5 @@ func claims(f plan.Fleet) map[string]time.Time {
 	return held
 }
 
-// names returns the names of Nodes, sorted.
-func names(nodes map[string]windowsnode.Node) []string { return slices.Sorted(maps.Keys(nodes)) }
+// nodeNames returns the names of Nodes, sorted.
+func nodeNames(nodes map[string]windowsnode.Node) []string { return slices.Sorted(maps.Keys(nodes)) }

@@ -25,8 +25,8 @@ func TestStepsThatTakeANodeAway(t *testing.T) {
 		{"a node is drained", plan.Step{Action: plan.ActionDrain, State: claimed}, false, false},
 		{"a place is given back", plan.Step{Action: plan.ActionRelease, Permit: bundle.ImpactRestart}, false, false},
 	} {
-		if isDisruptive(tt.step) != tt.disruptive || isDrastic(tt.step) != tt.drastic {
-			t.Errorf("%s: disruptive %v, drastic %v", tt.name, isDisruptive(tt.step), isDrastic(tt.step))
+		if isDisruptive(tt.step) != tt.disruptive || needsEmptyNode(tt.step) != tt.drastic {
+			t.Errorf("%s: disruptive %v, drastic %v", tt.name, isDisruptive(tt.step), needsEmptyNode(tt.step))
 		}
 	}
 }

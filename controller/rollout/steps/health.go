@@ -23,9 +23,9 @@ import (
 	"wmco/controller/windowsnode"
 )
 
-// warn says before a boot which MachineHealthCheck may take the machine for dead meanwhile, and delete it: its timeout is shorter than such a turn
+// warnShortHealthCheck says before a boot which MachineHealthCheck may take the machine for dead meanwhile, and delete it: its timeout is shorter than such a turn
 // has taken in this cluster.
-func (e *Executor) warn(ctx context.Context, v view, node windowsnode.Node) error {
+func (e *Executor) warnShortHealthCheck(ctx context.Context, v view, node windowsnode.Node) error {
 	i := slices.IndexFunc(v.Nodes, func(n plan.Node) bool { return n.Name == node.Name })
 	took, ok := plan.LearnDurations(v.Fleet).MedianOf(v.Nodes[i].Group, bundle.ImpactReboot)
 	if !ok {
@@ -43,8 +43,8 @@ func (e *Executor) warn(ctx context.Context, v view, node windowsnode.Node) erro
 		return fmt.Errorf("listing MachineHealthChecks: %w", err)
 	}
 	for _, check := range list.Items {
-		if limit, ok := impatient(check, machine, took); ok {
-			e.Events.Eventf(refOf(node), nil, corev1.EventTypeWarning, EventHealthCheckShort, "Turn "+v.Nodes[i].Wanted.Short(), "%s", published.Shorten(fmt.Sprintf(
+		if limit, ok := timesOutBefore(check, machine, took); ok {
+			e.Events.Eventf(nodeReference(node), nil, corev1.EventTypeWarning, EventHealthCheckShort, "Turn "+v.Nodes[i].Wanted.Short(), "%s", published.Shorten(fmt.Sprintf(
 				"MachineHealthCheck %s deletes a Machine whose node is not Ready for %s, and a turn with a boot takes %s here (fix: raise the timeout, or pause the check with the annotation cluster.x-k8s.io/paused)",
 				check.Name, limit, took.Round(time.Second))))
 		}
@@ -52,8 +52,8 @@ func (e *Executor) warn(ctx context.Context, v view, node windowsnode.Node) erro
 	return nil
 }
 
-// impatient reports whether a check is for the Machine and waits for a shorter time; limit is how long.
-func impatient(check machinev1beta1.MachineHealthCheck, m machinev1beta1.Machine, took time.Duration) (limit time.Duration, ok bool) {
+// timesOutBefore reports whether a check is for the Machine and waits for a shorter time; limit is how long.
+func timesOutBefore(check machinev1beta1.MachineHealthCheck, m machinev1beta1.Machine, took time.Duration) (limit time.Duration, ok bool) {
 	selector, err := metav1.LabelSelectorAsSelector(&check.Spec.Selector)
 	if err != nil || !selector.Matches(labels.Set(m.Labels)) {
 		return 0, false
@@ -68,24 +68,24 @@ func impatient(check machinev1beta1.MachineHealthCheck, m machinev1beta1.Machine
 
 // machineOf returns the Machine of a Node; false if there is none.
 func (e *Executor) machineOf(ctx context.Context, node windowsnode.Node) (machinev1beta1.Machine, bool, error) {
-	list, err := e.machines(ctx)
+	list, err := e.listMachines(ctx)
 	if err != nil {
 		return machinev1beta1.Machine{}, false, err
 	}
 	for _, u := range list {
-		m, err := machine(u)
+		m, err := decodeMachine(u)
 		if err != nil {
 			return m, false, err
 		}
-		if isOf(m, node) {
+		if isMachineOfNode(m, node) {
 			return m, true, nil
 		}
 	}
 	return machinev1beta1.Machine{}, false, nil
 }
 
-// machines returns the Windows Machines of the cache. A cluster without the Machine API has none.
-func (e *Executor) machines(ctx context.Context) ([]unstructured.Unstructured, error) {
+// listMachines returns the Windows Machines of the cache. A cluster without the Machine API has none.
+func (e *Executor) listMachines(ctx context.Context) ([]unstructured.Unstructured, error) {
 	list := base.NewList(base.MachineKind())
 	err := e.Nodes.List(ctx, list, client.UnsafeDisableDeepCopy)
 	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsForbidden(err) { // their nodes get nothing new then
@@ -94,7 +94,7 @@ func (e *Executor) machines(ctx context.Context) ([]unstructured.Unstructured, e
 	return list.Items, nil
 }
 
-func machine(u unstructured.Unstructured) (machinev1beta1.Machine, error) {
+func decodeMachine(u unstructured.Unstructured) (machinev1beta1.Machine, error) {
 	var m machinev1beta1.Machine
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &m); err != nil {
 		return m, fmt.Errorf("reading Machine %s: %w", u.GetName(), err)

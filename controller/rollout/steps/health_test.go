@@ -33,7 +33,7 @@ func TestImpatientHealthChecks(t *testing.T) {
 			Selector: metav1.LabelSelector{MatchLabels: map[string]string{"os": tt.label}}, UnhealthyConditions: tt.list,
 		}}
 		m := machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"os": "windows"}}}
-		if got, ok := impatient(check, m, took); got != tt.want || ok != (tt.want > 0) {
+		if got, ok := timesOutBefore(check, m, took); got != tt.want || ok != (tt.want > 0) {
 			t.Errorf("%s: %s, %v", tt.name, got, ok)
 		}
 	}

@@ -32,7 +32,7 @@ func beside(t *testing.T, objects ...client.Object) (*Executor, *events.FakeReco
 	recorder := events.NewFakeRecorder(10)
 	return &Executor{Notary: notary(t), told: newTold(),
 		Nodes: c, Live: c, Drains: &Drains{}, Namespace: namespace, Events: recorder, Now: func() time.Time { return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) },
-		Elapsed: heartbeat.Monotonic(), Heartbeats: windowsnode.SilenceByKubelet, observations: observations{},
+		Elapsed: heartbeat.MonotonicClock(), Heartbeats: windowsnode.SilenceByKubelet, observations: observations{},
 		costs: costs{layers: &layers.Cache{Live: c, Namespace: namespace}},
 	}, recorder
 }
@@ -65,7 +65,7 @@ func TestNodesWhoseMachineIsDeleted(t *testing.T) {
 	for name, a := range map[string]string{"win-named": "192.0.2.1", "win-addressed": "192.0.2.2", "win-stays": "192.0.2.3"} {
 		nodes[name] = windowsnode.Decode(corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Addresses: address(a)}})
 	}
-	v, err := e.observe(t.Context(), nodes, Rendered{})
+	v, err := e.observeFleet(t.Context(), nodes, Rendered{})
 	if err != nil || len(v.Nodes) != 3 {
 		t.Fatalf("%d nodes, %v", len(v.Nodes), err)
 	}
@@ -91,11 +91,11 @@ func TestAHealthCheckThatDoesNotWaitForABoot(t *testing.T) {
 	snapshot := func(past ...plan.Turn) view {
 		return view{Fleet: plan.Fleet{Policy: plan.Policy{Timeout: 30 * time.Minute}, Now: e.Now(), Nodes: []plan.Node{{Name: "win-1", State: plan.State{Past: past}}}}}
 	}
-	if err := e.warn(t.Context(), snapshot(), node); err != nil || len(recorder.Events) > 0 {
+	if err := e.warnShortHealthCheck(t.Context(), snapshot(), node); err != nil || len(recorder.Events) > 0 {
 		t.Errorf("no boot was measured: %d events, %v", len(recorder.Events), err)
 	}
 	boot := plan.Turn{Bundle: bundle.Of([]byte("before")), Impact: bundle.ImpactReboot, Begun: begun, Permitted: begun.Add(time.Minute), Ended: begun.Add(9 * time.Minute), Result: published.StateApplied}
-	if err := e.warn(t.Context(), snapshot(boot), node); err != nil || len(recorder.Events) != 1 {
+	if err := e.warnShortHealthCheck(t.Context(), snapshot(boot), node); err != nil || len(recorder.Events) != 1 {
 		t.Fatalf("%d events, %v", len(recorder.Events), err)
 	}
 	said := <-recorder.Events

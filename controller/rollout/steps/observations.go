@@ -19,8 +19,8 @@ type observation struct {
 	at time.Duration
 }
 
-// look observes a node, and returns for how long what it says has lasted.
-func (o observations) look(n plan.Node, now time.Duration) plan.Seen {
+// observeNode observes a node, and returns for how long what it says has lasted.
+func (o observations) observeNode(n plan.Node, now time.Duration) plan.Seen {
 	last, known := o[n.Name]
 	if !known {
 		last = &observation{at: now}
@@ -31,7 +31,7 @@ func (o observations) look(n plan.Node, now time.Duration) plan.Seen {
 	return last.ObserveNode(n, passed)
 }
 
-// keep forgets the nodes that are gone.
-func (o observations) keep(nodes map[string]windowsnode.Node) {
+// retainNodes forgets the nodes that are gone.
+func (o observations) retainNodes(nodes map[string]windowsnode.Node) {
 	maps.DeleteFunc(o, func(name string, _ *observation) bool { _, ok := nodes[name]; return !ok })
 }

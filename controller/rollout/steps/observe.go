@@ -26,13 +26,13 @@ func (e *Executor) CachedNodes(ctx context.Context) (map[string]windowsnode.Node
 	}
 	nodes := map[string]windowsnode.Node{}
 	for _, node := range list {
-		nodes[node.Name] = e.newer(node)
+		nodes[node.Name] = e.newestNode(node)
 	}
 	return nodes, nil
 }
 
-// newer returns what this executor has written on the Node, while the cache is behind. Two steps are not made where one is allowed.
-func (e *Executor) newer(node windowsnode.Node) windowsnode.Node {
+// newestNode returns what this executor has written on the Node, while the cache is behind. Two steps are not made where one is allowed.
+func (e *Executor) newestNode(node windowsnode.Node) windowsnode.Node {
 	written, ok := e.written[node.Name]
 	if !ok {
 		return node
@@ -68,8 +68,8 @@ type view struct {
 	failed []error
 }
 
-// to returns what a step publishes on its node, if it publishes anything.
-func (v view) to(s plan.Step, r Rendered) target {
+// stepTarget returns what a step publishes on its node, if it publishes anything.
+func (v view) stepTarget(s plan.Step, r Rendered) target {
 	t := target{permitFor: r.Policy.Timeout}
 	if w, ok := r.Wanted[s.Node]; ok {
 		t.Wanted, t.known = w.Wanted, true
@@ -82,24 +82,24 @@ func (v view) to(s plan.Step, r Rendered) target {
 	return t
 }
 
-// observe makes the snapshot that is decided from.
-func (e *Executor) observe(ctx context.Context, nodes map[string]windowsnode.Node, r Rendered) (view, error) {
+// observeFleet makes the snapshot that is decided from.
+func (e *Executor) observeFleet(ctx context.Context, nodes map[string]windowsnode.Node, r Rendered) (view, error) {
 	v := view{Fleet: plan.Fleet{Policy: r.Policy, Now: e.Now()}, urgent: map[string]layers.Wanted{}}
 	deleted, err := e.deletedMachines(ctx)
 	if err != nil {
 		return view{}, err
 	}
-	e.costs.begin(r)
-	e.urgents.begin(e.costs.round)
-	for _, name := range names(nodes) {
+	e.costs.beginSnapshot(r)
+	e.urgents.beginSnapshot(e.costs.round)
+	for _, name := range nodeNames(nodes) {
 		node := nodes[name]
-		n := plan.Observe(node, windowsnode.VerifyWith(e.Notary.Open))
-		n.Seen, n.Silent = e.observations.look(n, e.Elapsed()), e.Heartbeats.IsSilent(node)
-		if !e.told.look(node, e.open(node), n.Report) { // an earlier signed annotation was put back: it is written again
+		n := plan.ObserveNode(node, windowsnode.VerifyWith(e.Notary.OpenDesired))
+		n.Seen, n.Silent = e.observations.observeNode(n, e.Elapsed()), e.Heartbeats.IsSilent(node)
+		if !e.told.noteSigned(node, e.openSigned(node), n.Report) { // an earlier signed annotation was put back: it is written again
 			n.Published, n.Permitted, n.PublishedUrgent = "", "", false
 		}
 		n.Group.Platform = r.Platform
-		if n.Leaving == "" && slices.ContainsFunc(deleted, func(m machinev1beta1.Machine) bool { return isOf(m, node) }) {
+		if n.Leaving == "" && slices.ContainsFunc(deleted, func(m machinev1beta1.Machine) bool { return isMachineOfNode(m, node) }) {
 			n.Leaving = "its Machine is being deleted"
 		}
 		if w, ok := r.Wanted[name]; ok {
@@ -107,7 +107,7 @@ func (e *Executor) observe(ctx context.Context, nodes map[string]windowsnode.Nod
 			n.PayloadPending, n.PayloadKept = node.IsPayloadPending(w.Payload), w.PayloadKept
 			var u layers.Wanted
 			err := e.try(ctx, "what is urgent for Node "+name, func(ctx context.Context) (err error) {
-				u, err = e.compare(ctx, &n, node, destination{w, r.Urgent})
+				u, err = e.compareNode(ctx, &n, node, destination{w, r.Urgent})
 				return err
 			})
 			if err != nil {
@@ -116,39 +116,39 @@ func (e *Executor) observe(ctx context.Context, nodes map[string]windowsnode.Nod
 			if n.Urgent.Bundle != "" {
 				v.urgent[name] = u
 			}
-			if n.State.Claim.IsZero() && isDamaged(e.open(node), w, e.Namespace) { // in a turn it waits for the end
+			if n.State.Claim.IsZero() && isDamaged(e.openSigned(node), w, e.Namespace) { // in a turn it waits for the end
 				n.Published, n.Permitted = "", ""
 			}
 		}
-		e.Drains.result(&n)
-		if n.Unsettled, err = e.unsettled(ctx, n); err != nil {
+		e.Drains.noteResult(&n)
+		if n.Unsettled, err = e.unsettledPods(ctx, n); err != nil {
 			return view{}, err
 		}
 		v.unsettled = v.unsettled || n.Unsettled != ""
 		v.Nodes = append(v.Nodes, n)
 	}
-	e.urgents.end()
-	e.costs.end()
-	e.told.keep(nodes)
-	e.observations.keep(nodes)
+	e.urgents.endSnapshot()
+	e.costs.endSnapshot()
+	e.told.retainNodes(nodes)
+	e.observations.retainNodes(nodes)
 	maps.DeleteFunc(e.ready, func(name string, _ readyBefore) bool { _, ok := nodes[name]; return !ok })
 	return v, nil
 }
 
 // isDamaged reports whether a Node was told of the wanted bundle, and of something else about it than is rendered. What is not signed is damaged
-// too, and counts as absent (plan.Observe).
+// too, and counts as absent (plan.ObserveNode).
 func isDamaged(on published.Desired, w Wanted, namespace string) bool {
 	if on.Bundle == "" || on.Bundle != w.Bundle {
 		return false
 	}
-	want := w.Desired(namespace, on.MaxImpact)
+	want := w.DesiredAnnotation(namespace, on.MaxImpact)
 	want.Urgent, want.NodeName = on.Urgent, on.NodeName // whether it was said that a paused node gets it too
 	return !on.SaysTheSame(want)
 }
 
 // deletedMachines returns the Machines that are about to go.
 func (e *Executor) deletedMachines(ctx context.Context) ([]machinev1beta1.Machine, error) {
-	list, err := e.machines(ctx)
+	list, err := e.listMachines(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func (e *Executor) deletedMachines(ctx context.Context) ([]machinev1beta1.Machin
 		if u.GetDeletionTimestamp() == nil {
 			continue
 		}
-		m, err := machine(u)
+		m, err := decodeMachine(u)
 		if err != nil {
 			return nil, err
 		}
@@ -166,8 +166,8 @@ func (e *Executor) deletedMachines(ctx context.Context) ([]machinev1beta1.Machin
 	return deleted, nil
 }
 
-// isOf reports whether a Machine is that of a Node: machine-api names the Node, or they have an address in common.
-func isOf(m machinev1beta1.Machine, node windowsnode.Node) bool {
+// isMachineOfNode reports whether a Machine is that of a Node: machine-api names the Node, or they have an address in common.
+func isMachineOfNode(m machinev1beta1.Machine, node windowsnode.Node) bool {
 	if m.Status.NodeRef != nil {
 		return m.Status.NodeRef.Name == node.Name
 	}

@@ -32,7 +32,7 @@ func (p *plane) start(c *clocks) {
 		Notary: before.Notary, Nodes: before.Nodes, Live: before.Live, Client: before.Client, Pods: before.Pods, Namespace: namespace, Events: before.Events,
 		Drains: &Drains{Drainer: before.Drains.Drainer, Live: before.Live, Begin: before.Drains.Begin, Changed: func() {}, Events: before.Events},
 		Now:    func() time.Time { return c.wall }, Elapsed: func() time.Duration { return c.elapsed },
-		Heartbeats: heartbeat.NewWatch(func() time.Time { return c.wall }, func() time.Duration { return c.elapsed }).Silence,
+		Heartbeats: heartbeat.NewWatch(func() time.Time { return c.wall }, func() time.Duration { return c.elapsed }).SilentFor,
 	}
 }
 
@@ -67,7 +67,7 @@ func TestAnOperatorThatWasAwayOverNight(t *testing.T) {
 		c := &clocks{wall: time.Now()}
 		run := func() Result {
 			t.Helper()
-			r, err := p.Run(t.Context(), Rendered{Wanted: map[string]Wanted{"win-1": next, "win-2": next}, Policy: canaryFirst()})
+			r, err := p.RunSteps(t.Context(), Rendered{Wanted: map[string]Wanted{"win-1": next, "win-2": next}, Policy: canaryFirst()})
 			must(t, err)
 			if r.Fleet.Stopped != "" {
 				t.Fatalf("set by %s: %s", set, r.Fleet.Message)
@@ -112,7 +112,7 @@ func TestANodeWhoseClockIsSlowGetsItsTurn(t *testing.T) {
 		t.Helper()
 		policy := canaryFirst()
 		policy.Canaries, policy.MaxParallel = 0, 2
-		_, err := p.Run(t.Context(), Rendered{Wanted: map[string]Wanted{"win-1": wanted, "win-2": wanted}, Policy: policy})
+		_, err := p.RunSteps(t.Context(), Rendered{Wanted: map[string]Wanted{"win-1": wanted, "win-2": wanted}, Policy: policy})
 		must(t, err)
 	}
 	p.applies("win-2", has, c.wall.Add(5*time.Hour))
@@ -138,14 +138,14 @@ func TestAFrozenExecutorHasObservedNothing(t *testing.T) {
 	turn := plan.Turn{Bundle: bundle.Of(nil), Impact: bundle.ImpactReboot, Begun: time.Unix(1, 0), Permitted: time.Unix(1, 0)}
 	n := plan.Node{Name: "win-1", Published: turn.Bundle, State: plan.State{Turn: turn}}
 	o := observations{}
-	o.look(n, time.Minute)
-	if got := o.look(n, 9*time.Minute); got.Permitted != 8*time.Minute {
+	o.observeNode(n, time.Minute)
+	if got := o.observeNode(n, 9*time.Minute); got.Permitted != 8*time.Minute {
 		t.Errorf("%s have been observed, want 8m", got.Permitted)
 	}
-	if got := o.look(n, 12*time.Hour); got.Permitted > 30*time.Minute {
+	if got := o.observeNode(n, 12*time.Hour); got.Permitted > 30*time.Minute {
 		t.Errorf("%s have been observed by a process that was frozen", got.Permitted)
 	}
-	if got := o.look(plan.Node{Name: "win-2", State: n.State}, 12*time.Hour); got.Permitted != 0 {
+	if got := o.observeNode(plan.Node{Name: "win-2", State: n.State}, 12*time.Hour); got.Permitted != 0 {
 		t.Errorf("%s have been observed of another node", got.Permitted)
 	}
 }
@@ -162,11 +162,11 @@ func TestPodsThatWereReadyBeforeTheChangeOfACanary(t *testing.T) {
 	set := clientfake.NewClientset(pod("good", corev1.ConditionTrue, now.Add(-time.Hour)), pod("down", corev1.ConditionFalse, now.Add(time.Hour)))
 	e := &Executor{Pods: set}
 	turn := plan.Turn{Bundle: bundle.Of(nil), Impact: bundle.ImpactRestart, Canary: true, Begun: now, Permitted: now}
-	must(t, e.notePods(t.Context(), plan.Step{Node: "win-1", Action: plan.ActionPublish, Bundle: turn.Bundle, Permit: bundle.ImpactRestart, State: plan.State{Turn: turn}}))
+	must(t, e.recordReadyPods(t.Context(), plan.Step{Node: "win-1", Action: plan.ActionPublish, Bundle: turn.Bundle, Permit: bundle.ImpactRestart, State: plan.State{Turn: turn}}))
 	n := plan.Node{Name: "win-1", Published: turn.Bundle, Report: published.Report{State: published.StateApplied}, State: plan.State{Turn: turn}}
 	look := func(want string) {
 		t.Helper()
-		if got, err := e.unsettled(t.Context(), n); err != nil || got != want {
+		if got, err := e.unsettledPods(t.Context(), n); err != nil || got != want {
 			t.Errorf("%q, %v, want %q", got, err, want)
 		}
 	}

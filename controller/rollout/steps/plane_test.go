@@ -49,7 +49,7 @@ func newPlane(t *testing.T) *plane {
 	p := &plane{Client: c, t: t}
 	p.Executor = &Executor{
 		Notary: notary(t), told: newTold(), Nodes: c, Live: c, Client: c, Pods: set, Namespace: namespace, Events: events.NewFakeRecorder(100), Now: time.Now,
-		Elapsed: heartbeat.Monotonic(), Heartbeats: windowsnode.SilenceByKubelet,
+		Elapsed: heartbeat.MonotonicClock(), Heartbeats: windowsnode.SilenceByKubelet,
 		Drains: &Drains{Drainer: drain.Drainer{Client: set}, Live: c, Begin: func(_ context.Context, node string) { p.begun = append(p.begun, node) }, Changed: func() {}},
 	}
 	return p
@@ -151,7 +151,7 @@ func TestAPodThatCameAfterTheDrain(t *testing.T) {
 	p.create(pod)
 	p.written = map[string]windowsnode.Node{}
 	held := plan.State{Claim: plan.Claim{Taken: time.Now(), Held: true}}
-	p.Drains.begin(t.Context(), "win-drained", held.Claim.Taken)
+	p.Drains.beginDrain(t.Context(), "win-drained", held.Claim.Taken)
 	for _, permit := range []bundle.Impact{bundle.ImpactDrain, bundle.ImpactReboot} {
 		s := plan.Step{Node: "win-drained", Action: plan.ActionPublish, Bundle: next.Bundle, Permit: permit, State: held}
 		did := p.makeSteps(t.Context(), []plan.Step{s}, map[string]windowsnode.Node{"win-drained": windowsnode.Decode(p.now("win-drained"))}, func(plan.Step) target { return known(next) })
@@ -163,7 +163,7 @@ func TestAPodThatCameAfterTheDrain(t *testing.T) {
 		}
 	}
 	// It is drained again, and then told.
-	p.Drains.begin(t.Context(), "win-drained", held.Claim.Taken)
+	p.Drains.beginDrain(t.Context(), "win-drained", held.Claim.Taken)
 	if len(p.begun) != 2 {
 		t.Errorf("its drain was begun %d times, want 2", len(p.begun))
 	}
@@ -202,7 +202,7 @@ func (p *plane) twoNodes(has Wanted) {
 	// A namespace does not end without controllers.
 	must(p.t, client.IgnoreAlreadyExists(p.Create(p.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})))
 	for _, part := range has.Cluster.Secrets {
-		p.create(layers.Secret{Part: part, Label: has.Cluster.Label()}.Object(namespace))
+		p.create(layers.Secret{Part: part, Label: has.Cluster.Label()}.SecretObject(namespace))
 	}
 	p.node("win-1", has)
 	p.node("win-2", has)
@@ -222,7 +222,7 @@ func TestACacheThatIsBehind(t *testing.T) {
 		for _, name := range wanted {
 			r.Wanted[name] = next
 		}
-		_, err := p.Run(t.Context(), r)
+		_, err := p.RunSteps(t.Context(), r)
 		must(t, err)
 		for _, name := range []string{"win-1", "win-2"} {
 			if d := p.desired(name); d.Bundle == next.Bundle && d.MaxImpact == bundle.ImpactRestart {
@@ -261,7 +261,7 @@ func TestABundleThatWasRenderedFromAnotherNode(t *testing.T) {
 	told := func() bool {
 		t.Helper()
 		r := Rendered{Wanted: map[string]Wanted{"win-1": next}, Policy: plan.Policy{MaxParallel: 1, FailureLimit: 1, Timeout: time.Hour}, From: func(windowsnode.Node) bundle.Digest { return now }}
-		_, err := p.Run(t.Context(), r)
+		_, err := p.RunSteps(t.Context(), r)
 		must(t, err)
 		return p.desired("win-1").Bundle == next.Bundle
 	}
@@ -286,7 +286,7 @@ func TestAPlaceThatTheCacheDoesNotShow(t *testing.T) {
 	taken.Annotations[published.RolloutAnnotation], taken.Annotations[published.CordonAnnotation] = state, published.CordonedForRollout
 	taken.Spec.Unschedulable = true
 	must(t, p.Update(t.Context(), &taken))
-	_, err = p.Run(t.Context(), Rendered{
+	_, err = p.RunSteps(t.Context(), Rendered{
 		Wanted: map[string]Wanted{"win-1": next, "win-2": next},
 		Policy: plan.Policy{MaxUnavailable: intstr.FromInt32(1), MaxParallel: 1, FailureLimit: 1, Timeout: time.Hour},
 	})

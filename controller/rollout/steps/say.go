@@ -41,8 +41,8 @@ const (
 	PhaseStopped Phase = "Stopped"
 )
 
-// Phase returns where the fleet is.
-func (r Result) Phase() Phase {
+// FleetPhase returns where the fleet is.
+func (r Result) FleetPhase() Phase {
 	switch f := r.Fleet; {
 	case f.Stopped != "":
 		return PhaseStopped
@@ -54,8 +54,8 @@ func (r Result) Phase() Phase {
 	return PhaseMoving
 }
 
-// Message is the line of the fleet, with what a failed bundle changes.
-func (r Result) Message() string {
+// FleetMessage is the line of the fleet, with what a failed bundle changes.
+func (r Result) FleetMessage() string {
 	if r.Blame == "" {
 		return r.Fleet.Message
 	}
@@ -69,12 +69,12 @@ type teller struct {
 	change string
 }
 
-// say sends the events of the fleet: at each turn of the rollout one.
-func (e *Executor) say(r Result, rendered Rendered) {
+// sendFleetEvents sends the events of the fleet: at each turn of the rollout one.
+func (e *Executor) sendFleetEvents(r Result, rendered Rendered) {
 	if len(rendered.Wanted) == 0 {
 		return // the inputs are refused, or there are no nodes
 	}
-	before, now := e.teller, teller{r.Phase(), changeOf(rendered)}
+	before, now := e.teller, teller{r.FleetPhase(), changeName(rendered)}
 	e.teller = now
 	kind := corev1.EventTypeNormal
 	var reason string
@@ -92,13 +92,13 @@ func (e *Executor) say(r Result, rendered Rendered) {
 	default:
 		reason = EventRolloutResumed
 	}
-	e.Log.Info("rollout", "phase", now.phase, "message", r.Message())
+	e.Log.Info("rollout", "phase", now.phase, "message", r.FleetMessage())
 	// Events with the same reason and action are one for client-go, which keeps the first message.
-	e.Events.Eventf(e.Deployment, nil, kind, reason, "Rollout "+now.change, "%s", published.Shorten(r.Message()))
+	e.Events.Eventf(e.Deployment, nil, kind, reason, "Rollout "+now.change, "%s", published.Shorten(r.FleetMessage()))
 }
 
-// changeOf returns a short name of what is rolled out.
-func changeOf(r Rendered) string {
+// changeName returns a short name of what is rolled out.
+func changeName(r Rendered) string {
 	var targets []string
 	for _, w := range r.Wanted {
 		targets = append(targets, string(w.Target))
@@ -107,8 +107,8 @@ func changeOf(r Rendered) string {
 	return bundle.Of([]byte(strings.Join(slices.Compact(targets), "\n"))).Short()
 }
 
-// note says what a step did to a node: those that take it away and give it back as an event, all of them in the log.
-func (e *Executor) note(s plan.Step, before windowsnode.Node, wanted bundle.Digest) {
+// recordStep says what a step did to a node: those that take it away and give it back as an event, all of them in the log.
+func (e *Executor) recordStep(s plan.Step, before windowsnode.Node, wanted bundle.Digest) {
 	kind, reason := corev1.EventTypeNormal, ""
 	level := 1
 	switch s.Action {
@@ -128,6 +128,6 @@ func (e *Executor) note(s plan.Step, before windowsnode.Node, wanted bundle.Dige
 	}
 	e.Log.V(level).Info("step", "node", s.Node, "action", s.Action, "permit", s.Permit, "bundle", s.Bundle.Short(), "why", s.Why)
 	if reason != "" {
-		e.Events.Eventf(refOf(before), nil, kind, reason, "Turn "+wanted.Short(), "%s", published.Shorten(s.Why))
+		e.Events.Eventf(nodeReference(before), nil, kind, reason, "Turn "+wanted.Short(), "%s", published.Shorten(s.Why))
 	}
 }

@@ -20,8 +20,8 @@ type readyBefore struct {
 	pods   map[types.UID]bool
 }
 
-// notePods notes which pods of a canary are Ready before its change.
-func (e *Executor) notePods(ctx context.Context, s plan.Step) error {
+// recordReadyPods notes which pods of a canary are Ready before its change.
+func (e *Executor) recordReadyPods(ctx context.Context, s plan.Step) error {
 	if !s.State.Turn.Canary || s.State.Turn.Bundle != s.Bundle || s.Permit == "" || s.Permit == bundle.ImpactNone || s.Action == plan.ActionRelease {
 		return nil
 	}
@@ -31,7 +31,7 @@ func (e *Executor) notePods(ctx context.Context, s plan.Step) error {
 	}
 	before := readyBefore{s.Bundle, map[types.UID]bool{}}
 	for _, p := range list {
-		if c := readiness(p); c.Status == corev1.ConditionTrue {
+		if c := readyCondition(p); c.Status == corev1.ConditionTrue {
 			before.pods[p.UID] = true
 		}
 	}
@@ -53,8 +53,8 @@ func (e *Executor) podsOf(ctx context.Context, node string) ([]corev1.Pod, error
 	return list.Items, nil
 }
 
-// unsettled says which pods of a canary do not work since its turn; empty for all other nodes.
-func (e *Executor) unsettled(ctx context.Context, n plan.Node) (string, error) {
+// unsettledPods says which pods of a canary do not work since its turn; empty for all other nodes.
+func (e *Executor) unsettledPods(ctx context.Context, n plan.Node) (string, error) {
 	if !mustSettle(n) {
 		return "", nil
 	}
@@ -66,7 +66,7 @@ func (e *Executor) unsettled(ctx context.Context, n plan.Node) (string, error) {
 	known = known && before.bundle == n.Published
 	var broken []string
 	for _, p := range list {
-		if known && before.pods[p.UID] && isDown(p) || !known && isBroken(p, n.State.Turn.Begun) {
+		if known && before.pods[p.UID] && isPodNotReady(p) || !known && brokeDuringTurn(p, n.State.Turn.Begun) {
 			broken = append(broken, p.Namespace+"/"+p.Name)
 		}
 	}
@@ -77,20 +77,20 @@ func (e *Executor) unsettled(ctx context.Context, n plan.Node) (string, error) {
 	return "these pods are not Ready: " + bundle.JoinFirst(broken, 3, ", ", others), nil
 }
 
-// isBroken reports whether a pod was on the node before its turn, and ceased to be Ready in it, by the times of others: for a process that has begun in
+// brokeDuringTurn reports whether a pod was on the node before its turn, and ceased to be Ready in it, by the times of others: for a process that has begun in
 // the turn. One that was not Ready before says nothing about the change, and neither does one that came later.
-func isBroken(p corev1.Pod, begun time.Time) bool {
-	return isDown(p) && p.CreationTimestamp.Time.Before(begun) && !readiness(p).LastTransitionTime.Time.Before(begun)
+func brokeDuringTurn(p corev1.Pod, begun time.Time) bool {
+	return isPodNotReady(p) && p.CreationTimestamp.Time.Before(begun) && !readyCondition(p).LastTransitionTime.Time.Before(begun)
 }
 
-// isDown reports whether a pod should be Ready and is not.
-func isDown(p corev1.Pod) bool {
-	c := readiness(p)
+// isPodNotReady reports whether a pod should be Ready and is not.
+func isPodNotReady(p corev1.Pod) bool {
+	c := readyCondition(p)
 	return p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning && c.Type != "" && c.Status != corev1.ConditionTrue
 }
 
-// readiness is the condition of a pod; zero if it has none.
-func readiness(p corev1.Pod) corev1.PodCondition {
+// readyCondition is the condition of a pod; zero if it has none.
+func readyCondition(p corev1.Pod) corev1.PodCondition {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady {
 			return c

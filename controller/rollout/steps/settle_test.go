@@ -30,7 +30,7 @@ func TestPodsThatAreBrokenSinceATurn(t *testing.T) {
 		{"ends", with(broken, func(p *corev1.Pod) { p.DeletionTimestamp = &later }), false},
 		{"has ended", with(broken, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), false},
 	} {
-		if got := isBroken(tt.pod, begun); got != tt.want {
+		if got := brokeDuringTurn(tt.pod, begun); got != tt.want {
 			t.Errorf("%s: %v", tt.name, got)
 		}
 	}

@@ -49,7 +49,7 @@ func (e *Executor) makeSteps(ctx context.Context, steps []plan.Step, nodes map[s
 	var publishing sync.WaitGroup
 	for i, s := range steps {
 		do := func() { all[i] = e.tryStep(ctx, s, nodes[s.Node], to(s)) }
-		if s.Action != plan.ActionPublish || isDrastic(s) {
+		if s.Action != plan.ActionPublish || needsEmptyNode(s) {
 			do()
 			continue
 		}
@@ -68,7 +68,7 @@ func (e *Executor) makeSteps(ctx context.Context, steps []plan.Step, nodes map[s
 func (e *Executor) tryStep(ctx context.Context, s plan.Step, node windowsnode.Node, to target) (did outcome) {
 	var changed error
 	did.err = e.try(ctx, "Node "+s.Node, func(ctx context.Context) error {
-		written, err := e.step(ctx, s, node, to)
+		written, err := e.makeStep(ctx, s, node, to)
 		did.written = written
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || errors.Is(err, errPodsCame) {
 			changed, err = err, nil
@@ -81,22 +81,22 @@ func (e *Executor) tryStep(ctx context.Context, s plan.Step, node windowsnode.No
 	return did
 }
 
-// step makes one step. It reports whether the Node was written.
-func (e *Executor) step(ctx context.Context, s plan.Step, node windowsnode.Node, to target) (bool, error) {
-	from := e.source(node, to, s.Permit)
+// makeStep makes one step. It reports whether the Node was written.
+func (e *Executor) makeStep(ctx context.Context, s plan.Step, node windowsnode.Node, to target) (bool, error) {
+	from := e.sourceOfStep(node, to, s.Permit)
 	if s.Bundle != "" && from.Told.Bundle != s.Bundle && (to.held || to.outdated != nil && to.outdated(node)) {
 		return false, nil // it is rendered again
 	}
-	if isDrastic(s) {
+	if needsEmptyNode(s) {
 		if err := e.checkDrained(ctx, s, node); err != nil {
 			return false, err
 		}
 	}
-	if err := e.notePods(ctx, s); err != nil {
+	if err := e.recordReadyPods(ctx, s); err != nil {
 		return false, err
 	}
 	after := node.Node.DeepCopy()
-	if err := s.Edit(after, from); err != nil {
+	if err := s.EditNode(after, from); err != nil {
 		return false, err
 	}
 	done := false
@@ -110,22 +110,22 @@ func (e *Executor) step(ctx context.Context, s plan.Step, node windowsnode.Node,
 			e.told.texts[s.Node] = after.Annotations[published.DesiredAnnotation]
 		}
 		e.mu.Unlock()
-		e.note(s, node, from.Wanted.Bundle)
+		e.recordStep(s, node, from.Wanted.Bundle)
 	}
 	if s.Action == plan.ActionDrain {
-		e.Drains.begin(ctx, s.Node, s.State.Claim.Taken)
+		e.Drains.beginDrain(ctx, s.Node, s.State.Claim.Taken)
 	}
 	return done, nil
 }
 
 // checkDrained asks the API server for pods: somebody may have bound one to the node without the scheduler.
 func (e *Executor) checkDrained(ctx context.Context, s plan.Step, node windowsnode.Node) error {
-	left, err := e.Drains.Drainer.Left(ctx, s.Node)
+	left, err := e.Drains.Drainer.RemainingPods(ctx, s.Node)
 	if err != nil {
 		return fmt.Errorf("looking for pods before impact %s is permitted: %w", s.Permit, err)
 	}
-	if !drained(left, node.IsReady()) {
-		e.Drains.forget(s.Node)
+	if !isDrained(left, node.IsReady()) {
+		e.Drains.forgetNode(s.Node)
 		return errPodsCame
 	}
 	return nil

@@ -13,12 +13,12 @@ import (
 
 // Notary signs what is published, and knows what it has signed (controller/keys/signing).
 type Notary interface {
-	// Begin makes what is signed from now on newer than everything before.
-	Begin(ctx context.Context) error
-	// Sign returns the text of the annotation for a Node.
-	Sign(node string, d published.Desired) (string, error)
-	// Open returns what an annotation says, if it is signed for this Node.
-	Open(node, text string) (published.Desired, error)
+	// BeginTerm makes what is signed from now on newer than everything before.
+	BeginTerm(ctx context.Context) error
+	// SignDesired returns the text of the annotation for a Node.
+	SignDesired(node string, d published.Desired) (string, error)
+	// OpenDesired returns what an annotation says, if it is signed for this Node.
+	OpenDesired(node, text string) (published.Desired, error)
 }
 
 // told is what this operator knows to have told nodes. It is kept in memory: after a start it is what stands signed on the Nodes.
@@ -36,9 +36,9 @@ func newTold() told {
 	return told{map[string]string{}, map[string][]published.Desired{}, map[string]published.Counter{}}
 }
 
-// look notes what stands signed on a Node, and forgets what its agent does not have any longer. It reports whether what stands there is what
+// noteSigned notes what stands signed on a Node, and forgets what its agent does not have any longer. It reports whether what stands there is what
 // this operator published last, as far as it knows: an earlier one that was put back is no evidence.
-func (t *told) look(node windowsnode.Node, on published.Desired, has published.Report) bool {
+func (t *told) noteSigned(node windowsnode.Node, on published.Desired, has published.Report) bool {
 	text := node.Annotations[published.DesiredAnnotation]
 	refused := has.Refused != "" && has.Refused == bundle.Of([]byte(text)) && t.texts[node.Name] != text
 	if on.Bundle != "" && (refused || on.Counter().Compare(t.newest[node.Name]) < 0) {
@@ -57,17 +57,17 @@ func (t *told) look(node windowsnode.Node, on published.Desired, has published.R
 	return true
 }
 
-// keep forgets the nodes that are gone.
-func (t *told) keep(nodes map[string]windowsnode.Node) {
+// retainNodes forgets the nodes that are gone.
+func (t *told) retainNodes(nodes map[string]windowsnode.Node) {
 	isGone := func(name string) bool { _, ok := nodes[name]; return !ok }
 	maps.DeleteFunc(t.texts, func(name, _ string) bool { return isGone(name) })
 	maps.DeleteFunc(t.signed, func(name string, _ []published.Desired) bool { return isGone(name) })
 	maps.DeleteFunc(t.newest, func(name string, _ published.Counter) bool { return isGone(name) })
 }
 
-// of returns what a node was told of the bundle that it has; false if this operator does not know to have told it. What a node reports chooses
+// toldDesired returns what a node was told of the bundle that it has; false if this operator does not know to have told it. What a node reports chooses
 // among that, and adds nothing.
-func (t *told) of(node string, has bundle.Digest) (published.Desired, bool) {
+func (t *told) toldDesired(node string, has bundle.Digest) (published.Desired, bool) {
 	for _, d := range t.signed[node] {
 		if d.Bundle == has {
 			return d, true
@@ -76,33 +76,33 @@ func (t *told) of(node string, has bundle.Digest) (published.Desired, bool) {
 	return published.Desired{}, false
 }
 
-// open returns what this operator has told a Node; zero if what stands there is not signed by it.
-func (e *Executor) open(node windowsnode.Node) published.Desired {
-	d, err := e.Notary.Open(node.Name, node.Annotations[published.DesiredAnnotation])
+// openSigned returns what this operator has told a Node; zero if what stands there is not signed by it.
+func (e *Executor) openSigned(node windowsnode.Node) published.Desired {
+	d, err := e.Notary.OpenDesired(node.Name, node.Annotations[published.DesiredAnnotation])
 	if err != nil {
 		return published.Desired{}
 	}
 	return d
 }
 
-// source is what a step publishes on a Node.
-func (e *Executor) source(node windowsnode.Node, to target, permit bundle.Impact) plan.Source {
-	from := plan.Source{Told: e.open(node), Sign: func(d published.Desired) (string, error) {
+// sourceOfStep is what a step publishes on a Node.
+func (e *Executor) sourceOfStep(node windowsnode.Node, to target, permit bundle.Impact) plan.Source {
+	from := plan.Source{Told: e.openSigned(node), Sign: func(d published.Desired) (string, error) {
 		d.PermitFor = 0
 		if d.MaxImpact.Rank() > bundle.ImpactRestart.Rank() {
 			d.PermitFor = int64(to.permitFor.Seconds())
 		}
-		return e.Notary.Sign(node.Name, d)
+		return e.Notary.SignDesired(node.Name, d)
 	}}
 	if to.known {
-		from.Wanted = to.Desired(e.Namespace, permit)
+		from.Wanted = to.DesiredAnnotation(e.Namespace, permit)
 	}
 	return from
 }
 
-// begin has this process sign.
-func (e *Executor) begin(ctx context.Context) error {
-	if err := e.Notary.Begin(ctx); err != nil {
+// beginSigning has this process sign.
+func (e *Executor) beginSigning(ctx context.Context) error {
+	if err := e.Notary.BeginTerm(ctx); err != nil {
 		return fmt.Errorf("preparing to sign what is published: %w", err)
 	}
 	return nil

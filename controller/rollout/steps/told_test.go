@@ -25,7 +25,7 @@ func notary(t *testing.T) *signing.Keys {
 	t.Helper()
 	c := fake.NewClientBuilder().Build()
 	k := &signing.Keys{Live: c, Client: c, Namespace: namespace, Now: time.Now}
-	if err := k.Begin(t.Context()); err != nil {
+	if err := k.BeginTerm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return k
@@ -35,7 +35,7 @@ func notary(t *testing.T) *signing.Keys {
 func executorOf(t *testing.T) (*Executor, Wanted, corev1.Node) {
 	t.Helper()
 	has := rendered(t, "has", bundle.ImpactRestart)
-	e := &Executor{Notary: notary(t), Namespace: namespace, Now: time.Now, Elapsed: heartbeat.Monotonic(), Heartbeats: windowsnode.SilenceByKubelet, observations: observations{}, Drains: &Drains{}, costs: costs{layers: &layers.Cache{Live: fake.NewClientBuilder().Build(), Namespace: namespace}}}
+	e := &Executor{Notary: notary(t), Namespace: namespace, Now: time.Now, Elapsed: heartbeat.MonotonicClock(), Heartbeats: windowsnode.SilenceByKubelet, observations: observations{}, Drains: &Drains{}, costs: costs{layers: &layers.Cache{Live: fake.NewClientBuilder().Build(), Namespace: namespace}}}
 	e.told = newTold()
 	return e, has, signedNode(t, e, has, reportOf(has))
 }
@@ -43,7 +43,7 @@ func executorOf(t *testing.T) (*Executor, Wanted, corev1.Node) {
 // signedNode is the Node as this operator has told it, with what its agent says.
 func signedNode(t *testing.T, e *Executor, w Wanted, says published.Report) corev1.Node {
 	t.Helper()
-	text, err := e.Notary.Sign("win-1", w.Desired(namespace, bundle.ImpactRestart))
+	text, err := e.Notary.SignDesired("win-1", w.DesiredAnnotation(namespace, bundle.ImpactRestart))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func nodeThatSays(t *testing.T, desired string, says published.Report) corev1.No
 func (e *Executor) seen(t *testing.T, node corev1.Node, w Wanted, find func(bundle.Layer) (Urgent, error)) (plan.Node, view) {
 	t.Helper()
 	e.Nodes = fake.NewClientBuilder().Build()
-	v, err := e.observe(t.Context(), map[string]windowsnode.Node{node.Name: windowsnode.Decode(node)}, Rendered{Wanted: map[string]Wanted{node.Name: w}, Urgent: find})
+	v, err := e.observeFleet(t.Context(), map[string]windowsnode.Node{node.Name: windowsnode.Decode(node)}, Rendered{Wanted: map[string]Wanted{node.Name: w}, Urgent: find})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,11 +76,11 @@ func TestWhatTheOperatorDidNotSignCountsAsNothing(t *testing.T) {
 	if n, _ := e.seen(t, node, has, nil); n.Published != has.Bundle || n.Permitted != bundle.ImpactRestart {
 		t.Fatalf("%+v", n)
 	}
-	plain, err := has.Desired(namespace, bundle.ImpactReboot).Encode()
+	plain, err := has.DesiredAnnotation(namespace, bundle.ImpactReboot).Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := e.Notary.Sign("win-2", has.Desired(namespace, bundle.ImpactReboot))
+	other, err := e.Notary.SignDesired("win-2", has.DesiredAnnotation(namespace, bundle.ImpactReboot))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestAnEarlierAnnotationCountsAsNothing(t *testing.T) {
 // TestAnOlderAgentInItsTurnKeepsWhatItWasTold: it acts on it. Nothing of it is signed.
 func TestAnOlderAgentInItsTurnKeepsWhatItWasTold(t *testing.T) {
 	e, has, _ := executorOf(t)
-	plain, err := has.Desired(namespace, bundle.ImpactReboot).Encode()
+	plain, err := has.DesiredAnnotation(namespace, bundle.ImpactReboot).Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,12 +139,12 @@ func TestAnOlderAgentInItsTurnKeepsWhatItWasTold(t *testing.T) {
 	}
 	release := plan.Step{Node: "win-1", Action: plan.ActionRelease, Bundle: has.Bundle, Permit: bundle.ImpactRestart}
 	after := node.DeepCopy()
-	if err := release.Edit(after, e.source(windowsnode.Decode(node), target{Wanted: next.Wanted, known: true}, release.Permit)); err != nil || after.Annotations[published.DesiredAnnotation] != plain {
+	if err := release.EditNode(after, e.sourceOfStep(windowsnode.Decode(node), target{Wanted: next.Wanted, known: true}, release.Permit)); err != nil || after.Annotations[published.DesiredAnnotation] != plain {
 		t.Errorf("%v: %s", err, after.Annotations[published.DesiredAnnotation])
 	}
 	publish := release
 	publish.Action = plan.ActionPublish
-	if err := publish.Edit(node.DeepCopy(), e.source(windowsnode.Decode(node), target{Wanted: next.Wanted, known: true}, release.Permit)); err == nil {
+	if err := publish.EditNode(node.DeepCopy(), e.sourceOfStep(windowsnode.Decode(node), target{Wanted: next.Wanted, known: true}, release.Permit)); err == nil {
 		t.Error("what is not signed was signed")
 	}
 	says.Features = published.Features()
@@ -183,7 +183,7 @@ func TestNothingUrgentIsMadeOfWhatANodeSays(t *testing.T) {
 	}
 	for _, x := range []Wanted{evil} {
 		e.costs.layers = cacheOf(x)
-		text, err := x.Desired(namespace, bundle.ImpactRestart).Encode()
+		text, err := x.DesiredAnnotation(namespace, bundle.ImpactRestart).Encode()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,18 +210,18 @@ func TestTheSameIsNotSignedAgain(t *testing.T) {
 	to := target{Wanted: has.Wanted, known: true, permitFor: time.Hour}
 	s := plan.Step{Node: "win-1", Action: plan.ActionPermit, Bundle: has.Bundle, Permit: bundle.ImpactRestart}
 	after := node.DeepCopy()
-	if err := s.Edit(after, e.source(windowsnode.Decode(node), to, s.Permit)); err != nil || after.Annotations[published.DesiredAnnotation] != text {
+	if err := s.EditNode(after, e.sourceOfStep(windowsnode.Decode(node), to, s.Permit)); err != nil || after.Annotations[published.DesiredAnnotation] != text {
 		t.Errorf("%v: it is written again", err)
 	}
 	s.Again = true
-	if err := s.Edit(after, e.source(windowsnode.Decode(node), to, s.Permit)); err != nil || after.Annotations[published.DesiredAnnotation] == text {
+	if err := s.EditNode(after, e.sourceOfStep(windowsnode.Decode(node), to, s.Permit)); err != nil || after.Annotations[published.DesiredAnnotation] == text {
 		t.Errorf("%v: it is not given again", err)
 	}
 	s.Again, s.Permit = false, bundle.ImpactReboot
-	if err := s.Edit(after, e.source(windowsnode.Decode(node), to, s.Permit)); err != nil {
+	if err := s.EditNode(after, e.sourceOfStep(windowsnode.Decode(node), to, s.Permit)); err != nil {
 		t.Fatal(err)
 	}
-	d, err := e.Notary.Open("win-1", after.Annotations[published.DesiredAnnotation])
+	d, err := e.Notary.OpenDesired("win-1", after.Annotations[published.DesiredAnnotation])
 	if err != nil || d.PermitFor != 3600 || d.NodeName != "win-1" || d.MaxImpact != bundle.ImpactReboot {
 		t.Errorf("%+v, %v", d, err)
 	}
@@ -232,7 +232,7 @@ func TestNodesThatAreGoneAreForgotten(t *testing.T) {
 	e, has, node := executorOf(t)
 	e.seen(t, node, has, nil)
 	e.told.texts["win-1"] = "x"
-	e.told.keep(nil)
+	e.told.retainNodes(nil)
 	if n := len(e.told.texts) + len(e.told.signed) + len(e.told.newest); n > 0 {
 		t.Errorf("%d are kept: %v", n, slices.Collect(maps.Keys(e.told.signed)))
 	}

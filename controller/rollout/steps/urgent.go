@@ -34,20 +34,20 @@ type urgentLayer struct {
 	cost   bundle.Impact
 }
 
-// begin begins a snapshot, with its layers: what is not used until its end is forgotten.
-func (u *urgents) begin(round *layers.Round) {
+// beginSnapshot begins a snapshot, with its layers: what is not used until its end is forgotten.
+func (u *urgents) beginSnapshot(round *layers.Round) {
 	u.round, u.sharedKept = round, map[[2]bundle.Digest]*urgentLayer{}
 }
 
-func (u *urgents) end() { u.shared = u.sharedKept }
+func (u *urgents) endSnapshot() { u.shared = u.sharedKept }
 
-// of returns what is urgent for a node that has a bundle of which it was told, and how it is published.
-func (u *urgents) of(has bundle.Bundle, told published.Desired, node windowsnode.Node, to destination) (plan.Urgent, layers.Wanted, error) {
+// urgentFor returns what is urgent for a node that has a bundle of which it was told, and how it is published.
+func (u *urgents) urgentFor(has bundle.Bundle, told published.Desired, node windowsnode.Node, to destination) (plan.Urgent, layers.Wanted, error) {
 	on := [2]bundle.Digest{told.Cluster.Digest, told.Node.Digest}
 	if to.find == nil || on[0] == to.Cluster.Digest {
 		return plan.Urgent{}, layers.Wanted{}, nil
 	}
-	l, err := u.layer(has.Cluster, [2]bundle.Digest{on[0], to.Cluster.Digest}, to)
+	l, err := u.urgentLayerBetween(has.Cluster, [2]bundle.Digest{on[0], to.Cluster.Digest}, to)
 	if err != nil {
 		return plan.Urgent{}, layers.Wanted{}, err
 	}
@@ -71,8 +71,8 @@ func (u *urgents) of(has bundle.Bundle, told published.Desired, node windowsnode
 	return found, w, nil
 }
 
-// layer returns what is urgent between two cluster layers.
-func (u *urgents) layer(has bundle.Layer, between [2]bundle.Digest, to destination) (*urgentLayer, error) {
+// urgentLayerBetween returns what is urgent between two cluster layers.
+func (u *urgents) urgentLayerBetween(has bundle.Layer, between [2]bundle.Digest, to destination) (*urgentLayer, error) {
 	for _, known := range []map[[2]bundle.Digest]*urgentLayer{u.sharedKept, u.shared} {
 		if l, ok := known[between]; ok {
 			u.sharedKept[between] = l
@@ -119,19 +119,19 @@ func (e *Executor) toldUrgent(v view) []layers.Wanted {
 	return list
 }
 
-// compare finds out what the change of a node costs, and what of it must not wait.
-func (e *Executor) compare(ctx context.Context, n *plan.Node, node windowsnode.Node, to destination) (layers.Wanted, error) {
-	has, known := e.costs.applied(ctx, n.Report, node)
+// compareNode finds out what the change of a node costs, and what of it must not wait.
+func (e *Executor) compareNode(ctx context.Context, n *plan.Node, node windowsnode.Node, to destination) (layers.Wanted, error) {
+	has, known := e.costs.appliedBundle(ctx, n.Report, node)
 	if !known {
 		return layers.Wanted{}, nil
 	}
-	n.Cost = e.costs.of(has, n.Report.Layers, to.Wanted)
-	told, ok := e.told.of(node.Name, n.Report.Applied)
+	n.Cost = e.costs.impactOf(has, n.Report.Layers, to.Wanted)
+	told, ok := e.told.toldDesired(node.Name, n.Report.Applied)
 	if !ok { // what is urgent is signed with the rest of what the node has, so the operator must have chosen that
 		return layers.Wanted{}, nil
 	}
 	var how layers.Wanted
 	var err error
-	n.Urgent, how, err = e.urgents.of(has, told, node, to)
+	n.Urgent, how, err = e.urgents.urgentFor(has, told, node, to)
 	return how, err
 }

@@ -1,6 +1,6 @@
 // Package drain moves the pods of a node away, with kubectl's own rules for which pods those are.
 //
-//	Step: pods of the node --kubectl's filters--> evict each once --> what is left, and what blocks it
+//	EvictOnce: pods of the node --kubectl's filters--> evict each once --> what is left, and what blocks it
 //
 // It waits for nothing: the caller calls again until nothing is left. Pods of DaemonSets and mirror pods stay. Pods without a
 // controller, and those with data in an emptyDir, are evicted too, as `kubectl drain --force --delete-emptydir-data` does.
@@ -54,31 +54,31 @@ func (l Left) String() string {
 	return text
 }
 
-// Left returns what runs on a node, and evicts nothing.
-func (d Drainer) Left(ctx context.Context, node string) (Left, error) {
-	pods, err := d.pods(d.helper(ctx), node)
+// RemainingPods returns what runs on a node, and evicts nothing.
+func (d Drainer) RemainingPods(ctx context.Context, node string) (Left, error) {
+	pods, err := d.podsToEvict(d.drainHelper(ctx), node)
 	var left Left
 	for _, pod := range pods {
-		left.add(pod)
+		left.addPod(pod)
 	}
 	return left, err
 }
 
-// Step evicts every pod of a node once. Pods end in their own grace period.
-func (d Drainer) Step(ctx context.Context, node string) (Left, error) {
-	h := d.helper(ctx)
-	pods, err := d.pods(h, node)
+// EvictOnce evicts every pod of a node once. Pods end in their own grace period.
+func (d Drainer) EvictOnce(ctx context.Context, node string) (Left, error) {
+	h := d.drainHelper(ctx)
+	pods, err := d.podsToEvict(h, node)
 	if err != nil {
 		return Left{}, err
 	}
 	var left Left
 	for _, pod := range pods {
-		gone, blocked, err := d.evict(ctx, h, pod)
+		gone, blocked, err := d.evictPod(ctx, h, pod)
 		if err != nil {
 			return left, err
 		}
 		if !gone {
-			left.add(pod)
+			left.addPod(pod)
 		}
 		if blocked != "" {
 			left.Blocked = append(left.Blocked, blocked)
@@ -87,21 +87,21 @@ func (d Drainer) Step(ctx context.Context, node string) (Left, error) {
 	return left, nil
 }
 
-func (l *Left) add(pod corev1.Pod) {
+func (l *Left) addPod(pod corev1.Pod) {
 	l.Pods = append(l.Pods, pod.Namespace+"/"+pod.Name)
 	if pod.DeletionTimestamp != nil {
 		l.Ending++
 	}
 }
 
-func (d Drainer) helper(ctx context.Context) *kubectl.Helper {
+func (d Drainer) drainHelper(ctx context.Context) *kubectl.Helper {
 	return &kubectl.Helper{
 		Ctx: ctx, Client: d.Client, Force: true, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, Out: io.Discard, ErrOut: io.Discard,
 	}
 }
 
-// pods returns the pods that a drain evicts.
-func (d Drainer) pods(h *kubectl.Helper, node string) ([]corev1.Pod, error) {
+// podsToEvict returns the pods that a drain evicts.
+func (d Drainer) podsToEvict(h *kubectl.Helper, node string) ([]corev1.Pod, error) {
 	list, errs := h.GetPodsForDeletion(node)
 	if len(errs) > 0 {
 		return nil, fmt.Errorf("listing the pods of node %s: %w", node, errs[0])
@@ -109,8 +109,8 @@ func (d Drainer) pods(h *kubectl.Helper, node string) ([]corev1.Pod, error) {
 	return list.Pods(), nil
 }
 
-// evict asks for the eviction of one pod. A pod that is ending already is only waited for.
-func (d Drainer) evict(ctx context.Context, h *kubectl.Helper, pod corev1.Pod) (gone bool, blocked string, err error) {
+// evictPod asks for the eviction of one pod. A pod that is ending already is only waited for.
+func (d Drainer) evictPod(ctx context.Context, h *kubectl.Helper, pod corev1.Pod) (gone bool, blocked string, err error) {
 	if pod.DeletionTimestamp != nil {
 		return false, "", nil
 	}
@@ -119,15 +119,15 @@ func (d Drainer) evict(ctx context.Context, h *kubectl.Helper, pod corev1.Pod) (
 	case apierrors.IsNotFound(err):
 		return true, "", nil
 	case apierrors.IsTooManyRequests(err):
-		return false, pod.Namespace + "/" + pod.Name + " by " + d.budgets(ctx, pod), nil
+		return false, pod.Namespace + "/" + pod.Name + " by " + d.blockingBudgets(ctx, pod), nil
 	case err != nil:
 		return false, "", fmt.Errorf("evicting pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	return false, "", nil
 }
 
-// budgets names the PodDisruptionBudgets of a pod that allow no disruption now.
-func (d Drainer) budgets(ctx context.Context, pod corev1.Pod) string {
+// blockingBudgets names the PodDisruptionBudgets of a pod that allow no disruption now.
+func (d Drainer) blockingBudgets(ctx context.Context, pod corev1.Pod) string {
 	list, err := d.Client.PolicyV1().PodDisruptionBudgets(pod.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return "a PodDisruptionBudget"

@@ -1,6 +1,6 @@
 // Package heartbeat knows for how long node agents have been silent, and whose clocks are not ours.
 //
-//	Nodes, as they are read --Watch.Silence--> how long this process has seen no new sign of life, on its monotonic clock
+//	Nodes, as they are read --Watch.SilentFor--> how long this process has seen no new sign of life, on its monotonic clock
 //	                          `--------------> by how much the clock of a node differs: a hint for people
 //
 // The time of a heartbeat is the node's own. It is never subtracted from ours to decide something: only whether it has changed counts.
@@ -50,16 +50,16 @@ func NewWatch(now func() time.Time, elapsed func() time.Duration) *Watch {
 	return &Watch{now: now, elapsed: elapsed, nodes: map[string]*sign{}}
 }
 
-// Monotonic returns a clock that begins now and is not changed by setting the time: a time.Time of time.Now has a monotonic reading, which
+// MonotonicClock returns a clock that begins now and is not changed by setting the time: a time.Time of time.Now has a monotonic reading, which
 // time.Since uses (pkg.go.dev/time, Monotonic Clocks).
-func Monotonic() func() time.Duration {
+func MonotonicClock() func() time.Duration {
 	began := time.Now()
 	return func() time.Duration { return time.Since(began) }
 }
 
-// Silence looks at a Node, and returns for how long this process has seen no new sign of life. It is zero when the process sees the Node for the
+// SilentFor looks at a Node, and returns for how long this process has seen no new sign of life. It is zero when the process sees the Node for the
 // first time. A Node that is older than the one before, from another cache, only begins that time again.
-func (w *Watch) Silence(node windowsnode.Node) time.Duration {
+func (w *Watch) SilentFor(node windowsnode.Node) time.Duration {
 	beat := node.AgentCondition.LastHeartbeatTime.Time
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,9 +83,9 @@ func (w *Watch) Silence(node windowsnode.Node) time.Duration {
 	return s.silent
 }
 
-// difference returns by how much the clock of the node is ahead of ours, negative if it is behind. A sign of life is seen some time after it was
+// clockDifference returns by how much the clock of the node is ahead of ours, negative if it is behind. A sign of life is seen some time after it was
 // written, so each makes the clock look slower than it is: of the last two the better one is taken.
-func (s *sign) difference() time.Duration {
+func (s *sign) clockDifference() time.Duration {
 	if len(s.differences) == 0 {
 		return 0
 	}
@@ -96,8 +96,8 @@ func (s *sign) difference() time.Duration {
 	return best
 }
 
-// Keep forgets all nodes but these.
-func (w *Watch) Keep(nodes map[string]windowsnode.Node) {
+// RetainNodes forgets all nodes but these.
+func (w *Watch) RetainNodes(nodes map[string]windowsnode.Node) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	maps.DeleteFunc(w.nodes, func(name string, _ *sign) bool { _, ok := nodes[name]; return !ok })
@@ -126,13 +126,13 @@ func Text(by time.Duration) string {
 // Fix is what to do about a clock that differs.
 const Fix = "check the time service of the host, such as with w32tm /query /status"
 
-// Skews returns the nodes whose clocks differ, by name.
-func (w *Watch) Skews() []Skew {
+// ClockSkews returns the nodes whose clocks differ, by name.
+func (w *Watch) ClockSkews() []Skew {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var list []Skew
 	for name, s := range w.nodes {
-		if by := s.difference(); by.Abs() > Tolerance {
+		if by := s.clockDifference(); by.Abs() > Tolerance {
 			list = append(list, Skew{name, by})
 		}
 	}

@@ -27,12 +27,14 @@ func newProcess() *process {
 	return p
 }
 
-// Silence is Watch.Silence of a Node.
-func (p *process) Silence(n corev1.Node) time.Duration { return p.Watch.Silence(windowsnode.Decode(n)) }
+// Silence is Watch.SilentFor of a Node.
+func (p *process) Silence(n corev1.Node) time.Duration {
+	return p.Watch.SilentFor(windowsnode.Decode(n))
+}
 
 // isSilent reports whether the agent of a Node counts as silent.
 func (p *process) isSilent(n corev1.Node) bool {
-	return windowsnode.Silence(p.Watch.Silence).IsSilent(windowsnode.Decode(n))
+	return windowsnode.Silence(p.Watch.SilentFor).IsSilent(windowsnode.Decode(n))
 }
 
 func (p *process) pass(d time.Duration) { p.clock, p.elapsed = p.clock.Add(d), p.elapsed+d }
@@ -120,7 +122,7 @@ func TestSilenceBeginsWithTheProcess(t *testing.T) {
 		t.Error("another Node of that name was not seen before")
 	}
 	p.passLooking(31, *again)
-	p.Keep(nil)
+	p.RetainNodes(nil)
 	if p.Silence(*again) != 0 {
 		t.Error("a node that was away is remembered")
 	}
@@ -153,7 +155,7 @@ func TestWhoseClocksDiffer(t *testing.T) {
 		}
 	}
 	text := func() (list []string) {
-		for _, s := range p.Skews() {
+		for _, s := range p.ClockSkews() {
 			list = append(list, s.String())
 		}
 		return list

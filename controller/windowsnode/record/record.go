@@ -150,14 +150,14 @@ const namePrefix = "windows-hosts-"
 // shards is how many ConfigMaps there are: a change rewrites one, which has 60 of a thousand records, 30 KiB.
 const shards = 16
 
-// Name returns the ConfigMap that holds the record of an ID.
-func Name(id ID) string {
+// ConfigMapName returns the ConfigMap that holds the record of an ID.
+func ConfigMapName(id ID) string {
 	sum := sha256.Sum256([]byte(id))
 	return namePrefix + hex.EncodeToString(sum[:1])[:1]
 }
 
-// Names returns the names of all ConfigMaps that hold records.
-func Names() []string {
+// ConfigMapNames returns the names of all ConfigMaps that hold records.
+func ConfigMapNames() []string {
 	var names []string
 	for i := range shards {
 		names = append(names, fmt.Sprintf("%s%x", namePrefix, i))

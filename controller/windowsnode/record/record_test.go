@@ -62,15 +62,15 @@ func TestIDs(t *testing.T) {
 		}
 	}
 	names := map[string]bool{}
-	for _, n := range Names() {
+	for _, n := range ConfigMapNames() {
 		names[n] = true
 	}
 	if len(names) != shards {
 		t.Errorf("%d names", len(names))
 	}
 	for _, address := range []string{"192.0.2.1", "192.0.2.2", "a", "b", "c", "d"} {
-		if !names[Name(OfEntry(address))] {
-			t.Errorf("%s is in %s", address, Name(OfEntry(address)))
+		if !names[ConfigMapName(OfEntry(address))] {
+			t.Errorf("%s is in %s", address, ConfigMapName(OfEntry(address)))
 		}
 	}
 }
@@ -86,19 +86,19 @@ func TestASetAnswersByHostAndByNode(t *testing.T) {
 	if r, ok := s.OfNode("win-a", "another"); ok || r != (Record{}) {
 		t.Errorf("a Node that was made anew: %+v", r)
 	}
-	if r, ok := s.Named("win-a"); !ok || r != a {
+	if r, ok := s.RecordOfNode("win-a"); !ok || r != a {
 		t.Errorf("by name: %+v", r)
 	}
-	if r, ok := s.At("192.0.2.2"); !ok || r != b {
+	if r, ok := s.RecordAtAddress("192.0.2.2"); !ok || r != b {
 		t.Errorf("by address: %+v", r)
 	}
-	if _, ok := s.At(""); ok {
+	if _, ok := s.RecordAtAddress(""); ok {
 		t.Error("a host without an address was found")
 	}
-	if diff := cmp.Diff([]Record{b}, s.Others("win-b", "192.0.2.3")); diff != "" {
+	if diff := cmp.Diff([]Record{b}, s.OtherRecords("win-b", "192.0.2.3")); diff != "" {
 		t.Errorf("others (-want +got):\n%s", diff)
 	}
-	if list := s.Others("win-b", b.ID()); len(list) > 0 {
+	if list := s.OtherRecords("win-b", b.ID()); len(list) > 0 {
 		t.Errorf("others than itself: %+v", list)
 	}
 	if r, ok := NewSet(a, b, twice).OfNode("win-b", "u2"); ok || r != (Record{}) {

@@ -34,23 +34,23 @@ func NewSet(records ...Record) Set {
 // IDs returns the IDs of all records, sorted.
 func (s Set) IDs() []ID { return slices.Sorted(maps.Keys(s.byID)) }
 
-// Get returns the record of a host.
-func (s Set) Get(id ID) (Record, bool) {
+// RecordByID returns the record of a host.
+func (s Set) RecordByID(id ID) (Record, bool) {
 	r, ok := s.byID[id]
 	return r, ok
 }
 
 // OfNode returns the host that is a Node object. A Node that two hosts are said to be is none's.
 func (s Set) OfNode(name string, uid types.UID) (Record, bool) {
-	if r, ok := s.Named(name); ok && r.IsNode(name, uid) {
+	if r, ok := s.RecordOfNode(name); ok && r.IsNode(name, uid) {
 		return r, true
 	}
 	return Record{}, false
 }
 
-// Named returns the host that is, or was, the Node of a name: its Node object may have been deleted since. A name that two hosts have is
+// RecordOfNode returns the host that is, or was, the Node of a name: its Node object may have been deleted since. A name that two hosts have is
 // none's.
-func (s Set) Named(node string) (Record, bool) {
+func (s Set) RecordOfNode(node string) (Record, bool) {
 	ids := s.byNode[node]
 	if len(ids) != 1 {
 		return Record{}, false
@@ -58,14 +58,14 @@ func (s Set) Named(node string) (Record, bool) {
 	return s.byID[ids[0]], true
 }
 
-// At returns the host that was reached last at an address.
-func (s Set) At(address string) (Record, bool) {
+// RecordAtAddress returns the host that was reached last at an address.
+func (s Set) RecordAtAddress(address string) (Record, bool) {
 	id, ok := s.byAddress[address]
 	return s.byID[id], ok && address != ""
 }
 
-// Others returns the records of other hosts that are, or were, the Node of a name, sorted by ID.
-func (s Set) Others(node string, than ID) []Record {
+// OtherRecords returns the records of other hosts that are, or were, the Node of a name, sorted by ID.
+func (s Set) OtherRecords(node string, than ID) []Record {
 	var list []Record
 	for _, id := range s.byNode[node] {
 		if id != than {

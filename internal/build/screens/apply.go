@@ -84,9 +84,9 @@ func (f *Fleet) warnings(ctx context.Context) ([]string, error) {
 	}
 	w := warnings.New(warnings.Warner{
 		Read: func(ctx context.Context, from client.Reader) (*desired.Hosts, error) {
-			return desired.Read(ctx, desired.Source{Objects: objects.Cluster(from), Gather: gather.Options{Complete: true}, Key: bundle.Key(key)})
+			return desired.ReadHosts(ctx, desired.Source{Objects: objects.NewClusterReader(from), Gather: gather.Options{Complete: true}, Key: bundle.Key(key)})
 		},
-		Cache: cluster, Wants: gather.Wants(gather.OperatorNamespace), Log: logr.Discard(),
+		Cache: cluster, Wants: gather.WantedObjects(gather.OperatorNamespace), Log: logr.Discard(),
 	})
 	kind := object.GroupVersionKind()
 	req := admissionv1.AdmissionRequest{Kind: metav1.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: kind.Kind}, Name: object.GetName(), Operation: admissionv1.Create}

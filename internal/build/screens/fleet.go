@@ -160,17 +160,17 @@ func (f *Fleet) Render(ctx context.Context, with ...string) (map[string]layers.W
 	if err := f.Write(folder); err != nil {
 		return nil, err
 	}
-	hosts, err := desired.Read(ctx, desired.Source{
-		Objects: objects.Paths(append([]string{folder}, with...), nil), Key: bundle.Key(key), Payload: filepath.Join(f.golden, "payload"), Gather: gather.Options{Complete: true},
+	hosts, err := desired.ReadHosts(ctx, desired.Source{
+		Objects: objects.NewPathsReader(append([]string{folder}, with...), nil), Key: bundle.Key(key), Payload: filepath.Join(f.golden, "payload"), Gather: gather.Options{Complete: true},
 	})
 	if err != nil {
 		return nil, err
 	}
-	list, findings, err := hosts.Render(hosts.Joined())
+	list, findings, err := hosts.RenderBundles(hosts.ListJoined())
 	if err != nil {
 		return nil, err
 	}
-	if blocking := desired.Blocking(findings); len(blocking) > 0 || len(list) != len(f.Nodes) {
+	if blocking := desired.BlockingFindings(findings); len(blocking) > 0 || len(list) != len(f.Nodes) {
 		return nil, fmt.Errorf("rendering the %d nodes of %d: %w: %v", len(list), len(f.Nodes), errRefused, blocking)
 	}
 	bundles := map[string]layers.Wanted{}
@@ -205,9 +205,9 @@ func (f *Fleet) Publish(n *corev1.Node, w layers.Wanted, turn plan.Turn) error {
 	if err := annotate(n, published.RolloutAnnotation, state.Encode); err != nil {
 		return err
 	}
-	d := w.Desired(gather.OperatorNamespace, turn.Impact)
-	for _, s := range layers.Make([]layers.Wanted{w}, layers.Observed{Nodes: []layers.Node{{Name: n.Name, Known: true}}}).Create {
-		f.secrets[s.Name] = s.Object(gather.OperatorNamespace)
+	d := w.DesiredAnnotation(gather.OperatorNamespace, turn.Impact)
+	for _, s := range layers.PlanChanges([]layers.Wanted{w}, layers.Observed{Nodes: []layers.Node{{Name: n.Name, Known: true}}}).Create {
+		f.secrets[s.Name] = s.SecretObject(gather.OperatorNamespace)
 	}
 	return annotate(n, published.DesiredAnnotation, d.Encode)
 }

@@ -109,7 +109,7 @@ func whole(t *testing.T, h *Host) {
 		switch {
 		case path == `C:\k\folder` && f.Access != bundle.AccessUsers:
 			t.Errorf("%s has access %q, which nobody gave it", path, f.Access)
-		case f.Kind == plan.FileDirectory || plan.Leftover(path):
+		case f.Kind == plan.FileDirectory || plan.IsLeftover(path):
 		case f.Digest != old && f.Digest != latest:
 			t.Errorf("%s holds neither the old nor the new contents", path)
 		}

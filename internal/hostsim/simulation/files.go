@@ -70,7 +70,7 @@ func (h *Host) Write(ctx context.Context, path string, access bundle.Access, con
 // CheckLock returns why the host is not locked, as applier.Host documents it: the folder of the lock is not trusted.
 func (h *Host) CheckLock() error {
 	info, err := statOne(h.Storage.Files, plan.StateFolder)
-	if err == nil && !info.Trusted() {
+	if err == nil && !info.IsTrusted() {
 		err = ErrAccessDenied
 	}
 	return FileError(plan.StateFolder, err)
@@ -170,7 +170,7 @@ func (h *Host) Remove(ctx context.Context, path string) error {
 		switch {
 		case err != nil:
 			return err
-		case runs && plan.Leftover(path):
+		case runs && plan.IsLeftover(path):
 			return &applier.FileError{Path: path, Reason: applier.FileLocked, Err: ErrAccessDenied}
 		case runs:
 			return FileError(path, h.moveAside(path))

@@ -116,13 +116,13 @@ func (f *fleet) age(t *testing.T, name string) {
 
 // silence is what the operator observes, but for the sign of life of age.
 func (f *fleet) silence() windowsnode.Silence {
-	observed := heartbeat.NewWatch(time.Now, heartbeat.Monotonic())
+	observed := heartbeat.NewWatch(time.Now, heartbeat.MonotonicClock())
 	return func(n windowsnode.Node) time.Duration {
 		at, aged := f.aged.Load(n.Name)
 		if aged && n.AgentCondition.LastHeartbeatTime.Unix() == at {
 			return published.SilentAfter + time.Minute
 		}
-		return observed.Silence(n)
+		return observed.SilentFor(n)
 	}
 }
 

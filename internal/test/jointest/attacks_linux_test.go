@@ -85,7 +85,7 @@ func (w *world) untouched(name string, id record.ID) (check func()) {
 	w.t.Helper()
 	m := w.machines[name]
 	starts := m.Starts()
-	before, known, err := w.login().Records.Get(w.t.Context(), id)
+	before, known, err := w.login().Records.GetRecord(w.t.Context(), id)
 	must(w.t, err)
 	if !known || before.Node != name || before.HostKey == "" {
 		w.t.Fatalf("the record of %s: %+v", name, before)
@@ -103,7 +103,7 @@ func (w *world) untouched(name string, id record.ID) (check func()) {
 		if now := m.Starts(); !maps.Equal(now, starts) {
 			w.t.Errorf("services of %s were started: %v, before %v", name, now, starts)
 		}
-		if after, _, err := w.login().Records.Get(w.t.Context(), id); err != nil || after != before {
+		if after, _, err := w.login().Records.GetRecord(w.t.Context(), id); err != nil || after != before {
 			w.t.Errorf("the record of %s is %+v, before %+v (%v)", name, after, before, err)
 		}
 	}

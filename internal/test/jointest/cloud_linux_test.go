@@ -45,7 +45,7 @@ func TestCloudNodeManagerHasAnIdentityOnAzure(t *testing.T) {
 		t.Errorf("its access is %q", infos[0].Access)
 	}
 	// As cloud-node-manager itself reaches the API server.
-	config, err := agent.Connection{Kubeconfig: `C:\k\cloud-node-manager-kubeconfig`, ReadFile: m.ReadFile}.Config()
+	config, err := agent.Connection{Kubeconfig: `C:\k\cloud-node-manager-kubeconfig`, ReadFile: m.ReadFile}.RESTConfig()
 	must(t, err)
 	c, err := client.New(config, client.Options{Scheme: w.Scheme()})
 	must(t, err)

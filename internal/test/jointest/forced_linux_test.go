@@ -62,9 +62,9 @@ func TestAForcedRemovalForgetsItsOwnHostAlone(t *testing.T) {
 	if renamed.Status("kubelet") != plan.ServiceRunning || !maps.Equal(renamed.Starts(), starts) {
 		t.Errorf("a host that says that it is another one was changed: %v, before %v", renamed.Starts(), starts)
 	}
-	all, err := w.login().Records.All(t.Context())
+	all, err := w.login().Records.LiveRecords(t.Context())
 	must(t, err)
-	ids := slices.DeleteFunc(all.IDs(), func(id record.ID) bool { r, _ := all.Get(id); return r.Node == "" })
+	ids := slices.DeleteFunc(all.IDs(), func(id record.ID) bool { r, _ := all.RecordByID(id); return r.Node == "" })
 	if len(ids) != 2 {
 		t.Errorf("records of Nodes: %v", ids)
 	}

@@ -79,7 +79,7 @@ func TestMachinesAndInstancesBecomeNodes(t *testing.T) {
 		bad, ready := w.condition(status.Degraded), w.condition(status.Ready)
 		return bad.Status == metav1.ConditionTrue && strings.HasPrefix(bad.Message, "192.0.2.13: ") && ready.Status == metav1.ConditionFalse
 	})
-	if r, _, err := w.login().Records.Get(t.Context(), w.machineID("machine-a")); err != nil || r.HostKey != known || r.Origin != record.OriginJoined || r.Account != remote.DefaultUser {
+	if r, _, err := w.login().Records.GetRecord(t.Context(), w.machineID("machine-a")); err != nil || r.HostKey != known || r.Origin != record.OriginJoined || r.Account != remote.DefaultUser {
 		t.Errorf("the record of the Machine's host: %+v, %v", r, err)
 	}
 	eventually(t, "the end of keys that are pinned by address", func() bool {

@@ -35,7 +35,7 @@ func TestALiarDoesNotBecomeAnotherHostsNode(t *testing.T) {
 	w.addEntry("192.0.2.222")
 	stop = w.operate()
 	w.says("InstanceSetupFailure", "windows-instances", "192.0.2.222", "NodeNameTaken", "instance-v", "does not report the address", "do not delete the Node")
-	r, _, err := w.login().Records.Get(t.Context(), record.OfEntry("192.0.2.222"))
+	r, _, err := w.login().Records.GetRecord(t.Context(), record.OfEntry("192.0.2.222"))
 	if err != nil || r.Node != "" {
 		t.Errorf("the record of the liar: %+v, %v", r, err)
 	}
@@ -43,7 +43,7 @@ func TestALiarDoesNotBecomeAnotherHostsNode(t *testing.T) {
 	w.names["win.example.com"] = []string{"192.0.2.221"}
 	w.operate()
 	eventually(t, "the record of the host", func() bool {
-		r, _, err := w.login().Records.Get(t.Context(), record.OfEntry("win.example.com"))
+		r, _, err := w.login().Records.GetRecord(t.Context(), record.OfEntry("win.example.com"))
 		return err == nil && r.Node == "instance-v" && r.Origin == record.OriginAdopted && r.Resolved == "192.0.2.221"
 	})
 	w.says("InstanceSetupFailure", "windows-instances", "192.0.2.222", "NodeNameTaken")
@@ -64,7 +64,7 @@ func TestARenamedEntryKeepsItsNode(t *testing.T) {
 	w.operate()
 	w.allJoin([]string{"instance-r", "instance-s"})
 	eventually(t, "the record with its address", func() bool {
-		r, _, err := w.login().Records.Get(t.Context(), record.OfEntry("win.example.com"))
+		r, _, err := w.login().Records.GetRecord(t.Context(), record.OfEntry("win.example.com"))
 		return err == nil && r.Resolved == "192.0.2.231"
 	})
 	must(t, w.at.put("192.0.2.231", nowhere))
@@ -81,7 +81,7 @@ func TestARenamedEntryKeepsItsNode(t *testing.T) {
 	}
 	must(t, w.at.put("192.0.2.231", m.ssh.Address))
 	eventually(t, "the record of the new entry", func() bool {
-		r, _, err := w.login().Records.Get(t.Context(), record.OfEntry("192.0.2.231"))
+		r, _, err := w.login().Records.GetRecord(t.Context(), record.OfEntry("192.0.2.231"))
 		return err == nil && r.Node == "instance-r" && w.joined("instance-r")
 	})
 }

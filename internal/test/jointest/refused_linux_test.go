@@ -56,9 +56,9 @@ func TestMachinesThatAreRefusedHoldOnlyTheirHosts(t *testing.T) {
 		return d.Bundle
 	}
 	recorded := func() record.Record {
-		records, err := w.login().Records.All(t.Context())
+		records, err := w.login().Records.LiveRecords(t.Context())
 		must(t, err)
-		r, _ := records.Named("machine-m")
+		r, _ := records.RecordOfNode("machine-m")
 		return r
 	}
 	machine, has, is := w.node("machine-m").UID, told("machine-m"), recorded()

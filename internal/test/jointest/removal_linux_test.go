@@ -116,7 +116,7 @@ func (w *world) login() *hosts.Login {
 // pinned reports whether the host key of an entry is pinned.
 func (w *world) pinned(address string) bool {
 	w.t.Helper()
-	r, _, err := w.login().Records.Get(w.t.Context(), record.OfEntry(address))
+	r, _, err := w.login().Records.GetRecord(w.t.Context(), record.OfEntry(address))
 	must(w.t, err)
 	return r.HostKey != ""
 }

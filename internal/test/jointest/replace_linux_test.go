@@ -92,7 +92,7 @@ func (w *world) reconciler(fault func(remote.Target) error) *reconciler {
 	program, err := remote.FileProgram(programs.node)
 	must(w.t, err)
 	source := desired.Source{
-		Objects: objects.Cluster(w.Client), Set: files.Set(), Key: bundle.Key(strings.Repeat("k", 32)), Gather: gather.Options{Namespace: gather.OperatorNamespace, Complete: true},
+		Objects: objects.NewClusterReader(w.Client), Set: files.Set(), Key: bundle.Key(strings.Repeat("k", 32)), Gather: gather.Options{Namespace: gather.OperatorNamespace, Complete: true},
 	}
 	records := &hosts.Records{Live: own, Client: own, Cache: w.Client, Namespace: gather.OperatorNamespace}
 	login := &hosts.Login{Live: own, Client: own, Namespace: gather.OperatorNamespace, Records: records}
@@ -103,12 +103,12 @@ func (w *world) reconciler(fault func(remote.Target) error) *reconciler {
 		Joiner: &configure.Joiner{
 			Counters: metrics.NewCounters(metrics.Known{}),
 			Reader:   w.Client, Client: own, Inputs: func(ctx context.Context) (*desired.Hosts, error) {
-				all, _, err := records.Cached(ctx)
+				all, _, err := records.CachedRecords(ctx)
 				source.Gather.Records = &all
 				if err != nil {
 					return nil, err
 				}
-				return desired.Read(ctx, source)
+				return desired.ReadHosts(ctx, source)
 			},
 			Hosts: hosts.New(hosts.Options{Transports: hosts.Transports{Kept: broken{fault}, Fresh: broken{fault}}, Program: program}), Login: login,
 			Checks: &configure.Checks{Live: own, Login: login, Versions: versions, Now: now}, Version: "test", Log: logr.Discard(), Now: now, Silence: windowsnode.SilenceByKubelet, Random: rand.Read, Unjoined: &configure.Unjoined{},
@@ -338,7 +338,7 @@ func TestAMachineWithANodeIsNeverReplaced(t *testing.T) {
 		})
 	}
 	liar := w.node("liar")
-	must(t, w.login().Records.Change(t.Context(), record.OfEntry("192.0.2.99"), func(r record.Record) (record.Record, error) {
+	must(t, w.login().Records.UpdateRecord(t.Context(), record.OfEntry("192.0.2.99"), func(r record.Record) (record.Record, error) {
 		r.Node, r.NodeUID = liar.Name, liar.UID
 		return r, nil
 	}))

@@ -97,7 +97,7 @@ func TestAKeyThatAPersonPinsForAMachineIsKept(t *testing.T) {
 	tries := w.at.dialed(t, "192.0.2.109")
 	w.touch(machine)
 	eventually(t, "another attempt", func() bool { return w.at.dialed(t, "192.0.2.109") > tries })
-	r, _, err := w.login().Records.Get(t.Context(), w.machineID("machine-a"))
+	r, _, err := w.login().Records.GetRecord(t.Context(), w.machineID("machine-a"))
 	must(t, err)
 	must(t, w.Get(t.Context(), client.ObjectKeyFromObject(pins), pins))
 	if r.HostKey != "" || pins.Data["192.0.2.109"] == "" || len(impostor.Starts()) > 0 {
@@ -157,11 +157,11 @@ func TestAnEntryThatIsReplacedByAnotherAddressOfTheHost(t *testing.T) {
 		delete(data, "192.0.2.105")
 	})
 	eventually(t, "the record of the new entry", func() bool {
-		r, _, err := w.login().Records.Get(t.Context(), record.OfEntry("192.0.2.106"))
+		r, _, err := w.login().Records.GetRecord(t.Context(), record.OfEntry("192.0.2.106"))
 		return err == nil && r.Node == "instance-a" && r.NodeUID == uid && r.HostKey != ""
 	})
 	eventually(t, "no record of the old entry", func() bool {
-		_, known, err := w.login().Records.Get(t.Context(), record.OfEntry("192.0.2.105"))
+		_, known, err := w.login().Records.GetRecord(t.Context(), record.OfEntry("192.0.2.105"))
 		return err == nil && !known
 	})
 	w.removedNothing(a, "instance-a")
@@ -183,7 +183,7 @@ func TestAMachineWhoseAddressesChangeBeforeItsNode(t *testing.T) {
 	object.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.108"}}
 	must(t, w.Status().Update(t.Context(), object))
 	eventually(t, "the new address in the record", func() bool {
-		r, _, err := w.login().Records.Get(t.Context(), id)
+		r, _, err := w.login().Records.GetRecord(t.Context(), id)
 		return err == nil && r.Address == "192.0.2.108" && r.NodeUID == uid
 	})
 	w.removedNothing(m, "machine-a")

@@ -126,7 +126,7 @@ func TestANewOperatorBringsItsExecutables(t *testing.T) {
 		t.Errorf("the executable on the host is %q", got)
 	}
 	eventually(t, "the status says what the node waits for", func() bool {
-		f, _, err := fleet.Read(t.Context(), objects.Cluster(w), gather.OperatorNamespace, time.Now())
+		f, _, err := fleet.Read(t.Context(), objects.NewClusterReader(w), gather.OperatorNamespace, time.Now())
 		must(t, err)
 		i := slices.IndexFunc(f.Rollout.Nodes, func(s rolloutplan.Status) bool { return s.Node == "instance-v" })
 		s := f.Rollout.Nodes[i]

@@ -332,7 +332,7 @@ func isReady(n *corev1.Node) bool {
 // condition returns what the operator says about all hosts; zero where it does not say it yet.
 func (w *world) condition(kind string) metav1.Condition {
 	w.t.Helper()
-	f, _, err := fleet.Read(w.t.Context(), objects.Cluster(w), gather.OperatorNamespace, time.Now())
+	f, _, err := fleet.Read(w.t.Context(), objects.NewClusterReader(w), gather.OperatorNamespace, time.Now())
 	must(w.t, err)
 	for _, c := range f.Conditions {
 		if c.Type == kind {

@@ -17,11 +17,11 @@ import (
 
 // Publish publishes layers, and then tells the nodes of their bundles, with a permission to restart services.
 func Publish(ctx context.Context, p *layers.Publisher, wanted ...layers.Wanted) error {
-	if _, err := p.Publish(ctx, wanted); err != nil {
+	if _, err := p.PublishLayers(ctx, wanted); err != nil {
 		return err
 	}
 	for _, w := range wanted {
-		text, err := w.Desired(p.Namespace, bundle.ImpactRestart).Encode()
+		text, err := w.DesiredAnnotation(p.Namespace, bundle.ImpactRestart).Encode()
 		if err != nil {
 			return err
 		}

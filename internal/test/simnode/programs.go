@@ -49,7 +49,7 @@ func runAgent(ctx context.Context, m *Machine, p *process) error {
 	if m.options.Serves && f.LogDir != "" {
 		log = slog.New(slog.NewMultiHandler(log.Handler(), slog.NewTextHandler(&logFile{machine: m, path: f.LogDir + `\` + bundle.AgentService + ".exe.INFO"}, nil)))
 	}
-	options := f.Options()
+	options := f.ParsedOptions()
 	options.Jitter = func(d time.Duration) time.Duration { return d + rand.N(d/5+1) }
 	e := m.engine("run")
 	e.Self = bundle.AgentService
@@ -83,7 +83,7 @@ func runGuard(ctx context.Context, m *Machine, _ *process) error {
 	e := m.engine("guard")
 	e.GuardWait = m.options.Times.Guard
 	var back *applier.RolledBackError
-	if _, err := e.Guard(ctx, bundle.AgentService); err != nil && !errors.As(err, &back) {
+	if _, err := e.GuardHandover(ctx, bundle.AgentService); err != nil && !errors.As(err, &back) {
 		return err
 	}
 	<-ctx.Done() // a service that has ended is one that has failed, to the simulation
@@ -98,6 +98,6 @@ func agentFlags(argv []string) (agent.Flags, error) {
 	}
 	set := pflag.NewFlagSet("run", pflag.ContinueOnError)
 	set.SetOutput(io.Discard)
-	f.Add(set)
+	f.AddToFlags(set)
 	return f, set.Parse(argv[2:])
 }

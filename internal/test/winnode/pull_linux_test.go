@@ -194,31 +194,31 @@ func (p *puller) rendered(t *testing.T) []byte {
 		t.Fatalf("the facts of the host: %v, %+v", err, r)
 	}
 	signs := signing.Keys{Live: p.Client, Client: p.Client, Namespace: gather.OperatorNamespace, Now: time.Now}
-	public, err := signs.Read(t.Context())
+	public, err := signs.ReadPublicKeys(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	hosts, err := desired.Read(t.Context(), desired.Source{
+	hosts, err := desired.ReadHosts(t.Context(), desired.Source{
 		SigningKeys: public,
-		Objects:     objects.Cluster(p.Client), Gather: gather.Options{Namespace: gather.OperatorNamespace, Complete: true, Facts: facts},
+		Objects:     objects.NewClusterReader(p.Client), Gather: gather.Options{Namespace: gather.OperatorNamespace, Complete: true, Facts: facts},
 		Set: p.set, Key: bundle.Key("a key of the user that the operator does not have"),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	node, err := hosts.Node(pullNode)
+	node, err := hosts.SelectByNode(pullNode)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, findings, err := hosts.Render(node)
+	all, findings, err := hosts.RenderBundles(node)
 	if err != nil || findings.Refused() {
 		t.Fatalf("%v, %+v", err, findings)
 	}
-	contents, err := desired.Contents(p.payload)
+	contents, err := desired.PayloadContents(p.payload)
 	if err != nil {
 		t.Fatal(err)
 	}
-	request, err := all[0].Request(contents)
+	request, err := all[0].ArchiveRequest(contents)
 	if err != nil {
 		t.Fatal(err)
 	}

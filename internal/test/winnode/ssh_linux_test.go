@@ -134,7 +134,7 @@ func (r *reached) by(t *testing.T, c *remote.Client, n bundletest.Node, report f
 	t.Helper()
 	manifest, source := n.Contents(t)
 	to := remote.Target{User: remote.DefaultUser, Address: r.line.Address}
-	return c.Agent(to).Apply(t.Context(), remote.Request{Manifest: manifest, Source: source}, remote.ApplyOptions{Wait: time.Minute}, report)
+	return c.AgentFor(to).Apply(t.Context(), remote.Request{Manifest: manifest, Source: source}, remote.ApplyOptions{Wait: time.Minute}, report)
 }
 
 // asked returns the requests to the server since the last call: the status and the arguments of each command.

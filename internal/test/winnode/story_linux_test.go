@@ -251,7 +251,7 @@ func (m machine) leftovers(t *testing.T) []string {
 	t.Helper()
 	var left []string
 	for path := range m.contents(t) {
-		if plan.Leftover(`C:\` + strings.ReplaceAll(path, "/", `\`)) {
+		if plan.IsLeftover(`C:\` + strings.ReplaceAll(path, "/", `\`)) {
 			left = append(left, path)
 		}
 	}

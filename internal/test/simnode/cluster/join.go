@@ -73,11 +73,11 @@ func (j Joiner) Apply(ctx context.Context, machines ...*simnode.Machine) ([]appl
 	if err != nil {
 		return outcomes, err
 	}
-	hosts, err := desired.Read(ctx, desired.Source{Objects: objects.Cluster(c), Gather: gather.Options{Complete: true}, Key: j.Key})
+	hosts, err := desired.ReadHosts(ctx, desired.Source{Objects: objects.NewClusterReader(c), Gather: gather.Options{Complete: true}, Key: j.Key})
 	if err != nil {
 		return outcomes, err
 	}
-	contents, err := desired.Contents("")
+	contents, err := desired.PayloadContents("")
 	if err != nil {
 		return outcomes, err
 	}
@@ -98,19 +98,19 @@ func applyTo(ctx context.Context, hosts *desired.Hosts, contents *archive.Conten
 	if hosts.Findings.Refused() {
 		return applier.Outcome{}, fmt.Errorf("the inputs are refused: %+v", hosts.Findings.Sorted()[0])
 	}
-	nodes, err := hosts.Instance(m.Addresses()[0])
+	nodes, err := hosts.SelectByAddress(m.Addresses()[0])
 	if err != nil {
 		return applier.Outcome{}, err
 	}
 	n, found := desired.WithFacts(nodes[0], facts, m.Name())
-	list, all, err := hosts.Render([]render.Node{n})
+	list, all, err := hosts.RenderBundles([]render.Node{n})
 	if err != nil {
 		return applier.Outcome{}, err
 	}
 	if found = append(found, all...); found.Refused() {
 		return applier.Outcome{}, fmt.Errorf("the inputs are refused: %+v", found.Sorted()[0])
 	}
-	r, err := list[0].Request(contents)
+	r, err := list[0].ArchiveRequest(contents)
 	if err != nil {
 		return applier.Outcome{}, err
 	}

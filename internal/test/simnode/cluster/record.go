@@ -54,7 +54,7 @@ func RecordNodes(ctx context.Context, admin *rest.Config) error {
 // recordNodes writes the records that are missing.
 func recordNodes(ctx context.Context, c client.Client) error {
 	records := &hosts.Records{Live: c, Client: c, Namespace: gather.OperatorNamespace}
-	known, err := records.All(ctx)
+	known, err := records.LiveRecords(ctx)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func recordNodes(ctx context.Context, c client.Client) error {
 			return client.IgnoreNotFound(err)
 		}
 		of := recordOf(n, machines, instances.Data)
-		err := records.Change(ctx, of.ID(), func(r record.Record) (record.Record, error) {
+		err := records.UpdateRecord(ctx, of.ID(), func(r record.Record) (record.Record, error) {
 			of.HostKey = r.HostKey
 			return of, nil
 		})

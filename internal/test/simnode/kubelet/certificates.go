@@ -82,7 +82,7 @@ func (k *kubelet) servers(ctx context.Context, store identity.Store) (server, bo
 }
 
 func (k *kubelet) read(path string) (*rest.Config, error) {
-	return agent.Connection{Kubeconfig: path, ReadFile: k.Host.ReadFile}.Config()
+	return agent.Connection{Kubeconfig: path, ReadFile: k.Host.ReadFile}.RESTConfig()
 }
 
 // valid reports whether no certificate has expired, and there is one (isClientConfigStillValid).

@@ -142,7 +142,7 @@ func Run(ctx context.Context, o Options) error {
 
 // connect follows StartNodeCertificateManager.
 func (o Options) connect(ctx context.Context, f flags) (*identity.Client, certificate.Manager, error) {
-	bootstrap, err := agent.Connection{Kubeconfig: f.bootstrap, ReadFile: o.Host.ReadFile}.Config()
+	bootstrap, err := agent.Connection{Kubeconfig: f.bootstrap, ReadFile: o.Host.ReadFile}.RESTConfig()
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the bootstrap kubeconfig: %w", err)
 	}
