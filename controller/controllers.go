@@ -89,8 +89,7 @@ func newShared(m base.Manager, o Options, key bundle.Key, admission policies.Pol
 func addControllers(ctx context.Context, m base.Manager, o Options, s shared) error {
 	publishes := &rollout.Controller{
 		Inputs: s.read, Wants: gather.WantedObjects(o.Namespace), Keys: s.signs, Known: s.records.KnownNodes, Servers: s.servers.ListVersions, Kubelets: s.kubelets, Deployment: s.deployment, Counters: s.counters,
-		Unjoined: s.unjoined, Expected: expectedConditions(o),
-		Silence: o.Silence, Heartbeats: o.heartbeats, Settle: o.settle, Now: o.Now, Elapsed: o.Elapsed, Log: o.Log,
+		Unjoined: s.unjoined, Expected: expectedConditions(o), Silence: o.Silence, Heartbeats: o.heartbeats, Settle: o.settle, Now: o.Now, Elapsed: o.Elapsed, Log: o.Log,
 	}
 	if o.Hosts != nil {
 		publishes.Executables, publishes.HostClocks = s.executables.ChooseMinorVersion, s.clocks.Skews
