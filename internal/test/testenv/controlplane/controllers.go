@@ -29,8 +29,21 @@ var controllers = []string{
 	"pod-garbage-collector-controller", "garbage-collector-controller", "namespace-controller",
 }
 
+// RestartControllers starts the controller manager and the scheduler again. After another API server was there, the garbage collector waits for kinds
+// that are not served any longer.
+func (c *ControlPlane) RestartControllers() error {
+	for _, child := range c.children {
+		if err := child.stop(); err != nil {
+			return err
+		}
+	}
+	c.children = nil
+	return c.startControllers(c.programs, c.grace)
+}
+
 // startControllers starts the controller manager and the scheduler. Neither listens.
 func (c *ControlPlane) startControllers(programs string, grace time.Duration) error {
+	c.grace = grace
 	if err := c.bindRenewals(); err != nil {
 		return err
 	}
@@ -63,11 +76,11 @@ func (c *ControlPlane) bindRenewals() error {
 	if err != nil {
 		return err
 	}
-	return admin.Create(context.Background(), &rbacv1.ClusterRoleBinding{
+	return client.IgnoreAlreadyExists(admin.Create(context.Background(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "wmco-testenv-renewals"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:nodes"}},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient"},
-	})
+	}))
 }
 
 // child is a started program.

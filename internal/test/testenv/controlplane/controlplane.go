@@ -71,6 +71,8 @@ type ControlPlane struct {
 	folders  folders
 	logs     *os.File
 	children []*child
+	// grace is how long a node may be silent.
+	grace    time.Duration
 	lifeline *lifeline
 }
 
