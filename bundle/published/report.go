@@ -144,11 +144,14 @@ func DecodeReport(text string) (Report, error) {
 
 // Shorten shortens a message to what a report holds, 1 KiB, at a character. The message of an Event may have as much
 // (k8s.io/kubernetes pkg/apis/core/validation).
-func Shorten(text string) string {
-	if len(text) <= maxMessage {
+func Shorten(text string) string { return ShortenTo(text, maxMessage) }
+
+// ShortenTo shortens a text to so many bytes, at a character.
+func ShortenTo(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
-	return strings.ToValidUTF8(text[:maxMessage-3], "") + "..."
+	return strings.ToValidUTF8(text[:most-3], "") + "..."
 }
 
 func first[E any](list []E) []E { return list[:min(len(list), maxEntries)] }

@@ -1,5 +1,7 @@
 package published
 
+import "strings"
+
 // Annotations of a Node that say whose it is at the moment.
 const (
 	// RolloutAnnotation holds what controller/rollout has done with the node.
@@ -35,3 +37,8 @@ const (
 	// PausedAnnotation keeps a node as it is: no rollout, no repair of drift. An administrator sets it, with any value.
 	PausedAnnotation = domain + "paused"
 )
+
+// ConfirmedNames returns what ConfirmAnnotation or ConfirmFindingAnnotation names.
+func ConfirmedNames(value string) []string {
+	return strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' })
+}

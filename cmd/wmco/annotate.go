@@ -11,9 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
@@ -83,7 +85,7 @@ func confirmation(node corev1.Node, _ time.Time, inputs []published.Input) (key,
 	if inputs[0] == published.InputUnreachableImages {
 		key = published.ConfirmFindingAnnotation
 	}
-	all := strings.FieldsFunc(node.Annotations[key], func(r rune) bool { return r == ',' || r == ' ' })
+	all := published.ConfirmedNames(node.Annotations[key])
 	for _, i := range inputs {
 		if !slices.Contains(all, string(i)) {
 			all = append(all, string(i))
@@ -161,7 +163,7 @@ func (f *verbFlags) run(ctx context.Context, a app, v verb, names []string) erro
 	if err != nil {
 		return err
 	}
-	answer, changeErr := f.annotate(ctx, c, nodes, func(n corev1.Node) (string, string) { return v.set(n, a.now(), inputs) })
+	answer, changeErr := f.annotate(ctx, c, v, nodes, func(n corev1.Node) (string, string) { return v.set(n, a.now(), inputs) })
 	if err := f.print(a, answer); err != nil {
 		return err
 	}
@@ -246,14 +248,15 @@ func (f *verbFlags) chosen(all []corev1.Node, names []string) ([]corev1.Node, er
 }
 
 // annotate changes the nodes one after the other and returns those that are changed. One that cannot be changed does not stop the others.
-func (f *verbFlags) annotate(ctx context.Context, c client.Client, nodes []corev1.Node, of func(corev1.Node) (key, value string)) ([]annotated, error) {
+func (f *verbFlags) annotate(ctx context.Context, c client.Client, v verb, nodes []corev1.Node, of func(corev1.Node) (key, value string)) ([]annotated, error) {
 	defer cli.Orderly(ctx)()
 	done := []annotated{}
 	var errs []error
 	for _, n := range nodes {
 		key, value := of(n)
 		if !f.dryRun {
-			if err := patch(ctx, c, n, key, value); err != nil {
+			var err error
+			if key, value, err = annotateNode(ctx, c, n, v.confirms, of); err != nil {
 				errs = append(errs, err)
 				continue
 			}
@@ -263,27 +266,46 @@ func (f *verbFlags) annotate(ctx context.Context, c client.Client, nodes []corev
 	return done, errors.Join(errs...)
 }
 
-// patch sets one annotation; an empty value removes it. The value of a confirmation is made from the one before, so another change of the
-// Node is a conflict then.
-func patch(ctx context.Context, c client.Client, n corev1.Node, key, value string) error {
+// annotateNode sets one annotation, and returns which. A value that is derived from the one before counts for the Node as it was read: if that has
+// changed since, it is read again.
+func annotateNode(ctx context.Context, c client.Client, n corev1.Node, derived bool, of func(corev1.Node) (key, value string)) (key, value string, err error) {
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		key, value = of(n)
+		version := ""
+		if derived {
+			version = n.ResourceVersion
+		}
+		err := patchAnnotation(ctx, c, n.Name, version, key, value)
+		if apierrors.IsConflict(err) {
+			if err := c.Get(ctx, client.ObjectKeyFromObject(&n), &n); err != nil {
+				return err
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return key, value, fmt.Errorf("annotating node %s: %w", n.Name, err)
+	}
+	return key, value, nil
+}
+
+// patchAnnotation sets one annotation; an empty value removes it. With a version, any other change of the Node is a conflict.
+func patchAnnotation(ctx context.Context, c client.Client, name, version, key, value string) error {
 	change := map[string]any{key: nil}
 	if value != "" {
 		change[key] = value
 	}
 	metadata := map[string]any{"annotations": change}
-	if n.Annotations[key] != "" {
-		metadata["resourceVersion"] = n.ResourceVersion
+	if version != "" {
+		metadata["resourceVersion"] = version
 	}
 	data, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return err
 	}
 	node := corev1.Node{}
-	node.Name = n.Name
-	if err := c.Patch(ctx, &node, client.RawPatch(types.MergePatchType, data)); err != nil {
-		return fmt.Errorf("annotating node %s: %w", n.Name, err)
-	}
-	return nil
+	node.Name = name
+	return c.Patch(ctx, &node, client.RawPatch(types.MergePatchType, data))
 }
 
 func (f *verbFlags) print(a app, answer []annotated) error {

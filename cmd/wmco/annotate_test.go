@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,8 @@ type patchedAPI struct {
 	readonly.API
 	refused string
 	patches []string
+	// changed, if set, is the Node as another user has written it when the first patch comes, which is a conflict.
+	changed *unstructured.Unstructured
 	// version is the answer of /version, as JSON.
 	version string
 }
@@ -43,6 +46,12 @@ func (p *patchedAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil || name == p.refused {
 		http.Error(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"no","code":403}`, http.StatusForbidden)
+		return
+	}
+	if p.changed != nil {
+		p.Objects = slices.DeleteFunc(p.Objects, func(o unstructured.Unstructured) bool { return o.GetName() == name })
+		p.Objects, p.changed = append(p.Objects, *p.changed), nil
+		http.Error(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","message":"changed","code":409}`, http.StatusConflict)
 		return
 	}
 	p.patches = append(p.patches, name+" "+string(body))
@@ -90,9 +99,9 @@ func TestVerbsSetTheAnnotationThatTheyPrint(t *testing.T) {
 		{line: "pause --all --dry-run", stdout: "node/win-a annotated: " + domain + "paused=true (dry run)\nnode/win-b annotated: " + domain + "paused=true (dry run)\n"},
 		{
 			line: "confirm --all --input mirrors", stdout: "node/win-a annotated: " + domain + "confirm-deleted=mirrors\nnode/win-b annotated: " + domain + "confirm-deleted=settings,mirrors\n",
-			patches: []string{`win-a {"metadata":{"annotations":{"` + domain + `confirm-deleted":"mirrors"}}}`, `win-b {"metadata":{"annotations":{"` + domain + `confirm-deleted":"settings,mirrors"},"resourceVersion":"7"}}`},
+			patches: []string{`win-a {"metadata":{"annotations":{"` + domain + `confirm-deleted":"mirrors"},"resourceVersion":"7"}}`, `win-b {"metadata":{"annotations":{"` + domain + `confirm-deleted":"settings,mirrors"},"resourceVersion":"7"}}`},
 		},
-		{line: "confirm win-a --input NodeImageUnreachable", stdout: "node/win-a annotated: " + domain + "confirm-finding=NodeImageUnreachable\n", patches: []string{`win-a {"metadata":{"annotations":{"` + domain + `confirm-finding":"NodeImageUnreachable"}}}`}},
+		{line: "confirm win-a --input NodeImageUnreachable", stdout: "node/win-a annotated: " + domain + "confirm-finding=NodeImageUnreachable\n", patches: []string{`win-a {"metadata":{"annotations":{"` + domain + `confirm-finding":"NodeImageUnreachable"},"resourceVersion":"7"}}`}},
 		// One that is refused does not stop the others.
 		{line: "pause --all", refused: "win-a", status: cli.ExitPartial, stdout: "node/win-b annotated: " + domain + "paused=true\n", patches: []string{`win-b {"metadata":{"annotations":{"` + domain + `paused":"true"}}}`}},
 		{line: "pause win-a", refused: "win-a", status: cli.ExitUnreachable},
@@ -117,6 +126,21 @@ func TestVerbsSetTheAnnotationThatTheyPrint(t *testing.T) {
 		if diff := cmp.Diff(c.patches, api.patches); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.line, diff)
 		}
+	}
+}
+
+// TestAConfirmationKeepsThatOfAnother who gave it since the Node was read.
+func TestAConfirmationKeepsThatOfAnother(t *testing.T) {
+	const confirm = "windowsmachineconfig.openshift.io/confirm-deleted"
+	api := newPatchedAPI(t)
+	other := nodeObject("win-a", "windows", map[string]any{confirm: "settings"})
+	other.SetResourceVersion("8")
+	api.changed = &other
+	var out, said bytes.Buffer
+	status := run(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &said, now: time.Now}, strings.Fields("confirm win-a --input mirrors"))
+	want := []string{`win-a {"metadata":{"annotations":{"` + confirm + `":"settings,mirrors"},"resourceVersion":"8"}}`}
+	if diff := cmp.Diff(want, api.patches); diff != "" || status != cli.ExitDone || out.String() != "node/win-a annotated: "+confirm+"=settings,mirrors\n" {
+		t.Errorf("status %d\n%s%s(-want +got):\n%s", status, out.String(), said.String(), diff)
 	}
 }
 

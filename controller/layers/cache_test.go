@@ -56,7 +56,25 @@ func TestCache(t *testing.T) {
 	if _, ok := c.Lookup(packed.Digest); ok {
 		t.Error("kept although no user needs it")
 	}
+	// Whoever writes on a Node chooses what is inline there. What the cache has under a digest is published.
+	lie := published.Layer{Digest: bundle.Of([]byte("other")), Inline: inlineOf(t)}
+	if _, err := c.BeginRound("a").Read(t.Context(), lie); err == nil {
+		t.Error("a layer under the digest of another one")
+	}
+	if _, ok := c.Lookup(lie.Digest); ok {
+		t.Error("a layer under the digest of another one is kept")
+	}
 	if _, err := c.BeginRound("a").Read(t.Context(), published.Layer{Digest: bundle.Of([]byte("other"))}); err == nil {
 		t.Error("a layer without Secrets")
 	}
+}
+
+// inlineOf returns a layer of a node as it stands on a Node.
+func inlineOf(t *testing.T) []byte {
+	t.Helper()
+	packed, err := published.Pack(bundle.Layer{Schema: bundle.Schema, Kind: bundle.LayerNode, Stage: bundle.StageJoined})
+	if err != nil || len(packed.Inline) == 0 {
+		t.Fatalf("%d bytes, %v", len(packed.Inline), err)
+	}
+	return packed.Inline
 }

@@ -111,7 +111,7 @@ func sortFacts(conditions []metav1.Condition, hosts []Host) facts {
 		all[kind] = append(all[kind], problem{h.Reason, text})
 	}
 	for _, c := range conditions {
-		if c.Status == metav1.ConditionTrue || isSummary(c.Type) {
+		if c.Status == metav1.ConditionTrue || IsSummary(c.Type) {
 			continue
 		}
 		if len(hosts) > 0 && (c.Type == hostsJoined || c.Type == nodesAdopted) {
@@ -122,8 +122,6 @@ func sortFacts(conditions []metav1.Condition, hosts []Host) facts {
 	}
 	return all
 }
-
-func isSummary(of string) bool { return of == Ready || of == Progressing || of == Degraded }
 
 // summarizeConditions returns the three conditions for all other ones. Unlisted is the number of hosts that are not among the hosts. Expected are the types
 // that the operator writes always: until they are there, nothing is known to be ready.
@@ -152,7 +150,7 @@ func problemCondition(of string, problems []problem, unlisted int, none metav1.C
 	}
 	var texts []string
 	for _, p := range problems {
-		texts = append(texts, shortenText(p.text, maxNamed/min(len(problems), mostNamed)))
+		texts = append(texts, published.ShortenTo(p.text, maxNamed/min(len(problems), mostNamed)))
 	}
 	rest := func(left int) string { return fmt.Sprintf("; and %d more", left+max(unlisted, 0)) }
 	return metav1.Condition{
@@ -199,12 +197,4 @@ func missingTypes(conditions []metav1.Condition, expected []string) []string {
 		}
 	}
 	return missing
-}
-
-// shortenText cuts a text at a character.
-func shortenText(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most-3], "") + "..."
 }

@@ -128,7 +128,7 @@ func checkChanges(t *testing.T) {
 		}
 		w.write(step.write)
 		now, got := w.get()
-		got.Conditions = slices.DeleteFunc(got.Conditions, func(c metav1.Condition) bool { return isSummary(c.Type) })
+		got.Conditions = slices.DeleteFunc(got.Conditions, func(c metav1.Condition) bool { return IsSummary(c.Type) })
 		if diff := cmp.Diff(step.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", step.name, diff)
 		}

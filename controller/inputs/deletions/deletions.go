@@ -150,7 +150,7 @@ func confirmedInputs(n windowsnode.Node) []string {
 
 // annotationValues returns the values of an annotation.
 func annotationValues(n windowsnode.Node, annotation string) []string {
-	return strings.FieldsFunc(n.Annotations[annotation], func(r rune) bool { return r == ',' || r == ' ' })
+	return published.ConfirmedNames(n.Annotations[annotation])
 }
 
 // removedInstances are the nodes that joined by an entry of windows-instances which is not there any longer.
@@ -181,12 +181,16 @@ func HeldChangesFunc(nodes func(context.Context) ([]windowsnode.Node, error), to
 	}
 }
 
+// mostNamed is how many nodes a message names.
+const mostNamed = 3
+
 // ExplainHeld says what is held, why, and what to do, for people. It is empty if nothing is.
 func (f Found) ExplainHeld() string {
 	var texts []string
 	for _, input := range slices.Sorted(maps.Keys(f.Held)) {
 		x := f.Findings[input]
-		texts = append(texts, bundle.Count(len(f.Held[input]), "node")+" will get no other bundle, because "+x.Message+" (fix: "+x.Fix+", or roll it out nevertheless with: oc annotate nodes -l "+
+		nodes := bundle.JoinFirst(f.Held[input], mostNamed, ", ", bundle.AndMore)
+		texts = append(texts, bundle.Count(len(f.Held[input]), "node")+" will get no other bundle ("+nodes+"), because "+x.Message+" (fix: "+x.Fix+", or roll it out nevertheless with: oc annotate nodes -l "+
 			selectWindows+" "+published.ConfirmFindingAnnotation+"="+string(input)+")")
 	}
 	return strings.Join(texts, "; ")

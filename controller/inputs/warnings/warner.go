@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"wmco/bundle"
+	"wmco/bundle/published"
 	"wmco/controller/gather/objects"
 	"wmco/controller/inputs/deletions"
 	"wmco/controller/inputs/desired"
@@ -180,7 +181,7 @@ func warningLines(r review.Review, some sample, blocking bundle.Findings) []stri
 		lines = append(lines, warningLine(f, lines[0]))
 	}
 	for i, l := range lines {
-		lines[i] = shortenText(strings.Join(strings.Fields(l), " "))
+		lines[i] = published.ShortenTo(strings.Join(strings.Fields(l), " "), mostLength)
 	}
 	return lines[:min(len(lines), mostLines)]
 }
@@ -214,12 +215,4 @@ func scaleReview(r review.Review, some sample) review.Review {
 		r.Groups[i].Nodes = make([]string, (len(g.Nodes)*some.total+n-1)/n)
 	}
 	return r
-}
-
-// shortenText cuts a text at a character.
-func shortenText(text string) string {
-	if len(text) <= mostLength {
-		return text
-	}
-	return strings.ToValidUTF8(text[:mostLength-3], "") + "..."
 }

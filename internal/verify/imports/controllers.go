@@ -124,7 +124,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/inputs/warnings",
-		imports: []string{"bundle", "controller/base", "controller/gather/objects", "controller/inputs/deletions", "controller/inputs/desired", "controller/windowsnode", "deploy/admission", "render/preview", "render/review"},
+		imports: []string{"bundle", "bundle/published", "controller/base", "controller/gather/objects", "controller/inputs/deletions", "controller/inputs/desired", "controller/windowsnode", "deploy/admission", "render/preview", "render/review"},
 		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("")...),
 	},
 	{
