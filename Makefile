@@ -102,10 +102,20 @@ generate: setup ## rewrite the generated files
 generate-check: setup ## the generated files are up to date
 	@$(STEP) "checking the generated files" hack/generate-check
 
+# Debian's Chromium shows the pages of wmco.
+CHROMIUM := chromium fonts-dejavu-core
+
+# Without Chromium, all other tests run. Continuous integration must have it.
+.PHONY: chromium-if-possible
+chromium-if-possible:
+	@hack/packages $(CHROMIUM) || { [ "$${CI:-}" != true ] && hack/skip "the tests of pages in a browser" "no Chromium: the line above says why"; }
+
+test: chromium-if-possible
+
 # Their pixels depend on the version of Chromium, so they are no part of generate.
 .PHONY: pictures
 pictures: setup ## docs/screens/page-*.png: the pages of wmco in headless Chromium (installs Debian's)
-	@hack/packages chromium fonts-dejavu-core
+	@hack/packages $(CHROMIUM)
 	@WMCO_PICTURES=$(CURDIR)/docs/screens $(STEP) "drawing pages" go test ./report/page -run InABrowser -count=1
 
 .PHONY: cross

@@ -81,7 +81,7 @@ func (r *run) checkContents(ctx context.Context, p plan.Plan) error {
 	return nil
 }
 
-// checkWritable returns an error for a step that would replace a file which somebody has locked: services would stop for it in
+// checkWritable returns an error for a step that would replace a file that another program has locked: services would stop for it in
 // vain.
 func checkWritable(p plan.Plan, observed plan.Observed) error {
 	for _, s := range p.Steps {

@@ -144,7 +144,7 @@ func (o observer) hashCandidates(ctx context.Context, t *plan.Target, observed *
 	return err
 }
 
-// hashFiles returns the sha256 of files, read on all processors; empty for one that is gone meanwhile. One that somebody has locked
+// hashFiles returns the sha256 of files, read on all processors; empty for one that was removed since. One that another program has locked
 // is among the unread: it has the sha256 that it had before, in the cache or in the bundle that was applied last.
 func (o observer) hashFiles(ctx context.Context, files []plan.FileInfo) (sums, unread []string, err error) {
 	sums = make([]string, len(files))

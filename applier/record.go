@@ -60,7 +60,7 @@ func (r *run) writeLedger(ctx context.Context, record records.BundleRecord, p pl
 	return r.rebootHost(ctx)
 }
 
-// preexistingEntries returns the entries that were on the host before us and may be somebody else's: those that earlier runs
+// preexistingEntries returns the entries that were on the host before us and may belong to another product: those that earlier runs
 // found, and those that this run neither wrote nor owned. Entries of other kinds are adopted, and so are all entries of a
 // host with the existing operator's services: that operator put them there.
 func (r *run) preexistingEntries(t *plan.Target) []bundle.EntryID {

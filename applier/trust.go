@@ -76,7 +76,7 @@ func (r *run) claimRoots(ctx context.Context) error {
 	return nil
 }
 
-// isForeign reports whether something is somebody else's, or leads elsewhere.
+// isForeign reports whether something belongs to another product, or leads elsewhere.
 func isForeign(f plan.FileInfo) bool { return f.Owner == plan.OwnerOther || f.Kind == plan.FileOther }
 
 // quarantineFolder sets a folder aside. One in which a program runs, such as the node agent itself on the first contact, cannot be

@@ -154,7 +154,7 @@ func (r *run) awaitConfirmation(ctx context.Context) error {
 	return r.pollConfirmation(ctx, ask, j.Waiting.Limit)
 }
 
-// confirmationSource returns how the run is confirmed, nil if it needs no confirmation or nobody here can ask for it.
+// confirmationSource returns how the run is confirmed, nil if it needs no confirmation or nothing here can ask for it.
 func (r *run) confirmationSource() func(context.Context) error {
 	if !r.repairs {
 		return r.options.Confirm

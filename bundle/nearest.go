@@ -2,20 +2,20 @@ package bundle
 
 import "strings"
 
-// Nearest returns the one of the words that a misspelt word is probably meant to be: it differs in upper and lower case, or in a few letters,
+// NearestWord returns the one of the words that a misspelt word is probably meant to be: it differs in upper and lower case, or in a few letters,
 // at most one of three. None is empty.
-func Nearest(word string, words []string) string {
+func NearestWord(word string, words []string) string {
 	best, nearest := max(1, min(2, len(word)/3))+1, ""
 	for _, w := range words {
-		if d := distance(strings.ToLower(word), strings.ToLower(w)); d < best {
+		if d := editDistance(strings.ToLower(word), strings.ToLower(w)); d < best {
 			best, nearest = d, w
 		}
 	}
 	return nearest
 }
 
-// distance is the number of bytes to insert, delete, replace or exchange with the next that make b of a (optimal string alignment).
-func distance(a, b string) int {
+// editDistance is the number of bytes to insert, delete, replace or exchange with the next that make b of a (optimal string alignment).
+func editDistance(a, b string) int {
 	before, last, now := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j
@@ -39,7 +39,7 @@ func distance(a, b string) int {
 
 // DidYouMean is the question after a message about a misspelt word, with a blank before it; empty where no word is near.
 func DidYouMean(word string, words []string) string {
-	if w := Nearest(word, words); w != "" {
+	if w := NearestWord(word, words); w != "" {
 		return "; did you mean " + w + "?"
 	}
 	return ""

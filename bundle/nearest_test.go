@@ -8,7 +8,7 @@ func TestNearest(t *testing.T) {
 		"ImageDigestMirorSet": "ImageDigestMirrorSet", "imagetagmirrorset": "ImageTagMirrorSet", "ImageDigestMirrorSets": "ImageDigestMirrorSet",
 		"Images": "Image", "Porxy": "Proxy", "Nodes": "Node", "Deployment": "", "Build": "", "": "", "MachineSet": "", "x": "",
 	} {
-		if got := Nearest(word, kinds); got != want {
+		if got := NearestWord(word, kinds); got != want {
 			t.Errorf("%q: %q, want %q", word, got, want)
 		}
 	}

@@ -71,7 +71,7 @@ func newShared(m base.Manager, o Options, key bundle.Key, admission policies.Pol
 	reader := &inputs.Reader{
 		Keys: signs.ReadPublicKeys, Records: records.CachedRecords, Log: o.Log.WithName("inputs"), Cache: m.Kinds.WatchedClient(m.GetClient()), Namespace: o.Namespace, Resolver: o.Resolver, Now: time.Now,
 		Source: desired.Source{
-			Objects: objects.CachedCluster(m.Kinds.WatchedClient(m.GetClient())), Set: o.Payload, Key: key,
+			Objects: objects.NewCachedClusterReader(m.Kinds.WatchedClient(m.GetClient())), Set: o.Payload, Key: key,
 			Gather: gather.Options{Namespace: o.Namespace, Complete: true, Environment: o.Environment},
 		},
 	}
@@ -92,7 +92,7 @@ func addControllers(ctx context.Context, m base.Manager, o Options, s shared) er
 		Unjoined: s.unjoined, Expected: expectedConditions(o), Silence: o.Silence, Heartbeats: o.heartbeats, Settle: o.settle, Now: o.Now, Elapsed: o.Elapsed, Log: o.Log,
 	}
 	if o.Hosts != nil {
-		publishes.Executables, publishes.HostClocks = s.executables.ChooseMinorVersion, s.clocks.Skews
+		publishes.Executables, publishes.HostClocks = s.executables.ChooseMinorVersion, s.clocks.ClockSkews
 	}
 	if err := errors.Join(publishes.SetupWithManager(ctx, m), addMetrics(m, o, s), addWarnings(m, o, s)); err != nil {
 		return err

@@ -64,7 +64,7 @@ func checkWarnings(t *testing.T, r *running) {
 	config := rest.CopyConfig(cluster.Config(t))
 	config.WarningHandler = &said
 	user := testenv.NewClient(t, config)
-	hook := admission.Warn(gather.OperatorNamespace)
+	hook := admission.WarningWebhook(gather.OperatorNamespace)
 	hook.Webhooks[0].ClientConfig.Service, hook.Webhooks[0].ClientConfig.URL = nil, new("https://"+r.warnings+admission.WarningsPath)
 	if err := r.Create(t.Context(), hook); err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func mayCutConnection(o applier.Observation) bool {
 	})
 }
 
-// confirmationOfResumed returns how a run is confirmed that another process of the agent began; nil if somebody else does it.
+// confirmationOfResumed returns how a run is confirmed that another process of the agent began; nil if another process does it.
 func (a *Agent) confirmationOfResumed(confirmer string) func(context.Context) error {
 	switch confirmer {
 	case confirmedByNode, confirmedByLink:

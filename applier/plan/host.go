@@ -47,7 +47,7 @@ const (
 	OwnerOther Owner = "other"
 )
 
-// IsTrusted reports whether nobody but SYSTEM and Administrators can have written what is at the path: a file or folder of
+// IsTrusted reports whether only SYSTEM and Administrators can have written what is at the path: a file or folder of
 // theirs, with access for them alone. A path where nothing is can be trusted.
 func (f FileInfo) IsTrusted() bool {
 	own := f.Owner != OwnerOther && (f.Access == "" || f.Access == bundle.AccessAdmins)

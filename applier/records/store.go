@@ -284,7 +284,7 @@ func (s *Store) RestoreFile(ctx context.Context, sum, path string) bool {
 // HasArrived reports whether a content is whole and parts of it arrived in this run.
 func (s *Store) HasArrived(sum string) bool { return s.fresh[sum] && s.IsWhole(sum) }
 
-// sweepUnneeded removes what no repair of the bundles needs and nobody has written since a time. What cannot be removed now is
+// sweepUnneeded removes what no repair of the bundles needs and no program has written since a time. What cannot be removed now is
 // removed another time.
 func (s *Store) sweepUnneeded(ctx context.Context, needed map[string]bool, since time.Time) {
 	for sum := range s.parts {

@@ -34,8 +34,8 @@ type verb struct {
 	confirms bool
 }
 
-// verbs are those that the operator understands. It acts on no annotation that reboots or adopts a node.
-func verbs() []verb {
+// annotationVerbs are those that the operator understands. It acts on no annotation that reboots or adopts a node.
+func annotationVerbs() []verb {
 	return []verb{
 		{
 			name: "pause", short: "Keep Windows nodes as they are",
@@ -68,19 +68,19 @@ func verbs() []verb {
 				"tried first; the operator removes it when nothing waits for it. Deleted instances are confirmed by an annotation that removes\n" +
 				"their nodes: see docs/operations.md.",
 			example:  "  wmco confirm winworker-x7k2p --input mirrors\n  wmco confirm --all --input NodeImageUnreachable",
-			set:      confirmation,
+			set:      confirmationValue,
 			confirms: true,
 		},
 	}
 }
 
-// confirmable are the inputs that --input names.
-func confirmable() []string {
+// confirmableInputs are the inputs that --input names.
+func confirmableInputs() []string {
 	return []string{string(published.InputMirrors), string(published.InputSettings), string(published.InputUnreachableImages)}
 }
 
-// confirmation adds inputs to those that a node has confirmed.
-func confirmation(node corev1.Node, _ time.Time, inputs []published.Input) (key, value string) {
+// confirmationValue adds inputs to those that a node has confirmed.
+func confirmationValue(node corev1.Node, _ time.Time, inputs []published.Input) (key, value string) {
 	key = published.ConfirmAnnotation
 	if inputs[0] == published.InputUnreachableImages {
 		key = published.ConfirmFindingAnnotation
@@ -120,8 +120,8 @@ func verbCommand(a app, v verb) *cobra.Command {
 	cmd.Flags().StringVarP(&f.selector, "selector", "l", "", "the Windows nodes with these labels")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be set, and change nothing")
 	if v.confirms {
-		cmd.Flags().StringSliceVar(&f.inputs, "input", nil, "what to confirm: "+strings.Join(confirmable(), ", "))
-		_ = cmd.RegisterFlagCompletionFunc("input", cobra.FixedCompletions(confirmable(), cobra.ShellCompDirectiveNoFileComp))
+		cmd.Flags().StringSliceVar(&f.inputs, "input", nil, "what to confirm: "+strings.Join(confirmableInputs(), ", "))
+		_ = cmd.RegisterFlagCompletionFunc("input", cobra.FixedCompletions(confirmableInputs(), cobra.ShellCompDirectiveNoFileComp))
 	}
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		_, nodes, err := f.nodes(cmd.Context())
@@ -148,7 +148,7 @@ type verbAnswer struct {
 }
 
 func (f *verbFlags) run(ctx context.Context, a app, v verb, names []string) error {
-	inputs, err := f.confirmed(v)
+	inputs, err := f.confirmedInputs(v)
 	if err != nil {
 		return err
 	}
@@ -159,12 +159,12 @@ func (f *verbFlags) run(ctx context.Context, a app, v verb, names []string) erro
 	if err != nil {
 		return err
 	}
-	nodes, err := f.chosen(all, names)
+	nodes, err := f.chooseNodes(all, names)
 	if err != nil {
 		return err
 	}
-	answer, changeErr := f.annotate(ctx, c, v, nodes, func(n corev1.Node) (string, string) { return v.set(n, a.now(), inputs) })
-	if err := f.print(a, answer); err != nil {
+	answer, changeErr := f.annotateNodes(ctx, c, v, nodes, func(n corev1.Node) (string, string) { return v.set(n, a.now(), inputs) })
+	if err := f.printAnnotated(a, answer); err != nil {
 		return err
 	}
 	switch {
@@ -176,20 +176,20 @@ func (f *verbFlags) run(ctx context.Context, a app, v verb, names []string) erro
 	return &gather.UnreachableError{Err: changeErr}
 }
 
-// confirmed are the inputs of --input, of one annotation.
-func (f *verbFlags) confirmed(v verb) ([]published.Input, error) {
+// confirmedInputs are the inputs of --input, of one annotation.
+func (f *verbFlags) confirmedInputs(v verb) ([]published.Input, error) {
 	if !v.confirms {
 		return nil, nil
 	}
 	var inputs []published.Input
 	for _, name := range f.inputs {
-		if !slices.Contains(confirmable(), name) {
-			return nil, cli.UsageError("--input %s: must be one of %s%s", name, strings.Join(confirmable(), ", "), bundle.DidYouMean(name, confirmable()))
+		if !slices.Contains(confirmableInputs(), name) {
+			return nil, cli.UsageError("--input %s: must be one of %s%s", name, strings.Join(confirmableInputs(), ", "), bundle.DidYouMean(name, confirmableInputs()))
 		}
 		inputs = append(inputs, published.Input(name))
 	}
 	if len(inputs) == 0 {
-		return nil, cli.UsageError("say what to confirm with --input: one of %s", strings.Join(confirmable(), ", "))
+		return nil, cli.UsageError("say what to confirm with --input: one of %s", strings.Join(confirmableInputs(), ", "))
 	}
 	if len(inputs) > 1 && slices.Contains(inputs, published.InputUnreachableImages) {
 		return nil, cli.UsageError("confirm %s by itself: it is a finding, and the others are inputs", published.InputUnreachableImages)
@@ -226,8 +226,8 @@ func nodeNames(nodes []corev1.Node) []string {
 	return names
 }
 
-// chosen returns the nodes that are named, or that the flags choose. A name that no Windows node has is refused before anything is changed.
-func (f *verbFlags) chosen(all []corev1.Node, names []string) ([]corev1.Node, error) {
+// chooseNodes returns the nodes that are named, or that the flags choose. A name that no Windows node has is refused before anything is changed.
+func (f *verbFlags) chooseNodes(all []corev1.Node, names []string) ([]corev1.Node, error) {
 	selector, err := labels.Parse(f.selector)
 	if err != nil {
 		return nil, cli.UsageError("--selector: %w", err)
@@ -247,8 +247,8 @@ func (f *verbFlags) chosen(all []corev1.Node, names []string) ([]corev1.Node, er
 	return nodes, nil
 }
 
-// annotate changes the nodes one after the other and returns those that are changed. One that cannot be changed does not stop the others.
-func (f *verbFlags) annotate(ctx context.Context, c client.Client, v verb, nodes []corev1.Node, of func(corev1.Node) (key, value string)) ([]annotated, error) {
+// annotateNodes changes the nodes one after the other and returns those that are changed. One that cannot be changed does not stop the others.
+func (f *verbFlags) annotateNodes(ctx context.Context, c client.Client, v verb, nodes []corev1.Node, of func(corev1.Node) (key, value string)) ([]annotated, error) {
 	defer cli.Orderly(ctx)()
 	done := []annotated{}
 	var errs []error
@@ -308,7 +308,7 @@ func patchAnnotation(ctx context.Context, c client.Client, name, version, key, v
 	return c.Patch(ctx, &node, client.RawPatch(types.MergePatchType, data))
 }
 
-func (f *verbFlags) print(a app, answer []annotated) error {
+func (f *verbFlags) printAnnotated(a app, answer []annotated) error {
 	if f.format == cli.JSON {
 		return cli.WriteJSON(a.stdout, verbAnswer{answer})
 	}

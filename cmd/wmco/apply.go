@@ -141,7 +141,7 @@ func (f *applyFlags) apply(ctx context.Context, a app, o *hosts, progress *progr
 		defer ended()
 		request := h.request
 		request.Reset = f.reset
-		request.Source = progress.begin(h.target, h.rendered.Bundle.Services(), request.Source)
+		request.Source = progress.beginHost(h.target, h.rendered.Bundle.Services(), request.Source)
 		event, err := m.Apply(ctx, request, f.options, func(e applier.Event) {
 			progress.event(h.target, e)
 			clock.Do(func() { noteClock(progress, h.target, e.Time, a.now()) })
@@ -168,7 +168,7 @@ func (f *applyFlags) apply(ctx context.Context, a app, o *hosts, progress *progr
 // noteClock says that the clock of a host differs. It is a hint: nothing is decided by it.
 func noteClock(progress *progress, t remote.Target, on, here time.Time) {
 	if by := on.Sub(here); !on.IsZero() && by.Abs() > heartbeat.Tolerance {
-		progress.note(t, "ClockSkew: the clock is "+heartbeat.Text(by)+"; fix: "+heartbeat.Fix)
+		progress.note(t, "ClockSkew: the clock is "+heartbeat.SkewText(by)+"; fix: "+heartbeat.Fix)
 	}
 }
 

@@ -31,8 +31,8 @@ func newAwaited(services []bundle.Service) *awaited {
 	return w
 }
 
-// see notes an event at the time that it arrived. The clock of a host is its own.
-func (w *awaited) see(e applier.Event, now time.Time) {
+// noteEvent notes an event at the time that it arrived. The clock of a host is its own.
+func (w *awaited) noteEvent(e applier.Event, now time.Time) {
 	switch e.Event {
 	case applier.EventPlan, applier.EventConfirm, applier.EventRollback, applier.EventResult:
 		w.services, w.since = nil, time.Time{}
@@ -57,8 +57,8 @@ func (w *awaited) see(e applier.Event, now time.Time) {
 	}
 }
 
-// text says what the host waits for, such as "waiting for kubelet: 1m20s of 2m"; empty while it waits for nothing.
-func (w *awaited) text(now time.Time) string {
+// waitingText says what the host waits for, such as "waiting for kubelet: 1m20s of 2m"; empty while it waits for nothing.
+func (w *awaited) waitingText(now time.Time) string {
 	if w == nil || len(w.services) == 0 || w.since.IsZero() {
 		return ""
 	}
@@ -66,15 +66,15 @@ func (w *awaited) text(now time.Time) string {
 	for _, s := range w.services {
 		longest = max(longest, w.deadlines[s])
 	}
-	text := fmt.Sprintf("waiting for %s: %s", fewNames(w.services), seconds(now.Sub(w.since)))
+	text := fmt.Sprintf("waiting for %s: %s", fewNames(w.services), wholeSeconds(now.Sub(w.since)))
 	if longest > 0 {
-		text += " of " + seconds(longest)
+		text += " of " + wholeSeconds(longest)
 	}
 	return text
 }
 
-// seconds is a duration in whole seconds: 20s, 1m20s, 2m.
-func seconds(d time.Duration) string {
+// wholeSeconds is a duration in whole seconds: 20s, 1m20s, 2m.
+func wholeSeconds(d time.Duration) string {
 	text := d.Truncate(time.Second).String()
 	if whole, ok := strings.CutSuffix(text, "m0s"); ok {
 		return whole + "m"
@@ -106,8 +106,8 @@ func (s *sending) Open(sha256 string) (io.ReadCloser, error) {
 	return all, nil
 }
 
-// text says what is being sent; empty if nothing has been sent since the last call.
-func (s *sending) text() string {
+// sendingText says what is being sent; empty if nothing has been sent since the last call.
+func (s *sending) sendingText() string {
 	sent := s.sent.Load()
 	if sent == s.said {
 		return ""

@@ -34,13 +34,13 @@ func TestAHostSaysWhatItWaitsFor(t *testing.T) {
 		{start("kubelet", 3), "waiting for kubelet: 0s of 2m"},
 		{applier.Event{Event: applier.EventProbe, Service: "kubelet", Message: "healthy"}, ""},
 	} {
-		w.see(step.event, now)
-		if got := w.text(now); got != step.want {
+		w.noteEvent(step.event, now)
+		if got := w.waitingText(now); got != step.want {
 			t.Errorf("after %s: %q, want %q", step.event.Event, got, step.want)
 		}
 		now = now.Add(10 * time.Second)
 	}
-	if got := (*awaited)(nil).text(now); got != "" {
+	if got := (*awaited)(nil).waitingText(now); got != "" {
 		t.Errorf("a host without a bundle: %q", got)
 	}
 }
@@ -78,7 +78,7 @@ func TestWhatIsSentIsCounted(t *testing.T) {
 	if n, err := io.Copy(io.Discard, r); n != 12<<10 || err != nil {
 		t.Errorf("%d bytes, %v", n, err)
 	}
-	if first, second := s.text(), s.text(); first != "sending 12 KiB" || second != "" {
+	if first, second := s.sendingText(), s.sendingText(); first != "sending 12 KiB" || second != "" {
 		t.Errorf("%q, then %q", first, second)
 	}
 }

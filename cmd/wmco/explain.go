@@ -31,17 +31,17 @@ func explainCommand(a app) *cobra.Command {
 			"default is. A group such as rollout has all of its settings. No cluster is asked." + cli.ExitHelp("0  done", "2  usage, or neither a reason nor a setting"),
 		Example: "  wmco explain NodeImageUnreachable\n  wmco explain rollout.maxUnavailable\n  wmco explain logs",
 		Args:    cli.Usage{Args: []string{"REASON|SETTING"}}.Check,
-		RunE:    func(_ *cobra.Command, args []string) error { return explain(a, f, args[0]) },
+		RunE:    func(_ *cobra.Command, args []string) error { return explainWord(a, f, args[0]) },
 	}
 	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return explainable(), cobra.ShellCompDirectiveNoFileComp
+		return explainableWords(), cobra.ShellCompDirectiveNoFileComp
 	}
 	cli.AddFormat(cmd, &f, cli.Text, cli.JSON)
 	return cmd
 }
 
-// explainable are all reasons and settings.
-func explainable() []string {
+// explainableWords are all reasons and settings.
+func explainableWords() []string {
 	var names []string
 	for _, area := range reason.Areas() {
 		for _, e := range area.Entries {
@@ -51,13 +51,13 @@ func explainable() []string {
 	return append(names, render.SettingNames()...)
 }
 
-func explain(a app, f cli.Format, name string) error {
+func explainWord(a app, f cli.Format, name string) error {
 	x, ok, err := explained(name)
 	switch {
 	case err != nil:
 		return err
 	case !ok:
-		return cli.UsageError("%s is neither the reason of a finding nor a setting%s", name, bundle.DidYouMean(name, explainable()))
+		return cli.UsageError("%s is neither the reason of a finding nor a setting%s", name, bundle.DidYouMean(name, explainableWords()))
 	case f == cli.JSON:
 		return cli.WriteJSON(a.stdout, x)
 	}

@@ -76,11 +76,11 @@ The answer is on stdout, messages for people are on stderr; -o json prints the s
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.AddCommand(renderCommand(a), validateCommand(a), diffCommand(a), applyCommand(a), verifyCommand(a), goldenCommand(a), operatorCommand(a), statusCommand(a), gatherCommand(a), machineSetCommand(a), userDataCommand(a), explainCommand(a), versionCommand(a), docsCommand(root))
-	for _, v := range verbs() {
+	for _, v := range annotationVerbs() {
 		root.AddCommand(verbCommand(a, v))
 	}
 	cli.Group(root)
-	cli.Fit(root)
+	cli.FitHelp(root)
 	callIt(root, cmp.Or(a.name, programName))
 	return root
 }

@@ -36,7 +36,7 @@ func reviewPage(r reviewed, nodes []review.Node) page.Page {
 }
 
 // statusPage is the fleet as a page.
-func (f *statusFlags) page(a app, now fleet.Fleet) page.Page {
+func (f *statusFlags) statusPage(a app, now fleet.Fleet) page.Page {
 	return page.Page{Title: "Windows nodes", At: f.at(a), Fleet: &now}
 }
 

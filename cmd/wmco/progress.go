@@ -82,12 +82,12 @@ func newProgress(a app, f cli.Format, hosts []*host) *progress {
 		s.bars.Render()
 		close(s.ended)
 	}()
-	go s.tick()
+	go s.showEachSecond()
 	return s
 }
 
-// tick shows once a second what is being sent and waited for.
-func (s *progress) tick() {
+// showEachSecond shows once a second what is being sent and waited for.
+func (s *progress) showEachSecond() {
 	every := time.NewTicker(time.Second)
 	defer every.Stop()
 	for {
@@ -95,26 +95,26 @@ func (s *progress) tick() {
 		case <-s.ended:
 			return
 		case <-every.C:
-			s.show()
+			s.showWaiting()
 		}
 	}
 }
 
-func (s *progress) show() {
+func (s *progress) showWaiting() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for t, bar := range s.byHost {
 		if bar.IsDone() || s.sends[t] == nil {
 			continue
 		}
-		if text := cmp.Or(s.waits[t].text(s.now()), s.sends[t].text()); text != "" {
+		if text := cmp.Or(s.waits[t].waitingText(s.now()), s.sends[t].sendingText()); text != "" {
 			bar.UpdateMessage(cli.Plain(t.String() + "  " + text))
 		}
 	}
 }
 
-// begin is called before a host gets a bundle with these services, and returns the source of its contents.
-func (s *progress) begin(t remote.Target, services []bundle.Service, contents archive.Source) archive.Source {
+// beginHost is called before a host gets a bundle with these services, and returns the source of its contents.
+func (s *progress) beginHost(t remote.Target, services []bundle.Service, contents archive.Source) archive.Source {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waits[t], s.sends[t] = newAwaited(services), &sending{Source: contents}
@@ -143,7 +143,7 @@ func (s *progress) event(t remote.Target, e applier.Event) {
 
 func (s *progress) advance(bar *bars.Tracker, t remote.Target, e applier.Event) {
 	if w := s.waits[t]; w != nil {
-		w.see(e, s.now())
+		w.noteEvent(e, s.now())
 	}
 	if e.Total > 0 {
 		bar.UpdateTotal(int64(e.Total) + untilConfirmed)
@@ -153,7 +153,7 @@ func (s *progress) advance(bar *bars.Tracker, t remote.Target, e applier.Event) 
 	if e.Event == applier.EventResult {
 		text = string(e.Result)
 	}
-	if waits := s.waits[t].text(s.now()); waits != "" {
+	if waits := s.waits[t].waitingText(s.now()); waits != "" {
 		text = waits
 	}
 	if text != "" {

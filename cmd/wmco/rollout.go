@@ -39,9 +39,9 @@ func rolloutLine(r fleet.Rollout) string {
 // estimate is how long something takes, by the turns before.
 func estimate(d time.Duration, unmeasured []bundle.Impact) string {
 	if len(unmeasured) > 0 {
-		return "at least " + age(d) + " (no turn with impact " + joinBy(unmeasured, func(i bundle.Impact) string { return string(i) }, " or ") + " is known)"
+		return "at least " + formatAge(d) + " (no turn with impact " + joinBy(unmeasured, func(i bundle.Impact) string { return string(i) }, " or ") + " is known)"
 	}
-	return "about " + age(d)
+	return "about " + formatAge(d)
 }
 
 // fewNames names the first nodes of a list.

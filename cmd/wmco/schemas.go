@@ -14,8 +14,8 @@ import (
 // answerVersion is that of the JSON of all commands. Fields are added without a new one; it rises if one is removed or means something else.
 const answerVersion = "v1"
 
-// answers are the types of what -o json prints, by command; of commands that print a line for each event, of one line.
-func answers() map[string]reflect.Type {
+// answerTypes are the types of what -o json prints, by command; of commands that print a line for each event, of one line.
+func answerTypes() map[string]reflect.Type {
 	list := map[string]reflect.Type{
 		"apply":        reflect.TypeFor[hostEvent](),
 		"diff":         reflect.TypeFor[reviewed](),
@@ -30,7 +30,7 @@ func answers() map[string]reflect.Type {
 		"verify":       reflect.TypeFor[[]comparedJSON](),
 		"version":      reflect.TypeFor[versionAnswer](),
 	}
-	for _, v := range verbs() {
+	for _, v := range annotationVerbs() {
 		list[v.name] = reflect.TypeFor[verbAnswer]()
 	}
 	return list
@@ -38,7 +38,7 @@ func answers() map[string]reflect.Type {
 
 // schemaOf is the schema of the JSON of a command.
 func schemaOf(command string) schema.Schema {
-	s := schema.Of(answers()[command])
+	s := schema.Of(answerTypes()[command])
 	s["$schema"], s["$id"] = schema.Draft, "urn:wmco:"+command+":"+answerVersion
 	s["title"] = "wmco " + command + " -o json"
 	return s
@@ -47,7 +47,7 @@ func schemaOf(command string) schema.Schema {
 // schemaFiles are docs/schemas: one file with the answers of all commands, and the settings for editors.
 func schemaFiles() (map[string]string, error) {
 	all := schema.Schema{}
-	for command := range answers() {
+	for command := range answerTypes() {
 		all[command] = schemaOf(command)
 	}
 	settings, err := render.SettingsSchema()

@@ -38,7 +38,7 @@ func TestEveryAnswerHasASchema(t *testing.T) {
 	var check func(*cobra.Command, string)
 	check = func(c *cobra.Command, path string) {
 		f := c.Flags().Lookup("output")
-		if _, ok := answers()[path]; f != nil && strings.Contains(f.Usage, "json") != ok {
+		if _, ok := answerTypes()[path]; f != nil && strings.Contains(f.Usage, "json") != ok {
 			t.Errorf("wmco %s: has a schema: %t", path, ok)
 		}
 		for _, below := range c.Commands() {

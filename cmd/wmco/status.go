@@ -101,7 +101,7 @@ func (f *statusFlags) read(ctx context.Context, a app, node string) (fleet.Fleet
 		return fleet.Fleet{}, refused(a, "", findings)
 	}
 	if node == "" {
-		return f.selected(all)
+		return f.selectRows(all)
 	}
 	one, ok := all.Only(node)
 	if !ok {
@@ -110,8 +110,8 @@ func (f *statusFlags) read(ctx context.Context, a app, node string) (fleet.Fleet
 	return one, nil
 }
 
-// selected keeps what --selector and --state name.
-func (f *statusFlags) selected(all fleet.Fleet) (fleet.Fleet, error) {
+// selectRows keeps what --selector and --state name.
+func (f *statusFlags) selectRows(all fleet.Fleet) (fleet.Fleet, error) {
 	selector, err := labels.Parse(f.selector)
 	if err != nil {
 		return fleet.Fleet{}, cli.UsageError("--selector: %w", err)
@@ -173,7 +173,7 @@ func (f *statusFlags) print(a app, now fleet.Fleet, node string) error {
 	case f.format == cli.JSON:
 		return cli.WriteJSON(a.stdout, now)
 	case f.format == cli.HTML:
-		return writePage(a.stdout, f.page(a, now))
+		return writePage(a.stdout, f.statusPage(a, now))
 	case f.format == cli.YAML:
 		return writeYAML(a.stdout, now)
 	case f.format == cli.Name:

@@ -150,11 +150,11 @@ func since(now, t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
-	return age(now.Sub(t))
+	return formatAge(now.Sub(t))
 }
 
-// age is a duration as kubectl writes it: 45s, 5m, 2d1h.
-func age(d time.Duration) string { return duration.HumanDuration(max(d, 0)) }
+// formatAge is a duration as kubectl writes it: 45s, 5m, 2d1h.
+func formatAge(d time.Duration) string { return duration.HumanDuration(max(d, 0)) }
 
 // writeYAML writes an answer as YAML, with the fields of its JSON.
 func writeYAML(w io.Writer, answer any) error {

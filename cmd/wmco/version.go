@@ -149,11 +149,11 @@ func (f *clusterFlags) server(ctx context.Context, a app) *serverVersion {
 	slices.Sort(s.Operators)
 	if d, err := discovery.NewDiscoveryClientForConfig(config); err == nil {
 		if v, err := d.ServerVersion(); err == nil {
-			s.Kubernetes = apiservers.Effective(*v)
+			s.Kubernetes = apiservers.EffectiveVersion(*v)
 			s.Kubelet = kubeletFor(s.Kubernetes)
 		}
 	}
-	s.Skew = cmp.Or(unserved(s.Kubernetes, s.Kubelet), skew(a.version, s.Operators))
+	s.Skew = cmp.Or(unserved(s.Kubernetes, s.Kubelet), versionSkew(a.version, s.Operators))
 	return s
 }
 
@@ -175,8 +175,8 @@ func unserved(server, kubelet string) string {
 	return "skew: this release has no kubelet for Kubernetes " + server + " of the cluster: it serves " + clusterRange() + " (fix: use a release of wmco that serves it)"
 }
 
-// skew says which versions differ: those of nodes among each other, or that of this program and that of the operator.
-func skew(own string, operators []string) string {
+// versionSkew says which versions differ: those of nodes among each other, or that of this program and that of the operator.
+func versionSkew(own string, operators []string) string {
 	switch {
 	case len(operators) > 1:
 		return "skew: Windows nodes name several versions of the operator (" + strings.Join(operators, ", ") + "): an update is under way, or has stopped: wmco status says which"

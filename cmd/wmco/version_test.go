@@ -58,7 +58,7 @@ func TestSkew(t *testing.T) {
 	}{
 		{nil, ""}, {[]string{"0.1.0"}, ""}, {[]string{"0.2.0"}, "skew: this wmco is 0.1.0"}, {[]string{"0.1.0", "0.2.0"}, "skew: Windows nodes name several versions"},
 	} {
-		if got := skew("0.1.0", c.operators); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
+		if got := versionSkew("0.1.0", c.operators); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
 			t.Errorf("%v: %q", c.operators, got)
 		}
 	}

@@ -32,7 +32,7 @@ type Pauses struct {
 
 	mu     sync.Mutex
 	failed map[string]failedTry
-	// next is when the first of what was not done since Begin is due; zero if all was.
+	// next is when the first of what was not done since BeginPass is due; zero if all was.
 	next time.Time
 }
 
@@ -52,15 +52,15 @@ func NewPauses(log logr.Logger) *Pauses {
 func (m Manager) AddPauses(log logr.Logger, wake func()) *Pauses {
 	p := NewPauses(log)
 	m.retries.onRecovery(func() {
-		if p.release() {
+		if p.makeAllDue() {
 			wake()
 		}
 	})
 	return p
 }
 
-// Begin begins to do all things once.
-func (p *Pauses) Begin() {
+// BeginPass begins to do all things once.
+func (p *Pauses) BeginPass() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.next = time.Time{}
@@ -75,18 +75,18 @@ func (p *Pauses) Begin() {
 // Try does something, unless it has failed and its pause has not passed. It returns why it was not done. Requests that are made with the
 // context do not wait where the API server asks for a pause: that is the next pause of this thing alone.
 func (p *Pauses) Try(ctx context.Context, what string, do func(context.Context) error) error {
-	if err := p.waiting(what); err != nil {
+	if err := p.whyWaiting(what); err != nil {
 		return err
 	}
 	err := do(context.WithValue(ctx, hasPauses{}, true))
 	if ctx.Err() == nil && !errors.As(err, new(*leader.LostError)) { // the process ends otherwise, and says why
-		p.note(what, err)
+		p.noteResult(what, err)
 	}
 	return err
 }
 
-// Again returns how long it takes until something is due that was not done since Begin; zero if all was.
-func (p *Pauses) Again() time.Duration {
+// NextTry returns how long it takes until something is due that was not done since BeginPass; zero if all was.
+func (p *Pauses) NextTry() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.next.IsZero() {
@@ -95,20 +95,20 @@ func (p *Pauses) Again() time.Duration {
 	return max(p.next.Sub(p.now()), firstRetry)
 }
 
-// waiting returns why something failed whose pause has not passed.
-func (p *Pauses) waiting(what string) error {
+// whyWaiting returns why something failed whose pause has not passed.
+func (p *Pauses) whyWaiting(what string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f, ok := p.failed[what]
 	if !ok || !p.now().Before(f.due) {
 		return nil
 	}
-	p.expect(f.due)
+	p.noteDue(f.due)
 	return f.err
 }
 
-// note notes what became of a try.
-func (p *Pauses) note(what string, err error) {
+// noteResult notes what became of a try.
+func (p *Pauses) noteResult(what string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err == nil {
@@ -118,7 +118,7 @@ func (p *Pauses) note(what string, err error) {
 	}
 	pause := p.pauseAfter(what, err)
 	p.failed[what] = failedTry{err, p.now().Add(pause)}
-	p.expect(p.failed[what].due)
+	p.noteDue(p.failed[what].due)
 	p.log.Info("not done; it is tried again", "what", what, "in", pause.String(), "error", err)
 }
 
@@ -133,14 +133,14 @@ func (p *Pauses) pauseAfter(what string, err error) time.Duration {
 	return p.limiter.When(what)
 }
 
-func (p *Pauses) expect(due time.Time) {
+func (p *Pauses) noteDue(due time.Time) {
 	if p.next.IsZero() || due.Before(p.next) {
 		p.next = due
 	}
 }
 
-// release makes everything due. It reports whether there is anything.
-func (p *Pauses) release() bool {
+// makeAllDue makes everything due. It reports whether there is anything.
+func (p *Pauses) makeAllDue() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for what, f := range p.failed {

@@ -29,7 +29,7 @@ func newPausing() *pausing {
 
 // try tries each thing once, with what becomes of it.
 func (p *pausing) try(ctx context.Context, all map[string]error) {
-	p.Begin()
+	p.BeginPass()
 	for what, err := range all {
 		_ = p.Try(ctx, what, func(context.Context) error {
 			p.tried[what]++
@@ -69,8 +69,8 @@ func TestEachHasItsOwnPauses(t *testing.T) {
 	// One that fails for the first time is tried again soon, whatever the others do.
 	all["healthy-0"] = errors.New("a moment")
 	p.try(t.Context(), all)
-	if p.Again() != firstRetry {
-		t.Errorf("again in %s", p.Again())
+	if p.NextTry() != firstRetry {
+		t.Errorf("again in %s", p.NextTry())
 	}
 	all["healthy-0"] = nil
 	p.clock = p.clock.Add(firstRetry)
@@ -85,7 +85,7 @@ func TestWhatWaitsIsStillSaid(t *testing.T) {
 	p := newPausing()
 	refused, failing := errors.New("refused"), true
 	try := func() error {
-		p.Begin()
+		p.BeginPass()
 		return p.Try(t.Context(), "status", func(context.Context) error {
 			p.tried["status"]++
 			if failing {
@@ -101,17 +101,17 @@ func TestWhatWaitsIsStillSaid(t *testing.T) {
 	}
 	failing = false
 	p.clock = p.clock.Add(LastRetry)
-	if err := try(); err != nil || p.Again() != 0 {
-		t.Errorf("%v; again in %s", err, p.Again())
+	if err := try(); err != nil || p.NextTry() != 0 {
+		t.Errorf("%v; again in %s", err, p.NextTry())
 	}
 	// What is not wanted any longer does not wake anything.
 	failing = true
 	_ = try()
-	if p.Begin(); p.Again() != 0 {
-		t.Errorf("again in %s", p.Again())
+	if p.BeginPass(); p.NextTry() != 0 {
+		t.Errorf("again in %s", p.NextTry())
 	}
 	p.clock = p.clock.Add(2 * forgetFailure)
-	if p.Begin(); len(p.failed) != 0 {
+	if p.BeginPass(); len(p.failed) != 0 {
 		t.Error("it is not forgotten")
 	}
 }
@@ -125,14 +125,14 @@ func TestAfterAnOutageNothingWaits(t *testing.T) {
 		p.clock = p.clock.Add(LastRetry)
 	}
 	p.try(t.Context(), failing)
-	if p.Again() != LastRetry {
-		t.Fatalf("again in %s", p.Again())
+	if p.NextTry() != LastRetry {
+		t.Fatalf("again in %s", p.NextTry())
 	}
 	retries, woken := NewRetries(), 0
 	retries.now = p.now
 	Manager{retries: retries}.AddPauses(logr.Discard(), func() { t.Error("it is woken for nothing") })
 	retries.onRecovery(func() {
-		if p.release() {
+		if p.makeAllDue() {
 			woken++
 		}
 	})
@@ -141,8 +141,8 @@ func TestAfterAnOutageNothingWaits(t *testing.T) {
 	retries.noteAnswered()
 	before := p.tried["status"]
 	p.try(t.Context(), failing)
-	if woken != 1 || p.tried["status"] != before+1 || p.Again() != firstRetry {
-		t.Errorf("woken %d times, tried %d times more, again in %s", woken, p.tried["status"]-before, p.Again())
+	if woken != 1 || p.tried["status"] != before+1 || p.NextTry() != firstRetry {
+		t.Errorf("woken %d times, tried %d times more, again in %s", woken, p.tried["status"]-before, p.NextTry())
 	}
 }
 
@@ -163,8 +163,8 @@ func TestAPauseOfOneNodeOccupiesNothing(t *testing.T) {
 		return err
 	}
 	p := newPausing()
-	if err := p.Try(t.Context(), "Node win-1", ask); !apierrors.IsTooManyRequests(err) || p.Again() != 3*time.Second {
-		t.Errorf("%v; again in %s", err, p.Again())
+	if err := p.Try(t.Context(), "Node win-1", ask); !apierrors.IsTooManyRequests(err) || p.NextTry() != 3*time.Second {
+		t.Errorf("%v; again in %s", err, p.NextTry())
 	}
 	if err := ask(t.Context()); err != nil {
 		t.Errorf("a request of others: %v", err)

@@ -18,12 +18,12 @@ func NewList(kind schema.GroupVersionKind) *unstructured.UnstructuredList {
 	return objects.NewList(kind)
 }
 
-// Metadata returns an empty object of a kind of which only the metadata is read.
-func Metadata(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
+// MetadataOf returns an empty object of a kind of which only the metadata is read.
+func MetadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: typeMeta(kind)}
 }
 
-// MetadataList is Metadata for all objects of the kind.
+// MetadataList is MetadataOf for all objects of the kind.
 func MetadataList(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataList {
 	kind.Kind += "List"
 	return &metav1.PartialObjectMetadataList{TypeMeta: typeMeta(kind)}

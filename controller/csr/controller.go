@@ -69,7 +69,7 @@ func (a *Approver) SetupWithManager(m base.Manager) error {
 	if err != nil {
 		return fmt.Errorf("approving certificates: %w", err)
 	}
-	return c.Watch(source.Kind(m.GetCache(), base.Metadata(base.CertificateRequestKind()), &handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{}))
+	return c.Watch(source.Kind(m.GetCache(), base.MetadataOf(base.CertificateRequestKind()), &handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{}))
 }
 
 // Reconcile judges one request.
@@ -120,7 +120,7 @@ func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 // lookLimit is the longest time between two looks at a request that is not approved.
 const lookLimit = time.Hour
 
-// requeueUnapproved returns when to look again at a request that is not approved: what is wrong may be fixed meanwhile. Old ones are looked at less and
+// requeueUnapproved returns when to look again at a request that is not approved: what is wrong may be fixed by then. Old ones are looked at less and
 // less often, because each look may cost a question to the host, and anybody with the bootstrap token can make many.
 func (a *Approver) requeueUnapproved(csr certificatesv1.CertificateSigningRequest, v certificates.Verdict) time.Duration {
 	if v.Decision == certificates.Approve {
@@ -237,7 +237,7 @@ var _ Resolver = (*net.Resolver)(nil)
 func (a *Approver) checkAdmissionPolicy(ctx context.Context) error {
 	policy, binding := admission.CloudNodeManager()
 	for _, o := range []client.Object{policy, binding} {
-		if err := a.Live.Get(ctx, client.ObjectKeyFromObject(o), base.Metadata(o.GetObjectKind().GroupVersionKind())); err != nil {
+		if err := a.Live.Get(ctx, client.ObjectKeyFromObject(o), base.MetadataOf(o.GetObjectKind().GroupVersionKind())); err != nil {
 			return fmt.Errorf("no certificate for cloud-node-manager before it is bound to its own Node: %w", err)
 		}
 	}

@@ -24,8 +24,8 @@ func NewClocks(now func() time.Time) *Clocks {
 	return &Clocks{now: now, all: map[string]time.Duration{}}
 }
 
-// note notes the time of an event of a run on a host, which has just arrived.
-func (c *Clocks) note(address string, e applier.Event) {
+// noteEventTime notes the time of an event of a run on a host, which has just arrived.
+func (c *Clocks) noteEventTime(address string, e applier.Event) {
 	if e.Time.IsZero() {
 		return
 	}
@@ -34,14 +34,14 @@ func (c *Clocks) note(address string, e applier.Event) {
 	c.all[address] = e.Time.Sub(c.now())
 }
 
-func (c *Clocks) forget(address string) {
+func (c *Clocks) forgetHost(address string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.all, address)
 }
 
-// Skews returns the hosts whose clocks differ by more than heartbeat.Tolerance, by address.
-func (c *Clocks) Skews() []heartbeat.Skew {
+// ClockSkews returns the hosts whose clocks differ by more than heartbeat.Tolerance, by address.
+func (c *Clocks) ClockSkews() []heartbeat.Skew {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var list []heartbeat.Skew

@@ -14,15 +14,15 @@ func TestClocksOfHosts(t *testing.T) {
 	c := NewClocks(func() time.Time { return now })
 	h := New(Options{}).NotingClocks(c)
 	for address, by := range map[string]time.Duration{"192.0.2.1": -time.Hour, "192.0.2.2": 4 * time.Minute, "192.0.2.3": 90 * time.Minute} {
-		c.note(address, applier.Event{Time: now.Add(-5 * time.Hour)})
-		c.note(address, applier.Event{Time: now.Add(by)})
-		c.note(address, applier.Event{}) // of this process, without a request
+		c.noteEventTime(address, applier.Event{Time: now.Add(-5 * time.Hour)})
+		c.noteEventTime(address, applier.Event{Time: now.Add(by)})
+		c.noteEventTime(address, applier.Event{}) // of this process, without a request
 	}
-	if got := fmt.Sprint(c.Skews()); got != "[192.0.2.1 (1h0m behind) 192.0.2.3 (1h30m ahead)]" {
+	if got := fmt.Sprint(c.ClockSkews()); got != "[192.0.2.1 (1h0m behind) 192.0.2.3 (1h30m ahead)]" {
 		t.Error(got)
 	}
 	h.ForgetAddress("192.0.2.3")
-	if got := fmt.Sprint(c.Skews()); got != "[192.0.2.1 (1h0m behind)]" {
+	if got := fmt.Sprint(c.ClockSkews()); got != "[192.0.2.1 (1h0m behind)]" {
 		t.Error(got)
 	}
 }

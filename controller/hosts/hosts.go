@@ -277,7 +277,7 @@ func (h *Hosts) LastFacts(address string) bundle.Facts {
 
 // ForgetAddress drops what is noted of an address that is no host of the cluster any longer.
 func (h *Hosts) ForgetAddress(address string) {
-	h.clocks.forget(address)
+	h.clocks.forgetHost(address)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.seen, address)
@@ -319,7 +319,7 @@ func (h *Hosts) applyAndConfirm(ctx context.Context, agent *remote.Agent, r remo
 	defer ended()
 	var impact bundle.Impact
 	event, err := agent.Apply(ctx, r, o, func(e applier.Event) {
-		h.clocks.note(agent.Target().Host(), e)
+		h.clocks.noteEventTime(agent.Target().Host(), e)
 		if e.Impact != "" {
 			impact = e.Impact
 		}

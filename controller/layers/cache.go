@@ -46,8 +46,8 @@ func (c *Cache) BeginRound(user string) *Round {
 	return &Round{c, user, map[bundle.Digest]bool{}}
 }
 
-// End ends a round.
-func (r *Round) End() {
+// EndRound ends a round.
+func (r *Round) EndRound() {
 	r.cache.needed[r.user] = r.needed
 	for d := range r.cache.known {
 		if !r.cache.isNeeded(d) {
@@ -65,8 +65,8 @@ func (c *Cache) isNeeded(d bundle.Digest) bool {
 	return false
 }
 
-// Lookup returns a layer that is known, without needing it.
-func (c *Cache) Lookup(d bundle.Digest) (bundle.Layer, bool) {
+// LookupLayer returns a layer that is known, without needing it.
+func (c *Cache) LookupLayer(d bundle.Digest) (bundle.Layer, bool) {
 	l, ok := c.known[d]
 	if !ok {
 		return bundle.Layer{}, false
@@ -74,8 +74,8 @@ func (c *Cache) Lookup(d bundle.Digest) (bundle.Layer, bool) {
 	return l.layer, true
 }
 
-// Add notes a layer that was rendered, with its digest.
-func (r *Round) Add(d bundle.Digest, l bundle.Layer) *cached {
+// AddLayer notes a layer that was rendered, with its digest.
+func (r *Round) AddLayer(d bundle.Digest, l bundle.Layer) *cached {
 	r.needed[d] = true
 	known, ok := r.cache.known[d]
 	if !ok {
@@ -85,8 +85,8 @@ func (r *Round) Add(d bundle.Digest, l bundle.Layer) *cached {
 	return known
 }
 
-// Read returns a published layer: one that is known, that is inline, or that Secrets hold.
-func (r *Round) Read(ctx context.Context, l published.Layer) (bundle.Layer, error) {
+// ReadLayer returns a published layer: one that is known, that is inline, or that Secrets hold.
+func (r *Round) ReadLayer(ctx context.Context, l published.Layer) (bundle.Layer, error) {
 	if known, ok := r.cache.known[l.Digest]; ok {
 		r.needed[l.Digest] = true
 		return known.layer, nil
@@ -101,13 +101,13 @@ func (r *Round) Read(ctx context.Context, l published.Layer) (bundle.Layer, erro
 	if err != nil {
 		return bundle.Layer{}, err
 	}
-	r.Add(l.Digest, layer)
+	r.AddLayer(l.Digest, layer)
 	return layer, nil
 }
 
-// Pack returns a layer as it is published. One that cannot be published for its size is archive.ErrTooLarge.
-func (r *Round) Pack(d bundle.Digest, l bundle.Layer) (*published.Packed, error) {
-	known := r.Add(d, l)
+// PackLayer returns a layer as it is published. One that cannot be published for its size is archive.ErrTooLarge.
+func (r *Round) PackLayer(d bundle.Digest, l bundle.Layer) (*published.Packed, error) {
+	known := r.AddLayer(d, l)
 	if known.packed == nil && known.err == nil {
 		packed, err := r.cache.packer.Pack(l)
 		known.packed, known.err = &packed, err
@@ -118,14 +118,14 @@ func (r *Round) Pack(d bundle.Digest, l bundle.Layer) (*published.Packed, error)
 	return known.packed, nil
 }
 
-// Wanted packs the bundle of a node, whose layers have these digests.
-func (r *Round) Wanted(node string, b bundle.Bundle, cluster, own bundle.Digest) (Wanted, error) {
+// PackWanted packs the bundle of a node, whose layers have these digests.
+func (r *Round) PackWanted(node string, b bundle.Bundle, cluster, own bundle.Digest) (Wanted, error) {
 	w := Wanted{Node: node}
 	var err error
-	if w.Cluster, err = r.Pack(cluster, b.Cluster); err != nil {
+	if w.Cluster, err = r.PackLayer(cluster, b.Cluster); err != nil {
 		return Wanted{}, fmt.Errorf("packing the layer that all nodes share: %w", err)
 	}
-	packed, err := r.Pack(own, b.Node)
+	packed, err := r.PackLayer(own, b.Node)
 	if err != nil {
 		return Wanted{}, fmt.Errorf("packing the layer of node %s: %w", node, err)
 	}
@@ -134,7 +134,7 @@ func (r *Round) Wanted(node string, b bundle.Bundle, cluster, own bundle.Digest)
 	return w, err
 }
 
-// PackBundle is Round.Wanted for one bundle.
+// PackBundle is Round.PackWanted for one bundle.
 func PackBundle(node string, b bundle.Bundle) (Wanted, error) {
 	cluster, err := b.Cluster.Digest()
 	if err != nil {
@@ -144,5 +144,5 @@ func PackBundle(node string, b bundle.Bundle) (Wanted, error) {
 	if err != nil {
 		return Wanted{}, err
 	}
-	return new(Cache).BeginRound(node).Wanted(node, b, cluster, own)
+	return new(Cache).BeginRound(node).PackWanted(node, b, cluster, own)
 }

@@ -33,12 +33,12 @@ func TestCache(t *testing.T) {
 	need := func(user string) *published.Packed {
 		t.Helper()
 		round := c.BeginRound(user)
-		defer round.End()
-		l, err := round.Read(t.Context(), published.Layer{Digest: packed.Digest})
+		defer round.EndRound()
+		l, err := round.ReadLayer(t.Context(), published.Layer{Digest: packed.Digest})
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := round.Pack(packed.Digest, l)
+		p, err := round.PackLayer(packed.Digest, l)
 		if err != nil || p.Digest != packed.Digest {
 			t.Fatalf("%s, %v", p.Digest, err)
 		}
@@ -48,23 +48,23 @@ func TestCache(t *testing.T) {
 	if again := need("b"); reads != 1 || again != first {
 		t.Errorf("%d reads; packed once: %t", reads, again == first)
 	}
-	c.BeginRound("a").End()
-	if _, ok := c.Lookup(packed.Digest); !ok {
+	c.BeginRound("a").EndRound()
+	if _, ok := c.LookupLayer(packed.Digest); !ok {
 		t.Error("forgotten while b needs it")
 	}
-	c.BeginRound("b").End()
-	if _, ok := c.Lookup(packed.Digest); ok {
+	c.BeginRound("b").EndRound()
+	if _, ok := c.LookupLayer(packed.Digest); ok {
 		t.Error("kept although no user needs it")
 	}
 	// Whoever writes on a Node chooses what is inline there. What the cache has under a digest is published.
 	lie := published.Layer{Digest: bundle.Of([]byte("other")), Inline: inlineOf(t)}
-	if _, err := c.BeginRound("a").Read(t.Context(), lie); err == nil {
+	if _, err := c.BeginRound("a").ReadLayer(t.Context(), lie); err == nil {
 		t.Error("a layer under the digest of another one")
 	}
-	if _, ok := c.Lookup(lie.Digest); ok {
+	if _, ok := c.LookupLayer(lie.Digest); ok {
 		t.Error("a layer under the digest of another one is kept")
 	}
-	if _, err := c.BeginRound("a").Read(t.Context(), published.Layer{Digest: bundle.Of([]byte("other"))}); err == nil {
+	if _, err := c.BeginRound("a").ReadLayer(t.Context(), published.Layer{Digest: bundle.Of([]byte("other"))}); err == nil {
 		t.Error("a layer without Secrets")
 	}
 }

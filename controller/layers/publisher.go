@@ -202,13 +202,13 @@ func (p *Publisher) writeChanges(ctx context.Context, c *Changes, o Observed) er
 	// Nothing that others could create under such a name can be read.
 	c.Readable = slices.DeleteFunc(slices.Clone(c.Readable), func(name string) bool { return some.Lacking[name] && o.Secrets[name] == "" })
 	failed := p.writeAges(ctx, *c, o)
-	if _, err := p.try(ctx, "access to layers", func(ctx context.Context) error { return p.grantAccess(ctx, *c, o) }); err != nil {
+	if _, err := p.tryOnce(ctx, "access to layers", func(ctx context.Context) error { return p.grantAccess(ctx, *c, o) }); err != nil {
 		some.Unreadable = true
 		failed = append(failed, err)
 		c.Delete = nil // what nodes may read stays
 	}
 	for _, name := range c.Delete {
-		if _, err := p.try(ctx, "Secret "+name, func(ctx context.Context) error { return p.delete(ctx, name) }); err != nil {
+		if _, err := p.tryOnce(ctx, "Secret "+name, func(ctx context.Context) error { return p.deleteSecrets(ctx, name) }); err != nil {
 			failed = append(failed, err)
 		}
 	}
@@ -218,8 +218,8 @@ func (p *Publisher) writeChanges(ctx context.Context, c *Changes, o Observed) er
 	return nil
 }
 
-// delete deletes a part of a layer.
-func (p *Publisher) delete(ctx context.Context, name string) error {
+// deleteSecrets deletes a part of a layer.
+func (p *Publisher) deleteSecrets(ctx context.Context, name string) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: name}}
 	if err := p.Client.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting Secret %s, which no node needs: %w", name, err)
@@ -241,7 +241,7 @@ func (p *Publisher) writeAges(ctx context.Context, c Changes, o Observed) []erro
 	var failed []error
 	note := func(names []string, annotations func(name string) map[string]any) {
 		for _, name := range names {
-			if _, err := p.try(ctx, "age of Secret "+name, func(ctx context.Context) error { return p.annotateSecret(ctx, name, annotations(name)) }); err != nil {
+			if _, err := p.tryOnce(ctx, "age of Secret "+name, func(ctx context.Context) error { return p.annotateSecret(ctx, name, annotations(name)) }); err != nil {
 				failed = append(failed, fmt.Errorf("noting on Secret %s for how long its layer is wanted no longer: %w", name, err))
 			}
 		}

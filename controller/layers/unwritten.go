@@ -33,8 +33,8 @@ func IsPublished(w Wanted, err error) bool {
 // maxFailures is how many Secrets may fail one after the other before the rest is not tried: then it is not about single ones.
 const maxFailures = 8
 
-// try does one thing, unless it has failed a moment ago. It reports whether it was tried now.
-func (p *Publisher) try(ctx context.Context, what string, do func(context.Context) error) (tried bool, err error) {
+// tryOnce does one thing, unless it has failed a moment ago. It reports whether it was tried now.
+func (p *Publisher) tryOnce(ctx context.Context, what string, do func(context.Context) error) (tried bool, err error) {
 	once := func(ctx context.Context) error { tried = true; return do(ctx) }
 	if p.Try == nil {
 		err = once(ctx)
@@ -48,7 +48,7 @@ func (p *Publisher) try(ctx context.Context, what string, do func(context.Contex
 // come last.
 func (p *Publisher) writeLayers(ctx context.Context, c *Changes) *UnwrittenError {
 	w := layerWriter{Publisher: p, unwritten: UnwrittenError{Lacking: map[string]bool{}}, failed: map[string]bool{}}
-	_, err := p.try(ctx, "layers", func(ctx context.Context) error {
+	_, err := p.tryOnce(ctx, "layers", func(ctx context.Context) error {
 		w.writeAll(ctx, c.Create, p.createSecret)
 		w.writeAll(ctx, c.Check, func(ctx context.Context, s Secret) error {
 			replaced, err := p.replaceUnusable(ctx, s)
@@ -65,7 +65,7 @@ func (p *Publisher) writeLayers(ctx context.Context, c *Changes) *UnwrittenError
 	if w.unwritten.Err == nil && err != nil { // nothing was tried
 		w.unwritten.Err = err
 		for _, s := range slices.Concat(c.Create, c.Check) {
-			w.leave(s)
+			w.leaveSecret(s)
 		}
 	}
 	p.failed = w.failed
@@ -84,13 +84,13 @@ type layerWriter struct {
 // writeAll writes Secrets, first those that have not failed before.
 func (w *layerWriter) writeAll(ctx context.Context, list []Secret, do func(context.Context, Secret) error) {
 	list = slices.Clone(list)
-	slices.SortStableFunc(list, func(a, b Secret) int { return cmp.Compare(w.order(a), w.order(b)) })
+	slices.SortStableFunc(list, func(a, b Secret) int { return cmp.Compare(w.writeOrder(a), w.writeOrder(b)) })
 	for _, s := range list {
 		if w.inRow >= maxFailures || ctx.Err() != nil {
-			w.leave(s)
+			w.leaveSecret(s)
 			continue
 		}
-		tried, err := w.try(ctx, "Secret "+s.Name, func(ctx context.Context) error { return do(ctx, s) })
+		tried, err := w.tryOnce(ctx, "Secret "+s.Name, func(ctx context.Context) error { return do(ctx, s) })
 		switch {
 		case err == nil:
 			w.inRow = 0
@@ -104,16 +104,16 @@ func (w *layerWriter) writeAll(ctx context.Context, list []Secret, do func(conte
 	}
 }
 
-// leave leaves a Secret for the next time.
-func (w *layerWriter) leave(s Secret) {
+// leaveSecret leaves a Secret for the next time.
+func (w *layerWriter) leaveSecret(s Secret) {
 	w.unwritten.Lacking[s.Name] = true
 	if w.Publisher.failed[s.Name] {
 		w.failed[s.Name] = true
 	}
 }
 
-// order is when a Secret is written: 1, after the others, if it could not be written when it was tried last.
-func (w *layerWriter) order(s Secret) int {
+// writeOrder is when a Secret is written: 1, after the others, if it could not be written when it was tried last.
+func (w *layerWriter) writeOrder(s Secret) int {
 	if w.Publisher.failed[s.Name] {
 		return 1
 	}

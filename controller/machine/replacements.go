@@ -23,7 +23,7 @@ func (r Replacements) countsNotebook() configure.Notebook {
 	return configure.Notebook{Live: r.Live, Client: r.Client, Namespace: r.Namespace, Name: replacementsName}
 }
 
-// countReplacements is how many there were. A value that is no number counts as too many: somebody edited it.
+// countReplacements is how many there were. A value that is no number counts as too many: a person edited it.
 func (r Replacements) countReplacements(ctx context.Context, set string) (int, error) {
 	cm, err := r.countsNotebook().ReadEntries(ctx)
 	if err != nil {

@@ -168,7 +168,7 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	if err := n.forgetRemoval(ctx, node, r); err != nil {
 		return reconcile.Result{}, err
 	}
-	decoded := n.Decoded.Decode(*node)
+	decoded := n.Decoded.DecodeCached(*node)
 	if decoded.IsLost() {
 		return n.findExpired(ctx, node)
 	}

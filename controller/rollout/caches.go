@@ -24,7 +24,7 @@ import (
 
 // publishedObjects are the kinds that the publisher writes besides Nodes. Of Secrets only the metadata is kept in memory.
 func publishedObjects() []client.Object {
-	return []client.Object{base.Metadata(base.SecretKind()), &rbacv1.Role{}, &rbacv1.RoleBinding{}}
+	return []client.Object{base.MetadataOf(base.SecretKind()), &rbacv1.Role{}, &rbacv1.RoleBinding{}}
 }
 
 // newLayerCache caches what is published, apart from the Secrets that are inputs: a cache has one selector for a kind.
@@ -55,7 +55,7 @@ func newLayerCache(m manager.Manager, namespace string) (kubecluster.Cluster, er
 
 // newKeyCache caches the metadata of the Secret with the keys that sign, apart from the Secrets that are inputs.
 func newKeyCache(m manager.Manager, namespace string) (cache.Cache, error) {
-	secret := base.Metadata(base.SecretKind())
+	secret := base.MetadataOf(base.SecretKind())
 	only := cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, signing.SecretName), Namespaces: map[string]cache.Config{namespace: {}}}
 	keys, err := cache.New(m.GetConfig(), cache.Options{Scheme: m.GetScheme(), Mapper: m.GetRESTMapper(), HTTPClient: m.GetHTTPClient(), NewInformer: base.NewInformer, ByObject: map[client.Object]cache.ByObject{secret: only}})
 	if err != nil {

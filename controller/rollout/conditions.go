@@ -98,7 +98,7 @@ func (t *teller) reportOutcome(ctx context.Context, o outcome) (time.Duration, e
 	t.kubelets.NoteCondition(kubelets)
 	counts, hosts := t.countNodes(nodes, o.rendering)
 	s := status.Status{
-		Conditions: append(outcomeConditions(o), inputsPresent(o.rendering), inputsConfirmed(o.rendering), inputsClean(o.rendering), urgentReached(o), kubelets, clocksAgree(t.skews(nodes, o.rendering))),
+		Conditions: append(outcomeConditions(o), inputsPresent(o.rendering), inputsConfirmed(o.rendering), inputsClean(o.rendering), urgentReached(o), kubelets, clocksAgree(t.clockSkews(nodes, o.rendering))),
 		Nodes:      counts, Hosts: status.SortHosts(hosts), HostsWaiting: new(len(hosts)),
 	}
 	for _, r := range o.refused {
@@ -118,7 +118,7 @@ func (t *teller) reportOutcome(ctx context.Context, o outcome) (time.Duration, e
 		}
 	}
 	t.said = nil // an answer may be lost
-	_ = t.try(ctx, "status", func(ctx context.Context) error { return t.write(ctx, s) })
+	_ = t.try(ctx, "status", func(ctx context.Context) error { return t.writeStatus(ctx, s) })
 	if t.said == nil {
 		return 0, nil // it is tried again by itself
 	}
@@ -128,8 +128,8 @@ func (t *teller) reportOutcome(ctx context.Context, o outcome) (time.Duration, e
 	return 0, nil
 }
 
-// write writes the status, if the cluster serves the kind.
-func (t *teller) write(ctx context.Context, s status.Status) error {
+// writeStatus writes the status, if the cluster serves the kind.
+func (t *teller) writeStatus(ctx context.Context, s status.Status) error {
 	switch err := t.writer.WriteStatus(ctx, s); {
 	case meta.IsNoMatchError(err):
 		t.sayUnserved()

@@ -218,13 +218,13 @@ func TestClocksOfHostsThatHaveNoNodeYet(t *testing.T) {
 	says := &teller{heartbeats: heartbeat.NewWatch(time.Now, heartbeat.MonotonicClock())}
 	nodes := map[string]windowsnode.Node{"win-1": {}}
 	r := rendering{addresses: map[string]string{"win-1": "192.0.2.1", "": "192.0.2.2"}}
-	if got := says.skews(nodes, r); len(got) > 0 {
+	if got := says.clockSkews(nodes, r); len(got) > 0 {
 		t.Errorf("%v", got)
 	}
 	says.hostClocks = func() []heartbeat.Skew {
 		return []heartbeat.Skew{{Node: "192.0.2.1", By: time.Hour}, {Node: "192.0.2.2", By: -time.Hour}}
 	}
-	if c := clocksAgree(says.skews(nodes, r)); c.Reason != "ClockSkew" || !strings.Contains(c.Message, "operator's: 192.0.2.2 (1h0m behind) (fix: ") {
+	if c := clocksAgree(says.clockSkews(nodes, r)); c.Reason != "ClockSkew" || !strings.Contains(c.Message, "operator's: 192.0.2.2 (1h0m behind) (fix: ") {
 		t.Errorf("%s: %s", c.Reason, c.Message)
 	}
 }

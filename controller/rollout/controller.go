@@ -231,7 +231,7 @@ func (p *publisher) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 	if wait := p.inputs.untilSettled(); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	p.pauses.Begin()
+	p.pauses.BeginPass()
 	fresh := p.inputs.takeChange() || p.kept == nil || p.now().Sub(p.kept.at) >= p.kept.validFor()
 	if fresh {
 		p.kept = nil
@@ -255,7 +255,7 @@ func (p *publisher) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 		rest = recount
 	}
 	again := max(p.kept.validFor()-p.now().Sub(p.kept.at), 0)
-	for _, sooner := range []time.Duration{did.rollout.Again, rest, p.pauses.Again()} {
+	for _, sooner := range []time.Duration{did.rollout.Again, rest, p.pauses.NextTry()} {
 		if sooner > 0 {
 			again = min(again, sooner)
 		}

@@ -106,7 +106,7 @@ func warningsOf(findings bundle.Findings) bundle.Findings {
 	return list
 }
 
-// forgetConfirmations returns what removes confirmations from Nodes, as they were read: one that is given meanwhile stays. It returns the Nodes
+// forgetConfirmations returns what removes confirmations from Nodes, as they were read: one that is given since stays. It returns the Nodes
 // for which that is tried again.
 func forgetConfirmations(c client.Client, try tryFunc, log logr.Logger) func(context.Context, []windowsnode.Node) []windowsnode.Node {
 	return func(ctx context.Context, nodes []windowsnode.Node) (left []windowsnode.Node) {

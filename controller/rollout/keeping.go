@@ -50,7 +50,7 @@ func (k *keeper) keepWaitingBundles(ctx context.Context, list []desired.Rendered
 		}
 	}
 	all := keeping{k.cache.BeginRound("kept"), map[[2]bundle.Digest]madeLayer{}}
-	defer all.End()
+	defer all.EndRound()
 	kept := map[string]published.Desired{}
 	for i, n := range list {
 		d, ok := waiting[n.Node.Name]
@@ -69,7 +69,7 @@ func (k *keeper) keepWaitingBundles(ctx context.Context, list []desired.Rendered
 
 // keptBundle returns what is published, with what of the wanted bundle needs no other executables.
 func (k keeping) keptBundle(ctx context.Context, d published.Desired, want render.Bundle) (render.Bundle, error) {
-	own, err := k.Read(ctx, d.Node)
+	own, err := k.ReadLayer(ctx, d.Node)
 	if err != nil {
 		return render.Bundle{}, err
 	}
@@ -90,7 +90,7 @@ func (k keeping) keptBundle(ctx context.Context, d published.Desired, want rende
 }
 
 func (k keeping) makeKeptLayer(ctx context.Context, l published.Layer, want render.Bundle) madeLayer {
-	has, err := k.Read(ctx, l)
+	has, err := k.ReadLayer(ctx, l)
 	if err != nil {
 		return madeLayer{err: err}
 	}

@@ -143,7 +143,7 @@ func (r *renderer) renderJoined(ctx context.Context) (rendering, error) {
 	if err := result.packBundles(round, list); err != nil {
 		return rendering{}, err
 	}
-	round.End()
+	round.EndRound()
 	result.holdMachines(hosts)
 	inputs, from := deletions.BundleInputMarks(hosts), digestsOf(nodes)
 	for i, w := range result.wanted {
@@ -163,12 +163,12 @@ func (r *renderer) renderJoined(ctx context.Context) (rendering, error) {
 func (r *renderer) checkVersionSkew(ctx context.Context, kubelet string) (bundle.Findings, error) {
 	versions, err := r.servers(ctx)
 	if apierrors.IsForbidden(err) {
-		return bundle.Findings{skew.Unasked(err)}, nil
+		return bundle.Findings{skew.MayNotAsk(err)}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if f, ok := skew.Check(kubelet, versions); !ok {
+	if f, ok := skew.CheckKubelet(kubelet, versions); !ok {
 		return bundle.Findings{f}, nil
 	}
 	return nil, nil
@@ -208,7 +208,7 @@ func (r *rendering) packBundles(round *layers.Round, list []desired.Rendered) er
 		if r.deleted.KeepsPublished(name) {
 			continue
 		}
-		switch w, err := round.Wanted(name, n.Bundle.Bundle, n.Bundle.ClusterDigest, n.Bundle.NodeDigest); {
+		switch w, err := round.PackWanted(name, n.Bundle.Bundle, n.Bundle.ClusterDigest, n.Bundle.NodeDigest); {
 		case errors.Is(err, archive.ErrTooLarge):
 			r.refused = append(r.refused, refusedNode{name, tooLargeFinding(name, err)})
 		case err != nil:

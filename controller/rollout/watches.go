@@ -55,7 +55,7 @@ func (i *debouncer) watchPublished(c cache.Cache, o client.Object) source.Source
 // watchKeys watches the Secret with the keys that sign: bundles have their public halves. That a term began, which the operator itself writes,
 // changes none of them.
 func (i *debouncer) watchKeys(c cache.Cache) source.Source {
-	return source.Kind(c, base.Metadata(base.SecretKind()), handler.TypedFuncs[*metav1.PartialObjectMetadata, reconcile.Request]{
+	return source.Kind(c, base.MetadataOf(base.SecretKind()), handler.TypedFuncs[*metav1.PartialObjectMetadata, reconcile.Request]{
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*metav1.PartialObjectMetadata], q base.Queue) {
 			if e.ObjectOld.Annotations[signing.TermAnnotation] == e.ObjectNew.Annotations[signing.TermAnnotation] {
 				i.requestRendering(q)

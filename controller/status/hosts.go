@@ -53,7 +53,7 @@ func SortHosts(hosts []Host) []Host {
 	return hosts[:min(len(hosts), MaxHosts)]
 }
 
-// isDegraded reports whether somebody has to look at the host.
+// isDegraded reports whether a person has to look at the host.
 func (h Host) isDegraded() bool {
 	switch h.State {
 	case HostFailed, HostSilent, HostRefused:

@@ -25,7 +25,7 @@ func CheckInstances(namespace string) (*admissionv1.ValidatingAdmissionPolicy, *
 	const entries = "has(object.data) ? object.data : {}"
 	const before = "oldObject != null && has(oldObject.data) ? oldObject.data : {}"
 	const changed = "variables.entries.all(k, k in variables.before && variables.before[k] == variables.entries[k] || %s)"
-	p := checks(Instances, namespace, gather.InstancesName)
+	p := configMapPolicy(Instances, namespace, gather.InstancesName)
 	p.Spec.Variables = []admissionv1.Variable{{Name: "entries", Expression: entries}, {Name: "before", Expression: before}}
 	p.Spec.Validations = []admissionv1.Validation{
 		{
@@ -45,7 +45,7 @@ func CheckInstances(namespace string) (*admissionv1.ValidatingAdmissionPolicy, *
 // looked at, and nothing else.
 func CheckSettings(namespace string) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
 	fields := SettingsFields()
-	p := checks(Settings, namespace, render.SettingsConfigMap)
+	p := configMapPolicy(Settings, namespace, render.SettingsConfigMap)
 	p.Spec.Validations = []admissionv1.Validation{
 		{
 			Expression: fmt.Sprintf("!has(object.data) || object.data.size() == 0 || '%s' in object.data", render.SettingsKey),
@@ -71,8 +71,8 @@ func SettingsFields() []string {
 	return names
 }
 
-// checks returns a policy about one ConfigMap. What the policy itself cannot judge is not refused.
-func checks(name, namespace, configMap string) *admissionv1.ValidatingAdmissionPolicy {
+// configMapPolicy returns a policy about one ConfigMap. What the policy itself cannot judge is not refused.
+func configMapPolicy(name, namespace, configMap string) *admissionv1.ValidatingAdmissionPolicy {
 	return &admissionv1.ValidatingAdmissionPolicy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
 		ObjectMeta: metav1.ObjectMeta{Name: name},

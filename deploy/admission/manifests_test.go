@@ -31,7 +31,7 @@ func TestManifests(t *testing.T) {
 		"cloud-node-manager.yaml":  {"admission.go", "The policy holds the cloud-node-manager of a Windows node on Azure to the Node of its name", []client.Object{cloudPolicy, cloudBinding}},
 		"operator.yaml":            {"operator.go", "The policy refuses Secrets that the operator has no reason to write, whoever has its token", []client.Object{policy, binding}},
 		"../warnings/inputs.yaml":  {"../admission/inputs.go", "The policies refuse windows-instances and windows-machine-config without effect. Nothing depends on it", []client.Object{instances, instancesBinding, settings, settingsBinding}},
-		"../warnings/webhook.yaml": {"../admission/warnings.go", "The webhook warns about what an object will change on Windows nodes, and refuses nothing. Nothing depends on it", []client.Object{Warn(namespace)}},
+		"../warnings/webhook.yaml": {"../admission/warnings.go", "The webhook warns about what an object will change on Windows nodes, and refuses nothing. Nothing depends on it", []client.Object{WarningWebhook(namespace)}},
 	} {
 		want := bytes.NewBufferString("# Generated from " + m.source +
 			" by `go test ./deploy/admission -update`. " + m.about + ".\n")

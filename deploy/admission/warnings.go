@@ -21,12 +21,12 @@ const (
 // injectCA has OpenShift's service CA write its certificate into the configuration.
 const injectCA = "service.beta.openshift.io/inject-cabundle"
 
-// Warn returns the configuration of the webhook that says, while an object is applied, what it will change on the Windows nodes. It refuses
+// WarningWebhook returns the configuration of the webhook that says, while an object is applied, what it will change on the Windows nodes. It refuses
 // nothing: an API server that gets no answer within two seconds goes on. Namespace is that of the operator.
 //
 // The API server sends no other Secret than the pull secret, and no other ConfigMap than the two that are named: a condition is evaluated before
 // anything is sent.
-func Warn(namespace string) *admissionv1.ValidatingWebhookConfiguration {
+func WarningWebhook(namespace string) *admissionv1.ValidatingWebhookConfiguration {
 	rule := func(group, version string, resources ...string) admissionv1.RuleWithOperations {
 		return admissionv1.RuleWithOperations{
 			Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update, admissionv1.Delete},

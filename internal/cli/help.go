@@ -8,16 +8,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Fit makes the help of a program and of all its commands fit into Columns: paragraphs are filled, and lines that begin with blanks, such as
+// FitHelp makes the help of a program and of all its commands fit into Columns: paragraphs are filled, and lines that begin with blanks, such as
 // exit statuses, are broken one by one. Command lines of examples are continued on the next line.
-func Fit(root *cobra.Command) {
+func FitHelp(root *cobra.Command) {
 	root.SetUsageFunc(func(c *cobra.Command) error {
-		_, err := c.OutOrStderr().Write([]byte(usage(c)))
+		_, err := c.OutOrStderr().Write([]byte(usageText(c)))
 		return err
 	})
 	var fit func(*cobra.Command)
 	fit = func(c *cobra.Command) {
-		c.Long = fill(c.Long)
+		c.Long = fillParagraphs(c.Long)
 		for _, below := range c.Commands() {
 			fit(below)
 		}
@@ -25,8 +25,8 @@ func Fit(root *cobra.Command) {
 	fit(root)
 }
 
-// fill fills the paragraphs of a text.
-func fill(text string) string {
+// fillParagraphs fills the paragraphs of a text.
+func fillParagraphs(text string) string {
 	var lines []string
 	paragraph := ""
 	end := func() {
@@ -42,7 +42,7 @@ func fill(text string) string {
 			lines = append(lines, "")
 		case strings.HasPrefix(line, " "):
 			end()
-			lines = append(lines, broken(line))
+			lines = append(lines, breakLine(line))
 		case strings.HasSuffix(paragraph, ":"):
 			end()
 			paragraph = line
@@ -54,8 +54,8 @@ func fill(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// broken breaks a line that is too long. What follows begins under its first text after two blanks, as that of an exit status does.
-func broken(line string) string {
+// breakLine breaks a line that is too long. What follows begins under its first text after two blanks, as that of an exit status does.
+func breakLine(line string) string {
 	if len(line) <= Columns {
 		return line
 	}
@@ -68,8 +68,8 @@ func broken(line string) string {
 	return head + strings.TrimLeft(Wrap(strings.Repeat(" ", indent)+line[indent:], strings.Repeat(" ", indent)), " ")
 }
 
-// usage is what help prints below the text of a command.
-func usage(c *cobra.Command) string {
+// usageText is what help prints below the text of a command.
+func usageText(c *cobra.Command) string {
 	var out strings.Builder
 	out.WriteString("Usage:\n")
 	if c.Runnable() && !c.HasAvailableSubCommands() {
@@ -79,7 +79,7 @@ func usage(c *cobra.Command) string {
 		fmt.Fprintf(&out, "  %s [command]\n", c.CommandPath())
 	}
 	if c.HasExample() {
-		fmt.Fprintf(&out, "\nExamples:\n%s\n", continued(c.Example))
+		fmt.Fprintf(&out, "\nExamples:\n%s\n", continueLines(c.Example))
 	}
 	if c.HasAvailableSubCommands() {
 		fmt.Fprintf(&out, "\nAvailable Commands:\n%s", commandList(c))
@@ -97,8 +97,8 @@ func usage(c *cobra.Command) string {
 	return out.String()
 }
 
-// continued breaks command lines that are too long as a shell reads them, with a backslash at the end.
-func continued(example string) string {
+// continueLines breaks command lines that are too long as a shell reads them, with a backslash at the end.
+func continueLines(example string) string {
 	var lines []string
 	for _, line := range strings.Split(example, "\n") {
 		now := line[:len(line)-len(strings.TrimLeft(line, " "))]
@@ -127,7 +127,7 @@ func commandList(c *cobra.Command) string {
 	}
 	var out strings.Builder
 	for _, b := range all {
-		fmt.Fprintf(&out, "%s\n", broken(fmt.Sprintf("  %-*s  %s", width, b.Name(), b.Short)))
+		fmt.Fprintf(&out, "%s\n", breakLine(fmt.Sprintf("  %-*s  %s", width, b.Name(), b.Short)))
 	}
 	return out.String()
 }

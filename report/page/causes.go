@@ -42,7 +42,7 @@ type causes struct {
 	seen map[[2]string]bool
 }
 
-func (c *causes) add(object, source string, e causedEntry) {
+func (c *causes) addCause(object, source string, e causedEntry) {
 	key := [2]string{object, e.Name}
 	if c.seen[key] {
 		return
@@ -65,7 +65,7 @@ func (c *causes) ofChanges(groups []changeGroup) {
 	for _, g := range groups {
 		for _, x := range g.Changes {
 			for _, object := range x.Causes {
-				c.add(object, "", causedEntry{Name: x.Kind + " " + x.Name, Anchor: x.Anchor})
+				c.addCause(object, "", causedEntry{Name: x.Kind + " " + x.Name, Anchor: x.Anchor})
 			}
 		}
 	}
@@ -79,7 +79,7 @@ func (c *causes) ofBundle(g nodeGroup) {
 	slices.Sort(ids)
 	for _, id := range ids {
 		for _, r := range g.provenance[id] {
-			c.add(r.String(), r.Source, causedEntry{Name: string(id), Anchor: g.anchors[id]})
+			c.addCause(r.String(), r.Source, causedEntry{Name: string(id), Anchor: g.anchors[id]})
 		}
 	}
 }

@@ -137,7 +137,7 @@ func diffLines(text string) ([]diffLine, int) {
 		case strings.HasPrefix(l, "@@"):
 			class = "place"
 		}
-		lines = append(lines, diffLine{class, clip(l, mostColumns)})
+		lines = append(lines, diffLine{class, shortenLabel(l, mostColumns)})
 	}
 	return lines, len(all) - len(lines)
 }

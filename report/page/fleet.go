@@ -65,18 +65,18 @@ func fleetOf(p Page) *fleetView {
 			v.Groups[i].Message, v.Groups[i].Fix = key[2], key[3]
 		}
 		v.Groups[i].Nodes = append(v.Groups[i].Nodes, nodeRow{
-			Name: r.Node, Desired: cmp.Or(r.Desired.Short(), "-"), Applied: cmp.Or(r.Applied.Short(), "-"), Since: since(p.At, r.Since), Agent: cmp.Or(r.Agent, "-"),
+			Name: r.Node, Desired: cmp.Or(r.Desired.Short(), "-"), Applied: cmp.Or(r.Applied.Short(), "-"), Since: formatSince(p.At, r.Since), Agent: cmp.Or(r.Agent, "-"),
 		})
 	}
-	slices.SortStableFunc(v.Groups, func(a, b stateGroup) int { return urgency(b.State) - urgency(a.State) })
+	slices.SortStableFunc(v.Groups, func(a, b stateGroup) int { return urgencyOf(b.State) - urgencyOf(a.State) })
 	return v
 }
 
 // generic is what is said about a node, without its name: of many nodes the same is said.
 func generic(text, node string) string { return strings.ReplaceAll(text, node, "NODE") }
 
-// urgency orders states: what needs a person first, what is done last.
-func urgency(state string) int { return slices.Index(fleet.States(), fleet.State(state)) }
+// urgencyOf orders states: what needs a person first, what is done last.
+func urgencyOf(state string) int { return slices.Index(fleet.States(), fleet.State(state)) }
 
 // countStates counts the nodes of each state that any has.
 func countStates(rows []fleet.Row) []count {
@@ -107,8 +107,8 @@ func statesLine(rows []fleet.Row) string {
 	return strings.Join(parts, ", ")
 }
 
-// since is how long ago something was, as kubectl writes ages.
-func since(now, t time.Time) string {
+// formatSince is how long ago something was, as kubectl writes ages.
+func formatSince(now, t time.Time) string {
 	if t.IsZero() || now.IsZero() {
 		return "-"
 	}
@@ -194,10 +194,10 @@ func observed(p Page) *rolloutView {
 	start := last[0].begun
 	var spans []span
 	for _, k := range last {
-		spans = append(spans, k.span(start, p.At, rows[k]))
+		spans = append(spans, k.spanText(start, p.At, rows[k]))
 	}
 	for _, k := range keys {
-		v.Turns = append(v.Turns, turnRow{When: clock(k.begun), Nodes: strings.Join(rows[k], ", "), Impact: string(k.impact), Result: k.outcome()})
+		v.Turns = append(v.Turns, turnRow{When: formatTime(k.begun), Nodes: strings.Join(rows[k], ", "), Impact: string(k.impact), Result: k.outcomeText()})
 	}
 	v.Timeline = drawTimeline(spans, func(d time.Duration) string { return start.Add(d).UTC().Format("01-02 15:04") })
 	return v
@@ -209,7 +209,7 @@ const rolloutGap = 6 * time.Hour
 // lastRollout returns the turns of the last rollout, of turns in the order of their beginnings.
 func lastRollout(keys []turnKey) []turnKey {
 	i := len(keys) - 1
-	for i > 0 && keys[i].begun.Sub(keys[i-1].last()) <= rolloutGap {
+	for i > 0 && keys[i].begun.Sub(keys[i-1].lastTurn()) <= rolloutGap {
 		i--
 	}
 	return keys[i:]
@@ -219,8 +219,8 @@ func keyOf(t plan.Turn) turnKey {
 	return turnKey{begun: t.Begun.UTC(), ended: t.Ended.UTC(), impact: t.Impact, result: string(t.Result), canary: t.Canary}
 }
 
-// last is the last that is known of the turn.
-func (k turnKey) last() time.Time {
+// lastTurn is the last that is known of the turn.
+func (k turnKey) lastTurn() time.Time {
 	if k.isOpen() {
 		return k.begun
 	}
@@ -229,19 +229,19 @@ func (k turnKey) last() time.Time {
 
 func (k turnKey) isOpen() bool { return k.ended.IsZero() }
 
-// outcome is how the turn ended.
-func (k turnKey) outcome() string {
+// outcomeText is how the turn ended.
+func (k turnKey) outcomeText() string {
 	if k.isOpen() {
 		return cmp.Or(k.result, "under way")
 	}
 	return strings.TrimSpace(k.result + " after " + k.ended.Sub(k.begun).Round(time.Second).String())
 }
 
-func (k turnKey) span(start, now time.Time, names []string) span {
+func (k turnKey) spanText(start, now time.Time, names []string) span {
 	s := span{label: someOf(names), begins: k.begun.Sub(start), ends: k.ended.Sub(start), class: impactClass(k.impact), text: string(k.impact)}
 	if k.isOpen() {
 		s.ends = max(now.Sub(start), s.begins)
-		s.text += ", " + k.outcome()
+		s.text += ", " + k.outcomeText()
 	}
 	if k.canary {
 		s.text += ", canary"

@@ -102,7 +102,7 @@ func kinship(b bundle.Bundle) (string, error) {
 	own := bundle.Bundle{Node: b.Node}
 	parts := []string{string(cluster)}
 	for _, k := range bundle.Kinds() {
-		parts = append(parts, fmt.Sprint(k.Kind, entries(own.Values(k.Kind))))
+		parts = append(parts, fmt.Sprint(k.Kind, listEntries(own.Values(k.Kind))))
 	}
 	for _, s := range own.Services() {
 		parts = append(parts, s.Name)
@@ -113,8 +113,8 @@ func kinship(b bundle.Bundle) (string, error) {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(parts, "\n")))), nil
 }
 
-// entries is the length of a list of entries of any type.
-func entries(list any) int {
+// listEntries is the length of a list of entries of any type.
+func listEntries(list any) int {
 	if list == nil {
 		return 0
 	}
@@ -141,8 +141,8 @@ func groupOf(anchor string, nodes []review.Node) (nodeGroup, error) {
 	return g, nil
 }
 
-// note keeps where an entry stands on the page.
-func (g *nodeGroup) note(id bundle.EntryID) (anchor string, causes []string) {
+// noteNode keeps where an entry stands on the page.
+func (g *nodeGroup) noteNode(id bundle.EntryID) (anchor string, causes []string) {
 	anchor = fmt.Sprintf("%s-e%d", g.Anchor, len(g.anchors))
 	g.anchors[id] = anchor
 	for _, r := range g.provenance[id] {
@@ -158,7 +158,7 @@ func (g *nodeGroup) addServices(b bundle.Bundle) error {
 			return fmt.Errorf("showing service %s: %w", s.Name, err)
 		}
 		v := serviceView{Name: s.Name, Description: s.Description, Command: bundle.CommandLine(s.Argv), Definition: string(definition)}
-		v.Anchor, v.Causes = g.note(bundle.KindService.ID(s.Name))
+		v.Anchor, v.Causes = g.noteNode(bundle.KindService.ID(s.Name))
 		g.Commands = append(g.Commands, v)
 	}
 	return nil
@@ -169,7 +169,7 @@ func (g *nodeGroup) addFiles(b bundle.Bundle) {
 	g.MoreFiles = max(0, len(files)-mostFiles)
 	for _, f := range files[:min(mostFiles, len(files))] {
 		v := fileView{Path: f.Path, Access: string(f.Access), Impact: review.Cost(f.Impact, nil)}
-		v.Anchor, v.Causes = g.note(bundle.KindFile.ID(f.Path))
+		v.Anchor, v.Causes = g.noteNode(bundle.KindFile.ID(f.Path))
 		v.Text, v.Note = shownText(f.Content.Shown())
 		g.Files = append(g.Files, v)
 	}
@@ -192,7 +192,7 @@ func shownText(data []byte) (text, note string) {
 func (g *nodeGroup) addRest(b bundle.Bundle) error {
 	for _, k := range bundle.Kinds() {
 		values := b.Values(k.Kind)
-		if k.Kind == bundle.KindFile || k.Kind == bundle.KindService || entries(values) == 0 {
+		if k.Kind == bundle.KindFile || k.Kind == bundle.KindService || listEntries(values) == 0 {
 			continue
 		}
 		text, err := yaml.Marshal(values)
@@ -200,7 +200,7 @@ func (g *nodeGroup) addRest(b bundle.Bundle) error {
 			return fmt.Errorf("showing entries of kind %s: %w", k.Kind, err)
 		}
 		shown, _ := shownText(text)
-		g.Rest = append(g.Rest, restView{Kind: string(k.Kind), Text: shown, Entries: entries(values)})
+		g.Rest = append(g.Rest, restView{Kind: string(k.Kind), Text: shown, Entries: listEntries(values)})
 	}
 	return nil
 }

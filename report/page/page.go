@@ -58,7 +58,7 @@ func (p Page) HTML() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading the template of the page: %w", err)
 	}
-	v, err := p.view()
+	v, err := p.buildView()
 	if err != nil {
 		return "", err
 	}
@@ -69,14 +69,14 @@ func (p Page) HTML() (string, error) {
 	return out.String(), nil
 }
 
-func (p Page) view() (view, error) {
+func (p Page) buildView() (view, error) {
 	style, err := sources.ReadFile("page.css")
 	if err != nil {
 		return view{}, fmt.Errorf("reading the style of the page: %w", err)
 	}
 	digest := sha256.Sum256(style)
 	v := view{
-		Title: p.Title, Subject: p.Subject, At: clock(p.At),
+		Title: p.Title, Subject: p.Subject, At: formatTime(p.At),
 		Style:  template.CSS(style), //nolint:gosec // the style is a file of this package
 		Policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(digest[:]) + "'; base-uri 'none'; form-action 'none'",
 	}
@@ -88,13 +88,13 @@ func (p Page) view() (view, error) {
 		return view{}, err
 	}
 	v.Causes = causesOf(p, v)
-	v.Summary = p.summary()
-	v.Sections = v.sections()
+	v.Summary = p.summaryLine()
+	v.Sections = v.sectionLinks()
 	return v, nil
 }
 
-// summary is the page in one sentence.
-func (p Page) summary() string {
+// summaryLine is the page in one sentence.
+func (p Page) summaryLine() string {
 	switch {
 	case p.Review != nil:
 		return p.Review.Summary()
@@ -104,7 +104,7 @@ func (p Page) summary() string {
 	return bundle.Count(len(p.Nodes), "Windows node")
 }
 
-func (v view) sections() []link {
+func (v view) sectionLinks() []link {
 	var list []link
 	for _, s := range []struct {
 		link
@@ -124,8 +124,8 @@ func (v view) sections() []link {
 	return list
 }
 
-// clock is a time in UTC; empty for none.
-func clock(t time.Time) string {
+// formatTime is a time in UTC; empty for none.
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}

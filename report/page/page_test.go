@@ -72,7 +72,7 @@ func TestPagesLoadAndRunNothing(t *testing.T) {
 
 func (p Page) viewOf(t *testing.T) view {
 	t.Helper()
-	v, err := p.view()
+	v, err := p.buildView()
 	must(t, err)
 	return v
 }

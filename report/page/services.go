@@ -48,7 +48,7 @@ func servicesDiagram(id string, services []bundle.Service, restarts []string) di
 	var names []string
 	add := func(name, class string) *box {
 		if boxes[name] == nil {
-			boxes[name] = &box{Name: clip(name, widestName), Title: name, Class: class}
+			boxes[name] = &box{Name: shortenLabel(name, widestName), Title: name, Class: class}
 			names = append(names, name)
 		}
 		return boxes[name]
@@ -99,23 +99,23 @@ func place(names []string, boxes map[string]*box) diagram {
 		b := boxes[n]
 		d.Boxes = append(d.Boxes, *b)
 		for _, name := range b.dependencies {
-			d.Arrows = append(d.Arrows, arrow(*boxes[name], *b))
+			d.Arrows = append(d.Arrows, arrowPath(*boxes[name], *b))
 			d.Text += n + " depends on " + name + ". "
 		}
 	}
 	return d
 }
 
-// arrow is a curve from the right of one box to the left of another.
-func arrow(from, to box) string {
+// arrowPath is a curve from the right of one box to the left of another.
+func arrowPath(from, to box) string {
 	x1, y1 := from.X+from.Width, from.Y+from.Height/2
 	x2, y2 := to.X-6, to.Y+to.Height/2
 	bend := max((x2-x1)/2, 12)
 	return fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x1, y1, x1+bend, y1, x2-bend, y2, x2, y2)
 }
 
-// clip shortens a text for a place of limited width.
-func clip(text string, most int) string {
+// shortenLabel shortens a text for a place of limited width.
+func shortenLabel(text string, most int) string {
 	runes := []rune(text)
 	if len(runes) <= most {
 		return text

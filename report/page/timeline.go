@@ -69,7 +69,7 @@ func drawTimeline(spans []span, label func(time.Duration) string) timeline {
 	}
 	for i, s := range spans {
 		y := i * rowHeight
-		b := bar{Label: clip(s.label, longest), Title: s.label, Class: s.class, Text: s.text, X: at(s.begins), Y: y + (rowHeight-barHeight)/2, Height: barHeight}
+		b := bar{Label: shortenLabel(s.label, longest), Title: s.label, Class: s.class, Text: s.text, X: at(s.begins), Y: y + (rowHeight-barHeight)/2, Height: barHeight}
 		b.Width = max(3, at(s.ends)-b.X)
 		b.LabelX, b.LabelY = labelSide-10, y+rowHeight/2+5
 		b.TextX, b.TextY = b.X+b.Width+6, b.LabelY

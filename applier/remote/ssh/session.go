@@ -20,7 +20,7 @@ type session struct {
 	accepted bool
 }
 
-// runCommand feeds the command and reads what it prints, until all streams have ended. A connection that is lost meanwhile is an
+// runCommand feeds the command and reads what it prints, until all streams have ended. A connection that is lost before is an
 // *InterruptedError. An error of Stdin or Stdout wins over the exit status.
 func (s *session) runCommand(ctx context.Context, c remote.Command) error {
 	ctx, w := s.watchCommand(ctx, c.Waits)

@@ -142,7 +142,7 @@ func (t *Transport) keepConnection(c *conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed || t.dialer.Limits.Kept <= 0 || !c.isAlive() {
-		_ = c.closeAtOnce() // nobody waits for it
+		_ = c.closeAtOnce() // no caller waits for it
 		return
 	}
 	k := &keptConn{conn: c}
@@ -150,7 +150,7 @@ func (t *Transport) keepConnection(c *conn) {
 	t.kept[c.target] = append(t.kept[c.target], k)
 }
 
-// dropExpired ends a connection that nobody took in time.
+// dropExpired ends a connection that was not taken in time.
 func (t *Transport) dropExpired(k *keptConn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -160,7 +160,7 @@ func (t *Transport) dropExpired(k *keptConn) {
 		return
 	}
 	t.kept[k.target] = slices.Delete(list, i, i+1)
-	_ = k.closeAtOnce() // nobody waits for it
+	_ = k.closeAtOnce() // no caller waits for it
 }
 
 // Close implements remote.Transport. No connection is kept from then on.

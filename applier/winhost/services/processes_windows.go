@@ -150,7 +150,7 @@ func (g *group) runningNames() string {
 	return text
 }
 
-// killProcesses ends the processes that still run, and those that they started meanwhile. It returns when they are gone.
+// killProcesses ends the processes that still run, and those that they started until then. It returns when they are gone.
 func (g *group) killProcesses(ctx context.Context, limits Limits) error {
 	if err := g.gatherProcesses(); err != nil {
 		return err

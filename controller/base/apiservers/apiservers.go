@@ -169,13 +169,13 @@ func fetchVersion(ctx context.Context, client *http.Client, at *url.URL) (string
 	if err := json.Unmarshal(body, &info); err != nil {
 		return "", fmt.Errorf("reading the answer: %w", err)
 	}
-	return Effective(info), nil
+	return EffectiveVersion(info), nil
 }
 
-// Effective returns the version that an API server behaves as: that of its program, or the older minor version that it emulates (kube-apiserver
+// EffectiveVersion returns the version that an API server behaves as: that of its program, or the older minor version that it emulates (kube-apiserver
 // --emulated-version; kubernetes.io/docs/concepts/cluster-administration/compatibility-version), such as "v1.35.0+emulated-by-v1.36.3". It serves
 // the APIs of that one, so a newer kubelet would ask for what it does not have.
-func Effective(info version.Info) string {
+func EffectiveVersion(info version.Info) string {
 	program, err := semver.ParseSemantic(info.GitVersion)
 	emulated, unknown := semver.ParseGeneric(info.EmulationMajor + "." + info.EmulationMinor)
 	if err != nil || unknown != nil || !emulated.LessThan(semver.MajorMinor(program.Major(), program.Minor())) {

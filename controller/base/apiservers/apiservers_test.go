@@ -182,7 +182,7 @@ func TestTheVersionThatAnAPIServerEmulates(t *testing.T) {
 		{"v1.36.3", "1", "thirty", "v1.36.3"},
 		{"unknown", "1", "35", "unknown"}, // refused where it is read
 	} {
-		got := Effective(version.Info{GitVersion: tt.git, EmulationMajor: tt.major, EmulationMinor: tt.minor})
+		got := EffectiveVersion(version.Info{GitVersion: tt.git, EmulationMajor: tt.major, EmulationMinor: tt.minor})
 		if got != tt.want {
 			t.Errorf("%s that emulates %s.%s: %s, want %s", tt.git, tt.major, tt.minor, got, tt.want)
 		}

@@ -1,6 +1,6 @@
 // Package skew says whether the API servers of a cluster support the kubelet that its nodes get.
 //
-//	version of the kubelet, version of each API server --Check--> a finding, or none
+//	version of the kubelet, version of each API server --CheckKubelet--> a finding, or none
 //
 // It is pure.
 package skew
@@ -16,10 +16,10 @@ import (
 	"wmco/render/reason"
 )
 
-// Check compares the kubelet that nodes get with the oldest API server: it may not be of a newer minor version
+// CheckKubelet compares the kubelet that nodes get with the oldest API server: it may not be of a newer minor version
 // (kubernetes.io/releases/version-skew-policy). It returns what is wrong, and whether the kubelet may be published. The cluster's own version
 // says what was updated, not what runs now.
-func Check(shipped string, answers []string) (bundle.Finding, bool) {
+func CheckKubelet(shipped string, answers []string) (bundle.Finding, bool) {
 	f := bundle.Finding{Severity: bundle.SeverityError, Object: bundle.Ref{Kind: "ClusterVersion", Name: "version"}}
 	kubelet, err := version.ParseSemantic(shipped)
 	var servers []*version.Version
@@ -33,7 +33,7 @@ func Check(shipped string, answers []string) (bundle.Finding, bool) {
 		f.Fix = "check that oc version prints the server's version"
 		return f, false
 	}
-	oldest := slices.MinFunc(servers, compare)
+	oldest := slices.MinFunc(servers, compareVersions)
 	if kubelet.Major() == oldest.Major() && kubelet.Minor() > oldest.Minor() || kubelet.Major() > oldest.Major() {
 		f.Reason = reason.KubeletTooNew
 		f.Message = fmt.Sprintf("kubelet %s, which nodes of this cluster get, is newer than one of its API servers, v%s: nothing is published and no host joins until all API servers are updated", shipped, oldest)
@@ -43,8 +43,8 @@ func Check(shipped string, answers []string) (bundle.Finding, bool) {
 	return f, true
 }
 
-// Unasked says that the operator may not ask where the API servers are, as one whose rights are older than its image.
-func Unasked(err error) bundle.Finding {
+// MayNotAsk says that the operator may not ask where the API servers are, as one whose rights are older than its image.
+func MayNotAsk(err error) bundle.Finding {
 	return bundle.Finding{
 		Severity: bundle.SeverityError, Reason: reason.APIServerVersionUnknown,
 		Message: "the operator may not ask each API server for its version, so nothing is published: " + err.Error(),
@@ -52,7 +52,7 @@ func Unasked(err error) bundle.Finding {
 	}
 }
 
-func compare(a, b *version.Version) int {
+func compareVersions(a, b *version.Version) int {
 	switch {
 	case a.LessThan(b):
 		return -1

@@ -93,7 +93,7 @@ func JudgeCluster(c Cluster) Result {
 		found[t] = append(found[t], f)
 		r.PublishWaits = r.PublishWaits || t != PrivateKeyValid && !ofMachines(f)
 	}
-	if f, ok := skew.Check(c.Kubelet, c.APIServers); !ok {
+	if f, ok := skew.CheckKubelet(c.Kubelet, c.APIServers); !ok {
 		found[VersionSupported] = append(bundle.Findings{f}, found[VersionSupported]...)
 		r.PublishWaits = true
 	}

@@ -202,7 +202,7 @@ func (c candidate) otherHosts() []string {
 	return list
 }
 
-// quoteForeignText quotes text of somebody else, no longer than a DNS name may be.
+// quoteForeignText quotes text of another author, no longer than a DNS name may be.
 func quoteForeignText(text string) string {
 	return strconv.Quote(strings.ToValidUTF8(text[:min(len(text), validation.DNS1123SubdomainMaxLength)], "?"))
 }

@@ -24,9 +24,11 @@ import (
 // A missing kind is one, unless the want is optional, and so is a forbidden request. Objects have no Source and no Line.
 func NewClusterReader(r client.Reader) Reader { return &clusterReader{client: r} }
 
-// CachedCluster is Cluster for an informer cache that is read again and again: an object that has not changed is not converted again. Objects of the
+// NewCachedClusterReader is Cluster for an informer cache that is read again and again: an object that has not changed is not converted again. Objects of the
 // cache are not copied. One reading after the other is made.
-func CachedCluster(r client.Reader) Reader { return &clusterReader{client: r, converted: &converted{}} }
+func NewCachedClusterReader(r client.Reader) Reader {
+	return &clusterReader{client: r, converted: &converted{}}
+}
 
 type clusterReader struct {
 	client client.Reader
@@ -43,7 +45,7 @@ type scoper interface {
 func (c *clusterReader) Read(ctx context.Context, wants []Want) (Set, error) {
 	found := make(map[identity]Object)
 	var findings bundle.Findings
-	defer c.converted.begin()()
+	defer c.converted.beginReading()()
 	for _, w := range wants {
 		items, err := c.fetchWanted(ctx, w)
 		refused, err := refusalFindings(w, err)

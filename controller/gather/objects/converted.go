@@ -24,8 +24,8 @@ type version struct {
 	resourceVersion  string
 }
 
-// begin begins a reading. The function that it returns ends it: what the reading did not need is forgotten.
-func (c *converted) begin() func() {
+// beginReading begins a reading. The function that it returns ends it: what the reading did not need is forgotten.
+func (c *converted) beginReading() func() {
 	if c == nil {
 		return func() {}
 	}

@@ -81,7 +81,7 @@ func (r *reading) misspeltKindFinding(s segment, h head) batch {
 			known = append(known, w.Kind)
 		}
 	}
-	meant := bundle.Nearest(kind, known)
+	meant := bundle.NearestWord(kind, known)
 	if meant == "" || slices.Contains(neighbourKinds(), [2]string{kind, meant}) {
 		return batch{}
 	}

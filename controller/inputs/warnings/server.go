@@ -45,7 +45,7 @@ func (s Serving) AddTo(m manager.Manager, w Warner) error {
 			return &pair, err
 		}
 	}}})
-	server.Register(policies.WarningsPath, &admission.Webhook{Handler: New(w)})
+	server.Register(policies.WarningsPath, &admission.Webhook{Handler: NewWarner(w)})
 	return m.Add(runnable{Server: server, Log: w.Log})
 }
 

@@ -49,8 +49,8 @@ type Warner struct {
 	busy chan struct{}
 }
 
-// New returns a Warner that works on one request at a time.
-func New(w Warner) *Warner {
+// NewWarner returns a Warner that works on one request at a time.
+func NewWarner(w Warner) *Warner {
 	w.busy = make(chan struct{}, 1)
 	return &w
 }

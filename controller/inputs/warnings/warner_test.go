@@ -113,7 +113,7 @@ func like(t testing.TB, of *unstructured.Unstructured, facts bundle.Facts, i int
 }
 
 func warner(c client.Client) *Warner {
-	return New(Warner{
+	return NewWarner(Warner{
 		Read: func(ctx context.Context, from client.Reader) (*desired.Hosts, error) {
 			return desired.ReadHosts(ctx, desired.Source{Objects: objects.NewClusterReader(from), Gather: gather.Options{Complete: true}, Key: bundle.Key("a key of 32 bytes for these tests!")})
 		},

@@ -27,13 +27,13 @@ type step struct{ from, to [2]bundle.Digest }
 func (c *costs) beginSnapshot(r Rendered) {
 	c.round, c.still = c.layers.BeginRound("compared"), map[step]bundle.Impact{}
 	for _, w := range r.Wanted {
-		c.round.Add(w.Cluster.Digest, w.Content.Cluster)
-		c.round.Add(w.Own.Digest, w.Content.Node)
+		c.round.AddLayer(w.Cluster.Digest, w.Content.Cluster)
+		c.round.AddLayer(w.Own.Digest, w.Content.Node)
 	}
 }
 
 func (c *costs) endSnapshot() {
-	c.round.End()
+	c.round.EndRound()
 	c.known = c.still
 }
 
@@ -74,7 +74,7 @@ func (c *costs) layerByDigest(ctx context.Context, d bundle.Digest, node windows
 	if on := node.Desired.Node; on.Digest == d { // unverified: the layer is checked by its digest
 		from = on
 	}
-	l, err := c.round.Read(ctx, from)
+	l, err := c.round.ReadLayer(ctx, from)
 	return l, err == nil // if not, the node agent is asked what the change costs
 }
 
@@ -86,8 +86,8 @@ func (e *Executor) failureCause(v view, r Rendered) string {
 		if !ok || n.Published != n.Wanted || n.Report.Desired != n.Wanted || !n.Report.BlamesInput() || len(n.Report.Layers) != 2 {
 			continue
 		}
-		from, known := e.costs.layers.Lookup(n.Report.Layers[0])
-		own, both := e.costs.layers.Lookup(n.Report.Layers[1])
+		from, known := e.costs.layers.LookupLayer(n.Report.Layers[0])
+		own, both := e.costs.layers.LookupLayer(n.Report.Layers[1])
 		if !known || !both {
 			continue
 		}

@@ -40,9 +40,9 @@ func rendered(t *testing.T, text string, impact bundle.Impact) Wanted {
 func cacheOf(w Wanted) *layers.Cache {
 	cache := &layers.Cache{}
 	round := cache.BeginRound("test")
-	round.Add(w.Cluster.Digest, w.Content.Cluster)
-	round.Add(w.Own.Digest, w.Content.Node)
-	round.End()
+	round.AddLayer(w.Cluster.Digest, w.Content.Cluster)
+	round.AddLayer(w.Own.Digest, w.Content.Node)
+	round.EndRound()
 	return cache
 }
 

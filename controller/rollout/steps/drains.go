@@ -70,7 +70,7 @@ func (d *Drains) SetupWithManager(m base.Manager) error {
 // drainQueue are the nodes whose pods are to be evicted.
 type drainQueue chan event.TypedGenericEvent[string]
 
-// addNode adds a node. When the operator ends, nobody takes nodes from the queue any longer, and nobody waits for that.
+// addNode adds a node. When the operator ends, nothing takes nodes from the queue any longer, or waits for that.
 func (q drainQueue) addNode(ctx context.Context, node string) {
 	select {
 	case q <- event.TypedGenericEvent[string]{Object: node}:

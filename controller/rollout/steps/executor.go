@@ -177,7 +177,7 @@ func (e *Executor) RunSteps(ctx context.Context, r Rendered) (Result, error) {
 		case did.written && s.Action == plan.ActionPublish:
 			result.Published++
 		case did.written && s.Action == plan.ActionReserve && needsBoot(next, s.Node):
-			failed = append(failed, e.try(ctx, "warning about health checks of "+s.Node, func(ctx context.Context) error { return e.warnShortHealthCheck(ctx, view, nodes[s.Node]) }))
+			failed = append(failed, e.tryForNode(ctx, "warning about health checks of "+s.Node, func(ctx context.Context) error { return e.warnShortHealthCheck(ctx, view, nodes[s.Node]) }))
 		}
 	}
 	result.Urgent = e.toldUrgent(view)
@@ -186,8 +186,8 @@ func (e *Executor) RunSteps(ctx context.Context, r Rendered) (Result, error) {
 	return result, nil
 }
 
-// try does one thing, unless its pause has not passed.
-func (e *Executor) try(ctx context.Context, what string, do func(context.Context) error) error {
+// tryForNode does one thing, unless its pause has not passed.
+func (e *Executor) tryForNode(ctx context.Context, what string, do func(context.Context) error) error {
 	if e.Try == nil {
 		return do(ctx)
 	}

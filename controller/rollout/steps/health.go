@@ -23,7 +23,7 @@ import (
 	"wmco/controller/windowsnode"
 )
 
-// warnShortHealthCheck says before a boot which MachineHealthCheck may take the machine for dead meanwhile, and delete it: its timeout is shorter than such a turn
+// warnShortHealthCheck says before a boot which MachineHealthCheck may take the machine for dead during the turn, and delete it: its timeout is shorter than such a turn
 // has taken in this cluster.
 func (e *Executor) warnShortHealthCheck(ctx context.Context, v view, node windowsnode.Node) error {
 	i := slices.IndexFunc(v.Nodes, func(n plan.Node) bool { return n.Name == node.Name })

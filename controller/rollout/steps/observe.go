@@ -106,7 +106,7 @@ func (e *Executor) observeFleet(ctx context.Context, nodes map[string]windowsnod
 			n.Wanted, n.Target = w.Bundle, w.Target
 			n.PayloadPending, n.PayloadKept = node.IsPayloadPending(w.Payload), w.PayloadKept
 			var u layers.Wanted
-			err := e.try(ctx, "what is urgent for Node "+name, func(ctx context.Context) (err error) {
+			err := e.tryForNode(ctx, "what is urgent for Node "+name, func(ctx context.Context) (err error) {
 				u, err = e.compareNode(ctx, &n, node, destination{w, r.Urgent})
 				return err
 			})

@@ -67,7 +67,7 @@ func (e *Executor) makeSteps(ctx context.Context, steps []plan.Step, nodes map[s
 // changed since the snapshot, is no failure.
 func (e *Executor) tryStep(ctx context.Context, s plan.Step, node windowsnode.Node, to target) (did outcome) {
 	var changed error
-	did.err = e.try(ctx, "Node "+s.Node, func(ctx context.Context) error {
+	did.err = e.tryForNode(ctx, "Node "+s.Node, func(ctx context.Context) error {
 		written, err := e.makeStep(ctx, s, node, to)
 		did.written = written
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || errors.Is(err, errPodsCame) {

@@ -55,7 +55,7 @@ func (u *urgents) urgentFor(has bundle.Bundle, told published.Desired, node wind
 	if l.packed == nil {
 		return found, layers.Wanted{}, nil
 	}
-	own, err := u.round.Pack(on[1], has.Node)
+	own, err := u.round.PackLayer(on[1], has.Node)
 	if err != nil {
 		return plan.Urgent{}, layers.Wanted{}, err
 	}
@@ -89,7 +89,7 @@ func (u *urgents) urgentLayerBetween(has bundle.Layer, between [2]bundle.Digest,
 		if err != nil {
 			return nil, fmt.Errorf("packing what is urgent: %w", err)
 		}
-		if l.packed, err = u.round.Pack(digest, found.Layer); err != nil {
+		if l.packed, err = u.round.PackLayer(digest, found.Layer); err != nil {
 			return nil, fmt.Errorf("packing what is urgent: %w", err)
 		}
 		l.cost = bundle.Diff(bundle.Bundle{Cluster: has}, bundle.Bundle{Cluster: found.Layer}).Impact()

@@ -112,10 +112,10 @@ type Skew struct {
 }
 
 // String is the difference for people: "win-1 (1h0m behind)".
-func (s Skew) String() string { return s.Node + " (" + Text(s.By) + ")" }
+func (s Skew) String() string { return s.Node + " (" + SkewText(s.By) + ")" }
 
-// Text is a difference for people: "1h0m behind".
-func Text(by time.Duration) string {
+// SkewText is a difference for people: "1h0m behind".
+func SkewText(by time.Duration) string {
 	text := strings.TrimSuffix(by.Abs().Round(time.Minute).String(), "0s")
 	if by < 0 {
 		return text + " behind"

@@ -64,8 +64,8 @@ func (c *Cache) decodeChanged(items []unstructured.Unstructured) ([]windowsnode.
 	return nodes, nil
 }
 
-// Decode returns a Node decoded: as it was decoded for a list, if that had this version of it.
-func (c *Cache) Decode(object corev1.Node) windowsnode.Node {
+// DecodeCached returns a Node decoded: as it was decoded for a list, if that had this version of it.
+func (c *Cache) DecodeCached(object corev1.Node) windowsnode.Node {
 	if c != nil && object.ResourceVersion != "" {
 		c.mu.Lock()
 		n, ok := c.decoded[object.Name]

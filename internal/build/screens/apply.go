@@ -82,7 +82,7 @@ func (f *Fleet) warnings(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := warnings.New(warnings.Warner{
+	w := warnings.NewWarner(warnings.Warner{
 		Read: func(ctx context.Context, from client.Reader) (*desired.Hosts, error) {
 			return desired.ReadHosts(ctx, desired.Source{Objects: objects.NewClusterReader(from), Gather: gather.Options{Complete: true}, Key: bundle.Key(key)})
 		},
