@@ -24,16 +24,16 @@ import (
 // A missing kind is one, unless the want is optional, and so is a forbidden request. Objects have no Source and no Line.
 func NewClusterReader(r client.Reader) Reader { return &clusterReader{client: r} }
 
-// NewCachedClusterReader is Cluster for an informer cache that is read again and again: an object that has not changed is not converted again. Objects of the
-// cache are not copied. One reading after the other is made.
+// NewCachedClusterReader is NewClusterReader for an informer cache that is read again and again: the digest of an object that has not changed is not
+// made again, and objects of the cache are not copied. One reading after the other is made.
 func NewCachedClusterReader(r client.Reader) Reader {
-	return &clusterReader{client: r, converted: &converted{}}
+	return &clusterReader{client: r, digests: &knownDigests{}}
 }
 
 type clusterReader struct {
 	client client.Reader
-	// converted is nil where each object is read once.
-	converted *converted
+	// digests is nil where each object is read once.
+	digests *knownDigests
 }
 
 // scoper is the part of a client.Client that a client.Reader may lack.
@@ -45,7 +45,7 @@ type scoper interface {
 func (c *clusterReader) Read(ctx context.Context, wants []Want) (Set, error) {
 	found := make(map[identity]Object)
 	var findings bundle.Findings
-	defer c.converted.beginReading()()
+	defer c.digests.beginReading()()
 	for _, w := range wants {
 		items, err := c.fetchWanted(ctx, w)
 		refused, err := refusalFindings(w, err)
@@ -54,11 +54,12 @@ func (c *clusterReader) Read(ctx context.Context, wants []Want) (Set, error) {
 		}
 		findings = append(findings, refused...)
 		for _, item := range items {
-			p, bad := c.converted.fromCluster(item, w)
+			p, bad := fromCluster(item, w)
 			switch {
 			case bad != nil:
 				findings = append(findings, flawedFinding(p, *bad))
 			case w.admitsObject(p):
+				p.Content = c.digests.digestOf(item, p)
 				found[p.objectIdentity()] = p.Object
 			}
 		}
@@ -163,7 +164,7 @@ func kindIsGone(err error) bool {
 // listKind requests all objects of the kind, in the namespace and with the labels of the want.
 func (c *clusterReader) listKind(ctx context.Context, w Want) ([]unstructured.Unstructured, error) {
 	list := NewList(w.groupVersionKind())
-	err := c.client.List(ctx, list, client.InNamespace(w.Namespace), client.MatchingLabels(w.Labels), client.UnsafeDisableDeepCopyOption(c.converted != nil))
+	err := c.client.List(ctx, list, client.InNamespace(w.Namespace), client.MatchingLabels(w.Labels), client.UnsafeDisableDeepCopyOption(c.digests != nil))
 	switch {
 	case err == nil:
 		return list.Items, nil
