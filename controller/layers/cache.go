@@ -79,9 +79,10 @@ func (r *Round) AddLayer(d bundle.Digest, l bundle.Layer) *cached {
 	r.needed[d] = true
 	known, ok := r.cache.known[d]
 	if !ok {
-		known = &cached{layer: l}
+		known = &cached{}
 		r.cache.known[d] = known
 	}
+	known.layer = l // of the newest rendering, which is kept anyway: that of an earlier one would be kept beside it
 	return known
 }
 
