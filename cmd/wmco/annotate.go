@@ -255,8 +255,11 @@ func (f *verbFlags) annotateNodes(ctx context.Context, c client.Client, v verb, 
 	for _, n := range nodes {
 		key, value := of(n)
 		if !f.dryRun {
+			if !v.confirms {
+				n.ResourceVersion = "" // its value does not depend on what the Node had
+			}
 			var err error
-			if key, value, err = annotateNode(ctx, c, n, v.confirms, of); err != nil {
+			if key, value, err = annotateNode(ctx, c, n, of); err != nil {
 				errs = append(errs, err)
 				continue
 			}
@@ -266,16 +269,11 @@ func (f *verbFlags) annotateNodes(ctx context.Context, c client.Client, v verb, 
 	return done, errors.Join(errs...)
 }
 
-// annotateNode sets one annotation, and returns which. A value that is derived from the one before counts for the Node as it was read: if that has
-// changed since, it is read again.
-func annotateNode(ctx context.Context, c client.Client, n corev1.Node, derived bool, of func(corev1.Node) (key, value string)) (key, value string, err error) {
+// annotateNode sets one annotation, and returns which. A Node with a resourceVersion that has changed since is read again.
+func annotateNode(ctx context.Context, c client.Client, n corev1.Node, of func(corev1.Node) (key, value string)) (key, value string, err error) {
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		key, value = of(n)
-		version := ""
-		if derived {
-			version = n.ResourceVersion
-		}
-		err := patchAnnotation(ctx, c, n.Name, version, key, value)
+		err := patchAnnotation(ctx, c, n, key, value)
 		if apierrors.IsConflict(err) {
 			if err := c.Get(ctx, client.ObjectKeyFromObject(&n), &n); err != nil {
 				return err
@@ -289,22 +287,22 @@ func annotateNode(ctx context.Context, c client.Client, n corev1.Node, derived b
 	return key, value, nil
 }
 
-// patchAnnotation sets one annotation; an empty value removes it. With a version, any other change of the Node is a conflict.
-func patchAnnotation(ctx context.Context, c client.Client, name, version, key, value string) error {
+// patchAnnotation sets one annotation; an empty value removes it. If n has a resourceVersion, any other change of the Node since is a conflict.
+func patchAnnotation(ctx context.Context, c client.Client, n corev1.Node, key, value string) error {
 	change := map[string]any{key: nil}
 	if value != "" {
 		change[key] = value
 	}
 	metadata := map[string]any{"annotations": change}
-	if version != "" {
-		metadata["resourceVersion"] = version
+	if n.ResourceVersion != "" {
+		metadata["resourceVersion"] = n.ResourceVersion
 	}
 	data, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return err
 	}
 	node := corev1.Node{}
-	node.Name = name
+	node.Name = n.Name
 	return c.Patch(ctx, &node, client.RawPatch(types.MergePatchType, data))
 }
 
