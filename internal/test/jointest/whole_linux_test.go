@@ -4,12 +4,13 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -29,6 +30,7 @@ import (
 	"wmco/controller/keys/signing"
 	"wmco/controller/prerequisites"
 	"wmco/deploy/admission"
+	"wmco/internal/test/shards"
 	"wmco/internal/test/testenv/controlplane"
 	"wmco/internal/test/testenv/manifests"
 	"wmco/render"
@@ -208,11 +210,9 @@ func (w *world) patchCluster(kind, change, back string) {
 }
 
 // TestThePermissionsAreThoseThatAreUsed compares what operators have asked for in all tests of this package, by the audit log, with what
-// they may. It is in the last file, so that it runs last.
+// they may. It runs after all others: in a process of its own, or, if tests are chosen, as the last one of the last file.
 func TestThePermissionsAreThoseThatAreUsed(t *testing.T) {
-	requests, err := server.ControlPlane(t).Requests()
-	must(t, err)
-	requests = slices.DeleteFunc(requests, func(r controlplane.Request) bool { return r.User != operatorUser || r.Resource == "" })
+	requests := readRequests(t)
 	all := shipped(t)
 	missing := map[string]bool{}
 	for _, r := range requests {
@@ -223,7 +223,7 @@ func TestThePermissionsAreThoseThatAreUsed(t *testing.T) {
 			t.Errorf("the operator may not: %s", r)
 		}
 	}
-	if flag.Lookup("test.run").Value.String() != "" {
+	if shards.Folder() == "" {
 		t.Skip("what is used is known only when all tests have run")
 	}
 	for _, p := range all {
@@ -235,6 +235,55 @@ func TestThePermissionsAreThoseThatAreUsed(t *testing.T) {
 			t.Errorf("the permission to %s was used: it is not true that it %s", p, why)
 		}
 	}
+}
+
+// requestsPattern are the files in which processes keep what operators have asked for.
+const requestsPattern = "requests-*.json"
+
+// keepRequests keeps what operators have asked for, for the test of the permissions.
+func keepRequests(plane *controlplane.ControlPlane) error {
+	if shards.Folder() == "" {
+		return nil
+	}
+	requests, err := operatorRequests(plane)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(requests)
+	if err != nil {
+		return err
+	}
+	name := strings.Replace(requestsPattern, "*", strconv.Itoa(os.Getpid()), 1)
+	return os.WriteFile(filepath.Join(shards.Folder(), name), data, 0o600)
+}
+
+func operatorRequests(plane *controlplane.ControlPlane) ([]controlplane.Request, error) {
+	requests, err := plane.Requests()
+	return slices.DeleteFunc(requests, func(r controlplane.Request) bool { return r.User != operatorUser || r.Resource == "" }), err
+}
+
+// readRequests returns what operators have asked for in all tests that have run.
+func readRequests(t *testing.T) []controlplane.Request {
+	t.Helper()
+	if shards.Folder() == "" {
+		requests, err := operatorRequests(server.ControlPlane(t))
+		must(t, err)
+		return requests
+	}
+	files, err := filepath.Glob(filepath.Join(shards.Folder(), requestsPattern))
+	must(t, err)
+	if len(files) == 0 {
+		t.Skip("no other test had a control plane")
+	}
+	var all []controlplane.Request
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		must(t, err)
+		var requests []controlplane.Request
+		must(t, json.Unmarshal(data, &requests))
+		all = append(all, requests...)
+	}
+	return all
 }
 
 // isOptional reports whether the operator asks for what only some installations permit, and says in a condition what it lacks: user data for

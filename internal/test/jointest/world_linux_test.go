@@ -35,6 +35,7 @@ import (
 	"wmco/controller/hosts"
 	"wmco/controller/keys"
 	"wmco/controller/status"
+	"wmco/internal/test/shards"
 	"wmco/internal/test/simnode"
 	"wmco/internal/test/simnode/cluster"
 	"wmco/internal/test/sshtest/sshd"
@@ -43,7 +44,7 @@ import (
 	"wmco/report/fleet"
 )
 
-var server = testenv.Environment{Options: controlplane.Options{Controllers: true, Audit: true}}
+var server = testenv.Environment{Options: controlplane.Options{Controllers: true, Audit: true}, BeforeStop: keepRequests}
 
 // programs are built for the first test that needs them.
 var programs struct {
@@ -58,11 +59,13 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv(operatorVariable); text != "" {
 		os.Exit(runOperator(text))
 	}
-	status := server.Main(m)
-	if programs.node != "" {
-		_ = programs.Remove() // a folder for temporary files
-	}
-	os.Exit(status)
+	os.Exit(shards.Run(2, "TestThePermissionsAreThoseThatAreUsed", func() int {
+		status := server.Main(m)
+		if programs.node != "" {
+			_ = programs.Remove() // a folder for temporary files
+		}
+		return status
+	}))
 }
 
 func must(t testing.TB, err error) {

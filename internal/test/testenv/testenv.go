@@ -24,6 +24,8 @@ import (
 // without controllers. The first test that needs it starts it.
 type Environment struct {
 	Options controlplane.Options
+	// BeforeStop reads what goes with the control plane. Nil reads nothing.
+	BeforeStop func(*controlplane.ControlPlane) error
 
 	once  sync.Once
 	plane *controlplane.ControlPlane
@@ -81,5 +83,9 @@ func (e *Environment) stop() error {
 	if e.plane == nil {
 		return nil
 	}
-	return e.plane.Stop()
+	var err error
+	if e.BeforeStop != nil {
+		err = e.BeforeStop(e.plane)
+	}
+	return errors.Join(err, e.plane.Stop())
 }
