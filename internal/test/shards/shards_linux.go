@@ -183,12 +183,12 @@ func (s sharded) joinTestLogs(processes int) (err error) {
 }
 
 // copyNewLines copies the lines that were not seen before: tests look at the same files many thousand times.
-func copyNewLines(out *bufio.Writer, name string, seen map[string]bool) error {
+func copyNewLines(out *bufio.Writer, name string, seen map[string]bool) (err error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer func() { err = errors.Join(err, file.Close()) }()
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
 		if !seen[lines.Text()] {
