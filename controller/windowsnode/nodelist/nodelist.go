@@ -58,14 +58,20 @@ func (c *Cache) decodeChanged(items []unstructured.Unstructured) ([]windowsnode.
 
 // decodeOnce decodes a Node, unless this version of it was decoded before.
 func (c *Cache) decodeOnce(u *unstructured.Unstructured) (windowsnode.Node, error) {
-	if n, ok := c.decoded[u.GetName()]; ok && n.ResourceVersion != "" && n.ResourceVersion == u.GetResourceVersion() && n.UID == u.GetUID() {
-		return n, nil
+	before, known := c.decoded[u.GetName()]
+	if known && before.ResourceVersion != "" && before.ResourceVersion == u.GetResourceVersion() && before.UID == u.GetUID() {
+		return before, nil
 	}
 	var object corev1.Node
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &object); err != nil {
 		return windowsnode.Node{}, fmt.Errorf("reading Node %s: %w", u.GetName(), err)
 	}
-	n := windowsnode.Decode(object)
+	n := windowsnode.Node{}
+	if known {
+		n = windowsnode.DecodeAfter(before, object)
+	} else {
+		n = windowsnode.Decode(object)
+	}
 	if c.decoded == nil {
 		c.decoded = map[string]windowsnode.Node{}
 	}
