@@ -66,7 +66,7 @@ func (c *Cache) decodeOnce(u *unstructured.Unstructured) (windowsnode.Node, erro
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &object); err != nil {
 		return windowsnode.Node{}, fmt.Errorf("reading Node %s: %w", u.GetName(), err)
 	}
-	n := windowsnode.Node{}
+	var n windowsnode.Node
 	if known {
 		n = windowsnode.DecodeAfter(before, object)
 	} else {
