@@ -103,12 +103,11 @@ func (s *nodeSource) Watch(o metav1.ListOptions) (watch.Interface, error) {
 
 // unstructuredNode returns a Node as the cache has it.
 func unstructuredNode(node *corev1.Node) (Object, error) {
+	node.TypeMeta = typeMeta(NodeKind()) // Go types do not say it
 	node.ManagedFields, node.Status.Images, node.Status.VolumesAttached, node.Status.VolumesInUse = nil, nil, nil, nil
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(node)
 	if err != nil {
 		return nil, fmt.Errorf("reading Node %s: %w", node.Name, err)
 	}
-	u := &unstructured.Unstructured{Object: content}
-	u.SetGroupVersionKind(NodeKind()) // Go types do not say it
-	return u, nil
+	return &unstructured.Unstructured{Object: content}, nil
 }

@@ -82,8 +82,7 @@ func (c *Cache) decodeOnce(u *unstructured.Unstructured) (windowsnode.Node, erro
 // ReadCached returns a Node of an informer cache, as ListCached does: an event of a Node is decoded for that node alone, and for all who list the
 // Nodes after it.
 func (c *Cache) ReadCached(ctx context.Context, r client.Reader, name string) (windowsnode.Node, error) {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Node"}}
 	if err := r.Get(ctx, client.ObjectKey{Name: name}, u, client.UnsafeDisableDeepCopy); err != nil {
 		return windowsnode.Node{}, err
 	}
