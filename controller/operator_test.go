@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	ossignal "os/signal"
+	"runtime"
 	"runtime/pprof"
 	"strconv"
 	"strings"
@@ -34,6 +35,10 @@ const operatorVariable = "WMCO_TEST_OPERATOR"
 // profileVariable is a file for the CPU profile of that operator.
 const profileVariable = "WMCO_TEST_PROFILE"
 
+// heapVariable is a file for the heap profile of that operator, of the moment at which the most was in use. Both profiles are of a change, once
+// beginProfiles was called.
+const heapVariable = "WMCO_TEST_HEAP"
+
 const operatorUser = "system:serviceaccount:" + gather.OperatorNamespace + ":" + operatorName
 
 // dialed is what the operator prints for each attempt to reach a host.
@@ -43,6 +48,7 @@ const dialed = "ssh"
 type operatorProcess struct {
 	*exec.Cmd
 	t      testing.TB
+	stdin  io.WriteCloser
 	logins atomic.Int64
 	stop   func()
 }
@@ -60,6 +66,7 @@ func startOperatorProcess(t testing.TB) *operatorProcess {
 	if err != nil {
 		t.Fatal(err)
 	}
+	o.stdin = stdin
 	if err := o.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -80,6 +87,14 @@ func startOperatorProcess(t testing.TB) *operatorProcess {
 		_ = stdin.Close()
 	})
 	return o
+}
+
+// beginProfiles has the process begin the profiles that are asked for.
+func (o *operatorProcess) beginProfiles() {
+	o.t.Helper()
+	if _, err := o.stdin.Write([]byte{'\n'}); err != nil {
+		o.t.Fatal(err)
+	}
 }
 
 // cpu returns the time that the process has used.
@@ -135,7 +150,11 @@ func (o *operatorProcess) memory(line string) uint64 {
 func runOperator(kubeconfig string) int {
 	ctx, stop := ossignal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
+	change := make(chan struct{})
 	go func() {
+		if n, _ := os.Stdin.Read(make([]byte, 1)); n > 0 {
+			close(change)
+		}
 		_, _ = io.Copy(io.Discard, os.Stdin) // it ends with the test
 		os.Exit(1)
 	}()
@@ -143,7 +162,7 @@ func runOperator(kubeconfig string) int {
 	if err == nil {
 		log.SetLogger(logr.Discard())
 		config.Impersonate = rest.ImpersonationConfig{UserName: operatorUser, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
-		err = profiled(func() error {
+		err = profiled(ctx, change, func() error {
 			return Run(ctx, Options{
 				Config: config, Version: scaleVersion, HealthAddress: "0", MetricsAddress: "0", Log: logr.Discard(),
 				Hosts: func(*hosts.Login) *hosts.Hosts {
@@ -162,11 +181,51 @@ func runOperator(kubeconfig string) int {
 // scaleVersion is that of the nodes, so that none of them is upgraded.
 const scaleVersion = "11.0.0-9f27c41"
 
-// profiled writes a CPU profile if it is asked for.
-func profiled(run func() error) error {
+// profileHeap writes a heap profile each time that more is in use than before.
+func profileHeap(ctx context.Context, path string) {
+	var most uint64
+	for ctx.Err() == nil {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		if m.HeapInuse > most+most/20 {
+			most = m.HeapInuse
+			if file, err := os.Create(path); err == nil {
+				_ = pprof.Lookup("heap").WriteTo(file, 0) // a profile is for people
+				_ = file.Close()
+			}
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// profiled writes profiles of CPU and heap if they are asked for, from when the change begins.
+func profiled(ctx context.Context, change <-chan struct{}, run func() error) error {
 	path := os.Getenv(profileVariable)
-	if path == "" {
+	if path == "" && os.Getenv(heapVariable) == "" {
 		return run()
+	}
+	ctx, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		select {
+		case <-change:
+			ended <- writeProfiles(ctx, path)
+		case <-ctx.Done():
+			ended <- nil
+		}
+	}()
+	err := run()
+	stop()
+	return errors.Join(err, <-ended)
+}
+
+// writeProfiles returns when the context ends.
+func writeProfiles(ctx context.Context, path string) error {
+	if heap := os.Getenv(heapVariable); heap != "" {
+		go profileHeap(ctx, heap)
+	}
+	if path == "" {
+		return nil
 	}
 	file, err := os.Create(path)
 	if err != nil {
@@ -175,9 +234,9 @@ func profiled(run func() error) error {
 	if err := pprof.StartCPUProfile(file); err != nil {
 		return err
 	}
-	err = run()
+	<-ctx.Done()
 	pprof.StopCPUProfile()
-	return errors.Join(err, file.Close())
+	return file.Close()
 }
 
 // noHosts reaches no host, and prints that somebody has tried.

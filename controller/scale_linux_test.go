@@ -279,6 +279,9 @@ func (f *scaled) change() costs {
 	f.changes++
 	since, cpu := len(f.requests()), f.operator.cpu()
 	before := f.seen.bundles()
+	if f.changes == 1 {
+		f.operator.beginProfiles()
+	}
 	begun := time.Now()
 	f.must(f.Patch(f.t.Context(), mirrorSet("scale", ""), client.RawPatch(types.MergePatchType, fmt.Appendf(nil,
 		`{"spec":{"imageDigestMirrors":[{"source":"quay.io","mirrors":["mirror-%d.example.com"]}]}}`, f.changes))))

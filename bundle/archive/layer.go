@@ -71,7 +71,7 @@ func (p *Packer) Layer(l bundle.Layer) ([]byte, error) {
 	if out.Len() > MaxLayer {
 		return nil, fmt.Errorf("%w: it has %d bytes when it is compressed, at most %d are allowed", ErrTooLarge, out.Len(), MaxLayer)
 	}
-	return out.Bytes(), nil
+	return bytes.Clone(out.Bytes()), nil // kept for each node: without the room in which it was made
 }
 
 // inLayer returns what a layer names that is not an executable, in the order of the digests.

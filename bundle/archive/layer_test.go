@@ -4,10 +4,12 @@ import (
 	"archive/tar"
 	"bytes"
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
 
 	"wmco/bundle"
 )
@@ -175,4 +177,31 @@ func FuzzUnpackLayer(f *testing.F) {
 			t.Errorf("%d bytes made it allocate %d", len(raw), n)
 		}
 	})
+}
+
+// TestASmallBufferWritesTheSame: what is stored must not depend on how much memory the compressor has, also beyond a window.
+func TestASmallBufferWritesTheSame(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	word := func() []byte {
+		w := make([]byte, 1+random.IntN(4000))
+		for i := range w {
+			w[i] = byte(random.Uint32())
+		}
+		return w
+	}
+	words := make([][]byte, 300)
+	for i := range words {
+		words[i] = word()
+	}
+	for _, size := range []int{1000, 200_000, 2*maxWindow + 1} {
+		var raw []byte
+		for len(raw) < size {
+			raw = append(raw, words[random.IntN(len(words))]...)
+		}
+		var large bytes.Buffer
+		compress(newEncoder(&large, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithWindowSize(maxWindow), zstd.WithEncoderCRC(false)), raw)
+		if !bytes.Equal(Compress(raw), large.Bytes()) {
+			t.Errorf("%d bytes are stored in another form", size)
+		}
+	}
 }

@@ -37,9 +37,10 @@ func compress(e *zstd.Encoder, raw []byte) {
 	}
 }
 
-// newStoredEncoder omits zstd's own checksum, because SHA-256 covers the raw bytes.
+// newStoredEncoder omits zstd's own checksum, because SHA-256 covers the raw bytes. Its buffer is that of one window and a block, not of two
+// windows; what it writes is the same.
 func newStoredEncoder(w io.Writer) *zstd.Encoder {
-	return newEncoder(w, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithWindowSize(maxWindow), zstd.WithEncoderCRC(false))
+	return newEncoder(w, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithWindowSize(maxWindow), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
 }
 
 func newStreamEncoder(w io.Writer) *zstd.Encoder {

@@ -1,16 +1,21 @@
 package base
 
 import (
+	"net/http"
 	"slices"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -105,22 +110,65 @@ func stripNode(o any) (any, error) {
 func NewCache(wants []objects.Want, refused *RefusedWatches) func(*rest.Config, cache.Options) (cache.Cache, error) {
 	return func(config *rest.Config, o cache.Options) (cache.Cache, error) {
 		scopes := &knownScopes{RESTMapper: o.Mapper, wants: wants}
-		o.Mapper, o.NewInformer = scopes, refused.NewInformer
+		newInformer, err := newInformers(config, o.HTTPClient, wants, refused)
+		if err != nil {
+			return nil, err
+		}
+		o.Mapper, o.NewInformer = scopes, newInformer
 		c, err := cache.New(config, o)
 		scopes.made.Store(true)
 		return c, err
 	}
 }
 
+// newInformers returns what makes the informers of the cache: that of the Nodes that are wanted has a source of its own.
+func newInformers(config *rest.Config, c *http.Client, wants []objects.Want, refused *RefusedWatches) (informerFunc, error) {
+	i := slices.IndexFunc(wants, func(w objects.Want) bool { return KindOf(w) == NodeKind() })
+	if i < 0 {
+		return refused.NewInformer, nil
+	}
+	nodes, err := newNodeSource(config, c, wants[i])
+	if err != nil {
+		return nil, err
+	}
+	return func(from toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+		if _, ok := o.(Object); ok && o.GetObjectKind().GroupVersionKind() == NodeKind() {
+			return refused.newInformer(nodes, o, resync, indexers)
+		}
+		return refused.NewInformer(from, o, resync, indexers)
+	}, nil
+}
+
+// informerFunc is cache.Options.NewInformer.
+type informerFunc = func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer
+
 // knownScopes is a mapper that knows the scope of what is wanted, until the cache is made.
 type knownScopes struct {
 	meta.RESTMapper
 	wants []objects.Want
 	made  atomic.Bool
+	// core are the mappings of kinds that every API server serves in the same way. A cache asks for that of a kind with each list.
+	core sync.Map
 }
 
 // RESTMapping implements meta.RESTMapper.
 func (s *knownScopes) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if kind.Group != corev1.GroupName || len(versions) != 1 {
+		return s.findMapping(kind, versions...)
+	}
+	key := kind.WithVersion(versions[0])
+	if known, ok := s.core.Load(key); ok {
+		return known.(*meta.RESTMapping), nil //nolint:forcetypeassert // nothing else is stored
+	}
+	mapping, err := s.findMapping(kind, versions...)
+	if err == nil {
+		s.core.Store(key, mapping)
+	}
+	return mapping, err
+}
+
+// findMapping asks the mapper, which may ask the API server.
+func (s *knownScopes) findMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	mapping, err := s.RESTMapper.RESTMapping(kind, versions...)
 	i := slices.IndexFunc(s.wants, func(w objects.Want) bool { return KindOf(w).GroupKind() == kind })
 	if !meta.IsNoMatchError(err) || s.made.Load() || i < 0 {

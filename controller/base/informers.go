@@ -21,13 +21,17 @@ func NewInformer(from toolscache.ListerWatcher, o runtime.Object, resync time.Du
 // NewInformer is for cache.Options.NewInformer. After failures the library's informers wait for up to a minute (k8s.io/client-go,
 // tools/cache/reflector.go): all that an operator learns would come so late after an outage. Its lists and watches are tried again here instead.
 func (r *RefusedWatches) NewInformer(from toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	return r.newInformer(toolscache.ToListerWatcherWithContext(from), o, resync, indexers)
+}
+
+func (r *RefusedWatches) newInformer(from toolscache.ListerWatcherWithContext, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	kind := o.GetObjectKind().GroupVersionKind()
 	refused := func() {
 		if r != nil {
 			r.noteRefusedKind(kind)
 		}
 	}
-	return toolscache.NewSharedIndexInformer(patientListWatch{toolscache.ToListerWatcherWithContext(from), relistPauses(), refused}, o, resync, indexers)
+	return toolscache.NewSharedIndexInformer(patientListWatch{from, relistPauses(), refused}, o, resync, indexers)
 }
 
 // relistPauses are those between the tries: half a second at first, five at last.

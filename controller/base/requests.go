@@ -112,29 +112,72 @@ func (s Signal) QueueSource(do func(Queue)) source.Source {
 // NodeChanges passes what a Node says besides the kubelet's own signs of life: with each of those, a host that cannot be reached would be tried
 // again.
 func NodeChanges() predicate.TypedPredicate[Object] {
-	return predicate.TypedFuncs[Object]{UpdateFunc: func(e event.TypedUpdateEvent[Object]) bool {
-		return !reflect.DeepEqual(changesOf(e.ObjectOld), changesOf(e.ObjectNew))
-	}}
+	return predicate.TypedFuncs[Object]{UpdateFunc: func(e event.TypedUpdateEvent[Object]) bool { return changesNode(e.ObjectOld, e.ObjectNew) }}
 }
 
-// changesOf returns the labels, annotations and addresses of a Node, whether its kubelet is Ready, and the last sign of life of its node agent.
-func changesOf(node Object) map[string]any {
-	all := map[string]any{"labels": node.GetLabels(), "annotations": node.GetAnnotations(), "addresses": StatusAddresses(node)}
-	conditions, _, _ := unstructured.NestedSlice(node.Object, "status", "conditions")
+// changesNode compares the labels, annotations and addresses of a Node, whether its kubelet is Ready, and the last sign of life of its node agent.
+func changesNode(before, now Object) bool {
+	none := func(string) bool { return false }
+	return !EqualBesides(MetadataValues(before, "labels"), MetadataValues(now, "labels"), none) ||
+		!EqualBesides(MetadataValues(before, "annotations"), MetadataValues(now, "annotations"), none) ||
+		!EqualValues(StatusField(before, "addresses"), StatusField(now, "addresses")) || signsOfLife(before) != signsOfLife(now)
+}
+
+// signsOfLife returns whether the kubelet of a Node is Ready, and when its node agent has reported last.
+func signsOfLife(node Object) (signs [2]string) {
+	conditions, _ := StatusField(node, "conditions").([]any)
 	for _, c := range conditions {
-		switch m, _ := c.(map[string]any); m["type"] {
+		m, _ := c.(map[string]any)
+		switch m["type"] {
 		case string(corev1.NodeReady):
-			all["ready"] = m["status"]
+			signs[0], _ = m["status"].(string)
 		case published.Condition:
-			all["agent"] = m["lastHeartbeatTime"]
+			signs[1], _ = m["lastHeartbeatTime"].(string)
 		}
 	}
-	return all
+	return signs
+}
+
+// MetadataValues returns the labels or the annotations of an object of a cache, as they are there.
+func MetadataValues(u Object, field string) map[string]any {
+	metadata, _ := u.Object["metadata"].(map[string]any)
+	values, _ := metadata[field].(map[string]any)
+	return values
+}
+
+// StatusField returns a field of the status, as it is there.
+func StatusField(u Object, field string) any {
+	values, _ := u.Object["status"].(map[string]any)
+	return values[field]
+}
+
+// EqualBesides reports whether two maps are equal but for the keys that are left out.
+func EqualBesides(a, b map[string]any, leftOut func(key string) bool) bool {
+	for key, value := range a {
+		if other, ok := b[key]; !leftOut(key) && (!ok || !EqualValues(value, other)) {
+			return false
+		}
+	}
+	for key := range b {
+		if _, ok := a[key]; !ok && !leftOut(key) {
+			return false
+		}
+	}
+	return true
+}
+
+// EqualValues reports whether two values of an object of a cache are equal.
+func EqualValues(a, b any) bool {
+	if text, ok := a.(string); ok {
+		other, ok := b.(string)
+		return ok && text == other
+	}
+	return reflect.DeepEqual(a, b)
 }
 
 // StatusAddresses returns the addresses and names in a status.
 func StatusAddresses(u Object) []string {
-	list, _, _ := unstructured.NestedSlice(u.Object, "status", "addresses")
+	list, _ := StatusField(u, "addresses").([]any)
 	var all []string
 	for _, a := range list {
 		if m, ok := a.(map[string]any); ok {

@@ -46,8 +46,9 @@ func (c *Cache) BeginRound(user string) *Round {
 	return &Round{c, user, map[bundle.Digest]bool{}}
 }
 
-// EndRound ends a round.
+// EndRound ends a round, and gives the memory of the compressor back, which is 12 MiB.
 func (r *Round) EndRound() {
+	r.cache.packer = published.Packer{}
 	r.cache.needed[r.user] = r.needed
 	for d := range r.cache.known {
 		if !r.cache.isNeeded(d) {

@@ -132,7 +132,7 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	node, err := configure.ReadNode(ctx, n.Reader, req.Name)
+	node, err := n.readNode(ctx, req.Name)
 	if apierrors.IsNotFound(err) {
 		node, err = n.findRelabeled(ctx, req.Name, records)
 	}
@@ -184,6 +184,15 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 		result.RequeueAfter = later.RequeueAfter
 	}
 	return result, nil
+}
+
+// readNode returns a copy of the Node that was decoded for all.
+func (n *Nodes) readNode(ctx context.Context, name string) (*corev1.Node, error) {
+	decoded, err := n.Decoded.ReadCached(ctx, n.Reader, name)
+	if err != nil {
+		return nil, err
+	}
+	return decoded.Node.DeepCopy(), nil
 }
 
 // tellUnconfirmed says that a removal waits for a person.

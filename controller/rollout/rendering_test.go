@@ -2,24 +2,17 @@ package rollout
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"wmco/bundle"
-	"wmco/bundle/published"
 	"wmco/controller/inputs/desired"
 	"wmco/controller/layers"
-	"wmco/controller/windowsnode"
 	"wmco/render"
 	"wmco/render/reason"
 )
@@ -82,42 +75,5 @@ func TestNothingIsPublishedForAnOlderAPIServer(t *testing.T) {
 	}}
 	if found, err := r.checkVersionSkew(t.Context(), "v1.36.3"); err != nil || len(found) != 1 || !strings.Contains(found[0].Fix, "deploy/rbac") {
 		t.Errorf("without the right to ask: %+v, %v", found, err)
-	}
-}
-
-// TestWhatABundleIsRenderedFrom is the same for the event of a Node and for a Node that was listed, and changes with what a bundle depends on.
-func TestWhatABundleIsRenderedFrom(t *testing.T) {
-	node := corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "win-1", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{published.RolloutAnnotation: "{}", "k8s.ovn.org/hybrid-overlay-node-subnet": "10.132.0.0/24"}},
-		Status:     corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}},
-	}
-	of := func(n corev1.Node) bundle.Digest {
-		t.Helper()
-		u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cached := &unstructured.Unstructured{Object: u}
-		cached.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
-		text, err := json.Marshal(inputRelevantFields(cached))
-		if err != nil {
-			t.Fatal(err)
-		}
-		d := digestsOf([]windowsnode.Node{windowsnode.Decode(n)})[n.Name]
-		if event := bundle.Of(text); event != d {
-			t.Errorf("%s of the event, %s of the Node that was listed", event, d)
-		}
-		return d
-	}
-	before := of(node)
-	node.Annotations[published.RolloutAnnotation], node.Status.Phase = "{\"schema\":1}", "other"
-	if of(node) != before {
-		t.Error("what the operator itself writes changes it")
-	}
-	node.Annotations["k8s.ovn.org/hybrid-overlay-node-subnet"] = "10.132.1.0/24"
-	changed := of(node)
-	node.Status.Addresses[0].Address = "192.0.2.2"
-	if changed == before || of(node) == changed {
-		t.Error("a subnet or an address changes nothing")
 	}
 }

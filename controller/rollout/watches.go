@@ -8,8 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,9 +32,9 @@ func (i *debouncer) watchKind(c cache.Cache, like base.Object) source.Source {
 		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[base.Object], q base.Queue) { i.requestRendering(q) },
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[base.Object], q base.Queue) {
 			switch before, now := e.ObjectOld, e.ObjectNew; {
-			case !reflect.DeepEqual(inputRelevantFields(before), inputRelevantFields(now)):
+			case changesInput(before, now):
 				i.requestRendering(q)
-			case !reflect.DeepEqual(turnRelevantFields(before), turnRelevantFields(now)):
+			case changesTurn(before, now):
 				i.requestComparison(q)
 			}
 		},
@@ -76,38 +74,62 @@ func (i *debouncer) requestRendering(q base.Queue) {
 // requestComparison has what is rendered compared with what is published.
 func (i *debouncer) requestComparison(q base.Queue) { q.AddAfter(everything, i.settle) }
 
-// inputRelevantFields returns what of an object can change a bundle. Of a Node that are its labels, its addresses, the facts that its agent
-// reports, the executables on its host, and the annotations that are not the operator's: its status changes all the time.
-func inputRelevantFields(u base.Object) map[string]any {
-	if !base.IsNode(u.GroupVersionKind().Group, u.GetKind()) {
-		in := map[string]any{"labels": u.GetLabels(), "annotations": u.GetAnnotations()}
-		for key, value := range u.Object {
-			if key != "metadata" {
-				in[key] = value
-			}
-		}
-		return in
+// changesInput reports whether an update of an object can change a bundle. Of a Node that are its labels, its addresses, the facts that its agent
+// reports, the executables on its host, and the annotations that are not the operator's (inputOfNode): its status changes all the time. Each event of
+// a thousand Nodes comes here, so nothing is copied or decoded that is the same.
+func changesInput(before, now base.Object) bool {
+	if !base.IsNode(now.GroupVersionKind().Group, now.GetKind()) {
+		return !reflect.DeepEqual(base.MetadataValues(before, "labels"), base.MetadataValues(now, "labels")) || !reflect.DeepEqual(base.MetadataValues(before, "annotations"), base.MetadataValues(now, "annotations")) ||
+			!base.EqualBesides(before.Object, now.Object, func(key string) bool { return key == "metadata" })
 	}
-	n := windowsnode.Node{Node: corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: u.GetLabels(), Annotations: u.GetAnnotations()}}}
-	list, _, _ := unstructured.NestedSlice(u.Object, "status", "addresses")
-	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"addresses": list}, &n.Status) // those of an API server
-	n.Report, n.ReportError = windowsnode.ReadReport(n.Annotations)
-	return inputOfNode(n)
+	isOwn := func(key string) bool { return isOperatorKey(key) && !isInputKey(key) }
+	switch {
+	case !base.EqualBesides(base.MetadataValues(before, "labels"), base.MetadataValues(now, "labels"), func(key string) bool { return key == published.UpgradingLabel }), // the operator's own
+		!base.EqualBesides(base.MetadataValues(before, "annotations"), base.MetadataValues(now, "annotations"), isOwn),
+		!reflect.DeepEqual(base.StatusField(before, "addresses"), base.StatusField(now, "addresses")):
+		return true
+	}
+	report := func(u base.Object) string {
+		text, _ := base.MetadataValues(u, "annotations")[published.ReportAnnotation].(string)
+		return text
+	}
+	return changesReportedInput(report(before), report(now))
 }
 
-// inputOfNode is inputRelevantFields for a Node. It reads labels, annotations, addresses and report.
+// changesReportedInput compares two reports of a node agent.
+func changesReportedInput(before, now string) bool {
+	if before == now {
+		return false
+	}
+	var reports [2]windowsnode.Node
+	for i, text := range []string{before, now} {
+		reports[i].Report, reports[i].ReportError = windowsnode.ReadReport(map[string]string{published.ReportAnnotation: text})
+	}
+	return !reflect.DeepEqual(inputOfReport(reports[0]), inputOfReport(reports[1]))
+}
+
+// isOperatorKey reports whether an annotation of a Node is one of this operator's domain, or one that only it writes.
+func isOperatorKey(key string) bool {
+	return strings.HasPrefix(key, published.Domain) || key == windowsnode.ScaleDownAnnotation
+}
+
+// isInputKey reports whether an annotation of this operator's domain is an input as it stands there.
+func isInputKey(key string) bool {
+	switch key {
+	case published.PayloadAnnotation, published.ConfirmAnnotation, published.RemoveAnnotation, published.ConfirmFindingAnnotation:
+		return true
+	}
+	return false
+}
+
+// inputOfNode returns what of a Node can change a bundle. It reads labels, annotations, addresses and report.
 func inputOfNode(n windowsnode.Node) map[string]any {
 	foreign := maps.Clone(n.Annotations)
-	maps.DeleteFunc(foreign, func(key, _ string) bool {
-		return strings.HasPrefix(key, published.Domain) || key == windowsnode.ScaleDownAnnotation
-	})
+	maps.DeleteFunc(foreign, func(key, _ string) bool { return isOperatorKey(key) })
 	marks := maps.Clone(n.Labels)
 	delete(marks, published.UpgradingLabel) // the operator's own
-	in := map[string]any{"labels": marks, "annotations": foreign, "addresses": n.Status.Addresses}
-	// A report that cannot be read is an input: a finding says so.
-	in["facts"], in["unreadable"] = n.Report.Facts, n.ReportError != nil
-	// An older agent gets a layer without the name of its Node.
-	in["features"] = n.Report.Features
+	in := inputOfReport(n)
+	in["labels"], in["annotations"], in["addresses"] = marks, foreign, n.Status.Addresses
 	// A node whose executables are on its host gets the bundle with them.
 	in["payload"] = n.Annotations[published.PayloadAnnotation]
 	// What an administrator confirms.
@@ -116,25 +138,52 @@ func inputOfNode(n windowsnode.Node) map[string]any {
 	return in
 }
 
-// turnRelevantFields returns what of a Node or a Machine decides whose turn it is, besides what a bundle depends on.
-func turnRelevantFields(u base.Object) []any {
-	all := []any{u.GetDeletionTimestamp()}
-	if !base.IsNode(u.GroupVersionKind().Group, u.GetKind()) {
-		return all
+// inputOfReport is inputOfNode for the report alone.
+func inputOfReport(n windowsnode.Node) map[string]any {
+	return map[string]any{
+		// A report that cannot be read is an input: a finding says so.
+		"facts": n.Report.Facts, "unreadable": n.ReportError != nil,
+		// An older agent gets a layer without the name of its Node.
+		"features": n.Report.Features,
 	}
-	own := maps.Clone(u.GetAnnotations())
-	maps.DeleteFunc(own, func(key, _ string) bool {
-		return !strings.HasPrefix(key, published.Domain) && key != windowsnode.ScaleDownAnnotation
-	})
-	unschedulable, _, _ := unstructured.NestedBool(u.Object, "spec", "unschedulable")
-	taints, _, _ := unstructured.NestedSlice(u.Object, "spec", "taints")
-	all = append(all, own, unschedulable, taints)
-	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	for _, c := range conditions {
-		switch m, _ := c.(map[string]any); m["type"] {
-		case string(corev1.NodeReady), published.Condition:
-			all = append(all, m["status"], m["lastTransitionTime"])
+}
+
+// changesTurn reports whether an update of a Node or a Machine changes whose turn it is, besides what a bundle depends on.
+func changesTurn(before, now base.Object) bool {
+	if !before.GetDeletionTimestamp().Equal(now.GetDeletionTimestamp()) {
+		return true
+	}
+	if !base.IsNode(now.GroupVersionKind().Group, now.GetKind()) {
+		return false
+	}
+	isForeign := func(key string) bool { return !isOperatorKey(key) }
+	spec, was := nodeSpec(now), nodeSpec(before)
+	return !base.EqualBesides(base.MetadataValues(before, "annotations"), base.MetadataValues(now, "annotations"), isForeign) ||
+		!base.EqualValues(was["unschedulable"], spec["unschedulable"]) || !base.EqualValues(was["taints"], spec["taints"]) ||
+		turnConditions(before) != turnConditions(now)
+}
+
+func nodeSpec(u base.Object) map[string]any {
+	spec, _ := u.Object["spec"].(map[string]any)
+	return spec
+}
+
+// conditionState is what of a condition decides whose turn it is.
+type conditionState struct{ status, lastTransitionTime string }
+
+// turnConditions returns those of the kubelet and of the node agent.
+func turnConditions(u base.Object) (states [2]conditionState) {
+	list, _ := base.StatusField(u, "conditions").([]any)
+	for _, c := range list {
+		m, _ := c.(map[string]any)
+		status, _ := m["status"].(string)
+		since, _ := m["lastTransitionTime"].(string)
+		switch m["type"] {
+		case string(corev1.NodeReady):
+			states[0] = conditionState{status, since}
+		case published.Condition:
+			states[1] = conditionState{status, since}
 		}
 	}
-	return all
+	return states
 }

@@ -25,11 +25,32 @@ type Node struct {
 }
 
 // Decode decodes a Node.
-func Decode(object corev1.Node) Node {
+func Decode(object corev1.Node) Node { return decode(object, nil) }
+
+// DecodeAfter is Decode for a Node of which another version was decoded before: an annotation that has not changed is not decoded again, and both
+// have the same value of it.
+func DecodeAfter(before Node, object corev1.Node) Node { return decode(object, &before) }
+
+func decode(object corev1.Node, before *Node) Node {
 	n := Node{Node: object}
-	n.Desired, n.DesiredError = published.DecodeDesired(object.Annotations[published.DesiredAnnotation])
-	n.Report, n.ReportError = ReadReport(object.Annotations)
-	n.Rollout, n.RolloutError = DecodeRolloutState(object.Annotations[published.RolloutAnnotation])
+	isSame := func(annotation string) bool {
+		return before != nil && before.Annotations[annotation] == object.Annotations[annotation]
+	}
+	if isSame(published.DesiredAnnotation) {
+		n.Desired, n.DesiredError = before.Desired, before.DesiredError
+	} else {
+		n.Desired, n.DesiredError = published.DecodeDesired(object.Annotations[published.DesiredAnnotation])
+	}
+	if isSame(published.ReportAnnotation) {
+		n.Report, n.ReportError = before.Report, before.ReportError
+	} else {
+		n.Report, n.ReportError = ReadReport(object.Annotations)
+	}
+	if isSame(published.RolloutAnnotation) {
+		n.Rollout, n.RolloutError = before.Rollout, before.RolloutError
+	} else {
+		n.Rollout, n.RolloutError = DecodeRolloutState(object.Annotations[published.RolloutAnnotation])
+	}
 	for _, c := range object.Status.Conditions {
 		switch c.Type {
 		case corev1.NodeReady:

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -84,6 +85,43 @@ func TestOneDamagedAnnotationLeavesTheOthers(t *testing.T) {
 				t.Errorf("%s is damaged, and the error of %s is %v", key, other, err)
 			}
 		}
+	}
+}
+
+// TestDecodeAfterDecodesWhatHasChanged: the result is that of Decode, whichever annotation has changed, and what has not changed is taken over.
+func TestDecodeAfterDecodesWhatHasChanged(t *testing.T) {
+	d, other := desired(t, ""), desired(t, "p")
+	texts := map[string][2]string{
+		published.DesiredAnnotation: {encode(t, d), encode(t, other)},
+		published.ReportAnnotation:  {encode(t, published.Report{State: published.StateApplied, Desired: d.Bundle}), encode(t, published.Report{State: published.StateFailed})},
+		published.RolloutAnnotation: {encode(t, RolloutState{Failed: d.Bundle}), encode(t, RolloutState{})},
+	}
+	node := func(changed, text string) corev1.Node {
+		all := map[string]string{}
+		for key, text := range texts {
+			all[key] = text[0]
+		}
+		all[changed] = text
+		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-a", Annotations: all}}
+	}
+	before := Decode(node("other", ""))
+	for key, text := range texts {
+		for _, now := range []string{text[0], text[1], "{", ""} {
+			object := node(key, now)
+			object.Spec.Unschedulable, object.Status.Conditions = true, []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+			got, want := DecodeAfter(before, object), Decode(object)
+			if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b error) bool { return (a == nil) == (b == nil) })); diff != "" {
+				t.Errorf("%s is %q (-decoded +decoded after):\n%s", key, now, diff)
+			}
+			if back := DecodeAfter(got, node("other", "")); back.DesiredError != nil || back.Desired.Bundle != d.Bundle || back.ReportError != nil || back.Rollout.Failed != d.Bundle {
+				t.Errorf("back from %q: %+v", now, back)
+			}
+		}
+	}
+	marked := before
+	marked.Desired.Namespace, marked.Report.Message, marked.Rollout.FailedRetry = "mark", "mark", "mark"
+	if n := DecodeAfter(marked, node("other", "x")); n.Desired.Namespace != "mark" || n.Report.Message != "mark" || n.Rollout.FailedRetry != "mark" {
+		t.Errorf("annotations that have not changed are decoded again: %+v", n)
 	}
 }
 

@@ -266,7 +266,17 @@ func (k *Keys) SignDesired(node string, d published.Desired) (string, error) {
 		return "", fmt.Errorf("signing what is published on Node %s: %w", node, err)
 	}
 	k.noteNewest(node, d)
+	d.Schema = published.Schema // as it stands there
+	k.noteOpened(node, opened{text: text, desired: d})
 	return text, nil
+}
+
+// noteOpened is called with the mutex held.
+func (k *Keys) noteOpened(node string, o opened) {
+	if k.opened == nil || len(k.opened) >= maxOpened {
+		k.opened = map[string]opened{}
+	}
+	k.opened[node] = o
 }
 
 // noteNewest is called with the mutex held.
@@ -319,10 +329,7 @@ func (k *Keys) OpenDesired(node, text string) (published.Desired, error) {
 			o.err = err
 		}
 	}
-	if k.opened == nil || len(k.opened) >= maxOpened {
-		k.opened = map[string]opened{}
-	}
-	k.opened[node] = o
+	k.noteOpened(node, o)
 	if o.err == nil {
 		k.noteNewest(node, o.desired)
 		k.seen = max(k.seen, o.desired.Term)

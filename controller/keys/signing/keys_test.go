@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,6 +67,39 @@ func sign(t *testing.T, k *Keys, node string) string {
 		t.Fatal(err)
 	}
 	return text
+}
+
+// TestWhatThisProcessSignsIsKnown: it is not decoded and verified again, and says what another process with the same keys reads.
+func TestWhatThisProcessSignsIsKnown(t *testing.T) {
+	c := fake.NewClientBuilder().Build()
+	k := begun(t, c)
+	d := wanted(t)
+	d.Inputs, d.Payload, d.PermitFor, d.MaxImpact = []published.Input{published.InputMirrors}, bundle.Of([]byte("p")), 60, bundle.ImpactReboot
+	text, err := k.SignDesired("win-a", d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o, ok := k.opened["win-a"]; !ok || o.text != text || o.err != nil {
+		t.Errorf("%+v", o)
+	}
+	got, err := k.OpenDesired("win-a", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := keysIn(c)
+	if _, err := other.ReadPublicKeys(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want, err := other.OpenDesired("win-a", text)
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-read +signed):\n%s", err, diff)
+	}
+	if _, err := k.OpenDesired("win-b", text); !errors.Is(err, ErrOtherNode) {
+		t.Errorf("for another Node: %v", err)
+	}
+	if _, err := k.OpenDesired("win-a", text+" "); err == nil {
+		t.Error("another text is taken for the one that was signed")
+	}
 }
 
 func TestWhatIsSignedIsOpenedForItsNodeAlone(t *testing.T) {

@@ -221,8 +221,8 @@ func (p *planner) summarizeFleet() Summary {
 	if s.Stopped != "" {
 		s.Fix = p.fix
 	}
-	for i := range p.nodes {
-		s.Unavailable += boolToInt(p.nodes[i].unavailable)
+	for _, m := range p.nodes {
+		s.Unavailable += boolToInt(m.unavailable)
 	}
 	reasons := map[Reason]string{}
 	for _, n := range p.plan.Nodes {

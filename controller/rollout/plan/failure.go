@@ -34,7 +34,9 @@ func failureRules() []failureRule {
 func neverFails(*nodeState) string { return "" }
 
 // failureMessage says why the node counts as failed; empty if it does not.
-func (m *nodeState) failureMessage() string { return firstRule(failureRules(), m).result(m) }
+func (m *nodeState) failureMessage() string { return firstRule(failureTable, m).result(m) }
+
+var failureTable = failureRules() //nolint:gochecknoglobals // a table
 
 func (m *nodeState) isExemptFromFailure() bool {
 	return m.Leaving != "" || m.Paused || m.Joining || m.Wanted == ""

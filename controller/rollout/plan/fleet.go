@@ -135,7 +135,7 @@ func (u Urgent) describeInputs() string {
 }
 
 // cordonedByUs reports whether a rollout cordoned the node.
-func (n Node) cordonedByUs() bool { return n.CordonedFor == published.CordonedForRollout }
+func (n *Node) cordonedByUs() bool { return n.CordonedFor == published.CordonedForRollout }
 
 // unavailableLimit returns how many of n nodes may be unavailable.
 func (p Policy) unavailableLimit(n int) int {

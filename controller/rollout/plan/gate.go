@@ -16,7 +16,7 @@ type canaryKind struct {
 	target bundle.Digest
 }
 
-func (n Node) canaryKind() canaryKind { return canaryKind{n.Group, n.Target} }
+func (n *Node) canaryKind() canaryKind { return canaryKind{n.Group, n.Target} }
 
 // canaryGate lets canaries pass before the others of their kind.
 type canaryGate struct {
@@ -43,8 +43,7 @@ func (g canaryGate) allowsNode(name string) bool {
 func (p *planner) canaryGates() map[canaryKind]canaryGate {
 	all := map[canaryKind]canaryGate{}
 	candidates := map[canaryKind][]*nodeState{}
-	for i := range p.nodes {
-		m := &p.nodes[i]
+	for _, m := range p.nodes {
 		k := m.canaryKind()
 		g := all[k]
 		g.wanted = p.policy.Canaries
@@ -94,7 +93,9 @@ func canaryRules() []canaryRule {
 }
 
 // canaryRank orders candidates.
-func (m *nodeState) canaryRank() int { return firstRule(canaryRules(), m).result }
+func (m *nodeState) canaryRank() int { return firstRule(canaryTable, m).result }
+
+var canaryTable = canaryRules() //nolint:gochecknoglobals // a table
 
 func (m *nodeState) isPostponedIdle() bool {
 	return !m.State.Postponed.IsZero() && !m.usesDisruption() && m.reachable
@@ -120,8 +121,7 @@ func (m *nodeState) failedLastChange() bool {
 func (p *planner) stopReason() string {
 	var failed []string
 	canary := ""
-	for i := range p.nodes {
-		m := &p.nodes[i]
+	for _, m := range p.nodes {
 		if m.failed == "" {
 			continue
 		}

@@ -33,7 +33,14 @@ type nodeState struct {
 
 // evaluateNode finds out what follows from a node. Each line may use what is set above it.
 func evaluateNode(n Node, p *Policy) nodeState {
-	m := nodeState{Node: n, policy: p}
+	var m nodeState
+	m.evaluateNode(&n, p)
+	return m
+}
+
+// evaluateNode is the same in place: a thousand nodes are not copied.
+func (m *nodeState) evaluateNode(n *Node, p *Policy) {
+	m.Node, m.policy = *n, p
 	if n.State.Turn.Bundle == n.Published {
 		m.turn = n.State.Turn
 	}
@@ -46,7 +53,6 @@ func evaluateNode(n Node, p *Policy) nodeState {
 	m.reachable = m.canRespond()
 	m.timedOut = !m.turn.Permitted.IsZero() && n.Seen.Permitted >= p.Timeout
 	m.failed = m.failureMessage()
-	return m
 }
 
 // hasAnswered reports whether the report is about the published bundle.

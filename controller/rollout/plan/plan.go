@@ -24,8 +24,10 @@ type Plan struct {
 type planner struct {
 	policy Policy
 	// now is what is written on Nodes and shown to people. Nothing is decided by it.
-	now   time.Time
-	nodes []nodeState
+	now time.Time
+	// nodes are in the order of starts.
+	nodes []*nodeState
+	rules ruleTables
 	gate  map[canaryKind]canaryGate
 	// stopped says why failures keep the rollout from starting nodes.
 	stopped string
@@ -36,14 +38,16 @@ type planner struct {
 	// reservationsFit is true if all reservations in this view fit together, toCancel are the names of the nodes whose do not.
 	reservationsFit bool
 	toCancel        []string
+	// unavailableText is that of describeUnavailable, once it was needed.
+	unavailableText string
 	plan            Plan
 }
 
 // NextSteps decides about the whole fleet. The steps may be made in any order, all or some of them.
 func NextSteps(f Fleet) Plan {
 	p := newPlanner(f)
-	for i := range p.nodes {
-		p.decideNode(&p.nodes[i])
+	for _, m := range p.nodes {
+		p.decideNode(m)
 	}
 	slices.SortFunc(p.plan.Nodes, func(a, b Status) int { return strings.Compare(a.Node, b.Node) })
 	p.plan.Fleet = p.summarizeFleet()
@@ -52,17 +56,19 @@ func NextSteps(f Fleet) Plan {
 
 // newPlanner finds out what the decision about each node depends on: nodes in the order of starts, canaries, failures and slots.
 func newPlanner(f Fleet) *planner {
-	p := &planner{policy: f.Policy, now: f.Now.UTC().Truncate(time.Second), limit: f.Policy.unavailableLimit(len(f.Nodes)), nodes: make([]nodeState, 0, len(f.Nodes))}
-	for _, n := range f.Nodes {
-		m := evaluateNode(n, &p.policy)
-		p.nodes = append(p.nodes, m)
+	p := &planner{policy: f.Policy, now: f.Now.UTC().Truncate(time.Second), limit: f.Policy.unavailableLimit(len(f.Nodes)), nodes: make([]*nodeState, len(f.Nodes)), rules: newRuleTables()}
+	states := make([]nodeState, len(f.Nodes))
+	for i := range f.Nodes {
+		m := &states[i]
+		m.evaluateNode(&f.Nodes[i], &p.policy)
+		p.nodes[i] = m
 		p.unavailable += boolToInt(m.unavailable)
 		p.restarting += boolToInt(m.isRestarting())
 	}
 	p.gate = p.canaryGates()
 	p.stopped = p.stopReason()
 	p.countReservations()
-	slices.SortFunc(p.nodes, func(a, b nodeState) int {
+	slices.SortFunc(p.nodes, func(a, b *nodeState) int {
 		return cmp.Or(cmp.Compare(a.startOrder(), b.startOrder()), strings.Compare(a.Name, b.Name))
 	})
 	return p
@@ -89,9 +95,9 @@ func boolToInt(b bool) int { //nolint:revive // a number, not a mode
 // openReservations returns the nodes whose reservation is not confirmed, the latest first.
 func (p *planner) openReservations() []*nodeState {
 	var open []*nodeState
-	for i := range p.nodes {
-		if p.nodes[i].isUnconfirmedReservation() {
-			open = append(open, &p.nodes[i])
+	for _, m := range p.nodes {
+		if m.isUnconfirmedReservation() {
+			open = append(open, m)
 		}
 	}
 	slices.SortFunc(open, func(a, b *nodeState) int {
@@ -103,8 +109,8 @@ func (p *planner) openReservations() []*nodeState {
 // decideNode makes the step of one node, or says what it waits for.
 func (p *planner) decideNode(m *nodeState) {
 	d := p.newDecision(m)
-	d.applyFirst(alertRules())
-	d.applyFirst(nodeRules())
+	d.applyFirst(p.rules.alert)
+	d.applyFirst(p.rules.node)
 	d.noteElapsed()
 }
 
@@ -120,9 +126,9 @@ func nodeRules() []nodeRule {
 		{"a node with annotations of a newer operator is left as it is", decision.hasNewerAnnotations, func(d decision) { d.reportWaiting(ReasonForeign, d.Foreign) }},
 		{"a joining node gets its bundle and every permission at once", decision.isJoining, decision.publishForJoin},
 		{"a requested retry gives a failed turn its time again", decision.retryRequested, decision.restartTurn},
-		{"a node that has a slot, or something left of one, goes on with its turn", decision.isInTurn, func(d decision) { d.applyFirst(slotRules()) }},
-		{"a node that is up to date is done, unless it is a canary that soaks", decision.isUpToDate, func(d decision) { d.applyFirst(upToDateRules()) }},
-		{"any other node is started", decision.appliesToAnyNode, func(d decision) { d.applyFirst(startRules()) }},
+		{"a node that has a slot, or something left of one, goes on with its turn", decision.isInTurn, func(d decision) { d.applyFirst(d.fleet.rules.slot) }},
+		{"a node that is up to date is done, unless it is a canary that soaks", decision.isUpToDate, func(d decision) { d.applyFirst(d.fleet.rules.upToDate) }},
+		{"any other node is started", decision.appliesToAnyNode, func(d decision) { d.applyFirst(d.fleet.rules.start) }},
 	}
 }
 

@@ -19,6 +19,13 @@ type rule[S, R any] struct {
 	result  R
 }
 
+// ruleTables are made once for a plan: each is for many nodes.
+type ruleTables struct{ node, upToDate, start, urgent, alert, slot, drain []nodeRule }
+
+func newRuleTables() ruleTables {
+	return ruleTables{node: nodeRules(), upToDate: upToDateRules(), start: startRules(), urgent: urgentRules(), alert: alertRules(), slot: slotRules(), drain: drainRules()}
+}
+
 // firstRule returns the first rule of a table that applies. The last one of each table is for any node.
 func firstRule[S, R any](rules []rule[S, R], subject S) rule[S, R] {
 	for _, r := range rules {

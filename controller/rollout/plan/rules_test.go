@@ -47,8 +47,8 @@ func decide(c ruleCase) decision {
 		c.policy(&f.Policy)
 	}
 	p := newPlanner(ElapsedByStamps(f))
-	i := slices.IndexFunc(p.nodes, func(m nodeState) bool { return m.Name == c.nodes[0].Name })
-	return p.newDecision(&p.nodes[i])
+	i := slices.IndexFunc(p.nodes, func(m *nodeState) bool { return m.Name == c.nodes[0].Name })
+	return p.newDecision(p.nodes[i])
 }
 
 // checkNodeRules is checkRules for rules that make a step, or say what the node waits for.

@@ -45,15 +45,19 @@ func (p *planner) countReservations() {
 	}
 }
 
-// describeUnavailable names the nodes that use the slots.
+// describeUnavailable names the nodes that use the slots. What a decision does changes none of that.
 func (p *planner) describeUnavailable() string {
+	if p.unavailableText != "" {
+		return p.unavailableText
+	}
 	var names []string
-	for i := range p.nodes {
-		if m := &p.nodes[i]; m.unavailable {
+	for _, m := range p.nodes {
+		if m.unavailable {
 			names = append(names, m.Name+" ("+m.unavailableReason()+")")
 		}
 	}
-	return fmt.Sprintf("waits for a place: at most %s may be unavailable, and these are: %s", bundle.Count(p.limit, "node"), joinFirst(names))
+	p.unavailableText = fmt.Sprintf("waits for a place: at most %s may be unavailable, and these are: %s", bundle.Count(p.limit, "node"), joinFirst(names))
+	return p.unavailableText
 }
 
 func (m *nodeState) unavailableReason() string {
@@ -80,7 +84,7 @@ func slotRules() []nodeRule {
 		}},
 		{"a drained node whose disk is full releases its slot", decision.lacksRoomWhileDrained, func(d decision) { d.releaseSlot(d.Report.Message) }},
 		{"a node agent that uses a disruptive permission is waited for", decision.agentUsesDisruption, decision.waitForAgent},
-		{"a node that needs its slot goes on with its drain", decision.needsSlot, func(d decision) { d.applyFirst(drainRules()) }},
+		{"a node that needs its slot goes on with its drain", decision.needsSlot, func(d decision) { d.applyFirst(d.fleet.rules.drain) }},
 		{"a node that does not need its slot releases it", decision.canReleaseSlot, func(d decision) { d.releaseSlot(d.blocked.message) }},
 		{"a node that has the bundle keeps its slot until it is Ready", decision.appliesToAnyNode, func(d decision) {
 			d.reportWaiting(ReasonApplying, "has the bundle and is not Ready yet")

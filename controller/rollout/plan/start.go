@@ -36,8 +36,10 @@ func blockerRules() []blockerRule {
 	}
 }
 
+var blockerTable = blockerRules() //nolint:gochecknoglobals // a table
+
 func (d decision) findBlocker() waiting {
-	b := firstRule(blockerRules(), d).result
+	b := firstRule(blockerTable, d).result
 	return waiting{b.reason, b.message(d)}
 }
 

@@ -23,7 +23,7 @@ func urgentRules() []nodeRule {
 // publishUrgentOrWait publishes what must not wait, and otherwise says what the node waits for.
 func (d decision) publishUrgentOrWait(w waiting) {
 	d.blocked = w
-	d.applyFirst(urgentRules())
+	d.applyFirst(d.fleet.rules.urgent)
 }
 
 func (d decision) waitForBlocker() { d.reportWaiting(d.blocked.reason, d.blocked.message) }

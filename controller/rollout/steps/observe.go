@@ -24,7 +24,7 @@ func (e *Executor) CachedNodes(ctx context.Context) (map[string]windowsnode.Node
 	if err != nil {
 		return nil, err
 	}
-	nodes := map[string]windowsnode.Node{}
+	nodes := make(map[string]windowsnode.Node, len(list))
 	for _, node := range list {
 		nodes[node.Name] = e.newestNode(node)
 	}
@@ -84,7 +84,7 @@ func (v view) stepTarget(s plan.Step, r Rendered) target {
 
 // observeFleet makes the snapshot that is decided from.
 func (e *Executor) observeFleet(ctx context.Context, nodes map[string]windowsnode.Node, r Rendered) (view, error) {
-	v := view{Fleet: plan.Fleet{Policy: r.Policy, Now: e.Now()}, urgent: map[string]layers.Wanted{}}
+	v := view{Fleet: plan.Fleet{Nodes: make([]plan.Node, 0, len(nodes)), Policy: r.Policy, Now: e.Now()}, urgent: map[string]layers.Wanted{}}
 	deleted, err := e.deletedMachines(ctx)
 	if err != nil {
 		return view{}, err

@@ -2,13 +2,16 @@ package steps
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle/published"
@@ -101,11 +104,16 @@ func (e *Executor) makeStep(ctx context.Context, s plan.Step, node windowsnode.N
 	}
 	done := false
 	if !equality.Semantic.DeepEqual(node.Annotations, after.Annotations) || node.Spec.Unschedulable != after.Spec.Unschedulable {
-		if err := e.Client.Patch(ctx, after, client.MergeFromWithOptions(&node.Node, client.MergeFromWithOptimisticLock{})); err != nil {
+		patch, err := patchOf(&node.Node, after)
+		if err != nil {
 			return false, err
 		}
+		if err := e.Client.Patch(ctx, after, patch); err != nil {
+			return false, err
+		}
+		decoded := windowsnode.DecodeAfter(node, *after)
 		e.mu.Lock()
-		e.written[s.Node], done = windowsnode.Decode(*after), true
+		e.written[s.Node], done = decoded, true
 		if s.Bundle != "" {
 			e.told.texts[s.Node] = after.Annotations[published.DesiredAnnotation]
 		}
@@ -116,6 +124,31 @@ func (e *Executor) makeStep(ctx context.Context, s plan.Step, node windowsnode.N
 		e.Drains.beginDrain(ctx, s.Node, s.State.Claim.Taken)
 	}
 	return done, nil
+}
+
+// patchOf returns the patch of what a step changes on a Node: annotations, and whether it is schedulable. It is refused if the Node has changed since.
+// The library would encode and compare both whole Nodes.
+func patchOf(before, after *corev1.Node) (client.Patch, error) {
+	annotations := map[string]any{}
+	for key, value := range after.Annotations {
+		if old, ok := before.Annotations[key]; !ok || old != value {
+			annotations[key] = value
+		}
+	}
+	for key := range before.Annotations {
+		if _, ok := after.Annotations[key]; !ok {
+			annotations[key] = nil
+		}
+	}
+	patch := map[string]any{"metadata": map[string]any{"resourceVersion": before.ResourceVersion, "annotations": annotations}}
+	if before.Spec.Unschedulable != after.Spec.Unschedulable {
+		patch["spec"] = map[string]any{"unschedulable": after.Spec.Unschedulable}
+	}
+	text, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("writing Node %s: %w", before.Name, err)
+	}
+	return client.RawPatch(types.MergePatchType, text), nil
 }
 
 // checkDrained asks the API server for pods: somebody may have bound one to the node without the scheduler.

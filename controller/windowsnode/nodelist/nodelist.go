@@ -44,24 +44,54 @@ func (c *Cache) ListCached(ctx context.Context, r client.Reader) ([]windowsnode.
 
 // decodeChanged decodes the Nodes of which another version was decoded before, or none, and forgets those that are not in the list.
 func (c *Cache) decodeChanged(items []unstructured.Unstructured) ([]windowsnode.Node, error) {
-	if c.decoded == nil {
-		c.decoded = map[string]windowsnode.Node{}
-	}
 	nodes, listed := make([]windowsnode.Node, len(items)), make(map[string]bool, len(items))
-	for i, u := range items {
-		n, ok := c.decoded[u.GetName()]
-		if !ok || n.ResourceVersion == "" || n.ResourceVersion != u.GetResourceVersion() || n.UID != u.GetUID() {
-			var object corev1.Node
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &object); err != nil {
-				return nil, fmt.Errorf("reading Node %s: %w", u.GetName(), err)
-			}
-			n = windowsnode.Decode(object)
-			c.decoded[n.Name] = n
+	for i := range items {
+		n, err := c.decodeOnce(&items[i])
+		if err != nil {
+			return nil, err
 		}
 		nodes[i], listed[n.Name] = n, true
 	}
 	maps.DeleteFunc(c.decoded, func(name string, _ windowsnode.Node) bool { return !listed[name] })
 	return nodes, nil
+}
+
+// decodeOnce decodes a Node, unless this version of it was decoded before.
+func (c *Cache) decodeOnce(u *unstructured.Unstructured) (windowsnode.Node, error) {
+	before, known := c.decoded[u.GetName()]
+	if known && before.ResourceVersion != "" && before.ResourceVersion == u.GetResourceVersion() && before.UID == u.GetUID() {
+		return before, nil
+	}
+	var object corev1.Node
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &object); err != nil {
+		return windowsnode.Node{}, fmt.Errorf("reading Node %s: %w", u.GetName(), err)
+	}
+	var n windowsnode.Node
+	if known {
+		n = windowsnode.DecodeAfter(before, object)
+	} else {
+		n = windowsnode.Decode(object)
+	}
+	if c.decoded == nil {
+		c.decoded = map[string]windowsnode.Node{}
+	}
+	c.decoded[n.Name] = n
+	return n, nil
+}
+
+// ReadCached returns a Node of an informer cache, as ListCached does: an event of a Node is decoded for that node alone, and for all who list the
+// Nodes after it.
+func (c *Cache) ReadCached(ctx context.Context, r client.Reader, name string) (windowsnode.Node, error) {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Node"}}
+	if err := r.Get(ctx, client.ObjectKey{Name: name}, u, client.UnsafeDisableDeepCopy); err != nil {
+		return windowsnode.Node{}, err
+	}
+	if c == nil {
+		c = &Cache{}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.decodeOnce(u)
 }
 
 // DecodeCached returns a Node decoded: as it was decoded for a list, if that had this version of it.

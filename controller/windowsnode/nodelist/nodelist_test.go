@@ -8,9 +8,11 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -123,5 +125,47 @@ func TestLinuxNodesAreNotListed(t *testing.T) {
 		if !slices.Equal(names, []string{"win-a"}) || nodes[0].Rollout.Failed != "first" || nodes[0].IsReady() != tt.ready {
 			t.Errorf("%s: %v, %+v", name, names, nodes)
 		}
+	}
+}
+
+// Get implements client.Reader.
+func (i *informer) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	u := into.(*unstructured.Unstructured)
+	for _, n := range i.nodes {
+		if n.Name != key.Name {
+			continue
+		}
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(n)
+		u.Object = object
+		return err
+	}
+	return apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, key.Name)
+}
+
+// TestANodeThatWasReadIsNotDecodedAgain: who lists the Nodes gets what was decoded for one event, and the other way round.
+func TestANodeThatWasReadIsNotDecodedAgain(t *testing.T) {
+	var c Cache
+	cached := &informer{nodes: []*corev1.Node{node("win-a", "1", "5", "first"), node("win-b", "2", "5", "first")}}
+	if n, err := c.ReadCached(t.Context(), cached, "win-a"); err != nil || n.Rollout.Failed != "first" {
+		t.Fatalf("%+v, %v", n.Rollout, err)
+	}
+	cached.nodes = []*corev1.Node{node("win-a", "1", "5", "other"), node("win-b", "2", "5", "other")} // the same versions: it shows what is used
+	list, err := c.ListCached(t.Context(), cached)
+	if err != nil || len(list) != 2 || list[0].Rollout.Failed != "first" || list[1].Rollout.Failed != "other" {
+		t.Errorf("%+v, %v", list, err)
+	}
+	cached.nodes[1] = node("win-b", "2", "5", "third")
+	if n, err := c.ReadCached(t.Context(), cached, "win-b"); err != nil || n.Rollout.Failed != "other" {
+		t.Errorf("%+v, %v", n.Rollout, err)
+	}
+	cached.nodes[1] = node("win-b", "2", "6", "third")
+	if n, err := c.ReadCached(t.Context(), cached, "win-b"); err != nil || n.Rollout.Failed != "third" {
+		t.Errorf("another version: %+v, %v", n.Rollout, err)
+	}
+	if _, err := c.ReadCached(t.Context(), cached, "win-c"); !apierrors.IsNotFound(err) {
+		t.Errorf("a Node that is gone: %v", err)
+	}
+	if n, err := (*Cache)(nil).ReadCached(t.Context(), cached, "win-b"); err != nil || n.Rollout.Failed != "third" {
+		t.Errorf("without a cache: %+v, %v", n.Rollout, err)
 	}
 }

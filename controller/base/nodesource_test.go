@@ -1,0 +1,124 @@
+package base
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/controller/gather/objects"
+	"wmco/internal/test/testenv"
+)
+
+var server testenv.Environment
+
+func TestMain(m *testing.M) { os.Exit(server.Main(m)) }
+
+// TestNodeSourceGivesWhatTheAPIServerHas: lists and events have the Nodes that are wanted as JSON has them, but for what the cache drops.
+func TestNodeSourceGivesWhatTheAPIServerHas(t *testing.T) {
+	c := server.Client(t)
+	source, err := newNodeSource(server.Config(t), nil, objects.Want{Version: "v1", Kind: "Node", Labels: map[string]string{corev1.LabelOSStable: "windows"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := metav1.Now()
+	for name, system := range map[string]string{"win-source-a": "windows", "win-source-b": "windows", "linux-source": "linux"} {
+		node := &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: system}, Annotations: map[string]string{"a": "b"}, OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "x", UID: "y", Controller: new(true)}}},
+			Spec:       corev1.NodeSpec{Unschedulable: true, ProviderID: "p", PodCIDR: "10.0.0.0/24", PodCIDRs: []string{"10.0.0.0/24"}, Taints: []corev1.Taint{{Key: "os", Value: "Windows", Effect: corev1.TaintEffectNoSchedule, TimeAdded: &now}}},
+		}
+		if err := c.Create(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := client.IgnoreNotFound(c.Delete(context.Background(), node)); err != nil {
+				t.Error(err)
+			}
+		})
+		if name == "win-source-b" {
+			continue // without a status
+		}
+		node.Status = corev1.NodeStatus{
+			Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3500m"), corev1.ResourceMemory: resource.MustParse("14679596Ki")},
+			Phase:    corev1.NodeRunning, Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}},
+			Conditions:      []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: now, LastTransitionTime: now, Reason: "r", Message: "m"}},
+			NodeInfo:        corev1.NodeSystemInfo{KubeletVersion: "v1.36.2", OSImage: "Windows"},
+			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: 10250}},
+			Images:          []corev1.ContainerImage{{Names: []string{"i"}, SizeBytes: 1}}, VolumesInUse: []corev1.UniqueVolumeName{"v"},
+			VolumesAttached: []corev1.AttachedVolume{{Name: "v", DevicePath: "p"}},
+		}
+		if err := c.Status().Update(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := source.ListWithContext(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, ok := all.(*unstructured.UnstructuredList)
+	if !ok || len(list.Items) != 2 || list.GetResourceVersion() == "" || list.GetKind() != "NodeList" {
+		t.Fatalf("%T of version %q with %d Nodes", all, list.GetResourceVersion(), len(list.Items))
+	}
+	for i := range list.Items {
+		sameAsJSON(t, c, &list.Items[i])
+	}
+	first, err := source.ListWithContext(t.Context(), metav1.ListOptions{Limit: 1})
+	if page, ok := first.(*unstructured.UnstructuredList); err != nil || !ok || len(page.Items) != 1 || page.GetContinue() == "" || page.GetRemainingItemCount() != nil && *page.GetRemainingItemCount() != 1 {
+		t.Errorf("a page: %+v, %v", first, err)
+	}
+	events, err := source.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Stop()
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"a":"c"}}}`))
+	for _, name := range []string{"linux-source", "win-source-a"} {
+		if err := c.Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, patch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	changed := <-events.ResultChan()
+	u, ok := changed.Object.(Object)
+	if !ok || changed.Type != watch.Modified || u.GetName() != "win-source-a" || u.GetAnnotations()["a"] != "c" {
+		t.Fatalf("%+v", changed)
+	}
+	sameAsJSON(t, c, u)
+	if err := c.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-source-b"}}); err != nil {
+		t.Fatal(err)
+	}
+	gone := <-events.ResultChan()
+	if u, ok := gone.Object.(Object); !ok || gone.Type != watch.Deleted || u.GetName() != "win-source-b" {
+		t.Errorf("%+v", gone)
+	}
+	tooOld, err := source.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "1"})
+	if err != nil {
+		return // the API server says so at once
+	}
+	defer tooOld.Stop()
+	if e := <-tooOld.ResultChan(); e.Type == watch.Error && !apierrors.IsResourceExpired(apierrors.FromObject(e.Object)) {
+		t.Errorf("an error that informers do not know: %+v", e.Object)
+	}
+}
+
+// sameAsJSON compares a Node with the one that the API server sends as JSON, as the cache has that.
+func sameAsJSON(t *testing.T, c client.Client, got Object) {
+	t.Helper()
+	want := NewObject(NodeKind())
+	if err := c.Get(t.Context(), client.ObjectKey{Name: got.GetName()}, want); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stripNode(want); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want.Object, got.Object); diff != "" {
+		t.Errorf("%s (-json +protobuf):\n%s", got.GetName(), diff)
+	}
+}
