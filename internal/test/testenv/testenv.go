@@ -24,6 +24,8 @@ import (
 // without controllers. The first test that needs it starts it.
 type Environment struct {
 	Options controlplane.Options
+	// AtEnd, where set, is called after the last test, while the control plane still runs: it waits for clients at its end.
+	AtEnd func()
 
 	once  sync.Once
 	plane *controlplane.ControlPlane
@@ -33,6 +35,9 @@ type Environment struct {
 // Main runs the tests of a package and stops the control plane, if one was started. It returns the exit status for TestMain.
 func (e *Environment) Main(m *testing.M) int {
 	status := m.Run()
+	if e.AtEnd != nil {
+		e.AtEnd()
+	}
 	if err := e.stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return max(status, 1)
