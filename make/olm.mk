@@ -16,6 +16,12 @@ $(OLM_CHECK): tools/olm-check/go.mod tools/olm-check/go.sum tools/olm-check/main
 		-tags containers_image_openpgp -o $(CURDIR)/$@ .
 	@touch $@
 
+# What the bundle of a release brings beside its ClusterServiceVersion: the next one may add to it, and take nothing away.
+.PHONY: olm-previous
+olm-previous: ## deploy/olm/previous: what the next release is compared with; after a release was made
+	@rm -rf deploy/olm/previous && mkdir deploy/olm/previous
+	@cp deploy/olm/golden/bundle/manifests/*_{role,rolebinding,clusterrole,clusterrolebinding,service,customresourcedefinition}.yaml deploy/olm/previous
+
 # OLM itself, for the tests of the bundle: its operators, opm and its definitions, from a module without Go files of its own, and kubectl as oc,
 # which runs the commands of the documents. The tag is that of the validators: without it opm needs a C library.
 OLM := bin/olm

@@ -22,9 +22,12 @@ import (
 // linuxNode is the node for all Pods.
 const linuxNode = "linux-0"
 
-// createNode makes a Linux node that is Ready. Nothing else is ever heard of it.
-func (s *station) createNode(ctx context.Context) error {
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: linuxNode, Labels: map[string]string{"kubernetes.io/os": "linux", "node-role.kubernetes.io/control-plane": "", "kubernetes.io/hostname": linuxNode}}}
+// createNode makes a node that is Ready. Nothing else is ever heard of it. Linux nodes are of the control plane.
+func (s *station) createNode(ctx context.Context, name, system string) error {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/os": system, "kubernetes.io/hostname": name}}}
+	if system == "linux" {
+		n.Labels["node-role.kubernetes.io/control-plane"] = ""
+	}
 	if err := s.Create(ctx, n); err != nil {
 		return err
 	}

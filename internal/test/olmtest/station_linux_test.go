@@ -94,7 +94,7 @@ func (s *station) start(t *testing.T) {
 	for _, name := range []string{olmNamespace, "openshift-monitoring"} {
 		must(t, s.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	}
-	must(t, s.createNode(t.Context()))
+	must(t, s.createNode(t.Context(), linuxNode, "linux"))
 	ctx, cancel := context.WithCancel(context.Background())
 	s.ends = append(s.ends, cancel)
 	go s.runPods(ctx)

@@ -83,7 +83,7 @@ func kindOf(name string) string {
 		return "apps/v1"
 	case "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding":
 		return rbac + "/v1"
-	case "ServiceAccount", "Service", "Namespace":
+	case "ServiceAccount", "Service", "Namespace", "Node", "ConfigMap", "Secret":
 		return "v1"
 	}
 	return v1alpha1
@@ -181,9 +181,13 @@ func (w *world) phase(namespace, version string) string {
 	return w.text("ClusterServiceVersion", namespace, nameOf(version), "status", "phase") + "/" + w.text("ClusterServiceVersion", namespace, nameOf(version), "status", "reason")
 }
 
+// awaitInstalled also waits for the end of the InstallPlan: OLM would create the ClusterServiceVersion again if its plan went on after an
+// upgrade to the next one.
 func (w *world) awaitInstalled(namespace, version string) {
 	w.t.Helper()
-	w.await(version+" is installed in "+namespace, func() bool { return w.phase(namespace, version) == "Succeeded/InstallSucceeded" })
+	w.await(version+" is installed in "+namespace, func() bool {
+		return w.phase(namespace, version) == "Succeeded/InstallSucceeded" && w.plan(namespace, version, "Complete") != ""
+	})
 }
 
 func (w *world) awaitGone(kind, namespace, name string) {
@@ -213,17 +217,23 @@ func (w *world) approve(namespace, version string) {
 	w.patch("InstallPlan", namespace, w.plan(namespace, version, "RequiresApproval"), object{"spec": object{"approved": true}})
 }
 
-// commands runs a block of commands of a document, as they are written there; oc is kubectl.
-func (w *world) commands(document, heading string, block int) {
+// block returns the block of commands of a document below a heading that contains a text.
+func (w *world) block(document, heading, contains string) string {
 	w.t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	must(w.t, err)
-	text, err := exec.CommandContext(w.t.Context(), filepath.Join(root, "hack", "commands"), filepath.Join(root, document), heading, fmt.Sprint(block)).Output()
-	must(w.t, err)
-	w.shell(string(text))
+	for n := 1; ; n++ {
+		text, err := exec.CommandContext(w.t.Context(), filepath.Join(root, "hack", "commands"), filepath.Join(root, document), heading, fmt.Sprint(n)).Output()
+		if err != nil {
+			w.t.Fatalf("%s, %q, has no commands with %q", document, heading, contains)
+		}
+		if strings.Contains(string(text), contains) {
+			return string(text)
+		}
+	}
 }
 
-// shell runs commands as the administrator, after those that name the label of the page.
+// shell runs commands as the administrator, and returns what they print. oc is kubectl.
 func (w *world) shell(text string) string {
 	w.t.Helper()
 	c := exec.CommandContext(w.t.Context(), "bash", "-euo", "pipefail", "-c", text)
@@ -237,7 +247,7 @@ func (w *world) shell(text string) string {
 }
 
 // objects returns what is in the cluster, but for what Kubernetes writes by itself all the time.
-func (w *world) objects() []string {
+func (w *world) objects(of ...client.ListOption) []string {
 	w.t.Helper()
 	d, err := discovery.NewDiscoveryClientForConfig(w.config)
 	must(w.t, err)
@@ -253,7 +263,7 @@ func (w *world) objects() []string {
 			}
 			list := &metav1.PartialObjectMetadataList{}
 			list.SetGroupVersionKind(group.WithKind(r.Kind + "List"))
-			if err := w.List(w.t.Context(), list); err != nil {
+			if err := w.List(w.t.Context(), list, of...); err != nil {
 				continue // its definition has just gone
 			}
 			for _, o := range list.Items {
@@ -262,6 +272,17 @@ func (w *world) objects() []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(all))
+}
+
+// annotate changes the annotations of a Node.
+func (w *world) annotate(node string, annotations object) {
+	w.t.Helper()
+	w.patch("Node", "", node, object{"metadata": object{"annotations": annotations}})
+}
+
+func (w *world) deleteNode(name string) {
+	w.t.Helper()
+	must(w.t, w.Delete(w.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 }
 
 // left returns the objects that were not there before, without those in the namespace of OLM.
