@@ -158,7 +158,7 @@ demo: build ## render an example cluster, apply it to simulated hosts, and run t
 
 .PHONY: ci
 ci: FUZZTIME = 3s
-ci: fmt-check lint generate-check cross test test-old mutations-sample image-check fuzz ## the checks that every change must pass
+ci: fmt-check lint generate-check cross test test-olm test-old mutations-sample image-check fuzz ## the checks that every change must pass
 	@hack/skipped
 	@echo "make: ci passed" >&2
 
@@ -194,7 +194,7 @@ ci-full: export WMCO_IMAGE_PAYLOAD = bin/payload
 # Node agents of older commits are built, and move to this one.
 ci-full: export WMCO_OLDER = yes
 ci-full: TEST_TIMEOUT = 90m
-ci-full: fmt-check lint generate-check cross test test-old minors mutations image-check race fuzz ## ci with long fuzzing and the race detector
+ci-full: fmt-check lint generate-check cross test test-olm test-old minors mutations image-check race fuzz ## ci with long fuzzing and the race detector
 	@hack/skipped
 	@echo "make: ci-full passed" >&2
 

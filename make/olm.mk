@@ -16,6 +16,31 @@ $(OLM_CHECK): tools/olm-check/go.mod tools/olm-check/go.sum tools/olm-check/main
 		-tags containers_image_openpgp -o $(CURDIR)/$@ .
 	@touch $@
 
+# What the bundle of a release brings beside its ClusterServiceVersion: the next one may add to it, and take nothing away.
+.PHONY: olm-previous
+olm-previous: ## deploy/olm/previous: what the next release is compared with; after a release was made
+	@rm -rf deploy/olm/previous && mkdir deploy/olm/previous
+	@cp deploy/olm/golden/bundle/manifests/*_{role,rolebinding,clusterrole,clusterrolebinding,service,customresourcedefinition}.yaml deploy/olm/previous
+
+# OLM itself, for the tests of the bundle: its operators, opm and its definitions, from a module without Go files of its own, and kubectl as oc,
+# which runs the commands of the documents. The tag is that of the validators: without it opm needs a C library.
+OLM := bin/olm
+OLM_MODULES := github.com/operator-framework
+$(OLM)/olm: tools/olm/go.mod tools/olm/go.sum
+	@hack/need go
+	@$(STEP) "building OLM (four minutes the first time)" hack/downloads go -C tools/olm build -trimpath -ldflags '-s -w' -tags containers_image_openpgp \
+		-o $(CURDIR)/$(OLM)/ $(OLM_MODULES)/operator-lifecycle-manager/cmd/olm $(OLM_MODULES)/operator-lifecycle-manager/cmd/catalog $(OLM_MODULES)/operator-registry/cmd/opm
+	@rm -rf $(OLM)/crds && mkdir $(OLM)/crds
+	@install -m 0644 "$$(go -C tools/olm list -m -f '{{.Dir}}' $(OLM_MODULES)/api)"/crds/*.yaml $(OLM)/crds
+	@touch $@
+
+# Two operators, a catalog and ours share two processors with a control plane: no other tests run beside them.
+.PHONY: test-olm
+test-olm: setup testenv-if-possible kubectl-if-possible ## OLM itself installs, upgrades and removes the operator (needs root)
+	@export GOFLAGS='-tags=containers_image_openpgp $(GOFLAGS)'; $(call optional-program,$(OLM)/olm,the tests with OLM itself,tools/olm)
+	@[ ! -x $(OLM)/olm ] || [ ! -x $(KUBECTL) ] || { ln -f $(KUBECTL) $(OLM)/oc && $(STEP) "testing with OLM itself" \
+		env WMCO_OLM=$(CURDIR)/$(OLM) go test -count=1 -timeout 20m ./internal/test/olmtest; }
+
 .PHONY: olm-check
 olm-check: setup ## operator-framework's own validators over the reviewed bundle and catalog
 	@$(MAKE) -q $(OLM_CHECK) 2>/dev/null || env GOFLAGS='-tags=containers_image_openpgp $(GOFLAGS)' hack/optional \

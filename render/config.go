@@ -84,7 +84,11 @@ type LogSettings struct {
 type MirrorSettings struct {
 	// PartialNever is what happens to a registry of which only a part must never be contacted.
 	PartialNever mirrors.PartialNever `json:"partialNever"`
+	// ExistingPaths asks also where nodes of the existing operator asked.
+	ExistingPaths bool `json:"existingPaths"`
 }
+
+func (m MirrorSettings) options() mirrors.Options { return mirrors.Options(m) }
 
 // ContainerdSettings override containerd's configuration.
 type ContainerdSettings struct {

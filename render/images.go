@@ -17,7 +17,7 @@ type NodeImage struct {
 
 // NodeImages returns the images that every node needs before any workload of a user.
 func (c Cluster) NodeImages() []NodeImage {
-	hosts := mirrors.Build(c.Mirrors, c.Settings.Mirrors.PartialNever)
+	hosts := mirrors.Build(c.Mirrors, c.Settings.Mirrors.options())
 	return []NodeImage{{Purpose: "pause", Lookup: hosts.Lookup(c.Settings.PauseImage)}}
 }
 

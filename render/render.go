@@ -56,7 +56,7 @@ type Bundle struct {
 // NewFleet checks the cluster's inputs and renders its layers. With findings of severity error, the fleet is nil. An error
 // is a defect of this program, not of the inputs.
 func NewFleet(c Cluster, o Options) (*Fleet, bundle.Findings, error) {
-	hosts := mirrors.Build(c.Mirrors, c.Settings.Mirrors.PartialNever)
+	hosts := mirrors.Build(c.Mirrors, c.Settings.Mirrors.options())
 	findings := slices.Concat(c.check(), hosts.Findings, c.checkNodeImages(hosts), c.checkPayload(o.Payload))
 	if findings.Refused() {
 		return nil, findings.Sorted(), nil

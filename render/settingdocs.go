@@ -37,6 +37,7 @@ func meanings() []SettingDoc {
 		{Name: "logs.flushInterval", Meaning: "how often kube-log-runner writes out, up to 1h"},
 		{Name: "drift", Meaning: "`Repair` puts back what was changed by hand, `Report` tells", Values: []string{string(DriftRepair), string(DriftReport)}},
 		{Name: "mirrors.partialNever", Meaning: "a host of which only a part must never be contacted is `Closed` or left `Open`", Values: []string{"Closed", "Open"}},
+		{Name: "mirrors.existingPaths", Meaning: "mirrors are also asked where nodes of the existing operator asked"},
 		{Name: "kubernetes.pausedPool", Meaning: "while the MachineConfigPool `worker` is paused, Windows nodes `Wait` at its version of Kubernetes, or `Follow` the API server", Values: []string{string(PausedPoolWait), string(PausedPoolFollow)}},
 		{Name: "kubelet", Meaning: "fields of KubeletConfiguration, laid over the rendered ones: each field given replaces ours as a whole"},
 		{Name: "containerd.logLevel", Meaning: "`trace`, `debug`, `info`, `warn`, `error`, `fatal`, `panic`", Values: []string{"trace", "debug", "info", "warn", "error", "fatal", "panic"}},

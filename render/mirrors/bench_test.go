@@ -49,7 +49,7 @@ func BenchmarkBuild3000(b *testing.B) {
 			in := manyInputs(3_000, c.folder)
 			var r Result
 			for b.Loop() {
-				r = Build(in, Closed)
+				r = Build(in, Options{PartialNever: Closed})
 			}
 			if r.Findings.Refused() || len(r.Files) != 300 {
 				b.Fatalf("%d files, findings %+v", len(r.Files), r.Findings)

@@ -18,8 +18,8 @@ type Result struct {
 }
 
 // Build makes the hosts files. With findings of severity error there are none.
-func Build(in Inputs, partial PartialNever) Result {
-	b := &builder{in: in, partial: partial, hosts: map[string]*host{}}
+func Build(in Inputs, o Options) Result {
+	b := &builder{in: in, partial: o.PartialNever, existingPaths: o.ExistingPaths, hosts: map[string]*host{}}
 	b.findings = in.validate()
 	if b.findings.Refused() {
 		return Result{Findings: b.findings.Sorted()}
@@ -29,6 +29,9 @@ func Build(in Inputs, partial PartialNever) Result {
 	b.credentials, findings = in.credentials()
 	b.findings = append(b.findings, findings...)
 	b.addChains()
+	if b.existingPaths {
+		b.addExistingPaths()
+	}
 	b.addScopes()
 	files := b.files()
 	return Result{Files: files, Findings: b.findings.Sorted()}
@@ -36,11 +39,13 @@ func Build(in Inputs, partial PartialNever) Result {
 
 // builder collects the configuration of each registry host.
 type builder struct {
-	in          Inputs
-	partial     PartialNever
-	credentials []credential
-	hosts       map[string]*host
-	findings    bundle.Findings
+	in      Inputs
+	partial PartialNever
+	// existingPaths is that option.
+	existingPaths bool
+	credentials   []credential
+	hosts         map[string]*host
+	findings      bundle.Findings
 
 	insecure, blocked, allowed []scope
 	// sources are all sources with mirrors, and whether each must never be contacted.
@@ -62,6 +67,8 @@ type host struct {
 	tagged, digested map[scope]bool
 	// mirrors are the mirrors that an endpoint stands for, in their order.
 	mirrors map[scope][]scope
+	// existing are places that only the existing operator asked; they come after all others.
+	existing []scope
 	// mirrored are the sources that have an endpoint.
 	mirrored []servedSource
 	// never and allow are the sources on this host by policy. blocked reports whether Image/cluster blocks the whole host.
@@ -172,10 +179,7 @@ func (b *builder) addChain(c Chain, kind pullKind) {
 		}
 		x, ok := mirror.without(source.path)
 		if !ok {
-			b.warn(reason.MirrorNotRepresentable, bundle.Finding{
-				Object: refs[0], Field: c.Source, Message: fmt.Sprintf("mirror %s of %s is left out: containerd on Windows appends the whole path of the image, so a mirror must end in %q", m, c.Source, "/"+source.path),
-				Fix: "mirror to <registry>/<any path>/" + source.path,
-			})
+			b.reportPath(refs[0], source, c, m)
 			continue
 		}
 		endpoints = appendNew(endpoints, x)
@@ -342,10 +346,16 @@ func (b *builder) endpoints(h *host) []Endpoint {
 		}
 		lists = append(lists, list)
 	}
+	for _, x := range h.existing {
+		byName[x.String()] = x
+	}
 	// A mirror for tags serves digests as well. OpenShift never asks it for a digest, so the mirrors for digests come first.
 	order := mergeDigestsFirst(lists, h.name, func(name string) bool { return h.digested[byName[name]] })
 	for _, list := range lists {
 		b.reportOrder(h, list, order)
+	}
+	for _, x := range h.existing {
+		order = appendNew(order, x.String())
 	}
 	var out []Endpoint
 	for _, name := range order {

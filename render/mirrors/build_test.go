@@ -132,7 +132,7 @@ func TestHostsFilesAndFindings(t *testing.T) {
 			if test.open {
 				partial = Open
 			}
-			r := Build(Inputs{Sets: test.sets, Scopes: test.scopes}, partial)
+			r := Build(Inputs{Sets: test.sets, Scopes: test.scopes}, Options{PartialNever: partial})
 			if diff := cmp.Diff(test.want, show(r.Files)); diff != "" {
 				t.Errorf("files (-want +got):\n%s", diff)
 			}
@@ -173,7 +173,7 @@ func TestFindingsAdviseWhatHelps(t *testing.T) {
 		}},
 	} {
 		var got []string
-		for _, f := range Build(Inputs{Sets: c.sets}, Closed).Findings {
+		for _, f := range Build(Inputs{Sets: c.sets}, Options{PartialNever: Closed}).Findings {
 			if f.Reason == c.reason {
 				got = append(got, f.Message, f.Fix)
 			}
@@ -191,7 +191,7 @@ func TestAdviceOnNeverIsTrue(t *testing.T) {
 		"the part may be contacted":          idms("q.io m.io", "q.io/a/b n.io/a/b"),
 		"all may be contacted":               idms("q.io m.io", "q.io/b n.io/b"),
 	} {
-		if got := reasons(Build(Inputs{Sets: sets}, Closed).Findings); slices.Contains(got, "warning NeverWidened") {
+		if got := reasons(Build(Inputs{Sets: sets}, Options{PartialNever: Closed}).Findings); slices.Contains(got, "warning NeverWidened") {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
@@ -214,7 +214,7 @@ func TestWhatTheMachineConfigOperatorRefuses(t *testing.T) {
 		{"scopes of Image/cluster", Inputs{Scopes: Scopes{Insecure: []string{"*q.io"}, Blocked: []string{"q.*"}}}, []string{`invalid entry for blocked registries "q.*"`, `invalid entry for insecure registries "*q.io"`}},
 	}
 	for _, test := range tests {
-		r := Build(test.in, Closed)
+		r := Build(test.in, Options{PartialNever: Closed})
 		var got []string
 		for _, f := range r.Findings {
 			got = appendNew(got, f.Message)
@@ -227,7 +227,7 @@ func TestWhatTheMachineConfigOperatorRefuses(t *testing.T) {
 }
 
 func TestWhereAnImageIsLookedFor(t *testing.T) {
-	r := Build(Inputs{Sets: slices.Concat(idms("q.io m.io"), itms("!r.io n.io")), Scopes: Scopes{Blocked: []string{"b.io"}, Insecure: []string{"i.io"}}}, Closed)
+	r := Build(Inputs{Sets: slices.Concat(idms("q.io m.io"), itms("!r.io n.io")), Scopes: Scopes{Blocked: []string{"b.io"}, Insecure: []string{"i.io"}}}, Options{PartialNever: Closed})
 	const digest = "@sha256:0000000000000000000000000000000000000000000000000000000000000000"
 	tests := []Lookup{
 		{Image: "q.io/a:1", By: "tag", Mirrors: []string{}, Source: true},
@@ -246,7 +246,7 @@ func TestWhereAnImageIsLookedFor(t *testing.T) {
 
 func TestPasswordsInKeysOfThePullSecretAreMasked(t *testing.T) {
 	secret := bundle.NewSecret(`{"auths":{"https://user:hunter2@reg.io/a":{"auth":"!"},"user:hunter2@reg.io":{"auth":"!"}}}`)
-	r := Build(Inputs{PullSecret: secret}, Closed)
+	r := Build(Inputs{PullSecret: secret}, Options{PartialNever: Closed})
 	if len(r.Findings) != 2 || strings.Contains(fmt.Sprint(r.Findings), "hunter2") {
 		t.Errorf("%+v", r.Findings)
 	}
@@ -260,7 +260,7 @@ func FuzzBuild(f *testing.F) {
 		if never {
 			s.Policy = NeverContactSource
 		}
-		r := Build(Inputs{Sets: []Set{s}, Scopes: Scopes{Insecure: []string{scope}, Blocked: []string{second}}}, Closed)
+		r := Build(Inputs{Sets: []Set{s}, Scopes: Scopes{Insecure: []string{scope}, Blocked: []string{second}}}, Options{PartialNever: Closed})
 		for _, file := range r.Files {
 			if err := bundle.CheckName(file.Directory); err != nil {
 				t.Error(err)

@@ -75,7 +75,7 @@ func TestCredentials(t *testing.T) {
 		"a password of colons":                                            {auths("m.io", encoded("user:::")), "m.io", "user:::", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := Build(mirrored(c.secret, c.mirror), Closed)
+			r := Build(mirrored(c.secret, c.mirror), Options{PartialNever: Closed})
 			if len(r.Files) != 1 || len(r.Files[0].Hosts) != 1 {
 				t.Fatalf("files: %+v", r.Files)
 			}
@@ -101,7 +101,7 @@ func TestRotation(t *testing.T) {
 			Set{Kind: TagSet, Source: "both.io", Mirrors: []string{"m.io/y", "n.io/y"}, Policy: NeverContactSource},
 			Set{Kind: TagSet, Source: "other.io", Mirrors: []string{"n.io/z"}}, Set{Kind: TagSet, Source: "open.io", Mirrors: []string{"open.example.com"}})
 		files := map[string]string{}
-		for _, f := range Build(in, Closed).Files {
+		for _, f := range Build(in, Options{PartialNever: Closed}).Files {
 			for _, e := range append(f.Hosts, f.Server) {
 				files[f.Host] += e.URL + " " + e.Authorization.Reveal() + "\n"
 			}
@@ -130,7 +130,7 @@ func FuzzCredentials(f *testing.F) {
 	f.Add(`{"auths": {"m.io": {"auth": 1}}}`, "//", "u", ":", uint8(4))
 	f.Fuzz(func(t *testing.T, text, key, user, password string, form uint8) {
 		// Any text at all: endpoints get a whole header or none.
-		for _, file := range Build(mirrored(text, "m.io/org/app"), Closed).Files {
+		for _, file := range Build(mirrored(text, "m.io/org/app"), Options{PartialNever: Closed}).Files {
 			for _, e := range file.Hosts {
 				checkHeader(t, e.Authorization)
 			}
@@ -154,7 +154,7 @@ func FuzzCredentials(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := Build(mirrored(string(data), "m.io/org/app"), Closed)
+		r := Build(mirrored(string(data), "m.io/org/app"), Options{PartialNever: Closed})
 		shown := fmt.Sprintf("%+v %q", r.Findings, r.Findings)
 		for _, secret := range []string{mark, auth, encoded(mark)[:6]} {
 			if strings.Contains(shown, secret) {
@@ -219,7 +219,7 @@ func TestPasswordsInRegistriesAreNotShown(t *testing.T) {
 		{Sets: []Set{{Source: bad, Policy: NeverContactSource}, {Source: bad, Policy: AllowContactingSource}}},
 		{Scopes: Scopes{Insecure: []string{bad, "*" + bad}, Blocked: []string{bad}}},
 	} {
-		findings := Build(in, Closed).Findings
+		findings := Build(in, Options{PartialNever: Closed}).Findings
 		if len(findings) == 0 {
 			t.Errorf("%+v: no finding", in)
 		}

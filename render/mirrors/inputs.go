@@ -63,6 +63,13 @@ const (
 	Open PartialNever = "Open"
 )
 
+// Options are the settings of a cluster about mirrors.
+type Options struct {
+	PartialNever PartialNever
+	// ExistingPaths asks also where the existing operator's nodes asked, after the right places.
+	ExistingPaths bool
+}
+
 // Inputs is all that the hosts files of a cluster depend on.
 type Inputs struct {
 	Sets   []Set

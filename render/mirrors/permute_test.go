@@ -17,28 +17,33 @@ func TestOrderAndSplit(t *testing.T) {
 	met := map[string]int{}
 	for i := range 1_500 {
 		in := randomInputs(random)
-		partial := []PartialNever{Closed, Open}[i%2]
-		want := withoutCauses(Build(in, partial).Files)
+		o := Options{PartialNever: []PartialNever{Closed, Open}[i%2], ExistingPaths: i%3 == 0}
+		want := withoutCauses(Build(in, o).Files)
 		if len(want) > 1 {
 			met["files"]++
 		}
 		if slices.ContainsFunc(want, func(f HostsFile) bool { return len(f.Hosts) > 1 && !f.Server.IsZero() }) {
 			met["closed hosts with an order"]++
 		}
+		if o.ExistingPaths && !cmp.Equal(want, withoutCauses(Build(in, Options{PartialNever: o.PartialNever}).Files), comparingSecrets) {
+			met["places of the existing operator"]++
+		}
 		for range 4 {
 			other := shuffled(random, in)
-			got := withoutCauses(Build(other, partial).Files)
-			if diff := cmp.Diff(want, got, cmp.Comparer(func(x, y bundle.Secret) bool { return x.Reveal() == y.Reveal() })); diff != "" {
+			got := withoutCauses(Build(other, o).Files)
+			if diff := cmp.Diff(want, got, comparingSecrets); diff != "" {
 				t.Fatalf("case %d (-first +shuffled):\n%s\n%+v\n%+v", i, diff, in, other)
 			}
 		}
 	}
-	for _, what := range []string{"files", "closed hosts with an order"} {
+	for _, what := range []string{"files", "closed hosts with an order", "places of the existing operator"} {
 		if met[what] < 100 {
 			t.Errorf("%s: only %d", what, met[what])
 		}
 	}
 }
+
+var comparingSecrets = cmp.Comparer(func(x, y bundle.Secret) bool { return x.Reveal() == y.Reveal() })
 
 func withoutCauses(files []HostsFile) []HostsFile {
 	files = slices.Clone(files)

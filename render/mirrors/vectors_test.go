@@ -83,7 +83,7 @@ func TestMergingAgreesWithOpenShift(t *testing.T) {
 	compared := map[bool]int{}
 	for i, v := range all {
 		refused := v.Refused != ""
-		result := mirrors.Build(mirrors.Inputs{Sets: v.sets()}, mirrors.Closed)
+		result := mirrors.Build(mirrors.Inputs{Sets: v.sets()}, mirrors.Options{PartialNever: mirrors.Closed})
 		if result.Findings.Refused() != refused {
 			t.Fatalf("vector %d: OpenShift refuses with %q; our findings: %+v\nof %+v", i, v.Refused, result.Findings, v.sets())
 		}

@@ -24,7 +24,7 @@ import (
 // without controllers. The first test that needs it starts it.
 type Environment struct {
 	Options controlplane.Options
-	// BeforeStop reads what goes with the control plane. Nil reads nothing.
+	// BeforeStop, where set, is called after the last test, while the control plane still runs: what it keeps can be read, and clients can end.
 	BeforeStop func(*controlplane.ControlPlane) error
 
 	once  sync.Once

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"wmco/internal/test/network"
 )
 
 // Network is the network of a machine.
@@ -69,18 +71,18 @@ func newAdapter(name string, address netip.Addr) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = request(name, func(_ int, r *unix.Ifreq) error {
+	err = network.Request(name, func(_ int, r *unix.Ifreq) error {
 		r.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI)
 		return unix.IoctlIfreq(int(tap.Fd()), unix.TUNSETIFF, r)
 	})
 	if err == nil {
-		err = request(name, func(socket int, r *unix.Ifreq) error {
+		err = network.Request(name, func(socket int, r *unix.Ifreq) error {
 			ip := address.As4()
 			return errors.Join(r.SetInet4Addr(ip[:]), unix.IoctlIfreq(socket, unix.SIOCSIFADDR, r))
 		})
 	}
 	if err == nil {
-		err = up(name)
+		err = network.Enable(name)
 	}
 	if err != nil {
 		return nil, errors.Join(err, tap.Close())
@@ -93,7 +95,7 @@ func (m *machine) connect() error {
 	if m.network != NetworkAlone {
 		return nil
 	}
-	if err := m.inNetwork(func() error { return up("lo") }); err != nil {
+	if err := m.inNetwork(func() error { return network.Enable("lo") }); err != nil {
 		return fmt.Errorf("enabling the loopback of a machine: %w", err)
 	}
 	return nil
@@ -121,24 +123,4 @@ func enterNetwork(namespace string) error {
 	}
 	defer file.Close() //nolint:errcheck // nothing was written
 	return unix.Setns(int(file.Fd()), unix.CLONE_NEWNET)
-}
-
-func up(name string) error {
-	return request(name, func(socket int, r *unix.Ifreq) error {
-		r.SetUint16(unix.IFF_UP)
-		return unix.IoctlIfreq(socket, unix.SIOCSIFFLAGS, r)
-	})
-}
-
-// request makes a request about an adapter. The socket is of the network of the thread.
-func request(name string, ask func(socket int, r *unix.Ifreq) error) error {
-	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
-	if err != nil {
-		return err
-	}
-	r, err := unix.NewIfreq(name)
-	if err == nil {
-		err = ask(socket, r)
-	}
-	return errors.Join(err, unix.Close(socket))
 }

@@ -53,7 +53,7 @@ func compare(t *testing.T, c cluster) (entries []mirrorstest.Entry, refused stri
 		t.Fatalf("entries (-OpenShift +ours):\n%s\nof %+v", diff, c.sets())
 	}
 	refused = refusal(c)
-	result := mirrors.Build(mirrors.Inputs{Sets: c.sets()}, mirrors.Closed)
+	result := mirrors.Build(mirrors.Inputs{Sets: c.sets()}, mirrors.Options{PartialNever: mirrors.Closed})
 	if result.Findings.Refused() != (refused != "") {
 		t.Fatalf("OpenShift: %q\nours: %+v\nof %+v", refused, result.Findings, c.sets())
 	}

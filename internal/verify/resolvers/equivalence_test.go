@@ -55,7 +55,7 @@ func checkBytes(t *testing.T, data []byte, seen *tally) {
 		seen.refused++
 		return
 	}
-	c := checker{t: t, in: in, partial: partial, findings: findings, root: t.TempDir(), seen: seen, result: mirrors.Build(in, partial), hosts: map[string][]Host{}}
+	c := checker{t: t, in: in, partial: partial, findings: findings, root: t.TempDir(), seen: seen, result: mirrors.Build(in, mirrors.Options{PartialNever: partial}), hosts: map[string][]Host{}}
 	if err := files.Write(c.root); err != nil {
 		t.Fatal(err)
 	}

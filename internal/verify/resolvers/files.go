@@ -19,7 +19,11 @@ type Files map[string]string
 
 // Render returns the hosts files of a minimal cluster with these inputs. If the findings have an error, there are no files.
 func Render(in mirrors.Inputs, partial mirrors.PartialNever) (Files, bundle.Findings, error) {
-	fleet, findings, err := render.NewFleet(cluster(in, partial), render.Options{})
+	return renderWith(in, render.MirrorSettings{PartialNever: partial})
+}
+
+func renderWith(in mirrors.Inputs, settings render.MirrorSettings) (Files, bundle.Findings, error) {
+	fleet, findings, err := render.NewFleet(cluster(in, settings), render.Options{})
 	if err != nil || fleet == nil {
 		return nil, findings, err
 	}
@@ -50,7 +54,7 @@ func (f Files) Write(root string) error {
 }
 
 // cluster returns the smallest inputs that render.
-func cluster(in mirrors.Inputs, partial mirrors.PartialNever) render.Cluster {
+func cluster(in mirrors.Inputs, settings render.MirrorSettings) render.Cluster {
 	c := render.Cluster{
 		Platform: bundle.PlatformNone, InfrastructureName: "example-x7k2p", APIServerInternalURL: "https://api-int.example.com:6443",
 		Network:         render.Network{Type: "OVNKubernetes", ServiceNetworks: []string{"172.30.0.0/16"}, HybridOverlay: true, HybridNetworks: []string{"10.132.0.0/14"}},
@@ -60,7 +64,7 @@ func cluster(in mirrors.Inputs, partial mirrors.PartialNever) render.Cluster {
 			render.FromInfrastructure: {Kind: "Infrastructure", Name: "cluster"}, render.FromClusterNetwork: {Kind: "Network", Name: "cluster"}, render.FromOperatorNetwork: {Kind: "Network", Name: "cluster"},
 		},
 	}
-	c.Settings.Mirrors.PartialNever = partial
+	c.Settings.Mirrors = settings
 	return c
 }
 

@@ -47,6 +47,8 @@ type Options struct {
 	NodeGrace time.Duration
 	// Audit makes the API server log every request, for Requests.
 	Audit bool
+	// Loopback is for a network that has nothing else: without it, the API server looks for the default route.
+	Loopback bool
 	// Folder is where data and logs are; it is removed at the end. Empty is a new temporary folder.
 	Folder string
 }
@@ -140,6 +142,9 @@ func newControlPlane(o Options, programs, openshift string) (*ControlPlane, erro
 	api.Authn = clients
 	// As in a cluster: nodes are limited to what concerns them (kubernetes.io/docs/reference/access-authn-authz/node).
 	api.Configure().Set("authorization-mode", "Node", "RBAC").Append("enable-admission-plugins", "NodeRestriction")
+	if o.Loopback {
+		api.Configure().Set("advertise-address", "127.0.0.1")
+	}
 	if o.Audit {
 		if err := os.WriteFile(folders.auditPolicy, []byte(auditPolicy), 0o600); err != nil {
 			return nil, err
