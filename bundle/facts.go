@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -61,6 +62,22 @@ type HNSEndpoint struct {
 	Name    string `json:"name"`
 	Network string `json:"network,omitempty"`
 	IP      string `json:"ip,omitempty"`
+}
+
+// InReportForm returns the facts in the form in which they are reported, which is the same for as long as what is rendered from them is: sorted, and
+// with those endpoints alone that are named. Those of pods come and go.
+func (f Facts) InReportForm(endpoints map[string]bool) Facts {
+	f.Addresses, f.Features = sortedCopy(f.Addresses, strings.Compare), sortedCopy(f.Features, strings.Compare)
+	f.Networks = sortedCopy(f.Networks, func(a, b HNSNetwork) int { return strings.Compare(a.Name, b.Name) })
+	f.Endpoints = sortedCopy(f.Endpoints, func(a, b HNSEndpoint) int { return strings.Compare(a.Name, b.Name) })
+	f.Endpoints = slices.DeleteFunc(f.Endpoints, func(e HNSEndpoint) bool { return !endpoints[e.Name] })
+	return f
+}
+
+func sortedCopy[E any](list []E, compare func(a, b E) int) []E {
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, compare)
+	return list
 }
 
 // IsZero reports whether nothing is known.

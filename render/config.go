@@ -36,11 +36,22 @@ const (
 	DriftReport DriftMode = "Report"
 )
 
+// AdoptionMode is when nodes of the existing operator are adopted.
+type AdoptionMode string
+
+const (
+	// AdoptionManual adopts the nodes for which a person asks.
+	AdoptionManual AdoptionMode = "Manual"
+	// AdoptionRollout adopts all of them, as a rollout.
+	AdoptionRollout AdoptionMode = "Rollout"
+)
+
 // Settings are the operator's settings. The zero value is not valid: start from DefaultSettings.
 type Settings struct {
 	Rollout    RolloutSettings    `json:"rollout"`
 	Logs       LogSettings        `json:"logs"`
 	Drift      DriftMode          `json:"drift"`
+	Adoption   AdoptionMode       `json:"adoption"`
 	Mirrors    MirrorSettings     `json:"mirrors"`
 	Kubernetes KubernetesSettings `json:"kubernetes"`
 	Kubelet    json.RawMessage    `json:"kubelet,omitempty"`
@@ -109,6 +120,7 @@ func DefaultSettings() Settings {
 		Rollout:    RolloutSettings{MaxUnavailable: intstr.FromInt32(1), MaxParallel: 20, Canaries: 1, FailureLimit: 1, Settle: "2m", NodeTimeout: "30m"},
 		Logs:       LogSettings{Size: "100Mi", Files: 5, Age: "30d", FlushInterval: "5s"},
 		Drift:      DriftRepair,
+		Adoption:   AdoptionManual,
 		Mirrors:    MirrorSettings{PartialNever: mirrors.Closed},
 		Kubernetes: KubernetesSettings{PausedPool: PausedPoolWait},
 		Containerd: ContainerdSettings{LogLevel: "info", MaxConcurrentDownloads: 3, ImagePullProgressTimeout: "30m"},
@@ -203,6 +215,9 @@ func (s Settings) check(ref bundle.Ref) bundle.Findings {
 	findings := slices.Concat(s.Rollout.check(), s.Logs.check(), s.Containerd.check(), s.Kubernetes.check(), decodeKubeletOverride(s.Kubelet))
 	if s.Drift != DriftRepair && s.Drift != DriftReport {
 		findings = append(findings, invalid("drift", "%q is neither Repair nor Report", s.Drift))
+	}
+	if s.Adoption != AdoptionManual && s.Adoption != AdoptionRollout {
+		findings = append(findings, invalid("adoption", "%q is neither Manual nor Rollout", s.Adoption))
 	}
 	if s.Mirrors.PartialNever != mirrors.Closed && s.Mirrors.PartialNever != mirrors.Open {
 		findings = append(findings, invalid("mirrors.partialNever", "%q is neither Closed nor Open", s.Mirrors.PartialNever))

@@ -141,6 +141,8 @@ type Node struct {
 	Unconfirmed bool
 	// ClaimedBy is the Node without a known host that reports an address of this host, which is not known to be a Node. It is no evidence.
 	ClaimedBy string
+	// AlsoClaimedBy are other Nodes that do.
+	AlsoClaimedBy []string
 	// RemovedEntry is the entry of windows-instances by which the host joined, where it is not there any longer.
 	RemovedEntry string
 	// OlderAgent is true for a Node whose agent reads no name of a Node in a layer.

@@ -35,6 +35,7 @@ func meanings() []SettingDoc {
 		{Name: "logs.files", Meaning: "rotated files that stay, 1 to 1000"},
 		{Name: "logs.age", Meaning: "how long a rotated file stays, in days or as a duration of whole seconds, up to 99999d; `\"0\"` for ever"},
 		{Name: "logs.flushInterval", Meaning: "how often kube-log-runner writes out, up to 1h"},
+		{Name: "adoption", Meaning: "nodes of the existing operator: `Manual` adopts those for which you ask, `Rollout` all of them, one after the other ([takeover.md](takeover.md))", Values: []string{string(AdoptionManual), string(AdoptionRollout)}},
 		{Name: "drift", Meaning: "`Repair` puts back what was changed by hand, `Report` tells", Values: []string{string(DriftRepair), string(DriftReport)}},
 		{Name: "mirrors.partialNever", Meaning: "a host of which only a part must never be contacted is `Closed` or left `Open`", Values: []string{"Closed", "Open"}},
 		{Name: "mirrors.existingPaths", Meaning: "mirrors are also asked where nodes of the existing operator asked"},

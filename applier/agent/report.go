@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -86,21 +85,11 @@ func (r *reporter) canonicalFacts() *bundle.Facts {
 	if r.facts == nil || r.endpoints == nil && before != nil {
 		return before
 	}
-	f := *r.facts
-	f.Addresses, f.Features = sortedCopy(f.Addresses, strings.Compare), sortedCopy(f.Features, strings.Compare)
-	f.Networks = sortedCopy(f.Networks, func(a, b bundle.HNSNetwork) int { return strings.Compare(a.Name, b.Name) })
-	f.Endpoints = sortedCopy(f.Endpoints, func(a, b bundle.HNSEndpoint) int { return strings.Compare(a.Name, b.Name) })
-	f.Endpoints = slices.DeleteFunc(f.Endpoints, func(e bundle.HNSEndpoint) bool { return !r.endpoints[e.Name] })
+	f := r.facts.InReportForm(r.endpoints)
 	if f.MetadataName == "" && before != nil && before.HostName == f.HostName {
 		f.MetadataName = before.MetadataName // its cloud did not answer in time
 	}
 	return &f
-}
-
-func sortedCopy[E any](list []E, compare func(a, b E) int) []E {
-	list = slices.Clone(list)
-	slices.SortStableFunc(list, compare)
-	return list
 }
 
 // sendReport writes the report. What cannot be sent is sent with the next step.

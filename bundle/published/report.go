@@ -88,6 +88,9 @@ type Report struct {
 	Refused bundle.Digest `json:"refused,omitempty"`
 	// Expired is true in StateNeedsPermission if the impact was permitted, and that was too long ago to begin now.
 	Expired bool `json:"expired,omitempty"`
+	// Adopting is true while the host still has the agent of another operator: the operator has asked the host over SSH, and says it in the place
+	// of the node agent.
+	Adopting bool `json:"adopting,omitempty"`
 	// Facts are those of the host, from which its node layer is rendered.
 	Facts *bundle.Facts `json:"facts,omitempty"`
 }

@@ -25,6 +25,9 @@ const (
 	InstanceLabel = domain + "byoh"
 	// InstanceAnnotation is the entry of windows-instances that a node is for. The existing operator has none.
 	InstanceAnnotation = domain + "instance"
+	// AdoptAnnotation of a Node of another operator asks for its adoption, with the value AdoptTrue. It asks for nothing else: which host that is
+	// says the host.
+	AdoptAnnotation = domain + "adopt"
 	// RemoveAnnotation of a Node removes an instance: "true" where its entry is gone and the ConfigMap with it, "force" where its host is
 	// gone too and cannot be cleaned up.
 	RemoveAnnotation = domain + "remove"
@@ -37,6 +40,9 @@ const (
 	// PausedAnnotation keeps a node as it is: no rollout, no repair of drift. An administrator sets it, with any value.
 	PausedAnnotation = domain + "paused"
 )
+
+// AdoptTrue is the value of AdoptAnnotation.
+const AdoptTrue = "true"
 
 // ConfirmedNames returns what ConfirmAnnotation or ConfirmFindingAnnotation names.
 func ConfirmedNames(value string) []string {

@@ -32,9 +32,13 @@ type verb struct {
 	set func(node corev1.Node, now time.Time, inputs []published.Input) (key, value string)
 	// confirms says that the verb needs --input.
 	confirms bool
+	// applies reports whether the verb is for a node; nil is for all. Those that are named and are not are refused, because it refuses them: the
+	// others are left out.
+	applies func(node corev1.Node) bool
+	refuses string
 }
 
-// annotationVerbs are those that the operator understands. It acts on no annotation that reboots or adopts a node.
+// annotationVerbs are those that the operator understands. It acts on no annotation that reboots a node.
 func annotationVerbs() []verb {
 	return []verb{
 		{
@@ -60,6 +64,17 @@ func annotationVerbs() []verb {
 			set: func(_ corev1.Node, now time.Time, _ []published.Input) (string, string) {
 				return published.RetryAnnotation, now.UTC().Format(time.RFC3339Nano)
 			},
+		},
+		{
+			name: "adopt", short: "Adopt Windows nodes of the existing operator",
+			long: "Ask the operator to adopt nodes that another operator has joined (docs/takeover.md). It asks the host of each what its adoption changes\n" +
+				"there, which wmco status NODE shows, and then gives the node its turn in the rollout. A paused node gets no turn before wmco resume.",
+			example: "  wmco adopt winworker-x7k2p\n  wmco adopt --all",
+			set: func(corev1.Node, time.Time, []published.Input) (string, string) {
+				return published.AdoptAnnotation, published.AdoptTrue
+			},
+			applies: func(node corev1.Node) bool { return published.WaitsForAdoption(node.Annotations) },
+			refuses: "is no node of another operator that waits for adoption",
 		},
 		{
 			name: "confirm", short: "Confirm a deletion or a finding that holds a change",
@@ -163,6 +178,9 @@ func (f *verbFlags) run(ctx context.Context, a app, v verb, names []string) erro
 	if err != nil {
 		return err
 	}
+	if nodes, err = v.applicable(nodes, names); err != nil {
+		return err
+	}
 	answer, changeErr := f.annotateNodes(ctx, c, v, nodes, func(n corev1.Node) (string, string) { return v.set(n, a.now(), inputs) })
 	if err := f.printAnnotated(a, answer); err != nil {
 		return err
@@ -245,6 +263,23 @@ func (f *verbFlags) chooseNodes(all []corev1.Node, names []string) ([]corev1.Nod
 		return nil, cli.UsageError("the cluster has no such Windows node")
 	}
 	return nodes, nil
+}
+
+// applicable returns the nodes that the verb is for. A named one that it is not for is refused.
+func (v verb) applicable(nodes []corev1.Node, names []string) ([]corev1.Node, error) {
+	if v.applies == nil {
+		return nodes, nil
+	}
+	left := slices.DeleteFunc(slices.Clone(nodes), func(n corev1.Node) bool { return !v.applies(n) })
+	for _, n := range nodes {
+		if slices.Contains(names, n.Name) && !v.applies(n) {
+			return nil, cli.UsageError("%s %s", n.Name, v.refuses)
+		}
+	}
+	if len(left) == 0 {
+		return nil, cli.UsageError("no Windows node that is chosen waits: each %s", v.refuses)
+	}
+	return left, nil
 }
 
 // annotateNodes changes the nodes one after the other and returns those that are changed. One that cannot be changed does not stop the others.

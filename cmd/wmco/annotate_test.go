@@ -146,9 +146,36 @@ func TestAConfirmationKeepsThatOfAnother(t *testing.T) {
 
 // A verb is offered only if something acts on its annotation.
 func TestNoVerbIsOfferedThatNothingActsOn(t *testing.T) {
-	for _, name := range []string{"reboot", "adopt"} {
+	for _, name := range []string{"reboot"} {
 		if err := parses([]string{name, "win-a"}); err == nil {
 			t.Errorf("wmco %s is accepted", name)
+		}
+	}
+}
+
+// TestAdoptIsForNodesThatWait: those of this operator are left out, and refused where they are named.
+func TestAdoptIsForNodesThatWait(t *testing.T) {
+	const domain = "windowsmachineconfig.openshift.io/"
+	asked := []string{`win-old {"metadata":{"annotations":{"` + domain + `adopt":"true"}}}`}
+	for line, want := range map[string]struct {
+		status  int
+		patches []string
+		said    string
+	}{
+		"adopt --all":         {patches: asked},
+		"adopt win-old":       {patches: asked},
+		"adopt win-old win-a": {status: cli.ExitUsage, said: "win-a is no node of another operator that waits for adoption"},
+		"adopt -l zone=a":     {status: cli.ExitUsage, said: "no Windows node that is chosen waits"},
+	} {
+		api := newPatchedAPI(t)
+		api.Objects = append(api.Objects, nodeObject("win-old", "windows", map[string]any{domain + "version": "11.0.0-4f0a7c1"}))
+		var out, said bytes.Buffer
+		status := run(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &said, now: time.Now}, strings.Fields(line))
+		if status != want.status || !strings.Contains(said.String(), want.said) {
+			t.Errorf("%s: status %d\n%s%s", line, status, out.String(), said.String())
+		}
+		if diff := cmp.Diff(want.patches, api.patches); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", line, diff)
 		}
 	}
 }

@@ -13,10 +13,12 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/gather"
 	"wmco/controller/hosts"
 	"wmco/controller/keys"
 	"wmco/controller/keys/username"
 	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/record"
 	"wmco/render"
 	"wmco/render/reason"
 	"wmco/report/fleet"
@@ -28,6 +30,11 @@ func (h Host) completeNode(ctx context.Context, node *corev1.Node) (Progress, er
 		return Progress{}, err
 	}
 	if windowsnode.IsJoined(node.Annotations) {
+		if r, ok := h.Wanted.Records.RecordByID(gather.HostID(h.Node)); ok && r.Origin == record.OriginAdopted && !r.Adopting && lacksMarks(h.Node, node) {
+			if err := h.MarkAdopted(ctx, node); err != nil {
+				return Progress{}, err
+			}
+		}
 		return Progress{State: StateJoined, Reason: ReasonJoined, Node: node.Name}, nil
 	}
 	if done, err := h.labelAndCordonNode(ctx, node); done || err != nil {
@@ -79,28 +86,9 @@ func (h Host) describeMissing(node windowsnode.Node, row fleet.Row) string {
 
 // labelAndCordonNode labels and cordons a new Node. It reports whether there was anything to write.
 func (h Host) labelAndCordonNode(ctx context.Context, node *corev1.Node) (bool, error) {
-	m := Marks{Labels: map[string]string{RoleLabel: ""}, Annotations: map[string]string{}}
-	key, findings, err := h.Login.PrivateKey(ctx)
-	if err != nil || findings.Refused() {
+	m, err := h.hostMarks(ctx, node)
+	if err != nil || m.Annotations == nil {
 		return false, err
-	}
-	m.Annotations[keys.HashAnnotation] = key.PublicKeyHash()
-	w, err := h.ApplyRequest()
-	if err != nil {
-		return false, err
-	}
-	if pin := h.Login.PinnedKey(w.Target); pin != nil {
-		m.Annotations[hosts.PinAnnotation], m.Annotations[hosts.PinTypeAnnotation] = hosts.EncodeKey(pin), pin.Type()
-	}
-	if h.Backing == render.BackingInstance {
-		m.Labels[InstanceLabel], m.Annotations[InstanceAnnotation] = ValueTrue, h.Address
-		if have, err := username.DecryptName(node.Annotations[UsernameAnnotation], key.SecretText()); err != nil || have != h.Username {
-			text, err := username.EncryptName(reader(h.Random), h.Username, key.SecretText())
-			if err != nil {
-				return false, fmt.Errorf("encrypting the user name of %s: %w", h.Address, err)
-			}
-			m.Annotations[UsernameAnnotation] = text
-		}
 	}
 	before, err := h.RejoiningNodes().KeptNode(ctx, node, h.Address)
 	if err != nil {
@@ -115,6 +103,53 @@ func (h Host) labelAndCordonNode(ctx context.Context, node *corev1.Node) (bool, 
 		return done, err
 	}
 	return false, h.RejoiningNodes().ForgetNode(ctx, node.Name)
+}
+
+// hostMarks are those of every node, by what the operator knows of its host. There are none while the private key cannot be used.
+func (h Host) hostMarks(ctx context.Context, node *corev1.Node) (Marks, error) {
+	m := Marks{Labels: map[string]string{RoleLabel: ""}, Annotations: map[string]string{}}
+	key, findings, err := h.Login.PrivateKey(ctx)
+	if err != nil || findings.Refused() {
+		return Marks{}, err
+	}
+	m.Annotations[keys.HashAnnotation] = key.PublicKeyHash()
+	w, err := h.ApplyRequest()
+	if err != nil {
+		return Marks{}, err
+	}
+	if pin := h.Login.PinnedKey(w.Target); pin != nil {
+		m.Annotations[hosts.PinAnnotation], m.Annotations[hosts.PinTypeAnnotation] = hosts.EncodeKey(pin), pin.Type()
+	}
+	if h.Backing == render.BackingInstance {
+		m.Labels[InstanceLabel], m.Annotations[InstanceAnnotation] = ValueTrue, h.Address
+		if have, err := username.DecryptName(node.Annotations[UsernameAnnotation], key.SecretText()); err != nil || have != h.Username {
+			text, err := username.EncryptName(reader(h.Random), h.Username, key.SecretText())
+			if err != nil {
+				return Marks{}, fmt.Errorf("encrypting the user name of %s: %w", h.Address, err)
+			}
+			m.Annotations[UsernameAnnotation] = text
+		}
+	}
+	return m, nil
+}
+
+// MarkAdopted writes on the Node of an adopted host what other nodes have from their join. Nothing is left to ask for.
+func (h Host) MarkAdopted(ctx context.Context, node *corev1.Node) error {
+	m, err := h.hostMarks(ctx, node)
+	if err != nil {
+		return err
+	}
+	if m.Annotations == nil {
+		m.Annotations = map[string]string{}
+	}
+	m.Annotations[published.AdoptAnnotation] = ""
+	_, err = h.WriteMarks(ctx, node, m)
+	return err
+}
+
+// lacksMarks reports whether the Node of an adopted host lacks one of the annotations that only this operator writes, or that it always does.
+func lacksMarks(n render.Node, node *corev1.Node) bool {
+	return node.Annotations[hosts.PinAnnotation] == "" || node.Annotations[keys.HashAnnotation] == "" || n.Backing == render.BackingInstance && node.Annotations[InstanceAnnotation] == ""
 }
 
 // reader makes a reader of a function.

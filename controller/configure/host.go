@@ -90,8 +90,14 @@ func (j *Joiner) continueJoin(ctx context.Context, ref Ref) (Progress, error) {
 		return Progress{State: StateGone}, nil
 	}
 	h := Host{Joiner: j, Wanted: inputs, Node: inputs.All[i]}
-	if waits, err := h.waitsForAdoption(ctx); waits || err != nil {
-		return Progress{State: StateJoined, Reason: ReasonJoined, Node: h.ClaimedBy}, err
+	waiting, err := h.waitingNodes(ctx)
+	if err != nil {
+		return Progress{}, err
+	}
+	wanted := h.wantedNodes(waiting)
+	if len(waiting) > 0 && len(wanted) == 0 {
+		// The setting that adopts all is no change of its Node.
+		return Progress{State: StateJoined, Reason: ReasonJoined, Node: h.ClaimedBy, Again: AgainLater}, nil
 	}
 	if h.Name == "" {
 		result, _, err := j.Checks.JudgeCluster(ctx, inputs)
@@ -103,6 +109,9 @@ func (j *Joiner) continueJoin(ctx context.Context, ref Ref) (Progress, error) {
 		}
 		if p, ok := h.sharesAddress(); ok {
 			return p, nil
+		}
+		if len(wanted) > 0 {
+			return h.identifyAdopted(ctx, wanted), nil
 		}
 		return h.applyHostBundle(ctx), nil
 	}

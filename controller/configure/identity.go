@@ -22,7 +22,6 @@ import (
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/record"
 	"wmco/render"
-	"wmco/report/fleet"
 )
 
 // Which host a Node is stands in the operator's own record (controller/record). A host comes to be a Node there only when both say so and
@@ -56,7 +55,8 @@ func CheckSameNode(n render.Node, node string, facts bundle.Facts, p bundle.Plat
 // errRecorded ends an attempt in which the host turned out to be a Node that exists: the next one knows it.
 var errRecorded = errors.New("the host is recorded as a Node")
 
-// identifyHost is for a host that is not known to be a Node. It refuses one that is another host already, and records the Node that the host is.
+// identifyHost is for a host that is not known to be a Node. It refuses one that is another host already, and records the Node that the host is. A
+// Node of another operator is recorded when its adoption is wanted.
 func (h Host) identifyHost(ctx context.Context, t remote.Target, facts bundle.Facts) error {
 	if err := h.checkOwnAddress(facts); err != nil {
 		return err
@@ -79,13 +79,16 @@ func (h Host) identifyHost(ctx context.Context, t remote.Target, facts bundle.Fa
 	if err := h.refuseForeignNode(ctx, &node, facts, replaced); err != nil {
 		return err
 	}
-	if published.WaitsForAdoption(node.Annotations) {
-		return &refusal{fleet.ReasonWaitingForAdoption, fmt.Sprintf("the host is node %s of another operator, which waits for adoption", name), "adopt it with wmco apply --host, see docs/takeover.md"}
+	adopting := published.WaitsForAdoption(node.Annotations)
+	if adopting {
+		if err := h.checkAdoption(t, &node); err != nil {
+			return err
+		}
 	}
 	err = h.Login.BindRecord(ctx, t, func(r record.Record) (record.Record, error) {
 		r.Node, r.NodeUID, r.Account, r.MachineName = node.Name, node.UID, t.User, h.MachineName
 		r.Resolved = h.resolvedAddresses()
-		r.Origin = cmp.Or(r.Origin, replaced.Origin, originOf(&node))
+		r.Origin, r.Adopting = cmp.Or(r.Origin, replaced.Origin, originOf(&node)), adopting
 		return r, nil
 	})
 	if err == nil {
@@ -94,7 +97,7 @@ func (h Host) identifyHost(ctx context.Context, t remote.Target, facts bundle.Fa
 	if err != nil {
 		return fmt.Errorf("recording which host Node %s is: %w", node.Name, err)
 	}
-	h.Log.Info("recorded which host a Node is", "node", node.Name, "host", gather.HostID(h.Node))
+	h.Log.Info("recorded which host a Node is", "node", node.Name, "host", gather.HostID(h.Node), "adopting", adopting)
 	return errRecorded
 }
 
@@ -256,19 +259,6 @@ func factsMatchHost(f bundle.Facts, n render.Node) bool {
 		return true
 	}
 	return slices.ContainsFunc([]string{f.HostName, f.HostName + "." + f.DNSSuffix}, func(name string) bool { return name != "" && strings.EqualFold(name, n.Address) })
-}
-
-// waitsForAdoption reports whether a Node of another operator reports the address of the host. Such a host is not reached before it is
-// adopted. A Node that this operator knows says nothing about another host.
-func (h Host) waitsForAdoption(ctx context.Context) (bool, error) {
-	if h.Name != "" || h.ClaimedBy == "" {
-		return false, nil
-	}
-	node, err := ReadNode(ctx, h.Reader, h.ClaimedBy)
-	if err != nil {
-		return false, client.IgnoreNotFound(err)
-	}
-	return published.WaitsForAdoption(node.Annotations), nil
 }
 
 // resolvedAddresses are the addresses of an instance as the operator knows them: the entry, or what the resolver says about it.

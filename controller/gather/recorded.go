@@ -2,6 +2,7 @@ package gather
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -119,8 +120,11 @@ func (g *gatherer) judgeClaim(n render.Node, other *render.Node) {
 	switch {
 	case !n.Unconfirmed && !n.Ending && !other.Ending:
 		g.addressClaimed(n, *other)
-	case n.Unconfirmed && other.Name == "" && other.ClaimedBy == "":
+	case !n.Unconfirmed || other.Name != "" || n.Name == other.ClaimedBy:
+	case other.ClaimedBy == "":
 		other.ClaimedBy = n.Name
+	case !slices.Contains(other.AlsoClaimedBy, n.Name):
+		other.AlsoClaimedBy = append(other.AlsoClaimedBy, n.Name)
 	}
 }
 

@@ -1,11 +1,13 @@
 package hosts
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -47,6 +49,38 @@ type Login struct {
 
 	// pinning is held while PinsConfigMap is changed.
 	pinning sync.Mutex
+
+	// mu guards expected: keys that hosts should have which have none yet, while they are reached for the first time.
+	mu       sync.Mutex
+	expected map[record.ID]expectedKey
+}
+
+// expectedKey is the key of a host as the existing operator has pinned it on a Node.
+type expectedKey struct{ key, node string }
+
+// ExpectKey has a host that no key is pinned for refused where it has another one than a Node of the existing operator says, until the returned
+// function is called. That is kept nowhere: the Node may not be the host's. An empty key expects none.
+func (l *Login) ExpectKey(id record.ID, node, key string) (forget func()) {
+	if key == "" {
+		return func() {}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.expected == nil {
+		l.expected = map[record.ID]expectedKey{}
+	}
+	l.expected[id] = expectedKey{key, node}
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.expected, id)
+	}
+}
+
+func (l *Login) expectedKey(id record.ID) expectedKey {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.expected[id]
 }
 
 // Signers returns the key to log in with. Its errors hold no part of the key.
@@ -75,7 +109,7 @@ func (l *Login) PrivateKey(ctx context.Context) (keys.Key, bundle.Findings, erro
 var errNoHost = errors.New("the target does not say which host it is")
 
 // Pinned returns the pinned key of a host: that of its record, or of its address where the record has none yet. There is none before the
-// first contact. The copy on the Node never counts: a node may write its own annotations.
+// first contact, unless one is expected (ExpectKey). The copy on the Node of a known host never counts: a node may write its own annotations.
 func (l *Login) Pinned(t remote.Target) ([]ssh.PublicKey, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), requestLimit)
 	defer cancel()
@@ -102,8 +136,11 @@ func (l *Login) pinnedKeyText(ctx context.Context, t remote.Target) (text string
 	if err != nil {
 		return "", false, err
 	}
-	text, known = pins.Data[t.Host()]
-	return text, known, nil
+	if text, known = pins.Data[t.Host()]; known {
+		return text, true, nil
+	}
+	text = l.expectedKey(record.ID(t.ID)).key
+	return text, text != "", nil
 }
 
 // PinnedKey returns the pinned key of a host, nil where there is none or it cannot be read.
@@ -238,7 +275,23 @@ func (l *Login) Unpin(t remote.Target) string {
 	ctx, cancel := context.WithTimeout(context.Background(), requestLimit)
 	defer cancel()
 	if r, _, err := l.Records.GetRecord(ctx, record.ID(t.ID)); err == nil && r.HostKey == "" {
+		if pins, err := l.pinsConfigMap(ctx); err == nil && pins.Data[t.Host()] == "" {
+			if e := l.expectedKey(record.ID(t.ID)); e.key != "" {
+				return UnpinNodeCommand(e.node)
+			}
+		}
 		return fmt.Sprintf(`oc -n %s patch configmap %s --type=json -p '[{"op":"remove","path":"/data/%s"}]'`, l.Namespace, PinsConfigMap, t.Host())
 	}
 	return l.Records.RemoveCommand(record.ID(t.ID))
+}
+
+// UnpinNodeCommand returns the command with which a person removes from a Node the key that the existing operator has pinned.
+func UnpinNodeCommand(node string) string {
+	return "oc annotate node " + node + " " + PinAnnotation + "- " + PinTypeAnnotation + "-"
+}
+
+// SamePin reports whether a key is the one that an annotation of a Node has.
+func SamePin(key ssh.PublicKey, text string) bool {
+	want, err := decodeKey(strings.TrimSpace(text))
+	return err == nil && key != nil && bytes.Equal(want.Marshal(), key.Marshal())
 }

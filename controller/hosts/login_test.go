@@ -304,3 +304,35 @@ func TestTheKeyIsReadFromItsSecret(t *testing.T) {
 		t.Errorf("a damaged key: %v", err)
 	}
 }
+
+// TestAnExpectedKeyIsKeptNowhere: it decides while the host is reached for the first time, after what is pinned, and is in no object. What is said about
+// another key is how to remove it from the Node.
+func TestAnExpectedKeyIsKeptNowhere(t *testing.T) {
+	l, own, other := newLogin(t), hostKey(t, 1), hostKey(t, 2)
+	at := entryAt("10.0.0.9:22")
+	forget := l.ExpectKey(record.ID(at.ID), "win-old", EncodeKey(other))
+	if got := l.PinnedKey(at); got == nil || EncodeKey(got) != EncodeKey(other) {
+		t.Errorf("the expected key does not count: %v", got)
+	}
+	if command := l.Unpin(at); command != UnpinNodeCommand("win-old") {
+		t.Errorf("what to do about another key: %s", command)
+	}
+	if r, known, err := l.Records.GetRecord(t.Context(), record.ID(at.ID)); known || err != nil {
+		t.Errorf("it was kept: %+v, %v", r, err)
+	}
+	if err := l.Pin(at, own); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.PinnedKey(at); EncodeKey(got) != EncodeKey(own) {
+		t.Error("a pinned key does not win")
+	}
+	next := entryAt("10.0.0.10:22")
+	l.ExpectKey(record.ID(next.ID), "win-old", EncodeKey(other))()
+	forget()
+	if got := l.PinnedKey(next); got != nil {
+		t.Error("a key is expected for ever")
+	}
+	if !SamePin(own, EncodeKey(own)+"\n") || SamePin(own, EncodeKey(other)) || SamePin(own, "?") || SamePin(nil, EncodeKey(own)) {
+		t.Error("keys are not compared as they are")
+	}
+}

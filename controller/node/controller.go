@@ -72,6 +72,11 @@ type Nodes struct {
 	// APITime asks an API server for its time of day: it is the one that accepts the certificate of a kubelet, or refuses it.
 	APITime func(context.Context) (time.Time, error)
 
+	// Told returns what this operator has told a Node.
+	Told windowsnode.DesiredReader
+
+	// compared is since when adopted hosts have been as they were compared last, permitted since when their turns are permitted.
+	compared, permitted configure.Sightings
 	// lost is since when kubelets are seen to be lost.
 	lost configure.Sightings
 	// awaiting is since when the removals of Nodes wait for the first contact with new entries.
@@ -90,7 +95,7 @@ func (n *Nodes) SetupWithManager(m base.Manager) error {
 	if err := c.Watch(n.Payload.Changed.QueueSource(n.enqueueRecorded)); err != nil {
 		return err
 	}
-	return c.Watch(source.Kind(m.GetCache(), base.NewObject(base.ConfigMapKind()), handler.TypedEnqueueRequestsFromMapFunc(n.nodesOfInstances)))
+	return c.Watch(source.Kind(m.GetCache(), base.NewObject(base.ConfigMapKind()), handler.TypedEnqueueRequestsFromMapFunc(n.nodesOfConfig)))
 }
 
 // enqueueRecorded requests all Nodes whose hosts are known: other executables are to be copied to them.
@@ -107,9 +112,10 @@ func (n *Nodes) enqueueRecorded(q base.Queue) {
 	}
 }
 
-// nodesOfInstances returns the Nodes of instances, one of which may have lost its entry.
-func (n *Nodes) nodesOfInstances(ctx context.Context, config base.Object) []reconcile.Request {
-	if config.GetName() != configure.InstancesName {
+// nodesOfConfig returns the Nodes of instances, one of which may have lost its entry, and those of records that are adopted.
+func (n *Nodes) nodesOfConfig(ctx context.Context, config base.Object) []reconcile.Request {
+	entries := config.GetName() == configure.InstancesName
+	if config.GetLabels()[hosts.RecordsLabel] == "" && !entries {
 		return nil
 	}
 	records, _, err := n.Joiner.Login.Records.CachedRecords(ctx)
@@ -118,14 +124,14 @@ func (n *Nodes) nodesOfInstances(ctx context.Context, config base.Object) []reco
 	}
 	var names []string
 	for _, id := range records.IDs() {
-		if r, _ := records.RecordByID(id); r.Entry != "" && r.Node != "" {
+		if r, _ := records.RecordByID(id); r.Node != "" && (r.Adopting || entries && r.Entry != "") {
 			names = append(names, r.Node)
 		}
 	}
 	return base.RequestsFor(names)
 }
 
-// Reconcile removes an instance whose entry is gone, lets a host join again whose certificate has expired, copies executables that a host
+// Reconcile removes an instance whose entry is gone, adopts a node of another operator, lets a host join again whose certificate has expired, copies executables that a host
 // lacks, and repairs a silent node agent.
 func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	records, _, err := n.Joiner.Login.Records.CachedRecords(ctx)
@@ -141,6 +147,7 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 		n.Joiner.Unjoined.NoteRemoval(req.Name, "", configure.Progress{})
 		n.awaiting.ForgetHost(req.Name)
 		n.lost.ForgetHost(req.Name)
+		n.forgetAdoption(req.Name)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	// What a Node says about itself is not asked: it cannot leave the record, and nothing is done about one that is not in it.
@@ -169,6 +176,9 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 		return reconcile.Result{}, err
 	}
 	decoded := n.Decoded.DecodeCached(*node)
+	if r.Adopting {
+		return n.continueAdoption(ctx, decoded, r)
+	}
 	if decoded.IsLost() {
 		return n.findExpired(ctx, node)
 	}
@@ -287,19 +297,28 @@ var errNotListed = errors.New("no Machine and no entry of windows-instances is f
 
 // applyRequest returns where the host of a node is, and what renders its bundle.
 func (n *Nodes) applyRequest(ctx context.Context, name string) (hosts.Wish, error) {
-	inputs, err := n.Inputs(ctx)
+	h, err := n.findHost(ctx, name)
 	if err != nil {
 		return hosts.Wish{}, err
 	}
+	return h.ApplyRequest()
+}
+
+// findHost returns the host of a node.
+func (n *Nodes) findHost(ctx context.Context, name string) (configure.Host, error) {
+	inputs, err := n.Inputs(ctx)
+	if err != nil {
+		return configure.Host{}, err
+	}
 	i := slices.IndexFunc(inputs.All, func(h render.Node) bool { return h.Name == name })
 	if i < 0 {
-		return hosts.Wish{}, errNotListed
+		return configure.Host{}, errNotListed
 	}
 	h := configure.Host{Joiner: n.Joiner, Node: inputs.All[i], Wanted: inputs}
 	if configure.LoginAccount(h.Node, inputs.Cluster.Platform) == "" {
-		return hosts.Wish{}, errNotListed
+		return configure.Host{}, errNotListed
 	}
-	return h.ApplyRequest()
+	return h, nil
 }
 
 // repairHost restores what was applied last, from what the host keeps: what is published may need a permission that it does not have. It

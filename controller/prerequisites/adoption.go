@@ -20,24 +20,37 @@ import (
 // NodesAdopted is the type of the condition that no node of another operator waits for adoption.
 const NodesAdopted = "NodesAdopted"
 
-// adoptionCondition says which nodes wait for adoption. Nothing is done to them but that their certificates are approved.
+// adoptionCondition says which nodes wait for adoption, and which are being adopted. Nothing is done to those that wait but that their certificates
+// are approved.
 func adoptionCondition(ctx context.Context, nodes *nodelist.Cache, r client.Reader, records record.Set) (metav1.Condition, error) {
 	list, err := nodes.ListCached(ctx, r)
 	if err != nil {
 		return metav1.Condition{}, err
 	}
-	var names []string
+	var waiting, adopting []string
 	for _, n := range list {
-		if _, known := records.RecordOfNode(n.Name); !known && published.WaitsForAdoption(n.Annotations) {
-			names = append(names, n.Name)
+		switch of, known := records.RecordOfNode(n.Name); {
+		case known && of.Adopting:
+			adopting = append(adopting, n.Name)
+		case !known && published.WaitsForAdoption(n.Annotations):
+			waiting = append(waiting, n.Name)
 		}
 	}
-	if len(names) == 0 {
+	if len(waiting)+len(adopting) == 0 {
 		return conditions.AsExpected(NodesAdopted), nil
 	}
-	slices.Sort(names)
-	return metav1.Condition{
-		Type: NodesAdopted, Status: metav1.ConditionFalse, Reason: fleet.ReasonWaitingForAdoption,
-		Message: published.Shorten(fmt.Sprintf("%s of another operator, which keep what they have: %s; fix: adopt each with wmco apply --host, see docs/takeover.md", bundle.Count(len(names), "node"), strings.Join(names, ", "))),
-	}, nil
+	var parts []string
+	if len(waiting) > 0 {
+		slices.Sort(waiting)
+		parts = append(parts, fmt.Sprintf("%s of another operator, which keep what they have: %s", bundle.Count(len(waiting), "node"), strings.Join(waiting, ", ")))
+	}
+	if len(adopting) > 0 {
+		slices.Sort(adopting)
+		parts = append(parts, "being adopted: "+strings.Join(adopting, ", "))
+	}
+	text := strings.Join(parts, "; ")
+	if len(waiting) > 0 {
+		text += "; fix: adopt one with oc annotate node NAME " + published.AdoptAnnotation + "=" + published.AdoptTrue + ", or all with the setting adoption: Rollout; see docs/takeover.md"
+	}
+	return metav1.Condition{Type: NodesAdopted, Status: metav1.ConditionFalse, Reason: fleet.ReasonWaitingForAdoption, Message: published.Shorten(text)}, nil
 }

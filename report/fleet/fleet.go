@@ -61,6 +61,14 @@ func States() []State {
 // ReasonWaitingForAdoption is that of a node that another operator has joined. Nothing is published for it.
 const ReasonWaitingForAdoption = "WaitingForAdoption"
 
+// ReasonAdopting is that of a node of another operator whose host was asked what adopting it changes, and which waits for its turn.
+const ReasonAdopting = "Adopting"
+
+// AdoptFix says how a node of another operator is adopted.
+func AdoptFix(node string) string {
+	return "adopt it: oc annotate node " + node + " " + published.AdoptAnnotation + "=" + published.AdoptTrue + "; see docs/takeover.md"
+}
+
 // ReasonNewerOperator is that of a node whose desired bundle has a form that this program does not know, as a newer operator writes it.
 const ReasonNewerOperator = "NewerOperator"
 
@@ -288,9 +296,12 @@ func Of(node windowsnode.Node, silence windowsnode.Silence) Row {
 	r := Row{Node: node.Name}
 	reported := r.readReport(node)
 	switch {
-	case published.WaitsForAdoption(node.Annotations):
-		r.State, r.Reason, r.Fix = StateUnpublished, ReasonWaitingForAdoption, "adopt it: wmco apply --host; see docs/takeover.md"
+	case published.WaitsForAdoption(node.Annotations) && !node.Report.Adopting:
+		r.State, r.Reason, r.Fix = StateUnpublished, ReasonWaitingForAdoption, AdoptFix(node.Name)
 		r.Message = "another operator has joined this node, version " + node.Annotations[published.VersionAnnotation] + "; it keeps what it has"
+		return r
+	case node.Annotations[published.DesiredAnnotation] == "" && node.Report.Adopting:
+		r.State, r.Reason = StateWaiting, ReasonAdopting
 		return r
 	case node.Annotations[published.DesiredAnnotation] == "":
 		r.State, r.Fix = StateUnpublished, "check the events of the operator's Deployment; a node that has just joined is published when its facts are known"

@@ -55,6 +55,8 @@ type Record struct {
 	Node    string    `json:"node,omitempty"`
 	NodeUID types.UID `json:"nodeUID,omitempty"`
 	Origin  Origin    `json:"origin,omitempty"`
+	// Adopting is true while the host has the agent of another operator, and gets its bundle over SSH.
+	Adopting bool `json:"adopting,omitempty"`
 }
 
 // ID is the key of a Record: of a Machine "machine_" and its UID, of an instance its entry in lower case, which has no underscore.

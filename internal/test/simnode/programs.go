@@ -36,10 +36,18 @@ func runOverlay(ctx context.Context, m *Machine, p *process) error {
 // settle is short, because the services of a simulated host do not change by themselves (cmd/wmco-node).
 const settle = 10 * time.Millisecond
 
+// existingAgent is the first argument of the existing operator's agent, whose service has the same name
+// (openshift/windows-machine-config-operator, pkg/services: windows-instance-config-daemon.exe controller).
+const existingAgent = "controller"
+
 // runAgent is `wmco-node run`. It ends by itself when its service was reconfigured.
 func runAgent(ctx context.Context, m *Machine, p *process) error {
 	if program, err := m.Host.ReadFile(p.argv[0]); err == nil && string(program) == BrokenAgent {
 		return errors.New("the program ends at once")
+	}
+	if len(p.argv) > 1 && p.argv[1] == existingAgent {
+		<-ctx.Done() // it changes nothing: its operator is gone
+		return nil
 	}
 	f, err := agentFlags(p.argv)
 	if err != nil {

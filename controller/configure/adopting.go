@@ -1,0 +1,113 @@
+package configure
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/applier/remote"
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/gather"
+	"wmco/controller/hosts"
+	"wmco/render"
+	"wmco/report/fleet"
+)
+
+// A host of the existing operator is asked which Node it is, and changed by nothing here:
+//
+//	a Node asks for adoption, or the settings do --> the host of a Machine or entry with its address, under the key that is pinned on the Node
+//	                                             --> its facts name the Node --> the record of the host: adopted from now on
+//
+// What is done then is that of a rollout (controller/node, controller/rollout). The Node chooses no host: it is asked for by the host.
+
+// waitingNodes are the Nodes of another operator that report an address of the host, which is not known to be a Node. Such a host is not reached
+// before its adoption is wanted. A Node that this operator knows says nothing about another host.
+func (h Host) waitingNodes(ctx context.Context) ([]corev1.Node, error) {
+	if h.Name != "" || h.ClaimedBy == "" {
+		return nil, nil
+	}
+	var list []corev1.Node
+	for _, name := range append([]string{h.ClaimedBy}, h.AlsoClaimedBy...) {
+		node, err := ReadNode(ctx, h.Reader, name)
+		switch {
+		case client.IgnoreNotFound(err) != nil:
+			return nil, err
+		case err == nil && published.WaitsForAdoption(node.Annotations):
+			list = append(list, *node)
+		}
+	}
+	return list, nil
+}
+
+// wantedNodes returns those whose adoption is wanted.
+func (h Host) wantedNodes(nodes []corev1.Node) []corev1.Node {
+	return slices.DeleteFunc(slices.Clone(nodes), func(n corev1.Node) bool { return !h.IsAdoptionWanted(&n) })
+}
+
+// IsAdoptionWanted reports whether the Node of another operator is to be adopted.
+func (h Host) IsAdoptionWanted(node *corev1.Node) bool {
+	return h.Wanted.Cluster.Settings.Adoption == render.AdoptionRollout || node.Annotations[published.AdoptAnnotation] == published.AdoptTrue
+}
+
+// identifyAdopted records which of the wanted Nodes the host is, if it is one of them. A Node that lies about its address keeps no other one from that.
+func (h Host) identifyAdopted(ctx context.Context, wanted []corev1.Node) Progress {
+	var first error
+	for _, node := range wanted {
+		err := h.identifyAs(ctx, node)
+		if errors.Is(err, errRecorded) {
+			return h.progressOfError(err)
+		}
+		first = cmp.Or(first, err)
+	}
+	return h.progressOfError(first)
+}
+
+// identifyAs records that the host is this Node, if it says so under the key that the existing operator has pinned for it.
+func (h Host) identifyAs(ctx context.Context, node corev1.Node) error {
+	w, err := h.ApplyRequest()
+	if err != nil {
+		return err
+	}
+	defer h.Login.ExpectKey(gather.HostID(h.Node), node.Name, strings.TrimSpace(node.Annotations[hosts.PinAnnotation]))()
+	w.Check = func(facts bundle.Facts) error {
+		if name := NameByFacts(h.Node, facts, h.Wanted.Cluster.Platform); name != node.Name {
+			return &refusal{
+				ReasonNotTheHost, fmt.Sprintf("node %s is to be adopted and reports the address %s, and the host there says that it is node %q; nothing was changed on it", node.Name, h.Address, name),
+				"look at the host of node " + node.Name + ", and whether the address is its own; if the computer was renamed, give it its name back",
+			}
+		}
+		return h.identifyHost(ctx, w.Target, facts)
+	}
+	if err := h.Hosts.CheckHost(ctx, w); err != nil {
+		return err
+	}
+	return errRecorded // the Node is gone
+}
+
+// checkAdoption refuses the adoption of a Node for which nobody asks, or whose host has another key than the existing operator has pinned.
+func (h Host) checkAdoption(t remote.Target, node *corev1.Node) error {
+	if !h.IsAdoptionWanted(node) {
+		return &refusal{fleet.ReasonWaitingForAdoption, fmt.Sprintf("the host is node %s of another operator, which waits for adoption", node.Name), fleet.AdoptFix(node.Name)}
+	}
+	text := node.Annotations[hosts.PinAnnotation]
+	key := h.Login.PinnedKey(t)
+	if text == "" || hosts.SamePin(key, text) {
+		return nil
+	}
+	shown := "none"
+	if key != nil {
+		shown = key.Type() + " " + ssh.FingerprintSHA256(key)
+	}
+	return &refusal{
+		ReasonHostKey, fmt.Sprintf("the host at %s has the key %s, and the existing operator has pinned another one for node %s (annotation %s); nothing was changed on it", h.Address, shown, node.Name, hosts.PinAnnotation),
+		"if the host was installed again, or got another key, remove what was pinned: " + hosts.UnpinNodeCommand(node.Name) + "; otherwise another host answers: find out which",
+	}
+}

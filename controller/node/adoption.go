@@ -1,0 +1,273 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"wmco/applier"
+	"wmco/applier/remote"
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/configure"
+	"wmco/controller/hosts"
+	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/record"
+)
+
+// A host that is adopted has the agent of another operator, which follows nothing that is published here. Until it has its bundle, the operator does over
+// SSH what the node agent does on other nodes, and says so in the report of the Node: so an adoption is a turn of the rollout like any other.
+//
+//	compare --> report: facts, plan, impact --rollout: canaries, drain, permission--> apply, confirm --> the node agent reports
+//	                                                                                   `-- rolled back: the host is as before
+
+// Reasons of events about adoptions.
+const (
+	EventAdoptionPlanned = "AdoptionPlanned"
+	EventAdopted         = "NodeAdopted"
+	EventNotAdopted      = "NodeNotAdopted"
+
+	actionAdopt = "Adopt"
+)
+
+// continueAdoption does the next step of an adoption.
+func (n *Nodes) continueAdoption(ctx context.Context, node windowsnode.Node, r record.Record) (reconcile.Result, error) {
+	h, err := n.findHost(ctx, node.Name)
+	if err != nil {
+		return n.delayAdoption(node, err)
+	}
+	if !h.IsAdoptionWanted(&node.Node) && node.Annotations[published.DesiredAnnotation] == "" {
+		return reconcile.Result{}, n.withdrawAdoption(ctx, node, r)
+	}
+	told, toldErr := n.Told(node)
+	if toldErr == nil && n.hasRolledBack(node, told) {
+		return reconcile.Result{}, nil // another bundle, or a person who asks for another try, changes the Node
+	}
+	seenFor := n.compared.SeenFor(node.Name, comparedBy(node.Annotations), n.Elapsed())
+	if seenFor > 0 && seenFor < retrySilent {
+		return reconcile.Result{RequeueAfter: retrySilent - seenFor}, nil
+	}
+	n.compared.ForgetHost(node.Name)
+	w, err := h.ApplyRequest()
+	if err != nil {
+		return n.delayAdoption(node, err)
+	}
+	seen, err := n.Hosts.CompareHost(ctx, w)
+	if err != nil {
+		return n.delayAdoption(node, err)
+	}
+	if seen.Seen.Applied == seen.Bundle && (seen.Seen.InSync || hasOwnAgent(node)) {
+		return n.finishAdoption(ctx, h, node, r)
+	}
+	report := published.Report{
+		State: published.StateUnpublished, Adopting: true, Facts: &seen.Facts, Features: published.Features(), Impact: seen.Seen.Impact, Message: describeAdoption(seen.Seen), Retry: node.Annotations[published.RetryAnnotation],
+	}
+	if toldErr != nil || told.Bundle != seen.Bundle {
+		return reconcile.Result{}, n.writeReport(ctx, node.Name, report) // what is rendered from these facts is published next
+	}
+	report.Desired = told.Bundle
+	if staged, err := n.stageMissing(ctx, node, seen); err != nil || !staged {
+		return n.delayAdoption(node, err)
+	}
+	if n.mayBegin(node, told, &report) {
+		return n.applyAdoption(ctx, h, node, adoption{w, told, report, r})
+	}
+	return reconcile.Result{}, n.writeReport(ctx, node.Name, report)
+}
+
+// comparedBy is what a comparison with the host goes by: while it is the same, the host is not asked again soon.
+func comparedBy(annotations map[string]string) string {
+	var list []string
+	for _, key := range []string{published.DesiredAnnotation, published.ReportAnnotation, published.RetryAnnotation, published.PausedAnnotation, published.RolloutAnnotation, published.CordonAnnotation} {
+		list = append(list, annotations[key])
+	}
+	return strings.Join(list, "\n")
+}
+
+// hasOwnAgent reports whether the last report is that of a node agent.
+func hasOwnAgent(node windowsnode.Node) bool { return node.ReportError == nil && !node.Report.Adopting }
+
+// hasRolledBack reports whether the host has rolled back what is published, and nobody asks for another try.
+func (n *Nodes) hasRolledBack(node windowsnode.Node, told published.Desired) bool {
+	has := node.Report
+	return has.State == published.StateRolledBack && has.Adopting && has.Desired == told.Bundle && has.Retry == published.Shorten(node.Annotations[published.RetryAnnotation])
+}
+
+// describeAdoption says what an adoption changes.
+func describeAdoption(o applier.Observation) string {
+	text := fmt.Sprintf("its adoption has impact %s: %s", o.Impact, bundle.Count(len(o.Actions), "action"))
+	if len(o.Restarts) > 0 {
+		text += ", restarts " + strings.Join(o.Restarts, ", ")
+	}
+	if len(o.Adopt) > 0 {
+		text += fmt.Sprintf("; right already: %d", len(o.Adopt))
+	}
+	return text
+}
+
+// mayBegin reports whether the rollout permits what the plan needs, as the node agent does. The report says why not.
+func (n *Nodes) mayBegin(node windowsnode.Node, told published.Desired, report *published.Report) bool {
+	report.State = published.StateNeedsPermission
+	switch {
+	case report.Impact.Rank() > told.MaxImpact.Rank(), node.IsPaused():
+		return false
+	case told.MaxImpact.Rank() < bundle.ImpactDrain.Rank():
+		return true
+	}
+	// A permission to drain is for the turn in which the node has its place: nobody else has lifted its cordon.
+	limit := time.Duration(told.PermitFor) * time.Second
+	report.Expired = limit > 0 && n.permitted.SeenFor(node.Name, node.Annotations[published.DesiredAnnotation], n.Elapsed()) > limit
+	return !report.Expired && node.Rollout.Claim.Held && node.Spec.Unschedulable
+}
+
+// stageMissing copies executables that the host lacks before it is drained for them. It reports whether they are there.
+func (n *Nodes) stageMissing(ctx context.Context, node windowsnode.Node, seen hosts.Comparison) (bool, error) {
+	payload, known := n.Payload.ChosenDigest()
+	pending := known && node.IsPayloadPending(payload)
+	if !seen.LacksPayload && !pending {
+		return true, nil
+	}
+	if n.Copying.IsBusy() {
+		return false, nil
+	}
+	copying, turn := n.Copying.WithTurn(ctx, "", nil)
+	event, err := n.stageExecutables(copying, node.Name)
+	turn.End()
+	if err != nil {
+		return false, fmt.Errorf("copying executables: %w", err)
+	}
+	n.Log.Info("copied executables before an adoption", "node", node.Name, "result", event.Result)
+	if !pending {
+		return true, nil
+	}
+	now, err := configure.ReadNode(ctx, n.Reader, node.Name)
+	if err == nil {
+		_, err = configure.Host{Joiner: n.Joiner}.WriteMarks(ctx, now, configure.Marks{Annotations: map[string]string{published.PayloadAnnotation: string(payload)}})
+	}
+	return false, err // the bundle with them is rendered next
+}
+
+// adoption is one that is applied.
+type adoption struct {
+	hosts.Wish
+	told   published.Desired
+	report published.Report
+	record record.Record
+}
+
+// applyAdoption makes the host what is published for it, at the price that is permitted.
+func (n *Nodes) applyAdoption(ctx context.Context, h configure.Host, node windowsnode.Node, a adoption) (reconcile.Result, error) {
+	a.report.State, a.report.Impact = published.StateApplying, ""
+	if err := n.writeReport(ctx, node.Name, a.report); err != nil {
+		return reconcile.Result{}, err
+	}
+	n.compared.ForgetHost(node.Name)
+	a.MaxImpact, a.Reboot = a.told.MaxImpact, a.told.MaxImpact == bundle.ImpactReboot
+	outcome, err := n.Hosts.ApplyBundle(ctx, a.Wish)
+	if err != nil {
+		return n.delayAdoption(node, err)
+	}
+	n.Log.Info("adopting a node", "node", node.Name, "result", outcome.Result, "message", outcome.Message)
+	switch {
+	case outcome.DiskFull:
+		a.report.State, a.report.Fault, a.report.Message = published.StateFailed, published.FaultDisk, outcome.Message
+	case outcome.Result == applier.ResultSame, outcome.Result == applier.ResultApplied:
+		return n.finishAdoption(ctx, h, node, a.record)
+	case outcome.Result == applier.ResultRolledBack:
+		a.report.State, a.report.Fault, a.report.Message = published.StateRolledBack, published.FaultHost, "the host is again as the existing operator left it: "+outcome.Message
+		n.recordEvent(&node.Node, corev1.EventTypeWarning, EventNotAdopted, actionAdopt+" "+a.told.Bundle.Short(), a.report.Message)
+	default: // it boots, another run has it, or the plan has changed: it is compared again
+		return reconcile.Result{RequeueAfter: configure.AgainSoon}, nil
+	}
+	return reconcile.Result{RequeueAfter: configure.AgainLater}, n.writeReport(ctx, node.Name, a.report)
+}
+
+// finishAdoption is for a host that has its bundle: its node agent follows what is published from now on.
+func (n *Nodes) finishAdoption(ctx context.Context, h configure.Host, node windowsnode.Node, r record.Record) (reconcile.Result, error) {
+	finished := false
+	now, err := configure.ReadNode(ctx, n.Joiner.Login.Live, node.Name)
+	if err == nil {
+		err = h.MarkAdopted(ctx, now)
+	}
+	if err == nil {
+		err = n.updateAdoption(ctx, r, func(r *record.Record) { finished, r.Adopting = r.Adopting, false })
+	}
+	if err != nil || !finished { // the cache is behind
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	n.forgetAdoption(node.Name)
+	n.Log.Info("adopted a node", "node", node.Name, "host", r.String())
+	n.recordEvent(&node.Node, corev1.EventTypeNormal, EventAdopted, actionAdopt, "the node has the bundle and the node agent of this operator")
+	return reconcile.Result{RequeueAfter: configure.AgainSoon}, nil
+}
+
+// withdrawAdoption is for a Node whose adoption nobody wants any longer, before anything was published for it: it waits again.
+func (n *Nodes) withdrawAdoption(ctx context.Context, node windowsnode.Node, r record.Record) error {
+	h := configure.Host{Joiner: n.Joiner}
+	if _, err := h.WriteMarks(ctx, &node.Node, configure.Marks{Annotations: map[string]string{published.ReportAnnotation: ""}}); err != nil {
+		return err
+	}
+	n.forgetAdoption(node.Name)
+	return n.updateAdoption(ctx, r, func(r *record.Record) { r.Node, r.NodeUID, r.Origin, r.Adopting = "", "", "", false })
+}
+
+// updateAdoption changes the record of a host that is adopted, if that is still of this Node.
+func (n *Nodes) updateAdoption(ctx context.Context, of record.Record, change func(*record.Record)) error {
+	return n.Joiner.Login.Records.UpdateRecord(ctx, of.ID(), func(r record.Record) (record.Record, error) {
+		if r.IsNode(of.Node, of.NodeUID) {
+			change(&r)
+		}
+		return r, nil
+	})
+}
+
+func (n *Nodes) forgetAdoption(node string) {
+	n.compared.ForgetHost(node)
+	n.permitted.ForgetHost(node)
+}
+
+// writeReport writes what the operator says in the place of a node agent, and says a new plan in an event.
+func (n *Nodes) writeReport(ctx context.Context, name string, report published.Report) error {
+	text, err := report.Encode()
+	if err != nil {
+		return fmt.Errorf("reporting about node %s: %w", name, err)
+	}
+	now, err := configure.ReadNode(ctx, n.Joiner.Login.Live, name)
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	before, _ := windowsnode.ReadReport(now.Annotations) // what cannot be read is replaced
+	if _, err := (configure.Host{Joiner: n.Joiner}).WriteMarks(ctx, now, configure.Marks{Annotations: map[string]string{published.ReportAnnotation: text}}); err != nil {
+		return err
+	}
+	n.Joiner.Unjoined.RecordProgress(configure.LostNodeKey(name), configure.Progress{State: configure.StateJoined})
+	planned := report.State == published.StateUnpublished || report.State == published.StateNeedsPermission
+	if planned && before.Message != report.Message {
+		n.recordEvent(now, corev1.EventTypeNormal, EventAdoptionPlanned, actionAdopt+" "+bundle.Of([]byte(report.Message)).Short(), report.Message+"; nothing was changed yet")
+	}
+	now.Annotations[published.ReportAnnotation] = text
+	n.compared.SeenFor(name, comparedBy(now.Annotations), n.Elapsed())
+	return nil
+}
+
+// delayAdoption is for a host that cannot be asked or changed now. Without an error, it waits for others.
+func (n *Nodes) delayAdoption(node windowsnode.Node, err error) (reconcile.Result, error) {
+	n.compared.ForgetHost(node.Name)
+	if err == nil || hosts.IsHostBusy(err) {
+		return reconcile.Result{RequeueAfter: configure.AgainSoon}, nil
+	}
+	p := configure.ProgressOfError(err)
+	if p.State == configure.StateJoining {
+		return reconcile.Result{RequeueAfter: p.Again}, nil
+	}
+	p.Node, p.Message = node.Name, "adopting the node: "+p.Message
+	n.Log.Info("adopting a node", "node", node.Name, "error", err, "fix", remote.SuggestFix(err))
+	n.Joiner.Unjoined.RecordProgress(configure.LostNodeKey(node.Name), p)
+	n.recordEvent(&node.Node, corev1.EventTypeWarning, EventNotAdopted, p.Reason, p.DisplayText()+"; it is tried again")
+	return reconcile.Result{RequeueAfter: p.Again}, nil
+}
