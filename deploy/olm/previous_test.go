@@ -151,8 +151,8 @@ func lostVersions(old, now map[string]any) []string {
 	var lost []string
 	have := versions(now)
 	for name, v := range versions(old) {
-		is, ok := have[name]
-		if !ok || is["served"] != true {
+		is := have[name]
+		if served, _ := is["served"].(bool); !served {
 			lost = append(lost, "version "+name)
 			continue
 		}

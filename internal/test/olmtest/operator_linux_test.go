@@ -88,11 +88,11 @@ func (w *world) environment(deployment *unstructured.Unstructured, container obj
 }
 
 func (o *operator) isReady() bool {
-	answer, err := http.Get("http://127.0.0.1:8081/readyz") //nolint:noctx // loopback only
+	answer, err := http.Get("http://127.0.0.1:8081/readyz")
 	if err != nil {
 		return false
 	}
-	defer answer.Body.Close() //nolint:errcheck // nothing is read
+	defer answer.Body.Close()
 	return answer.StatusCode == http.StatusOK
 }
 

@@ -91,8 +91,8 @@ func (s *station) start(t *testing.T) {
 	_, err = envtest.InstallCRDs(s.config, crds)
 	must(t, err)
 	s.Client = server.Client(t) // which knows the kinds
-	for _, name := range []string{olmNamespace, "openshift-monitoring"} {
-		must(t, s.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	for _, name := range []string{olmNamespace, "openshift-monitoring", "openshift-machine-api", "openshift-config", "openshift-machine-config-operator"} {
+		must(t, client.IgnoreAlreadyExists(s.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})))
 	}
 	must(t, s.createNode(t.Context(), linuxNode, "linux"))
 	ctx, cancel := context.WithCancel(context.Background())

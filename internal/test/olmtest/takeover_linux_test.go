@@ -1,13 +1,14 @@
 package olmtest
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/deploy/olm"
 )
@@ -83,9 +84,23 @@ func (w *world) checkWhatTheExistingOperatorLeaves() {
 			w.t.Errorf("%s %s is left after the commands of %s", n.kind, n.name, takeover)
 		}
 	}
-	if left := w.objects(client.MatchingLabels{"olm.owner": nameOf("11.0.0")}); len(left) > 0 {
-		w.t.Errorf("left of the existing operator's bundle after the commands of %s: %q", takeover, left)
+	for _, o := range existingBundle("11.0.0") {
+		kind, name := o["kind"].(string), o["metadata"].(object)["name"].(string)
+		in := namespace
+		if strings.HasPrefix(kind, "Cluster") && kind != "ClusterServiceVersion" {
+			in = ""
+		}
+		if !w.ours(kind, name) && w.get(kind, in, name) != nil {
+			w.t.Errorf("%s %s of the existing operator's bundle is left after the commands of %s", kind, name, takeover)
+		}
 	}
+}
+
+// ours reports whether the first release brings an object too.
+func (w *world) ours(kind, name string) bool {
+	w.t.Helper()
+	_, err := os.Stat(filepath.Join(w.bundles[bundleImageOf(first)], "manifests", name+"_"+strings.ToLower(kind)+".yaml"))
+	return err == nil
 }
 
 // checkHeldUpgrade upgrades to the second release while a node joins: OLM changes the objects around the operator at once, and the operator
@@ -124,6 +139,12 @@ func (w *world) removeByThePage() {
 	const heading = "Removing this operator"
 	w.shell(w.checkLabel() + w.block(takeover, heading, "$LABEL"))
 	w.shell(w.block(takeover, heading, "oc delete secret windows-user-data"))
+	w.checkNothingLeft()
+}
+
+// checkNothingLeft compares the cluster with that before the operator was installed.
+func (w *world) checkNothingLeft() {
+	w.t.Helper()
 	var left []string
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(time.Second) {
 		if left = w.left(); len(left) == 0 {

@@ -79,6 +79,8 @@ func kindOf(name string) string {
 		return "operators.coreos.com/v1"
 	case "OperatorCondition":
 		return "operators.coreos.com/v2"
+	case "ServiceMonitor", "PrometheusRule":
+		return "monitoring.coreos.com/v1"
 	case "Deployment":
 		return "apps/v1"
 	case "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding":
@@ -237,6 +239,7 @@ func (w *world) block(document, heading, contains string) string {
 func (w *world) shell(text string) string {
 	w.t.Helper()
 	c := exec.CommandContext(w.t.Context(), "bash", "-euo", "pipefail", "-c", text)
+	c.Dir = w.folder
 	c.Env = append(os.Environ(), "PATH="+w.programs+":"+os.Getenv("PATH"), "KUBECONFIG="+server.ControlPlane(w.t).Kubeconfig, "HOME="+w.folder)
 	out, err := c.CombinedOutput()
 	w.t.Logf("%s\n%s", strings.TrimRight(text, "\n"), out)
@@ -247,7 +250,7 @@ func (w *world) shell(text string) string {
 }
 
 // objects returns what is in the cluster, but for what Kubernetes writes by itself all the time.
-func (w *world) objects(of ...client.ListOption) []string {
+func (w *world) objects() []string {
 	w.t.Helper()
 	d, err := discovery.NewDiscoveryClientForConfig(w.config)
 	must(w.t, err)
@@ -263,7 +266,7 @@ func (w *world) objects(of ...client.ListOption) []string {
 			}
 			list := &metav1.PartialObjectMetadataList{}
 			list.SetGroupVersionKind(group.WithKind(r.Kind + "List"))
-			if err := w.List(w.t.Context(), list, of...); err != nil {
+			if err := w.List(w.t.Context(), list); err != nil {
 				continue // its definition has just gone
 			}
 			for _, o := range list.Items {
