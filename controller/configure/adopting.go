@@ -102,12 +102,12 @@ func (h Host) checkAdoption(t remote.Target, node *corev1.Node) error {
 	if text == "" || hosts.SamePin(key, text) {
 		return nil
 	}
-	shown := "none"
+	shown := "that is not known"
 	if key != nil {
 		shown = key.Type() + " " + ssh.FingerprintSHA256(key)
 	}
 	return &refusal{
 		ReasonHostKey, fmt.Sprintf("the host at %s has the key %s, and the existing operator has pinned another one for node %s (annotation %s); nothing was changed on it", h.Address, shown, node.Name, hosts.PinAnnotation),
-		"if the host was installed again, or got another key, remove what was pinned: " + hosts.UnpinNodeCommand(node.Name) + "; otherwise another host answers: find out which",
+		"if the host was installed again, or got another key, remove what was pinned: " + hosts.UnpinNodeCommand(node.Name) + "; otherwise another host answers, or has answered first: find out which, and forget its key: " + h.Login.Unpin(t),
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"wmco/controller/hosts"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/record"
+	"wmco/report/fleet"
 )
 
 // A host that is adopted has the agent of another operator, which follows nothing that is published here. Until it has its bundle, the operator does over
@@ -214,6 +215,21 @@ func (n *Nodes) withdrawAdoption(ctx context.Context, node windowsnode.Node, r r
 	}
 	n.forgetAdoption(node.Name)
 	return n.updateAdoption(ctx, r, func(r *record.Record) { r.Node, r.NodeUID, r.Origin, r.Adopting = "", "", "", false })
+}
+
+// keepUnadopted is for a Node whose entry was removed before it was adopted. Its host cannot be cleaned up: what is there is not known from a bundle.
+func (n *Nodes) keepUnadopted(ctx context.Context, node *corev1.Node, r record.Record) (reconcile.Result, error) {
+	if node.Annotations[published.DesiredAnnotation] == "" {
+		n.Joiner.Unjoined.NoteRemoval(node.Name, "", configure.Progress{})
+		return reconcile.Result{}, n.withdrawAdoption(ctx, windowsnode.Decode(*node), r)
+	}
+	p := configure.Progress{
+		State: configure.StateFailed, Reason: fleet.ReasonAdopting, Again: configure.AgainLater,
+		Message: "its entry was removed while the node is adopted; what the existing operator has left on its host can be removed when it is adopted",
+		Fix:     "write the entry " + r.Entry + " to " + configure.InstancesName + " again, and remove it when wmco status shows the node as Current; or, if the host is gone, oc annotate --overwrite node " + node.Name + " " + RemoveAnnotation + "=" + removeForce,
+	}
+	n.tellRemoval(node, r, p)
+	return reconcile.Result{RequeueAfter: p.Again}, nil
 }
 
 // updateAdoption changes the record of a host that is adopted, if that is still of this Node.

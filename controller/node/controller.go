@@ -164,6 +164,8 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 		return reconcile.Result{}, err
 	case why != "":
 		n.tellUnconfirmed(node, r, why)
+	case removed && r.Adopting && node.Annotations[RemoveAnnotation] != removeForce:
+		return n.keepUnadopted(ctx, node, r)
 	case removed:
 		p, err := n.continueRemoval(ctx, node, r)
 		n.tellRemoval(node, r, p)

@@ -20,8 +20,9 @@ func SilenceByKubelet(n Node) time.Duration {
 	return max(kubelet.Sub(agent), 0)
 }
 
-// IsSilent reports whether the agent should report and does not: the kubelet lives.
+// IsSilent reports whether the agent should report and does not: the kubelet lives. One that was rolled back while its node was adopted has had its time:
+// the operator reports in its place.
 func (s Silence) IsSilent(n Node) bool {
 	silent := s(n) > published.SilentAfter // it observes every Node
-	return silent && n.IsReady() && !n.AgentCondition.LastHeartbeatTime.IsZero()
+	return silent && n.IsReady() && !n.AgentCondition.LastHeartbeatTime.IsZero() && !n.Report.Adopting
 }

@@ -41,6 +41,12 @@ func TestSilentAgents(t *testing.T) {
 	after := func(d time.Duration) Silence { return func(Node) time.Duration { return d } }
 	lost := reporting(noon(), noon())
 	lost.Status.Conditions[0].Status = corev1.ConditionUnknown
+	adopting := reporting(noon(), noon())
+	report, err := published.Report{State: published.StateRolledBack, Adopting: true}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	adopting.Annotations = map[string]string{published.ReportAnnotation: report}
 	for name, tt := range map[string]struct {
 		silence time.Duration
 		node    corev1.Node
@@ -51,6 +57,7 @@ func TestSilentAgents(t *testing.T) {
 		"the kubelet is lost":     {published.SilentAfter + 1, lost, false},
 		"it has never reported":   {published.SilentAfter + 1, reporting(time.Time{}, noon()), false},
 		"a Node without an agent": {published.SilentAfter + 1, corev1.Node{}, false},
+		"the operator reports":    {published.SilentAfter + 1, adopting, false},
 	} {
 		if got := after(tt.silence).IsSilent(Decode(tt.node)); got != tt.want {
 			t.Errorf("%s: %t", name, got)

@@ -103,6 +103,14 @@ func TestStates(t *testing.T) {
 	if diff := cmp.Diff(Row{Node: "win-c", State: StateUnpublished, Reason: ReasonWaitingForAdoption}, theirs, cmpopts.IgnoreFields(Row{}, "Fix", "Message")); diff != "" || !strings.Contains(theirs.Fix, "adopt") {
 		t.Errorf("a node of the existing operator (-want +got):\n%s", diff)
 	}
+	report, err := published.Report{State: published.StateUnpublished, Adopting: true, Impact: bundle.ImpactDrain, Message: "its plan"}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	looked := Of(windowsnode.Decode(corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-d", Annotations: map[string]string{published.VersionAnnotation: "11.0.0", published.ReportAnnotation: report}}}), windowsnode.SilenceByKubelet)
+	if diff := cmp.Diff(Row{Node: "win-d", State: StateWaiting, Reason: ReasonAdopting, Message: "its plan", Impact: bundle.ImpactDrain}, looked); diff != "" {
+		t.Errorf("a node that is adopted next (-want +got):\n%s", diff)
+	}
 	damaged := node(t, nil, now())
 	damaged.Annotations[published.DesiredAnnotation] = "{"
 	if got := Of(windowsnode.Decode(damaged), windowsnode.SilenceByKubelet); got.State != StateFailed || got.Fix == "" {

@@ -63,7 +63,11 @@ func (m *joinedMachine) hasUpload(t *testing.T) bool {
 // adopted reports whether a node is adopted: by its record, with our agent, and open for pods.
 func (w *world) adopted(name, address string) bool {
 	w.t.Helper()
-	r, _, err := w.login().Records.GetRecord(w.t.Context(), record.OfEntry(address))
+	id := record.OfEntry(address)
+	if strings.HasPrefix(name, "machine-") {
+		id = w.machineID(name)
+	}
+	r, _, err := w.login().Records.GetRecord(w.t.Context(), id)
 	must(w.t, err)
 	return r.Node == name && r.Origin == record.OriginAdopted && !r.Adopting && w.joined(name)
 }
@@ -164,6 +168,16 @@ func TestAnAdoptionWithoutADrain(t *testing.T) {
 	if w.running("app", "instance-c") != 1 {
 		t.Error("the pod is gone")
 	}
+	// It was the only entry: its removal is confirmed, as that of an instance which has joined.
+	must(t, w.Delete(t.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "guard"}}))
+	w.removeEntry("192.0.2.83")
+	w.annotateAs(w.says("RemovalNotConfirmed", "instance-c", "has no entry", "fix: ", node.RemoveAnnotation+"=true"))
+	eventually(t, "the end of the adopted Node", func() bool { return w.node("instance-c") == nil })
+	all, err := m.Snapshot(t.Context())
+	must(t, err)
+	if len(all.Services) > 0 {
+		t.Errorf("the host still has %v", all.Services)
+	}
 }
 
 // TestAHostWithAnotherKeyThanThePinnedOneIsNotAdopted: it says what to do, and goes on when that was done.
@@ -262,8 +276,8 @@ func TestARolledBackAdoptionLeavesTheExistingAgent(t *testing.T) {
 // TestTheSettingAdoptsAllNodes: one after the other, the canary first, and a withdrawn one waits again.
 func TestTheSettingAdoptsAllNodes(t *testing.T) {
 	w := newWorld(t)
-	nodes := map[string]string{"instance-h": "192.0.2.88", "instance-i": "192.0.2.89"}
-	w.existingNodes(nodes, "instance-h", "instance-i")
+	nodes := map[string]string{"instance-h": "192.0.2.88", "machine-i": "192.0.2.89"}
+	w.existingNodes(nodes, "instance-h", "machine-i")
 	w.create(&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: "windows-machine-config"},
 		Data:       map[string]string{"config.yaml": "adoption: Rollout\nrollout: {settle: 1s}\n"},
@@ -271,9 +285,9 @@ func TestTheSettingAdoptsAllNodes(t *testing.T) {
 	w.operate()
 	both := false
 	eventually(t, "the adopted nodes", func() bool {
-		h, i := w.node("instance-h"), w.node("instance-i")
+		h, i := w.node("instance-h"), w.node("machine-i")
 		both = both || h.Spec.Unschedulable && i.Spec.Unschedulable
-		return w.adopted("instance-h", nodes["instance-h"]) && w.adopted("instance-i", nodes["instance-i"])
+		return w.adopted("instance-h", nodes["instance-h"]) && w.adopted("machine-i", nodes["machine-i"])
 	})
 	if both {
 		t.Error("both nodes were cordoned at once")
@@ -281,19 +295,30 @@ func TestTheSettingAdoptsAllNodes(t *testing.T) {
 	eventually(t, "the condition that all are adopted", func() bool { return w.condition(prerequisites.NodesAdopted).Status == metav1.ConditionTrue })
 }
 
-// TestAnAdoptionIsWithdrawn: before its turn, the node waits again when nobody asks any longer.
+// TestAnAdoptionIsWithdrawn: before its turn, the node waits again when nobody asks any longer, or when its entry is gone.
 func TestAnAdoptionIsWithdrawn(t *testing.T) {
 	w := newWorld(t)
-	w.existingNodes(map[string]string{"instance-j": "192.0.2.90"})
-	w.annotate("instance-j", published.PausedAnnotation, "true")
-	w.adopt("instance-j")
-	w.operate()
-	w.says(node.EventAdoptionPlanned, "instance-j", "nothing was changed yet")
-	w.annotate("instance-j", published.AdoptAnnotation, "false")
-	eventually(t, "the node to wait again", func() bool {
-		return w.node("instance-j").Annotations[published.ReportAnnotation] == "" && w.recordOf("192.0.2.90").Node == ""
-	})
-	if !w.machines["instance-j"].hasExistingAgent() {
-		t.Error("the host was changed")
+	nodes := map[string]string{"instance-j": "192.0.2.90", "instance-k": "192.0.2.91"}
+	w.existingNodes(nodes)
+	for name := range nodes {
+		w.annotate(name, published.PausedAnnotation, "true")
+		w.adopt(name)
 	}
+	w.operate()
+	for name := range nodes {
+		w.says(node.EventAdoptionPlanned, name, "nothing was changed yet")
+	}
+	w.annotate("instance-j", published.AdoptAnnotation, "false")
+	w.removeEntry("192.0.2.91")
+	for name, address := range nodes {
+		eventually(t, name+" to wait again", func() bool {
+			return w.node(name).Annotations[published.ReportAnnotation] == "" && w.recordOf(address).Node == ""
+		})
+		if !w.machines[name].hasExistingAgent() || w.node(name).Spec.Unschedulable {
+			t.Errorf("%s was changed", name)
+		}
+	}
+	eventually(t, "the condition about both", func() bool {
+		return strings.Contains(w.condition(prerequisites.NodesAdopted).Message, "instance-j, instance-k")
+	})
 }

@@ -120,14 +120,20 @@ func (w *world) annotateExisting(name string) {
 	must(w.t, w.Patch(w.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, client.RawPatch(types.MergePatchType, patch)))
 }
 
-// existingNodes are instances that the existing operator has joined.
+// existingNodes are hosts of Machines and instances, by their names, that the existing operator has joined.
 func (w *world) existingNodes(nodes map[string]string, drained ...string) {
 	w.t.Helper()
 	names := slices.Sorted(maps.Keys(nodes))
+	var entries []string
 	for _, name := range names {
 		w.machine(name, nodes[name])
+		if strings.HasPrefix(name, "machine-") {
+			w.machineObject(name, nodes[name])
+		} else {
+			entries = append(entries, nodes[name])
+		}
 	}
-	w.instances(slices.Collect(maps.Values(nodes))...)
+	w.instances(entries...)
 	stop := w.operate()
 	w.allJoin(names)
 	for _, name := range names {
