@@ -69,6 +69,9 @@ type Report struct {
 	Cause Cause `json:"cause,omitempty"`
 	// Fault is whose fault it is, in StateFailed and StateRolledBack. Older agents do not say.
 	Fault Fault `json:"fault,omitempty"`
+	// Log is the end of the log of the service because of which the bundle was rolled back, or is being (StateFailed); empty otherwise. It holds no
+	// secrets.
+	Log bundle.LogTail `json:"log,omitzero"`
 	// Pulled is the number of bytes of layers that were fetched for the desired bundle.
 	Pulled int `json:"pulled,omitempty"`
 	// Retry is the value of the RetryAnnotation that was acted on last.
@@ -111,7 +114,7 @@ func (r Report) Has(f Feature) bool { return slices.Contains(r.Features, f) }
 // Encode returns the text of the annotation, within its limits. The same report gives the same text.
 func (r Report) Encode() (string, error) {
 	r.Schema = Schema
-	r.Message, r.Retry = Shorten(r.Message), Shorten(r.Retry)
+	r.Message, r.Retry, r.Log = Shorten(r.Message), Shorten(r.Retry), r.Log.BoundedTail()
 	r.Missing, r.RebootPending, r.Crashed, r.Features = first(r.Missing), first(r.RebootPending), first(r.Crashed), first(r.Features)
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -137,7 +140,7 @@ func DecodeReport(text string) (Report, error) {
 			return Report{}, fmt.Errorf("%w: %v", ErrInvalid, err) //nolint:errorlint // one kind of error for all of it
 		}
 	}
-	r.Message = Shorten(r.Message)
+	r.Message, r.Log = Shorten(r.Message), r.Log.BoundedTail()
 	r.Missing, r.RebootPending, r.Crashed, r.Features = first(r.Missing), first(r.RebootPending), first(r.Crashed), first(r.Features)
 	return r, nil
 }
@@ -152,6 +155,12 @@ func ShortenTo(text string, most int) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:most-3], "") + "..."
+}
+
+// AppendLog adds the end of a log to a message, as much as a report or an Event holds.
+func AppendLog(message string, log bundle.LogTail) string {
+	message = Shorten(message)
+	return message + log.DescribeTail(maxMessage-len(message))
 }
 
 func first[E any](list []E) []E { return list[:min(len(list), maxEntries)] }

@@ -73,6 +73,14 @@ func (m *nodeState) isUnhealthyCanary() bool {
 	return m.isUnconfirmed() && !m.hasSoaked() && m.soakedFor() > m.policy.Settle+m.policy.Timeout
 }
 
+// failureLog returns the end of the log of the service because of which the published bundle was rolled back.
+func (m *nodeState) failureLog() bundle.LogTail {
+	if !m.answered {
+		return bundle.LogTail{}
+	}
+	return m.Report.Log
+}
+
 // fixCommand says what to do about a node that failed.
 func (m *nodeState) fixCommand() string {
 	const pause = ", or pause the node with the annotation " + published.PausedAnnotation

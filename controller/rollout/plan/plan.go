@@ -31,6 +31,8 @@ type planner struct {
 	stopped string
 	// fix says what to do about the first of them.
 	fix string
+	// log is the end of the log of the service because of which that one was rolled back.
+	log bundle.LogTail
 	// limit is how many nodes may be unavailable, unavailable how many are or will be after the steps, restarting likewise.
 	limit, unavailable, restarting int
 	// reservationsFit is true if all reservations in this view fit together, toCancel are the names of the nodes whose do not.
