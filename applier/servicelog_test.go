@@ -15,7 +15,7 @@ import (
 const kubeletLog = `C:\var\log\kubelet\kubelet.log`
 
 // withKubeletLog is a node whose kubelet writes a log, as its bundle says: with a limit of its size, or as a flag of kube-log-runner.
-func withKubeletLog(limited bool) func(*node) { //nolint:revive // a case of a table
+func withKubeletLog(limited bool) func(*node) {
 	return func(n *node) {
 		for i := range n.Services {
 			switch {

@@ -58,9 +58,7 @@ func (a *Agent) followNode(ctx context.Context, n Node) error {
 		if why := a.rolledBack(n, desired.Bundle); why != "" && !asked {
 			f.noteEnd(published.StateRolledBack, why)
 			f.report.Cause, f.report.Fault = cmp.Or(cause, published.CauseInterrupted), cmp.Or(fault, a.undone.fault)
-			if f.report.Log = log; a.undone.bundle == desired.Bundle {
-				f.report.Log = a.undone.log
-			}
+			f.report.Log = a.undone.logOr(log, desired.Bundle)
 			a.reportRollback(ctx, desired.Bundle, why)
 			return nil
 		}

@@ -22,6 +22,14 @@ type undone struct {
 	unsaid bool
 }
 
+// logOr returns the end of the log if the undone bundle is this one, and otherwise what was reported of it before.
+func (u undone) logOr(reported bundle.LogTail, desired bundle.Digest) bundle.LogTail {
+	if u.bundle == desired {
+		return u.log
+	}
+	return reported
+}
+
 // recallUndone notes what was rolled back before this process was started, by one that could not report it: bundle.GuardService, or a
 // program whose service was given back to this one.
 func (a *Agent) recallUndone(ctx context.Context) {

@@ -76,6 +76,8 @@ type Report struct {
 	Pulled int `json:"pulled,omitempty"`
 	// Retry is the value of the RetryAnnotation that was acted on last.
 	Retry string `json:"retry,omitempty"`
+	// Rebooted is the Desired.Boot that the host was booted for last.
+	Rebooted bundle.Digest `json:"rebooted,omitempty"`
 	// Missing are the paths of executables that are not on the host.
 	Missing []string `json:"missing,omitempty"`
 	// RebootPending are the entries that take effect with the next boot.
@@ -103,10 +105,12 @@ const (
 	FeatureSigned Feature = "signed-desired-state"
 	// FeatureNodeName means that the agent reads the name of a node in a node layer.
 	FeatureNodeName Feature = "node-name"
+	// FeatureBoot means that the agent boots its host where a person asks for it, once for each Desired.Boot.
+	FeatureBoot Feature = "boot-on-request"
 )
 
 // Features returns what the agents of this version can do.
-func Features() []Feature { return []Feature{FeatureNodeName, FeatureSigned} }
+func Features() []Feature { return []Feature{FeatureBoot, FeatureNodeName, FeatureSigned} }
 
 // Has reports whether the agent has a feature.
 func (r Report) Has(f Feature) bool { return slices.Contains(r.Features, f) }
@@ -135,7 +139,7 @@ func DecodeReport(text string) (Report, error) {
 	if !slices.Contains(States(), r.State) {
 		return Report{}, fmt.Errorf("%w: the state %.50q is unknown", ErrInvalid, r.State)
 	}
-	for _, d := range append([]bundle.Digest{r.Desired, r.Applied, r.Refused}, r.Layers...) {
+	for _, d := range append([]bundle.Digest{r.Desired, r.Applied, r.Refused, r.Rebooted}, r.Layers...) {
 		if err := d.Validate(); d != "" && err != nil {
 			return Report{}, fmt.Errorf("%w: %v", ErrInvalid, err) //nolint:errorlint // one kind of error for all of it
 		}

@@ -34,7 +34,7 @@ type verb struct {
 	confirms bool
 }
 
-// annotationVerbs are those that the operator understands. It acts on no annotation that reboots or adopts a node.
+// annotationVerbs are those that the operator understands. It acts on no annotation that adopts a node.
 func annotationVerbs() []verb {
 	return []verb{
 		{
@@ -59,6 +59,16 @@ func annotationVerbs() []verb {
 			example: "  wmco retry winworker-x7k2p",
 			set: func(_ corev1.Node, now time.Time, _ []published.Input) (string, string) {
 				return published.RetryAnnotation, now.UTC().Format(time.RFC3339Nano)
+			},
+		},
+		{
+			name: "reboot", short: "Boot the hosts of Windows nodes, once",
+			long: "Have the host of each node booted once: the operator drains the node as for any other change, at most rollout.maxUnavailable nodes at a\n" +
+				"time, and PodDisruptionBudgets count. It does not wait for a rollout that is paused or stopped; a node that is paused keeps running.\n" +
+				"wmco status shows how far it is.",
+			example: "  wmco reboot winworker-x7k2p\n  wmco reboot --all",
+			set: func(_ corev1.Node, now time.Time, _ []published.Input) (string, string) {
+				return published.RebootAnnotation, now.UTC().Format(time.RFC3339Nano)
 			},
 		},
 		{

@@ -95,6 +95,7 @@ func TestVerbsSetTheAnnotationThatTheyPrint(t *testing.T) {
 	}{
 		{line: "pause win-a", stdout: "node/win-a annotated: " + domain + "paused=true\n", patches: []string{`win-a {"metadata":{"annotations":{"` + domain + `paused":"true"}}}`}},
 		{line: "resume -l zone=b", stdout: "node/win-b annotated: " + domain + "paused-\n", patches: []string{`win-b {"metadata":{"annotations":{"` + domain + `paused":null}}}`}},
+		{line: "reboot win-a", stdout: "node/win-a annotated: " + domain + "reboot=2026-06-03T00:00:00Z\n", patches: []string{`win-a {"metadata":{"annotations":{"` + domain + `reboot":"2026-06-03T00:00:00Z"}}}`}},
 		{line: "retry win-a", stdout: "node/win-a annotated: " + domain + "retry=2026-06-03T00:00:00Z\n", patches: []string{`win-a {"metadata":{"annotations":{"` + domain + `retry":"2026-06-03T00:00:00Z"}}}`}},
 		{line: "pause --all --dry-run", stdout: "node/win-a annotated: " + domain + "paused=true (dry run)\nnode/win-b annotated: " + domain + "paused=true (dry run)\n"},
 		{
@@ -146,7 +147,7 @@ func TestAConfirmationKeepsThatOfAnother(t *testing.T) {
 
 // A verb is offered only if something acts on its annotation.
 func TestNoVerbIsOfferedThatNothingActsOn(t *testing.T) {
-	for _, name := range []string{"reboot", "adopt"} {
+	for _, name := range []string{"adopt"} {
 		if err := parses([]string{name, "win-a"}); err == nil {
 			t.Errorf("wmco %s is accepted", name)
 		}

@@ -131,6 +131,9 @@ func (d decision) reportWaiting(r Reason, message string) {
 	if !d.upToDate {
 		s.Impact = d.need
 	}
+	if d.isBooting() {
+		s.Impact = bundle.ImpactReboot
+	}
 	if d.State.Claim.Held && !d.Drained {
 		s.DrainBlocked = d.DrainBlocked
 	}

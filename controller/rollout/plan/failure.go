@@ -58,11 +58,11 @@ func (m *nodeState) reportsLastingFailure() bool {
 func (m *nodeState) mayBeDisrupted() bool { return m.hasSlot() || m.usesDisruption() }
 
 func (m *nodeState) isNotDoneInTime() bool {
-	return m.timedOut && !m.done && (m.answered || m.mayBeDisrupted())
+	return m.timedOut && !m.done && (m.answered || m.mayBeDisrupted()) && !m.bootOutstanding()
 }
 
 func (m *nodeState) isNotReadyInTime() bool {
-	return m.timedOut && m.upToDate && m.mayBeDisrupted() && !m.Ready
+	return m.timedOut && m.upToDate && m.mayBeDisrupted() && !m.Ready && !m.bootOutstanding()
 }
 
 func (m *nodeState) crashedAsCanary() bool {

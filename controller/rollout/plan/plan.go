@@ -122,6 +122,7 @@ func nodeRules() []nodeRule {
 		{"a node with annotations of a newer operator is left as it is", decision.hasNewerAnnotations, func(d decision) { d.reportWaiting(ReasonForeign, d.Foreign) }},
 		{"a joining node gets its bundle and every permission at once", decision.isJoining, decision.publishForJoin},
 		{"a requested retry gives a failed turn its time again", decision.retryRequested, decision.restartTurn},
+		{"a boot that a person asked for has a turn of its own", decision.isBooting, func(d decision) { d.applyFirst(bootRules()) }},
 		{"a node that has a slot, or something left of one, goes on with its turn", decision.isInTurn, func(d decision) { d.applyFirst(slotRules()) }},
 		{"a node that is up to date is done, unless it is a canary that soaks", decision.isUpToDate, func(d decision) { d.applyFirst(upToDateRules()) }},
 		{"any other node is started", decision.appliesToAnyNode, func(d decision) { d.applyFirst(startRules()) }},
