@@ -92,17 +92,15 @@ func TestWhoMayNotBootAHost(t *testing.T) {
 			s.cluster.node.Paused = true
 			s.askBoot("1", bundle.ImpactReboot)
 		},
+		"a node that is paused after its agent has accepted the request": func(s *signing) {
+			s.askBoot("1", bundle.ImpactReboot)
+			s.turnDuringAnotherRun()
+			s.cluster.node.Paused = true
+		},
 		"permitted too long ago": func(s *signing) {
 			s.askBoot("1", bundle.ImpactReboot)
-			release, err := s.host.Lock(s.t.Context(), "another run")
-			if err != nil {
-				s.t.Fatal(err)
-			}
-			s.turn()
+			s.turnDuringAnotherRun()
 			s.clock.Pass(time.Hour)
-			if err := release(); err != nil {
-				s.t.Fatal(err)
-			}
 			s.restart()
 		},
 	} {
@@ -116,6 +114,19 @@ func TestWhoMayNotBootAHost(t *testing.T) {
 		if s.bootsAsked() != 0 || s.said().Rebooted != "" {
 			t.Errorf("%s: %d boots", name, s.bootsAsked())
 		}
+	}
+}
+
+// turnDuringAnotherRun lets the agent accept what is published, and keeps it from acting on it.
+func (w *world) turnDuringAnotherRun() {
+	w.t.Helper()
+	release, err := w.host.Lock(w.t.Context(), "another run")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.turn()
+	if err := release(); err != nil {
+		w.t.Fatal(err)
 	}
 }
 
