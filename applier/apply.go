@@ -56,6 +56,8 @@ type run struct {
 	restartSelf                     bool
 	// resumed reports whether another process began the run, agreed whether it is confirmed.
 	resumed, agreed bool
+	// log is the end of the log of the service because of which the run is rolled back.
+	log bundle.LogTail
 }
 
 func (r *run) emitEvent(event Event) {
@@ -71,7 +73,7 @@ func (r *run) emitNote(message string) { r.emitEvent(Event{Event: EventNote, Mes
 func (r *run) endRun(d bundle.Digest, err error) (Outcome, error) {
 	event := Event{
 		Event: EventResult, Bundle: d, Result: r.result, Done: r.done, Total: r.total, Written: r.written, Restarted: r.restarted,
-		RebootPending: r.pending,
+		RebootPending: r.pending, Log: r.log,
 	}
 	var refused *RefusedError
 	var back *RolledBackError

@@ -2,7 +2,10 @@ package applier
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"wmco/applier/records"
 	"wmco/bundle"
@@ -36,4 +39,70 @@ func (r *run) rebootHost(ctx context.Context) error {
 	}
 	r.emitNote("rebooting the host")
 	return r.Host.Reboot(ctx, fmt.Sprintf("%s takes effect with a reboot", r.pending[0]))
+}
+
+// ErrBootTime means that the host does not say when it booted: whether it has booted for a request could not be told afterwards.
+var ErrBootTime = errors.New("the host does not report when it booted")
+
+// BootOnce boots the host for a request, unless it has booted for it before. It reports whether it has: a boot that was begun, and that has not happened
+// because the process or the host was interrupted, is begun again. Reason is for the event log of Windows.
+func (e *Engine) BootOnce(ctx context.Context, request bundle.Digest, reason string, wait time.Duration) (bool, error) {
+	if err := request.Validate(); err != nil {
+		return false, err
+	}
+	r := &run{Engine: e, options: Options{LockWait: wait}}
+	release, err := r.lockAndQuarantine(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer r.releaseLock(release)
+	if err := e.prepareFolders(ctx); err != nil {
+		return false, err
+	}
+	facts, err := e.Host.Facts(ctx)
+	if err != nil {
+		return false, fmt.Errorf("gathering facts: %w", err)
+	}
+	b, err := records.ReadBoots(ctx, e.Host)
+	switch {
+	case err != nil:
+		return false, err
+	case facts.BootTime == "":
+		return false, ErrBootTime
+	case slices.Contains(bootsDone(b, facts.BootTime), request):
+		return true, nil
+	case b.Begun != request:
+		next := records.Boots{Program: e.Program, Time: e.Clock.Now(), Begun: request, Boot: facts.BootTime, Done: b.Done}
+		if b.Begun != "" { // where the host has not booted for it yet, it is done with the boot for this one
+			next.Done = append([]bundle.Digest{b.Begun}, b.Done...)
+		}
+		if err := records.WriteBoots(ctx, e.Host, next); err != nil {
+			return false, err
+		}
+	}
+	return false, e.Host.Reboot(ctx, reason)
+}
+
+// bootsDone returns the requests for which the host has booted, the latest first.
+func bootsDone(b records.Boots, bootTime string) []bundle.Digest {
+	if b.Begun == "" || b.Boot == bootTime {
+		return b.Done
+	}
+	return append([]bundle.Digest{b.Begun}, b.Done...)
+}
+
+// LastBoot returns the request for which the host has booted last; empty if there was none.
+func (e *Engine) LastBoot(ctx context.Context) (bundle.Digest, error) {
+	b, err := records.ReadBoots(ctx, e.Host)
+	if err != nil || b.Begun == "" && len(b.Done) == 0 {
+		return "", err
+	}
+	facts, err := e.Host.Facts(ctx)
+	if err != nil {
+		return "", fmt.Errorf("gathering facts: %w", err)
+	}
+	if done := bootsDone(b, facts.BootTime); len(done) > 0 {
+		return done[0], nil
+	}
+	return "", nil
 }

@@ -113,7 +113,7 @@ func (r *run) listAllState(ctx context.Context) (plan.Stale, error) {
 
 // removeRecords removes our records, the ledger last but for the folders.
 func (r *run) removeRecords(ctx context.Context) error {
-	for _, path := range []string{records.DirContents, records.DirPrevious, records.FileCache, records.FileConfirm, records.FileStaged, records.FileUndone, records.FileAccepted, records.FileSigners, records.FileJournal, records.FileLedger} {
+	for _, path := range []string{records.DirContents, records.DirPrevious, records.FileCache, records.FileConfirm, records.FileStaged, records.FileUndone, records.FileAccepted, records.FileSigners, records.FileBoots, records.FileJournal, records.FileLedger} {
 		if err := r.removeTree(ctx, path); err != nil {
 			return fmt.Errorf("removing %s: %w", path, records.HideContentName(err))
 		}

@@ -232,17 +232,26 @@ func (e *Engine) restoreAgent(ctx context.Context, agent string, why error) (Out
 	return r.endRun("", err)
 }
 
-// UnreportedRollback returns which bundle was rolled back by a process that could not report it, and why; zero if none was. It removes the guard that
-// did it.
-func (e *Engine) UnreportedRollback(ctx context.Context) (bundle.Digest, string, error) {
+// Undone is a bundle that was rolled back by a process that could not report it; zero if none was.
+type Undone struct {
+	Bundle bundle.Digest
+	// Why is why, and Log the end of the log of the service because of which; it is empty where no service was.
+	Why string
+	Log bundle.LogTail
+}
+
+// UnreportedRollback returns what was rolled back by a process that could not report it. It removes the guard that did it.
+func (e *Engine) UnreportedRollback(ctx context.Context) (Undone, error) {
 	u, err := records.ReadUndone(ctx, e.Host)
+	undone := Undone{Bundle: u.Bundle}
+	undone.Why, undone.Log = splitReason(u.Reason)
 	if err != nil || !u.Guarded {
-		return u.Bundle, u.Reason, err
+		return undone, err
 	}
 	r := &run{Engine: e, options: Options{LockWait: guardLock}}
 	release, err := r.lockAndQuarantine(ctx) // until the guard has ended its run
 	if err != nil {
-		return u.Bundle, u.Reason, err
+		return undone, err
 	}
 	err = r.removeGuard(ctx)
 	if err == nil {
@@ -250,7 +259,7 @@ func (e *Engine) UnreportedRollback(ctx context.Context) (bundle.Digest, string,
 		err = records.WriteUndone(ctx, e.Host, u)
 	}
 	r.releaseLock(release)
-	return u.Bundle, u.Reason, err
+	return undone, err
 }
 
 // ForgetUndone is for a bundle that was applied since.

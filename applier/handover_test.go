@@ -214,9 +214,9 @@ func TestAGuardThatIsLeftOverIsRemoved(t *testing.T) {
 // checkRestored checks that the machine is as before the second agent came, and that the first one learns of it.
 func checkRestored(t *testing.T, m *machine) {
 	t.Helper()
-	d, why, err := m.agent().UnreportedRollback(t.Context())
-	if err != nil || d != m.observe(t, withAgent("2")).Bundle || why == "" {
-		t.Errorf("%s %q, %v", d, why, err)
+	u, err := m.agent().UnreportedRollback(t.Context())
+	if err != nil || u.Bundle != m.observe(t, withAgent("2")).Bundle || u.Why == "" {
+		t.Errorf("%+v, %v", u, err)
 	}
 	// What was moved aside while the guard ran it goes with the next run.
 	if o, err := m.agent().Repair(t.Context(), confirming(nil)); err != nil || o.RestartSelf {
@@ -234,8 +234,8 @@ func checkRestored(t *testing.T, m *machine) {
 	if err := m.agent().ForgetUndone(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if d, _, err := m.agent().UnreportedRollback(t.Context()); err != nil || d != "" {
-		t.Errorf("%s, %v", d, err)
+	if u, err := m.agent().UnreportedRollback(t.Context()); err != nil || u.Bundle != "" {
+		t.Errorf("%+v, %v", u, err)
 	}
 }
 
@@ -286,7 +286,7 @@ func TestAnExchangeOfTheAgentCanBeCutAnywhere(t *testing.T) {
 					m := m.copy()
 					name := fmt.Sprintf("cut at %d, the second agent works: %t", step, works)
 					m.settle(t, works)
-					if _, _, err := m.agent().UnreportedRollback(t.Context()); err != nil {
+					if _, err := m.agent().UnreportedRollback(t.Context()); err != nil {
 						t.Fatalf("%s: %v", name, err)
 					}
 					// What was moved aside while the guard ran it goes with the next run.

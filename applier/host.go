@@ -154,5 +154,8 @@ func (e *ServiceError) Error() string {
 
 func (e *ServiceError) Unwrap() error { return e.Err }
 
+// BlamedService names the service whose log says more.
+func (e *ServiceError) BlamedService() string { return e.Name }
+
 // ErrNoSetting means that a kind of setting does not exist on this host, such as Defender's exclusions without Defender.
 var ErrNoSetting = errors.New("this host has no such setting")

@@ -118,6 +118,8 @@ type Event struct {
 	// Message is for people. It holds no secret.
 	Message string `json:"message,omitempty"`
 	Result  Result `json:"result,omitempty"`
+	// Log is the end of the log of the service because of which the run is rolled back, in EventRollback and EventResult. It holds no secret.
+	Log bundle.LogTail `json:"log,omitzero"`
 	// Written and Restarted count files written and services started, in EventResult.
 	Written   int `json:"written,omitempty"`
 	Restarted int `json:"restarted,omitempty"`
@@ -142,5 +144,6 @@ func DecodeObservation(data []byte) (Observation, error) {
 func DecodeEvent(line []byte) (Event, error) {
 	var e Event
 	err := decodeAnswer(line, "event", &e)
+	e.Log = e.Log.BoundedTail()
 	return e, err
 }

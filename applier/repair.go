@@ -71,7 +71,9 @@ func (r *run) repairHost(ctx context.Context) error {
 	}
 	switch j := r.situation.Journal; j.Phase {
 	case records.PhaseRollback:
-		return r.rollBackChange(ctx, errors.New(cmp.Or(j.Reason, "an earlier run was interrupted while it rolled back")))
+		var why string
+		why, r.log = splitReason(j.Reason)
+		return r.rollBackChange(ctx, errors.New(cmp.Or(why, "an earlier run was interrupted while it rolled back")))
 	case records.PhaseRecording:
 		return r.convergeHost(ctx, j.Bundle)
 	case records.PhaseConfirming:

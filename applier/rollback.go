@@ -14,7 +14,10 @@ func (r *run) rollBackChange(ctx context.Context, why error) error {
 	if ctx.Err() != nil {
 		return &PartialError{Err: fmt.Errorf("interrupted: %w", why)}
 	}
-	r.emitEvent(Event{Event: EventRollback, Message: why.Error()})
+	if r.log.IsZero() { // a rollback that is resumed has it from its journal
+		r.log = r.tailLog(ctx, why)
+	}
+	r.emitEvent(Event{Event: EventRollback, Message: why.Error(), Log: r.log})
 	if err := r.restoreBefore(ctx, why); err != nil {
 		return &PartialError{Err: &UnfinishedError{Why: why, Err: err}}
 	}
@@ -24,7 +27,7 @@ func (r *run) rollBackChange(ctx context.Context, why error) error {
 
 // restoreBefore applies the state in the journal, by the same steps as anything else, and removes the journal.
 func (r *run) restoreBefore(ctx context.Context, why error) error {
-	j, reason := r.situation.Journal, why.Error()
+	j, reason := r.situation.Journal, joinReason(why.Error(), r.log)
 	j.Phase, j.Reason = records.PhaseRollback, reason
 	if err := r.writeJournal(ctx, j); err != nil {
 		return err

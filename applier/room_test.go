@@ -55,8 +55,8 @@ func TestARollbackForWantOfRoomIsNotRecorded(t *testing.T) {
 		if back := (*applier.RolledBackError)(nil); !errors.As(err, &back) || !o.RestartSelf {
 			t.Fatalf("%v, %+v", err, o)
 		}
-		if d, _, err := m.agent().UnreportedRollback(t.Context()); err != nil || (d != "") != recorded {
-			t.Errorf("%s: %q, %v", reason, d, err)
+		if u, err := m.agent().UnreportedRollback(t.Context()); err != nil || (u.Bundle != "") != recorded {
+			t.Errorf("%s: %+v, %v", reason, u, err)
 		}
 	}
 }

@@ -37,6 +37,7 @@ func (a *Agent) acceptAnnotation(ctx context.Context, text string) (published.De
 		if err != nil {
 			return published.Desired{}, newRefusal("reading the annotation %s: %v", published.DesiredAnnotation, err)
 		}
+		d.Boot = "" // whoever may write to the Node boots no host
 		return d, a.checkName(d.NodeName)
 	}
 	d, err := keys.Open(text)

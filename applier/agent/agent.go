@@ -63,6 +63,7 @@ type Agent struct {
 	follower follower
 	reporter reporter
 	crashes  crashes
+	booter   booter
 	// repairAt is when the host is compared again, fullAt when every file is read again. As all times of this package they are
 	// since the boot of the host: setting its clock changes nothing.
 	repairAt, fullAt time.Duration
@@ -107,6 +108,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		watching.Go(func() { cloud.renewUntilDone(ctx) })
 	}
 	a.recallUndone(ctx)
+	a.recallBoots(ctx)
 	for {
 		if err := a.runDueWork(ctx); err != nil {
 			return err
@@ -189,6 +191,9 @@ func (a *Agent) runDueWork(ctx context.Context) error {
 	}
 	a.reporter.noteReport(node, known)
 	a.sendReport(ctx)
+	if known {
+		a.bootOnRequest(ctx, node)
+	}
 	if err := a.Engine.LimitGrowth(ctx); err != nil && ctx.Err() == nil {
 		a.Log.Warn("limiting logs", "error", err)
 	}
@@ -348,6 +353,7 @@ func (a *Agent) sendEventToNode(ctx context.Context, e Event) {
 // buildReport is what the agent says about itself.
 func (a *Agent) buildReport() published.Report {
 	r := a.follower.report
+	r.Rebooted = a.booter.done
 	r.Program, r.Repaired, r.Facts, r.Features = a.Engine.Program, a.repaired, a.reporter.canonicalFacts(), published.Features()
 	return r
 }

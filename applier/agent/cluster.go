@@ -59,4 +59,6 @@ const (
 	EventRefused    = "BundleRefused"
 	EventRepaired   = "DriftRepaired"
 	EventCrashed    = "ServiceCrashed"
+	EventBooting    = "HostBooting"
+	EventBootFailed = "HostBootFailed"
 )

@@ -33,7 +33,9 @@ func confirmerOf(o applier.Observation) string {
 }
 
 // linkServices are the services without which the Node does not become Ready.
-var linkServices = []string{"containerd", "kubelet", "hybrid-overlay-node"}
+var linkServices = []string{"containerd", linkKubelet, "hybrid-overlay-node"}
+
+const linkKubelet = "kubelet"
 
 // mayCutConnection reports whether a plan can separate the host from the cluster. The proxy is the environment of the services, so a
 // change of it restarts them.
@@ -82,6 +84,14 @@ var (
 	errAway     = errors.New("the API server cannot be reached since the change")
 )
 
+// kubeletError is why a change is not confirmed, where the log of the kubelet says more.
+type kubeletError struct{ error }
+
+func (e kubeletError) Unwrap() error { return e.error }
+
+// BlamedService has the engine read the log of the kubelet.
+func (kubeletError) BlamedService() string { return linkKubelet }
+
 // awaitConfirmation returns nil when the change is confirmed. If the API server cannot be reached until the end, only a change that can be
 // the reason is not.
 //
@@ -110,7 +120,10 @@ func (c confirmation) awaitConfirmation(ctx context.Context) error {
 			if away && !c.cuts {
 				return nil
 			}
-			return last
+			if away {
+				return last
+			}
+			return kubeletError{last}
 		case <-c.agent.Engine.Clock.After(confirmPause):
 		}
 	}

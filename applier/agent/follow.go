@@ -26,9 +26,10 @@ func (a *Agent) followNode(ctx context.Context, n Node) error {
 		var crashed []string
 		var cause published.Cause
 		var fault published.Fault
+		var log bundle.LogTail
 		if f.text == "" {
 			asked = f.recallReport(n.Report, n.Retry)
-			crashed, cause, fault = f.report.Crashed, f.report.Cause, f.report.Fault
+			crashed, cause, fault, log = f.report.Crashed, f.report.Cause, f.report.Fault, f.report.Log
 		}
 		about := f.report.Desired
 		next := follower{text: n.Desired, report: published.Report{Applied: f.report.Applied, Layers: f.report.Layers, Retry: n.Retry}}
@@ -57,6 +58,7 @@ func (a *Agent) followNode(ctx context.Context, n Node) error {
 		if why := a.rolledBack(n, desired.Bundle); why != "" && !asked {
 			f.noteEnd(published.StateRolledBack, why)
 			f.report.Cause, f.report.Fault = cmp.Or(cause, published.CauseInterrupted), cmp.Or(fault, a.undone.fault)
+			f.report.Log = a.undone.logOr(log, desired.Bundle)
 			a.reportRollback(ctx, desired.Bundle, why)
 			return nil
 		}
@@ -269,7 +271,7 @@ func (a *Agent) noteOutcome(ctx context.Context, o applier.Outcome, err error) {
 		}
 	case errors.As(err, &unfinished) && !errors.Is(unfinished.Why, applier.ErrDiskFull): // whatever keeps the rollback from its end
 		a.noteFailure(ctx, err)
-		f.unfinished, f.report.Cause = true, causeOf(unfinished.Why)
+		f.unfinished, f.report.Cause, f.report.Log = true, causeOf(unfinished.Why), o.Log
 	case errors.Is(err, applier.ErrDiskFull): // it is tried again, also if it was rolled back
 		if errors.As(err, &back) {
 			f.tried = max(f.tried, triedFull)
@@ -277,8 +279,8 @@ func (a *Agent) noteOutcome(ctx context.Context, o applier.Outcome, err error) {
 		a.noteFailure(ctx, err)
 	case errors.As(err, &back):
 		f.noteEnd(published.StateRolledBack, err.Error())
-		f.report.Cause, f.report.Fault = causeOf(back), cmp.Or(faultOf(err), published.FaultHost)
-		a.sendEventToNode(ctx, Event{Warning: true, Reason: EventRolledBack, Message: fmt.Sprintf("bundle %s: %v", f.desired.Bundle.Short(), err)})
+		f.report.Cause, f.report.Fault, f.report.Log = causeOf(back), cmp.Or(faultOf(err), published.FaultHost), o.Log
+		a.sendRollback(ctx, f.desired.Bundle, err.Error(), o.Log)
 	case errors.As(err, &newer):
 		f.noteEnd(published.StateFailed, err.Error())
 		f.report.Fault = faultOf(err)

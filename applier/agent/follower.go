@@ -95,7 +95,7 @@ func (f *follower) noteWaiting() {
 // noteEnd notes how it ended, for good.
 func (f *follower) noteEnd(s published.State, message string) {
 	f.report.State, f.report.Message, f.report.Cause, f.report.Fault = s, message, "", ""
-	f.report.Refused, f.report.Expired = "", false
+	f.report.Refused, f.report.Expired, f.report.Log = "", false, bundle.LogTail{}
 	f.retryAt, f.tried, f.room = 0, 0, nil
 }
 
@@ -139,7 +139,7 @@ func (f *follower) recallReport(text, retry string) bool {
 	f.report.Desired, f.report.Crashed = before.Desired, before.Crashed
 	f.report.Cause = before.Cause
 	if before.State == published.StateRolledBack {
-		f.report.Fault = before.Fault
+		f.report.Fault, f.report.Log = before.Fault, before.Log
 	}
 	return before.Retry != retry
 }

@@ -11,12 +11,16 @@ import (
 	"wmco/internal/hostsim/bundletest"
 )
 
+const agentLog = `C:\var\log\wicd\wicd.log`
+
 // withAgent makes the bundle have a node agent of this version, whose program is on the host.
 func (w *world) withAgent(version string) {
 	path := `C:\k\agent\wmco-node-` + version + `.exe`
 	w.bundle = bundletest.New().Changed(func(n *bundletest.Node) {
 		n.Programs[path] = "node agent " + version
-		n.Services = append(n.Services, bundletest.Service(bundle.AgentService, []string{path, "run"}, nil, path))
+		s := bundletest.Service(bundle.AgentService, []string{path, "run"}, nil, path)
+		s.Logs = []bundle.Log{{Path: agentLog, Rotation: bundle.RotationAgent, SizeBytes: 1 << 20}}
+		n.Services = append(n.Services, s)
 	})
 	observed, err := w.engine().Observe(w.t.Context(), w.bundle.Manifest(w.t), w.archived(w.bundle, nil).Contents(), false)
 	if err == nil {
@@ -77,6 +81,7 @@ func TestANewAgentReportsTheBundleThatItCameWith(t *testing.T) {
 // A bundle that the guard rolled back is not tried again unless a person asks, and the agent from before says so.
 func TestAnAgentThatIsRestoredReportsTheRollback(t *testing.T) {
 	w, d := secondAgent(t)
+	w.host.Plant(agentLog, "panic: x\n")
 	var back *applier.RolledBackError
 	if _, err := w.engine().GuardHandover(t.Context(), bundle.AgentService); !errors.As(err, &back) {
 		t.Fatal(err)
@@ -84,7 +89,7 @@ func TestAnAgentThatIsRestoredReportsTheRollback(t *testing.T) {
 	w.restart()
 	w.recallUndone(t.Context())
 	for range 2 {
-		if r := w.turn(); r.State != published.StateRolledBack || r.Desired != d.Bundle || !strings.Contains(r.Message, "did not confirm") {
+		if r := w.turn(); r.State != published.StateRolledBack || r.Desired != d.Bundle || !strings.Contains(r.Message, "did not confirm") || strings.Join(r.Log.Lines, "") != "panic: x" {
 			t.Fatalf("%+v", r)
 		}
 		w.cluster.node.Report = w.cluster.reports[len(w.cluster.reports)-1].Text
@@ -109,7 +114,7 @@ func TestAnAgentThatIsRestoredReportsTheRollback(t *testing.T) {
 	if r := w.turn(); r.State != published.StateApplied || r.Applied != d.Bundle {
 		t.Errorf("%+v", r)
 	}
-	if u, _, err := w.engine().UnreportedRollback(t.Context()); err != nil || u != "" {
-		t.Errorf("the record of the rollback stays: %s, %v", u, err)
+	if u, err := w.engine().UnreportedRollback(t.Context()); err != nil || u.Bundle != "" {
+		t.Errorf("the record of the rollback stays: %+v, %v", u, err)
 	}
 }

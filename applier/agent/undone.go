@@ -14,32 +14,47 @@ import (
 type undone struct {
 	bundle bundle.Digest
 	why    string
+	// log is the end of the log of the service because of which.
+	log bundle.LogTail
 	// fault is whose fault it was; empty where that is not known.
 	fault published.Fault
 	// unsaid reports whether nobody has said so.
 	unsaid bool
 }
 
+// logOr returns the end of the log if the undone bundle is this one, and otherwise what was reported of it before.
+func (u undone) logOr(reported bundle.LogTail, desired bundle.Digest) bundle.LogTail {
+	if u.bundle == desired {
+		return u.log
+	}
+	return reported
+}
+
 // recallUndone notes what was rolled back before this process was started, by one that could not report it: bundle.GuardService, or a
 // program whose service was given back to this one.
 func (a *Agent) recallUndone(ctx context.Context) {
-	d, why, err := a.Engine.UnreportedRollback(ctx)
+	u, err := a.Engine.UnreportedRollback(ctx)
 	if err != nil {
 		a.Log.Warn("looking for a rollback", "error", err)
 	}
-	if d == "" {
+	if u.Bundle == "" {
 		return
 	}
-	a.undone, a.recorded = undone{bundle: d, why: why, unsaid: true}, true
-	a.Log.Error("a bundle was rolled back", "bundle", d.Short(), "reason", why)
+	a.undone, a.recorded = undone{bundle: u.Bundle, why: u.Why, log: u.Log, unsaid: true}, true
+	a.Log.Error("a bundle was rolled back", "bundle", u.Bundle.Short(), "reason", u.Why)
 }
 
 // reportRollback says once that a bundle was rolled back by a process that could not say so.
 func (a *Agent) reportRollback(ctx context.Context, d bundle.Digest, why string) {
 	if a.undone.unsaid {
 		a.undone.unsaid = false
-		a.sendEventToNode(ctx, Event{Warning: true, Reason: EventRolledBack, Message: fmt.Sprintf("bundle %s: %s", d.Short(), why)})
+		a.sendRollback(ctx, d, why, a.undone.log)
 	}
+}
+
+// sendRollback sends the event of a rollback, with as many lines of the log as fit.
+func (a *Agent) sendRollback(ctx context.Context, d bundle.Digest, why string, log bundle.LogTail) {
+	a.sendEventToNode(ctx, Event{Warning: true, Reason: EventRolledBack, Message: published.AppendLog(fmt.Sprintf("bundle %s: %s", d.Short(), why), log)})
 }
 
 // forgetUndone removes the record of a rollback after which a bundle was applied.
@@ -91,12 +106,12 @@ func (a *Agent) noteResumed(ctx context.Context, o applier.Outcome, err error) {
 	case errors.As(err, &back) && errors.Is(err, applier.ErrDiskFull): // it is tried again when there is room
 		a.Log.Error("an interrupted run was rolled back for want of room", "bundle", short, "error", err)
 	case errors.As(err, &back):
-		a.undone = undone{bundle: o.Bundle, why: err.Error(), fault: faultOf(err)}
+		a.undone = undone{bundle: o.Bundle, why: err.Error(), log: o.Log, fault: faultOf(err)}
 		if a.follower.desired.Bundle == o.Bundle { // a rollback of this process, which had not ended
 			a.follower.accepted, a.follower.room, a.follower.retryAt = false, nil, a.sinceBoot()
 		}
 		a.Log.Error("an interrupted run was rolled back", "bundle", short, "error", err)
-		a.sendEventToNode(ctx, Event{Warning: true, Reason: EventRolledBack, Message: fmt.Sprintf("bundle %s: %v", short, err)})
+		a.sendRollback(ctx, o.Bundle, err.Error(), o.Log)
 	case err != nil:
 		a.Log.Error("resuming an interrupted run", "bundle", short, "error", err)
 	case o.Result == applier.ResultApplied:

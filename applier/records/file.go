@@ -113,6 +113,8 @@ const (
 	FileAccepted = plan.StateFolder + `\accepted.json`
 	// FileSigners is by which keys it was signed.
 	FileSigners = plan.StateFolder + `\signers.json`
+	// FileBoots is for which requests the host was booted.
+	FileBoots = plan.StateFolder + `\boots.json`
 	// FileGuard is the program of bundle.GuardService.
 	FileGuard   = plan.StateFolder + `\guard.exe`
 	DirContents = plan.StateFolder + `\contents`

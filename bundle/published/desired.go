@@ -25,6 +25,9 @@ const (
 	ReportAnnotation = domain + "bundle-report"
 	// RetryAnnotation of a Node is how a person asks for another try of a bundle that was rolled back: with any new value.
 	RetryAnnotation = domain + "retry"
+	// RebootAnnotation of a Node is how a person asks for a boot of its host: with any new value. The operator drains the node and signs the request;
+	// agents do not look at the annotation.
+	RebootAnnotation = domain + "reboot"
 	// LayerLabel of a Secret is the digest of the layer that it holds a part of, without its algorithm and shortened to the
 	// length of a label.
 	LayerLabel = domain + "layer"
@@ -59,6 +62,8 @@ type Desired struct {
 	Urgent bool `json:"urgent,omitempty"`
 	// Payload is the digest of the executables that the operator shipped when it rendered the bundle. Agents do not need it.
 	Payload bundle.Digest `json:"payload,omitempty"`
+	// Boot is the digest of the value of the RebootAnnotation for which the agent boots its host, once, if MaxImpact allows it and this is signed.
+	Boot bundle.Digest `json:"boot,omitempty"`
 	// NodeName is the name of the Node that it is for.
 	NodeName string `json:"nodeName,omitempty"`
 	// Term and Sequence are its Counter.
@@ -74,7 +79,7 @@ func (d Desired) Counter() Counter { return Counter{d.Term, d.Sequence} }
 
 // SaysTheSame reports whether two say the same apart from when they were written: their counters and for how long they permit.
 func (d Desired) SaysTheSame(other Desired) bool {
-	return d.Bundle == other.Bundle && d.MaxImpact == other.MaxImpact && d.Urgent == other.Urgent && d.NodeName == other.NodeName &&
+	return d.Bundle == other.Bundle && d.MaxImpact == other.MaxImpact && d.Urgent == other.Urgent && d.NodeName == other.NodeName && d.Boot == other.Boot &&
 		d.Namespace == other.Namespace && d.Payload == other.Payload && slices.Equal(d.Inputs, other.Inputs) &&
 		d.Cluster.saysTheSame(other.Cluster) && d.Node.saysTheSame(other.Node)
 }
@@ -143,6 +148,9 @@ func (d Desired) check() error {
 	}
 	if d.Term < 0 || d.Sequence < 0 || d.PermitFor < 0 {
 		return fmt.Errorf("%w: a negative counter or time", ErrInvalid)
+	}
+	if err := d.Boot.Validate(); d.Boot != "" && err != nil {
+		return fmt.Errorf("%w: %v", ErrInvalid, err) //nolint:errorlint // one kind of error for all of it
 	}
 	for _, l := range []Layer{d.Cluster, d.Node} {
 		if err := l.check(); err != nil {

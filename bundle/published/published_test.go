@@ -1,6 +1,7 @@
 package published
 
 import (
+	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"strings"
@@ -198,6 +199,21 @@ func TestReportsStayWithinTheirLimits(t *testing.T) {
 		if _, err := DecodeReport(text); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestWhatANodeReportsOfALogIsLimited, whoever wrote the annotation.
+func TestWhatANodeReportsOfALogIsLimited(t *testing.T) {
+	lines, err := json.Marshal(append(slicesOf("x", 1000), "\x1b[2Jend", strings.Repeat("y", 2000)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := DecodeReport(`{"schema":1,"state":"RolledBack","log":{"service":"kubelet","lines":` + string(lines) + `}}`)
+	if err != nil || len(got.Log.Lines) != 10 || got.Log.Lines[8] != "end" || len(got.Log.Lines[9]) > 1<<10 {
+		t.Errorf("%+v, %v", got.Log, err)
+	}
+	if text := AppendLog(strings.Repeat("m", 990), got.Log); len(text) > maxMessage {
+		t.Errorf("a message of %d bytes", len(text))
 	}
 }
 

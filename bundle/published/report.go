@@ -69,10 +69,15 @@ type Report struct {
 	Cause Cause `json:"cause,omitempty"`
 	// Fault is whose fault it is, in StateFailed and StateRolledBack. Older agents do not say.
 	Fault Fault `json:"fault,omitempty"`
+	// Log is the end of the log of the service because of which the bundle was rolled back, or is being (StateFailed); empty otherwise. It holds no
+	// secrets.
+	Log bundle.LogTail `json:"log,omitzero"`
 	// Pulled is the number of bytes of layers that were fetched for the desired bundle.
 	Pulled int `json:"pulled,omitempty"`
 	// Retry is the value of the RetryAnnotation that was acted on last.
 	Retry string `json:"retry,omitempty"`
+	// Rebooted is the Desired.Boot that the host was booted for last.
+	Rebooted bundle.Digest `json:"rebooted,omitempty"`
 	// Missing are the paths of executables that are not on the host.
 	Missing []string `json:"missing,omitempty"`
 	// RebootPending are the entries that take effect with the next boot.
@@ -103,10 +108,12 @@ const (
 	FeatureSigned Feature = "signed-desired-state"
 	// FeatureNodeName means that the agent reads the name of a node in a node layer.
 	FeatureNodeName Feature = "node-name"
+	// FeatureBoot means that the agent boots its host where a person asks for it, once for each Desired.Boot.
+	FeatureBoot Feature = "boot-on-request"
 )
 
 // Features returns what the agents of this version can do.
-func Features() []Feature { return []Feature{FeatureNodeName, FeatureSigned} }
+func Features() []Feature { return []Feature{FeatureBoot, FeatureNodeName, FeatureSigned} }
 
 // Has reports whether the agent has a feature.
 func (r Report) Has(f Feature) bool { return slices.Contains(r.Features, f) }
@@ -114,7 +121,7 @@ func (r Report) Has(f Feature) bool { return slices.Contains(r.Features, f) }
 // Encode returns the text of the annotation, within its limits. The same report gives the same text.
 func (r Report) Encode() (string, error) {
 	r.Schema = Schema
-	r.Message, r.Retry = Shorten(r.Message), Shorten(r.Retry)
+	r.Message, r.Retry, r.Log = Shorten(r.Message), Shorten(r.Retry), r.Log.BoundedTail()
 	r.Missing, r.RebootPending, r.Crashed, r.Features = first(r.Missing), first(r.RebootPending), first(r.Crashed), first(r.Features)
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -135,12 +142,12 @@ func DecodeReport(text string) (Report, error) {
 	if !slices.Contains(States(), r.State) {
 		return Report{}, fmt.Errorf("%w: the state %.50q is unknown", ErrInvalid, r.State)
 	}
-	for _, d := range append([]bundle.Digest{r.Desired, r.Applied, r.Refused}, r.Layers...) {
+	for _, d := range append([]bundle.Digest{r.Desired, r.Applied, r.Refused, r.Rebooted}, r.Layers...) {
 		if err := d.Validate(); d != "" && err != nil {
 			return Report{}, fmt.Errorf("%w: %v", ErrInvalid, err) //nolint:errorlint // one kind of error for all of it
 		}
 	}
-	r.Message = Shorten(r.Message)
+	r.Message, r.Log = Shorten(r.Message), r.Log.BoundedTail()
 	r.Missing, r.RebootPending, r.Crashed, r.Features = first(r.Missing), first(r.RebootPending), first(r.Crashed), first(r.Features)
 	return r, nil
 }
@@ -155,6 +162,12 @@ func ShortenTo(text string, most int) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:most-3], "") + "..."
+}
+
+// AppendLog adds the end of a log to a message, as much as a report or an Event holds.
+func AppendLog(message string, log bundle.LogTail) string {
+	message = Shorten(message)
+	return message + log.DescribeTail(maxMessage-len(message))
 }
 
 func first[E any](list []E) []E { return list[:min(len(list), maxEntries)] }

@@ -38,7 +38,7 @@ type verb struct {
 	refuses string
 }
 
-// annotationVerbs are those that the operator understands. It acts on no annotation that reboots a node.
+// annotationVerbs are those that the operator understands.
 func annotationVerbs() []verb {
 	return []verb{
 		{
@@ -75,6 +75,16 @@ func annotationVerbs() []verb {
 			},
 			applies: func(node corev1.Node) bool { return published.WaitsForAdoption(node.Annotations) },
 			refuses: "is no node of another operator that waits for adoption",
+		},
+		{
+			name: "reboot", short: "Boot the hosts of Windows nodes, once",
+			long: "Have the host of each node booted once: the operator drains the node as for any other change, at most rollout.maxUnavailable nodes at a\n" +
+				"time, and PodDisruptionBudgets count. It does not wait for a rollout that is paused or stopped; a node that is paused keeps running.\n" +
+				"wmco status shows how far it is.",
+			example: "  wmco reboot winworker-x7k2p\n  wmco reboot --all",
+			set: func(_ corev1.Node, now time.Time, _ []published.Input) (string, string) {
+				return published.RebootAnnotation, now.UTC().Format(time.RFC3339Nano)
+			},
 		},
 		{
 			name: "confirm", short: "Confirm a deletion or a finding that holds a change",

@@ -95,6 +95,7 @@ func TestVerbsSetTheAnnotationThatTheyPrint(t *testing.T) {
 	}{
 		{line: "pause win-a", stdout: "node/win-a annotated: " + domain + "paused=true\n", patches: []string{`win-a {"metadata":{"annotations":{"` + domain + `paused":"true"}}}`}},
 		{line: "resume -l zone=b", stdout: "node/win-b annotated: " + domain + "paused-\n", patches: []string{`win-b {"metadata":{"annotations":{"` + domain + `paused":null}}}`}},
+		{line: "reboot win-a", stdout: "node/win-a annotated: " + domain + "reboot=2026-06-03T00:00:00Z\n", patches: []string{`win-a {"metadata":{"annotations":{"` + domain + `reboot":"2026-06-03T00:00:00Z"}}}`}},
 		{line: "retry win-a", stdout: "node/win-a annotated: " + domain + "retry=2026-06-03T00:00:00Z\n", patches: []string{`win-a {"metadata":{"annotations":{"` + domain + `retry":"2026-06-03T00:00:00Z"}}}`}},
 		{line: "pause --all --dry-run", stdout: "node/win-a annotated: " + domain + "paused=true (dry run)\nnode/win-b annotated: " + domain + "paused=true (dry run)\n"},
 		{
@@ -141,15 +142,6 @@ func TestAConfirmationKeepsThatOfAnother(t *testing.T) {
 	want := []string{`win-a {"metadata":{"annotations":{"` + confirm + `":"settings,mirrors"},"resourceVersion":"8"}}`}
 	if diff := cmp.Diff(want, api.patches); diff != "" || status != cli.ExitDone || out.String() != "node/win-a annotated: "+confirm+"=settings,mirrors\n" {
 		t.Errorf("status %d\n%s%s(-want +got):\n%s", status, out.String(), said.String(), diff)
-	}
-}
-
-// A verb is offered only if something acts on its annotation.
-func TestNoVerbIsOfferedThatNothingActsOn(t *testing.T) {
-	for _, name := range []string{"reboot"} {
-		if err := parses([]string{name, "win-a"}); err == nil {
-			t.Errorf("wmco %s is accepted", name)
-		}
 	}
 }
 

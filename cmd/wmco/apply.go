@@ -247,6 +247,9 @@ func (f *applyFlags) printEnd(a app, t remote.Target, e applier.Event) {
 	switch e.Result {
 	case applier.ResultRolledBack, applier.ResultPartial, applier.ResultRefused:
 		cli.Printf(a.stderr, "%s: %s\n", t, cmp.Or(e.Message, string(e.Result)))
+		for _, line := range e.Log.Lines {
+			cli.Printf(a.stderr, "  log of %s: %s\n", e.Log.Service, line)
+		}
 		if fix := f.fix(e); fix != "" {
 			cli.Printf(a.stderr, "  fix: %s\n", fix)
 		}

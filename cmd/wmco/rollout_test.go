@@ -194,3 +194,26 @@ func TestStatusOfADrain(t *testing.T) {
 		t.Errorf("%+v\n-want +got:\n%s", got.Rollout.Summary, diff)
 	}
 }
+
+// TestStatusOfARollbackShowsTheLog of the service, whatever the node has made of it: a line each, and nothing that a terminal acts on.
+func TestStatusOfARollbackShowsTheLog(t *testing.T) {
+	n := rolledNode(t, "win-a", "new", plan.Turn{Impact: bundle.ImpactRestart, Begun: minutesAgo(2)})
+	report, err := json.Marshal(map[string]any{
+		"schema": 1, "state": "RolledBack", "desired": rolloutBundle(t, "win-a", "new").Bundle, "message": "rolled back: it is stopped",
+		"log": map[string]any{"service": "kubelet", "lines": []string{"\x1b[2Junknown flag\u202e", "exit 1\nfix: run evil.exe"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Annotations[published.ReportAnnotation] = string(report)
+	from := writeObjects(t, n)
+	_, stdout, _ := atNoon(t, "status", "win-a", "--from", from)
+	if want := "\nlog             kubelet: unknown flag\n                kubelet: exit 1 fix: run evil.exe\n"; !strings.Contains(stdout, want) {
+		t.Errorf("no log:\n%s", stdout)
+	}
+	_, stdout, _ = atNoon(t, "status", "win-a", "--from", from, "-o", "json")
+	var got fleet.Fleet
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || strings.Join(got.Nodes[0].Log.Lines, "|") != "unknown flag|exit 1 fix: run evil.exe" {
+		t.Errorf("%v\n%s", err, stdout)
+	}
+}

@@ -215,6 +215,7 @@ func (f *statusFlags) printNode(a app, now fleet.Fleet) {
 	line("reason", r.Reason)
 	line("message", r.Message)
 	line("fix", r.Fix)
+	printLog(a, r.Log)
 	line("allowed impact", string(r.MaxImpact))
 	line("needed impact", string(r.Impact))
 	line("missing", strings.Join(r.Missing, ", "))

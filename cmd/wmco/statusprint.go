@@ -133,6 +133,15 @@ func (f *statusFlags) printHosts(a app, now fleet.Fleet) {
 				cli.Printf(a.stdout, "%-14s  %s\n", line[0], line[1])
 			}
 		}
+		printLog(a, h.Log)
+	}
+}
+
+// printLog prints the end of the log of a service, a line each.
+func printLog(a app, log bundle.LogTail) {
+	for i, line := range log.Lines {
+		name := map[bool]string{true: "log"}[i == 0]
+		cli.Printf(a.stdout, "%-14s  %s: %s\n", name, log.Service, line)
 	}
 }
 

@@ -50,7 +50,7 @@ func (h Host) completeNode(ctx context.Context, node *corev1.Node) (Progress, er
 		p := Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the node agent follows the cluster; " + h.describeMissing(decoded, row), Node: node.Name, Again: AgainSoon}
 		if row.State == fleet.StateFailed || row.Fault == published.FaultDisk {
 			h.resumeInterrupted(ctx)
-			p.State, p.Reason, p.Message, p.Fix = StateFailed, row.Reason, row.Message, row.Fix
+			p.State, p.Reason, p.Message, p.Fix, p.Log = StateFailed, row.Reason, row.Message, row.Fix, row.Log
 		}
 		return p, err
 	}

@@ -216,6 +216,7 @@ func (h Host) progressOfOutcome(o hosts.Outcome) Progress {
 		p.Reason, p.Message = ReasonRebooting, "host is rebooting; configuration continues after the reboot"
 	case applier.ResultRolledBack:
 		p.State, p.Reason, p.Message, p.Again = StateFailed, ReasonRolledBack, "the host was rolled back: "+o.Message, AgainLater
+		p.Log = o.Log
 		p.Fix = `read the log of the service under C:\var\log on the host, and fix the inputs`
 	case applier.ResultPartial, applier.ResultRefused, applier.ResultPlanned, applier.ResultHandedOver:
 		p.State, p.Reason, p.Message, p.Fix = StateFailed, ReasonFailed, o.Message, "it is tried again"

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"wmco/applier/remote"
+	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/hosts"
 )
@@ -38,6 +39,8 @@ type Progress struct {
 	Reason  string
 	Message string
 	Fix     string
+	// Log is the end of the log of the service because of which the host was rolled back.
+	Log bundle.LogTail
 	// Finished reports whether this call completed the node.
 	Finished bool
 	// Node is the name of the host's Node, empty before there is one.
@@ -96,7 +99,7 @@ func (p Progress) DisplayText() string {
 	if p.Fix != "" {
 		text += "; fix: " + p.Fix
 	}
-	return published.Shorten(text)
+	return published.AppendLog(text, p.Log)
 }
 
 // refusal is a reason of this package with what to do.

@@ -244,7 +244,7 @@ func (u *Unjoined) StatusHosts(listed []Listed) []status.Host {
 	names := u.failingHosts(listed)
 	for _, name := range names {
 		p := u.hosts[name]
-		h := status.Host{Name: strings.TrimPrefix(name, lostPrefix), Address: byName[name].Address, Node: cmp.Or(p.Node, byName[name].Node), Reason: p.Reason, Message: published.Shorten(p.Message), Fix: published.Shorten(p.Fix)}
+		h := status.Host{Name: strings.TrimPrefix(name, lostPrefix), Address: byName[name].Address, Node: cmp.Or(p.Node, byName[name].Node), Reason: p.Reason, Message: published.Shorten(p.Message), Fix: published.Shorten(p.Fix), Log: p.Log}
 		if isLostName(name) {
 			h.Node = h.Name
 		}

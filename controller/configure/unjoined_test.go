@@ -2,12 +2,16 @@ package configure
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"wmco/applier"
+	"wmco/bundle"
+	"wmco/controller/hosts"
 	"wmco/controller/status"
 )
 
@@ -134,5 +138,20 @@ func TestANodeIsNotOnItsWayBecauseTheOperatorHasStarted(t *testing.T) {
 	u.RecordProgress("win-1", Progress{State: StateJoining})
 	if c := u.HostsJoinedCondition(listed); c.Status != metav1.ConditionUnknown {
 		t.Errorf("%+v", c)
+	}
+}
+
+// TestAHostThatWasRolledBackHasTheLog of the service in its event and in the status.
+func TestAHostThatWasRolledBackHasTheLog(t *testing.T) {
+	var u Unjoined
+	log := bundle.LogTail{Service: "kubelet", Lines: []string{"exit 1"}}
+	h := Host{}
+	p := h.progressOfOutcome(hosts.Outcome{Event: applier.Event{Result: applier.ResultRolledBack, Message: "it is stopped", Log: log}})
+	u.RecordProgress("win-1", p)
+	if got := u.StatusHosts([]Listed{{Name: "win-1"}}); len(got) != 1 || !cmp.Equal(log, got[0].Log) {
+		t.Errorf("%+v", got)
+	}
+	if text := p.DisplayText(); !strings.HasSuffix(text, "; the log of kubelet ends: exit 1") || !strings.Contains(text, p.Fix) {
+		t.Error(text)
 	}
 }

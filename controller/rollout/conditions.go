@@ -332,7 +332,7 @@ func refusedStatus(r refusedNode) status.Refused {
 
 // statusOfHost returns what a node needs; false for one that has its bundle, or gets it by itself.
 func statusOfHost(r fleet.Row) (status.Host, bool) {
-	h := status.Host{Name: r.Node, Node: r.Node, State: status.HostWaiting, Reason: r.Reason, Message: published.Shorten(r.Message), Fix: published.Shorten(r.Fix)}
+	h := status.Host{Name: r.Node, Node: r.Node, State: status.HostWaiting, Reason: r.Reason, Message: published.Shorten(r.Message), Fix: published.Shorten(r.Fix), Log: r.Log}
 	switch r.State {
 	case fleet.StateFailed:
 		h.State = status.HostFailed

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ import (
 	"wmco/controller/status"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/heartbeat"
+	"wmco/report/fleet"
 )
 
 // TestCountsAreWrittenWithPauses has a node more in each second of a minute. What is not a count or a message is said at once.
@@ -226,5 +228,13 @@ func TestClocksOfHostsThatHaveNoNodeYet(t *testing.T) {
 	}
 	if c := clocksAgree(says.clockSkews(nodes, r)); c.Reason != "ClockSkew" || !strings.Contains(c.Message, "operator's: 192.0.2.2 (1h0m behind) (fix: ") {
 		t.Errorf("%s: %s", c.Reason, c.Message)
+	}
+}
+
+// TestAFailedNodeIsListedWithTheLog of the service because of which it was rolled back.
+func TestAFailedNodeIsListedWithTheLog(t *testing.T) {
+	log := bundle.LogTail{Service: "kubelet", Lines: []string{"exit 1"}}
+	if h, ok := statusOfHost(fleet.Row{Node: "win-a", State: fleet.StateFailed, Log: log}); !ok || !reflect.DeepEqual(h.Log, log) {
+		t.Errorf("%+v", h)
 	}
 }

@@ -3,6 +3,8 @@ package status
 import (
 	"cmp"
 	"slices"
+
+	"wmco/bundle"
 )
 
 // Host is a host that is not a node with its bundle: one that has not joined, waits for adoption or is removed, or whose node needs attention.
@@ -16,6 +18,8 @@ type Host struct {
 	Reason  string    `json:"reason"`
 	Message string    `json:"message"`
 	Fix     string    `json:"fix,omitempty"`
+	// Log is the end of the log of the service because of which the host was rolled back.
+	Log bundle.LogTail `json:"log,omitzero"`
 }
 
 // HostState is what kind of attention a host needs.

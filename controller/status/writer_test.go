@@ -221,7 +221,7 @@ func checkHosts(t *testing.T) {
 	w.Owner = "b"
 	w.write(Status{Conditions: []metav1.Condition{condition("Joined", metav1.ConditionFalse, "no key")}})
 	_, got := w.get()
-	if len(got.Hosts) != MaxHosts || *got.HostsWaiting != 1000 || got.Hosts[0] != s.Hosts[0] {
+	if len(got.Hosts) != MaxHosts || *got.HostsWaiting != 1000 || !cmp.Equal(got.Hosts[0], s.Hosts[0]) {
 		t.Errorf("%d are listed, %+v", len(got.Hosts), got.HostsWaiting)
 	}
 	if c := meta.FindStatusCondition(got.Conditions, Degraded); c == nil || c.Status != metav1.ConditionTrue || !strings.HasSuffix(c.Message, "; and 998 more") {

@@ -36,6 +36,8 @@ type RolloutState struct {
 	FailedRetry bundle.Digest `json:"failedRetry,omitempty"`
 	// Postponed is set for a node whose drain did not end in time: when it was expected to be taken again.
 	Postponed time.Time `json:"postponed,omitzero"`
+	// Booted stands for the value of published.RebootAnnotation that the host was booted for last, or that was given up. It asks for no other boot.
+	Booted bundle.Digest `json:"booted,omitempty"`
 	// Elapsed is how much time operators have seen pass before this was written.
 	Elapsed Elapsed `json:"elapsed,omitzero"`
 	// Past are the turns before, the latest first.

@@ -88,6 +88,8 @@ type Row struct {
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 	Fix     string `json:"fix,omitempty"`
+	// Log is the end of the log of the service because of which the published bundle was rolled back.
+	Log bundle.LogTail `json:"log,omitzero"`
 	// MaxImpact is what is allowed for the published bundle, Impact what the node would need where that is more.
 	MaxImpact bundle.Impact `json:"maxImpact,omitempty"`
 	Impact    bundle.Impact `json:"impact,omitempty"`
@@ -371,7 +373,7 @@ func (r *Row) judge(report published.Report) {
 	case published.StateRebootPending:
 		r.State, r.Fix = StateWaiting, "reboot the host"
 	case published.StateRolledBack, published.StateFailed:
-		r.State, r.Fix = StateFailed, report.Fix(r.Node)
+		r.State, r.Fix, r.Log = StateFailed, report.Fix(r.Node), report.Log
 		if report.WaitsForRoom() {
 			r.State, r.Reason = StateWaiting, ReasonDiskFull
 		}

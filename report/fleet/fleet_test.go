@@ -95,6 +95,13 @@ func TestStates(t *testing.T) {
 	if got := stageOf(windowsnode.Decode(node(t, nil, now()))); got != bundle.StageJoined {
 		t.Errorf("the stage is %q", got)
 	}
+	said := bundle.LogTail{Service: "kubelet", Lines: []string{"exit 1"}}
+	for state, want := range map[published.State]bundle.LogTail{published.StateRolledBack: said, published.StateFailed: said, published.StateApplied: {}} {
+		got := Of(windowsnode.Decode(node(t, &published.Report{State: state, Desired: wanted, Log: said}, now())), windowsnode.SilenceByKubelet)
+		if diff := cmp.Diff(want, got.Log); diff != "" {
+			t.Errorf("the log of a service, %s (-want +got):\n%s", state, diff)
+		}
+	}
 	bare := Of(windowsnode.Decode(corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-b"}}), windowsnode.SilenceByKubelet)
 	if diff := cmp.Diff(Row{Node: "win-b", State: StateUnpublished}, bare, cmpopts.IgnoreFields(Row{}, "Fix", "Message")); diff != "" || bare.Fix == "" {
 		t.Errorf("a node without a bundle (-want +got):\n%s", diff)

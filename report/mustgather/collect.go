@@ -153,7 +153,7 @@ func wants(namespace string) []objects.Want {
 func (c *collection) miss(format string, args ...any) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	c.summary.Missing = append(c.summary.Missing, mask(fmt.Sprintf(format, args...)))
+	c.summary.Missing = append(c.summary.Missing, bundle.MaskText(fmt.Sprintf(format, args...)))
 }
 
 // object writes one object without its secrets.
@@ -249,7 +249,7 @@ func (c *collection) json(name string, value any) error {
 	if err != nil {
 		return fmt.Errorf("writing %q: %w", name, err)
 	}
-	return c.file(name, append([]byte(mask(string(text))), '\n'))
+	return c.file(name, append([]byte(bundle.MaskText(string(text))), '\n'))
 }
 
 // Collected returns when a folder was collected; false if Collect did not write it. `oc adm must-gather` puts what an image writes into a

@@ -107,7 +107,7 @@ func (c *collection) ledger(ctx context.Context, name, node string) error {
 		c.miss("%s: %v", name, err)
 		return nil // it is listed as missing
 	}
-	return c.file(name, []byte(mask(string(text))))
+	return c.file(name, []byte(bundle.MaskText(string(text))))
 }
 
 func whyNot(n windowsnode.Node, annotation string) string {
@@ -215,5 +215,5 @@ func (c *collection) log(ctx context.Context, name, from string, query map[strin
 	c.mutex.Lock()
 	c.summary.Logs++
 	c.mutex.Unlock()
-	return c.file(name, []byte(mask(string(text))))
+	return c.file(name, []byte(bundle.MaskText(string(text))))
 }

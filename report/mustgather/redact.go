@@ -19,39 +19,12 @@ const credentialProvider = "/etc/kubernetes/credential-providers/ecr-credential-
 // shownVariables are environment variables whose values are kept. The others may hold anything.
 var shownVariables = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ARGS", "SERVICES_LOG_FILE_SIZE", "SERVICES_LOG_FILE_AGE", "SERVICES_LOG_FLUSH_INTERVAL", "WATCH_NAMESPACE", "OPERATOR_NAME"}
 
-// maskedUser is what stands in place of a user and a password, as in a must-gather of the cluster.
-const maskedUser = "****:****"
-
 var (
-	// userInfo is the user and password of an address. It ends at the last @, because a password may hold one; that of a digest is none.
-	// JSON may write a slash as \/.
-	userInfo = regexp.MustCompile(`:(?:/|\\/){2}[^\s"'<>]*@(?:sha256:)?`)
-	// looseUserInfo is the same in a sentence, without a scheme.
-	looseUserInfo = regexp.MustCompile(`[^\s"'<>=/@,;:\\]+:[^\s"'<>/@]+@(?:sha256:)?`)
 	// bareUserInfo is the same in an address without a scheme.
 	bareUserInfo = regexp.MustCompile(`^[^\s/]+:.*@`)
 	// keptLine is a line of a systemd unit that is read.
 	keptLine = regexp.MustCompile(`^\s*(\[Service\]|ExecStart\s*=)`)
-	// token is what can log in by itself: PEM of private keys, JSON web tokens.
-	token = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----|eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+|(?i:\b(bearer|basic)\s+)[A-Za-z0-9+/=_.-]{16,}`)
 )
-
-// mask removes from a text what can log in.
-func mask(text string) string {
-	text = userInfo.ReplaceAllStringFunc(text, func(found string) string {
-		if image, isDigest := strings.CutSuffix(found, "@sha256:"); isDigest {
-			return mask(image) + "@sha256:"
-		}
-		return "://" + maskedUser + "@"
-	})
-	text = looseUserInfo.ReplaceAllStringFunc(text, func(found string) string {
-		if strings.HasSuffix(found, "@sha256:") {
-			return found
-		}
-		return maskedUser + "@"
-	})
-	return token.ReplaceAllString(text, bundle.MaskedText)
-}
 
 // redact removes from an object what may be a secret. Of kinds that hold secrets among much else, it keeps what is read.
 func redact(u *unstructured.Unstructured) {
@@ -89,9 +62,9 @@ func redact(u *unstructured.Unstructured) {
 // maskProxy masks the address of a proxy, with or without a scheme.
 func maskProxy(text string) string {
 	if !strings.Contains(text, "://") {
-		return bareUserInfo.ReplaceAllString(text, maskedUser+"@")
+		return bareUserInfo.ReplaceAllString(text, bundle.MaskedUser+"@")
 	}
-	return mask(text)
+	return bundle.MaskText(text)
 }
 
 // maskAll masks every text.
@@ -106,7 +79,7 @@ func maskAll(value any) any {
 			v[i] = maskAll(v[i])
 		}
 	case string:
-		return mask(v)
+		return bundle.MaskText(v)
 	}
 	return value
 }
@@ -191,7 +164,7 @@ func commands(unit map[string]any) {
 			isKept = keptLine.MatchString(line)
 		}
 		if isKept {
-			kept = append(kept, mask(line))
+			kept = append(kept, bundle.MaskText(line))
 		}
 		continued = strings.HasSuffix(line, `\`)
 	}

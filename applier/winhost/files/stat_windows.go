@@ -147,6 +147,9 @@ func (r reading) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Seek lets the end of a log be read without what is before it.
+func (r reading) Seek(offset int64, whence int) (int64, error) { return r.file.Seek(offset, whence) }
+
 func (r reading) Close() error { return r.file.Close() }
 
 // openFile returns ErrNotFile for anything but a file.

@@ -94,6 +94,8 @@ type Summary struct {
 	Stopped string `json:"stopped,omitempty"`
 	// Fix says what to do about what stopped it.
 	Fix string `json:"fix,omitempty"`
+	// Log is the end of the log of the service because of which a node was rolled back that stopped it.
+	Log bundle.LogTail `json:"log,omitzero"`
 	// Urgent are the nodes that something urgent cannot reach, by name.
 	Urgent []Held `json:"urgent,omitempty"`
 	// Message is one line for people.
@@ -128,6 +130,9 @@ func (d decision) reportWaiting(r Reason, message string) {
 	s := Status{Node: d.Name, Phase: d.phaseFor(r), Reason: r, Message: message, Canary: canary}
 	if !d.upToDate {
 		s.Impact = d.need
+	}
+	if d.isBooting() {
+		s.Impact = bundle.ImpactReboot
 	}
 	if d.State.Claim.Held && !d.Drained {
 		s.DrainBlocked = d.DrainBlocked
@@ -219,7 +224,7 @@ func (p *planner) summarizeFleet() Summary {
 	slices.SortFunc(s.Urgent, func(a, b Held) int { return strings.Compare(a.Node, b.Node) })
 	s.Limit, s.Stopped = p.limit, p.stopped
 	if s.Stopped != "" {
-		s.Fix = p.fix
+		s.Fix, s.Log = p.fix, p.log
 	}
 	for _, m := range p.nodes {
 		s.Unavailable += boolToInt(m.unavailable)

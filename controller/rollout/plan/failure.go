@@ -60,11 +60,11 @@ func (m *nodeState) reportsLastingFailure() bool {
 func (m *nodeState) mayBeDisrupted() bool { return m.hasSlot() || m.usesDisruption() }
 
 func (m *nodeState) isNotDoneInTime() bool {
-	return m.timedOut && !m.done && (m.answered || m.mayBeDisrupted())
+	return m.timedOut && !m.done && (m.answered || m.mayBeDisrupted()) && !m.bootOutstanding()
 }
 
 func (m *nodeState) isNotReadyInTime() bool {
-	return m.timedOut && m.upToDate && m.mayBeDisrupted() && !m.Ready
+	return m.timedOut && m.upToDate && m.mayBeDisrupted() && !m.Ready && !m.bootOutstanding()
 }
 
 func (m *nodeState) crashedAsCanary() bool {
@@ -73,6 +73,14 @@ func (m *nodeState) crashedAsCanary() bool {
 
 func (m *nodeState) isUnhealthyCanary() bool {
 	return m.isUnconfirmed() && !m.hasSoaked() && m.soakedFor() > m.policy.Settle+m.policy.Timeout
+}
+
+// failureLog returns the end of the log of the service because of which the published bundle was rolled back.
+func (m *nodeState) failureLog() bundle.LogTail {
+	if !m.answered {
+		return bundle.LogTail{}
+	}
+	return m.Report.Log
 }
 
 // fixCommand says what to do about a node that failed.

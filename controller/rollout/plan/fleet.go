@@ -95,6 +95,8 @@ type Node struct {
 	Paused bool
 	// Retry is the value of published.RetryAnnotation: another one than before asks for another try of what failed.
 	Retry string
+	// Boot is what stands on the Node about a boot that a person asks for.
+	Boot Boot
 	// Leaving says why the node is about to go, such as a Machine that is being deleted.
 	Leaving string
 	// Foreign says why the node must not be touched: a newer operator has written its annotations.
@@ -102,6 +104,12 @@ type Node struct {
 	// State is what the operator has noted, Seen for how long it has observed what it decides by.
 	State State
 	Seen  Seen
+}
+
+// Boot is a boot that a person asks for, by the digest of the value of published.RebootAnnotation.
+type Boot struct {
+	// Asked is what the annotation says, Permitted what the operator has signed that the agent may do; each is empty where there is none.
+	Asked, Permitted bundle.Digest
 }
 
 // Urgent is a bundle that differs from what the node has only in what must not wait for a rollout: the CAs that kubelet and API server

@@ -131,7 +131,7 @@ func (p *planner) stopReason() string {
 			canary = failed[len(failed)-1]
 		}
 		if isCanary || p.fix == "" {
-			p.fix = m.fixCommand()
+			p.fix, p.log = m.fixCommand(), m.failureLog()
 		}
 	}
 	switch {

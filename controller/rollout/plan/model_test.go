@@ -65,6 +65,10 @@ type machine struct {
 	hurried   bool
 	busy      bundle.Impact
 	booting   bool
+	// rebooted is the request that the host was booted for last, requests are all of them, and atHand is true while it boots for one.
+	rebooted bundle.Digest
+	requests []bundle.Digest
+	atHand   bool
 	// off hosts do nothing, dumb ones have no agent.
 	off, dumb bool
 	// full is true while the disk of the host has no room.
@@ -300,7 +304,7 @@ func (w *world) make(m *machine, s Step) {
 		n.ScaleDownDisabled = s.ScaleDown == SwitchOn
 	}
 	if s.Bundle != "" {
-		n.Published, n.Permitted, n.PublishedUrgent = s.Bundle, s.Permit, s.Urgent
+		n.Published, n.Permitted, n.PublishedUrgent, n.Boot.Permitted = s.Bundle, s.Permit, s.Urgent, s.Boot
 		w.expose(m, s)
 	}
 	if s.Action == ActionDrain && !m.blocked {
@@ -317,13 +321,35 @@ func (w *world) agent(m *machine) {
 		w.finish(m)
 		return
 	}
+	if m.atHand {
+		m.atHand, m.rebooted = false, m.requests[0]
+		w.ready(m, true)
+		w.report(m, m.api.Report)
+		return
+	}
 	if m.api.Paused && !m.api.PublishedUrgent && !m.api.Joining {
 		return
 	}
 	if m.followed == m.api.Published && m.permitted == m.api.Permitted && m.hurried == m.api.PublishedUrgent && m.api.Report.State != published.StateFailed {
+		w.bootAtHand(m)
 		return
 	}
 	w.follow(m)
+}
+
+// bootAtHand boots the host where that is asked for and permitted, once.
+func (w *world) bootAtHand(m *machine) {
+	n := &m.api
+	asked := n.Boot.Permitted
+	if asked == "" || n.Permitted != bundle.ImpactReboot || slices.Contains(m.requests, asked) || n.Paused {
+		return
+	}
+	if !n.Joining && !m.meddled && (m.pods > 0 || !n.Unschedulable) {
+		w.fatalf("%s boots and has %d pods", n.Name, m.pods)
+	}
+	w.counts["boots"]++
+	m.requests, m.atHand = append([]bundle.Digest{asked}, m.requests...), true
+	w.ready(m, false)
 }
 
 func (w *world) follow(m *machine) {
@@ -392,6 +418,7 @@ func (w *world) report(m *machine, r published.Report) {
 	if (r.State == published.StateApplied) != (m.api.Report.State == published.StateApplied) {
 		m.api.Since = w.clock(m.ahead)
 	}
+	r.Features, r.Rebooted = []published.Feature{published.FeatureBoot}, m.rebooted
 	m.api.Report = r
 	m.resource++
 }

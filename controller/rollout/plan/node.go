@@ -20,6 +20,7 @@ func ObserveNode(node windowsnode.Node, read windowsnode.DesiredReader) Node {
 		Paused: node.IsPaused(), Retry: node.Annotations[published.RetryAnnotation], Joining: node.IsJoining(),
 		Ready: node.IsReady(), ReadySince: node.KubeletCondition.LastTransitionTime.UTC(), Since: node.AgentCondition.LastTransitionTime.UTC(),
 	}
+	n.Boot.Asked = retryDigest(node.Annotations[published.RebootAnnotation])
 	n.readAnnotations(node, read)
 	n.DrainBlocked, n.DrainForbidden = n.State.Claim.Blocked, n.State.Claim.Blocked != ""
 	n.Group.OSBuild = node.Labels[corev1.LabelWindowsBuild]
@@ -59,7 +60,7 @@ func (n *Node) readAnnotations(node windowsnode.Node, read windowsnode.DesiredRe
 		d, err = node.Desired, node.DesiredError
 	}
 	if err == nil {
-		n.Published, n.Permitted, n.PublishedUrgent = d.Bundle, d.MaxImpact, d.Urgent
+		n.Published, n.Permitted, n.PublishedUrgent, n.Boot.Permitted = d.Bundle, d.MaxImpact, d.Urgent, d.Boot
 	} else if errors.As(err, &newer) {
 		n.Foreign = fmt.Sprintf("the annotation %s is of a newer operator: %v", published.DesiredAnnotation, err)
 	}
@@ -112,7 +113,7 @@ func (s Step) publishDesired(node *corev1.Node, from Source) error {
 	default:
 		return fmt.Errorf("publishing bundle %s on Node %s: the layers are those of %s", s.Bundle.Short(), node.Name, d.Bundle.Short())
 	}
-	d.MaxImpact, d.Urgent, d.NodeName = s.Permit, s.Urgent, node.Name
+	d.MaxImpact, d.Urgent, d.NodeName, d.Boot = s.Permit, s.Urgent, node.Name, s.Boot
 	if from.Told.SaysTheSame(d) && !s.Again {
 		return nil
 	}

@@ -122,6 +122,9 @@ func largerImpact(a, b bundle.Impact) bundle.Impact {
 
 // agentFinished reports whether the agent, as it says, does nothing more about the published bundle.
 func (m *nodeState) agentFinished() bool {
+	if m.bootOutstanding() {
+		return false
+	}
 	switch m.Report.State {
 	case published.StateApplied, published.StateRolledBack:
 		return true

@@ -33,6 +33,8 @@ type planner struct {
 	stopped string
 	// fix says what to do about the first of them.
 	fix string
+	// log is the end of the log of the service because of which that one was rolled back.
+	log bundle.LogTail
 	// limit is how many nodes may be unavailable, unavailable how many are or will be after the steps, restarting likewise.
 	limit, unavailable, restarting int
 	// reservationsFit is true if all reservations in this view fit together, toCancel are the names of the nodes whose do not.
@@ -126,6 +128,7 @@ func nodeRules() []nodeRule {
 		{"a node with annotations of a newer operator is left as it is", decision.hasNewerAnnotations, func(d decision) { d.reportWaiting(ReasonForeign, d.Foreign) }},
 		{"a joining node gets its bundle and every permission at once", decision.isJoining, decision.publishForJoin},
 		{"a requested retry gives a failed turn its time again", decision.retryRequested, decision.restartTurn},
+		{"a boot that a person asked for has a turn of its own", decision.isBooting, func(d decision) { d.applyFirst(d.fleet.rules.boot) }},
 		{"a node that has a slot, or something left of one, goes on with its turn", decision.isInTurn, func(d decision) { d.applyFirst(d.fleet.rules.slot) }},
 		{"a node that is up to date is done, unless it is a canary that soaks", decision.isUpToDate, func(d decision) { d.applyFirst(d.fleet.rules.upToDate) }},
 		{"any other node is started", decision.appliesToAnyNode, func(d decision) { d.applyFirst(d.fleet.rules.start) }},

@@ -362,3 +362,21 @@ func TestWake(t *testing.T) {
 		}
 	}
 }
+
+// TestTheLogOfTheNodeThatStoppedTheRollout goes with the reason, and not that of what the node had before.
+func TestTheLogOfTheNodeThatStoppedTheRollout(t *testing.T) {
+	log := bundle.LogTail{Service: "kubelet", Lines: []string{"exit 1"}}
+	reports := func(n *Node) { n.Report.Log = log }
+	for name, tt := range map[string]struct {
+		nodes []Node
+		want  bundle.LogTail
+	}{
+		"the canary was rolled back":         {[]Node{node("a", wants(restart), given(restart, 1), says(published.StateRolledBack, ""), with(reports), canary), node("b", wants(restart))}, log},
+		"what it reports is about another":   {[]Node{node("a", wants(restart), given(restart, 31), says(published.StateRolledBack, ""), with(reports), canary, with(func(n *Node) { n.Report.Desired = digest(1, "a") })), node("b", wants(restart))}, bundle.LogTail{}},
+		"another node has a log and is well": {[]Node{node("a", wants(restart), given(restart, 1), says(published.StateRolledBack, ""), canary), node("b", wants(restart), with(reports))}, bundle.LogTail{}},
+	} {
+		if diff := cmp.Diff(tt.want, stamped(Fleet{Nodes: tt.nodes, Policy: policy(), Now: noon()}).Fleet.Log); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -137,11 +138,11 @@ func (s *simulation) makeStep(step Step) {
 	}
 	if step.Action != ActionPublish && step.Action != ActionPermit {
 		if step.Permit != "" {
-			n.Permitted = step.Permit
+			n.Permitted, n.Boot.Permitted = step.Permit, step.Boot
 		}
 		return
 	}
-	n.Published, n.Permitted = step.Bundle, step.Permit
+	n.Published, n.Permitted, n.Boot.Permitted = step.Bundle, step.Permit, step.Boot
 	if m := evaluateNode(*n, &s.fleet.Policy); m.reachable {
 		s.ends[n.Name] = s.turnEnd(n, step.State.Turn.Begun)
 		c := s.openChange(n.Name)
@@ -184,7 +185,10 @@ func (s *simulation) finishAgents() bool {
 		if !n.Ready {
 			n.Ready, n.ReadySince, n.Seen.Ready = true, s.fleet.Now, 0
 		}
-		n.Report = published.Report{State: published.StateApplied, Desired: n.Published, Applied: n.Published}
+		n.Report = published.Report{
+			State: published.StateApplied, Desired: n.Published, Applied: n.Published,
+			Features: n.Report.Features, Rebooted: cmp.Or(n.Boot.Permitted, n.Report.Rebooted),
+		}
 		n.Since, n.Seen.Reported, n.Unsettled = s.fleet.Now, 0, ""
 		if n.Published == n.Wanted {
 			n.Cost = bundle.ImpactNone

@@ -39,7 +39,7 @@ func TestRandomFleets(t *testing.T) {
 		}
 	}
 	t.Logf("steps: %v", counts)
-	for _, a := range []Action{ActionPublish, ActionPermit, ActionReserve, ActionConfirmReservation, ActionCancelReservation, ActionDrain, ActionRelease, ActionConfirm, ActionNote} {
+	for _, a := range []Action{ActionPublish, ActionPermit, ActionReserve, ActionConfirmReservation, ActionCancelReservation, ActionDrain, ActionRelease, ActionConfirm, ActionNote, "boots"} {
 		if counts[string(a)] == 0 {
 			t.Errorf("no step %s was made", a)
 		}
@@ -78,7 +78,7 @@ func FuzzFleets(f *testing.F) {
 func (w *world) event() {
 	m := w.machines[w.r.IntN(len(w.machines))]
 	n := &m.api
-	switch e := w.r.IntN(101); {
+	switch e := w.r.IntN(103); {
 	case e < 30:
 		w.agent(m)
 	case e < 52:
@@ -137,6 +137,9 @@ func (w *world) event() {
 		w.away()
 	case e < 101:
 		m.full = !m.full
+	case e < 103: // a person asks for a boot
+		n.Boot.Asked = bundle.Of(fmt.Appendf(nil, "%d", w.elapsed))
+		m.resource++
 	}
 	w.checkWorld()
 }
@@ -205,6 +208,7 @@ func (w *world) membership(m *machine) {
 		w.machines = slices.DeleteFunc(w.machines, func(x *machine) bool { return x == m })
 	default:
 		m.applied, m.followed, m.busy, m.booting, m.pods = version{id: -1, values: [4]int{-1, -1, -1, -1}}, "", "", false, 0
+		m.requests, m.rebooted, m.atHand = nil, "", false
 		m.api.Report = published.Report{}
 		m.resource++
 		w.excuse(m)
@@ -362,11 +366,12 @@ func (w *world) checkPlan(f Fleet, p Plan) {
 	for _, s := range p.Steps {
 		i := slices.IndexFunc(f.Nodes, func(n Node) bool { return n.Name == s.Node })
 		n := f.Nodes[i]
+		asks := n.Boot.Asked != "" && n.Boot.Asked != n.State.Booted && n.Boot.Asked != n.Report.Rebooted
 		begins := s.Action == ActionReserve || s.Action == ActionConfirmReservation || s.Action == ActionDrain || s.Action == ActionPublish && s.Permit != bundle.ImpactNone
 		switch {
 		case seen[s.Node]:
 			w.fatalf("two steps for %s", s.Node)
-		case begins && (n.Leaving != "" || n.Paused || f.Policy.Paused) && !n.Joining:
+		case begins && (n.Leaving != "" || n.Paused || f.Policy.Paused && !asks) && !n.Joining:
 			w.fatalf("%s begins with %s: leaving %q, paused %t, fleet %t", s.Node, s.Action, n.Leaving, n.Paused, f.Policy.Paused)
 		case s.Action == ActionPublish && !s.Urgent && (n.Paused || f.Policy.Paused) && !n.Joining:
 			w.fatalf("%s gets what is not urgent: paused %t, fleet %t", s.Node, n.Paused, f.Policy.Paused)
@@ -505,7 +510,7 @@ func (w *world) arrived(exempt *machine) bool {
 	}
 	return !slices.ContainsFunc(w.machines, func(m *machine) bool {
 		n := evaluateNode(w.observe(m), &w.policy)
-		return m != exempt && (!n.upToDate || !n.State.Claim.IsZero() || n.cordonedByUs())
+		return m != exempt && (!n.upToDate || n.bootAsked() || !n.State.Claim.IsZero() || n.cordonedByUs())
 	})
 }
 
@@ -518,6 +523,9 @@ func (w *world) rested(exempt *machine) {
 		}
 		if n.Unschedulable || n.CordonedFor != "" || n.Permitted == bundle.ImpactDrain || n.Permitted == bundle.ImpactReboot || n.ScaleDownDisabled != m.userScaleDown || m.applied.id != w.next {
 			w.fatalf("%s is left behind", n.Name)
+		}
+		if asked := n.Boot.Asked; asked != "" && !slices.Contains(m.requests, asked) && n.State.Booted != asked {
+			w.fatalf("%s was not booted", n.Name)
 		}
 	}
 }

@@ -7,6 +7,7 @@ package plan
 //	  upToDateRules   a node that has the wanted bundle                    plan.go
 //	  startRules      a node without a slot that lacks the wanted bundle   start.go
 //	    urgentRules   what a node that has to wait gets at once            urgent.go
+//	  bootRules       a node whose host boots because a person asked       boot.go
 //	  slotRules       a node that has a slot, or something left of one     slot.go
 //	    drainRules    a node that needs its slot                           slot.go
 //	blockerRules      why a node may not start                             start.go
@@ -20,10 +21,10 @@ type rule[S, R any] struct {
 }
 
 // ruleTables are made once for a plan: each is for many nodes.
-type ruleTables struct{ node, upToDate, start, urgent, alert, slot, drain []nodeRule }
+type ruleTables struct{ node, upToDate, start, urgent, alert, boot, slot, drain []nodeRule }
 
 func newRuleTables() ruleTables {
-	return ruleTables{node: nodeRules(), upToDate: upToDateRules(), start: startRules(), urgent: urgentRules(), alert: alertRules(), slot: slotRules(), drain: drainRules()}
+	return ruleTables{node: nodeRules(), upToDate: upToDateRules(), start: startRules(), urgent: urgentRules(), alert: alertRules(), boot: bootRules(), slot: slotRules(), drain: drainRules()}
 }
 
 // firstRule returns the first rule of a table that applies. The last one of each table is for any node.

@@ -8,16 +8,33 @@ import (
 	"wmco/bundle/published"
 )
 
+// turnImpact is the impact of what the node is drained for.
+func (d decision) turnImpact() bundle.Impact {
+	if d.isBooting() {
+		return bundle.ImpactReboot
+	}
+	return d.need
+}
+
 // reserveSlot reserves a slot for a node that has to be drained.
 func (d decision) reserveSlot() {
 	if !d.slotAvailable() {
 		d.publishUrgentOrWait(waiting{ReasonUnavailable, d.fleet.describeUnavailable()})
 		return
 	}
+	d.takeSlot("the change has impact " + string(d.need))
+}
+
+// takeSlot reserves a slot where there is one.
+func (d decision) takeSlot(why string) {
+	if !d.slotAvailable() {
+		d.reportWaiting(ReasonUnavailable, d.fleet.describeUnavailable())
+		return
+	}
 	d.fleet.unavailable += boolToInt(!d.unavailable)
 	s := d.State
 	s.Claim = Claim{Taken: d.fleet.now}
-	step := Step{Action: ActionReserve, Why: "the change has impact " + string(d.need)}
+	step := Step{Action: ActionReserve, Why: why}
 	if !d.Unschedulable {
 		step.Cordon = SwitchOn
 	}
@@ -176,7 +193,7 @@ func (d decision) drainNode() {
 	if d.DrainForbidden {
 		s.Claim.Blocked = published.Shorten(d.DrainBlocked)
 	}
-	step := Step{Action: ActionDrain, State: s, Why: joinMessage("is drained for impact "+string(d.need), d.DrainBlocked)}
+	step := Step{Action: ActionDrain, State: s, Why: joinMessage("is drained for impact "+string(d.turnImpact()), d.DrainBlocked)}
 	if !d.Unschedulable {
 		step.Cordon = SwitchOn
 	}
@@ -193,7 +210,10 @@ func (d decision) releaseSlotWith(s State, why string) {
 	case !s.Claim.IsZero() && !s.Claim.Held:
 		step.Action = ActionCancelReservation
 	case d.isDisruptive() && d.turn.Bundle == d.Published && s.Turn.Ended.IsZero():
-		s.Turn.Ended, step.Why = d.fleet.now, "the turn has ended"
+		s.Turn.Ended = d.fleet.now
+		if !d.bootOutstanding() {
+			step.Why = "the turn has ended"
+		}
 	}
 	if d.isDisruptive() {
 		step.Bundle, step.Permit = d.Published, bundle.ImpactRestart
@@ -203,6 +223,9 @@ func (d decision) releaseSlotWith(s State, why string) {
 	}
 	if d.cordonedByUs() {
 		step.Cordon = SwitchOff
+	}
+	if d.Boot.Permitted != "" { // done, or given up
+		s.Booted = d.Boot.Permitted
 	}
 	s.Claim = Claim{}
 	step.State = s

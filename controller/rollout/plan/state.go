@@ -17,7 +17,7 @@ type (
 	Elapsed = windowsnode.Elapsed
 )
 
-// retryDigest stands for the value of published.RetryAnnotation, whose length has no limit.
+// retryDigest stands for the value of published.RetryAnnotation or RebootAnnotation, whose length has no limit.
 func retryDigest(text string) bundle.Digest {
 	if text == "" {
 		return ""

@@ -48,6 +48,8 @@ type Step struct {
 	// Bundle and Permit are what stands in the desired bundle after the step; empty if that does not change.
 	Bundle bundle.Digest
 	Permit bundle.Impact
+	// Boot is the request of a person for a boot that the agent may do, which the operator signs; empty if there is none.
+	Boot bundle.Digest
 	// Urgent is true for a bundle that a paused node gets too.
 	Urgent bool
 	// Again gives a permission again that was given already, and that the node agent does not use because it was too long ago.

@@ -96,7 +96,7 @@ func (e *Executor) observeFleet(ctx context.Context, nodes map[string]windowsnod
 		n := plan.ObserveNode(node, windowsnode.VerifyWith(e.Notary.OpenDesired))
 		n.Seen, n.Silent = e.observations.observeNode(n, e.Elapsed()), e.Heartbeats.IsSilent(node)
 		if !e.told.noteSigned(node, e.openSigned(node), n.Report) { // an earlier signed annotation was put back: it is written again
-			n.Published, n.Permitted, n.PublishedUrgent = "", "", false
+			n.Published, n.Permitted, n.PublishedUrgent, n.Boot.Permitted = "", "", false, ""
 		}
 		n.Group.Platform = r.Platform
 		if n.Leaving == "" && slices.ContainsFunc(deleted, func(m machinev1beta1.Machine) bool { return isMachineOfNode(m, node) }) {
@@ -142,7 +142,7 @@ func isDamaged(on published.Desired, w Wanted, namespace string) bool {
 		return false
 	}
 	want := w.DesiredAnnotation(namespace, on.MaxImpact)
-	want.Urgent, want.NodeName = on.Urgent, on.NodeName // whether it was said that a paused node gets it too
+	want.Urgent, want.NodeName, want.Boot = on.Urgent, on.NodeName, on.Boot // whether it was said that a paused node gets it too
 	return !on.SaysTheSame(want)
 }
 

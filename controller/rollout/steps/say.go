@@ -94,7 +94,7 @@ func (e *Executor) sendFleetEvents(r Result, rendered Rendered) {
 	}
 	e.Log.Info("rollout", "phase", now.phase, "message", r.FleetMessage())
 	// Events with the same reason and action are one for client-go, which keeps the first message.
-	e.Events.Eventf(e.Deployment, nil, kind, reason, "Rollout "+now.change, "%s", published.Shorten(r.FleetMessage()))
+	e.Events.Eventf(e.Deployment, nil, kind, reason, "Rollout "+now.change, "%s", published.AppendLog(r.FleetMessage(), r.Fleet.Log))
 }
 
 // changeName returns a short name of what is rolled out.

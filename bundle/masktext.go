@@ -1,0 +1,51 @@
+package bundle
+
+import (
+	"regexp"
+	"strings"
+)
+
+// MaskedUser is what stands in place of a user and a password, as in a must-gather of the cluster.
+const MaskedUser = "****:****"
+
+var (
+	// userInfo is the user and password of an address. It ends at the last @, because a password may hold one; that of a digest is none.
+	// JSON may write a slash as \/.
+	userInfo = regexp.MustCompile(`:(?:/|\\/){2}[^\s"'<>]*@(?:sha256:)?`)
+	// looseUserInfo is the same in a sentence, without a scheme.
+	looseUserInfo = regexp.MustCompile(`[^\s"'<>=/@,;:\\]+:[^\s"'<>/@]+@(?:sha256:)?`)
+	// token is what can log in by itself: PEM of private keys, JSON web tokens.
+	token = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----|eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+|(?i:\b(bearer|basic)\s+)[A-Za-z0-9+/=_.-]{16,}`)
+
+	// assigned is a value that is called a secret: password=x, "token": "x", Authorization: Bearer x. A quoted one may hold blanks.
+	assigned = regexp.MustCompile(`(?i)([\w.-]*(?:passwo?r?d|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?|authorization|signature)[\w.-]*\\?["']?\s*[:=]\s*(?:(?:bearer|basic|negotiate)\s+)?\\?|\\?["']auth\\?["']\s*:\s*\\?|[?&]sig=)("[^"\n]*"?|'[^'\n]*'?|[^\s"',;&}]+)`)
+	// flagged is the same as a flag of a command.
+	flagged = regexp.MustCompile(`(?i)(\s--?[\w-]*(?:password|secret|token)[\w-]*\s+)([^\s-]\S*)`)
+	// encoded is a line of nothing but base64, such as one of a key whose first line is not there.
+	encoded = regexp.MustCompile(`(?m)^[ \t]*[A-Za-z0-9+/]{40,}={0,2}[ \t\r]*$`)
+)
+
+// MaskText removes from a text what can log in.
+func MaskText(text string) string {
+	text = userInfo.ReplaceAllStringFunc(text, func(found string) string {
+		if image, isDigest := strings.CutSuffix(found, "@sha256:"); isDigest {
+			return MaskText(image) + "@sha256:"
+		}
+		return "://" + MaskedUser + "@"
+	})
+	text = looseUserInfo.ReplaceAllStringFunc(text, func(found string) string {
+		if strings.HasSuffix(found, "@sha256:") {
+			return found
+		}
+		return MaskedUser + "@"
+	})
+	return token.ReplaceAllString(text, MaskedText)
+}
+
+// maskLog is MaskText for what programs write about themselves: it removes also what is only called a secret.
+func maskLog(text string) string {
+	text = MaskText(text)
+	text = assigned.ReplaceAllString(text, "${1}"+MaskedText)
+	text = flagged.ReplaceAllString(text, "${1}"+MaskedText)
+	return encoded.ReplaceAllString(text, MaskedText)
+}

@@ -1,0 +1,93 @@
+package plan
+
+import (
+	"time"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+)
+
+// bootRules are for a node whose host boots because a person asked for it with published.RebootAnnotation: it is drained as for any other boot, and needs
+// no canary. It does not wait for a rollout that is paused or stopped: a boot may be what helps.
+func bootRules() []nodeRule {
+	drain := drainRules()
+	return append([]nodeRule{
+		{"a host that does not boot in time is given up", decision.bootTimedOut, decision.giveUpBoot},
+		{"a node agent that may boot its host is waited for", decision.bootOutstanding, func(d decision) {
+			if d.timedOut {
+				d.reportWaiting(ReasonUnreachable, "its host has not come back from the boot that was asked for (fix: check the host)")
+				return
+			}
+			d.reportWaiting(ReasonApplying, "its host boots, as the annotation reboot asks; until "+d.fleet.formatAfter(d.policy.Timeout-d.Seen.Permitted))
+		}},
+		{"a node that does not respond is not drained for a boot", decision.cannotRespond, func(d decision) {
+			d.releaseOrWait(waiting{ReasonUnreachable, "a boot is asked for, and the node does not answer"})
+		}},
+		{"a node whose drain did not end in time boots later", decision.isPostponed, func(d decision) {
+			d.releaseOrWait(waiting{ReasonDrain, "a boot is asked for; its drain did not end in time and is tried again at " + d.fleet.formatAfter(d.policy.Timeout-d.Seen.Postponed)})
+		}},
+		{"a boot begins with a slot among the unavailable nodes", decision.lacksSlot, func(d decision) { d.takeSlot("a boot is asked for by the annotation reboot") }},
+	}, append(drain[:len(drain)-1:len(drain)-1], nodeRule{"the host of a drained node may boot", decision.appliesToAnyNode, decision.permitBoot})...)
+}
+
+// bootsOnRequest reports whether the agent of the node knows of boots that a person asks for.
+func (m *nodeState) bootsOnRequest() bool { return m.Report.Has(published.FeatureBoot) }
+
+// bootAsked reports whether a person asks for a boot, which the agent has not done and the operator not given up.
+func (m *nodeState) bootAsked() bool {
+	return m.Boot.Asked != "" && m.Boot.Asked != m.Report.Rebooted && m.Boot.Asked != m.State.Booted && m.bootsOnRequest()
+}
+
+// bootOutstanding reports whether the agent may boot the host, and does not say that it has.
+func (m *nodeState) bootOutstanding() bool {
+	return m.isDisruptive() && m.Boot.Permitted != "" && m.Boot.Permitted != m.Report.Rebooted && m.bootsOnRequest()
+}
+
+// isBooting reports whether a boot that a person asked for is what happens to the node. A change that can begin, or has, comes first; a canary is observed
+// to the end.
+func (d decision) isBooting() bool {
+	return d.bootOutstanding() || d.bootAsked() && d.mayBoot()
+}
+
+// mayBoot reports whether a boot that is asked for may begin.
+func (d decision) mayBoot() bool {
+	switch {
+	case d.Paused, d.isLeaving(), d.Published == "":
+		return false
+	case d.agentMayBeAtWork():
+		return false
+	case d.upToDate:
+		return d.isConfirmed()
+	}
+	return d.isBlocked()
+}
+
+// agentMayBeAtWork reports whether the agent may be using what it was permitted.
+func (m *nodeState) agentMayBeAtWork() bool { return m.usesDisruption() || m.isRestarting() }
+
+func (d decision) bootTimedOut() bool { return d.bootOutstanding() && d.timedOut && d.Ready }
+func (d decision) lacksSlot() bool    { return !d.hasSlot() }
+
+// giveUpBoot releases the slot. The same value of the annotation does not ask for a boot again.
+func (d decision) giveUpBoot() {
+	d.releaseSlot("the host did not boot in " + d.policy.Timeout.String() + " although that was asked for (fix: check the service windows-instance-config-daemon on it, and ask again: wmco reboot " + d.Name + ")")
+}
+
+// releaseOrWait gives back a slot in which nothing was permitted.
+func (d decision) releaseOrWait(w waiting) {
+	if d.hasSlot() {
+		d.releaseSlot(w.message)
+		return
+	}
+	d.reportWaiting(w.reason, w.message)
+}
+
+// permitBoot permits the boot with the bundle that is published. What is known of the turn before as a canary stays: a boot proves nothing about a bundle,
+// and takes nothing back.
+func (d decision) permitBoot() {
+	s := d.State
+	s.Turn = d.turn
+	s.Turn.Bundle, s.Turn.Impact, s.Turn.Begun, s.Turn.Permitted = d.Published, bundle.ImpactReboot, s.Claim.Taken, d.fleet.now
+	s.Turn.Ended, s.Turn.Result = time.Time{}, ""
+	d.addStep(Step{Action: ActionPermit, Bundle: d.Published, Permit: bundle.ImpactReboot, Boot: d.Boot.Asked, State: s, Why: "the node is drained for the boot that is asked for"})
+}

@@ -1,0 +1,145 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/windowsnode"
+)
+
+// asksBoot is a request of a person, of which the agent knows.
+func asksBoot(n *Node) {
+	n.Boot.Asked = bundle.Of([]byte("1"))
+	n.Report.Features = []published.Feature{published.FeatureBoot}
+}
+
+// emptied is a node that was drained for a boot.
+func emptied(n *Node) {
+	asksBoot(n)
+	claim(5, true)(n)
+	n.Drained = true
+}
+
+// bootPermitted is a node whose agent may boot its host.
+func bootPermitted(minutes int) edit {
+	return func(n *Node) {
+		emptied(n)
+		n.Boot.Permitted, n.Permitted = n.Boot.Asked, reboot
+		n.State.Turn = Turn{Bundle: n.Published, Impact: reboot, Begun: ago(minutes), Permitted: ago(minutes)}
+	}
+}
+
+func TestBootRules(t *testing.T) {
+	undrained := func(n *Node) { n.Drained = false }
+	unconfirmed := func(n *Node) { n.State.Claim.Held = false }
+	postponed := func(n *Node) { n.State.Postponed = noon().Add(10 * time.Minute) }
+	late := node("b", wants(drain), claim(1, false))
+	checkNodeRules(t, bootRules(), []ruleCase{
+		{rule: "a host that does not boot in time is given up", nodes: one(bootPermitted(31)), want: "release 1 restart cordon off scale-down off"},
+		{rule: "a node agent that may boot its host is waited for", nodes: one(bootPermitted(5)), want: "Applying"},
+		{rule: "a node agent that may boot its host is waited for", nodes: one(bootPermitted(5), notReady), want: "Applying"},
+		{rule: "a node agent that may boot its host is waited for", nodes: one(bootPermitted(31), notReady), want: "Unreachable"},
+		{rule: "a node that does not respond is not drained for a boot", nodes: one(asksBoot, silent), want: "Unreachable"},
+		{rule: "a node that does not respond is not drained for a boot", nodes: one(emptied, silent), want: "release cordon off scale-down off"},
+		{rule: "a node whose drain did not end in time boots later", nodes: one(asksBoot, postponed), want: "DrainBlocked"},
+		{rule: "a boot begins with a slot among the unavailable nodes", nodes: one(asksBoot), want: "take cordon on scale-down on"},
+		{rule: "a boot begins with a slot among the unavailable nodes", nodes: append(one(asksBoot), node("b", notReady)), want: "WaitingForAvailability"},
+		{rule: "a reservation is confirmed when all reservations fit", nodes: one(emptied, unconfirmed), want: "hold"},
+		{rule: "the latest reservation that does not fit is canceled", nodes: append(one(asksBoot, claim(0, false)), late), want: "withdraw cordon off scale-down off"},
+		{rule: "a reservation that is not confirmed waits for a later one to be canceled", nodes: append(one(asksBoot, claim(2, false)), late), want: "WaitingForAvailability"},
+		{rule: "a drain that does not end in time is postponed", nodes: one(asksBoot, claim(30, true)), want: "release cordon off scale-down off"},
+		{rule: "a node with a confirmed slot is cordoned and drained", nodes: one(emptied, undrained), want: "drain"},
+		{rule: "the host of a drained node may boot", nodes: one(emptied), want: "permit 1 reboot"},
+	})
+}
+
+// TestWhenAHostIsBooted: a change that can begin comes first, and what keeps a rollout keeps no boot.
+func TestWhenAHostIsBooted(t *testing.T) {
+	given1 := with(func(n *Node) { n.Boot.Permitted = n.Boot.Asked })
+	for name, tt := range map[string]struct {
+		nodes  []Node
+		policy func(*Policy)
+		want   string
+	}{
+		"a node that is up to date":                              {nodes: one(asksBoot), want: "take cordon on scale-down on"},
+		"a rollout that is paused":                               {nodes: proven(wants(restart), asksBoot), policy: func(p *Policy) { p.Paused = true }, want: "take cordon on scale-down on"},
+		"a node that has failed":                                 {nodes: one(wants(restart), given(restart, 1), says(rolledBack, ""), asksBoot), want: "take cordon on scale-down on"},
+		"a paused node":                                          {nodes: one(asksBoot, paused), want: "Current"},
+		"a node that leaves":                                     {nodes: one(asksBoot, leavingSoon), want: "Current"},
+		"a node that joins":                                      {nodes: one(joining, asksBoot), want: "Joining"},
+		"an agent that does not know of boots":                   {nodes: one(asksBoot, with(func(n *Node) { n.Report.Features = nil })), want: "Current"},
+		"the same value again":                                   {nodes: one(asksBoot, with(func(n *Node) { n.Report.Rebooted = n.Boot.Asked })), want: "Current"},
+		"a value that was given up":                              {nodes: one(asksBoot, with(func(n *Node) { n.State.Booted = n.Boot.Asked })), want: "Current"},
+		"a change that can begin":                                {nodes: proven(wants(restart), asksBoot), want: "publish 2 restart"},
+		"a change that is under way":                             {nodes: proven(drained, given(reboot, 1), says(applying, ""), asksBoot), want: "Applying"},
+		"a change that is under way while the rollout is paused": {nodes: proven(drained, given(reboot, 1), says(applying, ""), asksBoot), policy: func(p *Policy) { p.Paused = true }, want: "Applying"},
+		"a canary that is observed":                              {nodes: one(done, canary, ended(1), asksBoot), want: "Settling"},
+		"the host has booted":                                    {nodes: one(bootPermitted(5), with(func(n *Node) { n.Report.Rebooted = n.Boot.Asked })), want: "release 1 restart cordon off scale-down off"},
+		"the annotation is removed in the turn":                  {nodes: one(bootPermitted(5), with(func(n *Node) { n.Boot.Asked = "" })), want: "Applying"},
+		"the annotation is removed before":                       {nodes: one(emptied, with(func(n *Node) { n.Boot.Asked = "" })), want: "release cordon off scale-down off"},
+		"a request without a disruptive permission":              {nodes: one(done, asksBoot, given1, with(func(n *Node) { n.State.Booted = n.Boot.Asked })), want: "Current"},
+	} {
+		d := decide(ruleCase{nodes: tt.nodes, policy: tt.policy})
+		d.applyFirst(nodeRules())
+		got := ""
+		if steps := d.fleet.plan.Steps; len(steps) > 0 {
+			got = steps[0].text()[len("a "):]
+		} else if nodes := d.fleet.plan.Nodes; len(nodes) > 0 {
+			got = string(nodes[0].Reason)
+		}
+		if got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+// TestTheTurnOfABoot: what is permitted names the request, what is released remembers it, and a canary stays what it was.
+func TestTheTurnOfABoot(t *testing.T) {
+	proved := func(n *Node) {
+		n.State.Turn.Canary, n.State.Turn.Ended, n.State.Turn.Confirmed = true, ago(900), ago(890)
+	}
+	asked := bundle.Of([]byte("1"))
+	permit := stamped(Fleet{Nodes: one(emptied, proved), Policy: policy(), Now: noon()}).Steps
+	if len(permit) != 1 || permit[0].Boot != asked || permit[0].Permit != reboot {
+		t.Fatalf("%+v", permit)
+	}
+	want := Turn{Bundle: digest(1, "a"), Impact: reboot, Canary: true, Begun: ago(5), Permitted: noon(), Confirmed: ago(890)}
+	if diff := cmp.Diff(want, permit[0].State.Turn); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	for name, nodes := range map[string][]Node{
+		"done":     one(bootPermitted(5), with(func(n *Node) { n.Report.Rebooted = asked })),
+		"given up": one(bootPermitted(31)),
+	} {
+		plan := stamped(Fleet{Nodes: nodes, Policy: policy(), Now: noon()})
+		if s := plan.Steps; len(s) != 1 || s[0].Boot != "" || s[0].State.Booted != asked || !s[0].State.Claim.IsZero() || s[0].Permit != restart {
+			t.Errorf("%s: %+v", name, s)
+		}
+		if plan.Fleet.Failed != 0 || plan.Fleet.Stopped != "" {
+			t.Errorf("%s: a boot stops the rollout: %+v", name, plan.Fleet)
+		}
+	}
+	prediction := PredictRollout(Fleet{Nodes: []Node{node("a", asksBoot), node("b", asksBoot)}, Policy: policy(), Now: noon()}, LearnDurations(Fleet{}))
+	if prediction.Boots != 2 || len(prediction.Left) != 0 {
+		t.Errorf("%+v", prediction)
+	}
+}
+
+// TestARequestOnANode is read as a digest, and what is permitted only of what is signed.
+func TestARequestOnANode(t *testing.T) {
+	var n windowsnode.Node
+	n.Annotations = map[string]string{published.RebootAnnotation: "1"}
+	n.Desired = published.Desired{Bundle: digest(1, "a"), Boot: bundle.Of([]byte("1"))}
+	unsigned := func(windowsnode.Node) (published.Desired, error) { return published.Desired{}, published.ErrUnsigned }
+	if got := ObserveNode(n, unsigned).Boot; got != (Boot{Asked: bundle.Of([]byte("1"))}) {
+		t.Errorf("unsigned: %+v", got)
+	}
+	signed := func(n windowsnode.Node) (published.Desired, error) { return n.Desired, nil }
+	if got := ObserveNode(n, signed).Boot; got != (Boot{bundle.Of([]byte("1")), bundle.Of([]byte("1"))}) {
+		t.Errorf("signed: %+v", got)
+	}
+}
