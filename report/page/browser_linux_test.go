@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -47,8 +48,10 @@ func openBrowser(t *testing.T, text string) *browser {
 	must(t, err)
 	out, theirOut, err := os.Pipe()
 	must(t, err)
+	profile := browserProfile(t)
 	cmd := exec.CommandContext(t.Context(), program, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
-		"--user-data-dir="+t.TempDir(), "--remote-debugging-pipe", "about:blank")
+		"--user-data-dir="+profile, "--remote-debugging-pipe", "about:blank")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.ExtraFiles = []*os.File{theirIn, theirOut} // descriptors 3 and 4
 	must(t, cmd.Start())
 	b := &browser{t: t, out: bufio.NewReader(out), in: in}
@@ -56,6 +59,7 @@ func openBrowser(t *testing.T, text string) *browser {
 		// It ends without an answer. How it ends is not what is tested.
 		_, _ = io.WriteString(in, `{"id":0,"method":"Browser.close"}`+"\x00")
 		_ = cmd.Wait()
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // its helpers outlive it
 	})
 	must(t, theirIn.Close())
 	must(t, theirOut.Close())
@@ -64,6 +68,23 @@ func openBrowser(t *testing.T, text string) *browser {
 	b.do("Page.navigate", map[string]any{"url": "file://" + file})
 	b.until("document.readyState == 'complete' && document.title != ''")
 	return b
+}
+
+// browserProfile returns a folder for Chromium. Its helpers may still write into it when it has ended.
+func browserProfile(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "wmco-chromium-") //nolint:usetesting // it is removed in several tries
+	must(t, err)
+	t.Cleanup(func() {
+		for range 50 {
+			if err = os.RemoveAll(folder); err == nil {
+				return
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		t.Error(err)
+	})
+	return folder
 }
 
 // attach makes a page of its own, which reports what its console says.
