@@ -3,6 +3,7 @@ package page
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -196,7 +197,7 @@ func (b *browser) check(name string) {
 func (b *browser) picture(name string) {
 	b.t.Helper()
 	folder := os.Getenv("WMCO_PICTURES")
-	if folder == "" || name == "render" { // the documents show the others
+	if folder == "" || name != "diff" && name != "status" { // the documents show the others
 		return
 	}
 	b.size(1000, 760)
@@ -213,7 +214,9 @@ const (
 // TestPagesInABrowser opens pages in Chromium: its console says nothing, the keyboard reaches and opens every part, the page is dark where that
 // is preferred, fits narrow windows, and is printed with all of its texts.
 func TestPagesInABrowser(t *testing.T) {
-	for name, p := range pages(t) {
+	list := pages(t)
+	list["mirrors"] = mirrorsPage(1000, 200)
+	for name, p := range list {
 		t.Run(name, func(t *testing.T) {
 			b := openBrowser(t, htmlOf(t, p))
 			b.size(1280, 900)
@@ -232,10 +235,8 @@ func TestPagesInABrowser(t *testing.T) {
 			b.picture(name)
 			b.checkKeyboard()
 			b.checkLinks()
-			b.media("print", "light")
-			if hidden := b.eval(`[...document.querySelectorAll('details')].filter(d => d.getBoundingClientRect().height > 0 && [...d.children].some(c => c.getBoundingClientRect().height == 0 && c.textContent.trim() != '')).length`); hidden != 0.0 {
-				t.Errorf("%v parts are not printed", hidden)
-			}
+			b.checkCauses()
+			b.checkPrinted()
 			b.check(name)
 		})
 	}
@@ -265,6 +266,86 @@ func (b *browser) checkLinks() {
 	}
 	b.eval(`[...document.querySelectorAll('#causes details')].forEach(d => d.open = true); [...document.querySelectorAll('#causes li a')].at(-1).click()`)
 	b.until(`document.querySelector(':target') != null && document.querySelector(':target').getBoundingClientRect().height > 0`)
+}
+
+// checkCauses looks at the picture of which object causes what: every text is inside its box, it is dark where the page is, the keyboard reaches
+// its boxes, shows where it is and what follows from that, and Enter goes to a part that is shown then.
+func (b *browser) checkCauses() {
+	b.t.Helper()
+	if b.holds(`document.querySelector('#causes') == null`) {
+		return
+	}
+	if n := b.eval(`[...document.querySelectorAll('svg.causes .part')].filter(g => { const r = g.querySelector('rect').getBBox(), t = g.querySelector('text').getBBox(); return t.x < r.x || t.x + t.width > r.x + r.width || t.y < r.y || t.y + t.height > r.y + r.height }).length`); n != 0.0 {
+		b.t.Errorf("%v texts are not inside their boxes", n)
+	}
+	const ground = `getComputedStyle(document.querySelector('svg.causes rect')).fill + getComputedStyle(document.querySelector('svg.causes a text')).fill`
+	light := b.eval(ground)
+	b.media("screen", "dark")
+	if dark := b.eval(ground); dark == light {
+		b.t.Errorf("the picture is %v where dark is preferred, too", dark)
+	}
+	b.media("screen", "light")
+	b.checkNames()
+	b.eval(`document.querySelectorAll('#causes details').forEach(d => d.open = false); document.querySelector('#causes h2').tabIndex = -1; document.querySelector('#causes h2').focus()`)
+	b.press("Tab", tabKey)
+	for range 3 { // what can be scrolled is reached as well
+		if !b.holds(`document.activeElement.matches('svg.causes a')`) {
+			b.press("Tab", tabKey)
+		}
+	}
+	if !b.holds(`document.activeElement.matches('svg.causes a')`) {
+		b.t.Fatalf("Tab reaches no box of the picture, but %v", b.eval(`document.activeElement.outerHTML.slice(0, 200)`))
+	}
+	if !b.holds(`getComputedStyle(document.activeElement.querySelector('rect')).strokeWidth == '4px' && getComputedStyle(document.activeElement.parentElement.querySelector('.arrow')).strokeWidth == '2.5px'`) {
+		b.t.Error("the box that has the focus looks like the others")
+	}
+	b.press("Enter", enterKey)
+	b.until(`document.querySelector(':target') != null && document.querySelector(':target').getBoundingClientRect().height > 0`)
+	if at := b.eval(`'#' + document.querySelector(':target').id`); at != b.eval(`document.querySelector('svg.causes a').getAttribute('href')`) {
+		b.t.Errorf("Enter on the first box leads to %v", at)
+	}
+}
+
+// checkNames fails if who cannot see the picture does not learn what it is, and where each box leads.
+func (b *browser) checkNames() {
+	b.t.Helper()
+	type text struct{ Value any }
+	var tree struct {
+		Nodes []struct{ Role, Name, Description text }
+	}
+	must(b.t, json.Unmarshal(b.do("Accessibility.getFullAXTree", nil), &tree))
+	said := map[string]string{}
+	for _, n := range tree.Nodes {
+		if n.Name.Value != nil && n.Role.Value != nil {
+			said[fmt.Sprint(n.Role.Value, " ", n.Name.Value)] = fmt.Sprint(n.Description.Value)
+		}
+	}
+	title, _ := b.eval(`document.querySelector('svg.causes title').textContent`).(string)
+	if text := said["group "+title]; !strings.Contains(text, "On the left") {
+		b.t.Errorf("the picture %q is described as %q", title, text)
+	}
+	names, _ := b.eval(`[...document.querySelectorAll('svg.causes a title')].map(t => t.textContent)`).([]any)
+	for _, name := range names {
+		if _, ok := said[fmt.Sprint("link ", name)]; !ok {
+			b.t.Errorf("no link is called %q", name)
+		}
+	}
+	if len(names) == 0 {
+		b.t.Error("the picture has no links")
+	}
+}
+
+// checkPrinted fails if a picture is larger than the paper, or parts are closed on it.
+func (b *browser) checkPrinted() {
+	b.t.Helper()
+	b.size(794, 1123) // A4
+	b.media("print", "light")
+	if hidden := b.eval(`[...document.querySelectorAll('details')].filter(d => d.getBoundingClientRect().height > 0 && [...d.children].some(c => c.getBoundingClientRect().height == 0 && c.textContent.trim() != '')).length`); hidden != 0.0 {
+		b.t.Errorf("%v parts are not printed", hidden)
+	}
+	if cut := b.eval(`[...document.querySelectorAll('svg')].filter(s => s.getBoundingClientRect().height > innerHeight || s.getBoundingClientRect().right > innerWidth).length`); cut != 0.0 {
+		b.t.Errorf("%v pictures do not fit the paper", cut)
+	}
 }
 
 // TestABrowserComplains: what the test above looks for is found.

@@ -83,11 +83,18 @@ func mergeGroups(groups []review.Group) []mergedGroup {
 	return list
 }
 
-// shapeOf is what groups have in common that are merged: everything but the texts.
+// shapeOf is what groups have in common that are merged: everything but the texts, and that each node's own Node is a cause.
 func shapeOf(g review.Group) string {
 	var out strings.Builder
 	for _, c := range g.Changes {
-		fmt.Fprintf(&out, "%s\x00%s\x00%s\x00%q\x00%v\n", c.Entry, c.Action, c.Impact, c.Restarts, c.Causes)
+		fmt.Fprintf(&out, "%s\x00%s\x00%s\x00%q", c.Entry, c.Action, c.Impact, c.Restarts)
+		for _, r := range c.Causes {
+			if r.Kind == "Node" && slices.Contains(g.Nodes, r.Name) {
+				r = bundle.Ref{Kind: r.Kind}
+			}
+			fmt.Fprintf(&out, "\x00%s\x00%s", r.Group, r)
+		}
+		out.WriteString("\n")
 	}
 	return out.String()
 }
@@ -108,19 +115,25 @@ func (m mergedGroup) view(anchor string, nodes []review.Node) changeGroup {
 
 func changeOf(anchor string, c bundle.Change) changeView {
 	v := changeView{Anchor: anchor, Kind: string(c.Kind()), Name: c.Name(), Cost: review.Cost(c.Impact, c.Restarts), Warning: review.Warning(c)}
-	switch c.Action {
-	case bundle.ActionAdd:
-		v.Sign, v.Verb = "+", "new"
-	case bundle.ActionChange:
-		v.Sign, v.Verb = "~", "changed"
-	case bundle.ActionRemove:
-		v.Sign, v.Verb = "-", "removed"
-	}
+	v.Sign, v.Verb = actionWords(c.Action)
 	for _, r := range c.Causes {
 		v.Causes = append(v.Causes, r.String())
 	}
 	v.Lines, v.More = diffLines(review.Unified(c))
 	return v
+}
+
+// actionWords are what happens to an entry as a sign and as a word.
+func actionWords(a bundle.Action) (sign, verb string) {
+	switch a {
+	case bundle.ActionAdd:
+		return "+", "new"
+	case bundle.ActionChange:
+		return "~", "changed"
+	case bundle.ActionRemove:
+		return "-", "removed"
+	}
+	return "", string(a)
 }
 
 // diffLines are the first lines of a difference, and how many there are more.

@@ -1,5 +1,5 @@
-// Package page writes what the commands know as one HTML file for a browser: findings first, then the fleet and its rollout, what changes
-// and because of which objects, and what each node should have.
+// Package page writes what the commands know as one HTML file for a browser: findings first, then the fleet and its rollout, which objects
+// cause what as a picture, what changes, and what each node should have.
 //
 //	review, fleet, forecast, bundles --view--> page.html.tmpl --> one file
 //

@@ -35,6 +35,7 @@ type nodeGroup struct {
 
 	provenance bundle.Provenance
 	anchors    map[bundle.EntryID]string
+	kinds      map[string]string // where entries of other kinds are
 }
 
 // serviceView is one service in words.
@@ -51,8 +52,8 @@ type fileView struct {
 
 // restView is the entries of another kind, as YAML.
 type restView struct {
-	Kind, Text string
-	Entries    int
+	Anchor, Kind, Text string
+	Entries            int
 }
 
 // otherNode is what one node has that the first one has not.
@@ -123,7 +124,7 @@ func listEntries(list any) int {
 
 func groupOf(anchor string, nodes []review.Node) (nodeGroup, error) {
 	first := nodes[0]
-	g := nodeGroup{Anchor: anchor, First: first.Name, Stage: string(first.Bundle.Node.Stage), provenance: first.Bundle.Provenance, anchors: map[bundle.EntryID]string{}}
+	g := nodeGroup{Anchor: anchor, First: first.Name, Stage: string(first.Bundle.Node.Stage), provenance: first.Bundle.Provenance, anchors: map[bundle.EntryID]string{}, kinds: map[string]string{}}
 	for _, n := range nodes {
 		g.Nodes = append(g.Nodes, n.Name)
 	}
@@ -200,7 +201,8 @@ func (g *nodeGroup) addRest(b bundle.Bundle) error {
 			return fmt.Errorf("showing entries of kind %s: %w", k.Kind, err)
 		}
 		shown, _ := shownText(text)
-		g.Rest = append(g.Rest, restView{Kind: string(k.Kind), Text: shown, Entries: listEntries(values)})
+		g.kinds[string(k.Kind)] = fmt.Sprintf("%s-k%d", g.Anchor, len(g.Rest))
+		g.Rest = append(g.Rest, restView{Anchor: g.kinds[string(k.Kind)], Kind: string(k.Kind), Text: shown, Entries: listEntries(values)})
 	}
 	return nil
 }

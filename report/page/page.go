@@ -45,7 +45,7 @@ type view struct {
 	Fleet    *fleetView
 	Rollout  *rolloutView
 	Changes  *changesView
-	Causes   []cause
+	Causes   *causesView
 	Nodes    []nodeGroup
 }
 
@@ -113,8 +113,8 @@ func (v view) sectionLinks() []link {
 		{link{"findings", "Findings"}, len(v.Findings) > 0},
 		{link{"fleet", "Fleet"}, v.Fleet != nil},
 		{link{"rollout", "Rollout"}, v.Rollout != nil},
+		{link{"causes", "Causes"}, v.Causes != nil},
 		{link{"changes", "Changes"}, v.Changes != nil},
-		{link{"causes", "Causes"}, len(v.Causes) > 0},
 		{link{"nodes", "Nodes"}, len(v.Nodes) > 0},
 	} {
 		if s.shown {

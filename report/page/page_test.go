@@ -115,6 +115,9 @@ func TestNamesOfObjectsAreText(t *testing.T) {
 		} {
 			text := htmlOf(t, p)
 			checkMarkup(t, kind+" "+name, text)
+			if pictures := strings.Count(text, `<svg class="causes"`); pictures != 1 && kind != "status" {
+				t.Errorf("%s: %s is in %d pictures of causes", kind, name, pictures)
+			}
 			if strings.Count(text, "<script") > 0 {
 				t.Errorf("%s: %s is a script", kind, name)
 			}
