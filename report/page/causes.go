@@ -59,10 +59,10 @@ func causesOf(p Page, v view) *causesView {
 		o.title = fmt.Sprintf("%s %s %s", o.object, verb, countEntries(len(o.to)))
 		if i < mostObjects {
 			o.anchor = fmt.Sprintf("o%d", i)
-			c.Objects = append(c.Objects, o.list())
+			c.Objects = append(c.Objects, o.listWords())
 		}
 	}
-	c.Picture = g.draw(verb)
+	c.Picture = g.drawPicture(verb)
 	return c
 }
 
@@ -74,8 +74,8 @@ func countEntries(n int) string {
 	return fmt.Sprintf("%d entries", n)
 }
 
-// list is an object and its entries in words.
-func (p *part) list() cause {
+// listWords is an object and its entries in words.
+func (p *part) listWords() cause {
 	c := cause{Anchor: p.anchor, Object: p.object, Source: p.source, Count: countEntries(len(p.to)), More: max(0, len(p.to)-mostEntries)}
 	for _, e := range p.to[:len(p.to)-c.More] {
 		c.Entries = append(c.Entries, causedEntry{Name: e.kind + " " + e.name, Anchor: e.anchor})

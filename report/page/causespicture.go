@@ -58,11 +58,11 @@ type causeBox struct {
 	to     []*causeBox
 }
 
-// draw draws the parts, as many of them as can be told apart.
-func (g *causesGraph) draw(verb string) causesPicture {
+// drawPicture draws the parts, as many of them as can be told apart.
+func (g *causesGraph) drawPicture(verb string) causesPicture {
 	var boxes []*causeBox
 	for _, most := range foldLevels() {
-		boxes = g.fold(most)
+		boxes = g.foldParts(most)
 		if isReadable(boxes) {
 			break
 		}
@@ -87,8 +87,8 @@ func isReadable(boxes []*causeBox) bool {
 	return arrows <= mostArrows && slices.Max(rows[:]) <= mostBoxes
 }
 
-// fold makes boxes: one for each of the first parts of a kind, and one for those that are left.
-func (g *causesGraph) fold(most int) []*causeBox {
+// foldParts makes boxes: one for each of the first parts of a kind, and one for those that are left.
+func (g *causesGraph) foldParts(most int) []*causeBox {
 	var boxes []*causeBox
 	at := map[*part]*causeBox{}
 	for column := range allColumns {
@@ -207,7 +207,7 @@ func placeCauses(boxes []*causeBox) causesPicture {
 	p.CanvasWidth, p.CanvasHeight = p.Width+2*border, p.Height+2*border
 	for _, b := range boxes {
 		for _, to := range b.to {
-			b.Arrows = append(b.Arrows, arrowPath(b.place(), to.place()))
+			b.Arrows = append(b.Arrows, arrowPath(b.takePlace(), to.takePlace()))
 		}
 		p.Boxes = append(p.Boxes, *b)
 	}
@@ -236,7 +236,7 @@ func (p *causesPicture) placeColumn(boxes []*causeBox, left, top int) int {
 	return width
 }
 
-func (b *causeBox) place() box { return box{X: b.X, Y: b.Y, Width: b.Width, Height: b.Height} }
+func (b *causeBox) takePlace() box { return box{X: b.X, Y: b.Y, Width: b.Width, Height: b.Height} }
 
 // shortenMiddle shortens a name or path of which the end tells as much as the beginning.
 func shortenMiddle(text string, most int) string {
