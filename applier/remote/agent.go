@@ -172,8 +172,12 @@ func (a *Agent) sendAndApply(ctx context.Context, r Request, o ApplyOptions, mis
 	for _, m := range missing {
 		parts[m.Digest] = m.Parts
 	}
-	send := func(ctx context.Context, w io.Writer) error {
-		return archive.Send(ctx, w, archive.Request{Manifest: r.Manifest, Source: r.Source, Missing: parts})
+	send := func(sending context.Context, w io.Writer) error {
+		request := archive.Request{Manifest: r.Manifest, Source: r.Source, Missing: parts}
+		if sum, what := missingBytes(request); sum > 0 {
+			w = io.MultiWriter(w, newCopying(ctx, what, 0, sum))
+		}
+		return archive.Send(sending, w, request)
 	}
 	waits := o.Wait + o.ConfirmWithin
 	return a.lastEvent(ctx, ask{words: append(o.applyFlags(), r.requestFlags()...), changes: !o.DryRun, stdin: send, limit: a.client.limits.Apply + waits, waits: waits}, tell)

@@ -156,6 +156,7 @@ func (a *Agent) uploadProgram(ctx context.Context, way func(upload) (done, resum
 	err = a.client.transport.Transfer(ctx, a.target, func(files Files) error {
 		u := upload{
 			Files: files, program: a.client.program, target: sftpPath(a.client.program.Path), progress: func() { noteProgress(ctx) },
+			copying:   func(at int64) io.Writer { return newCopying(ctx, "the node program", at, a.client.program.Size) },
 			mayChange: func() error { return a.checkMayChange(ctx) }, pause: func() error { return waitFor(ctx, growPause) },
 		}
 		uploaded, resumed, err = way(u)
@@ -196,6 +197,8 @@ type upload struct {
 	target  string
 	// progress is called when another piece has been read or written.
 	progress func()
+	// copying returns what is told of the bytes that are copied from an offset on.
+	copying func(at int64) io.Writer
 	// mayChange returns an error if the client must not change the host any longer: an upload takes its time.
 	mayChange func() error
 	// pause waits for growPause.
@@ -315,7 +318,7 @@ func (u upload) writeProgram(name string, at int64) ([]fs.FileInfo, error) {
 	if _, err := io.CopyN(io.Discard, from, at); err != nil {
 		return nil, fmt.Errorf("reading the node agent: %w", err)
 	}
-	if err := u.Write(name, &progressReader{Reader: from, progress: u.progress}, at, u.program.Size-at); err != nil {
+	if err := u.Write(name, &progressReader{Reader: io.TeeReader(from, u.copying(at)), progress: u.progress}, at, u.program.Size-at); err != nil {
 		return nil, fmt.Errorf("writing %s: %w", name, err)
 	}
 	entries, err := u.Folder(path.Dir(name))

@@ -32,7 +32,7 @@ func (h hooked) Write(path string, from io.Reader, at, size int64) error {
 }
 
 func uploadTo(files Files, pause func()) upload {
-	return upload{Files: files, program: theAgent(), target: sftpPath(programPath), progress: func() {}, mayChange: func() error { return nil }, pause: func() error {
+	return upload{Files: files, program: theAgent(), target: sftpPath(programPath), progress: func() {}, copying: func(int64) io.Writer { return io.Discard }, mayChange: func() error { return nil }, pause: func() error {
 		pause()
 		return nil
 	}}

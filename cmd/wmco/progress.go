@@ -39,7 +39,7 @@ type progress struct {
 	byHost map[remote.Target]*bars.Tracker
 	// sends and waits are of hosts that are worked on.
 	sends map[remote.Target]*sending
-	waits map[remote.Target]*awaited
+	waits map[remote.Target]*remote.Awaited
 	now   func() time.Time
 	// after are lines to print after the bars: a bar has no room for a reason.
 	after []string
@@ -54,7 +54,7 @@ type hostEvent struct {
 
 func newProgress(a app, f cli.Format, hosts []*host) *progress {
 	s := &progress{lines: a.stderr, byHost: map[remote.Target]*bars.Tracker{}, ended: make(chan struct{}),
-		sends: map[remote.Target]*sending{}, waits: map[remote.Target]*awaited{}, now: a.now}
+		sends: map[remote.Target]*sending{}, waits: map[remote.Target]*remote.Awaited{}, now: a.now}
 	close(s.ended)
 	if f == cli.JSON {
 		s.json = a.stdout
@@ -107,7 +107,7 @@ func (s *progress) showWaiting() {
 		if bar.IsDone() || s.sends[t] == nil {
 			continue
 		}
-		if text := cmp.Or(s.waits[t].waitingText(s.now()), s.sends[t].sendingText()); text != "" {
+		if text := cmp.Or(s.waits[t].WaitingText(s.now()), s.sends[t].sendingText()); text != "" {
 			bar.UpdateMessage(cli.Plain(t.String() + "  " + text))
 		}
 	}
@@ -117,7 +117,7 @@ func (s *progress) showWaiting() {
 func (s *progress) beginHost(t remote.Target, services []bundle.Service, contents archive.Source) archive.Source {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.waits[t], s.sends[t] = newAwaited(services), &sending{Source: contents}
+	s.waits[t], s.sends[t] = remote.NewAwaited(services), &sending{Source: contents}
 	return s.sends[t]
 }
 
@@ -143,7 +143,7 @@ func (s *progress) event(t remote.Target, e applier.Event) {
 
 func (s *progress) advance(bar *bars.Tracker, t remote.Target, e applier.Event) {
 	if w := s.waits[t]; w != nil {
-		w.noteEvent(e, s.now())
+		w.NoteEvent(e, s.now())
 	}
 	if e.Total > 0 {
 		bar.UpdateTotal(int64(e.Total) + untilConfirmed)
@@ -153,7 +153,7 @@ func (s *progress) advance(bar *bars.Tracker, t remote.Target, e applier.Event) 
 	if e.Event == applier.EventResult {
 		text = string(e.Result)
 	}
-	if waits := s.waits[t].waitingText(s.now()); waits != "" {
+	if waits := s.waits[t].WaitingText(s.now()); waits != "" {
 		text = waits
 	}
 	if text != "" {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"wmco/bundle"
+	"wmco/controller/status"
 	"wmco/internal/cli"
 	"wmco/report/fleet"
 )
@@ -59,9 +60,17 @@ func (f *statusFlags) printWide(a app, now fleet.Fleet) error {
 	w = tabwriter.NewWriter(a.stdout, 12, 0, 2, ' ', 0)
 	cli.Printf(w, "\nHOST\tADDRESS\tNODE\tSTATE\tREASON\tWHAT TO DO\n")
 	for _, h := range now.Hosts {
-		cli.Printf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", h.Name, cmp.Or(h.Address, "-"), cmp.Or(h.Node, "-"), h.State, h.Reason, cmp.Or(h.Fix, "-"))
+		cli.Printf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", h.Name, cmp.Or(h.Address, "-"), cmp.Or(h.Node, "-"), h.State, h.Reason, cmp.Or(h.Fix, stepOf(h), "-"))
 	}
 	return w.Flush()
+}
+
+// stepOf is what is done with a host that joins.
+func stepOf(h status.Host) string {
+	if h.State != status.HostJoining {
+		return ""
+	}
+	return h.Message
 }
 
 // printHostTable prints the hosts that have no row as nodes.
@@ -84,7 +93,7 @@ func printHostTable(a app, now fleet.Fleet) error {
 	return nil
 }
 
-// advice is what is wrong with some nodes or hosts, and what to do.
+// advice is what is wrong with some nodes or hosts, and what to do; or what is done with hosts that join, and no fix.
 type advice struct {
 	names        []string
 	message, fix string
@@ -96,7 +105,6 @@ func adviceOf(now fleet.Fleet) []advice {
 	add := func(name, message, fix string) {
 		i := slices.IndexFunc(all, func(x advice) bool { return x.message == message && x.fix == fix })
 		switch {
-		case fix == "":
 		case i >= 0:
 			all[i].names = append(all[i].names, name)
 		default:
@@ -104,10 +112,14 @@ func adviceOf(now fleet.Fleet) []advice {
 		}
 	}
 	for _, r := range now.Nodes {
-		add(r.Node, r.Message, r.Fix)
+		if r.Fix != "" {
+			add(r.Node, r.Message, r.Fix)
+		}
 	}
 	for _, h := range now.Others() {
-		add(h.Name, h.Message, h.Fix)
+		if h.Fix != "" || stepOf(h) != "" {
+			add(h.Name, h.Message, h.Fix)
+		}
 	}
 	return all
 }
@@ -116,7 +128,9 @@ func adviceOf(now fleet.Fleet) []advice {
 func printAdvice(a app, all []advice) {
 	for _, x := range all[:min(mostExplained, len(all))] {
 		cli.Printf(a.stdout, "\n%s\n", cli.Ready(cli.Wrap(fewNames(x.names)+": "+cmp.Or(x.message, "needs attention"), "  ")))
-		cli.Printf(a.stdout, "%s\n", cli.Ready(cli.Wrap("  fix: "+x.fix, "       ")))
+		if x.fix != "" {
+			cli.Printf(a.stdout, "%s\n", cli.Ready(cli.Wrap("  fix: "+x.fix, "       ")))
+		}
 	}
 	if n := len(all) - mostExplained; n > 0 {
 		cli.Printf(a.stdout, "\nand %s: -o wide shows all\n", bundle.Count(n, "more reason"))

@@ -47,7 +47,7 @@ func (h Host) completeNode(ctx context.Context, node *corev1.Node) (Progress, er
 	}
 	whole, err := h.isUpToDate(decoded, row)
 	if err != nil || !whole {
-		p := Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the node agent follows the cluster; " + h.describeMissing(decoded, row), Node: node.Name, Again: AgainSoon}
+		p := Progress{State: StateJoining, Reason: ReasonCompleting, Message: "waiting for the node agent, which follows the cluster: " + h.describeMissing(decoded, row), Node: node.Name, Again: AgainSoon}
 		if row.State == fleet.StateFailed || row.Fault == published.FaultDisk {
 			h.resumeInterrupted(ctx)
 			p.State, p.Reason, p.Message, p.Fix, p.Log = StateFailed, row.Reason, row.Message, row.Fix, row.Log

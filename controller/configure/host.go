@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/applier"
+	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
@@ -70,7 +71,9 @@ func (r Ref) matchesHost(n render.Node) bool {
 
 // JoinHost does the next steps for a host.
 func (j *Joiner) JoinHost(ctx context.Context, ref Ref) (Progress, error) {
-	p, err := j.continueJoin(ctx, ref)
+	name := cmp.Or(ref.Machine, ref.Address)
+	defer j.Unjoined.EndStep(name)
+	p, err := j.continueJoin(remote.WithSteps(ctx, func(s remote.Step) { j.Unjoined.NoteStep(name, s) }), ref)
 	if err == nil && p.State == StateFailed {
 		j.Counters.CountFailure(p.Reason)
 	}
@@ -205,9 +208,9 @@ func (h Host) progressOfOutcome(o hosts.Outcome) Progress {
 	p := Progress{State: StateJoining, Node: h.Name, Again: AgainSoon}
 	switch o.Result {
 	case applier.ResultSame, applier.ResultApplied:
-		p.Reason, p.Message = ReasonRegistering, "the host has its bundle; its kubelet registers the Node when its certificate is approved"
+		p.Reason, p.Message = ReasonRegistering, "waiting for the Node: the kubelet registers it when its certificate is approved"
 		if h.Name != "" {
-			p.Reason, p.Message = ReasonCompleting, "the host has its bundle; its node agent reports when it follows the cluster"
+			p.Reason, p.Message = ReasonCompleting, "waiting for the node agent: it reports when it follows the cluster"
 		}
 		if len(o.RebootPending) > 0 {
 			p.Reason, p.Message = ReasonRebooting, "the host reboots"

@@ -38,8 +38,10 @@ type Unjoined struct {
 	// calls are called when the condition is another one.
 	calls []func()
 	// hosts are those that were kept from joining; settled those that have joined, or are not wanted any more; joining those that are on their way.
-	hosts            map[string]Progress
-	settled, joining map[string]bool
+	hosts   map[string]Progress
+	settled map[string]bool
+	joining map[string]Progress
+	underWay
 	// first is when a host did not answer for the first time, late are hosts that have not answered for bootLimit.
 	first map[string]time.Duration
 	late  map[string]bool
@@ -60,7 +62,9 @@ type removal struct {
 func (u *Unjoined) RecordProgress(host string, p Progress) {
 	if u.storeProgress(host, p) {
 		u.noteChange()
+		return
 	}
+	u.tellMoved()
 }
 
 // OnChange has f called whenever the condition is another one. It is called before hosts are noted.
@@ -77,10 +81,11 @@ func (u *Unjoined) storeProgress(host string, p Progress) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.hosts == nil {
-		u.hosts, u.settled, u.joining, u.first, u.late = map[string]Progress{}, map[string]bool{}, map[string]bool{}, map[string]time.Duration{}, map[string]bool{}
+		u.hosts, u.settled, u.joining, u.first, u.late = map[string]Progress{}, map[string]bool{}, map[string]Progress{}, map[string]time.Duration{}, map[string]bool{}
 	}
 	before, known := u.hosts[host]
 	settled := u.settled[host]
+	u.moved = p.State == StateJoining && p.Message != u.joining[host].Message
 	delete(u.settled, host)
 	delete(u.joining, host)
 	nowLate := u.noteUnanswered(host, p)
@@ -96,7 +101,7 @@ func (u *Unjoined) storeProgress(host string, p Progress) bool {
 		delete(u.hosts, host)
 		return known || !settled
 	case StateJoining:
-		u.joining[host] = true
+		u.joining[host] = p
 	case StateGone:
 	}
 	delete(u.hosts, host)
@@ -221,7 +226,7 @@ func (u *Unjoined) failingHosts(listed []Listed) []string {
 
 // unjoinedHosts returns the hosts that have not joined, by name. One with a Node was a node before, as far as is known when the operator starts.
 func (u *Unjoined) unjoinedHosts(listed []Listed) []Listed {
-	left := slices.DeleteFunc(slices.Clone(listed), func(h Listed) bool { return u.settled[h.Name] || h.Node != "" && !u.joining[h.Name] })
+	left := slices.DeleteFunc(slices.Clone(listed), func(h Listed) bool { return u.settled[h.Name] || h.Node != "" && !u.isOnItsWay(h.Name) })
 	slices.SortFunc(left, func(a, b Listed) int { return strings.Compare(a.Name, b.Name) })
 	return left
 }
@@ -236,6 +241,7 @@ func (u *Unjoined) UnjoinedHostsFunc(inputs *desired.Hosts) func() []status.Host
 func (u *Unjoined) StatusHosts(listed []Listed) []status.Host {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.waiting = false
 	byName := map[string]Listed{}
 	for _, h := range listed {
 		byName[h.Name] = h
@@ -248,13 +254,13 @@ func (u *Unjoined) StatusHosts(listed []Listed) []status.Host {
 		if isLostName(name) {
 			h.Node = h.Name
 		}
-		list = append(list, statusOfProgress(h, p, u.late[name]))
+		list = append(list, u.withStep(statusOfProgress(h, p, u.late[name]), name))
 	}
 	for _, h := range u.unjoinedHosts(listed) {
 		if slices.Contains(names, h.Name) {
 			continue
 		}
-		list = append(list, status.Host{Name: h.Name, Address: h.Address, Node: h.Node, State: status.HostJoining, Reason: reasonJoining, Message: "the host is on its way to become a node"})
+		list = append(list, status.Host{Name: h.Name, Address: h.Address, Node: h.Node, State: status.HostJoining, Reason: reasonJoining, Message: u.joiningText(h.Name)})
 	}
 	for _, node := range slices.Sorted(maps.Keys(u.removals)) {
 		r := u.removals[node]

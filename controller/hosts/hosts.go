@@ -187,6 +187,7 @@ func (h *Hosts) ApplyBundle(ctx context.Context, w Wish) (Outcome, error) {
 		return Outcome{}, err
 	}
 	defer release()
+	remote.NoteStep(ctx, remote.Step{Text: "connecting", Connects: true})
 	agent := h.client.AgentFor(w.Target)
 	facts, err := h.askCheckedFacts(ctx, agent, w.Check)
 	if err != nil {
@@ -318,8 +319,12 @@ func (h *Hosts) applyAndConfirm(ctx context.Context, agent *remote.Agent, r remo
 	ctx, ended := context.WithCancel(ctx)
 	defer ended()
 	var impact bundle.Impact
+	steps := remote.NewRunSteps(servicesOf(r.Manifest))
+	go noteSteps(ctx, steps)
 	event, err := agent.Apply(ctx, r, o, func(e applier.Event) {
 		h.clocks.noteEventTime(agent.Target().Host(), e)
+		steps.NoteEvent(e, time.Now())
+		noteStep(ctx, steps)
 		if e.Impact != "" {
 			impact = e.Impact
 		}
@@ -331,6 +336,39 @@ func (h *Hosts) applyAndConfirm(ctx context.Context, agent *remote.Agent, r remo
 	})
 	event.Impact = impact
 	return event, err
+}
+
+// servicesOf returns the services of a bundle.
+func servicesOf(m bundle.Manifest) []bundle.Service {
+	var all []bundle.Service
+	for _, l := range m.Layers {
+		all = append(all, l.Layer.Services...)
+	}
+	return all
+}
+
+// waitPause is how often it is said for how long a host has waited.
+const waitPause = 5 * time.Second
+
+// noteSteps says for how long a host has waited, until the context ends.
+func noteSteps(ctx context.Context, steps *remote.RunSteps) {
+	every := time.NewTicker(waitPause)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+			noteStep(ctx, steps)
+		}
+	}
+}
+
+// noteStep says what a host does, once it has begun.
+func noteStep(ctx context.Context, steps *remote.RunSteps) {
+	if text := steps.StepText(time.Now()); text != "" {
+		remote.NoteStep(ctx, remote.Step{Text: text})
+	}
 }
 
 // StageExecutables sends the executables of the wished bundle that the host lacks, while it runs what it has.

@@ -39,6 +39,9 @@ const maxNodeEvents = 20
 // call has other counts.
 const StatusPause = 3 * time.Second
 
+// StepPause is the same where what is said of single hosts alone differs: while hosts join, each call has other steps.
+const StepPause = 5 * time.Second
+
 // teller says how publication and rollout go: on the WindowsNodesStatus, and in Events on the operator's Deployment and on Nodes.
 type teller struct {
 	writer     *status.Writer
@@ -63,6 +66,8 @@ type teller struct {
 	// is when.
 	said  *status.Status
 	wrote time.Time
+	// stepped is when the messages of hosts were written that were other ones than before.
+	stepped time.Time
 	// warned are the warnings of the last rendering: one is an Event when it is new, not at each rendering.
 	warned map[string]bool
 	// unserved is true after it was said that the cluster does not serve the kind.
@@ -117,15 +122,42 @@ func (t *teller) reportOutcome(ctx context.Context, o outcome) (time.Duration, e
 			return wait, nil
 		}
 	}
+	before, rest := t.said, time.Duration(0)
+	if wait := t.stepped.Add(StepPause).Sub(t.now()); wait > 0 && before != nil && !t.unserved && sameButMessages(s, *before) {
+		if !o.fresh {
+			return wait, nil
+		}
+		s, rest = *before, wait // which is compared with the cluster
+	}
 	t.said = nil // an answer may be lost
 	_ = t.try(ctx, "status", func(ctx context.Context) error { return t.writeStatus(ctx, s) })
 	if t.said == nil {
 		return 0, nil // it is tried again by itself
 	}
+	if before == nil || !slices.EqualFunc(s.Hosts, before.Hosts, sameHost) {
+		t.stepped = t.now()
+	}
 	if t.unserved {
 		return base.KindsPeriod, nil
 	}
-	return 0, nil
+	return rest, nil
+}
+
+// sameHost reports whether the same is said of a host.
+func sameHost(a, b status.Host) bool { return reflect.DeepEqual(a, b) }
+
+// sameButMessages reports whether two statuses say the same but for the messages of hosts.
+func sameButMessages(a, b status.Status) bool {
+	return reflect.DeepEqual(withoutMessages(a), withoutMessages(b))
+}
+
+// withoutMessages returns the status without the messages of hosts.
+func withoutMessages(s status.Status) status.Status {
+	s.Hosts = slices.Clone(s.Hosts)
+	for i := range s.Hosts {
+		s.Hosts[i].Message = ""
+	}
+	return s
 }
 
 // writeStatus writes the status, if the cluster serves the kind.

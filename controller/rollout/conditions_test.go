@@ -2,11 +2,14 @@ package rollout
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -80,6 +83,81 @@ func TestCountsAreWrittenWithPauses(t *testing.T) {
 	if again := tell(refused); again != 0 || writes != before+1 {
 		t.Errorf("%d writes for another reason, again in %s", writes-before, again)
 	}
+}
+
+// TestStepsOfHostsAreWrittenWithPauses: ten hosts have got further ten times a second for a minute, while inputs change.
+func TestStepsOfHostsAreWrittenWithPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		var writes int
+		// moved is when the steps that are written were other ones than before.
+		var moved []time.Duration
+		var last []status.Host
+		cluster := interceptor.NewClient(fake.NewFakeClient(), interceptor.Funcs{
+			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				return nil
+			},
+			SubResourceApply: func(_ context.Context, _ client.Client, _ string, o runtime.ApplyConfiguration, _ ...client.SubResourceApplyOption) error {
+				text, err := json.Marshal(o)
+				if err != nil {
+					return err
+				}
+				s, err := status.Decode(text)
+				if writes++; !reflect.DeepEqual(s.Hosts, last) {
+					last, moved = s.Hosts, append(moved, time.Since(begin))
+				}
+				return err
+			},
+		})
+		says := &teller{
+			writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: time.Now}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nil, nil }, log: logr.Discard(), now: time.Now, try: base.NewPauses(logr.Discard()).Try,
+			events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), kubelets: &status.Latest{}, silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(time.Now, heartbeat.MonotonicClock()),
+		}
+		w := work(t)
+		var step atomic.Int64
+		w.tell = says.reportOutcome
+		w.unjoined = func() []status.Host {
+			var hosts []status.Host
+			for i := range 10 {
+				hosts = append(hosts, status.Host{Name: fmt.Sprint("win-", i), State: status.HostJoining, Reason: "Joining", Message: fmt.Sprint("copying ", step.Load())})
+			}
+			return hosts
+		}
+		w.inputs.requestRendering(w.queue)
+		pass(2 * time.Second)
+		if writes != 1 {
+			t.Fatalf("%d writes before any step", writes)
+		}
+		renders := len(w.renders)
+		for i := range 600 {
+			step.Add(1)
+			w.inputs.requestSteps(w.queue)
+			if i%100 == 50 {
+				w.inputs.requestRendering(w.queue)
+			}
+			pass(100 * time.Millisecond)
+		}
+		pass(2 * StepPause)
+		for i := range moved[1:] {
+			if apart := moved[i+1] - moved[i]; apart < StepPause || apart > StepPause+2*time.Second {
+				t.Errorf("steps are written %s apart", apart)
+			}
+		}
+		if most := int(time.Minute/StepPause) + 2; len(moved) < most-4 || len(moved) > most || len(w.renders) < renders+5 {
+			t.Errorf("steps are written at %v, rendered at %v", moved, w.renders)
+		}
+		if want := "copying 600"; last[9].Message != want {
+			t.Errorf("the last step is %q, want %q", last[9].Message, want)
+		}
+		before := writes
+		for range 100 {
+			w.inputs.requestSteps(w.queue)
+			pass(time.Second)
+		}
+		if writes != before {
+			t.Errorf("%d writes although nothing has changed", writes-before)
+		}
+	})
 }
 
 // TestADamagedLayerIsSaid with the name of its Secret, also while the rest of the status waits for its pause.

@@ -76,6 +76,8 @@ type Unjoined interface {
 	UnjoinedHostsFunc(*desired.Hosts) func() []status.Host
 	// OnChange has a function called when that is different.
 	OnChange(func())
+	// OnStep has a function called when hosts have got further, which is nothing but another message of theirs.
+	OnStep(func())
 }
 
 // SetupWithManager watches every kind of input, what is published, and the keys that sign.
@@ -121,6 +123,11 @@ func (c *Controller) SetupWithManager(ctx context.Context, m base.Manager) error
 		}
 	}
 	if err := queue.Watch(again.QueueSource(func(q base.Queue) { publishes.inputs.requestComparison(q) })); err != nil {
+		return err
+	}
+	moved := base.NewSignal()
+	c.Unjoined.OnStep(moved.WakeController)
+	if err := queue.Watch(moved.QueueSource(func(q base.Queue) { publishes.inputs.requestSteps(q) })); err != nil {
 		return err
 	}
 	if err := queue.Watch(publishes.inputs.watchKeys(keys)); err != nil {
@@ -206,6 +213,8 @@ type publisher struct {
 	forget func(context.Context, []windowsnode.Node) []windowsnode.Node
 
 	kept *rendering
+	// told is the last outcome, while its rendering is kept.
+	told *outcome
 	// used are the Nodes whose confirmations nothing waits for.
 	used []windowsnode.Node
 	// urgent are the bundles of steps.Result.Urgent: their layers are wanted as those of the rendering are.
@@ -227,14 +236,17 @@ type outcome struct {
 
 // Reconcile publishes what differs. Inputs that are refused leave everything as it is published. Its error is why nothing was done; what
 // fails for single layers or Nodes is in the status, and is tried again by itself.
-func (p *publisher) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+func (p *publisher) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	if req == stepsOfHosts {
+		return p.tellSteps(ctx)
+	}
 	if wait := p.inputs.untilSettled(); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	p.pauses.BeginPass()
 	fresh := p.inputs.takeChange() || p.kept == nil || p.now().Sub(p.kept.at) >= p.kept.validFor()
 	if fresh {
-		p.kept = nil
+		p.kept, p.told = nil, nil
 		r, err := p.render(ctx)
 		if err != nil {
 			return reconcile.Result{}, err
@@ -247,6 +259,8 @@ func (p *publisher) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 	did := p.publishAndRoll(ctx)
 	did.rendering, did.fresh = *p.kept, fresh
 	rest, untold := p.tell(ctx, did)
+	did.fresh, did.damaged = false, nil
+	p.told = &did
 	if err := errors.Join(unlessSome(did.err), did.rollErr); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -261,6 +275,23 @@ func (p *publisher) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 		}
 	}
 	return reconcile.Result{RequeueAfter: again}, nil
+}
+
+// tellSteps says how far hosts are that join. Nothing else has changed.
+func (p *publisher) tellSteps(ctx context.Context) (reconcile.Result, error) {
+	if p.told == nil { // which the next rendering says
+		return reconcile.Result{}, nil
+	}
+	p.pauses.BeginPass()
+	rest, err := p.tell(ctx, *p.told)
+	if err != nil {
+		p.log.Error(err, "saying how far hosts are")
+		rest = recount
+	}
+	if next := p.pauses.NextTry(); next > 0 && (rest == 0 || next < rest) {
+		rest = next
+	}
+	return reconcile.Result{RequeueAfter: rest}, nil
 }
 
 // publishAndRoll publishes the layers, and makes the next steps of the rollout.

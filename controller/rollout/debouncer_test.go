@@ -14,6 +14,7 @@ import (
 	"wmco/controller/base"
 	"wmco/controller/layers"
 	"wmco/controller/rollout/steps"
+	"wmco/controller/status"
 )
 
 // working is the publisher with the queue of controller-runtime, in a bubble with a clock of its own.
@@ -26,6 +27,9 @@ type working struct {
 	// failing is how often the inputs cannot be read, rendering what happens meanwhile.
 	failing   int
 	rendering func()
+	// unjoined are the hosts that a rendering knows, tell says how it goes; nil is nothing.
+	unjoined func() []status.Host
+	tell     func(context.Context, outcome) (time.Duration, error)
 }
 
 func work(t *testing.T) *working {
@@ -43,14 +47,19 @@ func work(t *testing.T) *working {
 				w.failing--
 				return rendering{}, errors.New("the API server gives no answer")
 			}
-			return rendering{at: time.Now()}, nil
+			return rendering{at: time.Now(), unjoined: w.unjoined}, nil
 		},
 		publish: func(context.Context, []layers.Wanted) (layers.Changes, error) {
 			w.publications++
 			return layers.Changes{}, nil
 		},
 		roll: func(context.Context, steps.Rendered) (steps.Result, error) { return steps.Result{}, nil },
-		tell: func(context.Context, outcome) (time.Duration, error) { return 0, nil },
+		tell: func(ctx context.Context, o outcome) (time.Duration, error) {
+			if w.tell == nil {
+				return 0, nil
+			}
+			return w.tell(ctx, o)
+		},
 	}
 	c, err := controller.NewUnmanaged("test", controller.Options{Reconciler: p, SkipNameValidation: new(true)})
 	if err != nil {

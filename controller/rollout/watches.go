@@ -22,8 +22,11 @@ import (
 	"wmco/controller/windowsnode"
 )
 
-// everything is the one request of the publisher.
+// everything is the request of the publisher for all that it does.
 var everything = reconcile.Request{NamespacedName: types.NamespacedName{Name: "everything"}} //nolint:gochecknoglobals // a constant
+
+// stepsOfHosts is the other one: hosts that join have got further.
+var stepsOfHosts = reconcile.Request{NamespacedName: types.NamespacedName{Name: "steps"}} //nolint:gochecknoglobals // a constant
 
 // watchKind watches the kind of an object for the publisher.
 func (i *debouncer) watchKind(c cache.Cache, like base.Object) source.Source {
@@ -73,6 +76,9 @@ func (i *debouncer) requestRendering(q base.Queue) {
 
 // requestComparison has what is rendered compared with what is published.
 func (i *debouncer) requestComparison(q base.Queue) { q.AddAfter(everything, i.settle) }
+
+// requestSteps has it said how far hosts are that join.
+func (i *debouncer) requestSteps(q base.Queue) { q.AddAfter(stepsOfHosts, i.settle) }
 
 // changesInput reports whether an update of an object can change a bundle. Of a Node that are its labels, its addresses, the facts that its agent
 // reports, the executables on its host, and the annotations that are not the operator's (inputOfNode): its status changes all the time. Each event of

@@ -3,6 +3,7 @@ package jointest_test
 import (
 	"fmt"
 	"net"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"wmco/controller/configure"
+	"wmco/controller/status"
 	"wmco/internal/test/sshtest/simulated"
 	"wmco/internal/test/sshtest/sshd"
 )
@@ -41,6 +43,22 @@ func listening(t *testing.T) string {
 // reached returns how many of the hosts operators have tried to reach.
 func (w *world) reached(addresses []string) int {
 	return count(addresses, func(address string) bool { return w.at.dialed(w.t, address) > 0 })
+}
+
+// TestASlowUploadIsSeenInTheStatus while it lasts, with how much of the node agent is on the host; and there is no event about it.
+func TestASlowUploadIsSeenInTheStatus(t *testing.T) {
+	w := newWorld(t)
+	w.mute("instance-slow", "192.0.2.30", simulated.SilentUpload)
+	w.instances("192.0.2.30")
+	w.operate()
+	step := regexp.MustCompile(`^copying the node program: [1-9]\d* of \d+ MiB$`)
+	eventually(t, "the step of the host", func() bool {
+		h := w.host("192.0.2.30")
+		return h.State == status.HostJoining && h.Reason == "Joining" && step.MatchString(h.Message)
+	})
+	if notes := w.events("InstanceSetupFailure", "windows-instances"); len(notes) > 0 {
+		t.Errorf("events about a host that is copied to: %q", notes)
+	}
 }
 
 // TestSilentHostsHoldUpNobody: hosts whose SSH servers live and that say nothing, each from another point on, are there before hosts that

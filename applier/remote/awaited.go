@@ -1,0 +1,87 @@
+package remote
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"wmco/applier"
+	"wmco/applier/plan"
+	"wmco/bundle"
+)
+
+// Awaited is what a host waits for, after its actions: services that have to become healthy within their deadlines.
+type Awaited struct {
+	// deadlines are those of the services of the host's bundle, by name.
+	deadlines map[string]time.Duration
+	// services were started and are not healthy yet, since all actions were done.
+	services []string
+	since    time.Time
+}
+
+// NewAwaited is for a host that gets a bundle.
+func NewAwaited(services []bundle.Service) *Awaited {
+	w := &Awaited{deadlines: map[string]time.Duration{}}
+	for _, s := range services {
+		w.deadlines[s.Name] = time.Duration(s.Probe.DeadlineSeconds) * time.Second
+	}
+	return w
+}
+
+// NoteEvent notes an event at the time that it arrived. The clock of a host is its own, and it may name any service: those of its bundle count.
+func (w *Awaited) NoteEvent(e applier.Event, now time.Time) {
+	switch e.Event {
+	case applier.EventPlan, applier.EventConfirm, applier.EventRollback, applier.EventResult:
+		w.services, w.since = nil, time.Time{}
+	case applier.EventAction:
+		if e.Action == nil {
+			return
+		}
+		if name, ok := strings.CutPrefix(string(e.Action.Entry), string(bundle.KindService)+" "); ok && e.Action.Verb == plan.VerbStart && w.isAwaitable(name) {
+			w.services = append(w.services, name)
+		}
+		if e.Done == e.Total {
+			w.since = now
+		}
+	case applier.EventProbe:
+		for i, s := range w.services {
+			if s == e.Service {
+				w.services = append(w.services[:i:i], w.services[i+1:]...)
+				break
+			}
+		}
+	case applier.EventNote, applier.EventReceived:
+	}
+}
+
+// isAwaitable reports whether a service is one of the bundle's that is not waited for yet.
+func (w *Awaited) isAwaitable(service string) bool {
+	_, known := w.deadlines[service]
+	return known && !slices.Contains(w.services, service)
+}
+
+// WaitingText says what the host waits for, such as "waiting for kubelet: 1m20s of 2m"; empty while it waits for nothing.
+func (w *Awaited) WaitingText(now time.Time) string {
+	if w == nil || len(w.services) == 0 || w.since.IsZero() {
+		return ""
+	}
+	var longest time.Duration
+	for _, s := range w.services {
+		longest = max(longest, w.deadlines[s])
+	}
+	text := fmt.Sprintf("waiting for %s: %s", bundle.JoinFirst(w.services, 3, ", ", bundle.AndOthers), wholeSeconds(now.Sub(w.since)))
+	if longest > 0 {
+		text += " of " + wholeSeconds(longest)
+	}
+	return text
+}
+
+// wholeSeconds is a duration in whole seconds: 20s, 1m20s, 2m.
+func wholeSeconds(d time.Duration) string {
+	text := d.Truncate(time.Second).String()
+	if whole, ok := strings.CutSuffix(text, "m0s"); ok {
+		return whole + "m"
+	}
+	return text
+}
