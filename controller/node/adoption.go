@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -69,7 +70,7 @@ func (n *Nodes) continueAdoption(ctx context.Context, node windowsnode.Node, r r
 		State: published.StateUnpublished, Adopting: true, Facts: &seen.Facts, Features: published.Features(), Impact: seen.Seen.Impact, Message: describeAdoption(seen.Seen), Retry: node.Annotations[published.RetryAnnotation],
 	}
 	if toldErr != nil || told.Bundle != seen.Bundle {
-		return reconcile.Result{}, n.writeReport(ctx, node.Name, report) // what is rendered from these facts is published next
+		return reconcile.Result{}, n.writeReport(ctx, node, report) // what is rendered from these facts is published next
 	}
 	report.Desired = told.Bundle
 	if staged, err := n.stageMissing(ctx, node, seen); err != nil || !staged {
@@ -78,7 +79,7 @@ func (n *Nodes) continueAdoption(ctx context.Context, node windowsnode.Node, r r
 	if n.mayBegin(node, told, &report) {
 		return n.applyAdoption(ctx, h, node, adoption{w, told, report, r})
 	}
-	return reconcile.Result{}, n.writeReport(ctx, node.Name, report)
+	return reconcile.Result{}, n.writeReport(ctx, node, report)
 }
 
 // comparedBy is what a comparison with the host goes by: while it is the same, the host is not asked again soon.
@@ -164,7 +165,7 @@ type adoption struct {
 // applyAdoption makes the host what is published for it, at the price that is permitted.
 func (n *Nodes) applyAdoption(ctx context.Context, h configure.Host, node windowsnode.Node, a adoption) (reconcile.Result, error) {
 	a.report.State, a.report.Impact = published.StateApplying, ""
-	if err := n.writeReport(ctx, node.Name, a.report); err != nil {
+	if err := n.writeReport(ctx, node, a.report); err != nil {
 		return reconcile.Result{}, err
 	}
 	n.compared.ForgetHost(node.Name)
@@ -185,7 +186,7 @@ func (n *Nodes) applyAdoption(ctx context.Context, h configure.Host, node window
 	default: // it boots, another run has it, or the plan has changed: it is compared again
 		return reconcile.Result{RequeueAfter: configure.AgainSoon}, nil
 	}
-	return reconcile.Result{RequeueAfter: configure.AgainLater}, n.writeReport(ctx, node.Name, a.report)
+	return reconcile.Result{RequeueAfter: configure.AgainLater}, n.writeReport(ctx, node, a.report)
 }
 
 // finishAdoption is for a host that has its bundle: its node agent follows what is published from now on.
@@ -248,12 +249,12 @@ func (n *Nodes) forgetAdoption(node string) {
 }
 
 // writeReport writes what the operator says in the place of a node agent, and says a new plan in an event.
-func (n *Nodes) writeReport(ctx context.Context, name string, report published.Report) error {
+func (n *Nodes) writeReport(ctx context.Context, node windowsnode.Node, report published.Report) error {
 	text, err := report.Encode()
 	if err != nil {
-		return fmt.Errorf("reporting about node %s: %w", name, err)
+		return fmt.Errorf("reporting about node %s: %w", node.Name, err)
 	}
-	now, err := configure.ReadNode(ctx, n.Joiner.Login.Live, name)
+	now, err := configure.ReadNode(ctx, n.Joiner.Login.Live, node.Name)
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}
@@ -261,13 +262,15 @@ func (n *Nodes) writeReport(ctx context.Context, name string, report published.R
 	if _, err := (configure.Host{Joiner: n.Joiner}).WriteMarks(ctx, now, configure.Marks{Annotations: map[string]string{published.ReportAnnotation: text}}); err != nil {
 		return err
 	}
-	n.Joiner.Unjoined.RecordProgress(configure.LostNodeKey(name), configure.Progress{State: configure.StateJoined})
+	n.Joiner.Unjoined.RecordProgress(configure.LostNodeKey(node.Name), configure.Progress{State: configure.StateJoined})
 	planned := report.State == published.StateUnpublished || report.State == published.StateNeedsPermission
 	if planned && before.Message != report.Message {
 		n.recordEvent(now, corev1.EventTypeNormal, EventAdoptionPlanned, actionAdopt+" "+bundle.Of([]byte(report.Message)).Short(), report.Message+"; nothing was changed yet")
 	}
-	now.Annotations[published.ReportAnnotation] = text
-	n.compared.SeenFor(name, comparedBy(now.Annotations), n.Elapsed())
+	// What the report is about counts: what was published since is compared next.
+	judged := maps.Clone(node.Annotations)
+	judged[published.ReportAnnotation] = text
+	n.compared.SeenFor(node.Name, comparedBy(judged), n.Elapsed())
 	return nil
 }
 
