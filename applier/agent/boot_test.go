@@ -130,7 +130,7 @@ func (w *world) turnDuringAnotherRun() {
 	}
 }
 
-// TestAHostWithoutKeysIsNotBooted on request: it accepts whatever stands on its Node.
+// TestAHostWithoutKeysIsNotBooted on request: it accepts whatever its Node has.
 func TestAHostWithoutKeysIsNotBooted(t *testing.T) {
 	w := newWorld(t)
 	d := w.publish(bundle.ImpactReboot)

@@ -89,10 +89,10 @@ func (h Host) identifyAs(ctx context.Context, node corev1.Node) error {
 	if err := h.Hosts.CheckHost(ctx, w); err != nil {
 		return err
 	}
-	return errRecorded // the Node is gone
+	return errRecorded // the Node was deleted
 }
 
-// checkAdoption refuses the adoption of a Node for which nobody asks, or whose host has another key than the existing operator has pinned.
+// checkAdoption refuses the adoption of a Node that is not asked for, or whose host has another key than the existing operator has pinned.
 func (h Host) checkAdoption(t remote.Target, node *corev1.Node) error {
 	if !h.IsAdoptionWanted(node) {
 		return &refusal{fleet.ReasonWaitingForAdoption, fmt.Sprintf("the host is node %s of another operator, which waits for adoption", node.Name), fleet.AdoptFix(node.Name)}

@@ -338,39 +338,6 @@ func (h *Hosts) applyAndConfirm(ctx context.Context, agent *remote.Agent, r remo
 	return event, err
 }
 
-// servicesOf returns the services of a bundle.
-func servicesOf(m bundle.Manifest) []bundle.Service {
-	var all []bundle.Service
-	for _, l := range m.Layers {
-		all = append(all, l.Layer.Services...)
-	}
-	return all
-}
-
-// waitPause is how often it is said for how long a host has waited.
-const waitPause = 5 * time.Second
-
-// noteSteps says for how long a host has waited, until the context ends.
-func noteSteps(ctx context.Context, steps *remote.RunSteps) {
-	every := time.NewTicker(waitPause)
-	defer every.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-every.C:
-			noteStep(ctx, steps)
-		}
-	}
-}
-
-// noteStep says what a host does, once it has begun.
-func noteStep(ctx context.Context, steps *remote.RunSteps) {
-	if text := steps.StepText(time.Now()); text != "" {
-		remote.NoteStep(ctx, remote.Step{Text: text})
-	}
-}
-
 // StageExecutables sends the executables of the wished bundle that the host lacks, while it runs what it has.
 func (h *Hosts) StageExecutables(ctx context.Context, w Wish) (applier.Event, error) {
 	release, err := h.lockHost(w.Target.Host())
@@ -431,62 +398,6 @@ func (h *Hosts) AskPendingKey(ctx context.Context, t remote.Target) (bundle.Fact
 	}
 	key, err := agent.PendingKey(ctx)
 	return facts, key, err
-}
-
-// CheckHost asks a host for its facts, and refuses it as Wish.Check does. It changes nothing there. The connection is not kept: a key that is expected
-// now is not expected later (Login.ExpectKey).
-func (h *Hosts) CheckHost(ctx context.Context, w Wish) error {
-	release, err := h.lockHost(w.Target.Host())
-	if err != nil {
-		return err
-	}
-	defer release()
-	_, err = h.askCheckedFacts(ctx, h.confirms.AgentFor(w.Target), w.Check)
-	return err
-}
-
-// Comparison is how a host compares with its bundle.
-type Comparison struct {
-	// Bundle is what the host should be, Seen what differs there.
-	Bundle bundle.Digest
-	Seen   applier.Observation
-	// LacksPayload is true while the host lacks executables of the bundle.
-	LacksPayload bool
-	// Facts are those of the host in the form of a report.
-	Facts bundle.Facts
-}
-
-// CompareHost asks a host for its facts, renders its bundle, and asks what differs. It changes nothing there.
-func (h *Hosts) CompareHost(ctx context.Context, w Wish) (Comparison, error) {
-	release, err := h.lockHost(w.Target.Host())
-	if err != nil {
-		return Comparison{}, err
-	}
-	defer release()
-	agent := h.client.AgentFor(w.Target)
-	facts, err := h.askCheckedFacts(ctx, agent, w.Check)
-	if err != nil {
-		return Comparison{}, err
-	}
-	if err := remote.TakePlace(ctx); err != nil {
-		return Comparison{}, err
-	}
-	request, err := h.renderRequest(w, facts)
-	if err != nil {
-		return Comparison{}, err
-	}
-	endpoints := map[string]bool{}
-	for _, l := range request.Manifest.Layers {
-		for _, e := range l.Layer.Endpoints {
-			endpoints[e.Name] = true
-		}
-	}
-	seen, err := agent.Observe(ctx, request)
-	lacks, executables := false, applier.PayloadDigests(request.Manifest)
-	for _, m := range seen.Missing {
-		lacks = lacks || executables[m.Digest]
-	}
-	return Comparison{request.Manifest.Digest, seen, lacks, facts.InReportForm(endpoints)}, err
 }
 
 // Close ends the kept connections.

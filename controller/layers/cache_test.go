@@ -69,7 +69,7 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// inlineOf returns a layer of a node as it stands on a Node.
+// inlineOf returns a layer of a node as an annotation has it.
 func inlineOf(t *testing.T) []byte {
 	t.Helper()
 	packed, err := published.Pack(bundle.Layer{Schema: bundle.Schema, Kind: bundle.LayerNode, Stage: bundle.StageJoined})

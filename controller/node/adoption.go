@@ -94,7 +94,7 @@ func comparedBy(annotations map[string]string) string {
 // hasOwnAgent reports whether the last report is that of a node agent.
 func hasOwnAgent(node windowsnode.Node) bool { return node.ReportError == nil && !node.Report.Adopting }
 
-// hasRolledBack reports whether the host has rolled back what is published, and nobody asks for another try.
+// hasRolledBack reports whether the host has rolled back what is published, and no other try is asked for.
 func (n *Nodes) hasRolledBack(node windowsnode.Node, told published.Desired) bool {
 	has := node.Report
 	return has.State == published.StateRolledBack && has.Adopting && has.Desired == told.Bundle && has.Retry == published.Shorten(node.Annotations[published.RetryAnnotation])
@@ -121,7 +121,7 @@ func (n *Nodes) mayBegin(node windowsnode.Node, told published.Desired, report *
 	case told.MaxImpact.Rank() < bundle.ImpactDrain.Rank():
 		return true
 	}
-	// A permission to drain is for the turn in which the node has its place: nobody else has lifted its cordon.
+	// A permission to drain is for the turn in which the node has its place, and is still cordoned.
 	limit := time.Duration(told.PermitFor) * time.Second
 	report.Expired = limit > 0 && n.permitted.SeenFor(node.Name, node.Annotations[published.DesiredAnnotation], n.Elapsed()) > limit
 	return !report.Expired && node.Rollout.Claim.Held && node.Spec.Unschedulable
@@ -208,7 +208,7 @@ func (n *Nodes) finishAdoption(ctx context.Context, h configure.Host, node windo
 	return reconcile.Result{RequeueAfter: configure.AgainSoon}, nil
 }
 
-// withdrawAdoption is for a Node whose adoption nobody wants any longer, before anything was published for it: it waits again.
+// withdrawAdoption is for a Node whose adoption is not wanted any longer, before anything was published for it: it waits again.
 func (n *Nodes) withdrawAdoption(ctx context.Context, node windowsnode.Node, r record.Record) error {
 	h := configure.Host{Joiner: n.Joiner}
 	if _, err := h.WriteMarks(ctx, &node.Node, configure.Marks{Annotations: map[string]string{published.ReportAnnotation: ""}}); err != nil {
@@ -227,7 +227,7 @@ func (n *Nodes) keepUnadopted(ctx context.Context, node *corev1.Node, r record.R
 	p := configure.Progress{
 		State: configure.StateFailed, Reason: fleet.ReasonAdopting, Again: configure.AgainLater,
 		Message: "its entry was removed while the node is adopted; what the existing operator has left on its host can be removed when it is adopted",
-		Fix:     "write the entry " + r.Entry + " to " + configure.InstancesName + " again, and remove it when wmco status shows the node as Current; or, if the host is gone, oc annotate --overwrite node " + node.Name + " " + RemoveAnnotation + "=" + removeForce,
+		Fix:     "write the entry " + r.Entry + " to " + configure.InstancesName + " again, and remove it when wmco status shows the node as Current; or, if the host no longer exists, oc annotate --overwrite node " + node.Name + " " + RemoveAnnotation + "=" + removeForce,
 	}
 	n.tellRemoval(node, r, p)
 	return reconcile.Result{RequeueAfter: p.Again}, nil

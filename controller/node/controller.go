@@ -131,8 +131,8 @@ func (n *Nodes) nodesOfConfig(ctx context.Context, config base.Object) []reconci
 	return base.RequestsFor(names)
 }
 
-// Reconcile removes an instance whose entry is gone, adopts a node of another operator, lets a host join again whose certificate has expired, copies executables that a host
-// lacks, and repairs a silent node agent.
+// Reconcile removes an instance that has no entry any longer, adopts a node of another operator, lets a host join again whose certificate has
+// expired, copies executables that a host lacks, and repairs a silent node agent.
 func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	records, _, err := n.Joiner.Login.Records.CachedRecords(ctx)
 	if err != nil {

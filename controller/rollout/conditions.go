@@ -39,9 +39,6 @@ const maxNodeEvents = 20
 // call has other counts.
 const StatusPause = 3 * time.Second
 
-// StepPause is the same where what is said of single hosts alone differs: while hosts join, each call has other steps.
-const StepPause = 5 * time.Second
-
 // teller says how publication and rollout go: on the WindowsNodesStatus, and in Events on the operator's Deployment and on Nodes.
 type teller struct {
 	writer     *status.Writer
@@ -123,7 +120,7 @@ func (t *teller) reportOutcome(ctx context.Context, o outcome) (time.Duration, e
 		}
 	}
 	before, rest := t.said, time.Duration(0)
-	if wait := t.stepped.Add(StepPause).Sub(t.now()); wait > 0 && before != nil && !t.unserved && sameButMessages(s, *before) {
+	if wait := t.untilSteps(); wait > 0 && before != nil && !t.unserved && sameButMessages(s, *before) {
 		if !o.fresh {
 			return wait, nil
 		}
@@ -141,23 +138,6 @@ func (t *teller) reportOutcome(ctx context.Context, o outcome) (time.Duration, e
 		return base.KindsPeriod, nil
 	}
 	return rest, nil
-}
-
-// sameHost reports whether the same is said of a host.
-func sameHost(a, b status.Host) bool { return reflect.DeepEqual(a, b) }
-
-// sameButMessages reports whether two statuses say the same but for the messages of hosts.
-func sameButMessages(a, b status.Status) bool {
-	return reflect.DeepEqual(withoutMessages(a), withoutMessages(b))
-}
-
-// withoutMessages returns the status without the messages of hosts.
-func withoutMessages(s status.Status) status.Status {
-	s.Hosts = slices.Clone(s.Hosts)
-	for i := range s.Hosts {
-		s.Hosts[i].Message = ""
-	}
-	return s
 }
 
 // writeStatus writes the status, if the cluster serves the kind.

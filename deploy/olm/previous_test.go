@@ -166,7 +166,7 @@ func lostVersions(old, now map[string]any) []string {
 // told are the keywords of a schema that only tell.
 var told = []string{"description", "title", "example", "default"}
 
-// lostFields compares two schemas: a field that is gone, and a value that was accepted and may not be any more.
+// lostFields compares two schemas: a field that was removed, and a value that was accepted and may not be any more.
 func lostFields(path string, old, now any) []string {
 	was, _ := old.(map[string]any)
 	is, ok := now.(map[string]any)

@@ -25,8 +25,8 @@ func existingEndpoint(source, mirror string) (scope, bool) {
 	return parseScope(strings.Join(rest, "/"))
 }
 
-// below returns the scope of a path below s.
-func (s scope) below(path string) scope {
+// joinPath returns the scope of a path below s.
+func (s scope) joinPath(path string) scope {
 	return scope{host: s.host, path: strings.Trim(s.path+"/"+path, "/")}
 }
 
@@ -58,7 +58,7 @@ func (b *builder) addExistingPath(s Set, source scope, text string) {
 	if !ok || representable && x == right || x == (scope{host: source.host}) || b.refused(mirror) {
 		return
 	}
-	place := x.below(source.path)
+	place := x.joinPath(source.path)
 	if b.refused(place) {
 		b.info(reason.MirrorBlocked, bundle.Finding{Object: s.Ref, Field: s.Source, Message: fmt.Sprintf("%s, where the existing operator's nodes asked for %s, is left out: its registry is blocked, or it is a source that must never be contacted", place, s.Source), Fix: "unblock the registry, or remove the mirror"})
 		return
@@ -95,7 +95,7 @@ func (b *builder) reportPath(ref bundle.Ref, source scope, c Chain, text string)
 		Fix: "mirror to <registry>/<any path>/" + source.path,
 	}
 	x, ok := existingEndpoint(c.Source, text)
-	if place := x.below(source.path); ok && x != (scope{host: source.host}) && b.readByExisting(c.Source, text) && !b.refused(place) {
+	if place := x.joinPath(source.path); ok && x != (scope{host: source.host}) && b.readByExisting(c.Source, text) && !b.refused(place) {
 		if b.existingPaths {
 			f.Message += fmt.Sprintf("; %s is asked instead, as by the existing operator's nodes", place)
 			f.Fix += ", then remove mirrors.existingPaths"

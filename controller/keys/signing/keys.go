@@ -266,7 +266,7 @@ func (k *Keys) SignDesired(node string, d published.Desired) (string, error) {
 		return "", fmt.Errorf("signing what is published on Node %s: %w", node, err)
 	}
 	k.noteNewest(node, d)
-	d.Schema = published.Schema // as it stands there
+	d.Schema = published.Schema // as the text has it
 	k.noteOpened(node, opened{text: text, desired: d})
 	return text, nil
 }

@@ -95,7 +95,7 @@ type Node struct {
 	Paused bool
 	// Retry is the value of published.RetryAnnotation: another one than before asks for another try of what failed.
 	Retry string
-	// Boot is what stands on the Node about a boot that a person asks for.
+	// Boot is what the Node says about a boot that a person asks for.
 	Boot Boot
 	// Leaving says why the node is about to go, such as a Machine that is being deleted.
 	Leaving string

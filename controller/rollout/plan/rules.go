@@ -21,10 +21,16 @@ type rule[S, R any] struct {
 }
 
 // ruleTables are made once for a plan: each is for many nodes.
-type ruleTables struct{ node, upToDate, start, urgent, alert, boot, slot, drain []nodeRule }
+type ruleTables struct {
+	node, upToDate, start, urgent, alert, boot, slot, drain []nodeRule
+	blocker                                                 []blockerRule
+}
 
 func newRuleTables() ruleTables {
-	return ruleTables{node: nodeRules(), upToDate: upToDateRules(), start: startRules(), urgent: urgentRules(), alert: alertRules(), boot: bootRules(), slot: slotRules(), drain: drainRules()}
+	return ruleTables{
+		node: nodeRules(), upToDate: upToDateRules(), start: startRules(), urgent: urgentRules(), alert: alertRules(), boot: bootRules(), slot: slotRules(),
+		drain: drainRules(), blocker: blockerRules(),
+	}
 }
 
 // firstRule returns the first rule of a table that applies. The last one of each table is for any node.

@@ -36,10 +36,8 @@ func blockerRules() []blockerRule {
 	}
 }
 
-var blockerTable = blockerRules() //nolint:gochecknoglobals // a table
-
 func (d decision) findBlocker() waiting {
-	b := firstRule(blockerTable, d).result
+	b := firstRule(d.fleet.rules.blocker, d).result
 	return waiting{b.reason, b.message(d)}
 }
 

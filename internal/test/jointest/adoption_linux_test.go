@@ -133,7 +133,7 @@ func TestANodeIsAdoptedByAnAnnotation(t *testing.T) {
 	}
 	// The other one was left alone.
 	if after := w.node("instance-b"); !b.hasExistingAgent() || !maps.Equal(before.Annotations, after.Annotations) {
-		t.Errorf("a node that nobody asked for was changed: %v", after.Annotations)
+		t.Errorf("a node that was not asked for was changed: %v", after.Annotations)
 	}
 
 	w.removeEntry("192.0.2.81")
@@ -295,7 +295,7 @@ func TestTheSettingAdoptsAllNodes(t *testing.T) {
 	eventually(t, "the condition that all are adopted", func() bool { return w.condition(prerequisites.NodesAdopted).Status == metav1.ConditionTrue })
 }
 
-// TestAnAdoptionIsWithdrawn: before its turn, the node waits again when nobody asks any longer, or when its entry is gone.
+// TestAnAdoptionIsWithdrawn: before its turn, the node waits again when it is not asked for any longer, or its entry was removed.
 func TestAnAdoptionIsWithdrawn(t *testing.T) {
 	w := newWorld(t)
 	nodes := map[string]string{"instance-j": "192.0.2.90", "instance-k": "192.0.2.91"}

@@ -223,7 +223,7 @@ func TestThePermissionsAreThoseThatAreUsed(t *testing.T) {
 			t.Errorf("the operator may not: %s", r)
 		}
 	}
-	if shards.Folder() == "" {
+	if shards.ResultFolder() == "" {
 		t.Skip("what is used is known only when all tests have run")
 	}
 	for _, p := range all {
@@ -242,7 +242,7 @@ const requestsPattern = "requests-*.json"
 
 // keepRequests keeps what operators have asked for, for the test of the permissions.
 func keepRequests(plane *controlplane.ControlPlane) error {
-	if shards.Folder() == "" {
+	if shards.ResultFolder() == "" {
 		return nil
 	}
 	requests, err := operatorRequests(plane)
@@ -254,7 +254,7 @@ func keepRequests(plane *controlplane.ControlPlane) error {
 		return err
 	}
 	name := strings.Replace(requestsPattern, "*", strconv.Itoa(os.Getpid()), 1)
-	return os.WriteFile(filepath.Join(shards.Folder(), name), data, 0o600)
+	return os.WriteFile(filepath.Join(shards.ResultFolder(), name), data, 0o600)
 }
 
 func operatorRequests(plane *controlplane.ControlPlane) ([]controlplane.Request, error) {
@@ -265,12 +265,12 @@ func operatorRequests(plane *controlplane.ControlPlane) ([]controlplane.Request,
 // readRequests returns what operators have asked for in all tests that have run.
 func readRequests(t *testing.T) []controlplane.Request {
 	t.Helper()
-	if shards.Folder() == "" {
+	if shards.ResultFolder() == "" {
 		requests, err := operatorRequests(server.ControlPlane(t))
 		must(t, err)
 		return requests
 	}
-	files, err := filepath.Glob(filepath.Join(shards.Folder(), requestsPattern))
+	files, err := filepath.Glob(filepath.Join(shards.ResultFolder(), requestsPattern))
 	must(t, err)
 	if len(files) == 0 {
 		t.Skip("no other test had a control plane")

@@ -28,16 +28,16 @@ func RunAlone(variable string) (int, error) {
 	return 0, err
 }
 
-// Enable enables a network adapter of the network of this thread, such as lo.
-func Enable(adapter string) error {
-	return Request(adapter, func(socket int, r *unix.Ifreq) error {
+// EnableAdapter enables a network adapter of the network of this thread, such as lo.
+func EnableAdapter(adapter string) error {
+	return RequestAdapter(adapter, func(socket int, r *unix.Ifreq) error {
 		r.SetUint16(unix.IFF_UP)
 		return unix.IoctlIfreq(socket, unix.SIOCSIFFLAGS, r)
 	})
 }
 
-// Request makes a request about an adapter. The socket is of the network of the thread.
-func Request(adapter string, ask func(socket int, r *unix.Ifreq) error) error {
+// RequestAdapter makes a request about an adapter. The socket is of the network of the thread.
+func RequestAdapter(adapter string, ask func(socket int, r *unix.Ifreq) error) error {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ func run(m *testing.M) int {
 	case os.Getenv(programsVariable) == "": // every test is skipped
 		return m.Run()
 	case os.Getenv(aloneVariable) != "":
-		if err := network.Enable("lo"); err != nil {
+		if err := network.EnableAdapter("lo"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

@@ -30,14 +30,14 @@ const folderVariable = "WMCO_TEST_SHARDS"
 var oneProcess = []string{"run", "skip", "list", "bench", "fuzz", "coverprofile", "cpuprofile", "memprofile", "blockprofile", "mutexprofile", "trace"}
 
 // Run runs the tests of the calling package in this many processes, then the one that is named last, and returns the exit status for TestMain.
-// Where somebody chooses tests (go test -run), or measures, all of them run in this process, by here.
+// Where tests are chosen (go test -run), or measures, all of them run in this process, by here.
 func Run(processes int, last string, here func() int) int {
 	flag.Parse()
 	chosen := slices.ContainsFunc(oneProcess, func(name string) bool { return flag.Lookup("test."+name).Value.String() != "" })
 	if chosen || processes < 2 || os.Getenv(folderVariable) != "" {
 		return here()
 	}
-	status, err := split(processes, last)
+	status, err := splitTests(processes, last)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "shards:", err)
 		return max(status, 1)
@@ -45,10 +45,10 @@ func Run(processes int, last string, here func() int) int {
 	return status
 }
 
-// Folder is where the processes keep files for the last test; empty if there are none.
-func Folder() string { return os.Getenv(folderVariable) }
+// ResultFolder is where the processes keep files for the last test; empty if there are none.
+func ResultFolder() string { return os.Getenv(folderVariable) }
 
-func split(processes int, last string) (status int, err error) {
+func splitTests(processes int, last string) (status int, err error) {
 	program, err := os.Executable()
 	if err != nil {
 		return 1, err

@@ -18,13 +18,13 @@ func TestMain(m *testing.M) { os.Exit(shards.Run(2, "TestAllOthersHaveRunInTwoPr
 // keepProcess writes down which process runs the test.
 func keepProcess(t *testing.T) {
 	t.Helper()
-	if shards.Folder() == "" {
+	if shards.ResultFolder() == "" {
 		t.Skip("this test was chosen")
 	}
 	if os.Getenv(failVariable) == t.Name() {
 		t.Fatal("as told")
 	}
-	if err := os.WriteFile(filepath.Join(shards.Folder(), t.Name()), []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(shards.ResultFolder(), t.Name()), []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -34,11 +34,11 @@ func TestSecond(t *testing.T) { keepProcess(t) }
 func TestThird(t *testing.T)  { keepProcess(t) }
 
 func TestAllOthersHaveRunInTwoProcesses(t *testing.T) {
-	if shards.Folder() == "" {
+	if shards.ResultFolder() == "" {
 		t.Skip("this test was chosen")
 	}
 	read := func(name string) string {
-		data, err := os.ReadFile(filepath.Join(shards.Folder(), name))
+		data, err := os.ReadFile(filepath.Join(shards.ResultFolder(), name))
 		if err != nil {
 			t.Error(err)
 		}

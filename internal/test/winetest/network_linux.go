@@ -71,18 +71,18 @@ func newAdapter(name string, address netip.Addr) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = network.Request(name, func(_ int, r *unix.Ifreq) error {
+	err = network.RequestAdapter(name, func(_ int, r *unix.Ifreq) error {
 		r.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI)
 		return unix.IoctlIfreq(int(tap.Fd()), unix.TUNSETIFF, r)
 	})
 	if err == nil {
-		err = network.Request(name, func(socket int, r *unix.Ifreq) error {
+		err = network.RequestAdapter(name, func(socket int, r *unix.Ifreq) error {
 			ip := address.As4()
 			return errors.Join(r.SetInet4Addr(ip[:]), unix.IoctlIfreq(socket, unix.SIOCSIFADDR, r))
 		})
 	}
 	if err == nil {
-		err = network.Enable(name)
+		err = network.EnableAdapter(name)
 	}
 	if err != nil {
 		return nil, errors.Join(err, tap.Close())
@@ -95,7 +95,7 @@ func (m *machine) connect() error {
 	if m.network != NetworkAlone {
 		return nil
 	}
-	if err := m.inNetwork(func() error { return network.Enable("lo") }); err != nil {
+	if err := m.inNetwork(func() error { return network.EnableAdapter("lo") }); err != nil {
 		return fmt.Errorf("enabling the loopback of a machine: %w", err)
 	}
 	return nil
