@@ -24,7 +24,7 @@ STEP := hack/step
 
 # Separate modules whose tests check ours with programs and libraries that we must not link. Their tests run before the
 # lint, because they compile the packages of both.
-TEST_MODULES := internal/build/release tools/shell internal/verify/prometheus internal/verify/consumers internal/verify/registriesconf internal/verify/gitopshealth internal/verify/resolvers
+TEST_MODULES := internal/build/release tools/shell internal/verify/prometheus internal/verify/consumers internal/verify/registriesconf internal/verify/gitopshealth internal/verify/resolvers internal/verify/docs
 
 include make/modules.mk
 include make/tools.mk

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The commands of the documents that install the operator and remove it, run as they are written there, in a cluster with five simulated
-# hosts: README.md "Install" and "Run the operator outside of the cluster", docs/takeover.md "Removing this operator". Nothing starts Pods
+# hosts: docs/install.md "Install" and "Run the operator outside of the cluster", docs/takeover.md "Removing this operator". Nothing starts Pods
 # there, so the operator is started from the unpacked image as the Deployment says, and its must-gather collects the nodes
 # (hack/gather-check.sh). Then nodes still run, and nothing is left in the cluster but what the documents name.
 #
@@ -39,7 +39,7 @@ commands() {
 	export PATH=$PWD/$out/path:$PATH
 }
 
-# registry starts one by the name that README.md has.
+# registry starts one by the name that docs/install.md has.
 registry() {
 	cp /etc/hosts "$out/hosts"
 	echo '127.0.0.1 registry.example.com' >>"$out/hosts"
@@ -122,17 +122,17 @@ story() {
 	cp hack/install-check/settings.yaml "$out/release/SETTINGS"
 	objects >"$out/before"
 
-	run README.md Install 1
+	run docs/install.md Install 1
 	local image
 	image=$(deployment .image)
 	[ "${image#*@}" = "$(cat "$release"/*-image.digest.txt)" ] || fail "the Deployment has image $image"
 	[ "$(skopeo inspect --raw "docker://$image" | sha256sum | cut -d' ' -f1)" = "${image#*@sha256:}" ] || fail "the registry does not have $image"
 	operator=$cluster until_true 'a Pod of the Deployment, which the security of its namespace admits' pod
 	start_operator
-	run README.md Install 2
+	run docs/install.md Install 2
 	until_true 'five nodes as published' current
-	run README.md Install 3
-	run README.md 'Run the operator outside of the cluster' 2
+	run docs/install.md Install 3
+	run docs/install.md 'Run the operator outside of the cluster' 2
 	[ "$(oc --kubeconfig "$out/release/operator.kubeconfig" auth whoami -o jsonpath='{.status.userInfo.username}')" = "system:serviceaccount:$namespace:$operator_name" ] ||
 		fail 'the kubeconfig of the operator is of another account'
 	say 'A mirror set reaches all nodes.'

@@ -79,7 +79,7 @@ release: image $(CLI_PLATFORMS:%=program/%) ## dist: everything that an administ
 		go run ./deploy/kustomize/cmd/manifests deploy "$$image" '$(SOURCE_TREE)' >dist/$(OPERATOR_FILES)-install.yaml
 	@$(RELEASER) sums dist
 
-# Two builds have one digest, skopeo copies the image, and the commands of README.md install it: its operator starts, and hosts join with
+# Two builds have one digest, skopeo copies the image, and the commands of docs/install.md install it: its operator starts, and hosts join with
 # its payload.
 .PHONY: image-check
 image-check: build kubectl-if-possible $(RELEASER) $(IMAGE_PLATFORMS:%=program/%) $(IMAGE_PLATFORMS:%=shell/%)

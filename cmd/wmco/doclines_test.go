@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"wmco/bundle"
 	"wmco/internal/cli"
 	"wmco/internal/test/testenv/readonly"
 )
@@ -31,8 +33,9 @@ const (
 	clusterNode = "ip-10-0-140-21.eu-central-1.compute.internal"
 )
 
-// docFolder is a folder with everything that the documents name, and a kubeconfig of an API server that serves the example cluster.
-func docFolder(t *testing.T) string {
+// docFolder is a folder with everything that the documents name, and a kubeconfig of an API server that serves the example cluster of
+// a platform.
+func docFolder(t *testing.T, platform string) string {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
@@ -59,7 +62,7 @@ func docFolder(t *testing.T) string {
 	for _, key := range []string{"key.pub", "windows-key.pub"} {
 		must(os.WriteFile(filepath.Join(dir, key), []byte("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl admin\n"), 0o600))
 	}
-	server := httptest.NewServer(&readonly.API{Objects: docCluster(t)})
+	server := httptest.NewServer(&readonly.API{Objects: docCluster(t, platform)})
 	t.Cleanup(server.Close)
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	must(clientcmd.WriteToFile(clientcmdapi.Config{
@@ -70,10 +73,10 @@ func docFolder(t *testing.T) string {
 }
 
 // docCluster is the example cluster with the names of the documents.
-func docCluster(t *testing.T) []unstructured.Unstructured {
+func docCluster(t *testing.T, platform string) []unstructured.Unstructured {
 	t.Helper()
 	var list []unstructured.Unstructured
-	for _, o := range clusterObjects(t, "common", "aws") {
+	for _, o := range clusterObjects(t, "common", platform) {
 		text, err := json.Marshal(o.Object)
 		if err != nil {
 			t.Fatal(err)
@@ -90,8 +93,15 @@ func docCluster(t *testing.T) []unstructured.Unstructured {
 // TestTheCommandLinesOfTheDocumentsWork runs what README and docs tell people to type, as it stands. Lines that reach hosts are only
 // parsed.
 func TestTheCommandLinesOfTheDocumentsWork(t *testing.T) {
-	lines := docLines(t)
-	t.Chdir(docFolder(t))
+	for platform, lines := range docLines(t) {
+		t.Run(platform, func(t *testing.T) { tryDocLines(t, platform, lines) })
+	}
+}
+
+// tryDocLines runs command lines, each with its document, in the example cluster of a platform.
+func tryDocLines(t *testing.T, platform string, lines map[string]string) {
+	t.Helper()
+	t.Chdir(docFolder(t, platform))
 	now := func() time.Time { return time.Date(2026, 6, 3, 0, 0, 0, 0, time.UTC) }
 	try := func(args ...string) (int, string) {
 		var out, said bytes.Buffer
@@ -116,18 +126,18 @@ func TestTheCommandLinesOfTheDocumentsWork(t *testing.T) {
 	}
 }
 
-// docLines are the command lines of README and docs, each with its document.
-func docLines(t *testing.T) map[string]string {
+// docLines are the command lines of README and docs, each with its document, by the platform that the document is about.
+func docLines(t *testing.T) map[string]map[string]string {
 	t.Helper()
 	files := []string{"../../README.md"}
-	for _, pattern := range []string{"../../docs/*.md", "../../docs/gitops/*.md", "../../docs/runbooks/*.md"} {
+	for _, pattern := range []string{"../../docs/*.md", "../../docs/gitops/*.md", "../../docs/platforms/*.md", "../../docs/runbooks/*.md"} {
 		more, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
 		files = append(files, more...)
 	}
-	lines := map[string]string{}
+	lines, count := map[string]map[string]string{}, 0
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -137,18 +147,33 @@ func docLines(t *testing.T) map[string]string {
 			continue
 		}
 		for _, match := range docLine.FindAllStringSubmatch(string(text), -1) {
-			lines[strings.TrimSpace(match[1])] = filepath.Base(file)
+			platform := docPlatform(file)
+			if lines[platform] == nil {
+				lines[platform] = map[string]string{}
+			}
+			lines[platform][strings.TrimSpace(match[1])] = filepath.Base(file)
+			count++
 		}
 	}
-	if len(lines) < 12 {
-		t.Fatalf("%d lines", len(lines))
+	if count < 20 {
+		t.Fatalf("%d lines", count)
 	}
 	return lines
 }
 
+// docPlatform is the platform that a page of docs/platforms is about; other documents show AWS.
+func docPlatform(file string) string {
+	name := strings.TrimSuffix(filepath.Base(file), ".md")
+	is := func(p bundle.Platform) bool { return strings.EqualFold(string(p), name) }
+	if filepath.Base(filepath.Dir(file)) == "platforms" && slices.ContainsFunc(bundle.Platforms(), is) {
+		return name
+	}
+	return "aws"
+}
+
 // TestTheDocumentsInstallAnImageThatExists: the manifests of a clone name no image, so nothing is told to apply them as they stand.
 func TestTheDocumentsInstallAnImageThatExists(t *testing.T) {
-	for _, pattern := range []string{"../../README.md", "../../docs/*.md"} {
+	for _, pattern := range []string{"../../README.md", "../../docs/*.md", "../../docs/platforms/*.md"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%d files, %v", len(files), err)

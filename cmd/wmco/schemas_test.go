@@ -50,7 +50,7 @@ func TestEveryAnswerHasASchema(t *testing.T) {
 
 // What commands print is what their schemas say.
 func TestAnswersFitTheirSchemas(t *testing.T) {
-	t.Chdir(docFolder(t))
+	t.Chdir(docFolder(t, "aws"))
 	now := func() time.Time { return time.Date(2026, 6, 3, 0, 0, 0, 0, time.UTC) }
 	if err := os.WriteFile("change.yaml", []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: windows-machine-config, namespace: openshift-windows-machine-config-operator}, data: {config.yaml: 'debug: true'}}"), 0o600); err != nil {
 		t.Fatal(err)
