@@ -30,11 +30,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
+	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
 	"wmco/controller/gather"
 	"wmco/controller/rollout/plan"
 	"wmco/internal/test/testenv"
-	"wmco/report/fleet"
 )
 
 // freeAddress returns an address at which nobody listens.
@@ -232,7 +232,7 @@ func checkMetrics(t *testing.T, r *running) {
 		if families, err = parser.TextToMetricFamilies(strings.NewReader(text)); err != nil {
 			t.Fatal(err)
 		}
-		return value(families, "wmco_node_state", "node", nodeName, "state", string(fleet.StateFailed), "reason", "RolledBack") == 1
+		return value(families, "wmco_node_state", "node", nodeName, "state", string(nodestate.Degraded), "reason", "RolledBack") == 1
 	}); err != nil {
 		t.Fatalf("%v:\n%s", err, text)
 	}
@@ -241,7 +241,7 @@ func checkMetrics(t *testing.T, r *running) {
 		"wmco_node_pending_since_timestamp_seconds": {"node", nodeName},
 		"wmco_node_drift_repaired_entries":          {"node", nodeName},
 		"wmco_node_rolled_back_changes":             {"node", nodeName},
-		"wmco_nodes":                                {"state", "Failed"},
+		"wmco_nodes":                                {"state", string(nodestate.Degraded)},
 		"wmco_rolled_back_nodes":                    {"cause", "other"},
 		"wmco_node_pulled_bytes":                    {"node", nodeName},
 		"wmco_ssh_bytes_total":                      {"direction", "sent"},

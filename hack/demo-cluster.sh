@@ -28,7 +28,7 @@ told() {
 }
 
 # In the output of status --watch, after a change: all four have what is published.
-all_current() { grep -q 'all 4 nodes are current' "$1"; }
+all_updated() { grep -q 'all 4 nodes are updated' "$1"; }
 
 # stopped: the rollout has stopped, because the first node has rolled the change back.
 stopped() {
@@ -90,7 +90,7 @@ windows-instances. win-5 does not accept the key of the operator. This takes ten
 	before=$(logins)
 	watch "$out/watched"
 	show "$client" apply $mirrors
-	until_true 'the mirror set on all nodes' all_current "$out/watched"
+	until_true 'the mirror set on all nodes' all_updated "$out/watched"
 	unwatch
 	after=$(logins)
 	[ "$after" -eq "$before" ] || fail "$((after - before)) SSH connections to the nodes meanwhile"
@@ -103,7 +103,7 @@ windows-instances. win-5 does not accept the key of the operator. This takes ten
 	say 'A proxy is set. Services start again with it, after one node has shown that they do; nothing is drained, and nothing boots.'
 	watch "$out/proxied"
 	show "$client" apply $changes/proxy.yaml
-	until_true 'the proxy on all nodes' all_current "$out/proxied"
+	until_true 'the proxy on all nodes' all_updated "$out/proxied"
 	unwatch
 	show "$client" events Node/win-1
 	after=$(logins)
@@ -123,7 +123,7 @@ others never see it.'
 	say 'The setting is corrected.'
 	watch "$out/corrected"
 	show "$client" apply $scenes/settings.yaml
-	until_true 'all nodes as wanted' all_current "$out/corrected"
+	until_true 'all nodes as wanted' all_updated "$out/corrected"
 	unwatch
 }
 

@@ -93,9 +93,9 @@ ready() {
 	grep -q '^HTTP/1.. 200 ' <&3
 } 2>/dev/null
 
-current() { bin/wmco status >"$out/status" 2>&1 && [ "$(grep -c ' Current ' "$out/status")" -eq 5 ]; }
+updated() { bin/wmco status >"$out/status" 2>&1 && [ "$(awk '$2 == "Updated"' "$out/status" | wc -l)" -eq 5 ]; }
 
-mirrored() { [ "$(grep -ls mirror.example.com "$out"/made/win-[1-5]/machine/C/k/containerd/registries/quay.io/hosts.toml | wc -l)" -eq 5 ] && current; }
+mirrored() { [ "$(grep -ls mirror.example.com "$out"/made/win-[1-5]/machine/C/k/containerd/registries/quay.io/hosts.toml | wc -l)" -eq 5 ] && updated; }
 
 gone() { ! oc get node "$1" >/dev/null 2>&1; }
 
@@ -130,7 +130,7 @@ story() {
 	operator=$cluster until_true 'a Pod of the Deployment, which the security of its namespace admits' pod
 	start_operator
 	run docs/install.md Install 2
-	until_true 'five nodes as published' current
+	until_true 'five nodes as published' updated
 	run docs/install.md Install 3
 	run docs/install.md 'Run the operator outside of the cluster' 2
 	[ "$(oc --kubeconfig "$out/release/operator.kubeconfig" auth whoami -o jsonpath='{.status.userInfo.username}')" = "system:serviceaccount:$namespace:$operator_name" ] ||

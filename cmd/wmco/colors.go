@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"wmco/bundle"
+	"wmco/bundle/nodestate"
 	"wmco/internal/cli"
 	"wmco/report/fleet"
 )
@@ -80,15 +81,15 @@ func (p palette) printStates(w io.Writer, table string, now fleet.Fleet) error {
 	return err
 }
 
-func stateColor(s fleet.State) string {
+func stateColor(s nodestate.State) string {
 	switch s {
-	case fleet.StateCurrent:
+	case nodestate.Updated:
 		return green
-	case fleet.StateFailed, fleet.StateSilent, fleet.StateRefused:
+	case nodestate.Degraded, nodestate.NotReporting, nodestate.Refused:
 		return red
-	case fleet.StateWaiting, fleet.StateUnpublished:
+	case nodestate.Waiting:
 		return yellow
-	case fleet.StateStale, fleet.StateApplying:
+	case nodestate.Stale, nodestate.Updating, nodestate.Joining, nodestate.Removing:
 	}
 	return ""
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"wmco/bundle"
+	"wmco/bundle/nodestate"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/controller/rollout/plan"
@@ -51,7 +52,7 @@ func collected(t *testing.T, cluster map[string]unstructured.Unstructured) (dir,
 		"status": map[string]any{"containerStatuses": []any{map[string]any{"name": "manager", "restartCount": 1}}},
 	}
 	put(pod)
-	put(operatorSays("False", "0 of 2 nodes done"))
+	put(operatorSays("False", "0 of 2 nodes updated"))
 	logs := func(_ context.Context, path string, query map[string]string, _ int64) ([]byte, error) {
 		if strings.HasPrefix(path, "/api/v1/nodes/win-z/") || query["previous"] == "false" {
 			return []byte(agentLog), nil
@@ -145,7 +146,7 @@ func TestAMustGatherIsReadBack(t *testing.T) {
 	dir, from, _ := collected(t, clusterObjects(t, "common", "azure", "traits/machine-config-operator"))
 	var printed bytes.Buffer
 	a := app{stdout: &printed, stderr: &printed, stdin: strings.NewReader(""), now: func() time.Time { return rolloutNoon().AddDate(0, 0, 7) }}
-	if status := run(t.Context(), a, []string{"status", "--from", dir}); status != 1 || strings.Contains(printed.String(), "Silent") || !strings.Contains(printed.String(), "win-z") {
+	if status := run(t.Context(), a, []string{"status", "--from", dir}); status != 1 || strings.Contains(printed.String(), string(nodestate.NotReporting)) || !strings.Contains(printed.String(), "win-z") {
 		t.Errorf("status %d\n%s", status, printed.String())
 	}
 	printed.Reset()

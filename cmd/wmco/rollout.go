@@ -22,7 +22,7 @@ func printRollout(a app, r fleet.Rollout) {
 	}
 	cli.Printf(a.stdout, "%s\n", rolloutLine(r))
 	for _, g := range groups {
-		cli.Printf(a.stdout, "  %-7s  %s  %s\n", g.Phase, fewNames(g.Names), g.Message)
+		cli.Printf(a.stdout, "  %-8s  %s  %s\n", g.Phase, fewNames(g.Names), g.Message)
 	}
 	cli.Printf(a.stdout, "\n")
 }
@@ -49,7 +49,7 @@ func fewNames(names []string) string {
 	return bundle.JoinFirst(names, 3, ", ", bundle.AndOthers)
 }
 
-// turnsOf says for the table where each node is: done, its turn, failed, or what it waits for.
+// turnsOf says for the table where each node is in the rollout: its phase, or what it waits for.
 func turnsOf(r fleet.Rollout) map[string]string {
 	said := map[string]string{}
 	for _, s := range r.Nodes {

@@ -121,17 +121,17 @@ func midway(t *testing.T) []any {
 		rolledNode(t, "win-b", "old", plan.Turn{Impact: bundle.ImpactRestart, Begun: minutesAgo(500)}),
 		rolledNode(t, "win-c", "old", plan.Turn{Impact: bundle.ImpactRestart, Begun: minutesAgo(500)}),
 		paused,
-		operatorSays("False", "0 of 4 nodes done, 1 moving, 3 waiting; win-a the canary is observed until 2026-01-01T12:00:30Z"),
+		operatorSays("False", "0 of 4 nodes updated, 1 updating, 3 waiting; win-a the canary is observed until 2026-01-01T12:00:30Z"),
 	}
 }
 
 func TestStatusShowsTheRollout(t *testing.T) {
 	from := writeObjects(t, midway(t)...)
 	status, stdout, stderr := atNoon(t, "status", "--from", from)
-	want := `rollout: 0 of 4 nodes done, 1 moving, 3 waiting; win-a the canary is observed until 2026-01-01T12:00:30Z; about 2m30s to go
-  Moving   win-a  the canary is observed until 2026-01-01T12:00:30Z
-  Waiting  win-b, win-c  waits for the canary win-a
-  Waiting  win-d  the node is paused
+	want := `rollout: 0 of 4 nodes updated, 1 updating, 3 waiting; win-a the canary is observed until 2026-01-01T12:00:30Z; about 2m30s to go
+  Updating  win-a  the canary is observed until 2026-01-01T12:00:30Z
+  Waiting   win-b, win-c  waits for the canary win-a
+  Waiting   win-d  the node is paused
 
 `
 	before, table, _ := strings.Cut(stdout, "NODE ")
@@ -144,7 +144,7 @@ func TestStatusOfOneNodeShowsItsTurns(t *testing.T) {
 	from := writeObjects(t, midway(t)...)
 	status, stdout, _ := atNoon(t, "status", "win-a", "--from", from)
 	_, turns, _ := strings.Cut(stdout, "rollout         ")
-	want := `Moving (Settling): the canary is observed until 2026-01-01T12:00:30Z
+	want := `Updating (Settling): the canary is observed until 2026-01-01T12:00:30Z
 last turn       2026-01-01T11:58:00Z  ` + rolloutBundle(t, "win-a", "new").Bundle.Short() + `, impact restart, canary, Applied after 30s
 before it       2025-12-31T21:00:00Z  ` + rolloutBundle(t, "win-a", "before").Bundle.Short() + `, impact restart, Applied after 2m0s
 `
@@ -153,7 +153,7 @@ before it       2025-12-31T21:00:00Z  ` + rolloutBundle(t, "win-a", "before").Bu
 	}
 	_, stdout, _ = atNoon(t, "status", "win-a", "--from", from, "-o", "json")
 	var got fleet.Fleet
-	if err := json.Unmarshal([]byte(stdout), &got); err != nil || len(got.Nodes) != 1 || len(got.Nodes[0].Turns) != 2 || len(got.Rollout.Nodes) != 1 || got.Rollout.Moving != 1 || got.Rollout.Waiting != 3 {
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || len(got.Nodes) != 1 || len(got.Nodes[0].Turns) != 2 || len(got.Rollout.Nodes) != 1 || got.Rollout.Updating != 1 || got.Rollout.Waiting != 3 {
 		t.Errorf("%v %+v", err, got)
 	}
 }
@@ -161,10 +161,10 @@ before it       2025-12-31T21:00:00Z  ` + rolloutBundle(t, "win-a", "before").Bu
 // TestStatusAssumesNothingWithoutTheOperator shows the same Nodes where the operator says that all have what is wanted, or nothing.
 func TestStatusAssumesNothingWithoutTheOperator(t *testing.T) {
 	nodes := midway(t)
-	for name, objects := range map[string][]any{"done": append(nodes[:4:4], operatorSays("True", "4 of 4 nodes done")), "silent": nodes[:4]} {
+	for name, objects := range map[string][]any{"done": append(nodes[:4:4], operatorSays("True", "4 of 4 nodes updated")), "silent": nodes[:4]} {
 		_, stdout, _ := atNoon(t, "status", "--from", writeObjects(t, objects...), "-o", "json")
 		var got fleet.Fleet
-		if err := json.Unmarshal([]byte(stdout), &got); err != nil || got.Rollout.Waiting != 0 || got.Rollout.Done != 3 || got.Rollout.Moving != 1 {
+		if err := json.Unmarshal([]byte(stdout), &got); err != nil || got.Rollout.Waiting != 0 || got.Rollout.Updated != 3 || got.Rollout.Updating != 1 {
 			t.Errorf("%s: %v %+v", name, err, got.Rollout)
 		}
 	}
@@ -189,7 +189,7 @@ func TestStatusOfADrain(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
 		t.Fatal(err)
 	}
-	want := []plan.Status{{Node: "win-a", Phase: plan.PhaseMoving, Reason: plan.ReasonStep, Message: "drain: is drained for impact drain", Impact: bundle.ImpactDrain, Canary: true}}
+	want := []plan.Status{{Node: "win-a", Phase: plan.PhaseUpdating, Reason: plan.ReasonStep, Message: "drain: is drained for impact drain", Impact: bundle.ImpactDrain, Canary: true}}
 	if diff := cmp.Diff(want, got.Rollout.Nodes); diff != "" || got.Rollout.Limit != 3 || got.Rollout.Unavailable != 1 {
 		t.Errorf("%+v\n-want +got:\n%s", got.Rollout.Summary, diff)
 	}

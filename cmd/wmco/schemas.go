@@ -12,7 +12,7 @@ import (
 )
 
 // answerVersion is that of the JSON of all commands. Fields are added without a new one; it rises if one is removed or means something else.
-const answerVersion = "v1"
+const answerVersion = "v2"
 
 // answerTypes are the types of what -o json prints, by command; of commands that print a line for each event, of one line.
 func answerTypes() map[string]reflect.Type {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"wmco/bundle"
+	"wmco/bundle/nodestate"
 	"wmco/controller/gather"
-	"wmco/controller/status"
 	"wmco/internal/cli"
 	"wmco/report/fleet"
 	"wmco/report/mustgather"
@@ -40,11 +39,11 @@ join, what waits for adoption, a removal that is stuck; each has a reason and a 
 rollout: how many nodes have what is wanted, whose turn it is, what the others wait for, and how long it will take by the turns before.
 
 It is read from the cluster alone, from Nodes, WindowsNodesStatus and the settings: no host and no operator is asked. --watch prints
-each move of a node, and how long after the change it is current, until it is interrupted. -o html is a page for a browser.` +
-			cli.ExitHelp("0  every node is current", "1  a node is not, the rollout is not done, or inputs are refused", "2  usage, or a node or host that does not exist", "3  the cluster cannot be reached", "130  interrupted"),
+each move of a node, and how long after the change it is updated, until it is interrupted. -o html is a page for a browser.` +
+			cli.ExitHelp("0  every node is updated", "1  a node is not, the rollout is not done, or inputs are refused", "2  usage, or a node or host that does not exist", "3  the cluster cannot be reached", "130  interrupted"),
 		Example: `  wmco status
   wmco status --watch
-  wmco status --state Failed,Silent -o name
+  wmco status --state Degraded,NotReporting -o name
   wmco status 10.0.0.7
   wmco status winworker-x7k2p -o json
   wmco status --from must-gather.local.123`,
@@ -55,8 +54,8 @@ each move of a node, and how long after the change it is current, until it is in
 	f.clusterFlags.add(cmd)
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "print the nodes that change, until interrupted")
 	cmd.Flags().StringVarP(&f.selector, "selector", "l", "", "only nodes with these labels, such as zone=a,!canary")
-	cmd.Flags().StringSliceVar(&f.states, "state", nil, "only nodes in these states, such as Failed,Silent")
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(stateNames(), cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().StringSliceVar(&f.states, "state", nil, "only nodes in these states, such as Degraded,NotReporting")
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(nodestate.Names(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.ValidArgsFunction = f.completeNames
 	cli.AddFormat(cmd, &f.format, cli.Text, cli.Wide, cli.JSON, cli.YAML, cli.Name, cli.HTML)
 	return cmd
@@ -101,7 +100,7 @@ func (f *statusFlags) read(ctx context.Context, a app, node string) (fleet.Fleet
 		return fleet.Fleet{}, refused(a, "", findings)
 	}
 	if node == "" {
-		return f.selectRows(all)
+		return f.selectRows(a, all)
 	}
 	one, ok := all.Only(node)
 	if !ok {
@@ -111,34 +110,23 @@ func (f *statusFlags) read(ctx context.Context, a app, node string) (fleet.Fleet
 }
 
 // selectRows keeps what --selector and --state name.
-func (f *statusFlags) selectRows(all fleet.Fleet) (fleet.Fleet, error) {
+func (f *statusFlags) selectRows(a app, all fleet.Fleet) (fleet.Fleet, error) {
 	selector, err := labels.Parse(f.selector)
 	if err != nil {
 		return fleet.Fleet{}, cli.UsageError("--selector: %w", err)
 	}
-	var states []fleet.State
-	for _, s := range f.states {
-		i := slices.IndexFunc(stateNames(), func(known string) bool { return strings.EqualFold(known, s) })
-		if i < 0 {
-			return fleet.Fleet{}, cli.UsageError("--state %s: must be one of %s%s", s, strings.Join(stateNames(), ", "), bundle.DidYouMean(s, stateNames()))
+	var states []nodestate.State
+	for _, name := range f.states {
+		s, isFormer, known := nodestate.Parse(name)
+		if !known {
+			return fleet.Fleet{}, cli.UsageError("--state %s: must be one of %s%s", name, strings.Join(nodestate.Names(), ", "), bundle.DidYouMean(name, nodestate.Names()))
 		}
-		states = append(states, fleet.State(stateNames()[i]))
+		if isFormer {
+			cli.Printf(a.stderr, "--state %s: the state is called %s now; the next release does not know the former name\n", name, s)
+		}
+		states = append(states, s)
 	}
 	return all.Selected(selector, states), nil
-}
-
-// stateNames are the states of nodes, and those of hosts that nodes do not have.
-func stateNames() []string {
-	var names []string
-	for _, s := range fleet.States() {
-		names = append(names, string(s))
-	}
-	for _, s := range status.HostStates() {
-		if !slices.Contains(names, string(s)) {
-			names = append(names, string(s))
-		}
-	}
-	return names
 }
 
 // completeNames completes the name of a node or host.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"wmco/bundle"
+	"wmco/bundle/nodestate"
 	"wmco/controller/status"
 	"wmco/internal/cli"
 	"wmco/report/fleet"
@@ -67,7 +68,7 @@ func (f *statusFlags) printWide(a app, now fleet.Fleet) error {
 
 // stepOf is what is done with a host that joins.
 func stepOf(h status.Host) string {
-	if h.State != status.HostJoining {
+	if h.State != nodestate.Joining {
 		return ""
 	}
 	return h.Message

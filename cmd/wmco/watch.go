@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"wmco/bundle"
+	"wmco/bundle/nodestate"
 	"wmco/controller/status"
 	"wmco/internal/cli"
 	"wmco/report/fleet"
@@ -27,16 +28,16 @@ const (
 type watched struct {
 	fleet.Fleet
 	at time.Time
-	// began is when a node was last seen with the bundle that it had before, by its name; none for a node that is current.
+	// began is when a node was last seen with the bundle that it had before, by its name; none for a node that is updated.
 	began map[string]time.Time
-	// first is when the first of them began; zero where all are current.
+	// first is when the first of them began; zero where all are updated.
 	first time.Time
 }
 
 // move is what one node has done since the last look. A row without a state is a node that is gone.
 type move struct {
 	row, before fleet.Row
-	// took is how long after the change the node is current; 0 where it is not.
+	// took is how long after the change the node is updated; 0 where it is not.
 	took time.Duration
 }
 
@@ -67,9 +68,9 @@ func newWatched(now fleet.Fleet, at time.Time) *watched {
 	return w
 }
 
-// begin notes that a node is not current.
+// begin notes that a node is not updated.
 func (w *watched) begin(r fleet.Row, at time.Time) {
-	if _, ok := w.began[r.Node]; ok || r.State == fleet.StateCurrent {
+	if _, ok := w.began[r.Node]; ok || r.State == nodestate.Updated {
 		return
 	}
 	w.began[r.Node] = at
@@ -92,7 +93,7 @@ func (w *watched) look(now fleet.Fleet, at time.Time) ([]move, []metav1.Conditio
 		}
 		w.begin(r, w.at)
 		m := move{row: r, before: before}
-		if began, ok := w.began[r.Node]; ok && r.State == fleet.StateCurrent {
+		if began, ok := w.began[r.Node]; ok && r.State == nodestate.Updated {
 			m.took = at.Sub(began)
 			delete(w.began, r.Node)
 		}
@@ -120,9 +121,9 @@ func (w *watched) last(node string) fleet.Row {
 	return fleet.Row{}
 }
 
-// all reports whether all nodes have become current with what is wanted, and how long after the first change.
+// all reports whether all nodes have been updated to what is wanted, and how long after the first change.
 func (w *watched) all(at time.Time) (time.Duration, bool) {
-	if w.first.IsZero() || meta.IsStatusConditionFalse(w.Conditions, status.RolledOut) || slices.ContainsFunc(w.Nodes, func(r fleet.Row) bool { return r.State != fleet.StateCurrent }) {
+	if w.first.IsZero() || meta.IsStatusConditionFalse(w.Conditions, status.RolledOut) || slices.ContainsFunc(w.Nodes, func(r fleet.Row) bool { return r.State != nodestate.Updated }) {
 		return 0, false
 	}
 	took := at.Sub(w.first)
@@ -177,7 +178,7 @@ func (f *statusFlags) printMoves(a app, w *watched, now fleet.Fleet) error {
 		if len(now.Nodes) == 1 {
 			nodes = "the node is"
 		}
-		cli.Printf(a.stdout, "%s  %s current, %s after the first change\n", clock, nodes, took.Round(time.Second))
+		cli.Printf(a.stdout, "%s  %s updated, %s after the first change\n", clock, nodes, took.Round(time.Second))
 	}
 	return nil
 }
@@ -187,14 +188,14 @@ func (m move) isVisible() bool {
 	return m.row.State != m.before.State || m.row.Desired != m.before.Desired || reasonOf(m.row) != reasonOf(m.before)
 }
 
-// text is the move in one line, such as "Stale -> Current  0123456789ab  after 5s".
+// text is the move in one line, such as "Stale -> Updated  0123456789ab  after 5s".
 func (m move) text() string {
 	states, before := string(m.row.State), m.before.State
 	if states == "" {
 		return "gone"
 	}
-	if before == fleet.StateCurrent && m.row.State == before && m.row.Desired != m.before.Desired {
-		before = fleet.StateStale // it was, between the two looks
+	if before == nodestate.Updated && m.row.State == before && m.row.Desired != m.before.Desired {
+		before = nodestate.Stale // it was, between the two looks
 	}
 	if before != "" && before != m.row.State {
 		states = string(before) + " -> " + states
@@ -207,12 +208,12 @@ func (m move) text() string {
 	return strings.TrimRight(strings.Join(parts, "  "), " ")
 }
 
-// reasonOf says why a node does not move, and what to do; empty for states that pass by themselves, as Unpublished does when a node joins.
+// reasonOf says why a node does not move, and what to do; empty for states that pass by themselves, as Joining does.
 func reasonOf(r fleet.Row) string {
 	switch r.State {
-	case fleet.StateCurrent, fleet.StateStale, fleet.StateApplying, fleet.StateUnpublished:
+	case nodestate.Updated, nodestate.Stale, nodestate.Updating, nodestate.Joining, nodestate.Removing:
 		return ""
-	case fleet.StateWaiting, fleet.StateFailed, fleet.StateSilent, fleet.StateRefused:
+	case nodestate.Waiting, nodestate.Degraded, nodestate.NotReporting, nodestate.Refused:
 	}
 	text := r.Message
 	if r.Impact != "" && r.Impact != bundle.ImpactNone {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
+	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
@@ -42,13 +43,13 @@ func (h Host) completeNode(ctx context.Context, node *corev1.Node) (Progress, er
 	}
 	decoded := windowsnode.Decode(*node)
 	row := fleet.Of(decoded, h.Silence)
-	if row.Reported.IsZero() || row.State == fleet.StateSilent {
+	if row.Reported.IsZero() || row.State == nodestate.NotReporting {
 		return h.applyHostBundle(ctx), nil
 	}
 	whole, err := h.isUpToDate(decoded, row)
 	if err != nil || !whole {
 		p := Progress{State: StateJoining, Reason: ReasonCompleting, Message: "waiting for the node agent, which follows the cluster: " + h.describeMissing(decoded, row), Node: node.Name, Again: AgainSoon}
-		if row.State == fleet.StateFailed || row.Fault == published.FaultDisk {
+		if row.State == nodestate.Degraded || row.Fault == published.FaultDisk {
 			h.resumeInterrupted(ctx)
 			p.State, p.Reason, p.Message, p.Fix, p.Log = StateFailed, row.Reason, row.Message, row.Fix, row.Log
 		}
@@ -68,7 +69,7 @@ func (h Host) isUpToDate(node windowsnode.Node, row fleet.Row) (bool, error) {
 		return false, err
 	}
 	waits := slices.ContainsFunc(list[0].Own, func(f bundle.Finding) bool { return f.Reason == reason.NetworkPending })
-	return row.State == fleet.StateCurrent && row.Applied == list[0].Bundle.Digest && !waits && node.IsReady(), nil
+	return row.State == nodestate.Updated && row.Applied == list[0].Bundle.Digest && !waits && node.IsReady(), nil
 }
 
 // describeMissing says what a node that is not whole waits for.
@@ -76,7 +77,7 @@ func (h Host) describeMissing(node windowsnode.Node, row fleet.Row) string {
 	switch {
 	case h.Subnet == "":
 		return "the cluster network has not given it a subnet yet"
-	case row.State != fleet.StateCurrent:
+	case row.State != nodestate.Updated:
 		return "its bundle is " + strings.ToLower(string(row.State))
 	case !node.IsReady():
 		return "its kubelet is not Ready yet"

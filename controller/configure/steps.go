@@ -5,6 +5,7 @@ import (
 
 	"wmco/applier/remote"
 	"wmco/bundle"
+	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
 	"wmco/controller/status"
 )
@@ -91,7 +92,7 @@ func (u *Unjoined) withStep(h status.Host, host string) status.Host {
 	step := u.visibleStep(host)
 	switch {
 	case step == "":
-	case h.State == status.HostJoining:
+	case h.State == nodestate.Joining:
 		h.Reason, h.Message, h.Fix = reasonJoining, step, ""
 	default:
 		h.Message = published.ShortenTo(h.Message, maxTried) + "; it is tried again: " + step

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"wmco/applier/remote"
+	"wmco/bundle/nodestate"
 	"wmco/controller/status"
 )
 
@@ -27,7 +28,7 @@ func TestAHostThatJoinsSaysItsStep(t *testing.T) {
 		}
 	}
 	joining := func(text string) status.Host {
-		return status.Host{State: status.HostJoining, Reason: reasonJoining, Message: text}
+		return status.Host{State: nodestate.Joining, Reason: reasonJoining, Message: text}
 	}
 	connecting := remote.Step{Text: "connecting", Connects: true}
 	u.NoteStep("win-1", connecting)
@@ -50,7 +51,7 @@ func TestAHostThatJoinsSaysItsStep(t *testing.T) {
 		said("after it", joining("waiting for the Node"), 3)
 	}
 	u.RecordProgress("win-1", Progress{State: StateFailed, Reason: ReasonRolledBack, Message: "the host was rolled back", Fix: "fix it"})
-	failed := status.Host{State: status.HostFailed, Reason: ReasonRolledBack, Message: "the host was rolled back", Fix: "fix it"}
+	failed := status.Host{State: nodestate.Degraded, Reason: ReasonRolledBack, Message: "the host was rolled back", Fix: "fix it"}
 	u.NoteStep("win-1", connecting)
 	said("it has failed", failed, 3)
 	u.NoteStep("win-1", remote.Step{Text: "applying"})
@@ -60,7 +61,7 @@ func TestAHostThatJoinsSaysItsStep(t *testing.T) {
 	u.RecordProgress("win-1", Progress{State: StateGone})
 	u.Elapsed = func() time.Duration { return 0 }
 	u.RecordProgress("win-1", Progress{State: StateFailed, Reason: ReasonUnreachable, Message: "no answer", Fix: "look at it"})
-	said("a machine that boots", status.Host{State: status.HostJoining, Reason: ReasonUnreachable, Message: "no answer", Fix: "look at it"}, 5)
+	said("a machine that boots", status.Host{State: nodestate.Joining, Reason: ReasonUnreachable, Message: "no answer", Fix: "look at it"}, 5)
 	u.NoteStep("win-1", remote.Step{Text: "copying executables: 3 of 80 MiB"})
 	said("it answers", joining("copying executables: 3 of 80 MiB"), 6)
 }

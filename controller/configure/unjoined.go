@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"wmco/bundle"
+	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
 	"wmco/controller/base/conditions"
 	"wmco/controller/inputs/desired"
@@ -260,16 +261,16 @@ func (u *Unjoined) StatusHosts(listed []Listed) []status.Host {
 		if slices.Contains(names, h.Name) {
 			continue
 		}
-		list = append(list, status.Host{Name: h.Name, Address: h.Address, Node: h.Node, State: status.HostJoining, Reason: reasonJoining, Message: u.joiningText(h.Name)})
+		list = append(list, status.Host{Name: h.Name, Address: h.Address, Node: h.Node, State: nodestate.Joining, Reason: reasonJoining, Message: u.joiningText(h.Name)})
 	}
 	for _, node := range slices.Sorted(maps.Keys(u.removals)) {
 		r := u.removals[node]
 		h := status.Host{Name: node, Address: r.address, Node: node, Reason: r.Reason, Message: published.Shorten(r.Message), Fix: published.Shorten(r.Fix)}
-		if h.State = status.HostRemoving; r.State == StateFailed {
-			h.State = status.HostFailed
+		if h.State = nodestate.Removing; r.State == StateFailed {
+			h.State = nodestate.Degraded
 		}
 		if r.Reason == ReasonNotConfirmed || r.Reason == ReasonDrainBlocked {
-			h.State = status.HostWaiting
+			h.State = nodestate.Waiting
 		}
 		list = append(list, h)
 	}
@@ -280,11 +281,11 @@ func (u *Unjoined) StatusHosts(listed []Listed) []status.Host {
 func statusOfProgress(h status.Host, p Progress, late bool) status.Host {
 	switch {
 	case awaitsBoot(p) && !late:
-		h.State = status.HostJoining
+		h.State = nodestate.Joining
 	case p.State == StateFailed:
-		h.State = status.HostFailed
+		h.State = nodestate.Degraded
 	default:
-		h.State = status.HostWaiting
+		h.State = nodestate.Waiting
 	}
 	return h
 }

@@ -11,6 +11,7 @@ import (
 
 	"wmco/applier"
 	"wmco/bundle"
+	"wmco/bundle/nodestate"
 	"wmco/controller/hosts"
 	"wmco/controller/status"
 )
@@ -85,12 +86,12 @@ func TestEveryHostHasItsReasonAndFix(t *testing.T) {
 	u.NoteRemoval("win-8", "192.0.2.18", Progress{State: StateWaiting, Reason: "Draining", Message: "draining"})
 	u.NoteRemoval("win-7", "192.0.2.19", Progress{State: StateFailed, Reason: ReasonUnreachable, Message: "removing the instance: no answer", Fix: "force it"})
 	want := []status.Host{
-		{Name: "192.0.2.14", Address: "192.0.2.14", State: status.HostFailed, Reason: ReasonLoginRefused, Message: "the host refuses the login", Fix: "add the public key"},
-		{Name: "win-9", Node: "win-9", State: status.HostFailed, Reason: ReasonExpired, Message: "expired", Fix: "delete the Machine"},
-		{Name: "win-1", Address: "192.0.2.15", State: status.HostWaiting, Reason: "VersionUnsupported", Message: "the version is not supported", Fix: "update the cluster"},
-		{Name: "win-2", Address: "192.0.2.16", State: status.HostJoining, Reason: "Joining", Message: "the host is on its way to become a node"},
-		{Name: "win-7", Address: "192.0.2.19", Node: "win-7", State: status.HostFailed, Reason: ReasonUnreachable, Message: "removing the instance: no answer", Fix: "force it"},
-		{Name: "win-8", Address: "192.0.2.18", Node: "win-8", State: status.HostRemoving, Reason: "Draining", Message: "draining"},
+		{Name: "192.0.2.14", Address: "192.0.2.14", State: nodestate.Degraded, Reason: ReasonLoginRefused, Message: "the host refuses the login", Fix: "add the public key"},
+		{Name: "win-9", Node: "win-9", State: nodestate.Degraded, Reason: ReasonExpired, Message: "expired", Fix: "delete the Machine"},
+		{Name: "win-1", Address: "192.0.2.15", State: nodestate.Waiting, Reason: "VersionUnsupported", Message: "the version is not supported", Fix: "update the cluster"},
+		{Name: "win-2", Address: "192.0.2.16", State: nodestate.Joining, Reason: "Joining", Message: "the host is on its way to become a node"},
+		{Name: "win-7", Address: "192.0.2.19", Node: "win-7", State: nodestate.Degraded, Reason: ReasonUnreachable, Message: "removing the instance: no answer", Fix: "force it"},
+		{Name: "win-8", Address: "192.0.2.18", Node: "win-8", State: nodestate.Removing, Reason: "Draining", Message: "draining"},
 	}
 	if diff := cmp.Diff(want, u.StatusHosts(listed)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -109,7 +110,7 @@ func TestANewMachineMayBoot(t *testing.T) {
 	u := Unjoined{Elapsed: func() time.Duration { return now }}
 	u.OnChange(func() { changes++ })
 	listed := []Listed{{Name: "win-1"}}
-	state := func(p Progress, want status.HostState, wantChanges int) {
+	state := func(p Progress, want nodestate.State, wantChanges int) {
 		t.Helper()
 		u.RecordProgress("win-1", p)
 		if got := u.StatusHosts(listed); len(got) != 1 || got[0].State != want || changes != wantChanges {
@@ -117,15 +118,15 @@ func TestANewMachineMayBoot(t *testing.T) {
 		}
 	}
 	silent := Progress{State: StateFailed, Reason: ReasonUnreachable, Message: "no answer"}
-	state(silent, status.HostJoining, 1)
+	state(silent, nodestate.Joining, 1)
 	now = bootLimit - time.Second
-	state(silent, status.HostJoining, 1)
+	state(silent, nodestate.Joining, 1)
 	now = bootLimit
-	state(silent, status.HostFailed, 2)
+	state(silent, nodestate.Degraded, 2)
 	now += time.Hour
-	state(silent, status.HostFailed, 2)
-	state(Progress{State: StateFailed, Reason: ReasonLoginRefused, Message: "refused"}, status.HostFailed, 3)
-	state(silent, status.HostJoining, 4)
+	state(silent, nodestate.Degraded, 2)
+	state(Progress{State: StateFailed, Reason: ReasonLoginRefused, Message: "refused"}, nodestate.Degraded, 3)
+	state(silent, nodestate.Joining, 4)
 }
 
 // TestANodeIsNotOnItsWayBecauseTheOperatorHasStarted: nothing waits for a host that was a node before.

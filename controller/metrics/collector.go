@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
+	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
 	"wmco/controller/status"
 	"wmco/controller/windowsnode"
@@ -121,7 +122,7 @@ func sendGauge[N int | float64](to chan<- prometheus.Metric, d *prometheus.Desc,
 
 // collectFleet sends what the Nodes say.
 func (c *Collector) collectFleet(to chan<- prometheus.Metric, list []windowsnode.Node) {
-	count, causes := map[fleet.State]int{}, map[published.Cause]int{}
+	count, causes := map[nodestate.State]int{}, map[published.Cause]int{}
 	now, first := c.Now(), c.Now()
 	for _, n := range list {
 		row := fleet.Of(n, c.Silence)
@@ -142,8 +143,8 @@ func (c *Collector) collectFleet(to chan<- prometheus.Metric, list []windowsnode
 		sendGauge(to, rolledBack, countRollbacks(row, turns), row.Node)
 		lastChange(to, row.Node, turns)
 	}
-	for _, s := range fleet.States() {
-		if s != fleet.StateRefused { // it is counted besides
+	for _, s := range nodestate.All() {
+		if s != nodestate.Refused && s != nodestate.Removing { // refused nodes are counted besides, and removals are hosts
 			sendGauge(to, nodes, count[s], string(s))
 		}
 	}
@@ -156,16 +157,18 @@ func (c *Collector) collectFleet(to chan<- prometheus.Metric, list []windowsnode
 // pendingSince returns since when a node is on its way to what is published; zero if it has that, or if that is not known.
 func pendingSince(row fleet.Row, s windowsnode.RolloutState) time.Time {
 	switch row.State {
-	case fleet.StateCurrent, fleet.StateUnpublished, fleet.StateRefused:
+	case nodestate.Updated, nodestate.Joining, nodestate.Removing, nodestate.Refused:
 		return time.Time{}
-	case fleet.StateStale, fleet.StateApplying, fleet.StateWaiting, fleet.StateFailed, fleet.StateSilent:
+	case nodestate.Stale, nodestate.Updating, nodestate.Waiting, nodestate.Degraded, nodestate.NotReporting:
 	}
 	switch {
-	case row.Applied == row.Desired && row.Desired != "": // silent, with its bundle
+	case row.Reason == fleet.ReasonWaitingForAdoption: // nothing is published for it
+		return time.Time{}
+	case row.Applied == row.Desired && row.Desired != "": // it does not report, and has its bundle
 		return time.Time{}
 	case s.Turn.Bundle == row.Desired && !s.Turn.Begun.IsZero():
 		return s.Turn.Begun
-	case row.State == fleet.StateStale:
+	case row.State == nodestate.Stale:
 		return time.Time{} // its condition is about the bundle before
 	}
 	return row.Since

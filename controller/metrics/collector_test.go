@@ -134,16 +134,16 @@ func TestCollector(t *testing.T) {
 			encode(t, plan.State{Turn: turn(want, -30, -25, -10)}), `wmco_node_drift_repaired_entries{node="n"} 4
 wmco_node_last_change_seconds{impact="drain",node="n",phase="apply"} 900
 wmco_node_last_change_seconds{impact="drain",node="n",phase="drain"} 300
-wmco_node_state{node="n",reason="Applied",state="Current"} 1
-wmco_nodes{state="Current"} 1
+wmco_node_state{node="n",reason="Applied",state="Updated"} 1
+wmco_nodes{state="Updated"} 1
 wmco_oldest_pending_change_seconds 0
 `,
 		},
 		"a node that applies since its turn began": {
 			published.Report{State: published.StateApplying, Desired: want, Applied: other},
 			encode(t, plan.State{Turn: plan.Turn{Bundle: want, Begun: at(-20), Permitted: at(-15)}}), `wmco_node_pending_since_timestamp_seconds{node="n"} 1.7953476e+09
-wmco_node_state{node="n",reason="Applying",state="Applying"} 1
-wmco_nodes{state="Applying"} 1
+wmco_node_state{node="n",reason="Applying",state="Updating"} 1
+wmco_nodes{state="Updating"} 1
 wmco_oldest_pending_change_seconds 1200
 `,
 		},
@@ -157,15 +157,15 @@ wmco_oldest_pending_change_seconds 0
 			published.Report{State: published.StateRolledBack, Cause: published.CauseService, Desired: want, Applied: other},
 			encode(t, plan.State{Failed: want, Past: []plan.Turn{{Bundle: bundle.Of(nil), Result: published.StateRolledBack}}}), `wmco_node_pending_since_timestamp_seconds{node="n"} 1.7953452e+09
 wmco_node_rolled_back_changes{node="n"} 2
-wmco_node_state{node="n",reason="RolledBack",state="Failed"} 1
-wmco_nodes{state="Failed"} 1
+wmco_node_state{node="n",reason="RolledBack",state="Degraded"} 1
+wmco_nodes{state="Degraded"} 1
 wmco_oldest_pending_change_seconds 3600
 `,
 		},
 		"a state of the rollout that the node has overwritten": {
 			published.Report{State: published.StateApplied, Desired: want, Applied: want},
-			`{"schema":1,"turn":{"bundle":"\u0000","impact":"\u0001","begun":"2026-11-22T11:00:00Z","permitted":"2026-11-22T11:01:00Z","ended":"2026-11-22T11:02:00Z"}}`, `wmco_node_state{node="n",reason="Applied",state="Current"} 1
-wmco_nodes{state="Current"} 1
+			`{"schema":1,"turn":{"bundle":"\u0000","impact":"\u0001","begun":"2026-11-22T11:00:00Z","permitted":"2026-11-22T11:01:00Z","ended":"2026-11-22T11:02:00Z"}}`, `wmco_node_state{node="n",reason="Applied",state="Updated"} 1
+wmco_nodes{state="Updated"} 1
 wmco_oldest_pending_change_seconds 0
 `,
 		},

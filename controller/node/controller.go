@@ -22,6 +22,7 @@ import (
 	"wmco/applier"
 	"wmco/applier/remote"
 	"wmco/bundle"
+	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
 	"wmco/controller/base"
 	"wmco/controller/configure"
@@ -268,7 +269,7 @@ func (n *Nodes) repairSilent(ctx context.Context, node windowsnode.Node) reconci
 	case row.Reported.IsZero():
 		// No agent has reported yet: the Node's next change is seen.
 		return reconcile.Result{}
-	case row.State != fleet.StateSilent:
+	case row.State != nodestate.NotReporting:
 		left := published.SilentAfter - n.Joiner.Silence(node)
 		if left < 0 {
 			// The kubelet is not Ready, or nothing is published: the Node's next change is seen.

@@ -12,6 +12,7 @@ import (
 	"wmco/applier"
 	"wmco/applier/remote"
 	"wmco/bundle"
+	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
 	"wmco/controller/configure"
 	"wmco/controller/hosts"
@@ -84,7 +85,7 @@ func (n *Nodes) versionMarks(node windowsnode.Node, payload bundle.Digest) confi
 	m := configure.Marks{Labels: map[string]string{published.UpgradingLabel: ""}, Annotations: map[string]string{configure.DesiredVersionAnnotation: n.Version}}
 	switch mine := node.DesiredError == nil && node.Desired.Payload == payload; {
 	case node.Annotations[configure.VersionAnnotation] == n.Version || !mine:
-	case fleet.Of(node, n.Joiner.Silence).State == fleet.StateCurrent:
+	case fleet.Of(node, n.Joiner.Silence).State == nodestate.Updated:
 		m.Annotations[configure.VersionAnnotation] = n.Version
 	default:
 		m.Labels[published.UpgradingLabel] = configure.ValueTrue

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"wmco/bundle"
+	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
 	"wmco/controller/base"
 	"wmco/controller/windowsnode"
@@ -86,7 +87,7 @@ func movementOf(n windowsnode.Node, silence windowsnode.Silence) string {
 	}
 	row := fleet.Of(n, silence)
 	switch {
-	case row.State == fleet.StateFailed || row.State == fleet.StateSilent && !row.Reported.IsZero():
+	case row.State == nodestate.Degraded || row.State == nodestate.NotReporting && !row.Reported.IsZero():
 		return ""
 	case n.IsJoining():
 		return "joins"
@@ -94,7 +95,7 @@ func movementOf(n windowsnode.Node, silence windowsnode.Silence) string {
 		return "is removed"
 	case n.Rollout.Claim.Held:
 		return "has its turn in the rollout"
-	case row.State == fleet.StateApplying:
+	case row.State == nodestate.Updating:
 		return "applies its bundle"
 	}
 	return ""

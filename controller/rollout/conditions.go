@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"wmco/bundle"
+	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
 	"wmco/controller/base"
 	"wmco/controller/rollout/steps"
@@ -293,9 +294,9 @@ func urgentHeld(o outcome) map[string]status.UrgentHeld {
 func rolloutCondition(o outcome) metav1.Condition {
 	c := metav1.Condition{Type: status.RolledOut, Status: metav1.ConditionFalse, Message: published.Shorten(o.rollout.FleetMessage())}
 	switch o.rollout.FleetPhase() {
-	case steps.PhaseDone:
+	case steps.PhaseUpdated:
 		c.Status, c.Reason = metav1.ConditionTrue, status.ReasonRolledOut
-	case steps.PhaseMoving:
+	case steps.PhaseUpdating:
 		c.Reason = status.ReasonRollingOut
 	case steps.PhasePaused:
 		c.Reason = status.ReasonPaused
@@ -344,44 +345,35 @@ func refusedStatus(r refusedNode) status.Refused {
 
 // statusOfHost returns what a node needs; false for one that has its bundle, or gets it by itself.
 func statusOfHost(r fleet.Row) (status.Host, bool) {
-	h := status.Host{Name: r.Node, Node: r.Node, State: status.HostWaiting, Reason: r.Reason, Message: published.Shorten(r.Message), Fix: published.Shorten(r.Fix), Log: r.Log}
+	h := status.Host{Name: r.Node, Node: r.Node, State: r.State, Reason: r.Reason, Message: published.Shorten(r.Message), Fix: published.Shorten(r.Fix), Log: r.Log}
 	switch r.State {
-	case fleet.StateFailed:
-		h.State = status.HostFailed
-	case fleet.StateSilent:
-		h.State = status.HostSilent
-	case fleet.StateRefused:
-		h.State = status.HostRefused
-	case fleet.StateWaiting:
+	case nodestate.Waiting:
 		if r.Reason == string(published.StateNeedsPermission) { // it is its turn next: condition RolledOut
 			return h, false
 		}
-	case fleet.StateUnpublished:
-		if r.Reason != fleet.ReasonWaitingForAdoption {
-			h.State = status.HostJoining
-		}
-	case fleet.StateCurrent, fleet.StateStale, fleet.StateApplying:
+	case nodestate.Updated, nodestate.Stale, nodestate.Updating:
 		return h, false
+	case nodestate.Joining, nodestate.Removing, nodestate.Refused, nodestate.NotReporting, nodestate.Degraded:
 	}
 	h.Reason = cmp.Or(h.Reason, string(r.State))
 	return h, true
 }
 
-func counterOfState(n *status.Nodes, s fleet.State) *int {
+func counterOfState(n *status.Nodes, s nodestate.State) *int {
 	switch s {
-	case fleet.StateCurrent:
-		return &n.Current
-	case fleet.StateStale:
+	case nodestate.Updated:
+		return &n.Updated
+	case nodestate.Stale:
 		return &n.Stale
-	case fleet.StateApplying:
-		return &n.Applying
-	case fleet.StateWaiting:
+	case nodestate.Updating:
+		return &n.Updating
+	case nodestate.Waiting:
 		return &n.Waiting
-	case fleet.StateFailed:
-		return &n.Failed
-	case fleet.StateSilent:
-		return &n.Silent
-	case fleet.StateUnpublished, fleet.StateRefused:
+	case nodestate.Degraded:
+		return &n.Degraded
+	case nodestate.NotReporting:
+		return &n.NotReporting
+	case nodestate.Joining, nodestate.Removing, nodestate.Refused:
 	}
-	return &n.Unpublished
+	return &n.Joining
 }

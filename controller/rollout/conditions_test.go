@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"wmco/bundle"
+	"wmco/bundle/nodestate"
 	"wmco/controller/base"
 	"wmco/controller/metrics"
 	"wmco/controller/status"
@@ -119,7 +120,7 @@ func TestStepsOfHostsAreWrittenWithPauses(t *testing.T) {
 		w.unjoined = func() []status.Host {
 			var hosts []status.Host
 			for i := range 10 {
-				hosts = append(hosts, status.Host{Name: fmt.Sprint("win-", i), State: status.HostJoining, Reason: "Joining", Message: fmt.Sprint("copying ", step.Load())})
+				hosts = append(hosts, status.Host{Name: fmt.Sprint("win-", i), State: nodestate.Joining, Reason: "Joining", Message: fmt.Sprint("copying ", step.Load())})
 			}
 			return hosts
 		}
@@ -312,7 +313,7 @@ func TestClocksOfHostsThatHaveNoNodeYet(t *testing.T) {
 // TestAFailedNodeIsListedWithTheLog of the service because of which it was rolled back.
 func TestAFailedNodeIsListedWithTheLog(t *testing.T) {
 	log := bundle.LogTail{Service: "kubelet", Lines: []string{"exit 1"}}
-	if h, ok := statusOfHost(fleet.Row{Node: "win-a", State: fleet.StateFailed, Log: log}); !ok || !reflect.DeepEqual(h.Log, log) {
+	if h, ok := statusOfHost(fleet.Row{Node: "win-a", State: nodestate.Degraded, Log: log}); !ok || !reflect.DeepEqual(h.Log, log) {
 		t.Errorf("%+v", h)
 	}
 }

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"encoding/json"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,15 +82,28 @@ const MaxRefused = 100
 // Nodes are numbers of Windows nodes. Each node is counted in Total and in the one state that `wmco status` shows; Refused are counted
 // besides.
 type Nodes struct {
-	Total       int `json:"total"`
-	Current     int `json:"current"`
-	Stale       int `json:"stale"`
-	Applying    int `json:"applying"`
-	Waiting     int `json:"waiting"`
-	Failed      int `json:"failed"`
-	Silent      int `json:"silent"`
-	Unpublished int `json:"unpublished"`
-	Refused     int `json:"refused"`
+	Total        int `json:"total"`
+	Updated      int `json:"updated"`
+	Stale        int `json:"stale"`
+	Updating     int `json:"updating"`
+	Joining      int `json:"joining"`
+	Waiting      int `json:"waiting"`
+	Refused      int `json:"refused"`
+	NotReporting int `json:"notReporting"`
+	Degraded     int `json:"degraded"`
+}
+
+// MarshalJSON writes the numbers, and those of the names of the release before beside them. The next release does not write the former names.
+func (n Nodes) MarshalJSON() ([]byte, error) {
+	type numbers Nodes
+	return json.Marshal(struct {
+		numbers
+		Current     int `json:"current"`
+		Applying    int `json:"applying"`
+		Failed      int `json:"failed"`
+		Silent      int `json:"silent"`
+		Unpublished int `json:"unpublished"`
+	}{numbers(n), n.Updated, n.Updating, n.Degraded, n.NotReporting, n.Joining})
 }
 
 // UrgentHeld is an urgent input that cannot reach nodes. The object has it in a condition, metrics have it as numbers.

@@ -32,7 +32,7 @@ const (
 
 // Reasons of the three, beside those of what they sum up.
 const (
-	ReasonReady    = "AllNodesCurrent"
+	ReasonReady    = "AllNodesUpdated"
 	ReasonStarting = "Starting"
 	ReasonIdle     = "NothingChanges"
 	ReasonHealthy  = "NothingWrong"
@@ -99,7 +99,7 @@ func sortFacts(conditions []metav1.Condition, hosts []Host) facts {
 	for _, h := range hosts {
 		kind := waiting
 		switch {
-		case h.isDegraded():
+		case h.State.NeedsAttention():
 			kind = degraded
 		case h.isMoving():
 			kind = moving
@@ -172,8 +172,8 @@ func readyCondition(missing []string, nodes *Nodes, all facts, bad, on metav1.Co
 		c.Reason, c.Message = on.Reason, on.Message
 	case len(all[waiting]) > 0:
 		c.Reason, c.Message = waits.Reason, waits.Message
-	case nodes != nil && nodes.Current < nodes.Total:
-		c.Reason, c.Message = ReasonWaiting, fmt.Sprintf("%d of %s current", nodes.Current, bundle.Count(nodes.Total, "Windows node"))
+	case nodes != nil && nodes.Updated < nodes.Total:
+		c.Reason, c.Message = ReasonWaiting, fmt.Sprintf("%d of %s updated", nodes.Updated, bundle.Count(nodes.Total, "Windows node"))
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ReasonReady, everythingDone(nodes)
 	}
@@ -185,7 +185,7 @@ func everythingDone(n *Nodes) string {
 	if n == nil || n.Total == 0 {
 		return "there is no Windows node, and none is wanted"
 	}
-	return bundle.Count(n.Total, "Windows node") + " current"
+	return bundle.Count(n.Total, "Windows node") + " updated"
 }
 
 // missingTypes returns the expected types that were not written yet.

@@ -1,19 +1,23 @@
 package status
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"wmco/bundle/nodestate"
 )
 
 // TestSummary has the cases that other programs must tell apart. Each is a list of conditions that are not true, and hosts.
 func TestSummary(t *testing.T) {
 	expected := []string{InputsAccepted, Published, RolledOut, hostsJoined}
 	failing := func(name string) Host {
-		return Host{Name: name, State: HostFailed, Reason: "LoginRefused", Message: "the host refuses the login", Fix: "add the public key"}
+		return Host{Name: name, State: nodestate.Degraded, Reason: "LoginRefused", Message: "the host refuses the login", Fix: "add the public key"}
 	}
 	no := func(of, reason string) metav1.Condition {
 		return metav1.Condition{Type: of, Status: metav1.ConditionFalse, Reason: reason, Message: "because"}
@@ -21,7 +25,7 @@ func TestSummary(t *testing.T) {
 	unknown := func(of, reason string) metav1.Condition {
 		return metav1.Condition{Type: of, Status: metav1.ConditionUnknown, Reason: reason, Message: "because"}
 	}
-	current := &Nodes{Total: 6, Current: 6}
+	updated := &Nodes{Total: 6, Updated: 6}
 	for _, c := range []struct {
 		name       string
 		conditions []metav1.Condition
@@ -31,31 +35,31 @@ func TestSummary(t *testing.T) {
 		// want are Ready, Progressing and Degraded: status, reason, message.
 		want [3]string
 	}{
-		{"all is done", nil, current, nil, 0, [3]string{
-			"True AllNodesCurrent 6 Windows nodes current",
+		{"all is done", nil, updated, nil, 0, [3]string{
+			"True AllNodesUpdated 6 Windows nodes updated",
 			"False NothingChanges no host joins or is removed, and no node gets another bundle", "False NothingWrong nothing is known to be wrong",
 		}},
-		{"no Windows node", nil, &Nodes{}, nil, 0, [3]string{"True AllNodesCurrent there is no Windows node, and none is wanted", idle, healthy}},
-		{"warnings and clocks are hints", []metav1.Condition{no(InputsClean, "Warned"), no(ClocksAgree, "ClockSkew")}, current, nil, 0, [3]string{"True AllNodesCurrent 6 Windows nodes current", idle, healthy}},
-		{"a rollout", []metav1.Condition{no(RolledOut, ReasonRollingOut)}, current, nil, 0, [3]string{"False RollingOut RolledOut: because", "True RollingOut RolledOut: because", healthy}},
-		{"a paused rollout", []metav1.Condition{no(RolledOut, ReasonPaused)}, current, nil, 0, [3]string{"False RolloutPaused RolledOut: because", idle, healthy}},
-		{"a rollout that has stopped", []metav1.Condition{no(RolledOut, ReasonStopped)}, current, nil, 0, [3]string{"False RolloutStopped RolledOut: because", idle, "True RolloutStopped RolledOut: because"}},
-		{"refused inputs are one problem", []metav1.Condition{no(InputsAccepted, "ProxyInvalid"), no(Published, ReasonInputsRefused), unknown(RolledOut, ReasonInputsRefused)}, current, nil, 0,
+		{"no Windows node", nil, &Nodes{}, nil, 0, [3]string{"True AllNodesUpdated there is no Windows node, and none is wanted", idle, healthy}},
+		{"warnings and clocks are hints", []metav1.Condition{no(InputsClean, "Warned"), no(ClocksAgree, "ClockSkew")}, updated, nil, 0, [3]string{"True AllNodesUpdated 6 Windows nodes updated", idle, healthy}},
+		{"a rollout", []metav1.Condition{no(RolledOut, ReasonRollingOut)}, updated, nil, 0, [3]string{"False RollingOut RolledOut: because", "True RollingOut RolledOut: because", healthy}},
+		{"a paused rollout", []metav1.Condition{no(RolledOut, ReasonPaused)}, updated, nil, 0, [3]string{"False RolloutPaused RolledOut: because", idle, healthy}},
+		{"a rollout that has stopped", []metav1.Condition{no(RolledOut, ReasonStopped)}, updated, nil, 0, [3]string{"False RolloutStopped RolledOut: because", idle, "True RolloutStopped RolledOut: because"}},
+		{"refused inputs are one problem", []metav1.Condition{no(InputsAccepted, "ProxyInvalid"), no(Published, ReasonInputsRefused), unknown(RolledOut, ReasonInputsRefused)}, updated, nil, 0,
 			[3]string{"False ProxyInvalid InputsAccepted: because", idle, "True ProxyInvalid InputsAccepted: because"}},
-		{"a change that waits for confirmation", []metav1.Condition{no(InputsConfirmed, "NodeImageUnreachable")}, current, nil, 0,
+		{"a change that waits for confirmation", []metav1.Condition{no(InputsConfirmed, "NodeImageUnreachable")}, updated, nil, 0,
 			[3]string{"False NodeImageUnreachable InputsConfirmed: because", idle, "True NodeImageUnreachable InputsConfirmed: because"}},
-		{"CAs that come within seconds", []metav1.Condition{no("TrustedCAReady", reasonTrustedCAPending)}, current, nil, 0,
+		{"CAs that come within seconds", []metav1.Condition{no("TrustedCAReady", reasonTrustedCAPending)}, updated, nil, 0,
 			[3]string{"False TrustedCAPending TrustedCAReady: because", "True TrustedCAPending TrustedCAReady: because", healthy}},
-		{"four hosts that cannot join", []metav1.Condition{no(hostsJoined, "LoginRefused")}, current, []Host{failing("a"), failing("b"), failing("c"), failing("d")}, 1, [3]string{
+		{"four hosts that cannot join", []metav1.Condition{no(hostsJoined, "LoginRefused")}, updated, []Host{failing("a"), failing("b"), failing("c"), failing("d")}, 1, [3]string{
 			"False LoginRefused " + three + "; and 2 more", idle, "True LoginRefused " + three + "; and 2 more",
 		}},
-		{"a host that joins while another one cannot", []metav1.Condition{no(hostsJoined, "LoginRefused")}, current, []Host{failing("a"), {Name: "b", State: HostJoining, Reason: "Joining", Message: "on the way"}}, 0, [3]string{
+		{"a host that joins while another one cannot", []metav1.Condition{no(hostsJoined, "LoginRefused")}, updated, []Host{failing("a"), {Name: "b", State: nodestate.Joining, Reason: "Joining", Message: "on the way"}}, 0, [3]string{
 			"False LoginRefused a: the host refuses the login (fix: add the public key)", "True Joining b: on the way", "True LoginRefused a: the host refuses the login (fix: add the public key)",
 		}},
-		{"a removal", nil, current, []Host{{Name: "a", State: HostRemoving, Reason: "Draining", Message: "draining"}}, 0, [3]string{"False Draining a: draining", "True Draining a: draining", healthy}},
-		{"an adoption waits for a person", []metav1.Condition{no(nodesAdopted, "WaitingForAdoption")}, &Nodes{Total: 1}, []Host{{Name: "a", State: HostWaiting, Reason: "WaitingForAdoption", Message: "adopt it"}}, 0,
+		{"a removal", nil, updated, []Host{{Name: "a", State: nodestate.Removing, Reason: "Draining", Message: "draining"}}, 0, [3]string{"False Draining a: draining", "True Draining a: draining", healthy}},
+		{"an adoption waits for a person", []metav1.Condition{no(nodesAdopted, "WaitingForAdoption")}, &Nodes{Total: 1}, []Host{{Name: "a", State: nodestate.Waiting, Reason: "WaitingForAdoption", Message: "adopt it"}}, 0,
 			[3]string{"False WaitingForAdoption a: adopt it", idle, healthy}},
-		{"a node that has not followed", nil, &Nodes{Total: 6, Current: 5, Stale: 1}, nil, 0, [3]string{"False HostsWait 5 of 6 Windows nodes current", idle, healthy}},
+		{"a node that has not followed", nil, &Nodes{Total: 6, Updated: 5, Stale: 1}, nil, 0, [3]string{"False HostsWait 5 of 6 Windows nodes updated", idle, healthy}},
 	} {
 		conditions := mergeConditions(c.conditions, given(expected))
 		waiting := len(c.hosts) + c.unlisted
@@ -101,17 +105,37 @@ func TestNothingIsReadyAtTheStart(t *testing.T) {
 
 func TestHostsAreListedByHowSevereTheyAre(t *testing.T) {
 	var hosts []Host
-	for i, s := range HostStates() {
-		hosts = append([]Host{{Name: fmt.Sprint(i, "b"), State: s}, {Name: fmt.Sprint(i, "a"), State: s}}, hosts...)
+	for i, s := range slices.Backward(nodestate.All()) {
+		place := len(nodestate.All()) - 1 - i
+		hosts = append([]Host{{Name: fmt.Sprint(place, "b"), State: s}, {Name: fmt.Sprint(place, "a"), State: s}}, hosts...)
 	}
 	var names []string
 	for _, h := range SortHosts(hosts) {
 		names = append(names, h.Name)
 	}
-	if want := []string{"0a", "0b", "1a", "1b", "2a", "2b", "3a", "3b", "4a", "4b", "5a", "5b"}; !cmp.Equal(want, names) {
+	if want := []string{"0a", "0b", "1a", "1b", "2a", "2b", "3a", "3b", "4a", "4b", "5a", "5b", "6a", "6b", "7a", "7b", "8a", "8b"}; !cmp.Equal(want, names) {
 		t.Errorf("%q", names)
 	}
 	if got := len(SortHosts(make([]Host, MaxHosts+1))); got != MaxHosts {
 		t.Errorf("%d hosts are listed", got)
+	}
+}
+
+// A program that reads the numbers by the names of the release before finds them for one release.
+func TestNumbersHaveTheNamesOfTheReleaseBefore(t *testing.T) {
+	text, err := json.Marshal(Nodes{Total: 21, Updated: 1, Stale: 2, Updating: 3, Joining: 4, Waiting: 5, Refused: 6, NotReporting: 7, Degraded: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]int
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int{
+		"total": 21, "updated": 1, "stale": 2, "updating": 3, "joining": 4, "waiting": 5, "refused": 6, "notReporting": 7, "degraded": 8,
+		"current": 1, "applying": 3, "unpublished": 4, "silent": 7, "failed": 8,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"wmco/bundle/nodestate"
 	"wmco/internal/test/testenv"
 )
 
@@ -118,8 +119,8 @@ func checkChanges(t *testing.T) {
 			Status{Conditions: []metav1.Condition{settled(bad, 1)}, Nodes: &Nodes{Total: 2, Refused: 2}, Refused: sorted}, false},
 		{"another message keeps the time", Status{Conditions: []metav1.Condition{other}, Nodes: &Nodes{Total: 2, Refused: 1}, Refused: sorted[:1]},
 			Status{Conditions: []metav1.Condition{settled(other, 1)}, Nodes: &Nodes{Total: 2, Refused: 1}, Refused: sorted[:1]}, true},
-		{"another status", Status{Conditions: []metav1.Condition{good}, Nodes: &Nodes{Total: 2, Current: 2}},
-			Status{Conditions: []metav1.Condition{settled(good, 4)}, Nodes: &Nodes{Total: 2, Current: 2}}, true},
+		{"another status", Status{Conditions: []metav1.Condition{good}, Nodes: &Nodes{Total: 2, Updated: 2}},
+			Status{Conditions: []metav1.Condition{settled(good, 4)}, Nodes: &Nodes{Total: 2, Updated: 2}}, true},
 	} {
 		before := ""
 		u := emptyObject(namespace)
@@ -176,7 +177,7 @@ func checkSummary(t *testing.T) {
 			t.Errorf("%+v, want %s", c, wanted)
 		}
 	}
-	first := Status{Conditions: []metav1.Condition{condition(InputsAccepted, metav1.ConditionTrue, "yes")}, Nodes: &Nodes{Total: 1, Current: 1}}
+	first := Status{Conditions: []metav1.Condition{condition(InputsAccepted, metav1.ConditionTrue, "yes")}, Nodes: &Nodes{Total: 1, Updated: 1}}
 	w.write(first)
 	state(metav1.ConditionUnknown)
 	joined := Status{Conditions: []metav1.Condition{condition("Joined", metav1.ConditionTrue, "yes")}}
@@ -215,7 +216,7 @@ func checkHosts(t *testing.T) {
 	w := start(t)
 	s := Status{Nodes: &Nodes{}, HostsWaiting: new(1000)}
 	for i := range 1000 {
-		s.Hosts = append(s.Hosts, Host{Name: fmt.Sprintf("win-%03d", i), Address: "192.0.2.1", State: HostFailed, Reason: "R", Message: strings.Repeat("m", 1024), Fix: "f"})
+		s.Hosts = append(s.Hosts, Host{Name: fmt.Sprintf("win-%03d", i), Address: "192.0.2.1", State: nodestate.Degraded, Reason: "R", Message: strings.Repeat("m", 1024), Fix: "f"})
 	}
 	w.write(s)
 	w.Owner = "b"
@@ -237,7 +238,7 @@ func checkHosts(t *testing.T) {
 // checkColumns: people look at a table, and ask oc explain what its columns mean.
 func checkColumns(t *testing.T) {
 	w := start(t)
-	w.write(Status{Conditions: []metav1.Condition{condition(InputsAccepted, metav1.ConditionTrue, "yes")}, Nodes: &Nodes{Total: 6, Current: 5, Failed: 1}, HostsWaiting: new(2), Hosts: []Host{{Name: "a", State: HostFailed, Reason: "R", Message: "m"}}})
+	w.write(Status{Conditions: []metav1.Condition{condition(InputsAccepted, metav1.ConditionTrue, "yes")}, Nodes: &Nodes{Total: 6, Updated: 5, Degraded: 1}, HostsWaiting: new(2), Hosts: []Host{{Name: "a", State: nodestate.Degraded, Reason: "R", Message: "m"}}})
 	table := &metav1.Table{}
 	c, err := rest.UnversionedRESTClientFor(withCodec(server.Config(t)))
 	if err != nil {
@@ -256,7 +257,7 @@ func checkColumns(t *testing.T) {
 			names = append(names, column.Name)
 		}
 	}
-	if want := []string{"Name", "Ready", "Progressing", "Degraded", "Nodes", "Current", "Failed", "Waiting", "Age"}; !cmp.Equal(want, names) {
+	if want := []string{"Name", "Ready", "Progressing", "Degraded", "Nodes", "Updated", "DegradedNodes", "Waiting", "Age"}; !cmp.Equal(want, names) {
 		t.Errorf("the columns are %q", names)
 	}
 	if diff := cmp.Diff([]any{Name, "False", "False", "True", int64(6), int64(5), int64(1), int64(2)}, table.Rows[0].Cells[:8]); diff != "" {

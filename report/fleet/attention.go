@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"wmco/bundle/nodestate"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/status"
 )
@@ -12,7 +13,7 @@ import (
 // IsDone reports whether every node has what is wanted, no host waits, and the operator says that nothing is wrong.
 func (f Fleet) IsDone() bool {
 	return len(f.Problems()) == 0 && len(f.Hosts) == 0 && !slices.ContainsFunc(f.Rollout.Nodes, isLeft) &&
-		!slices.ContainsFunc(f.Nodes, func(r Row) bool { return r.State != StateCurrent })
+		!slices.ContainsFunc(f.Nodes, func(r Row) bool { return r.State != nodestate.Updated })
 }
 
 // Problems are the conditions of the operator that are not as they should be, but that of the rollout, which has its own line.
@@ -36,7 +37,7 @@ func (f Fleet) Others() []status.Host {
 func (f Fleet) Turns(node string) []plan.Turn { return f.turns[node] }
 
 // isLeft reports whether a node does not have what is wanted, or is a canary that is still observed.
-func isLeft(s plan.Status) bool { return s.Phase != plan.PhaseDone }
+func isLeft(s plan.Status) bool { return s.Phase != plan.PhaseUpdated }
 
 // SamePlace are nodes that are in the same place of a rollout.
 type SamePlace struct {

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"wmco/bundle"
+	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
 	"wmco/controller/gather/objects"
 	"wmco/controller/rollout/plan"
@@ -30,33 +31,6 @@ import (
 	"wmco/render"
 	"wmco/render/reason"
 )
-
-// State is where a node is.
-type State string
-
-const (
-	// StateCurrent means that the node has the published bundle.
-	StateCurrent State = "Current"
-	// StateStale means that the node has not acted on the published bundle yet.
-	StateStale State = "Stale"
-	// StateApplying means that the node applies it.
-	StateApplying State = "Applying"
-	// StateWaiting means that the node needs something from the operator, or a boot.
-	StateWaiting State = "Waiting"
-	// StateFailed means that the bundle could not be applied, or was rolled back.
-	StateFailed State = "Failed"
-	// StateSilent means that the node agent does not report.
-	StateSilent State = "Silent"
-	// StateUnpublished means that no bundle is published for the node.
-	StateUnpublished State = "Unpublished"
-	// StateRefused means that the newest bundle of the node is refused. It has what was published before, if anything was.
-	StateRefused State = "Refused"
-)
-
-// States returns every state.
-func States() []State {
-	return []State{StateCurrent, StateStale, StateApplying, StateWaiting, StateFailed, StateSilent, StateUnpublished, StateRefused}
-}
 
 // ReasonWaitingForAdoption is that of a node that another operator has joined. Nothing is published for it.
 const ReasonWaitingForAdoption = "WaitingForAdoption"
@@ -77,11 +51,11 @@ const ReasonDiskFull = "DiskFull"
 
 // Row is one node.
 type Row struct {
-	Node    string        `json:"node"`
-	State   State         `json:"state"`
-	Stage   bundle.Stage  `json:"stage,omitempty"`
-	Desired bundle.Digest `json:"desired,omitempty"`
-	Applied bundle.Digest `json:"applied,omitempty"`
+	Node    string          `json:"node"`
+	State   nodestate.State `json:"state"`
+	Stage   bundle.Stage    `json:"stage,omitempty"`
+	Desired bundle.Digest   `json:"desired,omitempty"`
+	Applied bundle.Digest   `json:"applied,omitempty"`
 	// Since is when the condition of the node agent last changed, zero where there is none.
 	Since time.Time `json:"since,omitzero"`
 	// Reason is the state of the agent's report, Message what it says, and Fix what to do.
@@ -255,7 +229,7 @@ func (f Fleet) Only(name string) (Fleet, bool) {
 
 // Selected returns the fleet with the nodes that a selector of labels matches, and that are in one of the states; all where there is none.
 // Hosts that are no nodes have no labels.
-func (f Fleet) Selected(selector labels.Selector, states []State) Fleet {
+func (f Fleet) Selected(selector labels.Selector, states []nodestate.State) Fleet {
 	f.Nodes = slices.DeleteFunc(slices.Clone(f.Nodes), func(r Row) bool {
 		return !selector.Matches(f.labels[r.Node]) || len(states) > 0 && !slices.Contains(states, r.State)
 	})
@@ -263,7 +237,7 @@ func (f Fleet) Selected(selector labels.Selector, states []State) Fleet {
 		return slices.ContainsFunc(f.Nodes, func(r Row) bool { return r.Node == node })
 	}
 	f.Hosts = slices.DeleteFunc(slices.Clone(f.Hosts), func(h status.Host) bool {
-		isAll := selector.Empty() && (len(states) == 0 || slices.Contains(states, State(h.State)))
+		isAll := selector.Empty() && (len(states) == 0 || slices.Contains(states, h.State))
 		return !isAll && !kept(h.Node)
 	})
 	f.Rollout.Nodes = slices.DeleteFunc(slices.Clone(f.Rollout.Nodes), func(s plan.Status) bool { return !kept(s.Node) })
@@ -286,9 +260,9 @@ func (f Fleet) Names() []string {
 // Refuse adds that the newest bundle is refused. What is wrong with the published one is more urgent.
 func (r *Row) Refuse(by status.Refused) {
 	switch r.State {
-	case StateCurrent, StateStale, StateApplying, StateUnpublished:
-		r.State, r.Reason, r.Message, r.Fix = StateRefused, by.Reason, by.Message, by.Fix
-	case StateWaiting, StateFailed, StateSilent, StateRefused:
+	case nodestate.Updated, nodestate.Stale, nodestate.Updating, nodestate.Joining:
+		r.State, r.Reason, r.Message, r.Fix = nodestate.Refused, by.Reason, by.Message, by.Fix
+	case nodestate.Waiting, nodestate.Degraded, nodestate.NotReporting, nodestate.Refused, nodestate.Removing:
 	}
 }
 
@@ -299,18 +273,18 @@ func Of(node windowsnode.Node, silence windowsnode.Silence) Row {
 	reported := r.readReport(node)
 	switch {
 	case published.WaitsForAdoption(node.Annotations) && !node.Report.Adopting:
-		r.State, r.Reason, r.Fix = StateUnpublished, ReasonWaitingForAdoption, AdoptFix(node.Name)
+		r.State, r.Reason, r.Fix = nodestate.Waiting, ReasonWaitingForAdoption, AdoptFix(node.Name)
 		r.Message = "another operator has joined this node, version " + node.Annotations[published.VersionAnnotation] + "; it keeps what it has"
 		return r
 	case node.Annotations[published.DesiredAnnotation] == "" && node.Report.Adopting:
-		r.State, r.Reason = StateWaiting, ReasonAdopting
+		r.State, r.Reason = nodestate.Waiting, ReasonAdopting
 		return r
 	case node.Annotations[published.DesiredAnnotation] == "":
-		r.State, r.Fix = StateUnpublished, "check the events of the operator's Deployment; a node that has just joined is published when its facts are known"
+		r.State, r.Fix = nodestate.Joining, "check the events of the operator's Deployment; a node that has just joined is published when its facts are known"
 		r.Message = "no bundle is published for this node"
 		return r
 	case node.DesiredError != nil:
-		r.State, r.Message, r.Fix = StateFailed, fmt.Sprintf("the annotation %s cannot be read: %v", published.DesiredAnnotation, node.DesiredError), "remove the annotation; the operator writes it again"
+		r.State, r.Message, r.Fix = nodestate.Degraded, fmt.Sprintf("the annotation %s cannot be read: %v", published.DesiredAnnotation, node.DesiredError), "remove the annotation; the operator writes it again"
 		if newer := (*bundle.SchemaError)(nil); errors.As(node.DesiredError, &newer) {
 			r.Reason, r.Fix = ReasonNewerOperator, "leave the annotation alone, and use the wmco of the operator's version "+node.Annotations[published.DesiredVersionAnnotation]
 		}
@@ -319,11 +293,11 @@ func Of(node windowsnode.Node, silence windowsnode.Silence) Row {
 	r.Desired, r.MaxImpact = node.Desired.Bundle, node.Desired.MaxImpact
 	switch {
 	case !reported:
-		r.State, r.Message, r.Fix = StateSilent, "the node agent has not reported yet", agentFix
+		r.State, r.Message, r.Fix = nodestate.NotReporting, "the node agent has not reported yet", agentFix
 	case silence.IsSilent(node):
-		r.State, r.Message, r.Fix = StateSilent, "the node agent has not reported for "+silence(node).Round(time.Minute).String(), agentFix
+		r.State, r.Message, r.Fix = nodestate.NotReporting, "the node agent has not reported for "+silence(node).Round(time.Minute).String(), agentFix
 	case node.Report.Desired != node.Desired.Bundle:
-		r.State, r.Reason, r.Message = StateStale, "", "the node agent has not acted on the published bundle yet"
+		r.State, r.Reason, r.Message = nodestate.Stale, "", "the node agent has not acted on the published bundle yet"
 	default:
 		r.judge(node.Report)
 	}
@@ -361,21 +335,21 @@ func (r *Row) readReport(node windowsnode.Node) bool {
 func (r *Row) judge(report published.Report) {
 	switch report.State {
 	case published.StateUnpublished:
-		r.State = StateStale
+		r.State = nodestate.Stale
 	case published.StateApplied:
-		r.State = StateCurrent
+		r.State = nodestate.Updated
 	case published.StateApplying:
-		r.State = StateApplying
+		r.State = nodestate.Updating
 	case published.StateNeedsPermission:
-		r.State, r.Fix = StateWaiting, "the operator drains the node before it permits this"
+		r.State, r.Fix = nodestate.Waiting, "the operator drains the node before it permits this"
 	case published.StatePayloadMissing:
-		r.State, r.Fix = StateWaiting, "the operator copies the executables; or run wmco apply --host with --payload"
+		r.State, r.Fix = nodestate.Waiting, "the operator copies the executables; or run wmco apply --host with --payload"
 	case published.StateRebootPending:
-		r.State, r.Fix = StateWaiting, "reboot the host"
+		r.State, r.Fix = nodestate.Waiting, "reboot the host"
 	case published.StateRolledBack, published.StateFailed:
-		r.State, r.Fix, r.Log = StateFailed, report.Fix(r.Node), report.Log
+		r.State, r.Fix, r.Log = nodestate.Degraded, report.Fix(r.Node), report.Log
 		if report.WaitsForRoom() {
-			r.State, r.Reason = StateWaiting, ReasonDiskFull
+			r.State, r.Reason = nodestate.Waiting, ReasonDiskFull
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"wmco/bundle"
+	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/status"
@@ -62,23 +63,23 @@ func TestStates(t *testing.T) {
 		name      string
 		report    *published.Report
 		heartbeat time.Time
-		want      State
+		want      nodestate.State
 		fix       string
 	}{
-		{"applied", &published.Report{State: published.StateApplied, Desired: wanted, Applied: wanted}, now(), StateCurrent, ""},
-		{"another bundle", &published.Report{State: published.StateApplied, Desired: bundle.Of(nil)}, now(), StateStale, ""},
-		{"being applied", &published.Report{State: published.StateApplying, Desired: wanted}, now(), StateApplying, ""},
-		{"a higher impact", &published.Report{State: published.StateNeedsPermission, Desired: wanted, Impact: bundle.ImpactDrain}, now(), StateWaiting, "drains"},
-		{"executables are missing", &published.Report{State: published.StatePayloadMissing, Desired: wanted}, now(), StateWaiting, "--payload"},
-		{"a boot is pending", &published.Report{State: published.StateRebootPending, Desired: wanted}, now(), StateWaiting, "reboot"},
-		{"rolled back", &published.Report{State: published.StateRolledBack, Desired: wanted}, now(), StateFailed, "oc annotate --overwrite node win-a windowsmachineconfig.openshift.io/retry=\"$(date)\""},
-		{"no room", &published.Report{State: published.StateFailed, Fault: published.FaultDisk, Desired: wanted}, now(), StateWaiting, "free space on drive C:"},
-		{"a damaged layer", &published.Report{State: published.StateFailed, Fault: published.FaultLayer, Desired: wanted}, now(), StateFailed, "the operator publishes the layer again"},
-		{"a locked file", &published.Report{State: published.StateRolledBack, Fault: published.FaultHost, Desired: wanted}, now(), StateFailed, "correct on the host"},
-		{"refused", &published.Report{State: published.StateFailed, Refused: wanted, Desired: wanted}, now(), StateFailed, "the operator writes the annotation again"},
-		{"failed", &published.Report{State: published.StateFailed, Desired: wanted}, now(), StateFailed, "tried again"},
-		{"no report", nil, now(), StateSilent, "windows-instance-config-daemon"},
-		{"an old report", &published.Report{State: published.StateApplied, Desired: wanted}, now().Add(-31 * time.Minute), StateSilent, "windows-instance-config-daemon"},
+		{"applied", &published.Report{State: published.StateApplied, Desired: wanted, Applied: wanted}, now(), nodestate.Updated, ""},
+		{"another bundle", &published.Report{State: published.StateApplied, Desired: bundle.Of(nil)}, now(), nodestate.Stale, ""},
+		{"being applied", &published.Report{State: published.StateApplying, Desired: wanted}, now(), nodestate.Updating, ""},
+		{"a higher impact", &published.Report{State: published.StateNeedsPermission, Desired: wanted, Impact: bundle.ImpactDrain}, now(), nodestate.Waiting, "drains"},
+		{"executables are missing", &published.Report{State: published.StatePayloadMissing, Desired: wanted}, now(), nodestate.Waiting, "--payload"},
+		{"a boot is pending", &published.Report{State: published.StateRebootPending, Desired: wanted}, now(), nodestate.Waiting, "reboot"},
+		{"rolled back", &published.Report{State: published.StateRolledBack, Desired: wanted}, now(), nodestate.Degraded, "oc annotate --overwrite node win-a windowsmachineconfig.openshift.io/retry=\"$(date)\""},
+		{"no room", &published.Report{State: published.StateFailed, Fault: published.FaultDisk, Desired: wanted}, now(), nodestate.Waiting, "free space on drive C:"},
+		{"a damaged layer", &published.Report{State: published.StateFailed, Fault: published.FaultLayer, Desired: wanted}, now(), nodestate.Degraded, "the operator publishes the layer again"},
+		{"a locked file", &published.Report{State: published.StateRolledBack, Fault: published.FaultHost, Desired: wanted}, now(), nodestate.Degraded, "correct on the host"},
+		{"refused", &published.Report{State: published.StateFailed, Refused: wanted, Desired: wanted}, now(), nodestate.Degraded, "the operator writes the annotation again"},
+		{"failed", &published.Report{State: published.StateFailed, Desired: wanted}, now(), nodestate.Degraded, "tried again"},
+		{"no report", nil, now(), nodestate.NotReporting, "windows-instance-config-daemon"},
+		{"an old report", &published.Report{State: published.StateApplied, Desired: wanted}, now().Add(-31 * time.Minute), nodestate.NotReporting, "windows-instance-config-daemon"},
 	} {
 		got := Of(windowsnode.Decode(node(t, tt.report, tt.heartbeat)), windowsnode.SilenceByKubelet)
 		if got.State != tt.want || !strings.Contains(got.Fix, tt.fix) || (tt.fix == "") != (got.Fix == "") || got.Desired != wanted {
@@ -89,7 +90,7 @@ func TestStates(t *testing.T) {
 	if full.Reason != ReasonDiskFull || full.Fault != published.FaultDisk {
 		t.Errorf("without room: %+v", full)
 	}
-	if got := Of(windowsnode.Decode(node(t, &published.Report{State: published.StateFailed, Fault: "chosen by a host", Desired: wanted}, now())), windowsnode.SilenceByKubelet); got.Fault != "" || got.State != StateFailed {
+	if got := Of(windowsnode.Decode(node(t, &published.Report{State: published.StateFailed, Fault: "chosen by a host", Desired: wanted}, now())), windowsnode.SilenceByKubelet); got.Fault != "" || got.State != nodestate.Degraded {
 		t.Errorf("an unknown fault: %+v", got)
 	}
 	if got := stageOf(windowsnode.Decode(node(t, nil, now()))); got != bundle.StageJoined {
@@ -103,11 +104,11 @@ func TestStates(t *testing.T) {
 		}
 	}
 	bare := Of(windowsnode.Decode(corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-b"}}), windowsnode.SilenceByKubelet)
-	if diff := cmp.Diff(Row{Node: "win-b", State: StateUnpublished}, bare, cmpopts.IgnoreFields(Row{}, "Fix", "Message")); diff != "" || bare.Fix == "" {
+	if diff := cmp.Diff(Row{Node: "win-b", State: nodestate.Joining}, bare, cmpopts.IgnoreFields(Row{}, "Fix", "Message")); diff != "" || bare.Fix == "" {
 		t.Errorf("a node without a bundle (-want +got):\n%s", diff)
 	}
 	theirs := Of(windowsnode.Decode(corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-c", Annotations: map[string]string{published.VersionAnnotation: "11.0.0"}}}), windowsnode.SilenceByKubelet)
-	if diff := cmp.Diff(Row{Node: "win-c", State: StateUnpublished, Reason: ReasonWaitingForAdoption}, theirs, cmpopts.IgnoreFields(Row{}, "Fix", "Message")); diff != "" || !strings.Contains(theirs.Fix, "adopt") {
+	if diff := cmp.Diff(Row{Node: "win-c", State: nodestate.Waiting, Reason: ReasonWaitingForAdoption}, theirs, cmpopts.IgnoreFields(Row{}, "Fix", "Message")); diff != "" || !strings.Contains(theirs.Fix, "adopt") {
 		t.Errorf("a node of the existing operator (-want +got):\n%s", diff)
 	}
 	report, err := published.Report{State: published.StateUnpublished, Adopting: true, Impact: bundle.ImpactDrain, Message: "its plan"}.Encode()
@@ -115,12 +116,12 @@ func TestStates(t *testing.T) {
 		t.Fatal(err)
 	}
 	looked := Of(windowsnode.Decode(corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-d", Annotations: map[string]string{published.VersionAnnotation: "11.0.0", published.ReportAnnotation: report}}}), windowsnode.SilenceByKubelet)
-	if diff := cmp.Diff(Row{Node: "win-d", State: StateWaiting, Reason: ReasonAdopting, Message: "its plan", Impact: bundle.ImpactDrain}, looked); diff != "" {
+	if diff := cmp.Diff(Row{Node: "win-d", State: nodestate.Waiting, Reason: ReasonAdopting, Message: "its plan", Impact: bundle.ImpactDrain}, looked); diff != "" {
 		t.Errorf("a node that is adopted next (-want +got):\n%s", diff)
 	}
 	damaged := node(t, nil, now())
 	damaged.Annotations[published.DesiredAnnotation] = "{"
-	if got := Of(windowsnode.Decode(damaged), windowsnode.SilenceByKubelet); got.State != StateFailed || got.Fix == "" {
+	if got := Of(windowsnode.Decode(damaged), windowsnode.SilenceByKubelet); got.State != nodestate.Degraded || got.Fix == "" {
 		t.Errorf("a damaged annotation: %+v", got)
 	}
 }
@@ -170,7 +171,7 @@ func TestANodeWithWhatIsUrgentWaitsForTheRest(t *testing.T) {
 	if got := rolling([]windowsnode.Node{windowsnode.Decode(n)}, Policy(render.DefaultSettings().Rollout), moving, now()); got.Waiting != 1 || got.Nodes[0].Reason != plan.ReasonPaused {
 		t.Errorf("%+v", got)
 	}
-	if got := rolling([]windowsnode.Node{windowsnode.Decode(n)}, Policy(render.DefaultSettings().Rollout), nil, now()); got.Done != 1 {
+	if got := rolling([]windowsnode.Node{windowsnode.Decode(n)}, Policy(render.DefaultSettings().Rollout), nil, now()); got.Updated != 1 {
 		t.Errorf("when all is rolled out: %+v", got)
 	}
 }

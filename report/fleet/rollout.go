@@ -51,7 +51,7 @@ func rolling(nodes []windowsnode.Node, policy plan.Policy, said []metav1.Conditi
 	if c != nil && c.Message != "" {
 		r.Message = c.Message
 	}
-	if r.Moving+r.Waiting > 0 {
+	if r.Updating+r.Waiting > 0 {
 		p := plan.PredictRollout(f, plan.LearnDurations(f))
 		r.TakesSeconds, r.Unmeasured = int64(p.Takes/time.Second), p.Unmeasured
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"wmco/bundle"
+	"wmco/bundle/nodestate"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/status"
 	"wmco/report/fleet"
@@ -50,7 +51,7 @@ func fleetOf(p Page) *fleetView {
 	at := map[[4]string]int{}
 	for _, r := range p.Fleet.Nodes {
 		key := [4]string{string(r.State), r.Reason, generic(r.Message, r.Node), generic(r.Fix, r.Node)}
-		if r.State == fleet.StateCurrent {
+		if r.State == nodestate.Updated {
 			key = [4]string{string(r.State)}
 		}
 		i, ok := at[key]
@@ -59,7 +60,7 @@ func fleetOf(p Page) *fleetView {
 			at[key] = i
 			v.Groups = append(v.Groups, stateGroup{State: key[0], Reason: key[1], Message: key[2], Fix: key[3], IsOpen: key[3] != ""})
 		}
-		if len(v.Groups[i].Nodes) == 0 && r.State != fleet.StateCurrent {
+		if len(v.Groups[i].Nodes) == 0 && r.State != nodestate.Updated {
 			v.Groups[i].Message, v.Groups[i].Fix = r.Message, r.Fix
 		} else {
 			v.Groups[i].Message, v.Groups[i].Fix = key[2], key[3]
@@ -76,12 +77,12 @@ func fleetOf(p Page) *fleetView {
 func generic(text, node string) string { return strings.ReplaceAll(text, node, "NODE") }
 
 // urgencyOf orders states: what needs a person first, what is done last.
-func urgencyOf(state string) int { return slices.Index(fleet.States(), fleet.State(state)) }
+func urgencyOf(state string) int { return slices.Index(nodestate.Names(), state) }
 
 // countStates counts the nodes of each state that any has.
 func countStates(rows []fleet.Row) []count {
 	var list []count
-	for _, s := range fleet.States() {
+	for _, s := range nodestate.All() {
 		n := 0
 		for _, r := range rows {
 			if r.State == s {

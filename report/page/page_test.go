@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"wmco/bundle"
+	"wmco/bundle/nodestate"
 	"wmco/render/review"
 	"wmco/report/fleet"
 )
@@ -107,7 +108,7 @@ func TestNamesOfObjectsAreText(t *testing.T) {
 		is := bundle.Bundle{Cluster: bundle.Layer{Files: []bundle.File{file}, Services: []bundle.Service{service}}, Provenance: bundle.Provenance{bundle.KindFile.ID(name): {ref}}}
 		nodes := []review.Node{{Name: name, Bundle: is, Findings: bundle.Findings{finding}}}
 		r := review.Compare([]review.Node{{Name: name}}, nodes)
-		f := fleet.Fleet{Nodes: []fleet.Row{{Node: name, State: fleet.StateFailed, Reason: name, Message: name, Fix: name, Agent: name}}}
+		f := fleet.Fleet{Nodes: []fleet.Row{{Node: name, State: nodestate.Degraded, Reason: name, Message: name, Fix: name, Agent: name}}}
 		for kind, p := range map[string]Page{
 			"diff":   {Title: name, Subject: name, Review: &r, Nodes: nodes},
 			"render": {Title: name, Findings: bundle.Findings{finding}, Nodes: nodes},
@@ -210,11 +211,11 @@ func TestAThousandNodesAreUsable(t *testing.T) {
 func TestNodesInTheSameStateAreOneGroup(t *testing.T) {
 	f := fleet.Fleet{}
 	for i := range 1000 {
-		f.Nodes = append(f.Nodes, fleet.Row{Node: nodeName(i), State: fleet.StateFailed, Reason: "RolledBack", Message: "service kubelet", Fix: "wmco retry " + nodeName(i)})
+		f.Nodes = append(f.Nodes, fleet.Row{Node: nodeName(i), State: nodestate.Degraded, Reason: "RolledBack", Message: "service kubelet", Fix: "wmco retry " + nodeName(i)})
 	}
-	f.Nodes = append(f.Nodes, fleet.Row{Node: "a", State: fleet.StateFailed, Reason: "RolledBack", Message: "service containerd", Fix: "wmco retry a"}, fleet.Row{Node: "b", State: fleet.StateCurrent})
+	f.Nodes = append(f.Nodes, fleet.Row{Node: "a", State: nodestate.Degraded, Reason: "RolledBack", Message: "service containerd", Fix: "wmco retry a"}, fleet.Row{Node: "b", State: nodestate.Updated})
 	groups := Page{Fleet: &f}.viewOf(t).Fleet.Groups
-	if len(groups) != 3 || groups[0].Fix != "wmco retry NODE" || len(groups[0].Nodes) != 1000 || groups[1].Fix != "wmco retry a" || groups[2].State != "Current" {
+	if len(groups) != 3 || groups[0].Fix != "wmco retry NODE" || len(groups[0].Nodes) != 1000 || groups[1].Fix != "wmco retry a" || groups[2].State != string(nodestate.Updated) {
 		t.Errorf("%d groups, the first with %d nodes", len(groups), len(groups[0].Nodes))
 	}
 }

@@ -68,12 +68,12 @@ func TestWhenAHostIsBooted(t *testing.T) {
 		"a node that is up to date":                              {nodes: one(asksBoot), want: "take cordon on scale-down on"},
 		"a rollout that is paused":                               {nodes: proven(wants(restart), asksBoot), policy: func(p *Policy) { p.Paused = true }, want: "take cordon on scale-down on"},
 		"a node that has failed":                                 {nodes: one(wants(restart), given(restart, 1), says(rolledBack, ""), asksBoot), want: "take cordon on scale-down on"},
-		"a paused node":                                          {nodes: one(asksBoot, paused), want: "Current"},
-		"a node that leaves":                                     {nodes: one(asksBoot, leavingSoon), want: "Current"},
+		"a paused node":                                          {nodes: one(asksBoot, paused), want: "Updated"},
+		"a node that leaves":                                     {nodes: one(asksBoot, leavingSoon), want: "Updated"},
 		"a node that joins":                                      {nodes: one(joining, asksBoot), want: "Joining"},
-		"an agent that does not know of boots":                   {nodes: one(asksBoot, with(func(n *Node) { n.Report.Features = nil })), want: "Current"},
-		"the same value again":                                   {nodes: one(asksBoot, with(func(n *Node) { n.Report.Rebooted = n.Boot.Asked })), want: "Current"},
-		"a value that was given up":                              {nodes: one(asksBoot, with(func(n *Node) { n.State.Booted = n.Boot.Asked })), want: "Current"},
+		"an agent that does not know of boots":                   {nodes: one(asksBoot, with(func(n *Node) { n.Report.Features = nil })), want: "Updated"},
+		"the same value again":                                   {nodes: one(asksBoot, with(func(n *Node) { n.Report.Rebooted = n.Boot.Asked })), want: "Updated"},
+		"a value that was given up":                              {nodes: one(asksBoot, with(func(n *Node) { n.State.Booted = n.Boot.Asked })), want: "Updated"},
 		"a change that can begin":                                {nodes: proven(wants(restart), asksBoot), want: "publish 2 restart"},
 		"a change that is under way":                             {nodes: proven(drained, given(reboot, 1), says(applying, ""), asksBoot), want: "Applying"},
 		"a change that is under way while the rollout is paused": {nodes: proven(drained, given(reboot, 1), says(applying, ""), asksBoot), policy: func(p *Policy) { p.Paused = true }, want: "Applying"},
@@ -81,7 +81,7 @@ func TestWhenAHostIsBooted(t *testing.T) {
 		"the host has booted":                                    {nodes: one(bootPermitted(5), with(func(n *Node) { n.Report.Rebooted = n.Boot.Asked })), want: "release 1 restart cordon off scale-down off"},
 		"the annotation is removed in the turn":                  {nodes: one(bootPermitted(5), with(func(n *Node) { n.Boot.Asked = "" })), want: "Applying"},
 		"the annotation is removed before":                       {nodes: one(emptied, with(func(n *Node) { n.Boot.Asked = "" })), want: "release cordon off scale-down off"},
-		"a request without a disruptive permission":              {nodes: one(done, asksBoot, given1, with(func(n *Node) { n.State.Booted = n.Boot.Asked })), want: "Current"},
+		"a request without a disruptive permission":              {nodes: one(done, asksBoot, given1, with(func(n *Node) { n.State.Booted = n.Boot.Asked })), want: "Updated"},
 	} {
 		d := decide(ruleCase{nodes: tt.nodes, policy: tt.policy})
 		d.applyFirst(nodeRules())
@@ -119,7 +119,7 @@ func TestTheTurnOfABoot(t *testing.T) {
 		if s := plan.Steps; len(s) != 1 || s[0].Boot != "" || s[0].State.Booted != asked || !s[0].State.Claim.IsZero() || s[0].Permit != restart {
 			t.Errorf("%s: %+v", name, s)
 		}
-		if plan.Fleet.Failed != 0 || plan.Fleet.Stopped != "" {
+		if plan.Fleet.Degraded != 0 || plan.Fleet.Stopped != "" {
 			t.Errorf("%s: a boot stops the rollout: %+v", name, plan.Fleet)
 		}
 	}

@@ -7,29 +7,30 @@ import (
 	"time"
 
 	"wmco/bundle"
+	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
 )
 
-// Phase is where a node is.
-type Phase string
+// Phase is where a node is in the rollout, in the words of all states of nodes.
+type Phase = nodestate.State
 
 const (
-	// PhaseDone means that the node has what is wanted.
-	PhaseDone Phase = "Done"
-	// PhaseMoving means that it is its turn.
-	PhaseMoving Phase = "Moving"
+	// PhaseUpdated means that the node has what is wanted.
+	PhaseUpdated = nodestate.Updated
+	// PhaseUpdating means that it is its turn.
+	PhaseUpdating = nodestate.Updating
 	// PhaseWaiting means that its turn has not come.
-	PhaseWaiting Phase = "Waiting"
-	// PhaseFailed means that the bundle did not work on it.
-	PhaseFailed Phase = "Failed"
+	PhaseWaiting = nodestate.Waiting
+	// PhaseDegraded means that the bundle did not work on it.
+	PhaseDegraded = nodestate.Degraded
 )
 
 // Reason is what a node waits for, or what it does.
 type Reason string
 
 const (
-	// ReasonCurrent means that the node has the wanted bundle.
-	ReasonCurrent Reason = "Current"
+	// ReasonUpdated means that the node has the wanted bundle.
+	ReasonUpdated Reason = "Updated"
 	// ReasonStep means that the plan has a step for it.
 	ReasonStep Reason = "Step"
 	// ReasonApplying means that its agent works.
@@ -83,10 +84,10 @@ type Status struct {
 
 // Summary is where the fleet is.
 type Summary struct {
-	Done    int `json:"done"`
-	Moving  int `json:"moving"`
-	Waiting int `json:"waiting"`
-	Failed  int `json:"failed"`
+	Updated  int `json:"updated"`
+	Updating int `json:"updating"`
+	Waiting  int `json:"waiting"`
+	Degraded int `json:"degraded"`
 	// Unavailable is how many nodes are, Limit how many may be.
 	Unavailable int `json:"unavailable"`
 	Limit       int `json:"limit"`
@@ -147,15 +148,15 @@ func (d decision) reportWaiting(r Reason, message string) {
 
 func (m *nodeState) phaseFor(r Reason) Phase {
 	switch r {
-	case ReasonCurrent:
-		return PhaseDone
+	case ReasonUpdated:
+		return PhaseUpdated
 	case ReasonStep, ReasonApplying, ReasonSettling:
 		if m.failed != "" {
-			return PhaseFailed
+			return PhaseDegraded
 		}
-		return PhaseMoving
+		return PhaseUpdating
 	case ReasonFailed:
-		return PhaseFailed
+		return PhaseDegraded
 	case ReasonCanary, ReasonUnavailable, ReasonParallel, ReasonPaused, ReasonStopped, ReasonDrain, ReasonPayload, ReasonRoom, ReasonUnreachable,
 		ReasonLeaving, ReasonJoining, ReasonUnknown, ReasonForeign:
 	}
@@ -232,14 +233,14 @@ func (p *planner) summarizeFleet() Summary {
 	reasons := map[Reason]string{}
 	for _, n := range p.plan.Nodes {
 		switch n.Phase {
-		case PhaseDone:
-			s.Done++
-		case PhaseMoving:
-			s.Moving++
+		case PhaseUpdated:
+			s.Updated++
+		case PhaseUpdating:
+			s.Updating++
 		case PhaseWaiting:
 			s.Waiting++
-		case PhaseFailed:
-			s.Failed++
+		case PhaseDegraded:
+			s.Degraded++
 		}
 		if reasons[n.Reason] == "" {
 			reasons[n.Reason] = n.Node + " " + n.Message
@@ -250,18 +251,18 @@ func (p *planner) summarizeFleet() Summary {
 }
 
 func (s Summary) summaryLine(p Policy, reasons map[Reason]string) string {
-	parts := []string{fmt.Sprintf("%d of %s done", s.Done, bundle.Count(s.Done+s.Moving+s.Waiting+s.Failed, "node"))}
+	parts := []string{fmt.Sprintf("%d of %s updated", s.Updated, bundle.Count(s.Updated+s.Updating+s.Waiting+s.Degraded, "node"))}
 	for _, x := range []struct {
 		n    int
 		what string
-	}{{s.Moving, "moving"}, {s.Waiting, "waiting"}, {s.Failed, "failed"}} {
+	}{{s.Updating, "updating"}, {s.Waiting, "waiting"}, {s.Degraded, "degraded"}} {
 		if x.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", x.n, x.what))
 		}
 	}
 	line := strings.Join(parts, ", ")
 	switch {
-	case s.Moving+s.Waiting+s.Failed == 0:
+	case s.Updating+s.Waiting+s.Degraded == 0:
 		return line
 	case p.Paused:
 		return line + "; paused (fix: set rollout.paused to false)"

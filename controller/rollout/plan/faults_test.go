@@ -31,7 +31,7 @@ func TestWhoseFaultItIs(t *testing.T) {
 		{"a canary without room gives its place back, and another node is the canary", []Node{node("a", wants(restart), given(restart, 1), full, canary), node("b", wants(restart))},
 			[]string{"a permit 2 none canary", "b publish 2 restart canary"}, ""},
 		{"it waits for room", []Node{node("a", wants(restart), given(none, 1), full, canary), node("b", wants(restart), given(restart, 1), says(applying, ""), canary)}, nil, "\na no luck"},
-		{"also for longer than a turn may take", []Node{node("a", wants(restart), given(none, 99), full, canary), node("b", wants(restart), given(restart, 1), says(applying, ""), canary)}, nil, "2 nodes done, 1 moving, 1 waiting"},
+		{"also for longer than a turn may take", []Node{node("a", wants(restart), given(none, 99), full, canary), node("b", wants(restart), given(restart, 1), says(applying, ""), canary)}, nil, "2 nodes updated, 1 updating, 1 waiting"},
 		{"a fleet without room says so", []Node{node("a", wants(none), given(none, 99), full, canary), node("b", wants(none), given(none, 99), full)}, nil, "2 waiting; a no luck"},
 		{"a node without room stops nobody", []Node{node("a", wants(restart), given(none, 99), full), node("b", wants(restart)), node("c", wants(restart), given(none, 99), full), open}, []string{"b publish 2 restart"}, ""},
 		{"when there is room, it is permitted again", []Node{node("a", wants(restart), given(none, 99), says(asks, restart)), open}, []string{"a permit 2 restart"}, ""},

@@ -155,7 +155,7 @@ func upToDateRules() []nodeRule {
 		{"a node whose executables were kept waits for the newer ones", decision.keepsPayload, func(d decision) {
 			d.reportWaiting(ReasonPayload, "executables are being copied to the host; it has every other change that needs none of them")
 		}},
-		{"a node that is no unconfirmed canary is done", decision.isConfirmed, func(d decision) { d.reportWaiting(ReasonCurrent, "has the wanted bundle") }},
+		{"a node that is no unconfirmed canary is done", decision.isConfirmed, func(d decision) { d.reportWaiting(ReasonUpdated, "has the wanted bundle") }},
 		{"a canary that has soaked is confirmed", decision.hasSoaked, decision.confirmCanary},
 		{"a canary that failed is not confirmed", decision.hasFailed, func(d decision) { d.reportWaiting(ReasonFailed, d.failed) }},
 		{"the end of a canary's turn is written before it soaks", decision.turnEndIsUnwritten, decision.endCanaryTurn},

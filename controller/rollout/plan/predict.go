@@ -211,7 +211,7 @@ func (s *simulation) toPrediction() Prediction {
 		p.Boots += boolToInt(c.Impact == bundle.ImpactReboot)
 	}
 	for _, n := range s.last.Nodes {
-		if n.Phase != PhaseDone && n.Phase != PhaseMoving {
+		if n.Phase != PhaseUpdated && n.Phase != PhaseUpdating {
 			p.Left = append(p.Left, n)
 		}
 	}

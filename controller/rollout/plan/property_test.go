@@ -390,7 +390,7 @@ func (w *world) checkPlan(f Fleet, p Plan) {
 			noting[s.Node] = true
 		}
 	}
-	if len(p.Nodes) != len(f.Nodes) || p.Fleet.Done+p.Fleet.Moving+p.Fleet.Waiting+p.Fleet.Failed != len(f.Nodes) || p.Fleet.Message == "" {
+	if len(p.Nodes) != len(f.Nodes) || p.Fleet.Updated+p.Fleet.Updating+p.Fleet.Waiting+p.Fleet.Degraded != len(f.Nodes) || p.Fleet.Message == "" {
 		w.fatalf("%d nodes are explained, of %d: %+v", len(p.Nodes), len(f.Nodes), p.Fleet)
 	}
 	for _, n := range p.Nodes {

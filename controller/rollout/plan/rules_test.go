@@ -92,7 +92,7 @@ func TestNodeRules(t *testing.T) {
 		{rule: "a node that has a slot, or something left of one, goes on with its turn", nodes: one(claim(1, true)), want: "release cordon off scale-down off"},
 		{rule: "a node that has a slot, or something left of one, goes on with its turn", nodes: one(cordoned), want: "release cordon off"},
 		{rule: "a node that has a slot, or something left of one, goes on with its turn", nodes: one(func(n *Node) { n.Permitted = drain }), want: "release 1 restart"},
-		{rule: "a node that is up to date is done, unless it is a canary that soaks", nodes: one(done), want: "Current"},
+		{rule: "a node that is up to date is done, unless it is a canary that soaks", nodes: one(done), want: "Updated"},
 		{rule: "any other node is started", nodes: proven(wants(none)), want: "publish 2 none"},
 	})
 }
@@ -101,7 +101,7 @@ func TestUpToDateRules(t *testing.T) {
 	kept := func(n *Node) { n.PayloadKept = true }
 	checkNodeRules(t, upToDateRules(), []ruleCase{
 		{rule: "a node whose executables were kept waits for the newer ones", nodes: one(done, kept), want: "PayloadPending"},
-		{rule: "a node that is no unconfirmed canary is done", nodes: one(done), want: "Current"},
+		{rule: "a node that is no unconfirmed canary is done", nodes: one(done), want: "Updated"},
 		{rule: "a canary that has soaked is confirmed", nodes: one(done, canary, ended(2), kept), want: "confirm"},
 		{rule: "a canary that failed is not confirmed", nodes: one(done, canary, ended(40), func(n *Node) { n.Unsettled = "kubelet crashes" }), want: "Failed"},
 		{rule: "the end of a canary's turn is written before it soaks", nodes: one(done, canary), want: "release"},

@@ -69,11 +69,11 @@ func TestAnOperatorThatWasAwayFailsNoNode(t *testing.T) {
 	} {
 		o := &process{clock: noon()}
 		p := o.look(n, 0)
-		if p.Nodes[0].Phase == PhaseFailed || p.Fleet.Stopped != "" || len(p.Steps) > 0 && p.Steps[0].Action == ActionRelease {
+		if p.Nodes[0].Phase == PhaseDegraded || p.Fleet.Stopped != "" || len(p.Steps) > 0 && p.Steps[0].Action == ActionRelease {
 			t.Errorf("%s: %+v %+v", name, p.Nodes, p.Steps)
 		}
 		p = o.look(n, 33*time.Minute) // now it has been observed
-		if p.Nodes[0].Phase != PhaseFailed && (len(p.Steps) == 0 || p.Steps[0].Action != ActionRelease) {
+		if p.Nodes[0].Phase != PhaseDegraded && (len(p.Steps) == 0 || p.Steps[0].Action != ActionRelease) {
 			t.Errorf("%s, and is late: %+v %+v", name, p.Nodes, p.Steps)
 		}
 	}
@@ -116,7 +116,7 @@ func TestAnOperatorThatIsRestartedOftenEndsATurn(t *testing.T) {
 				n.State = s.State
 				writes++
 			}
-			if p.Nodes[0].Phase == PhaseFailed {
+			if p.Nodes[0].Phase == PhaseDegraded {
 				if !strings.Contains(p.Nodes[0].Message, "not done after 30m0s") || writes != 3 {
 					t.Errorf("%+v after %d writes", p.Nodes, writes)
 				}
@@ -206,7 +206,7 @@ func TestAnotherTryIsGivenWhateverFailed(t *testing.T) {
 		"rolled back":           node("a", wants(restart), given(restart, 31), says(rolledBack, "")),
 		"the agent tries again": node("a", wants(restart), given(restart, 31), says(failing, "")),
 	} {
-		if got := stamped(Fleet{Nodes: []Node{n}, Policy: policy(), Now: noon()}); got.Nodes[0].Phase != PhaseFailed && got.Fleet.Stopped == "" {
+		if got := stamped(Fleet{Nodes: []Node{n}, Policy: policy(), Now: noon()}); got.Nodes[0].Phase != PhaseDegraded && got.Fleet.Stopped == "" {
 			t.Errorf("%s: it has not failed: %+v", name, got.Nodes)
 		}
 		n.Retry = "2026-01-01T12:00:00Z"
@@ -217,7 +217,7 @@ func TestAnotherTryIsGivenWhateverFailed(t *testing.T) {
 			n.Report.State = applying
 		}
 		got := NextSteps(ElapsedByStamps(Fleet{Nodes: []Node{n}, Policy: policy(), Now: noon()}))
-		if got.Nodes[0].Phase == PhaseFailed || got.Fleet.Stopped != "" {
+		if got.Nodes[0].Phase == PhaseDegraded || got.Fleet.Stopped != "" {
 			t.Errorf("%s: another try is not given: %+v", name, got.Nodes)
 		}
 		n.State.Turn.Permitted = ago(90)
@@ -227,7 +227,7 @@ func TestAnotherTryIsGivenWhateverFailed(t *testing.T) {
 		if name == "services have crashed" {
 			continue // it is healthy now
 		}
-		if got := stamped(Fleet{Nodes: []Node{n}, Policy: policy(), Now: noon()}); got.Fleet.Stopped == "" && got.Nodes[0].Phase != PhaseFailed {
+		if got := stamped(Fleet{Nodes: []Node{n}, Policy: policy(), Now: noon()}); got.Fleet.Stopped == "" && got.Nodes[0].Phase != PhaseDegraded {
 			t.Errorf("%s: the same value gives its time again and again: %+v", name, got.Nodes)
 		}
 	}
@@ -241,10 +241,10 @@ func TestWhatAnOlderOperatorWrote(t *testing.T) {
 	}
 	n := node("a", drained, given(reboot, 0), says(applying, ""), func(n *Node) { n.State = s })
 	o := &process{clock: noon()}
-	if p := o.look(n, 0); len(p.Steps) > 0 || p.Nodes[0].Reason != ReasonApplying || p.Nodes[0].Phase != PhaseMoving {
+	if p := o.look(n, 0); len(p.Steps) > 0 || p.Nodes[0].Reason != ReasonApplying || p.Nodes[0].Phase != PhaseUpdating {
 		t.Errorf("%+v %+v", p.Nodes, p.Steps)
 	}
-	if p := o.look(n, 31*time.Minute); p.Nodes[0].Phase != PhaseFailed {
+	if p := o.look(n, 31*time.Minute); p.Nodes[0].Phase != PhaseDegraded {
 		t.Errorf("%+v", p.Nodes)
 	}
 }

@@ -154,7 +154,7 @@ func (e *Executor) RunSteps(ctx context.Context, r Rendered) (Result, error) {
 		result.Again = max(next.Wake, time.Second)
 	}
 	for i, n := range next.Nodes { // both are sorted by name
-		result.pending = result.pending || n.Phase != plan.PhaseDone && !view.Nodes[i].Joining && view.Nodes[i].Wanted != ""
+		result.pending = result.pending || n.Phase != plan.PhaseUpdated && !view.Nodes[i].Joining && view.Nodes[i].Wanted != ""
 	}
 	if view.unsettled {
 		result.requeueWithin(againUnsettled)

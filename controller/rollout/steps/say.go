@@ -31,10 +31,10 @@ const (
 type Phase string
 
 const (
-	// PhaseDone means that every node has what is wanted. Nodes that are joining are apart from the rollout.
-	PhaseDone Phase = "Done"
-	// PhaseMoving means that nodes have their turns, or wait for them.
-	PhaseMoving Phase = "Moving"
+	// PhaseUpdated means that every node has what is wanted. Nodes that are joining are apart from the rollout.
+	PhaseUpdated Phase = "Updated"
+	// PhaseUpdating means that nodes have their turns, or wait for them.
+	PhaseUpdating Phase = "Updating"
 	// PhasePaused means that the settings start no node.
 	PhasePaused Phase = "Paused"
 	// PhaseStopped means that failed nodes keep others from being started.
@@ -47,11 +47,11 @@ func (r Result) FleetPhase() Phase {
 	case f.Stopped != "":
 		return PhaseStopped
 	case !r.pending:
-		return PhaseDone
+		return PhaseUpdated
 	case r.Policy.Paused:
 		return PhasePaused
 	}
-	return PhaseMoving
+	return PhaseUpdating
 }
 
 // FleetMessage is the line of the fleet, with what a failed bundle changes.
@@ -83,11 +83,11 @@ func (e *Executor) sendFleetEvents(r Result, rendered Rendered) {
 		return
 	case now.phase == PhaseStopped:
 		kind, reason = corev1.EventTypeWarning, EventRolloutStopped
-	case now.phase == PhaseDone:
+	case now.phase == PhaseUpdated:
 		reason = EventRolloutDone
 	case now.phase == PhasePaused:
 		reason = EventRolloutPaused
-	case before.phase == PhaseDone:
+	case before.phase == PhaseUpdated:
 		reason = EventRolloutBegun
 	default:
 		reason = EventRolloutResumed

@@ -99,7 +99,7 @@ func (f *Fleet) statusTable() (string, error) {
 	n := len(f.Nodes)
 	s := status.Status{
 		Conditions: []metav1.Condition{{Type: status.InputsConfirmed, Status: metav1.ConditionFalse, Reason: "NodeImageUnreachable", Message: "held"}},
-		Nodes:      &status.Nodes{Total: n, Current: n}, HostsWaiting: new(0),
+		Nodes:      &status.Nodes{Total: n, Updated: n}, HostsWaiting: new(0),
 	}.WithSummary(nil)
 	text, err := json.Marshal(map[string]any{"metadata": map[string]any{"name": status.Name}, "status": s})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"wmco/applier/plan"
 	"wmco/bundle"
+	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
 	"wmco/controller/configure"
 	"wmco/controller/node"
@@ -66,7 +67,7 @@ func (f *fleet) checkSilence(t *testing.T) {
 	eventually(t, "an event about the repaired node agent", func() bool { return len(f.notes(t, node.EventAgentRepaired, silent.name)) > 0 })
 	eventually(t, "a node agent that reports again", func() bool {
 		row := fleetstate.Of(windowsnode.Decode(*f.node(t, silent.name)), windowsnode.SilenceByKubelet)
-		return silent.Status(bundle.AgentService) == plan.ServiceRunning && row.State == fleetstate.StateCurrent
+		return silent.Status(bundle.AgentService) == plan.ServiceRunning && row.State == nodestate.Updated
 	})
 	if notes := f.notes(t, node.EventAgentRepaired, silent.name); len(notes) != 1 || !strings.Contains(notes[0], "1 service started") {
 		t.Errorf("the events are %q", notes)

@@ -16,6 +16,7 @@ import (
 
 	"wmco/applier/plan"
 	"wmco/bundle"
+	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
 	"wmco/controller/configure"
 	"wmco/controller/gather"
@@ -23,7 +24,6 @@ import (
 	"wmco/controller/keys"
 	"wmco/controller/node"
 	"wmco/controller/prerequisites"
-	"wmco/controller/status"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/record"
 	"wmco/internal/hostsim/simulation"
@@ -105,7 +105,7 @@ func TestANodeIsAdoptedByAnAnnotation(t *testing.T) {
 	w.says(node.EventAdoptionPlanned, "instance-a", "impact drain", "restarts", "containerd", "nothing was changed yet")
 	eventually(t, "the plan in the status", func() bool {
 		h := w.host("instance-a")
-		return h.State == status.HostWaiting && h.Reason == fleet.ReasonAdopting && strings.Contains(h.Message, "impact drain")
+		return h.State == nodestate.Waiting && h.Reason == fleet.ReasonAdopting && strings.Contains(h.Message, "impact drain")
 	})
 	starts := a.Starts()
 	if !a.hasExistingAgent() || a.Text(older) != "containerd 1.7" || w.running("app", "instance-a") != 2 {
@@ -117,7 +117,7 @@ func TestANodeIsAdoptedByAnAnnotation(t *testing.T) {
 	w.says(node.EventAdopted, "instance-a")
 	eventually(t, "the whole bundle", func() bool {
 		row := fleet.Of(windowsnode.Decode(*w.node("instance-a")), windowsnode.SilenceByKubelet)
-		return row.State == fleet.StateCurrent && row.Agent != "" && w.node("instance-a").Annotations[published.AdoptAnnotation] == ""
+		return row.State == nodestate.Updated && row.Agent != "" && w.node("instance-a").Annotations[published.AdoptAnnotation] == ""
 	})
 	n := w.node("instance-a")
 	for _, key := range []string{configure.InstanceAnnotation, configure.UsernameAnnotation, keys.HashAnnotation, hosts.PinAnnotation} {
@@ -261,7 +261,7 @@ func TestARolledBackAdoptionLeavesTheExistingAgent(t *testing.T) {
 	eventually(t, "the existing agent", m.hasExistingAgent)
 	eventually(t, "the failure in the status", func() bool {
 		h := w.host("instance-g")
-		return h.State == status.HostFailed && h.Reason == string(published.StateRolledBack)
+		return h.State == nodestate.Degraded && h.Reason == string(published.StateRolledBack)
 	})
 	exporter, err := m.Services(t.Context(), []string{"windows_exporter"})
 	must(t, err)

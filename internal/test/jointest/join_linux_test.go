@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/applier/remote"
+	"wmco/bundle/nodestate"
 	"wmco/controller/configure"
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
@@ -73,7 +74,7 @@ func TestMachinesAndInstancesBecomeNodes(t *testing.T) {
 	})
 	eventually(t, "the host in the status, with what to do", func() bool {
 		h := w.host("192.0.2.13")
-		return h.State == status.HostFailed && h.Reason == configure.ReasonLoginRefused && h.Address == "192.0.2.13" && h.Fix != ""
+		return h.State == nodestate.Degraded && h.Reason == configure.ReasonLoginRefused && h.Address == "192.0.2.13" && h.Fix != ""
 	})
 	eventually(t, "a sum that other programs read", func() bool {
 		bad, ready := w.condition(status.Degraded), w.condition(status.Ready)

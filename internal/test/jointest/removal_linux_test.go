@@ -20,6 +20,7 @@ import (
 
 	"wmco/applier/plan"
 	"wmco/bundle"
+	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
 	"wmco/controller/configure"
 	"wmco/controller/gather"
@@ -246,7 +247,7 @@ func TestTheRemovalOfAHostThatIsOffWaitsUntilItIsForced(t *testing.T) {
 	w.says("InstanceRemovalWaiting", "instance-back", "192.0.2.64", "fix: ")
 	eventually(t, "the removal in the status, with what to do", func() bool {
 		h := w.host("instance-off")
-		return h.State == status.HostFailed && h.Address == "192.0.2.63" && strings.Contains(h.Fix, "oc annotate") && w.condition(status.Degraded).Status == metav1.ConditionTrue
+		return h.State == nodestate.Degraded && h.Address == "192.0.2.63" && strings.Contains(h.Fix, "oc annotate") && w.condition(status.Degraded).Status == metav1.ConditionTrue
 	})
 	// Another operator remembers it too.
 	stop()

@@ -10,8 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"wmco/bundle/nodestate"
 	"wmco/controller/configure"
-	"wmco/controller/status"
 	"wmco/internal/test/sshtest/simulated"
 	"wmco/internal/test/sshtest/sshd"
 )
@@ -54,7 +54,7 @@ func TestASlowUploadIsSeenInTheStatus(t *testing.T) {
 	step := regexp.MustCompile(`^copying the node program: [1-9]\d* of \d+ MiB$`)
 	eventually(t, "the step of the host", func() bool {
 		h := w.host("192.0.2.30")
-		return h.State == status.HostJoining && h.Reason == "Joining" && step.MatchString(h.Message)
+		return h.State == nodestate.Joining && h.Reason == "Joining" && step.MatchString(h.Message)
 	})
 	if notes := w.events("InstanceSetupFailure", "windows-instances"); len(notes) > 0 {
 		t.Errorf("events about a host that is copied to: %q", notes)

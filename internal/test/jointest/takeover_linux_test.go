@@ -19,10 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
 	"wmco/controller/gather"
 	"wmco/controller/prerequisites"
-	"wmco/controller/status"
 	"wmco/deploy/kustomize"
 	"wmco/internal/test/testenv/controlplane"
 	"wmco/internal/test/testenv/manifests"
@@ -178,7 +178,7 @@ func TestTakeover(t *testing.T) {
 	})
 	eventually(t, "such a node in the status", func() bool {
 		h := w.host("instance-old")
-		return h.State == status.HostWaiting && h.Reason == fleet.ReasonWaitingForAdoption && strings.Contains(h.Fix, "oc annotate node instance-old "+published.AdoptAnnotation+"=true")
+		return h.State == nodestate.Waiting && h.Reason == fleet.ReasonWaitingForAdoption && strings.Contains(h.Fix, "oc annotate node instance-old "+published.AdoptAnnotation+"=true")
 	})
 	w.machine("machine-new", "192.0.2.33")
 	w.machineObject("machine-new", "192.0.2.33")

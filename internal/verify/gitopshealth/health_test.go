@@ -37,7 +37,7 @@ func cases() map[string]struct {
 	argo, message      string
 	flux, kstatusAlone status.Status
 } {
-	ready, idle, fine := [3]string{"Ready", "True", "AllNodesCurrent"}, [3]string{"Progressing", "False", "NothingChanges"}, [3]string{"Degraded", "False", "NothingWrong"}
+	ready, idle, fine := [3]string{"Ready", "True", "AllNodesUpdated"}, [3]string{"Progressing", "False", "NothingChanges"}, [3]string{"Degraded", "False", "NothingWrong"}
 	not := func(why string) [3]string { return [3]string{"Ready", "False", why} }
 	return map[string]struct {
 		object             *unstructured.Unstructured

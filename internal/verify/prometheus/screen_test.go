@@ -63,7 +63,7 @@ func TestEveryPanelIsDrawnTheSameTwice(t *testing.T) {
 			t.Errorf("the picture lacks %q", p.Title)
 		}
 	}
-	for _, legend := range []string{"Applying", "restart apply", "median", "LoginRefused", "win-3", "54m", "11"} {
+	for _, legend := range []string{"Updating", "restart apply", "median", "LoginRefused", "win-3", "54m", "11"} {
 		if !texts[legend] {
 			t.Errorf("the picture lacks the text %q", legend)
 		}
