@@ -34,13 +34,17 @@ import (
 // ledgerCopy is what the node agent writes beside its logs.
 const ledgerCopy = `C:\var\log\wicd\` + bundle.LedgerCopy
 
-// app is a ReplicaSet on Windows nodes, on one of them if that is named.
+// app is a ReplicaSet on Windows nodes, on one of them if that is named, otherwise spread evenly over those that accept pods.
 func (w *world) app(name string, replicas int32, on string) {
 	w.t.Helper()
 	labels := map[string]string{"app": name}
 	where := map[string]string{corev1.LabelOSStable: "windows"}
 	if on != "" {
 		where[corev1.LabelHostname] = on
+	}
+	var spread []corev1.TopologySpreadConstraint
+	if on == "" {
+		spread = evenlySpread(labels)
 	}
 	grace := int64(1)
 	w.create(&appsv1.ReplicaSet{
@@ -49,13 +53,23 @@ func (w *world) app(name string, replicas int32, on string) {
 			ObjectMeta: metav1.ObjectMeta{Labels: labels},
 			Spec: corev1.PodSpec{
 				Containers: []corev1.Container{{Name: "c", Image: "registry.example.com/app:1"}}, NodeSelector: where, TerminationGracePeriodSeconds: &grace,
-				Tolerations: []corev1.Toleration{{Key: "os", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}},
+				TopologySpreadConstraints: spread,
+				Tolerations:               []corev1.Toleration{{Key: "os", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}},
 			},
 		}},
 	})
 	w.t.Cleanup(func() {
 		must(w.t, w.DeleteAllOf(context.Background(), &corev1.Pod{}, client.InNamespace(metav1.NamespaceDefault), client.MatchingLabels(labels), client.GracePeriodSeconds(0)))
 	})
+}
+
+// evenlySpread has the scheduler put the pods with these labels on all nodes alike. It need not: by default, it may put all on one node. A node that
+// is cordoned is left out.
+func evenlySpread(app map[string]string) []corev1.TopologySpreadConstraint {
+	return []corev1.TopologySpreadConstraint{{
+		MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: app},
+		NodeTaintsPolicy: new(corev1.NodeInclusionPolicyHonor),
+	}}
 }
 
 // daemon is a DaemonSet on Windows nodes. Its pods are no reason not to remove a node.
