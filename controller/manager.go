@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -88,7 +89,11 @@ func newManager(o Options) (base.Manager, error) {
 	if err := m.AddReadyzCheck("ping", healthz.Ping); err != nil {
 		return base.Manager{}, err
 	}
-	missing := base.NewKinds(m.GetRESTMapper(), m.GetAPIReader(), refused, o.Log.WithName("kinds"))
+	definitions, err := metadata.NewForConfigAndClient(metadata.ConfigFor(m.GetConfig()), m.GetHTTPClient())
+	if err != nil {
+		return base.Manager{}, err
+	}
+	missing := base.NewKinds(m.GetRESTMapper(), m.GetAPIReader(), refused, base.Definitions{Client: definitions, Log: o.Log.WithName("kinds")})
 	return base.NewManager(m, lock, again, missing, gather.WantedObjects(o.Namespace))
 }
 

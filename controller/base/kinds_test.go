@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,7 +34,7 @@ func TestARefusedKindIsLookedForWithPausesWhileTheAPIServerIsSick(t *testing.T) 
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersionKind{Group: "machine.openshift.io", Version: "v1beta1", Kind: "Machine"}, meta.RESTScopeNamespace)
 	server, refused := &sickServer{}, NewRefusedWatches()
-	k := NewKinds(mapper, server, refused, logr.Discard())
+	k := NewKinds(mapper, server, refused, noDefinitions())
 	machines := []objects.Want{{Group: "machine.openshift.io", Version: "v1beta1", Kind: "Machine"}}
 	if err := k.WatchWhenServed(t.Context(), machines, func() error { return nil }); err != nil {
 		t.Fatal(err)

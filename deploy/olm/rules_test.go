@@ -240,15 +240,16 @@ func objectRules() []rule {
 			}
 			return ""
 		}, func(o *opened) { o.notes["operators.operatorframework.io.bundle.channels.v1"] = "alpha" }},
-		{"the operator does not create definitions", practices, func(o *opened) string {
+		{"the operator writes no definitions", practices, func(o *opened) string {
 			for _, r := range o.csv.Spec.Install.Spec.ClusterPermissions[0].Rules {
-				if slices.Contains(r.Resources, "customresourcedefinitions") || slices.Contains(r.Resources, "*") {
+				reads := !slices.ContainsFunc(r.Verbs, func(verb string) bool { return !slices.Contains([]string{"get", "list", "watch"}, verb) })
+				if slices.Contains(r.Resources, "*") || slices.Contains(r.Resources, "customresourcedefinitions") && !reads {
 					return r.String()
 				}
 			}
 			return ""
 		}, func(o *opened) {
-			o.csv.Spec.Install.Spec.ClusterPermissions[0].Rules = []rbacv1.PolicyRule{{Resources: []string{"customresourcedefinitions"}}}
+			o.csv.Spec.Install.Spec.ClusterPermissions[0].Rules = []rbacv1.PolicyRule{{Resources: []string{"customresourcedefinitions"}, Verbs: []string{"list", "create"}}}
 		}},
 		{"kinds are those that OLM installs", "operator-registry pkg/lib/bundle/supported_resources.go", func(o *opened) string {
 			for name, content := range o.objects {

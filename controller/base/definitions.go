@@ -1,0 +1,79 @@
+package base
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+// firstKindsPause is the first pause after a definition has changed before its kinds are looked for again; pauses double up to KindsPeriod. An API
+// server serves a kind some seconds after its definition is there: it waits five seconds for the other API servers
+// (k8s.io/apiextensions-apiserver, pkg/controller/establish).
+const firstKindsPause = time.Second
+
+// Definitions are the CustomResourceDefinitions of a cluster. Only their metadata is read.
+type Definitions struct {
+	// Client reads metadata.
+	Client metadata.Interface
+	Log    logr.Logger
+}
+
+// definitionsResource is the resource of definitions.
+func definitionsResource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+}
+
+// watchGroups calls changed with the group of each definition that is there, or changes, until the context ends. Where the watch is refused or
+// cut, it is begun again, with pauses up to a minute; nothing waits for it.
+func (d Definitions) watchGroups(ctx context.Context, changed func(group string)) error {
+	definitions := d.Client.Resource(definitionsResource())
+	from := &toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return definitions.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return definitions.Watch(ctx, o)
+		},
+	}
+	informer := (*RefusedWatches)(nil).newInformer(from, &metav1.PartialObjectMetadata{}, 0, toolscache.Indexers{})
+	if err := informer.SetTransform(keepNameOnly); err != nil {
+		return err
+	}
+	if err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *toolscache.Reflector, err error) {
+		d.Log.V(1).Info("definitions cannot be watched; kinds are looked for without it", "every", KindsPeriod, "error", err)
+	}); err != nil {
+		return err
+	}
+	note := func(o any) {
+		if definition, ok := o.(*metav1.PartialObjectMetadata); ok {
+			changed(groupOfDefinition(definition.Name))
+		}
+	}
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: note, UpdateFunc: func(_, o any) { note(o) }}); err != nil {
+		return err
+	}
+	informer.RunWithContext(ctx)
+	return nil
+}
+
+// groupOfDefinition returns the group that a definition is about: its name is the plural name of the kind and the group.
+func groupOfDefinition(name string) string {
+	_, group, _ := strings.Cut(name, ".")
+	return group
+}
+
+// keepNameOnly keeps of a definition in memory what watchGroups and its informer need.
+func keepNameOnly(o any) (any, error) {
+	if definition, ok := o.(*metav1.PartialObjectMetadata); ok {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: definition.Name, UID: definition.UID, ResourceVersion: definition.ResourceVersion}}, nil
+	}
+	return o, nil
+}
