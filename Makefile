@@ -36,6 +36,7 @@ include make/powershell.mk
 include make/promtool.mk
 include make/olm.mk
 include make/mutations.mk
+include make/docs.mk
 
 .PHONY: help
 help: ## this list
