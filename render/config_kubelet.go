@@ -2,6 +2,7 @@ package render
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/render/kubelets"
+	"wmco/render/reason"
 )
 
 // ownedKubeletFields returns the fields that the bundle itself depends on; overriding one would break the node.
@@ -88,7 +90,28 @@ func (c Cluster) checkKubeletOverride() bundle.Findings {
 	for i, f := range findings {
 		findings[i] = settingsFinding(c.Origins[FromSettings], f.Field, f.Message)
 	}
-	return findings
+	return append(findings, checkEviction(config, c.Origins[FromSettings])...)
+}
+
+// checkEviction returns a finding for an evictionHard without one of the default thresholds: the map replaces ours as a whole. A kubelet that
+// has mergeDefaultEvictionSettings adds what is missing if that is set.
+func checkEviction(config kubeletv1beta1.KubeletConfiguration, settings bundle.Ref) bundle.Findings {
+	if config.EvictionHard == nil || config.MergeDefaultEvictionSettings != nil && *config.MergeDefaultEvictionSettings {
+		return nil
+	}
+	var missing, whole []string
+	for _, signal := range slices.Sorted(maps.Keys(evictionHard())) {
+		if _, given := config.EvictionHard[signal]; !given {
+			missing = append(missing, signal)
+			whole = append(whole, signal+": "+evictionHard()[signal])
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	f := settingsFinding(settings, "kubelet.evictionHard", fmt.Sprintf("has no %s, so the kubelet does not evict Pods when it runs short", strings.Join(missing, " and no ")))
+	f.Severity, f.Reason, f.Fix = bundle.SeverityWarning, reason.EvictionThresholdMissing, "add "+strings.Join(whole, ", ")+", the kubelet's defaults for Windows; an evictionHard replaces all of them"
+	return bundle.Findings{f}
 }
 
 // unknownFields returns the paths of a JSON value that a kubelet does not know, sorted. Below a field without fields of its own, such as a

@@ -31,6 +31,30 @@ func TestKubeletOverridesReplaceWholeFields(t *testing.T) {
 	}
 }
 
+func TestAnOverrideThatDropsAnEvictionThresholdIsAWarning(t *testing.T) {
+	ref := bundle.Ref{Kind: "ConfigMap", Name: "windows-machine-config"}
+	for override, want := range map[string]string{
+		`{}`: "",
+		`{"evictionHard":{"memory.available":"1Gi","nodefs.available":"5%","imagefs.available":"5%"}}`: "",
+		`{"evictionHard":{"memory.available":"1Gi","nodefs.available":"5%"}}`:                          "kubelet.evictionHard has no imagefs.available, so the kubelet does not evict Pods when it runs short",
+		`{"evictionHard":{}}`: "kubelet.evictionHard has no imagefs.available and no memory.available and no nodefs.available, so the kubelet does not evict Pods when it runs short",
+		`{"evictionHard":{"memory.available":"1Gi"},"mergeDefaultEvictionSettings":true}`: "",
+	} {
+		c := Cluster{Settings: DefaultSettings(), Origins: map[Origin]bundle.Ref{FromSettings: ref}}
+		c.Settings.Kubelet = json.RawMessage(override)
+		got := ""
+		for _, f := range c.checkKubeletOverride() {
+			got += f.Message
+			if f.Severity != bundle.SeverityWarning || f.Reason != reason.EvictionThresholdMissing || f.Object != ref {
+				t.Errorf("%s: %+v", override, f)
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", override, got, want)
+		}
+	}
+}
+
 func TestNoSecretIsLeftInAMaskedCluster(t *testing.T) {
 	c := Cluster{
 		Proxy: Proxy{HTTP: bundle.NewSecret("http://u:hidden@p:1"), HTTPS: bundle.NewSecret("https://u:hid@den@p:1/x")},

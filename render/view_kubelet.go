@@ -77,7 +77,7 @@ func (c Cluster) kubeletConfig(stage bundle.Stage) (kubeletv1beta1.KubeletConfig
 		EnableSystemLogHandler:   new(true),
 		EnableSystemLogQuery:     new(true),
 		ContainerLogMaxSize:      "50Mi",
-		EvictionHard:             map[string]string{"nodefs.available": "10%", "imagefs.available": "15%"},
+		EvictionHard:             evictionHard(),
 		SystemReserved:           map[string]string{"cpu": "500m", "memory": "2Gi", "ephemeral-storage": "1Gi"},
 		EnforceNodeAllocatable:   []string{"none"},
 		ContainerRuntimeEndpoint: containerdPipeURL,
@@ -90,6 +90,12 @@ func (c Cluster) kubeletConfig(stage bundle.Stage) (kubeletv1beta1.KubeletConfig
 	config, err = overrideKubelet(config, c.Settings.Kubelet)
 	config.FeatureGates = c.withGates(config.FeatureGates, "NodeLogQuery")
 	return config, err
+}
+
+// evictionHard returns the kubelet's own defaults for Windows (k8s.io/kubernetes/pkg/kubelet/eviction/defaults_windows.go). The kubelet uses
+// them only where its configuration has no map at all: a key that is missing in a map is a threshold that the kubelet does not watch.
+func evictionHard() map[string]string {
+	return map[string]string{"memory.available": "500Mi", "nodefs.available": "10%", "imagefs.available": "15%"}
 }
 
 // withGates adds gates that the configuration depends on, where a kubelet or kube-proxy of this minor version has them off by default. A

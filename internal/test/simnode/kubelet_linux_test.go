@@ -238,10 +238,10 @@ func TestTheNodeIsThatOfAWindowsKubelet(t *testing.T) {
 			quantities[what+" "+string(name)] = q.String()
 		}
 	}
-	// Of 4 CPUs, 16Gi and 120Gi, systemReserved and evictionHard of the bundle keep 500m, 2Gi, 1Gi and a tenth of the disk.
+	// Of 4 CPUs, 16Gi and 120Gi, systemReserved and evictionHard of the bundle keep 500m, 2Gi and 500Mi, 1Gi and a tenth of the disk.
 	if diff := cmp.Diff(map[string]string{
 		"has cpu": "4", "has memory": "16Gi", "has ephemeral-storage": "120Gi", "has pods": "250",
-		"gives cpu": "3500m", "gives memory": "14Gi", "gives ephemeral-storage": "107Gi", "gives pods": "250",
+		"gives cpu": "3500m", "gives memory": "13836Mi", "gives ephemeral-storage": "107Gi", "gives pods": "250",
 	}, quantities); diff != "" {
 		t.Errorf("resources (-want +got):\n%s", diff)
 	}

@@ -67,7 +67,7 @@ func setDefaults(c *kubeletv1beta1.KubeletConfiguration) {
 		c.CgroupsPerQOS = &truth
 	}
 	if c.EvictionHard == nil {
-		// pkg/kubelet/eviction/defaults_others.go
+		// pkg/kubelet/eviction/defaults_windows.go
 		c.EvictionHard = map[string]string{"memory.available": "500Mi", "nodefs.available": "10%", "imagefs.available": "15%"}
 	}
 	if c.EnforceNodeAllocatable == nil {
