@@ -47,6 +47,9 @@ type Cluster struct {
 	Deployment *corev1.ObjectReference
 	Events     events.EventRecorder
 	Log        logr.Logger
+
+	// saidOnce are the last messages of the conditions whose Event is written once, by type. Only one call of Reconcile runs at a time.
+	saidOnce map[string]string
 }
 
 // recheckCluster is how often the cluster is judged although nothing was seen to change.
@@ -91,18 +94,41 @@ func (c *Cluster) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	monitored, err := monitoringCondition(ctx, c.Checks.Live, c.Checks.Login.Namespace)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
 	list = append(list, adopted)
 	for _, condition := range list {
-		if condition.Status != metav1.ConditionTrue {
-			c.Events.Eventf(c.Deployment, nil, corev1.EventTypeWarning, condition.Reason, "Check", "%s: %s", condition.Type, condition.Message)
-		}
+		c.warn(condition)
 	}
+	c.warnOnce(monitored)
+	list = append(list, monitored)
 	again := recheckCluster
 	if result.Again > 0 {
 		again = min(again, result.Again)
 	}
 	// Events about hosts are on their own objects.
 	return reconcile.Result{RequeueAfter: again}, c.Say(ctx, append(list, c.Unjoined.HostsJoinedCondition(configure.ListHosts(inputs))))
+}
+
+// warn writes an Event of a condition that is not met.
+func (c *Cluster) warn(condition metav1.Condition) {
+	if condition.Status != metav1.ConditionTrue {
+		c.Events.Eventf(c.Deployment, nil, corev1.EventTypeWarning, condition.Reason, "Check", "%s: %s", condition.Type, condition.Message)
+	}
+}
+
+// warnOnce writes an Event of a condition that is not met, and another one only when its message has changed, or the operator starts again.
+func (c *Cluster) warnOnce(condition metav1.Condition) {
+	if c.saidOnce[condition.Type] == condition.Message {
+		return
+	}
+	if c.saidOnce == nil {
+		c.saidOnce = map[string]string{}
+	}
+	c.saidOnce[condition.Type] = condition.Message
+	c.warn(condition)
 }
 
 func conditionsOfChecks(r checks.Result) []metav1.Condition {

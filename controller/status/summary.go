@@ -70,13 +70,16 @@ const (
 	nodesAdopted = "NodesAdopted"
 )
 
+// namespaceMonitored is the type of a condition of another writer that is a hint.
+const namespaceMonitored = "NamespaceMonitored"
+
 // reasonTrustedCAPending is that of CAs that the network operator fills within seconds (checks.TrustedCALimit).
 const reasonTrustedCAPending = "TrustedCAPending"
 
 // classOfCondition says what a condition means that is not true.
 func classOfCondition(c metav1.Condition) class {
 	switch {
-	case c.Type == ClocksAgree || c.Type == InputsClean:
+	case c.Type == ClocksAgree || c.Type == InputsClean || c.Type == namespaceMonitored:
 		return ignored
 	case c.Reason == ReasonInputsRefused: // InputsAccepted says why
 		return ignored

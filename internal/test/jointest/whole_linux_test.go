@@ -185,6 +185,7 @@ func TestTheClusterGetsWhatTheOperatorAdds(t *testing.T) {
 		return err == nil && cm.Labels[render.TrustedCALabel] == "true"
 	})
 	eventually(t, "the policy", func() bool { return w.condition(prerequisites.CloudIdentitiesBound).Status == metav1.ConditionTrue })
+	eventually(t, "that the namespace is monitored", func() bool { return w.condition(prerequisites.NamespaceMonitored).Status == metav1.ConditionTrue })
 	stop()
 	want := secret.Data
 	secret.Data = map[string][]byte{"userData": []byte("another")}

@@ -318,3 +318,28 @@ func prometheus(list []group) []map[string]any {
 	}
 	return all
 }
+
+// Dashboards and alerts of users ask for what the rules of the existing operator record (its bundle, windows-prometheus-k8s-rules). One that
+// this operator does not record is named in the document for those who take over.
+func TestRecordingRulesOfTheExistingOperatorAreThereOrNamed(t *testing.T) {
+	existing := []string{
+		"instance:node_cpu_utilisation:rate1m", "instance:node_cpu:rate:sum", "node_filesystem_size_bytes", "node_filesystem_avail_bytes", "node_network_receive_bytes_total",
+		"node_network_transmit_bytes_total", "node_filesystem_free_bytes", "node_memory_MemAvailable_bytes", "node_memory_MemTotal_bytes", "node_cpu_info", "pod:container_cpu_usage:sum",
+		"container_memory_working_set_bytes", "pod_interface_network:container_network_receive_bytes:irate5m", "pod_interface_network:container_network_transmit_bytes_total:irate5m",
+	}
+	recorded := map[string]bool{}
+	for _, g := range groups(t) {
+		for _, r := range g.Rules {
+			recorded[r.Record] = true
+		}
+	}
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "takeover.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range existing {
+		if !recorded[name] && !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("%s is neither recorded nor named in docs/takeover.md", name)
+		}
+	}
+}
