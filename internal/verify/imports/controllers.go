@@ -40,12 +40,12 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/status",
-		imports: []string{"bundle", "bundle/published"},
+		imports: []string{"bundle", "bundle/nodestate", "bundle/published"},
 		never:   join(remote, []string{"applier/..."}),
 	},
 	{
 		pkg:     "controller/rollout/plan",
-		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/windowsnode"},
+		imports: []string{"bundle", "bundle/archive", "bundle/nodestate", "bundle/published", "controller/windowsnode"},
 		never:   join(cluster, remote, rendering, []string{"applier/..."}),
 	},
 	{
@@ -55,7 +55,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/rollout",
-		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/base", "controller/base/skew", "controller/inputs/deletions", "controller/inputs/desired", "controller/keys/signing", "controller/layers", "controller/rollout/plan", "controller/rollout/steps", "controller/status", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/heartbeat", "controller/windowsnode/nodelist", "payload", "render", "render/reason", "report/fleet"},
+		imports: []string{"bundle", "bundle/archive", "bundle/nodestate", "bundle/published", "controller/base", "controller/base/skew", "controller/inputs/deletions", "controller/inputs/desired", "controller/keys/signing", "controller/layers", "controller/rollout/plan", "controller/rollout/steps", "controller/status", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/heartbeat", "controller/windowsnode/nodelist", "payload", "render", "render/reason", "report/fleet"},
 		never:   join(remote, controllers("rollout")),
 	},
 	{
@@ -74,12 +74,12 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "report/fleet",
-		imports: []string{"bundle", "bundle/published", "controller/gather/objects", "controller/rollout/plan", "controller/status", "controller/windowsnode", "render", "render/reason"},
+		imports: []string{"bundle", "bundle/nodestate", "bundle/published", "controller/gather/objects", "controller/rollout/plan", "controller/status", "controller/windowsnode", "render", "render/reason"},
 		never:   join(remote, []string{"applier/..."}),
 	},
 	{
 		pkg:     "controller/metrics",
-		imports: []string{"bundle", "bundle/published", "controller/status", "controller/windowsnode", "controller/windowsnode/nodelist", "render", "report/fleet"},
+		imports: []string{"bundle", "bundle/nodestate", "bundle/published", "controller/status", "controller/windowsnode", "controller/windowsnode/nodelist", "render", "report/fleet"},
 		never:   join(remote, []string{"applier/...", "cmd/...", "k8s.io/apiserver/..."}),
 	},
 	{
@@ -89,7 +89,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "report/page",
-		imports: []string{"bundle", "controller/rollout/plan", "controller/status", "render/review", "report/fleet", "report/forecast"},
+		imports: []string{"bundle", "bundle/nodestate", "controller/rollout/plan", "controller/status", "render/review", "report/fleet", "report/forecast"},
 		never:   join(remote, []string{"applier/...", "cmd/..."}),
 	},
 	{
@@ -109,7 +109,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/olm",
-		imports: []string{"bundle", "bundle/published", "controller/base", "report/fleet", "controller/windowsnode", "controller/windowsnode/nodelist"},
+		imports: []string{"bundle", "bundle/nodestate", "bundle/published", "controller/base", "report/fleet", "controller/windowsnode", "controller/windowsnode/nodelist"},
 		never:   join(remote, controllers("olm")),
 	},
 	{
@@ -129,7 +129,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/configure",
-		imports: []string{"applier", "applier/remote", "bundle", "bundle/published", "controller/base", "controller/base/conditions", "controller/base/named", "controller/configure/checks", "controller/gather", "controller/hosts", "controller/inputs/deletions", "controller/inputs/desired", "controller/keys", "controller/keys/username", "controller/status", "controller/windowsnode", "controller/windowsnode/record", "layout", "payload", "render", "render/reason", "report/fleet"},
+		imports: []string{"applier", "applier/remote", "bundle", "bundle/nodestate", "bundle/published", "controller/base", "controller/base/conditions", "controller/base/named", "controller/configure/checks", "controller/gather", "controller/hosts", "controller/inputs/deletions", "controller/inputs/desired", "controller/keys", "controller/keys/username", "controller/status", "controller/windowsnode", "controller/windowsnode/record", "layout", "payload", "render", "render/reason", "report/fleet"},
 		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("configure")...),
 	},
 	{
@@ -154,7 +154,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/node",
-		imports: []string{"applier", "applier/remote", "bundle", "bundle/published", "controller/base", "controller/configure", "controller/hosts", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/nodelist", "controller/windowsnode/record", "render", "render/reason", "report/fleet"},
+		imports: []string{"applier", "applier/remote", "bundle", "bundle/nodestate", "bundle/published", "controller/base", "controller/configure", "controller/hosts", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/nodelist", "controller/windowsnode/record", "render", "render/reason", "report/fleet"},
 		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("node")...),
 	},
 	{

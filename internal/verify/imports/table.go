@@ -48,6 +48,10 @@ var programRules = []rule{
 		only:    []string{"github.com/opencontainers/go-digest", "github.com/klauspost/compress/..."},
 	},
 	{
+		pkg:   "bundle/nodestate",
+		never: join(cluster, remote),
+	},
+	{
 		pkg:     "bundle/published",
 		imports: []string{"bundle", "bundle/archive"},
 		only:    []string{"github.com/opencontainers/go-digest", "github.com/klauspost/compress/..."},
