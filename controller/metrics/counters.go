@@ -25,6 +25,7 @@ type Counters struct {
 	// held are nodes that an urgent input cannot reach, expires when their CA does.
 	held, expires *prometheus.GaugeVec
 	warnings      *prometheus.GaugeVec
+	differences   prometheus.Counter
 	ssh           []prometheus.Collector
 	build         prometheus.Gauge
 }
@@ -64,6 +65,9 @@ func NewCounters(k Known) *Counters {
 		warnings: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "wmco_input_warnings", Help: "Number of findings about the inputs that are warnings, by reason (docs/findings.md).",
 		}, []string{labelReason}),
+		differences: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "wmco_kept_differences_total", Help: "How often what the operator keeps of the nodes differed from what all of them give. Each is corrected, and a bug.",
+		}),
 		build: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "wmco_build_info", Help: "1, with the version of the operator.", ConstLabels: prometheus.Labels{labelVersion: k.Version},
 		}),
@@ -129,6 +133,13 @@ func (c *Counters) AddPublished(bytes int) {
 	}
 }
 
+// CountKeptDifference counts a difference between what was kept of the nodes and what all of them give.
+func (c *Counters) CountKeptDifference() {
+	if c != nil {
+		c.differences.Inc()
+	}
+}
+
 // SetUrgentHeld notes the urgent inputs that cannot reach nodes, by name. What is not among them reaches all.
 func (c *Counters) SetUrgentHeld(held map[string]status.UrgentHeld) {
 	if c == nil {
@@ -158,7 +169,7 @@ func (c *Counters) SetWarnings(found map[string]int) {
 }
 
 func (c *Counters) allCollectors() []prometheus.Collector {
-	return append(c.ssh, c.Joined, c.MachineJoined, c.JoinFailures, c.Published, c.held, c.expires, c.warnings, c.build)
+	return append(c.ssh, c.Joined, c.MachineJoined, c.JoinFailures, c.Published, c.held, c.expires, c.warnings, c.differences, c.build)
 }
 
 // Registration has a registry serve the metrics of an operator while that runs. It is a Runnable of its manager.

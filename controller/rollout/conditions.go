@@ -68,6 +68,8 @@ type teller struct {
 	stepped time.Time
 	// warned are the warnings of the last rendering: one is an Event when it is new, not at each rendering.
 	warned map[string]bool
+	// rows are those that were counted last.
+	rows keptRows
 	// unserved is true after it was said that the cluster does not serve the kind.
 	unserved bool
 }
@@ -99,7 +101,7 @@ func (t *teller) reportOutcome(ctx context.Context, o outcome) (time.Duration, e
 	}
 	kubelets := kubeletsUpgradeable(o.version, nodes)
 	t.kubelets.NoteCondition(kubelets)
-	counts, hosts := t.countNodes(nodes, o.rendering)
+	counts, hosts := t.countNodes(nodes, o.rendering, o.fresh)
 	s := status.Status{
 		Conditions: append(outcomeConditions(o), inputsPresent(o.rendering), inputsConfirmed(o.rendering), inputsClean(o.rendering), urgentReached(o), kubelets, clocksAgree(t.clockSkews(nodes, o.rendering))),
 		Nodes:      counts, Hosts: status.SortHosts(hosts), HostsWaiting: new(len(hosts)),
@@ -313,9 +315,17 @@ func rolloutCondition(o outcome) metav1.Condition {
 	return c
 }
 
-// countNodes counts the Windows nodes by their state, and returns the hosts that are not nodes with their bundle.
-func (t *teller) countNodes(nodes map[string]windowsnode.Node, r rendering) (*status.Nodes, []status.Host) {
+// countNodes counts the Windows nodes by their state, and returns the hosts that are not nodes with their bundle. Nodes that are as they were are
+// not read again, but for a check with each rendering.
+func (t *teller) countNodes(nodes map[string]windowsnode.Node, r rendering, fresh bool) (*status.Nodes, []status.Host) {
 	t.heartbeats.RetainNodes(nodes)
+	if t.rows == nil {
+		t.rows = keptRows{}
+	}
+	t.rows.retainNodes(nodes)
+	if fresh {
+		t.checkRows(nodes)
+	}
 	var hosts []status.Host
 	listed := map[string]bool{}
 	if r.unjoined != nil {
@@ -326,7 +336,7 @@ func (t *teller) countNodes(nodes map[string]windowsnode.Node, r rendering) (*st
 	}
 	n := &status.Nodes{Total: len(nodes), Refused: len(r.refused)}
 	for _, node := range nodes {
-		row := fleet.Of(node, t.silence)
+		row := t.rows.rowOf(node, t.silence)
 		*counterOfState(n, row.State)++
 		if i := slices.IndexFunc(r.refused, func(f refusedNode) bool { return f.name == node.Name }); i >= 0 {
 			row.Refuse(refusedStatus(r.refused[i]))
@@ -337,6 +347,14 @@ func (t *teller) countNodes(nodes map[string]windowsnode.Node, r rendering) (*st
 		}
 	}
 	return n, hosts
+}
+
+// checkRows compares the rows that are kept with those of all Nodes.
+func (t *teller) checkRows(nodes map[string]windowsnode.Node) {
+	if names := t.rows.differing(nodes, t.silence); len(names) > 0 {
+		t.log.Error(nil, "the states that are kept of nodes differ from what their Nodes say, and are read again; please report this", "nodes", names)
+		t.counters.CountKeptDifference()
+	}
 }
 
 func refusedStatus(r refusedNode) status.Refused {

@@ -29,6 +29,8 @@ import (
 type Counters interface {
 	// AddPublished counts bytes that were written for nodes.
 	AddPublished(bytes int)
+	// CountKeptDifference counts a difference between what was kept of the nodes and what all of them give.
+	CountKeptDifference()
 	// SetUrgentHeld notes the urgent inputs that cannot reach nodes, by name.
 	SetUrgentHeld(held map[string]status.UrgentHeld)
 	// SetWarnings notes the findings about the inputs that are warnings: their number, by reason.
@@ -156,7 +158,7 @@ func (c *Controller) newExecutor(m base.Manager, changed base.Signal, try tryFun
 		Nodes: m.Kinds.WatchedClient(m.GetClient()), Decoded: m.Decoded, Live: m.GetAPIReader(), Client: m.GetClient(), Pods: clients, Drains: drains, Notary: c.Keys,
 		Namespace: c.Deployment.Namespace, Deployment: c.Deployment, Events: recorder, Try: try,
 		Layers: &layers.Cache{Live: m.GetAPIReader(), Namespace: c.Deployment.Namespace},
-		Log:    c.Log.WithName("rollout"), Now: c.Now, Elapsed: c.Elapsed, Heartbeats: c.Silence,
+		Log:    c.Log.WithName("rollout"), Now: c.Now, Elapsed: c.Elapsed, Heartbeats: c.Silence, CountDifference: c.Counters.CountKeptDifference,
 	}, nil
 }
 

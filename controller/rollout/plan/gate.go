@@ -22,8 +22,10 @@ func (n *Node) canaryKind() canaryKind { return canaryKind{n.Group, n.Target} }
 type canaryGate struct {
 	// confirmed is the number of nodes that prove the bundle, wanted how many must.
 	confirmed, wanted int
-	// canaries are the names of those that may pass meanwhile.
+	// canaries are the names of those that may pass before it is open.
 	canaries []string
+	// version is another one when other nodes may pass; Kept numbers it.
+	version uint64
 }
 
 func (g canaryGate) isOpen() bool { return g.confirmed >= g.wanted }
@@ -42,30 +44,46 @@ func (g canaryGate) allowsNode(name string) bool {
 // canaryGates returns the gates of all kinds.
 func (p *planner) canaryGates() map[canaryKind]canaryGate {
 	all := map[canaryKind]canaryGate{}
-	candidates := map[canaryKind][]*nodeState{}
 	for _, m := range p.nodes {
 		k := m.canaryKind()
 		g := all[k]
 		g.wanted = p.policy.Canaries
-		if m.provesBundle() {
-			g.confirmed++
-		}
+		g.confirmed += boolToInt(m.provesBundle())
 		all[k] = g
-		if m.isCanaryCandidate() {
-			candidates[k] = append(candidates[k], m)
+	}
+	first := map[canaryKind][]candidate{}
+	for _, m := range p.nodes {
+		k := m.canaryKind()
+		if left := all[k].wanted - all[k].confirmed; left > 0 && m.isCanaryCandidate() {
+			first[k] = insertCandidate(first[k], candidate{m, m.canaryRank()}, left)
 		}
 	}
-	for k, list := range candidates {
+	for k, list := range first {
 		g := all[k]
-		slices.SortFunc(list, func(a, b *nodeState) int {
-			return cmp.Or(cmp.Compare(a.canaryRank(), b.canaryRank()), cmp.Compare(b.need.Rank(), a.need.Rank()), strings.Compare(a.Name, b.Name))
-		})
-		for _, m := range list[:min(len(list), max(0, g.wanted-g.confirmed))] {
-			g.canaries = append(g.canaries, m.Name)
+		for _, c := range list {
+			g.canaries = append(g.canaries, c.Name)
 		}
 		all[k] = g
 	}
 	return all
+}
+
+// candidate is a node that can be a canary, with its rank.
+type candidate struct {
+	*nodeState
+	rank int
+}
+
+// insertCandidate returns the first candidates, at most as many as are wanted, in the order in which they are chosen.
+func insertCandidate(first []candidate, c candidate, wanted int) []candidate {
+	at, _ := slices.BinarySearchFunc(first, c, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.need.Rank(), a.need.Rank()), strings.Compare(a.Name, b.Name))
+	})
+	if at == wanted {
+		return first
+	}
+	first = slices.Insert(first, at, c)
+	return first[:min(len(first), wanted)]
 }
 
 // isCanaryCandidate reports whether the node can be, or is, a canary.

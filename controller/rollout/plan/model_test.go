@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"wmco/bundle"
@@ -92,12 +94,16 @@ type operator struct {
 	watches map[string]*Watch
 	looked  time.Duration
 	ahead   time.Duration
+	// kept is what it has kept of its plans.
+	kept Kept
 }
 
 // world is the model.
 type world struct {
 	t *testing.T
 	r chance
+	// looker makes a plan after each event, and no step.
+	looker operator
 	// elapsed is the true time, which no clock tells.
 	elapsed  time.Duration
 	policy   Policy
@@ -256,7 +262,7 @@ func (w *world) machine(name string) *machine {
 // plan lets an operator decide and make steps; it may be killed between two.
 func (w *world) plan(o *operator, kills bool) int {
 	f := Fleet{Nodes: o.view, Policy: w.policy, Now: w.clock(o.ahead)}
-	p := NextSteps(f)
+	p := w.planKept(o, f)
 	w.checkPlan(f, p)
 	made := 0
 	for _, s := range p.Steps {
@@ -275,6 +281,21 @@ func (w *world) plan(o *operator, kills bool) int {
 		w.checkWorld()
 	}
 	return made
+}
+
+// planKept returns the plan that an operator makes with what it has kept. It must be the same as the whole one.
+func (w *world) planKept(o *operator, f Fleet) Plan {
+	whole, kept := NextSteps(f), o.kept.NextSteps(f)
+	if !kept.Same(whole) {
+		w.fatalf("the plan with what was kept differs: -whole +kept:\n%s", cmp.Diff(whole, kept))
+	}
+	return whole
+}
+
+// compareKept compares the plan of one that looks after each event.
+func (w *world) compareKept() {
+	w.refresh(&w.looker)
+	w.planKept(&w.looker, Fleet{Nodes: w.looker.view, Policy: w.policy, Now: w.clock(0)})
 }
 
 // make writes a step.

@@ -42,7 +42,9 @@ type planner struct {
 	toCancel        []string
 	// unavailableText is that of describeUnavailable, once it was needed.
 	unavailableText string
-	plan            Plan
+	// uses are the parts of the fleet that the decision about the node at hand has looked at.
+	uses consulted
+	plan Plan
 }
 
 // NextSteps decides about the whole fleet. The steps may be made in any order, all or some of them.
@@ -70,10 +72,13 @@ func newPlanner(f Fleet) *planner {
 	p.gate = p.canaryGates()
 	p.stopped = p.stopReason()
 	p.countReservations()
-	slices.SortFunc(p.nodes, func(a, b *nodeState) int {
-		return cmp.Or(cmp.Compare(a.startOrder(), b.startOrder()), strings.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(p.nodes, compareStarts)
 	return p
+}
+
+// compareStarts orders nodes by when they start.
+func compareStarts(a, b *nodeState) int {
+	return cmp.Or(cmp.Compare(a.startOrder(), b.startOrder()), strings.Compare(a.Name, b.Name))
 }
 
 // startOrder is that of starts: nodes that are unavailable already cost nothing more.

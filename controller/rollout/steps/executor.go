@@ -80,6 +80,8 @@ type Executor struct {
 	Try func(ctx context.Context, what string, do func(context.Context) error) error
 	// Heartbeats says for how long the agent of a node has been silent.
 	Heartbeats windowsnode.Silence
+	// CountDifference counts a plan that differed from the whole one; nil counts none.
+	CountDifference func()
 
 	// mu guards written, ready and told.texts while steps are made at the same time.
 	mu sync.Mutex
@@ -90,6 +92,7 @@ type Executor struct {
 	teller       teller
 	told         told
 	observations observations
+	kept         keptPlan
 	// ready are the pods of canaries before their changes, by node.
 	ready map[string]readyBefore
 }
@@ -138,7 +141,7 @@ func (e *Executor) RunSteps(ctx context.Context, r Rendered) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	next := plan.NextSteps(view.Fleet)
+	next := e.planSteps(view.Fleet)
 	if slices.ContainsFunc(next.Steps, isDisruptive) {
 		if nodes, err = e.liveNodes(ctx); err == nil {
 			view, err = e.observeFleet(ctx, nodes, r)
@@ -146,7 +149,7 @@ func (e *Executor) RunSteps(ctx context.Context, r Rendered) (Result, error) {
 		if err != nil {
 			return Result{}, fmt.Errorf("reading the nodes before one is taken away: %w", err)
 		}
-		next = plan.NextSteps(view.Fleet)
+		next = e.planSteps(view.Fleet)
 	}
 	e.Drains.keepClaimed(claimedSince(view.Fleet))
 	result := Result{Plan: next, Policy: r.Policy, Blame: e.failureCause(view, r)}
