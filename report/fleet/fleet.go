@@ -260,10 +260,15 @@ func (f Fleet) Names() []string {
 // Refuse adds that the newest bundle is refused. What is wrong with the published one is more urgent.
 func (r *Row) Refuse(by status.Refused) {
 	switch r.State {
+	case nodestate.Waiting:
+		if r.Reason != ReasonWaitingForAdoption { // nothing is published for that one
+			return
+		}
+	case nodestate.Degraded, nodestate.NotReporting, nodestate.Refused, nodestate.Removing:
+		return
 	case nodestate.Updated, nodestate.Stale, nodestate.Updating, nodestate.Joining:
-		r.State, r.Reason, r.Message, r.Fix = nodestate.Refused, by.Reason, by.Message, by.Fix
-	case nodestate.Waiting, nodestate.Degraded, nodestate.NotReporting, nodestate.Refused, nodestate.Removing:
 	}
+	r.State, r.Reason, r.Message, r.Fix = nodestate.Refused, by.Reason, by.Message, by.Fix
 }
 
 // Of returns the row of one node without its stage, which takes longer than all else: the operator does this for all nodes again and again.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // TestEveryFieldOfANodeMakesAnotherNode: a field that sameNode leaves out would keep a decision about a node that has changed.
@@ -128,6 +129,48 @@ func BenchmarkPlan(b *testing.B) {
 				next(f)
 			}
 		})
+	}
+}
+
+// TestAnEventElsewhereChangesWhatIsKept: what the decision about a node has consulted is another one, although the node itself is as it was.
+func TestAnEventElsewhereChangesWhatIsKept(t *testing.T) {
+	canary := node("a", wants(drain), given(drain, 10), says(applied, ""), canary, with(func(n *Node) { n.State.Turn.Ended = ago(9) }))
+	f := Fleet{Policy: policy(), Now: noon(), Nodes: []Node{
+		canary, node("b", wants(drain)), node("c", wants(drain)), node("d", wants(restart), with(func(n *Node) { n.Target = digest(3, "") })),
+		node("e", wants(restart), with(func(n *Node) { n.Target = digest(3, "") })),
+	}}
+	var k Kept
+	seen := map[string]string{}
+	for _, event := range []struct {
+		name   string
+		change func(*Fleet)
+	}{
+		{"nothing", func(*Fleet) {}},
+		{"the canary is confirmed", func(f *Fleet) { f.Nodes[0].State.Turn.Confirmed = noon() }},
+		{"a node is no longer Ready", func(f *Fleet) { f.Nodes[0].Ready = false }},
+		{"another one is not, either", func(f *Fleet) { f.Nodes[3].Ready = false }},
+		{"both are Ready", func(f *Fleet) { f.Nodes[0].Ready, f.Nodes[3].Ready = true, true }},
+		{"the limit is another one", func(f *Fleet) { f.Policy.MaxUnavailable = intstr.FromInt32(2) }},
+		{"the rollout is paused", func(f *Fleet) { f.Policy.Paused = true }},
+		{"the rollout goes on", func(f *Fleet) { f.Policy.Paused = false }},
+		{"the canary is rolled back", func(f *Fleet) { f.Nodes[0].Report.State = rolledBack }},
+		{"a node is gone", func(f *Fleet) { f.Nodes = f.Nodes[1:] }},
+		{"a node comes", func(f *Fleet) { f.Nodes = append(f.Nodes, node("f", wants(drain))) }},
+	} {
+		event.change(&f)
+		now := ElapsedByStamps(f)
+		whole, kept := NextSteps(now), k.NextSteps(now)
+		if diff := cmp.Diff(whole, kept); diff != "" {
+			t.Fatalf("%s: -whole +kept:\n%s", event.name, diff)
+		}
+		for _, n := range kept.Nodes {
+			if n.Node == "c" {
+				seen[n.Message] = event.name
+			}
+		}
+	}
+	if len(seen) < 4 {
+		t.Errorf("of a node that never changed was said: %v", seen)
 	}
 }
 

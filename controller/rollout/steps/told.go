@@ -44,8 +44,9 @@ func (t *told) noteSigned(node windowsnode.Node, on published.Desired, has publi
 	if on.Bundle != "" && (refused || on.Counter().Compare(t.newest[node.Name]) < 0) {
 		return false
 	}
-	var kept []published.Desired
-	for _, d := range t.signed[node.Name] {
+	before := t.signed[node.Name]
+	kept := before[:0] // most nodes have one, as at the last call
+	for _, d := range before {
 		if d.Bundle == has.Applied && d.Bundle != on.Bundle {
 			kept = append(kept, d)
 		}
