@@ -196,6 +196,12 @@ var programRules = []rule{
 		imports: []string{"controller/inputs/desired", "controller/gather", "controller/gather/objects", "render", "render/preview", "render/review", "bundle"},
 		never:   []string{"applier/..."},
 	},
+	{
+		// The first part of the demonstration: what it links is compiled before its first answer.
+		pkg:     "internal/build/firstlook",
+		imports: []string{"bundle", "render", "render/mirrors", "render/review"},
+		never:   join(cluster, remote),
+	},
 	{pkg: "internal", anything: true},
 }
 
