@@ -20,6 +20,7 @@ func bootRules() []nodeRule {
 			}
 			d.reportWaiting(ReasonApplying, "its host boots, as the annotation reboot asks; until "+d.fleet.formatAfter(d.policy.Timeout-d.Seen.Permitted))
 		}},
+		{"what is urgent is published before a boot", decision.urgentIsDue, decision.publishUrgent},
 		{"a node that does not respond is not drained for a boot", decision.cannotRespond, func(d decision) {
 			d.releaseOrWait(waiting{ReasonUnreachable, "a boot is asked for, and the node does not answer"})
 		}},
@@ -64,6 +65,12 @@ func (d decision) mayBoot() bool {
 
 // agentMayBeAtWork reports whether the agent may be using what it was permitted.
 func (m *nodeState) agentMayBeAtWork() bool { return m.usesDisruption() || m.isRestarting() }
+
+// urgentIsDue reports whether something urgent would be published at once if the node waited for something else than a boot.
+func (d decision) urgentIsDue() bool {
+	rules := d.fleet.rules.urgent
+	return d.isBlocked() && firstRule(rules, d).name == rules[len(rules)-1].name
+}
 
 func (d decision) bootTimedOut() bool { return d.bootOutstanding() && d.timedOut && d.Ready }
 func (d decision) lacksSlot() bool    { return !d.hasSlot() }
