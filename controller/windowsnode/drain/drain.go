@@ -8,6 +8,7 @@ package drain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -64,27 +65,29 @@ func (d Drainer) RemainingPods(ctx context.Context, node string) (Left, error) {
 	return left, err
 }
 
-// EvictOnce evicts every pod of a node once. Pods end in their own grace period.
+// EvictOnce evicts every pod of a node once. Pods end in their own grace period. A pod that may not be evicted, or whose eviction fails, keeps no
+// other one waiting; the error is of all that failed.
 func (d Drainer) EvictOnce(ctx context.Context, node string) (Left, error) {
-	h := d.drainHelper(ctx)
-	pods, err := d.podsToEvict(h, node)
+	pods, err := d.podsToEvict(d.drainHelper(ctx), node)
 	if err != nil {
 		return Left{}, err
 	}
 	var left Left
+	var errs []error
 	for _, pod := range pods {
-		gone, blocked, err := d.evictPod(ctx, h, pod)
-		if err != nil {
-			return left, err
+		if ctx.Err() != nil {
+			return left, errors.Join(append(errs, ctx.Err())...)
 		}
+		gone, blocked, err := d.evictPod(ctx, pod)
+		errs = append(errs, err)
 		if !gone {
 			left.addPod(pod)
 		}
 		if blocked != "" {
-			left.Blocked = append(left.Blocked, blocked)
+			left.Blocked = append(left.Blocked, pod.Namespace+"/"+pod.Name+" by "+blocked)
 		}
 	}
-	return left, nil
+	return left, errors.Join(errs...)
 }
 
 func (l *Left) addPod(pod corev1.Pod) {
@@ -109,36 +112,81 @@ func (d Drainer) podsToEvict(h *kubectl.Helper, node string) ([]corev1.Pod, erro
 	return list.Pods(), nil
 }
 
-// evictPod asks for the eviction of one pod. A pod that is ending already is only waited for.
-func (d Drainer) evictPod(ctx context.Context, h *kubectl.Helper, pod corev1.Pod) (gone bool, blocked string, err error) {
+// evictPod asks for the eviction of one pod. A pod that is ending already is only waited for. Blocked names the PodDisruptionBudget that forbids it.
+func (d Drainer) evictPod(ctx context.Context, pod corev1.Pod) (gone bool, blocked string, err error) {
 	if pod.DeletionTimestamp != nil {
 		return false, "", nil
 	}
-	err = h.EvictPod(pod, policyv1.SchemeGroupVersion)
+	err = d.requestEviction(ctx, pod)
 	switch {
+	case err == nil:
+		return false, "", nil
 	case apierrors.IsNotFound(err):
 		return true, "", nil
 	case apierrors.IsTooManyRequests(err):
-		return false, pod.Namespace + "/" + pod.Name + " by " + d.blockingBudgets(ctx, pod), nil
-	case err != nil:
-		return false, "", fmt.Errorf("evicting pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		blocked = d.blockingBudgets(ctx, pod)
+		if blocked == "" && apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) {
+			blocked = "a PodDisruptionBudget"
+		}
+	case apierrors.IsInternalError(err):
+		blocked = d.severalBudgets(ctx, pod)
 	}
-	return false, "", nil
+	if blocked != "" {
+		return false, blocked, nil
+	}
+	return false, "", fmt.Errorf("evicting pod %s/%s: %w", pod.Namespace, pod.Name, err)
 }
 
-// blockingBudgets names the PodDisruptionBudgets of a pod that allow no disruption now.
-func (d Drainer) blockingBudgets(ctx context.Context, pod corev1.Pod) string {
+// requestEviction makes one request. An API server that has not counted a PodDisruptionBudget yet asks for a pause of ten seconds
+// (k8s.io/kubernetes, pkg/registry/core/pod/storage/eviction.go), which client-go would make ten times while the other pods wait: the next round asks
+// again instead.
+func (d Drainer) requestEviction(ctx context.Context, pod corev1.Pod) error {
+	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+	return d.Client.PolicyV1().RESTClient().Post().AbsPath("/api/v1").Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("eviction").
+		Body(eviction).MaxRetries(0).Do(ctx).Error()
+}
+
+// budgets returns the PodDisruptionBudgets of a pod, by name.
+func (d Drainer) budgets(ctx context.Context, pod corev1.Pod) ([]policyv1.PodDisruptionBudget, error) {
 	list, err := d.Client.PolicyV1().PodDisruptionBudgets(pod.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return "a PodDisruptionBudget"
+		return nil, err
+	}
+	all := slices.DeleteFunc(list.Items, func(b policyv1.PodDisruptionBudget) bool {
+		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+		return err != nil || !selector.Matches(labels.Set(pod.Labels))
+	})
+	slices.SortFunc(all, func(a, b policyv1.PodDisruptionBudget) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// blockingBudgets names the PodDisruptionBudgets of a pod that allow no disruption now; empty where none is known.
+func (d Drainer) blockingBudgets(ctx context.Context, pod corev1.Pod) string {
+	budgets, err := d.budgets(ctx, pod)
+	if err != nil {
+		return ""
 	}
 	var names []string
-	for _, b := range list.Items {
-		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
-		if err == nil && selector.Matches(labels.Set(pod.Labels)) && b.Status.DisruptionsAllowed == 0 {
+	for _, b := range budgets {
+		if b.Status.DisruptionsAllowed == 0 {
 			names = append(names, b.Name)
 		}
 	}
-	slices.Sort(names)
+	if len(names) == 0 {
+		return ""
+	}
 	return "PodDisruptionBudget " + strings.Join(names, ", ")
+}
+
+// severalBudgets names the PodDisruptionBudgets of a pod with more than one, which API servers do not evict; empty for all others.
+func (d Drainer) severalBudgets(ctx context.Context, pod corev1.Pod) string {
+	budgets, err := d.budgets(ctx, pod)
+	if err != nil || len(budgets) < 2 { //nolint:mnd // more than one
+		return ""
+	}
+	var names []string
+	for _, b := range budgets {
+		names = append(names, b.Name)
+	}
+	return "PodDisruptionBudgets " + strings.Join(names, ", ") + ": a pod with more than one is not evicted"
 }
