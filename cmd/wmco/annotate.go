@@ -227,7 +227,7 @@ func (f *verbFlags) confirmedInputs(v verb) ([]published.Input, error) {
 
 // nodes are the Windows nodes of the cluster.
 func (f *clusterFlags) nodes(ctx context.Context) (client.Client, []corev1.Node, error) {
-	config, err := f.kube.RESTConfig()
+	config, err := f.kube.RESTConfig(0)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -90,11 +90,10 @@ func (f *gatherFlags) run(ctx context.Context, a app) error {
 	if err != nil {
 		return err
 	}
-	config, err := f.kube.RESTConfig()
+	config, err := f.kube.RESTConfig(logWait)
 	if err != nil {
 		return err
 	}
-	config.Timeout = logWait
 	c, err := client.New(config, client.Options{})
 	if err != nil {
 		return &gather.UnreachableError{Err: fmt.Errorf("connecting to the cluster: %w", err)}

@@ -130,11 +130,10 @@ func printVersion(a app, answer versionAnswer) {
 
 // server asks the cluster; nil where there is none, or none that answers.
 func (f *clusterFlags) server(ctx context.Context, a app) *serverVersion {
-	config, err := f.kube.RESTConfig()
+	config, err := f.kube.RESTConfig(versionWait)
 	if err != nil {
 		return nil
 	}
-	config.Timeout = versionWait
 	_, nodes, err := windowsNodes(ctx, config)
 	if err != nil {
 		cli.Printf(a.stderr, "the cluster's versions are not known: %v\n", err)

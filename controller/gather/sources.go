@@ -2,6 +2,7 @@ package gather
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -12,6 +13,7 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
@@ -39,12 +41,17 @@ func IsCluster(source string) (contextName string, ok bool) {
 	return contextName, name == clusterSource
 }
 
-// Kubeconfig says which cluster is the live one.
+// Kubeconfig says which cluster is the live one, and as whom it is asked. What is empty is as the file says.
 type Kubeconfig struct {
 	// Path is a file; empty for KUBECONFIG or ~/.kube/config.
 	Path string
-	// Context is one of it; empty for the current one.
-	Context string
+	// Context is one of it; empty for the current one. Cluster and User replace what the context has.
+	Context, Cluster, User string
+	// As and AsGroups are the user and the groups that are impersonated. An API server refuses that to those who have no right to it.
+	As       string
+	AsGroups []string
+	// RequestTimeout is how long a request may take, such as 10s or 2 (seconds); empty is for the caller to decide, 0 is without a limit.
+	RequestTimeout string
 }
 
 // OpenSources returns a reader of files and folders, stdin for "-", and live clusters for "cluster" or "cluster:CONTEXT". Where two of them hold the same object, the later one wins. They are complete if one of them is a
@@ -69,7 +76,9 @@ func openSourcesWithin(from []string, stdin io.Reader, k Kubeconfig, limit time.
 			continue
 		}
 		flush()
-		c, err := connectCluster(Kubeconfig{Path: k.Path, Context: cmp.Or(contextName, k.Context)}, limit)
+		named := k
+		named.Context = cmp.Or(contextName, k.Context)
+		c, err := connectCluster(named, limit)
 		if err != nil {
 			return nil, false, err
 		}
@@ -81,37 +90,60 @@ func openSourcesWithin(from []string, stdin io.Reader, k Kubeconfig, limit time.
 }
 
 // RESTConfig is the configuration that kubectl uses: the file that is named, KUBECONFIG or ~/.kube/config, and the context if one is named; in
-// a Pod without one, that of its service account.
-func (k Kubeconfig) RESTConfig() (*rest.Config, error) {
+// a Pod without one, that of its service account. Limit is how long a request may take, from its connection to the last byte of the answer, unless
+// RequestTimeout says it; zero is without a limit.
+func (k Kubeconfig) RESTConfig(limit time.Duration) (*rest.Config, error) {
+	if len(k.AsGroups) > 0 && k.As == "" {
+		return nil, errors.New("groups cannot be impersonated without a user: give --as too")
+	}
 	config, err := k.configLoader().ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	if k.As != "" { // not by the loader, which does not for the account of a Pod
+		config.Impersonate = rest.ImpersonationConfig{UserName: k.As, Groups: k.AsGroups}
+	}
+	config.Timeout = limit
+	if k.RequestTimeout != "" {
+		if config.Timeout, err = clientcmd.ParseTimeout(k.RequestTimeout); err != nil {
+			return nil, fmt.Errorf("--request-timeout %s: must be a duration such as 10s", k.RequestTimeout)
+		}
 	}
 	return config, nil
 }
 
 // ContextNames are the names of the contexts that there are.
-func (k Kubeconfig) ContextNames() []string {
+func (k Kubeconfig) ContextNames() []string { return slices.Sorted(maps.Keys(k.rawConfig().Contexts)) }
+
+// ClusterNames are the names of the clusters that there are.
+func (k Kubeconfig) ClusterNames() []string { return slices.Sorted(maps.Keys(k.rawConfig().Clusters)) }
+
+// UserNames are the names of the users that there are.
+func (k Kubeconfig) UserNames() []string { return slices.Sorted(maps.Keys(k.rawConfig().AuthInfos)) }
+
+// rawConfig is what the files say; nothing where they cannot be read.
+func (k Kubeconfig) rawConfig() api.Config {
 	raw, err := k.configLoader().RawConfig()
 	if err != nil {
-		return nil
+		return api.Config{}
 	}
-	return slices.Sorted(maps.Keys(raw.Contexts))
+	return raw
 }
 
 func (k Kubeconfig) configLoader() clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = k.Path
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: k.Context})
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{
+		CurrentContext: k.Context, Context: api.Context{Cluster: k.Cluster, AuthInfo: k.User},
+	})
 }
 
-// connectCluster connects as RESTConfig says. Limit is that of each request, from its connection to the last byte of the answer.
+// connectCluster connects as RESTConfig says.
 func connectCluster(k Kubeconfig, limit time.Duration) (client.Reader, error) {
-	config, err := k.RESTConfig()
+	config, err := k.RESTConfig(limit)
 	if err != nil {
 		return nil, err
 	}
-	config.Timeout = limit
 	c, err := client.New(config, client.Options{})
 	if err != nil {
 		return nil, &UnreachableError{fmt.Errorf("connecting to the cluster: %w", err)}
