@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -14,7 +15,8 @@ import (
 
 // explanation is the answer of `wmco explain -o json`. It is of a reason or of settings.
 type explanation struct {
-	Reason   string `json:"reason,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Severity is that of a finding; empty for a reason in a status.
 	Severity string `json:"severity,omitempty"`
 	Meaning  string `json:"meaning,omitempty"`
 	Fix      string `json:"fix,omitempty"`
@@ -26,10 +28,11 @@ func explainCommand(a app) *cobra.Command {
 	var f cli.Format
 	cmd := &cobra.Command{
 		Use:   "explain REASON|SETTING",
-		Short: "Explain the reason of a finding, or a setting",
-		Long: "Say what the reason of a finding means and what to do about it, or what a setting of windows-machine-config does and what its\n" +
-			"default is. A group such as rollout has all of its settings. No cluster is asked." + cli.ExitHelp("0  done", "2  usage, or neither a reason nor a setting"),
-		Example: "  wmco explain NodeImageUnreachable\n  wmco explain rollout.maxUnavailable\n  wmco explain logs",
+		Short: "Explain the reason of a finding or in a status, or a setting",
+		Long: "Say what a reason means and what to do about it, or what a setting of windows-machine-config does and what its default is.\n" +
+			"Reasons are those of findings, and of hosts, nodes and conditions in the status. A group such as rollout has all of its\n" +
+			"settings. No cluster is asked." + cli.ExitHelp("0  done", "2  usage, or neither a reason nor a setting"),
+		Example: "  wmco explain NodeImageUnreachable\n  wmco explain HostKeyChanged\n  wmco explain rollout.maxUnavailable\n  wmco explain logs",
 		Args:    cli.Usage{Args: []string{"REASON|SETTING"}}.Check,
 		RunE:    func(_ *cobra.Command, args []string) error { return explainWord(a, f, args[0]) },
 	}
@@ -48,6 +51,9 @@ func explainableWords() []string {
 			names = append(names, e.Reason)
 		}
 	}
+	for _, r := range statusReasons() {
+		names = append(names, r.name)
+	}
 	return append(names, render.SettingNames()...)
 }
 
@@ -57,12 +63,12 @@ func explainWord(a app, f cli.Format, name string) error {
 	case err != nil:
 		return err
 	case !ok:
-		return cli.UsageError("%s is neither the reason of a finding nor a setting%s", name, bundle.DidYouMean(name, explainableWords()))
+		return cli.UsageError("%s is neither a reason nor a setting%s", name, bundle.DidYouMean(name, explainableWords()))
 	case f == cli.JSON:
 		return cli.WriteJSON(a.stdout, x)
 	}
 	if x.Reason != "" {
-		cli.Printf(a.stdout, "%s (%s)\n", palette{a.color}.bold(x.Reason), x.Severity)
+		cli.Printf(a.stdout, "%s (%s)\n", palette{a.color}.bold(x.Reason), cmp.Or(x.Severity, "status"))
 		cli.Printf(a.stdout, "%s\n%s\n", cli.Ready(cli.Wrap("  "+x.Meaning, "  ")), cli.Ready(cli.Wrap("  fix: "+x.Fix, "       ")))
 	}
 	for i, s := range x.Settings {
@@ -82,6 +88,11 @@ func explained(name string) (x explanation, ok bool, err error) {
 		if i >= 0 {
 			e := area.Entries[i]
 			return explanation{Reason: e.Reason, Severity: e.Severity, Meaning: e.Meaning, Fix: e.Fix}, true, nil
+		}
+	}
+	for _, r := range statusReasons() {
+		if strings.EqualFold(r.name, name) {
+			return explanation{Reason: r.name, Meaning: r.meaning, Fix: r.fix}, true, nil
 		}
 	}
 	docs, err := render.SettingDocs()

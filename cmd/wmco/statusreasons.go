@@ -1,0 +1,101 @@
+package main
+
+// statusReason explains a reason that stands in status: of a host that is not a node with its bundle (status.hosts), of a node (`wmco status`), of
+// a node's place in a rollout, or of a condition. docs/joining.md and docs/operations.md say more.
+type statusReason struct{ name, meaning, fix string }
+
+// fixNothing is for what goes on by itself.
+const fixNothing = "nothing: it goes on by itself"
+
+// statusReasons are all of them.
+func statusReasons() []statusReason {
+	return append(hostReasons(), append(nodeReasons(), conditionReasons()...)...)
+}
+
+// hostReasons are those of hosts that join or are removed.
+func hostReasons() []statusReason {
+	return []statusReason{
+		{"Joined", "The host is a node with its bundle.", fixNothing},
+		{"Joining", "The operator makes the host a node, and nothing is wrong. The status has the step.", fixNothing},
+		{"Unreachable", "There is no connection to the host or, in a rollout, the node does not answer.", "check the address, the firewall and that the host runs; it is tried again every 15 s"},
+		{"HostSilent", "The host accepts the login, and a command or a file transfer on it does not end.", "run a command on it over SSH; restart the service sshd, or the host"},
+		{"LoginRefused", "The host does not accept the key. A Machine whose host refuses it for 30 minutes is replaced.", "of an instance, add the public key on the host"},
+		{"HostKeyChanged", "The host has another key than the pinned one.", "if the host was installed again, run the command that the message has"},
+		{"RolledBack", "A service did not become healthy, or the change could not be made, so the host has what it had before. The message says why, and has the last lines of the service's log.", "correct the inputs, or what the message names; then `wmco retry NODE`"},
+		{"Rebooting", "The host boots, since its computer name or a Windows feature takes effect so.", fixNothing},
+		{"WaitingForNode", "The kubelet runs, and its Node is not there yet.", "nothing for some minutes; then the log of the kubelet under C:\\var\\log on the host"},
+		{"Completing", "The Node is there, and its complete bundle is applied.", fixNothing},
+		{"SameHost", "Two entries are one host, two Machines have one address, or the host is a node by another entry or Machine. Nothing is changed on it.", "remove the entry that the message names, or the Machine that has no instance in the cloud"},
+		{"NodeNameTaken", "The host would register as a Node that exists and is another host.", "rename the computer, or delete the Node if it is what is left of this host"},
+		{"NotTheHost", "The host says that it is another Node than the one of its record. Nothing is changed on it.", "check which host has the address; if the computer was renamed, give it its name back"},
+		{"AddressNotOnHost", "The entry is an address that the host does not have, as behind a translation of addresses.", "write the address that the host has in the network of the cluster"},
+		{"OtherRun", "Another run is changing the host: that of another operator, of `wmco apply` or of the host's own agent. The message has its words.", "wait; if it does not end, end its process on the host"},
+		{"APIServerError", "The API server gives no answer, or an error of its own. Nothing is wrong with the host.", "nothing for the host: it is tried again every five seconds"},
+		{"JoinFailed", "Something failed that has no reason of its own. The message says what.", "what the message says; it is tried again"},
+		{"CertificateExpired", "The certificate of the kubelet has expired.", "of a Machine, delete the Machine; an instance joins again by itself"},
+		{"InstanceRejoins", "The certificate of an instance's kubelet has expired, so the host joins again as a new node.", fixNothing},
+		{"DrainBlocked", "Pods of the node do not end, mostly because a PodDisruptionBudget allows no disruption. The message names both.", "scale the workload up, or move its pods; the drain is tried again"},
+		{"RemovalNotConfirmed", "The host has no entry any more because the whole list is empty or was deleted, which is more often a mistake.", "restore the entry, or run the command that the message has"},
+	}
+}
+
+// nodeReasons are those of nodes, and of their places in rollouts.
+func nodeReasons() []statusReason {
+	return []statusReason{
+		{"Applied", "The node has what it was told.", fixNothing},
+		{"Applying", "The bundle is being applied, or waits for its confirmation.", fixNothing},
+		{"NeedsPermission", "The change costs more than is allowed, such as a reboot. Nothing was changed.", "nothing: the operator drains the node first"},
+		{"PayloadMissing", "An executable is not on the host. Nothing was changed.", "nothing: the operator copies it; by hand, `wmco apply --host` with `--payload`"},
+		{"DiskFull", "Drive C: has no room for the bundle, so the node has what it had before. The message says how much is missing.", "free space on it: images that no container uses, logs; it is tried again within a minute of room"},
+		{"RebootPending", "The rest of the bundle takes effect with the next boot.", "`wmco reboot NODE`"},
+		{"Failed", "The bundle cannot be fetched, read or applied, or the node failed in its turn. It is tried again, less and less often.", "what `wmco status NODE` says"},
+		{"Unpublished", "Nothing is published for the node yet.", "nothing for some seconds; then the conditions Published and InputsAccepted"},
+		{"WaitingForAdoption", "The host is a node of the existing operator.", "`wmco adopt NODE`: docs/takeover.md"},
+		{"Adopting", "The host was asked what adopting it changes, and waits for its turn.", fixNothing},
+		{"NewerOperator", "What is published for the node has a form of a newer operator.", "leave the annotation alone, and use the wmco of the operator's version"},
+		{"Updated", "The node has the wanted bundle.", fixNothing},
+		{"Step", "The node is told its bundle now.", fixNothing},
+		{"Settling", "The node is a canary, has the new bundle, and is observed for `rollout.settle`.", fixNothing},
+		{"WaitingForCanary", "The node waits until the canaries have the new bundle and work with it.", fixNothing},
+		{"WaitingForAvailability", "As many nodes are unavailable as `rollout.maxUnavailable` allows.", "nothing; the other nodes that are not Ready hold its place: `wmco status`"},
+		{"WaitingForParallel", "As many nodes restart services as `rollout.maxParallel` allows.", fixNothing},
+		{"Paused", "The node or the rollout is paused.", "`wmco resume NODE`, or `rollout.paused: false` in windows-machine-config"},
+		{"Stopped", "Failed nodes have stopped the rollout. The message names them.", "correct the inputs; then `wmco retry` for the nodes that failed"},
+		{"PayloadPending", "Executables are on their way to the host.", fixNothing},
+		{"WaitingForRoom", "The disk of the host is full.", "free space on drive C:; it goes on by itself"},
+		{"Leaving", "The node is about to go: its Machine is deleted, or its host is removed.", fixNothing},
+		{"NoBundle", "No bundle is rendered for the node.", "the findings of the node: `wmco status NODE`"},
+	}
+}
+
+// conditionReasons are those of the conditions of WindowsNodesStatus.
+func conditionReasons() []statusReason {
+	return []statusReason{
+		{"Accepted", "The inputs are accepted.", fixNothing},
+		{"NodesRefused", "The inputs of some nodes are refused. They keep what is published; the others get what is new.", "correct the inputs that `wmco status` names"},
+		{"Published", "What nodes should have is published.", fixNothing},
+		{"InputsRefused", "The inputs are refused, and what is published stays.", "correct them: the message has the first finding, `wmco validate --from cluster` all"},
+		{"PublishFailed", "Layers cannot be written to the cluster.", "what the message says; it is tried again"},
+		{"Present", "No input was deleted.", fixNothing},
+		{"InputsDeleted", "An input was deleted that nodes depend on. What is published stays until that is confirmed.", "restore the object, or `wmco confirm --all --input INPUT`"},
+		{"NothingHeld", "No change is held.", fixNothing},
+		{"NoWarnings", "The inputs have no warnings.", fixNothing},
+		{"InputsWarned", "The inputs are accepted, and something is not as they ask for.", "`wmco validate --from cluster` has the findings"},
+		{"Reached", "Urgent inputs have reached all nodes.", fixNothing},
+		{"UrgentInputsHeld", "An urgent input, such as a new CA, cannot reach some nodes.", "the nodes that the message names: `wmco status NODE`"},
+		{"ClocksAgree", "The clocks of nodes and API servers agree.", fixNothing},
+		{"ClockSkew", "The clock of a host differs from that of the API servers.", "set it: w32tm /resync on the host"},
+		{"KubeletsRecent", "No kubelet keeps the cluster from its next minor update.", fixNothing},
+		{"KubeletsTooOld", "Kubelets are so old that the cluster cannot be updated.", "resume the MachineConfigPool worker, and let the rollout end"},
+		{"RolledOut", "All nodes have what is published.", fixNothing},
+		{"RollingOut", "Nodes are being changed.", fixNothing},
+		{"RolloutPaused", "The rollout is paused.", "`rollout.paused: false` in windows-machine-config"},
+		{"RolloutStopped", "Failed nodes have stopped the rollout.", "correct the inputs; then `wmco retry` for the nodes that failed"},
+		{"RolloutFailed", "The operator cannot write what a rollout needs.", "what the message says; it is tried again"},
+		{"AllNodesUpdated", "All hosts are nodes with their bundle.", fixNothing},
+		{"Starting", "The operator has not seen everything since it started.", "nothing for some minutes"},
+		{"NothingChanges", "No node is being changed.", fixNothing},
+		{"NothingWrong", "Nothing is wrong.", fixNothing},
+		{"HostsWait", "Hosts wait for somebody or something. The message names the first.", "what `wmco status` says for each"},
+	}
+}
