@@ -66,12 +66,12 @@ func (f *statusFlags) printWide(a app, now fleet.Fleet) error {
 	return w.Flush()
 }
 
-// stepOf is what is done with a host that joins.
+// stepOf is what is done with a host that joins, is removed, or is worked on.
 func stepOf(h status.Host) string {
-	if h.State != nodestate.Joining {
-		return ""
+	if h.State == nodestate.Joining || h.State == nodestate.Removing || h.State == nodestate.Updating {
+		return h.Message
 	}
-	return h.Message
+	return ""
 }
 
 // printHostTable prints the hosts that have no row as nodes.
@@ -94,7 +94,7 @@ func printHostTable(a app, now fleet.Fleet) error {
 	return nil
 }
 
-// advice is what is wrong with some nodes or hosts, and what to do; or what is done with hosts that join, and no fix.
+// advice is what is wrong with some nodes or hosts, and what to do; or what is done with hosts, and no fix.
 type advice struct {
 	names        []string
 	message, fix string

@@ -34,6 +34,9 @@ func hostReasons() []statusReason {
 		{"JoinFailed", "Something failed that has no reason of its own. The message says what.", "what the message says; it is tried again"},
 		{"CertificateExpired", "The certificate of the kubelet has expired.", "of a Machine, delete the Machine; an instance joins again by itself"},
 		{"InstanceRejoins", "The certificate of an instance's kubelet has expired, so the host joins again as a new node.", fixNothing},
+		{"CopyingExecutables", "Executables of its next bundle are brought to the host of a node. The status has the step.", fixNothing},
+		{"RepairingAgent", "The node agent did not report, and is repaired over SSH. The status has the step.", fixNothing},
+		{"CleaningUp", "The host is removed: what is managed there is taken away. The status has the step.", fixNothing},
 		{"DrainBlocked", "Pods of the node do not end, mostly because a PodDisruptionBudget allows no disruption. The message names both.", "scale the workload up, or move its pods; the drain is tried again"},
 		{"RemovalNotConfirmed", "The host has no entry any more because the whole list is empty or was deleted, which is more often a mistake.", "restore the entry, or run the command that the message has"},
 	}

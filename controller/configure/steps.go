@@ -12,8 +12,9 @@ import (
 
 // underWay is what is being done with hosts right now.
 type underWay struct {
-	// steps are those of hosts that are worked on.
+	// steps are those of hosts that are worked on, works what is done on those of nodes.
 	steps map[string]remote.Step
+	works map[string]Work
 	// stepCalls are called when a step is another one, and waiting is true from then until the steps are read: thousands of steps are one call.
 	stepCalls []func()
 	waiting   bool

@@ -272,7 +272,7 @@ func (u *Unjoined) StatusHosts(listed []Listed) []status.Host {
 		if r.Reason == ReasonNotConfirmed || r.Reason == ReasonDrainBlocked {
 			h.State = nodestate.Waiting
 		}
-		list = append(list, h)
+		list = append(list, u.withWork(h))
 	}
 	return list
 }

@@ -277,7 +277,9 @@ func (n *Nodes) repairSilent(ctx context.Context, node windowsnode.Node) reconci
 		}
 		return reconcile.Result{RequeueAfter: left + time.Second}
 	}
-	message, err := n.repairHost(ctx, node.Name)
+	repairing, end := n.Joiner.Unjoined.BeginWork(ctx, node.Name, configure.RepairAgent())
+	message, err := n.repairHost(repairing, node.Name)
+	end()
 	if hosts.IsHostBusy(err) {
 		return reconcile.Result{RequeueAfter: configure.AgainSoon}
 	}

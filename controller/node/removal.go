@@ -158,7 +158,10 @@ func (n *Nodes) continueRemoval(ctx context.Context, node *corev1.Node, r record
 	if err != nil || !removed {
 		return configure.Progress{State: configure.StateWaiting, Again: configure.AgainSoon}, err
 	}
-	if err := n.cleanUpHost(ctx, node, still); err != nil {
+	cleaning, end := n.Joiner.Unjoined.BeginWork(ctx, node.Name, configure.CleanUpHost())
+	err = n.cleanUpHost(cleaning, node, still)
+	end()
+	if err != nil {
 		// A host that only waits for its turn is cleaned up, also where the removal is forced.
 		if hosts.IsHostBusy(err) {
 			return configure.Progress{State: configure.StateWaiting, Again: configure.AgainSoon}, nil

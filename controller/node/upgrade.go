@@ -50,7 +50,9 @@ func (n *Nodes) continueUpgrade(ctx context.Context, node windowsnode.Node) (rec
 		return reconcile.Result{RequeueAfter: configure.AgainSoon}, true, nil
 	}
 	copying, turn := n.Copying.WithTurn(ctx, "", nil)
+	copying, end := n.Joiner.Unjoined.BeginWork(copying, node.Name, configure.CopyExecutables())
 	event, err := n.stageExecutables(copying, node.Name)
+	end()
 	turn.End()
 	switch {
 	case hosts.IsHostBusy(err):

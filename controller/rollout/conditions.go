@@ -341,7 +341,7 @@ func (t *teller) countNodes(nodes map[string]windowsnode.Node, r rendering, fres
 		if i := slices.IndexFunc(r.refused, func(f refusedNode) bool { return f.name == node.Name }); i >= 0 {
 			row.Refuse(refusedStatus(r.refused[i]))
 		}
-		if h, ok := statusOfHost(row); ok && !listed[node.Name] {
+		if h, ok := r.listedHost(row); ok && !listed[node.Name] {
 			h.Address = r.addresses[node.Name]
 			hosts = append(hosts, h)
 		}

@@ -76,6 +76,8 @@ type Controller struct {
 type Unjoined interface {
 	// UnjoinedHostsFunc returns what returns the hosts of the inputs that have not joined, and those that are being removed.
 	UnjoinedHostsFunc(*desired.Hosts) func() []status.Host
+	// NodeWork returns what is being done on the host of a node; false if that is nothing.
+	NodeWork(node string) (status.Host, bool)
 	// OnChange has a function called when that is different.
 	OnChange(func())
 	// OnStep has a function called when hosts have got further, which is nothing but another message of theirs.

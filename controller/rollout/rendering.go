@@ -45,7 +45,9 @@ type rendering struct {
 	// others.
 	refused []refusedNode
 	// unjoined returns the hosts that have not joined; addresses are those of the hosts that have a Node, by its name.
-	unjoined  func() []status.Host
+	unjoined func() []status.Host
+	// nodeWork returns what is being done on the host of a node.
+	nodeWork  func(node string) (status.Host, bool)
 	addresses map[string]string
 	// urgent finds what must not wait for nodes with a cluster layer.
 	urgent func(bundle.Layer) (steps.Urgent, error)
@@ -113,7 +115,7 @@ func (r *renderer) renderJoined(ctx context.Context) (rendering, error) {
 		return rendering{}, fmt.Errorf("reading the inputs: %w", err)
 	}
 	result.platform, result.version, result.policy = hosts.Cluster.Platform, hosts.Cluster.Version, fleet.Policy(hosts.Cluster.Settings.Rollout)
-	result.unjoined, result.addresses = r.unjoined.UnjoinedHostsFunc(hosts), map[string]string{}
+	result.unjoined, result.nodeWork, result.addresses = r.unjoined.UnjoinedHostsFunc(hosts), r.unjoined.NodeWork, map[string]string{}
 	for _, n := range hosts.All {
 		result.addresses[n.Name] = n.Address
 	}

@@ -36,4 +36,6 @@ func SortHosts(hosts []Host) []Host {
 }
 
 // isMoving reports whether the host changes by itself.
-func (h Host) isMoving() bool { return h.State == nodestate.Removing || h.State == nodestate.Joining }
+func (h Host) isMoving() bool {
+	return h.State == nodestate.Removing || h.State == nodestate.Joining || h.State == nodestate.Updating
+}

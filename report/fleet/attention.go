@@ -24,11 +24,11 @@ func (f Fleet) Problems() []metav1.Condition {
 }
 
 // Others are the hosts that their node's row does not explain: those without a node, and those about which the operator says something
-// else, such as a removal that is stuck.
+// else, such as a removal that is stuck or what is being done on its host.
 func (f Fleet) Others() []status.Host {
 	return slices.DeleteFunc(slices.Clone(f.Hosts), func(h status.Host) bool {
 		return slices.ContainsFunc(f.Nodes, func(r Row) bool {
-			return r.Node == h.Node && (r.Reason == h.Reason || string(r.State) == string(h.State))
+			return r.Node == h.Node && h.State != nodestate.Updating && (r.Reason == h.Reason || string(r.State) == string(h.State))
 		})
 	})
 }

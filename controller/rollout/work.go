@@ -1,0 +1,27 @@
+package rollout
+
+import (
+	"wmco/bundle/published"
+	"wmco/controller/status"
+	"wmco/report/fleet"
+)
+
+// listedHost returns what a node needs, and what is being done on its host; false for one that needs nothing and has nothing done.
+func (r rendering) listedHost(row fleet.Row) (status.Host, bool) {
+	h, needs := statusOfHost(row)
+	if r.nodeWork == nil {
+		return h, needs
+	}
+	work, ok := r.nodeWork(row.Node)
+	switch {
+	case !ok:
+		return h, needs
+	case needs:
+		h.Message = published.ShortenTo(h.Message, maxBeforeWork) + "; " + work.Message
+		return h, true
+	}
+	return work, true
+}
+
+// maxBeforeWork is how much is said of what a node needs while its host is worked on, in bytes.
+const maxBeforeWork = 700
