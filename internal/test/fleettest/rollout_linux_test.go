@@ -142,8 +142,10 @@ func (f *fleet) runPod(t *testing.T, name, node string, labels map[string]string
 // edit changes a Node, as oc patch does.
 func (f *fleet) edit(t *testing.T, node, patch string) {
 	t.Helper()
-	must(t, f.Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, client.RawPatch(types.MergePatchType, []byte(patch))))
+	must(t, f.Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, mergePatch(patch)))
 }
+
+func mergePatch(text string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(text)) }
 
 // fleetNotes are the texts of the events about all nodes, which are on the operator's Deployment, with a reason.
 func (f *fleet) fleetNotes(t *testing.T, reason string) []string {
