@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,8 @@ type Options struct {
 	Executables archive.Source
 	// Port is the TCP port of the SSH servers; empty is 22.
 	Port string
+	// KubeletWithin is how long a host waits for a Wish.Confirmation; zero is five minutes.
+	KubeletWithin time.Duration
 }
 
 // Hosts are reached with one Options. It may be used by many goroutines at once.
@@ -37,6 +40,7 @@ type Hosts struct {
 	client, confirms *remote.Client
 	executables      []archive.Source
 	port             string
+	kubeletWithin    time.Duration
 	clocks           *Clocks
 
 	mu   sync.Mutex
@@ -48,7 +52,7 @@ type Hosts struct {
 // New connects to nothing.
 func New(o Options) *Hosts {
 	client := remote.NewClient(o.Transports.Kept, o.Program, remote.DefaultLimits())
-	h := &Hosts{client: client, confirms: client.WithTransport(o.Transports.Fresh), port: o.Port, clocks: NewClocks(time.Now), busy: map[string]bool{}, seen: map[string]bundle.Facts{}}
+	h := &Hosts{client: client, confirms: client.WithTransport(o.Transports.Fresh), port: o.Port, kubeletWithin: cmp.Or(o.KubeletWithin, kubeletWithin), clocks: NewClocks(time.Now), busy: map[string]bool{}, seen: map[string]bundle.Facts{}}
 	if o.Executables != nil {
 		h.executables = []archive.Source{o.Executables}
 	}
@@ -106,6 +110,8 @@ func (h *Hosts) lockHost(address string) (release func(), err error) {
 const (
 	// confirmWithin is how long a host waits to be reached by a new connection before it rolls back.
 	confirmWithin = 2 * time.Minute
+	// kubeletWithin is how long it waits where its Node has to be Ready too: as long as a node agent waits for that.
+	kubeletWithin = 5 * time.Minute
 	// runWait is how long to wait for another run on the same host.
 	runWait = 30 * time.Second
 )
@@ -128,6 +134,8 @@ type Wish struct {
 	Reboot bool
 	// Restart are services that RepairHost restarts although nothing about them differs.
 	Restart []string
+	// Confirmation has to confirm what ApplyBundle does, beside that the host is reached over a new connection. Nil is none.
+	Confirmation Confirmation
 }
 
 // Check refuses a host by its facts.
@@ -140,6 +148,8 @@ type Outcome struct {
 	Bundle bundle.Digest
 	// Facts are those that the host reported before.
 	Facts bundle.Facts
+	// Unconfirmed is why Wish.Confirmation did not confirm the run; empty where it did, or was not asked. It holds no secret.
+	Unconfirmed string
 }
 
 // OtherRunError says that nothing was done on a host because another run changes it: one that another process has begun, or that of its node
@@ -204,10 +214,10 @@ func (h *Hosts) ApplyBundle(ctx context.Context, w Wish) (Outcome, error) {
 	if w.Reset != nil {
 		request.Reset = w.Reset(facts)
 	}
-	event, err := h.applyAndConfirm(ctx, agent, request, remote.ApplyOptions{MaxImpact: w.MaxImpact, Reboot: w.Reboot, ConfirmWithin: confirmWithin, Wait: runWait})
+	event, unconfirmed, err := h.applyAndConfirm(ctx, w, request, agent)
 	if event.Result == applier.ResultPartial || event.Result == applier.ResultRefused {
 		// Another run may have the host locked, that of an operator which has ended: the next call finds it at its end.
-		err = errors.Join(err, h.resumeOverNewConnections(ctx, w.Target, request))
+		err = errors.Join(err, h.resumeOverNewConnections(ctx, w, request))
 	}
 	if event.LockedBy != "" { // which says more than why it was not taken up
 		_, err = unlessLocked(event, nil)
@@ -215,7 +225,7 @@ func (h *Hosts) ApplyBundle(ctx context.Context, w Wish) (Outcome, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: the payload of the operator lacks it", err)
 	}
-	return Outcome{event, request.Manifest.Digest, facts}, err
+	return Outcome{event, request.Manifest.Digest, facts, unconfirmed}, err
 }
 
 // ResumeInterrupted confirms what a run on a host waits with that an operator has begun which has ended: the host would be rolled back otherwise,
@@ -234,17 +244,7 @@ func (h *Hosts) ResumeInterrupted(ctx context.Context, w Wish) error {
 	if err != nil {
 		return err
 	}
-	return h.resumeOverNewConnections(ctx, w.Target, request)
-}
-
-// resumeOverNewConnections asks over new connections: that the host answers them is the confirmation. A run that does not wait yet ignores it.
-func (h *Hosts) resumeOverNewConnections(ctx context.Context, t remote.Target, r remote.Request) error {
-	agent := h.confirms.AgentFor(t)
-	seen, err := agent.Observe(ctx, r)
-	if err != nil || seen.Interrupted == "" {
-		return err
-	}
-	return agent.Confirm(ctx, seen.Interrupted)
+	return h.resumeOverNewConnections(ctx, w, request)
 }
 
 // askFacts asks a host, and notes the answer for LastFacts.
@@ -310,32 +310,6 @@ func onlyErrors(findings bundle.Findings) bundle.Findings {
 		}
 	}
 	return errs
-}
-
-// applyAndConfirm applies, and confirms over a new connection.
-func (h *Hosts) applyAndConfirm(ctx context.Context, agent *remote.Agent, r remote.Request, o remote.ApplyOptions) (applier.Event, error) {
-	var confirming sync.WaitGroup
-	defer confirming.Wait()
-	ctx, ended := context.WithCancel(ctx)
-	defer ended()
-	var impact bundle.Impact
-	steps := remote.NewRunSteps(servicesOf(r.Manifest))
-	go noteSteps(ctx, steps)
-	event, err := agent.Apply(ctx, r, o, func(e applier.Event) {
-		h.clocks.noteEventTime(agent.Target().Host(), e)
-		steps.NoteEvent(e, time.Now())
-		noteStep(ctx, steps)
-		if e.Impact != "" {
-			impact = e.Impact
-		}
-		if e.Event == applier.EventConfirm {
-			confirming.Go(func() {
-				h.confirms.AgentFor(agent.Target()).ConfirmReachable(ctx, r.Manifest.Digest, func(error) {})
-			})
-		}
-	})
-	event.Impact = impact
-	return event, err
 }
 
 // StageExecutables sends the executables of the wished bundle that the host lacks, while it runs what it has.

@@ -170,6 +170,7 @@ func (n *Nodes) applyAdoption(ctx context.Context, h configure.Host, node window
 	}
 	n.compared.ForgetHost(node.Name)
 	a.MaxImpact, a.Reboot = a.told.MaxImpact, a.told.MaxImpact == bundle.ImpactReboot
+	a.Confirmation = newAdoptedKubelet(n.Joiner.Login.Live, node.Name, n.Elapsed)
 	outcome, err := n.Hosts.ApplyBundle(ctx, a.Wish)
 	if err != nil {
 		return n.delayAdoption(node, err)
@@ -182,6 +183,13 @@ func (n *Nodes) applyAdoption(ctx context.Context, h configure.Host, node window
 		return n.finishAdoption(ctx, h, node, a.record)
 	case outcome.Result == applier.ResultRolledBack:
 		a.report.State, a.report.Fault, a.report.Message = published.StateRolledBack, published.FaultHost, "the host is again as the existing operator left it: "+outcome.Message
+		a.report.Cause, a.report.Log = published.CauseStep, outcome.Log
+		switch {
+		case outcome.Unconfirmed != "":
+			a.report.Cause, a.report.Message = published.CauseConfirmation, a.report.Message+": "+outcome.Unconfirmed
+		case !outcome.Log.IsZero(): // that of the service which is to blame
+			a.report.Cause = published.CauseService
+		}
 		n.recordEvent(&node.Node, corev1.EventTypeWarning, EventNotAdopted, actionAdopt+" "+a.told.Bundle.Short(), a.report.Message)
 	default: // it boots, another run has it, or the plan has changed: it is compared again
 		return reconcile.Result{RequeueAfter: configure.AgainSoon}, nil

@@ -55,6 +55,8 @@ type settings struct {
 	Agent string
 	// Acts is a file for what it asks of hosts, empty for none.
 	Acts actsFile
+	// KubeletWithin is how long an adoption waits for the kubelet, zero for the usual time.
+	KubeletWithin time.Duration
 }
 
 func (w *world) settings() settings {
@@ -92,7 +94,7 @@ func (s settings) options(log io.Writer) (controller.Options, error) {
 		Log: logr.FromSlogHandler(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.Level(-1)})),
 		Hosts: func(login *hosts.Login) *hosts.Hosts {
 			dialer := remotessh.Dialer{Limits: remotessh.DefaultLimits(), Pins: login, Signers: login.Signers, Dial: s.Addresses.dial}
-			o := hosts.Options{Program: program, Executables: payload.Source()}
+			o := hosts.Options{Program: program, Executables: payload.Source(), KubeletWithin: s.KubeletWithin}
 			o.Transports.Kept = asMe{remotessh.NewTransport(dialer), s.User, s.Acts}
 			dialer.Limits.Kept = 0
 			o.Transports.Fresh = asMe{remotessh.NewTransport(dialer), s.User, s.Acts}

@@ -1,0 +1,151 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/applier/plan"
+	"wmco/bundle"
+)
+
+// kubeletService is the service whose restart an adoption is confirmed after.
+const kubeletService = "kubelet"
+
+const (
+	// kubeletPause is the time between two looks at the Node.
+	kubeletPause = time.Second
+	// readNodeWithin is how long one look may take.
+	readNodeWithin = 10 * time.Second
+	// kubeletSteady is how long a Node has to be seen Ready where it is not known what its kubelet said before the change. It is longer than a
+	// cluster takes to see that a kubelet is lost (--node-monitor-grace-period of kube-controller-manager, 50 s).
+	kubeletSteady = time.Minute
+	// maxReadyText is how many bytes of the message of a Node are shown.
+	maxReadyText = 300
+)
+
+var errKubeletSilent = errors.New("the kubelet has not reported to the API server since it was restarted")
+
+// adoptedKubelet confirms an adoption: the Node is Ready by a report of the kubelet that was started by the run. Probes on the host do not see a
+// kubelet that the API server refuses. Times of the host are compared only for being different: its clock may be wrong.
+//
+//	stopped: the last report of the old kubelet --> started --> another report, and Ready: confirmed
+//	no stop seen, as another operator has begun the run  -----> another report than the first one seen, or Ready for kubeletSteady
+//	a run that does not restart the kubelet ------------------> Ready
+type adoptedKubelet struct {
+	live client.Reader
+	node string
+	// elapsed is a monotonic clock.
+	elapsed func() time.Duration
+	// pause is the time between two looks.
+	pause time.Duration
+
+	mu sync.Mutex
+	// watched is true if the run is seen from its beginning, restarted if it stops or starts the kubelet.
+	watched, restarted bool
+	// before is the time in the last report of the kubelet that was stopped, zero if that was not seen.
+	before time.Time
+}
+
+func newAdoptedKubelet(live client.Reader, node string, elapsed func() time.Duration) *adoptedKubelet {
+	return &adoptedKubelet{live: live, node: node, elapsed: elapsed, pause: kubeletPause}
+}
+
+// NoteAction implements hosts.Confirmation. When the kubelet has stopped, its Node has its last report.
+func (k *adoptedKubelet) NoteAction(ctx context.Context, a plan.Action) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.watched = true
+	if a.Entry != bundle.KindService.ID(kubeletService) {
+		return
+	}
+	k.restarted = true
+	if a.Verb != plan.VerbStop {
+		return
+	}
+	if ready, err := k.readReady(ctx); err == nil {
+		k.before = ready.LastHeartbeatTime.Time
+	}
+}
+
+// AwaitConfirmation implements hosts.Confirmation.
+func (k *adoptedKubelet) AwaitConfirmation(ctx context.Context) error {
+	k.mu.Lock()
+	seen := observedKubelet{unrestarted: k.watched && !k.restarted, before: k.before}
+	k.mu.Unlock()
+	why := errKubeletSilent
+	for {
+		ready, err := k.readReady(ctx)
+		switch {
+		case err == nil:
+			why = seen.judgeReady(ready, k.elapsed())
+		case ctx.Err() == nil:
+			why = err
+		}
+		if why == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return why
+		case <-time.After(k.pause):
+		}
+	}
+}
+
+// readReady returns the condition Ready of the Node; zero if it has none.
+func (k *adoptedKubelet) readReady(ctx context.Context) (corev1.NodeCondition, error) {
+	limited, stop := context.WithTimeout(ctx, readNodeWithin)
+	defer stop()
+	var node corev1.Node
+	if err := k.live.Get(limited, client.ObjectKey{Name: k.node}, &node); err != nil {
+		return corev1.NodeCondition{}, fmt.Errorf("reading the Node: %w", err)
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c, nil
+		}
+	}
+	return corev1.NodeCondition{}, nil
+}
+
+// observedKubelet is what was seen of a kubelet since its change.
+type observedKubelet struct {
+	// unrestarted is true if the run has not restarted the kubelet.
+	unrestarted bool
+	// before is the time in the last report before the restart, zero if that is not known.
+	before time.Time
+	// isReady is true while the Node is seen Ready, since when by the operator's clock, with first as the time in the report that was seen then.
+	isReady bool
+	since   time.Duration
+	first   time.Time
+}
+
+// judgeReady returns nil if the condition Ready of the Node confirms the change, otherwise why it does not. Now is a monotonic clock.
+func (o *observedKubelet) judgeReady(ready corev1.NodeCondition, now time.Duration) error {
+	if ready.Status != corev1.ConditionTrue {
+		o.isReady = false
+		return fmt.Errorf("the Node is not Ready: %s", bundle.BoundedText(ready.Reason+": "+ready.Message, maxReadyText))
+	}
+	reported := ready.LastHeartbeatTime.Time
+	if !o.isReady {
+		o.isReady, o.since, o.first = true, now, reported
+	}
+	switch {
+	case o.unrestarted:
+		return nil
+	case !o.before.IsZero():
+		if reported.Equal(o.before) {
+			return errKubeletSilent
+		}
+		return nil
+	case !reported.Equal(o.first), now-o.since >= kubeletSteady:
+		return nil
+	}
+	return errKubeletSilent
+}
