@@ -63,11 +63,18 @@ func Make(ctx context.Context, r objects.Reader, c Change) (Forecast, bundle.Fin
 	// Durations are printed, so they are whole seconds, as the times on the Nodes.
 	f := plan.Fleet{Policy: fleet.Policy(c.Settings), Now: c.Now.Truncate(time.Second)}
 	guess := guesses{layers: known}
+	var unadopted []plan.Status
 	for _, n := range nodes {
+		if s, waits := adoptionStatus(n); waits {
+			unadopted = append(unadopted, s)
+			continue
+		}
 		f.Nodes = append(f.Nodes, guess.node(c, n))
 	}
 	f = plan.ElapsedByStamps(f)
-	return Forecast{Prediction: plan.PredictRollout(f, plan.LearnDurations(f)), Notes: append(notes, guess.notes()...)}, nil, nil
+	predicted := plan.PredictRollout(f, plan.LearnDurations(f))
+	predicted.Left = append(predicted.Left, unadopted...)
+	return Forecast{Prediction: predicted, Notes: append(notes, guess.notes()...)}, nil, nil
 }
 
 // guesses is what is found out about nodes, one after the other.

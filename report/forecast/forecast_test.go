@@ -279,6 +279,34 @@ func TestAChangeBeforeIsOnItsWay(t *testing.T) {
 	}
 }
 
+// TestNodesThatWaitForAdoption are not changed, and the plan of their adoption is said where the operator has looked at the host.
+func TestNodesThatWaitForAdoption(t *testing.T) {
+	s := newScene(t, 4)
+	for i := 1; i < 4; i++ {
+		for _, key := range []string{published.DesiredAnnotation, published.ReportAnnotation, published.RolloutAnnotation} {
+			delete(s.nodes[i].Annotations, key)
+		}
+		s.nodes[i].Annotations[published.VersionAnnotation] = "10.18.0-1"
+	}
+	s.report(3, published.Report{State: published.StateUnpublished, Adopting: true, Impact: bundle.ImpactDrain, Message: "its adoption has impact drain: 9 actions\n, restarts containerd"})
+	s.write()
+	want := `rollout: 1 node changes: restart services on 0, drain 0, boot 0 of them; about 5s, by the last turns of nodes in this cluster
+  +0s       none     win-0 (canary)
+  not changed: win-1, win-2: another operator has joined the node, and its adoption brings it the whole bundle; what that changes shows here and in wmco status NODE after oc annotate node NODE windowsmachineconfig.openshift.io/paused=true windowsmachineconfig.openshift.io/adopt=true
+  not changed: win-3: the node waits for adoption, which brings it the whole bundle: its adoption has impact drain: 9 actions , restarts containerd
+`
+	f := s.forecast(s.reader(), s.file(mirror))
+	if diff := cmp.Diff(want, f.Text()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if left := f.Left; len(left) != 3 || left[2].Impact != bundle.ImpactDrain || left[0].Impact != "" {
+		t.Errorf("%+v", left)
+	}
+	if f := s.forecast(s.reader()); f.IsEmpty() {
+		t.Error("without a change, nothing is said about nodes that wait")
+	}
+}
+
 // TestLayersThatCannotBeRead are those of a user without the right: here the Nodes are alone.
 func TestLayersThatCannotBeRead(t *testing.T) {
 	s := newScene(t, 2)

@@ -1,0 +1,29 @@
+package forecast
+
+import (
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/rollout/plan"
+	"wmco/controller/windowsnode"
+	"wmco/report/fleet"
+)
+
+// maxPlanText is how many bytes of the plan of an adoption are shown. The operator writes it on the Node, where the node can write too.
+const maxPlanText = 500
+
+// adoptionStatus says what the adoption of a node of another operator changes: no rollout of a change reaches such a node before, and its adoption
+// brings it the whole bundle. Waits is false for other nodes, and for one whose adoption has a turn of the rollout.
+func adoptionStatus(n windowsnode.Node) (s plan.Status, waits bool) {
+	if !published.WaitsForAdoption(n.Annotations) || n.Annotations[published.DesiredAnnotation] != "" {
+		return plan.Status{}, false
+	}
+	s = plan.Status{Node: n.Name, Phase: plan.PhaseWaiting, Reason: fleet.ReasonWaitingForAdoption}
+	if !n.Report.Adopting {
+		s.Message = "another operator has joined the node, and its adoption brings it the whole bundle; what that changes shows here and in wmco status NODE after " +
+			"oc annotate node NODE " + published.PausedAnnotation + "=true " + published.AdoptAnnotation + "=" + published.AdoptTrue
+		return s, true
+	}
+	s.Reason, s.Impact = fleet.ReasonAdopting, n.Report.Impact
+	s.Message = "the node waits for adoption, which brings it the whole bundle: " + bundle.BoundedText(n.Report.Message, maxPlanText)
+	return s, true
+}
