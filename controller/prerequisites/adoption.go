@@ -42,7 +42,7 @@ func adoptionCondition(ctx context.Context, nodes *nodelist.Cache, r client.Read
 	var parts []string
 	if len(waiting) > 0 {
 		slices.Sort(waiting)
-		parts = append(parts, fmt.Sprintf("%s of another operator, which keep what they have: %s", bundle.Count(len(waiting), "node"), strings.Join(waiting, ", ")))
+		parts = append(parts, fmt.Sprintf("%s of another operator, which keep what they have, and get no CA or pull secret that is rotated: %s", bundle.Count(len(waiting), "node"), strings.Join(waiting, ", ")))
 	}
 	if len(adopting) > 0 {
 		slices.Sort(adopting)
