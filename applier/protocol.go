@@ -1,6 +1,7 @@
 package applier
 
 import (
+	"strings"
 	"time"
 
 	"wmco/applier/plan"
@@ -131,6 +132,18 @@ type Event struct {
 	Missing []plan.Missing `json:"missing,omitempty"`
 	// LockedBy is the run that has the host locked, in its own words, in an EventResult of a run that could do nothing.
 	LockedBy string `json:"lockedBy,omitempty"`
+}
+
+// ServiceAction returns the service that an EventAction is about, and whether it has stopped; empty for all other events.
+func (e Event) ServiceAction() (service string, stopped bool) {
+	if e.Event != EventAction || e.Action == nil {
+		return "", false
+	}
+	kind, name, _ := strings.Cut(string(e.Action.Entry), " ")
+	if bundle.EntryKind(kind) != bundle.KindService {
+		return "", false
+	}
+	return name, e.Action.Verb == plan.VerbStop
 }
 
 // DecodeObservation decodes what observe and verify print. A newer schema is a *bundle.SchemaError.

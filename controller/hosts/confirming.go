@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"wmco/applier"
-	"wmco/applier/plan"
 	"wmco/applier/remote"
 	"wmco/bundle"
 )
@@ -14,14 +13,14 @@ import (
 // A run on a host waits for its confirmation, and rolls the host back without one. The operator gives it when the host answers over a new connection,
 // and the Confirmation of the wish agrees:
 //
-//	apply --action: a service has stopped, was started--> Confirmation.NoteAction
+//	apply --action: a service has stopped, was started--> Confirmation.NoteEvent
 //	      --confirm: all services are healthy----------> Confirmation.AwaitConfirmation --nil--> confirm, over a new connection
 //	                                                     `-- until the run has ended without it: rolled back
 
 // Confirmation is asked whether a change of a host may stay. One is for one run.
 type Confirmation interface {
-	// NoteAction is told the actions of the run, in order, each after it was done.
-	NoteAction(ctx context.Context, a plan.Action)
+	// NoteEvent is told the actions of the run, in order, each after it was done.
+	NoteEvent(ctx context.Context, e applier.Event)
 	// AwaitConfirmation returns nil when the change is confirmed, and when the context ends an error that says why it is not, without secrets.
 	AwaitConfirmation(ctx context.Context) error
 }
@@ -70,8 +69,8 @@ func (h *Hosts) applyAndConfirm(ctx context.Context, w Wish, r remote.Request, a
 		switch {
 		case e.Event == applier.EventConfirm:
 			confirming.Go(func() { unconfirmed = h.confirmRun(ctx, w, r.Manifest.Digest) })
-		case e.Event == applier.EventAction && e.Action != nil && w.Confirmation != nil && !rollsBack:
-			w.Confirmation.NoteAction(ctx, *e.Action)
+		case e.Event == applier.EventAction && w.Confirmation != nil && !rollsBack:
+			w.Confirmation.NoteEvent(ctx, e)
 		}
 	})
 	ended()

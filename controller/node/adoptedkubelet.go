@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"wmco/applier/plan"
+	"wmco/applier"
 	"wmco/bundle"
 )
 
@@ -56,16 +56,17 @@ func newAdoptedKubelet(live client.Reader, node string, elapsed func() time.Dura
 	return &adoptedKubelet{live: live, node: node, elapsed: elapsed, pause: kubeletPause}
 }
 
-// NoteAction implements hosts.Confirmation. When the kubelet has stopped, its Node has its last report.
-func (k *adoptedKubelet) NoteAction(ctx context.Context, a plan.Action) {
+// NoteEvent implements hosts.Confirmation. When the kubelet has stopped, its Node has its last report.
+func (k *adoptedKubelet) NoteEvent(ctx context.Context, e applier.Event) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.watched = true
-	if a.Entry != bundle.KindService.ID(kubeletService) {
+	service, stopped := e.ServiceAction()
+	if service != kubeletService {
 		return
 	}
 	k.restarted = true
-	if a.Verb != plan.VerbStop {
+	if !stopped {
 		return
 	}
 	if ready, err := k.readReady(ctx); err == nil {

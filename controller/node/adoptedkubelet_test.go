@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"wmco/applier"
 	"wmco/applier/plan"
 	"wmco/bundle"
 )
@@ -88,7 +89,7 @@ func TestTheReportOfAStoppedKubeletIsReadWhenItHasStopped(t *testing.T) {
 		{plan.Action{Verb: plan.VerbStop, Entry: bundle.KindService.ID(kubeletService)}, true, 100},
 		{plan.Action{Verb: plan.VerbStart, Entry: bundle.KindService.ID(kubeletService)}, true, 100},
 	} {
-		k.NoteAction(t.Context(), tt.action)
+		k.NoteEvent(t.Context(), applier.Event{Event: applier.EventAction, Action: &tt.action})
 		if before := max(k.before.Unix(), 0); k.restarted != tt.restarted || before != tt.before {
 			t.Errorf("after %s %s: restarted %t, last report %d", tt.action.Verb, tt.action.Entry, k.restarted, before)
 		}

@@ -207,8 +207,11 @@ func (n *Nodes) finishAdoption(ctx context.Context, h configure.Host, node windo
 	if err == nil {
 		err = n.updateAdoption(ctx, r, func(r *record.Record) { finished, r.Adopting = r.Adopting, false })
 	}
-	if err != nil || !finished { // the cache is behind
+	if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !finished { // the cache is behind: the record changes there without a request for this Node
+		return reconcile.Result{RequeueAfter: configure.AgainSoon}, nil
 	}
 	n.forgetAdoption(node.Name)
 	n.Log.Info("adopted a node", "node", node.Name, "host", r.String())

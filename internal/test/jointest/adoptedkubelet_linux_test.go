@@ -88,7 +88,7 @@ func TestAnAdoptionIsRolledBackWhereTheKubeletDoesNotComeBack(t *testing.T) {
 		r, err := published.DecodeReport(w.node("instance-l").Annotations[published.ReportAnnotation])
 		return err == nil && r.State == published.StateRolledBack && r.Cause == published.CauseConfirmation
 	})
-	if w.recordOf("192.0.2.92").Adopting != true {
+	if !w.recordOf("192.0.2.92").Adopting {
 		t.Error("the host counts as adopted")
 	}
 	eventually(t, "a Node that is Ready by its older kubelet", func() bool { return isReady(w.node("instance-l")) })
