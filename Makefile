@@ -61,7 +61,7 @@ LONG_TESTS := ./internal/test/jointest ./internal/test/fleettest
 TEST_PACKAGES ?= $(shell n=$$(nproc); echo $$(( n > 3 ? n : 3 )))
 
 .PHONY: test
-test: setup containerd-if-possible testenv-if-possible ## all tests, goldens and their consumers included
+test: setup containerd-if-possible testenv-if-possible kubectl-if-possible ## all tests, goldens and their consumers included
 	@# Tests of services have time limits that a compiler running at the same time can exceed.
 	@$(STEP) "compiling" go build ./...
 	@$(STEP) "compiling for Windows" env GOOS=windows GOARCH=amd64 go build ./...
@@ -174,6 +174,9 @@ ci-full: export WMCO_ROLLOUT_STEPS = 1000000
 ci-full: export WMCO_JOINS = 50
 ci-full: export WMCO_STORM_MACHINES = 20
 ci-full: export WMCO_OPERATOR_KILLS = 100
+# Nodes of the existing operator that are adopted at once, and operators that are killed meanwhile.
+ci-full: export WMCO_ADOPTIONS = 30
+ci-full: export WMCO_ADOPTION_KILLS = 30
 ci-full: export WMCO_JOINS_AND_REMOVALS = 500
 # What kubelets know is read again from the kubelets of all minor versions.
 ci-full: export WMCO_ALL_KUBELETS = 1

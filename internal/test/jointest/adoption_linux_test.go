@@ -210,7 +210,7 @@ func TestANodeCannotHaveAnotherHostAdopted(t *testing.T) {
 	t.Cleanup(func() {
 		must(t, client.IgnoreNotFound(w.Delete(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "aaa-liar"}})))
 	})
-	w.annotate("aaa-liar", published.VersionAnnotation, existingVersion)
+	w.annotate("aaa-liar", published.VersionAnnotation, m.existing.Version)
 	w.annotate("aaa-liar", hosts.PinAnnotation, hosts.EncodeKey(m.hostKey(t)))
 	w.adopt("aaa-liar")
 	w.operate()
@@ -265,7 +265,7 @@ func TestARolledBackAdoptionLeavesTheExistingAgent(t *testing.T) {
 	})
 	exporter, err := m.Services(t.Context(), []string{"windows_exporter"})
 	must(t, err)
-	if exporter[0].CommandLine != existingCommands()["windows_exporter"] {
+	if exporter[0].CommandLine != m.existing.Command("windows_exporter") {
 		t.Errorf("windows_exporter runs %s", exporter[0].CommandLine)
 	}
 	must(t, m.Behave(func(s *simulation.Script) { s.Services = nil }))

@@ -29,8 +29,8 @@ import (
 	"wmco/report/fleet"
 )
 
-// existing are the objects of an installation of the existing operator, beside its Deployment, which is in the example cluster.
-var existing = filepath.Join("testdata", "existing")
+// existingObjects are the objects of an installation of the existing operator, beside its Deployment, which is in the example cluster.
+var existingObjects = filepath.Join("testdata", "existing")
 
 const deploymentName = "windows-machine-config-operator"
 
@@ -149,13 +149,13 @@ func TestTakeover(t *testing.T) {
 	requests, err := server.ControlPlane(t).Requests()
 	must(t, err)
 	w.asked = len(requests)
-	server.Load(t, existing)
+	server.Load(t, existingObjects)
 	w.names["instance-old.example.com"] = []string{"192.0.2.32"}
 	old := map[string]string{"machine-old": "192.0.2.31", "instance-old": "192.0.2.32"}
 	pod := w.existingOperator()
 	entries := w.instances("192.0.2.32")
 	w.machineObject("machine-old", "192.0.2.31")
-	before := w.contents(existing)
+	before := w.contents(existingObjects)
 	earlier := len(w.writes(func(controlplane.Request) bool { return true }))
 
 	w.operate()
@@ -185,7 +185,7 @@ func TestTakeover(t *testing.T) {
 	eventually(t, "a new machine to join", func() bool { return w.joined("machine-new") })
 	w.serving("instance-old", "192.0.2.32")
 
-	if diff := cmp.Diff(before, w.contents(existing)); diff != "" {
+	if diff := cmp.Diff(before, w.contents(existingObjects)); diff != "" {
 		t.Errorf("what the existing operator has left (-before +after):\n%s", diff)
 	}
 	var instances corev1.ConfigMap

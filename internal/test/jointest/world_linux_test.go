@@ -35,6 +35,7 @@ import (
 	"wmco/controller/hosts"
 	"wmco/controller/keys"
 	"wmco/controller/status"
+	"wmco/internal/test/existing"
 	"wmco/internal/test/shards"
 	"wmco/internal/test/simnode"
 	"wmco/internal/test/simnode/cluster"
@@ -103,6 +104,8 @@ type world struct {
 type joinedMachine struct {
 	*simnode.Machine
 	ssh *sshd.Server
+	// existing is what the existing operator has left on it.
+	existing existing.Furnishing
 }
 
 // journal keeps a log.
@@ -272,7 +275,7 @@ func (w *world) machineWith(name, address string, o sshd.Options) *joinedMachine
 		must(w.t, client.IgnoreNotFound(w.Delete(context.Background(), node)))
 	})
 	must(w.t, w.at.put(address, s.Address))
-	w.machines[name] = &joinedMachine{m, s}
+	w.machines[name] = &joinedMachine{Machine: m, ssh: s}
 	return w.machines[name]
 }
 

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// runBy and notRun are the comments before a block of commands.
+var (
+	runBy  = regexp.MustCompile(`^<!-- run by (Test\w+) -->$`)
+	notRun = regexp.MustCompile(`^<!-- not run: \w.{20,} -->$`)
+)
+
+// TestEachCommandOfTheTakeoverIsRun: before each block of commands the page says which test runs it, or why none does. The test is there, and reads the
+// page.
+func TestEachCommandOfTheTakeoverIsRun(t *testing.T) {
+	text, err := os.ReadFile("../../docs/takeover.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := testsOfThePage(t)
+	blocks, inside, last := 0, false, ""
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimRight(line, "\n")
+		command := strings.HasPrefix(line, "    ")
+		if command && !inside {
+			blocks++
+			switch named := runBy.FindStringSubmatch(last); {
+			case named == nil && !notRun.MatchString(last):
+				t.Errorf("before %q stands neither which test runs it nor why none does", strings.TrimSpace(line))
+			case named != nil && !tests[named[1]]:
+				t.Errorf("%q is said to be run by %s, which is no test that reads the page", strings.TrimSpace(line), named[1])
+			}
+		}
+		inside = command
+		if line != "" && !command {
+			last = strings.TrimSpace(line)
+		}
+	}
+	if blocks < 12 {
+		t.Errorf("only %d blocks were found", blocks)
+	}
+}
+
+// testsOfThePage returns the tests in files that run blocks of a document.
+func testsOfThePage(t *testing.T) map[string]bool {
+	t.Helper()
+	files, err := filepath.Glob("../../internal/test/*/*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	function, all := regexp.MustCompile(`(?m)^func (Test\w+)\(`), map[string]bool{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(text, []byte(".block(")) {
+			continue
+		}
+		for _, m := range function.FindAllSubmatch(text, -1) {
+			all[string(m[1])] = true
+		}
+	}
+	return all
+}
