@@ -29,10 +29,11 @@ const removeForce = "force"
 
 // Reasons of events about a removal.
 const (
-	eventTeardown     = "InstanceTeardown"
-	eventRemovalWaits = "InstanceRemovalWaiting"
-	reasonCordoned    = "Cordoned"
-	reasonDraining    = "Draining"
+	eventTeardown      = "InstanceTeardown"
+	eventRemovalBegins = "InstanceRemovalStarted"
+	eventRemovalWaits  = "InstanceRemovalWaiting"
+	reasonCordoned     = "Cordoned"
+	reasonDraining     = "Draining"
 	// eventForgotten is for an annotation that would remove the instance the next time that its entry is gone.
 	eventForgotten = "RemovalForgotten"
 )

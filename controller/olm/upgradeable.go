@@ -97,8 +97,16 @@ func movementOf(n windowsnode.Node, silence windowsnode.Silence) string {
 		return "has its turn in the rollout"
 	case row.State == nodestate.Updating:
 		return "applies its bundle"
+	case isObserved(n):
+		return "is observed as a canary"
 	}
 	return ""
+}
+
+// isObserved reports whether a canary has its bundle, and the others wait until it has settled: the next one begins within minutes.
+func isObserved(n windowsnode.Node) bool {
+	t := n.Rollout.Turn
+	return t.Canary && t.Confirmed.IsZero() && n.Rollout.Failed == "" && n.DesiredError == nil && t.Bundle == n.Desired.Bundle
 }
 
 // Upgradeable tells OLM whether the operator may be replaced now.

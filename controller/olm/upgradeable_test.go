@@ -80,6 +80,18 @@ func TestOnlyNodesThatMoveKeepTheOperatorFromAnUpgrade(t *testing.T) {
 			s.Claim = plan.Claim{Taken: now, Held: held}
 		}
 	}
+	canary := func(confirmed, failed bool) func(*corev1.Node, *published.Report, *plan.State) {
+		return func(_ *corev1.Node, r *published.Report, s *plan.State) {
+			s.Turn = plan.Turn{Bundle: r.Desired, Impact: bundle.ImpactRestart, Canary: true, Begun: now, Permitted: now, Ended: now}
+			if confirmed {
+				s.Turn.Confirmed = now
+			}
+			if failed {
+				s.Failed = r.Desired
+			}
+		}
+	}
+	otherTurn := func(_ *corev1.Node, _ *published.Report, s *plan.State) { s.Turn.Bundle = bundle.Of([]byte("another")) }
 	for name, tt := range map[string]struct {
 		change func(*corev1.Node, *published.Report, *plan.State)
 		// want is a part of the message; empty is none.
@@ -89,6 +101,10 @@ func TestOnlyNodesThatMoveKeepTheOperatorFromAnUpgrade(t *testing.T) {
 		"it applies":                   {applying, "win-a applies its bundle"},
 		"it is drained":                {claims(true), "win-a has its turn in the rollout"},
 		"it may have to give way":      {claims(false), ""},
+		"it is a canary":               {canary(false, false), "win-a is observed as a canary"},
+		"it was a canary":              {canary(true, false), ""},
+		"it is a canary that failed":   {canary(false, true), ""},
+		"it was one of another bundle": {and(canary(false, false), otherTurn), ""},
 		"it joins":                     {and(annotated(published.JoiningAnnotation, "true"), annotated(published.VersionAnnotation, "")), "win-a joins"},
 		"it is removed":                {annotated(published.JoiningAnnotation, "true"), "win-a is removed"},
 		"it waits for permission":      {reports(published.StateNeedsPermission), ""},
