@@ -101,7 +101,10 @@ func (t *teller) reportOutcome(ctx context.Context, o outcome) (time.Duration, e
 	}
 	kubelets := kubeletsUpgradeable(o.version, nodes)
 	t.kubelets.NoteCondition(kubelets)
-	counts, hosts := t.countNodes(nodes, o.rendering, o.fresh)
+	if o.fresh {
+		t.checkRows(nodes)
+	}
+	counts, hosts := t.countNodes(nodes, o.rendering)
 	s := status.Status{
 		Conditions: append(outcomeConditions(o), inputsPresent(o.rendering), inputsConfirmed(o.rendering), inputsClean(o.rendering), urgentReached(o), kubelets, clocksAgree(t.clockSkews(nodes, o.rendering))),
 		Nodes:      counts, Hosts: status.SortHosts(hosts), HostsWaiting: new(len(hosts)),
@@ -316,16 +319,13 @@ func rolloutCondition(o outcome) metav1.Condition {
 }
 
 // countNodes counts the Windows nodes by their state, and returns the hosts that are not nodes with their bundle. Nodes that are as they were are
-// not read again, but for a check with each rendering.
-func (t *teller) countNodes(nodes map[string]windowsnode.Node, r rendering, fresh bool) (*status.Nodes, []status.Host) {
+// not read again.
+func (t *teller) countNodes(nodes map[string]windowsnode.Node, r rendering) (*status.Nodes, []status.Host) {
 	t.heartbeats.RetainNodes(nodes)
 	if t.rows == nil {
 		t.rows = keptRows{}
 	}
 	t.rows.retainNodes(nodes)
-	if fresh {
-		t.checkRows(nodes)
-	}
 	var hosts []status.Host
 	listed := map[string]bool{}
 	if r.unjoined != nil {

@@ -241,6 +241,7 @@ func (p *planner) summarizeFleet() Summary {
 			s.Waiting++
 		case PhaseDegraded:
 			s.Degraded++
+		case nodestate.Stale, nodestate.Joining, nodestate.Removing, nodestate.Refused, nodestate.NotReporting: // no phases of a rollout
 		}
 		if reasons[n.Reason] == "" {
 			reasons[n.Reason] = n.Node + " " + n.Message
