@@ -43,7 +43,8 @@ copies it there.
 
 Against a live cluster, the rollout of the change is predicted: which nodes restart services, are drained and boot, in which
 order, and how long it takes by the turns that nodes have behind them. It is the way from what the nodes have, which is read from the
-layers that the operator has published; without the right to list Secrets in its namespace, from the objects.` +
+layers that the operator has published; without the right to list Secrets in its namespace, from the objects.
+Nodes that wait for adoption are named, with what their adoption changes where the operator has looked at the host.` +
 			cli.ExitHelp("0  nothing differs", "1  something differs", "2  usage, inputs with findings of severity error, or a change that adds findings of --fail-on", "3  the cluster or a host cannot be reached, or a host has no node agent", "4  records on a host cannot be read, or a file is locked: run it again", "130  interrupted"),
 		Example: `  wmco diff --from cluster --from new-mirrors.yaml --against cluster
   wmco diff --from must-gather-today --against must-gather-yesterday -o markdown

@@ -168,6 +168,10 @@ func TestAnAdoptionWithoutADrain(t *testing.T) {
 	if w.running("app", "instance-c") != 1 {
 		t.Error("the pod is gone")
 	}
+	// The private key is exchanged, and the host accepts the new one alone.
+	w.signer = w.newSecret()
+	m.ssh.Key = w.signer
+	must(t, m.ssh.Authorize())
 	// It was the only entry: its removal is confirmed, as that of an instance which has joined.
 	must(t, w.Delete(t.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "guard"}}))
 	w.removeEntry("192.0.2.83")
