@@ -33,6 +33,8 @@ type Facts struct {
 	DefenderRunning bool `json:"defenderRunning,omitempty"`
 	// Features are the optional features that are enabled.
 	Features []string `json:"features,omitempty"`
+	// PendingBoots are why Windows itself waits for a boot, sorted.
+	PendingBoots []BootReason `json:"pendingBoots,omitempty"`
 	// MetadataName is the name of the host in the cloud's instance metadata: AWS local-hostname, GCP instance/hostname.
 	MetadataName string `json:"metadataName,omitempty"`
 	// Networks and Endpoints are the state of the Host Networking Service.
@@ -67,6 +69,7 @@ type HNSEndpoint struct {
 // InReportForm returns the facts in the form in which they are reported, which is the same for as long as what is rendered from them is: sorted, and
 // with those endpoints alone that are named. Those of pods come and go.
 func (f Facts) InReportForm(endpoints map[string]bool) Facts {
+	f.PendingBoots = sortedCopy(f.PendingBoots, func(a, b BootReason) int { return strings.Compare(string(a), string(b)) })
 	f.Addresses, f.Features = sortedCopy(f.Addresses, strings.Compare), sortedCopy(f.Features, strings.Compare)
 	f.Networks = sortedCopy(f.Networks, func(a, b HNSNetwork) int { return strings.Compare(a.Name, b.Name) })
 	f.Endpoints = sortedCopy(f.Endpoints, func(a, b HNSEndpoint) int { return strings.Compare(a.Name, b.Name) })

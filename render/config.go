@@ -46,16 +46,28 @@ const (
 	AdoptionRollout AdoptionMode = "Rollout"
 )
 
+// WindowsRebootMode is what is done about a boot that Windows itself waits for, such as after its updates.
+type WindowsRebootMode string
+
+const (
+	// WindowsRebootsReport says it.
+	WindowsRebootsReport WindowsRebootMode = "Report"
+	// WindowsRebootsIgnore says nothing.
+	WindowsRebootsIgnore WindowsRebootMode = "Ignore"
+)
+
 // Settings are the operator's settings. The zero value is not valid: start from DefaultSettings.
 type Settings struct {
-	Rollout    RolloutSettings    `json:"rollout"`
-	Logs       LogSettings        `json:"logs"`
-	Drift      DriftMode          `json:"drift"`
-	Adoption   AdoptionMode       `json:"adoption"`
-	Mirrors    MirrorSettings     `json:"mirrors"`
-	Kubernetes KubernetesSettings `json:"kubernetes"`
-	Kubelet    json.RawMessage    `json:"kubelet,omitempty"`
-	Containerd ContainerdSettings `json:"containerd"`
+	Rollout  RolloutSettings `json:"rollout"`
+	Logs     LogSettings     `json:"logs"`
+	Drift    DriftMode       `json:"drift"`
+	Adoption AdoptionMode    `json:"adoption"`
+	// WindowsReboots is about boots that Windows itself waits for. The operator boots no node for them by itself.
+	WindowsReboots WindowsRebootMode  `json:"windowsReboots"`
+	Mirrors        MirrorSettings     `json:"mirrors"`
+	Kubernetes     KubernetesSettings `json:"kubernetes"`
+	Kubelet        json.RawMessage    `json:"kubelet,omitempty"`
+	Containerd     ContainerdSettings `json:"containerd"`
 	// PauseImage is the image of the pod sandbox.
 	PauseImage string `json:"pauseImage"`
 	// Debug raises the verbosity of the services; the operator's --debugLogging sets it.
@@ -117,14 +129,15 @@ const DefaultPauseImage = "mcr.microsoft.com/oss/kubernetes/pause:3.9"
 // DefaultSettings returns the settings of a cluster without a windows-machine-config.
 func DefaultSettings() Settings {
 	return Settings{
-		Rollout:    RolloutSettings{MaxUnavailable: intstr.FromInt32(1), MaxParallel: 20, Canaries: 1, FailureLimit: 1, Settle: "2m", NodeTimeout: "30m"},
-		Logs:       LogSettings{Size: "100Mi", Files: 5, Age: "30d", FlushInterval: "5s"},
-		Drift:      DriftRepair,
-		Adoption:   AdoptionManual,
-		Mirrors:    MirrorSettings{PartialNever: mirrors.Closed},
-		Kubernetes: KubernetesSettings{PausedPool: PausedPoolWait},
-		Containerd: ContainerdSettings{LogLevel: "info", MaxConcurrentDownloads: 3, ImagePullProgressTimeout: "30m"},
-		PauseImage: DefaultPauseImage,
+		Rollout:        RolloutSettings{MaxUnavailable: intstr.FromInt32(1), MaxParallel: 20, Canaries: 1, FailureLimit: 1, Settle: "2m", NodeTimeout: "30m"},
+		Logs:           LogSettings{Size: "100Mi", Files: 5, Age: "30d", FlushInterval: "5s"},
+		Drift:          DriftRepair,
+		Adoption:       AdoptionManual,
+		WindowsReboots: WindowsRebootsReport,
+		Mirrors:        MirrorSettings{PartialNever: mirrors.Closed},
+		Kubernetes:     KubernetesSettings{PausedPool: PausedPoolWait},
+		Containerd:     ContainerdSettings{LogLevel: "info", MaxConcurrentDownloads: 3, ImagePullProgressTimeout: "30m"},
+		PauseImage:     DefaultPauseImage,
 	}
 }
 
@@ -218,6 +231,9 @@ func (s Settings) check(ref bundle.Ref) bundle.Findings {
 	}
 	if s.Adoption != AdoptionManual && s.Adoption != AdoptionRollout {
 		findings = append(findings, invalid("adoption", "%q is neither Manual nor Rollout", s.Adoption))
+	}
+	if s.WindowsReboots != WindowsRebootsReport && s.WindowsReboots != WindowsRebootsIgnore {
+		findings = append(findings, invalid("windowsReboots", "%q is neither Report nor Ignore", s.WindowsReboots))
 	}
 	if s.Mirrors.PartialNever != mirrors.Closed && s.Mirrors.PartialNever != mirrors.Open {
 		findings = append(findings, invalid("mirrors.partialNever", "%q is neither Closed nor Open", s.Mirrors.PartialNever))

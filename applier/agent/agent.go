@@ -64,6 +64,7 @@ type Agent struct {
 	reporter reporter
 	crashes  crashes
 	booter   booter
+	network  hostNetwork
 	// repairAt is when the host is compared again, fullAt when every file is read again. As all times of this package they are
 	// since the boot of the host: setting its clock changes nothing.
 	repairAt, fullAt time.Duration
@@ -185,6 +186,7 @@ func (a *Agent) runDueWork(ctx context.Context) error {
 	if acts {
 		a.lookAtServices(ctx) // what it started and stopped has not crashed
 	}
+	a.lookAtHostNetwork(ctx, node)
 	a.copyLedger(ctx, acts)
 	if a.reporter.awaitsEndpoint() {
 		a.reporter.observeFacts(ctx, a.Engine.Host)
@@ -353,7 +355,7 @@ func (a *Agent) sendEventToNode(ctx context.Context, e Event) {
 // buildReport is what the agent says about itself.
 func (a *Agent) buildReport() published.Report {
 	r := a.follower.report
-	r.Rebooted = a.booter.done
+	r.Rebooted, r.NetworkRestarts, r.NetworkUnstable = a.booter.done, a.network.count, a.network.unstable
 	r.Program, r.Repaired, r.Facts, r.Features = a.Engine.Program, a.repaired, a.reporter.canonicalFacts(), published.Features()
 	return r
 }

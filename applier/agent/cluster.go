@@ -61,4 +61,8 @@ const (
 	EventCrashed    = "ServiceCrashed"
 	EventBooting    = "HostBooting"
 	EventBootFailed = "HostBootFailed"
+	// EventNetworkRestarted is about services that were restarted because the Host Network Service of Windows has crashed, EventNetworkUnstable about
+	// one that crashes more often than they are.
+	EventNetworkRestarted = "HostNetworkRestarted"
+	EventNetworkUnstable  = "HostNetworkUnstable"
 )

@@ -86,6 +86,10 @@ type Report struct {
 	Crashed []string `json:"crashed,omitempty"`
 	// Repaired is the number of entries that had drifted and were restored since the bundle was applied.
 	Repaired int `json:"repaired,omitempty"`
+	// NetworkRestarts is how often kube-proxy was restarted since the node agent was started, because the Host Network Service of Windows had crashed.
+	NetworkRestarts int `json:"networkRestarts,omitempty"`
+	// NetworkUnstable is true while the Host Network Service has crashed again after as many restarts as the agent makes within an hour.
+	NetworkUnstable bool `json:"networkUnstable,omitempty"`
 	// Features are what the agent can do that older ones cannot.
 	Features []Feature `json:"features,omitempty"`
 	// Refused is the digest of the text of the DesiredAnnotation, if the agent does not accept it: it is not signed for this node, or is older

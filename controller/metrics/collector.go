@@ -70,8 +70,11 @@ var (
 	oldest  = newDescription("wmco_oldest_pending_change_seconds", "How long the node that is longest on its way to its published bundle has been, 0 if every node has its bundle.")
 	drifted = newDescription("wmco_node_drift_repaired_entries",
 		"Number of entries that had drifted on a Windows node and were restored since its bundle was applied.", labelNode)
-	rolledBack = newDescription("wmco_node_rolled_back_changes", "Number of bundles that were rolled back on a Windows node, of those that its agent and the rollout remember.", labelNode)
-	change     = newDescription("wmco_node_last_change_seconds",
+	networkRestarts = newDescription("wmco_node_host_network_restarts",
+		"Number of restarts of kube-proxy on a Windows node since its agent started, because the Host Network Service had crashed.", labelNode)
+	bootPending = newDescription("wmco_node_windows_reboot_pending", "1 while Windows itself waits for a boot of a node, by what asked for it.", labelNode, labelReason)
+	rolledBack  = newDescription("wmco_node_rolled_back_changes", "Number of bundles that were rolled back on a Windows node, of those that its agent and the rollout remember.", labelNode)
+	change      = newDescription("wmco_node_last_change_seconds",
 		"How long the last finished change of a Windows node took: until it was permitted, which is the drain, and from then until its end.", labelNode, labelImpact, labelPhase)
 	backed    = newDescription("wmco_rolled_back_nodes", "Number of Windows nodes whose published bundle was rolled back, by cause.", labelCause)
 	pulled    = newDescription("wmco_node_pulled_bytes", "Number of bytes of layers that a Windows node has fetched from the API server for its bundle.", labelNode)
@@ -82,7 +85,7 @@ var (
 )
 
 func allDescriptions() []*prometheus.Desc {
-	return []*prometheus.Desc{nodes, state, since, oldest, drifted, rolledBack, backed, pulled, change, refused, condition, unjoined, complete}
+	return []*prometheus.Desc{nodes, state, since, oldest, drifted, networkRestarts, bootPending, rolledBack, backed, pulled, change, refused, condition, unjoined, complete}
 }
 
 // Describe implements prometheus.Collector.
@@ -130,6 +133,10 @@ func (c *Collector) collectFleet(to chan<- prometheus.Metric, list []windowsnode
 		count[row.State]++
 		sendGauge(to, state, 1, row.Node, string(row.State), row.Reason)
 		sendGauge(to, drifted, row.Repaired, row.Node)
+		sendGauge(to, networkRestarts, max(n.Report.NetworkRestarts, 0), row.Node)
+		for _, reason := range windowsnode.PendingBoots(n.Report) {
+			sendGauge(to, bootPending, 1, row.Node, string(reason))
+		}
 		sendGauge(to, pulled, row.Pulled, row.Node)
 		if row.Reason == string(published.StateRolledBack) {
 			causes[row.Cause.Known()]++

@@ -201,3 +201,20 @@ func TestCollectorWithoutCluster(t *testing.T) {
 		})
 	}
 }
+
+func TestCollectorSaysWhatTheWindowsOfANodeNeeds(t *testing.T) {
+	want := wanted(t)
+	report := published.Report{
+		State: published.StateApplied, Desired: want, Applied: want, NetworkRestarts: 2,
+		Facts: &bundle.Facts{PendingBoots: []bundle.BootReason{bundle.BootForUpdates, "a label that a host chooses"}},
+	}
+	got := samples(t, objects{nodes: []corev1.Node{node(t, "win-a", report, "")}}, objects{})
+	for _, line := range []string{"wmco_node_host_network_restarts{node=\"win-a\"} 2\n", "wmco_node_windows_reboot_pending{node=\"win-a\",reason=\"Updates\"} 1\n"} {
+		if !strings.Contains(got, line) {
+			t.Errorf("no %q in\n%s", line, got)
+		}
+	}
+	if strings.Contains(got, "chooses") {
+		t.Errorf("a host has chosen a label:\n%s", got)
+	}
+}

@@ -106,8 +106,9 @@ func (t *teller) reportOutcome(ctx context.Context, o outcome) (time.Duration, e
 	}
 	counts, hosts := t.countNodes(nodes, o.rendering)
 	s := status.Status{
-		Conditions: append(outcomeConditions(o), inputsPresent(o.rendering), inputsConfirmed(o.rendering), inputsClean(o.rendering), urgentReached(o), kubelets, clocksAgree(t.clockSkews(nodes, o.rendering))),
-		Nodes:      counts, Hosts: status.SortHosts(hosts), HostsWaiting: new(len(hosts)),
+		Conditions: append(outcomeConditions(o), inputsPresent(o.rendering), inputsConfirmed(o.rendering), inputsClean(o.rendering), urgentReached(o), kubelets, clocksAgree(t.clockSkews(nodes, o.rendering)),
+			hostNetworksStable(nodes), windowsRebooted(nodes, o.windowsReboots)),
+		Nodes: counts, Hosts: status.SortHosts(hosts), HostsWaiting: new(len(hosts)),
 	}
 	for _, r := range o.refused {
 		s.Refused = append(s.Refused, refusedStatus(r))

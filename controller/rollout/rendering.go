@@ -25,6 +25,7 @@ import (
 	"wmco/controller/status"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/nodelist"
+	"wmco/render"
 	"wmco/render/reason"
 	"wmco/report/fleet"
 )
@@ -39,6 +40,8 @@ type rendering struct {
 	policy   plan.Policy
 	// version is the cluster's.
 	version string
+	// windowsReboots is the setting.
+	windowsReboots render.WindowsRebootMode
 	// blocking are the findings that keep everything as it is. Nothing is wanted then.
 	blocking bundle.Findings
 	// refused are nodes whose bundle is refused, each with its most severe finding. What is wrong with one does not concern the
@@ -115,6 +118,7 @@ func (r *renderer) renderJoined(ctx context.Context) (rendering, error) {
 		return rendering{}, fmt.Errorf("reading the inputs: %w", err)
 	}
 	result.platform, result.version, result.policy = hosts.Cluster.Platform, hosts.Cluster.Version, fleet.Policy(hosts.Cluster.Settings.Rollout)
+	result.windowsReboots = hosts.Cluster.Settings.WindowsReboots
 	result.unjoined, result.nodeWork, result.addresses = r.unjoined.UnjoinedHostsFunc(hosts), r.unjoined.NodeWork, map[string]string{}
 	for _, n := range hosts.All {
 		result.addresses[n.Name] = n.Address

@@ -37,6 +37,10 @@ const (
 	InputsConfirmed = "InputsConfirmed"
 	// ClocksAgree is false while the clock of a node differs much from the operator's. Nothing is decided by that.
 	ClocksAgree = "ClocksAgree"
+	// HostNetworksStable is false while the Host Network Service of a node crashes more often than kube-proxy is restarted.
+	HostNetworksStable = "HostNetworksStable"
+	// WindowsRebooted is false while Windows itself waits for a boot of a node. Nothing is decided by that.
+	WindowsRebooted = "WindowsRebooted"
 )
 
 // Reasons of conditions. That of a finding is the reason of InputsAccepted where all inputs are refused.
@@ -55,6 +59,10 @@ const (
 	ReasonUrgentHeld    = "UrgentInputsHeld"
 	ReasonClocksAgree   = "ClocksAgree"
 	ReasonClockSkew     = "ClockSkew"
+	ReasonStable        = "HostNetworksStable"
+	ReasonUnstable      = "HostNetworkUnstable"
+	ReasonNoReboot      = "NoRebootPending"
+	ReasonRebootPending = "WindowsRebootPending"
 	ReasonKubelets      = "KubeletsRecent"
 	ReasonOldKubelets   = "KubeletsTooOld"
 	ReasonRolledOut     = "RolledOut"

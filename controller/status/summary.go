@@ -70,16 +70,24 @@ const (
 	nodesAdopted = "NodesAdopted"
 )
 
-// namespaceMonitored is the type of a condition of another writer that is a hint.
-const namespaceMonitored = "NamespaceMonitored"
+// Types of conditions of other writers that are hints.
+const (
+	namespaceMonitored   = "NamespaceMonitored"
+	nodeSettingsFollowed = "NodeSettingsFollowed"
+)
 
 // reasonTrustedCAPending is that of CAs that the network operator fills within seconds (checks.TrustedCALimit).
 const reasonTrustedCAPending = "TrustedCAPending"
 
+// hints are the types of conditions that nothing is decided by, and that are not summed up.
+func hints() []string {
+	return []string{ClocksAgree, InputsClean, namespaceMonitored, nodeSettingsFollowed, WindowsRebooted}
+}
+
 // classOfCondition says what a condition means that is not true.
 func classOfCondition(c metav1.Condition) class {
 	switch {
-	case c.Type == ClocksAgree || c.Type == InputsClean || c.Type == namespaceMonitored:
+	case slices.Contains(hints(), c.Type):
 		return ignored
 	case c.Reason == ReasonInputsRefused: // InputsAccepted says why
 		return ignored

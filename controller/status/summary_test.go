@@ -40,7 +40,7 @@ func TestSummary(t *testing.T) {
 			"False NothingChanges no host joins or is removed, and no node gets another bundle", "False NothingWrong nothing is known to be wrong",
 		}},
 		{"no Windows node", nil, &Nodes{}, nil, 0, [3]string{"True AllNodesUpdated there is no Windows node, and none is wanted", idle, healthy}},
-		{"warnings and clocks are hints", []metav1.Condition{no(InputsClean, "Warned"), no(ClocksAgree, "ClockSkew")}, updated, nil, 0, [3]string{"True AllNodesUpdated 6 Windows nodes updated", idle, healthy}},
+		{"warnings and clocks are hints", []metav1.Condition{no(InputsClean, "Warned"), no(ClocksAgree, "ClockSkew"), no("NamespaceMonitored", "NamespaceNotMonitored"), no("NodeSettingsFollowed", "ImagePolicyIgnored"), no(WindowsRebooted, ReasonRebootPending)}, updated, nil, 0, [3]string{"True AllNodesUpdated 6 Windows nodes updated", idle, healthy}},
 		{"a rollout", []metav1.Condition{no(RolledOut, ReasonRollingOut)}, updated, nil, 0, [3]string{"False RollingOut RolledOut: because", "True RollingOut RolledOut: because", healthy}},
 		{"a paused rollout", []metav1.Condition{no(RolledOut, ReasonPaused)}, updated, nil, 0, [3]string{"False RolloutPaused RolledOut: because", idle, healthy}},
 		{"a rollout that has stopped", []metav1.Condition{no(RolledOut, ReasonStopped)}, updated, nil, 0, [3]string{"False RolloutStopped RolledOut: because", idle, "True RolloutStopped RolledOut: because"}},

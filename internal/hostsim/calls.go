@@ -189,6 +189,11 @@ func (c *Calls) PutService(ctx context.Context, config plan.ServiceConfig) error
 	return c.call(func() error { return c.Host.PutService(ctx, config) })
 }
 
+// ServiceProcess implements applier.Services.
+func (c *Calls) ServiceProcess(ctx context.Context, name string) (int, error) {
+	return answer(c, func() (int, error) { return c.Host.ServiceProcess(ctx, name) })
+}
+
 // DeleteService implements applier.Services.
 func (c *Calls) DeleteService(ctx context.Context, name string) error {
 	return c.call(func() error { return c.Host.DeleteService(ctx, name) })

@@ -75,6 +75,26 @@ var serviceClauses = []clause{
 		}
 		t.equal([]string{serviceC + " ", serviceB + " stopped", serviceA + " "}, got)
 	}},
+	{"ServiceProcess returns the process of a running service, and 0 for one that does not run or exist", func(t *trial) {
+		process := func() int {
+			t.Helper()
+			id, err := t.host.ServiceProcess(t.Context(), strings.ToUpper(serviceA))
+			t.ok(err)
+			return id
+		}
+		t.installed(ProgramGood)
+		t.equal(0, process())
+		t.put(t.config(serviceA))
+		t.equal(0, process())
+		t.ok(t.host.StartService(t.Context(), serviceA))
+		first := process()
+		t.equal(t.service(serviceA).Process, first)
+		t.equal(true, first != 0)
+		t.ok(t.host.StopService(t.Context(), serviceA))
+		t.equal(0, process())
+		t.ok(t.host.StartService(t.Context(), serviceA))
+		t.equal(true, process() != 0 && process() != first)
+	}},
 	{"PutService sets exactly the given configuration", func(t *trial) {
 		t.installed(ProgramGood)
 		t.put(t.config(serviceB))

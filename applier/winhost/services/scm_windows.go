@@ -1,6 +1,7 @@
 package services
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -47,6 +48,27 @@ func IsRunning(name string) (running bool, err error) {
 		return false, nil
 	}
 	return running, err
+}
+
+// ServiceProcess returns the process id of a service, 0 if it does not run or does not exist.
+func (m Manager) ServiceProcess(ctx context.Context, name string) (process int, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	err = withManager(func(scm windows.Handle) error {
+		return withService(scm, name, toQuery, func(s service) error {
+			status, err := s.queryStatus()
+			process = int(status.ProcessId)
+			return err
+		})
+	})
+	if noService(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("reading service %s: %w", name, err)
+	}
+	return process, nil
 }
 
 // service is an open service.

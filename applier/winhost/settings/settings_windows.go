@@ -44,6 +44,9 @@ func (h Host) Facts(f *bundle.Facts) (err error) {
 	if f.DefenderRunning, err = services.IsRunning(defenderService); err != nil {
 		return err
 	}
+	if f.PendingBoots, err = pendingBoots(); err != nil {
+		return err
+	}
 	f.Features, err = enabledFeatures(h.features)
 	return IgnoreNoSetting(err)
 }

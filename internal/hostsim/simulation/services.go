@@ -20,6 +20,15 @@ func (h *Host) Services(ctx context.Context, names []string) ([]plan.ServiceStat
 	return states, err
 }
 
+// ServiceProcess implements applier.Services.
+func (h *Host) ServiceProcess(ctx context.Context, name string) (process int, err error) {
+	err = h.look(ctx, func(s *State) error {
+		process = s.serviceState(name).Process
+		return nil
+	})
+	return process, err
+}
+
 func (s *State) serviceState(name string) plan.ServiceState {
 	svc, ok := s.Services[Key(name)]
 	if !ok {

@@ -1,0 +1,68 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/status"
+	"wmco/controller/windowsnode"
+	"wmco/render"
+)
+
+// mostHints is how many nodes the message of a hint names.
+const mostHints = 3
+
+// hostNetworksStable says on which nodes the Host Network Service crashes more often than the node agent restarts kube-proxy.
+func hostNetworksStable(nodes map[string]windowsnode.Node) metav1.Condition {
+	c := metav1.Condition{Type: status.HostNetworksStable, Status: metav1.ConditionTrue, Reason: status.ReasonStable, Message: "no Host Network Service is known to crash again and again"}
+	var unstable []string
+	for name, n := range nodes {
+		if n.Report.NetworkUnstable {
+			unstable = append(unstable, name)
+		}
+	}
+	if len(unstable) == 0 {
+		return c
+	}
+	slices.Sort(unstable)
+	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonUnstable
+	c.Message = published.Shorten("Services may fail on nodes whose Host Network Service crashes again and again: " + bundle.JoinFirst(unstable, mostHints, ", ", moreNodes) +
+		" (fix: look for its crashes in the event log of Windows, install the updates of Windows, or boot the node: oc annotate node NAME --overwrite " + published.RebootAnnotation + "=$(date +%s))")
+	return c
+}
+
+// windowsRebooted says which nodes Windows waits to boot, unless the settings ask to ignore it. Nothing is booted for it.
+func windowsRebooted(nodes map[string]windowsnode.Node, mode render.WindowsRebootMode) metav1.Condition {
+	c := metav1.Condition{Type: status.WindowsRebooted, Status: metav1.ConditionTrue, Reason: status.ReasonNoReboot, Message: "no Windows is known to wait for a boot"}
+	if mode == render.WindowsRebootsIgnore {
+		c.Message = "boots that Windows waits for are ignored, as the setting windowsReboots asks"
+		return c
+	}
+	var waiting []string
+	for name, n := range nodes {
+		if why := windowsnode.PendingBoots(n.Report); len(why) > 0 {
+			waiting = append(waiting, fmt.Sprintf("%s (%s)", name, describeBoots(why)))
+		}
+	}
+	if len(waiting) == 0 {
+		return c
+	}
+	slices.Sort(waiting)
+	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonRebootPending
+	c.Message = published.Shorten("Windows waits for a boot of " + bundle.JoinFirst(waiting, mostHints, ", ", moreNodes) +
+		" (fix: the operator drains and boots a node after oc annotate node NAME --overwrite " + published.RebootAnnotation + "=$(date +%s))")
+	return c
+}
+
+func describeBoots(why []bundle.BootReason) string {
+	var texts []string
+	for _, r := range why {
+		texts = append(texts, r.Describe())
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,0 +1,45 @@
+package rollout
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/status"
+	"wmco/controller/windowsnode"
+	"wmco/render"
+)
+
+// TestNodesThatWaitForABootOfWindowsAreNamed, with why, unless the settings ask to ignore it.
+func TestNodesThatWaitForABootOfWindowsAreNamed(t *testing.T) {
+	waits := func(reasons ...bundle.BootReason) windowsnode.Node {
+		return windowsnode.Node{Report: published.Report{Facts: &bundle.Facts{PendingBoots: reasons}}}
+	}
+	nodes := map[string]windowsnode.Node{"win-a": waits(), "win-b": waits(bundle.BootForUpdates, bundle.BootForFiles), "win-c": {}, "win-d": waits("anything that a host says")}
+	c := windowsRebooted(nodes, render.WindowsRebootsReport)
+	const want = "Windows waits for a boot of win-b (files in use are to be replaced, an update of Windows was installed) (fix: "
+	if c.Type != status.WindowsRebooted || c.Status != metav1.ConditionFalse || c.Reason != status.ReasonRebootPending || !strings.HasPrefix(c.Message, want) {
+		t.Errorf("%+v", c)
+	}
+	if c := windowsRebooted(nodes, render.WindowsRebootsIgnore); c.Status != metav1.ConditionTrue {
+		t.Errorf("ignored: %+v", c)
+	}
+	delete(nodes, "win-b")
+	if c := windowsRebooted(nodes, render.WindowsRebootsReport); c.Status != metav1.ConditionTrue {
+		t.Errorf("none: %+v", c)
+	}
+}
+
+func TestNodesWhoseHostNetworkCrashesAreNamed(t *testing.T) {
+	nodes := map[string]windowsnode.Node{"win-a": {Report: published.Report{NetworkRestarts: 3}}, "win-b": {}}
+	if c := hostNetworksStable(nodes); c.Type != status.HostNetworksStable || c.Status != metav1.ConditionTrue {
+		t.Errorf("%+v", c)
+	}
+	nodes["win-b"] = windowsnode.Node{Report: published.Report{NetworkRestarts: 3, NetworkUnstable: true}}
+	if c := hostNetworksStable(nodes); c.Status != metav1.ConditionFalse || c.Reason != status.ReasonUnstable || !strings.Contains(c.Message, "again and again: win-b (fix: ") {
+		t.Errorf("%+v", c)
+	}
+}
