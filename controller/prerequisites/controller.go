@@ -50,6 +50,9 @@ type Cluster struct {
 
 	// saidOnce are the last messages of the conditions whose Event is written once, by type. Only one call of Reconcile runs at a time.
 	saidOnce map[string]string
+	// ignored is what Windows nodes ignored when that was looked at last, ignoredAt is when.
+	ignored   metav1.Condition
+	ignoredAt time.Time
 }
 
 // recheckCluster is how often the cluster is judged although nothing was seen to change.
@@ -102,14 +105,33 @@ func (c *Cluster) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 	for _, condition := range list {
 		c.warn(condition)
 	}
-	c.warnOnce(monitored)
-	list = append(list, monitored)
+	if err := c.lookForIgnored(ctx); err != nil {
+		return reconcile.Result{}, err
+	}
+	for _, condition := range []metav1.Condition{monitored, c.ignored} {
+		c.warnOnce(condition)
+		list = append(list, condition)
+	}
 	again := recheckCluster
 	if result.Again > 0 {
 		again = min(again, result.Again)
 	}
 	// Events about hosts are on their own objects.
 	return reconcile.Result{RequeueAfter: again}, c.Say(ctx, append(list, c.Unjoined.HostsJoinedCondition(configure.ListHosts(inputs))))
+}
+
+// lookForIgnored looks for what Windows nodes ignore, every recheckIgnored.
+func (c *Cluster) lookForIgnored(ctx context.Context) error {
+	now := c.Checks.Now()
+	if !c.ignoredAt.IsZero() && now.Sub(c.ignoredAt).Abs() < recheckIgnored {
+		return nil
+	}
+	condition, err := ignoredCondition(ctx, c.Checks.Live)
+	if err != nil {
+		return fmt.Errorf("looking for what Windows nodes ignore: %w", err)
+	}
+	c.ignored, c.ignoredAt = condition, now
+	return nil
 }
 
 // warn writes an Event of a condition that is not met.

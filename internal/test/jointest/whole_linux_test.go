@@ -308,6 +308,8 @@ func elsewhere(p permission) string {
 		return "is for a Node that has changed while a bundle was published on it (controller/layers)"
 	case p.resource == "tokenreviews" || p.resource == "subjectaccessreviews":
 		return "is for those who read metrics, which operators of these tests do not serve (tests of controller)"
+	case slices.Contains([]string{"clusterimagepolicies", "imagepolicies", "criocredentialproviderconfigs", "kubeletconfigs", "containerruntimeconfigs", "machineconfigurations"}, p.resource):
+		return "is for kinds that clusters of these tests do not serve (controller/prerequisites)"
 	case p.resource == "machinehealthchecks":
 		return "is for a rollout that boots a Machine (controller/rollout/steps)"
 	case p.verb == "delete" && p.resource == "rolebindings":

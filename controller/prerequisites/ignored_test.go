@@ -1,0 +1,115 @@
+package prerequisites
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// kindReader lists objects by kind. A kind that it does not have is not served.
+type kindReader struct {
+	client.Reader
+	objects map[string][]unstructured.Unstructured
+	errs    map[string]error
+}
+
+func (r kindReader) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
+	list := into.(*unstructured.UnstructuredList)
+	kind := strings.TrimSuffix(list.GetKind(), "List")
+	all, served := r.objects[kind]
+	if err := r.errs[kind]; err != nil {
+		return err
+	}
+	if !served {
+		return &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: kind}}
+	}
+	var o client.ListOptions
+	o.ApplyOptions(options)
+	for _, u := range all {
+		if o.LabelSelector == nil || o.LabelSelector.Matches(labels.Set(u.GetLabels())) {
+			list.Items = append(list.Items, u)
+		}
+	}
+	return nil
+}
+
+// clusterWith returns a cluster with objects, from YAML documents.
+func clusterWith(t *testing.T, documents ...string) kindReader {
+	t.Helper()
+	r := kindReader{objects: map[string][]unstructured.Unstructured{}, errs: map[string]error{}}
+	for _, text := range documents {
+		data, err := yaml.YAMLToJSON([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var u unstructured.Unstructured
+		if err := json.Unmarshal(data, &u.Object); err != nil {
+			t.Fatal(err)
+		}
+		r.objects[u.GetKind()] = append(r.objects[u.GetKind()], u)
+	}
+	return r
+}
+
+func TestWhatWindowsNodesIgnoreIsSaid(t *testing.T) {
+	const pool = "{kind: MachineConfigPool, metadata: {name: worker, labels: {custom: workers}}}"
+	for name, c := range map[string]struct {
+		documents []string
+		// reason is that of the condition; empty for none. message is a part of its message.
+		reason, message string
+	}{
+		"plain Kubernetes":                         {nil, "", ""},
+		"the policy of the release":                {[]string{"{kind: ClusterImagePolicy, metadata: {name: openshift}}"}, "", ""},
+		"a policy of the cluster":                  {[]string{"{kind: ClusterImagePolicy, metadata: {name: signed}}"}, ReasonClusterImagePolicyIgnored, "ClusterImagePolicy signed: containerd"},
+		"a policy of a namespace":                  {[]string{"{kind: ImagePolicy, metadata: {name: signed, namespace: shop}}"}, ReasonImagePolicyIgnored, "ImagePolicy shop/signed: containerd"},
+		"a credential provider":                    {[]string{"{kind: CRIOCredentialProviderConfig, metadata: {name: cluster}, spec: {matchImages: [a.example.com]}}"}, ReasonCredentialProviderIgnored, "CRIOCredentialProviderConfig cluster: "},
+		"a credential provider for nothing":        {[]string{"{kind: CRIOCredentialProviderConfig, metadata: {name: cluster}, spec: {}}"}, "", ""},
+		"a KubeletConfig by the default label":     {[]string{`{kind: KubeletConfig, metadata: {name: pods}, spec: {machineConfigPoolSelector: {matchLabels: {pools.operator.machineconfiguration.openshift.io/worker: ""}}}}`}, ReasonKubeletConfigIgnored, "KubeletConfig pods: "},
+		"a KubeletConfig by a label of users":      {[]string{pool, "{kind: KubeletConfig, metadata: {name: pods}, spec: {machineConfigPoolSelector: {matchLabels: {custom: workers}}}}"}, ReasonKubeletConfigIgnored, "KubeletConfig pods: "},
+		"a KubeletConfig of another pool":          {[]string{pool, "{kind: KubeletConfig, metadata: {name: pods}, spec: {machineConfigPoolSelector: {matchLabels: {custom: masters}}}}"}, "", ""},
+		"a KubeletConfig of no pool":               {[]string{"{kind: KubeletConfig, metadata: {name: pods}, spec: {}}"}, "", ""},
+		"a ContainerRuntimeConfig":                 {[]string{pool, "{kind: ContainerRuntimeConfig, metadata: {name: size}, spec: {machineConfigPoolSelector: {matchExpressions: [{key: custom, operator: Exists}]}}}"}, ReasonContainerRuntimeConfigIgnored, "ContainerRuntimeConfig size: "},
+		"a MachineConfig with files":               {[]string{"{kind: MachineConfig, metadata: {name: 50-mine, labels: {machineconfiguration.openshift.io/role: worker}}, spec: {config: {storage: {files: [{path: /etc/a}]}}}}"}, ReasonMachineConfigIgnored, "MachineConfig 50-mine: "},
+		"a MachineConfig with units":               {[]string{"{kind: MachineConfig, metadata: {name: 50-mine, labels: {machineconfiguration.openshift.io/role: worker}}, spec: {config: {systemd: {units: [{name: a.service}]}}}}"}, ReasonMachineConfigIgnored, "MachineConfig 50-mine: "},
+		"a MachineConfig with keys alone":          {[]string{"{kind: MachineConfig, metadata: {name: 99-worker-ssh, labels: {machineconfiguration.openshift.io/role: worker}}, spec: {config: {passwd: {}}}}"}, "", ""},
+		"a MachineConfig of the control plane":     {[]string{"{kind: MachineConfig, metadata: {name: 50-mine, labels: {machineconfiguration.openshift.io/role: master}}, spec: {config: {storage: {files: [{path: /etc/a}]}}}}"}, "", ""},
+		"a MachineConfig of the operator of nodes": {[]string{"{kind: MachineConfig, metadata: {name: 00-worker, annotations: {machineconfiguration.openshift.io/generated-by-controller-version: v1}, labels: {machineconfiguration.openshift.io/role: worker}}, spec: {config: {storage: {files: [{path: /etc/a}]}}}}"}, "", ""},
+		"a disruption policy":                      {[]string{"{kind: MachineConfiguration, metadata: {name: cluster}, spec: {nodeDisruptionPolicy: {files: [{path: /etc/a}]}}}"}, ReasonDisruptionPolicyIgnored, "MachineConfiguration cluster: "},
+		"no disruption policy":                     {[]string{"{kind: MachineConfiguration, metadata: {name: cluster}, spec: {nodeDisruptionPolicy: {files: []}}}"}, "", ""},
+		"two kinds":                                {[]string{"{kind: ImagePolicy, metadata: {name: b, namespace: shop}}", "{kind: ImagePolicy, metadata: {name: a, namespace: shop}}", "{kind: ClusterImagePolicy, metadata: {name: signed}}"}, ReasonClusterImagePolicyIgnored, "; ImagePolicy shop/a, shop/b: "},
+	} {
+		got, err := ignoredCondition(t.Context(), clusterWith(t, c.documents...))
+		switch {
+		case err != nil || got.Type != NodeSettingsFollowed:
+			t.Errorf("%s: %+v, %v", name, got, err)
+		case c.reason == "" && got.Status != metav1.ConditionTrue:
+			t.Errorf("%s: %+v", name, got)
+		case c.reason != "" && (got.Status != metav1.ConditionFalse || got.Reason != c.reason || !strings.Contains(got.Message, c.message)):
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// TestAKindThatMayNotBeListedKeepsNothingUnsaid of the others; an API server that does not answer is no answer.
+func TestAKindThatMayNotBeListedKeepsNothingUnsaid(t *testing.T) {
+	r := clusterWith(t, "{kind: ImagePolicy, metadata: {name: signed, namespace: shop}}")
+	r.errs["ClusterImagePolicy"] = apierrors.NewForbidden(schema.GroupResource{Resource: "clusterimagepolicies"}, "", errors.New("no rule"))
+	if got, err := ignoredCondition(t.Context(), r); err != nil || got.Reason != ReasonImagePolicyIgnored {
+		t.Errorf("%+v, %v", got, err)
+	}
+	r.errs["ClusterImagePolicy"] = errors.New("no route")
+	if _, err := ignoredCondition(t.Context(), r); err == nil {
+		t.Error("the API server did not answer, and nothing says so")
+	}
+}
