@@ -89,6 +89,8 @@ type RolloutSettings struct {
 	Settle string `json:"settle"`
 	// NodeTimeout is how long the turn of one node may take, its drain or its change and boot, such as 30m.
 	NodeTimeout string `json:"nodeTimeout"`
+	// Windows are when changes may begin; without one they may at any time.
+	Windows []RolloutWindow `json:"windows,omitempty"`
 }
 
 // LogSettings limit the logs of every service.
@@ -276,7 +278,7 @@ func (r RolloutSettings) check() bundle.Findings {
 	if d, err := time.ParseDuration(r.NodeTimeout); err != nil || d < minNodeTimeout || d > maxNodeTimeout {
 		findings = append(findings, invalid("rollout.nodeTimeout", "%q is not a duration from 5m to 24h", r.NodeTimeout))
 	}
-	return findings
+	return append(findings, r.checkWindows()...)
 }
 
 // The limits of the times of a rollout. The agent itself waits five minutes for a node to be Ready.

@@ -31,6 +31,7 @@ func meanings() []SettingDoc {
 		{Name: "rollout.failureLimit", Meaning: "nodes that may fail before the rollout stops"},
 		{Name: "rollout.settle", Meaning: "how long a canary must work before the others follow, up to 24h; 0s does not wait"},
 		{Name: "rollout.nodeTimeout", Meaning: "how long a drain, and after it a change with its boot, may take on one node, from 5m to 24h"},
+		{Name: "rollout.windows", Meaning: "when changes may begin on nodes: a list of `start` (a cron expression), `duration`, `timeZone` and `impacts` ([below](#windows-for-changes)); without one at any time"},
 		{Name: "logs.size", Meaning: "size at which a log is rotated, a whole number of bytes from 1Mi to 1Pi, such as `1.5Gi`; `\"0\"` turns rotation off"},
 		{Name: "logs.files", Meaning: "rotated files that stay, 1 to 1000"},
 		{Name: "logs.age", Meaning: "how long a rotated file stays, in days or as a duration of whole seconds, up to 99999d; `\"0\"` for ever"},
@@ -99,6 +100,10 @@ func settingsSchema(t reflect.Type, prefix string, docs []SettingDoc) map[string
 			properties[name] = map[string]any{"type": []string{"integer", "string"}}
 		case f.Type.Kind() == reflect.Struct:
 			properties[name] = settingsSchema(f.Type, prefix+name+".", docs)
+		case f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct:
+			properties[name] = map[string]any{"type": "array", "items": settingsSchema(f.Type.Elem(), prefix+name+".", docs)}
+		case f.Type.Kind() == reflect.Slice:
+			properties[name] = map[string]any{"type": "array", "items": map[string]any{"type": "string"}}
 		default:
 			properties[name] = map[string]any{"type": map[reflect.Kind]string{reflect.Int: "integer", reflect.Bool: "boolean", reflect.String: "string"}[f.Type.Kind()]}
 		}

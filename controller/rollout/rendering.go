@@ -38,6 +38,7 @@ type rendering struct {
 	// platform and policy are those of the cluster; the settings are refused where the inputs are.
 	platform bundle.Platform
 	policy   plan.Policy
+	closed   func(time.Time) plan.Closed
 	// version is the cluster's.
 	version string
 	// windowsReboots is the setting.
@@ -118,6 +119,7 @@ func (r *renderer) renderJoined(ctx context.Context) (rendering, error) {
 		return rendering{}, fmt.Errorf("reading the inputs: %w", err)
 	}
 	result.platform, result.version, result.policy = hosts.Cluster.Platform, hosts.Cluster.Version, fleet.Policy(hosts.Cluster.Settings.Rollout)
+	result.closed = fleet.ClosedWindows(hosts.Cluster.Settings.Rollout)
 	result.windowsReboots = hosts.Cluster.Settings.WindowsReboots
 	result.unjoined, result.nodeWork, result.addresses = r.unjoined.UnjoinedHostsFunc(hosts), r.unjoined.NodeWork, map[string]string{}
 	for _, n := range hosts.All {
@@ -273,7 +275,7 @@ func (r rendering) wantedLayers() []layers.Wanted {
 
 // rolloutInput is what the rollout is about. Unpublished is why not all layers are published, ready are urgent bundles whose layers are.
 func (r rendering) rolloutInput(unpublished error, ready []layers.Wanted) steps.Rendered {
-	x := steps.Rendered{Wanted: map[string]steps.Wanted{}, Platform: r.platform, Policy: r.policy, Urgent: r.urgent, Ready: map[bundle.Digest]bool{}, From: digestOfNode}
+	x := steps.Rendered{Wanted: map[string]steps.Wanted{}, Platform: r.platform, Policy: r.policy, Closed: r.closed, Urgent: r.urgent, Ready: map[bundle.Digest]bool{}, From: digestOfNode}
 	if unpublished != nil {
 		x.Held = func(w layers.Wanted) bool { return !layers.IsPublished(w, unpublished) }
 	}

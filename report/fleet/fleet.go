@@ -132,7 +132,7 @@ func Read(ctx context.Context, r objects.Reader, namespace string, now time.Time
 			}
 		}
 	}
-	settings, note := all.policy()
+	settings, note := all.policy(now)
 	f.Rollout = rolling(all.nodes, settings, f.Conditions, now)
 	f.Rollout.Note = note
 	// A user who may read Nodes alone sees the nodes.
@@ -193,13 +193,13 @@ func (r *read) add(o objects.Object) (err error) {
 	return err
 }
 
-// policy returns the limits of rollouts, and says where they are not those of the settings.
-func (r *read) policy() (plan.Policy, string) {
+// policy returns the limits of rollouts at a moment, and says where they are not those of the settings.
+func (r *read) policy(now time.Time) (plan.Policy, string) {
 	s, findings := render.DecodeSettings(r.settings.Data[render.SettingsKey], bundle.Ref{Kind: "ConfigMap", Namespace: r.settings.Namespace, Name: r.settings.Name})
 	if findings.Refused() {
-		return Policy(s.Rollout), "the settings are taken for the default ones: " + findings[0].Message
+		return PolicyAt(s.Rollout, now), "the settings are taken for the default ones: " + findings[0].Message
 	}
-	return Policy(s.Rollout), ""
+	return PolicyAt(s.Rollout, now), ""
 }
 
 // Only returns the fleet with the one node, or the one host that is no node, of a name or address. It has the turns of the node.

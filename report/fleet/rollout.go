@@ -42,6 +42,20 @@ func Policy(s render.RolloutSettings) plan.Policy {
 	}
 }
 
+// ClosedWindows returns until when changes wait for a window of the settings, by the time of day.
+func ClosedWindows(s render.RolloutSettings) func(now time.Time) plan.Closed {
+	return func(now time.Time) plan.Closed {
+		return plan.Closed{Restart: s.NextStart(bundle.ImpactRestart, now), Drain: s.NextStart(bundle.ImpactDrain, now), Reboot: s.NextStart(bundle.ImpactReboot, now)}
+	}
+}
+
+// PolicyAt is Policy with the windows of that moment.
+func PolicyAt(s render.RolloutSettings, now time.Time) plan.Policy {
+	p := Policy(s)
+	p.Closed = ClosedWindows(s)(now)
+	return p
+}
+
 // rolling returns where the rollout is. What the operator says about it wins: it has rendered what is wanted.
 func rolling(nodes []windowsnode.Node, policy plan.Policy, said []metav1.Condition, now time.Time) Rollout {
 	c := meta.FindStatusCondition(said, status.RolledOut)

@@ -61,7 +61,7 @@ func Make(ctx context.Context, r objects.Reader, c Change) (Forecast, bundle.Fin
 		return Forecast{}, nil, err
 	}
 	// Durations are printed, so they are whole seconds, as the times on the Nodes.
-	f := plan.Fleet{Policy: fleet.Policy(c.Settings), Now: c.Now.Truncate(time.Second)}
+	f := plan.Fleet{Policy: fleet.PolicyAt(c.Settings, c.Now), Now: c.Now.Truncate(time.Second)}
 	guess := guesses{layers: known}
 	var unadopted []plan.Status
 	for _, n := range nodes {

@@ -51,6 +51,8 @@ const (
 	ReasonFailed Reason = "Failed"
 	// ReasonDrain means that its drain did not end in time.
 	ReasonDrain Reason = "DrainBlocked"
+	// ReasonWindow means that no window for its change is open.
+	ReasonWindow Reason = "WaitingForWindow"
 	// ReasonPayload means that executables are on their way.
 	ReasonPayload Reason = "PayloadPending"
 	// ReasonRoom means that the disk of its host is full. It goes on by itself when there is room.
@@ -157,7 +159,7 @@ func (m *nodeState) phaseFor(r Reason) Phase {
 		return PhaseUpdating
 	case ReasonFailed:
 		return PhaseDegraded
-	case ReasonCanary, ReasonUnavailable, ReasonParallel, ReasonPaused, ReasonStopped, ReasonDrain, ReasonPayload, ReasonRoom, ReasonUnreachable,
+	case ReasonCanary, ReasonWindow, ReasonUnavailable, ReasonParallel, ReasonPaused, ReasonStopped, ReasonDrain, ReasonPayload, ReasonRoom, ReasonUnreachable,
 		ReasonLeaving, ReasonJoining, ReasonUnknown, ReasonForeign:
 	}
 	return PhaseWaiting
@@ -247,6 +249,9 @@ func (p *planner) summarizeFleet() Summary {
 			reasons[n.Reason] = n.Node + " " + n.Message
 		}
 	}
+	if reasons[ReasonWindow] != "" {
+		p.wakeForWindow()
+	}
 	s.Message = s.summaryLine(p.policy, reasons)
 	return s
 }
@@ -270,7 +275,7 @@ func (s Summary) summaryLine(p Policy, reasons map[Reason]string) string {
 	case s.Stopped != "":
 		return line + "; " + s.Stopped + " (fix: " + s.Fix + ")"
 	}
-	for _, r := range []Reason{ReasonSettling, ReasonUnavailable, ReasonDrain, ReasonStep, ReasonApplying, ReasonPayload, ReasonRoom, ReasonUnreachable, ReasonLeaving, ReasonPaused, ReasonJoining, ReasonUnknown, ReasonForeign} {
+	for _, r := range []Reason{ReasonSettling, ReasonUnavailable, ReasonDrain, ReasonWindow, ReasonStep, ReasonApplying, ReasonPayload, ReasonRoom, ReasonUnreachable, ReasonLeaving, ReasonPaused, ReasonJoining, ReasonUnknown, ReasonForeign} {
 		if why := reasons[r]; why != "" {
 			return line + "; " + why
 		}

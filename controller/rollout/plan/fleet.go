@@ -32,6 +32,8 @@ type Policy struct {
 	Paused bool
 	// Settle is how long a canary must work before the others follow, Timeout how long the turn of a node may take.
 	Settle, Timeout time.Duration
+	// Closed is until when changes wait for a window.
+	Closed Closed
 }
 
 // Group is what makes nodes alike.

@@ -113,9 +113,12 @@ func (s *simulation) passTime(d time.Duration) {
 	}
 }
 
-// needsOnlyTime reports whether time alone brings the rollout on: a canary settles, or a drain is tried again.
+// needsOnlyTime reports whether time alone brings the rollout on: a canary settles, a drain is tried again, or a window opens. It stays open then: when
+// it closes again is not simulated.
 func (s *simulation) needsOnlyTime() bool {
-	return slices.ContainsFunc(s.last.Nodes, func(n Status) bool { return n.Reason == ReasonSettling || n.Reason == ReasonDrain })
+	return slices.ContainsFunc(s.last.Nodes, func(n Status) bool {
+		return n.Reason == ReasonSettling || n.Reason == ReasonDrain || n.Reason == ReasonWindow
+	})
 }
 
 // makeStep makes a step.

@@ -189,6 +189,7 @@ func TestBlockerRules(t *testing.T) {
 			n.State.Postponed, n.PayloadPending = noon().Add(10*60e9), true
 		})},
 		{rule: "a node starts when its executables are on the host", nodes: one(wants(drain), func(n *Node) { n.PayloadPending = true }), want: "PayloadPending: executables are being copied to the host"},
+		{rule: "a node starts while a window for its change is open", nodes: one(wants(drain)), policy: func(p *Policy) { p.Closed.Drain = noon().Add(60 * 60e9) }, want: "WaitingForWindow: a change with impact drain waits for rollout.windows: the next one opens at 2026-01-01T13:00:00Z"},
 		{rule: "a node starts after the canaries of its kind", nodes: []Node{node("b", wants(none)), node("a", wants(none))}, want: "WaitingForCanary: waits for the canary a"},
 		{rule: "nothing else keeps a node from starting", nodes: proven(wants(none)), want: ""},
 	})

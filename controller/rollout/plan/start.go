@@ -29,6 +29,7 @@ func blockerRules() []blockerRule {
 			return "its drain did not end in time and is tried again at " + d.fleet.formatAfter(d.policy.Timeout-d.Seen.Postponed)
 		}}},
 		{"a node starts when its executables are on the host", decision.awaitsPayload, blocker{ReasonPayload, always("executables are being copied to the host")}},
+		{"a node starts while a window for its change is open", decision.awaitsWindow, blocker{ReasonWindow, decision.describeWindow}},
 		{"a node starts after the canaries of its kind", decision.awaitsCanaries, blocker{ReasonCanary, func(d decision) string {
 			return "waits for " + d.fleet.gate[d.canaryKind()].describeCanaries()
 		}}},

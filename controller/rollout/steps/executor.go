@@ -43,6 +43,8 @@ type Rendered struct {
 	Wanted   map[string]Wanted
 	Platform bundle.Platform
 	Policy   plan.Policy
+	// Closed returns until when changes wait for a window, by the time of day; nil is for windows that are always open.
+	Closed func(now time.Time) plan.Closed
 	// Urgent finds what must not wait for nodes with a cluster layer; nil is nothing.
 	Urgent func(has bundle.Layer) (Urgent, error)
 	// Ready are the urgent bundles whose layers are published.

@@ -85,6 +85,9 @@ func (v view) stepTarget(s plan.Step, r Rendered) target {
 // observeFleet makes the snapshot that is decided from.
 func (e *Executor) observeFleet(ctx context.Context, nodes map[string]windowsnode.Node, r Rendered) (view, error) {
 	v := view{Fleet: plan.Fleet{Nodes: make([]plan.Node, 0, len(nodes)), Policy: r.Policy, Now: e.Now()}, urgent: map[string]layers.Wanted{}}
+	if r.Closed != nil {
+		v.Policy.Closed = r.Closed(v.Now)
+	}
 	deleted, err := e.deletedMachines(ctx)
 	if err != nil {
 		return view{}, err
