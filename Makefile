@@ -78,9 +78,9 @@ test: setup containerd-if-possible testenv-if-possible kubectl-if-possible ## al
 .PHONY: golden
 golden: setup ## rewrite the goldens, then check them and show what changed
 	@# Updating rewrites and then fails on purpose, so that no test run passes by rewriting.
-	@$(STEP) "rewriting the goldens" bash -c 'go test ./golden ./deploy/olm -update || true'
-	@$(STEP) "checking the goldens" go test -count=1 ./golden ./deploy/olm
-	@git status --short -- golden deploy/olm/golden
+	@$(STEP) "rewriting the goldens" bash -c 'go test ./golden ./deploy/olm ./internal/build/firstlook -update || true'
+	@$(STEP) "checking the goldens" go test -count=1 ./golden ./deploy/olm ./internal/build/firstlook
+	@git status --short -- golden deploy/olm/golden internal/build/firstlook
 
 .PHONY: lint
 lint: setup ## golangci-lint over this module and the test modules
