@@ -55,6 +55,8 @@ type fleetFacts struct {
 	limit           int
 	reservationsFit bool
 	toCancel        string
+	// waitsRestart, waitsDrain and waitsReboot are true while no window for such a change is open.
+	waitsRestart, waitsDrain, waitsReboot bool
 }
 
 // consulted are the parts of a fleet that a decision has looked at.
@@ -85,6 +87,7 @@ func (k *Kept) Forget() { *k = Kept{} }
 
 // newPlanner evaluates the nodes that have changed. What follows from all nodes together is counted again: that is a few numbers.
 func (k *Kept) newPlanner(f Fleet) *planner {
+	f.Policy.Closed = f.Policy.Closed.toUTC() // times of a zone that is read anew are other values
 	if k.nodes == nil || k.policy != f.Policy {
 		*k = Kept{policy: f.Policy, rules: newRuleTables(), nodes: make(map[string]*keptNode, len(f.Nodes)), version: k.version + 1, call: k.call}
 	}
@@ -103,7 +106,11 @@ func (k *Kept) newPlanner(f Fleet) *planner {
 	k.numberGates(p.gate)
 	p.stopped = p.stopReason()
 	p.countReservations()
-	k.compareFleet(fleetFacts{p.stopped, p.limit, p.reservationsFit, strings.Join(p.toCancel, " ")})
+	closed := p.policy.Closed
+	k.compareFleet(fleetFacts{
+		stopped: p.stopped, limit: p.limit, reservationsFit: p.reservationsFit, toCancel: strings.Join(p.toCancel, " "),
+		waitsRestart: p.now.Before(closed.Restart), waitsDrain: p.now.Before(closed.Drain), waitsReboot: p.now.Before(closed.Reboot),
+	})
 	slices.SortFunc(k.order, func(a, b *keptNode) int { return compareStarts(&a.nodeState, &b.nodeState) })
 	for i, n := range k.order {
 		p.nodes[i] = &n.nodeState

@@ -70,6 +70,18 @@ func TestAKeptPlanWakesForTheWindow(t *testing.T) {
 		}
 		f.Now = f.Now.Add(time.Hour)
 	}
+	if !k.NextSteps(f).Same(NextSteps(f)) {
+		t.Error("the window opens by the policy of before")
+	}
+	f.Now = f.Now.Add(-time.Hour)
+	if !k.NextSteps(f).Same(NextSteps(f)) {
+		t.Error("the clock was set back, and the window is closed again")
+	}
+	version := k.version
+	f.Policy.Closed.Drain = f.Policy.Closed.Drain.In(time.FixedZone("another", 3600))
+	if k.NextSteps(f); k.version != version {
+		t.Error("all is decided again because of the zone of a time")
+	}
 	f.Policy.Closed = Closed{}
 	if p := k.NextSteps(f); len(p.Steps) != 1 {
 		t.Errorf("the window is open: %+v", p)
