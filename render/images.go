@@ -40,3 +40,8 @@ func (c Cluster) checkNodeImages(hosts mirrors.Result) bundle.Findings {
 	}
 	return bundle.Findings{f}
 }
+
+// PausePlaces returns where containerd asks for the pause image, without which no pod starts.
+func (c Cluster) PausePlaces() []mirrors.Place {
+	return mirrors.Build(c.Mirrors, c.Settings.Mirrors.options()).Places(c.Settings.PauseImage)
+}

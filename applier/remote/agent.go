@@ -50,16 +50,18 @@ type ApplyOptions struct {
 
 // Commands of the node agent.
 const (
-	wordObserve = "observe"
-	wordVerify  = "verify"
-	wordApply   = "apply"
-	wordStage   = "stage"
-	wordConfirm = "confirm"
-	wordFacts   = "facts"
-	wordRepair  = "repair"
-	wordCleanup = "cleanup"
-	wordPending = "pending-key"
-	wordVersion = "version"
+	wordObserve   = "observe"
+	wordVerify    = "verify"
+	wordApply     = "apply"
+	wordStage     = "stage"
+	wordConfirm   = "confirm"
+	wordFacts     = "facts"
+	wordRepair    = "repair"
+	wordCleanup   = "cleanup"
+	wordPending   = "pending-key"
+	wordVersion   = "version"
+	wordSelfTest  = "selftest"
+	wordPreflight = "preflight"
 	// flagChange lets a host become another node.
 	flagChange = "--change-node"
 	// flagReset lets the host of a node join again.

@@ -23,8 +23,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier/plan"
+	"wmco/applier/selftest"
 	"wmco/bundle"
-	"wmco/internal/hostsim"
 )
 
 // bootVariable is set to the name of the host by internal/test/winetest, which boots it between the halves of TestBoot.
@@ -73,7 +73,7 @@ func beforeBoot(t *testing.T, variable plan.Setting, config plan.ServiceConfig) 
 	set(t, h, variable)
 	set(t, h, plan.Setting{Kind: bundle.KindTrustedCA, Name: string(bundle.Of(l.CA)), Value: string(l.CA), Present: true})
 	trusts(t, l, true)
-	install(t, bootProgram, hostsim.ProgramGood)
+	install(t, bootProgram, selftest.ProgramGood)
 	if err := h.PutService(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}

@@ -16,21 +16,21 @@ import (
 	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/svc"
 
+	"wmco/applier/selftest"
 	"wmco/applier/winhost/services"
-	"wmco/internal/hostsim"
 )
 
 // mark is at the end of a copy of this test program. After it is the name of the program that the copy plays.
 const mark = "\nwmco test program: "
 
-// Programs beside those of hostsim.
+// Programs beside those of selftest.
 const (
-	playsWaiter   hostsim.Program = "waiter"   // runs until it is killed
-	playsCrash    hostsim.Program = "crash"    // starts, and crashes when there is crashNow
-	playsLate     hostsim.Program = "late"     // reports half a second after the request that it stops
-	playsLinger   hostsim.Program = "linger"   // reports that it has stopped, and keeps running
-	playsFunction hostsim.Program = "function" // runs a function with services.RunAsService
-	playsWrap     hostsim.Program = "wrap"     // starts the program in its arguments, which is the service
+	playsWaiter   selftest.Program = "waiter"   // runs until it is killed
+	playsCrash    selftest.Program = "crash"    // starts, and crashes when there is crashNow
+	playsLate     selftest.Program = "late"     // reports half a second after the request that it stops
+	playsLinger   selftest.Program = "linger"   // reports that it has stopped, and keeps running
+	playsFunction selftest.Program = "function" // runs a function with services.RunAsService
+	playsWrap     selftest.Program = "wrap"     // starts the program in its arguments, which is the service
 )
 
 // functionRan is the file in which a service writes how it ended.
@@ -39,23 +39,14 @@ const functionRan = `C:\wmco-function.txt`
 // folderSeen is where a service writes its arguments and environment, in a file with its process id as the name.
 const folderSeen = `C:\wmco-seen`
 
-// Variables that make a copy the child of a service, a process that locks the host and ends, the client of a TLS server, or a
-// process that writes a file for ever.
+// Variables that make a copy the child of a service, the client of a TLS server, or a process that writes a file for ever.
 const (
 	asChild  = "WMCO_TEST_CHILD"
-	asLock   = "WMCO_TEST_LOCK"
 	asClient = "WMCO_TEST_CLIENT"
 	asWriter = "WMCO_TEST_WRITER"
 )
 
 func TestMain(m *testing.M) {
-	if owner := os.Getenv(asLock); owner != "" {
-		if _, err := newHost().Lock(context.Background(), owner); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0) // without releasing the lock
-	}
 	if address := os.Getenv(asClient); address != "" {
 		os.Exit(connect(address))
 	}
@@ -70,7 +61,7 @@ func TestMain(m *testing.M) {
 }
 
 // played returns what this copy plays, "" in the test program itself.
-func played() hostsim.Program {
+func played() selftest.Program {
 	path, err := os.Executable()
 	if err != nil {
 		return ""
@@ -84,11 +75,11 @@ func played() hostsim.Program {
 	if at < len(data)-len(mark)-32 {
 		return ""
 	}
-	return hostsim.Program(data[at+len(mark):])
+	return selftest.Program(data[at+len(mark):])
 }
 
 // install writes a copy to path.
-func install(t testing.TB, path string, plays hostsim.Program) {
+func install(t testing.TB, path string, plays selftest.Program) {
 	t.Helper()
 	own, err := os.Executable()
 	if err != nil {
@@ -103,7 +94,7 @@ func install(t testing.TB, path string, plays hostsim.Program) {
 	}
 }
 
-func play(plays hostsim.Program) {
+func play(plays selftest.Program) {
 	switch {
 	case plays == playsWaiter || os.Getenv(asChild) != "":
 		fmt.Println("runs")
@@ -132,20 +123,20 @@ func play(plays hostsim.Program) {
 }
 
 // handler is a service that plays a program.
-type handler hostsim.Program
+type handler selftest.Program
 
 func (h handler) Execute(_ []string, requests <-chan svc.ChangeRequest, changes chan<- svc.Status) (bool, uint32) {
 	changes <- svc.Status{State: svc.StartPending}
-	switch hostsim.Program(h) {
-	case hostsim.ProgramExits:
+	switch selftest.Program(h) {
+	case selftest.ProgramExits:
 		return true, 7
-	case hostsim.ProgramHangsStarting:
+	case selftest.ProgramHangsStarting:
 		time.Sleep(time.Hour)
-	case hostsim.ProgramParent:
+	case selftest.ProgramParent:
 		spawn()
 	case playsCrash:
 		go crash()
-	case hostsim.ProgramGood, hostsim.ProgramHangsStopping:
+	case selftest.ProgramGood, selftest.ProgramHangsStopping:
 	}
 	record()
 	changes <- svc.Status{State: svc.Running, Accepts: svc.AcceptStop}
@@ -157,14 +148,14 @@ func (h handler) Execute(_ []string, requests <-chan svc.ChangeRequest, changes 
 			break
 		}
 	}
-	if hostsim.Program(h) == playsLate {
+	if selftest.Program(h) == playsLate {
 		time.Sleep(500 * time.Millisecond)
 		if err := os.WriteFile(functionRan, []byte("stopped"), 0o644); err != nil {
 			return true, 10
 		}
 	}
 	changes <- svc.Status{State: svc.StopPending}
-	if hostsim.Program(h) == hostsim.ProgramHangsStopping {
+	if selftest.Program(h) == selftest.ProgramHangsStopping {
 		time.Sleep(time.Hour)
 	}
 	return false, 0
@@ -197,7 +188,7 @@ func spawn() {
 
 // record writes the arguments and the environment of the service.
 func record() {
-	data, err := json.Marshal(hostsim.Seen{Argv: os.Args, Environment: os.Environ()})
+	data, err := json.Marshal(selftest.Seen{Argv: os.Args, Environment: os.Environ()})
 	if err == nil {
 		err = os.WriteFile(filepath.Join(folderSeen, strconv.Itoa(os.Getpid())), data, 0o644)
 	}

@@ -15,14 +15,14 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/plan"
+	"wmco/applier/selftest"
 	"wmco/applier/winhost/services"
 	"wmco/applier/winhost/wait"
 	"wmco/bundle"
-	"wmco/internal/hostsim"
 )
 
 // testService creates a service with a test program, and deletes it afterwards.
-func testService(t *testing.T, plays hostsim.Program, args ...string) (*Host, plan.ServiceConfig) {
+func testService(t *testing.T, plays selftest.Program, args ...string) (*Host, plan.ServiceConfig) {
 	t.Helper()
 	m := newMachine(t)
 	exe := m.Folder() + `\service.exe`
@@ -85,7 +85,7 @@ func programOf(process uint32) string {
 
 func TestArgumentsOfServices(t *testing.T) {
 	args := []string{"--service", "", "a b", `C:\my dir\`, `say "hi"`, `\\server\share`, `tail\\"`, "--x=größe", "100%", "^&|<>"}
-	h, config := testService(t, hostsim.ProgramGood, args...)
+	h, config := testService(t, selftest.ProgramGood, args...)
 	if err := h.StartService(t.Context(), config.Name); err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestArgumentsOfServices(t *testing.T) {
 }
 
 func TestReadingAServiceChangesNothing(t *testing.T) {
-	h, config := testService(t, hostsim.ProgramGood)
+	h, config := testService(t, selftest.ProgramGood)
 	config.Dependencies, config.Environment = []string{"first", "second"}, []string{"A=1"}
 	config.Recovery = bundle.Recovery{RestartAfterSeconds: []int{10}, ResetSeconds: 300}
 	if err := h.PutService(t.Context(), config); err != nil {
@@ -148,7 +148,7 @@ func TestStopKillsAProcessThatOutlivesItsService(t *testing.T) {
 func TestStopKillsWhatADeadWrapperLeft(t *testing.T) {
 	const inner = machineFolder + `\inner.exe`
 	h, config := testService(t, playsWrap, inner)
-	install(t, inner, hostsim.ProgramGood)
+	install(t, inner, selftest.ProgramGood)
 	if err := h.StartService(t.Context(), config.Name); err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestStopKillsWhatADeadWrapperLeft(t *testing.T) {
 
 func TestStopKeepsTheSameProgramOutsideOfTheService(t *testing.T) {
 	const exe = machineFolder + `\service.exe`
-	h, config := testService(t, hostsim.ProgramGood)
+	h, config := testService(t, selftest.ProgramGood)
 	if err := h.StartService(t.Context(), config.Name); err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestStopKeepsTheSameProgramOutsideOfTheService(t *testing.T) {
 }
 
 func TestDeletingAServiceThatAProgramHasOpen(t *testing.T) {
-	h, config := testService(t, hostsim.ProgramGood)
+	h, config := testService(t, selftest.ProgramGood)
 	release := machine{}.HoldService(t, config.Name)
 	defer release()
 	var refusal *applier.ServiceError
@@ -229,7 +229,7 @@ func TestKubeLogRunner(t *testing.T) {
 		t.Skip("there is no "+runner, err)
 	}
 	newMachine(t)
-	install(t, inner, hostsim.ProgramHangsStopping)
+	install(t, inner, selftest.ProgramHangsStopping)
 	config := plan.ServiceConfig{
 		Name: "wmco-wrapped", Start: plan.StartManual,
 		CommandLine: bundle.CommandLine([]string{runner, "-log-file=" + logFile, "-log-file-size=1M", inner, "--x=a b"}),

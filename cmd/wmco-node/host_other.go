@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/applier"
+	"wmco/applier/collect"
+	"wmco/applier/selftest"
 	"wmco/internal/hostsim/folderhost"
 )
 
@@ -29,6 +31,20 @@ func openFolder(root string) (*folderhost.Host, error) {
 	}
 	return folderhost.New(root, folderhost.Options{})
 }
+
+// openMachine returns the simulated host for the self-test.
+func openMachine(root string) (selftest.Machine, error) {
+	if root == "" {
+		return nil, errNoRoot
+	}
+	return folderhost.NewMachine(root, folderhost.Options{}), nil
+}
+
+// openSystem returns what the Windows of a simulated host says of itself.
+func openSystem(root string) collect.System { return folderhost.System(root) }
+
+// playRole returns false: no copy of this program runs on a simulated host.
+func playRole() (played bool, status int) { return false, 0 }
 
 // readLinked reads a file: a simulated kubelet makes a copy where the real one makes a link.
 func readLinked(ctx context.Context, host applier.Host, path string) ([]byte, error) {

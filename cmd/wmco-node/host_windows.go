@@ -9,7 +9,11 @@ import (
 	"golang.org/x/sys/windows"
 
 	"wmco/applier"
+	"wmco/applier/collect"
+	"wmco/applier/selftest"
+	"wmco/applier/selftest/thismachine"
 	"wmco/applier/winhost"
+	"wmco/applier/winhost/inspect"
 	"wmco/applier/winhost/services"
 )
 
@@ -34,6 +38,17 @@ func platformCommands(*cobra.Command, *app) {}
 func openHost(string) (applier.Host, error) {
 	return winhost.New(winhost.Options{Wine: wine == "yes"}), nil
 }
+
+// openMachine returns this machine for the self-test.
+func openMachine(string) (selftest.Machine, error) {
+	return thismachine.Machine{Wine: wine == "yes"}, nil
+}
+
+// openSystem returns what this Windows says of itself.
+func openSystem(string) collect.System { return inspect.System{} }
+
+// playRole makes a copy of this program act as a service of the self-test.
+func playRole() (played bool, status int) { return thismachine.Play() }
 
 // readLinked follows the link that the kubelet makes, which a Host does not.
 func readLinked(_ context.Context, _ applier.Host, path string) ([]byte, error) {

@@ -30,6 +30,9 @@ import (
 var version = "devel"
 
 func main() {
+	if played, status := playRole(); played {
+		os.Exit(status)
+	}
 	if err := checkSelf(os.Args[1:]); err != nil {
 		cli.Printf(os.Stderr, "wmco-node: %v\n", err)
 		os.Exit(cli.ExitDamaged)
@@ -108,7 +111,7 @@ operator call them over SSH, and people can too.`,
 	// checkSelf has read it.
 	root.PersistentFlags().String(strings.TrimPrefix(ownfile.Flag, "--"), "", "checksum of the program that the caller means (CRC-32C); without it, the digest in the program's name counts")
 	platformCommands(root, a)
-	root.AddCommand(observeCommand(a), verifyCommand(a), applyCommand(a), stageCommand(a), confirmCommand(a), factsCommand(a), repairCommand(a), cleanupCommand(a), pendingKeyCommand(a), runCommand(a), guardCommand(a), versionCommand(a))
+	root.AddCommand(observeCommand(a), verifyCommand(a), applyCommand(a), stageCommand(a), confirmCommand(a), factsCommand(a), repairCommand(a), cleanupCommand(a), pendingKeyCommand(a), runCommand(a), guardCommand(a), preflightCommand(a), selftestCommand(a), versionCommand(a))
 	return root
 }
 

@@ -164,6 +164,9 @@ func (h Host) applyHostBundle(ctx context.Context) Progress {
 	p := h.progressOfOutcome(outcome)
 	if p.Reason != ReasonRegistering {
 		h.unregistered.ForgetHost(h.recordID())
+		if p.State == StateFailed && h.Name == "" {
+			p = h.explainFailure(ctx, w, p)
+		}
 		return p
 	}
 	return h.awaitNode(ctx, w, p)

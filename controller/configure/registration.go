@@ -29,7 +29,7 @@ func (h Host) awaitNode(ctx context.Context, w hosts.Wish, p Progress) Progress 
 	}
 	h.Log.V(1).Info("a host waits for its Node", "host", h.ID(), "for", waited, "certificateUntil", key.NotAfter)
 	if key.NotAfter.IsZero() {
-		return p
+		return h.explainFailure(ctx, w, p)
 	}
 	w.MaxImpact, w.Restart = bundle.ImpactRestart, []string{layout.Kubelet}
 	if _, err := h.Hosts.RepairHost(ctx, w); err != nil {

@@ -13,6 +13,7 @@ import (
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/bundle/archive"
+	"wmco/bundle/preflight"
 	"wmco/controller/base/leader"
 	"wmco/controller/inputs/desired"
 	"wmco/controller/windowsnode/record"
@@ -372,6 +373,16 @@ func (h *Hosts) AskPendingKey(ctx context.Context, t remote.Target) (bundle.Fact
 	}
 	key, err := agent.PendingKey(ctx)
 	return facts, key, err
+}
+
+// AskPreflight asks a host what it lacks before it can become a node, after check has found that it is the right one: the question has the
+// credentials of registries. It changes nothing there.
+func (h *Hosts) AskPreflight(ctx context.Context, t remote.Target, check Check, q preflight.Question) (preflight.Answer, error) {
+	agent := h.client.AgentFor(t)
+	if _, err := h.askCheckedFacts(ctx, agent, check); err != nil {
+		return preflight.Answer{}, err
+	}
+	return agent.Preflight(ctx, q)
 }
 
 // Close ends the kept connections.

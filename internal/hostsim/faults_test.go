@@ -10,7 +10,9 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/plan"
+	"wmco/applier/selftest"
 	"wmco/bundle"
+	"wmco/internal/hostsim/fixtures"
 	"wmco/internal/hostsim/simulation"
 )
 
@@ -348,7 +350,11 @@ func TestVariablesInCommandLineOfService(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{`C:\k\run.exe`, "--v=4", "%none%", "100%"}
-	if diff := cmp.Diff(want, (Simulated{Simulation: m.Host}).Seen(t, "a").Argv); diff != "" {
+	if diff := cmp.Diff(want, (fixtures.Simulated{Reach: func(selftest.T) *simulation.Host { return m.Host }}).Seen(t, "a").Argv); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
+}
+
+func variable(name, value string) plan.Setting {
+	return plan.Setting{Kind: bundle.KindVariable, Name: name, Value: value, Present: true}
 }

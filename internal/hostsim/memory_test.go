@@ -5,17 +5,20 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/plan"
+	"wmco/applier/selftest"
 	"wmco/bundle"
+	"wmco/internal/hostsim/fixtures"
+	"wmco/internal/hostsim/simulation"
 )
 
 func TestMemoryContract(t *testing.T) {
 	t.Parallel()
-	Contract(t, func(*testing.T) Fixture { return newMemoryFixture() }, nil)
+	Contract(t, func(*testing.T) selftest.Fixture { return newMemoryFixture() }, nil)
 }
 
 // memoryFixture is a Memory with every capability.
 type memoryFixture struct {
-	Simulated
+	fixtures.Simulated
 	memory *Memory
 }
 
@@ -24,26 +27,26 @@ func newMemoryFixture() memoryFixture {
 	m.PlaceFolder(`C:\k`)
 	return memoryFixture{
 		memory: m,
-		Simulated: Simulated{
-			Simulation: m.Host,
-			Open:       func(testing.TB) applier.Host { return m },
-			Root:       `C:\k`,
+		Simulated: fixtures.Simulated{
+			Reach: func(selftest.T) *simulation.Host { return m.Host },
+			Open:  func(selftest.T) applier.Host { return m },
+			Root:  `C:\k`,
 		},
 	}
 }
 
 // MakeReadOnly does nothing: a disk in memory has no such attribute.
-func (m memoryFixture) MakeReadOnly(testing.TB, string) {}
+func (m memoryFixture) MakeReadOnly(selftest.T, string) {}
 
-func (m memoryFixture) MakeLink(_ testing.TB, path, _ string) { m.memory.PlaceLink(path) }
+func (m memoryFixture) MakeLink(_ selftest.T, path, _ string) { m.memory.PlaceLink(path) }
 
-func (m memoryFixture) OpenToAll(_ testing.TB, path string) {
+func (m memoryFixture) OpenToAll(_ selftest.T, path string) {
 	m.memory.Place(path, plan.AccessOther, "text")
 }
 
-func (m memoryFixture) PlantFolder(_ testing.TB, path string) { m.memory.PlantFolder(path) }
+func (m memoryFixture) PlantFolder(_ selftest.T, path string) { m.memory.PlantFolder(path) }
 
-func (m memoryFixture) UsersRead(t testing.TB, path string) bool {
+func (m memoryFixture) UsersRead(t selftest.T, path string) bool {
 	infos, err := m.memory.Stat(t.Context(), []string{path})
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +54,7 @@ func (m memoryFixture) UsersRead(t testing.TB, path string) bool {
 	return infos[0].Access != bundle.AccessAdmins
 }
 
-func (m memoryFixture) AbandonLock(t testing.TB, owner string) {
+func (m memoryFixture) AbandonLock(t selftest.T, owner string) {
 	if _, err := m.memory.Lock(t.Context(), owner); err != nil {
 		t.Fatal(err)
 	}

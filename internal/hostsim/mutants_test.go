@@ -12,6 +12,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/plan"
+	"wmco/applier/selftest"
 	"wmco/bundle"
 	"wmco/internal/hostsim/simulation"
 )
@@ -186,14 +187,14 @@ func TestContractOnMutant(t *testing.T) {
 	name := os.Getenv(mutantName)
 	switch name {
 	case badSkips:
-		Contract(t, func(*testing.T) Fixture { return newMemoryFixture() }, map[string]string{"unknown clause": "reason"})
+		Contract(t, func(*testing.T) selftest.Fixture { return newMemoryFixture() }, map[string]string{"unknown clause": "reason"})
 		return
 	case "":
 		t.Skip("run by TestContractFindsEveryMutant")
 	}
-	Contract(t, func(*testing.T) Fixture {
+	Contract(t, func(*testing.T) selftest.Fixture {
 		m := newMemoryFixture()
-		m.Open = func(testing.TB) applier.Host { return mutants[name].host(m.memory) }
+		m.Open = func(selftest.T) applier.Host { return mutants[name].host(m.memory) }
 		return m
 	}, nil)
 }
@@ -234,12 +235,12 @@ func failing(t *testing.T, name string) string {
 func TestClauseNamesAreUnique(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, p := range parts() {
-		for _, c := range p.clauses {
-			if seen[c.name] {
-				t.Errorf("two clauses have the name %q: a skip would apply to both", c.name)
+	for _, p := range selftest.Parts() {
+		for _, c := range p.Clauses {
+			if seen[c.Name] {
+				t.Errorf("two clauses have the name %q: a skip would apply to both", c.Name)
 			}
-			seen[c.name] = true
+			seen[c.Name] = true
 		}
 	}
 }

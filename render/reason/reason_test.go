@@ -89,7 +89,7 @@ type site struct {
 var camelCase = regexp.MustCompile(`^"[A-Z][a-z0-9]+([A-Z][A-Za-z0-9]*)+"$`)
 
 // makers are the functions that make a finding of the reason among their arguments, with its severity where it is fixed.
-var makers = map[string]string{"add": "", "warn": isWarning, "info": isInfo, "refuse": isError}
+var makers = map[string]string{"add": "", "finding": "", "warn": isWarning, "info": isInfo, "refuse": isError}
 
 // siteOf reads a call of a maker, a bundle.Finding, or an assignment of a severity and a reason.
 func siteOf(n ast.Node) (s site) {
@@ -156,7 +156,7 @@ func TestTheCodeAgreesWithTheTable(t *testing.T) {
 		}
 	}
 	sites := 0
-	for _, folder := range []string{"render", "controller", "cmd/wmco"} {
+	for _, folder := range []string{"render", "controller", "cmd/wmco", "bundle/preflight"} {
 		for path, file := range parsed(t, filepath.Join("../..", folder)) {
 			ast.Inspect(file, func(n ast.Node) bool {
 				if e, ok := n.(*ast.SelectorExpr); ok && name(e.X) == "reason" {

@@ -12,10 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// winhost is the package of the Windows host, in this module.
+// winhost is the package of the Windows host, in this module, and thisMachine the one that tests its contract.
 const (
-	module  = "../../.."
-	winhost = "./applier/winhost"
+	module      = "../../.."
+	winhost     = "./applier/winhost"
+	thisMachine = "./applier/selftest/thismachine"
 )
 
 // winhostBoots is the environment variable that names the host to the tests of winhost across a boot.
@@ -30,7 +31,7 @@ func TestWinhostOnWindows(t *testing.T) {
 	p.Build(t, `C:\k\kube-log-runner.exe`, module, "k8s.io/component-base/logs/kube-log-runner")
 	makeLinks(t, p)
 	results := map[string]string{}
-	for _, pkg := range tested(t, winhost+"/...") {
+	for _, pkg := range append(tested(t, winhost+"/..."), tested(t, thisMachine)...) {
 		for name, result := range p.Test(t, module, pkg) {
 			results[path.Base(pkg)+"."+name] = result
 		}
@@ -60,7 +61,7 @@ func checkSkips(t *testing.T, results map[string]string) {
 			passed++
 		case result == "fail":
 			t.Errorf("%s: %s", name, result)
-		case !strings.HasPrefix(name, "winhost.TestContract/") && name != "winhost.TestBoot":
+		case !strings.HasPrefix(name, "thismachine.TestContract/") && name != "winhost.TestBoot":
 			t.Errorf("%s: %s", name, result)
 		}
 	}

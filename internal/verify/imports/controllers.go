@@ -25,7 +25,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/inputs/desired",
-		imports: []string{"controller/gather", "controller/gather/objects", "controller/windowsnode/record", "render", "render/reason", "bundle", "bundle/archive", "payload", "payload/store"},
+		imports: []string{"controller/gather", "controller/gather/objects", "controller/windowsnode/record", "render", "render/reason", "bundle", "bundle/archive", "bundle/preflight", "payload", "payload/store"},
 		never:   []string{"applier/..."},
 	},
 	{
@@ -100,7 +100,7 @@ var controllerRules = []rule{
 	{
 		// It parses keys, and dials nothing.
 		pkg:     "controller/hosts",
-		imports: []string{"controller/inputs/desired", "controller/keys", "controller/base", "controller/base/leader", "controller/base/named", "controller/windowsnode/heartbeat", "controller/windowsnode/record", "render", "bundle", "bundle/archive", "applier", "applier/remote"},
+		imports: []string{"controller/inputs/desired", "controller/keys", "controller/base", "controller/base/leader", "controller/base/named", "controller/windowsnode/heartbeat", "controller/windowsnode/record", "render", "bundle", "bundle/archive", "bundle/preflight", "applier", "applier/remote"},
 		never:   []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
 	},
 	{
@@ -129,7 +129,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/configure",
-		imports: []string{"applier", "applier/remote", "bundle", "bundle/nodestate", "bundle/published", "controller/base", "controller/base/conditions", "controller/base/named", "controller/configure/checks", "controller/gather", "controller/hosts", "controller/inputs/deletions", "controller/inputs/desired", "controller/keys", "controller/keys/username", "controller/status", "controller/windowsnode", "controller/windowsnode/record", "layout", "payload", "render", "render/reason", "report/fleet"},
+		imports: []string{"applier", "applier/remote", "bundle", "bundle/nodestate", "bundle/preflight", "bundle/published", "controller/base", "controller/base/conditions", "controller/base/named", "controller/configure/checks", "controller/gather", "controller/hosts", "controller/inputs/deletions", "controller/inputs/desired", "controller/keys", "controller/keys/username", "controller/status", "controller/windowsnode", "controller/windowsnode/record", "layout", "payload", "render", "render/reason", "report/fleet"},
 		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("configure")...),
 	},
 	{

@@ -57,6 +57,11 @@ var programRules = []rule{
 		only:    []string{"github.com/opencontainers/go-digest", "github.com/klauspost/compress/..."},
 	},
 	{
+		pkg:     "bundle/preflight",
+		imports: []string{"bundle", "render/reason"},
+		only:    []string{"github.com/opencontainers/go-digest"},
+	},
+	{
 		pkg:   "render/reason",
 		never: join(cluster, remote),
 	},
@@ -124,6 +129,27 @@ var programRules = []rule{
 		never:   join(rendering, cluster, remote, windows),
 	},
 	{
+		// It is a part of the shipped program.
+		pkg:     "applier/selftest",
+		imports: []string{"applier", "applier/plan", "bundle"},
+		never:   join(rendering, cluster, remote, windows, []string{"testing"}),
+	},
+	{
+		pkg:     "applier/selftest/thismachine",
+		imports: []string{"applier", "applier/plan", "applier/selftest", "applier/winhost", "applier/winhost/hklm", "applier/winhost/settings", "bundle"},
+		never:   join(rendering, cluster, remote, []string{"testing"}),
+	},
+	{
+		pkg:     "applier/collect",
+		imports: []string{"applier", "applier/plan", "bundle", "bundle/preflight"},
+		never:   join(rendering, cluster, remote, []string{"applier/remote/...", "applier/winhost/..."}),
+	},
+	{
+		pkg:     "internal/hostsim/fixtures",
+		imports: []string{"applier", "applier/plan", "applier/selftest", "internal/hostsim/simulation", "bundle"},
+		never:   join(rendering, cluster, remote, windows, []string{"testing"}),
+	},
+	{
 		pkg:     "internal/hostsim/simulation",
 		imports: []string{"applier", "applier/plan", "bundle", "bundle/archive"},
 		never:   join(rendering, cluster, remote, windows),
@@ -135,17 +161,17 @@ var programRules = []rule{
 	},
 	{
 		pkg:     "internal/hostsim",
-		imports: []string{"applier", "applier/plan", "internal/hostsim/simulation", "bundle", "bundle/archive"},
+		imports: []string{"applier", "applier/plan", "applier/selftest", "internal/hostsim/fixtures", "internal/hostsim/simulation", "bundle", "bundle/archive"},
 		never:   join(rendering, cluster, remote, windows),
 	},
 	{
 		pkg:     "internal/hostsim/folderhost",
-		imports: []string{"applier", "applier/plan", "internal/hostsim/simulation", "bundle", "bundle/archive"},
+		imports: []string{"applier", "applier/plan", "applier/selftest", "internal/hostsim/fixtures", "internal/hostsim/simulation", "bundle", "bundle/archive", "bundle/preflight"},
 		never:   join(rendering, cluster, remote, windows, []string{"testing", "internal/hostsim"}),
 	},
 	{
 		pkg:     "applier/remote",
-		imports: []string{"applier", "applier/plan", "bundle", "bundle/archive", "internal/ownfile"},
+		imports: []string{"applier", "applier/plan", "applier/selftest", "bundle", "bundle/archive", "bundle/preflight", "internal/ownfile"},
 		never:   join(rendering, cluster, remote, windows, []string{"applier/remote/ssh", "applier/winhost/...", "controller/..."}),
 	},
 	{
@@ -156,7 +182,7 @@ var programRules = []rule{
 	},
 	{
 		pkg:     "applier/winhost",
-		imports: []string{"applier", "applier/plan", "bundle", "bundle/archive"},
+		imports: []string{"applier", "applier/plan", "bundle", "bundle/archive", "bundle/preflight"},
 		never:   join(rendering, []string{"applier/remote/...", "controller/..."}),
 	},
 	{
@@ -167,7 +193,7 @@ var programRules = []rule{
 	{
 		pkg: "cmd/wmco-node",
 		// Where it is not on Windows, the program works on a folderhost.
-		imports: []string{"applier", "applier/plan", "applier/agent", "bundle/published", "internal/hostsim/folderhost", "internal/hostsim/simulation", "applier/winhost", "applier/winhost/services", "bundle", "bundle/archive", "internal/cli", "internal/ownfile", "layout"},
+		imports: []string{"applier", "applier/plan", "applier/agent", "bundle/published", "internal/hostsim/folderhost", "internal/hostsim/simulation", "applier/collect", "applier/selftest", "applier/selftest/thismachine", "applier/winhost", "applier/winhost/inspect", "applier/winhost/services", "bundle", "bundle/preflight", "bundle/archive", "internal/cli", "internal/ownfile", "layout"},
 		never:   join(rendering, remote),
 	},
 	{pkg: "cmd", anything: true},

@@ -1,4 +1,4 @@
-package hostsim
+package selftest
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"wmco/bundle"
 )
 
-var readClauses = []clause{
+var readClauses = []Clause{
 	{"a path that does not exist is absent to Stat and fs.ErrNotExist to Open", func(t *trial) {
 		t.write(t.path("file"), "text")
 		for _, path := range []string{t.path("none"), t.path(`none\below`), t.path(`file\below`)} {

@@ -1,4 +1,4 @@
-package hostsim
+package selftest
 
 import (
 	"context"
@@ -11,20 +11,13 @@ import (
 	"wmco/bundle"
 )
 
-// The services that clauses create.
-const (
-	serviceA = "wmco-contract-a"
-	serviceB = "wmco-contract-b"
-	serviceC = "wmco-contract-c"
-)
-
 // config returns a service of the program in the folder of the fixture.
 func (t *trial) config(name string, dependencies ...string) plan.ServiceConfig {
 	return plan.ServiceConfig{
 		Name:         name,
 		Description:  "OpenShift managed " + name,
 		Start:        bundle.StartAuto,
-		CommandLine:  bundle.CommandLine([]string{t.path("service.exe"), "--service"}),
+		CommandLine:  bundle.CommandLine([]string{t.path(program), "--service"}),
 		Dependencies: dependencies,
 	}
 }
@@ -38,10 +31,10 @@ func (t *trial) put(config plan.ServiceConfig) {
 	t.ok(t.host.PutService(t.Context(), config))
 }
 
-// installed puts the program of config in place.
-func (t *trial) installed(program Program) {
+// installed puts the program of config in place, which behaves as plays.
+func (t *trial) installed(plays Program) {
 	t.Helper()
-	need[ServiceInstaller](t).InstallProgram(t, t.path("service.exe"), program)
+	need[ServiceInstaller](t).InstallProgram(t, t.path(program), plays)
 }
 
 func (t *trial) service(name string) plan.ServiceState {
@@ -63,116 +56,116 @@ func (t *trial) status(want plan.ServiceStatus, names ...string) {
 	}
 }
 
-var serviceClauses = []clause{
+var serviceClauses = []Clause{
 	{"Services keeps the order of the names and returns missing ones as absent", func(t *trial) {
 		t.installed(ProgramGood)
-		t.put(t.config(serviceB))
-		states, err := t.host.Services(t.Context(), []string{serviceC, serviceB, serviceA})
+		t.put(t.config(ServiceB))
+		states, err := t.host.Services(t.Context(), []string{ServiceC, ServiceB, ServiceA})
 		t.ok(err)
 		var got []string
 		for _, s := range states {
 			got = append(got, s.Name+" "+string(s.Status))
 		}
-		t.equal([]string{serviceC + " ", serviceB + " stopped", serviceA + " "}, got)
+		t.equal([]string{ServiceC + " ", ServiceB + " stopped", ServiceA + " "}, got)
 	}},
 	{"ServiceProcess returns the process of a running service, and 0 for one that does not run or exist", func(t *trial) {
 		process := func() int {
 			t.Helper()
-			id, err := t.host.ServiceProcess(t.Context(), strings.ToUpper(serviceA))
+			id, err := t.host.ServiceProcess(t.Context(), strings.ToUpper(ServiceA))
 			t.ok(err)
 			return id
 		}
 		t.installed(ProgramGood)
 		t.equal(0, process())
-		t.put(t.config(serviceA))
+		t.put(t.config(ServiceA))
 		t.equal(0, process())
-		t.ok(t.host.StartService(t.Context(), serviceA))
+		t.ok(t.host.StartService(t.Context(), ServiceA))
 		first := process()
-		t.equal(t.service(serviceA).Process, first)
+		t.equal(t.service(ServiceA).Process, first)
 		t.equal(true, first != 0)
-		t.ok(t.host.StopService(t.Context(), serviceA))
+		t.ok(t.host.StopService(t.Context(), ServiceA))
 		t.equal(0, process())
-		t.ok(t.host.StartService(t.Context(), serviceA))
+		t.ok(t.host.StartService(t.Context(), ServiceA))
 		t.equal(true, process() != 0 && process() != first)
 	}},
 	{"PutService sets exactly the given configuration", func(t *trial) {
 		t.installed(ProgramGood)
-		t.put(t.config(serviceB))
-		full := t.config(serviceA, serviceB)
+		t.put(t.config(ServiceB))
+		full := t.config(ServiceA, ServiceB)
 		full.Description = `größer "than" life`
-		bare := plan.ServiceConfig{Name: serviceA, Start: plan.StartManual, CommandLine: t.path("other.exe")}
+		bare := plan.ServiceConfig{Name: ServiceA, Start: plan.StartManual, CommandLine: t.path("other.exe")}
 		t.put(full)
 		for _, want := range []plan.ServiceConfig{full, bare, full} {
 			t.ok(t.host.PutService(t.Context(), want))
-			t.equal(want, t.service(serviceA).ServiceConfig)
+			t.equal(want, t.service(ServiceA).ServiceConfig)
 		}
 	}},
 	{"the environment of a service is set and removed", func(t *trial) {
 		t.installed(ProgramGood)
-		with := t.config(serviceA)
+		with := t.config(ServiceA)
 		with.Environment = []string{"A=", "HTTP_PROXY=http://u:p%40@proxy:3128", "NO_PROXY=" + strings.Repeat(".example.com,", 300), "Z=größe = 1"}
 		t.put(with)
-		t.equal(with.Environment, t.service(serviceA).Environment)
-		t.ok(t.host.PutService(t.Context(), t.config(serviceA)))
-		t.equal(0, len(t.service(serviceA).Environment))
+		t.equal(with.Environment, t.service(ServiceA).Environment)
+		t.ok(t.host.PutService(t.Context(), t.config(ServiceA)))
+		t.equal(0, len(t.service(ServiceA).Environment))
 	}},
 	{"the recovery of a service is set and removed", func(t *trial) {
 		t.installed(ProgramGood)
-		with := t.config(serviceA)
+		with := t.config(ServiceA)
 		with.Recovery = bundle.Recovery{RestartAfterSeconds: []int{10, 30, 60, 120}, ResetSeconds: 300}
 		t.put(with)
-		t.equal(with.Recovery, t.service(serviceA).Recovery)
-		t.ok(t.host.PutService(t.Context(), t.config(serviceA)))
-		t.equal(bundle.Recovery{}, t.service(serviceA).Recovery)
+		t.equal(with.Recovery, t.service(ServiceA).Recovery)
+		t.ok(t.host.PutService(t.Context(), t.config(ServiceA)))
+		t.equal(bundle.Recovery{}, t.service(ServiceA).Recovery)
 	}},
 	{"names of services are case-insensitive", func(t *trial) {
 		t.installed(ProgramGood)
-		t.put(t.config(serviceA))
-		t.status(plan.ServiceStopped, strings.ToUpper(serviceA))
+		t.put(t.config(ServiceA))
+		t.status(plan.ServiceStopped, strings.ToUpper(ServiceA))
 	}},
 	{"a service gets its arguments unchanged", func(t *trial) {
 		t.installed(ProgramGood)
 		argv := []string{
-			t.path("service.exe"), "--service", "", "a b", `C:\my dir\`, `say "hi"`, `\\server\share`, `tail\\"`, "--x=größe", "100%", "^&|<>",
+			t.path(program), "--service", "", "a b", `C:\my dir\`, `say "hi"`, `\\server\share`, `tail\\"`, "--x=größe", "100%", "^&|<>",
 		}
-		config := t.config(serviceA)
+		config := t.config(ServiceA)
 		config.CommandLine = bundle.CommandLine(argv)
 		t.put(config)
-		t.equal(config.CommandLine, t.service(serviceA).CommandLine)
-		t.ok(t.host.StartService(t.Context(), serviceA))
-		t.equal(argv, need[ServiceInstaller](t).Seen(t, serviceA).Argv)
+		t.equal(config.CommandLine, t.service(ServiceA).CommandLine)
+		t.ok(t.host.StartService(t.Context(), ServiceA))
+		t.equal(argv, need[ServiceInstaller](t).Seen(t, ServiceA).Argv)
 	}},
 	{"a service gets its environment", func(t *trial) {
 		t.installed(ProgramGood)
-		config := t.config(serviceA)
-		config.Environment = []string{"WMCO_CONTRACT_A=a b", "WMCO_CONTRACT_B=%PATH%"}
+		config := t.config(ServiceA)
+		config.Environment = []string{"WMCO_SELFTEST_A=a b", "WMCO_SELFTEST_B=%PATH%"}
 		t.put(config)
-		t.ok(t.host.StartService(t.Context(), serviceA))
-		seen := need[ServiceInstaller](t).Seen(t, serviceA).Environment
+		t.ok(t.host.StartService(t.Context(), ServiceA))
+		seen := need[ServiceInstaller](t).Seen(t, ServiceA).Environment
 		for _, want := range config.Environment {
 			t.equal(true, slices.Contains(seen, want))
 		}
 	}},
 	{"a deleted service can be created again, and deleting it twice is no error", func(t *trial) {
 		t.installed(ProgramGood)
-		t.put(t.config(serviceA))
+		t.put(t.config(ServiceA))
 		for range 2 {
-			t.ok(t.host.DeleteService(t.Context(), serviceA))
-			t.status(plan.ServiceAbsent, serviceA)
+			t.ok(t.host.DeleteService(t.Context(), ServiceA))
+			t.status(plan.ServiceAbsent, ServiceA)
 		}
-		t.ok(t.host.PutService(t.Context(), t.config(serviceA)))
-		t.status(plan.ServiceStopped, serviceA)
+		t.ok(t.host.PutService(t.Context(), t.config(ServiceA)))
+		t.status(plan.ServiceStopped, ServiceA)
 	}},
 	{"a service with an open handle stays marked for deletion until the handle is closed", func(t *trial) {
 		t.installed(ProgramGood)
-		t.put(t.config(serviceA))
-		release := need[ServiceHolder](t).HoldService(t, serviceA)
-		t.serviceError(t.host.DeleteService(t.Context(), serviceA), serviceA)
-		t.status(plan.ServiceDeleting, serviceA)
-		t.serviceError(t.host.PutService(t.Context(), t.config(serviceA)), serviceA)
-		t.serviceError(t.host.StartService(t.Context(), serviceA), serviceA)
+		t.put(t.config(ServiceA))
+		release := need[ServiceHolder](t).HoldService(t, ServiceA)
+		t.serviceError(t.host.DeleteService(t.Context(), ServiceA), ServiceA)
+		t.status(plan.ServiceDeleting, ServiceA)
+		t.serviceError(t.host.PutService(t.Context(), t.config(ServiceA)), ServiceA)
+		t.serviceError(t.host.StartService(t.Context(), ServiceA), ServiceA)
 		release()
-		t.ok(t.host.DeleteService(t.Context(), serviceA))
-		t.status(plan.ServiceAbsent, serviceA)
+		t.ok(t.host.DeleteService(t.Context(), ServiceA))
+		t.status(plan.ServiceAbsent, ServiceA)
 	}},
 }

@@ -1,22 +1,16 @@
-package hostsim
+package selftest
 
 import (
-	"testing"
-
 	"wmco/applier"
 	"wmco/bundle"
 )
-
-// Maker returns the fixture of one clause of the contract: a new host, or one on which Folder is empty and the services and
-// settings of earlier clauses are gone. It leaves cleaning up to t.Cleanup.
-type Maker func(t *testing.T) Fixture
 
 // Fixture is what the contract is tested on: a Windows, real or simulated. What a clause needs beyond it is one of the
 // capabilities below, which a fixture has if it has their methods. A clause for which a fixture lacks one fails unless it is
 // skipped by name.
 type Fixture interface {
 	// Host returns a host of this Windows: another one each time, as another process would have.
-	Host(t testing.TB) applier.Host
+	Host(t T) applier.Host
 	// Folder is a folder that exists, is empty and may be read by users.
 	Folder() string
 }
@@ -24,37 +18,37 @@ type Fixture interface {
 // OtherPrograms does to files what other programs do.
 type OtherPrograms interface {
 	// MakeReadOnly gives a file the read-only attribute.
-	MakeReadOnly(t testing.TB, path string)
+	MakeReadOnly(t T, path string)
 	// HoldOpen opens a file without sharing it until release.
-	HoldOpen(t testing.TB, path string) (release func())
+	HoldOpen(t T, path string) (release func())
 	// RunProgram puts a program at path and runs it until end, which returns when the program has ended.
-	RunProgram(t testing.TB, path string) (end func())
+	RunProgram(t T, path string) (end func())
 }
 
 // DiskFiller fills the disk.
 type DiskFiller interface {
 	// FillDisk leaves this much room on drive C: until release, in bytes.
-	FillDisk(t testing.TB, left int64) (release func())
+	FillDisk(t T, left int64) (release func())
 }
 
 // LinkMaker makes symbolic links or junctions.
 type LinkMaker interface {
 	// MakeLink makes a link at path to a folder.
-	MakeLink(t testing.TB, path, folder string)
+	MakeLink(t T, path, folder string)
 }
 
 // AccessReader knows who may read a file.
 type AccessReader interface {
 	// UsersRead reports whether users who are no administrators may read the file or folder.
-	UsersRead(t testing.TB, path string) bool
+	UsersRead(t T, path string) bool
 }
 
 // ServiceInstaller installs programs for services.
 type ServiceInstaller interface {
 	// InstallProgram puts at path an .exe that behaves as program, whatever its arguments.
-	InstallProgram(t testing.TB, path string, program Program)
+	InstallProgram(t T, path string, program Program)
 	// Seen returns the arguments and the environment with which the running service of that name was started.
-	Seen(t testing.TB, service string) Seen
+	Seen(t T, service string) Seen
 }
 
 // Program is how a program behaves as a service.
@@ -84,49 +78,49 @@ type Seen struct {
 // ServiceHolder keeps handles to services, as a window that shows them does.
 type ServiceHolder interface {
 	// HoldService keeps a handle until release.
-	HoldService(t testing.TB, name string) (release func())
+	HoldService(t T, name string) (release func())
 }
 
 // Booter restarts Windows.
 type Booter interface {
 	// Boot restarts Windows and returns when its hosts work again.
-	Boot(t testing.TB)
+	Boot(t T)
 }
 
 // LockAbandoner ends a process that has the lock.
 type LockAbandoner interface {
 	// AbandonLock makes another process take the lock as owner and end without a release.
-	AbandonLock(t testing.TB, owner string)
+	AbandonLock(t T, owner string)
 }
 
 // CertificateKeeper adds certificates that no bundle has.
 type CertificateKeeper interface {
 	// AddCertificate adds one to LocalMachine\Root.
-	AddCertificate(t testing.TB, der []byte)
+	AddCertificate(t T, der []byte)
 	// HasCertificate reports whether one is in LocalMachine\Root.
-	HasCertificate(t testing.TB, der []byte) bool
+	HasCertificate(t T, der []byte) bool
 }
 
 // NetworkMaker makes HNS networks.
 type NetworkMaker interface {
 	// MakeNetwork makes one and returns its name.
-	MakeNetwork(t testing.TB) string
+	MakeNetwork(t T) string
 }
 
 // Answerer answers probes.
 type Answerer interface {
 	// Answer makes something answer until stop, and returns the probe that succeeds meanwhile.
-	Answer(t testing.TB, kind bundle.ProbeKind) (probe bundle.Probe, stop func())
+	Answer(t T, kind bundle.ProbeKind) (probe bundle.Probe, stop func())
 }
 
 // Planter makes folders as a user who is no administrator.
 type Planter interface {
 	// PlantFolder makes a folder that such a user owns.
-	PlantFolder(t testing.TB, path string)
+	PlantFolder(t T, path string)
 }
 
 // AccessOpener gives files an access that no bundle asks for.
 type AccessOpener interface {
 	// OpenToAll makes a file at path that everybody may write to.
-	OpenToAll(t testing.TB, path string)
+	OpenToAll(t T, path string)
 }

@@ -1,4 +1,4 @@
-package hostsim
+package selftest
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 )
 
 // roomClauses are about how much can be written.
-var roomClauses = []clause{
+var roomClauses = []Clause{
 	{"a drive says how much room it has", func(t *trial) {
 		if free := t.free(); free <= 0 {
 			t.Errorf("%d bytes are free", free)

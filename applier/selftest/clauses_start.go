@@ -1,4 +1,4 @@
-package hostsim
+package selftest
 
 import (
 	"errors"
@@ -14,100 +14,100 @@ func (t *trial) serviceError(err error, name string) {
 	t.Helper()
 	var refusal *applier.ServiceError
 	if !errors.As(err, &refusal) {
-		t.Errorf("got %v, want a *applier.ServiceError", err)
+		t.fail(Failure{Expected: "an error of the service " + name, Seen: errorText(err), Code: codeOf(err)})
 		return
 	}
 	t.equal(name, refusal.Name)
 	t.equal(true, refusal.Doing != "")
 }
 
-var startClauses = []clause{
+var startClauses = []Clause{
 	{"starting and stopping a service twice is no error", func(t *trial) {
 		t.installed(ProgramGood)
-		t.put(t.config(serviceA))
-		t.equal(0, t.service(serviceA).Process)
-		t.ok(t.host.StartService(t.Context(), serviceA))
-		first := t.service(serviceA)
+		t.put(t.config(ServiceA))
+		t.equal(0, t.service(ServiceA).Process)
+		t.ok(t.host.StartService(t.Context(), ServiceA))
+		first := t.service(ServiceA)
 		t.equal(plan.ServiceRunning, first.Status)
 		t.equal(true, first.Process > 0)
-		t.ok(t.host.StartService(t.Context(), serviceA))
-		t.equal(first, t.service(serviceA))
+		t.ok(t.host.StartService(t.Context(), ServiceA))
+		t.equal(first, t.service(ServiceA))
 		for range 2 {
-			t.ok(t.host.StopService(t.Context(), serviceA))
-			t.status(plan.ServiceStopped, serviceA)
-			t.equal(0, t.service(serviceA).Process)
+			t.ok(t.host.StopService(t.Context(), ServiceA))
+			t.status(plan.ServiceStopped, ServiceA)
+			t.equal(0, t.service(ServiceA).Process)
 		}
-		t.ok(t.host.StartService(t.Context(), serviceA))
-		t.equal(false, first.Process == t.service(serviceA).Process)
+		t.ok(t.host.StartService(t.Context(), ServiceA))
+		t.equal(false, first.Process == t.service(ServiceA).Process)
 	}},
 	{"PutService does not restart a running service", func(t *trial) {
 		t.installed(ProgramGood)
-		t.put(t.config(serviceA))
-		t.ok(t.host.StartService(t.Context(), serviceA))
-		before := t.service(serviceA)
-		config := t.config(serviceA)
+		t.put(t.config(ServiceA))
+		t.ok(t.host.StartService(t.Context(), ServiceA))
+		before := t.service(ServiceA)
+		config := t.config(ServiceA)
 		config.CommandLine += " --other"
 		t.ok(t.host.PutService(t.Context(), config))
-		after := t.service(serviceA)
+		after := t.service(ServiceA)
 		t.equal(config, after.ServiceConfig)
 		t.equal(before.Process, after.Process)
 	}},
 	{"stopping a missing service is no error, starting it is", func(t *trial) {
-		t.ok(t.host.StopService(t.Context(), serviceA))
-		t.serviceError(t.host.StartService(t.Context(), serviceA), serviceA)
+		t.ok(t.host.StopService(t.Context(), ServiceA))
+		t.serviceError(t.host.StartService(t.Context(), ServiceA), ServiceA)
 	}},
 	{"a service without its program does not start", func(t *trial) {
-		t.put(t.config(serviceA))
-		t.serviceError(t.host.StartService(t.Context(), serviceA), serviceA)
-		t.status(plan.ServiceStopped, serviceA)
+		t.put(t.config(ServiceA))
+		t.serviceError(t.host.StartService(t.Context(), ServiceA), ServiceA)
+		t.status(plan.ServiceStopped, ServiceA)
 	}},
 	{"a disabled service does not start", func(t *trial) {
 		t.installed(ProgramGood)
-		config := t.config(serviceA)
+		config := t.config(ServiceA)
 		config.Start = plan.StartDisabled
 		t.put(config)
-		t.serviceError(t.host.StartService(t.Context(), serviceA), serviceA)
-		t.status(plan.ServiceStopped, serviceA)
+		t.serviceError(t.host.StartService(t.Context(), ServiceA), ServiceA)
+		t.status(plan.ServiceStopped, ServiceA)
 	}},
 	{"a service whose program exits at once does not start", func(t *trial) {
 		t.installed(ProgramExits)
-		t.put(t.config(serviceA))
-		t.serviceError(t.host.StartService(t.Context(), serviceA), serviceA)
-		t.status(plan.ServiceStopped, serviceA)
+		t.put(t.config(ServiceA))
+		t.serviceError(t.host.StartService(t.Context(), ServiceA), ServiceA)
+		t.status(plan.ServiceStopped, ServiceA)
 	}},
 	{"a service that hangs while it starts does not start and can be stopped", func(t *trial) {
 		t.installed(ProgramHangsStarting)
-		t.put(t.config(serviceA))
-		t.serviceError(t.host.StartService(t.Context(), serviceA), serviceA)
-		t.ok(t.host.StopService(t.Context(), serviceA))
-		t.status(plan.ServiceStopped, serviceA)
-		t.gone("service.exe")
+		t.put(t.config(ServiceA))
+		t.serviceError(t.host.StartService(t.Context(), ServiceA), ServiceA)
+		t.ok(t.host.StopService(t.Context(), ServiceA))
+		t.status(plan.ServiceStopped, ServiceA)
+		t.gone(program)
 	}},
 	{"a service that hangs while it stops is killed", func(t *trial) {
 		t.installed(ProgramHangsStopping)
-		t.put(t.config(serviceA))
-		t.ok(t.host.StartService(t.Context(), serviceA))
-		t.ok(t.host.StopService(t.Context(), serviceA))
-		t.status(plan.ServiceStopped, serviceA)
-		t.gone("service.exe")
+		t.put(t.config(ServiceA))
+		t.ok(t.host.StartService(t.Context(), ServiceA))
+		t.ok(t.host.StopService(t.Context(), ServiceA))
+		t.status(plan.ServiceStopped, ServiceA)
+		t.gone(program)
 	}},
 	{"the child processes of a stopped service are gone", func(t *trial) {
 		t.installed(ProgramParent)
-		t.put(t.config(serviceA))
-		t.ok(t.host.StartService(t.Context(), serviceA))
-		t.ok(t.host.StopService(t.Context(), serviceA))
-		t.gone("service.exe")
+		t.put(t.config(ServiceA))
+		t.ok(t.host.StartService(t.Context(), ServiceA))
+		t.ok(t.host.StopService(t.Context(), ServiceA))
+		t.gone(program)
 	}},
 	{"the program of a running service is replaced without stopping it", func(t *trial) {
 		t.installed(ProgramGood)
-		t.put(t.config(serviceA))
-		t.ok(t.host.StartService(t.Context(), serviceA))
-		t.write(t.path("service.exe"), "another program")
-		t.status(plan.ServiceRunning, serviceA)
-		aside := t.aside("service.exe")
-		t.ok(t.host.StopService(t.Context(), serviceA))
+		t.put(t.config(ServiceA))
+		t.ok(t.host.StartService(t.Context(), ServiceA))
+		t.write(t.path(program), "another program")
+		t.status(plan.ServiceRunning, ServiceA)
+		aside := t.aside(program)
+		t.ok(t.host.StopService(t.Context(), ServiceA))
 		t.ok(t.host.Remove(t.Context(), aside))
-		t.equal([]string{"service.exe"}, t.list())
+		t.equal([]string{program}, t.list())
 	}},
 }
 
@@ -119,60 +119,60 @@ func (t *trial) gone(name string) {
 	t.equal([]string(nil), leftovers)
 }
 
-var dependencyClauses = []clause{
+var dependencyClauses = []Clause{
 	{"the dependencies of a service are started first", func(t *trial) {
 		t.chain()
-		t.ok(t.host.StartService(t.Context(), serviceC))
-		t.status(plan.ServiceRunning, serviceA, serviceB, serviceC)
+		t.ok(t.host.StartService(t.Context(), ServiceC))
+		t.status(plan.ServiceRunning, ServiceA, ServiceB, ServiceC)
 	}},
 	{"a service with a missing or failing dependency does not start", func(t *trial) {
 		t.installed(ProgramGood)
-		t.put(t.config(serviceB, serviceA))
-		t.serviceError(t.host.StartService(t.Context(), serviceB), serviceB)
-		broken := t.config(serviceA)
+		t.put(t.config(ServiceB, ServiceA))
+		t.serviceError(t.host.StartService(t.Context(), ServiceB), ServiceB)
+		broken := t.config(ServiceA)
 		broken.Start = plan.StartDisabled
 		t.put(broken)
-		t.serviceError(t.host.StartService(t.Context(), serviceB), serviceB)
-		t.status(plan.ServiceStopped, serviceA, serviceB)
-		t.ok(t.host.DeleteService(t.Context(), serviceB))
+		t.serviceError(t.host.StartService(t.Context(), ServiceB), ServiceB)
+		t.status(plan.ServiceStopped, ServiceA, ServiceB)
+		t.ok(t.host.DeleteService(t.Context(), ServiceB))
 	}},
 	{"the running dependents of a service are listed, indirect ones too", func(t *trial) {
 		t.chain()
-		t.equal(0, len(t.service(serviceA).Dependents))
-		t.ok(t.host.StartService(t.Context(), serviceB))
-		t.equal([]string{serviceB}, t.service(serviceA).Dependents)
-		t.ok(t.host.StartService(t.Context(), serviceC))
-		t.equal([]string{serviceB, serviceC}, t.service(serviceA).Dependents)
-		t.equal(0, len(t.service(serviceC).Dependents))
+		t.equal(0, len(t.service(ServiceA).Dependents))
+		t.ok(t.host.StartService(t.Context(), ServiceB))
+		t.equal([]string{ServiceB}, t.service(ServiceA).Dependents)
+		t.ok(t.host.StartService(t.Context(), ServiceC))
+		t.equal([]string{ServiceB, ServiceC}, t.service(ServiceA).Dependents)
+		t.equal(0, len(t.service(ServiceC).Dependents))
 	}},
 	{"a service with running dependents is not stopped", func(t *trial) {
 		t.chain()
-		t.ok(t.host.StartService(t.Context(), serviceB))
-		t.serviceError(t.host.StopService(t.Context(), serviceA), serviceA)
-		t.status(plan.ServiceRunning, serviceA, serviceB)
-		t.ok(t.host.StopService(t.Context(), serviceB))
-		t.ok(t.host.StopService(t.Context(), serviceA))
-		t.status(plan.ServiceStopped, serviceA, serviceB)
+		t.ok(t.host.StartService(t.Context(), ServiceB))
+		t.serviceError(t.host.StopService(t.Context(), ServiceA), ServiceA)
+		t.status(plan.ServiceRunning, ServiceA, ServiceB)
+		t.ok(t.host.StopService(t.Context(), ServiceB))
+		t.ok(t.host.StopService(t.Context(), ServiceA))
+		t.status(plan.ServiceStopped, ServiceA, ServiceB)
 	}},
 	{"a service cannot depend on itself", func(t *trial) {
 		t.chain()
-		t.serviceError(t.host.PutService(t.Context(), t.config(serviceA, serviceC)), serviceA)
-		t.equal(0, len(t.service(serviceA).Dependencies))
+		t.serviceError(t.host.PutService(t.Context(), t.config(ServiceA, ServiceC)), ServiceA)
+		t.equal(0, len(t.service(ServiceA).Dependencies))
 	}},
 	{"services with automatic start and their dependencies are started at boot", func(t *trial) {
 		booter := need[Booter](t)
 		t.installed(ProgramGood)
-		manual := t.config(serviceA)
+		manual := t.config(ServiceA)
 		manual.Start = plan.StartManual
 		t.put(manual)
-		t.put(t.config(serviceB, serviceA))
-		manual.Name = serviceC
+		t.put(t.config(ServiceB, ServiceA))
+		manual.Name = ServiceC
 		t.put(manual)
-		t.ok(t.host.StartService(t.Context(), serviceC))
+		t.ok(t.host.StartService(t.Context(), ServiceC))
 		booter.Boot(t)
 		t.host = t.fixture.Host(t)
-		t.status(plan.ServiceRunning, serviceA, serviceB)
-		t.status(plan.ServiceStopped, serviceC)
+		t.status(plan.ServiceRunning, ServiceA, ServiceB)
+		t.status(plan.ServiceStopped, ServiceC)
 	}},
 }
 
@@ -180,13 +180,13 @@ var dependencyClauses = []clause{
 func (t *trial) chain() {
 	t.Helper()
 	t.installed(ProgramGood)
-	t.put(t.config(serviceA))
-	t.put(t.config(serviceB, serviceA))
-	t.put(t.config(serviceC, serviceB))
+	t.put(t.config(ServiceA))
+	t.put(t.config(ServiceB, ServiceA))
+	t.put(t.config(ServiceC, ServiceB))
 }
 
 // hostClauses are about the host as a whole.
-var hostClauses = []clause{
+var hostClauses = []Clause{
 	{"the facts are complete and stable", func(t *trial) {
 		facts, err := t.host.Facts(t.Context())
 		t.ok(err)

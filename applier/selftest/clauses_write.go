@@ -1,4 +1,4 @@
-package hostsim
+package selftest
 
 import (
 	"bytes"
@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"strings"
-	"testing/iotest"
 
 	"wmco/applier"
 	"wmco/applier/plan"
@@ -16,11 +15,11 @@ import (
 // errContent is the error in which contents end.
 var errContent = errors.New("contents ended early")
 
-var writeClauses = []clause{
+var writeClauses = []Clause{
 	{"a file has the contents that were written, from 0 bytes to 5 MiB", func(t *trial) {
 		for _, size := range []int{0, 1, 4096, 5<<20 + 7} {
 			want := bytes.Repeat([]byte("0123456789abcde\n"), size/16+1)[:size]
-			content := iotest.HalfReader(bytes.NewReader(want))
+			content := halfReader{bytes.NewReader(want)}
 			t.ok(t.host.Write(t.Context(), t.path("file"), bundle.AccessUsers, content))
 			if got := t.read(t.path("file")); got != string(want) {
 				t.Errorf("%d bytes were written, %d other bytes were read", size, len(got))
@@ -46,7 +45,7 @@ var writeClauses = []clause{
 	{"contents that end in an error change nothing and leave no file", func(t *trial) {
 		t.write(t.path("old"), "old")
 		for _, name := range []string{"old", "new"} {
-			content := io.MultiReader(strings.NewReader("half"), iotest.ErrReader(errContent))
+			content := io.MultiReader(strings.NewReader("half"), failingReader{})
 			err := t.host.Write(t.Context(), t.path(name), bundle.AccessUsers, content)
 			if !errors.Is(err, errContent) {
 				t.Errorf("%s: got %v, want the error of the contents", name, err)
@@ -123,7 +122,7 @@ func (t *trial) readAcross(name string, between func()) string {
 	return string(first) + string(rest)
 }
 
-var accessClauses = []clause{
+var accessClauses = []Clause{
 	{"a file has the access of the last Write", func(t *trial) {
 		for _, access := range []bundle.Access{bundle.AccessUsers, bundle.AccessAdmins, bundle.AccessUsers} {
 			t.ok(t.host.Write(t.Context(), t.path("file"), access, strings.NewReader("text")))
@@ -181,3 +180,13 @@ func (emptyReader) Read([]byte) (int, error) { return 0, io.EOF }
 type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
+
+// halfReader reads half of what is asked for.
+type halfReader struct{ from io.Reader }
+
+func (h halfReader) Read(b []byte) (int, error) { return h.from.Read(b[:(len(b)+1)/2]) }
+
+// failingReader has contents that end in an error.
+type failingReader struct{}
+
+func (failingReader) Read([]byte) (int, error) { return 0, errContent }

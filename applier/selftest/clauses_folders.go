@@ -1,4 +1,4 @@
-package hostsim
+package selftest
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"wmco/bundle"
 )
 
-var folderClauses = []clause{
+var folderClauses = []Clause{
 	{"MakeDirectory needs the parent folder", func(t *trial) {
 		t.ok(t.host.MakeDirectory(t.Context(), t.path("folder"), bundle.AccessUsers))
 		t.ok(t.host.MakeDirectory(t.Context(), t.path(`folder\in it`), bundle.AccessUsers))
@@ -47,7 +47,7 @@ var folderClauses = []clause{
 	}},
 }
 
-var linkClauses = []clause{
+var linkClauses = []Clause{
 	{"a hard link keeps the contents when the first name is replaced or removed", func(t *trial) {
 		t.write(t.path("file"), "old")
 		t.ok(t.host.Link(t.Context(), t.path("file"), t.path("second")))
@@ -118,7 +118,7 @@ func (t *trial) linked() {
 	maker.MakeLink(t, t.path("link"), t.path("folder"))
 }
 
-var otherProgramClauses = []clause{
+var otherProgramClauses = []Clause{
 	{"a read-only file is replaced and removed", func(t *trial) {
 		others := need[OtherPrograms](t)
 		t.write(t.path("file"), "old")
@@ -196,7 +196,7 @@ func (t *trial) aside(names ...string) string {
 	return t.path(leftovers[0])
 }
 
-var lockClauses = []clause{
+var lockClauses = []Clause{
 	{"the error of a second lock names the owner of the first", func(t *trial) {
 		release, err := t.host.Lock(t.Context(), "first owner")
 		t.ok(err)

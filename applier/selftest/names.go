@@ -1,0 +1,125 @@
+package selftest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"wmco/applier"
+	"wmco/applier/plan"
+	"wmco/bundle"
+)
+
+// The names that clauses use, and that nothing else may have on a machine that is tested.
+const (
+	// ServiceA, ServiceB and ServiceC are the services that clauses create.
+	ServiceA = "wmco-selftest-a"
+	ServiceB = "wmco-selftest-b"
+	ServiceC = "wmco-selftest-c"
+	// Root is the folder with everything that the self-test writes on a machine.
+	Root = `C:\wmco-selftest`
+	// RegistryKey is the key below HKEY_LOCAL_MACHINE in which the self-test keeps what it found before it changed it.
+	RegistryKey = `SOFTWARE\wmco-selftest`
+	// NetworkName is the HNS network, EndpointName the endpoint.
+	NetworkName  = "WmcoSelftestNetwork"
+	EndpointName = "WmcoSelftest"
+	// CertificateName is what the common names of its trusted CAs begin with.
+	CertificateName = "wmco selftest "
+	// PipeName is the pipe that answers a probe.
+	PipeName = `\\.\pipe\wmco-selftest`
+
+	hostName     = "wmco-selftest"
+	firewallRule = "wmco selftest"
+	// testRoute is of TEST-NET-1, which no network uses (RFC 5737).
+	testRoute = "192.0.2.0/24"
+	// program is the file of the service.
+	program   = "service.exe"
+	exclusion = "containerd.exe"
+	variable1 = "WMCO_SELFTEST"
+	variable2 = "WMCO_SELFTEST_A"
+	variable3 = "WMCO_SELFTEST_B"
+)
+
+// Feature is the Windows feature that a clause asks for and withdraws.
+const Feature = "Containers"
+
+// services are the names of all services.
+func services() []string { return []string{ServiceC, ServiceB, ServiceA} }
+
+// settings are the settings that clauses make, by names that are known before. Trusted CAs have other names each time. The feature is
+// withdrawn by who knows whether the machine had it before.
+func settings(folder string) []plan.Setting {
+	absent := func(kind bundle.EntryKind, name string) plan.Setting { return plan.Setting{Kind: kind, Name: name} }
+	return []plan.Setting{
+		absent(bundle.KindVariable, variable1), absent(bundle.KindVariable, variable2), absent(bundle.KindVariable, variable3),
+		absent(bundle.KindRoute, testRoute), absent(bundle.KindFirewall, firewallRule), absent(bundle.KindExclusion, folder+`\`+exclusion),
+		absent(bundle.KindEndpoint, EndpointName), absent(bundle.KindNetwork, NetworkName),
+	}
+}
+
+// Cleaner removes from a host what clauses make.
+type Cleaner struct {
+	Host applier.Host
+	// Folder is that of the fixture.
+	Folder string
+	// Without has the kinds of settings that this host cannot be asked for.
+	Without []bundle.EntryKind
+}
+
+// Clean removes what clauses make by fixed names: services, settings, and the host name that waits for a boot. It returns what it
+// removed. Folders and trusted CAs are left to the caller.
+func (c Cleaner) Clean(ctx context.Context) (removed []string, err error) {
+	states, err := c.Host.Services(ctx, services())
+	if err != nil {
+		return nil, err
+	}
+	var failed []error
+	for _, s := range states {
+		if s.Status == plan.ServiceAbsent {
+			continue
+		}
+		removed = append(removed, "service "+s.Name)
+		failed = append(failed, c.Host.StopService(ctx, s.Name), c.Host.DeleteService(ctx, s.Name))
+	}
+	for _, s := range settings(c.Folder) {
+		if slices.Contains(c.Without, s.Kind) {
+			continue
+		}
+		gone, err := c.remove(ctx, s)
+		if gone {
+			removed = append(removed, string(s.ID()))
+		}
+		failed = append(failed, err)
+	}
+	kept, err := c.keepName(ctx)
+	if kept {
+		removed = append(removed, "pending host name "+hostName)
+	}
+	return removed, errors.Join(append(failed, err)...)
+}
+
+// remove removes a setting that is there.
+func (c Cleaner) remove(ctx context.Context, s plan.Setting) (removed bool, err error) {
+	have, err := c.Host.Settings(ctx, []plan.Setting{s})
+	if err != nil || !have[0].Present {
+		return false, err
+	}
+	if err := c.Host.Set(ctx, s); err != nil {
+		return false, fmt.Errorf("removing %s: %w", s.ID(), err)
+	}
+	return true, nil
+}
+
+// keepName takes back the name that a clause asked for and that waits for a boot.
+func (c Cleaner) keepName(ctx context.Context) (changed bool, err error) {
+	have, err := c.Host.Settings(ctx, []plan.Setting{{Kind: bundle.KindHostName, Name: bundle.Computer}})
+	if err != nil || have[0].Value != hostName {
+		return false, err
+	}
+	facts, err := c.Host.Facts(ctx)
+	if err != nil {
+		return false, err
+	}
+	return true, c.Host.Set(ctx, plan.Setting{Kind: bundle.KindHostName, Name: bundle.Computer, Value: facts.HostName, Present: true})
+}

@@ -1,0 +1,100 @@
+package thismachine
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+
+	"golang.org/x/sys/windows"
+
+	"wmco/applier/selftest"
+	"wmco/internal/hostsim"
+)
+
+func TestMain(m *testing.M) {
+	if played, status := Play(); played {
+		os.Exit(status)
+	}
+	os.Exit(m.Run())
+}
+
+// isWine reports whether Wine is in the place of Windows (gitlab.winehq.org/wine/wine/-/wikis/Developer-FAQ).
+func isWine() bool {
+	return windows.NewLazySystemDLL("ntdll.dll").NewProc("wine_get_version").Find() == nil
+}
+
+// TestContract tests the contract on this Windows.
+func TestContract(t *testing.T) {
+	anchorRoots(t)
+	m := Machine{Wine: isWine()}
+	t.Cleanup(func() {
+		if _, err := m.Clean(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	hostsim.Contract(t, func(t *testing.T) selftest.Fixture {
+		if err := m.Prepare(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}, m.Skips())
+}
+
+// TestCleanRemovesWhatAnEndedRunHasLeft leaves programs, services, settings, CAs and files behind.
+func TestCleanRemovesWhatAnEndedRunHasLeft(t *testing.T) {
+	anchorRoots(t)
+	m := Machine{Wine: isWine()}
+	if err := m.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	left := []string{
+		"a service that hangs while it stops is killed", "a trusted CA is added and removed", "a variable is set, changed and removed",
+		"setting the current host name is no change", "a running program is removed by moving it aside until it ends", "a read-only file is replaced and removed",
+		"unmanaged trusted CAs stay", "the lock of a process that has ended is free", "names of services are case-insensitive",
+	}
+	for _, part := range selftest.Parts() {
+		for _, c := range part.Clauses {
+			for _, name := range left {
+				if c.Name == name {
+					c.Test(&ended{t}, m)
+				}
+			}
+		}
+	}
+	removed, err := m.Clean(t.Context())
+	if err != nil || len(removed) < 3 {
+		t.Errorf("removed %q: %v", removed, err)
+	}
+	again, err := m.Clean(t.Context())
+	if err != nil || len(again) > 0 {
+		t.Errorf("the second time it removed %q: %v", again, err)
+	}
+	if _, err := os.Stat(selftest.Root); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is still there: %v", selftest.Root, err)
+	}
+}
+
+// ended is a clause whose process ends before it cleans up.
+type ended struct{ testing.TB }
+
+// Cleanup calls nothing.
+func (*ended) Cleanup(func()) {}
+
+// anchorRoots keeps the root store of Wine. When a process opens the store, Wine replaces all roots by those of Linux, unless
+// another process has this semaphore open.
+func anchorRoots(t testing.TB) {
+	t.Helper()
+	create := windows.NewLazySystemDLL("kernel32.dll").NewProc("CreateSemaphoreW")
+	handle, _, err := create.Call(0, 0, 1, pointer(wide(t, "crypt32_root_semaphore")))
+	if handle == 0 {
+		t.Fatal(err)
+	}
+	if !errors.Is(err, windows.ERROR_ALREADY_EXISTS) {
+		release := windows.NewLazySystemDLL("kernel32.dll").NewProc("ReleaseSemaphore")
+		if ok, _, err := release.Call(handle, 1, 0); ok == 0 {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { _ = windows.CloseHandle(windows.Handle(handle)) })
+}

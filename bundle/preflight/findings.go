@@ -1,0 +1,346 @@
+package preflight
+
+import (
+	"fmt"
+	"math"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"wmco/bundle"
+	"wmco/render/reason"
+)
+
+// check is one rule.
+type check func(Question, Answer) bundle.Findings
+
+// Findings returns what a host lacks before it can become a node, the most severe first. A healthy host has none.
+func Findings(q Question, a Answer) bundle.Findings {
+	var all bundle.Findings
+	for _, c := range []check{
+		checkWindows, checkUpdate, checkComputerName, checkNames, checkRoute, checkPorts, checkFeatures, checkForeign, checkDisk,
+		checkClock, checkAPI, checkRegistries, checkPolicies, checkDefender, checkFolders, checkUnread,
+	} {
+		all = append(all, c(q, a)...)
+	}
+	for i := range all {
+		all[i].Node = q.Address
+	}
+	return all.Sorted()
+}
+
+// finding returns one finding as a list. Values of the host are quoted by the caller.
+func finding(s bundle.Severity, why, message, fix string) bundle.Findings {
+	return bundle.Findings{{Severity: s, Reason: why, Message: message, Fix: fix}}
+}
+
+func refuse(why, message, fix string) bundle.Findings {
+	return finding(bundle.SeverityError, why, message, fix)
+}
+
+func warn(why, message, fix string) bundle.Findings {
+	return finding(bundle.SeverityWarning, why, message, fix)
+}
+
+func info(why, message, fix string) bundle.Findings {
+	return finding(bundle.SeverityInfo, why, message, fix)
+}
+
+// The builds of Windows Server that are supported: 2019, 2022, 2025
+// (learn.microsoft.com/windows/release-health/windows-server-release-info).
+const (
+	build2019 = 17763
+	build2022 = 20348
+	build2025 = 26100
+	// updateVXLAN is KB5012637, with which Windows Server 2022 has a custom VXLAN port
+	// (support.microsoft.com/topic/april-25-2022-kb5012637-os-build-20348-681-preview).
+	updateVXLAN = 681
+	portVXLAN   = 4789
+)
+
+func checkWindows(_ Question, a Answer) bundle.Findings {
+	var all bundle.Findings
+	if !slices.Contains([]int{build2019, build2022, build2025}, a.Facts.Build()) {
+		all = append(all, refuse(reason.WindowsBuildUnsupported, fmt.Sprintf("Windows %q is not supported", a.Facts.OSBuild),
+			"install Windows Server 2022 (10.0.20348) or 2025 (10.0.26100)")...)
+	}
+	if kind := a.Machine.Installation; kind != "" && kind != "Server" && kind != "Server Core" {
+		all = append(all, refuse(reason.WindowsEditionUnsupported, fmt.Sprintf("this is %q (%q)", kind, a.Machine.Edition),
+			"install Windows Server, Standard or Datacenter")...)
+	}
+	return all
+}
+
+func checkUpdate(q Question, a Answer) bundle.Findings {
+	custom := q.VXLANPort != 0 && q.VXLANPort != portVXLAN
+	if a.Facts.Build() != build2022 || a.Machine.Update == 0 || a.Machine.Update >= updateVXLAN || !custom && !q.VSphere {
+		return nil
+	}
+	return refuse(reason.WindowsUpdateMissing, fmt.Sprintf("Windows 10.0.%d.%d has no custom VXLAN port, which this cluster needs", build2022, a.Machine.Update),
+		fmt.Sprintf("install the newest cumulative update (KB5012637, 20348.%d, or later)", updateVXLAN))
+}
+
+// computerName is a DNS label (RFC 1123) of at most 15 characters, the length of a NetBIOS name.
+var computerName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]{0,13}[A-Za-z0-9])?$`)
+
+func checkComputerName(q Question, a Answer) bundle.Findings {
+	if q.RenamesComputer || computerName.MatchString(a.Facts.HostName) {
+		return nil
+	}
+	return refuse(reason.ComputerNameInvalid, fmt.Sprintf("the computer's name %q is no DNS label of at most 15 characters", a.Facts.HostName),
+		"rename the computer and boot it")
+}
+
+func checkNames(q Question, a Answer) bundle.Findings {
+	if q.RenamesComputer || a.Names.Full == "" {
+		return nil
+	}
+	var all bundle.Findings
+	own := func(address string) bool { return a.Facts.HasAddress(address) }
+	switch {
+	case len(a.Names.Addresses) == 0:
+		all = append(all, warn(reason.HostNameUnresolvable, fmt.Sprintf("DNS does not know the host's name %q", a.Names.Full), "add a record of the name")...)
+	case !slices.ContainsFunc(a.Names.Addresses, own):
+		all = append(all, warn(reason.HostNameOfAnotherAddress, fmt.Sprintf("DNS has other addresses for the host's name %q: %q", a.Names.Full, first(a.Names.Addresses)), "correct the record of the name")...)
+	}
+	label, _, _ := strings.Cut(a.Facts.HostName, ".")
+	same := func(pointer string) bool {
+		name, _, _ := strings.Cut(pointer, ".")
+		return strings.EqualFold(name, label)
+	}
+	switch {
+	case len(a.Names.Pointers) == 0:
+		all = append(all, warn(reason.ReverseNameMissing, "the host's address has no name in DNS", "add a PTR record of the address with the name of the host")...)
+	case !slices.ContainsFunc(a.Names.Pointers, same):
+		all = append(all, warn(reason.ReverseNameDiffers, fmt.Sprintf("the host's address has other names in DNS: %q, not %q", first(a.Names.Pointers), label), "correct the PTR record, or rename the computer")...)
+	}
+	return all
+}
+
+// shown is how many values of a list a message has.
+const shown = 3
+
+func first(list []string) []string { return list[:min(shown, len(list))] }
+
+func checkRoute(_ Question, a Answer) bundle.Findings {
+	if _, err := netip.ParseAddr(a.Facts.DefaultRoute.Address); err == nil {
+		return nil
+	}
+	return refuse(reason.DefaultRouteMissing, "the host has no IPv4 default route", "give the network adapter a default gateway")
+}
+
+func checkPorts(q Question, a Answer) bundle.Findings {
+	var all bundle.Findings
+	for _, p := range a.Machine.Ports {
+		switch {
+		case !slices.Contains(Ports(), p.Number):
+		case p.State == PortTaken && !q.Node:
+			all = append(all, refuse(reason.PortTaken, fmt.Sprintf("a program listens on TCP port %d", p.Number), "find it with `netstat -abno`, and remove it")...)
+		case p.State == PortExcluded:
+			all = append(all, refuse(reason.PortExcluded, fmt.Sprintf("Windows keeps TCP port %d for itself", p.Number),
+				"list the ranges with `netsh int ipv4 show excludedportrange protocol=tcp`, and reserve the port before the service winnat starts")...)
+		}
+	}
+	return all
+}
+
+// containers is the Windows feature that containerd needs.
+const containers = "Containers"
+
+func checkFeatures(_ Question, a Answer) bundle.Findings {
+	var all bundle.Findings
+	if !slices.Contains(a.Facts.Features, containers) {
+		all = append(all, info(reason.ContainersFeatureMissing, "the Windows feature Containers is off: it is turned on when the host joins, which takes a boot", "nothing, or turn it on before")...)
+	}
+	if len(a.Machine.BootPending) > 0 {
+		all = append(all, warn(reason.BootPending, fmt.Sprintf("a boot is pending for %q", first(a.Machine.BootPending)), "boot the host before it joins")...)
+	}
+	return all
+}
+
+// ownPrograms begins the paths of this project's programs.
+const ownPrograms = `c:\k\`
+
+func checkForeign(q Question, a Answer) bundle.Findings {
+	var all bundle.Findings
+	for _, s := range a.Machine.Services {
+		own := strings.HasPrefix(strings.ToLower(strings.Trim(s.Program, `"`)), ownPrograms)
+		switch strings.ToLower(s.Name) {
+		case "containerd":
+			if !own {
+				all = append(all, refuse(reason.ForeignContainerd, fmt.Sprintf("the host has another containerd, %q", s.Program), "remove it with its containers and images")...)
+			}
+		case "docker":
+			all = append(all, refuse(reason.ForeignDocker, "the host has Docker", "remove Docker and boot the host")...)
+		case "kubelet":
+			if !q.Node {
+				all = append(all, warn(reason.ForeignKubelet, fmt.Sprintf("the host has a kubelet already, %q", s.Program), "remove it from its cluster first")...)
+			}
+		}
+	}
+	return all
+}
+
+// Room on drive C:, in bytes: executables and their second copy take 1 GiB, the image of a Windows base layer 5 GiB unpacked.
+const (
+	leastFree  = 5 << 30
+	usefulFree = 20 << 30
+)
+
+func checkDisk(_ Question, a Answer) bundle.Findings {
+	var all bundle.Findings
+	if free := a.Machine.FreeBytes; free < usefulFree {
+		severity := bundle.SeverityWarning
+		if free < leastFree {
+			severity = bundle.SeverityError
+		}
+		all = append(all, finding(severity, reason.DiskNearlyFull, fmt.Sprintf("%d GiB are free on drive C:", max(0, free)>>30), "make room, or extend the drive to have 20 GiB free")...)
+	}
+	if !a.Machine.PageFile {
+		all = append(all, warn(reason.PageFileMissing, "Windows has no page file", "turn on a page file that Windows manages")...)
+	}
+	return all
+}
+
+// Differences of clocks, in seconds: kube-apiserver accepts what a token or certificate says to the second, and gives certificates five
+// minutes of the past (k8s.io/kubernetes/pkg/controller/certificates/signer, backdate).
+const (
+	skewWarned = 10
+	skewFailed = 300
+)
+
+func checkClock(_ Question, a Answer) bundle.Findings {
+	if a.ClockSkewSeconds == nil || math.Abs(*a.ClockSkewSeconds) <= skewWarned {
+		return nil
+	}
+	severity, way := bundle.SeverityWarning, "ahead of"
+	if math.Abs(*a.ClockSkewSeconds) >= skewFailed {
+		severity = bundle.SeverityError
+	}
+	if *a.ClockSkewSeconds < 0 {
+		way = "behind"
+	}
+	// In steps of ten seconds, so that the text stays the same from one question to the next.
+	return finding(severity, reason.ClockSkew, fmt.Sprintf("the host's clock is %.0f s %s the API server's", math.Floor(math.Abs(*a.ClockSkewSeconds)/10)*10, way),
+		"correct the time service of the host: `w32tm /query /status`")
+}
+
+// reached returns the answer of an URL that was asked. A host that leaves one out has not reached it.
+func reached(a Answer, kind ReachKind, asked string) Reach {
+	for _, r := range a.Reached {
+		if r.Kind == kind && r.URL == Shown(asked) {
+			return r
+		}
+	}
+	return Reach{Kind: kind, URL: Shown(asked), Problem: ProblemConnect, Text: "the host does not say"}
+}
+
+// Shown returns an URL without user, query and fragment.
+func Shown(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return "(no URL)"
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
+
+func checkAPI(q Question, a Answer) bundle.Findings {
+	texts := map[Problem]problemText{
+		ProblemName:        {Reason: reason.APIServerUnresolvable, Fix: "add the name to the DNS that the host asks"},
+		ProblemConnect:     {Reason: reason.APIServerUnreachable, Fix: "open the way to the API server"},
+		ProblemCertificate: {Reason: reason.APIServerCertificate, Fix: "check whether something on the way intercepts TLS, and the clock of the host"},
+		ProblemProxy:       {Reason: reason.ProxyUnusable, Fix: "check the proxy, and whether noProxy should have the API server"},
+	}
+	var all bundle.Findings
+	for _, u := range q.API {
+		r := reached(a, ReachAPI, u)
+		message := fmt.Sprintf("%s is not reached: %q", Shown(u), r.Text)
+		switch known, ok := texts[r.Problem]; {
+		case r.Problem == ProblemNone:
+		case ok:
+			all = append(all, refuse(known.Reason, message, known.Fix)...)
+		default:
+			all = append(all, warn(reason.APIServerAnswer, message, "ask the URL on the host, and look at what answers")...)
+		}
+	}
+	return all
+}
+
+// problemText is what a finding says about a problem.
+type problemText struct{ Reason, Fix string }
+
+func checkRegistries(q Question, a Answer) bundle.Findings {
+	texts := map[Problem]problemText{
+		ProblemName:        {Reason: reason.RegistryUnresolvable, Fix: "add the name to the DNS that the host asks"},
+		ProblemConnect:     {Reason: reason.RegistryUnreachable, Fix: "open the way to the registry, or correct the mirror sets"},
+		ProblemCertificate: {Reason: reason.RegistryCertificate, Fix: "add its CA to the trusted CAs of the cluster's images"},
+		ProblemDenied:      {Reason: reason.RegistryDenied, Fix: "correct the entry of the registry in the pull secret"},
+		ProblemMissing:     {Reason: reason.PauseImageMissing, Fix: "mirror the image, or set pauseImage in the operator's configuration"},
+		ProblemProxy:       {Reason: reason.ProxyUnusable, Fix: "check the proxy, and whether noProxy should have the registry"},
+		ProblemAnswer:      {Reason: reason.RegistryAnswer, Fix: "ask the URL on the host, and look at what answers"},
+	}
+	var all bundle.Findings
+	served := false
+	for _, p := range q.Places {
+		r := reached(a, ReachRegistry, p.Manifest)
+		known, ok := texts[r.Problem]
+		if r.Problem == ProblemNone {
+			served = true
+			continue
+		}
+		if !ok {
+			known = texts[ProblemAnswer]
+		}
+		all = append(all, warn(known.Reason, fmt.Sprintf("the pause image is not pulled from %s: %q", Shown(p.Manifest), r.Text), known.Fix)...)
+	}
+	if len(q.Places) > 0 && !served {
+		// Without the pause image no pod starts.
+		for i := range all {
+			all[i].Severity = bundle.SeverityError
+		}
+	}
+	return all
+}
+
+func checkPolicies(_ Question, a Answer) bundle.Findings {
+	var all bundle.Findings
+	if a.Machine.FIPS {
+		all = append(all, info(reason.FIPSEnabled, "Windows is in FIPS mode", "check whether your rules allow programs with their own cryptography")...)
+	}
+	if a.Machine.CodeIntegrity {
+		all = append(all, warn(reason.CodeIntegrityEnforced, "a policy of Windows Defender Application Control decides which programs run", "allow the executables by their digests, or by C:\\k and C:\\Windows\\wmco")...)
+	}
+	if a.Machine.AppLocker {
+		all = append(all, warn(reason.AppLockerEnforced, "a policy of AppLocker decides which programs run", "allow C:\\k and C:\\Windows\\wmco for SYSTEM and Administrators")...)
+	}
+	if l := a.Machine.Locale; l != "" && l != "en-US" {
+		all = append(all, info(reason.LocaleUntested, fmt.Sprintf("the locale of Windows is %q; en-US is tested", l), "nothing; report what differs")...)
+	}
+	return all
+}
+
+func checkDefender(_ Question, a Answer) bundle.Findings {
+	if !a.Facts.DefenderRunning || a.Machine.Excluded {
+		return nil
+	}
+	return info(reason.DefenderScansContainerd, "Defender scans what containerd unpacks, until the exclusion is set when the host joins", "nothing, unless a policy forbids exclusions")
+}
+
+func checkFolders(_ Question, a Answer) bundle.Findings {
+	var all bundle.Findings
+	for _, f := range a.Machine.Folders {
+		if !f.Trusted {
+			all = append(all, refuse(reason.FolderNotTrusted, fmt.Sprintf("others than administrators own or change %q", f.Path), "remove it, or give it to Administrators with access for SYSTEM and Administrators alone")...)
+		}
+	}
+	return all
+}
+
+func checkUnread(_ Question, a Answer) bundle.Findings {
+	if len(a.Unread) == 0 {
+		return nil
+	}
+	return warn(reason.PreflightIncomplete, fmt.Sprintf("facts could not be read: %q", first(a.Unread)), "run the command as an administrator")
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"wmco/applier/collect"
+	"wmco/bundle"
+	"wmco/bundle/preflight"
+	"wmco/internal/cli"
+)
+
+func preflightCommand(a *app) *cobra.Command {
+	var f preflightFlags
+	cmd := &cobra.Command{
+		Use:   "preflight",
+		Short: "Print what this host lacks before it can become a node",
+		Long: `Read what this host has and print what is missing, each with a fix. Nothing on the host changes. With --stdin, the question of
+wmco preflight is read from stdin: then names, API servers and registries of its cluster are asked too, the registries with its credentials
+and without pulling anything.
+
+With -o json, the answer of the host is printed, from which wmco makes the findings. It has no credentials.` +
+			cli.ExitHelp("0  no finding of severity error", "1  a finding of severity error", "2  usage, or stdin cannot be read", "130  interrupted"),
+		Args: cli.Usage{}.Check,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.preflight(cmd.Context(), f) },
+	}
+	cmd.Flags().BoolVar(&f.stdin, "stdin", false, "read the question of wmco preflight from stdin")
+	textFlag(cmd, &f.text)
+	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON)
+	return cmd
+}
+
+// preflightFlags are those of preflight.
+type preflightFlags struct {
+	stdin, text bool
+	format      cli.Format
+}
+
+func (a *app) preflight(ctx context.Context, f preflightFlags) error {
+	q := preflight.Question{Schema: preflight.Schema}
+	if f.stdin {
+		var in io.Reader = newPatient(cli.Reader(ctx, a.stdin), stdinSilence)
+		if f.text {
+			in = base64.NewDecoder(base64.StdEncoding, in)
+		}
+		var err error
+		if q, err = preflight.DecodeQuestion(in); err != nil {
+			return cli.UsageError("%w", err)
+		}
+	}
+	host, err := openHost(a.root)
+	if err != nil {
+		return cli.UsageError("%w", err)
+	}
+	answer := collect.Answer(ctx, q, host, openSystem(a.root), collect.Options{Now: time.Now})
+	findings := preflight.Findings(q, answer)
+	if f.format == cli.JSON {
+		err = a.print(answer)
+	} else {
+		a.printFindings(findings)
+	}
+	if err == nil && findings.Refused() {
+		return cli.Exit(cli.ExitDiffers)
+	}
+	return err
+}
+
+func (a *app) printFindings(findings bundle.Findings) {
+	for _, f := range findings {
+		cli.Printf(a.stdout, "%-7s  %s\n         %s\n         fix: %s\n", f.Severity, f.Reason, f.Message, f.Fix)
+	}
+	if len(findings) == 0 {
+		cli.Printf(a.stdout, "nothing is missing\n")
+	}
+}

@@ -1,0 +1,88 @@
+//go:build !windows
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"wmco/applier/plan"
+	"wmco/applier/selftest"
+	"wmco/bundle"
+	"wmco/internal/cli"
+	"wmco/internal/hostsim/folderhost"
+	"wmco/internal/hostsim/simulation"
+	"wmco/layout"
+)
+
+// selftested runs the command on a new simulated host, which prepare changes first.
+func selftested(t *testing.T, prepare func(*folderhost.Host), args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	root := t.TempDir()
+	var out, failed bytes.Buffer
+	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &failed, clock: clock{}, version: "test", root: root}
+	if status := run(t.Context(), a, []string{"machine", "create"}); status != cli.ExitDone {
+		t.Fatal(failed.String())
+	}
+	host, err := openFolder(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prepare(host)
+	if err := host.Close(); err != nil {
+		t.Fatal(err)
+	}
+	out.Reset()
+	return run(t.Context(), a, append([]string{"selftest"}, args...)), out.String(), failed.String()
+}
+
+func TestSelfTestPrintsALineForEachClauseAndOneResult(t *testing.T) {
+	t.Parallel()
+	status, stdout, stderr := selftested(t, func(*folderhost.Host) {}, "-o", "json")
+	if status != cli.ExitDone {
+		t.Fatalf("status %d: %s", status, stderr)
+	}
+	var r selftest.Result
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Failed != 0 || r.Passed == 0 || r.System.StandIn == "" || r.Program != "test" {
+		t.Errorf("got %+v", r)
+	}
+	if lines := strings.Count(stderr, "\n"); lines != len(r.Clauses)+1 {
+		t.Errorf("%d lines for %d clauses", lines, len(r.Clauses))
+	}
+}
+
+func TestSelfTestRefusesANode(t *testing.T) {
+	t.Parallel()
+	node := func(h *folderhost.Host) {
+		if err := h.PutService(t.Context(), plan.ServiceConfig{Name: layout.Kubelet, Start: bundle.StartAuto, CommandLine: `C:\k\kubelet.exe`}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status, stdout, stderr := selftested(t, node)
+	if status != cli.ExitUsage || stdout != "" || !strings.Contains(stderr, "service kubelet") {
+		t.Errorf("status %d: %s%s", status, stdout, stderr)
+	}
+}
+
+func TestSelfTestSaysWhatDiffers(t *testing.T) {
+	t.Parallel()
+	broken := func(h *folderhost.Host) {
+		// The clauses write this file first of all.
+		if err := h.Edit(t.Context(), func(s *simulation.State) { s.Script.Full = []string{selftest.Root + `\work\file`} }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status, stdout, stderr := selftested(t, broken, "-o", "json")
+	var r selftest.Result
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	if status != cli.ExitDiffers || r.Failed == 0 {
+		t.Errorf("status %d, %d failed: %s", status, r.Failed, stderr)
+	}
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"wmco/applier/remote"
+	"wmco/applier/remote/ssh"
+	"wmco/applier/selftest"
+	"wmco/internal/cli"
+)
+
+func selftestCommand(a app) *cobra.Command {
+	var f hostFlags
+	var format cli.Format
+	var options remote.SelfTestOptions
+	var payload string
+	cmd := &cobra.Command{
+		Use:   "selftest --host [USER@]ADDR[:PORT] ...",
+		Short: "Test over SSH whether Windows machines do what the node agent relies on",
+		Long: `Copy the node agent to machines that you can spare and run its self-test there: each promise that the agent relies on is tested,
+with names of the test's own. What it makes is removed again; the agent's program stays on the machine. A machine that is a node is
+refused. With -o json, the results have no name and no address of a machine: they can be sent to others.` +
+			cli.ExitHelp("0  every promise that was tested is kept", "1  a promise is not kept", "2  usage, or a machine is a node", "3  a machine cannot be reached, or refuses the login", "4  a machine cannot be prepared, or something is left on it", "130  interrupted") +
+			"\nOver several machines the most severe status wins: 2, 4, 3, 1, 0.",
+		Example: `  wmco selftest --payload bin/payload --host Administrator@10.0.0.5`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.selftest(cmd.Context(), a, selftestRun{format, options, payload})
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&payload, "payload", "", "folder with the Windows executables, of which the node agent is copied to the machines")
+	cmd.Flags().BoolVar(&options.OnNode, "on-node", false, "test machines that are nodes of a cluster")
+	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)
+	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{needsHosts(), needsProgram()}})
+	return cmd
+}
+
+// selftestRun is what the flags of selftest say.
+type selftestRun struct {
+	format  cli.Format
+	options remote.SelfTestOptions
+	payload string
+}
+
+// testedJSON is one machine in the answer of `wmco selftest -o json`.
+type testedJSON struct {
+	Host string `json:"host"`
+	// Result is absent where there is an Error.
+	Result *selftest.Result `json:"result,omitempty"`
+	Error  string           `json:"error,omitempty"`
+	Fix    string           `json:"fix,omitempty"`
+}
+
+func (f *hostFlags) selftest(ctx context.Context, a app, run selftestRun) error {
+	targets, err := f.targets()
+	if err != nil {
+		return err
+	}
+	dialer, err := f.dialer(ctx, a)
+	if err != nil {
+		return err
+	}
+	program, err := f.nodeProgram(run.payload)
+	if err != nil {
+		return err
+	}
+	client := remote.NewClient(ssh.NewTransport(dialer), program, remote.DefaultLimits())
+	defer cli.Orderly(ctx)()
+	results := map[remote.Target]selftest.Result{}
+	var mu sync.Mutex
+	errs := client.ForEachHost(ctx, targets, f.parallel, func(ctx context.Context, m *remote.Agent) error {
+		r, err := m.SelfTest(ctx, run.options)
+		mu.Lock()
+		defer mu.Unlock()
+		results[m.Target()] = r
+		return err
+	})
+	if err := client.Close(); err != nil {
+		return err
+	}
+	return printTested(a, run.format, targets, results, errs)
+}
+
+func printTested(a app, format cli.Format, targets []remote.Target, results map[remote.Target]selftest.Result, errs []error) error {
+	answer, status := []testedJSON{}, cli.ExitDone
+	for i, t := range targets {
+		entry := testedJSON{Host: t.String()}
+		r := results[t]
+		switch {
+		case errs[i] != nil:
+			entry.Error, entry.Fix = errs[i].Error(), remote.SuggestFix(errs[i])
+			status = moreSevere(status, hostStatus(errs[i], cli.ExitPartial))
+		case len(r.Left) > 0:
+			status = moreSevere(status, cli.ExitPartial)
+		case r.Failed > 0:
+			status = moreSevere(status, cli.ExitDiffers)
+		}
+		if errs[i] == nil {
+			entry.Result = &r
+		}
+		answer = append(answer, entry)
+	}
+	if format == cli.JSON {
+		if err := cli.WriteJSON(a.stdout, answer); err != nil {
+			return err
+		}
+		return cli.Exit(status)
+	}
+	for i, t := range targets {
+		printTestedHost(a, &host{target: t, err: errs[i]}, results[t])
+	}
+	return cli.Exit(status)
+}
+
+// printTestedHost writes what one machine answered.
+func printTestedHost(a app, h *host, r selftest.Result) {
+	if h.err != nil {
+		printFailure(a, cli.Text, h)
+		return
+	}
+	cli.Printf(a.stdout, "%s  Windows %s %s  %s\n", h.target, r.System.OSBuild, r.System.Edition, r.Summary())
+	for _, o := range r.Clauses {
+		for _, line := range o.Lines() {
+			cli.Printf(a.stdout, "%s\n", line)
+		}
+	}
+	for _, left := range r.Left {
+		cli.Printf(a.stdout, "left on the machine: %s\n", left)
+	}
+}

@@ -1,0 +1,34 @@
+package configure
+
+import (
+	"strings"
+	"testing"
+
+	"wmco/bundle"
+)
+
+func TestAHostThatDoesNotJoinSaysWhatItLacks(t *testing.T) {
+	finding := func(severity bundle.Severity, name string) bundle.Finding {
+		return bundle.Finding{Severity: severity, Reason: name, Message: "says " + name, Fix: "fix " + name}
+	}
+	waits := Progress{State: StateJoining, Reason: ReasonRegistering, Message: "waiting", Fix: "nothing"}
+	for _, tt := range []struct {
+		name         string
+		findings     bundle.Findings
+		message, fix string
+	}{
+		{"nothing is missing", nil, "waiting", "nothing"},
+		{"only worth knowing", bundle.Findings{finding(bundle.SeverityInfo, "A")}, "waiting", "nothing"},
+		{"a warning", bundle.Findings{finding(bundle.SeverityWarning, "A")}, "waiting; the host lacks: A: says A", "fix A"},
+		{"an error and a warning", bundle.Findings{finding(bundle.SeverityError, "A"), finding(bundle.SeverityWarning, "B")}, "waiting; the host lacks: A: says A", "fix A"},
+		{"many errors", bundle.Findings{finding(bundle.SeverityError, "A"), finding(bundle.SeverityError, "B"), finding(bundle.SeverityError, "C"), finding(bundle.SeverityError, "D"), finding(bundle.SeverityError, "E")},
+			"waiting; the host lacks: A: says A; B: says B; C: says C; 2 more, which wmco preflight prints", "fix A"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := withFindings(waits, tt.findings)
+			if p.Message != tt.message || p.Fix != tt.fix || p.State != StateJoining || strings.Contains(p.Message, "\n") {
+				t.Errorf("got %+v", p)
+			}
+		})
+	}
+}

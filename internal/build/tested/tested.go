@@ -1,0 +1,83 @@
+// Package tested makes docs/tested.md: what was seen on which Windows, from the results in golden/real.
+package tested
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"wmco/applier/selftest"
+)
+
+// Read returns the results in a folder, by build.
+func Read(folder string) ([]selftest.Result, error) {
+	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	var all []selftest.Result
+	for _, path := range files {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		var r selftest.Result
+		if err := json.Unmarshal(data, &r); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", path, err)
+		}
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b selftest.Result) int { return strings.Compare(a.System.OSBuild, b.System.OSBuild) })
+	return all, nil
+}
+
+// Sentence says in one sentence what has run on a real Windows. The README has it.
+func Sentence(results []selftest.Result) string {
+	if len(results) == 0 {
+		return "nothing has run on a real Windows yet."
+	}
+	var builds []string
+	for _, r := range results {
+		builds = append(builds, r.System.OSBuild)
+	}
+	return "the self-test has run on a real Windows (" + strings.Join(builds, ", ") + ")."
+}
+
+// Markdown is docs/tested.md.
+func Markdown(results []selftest.Result) string {
+	var out strings.Builder
+	out.WriteString(`# What was seen where
+
+Generated from the results in ` + "`golden/real` (`make generate`)" + `. Each promise of the table is a clause of the contract that the node agent
+relies on, tested by ` + "`wmco-node selftest`" + `. All of them are tested on the simulated hosts, and under Wine with the skips that
+` + "`applier/selftest/thismachine`" + ` names. [First contact](first-contact.md) says how to send a result.
+
+`)
+	fmt.Fprintf(&out, "On real machines: %s\n\n", Sentence(results))
+	out.WriteString("| clause |")
+	for _, r := range results {
+		fmt.Fprintf(&out, " %s %s |", r.System.OSBuild, r.System.Edition)
+	}
+	out.WriteString("\n|---|" + strings.Repeat("---|", len(results)) + "\n")
+	for _, part := range selftest.Parts() {
+		for _, c := range part.Clauses {
+			fmt.Fprintf(&out, "| %s: %s |", part.Name, strings.ReplaceAll(c.Name, "|", `\|`))
+			for _, r := range results {
+				fmt.Fprintf(&out, " %s |", statusOf(r, c.Name))
+			}
+			out.WriteString("\n")
+		}
+	}
+	return out.String()
+}
+
+func statusOf(r selftest.Result, clause string) string {
+	i := slices.IndexFunc(r.Clauses, func(o selftest.Outcome) bool { return o.Clause == clause })
+	if i < 0 {
+		return "not asked"
+	}
+	return string(r.Clauses[i].Status)
+}

@@ -1,0 +1,54 @@
+package tested
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"wmco/applier/selftest"
+)
+
+// TestTheREADMEHasTheSentence holds the README to the results.
+func TestTheREADMEHasTheSentence(t *testing.T) {
+	root := filepath.Join("..", "..", "..")
+	results, err := Read(filepath.Join(root, "golden", "real"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := strings.Join(strings.Fields(string(readme)), " "); !strings.Contains(text, Sentence(results)) {
+		t.Errorf("the README does not say %q", Sentence(results))
+	}
+	page, err := os.ReadFile(filepath.Join(root, "docs", "tested.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(page) != Markdown(results) {
+		t.Error("docs/tested.md is out of date: make generate")
+	}
+}
+
+func TestAResultIsInTheTable(t *testing.T) {
+	folder := t.TempDir()
+	result := `{"schema": 1, "system": {"osBuild": "10.0.20348.1", "edition": "ServerStandard Server"}, "clauses": [{"clause": "Stat of no paths returns nothing", "status": "failed"}]}`
+	if err := os.WriteFile(filepath.Join(folder, "10.0.20348.1.json"), []byte(result), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	results, err := Read(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := Markdown(results)
+	for _, want := range []string{"| reading: Stat of no paths returns nothing | failed |", "10.0.20348.1 ServerStandard Server", "| reading: Stat keeps the order of the paths | not asked |", Sentence(results)} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if Sentence(results) == Sentence([]selftest.Result(nil)) {
+		t.Error("a result changes no sentence")
+	}
+}

@@ -1,0 +1,189 @@
+//go:build unix
+
+package folderhost
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"wmco/applier"
+	"wmco/applier/selftest"
+	"wmco/bundle"
+	"wmco/internal/hostsim/fixtures"
+	"wmco/internal/hostsim/simulation"
+)
+
+// Machine is a host in a folder as selftest.Run tests it.
+type Machine struct {
+	fixtures.Simulated
+	root    string
+	options Options
+}
+
+var _ selftest.Machine = Machine{}
+
+// machineFolder is the folder in which clauses work.
+const machineFolder = selftest.Root + `\work`
+
+// NewMachine returns the host in the folder root.
+func NewMachine(root string, options Options) Machine {
+	m := Machine{root: root, options: options}
+	m.Simulated = fixtures.Simulated{Reach: m.simulation, Open: m.open, Root: machineFolder}
+	return m
+}
+
+// open opens the host as another process does, until the clause ends.
+func (m Machine) open(t selftest.T) applier.Host {
+	t.Helper()
+	return m.openHost(t)
+}
+
+func (m Machine) simulation(t selftest.T) *simulation.Host {
+	t.Helper()
+	return m.openHost(t).Host
+}
+
+func (m Machine) openHost(t selftest.T) *Host {
+	t.Helper()
+	h, err := New(m.root, m.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+// Prepare implements selftest.Machine. It boots the host: some clauses leave what ends with the next boot.
+func (m Machine) Prepare(ctx context.Context) error {
+	return m.with(func(h *Host) error {
+		if err := errors.Join(h.Restart(ctx), m.removeFolder()); err != nil {
+			return err
+		}
+		if err := h.MakeDirectory(ctx, selftest.Root, bundle.AccessUsers); err != nil {
+			return err
+		}
+		return h.MakeDirectory(ctx, machineFolder, bundle.AccessUsers)
+	})
+}
+
+// Clean implements selftest.Machine.
+func (m Machine) Clean(ctx context.Context) (removed []string, err error) {
+	err = m.with(func(h *Host) error {
+		// What programs of an interrupted run did ends with them.
+		if err := h.Edit(ctx, forget); err != nil {
+			return err
+		}
+		removed, err = selftest.Cleaner{Host: h, Folder: machineFolder}.Clean(ctx)
+		return err
+	})
+	if _, missing := os.Stat(m.local(selftest.Root)); missing == nil {
+		removed = append(removed, "folder "+selftest.Root)
+	}
+	return removed, errors.Join(err, m.removeFolder())
+}
+
+// forget removes what clauses script, and ends the programs that belong to no service.
+func forget(s *simulation.State) {
+	ours := func(path string) bool {
+		return strings.HasPrefix(bundle.FoldPath(path), bundle.FoldPath(selftest.Root)+`\`)
+	}
+	s.Script.Services = maps.Clone(s.Script.Services)
+	for _, name := range []string{selftest.ServiceA, selftest.ServiceB, selftest.ServiceC} {
+		delete(s.Script.Services, name)
+	}
+	s.Script.DiskBytes = 0
+	s.Script.Locked = slices.DeleteFunc(slices.Clone(s.Script.Locked), ours)
+	s.Script.Probes = slices.DeleteFunc(slices.Clone(s.Script.Probes), func(p simulation.SilentProbe) bool { return strings.HasPrefix(p.Target, fixtures.TargetPrefix) })
+	s.Processes = nil
+	s.Facts.Networks = slices.DeleteFunc(slices.Clone(s.Facts.Networks), func(n bundle.HNSNetwork) bool { return n.Name == selftest.NetworkName })
+}
+
+func (m Machine) removeFolder() error { return os.RemoveAll(m.local(selftest.Root)) }
+
+func (m Machine) with(use func(*Host) error) error {
+	h, err := New(m.root, m.options)
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(h), h.Close())
+}
+
+// Skips implements selftest.Machine.
+func (Machine) Skips() map[string]string {
+	return map[string]string{
+		"the lock of a process that has ended is free": "one process alone uses this simulated host; TestFolderHostContract ends another one",
+	}
+}
+
+// System implements selftest.Machine.
+func (m Machine) System(ctx context.Context) (s selftest.System, err error) {
+	err = m.with(func(h *Host) error {
+		facts, err := h.Facts(ctx)
+		s = selftest.System{OSBuild: facts.OSBuild, StandIn: "simulation"}
+		return err
+	})
+	return s, err
+}
+
+// local returns the path of a Windows path on this system.
+func (m Machine) local(path string) string {
+	return filepath.Join(m.root, "C", filepath.FromSlash(strings.ReplaceAll(path[len(simulation.Drive):], `\`, "/")))
+}
+
+// MakeReadOnly implements selftest.OtherPrograms.
+func (m Machine) MakeReadOnly(t selftest.T, path string) {
+	info, err := os.Stat(m.local(path))
+	if err == nil {
+		err = os.Chmod(m.local(path), info.Mode().Perm()&^0o222)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// MakeLink implements selftest.LinkMaker.
+func (m Machine) MakeLink(t selftest.T, path, folder string) {
+	if err := os.Symlink(m.local(folder), m.local(path)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// OpenToAll implements selftest.AccessOpener.
+func (m Machine) OpenToAll(t selftest.T, path string) {
+	err := os.WriteFile(m.local(path), nil, 0o600)
+	if err == nil {
+		err = os.Chmod(m.local(path), 0o666)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// PlantFolder implements selftest.Planter.
+func (m Machine) PlantFolder(t selftest.T, path string) {
+	err := os.MkdirAll(m.local(path), 0o755)
+	if err == nil {
+		err = os.Chmod(m.local(path), 0o755|foreign)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// UsersRead implements selftest.AccessReader.
+func (m Machine) UsersRead(t selftest.T, path string) bool {
+	info, err := os.Stat(m.local(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Mode()&0o004 != 0
+}

@@ -1,0 +1,41 @@
+package mirrors
+
+import (
+	"slices"
+	"strings"
+)
+
+// Place is a place at which containerd asks for the manifest of an image.
+type Place struct {
+	// Manifest is the URL of the manifest. An endpoint is asked for the whole path of the image, below its URL.
+	Manifest string
+	Endpoint
+}
+
+// Places returns where containerd asks for an image, a full name with a tag or digest, in this order.
+func (r Result) Places(image string) []Place {
+	host, rest, _ := strings.Cut(image, "/")
+	need, path, reference := Resolve, rest, ""
+	if name, digest, by := strings.Cut(rest, "@"); by {
+		need, reference = Pull, digest
+		path, _, _ = strings.Cut(name, ":")
+	} else {
+		path, reference, _ = strings.Cut(rest, ":")
+	}
+	place := func(e Endpoint) Place { return Place{e.URL + "/" + path + "/manifests/" + reference, e} }
+	f, _ := r.fileFor(image)
+	var all []Place
+	for _, h := range f.Hosts {
+		if slices.Contains(h.Capabilities, need) {
+			all = append(all, place(h))
+		}
+	}
+	if !r.Lookup(image).Source {
+		return all
+	}
+	own := Endpoint{URL: endpointURL(scope{host: strings.ToLower(host)}, transportTLS)}
+	if !f.Server.IsZero() && slices.Contains(f.Server.Capabilities, need) {
+		own = f.Server
+	}
+	return append(all, place(own))
+}
