@@ -38,3 +38,17 @@ $(KUBECTL): tools/kubectl/go.mod tools/kubectl/go.sum
 .PHONY: kubectl-if-possible
 kubectl-if-possible: setup
 	@$(call optional-program,$(KUBECTL),the installation by the commands of the documents,tools/kubectl)
+
+# It checks the workflows and the shell in them.
+ACTIONLINT := $(TOOLS)/actionlint
+$(ACTIONLINT): tools/actionlint/go.mod tools/actionlint/go.sum
+	@hack/need go
+	@$(STEP) "building actionlint" go -C tools/actionlint build -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ github.com/rhysd/actionlint/cmd/actionlint
+	@touch $@
+
+.PHONY: lint-workflows
+lint-workflows: setup ## actionlint over .github/workflows
+	@$(call optional-program,$(ACTIONLINT),actionlint,tools/actionlint)
+	@[ ! -x $(ACTIONLINT) ] || $(STEP) "linting the workflows" $(ACTIONLINT) -shellcheck= -pyflakes=
+
+lint: lint-workflows
