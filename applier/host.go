@@ -68,13 +68,18 @@ type Names interface {
 	Remove(ctx context.Context, path string) error
 }
 
-// Services is the service control manager.
-type Services interface {
+// ServiceStates asks the service control manager.
+type ServiceStates interface {
 	// Services returns the state of each service, in the order of names.
 	Services(ctx context.Context, names []string) ([]plan.ServiceState, error)
 	// ServiceProcess returns the process id of a service, 0 if it does not run or does not exist. Unlike Services it asks for the status
 	// alone, which services of Windows itself answer too.
 	ServiceProcess(ctx context.Context, name string) (int, error)
+}
+
+// Services is the service control manager.
+type Services interface {
+	ServiceStates
 	// PutService creates a service or gives it exactly this configuration. A running one keeps running.
 	PutService(ctx context.Context, config plan.ServiceConfig) error
 	// DeleteService removes a stopped service; its name is free when it returns. A service that does not exist is no
