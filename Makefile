@@ -55,7 +55,7 @@ build: setup ## bin/wmco and bin/wmco-node for this computer
 	done
 
 # For the tests of one package. Those that take longest, on two processors half of it, begin first.
-TEST_TIMEOUT ?= 45m
+TEST_TIMEOUT ?= 60m
 LONG_TESTS := ./internal/test/jointest ./internal/test/fleettest
 # Packages that are tested at the same time: the long ones mostly wait for a control plane.
 TEST_PACKAGES ?= $(shell n=$$(nproc); echo $$(( n > 3 ? n : 3 )))
