@@ -211,6 +211,28 @@ func TestLayersThatCannotBeReadYet(t *testing.T) {
 	}
 }
 
+// TestAnotherRunThatWaitsForItsConfirmation is no failure of the node: the operator that adopts it waits for its kubelet.
+func TestAnotherRunThatWaitsForItsConfirmation(t *testing.T) {
+	w := newWorld(t)
+	w.change(mirrors, "changed\n")
+	w.publish(bundle.ImpactRestart)
+	for begin := w.clock.Now(); w.clock.Now().Sub(begin) < lockedWithin-lastRetry/4; w.clock.Pass(20 * time.Second) {
+		w.turnDuringAnotherRun()
+		if got := w.said().State; got == published.StateFailed {
+			t.Fatalf("after %s: %s", w.clock.Now().Sub(begin), got)
+		}
+	}
+	w.clock.Pass(lockedWithin)
+	w.turnDuringAnotherRun()
+	if got := w.said(); got.State != published.StateFailed || !strings.Contains(got.Message, "another run") {
+		t.Fatalf("%+v", got)
+	}
+	w.clock.Pass(lastRetry)
+	if got := w.turn(); got.State != published.StateApplied || w.file(mirrors) != "changed\n" {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestPublishedLayersThatAreDamaged(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

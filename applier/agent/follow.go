@@ -301,7 +301,8 @@ func (a *Agent) noteFailure(ctx context.Context, err error) {
 	}
 	f.noteRetry(now, a.Options.Jitter)
 	a.Log.Warn("following the published bundle", "bundle", f.desired.Bundle.Short(), "error", err, "retry", f.retryAt-now)
-	if errors.Is(err, ErrNotPublished) && now-f.since < publishedWithin {
+	var locked *applier.LockedError
+	if errors.Is(err, ErrNotPublished) && now-f.since < publishedWithin || errors.As(err, &locked) && now-f.since < lockedWithin {
 		return
 	}
 	if f.report.State != published.StateFailed {

@@ -14,6 +14,9 @@ const (
 	lastRetry  = 5 * time.Minute
 	// publishedWithin is how long a layer may be missing before that is a failure.
 	publishedWithin = 2 * time.Minute
+	// lockedWithin is how long another run may change the host before that is a failure. That of an operator waits for its confirmation for five
+	// minutes: an adoption starts this agent, and is confirmed when the kubelet reports.
+	lockedWithin = 6 * time.Minute
 )
 
 // follower is where the agent is with the bundle that is published.

@@ -23,6 +23,7 @@ import (
 	"wmco/controller/node"
 	"wmco/internal/hostsim/simulation"
 	"wmco/internal/test/existing"
+	"wmco/internal/test/testenv"
 )
 
 // mixedFleet are nodes of all generations, one after the other. Some have more than a generation leaves.
@@ -142,7 +143,13 @@ func TestAFleetOfAllGenerationsIsAdopted(t *testing.T) {
 	}
 	w.operate()
 	for _, n := range fleet {
-		eventually(t, n.name+" of "+n.generation+" to be adopted", func() bool { return w.adopted(n.name, n.address) })
+		var err error
+		for range 4 { // the limit of one wait is for one thing, on a busy computer
+			if err = testenv.Eventually(t.Context(), n.name+" of "+n.generation+" to be adopted", func() bool { return w.adopted(n.name, n.address) }); err == nil {
+				break
+			}
+		}
+		must(t, err)
 	}
 	cost.mu.Lock()
 	defer cost.mu.Unlock()

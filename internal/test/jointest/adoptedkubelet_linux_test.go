@@ -79,9 +79,10 @@ func TestAnAdoptionIsRolledBackWhereTheKubeletDoesNotComeBack(t *testing.T) {
 	accept := w.refuseKubelet("instance-l", w.olderKubelet("instance-l"))
 	before := m.Text(kubeletProgram)
 	s := w.settings()
-	s.KubeletWithin = 15 * time.Second
+	s.KubeletWithin = 30 * time.Second
 	w.operateAs(s)
 	w.adopt("instance-l")
+	w.says("TurnBegun", "instance-l", "drain")
 	w.says(node.EventNotAdopted, "instance-l", "as the existing operator left it", "the kubelet has not reported to the API server since it was restarted")
 	eventually(t, "the existing agent and the older kubelet", func() bool { return m.hasExistingAgent() && m.Text(kubeletProgram) == before })
 	eventually(t, "the cause in the report", func() bool {

@@ -216,7 +216,7 @@ func TestARemovedEntryLeavesNothing(t *testing.T) {
 	eventually(t, "the copy of the ledger", func() bool { return strings.Contains(a.Text(ledgerCopy), `C:\\k\\kubelet.conf`) })
 
 	w.removeEntry("192.0.2.61")
-	w.says("InstanceRemovalWaiting", "instance-a", "cordoned", "its entry was removed")
+	w.says("InstanceRemovalStarted", "instance-a", "cordoned", "its entry was removed")
 	w.says("InstanceRemovalWaiting", "instance-a", "blocked", "default/guarded-", "PodDisruptionBudget guard")
 	eventually(t, "the move of the pods", func() bool { return w.running("app", "instance-b") == 4 })
 	if w.running("guarded", "instance-a") != 1 || a.Status("kubelet") != plan.ServiceRunning {
