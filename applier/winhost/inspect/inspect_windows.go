@@ -141,6 +141,11 @@ func readPageFile(_ context.Context, m *preflight.Machine) error {
 	var files []string
 	err := hklm.WithKey(`SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management`, registry.QUERY_VALUE, func(k registry.Key) (err error) {
 		files, _, err = k.GetStringsValue("PagingFiles")
+		if errors.Is(err, registry.ErrUnexpectedType) { // Windows writes REG_MULTI_SZ, Wine REG_SZ
+			var one string
+			one, _, err = k.GetStringValue("PagingFiles")
+			files = []string{one}
+		}
 		return err
 	})
 	for _, f := range files {
