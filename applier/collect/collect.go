@@ -70,9 +70,6 @@ func (a *answer) read(what string, do func() error) {
 	}
 }
 
-// services are those that a host should not have, or have of this project.
-func services() []string { return []string{"containerd", "docker", "kubelet"} }
-
 // containerdProgram is the program that Defender should leave alone.
 const containerdProgram = `C:\k\containerd\containerd.exe`
 
@@ -82,7 +79,7 @@ const programFolder = `C:\Windows\wmco`
 // readHost asks for what every applier.Host knows.
 func readHost(ctx context.Context, host applier.Host, a *answer) {
 	a.read("services", func() error {
-		states, err := host.Services(ctx, services())
+		states, err := host.Services(ctx, preflight.Services())
 		for _, s := range states {
 			if s.Status != plan.ServiceAbsent {
 				a.Machine.Services = append(a.Machine.Services, preflight.Service{Name: s.Name, Program: programOf(s.CommandLine), Running: s.Status == plan.ServiceRunning})

@@ -153,7 +153,7 @@ func TestAProxyThatRefuses(t *testing.T) {
 	}
 	proxy.Close()
 	if reached, _ = ask(t, q); reached[0].Problem != preflight.ProblemProxy {
-		t.Errorf("a proxy that is gone: %+v", reached)
+		t.Errorf("a proxy that does not answer: %+v", reached)
 	}
 	q.Proxy.NoProxy = "registry.example.com"
 	if reached, _ = ask(t, q); reached[0].ByProxy {

@@ -112,9 +112,9 @@ func checkNames(q Question, a Answer) bundle.Findings {
 	}
 	switch {
 	case len(a.Names.Pointers) == 0:
-		all = append(all, warn(reason.ReverseNameMissing, "the host's address has no name in DNS", "add a PTR record of the address with the name of the host")...)
+		all = append(all, info(reason.ReverseNameMissing, "the host's address has no name in DNS", "add a PTR record of the address with the name of the host")...)
 	case !slices.ContainsFunc(a.Names.Pointers, same):
-		all = append(all, warn(reason.ReverseNameDiffers, fmt.Sprintf("the host's address has other names in DNS: %q, not %q", first(a.Names.Pointers), label), "correct the PTR record, or rename the computer")...)
+		all = append(all, info(reason.ReverseNameDiffers, fmt.Sprintf("the host's address has other names in DNS: %q, not %q", first(a.Names.Pointers), label), "correct the PTR record, or rename the computer")...)
 	}
 	return all
 }
@@ -131,12 +131,12 @@ func checkRoute(_ Question, a Answer) bundle.Findings {
 	return refuse(reason.DefaultRouteMissing, "the host has no IPv4 default route", "give the network adapter a default gateway")
 }
 
-func checkPorts(q Question, a Answer) bundle.Findings {
+func checkPorts(_ Question, a Answer) bundle.Findings {
 	var all bundle.Findings
 	for _, p := range a.Machine.Ports {
 		switch {
 		case !slices.Contains(Ports(), p.Number):
-		case p.State == PortTaken && !q.Node:
+		case p.State == PortTaken && !a.Machine.runsOwnService(serviceOfPort(p.Number)):
 			all = append(all, refuse(reason.PortTaken, fmt.Sprintf("a program listens on TCP port %d", p.Number), "find it with `netstat -abno`, and remove it")...)
 		case p.State == PortExcluded:
 			all = append(all, refuse(reason.PortExcluded, fmt.Sprintf("Windows keeps TCP port %d for itself", p.Number),
@@ -144,6 +144,33 @@ func checkPorts(q Question, a Answer) bundle.Findings {
 		}
 	}
 	return all
+}
+
+// Services returns those whose state is part of an answer. The names are those of layout, which the node agent does not link.
+func Services() []string { return []string{containerd, docker, exporter, kubelet} }
+
+const (
+	containerd = "containerd"
+	docker     = "docker"
+	exporter   = "windows_exporter"
+	kubelet    = "kubelet"
+)
+
+// serviceOfPort returns the service of a node that listens on a port.
+func serviceOfPort(port int) string {
+	if port == portKubelet {
+		return kubelet
+	}
+	return exporter
+}
+
+// runsOwnService reports whether a service of this project, or of the existing operator, runs: it may have its port.
+func (m Machine) runsOwnService(name string) bool {
+	return slices.ContainsFunc(m.Services, func(s Service) bool { return s.Name == name && s.Running && s.isOwn() })
+}
+
+func (s Service) isOwn() bool {
+	return strings.HasPrefix(strings.ToLower(strings.Trim(s.Program, `"`)), ownPrograms)
 }
 
 // containers is the Windows feature that containerd needs.
@@ -154,8 +181,14 @@ func checkFeatures(_ Question, a Answer) bundle.Findings {
 	if !slices.Contains(a.Facts.Features, containers) {
 		all = append(all, info(reason.ContainersFeatureMissing, "the Windows feature Containers is off: it is turned on when the host joins, which takes a boot", "nothing, or turn it on before")...)
 	}
-	if len(a.Machine.BootPending) > 0 {
-		all = append(all, warn(reason.BootPending, fmt.Sprintf("a boot is pending for %q", first(a.Machine.BootPending)), "boot the host before it joins")...)
+	var boots []string
+	for _, r := range bundle.BootReasons() {
+		if slices.Contains(a.Facts.PendingBoots, r) {
+			boots = append(boots, r.Describe())
+		}
+	}
+	if len(boots) > 0 {
+		all = append(all, warn(reason.BootPending, "Windows waits for a boot: "+strings.Join(boots, ", "), "boot the host before it joins")...)
 	}
 	return all
 }
@@ -166,15 +199,14 @@ const ownPrograms = `c:\k\`
 func checkForeign(q Question, a Answer) bundle.Findings {
 	var all bundle.Findings
 	for _, s := range a.Machine.Services {
-		own := strings.HasPrefix(strings.ToLower(strings.Trim(s.Program, `"`)), ownPrograms)
 		switch strings.ToLower(s.Name) {
-		case "containerd":
-			if !own {
+		case containerd:
+			if !s.isOwn() {
 				all = append(all, refuse(reason.ForeignContainerd, fmt.Sprintf("the host has another containerd, %q", s.Program), "remove it with its containers and images")...)
 			}
-		case "docker":
-			all = append(all, refuse(reason.ForeignDocker, "the host has Docker", "remove Docker and boot the host")...)
-		case "kubelet":
+		case docker:
+			all = append(all, warn(reason.ForeignDocker, "the host has Docker, which the node does not use", "nothing; or remove it, if Pods have no network")...)
+		case kubelet:
 			if !q.Node {
 				all = append(all, warn(reason.ForeignKubelet, fmt.Sprintf("the host has a kubelet already, %q", s.Program), "remove it from its cluster first")...)
 			}

@@ -62,6 +62,14 @@ func answers(i int, p Problem) func(*Question, *Answer) {
 	return func(_ *Question, a *Answer) { a.Reached[i].Problem, a.Reached[i].Text = p, "why" }
 }
 
+// runningKubelet is a kubelet on its port, with or without a program of this project.
+func runningKubelet(program string) func(*Question, *Answer) {
+	return func(q *Question, a *Answer) {
+		q.Node, a.Machine.Services = true, []Service{{Name: "kubelet", Program: program, Running: true}}
+		a.Machine.Ports[0].State = PortTaken
+	}
+}
+
 func machine(change func(*Machine)) func(*Question, *Answer) {
 	return func(_ *Question, a *Answer) { change(&a.Machine) }
 }
@@ -80,15 +88,16 @@ func faults() []fault {
 		}, "error " + reason.ComputerNameInvalid},
 		{"a name that DNS does not know", func(_ *Question, a *Answer) { a.Names.Addresses = nil }, "warning " + reason.HostNameUnresolvable},
 		{"a name with another address", func(_ *Question, a *Answer) { a.Names.Addresses = []string{"10.9.9.9"} }, "warning " + reason.HostNameOfAnotherAddress},
-		{"an address without a name", func(_ *Question, a *Answer) { a.Names.Pointers = nil }, "warning " + reason.ReverseNameMissing},
-		{"an address with another name", func(_ *Question, a *Answer) { a.Names.Pointers = []string{"other.example.com."} }, "warning " + reason.ReverseNameDiffers},
+		{"an address without a name", func(_ *Question, a *Answer) { a.Names.Pointers = nil }, "info " + reason.ReverseNameMissing},
+		{"an address with another name", func(_ *Question, a *Answer) { a.Names.Pointers = []string{"other.example.com."} }, "info " + reason.ReverseNameDiffers},
 		{"no default route", func(_ *Question, a *Answer) { a.Facts.DefaultRoute = bundle.DefaultRoute{} }, "error " + reason.DefaultRouteMissing},
 		{"a taken port", machine(func(m *Machine) { m.Ports[0].State = PortTaken }), "error " + reason.PortTaken},
+		{"a kubelet of another maker on the port", runningKubelet(`C:\other\kubelet.exe`), "error " + reason.PortTaken},
 		{"an excluded port", machine(func(m *Machine) { m.Ports[1].State = PortExcluded }), "error " + reason.PortExcluded},
 		{"no feature", func(_ *Question, a *Answer) { a.Facts.Features = nil }, "info " + reason.ContainersFeatureMissing},
-		{"a pending boot", machine(func(m *Machine) { m.BootPending = []string{"Windows Update"} }), "warning " + reason.BootPending},
+		{"a pending boot", func(_ *Question, a *Answer) { a.Facts.PendingBoots = []bundle.BootReason{bundle.BootForUpdates} }, "warning " + reason.BootPending},
 		{"another containerd", service("containerd", `C:\Program Files\containerd\containerd.exe`), "error " + reason.ForeignContainerd},
-		{"Docker", service("docker", `C:\Windows\System32\dockerd.exe`), "error " + reason.ForeignDocker},
+		{"Docker", service("docker", `C:\Windows\System32\dockerd.exe`), "warning " + reason.ForeignDocker},
 		{"a kubelet", service("kubelet", `C:\k\kubelet.exe`), "warning " + reason.ForeignKubelet},
 		{"little room", machine(func(m *Machine) { m.FreeBytes = 6 << 30 }), "warning " + reason.DiskNearlyFull},
 		{"no room", machine(func(m *Machine) { m.FreeBytes = 1 << 30 }), "error " + reason.DiskNearlyFull},
@@ -123,6 +132,15 @@ func short(all bundle.Findings) []string {
 		texts = append(texts, fmt.Sprintf("%s %s", f.Severity, f.Reason))
 	}
 	return texts
+}
+
+// TestTheKubeletOfAHostThatJoinsHasItsPort: what the operator has started is not in its own way.
+func TestTheKubeletOfAHostThatJoinsHasItsPort(t *testing.T) {
+	q, a := question(), healthy()
+	runningKubelet(`C:\k\kube-log-runner.exe`)(&q, &a)
+	if got := Findings(q, a); len(got) > 0 {
+		t.Errorf("got %+v", got)
+	}
 }
 
 func TestAHealthyHostHasNoFinding(t *testing.T) {

@@ -2,7 +2,7 @@
 //
 //	inputs of the cluster --> Question --stdin--> wmco-node preflight --> Answer --Findings--> what is missing, each with a fix
 //
-// The host only reads. An answer is what a host says of itself: it decides nothing about another host.
+// The host only reads. An answer is a report of one host: it decides nothing about another one.
 package preflight
 
 import (
@@ -27,7 +27,7 @@ type Question struct {
 	VXLANPort int  `json:"vxlanPort,omitempty"`
 	// RenamesComputer is true where joining gives the computer another name.
 	RenamesComputer bool `json:"renamesComputer,omitempty"`
-	// Node is true for a host that is a node already: that is no finding then.
+	// Node is true for a host that is a node already, or on its way to become one: its kubelet is no finding then.
 	Node bool `json:"node,omitempty"`
 	// API are the URLs of the API server. CA is the PEM text of the CAs that its certificate is verified with.
 	API []string `json:"api,omitempty"`
@@ -67,7 +67,7 @@ const (
 	portExporter = 9182
 )
 
-// Answer is what a host says of itself. Everything in it is text of the host and is clipped and escaped where it is printed.
+// Answer is what a host reports. Everything in it is text of the host and is clipped and escaped where it is printed.
 type Answer struct {
 	Schema  int          `json:"schema"`
 	Facts   bundle.Facts `json:"facts"`
@@ -81,7 +81,7 @@ type Answer struct {
 	Unread []string `json:"unread,omitempty"`
 }
 
-// Machine is what the host's Windows says of itself.
+// Machine has facts of the host's Windows.
 type Machine struct {
 	// Update is the number of the update, such as 2340 in 10.0.20348.2340 (UBR).
 	Update int `json:"update,omitempty"`
@@ -93,8 +93,6 @@ type Machine struct {
 	// CodeIntegrity is true while a policy of WDAC decides which programs run, AppLocker while one of AppLocker does.
 	CodeIntegrity bool `json:"codeIntegrity,omitempty"`
 	AppLocker     bool `json:"appLocker,omitempty"`
-	// BootPending is what waits for a boot.
-	BootPending []string `json:"bootPending,omitempty"`
 	// FreeBytes can be written to drive C:. PageFile is true if Windows has a page file.
 	FreeBytes int64 `json:"freeBytes"`
 	PageFile  bool  `json:"pageFile"`

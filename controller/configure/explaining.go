@@ -3,33 +3,79 @@ package configure
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
+	"sync"
+	"time"
 
 	"wmco/bundle"
 	"wmco/bundle/preflight"
+	"wmco/bundle/published"
 	"wmco/controller/hosts"
 	"wmco/controller/inputs/desired"
 )
 
-// mostExplained is how many findings a Progress has.
-const mostExplained = 3
+const (
+	// mostExplained is how many findings a Progress has, maxExplained how many bytes each: their texts are of the host.
+	mostExplained, maxExplained = 3, 200
+	// explainEvery is how often a host is asked what it lacks while it is tried again: it asks API servers and registries for that.
+	explainEvery = 10 * time.Minute
+)
+
+// explanations are what hosts that do not join lacked when they were asked last. The zero value has none.
+type explanations struct {
+	mu  sync.Mutex
+	all map[string]explanation
+}
+
+type explanation struct {
+	asked    time.Duration
+	findings bundle.Findings
+}
+
+// recentOf returns what a host lacked; false if it is to be asked. Others that are to be asked again are forgotten.
+func (e *explanations) recentOf(host string, now time.Duration) (bundle.Findings, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	maps.DeleteFunc(e.all, func(_ string, x explanation) bool { return now-x.asked >= explainEvery })
+	x, ok := e.all[host]
+	return x.findings, ok
+}
+
+func (e *explanations) note(host string, x explanation) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.all == nil {
+		e.all = map[string]explanation{}
+	}
+	e.all[host] = x
+}
 
 // explainFailure adds what the host lacks to the progress of one that does not join. A host that gives no answer leaves it as it is.
 func (h Host) explainFailure(ctx context.Context, w hosts.Wish, p Progress) Progress {
+	now := h.Elapsed()
+	findings, known := h.explained.recentOf(h.recordID(), now)
+	if known {
+		return withFindings(p, findings)
+	}
 	q := desired.Question(h.Wanted.Cluster, h.Node)
+	q.Node = true // its kubelet is the one that joining has brought
 	answer, err := h.Hosts.AskPreflight(ctx, w.Target, w.Check, q)
 	if err != nil {
 		h.Log.V(1).Info("asking a host that does not join what it lacks", "host", h.ID(), "error", err)
-		return p
+	} else {
+		findings = preflight.Findings(q, answer)
 	}
-	return withFindings(p, preflight.Findings(q, answer))
+	h.explained.note(h.recordID(), explanation{now, findings})
+	return withFindings(p, findings)
 }
 
 // withFindings adds the findings that may explain why a host does not join: errors, and warnings where there are none. What is only worth
-// knowing explains nothing.
+// knowing explains nothing. The fix is that of an error; a warning may have nothing to do with it, so it leaves a fix that is known.
 func withFindings(p Progress, findings bundle.Findings) Progress {
 	likely := findings.Of(bundle.SeverityError)
-	if len(likely) == 0 {
+	sure := len(likely) > 0
+	if !sure {
 		likely = findings.Of(bundle.SeverityWarning)
 	}
 	if len(likely) == 0 {
@@ -37,12 +83,14 @@ func withFindings(p Progress, findings bundle.Findings) Progress {
 	}
 	var texts []string
 	for _, f := range likely[:min(mostExplained, len(likely))] {
-		texts = append(texts, fmt.Sprintf("%s: %s", f.Reason, f.Message))
+		texts = append(texts, fmt.Sprintf("%s: %s", f.Reason, published.ShortenTo(f.Message, maxExplained)))
 	}
 	if rest := len(likely) - len(texts); rest > 0 {
 		texts = append(texts, fmt.Sprintf("%d more, which wmco preflight prints", rest))
 	}
 	p.Message += "; the host lacks: " + strings.Join(texts, "; ")
-	p.Fix = likely[0].Fix
+	if sure || p.Fix == "" {
+		p.Fix = likely[0].Fix
+	}
 	return p
 }

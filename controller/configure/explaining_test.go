@@ -3,6 +3,7 @@ package configure
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"wmco/bundle"
 )
@@ -19,7 +20,7 @@ func TestAHostThatDoesNotJoinSaysWhatItLacks(t *testing.T) {
 	}{
 		{"nothing is missing", nil, "waiting", "nothing"},
 		{"only worth knowing", bundle.Findings{finding(bundle.SeverityInfo, "A")}, "waiting", "nothing"},
-		{"a warning", bundle.Findings{finding(bundle.SeverityWarning, "A")}, "waiting; the host lacks: A: says A", "fix A"},
+		{"a warning", bundle.Findings{finding(bundle.SeverityWarning, "A")}, "waiting; the host lacks: A: says A", "nothing"},
 		{"an error and a warning", bundle.Findings{finding(bundle.SeverityError, "A"), finding(bundle.SeverityWarning, "B")}, "waiting; the host lacks: A: says A", "fix A"},
 		{"many errors", bundle.Findings{finding(bundle.SeverityError, "A"), finding(bundle.SeverityError, "B"), finding(bundle.SeverityError, "C"), finding(bundle.SeverityError, "D"), finding(bundle.SeverityError, "E")},
 			"waiting; the host lacks: A: says A; B: says B; C: says C; 2 more, which wmco preflight prints", "fix A"},
@@ -30,5 +31,29 @@ func TestAHostThatDoesNotJoinSaysWhatItLacks(t *testing.T) {
 				t.Errorf("got %+v", p)
 			}
 		})
+	}
+}
+
+// TestAHostIsAskedSeldomWhatItLacks, however often it is tried again, and each host by itself.
+func TestAHostIsAskedSeldomWhatItLacks(t *testing.T) {
+	var e explanations
+	lacks := bundle.Findings{{Reason: "A"}}
+	e.note("a", explanation{time.Minute, lacks})
+	if got, ok := e.recentOf("a", explainEvery); !ok || len(got) != 1 {
+		t.Errorf("after %s: %v, %v", explainEvery-time.Minute, got, ok)
+	}
+	if _, ok := e.recentOf("b", explainEvery); ok {
+		t.Error("another host was not asked")
+	}
+	if _, ok := e.recentOf("a", explainEvery+time.Minute); ok || len(e.all) != 0 {
+		t.Errorf("%v is kept for ever", e.all)
+	}
+}
+
+// A host may say anything about itself.
+func TestTheTextsOfAHostAreBounded(t *testing.T) {
+	p := withFindings(Progress{Message: "failed"}, bundle.Findings{{Severity: bundle.SeverityError, Reason: "A", Message: strings.Repeat("x", 1<<20), Fix: "f"}})
+	if len(p.Message) > 2*maxExplained || p.Fix != "f" {
+		t.Errorf("%d bytes", len(p.Message))
 	}
 }

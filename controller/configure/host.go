@@ -57,6 +57,8 @@ type Joiner struct {
 
 	// unregistered is since when hosts have had the bundle to join with, and no Node.
 	unregistered Sightings
+	// explained is what hosts that do not join lacked when they were asked last.
+	explained explanations
 }
 
 // Ref names a host by the object that asks for it: a Machine, or an entry of windows-instances.
