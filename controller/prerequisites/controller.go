@@ -105,10 +105,11 @@ func (c *Cluster) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 	for _, condition := range list {
 		c.warn(condition)
 	}
-	if err := c.lookForIgnored(ctx); err != nil {
-		return reconcile.Result{}, err
-	}
+	c.lookForIgnored(ctx)
 	for _, condition := range []metav1.Condition{monitored, c.ignored} {
+		if condition.Type == "" {
+			continue // it was not looked for yet
+		}
 		c.warnOnce(condition)
 		list = append(list, condition)
 	}
@@ -120,18 +121,19 @@ func (c *Cluster) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 	return reconcile.Result{RequeueAfter: again}, c.Say(ctx, append(list, c.Unjoined.HostsJoinedCondition(configure.ListHosts(inputs))))
 }
 
-// lookForIgnored looks for what Windows nodes ignore, every recheckIgnored.
-func (c *Cluster) lookForIgnored(ctx context.Context) error {
+// lookForIgnored looks for what Windows nodes ignore, every recheckIgnored. Where that cannot be read, what was known stays, and it is tried with
+// the next call: nothing else waits for it.
+func (c *Cluster) lookForIgnored(ctx context.Context) {
 	now := c.Checks.Now()
 	if !c.ignoredAt.IsZero() && now.Sub(c.ignoredAt).Abs() < recheckIgnored {
-		return nil
+		return
 	}
 	condition, err := ignoredCondition(ctx, c.Checks.Live)
 	if err != nil {
-		return fmt.Errorf("looking for what Windows nodes ignore: %w", err)
+		c.Log.Error(err, "looking for what Windows nodes ignore")
+		return
 	}
 	c.ignored, c.ignoredAt = condition, now
-	return nil
 }
 
 // warn writes an Event of a condition that is not met.

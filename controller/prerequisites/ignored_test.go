@@ -6,7 +6,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"wmco/controller/configure"
 )
 
 // kindReader lists objects by kind. A kind that it does not have is not served.
@@ -111,5 +115,18 @@ func TestAKindThatMayNotBeListedKeepsNothingUnsaid(t *testing.T) {
 	r.errs["ClusterImagePolicy"] = errors.New("no route")
 	if _, err := ignoredCondition(t.Context(), r); err == nil {
 		t.Error("the API server did not answer, and nothing says so")
+	}
+}
+
+// TestAKindThatCannotBeReadHoldsUpNothing: what was known stays, and it is looked for again with the next call.
+func TestAKindThatCannotBeReadHoldsUpNothing(t *testing.T) {
+	r := kindReader{errs: map[string]error{"KubeletConfig": errors.New("the conversion webhook does not answer")}}
+	c := Cluster{Checks: &configure.Checks{Live: r, Now: time.Now}, Log: logr.Discard()}
+	if c.lookForIgnored(t.Context()); c.ignored.Type != "" || !c.ignoredAt.IsZero() {
+		t.Errorf("%+v", c.ignored)
+	}
+	delete(r.errs, "KubeletConfig")
+	if c.lookForIgnored(t.Context()); c.ignored.Type != NodeSettingsFollowed || c.ignoredAt.IsZero() {
+		t.Errorf("%+v", c.ignored)
 	}
 }
