@@ -59,6 +59,6 @@ func TestFactsSayWhyWindowsWaitsForABoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	if slices.Contains(reasons(), bundle.BootForFiles) {
-		t.Error("the value is gone, and files are still said to be pending")
+		t.Error("the value was removed, and files are still reported as pending")
 	}
 }

@@ -150,6 +150,23 @@ func readPassphrase(ctx context.Context, fd int) ([]byte, error) {
 	}
 }
 
+// newClient returns the hosts, and a client that copies the node agent of a payload to them. Nothing is connected to yet.
+func (f *hostFlags) newClient(ctx context.Context, a app, payload string) ([]remote.Target, *remote.Client, error) {
+	targets, err := f.targets()
+	if err != nil {
+		return nil, nil, err
+	}
+	dialer, err := f.dialer(ctx, a)
+	if err != nil {
+		return nil, nil, err
+	}
+	program, err := f.nodeProgram(payload)
+	if err != nil {
+		return nil, nil, err
+	}
+	return targets, remote.NewClient(ssh.NewTransport(dialer), program, remote.DefaultLimits()), nil
+}
+
 // nodeProgram is what is copied to hosts: --node-program, or else the payload's.
 func (f *hostFlags) nodeProgram(dir string) (remote.Program, error) {
 	if f.program != "" {

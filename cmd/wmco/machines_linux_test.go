@@ -40,7 +40,7 @@ func TestSelfTestOverSSH(t *testing.T) {
 func TestPreflightOverSSH(t *testing.T) {
 	o := newOverSSH(t, 2)
 	o.authorize()
-	must(t, os.WriteFile(filepath.Join(o.servers[1].Root, folderhost.FileSystem), []byte(`{"bootPending": ["servicing"], "ports": [{"number": 10250, "state": "taken"}]}`), 0o600))
+	must(t, os.WriteFile(filepath.Join(o.servers[1].Root, folderhost.FileSystem), []byte(`{"fips": true, "ports": [{"number": 10250, "state": "taken"}]}`), 0o600))
 	got := o.wmco(t, "preflight", append([]string{"-o", "json"}, o.hosts()...)...)
 	var all []preflightJSON
 	if err := json.Unmarshal([]byte(got.stdout), &all); err != nil {
@@ -57,7 +57,7 @@ func TestPreflightOverSSH(t *testing.T) {
 		}
 		return false
 	}
-	if has(0, reason.PortTaken) || !has(1, reason.PortTaken) || !has(1, reason.BootPending) {
+	if has(0, reason.PortTaken) || !has(1, reason.PortTaken) || !has(1, reason.FIPSEnabled) {
 		t.Errorf("got %s", got.stdout)
 	}
 	if host, _, _ := net.SplitHostPort(o.servers[1].Address); all[1].Findings[0].Node != host {

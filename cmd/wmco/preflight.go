@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/applier/remote"
-	"wmco/applier/remote/ssh"
 	"wmco/bundle"
 	"wmco/bundle/preflight"
 	"wmco/controller/inputs/desired"
@@ -54,15 +53,7 @@ type preflightJSON struct {
 }
 
 func (f *remoteFlags) preflight(ctx context.Context, a app, format cli.Format) error {
-	targets, err := f.targets()
-	if err != nil {
-		return err
-	}
-	dialer, err := f.dialer(ctx, a)
-	if err != nil {
-		return err
-	}
-	program, err := f.nodeProgram(f.payload)
+	targets, client, err := f.newClient(ctx, a, f.payload)
 	if err != nil {
 		return err
 	}
@@ -71,7 +62,6 @@ func (f *remoteFlags) preflight(ctx context.Context, a app, format cli.Format) e
 	if err != nil {
 		return err
 	}
-	client := remote.NewClient(ssh.NewTransport(dialer), program, remote.DefaultLimits())
 	defer cli.Orderly(ctx)()
 	all := make(map[remote.Target]preflightJSON, len(targets))
 	var mu sync.Mutex

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/applier/remote"
-	"wmco/applier/remote/ssh"
 	"wmco/applier/selftest"
 	"wmco/internal/cli"
 )
@@ -55,19 +54,10 @@ type testedJSON struct {
 }
 
 func (f *hostFlags) selftest(ctx context.Context, a app, run selftestRun) error {
-	targets, err := f.targets()
+	targets, client, err := f.newClient(ctx, a, run.payload)
 	if err != nil {
 		return err
 	}
-	dialer, err := f.dialer(ctx, a)
-	if err != nil {
-		return err
-	}
-	program, err := f.nodeProgram(run.payload)
-	if err != nil {
-		return err
-	}
-	client := remote.NewClient(ssh.NewTransport(dialer), program, remote.DefaultLimits())
 	defer cli.Orderly(ctx)()
 	results := map[remote.Target]selftest.Result{}
 	var mu sync.Mutex

@@ -16,7 +16,9 @@ import (
 	"wmco/applier/selftest"
 	"wmco/applier/winhost"
 	"wmco/applier/winhost/hklm"
+	"wmco/applier/winhost/inspect"
 	"wmco/bundle"
+	"wmco/bundle/preflight"
 )
 
 // Folders below selftest.Root: the fixture's, and the one in which services write what they were started with.
@@ -190,9 +192,6 @@ func (m Machine) giveBack(ctx context.Context) (removed []string, err error) {
 	return removed, failed
 }
 
-// currentVersion is the key with the version of Windows.
-const currentVersion = `SOFTWARE\Microsoft\Windows NT\CurrentVersion`
-
 // System implements selftest.Machine.
 func (m Machine) System(ctx context.Context) (selftest.System, error) {
 	var s selftest.System
@@ -204,34 +203,14 @@ func (m Machine) System(ctx context.Context) (selftest.System, error) {
 	if m.Wine {
 		s.StandIn = "Wine"
 	}
-	var update uint64
-	err = hklm.WithKey(currentVersion, registry.QUERY_VALUE, func(k registry.Key) (err error) {
-		update, _, err = k.GetIntegerValue("UBR")
-		return hklm.IgnoreNotExist(err)
-	})
-	if update > 0 && strings.Count(s.OSBuild, ".") == 2 {
-		s.OSBuild = fmt.Sprintf("%s.%d", s.OSBuild, update)
+	var w preflight.Machine
+	err = inspect.ReadVersion(&w)
+	if w.Update > 0 && strings.Count(s.OSBuild, ".") == 2 {
+		s.OSBuild = fmt.Sprintf("%s.%d", s.OSBuild, w.Update)
 	}
-	edition, _, failed := hklm.ReadText(currentVersion, "EditionID")
-	kind, _, alsoFailed := hklm.ReadText(currentVersion, "InstallationType")
-	s.Edition = strings.TrimSpace(edition + " " + kind)
-	s.Locale = systemLocale()
+	s.Edition, s.Locale = strings.TrimSpace(w.Edition+" "+w.Installation), w.Locale
 	s.Account, _ = account()
-	return s, errors.Join(err, failed, alsoFailed)
-}
-
-// systemLocale returns the name of the system's locale, such as en-US
-// (learn.microsoft.com/windows/win32/api/winnls/nf-winnls-getsystemdefaultlocalename).
-func systemLocale() string {
-	buffer := make([]uint16, 85) // LOCALE_NAME_MAX_LENGTH
-	call := windows.NewLazySystemDLL("kernel32.dll").NewProc("GetSystemDefaultLocaleName")
-	if call.Find() != nil {
-		return ""
-	}
-	if n, _, _ := call.Call(pointer(&buffer[0]), uintptr(len(buffer))); n == 0 {
-		return ""
-	}
-	return windows.UTF16ToString(buffer)
+	return s, err
 }
 
 // account says as what kind of account this process runs.

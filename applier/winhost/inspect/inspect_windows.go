@@ -25,11 +25,10 @@ func (System) Machine(ctx context.Context, m *preflight.Machine) []error {
 		name string
 		read func(context.Context, *preflight.Machine) error
 	}{
-		{"version of Windows", readVersion},
+		{"version of Windows", func(_ context.Context, m *preflight.Machine) error { return ReadVersion(m) }},
 		{"FIPS mode", readFIPS},
 		{"code integrity", readCodeIntegrity},
 		{"AppLocker", readAppLocker},
-		{"pending boots", readPendingBoots},
 		{"page file", readPageFile},
 		{"ports", readPorts},
 	} {
@@ -44,7 +43,8 @@ func (System) Machine(ctx context.Context, m *preflight.Machine) []error {
 // (learn.microsoft.com/windows-server/get-started/server-core-or-desktop, InstallationType).
 const currentVersion = `SOFTWARE\Microsoft\Windows NT\CurrentVersion`
 
-func readVersion(_ context.Context, m *preflight.Machine) (err error) {
+// ReadVersion sets the edition, the update and the locale of Windows.
+func ReadVersion(m *preflight.Machine) (err error) {
 	var failed error
 	if m.Edition, _, err = hklm.ReadText(currentVersion, "EditionID"); err != nil {
 		failed = err
@@ -114,25 +114,6 @@ func readAppLocker(_ context.Context, m *preflight.Machine) error {
 	}
 	m.AppLocker, err = services.IsRunning("AppIDSvc")
 	return err
-}
-
-// pendingKeys exist while a boot is pending: of servicing, and of Windows Update
-// (learn.microsoft.com/windows/win32/api/wuapi/nf-wuapi-isysteminformation-get_rebootrequired reads the second one).
-var pendingKeys = []struct{ what, path string }{
-	{"servicing", `SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending`},
-	{"Windows Update", `SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update\RebootRequired`},
-}
-
-func readPendingBoots(_ context.Context, m *preflight.Machine) error {
-	var failed error
-	for _, key := range pendingKeys {
-		err := hklm.WithKey(key.path, registry.QUERY_VALUE, func(registry.Key) error { return nil })
-		if err == nil {
-			m.BootPending = append(m.BootPending, key.what)
-		}
-		failed = errors.Join(failed, hklm.IgnoreNotExist(err))
-	}
-	return failed
 }
 
 // readPageFile reads which page files Windows makes

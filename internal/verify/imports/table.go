@@ -136,7 +136,7 @@ var programRules = []rule{
 	},
 	{
 		pkg:     "applier/selftest/thismachine",
-		imports: []string{"applier", "applier/plan", "applier/selftest", "applier/winhost", "applier/winhost/hklm", "applier/winhost/settings", "bundle"},
+		imports: []string{"applier", "applier/plan", "applier/selftest", "applier/winhost", "applier/winhost/hklm", "applier/winhost/inspect", "applier/winhost/settings", "bundle", "bundle/preflight"},
 		never:   join(rendering, cluster, remote, []string{"testing"}),
 	},
 	{
