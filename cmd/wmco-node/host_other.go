@@ -40,7 +40,7 @@ func openMachine(root string) (selftest.Machine, error) {
 	return folderhost.NewMachine(root, folderhost.Options{}), nil
 }
 
-// openSystem returns what the Windows of a simulated host says of itself.
+// openSystem returns the facts of the Windows of a simulated host.
 func openSystem(root string) collect.System { return folderhost.System(root) }
 
 // playRole returns false: no copy of this program runs on a simulated host.

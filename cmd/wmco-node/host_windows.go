@@ -44,7 +44,7 @@ func openMachine(string) (selftest.Machine, error) {
 	return thismachine.Machine{Wine: wine == "yes"}, nil
 }
 
-// openSystem returns what this Windows says of itself.
+// openSystem returns the facts of this Windows.
 func openSystem(string) collect.System { return inspect.System{} }
 
 // playRole makes a copy of this program act as a service of the self-test.

@@ -113,6 +113,6 @@ func conditionReasons() []statusReason {
 		{"Starting", "The operator has not seen everything since it started.", "nothing for some minutes"},
 		{"NothingChanges", "No node is being changed.", fixNothing},
 		{"NothingWrong", "Nothing is wrong.", fixNothing},
-		{"HostsWait", "Hosts wait for somebody or something. The message names the first.", "what `wmco status` says for each"},
+		{"HostsWait", "Hosts wait for an action or for another program. The message names the first.", "what `wmco status` says for each"},
 	}
 }

@@ -57,7 +57,7 @@ func TestAnAdoptionIsConfirmedByItsKubelet(t *testing.T) {
 		"another operator began, and the kubelet reports":            {observedKubelet{}, []look{{0, ready, 100}, {5, ready, 110}}, true},
 		"another operator began, and the Node stays Ready":           {observedKubelet{}, []look{{0, ready, 100}, {60, ready, 100}}, true},
 		"another operator began, and the Node is Ready for a moment": {observedKubelet{}, []look{{0, ready, 100}, {59, ready, 100}}, false},
-		"another operator began, and the Node was lost meanwhile":    {observedKubelet{}, []look{{0, ready, 100}, {40, unknown, 100}, {70, ready, 100}}, false},
+		"another operator began, and the Node was lost in between":   {observedKubelet{}, []look{{0, ready, 100}, {40, unknown, 100}, {70, ready, 100}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var err error

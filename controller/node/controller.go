@@ -220,7 +220,7 @@ func (n *Nodes) tellRemoval(node *corev1.Node, r record.Record, p configure.Prog
 	switch {
 	case p.Finished:
 		n.recordEvent(node, corev1.EventTypeNormal, eventTeardown, actionRemove, p.DisplayText())
-	case p.Reason == reasonCordoned: // it has just begun, and waits for nobody
+	case p.Reason == reasonCordoned: // it has just begun: nothing is needed
 		n.recordEvent(node, corev1.EventTypeNormal, eventRemovalBegins, actionRemove, p.DisplayText())
 	case p.Message != "":
 		n.recordEvent(node, corev1.EventTypeWarning, eventRemovalWaits, p.Reason, p.DisplayText())

@@ -87,7 +87,7 @@ func (k *Kept) Forget() { *k = Kept{} }
 
 // newPlanner evaluates the nodes that have changed. What follows from all nodes together is counted again: that is a few numbers.
 func (k *Kept) newPlanner(f Fleet) *planner {
-	f.Policy.Closed = f.Policy.Closed.toUTC() // times of a zone that is read anew are other values
+	f.Policy.Closed = f.Policy.Closed.toUTC() // times of a zone that is read again are other values
 	if k.nodes == nil || k.policy != f.Policy {
 		*k = Kept{policy: f.Policy, rules: newRuleTables(), nodes: make(map[string]*keptNode, len(f.Nodes)), version: k.version + 1, call: k.call}
 	}

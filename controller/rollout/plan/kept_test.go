@@ -154,7 +154,7 @@ func TestAnEventElsewhereChangesWhatIsKept(t *testing.T) {
 		{"the rollout is paused", func(f *Fleet) { f.Policy.Paused = true }},
 		{"the rollout goes on", func(f *Fleet) { f.Policy.Paused = false }},
 		{"the canary is rolled back", func(f *Fleet) { f.Nodes[0].Report.State = rolledBack }},
-		{"a node is gone", func(f *Fleet) { f.Nodes = f.Nodes[1:] }},
+		{"a node was deleted", func(f *Fleet) { f.Nodes = f.Nodes[1:] }},
 		{"a node comes", func(f *Fleet) { f.Nodes = append(f.Nodes, node("f", wants(drain))) }},
 	} {
 		event.change(&f)

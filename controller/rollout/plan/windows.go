@@ -10,8 +10,8 @@ import (
 // impact always may. It is a value of the moment of the Fleet: who makes a Fleet computes it from the settings.
 type Closed struct{ Restart, Drain, Reboot time.Time }
 
-// until returns when a change of that impact may begin, zero for now.
-func (c Closed) until(i bundle.Impact) time.Time {
+// openTime returns when a change of that impact may begin, zero for now.
+func (c Closed) openTime(i bundle.Impact) time.Time {
 	switch i { //nolint:exhaustive // the others never wait
 	case bundle.ImpactRestart:
 		return c.Restart
@@ -31,7 +31,7 @@ func (c Closed) toUTC() Closed {
 // awaitsWindow reports whether the change of a node must wait until a window opens. One that has begun goes on, and what is urgent and restarts something
 // does not wait. A boot that a person asks for is no change.
 func (d decision) awaitsWindow() bool {
-	return !d.hasBegunChange() && !d.urgentNeedsTurn() && d.fleet.now.Before(d.policy.Closed.until(d.need))
+	return !d.hasBegunChange() && !d.urgentNeedsTurn() && d.fleet.now.Before(d.policy.Closed.openTime(d.need))
 }
 
 // hasBegunChange reports whether the node has a slot for the change, or its agent the permission.
@@ -46,7 +46,7 @@ func (d decision) urgentNeedsTurn() bool {
 
 // describeWindow says when the window opens.
 func (d decision) describeWindow() string {
-	return "a change with impact " + string(d.need) + " waits for rollout.windows: the next one opens at " + d.policy.Closed.until(d.need).UTC().Format(time.RFC3339)
+	return "a change with impact " + string(d.need) + " waits for rollout.windows: the next one opens at " + d.policy.Closed.openTime(d.need).UTC().Format(time.RFC3339)
 }
 
 // wakeForWindow has the next decision made when the next window opens. It is for all nodes that wait, also for those about which nothing is decided
