@@ -92,7 +92,7 @@ func faults() []fault {
 		{"an address with another name", func(_ *Question, a *Answer) { a.Names.Pointers = []string{"other.example.com."} }, "info " + reason.ReverseNameDiffers},
 		{"no default route", func(_ *Question, a *Answer) { a.Facts.DefaultRoute = bundle.DefaultRoute{} }, "error " + reason.DefaultRouteMissing},
 		{"a taken port", machine(func(m *Machine) { m.Ports[0].State = PortTaken }), "error " + reason.PortTaken},
-		{"a kubelet of another maker on the port", runningKubelet(`C:\other\kubelet.exe`), "error " + reason.PortTaken},
+		{"a kubelet of another maker on the port", runningKubelet(`D:\kubernetes\kubelet.exe`), "error " + reason.PortTaken},
 		{"an excluded port", machine(func(m *Machine) { m.Ports[1].State = PortExcluded }), "error " + reason.PortExcluded},
 		{"no feature", func(_ *Question, a *Answer) { a.Facts.Features = nil }, "info " + reason.ContainersFeatureMissing},
 		{"a pending boot", func(_ *Question, a *Answer) { a.Facts.PendingBoots = []bundle.BootReason{bundle.BootForUpdates} }, "warning " + reason.BootPending},
