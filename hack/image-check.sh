@@ -72,6 +72,11 @@ fi
 chmod 1777 "$root/tmp"
 "$root/usr/bin/wmco" version -o json | jq -e --arg v "$version" '.version == $v' >/dev/null || fail 'the operator of the image is of another version'
 
+# The pause image of a release is the default of the program that is linked for it.
+pause=registry.example.com/pause@$first
+make -s "program/linux-$arch" "VERSION=$version" "RELEASE_OUT=$out/linked" "PAUSE_IMAGE=$pause" >"$out/linking" 2>&1 || fail "linking with a pause image: $(<"$out/linking")"
+"$out/linked/linux-$arch/wmco" explain pauseImage | grep -qF "$pause" || fail 'PAUSE_IMAGE is not the default of pauseImage'
+
 # What oc adm must-gather does in the image: a script of bash, and tar for the copy. Only root may change its root folder.
 if [ "$(id -u)" -eq 0 ]; then
 	echo gathered >"$root/must-gather/version"

@@ -25,6 +25,9 @@ IMAGE_REPOSITORY ?= localhost/windows-machine-config-operator
 # Where the image of the OLM bundle will be pushed: the catalog names it by digest, as mirrors of disconnected clusters need it.
 BUNDLE_REPOSITORY ?= $(IMAGE_REPOSITORY)-bundle
 
+# The pause image of the nodes, by digest: the default of the setting pauseImage, and one of the relatedImages of the OLM bundle.
+PAUSE_IMAGE ?=
+
 IMAGE_PLATFORMS := linux-amd64 linux-arm64
 CLI_PLATFORMS := $(IMAGE_PLATFORMS) darwin-amd64 darwin-arm64 windows-amd64 windows-arm64
 
@@ -45,7 +48,7 @@ $(RELEASER):
 .PHONY: $(CLI_PLATFORMS:%=program/%)
 $(CLI_PLATFORMS:%=program/%): program/%: setup
 	@$(STEP) "building wmco $(VERSION) for $(subst -,/,$*)" env GOOS=$(word 1,$(subst -, ,$*)) GOARCH=$(word 2,$(subst -, ,$*)) \
-		go build -trimpath -ldflags '-s -w -buildid= -X main.version=$(VERSION)' -o $(call program-of,$*) ./cmd/wmco
+		go build -trimpath -ldflags '-s -w -buildid= -X main.version=$(VERSION)$(if $(PAUSE_IMAGE), -X wmco/render.releasedPauseImage=$(PAUSE_IMAGE))' -o $(call program-of,$*) ./cmd/wmco
 
 # What oc adm must-gather needs of the image beside its entry point.
 .PHONY: $(IMAGE_PLATFORMS:%=shell/%)
@@ -68,6 +71,7 @@ olm-image = $(RELEASER) $(1) $(RELEASE_FLAGS) --content dist/olm-$(1) --image bi
 .PHONY: release
 release: image $(CLI_PLATFORMS:%=program/%) ## dist: everything that an administrator installs, with checksums (VERSION=x.y.z)
 	@rm -rf dist
+	@[ -n '$(PAUSE_IMAGE)' ] || echo 'make: no PAUSE_IMAGE=mcr.microsoft.com/oss/kubernetes/pause@sha256:DIGEST: the OLM bundle does not say that it is for disconnected clusters' >&2
 	@$(STEP) "packing the programs and the image" $(RELEASER) files $(RELEASE_FLAGS) --image $(IMAGE_LAYOUT) \
 		$(call platform-flags,program,$(CLI_PLATFORMS)) --before '$(BEFORE)' --downloads '$(DOWNLOADS)' --out dist
 	@image="$(IMAGE_REPOSITORY)@$$(cat dist/$(OPERATOR_FILES)-image.digest.txt)"; \

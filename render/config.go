@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -128,6 +129,10 @@ type ContainerdSettings struct {
 // DefaultPauseImage is the image that the existing operator's documentation asks users to mirror.
 const DefaultPauseImage = "mcr.microsoft.com/oss/kubernetes/pause:3.9"
 
+// releasedPauseImage is the same image by digest. The linker sets it where a release names one (make release PAUSE_IMAGE=), which is then
+// in the relatedImages of its OLM bundle too: oc-mirror copies it, and the mirror set that it writes, one for digests, holds for it.
+var releasedPauseImage string
+
 // DefaultSettings returns the settings of a cluster without a windows-machine-config.
 func DefaultSettings() Settings {
 	return Settings{
@@ -139,7 +144,7 @@ func DefaultSettings() Settings {
 		Mirrors:        MirrorSettings{PartialNever: mirrors.Closed},
 		Kubernetes:     KubernetesSettings{PausedPool: PausedPoolWait},
 		Containerd:     ContainerdSettings{LogLevel: "info", MaxConcurrentDownloads: 3, ImagePullProgressTimeout: "30m"},
-		PauseImage:     DefaultPauseImage,
+		PauseImage:     cmp.Or(releasedPauseImage, DefaultPauseImage),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/mail"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,11 +43,19 @@ func description(r Release) csvSpec {
 		Links:       []link{{"Windows containers on OKD", "https://docs.okd.io/latest/windows_containers/index.html"}},
 		Maintainers: []maintainer{{who.Name, who.Address}},
 		Maturity:    "beta", MinKubeVersion: minKubernetes(), Provider: link{Name: who.Name},
-		// The image has the node agents, the Windows executables and what must-gather runs. The pause image is a setting of the cluster
-		// (pauseImage in windows-machine-config).
-		RelatedImages: []relatedImage{{"operator", r.Image}, {"must-gather", r.Image}},
+		RelatedImages: relatedImages(r),
 		Version:       r.Version,
 	}
+}
+
+// relatedImages are all that the operator and its nodes pull. The operator's has the node agents, the Windows executables and what
+// must-gather runs.
+func relatedImages(r Release) []relatedImage {
+	images := []relatedImage{{"operator", r.Image}, {"must-gather", r.Image}}
+	if r.PauseImage != "" {
+		images = append(images, relatedImage{"pause", r.PauseImage})
+	}
+	return images
 }
 
 // minKubernetes is the oldest API server for which there is a kubelet: none may be older than its kubelets.
@@ -71,7 +80,7 @@ func annotations(r Release, kinds []ownedKind, namespaceTemplate string) map[str
 		"operatorframework.io/suggested-namespace":          namespace,
 		"operatorframework.io/suggested-namespace-template": namespaceTemplate,
 		"operators.openshift.io/must-gather-image":          r.Image,
-		features + "disconnected":                           "true",
+		features + "disconnected":                           strconv.FormatBool(r.PauseImage != ""),
 		features + "fips-compliant":                         "false", // nothing is built with a validated cryptographic module
 		features + "proxy-aware":                            "true",
 		features + "tls-profiles":                           "false",

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ const digest = "sha256:2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db022587179
 func example() Release {
 	return Release{
 		Version: "0.1.0", Image: "registry.example.com/wmco/operator@" + digest, BundleImage: "registry.example.com/wmco/operator-bundle:v0.1.0",
+		PauseImage: "mcr.microsoft.com/oss/kubernetes/pause@" + digest,
 		Maintainer: "Example maintainers <maintainers@wmco.example>", Created: time.Date(2026, time.November, 22, 0, 0, 0, 0, time.UTC),
 	}
 }
@@ -143,6 +145,7 @@ func TestReleasesThatAreRefused(t *testing.T) {
 	for name, change := range map[string]func(*Release){
 		"an image by tag":             func(r *Release) { r.Image = "registry.example.com/wmco/operator:v0.1.0" },
 		"an image without a registry": func(r *Release) { r.Image = "operator@" + digest },
+		"a pause image by tag":        func(r *Release) { r.PauseImage = "mcr.microsoft.com/oss/kubernetes/pause:3.9" },
 		"a version with a v":          func(r *Release) { r.Version = "v0.1.0" },
 		"a maintainer without mail":   func(r *Release) { r.Maintainer = "somebody" },
 	} {
@@ -150,6 +153,21 @@ func TestReleasesThatAreRefused(t *testing.T) {
 		change(&r)
 		if _, err := Bundle(shipped(t), r); err == nil {
 			t.Errorf("%s is accepted", name)
+		}
+	}
+}
+
+// A console shows the bundle to users of disconnected clusters by this annotation.
+func TestABundleWithoutAPauseImageIsNotForDisconnectedClusters(t *testing.T) {
+	for _, pause := range []string{"", example().PauseImage} {
+		r := example()
+		r.PauseImage = pause
+		got := annotations(r, nil, "")["features.operators.openshift.io/disconnected"]
+		if want := strconv.FormatBool(pause != ""); got != want {
+			t.Errorf("with the pause image %q the annotation is %s, not %s", pause, got, want)
+		}
+		if got := len(relatedImages(r)) == 3; got != (pause != "") {
+			t.Errorf("with the pause image %q the relatedImages are %v", pause, relatedImages(r))
 		}
 	}
 }

@@ -41,6 +41,9 @@ type Release struct {
 	Image string
 	// BundleImage is where the image of the bundle will be.
 	BundleImage string
+	// PauseImage is that of the nodes, by digest. Without one the bundle does not say that it works in disconnected clusters: whoever
+	// mirrors its relatedImages would lack an image that every Pod needs.
+	PauseImage string
 	// Maintainer is who makes the release, as NAME <ADDRESS>.
 	Maintainer string
 	Created    time.Time
@@ -58,6 +61,9 @@ func (r Release) check() error {
 	}
 	if !imageByDigest.MatchString(r.Image) {
 		return fmt.Errorf("%w, not %q", ErrImage, r.Image)
+	}
+	if r.PauseImage != "" && !imageByDigest.MatchString(r.PauseImage) {
+		return fmt.Errorf("%w, not %q", ErrImage, r.PauseImage)
 	}
 	if _, err := mail.ParseAddress(r.Maintainer); err != nil {
 		return fmt.Errorf("reading maintainer %q: %w; give NAME <ADDRESS>", r.Maintainer, err)
