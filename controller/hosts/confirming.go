@@ -19,6 +19,8 @@ import (
 
 // Confirmation is asked whether a change of a host may stay. One is for one run.
 type Confirmation interface {
+	// NoteManifest is told what is applied, before the run.
+	NoteManifest(m bundle.Manifest)
 	// NoteEvent is told the actions of the run, in order, each after it was done.
 	NoteEvent(ctx context.Context, e applier.Event)
 	// AwaitConfirmation returns nil when the change is confirmed, and when the context ends an error that says why it is not, without secrets.
@@ -36,6 +38,7 @@ func (h *Hosts) resumeOverNewConnections(ctx context.Context, w Wish, r remote.R
 		return err
 	}
 	if w.Confirmation != nil {
+		w.Confirmation.NoteManifest(r.Manifest)
 		limited, stop := context.WithTimeout(ctx, resumeWithin)
 		defer stop()
 		if err := w.Confirmation.AwaitConfirmation(limited); err != nil {
@@ -53,6 +56,7 @@ func (h *Hosts) applyAndConfirm(ctx context.Context, w Wish, r remote.Request, a
 	o := remote.ApplyOptions{MaxImpact: w.MaxImpact, Reboot: w.Reboot, ConfirmWithin: confirmWithin, Wait: runWait}
 	if w.Confirmation != nil {
 		o.ConfirmWithin = h.kubeletWithin
+		w.Confirmation.NoteManifest(r.Manifest)
 	}
 	var impact bundle.Impact
 	rollsBack := false

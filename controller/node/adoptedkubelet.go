@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"wmco/applier"
 	"wmco/bundle"
+	"wmco/payload"
 )
 
 // kubeletService is the service whose restart an adoption is confirmed after.
@@ -37,6 +39,8 @@ var errKubeletSilent = errors.New("the kubelet has not reported to the API serve
 //	stopped: the last report of the old kubelet --> started --> another report, and Ready: confirmed
 //	no stop seen, as another operator has begun the run  -----> another report than the first one seen, or Ready for kubeletSteady
 //	a run that does not restart the kubelet ------------------> Ready
+//
+// In each case the Node has the version of the kubelet in the bundle: a report that the old kubelet sent before it was stopped may arrive later.
 type adoptedKubelet struct {
 	live client.Reader
 	node string
@@ -50,10 +54,25 @@ type adoptedKubelet struct {
 	watched, restarted bool
 	// before is the time in the last report of the kubelet that was stopped, zero if that was not seen.
 	before time.Time
+	// version is that of the kubelet in the bundle; empty if it brings none.
+	version string
 }
 
 func newAdoptedKubelet(live client.Reader, node string, elapsed func() time.Duration) *adoptedKubelet {
 	return &adoptedKubelet{live: live, node: node, elapsed: elapsed, pause: kubeletPause}
+}
+
+// NoteManifest implements hosts.Confirmation.
+func (k *adoptedKubelet) NoteManifest(m bundle.Manifest) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, l := range m.Layers {
+		for _, p := range l.Layer.Payload {
+			if p.Component == payload.Kubelet {
+				k.version = p.Version
+			}
+		}
+	}
 }
 
 // NoteEvent implements hosts.Confirmation. When the kubelet has stopped, its Node has its last report.
@@ -69,22 +88,22 @@ func (k *adoptedKubelet) NoteEvent(ctx context.Context, e applier.Event) {
 	if !stopped {
 		return
 	}
-	if ready, err := k.readReady(ctx); err == nil {
-		k.before = ready.LastHeartbeatTime.Time
+	if reported, err := k.readReport(ctx); err == nil {
+		k.before = reported.ready.LastHeartbeatTime.Time
 	}
 }
 
 // AwaitConfirmation implements hosts.Confirmation.
 func (k *adoptedKubelet) AwaitConfirmation(ctx context.Context) error {
 	k.mu.Lock()
-	seen := observedKubelet{unrestarted: k.watched && !k.restarted, before: k.before}
+	seen := observedKubelet{unrestarted: k.watched && !k.restarted, before: k.before, version: k.version}
 	k.mu.Unlock()
 	why := errKubeletSilent
 	for {
-		ready, err := k.readReady(ctx)
+		reported, err := k.readReport(ctx)
 		switch {
 		case err == nil:
-			why = seen.judgeReady(ready, k.elapsed())
+			why = seen.judgeReport(reported, k.elapsed())
 		case ctx.Err() == nil:
 			why = err
 		}
@@ -99,24 +118,34 @@ func (k *adoptedKubelet) AwaitConfirmation(ctx context.Context) error {
 	}
 }
 
-// readReady returns the condition Ready of the Node; zero if it has none.
-func (k *adoptedKubelet) readReady(ctx context.Context) (corev1.NodeCondition, error) {
+// kubeletReport is what a kubelet last said of itself.
+type kubeletReport struct {
+	// ready is the condition Ready of the Node; zero if it has none.
+	ready corev1.NodeCondition
+	// version is such as v1.36.3.
+	version string
+}
+
+func (k *adoptedKubelet) readReport(ctx context.Context) (kubeletReport, error) {
 	limited, stop := context.WithTimeout(ctx, readNodeWithin)
 	defer stop()
 	var node corev1.Node
 	if err := k.live.Get(limited, client.ObjectKey{Name: k.node}, &node); err != nil {
-		return corev1.NodeCondition{}, fmt.Errorf("reading the Node: %w", err)
+		return kubeletReport{}, fmt.Errorf("reading the Node: %w", err)
 	}
+	reported := kubeletReport{version: node.Status.NodeInfo.KubeletVersion}
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
-			return c, nil
+			reported.ready = c
 		}
 	}
-	return corev1.NodeCondition{}, nil
+	return reported, nil
 }
 
 // observedKubelet is what was seen of a kubelet since its change.
 type observedKubelet struct {
+	// version is that of the kubelet which should report; empty if that is not known.
+	version string
 	// unrestarted is true if the run has not restarted the kubelet.
 	unrestarted bool
 	// before is the time in the last report before the restart, zero if that is not known.
@@ -127,11 +156,17 @@ type observedKubelet struct {
 	first   time.Time
 }
 
-// judgeReady returns nil if the condition Ready of the Node confirms the change, otherwise why it does not. Now is a monotonic clock.
-func (o *observedKubelet) judgeReady(ready corev1.NodeCondition, now time.Duration) error {
+// judgeReport returns nil if what the Node has confirms the change, otherwise why it does not. Now is a monotonic clock.
+func (o *observedKubelet) judgeReport(report kubeletReport, now time.Duration) error {
+	ready := report.ready
 	if ready.Status != corev1.ConditionTrue {
 		o.isReady = false
 		return fmt.Errorf("the Node is not Ready: %s", bundle.BoundedText(ready.Reason+": "+ready.Message, maxReadyText))
+	}
+	// A build of the same version may have more in its name: v1.36.3+1a2b3c4.
+	if of, _, _ := strings.Cut(report.version, "+"); o.version != "" && of != o.version {
+		o.isReady = false
+		return errKubeletSilent
 	}
 	reported := ready.LastHeartbeatTime.Time
 	if !o.isReady {

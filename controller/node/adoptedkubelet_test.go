@@ -21,6 +21,8 @@ type look struct {
 	at     int
 	status corev1.ConditionStatus
 	report int
+	// version is that of the kubelet.
+	version string
 }
 
 func (l look) condition() corev1.NodeCondition {
@@ -47,22 +49,26 @@ func TestAnAdoptionIsConfirmedByItsKubelet(t *testing.T) {
 		looks     []look
 		confirmed bool
 	}{
-		"the kubelet has reported since it was stopped":              {observedKubelet{before: time.Unix(100, 0)}, []look{{0, ready, 100}, {1, ready, 101}}, true},
-		"an earlier time is another report: the clock was set":       {observedKubelet{before: time.Unix(100, 0)}, []look{{0, ready, 40}}, true},
-		"the last report is that from before the stop":               {observedKubelet{before: time.Unix(100, 0)}, []look{{0, ready, 100}, {300, ready, 100}}, false},
-		"it reports, and the Node is not Ready":                      {observedKubelet{before: time.Unix(100, 0)}, []look{{0, not, 101}, {300, not, 130}}, false},
-		"it is lost":                                                 {observedKubelet{before: time.Unix(100, 0)}, []look{{0, ready, 100}, {50, unknown, 100}}, false},
-		"it was not restarted":                                       {observedKubelet{unrestarted: true}, []look{{0, ready, 100}}, true},
-		"it was not restarted, and the Node is not Ready":            {observedKubelet{unrestarted: true}, []look{{0, not, 100}}, false},
-		"another operator began, and the kubelet reports":            {observedKubelet{}, []look{{0, ready, 100}, {5, ready, 110}}, true},
-		"another operator began, and the Node stays Ready":           {observedKubelet{}, []look{{0, ready, 100}, {60, ready, 100}}, true},
-		"another operator began, and the Node is Ready for a moment": {observedKubelet{}, []look{{0, ready, 100}, {59, ready, 100}}, false},
-		"another operator began, and the Node was lost in between":   {observedKubelet{}, []look{{0, ready, 100}, {40, unknown, 100}, {70, ready, 100}}, false},
+		"the kubelet has reported since it was stopped":              {observedKubelet{before: time.Unix(100, 0)}, []look{{0, ready, 100, ""}, {1, ready, 101, ""}}, true},
+		"an earlier time is another report: the clock was set":       {observedKubelet{before: time.Unix(100, 0)}, []look{{0, ready, 40, ""}}, true},
+		"the last report is that from before the stop":               {observedKubelet{before: time.Unix(100, 0)}, []look{{0, ready, 100, ""}, {300, ready, 100, ""}}, false},
+		"it reports, and the Node is not Ready":                      {observedKubelet{before: time.Unix(100, 0)}, []look{{0, not, 101, ""}, {300, not, 130, ""}}, false},
+		"it is lost":                                                 {observedKubelet{before: time.Unix(100, 0)}, []look{{0, ready, 100, ""}, {50, unknown, 100, ""}}, false},
+		"a report of the old kubelet that came late":                 {observedKubelet{before: time.Unix(100, 0), version: "v1.36.3"}, []look{{0, ready, 101, "v1.35.9"}}, false},
+		"the new kubelet after a late report of the old one":         {observedKubelet{before: time.Unix(100, 0), version: "v1.36.3"}, []look{{0, ready, 101, "v1.35.9"}, {1, ready, 102, "v1.36.3"}}, true},
+		"another build of the version":                               {observedKubelet{before: time.Unix(100, 0), version: "v1.36.3"}, []look{{0, ready, 101, "v1.36.3+1a2b3c4"}}, true},
+		"another operator began, and the old kubelet is there":       {observedKubelet{version: "v1.36.3"}, []look{{0, ready, 100, "v1.35.9"}, {60, ready, 160, "v1.35.9"}}, false},
+		"it was not restarted":                                       {observedKubelet{unrestarted: true}, []look{{0, ready, 100, ""}}, true},
+		"it was not restarted, and the Node is not Ready":            {observedKubelet{unrestarted: true}, []look{{0, not, 100, ""}}, false},
+		"another operator began, and the kubelet reports":            {observedKubelet{}, []look{{0, ready, 100, ""}, {5, ready, 110, ""}}, true},
+		"another operator began, and the Node stays Ready":           {observedKubelet{}, []look{{0, ready, 100, ""}, {60, ready, 100, ""}}, true},
+		"another operator began, and the Node is Ready for a moment": {observedKubelet{}, []look{{0, ready, 100, ""}, {59, ready, 100, ""}}, false},
+		"another operator began, and the Node was lost in between":   {observedKubelet{}, []look{{0, ready, 100, ""}, {40, unknown, 100, ""}, {70, ready, 100, ""}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var err error
 			for _, l := range tt.looks {
-				err = tt.seen.judgeReady(l.condition(), time.Duration(l.at)*time.Second)
+				err = tt.seen.judgeReport(kubeletReport{l.condition(), l.version}, time.Duration(l.at)*time.Second)
 			}
 			if (err == nil) != tt.confirmed {
 				t.Errorf("confirmed %t: %v", err == nil, err)

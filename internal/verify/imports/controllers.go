@@ -154,7 +154,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/node",
-		imports: []string{"applier", "applier/remote", "bundle", "bundle/nodestate", "bundle/published", "controller/base", "controller/configure", "controller/hosts", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/nodelist", "controller/windowsnode/record", "render", "render/reason", "report/fleet"},
+		imports: []string{"applier", "applier/remote", "bundle", "bundle/nodestate", "bundle/published", "controller/base", "controller/configure", "controller/hosts", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/nodelist", "controller/windowsnode/record", "payload", "render", "render/reason", "report/fleet"},
 		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("node")...),
 	},
 	{
