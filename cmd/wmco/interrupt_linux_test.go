@@ -80,8 +80,8 @@ func TestCtrlCEndsACommandThatWaits(t *testing.T) {
 				if !errors.As(err, &exit) || exit.ExitCode() != cli.ExitInterrupted {
 					t.Errorf("%v, want status %d\n%s", err, cli.ExitInterrupted, &stderr)
 				}
-				// On an idle machine it is half a second.
-				if took > 5*time.Second || !strings.Contains(stderr.String(), "interrupted") {
+				// On an idle machine it is half a second; a command that is not interrupted waits for ever.
+				if took > 30*time.Second || !strings.Contains(stderr.String(), "interrupted") {
 					t.Errorf("ended after %s with %q", took, &stderr)
 				}
 			})
