@@ -15,8 +15,8 @@ import (
 	"wmco/render/reason"
 )
 
-// docsCommand writes the generated part of docs/; the Makefile calls it.
-func docsCommand(root *cobra.Command) *cobra.Command {
+// generateDocsCommand writes the generated part of docs/; the Makefile calls it.
+func generateDocsCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:    "generate-docs DIR",
 		Short:  "Write the generated documentation",

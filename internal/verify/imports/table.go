@@ -197,6 +197,7 @@ var programRules = []rule{
 		never:   join(rendering, remote),
 	},
 	{pkg: "cmd", anything: true},
+	{pkg: "docs"},
 	{
 		pkg:   "deploy/kustomize",
 		never: join(rendering, remote, []string{"controller/...", "applier/..."}),

@@ -1,0 +1,9 @@
+// Package docs holds the pages of the documentation, which the programs of a release print.
+package docs
+
+import "embed"
+
+// Pages are the pages by their paths in this folder. Pictures and examples are not among them.
+//
+//go:embed *.md gitops/*.md platforms/*.md runbooks/*.md
+var Pages embed.FS
