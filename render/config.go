@@ -131,7 +131,7 @@ const DefaultPauseImage = "mcr.microsoft.com/oss/kubernetes/pause:3.9"
 
 // releasedPauseImage is the same image by digest. The linker sets it where a release names one (make release PAUSE_IMAGE=), which is then
 // in the relatedImages of its OLM bundle too: oc-mirror copies it, and the mirror set that it writes, one for digests, holds for it.
-var releasedPauseImage string
+var releasedPauseImage string //nolint:gochecknoglobals // the linker sets it
 
 // DefaultSettings returns the settings of a cluster without a windows-machine-config.
 func DefaultSettings() Settings {
