@@ -42,7 +42,7 @@ func (e *explanations) recentOf(host string, now time.Duration) (bundle.Findings
 	return x.findings, ok
 }
 
-func (e *explanations) note(host string, x explanation) {
+func (e *explanations) keepExplanation(host string, x explanation) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.all == nil {
@@ -66,7 +66,7 @@ func (h Host) explainFailure(ctx context.Context, w hosts.Wish, p Progress) Prog
 	} else {
 		findings = preflight.Findings(q, answer)
 	}
-	h.explained.note(h.recordID(), explanation{now, findings})
+	h.explained.keepExplanation(h.recordID(), explanation{now, findings})
 	return withFindings(p, findings)
 }
 

@@ -38,7 +38,7 @@ func TestAHostThatDoesNotJoinSaysWhatItLacks(t *testing.T) {
 func TestAHostIsAskedSeldomWhatItLacks(t *testing.T) {
 	var e explanations
 	lacks := bundle.Findings{{Reason: "A"}}
-	e.note("a", explanation{time.Minute, lacks})
+	e.keepExplanation("a", explanation{time.Minute, lacks})
 	if got, ok := e.recentOf("a", explainEvery); !ok || len(got) != 1 {
 		t.Errorf("after %s: %v, %v", explainEvery-time.Minute, got, ok)
 	}

@@ -38,7 +38,9 @@ func (h *Hosts) resumeOverNewConnections(ctx context.Context, w Wish, r remote.R
 		return err
 	}
 	if w.Confirmation != nil {
-		w.Confirmation.NoteManifest(r.Manifest)
+		if seen.Interrupted == r.Manifest.Digest { // of another bundle it is not known what it brings
+			w.Confirmation.NoteManifest(r.Manifest)
+		}
 		limited, stop := context.WithTimeout(ctx, resumeWithin)
 		defer stop()
 		if err := w.Confirmation.AwaitConfirmation(limited); err != nil {

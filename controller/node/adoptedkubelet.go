@@ -166,7 +166,7 @@ func (o *observedKubelet) judgeReport(report kubeletReport, now time.Duration) e
 	// A build of the same version may have more in its name: v1.36.3+1a2b3c4.
 	if of, _, _ := strings.Cut(report.version, "+"); o.version != "" && of != o.version {
 		o.isReady = false
-		return errKubeletSilent
+		return fmt.Errorf("%w: the Node has kubelet %s, and the bundle %s", errKubeletSilent, bundle.BoundedText(report.version, maxReadyText), o.version)
 	}
 	reported := ready.LastHeartbeatTime.Time
 	if !o.isReady {

@@ -14,6 +14,7 @@ import (
 	"wmco/applier"
 	"wmco/applier/plan"
 	"wmco/bundle"
+	"wmco/payload"
 )
 
 // look is what one look at a Node sees: seconds by the clock of the operator, and the condition Ready.
@@ -102,5 +103,23 @@ func TestTheReportOfAStoppedKubeletIsReadWhenItHasStopped(t *testing.T) {
 	}
 	if k.pause = time.Millisecond; !errors.Is(k.AwaitConfirmation(expired(t)), errKubeletSilent) {
 		t.Error("the report from before the restart confirms it")
+	}
+}
+
+// TestTheManifestSaysWhichKubeletConfirms: the Node is Ready by another report, and has the version of the old kubelet.
+func TestTheManifestSaysWhichKubeletConfirms(t *testing.T) {
+	for version, confirmed := range map[string]bool{"v1.35.9": false, "v1.36.3": true} {
+		node := &corev1.Node{}
+		node.Name, node.Status.NodeInfo.KubeletVersion = "a", version
+		node.Status.Conditions = []corev1.NodeCondition{look{status: corev1.ConditionTrue, report: 101}.condition()}
+		k := newAdoptedKubelet(fake.NewClientBuilder().WithObjects(node).Build(), "a", func() time.Duration { return 0 })
+		k.pause, k.watched, k.restarted, k.before = time.Millisecond, true, true, time.Unix(100, 0)
+		k.NoteManifest(bundle.Manifest{Layers: []bundle.Index{{Layer: bundle.Layer{Payload: []bundle.Payload{
+			{Component: payload.Containerd, Version: "v2.4.2"}, {Component: payload.Kubelet, Version: "v1.36.3"},
+		}}}}})
+		err := k.AwaitConfirmation(expired(t))
+		if (err == nil) != confirmed || err != nil && !strings.Contains(err.Error(), "the Node has kubelet v1.35.9, and the bundle v1.36.3") {
+			t.Errorf("a Node with kubelet %s: %v", version, err)
+		}
 	}
 }

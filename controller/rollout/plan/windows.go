@@ -10,7 +10,7 @@ import (
 // impact always may. It is a value of the moment of the Fleet: who makes a Fleet computes it from the settings.
 type Closed struct{ Restart, Drain, Reboot time.Time }
 
-// openTime returns when a change of that impact may begin, zero for now.
+// openTime returns when a change of that impact may begin; zero if it may begin at once.
 func (c Closed) openTime(i bundle.Impact) time.Time {
 	switch i { //nolint:exhaustive // the others never wait
 	case bundle.ImpactRestart:

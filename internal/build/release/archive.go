@@ -65,7 +65,7 @@ func (a Archive) files() []file {
 
 func (a Archive) tarball(w io.Writer) error {
 	files := a.files()
-	pages, err := a.manual()
+	pages, err := a.manualPages()
 	if err != nil {
 		return err
 	}
@@ -77,8 +77,8 @@ func (a Archive) tarball(w io.Writer) error {
 	return errors.Join(pack(out, files, a.Created), out.Close())
 }
 
-// manual are the manual pages, where man looks for them below a prefix such as /usr/local. Windows has no man.
-func (a Archive) manual() ([]file, error) {
+// manualPages are the manual pages, where man looks for them below a prefix such as /usr/local. Windows has no man.
+func (a Archive) manualPages() ([]file, error) {
 	if a.Manual == "" {
 		return nil, nil
 	}
