@@ -217,6 +217,8 @@ type publisher struct {
 	forget func(context.Context, []windowsnode.Node) []windowsnode.Node
 
 	kept *rendering
+	// renderings is the number of renderings so far.
+	renderings uint64
 	// told is the last outcome, while its rendering is kept.
 	told *outcome
 	// used are the Nodes whose confirmations nothing waits for.
@@ -255,6 +257,8 @@ func (p *publisher) Reconcile(ctx context.Context, req reconcile.Request) (recon
 		if err != nil {
 			return reconcile.Result{}, err
 		}
+		p.renderings++
+		r.number = p.renderings
 		p.kept, p.used = &r, r.deleted.Used
 	}
 	if len(p.used) > 0 {

@@ -33,6 +33,8 @@ import (
 // rendering is what the inputs of one moment are for all nodes.
 type rendering struct {
 	at time.Time
+	// number is that of steps.Rendered.
+	number uint64
 	// wanted are the bundles of the nodes that have joined and whose facts are known. The others keep what they have.
 	wanted []steps.Wanted
 	// platform and policy are those of the cluster; the settings are refused where the inputs are.
@@ -275,7 +277,7 @@ func (r rendering) wantedLayers() []layers.Wanted {
 
 // rolloutInput is what the rollout is about. Unpublished is why not all layers are published, ready are urgent bundles whose layers are.
 func (r rendering) rolloutInput(unpublished error, ready []layers.Wanted) steps.Rendered {
-	x := steps.Rendered{Wanted: map[string]steps.Wanted{}, Platform: r.platform, Policy: r.policy, Closed: r.closed, Urgent: r.urgent, Ready: map[bundle.Digest]bool{}, From: digestOfNode}
+	x := steps.Rendered{Number: r.number, Wanted: map[string]steps.Wanted{}, Platform: r.platform, Policy: r.policy, Closed: r.closed, Urgent: r.urgent, Ready: map[bundle.Digest]bool{}, From: digestOfNode}
 	if unpublished != nil {
 		x.Held = func(w layers.Wanted) bool { return !layers.IsPublished(w, unpublished) }
 	}

@@ -50,11 +50,8 @@ func (c *costs) impactOf(has bundle.Bundle, layers []bundle.Digest, w Wanted) bu
 
 // appliedBundle returns the bundle that a node has; false where it is not known.
 func (c *costs) appliedBundle(ctx context.Context, has published.Report, node windowsnode.Node) (bundle.Bundle, bool) {
-	if has.Applied == "" || len(has.Layers) != 2 {
+	if !reportsLayers(has) {
 		return bundle.Bundle{}, false
-	}
-	if d, err := bundle.DigestLayers(has.Layers[0], has.Layers[1]); err != nil || d != has.Applied {
-		return bundle.Bundle{}, false // the report of a node is not trusted
 	}
 	var layers [2]bundle.Layer
 	for i, d := range has.Layers {
@@ -65,6 +62,16 @@ func (c *costs) appliedBundle(ctx context.Context, has published.Report, node wi
 		layers[i] = l
 	}
 	return bundle.Bundle{Cluster: layers[0], Node: layers[1]}, true
+}
+
+// reportsLayers reports whether a node says which layers it has, and they are those of the bundle that it says it has: the report of a node is not
+// trusted.
+func reportsLayers(has published.Report) bool {
+	if has.Applied == "" || len(has.Layers) != 2 {
+		return false
+	}
+	d, err := bundle.DigestLayers(has.Layers[0], has.Layers[1])
+	return err == nil && d == has.Applied
 }
 
 // layerByDigest returns a layer by its digest: one that is known, that stands on the Node, or that Secrets hold. A node chooses the digest by what it

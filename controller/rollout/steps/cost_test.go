@@ -20,7 +20,7 @@ import (
 const namespace = "openshift-windows-machine-config-operator"
 
 // rendered is the bundle of a node whose kubelet reads a file.
-func rendered(t *testing.T, text string, impact bundle.Impact) Wanted {
+func rendered(t testing.TB, text string, impact bundle.Impact) Wanted {
 	t.Helper()
 	layer := func(kind bundle.LayerKind, files ...bundle.File) bundle.Layer {
 		return bundle.Layer{Schema: bundle.Schema, Kind: kind, Stage: bundle.StageJoined, Files: files}
@@ -36,12 +36,14 @@ func rendered(t *testing.T, text string, impact bundle.Impact) Wanted {
 	return Wanted{Wanted: w, Content: content}
 }
 
-// cacheOf returns a cache that has the layers of a bundle.
-func cacheOf(w Wanted) *layers.Cache {
-	cache := &layers.Cache{}
+// cacheOf returns a cache that has the layers of bundles, and a cluster without any.
+func cacheOf(bundles ...Wanted) *layers.Cache {
+	cache := &layers.Cache{Live: fake.NewClientBuilder().Build(), Namespace: namespace}
 	round := cache.BeginRound("test")
-	round.AddLayer(w.Cluster.Digest, w.Content.Cluster)
-	round.AddLayer(w.Own.Digest, w.Content.Node)
+	for _, w := range bundles {
+		round.AddLayer(w.Cluster.Digest, w.Content.Cluster)
+		round.AddLayer(w.Own.Digest, w.Content.Node)
+	}
 	round.EndRound()
 	return cache
 }

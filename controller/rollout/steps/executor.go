@@ -39,6 +39,9 @@ type Wanted struct {
 
 // Rendered is what is rendered for all nodes at one moment.
 type Rendered struct {
+	// Number is another one for each rendering: what was found out about a node with the rendering of this number holds while the node is the same.
+	// With zero everything is found out at each call.
+	Number uint64
 	// Wanted has no node whose bundle is refused.
 	Wanted   map[string]Wanted
 	Platform bundle.Platform
@@ -94,6 +97,7 @@ type Executor struct {
 	teller       teller
 	told         told
 	observations observations
+	observed     observedNodes
 	kept         keptPlan
 	// ready are the pods of canaries before their changes, by node.
 	ready map[string]readyBefore
@@ -139,19 +143,17 @@ func (e *Executor) RunSteps(ctx context.Context, r Rendered) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	view, err := e.observeFleet(ctx, nodes, r)
+	view, next, err := e.observeAndPlan(ctx, nodes, r)
 	if err != nil {
 		return Result{}, err
 	}
-	next := e.planSteps(view.Fleet)
 	if slices.ContainsFunc(next.Steps, isDisruptive) {
 		if nodes, err = e.liveNodes(ctx); err == nil {
-			view, err = e.observeFleet(ctx, nodes, r)
+			view, next, err = e.observeAndPlan(ctx, nodes, r)
 		}
 		if err != nil {
 			return Result{}, fmt.Errorf("reading the nodes before one is taken away: %w", err)
 		}
-		next = e.planSteps(view.Fleet)
 	}
 	e.Drains.keepClaimed(claimedSince(view.Fleet))
 	result := Result{Plan: next, Policy: r.Policy, Blame: e.failureCause(view, r)}

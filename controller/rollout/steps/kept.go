@@ -1,9 +1,11 @@
 package steps
 
 import (
+	"context"
 	"time"
 
 	"wmco/controller/rollout/plan"
+	"wmco/controller/windowsnode"
 )
 
 // wholePeriod is how long plans are made with what is kept of the nodes before a whole one is compared with it.
@@ -18,12 +20,38 @@ type keptPlan struct {
 	isKnown bool
 	// isPending is true while a node did not have what is wanted at the last call.
 	isPending bool
+	// isWhole is true after a call that made a whole plan.
+	isWhole bool
+}
+
+// observeAndPlan observes the nodes and returns the next steps. With a whole plan, what is kept of the nodes is compared with their objects.
+func (e *Executor) observeAndPlan(ctx context.Context, nodes map[string]windowsnode.Node, r Rendered) (view, plan.Plan, error) {
+	v, err := e.observeFleet(ctx, nodes, r)
+	if err != nil {
+		return view{}, plan.Plan{}, err
+	}
+	next := e.planSteps(v.Fleet)
+	if !e.kept.isWhole {
+		return v, next, nil
+	}
+	names := e.forgetDiffering(ctx, nodes, r)
+	if len(names) == 0 {
+		return v, next, nil
+	}
+	e.Log.Error(nil, "what was kept of nodes differs from what their Nodes say, and is found out again; please report this", "nodes", names[:min(len(names), mostDiffering)])
+	if e.CountDifference != nil {
+		e.CountDifference()
+	}
+	if v, err = e.observeFleet(ctx, nodes, r); err != nil {
+		return view{}, plan.Plan{}, err
+	}
+	return v, e.planSteps(v.Fleet), nil
 }
 
 // planSteps returns the next steps.
 func (e *Executor) planSteps(f plan.Fleet) plan.Plan {
 	next := e.kept.NextSteps(f)
-	if !e.kept.needsWhole(next.Fleet, e.Elapsed()) {
+	if e.kept.isWhole = e.kept.needsWhole(next.Fleet, e.Elapsed()); !e.kept.isWhole {
 		return next
 	}
 	whole := plan.NextSteps(f)

@@ -2,7 +2,6 @@ package steps
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -82,7 +81,7 @@ func (v view) stepTarget(s plan.Step, r Rendered) target {
 	return t
 }
 
-// observeFleet makes the snapshot that is decided from.
+// observeFleet makes the snapshot that is decided from. Only the nodes that changed since the last one are observed again.
 func (e *Executor) observeFleet(ctx context.Context, nodes map[string]windowsnode.Node, r Rendered) (view, error) {
 	v := view{Fleet: plan.Fleet{Nodes: make([]plan.Node, 0, len(nodes)), Policy: r.Policy, Now: e.Now()}, urgent: map[string]layers.Wanted{}}
 	if r.Closed != nil {
@@ -92,46 +91,34 @@ func (e *Executor) observeFleet(ctx context.Context, nodes map[string]windowsnod
 	if err != nil {
 		return view{}, err
 	}
-	e.costs.beginSnapshot(r)
-	e.urgents.beginSnapshot(e.costs.round)
+	isWhole := e.observed.beginCall(r.Number)
+	if isWhole { // layers that no node needs any longer are forgotten
+		e.costs.beginSnapshot(r)
+		e.urgents.beginSnapshot(e.costs.round)
+	}
+	defer func() {
+		if isWhole || len(e.observed.again) > 0 {
+			e.urgents.endSnapshot()
+			e.costs.endSnapshot()
+		}
+	}()
 	for _, name := range nodeNames(nodes) {
 		node := nodes[name]
-		n := plan.ObserveNode(node, windowsnode.VerifyWith(e.Notary.OpenDesired))
-		n.Seen, n.Silent = e.observations.observeNode(n, e.Elapsed()), e.Heartbeats.IsSilent(node)
-		if !e.told.noteSigned(node, e.openSigned(node), n.Report) { // an earlier signed annotation was put back: it is written again
-			n.Published, n.Permitted, n.PublishedUrgent, n.Boot.Permitted = "", "", false, ""
+		o := e.observeChanged(ctx, node, r)
+		if o.failed != nil {
+			v.failed = append(v.failed, o.failed)
 		}
-		n.Group.Platform = r.Platform
-		if n.Leaving == "" && slices.ContainsFunc(deleted, func(m machinev1beta1.Machine) bool { return isMachineOfNode(m, node) }) {
-			n.Leaving = "its Machine is being deleted"
+		if o.node.Urgent.Bundle != "" {
+			v.urgent[name] = o.urgent
 		}
-		if w, ok := r.Wanted[name]; ok {
-			n.Wanted, n.Target = w.Bundle, w.Target
-			n.PayloadPending, n.PayloadKept = node.IsPayloadPending(w.Payload), w.PayloadKept
-			var u layers.Wanted
-			err := e.tryForNode(ctx, "what is urgent for Node "+name, func(ctx context.Context) (err error) {
-				u, err = e.compareNode(ctx, &n, node, destination{w, r.Urgent})
-				return err
-			})
-			if err != nil {
-				v.failed = append(v.failed, fmt.Errorf("preparing what is urgent for node %s: %w", name, err))
-			}
-			if n.Urgent.Bundle != "" {
-				v.urgent[name] = u
-			}
-			if n.State.Claim.IsZero() && isDamaged(e.openSigned(node), w, e.Namespace) { // in a turn it waits for the end
-				n.Published, n.Permitted = "", ""
-			}
-		}
-		e.Drains.noteResult(&n)
-		if n.Unsettled, err = e.unsettledPods(ctx, n); err != nil {
+		v.Nodes = append(v.Nodes, o.node)
+		n := &v.Nodes[len(v.Nodes)-1]
+		if err := e.addPassing(ctx, n, node, deleted); err != nil {
 			return view{}, err
 		}
 		v.unsettled = v.unsettled || n.Unsettled != ""
-		v.Nodes = append(v.Nodes, n)
 	}
-	e.urgents.endSnapshot()
-	e.costs.endSnapshot()
+	e.observed.retainNodes(nodes)
 	e.told.retainNodes(nodes)
 	e.observations.retainNodes(nodes)
 	maps.DeleteFunc(e.ready, func(name string, _ readyBefore) bool { _, ok := nodes[name]; return !ok })

@@ -55,7 +55,7 @@ func newPlane(t *testing.T) *plane {
 	return p
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

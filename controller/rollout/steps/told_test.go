@@ -21,7 +21,7 @@ import (
 )
 
 // notary is that of an operator which has begun in an empty cluster.
-func notary(t *testing.T) *signing.Keys {
+func notary(t testing.TB) *signing.Keys {
 	t.Helper()
 	c := fake.NewClientBuilder().Build()
 	k := &signing.Keys{Live: c, Client: c, Namespace: namespace, Now: time.Now}

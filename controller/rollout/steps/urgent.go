@@ -119,19 +119,23 @@ func (e *Executor) toldUrgent(v view) []layers.Wanted {
 	return list
 }
 
-// compareNode finds out what the change of a node costs, and what of it must not wait.
-func (e *Executor) compareNode(ctx context.Context, n *plan.Node, node windowsnode.Node, to destination) (layers.Wanted, error) {
+// compareNode finds out what the change of a node costs, and what of it must not wait. It returns false where a layer that the node has could not be
+// read, so that its cost is not known.
+func (e *Executor) compareNode(ctx context.Context, n *plan.Node, node windowsnode.Node, to destination) (layers.Wanted, bool, error) {
+	if !reportsLayers(n.Report) {
+		return layers.Wanted{}, true, nil
+	}
 	has, known := e.costs.appliedBundle(ctx, n.Report, node)
 	if !known {
-		return layers.Wanted{}, nil
+		return layers.Wanted{}, false, nil
 	}
 	n.Cost = e.costs.impactOf(has, n.Report.Layers, to.Wanted)
 	told, ok := e.told.toldDesired(node.Name, n.Report.Applied)
 	if !ok { // what is urgent is signed with the rest of what the node has, so the operator must have chosen that
-		return layers.Wanted{}, nil
+		return layers.Wanted{}, true, nil
 	}
 	var how layers.Wanted
 	var err error
 	n.Urgent, how, err = e.urgents.urgentFor(has, told, node, to)
-	return how, err
+	return how, true, err
 }
