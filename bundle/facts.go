@@ -40,6 +40,8 @@ type Facts struct {
 	// Networks and Endpoints are the state of the Host Networking Service.
 	Networks  []HNSNetwork  `json:"networks,omitempty"`
 	Endpoints []HNSEndpoint `json:"endpoints,omitempty"`
+	// Kubelet is for those who reach the host, and not reported on its Node.
+	Kubelet Kubelet `json:"kubelet,omitzero"`
 }
 
 // DefaultRoute is where traffic of the host leaves it.
@@ -66,9 +68,10 @@ type HNSEndpoint struct {
 	IP      string `json:"ip,omitempty"`
 }
 
-// InReportForm returns the facts in the form in which they are reported, which is the same for as long as what is rendered from them is: sorted, and
-// with those endpoints alone that are named. Those of pods come and go.
+// InReportForm returns the facts in the form in which they are reported, which is the same for as long as what is rendered from them is: sorted, without
+// the kubelet, and with those endpoints alone that are named. Those of pods come and go.
 func (f Facts) InReportForm(endpoints map[string]bool) Facts {
+	f.Kubelet = Kubelet{}
 	f.PendingBoots = sortedCopy(f.PendingBoots, func(a, b BootReason) int { return strings.Compare(string(a), string(b)) })
 	f.Addresses, f.Features = sortedCopy(f.Addresses, strings.Compare), sortedCopy(f.Features, strings.Compare)
 	f.Networks = sortedCopy(f.Networks, func(a, b HNSNetwork) int { return strings.Compare(a.Name, b.Name) })

@@ -242,6 +242,9 @@ func (c Cluster) checkFacts(n Node, r *report) {
 	if a := n.Address; a != "" && !n.Facts.HasAddress(a) && isIPv4(a) {
 		r.add(bundle.SeverityError, reason.FactsMismatch, "", fmt.Sprintf("the facts are of another host: none of its addresses is %s", a), "give the facts of this host")
 	}
+	if why, fix := c.ForeignKubelet(n.Facts); why != "" {
+		r.add(bundle.SeverityError, reason.HostOfAnotherCluster, "", why, fix)
+	}
 	if port := c.Network.HybridOverlayPort; n.Facts.Build() == build1809 && port != 0 && port != defaultVXLANPort {
 		r.add(bundle.SeverityError, reason.VXLANPortUnsupported, "", fmt.Sprintf("Windows Server 2019 (build %d) cannot use VXLAN port %d", build1809, port), "use Windows Server 2022 or later, or the default port 4789")
 	}
@@ -252,6 +255,15 @@ func (c Cluster) checkFacts(n Node, r *report) {
 		r.add(bundle.SeverityInfo, reason.NetworkPending, "", "the overlay network does not exist yet: cni.conf and kube-proxy are added when hybrid-overlay-node has created it",
 			"nothing with the operator, which resumes by itself; with wmco apply, apply again when the network exists. If it does not appear, check hybrid-overlay-node's log and the node's k8s.ovn.org/hybrid-overlay-node-subnet annotation")
 	}
+}
+
+// ForeignKubelet returns why a host with these facts is not changed because its kubelet belongs to another cluster, and what to do. Both are empty where
+// it does not.
+func (c Cluster) ForeignKubelet(f bundle.Facts) (why, fix string) {
+	if c.APIServerInternalURL == "" {
+		return "", ""
+	}
+	return f.Kubelet.BelongsElsewhere([]string{c.APIServerInternalURL}, c.Bootstrap.CA)
 }
 
 // factsUnknown says what waits for the facts of a host.

@@ -82,7 +82,7 @@ func readHost(ctx context.Context, host applier.Host, a *answer) {
 		states, err := host.Services(ctx, preflight.Services())
 		for _, s := range states {
 			if s.Status != plan.ServiceAbsent {
-				a.Machine.Services = append(a.Machine.Services, preflight.Service{Name: s.Name, Program: programOf(s.CommandLine), Running: s.Status == plan.ServiceRunning})
+				a.Machine.Services = append(a.Machine.Services, preflight.Service{Name: s.Name, Program: ProgramOf(s.CommandLine), Running: s.Status == plan.ServiceRunning})
 			}
 		}
 		return err
@@ -107,8 +107,8 @@ func readHost(ctx context.Context, host applier.Host, a *answer) {
 	})
 }
 
-// programOf returns the program of a command line without its arguments, which may hold secrets.
-func programOf(commandLine string) string {
+// ProgramOf returns the program of a command line without its arguments, which may hold secrets.
+func ProgramOf(commandLine string) string {
 	text := strings.TrimSpace(commandLine)
 	if rest, quoted := strings.CutPrefix(text, `"`); quoted {
 		program, _, _ := strings.Cut(rest, `"`)

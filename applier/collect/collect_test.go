@@ -229,7 +229,7 @@ func TestProgramsHaveNoArguments(t *testing.T) {
 		`"unfinished`:                   `unfinished`,
 		"":                              "",
 	} {
-		if got := programOf(line); got != want {
+		if got := ProgramOf(line); got != want {
 			t.Errorf("%s: got %q, want %q", line, got, want)
 		}
 	}

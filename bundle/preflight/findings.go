@@ -207,7 +207,9 @@ func checkForeign(q Question, a Answer) bundle.Findings {
 		case docker:
 			all = append(all, warn(reason.ForeignDocker, "the host has Docker, which the node does not use", "nothing; or remove it, if Pods have no network")...)
 		case kubelet:
-			if !q.Node {
+			if why, fix := a.Facts.Kubelet.BelongsElsewhere(q.API, q.CA); why != "" {
+				all = append(all, refuse(reason.HostOfAnotherCluster, why, fix)...)
+			} else if !q.Node {
 				all = append(all, warn(reason.ForeignKubelet, fmt.Sprintf("the host has a kubelet already, %q", s.Program), "remove it from its cluster first")...)
 			}
 		}

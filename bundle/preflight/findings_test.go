@@ -99,6 +99,10 @@ func faults() []fault {
 		{"another containerd", service("containerd", `C:\Program Files\containerd\containerd.exe`), "error " + reason.ForeignContainerd},
 		{"Docker", service("docker", `C:\Windows\System32\dockerd.exe`), "warning " + reason.ForeignDocker},
 		{"a kubelet", service("kubelet", `C:\k\kubelet.exe`), "warning " + reason.ForeignKubelet},
+		{"a kubelet of another cluster", func(_ *Question, a *Answer) {
+			a.Machine.Services = []Service{{Name: "kubelet", Program: `C:\k\kubelet.exe`}}
+			a.Facts.Kubelet = bundle.Kubelet{Program: `C:\k\kubelet.exe`, Server: "https://api-int.other.example.com:6443"}
+		}, "error " + reason.HostOfAnotherCluster},
 		{"little room", machine(func(m *Machine) { m.FreeBytes = 6 << 30 }), "warning " + reason.DiskNearlyFull},
 		{"no room", machine(func(m *Machine) { m.FreeBytes = 1 << 30 }), "error " + reason.DiskNearlyFull},
 		{"no page file", machine(func(m *Machine) { m.PageFile = false }), "warning " + reason.PageFileMissing},

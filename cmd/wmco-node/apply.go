@@ -109,14 +109,14 @@ func factsCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "facts",
 		Short: "Print the facts of this host",
-		Long:  "Print host name, addresses, routes, OS build, features and networks as JSON: the input of `wmco render --facts`." + cli.ExitHelp("0  done"),
+		Long:  "Print host name, addresses, routes, OS build, features, networks and the API server of the kubelet as JSON: the input of `wmco render --facts`." + cli.ExitHelp("0  done"),
 		Args:  cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			e, err := a.engine("facts")
 			if err != nil {
 				return err
 			}
-			facts, err := e.Host.Facts(cmd.Context())
+			facts, err := hostFacts(cmd.Context(), e.Host)
 			if err != nil {
 				return err
 			}

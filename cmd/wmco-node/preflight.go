@@ -57,6 +57,9 @@ func (a *app) preflight(ctx context.Context, f preflightFlags) error {
 		return cli.UsageError("%w", err)
 	}
 	answer := collect.Answer(ctx, q, host, openSystem(a.root), collect.Options{Now: time.Now})
+	if answer.Facts.Kubelet, err = kubeletOf(ctx, host); err != nil {
+		answer.Unread = append(answer.Unread, "kubelet: "+err.Error())
+	}
 	findings := preflight.Findings(q, answer)
 	if f.format == cli.JSON {
 		err = a.print(answer)

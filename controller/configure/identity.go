@@ -37,12 +37,15 @@ import (
 // CheckFacts refuses a host that does not say that it is the Node of its record. It is called with the facts of the host, before anything is
 // changed there.
 func (h Host) CheckFacts(facts bundle.Facts) error {
-	return CheckSameNode(h.Node, h.Name, facts, h.Wanted.Cluster.Platform)
+	return CheckSameNode(h.Node, h.Name, facts, h.Wanted.Cluster)
 }
 
-// CheckSameNode refuses a host that has become another Node than the one that its record names.
-func CheckSameNode(n render.Node, node string, facts bundle.Facts, p bundle.Platform) error {
-	name := NameByFacts(n, facts, p)
+// CheckSameNode refuses a host that has become another Node than the one that its record names, or a node of another cluster.
+func CheckSameNode(n render.Node, node string, facts bundle.Facts, c render.Cluster) error {
+	if err := checkCluster(facts, c); err != nil {
+		return err
+	}
+	name := NameByFacts(n, facts, c.Platform)
 	if name == node {
 		return nil
 	}
@@ -52,12 +55,24 @@ func CheckSameNode(n render.Node, node string, facts bundle.Facts, p bundle.Plat
 	}
 }
 
+// checkCluster refuses a host whose kubelet belongs to another cluster: it is that one's. What the host says of it keeps nothing but itself from being
+// changed.
+func checkCluster(facts bundle.Facts, c render.Cluster) error {
+	if why, fix := c.ForeignKubelet(facts); why != "" {
+		return &refusal{ReasonOtherCluster, why, fix}
+	}
+	return nil
+}
+
 // errRecorded ends an attempt in which the host turned out to be a Node that exists: the next one knows it.
 var errRecorded = errors.New("the host is recorded as a Node")
 
 // identifyHost is for a host that is not known to be a Node. It refuses one that is another host already, and records the Node that the host is. A
 // Node of another operator is recorded when its adoption is wanted.
 func (h Host) identifyHost(ctx context.Context, t remote.Target, facts bundle.Facts) error {
+	if err := checkCluster(facts, h.Wanted.Cluster); err != nil {
+		return err
+	}
 	if err := h.checkOwnAddress(facts); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/hosts"
+	"wmco/render/reason"
 )
 
 // State is where a host is on its way to becoming a node.
@@ -66,6 +67,7 @@ const (
 	ReasonNameTaken    = "NodeNameTaken"
 	ReasonNotTheHost   = "NotTheHost"
 	ReasonTranslated   = "AddressNotOnHost"
+	ReasonOtherCluster = reason.HostOfAnotherCluster
 	ReasonOtherRun     = "OtherRun"
 	ReasonAPIError     = "APIServerError"
 	ReasonFailed       = "JoinFailed"
@@ -76,7 +78,7 @@ const (
 
 // FailureReasons returns those of a host that could not be brought further. Those of findings and of node agents are besides.
 func FailureReasons() []string {
-	return []string{ReasonUnreachable, ReasonSilent, ReasonLoginRefused, ReasonHostKey, ReasonRolledBack, ReasonSameHost, ReasonNameTaken, ReasonNotTheHost, ReasonTranslated, ReasonExpired, ReasonAPIError, ReasonFailed}
+	return []string{ReasonUnreachable, ReasonSilent, ReasonLoginRefused, ReasonHostKey, ReasonRolledBack, ReasonSameHost, ReasonNameTaken, ReasonNotTheHost, ReasonTranslated, ReasonOtherCluster, ReasonExpired, ReasonAPIError, ReasonFailed}
 }
 
 // Pauses between two calls.

@@ -195,7 +195,7 @@ func (n *Nodes) cleanUpHost(ctx context.Context, node *corev1.Node, r record.Rec
 	}
 	instance := render.Node{Backing: render.BackingInstance, Address: r.Entry}
 	event, err := n.Hosts.CleanupHost(ctx, target, func(facts bundle.Facts) error {
-		return configure.CheckSameNode(instance, node.Name, facts, inputs.Cluster.Platform)
+		return configure.CheckSameNode(instance, node.Name, facts, inputs.Cluster)
 	})
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ const (
 	ForeignContainerd         = "ForeignContainerd"
 	ForeignDocker             = "ForeignDocker"
 	ForeignKubelet            = "ForeignKubelet"
+	HostOfAnotherCluster      = "HostOfAnotherCluster"
 	DiskNearlyFull            = "DiskNearlyFull"
 	PageFileMissing           = "PageFileMissing"
 	ClockSkew                 = "ClockSkew"
@@ -59,6 +60,7 @@ func hosts() []Entry {
 		{ForeignContainerd, isError, "The host has a service containerd that is not of this project.", "Remove it with its containers and images: a node has one containerd."},
 		{ForeignDocker, isWarning, "The host has Docker. The node does not use it, and may run beside it.", "Nothing; or remove Docker, if Pods have no network."},
 		{ForeignKubelet, isWarning, "The host has a kubelet already: it is a node of a cluster, or was one.", "Remove it from that cluster before it joins another one. Nothing if it is a node of this cluster."},
+		{HostOfAnotherCluster, isError, "The kubelet of the host belongs to another cluster by its kubeconfig, or it is another product's and its cluster cannot be read. Nothing is changed on the host.", "Check the address, or remove the host from that cluster first. If the cluster no longer exists, delete the service on the host: `net stop kubelet /y & sc.exe delete kubelet`."},
 		{DiskNearlyFull, errorOrWarning, "Drive C: has less room than executables and images need. It is an error below 5 GiB.", "Make room, or extend the drive."},
 		{PageFileMissing, isWarning, "Windows has no page file. Windows commits memory of containers before they use it, and refuses it without one.", "Turn on a page file that Windows manages."},
 		{ClockSkew, errorOrWarning, "The clock of the host differs from the API server's by more than ten seconds. It is an error from five minutes on: certificates and tokens are not valid yet, or any longer.", "Correct the host's time service: `w32tm /query /status`."},
