@@ -6,22 +6,24 @@ type Layer struct {
 	Kind   LayerKind `json:"kind"`
 	Stage  Stage     `json:"stage"`
 	// NodeName is the name of the Node that a node layer is for. It is empty before there is one, and for a node whose agent does not read it.
-	NodeName     string         `json:"nodeName,omitempty"`
-	Directories  []Directory    `json:"directories,omitempty"`
-	Files        []File         `json:"files,omitempty"`
-	State        []State        `json:"state,omitempty"`
-	Variables    []Variable     `json:"variables,omitempty"`
-	Environments []Environment  `json:"environments,omitempty"`
-	Services     []Service      `json:"services,omitempty"`
-	TrustedCAs   []TrustedCA    `json:"trustedCAs,omitempty"`
-	Routes       []Route        `json:"routes,omitempty"`
-	Features     []Feature      `json:"features,omitempty"`
-	Firewall     []FirewallRule `json:"firewall,omitempty"`
-	Exclusions   []Exclusion    `json:"exclusions,omitempty"`
-	Endpoints    []Endpoint     `json:"endpoints,omitempty"`
-	Networks     []Network      `json:"networks,omitempty"`
-	HostName     HostName       `json:"hostName,omitzero"`
-	Payload      []Payload      `json:"payload,omitempty"`
+	NodeName     string        `json:"nodeName,omitempty"`
+	Directories  []Directory   `json:"directories,omitempty"`
+	Files        []File        `json:"files,omitempty"`
+	State        []State       `json:"state,omitempty"`
+	Variables    []Variable    `json:"variables,omitempty"`
+	Environments []Environment `json:"environments,omitempty"`
+	Services     []Service     `json:"services,omitempty"`
+	TrustedCAs   []TrustedCA   `json:"trustedCAs,omitempty"`
+	// AuthorizedKeys are in the node layer: which ones a host must accept depends on those that it is known to accept.
+	AuthorizedKeys []AuthorizedKey `json:"authorizedKeys,omitempty"`
+	Routes         []Route         `json:"routes,omitempty"`
+	Features       []Feature       `json:"features,omitempty"`
+	Firewall       []FirewallRule  `json:"firewall,omitempty"`
+	Exclusions     []Exclusion     `json:"exclusions,omitempty"`
+	Endpoints      []Endpoint      `json:"endpoints,omitempty"`
+	Networks       []Network       `json:"networks,omitempty"`
+	HostName       HostName        `json:"hostName,omitzero"`
+	Payload        []Payload       `json:"payload,omitempty"`
 }
 
 // Impact is what a change of an entry costs the workload of a node. Impacts are ordered.

@@ -6,21 +6,22 @@ import (
 
 // The kinds of entries, one per list of Layer.
 const (
-	KindDirectory   EntryKind = "directory"
-	KindFile        EntryKind = "file"
-	KindState       EntryKind = "state"
-	KindVariable    EntryKind = "variable"
-	KindEnvironment EntryKind = "environment"
-	KindService     EntryKind = "service"
-	KindTrustedCA   EntryKind = "trusted-ca"
-	KindRoute       EntryKind = "route"
-	KindFeature     EntryKind = "feature"
-	KindFirewall    EntryKind = "firewall"
-	KindExclusion   EntryKind = "exclusion"
-	KindEndpoint    EntryKind = "endpoint"
-	KindNetwork     EntryKind = "network"
-	KindHostName    EntryKind = "host-name"
-	KindPayload     EntryKind = "payload"
+	KindDirectory     EntryKind = "directory"
+	KindFile          EntryKind = "file"
+	KindState         EntryKind = "state"
+	KindVariable      EntryKind = "variable"
+	KindEnvironment   EntryKind = "environment"
+	KindService       EntryKind = "service"
+	KindTrustedCA     EntryKind = "trusted-ca"
+	KindRoute         EntryKind = "route"
+	KindAuthorizedKey EntryKind = "authorized-key"
+	KindFeature       EntryKind = "feature"
+	KindFirewall      EntryKind = "firewall"
+	KindExclusion     EntryKind = "exclusion"
+	KindEndpoint      EntryKind = "endpoint"
+	KindNetwork       EntryKind = "network"
+	KindHostName      EntryKind = "host-name"
+	KindPayload       EntryKind = "payload"
 )
 
 // Kind describes one kind of entry to those who show entries: summaries, previews and the generated docs are made from it.
@@ -34,6 +35,8 @@ type Kind struct {
 	Key string
 	// Setting reports whether entries are settings of the host: neither files nor services.
 	Setting bool
+	// LastStays reports whether the settings stay when none of the kind is wanted: without an authorized key, nobody could log in again.
+	LastStays bool
 	// Permanent settings stay when they are no longer wanted: undoing one costs a reboot and helps nobody.
 	Permanent bool
 	// Shared settings may belong to somebody else when they were on the host before us: those stay when we no longer want
@@ -140,6 +143,15 @@ var kinds = []described{
 		text:     func(e TrustedCA) string { return e.Subject },
 		compared: func(e TrustedCA) (TrustedCA, *Content) { e.Content = Content{}; return e, nil },
 		setting:  func(e TrustedCA) (string, Digest) { return "", e.Digest },
+	},
+	kind[AuthorizedKey]{
+		Kind:    Kind{Kind: KindAuthorizedKey, Plural: "authorized keys", Section: SectionHost, Key: "authorizedKeys", LastStays: true},
+		list:    func(l *Layer) []AuthorizedKey { return l.AuthorizedKeys },
+		name:    func(e AuthorizedKey) string { return e.Fingerprint },
+		valid:   checkAuthorizedKey,
+		impact:  func(e AuthorizedKey) Impact { return e.Impact },
+		text:    func(e AuthorizedKey) string { return e.Fingerprint },
+		setting: func(e AuthorizedKey) (string, Digest) { return e.Line, "" },
 	},
 	kind[Route]{
 		Kind:    Kind{Kind: KindRoute, Plural: "routes", Section: SectionHost, Key: "routes", Shared: true},

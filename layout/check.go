@@ -46,9 +46,10 @@ func CheckLayer(l bundle.Layer) error {
 	)
 }
 
-// Unlimited are the kinds of which the table lists no names: a trusted CA is any certificate, and a host has any name.
+// Unlimited are the kinds of which the table lists no names: a trusted CA is any certificate, an authorized key any
+// public key, and a host has any name.
 func Unlimited() []bundle.EntryKind {
-	return []bundle.EntryKind{bundle.KindTrustedCA, bundle.KindHostName}
+	return []bundle.EntryKind{bundle.KindTrustedCA, bundle.KindAuthorizedKey, bundle.KindHostName}
 }
 
 // first returns the error of the first entry that has one.

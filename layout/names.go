@@ -54,6 +54,8 @@ const (
 
 // Folders and files with a meaning of their own.
 const (
+	// DirRoot has everything that runs on a node.
+	DirRoot = `C:\k`
 	// DirRegistries is the only exclusive folder: everything else in it is removed.
 	DirRegistries = `C:\k\containerd\registries`
 	// DirLogs has all logs.

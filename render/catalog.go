@@ -82,6 +82,7 @@ const (
 	rowVariable      RowID = "variable/proxy"
 	rowEnvironment   RowID = "environment/proxy"
 	rowRootCA        RowID = "trusted-ca"
+	rowAuthorizedKey RowID = "authorized-key"
 	rowMetadataRoute RowID = "route/metadata"
 	rowContainers    RowID = "feature/Containers"
 	rowExclusion     RowID = "exclusion/containerd"
@@ -244,12 +245,15 @@ func hostRows() []Row {
 	route.Platforms = []bundle.Platform{bundle.PlatformAWS}
 	endpoint := row(rowEndpoint, bundle.KindEndpoint, vipEndpoint, bundle.ImpactNone, "the source address of kube-proxy's load balancing")
 	endpoint.JoinedOnly = true
+	key := row(rowAuthorizedKey, bundle.KindAuthorizedKey, "<fingerprint>", bundle.ImpactNone, "a public key of the operator in "+bundle.AuthorizedKeysFile+"; only in bundles of the operator", FromPrivateKey)
+	key.Layer, key.JoinedOnly = bundle.LayerNode, true
 	host := row(rowHostName, bundle.KindHostName, bundle.Computer, bundle.ImpactReboot, "the computer's name, which is that of its Machine", FromMachine)
 	host.Layer, host.Platforms = bundle.LayerNode, []bundle.Platform{bundle.PlatformVSphere, bundle.PlatformNutanix}
 	rows := []Row{
 		portable(row(rowVariable, bundle.KindVariable, "<HTTP_PROXY, HTTPS_PROXY, NO_PROXY>", bundle.ImpactNone, "the proxy for users and other programs on the host", FromProxy, FromOperator)),
 		portable(row(rowEnvironment, bundle.KindEnvironment, proxyEnvironment, bundle.ImpactRestart, "the proxy for the services, in the Environment value of each", FromProxy, FromOperator)),
 		portable(row(rowRootCA, bundle.KindTrustedCA, "<fingerprint>", bundle.ImpactNone, "a trusted CA in LocalMachine\\Root", FromTrustedCA, FromControllers)),
+		key,
 		route,
 		row(rowContainers, bundle.KindFeature, layout.FeatureContainers, bundle.ImpactReboot, "Windows containers"),
 	}

@@ -147,6 +147,10 @@ type Node struct {
 	RemovedEntry string
 	// OlderAgent is true for a Node whose agent reads no name of a Node in a layer.
 	OlderAgent bool
+	// NoKeys is true for a Node whose agent reads no authorized keys in a layer.
+	NoKeys bool
+	// AcceptedKey is the public key, "ALGORITHM BASE64", with which the operator logged in to the host last; empty if that is not known.
+	AcceptedKey string
 	// Origins are the Node, Machine and instances objects, for provenance.
 	Origins Origins
 }
@@ -192,6 +196,7 @@ const (
 	FromPullSecret      Origin = "pull secret"
 	FromSettings        Origin = "Settings"
 	FromOperator        Origin = "Operator"
+	FromPrivateKey      Origin = "private key"
 	FromNode            Origin = "Node"
 	FromMachine         Origin = "Machine"
 	FromInstances       Origin = "Instances"

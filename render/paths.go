@@ -4,7 +4,7 @@ import "wmco/layout"
 
 // The paths on a node. C:\k and C:\var\log cannot change: users' scripts, documentation and must-gather rely on them.
 const (
-	dirRoot       = `C:\k`
+	dirRoot       = layout.DirRoot
 	dirAgent      = `C:\k\agent`
 	dirContainerd = `C:\k\containerd`
 	dirRegistries = layout.DirRegistries

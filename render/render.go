@@ -25,6 +25,9 @@ type Options struct {
 	Key bundle.Key
 	// SigningKeys are the public keys of the operator, in PEM (published.Keys). Without them, as in previews, bundles have no such file.
 	SigningKeys []byte
+	// LoginKey is the public half of the key with which the operator logs in to hosts, "ALGORITHM BASE64". Without it, as in previews, bundles have
+	// no authorized keys but those that hosts are known to accept.
+	LoginKey string
 	// Payload has the digests and sizes of the executables. Without it, bundles only name them.
 	Payload payload.Set
 }
@@ -150,6 +153,7 @@ func (e *emitter) nodeViews() {
 	e.kubeletEntries()
 	e.networkEntries()
 	e.cloudEntries()
+	e.keyEntries()
 }
 
 // done finishes and digests the layer.

@@ -190,10 +190,10 @@ func rankOfKind(k FileKind) int {
 // IsRoot reports whether a path is that of a drive, `C:\`.
 func IsRoot(path string) bool { return len(path) <= len(`C:\`) }
 
-// DropUnwanted adds to the target what must be removed: entries of owned bundles that it does not want. Permanent settings and
-// entries that were found on the host stay.
+// DropUnwanted adds to the target what must be removed: entries of owned bundles that it does not want. Permanent settings,
+// entries that were found on the host, and authorized keys where none is wanted (bundle.Kind.LastStays) stay.
 func (t *Target) DropUnwanted(owned []bundle.Bundle, found map[bundle.EntryID]bool, made []string) {
-	d := dropper{target: t, wanted: t.FoldedNames(), found: found}
+	d := dropper{target: t, wanted: t.FoldedNames(), found: found, kinds: t.settingKinds()}
 	for _, b := range owned {
 		old := NewTarget(b, nil)
 		for _, f := range old.Files {
@@ -236,6 +236,17 @@ type dropper struct {
 	target *Target
 	wanted map[string]bool
 	found  map[bundle.EntryID]bool
+	// kinds are those of the settings that are wanted.
+	kinds map[bundle.EntryKind]bool
+}
+
+// settingKinds returns the kinds of the settings that are wanted.
+func (t *Target) settingKinds() map[bundle.EntryKind]bool {
+	kinds := map[bundle.EntryKind]bool{}
+	for _, s := range t.Settings {
+		kinds[s.Kind] = kinds[s.Kind] || s.Present
+	}
+	return kinds
 }
 
 func (d dropper) dropFile(f WantedFile) {
@@ -248,7 +259,9 @@ func (d dropper) dropFile(f WantedFile) {
 }
 
 func (d dropper) dropSetting(s WantedSetting) {
-	if bundle.Describe(s.Kind).Permanent || d.wanted[string(s.ID())] || d.found[s.ID()] {
+	kind := bundle.Describe(s.Kind)
+	stays := kind.Permanent || kind.LastStays && !d.kinds[s.Kind]
+	if stays || d.wanted[string(s.ID())] || d.found[s.ID()] {
 		return
 	}
 	d.wanted[string(s.ID())] = true

@@ -55,6 +55,15 @@ var settingClauses = []Clause{
 		t.refusedSetting(x)
 		t.equal(false, t.setting(x.Kind, x.Name).Present)
 	}},
+	{"an authorized key is added and removed", func(t *trial) { t.lives(present(bundle.KindAuthorizedKey, KeyFingerprint, KeyLine)) }},
+	{"an authorized key with the wrong fingerprint is refused", func(t *trial) {
+		if t.setting(bundle.KindAuthorizedKey, KeyFingerprint).Unavailable {
+			t.Skip("this Windows has no settings of kind " + string(bundle.KindAuthorizedKey))
+		}
+		x := present(bundle.KindAuthorizedKey, strings.Repeat("x", len(KeyFingerprint)), KeyLine)
+		t.refusedSetting(x)
+		t.equal(false, t.setting(x.Kind, x.Name).Present)
+	}},
 	{"a route is set, changed and removed", func(t *trial) {
 		t.lives(present(bundle.KindRoute, testRoute, bundle.ViaDefault))
 	}},

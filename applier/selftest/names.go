@@ -41,6 +41,12 @@ const (
 	variable3 = "WMCO_SELFTEST_B"
 )
 
+// KeyLine is the authorized key, KeyFingerprint its fingerprint. Its 32 bytes are a SHA-256, so that there is no private key for it.
+const (
+	KeyLine        = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBbpjehIpuCFIGQFyZHlW+d6LA1RvnXN/7Q4eXjdzxN2"
+	KeyFingerprint = "SHA256:bCi+06JCfbR9cuEjPu5FG8xurMblmqzblvjEwq72NY4"
+)
+
 // Feature is the Windows feature that a clause asks for and withdraws.
 const Feature = "Containers"
 
@@ -54,7 +60,7 @@ func settings(folder string) []plan.Setting {
 	return []plan.Setting{
 		absent(bundle.KindVariable, variable1), absent(bundle.KindVariable, variable2), absent(bundle.KindVariable, variable3),
 		absent(bundle.KindRoute, testRoute), absent(bundle.KindFirewall, firewallRule), absent(bundle.KindExclusion, folder+`\`+exclusion),
-		absent(bundle.KindEndpoint, EndpointName), absent(bundle.KindNetwork, NetworkName),
+		absent(bundle.KindAuthorizedKey, KeyFingerprint), absent(bundle.KindEndpoint, EndpointName), absent(bundle.KindNetwork, NetworkName),
 	}
 }
 

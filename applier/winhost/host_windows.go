@@ -36,8 +36,10 @@ func New(o Options) *Host {
 	s := settings.New()
 	keepers := s.Keepers()
 	maps.Copy(keepers, networks.Keepers())
+	f := files.Files{NoACLs: o.Wine}
+	keepers[bundle.KindAuthorizedKey] = settings.AuthorizedKeys(f)
 	return &Host{
-		Files:    files.Files{NoACLs: o.Wine},
+		Files:    f,
 		Manager:  services.Manager{Limits: services.DefaultLimits(), ForgetsDependencies: o.Wine},
 		settings: s,
 		keepers:  keepers,

@@ -112,12 +112,16 @@ const (
 	FeatureSigned Feature = "signed-desired-state"
 	// FeatureNodeName means that the agent reads the name of a node in a node layer.
 	FeatureNodeName Feature = "node-name"
+	// FeatureAuthorizedKeys means that the agent reads authorized keys in a node layer.
+	FeatureAuthorizedKeys Feature = "authorized-keys"
 	// FeatureBoot means that the agent boots its host where a person asks for it, once for each Desired.Boot.
 	FeatureBoot Feature = "boot-on-request"
 )
 
 // Features returns what the agents of this version can do.
-func Features() []Feature { return []Feature{FeatureBoot, FeatureNodeName, FeatureSigned} }
+func Features() []Feature {
+	return []Feature{FeatureAuthorizedKeys, FeatureBoot, FeatureNodeName, FeatureSigned}
+}
 
 // Has reports whether the agent has a feature.
 func (r Report) Has(f Feature) bool { return slices.Contains(r.Features, f) }

@@ -43,6 +43,8 @@ type Node struct {
 	Features    []bundle.Feature
 	HostName    string
 	Firewall    []bundle.FirewallRule
+	// Keys are authorized keys, "ALGORITHM BASE64".
+	Keys []string
 	// NodeName is the name in the node layer.
 	NodeName string
 	// Impacts are those of files, by path, where they are not what Bundle gives them.
@@ -142,6 +144,13 @@ func (n Node) Bundle(t testing.TB) bundle.Bundle {
 	own := bundle.Layer{Schema: bundle.Schema, Kind: bundle.LayerNode, Stage: n.Stage, NodeName: n.NodeName}
 	if n.HostName != "" {
 		own.HostName = bundle.HostName{Name: n.HostName, Impact: bundle.ImpactReboot}
+	}
+	for _, line := range n.Keys {
+		fingerprint, err := bundle.Fingerprint(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		own.AuthorizedKeys = append(own.AuthorizedKeys, bundle.AuthorizedKey{Fingerprint: fingerprint, Line: line, Impact: bundle.ImpactNone})
 	}
 	b := bundle.Bundle{Cluster: c, Node: own}
 	b.Cluster.Normalize()

@@ -17,6 +17,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/plan"
+	"wmco/applier/selftest"
 	"wmco/bundle"
 	"wmco/internal/hostsim/simulation"
 )
@@ -49,6 +50,7 @@ func newFullHost(t *testing.T) (*Host, string) {
 	for _, x := range []plan.Setting{
 		{Kind: bundle.KindVariable, Name: "Path", Value: `C:\k`},
 		{Kind: bundle.KindTrustedCA, Name: string(bundle.Of([]byte{0x30, 0})), Value: "\x30\x00"},
+		{Kind: bundle.KindAuthorizedKey, Name: selftest.KeyFingerprint, Value: selftest.KeyLine},
 		{Kind: bundle.KindRoute, Name: "169.254.169.254/32", Value: bundle.ViaDefault},
 		{Kind: bundle.KindFeature, Name: "Containers"},
 		{Kind: bundle.KindFirewall, Name: "kubelet", Value: "TCP/10250"},
@@ -91,6 +93,7 @@ func TestFilesOfHost(t *testing.T) {
 	ok(t, err)
 	want := []string{
 		"drwx------ .machine",
+		"-rw------- .machine/authorized keys.json",
 		"-rw------- .machine/behaviour.json",
 		"drwx------ .machine/certificates",
 		"-rw------- .machine/certificates/sha256-" + strings.TrimPrefix(string(bundle.Of([]byte{0x30, 0})), "sha256:") + ".der",

@@ -15,6 +15,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/plan"
+	"wmco/applier/selftest"
 	"wmco/bundle"
 	"wmco/internal/hostsim"
 	"wmco/internal/hostsim/simulation"
@@ -179,6 +180,7 @@ func anySetting(random *rand.Rand) plan.Setting {
 	x := pick(random,
 		plan.Setting{Kind: bundle.KindVariable, Name: pick(random, "A", "a", "B"), Value: pick(random, "", "%x%")},
 		plan.Setting{Kind: bundle.KindRoute, Name: "169.254.169.254/32", Value: pick(random, bundle.ViaDefault, "10.0.0.9", "no address")},
+		plan.Setting{Kind: bundle.KindAuthorizedKey, Name: selftest.KeyFingerprint, Value: pick(random, selftest.KeyLine, "ssh-ed25519 AAAA")},
 		plan.Setting{Kind: bundle.KindFeature, Name: "Containers"},
 		plan.Setting{Kind: bundle.KindFirewall, Name: "kubelet", Value: pick(random, "TCP/10250", "UDP/1", "?")},
 		plan.Setting{Kind: bundle.KindExclusion, Name: `C:\k\a.exe`},

@@ -57,15 +57,16 @@ type settingKind struct {
 }
 
 var kinds = map[bundle.EntryKind]settingKind{
-	bundle.KindVariable:  {readKept, setVariable, unsetKept},
-	bundle.KindTrustedCA: {readKept, setTrustedCA, unsetKept},
-	bundle.KindRoute:     {readRoute, setRoute, unsetKept},
-	bundle.KindFeature:   {readKept, switchFeature, switchFeature},
-	bundle.KindFirewall:  {readKept, setFirewall, unsetKept},
-	bundle.KindExclusion: {readExclusion, setExclusion, unsetKept},
-	bundle.KindEndpoint:  {readKept, setEndpoint, unsetKept},
-	bundle.KindNetwork:   {readNetwork, nil, unsetNetwork},
-	bundle.KindHostName:  {readHostName, setHostName, unsetHostName},
+	bundle.KindVariable:      {readKept, setVariable, unsetKept},
+	bundle.KindTrustedCA:     {readKept, setTrustedCA, unsetKept},
+	bundle.KindAuthorizedKey: {readKept, setAuthorizedKey, unsetKept},
+	bundle.KindRoute:         {readRoute, setRoute, unsetKept},
+	bundle.KindFeature:       {readKept, switchFeature, switchFeature},
+	bundle.KindFirewall:      {readKept, setFirewall, unsetKept},
+	bundle.KindExclusion:     {readExclusion, setExclusion, unsetKept},
+	bundle.KindEndpoint:      {readKept, setEndpoint, unsetKept},
+	bundle.KindNetwork:       {readNetwork, nil, unsetNetwork},
+	bundle.KindHostName:      {readHostName, setHostName, unsetHostName},
 }
 
 func readKept(s *State, x plan.Setting) plan.Setting {
@@ -93,6 +94,14 @@ func setVariable(s *State, x plan.Setting) error {
 func setTrustedCA(s *State, x plan.Setting) error {
 	if string(bundle.Of([]byte(x.Value))) != x.Name {
 		return fmt.Errorf("%w: the certificate has another digest", ErrInvalidParameter)
+	}
+	s.Put(x)
+	return nil
+}
+
+func setAuthorizedKey(s *State, x plan.Setting) error {
+	if fingerprint, err := bundle.Fingerprint(x.Value); err != nil || fingerprint != x.Name {
+		return fmt.Errorf("%w: the key has another fingerprint", ErrInvalidParameter)
 	}
 	s.Put(x)
 	return nil

@@ -1,0 +1,36 @@
+package render
+
+import (
+	"slices"
+
+	"wmco/bundle"
+)
+
+// keyEntries adds the public keys with which the operator logs in to the host: that of its present key, and, until it has logged in with that, the
+// one that the host is known to accept. So a new key is added beside the old one, and the old one is removed once it is not needed.
+//
+//	accepted   present   keys of the host
+//	-          new       new
+//	old        new       new, old         until a login with new has succeeded
+//	new        new       new
+//	old        -         old              the Secret is missing or cannot be used: nothing is withdrawn
+func (e *emitter) keyEntries() {
+	r, ok := e.wanted(rowAuthorizedKey)
+	if !ok || e.node.OlderAgent || e.node.NoKeys {
+		return
+	}
+	var lines []string
+	for _, line := range []string{e.options.LoginKey, e.node.AcceptedKey} {
+		if line == "" || slices.Contains(lines, line) {
+			continue
+		}
+		fingerprint, err := bundle.Fingerprint(line)
+		if err != nil {
+			e.errs = append(e.errs, err)
+			continue
+		}
+		lines = append(lines, line)
+		e.layer.AuthorizedKeys = append(e.layer.AuthorizedKeys, bundle.AuthorizedKey{Fingerprint: fingerprint, Line: line, Impact: r.Impact})
+		e.cause(r, fingerprint)
+	}
+}
