@@ -218,6 +218,8 @@ func (n *Nodes) tellUnconfirmed(node *corev1.Node, r record.Record, why string) 
 // tellRemoval says how far a removal is.
 func (n *Nodes) tellRemoval(node *corev1.Node, r record.Record, p configure.Progress) {
 	switch {
+	case p.Finished && p.Err != nil:
+		n.recordEvent(node, corev1.EventTypeWarning, eventTeardown, actionRemove, p.DisplayText())
 	case p.Finished:
 		n.recordEvent(node, corev1.EventTypeNormal, eventTeardown, actionRemove, p.DisplayText())
 	case p.Reason == reasonCordoned: // it has just begun: nothing is needed

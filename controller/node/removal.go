@@ -162,6 +162,7 @@ func (n *Nodes) continueRemoval(ctx context.Context, node *corev1.Node, r record
 	cleaning, end := n.Joiner.Unjoined.BeginWork(ctx, node.Name, configure.CleanUpHost())
 	err = n.cleanUpHost(cleaning, node, still)
 	end()
+	done := configure.Progress{State: configure.StateGone, Finished: true, Message: "the instance was cleaned up, and its Node deleted"}
 	if err != nil {
 		// A host that only waits for its turn is cleaned up, also where the removal is forced.
 		if hosts.IsHostBusy(err) {
@@ -174,13 +175,14 @@ func (n *Nodes) continueRemoval(ctx context.Context, node *corev1.Node, r record
 			return p, nil
 		}
 		n.Log.Info("removing an instance that cannot be cleaned up", "node", node.Name, "address", still.Address, "error", err)
+		done = configure.RemovedByForce(still.Address, err)
 	}
 	uid := node.UID
 	if err := n.Client.Delete(ctx, node, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
 		return configure.Progress{}, fmt.Errorf("deleting Node %s: %w", node.Name, err)
 	}
 	n.Hosts.ForgetAddress(still.Address)
-	return configure.Progress{State: configure.StateGone, Finished: true, Message: "the instance was cleaned up, and its Node deleted"}, n.Joiner.Login.Records.ForgetRecord(ctx, still.ID())
+	return done, n.Joiner.Login.Records.ForgetRecord(ctx, still.ID())
 }
 
 // cleanUpHost removes from a host everything that is managed there, if it says that it is the Node of its record.
