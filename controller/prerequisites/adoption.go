@@ -20,17 +20,27 @@ import (
 // NodesAdopted is the type of the condition that no node of another operator waits for adoption.
 const NodesAdopted = "NodesAdopted"
 
+// adoptionInputs are what the condition is made from: the records of hosts, and the CAs (PEM) that the cluster has for clients of kubelets and for its API
+// server.
+type adoptionInputs struct {
+	records              record.Set
+	clientCAs, serverCAs string
+}
+
+// maxWaiting is how many nodes that wait are named: the text has to fit with what to do.
+const maxWaiting = 10
+
 // adoptionCondition says which nodes wait for adoption, and which are being adopted. Nothing is done to those that wait but that their certificates
 // are approved.
-func adoptionCondition(ctx context.Context, nodes *nodelist.Cache, r client.Reader, records record.Set) (metav1.Condition, error) {
+func adoptionCondition(ctx context.Context, nodes *nodelist.Cache, r client.Reader, of adoptionInputs) (metav1.Condition, error) {
 	list, err := nodes.ListCached(ctx, r)
 	if err != nil {
 		return metav1.Condition{}, err
 	}
 	var waiting, adopting []string
 	for _, n := range list {
-		switch of, known := records.RecordOfNode(n.Name); {
-		case known && of.Adopting:
+		switch host, known := of.records.RecordOfNode(n.Name); {
+		case known && host.Adopting:
 			adopting = append(adopting, n.Name)
 		case !known && published.WaitsForAdoption(n.Annotations):
 			waiting = append(waiting, n.Name)
@@ -42,7 +52,7 @@ func adoptionCondition(ctx context.Context, nodes *nodelist.Cache, r client.Read
 	var parts []string
 	if len(waiting) > 0 {
 		slices.Sort(waiting)
-		parts = append(parts, fmt.Sprintf("%s of another operator, which keep what they have, and get no CA or pull secret that is rotated: %s", bundle.Count(len(waiting), "node"), strings.Join(waiting, ", ")))
+		parts = append(parts, fmt.Sprintf("%s of another operator, which keep what they have, and get no CA or pull secret that is rotated: %s", bundle.Count(len(waiting), "node"), bundle.JoinFirst(waiting, maxWaiting, ", ", func(left int) string { return fmt.Sprintf(" and %d more", left) }))+waitingCAs(of.clientCAs, of.serverCAs))
 	}
 	if len(adopting) > 0 {
 		slices.Sort(adopting)

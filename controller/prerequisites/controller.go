@@ -93,7 +93,7 @@ func (c *Cluster) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 	if inputs.Cluster.Platform == bundle.PlatformAzure {
 		list = append(list, c.bindCloudIdentities(ctx))
 	}
-	adopted, err := adoptionCondition(ctx, c.Decoded, c.Client, inputs.Records)
+	adopted, err := adoptionCondition(ctx, c.Decoded, c.Client, adoptionInputs{inputs.Records, inputs.Cluster.KubeletClientCA, inputs.Cluster.Bootstrap.CA})
 	if err != nil {
 		return reconcile.Result{}, err
 	}
