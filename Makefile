@@ -65,15 +65,20 @@ test: setup containerd-if-possible testenv-if-possible kubectl-if-possible ## al
 	@# Tests of services have time limits that a compiler running at the same time can exceed.
 	@$(STEP) "compiling" go build ./...
 	@$(STEP) "compiling for Windows" env GOOS=windows GOARCH=amd64 go build ./...
-	@$(STEP) "testing" go test -p $(TEST_PACKAGES) -timeout $(TEST_TIMEOUT) $(LONG_TESTS) $$(go list ./... | grep -v -e /winetest$$ -e /winnode$$ $(LONG_TESTS:.%=-e %$$))
+	@$(STEP) "testing" hack/go-test -p $(TEST_PACKAGES) -timeout $(TEST_TIMEOUT) -- $(LONG_TESTS) $$(go list ./... | grep -v -e /winetest$$ -e /winnode$$ $(LONG_TESTS:.%=-e %$$))
 	@# Starts and stops of services under Wine have limits of time too: no other tests run beside them.
-	@$(STEP) "testing under Wine" go test -timeout 20m -p 1 ./internal/test/winetest ./internal/test/winnode
+	@$(STEP) "testing under Wine" hack/go-test -p 1 -timeout 20m -- ./internal/test/winetest ./internal/test/winnode
 	@# -count=1: go test's cache does not see files outside a nested module, such as the goldens.
 	@for module in $(TEST_MODULES); do \
 		hack/optional "the tests of $$module" --tests "$$module" ./... -- $(STEP) "testing $$module" \
 			env WMCO_CONTAINERD="$$(ls -d $(CURDIR)/$(CONTAINERD) 2>/dev/null || true)" go -C "$$module" test -count=1 ./...; \
 	done
 	@hack/skipped
+
+# In continuous integration a test that fails runs once more (docs/decisions/0031).
+ifeq ($(CI),true)
+test: gotestsum-if-possible
+endif
 
 .PHONY: golden
 golden: setup ## rewrite the goldens, then check them and show what changed

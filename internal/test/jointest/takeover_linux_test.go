@@ -174,7 +174,7 @@ func TestTakeover(t *testing.T) {
 
 	eventually(t, "the condition about nodes of the existing operator", func() bool {
 		c := w.condition(prerequisites.NodesAdopted)
-		return c.Status == metav1.ConditionFalse && c.Reason == fleet.ReasonWaitingForAdoption && strings.Contains(c.Message, "instance-old, machine-old; fix: ")
+		return c.Status == metav1.ConditionFalse && c.Reason == fleet.ReasonWaitingForAdoption && strings.Contains(c.Message, "instance-old, machine-old; oc logs and oc exec fail there from ") && strings.Contains(c.Message, "; fix: ")
 	})
 	eventually(t, "such a node in the status", func() bool {
 		h := w.host("instance-old")
