@@ -177,7 +177,7 @@ func addWarnings(m base.Manager, o Options, s shared) error {
 
 // conditionsOf returns what writes all conditions of one field manager.
 func conditionsOf(m base.Manager, o Options, owner string) func(context.Context, []metav1.Condition) error {
-	w := status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Owner: owner, Now: o.Now, Expected: expectedConditions(o)}
+	w := status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Owner: owner, Now: o.Now, Expected: expectedConditions(o), AddPage: m.Pages.AddPage}
 	return w.WriteConditions
 }
 

@@ -94,7 +94,9 @@ func newManager(o Options) (base.Manager, error) {
 		return base.Manager{}, err
 	}
 	missing := base.NewKinds(m.GetRESTMapper(), m.GetAPIReader(), refused, base.Definitions{Client: definitions, Log: o.Log.WithName("kinds")})
-	return base.NewManager(m, lock, again, missing, gather.WantedObjects(o.Namespace))
+	operator, err := base.NewManager(m, lock, again, missing, gather.WantedObjects(o.Namespace))
+	operator.Pages = o.Pages
+	return operator, err
 }
 
 // createLease creates the Lease of leader election, without a holder, where there is none: by its name, which the library does not do.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"wmco/controller/base"
 	"wmco/controller/base/policies"
 	"wmco/controller/csr"
 	"wmco/controller/gather"
@@ -36,6 +37,8 @@ type Options struct {
 	Namespace string
 	// Version is that of the operator, which nodes get as their version when they have joined.
 	Version string
+	// Pages is where the documents of this release are.
+	Pages base.Pages
 	// Payload has the digests of the executables.
 	Payload payload.Set
 	// Environment is that of this process, in which OLM sets the proxy.

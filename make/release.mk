@@ -18,7 +18,7 @@ BEFORE ?=
 # The URL of the sources, and the one below which the files of the release will be.
 SOURCE ?= $(filter https://%,$(shell git remote get-url origin 2>/dev/null))
 DOWNLOADS ?= $(if $(SOURCE),$(SOURCE:.git=)/releases/download/$(VERSION),https://localhost)
-# The URL below which the sources of the release can be read: alerts name their runbooks there.
+# The URL below which the sources of the release can be read: alerts, events, conditions and wmco explain name pages there.
 SOURCE_TREE ?= $(if $(SOURCE),$(SOURCE:.git=)/blob/$(VERSION))
 # Where the image will be pushed: manifests name it by digest.
 IMAGE_REPOSITORY ?= localhost/windows-machine-config-operator
@@ -48,7 +48,7 @@ $(RELEASER):
 .PHONY: $(CLI_PLATFORMS:%=program/%)
 $(CLI_PLATFORMS:%=program/%): program/%: setup
 	@$(STEP) "building wmco $(VERSION) for $(subst -,/,$*)" env GOOS=$(word 1,$(subst -, ,$*)) GOARCH=$(word 2,$(subst -, ,$*)) \
-		go build -trimpath -ldflags '-s -w -buildid= -X main.version=$(VERSION)$(if $(PAUSE_IMAGE), -X wmco/render.releasedPauseImage=$(PAUSE_IMAGE))' -o $(call program-of,$*) ./cmd/wmco
+		go build -trimpath -ldflags '-s -w -buildid= -X main.version=$(VERSION) -X main.sourceTree=$(SOURCE_TREE)$(if $(PAUSE_IMAGE), -X wmco/render.releasedPauseImage=$(PAUSE_IMAGE))' -o $(call program-of,$*) ./cmd/wmco
 
 # What oc adm must-gather needs of the image beside its entry point.
 .PHONY: $(IMAGE_PLATFORMS:%=shell/%)

@@ -26,7 +26,7 @@ func generateDocsCommand(root *cobra.Command) *cobra.Command {
 			if err := os.MkdirAll(filepath.Join(args[0], "schemas"), 0o755); err != nil {
 				return fmt.Errorf("writing documentation: %w", err)
 			}
-			files := map[string]string{"cli.md": commandDocs(root), "node-layout.md": layoutDocs(), "payload.md": payloadDocs(), "findings.md": reason.Markdown()}
+			files := map[string]string{"cli.md": commandDocs(root), "node-layout.md": layoutDocs(), "payload.md": payloadDocs(), "findings.md": reason.Markdown(), "reasons.md": reasonDocs()}
 			schemas, err := schemaFiles()
 			if err != nil {
 				return err

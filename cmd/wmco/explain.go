@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/bundle"
+	"wmco/controller/base"
 	"wmco/internal/cli"
 	"wmco/render"
 	"wmco/render/reason"
@@ -16,10 +17,14 @@ import (
 // explanation is the answer of `wmco explain -o json`. It is of a reason or of settings.
 type explanation struct {
 	Reason string `json:"reason,omitempty"`
-	// Severity is that of a finding; empty for a reason in a status.
+	// Severity is that of a finding; empty for a reason in a status or of an Event.
 	Severity string `json:"severity,omitempty"`
 	Meaning  string `json:"meaning,omitempty"`
 	Fix      string `json:"fix,omitempty"`
+	// Page is the URL of the page about it in the release; empty in what is not a release.
+	Page string `json:"page,omitempty"`
+	// where the reason is, if it is not that of a finding.
+	where string
 	// Settings are the one that was asked for, or all of a group such as rollout.
 	Settings []render.SettingDoc `json:"settings,omitempty"`
 }
@@ -28,10 +33,10 @@ func explainCommand(a app) *cobra.Command {
 	var f cli.Format
 	cmd := &cobra.Command{
 		Use:   "explain REASON|SETTING",
-		Short: "Explain the reason of a finding or in a status, or a setting",
+		Short: "Explain the reason of a finding, a status or an event, or a setting",
 		Long: "Say what a reason means and what to do about it, or what a setting of windows-machine-config does and what its default is.\n" +
-			"Reasons are those of findings, and of hosts, nodes and conditions in the status. A group such as rollout has all of its\n" +
-			"settings. No cluster is asked." + cli.ExitHelp("0  done", "2  usage, or neither a reason nor a setting"),
+			"Reasons are those of findings, of hosts, nodes and conditions in the status, and of Events. A group such as rollout has\n" +
+			"all of its settings. No cluster is asked." + cli.ExitHelp("0  done", "2  usage, or neither a reason nor a setting"),
 		Example: "  wmco explain NodeImageUnreachable\n  wmco explain HostKeyChanged\n  wmco explain rollout.maxUnavailable\n  wmco explain logs",
 		Args:    cli.Usage{Args: []string{"REASON|SETTING"}}.Check,
 		RunE:    func(_ *cobra.Command, args []string) error { return explainWord(a, f, args[0]) },
@@ -51,7 +56,7 @@ func explainableWords() []string {
 			names = append(names, e.Reason)
 		}
 	}
-	for _, r := range statusReasons() {
+	for _, r := range append(statusReasons(), eventReasons()...) {
 		names = append(names, r.name)
 	}
 	return append(names, render.SettingNames()...)
@@ -64,12 +69,17 @@ func explainWord(a app, f cli.Format, name string) error {
 		return err
 	case !ok:
 		return cli.UsageError("%s is neither a reason nor a setting%s", name, bundle.DidYouMean(name, explainableWords()))
-	case f == cli.JSON:
+	}
+	x.Page = base.Pages(sourceTree).ReasonURL(x.Reason)
+	if f == cli.JSON {
 		return cli.WriteJSON(a.stdout, x)
 	}
 	if x.Reason != "" {
-		cli.Printf(a.stdout, "%s (%s)\n", palette{a.color}.bold(x.Reason), cmp.Or(x.Severity, "status"))
+		cli.Printf(a.stdout, "%s (%s)\n", palette{a.color}.bold(x.Reason), cmp.Or(x.Severity, x.where))
 		cli.Printf(a.stdout, "%s\n%s\n", cli.Ready(cli.Wrap("  "+x.Meaning, "  ")), cli.Ready(cli.Wrap("  fix: "+x.Fix, "       ")))
+		if x.Page != "" {
+			cli.Printf(a.stdout, "  see %s\n", x.Page)
+		}
 	}
 	for i, s := range x.Settings {
 		if i > 0 {
@@ -90,9 +100,11 @@ func explained(name string) (x explanation, ok bool, err error) {
 			return explanation{Reason: e.Reason, Severity: e.Severity, Meaning: e.Meaning, Fix: e.Fix}, true, nil
 		}
 	}
-	for _, r := range statusReasons() {
-		if strings.EqualFold(r.name, name) {
-			return explanation{Reason: r.name, Meaning: r.meaning, Fix: r.fix}, true, nil
+	for where, list := range map[string][]statusReason{"status": statusReasons(), "event": eventReasons()} {
+		for _, r := range list {
+			if strings.EqualFold(r.name, name) {
+				return explanation{Reason: r.name, Meaning: r.meaning, Fix: r.fix, where: where}, true, nil
+			}
 		}
 	}
 	docs, err := render.SettingDocs()

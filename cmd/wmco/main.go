@@ -21,6 +21,9 @@ import (
 // version is set by the Makefile.
 var version = "devel"
 
+// sourceTree is the URL below which the files of a release can be read; make release sets it.
+var sourceTree string //nolint:gochecknoglobals // the linker sets it
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

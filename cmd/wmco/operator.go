@@ -19,6 +19,7 @@ import (
 	"wmco/applier/remote"
 	"wmco/applier/remote/ssh"
 	"wmco/controller"
+	"wmco/controller/base"
 	controllerhosts "wmco/controller/hosts"
 	"wmco/internal/cli"
 	"wmco/payload/store"
@@ -70,7 +71,7 @@ Inputs that are refused change nothing. The cluster is that of the Pod's service
 
 func (f *operatorFlags) run(ctx context.Context, a app) error {
 	o := f.options
-	o.Version = a.version
+	o.Version, o.Pages = a.version, base.Pages(sourceTree)
 	o.Log = logr.FromSlogHandler(slog.NewJSONHandler(a.stderr, nil))
 	log.SetLogger(o.Log)
 	klog.SetLogger(o.Log)

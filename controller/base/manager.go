@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -74,13 +75,20 @@ type Manager struct {
 	Kinds *Kinds
 	// Decoded are the Windows Nodes of the cache, for all who list them.
 	Decoded *nodelist.Cache
-	typed   client.Client
+	// Pages are linked in warnings and conditions.
+	Pages Pages
+	typed client.Client
 }
 
 // NewManager returns a manager with what its parts share. Lock is nil without leader election; cached is what the
 // cache has unstructured.
 func NewManager(m manager.Manager, lock *leader.Lock, again *Retries, kinds *Kinds, cached []objects.Want) (Manager, error) {
-	return Manager{m, lock, again, kinds, &nodelist.Cache{}, TypedClient(m.GetClient(), cached)}, m.Add(kinds)
+	return Manager{m, lock, again, kinds, &nodelist.Cache{}, "", TypedClient(m.GetClient(), cached)}, m.Add(kinds)
+}
+
+// GetEventRecorder implements manager.Manager: warnings have the page that explains them.
+func (m Manager) GetEventRecorder(name string) events.EventRecorder {
+	return linkingRecorder{m.Manager.GetEventRecorder(name), m.Pages}
 }
 
 // GetClient implements manager.Manager: it reads objects with a Go type from the cache too.

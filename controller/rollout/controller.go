@@ -177,7 +177,7 @@ func (c *Controller) newPublisher(m base.Manager, executor *steps.Executor, paus
 		layers: executor.Layers, now: time.Now, log: log, count: renders,
 	}
 	says := &teller{
-		writer:     &status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: to.Namespace, Owner: c.Deployment.Name + "-publish", Now: c.Now, Expected: c.Expected},
+		writer:     &status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: to.Namespace, Owner: c.Deployment.Name + "-publish", Now: c.Now, Expected: c.Expected, AddPage: m.Pages.AddPage},
 		deployment: c.Deployment, nodes: executor.CachedNodes, events: m.GetEventRecorder(c.Deployment.Name), log: log, now: time.Now, try: pauses.Try,
 		counters: c.Counters, kubelets: c.Kubelets, silence: c.Silence, heartbeats: c.Heartbeats, hostClocks: c.HostClocks,
 	}

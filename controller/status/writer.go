@@ -28,7 +28,12 @@ type Writer struct {
 	Now   func() time.Time
 	// Expected are the types of the conditions that the operator's writers always give. Until all are there, the object is not Ready.
 	Expected []string
+	// AddPage adds to the message of a condition that is False the page that explains its reason (base.Pages); nil adds none.
+	AddPage func(message, reason string, most int) string
 }
+
+// maxConditionMessage is how many bytes the message of a condition may have (metav1.Condition).
+const maxConditionMessage = 32768
 
 // maxConflicts is how often a write is repeated because another writer was faster.
 const maxConflicts = 5
@@ -146,6 +151,7 @@ func (w *Writer) settledStatus(s, before Status, generation int64) Status {
 	slices.SortFunc(s.Refused, func(a, b Refused) int { return strings.Compare(a.Node, b.Node) })
 	s.Refused = s.Refused[:min(len(s.Refused), MaxRefused)]
 	s.Hosts = SortHosts(s.Hosts)
+	s.Conditions = w.withPages(s.Conditions) // before they are summed up: each writer sums up what the others have written
 	conditions := append(slices.Clone(s.Conditions), summarizeConditions(mergeConditions(s.Conditions, before.Conditions), s.withCounts(before), w.Expected)...)
 	for i, c := range conditions {
 		c.ObservedGeneration, c.LastTransitionTime = generation, metav1.NewTime(w.Now().Truncate(time.Second))
@@ -156,6 +162,17 @@ func (w *Writer) settledStatus(s, before Status, generation int64) Status {
 	}
 	s.Conditions = conditions
 	return s
+}
+
+// withPages returns the conditions with the pages that explain those which are False.
+func (w *Writer) withPages(conditions []metav1.Condition) []metav1.Condition {
+	conditions = slices.Clone(conditions)
+	for i, c := range conditions {
+		if w.AddPage != nil && c.Status == metav1.ConditionFalse {
+			conditions[i].Message = w.AddPage(c.Message, c.Reason, maxConditionMessage)
+		}
+	}
+	return conditions
 }
 
 // mergeConditions returns the conditions of all writers, in an order that does not depend on who writes.

@@ -51,6 +51,7 @@ func TestStatus(t *testing.T) {
 		"it is written when it changes": checkChanges, "writers keep the conditions of others": checkOthers,
 		"many refused nodes are listed in part": checkMany, "the summary is of what all writers say": checkSummary,
 		"hosts are listed with their number": checkHosts, "columns and descriptions": checkColumns, "the definition allows one object": checkName,
+		"a condition that is False has its page": checkPages,
 	} {
 		t.Run(name, check)
 	}
@@ -151,6 +152,36 @@ func checkOthers(t *testing.T) {
 	_, got := w.get()
 	if len(got.Conditions) != 2+3 || got.Nodes == nil || got.Nodes.Total != 1 || meta.FindStatusCondition(got.Conditions, "Joined") == nil {
 		t.Errorf("%+v", got)
+	}
+}
+
+// checkPages: two writers whose conditions are summed up, with pages, agree on what is written.
+func checkPages(t *testing.T) {
+	w := start(t)
+	w.AddPage = func(message, reason string, most int) string {
+		return fmt.Sprintf("%s (%s in %d)", message, reason, most)
+	}
+	other := *w.Writer
+	other.Owner = "b"
+	a, b := Status{Conditions: []metav1.Condition{condition("A", metav1.ConditionFalse, "no")}}, Status{Conditions: []metav1.Condition{condition("B", metav1.ConditionTrue, "yes")}}
+	w.write(a)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(other.WriteStatus(t.Context(), b))
+	before, s := w.get()
+	w.write(a)
+	must(other.WriteStatus(t.Context(), b))
+	if now, _ := w.get(); now.GetResourceVersion() != before.GetResourceVersion() {
+		t.Error("what is there is written again")
+	}
+	for of, want := range map[string]string{"A": "no (" + condition("A", "", "").Reason + " in 32768)", "B": "yes"} {
+		if c := meta.FindStatusCondition(s.Conditions, of); c == nil || c.Message != want {
+			t.Errorf("condition %s is %v, want the message %q", of, c, want)
+		}
 	}
 }
 

@@ -57,7 +57,7 @@ export default {
       { text: 'Platforms', items: ['aws', 'azure', 'gcp', 'vsphere', 'nutanix', 'none', 'others'].map((p) => item({ aws: 'AWS', azure: 'Azure', gcp: 'Google Cloud', vsphere: 'vSphere', nutanix: 'Nutanix', none: 'Your own hosts', others: 'Others' }[p], '/platforms/' + p)) },
       { text: 'Use', items: [item('Workloads', '/workloads'), item('Mirrors', '/mirrors'), item('Disconnected', '/disconnected'), item('Pull requests', '/gitops/'), item('Updates of Windows', '/windows-updates'), item('Monitoring', '/monitoring')] },
       { text: 'Operate', items: [item('Operations', '/operations'), item('How machines join and leave', '/joining'), item('Troubleshooting', '/troubleshooting'), item('Ways into a node', '/access'), item('Security', '/security'), item('Scale', '/scale')] },
-      { text: 'Look up', items: [item('Commands', '/cli'), item('Findings', '/findings'), item('Files of a node', '/node-layout'), item('Executables', '/payload'), item('The node program', '/node-program'), item('Architecture', '/architecture'), item('Releases', '/release')] },
+      { text: 'Look up', items: [item('Commands', '/cli'), item('Findings', '/findings'), item('Reasons', '/reasons'), item('Files of a node', '/node-layout'), item('Executables', '/payload'), item('The node program', '/node-program'), item('Architecture', '/architecture'), item('Releases', '/release')] },
     ],
   },
 }
