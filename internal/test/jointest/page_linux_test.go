@@ -22,14 +22,16 @@ import (
 
 const takeoverPage = "docs/takeover.md"
 
-// page runs the commands of a document as an administrator does. oc is kubectl.
+// page runs the commands of documents as an administrator does, in a folder of theirs. oc is kubectl.
 type page struct {
 	*world
 	root, folder string
+	// document is the page that is open.
+	document string
 }
 
-// openPage returns the page with its programs. Without kubectl, the test is skipped.
-func (w *world) openPage() page {
+// openPage returns a page with its programs. Without kubectl, the test is skipped.
+func (w *world) openPage(document string) page {
 	w.t.Helper()
 	kubectl := os.Getenv("WMCO_KUBECTL")
 	if kubectl == "" {
@@ -43,7 +45,8 @@ func (w *world) openPage() page {
 	must(w.t, err)
 	kubectl, err = filepath.Abs(kubectl)
 	must(w.t, err)
-	p := page{w, root, w.t.TempDir()}
+	p := page{w, root, w.t.TempDir(), document}
+	must(w.t, os.Symlink(filepath.Join(root, "docs"), filepath.Join(p.folder, "docs")))
 	must(w.t, os.Symlink(kubectl, filepath.Join(p.folder, "oc")))
 	program, err := programs.Go(w.t.Context(), "wmco/cmd/wmco")
 	must(w.t, err)
@@ -51,13 +54,19 @@ func (w *world) openPage() page {
 	return p
 }
 
+// open returns another page of the same documents.
+func (p page) open(document string) page {
+	p.document = document
+	return p
+}
+
 // block returns the commands of a block below a heading, by a text that is in it.
 func (p page) block(heading, contains string) string {
 	p.t.Helper()
 	for n := 1; ; n++ {
-		text, err := exec.CommandContext(p.t.Context(), filepath.Join(p.root, "hack", "commands"), filepath.Join(p.root, takeoverPage), heading, fmt.Sprint(n)).Output()
+		text, err := exec.CommandContext(p.t.Context(), filepath.Join(p.root, "hack", "commands"), filepath.Join(p.root, p.document), heading, fmt.Sprint(n)).Output()
 		if err != nil {
-			p.t.Fatalf("%s, %q, has no commands with %q", takeoverPage, heading, contains)
+			p.t.Fatalf("%s, %q, has no commands with %q", p.document, heading, contains)
 		}
 		if strings.Contains(string(text), contains) {
 			return string(text)
@@ -69,6 +78,7 @@ func (p page) block(heading, contains string) string {
 func (p page) run(commands string) string {
 	p.t.Helper()
 	c := exec.CommandContext(p.t.Context(), "bash", "-euo", "pipefail", "-c", "wmco() { command wmco \"$@\" || [ $? = 1 ]; }\n"+commands)
+	c.Dir = p.folder
 	c.Env = append(os.Environ(), "PATH="+p.folder+":"+os.Getenv("PATH"), "KUBECONFIG="+server.ControlPlane(p.t).Kubeconfig, "HOME="+p.folder)
 	out, err := c.CombinedOutput()
 	p.t.Logf("%s\n%s", strings.TrimRight(commands, "\n"), out)
@@ -88,7 +98,7 @@ func (p page) lines(block string, from, to int) string {
 // adopted again, and removed.
 func TestThePageOfTheTakeoverIsFollowed(t *testing.T) {
 	w := newWorld(t)
-	p := w.openPage()
+	p := w.openPage(takeoverPage)
 	list := []existingNode{{name: "winworker-x7k2p", address: "192.0.2.15"}, {name: "win-4", address: "192.0.2.14", generation: "10.18"}}
 	first, second := list[0], list[1]
 	w.existingFleet(list...)

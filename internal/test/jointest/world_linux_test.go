@@ -157,7 +157,7 @@ func newWorld(t *testing.T) *world {
 	silent := slog.New(slog.DiscardHandler)
 	w.background(func(ctx context.Context) error { return cluster.Network(ctx, plane.Config, silent) })
 	w.background(func(ctx context.Context) error {
-		return cluster.Approve(ctx, plane.Config, silent, func(node string) bool { return len(node) > 8 && node[:8] == "machine-" })
+		return cluster.Approve(ctx, plane.Config, silent, func(node string) bool { return strings.HasPrefix(node, "machine-") || strings.HasPrefix(node, "winw-") })
 	})
 	return w
 }
