@@ -3,6 +3,7 @@ package main
 import (
 	"io/fs"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -98,9 +99,12 @@ func printPage(a app, page string) error {
 	if err != nil {
 		return err
 	}
-	cli.Printf(a.stdout, "%s", text)
+	cli.Printf(a.stdout, "%s", testNote.ReplaceAll(text, nil))
 	return nil
 }
+
+// testNote is a comment for the tests of the pages, which no reader needs, with the empty line after it.
+var testNote = regexp.MustCompile(`(?m)^ *<!-- .* -->\n\n?`)
 
 func printPages(a app) error {
 	names := pageNames()

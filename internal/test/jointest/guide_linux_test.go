@@ -218,7 +218,7 @@ func (w *world) onVSphere() {
 	must(w.t, err)
 	var i configv1.Infrastructure
 	must(w.t, yaml.Unmarshal(text, &i))
-	change, err := yaml.Marshal(map[string]any{"status": map[string]any{"platform": i.Status.Platform, "platformStatus": i.Status.PlatformStatus}})
+	change, err := yaml.Marshal(map[string]any{"status": map[string]any{"platform": i.Status.PlatformStatus.Type, "platformStatus": i.Status.PlatformStatus}})
 	must(w.t, err)
 	change, err = yaml.YAMLToJSON(change)
 	must(w.t, err)
