@@ -53,12 +53,6 @@ type Unjoined struct {
 // bootLimit is how long a host may not answer before it has failed: a new machine boots, and runs its user data.
 const bootLimit = 10 * time.Minute
 
-// removal is how far the removal of an instance is.
-type removal struct {
-	Progress
-	address string
-}
-
 // RecordProgress notes how far a host is. While its reason stays, the first message does: those of connections have other ports every time.
 func (u *Unjoined) RecordProgress(host string, p Progress) {
 	if u.storeProgress(host, p) {
@@ -132,25 +126,6 @@ func (u *Unjoined) noteUnanswered(host string, p Progress) bool {
 // awaitsBoot reports whether time may be all that a host needs.
 func awaitsBoot(p Progress) bool {
 	return p.State == StateFailed && (p.Reason == ReasonUnreachable || p.Reason == ReasonSilent)
-}
-
-// NoteRemoval notes how far the removal of an instance is, by its Node. A Progress without a message is none, or its end.
-func (u *Unjoined) NoteRemoval(node, address string, p Progress) {
-	u.mu.Lock()
-	before, known := u.removals[node]
-	if p.Message == "" || p.Finished {
-		delete(u.removals, node)
-	} else {
-		if u.removals == nil {
-			u.removals = map[string]removal{}
-		}
-		u.removals[node] = removal{p, address}
-	}
-	_, is := u.removals[node]
-	u.mu.Unlock()
-	if known != is || is && before.Reason != p.Reason {
-		u.noteChange()
-	}
 }
 
 // Listed is a host of the inputs that becomes a node, or an entry that stands for no host.
@@ -264,15 +239,7 @@ func (u *Unjoined) StatusHosts(listed []Listed) []status.Host {
 		list = append(list, status.Host{Name: h.Name, Address: h.Address, Node: h.Node, State: nodestate.Joining, Reason: reasonJoining, Message: u.joiningText(h.Name)})
 	}
 	for _, node := range slices.Sorted(maps.Keys(u.removals)) {
-		r := u.removals[node]
-		h := status.Host{Name: node, Address: r.address, Node: node, Reason: r.Reason, Message: published.Shorten(r.Message), Fix: published.Shorten(r.Fix)}
-		if h.State = nodestate.Removing; r.State == StateFailed {
-			h.State = nodestate.Degraded
-		}
-		if r.Reason == ReasonNotConfirmed || r.Reason == ReasonDrainBlocked {
-			h.State = nodestate.Waiting
-		}
-		list = append(list, u.withWork(h))
+		list = append(list, u.withWork(u.statusOfRemoval(node)))
 	}
 	return list
 }

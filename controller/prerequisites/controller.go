@@ -118,7 +118,7 @@ func (c *Cluster) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 		again = min(again, result.Again)
 	}
 	// Events about hosts are on their own objects.
-	return reconcile.Result{RequeueAfter: again}, c.Say(ctx, append(list, c.Unjoined.HostsJoinedCondition(configure.ListHosts(inputs))))
+	return reconcile.Result{RequeueAfter: again}, c.Say(ctx, append(list, c.Unjoined.HostsJoinedCondition(configure.ListHosts(inputs)), c.Unjoined.InstancesRemovedCondition()))
 }
 
 // lookForIgnored looks for what Windows nodes ignore, every recheckIgnored. Where that cannot be read, what was known stays, and it is tried with

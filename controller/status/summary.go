@@ -66,8 +66,9 @@ const (
 
 // Types of conditions of other writers, which are judged by their reason.
 const (
-	hostsJoined  = "HostsJoined"
-	nodesAdopted = "NodesAdopted"
+	hostsJoined      = "HostsJoined"
+	instancesRemoved = "InstancesRemoved"
+	nodesAdopted     = "NodesAdopted"
 )
 
 // Types of conditions of other writers that are hints.
@@ -91,7 +92,7 @@ func classOfCondition(c metav1.Condition) class {
 		return ignored
 	case c.Reason == ReasonInputsRefused: // InputsAccepted says why
 		return ignored
-	case c.Reason == ReasonRollingOut, c.Reason == reasonTrustedCAPending, c.Type == hostsJoined: // hosts that cannot join are listed within seconds
+	case c.Reason == ReasonRollingOut, c.Reason == reasonTrustedCAPending, c.Type == hostsJoined, c.Type == instancesRemoved: // hosts that cannot join or be removed are listed within seconds
 		return moving
 	case c.Reason == ReasonPaused, c.Type == nodesAdopted:
 		return waiting
@@ -125,7 +126,7 @@ func sortFacts(conditions []metav1.Condition, hosts []Host) facts {
 		if c.Status == metav1.ConditionTrue || IsSummary(c.Type) {
 			continue
 		}
-		if len(hosts) > 0 && (c.Type == hostsJoined || c.Type == nodesAdopted) {
+		if len(hosts) > 0 && (c.Type == hostsJoined || c.Type == instancesRemoved || c.Type == nodesAdopted) {
 			continue // the hosts say it
 		}
 		kind := classOfCondition(c)

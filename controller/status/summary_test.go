@@ -57,6 +57,10 @@ func TestSummary(t *testing.T) {
 			"False LoginRefused a: the host refuses the login (fix: add the public key)", "True Joining b: on the way", "True LoginRefused a: the host refuses the login (fix: add the public key)",
 		}},
 		{"a removal", nil, updated, []Host{{Name: "a", State: nodestate.Removing, Reason: "Draining", Message: "draining"}}, 0, [3]string{"False Draining a: draining", "True Draining a: draining", healthy}},
+		{"a removal that is stuck is said once", []metav1.Condition{no(instancesRemoved, "LoginRefused")}, updated, []Host{failing("a")}, 0, [3]string{
+			"False LoginRefused a: the host refuses the login (fix: add the public key)", idle, "True LoginRefused a: the host refuses the login (fix: add the public key)",
+		}},
+		{"a removal whose host is not listed yet", []metav1.Condition{unknown(instancesRemoved, "Removing")}, updated, nil, 0, [3]string{"False Removing InstancesRemoved: because", "True Removing InstancesRemoved: because", healthy}},
 		{"an adoption waits for a person", []metav1.Condition{no(nodesAdopted, "WaitingForAdoption")}, &Nodes{Total: 1}, []Host{{Name: "a", State: nodestate.Waiting, Reason: "WaitingForAdoption", Message: "adopt it"}}, 0,
 			[3]string{"False WaitingForAdoption a: adopt it", idle, healthy}},
 		{"a node that has not followed", nil, &Nodes{Total: 6, Updated: 5, Stale: 1}, nil, 0, [3]string{"False HostsWait 5 of 6 Windows nodes updated", idle, healthy}},

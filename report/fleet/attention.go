@@ -28,7 +28,7 @@ func (f Fleet) Problems() []metav1.Condition {
 func (f Fleet) Others() []status.Host {
 	return slices.DeleteFunc(slices.Clone(f.Hosts), func(h status.Host) bool {
 		return slices.ContainsFunc(f.Nodes, func(r Row) bool {
-			return r.Node == h.Node && h.State != nodestate.Updating && (r.Reason == h.Reason || string(r.State) == string(h.State))
+			return r.Node == h.Node && h.State != nodestate.Updating && (r.Reason == h.Reason || r.State == h.State && h.State == nodestate.Joining)
 		})
 	})
 }

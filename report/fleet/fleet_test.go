@@ -175,3 +175,29 @@ func TestANodeWithWhatIsUrgentWaitsForTheRest(t *testing.T) {
 		t.Errorf("when all is rolled out: %+v", got)
 	}
 }
+
+// TestARemovalThatIsStuckHasItsRow, also where the node itself is degraded or waits for something else.
+func TestARemovalThatIsStuckHasItsRow(t *testing.T) {
+	row := func(state nodestate.State, reason string) Row {
+		return Row{Node: "win-1", State: state, Reason: reason}
+	}
+	host := func(state nodestate.State, reason string) status.Host {
+		return status.Host{Name: "win-1", Node: "win-1", State: state, Reason: reason}
+	}
+	for _, c := range []struct {
+		name string
+		row  Row
+		host status.Host
+		want int
+	}{
+		{"the node is updated", row(nodestate.Updated, "Applied"), host(nodestate.Degraded, "LoginRefused"), 1},
+		{"the node is degraded too", row(nodestate.Degraded, "Failed"), host(nodestate.Degraded, "LoginRefused"), 1},
+		{"the node waits for a boot, the removal for its pods", row(nodestate.Waiting, "RebootPending"), host(nodestate.Waiting, "DrainBlocked"), 1},
+		{"the row says it", row(nodestate.Degraded, "RolledBack"), host(nodestate.Degraded, "RolledBack"), 0},
+		{"a host that joins", row(nodestate.Joining, "Unpublished"), host(nodestate.Joining, "Joining"), 0},
+	} {
+		if got := (Fleet{Nodes: []Row{c.row}, Hosts: []status.Host{c.host}}).Others(); len(got) != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}

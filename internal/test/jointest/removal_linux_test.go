@@ -263,6 +263,10 @@ func TestTheRemovalOfAHostThatIsOffWaitsUntilItIsForced(t *testing.T) {
 		h := w.host("instance-off")
 		return h.State == nodestate.Degraded && h.Address == "192.0.2.63" && strings.Contains(h.Fix, "oc annotate") && w.condition(status.Degraded).Status == metav1.ConditionTrue
 	})
+	eventually(t, "the condition with both hosts, and what to do", func() bool {
+		c := w.condition(configure.InstancesRemoved)
+		return c.Status == metav1.ConditionFalse && c.Reason == configure.ReasonUnreachable && strings.HasPrefix(c.Message, "2 instances cannot be removed: instance-back, instance-off; ") && strings.Contains(c.Message, "fix: ")
+	})
 	// Another operator remembers it too.
 	stop()
 	w.operate()
@@ -278,7 +282,9 @@ func TestTheRemovalOfAHostThatIsOffWaitsUntilItIsForced(t *testing.T) {
 	if !w.joined("instance-stays") {
 		t.Error("the instance with an entry is gone")
 	}
-	eventually(t, "the status without it", func() bool { return w.host("instance-off").Name == "" })
+	eventually(t, "the status without it", func() bool {
+		return w.host("instance-off").Name == "" && w.condition(configure.InstancesRemoved).Status == metav1.ConditionTrue
+	})
 }
 
 // TestAnEmptyListRemovesNothing: it is more often a mistake. A person confirms it for each Node.

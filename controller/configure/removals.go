@@ -1,0 +1,113 @@
+package configure
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"wmco/bundle"
+	"wmco/bundle/nodestate"
+	"wmco/bundle/published"
+	"wmco/controller/base/conditions"
+	"wmco/controller/status"
+)
+
+// InstancesRemoved is the type of the condition that every instance whose entry was removed is gone: cleaned up, and without a Node.
+const InstancesRemoved = "InstancesRemoved"
+
+// reasonRemoving is its reason while removals go on by themselves.
+const reasonRemoving = "Removing"
+
+// removalLimit is how long a removal may take before it is stuck, whatever it does: pods have their grace period, and end within minutes.
+const removalLimit = 30 * time.Minute
+
+// removal is how far the removal of an instance is, and since when it is known, by Unjoined.Elapsed.
+type removal struct {
+	Progress
+	address string
+	since   time.Duration
+}
+
+// NoteRemoval notes how far the removal of an instance is, by its Node. A Progress without a message is none, or its end.
+func (u *Unjoined) NoteRemoval(node, address string, p Progress) {
+	u.mu.Lock()
+	before, known := u.removals[node]
+	if p.Message == "" || p.Finished {
+		delete(u.removals, node)
+	} else {
+		if u.removals == nil {
+			u.removals = map[string]removal{}
+		}
+		now := removal{p, address, before.since}
+		if !known {
+			now.since = u.elapsed()
+		}
+		u.removals[node] = now
+	}
+	_, is := u.removals[node]
+	u.mu.Unlock()
+	if known != is || is && before.Reason != p.Reason {
+		u.noteChange()
+	}
+}
+
+// elapsed is the time by the monotonic clock, zero without one.
+func (u *Unjoined) elapsed() time.Duration {
+	if u.Elapsed == nil {
+		return 0
+	}
+	return u.Elapsed()
+}
+
+// stateOfRemoval says what a removal needs: Degraded means that the host cannot be cleaned up, Waiting that a person or another program has to
+// do something first.
+func (u *Unjoined) stateOfRemoval(r removal) nodestate.State {
+	switch {
+	case r.State == StateFailed:
+		return nodestate.Degraded
+	case r.Reason == ReasonNotConfirmed, r.Reason == ReasonDrainBlocked, u.elapsed()-r.since >= removalLimit:
+		return nodestate.Waiting
+	}
+	return nodestate.Removing
+}
+
+// statusOfRemoval returns the removal of the instance of a Node as people see it.
+func (u *Unjoined) statusOfRemoval(node string) status.Host {
+	r := u.removals[node]
+	return status.Host{
+		Name: node, Address: r.address, Node: node, State: u.stateOfRemoval(r), Reason: r.Reason, Message: published.Shorten(r.Message), Fix: published.Shorten(r.Fix),
+	}
+}
+
+// InstancesRemovedCondition is false while removals are stuck: the host cannot be cleaned up, pods do not end, or nobody has confirmed that the list was
+// meant to be empty. It says which, why the first ones are, and what to do. While all removals go on by themselves it is unknown.
+func (u *Unjoined) InstancesRemovedCondition() metav1.Condition {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	c := conditions.AsExpected(InstancesRemoved)
+	names := slices.Sorted(maps.Keys(u.removals))
+	stuck := slices.DeleteFunc(slices.Clone(names), func(node string) bool { return u.stateOfRemoval(u.removals[node]) == nodestate.Removing })
+	slices.SortStableFunc(stuck, func(a, b string) int {
+		return nodestate.Compare(u.stateOfRemoval(u.removals[b]), u.stateOfRemoval(u.removals[a]))
+	})
+	switch {
+	case len(stuck) > 0:
+		var texts []string
+		for _, node := range stuck[:min(len(stuck), mostTexts)] {
+			texts = append(texts, node+": "+u.removals[node].DisplayText())
+		}
+		text := strings.Join(texts, "; ")
+		if len(stuck) > 1 {
+			text = fmt.Sprintf("%s cannot be removed: %s; %s", bundle.Count(len(stuck), "instance"), bundle.JoinFirst(stuck, mostNames, ", ", bundle.AndMore), text)
+		}
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, u.removals[stuck[0]].Reason, published.Shorten(text)
+	case len(names) > 0:
+		text := fmt.Sprintf("%s being removed: %s", bundle.Count(len(names), "instance"), bundle.JoinFirst(names, mostNames, ", ", bundle.AndMore))
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, reasonRemoving, published.Shorten(text)
+	}
+	return c
+}
