@@ -111,20 +111,46 @@ const MetadataRoute = "169.254.169.254/32"
 // FeatureContainers is the feature of Windows for containers.
 const FeatureContainers = "Containers"
 
-// Firewall rules, and the port of windows_exporter.
+// Firewall rules.
 const (
 	RuleSSH      = "wmco-ssh"
 	RuleExporter = "wmco-windows-exporter"
 	RuleKubelet  = "wmco-kubelet"
-	PortExporter = 9182
 )
+
+// TCP ports of services. Those of the kubelet and of kube-proxy are the defaults of their configuration
+// (kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1 and kube-proxy-config.v1alpha1), which settings cannot change. The port on
+// which containerd streams is chosen when it starts.
+const (
+	PortKubelet          = 10250
+	PortKubeletHealth    = 10248
+	PortKubeProxyHealth  = 10256
+	PortKubeProxyMetrics = 10249
+	PortExporter         = 9182
+)
+
+// Port is a TCP port of a node.
+type Port struct {
+	Number int
+	// Service listens on it, on this IPv4 address.
+	Service, Address string
+}
+
+// Ports returns the TCP ports that services of a node listen on.
+func Ports() []Port {
+	const all, loopback = "0.0.0.0", "127.0.0.1"
+	return []Port{
+		{PortKubelet, Kubelet, all}, {PortKubeletHealth, Kubelet, loopback}, {PortKubeProxyHealth, KubeProxy, all},
+		{PortKubeProxyMetrics, KubeProxy, loopback}, {PortExporter, Exporter, all},
+	}
+}
 
 // Firewall returns the firewall rules of every bundle. User data opens the same ports by the same names before the first contact.
 func Firewall() []bundle.FirewallRule {
 	tcp := func(name string, port int) bundle.FirewallRule {
 		return bundle.FirewallRule{Name: name, Protocol: "TCP", Port: port, Impact: bundle.ImpactNone}
 	}
-	return []bundle.FirewallRule{tcp(RuleSSH, 22), tcp(RuleExporter, PortExporter), tcp(RuleKubelet, 10250)}
+	return []bundle.FirewallRule{tcp(RuleSSH, 22), tcp(RuleExporter, PortExporter), tcp(RuleKubelet, PortKubelet)}
 }
 
 // Exclusion returns the program that Defender does not scan.

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"wmco/bundle"
+	"wmco/layout"
 	"wmco/payload"
 )
 
@@ -251,13 +252,16 @@ func (e *emitter) kubeletService() bundle.Service {
 	}
 }
 
+// healthOf returns where a service answers whether it is healthy.
+func healthOf(port int) string { return fmt.Sprintf("http://127.0.0.1:%d/healthz", port) }
+
 // kubeletProbe asks a kubelet whether it is healthy. Until the Node exists, it runs and serves nothing: it waits for its first
 // certificate before (k8s.io/kubernetes/cmd/kubelet/app, run and buildKubeletClientConfig).
 func (e *emitter) kubeletProbe() bundle.Probe {
 	if e.stage == bundle.StageJoin {
 		return bundle.Probe{Kind: bundle.ProbeRunning, DeadlineSeconds: 120}
 	}
-	return bundle.Probe{Kind: bundle.ProbeHTTP, Target: "http://127.0.0.1:10248/healthz", DeadlineSeconds: 120}
+	return bundle.Probe{Kind: bundle.ProbeHTTP, Target: healthOf(layout.PortKubeletHealth), DeadlineSeconds: 120}
 }
 
 func (e *emitter) kubeletReads(exe string) []string {

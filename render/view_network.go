@@ -9,6 +9,7 @@ import (
 	kubeproxyv1alpha1 "k8s.io/kube-proxy/config/v1alpha1"
 
 	"wmco/bundle"
+	"wmco/layout"
 	"wmco/payload"
 )
 
@@ -111,7 +112,7 @@ func (e *emitter) kubeProxyService() bundle.Service {
 		Dependencies: []string{svcHybridOverlay},
 		Reads:        []string{fileKubeProxyConf, payload.Find(payload.KubeLogRunner).Path, exe},
 		Recovery:     restartAlways(),
-		Probe:        bundle.Probe{Kind: bundle.ProbeHTTP, Target: "http://127.0.0.1:10256/healthz", DeadlineSeconds: 120},
+		Probe:        bundle.Probe{Kind: bundle.ProbeHTTP, Target: healthOf(layout.PortKubeProxyHealth), DeadlineSeconds: 120},
 		Logs:         logs.rotate(log, bundle.RotationWrapper),
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"wmco/bundle"
+	"wmco/layout"
 	"wmco/render/reason"
 )
 
@@ -133,36 +134,45 @@ func checkRoute(_ Question, a Answer) bundle.Findings {
 
 func checkPorts(_ Question, a Answer) bundle.Findings {
 	var all bundle.Findings
-	for _, p := range a.Machine.Ports {
-		switch {
-		case !slices.Contains(Ports(), p.Number):
-		case p.State == PortTaken && !a.Machine.runsOwnService(serviceOfPort(p.Number)):
-			all = append(all, refuse(reason.PortTaken, fmt.Sprintf("a program listens on TCP port %d", p.Number), "find it with `netstat -abno`, and remove it")...)
-		case p.State == PortExcluded:
-			all = append(all, refuse(reason.PortExcluded, fmt.Sprintf("Windows keeps TCP port %d for itself", p.Number),
+	for _, port := range layout.Ports() {
+		switch state := a.Machine.portState(port.Number); {
+		case state == PortTaken && !a.Machine.runsOwnService(port.Service):
+			all = append(all, refuse(reason.PortTaken, fmt.Sprintf("a program listens on TCP port %d, which the service %s needs", port.Number, port.Service),
+				"find it with `netstat -abno`, and remove it")...)
+		case state == PortExcluded:
+			all = append(all, refuse(reason.PortExcluded, fmt.Sprintf("Windows keeps TCP port %d for itself, which the service %s needs", port.Number, port.Service),
 				"list the ranges with `netsh int ipv4 show excludedportrange protocol=tcp`, and reserve the port before the service winnat starts")...)
 		}
 	}
 	return all
 }
 
-// Services returns those whose state is part of an answer. The names are those of layout, which the node agent does not link.
-func Services() []string { return []string{containerd, docker, exporter, kubelet} }
+// Ports returns the TCP ports that services of a node listen on.
+func Ports() []layout.Port { return layout.Ports() }
 
-const (
-	containerd = "containerd"
-	docker     = "docker"
-	exporter   = "windows_exporter"
-	kubelet    = "kubelet"
-)
-
-// serviceOfPort returns the service of a node that listens on a port.
-func serviceOfPort(port int) string {
-	if port == portKubelet {
-		return kubelet
+// portState returns the state of a port, free if the host does not say.
+func (m Machine) portState(number int) PortState {
+	for _, p := range m.Ports {
+		if p.Number == number {
+			return p.State
+		}
 	}
-	return exporter
+	return PortFree
 }
+
+// Services returns those whose state is part of an answer: those that are not to be there before the host joins, and all that have a port.
+func Services() []string {
+	all := []string{layout.Containerd, docker}
+	for _, port := range layout.Ports() {
+		if !slices.Contains(all, port.Service) {
+			all = append(all, port.Service)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+const docker = "docker"
 
 // runsOwnService reports whether a service of this project, or of the existing operator, runs: it may have its port.
 func (m Machine) runsOwnService(name string) bool {
@@ -200,13 +210,13 @@ func checkForeign(q Question, a Answer) bundle.Findings {
 	var all bundle.Findings
 	for _, s := range a.Machine.Services {
 		switch strings.ToLower(s.Name) {
-		case containerd:
+		case layout.Containerd:
 			if !s.isOwn() {
 				all = append(all, refuse(reason.ForeignContainerd, fmt.Sprintf("the host has another containerd, %q", s.Program), "remove it with its containers and images")...)
 			}
 		case docker:
 			all = append(all, warn(reason.ForeignDocker, "the host has Docker, which the node does not use", "nothing; or remove it, if Pods have no network")...)
-		case kubelet:
+		case layout.Kubelet:
 			if why, fix := a.Facts.Kubelet.BelongsElsewhere(q.API, q.CA); why != "" {
 				all = append(all, refuse(reason.HostOfAnotherCluster, why, fix)...)
 			} else if !q.Node {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/bundle"
+	"wmco/layout"
 	"wmco/render/reason"
 )
 
@@ -27,6 +28,15 @@ func question() Question {
 	}
 }
 
+// ports returns the ports that a host is asked for, all free.
+func ports() []Port {
+	var all []Port
+	for _, p := range layout.Ports() {
+		all = append(all, Port{p.Number, PortFree})
+	}
+	return all
+}
+
 // healthy returns the answer of a host that lacks nothing.
 func healthy() Answer {
 	skew := 0.4
@@ -38,7 +48,7 @@ func healthy() Answer {
 		},
 		Machine: Machine{
 			Update: 2340, Edition: "ServerDatacenter", Installation: "Server Core", Locale: "en-US", FreeBytes: 60 << 30, PageFile: true, Excluded: true,
-			Ports:   []Port{{10250, PortFree}, {9182, PortFree}},
+			Ports:   ports(),
 			Folders: []Folder{{`C:\ProgramData\wmco`, true}},
 		},
 		Names:            Names{Full: "win1.example.com", Addresses: []string{"10.0.0.5"}, Pointers: []string{"win1.example.com."}},
@@ -240,5 +250,26 @@ func TestQuestionsAndAnswersOfAnotherVersionAreRefused(t *testing.T) {
 func TestURLsAreShownWithoutPasswords(t *testing.T) {
 	if got := Shown("https://user:pass@mirror.example.com:5000/v2/x?token=y#z"); got != "https://mirror.example.com:5000/v2/x" {
 		t.Errorf("got %s", got)
+	}
+}
+
+// TestEachPortIsChecked: a finding names the port and the service that needs it. The service of the node itself may have its port.
+func TestEachPortIsChecked(t *testing.T) {
+	for i, p := range layout.Ports() {
+		for state, why := range map[PortState]string{PortTaken: reason.PortTaken, PortExcluded: reason.PortExcluded} {
+			a := healthy()
+			a.Machine.Ports[i].State = state
+			all := Findings(question(), a)
+			if len(all) != 1 || all[0].Reason != why || !strings.Contains(all[0].Message, fmt.Sprintf("TCP port %d", p.Number)) || !strings.Contains(all[0].Message, p.Service) {
+				t.Errorf("port %d is %s: %+v", p.Number, state, all)
+			}
+		}
+		q, a := question(), healthy()
+		q.Node = true
+		a.Machine.Services = []Service{{Name: p.Service, Program: `C:\k\` + p.Service + `.exe`, Running: true}}
+		a.Machine.Ports[i].State = PortTaken
+		if all := Findings(q, a); len(all) != 0 {
+			t.Errorf("%s runs and has port %d: %+v", p.Service, p.Number, all)
+		}
 	}
 }

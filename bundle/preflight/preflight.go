@@ -59,14 +59,6 @@ type Proxy struct {
 // String hides everything: a question is in no message.
 func (Question) String() string { return "question of preflight" }
 
-// Ports are what services of a node listen on.
-func Ports() []int { return []int{portKubelet, portExporter} }
-
-const (
-	portKubelet  = 10250
-	portExporter = 9182
-)
-
 // Answer is what a host reports. Everything in it is text of the host and is clipped and escaped where it is printed.
 type Answer struct {
 	Schema  int          `json:"schema"`

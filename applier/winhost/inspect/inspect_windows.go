@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -135,13 +136,14 @@ func readPageFile(_ context.Context, m *preflight.Machine) error {
 	return hklm.IgnoreNotExist(err)
 }
 
-// readPorts listens on each port for a moment. A port of an excluded range is refused with WSAEACCES, one that a program has with
+// readPorts listens on each port for a moment, on the address of its service: Windows lets one program listen on all addresses and another on
+// one of them (learn.microsoft.com/windows/win32/winsock/using-so-reuseaddr-and-so-exclusiveaddruse). A port of an excluded range is refused with WSAEACCES, one that a program has with
 // WSAEADDRINUSE (learn.microsoft.com/windows/win32/winsock/windows-sockets-error-codes-2).
 func readPorts(ctx context.Context, m *preflight.Machine) error {
 	var failed error
-	for _, number := range preflight.Ports() {
-		port := preflight.Port{Number: number, State: preflight.PortFree}
-		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", fmt.Sprintf("0.0.0.0:%d", number))
+	for _, p := range preflight.Ports() {
+		port := preflight.Port{Number: p.Number, State: preflight.PortFree}
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", net.JoinHostPort(p.Address, strconv.Itoa(p.Number)))
 		switch {
 		case err == nil:
 			err = listener.Close()

@@ -21,7 +21,7 @@ type System string
 func (s System) Machine(_ context.Context, m *preflight.Machine) []error {
 	m.Update, m.Edition, m.Installation, m.Locale, m.PageFile = 2340, "ServerDatacenter", "Server Core", "en-US", true
 	for _, port := range preflight.Ports() {
-		m.Ports = append(m.Ports, preflight.Port{Number: port, State: preflight.PortFree})
+		m.Ports = append(m.Ports, preflight.Port{Number: port.Number, State: preflight.PortFree})
 	}
 	data, err := os.ReadFile(filepath.Join(string(s), FileSystem))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -58,7 +58,7 @@ var programRules = []rule{
 	},
 	{
 		pkg:     "bundle/preflight",
-		imports: []string{"bundle", "render/reason"},
+		imports: []string{"bundle", "layout", "payload", "render/reason"},
 		only:    []string{"github.com/opencontainers/go-digest"},
 	},
 	{
