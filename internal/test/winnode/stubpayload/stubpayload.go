@@ -22,6 +22,12 @@ type Programs struct {
 	// Runner is kube-log-runner, Agent is wmco-node with this version.
 	Runner, Agent []byte
 	Version       string
+	// Built are executables that are used as they are, by their names.
+	Built map[string][]byte
+	// KubeletPrints makes the kubelet print 200 kB a second.
+	KubeletPrints bool
+	// AgentEnds is for a program that ends at once in place of the agent.
+	AgentEnds bool
 }
 
 // behaviours are those of stand-ins that do more than run. This kubelet does not start with "maxPods: 64".
@@ -62,14 +68,22 @@ func Write(folder string, p Programs) error {
 
 // executable returns the real executable or a stand-in, which differs from all others.
 func (p Programs) executable(name string) ([]byte, error) {
-	switch name {
-	case payload.KubeLogRunner:
-		return p.Runner, nil
-	case payload.Agent:
+	built, ok := p.Built[name]
+	switch {
+	case name == payload.Agent && p.AgentEnds:
+		return stub.Attach(p.Service, stub.Behaviour{Version: name, Config: `C:\k\missing`})
+	case name == payload.Agent:
 		return p.Agent, nil
+	case ok:
+		return built, nil
+	case name == payload.KubeLogRunner:
+		return p.Runner, nil
 	}
 	b := behaviours()[name]
 	b.Version = name
+	if name == payload.Kubelet && p.KubeletPrints {
+		b.LogBytes, b.LogMilliseconds = 10000, 50
+	}
 	return stub.Attach(p.Service, b)
 }
 
