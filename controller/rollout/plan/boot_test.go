@@ -1,10 +1,12 @@
 package plan
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
@@ -99,6 +101,22 @@ func TestWhenAHostIsBooted(t *testing.T) {
 		if got != tt.want {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
+	}
+}
+
+// TestSlotsOfBootsKeepNoCanaryWaiting: a node with a slot for a boot, whose change needs no drain, is not chosen as the canary because of the slot. It would
+// give the slot back, for a change that begins no sooner, while the next node takes one, and so on.
+func TestSlotsOfBootsKeepNoCanaryWaiting(t *testing.T) {
+	p := policy()
+	p.MaxUnavailable, p.Canaries = intstr.FromInt32(2), 1
+	nodes := []Node{node("a", wants(none)), node("b", wants(none), asksBoot, claim(0, false)), node("c", wants(none), asksBoot)}
+	var got []string
+	for _, s := range NextSteps(Fleet{Nodes: nodes, Policy: p, Now: noon()}).Steps {
+		got = append(got, s.text())
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"a publish 2 none canary", "b hold", "c take cordon on scale-down on"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 

@@ -127,7 +127,10 @@ func (m *nodeState) isUnreachable() bool { return !m.reachable }
 
 func (m *nodeState) isUnreachableWithWanted() bool { return !m.reachable && m.publishesWanted() }
 
-func (m *nodeState) isReadyInSlot() bool { return m.hasSlot() && m.Ready }
+// isReadyInSlot is not about a slot that was taken for a boot alone: the node would give it back to be the canary, and take it again.
+func (m *nodeState) isReadyInSlot() bool {
+	return m.hasSlot() && m.Ready && (m.needsDrain() || !m.bootAsked())
+}
 
 func (m *nodeState) isUnsuitableCanary() bool { return m.unavailableAlone || m.PayloadPending }
 
