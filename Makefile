@@ -151,6 +151,14 @@ bench: DEBIAN_PACKAGES += rsync
 bench: setup ## every benchmark
 	@$(STEP) "running the benchmarks" go test -run '^$$' -bench . -benchmem -timeout 30m ./...
 
+# How long the storm lasts. SEED= repeats the choices of a run, NODES= is how many nodes there are at the beginning.
+MINUTES ?= 30
+SOAK_TIMEOUT = $(shell echo $$(( $(MINUTES) * 3 + 60 )))m
+.PHONY: soak
+soak: setup testenv ## 200 light nodes in a storm for MINUTES (default 30): changes, faults and violations are printed
+	@$(STEP) "letting a fleet live through a storm of $(MINUTES) minutes" env WMCO_SOAK_MINUTES=$(MINUTES) WMCO_SOAK_SEED=$(SEED) WMCO_SOAK_NODES=$(NODES) \
+		go test -count=1 -v -timeout $(SOAK_TIMEOUT) -run '^TestSoak$$' ./internal/test/soak
+
 .PHONY: figures
 figures: ## how many packages, imports, long names and dense functions there are; no check
 	@go run ./internal/verify/figures

@@ -8,5 +8,6 @@
 //   - A kubelet. Who makes the Node says that it is Ready; nobody renews its Lease, approves its certificates or runs its pods. When the
 //     agent looks for a sign of life it asks the API server as always, and takes each answer for a new one.
 //   - hybrid-overlay-node. The networks and endpoints of the host are those of Options.Facts.
-//   - Boots, an SSH server, processes that die, a disk. A restart of the agent by its service is a new agent in this process.
+//   - An SSH server, processes that die, a disk. A restart of the agent by its service is a new agent in this process, and a boot is one too,
+//     after Options.Boot.
 package light

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -15,6 +16,7 @@ import (
 	"wmco/applier"
 	"wmco/applier/agent"
 	"wmco/bundle"
+	"wmco/bundle/archive"
 	"wmco/internal/hostsim"
 	"wmco/layout"
 	"wmco/payload"
@@ -28,6 +30,20 @@ type Options struct {
 	Server *rest.Config
 	// Log is that of the node agent; nil is none.
 	Log *slog.Logger
+	// Boot is called while the host boots, between the end of the node agent and its start; nil is a host that boots at once.
+	Boot func(ctx context.Context) error
+}
+
+// Node is a light node. What is on its host stays while the node agent does not run.
+type Node struct {
+	// Host is what others do to the host.
+	Host *hostsim.Memory
+
+	options    Options
+	clock      *clock
+	kubeconfig []byte
+	// boots gets a value when the node agent has asked for a boot.
+	boots chan struct{}
 }
 
 const (
@@ -37,32 +53,118 @@ const (
 	interval, full = 5 * time.Minute, 6 * time.Hour
 )
 
-// Run runs the node agent on a new host, until the context ends. The executables are on the host, as if they had been uploaded.
+// Run runs the node agent on a new host, until the context ends.
 func Run(ctx context.Context, o Options) error {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	clock := &clock{made: time.Now()}
-	host := hostsim.NewMemory(o.Facts, clock)
-	for _, e := range payload.ProgramsFor(payload.TestedKubernetes) {
-		if err := host.WriteFile(ctx, e.Path, bundle.AccessUsers, []byte(e.Name)); err != nil {
-			return err
-		}
-	}
-	kubeconfig, err := kubeconfigOf(o.Server)
+	n, err := New(ctx, o)
 	if err != nil {
 		return err
 	}
+	return n.Run(ctx)
+}
+
+// New returns a node on a new host. The executables are on the host, as if they had been uploaded.
+func New(ctx context.Context, o Options) (*Node, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	kubeconfig, err := kubeconfigOf(o.Server)
+	if err != nil {
+		return nil, err
+	}
+	clock := &clock{}
+	clock.boot()
+	n := &Node{Host: hostsim.NewMemory(o.Facts, clock), options: o, clock: clock, kubeconfig: kubeconfig, boots: make(chan struct{}, 1)}
+	for _, e := range payload.ProgramsFor(payload.TestedKubernetes) {
+		if err := n.Host.WriteFile(ctx, e.Path, bundle.AccessUsers, []byte(e.Name)); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+// Run runs the node agent until the context ends, and boots the host when the agent asks for it. It can be called again: the host was off then.
+func (n *Node) Run(ctx context.Context) error {
 	for {
-		engine := &applier.Engine{Host: host, Clock: clock, Permits: layout.Check, Program: "light", Owner: "wmco-node run of a light node", Self: bundle.AgentService, Settle: settle}
+		booting, err := n.runUntilBoot(ctx)
+		if !booting || err != nil {
+			return err
+		}
+		if n.options.Boot != nil {
+			if err := n.options.Boot(ctx); err != nil {
+				return err
+			}
+		}
+		if err := n.Restart(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// Restart boots the host. The node agent must not run.
+func (n *Node) Restart(ctx context.Context) error {
+	select {
+	case <-n.boots:
+	default: // nothing has asked for it
+	}
+	n.clock.boot()
+	return n.Host.Restart(ctx)
+}
+
+// runUntilBoot runs the node agent. It reports whether the host has to boot.
+func (n *Node) runUntilBoot(ctx context.Context) (booting bool, err error) {
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- n.runAgent(running) }()
+	select {
+	case err := <-ended:
+		return false, err
+	case <-n.boots:
+		stop()
+		err := <-ended // what it was about to do is cut off by the boot
+		return ctx.Err() == nil, err
+	}
+}
+
+// Observe compares the host with a bundle, reading every file.
+func (n *Node) Observe(ctx context.Context, r archive.Request) (applier.Observation, error) {
+	return n.engine("wmco-node observe of a light node").Observe(ctx, r.Manifest, r.Contents(), true)
+}
+
+func (n *Node) engine(owner string) *applier.Engine {
+	return &applier.Engine{Host: booting{n.Host, n.boots}, Clock: n.clock, Permits: layout.Check, Program: "light", Owner: owner, Self: bundle.AgentService, Settle: settle}
+}
+
+func (n *Node) runAgent(ctx context.Context) error {
+	o := n.options
+	for {
+		engine := n.engine("wmco-node run of a light node")
 		server := agent.NewAPIServer(agent.Connection{
-			Kubeconfig: "kubeconfig", ReadFile: func(string) ([]byte, error) { return kubeconfig, nil }, Log: o.Log, Clock: clock,
+			Kubeconfig: "kubeconfig", ReadFile: func(string) ([]byte, error) { return n.kubeconfig, nil }, Log: o.Log, Clock: n.clock,
 		})
 		a := agent.Agent{Engine: engine, Cluster: alive{server}, Log: o.Log, Options: agent.Options{Interval: interval, Full: full, Jitter: jitter}}
 		if err := a.Run(ctx); !errors.Is(err, agent.ErrRestart) {
 			return err
 		}
 	}
+}
+
+// booting is a host that says when a boot is asked for.
+type booting struct {
+	*hostsim.Memory
+	asked chan<- struct{}
+}
+
+// Reboot implements applier.Host.
+func (b booting) Reboot(ctx context.Context, reason string) error {
+	if err := b.Memory.Reboot(ctx, reason); err != nil {
+		return err
+	}
+	select {
+	case b.asked <- struct{}{}:
+	default: // it is known
+	}
+	return nil
 }
 
 func jitter(d time.Duration) time.Duration { return d + rand.N(d/5+1) }
@@ -93,9 +195,14 @@ func (a alive) Heartbeat(ctx context.Context) (time.Time, error) {
 	return time.Now(), nil
 }
 
-// clock is an applier.Clock of a host that booted when it was made.
-type clock struct{ made time.Time }
+// clock is an applier.Clock of a host.
+type clock struct{ booted atomic.Pointer[time.Time] }
+
+func (c *clock) boot() {
+	now := time.Now()
+	c.booted.Store(&now)
+}
 
 func (c *clock) Now() time.Time                         { return time.Now() }
-func (c *clock) SinceBoot() time.Duration               { return time.Since(c.made) }
+func (c *clock) SinceBoot() time.Duration               { return time.Since(*c.booted.Load()) }
 func (c *clock) After(d time.Duration) <-chan time.Time { return time.After(d) }

@@ -1,0 +1,115 @@
+package soak
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+
+	"wmco/bundle/published"
+)
+
+// sabotage is a fault in the operator: it does more or less than it should. Each is one that the observer has to find.
+type sabotage string
+
+const (
+	// tooMany cordons a second node with each node that is cordoned, whatever maxUnavailable is.
+	tooMany sabotage = "more nodes are cordoned than may be"
+	// leftCordon removes no cordon.
+	leftCordon sabotage = "a cordon is left"
+	// shownSecret writes the password of the proxy on a Node.
+	shownSecret sabotage = "a secret is on a Node"
+	// leftLayers deletes no Secret of a layer that no node needs.
+	leftLayers sabotage = "Secrets are left"
+)
+
+// sabotages are all of them.
+func sabotages() []sabotage { return []sabotage{tooMany, leftCordon, shownSecret, leftLayers} }
+
+// wrap is for rest.Config.Wrap.
+func (s sabotage) wrap(next http.RoundTripper) http.RoundTripper {
+	if s == "" {
+		return next
+	}
+	return sabotaged{s, next}
+}
+
+type sabotaged struct {
+	sabotage
+	next http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s sabotaged) RoundTrip(r *http.Request) (*http.Response, error) {
+	if s.sabotage == leftLayers && r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/secrets") {
+		return answerNothing(r), nil
+	}
+	name, isNode := strings.CutPrefix(r.URL.Path, "/api/v1/nodes/")
+	if !isNode || r.Method != http.MethodPatch || strings.Contains(name, "/") {
+		return s.next.RoundTrip(r)
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	changed, also := s.change(body)
+	for _, other := range also {
+		if err := s.patch(r, other, changed); err != nil {
+			return nil, err
+		}
+	}
+	return s.next.RoundTrip(withBody(r, changed))
+}
+
+// change returns what is written to the Node, and the names of Nodes that are written too.
+func (s sabotaged) change(body []byte) (changed []byte, also []string) {
+	var patch map[string]any
+	if err := json.Unmarshal(body, &patch); err != nil {
+		return body, nil
+	}
+	spec, _ := patch["spec"].(map[string]any)
+	metadata, _ := patch["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	cordons, speaks := spec["unschedulable"].(bool)
+	switch {
+	case s.sabotage == tooMany && cordons:
+		delete(metadata, "resourceVersion")
+		delete(metadata, "uid")
+		also = []string{nodeName(0), nodeName(1)}
+	case s.sabotage == leftCordon && speaks && !cordons:
+		delete(spec, "unschedulable")
+		delete(annotations, published.CordonAnnotation)
+	case s.sabotage == shownSecret && annotations != nil:
+		annotations["example.com/proxy"] = firstSecret
+	}
+	changed, err := json.Marshal(patch)
+	if err != nil {
+		return body, nil
+	}
+	return changed, also
+}
+
+func (s sabotaged) patch(like *http.Request, node string, body []byte) error {
+	r := withBody(like.Clone(like.Context()), body)
+	r.URL.Path = "/api/v1/nodes/" + node
+	answer, err := s.next.RoundTrip(r)
+	if err != nil {
+		return err
+	}
+	return answer.Body.Close()
+}
+
+func withBody(r *http.Request, body []byte) *http.Request {
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return r
+}
+
+// answerNothing is the answer to a request that the API server never sees.
+func answerNothing(r *http.Request) *http.Response {
+	const body = `{"kind":"Status","apiVersion":"v1","status":"Success"}`
+	return &http.Response{
+		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
+	}
+}

@@ -1,0 +1,377 @@
+package soak
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"wmco/bundle/published"
+	"wmco/controller/gather"
+	"wmco/controller/keys/signing"
+	"wmco/internal/test/faults"
+)
+
+// firstSecret is the first password of the proxy. Later ones differ in their number.
+const firstSecret = "soak-password-0"
+
+// settings are those of the operator that the storm changes.
+type settings struct{ maxUnavailable, maxParallel, canaries, maxPods int }
+
+func (x settings) String() string {
+	return fmt.Sprintf("{rollout: {settle: 0s, canaries: %d, maxUnavailable: %d, maxParallel: %d, failureLimit: 100}, kubelet: {maxPods: %d}}", x.canaries, x.maxUnavailable, x.maxParallel, x.maxPods)
+}
+
+// write writes the settings.
+func (s *soak) write(t testing.TB) {
+	t.Helper()
+	s.observer.allow(s.settings.maxUnavailable)
+	s.put(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: %s, name: windows-machine-config}, data: {config.yaml: %q}}", gather.OperatorNamespace, s.settings))
+}
+
+// put applies an object, with its status, as oc apply --server-side does.
+func (s *soak) put(t testing.TB, text string) {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	must(t, yaml.Unmarshal([]byte(text), &u.Object))
+	owner := client.FieldOwner("person")
+	s.try(t, "an object", func() error {
+		return s.Apply(s.ctx, client.ApplyConfigurationFromUnstructured(u.DeepCopy()), owner, client.ForceOwnership)
+	})
+	if u.Object["status"] != nil {
+		s.try(t, "the status of an object", func() error {
+			return s.Status().Apply(s.ctx, client.ApplyConfigurationFromUnstructured(u.DeepCopy()), owner, client.ForceOwnership)
+		})
+	}
+}
+
+// mirrorSets is how many mirror sets there are at most.
+const mirrorSets = 4
+
+// written are the objects that storms may have made, and that the example cluster has not.
+func (s *soak) written() []client.Object {
+	list := []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: "windows-machine-config"}}}
+	for i := range mirrorSets {
+		list = append(list, mirrorSet(i))
+	}
+	return list
+}
+
+func mirrorSet(i int) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion("config.openshift.io/v1")
+	u.SetKind("ImageDigestMirrorSet")
+	u.SetName(fmt.Sprintf("soak-%d", i))
+	return u
+}
+
+// event is something that a storm does. Weight is how often, beside the others; each is done once before any is done again.
+type event struct {
+	name   string
+	weight int
+	fault  bool
+	do     func(*testing.T)
+}
+
+const eventKilled = "operator killed"
+
+func (s *soak) events() []event {
+	return []event{
+		{"mirror set", 5, false, s.changeMirrors},
+		{"pull secret", 2, false, s.changePullSecret},
+		{"proxy", 3, false, s.changeProxy},
+		{"trusted CAs", 1, false, s.changeCAs},
+		{"settings of kubelets", 2, false, func(t *testing.T) { s.settings.maxPods = 100 + s.random.IntN(150); s.write(t) }},
+		{"limits of the rollout", 3, false, s.changeLimits},
+		{"signing key", 1, false, s.changeSigningKey},
+		{"boots that Windows features need", 3, false, s.needBoots},
+		{"boot by annotation", 2, false, s.askForBoots},
+		{"drift", 3, false, func(t *testing.T) {
+			for _, m := range s.choose(3, isOn) {
+				s.drift(t, m)
+			}
+		}},
+		{"nodes added", 2, false, func(t *testing.T) { s.addNodes(t, 1+s.random.IntN(1+s.options.nodes/20)) }},
+		{"nodes removed", 2, false, s.removeNodes},
+		{"pause and resume", 1, false, s.pauseNodes},
+		{eventKilled, 4, true, func(t *testing.T) { s.operator.kill(); s.live(t) }},
+		{"API server away", 1, true, s.stopAPIServer},
+		{"bad day of the API server or the clock", 3, true, s.badDay},
+		{"hosts off", 3, true, func(t *testing.T) {
+			for _, m := range s.choose(1+s.random.IntN(2), s.isOrdinary) {
+				s.powerOff(t, m)
+			}
+		}},
+		{"hosts on", 3, false, s.powerAllOn},
+	}
+}
+
+// isOrdinary reports whether a machine is on, and nobody has cordoned its node.
+func (s *soak) isOrdinary(m *machine) bool { return isOn(m) && m.name != s.cordoned }
+
+// choose returns some machines for which this holds.
+func (s *soak) choose(count int, is func(*machine) bool) []*machine {
+	list := s.named(is)
+	s.random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	return list[:min(count, len(list))]
+}
+
+// change counts a change and makes it.
+func (s *soak) change(t *testing.T, name string, do func(*testing.T)) {
+	t.Helper()
+	s.changes[name]++
+	do(t)
+}
+
+// deal returns the next event. All come in a random order, then all again as often as their weight says, and so on.
+func (s *soak) deal() event {
+	if len(s.deck) == 0 {
+		for _, e := range s.events() {
+			for range max(1, e.weight*min(s.dealt, 1)) {
+				s.deck = append(s.deck, e)
+			}
+		}
+		s.random.Shuffle(len(s.deck), func(i, j int) { s.deck[i], s.deck[j] = s.deck[j], s.deck[i] })
+		s.dealt++
+	}
+	e := s.deck[0]
+	s.deck = s.deck[1:]
+	return e
+}
+
+// storm lets things happen, one after the other, with a pause between them. In every third one no operator is killed: it has to live long too.
+func (s *soak) storm(t *testing.T, round int, lasts time.Duration) {
+	for until := time.Now().Add(lasts); time.Now().Before(until) && !t.Failed(); {
+		e := s.deal()
+		switch {
+		case e.name == eventKilled && round%3 == 0:
+			continue
+		case e.fault:
+			s.faults[e.name]++
+			e.do(t)
+		default:
+			s.change(t, e.name, e.do)
+		}
+		pause(s.ctx, s.options.pause+rand.N(s.options.pause)) //nolint:gosec // no secret
+	}
+}
+
+// calm ends what storms leave: hosts are on, and nodes are not paused.
+func (s *soak) calm(t *testing.T) {
+	t.Helper()
+	s.powerAllOn(t)
+	for _, m := range s.named(isOn) {
+		if _, paused := s.observer.snapshot()[m.name].Annotations[published.PausedAnnotation]; paused {
+			s.edit(t, m.name, `{"metadata":{"annotations":{"`+published.PausedAnnotation+`":null}}}`)
+		}
+	}
+}
+
+func (s *soak) changeMirrors(t *testing.T) {
+	i := s.random.IntN(mirrorSets)
+	if s.random.IntN(4) == 0 {
+		s.try(t, "a mirror set", func() error { return client.IgnoreNotFound(s.Delete(s.ctx, mirrorSet(i))) })
+		return
+	}
+	s.put(t, fmt.Sprintf(`{apiVersion: config.openshift.io/v1, kind: ImageDigestMirrorSet, metadata: {name: soak-%d},
+  spec: {imageDigestMirrors: [{source: registry-%d.example.com, mirrors: ["mirror-%d.example.com:5000"]}]}}`, i, i, s.random.IntN(1_000_000)))
+}
+
+// password returns one that was never used.
+func (s *soak) password() string {
+	s.passwords++
+	text := fmt.Sprintf("soak-password-%d", s.passwords)
+	s.observer.hide(text, base64.StdEncoding.EncodeToString([]byte("soak-user:"+text)))
+	return text
+}
+
+func (s *soak) changePullSecret(t *testing.T) {
+	auth := base64.StdEncoding.EncodeToString([]byte("soak-user:" + s.password()))
+	s.put(t, `{apiVersion: v1, kind: Secret, type: kubernetes.io/dockerconfigjson, metadata: {namespace: openshift-config, name: pull-secret},
+  stringData: {.dockerconfigjson: '{"auths":{"registry-0.example.com":{"auth":"`+auth+`"},"registry-1.example.com":{"auth":"`+auth+`"}}}'}}`)
+}
+
+func (s *soak) changeProxy(t *testing.T) {
+	s.setProxy(t, s.password())
+}
+
+func (s *soak) setProxy(t testing.TB, password string) {
+	t.Helper()
+	s.put(t, `{apiVersion: config.openshift.io/v1, kind: Proxy, metadata: {name: cluster}, spec: {}, status: {httpProxy: "http://soak-user:`+password+`@proxy.example.com:3128", noProxy: ".cluster.local,.svc"}}`)
+}
+
+// changeCAs gives the cluster trusted CAs, or others.
+func (s *soak) changeCAs(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "golden", "clusters", "traits", "trusted-ca", "trusted-ca.yaml"))
+	must(t, err)
+	first, _, _ := strings.Cut(string(text), "\n---\n")
+	u := &unstructured.Unstructured{}
+	must(t, yaml.Unmarshal([]byte(first), &u.Object))
+	for _, field := range []string{"creationTimestamp", "generation", "resourceVersion", "uid"} {
+		unstructured.RemoveNestedField(u.Object, "metadata", field)
+	}
+	data, _, err := unstructured.NestedStringMap(u.Object, "data")
+	must(t, err)
+	for key, pem := range data {
+		if s.random.IntN(2) == 0 {
+			const end = "-----END CERTIFICATE-----\n"
+			at := strings.Index(pem, end)
+			data[key] = pem[:at+len(end)] // the first of them
+		}
+	}
+	must(t, unstructured.SetNestedStringMap(u.Object, data, "data"))
+	out, err := yaml.Marshal(u.Object)
+	must(t, err)
+	s.put(t, string(out))
+}
+
+func (s *soak) changeLimits(t *testing.T) {
+	s.settings.maxUnavailable = []int{2, 3, 4, max(4, s.options.nodes/20)}[s.random.IntN(4)]
+	s.settings.maxParallel = 2 + s.random.IntN(30)
+	s.settings.canaries = 1 + s.random.IntN(2)
+	s.write(t)
+}
+
+func (s *soak) changeSigningKey(t *testing.T) {
+	s.try(t, "the Secret with the signing keys", func() error {
+		return s.Patch(s.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: signing.SecretName}},
+			mergePatch(`{"metadata":{"annotations":{"`+signing.AddAnnotation+`":"soak"}}}`))
+	})
+}
+
+func (s *soak) needBoots(t *testing.T) {
+	for _, m := range s.choose(1+s.random.IntN(3), s.isOrdinary) {
+		s.loseFeature(t, m)
+	}
+}
+
+func (s *soak) askForBoots(t *testing.T) {
+	for _, m := range s.choose(1+s.random.IntN(2), s.isOrdinary) {
+		s.edit(t, m.name, fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, published.RebootAnnotation, s.random.IntN(1_000_000)))
+	}
+}
+
+func (s *soak) removeNodes(t *testing.T) {
+	if len(s.machines) <= s.options.nodes/2 {
+		return
+	}
+	for _, m := range s.choose(1+s.random.IntN(1+s.options.nodes/20), func(m *machine) bool { return m.name != s.cordoned }) {
+		s.remove(t, m)
+	}
+}
+
+func (s *soak) pauseNodes(t *testing.T) {
+	some := s.choose(2, isOn)
+	for _, m := range some {
+		s.edit(t, m.name, `{"metadata":{"annotations":{"`+published.PausedAnnotation+`":"true"}}}`)
+	}
+	pause(s.ctx, 2*time.Second)
+	for _, m := range some {
+		s.edit(t, m.name, `{"metadata":{"annotations":{"`+published.PausedAnnotation+`":null}}}`)
+	}
+}
+
+func (s *soak) powerAllOn(t *testing.T) {
+	for _, m := range s.named(func(m *machine) bool { return !isOn(m) }) {
+		s.powerOn(t, m)
+	}
+}
+
+func (s *soak) stopAPIServer(t *testing.T) {
+	plane := server.ControlPlane(t)
+	s.observer.disturb()
+	must(t, plane.StopAPIServer())
+	pause(s.ctx, time.Duration(1+s.random.IntN(6))*time.Second)
+	must(t, plane.StartAPIServer())
+	s.observer.disturb()
+}
+
+func (s *soak) badDay(t *testing.T) {
+	all := faults.All()
+	fault := all[s.random.IntN(len(all))]
+	s.faults["("+string(fault)+")"]++
+	s.observer.disturb()
+	s.tell(t, sayFault+string(fault))
+	pause(s.ctx, time.Duration(2+s.random.IntN(6))*time.Second)
+	s.tell(t, sayFault+string(faults.None))
+	s.observer.disturb()
+}
+
+// tell tells the operator something. One that has ended by itself is found at the next rest.
+func (s *soak) tell(t testing.TB, text string) {
+	t.Helper()
+	if err := s.operator.say(text); err != nil {
+		t.Logf("the operator was not told %q: %v", text, err)
+	}
+}
+
+// days has hosts off for one to five days, in which inputs and the signing key change. Then they come back, and follow.
+func (s *soak) days(t *testing.T) {
+	off := s.choose(1+s.random.IntN(3), s.isOrdinary)
+	for _, m := range off {
+		s.powerOff(t, m)
+	}
+	s.faults["days off"]++
+	pause(s.ctx, 2*time.Second)
+	s.tell(t, sayPass+(time.Duration(24+s.random.IntN(96))*time.Hour).String())
+	s.heartbeats(t)
+	s.change(t, "mirror set", s.changeMirrors)
+	s.change(t, "signing key", s.changeSigningKey)
+	s.change(t, "proxy", s.changeProxy)
+	pause(s.ctx, s.options.storm/4)
+	for _, m := range off {
+		s.powerOn(t, m)
+	}
+	s.rest(t)
+}
+
+// keepPods keeps some pods on schedulable nodes, as a controller, a scheduler and kubelets do: one that is told to end has ended a moment later, and runs
+// elsewhere.
+func (s *soak) keepPods(ctx context.Context, count int) {
+	for made := 0; ctx.Err() == nil; pause(ctx, 500*time.Millisecond) {
+		var list corev1.PodList
+		if err := s.List(ctx, &list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+			continue // the API server may be away
+		}
+		left := 0
+		for _, p := range list.Items {
+			if p.DeletionTimestamp == nil {
+				left++
+				continue
+			}
+			_ = s.Delete(ctx, &p, client.GracePeriodSeconds(0)) // again, if it does not work
+		}
+		nodes := s.observer.snapshot()
+		for name, n := range nodes {
+			if left >= count {
+				break
+			}
+			if n.Spec.Unschedulable || !isReady(n) {
+				continue
+			}
+			made++
+			left++
+			_ = s.Create(ctx, podOn(name, made)) // again, if it does not work
+		}
+	}
+}
+
+func podOn(node string, number int) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: fmt.Sprintf("web-%d", number), OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "c2db9662-cc43-502c-a57b-c588235e2fd9", Controller: new(true)},
+	}}, Spec: corev1.PodSpec{
+		NodeName: node, TerminationGracePeriodSeconds: new(int64(1)), Containers: []corev1.Container{{Name: "web", Image: "mcr.microsoft.com/windows/nanoserver:ltsc2022"}},
+		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, AutomountServiceAccountToken: new(false),
+	}}
+}
