@@ -36,7 +36,7 @@ type options struct {
 	seed                uint64
 	// patience is how long nodes may take to come to rest, and collection how long Secrets that no node needs may be left then.
 	patience, collection time.Duration
-	sabotage sabotage
+	sabotage             sabotage
 }
 
 // soak is a fleet in a storm.
@@ -132,6 +132,7 @@ func newSoak(t testing.TB, o options) *soak {
 	// The nodes get their first bundle at once.
 	s.settings = settings{maxUnavailable: o.nodes, maxParallel: 10_000, maxPods: 250}
 	s.write(t)
+	s.putMirrorSet(t, 0)
 	s.addNodes(t, o.nodes)
 	s.live(t)
 	s.rest(t)

@@ -178,12 +178,18 @@ func (s *soak) calm(t *testing.T) {
 	}
 }
 
+// changeMirrors never deletes the first one: the deletion of all mirror sets waits until a person confirms it.
 func (s *soak) changeMirrors(t *testing.T) {
 	i := s.random.IntN(mirrorSets)
-	if s.random.IntN(4) == 0 {
+	if i > 0 && s.random.IntN(4) == 0 {
 		s.try(t, "a mirror set", func() error { return client.IgnoreNotFound(s.Delete(s.ctx, mirrorSet(i))) })
 		return
 	}
+	s.putMirrorSet(t, i)
+}
+
+func (s *soak) putMirrorSet(t testing.TB, i int) {
+	t.Helper()
 	s.put(t, fmt.Sprintf(`{apiVersion: config.openshift.io/v1, kind: ImageDigestMirrorSet, metadata: {name: soak-%d},
   spec: {imageDigestMirrors: [{source: registry-%d.example.com, mirrors: ["mirror-%d.example.com:5000"]}]}}`, i, i, s.random.IntN(1_000_000)))
 }
