@@ -217,8 +217,11 @@ func (s *soak) print(t *testing.T, took time.Duration) {
 	peak, events := s.observer.peak, s.observer.events
 	s.observer.mu.Unlock()
 	last := s.usages[len(s.usages)-1]
+	s.mu.Lock()
+	boots := s.boots
+	s.mu.Unlock()
 	t.Logf("seed %d, %s: %d nodes at the end of %d made; %d operators; %d boots; at most %d nodes away because of us at once; %d changes of Nodes observed; the last operator had %d goroutines and %d MiB",
-		s.options.seed, took.Round(time.Second), len(s.machines), s.made, s.lives, s.boots, peak, events, last.goroutines, last.heap>>20)
+		s.options.seed, took.Round(time.Second), len(s.machines), s.made, s.lives, boots, peak, events, last.goroutines, last.heap>>20)
 	t.Logf("%d changes: %s", changes, which)
 	t.Logf("%d faults: %s", faults, whichFaults)
 	t.Logf("%d violations", len(found))
