@@ -48,6 +48,8 @@ type shared struct {
 	signs       *signing.Keys
 	records     *hosts.Records
 	executables *configure.Executables
+	// login reaches hosts; nil where the operator reaches none.
+	login *hosts.Login
 	// servers are asked for their versions.
 	servers   *apiservers.Servers
 	admission policies.Policies
@@ -75,9 +77,14 @@ func newShared(m base.Manager, o Options, key bundle.Key, admission policies.Pol
 			Gather: gather.Options{Namespace: o.Namespace, Complete: true, Environment: o.Environment},
 		},
 	}
+	var login *hosts.Login
+	if o.Hosts != nil {
+		login = &hosts.Login{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Records: records, RecordKey: key}
+		reader.LoginKey = login.ReadPublicKey
+	}
 	backings := []string{string(render.BackingMachine), string(render.BackingInstance)}
 	return shared{
-		reader: reader, read: (&inputs.Coalesced{Source: reader.Read}).Read, signs: signs, records: records, executables: configure.NewExecutables(o.Payload), servers: servers, admission: admission,
+		reader: reader, read: (&inputs.Coalesced{Source: reader.Read}).Read, signs: signs, records: records, login: login, executables: configure.NewExecutables(o.Payload), servers: servers, admission: admission,
 		counters: metrics.NewCounters(metrics.Known{Version: o.Version, Backings: backings, Reasons: configure.FailureReasons(), Traffic: o.Traffic}), unjoined: &configure.Unjoined{Elapsed: o.Elapsed},
 		deployment: &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: o.Namespace, Name: operatorName},
 		clocks:     hosts.NewClocks(o.Now), kubelets: &status.Latest{},
@@ -92,7 +99,7 @@ func addControllers(ctx context.Context, m base.Manager, o Options, s shared) er
 		Unjoined: s.unjoined, Expected: expectedConditions(o), Silence: o.Silence, Heartbeats: o.heartbeats, Settle: o.settle, Now: o.Now, Elapsed: o.Elapsed, Log: o.Log,
 	}
 	if o.Hosts != nil {
-		publishes.Executables, publishes.HostClocks = s.executables.ChooseMinorVersion, s.clocks.ClockSkews
+		publishes.Executables, publishes.HostClocks, publishes.Login = s.executables.ChooseMinorVersion, s.clocks.ClockSkews, s.login
 	}
 	if err := errors.Join(publishes.SetupWithManager(ctx, m), addMetrics(m, o, s), addWarnings(m, o, s)); err != nil {
 		return err
@@ -119,7 +126,7 @@ func addHostControllers(ctx context.Context, m base.Manager, o Options, s shared
 	}
 	events, live, cached, log := m.GetEventRecorder(operatorName), m.GetAPIReader(), m.GetClient(), o.Log
 	nodes := func(ctx context.Context) ([]windowsnode.Node, error) { return m.Decoded.ListCached(ctx, cached) }
-	login := &hosts.Login{Live: live, Client: cached, Namespace: o.Namespace, Records: s.records}
+	login := s.login
 	joiner := &configure.Joiner{
 		Checks: &configure.Checks{Live: live, Login: login, Versions: s.servers.ListVersions, Payload: o.Payload, Now: o.Now, Held: deletions.HeldChangesFunc(nodes, windowsnode.VerifyWith(s.signs.OpenDesired))},
 		Reader: cached, Client: cached, Inputs: s.read, Hosts: o.Hosts(login).WithGuard(m.MayChangeHosts()).NotingClocks(s.clocks), Login: login, Version: o.Version,

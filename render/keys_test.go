@@ -9,26 +9,28 @@ import (
 	"wmco/bundle"
 )
 
+// Keys of which there is no private half.
+const (
+	oldKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+	newKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAB"
+)
+
 // TestAuthorizedKeysOfAHost: a new key is added beside the one that the host is known to accept, which is removed when that is the new one. Without
-// a key nothing is withdrawn, and neither a host that joins nor an older agent gets any.
+// a key nothing is withdrawn, and neither a host that joins, nor one of which nothing is known, nor an older agent gets any.
 func TestAuthorizedKeysOfAHost(t *testing.T) {
-	const (
-		oldKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
-		newKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAB"
-	)
 	for name, c := range map[string]struct {
 		present, accepted string
 		change            func(*Node)
 		want              []string
 	}{
 		"a preview":                           {},
-		"nothing is known of the host":        {present: newKey, want: []string{newKey}},
+		"nothing is known of the host":        {present: newKey},
 		"the host accepts the present key":    {present: newKey, accepted: newKey, want: []string{newKey}},
 		"the host accepts an earlier key":     {present: newKey, accepted: oldKey, want: []string{newKey, oldKey}},
 		"the present key cannot be used":      {accepted: oldKey, want: []string{oldKey}},
 		"the agent reads no keys":             {present: newKey, accepted: oldKey, change: func(n *Node) { n.NoKeys = true }},
-		"the agent is older still":            {present: newKey, change: func(n *Node) { n.OlderAgent = true }},
-		"the host has no Node yet":            {present: newKey, change: func(n *Node) { n.Name = "" }},
+		"the agent is older still":            {present: newKey, accepted: oldKey, change: func(n *Node) { n.OlderAgent = true }},
+		"the host has no Node yet":            {present: newKey, accepted: oldKey, change: func(n *Node) { n.Name = "" }},
 		"another node of the cluster is kept": {present: newKey, accepted: oldKey, change: func(n *Node) { n.Name = "win-b" }, want: []string{newKey, oldKey}},
 	} {
 		fleet, findings, err := NewFleet(testCluster(bundle.PlatformNone), Options{LoginKey: c.present})
@@ -61,7 +63,9 @@ func TestAuthorizedKeysOfAHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := fleet.Node(testNode()); err == nil {
+	n := testNode()
+	n.AcceptedKey = oldKey
+	if _, _, err := fleet.Node(n); err == nil {
 		t.Error("a text that is no key was rendered")
 	}
 }

@@ -6,17 +6,19 @@ import (
 	"wmco/bundle"
 )
 
-// keyEntries adds the public keys with which the operator logs in to the host: that of its present key, and, until it has logged in with that, the
-// one that the host is known to accept. So a new key is added beside the old one, and the old one is removed once it is not needed.
+// keyEntries adds the public keys with which the operator logs in to the host: the one that the host is known to accept, and the present one, until
+// the operator has logged in with that. So a new key is added beside the old one, and the old one is removed once it is not needed.
 //
 //	accepted   present   keys of the host
-//	-          new       new
+//	-          any       none: the agent leaves all keys as they are (bundle.Kind.LastStays)
 //	old        new       new, old         until a login with new has succeeded
 //	new        new       new
 //	old        -         old              the Secret is missing or cannot be used: nothing is withdrawn
+//
+// A host of which it is not known what it accepts gets none: a key that was managed before would be removed for one that nothing was proven of.
 func (e *emitter) keyEntries() {
 	r, ok := e.wanted(rowAuthorizedKey)
-	if !ok || e.node.OlderAgent || e.node.NoKeys {
+	if !ok || e.node.OlderAgent || e.node.NoKeys || e.node.AcceptedKey == "" {
 		return
 	}
 	var lines []string

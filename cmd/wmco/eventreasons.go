@@ -17,6 +17,7 @@ func eventReasons() []statusReason {
 		{"NodeRelabeled", "The Node had another label kubernetes.io/os, which was written back.", "look at the host: its kubelet, or whoever has the kubelet's certificate, has written it"},
 		{"AgentRepaired", "The node agent was silent, and was repaired over SSH.", fixNothing},
 		{"AgentSilent", "The node agent is silent, and cannot be repaired over SSH.", "what the message says; start the service windows-machine-config-agent on the host"},
+		{"LoginNotConfirmed", "The operator cannot log in to the host of a node with its key, or with the account of its entry. What the host accepts stays.", "what the message says; docs/keys.md"},
 		{"PayloadCopied", "The executables of a new version of the operator are on the host.", fixNothing},
 		{"PayloadNotCopied", "The executables of a new version of the operator cannot be copied. The node runs on with those that it has.", "what the message says; it is tried again"},
 		{"AdoptionPlanned", "The message says what adopting the node changes. Nothing was changed yet.", fixNothing},

@@ -122,7 +122,7 @@ func (f *operatorFlags) hosts(log logr.Logger, traffic *ssh.Traffic) (func(*cont
 		o.Executables = opened.Source()
 	}
 	return func(login *controllerhosts.Login) *controllerhosts.Hosts {
-		dialer := ssh.Dialer{Limits: ssh.DefaultLimits(), Pins: login, Signers: login.Signers, Traffic: traffic, OnPin: func(t remote.Target, key cryptossh.PublicKey) {
+		dialer := ssh.Dialer{Limits: ssh.DefaultLimits(), Pins: login, Signers: login.Signers, OnLogin: login.NoteLogin, Traffic: traffic, OnPin: func(t remote.Target, key cryptossh.PublicKey) {
 			log.Info("first contact, the host key is pinned", "host", t.String(), "key", cryptossh.FingerprintSHA256(key))
 		}}
 		o.Transports.Kept = ssh.NewTransport(dialer)

@@ -103,6 +103,7 @@ func (h Host) identifyHost(ctx context.Context, t remote.Target, facts bundle.Fa
 	err = h.Login.BindRecord(ctx, t, func(r record.Record) (record.Record, error) {
 		r.Node, r.NodeUID, r.Account, r.MachineName = node.Name, node.UID, t.User, h.MachineName
 		r.Resolved = h.resolvedAddresses()
+		r = r.WithAcceptedKey(h.Login.UsedKey(r.ID()), h.Login.RecordKey) // of the connection over which the facts came
 		r.Origin, r.Adopting = cmp.Or(r.Origin, replaced.Origin, originOf(&node)), adopting
 		return r, nil
 	})
@@ -287,11 +288,11 @@ func (h Host) resolvedAddresses() string {
 	return strings.Join(slices.Sorted(slices.Values(h.Addresses)), " ")
 }
 
-// keepRecord notes a new account or address of a host that is known.
+// keepRecord notes a new address of a host that is known. Another account is noted when a login with it has succeeded (ConfirmLogin).
 func (h Host) keepRecord(ctx context.Context) error {
 	id := gather.HostID(h.Node)
 	r, ok := h.Wanted.Records.RecordByID(id)
-	account := LoginAccount(h.Node, h.Wanted.Cluster.Platform)
+	account := cmp.Or(r.Account, LoginAccount(h.Node, h.Wanted.Cluster.Platform))
 	resolved := cmp.Or(h.resolvedAddresses(), r.Resolved) // a resolver that does not answer says nothing
 	if !ok || r.Account == account && r.MachineName == h.MachineName && r.Address == h.Address && r.Resolved == resolved {
 		return nil
@@ -300,7 +301,7 @@ func (h Host) keepRecord(ctx context.Context) error {
 		if r.Node == "" { // it was removed
 			return r, nil
 		}
-		r.Account, r.MachineName, r.Address, r.Resolved = account, h.MachineName, h.Address, resolved
+		r.Account, r.MachineName, r.Address, r.Resolved = cmp.Or(r.Account, account), h.MachineName, h.Address, resolved
 		return r, nil
 	})
 }

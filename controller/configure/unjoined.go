@@ -48,10 +48,18 @@ type Unjoined struct {
 	late  map[string]bool
 	// removals are those of instances, by Node.
 	removals map[string]removal
+	// logins are the nodes to which the operator could not log in with another key or account, by Node.
+	logins map[string]atNode
 }
 
 // bootLimit is how long a host may not answer before it has failed: a new machine boots, and runs its user data.
 const bootLimit = 10 * time.Minute
+
+// atNode is what is said of the host of a node.
+type atNode struct {
+	Progress
+	address string
+}
 
 // RecordProgress notes how far a host is. While its reason stays, the first message does: those of connections have other ports every time.
 func (u *Unjoined) RecordProgress(host string, p Progress) {

@@ -39,6 +39,8 @@ type Options struct {
 	Lookups map[string]Lookup
 	// Records say which host each Node is. Nil is for those who only look: Nodes are matched to hosts by the addresses that they report.
 	Records *record.Set
+	// RecordKey is the operator's key of digests, with which it has sealed the keys in Records (record.Record.ProvenKey).
+	RecordKey bundle.Key
 }
 
 // Result is the result of Gather.

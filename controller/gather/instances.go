@@ -90,6 +90,15 @@ func (g *gatherer) aboutInstance(address, why, message, fix string) bundle.Findi
 	return g.findings[len(g.findings)-1]
 }
 
+// InstanceAccount returns the account of an entry of windows-instances, empty where the entry is not valid.
+func InstanceAccount(address, text string) string {
+	account, err := parseInstance(address, text)
+	if err != nil {
+		return ""
+	}
+	return account
+}
+
 // parseInstance checks one entry and returns its user. It ignores blanks and CRLF around the text. Which of the possible names are
 // accounts is for the host to say: there are local ones, those of a domain (DOMAIN\user, user@domain) and names with blanks.
 func parseInstance(address, text string) (string, error) {

@@ -37,6 +37,9 @@ func (g *gatherer) addRecordedNodes(list []render.Node, records record.Set) []re
 			}
 		}
 		n := &list[i]
+		if known {
+			n.AcceptedKey = g.usableKey(r)
+		}
 		n.Name, n.Subnet, n.Reported = node.Name, node.Annotations[annotationSubnet], described.Addresses
 		n.Origins[render.FromNode] = o.Ref
 		if !n.Unconfirmed {
@@ -45,6 +48,15 @@ func (g *gatherer) addRecordedNodes(list []render.Node, records record.Set) []re
 	}
 	g.judgeClaims(list)
 	return list
+}
+
+// usableKey returns the key with which the operator has logged in to a host last; none where the record has something else in its place.
+func (g *gatherer) usableKey(r record.Record) string {
+	key := r.ProvenKey(g.options.RecordKey)
+	if _, err := bundle.Fingerprint(key); err != nil {
+		return ""
+	}
+	return key
 }
 
 // withoutHost returns the host of a Node that no Machine and no entry is for: the operator has no record of it, or the Machine or entry was

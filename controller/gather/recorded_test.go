@@ -166,3 +166,38 @@ func describeHost(n render.Node) string {
 	}
 	return text
 }
+
+// TestTheAcceptedKeyOfAHostIsThatOfItsRecord: what the Node says has no part in it, and a text that is no key is none.
+func TestTheAcceptedKeyOfAHostIsThatOfItsRecord(t *testing.T) {
+	const key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+	entries := object("", "ConfigMap", OperatorNamespace, InstancesName, `{"data":{"192.0.2.2":"username=u"}}`)
+	for text, want := range map[string]string{key: key, "": "", "no key": "", key + "\nssh-rsa AAAA": ""} {
+		r := record.New("192.0.2.2")
+		r.Node, r.NodeUID = "win-a", "uid-1"
+		r = r.WithAcceptedKey(text, bundle.Key("key of digests"))
+		for _, uid := range []string{"uid-1", "uid-2"} {
+			set := record.NewSet(r)
+			nodes := gatherFrom(t, Options{Records: &set, RecordKey: bundle.Key("key of digests")}, entries, nodeSaying(t, "win-a", uid, "192.0.2.2")).Nodes
+			if uid == "uid-2" {
+				want = "" // a Node that was made anew is none of the record
+			}
+			if nodes[0].Name != "win-a" || nodes[0].AcceptedKey != want {
+				t.Errorf("%q, Node %s: %q", text, uid, nodes[0].AcceptedKey)
+			}
+			if nodes := gatherFrom(t, Options{Records: &set, RecordKey: bundle.Key("another")}, entries, nodeSaying(t, "win-a", uid, "192.0.2.2")).Nodes; nodes[0].AcceptedKey != "" {
+				t.Errorf("%q counts, which another one has sealed", text)
+			}
+		}
+	}
+}
+
+func TestTheAccountOfAnEntry(t *testing.T) {
+	for text, want := range map[string]string{"username=Administrator": "Administrator", " username = a\r\n": "a", "": "", "user=a": "", "username=-a": ""} {
+		if got := InstanceAccount("192.0.2.1", text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	if got := InstanceAccount("not an address", "username=a"); got != "" {
+		t.Errorf("an address that is none: %q", got)
+	}
+}

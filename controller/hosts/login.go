@@ -37,7 +37,7 @@ const (
 // requestLimit is for one question to the API server about a host key: a handshake waits for it.
 const requestLimit = 15 * time.Second
 
-// Login is what a connection needs. It keeps nothing: every connection reads the Secret and the record of the host.
+// Login is what a connection needs. Every connection reads the Secret and the record of the host; nothing secret is kept.
 type Login struct {
 	// Live reads without a cache: a key that was just pinned must be seen, and no Secret is kept in memory.
 	Live   client.Reader
@@ -46,13 +46,19 @@ type Login struct {
 	Namespace string
 	// Records are those of the hosts.
 	Records *Records
+	// RecordKey is the operator's key of digests, with which it seals the keys in Records.
+	RecordKey bundle.Key
 
 	// pinning is held while PinsConfigMap is changed.
 	pinning sync.Mutex
 
-	// mu guards expected: keys that hosts should have which have none yet, while they are reached for the first time.
+	// mu guards expected: keys that hosts should have which have none yet, while they are reached for the first time; and used: the keys with which
+	// this process has logged in to hosts last.
 	mu       sync.Mutex
 	expected map[record.ID]expectedKey
+	used     map[record.ID]string
+
+	current currentKey
 }
 
 // expectedKey is the key of a host as the existing operator has pinned it on a Node.
@@ -102,6 +108,7 @@ func (l *Login) PrivateKey(ctx context.Context) (keys.Key, bundle.Findings, erro
 		return keys.Key{}, nil, fmt.Errorf("reading Secret %s: %w", keys.SecretName, err)
 	}
 	key, findings := keys.ReadSecret(secret, l.Namespace)
+	l.current.noteKey(key, findings)
 	return key, findings, nil
 }
 

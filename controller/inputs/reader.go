@@ -28,6 +28,8 @@ type Reader struct {
 	Source desired.Source
 	// Keys are those that sign what is published: their public halves are in every bundle.
 	Keys func(context.Context) ([]byte, error)
+	// LoginKey returns the public key with which the operator logs in to hosts (hosts.Login.ReadPublicKey); nil where it reaches none.
+	LoginKey func(context.Context) (string, error)
 	// Cache reads objects of the operator's namespace, Namespace.
 	Cache     client.Reader
 	Namespace string
@@ -81,9 +83,14 @@ func (r *Reader) readFrom(ctx context.Context, s desired.Source, from client.Rea
 	if err != nil {
 		return nil, err
 	}
-	s.Gather.Records = &records
+	s.Gather.Records, s.Gather.RecordKey = &records, s.Key
 	if s.SigningKeys, err = r.Keys(ctx); err != nil {
 		return nil, err
+	}
+	if r.LoginKey != nil {
+		if s.LoginKey, err = r.LoginKey(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if len(names) > 0 {
 		s.Gather.Lookups = r.resolveNames(ctx, names)

@@ -48,9 +48,12 @@ func (k Key) SecretText() bundle.Secret { return k.text }
 // PublicKey returns the public half as a line of authorized_keys, without a comment.
 func (k Key) PublicKey() string { return k.public }
 
-// PublicKeyHash returns the SHA-256 of PublicKey in hexadecimal.
-func (k Key) PublicKeyHash() string {
-	sum := sha256.Sum256([]byte(k.public))
+// PublicKeyHash is HashPublicKey of PublicKey.
+func (k Key) PublicKeyHash() string { return HashPublicKey(k.public) }
+
+// HashPublicKey returns the SHA-256 of a line of authorized_keys without a comment, in hexadecimal, as the existing operator writes it on Nodes.
+func HashPublicKey(public string) string {
+	sum := sha256.Sum256([]byte(public))
 	return hex.EncodeToString(sum[:])
 }
 

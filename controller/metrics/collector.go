@@ -46,6 +46,7 @@ const (
 	labelStatus  = "status"
 	labelBacking = "backing"
 	labelInput   = "input"
+	labelKey     = "key"
 	labelCause   = "cause"
 	// labelDirection is "sent" or "received".
 	labelDirection = "direction"

@@ -23,11 +23,11 @@ type Counters struct {
 	// Published is the number of bytes of layers that were written for nodes.
 	Published prometheus.Counter
 	// held are nodes that an urgent input cannot reach, expires when their CA does.
-	held, expires *prometheus.GaugeVec
-	warnings      *prometheus.GaugeVec
-	differences   prometheus.Counter
-	ssh           []prometheus.Collector
-	build         prometheus.Gauge
+	held, expires  *prometheus.GaugeVec
+	warnings, keys *prometheus.GaugeVec
+	differences    prometheus.Counter
+	ssh            []prometheus.Collector
+	build          prometheus.Gauge
 }
 
 // Known is what is known of an operator from the start. Backings of hosts and reasons of failures are served before they happen: otherwise
@@ -65,6 +65,9 @@ func NewCounters(k Known) *Counters {
 		warnings: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "wmco_input_warnings", Help: "Number of findings about the inputs that are warnings, by reason (docs/findings.md).",
 		}, []string{labelReason}),
+		keys: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "wmco_login_key_nodes", Help: "Number of Windows nodes by the key of the operator with which it has logged in last: current, older, or unknown.",
+		}, []string{labelKey}),
 		differences: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "wmco_kept_differences_total", Help: "How often what the operator keeps of the nodes differed from what all of them give. Each is corrected, and a bug.",
 		}),
@@ -168,8 +171,18 @@ func (c *Counters) SetWarnings(found map[string]int) {
 	}
 }
 
+// SetLoginKeys notes how many nodes accept which key of the operator, by current, older and unknown. Nothing is served before it is called.
+func (c *Counters) SetLoginKeys(nodes map[string]int) {
+	if c == nil {
+		return
+	}
+	for _, state := range []string{"current", "older", "unknown"} {
+		c.keys.WithLabelValues(state).Set(float64(nodes[state]))
+	}
+}
+
 func (c *Counters) allCollectors() []prometheus.Collector {
-	return append(c.ssh, c.Joined, c.MachineJoined, c.JoinFailures, c.Published, c.held, c.expires, c.warnings, c.differences, c.build)
+	return append(c.ssh, c.Joined, c.MachineJoined, c.JoinFailures, c.Published, c.held, c.expires, c.warnings, c.keys, c.differences, c.build)
 }
 
 // Registration has a registry serve the metrics of an operator while that runs. It is a Runnable of its manager.

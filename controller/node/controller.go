@@ -80,6 +80,8 @@ type Nodes struct {
 	compared, permitted configure.Sightings
 	// lost is since when kubelets are seen to be lost.
 	lost configure.Sightings
+	// logins are those that were tried with another key or account.
+	logins attempts
 	// awaiting is since when the removals of Nodes wait for the first contact with new entries.
 	awaiting configure.Sightings
 }
@@ -93,17 +95,21 @@ func (n *Nodes) SetupWithManager(m base.Manager) error {
 	if err := c.Watch(source.Kind(m.GetCache(), base.NewObject(base.NodeKind()), &handler.TypedEnqueueRequestForObject[base.Object]{}, base.NodeChanges())); err != nil {
 		return err
 	}
-	if err := c.Watch(n.Payload.Changed.QueueSource(n.enqueueRecorded)); err != nil {
-		return err
+	key := base.NewSignal()
+	n.Joiner.Login.OnKeyChange(key.WakeController)
+	for _, changed := range []base.Signal{n.Payload.Changed, key} {
+		if err := c.Watch(changed.QueueSource(n.enqueueRecorded)); err != nil {
+			return err
+		}
 	}
 	return c.Watch(source.Kind(m.GetCache(), base.NewObject(base.ConfigMapKind()), handler.TypedEnqueueRequestsFromMapFunc(n.nodesOfConfig)))
 }
 
-// enqueueRecorded requests all Nodes whose hosts are known: other executables are to be copied to them.
+// enqueueRecorded requests all Nodes whose hosts are known: other executables are to be copied to them, or they are to accept another key.
 func (n *Nodes) enqueueRecorded(q base.Queue) {
 	records, _, err := n.Joiner.Login.Records.CachedRecords(context.Background())
 	if err != nil {
-		n.Log.Info("executables have changed, and the records of hosts cannot be read: a node is looked at when it changes", "error", err)
+		n.Log.Info("executables or the private key have changed, and the records of hosts cannot be read: a node is looked at when it changes", "error", err)
 		return
 	}
 	for _, id := range records.IDs() {
@@ -133,7 +139,7 @@ func (n *Nodes) nodesOfConfig(ctx context.Context, config base.Object) []reconci
 }
 
 // Reconcile removes an instance that has no entry any longer, adopts a node of another operator, lets a host join again whose certificate has
-// expired, copies executables that a host lacks, and repairs a silent node agent.
+// expired, copies executables that a host lacks, confirms another key or account, and repairs a silent node agent.
 func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	records, _, err := n.Joiner.Login.Records.CachedRecords(ctx)
 	if err != nil {
@@ -144,11 +150,7 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 		node, err = n.findRelabeled(ctx, req.Name, records)
 	}
 	if node == nil || err != nil {
-		n.Joiner.Unjoined.RecordProgress(configure.LostNodeKey(req.Name), configure.Progress{State: configure.StateGone})
-		n.Joiner.Unjoined.NoteRemoval(req.Name, "", configure.Progress{})
-		n.awaiting.ForgetHost(req.Name)
-		n.lost.ForgetHost(req.Name)
-		n.forgetAdoption(req.Name)
+		n.forgetNode(req.Name)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	// What a Node says about itself is not asked: it cannot leave the record, and nothing is done about one that is not in it.
@@ -187,14 +189,35 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	}
 	n.lost.ForgetHost(node.Name)
 	n.Joiner.Unjoined.RecordProgress(configure.LostNodeKey(node.Name), configure.Progress{State: configure.StateJoined})
+	return n.keepNode(ctx, decoded, r)
+}
+
+// forgetNode ends what is noted of a Node that is gone.
+func (n *Nodes) forgetNode(name string) {
+	n.Joiner.Unjoined.RecordProgress(configure.LostNodeKey(name), configure.Progress{State: configure.StateGone})
+	n.Joiner.Unjoined.NoteRemoval(name, "", configure.Progress{})
+	n.awaiting.ForgetHost(name)
+	n.lost.ForgetHost(name)
+	n.forgetAdoption(name)
+	n.forgetLogin(name)
+}
+
+// keepNode does for a node that stays what its agent cannot do.
+func (n *Nodes) keepNode(ctx context.Context, decoded windowsnode.Node, r record.Record) (reconcile.Result, error) {
 	later, done, err := n.continueUpgrade(ctx, decoded)
 	if done || err != nil {
 		return later, err
 	}
+	login, err := n.continueLogin(ctx, decoded, r)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
 	// An agent is repaired also where executables could not be copied.
 	result := n.repairSilent(ctx, decoded)
-	if later.RequeueAfter > 0 && (result.RequeueAfter == 0 || later.RequeueAfter < result.RequeueAfter) {
-		result.RequeueAfter = later.RequeueAfter
+	for _, again := range []time.Duration{later.RequeueAfter, login} {
+		if again > 0 && (result.RequeueAfter == 0 || again < result.RequeueAfter) {
+			result.RequeueAfter = again
+		}
 	}
 	return result, nil
 }

@@ -110,6 +110,10 @@ func (t *teller) reportOutcome(ctx context.Context, o outcome) (time.Duration, e
 			hostNetworksStable(nodes), windowsRebooted(nodes, o.windowsReboots)),
 		Nodes: counts, Hosts: status.SortHosts(hosts), HostsWaiting: new(len(hosts)),
 	}
+	if o.keys != nil {
+		s.Conditions = append(s.Conditions, o.keys.keysAccepted(o.loginProblem, func(node string) bool { n, ok := nodes[node]; return ok && t.silence.IsSilent(n) }))
+		t.counters.SetLoginKeys(o.keys.countByState())
+	}
 	for _, r := range o.refused {
 		s.Refused = append(s.Refused, refusedStatus(r))
 	}

@@ -35,6 +35,8 @@ type Counters interface {
 	SetUrgentHeld(held map[string]status.UrgentHeld)
 	// SetWarnings notes the findings about the inputs that are warnings: their number, by reason.
 	SetWarnings(found map[string]int)
+	// SetLoginKeys notes how many nodes accept which key of the operator, by current, older and unknown.
+	SetLoginKeys(nodes map[string]int)
 }
 
 // Controller renders and publishes the bundles of all joined nodes, and gives nodes their turns.
@@ -64,6 +66,8 @@ type Controller struct {
 	Heartbeats *heartbeat.Watch
 	// HostClocks returns the hosts whose clocks differ, by address; nil where the operator reaches none.
 	HostClocks func() []heartbeat.Skew
+	// Login knows the key with which the operator logs in to hosts; nil where it reaches none.
+	Login LoginKey
 	// Settle is how long inputs must stay the same before they are rendered; zero is a second.
 	Settle time.Duration
 	// Now is the time of day, Elapsed a monotonic clock.
@@ -78,6 +82,8 @@ type Unjoined interface {
 	UnjoinedHostsFunc(*desired.Hosts) func() []status.Host
 	// NodeWork returns what is being done on the host of a node; false if that is nothing.
 	NodeWork(node string) (status.Host, bool)
+	// LoginProblem returns why the operator could not log in to the host of a node with another key or account; false if nothing is wrong.
+	LoginProblem(node string) (status.Host, bool)
 	// OnChange has a function called when that is different.
 	OnChange(func())
 	// OnStep has a function called when hosts have got further, which is nothing but another message of theirs.
@@ -115,6 +121,9 @@ func (c *Controller) SetupWithManager(ctx context.Context, m base.Manager) error
 	changed := func() {
 		publishes.inputs.noteChange() // the inputs are read again, also if there is no object of a kind
 		again.WakeController()
+	}
+	if c.Login != nil {
+		c.Login.OnKeyChange(changed)
 	}
 	m.Kinds.OnChange(changed) // what is kept of a kind that is refused now does not count
 	for _, same := range base.GroupByKind(c.Wants) {
@@ -172,7 +181,7 @@ func (c *Controller) newPublisher(m base.Manager, executor *steps.Executor, paus
 	}
 	log := c.Log.WithName("publish")
 	r := &renderer{
-		read: c.Inputs, nodes: m.GetClient(), decoded: m.Decoded, told: windowsnode.VerifyWith(c.Keys.OpenDesired), unjoined: c.Unjoined, executables: c.Executables, servers: c.Servers,
+		read: c.Inputs, nodes: m.GetClient(), decoded: m.Decoded, told: windowsnode.VerifyWith(c.Keys.OpenDesired), unjoined: c.Unjoined, login: c.Login, executables: c.Executables, servers: c.Servers,
 		keeper: &keeper{cache: executor.Layers, told: windowsnode.VerifyWith(c.Keys.OpenNewest), log: log},
 		layers: executor.Layers, now: time.Now, log: log, count: renders,
 	}

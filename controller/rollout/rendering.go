@@ -55,6 +55,9 @@ type rendering struct {
 	// nodeWork returns what is being done on the host of a node.
 	nodeWork  func(node string) (status.Host, bool)
 	addresses map[string]string
+	// keys are what the hosts of nodes accept; nil where the operator reaches none. LoginProblem returns why a key is not accepted.
+	keys         *loginKeys
+	loginProblem func(node string) (status.Host, bool)
 	// urgent finds what must not wait for nodes with a cluster layer.
 	urgent func(bundle.Layer) (steps.Urgent, error)
 	// warnings are the findings that keep nothing from anything.
@@ -77,6 +80,8 @@ type renderer struct {
 	told windowsnode.DesiredReader
 	// unjoined knows which hosts have not joined.
 	unjoined Unjoined
+	// login knows the key with which the operator logs in; nil where it reaches no hosts.
+	login LoginKey
 	// executables chooses those of the operator for a version of Kubernetes, nil where nobody copies them. keeper is for nodes that do not have
 	// them yet.
 	executables func(kubernetes string) bundle.Digest
@@ -127,6 +132,7 @@ func (r *renderer) renderJoined(ctx context.Context) (rendering, error) {
 	for _, n := range hosts.All {
 		result.addresses[n.Name] = n.Address
 	}
+	result.keys, result.loginProblem = readLoginKeys(r.login, hosts), r.unjoined.LoginProblem
 	result.blocking = desired.BlockingFindings(hosts.Findings)
 	if len(result.blocking) == 0 {
 		if result.blocking, err = r.checkVersionSkew(ctx, hosts.Cluster.KubeletVersion()); err != nil {

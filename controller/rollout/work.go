@@ -6,9 +6,14 @@ import (
 	"wmco/report/fleet"
 )
 
-// listedHost returns what a node needs, and what is being done on its host; false for one that needs nothing and has nothing done.
+// listedHost returns what a node needs, or why its host does not accept the operator's key, and what is being done on its host; false for one that needs nothing and has nothing done.
 func (r rendering) listedHost(row fleet.Row) (status.Host, bool) {
 	h, needs := statusOfHost(row)
+	if r.loginProblem != nil && !needs {
+		if problem, ok := r.loginProblem(row.Node); ok {
+			h, needs = problem, true
+		}
+	}
 	if r.nodeWork == nil {
 		return h, needs
 	}

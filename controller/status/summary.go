@@ -92,7 +92,9 @@ func classOfCondition(c metav1.Condition) class {
 		return ignored
 	case c.Reason == ReasonInputsRefused: // InputsAccepted says why
 		return ignored
-	case c.Reason == ReasonRollingOut, c.Reason == reasonTrustedCAPending, c.Type == hostsJoined, c.Type == instancesRemoved: // hosts that cannot join or be removed are listed within seconds
+	case c.Reason == ReasonKeyUnusable: // PrerequisitesMet says why
+		return ignored
+	case c.Reason == ReasonRollingOut, c.Reason == ReasonKeysChanging, c.Reason == reasonTrustedCAPending, c.Type == hostsJoined, c.Type == instancesRemoved: // hosts that cannot join or be removed are listed within seconds
 		return moving
 	case c.Reason == ReasonPaused, c.Type == nodesAdopted:
 		return waiting

@@ -24,6 +24,9 @@ type Dialer struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// OnPin, if set, is called when the key of a host was pinned on first contact.
 	OnPin func(remote.Target, ssh.PublicKey)
+	// OnLogin, if set, is called with the key with which a host has let this client in, under the host key that was checked. It is not called where
+	// that is not known: a host that asks for none, or one that was offered several.
+	OnLogin func(remote.Target, ssh.PublicKey)
 	// Traffic, if set, counts what the connections send and receive.
 	Traffic *Traffic
 }
@@ -56,6 +59,9 @@ func (d *Dialer) dialHost(ctx context.Context, t remote.Target) (*conn, error) {
 	}
 	if check.first != nil && d.OnPin != nil {
 		d.OnPin(t, check.first)
+	}
+	if h.asked && len(signers) == 1 && d.OnLogin != nil { // asked: the host has refused a login without a key (RFC 4252, 5.2)
+		d.OnLogin(t, signers[0].PublicKey())
 	}
 	return c, nil
 }

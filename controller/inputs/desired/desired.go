@@ -35,6 +35,8 @@ type Source struct {
 	Set payload.Set
 	// SigningKeys are the public keys with which the operator signs what it publishes, in PEM. Without them, as in previews, bundles bring none.
 	SigningKeys []byte
+	// LoginKey is render.Options.LoginKey.
+	LoginKey string
 	// Key makes the digests of secrets. Without one, as in previews, they are masked.
 	Key bundle.Key
 }
@@ -50,6 +52,8 @@ type Hosts struct {
 	Findings bundle.Findings
 	// Records say which host each Node is; none for those who only look.
 	Records record.Set
+	// LoginKey is the public key with which the operator logs in to hosts; empty for those who only look.
+	LoginKey string
 	// fleet is nil where the findings refuse the cluster.
 	fleet *render.Fleet
 }
@@ -75,7 +79,7 @@ func ReadHosts(ctx context.Context, s Source) (*Hosts, error) {
 			return nil, err
 		}
 	}
-	fleet, found, err := render.NewFleet(gathered.Cluster, render.Options{Payload: set, Key: s.Key, SigningKeys: s.SigningKeys})
+	fleet, found, err := render.NewFleet(gathered.Cluster, render.Options{Payload: set, Key: s.Key, SigningKeys: s.SigningKeys, LoginKey: s.LoginKey})
 	if err != nil {
 		return nil, err
 	}
@@ -87,8 +91,8 @@ func ReadHosts(ctx context.Context, s Source) (*Hosts, error) {
 		records = *s.Gather.Records
 	}
 	return &Hosts{
-		Records: records,
-		All:     gathered.Nodes, Instances: gathered.Instances, Cluster: gathered.Cluster, Findings: withoutConsequences(slices.Concat(refused, gathered.Findings, found)).Sorted(), fleet: fleet,
+		Records: records, LoginKey: s.LoginKey,
+		All: gathered.Nodes, Instances: gathered.Instances, Cluster: gathered.Cluster, Findings: withoutConsequences(slices.Concat(refused, gathered.Findings, found)).Sorted(), fleet: fleet,
 	}, nil
 }
 

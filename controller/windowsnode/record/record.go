@@ -50,6 +50,13 @@ type Record struct {
 	Resolved string `json:"resolved,omitempty"`
 	// HostKey is the pinned key of its SSH server: the wire form (RFC 4253, 6.6) in base64. Empty before the first contact.
 	HostKey string `json:"hostKey,omitempty"`
+	// AcceptedKey is the operator's own public key, "ALGORITHM BASE64", with which it has logged in to the host last, under its pinned key; empty
+	// if that is not known. The host keeps accepting it until a login with another one has succeeded.
+	// It counts with its seal alone (ProvenKey).
+	AcceptedKey string `json:"acceptedKey,omitempty"`
+	// KeySeal is a digest of AcceptedKey for this host that the operator alone can make: hosts get AcceptedKey as a key that logs in, and a right
+	// to write ConfigMaps is no right to log in to hosts.
+	KeySeal bundle.Digest `json:"keySeal,omitempty"`
 	// Node and NodeUID are those of its Node; empty before the host was known to be one. Of an instance whose certificate was approved, there
 	// is a name before the Node is there.
 	Node    string    `json:"node,omitempty"`
@@ -89,6 +96,25 @@ func (r Record) ID() ID {
 	return OfEntry(r.Entry)
 }
 
+// WithAcceptedKey returns the record with the public key with which the operator has logged in, sealed with its key of digests.
+func (r Record) WithAcceptedKey(public string, k bundle.Key) Record {
+	r.AcceptedKey = public
+	r.KeySeal = r.sealOfKey(k)
+	return r
+}
+
+// ProvenKey returns AcceptedKey where the operator has sealed it for this host and its pinned key, and otherwise none.
+func (r Record) ProvenKey(k bundle.Key) string {
+	if len(k) == 0 || r.AcceptedKey == "" || r.KeySeal != r.sealOfKey(k) {
+		return ""
+	}
+	return r.AcceptedKey
+}
+
+func (r Record) sealOfKey(k bundle.Key) bundle.Digest {
+	return k.Of([]byte(strings.Join([]string{"accepted key", string(r.ID()), r.HostKey, r.AcceptedKey}, "\n")))
+}
+
 // String names the host for people.
 func (r Record) String() string {
 	if r.Machine == "" {
@@ -105,7 +131,7 @@ func (r Record) IsNode(name string, uid types.UID) bool {
 	return r.Node != "" && r.Node == name && r.NodeUID == uid
 }
 
-// maxRecord is the size of the largest record, in bytes: an RSA key of 16,384 bits has 2.7 KiB.
+// maxRecord is the size of the largest record, in bytes: an RSA key of 16,384 bits has 2.7 KiB, and there are two.
 const maxRecord = 8 << 10
 
 // ErrInvalid means that a text is not one that this package wrote.

@@ -12,7 +12,7 @@ import (
 
 func full() Record {
 	return Record{
-		Machine: "0d5c4a5e-5b3f-4f0e-9d8e-4f5a7f0c9a11", MachineName: "win-7x2k", Address: "192.0.2.1", Account: "Administrator", HostKey: "AAAAC3Nz",
+		Machine: "0d5c4a5e-5b3f-4f0e-9d8e-4f5a7f0c9a11", MachineName: "win-7x2k", Address: "192.0.2.1", Account: "Administrator", HostKey: "AAAAC3Nz", AcceptedKey: "ssh-ed25519 AAAAC3Nz",
 		Node: "win-a", NodeUID: "5f3c", Origin: OriginJoined,
 	}
 }
@@ -132,4 +132,32 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("%q: %+v, %v", again, have, err)
 		}
 	})
+}
+
+// TestAKeyCountsWithTheSealOfItsHostAlone: who can write records, and has no key of digests, can have no key counted that the operator has not proven for
+// this host.
+func TestAKeyCountsWithTheSealOfItsHostAlone(t *testing.T) {
+	k := bundle.Key("the operator's key of digests")
+	good := full().WithAcceptedKey("ssh-ed25519 proven", k)
+	if got := good.ProvenKey(k); got != "ssh-ed25519 proven" {
+		t.Errorf("%q", got)
+	}
+	for name, change := range map[string]func(*Record){
+		"another key":            func(r *Record) { r.AcceptedKey = "ssh-ed25519 other" },
+		"no seal":                func(r *Record) { r.KeySeal = "" },
+		"the mask of previews":   func(r *Record) { r.KeySeal = bundle.Masked },
+		"moved to another host":  func(r *Record) { r.Machine = "another" },
+		"moved to an entry":      func(r *Record) { r.Machine, r.Entry = "", "192.0.2.1" },
+		"another host key":       func(r *Record) { r.HostKey = "BBBB" },
+		"sealed with other keys": func(r *Record) { *r = r.WithAcceptedKey(r.AcceptedKey, bundle.Key("another")) },
+		"no key":                 func(r *Record) { *r = r.WithAcceptedKey("", k) },
+	} {
+		r := good
+		if change(&r); r.ProvenKey(k) != "" {
+			t.Errorf("%s counts: %+v", name, r)
+		}
+	}
+	if got := full().WithAcceptedKey("ssh-ed25519 proven", nil).ProvenKey(nil); got != "" {
+		t.Errorf("without a key of digests: %q", got)
+	}
 }

@@ -93,7 +93,7 @@ func (r *reached) hosts(t *testing.T) func(*hosts.Login) *hosts.Hosts {
 	program, err := remote.FileProgram(programs.node)
 	must(t, err)
 	return func(login *hosts.Login) *hosts.Hosts {
-		dialer := remotessh.Dialer{Limits: remotessh.DefaultLimits(), Pins: login, Signers: login.Signers}
+		dialer := remotessh.Dialer{Limits: remotessh.DefaultLimits(), Pins: login, Signers: login.Signers, OnLogin: login.NoteLogin}
 		o := hosts.Options{Program: program}
 		o.Transports.Kept = moved{remotessh.NewTransport(dialer), r}
 		dialer.Limits.Kept = 0

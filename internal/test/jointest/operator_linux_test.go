@@ -93,7 +93,7 @@ func (s settings) options(log io.Writer) (controller.Options, error) {
 		Lease: controller.Lease{Duration: 6 * time.Second, Renew: 4 * time.Second, Retry: time.Second}, Resolver: s.Names,
 		Log: logr.FromSlogHandler(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.Level(-1)})),
 		Hosts: func(login *hosts.Login) *hosts.Hosts {
-			dialer := remotessh.Dialer{Limits: remotessh.DefaultLimits(), Pins: login, Signers: login.Signers, Dial: s.Addresses.dial}
+			dialer := remotessh.Dialer{Limits: remotessh.DefaultLimits(), Pins: login, Signers: login.Signers, OnLogin: login.NoteLogin, Dial: s.Addresses.dial}
 			o := hosts.Options{Program: program, Executables: payload.Source(), KubeletWithin: s.KubeletWithin}
 			o.Transports.Kept = asMe{remotessh.NewTransport(dialer), s.User, s.Acts}
 			dialer.Limits.Kept = 0

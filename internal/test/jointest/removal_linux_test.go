@@ -172,7 +172,8 @@ func (w *world) annotate(node, key, value string) {
 	must(w.t, w.Patch(w.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, client.RawPatch(types.MergePatchType, patch)))
 }
 
-// isEmpty checks that nothing of the operator is left on a host but its node agent. Features of Windows stay, too.
+// isEmpty checks that nothing of the operator is left on a host but its node agent. Features of Windows stay, and the keys with
+// which people log in.
 func (m *joinedMachine) isEmpty(t *testing.T) {
 	t.Helper()
 	after, err := m.Snapshot(t.Context())
@@ -189,7 +190,7 @@ func (m *joinedMachine) isEmpty(t *testing.T) {
 		}
 	}
 	for name := range after.Settings {
-		if !strings.HasPrefix(name, string(bundle.KindFeature)+" ") {
+		if !strings.HasPrefix(name, string(bundle.KindFeature)+" ") && !strings.HasPrefix(name, strings.ToLower(string(bundle.KindAuthorizedKey))+" ") {
 			t.Errorf("%s still has the setting %s", m.Name(), name)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/crypto/ssh"
 )
@@ -67,6 +68,15 @@ func (s *Server) NewKey() (ssh.Signer, error) {
 // Authorize makes the server accept Key.
 func (s *Server) Authorize() error {
 	return os.WriteFile(s.authorizedKeys(), ssh.MarshalAuthorizedKey(s.Key.PublicKey()), 0o600)
+}
+
+// AuthorizeOnly makes the server accept the keys of these lines of an authorized_keys file, and no others.
+func (s *Server) AuthorizeOnly(lines ...string) error {
+	next := s.authorizedKeys() + ".new"
+	if err := os.WriteFile(next, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, s.authorizedKeys())
 }
 
 func (s *Server) authorizedKeys() string { return filepath.Join(s.folder, "authorized_keys") }

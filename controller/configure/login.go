@@ -1,0 +1,101 @@
+package configure
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/controller/gather"
+	"wmco/controller/keys"
+	"wmco/controller/windowsnode/record"
+)
+
+// A key or an account counts for the host of a Node when the operator has logged in with it, and only then:
+//
+//	Secret: another key --render--> bundle with both keys --agent--> the host accepts both
+//	login with the new key --> annotations of the Node, then Record.AcceptedKey --render--> bundle with the new key alone
+//
+// The record is written last: an operator that is killed before logs in once more. What the Node says of itself has no part in it.
+
+// WriteKeyMark writes on a Node which key its host accepts by its record, if that differs: a kubelet may write the annotations of its Node. It reports
+// whether anything was written.
+func (j *Joiner) WriteKeyMark(ctx context.Context, node *corev1.Node, r record.Record) (bool, error) {
+	accepted := r.ProvenKey(j.Login.RecordKey)
+	if accepted == "" {
+		return false, nil
+	}
+	return Host{Joiner: j}.WriteMarks(ctx, node, Marks{Annotations: map[string]string{keys.HashAnnotation: keys.HashPublicKey(accepted)}})
+}
+
+// ConfirmLogin logs in to the host of a Node with the present key and the account of the inputs, over a new connection, and writes down that they
+// are accepted. A host that is recorded without a key needs no other login than one of this process.
+func (h Host) ConfirmLogin(ctx context.Context, name string) error {
+	w, err := h.ApplyRequest()
+	if err != nil {
+		return err
+	}
+	id := gather.HostID(h.Node)
+	before, _, err := h.Login.Records.GetRecord(ctx, id)
+	if err != nil {
+		return err
+	}
+	public := ""
+	if before.ProvenKey(h.Login.RecordKey) == "" && before.Account == w.Target.User {
+		public = h.Login.UsedKey(id)
+	}
+	if public == "" {
+		if public, err = h.Hosts.ProveLogin(ctx, h.Login, w); err != nil {
+			return err
+		}
+	}
+	var node corev1.Node
+	if err := h.Login.Live.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
+		return err
+	}
+	if !before.IsNode(node.Name, node.UID) {
+		return nil // it is another Node since, which is recorded first
+	}
+	if err := h.writeLoginMarks(ctx, &node, public); err != nil {
+		return err
+	}
+	return h.Login.Records.UpdateRecord(ctx, id, func(r record.Record) (record.Record, error) {
+		// Another operator may have led since, and proven a newer key.
+		if r.AcceptedKey == before.AcceptedKey && r.HostKey == before.HostKey && r.IsNode(node.Name, node.UID) {
+			r = r.WithAcceptedKey(public, h.Login.RecordKey)
+			r.Account = w.Target.User
+		}
+		return r, nil
+	})
+}
+
+// writeLoginMarks writes on a Node which key its host accepts, and of an instance the account.
+func (h Host) writeLoginMarks(ctx context.Context, node *corev1.Node, public string) error {
+	m, err := h.hostMarks(ctx, node)
+	if err != nil {
+		return err
+	}
+	only := Marks{Annotations: map[string]string{keys.HashAnnotation: keys.HashPublicKey(public)}}
+	if text, ok := m.Annotations[UsernameAnnotation]; ok {
+		only.Annotations[UsernameAnnotation] = text
+	}
+	_, err = h.WriteMarks(ctx, node, only)
+	return err
+}
+
+// IsAccountChanged reports whether the entry of an instance names another account than that with which the operator has logged in.
+func (j *Joiner) IsAccountChanged(ctx context.Context, namespace string, r record.Record) (bool, error) {
+	if r.Entry == "" || r.Account == "" {
+		return false, nil
+	}
+	var instances corev1.ConfigMap
+	if err := j.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: InstancesName}, &instances); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	for entry, text := range instances.Data {
+		if account := gather.InstanceAccount(entry, text); record.OfEntry(entry) == r.ID() && account != "" {
+			return account != r.Account, nil
+		}
+	}
+	return false, nil
+}

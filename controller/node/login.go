@@ -1,0 +1,185 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"wmco/applier/remote"
+	"wmco/bundle/nodestate"
+	"wmco/controller/configure"
+	"wmco/controller/hosts"
+	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/record"
+	"wmco/render"
+	"wmco/report/fleet"
+)
+
+// The login to the host of a node with another key, or another account of its entry (configure.ConfirmLogin). It is tried when it may work for the first
+// time, and after each failure (loginPauses). What the node reports decides when it is tried, and nothing else.
+
+// EventLoginNotConfirmed is the reason of an Event about a key or an account with which the operator could not log in.
+const EventLoginNotConfirmed = "LoginNotConfirmed"
+
+const actionLogin = "Login"
+
+// attempts are the last logins of this process that were tried to confirm something, by node. The zero value has none.
+type attempts struct {
+	mu  sync.Mutex
+	all map[string]attempt
+}
+
+// attempt is what was to be confirmed, when that was tried last, and how often.
+type attempt struct {
+	what  string
+	at    time.Duration
+	count int
+}
+
+// wantedLogin is a login that is to be tried: what is to be confirmed, and whether there is a reason why it works now.
+type wantedLogin struct {
+	what    string
+	mayWork bool
+}
+
+// loginPauses are those after the first login that failed, after the second, and after each one that follows: an agent has just changed the file that
+// the SSH server reads.
+func loginPauses() []time.Duration {
+	return []time.Duration{15 * time.Second, time.Minute, retrySilent}
+}
+
+// isDue reports how often this was tried, this time included, if it is to be tried now, and otherwise zero; and in how long it is to be tried next. What
+// cannot work yet is tried after the longest pause only: somebody may have given the host the key by hand.
+func (a *attempts) isDue(node string, login wantedLogin, now time.Duration) (count int, next time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.all == nil {
+		a.all = map[string]attempt{}
+	}
+	pauses := loginPauses()
+	last, tried := a.all[node]
+	if tried = tried && last.what == login.what; !tried {
+		last = attempt{what: login.what}
+	}
+	if tried {
+		if left := last.at + pauses[min(max(last.count, 1), len(pauses))-1] - now; left > 0 {
+			return 0, left
+		}
+	} else if !login.mayWork {
+		a.all[node] = attempt{login.what, now, len(pauses)}
+		return 0, retrySilent
+	}
+	last.at, last.count = now, last.count+1
+	a.all[node] = last
+	return last.count, pauses[min(last.count, len(pauses))-1]
+}
+
+// forgetAttempt has the next login of a node tried at once.
+func (a *attempts) forgetAttempt(node string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.all, node)
+}
+
+// forgetLogin ends what is noted of a node that is gone, or whose login is confirmed.
+func (n *Nodes) forgetLogin(node string) {
+	n.logins.forgetAttempt(node)
+	n.Joiner.Unjoined.NoteLogin(node, "", configure.Progress{})
+}
+
+// continueLogin confirms the login to a host with another key or account than its record has. It returns when to look again, zero for never.
+func (n *Nodes) continueLogin(ctx context.Context, node windowsnode.Node, r record.Record) (time.Duration, error) {
+	public, _ := n.Joiner.Login.PublicKey()
+	if public == "" || !node.IsJoined() {
+		return 0, nil
+	}
+	if written, err := n.Joiner.WriteKeyMark(ctx, &node.Node, r); written || err != nil {
+		return 0, ignoreConflict(err) // the Node is looked at again when it has changed
+	}
+	accepted := r.ProvenKey(n.Joiner.Login.RecordKey)
+	changed, err := n.Joiner.IsAccountChanged(ctx, n.Namespace, r)
+	if err != nil {
+		return 0, err
+	}
+	if accepted == public && !changed {
+		n.forgetLogin(node.Name)
+		return 0, nil
+	}
+	h, err := n.findHost(ctx, node.Name)
+	if errors.Is(err, errNotListed) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	has, err := n.hasRenderedBundle(h, node, public)
+	if err != nil {
+		return 0, err
+	}
+	what := public + "\n" + configure.LoginAccount(h.Node, h.Wanted.Cluster.Platform) + "\n"
+	if has {
+		what += string(fleet.Of(node, n.Joiner.Silence).Applied)
+	}
+	count, next := n.logins.isDue(node.Name, wantedLogin{what, has || accepted == "" || changed || h.NoKeys}, n.Elapsed())
+	if count == 0 {
+		return next, nil
+	}
+	err = h.ConfirmLogin(ctx, node.Name)
+	return n.tellLogin(node, h, err, count, next), nil
+}
+
+// ignoreConflict returns an error that is not about an object which was changed at the same time.
+func ignoreConflict(err error) error {
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// hasRenderedBundle reports whether the node agent has reported the bundle that has this key.
+func (n *Nodes) hasRenderedBundle(h configure.Host, node windowsnode.Node, public string) (bool, error) {
+	row := fleet.Of(node, n.Joiner.Silence)
+	if h.Wanted.LoginKey != public || row.State != nodestate.Updated {
+		return false, nil
+	}
+	list, _, err := h.Wanted.RenderBundles([]render.Node{h.Node})
+	return err == nil && len(list) > 0 && list[0].Bundle.Digest == row.Applied, err
+}
+
+// tellLogin says how a login ended. One that has failed for the first time is not said: it is tried again at once. It returns when to look again.
+func (n *Nodes) tellLogin(node windowsnode.Node, h configure.Host, err error, count int, next time.Duration) time.Duration {
+	if err == nil {
+		n.Log.Info("the host accepts the operator's key", "node", node.Name)
+		n.forgetLogin(node.Name)
+		return 0
+	}
+	p := configure.ProgressOfError(err)
+	if hosts.IsHostBusy(err) || apierrors.IsConflict(err) || p.Reason == configure.ReasonAPIError {
+		n.logins.forgetAttempt(node.Name)
+		return configure.AgainSoon
+	}
+	n.Log.Info("logging in with another key or account", "node", node.Name, "error", err)
+	if count > 1 {
+		p.Message, p.Fix = describeLoginFailure(h, p, err)
+		n.Joiner.Unjoined.NoteLogin(node.Name, h.Address, p)
+		n.recordEvent(&node.Node, corev1.EventTypeWarning, EventLoginNotConfirmed, actionLogin, p.DisplayText())
+	}
+	return next
+}
+
+// describeLoginFailure says why a login failed, and what to do.
+func describeLoginFailure(h configure.Host, p configure.Progress, err error) (message, fix string) {
+	message = "the operator cannot log in with the key of cloud-private-key: " + p.Message
+	var refused *remote.AuthError
+	switch {
+	case !errors.As(err, &refused):
+		return message, p.Fix
+	case h.NoKeys:
+		return message + "; its node agent is older than this operator, and changes no keys", refused.Fix() + "; or put the earlier key back into the Secret until the node has the executables of this operator (docs/keys.md)"
+	}
+	return message, refused.Fix() + "; if the line is there, see in sshd_config of the host whether that file counts for the account (docs/keys.md)"
+}

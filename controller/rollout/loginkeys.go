@@ -1,0 +1,137 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/inputs/desired"
+	"wmco/controller/status"
+	"wmco/render"
+)
+
+// LoginKey knows the public key with which the operator logs in to hosts; hosts.Login does.
+type LoginKey interface {
+	// OnKeyChange has a function called when that is another one.
+	OnKeyChange(func())
+	// PublicKey returns it, and why the Secret cannot be used now, zero if it can.
+	PublicKey() (string, bundle.Finding)
+}
+
+// States of the key of a node, for the metric.
+const (
+	// keyCurrent is that of a node to which the operator has logged in with the present key.
+	keyCurrent = "current"
+	// keyOlder is that of one to which it has logged in with another key last.
+	keyOlder = "older"
+	// keyUnknown is that of one to which it has not logged in since it keeps which key that was with.
+	keyUnknown = "unknown"
+)
+
+// loginKeys are the keys with which the operator has logged in to the hosts of nodes, by its own records.
+type loginKeys struct {
+	// problem is why the private key cannot be used now.
+	problem bundle.Finding
+	// states are those of all nodes by name; noKeys are nodes whose agents change no keys.
+	states map[string]string
+	noKeys map[string]bool
+}
+
+// readLoginKeys returns the keys of the nodes of the inputs; nil where the operator reaches no hosts. Nodes of another operator have none of ours.
+func readLoginKeys(login LoginKey, hosts *desired.Hosts) *loginKeys {
+	if login == nil {
+		return nil
+	}
+	l := &loginKeys{states: map[string]string{}, noKeys: map[string]bool{}}
+	_, l.problem = login.PublicKey()
+	for _, n := range hosts.All {
+		if r, ok := hosts.Records.RecordOfNode(n.Name); n.Name == "" || n.Unconfirmed || n.Backing == render.BackingNode || !ok || r.Adopting {
+			continue
+		}
+		switch n.AcceptedKey {
+		case "":
+			l.states[n.Name] = keyUnknown
+		case hosts.LoginKey:
+			l.states[n.Name] = keyCurrent
+		default:
+			l.states[n.Name] = keyOlder
+		}
+		l.noKeys[n.Name] = n.NoKeys
+	}
+	return l
+}
+
+func (l *loginKeys) countByState() map[string]int {
+	all := map[string]int{}
+	for _, state := range l.states {
+		all[state]++
+	}
+	return all
+}
+
+// isAway reports whether a login failed because the host did not answer: nothing is wrong with the key.
+func isAway(h status.Host) bool { return h.Reason == "Unreachable" || h.Reason == "HostSilent" }
+
+// keysAccepted says which hosts are not known to accept the key of the operator.
+func (l *loginKeys) keysAccepted(problem func(node string) (status.Host, bool), isSilent func(node string) bool) metav1.Condition {
+	c := metav1.Condition{Type: status.KeysAccepted, Status: metav1.ConditionTrue, Reason: status.ReasonKeysAccepted, Message: "the hosts of all nodes accept the key of the Secret cloud-private-key"}
+	if l.problem.Reason != "" {
+		c.Status, c.Reason = metav1.ConditionUnknown, status.ReasonKeyUnusable
+		c.Message = published.Shorten("the private key cannot be used, and the keys on the hosts stay as they are: " + findingSentence(l.problem))
+		return c
+	}
+	var failing, others []string
+	fix := ""
+	for node, state := range l.states {
+		h, known := problem(node)
+		switch {
+		case known && !isAway(h):
+			failing = append(failing, node)
+		case state != keyCurrent:
+			others = append(others, fmt.Sprintf("%s (%s)", node, l.explainState(node, state, known || isSilent(node))))
+		}
+	}
+	slices.Sort(failing)
+	slices.Sort(others)
+	for i, node := range failing {
+		h, _ := problem(node)
+		if i == 0 {
+			fix = h.Fix
+		}
+		failing[i] = fmt.Sprintf("%s (%s)", node, published.ShortenTo(h.Message, maxKeyProblem))
+	}
+	list := slices.Concat(failing, others)
+	if len(list) == 0 {
+		return c
+	}
+	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonKeysChanging
+	if len(failing) > 0 {
+		c.Reason = status.ReasonKeyNotAccepted
+	}
+	text := fmt.Sprintf("%d of %s not known to accept the key of cloud-private-key: ", len(list), bundle.Count(len(l.states), "node")) + bundle.JoinFirst(list, mostHints, "; ", moreNodes)
+	if fix != "" {
+		text += " (fix: " + fix + ")"
+	}
+	c.Message = published.Shorten(strings.TrimSpace(text))
+	return c
+}
+
+// maxKeyProblem is how much the condition has of why one host refuses the key, in bytes.
+const maxKeyProblem = 200
+
+// explainState says what a node waits for.
+func (l *loginKeys) explainState(node, state string, away bool) string {
+	switch {
+	case away:
+		return "it does not answer; what it accepts stays until it does"
+	case l.noKeys[node]:
+		return "its node agent is older than this operator and changes no keys"
+	case state == keyUnknown:
+		return "the operator has not logged in to it yet"
+	}
+	return "it accepts the earlier key too until the operator has logged in with the new one"
+}
