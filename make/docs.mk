@@ -5,9 +5,10 @@ docs: setup ## dist/docs: the documents as a searchable site (node, npm; SOURCES
 	@$(STEP) "making the site of docs" hack/site dist/docs
 
 .PHONY: docs-check
-docs-check: setup testenv-if-possible ## run what the documents say: command lines, manifests, links, examples
+docs-check: setup testenv-if-possible kubectl-if-possible ## run what the documents say: command lines, manifests, links, examples
 	@$(STEP) "running the command lines of the documents" go test -count=1 -run 'Doc|Runbook|Schema' ./cmd/wmco ./cmd/wmco-node
 	@$(STEP) "rendering the examples of the documents" go test -count=1 -run 'Page|Readme' ./golden
 	@$(STEP) "giving the manifests to an API server" go test -count=1 ./internal/test/docexamples
+	@$(STEP) "following the guides" go test -count=1 -run '^TestTheGuide|^TestThePageOfTheTakeover' ./internal/test/jointest
 	@hack/optional "the links of the documents" --tests internal/verify/docs ./... -- $(STEP) "following the links of the documents" \
 		go -C internal/verify/docs test -count=1 ./...

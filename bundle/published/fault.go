@@ -69,7 +69,7 @@ func (r Report) Fix(node string) string {
 	case FaultAPI:
 		return "see why this host does not reach the API server: its network, DNS, proxy and clock; it is tried again"
 	case FaultDisk:
-		return "free space on drive C: of the host, for example from images that no container uses (crictl rmi --prune) and from logs; it is tried again within a minute of room"
+		return "free space on drive C: of the host, for example from images that no container uses and from logs; it is tried again within a minute of room"
 	case FaultLayer:
 		return "nothing: the operator publishes the layer again, and the node fetches it; if it stays, see that the operator runs, and who writes Secrets in its namespace"
 	case FaultInput:

@@ -1,6 +1,6 @@
 package main
 
-// eventReasons are those of Events of the operator that stand in no status. An Event may also have a reason of a host, a node, a condition or a finding.
+// eventReasons are those of Events of the operator and of node agents that stand in no status. An Event may also have a reason of a host, a node, a condition or a finding.
 func eventReasons() []statusReason {
 	return []statusReason{
 		{"MachineSetup", "The host of the Machine is a node.", fixNothing},
@@ -33,5 +33,14 @@ func eventReasons() []statusReason {
 		{"TurnEnded", "The node has its bundle, and is used again.", fixNothing},
 		{"TurnPostponed", "The node was given back before it had its bundle. The message says why.", "what the message says; the node gets another turn"},
 		{"HealthCheckTimeoutShort", "A MachineHealthCheck would replace the Machine of a node while that boots.", "a longer timeout in the MachineHealthCheck, as the message says"},
+		{"BundleApplied", "The node agent has applied what is published for the node.", fixNothing},
+		{"BundleRolledBack", "A service did not become healthy, or the change could not be made, so the host has what it had before. The message has the last lines of the service's log.", "correct the inputs, or what the message names; then `wmco retry NODE`"},
+		{"BundleFailed", "The node agent cannot fetch, read or apply what is published. It tries again, less and less often.", "what the message says"},
+		{"BundleRefused", "The node agent refuses what is published, such as because it is not signed for this node. The node keeps what it has.", "what the message says; see in the audit log who writes annotations of the Node"},
+		{"DriftRepaired", "Something on the host was not as its bundle says, and was put right.", "find out who has changed it, if it happens again"},
+		{"ServiceCrashed", "A service has ended by itself. Windows starts it again.", "the log of the service under C:\\var\\log on the host"},
+		{"HostBooting", "The host boots, as the annotation `reboot` asks.", fixNothing},
+		{"HostBootFailed", "The host cannot be booted.", "what the message says; boot it by hand"},
+		{"HostNetworkRestarted", "The Host Network Service has restarted, so kube-proxy was restarted.", fixNothing},
 	}
 }

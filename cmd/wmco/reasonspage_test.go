@@ -40,13 +40,22 @@ func TestEachReasonOfAnEventHasAHeading(t *testing.T) {
 	}
 }
 
-// reasonsOfEvents are the constants of the operator's packages that are named as reasons of events, and the literals that Events are recorded with, with
+// reasonsOfEvents are the constants of the packages of the operator and the node agent that are named as reasons of events, and the literals that Events are recorded with, with
 // their places.
 func reasonsOfEvents(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
+	for _, folder := range []string{"controller", "applier/agent"} {
+		noteReasons(t, filepath.Join("..", "..", folder), found)
+	}
+	return found
+}
+
+// noteReasons adds those of the packages below a folder.
+func noteReasons(t *testing.T, folder string, found map[string]string) {
+	t.Helper()
 	files := token.NewFileSet()
-	err := filepath.WalkDir(filepath.Join("..", "..", "controller"), func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -87,7 +96,6 @@ func reasonsOfEvents(t *testing.T) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return found
 }
 
 // TestExplainNamesThePageOfARelease, and of nothing else.

@@ -1,6 +1,7 @@
 package jointest_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -33,16 +34,15 @@ type page struct {
 // openPage returns a page with its programs. Without kubectl, the test is skipped.
 func (w *world) openPage(document string) page {
 	w.t.Helper()
-	kubectl := os.Getenv("WMCO_KUBECTL")
-	if kubectl == "" {
-		kubectl = "kubectl"
+	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
+	must(w.t, err)
+	kubectl, err := exec.LookPath(cmp.Or(os.Getenv("WMCO_KUBECTL"), filepath.Join(root, "bin", "tools", "kubectl")))
+	if err != nil {
+		kubectl, err = exec.LookPath("kubectl")
 	}
-	kubectl, err := exec.LookPath(kubectl)
 	if err != nil {
 		w.t.Skip("no kubectl: make kubectl-if-possible builds it, WMCO_KUBECTL is its path")
 	}
-	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
-	must(w.t, err)
 	kubectl, err = filepath.Abs(kubectl)
 	must(w.t, err)
 	p := page{w, root, w.t.TempDir(), document}
