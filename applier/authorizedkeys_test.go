@@ -43,7 +43,7 @@ func (m *machine) accepted() []string {
 }
 
 // TestAKeyIsExchangedWithoutARestart: the key that the user installed is managed once a bundle has it, that of an administrator is not. The last
-// managed key stays, whatever is applied, and also when the host is cleaned up: nobody could log in to it again.
+// managed key stays, whatever is applied, and also when the host is cleaned up: without one, no login to it would work any longer.
 func TestAKeyIsExchangedWithoutARestart(t *testing.T) {
 	m, n := newMachine(), newNode()
 	m.accept(t, keyOld)

@@ -35,7 +35,7 @@ type Kind struct {
 	Key string
 	// Setting reports whether entries are settings of the host: neither files nor services.
 	Setting bool
-	// LastStays reports whether the settings stay when none of the kind is wanted: without an authorized key, nobody could log in again.
+	// LastStays reports whether the settings stay when none of the kind is wanted: without an authorized key, no login would work any longer.
 	LastStays bool
 	// Permanent settings stay when they are no longer wanted: undoing one costs a reboot and helps nobody.
 	Permanent bool

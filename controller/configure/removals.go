@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +15,7 @@ import (
 	"wmco/controller/status"
 )
 
-// InstancesRemoved is the type of the condition that every instance whose entry was removed is gone: cleaned up, and without a Node.
+// InstancesRemoved is the type of the condition that every instance whose entry was removed is cleaned up and has no Node.
 const InstancesRemoved = "InstancesRemoved"
 
 // reasonRemoving is its reason while removals go on by themselves.
@@ -83,8 +82,8 @@ func (u *Unjoined) statusOfRemoval(node string) status.Host {
 	}
 }
 
-// InstancesRemovedCondition is false while removals are stuck: the host cannot be cleaned up, pods do not end, or nobody has confirmed that the list was
-// meant to be empty. It says which, why the first ones are, and what to do. While all removals go on by themselves it is unknown.
+// InstancesRemovedCondition is false while removals are stuck: the host cannot be cleaned up, pods do not end, or an empty list
+// was not confirmed. It says which, why the first ones are, and what to do. While all removals go on by themselves it is unknown.
 func (u *Unjoined) InstancesRemovedCondition() metav1.Condition {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -96,15 +95,8 @@ func (u *Unjoined) InstancesRemovedCondition() metav1.Condition {
 	})
 	switch {
 	case len(stuck) > 0:
-		var texts []string
-		for _, node := range stuck[:min(len(stuck), mostTexts)] {
-			texts = append(texts, node+": "+u.removals[node].DisplayText())
-		}
-		text := strings.Join(texts, "; ")
-		if len(stuck) > 1 {
-			text = fmt.Sprintf("%s cannot be removed: %s; %s", bundle.Count(len(stuck), "instance"), bundle.JoinFirst(stuck, mostNames, ", ", bundle.AndMore), text)
-		}
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, u.removals[stuck[0]].Reason, published.Shorten(text)
+		c.Status, c.Reason = metav1.ConditionFalse, u.removals[stuck[0]].Reason
+		c.Message = describeFailures(stuck, bundle.Count(len(stuck), "instance")+" cannot be removed", func(node string) Progress { return u.removals[node].Progress })
 	case len(names) > 0:
 		text := fmt.Sprintf("%s being removed: %s", bundle.Count(len(names), "instance"), bundle.JoinFirst(names, mostNames, ", ", bundle.AndMore))
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, reasonRemoving, published.Shorten(text)

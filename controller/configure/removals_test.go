@@ -39,7 +39,7 @@ func TestRemovalsThatAreStuckAreACondition(t *testing.T) {
 		{"one drains", 0, "win-1", draining, nodestate.Removing, condition(metav1.ConditionUnknown, "Removing", "1 instance being removed: win-1"), 1},
 		{"it still drains", removalLimit - time.Second, "win-1", draining, nodestate.Removing, condition(metav1.ConditionUnknown, "Removing", "1 instance being removed: win-1"), 1},
 		{"for too long", removalLimit, "win-1", draining, nodestate.Waiting, condition(metav1.ConditionFalse, "Draining", "win-1: draining the node"), 1},
-		{"it is gone", removalLimit, "win-1", Progress{Finished: true, Message: "done"}, "", condition(metav1.ConditionTrue, "AsExpected", "as expected"), 2},
+		{"it is done", removalLimit, "win-1", Progress{Finished: true, Message: "done"}, "", condition(metav1.ConditionTrue, "AsExpected", "as expected"), 2},
 		{"one is not confirmed", removalLimit, "win-3", unconfirmed, nodestate.Waiting, condition(metav1.ConditionFalse, ReasonNotConfirmed, ofThree), 3},
 		{"another one refuses the login, which is more severe", removalLimit, "win-2", refused, nodestate.Degraded, condition(metav1.ConditionFalse, ReasonLoginRefused, "2 instances cannot be removed: win-2, win-3; "+ofTwo+"; "+ofThree), 4},
 		{"it has an entry again", removalLimit, "win-2", Progress{}, "", condition(metav1.ConditionFalse, ReasonNotConfirmed, ofThree), 5},

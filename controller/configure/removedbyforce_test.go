@@ -8,7 +8,7 @@ import (
 	"wmco/layout"
 )
 
-// TestARemovalByForceSaysWhatStaysOnTheHost: nobody who reads it takes the host for a clean one.
+// TestARemovalByForceSaysWhatStaysOnTheHost, so that the host is not taken for a clean one.
 func TestARemovalByForceSaysWhatStaysOnTheHost(t *testing.T) {
 	p := RemovedByForce("192.0.2.1", errors.New("the host is off"))
 	text := p.DisplayText()

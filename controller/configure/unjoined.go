@@ -167,6 +167,19 @@ func ListHosts(inputs *desired.Hosts) []Listed {
 	return list
 }
 
+// describeFailures names what has failed, after a summary where it is more than one, and says why the first ones have, and what to do.
+func describeFailures(names []string, summary string, progressOf func(name string) Progress) string {
+	var texts []string
+	for _, name := range names[:min(len(names), mostTexts)] {
+		texts = append(texts, name+": "+progressOf(name).DisplayText())
+	}
+	text := strings.Join(texts, "; ")
+	if len(names) > 1 {
+		text = fmt.Sprintf("%s: %s; %s", summary, bundle.JoinFirst(names, mostNames, ", ", bundle.AndMore), text)
+	}
+	return published.Shorten(text)
+}
+
 // mostTexts is how many hosts a message says the reasons of.
 const mostTexts = 3
 
@@ -179,15 +192,8 @@ func (u *Unjoined) HostsJoinedCondition(listed []Listed) metav1.Condition {
 	names, left := u.failingHosts(listed), u.unjoinedHosts(listed)
 	switch {
 	case len(names) > 0:
-		var texts []string
-		for _, name := range names[:min(len(names), mostTexts)] {
-			texts = append(texts, name+": "+u.hosts[name].DisplayText())
-		}
-		text := strings.Join(texts, "; ")
-		if len(names) > 1 {
-			text = fmt.Sprintf("%s cannot join: %s; %s", bundle.Count(len(names), "host"), bundle.JoinFirst(names, mostNames, ", ", bundle.AndMore), text)
-		}
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, u.hosts[names[0]].Reason, published.Shorten(text)
+		c.Status, c.Reason = metav1.ConditionFalse, u.hosts[names[0]].Reason
+		c.Message = describeFailures(names, bundle.Count(len(names), "host")+" cannot join", func(name string) Progress { return u.hosts[name] })
 	case len(left) > 0:
 		var names []string
 		for _, h := range left {

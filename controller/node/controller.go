@@ -192,7 +192,7 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	return n.keepNode(ctx, decoded, r)
 }
 
-// forgetNode ends what is noted of a Node that is gone.
+// forgetNode ends what is noted of a Node that no longer exists.
 func (n *Nodes) forgetNode(name string) {
 	n.Joiner.Unjoined.RecordProgress(configure.LostNodeKey(name), configure.Progress{State: configure.StateGone})
 	n.Joiner.Unjoined.NoteRemoval(name, "", configure.Progress{})

@@ -53,7 +53,7 @@ func loginPauses() []time.Duration {
 }
 
 // isDue reports how often this was tried, this time included, if it is to be tried now, and otherwise zero; and in how long it is to be tried next. What
-// cannot work yet is tried after the longest pause only: somebody may have given the host the key by hand.
+// cannot work yet is tried after the longest pause only: an administrator may have given the host the key.
 func (a *attempts) isDue(node string, login wantedLogin, now time.Duration) (count int, next time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -85,7 +85,7 @@ func (a *attempts) forgetAttempt(node string) {
 	delete(a.all, node)
 }
 
-// forgetLogin ends what is noted of a node that is gone, or whose login is confirmed.
+// forgetLogin ends what is noted of a node that no longer exists, or whose login is confirmed.
 func (n *Nodes) forgetLogin(node string) {
 	n.logins.forgetAttempt(node)
 	n.Joiner.Unjoined.NoteLogin(node, "", configure.Progress{})

@@ -7,5 +7,5 @@
 // snapshot, so it is refused if anything about the Node has changed, and decided again. What takes a node away is decided from a list that
 // was read without a cache. The package keeps no state: what it remembers are its own writes until the cache has them, what changes
 // cost, what it found out about the versions of Nodes that it has seen, which is found out again for each rendering and compared now and then,
-// and for how long it has seen what stands on the Nodes (docs/decisions/0025-time-as-observed.md).
+// and for how long it has seen what the Nodes say (docs/decisions/0025-time-as-observed.md).
 package steps

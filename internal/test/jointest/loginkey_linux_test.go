@@ -127,7 +127,7 @@ func (k *keyWatch) checkExchange(t *testing.T, before, now ssh.Signer) {
 	}
 }
 
-// mayLogIn reports whether the machine lets somebody in who has this key.
+// mayLogIn reports whether the machine accepts a login with this key.
 func (w *world) mayLogIn(m *joinedMachine, key ssh.Signer) bool {
 	w.t.Helper()
 	c, err := net.Dial("tcp", m.ssh.Address)

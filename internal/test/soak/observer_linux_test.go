@@ -74,7 +74,7 @@ const (
 	ruleCordon  = "a node is left cordoned by us"
 	ruleSecret  = "a secret is where it should not be"
 	ruleEvicted = "a pod is evicted from a node that is not held"
-	ruleKept    = "what an administrator did is gone"
+	ruleKept    = "what an administrator did was undone"
 	ruleRest    = "nodes do not come to rest"
 	ruleRender  = "a node has something else than what is rendered"
 	ruleSecrets = "Secrets of layers are left"

@@ -117,7 +117,7 @@ func (s *soak) events() []event {
 	}
 }
 
-// isOrdinary reports whether a machine is on, and nobody has cordoned its node.
+// isOrdinary reports whether a machine is on, and its node is not cordoned.
 func (s *soak) isOrdinary(m *machine) bool { return isOn(m) && m.name != s.cordoned }
 
 // choose returns some machines for which this holds.
