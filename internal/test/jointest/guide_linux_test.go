@@ -192,6 +192,7 @@ func TestTheGuideOfVSphereIsFollowed(t *testing.T) {
 	p.makeKey()
 	w.operate()
 	const name, address = "winw-x7k2p", "192.0.2.149"
+	w.discard(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}) // after its machine, which knows another name
 	p.prepareMachine(p.block("The template", "wmco userdata"), "win-template", address)
 	set := &machinev1beta1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-machine-api", Name: "winw"}}
 	w.discard(set)

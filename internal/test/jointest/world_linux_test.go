@@ -172,6 +172,16 @@ func (w *world) explain() {
 			w.t.Log(strings.TrimSpace(line))
 		}
 	}
+	if s, err := status.Read(context.Background(), w, gather.OperatorNamespace); err != nil {
+		w.t.Error(err)
+	} else {
+		for _, c := range s.Conditions {
+			w.t.Logf("condition %s %s (%s): %s", c.Type, c.Status, c.Reason, c.Message)
+		}
+		for _, h := range s.Hosts {
+			w.t.Logf("host %s %s (%s): %s", h.Name, h.State, h.Reason, h.Message)
+		}
+	}
 	var list eventsv1.EventList
 	if err := w.List(context.Background(), &list); err != nil {
 		w.t.Error(err)
