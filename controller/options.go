@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"wmco/controller/base"
+	"wmco/bundle/published"
 	"wmco/controller/base/policies"
 	"wmco/controller/csr"
 	"wmco/controller/gather"
@@ -38,7 +38,7 @@ type Options struct {
 	// Version is that of the operator, which nodes get as their version when they have joined.
 	Version string
 	// Pages is where the documents of this release are.
-	Pages base.Pages
+	Pages published.Pages
 	// Payload has the digests of the executables.
 	Payload payload.Set
 	// Environment is that of this process, in which OLM sets the proxy.

@@ -19,17 +19,17 @@ $(PAYLOAD_BUILDER):
 
 .PHONY: payload
 payload: setup $(PAYLOAD_BUILDER) ## bin/payload: the Windows executables (PAYLOAD=cni,... for a part; twenty minutes the first time)
-	@$(STEP) "building the payload" $(PAYLOAD_BUILDER) build --version '$(VERSION)' --only '$(PAYLOAD)'
+	@$(STEP) "building the payload" $(PAYLOAD_BUILDER) build --version '$(VERSION)' --sources '$(SOURCE_TREE)' --only '$(PAYLOAD)'
 
 .PHONY: payload-check
 payload-check: payload ## build the payload again from empty caches, compare the bytes, and list newer versions
-	@$(STEP) "comparing the payload with a second build" $(PAYLOAD_BUILDER) check --version '$(VERSION)' --only '$(PAYLOAD)'
+	@$(STEP) "comparing the payload with a second build" $(PAYLOAD_BUILDER) check --version '$(VERSION)' --sources '$(SOURCE_TREE)' --only '$(PAYLOAD)'
 	@$(STEP) "looking for newer versions" $(PAYLOAD_BUILDER) newer
 
 # builder exits with 3 if executables are missing only because modules cannot be downloaded.
 .PHONY: payload-if-possible
 payload-if-possible: setup $(PAYLOAD_BUILDER)
-	@status=0; $(STEP) "building the payload of the tests" $(PAYLOAD_BUILDER) build --version '$(VERSION)' --only '$(TESTED_PAYLOAD)' || status=$$?; \
+	@status=0; $(STEP) "building the payload of the tests" $(PAYLOAD_BUILDER) build --version '$(VERSION)' --sources '$(SOURCE_TREE)' --only '$(TESTED_PAYLOAD)' || status=$$?; \
 	case $$status in 0) ;; 3) hack/skip "the tests of the executables that the table above lacks" "not all modules are served" ;; *) exit $$status ;; esac
 
 test: payload-if-possible

@@ -29,6 +29,9 @@ const Ours = "wmco-node"
 // OurVersion is the variable for the version in programs of this module.
 const OurVersion = "main.version"
 
+// OurSources is the variable for the URL below which the files of the release can be read.
+const OurSources = "main.sourceTree"
+
 // Components returns every component, the slowest to build first.
 func Components() []Component {
 	var all []Component

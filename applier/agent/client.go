@@ -186,16 +186,16 @@ func (s *APIServer) Event(ctx context.Context, e Event) error {
 	if err != nil {
 		return err
 	}
-	kind := corev1.EventTypeNormal
+	kind, message := corev1.EventTypeNormal, published.Shorten(e.Message)
 	if e.Warning {
-		kind = corev1.EventTypeWarning
+		kind, message = corev1.EventTypeWarning, s.connection.Pages.AddPage(message, e.Reason, published.MaxMessage)
 	}
 	at := metav1.NewTime(e.Time)
 	event := corev1.Event{
 		TypeMeta:       metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
 		ObjectMeta:     metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: l.node + "."},
 		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: l.node, UID: types.UID(l.node)},
-		Type:           kind, Reason: e.Reason, Message: published.Shorten(e.Message), FirstTimestamp: at, LastTimestamp: at, Count: 1,
+		Type:           kind, Reason: e.Reason, Message: message, FirstTimestamp: at, LastTimestamp: at, Count: 1,
 		Source: corev1.EventSource{Component: bundle.AgentProgram, Host: l.node},
 	}
 	body, err := json.Marshal(event)

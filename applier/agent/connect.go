@@ -12,6 +12,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"wmco/applier"
+	"wmco/bundle/published"
 )
 
 // Connection is how the API server is reached.
@@ -22,6 +23,8 @@ type Connection struct {
 	ReadFile func(path string) ([]byte, error)
 	Log      *slog.Logger
 	Clock    applier.Clock
+	// Pages are linked in Events that are warnings.
+	Pages published.Pages
 	// Spread returns a time below the given one that differs from agent to agent. Nil is none.
 	Spread func(time.Duration) time.Duration
 }

@@ -183,11 +183,11 @@ func TestReportsStayWithinTheirLimits(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	long := want
-	long.Message, long.Missing = strings.Repeat("ü", maxMessage), slicesOf("x", 1000)
+	long.Message, long.Missing = strings.Repeat("ü", MaxMessage), slicesOf("x", 1000)
 	if text, err = long.Encode(); err != nil {
 		t.Fatal(err)
 	}
-	if got, err = DecodeReport(text); err != nil || len(got.Message) > maxMessage || len(got.Missing) != maxEntries || !strings.HasSuffix(got.Message, "ü...") {
+	if got, err = DecodeReport(text); err != nil || len(got.Message) > MaxMessage || len(got.Missing) != maxEntries || !strings.HasSuffix(got.Message, "ü...") {
 		t.Errorf("%d bytes of message, %d entries: %v", len(got.Message), len(got.Missing), err)
 	}
 	huge := want
@@ -212,7 +212,7 @@ func TestWhatANodeReportsOfALogIsLimited(t *testing.T) {
 	if err != nil || len(got.Log.Lines) != 10 || got.Log.Lines[8] != "end" || len(got.Log.Lines[9]) > 1<<10 {
 		t.Errorf("%+v, %v", got.Log, err)
 	}
-	if text := AppendLog(strings.Repeat("m", 990), got.Log); len(text) > maxMessage {
+	if text := AppendLog(strings.Repeat("m", 990), got.Log); len(text) > MaxMessage {
 		t.Errorf("a message of %d bytes", len(text))
 	}
 }
@@ -243,7 +243,7 @@ func FuzzDecode(f *testing.F) {
 			}
 			_, _ = d.Node.Open(nil)
 		}
-		if r, err := DecodeReport(text); err == nil && len(r.Message) > maxMessage {
+		if r, err := DecodeReport(text); err == nil && len(r.Message) > MaxMessage {
 			t.Error("a message without a limit")
 		}
 	})

@@ -46,7 +46,8 @@ func States() []State {
 
 // Limits of a report: a node must not be able to fill the cluster.
 const (
-	maxMessage = 1 << 10
+	// MaxMessage is how many bytes a message may have, in an Event too (Shorten).
+	MaxMessage = 1 << 10
 	maxEntries = 50
 )
 
@@ -162,7 +163,7 @@ func DecodeReport(text string) (Report, error) {
 
 // Shorten shortens a message to what a report holds, 1 KiB, at a character. The message of an Event may have as much
 // (k8s.io/kubernetes pkg/apis/core/validation).
-func Shorten(text string) string { return ShortenTo(text, maxMessage) }
+func Shorten(text string) string { return ShortenTo(text, MaxMessage) }
 
 // ShortenTo shortens a text to so many bytes, at a character.
 func ShortenTo(text string, most int) string {
@@ -175,7 +176,7 @@ func ShortenTo(text string, most int) string {
 // AppendLog adds the end of a log to a message, as much as a report or an Event holds.
 func AppendLog(message string, log bundle.LogTail) string {
 	message = Shorten(message)
-	return message + log.DescribeTail(maxMessage-len(message))
+	return message + log.DescribeTail(MaxMessage-len(message))
 }
 
 func first[E any](list []E) []E { return list[:min(len(list), maxEntries)] }

@@ -26,11 +26,17 @@ import (
 // program builds wmco-node once for a test.
 func program(t testing.TB) string {
 	t.Helper()
+	return linkedProgram(t, "")
+}
+
+// linkedProgram builds wmco-node with flags of the linker.
+func linkedProgram(t testing.TB, flags string) string {
+	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("simulated machines are for other systems")
 	}
 	path := filepath.Join(t.TempDir(), "wmco-node")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags", flags, "-o", path, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return path

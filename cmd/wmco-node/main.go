@@ -29,6 +29,9 @@ import (
 // version is set by the Makefile.
 var version = "devel"
 
+// sourceTree is the URL below which the files of a release can be read; make release sets it.
+var sourceTree string //nolint:gochecknoglobals // the linker sets it
+
 func main() {
 	if played, status := playRole(); played {
 		os.Exit(status)

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,6 +25,7 @@ import (
 	"wmco/internal/hostsim/bundletest"
 	"wmco/internal/test/publishtest"
 	"wmco/internal/test/testenv"
+	"wmco/payload"
 )
 
 const (
@@ -214,4 +216,51 @@ func TestAnAgentConvergesAfterKills(t *testing.T) {
 		}
 	}
 	t.Logf("%d killed, %d in the middle of a run, %d events", killed, interrupted, len(events.Items))
+}
+
+// TestAWarningOfAReleaseEndsWithItsPage: the program is linked as internal/build/payloadbuild links it, so the Event on the Node names the page.
+func TestAWarningOfAReleaseEndsWithItsPage(t *testing.T) {
+	var server testenv.Environment
+	plane := server.ControlPlane(t)
+	t.Cleanup(func() {
+		if err := plane.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	p := newPulling(t, &server, linkedProgram(t, "-X "+payload.OurSources+"=https://example.com/blob/v1"))
+	first := bundletest.New()
+	if r := p.run(t, first.Archive(t, p.missing(t, first)), "apply"); r.status != 0 {
+		t.Fatal(r.stdout, r.stderr)
+	}
+	cmd := p.command(t, nil, "run", "--kubeconfig", p.kubeconfig, "--interval", "1s")
+	var log strings.Builder
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = cmd.Process.Kill(), cmd.Wait() }()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pulledNode}}
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"not a bundle"}}}`, published.DesiredAnnotation))
+	if err := p.admin.Patch(t.Context(), node, patch); err != nil {
+		t.Fatal(err)
+	}
+	var warnings []string
+	err := testenv.Eventually(t.Context(), "the Event", func() bool {
+		var events corev1.EventList
+		if err := p.admin.List(t.Context(), &events, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events.Items {
+			if e.InvolvedObject.Name == pulledNode && e.Type == corev1.EventTypeWarning {
+				warnings = append(warnings, e.Message)
+				if page := " (https://example.com/blob/v1/docs/reasons.md#" + strings.ToLower(e.Reason) + ")"; !strings.HasSuffix(e.Message, page) {
+					t.Errorf("%s: %q does not end with %q", e.Reason, e.Message, page)
+				}
+			}
+		}
+		return len(warnings) > 0
+	})
+	if err != nil {
+		t.Errorf("%v\n%s", err, log.String())
+	}
 }

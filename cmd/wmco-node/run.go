@@ -10,6 +10,7 @@ import (
 
 	"wmco/applier/agent"
 	"wmco/bundle"
+	"wmco/bundle/published"
 	"wmco/internal/cli"
 )
 
@@ -58,7 +59,7 @@ func (a *app) keep(ctx context.Context, f agent.Flags) error {
 	options.Jitter = jitter
 	keeper := agent.Agent{Engine: e, Log: log, Options: options}
 	if f.Kubeconfig != "" {
-		keeper.Cluster = agent.NewAPIServer(agent.Connection{Kubeconfig: f.Kubeconfig, ReadFile: os.ReadFile, Log: log, Clock: a.clock, Spread: spread})
+		keeper.Cluster = agent.NewAPIServer(agent.Connection{Kubeconfig: f.Kubeconfig, ReadFile: os.ReadFile, Log: log, Clock: a.clock, Pages: published.Pages(sourceTree), Spread: spread})
 	}
 	log.Info("started", "version", a.version, "interval", f.Interval, "reportOnly", f.ReportOnly, "kubeconfig", f.Kubeconfig)
 	if err := keeper.Run(ctx); err != nil {

@@ -81,7 +81,7 @@ func componentTable() string {
 	for _, c := range payload.Components() {
 		variables := c.Variables
 		if c.Name == payload.Ours {
-			variables = []string{payload.OurVersion + "=<git describe>"}
+			variables = []string{payload.OurVersion + "=<git describe>", payload.OurSources + "=<SOURCE_TREE>"}
 		}
 		fmt.Fprintf(&out, "| %s | `%s` | %s |\n", c.Name, strings.Join(variables, "` `"), cmp.Or(strings.Join(c.Debug, " "), "-"))
 	}

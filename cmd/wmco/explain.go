@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/bundle"
-	"wmco/controller/base"
+	"wmco/bundle/published"
 	"wmco/internal/cli"
 	"wmco/render"
 	"wmco/render/reason"
@@ -70,7 +70,7 @@ func explainWord(a app, f cli.Format, name string) error {
 	case !ok:
 		return cli.UsageError("%s is neither a reason nor a setting%s", name, bundle.DidYouMean(name, explainableWords()))
 	}
-	x.Page = base.Pages(sourceTree).ReasonURL(x.Reason)
+	x.Page = published.Pages(sourceTree).ReasonURL(x.Reason)
 	if f == cli.JSON {
 		return cli.WriteJSON(a.stdout, x)
 	}

@@ -18,8 +18,8 @@ import (
 
 	"wmco/applier/remote"
 	"wmco/applier/remote/ssh"
+	"wmco/bundle/published"
 	"wmco/controller"
-	"wmco/controller/base"
 	controllerhosts "wmco/controller/hosts"
 	"wmco/internal/cli"
 	"wmco/payload/store"
@@ -71,7 +71,7 @@ Inputs that are refused change nothing. The cluster is that of the Pod's service
 
 func (f *operatorFlags) run(ctx context.Context, a app) error {
 	o := f.options
-	o.Version, o.Pages = a.version, base.Pages(sourceTree)
+	o.Version, o.Pages = a.version, published.Pages(sourceTree)
 	o.Log = logr.FromSlogHandler(slog.NewJSONHandler(a.stderr, nil))
 	log.SetLogger(o.Log)
 	klog.SetLogger(o.Log)

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"wmco/bundle/published"
 	"wmco/controller/base/leader"
 	"wmco/controller/gather/objects"
 	"wmco/controller/windowsnode/nodelist"
@@ -76,7 +77,7 @@ type Manager struct {
 	// Decoded are the Windows Nodes of the cache, for all who list them.
 	Decoded *nodelist.Cache
 	// Pages are linked in warnings and conditions.
-	Pages Pages
+	Pages published.Pages
 	typed client.Client
 }
 

@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
+
+	"wmco/bundle/published"
 )
 
 // TestWarningsEndWithTheirPage, within what an Event holds; other Events, and those of what is not a release, have none.
@@ -13,7 +15,7 @@ func TestWarningsEndWithTheirPage(t *testing.T) {
 	const page = " (https://example.com/blob/v1/docs/reasons.md#drainblocked)"
 	long := strings.Repeat("é", 800)
 	for name, tt := range map[string]struct {
-		pages      Pages
+		pages      published.Pages
 		kind, note string
 		want       string
 	}{

@@ -28,7 +28,7 @@ type Writer struct {
 	Now   func() time.Time
 	// Expected are the types of the conditions that the operator's writers always give. Until all are there, the object is not Ready.
 	Expected []string
-	// AddPage adds to the message of a condition that is False the page that explains its reason (base.Pages); nil adds none.
+	// AddPage adds to the message of a condition that is False the page that explains its reason (published.Pages); nil adds none.
 	AddPage func(message, reason string, most int) string
 }
 

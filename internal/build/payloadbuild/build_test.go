@@ -236,6 +236,30 @@ func TestRecipesChange(t *testing.T) {
 	}
 }
 
+// TestTheAgentIsLinkedWithWhatThePackageHas: the linker says nothing about a variable that does not exist.
+func TestTheAgentIsLinkedWithWhatThePackageHas(t *testing.T) {
+	o := testOptions(t)
+	o.Sources = "https://example.com/blob/v1"
+	all, err := o.recipes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := all[slices.IndexFunc(all, func(r recipe) bool { return r.Name == payload.Agent })]
+	source, err := os.ReadFile(filepath.Join(o.Root, "cmd", "wmco-node", "main.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	arguments := strings.Join(r.arguments("out"), " ")
+	for variable, value := range map[string]string{payload.OurVersion: o.Version, payload.OurSources: o.Sources} {
+		if want := "-X " + variable + "=" + value; !strings.Contains(arguments+" ", want+" ") {
+			t.Errorf("%s lacks %s", arguments, want)
+		}
+		if name := strings.TrimPrefix(variable, "main."); !strings.Contains(string(source), "\nvar "+name+" ") {
+			t.Errorf("cmd/wmco-node/main.go has no variable %s", name)
+		}
+	}
+}
+
 func TestSelection(t *testing.T) {
 	o := testOptions(t)
 	all, err := o.recipes(t.Context())

@@ -24,6 +24,8 @@ type Options struct {
 	Root, Out string
 	// Version is the version of the executables of this module.
 	Version string
+	// Sources is the URL below which the files of the release can be read; empty if it is no release.
+	Sources string
 	// Only are names of components and executables. Empty means all.
 	Only []string
 	// Caches is a folder for the caches of Go. If it is empty, those of the user are used.
@@ -73,7 +75,7 @@ func (o Options) recipes(ctx context.Context) ([]recipe, error) {
 		dir := filepath.Join(o.Root, "payload", c.Name)
 		if c.Name == payload.Ours {
 			dir = o.Root
-			c.Version, c.Variables = o.Version, append(slices.Clone(c.Variables), payload.OurVersion+"="+o.Version)
+			c.Version, c.Variables = o.Version, append(slices.Clone(c.Variables), payload.OurVersion+"="+o.Version, payload.OurSources+"="+o.Sources)
 		}
 		for _, e := range c.Executables {
 			e = payload.Find(e.Name)

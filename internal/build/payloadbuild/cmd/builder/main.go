@@ -17,7 +17,7 @@ import (
 	"wmco/internal/build/payloadbuild"
 )
 
-const usage = "usage: builder build|check|newer [--version VERSION] [--only NAME,...] [--out DIR] [--caches DIR]"
+const usage = "usage: builder build|check|newer [--version VERSION] [--sources URL] [--only NAME,...] [--out DIR] [--caches DIR]"
 
 const exitNotServed = 3
 
@@ -44,6 +44,7 @@ func run(ctx context.Context, args []string) error {
 	o := payloadbuild.Options{Root: root, Progress: os.Stderr}
 	flags := flag.NewFlagSet("builder", flag.ContinueOnError)
 	flags.StringVar(&o.Version, "version", "devel", "version of the executables of this module")
+	flags.StringVar(&o.Sources, "sources", "", "URL below which the files of the release can be read")
 	flags.StringVar(&o.Out, "out", filepath.Join(root, "bin"), "folder of the results")
 	flags.StringVar(&o.Caches, "caches", "", "folder for the caches of Go (default: those of the user)")
 	only := flags.String("only", "", "executables or components, separated by commas (default: all)")
