@@ -9,6 +9,6 @@ docs-check: setup testenv-if-possible kubectl-if-possible ## run what the docume
 	@$(STEP) "running the command lines of the documents" go test -count=1 -run 'Doc|Runbook|Schema' ./cmd/wmco ./cmd/wmco-node
 	@$(STEP) "rendering the examples of the documents" go test -count=1 -run 'Page|Readme' ./golden
 	@$(STEP) "giving the manifests to an API server" go test -count=1 ./internal/test/docexamples
-	@$(STEP) "following the guides" go test -count=1 -run '^TestTheGuide|^TestThePageOfTheTakeover' ./internal/test/jointest
+	@$(STEP) "following the guides" go test -count=1 -run '^TestTheGuide|^TestThePageOf' ./internal/test/jointest
 	@hack/optional "the links of the documents" --tests internal/verify/docs ./... -- $(STEP) "following the links of the documents" \
 		go -C internal/verify/docs test -count=1 ./...

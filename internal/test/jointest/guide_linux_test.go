@@ -27,6 +27,7 @@ import (
 	"wmco/controller/configure"
 	"wmco/controller/gather"
 	"wmco/controller/keys"
+	"wmco/controller/status"
 	"wmco/internal/test/sshtest/sshd"
 	"wmco/internal/test/testenv/manifests"
 )
@@ -231,4 +232,40 @@ func (w *world) onVSphere() {
 		w.discard(m.DeepCopy())
 	}
 	w.patchCluster("Infrastructure", string(change), `{"status":{"platform":"None","platformStatus":{"type":"None","vsphere":null}}}`)
+}
+
+// TestThePageOfKeysIsFollowed: its commands rotate the key of the operator, and show which key a node accepts.
+func TestThePageOfKeysIsFollowed(t *testing.T) {
+	w := newWorld(t)
+	p := w.openPage("docs/keys.md")
+	const name, address = "instance-page", "192.0.2.206"
+	k := w.watchKeys(w.machine(name, address))
+	w.instances(address)
+	w.operate()
+	w.allJoin([]string{name})
+	eventually(t, "the key to be accepted", func() bool { return w.condition(status.KeysAccepted).Status == metav1.ConditionTrue })
+
+	rotate := p.block("Rotate a key", "ssh-keygen -t")
+	said := p.run(rotate)
+	text, err := os.ReadFile(filepath.Join(p.folder, "windows-key"))
+	must(t, err)
+	next, err := ssh.ParsePrivateKey(text)
+	must(t, err)
+	eventually(t, "the new key alone", func() bool { return k.accepts(next) })
+	k.checkExchange(t, w.signer, next)
+	eventually(t, "the condition", func() bool { return w.condition(status.KeysAccepted).Status == metav1.ConditionTrue })
+	if last := p.run(lastLine(rotate)); !strings.Contains(last, w.condition(status.KeysAccepted).Message) || last == said {
+		t.Errorf("the last command says %q, and before %q", last, said)
+	}
+	hash := keys.HashPublicKey(lineOf(next))
+	eventually(t, "the annotation of the Node", func() bool { return w.node(name).Annotations[keys.HashAnnotation] == hash })
+	if text := p.run(p.block("Rotate a key", "sha256sum")); strings.Count(text, hash) != 2 || !strings.Contains(text, name) {
+		t.Errorf("the hash of the Node and that of the key are not both %s:\n%s", hash, text)
+	}
+}
+
+// lastLine returns the last line of a block.
+func lastLine(block string) string {
+	lines := strings.Split(strings.TrimRight(block, "\n"), "\n")
+	return lines[len(lines)-1]
 }
