@@ -14,6 +14,7 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	"wmco/bundle"
+	"wmco/controller/gather/ignored"
 	"wmco/controller/gather/objects"
 	"wmco/controller/windowsnode/record"
 	"wmco/render"
@@ -66,7 +67,7 @@ func Gather(ctx context.Context, r objects.Reader, o Options) (Result, error) {
 		o := &set.Objects[i]
 		o.Ref.Group, o.Digest = o.Group, o.ContentDigest()
 	}
-	g := &gatherer{options: o, objects: set.Objects, replaced: set.Replaced, findings: slices.DeleteFunc(set.Findings, isAboutInstallConfig), cluster: render.Cluster{Origins: render.Origins{}, Copies: !o.Complete}}
+	g := &gatherer{options: o, objects: set.Objects, replaced: set.Replaced, findings: slices.DeleteFunc(set.Findings, isOptional), cluster: render.Cluster{Origins: render.Origins{}, Copies: !o.Complete}}
 	g.holdMachines()
 	g.reportUnusedSources(set.Unused)
 	g.reportAbsentObjects()
@@ -80,17 +81,21 @@ func Gather(ctx context.Context, r objects.Reader, o Options) (Result, error) {
 	g.readBootstrap()
 	g.readExporter()
 	g.readMirrors()
+	g.reportIgnored()
 	nodes := g.listHosts()
 	return Result{Cluster: g.cluster, Nodes: nodes, Instances: g.instances, Findings: g.findings.Sorted()}, nil
 }
 
-// resolveWantedObjects returns what is read: for those who only look, the install config too.
+// resolveWantedObjects returns what is read: for those who only look, the install config and what Windows nodes ignore too.
 func (o Options) resolveWantedObjects() []objects.Want {
 	if o.Records != nil {
 		return wantedObjects(o.Namespace)
 	}
-	return append(wantedObjects(o.Namespace), installConfigWant())
+	return slices.Concat(wantedObjects(o.Namespace), []objects.Want{installConfigWant()}, ignored.Wants())
 }
+
+// isOptional reports whether a finding is about an object without which, or whatever it says, nodes get the same.
+func isOptional(f bundle.Finding) bool { return isAboutInstallConfig(f) || isAboutIgnored(f) }
 
 // isAboutInstallConfig reports whether a finding says that the install config cannot be read. Who needs it says that it is missing.
 func isAboutInstallConfig(f bundle.Finding) bool {

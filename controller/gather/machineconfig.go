@@ -97,7 +97,7 @@ func (g *gatherer) newestMachineConfig() (objects.Object, bool) {
 	var created time.Time
 	for _, o := range g.listObjects(groupMachineConfig, "MachineConfig") {
 		var mc mcfgv1.MachineConfig
-		if !g.decodeObject(o, &mc) {
+		if !strings.HasPrefix(o.Name, renderedWorkerPrefix) || !g.decodeObject(o, &mc) {
 			continue
 		}
 		if newest.Name == "" || mc.CreationTimestamp.After(created) {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"wmco/controller/configure"
+	"wmco/render/reason"
 )
 
 // kindReader lists objects by kind. A kind that it does not have is not served.
@@ -75,23 +76,25 @@ func TestWhatWindowsNodesIgnoreIsSaid(t *testing.T) {
 	}{
 		"plain Kubernetes":                         {nil, "", ""},
 		"the policy of the release":                {[]string{"{kind: ClusterImagePolicy, metadata: {name: openshift}}"}, "", ""},
-		"a policy of the cluster":                  {[]string{"{kind: ClusterImagePolicy, metadata: {name: signed}}"}, ReasonClusterImagePolicyIgnored, "ClusterImagePolicy signed: containerd"},
-		"a policy of a namespace":                  {[]string{"{kind: ImagePolicy, metadata: {name: signed, namespace: shop}}"}, ReasonImagePolicyIgnored, "ImagePolicy shop/signed: containerd"},
-		"a credential provider":                    {[]string{"{kind: CRIOCredentialProviderConfig, metadata: {name: cluster}, spec: {matchImages: [a.example.com]}}"}, ReasonCredentialProviderIgnored, "CRIOCredentialProviderConfig cluster: "},
+		"a policy of the cluster":                  {[]string{"{kind: ClusterImagePolicy, metadata: {name: signed}}"}, reason.ClusterImagePolicyIgnored, "ClusterImagePolicy signed: containerd"},
+		"a policy of a namespace":                  {[]string{"{kind: ImagePolicy, metadata: {name: signed, namespace: shop}}"}, reason.ImagePolicyIgnored, "ImagePolicy shop/signed: containerd"},
+		"a credential provider":                    {[]string{"{kind: CRIOCredentialProviderConfig, metadata: {name: cluster}, spec: {matchImages: [a.example.com]}}"}, reason.CRIOCredentialProviderConfigIgnored, "CRIOCredentialProviderConfig cluster: "},
 		"a credential provider for nothing":        {[]string{"{kind: CRIOCredentialProviderConfig, metadata: {name: cluster}, spec: {}}"}, "", ""},
-		"a KubeletConfig by the default label":     {[]string{`{kind: KubeletConfig, metadata: {name: pods}, spec: {machineConfigPoolSelector: {matchLabels: {pools.operator.machineconfiguration.openshift.io/worker: ""}}}}`}, ReasonKubeletConfigIgnored, "KubeletConfig pods: "},
-		"a KubeletConfig by a label of users":      {[]string{pool, "{kind: KubeletConfig, metadata: {name: pods}, spec: {machineConfigPoolSelector: {matchLabels: {custom: workers}}}}"}, ReasonKubeletConfigIgnored, "KubeletConfig pods: "},
+		"a KubeletConfig by the default label":     {[]string{`{kind: KubeletConfig, metadata: {name: pods}, spec: {machineConfigPoolSelector: {matchLabels: {pools.operator.machineconfiguration.openshift.io/worker: ""}}}}`}, reason.KubeletConfigIgnored, "KubeletConfig pods: "},
+		"a KubeletConfig by a label of users":      {[]string{pool, "{kind: KubeletConfig, metadata: {name: pods}, spec: {machineConfigPoolSelector: {matchLabels: {custom: workers}}}}"}, reason.KubeletConfigIgnored, "KubeletConfig pods: "},
 		"a KubeletConfig of another pool":          {[]string{pool, "{kind: KubeletConfig, metadata: {name: pods}, spec: {machineConfigPoolSelector: {matchLabels: {custom: masters}}}}"}, "", ""},
 		"a KubeletConfig of no pool":               {[]string{"{kind: KubeletConfig, metadata: {name: pods}, spec: {}}"}, "", ""},
-		"a ContainerRuntimeConfig":                 {[]string{pool, "{kind: ContainerRuntimeConfig, metadata: {name: size}, spec: {machineConfigPoolSelector: {matchExpressions: [{key: custom, operator: Exists}]}}}"}, ReasonContainerRuntimeConfigIgnored, "ContainerRuntimeConfig size: "},
-		"a MachineConfig with files":               {[]string{"{kind: MachineConfig, metadata: {name: 50-mine, labels: {machineconfiguration.openshift.io/role: worker}}, spec: {config: {storage: {files: [{path: /etc/a}]}}}}"}, ReasonMachineConfigIgnored, "MachineConfig 50-mine: "},
-		"a MachineConfig with units":               {[]string{"{kind: MachineConfig, metadata: {name: 50-mine, labels: {machineconfiguration.openshift.io/role: worker}}, spec: {config: {systemd: {units: [{name: a.service}]}}}}"}, ReasonMachineConfigIgnored, "MachineConfig 50-mine: "},
+		"a ContainerRuntimeConfig":                 {[]string{pool, "{kind: ContainerRuntimeConfig, metadata: {name: size}, spec: {machineConfigPoolSelector: {matchExpressions: [{key: custom, operator: Exists}]}}}"}, reason.ContainerRuntimeConfigIgnored, "ContainerRuntimeConfig size: "},
+		"a MachineConfig with files":               {[]string{"{kind: MachineConfig, metadata: {name: 50-mine, labels: {machineconfiguration.openshift.io/role: worker}}, spec: {config: {storage: {files: [{path: /etc/a}]}}}}"}, reason.MachineConfigFilesIgnored, "MachineConfig 50-mine: "},
+		"a MachineConfig with units":               {[]string{"{kind: MachineConfig, metadata: {name: 50-mine, labels: {machineconfiguration.openshift.io/role: worker}}, spec: {config: {systemd: {units: [{name: a.service}]}}}}"}, reason.MachineConfigFilesIgnored, "MachineConfig 50-mine: "},
 		"a MachineConfig with keys alone":          {[]string{"{kind: MachineConfig, metadata: {name: 99-worker-ssh, labels: {machineconfiguration.openshift.io/role: worker}}, spec: {config: {passwd: {}}}}"}, "", ""},
 		"a MachineConfig of the control plane":     {[]string{"{kind: MachineConfig, metadata: {name: 50-mine, labels: {machineconfiguration.openshift.io/role: master}}, spec: {config: {storage: {files: [{path: /etc/a}]}}}}"}, "", ""},
 		"a MachineConfig of the operator of nodes": {[]string{"{kind: MachineConfig, metadata: {name: 00-worker, annotations: {machineconfiguration.openshift.io/generated-by-controller-version: v1}, labels: {machineconfiguration.openshift.io/role: worker}}, spec: {config: {storage: {files: [{path: /etc/a}]}}}}"}, "", ""},
-		"a disruption policy":                      {[]string{"{kind: MachineConfiguration, metadata: {name: cluster}, spec: {nodeDisruptionPolicy: {files: [{path: /etc/a}]}}}"}, ReasonDisruptionPolicyIgnored, "MachineConfiguration cluster: "},
+		"a disruption policy":                      {[]string{"{kind: MachineConfiguration, metadata: {name: cluster}, spec: {nodeDisruptionPolicy: {files: [{path: /etc/a}]}}}"}, reason.NodeDisruptionPolicyIgnored, "MachineConfiguration cluster: "},
 		"no disruption policy":                     {[]string{"{kind: MachineConfiguration, metadata: {name: cluster}, spec: {nodeDisruptionPolicy: {files: []}}}"}, "", ""},
-		"two kinds":                                {[]string{"{kind: ImagePolicy, metadata: {name: b, namespace: shop}}", "{kind: ImagePolicy, metadata: {name: a, namespace: shop}}", "{kind: ClusterImagePolicy, metadata: {name: signed}}"}, ReasonClusterImagePolicyIgnored, "; ImagePolicy shop/a, shop/b: "},
+		"a mirror set that forbids the source":     {[]string{"{kind: ImageDigestMirrorSet, metadata: {name: m}, spec: {imageDigestMirrors: [{source: a.example.com}, {source: b.example.com, mirrorSourcePolicy: NeverContactSource}]}}"}, reason.ForeignLayersFetched, "ImageDigestMirrorSet m: containerd fetches"},
+		"a mirror set that allows the source":      {[]string{"{kind: ImageTagMirrorSet, metadata: {name: m}, spec: {imageTagMirrors: [{source: a.example.com, mirrorSourcePolicy: AllowContactingSource}]}}"}, "", ""},
+		"two kinds":                                {[]string{"{kind: ImagePolicy, metadata: {name: b, namespace: shop}}", "{kind: ImagePolicy, metadata: {name: a, namespace: shop}}", "{kind: ClusterImagePolicy, metadata: {name: signed}}"}, reason.ClusterImagePolicyIgnored, "; ImagePolicy shop/a, shop/b: "},
 	} {
 		got, err := ignoredCondition(t.Context(), clusterWith(t, c.documents...))
 		switch {
@@ -109,7 +112,7 @@ func TestWhatWindowsNodesIgnoreIsSaid(t *testing.T) {
 func TestAKindThatMayNotBeListedKeepsNothingUnsaid(t *testing.T) {
 	r := clusterWith(t, "{kind: ImagePolicy, metadata: {name: signed, namespace: shop}}")
 	r.errs["ClusterImagePolicy"] = apierrors.NewForbidden(schema.GroupResource{Resource: "clusterimagepolicies"}, "", errors.New("no rule"))
-	if got, err := ignoredCondition(t.Context(), r); err != nil || got.Reason != ReasonImagePolicyIgnored {
+	if got, err := ignoredCondition(t.Context(), r); err != nil || got.Reason != reason.ImagePolicyIgnored {
 		t.Errorf("%+v, %v", got, err)
 	}
 	r.errs["ClusterImagePolicy"] = errors.New("no route")

@@ -38,6 +38,7 @@ func Areas() []Area {
 		{"The cluster", cluster()},
 		{"Certificates and secrets", secrets()},
 		{"Nodes", nodes()},
+		{"What Windows nodes ignore", ignored()},
 		{"Hosts before they join", hosts()},
 		{"Images and mirrors", images()},
 		{"The payload", executables()},
