@@ -55,6 +55,8 @@ const (
 	WindowsRebootsReport WindowsRebootMode = "Report"
 	// WindowsRebootsIgnore says nothing.
 	WindowsRebootsIgnore WindowsRebootMode = "Ignore"
+	// WindowsRebootsCoordinate has the operator drain the nodes and boot their hosts, by the rules of rollouts.
+	WindowsRebootsCoordinate WindowsRebootMode = "Coordinate"
 )
 
 // Settings are the operator's settings. The zero value is not valid: start from DefaultSettings.
@@ -63,7 +65,7 @@ type Settings struct {
 	Logs     LogSettings     `json:"logs"`
 	Drift    DriftMode       `json:"drift"`
 	Adoption AdoptionMode    `json:"adoption"`
-	// WindowsReboots is about boots that Windows itself waits for. The operator boots no node for them by itself.
+	// WindowsReboots is about boots that Windows itself waits for.
 	WindowsReboots WindowsRebootMode  `json:"windowsReboots"`
 	Mirrors        MirrorSettings     `json:"mirrors"`
 	Kubernetes     KubernetesSettings `json:"kubernetes"`
@@ -239,8 +241,8 @@ func (s Settings) check(ref bundle.Ref) bundle.Findings {
 	if s.Adoption != AdoptionManual && s.Adoption != AdoptionRollout {
 		findings = append(findings, invalid("adoption", "%q is neither Manual nor Rollout", s.Adoption))
 	}
-	if s.WindowsReboots != WindowsRebootsReport && s.WindowsReboots != WindowsRebootsIgnore {
-		findings = append(findings, invalid("windowsReboots", "%q is neither Report nor Ignore", s.WindowsReboots))
+	if !slices.Contains([]WindowsRebootMode{WindowsRebootsReport, WindowsRebootsIgnore, WindowsRebootsCoordinate}, s.WindowsReboots) {
+		findings = append(findings, invalid("windowsReboots", "%q is none of Report, Ignore and Coordinate", s.WindowsReboots))
 	}
 	if s.Mirrors.PartialNever != mirrors.Closed && s.Mirrors.PartialNever != mirrors.Open {
 		findings = append(findings, invalid("mirrors.partialNever", "%q is neither Closed nor Open", s.Mirrors.PartialNever))

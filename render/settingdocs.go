@@ -38,7 +38,7 @@ func meanings() []SettingDoc {
 		{Name: "logs.flushInterval", Meaning: "how often kube-log-runner writes out, up to 1h"},
 		{Name: "adoption", Meaning: "nodes of the existing operator: `Manual` adopts those for which you ask, `Rollout` all of them, one after the other ([takeover.md](takeover.md))", Values: []string{string(AdoptionManual), string(AdoptionRollout)}},
 		{Name: "drift", Meaning: "`Repair` puts back what was changed by hand, `Report` tells", Values: []string{string(DriftRepair), string(DriftReport)}},
-		{Name: "windowsReboots", Meaning: "what is done about boots that Windows itself waits for, such as after its updates: `Report` says which nodes ([below](#windows-waits-for-a-boot)), `Ignore` says nothing", Values: []string{string(WindowsRebootsReport), string(WindowsRebootsIgnore)}},
+		{Name: "windowsReboots", Meaning: "what is done about boots that Windows itself waits for, such as after its updates: `Report` says which nodes ([below](#windows-waits-for-a-boot)), `Ignore` says nothing, `Coordinate` drains and boots them as `rollout` says", Values: []string{string(WindowsRebootsReport), string(WindowsRebootsIgnore), string(WindowsRebootsCoordinate)}},
 		{Name: "mirrors.partialNever", Meaning: "a host of which only a part must never be contacted is `Closed` or left `Open`", Values: []string{"Closed", "Open"}},
 		{Name: "mirrors.existingPaths", Meaning: "mirrors are also asked where nodes of the existing operator asked"},
 		{Name: "kubernetes.pausedPool", Meaning: "while the MachineConfigPool `worker` is paused, Windows nodes `Wait` at its version of Kubernetes, or `Follow` the API server", Values: []string{string(PausedPoolWait), string(PausedPoolFollow)}},

@@ -9,13 +9,16 @@ import (
 	"wmco/bundle/published"
 )
 
-// booter boots the host where a person asks for it, and the operator has drained the node and signed the request.
+// booter boots the host where a person asks for it, or the settings for what Windows waits for, and the operator has drained the node and signed the request.
 type booter struct {
 	// done is the request for which the host was booted last; begun is the one for which this process has begun a boot.
 	done, begun bundle.Digest
 	// failed is why the last attempt did not work.
 	failed string
 }
+
+// bootCause is why a host boots on request. What is signed does not say which of the two it is; the Events of the turn of the node do.
+const bootCause = "the annotation " + published.RebootAnnotation + " of its Node asks, or the setting windowsReboots for what Windows waits for"
 
 // recallBoots notes for which request the host was booted last: this process may be the first one since.
 func (a *Agent) recallBoots(ctx context.Context) {
@@ -40,9 +43,9 @@ func (a *Agent) bootOnRequest(ctx context.Context, n Node) {
 	}
 	if b.begun != asked {
 		a.Log.Info("booting the host", "request", asked.Short())
-		a.sendEventToNode(ctx, Event{Reason: EventBooting, Message: "the host boots, as the annotation " + published.RebootAnnotation + " asks"})
+		a.sendEventToNode(ctx, Event{Reason: EventBooting, Message: "the host boots, as " + bootCause})
 	}
-	done, err := a.Engine.BootOnce(ctx, asked, "the annotation "+published.RebootAnnotation+" of the node asks for a boot", lockWait)
+	done, err := a.Engine.BootOnce(ctx, asked, bootCause, lockWait)
 	var locked *applier.LockedError
 	switch {
 	case err == nil && done:

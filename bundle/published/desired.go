@@ -62,7 +62,8 @@ type Desired struct {
 	Urgent bool `json:"urgent,omitempty"`
 	// Payload is the digest of the executables that the operator shipped when it rendered the bundle. Agents do not need it.
 	Payload bundle.Digest `json:"payload,omitempty"`
-	// Boot is the digest of the value of the RebootAnnotation for which the agent boots its host, once, if MaxImpact allows it and this is signed.
+	// Boot is the request for which the agent boots its host, once, if MaxImpact allows it and this is signed: the digest of the value of the
+	// RebootAnnotation, or one that the operator made because Windows waits for a boot.
 	Boot bundle.Digest `json:"boot,omitempty"`
 	// NodeName is the name of the Node that it is for.
 	NodeName string `json:"nodeName,omitempty"`

@@ -115,7 +115,7 @@ const (
 	FeatureNodeName Feature = "node-name"
 	// FeatureAuthorizedKeys means that the agent reads authorized keys in a node layer.
 	FeatureAuthorizedKeys Feature = "authorized-keys"
-	// FeatureBoot means that the agent boots its host where a person asks for it, once for each Desired.Boot.
+	// FeatureBoot means that the agent boots its host on request, once for each Desired.Boot.
 	FeatureBoot Feature = "boot-on-request"
 )
 

@@ -39,7 +39,7 @@ func eventReasons() []statusReason {
 		{"BundleRefused", "The node agent refuses what is published, such as because it is not signed for this node. The node keeps what it has.", "what the message says; see in the audit log who writes annotations of the Node"},
 		{"DriftRepaired", "Something on the host was not as its bundle says, and was put right.", "find out who has changed it, if it happens again"},
 		{"ServiceCrashed", "A service has ended by itself. Windows starts it again.", "the log of the service under C:\\var\\log on the host"},
-		{"HostBooting", "The host boots, as the annotation `reboot` asks.", fixNothing},
+		{"HostBooting", "The host boots, as the annotation `reboot` asks, or the setting `windowsReboots` for what Windows waits for.", fixNothing},
 		{"HostBootFailed", "The host cannot be booted.", "what the message says; boot it by hand"},
 		{"HostNetworkRestarted", "The Host Network Service has restarted, so kube-proxy was restarted.", fixNothing},
 	}

@@ -92,7 +92,7 @@ func conditionReasons() []statusReason {
 		{"HostNetworksStable", "No Host Network Service of a node crashes again and again.", fixNothing},
 		{"HostNetworkUnstable", "The Host Network Service of a node crashes more often than kube-proxy is restarted for it, so Services may fail there.", "install the updates of Windows, or `wmco reboot NODE`"},
 		{"NoRebootPending", "No Windows waits for a boot.", fixNothing},
-		{"WindowsRebootPending", "Windows itself waits for a boot of a node, such as after its updates.", "`wmco reboot NODE`"},
+		{"WindowsRebootPending", "Windows itself waits for a boot of a node, such as after its updates.", "`wmco reboot NODE`, or `windowsReboots: Coordinate` in windows-machine-config"},
 		{"NamespaceNotMonitored", "Cluster monitoring does not scrape the operator's namespace.", "the command in the message, which sets the label"},
 		{"NamespaceNotReadable", "The operator may not read its namespace, so it is not known whether that is monitored.", "apply deploy/rbac/operator.yaml"},
 		{"KeysAccepted", "The operator has logged in to the host of each node with the key of the Secret cloud-private-key.", fixNothing},

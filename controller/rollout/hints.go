@@ -3,7 +3,6 @@ package rollout
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -36,7 +35,7 @@ func hostNetworksStable(nodes map[string]windowsnode.Node) metav1.Condition {
 	return c
 }
 
-// windowsRebooted says which nodes Windows waits to boot, unless the settings ask to ignore it. Nothing is booted for it.
+// windowsRebooted says which nodes Windows waits to boot, unless the settings ask to ignore it.
 func windowsRebooted(nodes map[string]windowsnode.Node, mode render.WindowsRebootMode) metav1.Condition {
 	c := metav1.Condition{Type: status.WindowsRebooted, Status: metav1.ConditionTrue, Reason: status.ReasonNoReboot, Message: "no Windows is known to wait for a boot"}
 	if mode == render.WindowsRebootsIgnore {
@@ -46,7 +45,7 @@ func windowsRebooted(nodes map[string]windowsnode.Node, mode render.WindowsReboo
 	var waiting []string
 	for name, n := range nodes {
 		if why := windowsnode.PendingBoots(n.Report); len(why) > 0 {
-			waiting = append(waiting, fmt.Sprintf("%s (%s)", name, describeBoots(why)))
+			waiting = append(waiting, fmt.Sprintf("%s (%s)", name, windowsnode.DescribeBoots(why)))
 		}
 	}
 	if len(waiting) == 0 {
@@ -54,15 +53,10 @@ func windowsRebooted(nodes map[string]windowsnode.Node, mode render.WindowsReboo
 	}
 	slices.Sort(waiting)
 	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonRebootPending
-	c.Message = published.Shorten("Windows waits for a boot of " + bundle.JoinFirst(waiting, mostHints, ", ", moreNodes) +
-		" (fix: the operator drains and boots a node after oc annotate node NAME --overwrite " + published.RebootAnnotation + "=$(date +%s))")
-	return c
-}
-
-func describeBoots(why []bundle.BootReason) string {
-	var texts []string
-	for _, r := range why {
-		texts = append(texts, r.Describe())
+	fix := "the operator drains and boots a node after oc annotate node NAME --overwrite " + published.RebootAnnotation + "=$(date +%s)"
+	if mode == render.WindowsRebootsCoordinate {
+		fix = "nothing: the operator drains and boots them as rollout says, once for what each waits for; wmco status NODE says when"
 	}
-	return strings.Join(texts, ", ")
+	c.Message = published.Shorten("Windows waits for a boot of " + bundle.JoinFirst(waiting, mostHints, ", ", moreNodes) + " (fix: " + fix + ")")
+	return c
 }

@@ -27,6 +27,9 @@ func TestNodesThatWaitForABootOfWindowsAreNamed(t *testing.T) {
 	if c := windowsRebooted(nodes, render.WindowsRebootsIgnore); c.Status != metav1.ConditionTrue {
 		t.Errorf("ignored: %+v", c)
 	}
+	if c := windowsRebooted(nodes, render.WindowsRebootsCoordinate); c.Status != metav1.ConditionFalse || !strings.HasPrefix(c.Message, want) || !strings.Contains(c.Message, "fix: nothing") {
+		t.Errorf("coordinated: %+v", c)
+	}
 	delete(nodes, "win-b")
 	if c := windowsRebooted(nodes, render.WindowsRebootsReport); c.Status != metav1.ConditionTrue {
 		t.Errorf("none: %+v", c)

@@ -128,6 +128,7 @@ func (r *renderer) renderJoined(ctx context.Context) (rendering, error) {
 	result.platform, result.version, result.policy = hosts.Cluster.Platform, hosts.Cluster.Version, fleet.Policy(hosts.Cluster.Settings.Rollout)
 	result.closed = fleet.ClosedWindows(hosts.Cluster.Settings.Rollout)
 	result.windowsReboots = hosts.Cluster.Settings.WindowsReboots
+	result.policy.WindowsBoots = result.windowsReboots == render.WindowsRebootsCoordinate
 	result.unjoined, result.nodeWork, result.addresses = r.unjoined.UnjoinedHostsFunc(hosts), r.unjoined.NodeWork, map[string]string{}
 	for _, n := range hosts.All {
 		result.addresses[n.Name] = n.Address

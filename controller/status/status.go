@@ -39,7 +39,7 @@ const (
 	ClocksAgree = "ClocksAgree"
 	// HostNetworksStable is false while the Host Network Service of a node crashes more often than kube-proxy is restarted.
 	HostNetworksStable = "HostNetworksStable"
-	// WindowsRebooted is false while Windows itself waits for a boot of a node. Nothing is decided by that.
+	// WindowsRebooted is false while Windows itself waits for a boot of a node. Nothing is decided by this condition.
 	WindowsRebooted = "WindowsRebooted"
 	// KeysAccepted is false while the operator has not logged in to the host of each node with the key of its Secret.
 	KeysAccepted = "KeysAccepted"

@@ -2,6 +2,7 @@ package windowsnode
 
 import (
 	"slices"
+	"strings"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
@@ -20,4 +21,34 @@ func PendingBoots(r published.Report) []bundle.BootReason {
 		}
 	}
 	return known
+}
+
+// JoinBoots returns a set of reasons as one text, which is the same for the same set.
+func JoinBoots(reasons []bundle.BootReason) string {
+	var texts []string
+	for _, r := range reasons {
+		texts = append(texts, string(r))
+	}
+	slices.Sort(texts)
+	return strings.Join(slices.Compact(texts), ",")
+}
+
+// SplitBoots returns the reasons of a text of JoinBoots. Those that are not known are left out.
+func SplitBoots(text string) []bundle.BootReason {
+	var reasons []bundle.BootReason
+	for _, t := range strings.Split(text, ",") {
+		if r := bundle.BootReason(t); r.IsKnown() {
+			reasons = append(reasons, r)
+		}
+	}
+	return reasons
+}
+
+// DescribeBoots says for people what Windows waits for.
+func DescribeBoots(reasons []bundle.BootReason) string {
+	var texts []string
+	for _, r := range reasons {
+		texts = append(texts, r.Describe())
+	}
+	return strings.Join(texts, ", ")
 }

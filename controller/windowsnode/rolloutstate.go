@@ -38,6 +38,8 @@ type RolloutState struct {
 	Postponed time.Time `json:"postponed,omitzero"`
 	// Booted stands for the value of published.RebootAnnotation that the host was booted for last, or that was given up. It asks for no other boot.
 	Booted bundle.Digest `json:"booted,omitempty"`
+	// WindowsBoot is the last boot that Windows itself had waited for, where the settings ask the operator to see to such boots.
+	WindowsBoot WindowsBoot `json:"windowsBoot,omitzero"`
 	// Elapsed is how much time operators have seen pass before this was written.
 	Elapsed Elapsed `json:"elapsed,omitzero"`
 	// Past are the turns before, the latest first.
@@ -74,6 +76,16 @@ type Claim struct {
 	ScaleDown bool `json:"scaleDown,omitempty"`
 }
 
+// WindowsBoot is a boot of a host for what Windows itself waited for.
+type WindowsBoot struct {
+	// Reasons are what Windows waited for, as JoinBoots writes them, without those that have been seen gone since. They ask for no other boot.
+	Reasons string `json:"reasons,omitempty"`
+	// Request is what the operator signed for the boot; empty if a person asked for it.
+	Request bundle.Digest `json:"request,omitempty"`
+	// Begun is when the boot was permitted.
+	Begun time.Time `json:"begun"`
+}
+
 // Elapsed is for how long what is decided by had lasted, for an operator that is started later. It is written with every step and, where a turn
 // takes long, a few times in it.
 type Elapsed struct {
@@ -81,6 +93,8 @@ type Elapsed struct {
 	Ended     int64 `json:"endedSeconds,omitempty"`
 	Taken     int64 `json:"takenSeconds,omitempty"`
 	Postponed int64 `json:"postponedSeconds,omitempty"`
+	// Booted is about WindowsBoot.
+	Booted int64 `json:"bootedSeconds,omitempty"`
 	// Ready is for a canary that is observed: for how long it had been Ready, since it became so at ReadySince by its clock. It counts for an operator
 	// that is started later if that has not changed.
 	Ready      int64     `json:"readySeconds,omitempty"`
@@ -89,6 +103,9 @@ type Elapsed struct {
 
 // IsZero reports whether there is no claim.
 func (c Claim) IsZero() bool { return c == Claim{} }
+
+// IsZero reports whether there was no such boot.
+func (b WindowsBoot) IsZero() bool { return b == WindowsBoot{} }
 
 // IsZero reports whether there was no turn.
 func (t Turn) IsZero() bool { return t == Turn{} }

@@ -199,7 +199,9 @@ func (r *read) policy(now time.Time) (plan.Policy, string) {
 	if findings.Refused() {
 		return PolicyAt(s.Rollout, now), "the settings are taken for the default ones: " + findings[0].Message
 	}
-	return PolicyAt(s.Rollout, now), ""
+	p := PolicyAt(s.Rollout, now)
+	p.WindowsBoots = s.WindowsReboots == render.WindowsRebootsCoordinate
+	return p, ""
 }
 
 // Only returns the fleet with the one node, or the one host that is no node, of a name or address. It has the turns of the node.

@@ -7,8 +7,8 @@ import (
 	"wmco/bundle/published"
 )
 
-// bootRules are for a node whose host boots because a person asked for it with published.RebootAnnotation: it is drained as for any other boot, and needs
-// no canary. It does not wait for a rollout that is paused or stopped: a boot may be what helps.
+// bootRules are for a node whose host boots because a person asked for it with published.RebootAnnotation, or Windows waits for it: it is drained as for any
+// other boot. One that a person asks for needs no canary, and does not wait for a rollout that is paused or stopped: a boot may be what helps.
 func bootRules() []nodeRule {
 	drain := drainRules()
 	return append([]nodeRule{
@@ -18,7 +18,7 @@ func bootRules() []nodeRule {
 				d.reportWaiting(ReasonUnreachable, "its host has not come back from the boot that was asked for (fix: check the host)")
 				return
 			}
-			d.reportWaiting(ReasonApplying, "its host boots, as the annotation reboot asks; until "+d.fleet.formatAfter(d.policy.Timeout-d.Seen.Permitted))
+			d.reportWaiting(ReasonApplying, "its host boots, "+d.bootCause()+"; until "+d.fleet.formatAfter(d.policy.Timeout-d.Seen.Permitted))
 		}},
 		{"what is urgent is published before a boot", decision.urgentIsDue, decision.publishUrgent},
 		{"a node that does not respond is not drained for a boot", decision.cannotRespond, func(d decision) {
@@ -27,15 +27,21 @@ func bootRules() []nodeRule {
 		{"a node whose drain did not end in time boots later", decision.isPostponed, func(d decision) {
 			d.releaseOrWait(waiting{ReasonDrain, "a boot is asked for; its drain did not end in time and is tried again at " + d.fleet.formatAfter(d.policy.Timeout-d.Seen.Postponed)})
 		}},
-		{"a boot begins with a slot among the unavailable nodes", decision.lacksSlot, func(d decision) { d.takeSlot("a boot is asked for by the annotation reboot") }},
+		{"a boot begins with a slot among the unavailable nodes", decision.lacksSlot, func(d decision) {
+			d.countWindowsBoot()
+			d.takeSlot(d.bootRequest())
+		}},
 	}, append(drain[:len(drain)-1:len(drain)-1], nodeRule{"the host of a drained node may boot", decision.appliesToAnyNode, decision.permitBoot})...)
 }
 
 // bootsOnRequest reports whether the agent of the node knows of boots that a person asks for.
 func (m *nodeState) bootsOnRequest() bool { return m.Report.Has(published.FeatureBoot) }
 
-// bootAsked reports whether a person asks for a boot, which the agent has not done and the operator not given up.
-func (m *nodeState) bootAsked() bool {
+// bootAsked reports whether a person or Windows asks for a boot.
+func (m *nodeState) bootAsked() bool { return m.personAsksBoot() || m.windowsAsksBoot() }
+
+// personAsksBoot reports whether a person asks for a boot, which the agent has not done and the operator not given up.
+func (m *nodeState) personAsksBoot() bool {
 	return m.Boot.Asked != "" && m.Boot.Asked != m.Report.Rebooted && m.Boot.Asked != m.State.Booted && m.bootsOnRequest()
 }
 
@@ -44,10 +50,10 @@ func (m *nodeState) bootOutstanding() bool {
 	return m.isDisruptive() && m.Boot.Permitted != "" && m.Boot.Permitted != m.Report.Rebooted && m.bootsOnRequest()
 }
 
-// isBooting reports whether a boot that a person asked for is what happens to the node. A change that can begin, or has, comes first; a canary is observed
+// isBooting reports whether a boot that is asked for is what happens to the node. A change that can begin, or has, comes first; a canary is observed
 // to the end.
 func (d decision) isBooting() bool {
-	return d.bootOutstanding() || d.bootAsked() && d.mayBoot()
+	return d.bootOutstanding() || d.personAsksBoot() && d.mayBoot() || d.windowsAsksBoot() && d.mayBootForWindows()
 }
 
 // mayBoot reports whether a boot that is asked for may begin.
@@ -96,5 +102,13 @@ func (d decision) permitBoot() {
 	s.Turn = d.turn
 	s.Turn.Bundle, s.Turn.Impact, s.Turn.Begun, s.Turn.Permitted = d.Published, bundle.ImpactReboot, s.Claim.Taken, d.fleet.now
 	s.Turn.Ended, s.Turn.Result = time.Time{}, ""
-	d.addStep(Step{Action: ActionPermit, Bundle: d.Published, Permit: bundle.ImpactReboot, Boot: d.Boot.Asked, State: s, Why: "the node is drained for the boot that is asked for"})
+	request := d.Boot.Asked
+	if d.policy.WindowsBoots && d.Boot.Windows != "" {
+		s.WindowsBoot = WindowsBoot{Reasons: d.Boot.Windows, Begun: d.fleet.now}
+		if !d.personAsksBoot() {
+			request = windowsRequest(d.Name, s.WindowsBoot)
+			s.WindowsBoot.Request = request
+		}
+	}
+	d.addStep(Step{Action: ActionPermit, Bundle: d.Published, Permit: bundle.ImpactReboot, Boot: request, State: s, Why: "the node is drained for the boot that is asked for"})
 }

@@ -162,7 +162,7 @@ func TestARequestOnANode(t *testing.T) {
 		t.Errorf("unsigned: %+v", got)
 	}
 	signed := func(n windowsnode.Node) (published.Desired, error) { return n.Desired, nil }
-	if got := ObserveNode(n, signed).Boot; got != (Boot{bundle.Of([]byte("1")), bundle.Of([]byte("1"))}) {
+	if got := ObserveNode(n, signed).Boot; got != (Boot{Asked: bundle.Of([]byte("1")), Permitted: bundle.Of([]byte("1"))}) {
 		t.Errorf("signed: %+v", got)
 	}
 }

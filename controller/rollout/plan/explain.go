@@ -218,7 +218,7 @@ func (m *nodeState) pendingTimers() []time.Duration {
 	if !m.State.Postponed.IsZero() {
 		list = append(list, m.policy.Timeout-m.Seen.Postponed)
 	}
-	return list
+	return append(list, m.windowsBootTimers()...)
 }
 
 // summarizeFleet counts, and finds the one line that explains the rest.
@@ -249,7 +249,7 @@ func (p *planner) summarizeFleet() Summary {
 			reasons[n.Reason] = n.Node + " " + n.Message
 		}
 	}
-	if reasons[ReasonWindow] != "" {
+	if reasons[ReasonWindow] != "" || slices.ContainsFunc(p.nodes, (*nodeState).windowsAsksBoot) {
 		p.wakeForWindow()
 	}
 	s.Message = s.summaryLine(p.policy, reasons)

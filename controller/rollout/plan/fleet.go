@@ -34,6 +34,8 @@ type Policy struct {
 	Settle, Timeout time.Duration
 	// Closed is until when changes wait for a window.
 	Closed Closed
+	// WindowsBoots has hosts booted for what Windows itself waits for.
+	WindowsBoots bool
 }
 
 // Group is what makes nodes alike.
@@ -97,7 +99,7 @@ type Node struct {
 	Paused bool
 	// Retry is the value of published.RetryAnnotation: another one than before asks for another try of what failed.
 	Retry string
-	// Boot is what the Node says about a boot that a person asks for.
+	// Boot is what the Node says about a boot that a person or Windows asks for.
 	Boot Boot
 	// Leaving says why the node is about to go, such as a Machine that is being deleted.
 	Leaving string
@@ -108,10 +110,13 @@ type Node struct {
 	Seen  Seen
 }
 
-// Boot is a boot that a person asks for, by the digest of the value of published.RebootAnnotation.
+// Boot is a boot that no bundle is the reason of.
 type Boot struct {
-	// Asked is what the annotation says, Permitted what the operator has signed that the agent may do; each is empty where there is none.
+	// Asked is the digest of the value of published.RebootAnnotation, by which a person asks, Permitted what the operator has signed that the agent may do;
+	// each is empty where there is none.
 	Asked, Permitted bundle.Digest
+	// Windows is what Windows waits for, as windowsnode.JoinBoots writes it; empty where it waits for nothing, or that is not known.
+	Windows string
 }
 
 // Urgent is a bundle that differs from what the node has only in what must not wait for a rollout: the CAs that kubelet and API server

@@ -57,6 +57,8 @@ type fleetFacts struct {
 	toCancel        string
 	// waitsRestart, waitsDrain and waitsReboot are true while no window for such a change is open.
 	waitsRestart, waitsDrain, waitsReboot bool
+	// windowsBoots are the nodes whose boots for Windows have not proved well.
+	windowsBoots string
 }
 
 // consulted are the parts of a fleet that a decision has looked at.
@@ -106,10 +108,12 @@ func (k *Kept) newPlanner(f Fleet) *planner {
 	k.numberGates(p.gate)
 	p.stopped = p.stopReason()
 	p.countReservations()
+	p.countWindowsBoots()
 	closed := p.policy.Closed
 	k.compareFleet(fleetFacts{
 		stopped: p.stopped, limit: p.limit, reservationsFit: p.reservationsFit, toCancel: strings.Join(p.toCancel, " "),
 		waitsRestart: p.now.Before(closed.Restart), waitsDrain: p.now.Before(closed.Drain), waitsReboot: p.now.Before(closed.Reboot),
+		windowsBoots: p.listWindowsBoots(),
 	})
 	slices.SortFunc(k.order, func(a, b *keptNode) int { return compareStarts(&a.nodeState, &b.nodeState) })
 	for i, n := range k.order {
@@ -201,7 +205,8 @@ func sameLimits(before, now Seen, p *Policy) bool {
 	}
 	return same(before.Permitted, now.Permitted, p.Timeout, whole) && same(before.Ended, now.Ended, p.Settle, whole) &&
 		same(before.Taken, now.Taken, p.Timeout) && same(before.Postponed, now.Postponed, p.Timeout) &&
-		same(before.Ready, now.Ready, p.Settle) && same(before.Reported, now.Reported, p.Settle)
+		same(before.Ready, now.Ready, p.Settle) && same(before.Reported, now.Reported, p.Settle) &&
+		same(before.Booted, now.Booted, p.Settle, restAfterBoot)
 }
 
 // Same reports whether two plans are the same.

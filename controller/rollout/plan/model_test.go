@@ -71,6 +71,8 @@ type machine struct {
 	rebooted bundle.Digest
 	requests []bundle.Digest
 	atHand   bool
+	// windows is when the host booted last for what Windows waited for.
+	windows time.Duration
 	// off hosts do nothing, dumb ones have no agent.
 	off, dumb bool
 	// full is true while the disk of the host has no room.
@@ -133,6 +135,7 @@ func newWorld(t *testing.T, r chance) *world {
 	w.policy = Policy{
 		MaxUnavailable: []intstr.IntOrString{intstr.FromInt32(1), intstr.FromInt32(2), intstr.FromInt32(3), intstr.FromString("30%")}[r.IntN(4)],
 		MaxParallel:    1 + r.IntN(4), Canaries: r.IntN(3), FailureLimit: 1 + r.IntN(3), Settle: 2 * time.Minute, Timeout: 30 * time.Minute,
+		WindowsBoots: r.IntN(2) == 0,
 	}
 	for _, g := range groups {
 		w.wanted[g] = version{}
@@ -349,6 +352,7 @@ func (w *world) agent(m *machine) {
 	}
 	if m.atHand {
 		m.atHand, m.rebooted = false, m.requests[0]
+		m.api.Boot.Windows = [...]string{"", "Files", "Files,Updates"}[w.r.IntN(3)] // Windows may wait again, or a node may lie
 		w.ready(m, true)
 		w.report(m, m.api.Report)
 		return
@@ -374,8 +378,22 @@ func (w *world) bootAtHand(m *machine) {
 		w.fatalf("%s boots and has %d pods", n.Name, m.pods)
 	}
 	w.counts["boots"]++
+	w.checkWindowsBoot(m)
 	m.requests, m.atHand = append([]bundle.Digest{asked}, m.requests...), true
 	w.ready(m, false)
+}
+
+// checkWindowsBoot checks that a host rests between boots for Windows, whatever it says.
+func (w *world) checkWindowsBoot(m *machine) {
+	state, err := windowsnode.DecodeRolloutState(m.state)
+	if err != nil || state.WindowsBoot.Request != m.api.Boot.Permitted {
+		return // a person asked for it
+	}
+	if rested := w.elapsed - m.windows; m.windows > 0 && rested < restAfterBoot {
+		w.fatalf("%s boots for Windows %s after the last time", m.api.Name, rested)
+	}
+	m.windows = w.elapsed
+	w.counts["boots for Windows"]++
 }
 
 func (w *world) follow(m *machine) {
@@ -444,7 +462,7 @@ func (w *world) report(m *machine, r published.Report) {
 	if (r.State == published.StateApplied) != (m.api.Report.State == published.StateApplied) {
 		m.api.Since = w.clock(m.ahead)
 	}
-	r.Features, r.Rebooted = []published.Feature{published.FeatureBoot}, m.rebooted
+	r.Features, r.Rebooted, r.Facts = []published.Feature{published.FeatureBoot}, m.rebooted, &bundle.Facts{}
 	m.api.Report = r
 	m.resource++
 }

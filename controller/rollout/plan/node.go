@@ -22,6 +22,7 @@ func ObserveNode(node windowsnode.Node, read windowsnode.DesiredReader) Node {
 	}
 	n.Boot.Asked = retryDigest(node.Annotations[published.RebootAnnotation])
 	n.readAnnotations(node, read)
+	n.Boot.Windows = windowsnode.JoinBoots(windowsnode.PendingBoots(n.Report))
 	n.DrainBlocked, n.DrainForbidden = n.State.Claim.Blocked, n.State.Claim.Blocked != ""
 	n.Group.OSBuild = node.Labels[corev1.LabelWindowsBuild]
 	if n.Group.OSBuild == "" && n.Report.Facts != nil {

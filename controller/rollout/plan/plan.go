@@ -40,6 +40,8 @@ type planner struct {
 	// reservationsFit is true if all reservations in this view fit together, toCancel are the names of the nodes whose do not.
 	reservationsFit bool
 	toCancel        []string
+	// windowsBoots are the nodes of each group whose boots for Windows have not proved well yet.
+	windowsBoots map[Group][]string
 	// unavailableText is that of describeUnavailable, once it was needed.
 	unavailableText string
 	// uses are the parts of the fleet that the decision about the node at hand has looked at.
@@ -72,6 +74,7 @@ func newPlanner(f Fleet) *planner {
 	p.gate = p.canaryGates()
 	p.stopped = p.stopReason()
 	p.countReservations()
+	p.countWindowsBoots()
 	slices.SortFunc(p.nodes, compareStarts)
 	return p
 }
@@ -133,7 +136,7 @@ func nodeRules() []nodeRule {
 		{"a node with annotations of a newer operator is left as it is", decision.hasNewerAnnotations, func(d decision) { d.reportWaiting(ReasonForeign, d.Foreign) }},
 		{"a joining node gets its bundle and every permission at once", decision.isJoining, decision.publishForJoin},
 		{"a requested retry gives a failed turn its time again", decision.retryRequested, decision.restartTurn},
-		{"a boot that a person asked for has a turn of its own", decision.isBooting, func(d decision) { d.applyFirst(d.fleet.rules.boot) }},
+		{"a boot that a person or Windows asks for has a turn of its own", decision.isBooting, func(d decision) { d.applyFirst(d.fleet.rules.boot) }},
 		{"a node that has a slot, or something left of one, goes on with its turn", decision.isInTurn, func(d decision) { d.applyFirst(d.fleet.rules.slot) }},
 		{"a node that is up to date is done, unless it is a canary that soaks", decision.isUpToDate, func(d decision) { d.applyFirst(d.fleet.rules.upToDate) }},
 		{"any other node is started", decision.appliesToAnyNode, func(d decision) { d.applyFirst(d.fleet.rules.start) }},
@@ -160,7 +163,9 @@ func upToDateRules() []nodeRule {
 		{"a node whose executables were kept waits for the newer ones", decision.keepsPayload, func(d decision) {
 			d.reportWaiting(ReasonPayload, "executables are being copied to the host; it has every other change that needs none of them")
 		}},
-		{"a node that is no unconfirmed canary is done", decision.isConfirmed, func(d decision) { d.reportWaiting(ReasonUpdated, "has the wanted bundle") }},
+		{"a node that is no unconfirmed canary is done", decision.isConfirmed, func(d decision) {
+			d.reportWaiting(ReasonUpdated, joinMessage("has the wanted bundle", d.describeHeldBoot()))
+		}},
 		{"a canary that has soaked is confirmed", decision.hasSoaked, decision.confirmCanary},
 		{"a canary that failed is not confirmed", decision.hasFailed, func(d decision) { d.reportWaiting(ReasonFailed, d.failed) }},
 		{"the end of a canary's turn is written before it soaks", decision.turnEndIsUnwritten, decision.endCanaryTurn},

@@ -113,11 +113,14 @@ func (s *simulation) passTime(d time.Duration) {
 	}
 }
 
-// needsOnlyTime reports whether time alone brings the rollout on: a canary settles, a drain is tried again, or a window opens. It stays open then: when
+// needsOnlyTime reports whether time alone brings the rollout on: a canary settles, a drain is tried again, a boot for Windows proves well, or a window opens. It stays open then: when
 // it closes again is not simulated.
 func (s *simulation) needsOnlyTime() bool {
 	return slices.ContainsFunc(s.last.Nodes, func(n Status) bool {
 		return n.Reason == ReasonSettling || n.Reason == ReasonDrain || n.Reason == ReasonWindow
+	}) || slices.ContainsFunc(s.fleet.Nodes, func(n Node) bool {
+		m := evaluateNode(n, &s.fleet.Policy)
+		return m.windowsAsksBoot()
 	})
 }
 
@@ -193,6 +196,9 @@ func (s *simulation) finishAgents() bool {
 			Features: n.Report.Features, Rebooted: cmp.Or(n.Boot.Permitted, n.Report.Rebooted),
 		}
 		n.Since, n.Seen.Reported, n.Unsettled = s.fleet.Now, 0, ""
+		if n.Permitted == bundle.ImpactReboot {
+			n.Boot.Windows = ""
+		}
 		if n.Published == n.Wanted {
 			n.Cost = bundle.ImpactNone
 		}

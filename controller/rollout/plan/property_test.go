@@ -40,7 +40,7 @@ func TestRandomFleets(t *testing.T) {
 		}
 	}
 	t.Logf("steps: %v", counts)
-	for _, a := range []Action{ActionPublish, ActionPermit, ActionReserve, ActionConfirmReservation, ActionCancelReservation, ActionDrain, ActionRelease, ActionConfirm, ActionNote, "boots"} {
+	for _, a := range []Action{ActionPublish, ActionPermit, ActionReserve, ActionConfirmReservation, ActionCancelReservation, ActionDrain, ActionRelease, ActionConfirm, ActionNote, "boots", "boots for Windows"} {
 		if counts[string(a)] == 0 {
 			t.Errorf("no step %s was made", a)
 		}
@@ -80,7 +80,7 @@ func FuzzFleets(f *testing.F) {
 func (w *world) event() {
 	m := w.machines[w.r.IntN(len(w.machines))]
 	n := &m.api
-	switch e := w.r.IntN(103); {
+	switch e := w.r.IntN(105); {
 	case e < 30:
 		w.agent(m)
 	case e < 52:
@@ -141,6 +141,9 @@ func (w *world) event() {
 		m.full = !m.full
 	case e < 103: // a person asks for a boot
 		n.Boot.Asked = bundle.Of(fmt.Appendf(nil, "%d", w.elapsed))
+		m.resource++
+	case e < 105 && n.Report.Facts != nil: // Windows waits for a boot, or no longer
+		n.Boot.Windows = [...]string{"", "Updates", "Components,Updates"}[w.r.IntN(3)]
 		m.resource++
 	}
 	w.checkWorld()
@@ -386,6 +389,7 @@ func (w *world) checkPlan(f Fleet, p Plan) {
 		if noted := s.State; s.Action == ActionNote {
 			delete(seen, s.Node) // what the node waits for is told all the same
 			noted.Elapsed, noted.Turn.Permitted, noted.Turn.Ended, noted.Turn.Confirmed, noted.Turn.Retry = n.State.Elapsed, n.State.Turn.Permitted, n.State.Turn.Ended, n.State.Turn.Confirmed, n.State.Turn.Retry
+			noted.WindowsBoot.Reasons = n.State.WindowsBoot.Reasons
 			if !reflect.DeepEqual(noted, n.State) || s.Bundle != "" || s.Cordon != SwitchKeep || s.ScaleDown != SwitchKeep {
 				w.fatalf("%s: more than times is noted: %+v", s.Node, s)
 			}

@@ -7,7 +7,7 @@ package plan
 //	  upToDateRules   a node that has the wanted bundle                    plan.go
 //	  startRules      a node without a slot that lacks the wanted bundle   start.go
 //	    urgentRules   what a node that has to wait gets at once            urgent.go
-//	  bootRules       a node whose host boots because a person asked       boot.go
+//	  bootRules       a node whose host boots as a person or Windows asks  boot.go
 //	  slotRules       a node that has a slot, or something left of one     slot.go
 //	    drainRules    a node that needs its slot                           slot.go
 //	blockerRules      why a node may not start                             start.go

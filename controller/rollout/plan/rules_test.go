@@ -88,7 +88,7 @@ func TestNodeRules(t *testing.T) {
 		{rule: "a joining node gets its bundle and every permission at once", nodes: one(joining, wants(none), claim(1, true)), want: "publish 2 reboot"},
 		{rule: "a joining node gets its bundle and every permission at once", nodes: one(joining), want: "Joining"},
 		{rule: "a requested retry gives a failed turn its time again", nodes: one(wants(restart), given(restart, 9), says(rolledBack, ""), func(n *Node) { n.Retry = "again" }), want: "note"},
-		{rule: "a boot that a person asked for has a turn of its own", nodes: one(asksBoot), want: "take cordon on scale-down on"},
+		{rule: "a boot that a person or Windows asks for has a turn of its own", nodes: one(asksBoot), want: "take cordon on scale-down on"},
 		{rule: "a node that has a slot, or something left of one, goes on with its turn", nodes: one(claim(1, true)), want: "release cordon off scale-down off"},
 		{rule: "a node that has a slot, or something left of one, goes on with its turn", nodes: one(cordoned), want: "release cordon off"},
 		{rule: "a node that has a slot, or something left of one, goes on with its turn", nodes: one(func(n *Node) { n.Permitted = drain }), want: "release 1 restart"},

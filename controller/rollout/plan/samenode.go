@@ -46,5 +46,5 @@ func sameReport(a, b *published.Report) bool {
 
 func sameState(a, b *State) bool {
 	return a.Schema == b.Schema && a.Turn == b.Turn && a.Claim == b.Claim && a.Failed == b.Failed && a.FailedRetry == b.FailedRetry &&
-		a.Postponed.Equal(b.Postponed) && a.Booted == b.Booted && a.Elapsed == b.Elapsed && slices.Equal(a.Past, b.Past)
+		a.Postponed.Equal(b.Postponed) && a.Booted == b.Booted && a.WindowsBoot == b.WindowsBoot && a.Elapsed == b.Elapsed && slices.Equal(a.Past, b.Past)
 }

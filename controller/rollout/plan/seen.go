@@ -16,6 +16,8 @@ type Seen struct {
 	Taken, Postponed time.Duration
 	// Ready is for how long the node has been Ready, or not; Reported for how long its report has been Applied, or not.
 	Ready, Reported time.Duration
+	// Booted is the time since the agent might boot the host on request last; the longest time where no such boot is known.
+	Booted time.Duration
 }
 
 // longest is the longest time that is counted. Sums of a few stay in range.
@@ -27,18 +29,18 @@ func clampSeconds(seconds int64) time.Duration {
 
 // seenBefore returns what the annotation of the Node says.
 func seenBefore(e Elapsed) Seen {
-	return Seen{Permitted: clampSeconds(e.Permitted), Ended: clampSeconds(e.Ended), Taken: clampSeconds(e.Taken), Postponed: clampSeconds(e.Postponed)}
+	return Seen{Permitted: clampSeconds(e.Permitted), Ended: clampSeconds(e.Ended), Taken: clampSeconds(e.Taken), Postponed: clampSeconds(e.Postponed), Booted: clampSeconds(e.Booted)}
 }
 
 func (s Seen) toElapsed() Elapsed {
 	seconds := func(d time.Duration) int64 { return int64(d / time.Second) }
-	return Elapsed{Permitted: seconds(s.Permitted), Ended: seconds(s.Ended), Taken: seconds(s.Taken), Postponed: seconds(s.Postponed)}
+	return Elapsed{Permitted: seconds(s.Permitted), Ended: seconds(s.Ended), Taken: seconds(s.Taken), Postponed: seconds(s.Postponed), Booted: seconds(s.Booted)}
 }
 
 // addTime adds the time since the last observation.
 func (s Seen) addTime(d time.Duration) Seen {
 	add := func(t time.Duration) time.Duration { return min(t+max(d, 0), longest) }
-	return Seen{add(s.Permitted), add(s.Ended), add(s.Taken), add(s.Postponed), add(s.Ready), add(s.Reported)}
+	return Seen{add(s.Permitted), add(s.Ended), add(s.Taken), add(s.Postponed), add(s.Ready), add(s.Reported), add(s.Booted)}
 }
 
 // followState is for a Node whose state was another one before: what is about something else now begins with what stands there.
@@ -60,6 +62,9 @@ func (s Seen) followState(before, now State) Seen {
 	s.Ended = since(before.Turn.Ended, now.Turn.Ended, s.Ended, base.Ended)
 	s.Taken = since(before.Claim.Taken, now.Claim.Taken, s.Taken, base.Taken)
 	s.Postponed = since(before.Postponed, now.Postponed, s.Postponed, base.Postponed)
+	if b := now.WindowsBoot.Begun; !b.IsZero() && !b.Equal(before.WindowsBoot.Begun) {
+		s.Booted = base.Booted
+	}
 	return s
 }
 
@@ -68,13 +73,16 @@ type Watch struct {
 	state             State
 	isReady, applied  bool
 	ready, transition time.Time
-	seen              Seen
+	// knowsBoot is true once a boot on request was observed, or is known from before this process.
+	knowsBoot bool
+	seen      Seen
 }
 
 // ObserveNode observes a node some time after the last time, and returns for how long what it says has lasted.
 func (w *Watch) ObserveNode(n Node, passed time.Duration) Seen {
 	now := Watch{state: n.State, isReady: n.Ready, applied: n.Report.State == published.StateApplied, ready: n.ReadySince, transition: n.Since}
 	now.seen = w.seen.addTime(passed).followState(w.state, n.State)
+	now.seen.Booted, now.knowsBoot = w.bootedFor(n, passed)
 	if w.isReady != now.isReady || !w.ready.Equal(now.ready) {
 		now.seen.Ready = 0
 		if e := n.State.Elapsed; n.Ready && !e.ReadySince.IsZero() && e.ReadySince.Equal(n.ReadySince) {
@@ -88,6 +96,20 @@ func (w *Watch) ObserveNode(n Node, passed time.Duration) Seen {
 	return now.seen
 }
 
+// bootedFor returns Seen.Booted, and whether a boot is known. What this operator has signed decides: what stands on the Node beside, which the node may
+// write, counts only for a boot before this process began. So a node gains no boot by what it writes there.
+func (w *Watch) bootedFor(n Node, passed time.Duration) (time.Duration, bool) {
+	switch {
+	case n.Boot.Permitted != "":
+		return 0, true
+	case w.knowsBoot:
+		return w.seen.addTime(passed).Booted, true
+	case n.State.WindowsBoot.IsZero():
+		return longest, false
+	}
+	return clampSeconds(n.State.Elapsed.Booted), true
+}
+
 // ElapsedByStamps returns a fleet in which all has lasted since the times that stand on the Nodes, for those who have observed nothing: a command that
 // shows where the nodes are. The clocks may have been wrong when those were written, so it decides nothing.
 func ElapsedByStamps(f Fleet) Fleet {
@@ -97,7 +119,10 @@ func ElapsedByStamps(f Fleet) Fleet {
 		n := &f.Nodes[i]
 		n.Seen = Seen{
 			Permitted: since(n.State.Turn.Permitted), Ended: since(n.State.Turn.Ended), Taken: since(n.State.Claim.Taken),
-			Postponed: since(n.State.Postponed.Add(-f.Policy.Timeout)), Ready: since(n.ReadySince), Reported: since(n.Since),
+			Postponed: since(n.State.Postponed.Add(-f.Policy.Timeout)), Ready: since(n.ReadySince), Reported: since(n.Since), Booted: longest,
+		}
+		if b := n.State.WindowsBoot; !b.IsZero() {
+			n.Seen.Booted = since(b.Begun)
 		}
 	}
 	return f
@@ -120,17 +145,24 @@ func (m *nodeState) noteTimers() []time.Duration {
 	note(m.isUnconfirmed() && !m.turn.Ended.IsZero(), m.Seen.Ended, written.Ended, m.policy.Settle+m.policy.Timeout)
 	note(m.State.Claim.Held, m.Seen.Taken, written.Taken, m.policy.Timeout)
 	note(!m.State.Postponed.IsZero(), m.Seen.Postponed, written.Postponed, m.policy.Timeout)
+	note(!m.State.WindowsBoot.IsZero(), m.Seen.Booted, written.Booted, restAfterBoot)
 	return list
 }
 
 // noteElapsed writes what has elapsed in a turn that takes long, if no other step does.
 func (d decision) noteElapsed() {
-	if d.Foreign != "" || d.Joining || !d.mustRecordTimers() || slices.ContainsFunc(d.fleet.plan.Steps, func(s Step) bool { return s.Node == d.Name }) {
+	why := "its turn takes long: its duration is kept"
+	s := d.noteGoneBoots()
+	if s.WindowsBoot != d.State.WindowsBoot {
+		why = "Windows waits no longer for what its host was booted for"
+	} else if !d.mustRecordTimers() {
 		return
 	}
-	s := d.State
+	if d.Foreign != "" || d.Joining || slices.ContainsFunc(d.fleet.plan.Steps, func(s Step) bool { return s.Node == d.Name }) {
+		return
+	}
 	s.Elapsed = d.elapsedFor(s)
-	d.fleet.plan.Steps = append(d.fleet.plan.Steps, Step{Node: d.Name, Action: ActionNote, State: s, Why: "its turn takes long: its duration is kept"})
+	d.fleet.plan.Steps = append(d.fleet.plan.Steps, Step{Node: d.Name, Action: ActionNote, State: s, Why: why})
 }
 
 func (m *nodeState) mustRecordTimers() bool {
@@ -151,6 +183,9 @@ func (m *nodeState) elapsedAfterStep(s Step) Elapsed {
 func (m *nodeState) elapsedFor(s State) Elapsed {
 	s.Elapsed = Elapsed{}
 	e := m.Seen.followState(m.State, s).toElapsed()
+	if s.WindowsBoot.IsZero() {
+		e.Booted = 0
+	}
 	if s.Turn.Canary && s.Turn.Confirmed.IsZero() && !s.Turn.Ended.IsZero() && m.Ready {
 		e.Ready, e.ReadySince = int64(m.Seen.Ready/time.Second), m.ReadySince.UTC().Truncate(time.Second)
 	}

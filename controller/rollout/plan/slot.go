@@ -226,7 +226,7 @@ func (d decision) releaseSlotWith(s State, why string) {
 	if d.cordonedByUs() {
 		step.Cordon = SwitchOff
 	}
-	if d.Boot.Permitted != "" { // done, or given up
+	if d.Boot.Permitted != "" && d.Boot.Permitted != s.WindowsBoot.Request { // done, or given up
 		s.Booted = d.Boot.Permitted
 	}
 	s.Claim = Claim{}

@@ -13,6 +13,8 @@ type (
 	Turn = windowsnode.Turn
 	// Claim is a place among the unavailable nodes.
 	Claim = windowsnode.Claim
+	// WindowsBoot is a boot of a host for what Windows itself waited for.
+	WindowsBoot = windowsnode.WindowsBoot
 	// Elapsed is what of Seen is in the annotation.
 	Elapsed = windowsnode.Elapsed
 )

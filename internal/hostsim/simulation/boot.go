@@ -73,6 +73,7 @@ func (h *Host) Restart(ctx context.Context) error {
 		if s.NextHostName != "" {
 			s.HostName, s.NextHostName = s.NextHostName, ""
 		}
+		s.Facts.PendingBoots = nil // it is what Windows waited for
 		s.applyPending()
 		s.settle(h.looks)
 		if err := h.Own.State.Save(s); err != nil {

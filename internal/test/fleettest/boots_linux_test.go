@@ -18,6 +18,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/rollout/steps"
+	"wmco/internal/hostsim/simulation"
 )
 
 // wmco runs a command line of the program as an administrator of the cluster.
@@ -93,6 +94,64 @@ func (f *fleet) checkBootsByHand(t *testing.T) {
 		}
 		if f.bundles(t)[m.name] != r.bundles[m.name] {
 			t.Errorf("another bundle is published for %s", m.name)
+		}
+	}
+}
+
+// checkBootsForWindows: Windows of two hosts waits for a boot, and the settings ask the operator to see to it. One node after the other is drained, boots once
+// and is given back. One that says the same again boots no second time in the next hours.
+func (f *fleet) checkBootsForWindows(t *testing.T) {
+	o, r := f.watch(t), f.read(t)
+	waiting := f.machines[:2]
+	wait := func(m *machine, reasons ...bundle.BootReason) {
+		t.Helper()
+		must(t, m.Edit(t.Context(), func(s *simulation.State) { s.Facts.PendingBoots = reasons }))
+		must(t, m.StopService(t.Context(), bundle.AgentService))
+		must(t, m.StartService(t.Context(), bundle.AgentService))
+	}
+	says := func(m *machine) []bundle.BootReason {
+		report, err := published.DecodeReport(f.node(t, m.name).Annotations[published.ReportAnnotation])
+		if err != nil || report.Facts == nil {
+			return nil
+		}
+		return report.Facts.PendingBoots
+	}
+	wait(waiting[0], bundle.BootForUpdates)
+	eventually(t, "the report of a host whose Windows waits", func() bool { return len(says(waiting[0])) == 1 })
+	f.rest(t)
+	if n := waiting[0].Boots() - r.machines[waiting[0].name].Boots; n != 0 {
+		t.Fatalf("%d boots, and the settings ask for a report", n)
+	}
+	f.settings(t, `{rollout: {settle: 0s}, windowsReboots: Coordinate}`)
+	wait(waiting[1], bundle.BootForComponents, bundle.BootForUpdates)
+	eventually(t, "two nodes that have booted and are given back", func() bool {
+		return !slices.ContainsFunc(waiting, func(m *machine) bool {
+			n := f.node(t, m.name)
+			return m.Boots() != r.machines[m.name].Boots+1 || len(says(m)) > 0 || !isCurrent(*n) || n.Spec.Unschedulable || n.Annotations[published.CordonAnnotation] != ""
+		})
+	})
+	if _, away, _ := o.most(nil); away != 1 {
+		t.Errorf("%d nodes were cordoned at once", away)
+	}
+	if notes := f.notes(t, steps.EventTurnBegun, waiting[0].name); !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "an update of Windows was installed") }) {
+		t.Errorf("the events are %q", notes)
+	}
+	wait(waiting[0], bundle.BootForUpdates)
+	eventually(t, "the report of a host whose Windows waits again", func() bool { return len(says(waiting[0])) == 1 })
+	f.rest(t)
+	if out := f.wmco(t, "status", waiting[0].name); !strings.Contains(out, "after the last boot") {
+		t.Errorf("wmco status says\n%s", out)
+	}
+	wait(waiting[0])
+	f.settings(t, `{rollout: {settle: 0s}}`)
+	f.rest(t)
+	for _, m := range f.machines {
+		wanted := 0
+		if slices.Contains(waiting, m) {
+			wanted = 1
+		}
+		if got := m.since(t, r.machines[m.name]); got.Boots != wanted || got.Logins > 0 {
+			t.Errorf("%s: %+v, want %d boots", m.name, got, wanted)
 		}
 	}
 }

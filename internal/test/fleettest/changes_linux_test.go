@@ -34,6 +34,7 @@ func TestFleet(t *testing.T) {
 	t.Run("a cordon and a pause are kept", func(t *testing.T) { f.checkKept(t) })
 	t.Run("nodes are drained one after the other", func(t *testing.T) { f.checkDrains(t) })
 	t.Run("hosts boot because a person asks for it", func(t *testing.T) { f.checkBootsByHand(t) })
+	t.Run("hosts boot because Windows waits for it", func(t *testing.T) { f.checkBootsForWindows(t) })
 	t.Run("permissions of a node", func(t *testing.T) { f.checkPermissions(t) })
 	// Before the API server is away: one that has just started refuses what it will allow when it has read the roles.
 	t.Run("what node agents and the operator ask for", func(t *testing.T) { f.checkRequests(t) })
