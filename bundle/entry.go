@@ -20,10 +20,12 @@ type Layer struct {
 	Features       []Feature       `json:"features,omitempty"`
 	Firewall       []FirewallRule  `json:"firewall,omitempty"`
 	Exclusions     []Exclusion     `json:"exclusions,omitempty"`
-	Endpoints      []Endpoint      `json:"endpoints,omitempty"`
-	Networks       []Network       `json:"networks,omitempty"`
-	HostName       HostName        `json:"hostName,omitzero"`
-	Payload        []Payload       `json:"payload,omitempty"`
+	// Policies are in the node layer: an agent of an earlier version does not read them.
+	Policies  []Policy   `json:"policies,omitempty"`
+	Endpoints []Endpoint `json:"endpoints,omitempty"`
+	Networks  []Network  `json:"networks,omitempty"`
+	HostName  HostName   `json:"hostName,omitzero"`
+	Payload   []Payload  `json:"payload,omitempty"`
 }
 
 // Impact is what a change of an entry costs the workload of a node. Impacts are ordered.

@@ -18,6 +18,7 @@ const (
 	KindFeature       EntryKind = "feature"
 	KindFirewall      EntryKind = "firewall"
 	KindExclusion     EntryKind = "exclusion"
+	KindPolicy        EntryKind = "policy"
 	KindEndpoint      EntryKind = "endpoint"
 	KindNetwork       EntryKind = "network"
 	KindHostName      EntryKind = "host-name"
@@ -187,6 +188,15 @@ var kinds = []described{
 		impact:  func(e Exclusion) Impact { return e.Impact },
 		text:    func(e Exclusion) string { return e.Process },
 		setting: func(Exclusion) (string, Digest) { return "", "" },
+	},
+	kind[Policy]{
+		Kind:    Kind{Kind: KindPolicy, Plural: "policies", Section: SectionHost, Key: "policies"},
+		list:    func(l *Layer) []Policy { return l.Policies },
+		name:    func(e Policy) string { return e.Name },
+		valid:   checkPolicy,
+		impact:  func(e Policy) Impact { return e.Impact },
+		text:    func(e Policy) string { return e.Name },
+		setting: func(e Policy) (string, Digest) { return e.Value, "" },
 	},
 	kind[Endpoint]{
 		Kind:    Kind{Kind: KindEndpoint, Plural: "endpoints", Section: SectionHost, Key: "endpoints"},

@@ -40,6 +40,7 @@ func CheckLayer(l bundle.Layer) error {
 		first(bundle.KindFeature, l.Features, func(f bundle.Feature) string { return f.Name }, checkFeature),
 		first(bundle.KindFirewall, l.Firewall, func(r bundle.FirewallRule) string { return r.Name }, checkFirewall),
 		first(bundle.KindExclusion, l.Exclusions, func(e bundle.Exclusion) string { return e.Process }, checkExclusion),
+		first(bundle.KindPolicy, l.Policies, func(p bundle.Policy) string { return p.Name }, checkPolicy),
 		first(bundle.KindEndpoint, l.Endpoints, func(e bundle.Endpoint) string { return e.Name }, checkEndpoint),
 		first(bundle.KindNetwork, l.Networks, func(n bundle.Network) string { return n.Name }, checkNetwork),
 		first(bundle.KindPayload, l.Payload, func(p bundle.Payload) string { return p.Path }, checkPayload),
@@ -181,6 +182,13 @@ func checkFirewall(r bundle.FirewallRule) error {
 func checkExclusion(e bundle.Exclusion) error {
 	if !same(e.Process, Exclusion()) {
 		return fmt.Errorf("process: Defender scans everything but %s", Exclusion())
+	}
+	return nil
+}
+
+func checkPolicy(p bundle.Policy) error {
+	if p.Name != bundle.PolicyUpdates || p.Value != bundle.UpdatesNotInstalled {
+		return fmt.Errorf("the only policy is %s with the value %s", bundle.PolicyUpdates, bundle.UpdatesNotInstalled)
 	}
 	return nil
 }

@@ -136,6 +136,14 @@ func foreign() map[bundle.EntryKind][]entry {
 		bundle.KindExclusion: {{"an exclusion", func(l *bundle.Layer) {
 			l.Exclusions = []bundle.Exclusion{{Process: `C:\k\kubelet.exe`, Impact: bundle.ImpactNone}}
 		}, "Defender"}},
+		bundle.KindPolicy: {
+			{"a policy", func(l *bundle.Layer) {
+				l.Policies = []bundle.Policy{{Name: `System\EnableSmartScreen`, Value: "0", Impact: bundle.ImpactNone}}
+			}, "the only policy"},
+			{"another value", func(l *bundle.Layer) {
+				l.Policies = []bundle.Policy{{Name: bundle.PolicyUpdates, Value: "4", Impact: bundle.ImpactNone}}
+			}, "the only policy"},
+		},
 		bundle.KindEndpoint: {{"an endpoint", func(l *bundle.Layer) {
 			l.Endpoints = []bundle.Endpoint{{Name: layout.VIPEndpoint, Network: "nat", Compartment: 1, Impact: bundle.ImpactNone}}
 		}, "the only endpoint"}},

@@ -86,6 +86,7 @@ const (
 	rowMetadataRoute RowID = "route/metadata"
 	rowContainers    RowID = "feature/Containers"
 	rowExclusion     RowID = "exclusion/containerd"
+	rowPolicyUpdates RowID = "policy/updates"
 	rowEndpoint      RowID = "endpoint/vip"
 	rowHostName      RowID = "host-name"
 )
@@ -247,6 +248,8 @@ func hostRows() []Row {
 	endpoint.JoinedOnly = true
 	key := row(rowAuthorizedKey, bundle.KindAuthorizedKey, "<fingerprint>", bundle.ImpactNone, "a public key of the operator in "+bundle.AuthorizedKeysFile+"; only in bundles of the operator", FromPrivateKey)
 	key.Layer, key.JoinedOnly = bundle.LayerNode, true
+	updates := row(rowPolicyUpdates, bundle.KindPolicy, bundle.PolicyUpdates, bundle.ImpactNone, "below `HKLM\\"+bundle.PoliciesKey+"`: Windows installs no updates and does not boot by itself; only with `windowsReboots: Coordinate`", FromSettings)
+	updates.Layer, updates.JoinedOnly = bundle.LayerNode, true
 	host := row(rowHostName, bundle.KindHostName, bundle.Computer, bundle.ImpactReboot, "the computer's name, which is that of its Machine", FromMachine)
 	host.Layer, host.Platforms = bundle.LayerNode, []bundle.Platform{bundle.PlatformVSphere, bundle.PlatformNutanix}
 	rows := []Row{
@@ -262,6 +265,7 @@ func hostRows() []Row {
 	}
 	return append(rows,
 		row(rowExclusion, bundle.KindExclusion, layout.Exclusion(), bundle.ImpactNone, "Defender, where it runs, does not scan containerd"),
+		updates,
 		endpoint,
 		host,
 	)

@@ -149,6 +149,8 @@ type Node struct {
 	OlderAgent bool
 	// NoKeys is true for a Node whose agent reads no authorized keys in a layer.
 	NoKeys bool
+	// NoPolicies is true for a Node whose agent reads no policies of Windows in a layer.
+	NoPolicies bool
 	// AcceptedKey is the public key, "ALGORITHM BASE64", with which the operator logged in to the host last; empty if that is not known.
 	AcceptedKey string
 	// Origins are the Node, Machine and instances objects, for provenance.

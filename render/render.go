@@ -154,6 +154,7 @@ func (e *emitter) nodeViews() {
 	e.networkEntries()
 	e.cloudEntries()
 	e.keyEntries()
+	e.policyEntries()
 }
 
 // done finishes and digests the layer.

@@ -25,8 +25,8 @@ func TestEveryKindOfEntryIsDecided(t *testing.T) {
 		bundle.KindDirectory: false, bundle.KindFile: false, bundle.KindState: false, bundle.KindEnvironment: false, bundle.KindService: false, bundle.KindPayload: false,
 		// Services have their own environment: the one of the host is for others.
 		bundle.KindVariable: false,
-		// A feature, a key with which people log in and an exclusion change no connection, and an endpoint on a network of pods is not the host's.
-		bundle.KindFeature: false, bundle.KindAuthorizedKey: false, bundle.KindExclusion: false, bundle.KindEndpoint: false,
+		// A feature, a key with which people log in, an exclusion and a policy about updates change no connection, and an endpoint on a network of pods is not the host's.
+		bundle.KindFeature: false, bundle.KindAuthorizedKey: false, bundle.KindExclusion: false, bundle.KindEndpoint: false, bundle.KindPolicy: false,
 	}
 	for _, k := range bundle.Kinds() {
 		kind := k.Kind

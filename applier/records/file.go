@@ -28,11 +28,13 @@ func encodeJSON(v any) ([]byte, error) {
 
 // Schema is the version of the records on a host's disk. It grows with every field that is added, also in a manifest: an
 // older program then reports a record of a newer one, instead of a damaged one.
-const Schema = 5
+const Schema = 6
 
 // Versions of records that older programs read: a host whose agent is of an older version is repaired by newer ones over SSH.
 const (
-	// withoutKeys is the version of records of bundles without authorized keys.
+	// withoutPolicies is the version of records of bundles without policies of Windows.
+	withoutPolicies = 5
+	// withoutKeys is that of records of bundles without authorized keys either.
 	withoutKeys = 4
 	// withoutName is that of records of bundles that name no Node either.
 	withoutName = 3
@@ -41,8 +43,10 @@ const (
 // schemaOf returns the version of a record of these bundles.
 func schemaOf(bundles ...BundleRecord) int {
 	switch {
-	case slices.ContainsFunc(bundles, hasKeys):
+	case slices.ContainsFunc(bundles, hasPolicies):
 		return Schema
+	case slices.ContainsFunc(bundles, hasKeys):
+		return withoutPolicies
 	case slices.ContainsFunc(bundles, func(b BundleRecord) bool { return b.Manifest.NodeName() != "" }):
 		return withoutKeys
 	}
@@ -51,6 +55,10 @@ func schemaOf(bundles ...BundleRecord) int {
 
 func hasKeys(b BundleRecord) bool {
 	return slices.ContainsFunc(b.Manifest.Layers, func(l bundle.Index) bool { return len(l.Layer.AuthorizedKeys) > 0 })
+}
+
+func hasPolicies(b BundleRecord) bool {
+	return slices.ContainsFunc(b.Manifest.Layers, func(l bundle.Index) bool { return len(l.Layer.Policies) > 0 })
 }
 
 // sharedSchema is that of records which programs of several versions work with at the same time. It does not grow: an agent would refuse

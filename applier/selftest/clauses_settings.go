@@ -64,6 +64,14 @@ var settingClauses = []Clause{
 		t.refusedSetting(x)
 		t.equal(false, t.setting(x.Kind, x.Name).Present)
 	}},
+	{"a policy is set, changed and removed", func(t *trial) {
+		t.lives(present(bundle.KindPolicy, policy, "3"), present(bundle.KindPolicy, policy, "4294967295"))
+	}},
+	{"a policy that is no number is refused", func(t *trial) {
+		x := present(bundle.KindPolicy, policy, "on")
+		t.refusedSetting(x)
+		t.equal(false, t.setting(x.Kind, x.Name).Present)
+	}},
 	{"a route is set, changed and removed", func(t *trial) {
 		t.lives(present(bundle.KindRoute, testRoute, bundle.ViaDefault))
 	}},

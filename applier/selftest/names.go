@@ -39,6 +39,8 @@ const (
 	variable1 = "WMCO_SELFTEST"
 	variable2 = "WMCO_SELFTEST_A"
 	variable3 = "WMCO_SELFTEST_B"
+	// policy is a value that Windows does not know, in the key of automatic updates.
+	policy = `WindowsUpdate\AU\WMCO_SELFTEST`
 )
 
 // KeyLine is the authorized key, KeyFingerprint its fingerprint. Its 32 bytes are a SHA-256, so that there is no private key for it.
@@ -60,7 +62,7 @@ func settings(folder string) []plan.Setting {
 	return []plan.Setting{
 		absent(bundle.KindVariable, variable1), absent(bundle.KindVariable, variable2), absent(bundle.KindVariable, variable3),
 		absent(bundle.KindRoute, testRoute), absent(bundle.KindFirewall, firewallRule), absent(bundle.KindExclusion, folder+`\`+exclusion),
-		absent(bundle.KindAuthorizedKey, KeyFingerprint), absent(bundle.KindEndpoint, EndpointName), absent(bundle.KindNetwork, NetworkName),
+		absent(bundle.KindAuthorizedKey, KeyFingerprint), absent(bundle.KindEndpoint, EndpointName), absent(bundle.KindPolicy, policy), absent(bundle.KindNetwork, NetworkName),
 	}
 }
 

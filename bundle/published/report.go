@@ -115,13 +115,15 @@ const (
 	FeatureNodeName Feature = "node-name"
 	// FeatureAuthorizedKeys means that the agent reads authorized keys in a node layer.
 	FeatureAuthorizedKeys Feature = "authorized-keys"
+	// FeaturePolicies means that the agent reads policies of Windows in a node layer.
+	FeaturePolicies Feature = "policies"
 	// FeatureBoot means that the agent boots its host on request, once for each Desired.Boot.
 	FeatureBoot Feature = "boot-on-request"
 )
 
 // Features returns what the agents of this version can do.
 func Features() []Feature {
-	return []Feature{FeatureAuthorizedKeys, FeatureBoot, FeatureNodeName, FeatureSigned}
+	return []Feature{FeatureAuthorizedKeys, FeatureBoot, FeatureNodeName, FeaturePolicies, FeatureSigned}
 }
 
 // Has reports whether the agent has a feature.

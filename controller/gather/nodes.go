@@ -220,16 +220,17 @@ func entryOf(node corev1.Node) string {
 }
 
 // addReport adds what the host's agent reports on its Node: its facts, none where there are none, and whether it refuses a layer with the name of
-// the Node or with authorized keys. One that has not reported yet came with this operator. The node writes its report itself: it decides about nothing but its own layer,
+// the Node or with authorized keys, or policies. One that has not reported yet came with this operator. The node writes its report itself: it decides about nothing but its own layer,
 // and the facts of another host are not used.
 func (g *gatherer) addReport(n *render.Node, node corev1.Node, ref bundle.Ref) {
-	n.Facts, n.OlderAgent, n.NoKeys = bundle.Facts{}, false, false
+	n.Facts, n.OlderAgent, n.NoKeys, n.NoPolicies = bundle.Facts{}, false, false, false
 	if _, ok := node.Annotations[published.ReportAnnotation]; !ok {
 		return
 	}
 	report, err := windowsnode.ReadReport(node.Annotations)
 	n.OlderAgent = err == nil && !report.Has(published.FeatureNodeName)
 	n.NoKeys = err == nil && !report.Has(published.FeatureAuthorizedKeys)
+	n.NoPolicies = err == nil && !report.Has(published.FeaturePolicies)
 	if err == nil && (report.Facts == nil || FactsDescribe(*report.Facts, *n)) {
 		if report.Facts != nil {
 			n.Facts = *report.Facts

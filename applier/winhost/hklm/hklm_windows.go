@@ -20,6 +20,15 @@ func WithKey(path string, access uint32, use func(registry.Key) error) error {
 	return errors.Join(use(k), k.Close())
 }
 
+// WithNewKey is WithKey for a key that is made where it does not exist.
+func WithNewKey(path string, access uint32, use func(registry.Key) error) error {
+	k, _, err := registry.CreateKey(registry.LOCAL_MACHINE, path, access)
+	if err != nil {
+		return fmt.Errorf(`creating HKLM\%s: %w`, path, err)
+	}
+	return errors.Join(use(k), k.Close())
+}
+
 // ReadText reads a string value. It returns false if the key or the value does not exist.
 func ReadText(path, value string) (text string, exists bool, err error) {
 	err = WithKey(path, registry.QUERY_VALUE, func(k registry.Key) (err error) {

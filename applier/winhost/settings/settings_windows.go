@@ -23,6 +23,7 @@ func (h Host) Keepers() Keepers {
 		bundle.KindFeature:   featureKeeper{h.features},
 		bundle.KindFirewall:  firewallKeeper{windowsFirewall{}},
 		bundle.KindExclusion: exclusionKeeper{microsoftDefender{}},
+		bundle.KindPolicy:    policyKeeper{policyValues{}, policyNotes{}},
 		bundle.KindHostName:  nameKeeper{machineName{}},
 	}
 }
@@ -30,7 +31,7 @@ func (h Host) Keepers() Keepers {
 // Hives are the parts of the registry that keep settings, by kind.
 var Hives = map[bundle.EntryKind]string{
 	bundle.KindVariable: "SYSTEM", bundle.KindHostName: "SYSTEM", bundle.KindRoute: "SYSTEM", bundle.KindFirewall: "SYSTEM",
-	bundle.KindTrustedCA: "SOFTWARE",
+	bundle.KindTrustedCA: "SOFTWARE", bundle.KindPolicy: "SOFTWARE",
 }
 
 // Facts sets the names of the host, whether Defender runs, and the features if the host has any.

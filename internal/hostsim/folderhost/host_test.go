@@ -55,6 +55,7 @@ func newFullHost(t *testing.T) (*Host, string) {
 		{Kind: bundle.KindFeature, Name: "Containers"},
 		{Kind: bundle.KindFirewall, Name: "kubelet", Value: "TCP/10250"},
 		{Kind: bundle.KindExclusion, Name: `C:\k\containerd.exe`},
+		{Kind: bundle.KindPolicy, Name: bundle.PolicyUpdates, Value: bundle.UpdatesNotInstalled},
 		{Kind: bundle.KindHostName, Name: bundle.Computer, Value: "win-1"},
 	} {
 		x.Present = true
@@ -103,6 +104,7 @@ func TestFilesOfHost(t *testing.T) {
 		"-rw------- .machine/features.json",
 		"-rw------- .machine/firewall.json",
 		"-rw------- .machine/machine.json",
+		"-rw------- .machine/policies.json",
 		"-rw------- .machine/processes.json",
 		"-rw------- .machine/routes.json",
 		"drwx------ .machine/services",

@@ -64,6 +64,7 @@ var kinds = map[bundle.EntryKind]settingKind{
 	bundle.KindFeature:       {readKept, switchFeature, switchFeature},
 	bundle.KindFirewall:      {readKept, setFirewall, unsetKept},
 	bundle.KindExclusion:     {readExclusion, setExclusion, unsetKept},
+	bundle.KindPolicy:        {readKept, setPolicy, unsetKept},
 	bundle.KindEndpoint:      {readKept, setEndpoint, unsetKept},
 	bundle.KindNetwork:       {readNetwork, nil, unsetNetwork},
 	bundle.KindHostName:      {readHostName, setHostName, unsetHostName},
@@ -127,6 +128,14 @@ func setFirewall(s *State, x plan.Setting) error {
 	protocol, port, ok := strings.Cut(x.Value, "/")
 	if !ok || protocol == "" || strings.Trim(port, "0123456789") != "" {
 		return fmt.Errorf("%w: %s is not protocol/port", ErrInvalidParameter, x.Value)
+	}
+	s.Put(x)
+	return nil
+}
+
+func setPolicy(s *State, x plan.Setting) error {
+	if _, err := bundle.PolicyNumber(x.Value); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalidParameter, err)
 	}
 	s.Put(x)
 	return nil

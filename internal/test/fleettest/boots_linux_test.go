@@ -116,6 +116,13 @@ func (f *fleet) checkBootsForWindows(t *testing.T) {
 		}
 		return report.Facts.PendingBoots
 	}
+	policy := func(m *machine) (value string) {
+		t.Helper()
+		must(t, m.Look(t.Context(), func(s *simulation.State) {
+			value = s.Settings[simulation.SettingKey(bundle.KindPolicy, bundle.PolicyUpdates)].Value
+		}))
+		return value
+	}
 	wait(waiting[0], bundle.BootForUpdates)
 	eventually(t, "the report of a host whose Windows waits", func() bool { return len(says(waiting[0])) == 1 })
 	f.rest(t)
@@ -142,8 +149,14 @@ func (f *fleet) checkBootsForWindows(t *testing.T) {
 	if out := f.wmco(t, "status", waiting[0].name); !strings.Contains(out, "after the last boot") {
 		t.Errorf("wmco status says\n%s", out)
 	}
+	for _, m := range f.machines {
+		if got := policy(m); got != bundle.UpdatesNotInstalled {
+			t.Errorf("%s: Windows may boot by itself: %q", m.name, got)
+		}
+	}
 	wait(waiting[0])
 	f.settings(t, `{rollout: {settle: 0s}}`)
+	eventually(t, "hosts with the policy of before", func() bool { return !slices.ContainsFunc(f.machines, func(m *machine) bool { return policy(m) != "" }) })
 	f.rest(t)
 	for _, m := range f.machines {
 		wanted := 0
