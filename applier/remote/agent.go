@@ -174,15 +174,19 @@ func (a *Agent) sendAndApply(ctx context.Context, r Request, o ApplyOptions, mis
 	for _, m := range missing {
 		parts[m.Digest] = m.Parts
 	}
-	send := func(sending context.Context, w io.Writer) error {
+	waits := o.Wait + o.ConfirmWithin
+	return a.lastEvent(ctx, ask{words: append(o.applyFlags(), r.requestFlags()...), changes: !o.DryRun, stdin: sendMissing(ctx, r, parts), limit: a.client.limits.Apply + waits, waits: waits}, tell)
+}
+
+// sendMissing sends a request with the parts of contents that the host lacks. Who has made the context is told how much is sent.
+func sendMissing(ctx context.Context, r Request, parts map[bundle.Digest][]int) func(ctx context.Context, w io.Writer) error {
+	return func(sending context.Context, w io.Writer) error {
 		request := archive.Request{Manifest: r.Manifest, Source: r.Source, Missing: parts}
 		if sum, what := missingBytes(request); sum > 0 {
 			w = io.MultiWriter(w, newCopying(ctx, what, 0, sum))
 		}
 		return archive.Send(sending, w, request)
 	}
-	waits := o.Wait + o.ConfirmWithin
-	return a.lastEvent(ctx, ask{words: append(o.applyFlags(), r.requestFlags()...), changes: !o.DryRun, stdin: send, limit: a.client.limits.Apply + waits, waits: waits}, tell)
 }
 
 // Stage sends the executables of a request that the host lacks, for a bundle of later. Nothing that runs is changed. An interrupted transfer
@@ -206,10 +210,7 @@ func (a *Agent) stageMissing(ctx context.Context, r Request, missing []plan.Miss
 			parts[m.Digest] = m.Parts
 		}
 	}
-	send := func(ctx context.Context, w io.Writer) error {
-		return archive.Send(ctx, w, archive.Request{Manifest: r.Manifest, Source: r.Source, Missing: parts})
-	}
-	return a.lastEvent(ctx, ask{words: append([]string{wordStage, "--wait", wait.String()}, r.requestFlags()...), changes: true, stdin: send, limit: a.client.limits.Apply + wait, waits: wait}, func(applier.Event) {})
+	return a.lastEvent(ctx, ask{words: append([]string{wordStage, "--wait", wait.String()}, r.requestFlags()...), changes: true, stdin: sendMissing(ctx, r, parts), limit: a.client.limits.Apply + wait, waits: wait}, func(applier.Event) {})
 }
 
 // lastEvent runs the agent and returns its last event. Tell gets all of them as they come.
