@@ -1,12 +1,6 @@
 package selftest
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"slices"
-
-	"wmco/applier"
 	"wmco/applier/plan"
 	"wmco/bundle"
 )
@@ -55,8 +49,8 @@ const Feature = "Containers"
 // services are the names of all services.
 func services() []string { return []string{ServiceC, ServiceB, ServiceA} }
 
-// settings are the settings that clauses make, by names that are known before. Trusted CAs have other names each time. The feature is
-// withdrawn by who knows whether the machine had it before.
+// settings are the settings that clauses make, by names that are known before. Trusted CAs have other names each time. What is given
+// back as it was is in Before.
 func settings(folder string) []plan.Setting {
 	absent := func(kind bundle.EntryKind, name string) plan.Setting { return plan.Setting{Kind: kind, Name: name} }
 	return []plan.Setting{
@@ -64,70 +58,4 @@ func settings(folder string) []plan.Setting {
 		absent(bundle.KindRoute, testRoute), absent(bundle.KindFirewall, firewallRule), absent(bundle.KindExclusion, folder+`\`+exclusion),
 		absent(bundle.KindAuthorizedKey, KeyFingerprint), absent(bundle.KindEndpoint, EndpointName), absent(bundle.KindPolicy, policy), absent(bundle.KindNetwork, NetworkName),
 	}
-}
-
-// Cleaner removes from a host what clauses make.
-type Cleaner struct {
-	Host applier.Host
-	// Folder is that of the fixture.
-	Folder string
-	// Without has the kinds of settings that this host cannot be asked for.
-	Without []bundle.EntryKind
-}
-
-// Clean removes what clauses make by fixed names: services, settings, and the host name that waits for a boot. It returns what it
-// removed. Folders and trusted CAs are left to the caller.
-func (c Cleaner) Clean(ctx context.Context) (removed []string, err error) {
-	states, err := c.Host.Services(ctx, services())
-	if err != nil {
-		return nil, err
-	}
-	var failed []error
-	for _, s := range states {
-		if s.Status == plan.ServiceAbsent {
-			continue
-		}
-		removed = append(removed, "service "+s.Name)
-		failed = append(failed, c.Host.StopService(ctx, s.Name), c.Host.DeleteService(ctx, s.Name))
-	}
-	for _, s := range settings(c.Folder) {
-		if slices.Contains(c.Without, s.Kind) {
-			continue
-		}
-		gone, err := c.remove(ctx, s)
-		if gone {
-			removed = append(removed, string(s.ID()))
-		}
-		failed = append(failed, err)
-	}
-	kept, err := c.keepName(ctx)
-	if kept {
-		removed = append(removed, "pending host name "+hostName)
-	}
-	return removed, errors.Join(append(failed, err)...)
-}
-
-// remove removes a setting that is there.
-func (c Cleaner) remove(ctx context.Context, s plan.Setting) (removed bool, err error) {
-	have, err := c.Host.Settings(ctx, []plan.Setting{s})
-	if err != nil || !have[0].Present {
-		return false, err
-	}
-	if err := c.Host.Set(ctx, s); err != nil {
-		return false, fmt.Errorf("removing %s: %w", s.ID(), err)
-	}
-	return true, nil
-}
-
-// keepName takes back the name that a clause asked for and that waits for a boot.
-func (c Cleaner) keepName(ctx context.Context) (changed bool, err error) {
-	have, err := c.Host.Settings(ctx, []plan.Setting{{Kind: bundle.KindHostName, Name: bundle.Computer}})
-	if err != nil || have[0].Value != hostName {
-		return false, err
-	}
-	facts, err := c.Host.Facts(ctx)
-	if err != nil {
-		return false, err
-	}
-	return true, c.Host.Set(ctx, plan.Setting{Kind: bundle.KindHostName, Name: bundle.Computer, Value: facts.HostName, Present: true})
 }

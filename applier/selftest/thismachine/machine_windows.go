@@ -2,6 +2,7 @@ package thismachine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,7 +13,6 @@ import (
 	"golang.org/x/sys/windows/registry"
 
 	"wmco/applier"
-	"wmco/applier/plan"
 	"wmco/applier/selftest"
 	"wmco/applier/winhost"
 	"wmco/applier/winhost/hklm"
@@ -90,23 +90,20 @@ func removeAll(ctx context.Context, path string) error {
 	}
 }
 
-// Values of selftest.RegistryKey: 1 for what was missing before the run.
-const (
-	valueNoFolder  = "StateFolderMissing"
-	valueNoFeature = "FeatureMissing"
-)
+// valueBefore of selftest.RegistryKey is a selftest.Before as JSON.
+const valueBefore = "Before"
 
-// keep records what the run finds, before it changes anything. What an earlier run has recorded stays.
+// keep records what the machine has before the run changes anything. What an earlier run has recorded stays.
 func (m Machine) keep(ctx context.Context) error {
-	err := hklm.WithKey(selftest.RegistryKey, registry.QUERY_VALUE, func(registry.Key) error { return nil })
-	if !errors.Is(err, registry.ErrNotExist) {
+	_, known, err := hklm.ReadText(selftest.RegistryKey, valueBefore)
+	if err != nil || known {
 		return err
 	}
-	infos, err := m.host().Stat(ctx, []string{plan.StateFolder})
+	before, err := selftest.Look(ctx, m.host())
 	if err != nil {
 		return err
 	}
-	feature, err := m.feature(ctx)
+	text, err := json.Marshal(before)
 	if err != nil {
 		return err
 	}
@@ -114,27 +111,26 @@ func (m Machine) keep(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf(`creating HKLM\%s: %w`, selftest.RegistryKey, err)
 	}
-	missing := map[string]bool{valueNoFolder: infos[0].Kind == plan.FileAbsent, valueNoFeature: !feature.Present && !feature.Pending}
-	for name, is := range missing {
-		if is {
-			err = errors.Join(err, key.SetDWordValue(name, 1))
-		}
-	}
-	return errors.Join(err, key.Close())
+	return errors.Join(key.SetStringValue(valueBefore, string(text)), key.Close())
 }
 
-func (m Machine) feature(ctx context.Context) (plan.Setting, error) {
-	have, err := m.host().Settings(ctx, []plan.Setting{{Kind: bundle.KindFeature, Name: selftest.Feature}})
-	if err != nil {
-		return plan.Setting{}, err
+// kept returns what keep has recorded, the zero value for nothing.
+func kept() (before selftest.Before, err error) {
+	text, known, err := hklm.ReadText(selftest.RegistryKey, valueBefore)
+	if err != nil || !known {
+		return before, err
 	}
-	return have[0], nil
+	return before, json.Unmarshal([]byte(text), &before)
 }
 
-// Clean implements selftest.Machine.
+// Clean implements selftest.Machine. The record of what was before is removed last, and only if all else is done.
 func (m Machine) Clean(ctx context.Context) (removed []string, err error) {
+	before, err := kept()
+	if err != nil {
+		return nil, err
+	}
 	ended, err := endPrograms()
-	removed, failed := m.cleaner().Clean(ctx)
+	removed, failed := m.cleaner(before).Clean(ctx)
 	if ended > 0 {
 		removed = append(removed, bundle.Count(ended, "program"))
 	}
@@ -147,49 +143,19 @@ func (m Machine) Clean(ctx context.Context) (removed []string, err error) {
 		removed = append(removed, "folder "+selftest.Root)
 		err = errors.Join(err, removeAll(ctx, selftest.Root))
 	}
-	given, failed := m.giveBack(ctx)
-	return append(removed, given...), errors.Join(err, failed)
+	if err != nil {
+		return removed, err
+	}
+	return removed, hklm.IgnoreNotExist(registry.DeleteKey(registry.LOCAL_MACHINE, selftest.RegistryKey))
 }
 
-func (m Machine) cleaner() selftest.Cleaner {
-	c := selftest.Cleaner{Host: m.host(), Folder: folderWork}
+func (m Machine) cleaner(before selftest.Before) selftest.Cleaner {
+	c := selftest.Cleaner{Host: m.host(), Folder: folderWork, Before: before}
 	if m.Wine {
 		// Its firewall and its routes cannot be asked (Skips).
 		c.Without = []bundle.EntryKind{bundle.KindFirewall, bundle.KindRoute}
 	}
 	return c
-}
-
-// giveBack restores what keep has recorded, and forgets the record.
-func (m Machine) giveBack(ctx context.Context) (removed []string, err error) {
-	missing := func(name string) bool {
-		var is uint64
-		err := hklm.WithKey(selftest.RegistryKey, registry.QUERY_VALUE, func(k registry.Key) (err error) {
-			is, _, err = k.GetIntegerValue(name)
-			return err
-		})
-		return err == nil && is == 1
-	}
-	h := m.host()
-	if missing(valueNoFolder) {
-		err = errors.Join(h.Remove(ctx, plan.LockFile), h.Remove(ctx, plan.StateFolder))
-	}
-	if missing(valueNoFeature) {
-		feature, failed := m.feature(ctx)
-		err = errors.Join(err, failed)
-		if feature.Present && feature.Pending {
-			removed = append(removed, "pending feature "+selftest.Feature)
-			err = errors.Join(err, h.Set(ctx, plan.Setting{Kind: bundle.KindFeature, Name: selftest.Feature}))
-		}
-	}
-	if err != nil {
-		return removed, err
-	}
-	failed := registry.DeleteKey(registry.LOCAL_MACHINE, selftest.RegistryKey)
-	if errors.Is(failed, registry.ErrNotExist) {
-		return removed, nil
-	}
-	return removed, failed
 }
 
 // System implements selftest.Machine.

@@ -4,7 +4,10 @@ package folderhost
 
 import (
 	"context"
+	"crypto/x509"
+	"encoding/json"
 	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,6 +15,7 @@ import (
 	"strings"
 
 	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/applier/selftest"
 	"wmco/bundle"
 	"wmco/internal/hostsim/fixtures"
@@ -23,6 +27,8 @@ type Machine struct {
 	fixtures.Simulated
 	root    string
 	options Options
+	// opened, where set, is called with each host that is opened.
+	opened func(*Host)
 }
 
 var _ selftest.Machine = Machine{}
@@ -32,9 +38,20 @@ const machineFolder = selftest.Root + `\work`
 
 // NewMachine returns the host in the folder root.
 func NewMachine(root string, options Options) Machine {
-	m := Machine{root: root, options: options}
+	return Machine{root: root, options: options}.withFixtures()
+}
+
+func (m Machine) withFixtures() Machine {
 	m.Simulated = fixtures.Simulated{Reach: m.simulation, Open: m.open, Root: machineFolder}
 	return m
+}
+
+func (m Machine) new() (*Host, error) {
+	h, err := New(m.root, m.options)
+	if err == nil && m.opened != nil {
+		m.opened(h)
+	}
+	return h, err
 }
 
 // open opens the host as another process does, until the clause ends.
@@ -50,7 +67,7 @@ func (m Machine) simulation(t selftest.T) *simulation.Host {
 
 func (m Machine) openHost(t selftest.T) *Host {
 	t.Helper()
-	h, err := New(m.root, m.options)
+	h, err := m.new()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,9 +79,15 @@ func (m Machine) openHost(t selftest.T) *Host {
 	return h
 }
 
+// fileBefore has, beside the drive, what the host had before the self-test.
+const fileBefore = "selftest.json"
+
 // Prepare implements selftest.Machine. It boots the host: some clauses leave what ends with the next boot.
 func (m Machine) Prepare(ctx context.Context) error {
 	return m.with(func(h *Host) error {
+		if err := m.keep(ctx, h); err != nil {
+			return err
+		}
 		if err := errors.Join(h.Restart(ctx), m.removeFolder()); err != nil {
 			return err
 		}
@@ -75,23 +98,69 @@ func (m Machine) Prepare(ctx context.Context) error {
 	})
 }
 
-// Clean implements selftest.Machine.
+// keep records what the host has, unless an earlier run has.
+func (m Machine) keep(ctx context.Context, h *Host) error {
+	if _, err := h.tree.Lstat(fileBefore); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	before, err := selftest.Look(ctx, h)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(before)
+	return errors.Join(err, h.tree.WriteFile(fileBefore, text, 0o600))
+}
+
+// kept returns what keep has recorded, the zero value for nothing.
+func kept(h *Host) (before selftest.Before, err error) {
+	text, err := h.tree.ReadFile(fileBefore)
+	if errors.Is(err, fs.ErrNotExist) {
+		return before, nil
+	}
+	return before, errors.Join(err, json.Unmarshal(text, &before))
+}
+
+// Clean implements selftest.Machine. It boots the host where something given back waits for that.
 func (m Machine) Clean(ctx context.Context) (removed []string, err error) {
 	err = m.with(func(h *Host) error {
+		before, err := kept(h)
+		if err != nil {
+			return err
+		}
 		// What programs of an interrupted run did ends with them.
 		if err := h.Edit(ctx, forget); err != nil {
 			return err
 		}
-		removed, err = selftest.Cleaner{Host: h, Folder: machineFolder}.Clean(ctx)
-		return err
+		if removed, err = (selftest.Cleaner{Host: h, Folder: machineFolder, Before: before}).Clean(ctx); err != nil {
+			return err
+		}
+		if _, missing := os.Stat(m.local(selftest.Root)); missing == nil {
+			removed = append(removed, "folder "+selftest.Root)
+		}
+		if err := errors.Join(m.removeFolder(), m.bootIfPending(ctx, h)); err != nil {
+			return err
+		}
+		if err := h.tree.Remove(fileBefore); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
 	})
-	if _, missing := os.Stat(m.local(selftest.Root)); missing == nil {
-		removed = append(removed, "folder "+selftest.Root)
-	}
-	return removed, errors.Join(err, m.removeFolder())
+	return removed, err
 }
 
-// forget removes what clauses script, and ends the programs that belong to no service.
+func (Machine) bootIfPending(ctx context.Context, h *Host) error {
+	pending := false
+	err := h.Look(ctx, func(s *simulation.State) {
+		feature := s.Settings[simulation.SettingKey(bundle.KindFeature, selftest.Feature)]
+		pending = s.NextHostName != "" || feature.Pending
+	})
+	if err != nil || !pending {
+		return err
+	}
+	return h.Restart(ctx)
+}
+
+// forget removes what clauses script and their trusted CAs, and ends the programs that belong to no service.
 func forget(s *simulation.State) {
 	ours := func(path string) bool {
 		return strings.HasPrefix(bundle.FoldPath(path), bundle.FoldPath(selftest.Root)+`\`)
@@ -105,12 +174,19 @@ func forget(s *simulation.State) {
 	s.Script.Probes = slices.DeleteFunc(slices.Clone(s.Script.Probes), func(p simulation.SilentProbe) bool { return strings.HasPrefix(p.Target, fixtures.TargetPrefix) })
 	s.Processes = nil
 	s.Facts.Networks = slices.DeleteFunc(slices.Clone(s.Facts.Networks), func(n bundle.HNSNetwork) bool { return n.Name == selftest.NetworkName })
+	maps.DeleteFunc(s.Settings, func(_ string, x plan.Setting) bool { return x.Kind == bundle.KindTrustedCA && isOwnCA(x.Value) })
+}
+
+// isOwnCA reports whether a certificate, as DER, has a name of the self-test.
+func isOwnCA(der string) bool {
+	certificate, err := x509.ParseCertificate([]byte(der))
+	return err == nil && strings.HasPrefix(certificate.Subject.CommonName, selftest.CertificateName)
 }
 
 func (m Machine) removeFolder() error { return os.RemoveAll(m.local(selftest.Root)) }
 
 func (m Machine) with(use func(*Host) error) error {
-	h, err := New(m.root, m.options)
+	h, err := m.new()
 	if err != nil {
 		return err
 	}
