@@ -91,6 +91,7 @@ golden: setup ## rewrite the goldens, then check them and show what changed
 lint: setup ## golangci-lint over this module and the test modules
 	@$(call optional-program,$(GOLANGCI_LINT),golangci-lint,tools/lint)
 	@[ ! -x $(GOLANGCI_LINT) ] || $(STEP) "linting" $(GOLANGCI_LINT) run ./...
+	@[ ! -x $(GOLANGCI_LINT) ] || $(STEP) "linting what is for Windows" hack/lint-windows $(CURDIR)/$(GOLANGCI_LINT)
 	@[ ! -x $(GOLANGCI_LINT) ] || for module in $(TEST_MODULES); do \
 		hack/optional "linting $$module" --tests "$$module" ./... -- $(STEP) "linting $$module" \
 			env -C "$$module" $(CURDIR)/$(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...; \
@@ -171,7 +172,7 @@ demo: ## render an example cluster, apply it to simulated hosts, and run the ope
 
 .PHONY: ci
 ci: FUZZTIME = 3s
-ci: fmt-check lint generate-check cross test test-olm test-old mutations-sample image-check fuzz ## the checks that every change must pass
+ci: fmt-check lint generate-check cross test windows-steps test-olm test-old mutations-sample image-check fuzz ## the checks that every change must pass
 	@hack/skipped
 	@echo "make: ci passed" >&2
 
@@ -210,7 +211,7 @@ ci-full: export WMCO_IMAGE_PAYLOAD = bin/payload
 # Node agents of older commits are built, and move to this one.
 ci-full: export WMCO_OLDER = yes
 ci-full: TEST_TIMEOUT = 90m
-ci-full: fmt-check lint generate-check cross test test-olm test-old minors mutations image-check race fuzz ## ci with long fuzzing and the race detector
+ci-full: fmt-check lint generate-check cross test windows-steps test-olm test-old minors mutations image-check race fuzz ## ci with long fuzzing and the race detector
 	@hack/skipped
 	@echo "make: ci-full passed" >&2
 

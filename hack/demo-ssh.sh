@@ -75,7 +75,7 @@ say 'Verify reads every file and queries every service.'
 wmco 0 verify
 
 say 'New mirrors: diff prints the changes on the hosts, their impact and the objects that caused them.'
-cluster+=(--from $mirrors)
+cluster+=(--from "$mirrors")
 wmco 1 diff
 
 say 'One file changes on each host, and no service restarts.'

@@ -5,6 +5,8 @@
 #
 # The hosts have addresses of 192.0.2.0/24 (RFC 5737) and the account Administrator, in namespaces of their own.
 
+# shellcheck shell=bash disable=SC2154 # out, client and operator are of the script
+
 PATH=$PATH:/usr/sbin:/sbin
 # The time limit of each wait, in seconds.
 patience=240

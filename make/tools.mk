@@ -58,8 +58,17 @@ $(ACTIONLINT): tools/actionlint/go.mod tools/actionlint/go.sum
 	@touch $@
 
 .PHONY: lint-workflows
-lint-workflows: setup ## actionlint over .github/workflows
+lint-workflows: setup shellcheck-if-possible ## actionlint over .github/workflows, and shellcheck over the shell in them
 	@$(call optional-program,$(ACTIONLINT),actionlint,tools/actionlint)
-	@[ ! -x $(ACTIONLINT) ] || $(STEP) "linting the workflows" $(ACTIONLINT) -shellcheck= -pyflakes=
+	@[ ! -x $(ACTIONLINT) ] || $(STEP) "linting the workflows" $(ACTIONLINT) -shellcheck="$$(command -v shellcheck || true)" -pyflakes=
 
-lint: lint-workflows
+# Without shellcheck, bash reads the scripts and runs nothing.
+.PHONY: shellcheck-if-possible
+shellcheck-if-possible:
+	@hack/packages shellcheck || hack/skip "shellcheck" "no such program: the line above says why"
+
+.PHONY: lint-shell
+lint-shell: shellcheck-if-possible ## shellcheck over all scripts
+	@$(STEP) "linting the scripts" hack/lint-shell
+
+lint: lint-workflows lint-shell

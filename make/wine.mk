@@ -20,3 +20,11 @@ test: wine-if-possible
 .PHONY: demo-windows
 demo-windows: build wine ## apply a bundle to Windows under Wine with the real wmco-node.exe (root)
 	@$(STEP) "applying a bundle to Windows under Wine" hack/demo-windows.sh
+
+# The steps of .github/workflows/windows.yml that run with every change, a minute with warm caches; ci-full runs all, six minutes.
+WINDOWS_STEPS := build preflight selftest selftest-killed payload-build payload-apply payload-container payload-cleanup
+ci-full: WINDOWS_STEPS :=
+
+.PHONY: windows-steps
+windows-steps: setup wine-if-possible ## the steps for a real Windows, on a simulated host and under Wine (root; WINDOWS_STEPS= for all)
+	@$(STEP) "running the steps of the Windows workflow" hack/windows-steps $(WINDOWS_STEPS)

@@ -106,7 +106,7 @@ func keepBefore() error {
 }
 
 // own are the folders of bundles and of the node agent. Logs stay.
-var own = []string{`C:\ProgramData\wmco`, `C:\k`, `C:\Windows\wmco`, `C:\var`} //nolint:gochecknoglobals // a table
+var own = []string{`C:\ProgramData\wmco`, `C:\k`, `C:\Windows\wmco`, `C:\var`}
 
 // cleanup removes the bundle, and compares the machine with what it had before.
 func cleanup(ctx context.Context, m machine) error {

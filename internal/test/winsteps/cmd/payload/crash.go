@@ -117,7 +117,7 @@ func killInTheMiddle(ctx context.Context, bundle string, after time.Duration) er
 		tick.Stop()
 		time.Sleep(after)
 		_ = cmd.Process.Kill() // it may have ended
-		<-ended
+		<-ended                //nolint:errcheck // a killed process ends with an error
 		return nil
 	}
 }

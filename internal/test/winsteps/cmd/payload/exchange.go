@@ -32,7 +32,7 @@ func exchange(ctx context.Context, m machine) (err error) {
 	if err := m.follows(ctx, api, bundleFirst); err != nil {
 		return err
 	}
-	first, err := program(bundle.AgentService)
+	first, err := agentCommand()
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func exchange(ctx context.Context, m machine) (err error) {
 		return err
 	}
 	m.say("the agent has exchanged itself")
-	next, err := program(bundle.AgentService)
+	next, err := agentCommand()
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func exchange(ctx context.Context, m machine) (err error) {
 	if err := m.reports(ctx, api, published.StateRolledBack, func(r published.Report) bool { return r.Desired == d.Bundle && r.Program == "next" }); err != nil {
 		return err
 	}
-	if now, err := program(bundle.AgentService); err != nil || now != next {
+	if now, err := agentCommand(); err != nil || now != next {
 		return fmt.Errorf("the service has %q, not %q as before: %w", now, next, err)
 	}
 	m.say("an agent that crashes was put back")
@@ -73,7 +73,7 @@ func (m machine) offer(ctx context.Context, api *standin.APIServer, name, before
 		return d, err
 	}
 	if err := until(ctx, "the agent hands over to the other program", 5*time.Minute, func() (bool, error) {
-		now, err := program(bundle.AgentService)
+		now, err := agentCommand()
 		return now != before && strings.Contains(now, "wmco-node"), err
 	}); err != nil {
 		r, _ := api.Report()

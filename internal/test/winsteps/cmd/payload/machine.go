@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/windows/svc"
 	"golang.org/x/sys/windows/svc/mgr"
 
+	"wmco/bundle"
 	"wmco/internal/test/winsteps/standin"
 )
 
@@ -172,10 +173,10 @@ func stop(name string) error {
 	})
 }
 
-// program returns the command line of a service.
-func program(name string) (text string, err error) {
+// agentCommand returns the command line of the node agent's service.
+func agentCommand() (text string, err error) {
 	// mgr.Service.Config fails under Wine, which does not know all of its questions.
-	err = withService(name, func(s *mgr.Service) error {
+	err = withService(bundle.AgentService, func(s *mgr.Service) error {
 		buffer := make([]byte, 8<<10) // the most that QueryServiceConfigW returns
 		config := (*windows.QUERY_SERVICE_CONFIG)(ptr(buffer))
 		var needed uint32
