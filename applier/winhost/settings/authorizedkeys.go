@@ -14,12 +14,18 @@ import (
 // keysFile is bundle.AuthorizedKeysFile. Where the host has no folder for it, or a link or something too large in its place, every call returns
 // applier.ErrNoSetting.
 type keysFile interface {
-	// readKeys returns the file, nil if there is none, and whether SYSTEM and Administrators alone have access. sshd ignores a file that others
-	// may write (learn.microsoft.com/windows-server/administration/openssh/openssh_keymanagement).
+	// readKeys returns the file, nil if there is none, and whether it is as sshd wants it (keysProtected).
 	readKeys(ctx context.Context) (text []byte, protected bool, err error)
 	// writeKeys replaces the file, for SYSTEM and Administrators alone and with nothing inherited.
 	writeKeys(ctx context.Context, text []byte) error
 }
+
+// keysProtected reports whether sshd reads the file: it refuses all keys of one that is owned by others than SYSTEM, Administrators, the
+// installer of Windows or the user who logs in, or that others may write (github.com/PowerShell/openssh-portable,
+// contrib/win32/win32compat/w32-sshfileperm.c, check_secure_file_permission; the access that it should have is that of Microsoft Learn,
+// "Key-based authentication in OpenSSH for Windows"). A file of the user who logs in is no exception here: that user could change it, and other
+// administrators could not log in. An owner may always change the access, so the owner counts whatever the access is.
+func keysProtected(file plan.FileInfo) bool { return file.IsTrusted() }
 
 // authorizedKeysKeeper keeps bundle.KindAuthorizedKey. It changes the lines of the keys that it is asked about and no others.
 type authorizedKeysKeeper struct{ file keysFile }

@@ -83,6 +83,27 @@ func TestAFileThatOthersMayChangeIsWrittenAgain(t *testing.T) {
 	}
 }
 
+// TestSSHDReadsAFileOfAdministratorsAlone: the owner counts as much as who has access.
+func TestSSHDReadsAFileOfAdministratorsAlone(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		file  plan.FileInfo
+		reads bool
+	}{
+		{"as the agent writes it", plan.FileInfo{Access: bundle.AccessAdmins, Owner: plan.OwnerAdmins}, true},
+		{"owned by a user", plan.FileInfo{Access: bundle.AccessAdmins, Owner: plan.OwnerOther}, false},
+		{"owned by a user, and Wine does not know the access", plan.FileInfo{Owner: plan.OwnerOther}, false},
+		{"users may read it", plan.FileInfo{Access: bundle.AccessUsers, Owner: plan.OwnerAdmins}, false},
+		{"everybody may write it", plan.FileInfo{Access: plan.AccessOther, Owner: plan.OwnerAdmins}, false},
+		{"neither is known, under Wine", plan.FileInfo{}, true},
+	} {
+		c.file.Kind = plan.FileRegular
+		if got := keysProtected(c.file); got != c.reads {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
 func TestAValueOfAnotherKeyIsRefused(t *testing.T) {
 	f := &fakeKeysFile{}
 	for _, value := range []string{"", otherKey, selftest.KeyLine + "\n" + otherKey, "cert-authority " + selftest.KeyLine, selftest.KeyLine + " x", strings.Replace(selftest.KeyLine, "AAAA", "AAAA\n", 1)} {

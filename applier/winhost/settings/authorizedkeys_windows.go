@@ -41,7 +41,7 @@ func (s sshFolder) readKeys(ctx context.Context) (text []byte, protected bool, e
 	if text, err = io.ReadAll(io.LimitReader(f, maxKeysFile)); err != nil {
 		return nil, false, fmt.Errorf("reading %s: %w", bundle.AuthorizedKeysFile, err)
 	}
-	return text, file.Access == "" || file.Access == bundle.AccessAdmins, nil
+	return text, keysProtected(file), nil
 }
 
 func (s sshFolder) writeKeys(ctx context.Context, text []byte) error {
