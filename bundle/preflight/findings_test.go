@@ -93,6 +93,7 @@ func faults() []fault {
 		{"Windows Server 2016", func(_ *Question, a *Answer) { a.Facts.OSBuild = "10.0.14393" }, "error " + reason.WindowsBuildUnsupported},
 		{"Windows 11", machine(func(m *Machine) { m.Installation = "Client" }), "error " + reason.WindowsEditionUnsupported},
 		{"an old update with a custom VXLAN port", machine(func(m *Machine) { m.Update = 680 }), "error " + reason.WindowsUpdateMissing},
+		{"an old update on vSphere", func(q *Question, a *Answer) { q.VXLANPort, q.VSphere, a.Machine.Update = 0, true, 680 }, "error " + reason.WindowsUpdateMissing},
 		{"a name of 16 characters", func(_ *Question, a *Answer) {
 			a.Facts.HostName, a.Names.Pointers = "abcdefghijklmnop", []string{"abcdefghijklmnop."}
 		}, "error " + reason.ComputerNameInvalid},
@@ -160,6 +161,31 @@ func TestTheKubeletOfAHostThatJoinsHasItsPort(t *testing.T) {
 func TestAHealthyHostHasNoFinding(t *testing.T) {
 	if got := Findings(question(), healthy()); len(got) > 0 {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// TestOtherWindowsIsHealthy: what is a fault in one cluster, or on one Windows, is none elsewhere.
+func TestOtherWindowsIsHealthy(t *testing.T) {
+	for name, change := range map[string]func(*Question, *Answer){
+		"Windows Server 2019":                   func(_ *Question, a *Answer) { a.Facts.OSBuild, a.Machine.Update = "10.0.17763", 1 },
+		"Windows Server 2025":                   func(_ *Question, a *Answer) { a.Facts.OSBuild, a.Machine.Update = "10.0.26100", 1 },
+		"the first update with a VXLAN port":    machine(func(m *Machine) { m.Update = 681 }),
+		"an old update where no port is set":    func(q *Question, a *Answer) { q.VXLANPort, a.Machine.Update = 0, 680 },
+		"an old update with the default port":   func(q *Question, a *Answer) { q.VXLANPort, a.Machine.Update = 4789, 680 },
+		"a long name where joining renames":     func(q *Question, a *Answer) { q.RenamesComputer, a.Facts.HostName = true, "abcdefghijklmnop" },
+		"no Defender and no exclusion":          func(_ *Question, a *Answer) { a.Facts.DefenderRunning, a.Machine.Excluded = false, false },
+		"its own containerd":                    service("containerd", `C:\k\containerd\containerd.exe`),
+		"a clock with the latency of a request": skewed(-9),
+		"no API server that says its time":      func(_ *Question, a *Answer) { a.ClockSkewSeconds = nil },
+		"a name of 15 characters": func(_ *Question, a *Answer) {
+			a.Facts.HostName, a.Names.Pointers = "abcdefghijklmno", []string{"abcdefghijklmno."}
+		},
+	} {
+		q, a := question(), healthy()
+		change(&q, &a)
+		if got := Findings(q, a); len(got) > 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }
 
