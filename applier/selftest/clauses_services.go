@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"wmco/applier"
 	"wmco/applier/plan"
@@ -52,6 +53,25 @@ func (t *trial) status(want plan.ServiceStatus, names ...string) {
 	for _, name := range names {
 		if got := t.service(name).Status; got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+}
+
+// restarted waits for another process of the first service, and returns it, or what there is after half a minute.
+func (t *trial) restarted(first int) (process int) {
+	t.Helper()
+	ticks := time.NewTicker(200 * time.Millisecond)
+	defer ticks.Stop()
+	for end := time.Now().Add(30 * time.Second); ; {
+		id, err := t.host.ServiceProcess(t.Context(), ServiceA)
+		t.ok(err)
+		if id != 0 && id != first || time.Now().After(end) {
+			return id
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatal(context.Cause(t.Context()))
+		case <-ticks.C:
 		}
 	}
 }
@@ -145,6 +165,27 @@ var serviceClauses = []Clause{
 		for _, want := range config.Environment {
 			t.equal(true, slices.Contains(seen, want))
 		}
+	}},
+	// Without an account, CreateService takes LocalSystem (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-createservicew).
+	{"a service runs as SYSTEM", func(t *trial) {
+		t.installed(ProgramGood)
+		t.put(t.config(ServiceA))
+		t.ok(t.host.StartService(t.Context(), ServiceA))
+		t.equal(AccountSystem, need[ServiceInstaller](t).Seen(t, ServiceA).Account)
+	}},
+	// A service that ends without reporting that it has stopped has failed
+	// (learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_failure_actionsw).
+	{"a service that crashes is started again as its recovery says", func(t *trial) {
+		crasher := need[ServiceCrasher](t)
+		t.installed(ProgramGood)
+		config := t.config(ServiceA)
+		config.Recovery = bundle.Recovery{RestartAfterSeconds: []int{1, 1, 1}, ResetSeconds: 300}
+		t.put(config)
+		t.ok(t.host.StartService(t.Context(), ServiceA))
+		first := t.service(ServiceA).Process
+		crasher.Crash(t, ServiceA)
+		next := t.restarted(first)
+		t.equal(true, next != 0 && next != first)
 	}},
 	{"a deleted service can be created again, and deleting it twice is no error", func(t *trial) {
 		t.installed(ProgramGood)

@@ -119,6 +119,8 @@ func (t *trial) gone(name string) {
 	t.equal([]string(nil), leftovers)
 }
 
+// The service control manager starts what a service depends on, and stops no service on which running ones depend
+// (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-startservicew, .../nf-winsvc-controlservice).
 var dependencyClauses = []Clause{
 	{"the dependencies of a service are started first", func(t *trial) {
 		t.chain()

@@ -157,6 +157,16 @@ var accessClauses = []Clause{
 		t.ok(t.host.Write(t.Context(), t.path("file"), bundle.AccessAdmins, content))
 		t.equal(false, reader.UsersRead(t, t.path("file")))
 	}},
+	// Entries with the flags OI and CI are inherited (learn.microsoft.com/windows/win32/secauthz/ace-inheritance-rules).
+	{"what a program makes in a folder has the access of the folder", func(t *trial) {
+		reader, maker := need[AccessReader](t), need[FileMaker](t)
+		for access, users := range map[bundle.Access]bool{bundle.AccessUsers: true, bundle.AccessAdmins: false} {
+			folder := t.path(string(access))
+			t.ok(t.host.MakeDirectory(t.Context(), folder, access))
+			maker.MakeFile(t, folder+`\file`)
+			t.equal(users, reader.UsersRead(t, folder+`\file`))
+		}
+	}},
 	{"a file that everybody may write to has access other", func(t *trial) {
 		need[AccessOpener](t).OpenToAll(t, t.path("file"))
 		t.equal(plan.AccessOther, t.stat(t.path("file")).Access)

@@ -73,6 +73,20 @@ type Seen struct {
 	Argv []string
 	// Environment is NAME=value, including the system's variables.
 	Environment []string
+	// Account is what it runs as, such as AccountSystem.
+	Account string
+}
+
+// ServiceCrasher ends programs without warning.
+type ServiceCrasher interface {
+	// Crash ends the process of a running service, as a crash does.
+	Crash(t T, name string)
+}
+
+// FileMaker is a program of an administrator that knows nothing of access.
+type FileMaker interface {
+	// MakeFile makes a file at path with what the system gives it by itself.
+	MakeFile(t T, path string)
 }
 
 // ServiceHolder keeps handles to services, as a window that shows them does.

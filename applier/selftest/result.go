@@ -37,11 +37,14 @@ type System struct {
 	Edition string `json:"edition,omitempty"`
 	// Locale is the system's, such as en-US.
 	Locale string `json:"locale,omitempty"`
-	// Account is what the test ran as: SYSTEM, administrator or user.
+	// Account is what the test ran as: AccountSystem, administrator or user.
 	Account string `json:"account,omitempty"`
 	// StandIn is what takes the place of Windows, such as Wine or a simulation; empty on Windows itself.
 	StandIn string `json:"standIn,omitempty"`
 }
+
+// AccountSystem is the account LocalSystem.
+const AccountSystem = "SYSTEM"
 
 // Status is how a clause ended.
 type Status string

@@ -44,6 +44,14 @@ func (m memoryFixture) OpenToAll(_ selftest.T, path string) {
 	m.memory.Place(path, plan.AccessOther, "text")
 }
 
+func (m memoryFixture) MakeFile(t selftest.T, path string) {
+	infos, err := m.memory.Stat(t.Context(), []string{bundle.Dir(path)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.memory.Place(path, infos[0].Access, "text")
+}
+
 func (m memoryFixture) PlantFolder(_ selftest.T, path string) { m.memory.PlantFolder(path) }
 
 func (m memoryFixture) UsersRead(t selftest.T, path string) bool {

@@ -147,6 +147,22 @@ func (m Machine) Seen(t selftest.T, service string) selftest.Seen {
 	return seen
 }
 
+// Crash implements selftest.ServiceCrasher.
+func (m Machine) Crash(t selftest.T, name string) {
+	t.Helper()
+	id, err := m.host().ServiceProcess(t.Context(), name)
+	check(t, err)
+	process, err := os.FindProcess(id)
+	check(t, err)
+	check(t, errors.Join(process.Kill(), process.Release()))
+}
+
+// MakeFile implements selftest.FileMaker.
+func (Machine) MakeFile(t selftest.T, path string) {
+	t.Helper()
+	check(t, os.WriteFile(path, nil, 0o600)) // Windows takes no access from the mode
+}
+
 // HoldService implements selftest.ServiceHolder.
 func (Machine) HoldService(t selftest.T, name string) (release func()) {
 	t.Helper()

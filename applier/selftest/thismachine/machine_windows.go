@@ -186,7 +186,7 @@ func account() (string, error) {
 		return "", err
 	}
 	if user.User.Sid.IsWellKnown(windows.WinLocalSystemSid) {
-		return "SYSTEM", nil
+		return selftest.AccountSystem, nil
 	}
 	admins, err := windows.CreateWellKnownSid(windows.WinBuiltinAdministratorsSid)
 	if err != nil {

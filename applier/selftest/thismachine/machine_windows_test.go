@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/windows"
@@ -72,6 +73,15 @@ func TestCleanRemovesWhatAnEndedRunHasLeft(t *testing.T) {
 	}
 	if _, err := os.Stat(selftest.Root); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%s is still there: %v", selftest.Root, err)
+	}
+}
+
+// TestWhatWineDoesNotPassSaysWhatWindowsDoes: a result of a real Windows is compared with a promise that has a source.
+func TestWhatWineDoesNotPassSaysWhatWindowsDoes(t *testing.T) {
+	for clause, g := range notOnWine() {
+		if g.lacks == "" || !strings.HasPrefix(g.windows, "learn.microsoft.com/") && !strings.HasPrefix(g.windows, "no page says it") {
+			t.Errorf("%s: %+v", clause, g)
+		}
 	}
 }
 

@@ -132,9 +132,13 @@ func spawn() error {
 	return child.Start()
 }
 
-// record writes the arguments and the environment of the service. The folder is missing while the machine boots.
+// record writes the arguments, the environment and the account of the service. The folder is missing while the machine boots.
 func record() error {
-	data, err := json.Marshal(selftest.Seen{Argv: os.Args, Environment: os.Environ()})
+	as, err := account()
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(selftest.Seen{Argv: os.Args, Environment: os.Environ(), Account: as})
 	if err == nil {
 		err = os.WriteFile(filepath.Join(folderSeen, strconv.Itoa(os.Getpid())), data, 0o600)
 	}

@@ -244,6 +244,20 @@ func (m Machine) OpenToAll(t selftest.T, path string) {
 	}
 }
 
+// MakeFile implements selftest.FileMaker. The folder's bits stand for what a file inherits.
+func (m Machine) MakeFile(t selftest.T, path string) {
+	folder, err := os.Stat(filepath.Dir(m.local(path)))
+	if err == nil {
+		err = os.WriteFile(m.local(path), nil, 0o600)
+	}
+	if err == nil {
+		err = os.Chmod(m.local(path), 0o600|folder.Mode().Perm()&0o044)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // PlantFolder implements selftest.Planter.
 func (m Machine) PlantFolder(t selftest.T, path string) {
 	err := os.MkdirAll(m.local(path), 0o755)
