@@ -16,7 +16,6 @@ import (
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -36,11 +35,6 @@ const (
 	eventMachineDeleted         = "MachineDeleted"
 	eventMachineDeletionFailed  = "MachineDeletionFailed"
 	eventMachineDeletionLimited = "MachineDeletionRestricted"
-
-	actionReplace  = "Replace"
-	labelMachineOS = "machine.openshift.io/os-id"
-	kindMachineSet = "MachineSet"
-	valueWindows   = "Windows"
 )
 
 // Limits of a Machine's life before it has a Node. They count from when this operator saw first that its host could not be joined: the
@@ -198,7 +192,7 @@ func (m *Machines) judgeFailure(ctx context.Context, machine *machinev1beta1.Mac
 	what, now := string(machine.UID)+" "+firstIPv4(machine), m.Elapsed()
 	switch {
 	case m.failing.SeenFor(machine.Name, what, now) > approvedWithin:
-		p.Reason, p.Fix = ReasonTooOld, "delete the Machine; its MachineSet creates another one"
+		p.Reason, p.Fix = ReasonTooOld, configure.FixByDeletion(machine)
 		p.Message = fmt.Sprintf("the Machine has been without a Node for longer than %s: the cluster's approver accepts no first certificate for it any more; last: %s", approvedWithin, p.Message)
 		p.Again = configure.AgainLater * 10
 	case p.Reason != configure.ReasonLoginRefused:
@@ -209,70 +203,6 @@ func (m *Machines) judgeFailure(ctx context.Context, machine *machinev1beta1.Mac
 		return m.replaceMachine(ctx, machine, p)
 	}
 	return p
-}
-
-// replaceMachine deletes a Machine whose host refuses the login for good, so that its MachineSet creates another one with the current user data.
-func (m *Machines) replaceMachine(ctx context.Context, machine *machinev1beta1.Machine, p configure.Progress) configure.Progress {
-	m.replacing.Lock()
-	defer m.replacing.Unlock()
-	set, why, err := m.mayReplace(ctx, machine)
-	switch {
-	case err != nil:
-		p.Message += "; and reading its MachineSet: " + err.Error()
-		return p
-	case why != "":
-		p.Message += "; it is not replaced: " + why
-		m.Events.Eventf(machineReference(machine), nil, corev1.EventTypeWarning, eventMachineDeletionLimited, actionReplace, "%s", p.DisplayText())
-		p.Again = 10 * configure.AgainLater
-		return p
-	}
-	// Noted before it is done: one too many in the count stops too early, one too few never stops.
-	if err := m.Replacements.addReplacement(ctx, set); err != nil {
-		p.Message += "; and noting that it is replaced: " + err.Error()
-		return p
-	}
-	uid, version := machine.UID, machine.ResourceVersion
-	if err := m.Client.Delete(ctx, machine, client.Preconditions{UID: &uid, ResourceVersion: &version}); client.IgnoreNotFound(err) != nil {
-		m.Events.Eventf(machineReference(machine), nil, corev1.EventTypeWarning, eventMachineDeletionFailed, actionReplace, "%v", err)
-		return p
-	}
-	m.Log.Info("a Machine is replaced: its host refuses the login", "machine", machine.Name, "machineSet", set)
-	m.Events.Eventf(machineReference(machine), nil, corev1.EventTypeNormal, eventMachineDeleted, actionReplace, "%s", "its host refuses the login; MachineSet "+set+" creates another one")
-	return configure.Progress{State: configure.StateJoining, Reason: p.Reason, Message: "the Machine is replaced"}
-}
-
-// replacementsInARow is how many Machines of a MachineSet are replaced before somebody has to look.
-const replacementsInARow = 2
-
-// mayReplace returns the MachineSet of a Machine, or why it is not deleted.
-func (m *Machines) mayReplace(ctx context.Context, machine *machinev1beta1.Machine) (set, why string, err error) {
-	i := slices.IndexFunc(machine.OwnerReferences, isMachineSet)
-	if i < 0 {
-		return "", "no MachineSet owns it, so nothing would create another one", nil
-	}
-	owner := machine.OwnerReferences[i]
-	var list machinev1beta1.MachineList
-	if err := m.Live.List(ctx, &list, client.InNamespace(base.MachinesNamespace), client.MatchingLabels{labelMachineOS: valueWindows}); err != nil {
-		return "", "", err
-	}
-	for _, other := range list.Items {
-		mine := slices.ContainsFunc(other.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == owner.UID })
-		if mine && other.Name != machine.Name && other.DeletionTimestamp != nil {
-			return "", "Machine " + other.Name + " of the same MachineSet is being deleted, and one at a time is replaced", nil
-		}
-	}
-	count, err := m.Replacements.countReplacements(ctx, owner.Name)
-	if err != nil {
-		return "", "", err
-	}
-	if count >= replacementsInARow {
-		return "", fmt.Sprintf("%d Machines in a row of MachineSet %s refused the login; fix: check that Secret windows-user-data has the key of Secret cloud-private-key, and check the image; then delete the Machine and remove the key %s from ConfigMap %s", count, owner.Name, owner.Name, replacementsName), nil
-	}
-	return owner.Name, "", nil
-}
-
-func isMachineSet(o metav1.OwnerReference) bool {
-	return o.Kind == kindMachineSet && o.Controller != nil && *o.Controller
 }
 
 // machineReference names a Machine in an event.

@@ -68,12 +68,14 @@ func (n *Nodes) findExpired(ctx context.Context, node *corev1.Node) (reconcile.R
 	p := configure.Progress{
 		State: configure.StateFailed, Reason: configure.ReasonExpired, Again: retryLost, Node: node.Name,
 		Message: fmt.Sprintf("the client certificate of the kubelet of node %s expired on %s, and the cluster approves no other one for its Machine", node.Name, expires.UTC().Format(time.RFC3339)),
-		Fix:     "delete the Machine; its MachineSet creates another one",
 	}
 	if h.Backing == render.BackingInstance {
-		if p, err = n.deleteToRejoin(ctx, h, expires); err != nil {
-			return reconcile.Result{}, err
-		}
+		p, err = n.deleteToRejoin(ctx, h, expires)
+	} else {
+		p.Fix, err = n.fixByDeletion(ctx, h)
+	}
+	if err != nil {
+		return reconcile.Result{}, err
 	}
 	n.Joiner.Unjoined.RecordProgress(configure.LostNodeKey(node.Name), p)
 	switch p.State { //nolint:exhaustive // a host that has joined is none that joins again
@@ -123,6 +125,13 @@ func (n *Nodes) machineOf(ctx context.Context, h configure.Host) (configure.Host
 		return configure.Host{}, nil, fmt.Errorf("reading Machine %s: %w", h.MachineName, err)
 	}
 	return h, &corev1.ObjectReference{APIVersion: machinev1beta1.GroupVersion.String(), Kind: base.MachineKind().Kind, Namespace: m.Namespace, Name: m.Name, UID: m.UID}, nil
+}
+
+// fixByDeletion asks to delete the Machine of a host.
+func (n *Nodes) fixByDeletion(ctx context.Context, h configure.Host) (string, error) {
+	var m machinev1beta1.Machine
+	err := n.Reader.Get(ctx, client.ObjectKey{Namespace: base.MachinesNamespace, Name: h.MachineName}, &m)
+	return configure.FixByDeletion(&m), client.IgnoreNotFound(err)
 }
 
 // certificateExpiry asks a host over SSH, with its pinned host key, when the certificate of its kubelet expires; zero if it has none.

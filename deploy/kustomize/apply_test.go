@@ -294,7 +294,7 @@ func with(t *testing.T, component string) []*unstructured.Unstructured {
 func TestNamespacesThatNotEveryClusterHas(t *testing.T) {
 	for component, want := range map[string][]string{
 		"hostnetwork":         {"openshift-config", "openshift-machine-api", "openshift-machine-config-operator"},
-		"cluster-api":         {"openshift-cluster-api", "openshift-config", "openshift-machine-api", "openshift-machine-config-operator"},
+		"cluster-api":         {"openshift-cluster-api", "openshift-cluster-api", "openshift-config", "openshift-machine-api", "openshift-machine-config-operator"},
 		"without-machine-api": {"openshift-config", "openshift-machine-config-operator"},
 	} {
 		for _, kind := range []string{"Role", "RoleBinding"} {

@@ -299,7 +299,7 @@ func (t *thief) awaitPolicy() {
 // loadManifests is what is installed by the manifests.
 func loadManifests(t *testing.T) {
 	t.Helper()
-	cluster.Load(t, ".", filepath.Join("..", "admission"), filepath.Join("..", "cluster-api", "user-data.yaml"))
+	cluster.Load(t, ".", filepath.Join("..", "admission"), filepath.Join("..", "cluster-api", "machines.yaml"), filepath.Join("..", "cluster-api", "user-data.yaml"))
 }
 
 // TestTheOperatorsTokenIsNoOtherAccounts: whoever has the token of the operator's account gets the token of no other one.

@@ -25,14 +25,23 @@ func userData(namespace string) *corev1.Secret {
 // clusterAPI makes the cluster have the namespace of the Cluster API until the end of the test, and another platform than none.
 func (w *world) clusterAPI() {
 	w.t.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "openshift-cluster-api"}}
-	must(w.t, w.Create(w.t.Context(), namespace))
+	w.clusterAPINamespace()
 	w.t.Cleanup(func() {
-		must(w.t, w.Delete(context.Background(), namespace))
 		must(w.t, client.IgnoreNotFound(w.Delete(context.Background(), userData("openshift-machine-api"))))
 	})
 	w.patchCluster("Infrastructure", `{"status":{"platformStatus":{"type":"VSphere"}}}`, `{"status":{"platformStatus":{"type":"None"}}}`)
 	must(w.t, client.IgnoreNotFound(w.Delete(w.t.Context(), userData("openshift-machine-api"))))
+}
+
+// clusterAPINamespace creates the namespace of the Cluster API until the end of the test. An earlier test may have deleted it a moment ago.
+func (w *world) clusterAPINamespace() {
+	w.t.Helper()
+	var namespace *corev1.Namespace
+	eventually(w.t, "the namespace of the Cluster API", func() bool {
+		namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "openshift-cluster-api"}}
+		return w.Create(w.t.Context(), namespace) == nil
+	})
+	w.t.Cleanup(func() { must(w.t, w.Delete(context.Background(), namespace)) })
 }
 
 // TestUserDataThatMayNotBeWritten: the Role for the Cluster API is installed by those who have it. Without it the other namespace gets user

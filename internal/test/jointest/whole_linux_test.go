@@ -288,9 +288,9 @@ func readRequests(t *testing.T) []controlplane.Request {
 }
 
 // isOptional reports whether the operator asks for what only some installations permit, and says in a condition what it lacks: user data for
-// the Cluster API (deploy/cluster-api), and the policy about its own Secrets, which manifests bring and the operator applies under OLM.
+// the Cluster API and its Machines (deploy/cluster-api), and the policy about its own Secrets, which manifests bring and the operator applies under OLM.
 func isOptional(r controlplane.Request) bool {
-	return r.Resource == "secrets" && r.Namespace == "openshift-cluster-api" && r.Name == "windows-user-data" ||
+	return r.Namespace == "openshift-cluster-api" && (r.Resource == "secrets" && r.Name == "windows-user-data" || r.Resource == "machines") ||
 		strings.HasPrefix(r.Resource, "validatingadmissionpolic") && r.Name == admission.Operator
 }
 
