@@ -70,10 +70,12 @@ func newShared(m base.Manager, o Options, key bundle.Key, admission policies.Pol
 	}
 	records := &hosts.Records{Live: m.GetAPIReader(), Client: m.GetClient(), Cache: m.GetClient(), Namespace: o.Namespace}
 	signs := &signing.Keys{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Now: o.Now}
+	watched := m.Kinds.WatchedClient(m.GetClient())
 	reader := &inputs.Reader{
-		Keys: signs.ReadPublicKeys, Records: records.CachedRecords, Log: o.Log.WithName("inputs"), Cache: m.Kinds.WatchedClient(m.GetClient()), Namespace: o.Namespace, Resolver: o.Resolver, Now: time.Now,
+		Nodes: func(ctx context.Context) ([]windowsnode.Node, error) { return m.Decoded.ListCached(ctx, watched) },
+		Keys:  signs.ReadPublicKeys, Records: records.CachedRecords, Log: o.Log.WithName("inputs"), Cache: watched, Namespace: o.Namespace, Resolver: o.Resolver, Now: time.Now,
 		Source: desired.Source{
-			Objects: objects.NewCachedClusterReader(m.Kinds.WatchedClient(m.GetClient())), Set: o.Payload, Key: key,
+			Objects: objects.NewCachedClusterReader(watched), Set: o.Payload, Key: key,
 			Gather: gather.Options{Namespace: o.Namespace, Complete: true, Environment: o.Environment},
 		},
 	}
@@ -152,7 +154,7 @@ func addHostControllers(ctx context.Context, m base.Manager, o Options, s shared
 			Reader: cached, Live: live, Client: cached, Policies: s.admission, Say: conditionsOf(m, o, prerequisites.Owner+"-userdata"), Login: login, Events: events, Log: log.WithName("userdata"),
 		},
 		&prerequisites.Cluster{
-			Checks: joiner.Checks, Unjoined: joiner.Unjoined, Inputs: s.read, Client: cached, Policies: s.admission, Say: conditionsOf(m, o, prerequisites.Owner),
+			Checks: joiner.Checks, Unjoined: joiner.Unjoined, Inputs: s.read, Client: cached, Decoded: m.Decoded, Policies: s.admission, Say: conditionsOf(m, o, prerequisites.Owner),
 			Deployment: s.deployment, Events: events, Log: log.WithName("cluster"),
 		},
 	} {

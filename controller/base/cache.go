@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -44,13 +43,8 @@ func KindOf(w objects.Want) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: w.Group, Version: w.Version, Kind: w.Kind}
 }
 
-// ObjectOf returns an empty object of what is wanted.
-func ObjectOf(w objects.Want) *unstructured.Unstructured {
-	return NewObject(KindOf(w))
-}
-
-// CacheOptions keep in memory what is read and no more: no Secret and no ConfigMap but those that are named, and of Nodes not what
-// only a scheduler needs.
+// CacheOptions keep in memory what is read and no more: no Secret and no ConfigMap but those that are named. Nodes are kept as Go types, all other
+// kinds unstructured.
 func CacheOptions(wants []objects.Want) cache.Options {
 	byKind := map[schema.GroupVersionKind]cache.ByObject{}
 	for _, w := range wants {
@@ -63,14 +57,15 @@ func CacheOptions(wants []objects.Want) cache.Options {
 			of.Namespaces[w.Namespace] = cache.Config{FieldSelector: byName(w), LabelSelector: labelSelectorOf(w)}
 		default:
 			of.Field, of.Label = byName(w), labelSelectorOf(w)
-			if IsNode(w.Group, w.Kind) {
-				of.Transform = stripNode
-			}
 		}
 		byKind[KindOf(w)] = of
 	}
 	all := map[client.Object]cache.ByObject{}
 	for kind, of := range byKind {
+		if kind == NodeKind() {
+			all[&corev1.Node{}] = of // without what only a scheduler needs: nodeSource
+			continue
+		}
 		all[NewObject(kind)] = of
 	}
 	return cache.Options{ByObject: all, DefaultTransform: cache.TransformStripManagedFields()}
@@ -88,20 +83,6 @@ func labelSelectorOf(w objects.Want) labels.Selector {
 		return nil
 	}
 	return labels.SelectorFromSet(w.Labels)
-}
-
-// IsNode reports whether a kind is Node.
-func IsNode(group, kind string) bool { return group == corev1.GroupName && kind == "Node" }
-
-// stripNode drops what grows with the images and volumes of a node.
-func stripNode(o any) (any, error) {
-	o, err := cache.TransformStripManagedFields()(o)
-	if u, ok := o.(*unstructured.Unstructured); ok {
-		for _, field := range []string{"images", "volumesAttached", "volumesInUse"} {
-			unstructured.RemoveNestedField(u.Object, "status", field)
-		}
-	}
-	return o, err
 }
 
 // NewCache makes the cache of the operator. The library asks for the scope of each kind that has a selector, and refuses to work where the
@@ -132,7 +113,7 @@ func newInformers(config *rest.Config, c *http.Client, wants []objects.Want, ref
 		return nil, err
 	}
 	return func(from toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-		if _, ok := o.(Object); ok && o.GetObjectKind().GroupVersionKind() == NodeKind() {
+		if _, ok := o.(*corev1.Node); ok {
 			return refused.newInformer(nodes, o, resync, indexers)
 		}
 		return refused.NewInformer(from, o, resync, indexers)

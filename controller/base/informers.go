@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,6 +27,9 @@ func (r *RefusedWatches) NewInformer(from toolscache.ListerWatcher, o runtime.Ob
 
 func (r *RefusedWatches) newInformer(from toolscache.ListerWatcherWithContext, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	kind := o.GetObjectKind().GroupVersionKind()
+	if _, ok := o.(*corev1.Node); ok {
+		kind = NodeKind() // Go types do not say it
+	}
 	refused := func() {
 		if r != nil {
 			r.noteRefusedKind(kind)

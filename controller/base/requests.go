@@ -2,8 +2,11 @@ package base
 
 import (
 	"context"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
+	"time"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -12,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -65,16 +69,16 @@ func RequestsFor(names []string) []reconcile.Request {
 }
 
 // EnqueueAll requests everything.
-func EnqueueAll() handler.TypedEventHandler[Object, reconcile.Request] {
-	return handler.TypedEnqueueRequestsFromMapFunc(func(context.Context, Object) []reconcile.Request { return RequestsFor([]string{"all"}) })
+func EnqueueAll[T client.Object]() handler.TypedEventHandler[T, reconcile.Request] {
+	return handler.TypedEnqueueRequestsFromMapFunc(func(context.Context, T) []reconcile.Request { return RequestsFor([]string{"all"}) })
 }
 
 // OnlyDeletions passes deletions.
-func OnlyDeletions() predicate.TypedPredicate[Object] {
-	return predicate.TypedFuncs[Object]{
-		CreateFunc:  func(event.TypedCreateEvent[Object]) bool { return false },
-		UpdateFunc:  func(event.TypedUpdateEvent[Object]) bool { return false },
-		GenericFunc: func(event.TypedGenericEvent[Object]) bool { return false },
+func OnlyDeletions[T client.Object]() predicate.TypedPredicate[T] {
+	return predicate.TypedFuncs[T]{
+		CreateFunc:  func(event.TypedCreateEvent[T]) bool { return false },
+		UpdateFunc:  func(event.TypedUpdateEvent[T]) bool { return false },
+		GenericFunc: func(event.TypedGenericEvent[T]) bool { return false },
 	}
 }
 
@@ -111,31 +115,56 @@ func (s Signal) QueueSource(do func(Queue)) source.Source {
 
 // NodeChanges passes what a Node says besides the kubelet's own signs of life: with each of those, a host that cannot be reached would be tried
 // again.
-func NodeChanges() predicate.TypedPredicate[Object] {
-	return predicate.TypedFuncs[Object]{UpdateFunc: func(e event.TypedUpdateEvent[Object]) bool { return changesNode(e.ObjectOld, e.ObjectNew) }}
+func NodeChanges() predicate.TypedPredicate[*corev1.Node] {
+	return predicate.TypedFuncs[*corev1.Node]{UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool { return changesNode(e.ObjectOld, e.ObjectNew) }}
 }
 
 // changesNode compares the labels, annotations and addresses of a Node, whether its kubelet is Ready, and the last sign of life of its node agent.
-func changesNode(before, now Object) bool {
-	none := func(string) bool { return false }
-	return !EqualBesides(MetadataValues(before, "labels"), MetadataValues(now, "labels"), none) ||
-		!EqualBesides(MetadataValues(before, "annotations"), MetadataValues(now, "annotations"), none) ||
-		!EqualValues(StatusField(before, "addresses"), StatusField(now, "addresses")) || signsOfLife(before) != signsOfLife(now)
+func changesNode(before, now *corev1.Node) bool {
+	return !maps.Equal(before.Labels, now.Labels) || !maps.Equal(before.Annotations, now.Annotations) ||
+		!slices.Equal(before.Status.Addresses, now.Status.Addresses) || signsOfLife(before) != signsOfLife(now)
 }
 
-// signsOfLife returns whether the kubelet of a Node is Ready, and when its node agent has reported last.
-func signsOfLife(node Object) (signs [2]string) {
-	conditions, _ := StatusField(node, "conditions").([]any)
-	for _, c := range conditions {
-		m, _ := c.(map[string]any)
-		switch m["type"] {
-		case string(corev1.NodeReady):
-			signs[0], _ = m["status"].(string)
+// signs are the signs of life of a Node: whether its kubelet is Ready, and when its node agent has reported last.
+type signs struct {
+	ready    corev1.ConditionStatus
+	reported time.Time
+}
+
+func signsOfLife(node *corev1.Node) (s signs) {
+	for _, c := range node.Status.Conditions {
+		switch c.Type {
+		case corev1.NodeReady:
+			s.ready = c.Status
 		case published.Condition:
-			signs[1], _ = m["lastHeartbeatTime"].(string)
+			s.reported = c.LastHeartbeatTime.UTC()
 		}
 	}
-	return signs
+	return s
+}
+
+// EqualNodeBesides reports whether two maps of a Node, its labels or annotations, are equal but for the keys that are left out.
+func EqualNodeBesides(a, b map[string]string, leftOut func(key string) bool) bool {
+	for key, value := range a {
+		if other, ok := b[key]; !leftOut(key) && (!ok || value != other) {
+			return false
+		}
+	}
+	for key := range b {
+		if _, ok := a[key]; !ok && !leftOut(key) {
+			return false
+		}
+	}
+	return true
+}
+
+// NodeAddresses returns the addresses and names that a Node reports.
+func NodeAddresses(node *corev1.Node) []string {
+	var all []string
+	for _, a := range node.Status.Addresses {
+		all = append(all, strings.ToLower(a.Address))
+	}
+	return all
 }
 
 // MetadataValues returns the labels or the annotations of an object of a cache, as they are there.

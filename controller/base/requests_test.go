@@ -2,9 +2,10 @@ package base
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"wmco/bundle/published"
@@ -12,48 +13,39 @@ import (
 
 // TestNodeChanges: what a Node says passes, and the kubelet's own signs of life do not.
 func TestNodeChanges(t *testing.T) {
-	node := func(edit func(n Object)) Object {
-		n := &unstructured.Unstructured{Object: map[string]any{
-			"metadata": map[string]any{"labels": map[string]any{"a": "b"}, "annotations": map[string]any{"a": "b"}},
-			"status": map[string]any{
-				"addresses": []any{map[string]any{"type": "InternalIP", "address": "192.0.2.1"}},
-				"conditions": []any{
-					map[string]any{"type": string(corev1.NodeReady), "status": "True", "lastHeartbeatTime": "1"},
-					map[string]any{"type": published.Condition, "status": "True", "lastHeartbeatTime": "1"},
+	at := func(second int) metav1.Time {
+		return metav1.NewTime(time.Date(2026, 3, 1, 12, 0, second, 0, time.UTC))
+	}
+	node := func(edit func(n *corev1.Node)) *corev1.Node {
+		n := &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"a": "b"}},
+			Status: corev1.NodeStatus{
+				Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}},
+				Conditions: []corev1.NodeCondition{
+					{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: at(1)},
+					{Type: published.Condition, Status: corev1.ConditionTrue, LastHeartbeatTime: at(1)},
 				},
 			},
-		}}
+		}
 		edit(n)
 		return n
 	}
-	condition := func(i int, field string) func(Object) {
-		return func(n Object) {
-			StatusField(n, "conditions").([]any)[i].(map[string]any)[field] = "2" //nolint:forcetypeassert // as above
-		}
-	}
-	set := func(value any, fields ...string) func(Object) {
-		return func(n Object) {
-			if err := unstructured.SetNestedField(n.Object, value, fields...); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
 	for name, tt := range map[string]struct {
-		edit func(Object)
+		edit func(*corev1.Node)
 		want bool
 	}{
-		"nothing":                    {func(Object) {}, false},
-		"the kubelet is alive":       {condition(0, "lastHeartbeatTime"), false},
-		"images":                     {set([]any{}, "status", "images"), false},
-		"the kubelet is not Ready":   {condition(0, "status"), true},
-		"the node agent is alive":    {condition(1, "lastHeartbeatTime"), true},
-		"a label":                    {set("c", "metadata", "labels", "a"), true},
-		"an annotation":              {set("c", "metadata", "annotations", "b"), true},
-		"no annotations":             {func(n Object) { unstructured.RemoveNestedField(n.Object, "metadata", "annotations") }, true},
-		"an address":                 {set([]any{}, "status", "addresses"), true},
-		"no conditions of the agent": {func(n Object) { unstructured.RemoveNestedField(n.Object, "status", "conditions") }, true},
+		"nothing":                    {func(*corev1.Node) {}, false},
+		"the kubelet is alive":       {func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = at(2) }, false},
+		"the phase":                  {func(n *corev1.Node) { n.Status.Phase = corev1.NodeRunning }, false},
+		"the kubelet is not Ready":   {func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }, true},
+		"the node agent is alive":    {func(n *corev1.Node) { n.Status.Conditions[1].LastHeartbeatTime = at(2) }, true},
+		"a label":                    {func(n *corev1.Node) { n.Labels["a"] = "c" }, true},
+		"an annotation":              {func(n *corev1.Node) { n.Annotations["b"] = "c" }, true},
+		"no annotations":             {func(n *corev1.Node) { n.Annotations = nil }, true},
+		"an address":                 {func(n *corev1.Node) { n.Status.Addresses = nil }, true},
+		"no conditions of the agent": {func(n *corev1.Node) { n.Status.Conditions = nil }, true},
 	} {
-		e := event.TypedUpdateEvent[Object]{ObjectOld: node(func(Object) {}), ObjectNew: node(tt.edit)}
+		e := event.TypedUpdateEvent[*corev1.Node]{ObjectOld: node(func(*corev1.Node) {}), ObjectNew: node(tt.edit)}
 		if got := NodeChanges().Update(e); got != tt.want {
 			t.Errorf("%s: passes %t, want %t", name, got, tt.want)
 		}

@@ -16,6 +16,7 @@ import (
 	"wmco/bundle"
 	"wmco/controller/gather/ignored"
 	"wmco/controller/gather/objects"
+	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/record"
 	"wmco/render"
 	"wmco/render/reason"
@@ -42,6 +43,8 @@ type Options struct {
 	Records *record.Set
 	// RecordKey is the operator's key of digests, with which it has sealed the keys in Records (record.Record.ProvenKey).
 	RecordKey bundle.Key
+	// Nodes are the Windows Nodes of who has them decoded already; empty where there are none. Nil reads them as the other objects.
+	Nodes []windowsnode.Node
 }
 
 // Result is the result of Gather.
@@ -88,10 +91,14 @@ func Gather(ctx context.Context, r objects.Reader, o Options) (Result, error) {
 
 // resolveWantedObjects returns what is read: for those who only look, the install config and what Windows nodes ignore too.
 func (o Options) resolveWantedObjects() []objects.Want {
-	if o.Records != nil {
-		return wantedObjects(o.Namespace)
+	wants := wantedObjects(o.Namespace)
+	if o.Nodes != nil {
+		wants = slices.DeleteFunc(wants, func(w objects.Want) bool { return w.Group == "" && w.Kind == "Node" })
 	}
-	return slices.Concat(wantedObjects(o.Namespace), []objects.Want{installConfigWant()}, ignored.Wants())
+	if o.Records != nil {
+		return wants
+	}
+	return slices.Concat(wants, []objects.Want{installConfigWant()}, ignored.Wants())
 }
 
 // isOptional reports whether a finding is about an object without which, or whatever it says, nodes get the same.

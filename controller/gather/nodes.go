@@ -186,26 +186,52 @@ func describeNode(node corev1.Node) render.Node {
 	return described
 }
 
+// listedNode is a Node with what names it as an input.
+type listedNode struct {
+	windowsnode.Node
+	ref bundle.Ref
+}
+
+// listNodes returns the Windows Nodes, by name.
+func (g *gatherer) listNodes() []listedNode {
+	var nodes []listedNode
+	add := func(node windowsnode.Node, ref bundle.Ref) {
+		if g.checkName(node.Name, ref) {
+			nodes = append(nodes, listedNode{node, ref})
+		}
+	}
+	if g.options.Nodes == nil {
+		for _, o := range g.listObjects("", "Node") {
+			var node corev1.Node
+			if g.decodeObject(o, &node) {
+				add(windowsnode.Decode(node), o.Ref)
+			}
+		}
+		return nodes
+	}
+	for _, n := range slices.SortedFunc(slices.Values(g.options.Nodes), func(a, b windowsnode.Node) int { return cmp.Compare(a.Name, b.Name) }) {
+		// Without a digest of its contents, which would cost more than all else that is read of a Node.
+		add(n, bundle.Ref{Kind: "Node", Name: n.Name})
+	}
+	return nodes
+}
+
 // addNodes matches Nodes to Machines and instances by address. A Node that matches none becomes an entry of its own.
 func (g *gatherer) addNodes(list []render.Node) []render.Node {
-	for _, o := range g.listObjects("", "Node") {
-		var node corev1.Node
-		if !g.decodeObject(o, &node) || !g.checkName(node.Name, o.Ref) {
-			continue
-		}
-		described := describeNode(node)
+	for _, node := range g.listNodes() {
+		described := describeNode(node.Node.Node)
 		// The operator notes the entry here when it has asked the host: an entry that is a DNS name may be none of the node's.
 		described.Address = node.Annotations[annotationInstance]
 		matches := matchingEntries(list, described)
 		if len(matches) == 0 {
-			list = append(list, render.Node{Backing: render.BackingNode, Address: firstIPv4(described.Addresses), RemovedEntry: entryOf(node), Origins: render.Origins{}})
+			list = append(list, render.Node{Backing: render.BackingNode, Address: firstIPv4(described.Addresses), RemovedEntry: entryOf(node.Node.Node), Origins: render.Origins{}})
 			matches = []int{len(list) - 1}
 		}
 		n := &list[matches[0]]
 		n.Name, n.Subnet = node.Name, node.Annotations[annotationSubnet]
-		n.Origins[render.FromNode] = o.Ref
+		n.Origins[render.FromNode] = node.ref
 		n.Addresses = appendMissing(n.Addresses, described.Addresses)
-		g.addReport(n, node, o.Ref)
+		g.addReport(n, node)
 		list = g.dropRepeats(list, matches, node.Name)
 	}
 	return list
@@ -222,12 +248,12 @@ func entryOf(node corev1.Node) string {
 // addReport adds what the host's agent reports on its Node: its facts, none where there are none, and whether it refuses a layer with the name of
 // the Node or with authorized keys, or policies. One that has not reported yet came with this operator. The node writes its report itself: it decides about nothing but its own layer,
 // and the facts of another host are not used.
-func (g *gatherer) addReport(n *render.Node, node corev1.Node, ref bundle.Ref) {
+func (g *gatherer) addReport(n *render.Node, node listedNode) {
 	n.Facts, n.OlderAgent, n.NoKeys, n.NoPolicies = bundle.Facts{}, false, false, false
 	if _, ok := node.Annotations[published.ReportAnnotation]; !ok {
 		return
 	}
-	report, err := windowsnode.ReadReport(node.Annotations)
+	report, err := node.Report, node.ReportError
 	n.OlderAgent = err == nil && !report.Has(published.FeatureNodeName)
 	n.NoKeys = err == nil && !report.Has(published.FeatureAuthorizedKeys)
 	n.NoPolicies = err == nil && !report.Has(published.FeaturePolicies)
@@ -242,7 +268,7 @@ func (g *gatherer) addReport(n *render.Node, node corev1.Node, ref bundle.Ref) {
 		message = fmt.Sprintf("the report of the node agent cannot be read: %v", err)
 	}
 	g.addFinding(bundle.SeverityWarning, reason.FactsUnmatched, bundle.Finding{
-		Object: ref, Field: fmt.Sprintf("metadata.annotations[%q]", published.ReportAnnotation), Node: n.Name, Message: message,
+		Object: node.ref, Field: fmt.Sprintf("metadata.annotations[%q]", published.ReportAnnotation), Node: n.Name, Message: message,
 		Fix: "remove the annotation; the node agent writes it again",
 	})
 }

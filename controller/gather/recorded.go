@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"wmco/bundle"
@@ -21,12 +20,8 @@ func (g *gatherer) addRecordedNodes(list []render.Node, records record.Set) []re
 	for i, n := range list {
 		byID[HostID(n)] = i
 	}
-	for _, o := range g.listObjects("", "Node") {
-		var node corev1.Node
-		if !g.decodeObject(o, &node) || !g.checkName(node.Name, o.Ref) {
-			continue
-		}
-		described := describeNode(node)
+	for _, node := range g.listNodes() {
+		described := describeNode(node.Node.Node)
 		r, known := records.OfNode(node.Name, node.UID)
 		i, listed := byID[r.ID()]
 		if !known || !listed {
@@ -41,9 +36,9 @@ func (g *gatherer) addRecordedNodes(list []render.Node, records record.Set) []re
 			n.AcceptedKey = g.usableKey(r)
 		}
 		n.Name, n.Subnet, n.Reported = node.Name, node.Annotations[annotationSubnet], described.Addresses
-		n.Origins[render.FromNode] = o.Ref
+		n.Origins[render.FromNode] = node.ref
 		if !n.Unconfirmed {
-			g.addReport(n, node, o.Ref)
+			g.addReport(n, node)
 		}
 	}
 	g.judgeClaims(list)

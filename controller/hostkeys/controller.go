@@ -40,11 +40,11 @@ func (c *Collector) SetupWithManager(m base.Manager) (watchMachines func() error
 		return nil, err
 	}
 	watchMachines = func() error {
-		return added.Watch(source.Kind(m.GetCache(), base.NewObject(base.MachineKind()), base.EnqueueAll(), base.OnlyDeletions()))
+		return added.Watch(source.Kind(m.GetCache(), base.NewObject(base.MachineKind()), base.EnqueueAll[base.Object](), base.OnlyDeletions[base.Object]()))
 	}
 	return watchMachines, errors.Join(
-		added.Watch(source.Kind(m.GetCache(), base.NewObject(base.NodeKind()), base.EnqueueAll(), base.OnlyDeletions())),
-		added.Watch(source.Kind(m.GetCache(), base.NewObject(base.ConfigMapKind()), base.EnqueueAll())),
+		added.Watch(source.Kind(m.GetCache(), &corev1.Node{}, base.EnqueueAll[*corev1.Node](), base.OnlyDeletions[*corev1.Node]())),
+		added.Watch(source.Kind(m.GetCache(), base.NewObject(base.ConfigMapKind()), base.EnqueueAll[base.Object]())),
 		added.Watch(base.AtStart()),
 	)
 }

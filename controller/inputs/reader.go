@@ -18,6 +18,7 @@ import (
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/controller/inputs/desired"
+	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/record"
 	"wmco/render/reason"
 )
@@ -26,6 +27,8 @@ import (
 type Reader struct {
 	// Source reads the objects of the cluster and gathers them.
 	Source desired.Source
+	// Nodes returns the Windows Nodes of the cache, decoded; nil reads them as the other objects of Source.
+	Nodes func(context.Context) ([]windowsnode.Node, error)
 	// Keys are those that sign what is published: their public halves are in every bundle.
 	Keys func(context.Context) ([]byte, error)
 	// LoginKey returns the public key with which the operator logs in to hosts (hosts.Login.ReadPublicKey); nil where it reaches none.
@@ -64,7 +67,13 @@ const (
 
 // Read returns the hosts that the cluster wants, with the findings about them.
 func (r *Reader) Read(ctx context.Context) (*desired.Hosts, error) {
-	return r.readFrom(ctx, r.Source, r.Cache)
+	s := r.Source
+	if r.Nodes != nil {
+		if nodes, err := r.Nodes(ctx); err == nil { // otherwise the reader of objects says why Nodes cannot be listed, as of any kind
+			s.Gather.Nodes = nodes
+		}
+	}
+	return r.readFrom(ctx, s, r.Cache)
 }
 
 // ReadFrom is Read for other objects than those of Source, such as proposed ones.

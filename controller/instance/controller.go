@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,17 +50,17 @@ func (i *Instances) SetupWithManager(m base.Manager) error {
 	if err := c.Watch(source.Kind(m.GetCache(), base.NewObject(base.ConfigMapKind()), entries)); err != nil {
 		return err
 	}
-	return c.Watch(source.Kind(m.GetCache(), base.NewObject(base.NodeKind()), handler.TypedEnqueueRequestsFromMapFunc(i.entriesOfNode), configure.UnjoinedNodes()))
+	return c.Watch(source.Kind(m.GetCache(), &corev1.Node{}, handler.TypedEnqueueRequestsFromMapFunc(i.entriesOfNode), configure.UnjoinedNodes()))
 }
 
 // entriesOfNode returns the entry of the Node, and those with an address that it reports.
-func (i *Instances) entriesOfNode(ctx context.Context, node base.Object) []reconcile.Request {
+func (i *Instances) entriesOfNode(ctx context.Context, node *corev1.Node) []reconcile.Request {
 	u := base.NewObject(base.ConfigMapKind())
 	if err := i.Joiner.Reader.Get(ctx, client.ObjectKey{Namespace: i.Namespace, Name: configure.InstancesName}, u); err != nil {
 		return nil
 	}
 	data, _, _ := unstructured.NestedStringMap(u.Object, "data")
-	names := append(base.StatusAddresses(node), i.Joiner.RecordOfNode(ctx, node).Entry)
+	names := append(base.NodeAddresses(node), i.Joiner.RecordOfNode(ctx, node).Entry)
 	return base.RequestsFor(slices.DeleteFunc(slices.Sorted(maps.Keys(data)), func(entry string) bool { return !slices.Contains(names, strings.ToLower(entry)) }))
 }
 

@@ -80,16 +80,16 @@ func (m *Machines) SetupWithManager(mgr base.Manager) error {
 	if err := c.Watch(source.Kind(mgr.GetCache(), base.NewObject(base.MachineKind()), &handler.TypedEnqueueRequestForObject[base.Object]{})); err != nil {
 		return err
 	}
-	return c.Watch(source.Kind(mgr.GetCache(), base.NewObject(base.NodeKind()), handler.TypedEnqueueRequestsFromMapFunc(m.machinesOfNode), configure.UnjoinedNodes()))
+	return c.Watch(source.Kind(mgr.GetCache(), &corev1.Node{}, handler.TypedEnqueueRequestsFromMapFunc(m.machinesOfNode), configure.UnjoinedNodes()))
 }
 
 // machinesOfNode returns the Machine of the Node, and those with an address that it reports: one of them may be its own, and has to be asked.
-func (m *Machines) machinesOfNode(ctx context.Context, node base.Object) []reconcile.Request {
+func (m *Machines) machinesOfNode(ctx context.Context, node *corev1.Node) []reconcile.Request {
 	list := base.NewList(base.MachineKind())
 	if err := m.Reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil { // they are only read
 		return nil
 	}
-	names, own := base.StatusAddresses(node), m.Joiner.RecordOfNode(ctx, node).Machine
+	names, own := base.NodeAddresses(node), m.Joiner.RecordOfNode(ctx, node).Machine
 	var requests []reconcile.Request
 	for _, machine := range list.Items {
 		if own != "" && machine.GetUID() == own || slices.ContainsFunc(base.StatusAddresses(&machine), func(a string) bool { return slices.Contains(names, a) }) {

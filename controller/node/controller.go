@@ -51,7 +51,7 @@ const retrySilent = 10 * time.Minute
 
 // Nodes repairs over SSH what a node agent cannot repair: itself.
 type Nodes struct {
-	// Reader is a cache of Windows Nodes and of the ConfigMap, unstructured.
+	// Reader is a cache of Windows Nodes and of the ConfigMap.
 	Reader client.Reader
 	// Decoded are the Nodes of the cache; nil decodes each time.
 	Decoded   *nodelist.Cache
@@ -92,7 +92,7 @@ func (n *Nodes) SetupWithManager(m base.Manager) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Watch(source.Kind(m.GetCache(), base.NewObject(base.NodeKind()), &handler.TypedEnqueueRequestForObject[base.Object]{}, base.NodeChanges())); err != nil {
+	if err := c.Watch(source.Kind(m.GetCache(), &corev1.Node{}, &handler.TypedEnqueueRequestForObject[*corev1.Node]{}, base.NodeChanges())); err != nil {
 		return err
 	}
 	key := base.NewSignal()

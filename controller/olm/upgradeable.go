@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -131,12 +132,12 @@ func (u *Upgradeable) SetupWithManager(m base.Manager) error {
 		return err
 	}
 	later := func(q base.Queue) { q.AddAfter(base.RequestsFor([]string{"all"})[0], upgradeableSettle) }
-	changed := handler.TypedFuncs[base.Object, reconcile.Request]{
-		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[base.Object], q base.Queue) { later(q) },
-		UpdateFunc: func(_ context.Context, _ event.TypedUpdateEvent[base.Object], q base.Queue) { later(q) },
-		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[base.Object], q base.Queue) { later(q) },
+	changed := handler.TypedFuncs[*corev1.Node, reconcile.Request]{
+		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[*corev1.Node], q base.Queue) { later(q) },
+		UpdateFunc: func(_ context.Context, _ event.TypedUpdateEvent[*corev1.Node], q base.Queue) { later(q) },
+		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[*corev1.Node], q base.Queue) { later(q) },
 	}
-	if err := c.Watch(source.Kind(m.GetCache(), base.NewObject(base.NodeKind()), changed, base.NodeChanges())); err != nil {
+	if err := c.Watch(source.Kind(m.GetCache(), &corev1.Node{}, changed, base.NodeChanges())); err != nil {
 		return err
 	}
 	return c.Watch(base.AtStart())

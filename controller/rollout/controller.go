@@ -129,7 +129,7 @@ func (c *Controller) SetupWithManager(ctx context.Context, m base.Manager) error
 	for _, same := range base.GroupByKind(c.Wants) {
 		watch := func() error {
 			changed()
-			return queue.Watch(publishes.inputs.watchKind(m.GetCache(), base.ObjectOf(same[0])))
+			return queue.Watch(publishes.inputs.watchKind(m.GetCache(), base.KindOf(same[0])))
 		}
 		if err := m.Kinds.WatchWhenServed(ctx, same, watch); err != nil {
 			return err

@@ -4,10 +4,13 @@ import (
 	"context"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,12 +31,20 @@ var everything = reconcile.Request{NamespacedName: types.NamespacedName{Name: "e
 // stepsOfHosts is the other one: hosts that join have got further.
 var stepsOfHosts = reconcile.Request{NamespacedName: types.NamespacedName{Name: "steps"}} //nolint:gochecknoglobals // a constant
 
-// watchKind watches the kind of an object for the publisher.
-func (i *debouncer) watchKind(c cache.Cache, like base.Object) source.Source {
-	return source.Kind(c, like, handler.TypedFuncs[base.Object, reconcile.Request]{
-		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[base.Object], q base.Queue) { i.requestRendering(q) },
-		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[base.Object], q base.Queue) { i.requestRendering(q) },
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[base.Object], q base.Queue) {
+// watchKind watches a kind for the publisher.
+func (i *debouncer) watchKind(c cache.Cache, kind schema.GroupVersionKind) source.Source {
+	if kind == base.NodeKind() {
+		return watchObjects(i, c, &corev1.Node{}, changesNodeInput, changesNodeTurn)
+	}
+	return watchObjects(i, c, base.NewObject(kind), changesInput, changesDeletion)
+}
+
+// watchObjects watches objects of which an update can change bundles, or whose turn it is.
+func watchObjects[T client.Object](i *debouncer, c cache.Cache, like T, changesInput, changesTurn func(before, now T) bool) source.Source {
+	return source.Kind(c, like, handler.TypedFuncs[T, reconcile.Request]{
+		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[T], q base.Queue) { i.requestRendering(q) },
+		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[T], q base.Queue) { i.requestRendering(q) },
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[T], q base.Queue) {
 			switch before, now := e.ObjectOld, e.ObjectNew; {
 			case changesInput(before, now):
 				i.requestRendering(q)
@@ -80,26 +91,24 @@ func (i *debouncer) requestComparison(q base.Queue) { q.AddAfter(everything, i.s
 // requestSteps has it said how far hosts are that join.
 func (i *debouncer) requestSteps(q base.Queue) { q.AddAfter(stepsOfHosts, i.settle) }
 
-// changesInput reports whether an update of an object can change a bundle. Of a Node that are its labels, its addresses, the facts that its agent
-// reports, the executables on its host, and the annotations that are not the operator's (inputOfNode): its status changes all the time. Each event of
-// a thousand Nodes comes here, so nothing is copied or decoded that is the same.
+// changesInput reports whether an update of an object that is no Node can change a bundle.
 func changesInput(before, now base.Object) bool {
-	if !base.IsNode(now.GroupVersionKind().Group, now.GetKind()) {
-		return !reflect.DeepEqual(base.MetadataValues(before, "labels"), base.MetadataValues(now, "labels")) || !reflect.DeepEqual(base.MetadataValues(before, "annotations"), base.MetadataValues(now, "annotations")) ||
-			!base.EqualBesides(before.Object, now.Object, func(key string) bool { return key == "metadata" })
-	}
+	return !reflect.DeepEqual(base.MetadataValues(before, "labels"), base.MetadataValues(now, "labels")) || !reflect.DeepEqual(base.MetadataValues(before, "annotations"), base.MetadataValues(now, "annotations")) ||
+		!base.EqualBesides(before.Object, now.Object, func(key string) bool { return key == "metadata" })
+}
+
+// changesNodeInput reports whether an update of a Node can change a bundle: its labels, its addresses, the facts that its agent reports, the
+// executables on its host, and the annotations that are not the operator's (inputOfNode). Its status changes all the time. Each event of a thousand
+// Nodes comes here, so nothing is copied or decoded that is the same.
+func changesNodeInput(before, now *corev1.Node) bool {
 	isOwn := func(key string) bool { return isOperatorKey(key) && !isInputKey(key) }
 	switch {
-	case !base.EqualBesides(base.MetadataValues(before, "labels"), base.MetadataValues(now, "labels"), func(key string) bool { return key == published.UpgradingLabel }), // the operator's own
-		!base.EqualBesides(base.MetadataValues(before, "annotations"), base.MetadataValues(now, "annotations"), isOwn),
-		!reflect.DeepEqual(base.StatusField(before, "addresses"), base.StatusField(now, "addresses")):
+	case !base.EqualNodeBesides(before.Labels, now.Labels, func(key string) bool { return key == published.UpgradingLabel }), // the operator's own
+		!base.EqualNodeBesides(before.Annotations, now.Annotations, isOwn),
+		!slices.Equal(before.Status.Addresses, now.Status.Addresses):
 		return true
 	}
-	report := func(u base.Object) string {
-		text, _ := base.MetadataValues(u, "annotations")[published.ReportAnnotation].(string)
-		return text
-	}
-	return changesReportedInput(report(before), report(now))
+	return changesReportedInput(before.Annotations[published.ReportAnnotation], now.Annotations[published.ReportAnnotation])
 }
 
 // changesReportedInput compares two reports of a node agent.
@@ -154,41 +163,33 @@ func inputOfReport(n windowsnode.Node) map[string]any {
 	}
 }
 
-// changesTurn reports whether an update of a Node or a Machine changes whose turn it is, besides what a bundle depends on.
-func changesTurn(before, now base.Object) bool {
-	if !before.GetDeletionTimestamp().Equal(now.GetDeletionTimestamp()) {
-		return true
-	}
-	if !base.IsNode(now.GroupVersionKind().Group, now.GetKind()) {
-		return false
-	}
+// changesDeletion reports whether an object begins to be deleted: a Machine that is takes its node out of its turn.
+func changesDeletion(before, now base.Object) bool {
+	return !before.GetDeletionTimestamp().Equal(now.GetDeletionTimestamp())
+}
+
+// changesNodeTurn reports whether an update of a Node changes whose turn it is, besides what a bundle depends on.
+func changesNodeTurn(before, now *corev1.Node) bool {
 	isForeign := func(key string) bool { return !isOperatorKey(key) }
-	spec, was := nodeSpec(now), nodeSpec(before)
-	return !base.EqualBesides(base.MetadataValues(before, "annotations"), base.MetadataValues(now, "annotations"), isForeign) ||
-		!base.EqualValues(was["unschedulable"], spec["unschedulable"]) || !base.EqualValues(was["taints"], spec["taints"]) ||
+	return !before.DeletionTimestamp.Equal(now.DeletionTimestamp) || !base.EqualNodeBesides(before.Annotations, now.Annotations, isForeign) ||
+		before.Spec.Unschedulable != now.Spec.Unschedulable || !reflect.DeepEqual(before.Spec.Taints, now.Spec.Taints) ||
 		turnConditions(before) != turnConditions(now)
 }
 
-func nodeSpec(u base.Object) map[string]any {
-	spec, _ := u.Object["spec"].(map[string]any)
-	return spec
+// conditionState is what of a condition decides whose turn it is.
+type conditionState struct {
+	status corev1.ConditionStatus
+	since  time.Time
 }
 
-// conditionState is what of a condition decides whose turn it is.
-type conditionState struct{ status, lastTransitionTime string }
-
 // turnConditions returns those of the kubelet and of the node agent.
-func turnConditions(u base.Object) (states [2]conditionState) {
-	list, _ := base.StatusField(u, "conditions").([]any)
-	for _, c := range list {
-		m, _ := c.(map[string]any)
-		status, _ := m["status"].(string)
-		since, _ := m["lastTransitionTime"].(string)
-		switch m["type"] {
-		case string(corev1.NodeReady):
-			states[0] = conditionState{status, since}
+func turnConditions(node *corev1.Node) (states [2]conditionState) {
+	for _, c := range node.Status.Conditions {
+		switch c.Type {
+		case corev1.NodeReady:
+			states[0] = conditionState{c.Status, c.LastTransitionTime.UTC()}
 		case published.Condition:
-			states[1] = conditionState{status, since}
+			states[1] = conditionState{c.Status, c.LastTransitionTime.UTC()}
 		}
 	}
 	return states

@@ -9,8 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/controller/windowsnode"
@@ -27,11 +25,10 @@ func windowsNodes() client.MatchingLabels {
 	return client.MatchingLabels{corev1.LabelOSStable: windowsnode.Windows}
 }
 
-// ListCached returns the Windows Nodes of an informer cache, which has them unstructured. Others get the same values: they are only read.
+// ListCached returns the Windows Nodes of an informer cache. They share what the cache has, and others get the same values: they are only read.
 func (c *Cache) ListCached(ctx context.Context, r client.Reader) ([]windowsnode.Node, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
-	if err := r.List(ctx, list, windowsNodes(), client.UnsafeDisableDeepCopy); err != nil {
+	var list corev1.NodeList
+	if err := r.List(ctx, &list, windowsNodes(), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing Windows nodes: %w", err)
 	}
 	if c == nil {
@@ -39,51 +36,44 @@ func (c *Cache) ListCached(ctx context.Context, r client.Reader) ([]windowsnode.
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.decodeChanged(list.Items)
+	return c.decodeChanged(list.Items), nil
 }
 
 // decodeChanged decodes the Nodes of which another version was decoded before, or none, and forgets those that are not in the list.
-func (c *Cache) decodeChanged(items []unstructured.Unstructured) ([]windowsnode.Node, error) {
+func (c *Cache) decodeChanged(items []corev1.Node) []windowsnode.Node {
 	nodes, listed := make([]windowsnode.Node, len(items)), make(map[string]bool, len(items))
 	for i := range items {
-		n, err := c.decodeOnce(&items[i])
-		if err != nil {
-			return nil, err
-		}
-		nodes[i], listed[n.Name] = n, true
+		nodes[i] = c.decodeOnce(&items[i])
+		listed[nodes[i].Name] = true
 	}
 	maps.DeleteFunc(c.decoded, func(name string, _ windowsnode.Node) bool { return !listed[name] })
-	return nodes, nil
+	return nodes
 }
 
 // decodeOnce decodes a Node, unless this version of it was decoded before.
-func (c *Cache) decodeOnce(u *unstructured.Unstructured) (windowsnode.Node, error) {
-	before, known := c.decoded[u.GetName()]
-	if known && before.ResourceVersion != "" && before.ResourceVersion == u.GetResourceVersion() && before.UID == u.GetUID() {
-		return before, nil
-	}
-	var object corev1.Node
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &object); err != nil {
-		return windowsnode.Node{}, fmt.Errorf("reading Node %s: %w", u.GetName(), err)
+func (c *Cache) decodeOnce(object *corev1.Node) windowsnode.Node {
+	before, known := c.decoded[object.Name]
+	if known && before.ResourceVersion != "" && before.ResourceVersion == object.ResourceVersion && before.UID == object.UID {
+		return before
 	}
 	var n windowsnode.Node
 	if known {
-		n = windowsnode.DecodeAfter(before, object)
+		n = windowsnode.DecodeAfter(before, *object)
 	} else {
-		n = windowsnode.Decode(object)
+		n = windowsnode.Decode(*object)
 	}
 	if c.decoded == nil {
 		c.decoded = map[string]windowsnode.Node{}
 	}
 	c.decoded[n.Name] = n
-	return n, nil
+	return n
 }
 
 // ReadCached returns a Node of an informer cache, as ListCached does: an event of a Node is decoded for that node alone, and for all who list the
 // Nodes after it.
 func (c *Cache) ReadCached(ctx context.Context, r client.Reader, name string) (windowsnode.Node, error) {
-	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Node"}}
-	if err := r.Get(ctx, client.ObjectKey{Name: name}, u, client.UnsafeDisableDeepCopy); err != nil {
+	var object corev1.Node
+	if err := r.Get(ctx, client.ObjectKey{Name: name}, &object, client.UnsafeDisableDeepCopy); err != nil {
 		return windowsnode.Node{}, err
 	}
 	if c == nil {
@@ -91,7 +81,7 @@ func (c *Cache) ReadCached(ctx context.Context, r client.Reader, name string) (w
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.decodeOnce(u)
+	return c.decodeOnce(&object), nil
 }
 
 // DecodeCached returns a Node decoded: as it was decoded for a list, if that had this version of it.

@@ -10,8 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,13 +27,9 @@ type informer struct {
 }
 
 func (i *informer) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
-	list := into.(*unstructured.UnstructuredList)
+	list := into.(*corev1.NodeList)
 	for _, n := range i.nodes {
-		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(n)
-		if err != nil {
-			return err
-		}
-		list.Items = append(list.Items, unstructured.Unstructured{Object: object})
+		list.Items = append(list.Items, *n)
 	}
 	return i.err
 }
@@ -130,14 +124,11 @@ func TestLinuxNodesAreNotListed(t *testing.T) {
 
 // Get implements client.Reader.
 func (i *informer) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-	u := into.(*unstructured.Unstructured)
 	for _, n := range i.nodes {
-		if n.Name != key.Name {
-			continue
+		if n.Name == key.Name {
+			*into.(*corev1.Node) = *n
+			return nil
 		}
-		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(n)
-		u.Object = object
-		return err
 	}
 	return apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, key.Name)
 }

@@ -114,7 +114,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/inputs",
-		imports: []string{"bundle", "controller/base", "controller/gather", "controller/gather/objects", "controller/inputs/desired", "controller/windowsnode/record", "render/reason"},
+		imports: []string{"bundle", "controller/base", "controller/gather", "controller/gather/objects", "controller/inputs/desired", "controller/windowsnode", "controller/windowsnode/record", "render/reason"},
 		never:   append([]string{"github.com/pkg/sftp/..."}, controllers("")...),
 	},
 	{
