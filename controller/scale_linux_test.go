@@ -218,10 +218,10 @@ func parallel(t testing.TB, workers, n int, do func(i int) error) {
 	}
 }
 
-// rest waits until the operator has written nothing for some seconds.
+// rest waits until the operator has written nothing for some seconds, in which it has compared all nodes.
 func (f *scaled) rest() {
 	f.t.Helper()
-	const silence = 4 * time.Second
+	silence := 4*time.Second + rollout.ComparisonPause(f.n)
 	written, since := -1, time.Now()
 	for time.Since(since) < silence {
 		if now := len(f.writes(0)); now != written {

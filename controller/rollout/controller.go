@@ -232,6 +232,9 @@ type publisher struct {
 	told *outcome
 	// used are the Nodes whose confirmations nothing waits for.
 	used []windowsnode.Node
+	// compared is when the nodes were compared last with what is wanted, comparedNodes how many there were.
+	compared      time.Time
+	comparedNodes int
 	// urgent are the bundles of steps.Result.Urgent: their layers are wanted as those of the rendering are.
 	urgent []layers.Wanted
 }
@@ -258,8 +261,11 @@ func (p *publisher) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	if wait := p.inputs.untilSettled(); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	p.pauses.BeginPass()
 	fresh := p.inputs.takeChange() || p.kept == nil || p.now().Sub(p.kept.at) >= p.kept.validFor()
+	if wait := p.untilComparison(); wait > 0 && !fresh {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	p.pauses.BeginPass()
 	if fresh {
 		p.kept, p.told = nil, nil
 		r, err := p.render(ctx)
@@ -274,6 +280,7 @@ func (p *publisher) Reconcile(ctx context.Context, req reconcile.Request) (recon
 		p.used = p.forget(ctx, p.used)
 	}
 	did := p.publishAndRoll(ctx)
+	p.noteComparison(len(did.rollout.Nodes))
 	did.rendering, did.fresh = *p.kept, fresh
 	rest, untold := p.tell(ctx, did)
 	did.fresh, did.damaged = false, nil

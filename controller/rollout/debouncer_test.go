@@ -30,6 +30,8 @@ type working struct {
 	// unjoined are the hosts that a rendering knows, tell says how it goes; nil is nothing.
 	unjoined func() []status.Host
 	tell     func(context.Context, outcome) (time.Duration, error)
+	// roll makes the steps; nil makes none, for no nodes.
+	roll func(context.Context, steps.Rendered) (steps.Result, error)
 }
 
 func work(t *testing.T) *working {
@@ -53,7 +55,12 @@ func work(t *testing.T) *working {
 			w.publications++
 			return layers.Changes{}, nil
 		},
-		roll: func(context.Context, steps.Rendered) (steps.Result, error) { return steps.Result{}, nil },
+		roll: func(ctx context.Context, r steps.Rendered) (steps.Result, error) {
+			if w.roll == nil {
+				return steps.Result{}, nil
+			}
+			return w.roll(ctx, r)
+		},
 		tell: func(ctx context.Context, o outcome) (time.Duration, error) {
 			if w.tell == nil {
 				return 0, nil
