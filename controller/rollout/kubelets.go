@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,15 +16,21 @@ import (
 // themselves, as OpenShift takes it too, and a hint: nothing is decided by it.
 func kubeletsUpgradeable(cluster string, nodes map[string]windowsnode.Node) metav1.Condition {
 	c := metav1.Condition{Type: status.KubeletsUpgradeable, Status: metav1.ConditionTrue, Reason: status.ReasonKubelets, Message: "no Windows node keeps the cluster from its next minor update"}
+	refuses := map[string]bool{} // by version: a fleet has few of them
 	var old []string
-	for _, name := range slices.Sorted(maps.Keys(nodes)) {
-		if kubelet := nodes[name].Status.NodeInfo.KubeletVersion; payload.RefusesUpdate(cluster, kubelet) {
+	for name, n := range nodes {
+		kubelet := n.Status.NodeInfo.KubeletVersion
+		if _, known := refuses[kubelet]; !known {
+			refuses[kubelet] = payload.RefusesUpdate(cluster, kubelet)
+		}
+		if refuses[kubelet] {
 			old = append(old, name+" ("+kubelet+")")
 		}
 	}
 	if len(old) == 0 {
 		return c
 	}
+	slices.Sort(old)
 	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonOldKubelets
 	c.Message = published.Shorten("OpenShift refuses the next minor update of this cluster, which has version " + cluster + ", because of the kubelets of " + bundle.JoinFirst(old, 3, ", ", moreNodes) +
 		" (fix: let the rollout end, which wmco status shows; resume the MachineConfigPool worker if it is paused)")
