@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net"
 	"slices"
 	"sync"
@@ -101,13 +102,23 @@ type preflightAnswers struct {
 	answers map[remote.Target]preflightJSON
 }
 
+// preflightStatus is the exit status for a machine that has no findings. One that was reached and gives no answer that can be read is none that
+// is unreachable.
+func preflightStatus(err error) int {
+	var unreadable *remote.AnswerError
+	if errors.As(err, &unreadable) {
+		return cli.ExitPartial
+	}
+	return hostStatus(err, cli.ExitPartial)
+}
+
 func printPreflight(a app, format cli.Format, asked preflightAnswers) error {
 	list, status := []preflightJSON{}, cli.ExitDone
 	for i, t := range asked.targets {
 		entry := asked.answers[t]
 		if err := asked.errs[i]; err != nil {
 			entry = preflightJSON{Host: t.String(), Findings: bundle.Findings{}, Error: err.Error(), Fix: remote.SuggestFix(err)}
-			status = moreSevere(status, hostStatus(err, cli.ExitPartial))
+			status = moreSevere(status, preflightStatus(err))
 		} else if entry.Findings.Refused() {
 			status = moreSevere(status, cli.ExitDiffers)
 		}
