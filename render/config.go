@@ -59,12 +59,23 @@ const (
 	WindowsRebootsCoordinate WindowsRebootMode = "Coordinate"
 )
 
+// KeysMode is what is done about hosts that refuse the operator's key, and whose node agent cannot write it.
+type KeysMode string
+
+const (
+	// KeysRotate says which they are. Node agents write the key of all others.
+	KeysRotate KeysMode = "Rotate"
+	// KeysReplace also deletes their Machines, one at a time for each MachineSet.
+	KeysReplace KeysMode = "Replace"
+)
+
 // Settings are the operator's settings. The zero value is not valid: start from DefaultSettings.
 type Settings struct {
 	Rollout  RolloutSettings `json:"rollout"`
 	Logs     LogSettings     `json:"logs"`
 	Drift    DriftMode       `json:"drift"`
 	Adoption AdoptionMode    `json:"adoption"`
+	Keys     KeysMode        `json:"keys"`
 	// WindowsReboots is about boots that Windows itself waits for.
 	WindowsReboots WindowsRebootMode  `json:"windowsReboots"`
 	Mirrors        MirrorSettings     `json:"mirrors"`
@@ -142,6 +153,7 @@ func DefaultSettings() Settings {
 		Logs:           LogSettings{Size: "100Mi", Files: 5, Age: "30d", FlushInterval: "5s"},
 		Drift:          DriftRepair,
 		Adoption:       AdoptionManual,
+		Keys:           KeysRotate,
 		WindowsReboots: WindowsRebootsReport,
 		Mirrors:        MirrorSettings{PartialNever: mirrors.Closed},
 		Kubernetes:     KubernetesSettings{PausedPool: PausedPoolWait},
@@ -240,6 +252,9 @@ func (s Settings) check(ref bundle.Ref) bundle.Findings {
 	}
 	if s.Adoption != AdoptionManual && s.Adoption != AdoptionRollout {
 		findings = append(findings, invalid("adoption", "%q is neither Manual nor Rollout", s.Adoption))
+	}
+	if s.Keys != KeysRotate && s.Keys != KeysReplace {
+		findings = append(findings, invalid("keys", "%q is neither Rotate nor Replace", s.Keys))
 	}
 	if !slices.Contains([]WindowsRebootMode{WindowsRebootsReport, WindowsRebootsIgnore, WindowsRebootsCoordinate}, s.WindowsReboots) {
 		findings = append(findings, invalid("windowsReboots", "%q is none of Report, Ignore and Coordinate", s.WindowsReboots))

@@ -37,6 +37,7 @@ func meanings() []SettingDoc {
 		{Name: "logs.age", Meaning: "how long a rotated file stays, in days or as a duration of whole seconds, up to 99999d; `\"0\"` for ever"},
 		{Name: "logs.flushInterval", Meaning: "how often kube-log-runner writes out, up to 1h"},
 		{Name: "adoption", Meaning: "nodes of the existing operator: `Manual` adopts those for which you ask, `Rollout` all of them, one after the other ([takeover.md](takeover.md))", Values: []string{string(AdoptionManual), string(AdoptionRollout)}},
+		{Name: "keys", Meaning: "where a host refuses the key of `cloud-private-key` and its node agent cannot write it: `Rotate` says so, `Replace` deletes its Machine ([keys.md](keys.md#replace-machines-that-refuse-the-key))", Values: []string{string(KeysRotate), string(KeysReplace)}},
 		{Name: "drift", Meaning: "`Repair` puts back what was changed by hand, `Report` tells", Values: []string{string(DriftRepair), string(DriftReport)}},
 		{Name: "windowsReboots", Meaning: "what is done about boots that Windows itself waits for, such as after its updates: `Report` says which nodes ([below](#windows-waits-for-a-boot)), `Ignore` says nothing, `Coordinate` drains and boots them as `rollout` says", Values: []string{string(WindowsRebootsReport), string(WindowsRebootsIgnore), string(WindowsRebootsCoordinate)}},
 		{Name: "mirrors.partialNever", Meaning: "a host of which only a part must never be contacted is `Closed` or left `Open`", Values: []string{"Closed", "Open"}},

@@ -5,7 +5,7 @@ func eventReasons() []statusReason {
 	return []statusReason{
 		{"MachineSetup", "The host of the Machine is a node.", fixNothing},
 		{"MachineSetupFailure", "The host of the Machine cannot become a node. The message begins with the reason.", "what the message says; `wmco explain` has the reason, and the host is tried again"},
-		{"MachineDeleted", "A Machine was deleted because its host refuses the login. Its MachineSet creates another one.", fixNothing},
+		{"MachineDeleted", "A Machine was deleted because its host refuses the login, or, with `keys: Replace`, the key. Its MachineSet creates another one.", fixNothing},
 		{"MachineDeletionFailed", "A Machine that has to be replaced cannot be deleted.", "what the message says; it is tried again"},
 		{"MachineDeletionRestricted", "A Machine is not replaced now: others of its MachineSet were replaced and none has joined since, or it is a copy of a Machine of the Cluster API that the operator may not delete. The message says which.", "what the message says; if others were replaced, look why hosts of the MachineSet refuse the key: their user data, or their image"},
 		{"InstanceSetup", "The instance is a node.", fixNothing},

@@ -65,7 +65,7 @@ func (m *Machines) findOriginal(ctx context.Context, machine *machinev1beta1.Mac
 	owner := slices.IndexFunc(original.GetOwnerReferences(), isClusterAPISet)
 	switch {
 	case original.GetDeletionTimestamp() != nil:
-		return nil, "it is being deleted already", nil
+		return nil, whyDeleting, nil
 	case owner < 0:
 		return nil, "no MachineSet of the Cluster API owns it, so nothing would create another one", nil
 	case !isSameInstance(machine, original):

@@ -26,14 +26,31 @@ const (
 	valueWindows   = "Windows"
 )
 
+// replacementsInARow is how many Machines of a MachineSet are replaced before somebody has to look.
+const replacementsInARow = 2
+
+// whyDeleting is why a Machine is not deleted once more.
+const whyDeleting = "it is being deleted already"
+
+// limits are those of one MachineSet.
+type limits struct {
+	// inARow is how many of its Machines may be replaced before one has joined.
+	inARow int
+	// nodes is true for a Machine whose host is a node: it is replaced only while all others of the MachineSet have Nodes. Otherwise it has none itself.
+	nodes bool
+}
+
 // replaceMachine deletes a Machine whose host refuses the login for good, so that its MachineSet creates another one with the current user data.
 func (m *Machines) replaceMachine(ctx context.Context, machine *machinev1beta1.Machine, p configure.Progress) configure.Progress {
 	m.replacing.Lock()
 	defer m.replacing.Unlock()
-	d, why, err := m.planDeletion(ctx, machine)
+	d, why, err := m.planDeletion(ctx, machine.UID, limits{inARow: replacementsInARow})
+	if err == nil && why == "" {
+		err = m.deletePlanned(ctx, d, "its host refuses the login")
+	}
 	switch {
 	case err != nil:
-		p.Message += "; and looking whether it may be replaced: " + err.Error()
+		p.Message += "; and replacing the Machine: " + err.Error()
 		return p
 	case why != "":
 		p.Message += "; it is not replaced: " + why
@@ -41,65 +58,115 @@ func (m *Machines) replaceMachine(ctx context.Context, machine *machinev1beta1.M
 		p.Again = 10 * configure.AgainLater
 		return p
 	}
-	// Noted before it is done: one too many in the count stops too early, one too few never stops.
-	if err := m.Replacements.addReplacement(ctx, d.set); err != nil {
-		p.Message += "; and noting that it is replaced: " + err.Error()
-		return p
-	}
-	uid, version := d.object.GetUID(), d.object.GetResourceVersion()
-	if err := m.Client.Delete(ctx, d.object, client.Preconditions{UID: &uid, ResourceVersion: &version}); client.IgnoreNotFound(err) != nil {
-		m.Events.Eventf(machineReference(machine), nil, corev1.EventTypeWarning, eventMachineDeletionFailed, actionReplace, "%s", m.explainRefusal(machine, err))
-		return p
-	}
-	m.Log.Info("a Machine is replaced: its host refuses the login", "machine", machine.Name, "machineSet", d.set, "namespace", d.object.GetNamespace())
-	m.Events.Eventf(machineReference(machine), nil, corev1.EventTypeNormal, eventMachineDeleted, actionReplace, "%s", "its host refuses the login; MachineSet "+d.set+" creates another one")
 	return configure.Progress{State: configure.StateJoining, Reason: p.Reason, Message: "the Machine is replaced"}
 }
 
-// replacementsInARow is how many Machines of a MachineSet are replaced before somebody has to look.
-const replacementsInARow = 2
-
-// deletion is what is deleted to replace a Machine: the object that counts, as it was read last, and the MachineSet that creates another one.
-type deletion struct {
-	set    string
-	object client.Object
+// ReplaceNode deletes the Machine with this UID, whose host is a node, so that its MachineSet creates another one: one at a time of a MachineSet, and
+// the next one when another one has joined. It returns why it does not, empty if it does.
+func (m *Machines) ReplaceNode(ctx context.Context, uid types.UID, because string) (why string, err error) {
+	m.replacing.Lock()
+	defer m.replacing.Unlock()
+	d, why, err := m.planDeletion(ctx, uid, limits{inARow: 1, nodes: true})
+	switch {
+	case err != nil:
+		return "", err
+	case why == "":
+		return "", m.deletePlanned(ctx, d, because)
+	case d.machine != nil:
+		m.Events.Eventf(machineReference(d.machine), nil, corev1.EventTypeWarning, eventMachineDeletionLimited, actionReplace, "%s", configure.Progress{Message: because + "; it is not replaced: " + why}.DisplayText())
+	}
+	return why, nil
 }
 
-// planDeletion returns what is deleted to replace a Machine, or why it is not replaced.
-func (m *Machines) planDeletion(ctx context.Context, machine *machinev1beta1.Machine) (d deletion, why string, err error) {
-	i := slices.IndexFunc(machine.OwnerReferences, isMachineSet)
-	if i < 0 {
-		return deletion{}, "no MachineSet owns it, so nothing would create another one", nil
+// deletion is what is deleted to replace a Machine.
+type deletion struct {
+	// machine is the Machine as the API server has it; object is what is deleted, which may be another one (findAuthority).
+	machine *machinev1beta1.Machine
+	object  client.Object
+	// set is the name of the MachineSet that creates another one.
+	set string
+}
+
+// deletePlanned deletes the object, if it has not changed since it was read.
+func (m *Machines) deletePlanned(ctx context.Context, d deletion, because string) error {
+	// Noted before it is done: one too many in the count stops too early, one too few never stops.
+	if err := m.Replacements.addReplacement(ctx, d.set); err != nil {
+		return fmt.Errorf("noting that a Machine is replaced: %w", err)
 	}
-	owner := machine.OwnerReferences[i]
+	uid, version := d.object.GetUID(), d.object.GetResourceVersion()
+	if err := m.Client.Delete(ctx, d.object, client.Preconditions{UID: &uid, ResourceVersion: &version}); client.IgnoreNotFound(err) != nil {
+		m.Events.Eventf(machineReference(d.machine), nil, corev1.EventTypeWarning, eventMachineDeletionFailed, actionReplace, "%s", configure.Progress{Message: m.explainRefusal(d.machine, err)}.DisplayText())
+		return fmt.Errorf("deleting Machine %s: %w", d.machine.Name, err)
+	}
+	m.Log.Info("a Machine is replaced", "machine", d.machine.Name, "machineSet", d.set, "namespace", d.object.GetNamespace(), "because", because)
+	m.Events.Eventf(machineReference(d.machine), nil, corev1.EventTypeNormal, eventMachineDeleted, actionReplace, "%s", because+"; MachineSet "+d.set+" creates another one")
+	return nil
+}
+
+// planDeletion returns what is deleted to replace the Machine with this UID, or why it is not replaced. What the API server has decides, and no cache.
+func (m *Machines) planDeletion(ctx context.Context, uid types.UID, l limits) (d deletion, why string, err error) {
 	var list machinev1beta1.MachineList
 	if err := m.Live.List(ctx, &list, client.InNamespace(base.MachinesNamespace), client.MatchingLabels{labelMachineOS: valueWindows}); err != nil {
 		return deletion{}, "", err
 	}
-	if other, ok := deletedSibling(metadataOf(list.Items), owner.UID, machine.Name); ok {
-		return deletion{}, describeSibling(other), nil
+	i := slices.IndexFunc(list.Items, func(live machinev1beta1.Machine) bool { return live.UID == uid })
+	if i < 0 || list.Items[i].DeletionTimestamp != nil {
+		return deletion{}, whyDeleting, nil
+	}
+	d.machine = &list.Items[i]
+	set := slices.IndexFunc(d.machine.OwnerReferences, isMachineSet)
+	if set < 0 {
+		return d, "no MachineSet owns it, so nothing would create another one", nil
+	}
+	owner := d.machine.OwnerReferences[set]
+	d.set = owner.Name
+	if why := whyNotNow(d.machine, list.Items, owner.UID, l); why != "" {
+		return d, why, nil
 	}
 	count, err := m.Replacements.countReplacements(ctx, owner.Name)
 	if err != nil {
-		return deletion{}, "", err
+		return d, "", err
 	}
-	if count >= replacementsInARow {
-		return deletion{}, fmt.Sprintf("%d Machines in a row of MachineSet %s refused the login; fix: check that Secret windows-user-data has the key of Secret cloud-private-key, and check the image; then delete the Machine and remove the key %s from ConfigMap %s", count, owner.Name, owner.Name, replacementsName), nil
+	if count >= l.inARow {
+		return d, describeCount(owner.Name, count, l), nil
 	}
-	// What the cache has may be older than what the API server has. The latter says which API the Machine belongs to.
-	i = slices.IndexFunc(list.Items, func(live machinev1beta1.Machine) bool { return live.UID == machine.UID })
-	if i < 0 || list.Items[i].DeletionTimestamp != nil {
-		return deletion{}, "it is being deleted already", nil
+	d.object, why, err = m.findAuthority(ctx, d.machine)
+	return d, why, err
+}
+
+// whyNotNow returns what the Machines of a MachineSet say against replacing one of them now, empty if they do not.
+func whyNotNow(machine *machinev1beta1.Machine, list []machinev1beta1.Machine, set types.UID, l limits) string {
+	if other, ok := deletedSibling(metadataOf(list), set, machine.Name); ok {
+		return describeSibling(other)
 	}
-	object, why, err := m.findAuthority(ctx, &list.Items[i])
-	return deletion{owner.Name, object}, why, err
+	if machine.Labels[configure.LabelIgnore] == configure.ValueTrue {
+		return "it has the label " + configure.LabelIgnore
+	}
+	if !l.nodes {
+		if machine.Status.NodeRef != nil {
+			return "it has a Node since"
+		}
+		return ""
+	}
+	for _, other := range list {
+		if other.Name != machine.Name && other.Status.NodeRef == nil && isOwnedBy(&other, set) {
+			return "Machine " + other.Name + " of the same MachineSet has no Node, and one at a time is replaced"
+		}
+	}
+	return ""
+}
+
+func describeCount(set string, count int, l limits) string {
+	if l.nodes {
+		return fmt.Sprintf("a Machine of MachineSet %s was replaced, and none has joined since; fix: see why none joins; if none is to join, remove the key %s from ConfigMap %s", set, set, replacementsName)
+	}
+	return fmt.Sprintf("%d Machines in a row of MachineSet %s refused the login; fix: check that Secret windows-user-data has the key of Secret cloud-private-key, and check the image; then delete the Machine and remove the key %s from ConfigMap %s", count, set, set, replacementsName)
 }
 
 // deletedSibling returns the name of another Machine of a MachineSet that is being deleted; false if there is none.
 func deletedSibling(list []metav1.Object, set types.UID, machine string) (string, bool) {
 	for _, other := range list {
-		mine := slices.ContainsFunc(other.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == set })
-		if mine && other.GetName() != machine && other.GetDeletionTimestamp() != nil {
+		if isOwnedBy(other, set) && other.GetName() != machine && other.GetDeletionTimestamp() != nil {
 			return other.GetName(), true
 		}
 	}
@@ -116,6 +183,10 @@ func metadataOf[T any, P interface {
 		list[i] = P(&items[i])
 	}
 	return list
+}
+
+func isOwnedBy(o metav1.Object, set types.UID) bool {
+	return slices.ContainsFunc(o.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.UID == set })
 }
 
 func describeSibling(name string) string {

@@ -73,6 +73,9 @@ type Nodes struct {
 	// APITime asks an API server for its time of day: it is the one that accepts the certificate of a kubelet, or refuses it.
 	APITime func(context.Context) (time.Time, error)
 
+	// Machines replaces Machines whose hosts refuse the key, where that is asked for.
+	Machines MachineReplacer
+
 	// Told returns what this operator has told a Node.
 	Told windowsnode.DesiredReader
 
@@ -80,8 +83,9 @@ type Nodes struct {
 	compared, permitted configure.Sightings
 	// lost is since when kubelets are seen to be lost.
 	lost configure.Sightings
-	// logins are those that were tried with another key or account.
-	logins attempts
+	// logins are those that were tried with another key or account, refusing is since when hosts refuse them.
+	logins   attempts
+	refusing configure.Sightings
 	// awaiting is since when the removals of Nodes wait for the first contact with new entries.
 	awaiting configure.Sightings
 }

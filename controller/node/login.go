@@ -88,6 +88,7 @@ func (a *attempts) forgetAttempt(node string) {
 // forgetLogin ends what is noted of a node that no longer exists, or whose login is confirmed.
 func (n *Nodes) forgetLogin(node string) {
 	n.logins.forgetAttempt(node)
+	n.refusing.ForgetHost(node)
 	n.Joiner.Unjoined.NoteLogin(node, "", configure.Progress{})
 }
 
@@ -129,7 +130,19 @@ func (n *Nodes) continueLogin(ctx context.Context, node windowsnode.Node, r reco
 		return next, nil
 	}
 	err = h.ConfirmLogin(ctx, node.Name)
-	return n.tellLogin(node, h, err, count, next), nil
+	return n.tellLogin(ctx, loginAttempt{node: node, record: r, host: h, hasKey: has, isKnown: accepted != "", count: count, next: next}, err), nil
+}
+
+// loginAttempt is a login with another key or account to the host of a node.
+type loginAttempt struct {
+	node   windowsnode.Node
+	record record.Record
+	host   configure.Host
+	// hasKey is true once the node agent has reported the bundle with the key; isKnown is true if it is known which key the host accepts.
+	hasKey, isKnown bool
+	// count is how often it was tried, next when it is tried again.
+	count int
+	next  time.Duration
 }
 
 // ignoreConflict returns an error that is not about an object which was changed at the same time.
@@ -151,7 +164,8 @@ func (n *Nodes) hasRenderedBundle(h configure.Host, node windowsnode.Node, publi
 }
 
 // tellLogin says how a login ended. One that has failed for the first time is not said: it is tried again at once. It returns when to look again.
-func (n *Nodes) tellLogin(node windowsnode.Node, h configure.Host, err error, count int, next time.Duration) time.Duration {
+func (n *Nodes) tellLogin(ctx context.Context, a loginAttempt, err error) time.Duration {
+	node, h := a.node, a.host
 	if err == nil {
 		n.Log.Info("the host accepts the operator's key", "node", node.Name)
 		n.forgetLogin(node.Name)
@@ -163,12 +177,14 @@ func (n *Nodes) tellLogin(node windowsnode.Node, h configure.Host, err error, co
 		return configure.AgainSoon
 	}
 	n.Log.Info("logging in with another key or account", "node", node.Name, "error", err)
-	if count > 1 {
+	refused := n.noteRefusal(a, err)
+	if a.count > 1 {
 		p.Message, p.Fix = describeLoginFailure(h, p, err)
+		p.Message += n.replaceRefusing(ctx, a, refused)
 		n.Joiner.Unjoined.NoteLogin(node.Name, h.Address, p)
 		n.recordEvent(&node.Node, corev1.EventTypeWarning, EventLoginNotConfirmed, actionLogin, p.DisplayText())
 	}
-	return next
+	return a.next
 }
 
 // describeLoginFailure says why a login failed, and what to do.

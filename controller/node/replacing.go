@@ -1,0 +1,88 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"wmco/applier/remote"
+	"wmco/bundle"
+	"wmco/bundle/nodestate"
+	"wmco/render"
+	"wmco/report/fleet"
+)
+
+// The Machine of a node is replaced where its host refuses the operator's key and its node agent cannot write it, if that is asked for (setting keys):
+//
+//	the host refuses the key, under its pinned host key, for refusedWithin --> whyNotReplaced --> the Machine of its record is deleted (MachineReplacer)
+//
+// Which Machine that is stands in the operator's own record. What the Node says decides about that Machine alone.
+
+// refusedWithin is how long a host refuses the key before its Machine is replaced, as long as of a Machine that joins.
+const refusedWithin = 30 * time.Minute
+
+// MachineReplacer deletes Machines so that their MachineSets create others; machine.Machines does.
+type MachineReplacer interface {
+	// ReplaceNode deletes the Machine with this UID, whose host is a node. It returns why it does not, empty if it does.
+	ReplaceNode(ctx context.Context, machine types.UID, because string) (why string, err error)
+}
+
+// noteRefusal notes whether a host has refused a login, and returns for how long it has; zero if it has not.
+func (n *Nodes) noteRefusal(a loginAttempt, err error) time.Duration {
+	var refused *remote.AuthError
+	if !errors.As(err, &refused) {
+		n.refusing.ForgetHost(a.node.Name)
+		return 0
+	}
+	return max(n.refusing.SeenFor(a.node.Name, string(a.record.ID())+" "+string(a.node.UID)+" "+a.host.Wanted.LoginKey, n.Elapsed()), 1)
+}
+
+// replaceRefusing has the Machine of a host replaced that has refused the key for long enough, if that is asked for. It returns what is said about it
+// after the message, empty for nothing.
+func (n *Nodes) replaceRefusing(ctx context.Context, a loginAttempt, refused time.Duration) string {
+	if refused == 0 || a.host.Wanted.Cluster.Settings.Keys != render.KeysReplace {
+		return ""
+	}
+	why := n.whyNotReplaced(a, refused)
+	if why == "" {
+		var err error
+		if why, err = n.Machines.ReplaceNode(ctx, a.record.Machine, "its host does not accept the key of cloud-private-key, and its node agent cannot write it"); err != nil {
+			n.Log.Info("replacing the Machine of a host that refuses the key", "node", a.node.Name, "error", err)
+			why = err.Error()
+		}
+	}
+	if why != "" {
+		return "; its Machine is not replaced: " + why
+	}
+	return "; its Machine is replaced"
+}
+
+// whyNotReplaced returns why the Machine of a host that refuses the key stays, empty if it is to be replaced.
+func (n *Nodes) whyNotReplaced(a loginAttempt, refused time.Duration) string {
+	settings := a.host.Wanted.Cluster.Settings
+	switch {
+	case a.record.Machine == "" || a.host.Backing != render.BackingMachine:
+		return "the host has none"
+	case a.record.HostKey == "":
+		return "no host key is pinned, so another host may have answered"
+	case a.node.IsPaused() || settings.Rollout.Paused:
+		return "the node or the rollout is paused"
+	case !n.cannotWriteKey(a):
+		return "its node agent writes the key with its next bundle"
+	case refused <= refusedWithin:
+		return fmt.Sprintf("it is when the host has refused the key for %s", refusedWithin)
+	}
+	if opens := settings.Rollout.NextStart(bundle.ImpactDrain, n.Joiner.Now()); !opens.IsZero() {
+		return "changes that drain wait for " + opens.UTC().Format(time.RFC3339)
+	}
+	return ""
+}
+
+// cannotWriteKey reports whether nothing that the operator publishes brings the key to the host: it was written and is refused all the same, the
+// bundle has no keys for this host (render.keyEntries), or the node agent does not report.
+func (n *Nodes) cannotWriteKey(a loginAttempt) bool {
+	return a.hasKey || a.host.NoKeys || a.host.OlderAgent || !a.isKnown || fleet.Of(a.node, n.Joiner.Silence).State == nodestate.NotReporting
+}

@@ -1,0 +1,118 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"wmco/applier/remote"
+	"wmco/bundle/published"
+	"wmco/controller/configure"
+	"wmco/controller/inputs/desired"
+	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/record"
+	"wmco/render"
+)
+
+// replacer notes which Machines are to be replaced.
+type replacer struct {
+	asked []types.UID
+	why   string
+	err   error
+}
+
+func (r *replacer) ReplaceNode(_ context.Context, machine types.UID, _ string) (string, error) {
+	r.asked = append(r.asked, machine)
+	return r.why, r.err
+}
+
+// refusal is a host of a Machine that refuses a key which its node agent has written, where Machines are to be replaced.
+func refusal() loginAttempt {
+	inputs := &desired.Hosts{LoginKey: "ssh-ed25519 new"}
+	inputs.Cluster.Settings = render.DefaultSettings()
+	inputs.Cluster.Settings.Keys = render.KeysReplace
+	return loginAttempt{
+		node:   windowsnode.Decode(corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-a", UID: "node-a", Annotations: map[string]string{}}}),
+		record: record.Record{Machine: "machine-a", HostKey: "pinned"}, host: configure.Host{Wanted: inputs, Node: render.Node{Name: "win-a", Backing: render.BackingMachine}},
+		hasKey: true, isKnown: true, count: 2,
+	}
+}
+
+// TestWhichMachinesAreReplaced: those of hosts that refuse the key for half an hour and whose node agent cannot write it, where that is asked for.
+func TestWhichMachinesAreReplaced(t *testing.T) {
+	closed := []render.RolloutWindow{{Start: "0 0 1 1 *", Duration: "1m"}}
+	for name, c := range map[string]struct {
+		change func(*loginAttempt)
+		after  time.Duration
+		asked  int
+		said   string
+	}{
+		"asked for":                       {func(*loginAttempt) {}, 31 * time.Minute, 1, "its Machine is replaced"},
+		"not asked for":                   {func(a *loginAttempt) { a.host.Wanted.Cluster.Settings.Keys = render.KeysRotate }, 31 * time.Minute, 0, ""},
+		"too early":                       {func(*loginAttempt) {}, 29 * time.Minute, 0, "for 30m0s"},
+		"an instance":                     {func(a *loginAttempt) { a.host.Backing, a.record.Machine = render.BackingInstance, "" }, 31 * time.Minute, 0, "has none"},
+		"no pinned key":                   {func(a *loginAttempt) { a.record.HostKey = "" }, 31 * time.Minute, 0, "no host key is pinned"},
+		"the agent is to write it":        {func(a *loginAttempt) { a.hasKey = false }, 31 * time.Minute, 0, "with its next bundle"},
+		"an older agent":                  {func(a *loginAttempt) { a.hasKey, a.host.NoKeys = false, true }, 31 * time.Minute, 1, "its Machine is replaced"},
+		"it is not known what it accepts": {func(a *loginAttempt) { a.hasKey, a.isKnown = false, false }, 31 * time.Minute, 1, "its Machine is replaced"},
+		"the rollout is paused":           {func(a *loginAttempt) { a.host.Wanted.Cluster.Settings.Rollout.Paused = true }, 31 * time.Minute, 0, "paused"},
+		"the node is paused": {func(a *loginAttempt) {
+			a.node.Annotations[published.PausedAnnotation] = "true"
+			a.node = windowsnode.Decode(a.node.Node)
+		}, 31 * time.Minute, 0, "paused"},
+		"no window is open": {func(a *loginAttempt) { a.host.Wanted.Cluster.Settings.Rollout.Windows = closed }, 31 * time.Minute, 0, "2027-01-01T00:00:00Z"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, r, now := refusal(), &replacer{}, time.Duration(0)
+			c.change(&a)
+			n := &Nodes{
+				Machines: r, Log: logr.Discard(), Elapsed: func() time.Duration { return now },
+				Joiner: &configure.Joiner{Silence: windowsnode.SilenceByKubelet, Now: func() time.Time { return time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC) }},
+			}
+			refused := &remote.AuthError{Err: errors.New("no")}
+			n.noteRefusal(a, refused)
+			now = c.after
+			if got := n.replaceRefusing(t.Context(), a, n.noteRefusal(a, refused)); len(r.asked) != c.asked || !strings.Contains(got, c.said) || (c.said == "") != (got == "") {
+				t.Errorf("%d are replaced, %q", len(r.asked), got)
+			}
+			if c.asked == 1 && r.asked[0] != "machine-a" {
+				t.Errorf("%s is replaced", r.asked[0])
+			}
+		})
+	}
+}
+
+// TestARefusalBeginsAgain after another failure: the host was away, or is another one.
+func TestARefusalBeginsAgain(t *testing.T) {
+	now := time.Duration(0)
+	n := &Nodes{Elapsed: func() time.Duration { return now }}
+	refused := &remote.AuthError{Err: errors.New("no")}
+	n.noteRefusal(refusal(), refused)
+	now = time.Hour
+	if got := n.noteRefusal(refusal(), refused); got != time.Hour {
+		t.Errorf("it has been refused for %s", got)
+	}
+	if got := n.noteRefusal(refusal(), errors.New("cut off")); got != 0 {
+		t.Errorf("another failure is a refusal of %s", got)
+	}
+	if got := n.noteRefusal(refusal(), refused); got > time.Second {
+		t.Errorf("after another failure: %s", got)
+	}
+}
+
+// TestWhatIsSaidOfAMachineThatIsNotReplaced has the reason.
+func TestWhatIsSaidOfAMachineThatIsNotReplaced(t *testing.T) {
+	for want, r := range map[string]*replacer{"another one": {why: "another one is being deleted"}, "forbidden": {err: errors.New("forbidden")}} {
+		n := &Nodes{Machines: r, Log: logr.Discard(), Joiner: &configure.Joiner{Silence: windowsnode.SilenceByKubelet, Now: time.Now}}
+		if got := n.replaceRefusing(t.Context(), refusal(), time.Hour); !strings.HasPrefix(got, "; its Machine is not replaced: ") || !strings.Contains(got, want) {
+			t.Errorf("%q", got)
+		}
+	}
+}

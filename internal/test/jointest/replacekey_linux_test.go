@@ -1,0 +1,132 @@
+package jointest_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/controller/gather"
+	"wmco/controller/status"
+	"wmco/internal/test/faults"
+)
+
+// TestMachinesThatRefuseTheKeyAreReplacedIfAsked: hosts whose SSH servers accept no key of the file that the node agent writes. Without the setting
+// their Machines stay. With it, one of a MachineSet is deleted at a time, and only while all others have Nodes. An instance stays.
+func TestMachinesThatRefuseTheKeyAreReplacedIfAsked(t *testing.T) {
+	w := newWorld(t)
+	set := w.machineSet("keys-set")
+	names := []string{"machine-k", "machine-l"}
+	var machines []*machinev1beta1.Machine
+	for i, name := range names {
+		address := fmt.Sprintf("192.0.2.%d", 211+i)
+		w.machine(name, address)
+		machines = append(machines, w.owned(set, name, address))
+	}
+	w.machine("instance-k", "192.0.2.213")
+	w.instances("192.0.2.213")
+	all := append(slices.Clone(names), "instance-k")
+	var clock faults.Monotonic
+	options, err := w.settings().options(w.output())
+	must(t, err)
+	options.Elapsed = clock.Elapsed
+	w.operateWith(options)
+	w.allJoin(all)
+	eventually(t, "the keys to be accepted", func() bool { return w.condition(status.KeysAccepted).Status == metav1.ConditionTrue })
+	for _, name := range all {
+		must(t, w.machines[name].ssh.AuthorizeOnly())
+		must(t, w.machines[name].ssh.Restart()) // no connection is kept
+	}
+	_, text := newKeyText(t)
+	w.setSecret(text)
+	for _, name := range all {
+		w.says("LoginNotConfirmed", name, "fix: ")
+	}
+	logins := func(name string) int {
+		return strings.Count(w.log.String(), `msg="logging in with another key or account" logger=nodes node=`+name+" ")
+	}
+	// later has the operator look at every host once more.
+	later := func(d time.Duration) {
+		t.Helper()
+		clock.Pass(d)
+		for _, name := range all {
+			w.annotate(name, "example.com/later", time.Now().Format(time.RFC3339Nano))
+		}
+		time.Sleep(2 * time.Second)
+	}
+	deleted := func() int { return count(names, w.isDeleting) }
+	before := logins(names[0])
+	eventually(t, "another login", func() bool { later(31 * time.Minute); return logins(names[0]) > before })
+	if deleted() > 0 {
+		t.Fatal("a Machine is deleted, and nobody has asked for that")
+	}
+	w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: "windows-machine-config"}, Data: map[string]string{"config.yaml": "keys: Replace"}})
+	eventually(t, "why a Machine is not replaced", func() bool {
+		later(11 * time.Minute)
+		return len(w.events("MachineDeletionRestricted", names[0])) > 0
+	})
+	w.says("MachineDeletionRestricted", names[0], "does not accept the key of cloud-private-key", "has no Node")
+	if deleted() > 0 {
+		t.Fatal("a Machine is deleted while another one of its MachineSet has no Node")
+	}
+	for _, m := range machines {
+		must(t, w.Get(t.Context(), client.ObjectKeyFromObject(m), m))
+		m.Status.NodeRef = &corev1.ObjectReference{Kind: "Node", Name: m.Name}
+		must(t, w.Status().Update(t.Context(), m))
+	}
+	eventually(t, "a Machine that is replaced", func() bool { later(11 * time.Minute); return deleted() > 0 })
+	gone := names[slices.IndexFunc(names, w.isDeleting)]
+	w.says("MachineDeleted", gone, "does not accept the key of cloud-private-key", "MachineSet keys-set creates another one")
+	later(11 * time.Minute)
+	if deleted() != 1 || w.replaced("keys-set") != "1" {
+		t.Errorf("%d Machines of one MachineSet are deleted at once, %q are counted", deleted(), w.replaced("keys-set"))
+	}
+	if n := w.node("instance-k"); n == nil || n.DeletionTimestamp != nil {
+		t.Error("the Node of an instance is deleted")
+	}
+}
+
+// TestOneMachineOfNodesIsReplacedAtATime: of a MachineSet, while all others have Nodes, and the next one when another one has joined.
+func TestOneMachineOfNodesIsReplacedAtATime(t *testing.T) {
+	w := newWorld(t)
+	r := w.reconciler(refusesLogin)
+	set := w.machineSet("nodes-set")
+	first, second := w.owned(set, "first", "192.0.2.41"), w.owned(set, "second", "192.0.2.42")
+	ignored, alone := w.owned(w.machineSet("ignored-set"), "ignored", "192.0.2.43"), w.machineObject("alone", "192.0.2.44")
+	must(t, w.Patch(t.Context(), ignored, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"windowsmachineconfig.openshift.io/ignore":"true"}}}`))))
+	replace := func(m *machinev1beta1.Machine) string {
+		t.Helper()
+		why, err := r.ReplaceNode(t.Context(), m.UID, "because")
+		must(t, err)
+		return why
+	}
+	refuses := func(m *machinev1beta1.Machine, text string) {
+		t.Helper()
+		if why := replace(m); !strings.Contains(why, text) || w.isDeleting(m.Name) {
+			t.Errorf("%s: deleted %t, %q", m.Name, w.isDeleting(m.Name), why)
+		}
+	}
+	refuses(first, "Machine second of the same MachineSet has no Node")
+	refuses(alone, "no MachineSet owns it")
+	refuses(ignored, "ignore")
+	second.Status.NodeRef = &corev1.ObjectReference{Kind: "Node", Name: "second"}
+	first.Status.NodeRef = &corev1.ObjectReference{Kind: "Node", Name: "first"}
+	for _, m := range []*machinev1beta1.Machine{first, second} {
+		must(t, w.Status().Update(t.Context(), m))
+	}
+	if why := replace(first); why != "" || !w.isDeleting("first") {
+		t.Fatalf("it is not deleted: %q", why)
+	}
+	refuses(second, "first of the same MachineSet is being deleted")
+	w.remove(first)
+	if why := replace(first); why != "it is being deleted already" {
+		t.Errorf("a Machine that is gone: %q", why)
+	}
+	refuses(second, "none has joined since; fix: ")
+}
