@@ -210,6 +210,8 @@ ci-full: export WMCO_EXCHANGE_KILLS = 5
 ci-full: export WMCO_IMAGE_PAYLOAD = bin/payload
 # Node agents of older commits are built, and move to this one.
 ci-full: export WMCO_OLDER = yes
+# The tests of the packages of the node agent run under Wine too.
+ci-full: export WMCO_WINE_PACKAGES = 1
 ci-full: TEST_TIMEOUT = 90m
 ci-full: fmt-check lint generate-check cross test windows-steps test-olm test-old minors mutations image-check race fuzz ## ci with long fuzzing and the race detector
 	@hack/skipped

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -42,9 +43,12 @@ func (e *Environment) Main(m *testing.M) int {
 	return status
 }
 
-// ControlPlane returns the control plane. It skips the test if a program is missing.
+// ControlPlane returns the control plane. It skips the test if a program is missing, and on Windows.
 func (e *Environment) ControlPlane(t testing.TB) *controlplane.ControlPlane {
 	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("control planes are for other systems")
+	}
 	e.once.Do(func() { e.plane, e.err = controlplane.Start(e.Options) })
 	var missing *controlplane.MissingError
 	switch {

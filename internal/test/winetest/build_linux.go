@@ -51,7 +51,7 @@ func (p *Prefix) Test(t testing.TB, dir, pkg string) map[string]string {
 	}
 	touch(t, dir, pkg)
 	golang(t, dir, pkg, "test", "-c", "-o", p.Path(exe))
-	r := p.Run(t, Command{Path: exe, Args: []string{"-test.v=test2json"}, Dir: `C:\k`})
+	r := p.Run(t, Command{Path: exe, Args: []string{"-test.v=test2json"}, Dir: `C:\k`, Limit: 5 * patience})
 	results, failures := parse(t, r.Stdout)
 	if r.ExitCode != 0 {
 		t.Errorf("exit code %d:\n%s%s", r.ExitCode, failures, r.Stderr)

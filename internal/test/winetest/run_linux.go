@@ -1,6 +1,7 @@
 package winetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,8 @@ type Command struct {
 	// and folders of users cannot be set.
 	Env   []string
 	Stdin string
+	// Limit is how long it may take; 0 is patience.
+	Limit time.Duration
 }
 
 // Result is what a program printed and returned. Wine keeps only the lowest eight bits of an exit code.
@@ -40,7 +43,7 @@ type Result struct {
 // Run waits for the end of the program, not of its children.
 func (p *Prefix) Run(t testing.TB, c Command) Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(c.Limit, patience))
 	defer cancel()
 	r, err := p.machine.run(ctx, c)
 	if err != nil {

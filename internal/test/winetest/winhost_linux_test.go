@@ -50,6 +50,56 @@ func tested(t *testing.T, pattern string) []string {
 	return strings.Fields(golang(t, module, pattern, "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}"))
 }
 
+// packagesVariable has TestThePackagesOfTheAgentOnWindows run.
+const packagesVariable = "WMCO_WINE_PACKAGES"
+
+// TestThePackagesOfTheAgentOnWindows runs the tests of what the node agent is made of, as hack/windows-steps does on Windows. Those that need a
+// control plane or a simulated host skip there.
+func TestThePackagesOfTheAgentOnWindows(t *testing.T) {
+	if os.Getenv(packagesVariable) == "" {
+		t.Skip("seven minutes beside other work: " + packagesVariable + "=1, as ci-full has it")
+	}
+	t.Parallel()
+	p := New(t)
+	for _, pattern := range []string{"./bundle/...", "./applier/...", "./cmd/wmco-node"} {
+		for _, pkg := range tested(t, pattern) {
+			if strings.HasPrefix(pkg, "wmco/applier/winhost") || pkg == "wmco/applier/selftest/thismachine" {
+				continue // TestWinhostOnWindows runs them
+			}
+			t.Run(pkg, func(t *testing.T) {
+				copyTestdata(t, p, filepath.Join(module, strings.TrimPrefix(pkg, "wmco/")))
+				counts := map[string]int{}
+				for _, result := range p.Test(t, module, pkg) {
+					counts[result]++
+				}
+				if counts["pass"] == 0 {
+					t.Error("no test has passed")
+				}
+				t.Log(counts)
+			})
+		}
+	}
+}
+
+// copyTestdata gives the tests of a package, which run in C:\k, their files.
+func copyTestdata(t *testing.T, p *Prefix, folder string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "testdata", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if info, err := os.Stat(file); err != nil || info.IsDir() {
+			continue
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.WriteFile(t, `C:\k\testdata\`+filepath.Base(file), data)
+	}
+}
+
 // checkSkips demands that no test failed, and that none was skipped except clauses of the contract and TestBoot, which
 // TestWinhostAcrossABoot runs.
 func checkSkips(t *testing.T, results map[string]string) {
