@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,14 +36,7 @@ func (o objects) Get(_ context.Context, _ client.ObjectKey, into client.Object, 
 }
 
 func (o objects) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
-	for i := range o.nodes {
-		u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&o.nodes[i])
-		if err != nil {
-			return err
-		}
-		list := into.(*unstructured.UnstructuredList)
-		list.Items = append(list.Items, unstructured.Unstructured{Object: u})
-	}
+	into.(*corev1.NodeList).Items = o.nodes
 	return o.err
 }
 
