@@ -9,9 +9,9 @@ import (
 	"encoding/pem"
 	"errors"
 	"math/big"
+	"runtime"
 	"slices"
 	"strings"
-	"runtime"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
