@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Policy is a number that a policy of Windows has in the registry, as Group Policy writes it. What it was before is put back when it is no longer wanted.
+// Policy is a number that a policy of Windows has in the registry, as Group Policy writes it. The value from before is restored when the bundle does not name it any more.
 type Policy struct {
 	// Name is the key and the value below PoliciesKey.
 	Name string `json:"name"`

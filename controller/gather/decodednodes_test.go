@@ -15,7 +15,7 @@ import (
 	"wmco/controller/windowsnode/record"
 )
 
-// TestDecodedNodesAreReadAsObjectsAre: Nodes that somebody has decoded already give what the same Nodes give as objects, in any order, and those of
+// TestDecodedNodesAreReadAsObjectsAre: Nodes that are decoded already give what the same Nodes give as objects, in any order, and those of
 // the objects are not read beside them.
 func TestDecodedNodesAreReadAsObjectsAre(t *testing.T) {
 	unreadable := object("", "Node", "", "win-d", `{"metadata":{"name":"win-d","annotations":{"windowsmachineconfig.openshift.io/report":"{"}},"status":{"addresses":[]}}`)

@@ -26,7 +26,7 @@ const (
 	valueWindows   = "Windows"
 )
 
-// replacementsInARow is how many Machines of a MachineSet are replaced before somebody has to look.
+// replacementsInARow is how many Machines of a MachineSet are replaced before a person has to look.
 const replacementsInARow = 2
 
 // whyDeleting is why a Machine is not deleted once more.

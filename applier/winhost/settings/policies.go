@@ -16,7 +16,7 @@ type policyStore interface {
 }
 
 // policyKeeper keeps bundle.KindPolicy. The note of a policy is what was set and what there was before, which is put back; without a note the
-// policy is somebody else's, and counts as absent. The note is written first and removed last, so that a host that is cut off in between is put right by
+// policy was set by another program, and counts as absent. The note is written first and removed last, so that a host that is cut off in between is corrected by
 // the next run.
 type policyKeeper struct {
 	// values has the numbers that Windows reads, notes the notes.
@@ -87,7 +87,7 @@ func (p policyKeeper) Write(_ context.Context, s plan.Setting) error {
 	return p.values.setPolicy(s.Name, s.Value)
 }
 
-// putBack puts back what there was before, unless somebody has changed the value since: isOurs is false then.
+// putBack puts back what there was before, unless the value was changed since: isOurs is false then.
 func (p policyKeeper) putBack(name string, n policyNote, isOurs bool) error {
 	var err error
 	switch {

@@ -322,13 +322,7 @@ func (w *world) make(m *machine, s Step) {
 		m.resource++
 	}
 	m.state = text
-	switch s.Cordon {
-	case SwitchOn:
-		n.Unschedulable, n.CordonedFor = true, published.CordonedForRollout
-	case SwitchOff:
-		n.Unschedulable, n.CordonedFor = false, ""
-	case SwitchKeep:
-	}
+	n.cordonAs(s)
 	if s.ScaleDown != SwitchKeep {
 		n.ScaleDownDisabled = s.ScaleDown == SwitchOn
 	}
@@ -481,5 +475,16 @@ func (w *world) ready(m *machine, ready bool) {
 func (w *world) settle(m *machine) {
 	if m.api.Ready && !m.api.Unschedulable {
 		m.pods = 3
+	}
+}
+
+// cordonAs does with a Node what a step says about its cordon.
+func (n *Node) cordonAs(s Step) {
+	switch s.Cordon {
+	case SwitchOn:
+		n.Unschedulable, n.CordonedFor = true, published.CordonedForRollout
+	case SwitchOff:
+		n.Unschedulable, n.CordonedFor = false, ""
+	case SwitchKeep:
 	}
 }

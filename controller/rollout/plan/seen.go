@@ -96,7 +96,7 @@ func (w *Watch) ObserveNode(n Node, passed time.Duration) Seen {
 	return now.seen
 }
 
-// bootedFor returns Seen.Booted, and whether a boot is known. What this operator has signed decides: what stands on the Node beside, which the node may
+// bootedFor returns Seen.Booted, and whether a boot is known. What this operator has signed decides: what else the Node has, which the node may
 // write, counts only for a boot before this process began. So a node gains no boot by what it writes there.
 func (w *Watch) bootedFor(n Node, passed time.Duration) (time.Duration, bool) {
 	switch {

@@ -64,7 +64,7 @@ func (d decision) windowsBootHeld() string {
 	return "waits until the boot of " + joinFirst(others) + " has proved well"
 }
 
-// describeHeldBoot says what a boot that Windows waits for waits for itself; empty where Windows waits for none, or nobody sees to it.
+// describeHeldBoot says what a boot that Windows waits for waits for itself; empty where Windows waits for none, or the operator boots for none.
 func (d decision) describeHeldBoot() string {
 	what := "Windows waits for a boot: " + d.describeBoots()
 	switch {

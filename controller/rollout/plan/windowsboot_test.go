@@ -144,13 +144,7 @@ func (l *liar) pass(p Policy, now time.Time, forget func(*State)) {
 		if s.Permit != "" {
 			n.Permitted, n.Boot.Permitted = s.Permit, s.Boot
 		}
-		switch s.Cordon {
-		case SwitchOn:
-			n.Unschedulable, n.CordonedFor = true, published.CordonedForRollout
-		case SwitchOff:
-			n.Unschedulable, n.CordonedFor = false, ""
-		case SwitchKeep:
-		}
+		n.cordonAs(s)
 		n.Drained = s.Action == ActionDrain
 	}
 }
@@ -196,7 +190,7 @@ func TestBootsForWindowsArePredicted(t *testing.T) {
 	}
 }
 
-// TestAnOperatorThatIsStartedKnowsTheLastBoot by what stands on the Node.
+// TestAnOperatorThatIsStartedKnowsTheLastBoot by the annotation of the Node.
 func TestAnOperatorThatIsStartedKnowsTheLastBoot(t *testing.T) {
 	n := node("a", awaitsBoot, bootedFor("", 1), with(func(n *Node) { n.State.Elapsed.Booted = 3600 }))
 	var w Watch

@@ -64,7 +64,7 @@ func TestMachinesThatRefuseTheKeyAreReplacedIfAsked(t *testing.T) {
 	before := logins(names[0])
 	eventually(t, "another login", func() bool { later(31 * time.Minute); return logins(names[0]) > before })
 	if deleted() > 0 {
-		t.Fatal("a Machine is deleted, and nobody has asked for that")
+		t.Fatal("a Machine is deleted that was not to be replaced")
 	}
 	w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: "windows-machine-config"}, Data: map[string]string{"config.yaml": "keys: Replace"}})
 	eventually(t, "why a Machine is not replaced", func() bool {
