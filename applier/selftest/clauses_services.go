@@ -183,7 +183,7 @@ var serviceClauses = []Clause{
 		t.put(config)
 		t.ok(t.host.StartService(t.Context(), ServiceA))
 		first := t.service(ServiceA).Process
-		crasher.Crash(t, ServiceA)
+		crasher.CrashService(t, ServiceA)
 		next := t.restarted(first)
 		t.equal(true, next != 0 && next != first)
 	}},

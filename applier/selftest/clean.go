@@ -22,8 +22,8 @@ type Before struct {
 	NoStateFolder bool `json:"noStateFolder,omitempty"`
 }
 
-// Look returns what a host has before a run.
-func Look(ctx context.Context, host applier.Host) (Before, error) {
+// ReadBefore returns what a host has before a run.
+func ReadBefore(ctx context.Context, host applier.Host) (Before, error) {
 	facts, err := host.Facts(ctx)
 	if err != nil {
 		return Before{}, err

@@ -79,8 +79,8 @@ type Seen struct {
 
 // ServiceCrasher ends programs without warning.
 type ServiceCrasher interface {
-	// Crash ends the process of a running service, as a crash does.
-	Crash(t T, name string)
+	// CrashService ends the process of a running service, as a crash does.
+	CrashService(t T, name string)
 }
 
 // FileMaker is a program of an administrator that knows nothing of access.

@@ -98,7 +98,7 @@ func (o Options) resolveWantedObjects() []objects.Want {
 	if o.Records != nil {
 		return wants
 	}
-	return slices.Concat(wants, []objects.Want{installConfigWant()}, ignored.Wants())
+	return slices.Concat(wants, []objects.Want{installConfigWant()}, ignored.WantedObjects())
 }
 
 // isOptional reports whether a finding is about an object without which, or whatever it says, nodes get the same.

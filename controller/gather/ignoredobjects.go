@@ -28,7 +28,7 @@ func (g *gatherer) reportIgnored() {
 	for _, k := range ignored.Kinds() {
 		for _, o := range g.listObjects(k.Group, k.Kind) {
 			u, ok := asUnstructured(o)
-			if !ok || !k.Asks(u, pool) {
+			if !ok || !k.AsksOfNodes(u, pool) {
 				continue
 			}
 			message := "is ignored by Windows nodes: " + k.Instead

@@ -68,7 +68,7 @@ func listNames(ctx context.Context, live client.Reader, k ignored.Kind, pool lab
 	}
 	var names []string
 	for _, o := range list {
-		if k.Asks(o, pool) {
+		if k.AsksOfNodes(o, pool) {
 			names = append(names, strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/"))
 		}
 	}

@@ -147,8 +147,8 @@ func (m Machine) Seen(t selftest.T, service string) selftest.Seen {
 	return seen
 }
 
-// Crash implements selftest.ServiceCrasher.
-func (m Machine) Crash(t selftest.T, name string) {
+// CrashService implements selftest.ServiceCrasher.
+func (m Machine) CrashService(t selftest.T, name string) {
 	t.Helper()
 	id, err := m.host().ServiceProcess(t.Context(), name)
 	check(t, err)

@@ -51,7 +51,7 @@ func (Machine) Folder() string { return folderWork }
 
 // Prepare implements selftest.Machine.
 func (m Machine) Prepare(ctx context.Context) error {
-	if err := m.keep(ctx); err != nil {
+	if err := m.recordBefore(ctx); err != nil {
 		return err
 	}
 	for _, f := range []string{folderWork, folderSeen} {
@@ -93,13 +93,13 @@ func removeAll(ctx context.Context, path string) error {
 // valueBefore of selftest.RegistryKey is a selftest.Before as JSON.
 const valueBefore = "Before"
 
-// keep records what the machine has before the run changes anything. What an earlier run has recorded stays.
-func (m Machine) keep(ctx context.Context) error {
+// recordBefore records what the machine has before the run changes anything. What an earlier run has recorded stays.
+func (m Machine) recordBefore(ctx context.Context) error {
 	_, known, err := hklm.ReadText(selftest.RegistryKey, valueBefore)
 	if err != nil || known {
 		return err
 	}
-	before, err := selftest.Look(ctx, m.host())
+	before, err := selftest.ReadBefore(ctx, m.host())
 	if err != nil {
 		return err
 	}
@@ -114,8 +114,8 @@ func (m Machine) keep(ctx context.Context) error {
 	return errors.Join(key.SetStringValue(valueBefore, string(text)), key.Close())
 }
 
-// kept returns what keep has recorded, the zero value for nothing.
-func kept() (before selftest.Before, err error) {
+// recordedBefore returns what recordBefore has recorded, the zero value for nothing.
+func recordedBefore() (before selftest.Before, err error) {
 	text, known, err := hklm.ReadText(selftest.RegistryKey, valueBefore)
 	if err != nil || !known {
 		return before, err
@@ -125,7 +125,7 @@ func kept() (before selftest.Before, err error) {
 
 // Clean implements selftest.Machine. The record of what was before is removed last, and only if all else is done.
 func (m Machine) Clean(ctx context.Context) (removed []string, err error) {
-	before, err := kept()
+	before, err := recordedBefore()
 	if err != nil {
 		return nil, err
 	}

@@ -46,16 +46,16 @@ type Kind struct {
 	asks func(o unstructured.Unstructured, pool labels.Set) bool
 }
 
-// Asks reports whether an object of the kind asks something of workers; pool are the labels of the worker pool.
-func (k Kind) Asks(o unstructured.Unstructured, pool labels.Set) bool {
+// AsksOfNodes reports whether an object of the kind asks something of workers; pool are the labels of the worker pool.
+func (k Kind) AsksOfNodes(o unstructured.Unstructured, pool labels.Set) bool {
 	return labels.SelectorFromSet(k.Labels).Matches(labels.Set(o.GetLabels())) && k.asks(o, pool)
 }
 
 // DefaultPoolLabels are those of the worker pool where it cannot be read.
 func DefaultPoolLabels() labels.Set { return labels.Set{workerLabel: ""} }
 
-// Wants are the objects of all kinds.
-func Wants() []objects.Want {
+// WantedObjects are the objects of all kinds.
+func WantedObjects() []objects.Want {
 	var list []objects.Want
 	for _, k := range Kinds() {
 		list = append(list, objects.Want{Group: k.Group, Version: k.Version, Kind: k.Kind, Labels: k.Labels, Optional: true})

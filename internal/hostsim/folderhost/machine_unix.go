@@ -46,7 +46,7 @@ func (m Machine) withFixtures() Machine {
 	return m
 }
 
-func (m Machine) new() (*Host, error) {
+func (m Machine) newHost() (*Host, error) {
 	h, err := New(m.root, m.options)
 	if err == nil && m.opened != nil {
 		m.opened(h)
@@ -67,7 +67,7 @@ func (m Machine) simulation(t selftest.T) *simulation.Host {
 
 func (m Machine) openHost(t selftest.T) *Host {
 	t.Helper()
-	h, err := m.new()
+	h, err := m.newHost()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ const fileBefore = "selftest.json"
 // Prepare implements selftest.Machine. It boots the host: some clauses leave what ends with the next boot.
 func (m Machine) Prepare(ctx context.Context) error {
 	return m.with(func(h *Host) error {
-		if err := m.keep(ctx, h); err != nil {
+		if err := m.recordBefore(ctx, h); err != nil {
 			return err
 		}
 		if err := errors.Join(h.Restart(ctx), m.removeFolder()); err != nil {
@@ -98,12 +98,12 @@ func (m Machine) Prepare(ctx context.Context) error {
 	})
 }
 
-// keep records what the host has, unless an earlier run has.
-func (m Machine) keep(ctx context.Context, h *Host) error {
+// recordBefore records what the host has, unless an earlier run has.
+func (m Machine) recordBefore(ctx context.Context, h *Host) error {
 	if _, err := h.tree.Lstat(fileBefore); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	before, err := selftest.Look(ctx, h)
+	before, err := selftest.ReadBefore(ctx, h)
 	if err != nil {
 		return err
 	}
@@ -111,8 +111,8 @@ func (m Machine) keep(ctx context.Context, h *Host) error {
 	return errors.Join(err, h.tree.WriteFile(fileBefore, text, 0o600))
 }
 
-// kept returns what keep has recorded, the zero value for nothing.
-func kept(h *Host) (before selftest.Before, err error) {
+// recordedBefore returns what recordBefore has recorded, the zero value for nothing.
+func recordedBefore(h *Host) (before selftest.Before, err error) {
 	text, err := h.tree.ReadFile(fileBefore)
 	if errors.Is(err, fs.ErrNotExist) {
 		return before, nil
@@ -123,7 +123,7 @@ func kept(h *Host) (before selftest.Before, err error) {
 // Clean implements selftest.Machine. It boots the host where something given back waits for that.
 func (m Machine) Clean(ctx context.Context) (removed []string, err error) {
 	err = m.with(func(h *Host) error {
-		before, err := kept(h)
+		before, err := recordedBefore(h)
 		if err != nil {
 			return err
 		}
@@ -186,7 +186,7 @@ func isOwnCA(der string) bool {
 func (m Machine) removeFolder() error { return os.RemoveAll(m.local(selftest.Root)) }
 
 func (m Machine) with(use func(*Host) error) error {
-	h, err := m.new()
+	h, err := m.newHost()
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func TestSlowWorkOnANodeIsSeenInTheStatus(t *testing.T) {
 	w.allJoin([]string{name, "instance-stays"})
 	stop()
 
-	must(t, m.ssh.Silence(simulated.SilentStage))
+	must(t, m.ssh.MuteFrom(simulated.SilentStage))
 	next := w.settings()
 	next.Version, next.Payload = "next", newerPayload(t, map[string]string{"csi-proxy": incompressible(3 << 20)})
 	stop = w.operateAs(next)
@@ -87,15 +87,15 @@ func TestSlowWorkOnANodeIsSeenInTheStatus(t *testing.T) {
 		}
 	}
 	eventually(t, "the executables that are copied", row(nodestate.Updating, `^executables of its next bundle are brought to the host: copying executables: [1-9]\d* of \d+ MiB$`))
-	must(t, m.ssh.Silence(""))
+	must(t, m.ssh.MuteFrom(""))
 	must(t, m.ssh.Restart())
 	eventually(t, "the executables on the host", func() bool { return len(w.events(node.EventPayloadCopied, name)) > 0 })
 
-	must(t, m.ssh.Silence(simulated.SilentAlways))
+	must(t, m.ssh.MuteFrom(simulated.SilentAlways))
 	must(t, m.ssh.Restart())
 	w.removeEntry(address)
 	eventually(t, "the host that is cleaned up", row(nodestate.Removing, `^the host is cleaned up`))
-	must(t, m.ssh.Silence(""))
+	must(t, m.ssh.MuteFrom(""))
 	must(t, m.ssh.Restart())
 	eventually(t, "the end of the Node", func() bool { return w.node(name) == nil })
 	eventually(t, "the status without it", func() bool { return w.host(name).Name == "" })

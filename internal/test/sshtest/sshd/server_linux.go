@@ -116,8 +116,8 @@ func (s *Server) Settings(settings simulated.Settings) error {
 	return os.WriteFile(filepath.Join(s.Root, simulated.SettingsFile), data, 0o600)
 }
 
-// Silence has the host say nothing any more from a point on, or speak again. What hangs already ends with Restart.
-func (s *Server) Silence(from simulated.Silent) error {
+// MuteFrom has the host say nothing any more from a point on, or speak again. What hangs already ends with Restart.
+func (s *Server) MuteFrom(from simulated.Silent) error {
 	settings := s.options.Settings
 	settings.Silent = from
 	return s.Settings(settings)
