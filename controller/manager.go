@@ -1,16 +1,13 @@
 package controller
 
 import (
-	"context"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	certificatesv1 "k8s.io/api/certificates/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
@@ -22,7 +19,6 @@ import (
 
 	"wmco/controller/base"
 	"wmco/controller/base/leader"
-	"wmco/controller/base/named"
 	"wmco/controller/gather"
 	"wmco/controller/metrics"
 )
@@ -97,25 +93,4 @@ func newManager(o Options) (base.Manager, error) {
 	operator, err := base.NewManager(m, lock, again, missing, gather.WantedObjects(o.Namespace))
 	operator.Pages = o.Pages
 	return operator, err
-}
-
-// createLease creates the Lease of leader election, without a holder, where there is none: by its name, which the library does not do.
-func createLease(ctx context.Context, m manager.Manager, o Options) error {
-	if !o.LeaderElection {
-		return nil
-	}
-	return named.CreateIfAbsent(ctx, m.GetClient(), &coordinationv1.Lease{
-		TypeMeta:   metav1.TypeMeta{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: operatorName},
-	})
-}
-
-// withRequestRate returns the configuration with the rate of requests that publishing for a thousand nodes needs: three seconds. The API server
-// limits its clients by priority and fairness.
-func withRequestRate(config *rest.Config) *rest.Config {
-	config = rest.CopyConfig(config)
-	if config.QPS >= 0 {
-		config.QPS, config.Burst = max(config.QPS, 300), max(config.Burst, 500)
-	}
-	return config
 }

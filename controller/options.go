@@ -13,10 +13,12 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"wmco/bundle/published"
+	"wmco/controller/base"
 	"wmco/controller/base/policies"
 	"wmco/controller/csr"
 	"wmco/controller/gather"
@@ -102,7 +104,7 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 	if o.Silence == nil {
 		o.Silence = o.heartbeats.SilentFor
 	}
-	o.Config = withRequestRate(o.Config)
+	o.Config = base.WithRequestRate(o.Config)
 	if err := awaitPredecessor(ctx, o); err != nil {
 		return nil, startError("looking for the existing operator", err)
 	}
@@ -115,8 +117,10 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 	if err := admission.BindOperator(ctx); err != nil {
 		o.Log.Info("no admission policy binds the Secrets that the operator may write", "error", err.Error(), "condition", policies.SecretWritesBound)
 	}
-	if err := createLease(ctx, m, o); err != nil {
-		return nil, startError("starting the operator", err)
+	if o.LeaderElection {
+		if err := base.CreateLease(ctx, m.GetClient(), types.NamespacedName{Namespace: o.Namespace, Name: operatorName}); err != nil {
+			return nil, startError("starting the operator", err)
+		}
 	}
 	key, err := digestKey(ctx, m, o.Namespace)
 	if err != nil {

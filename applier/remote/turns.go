@@ -47,11 +47,19 @@ func (p *Places) dispensableTurn(asking bool) *Turn { //nolint:revive // which l
 		if t.ended || asking && t.stage != stageAsking || !p.mayEndTurn(t) {
 			continue
 		}
-		if first == nil || !t.answered && first.answered || t.answered == first.answered && t.at.Before(first.at) {
+		if first == nil || t.goesBefore(first) {
 			first = t
 		}
 	}
 	return first
+}
+
+// goesBefore reports whether a turn is ended rather than the other one.
+func (t *Turn) goesBefore(other *Turn) bool {
+	if t.answered != other.answered {
+		return other.answered
+	}
+	return t.at.Before(other.at)
 }
 
 // mayEndTurn reports whether a turn may be ended for another host. One that queues waits for others itself.

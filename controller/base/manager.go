@@ -6,6 +6,8 @@ import (
 	"os"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -16,6 +18,7 @@ import (
 
 	"wmco/bundle/published"
 	"wmco/controller/base/leader"
+	"wmco/controller/base/named"
 	"wmco/controller/gather/objects"
 	"wmco/controller/windowsnode/nodelist"
 )
@@ -34,6 +37,24 @@ func NewLock(config *rest.Config, lease types.NamespacedName, renew time.Duratio
 		return nil, err
 	}
 	return leader.New(leader.Options{Leases: leases, Lease: lease, Identity: host + "_" + string(uuid.NewUUID()), Renew: renew}), nil
+}
+
+// CreateLease creates the Lease of leader election, without a holder, where there is none: by its name, which the library does not do.
+func CreateLease(ctx context.Context, c client.Client, lease types.NamespacedName) error {
+	return named.CreateIfAbsent(ctx, c, &coordinationv1.Lease{
+		TypeMeta:   metav1.TypeMeta{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: lease.Namespace, Name: lease.Name},
+	})
+}
+
+// WithRequestRate returns the configuration with the rate of requests that publishing for a thousand nodes needs: three seconds. The API server
+// limits its clients by priority and fairness.
+func WithRequestRate(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	if config.QPS >= 0 {
+		config.QPS, config.Burst = max(config.QPS, 300), max(config.Burst, 500)
+	}
+	return config
 }
 
 // GuardWrites returns the configuration for clients whose writes are refused once this process does not lead any longer, whoever makes them.

@@ -98,7 +98,7 @@ func neighbourKinds() [][2]string {
 // mayBeMeant reports whether the want may be meant by an object whose kind or group is another.
 func (r *reading) mayBeMeant(w Want, h head) bool {
 	version, name := h.apiVersion.textValue(), h.name.textValue()
-	if !strings.EqualFold(h.kind.textValue(), w.Kind) || h.namespace.textValue() != "" && !w.admitsNamespace(h.namespace.textValue()) || name != "" && !w.admitsName(name) {
+	if !strings.EqualFold(h.kind.textValue(), w.Kind) || !w.admitsWritten(h) {
 		return false
 	}
 	if version == "" || strings.EqualFold(groupOf(version), w.Group) {
@@ -106,6 +106,12 @@ func (r *reading) mayBeMeant(w Want, h head) bool {
 	}
 	// Many kinds are in several groups, each of them right. The name and the group together are no accident.
 	return w.Unique || w.isNamed() && name != "" && r.isWantedGroup(groupOf(version))
+}
+
+// admitsWritten reports whether the want admits the namespace and the name of a head, as far as it has them.
+func (w Want) admitsWritten(h head) bool {
+	namespace, name := h.namespace.textValue(), h.name.textValue()
+	return (namespace == "" || w.admitsNamespace(namespace)) && (name == "" || w.admitsName(name))
 }
 
 // isNamed reports whether the want selects by name.

@@ -112,8 +112,10 @@ func (r *reading) mayHold(s segment, h head, depth int) bool {
 	if h.isClear() && !h.isList() && (h.kind.count > 0 || !isItem) {
 		return r.mayBeWanted(h)
 	}
-	return r.kinds.hasKind(h.inherited.kind) || r.kinds.mayBeIn(s.text) || isItem && bytes.IndexByte(s.text, '*') >= 0 ||
-		r.byHand && (!h.isRead || h.isList())
+	if r.byHand && (!h.isRead || h.isList()) {
+		return true
+	}
+	return r.kinds.hasKind(h.inherited.kind) || r.kinds.mayBeIn(s.text) || isItem && bytes.IndexByte(s.text, '*') >= 0
 }
 
 // maxHandWritten is the size up to which a list may be written by hand. A program indents all lines of an item deeper

@@ -119,7 +119,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/base",
-		imports: []string{"applier/remote", "bundle", "bundle/published", "controller/gather/objects", "controller/base/leader", "controller/windowsnode/nodelist"},
+		imports: []string{"applier/remote", "bundle", "bundle/published", "controller/gather/objects", "controller/base/leader", "controller/base/named", "controller/windowsnode/nodelist"},
 		never:   join(remote, rendering, []string{"controller/hosts"}, controllers("")),
 	},
 	{
@@ -214,7 +214,7 @@ var controllerRules = []rule{
 	{
 		pkg: "controller",
 		imports: []string{
-			"bundle", "bundle/published", "controller/base/apiservers", "controller/base", "controller/base/leader", "controller/base/named", "controller/base/policies", "controller/configure", "controller/csr", "controller/gather", "controller/gather/objects", "controller/hostkeys", "controller/hosts", "controller/inputs", "controller/inputs/deletions", "controller/inputs/desired", "controller/instance", "controller/keys/signing", "controller/machine", "controller/metrics", "controller/node", "controller/olm", "controller/prerequisites", "controller/rollout", "controller/status", "controller/userdata", "controller/inputs/warnings", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/heartbeat", "payload", "render",
+			"bundle", "bundle/published", "controller/base/apiservers", "controller/base", "controller/base/leader", "controller/base/policies", "controller/configure", "controller/csr", "controller/gather", "controller/gather/objects", "controller/hostkeys", "controller/hosts", "controller/inputs", "controller/inputs/deletions", "controller/inputs/desired", "controller/instance", "controller/keys/signing", "controller/machine", "controller/metrics", "controller/node", "controller/olm", "controller/prerequisites", "controller/rollout", "controller/status", "controller/userdata", "controller/inputs/warnings", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/heartbeat", "payload", "render",
 		},
 		// Transports are handed in by cmd.
 		never: []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
