@@ -62,6 +62,7 @@ TEST_PACKAGES ?= $(shell n=$$(nproc); echo $$(( n > 3 ? n : 3 )))
 
 .PHONY: test
 test: setup containerd-if-possible testenv-if-possible kubectl-if-possible ## all tests, goldens and their consumers included
+	@hack/space 4
 	@# Tests of services have time limits that a compiler running at the same time can exceed.
 	@$(STEP) "compiling" go build ./...
 	@$(STEP) "compiling for Windows" env GOOS=windows GOARCH=amd64 go build ./...
