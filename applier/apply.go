@@ -60,10 +60,10 @@ type run struct {
 	log bundle.LogTail
 }
 
-func (r *run) emitEvent(event Event) {
-	event.Schema, event.Time = Schema, r.Clock.Now()
+func (r *run) emitEvent(e Event) {
+	e.Schema, e.Time = Schema, r.Clock.Now()
 	if r.Emit != nil {
-		r.Emit(event)
+		r.Emit(e)
 	}
 }
 
@@ -250,20 +250,27 @@ func (r *run) convergeHost(ctx context.Context, record records.BundleRecord) err
 	r.pending, r.observed = p.Pending, observed
 	if len(p.Steps) == 0 && !r.situation.Interrupted {
 		r.result = ResultSame
-		if err := r.writeLedger(ctx, record, p, t); err != nil {
-			return err
-		}
-		return r.rebootHost(ctx)
+	} else if err := r.changeToTarget(ctx, record, p, t); err != nil || r.result != ResultApplied {
+		return err
 	}
-	steps, swap := r.withoutSelf(p, observed)
+	if err := r.writeLedger(ctx, record, p, t); err != nil {
+		return err
+	}
+	return r.rebootHost(ctx)
+}
+
+// changeToTarget makes the host what the target says, and records what it was. The result is ResultApplied where nothing is left to do: a boot
+// or the next node agent may have to do the rest.
+func (r *run) changeToTarget(ctx context.Context, record records.BundleRecord, p plan.Plan, t *plan.Target) error {
+	steps, swap := r.withoutSelf(p, r.observed)
 	if len(steps.Steps) == 0 && p.Reboot && r.awaitsBoot(record) {
 		r.result = ResultReboot
 		return r.rebootHost(ctx)
 	}
-	if err := r.beginRun(ctx, record, p, observed, t); err != nil {
+	if err := r.beginRun(ctx, record, p, r.observed, t); err != nil {
 		return err
 	}
-	if err := r.changeHost(ctx, steps, swap, observed); err != nil {
+	if err := r.changeHost(ctx, steps, swap, r.observed); err != nil {
 		return r.rollBackChange(ctx, err)
 	}
 	if p.Reboot {
@@ -276,11 +283,11 @@ func (r *run) convergeHost(ctx context.Context, record records.BundleRecord) err
 		return r.rollBackChange(ctx, err)
 	}
 	r.sweepAfter(ctx, p)
-	if swap == nil {
-		r.result = ResultApplied
-		return r.writeLedger(ctx, record, p, t)
+	if swap != nil {
+		return r.handOverService(ctx, *swap)
 	}
-	return r.handOverService(ctx, *swap)
+	r.result = ResultApplied
+	return nil
 }
 
 // sweepLeftovers removes what interruptions left behind. A program that still runs stays until another time.

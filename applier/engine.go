@@ -125,14 +125,14 @@ func (e *Engine) loadSituation(ctx context.Context) (*situation, error) {
 
 // targetOf returns the target of a bundle on this host: what it names, and the removal of everything else that is managed or that
 // the existing operator imported.
-func (s *situation) targetOf(r records.BundleRecord) *plan.Target {
-	t := plan.NewTarget(r.ManifestBundle(), s.KnownContents(r))
+func (s *situation) targetOf(record records.BundleRecord) *plan.Target {
+	t := plan.NewTarget(record.ManifestBundle(), s.KnownContents(record))
 	t.DropUnwanted(append(s.OwnedBundles(), s.imported), s.FoundEntries(), s.MadeFolders())
 	return &t
 }
 
 // planCircumstances returns those of a plan for the target.
-func (e *Engine) planCircumstances(ctx context.Context, s *situation, t *plan.Target, r records.BundleRecord) (plan.Circumstances, error) {
+func (e *Engine) planCircumstances(ctx context.Context, s *situation, t *plan.Target, record records.BundleRecord) (plan.Circumstances, error) {
 	c := plan.Circumstances{Owned: map[string]bool{}, Self: e.Self, Only: s.only}
 	if s.Journal.Boot == s.facts.BootTime {
 		c.Restart = s.Journal.Restart // a boot has restarted everything
@@ -147,7 +147,7 @@ func (e *Engine) planCircumstances(ctx context.Context, s *situation, t *plan.Ta
 		c.Restart = t.ServiceNames()
 	}
 	var err error
-	if c.Stale, err = e.findStaleState(ctx, s, r); err != nil {
+	if c.Stale, err = e.findStaleState(ctx, s, record); err != nil {
 		return plan.Circumstances{}, err
 	}
 	c.Networks = s.facts.Networks
@@ -181,8 +181,8 @@ func maskedVariables(s *situation, t *plan.Target, observed plan.Observed) []str
 }
 
 // observeAndPlan observes the host and plans.
-func (e *Engine) observeAndPlan(ctx context.Context, s *situation, t *plan.Target, r records.BundleRecord, full bool) (plan.Observed, plan.Plan, error) {
-	observed, c, err := e.surveyHost(ctx, s, t, r, full)
+func (e *Engine) observeAndPlan(ctx context.Context, s *situation, t *plan.Target, record records.BundleRecord, full bool) (plan.Observed, plan.Plan, error) {
+	observed, c, err := e.surveyHost(ctx, s, t, record, full)
 	if err != nil {
 		return plan.Observed{}, plan.Plan{}, err
 	}
@@ -192,7 +192,7 @@ func (e *Engine) observeAndPlan(ctx context.Context, s *situation, t *plan.Targe
 }
 
 // surveyHost observes the host, and gathers what else a plan depends on.
-func (e *Engine) surveyHost(ctx context.Context, s *situation, t *plan.Target, r records.BundleRecord, full bool) (plan.Observed, plan.Circumstances, error) {
+func (e *Engine) surveyHost(ctx context.Context, s *situation, t *plan.Target, record records.BundleRecord, full bool) (plan.Observed, plan.Circumstances, error) {
 	o := observer{host: e.Host, cache: s.Cache, full: full, now: e.Clock.Now(), applied: s.appliedFiles()}
 	observed, err := o.observeTarget(ctx, t)
 	if err != nil {
@@ -201,7 +201,7 @@ func (e *Engine) surveyHost(ctx context.Context, s *situation, t *plan.Target, r
 	for _, path := range observed.Unread {
 		s.Notes = append(s.Notes, path+" is locked by another program: what is in it was not compared")
 	}
-	c, err := e.planCircumstances(ctx, s, t, r)
+	c, err := e.planCircumstances(ctx, s, t, record)
 	c.Shadows = maskedVariables(s, t, observed)
 	return observed, c, err
 }
@@ -219,9 +219,9 @@ func (s *situation) appliedFiles() map[string]plan.Content {
 }
 
 // limitToChanges limits the plan to the entries in which a bundle differs from the one that was applied last.
-func (s *situation) limitToChanges(r records.BundleRecord) {
+func (s *situation) limitToChanges(record records.BundleRecord) {
 	s.only = map[bundle.EntryID]bool{}
-	for _, id := range bundle.Differing(s.Ledger.Bundle.ManifestBundle(), r.ManifestBundle()) {
+	for _, id := range bundle.Differing(s.Ledger.Bundle.ManifestBundle(), record.ManifestBundle()) {
 		s.only[id] = true
 	}
 }
@@ -265,9 +265,9 @@ func (e *Engine) compareManifest(ctx context.Context, m bundle.Manifest, content
 	return e.observationOf(s, record, p), nil
 }
 
-func (e *Engine) observationOf(s *situation, r records.BundleRecord, p plan.Plan) Observation {
+func (e *Engine) observationOf(s *situation, record records.BundleRecord, p plan.Plan) Observation {
 	o := Observation{
-		Schema: Schema, Program: e.Program, Bundle: r.Manifest.Digest, Applied: s.Ledger.AppliedDigest(),
+		Schema: Schema, Program: e.Program, Bundle: record.Manifest.Digest, Applied: s.Ledger.AppliedDigest(),
 		InSync: len(p.Steps) == 0 && !s.Interrupted, Impact: p.HighestImpact(), Actions: p.ShownActions(), Restarts: p.RestartedServices(),
 		Missing: p.Missing, Foreign: p.Foreign, Adopt: p.Adopt, RebootPending: p.Pending, Waiting: p.Waiting, Notes: s.Notes, Facts: s.facts,
 	}

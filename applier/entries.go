@@ -148,7 +148,10 @@ func (w *repairing) repairSteps(ctx context.Context, record records.BundleRecord
 		return w.unrepairedError(skipped)
 	}
 	w.result = ResultApplied
-	return w.writeLedger(ctx, record, p, w.target)
+	if err := w.writeLedger(ctx, record, p, w.target); err != nil {
+		return err
+	}
+	return w.rebootHost(ctx)
 }
 
 // splitQuietSteps returns the steps that need no service to stop, as files are replaced and never changed in place, and the others.

@@ -118,7 +118,7 @@ func (r *run) exchangeProgram(ctx context.Context, swap plan.Step) error {
 
 // confirmHandover confirms the run that the program before this one has begun, if this is the new one. Until then it changes nothing, no record
 // either. A run for another bundle is confirmed too, before it begins.
-func (r *run) confirmHandover(ctx context.Context, next bundle.Digest) error {
+func (r *run) confirmHandover(ctx context.Context, d bundle.Digest) error {
 	j := r.situation.Journal
 	switch {
 	case j.Phase != records.PhaseHandover:
@@ -142,7 +142,7 @@ func (r *run) confirmHandover(ctx context.Context, next bundle.Digest) error {
 			return &PartialError{Err: fmt.Errorf("the new node agent waits for its confirmation: %w", err)}
 		}
 	}
-	r.agreed = j.Bundle.Manifest.Digest == next
+	r.agreed = j.Bundle.Manifest.Digest == d
 	return r.removeGuard(ctx)
 }
 

@@ -14,22 +14,26 @@ import (
 	"wmco/bundle/archive"
 )
 
-// writeLedger writes the ledger if it has changed, and ends the run.
+// writeLedger writes the ledger if it has changed, and ends the run but for a boot that waits (rebootHost).
 func (r *run) writeLedger(ctx context.Context, record records.BundleRecord, p plan.Plan, t *plan.Target) error {
-	if err := r.keepContents(ctx, record, t); err != nil {
-		return err
-	}
 	next := records.Ledger{
 		Schema: records.Schema, Program: r.Program, Time: r.Clock.Now(), Bundle: record, Found: r.preexistingEntries(t), Folders: r.madeFolders(t),
 		Shadows: r.shadows, Boot: r.situation.facts.BootTime,
 	}
+	files := map[string]bool{}
+	for _, f := range t.Files {
+		files[bundle.FoldPath(f.Path)] = f.Kind == plan.FileRegular
+	}
 	if r.result == ResultSame {
 		next.Shadows = r.situation.Ledger.Shadows
 	}
-	for _, v := range t.Settings {
-		if v.Kind == bundle.KindVariable && v.Present && r.situation.setSinceBoot(v.Name) {
-			next.Fresh = append(next.Fresh, v.Name)
+	for _, s := range t.Settings {
+		if s.Kind == bundle.KindVariable && s.Present && r.situation.setSinceBoot(s.Name) {
+			next.Fresh = append(next.Fresh, s.Name)
 		}
+	}
+	if err := r.keepContents(ctx, record, t); err != nil {
+		return err
 	}
 	if r.situation.Interrupted && r.result != ResultSame {
 		j := r.situation.Journal
@@ -43,10 +47,6 @@ func (r *run) writeLedger(ctx context.Context, record records.BundleRecord, p pl
 			return err
 		}
 	}
-	files := map[string]bool{}
-	for _, f := range t.Files {
-		files[bundle.FoldPath(f.Path)] = f.Kind == plan.FileRegular
-	}
 	r.situation.Cache.KeepPaths(files)
 	if r.result == ResultSame {
 		r.applying = false
@@ -54,10 +54,7 @@ func (r *run) writeLedger(ctx context.Context, record records.BundleRecord, p pl
 		r.situation.SaveCache(ctx)
 		return nil
 	}
-	if err := r.removeJournal(ctx); err != nil {
-		return err
-	}
-	return r.rebootHost(ctx)
+	return r.removeJournal(ctx)
 }
 
 // preexistingEntries returns the entries that were on the host before us and may belong to another product: those that earlier runs
@@ -145,27 +142,25 @@ func (r *run) madeFolders(t *plan.Target) []string {
 // keepContents stores the contents that were not sent because the host had the files: nothing could be repaired without
 // them.
 func (r *run) keepContents(ctx context.Context, record records.BundleRecord, t *plan.Target) error {
-	wanted := map[string]bool{}
-	for _, c := range record.Contents {
-		wanted[c.SHA256] = true
-	}
+	missing := r.situation.Store.MissingContents(record)
 	for _, f := range t.Files {
-		sum := f.Content.SHA256
-		if f.Kind != plan.FileRegular || !wanted[sum] || r.situation.Store.IsWhole(sum) {
+		if f.Kind != plan.FileRegular || !missing[f.Content.SHA256] {
 			continue
 		}
 		if err := r.keepFile(ctx, f); err != nil {
 			return fmt.Errorf("keeping %s: %w", f.Path, err)
 		}
+		delete(missing, f.Content.SHA256)
 	}
 	for _, text := range r.wantedTexts(t) {
 		c := plan.ContentOf([]byte(text))
-		if !wanted[c.SHA256] || r.situation.Store.IsWhole(c.SHA256) {
+		if !missing[c.SHA256] {
 			continue
 		}
 		if err := r.keepParts(ctx, c, archive.Compress([]byte(text))); err != nil {
 			return fmt.Errorf("keeping a setting: %w", err)
 		}
+		delete(missing, c.SHA256)
 	}
 	return nil
 }
@@ -179,8 +174,8 @@ func (r *run) wantedTexts(t *plan.Target) []string {
 		}
 	}
 	for _, s := range t.Services {
-		for _, line := range r.observed.ServiceState(s.Config.Name).Environment {
-			list = append(list, plan.SplitVariable(line).Value.Text)
+		for _, text := range r.observed.ServiceState(s.Config.Name).Environment {
+			list = append(list, plan.SplitVariable(text).Value.Text)
 		}
 	}
 	return list

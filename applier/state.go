@@ -11,8 +11,8 @@ import (
 )
 
 // findStaleState returns what belongs to another cluster than the bundle's, and what an earlier run found and did not remove.
-func (e *Engine) findStaleState(ctx context.Context, s *situation, r records.BundleRecord) (plan.Stale, error) {
-	b := r.ManifestBundle()
+func (e *Engine) findStaleState(ctx context.Context, s *situation, record records.BundleRecord) (plan.Stale, error) {
+	b := record.ManifestBundle()
 	found := plan.Stale{Paths: slices.Clone(s.Journal.Stale.Paths), Networks: slices.Clone(s.Journal.Stale.Networks)}
 	for _, l := range b.Layers() {
 		for _, state := range l.State {

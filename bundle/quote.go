@@ -40,8 +40,8 @@ func quoteArg(a string) string {
 	var out strings.Builder
 	out.WriteByte('"')
 	backslashes := 0
-	for i := range len(a) {
-		switch a[i] {
+	for _, c := range []byte(a) {
+		switch c {
 		case '\\':
 			backslashes++
 			continue
@@ -51,7 +51,7 @@ func quoteArg(a string) string {
 			out.WriteString(strings.Repeat(`\`, backslashes))
 		}
 		backslashes = 0
-		out.WriteByte(a[i])
+		out.WriteByte(c)
 	}
 	out.WriteString(strings.Repeat(`\`, 2*backslashes))
 	out.WriteByte('"')

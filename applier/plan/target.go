@@ -68,9 +68,7 @@ type WantedService struct {
 func NewTarget(b bundle.Bundle, contents Contents) Target {
 	t := Target{Exclusive: map[string]bool{}, Logs: map[string]bool{}}
 	for _, l := range b.Layers() {
-		t.addFiles(l, contents)
-		t.addSettings(l, contents)
-		t.State = append(t.State, l.State...)
+		t.addLayer(l, contents)
 	}
 	for _, s := range b.Services() {
 		t.Services = append(t.Services, wantService(s, b.Cluster.Environments, contents))
@@ -82,7 +80,9 @@ func NewTarget(b bundle.Bundle, contents Contents) Target {
 	return t
 }
 
-func (t *Target) addFiles(l bundle.Layer, contents Contents) {
+// addLayer adds what a layer wants, but for its services, which depend on both layers.
+func (t *Target) addLayer(l bundle.Layer, contents Contents) {
+	t.State = append(t.State, l.State...)
 	for _, d := range l.Directories {
 		t.Files = append(t.Files, WantedFile{
 			ID: bundle.KindDirectory.ID(d.Path), Path: d.Path, Kind: FileDirectory, Access: d.Access, Impact: bundle.ImpactNone,
@@ -103,15 +103,8 @@ func (t *Target) addFiles(l bundle.Layer, contents Contents) {
 			Digest: p.Digest, Content: contents.ContentOf(p.Digest, p.Size),
 		})
 	}
-}
-
-func (t *Target) addSettings(l bundle.Layer, contents Contents) {
 	for _, s := range l.Settings() {
-		v := PlainValue(s.Value)
-		if s.Digest != "" {
-			v = contents.ValueOf(s.Digest)
-		}
-		t.Settings = append(t.Settings, WantedSetting{Kind: s.Kind, Name: s.Name, Value: v, Present: true, Impact: s.Impact})
+		t.Settings = append(t.Settings, WantedSetting{Kind: s.Kind, Name: s.Name, Value: contents.ValueOf(s.Value, s.Digest), Present: true, Impact: s.Impact})
 	}
 }
 
@@ -128,17 +121,10 @@ func wantService(s bundle.Service, environments []bundle.Environment, contents C
 			continue
 		}
 		for _, v := range e.Variables {
-			item.Variables = append(item.Variables, wantVariable(v, contents))
+			item.Variables = append(item.Variables, Variable{Name: v.Name, Value: contents.ValueOf(v.Value, v.Digest)})
 		}
 	}
 	return item
-}
-
-func wantVariable(v bundle.Variable, contents Contents) Variable {
-	if v.Secret() {
-		return Variable{Name: v.Name, Value: contents.ValueOf(v.Digest)}
-	}
-	return Variable{Name: v.Name, Value: PlainValue(v.Value)}
 }
 
 // addParents adds the folders around others that the bundle does not name, and sorts.

@@ -52,9 +52,9 @@ type Variable struct {
 }
 
 // SplitVariable splits a line NAME=value.
-func SplitVariable(line string) Variable {
-	name, text, _ := strings.Cut(line, "=")
-	return Variable{Name: name, Value: PlainValue(text)}
+func SplitVariable(text string) Variable {
+	name, value, _ := strings.Cut(text, "=")
+	return Variable{Name: name, Value: PlainValue(value)}
 }
 
 // Contents is what a host knows of the contents that a manifest names. Public ones are known by their sha256; the digests
@@ -72,5 +72,10 @@ func (k Contents) ContentOf(d bundle.Digest, size int64) Content {
 	return Content{}
 }
 
-// ValueOf returns a value that is sent as content.
-func (k Contents) ValueOf(d bundle.Digest) Value { return Value{Digest: d, Content: k.ContentOf(d, 0)} }
+// ValueOf returns a value as a bundle has it: a secret by its digest, which is sent as content, any other as text.
+func (k Contents) ValueOf(text string, d bundle.Digest) Value {
+	if d == "" {
+		return PlainValue(text)
+	}
+	return Value{Digest: d, Content: k.ContentOf(d, 0)}
+}

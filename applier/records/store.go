@@ -82,6 +82,17 @@ func (s *Store) IsWhole(sum string) bool {
 	return len(parts) > 0 && len(parts) == parts[0].Of
 }
 
+// MissingContents returns the sha256 of those contents of a bundle of which a part has not arrived.
+func (s *Store) MissingContents(record BundleRecord) map[string]bool {
+	missing := map[string]bool{}
+	for _, c := range record.Contents {
+		if !s.IsWhole(c.SHA256) {
+			missing[c.SHA256] = true
+		}
+	}
+	return missing
+}
+
 // PartsOf returns the numbers of the parts that have arrived.
 func (s *Store) PartsOf(sum string) []int {
 	var list []int

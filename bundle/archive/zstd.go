@@ -20,16 +20,16 @@ const (
 // the version of the compressor, not on how they are written. Close ends it and does not close w.
 func Encode(w io.Writer) io.WriteCloser { return newStoredEncoder(w) }
 
-// Compress returns the stored form of raw bytes, as Encode makes it.
-func Compress(raw []byte) []byte {
+// Compress returns the stored form of bytes, as Encode makes it.
+func Compress(data []byte) []byte {
 	var out bytes.Buffer
-	compress(newStoredEncoder(&out), raw)
+	compress(newStoredEncoder(&out), data)
 	return out.Bytes()
 }
 
-// compress encodes raw into memory, which cannot fail.
-func compress(e *zstd.Encoder, raw []byte) {
-	if _, err := e.Write(raw); err != nil {
+// compress encodes data into memory, which cannot fail.
+func compress(e *zstd.Encoder, data []byte) {
+	if _, err := e.Write(data); err != nil {
 		panic(err)
 	}
 	if err := e.Close(); err != nil {
