@@ -27,7 +27,6 @@ import (
 	"wmco/controller/csr/certificates"
 	"wmco/controller/hosts"
 	"wmco/controller/inputs/desired"
-	"wmco/controller/windowsnode/record"
 	"wmco/deploy/admission"
 	"wmco/render"
 )
@@ -98,10 +97,13 @@ func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	}
 	v := certificates.DecideRequest(&csr, known)
 	if v.Decision == certificates.Ask {
-		if by, ok, err := a.withResolvedNames(ctx, v.Host, known, inputs.Records); err != nil {
-			return reconcile.Result{}, err
-		} else if ok {
-			if judged := certificates.DecideRequest(&csr, by); judged.Decision == certificates.Approve {
+		// A node with a record is judged by what its host says, whatever its Node says now.
+		if _, recorded := inputs.Records.RecordOfNode(v.Host.Name); !recorded {
+			by, ok, err := a.withResolvedNames(ctx, v.Host, known)
+			if err != nil {
+				return reconcile.Result{}, err
+			}
+			if judged := certificates.DecideRequest(&csr, by); ok && judged.Decision == certificates.Approve {
 				return reconcile.Result{}, a.executeVerdict(ctx, &csr, judged)
 			}
 		}
@@ -244,32 +246,6 @@ func (a *Approver) checkAdmissionPolicy(ctx context.Context) error {
 	return nil
 }
 
-// reserveName notes that an instance is the Node of a name before its first certificate is approved: it has proved that it holds the key. So
-// it gets no certificate of a second name, and no other host becomes this Node. That there is no Node of the name yet is asked once more: a host
-// chooses for how long it lets the operator wait for its answers, and so how old the list of Nodes is that the request was judged by.
-func (a *Approver) reserveName(ctx context.Context, h certificates.Host) error {
-	id := record.OfEntry(h.Address)
-	all, err := a.Records.LiveRecords(ctx)
-	if err != nil {
-		return err
-	}
-	if others := all.OtherRecords(h.Name, id); len(others) > 0 {
-		return fmt.Errorf("approving a certificate of node %s for %s: the name is that of %s", h.Name, h.Address, others[0])
-	}
-	if err := a.Live.Get(ctx, client.ObjectKey{Name: h.Name}, &corev1.Node{}); err == nil {
-		return fmt.Errorf("approving a certificate of node %s for %s: a Node of this name exists since the host was asked", h.Name, h.Address)
-	} else if !apierrors.IsNotFound(err) {
-		return fmt.Errorf("approving a certificate of node %s for %s: %w", h.Name, h.Address, err)
-	}
-	return a.Records.UpdateRecord(ctx, id, func(r record.Record) (record.Record, error) {
-		if r.Node != "" && r.Node != h.Name {
-			return r, fmt.Errorf("approving a certificate of node %s for %s: the host is node %s (fix: give the computer its name back, or, if it was renamed on purpose, %s)", h.Name, h.Address, r.Node, a.Records.RemoveCommand(id))
-		}
-		r.Node = h.Name
-		return r, nil
-	})
-}
-
 // executeVerdict does what the verdict says.
 func (a *Approver) executeVerdict(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, v certificates.Verdict) error {
 	if v.Decision != certificates.Approve {
@@ -280,8 +256,8 @@ func (a *Approver) executeVerdict(ctx context.Context, csr *certificatesv1.Certi
 		return nil
 	}
 	if csr.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName && v.Host.Address != "" {
-		if err := a.reserveName(ctx, v.Host); err != nil {
-			return err
+		if err := a.Records.ReserveName(ctx, v.Host.Address, v.Host.Name); err != nil {
+			return fmt.Errorf("approving a certificate of node %s for %s: %w", v.Host.Name, v.Host.Address, err)
 		}
 	}
 	if csr.Spec.SignerName == certificatesv1.KubeAPIServerClientSignerName {

@@ -134,7 +134,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/csr",
-		imports: []string{"bundle", "bundle/published", "controller/base", "controller/configure", "controller/csr/certificates", "controller/gather", "controller/hosts", "controller/inputs/desired", "controller/windowsnode/record", "deploy/admission", "render"},
+		imports: []string{"bundle", "bundle/published", "controller/base", "controller/configure", "controller/csr/certificates", "controller/gather", "controller/hosts", "controller/inputs/desired", "deploy/admission", "render"},
 		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("csr")...),
 	},
 	{

@@ -1,4 +1,4 @@
-package csr
+package hosts
 
 import (
 	"strings"
@@ -8,29 +8,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"wmco/controller/csr/certificates"
-	"wmco/controller/hosts"
 	"wmco/controller/windowsnode/record"
 )
 
 // TestTheFirstNameOfAnInstanceIsNoted before its certificate is approved: it gets none of another name, and no other host gets its name.
 func TestTheFirstNameOfAnInstanceIsNoted(t *testing.T) {
 	c := fake.NewFakeClient()
-	a := &Approver{Live: c, Records: &hosts.Records{Live: c, Client: c, Namespace: "n"}}
-	host := func(address, name string) certificates.Host { return certificates.Host{Address: address, Name: name} }
+	records := &Records{Live: c, Client: c, Namespace: "n"}
 	for range 2 { // it may ask again
-		if err := a.reserveName(t.Context(), host("192.0.2.1", "win-1")); err != nil {
+		if err := records.ReserveName(t.Context(), "192.0.2.1", "win-1"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r, _, err := a.Records.GetRecord(t.Context(), record.OfEntry("192.0.2.1"))
+	r, _, err := records.GetRecord(t.Context(), record.OfEntry("192.0.2.1"))
 	if err != nil || r.Node != "win-1" {
 		t.Errorf("the record has Node %q, %v", r.Node, err)
 	}
-	if err := a.reserveName(t.Context(), host("192.0.2.1", "win-2")); err == nil || !strings.Contains(err.Error(), "the host is node win-1") {
+	if err := records.ReserveName(t.Context(), "192.0.2.1", "win-2"); err == nil || !strings.Contains(err.Error(), "the host is node win-1") {
 		t.Errorf("a second name: %v", err)
 	}
-	if err := a.reserveName(t.Context(), host("192.0.2.2", "win-1")); err == nil || !strings.Contains(err.Error(), "the name is that of") {
+	if err := records.ReserveName(t.Context(), "192.0.2.2", "win-1"); err == nil || !strings.Contains(err.Error(), "the name is that of") {
 		t.Errorf("the name of another host: %v", err)
 	}
 }
@@ -38,12 +35,12 @@ func TestTheFirstNameOfAnInstanceIsNoted(t *testing.T) {
 // TestANodeThatCameWhileAHostWasAskedKeepsItsName: the Nodes were listed before the host was asked, and it may take its time to answer.
 func TestANodeThatCameWhileAHostWasAskedKeepsItsName(t *testing.T) {
 	c := fake.NewFakeClient(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-5"}})
-	a := &Approver{Live: c, Records: &hosts.Records{Live: c, Client: c, Namespace: "n"}}
-	err := a.reserveName(t.Context(), certificates.Host{Address: "192.0.2.1", Name: "worker-5"})
+	records := &Records{Live: c, Client: c, Namespace: "n"}
+	err := records.ReserveName(t.Context(), "192.0.2.1", "worker-5")
 	if err == nil || !strings.Contains(err.Error(), "a Node of this name exists") {
 		t.Errorf("%v", err)
 	}
-	if _, known, err := a.Records.GetRecord(t.Context(), record.OfEntry("192.0.2.1")); known || err != nil {
+	if _, known, err := records.GetRecord(t.Context(), record.OfEntry("192.0.2.1")); known || err != nil {
 		t.Errorf("the host has a record: %v", err)
 	}
 }
