@@ -46,6 +46,7 @@ func Parts() []Part {
 		{"services", serviceClauses},
 		{"starting and stopping", startClauses},
 		{"dependencies", dependencyClauses},
+		{"shutdown", shutdownClauses},
 		{"settings", settingClauses},
 		{"pending settings", pendingClauses},
 		{"host", hostClauses},

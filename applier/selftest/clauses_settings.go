@@ -118,8 +118,10 @@ var pendingClauses = []Clause{
 		booter := need[Booter](t)
 		facts, err := t.host.Facts(t.Context())
 		t.ok(err)
-		t.set(present(bundle.KindHostName, bundle.Computer, hostName))
-		want := present(bundle.KindHostName, bundle.Computer, hostName)
+		own := present(bundle.KindHostName, bundle.Computer, facts.HostName)
+		t.cleanup(func(ctx context.Context, h applier.Host) error { return h.Set(ctx, own) })
+		t.ok(t.host.Set(t.Context(), present(bundle.KindHostName, bundle.Computer, HostName)))
+		want := present(bundle.KindHostName, bundle.Computer, HostName)
 		want.Pending = true
 		t.equal(want, t.setting(bundle.KindHostName, bundle.Computer))
 		still, err := t.host.Facts(t.Context())
@@ -127,14 +129,33 @@ var pendingClauses = []Clause{
 		t.equal(facts.HostName, still.HostName)
 		booter.Boot(t)
 		t.host = t.fixture.Host(t)
-		t.equal(present(bundle.KindHostName, bundle.Computer, hostName), t.setting(bundle.KindHostName, bundle.Computer))
+		t.equal(present(bundle.KindHostName, bundle.Computer, HostName), t.setting(bundle.KindHostName, bundle.Computer))
+	}},
+	// That facts have the old name until then is in the clause before: Wine returns the new one at once.
+	{"a renamed computer waits for a boot until its old name is set again", func(t *trial) {
+		facts, err := t.host.Facts(t.Context())
+		t.ok(err)
+		own := present(bundle.KindHostName, bundle.Computer, facts.HostName)
+		t.cleanup(func(ctx context.Context, h applier.Host) error { return h.Set(ctx, own) })
+		waits := present(bundle.KindHostName, bundle.Computer, HostName)
+		waits.Pending = true
+		for range 2 {
+			t.ok(t.host.Set(t.Context(), present(bundle.KindHostName, bundle.Computer, HostName)))
+			t.host = t.fixture.Host(t) // another process asks
+			t.equal(waits, t.setting(bundle.KindHostName, bundle.Computer))
+			still, err := t.host.Facts(t.Context())
+			t.ok(err)
+			t.equal(facts.BootTime, still.BootTime)
+		}
+		t.ok(t.host.Set(t.Context(), own))
+		t.equal(own, t.setting(bundle.KindHostName, bundle.Computer))
 	}},
 	{"setting the current host name is no change", func(t *trial) {
 		facts, err := t.host.Facts(t.Context())
 		t.ok(err)
 		own := present(bundle.KindHostName, bundle.Computer, facts.HostName)
 		t.equal(own, t.setting(bundle.KindHostName, bundle.Computer))
-		t.ok(t.host.Set(t.Context(), present(bundle.KindHostName, bundle.Computer, hostName)))
+		t.ok(t.host.Set(t.Context(), present(bundle.KindHostName, bundle.Computer, HostName)))
 		t.ok(t.host.Set(t.Context(), own))
 		t.equal(own, t.setting(bundle.KindHostName, bundle.Computer))
 	}},

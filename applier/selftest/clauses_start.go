@@ -81,7 +81,7 @@ var startClauses = []Clause{
 		t.serviceError(t.host.StartService(t.Context(), ServiceA), ServiceA)
 		t.ok(t.host.StopService(t.Context(), ServiceA))
 		t.status(plan.ServiceStopped, ServiceA)
-		t.gone(program)
+		t.gone()
 	}},
 	{"a service that hangs while it stops is killed", func(t *trial) {
 		t.installed(ProgramHangsStopping)
@@ -89,14 +89,14 @@ var startClauses = []Clause{
 		t.ok(t.host.StartService(t.Context(), ServiceA))
 		t.ok(t.host.StopService(t.Context(), ServiceA))
 		t.status(plan.ServiceStopped, ServiceA)
-		t.gone(program)
+		t.gone()
 	}},
 	{"the child processes of a stopped service are gone", func(t *trial) {
 		t.installed(ProgramParent)
 		t.put(t.config(ServiceA))
 		t.ok(t.host.StartService(t.Context(), ServiceA))
 		t.ok(t.host.StopService(t.Context(), ServiceA))
-		t.gone(program)
+		t.gone()
 	}},
 	{"the program of a running service is replaced without stopping it", func(t *trial) {
 		t.installed(ProgramGood)
@@ -111,10 +111,10 @@ var startClauses = []Clause{
 	}},
 }
 
-// gone checks that a program does not run: it can be removed without being moved aside.
-func (t *trial) gone(name string) {
+// gone checks that the program does not run: it can be removed without being moved aside.
+func (t *trial) gone() {
 	t.Helper()
-	t.ok(t.host.Remove(t.Context(), t.path(name)))
+	t.ok(t.host.Remove(t.Context(), t.path(program)))
 	leftovers, _ := t.leftovers()
 	t.equal([]string(nil), leftovers)
 }

@@ -16,7 +16,7 @@ import (
 // first change until the run is cleaned up: a run that was killed, and a machine that has booted since, cannot be asked.
 type Before struct {
 	// HostName is the name of the computer, empty if it is not known.
-	HostName string `json:"hostName"`
+	HostName string `json:"HostName"`
 	// NoFeature is true if Feature was neither on nor pending, NoStateFolder if there was no plan.StateFolder.
 	NoFeature     bool `json:"noFeature,omitempty"`
 	NoStateFolder bool `json:"noStateFolder,omitempty"`
@@ -96,7 +96,7 @@ func (c Cleaner) remove(ctx context.Context, s plan.Setting) (removed bool, err 
 func (c Cleaner) giveBack(ctx context.Context) (removed []string, err error) {
 	renamed, err := c.giveName(ctx)
 	if renamed {
-		removed = append(removed, "host name "+hostName)
+		removed = append(removed, "host name "+HostName)
 	}
 	if c.Before.NoFeature {
 		gone, failed := c.remove(ctx, plan.Setting{Kind: bundle.KindFeature, Name: Feature})
@@ -114,7 +114,7 @@ func (c Cleaner) giveBack(ctx context.Context) (removed []string, err error) {
 // giveName gives the computer its name back where it has, or waits for, that of a clause.
 func (c Cleaner) giveName(ctx context.Context) (changed bool, err error) {
 	have, err := c.Host.Settings(ctx, []plan.Setting{{Kind: bundle.KindHostName, Name: bundle.Computer}})
-	if err != nil || !strings.EqualFold(have[0].Value, hostName) {
+	if err != nil || !strings.EqualFold(have[0].Value, HostName) {
 		return false, err
 	}
 	name := c.Before.HostName
@@ -125,7 +125,7 @@ func (c Cleaner) giveName(ctx context.Context) (changed bool, err error) {
 		}
 		name = facts.HostName
 	}
-	if strings.EqualFold(name, hostName) {
+	if strings.EqualFold(name, HostName) {
 		return false, nil // it is the computer's own
 	}
 	return true, c.Host.Set(ctx, plan.Setting{Kind: bundle.KindHostName, Name: bundle.Computer, Value: name, Present: true})

@@ -1,6 +1,8 @@
 package selftest
 
 import (
+	"time"
+
 	"wmco/applier"
 	"wmco/bundle"
 )
@@ -63,6 +65,8 @@ const (
 	ProgramHangsStarting Program = "hangs starting"
 	// ProgramHangsStopping starts and does not stop when asked to.
 	ProgramHangsStopping Program = "hangs stopping"
+	// ProgramWrapped starts itself as a child process, which is the service, as kube-log-runner does with the kubelet.
+	ProgramWrapped Program = "wrapped"
 	// ProgramParent starts and runs itself a second time, as a process that does not end with its parent.
 	ProgramParent Program = "parent"
 )
@@ -81,6 +85,36 @@ type Seen struct {
 type ServiceCrasher interface {
 	// CrashService ends the process of a running service, as a crash does.
 	CrashService(t T, name string)
+}
+
+// ControlSender sends services controls of their own.
+type ControlSender interface {
+	// SendControl sends a control from 128 to 255 to a service of ProgramWrapped, and returns what has received it.
+	SendControl(t T, service string, control uint8) Receiver
+}
+
+// Receiver is the process that receives what the service control manager sends to a service of ProgramWrapped.
+type Receiver string
+
+const (
+	// ReceiverNone is no process.
+	ReceiverNone Receiver = "none"
+	// ReceiverChild is the child process of the wrapper.
+	ReceiverChild Receiver = "child"
+)
+
+// PreshutdownKeeper knows what the service control manager keeps about a service for the time before Windows shuts down.
+type PreshutdownKeeper interface {
+	// AcceptsPreshutdown reports whether a running service has said that it accepts SERVICE_CONTROL_PRESHUTDOWN.
+	AcceptsPreshutdown(t T, service string) bool
+	// PreshutdownTimeout is how long Windows waits for the service after that control.
+	PreshutdownTimeout(t T, service string) time.Duration
+	// SetPreshutdownTimeout sets it, as a kubelet does.
+	SetPreshutdownTimeout(t T, service string, timeout time.Duration)
+	// PreshutdownOrder has the services that get that control before the others, in their order.
+	PreshutdownOrder(t T) []string
+	// AddToPreshutdownOrder adds services at the end, as a kubelet does.
+	AddToPreshutdownOrder(t T, services ...string)
 }
 
 // FileMaker is a program of an administrator that knows nothing of access.

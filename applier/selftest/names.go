@@ -23,7 +23,9 @@ const (
 	// PipeName is the pipe that answers a probe.
 	PipeName = `\\.\pipe\wmco-selftest`
 
-	hostName     = "wmco-selftest"
+	// HostName is what clauses name the computer.
+	HostName = "wmco-selftest"
+
 	firewallRule = "wmco selftest"
 	// testRoute is of TEST-NET-1, which no network uses (RFC 5737).
 	testRoute = "192.0.2.0/24"

@@ -136,7 +136,7 @@ func (h handler) Execute(_ []string, requests <-chan svc.ChangeRequest, changes 
 		spawn()
 	case playsCrash:
 		go crash()
-	case selftest.ProgramGood, selftest.ProgramHangsStopping:
+	case selftest.ProgramGood, selftest.ProgramHangsStopping, selftest.ProgramWrapped:
 	}
 	record()
 	changes <- svc.Status{State: svc.Running, Accepts: svc.AcceptStop}

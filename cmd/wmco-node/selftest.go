@@ -23,7 +23,8 @@ func selftestCommand(a *app) *cobra.Command {
 routes, firewall rules, HNS networks. It is for a machine that you can spare. It uses names of its own only: services
 ` + selftest.ServiceA + `, -b and -c, the folder ` + selftest.Root + `, the registry key HKLM\` + selftest.RegistryKey + `, a firewall
 rule, a route to 192.0.2.0/24, an HNS network. All of them are removed at the end, and at the beginning what an interrupted run has left.
-It boots nothing and fills no drive.
+Three things of Windows are changed for a moment and given back: the name that the computer gets with its next boot, the pending state of the
+feature ` + selftest.Feature + `, and the registry value PreshutdownOrder. It boots nothing and fills no drive.
 
 A line is printed for each promise; with -o json, the result as one JSON value, and the lines on stderr. The result has no name and no
 address of the machine.` + cli.ExitHelp("0  every promise that was tested is kept", "1  a promise is not kept", "2  usage, or this machine is a node", "4  this machine cannot be prepared, or something is left on it", "130  interrupted"),

@@ -13,7 +13,7 @@ import (
 
 func TestMemoryContract(t *testing.T) {
 	t.Parallel()
-	Contract(t, func(*testing.T) selftest.Fixture { return newMemoryFixture() }, nil)
+	Contract(t, func(*testing.T) selftest.Fixture { return newMemoryFixture() }, fixtures.Skips())
 }
 
 // memoryFixture is a Memory with every capability.

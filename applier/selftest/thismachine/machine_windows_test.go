@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/windows"
 
+	"wmco/applier/plan"
 	"wmco/applier/selftest"
+	"wmco/bundle"
 	"wmco/internal/hostsim"
 )
 
@@ -63,9 +66,13 @@ func TestCleanRemovesWhatAnEndedRunHasLeft(t *testing.T) {
 			}
 		}
 	}
+	own := renameComputer(t, m)
 	removed, err := m.Clean(t.Context())
-	if err != nil || len(removed) < 3 {
+	if err != nil || len(removed) < 4 || !slices.Contains(removed, "host name "+selftest.HostName) {
 		t.Errorf("removed %q: %v", removed, err)
+	}
+	if got := computerName(t, m); got != own {
+		t.Errorf("the computer has the name %+v, want %+v", got, own)
 	}
 	again, err := m.Clean(t.Context())
 	if err != nil || len(again) > 0 {
@@ -74,6 +81,31 @@ func TestCleanRemovesWhatAnEndedRunHasLeft(t *testing.T) {
 	if _, err := os.Stat(selftest.Root); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%s is still there: %v", selftest.Root, err)
 	}
+}
+
+// renameComputer asks for another name of the computer, as the process of a clause does that ends before it gives the name back. It returns
+// what there was before.
+func renameComputer(t *testing.T, m Machine) (before plan.Setting) {
+	t.Helper()
+	before = computerName(t, m)
+	other := before
+	other.Value = selftest.HostName
+	if err := m.host().Set(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	if got := computerName(t, m); got.Value != selftest.HostName || !got.Pending {
+		t.Fatalf("the computer has the name %+v", got)
+	}
+	return before
+}
+
+func computerName(t *testing.T, m Machine) plan.Setting {
+	t.Helper()
+	have, err := m.host().Settings(t.Context(), []plan.Setting{{Kind: bundle.KindHostName, Name: bundle.Computer}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return have[0]
 }
 
 // TestWhatWineDoesNotPassSaysWhatWindowsDoes: a result of a real Windows is compared with a promise that has a source.

@@ -31,6 +31,9 @@ const mark = "\nwmco selftest program: "
 // asChild is a variable that makes a copy the child of a service.
 const asChild = "WMCO_SELFTEST_CHILD"
 
+// asWrapped is a variable that makes a copy the service that a wrapper has started.
+const asWrapped = "WMCO_SELFTEST_WRAPPED"
+
 // Play acts as the program that this file is a copy for, and reports whether it did. It looks at the file only if it was started from
 // selftest.Root; every other program goes on.
 func Play() (played bool, status int) {
@@ -77,6 +80,10 @@ func act(plays selftest.Program) (status int) {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
+	case plays == selftest.ProgramWrapped && os.Getenv(asWrapped) == "":
+		if err := wrap(); err != nil {
+			return 4
+		}
 	default:
 		if err := svc.Run("", service(plays)); err != nil {
 			return 3
@@ -100,15 +107,24 @@ func (s service) Execute(_ []string, requests <-chan svc.ChangeRequest, changes 
 		if err := spawn(); err != nil {
 			return true, 5
 		}
-	case selftest.ProgramGood, selftest.ProgramHangsStopping:
+	case selftest.ProgramGood, selftest.ProgramHangsStopping, selftest.ProgramWrapped:
 	}
 	if err := record(); err != nil {
 		return true, 6
 	}
-	changes <- svc.Status{State: svc.Running, Accepts: svc.AcceptStop}
+	accepts := svc.AcceptStop
+	if selftest.Program(s) == selftest.ProgramWrapped {
+		accepts |= svc.AcceptPreShutdown // as a kubelet does
+	}
+	changes <- svc.Status{State: svc.Running, Accepts: accepts}
 	for r := range requests {
 		if r.Cmd == svc.Interrogate {
 			changes <- r.CurrentStatus
+		}
+		if r.Cmd >= firstOwnControl {
+			if err := received(r.Cmd); err != nil {
+				return true, 8
+			}
 		}
 		if r.Cmd == svc.Stop {
 			break
@@ -119,6 +135,20 @@ func (s service) Execute(_ []string, requests <-chan svc.ChangeRequest, changes 
 		time.Sleep(time.Hour)
 	}
 	return false, 0
+}
+
+// firstOwnControl is the first control that services define themselves (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-controlservice).
+const firstOwnControl svc.Cmd = 128
+
+// wrap runs this program again, as kube-log-runner runs a kubelet: it is no service itself, and waits for its child.
+func wrap() error {
+	own, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	child := exec.CommandContext(context.Background(), own, os.Args[1:]...)
+	child.Env = append(os.Environ(), asWrapped+"=1")
+	return child.Run()
 }
 
 // spawn starts this program again, as a process that does not end with this one.

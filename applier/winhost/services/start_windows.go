@@ -69,6 +69,10 @@ func (m Manager) describeState(s service, state *plan.ServiceState) error {
 // (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-deleteservice).
 func (m Manager) DeleteService(ctx context.Context, name string) error {
 	err := withManager(func(scm windows.Handle) error {
+		// First, so that what is interrupted here is done when the service is deleted again.
+		if err := leavePreshutdownOrder(name); err != nil {
+			return err
+		}
 		err := withService(scm, name, toChange, markForDeletion)
 		if noService(err) {
 			return nil

@@ -35,6 +35,9 @@ func (machineName) readNames() (active, next string, err error) {
 		return "", "", err
 	}
 	nextHost, _, err := hklm.ReadText(hklm.TCPIP, valueNextHost)
+	if isRenamed(active, activeShort, nextShort) {
+		return activeShort, active, err
+	}
 	return active, nameAfterNextBoot(active, nextHost, activeShort, nextShort), err
 }
 

@@ -290,6 +290,24 @@ func TestHostName(t *testing.T) {
 	}
 }
 
+func TestAHostNameThatIsReturnedBeforeItsBoot(t *testing.T) {
+	for _, tt := range []struct {
+		what, host, activeShort, nextShort string
+		want                               bool
+	}{
+		{"nothing is renamed", "win", "WIN", "WIN", false},
+		{"the old name is returned until the boot", "win", "WIN", "NODE-1", false},
+		{"the new name is returned before the boot", "node-1", "WIN", "NODE-1", true},
+		{"a new name longer than NetBIOS allows", "a-name-of-22-characters", "WIN", "A-NAME-OF-22-CH", true},
+		{"a NetBIOS name of its own", "node-1", "WIN", "WIN", false},
+		{"no NetBIOS name is known", "node-1", "", "NODE-1", false},
+	} {
+		if got := isRenamed(tt.host, tt.activeShort, tt.nextShort); got != tt.want {
+			t.Errorf("%s: %t, want %t", tt.what, got, tt.want)
+		}
+	}
+}
+
 func TestNextName(t *testing.T) {
 	tests := map[string]struct{ active, nextHost, activeShort, nextShort, want string }{
 		"no name is recorded":               {"win", "", "", "", "win"},

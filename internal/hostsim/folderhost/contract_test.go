@@ -7,11 +7,12 @@ import (
 
 	"wmco/applier/selftest"
 	"wmco/internal/hostsim"
+	"wmco/internal/hostsim/fixtures"
 )
 
 func TestFolderHostContract(t *testing.T) {
 	t.Parallel()
-	hostsim.Contract(t, func(t *testing.T) selftest.Fixture { return newFixture(t) }, nil)
+	hostsim.Contract(t, func(t *testing.T) selftest.Fixture { return newFixture(t) }, fixtures.Skips())
 }
 
 // folderFixture is a Machine that can also have a lock abandoned.

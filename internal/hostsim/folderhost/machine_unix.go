@@ -195,9 +195,9 @@ func (m Machine) with(use func(*Host) error) error {
 
 // Skips implements selftest.Machine.
 func (Machine) Skips() map[string]string {
-	return map[string]string{
-		"the lock of a process that has ended is free": "one process alone uses this simulated host; TestFolderHostContract ends another one",
-	}
+	skips := fixtures.Skips()
+	skips["the lock of a process that has ended is free"] = "one process alone uses this simulated host; TestFolderHostContract ends another one"
+	return skips
 }
 
 // System implements selftest.Machine.
