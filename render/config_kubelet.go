@@ -87,6 +87,7 @@ func (c Cluster) checkKubeletOverride() bundle.Findings {
 		findings = append(findings, invalid("kubelet."+path, "is not known to kubelet %s, which would ignore it", table.Version))
 	}
 	findings = append(findings, checkGates(config.FeatureGates, table)...)
+	findings = append(findings, c.checkShutdown(config)...)
 	for i, f := range findings {
 		findings[i] = settingsFinding(c.Origins[FromSettings], f.Field, f.Message)
 	}
@@ -161,18 +162,20 @@ func checkGates(gates map[string]bool, kubelet kubelets.Table) bundle.Findings {
 			bad(name, "is off, and oc adm node-logs needs it")
 		}
 	}
-	on := func(name string) bool {
-		if value, given := gates[name]; given {
-			return value
-		}
-		return kubelet.Gates[name].Default
-	}
 	for _, name := range slices.Sorted(maps.Keys(kubelet.Gates)) {
 		for _, needed := range kubelet.Gates[name].Needs {
-			if on(name) && !on(needed) {
+			if isGateOn(gates, kubelet, name) && !isGateOn(gates, kubelet, needed) {
 				bad(name, "is on and needs %s, which is off", needed)
 			}
 		}
 	}
 	return findings
+}
+
+// isGateOn reports whether a feature gate is on in a kubelet with these gates set. One that it does not know is off.
+func isGateOn(gates map[string]bool, kubelet kubelets.Table, name string) bool {
+	if value, given := gates[name]; given {
+		return value
+	}
+	return kubelet.Gates[name].Default
 }

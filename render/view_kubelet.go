@@ -90,7 +90,7 @@ func (c Cluster) kubeletConfig(stage bundle.Stage) (kubeletv1beta1.KubeletConfig
 	}
 	config, err = overrideKubelet(config, c.Settings.Kubelet)
 	config.FeatureGates = c.withGates(config.FeatureGates, "NodeLogQuery")
-	return config, err
+	return c.endsPods(config), err
 }
 
 // evictionHard returns the kubelet's own defaults for Windows (k8s.io/kubernetes/pkg/kubelet/eviction/defaults_windows.go). The kubelet uses
