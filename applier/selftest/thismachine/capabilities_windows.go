@@ -76,8 +76,8 @@ func create(t selftest.T, sddl string, with func(*windows.SecurityAttributes) er
 	check(t, with(&windows.SecurityAttributes{Length: uint32(unsafe.Sizeof(windows.SecurityAttributes{})), SecurityDescriptor: sd}))
 }
 
-// PlantFolder gives the folder to Users. An administrator may do that with SeRestorePrivilege
-// (learn.microsoft.com/windows/win32/secauthz/taking-object-ownership-in-c--, winnt privilege constants).
+// PlantFolder gives the folder to Users. With SeRestorePrivilege an administrator may make any user or group the owner
+// (learn.microsoft.com/windows/win32/secauthz/owner-of-a-new-object).
 func (Machine) PlantFolder(t selftest.T, path string) {
 	t.Helper()
 	check(t, enablePrivilege("SeRestorePrivilege"))

@@ -51,7 +51,7 @@ func notOnWine() map[string]gap {
 		defender = gap{"Wine has no Defender; settings.TestExclusions", "learn.microsoft.com/previous-versions/windows/desktop/defender/msft-mppreference"}
 		dism     = gap{"Wine has no DISM; settings.TestFeatures", "learn.microsoft.com/windows-hardware/manufacture/desktop/dism/dismenablefeature-function"}
 		routes   = gap{"Wine has no function that changes routes; networks.TestRoutes", pages + "api/netioapi/nf-netioapi-createipforwardentry2"}
-		moved    = gap{"Wine renames a folder in which files are open; the host in memory of hostsim", "learn.microsoft.com/openspecs/windows_protocols/ms-fsa (FileRenameInformation)"}
+		moved    = gap{"Wine renames a folder in which files are open; the host in memory of hostsim", "learn.microsoft.com/windows-hardware/drivers/ddi/ntifs/ns-ntifs-_file_rename_information"}
 		argv     = gap{"Wine, as Windows, expands %NAME% in the command line of a service; TestArgumentsOfServices has the other arguments", undocumented}
 		environ  = gap{"Wine ignores the Environment value of a service; another clause reads it back", undocumented}
 	)

@@ -10,8 +10,9 @@ import (
 	"wmco/applier/winhost/hklm"
 )
 
-// Where Windows keeps the order in which it tells services that it is about to shut down, and waits for each of them. A kubelet puts itself and what
-// it depends on into it (k8s.io/kubernetes/pkg/kubelet/nodeshutdown, nodeshutdown_manager_windows.go), and nothing removes them.
+// Where Windows keeps the order in which it tells services that it is about to shut down
+// (learn.microsoft.com/windows/win32/services/service-control-handler-function). A kubelet puts itself and what it depends on into it
+// (k8s.io/kubernetes/pkg/kubelet/nodeshutdown, nodeshutdown_manager_windows.go), and nothing removes them.
 const (
 	keyControl            = `SYSTEM\CurrentControlSet\Control`
 	valuePreshutdownOrder = "PreshutdownOrder"
