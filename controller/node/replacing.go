@@ -10,16 +10,15 @@ import (
 
 	"wmco/applier/remote"
 	"wmco/bundle"
-	"wmco/bundle/nodestate"
 	"wmco/render"
-	"wmco/report/fleet"
 )
 
 // The Machine of a node is replaced where its host refuses the operator's key and its node agent cannot write it, if that is asked for (setting keys):
 //
 //	the host refuses the key, under its pinned host key, for refusedWithin --> whyNotReplaced --> the Machine of its record is deleted (MachineReplacer)
 //
-// Which Machine that is stands in the operator's own record. What the Node says decides about that Machine alone.
+// Which Machine that is stands in the operator's own record. Whoever may patch Nodes writes their annotations: that an agent cannot read keys, or an
+// annotation that is missing, is no reason (keyEvidence).
 
 // refusedWithin is how long a host refuses the key before its Machine is replaced, as long as of a Machine that joins.
 const refusedWithin = 30 * time.Minute
@@ -30,14 +29,15 @@ type MachineReplacer interface {
 	ReplaceNode(ctx context.Context, machine types.UID, because string) (why string, err error)
 }
 
-// noteRefusal notes whether a host has refused a login, and returns for how long it has; zero if it has not.
+// noteRefusal notes whether a host has refused a login, and returns for how long it has, and for how long the node agent has been unable to write the
+// key for one reason; zero if it has not. A reason that comes and goes, as a report that somebody else writes, begins again each time.
 func (n *Nodes) noteRefusal(a loginAttempt, err error) time.Duration {
 	var refused *remote.AuthError
 	if !errors.As(err, &refused) {
 		n.refusing.ForgetHost(a.node.Name)
 		return 0
 	}
-	return max(n.refusing.SeenFor(a.node.Name, string(a.record.ID())+" "+string(a.node.UID)+" "+a.host.Wanted.LoginKey, n.Elapsed()), 1)
+	return max(n.refusing.SeenFor(a.node.Name, string(a.record.ID())+" "+string(a.node.UID)+" "+a.host.Wanted.LoginKey+" "+n.keyEvidence(a), n.Elapsed()), 1)
 }
 
 // replaceRefusing has the Machine of a host replaced that has refused the key for long enough, if that is asked for. It returns what is said about it
@@ -62,7 +62,7 @@ func (n *Nodes) replaceRefusing(ctx context.Context, a loginAttempt, refused tim
 
 // whyNotReplaced returns why the Machine of a host that refuses the key stays, empty if it is to be replaced.
 func (n *Nodes) whyNotReplaced(a loginAttempt, refused time.Duration) string {
-	settings := a.host.Wanted.Cluster.Settings
+	settings, evidence := a.host.Wanted.Cluster.Settings, n.keyEvidence(a)
 	switch {
 	case a.record.Machine == "" || a.host.Backing != render.BackingMachine:
 		return "the host has none"
@@ -70,7 +70,9 @@ func (n *Nodes) whyNotReplaced(a loginAttempt, refused time.Duration) string {
 		return "no host key is pinned, so another host may have answered"
 	case a.node.IsPaused() || settings.Rollout.Paused:
 		return "the node or the rollout is paused"
-	case !n.cannotWriteKey(a):
+	case evidence == "" && (a.host.NoKeys || a.host.OlderAgent):
+		return "its node reports an agent that changes no keys, which is no reason to delete anything (fix: see that the node gets the executables of this operator, or delete the Machine)"
+	case evidence == "":
 		return "its node agent writes the key with its next bundle"
 	case refused <= refusedWithin:
 		return fmt.Sprintf("it is when the host has refused the key for %s", refusedWithin)
@@ -81,8 +83,30 @@ func (n *Nodes) whyNotReplaced(a loginAttempt, refused time.Duration) string {
 	return ""
 }
 
-// cannotWriteKey reports whether nothing that the operator publishes brings the key to the host: it was written and is refused all the same, the
-// bundle has no keys for this host (render.keyEntries), or the node agent does not report.
-func (n *Nodes) cannotWriteKey(a loginAttempt) bool {
-	return a.hasKey || a.host.NoKeys || a.host.OlderAgent || !a.isKnown || fleet.Of(a.node, n.Joiner.Silence).State == nodestate.NotReporting
+// Evidence that nothing that the operator publishes brings the key to a host (keyEvidence).
+const (
+	evidenceUnknown = "unknown"
+	evidenceWritten = "written"
+	evidenceSilent  = "silent"
+)
+
+// keyEvidence says why nothing that the operator publishes brings the key to the host; empty if something does, or if only annotations of the Node say
+// that nothing does:
+//
+//	evidenceUnknown  the operator's record has no key that the host accepts, so its bundle has none (render.keyEntries)
+//	evidenceWritten  the operator has published the bundle with the key, and the agent reports that it is applied
+//	evidenceSilent   the agent has stopped to renew its condition in the status of the Node, while the kubelet lives
+//
+// The last two can be feigned for a while, by who writes reports, or the status of Nodes. An agent that lives writes the key, and its report, well within
+// refusedWithin.
+func (n *Nodes) keyEvidence(a loginAttempt) string {
+	switch {
+	case !a.isKnown:
+		return evidenceUnknown
+	case n.Joiner.Silence.IsSilent(a.node):
+		return evidenceSilent
+	case a.hasKey && !a.host.NoKeys && !a.host.OlderAgent: // a bundle without keys may be what is applied
+		return evidenceWritten
+	}
+	return ""
 }

@@ -45,7 +45,18 @@ func refusal() loginAttempt {
 	}
 }
 
-// TestWhichMachinesAreReplaced: those of hosts that refuse the key for half an hour and whose node agent cannot write it, where that is asked for.
+// silent returns the Node without a report whose agent has renewed its condition last that long before the kubelet.
+func silent(n windowsnode.Node, since time.Duration) windowsnode.Node {
+	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	n.Status.Conditions = []corev1.NodeCondition{
+		{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.NewTime(now)},
+		{Type: published.Condition, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.NewTime(now.Add(-since))},
+	}
+	return windowsnode.Decode(n.Node)
+}
+
+// TestWhichMachinesAreReplaced: those of hosts that refuse the key for half an hour and whose node agent cannot write it, where that is asked for. What
+// whoever may patch Nodes can write is no reason alone.
 func TestWhichMachinesAreReplaced(t *testing.T) {
 	closed := []render.RolloutWindow{{Start: "0 0 1 1 *", Duration: "1m"}}
 	for name, c := range map[string]struct {
@@ -54,15 +65,19 @@ func TestWhichMachinesAreReplaced(t *testing.T) {
 		asked  int
 		said   string
 	}{
-		"asked for":                       {func(*loginAttempt) {}, 31 * time.Minute, 1, "its Machine is replaced"},
-		"not asked for":                   {func(a *loginAttempt) { a.host.Wanted.Cluster.Settings.Keys = render.KeysRotate }, 31 * time.Minute, 0, ""},
-		"too early":                       {func(*loginAttempt) {}, 29 * time.Minute, 0, "for 30m0s"},
-		"an instance":                     {func(a *loginAttempt) { a.host.Backing, a.record.Machine = render.BackingInstance, "" }, 31 * time.Minute, 0, "has none"},
-		"no pinned key":                   {func(a *loginAttempt) { a.record.HostKey = "" }, 31 * time.Minute, 0, "no host key is pinned"},
-		"the agent is to write it":        {func(a *loginAttempt) { a.hasKey = false }, 31 * time.Minute, 0, "with its next bundle"},
-		"an older agent":                  {func(a *loginAttempt) { a.hasKey, a.host.NoKeys = false, true }, 31 * time.Minute, 1, "its Machine is replaced"},
-		"it is not known what it accepts": {func(a *loginAttempt) { a.hasKey, a.isKnown = false, false }, 31 * time.Minute, 1, "its Machine is replaced"},
-		"the rollout is paused":           {func(a *loginAttempt) { a.host.Wanted.Cluster.Settings.Rollout.Paused = true }, 31 * time.Minute, 0, "paused"},
+		"asked for":                         {func(*loginAttempt) {}, 31 * time.Minute, 1, "its Machine is replaced"},
+		"not asked for":                     {func(a *loginAttempt) { a.host.Wanted.Cluster.Settings.Keys = render.KeysRotate }, 31 * time.Minute, 0, ""},
+		"too early":                         {func(*loginAttempt) {}, 29 * time.Minute, 0, "for 30m0s"},
+		"an instance":                       {func(a *loginAttempt) { a.host.Backing, a.record.Machine = render.BackingInstance, "" }, 31 * time.Minute, 0, "has none"},
+		"no pinned key":                     {func(a *loginAttempt) { a.record.HostKey = "" }, 31 * time.Minute, 0, "no host key is pinned"},
+		"the agent is to write it":          {func(a *loginAttempt) { a.hasKey = false }, 31 * time.Minute, 0, "with its next bundle"},
+		"an agent that is said to be older": {func(a *loginAttempt) { a.hasKey, a.host.NoKeys = false, true }, 31 * time.Minute, 0, "changes no keys, which is no reason to delete anything (fix: "},
+		"one that is said to have applied a bundle without keys": {func(a *loginAttempt) { a.host.NoKeys = true }, 31 * time.Minute, 0, "changes no keys"},
+		"one that is said to read no names":                      {func(a *loginAttempt) { a.host.OlderAgent = true }, 31 * time.Minute, 0, "changes no keys"},
+		"a Node without a report":                                {func(a *loginAttempt) { a.hasKey, a.node = false, silent(a.node, time.Minute) }, 31 * time.Minute, 0, "with its next bundle"},
+		"an agent that has died":                                 {func(a *loginAttempt) { a.hasKey, a.node = false, silent(a.node, time.Hour) }, 31 * time.Minute, 1, "its Machine is replaced"},
+		"it is not known what it accepts":                        {func(a *loginAttempt) { a.hasKey, a.isKnown = false, false }, 31 * time.Minute, 1, "its Machine is replaced"},
+		"the rollout is paused":                                  {func(a *loginAttempt) { a.host.Wanted.Cluster.Settings.Rollout.Paused = true }, 31 * time.Minute, 0, "paused"},
 		"the node is paused": {func(a *loginAttempt) {
 			a.node.Annotations[published.PausedAnnotation] = "true"
 			a.node = windowsnode.Decode(a.node.Node)
@@ -92,7 +107,7 @@ func TestWhichMachinesAreReplaced(t *testing.T) {
 // TestARefusalBeginsAgain after another failure: the host was away, or is another one.
 func TestARefusalBeginsAgain(t *testing.T) {
 	now := time.Duration(0)
-	n := &Nodes{Elapsed: func() time.Duration { return now }}
+	n := &Nodes{Elapsed: func() time.Duration { return now }, Joiner: &configure.Joiner{Silence: windowsnode.SilenceByKubelet}}
 	refused := &remote.AuthError{Err: errors.New("no")}
 	n.noteRefusal(refusal(), refused)
 	now = time.Hour
@@ -104,6 +119,20 @@ func TestARefusalBeginsAgain(t *testing.T) {
 	}
 	if got := n.noteRefusal(refusal(), refused); got > time.Second {
 		t.Errorf("after another failure: %s", got)
+	}
+}
+
+// TestAReportThatChangesBeginsAgain: what is written into a report for a moment replaces no Machine, however long the host has refused the key before.
+func TestAReportThatChangesBeginsAgain(t *testing.T) {
+	now := time.Duration(0)
+	n := &Nodes{Elapsed: func() time.Duration { return now }, Joiner: &configure.Joiner{Silence: windowsnode.SilenceByKubelet}}
+	refused := &remote.AuthError{Err: errors.New("no")}
+	waits := refusal()
+	waits.hasKey = false
+	n.noteRefusal(waits, refused)
+	now = time.Hour
+	if got := n.noteRefusal(refusal(), refused); got > time.Second {
+		t.Errorf("an agent that has reported the bundle with the key now is said to have been refused for %s with it", got)
 	}
 }
 
