@@ -169,7 +169,7 @@ func isLive(source string) bool {
 // forecast predicts the rollout of the change.
 func (l live) forecast(ctx context.Context, a app, hosts *desired.Hosts, after []desired.Rendered) (*forecast.Forecast, error) {
 	f, findings, err := forecast.Make(ctx, l.reader, forecast.Change{
-		Before: l.before, After: after, Platform: hosts.Cluster.Platform, Settings: hosts.Cluster.Settings.Rollout, Namespace: l.namespace, Now: a.now(),
+		Before: l.before, After: after, Platform: hosts.Cluster.Platform, Settings: hosts.Cluster.Settings, Namespace: l.namespace, Now: a.now(),
 	})
 	switch {
 	case err != nil:

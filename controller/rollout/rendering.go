@@ -125,10 +125,9 @@ func (r *renderer) renderJoined(ctx context.Context) (rendering, error) {
 	if err != nil {
 		return rendering{}, fmt.Errorf("reading the inputs: %w", err)
 	}
-	result.platform, result.version, result.policy = hosts.Cluster.Platform, hosts.Cluster.Version, fleet.Policy(hosts.Cluster.Settings.Rollout)
+	result.platform, result.version, result.policy = hosts.Cluster.Platform, hosts.Cluster.Version, fleet.Policy(hosts.Cluster.Settings)
 	result.closed = fleet.ClosedWindows(hosts.Cluster.Settings.Rollout)
 	result.windowsReboots = hosts.Cluster.Settings.WindowsReboots
-	result.policy.WindowsBoots = result.windowsReboots == render.WindowsRebootsCoordinate
 	result.unjoined, result.nodeWork, result.addresses = r.unjoined.UnjoinedHostsFunc(hosts), r.unjoined.NodeWork, map[string]string{}
 	for _, n := range hosts.All {
 		result.addresses[n.Name] = n.Address

@@ -197,11 +197,9 @@ func (r *read) add(o objects.Object) (err error) {
 func (r *read) policy(now time.Time) (plan.Policy, string) {
 	s, findings := render.DecodeSettings(r.settings.Data[render.SettingsKey], bundle.Ref{Kind: "ConfigMap", Namespace: r.settings.Namespace, Name: r.settings.Name})
 	if findings.Refused() {
-		return PolicyAt(s.Rollout, now), "the settings are taken for the default ones: " + findings[0].Message
+		return PolicyAt(s, now), "the settings are taken for the default ones: " + findings[0].Message
 	}
-	p := PolicyAt(s.Rollout, now)
-	p.WindowsBoots = s.WindowsReboots == render.WindowsRebootsCoordinate
-	return p, ""
+	return PolicyAt(s, now), ""
 }
 
 // Only returns the fleet with the one node, or the one host that is no node, of a name or address. It has the turns of the node.

@@ -151,7 +151,7 @@ func TestWhatForbidsADrain(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.Annotations[published.RolloutAnnotation], n.Annotations[published.CordonAnnotation], n.Spec.Unschedulable = text, published.CordonedForRollout, true
-	got := rolling([]windowsnode.Node{windowsnode.Decode(n)}, Policy(render.DefaultSettings().Rollout), nil, now())
+	got := rolling([]windowsnode.Node{windowsnode.Decode(n)}, Policy(render.DefaultSettings()), nil, now())
 	if len(got.Nodes) != 1 || got.Nodes[0].DrainBlocked != blocked || !strings.Contains(got.Nodes[0].Message, blocked) || !strings.Contains(got.Message, "shop/db-0") {
 		t.Errorf("%+v", got)
 	}
@@ -168,10 +168,10 @@ func TestANodeWithWhatIsUrgentWaitsForTheRest(t *testing.T) {
 	}
 	n.Annotations[published.PausedAnnotation] = "true"
 	moving := []metav1.Condition{{Type: status.RolledOut, Status: metav1.ConditionFalse, Reason: status.ReasonRollingOut}}
-	if got := rolling([]windowsnode.Node{windowsnode.Decode(n)}, Policy(render.DefaultSettings().Rollout), moving, now()); got.Waiting != 1 || got.Nodes[0].Reason != plan.ReasonPaused {
+	if got := rolling([]windowsnode.Node{windowsnode.Decode(n)}, Policy(render.DefaultSettings()), moving, now()); got.Waiting != 1 || got.Nodes[0].Reason != plan.ReasonPaused {
 		t.Errorf("%+v", got)
 	}
-	if got := rolling([]windowsnode.Node{windowsnode.Decode(n)}, Policy(render.DefaultSettings().Rollout), nil, now()); got.Updated != 1 {
+	if got := rolling([]windowsnode.Node{windowsnode.Decode(n)}, Policy(render.DefaultSettings()), nil, now()); got.Updated != 1 {
 		t.Errorf("when all is rolled out: %+v", got)
 	}
 }

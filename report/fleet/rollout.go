@@ -33,12 +33,13 @@ type Rollout struct {
 func (r Rollout) Takes() time.Duration { return time.Duration(r.TakesSeconds) * time.Second }
 
 // Policy returns the limits that settings give a rollout. They were checked when they were decoded.
-func Policy(s render.RolloutSettings) plan.Policy {
+func Policy(settings render.Settings) plan.Policy {
+	s := settings.Rollout
 	settle, _ := time.ParseDuration(s.Settle)
 	timeout, _ := time.ParseDuration(s.NodeTimeout)
 	return plan.Policy{
 		MaxUnavailable: s.MaxUnavailable, MaxParallel: s.MaxParallel, Canaries: s.Canaries, FailureLimit: s.FailureLimit, Paused: s.Paused,
-		Settle: settle, Timeout: timeout,
+		Settle: settle, Timeout: timeout, WindowsBoots: settings.WindowsReboots == render.WindowsRebootsCoordinate,
 	}
 }
 
@@ -50,9 +51,9 @@ func ClosedWindows(s render.RolloutSettings) func(now time.Time) plan.Closed {
 }
 
 // PolicyAt is Policy with the windows of that moment.
-func PolicyAt(s render.RolloutSettings, now time.Time) plan.Policy {
+func PolicyAt(s render.Settings, now time.Time) plan.Policy {
 	p := Policy(s)
-	p.Closed = ClosedWindows(s)(now)
+	p.Closed = ClosedWindows(s.Rollout)(now)
 	return p
 }
 

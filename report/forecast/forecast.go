@@ -28,7 +28,7 @@ type Change struct {
 	Before, After []desired.Rendered
 	Platform      bundle.Platform
 	// Settings are those of the changed objects.
-	Settings render.RolloutSettings
+	Settings render.Settings
 	// Namespace is that of the operator.
 	Namespace string
 	Now       time.Time
@@ -37,7 +37,7 @@ type Change struct {
 // Forecast is what the rollout of a change will do.
 type Forecast struct {
 	plan.Prediction
-	// Notes say what is not known, and which right is missing.
+	// Notes say what is not known, which right is missing, and when windows for changes open.
 	Notes []string
 }
 
@@ -74,7 +74,23 @@ func Make(ctx context.Context, r objects.Reader, c Change) (Forecast, bundle.Fin
 	f = plan.ElapsedByStamps(f)
 	predicted := plan.PredictRollout(f, plan.LearnDurations(f))
 	predicted.Left = append(predicted.Left, unadopted...)
-	return Forecast{Prediction: predicted, Notes: append(notes, guess.notes()...)}, nil, nil
+	notes = append(notes, guess.notes()...)
+	return Forecast{Prediction: predicted, Notes: append(notes, windowNotes(predicted.Order, f.Policy.Closed)...)}, nil, nil
+}
+
+// windowNotes say when the windows open that turns wait for.
+func windowNotes(order []plan.Change, closed plan.Closed) []string {
+	var notes []string
+	for _, x := range []struct {
+		impact bundle.Impact
+		opens  time.Time
+	}{{bundle.ImpactRestart, closed.Restart}, {bundle.ImpactDrain, closed.Drain}, {bundle.ImpactReboot, closed.Reboot}} {
+		has := slices.ContainsFunc(order, func(c plan.Change) bool { return c.Impact == x.impact })
+		if has && !x.opens.IsZero() {
+			notes = append(notes, fmt.Sprintf("turns with impact %s wait for a window of rollout.windows; the next one opens at %s", x.impact, x.opens.UTC().Format(time.RFC3339)))
+		}
+	}
+	return notes
 }
 
 // guesses is what is found out about nodes, one after the other.

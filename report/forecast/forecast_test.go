@@ -67,7 +67,7 @@ func newSceneWith(t *testing.T, size int, payload string) *scene {
 			{Type: published.Condition, LastHeartbeatTime: metav1.NewTime(noon()), LastTransitionTime: metav1.NewTime(noon().Add(-time.Hour))},
 		}
 		s.nodes = append(s.nodes, n)
-		s.report(i, published.Report{State: published.StateUnpublished, Facts: &f})
+		s.report(i, published.Report{State: published.StateUnpublished, Facts: &f, Features: published.Features()})
 	}
 	s.write()
 	s.publish("a key of the cluster's own", payload)
@@ -168,7 +168,7 @@ func (s *scene) forecast(reader objects.Reader, more ...string) Forecast {
 	_, before := s.rendered(nil, "")
 	hosts, after := s.rendered(nil, "", more...)
 	f, findings, err := Make(s.t.Context(), reader, Change{
-		Before: before, After: after, Platform: hosts.Cluster.Platform, Settings: hosts.Cluster.Settings.Rollout, Namespace: gather.OperatorNamespace, Now: noon(),
+		Before: before, After: after, Platform: hosts.Cluster.Platform, Settings: hosts.Cluster.Settings, Namespace: gather.OperatorNamespace, Now: noon(),
 	})
 	must(s.t, err)
 	if len(findings) > 0 {
@@ -252,6 +252,65 @@ func TestAProxy(t *testing.T) {
 		`{"node":"win-4","impact":"restart","beginsSeconds":240,"endsSeconds":300}],"left":[{"node":"win-3","phase":"Waiting","reason":"Paused","message":"the node is paused","impact":"restart"}]}`
 	if diff := cmp.Diff(want, string(text)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// awaitBoot has Windows wait for a boot of a node.
+func (s *scene) awaitBoot(i int) {
+	s.t.Helper()
+	report, err := published.DecodeReport(s.nodes[i].Annotations[published.ReportAnnotation])
+	must(s.t, err)
+	report.Facts.PendingBoots = []bundle.BootReason{bundle.BootForUpdates}
+	s.report(i, report)
+	s.write()
+}
+
+// TestWindowsWaitsForBoots: with Coordinate these are turns of the rollout too, which a window of the settings may hold. One node is paused.
+func TestWindowsWaitsForBoots(t *testing.T) {
+	for name, c := range map[string]struct{ settings, change, want string }{
+		"no change": {"windowsReboots: Coordinate", "", `rollout: no node changes; drain and boot 2 nodes, as Windows waits for a boot; at least 2m0s: no turn with impact reboot is known in this cluster
+  +0s       reboot   win-1 (Windows waits for a boot)
+  +2m0s     reboot   win-2 (Windows waits for a boot)
+  not changed: win-3: has the wanted bundle: Windows waits for a boot: an update of Windows was installed: the node is paused
+`},
+		"beside a change": {"windowsReboots: Coordinate", proxy, `rollout: 3 nodes change: restart services on 3, drain 0, boot 0 of them; drain and boot 2 nodes, as Windows waits for a boot; at least 6m0s: no turn with impact reboot is known in this cluster
+  +0s       restart  win-0 (canary)
+  +3m0s     restart  win-1, win-2
+  +4m0s     reboot   win-1 (Windows waits for a boot)
+  +6m0s     reboot   win-2 (Windows waits for a boot)
+  not changed: win-3: the node is paused
+`},
+		"a closed window": {`windowsReboots: Coordinate\nrollout: {windows: [{start: \"0 22 * * *\", duration: 4h, impacts: [reboot]}]}`, "", `rollout: no node changes; drain and boot 2 nodes, as Windows waits for a boot; at least 10h2m0s: no turn with impact reboot is known in this cluster
+  +10h0m0s  reboot   win-1 (Windows waits for a boot)
+  +10h2m0s  reboot   win-2 (Windows waits for a boot)
+  not changed: win-3: has the wanted bundle: Windows waits for a boot: an update of Windows was installed: the node is paused
+  note: turns with impact reboot wait for a window of rollout.windows; the next one opens at 2026-01-01T22:00:00Z
+`},
+		"only reported": {"windowsReboots: Report", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, 4)
+			settings := `{apiVersion: v1, kind: ConfigMap, metadata: {name: windows-machine-config, namespace: openshift-windows-machine-config-operator}, data: {config.yaml: "` + c.settings + `"}}`
+			must(t, os.WriteFile(filepath.Join(s.dir, "settings.yaml"), []byte(settings), 0o600))
+			s.publish("a key of the cluster's own", "")
+			for i := 1; i < 4; i++ {
+				s.awaitBoot(i)
+			}
+			s.nodes[3].Annotations[published.PausedAnnotation] = ""
+			s.write()
+			var change []string
+			if c.change != "" {
+				change = []string{s.file(c.change)}
+			}
+			got := s.forecast(s.reader(), change...)
+			text := ""
+			if !got.IsEmpty() {
+				text = got.Text()
+			}
+			if diff := cmp.Diff(c.want, text); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // IsEmpty reports whether there is nothing to say: no node changes, and nothing is unknown.
-func (f Forecast) IsEmpty() bool { return f.Nodes+len(f.Left)+len(f.Notes) == 0 }
+func (f Forecast) IsEmpty() bool { return f.Nodes+f.WindowsBoots+len(f.Left)+len(f.Notes) == 0 }
 
 // Batch are nodes whose turns begin together. Node and Ends are those of the first one.
 type Batch struct {
@@ -23,7 +23,7 @@ type Batch struct {
 func (f Forecast) Batches() []Batch {
 	var list []Batch
 	for _, c := range f.Order {
-		if n := len(list); n > 0 && list[n-1].Begins == c.Begins && list[n-1].Impact == c.Impact && list[n-1].Canary == c.Canary {
+		if n := len(list); n > 0 && list[n-1].Begins == c.Begins && list[n-1].Impact == c.Impact && list[n-1].Canary == c.Canary && list[n-1].Windows == c.Windows {
 			list[n-1].Nodes = append(list[n-1].Nodes, c.Node)
 			continue
 		}
@@ -37,10 +37,16 @@ const maxBatches = 10
 
 // Summary is the forecast in one line.
 func (f Forecast) Summary() string {
-	if f.Nodes == 0 {
-		return "no node changes"
+	line := "no node changes"
+	if f.Nodes > 0 {
+		line = fmt.Sprintf("%s: restart services on %d, drain %d, boot %d of them", plural(f.Nodes), f.Restarts, f.Drains, f.Boots)
 	}
-	line := fmt.Sprintf("%s: restart services on %d, drain %d, boot %d of them", plural(f.Nodes), f.Restarts, f.Drains, f.Boots)
+	if f.WindowsBoots > 0 {
+		line += fmt.Sprintf("; drain and boot %s, as Windows waits for a boot", bundle.Count(f.WindowsBoots, "node"))
+	}
+	if f.Nodes+f.WindowsBoots == 0 {
+		return line
+	}
 	return line + "; " + f.duration()
 }
 
@@ -101,6 +107,9 @@ func (f Forecast) Text() string {
 }
 
 func (b Batch) role() string {
+	if b.Windows {
+		return " (Windows waits for a boot)"
+	}
 	if b.Canary {
 		return map[bool]string{true: " (canary)", false: " (canaries)"}[len(b.Nodes) == 1]
 	}
@@ -148,27 +157,30 @@ type turnJSON struct {
 	Node   string        `json:"node"`
 	Impact bundle.Impact `json:"impact"`
 	Canary bool          `json:"canary,omitempty"`
-	Begins int64         `json:"beginsSeconds"`
-	Ends   int64         `json:"endsSeconds"`
+	// Windows is true where the host boots for what Windows itself waits for.
+	Windows bool  `json:"windows,omitempty"`
+	Begins  int64 `json:"beginsSeconds"`
+	Ends    int64 `json:"endsSeconds"`
 }
 
 // MarshalJSON writes times in seconds.
 func (f Forecast) MarshalJSON() ([]byte, error) {
 	turns := []turnJSON{}
 	for _, c := range f.Order {
-		turns = append(turns, turnJSON{c.Node, c.Impact, c.Canary, seconds(c.Begins), seconds(c.Ends)})
+		turns = append(turns, turnJSON{c.Node, c.Impact, c.Canary, c.Windows, seconds(c.Begins), seconds(c.Ends)})
 	}
 	data, err := json.Marshal(struct {
 		Nodes      int             `json:"nodes"`
 		Restarts   int             `json:"restarts"`
 		Drains     int             `json:"drains"`
 		Boots      int             `json:"boots"`
+		Windows    int             `json:"windowsBoots,omitempty"`
 		Takes      int64           `json:"takesSeconds"`
 		Unmeasured []bundle.Impact `json:"unmeasured,omitempty"`
 		Order      []turnJSON      `json:"order"`
 		Left       []plan.Status   `json:"left,omitempty"`
 		Notes      []string        `json:"notes,omitempty"`
-	}{f.Nodes, f.Restarts, f.Drains, f.Boots, seconds(f.Takes), f.Unmeasured, turns, f.Left, f.Notes})
+	}{f.Nodes, f.Restarts, f.Drains, f.Boots, f.WindowsBoots, seconds(f.Takes), f.Unmeasured, turns, f.Left, f.Notes})
 	if err != nil {
 		return nil, fmt.Errorf("encoding forecast: %w", err)
 	}

@@ -81,7 +81,7 @@ func diffPage(t *testing.T) Page {
 	hosts, after := hostsOf(t, dir, change)
 	r := review.Compare(golden.Reviewed(before), golden.Reviewed(after))
 	f, _, err := forecast.Make(t.Context(), objects.NewPathsReader([]string{dir}, nil), forecast.Change{
-		Before: before, After: after, Platform: hosts.Cluster.Platform, Settings: hosts.Cluster.Settings.Rollout, Namespace: gather.OperatorNamespace, Now: noon(),
+		Before: before, After: after, Platform: hosts.Cluster.Platform, Settings: hosts.Cluster.Settings, Namespace: gather.OperatorNamespace, Now: noon(),
 	})
 	must(t, err)
 	return Page{Title: "Changes of Windows nodes", Review: &r, Forecast: &f, Nodes: golden.Reviewed(after)}

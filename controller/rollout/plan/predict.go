@@ -13,14 +13,16 @@ import (
 // Prediction is what a rollout will do if nothing goes wrong and nothing else changes.
 type Prediction struct {
 	// Nodes is the number of nodes that change, Restarts those of whom only services restart, Drains those that are drained, Boots
-	// those of them that boot.
+	// those of them that boot. WindowsBoots are the hosts that boot for what Windows itself waits for, and change nothing with that.
 	Nodes    int
 	Restarts int
 	Drains   int
 	Boots    int
+
+	WindowsBoots int
 	// Order is when which node goes, the first one first.
 	Order []Change
-	// Left are the nodes that do not get the change, with what they wait for.
+	// Left are the nodes that do not get the change, or the boot that Windows waits for, with what they wait for.
 	Left []Status
 	// Takes is the time to the end. It is a lower limit if Unmeasured holds impacts: of those no turn in this cluster is known.
 	Takes      time.Duration
@@ -32,6 +34,8 @@ type Change struct {
 	Node   string
 	Impact bundle.Impact
 	Canary bool
+	// Windows is true where the host boots for what Windows itself waits for, and the node has what is wanted.
+	Windows bool
 	// Begins and Ends are counted from now.
 	Begins time.Duration
 	Ends   time.Duration
@@ -153,6 +157,7 @@ func (s *simulation) makeStep(step Step) {
 		s.ends[n.Name] = s.turnEnd(n, step.State.Turn.Begun)
 		c := s.openChange(n.Name)
 		c.Impact, c.Canary = largerImpact(c.Impact, step.Permit), step.State.Turn.Canary
+		c.Windows = step.Boot != "" && step.Boot == n.State.WindowsBoot.Request
 	}
 }
 
@@ -210,17 +215,23 @@ func (s *simulation) finishAgents() bool {
 }
 
 func (s *simulation) toPrediction() Prediction {
-	p := Prediction{Order: s.changes, Unmeasured: s.unmeasured, Nodes: len(s.changes)}
+	p := Prediction{Order: s.changes, Unmeasured: s.unmeasured}
 	if !s.finished.IsZero() {
 		p.Takes = s.finished.Sub(s.begun)
 	}
 	for _, c := range s.changes {
+		if c.Windows {
+			p.WindowsBoots++
+			continue
+		}
+		p.Nodes++
 		p.Restarts += boolToInt(c.Impact == bundle.ImpactRestart)
 		p.Drains += boolToInt(c.Impact.Rank() >= bundle.ImpactDrain.Rank())
 		p.Boots += boolToInt(c.Impact == bundle.ImpactReboot)
 	}
 	for _, n := range s.last.Nodes {
-		if n.Phase != PhaseUpdated && n.Phase != PhaseUpdating {
+		waits := n.Phase != PhaseUpdated && n.Phase != PhaseUpdating
+		if m := evaluateNode(s.fleet.Nodes[s.index[n.Node]], &s.fleet.Policy); waits || m.windowsWaits() {
 			p.Left = append(p.Left, n)
 		}
 	}

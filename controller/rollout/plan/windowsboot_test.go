@@ -185,7 +185,7 @@ func TestBootsForWindowsArePredicted(t *testing.T) {
 	p.WindowsBoots, p.MaxUnavailable = true, intstr.FromInt32(2)
 	f := ElapsedByStamps(Fleet{Nodes: []Node{node("a", awaitsBoot), node("b", awaitsBoot)}, Policy: p, Now: noon()})
 	prediction := PredictRollout(f, LearnDurations(Fleet{}))
-	if prediction.Boots != 2 || len(prediction.Left) != 0 || prediction.Order[1].Begins < prediction.Order[0].Ends+p.Settle {
+	if prediction.WindowsBoots != 2 || prediction.Nodes+prediction.Boots != 0 || !prediction.Order[1].Windows || len(prediction.Left) != 0 || prediction.Order[1].Begins < prediction.Order[0].Ends+p.Settle {
 		t.Errorf("%+v", prediction)
 	}
 }
