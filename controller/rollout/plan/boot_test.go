@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -149,6 +150,37 @@ func TestTheTurnOfABoot(t *testing.T) {
 	prediction := PredictRollout(Fleet{Nodes: []Node{node("a", asksBoot), node("b", asksBoot)}, Policy: policy(), Now: noon()}, LearnDurations(Fleet{}))
 	if prediction.Boots != 2 || len(prediction.Left) != 0 {
 		t.Errorf("%+v", prediction)
+	}
+}
+
+// TestABootThatWasErasedIsAskedForAsAnyOther: a kubelet may write the annotations of its Node, so it can erase which boots were done. That gives its node
+// no more than another value of the annotation would, which it may write as well: the same place among the unavailable nodes, or the same wait.
+func TestABootThatWasErasedIsAskedForAsAnyOther(t *testing.T) {
+	done := with(func(n *Node) { n.Report.Rebooted, n.State.Booted = n.Boot.Asked, n.Boot.Asked })
+	erase := with(func(n *Node) { n.Report.Rebooted, n.State = "", State{} })
+	another := with(func(n *Node) { n.Boot.Asked = bundle.Of([]byte("2")) })
+	steps := func(nodes []Node) string {
+		plan := stamped(Fleet{Nodes: nodes, Policy: policy(), Now: noon()})
+		var list []string
+		for _, s := range plan.Steps {
+			list = append(list, s.text())
+		}
+		return strings.Join(append(list, string(plan.Nodes[0].Reason)), ", ")
+	}
+	for name, c := range map[string]struct {
+		edit   edit
+		others []Node
+	}{
+		"there is a place": {edit: func(*Node) {}}, "there is none": {func(*Node) {}, []Node{node("b", notReady)}}, "another node has it": {func(*Node) {}, []Node{node("b", wants(drain), claim(1, true))}},
+		"the node is paused": {edit: paused}, "it leaves": {edit: leavingSoon}, "it joins": {edit: joining}, "it does not answer": {edit: silent}, "it is not Ready": {edit: notReady},
+	} {
+		if got := steps(append(one(asksBoot, done, c.edit), c.others...)); strings.Contains(got, "take") && !strings.Contains(got, "b take") {
+			t.Errorf("%s: a boot that is done is asked for again: %s", name, got)
+		}
+		erased, other := steps(append(one(asksBoot, done, c.edit, erase), c.others...)), steps(append(one(asksBoot, done, c.edit, another), c.others...))
+		if erased != other {
+			t.Errorf("%s: %q after it was erased, %q for another value", name, erased, other)
+		}
 	}
 }
 
