@@ -240,7 +240,7 @@ func (n *Nodes) keepUnadopted(ctx context.Context, node *corev1.Node, r record.R
 		Message: "its entry was removed while the node is adopted; what the existing operator has left on its host can be removed when it is adopted",
 		Fix:     "write the entry " + r.Entry + " to " + configure.InstancesName + " again, and remove it when wmco status shows the node as Updated; or, if the host no longer exists, oc annotate --overwrite node " + node.Name + " " + RemoveAnnotation + "=" + removeForce,
 	}
-	n.tellRemoval(node, r, p)
+	n.tellRemoval(ctx, node, r, p)
 	return reconcile.Result{RequeueAfter: p.Again}, nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -170,12 +169,12 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	case err != nil:
 		return reconcile.Result{}, err
 	case why != "":
-		n.tellUnconfirmed(node, r, why)
+		n.tellUnconfirmed(ctx, node, r, why)
 	case removed && r.Adopting && node.Annotations[RemoveAnnotation] != removeForce:
 		return n.keepUnadopted(ctx, node, r)
 	case removed:
 		p, err := n.continueRemoval(ctx, node, r)
-		n.tellRemoval(node, r, p)
+		n.tellRemoval(ctx, node, r, p)
 		return reconcile.Result{RequeueAfter: p.Again}, err
 	default:
 		n.Joiner.Unjoined.NoteRemoval(node.Name, "", configure.Progress{})
@@ -233,30 +232,6 @@ func (n *Nodes) readNode(ctx context.Context, name string) (*corev1.Node, error)
 		return nil, err
 	}
 	return decoded.Node.DeepCopy(), nil
-}
-
-// tellUnconfirmed says that a removal waits for a person.
-func (n *Nodes) tellUnconfirmed(node *corev1.Node, r record.Record, why string) {
-	n.recordEvent(node, corev1.EventTypeWarning, configure.ReasonNotConfirmed, actionRemove, why)
-	message, fix, _ := strings.Cut(why, "; fix: ")
-	n.Joiner.Unjoined.NoteRemoval(node.Name, r.Address, configure.Progress{State: configure.StateWaiting, Reason: configure.ReasonNotConfirmed, Message: message, Fix: fix})
-}
-
-// tellRemoval says how far a removal is.
-func (n *Nodes) tellRemoval(node *corev1.Node, r record.Record, p configure.Progress) {
-	switch {
-	case p.Finished && p.Err != nil:
-		n.recordEvent(node, corev1.EventTypeWarning, eventTeardown, actionRemove, p.DisplayText())
-	case p.Finished:
-		n.recordEvent(node, corev1.EventTypeNormal, eventTeardown, actionRemove, p.DisplayText())
-	case p.Reason == reasonCordoned: // it has just begun: nothing is needed
-		n.recordEvent(node, corev1.EventTypeNormal, eventRemovalBegins, actionRemove, p.DisplayText())
-	case p.Message != "":
-		n.recordEvent(node, corev1.EventTypeWarning, eventRemovalWaits, p.Reason, p.DisplayText())
-	default:
-		return
-	}
-	n.Joiner.Unjoined.NoteRemoval(node.Name, r.Address, p)
 }
 
 // findRelabeled returns a recorded Node that calls itself one of another operating system, nil if there is none: it would leave the operator's

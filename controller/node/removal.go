@@ -124,9 +124,49 @@ func (n *Nodes) forgetRemoval(ctx context.Context, node *corev1.Node, r record.R
 	if _, err := h.WriteMarks(ctx, node, configure.Marks{Annotations: map[string]string{RemoveAnnotation: ""}}); err != nil {
 		return err
 	}
-	n.recordEvent(node, corev1.EventTypeWarning, eventForgotten, actionRemove, "the annotation "+RemoveAnnotation+"="+value+
-		" is taken back, because the instance has an entry in "+configure.InstancesName+"; fix: to remove the instance, remove its entry first")
+	n.recordRemoval(ctx, node, r, removalEvent{corev1.EventTypeWarning, eventForgotten, actionRemove, "the annotation " + RemoveAnnotation + "=" + value +
+		" is taken back, because the instance has an entry in " + configure.InstancesName + "; fix: to remove the instance, remove its entry first"})
 	return nil
+}
+
+// tellUnconfirmed says that a removal waits for a person.
+func (n *Nodes) tellUnconfirmed(ctx context.Context, node *corev1.Node, r record.Record, why string) {
+	n.recordRemoval(ctx, node, r, removalEvent{corev1.EventTypeWarning, configure.ReasonNotConfirmed, actionRemove, why})
+	message, fix, _ := strings.Cut(why, "; fix: ")
+	n.Joiner.Unjoined.NoteRemoval(node.Name, r.Address, configure.Progress{State: configure.StateWaiting, Reason: configure.ReasonNotConfirmed, Message: message, Fix: fix})
+}
+
+// tellRemoval says how far a removal is.
+func (n *Nodes) tellRemoval(ctx context.Context, node *corev1.Node, r record.Record, p configure.Progress) {
+	e := removalEvent{corev1.EventTypeNormal, eventTeardown, actionRemove, p.DisplayText()}
+	switch {
+	case p.Finished && p.Err != nil:
+		e.kind = corev1.EventTypeWarning
+	case p.Finished:
+	case p.Reason == reasonCordoned: // it has just begun: nothing is needed
+		e.reason = eventRemovalBegins
+	case p.Reason == reasonDraining: // pods end, and nothing blocks them
+		e.reason, e.action = eventRemovalBegins, p.Reason
+	case p.Message != "":
+		e.kind, e.reason, e.action = corev1.EventTypeWarning, eventRemovalWaits, p.Reason
+	default:
+		return
+	}
+	n.recordRemoval(ctx, node, r, e)
+	n.Joiner.Unjoined.NoteRemoval(node.Name, r.Address, p)
+}
+
+// removalEvent is an Event about a removal.
+type removalEvent struct{ kind, reason, action, message string }
+
+// recordRemoval says something on the Node, and on the entry of windows-instances: the Node does not outlive a removal, and the ConfigMap has the Events about
+// how the instance has joined.
+func (n *Nodes) recordRemoval(ctx context.Context, node *corev1.Node, r record.Record, e removalEvent) {
+	n.recordEvent(node, e.kind, e.reason, e.action, e.message)
+	if r.Entry != "" {
+		ref := configure.InstanceReference(ctx, n.Reader, n.Namespace, r.Entry)
+		n.Events.Eventf(ref, nil, e.kind, e.reason, e.action, "%s", published.Shorten(r.Entry+" (node "+node.Name+"): "+e.message))
+	}
 }
 
 // continueRemoval does the next step of a removal: cordon, drain, clean up, delete the Node, forget the host. Each can be repeated. Whom to reach is in

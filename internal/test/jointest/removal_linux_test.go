@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -196,6 +197,31 @@ func (m *joinedMachine) isEmpty(t *testing.T) {
 	}
 }
 
+// saysOfEntry checks that the Events of ConfigMap windows-instances about an entry have these reasons and types: its Node is gone, and `oc describe
+// configmap windows-instances` shows what refers to its UID.
+func (w *world) saysOfEntry(entry string, want map[string]string) {
+	w.t.Helper()
+	var instances corev1.ConfigMap
+	must(w.t, w.Get(w.t.Context(), client.ObjectKey{Namespace: gather.OperatorNamespace, Name: "windows-instances"}, &instances))
+	got := map[string]string{}
+	eventually(w.t, "the Events of the entry "+entry, func() bool {
+		var list eventsv1.EventList
+		must(w.t, w.List(w.t.Context(), &list, client.InNamespace(gather.OperatorNamespace)))
+		clear(got)
+		for _, e := range list.Items {
+			if _, ok := want[e.Reason]; ok && e.Regarding.Kind == "ConfigMap" && e.Regarding.UID == instances.UID && e.Regarding.FieldPath == "data["+entry+"]" && strings.HasPrefix(e.Note, entry+" (node ") {
+				got[e.Reason] = got[e.Reason] + e.Type
+			}
+		}
+		return len(got) == len(want)
+	})
+	for reason, kinds := range got {
+		if strings.ReplaceAll(kinds, want[reason], "") != "" {
+			w.t.Errorf("Events %s are %s, want %s", reason, kinds, want[reason])
+		}
+	}
+}
+
 // TestARemovedEntryLeavesNothing: the pods move, a budget is honoured, and the host is as it was before.
 func TestARemovedEntryLeavesNothing(t *testing.T) {
 	w := newWorld(t)
@@ -226,6 +252,7 @@ func TestARemovedEntryLeavesNothing(t *testing.T) {
 	must(t, w.Delete(t.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "guard"}}))
 	eventually(t, "the end of the Node", func() bool { return w.node("instance-a") == nil })
 	w.says("InstanceTeardown", "instance-a", "cleaned up")
+	w.saysOfEntry("192.0.2.61", map[string]string{"InstanceRemovalStarted": corev1.EventTypeNormal, "InstanceRemovalWaiting": corev1.EventTypeWarning, "InstanceTeardown": corev1.EventTypeNormal})
 	a.isEmpty(t)
 	eventually(t, "the end of the pinned key", func() bool { return !w.pinned("192.0.2.61") })
 	eventually(t, "the end of its permission to read layers", func() bool { return slices.Equal(w.readers(), []string{"system:node:instance-b"}) })
