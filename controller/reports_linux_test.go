@@ -35,15 +35,17 @@ type reports struct {
 	changed chan struct{}
 	mu      sync.Mutex
 	nodes   map[string]nodeState
+	// answer gets each Node; nil where node agents answer.
+	answer func(*metav1.PartialObjectMetadata)
 }
 
-func watchReports(ctx context.Context, t testing.TB, n int) *reports {
+func watchReports(ctx context.Context, t testing.TB, n int, answer func(*metav1.PartialObjectMetadata)) *reports {
 	t.Helper()
 	c, err := metadata.NewForConfig(cluster.Config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &reports{t: t, n: n, changed: make(chan struct{}, 1), nodes: map[string]nodeState{}}
+	r := &reports{t: t, n: n, changed: make(chan struct{}, 1), nodes: map[string]nodeState{}, answer: answer}
 	only := func(o *metav1.ListOptions) { o.LabelSelector = corev1.LabelOSStable + "=windows" }
 	nodes := c.Resource(corev1.SchemeGroupVersion.WithResource("nodes"))
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
@@ -82,6 +84,9 @@ func (r *reports) see(o any) {
 	}
 	r.nodes[m.Name] = s
 	r.mu.Unlock()
+	if r.answer != nil {
+		r.answer(m)
+	}
 	select {
 	case r.changed <- struct{}{}:
 	default: // somebody looks soon

@@ -121,11 +121,16 @@ func newScaled(t testing.TB, n int) *scaled {
 		t.Cleanup(func() { _ = f.Delete(context.Background(), o) })
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	f.seen = watchReports(ctx, t, n)
 	facts := f.createNodes()
+	var agents sync.WaitGroup
+	var answer func(*metav1.PartialObjectMetadata)
+	if reportsAlone() {
+		answer = startReporters(ctx, t, facts, &agents).see
+		facts = nil
+	}
+	f.seen = watchReports(ctx, t, n, answer)
 	f.must(simcluster.RecordNodes(t.Context(), cluster.Config(t)))
 	f.operator = startOperatorProcess(t)
-	var agents sync.WaitGroup
 	f.stop = sync.OnceFunc(func() {
 		f.operator.stop()
 		cancel()
