@@ -219,12 +219,12 @@ func (g *gatherer) listNodes() []listedNode {
 // addNodes matches Nodes to Machines and instances by address. A Node that matches none becomes an entry of its own.
 func (g *gatherer) addNodes(list []render.Node) []render.Node {
 	for _, node := range g.listNodes() {
-		described := describeNode(node.Node.Node)
+		described := describeNode(*node.Node.Node)
 		// The operator notes the entry here when it has asked the host: an entry that is a DNS name may be none of the node's.
 		described.Address = node.Annotations[annotationInstance]
 		matches := matchingEntries(list, described)
 		if len(matches) == 0 {
-			list = append(list, render.Node{Backing: render.BackingNode, Address: firstIPv4(described.Addresses), RemovedEntry: entryOf(node.Node.Node), Origins: render.Origins{}})
+			list = append(list, render.Node{Backing: render.BackingNode, Address: firstIPv4(described.Addresses), RemovedEntry: entryOf(*node.Node.Node), Origins: render.Origins{}})
 			matches = []int{len(list) - 1}
 		}
 		n := &list[matches[0]]

@@ -21,7 +21,7 @@ func (g *gatherer) addRecordedNodes(list []render.Node, records record.Set) []re
 		byID[HostID(n)] = i
 	}
 	for _, node := range g.listNodes() {
-		described := describeNode(node.Node.Node)
+		described := describeNode(*node.Node.Node)
 		r, known := records.OfNode(node.Name, node.UID)
 		i, listed := byID[r.ID()]
 		if !known || !listed {

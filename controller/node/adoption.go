@@ -43,7 +43,7 @@ func (n *Nodes) continueAdoption(ctx context.Context, node windowsnode.Node, r r
 	if err != nil {
 		return n.delayAdoption(node, err)
 	}
-	if !h.IsAdoptionWanted(&node.Node) && node.Annotations[published.DesiredAnnotation] == "" {
+	if !h.IsAdoptionWanted(node.Node) && node.Annotations[published.DesiredAnnotation] == "" {
 		return reconcile.Result{}, n.withdrawAdoption(ctx, node, r)
 	}
 	told, toldErr := n.Told(node)
@@ -190,7 +190,7 @@ func (n *Nodes) applyAdoption(ctx context.Context, h configure.Host, node window
 		case !outcome.Log.IsZero(): // that of the service which is to blame
 			a.report.Cause = published.CauseService
 		}
-		n.recordEvent(&node.Node, corev1.EventTypeWarning, EventNotAdopted, actionAdopt+" "+a.told.Bundle.Short(), a.report.Message)
+		n.recordEvent(node.Node, corev1.EventTypeWarning, EventNotAdopted, actionAdopt+" "+a.told.Bundle.Short(), a.report.Message)
 	default: // it boots, another run has it, or the plan has changed: it is compared again
 		return reconcile.Result{RequeueAfter: configure.AgainSoon}, nil
 	}
@@ -215,14 +215,14 @@ func (n *Nodes) finishAdoption(ctx context.Context, h configure.Host, node windo
 	}
 	n.forgetAdoption(node.Name)
 	n.Log.Info("adopted a node", "node", node.Name, "host", r.String())
-	n.recordEvent(&node.Node, corev1.EventTypeNormal, EventAdopted, actionAdopt, "the node has the bundle and the node agent of this operator")
+	n.recordEvent(node.Node, corev1.EventTypeNormal, EventAdopted, actionAdopt, "the node has the bundle and the node agent of this operator")
 	return reconcile.Result{RequeueAfter: configure.AgainSoon}, nil
 }
 
 // withdrawAdoption is for a Node whose adoption is not wanted any longer, before anything was published for it: it waits again.
 func (n *Nodes) withdrawAdoption(ctx context.Context, node windowsnode.Node, r record.Record) error {
 	h := configure.Host{Joiner: n.Joiner}
-	if _, err := h.WriteMarks(ctx, &node.Node, configure.Marks{Annotations: map[string]string{published.ReportAnnotation: ""}}); err != nil {
+	if _, err := h.WriteMarks(ctx, node.Node, configure.Marks{Annotations: map[string]string{published.ReportAnnotation: ""}}); err != nil {
 		return err
 	}
 	n.forgetAdoption(node.Name)
@@ -298,6 +298,6 @@ func (n *Nodes) delayAdoption(node windowsnode.Node, err error) (reconcile.Resul
 	p.Node, p.Message = node.Name, "adopting the node: "+p.Message
 	n.Log.Info("adopting a node", "node", node.Name, "error", err, "fix", remote.SuggestFix(err))
 	n.Joiner.Unjoined.RecordProgress(configure.LostNodeKey(node.Name), p)
-	n.recordEvent(&node.Node, corev1.EventTypeWarning, EventNotAdopted, p.Reason, p.DisplayText()+"; it is tried again")
+	n.recordEvent(node.Node, corev1.EventTypeWarning, EventNotAdopted, p.Reason, p.DisplayText()+"; it is tried again")
 	return reconcile.Result{RequeueAfter: p.Again}, nil
 }

@@ -295,11 +295,11 @@ func (n *Nodes) repairSilent(ctx context.Context, node windowsnode.Node) reconci
 			text += "; fix: " + fix
 		}
 		n.Log.Info("repairing a silent node agent", "node", node.Name, "error", err)
-		n.recordEvent(&node.Node, corev1.EventTypeWarning, EventAgentSilent, actionRepair, "the node agent is silent, and could not be repaired over SSH: "+text)
+		n.recordEvent(node.Node, corev1.EventTypeWarning, EventAgentSilent, actionRepair, "the node agent is silent, and could not be repaired over SSH: "+text)
 		return reconcile.Result{RequeueAfter: retrySilent}
 	}
 	n.Log.Info("repaired a silent node agent", "node", node.Name, "result", message)
-	n.recordEvent(&node.Node, corev1.EventTypeNormal, EventAgentRepaired, actionRepair, "the node agent was silent; over SSH: "+message)
+	n.recordEvent(node.Node, corev1.EventTypeNormal, EventAgentRepaired, actionRepair, "the node agent was silent; over SSH: "+message)
 	return reconcile.Result{RequeueAfter: retrySilent}
 }
 

@@ -98,7 +98,7 @@ func (n *Nodes) continueLogin(ctx context.Context, node windowsnode.Node, r reco
 	if public == "" || !node.IsJoined() {
 		return 0, nil
 	}
-	if written, err := n.Joiner.WriteKeyMark(ctx, &node.Node, r); written || err != nil {
+	if written, err := n.Joiner.WriteKeyMark(ctx, node.Node, r); written || err != nil {
 		return 0, ignoreConflict(err) // the Node is looked at again when it has changed
 	}
 	accepted := r.ProvenKey(n.Joiner.Login.RecordKey)
@@ -182,7 +182,7 @@ func (n *Nodes) tellLogin(ctx context.Context, a loginAttempt, err error) time.D
 		p.Message, p.Fix = describeLoginFailure(h, p, err)
 		p.Message += n.replaceRefusing(ctx, a, refused)
 		n.Joiner.Unjoined.NoteLogin(node.Name, h.Address, p)
-		n.recordEvent(&node.Node, corev1.EventTypeWarning, EventLoginNotConfirmed, actionLogin, p.DisplayText())
+		n.recordEvent(node.Node, corev1.EventTypeWarning, EventLoginNotConfirmed, actionLogin, p.DisplayText())
 	}
 	return a.next
 }

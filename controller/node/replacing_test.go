@@ -52,7 +52,7 @@ func silent(n windowsnode.Node, since time.Duration) windowsnode.Node {
 		{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.NewTime(now)},
 		{Type: published.Condition, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.NewTime(now.Add(-since))},
 	}
-	return windowsnode.Decode(n.Node)
+	return windowsnode.Decode(*n.Node)
 }
 
 // TestWhichMachinesAreReplaced: those of hosts that refuse the key for half an hour and whose node agent cannot write it, where that is asked for. What
@@ -80,7 +80,7 @@ func TestWhichMachinesAreReplaced(t *testing.T) {
 		"the rollout is paused":                                  {func(a *loginAttempt) { a.host.Wanted.Cluster.Settings.Rollout.Paused = true }, 31 * time.Minute, 0, "paused"},
 		"the node is paused": {func(a *loginAttempt) {
 			a.node.Annotations[published.PausedAnnotation] = "true"
-			a.node = windowsnode.Decode(a.node.Node)
+			a.node = windowsnode.Decode(*a.node.Node)
 		}, 31 * time.Minute, 0, "paused"},
 		"no window is open": {func(a *loginAttempt) { a.host.Wanted.Cluster.Settings.Rollout.Windows = closed }, 31 * time.Minute, 0, "2027-01-01T00:00:00Z"},
 	} {

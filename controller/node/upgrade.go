@@ -38,7 +38,7 @@ func (n *Nodes) continueUpgrade(ctx context.Context, node windowsnode.Node) (rec
 	if !known {
 		return reconcile.Result{}, false, nil // the first rendering wakes this controller
 	}
-	written, err := configure.Host{Joiner: n.Joiner}.WriteMarks(ctx, &node.Node, n.versionMarks(node, payload))
+	written, err := configure.Host{Joiner: n.Joiner}.WriteMarks(ctx, node.Node, n.versionMarks(node, payload))
 	if err != nil || written {
 		return reconcile.Result{}, true, err
 	}
@@ -63,12 +63,12 @@ func (n *Nodes) continueUpgrade(ctx context.Context, node windowsnode.Node) (rec
 			text += "; fix: " + fix
 		}
 		n.Log.Info("copying executables", "node", node.Name, "error", err)
-		n.recordEvent(&node.Node, corev1.EventTypeWarning, EventPayloadNotCopied, actionUpgrade, "the executables of operator "+n.Version+" could not be copied, the node runs on with those that it has: "+text)
+		n.recordEvent(node.Node, corev1.EventTypeWarning, EventPayloadNotCopied, actionUpgrade, "the executables of operator "+n.Version+" could not be copied, the node runs on with those that it has: "+text)
 		return reconcile.Result{RequeueAfter: retrySilent}, false, nil
 	}
 	n.Log.Info("copied executables", "node", node.Name, "result", event.Result)
 	if event.Result == applier.ResultApplied {
-		n.recordEvent(&node.Node, corev1.EventTypeNormal, EventPayloadCopied, actionUpgrade, "the executables of operator "+n.Version+" are on the host")
+		n.recordEvent(node.Node, corev1.EventTypeNormal, EventPayloadCopied, actionUpgrade, "the executables of operator "+n.Version+" are on the host")
 	}
 	// Copying takes minutes: the Node has changed meanwhile.
 	now, err := configure.ReadNode(ctx, n.Reader, node.Name)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"wmco/bundle"
@@ -13,12 +14,17 @@ import (
 	"wmco/render"
 )
 
+// reportingNode is a Node that says nothing but a report.
+func reportingNode(r published.Report) windowsnode.Node {
+	return windowsnode.Node{Node: &corev1.Node{}, Decoded: &windowsnode.Decoded{Report: r}}
+}
+
 // TestNodesThatWaitForABootOfWindowsAreNamed, with why, unless the settings ask to ignore it.
 func TestNodesThatWaitForABootOfWindowsAreNamed(t *testing.T) {
 	waits := func(reasons ...bundle.BootReason) windowsnode.Node {
-		return windowsnode.Node{Report: published.Report{Facts: &bundle.Facts{PendingBoots: reasons}}}
+		return reportingNode(published.Report{Facts: &bundle.Facts{PendingBoots: reasons}})
 	}
-	nodes := map[string]windowsnode.Node{"win-a": waits(), "win-b": waits(bundle.BootForUpdates, bundle.BootForFiles), "win-c": {}, "win-d": waits("anything that a host says")}
+	nodes := map[string]windowsnode.Node{"win-a": waits(), "win-b": waits(bundle.BootForUpdates, bundle.BootForFiles), "win-c": reportingNode(published.Report{}), "win-d": waits("anything that a host says")}
 	c := windowsRebooted(nodes, render.WindowsRebootsReport)
 	const want = "Windows waits for a boot of win-b (files in use are to be replaced, an update of Windows was installed) (fix: "
 	if c.Type != status.WindowsRebooted || c.Status != metav1.ConditionFalse || c.Reason != status.ReasonRebootPending || !strings.HasPrefix(c.Message, want) {
@@ -37,11 +43,11 @@ func TestNodesThatWaitForABootOfWindowsAreNamed(t *testing.T) {
 }
 
 func TestNodesWhoseHostNetworkCrashesAreNamed(t *testing.T) {
-	nodes := map[string]windowsnode.Node{"win-a": {Report: published.Report{NetworkRestarts: 3}}, "win-b": {}}
+	nodes := map[string]windowsnode.Node{"win-a": reportingNode(published.Report{NetworkRestarts: 3}), "win-b": reportingNode(published.Report{})}
 	if c := hostNetworksStable(nodes); c.Type != status.HostNetworksStable || c.Status != metav1.ConditionTrue {
 		t.Errorf("%+v", c)
 	}
-	nodes["win-b"] = windowsnode.Node{Report: published.Report{NetworkRestarts: 3, NetworkUnstable: true}}
+	nodes["win-b"] = reportingNode(published.Report{NetworkRestarts: 3, NetworkUnstable: true})
 	if c := hostNetworksStable(nodes); c.Status != metav1.ConditionFalse || c.Reason != status.ReasonUnstable || !strings.Contains(c.Message, "again and again: win-b (fix: ") {
 		t.Errorf("%+v", c)
 	}

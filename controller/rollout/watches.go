@@ -116,7 +116,7 @@ func changesReportedInput(before, now string) bool {
 	if before == now {
 		return false
 	}
-	var reports [2]windowsnode.Node
+	var reports [2]windowsnode.Decoded
 	for i, text := range []string{before, now} {
 		reports[i].Report, reports[i].ReportError = windowsnode.ReadReport(map[string]string{published.ReportAnnotation: text})
 	}
@@ -143,7 +143,7 @@ func inputOfNode(n windowsnode.Node) map[string]any {
 	maps.DeleteFunc(foreign, func(key, _ string) bool { return isOperatorKey(key) })
 	marks := maps.Clone(n.Labels)
 	delete(marks, published.UpgradingLabel) // the operator's own
-	in := inputOfReport(n)
+	in := inputOfReport(*n.Decoded)
 	in["labels"], in["annotations"], in["addresses"] = marks, foreign, n.Status.Addresses
 	// A node whose executables are on its host gets the bundle with them.
 	in["payload"] = n.Annotations[published.PayloadAnnotation]
@@ -154,7 +154,7 @@ func inputOfNode(n windowsnode.Node) map[string]any {
 }
 
 // inputOfReport is inputOfNode for the report alone.
-func inputOfReport(n windowsnode.Node) map[string]any {
+func inputOfReport(n windowsnode.Decoded) map[string]any {
 	return map[string]any{
 		// A report that cannot be read is an input: a finding says so.
 		"facts": n.Report.Facts, "unreadable": n.ReportError != nil,

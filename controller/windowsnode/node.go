@@ -7,10 +7,15 @@ import (
 	"wmco/bundle/published"
 )
 
-// Node is a Windows Node with what its annotations and conditions say. Values are shared by those who read them: whoever changes the object
-// copies it before.
+// Node is a Windows Node with what its annotations and conditions say. It is two pointers, so that lists of all Nodes are small; Decode makes both. What
+// they point to is shared by those who read it: whoever changes the object copies it before.
 type Node struct {
-	corev1.Node
+	*corev1.Node
+	*Decoded
+}
+
+// Decoded is what the annotations and conditions of a Node say.
+type Decoded struct {
 	// Desired is what the DesiredAnnotation says, whoever has written it; DesiredError is why it cannot be used, set also where there is none.
 	Desired      published.Desired
 	DesiredError error
@@ -25,16 +30,16 @@ type Node struct {
 }
 
 // Decode decodes a Node.
-func Decode(object corev1.Node) Node { return decode(object, nil) }
+func Decode(object corev1.Node) Node { return decode(object, Node{}) }
 
 // DecodeAfter is Decode for a Node of which another version was decoded before: an annotation that has not changed is not decoded again, and both
 // have the same value of it.
-func DecodeAfter(before Node, object corev1.Node) Node { return decode(object, &before) }
+func DecodeAfter(before Node, object corev1.Node) Node { return decode(object, before) }
 
-func decode(object corev1.Node, before *Node) Node {
-	n := Node{Node: object}
+func decode(object corev1.Node, before Node) Node {
+	n := Node{&object, &Decoded{}}
 	isSame := func(annotation string) bool {
-		return before != nil && before.Annotations[annotation] == object.Annotations[annotation]
+		return before.Node != nil && before.Annotations[annotation] == object.Annotations[annotation]
 	}
 	if isSame(published.DesiredAnnotation) {
 		n.Desired, n.DesiredError = before.Desired, before.DesiredError

@@ -130,18 +130,18 @@ func TestPredicates(t *testing.T) {
 	kubelet := func(s corev1.ConditionStatus) Node {
 		return Decode(corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionTrue}, {Type: corev1.NodeReady, Status: s}}}})
 	}
-	isLost := Node.IsLost
+	isLost, blank := Node.IsLost, Decode(corev1.Node{})
 	for name, tt := range map[string]struct {
 		is   func(Node) bool
 		yes  []Node
 		noes []Node
 	}{
-		"ready":   {Node.IsReady, []Node{kubelet(corev1.ConditionTrue)}, []Node{kubelet(corev1.ConditionFalse), kubelet(corev1.ConditionUnknown), {}}},
-		"lost":    {isLost, []Node{kubelet(corev1.ConditionUnknown)}, []Node{kubelet(corev1.ConditionFalse), kubelet(corev1.ConditionTrue), {}}},
-		"paused":  {Node.IsPaused, []Node{annotated(map[string]string{published.PausedAnnotation: ""})}, []Node{{}}},
-		"joined":  {Node.IsJoined, []Node{annotated(map[string]string{version: "1"})}, []Node{{}, annotated(map[string]string{version: "1", joining: "true"})}},
-		"joining": {Node.IsJoining, []Node{annotated(map[string]string{joining: "true"})}, []Node{{}, annotated(map[string]string{version: "1", joining: "true"})}},
-		"removed": {Node.IsBeingRemoved, []Node{annotated(map[string]string{version: "1", joining: "true"})}, []Node{{}, annotated(map[string]string{joining: "true"})}},
+		"ready":   {Node.IsReady, []Node{kubelet(corev1.ConditionTrue)}, []Node{kubelet(corev1.ConditionFalse), kubelet(corev1.ConditionUnknown), blank}},
+		"lost":    {isLost, []Node{kubelet(corev1.ConditionUnknown)}, []Node{kubelet(corev1.ConditionFalse), kubelet(corev1.ConditionTrue), blank}},
+		"paused":  {Node.IsPaused, []Node{annotated(map[string]string{published.PausedAnnotation: ""})}, []Node{blank}},
+		"joined":  {Node.IsJoined, []Node{annotated(map[string]string{version: "1"})}, []Node{blank, annotated(map[string]string{version: "1", joining: "true"})}},
+		"joining": {Node.IsJoining, []Node{annotated(map[string]string{joining: "true"})}, []Node{blank, annotated(map[string]string{version: "1", joining: "true"})}},
+		"removed": {Node.IsBeingRemoved, []Node{annotated(map[string]string{version: "1", joining: "true"})}, []Node{blank, annotated(map[string]string{joining: "true"})}},
 		"scaled down": {
 			Node.HasScaleDownTaint, []Node{Decode(corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "os"}, {Key: ToBeDeletedTaint}}}})},
 			[]Node{Decode(corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "os"}}}})},

@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/windowsnode"
@@ -186,7 +188,7 @@ func TestABootThatWasErasedIsAskedForAsAnyOther(t *testing.T) {
 
 // TestARequestOnANode is read as a digest, and what is permitted only of what is signed.
 func TestARequestOnANode(t *testing.T) {
-	var n windowsnode.Node
+	n := windowsnode.Decode(corev1.Node{})
 	n.Annotations = map[string]string{published.RebootAnnotation: "1"}
 	n.Desired = published.Desired{Bundle: digest(1, "a"), Boot: bundle.Of([]byte("1"))}
 	unsigned := func(windowsnode.Node) (published.Desired, error) { return published.Desired{}, published.ErrUnsigned }

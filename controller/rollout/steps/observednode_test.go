@@ -74,8 +74,11 @@ func encoded(t testing.TB, r published.Report) string {
 // change gives a Node another version.
 func (o *observing) change(name string, edit func(*corev1.Node)) {
 	o.version++
-	before := o.nodes[name]
-	after := before.Node.DeepCopy()
+	before, known := o.nodes[name]
+	after := &corev1.Node{}
+	if known {
+		after = before.Node.DeepCopy()
+	}
 	after.Name, after.ResourceVersion = name, strconv.Itoa(o.version)
 	edit(after)
 	o.nodes[name] = windowsnode.DecodeAfter(before, *after)

@@ -104,7 +104,7 @@ func (e *Executor) makeStep(ctx context.Context, s plan.Step, node windowsnode.N
 	}
 	done := false
 	if !equality.Semantic.DeepEqual(node.Annotations, after.Annotations) || node.Spec.Unschedulable != after.Spec.Unschedulable {
-		patch, err := patchOf(&node.Node, after)
+		patch, err := patchOf(node.Node, after)
 		if err != nil {
 			return false, err
 		}
