@@ -90,20 +90,24 @@ func (c Changes) revokesAccess(o Observed) bool {
 func PlanChanges(wanted []Wanted, o Observed) Changes {
 	var c Changes
 	parts := map[string]Secret{}
-	nodes := map[string]Node{}
-	for _, n := range o.Nodes {
-		if n.Known || slices.Contains(o.Readers, NodeUser(n.Name)) {
+	nodes := make(map[string]*Node, len(o.Nodes))
+	for i := range o.Nodes {
+		if n := &o.Nodes[i]; n.Known || slices.Contains(o.Readers, NodeUser(n.Name)) {
 			nodes[n.Name] = n
 		}
 	}
-	for _, w := range wanted {
+	var shared *published.Packed // most nodes have the cluster layer of the one before
+	for i := range wanted {
+		w := &wanted[i]
 		have, exists := nodes[w.Node]
 		if !exists {
 			continue
 		}
-		for _, s := range w.layerSecrets() {
-			parts[s.Name] = s
+		if w.Cluster != shared {
+			shared = w.Cluster
+			addSecrets(parts, w.Cluster)
 		}
+		addSecrets(parts, &w.Own)
 		if have.hasFailed(w.Bundle) {
 			c.Check = append(c.Check, w.layerSecrets()...)
 		}
@@ -120,17 +124,24 @@ func (w Wanted) DesiredAnnotation(namespace string, permit bundle.Impact) publis
 }
 
 // hasFailed reports whether the node says that it cannot use this bundle. One that waits for room has nothing to say about layers.
-func (n Node) hasFailed(b bundle.Digest) bool {
+func (n *Node) hasFailed(b bundle.Digest) bool {
 	return n.Desired.Bundle == b && n.Report.State == published.StateFailed && n.Report.Desired == b && !n.Report.WaitsForRoom()
 }
 
 // areAllPublished reports whether every node has been told of the bundle that is wanted for it.
 func areAllPublished(wanted []Wanted, nodes []Node) bool {
-	told := map[string]bundle.Digest{}
-	for _, n := range nodes {
-		told[n.Name] = n.Desired.Bundle
+	told := make(map[string]bundle.Digest, len(nodes))
+	for i := range nodes {
+		told[nodes[i].Name] = nodes[i].Desired.Bundle
 	}
 	return !slices.ContainsFunc(wanted, func(w Wanted) bool { return told[w.Node] != w.Bundle })
+}
+
+// addSecrets adds the parts of a layer by their names.
+func addSecrets(parts map[string]Secret, l *published.Packed) {
+	for _, p := range l.Secrets {
+		parts[p.Name] = Secret{Part: p, Label: l.Label()}
+	}
 }
 
 func (w Wanted) layerSecrets() []Secret {
@@ -158,20 +169,26 @@ const (
 type needs struct{ wanted, said map[string]bool }
 
 func labelsOf(wanted []Wanted) map[string]bool {
-	labels := map[string]bool{}
-	for _, w := range wanted {
+	labels := make(map[string]bool, len(wanted))
+	for i := range wanted {
+		w := &wanted[i]
 		labels[w.Cluster.Label()], labels[w.Own.Label()] = true, true
 	}
 	return labels
 }
 
-func digestsInUse(nodes map[string]Node) map[string]bool {
-	labels := map[string]bool{}
+func digestsInUse(nodes map[string]*Node) map[string]bool {
+	labels := make(map[string]bool, len(nodes))
+	add := func(d bundle.Digest) {
+		if d != "" {
+			labels[published.Label(d)] = true
+		}
+	}
 	for _, n := range nodes {
-		for _, d := range slices.Concat([]bundle.Digest{n.Desired.Cluster.Digest, n.Desired.Node.Digest}, n.Report.Layers) {
-			if d != "" {
-				labels[published.Label(d)] = true
-			}
+		add(n.Desired.Cluster.Digest)
+		add(n.Desired.Node.Digest)
+		for _, d := range n.Report.Layers {
+			add(d)
 		}
 	}
 	return labels
@@ -246,8 +263,9 @@ func (c *Changes) decideLayers(parts map[string]Secret, n needs, o Observed) {
 // decideReaders keeps the subjects of the binding in step with the nodes of known hosts. A node that could read before stays while its Node is
 // there: after an upgrade of the operator, each host has to be asked once.
 func (c *Changes) decideReaders(o Observed) {
-	users := []string{}
-	for _, n := range o.Nodes {
+	users := make([]string, 0, len(o.Nodes))
+	for i := range o.Nodes {
+		n := &o.Nodes[i]
 		if user := NodeUser(n.Name); n.Known || slices.Contains(o.Readers, user) {
 			users = append(users, user)
 		}

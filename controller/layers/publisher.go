@@ -138,7 +138,7 @@ func (p *Publisher) markKnownNodes(ctx context.Context, all []windowsnode.Node, 
 	if err != nil {
 		return nil, fmt.Errorf("listing Windows nodes: %w", err)
 	}
-	var nodes []Node
+	nodes := make([]Node, 0, len(all))
 	for _, object := range all {
 		n := nodeOf(object)
 		n.Known = isKnown(object.Name, object.UID)

@@ -320,11 +320,11 @@ func (p *publisher) tellSteps(ctx context.Context) (reconcile.Result, error) {
 
 // publishAndRoll publishes the layers, and makes the next steps of the rollout.
 func (p *publisher) publishAndRoll(ctx context.Context) outcome {
-	changes, err := p.publish(ctx, slices.Concat(p.kept.wantedLayers(), p.urgent))
+	changes, err := p.publish(ctx, p.kept.wantedLayers(p.urgent))
 	result, rollErr := p.roll(ctx, p.kept.rolloutInput(err, p.urgent))
 	if len(result.Unready) > 0 && unlessSome(err) == nil { // what is urgent is made for what nodes have, so its layers are known only now
 		urgent := slices.Concat(p.urgent, result.Unready)
-		more, failed := p.publish(ctx, slices.Concat(p.kept.wantedLayers(), urgent))
+		more, failed := p.publish(ctx, p.kept.wantedLayers(urgent))
 		changes.Create, changes.Damaged, err = append(changes.Create, more.Create...), append(changes.Damaged, more.Damaged...), failed
 		if unlessSome(err) == nil {
 			result, rollErr = p.roll(ctx, p.kept.rolloutInput(err, urgent))

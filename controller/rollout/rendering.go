@@ -37,6 +37,9 @@ type rendering struct {
 	number uint64
 	// wanted are the bundles of the nodes that have joined and whose facts are known. The others keep what they have.
 	wanted []steps.Wanted
+	// layersOf and byNode are the same, as the publisher and the rollout read them at each comparison; nil before the first.
+	layersOf []layers.Wanted
+	byNode   map[string]steps.Wanted
 	// platform and policy are those of the cluster; the settings are refused where the inputs are.
 	platform bundle.Platform
 	policy   plan.Policy
@@ -272,26 +275,34 @@ func urgentFor(hosts *desired.Hosts, has bundle.Layer) (steps.Urgent, error) {
 	return u, nil
 }
 
-// wantedLayers are what is published.
-func (r rendering) wantedLayers() []layers.Wanted {
-	var list []layers.Wanted
-	for _, w := range r.wanted {
-		list = append(list, w.Wanted)
+// wantedLayers are what is published, with what is urgent. The list is only read.
+func (r *rendering) wantedLayers(urgent []layers.Wanted) []layers.Wanted {
+	if r.layersOf == nil {
+		r.layersOf = make([]layers.Wanted, len(r.wanted))
+		for i := range r.wanted {
+			r.layersOf[i] = r.wanted[i].Wanted
+		}
 	}
-	return list
+	if len(urgent) == 0 {
+		return r.layersOf
+	}
+	return slices.Concat(r.layersOf, urgent)
 }
 
 // rolloutInput is what the rollout is about. Unpublished is why not all layers are published, ready are urgent bundles whose layers are.
-func (r rendering) rolloutInput(unpublished error, ready []layers.Wanted) steps.Rendered {
-	x := steps.Rendered{Number: r.number, Wanted: map[string]steps.Wanted{}, Platform: r.platform, Policy: r.policy, Closed: r.closed, Urgent: r.urgent, Ready: map[bundle.Digest]bool{}, From: digestOfNode}
+func (r *rendering) rolloutInput(unpublished error, ready []layers.Wanted) steps.Rendered {
+	if r.byNode == nil {
+		r.byNode = make(map[string]steps.Wanted, len(r.wanted))
+		for i := range r.wanted {
+			r.byNode[r.wanted[i].Node] = r.wanted[i]
+		}
+	}
+	x := steps.Rendered{Number: r.number, Wanted: r.byNode, Platform: r.platform, Policy: r.policy, Closed: r.closed, Urgent: r.urgent, Ready: map[bundle.Digest]bool{}, From: digestOfNode}
 	if unpublished != nil {
 		x.Held = func(w layers.Wanted) bool { return !layers.IsPublished(w, unpublished) }
 	}
 	for _, w := range ready {
 		x.Ready[w.Bundle] = true
-	}
-	for _, w := range r.wanted {
-		x.Wanted[w.Node] = w
 	}
 	return x
 }

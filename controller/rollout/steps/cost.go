@@ -20,7 +20,7 @@ type costs struct {
 	known, still map[step]bundle.Impact
 }
 
-// step is a change from one bundle to another one, by their layers.
+// step is a change from one bundle to another one, by their layers; the node layers are empty if they are the same.
 type step struct{ from, to [2]bundle.Digest }
 
 // beginSnapshot begins a snapshot: what is not used until its end is forgotten.
@@ -39,10 +39,16 @@ func (c *costs) endSnapshot() {
 
 // impactOf returns the impact for a node that has a bundle of these layers.
 func (c *costs) impactOf(has bundle.Bundle, layers []bundle.Digest, w Wanted) bundle.Impact {
-	s := step{[2]bundle.Digest(layers), [2]bundle.Digest{w.Cluster.Digest, w.Own.Digest}}
+	s, next := step{[2]bundle.Digest(layers), [2]bundle.Digest{w.Cluster.Digest, w.Own.Digest}}, w.Content
+	if s.from[1] == s.to[1] { // an entry is in one layer alone (bundle.Bundle.Check): the comparison is the same for all nodes with these cluster layers
+		s.from[1], s.to[1] = "", ""
+		has.Node, next.Node = bundle.Layer{}, bundle.Layer{}
+	}
 	impact, ok := c.known[s]
 	if !ok {
-		impact = bundle.Diff(has, w.Content).Impact()
+		if impact, ok = c.still[s]; !ok {
+			impact = bundle.Diff(has, next).Impact()
+		}
 	}
 	c.still[s] = impact
 	return impact

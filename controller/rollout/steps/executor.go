@@ -99,6 +99,8 @@ type Executor struct {
 	observations observations
 	observed     observedNodes
 	kept         keptPlan
+	// fleet are the nodes of the last view.
+	fleet []plan.Node
 	// ready are the pods of canaries before their changes, by node.
 	ready map[string]readyBefore
 }

@@ -81,9 +81,10 @@ func (v view) stepTarget(s plan.Step, r Rendered) target {
 	return t
 }
 
-// observeFleet makes the snapshot that is decided from. Only the nodes that changed since the last one are observed again.
+// observeFleet makes the snapshot that is decided from. Only the nodes that changed since the last one are observed again. The next call uses the memory
+// of its nodes.
 func (e *Executor) observeFleet(ctx context.Context, nodes map[string]windowsnode.Node, r Rendered) (view, error) {
-	v := view{Fleet: plan.Fleet{Nodes: make([]plan.Node, 0, len(nodes)), Policy: r.Policy, Now: e.Now()}, urgent: map[string]layers.Wanted{}}
+	v := view{Fleet: plan.Fleet{Nodes: e.fleet[:0], Policy: r.Policy, Now: e.Now()}, urgent: map[string]layers.Wanted{}}
 	if r.Closed != nil {
 		v.Policy.Closed = r.Closed(v.Now)
 	}
@@ -118,6 +119,7 @@ func (e *Executor) observeFleet(ctx context.Context, nodes map[string]windowsnod
 		}
 		v.unsettled = v.unsettled || n.Unsettled != ""
 	}
+	e.fleet = v.Nodes
 	e.observed.retainNodes(nodes)
 	e.told.retainNodes(nodes)
 	e.observations.retainNodes(nodes)

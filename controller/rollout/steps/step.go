@@ -5,16 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle/published"
+	"wmco/controller/base"
 	"wmco/controller/layers"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
@@ -98,20 +99,17 @@ func (e *Executor) makeStep(ctx context.Context, s plan.Step, node windowsnode.N
 	if err := e.recordReadyPods(ctx, s); err != nil {
 		return false, err
 	}
-	after := node.Node.DeepCopy()
-	if err := s.EditNode(after, from); err != nil {
+	after := *node.Node
+	after.Annotations = maps.Clone(node.Annotations)
+	if err := s.EditNode(&after, from); err != nil {
 		return false, err
 	}
 	done := false
-	if !equality.Semantic.DeepEqual(node.Annotations, after.Annotations) || node.Spec.Unschedulable != after.Spec.Unschedulable {
-		patch, err := patchOf(node.Node, after)
-		if err != nil {
+	if !maps.Equal(node.Annotations, after.Annotations) || node.Spec.Unschedulable != after.Spec.Unschedulable {
+		if err := e.patchNode(ctx, node.Node, &after); err != nil {
 			return false, err
 		}
-		if err := e.Client.Patch(ctx, after, patch); err != nil {
-			return false, err
-		}
-		decoded := windowsnode.DecodeAfter(node, *after)
+		decoded := windowsnode.DecodeAfter(node, after)
 		e.mu.Lock()
 		e.written[s.Node], done = decoded, true
 		if s.Bundle != "" {
@@ -124,6 +122,22 @@ func (e *Executor) makeStep(ctx context.Context, s plan.Step, node windowsnode.N
 		e.Drains.beginDrain(ctx, s.Node, s.State.Claim.Taken)
 	}
 	return done, nil
+}
+
+// patchNode writes what a step changes on a Node, and gives after the version that it has then. Only the metadata is asked for: the patch is refused if
+// the Node has changed since before. What the API server itself adds comes with the watch.
+func (e *Executor) patchNode(ctx context.Context, before, after *corev1.Node) error {
+	patch, err := patchOf(before, after)
+	if err != nil {
+		return err
+	}
+	answer := base.MetadataOf(base.NodeKind())
+	answer.Name = before.Name
+	if err := e.Client.Patch(ctx, answer, patch); err != nil {
+		return err
+	}
+	after.ResourceVersion = answer.ResourceVersion
+	return nil
 }
 
 // patchOf returns the patch of what a step changes on a Node: annotations, and whether it is schedulable. It is refused if the Node has changed since.
