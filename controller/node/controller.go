@@ -225,13 +225,13 @@ func (n *Nodes) keepNode(ctx context.Context, decoded windowsnode.Node, r record
 	return result, nil
 }
 
-// readNode returns a copy of the Node that was decoded for all.
+// readNode returns the Node that was decoded for all. It is only read: what is written is a patch.
 func (n *Nodes) readNode(ctx context.Context, name string) (*corev1.Node, error) {
 	decoded, err := n.Decoded.ReadCached(ctx, n.Reader, name)
 	if err != nil {
 		return nil, err
 	}
-	return decoded.Node.DeepCopy(), nil
+	return decoded.Node, nil
 }
 
 // findRelabeled returns a recorded Node that calls itself one of another operating system, nil if there is none: it would leave the operator's
