@@ -1,10 +1,13 @@
 package controller
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,4 +67,32 @@ func nodeLike(t testing.TB, example corev1.Node, facts bundle.Facts, i int) *cor
 		}
 	}
 	return node
+}
+
+// parallel calls do for 0 to n-1 from some goroutines.
+func parallel(t testing.TB, workers, n int, do func(i int) error) {
+	t.Helper()
+	var next atomic.Int64
+	errs := make([]error, workers)
+	var all sync.WaitGroup
+	for w := range workers {
+		all.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n && errs[w] == nil; i = int(next.Add(1)) - 1 {
+				errs[w] = do(i)
+			}
+		})
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// loadAverage is that of the computer over the last minute.
+func loadAverage() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.Fields(string(text))[0]
 }

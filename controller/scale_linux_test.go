@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -12,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,11 +34,14 @@ import (
 
 // What a change of a mirror set may cost at most.
 const (
-	// writesPerNode are all writes of the operator and of the node agent that concern one node.
-	writesPerNode = 4
+	// writesPerNode are all writes of the operator and of the node agent that concern one node, operatorWritesPerNode those of the operator among them:
+	// a canary is also confirmed.
+	writesPerNode         = 4
+	operatorWritesPerNode = 2
 	// writesPerWatch are more of them for each watch that the node agent has begun again: it lost its connection, and does not know whether its
-	// last report and Event have arrived. A computer that is too busy for its agents loses them.
-	writesPerWatch = 2
+	// last report and Event have arrived. A computer that is too busy for its agents loses them. The API server sees one watch where the client has
+	// tried several times (its TLS handshakes took too long), and in between the agent writes again on a connection that is lost as well: two of each.
+	writesPerWatch = 4
 	// writesBesides are the operator's writes that concern no node: the layer, the access to it, the same of the layer before, events
 	// and the status, whose counts are written once in a statusPause besides.
 	writesBesides = 20
@@ -208,25 +209,6 @@ func machineClient(t testing.TB) client.Client {
 	return c
 }
 
-// parallel calls do for 0 to n-1 from some goroutines.
-func parallel(t testing.TB, workers, n int, do func(i int) error) {
-	t.Helper()
-	var next atomic.Int64
-	errs := make([]error, workers)
-	var all sync.WaitGroup
-	for w := range workers {
-		all.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n && errs[w] == nil; i = int(next.Add(1)) - 1 {
-				errs[w] = do(i)
-			}
-		})
-	}
-	all.Wait()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // rest waits until the operator has written nothing for some seconds, in which it has compared all nodes.
 func (f *scaled) rest() {
 	f.t.Helper()
@@ -269,6 +251,9 @@ type costs struct {
 	reads            int
 	operator, agents map[string]int
 	nodeWrites       map[string]int
+	// operatorWrites are those of the operator among them, each are all of a node, as who, verb, resource and status.
+	operatorWrites map[string]int
+	each           map[string][]string
 	// watches are those that node agents have begun again, by node.
 	watches map[string]int
 	// conflicts are writes that were refused because the object had changed, and are part of the others.
@@ -297,7 +282,7 @@ func (f *scaled) change() costs {
 	f.must(f.Patch(f.t.Context(), mirrorSet("scale", ""), client.RawPatch(types.MergePatchType, fmt.Appendf(nil,
 		`{"spec":{"imageDigestMirrors":[{"source":"quay.io","mirrors":["mirror-%d.example.com"]}]}}`, f.changes))))
 	last := f.seen.await("reports of another bundle by all nodes", func(s nodeState) bool { return s.applied() && s.desired != before[s.name] })
-	c := costs{nodes: f.n, took: last.Sub(begun), operator: map[string]int{}, agents: map[string]int{}, nodeWrites: map[string]int{}, watches: map[string]int{}, load: loadAverage()}
+	c := costs{nodes: f.n, took: last.Sub(begun), operator: map[string]int{}, agents: map[string]int{}, nodeWrites: map[string]int{}, operatorWrites: map[string]int{}, each: map[string][]string{}, watches: map[string]int{}, load: loadAverage()}
 	f.rest()
 	c.cpu = f.operator.cpu() - cpu
 	for _, q := range f.requests()[since:] {
@@ -317,16 +302,25 @@ func (f *scaled) change() costs {
 		if q.Status == http.StatusConflict {
 			c.conflicts++
 		}
-		switch {
-		case q.User != operatorUser:
-			c.nodeWrites[strings.TrimPrefix(q.User, "system:node:")]++
-		case strings.HasPrefix(q.Resource, "nodes"):
-			c.nodeWrites[q.Name]++
-		}
+		c.countForNode(q)
 	}
 	c.rest = f.operator.atRest(5 * time.Second)
 	c.logins, c.peak = f.operator.logins.Load(), f.operator.memory("VmHWM")
 	return c
+}
+
+// countForNode counts a write that concerns one node.
+func (c costs) countForNode(q controlplane.Request) {
+	node, who := strings.TrimPrefix(q.User, "system:node:"), "agent"
+	if q.User == operatorUser {
+		if !strings.HasPrefix(q.Resource, "nodes") {
+			return
+		}
+		node, who = q.Name, "operator"
+		c.operatorWrites[node]++
+	}
+	c.nodeWrites[node]++
+	c.each[node] = append(c.each[node], fmt.Sprintf("%s: %s %s %d", who, q.Verb, q.Resource, q.Status))
 }
 
 func (c costs) String() string {
@@ -342,7 +336,10 @@ func (c costs) check(t testing.TB) {
 	}
 	for name, n := range c.nodeWrites {
 		if n > writesPerNode+writesPerWatch*c.watches[name] {
-			t.Errorf("%d writes for %s, whose agent has begun %d watches", n, name, c.watches[name])
+			t.Errorf("%d writes for %s, whose agent has begun %d watches: %q", n, name, c.watches[name], c.each[name])
+		}
+		if c.operatorWrites[name] > operatorWritesPerNode {
+			t.Errorf("%d writes of the operator for %s: %q", c.operatorWrites[name], name, c.each[name])
 		}
 	}
 	if besides := sum(c.operator) + sum(c.agents) - sum(c.nodeWrites); besides > writesBesides+int(c.took/rollout.StatusPause) {
@@ -377,12 +374,4 @@ func (f *scaled) patch(workers int) time.Duration {
 		return f.Patch(f.t.Context(), node, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/bare":"%d"}}}`, f.changes)))
 	})
 	return time.Since(begun)
-}
-
-func loadAverage() string {
-	text, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "unknown"
-	}
-	return strings.Fields(string(text))[0]
 }
