@@ -43,7 +43,9 @@ type Records struct {
 	// mu guards decoded: the records of each ConfigMap that was read from the cache last.
 	mu      sync.Mutex
 	decoded map[string]decodedRecords
+	// set are all of them, damaged is what is wrong with those that cannot be read.
 	set     record.Set
+	damaged error
 }
 
 // decodedRecords are the records of one ConfigMap.
@@ -137,29 +139,31 @@ func (r *Records) CachedRecords(ctx context.Context) (all record.Set, damaged, e
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now, same := map[string]decodedRecords{}, len(list.Items) == len(r.decoded)
-	for _, u := range list.Items {
+	isChanged := func(u unstructured.Unstructured) bool {
 		d, ok := r.decoded[u.GetName()]
-		if !ok || d.uid != u.GetUID() || d.version != u.GetResourceVersion() {
+		return !ok || d.uid != u.GetUID() || d.version != u.GetResourceVersion()
+	}
+	if r.decoded != nil && len(list.Items) == len(r.decoded) && !slices.ContainsFunc(list.Items, isChanged) { // as with nearly all events of Nodes
+		return r.set, r.damaged, nil
+	}
+	now := map[string]decodedRecords{}
+	for _, u := range list.Items {
+		d := r.decoded[u.GetName()]
+		if isChanged(u) {
 			data, _, _ := unstructured.NestedStringMap(u.Object, "data")
-			d, same = r.decodeRecords(u.GetName(), data), false
+			d = r.decodeRecords(u.GetName(), data)
 			d.uid, d.version = u.GetUID(), u.GetResourceVersion()
 		}
 		now[u.GetName()] = d
 	}
 	var wrong []error
+	var readable []record.Record
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		wrong = append(wrong, now[name].damaged)
+		readable = append(readable, now[name].records...)
 	}
-	if !same {
-		var list []record.Record
-		for _, d := range now {
-			list = append(list, d.records...)
-		}
-		r.set = record.NewSet(list...)
-	}
-	r.decoded = now
-	return r.set, errors.Join(wrong...), nil
+	r.decoded, r.set, r.damaged = now, record.NewSet(readable...), errors.Join(wrong...)
+	return r.set, r.damaged, nil
 }
 
 // decodeRecords reads the records of a ConfigMap.
