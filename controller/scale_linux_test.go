@@ -46,8 +46,8 @@ const (
 	// and the status, whose counts are written once in a statusPause besides.
 	writesBesides = 20
 	// operatorMemory is in bytes, for up to a thousand nodes; memoryPerNode are more of them for each further node.
-	operatorMemory = 400 << 20
-	memoryPerNode  = 200 << 10
+	operatorMemory = 320 << 20
+	memoryPerNode  = 160 << 10
 	// operatorRest is how much of one processor the operator uses when nothing changes.
 	operatorRest = 0.1
 )
