@@ -180,3 +180,33 @@ func TestWhatIsBlamed(t *testing.T) {
 		}
 	}
 }
+
+// TestAChangeOfTheLayerThatAllShareIsComparedOnce: for all nodes whose own layer stays. Where that changes too, it counts for the node alone.
+func TestAChangeOfTheLayerThatAllShareIsComparedOnce(t *testing.T) {
+	has, next := rendered(t, "old", bundle.ImpactRestart), rendered(t, "new", bundle.ImpactRestart)
+	ofNode := func(w Wanted, text string) Wanted {
+		t.Helper()
+		w.Content.Node.Files = []bundle.File{{
+			Path: `C:\k\own`, Digest: bundle.Of([]byte(text)), Size: int64(len(text)), Access: bundle.AccessUsers, Impact: bundle.ImpactReboot, Content: bundle.Content{Data: []byte(text)},
+		}}
+		packed, err := layers.PackBundle("win-1", w.Content)
+		must(t, err)
+		w.Wanted = packed
+		return w
+	}
+	c := costs{layers: cacheOf()}
+	c.beginSnapshot(Rendered{})
+	for i, tt := range []struct {
+		from, to string
+		want     bundle.Impact
+		compared int
+	}{
+		{"a", "a", bundle.ImpactRestart, 1}, {"b", "b", bundle.ImpactRestart, 1}, {"a", "b", bundle.ImpactReboot, 2}, {"b", "a", bundle.ImpactReboot, 3}, {"b", "b", bundle.ImpactRestart, 3},
+	} {
+		from, to := ofNode(has, tt.from), ofNode(next, tt.to)
+		got := c.impactOf(from.Content, reportOf(from).Layers, to)
+		if whole := bundle.Diff(from.Content, to.Content).Impact(); got != tt.want || got != whole || len(c.still) != tt.compared {
+			t.Errorf("%d: %s, of whole bundles %s, want %s; %d comparisons", i, got, whole, tt.want, len(c.still))
+		}
+	}
+}
