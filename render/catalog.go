@@ -67,6 +67,7 @@ const (
 	rowExporterKey         RowID = "tls.key"
 	rowExporterConf        RowID = "windows-exporter-webconfig.yaml"
 	rowHosts               RowID = "hosts.toml"
+	rowPinnedImages        RowID = "pinned-images.json"
 )
 
 // Rows of everything else that views emit by name; directories, state and executables are emitted by the table.
@@ -201,6 +202,7 @@ func clusterFileRows() []Row {
 		// windows_exporter reads its web configuration and certificate for every connection (exporter-toolkit).
 		joined(portable(secret(file(rowExporterKey, fileExporterKey, bundle.ImpactNone, "key of windows_exporter", FromExporterTLS)))),
 		joined(portable(file(rowExporterCert, fileExporterCert, bundle.ImpactNone, "certificate of windows_exporter", FromExporterTLS))),
+		joined(portable(file(rowPinnedImages, bundle.PinnedImagesFile, bundle.ImpactNone, "images that the node agent has containerd pull and pin; only where a PinnedImageSet is for Windows nodes", FromPinnedImages))),
 		joined(file(rowExporterConf, fileExporterConf, bundle.ImpactRestart, "web configuration of windows_exporter", FromAPIServer)),
 	}
 }

@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"slices"
 
 	"wmco/bundle"
 	"wmco/render/mirrors"
@@ -44,4 +45,23 @@ func (c Cluster) checkNodeImages(hosts mirrors.Result) bundle.Findings {
 // PausePlaces returns where containerd asks for the pause image, without which no pod starts.
 func (c Cluster) PausePlaces() []mirrors.Place {
 	return mirrors.Build(c.Mirrors, c.Settings.Mirrors.options()).Places(c.Settings.PauseImage)
+}
+
+// checkPinnedImages says which images are not pulled to Windows nodes. Whether there is an image for Windows, the registry alone knows: the node says it.
+func (c Cluster) checkPinnedImages() bundle.Findings {
+	var findings bundle.Findings
+	kept, _ := c.pinnedImages()
+	for _, p := range c.PinnedImages {
+		f := bundle.Finding{Severity: bundle.SeverityWarning, Reason: reason.PinnedImageLeftOut, Object: p.Ref, Field: p.Field}
+		switch err := bundle.CheckImageByDigest(p.Name); {
+		case err != nil:
+			f.Message, f.Fix = "is not pulled to Windows nodes: "+err.Error(), "name the image with its registry and its digest"
+		case !slices.Contains(kept, p.Name):
+			f.Message, f.Fix = fmt.Sprintf("is not pulled to Windows nodes: a node pins at most %d images", bundle.MaxPinnedImages), "remove images that no Pod of Windows nodes needs"
+		default:
+			continue
+		}
+		findings = append(findings, f)
+	}
+	return findings
 }

@@ -37,8 +37,10 @@ type Cluster struct {
 	Exporter  KeyPair
 	Machine   MachineConfig
 	Mirrors   mirrors.Inputs
-	Settings  Settings
-	Origins   Origins
+	// PinnedImages are those of the PinnedImageSets for Windows nodes, by object and then in their order.
+	PinnedImages []PinnedImage
+	Settings     Settings
+	Origins      Origins
 	// Copies reports whether the objects are copies outside a cluster (files, a must-gather). What the cluster itself
 	// makes may be masked in copies, which is then a warning instead of an error.
 	Copies bool
@@ -196,6 +198,7 @@ const (
 	FromMirrors         Origin = "mirror sets"
 	FromImage           Origin = "Image"
 	FromPullSecret      Origin = "pull secret"
+	FromPinnedImages    Origin = "PinnedImageSets"
 	FromSettings        Origin = "Settings"
 	FromOperator        Origin = "Operator"
 	FromPrivateKey      Origin = "private key"

@@ -60,7 +60,7 @@ type Bundle struct {
 // is a defect of this program, not of the inputs.
 func NewFleet(c Cluster, o Options) (*Fleet, bundle.Findings, error) {
 	hosts := mirrors.Build(c.Mirrors, c.Settings.Mirrors.options())
-	findings := slices.Concat(c.check(), hosts.Findings, c.checkNodeImages(hosts), c.checkPayload(o.Payload))
+	findings := slices.Concat(c.check(), hosts.Findings, c.checkNodeImages(hosts), c.checkPinnedImages(), c.checkPayload(o.Payload))
 	if findings.Refused() {
 		return nil, findings.Sorted(), nil
 	}
@@ -146,6 +146,7 @@ func (e *emitter) clusterViews() {
 	e.exporterEntries()
 	e.csiProxyEntries()
 	e.agentEntries()
+	e.pinnedImageEntries()
 }
 
 func (e *emitter) nodeViews() {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"wmco/applier"
+	"wmco/applier/agent/images"
 	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/bundle/published"
@@ -52,6 +53,8 @@ var ErrRestart = errors.New("the service of this program was reconfigured")
 type Agent struct {
 	Engine  *applier.Engine
 	Cluster Cluster
+	// Images is the container runtime of the host; nil where no images are pulled.
+	Images  images.Runtime
 	Log     *slog.Logger
 	Options Options
 
@@ -65,6 +68,7 @@ type Agent struct {
 	crashes  crashes
 	booter   booter
 	network  hostNetwork
+	images   *images.Keeper
 	// repairAt is when the host is compared again, fullAt when every file is read again. As all times of this package they are
 	// since the boot of the host: setting its clock changes nothing.
 	repairAt, fullAt time.Duration
@@ -107,6 +111,10 @@ func (a *Agent) Run(ctx context.Context) error {
 		// It does not wait for a run: the health of cloud-node-manager may be what that waits for.
 		cloud := cloudIdentity{host: a.Engine.Host, cluster: a.Cluster, clock: a.Engine.Clock, log: a.Log, jitter: a.Options.Jitter, path: a.Options.CloudCertificate}
 		watching.Go(func() { cloud.renewUntilDone(ctx) })
+	}
+	if a.keepsImages() {
+		a.images = a.newImageKeeper(changed)
+		watching.Go(func() { a.images.Run(ctx) })
 	}
 	a.recallUndone(ctx)
 	a.recallBoots(ctx)
@@ -357,5 +365,6 @@ func (a *Agent) buildReport() published.Report {
 	r := a.follower.report
 	r.Rebooted, r.NetworkRestarts, r.NetworkUnstable = a.booter.done, a.network.count, a.network.unstable
 	r.Program, r.Repaired, r.Facts, r.Features = a.Engine.Program, a.repaired, a.reporter.canonicalFacts(), published.Features()
+	a.reportImages(&r)
 	return r
 }

@@ -61,6 +61,8 @@ const (
 	EventCrashed    = "ServiceCrashed"
 	EventBooting    = "HostBooting"
 	EventBootFailed = "HostBootFailed"
+	// EventImageNotPulled is about a pinned image that several pulls have not brought.
+	EventImageNotPulled = "PinnedImageNotPulled"
 	// EventNetworkRestarted is about services that were restarted because the Host Network Service of Windows has crashed, EventNetworkUnstable about
 	// one that crashes more often than they are.
 	EventNetworkRestarted = "HostNetworkRestarted"

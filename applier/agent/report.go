@@ -142,6 +142,8 @@ func conditionText(r published.Report) string {
 		return fmt.Sprintf("bundle %s is applied; %s with the next boot", r.Desired.Short(), takeEffect(len(r.RebootPending)))
 	case r.State == published.StateApplied && r.NetworkUnstable:
 		return networkText(r)
+	case r.State == published.StateApplied && len(r.Crashed) == 0 && r.Images.Missing() > 0:
+		return imagesText(r)
 	case r.State == published.StateApplied && len(r.Crashed) > 0:
 		return fmt.Sprintf("bundle %s is applied; ended by themselves since: %s", r.Desired.Short(), strings.Join(r.Crashed, ", "))
 	case r.State == published.StateApplied:

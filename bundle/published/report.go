@@ -91,6 +91,8 @@ type Report struct {
 	NetworkRestarts int `json:"networkRestarts,omitempty"`
 	// NetworkUnstable is true while the Host Network Service has crashed again after as many restarts as the agent makes within an hour.
 	NetworkUnstable bool `json:"networkUnstable,omitempty"`
+	// Images is how far the host is with the images of bundle.PinnedImagesFile; zero where there is none.
+	Images ImageProgress `json:"images,omitzero"`
 	// Features are what the agent can do that older ones cannot.
 	Features []Feature `json:"features,omitempty"`
 	// Refused is the digest of the text of the DesiredAnnotation, if the agent does not accept it: it is not signed for this node, or is older
@@ -105,6 +107,30 @@ type Report struct {
 	Facts *bundle.Facts `json:"facts,omitempty"`
 }
 
+// ImageProgress is how far a host is with a list of pinned images.
+type ImageProgress struct {
+	// List is the digest of the content of bundle.PinnedImagesFile that it is about.
+	List bundle.Digest `json:"list,omitempty"`
+	// Wanted is the number of images in the list, Present how many of them are on the host.
+	Wanted  int `json:"wanted,omitempty"`
+	Present int `json:"present,omitempty"`
+	// Settled is true when nothing should wait any longer: all are there, or those that are not were tried several times.
+	Settled bool `json:"settled,omitempty"`
+	// Message says why an image is not there, for people.
+	Message string `json:"message,omitempty"`
+}
+
+// Missing returns how many images are not on the host.
+func (p ImageProgress) Missing() int { return p.Wanted - p.Present }
+
+// bounded returns it with numbers that can be true.
+func (p ImageProgress) bounded() ImageProgress {
+	p.Wanted = min(max(p.Wanted, 0), bundle.MaxPinnedImages)
+	p.Present = min(max(p.Present, 0), p.Wanted)
+	p.Message = Shorten(p.Message)
+	return p
+}
+
 // Feature is something that a node agent can do and older ones cannot.
 type Feature string
 
@@ -117,11 +143,13 @@ const (
 	FeatureAuthorizedKeys Feature = "authorized-keys"
 	// FeaturePolicies means that the agent reads policies of Windows in a node layer.
 	FeaturePolicies Feature = "policies"
+	// FeaturePinnedImages means that the agent has images pulled and pinned, and reports how far it is.
+	FeaturePinnedImages Feature = "pinned-images"
 	// FeatureBoot means that the agent boots its host on request, once for each Desired.Boot.
 	FeatureBoot Feature = "boot-on-request"
 )
 
-// Features returns what the agents of this version can do.
+// Features returns what the agents of this version can do on any host. FeaturePinnedImages is besides, where there is a container runtime.
 func Features() []Feature {
 	return []Feature{FeatureAuthorizedKeys, FeatureBoot, FeatureNodeName, FeaturePolicies, FeatureSigned}
 }
@@ -133,6 +161,7 @@ func (r Report) Has(f Feature) bool { return slices.Contains(r.Features, f) }
 func (r Report) Encode() (string, error) {
 	r.Schema = Schema
 	r.Message, r.Retry, r.Log = Shorten(r.Message), Shorten(r.Retry), r.Log.BoundedTail()
+	r.Images = r.Images.bounded()
 	r.Missing, r.RebootPending, r.Crashed, r.Features = first(r.Missing), first(r.RebootPending), first(r.Crashed), first(r.Features)
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -153,12 +182,13 @@ func DecodeReport(text string) (Report, error) {
 	if !slices.Contains(States(), r.State) {
 		return Report{}, fmt.Errorf("%w: the state %.50q is unknown", ErrInvalid, r.State)
 	}
-	for _, d := range append([]bundle.Digest{r.Desired, r.Applied, r.Refused, r.Rebooted}, r.Layers...) {
+	for _, d := range append([]bundle.Digest{r.Desired, r.Applied, r.Refused, r.Rebooted, r.Images.List}, r.Layers...) {
 		if err := d.Validate(); d != "" && err != nil {
 			return Report{}, fmt.Errorf("%w: %v", ErrInvalid, err) //nolint:errorlint // one kind of error for all of it
 		}
 	}
 	r.Message, r.Log = Shorten(r.Message), r.Log.BoundedTail()
+	r.Images = r.Images.bounded()
 	r.Missing, r.RebootPending, r.Crashed, r.Features = first(r.Missing), first(r.RebootPending), first(r.Crashed), first(r.Features)
 	return r, nil
 }

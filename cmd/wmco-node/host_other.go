@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/applier"
+	"wmco/applier/agent/images"
 	"wmco/applier/collect"
 	"wmco/applier/selftest"
 	"wmco/internal/hostsim/folderhost"
@@ -42,6 +43,9 @@ func openMachine(root string) (selftest.Machine, error) {
 
 // openSystem returns the facts of the Windows of a simulated host.
 func openSystem(root string) collect.System { return folderhost.System(root) }
+
+// localImages returns nil: a simulated host has no containerd.
+func localImages() (images.Runtime, error) { return nil, nil } //nolint:nilnil // there is none
 
 // playRole returns false: no copy of this program runs on a simulated host.
 func playRole() (played bool, status int) { return false, 0 }

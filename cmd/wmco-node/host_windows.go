@@ -9,6 +9,8 @@ import (
 	"golang.org/x/sys/windows"
 
 	"wmco/applier"
+	"wmco/applier/agent/images"
+	"wmco/applier/agent/images/cri"
 	"wmco/applier/collect"
 	"wmco/applier/selftest"
 	"wmco/applier/selftest/thismachine"
@@ -46,6 +48,9 @@ func openMachine(string) (selftest.Machine, error) {
 
 // openSystem returns the facts of this Windows.
 func openSystem(string) collect.System { return inspect.System{} }
+
+// localImages returns the containerd of this host. It is not asked before the bundle lists an image.
+func localImages() (images.Runtime, error) { return cri.Local() }
 
 // playRole makes a copy of this program act as a service of the self-test.
 func playRole() (played bool, status int) { return thismachine.Play() }

@@ -61,6 +61,9 @@ func (a *app) keep(ctx context.Context, f agent.Flags) error {
 	if f.Kubeconfig != "" {
 		keeper.Cluster = agent.NewAPIServer(agent.Connection{Kubeconfig: f.Kubeconfig, ReadFile: os.ReadFile, Log: log, Clock: a.clock, Pages: published.Pages(sourceTree), Spread: spread})
 	}
+	if keeper.Images, err = localImages(); err != nil {
+		return &cli.ExitError{Status: cli.ExitUsage, Err: err}
+	}
 	log.Info("started", "version", a.version, "interval", f.Interval, "reportOnly", f.ReportOnly, "kubeconfig", f.Kubeconfig)
 	if err := keeper.Run(ctx); err != nil {
 		return errRestart

@@ -46,7 +46,7 @@ func (h Host) completeNode(ctx context.Context, node *corev1.Node) (Progress, er
 	if row.Reported.IsZero() || row.State == nodestate.NotReporting {
 		return h.applyHostBundle(ctx), nil
 	}
-	whole, err := h.isUpToDate(decoded, row)
+	wanted, whole, err := h.isUpToDate(decoded, row)
 	if err != nil || !whole {
 		p := Progress{State: StateJoining, Reason: ReasonCompleting, Message: "waiting for the node agent, which follows the cluster: " + h.describeMissing(decoded, row), Node: node.Name, Again: AgainSoon}
 		if row.State == nodestate.Degraded || row.Fault == published.FaultDisk {
@@ -55,21 +55,25 @@ func (h Host) completeNode(ctx context.Context, node *corev1.Node) (Progress, er
 		}
 		return p, err
 	}
+	if h.awaitsImages(decoded, wanted) {
+		return pullingImages(decoded), nil
+	}
 	if err := h.uncordonAndMark(ctx, node); err != nil {
 		return Progress{}, err
 	}
 	h.Counters.CountNode(string(h.Backing), h.Now().Sub(node.CreationTimestamp.Time))
-	return Progress{State: StateJoined, Reason: ReasonJoined, Message: "node " + node.Name + " has joined", Node: node.Name, Finished: true}, nil
+	return Progress{State: StateJoined, Reason: ReasonJoined, Message: describeJoined(decoded), Node: node.Name, Finished: true}, nil
 }
 
-// isUpToDate reports whether the node has the bundle that is rendered from its facts, with nothing that waits for its network, and is Ready.
-func (h Host) isUpToDate(node windowsnode.Node, row fleet.Row) (bool, error) {
+// isUpToDate reports whether the node has the bundle that is rendered from its facts, with nothing that waits for its network, and is Ready. It
+// returns that bundle.
+func (h Host) isUpToDate(node windowsnode.Node, row fleet.Row) (bundle.Bundle, bool, error) {
 	list, _, err := h.Wanted.RenderBundles([]render.Node{h.Node})
 	if err != nil || len(list) == 0 {
-		return false, err
+		return bundle.Bundle{}, false, err
 	}
 	waits := slices.ContainsFunc(list[0].Own, func(f bundle.Finding) bool { return f.Reason == reason.NetworkPending })
-	return row.State == nodestate.Updated && row.Applied == list[0].Bundle.Digest && !waits && node.IsReady(), nil
+	return list[0].Bundle.Bundle, row.State == nodestate.Updated && row.Applied == list[0].Bundle.Digest && !waits && node.IsReady(), nil
 }
 
 // describeMissing says what a node that is not whole waits for.

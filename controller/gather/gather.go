@@ -84,6 +84,7 @@ func Gather(ctx context.Context, r objects.Reader, o Options) (Result, error) {
 	g.readBootstrap()
 	g.readExporter()
 	g.readMirrors()
+	g.readPinnedImages()
 	g.reportIgnored()
 	nodes := g.listHosts()
 	return Result{Cluster: g.cluster, Nodes: nodes, Instances: g.instances, Findings: g.findings.Sorted()}, nil

@@ -45,7 +45,7 @@ func files(paths ...string) []string {
 // everyKind has an object of every kind that is read.
 func everyKind() []string {
 	return files("clusters/common", "clusters/aws", "clusters/none/windows-instances.yaml",
-		"clusters/traits/mirrors", "clusters/traits/operator-config", "clusters/traits/trusted-ca")
+		"clusters/traits/mirrors", "clusters/traits/operator-config", "clusters/traits/pinned-images", "clusters/traits/trusted-ca")
 }
 
 // recorder keeps the result of a reader.
@@ -204,6 +204,7 @@ func rights() []testenv.Rule {
 		rule("", "list", "imagetagmirrorsets.config.openshift.io"),
 		rule("", "list", "machineconfigs.machineconfiguration.openshift.io"),
 		rule("", "list", "nodes"),
+		rule("", "list", "pinnedimagesets.machineconfiguration.openshift.io"),
 		rule("openshift-config", "get", "secrets", "pull-secret"),
 		rule("openshift-machine-api", "list", "machines.machine.openshift.io"),
 		rule("openshift-machine-config-operator", "get", "secrets", "node-bootstrapper-token"),
@@ -290,7 +291,7 @@ func TestRightsAreSufficientAndMinimal(t *testing.T) {
 
 func TestClusterWithoutOptionalKinds(t *testing.T) {
 	server.Without(t, "imagedigestmirrorsets.config.openshift.io", "imagetagmirrorsets.config.openshift.io",
-		"imagecontentsourcepolicies.operator.openshift.io", "machines.machine.openshift.io", "machinesets.machine.openshift.io")
+		"imagecontentsourcepolicies.operator.openshift.io", "pinnedimagesets.machineconfiguration.openshift.io", "machines.machine.openshift.io", "machinesets.machine.openshift.io")
 	compareWithFiles(t, filepath.Join(goldens, "cases", "none"))
 }
 

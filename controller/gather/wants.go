@@ -3,6 +3,7 @@ package gather
 import (
 	"cmp"
 
+	"wmco/controller/gather/ignored"
 	"wmco/controller/gather/objects"
 	"wmco/controller/windowsnode/record"
 	"wmco/render"
@@ -47,6 +48,7 @@ const (
 	keyPullSecret          = ".dockerconfigjson"
 	fileCredentialProvider = "/etc/kubernetes/credential-providers/ecr-credential-provider.yaml"
 	unitKubelet            = "kubelet.service"
+	kindPinnedImageSet     = "PinnedImageSet"
 )
 
 // WantedObjects returns what Gather reads, for a cache of the objects; an empty namespace is OperatorNamespace.
@@ -75,6 +77,7 @@ func wantedObjects(namespace string) []objects.Want {
 		optional(objects.Want{Group: groupConfig, Version: "v1", Kind: "ImageDigestMirrorSet", Unique: true}),
 		optional(objects.Want{Group: groupConfig, Version: "v1", Kind: "ImageTagMirrorSet", Unique: true}),
 		optional(objects.Want{Group: groupOperator, Version: "v1alpha1", Kind: "ImageContentSourcePolicy", Unique: true}),
+		optional(objects.Want{Group: groupMachineConfig, Version: "v1", Kind: kindPinnedImageSet, Labels: map[string]string{ignored.LabelPinnedFor: ignored.PinnedForWindows}}),
 		{Group: groupOperator, Version: "v1", Kind: "Network", Names: []string{clusterName}},
 		{Group: groupMachineConfig, Version: "v1", Kind: "MachineConfigPool", Names: []string{workerPool}},
 		{Group: groupMachineConfig, Version: "v1", Kind: "MachineConfig", NamePrefix: renderedWorkerPrefix},

@@ -73,9 +73,10 @@ var (
 		"Number of entries that had drifted on a Windows node and were restored since its bundle was applied.", labelNode)
 	networkRestarts = newDescription("wmco_node_host_network_restarts",
 		"Number of restarts of kube-proxy on a Windows node since its agent started, because the Host Network Service had crashed.", labelNode)
-	bootPending = newDescription("wmco_node_windows_reboot_pending", "1 while Windows itself waits for a boot of a node, by what asked for it.", labelNode, labelReason)
-	rolledBack  = newDescription("wmco_node_rolled_back_changes", "Number of bundles that were rolled back on a Windows node, of those that its agent and the rollout remember.", labelNode)
-	change      = newDescription("wmco_node_last_change_seconds",
+	imagesMissing = newDescription("wmco_node_pinned_images_missing", "Number of images of PinnedImageSets for Windows nodes that are not on a Windows node, as its agent reports.", labelNode)
+	bootPending   = newDescription("wmco_node_windows_reboot_pending", "1 while Windows itself waits for a boot of a node, by what asked for it.", labelNode, labelReason)
+	rolledBack    = newDescription("wmco_node_rolled_back_changes", "Number of bundles that were rolled back on a Windows node, of those that its agent and the rollout remember.", labelNode)
+	change        = newDescription("wmco_node_last_change_seconds",
 		"How long the last finished change of a Windows node took: until it was permitted, which is the drain, and from then until its end.", labelNode, labelImpact, labelPhase)
 	backed    = newDescription("wmco_rolled_back_nodes", "Number of Windows nodes whose published bundle was rolled back, by cause.", labelCause)
 	pulled    = newDescription("wmco_node_pulled_bytes", "Number of bytes of layers that a Windows node has fetched from the API server for its bundle.", labelNode)
@@ -86,7 +87,7 @@ var (
 )
 
 func allDescriptions() []*prometheus.Desc {
-	return []*prometheus.Desc{nodes, state, since, oldest, drifted, networkRestarts, bootPending, rolledBack, backed, pulled, change, refused, condition, unjoined, complete}
+	return []*prometheus.Desc{nodes, state, since, oldest, drifted, networkRestarts, imagesMissing, bootPending, rolledBack, backed, pulled, change, refused, condition, unjoined, complete}
 }
 
 // Describe implements prometheus.Collector.
@@ -135,6 +136,9 @@ func (c *Collector) collectFleet(to chan<- prometheus.Metric, list []windowsnode
 		sendGauge(to, state, 1, row.Node, string(row.State), row.Reason)
 		sendGauge(to, drifted, row.Repaired, row.Node)
 		sendGauge(to, networkRestarts, max(n.Report.NetworkRestarts, 0), row.Node)
+		if n.Report.Images.Wanted > 0 {
+			sendGauge(to, imagesMissing, n.Report.Images.Missing(), row.Node)
+		}
 		for _, reason := range windowsnode.PendingBoots(n.Report) {
 			sendGauge(to, bootPending, 1, row.Node, string(reason))
 		}

@@ -198,10 +198,11 @@ func TestCollectorSaysWhatTheWindowsOfANodeNeeds(t *testing.T) {
 	want := wanted(t)
 	report := published.Report{
 		State: published.StateApplied, Desired: want, Applied: want, NetworkRestarts: 2,
-		Facts: &bundle.Facts{PendingBoots: []bundle.BootReason{bundle.BootForUpdates, "a label that a host chooses"}},
+		Images: published.ImageProgress{Wanted: 5, Present: 2},
+		Facts:  &bundle.Facts{PendingBoots: []bundle.BootReason{bundle.BootForUpdates, "a label that a host chooses"}},
 	}
 	got := samples(t, objects{nodes: []corev1.Node{node(t, "win-a", report, "")}}, objects{})
-	for _, line := range []string{"wmco_node_host_network_restarts{node=\"win-a\"} 2\n", "wmco_node_windows_reboot_pending{node=\"win-a\",reason=\"Updates\"} 1\n"} {
+	for _, line := range []string{"wmco_node_pinned_images_missing{node=\"win-a\"} 3\n", "wmco_node_host_network_restarts{node=\"win-a\"} 2\n", "wmco_node_windows_reboot_pending{node=\"win-a\",reason=\"Updates\"} 1\n"} {
 		if !strings.Contains(got, line) {
 			t.Errorf("no %q in\n%s", line, got)
 		}

@@ -10,6 +10,7 @@ const (
 	MachineConfigFilesIgnored           = "MachineConfigFilesIgnored"
 	NodeDisruptionPolicyIgnored         = "NodeDisruptionPolicyIgnored"
 	ForeignLayersFetched                = "ForeignLayersFetched"
+	PinnedImageSetIgnored               = "PinnedImageSetIgnored"
 )
 
 func ignored() []Entry {
@@ -21,6 +22,7 @@ func ignored() []Entry {
 		{ContainerRuntimeConfigIgnored, isInfo, "A ContainerRuntimeConfig selects the worker pool. It is for CRI-O, and Windows nodes run containerd.", "Set `containerd` or `pauseImage` of windows-machine-config, where Windows nodes need it."},
 		{MachineConfigFilesIgnored, isInfo, "A MachineConfig of the worker pool has files or units that the machine-config-operator has not made itself. Windows nodes do not get them.", "Nothing if Windows nodes do not need them."},
 		{NodeDisruptionPolicyIgnored, isInfo, "The cluster has a node disruption policy. What a change costs a Windows node follows from the change alone.", "Nothing. `wmco diff` shows what a change costs."},
+		{PinnedImageSetIgnored, isInfo, "A PinnedImageSet of the worker pool has no label `node.openshift.io/os_id: Windows`. Its images are taken for those of Linux nodes, and Windows nodes do not pull them.", "Nothing if no Pod of Windows nodes needs them. Otherwise label the set, or put the images for Windows into a set of their own (docs/operations.md)."},
 		{ForeignLayersFetched, isInfo, "A mirror set says `NeverContactSource`, and containerd fetches layers that name a URL of their own, so called foreign layers, from there before it asks any mirror. Windows base images from before 2023 have such layers at mcr.microsoft.com.", "Build images on newer base images. Where the URL is not reached, containerd goes on with the mirror, which must have the layer: mirror with foreign layers included."},
 	}
 }

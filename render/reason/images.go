@@ -19,6 +19,7 @@ const (
 	CredentialsNotUsed       = "CredentialsNotUsed"
 	NodeImageUnreachable     = "NodeImageUnreachable"
 	NodeImageNotMirrored     = "NodeImageNotMirrored"
+	PinnedImageLeftOut       = "PinnedImageLeftOut"
 )
 
 func images() []Entry {
@@ -40,5 +41,6 @@ func images() []Entry {
 		{CredentialsNotUsed, isWarning, "An entry of the pull secret is not used, because containerd has one set of credentials for an endpoint.", "Use one account that may read all mirrors in the endpoint."},
 		{NodeImageUnreachable, isWarning, "The pause image cannot be pulled from anywhere, so no pod can start.", "Allow or mirror its registry, or set `pauseImage` in windows-machine-config."},
 		{NodeImageNotMirrored, isInfo, "The cluster has mirrors, but none of them has the pause image. A disconnected node cannot start pods.", "Mirror the image with an ImageTagMirrorSet, or set `pauseImage` to a digest that an ImageDigestMirrorSet covers."},
+		{PinnedImageLeftOut, isWarning, "An image of a PinnedImageSet is not pulled to Windows nodes: it is not named by its registry and digest, or there are more than 500.", "Name the image as `HOST[:PORT]/NAME@sha256:DIGEST`; remove images that no Pod of Windows nodes needs."},
 	}
 }

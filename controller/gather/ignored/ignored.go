@@ -25,6 +25,11 @@ const (
 	// roleLabel selects the MachineConfigs of a pool; those that the machine-config-operator itself has made have the annotation generatedBy.
 	roleLabel   = "machineconfiguration.openshift.io/role"
 	generatedBy = "machineconfiguration.openshift.io/generated-by-controller-version"
+	// LabelPinnedFor is the label of PinnedImageSets for Windows nodes. Windows nodes themselves have the same one.
+	LabelPinnedFor = "node.openshift.io/os_id"
+	// PinnedForWindows is its value.
+	PinnedForWindows = "Windows"
+
 	// releasePolicy is the ClusterImagePolicy of the cluster's own release images. Windows nodes pull none of them.
 	releasePolicy = "openshift"
 )
@@ -100,6 +105,13 @@ func Kinds() []Kind {
 			Instead: "their files and units are not written to Windows nodes", Fix: "nothing if Windows nodes do not need them",
 			asks: func(o unstructured.Unstructured, _ labels.Set) bool {
 				return o.GetAnnotations()[generatedBy] == "" && (hasItems(o, "spec", "config", "storage", "files") || hasItems(o, "spec", "config", "systemd", "units"))
+			},
+		},
+		{
+			Reason: reason.PinnedImageSetIgnored, Severity: bundle.SeverityInfo, GroupVersionKind: kindIn(groupMachineConfig, "v1", "PinnedImageSet"), Labels: map[string]string{roleLabel: WorkerPool},
+			Instead: "Windows nodes pull the images of sets with the label " + LabelPinnedFor + "=" + PinnedForWindows, Fix: "nothing if Windows nodes do not need the images; otherwise label the set, or put images for Windows into a set of their own",
+			asks: func(o unstructured.Unstructured, _ labels.Set) bool {
+				return o.GetLabels()[LabelPinnedFor] != PinnedForWindows
 			},
 		},
 		{

@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"wmco/applier/agent/images"
 	"wmco/bundle"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
@@ -96,6 +97,8 @@ type world struct {
 	asked int
 	// guard is how long machines that are started from now on wait for a new node agent.
 	guard time.Duration
+	// images is the container runtime of machines that are started from now on; nil is none.
+	images images.Runtime
 	// machines are those that were started, by their names.
 	machines map[string]*joinedMachine
 }
@@ -277,7 +280,7 @@ func (w *world) machineWith(name, address string, o sshd.Options) *joinedMachine
 	}
 	times := simnode.FastTimes()
 	times.Guard = w.guard
-	m, s, err := simnode.WithSSH(programs.Programs, folder, o, simnode.Options{Facts: facts, Times: times, Log: machineLog()})
+	m, s, err := simnode.WithSSH(programs.Programs, folder, o, simnode.Options{Facts: facts, Times: times, Log: machineLog(), Images: w.images})
 	must(w.t, err)
 	w.t.Cleanup(func() {
 		must(w.t, m.Close())

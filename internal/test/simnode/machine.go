@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"wmco/applier"
+	"wmco/applier/agent/images"
 	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/internal/hostsim"
@@ -37,6 +38,8 @@ type Options struct {
 	Program string
 	// Serves reports whether its addresses are addresses of this computer: the kubelet serves logs there, and the agent writes one.
 	Serves bool
+	// Images is its container runtime, as far as the node agent has it pull images; nil where there is none.
+	Images images.Runtime
 }
 
 // Times are how long things take; those of a real machine where they are zero.

@@ -193,7 +193,7 @@ var programRules = []rule{
 	{
 		pkg: "cmd/wmco-node",
 		// Where it is not on Windows, the program works on a folderhost.
-		imports: []string{"applier", "applier/plan", "applier/agent", "bundle/published", "internal/hostsim/folderhost", "internal/hostsim/simulation", "applier/collect", "applier/selftest", "applier/selftest/thismachine", "applier/winhost", "applier/winhost/inspect", "applier/winhost/services", "bundle", "bundle/preflight", "bundle/archive", "internal/cli", "internal/ownfile", "layout"},
+		imports: []string{"applier", "applier/plan", "applier/agent", "applier/agent/images", "applier/agent/images/cri", "bundle/published", "internal/hostsim/folderhost", "internal/hostsim/simulation", "applier/collect", "applier/selftest", "applier/selftest/thismachine", "applier/winhost", "applier/winhost/inspect", "applier/winhost/services", "bundle", "bundle/preflight", "bundle/archive", "internal/cli", "internal/ownfile", "layout"},
 		never:   join(rendering, remote),
 	},
 	{pkg: "cmd", anything: true},

@@ -39,6 +39,7 @@ var crdFiles = []struct {
 		"0000_80_machine-config_01_controllerconfigs-Default",
 		"0000_80_machine-config_01_machineconfigpools",
 		"0000_80_machine-config_01_machineconfigs",
+		"0000_80_machine-config_01_pinnedimagesets",
 	}},
 	{"operator/v1", []string{"0000_70_network_01_networks"}},
 	{"operator/v1alpha1", []string{"0000_10_config-operator_01_imagecontentsourcepolicies"}},

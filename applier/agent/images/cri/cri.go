@@ -1,0 +1,187 @@
+// Package cri is the container runtime of a host, containerd, by its own API: the image service of the CRI (k8s.io/cri-api), and for labels of images
+// containerd's images service. Pulls go through the hosts files of the registries, as those of the kubelet.
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	images "github.com/containerd/containerd/api/services/images/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	keeper "wmco/applier/agent/images"
+)
+
+// Labels of images.
+const (
+	// pinnedLabel has containerd's CRI report an image as pinned; the kubelet removes none of those (containerd, internal/cri/labels;
+	// kubernetes, pkg/kubelet/images/image_gc_manager.go). A pull by name writes the labels anew, without it.
+	pinnedLabel, pinnedValue = "io.cri-containerd.pinned", "pinned"
+	// markLabel says that the label above was set here, and not by containerd's own configuration, which pins the pause image. Its value is the name
+	// in the list.
+	markLabel = "windowsmachineconfig.openshift.io/pinned-image"
+)
+
+// namespace is that of the CRI in containerd.
+const namespace = "k8s.io"
+
+// maxMessage is the size of the largest answer in bytes: 5,000 images are 4 MiB, the default of gRPC.
+const maxMessage = 16 << 20
+
+// Containerd implements images.Runtime.
+type Containerd struct {
+	cri    runtime.ImageServiceClient
+	images images.ImagesClient
+	disk   func(context.Context) (keeper.Disk, error)
+}
+
+var _ keeper.Runtime = &Containerd{}
+
+// Dial is how the endpoint is reached.
+type Dial func(ctx context.Context) (net.Conn, error)
+
+// New returns the containerd that dial reaches. Nothing is dialed before it is needed, and a connection that breaks is dialed again.
+func New(dial Dial, disk func(context.Context) (keeper.Disk, error)) (*Containerd, error) {
+	connection, err := grpc.NewClient("passthrough:///containerd", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))
+	if err != nil {
+		return nil, fmt.Errorf("preparing a client of containerd: %w", err)
+	}
+	return &Containerd{runtime.NewImageServiceClient(connection), images.NewImagesClient(connection), disk}, nil
+}
+
+// Image implements images.Runtime. It is pinned only with the mark: a pull that has lost the label has lost both.
+func (c *Containerd) Image(ctx context.Context, name string) (keeper.Image, error) {
+	answer, err := c.cri.ImageStatus(ctx, &runtime.ImageStatusRequest{Image: &runtime.ImageSpec{Image: name}})
+	if err != nil {
+		return keeper.Image{}, meaning(err)
+	}
+	if answer.GetImage() == nil {
+		return keeper.Image{}, nil
+	}
+	return keeper.Image{Present: true, Pinned: answer.GetImage().GetPinned()}, nil
+}
+
+// Pull implements images.Runtime. Credentials are those of the hosts files.
+func (c *Containerd) Pull(ctx context.Context, name string) error {
+	_, err := c.cri.PullImage(ctx, &runtime.PullImageRequest{Image: &runtime.ImageSpec{Image: name}})
+	return meaning(err)
+}
+
+// Pin implements images.Runtime. containerd keeps an image by the names in its status; containerd's CRI follows the change of a label by its event.
+func (c *Containerd) Pin(ctx context.Context, name string) error {
+	answer, err := c.cri.ImageStatus(ctx, &runtime.ImageStatusRequest{Image: &runtime.ImageSpec{Image: name}})
+	if err != nil {
+		return meaning(err)
+	}
+	reference := referenceOf(name, answer.GetImage().GetRepoDigests())
+	if reference == "" {
+		return fmt.Errorf("%w: it has no such name", errNotThere)
+	}
+	return c.label(ctx, reference, pinnedValue, name)
+}
+
+var errNotThere = errors.New("the image is not there")
+
+// referenceOf returns the name of an image in containerd. It is that of the list, but for docker.io, whose short names have "library/" there.
+func referenceOf(name string, references []string) string {
+	if slices.Contains(references, name) {
+		return name
+	}
+	_, digest, _ := strings.Cut(name, "@")
+	for _, r := range references {
+		if strings.HasPrefix(name, "docker.io/") && strings.HasPrefix(r, "docker.io/") && strings.HasSuffix(r, "@"+digest) {
+			return r
+		}
+	}
+	return ""
+}
+
+// Pinned implements images.Runtime.
+func (c *Containerd) Pinned(ctx context.Context) ([]string, error) {
+	list, err := c.marked(ctx)
+	var names []string
+	for _, image := range list {
+		names = append(names, image.GetLabels()[markLabel])
+	}
+	return names, err
+}
+
+// marked returns the images with the mark. The filter is containerd's own (containerd, pkg/filters).
+func (c *Containerd) marked(ctx context.Context) ([]*images.Image, error) {
+	answer, err := c.images.List(inNamespace(ctx), &images.ListImagesRequest{Filters: []string{`labels."` + markLabel + `"`}})
+	if err != nil {
+		return nil, meaning(err)
+	}
+	// A label that was taken off stays with an empty value.
+	return slices.DeleteFunc(answer.GetImages(), func(i *images.Image) bool { return i.GetLabels()[markLabel] == "" }), nil
+}
+
+// Unpin implements images.Runtime.
+func (c *Containerd) Unpin(ctx context.Context, name string) error {
+	list, err := c.marked(ctx)
+	if err != nil {
+		return err
+	}
+	for _, image := range list {
+		if image.GetLabels()[markLabel] == name {
+			err = errors.Join(err, c.label(ctx, image.GetName(), "", ""))
+		}
+	}
+	return err
+}
+
+// label writes both labels of an image, and no other field of it. An empty value takes a label off. The target is sent though the mask leaves it out:
+// containerd 2.4 ends with a nil pointer where there is none (plugins/services/images, imageFromProto).
+func (c *Containerd) label(ctx context.Context, reference, pin, mark string) error {
+	image, err := c.images.Get(inNamespace(ctx), &images.GetImageRequest{Name: reference})
+	if err != nil {
+		return meaning(err)
+	}
+	if image.GetImage().GetTarget() == nil {
+		return fmt.Errorf("%w: containerd names no target of it", errNotThere)
+	}
+	_, err = c.images.Update(inNamespace(ctx), &images.UpdateImageRequest{
+		Image:      &images.Image{Name: reference, Target: image.GetImage().GetTarget(), Labels: map[string]string{pinnedLabel: pin, markLabel: mark}},
+		UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"labels." + pinnedLabel, "labels." + markLabel}},
+	})
+	return meaning(err)
+}
+
+// Disk implements images.Runtime.
+func (c *Containerd) Disk(ctx context.Context) (keeper.Disk, error) { return c.disk(ctx) }
+
+// inNamespace says for whom the images service works (containerd, pkg/namespaces).
+func inNamespace(ctx context.Context) context.Context {
+	return metadata.AppendToOutgoingContext(ctx, "containerd-namespace", namespace)
+}
+
+// meaning returns an error without the words of gRPC.
+func meaning(err error) error {
+	if err == nil {
+		return nil
+	}
+	answer := status.Convert(err)
+	switch answer.Code() {
+	case codes.Unavailable:
+		return fmt.Errorf("%w: %s", keeper.ErrAway, answer.Message())
+	case codes.Canceled, codes.DeadlineExceeded:
+		return fmt.Errorf("asking containerd: %w", err)
+	case codes.NotFound:
+		return fmt.Errorf("the registry has no such image, or none for this Windows: %s", answer.Message())
+	case codes.Unimplemented:
+		return fmt.Errorf("%w: its CRI plugin does not run", keeper.ErrAway)
+	}
+	return errors.New(answer.Message())
+}

@@ -1,0 +1,62 @@
+package configure
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/windowsnode"
+)
+
+// imagesWithin is for how long after its Node was created a new node is kept cordoned until its pinned images are there.
+const imagesWithin = 45 * time.Minute
+
+// awaitsImages reports whether a new node stays cordoned because its host still pulls the images of the list in its bundle. A node whose cordon is
+// not that of its join may have pods: nothing waits there, nor for an agent that pulls none. What the node says decides about this node alone, and
+// for so long at most.
+func (h Host) awaitsImages(node windowsnode.Node, b bundle.Bundle) bool {
+	list := imageList(b)
+	joins := node.Annotations[JoiningAnnotation] != "" && h.Now().Sub(node.CreationTimestamp.Time) < imagesWithin
+	if list == "" || !joins || !node.Report.Has(published.FeaturePinnedImages) {
+		return false
+	}
+	images := node.Report.Images
+	return images.List != list || images.Missing() > 0 && !images.Settled
+}
+
+// imageList returns the digest of the list of pinned images, empty where the bundle has none.
+func imageList(b bundle.Bundle) bundle.Digest {
+	i := slices.IndexFunc(b.Cluster.Files, func(f bundle.File) bool { return f.Path == bundle.PinnedImagesFile })
+	if i < 0 {
+		return ""
+	}
+	return b.Cluster.Files[i].Digest
+}
+
+// pullingImages is the progress of a node that waits for its images.
+func pullingImages(node windowsnode.Node) Progress {
+	text := "the node stays cordoned until its pinned images are there: " + describeImages(node.Report.Images)
+	return Progress{State: StateJoining, Reason: ReasonCompleting, Message: text, Node: node.Name, Again: AgainSoon}
+}
+
+func describeImages(p published.ImageProgress) string {
+	if p.Wanted == 0 {
+		return "the node agent has not begun"
+	}
+	text := fmt.Sprintf("%d of %d", p.Present, p.Wanted)
+	if p.Message != "" {
+		text += "; " + p.Message
+	}
+	return text
+}
+
+// describeJoined says that the node has joined, and which images it lacks.
+func describeJoined(node windowsnode.Node) string {
+	text := "node " + node.Name + " has joined"
+	if images := node.Report.Images; images.Missing() > 0 {
+		text += fmt.Sprintf(", without %d of %s", images.Missing(), bundle.Count(images.Wanted, "pinned image"))
+	}
+	return text
+}

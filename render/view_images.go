@@ -1,0 +1,48 @@
+package render
+
+import (
+	"slices"
+
+	"wmco/bundle"
+)
+
+// PinnedImage is an image that nodes pull before Pods need it, and keep.
+type PinnedImage struct {
+	// Name is what the object asks for.
+	Name string
+	// Ref is the PinnedImageSet, Field the path of the name in it.
+	Ref   bundle.Ref
+	Field string
+}
+
+// pinnedImages returns the images by name, each once, without those that reportPinnedImages says are left out.
+func (c Cluster) pinnedImages() (images []string, causes []bundle.Ref) {
+	for _, p := range c.PinnedImages {
+		if bundle.CheckImageByDigest(p.Name) != nil || !slices.Contains(images, p.Name) && len(images) == bundle.MaxPinnedImages {
+			continue
+		}
+		images = append(images, p.Name)
+		if !slices.Contains(causes, p.Ref) {
+			causes = append(causes, p.Ref)
+		}
+		slices.Sort(images)
+		images = slices.Compact(images)
+	}
+	return images, causes
+}
+
+// pinnedImageEntries adds the list of images. The node agent has containerd pull and pin them, and reports how far it is; an older one ignores the list.
+func (e *emitter) pinnedImageEntries() {
+	r, ok := e.wanted(rowPinnedImages)
+	images, causes := e.cluster.pinnedImages()
+	if !ok || len(images) == 0 {
+		return
+	}
+	data, err := bundle.EncodePinnedImages(images)
+	if err != nil {
+		e.errs = append(e.errs, err)
+		return
+	}
+	e.add(r, r.Name, bundle.Content{Data: data})
+	e.causedBy(r, r.Name, causes)
+}
