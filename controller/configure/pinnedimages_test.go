@@ -37,7 +37,7 @@ func TestWhichNodesWaitForTheirImages(t *testing.T) {
 		"it has waited for long":        {bundle: withList, progress: pulling, change: func(n *windowsnode.Node) { n.CreationTimestamp.Time = now.Add(-imagesWithin) }, text: "2 of 5"},
 		"it has not waited for so long": {bundle: withList, progress: pulling, change: func(n *windowsnode.Node) { n.CreationTimestamp.Time = now.Add(time.Second - imagesWithin) }, waits: true, text: "2 of 5"},
 	} {
-		n := windowsnode.Node{}
+		n := windowsnode.Decode(corev1.Node{})
 		n.ObjectMeta = metav1.ObjectMeta{Name: "win-a", Annotations: map[string]string{JoiningAnnotation: ValueTrue}, CreationTimestamp: metav1.NewTime(now.Add(-time.Minute))}
 		n.Report = published.Report{Features: append(published.Features(), published.FeaturePinnedImages), Images: c.progress}
 		if c.change != nil {
@@ -54,7 +54,7 @@ func TestWhichNodesWaitForTheirImages(t *testing.T) {
 }
 
 func TestAJoinSaysWhichImagesAreMissing(t *testing.T) {
-	n := windowsnode.Node{Node: corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-a"}}}
+	n := windowsnode.Decode(corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-a"}})
 	if got := describeJoined(n); got != "node win-a has joined" {
 		t.Error(got)
 	}
