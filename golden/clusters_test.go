@@ -38,6 +38,7 @@ var openshiftKinds = map[string]struct{ folder, plural string }{
 	"machine.openshift.io/v1beta1 MachineSet":                 {"machine/v1beta1", "machinesets"},
 	"machineconfiguration.openshift.io/v1 ControllerConfig":   {"machineconfiguration/v1", "controllerconfigs"},
 	"machineconfiguration.openshift.io/v1 MachineConfig":      {"machineconfiguration/v1", "machineconfigs"},
+	"machineconfiguration.openshift.io/v1 PinnedImageSet":     {"machineconfiguration/v1", "pinnedimagesets"},
 	"machineconfiguration.openshift.io/v1 MachineConfigPool":  {"machineconfiguration/v1", "machineconfigpools"},
 	"operator.openshift.io/v1 Network":                        {"operator/v1", "networks"},
 	"operator.openshift.io/v1alpha1 ImageContentSourcePolicy": {"operator/v1alpha1", "imagecontentsourcepolicies"},
