@@ -19,23 +19,23 @@ type oneImage struct {
 	present bool
 }
 
-func (o *oneImage) Image(context.Context, string) (images.Image, error) {
+func (o *oneImage) FindImage(context.Context, string) (images.Image, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return images.Image{Present: o.present, Pinned: o.present}, nil
 }
 
-func (o *oneImage) Pull(context.Context, string) error {
+func (o *oneImage) PullImage(context.Context, string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.present = true
 	return nil
 }
 
-func (*oneImage) Pin(context.Context, string) error        { return nil }
-func (*oneImage) Pinned(context.Context) ([]string, error) { return nil, nil }
-func (*oneImage) Unpin(context.Context, string) error      { return nil }
-func (*oneImage) Disk(context.Context) (images.Disk, error) {
+func (*oneImage) PinImage(context.Context, string) error       { return nil }
+func (*oneImage) ListPinned(context.Context) ([]string, error) { return nil, nil }
+func (*oneImage) UnpinImage(context.Context, string) error     { return nil }
+func (*oneImage) DiskSpace(context.Context) (images.Disk, error) {
 	return images.Disk{Size: 100 << 30, Free: 90 << 30}, nil
 }
 

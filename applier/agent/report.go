@@ -138,20 +138,27 @@ func conditionText(r published.Report) string {
 		return r.Message
 	case r.State == published.StateUnpublished:
 		return "no bundle is published for this node yet"
-	case r.State == published.StateApplied && len(r.RebootPending) > 0:
-		return fmt.Sprintf("bundle %s is applied; %s with the next boot", r.Desired.Short(), takeEffect(len(r.RebootPending)))
-	case r.State == published.StateApplied && r.NetworkUnstable:
-		return networkText(r)
-	case r.State == published.StateApplied && len(r.Crashed) == 0 && r.Images.Missing() > 0:
-		return imagesText(r)
-	case r.State == published.StateApplied && len(r.Crashed) > 0:
-		return fmt.Sprintf("bundle %s is applied; ended by themselves since: %s", r.Desired.Short(), strings.Join(r.Crashed, ", "))
 	case r.State == published.StateApplied:
-		return fmt.Sprintf("bundle %s is applied", r.Desired.Short())
+		return appliedText(r)
 	case r.State == published.StateRebootPending:
 		return fmt.Sprintf("the rest of bundle %s waits for the next boot", r.Desired.Short())
 	}
 	return fmt.Sprintf("bundle %s is being applied", r.Desired.Short())
+}
+
+// appliedText says that a bundle is applied, and the first of what is not well all the same.
+func appliedText(r published.Report) string {
+	switch {
+	case len(r.RebootPending) > 0:
+		return fmt.Sprintf("bundle %s is applied; %s with the next boot", r.Desired.Short(), takeEffect(len(r.RebootPending)))
+	case r.NetworkUnstable:
+		return networkText(r)
+	case len(r.Crashed) > 0:
+		return fmt.Sprintf("bundle %s is applied; ended by themselves since: %s", r.Desired.Short(), strings.Join(r.Crashed, ", "))
+	case r.Images.Missing() > 0:
+		return imagesText(r)
+	}
+	return fmt.Sprintf("bundle %s is applied", r.Desired.Short())
 }
 
 func takeEffect(n int) string {

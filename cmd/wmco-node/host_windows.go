@@ -50,7 +50,7 @@ func openMachine(string) (selftest.Machine, error) {
 func openSystem(string) collect.System { return inspect.System{} }
 
 // localImages returns the containerd of this host. It is not asked before the bundle lists an image.
-func localImages() (images.Runtime, error) { return cri.Local() }
+func localImages() (images.Runtime, error) { return cri.NewLocal() }
 
 // playRole makes a copy of this program act as a service of the self-test.
 func playRole() (played bool, status int) { return thismachine.Play() }

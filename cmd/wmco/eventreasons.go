@@ -14,7 +14,7 @@ func eventReasons() []statusReason {
 		{"InstanceRemovalWaiting", "The instance cannot be removed yet. The message says why.", "what the message says; it is tried again. If the host no longer exists, `oc annotate node NODE windowsmachineconfig.openshift.io/remove=force`"},
 		{"InstanceTeardown", "The instance was removed. After a removal by force, the message says what stays on the host.", "nothing; after a removal by force, what the message says, before the host is used again"},
 		{"RemovalForgotten", "The annotation that asks for a removal was taken off, because the host has an entry again.", "to remove the host, remove its entry from windows-instances"},
-		{"PinnedImageNotPulled", "An image of a PinnedImageSet is not on the node after several tries, or the disk has no room for it. It is tried on.", "what the message says: the name and the registry of the image, or space on drive C:"},
+		{"PinnedImageNotPulled", "An image of a PinnedImageSet is not on the node after several tries, or the disk has no room for it. It is tried again.", "what the message says: the name and the registry of the image, or space on drive C:"},
 		{"NodeRelabeled", "The Node had another label kubernetes.io/os, which was written back.", "look at the host: its kubelet, or whoever has the kubelet's certificate, has written it"},
 		{"AgentRepaired", "The node agent was silent, and was repaired over SSH.", fixNothing},
 		{"AgentSilent", "The node agent is silent, and cannot be repaired over SSH.", "what the message says; start the service windows-machine-config-agent on the host"},

@@ -17,17 +17,17 @@ import (
 
 // Runtime is the container runtime of the host.
 type Runtime interface { //nolint:interfacebloat // all that is asked of the runtime, seen at one place
-	// Image returns what the runtime has of an image; ErrAway where it does not answer.
-	Image(ctx context.Context, name string) (Image, error)
-	// Pull pulls an image. It returns when the image is there, or the context ends.
-	Pull(ctx context.Context, name string) error
-	// Pin keeps an image that is there from being collected. Its mark says that it was done here.
-	Pin(ctx context.Context, name string) error
-	// Pinned returns the names that have the mark of Pin, and Unpin takes the mark and the pin from one of them.
-	Pinned(ctx context.Context) ([]string, error)
-	Unpin(ctx context.Context, name string) error
-	// Disk returns the size of the disk that has the images, and what is free on it, in bytes.
-	Disk(ctx context.Context) (Disk, error)
+	// FindImage returns what the runtime has of an image; ErrAway where it does not answer.
+	FindImage(ctx context.Context, name string) (Image, error)
+	// PullImage pulls an image. It returns when the image is there, or the context ends.
+	PullImage(ctx context.Context, name string) error
+	// PinImage keeps an image that is there from being collected. Its mark says that it was done here.
+	PinImage(ctx context.Context, name string) error
+	// ListPinned returns the names that have the mark of PinImage, and UnpinImage takes the mark and the pin from one of them.
+	ListPinned(ctx context.Context) ([]string, error)
+	UnpinImage(ctx context.Context, name string) error
+	// DiskSpace returns the size of the disk that has the images, and what is free on it, in bytes.
+	DiskSpace(ctx context.Context) (Disk, error)
 }
 
 // Image is what the runtime has of an image.
@@ -58,7 +58,7 @@ const (
 	pullLimit = 30 * time.Minute
 	// firstPause and longestPause lie between two tries of one image.
 	firstPause, longestPause = 15 * time.Second, 30 * time.Minute
-	// tries is after how many of them nothing waits for the image any longer; it is tried on.
+	// tries is after how many of them nothing waits for the image any longer; it is tried again.
 	tries = 3
 	// settledWithin is when nothing waits for a list any longer, however far it is.
 	settledWithin = 40 * time.Minute
@@ -113,7 +113,7 @@ func (k *Keeper) Progress() published.ImageProgress {
 // Run works until the context ends.
 func (k *Keeper) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		if err := k.step(ctx); err != nil && ctx.Err() == nil && err.Error() != k.logged {
+		if err := k.doNextStep(ctx); err != nil && ctx.Err() == nil && err.Error() != k.logged {
 			k.logged = err.Error()
 			k.Log.Warn("pinned images; it is tried again", "error", err)
 		}
@@ -124,33 +124,33 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// step reads the list and does what is due: one pull at most, so that a change of the list is seen after it.
-func (k *Keeper) step(ctx context.Context) error {
-	if err := k.read(ctx); err != nil {
+// doNextStep reads the list and does what is due: one pull at most, so that a change of the list is seen after it.
+func (k *Keeper) doNextStep(ctx context.Context) error {
+	if err := k.readList(ctx); err != nil {
 		return err
 	}
 	now := k.Clock.SinceBoot()
-	if err := k.release(ctx); err != nil {
+	if err := k.unpinUnlisted(ctx); err != nil {
 		return err
 	}
 	if len(k.images) == 0 {
-		k.set(published.ImageProgress{})
+		k.setProgress(published.ImageProgress{})
 		return nil
 	}
-	missing, err := k.missing(ctx, now)
+	missing, err := k.findMissing(ctx, now)
 	if err != nil {
 		if k.Progress().List != k.list { // else what was seen holds until it is seen again
-			k.report(len(k.images), bundle.MaskText(err.Error()))
+			k.reportProgress(len(k.images), bundle.MaskText(err.Error()))
 		}
 		return err
 	}
-	k.report(len(missing), "")
+	k.reportProgress(len(missing), "")
 	for _, name := range missing {
 		if a := k.attempts[name]; a.next <= now {
-			err := k.pull(ctx, name)
+			err := k.pullImage(ctx, name)
 			k.checkAt = 0
 			if ctx.Err() == nil {
-				k.note(ctx, name, err)
+				k.noteAttempt(ctx, name, err)
 			}
 			return nil
 		}
@@ -158,8 +158,8 @@ func (k *Keeper) step(ctx context.Context) error {
 	return nil
 }
 
-// read reads the list. One that cannot be read changes nothing.
-func (k *Keeper) read(ctx context.Context) error {
+// readList reads the list. One that cannot be read changes nothing.
+func (k *Keeper) readList(ctx context.Context) error {
 	data, err := k.List(ctx)
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", bundle.PinnedImagesFile, err)
@@ -179,12 +179,12 @@ func (k *Keeper) read(ctx context.Context) error {
 	return nil
 }
 
-// release unpins what is listed no longer. Without a list and a runtime there is nothing to wait for: a host may have none yet.
-func (k *Keeper) release(ctx context.Context) error {
+// unpinUnlisted unpins what is listed no longer. Without a list and a runtime there is nothing to wait for: a host may have none yet.
+func (k *Keeper) unpinUnlisted(ctx context.Context) error {
 	if k.released {
 		return nil
 	}
-	pinned, err := k.Runtime.Pinned(ctx)
+	pinned, err := k.Runtime.ListPinned(ctx)
 	if err != nil {
 		return fmt.Errorf("listing pinned images: %w", err)
 	}
@@ -192,7 +192,7 @@ func (k *Keeper) release(ctx context.Context) error {
 		if slices.Contains(k.images, name) {
 			continue
 		}
-		if err := k.Runtime.Unpin(ctx, name); err != nil {
+		if err := k.Runtime.UnpinImage(ctx, name); err != nil {
 			return fmt.Errorf("unpinning %s: %w", name, err)
 		}
 		k.Log.Info("image unpinned", "image", name)
@@ -201,15 +201,15 @@ func (k *Keeper) release(ctx context.Context) error {
 	return nil
 }
 
-// missing returns the images that are not there, and pins the others. Those that were there are looked at again after a while.
-func (k *Keeper) missing(ctx context.Context, now time.Duration) ([]string, error) {
+// findMissing returns the images that are not there, and pins the others. Those that were there are looked at again after a while.
+func (k *Keeper) findMissing(ctx context.Context, now time.Duration) ([]string, error) {
 	var missing []string
 	for _, name := range k.images {
 		_, failing := k.attempts[name]
 		if now < k.checkAt && !failing {
 			continue
 		}
-		image, err := k.Runtime.Image(ctx, name)
+		image, err := k.Runtime.FindImage(ctx, name)
 		if err != nil {
 			return nil, fmt.Errorf("looking for %s: %w", name, err)
 		}
@@ -219,7 +219,7 @@ func (k *Keeper) missing(ctx context.Context, now time.Duration) ([]string, erro
 		}
 		delete(k.attempts, name) // whoever has pulled it
 		if !image.Pinned {
-			if err := k.Runtime.Pin(ctx, name); err != nil {
+			if err := k.Runtime.PinImage(ctx, name); err != nil {
 				return nil, fmt.Errorf("pinning %s: %w", name, err)
 			}
 			k.Log.Info("image pinned", "image", name)
@@ -231,9 +231,9 @@ func (k *Keeper) missing(ctx context.Context, now time.Duration) ([]string, erro
 	return missing, nil
 }
 
-// pull pulls one image, while there is room on the disk.
-func (k *Keeper) pull(ctx context.Context, name string) error {
-	disk, err := k.Runtime.Disk(ctx)
+// pullImage pulls one image, while there is room on the disk.
+func (k *Keeper) pullImage(ctx context.Context, name string) error {
+	disk, err := k.Runtime.DiskSpace(ctx)
 	if err != nil {
 		return fmt.Errorf("looking at the disk: %w", err)
 	}
@@ -244,7 +244,7 @@ func (k *Keeper) pull(ctx context.Context, name string) error {
 	limited, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	ended := make(chan error, 1)
-	go func() { ended <- k.Runtime.Pull(limited, name) }()
+	go func() { ended <- k.Runtime.PullImage(limited, name) }()
 	begun := k.Clock.SinceBoot()
 	for {
 		select {
@@ -255,7 +255,7 @@ func (k *Keeper) pull(ctx context.Context, name string) error {
 			return err
 		case <-k.Clock.After(look):
 		}
-		if disk, err := k.Runtime.Disk(ctx); err == nil && disk.Free < disk.keptFree() {
+		if disk, err := k.Runtime.DiskSpace(ctx); err == nil && disk.Free < disk.keptFree() {
 			stop(&roomError{disk, 0})
 		}
 		if k.Clock.SinceBoot()-begun > pullLimit {
@@ -276,8 +276,8 @@ func (e *roomError) Error() string {
 	return fmt.Sprintf("the disk has %d MiB free, and pulls of pinned images leave %d %% of it (%d MiB) free: %d MiB are needed", e.disk.Free>>20, keepFreePercent, e.disk.keptFree()>>20, (e.disk.keptFree()+e.needs)>>20)
 }
 
-// note notes how a pull has ended.
-func (k *Keeper) note(ctx context.Context, name string, err error) {
+// noteAttempt notes how a pull has ended.
+func (k *Keeper) noteAttempt(ctx context.Context, name string, err error) {
 	if err == nil {
 		k.Log.Info("image pulled", "image", name)
 		delete(k.attempts, name)
@@ -300,12 +300,12 @@ func (k *Keeper) note(ctx context.Context, name string, err error) {
 	k.attempts[name] = a
 	k.Log.Warn("pulling an image", "image", name, "error", a.why, "tries", a.failed)
 	if first {
-		k.Warn(ctx, published.Shorten(fmt.Sprintf("the pinned image %s is not on this node; it is tried on: %s", name, a.why)))
+		k.Warn(ctx, published.Shorten(fmt.Sprintf("the pinned image %s is not on this node; it is tried again: %s", name, a.why)))
 	}
 }
 
-// report notes how far the list is.
-func (k *Keeper) report(missing int, why string) {
+// reportProgress notes how far the list is.
+func (k *Keeper) reportProgress(missing int, why string) {
 	p := published.ImageProgress{List: k.list, Wanted: len(k.images), Present: len(k.images) - missing, Message: why}
 	given := 0
 	for _, name := range k.images {
@@ -319,10 +319,10 @@ func (k *Keeper) report(missing int, why string) {
 	}
 	p.Message = published.Shorten(p.Message)
 	p.Settled = given >= missing || k.Clock.SinceBoot()-k.since >= settledWithin
-	k.set(p)
+	k.setProgress(p)
 }
 
-func (k *Keeper) set(p published.ImageProgress) {
+func (k *Keeper) setProgress(p published.ImageProgress) {
 	k.mu.Lock()
 	changed := p != k.progress
 	k.progress = p

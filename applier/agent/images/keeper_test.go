@@ -35,11 +35,11 @@ type fakeRuntime struct {
 	pulling func(ctx context.Context)
 }
 
-func (f *fakeRuntime) Image(_ context.Context, name string) (Image, error) {
+func (f *fakeRuntime) FindImage(_ context.Context, name string) (Image, error) {
 	return Image{f.present[name], f.pinned[name]}, f.away
 }
 
-func (f *fakeRuntime) Pull(ctx context.Context, name string) error {
+func (f *fakeRuntime) PullImage(ctx context.Context, name string) error {
 	f.pulls = append(f.pulls, name)
 	if f.pulling != nil {
 		f.pulling(ctx)
@@ -51,12 +51,12 @@ func (f *fakeRuntime) Pull(ctx context.Context, name string) error {
 	return nil
 }
 
-func (f *fakeRuntime) Pin(_ context.Context, name string) error {
+func (f *fakeRuntime) PinImage(_ context.Context, name string) error {
 	f.pinned[name] = true
 	return f.away
 }
 
-func (f *fakeRuntime) Pinned(context.Context) (names []string, err error) {
+func (f *fakeRuntime) ListPinned(context.Context) (names []string, err error) {
 	for name, pinned := range f.pinned {
 		if pinned {
 			names = append(names, name)
@@ -65,12 +65,12 @@ func (f *fakeRuntime) Pinned(context.Context) (names []string, err error) {
 	return names, f.away
 }
 
-func (f *fakeRuntime) Unpin(_ context.Context, name string) error {
+func (f *fakeRuntime) UnpinImage(_ context.Context, name string) error {
 	f.pinned[name] = false
 	return f.away
 }
 
-func (f *fakeRuntime) Disk(context.Context) (Disk, error) { return f.disk, f.away }
+func (f *fakeRuntime) DiskSpace(context.Context) (Disk, error) { return f.disk, f.away }
 
 // bubbleClock is the time of a bubble of testing/synctest, which passes while everybody waits.
 type bubbleClock struct{ booted time.Time }
@@ -117,7 +117,7 @@ func (h *host) want(t *testing.T, names ...string) {
 func (h *host) work(t *testing.T, d time.Duration) {
 	t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(look) {
-		_ = h.step(t.Context()) // what is wrong is in the progress
+		_ = h.doNextStep(t.Context()) // what is wrong is in the progress
 	}
 }
 
@@ -169,7 +169,7 @@ func imagesArePulledOneAfterTheOtherAndPinned(t *testing.T) {
 	h.wantProgress(t, published.ImageProgress{})
 }
 
-// TestAnImageThatCannotBePulled holds up neither the others nor, after three tries, the node; and it is tried on, less and less often.
+// TestAnImageThatCannotBePulled holds up neither the others nor, after three tries, the node; and it is tried again, less and less often.
 func TestAnImageThatCannotBePulled(t *testing.T) { synctest.Test(t, anImageThatCannotBePulled) }
 
 func anImageThatCannotBePulled(t *testing.T) {

@@ -25,13 +25,13 @@ type machineImages struct {
 	gate    chan struct{}
 }
 
-func (m *machineImages) Image(_ context.Context, name string) (images.Image, error) {
+func (m *machineImages) FindImage(_ context.Context, name string) (images.Image, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return images.Image{Present: m.present[name], Pinned: m.pinned[name]}, nil
 }
 
-func (m *machineImages) Pull(ctx context.Context, name string) error {
+func (m *machineImages) PullImage(ctx context.Context, name string) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -46,14 +46,14 @@ func (m *machineImages) Pull(ctx context.Context, name string) error {
 	return nil
 }
 
-func (m *machineImages) Pin(_ context.Context, name string) error {
+func (m *machineImages) PinImage(_ context.Context, name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.pinned[name] = true
 	return nil
 }
 
-func (m *machineImages) Pinned(context.Context) (names []string, err error) {
+func (m *machineImages) ListPinned(context.Context) (names []string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for name := range maps.Keys(m.pinned) {
@@ -62,14 +62,14 @@ func (m *machineImages) Pinned(context.Context) (names []string, err error) {
 	return names, nil
 }
 
-func (m *machineImages) Unpin(_ context.Context, name string) error {
+func (m *machineImages) UnpinImage(_ context.Context, name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.pinned, name)
 	return nil
 }
 
-func (*machineImages) Disk(context.Context) (images.Disk, error) {
+func (*machineImages) DiskSpace(context.Context) (images.Disk, error) {
 	return images.Disk{Size: 100 << 30, Free: 90 << 30}, nil
 }
 

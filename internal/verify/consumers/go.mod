@@ -73,7 +73,6 @@ require (
 	github.com/containernetworking/cni v1.3.1
 	github.com/containernetworking/plugins v1.9.1
 	github.com/prometheus/exporter-toolkit v0.14.0
-	github.com/spf13/pflag v1.0.9
 	gopkg.in/yaml.v2 v2.4.0
 	k8s.io/apimachinery v0.36.3
 	k8s.io/apiserver v0.36.3
@@ -166,6 +165,7 @@ require (
 	github.com/safchain/ethtool v0.6.2 // indirect
 	github.com/sirupsen/logrus v1.9.3 // indirect
 	github.com/spf13/cobra v1.10.2 // indirect
+	github.com/spf13/pflag v1.0.9 // indirect
 	github.com/stoewer/go-strcase v1.3.0 // indirect
 	github.com/vishvananda/netlink v1.3.1 // indirect
 	github.com/vishvananda/netns v0.0.5 // indirect

@@ -61,11 +61,11 @@ func New(dial Dial, disk func(context.Context) (keeper.Disk, error)) (*Container
 	return &Containerd{runtime.NewImageServiceClient(connection), images.NewImagesClient(connection), disk}, nil
 }
 
-// Image implements images.Runtime. It is pinned only with the mark: a pull that has lost the label has lost both.
-func (c *Containerd) Image(ctx context.Context, name string) (keeper.Image, error) {
+// FindImage implements images.Runtime. It is pinned too where containerd's own configuration pins it, as the pause image, and then stays as it is.
+func (c *Containerd) FindImage(ctx context.Context, name string) (keeper.Image, error) {
 	answer, err := c.cri.ImageStatus(ctx, &runtime.ImageStatusRequest{Image: &runtime.ImageSpec{Image: name}})
 	if err != nil {
-		return keeper.Image{}, meaning(err)
+		return keeper.Image{}, describeError(err)
 	}
 	if answer.GetImage() == nil {
 		return keeper.Image{}, nil
@@ -73,23 +73,23 @@ func (c *Containerd) Image(ctx context.Context, name string) (keeper.Image, erro
 	return keeper.Image{Present: true, Pinned: answer.GetImage().GetPinned()}, nil
 }
 
-// Pull implements images.Runtime. Credentials are those of the hosts files.
-func (c *Containerd) Pull(ctx context.Context, name string) error {
+// PullImage implements images.Runtime. Credentials are those of the hosts files.
+func (c *Containerd) PullImage(ctx context.Context, name string) error {
 	_, err := c.cri.PullImage(ctx, &runtime.PullImageRequest{Image: &runtime.ImageSpec{Image: name}})
-	return meaning(err)
+	return describeError(err)
 }
 
-// Pin implements images.Runtime. containerd keeps an image by the names in its status; containerd's CRI follows the change of a label by its event.
-func (c *Containerd) Pin(ctx context.Context, name string) error {
+// PinImage implements images.Runtime. containerd keeps an image by the names in its status; containerd's CRI follows the change of a label by its event.
+func (c *Containerd) PinImage(ctx context.Context, name string) error {
 	answer, err := c.cri.ImageStatus(ctx, &runtime.ImageStatusRequest{Image: &runtime.ImageSpec{Image: name}})
 	if err != nil {
-		return meaning(err)
+		return describeError(err)
 	}
 	reference := referenceOf(name, answer.GetImage().GetRepoDigests())
 	if reference == "" {
 		return fmt.Errorf("%w: it has no such name", errNotThere)
 	}
-	return c.label(ctx, reference, pinnedValue, name)
+	return c.writeLabels(ctx, reference, pinnedValue, name)
 }
 
 var errNotThere = errors.New("the image is not there")
@@ -108,9 +108,9 @@ func referenceOf(name string, references []string) string {
 	return ""
 }
 
-// Pinned implements images.Runtime.
-func (c *Containerd) Pinned(ctx context.Context) ([]string, error) {
-	list, err := c.marked(ctx)
+// ListPinned implements images.Runtime.
+func (c *Containerd) ListPinned(ctx context.Context) ([]string, error) {
+	list, err := c.listMarked(ctx)
 	var names []string
 	for _, image := range list {
 		names = append(names, image.GetLabels()[markLabel])
@@ -118,36 +118,36 @@ func (c *Containerd) Pinned(ctx context.Context) ([]string, error) {
 	return names, err
 }
 
-// marked returns the images with the mark. The filter is containerd's own (containerd, pkg/filters).
-func (c *Containerd) marked(ctx context.Context) ([]*images.Image, error) {
+// listMarked returns the images with the mark. The filter is containerd's own (containerd, pkg/filters).
+func (c *Containerd) listMarked(ctx context.Context) ([]*images.Image, error) {
 	answer, err := c.images.List(inNamespace(ctx), &images.ListImagesRequest{Filters: []string{`labels."` + markLabel + `"`}})
 	if err != nil {
-		return nil, meaning(err)
+		return nil, describeError(err)
 	}
 	// A label that was taken off stays with an empty value.
 	return slices.DeleteFunc(answer.GetImages(), func(i *images.Image) bool { return i.GetLabels()[markLabel] == "" }), nil
 }
 
-// Unpin implements images.Runtime.
-func (c *Containerd) Unpin(ctx context.Context, name string) error {
-	list, err := c.marked(ctx)
+// UnpinImage implements images.Runtime.
+func (c *Containerd) UnpinImage(ctx context.Context, name string) error {
+	list, err := c.listMarked(ctx)
 	if err != nil {
 		return err
 	}
 	for _, image := range list {
 		if image.GetLabels()[markLabel] == name {
-			err = errors.Join(err, c.label(ctx, image.GetName(), "", ""))
+			err = errors.Join(err, c.writeLabels(ctx, image.GetName(), "", ""))
 		}
 	}
 	return err
 }
 
-// label writes both labels of an image, and no other field of it. An empty value takes a label off. The target is sent though the mask leaves it out:
+// writeLabels writes both labels of an image, and no other field of it. An empty value takes a label off. The target is sent though the mask leaves it out:
 // containerd 2.4 ends with a nil pointer where there is none (plugins/services/images, imageFromProto).
-func (c *Containerd) label(ctx context.Context, reference, pin, mark string) error {
+func (c *Containerd) writeLabels(ctx context.Context, reference, pin, mark string) error {
 	image, err := c.images.Get(inNamespace(ctx), &images.GetImageRequest{Name: reference})
 	if err != nil {
-		return meaning(err)
+		return describeError(err)
 	}
 	if image.GetImage().GetTarget() == nil {
 		return fmt.Errorf("%w: containerd names no target of it", errNotThere)
@@ -156,19 +156,19 @@ func (c *Containerd) label(ctx context.Context, reference, pin, mark string) err
 		Image:      &images.Image{Name: reference, Target: image.GetImage().GetTarget(), Labels: map[string]string{pinnedLabel: pin, markLabel: mark}},
 		UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"labels." + pinnedLabel, "labels." + markLabel}},
 	})
-	return meaning(err)
+	return describeError(err)
 }
 
-// Disk implements images.Runtime.
-func (c *Containerd) Disk(ctx context.Context) (keeper.Disk, error) { return c.disk(ctx) }
+// DiskSpace implements images.Runtime.
+func (c *Containerd) DiskSpace(ctx context.Context) (keeper.Disk, error) { return c.disk(ctx) }
 
 // inNamespace says for whom the images service works (containerd, pkg/namespaces).
 func inNamespace(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, "containerd-namespace", namespace)
 }
 
-// meaning returns an error without the words of gRPC.
-func meaning(err error) error {
+// describeError returns an error without the words of gRPC.
+func describeError(err error) error {
 	if err == nil {
 		return nil
 	}

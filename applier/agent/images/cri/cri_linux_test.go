@@ -153,7 +153,7 @@ func realContainerd(t *testing.T, upstream, pause string) *Containerd {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		_, err := c.Image(t.Context(), pause)
+		_, err := c.FindImage(t.Context(), pause)
 		if err == nil {
 			return c
 		}
@@ -172,7 +172,7 @@ func TestRealContainerd(t *testing.T) {
 	wantImage := func(name string, want keeper.Image) {
 		t.Helper()
 		for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) { // its CRI follows events
-			got, err := c.Image(ctx, name)
+			got, err := c.FindImage(ctx, name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -192,49 +192,49 @@ func TestRealContainerd(t *testing.T) {
 	}
 	wantPinned := func(want ...string) {
 		t.Helper()
-		got, err := c.Pinned(ctx)
+		got, err := c.ListPinned(ctx)
 		if err != nil || !slices.Equal(got, want) {
 			t.Fatalf("pinned here: %q, want %q (%v)", got, want, err)
 		}
 	}
 	wantImage(name, keeper.Image{})
-	do(c.Pull(ctx, name))
+	do(c.PullImage(ctx, name))
 	wantImage(name, keeper.Image{Present: true})
 	wantPinned()
-	do(c.Pin(ctx, name))
+	do(c.PinImage(ctx, name))
 	wantImage(name, keeper.Image{Present: true, Pinned: true})
 	wantPinned(name)
-	do(c.Pull(ctx, name)) // as for a Pod with imagePullPolicy Always: it takes the labels off
+	do(c.PullImage(ctx, name)) // as for a Pod with imagePullPolicy Always: it takes the labels off
 	wantImage(name, keeper.Image{Present: true})
-	do(c.Pin(ctx, name))
+	do(c.PinImage(ctx, name))
 	wantImage(name, keeper.Image{Present: true, Pinned: true})
-	do(c.Unpin(ctx, name))
+	do(c.UnpinImage(ctx, name))
 	wantImage(name, keeper.Image{Present: true})
 	wantPinned()
 
 	// The pause image is pinned by the configuration, and nothing of it is changed.
-	do(c.Pull(ctx, pause))
+	do(c.PullImage(ctx, pause))
 	wantImage(pause, keeper.Image{Present: true, Pinned: true})
 	wantPinned()
 
-	if err := c.Pull(ctx, "pinned.example.com/team/none@"+string(bundle.Of(nil))); err == nil || errors.Is(err, keeper.ErrAway) || !strings.HasPrefix(err.Error(), "the registry has no such image") {
+	if err := c.PullImage(ctx, "pinned.example.com/team/none@"+string(bundle.Of(nil))); err == nil || errors.Is(err, keeper.ErrAway) || !strings.HasPrefix(err.Error(), "the registry has no such image") {
 		t.Errorf("an image that is not there: %v", err)
 	}
 	// A manifest without an index is pulled with all its layers, for whatever system it is: therefore sets for Linux nodes are not taken.
-	do(c.Pull(ctx, foreign))
+	do(c.PullImage(ctx, foreign))
 	stopped, stop := context.WithCancel(ctx)
 	stop()
-	if err := c.Pull(stopped, name); err == nil {
+	if err := c.PullImage(stopped, name); err == nil {
 		t.Error("a pull went on after its context had ended")
 	}
 }
 
-func TestMeaningOfErrors(t *testing.T) {
-	if meaning(nil) != nil {
+func TestErrorsOfContainerd(t *testing.T) {
+	if describeError(nil) != nil {
 		t.Error("an error out of nothing")
 	}
 	for code, away := range map[codes.Code]bool{codes.Unavailable: true, codes.Unimplemented: true, codes.NotFound: false, codes.Unknown: false, codes.ResourceExhausted: false} {
-		err := meaning(status.Error(code, "why"))
+		err := describeError(status.Error(code, "why"))
 		if errors.Is(err, keeper.ErrAway) != away || !strings.Contains(err.Error(), "why") && code != codes.Unimplemented || strings.Contains(err.Error(), "rpc error") {
 			t.Errorf("%s: %v", code, err)
 		}

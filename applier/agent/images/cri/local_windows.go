@@ -16,8 +16,8 @@ const (
 	drive = `C:\`
 )
 
-// Local returns the containerd of this host.
-func Local() (*Containerd, error) {
+// NewLocal returns the containerd of this host.
+func NewLocal() (*Containerd, error) {
 	return New(func(ctx context.Context) (net.Conn, error) { return winio.DialPipeContext(ctx, pipe) }, diskSpace)
 }
 
