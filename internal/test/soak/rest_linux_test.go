@@ -105,14 +105,21 @@ func (s *soak) unrest() string {
 	return ""
 }
 
-// isAtRest reports whether a node is Ready and has what it is told, and nothing of a rollout is left on it.
+// isAtRest reports whether a node is Ready and has what it is told, nothing of a rollout is left on it, and no boot that was asked for is to come.
 func isAtRest(n corev1.Node) bool {
 	d, err := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
 	r, unread := published.DecodeReport(n.Annotations[published.ReportAnnotation])
 	state, undecoded := windowsnode.DecodeRolloutState(n.Annotations[published.RolloutAnnotation])
 	drastic := d.MaxImpact == bundle.ImpactDrain || d.MaxImpact == bundle.ImpactReboot
 	return err == nil && unread == nil && undecoded == nil && isReady(n) && r.State == published.StateApplied && r.Desired == d.Bundle && r.Applied == d.Bundle &&
-		!isCordonedByUs(n) && state.Claim.IsZero() && !drastic
+		!isCordonedByUs(n) && state.Claim.IsZero() && !drastic && !awaitsBoot(n, r, state)
+}
+
+// awaitsBoot reports whether a boot is to come that was asked for with the annotation: its turn may not have begun.
+func awaitsBoot(n corev1.Node, r published.Report, state windowsnode.RolloutState) bool {
+	value := n.Annotations[published.RebootAnnotation]
+	asked := bundle.Of([]byte(value))
+	return value != "" && asked != r.Rebooted && asked != state.Booted
 }
 
 func describe(name string, n corev1.Node) string {
