@@ -1,6 +1,6 @@
 // Package soak lets a fleet of light nodes live through a storm, while an observer checks what must hold at every moment.
 //
-//	seed --> changes of inputs and settings, signing keys, boots, drift, nodes that come, go and are off for days,
+//	seed --> changes of inputs and settings, signing keys, boots, drift, nodes that come, go and are off for days, instances that are removed,
 //	         operators that are killed, bad days of the API server, clocks that are set
 //	                |
 //	         operator (a process of its own) <--> API server <--> node agents (light nodes in this process)
@@ -11,7 +11,8 @@
 // `make soak MINUTES=30` prints the seed, and in the end changes, faults and violations; SEED= repeats the choices of a run (not its timing),
 // NODES= is the number of nodes to begin with. A run of the tests has a short one with few nodes.
 //
-// What light nodes lack (package light) this has not either: adoption and removals over SSH, PodDisruptionBudgets.
+// One node in some is an instance. When its entry is removed, its host is in a folder behind an SSH server, and the operator cleans it up. What light nodes
+// lack (package light) this has not either: joins, adoption, PodDisruptionBudgets.
 //
 // It has nothing but tests.
 package soak

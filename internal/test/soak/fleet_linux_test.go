@@ -32,6 +32,9 @@ const machineNamespace = "openshift-machine-api"
 type machine struct {
 	*light.Node
 	name string
+	// entry is the address of an instance in windows-instances, empty for the host of a Machine; facts are those of the host when it was made.
+	entry string
+	facts bundle.Facts
 	// stop ends the node agent; nil while the host is off.
 	stop func()
 }
@@ -74,7 +77,11 @@ func (s *soak) addNodes(t testing.TB, count int) {
 		})
 	}
 	all.Wait()
+	s.writeInstances(t)
 	s.try(t, "records of hosts", func() error { return cluster.RecordNodes(s.ctx, server.Config(t)) })
+	for _, m := range s.named(isInstance) {
+		s.pin(t, m.entry, s.signer.PublicKey())
+	}
 }
 
 func (s *soak) addNode(t testing.TB, i int) error {
@@ -87,27 +94,35 @@ func (s *soak) addNode(t testing.TB, i int) error {
 	if err := s.attempt(func() error { return s.Create(s.ctx, n) }); err != nil {
 		return err
 	}
-	phase := machinev1beta1.PhaseRunning
-	m := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: machineNamespace, Name: name, Labels: map[string]string{"machine.openshift.io/os-id": "Windows"}}}
-	if err := s.attempt(func() error { return s.Create(s.ctx, m) }); err != nil {
-		return err
-	}
-	m.Status.Phase, m.Status.NodeRef, m.Status.Addresses = &phase, &corev1.ObjectReference{Kind: "Node", Name: name}, status.Addresses
-	if err := s.attempt(func() error { return s.Status().Update(s.ctx, m) }); err != nil {
+	entry := ""
+	if i%instancesEach == 0 {
+		entry = address
+	} else if err := s.makeMachine(name, status.Addresses); err != nil {
 		return err
 	}
 	facts := s.facts
-	facts.HostName, facts.Addresses = strings.ToUpper(name), []string{address}
+	facts.HostName, facts.Addresses, facts.DefaultRoute.Address = strings.ToUpper(name), []string{address}, address
 	l, err := light.New(s.ctx, light.Options{Facts: facts, Server: server.Node(t, name), Boot: func(ctx context.Context) error { return s.boot(ctx, name) }})
 	if err != nil {
 		return err
 	}
-	x := &machine{Node: l, name: name}
+	x := &machine{Node: l, name: name, entry: entry, facts: facts}
 	s.mu.Lock()
 	s.machines[name] = x
 	s.mu.Unlock()
 	s.start(t, x)
 	return nil
+}
+
+// makeMachine makes the Machine of a Node.
+func (s *soak) makeMachine(name string, addresses []corev1.NodeAddress) error {
+	phase := machinev1beta1.PhaseRunning
+	m := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: machineNamespace, Name: name, Labels: map[string]string{"machine.openshift.io/os-id": "Windows"}}}
+	if err := s.attempt(func() error { return s.Create(s.ctx, m) }); err != nil {
+		return err
+	}
+	m.Status.Phase, m.Status.NodeRef, m.Status.Addresses = &phase, &corev1.ObjectReference{Kind: "Node", Name: name}, addresses
+	return s.attempt(func() error { return s.Status().Update(s.ctx, m) })
 }
 
 // start starts the node agent.

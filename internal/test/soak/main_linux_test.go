@@ -17,7 +17,11 @@ func TestMain(m *testing.M) {
 	if kubeconfig := os.Getenv(operatorVariable); kubeconfig != "" {
 		os.Exit(runOperator(kubeconfig))
 	}
-	os.Exit(server.Main(m))
+	status := server.Main(m)
+	if programs.node != "" {
+		_ = programs.Remove() // a folder for temporary files
+	}
+	os.Exit(status)
 }
 
 func must(t testing.TB, err error) {

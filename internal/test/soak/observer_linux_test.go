@@ -79,6 +79,7 @@ const (
 	ruleRender  = "a node has something else than what is rendered"
 	ruleSecrets = "Secrets of layers are left"
 	ruleFlat    = "the operator grows"
+	ruleRemoved = "something is left of an instance that was removed"
 	ruleEnds    = "the operator ends by itself"
 )
 
@@ -226,7 +227,7 @@ func (o *observer) enter(before observed, n corev1.Node) {
 	o.nodes[n.Name] = is
 	o.peak = max(o.peak, o.countOurs())
 	state, err := windowsnode.DecodeRolloutState(n.Annotations[published.RolloutAnnotation])
-	o.hold(n.Name, revision(n.ResourceVersion), err == nil && state.Claim.Held)
+	o.hold(n.Name, revision(n.ResourceVersion), err == nil && state.Claim.Held || isRemoved(n))
 	for key, value := range n.Annotations {
 		o.search("annotation "+key+" of a Node", value)
 	}
@@ -290,6 +291,11 @@ func standingOf(n corev1.Node) standing {
 }
 
 func isCordonedByUs(n corev1.Node) bool { return n.Annotations[published.CordonAnnotation] != "" }
+
+// isRemoved reports whether the node is cordoned because its instance is removed.
+func isRemoved(n corev1.Node) bool {
+	return n.Spec.Unschedulable && n.Annotations[published.JoiningAnnotation] != ""
+}
 
 func isReady(n corev1.Node) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {

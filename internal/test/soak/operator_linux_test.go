@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"os/user"
 	"runtime"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"wmco/applier/remote"
+	remotessh "wmco/applier/remote/ssh"
 	"wmco/controller"
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
@@ -31,6 +33,8 @@ const (
 	operatorVariable = "WMCO_SOAK_OPERATOR"
 	// sabotageVariable gives that operator a fault which the observer has to find.
 	sabotageVariable = "WMCO_SOAK_SABOTAGE"
+	// programVariable is the node agent that it uploads, addressesVariable the file that says where hosts are.
+	programVariable, addressesVariable = "WMCO_SOAK_PROGRAM", "WMCO_SOAK_ADDRESSES"
 )
 
 const operatorUser = "system:serviceaccount:" + gather.OperatorNamespace + ":windows-machine-config-operator"
@@ -60,9 +64,9 @@ type usage struct {
 }
 
 // startOperator starts a life. Each line that it logs is given to line.
-func startOperator(kubeconfig string, sabotage sabotage, line func(string)) (*operator, error) {
+func startOperator(kubeconfig string, hosts addresses, sabotage sabotage, line func(string)) (*operator, error) {
 	o := &operator{command: exec.CommandContext(context.Background(), os.Args[0]), usages: make(chan usage, 1), ended: make(chan struct{})}
-	o.command.Env = append(os.Environ(), operatorVariable+"="+kubeconfig, sabotageVariable+"="+string(sabotage))
+	o.command.Env = append(os.Environ(), operatorVariable+"="+kubeconfig, sabotageVariable+"="+string(sabotage), programVariable+"="+programs.node, addressesVariable+"="+string(hosts))
 	var err error
 	if o.stdin, err = o.command.StdinPipe(); err != nil { // it ends with this program
 		return nil, err
@@ -143,11 +147,21 @@ func runOperator(kubeconfig string) int {
 	config.Impersonate = rest.ImpersonationConfig{UserName: operatorUser, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
 	config.Wrap(network.Wrap)
 	config.Wrap(sabotage(os.Getenv(sabotageVariable)).wrap)
+	program, err := remote.FileProgram(os.Getenv(programVariable))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	err = controller.Run(context.Background(), controller.Options{
 		Config: config, Version: operatorVersion, HealthAddress: "0", MetricsAddress: "0", Now: network.Now, Elapsed: elapsed.Elapsed,
 		Log: logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, nil)),
-		Hosts: func(*hosts.Login) *hosts.Hosts {
-			return hosts.New(hosts.Options{Transports: hosts.Transports{Kept: noHosts{}, Fresh: noHosts{}}})
+		Hosts: func(login *hosts.Login) *hosts.Hosts {
+			dialer := remotessh.Dialer{Limits: remotessh.DefaultLimits(), Pins: login, Signers: login.Signers, OnLogin: login.NoteLogin, Dial: addresses(os.Getenv(addressesVariable)).dial}
+			o := hosts.Options{Program: program}
+			o.Transports.Kept = asMe{remotessh.NewTransport(dialer)}
+			dialer.Limits.Kept = 0
+			o.Transports.Fresh = asMe{remotessh.NewTransport(dialer)}
+			return hosts.New(o)
 		},
 	})
 	fmt.Fprintln(os.Stderr, "the operator has ended:", err)
@@ -176,22 +190,32 @@ func obey(network *faults.Network, elapsed *faults.Monotonic) {
 	os.Exit(1)
 }
 
-// noHosts reaches no host.
-type noHosts struct{}
+// asMe logs in as the account that this program runs with, the only one that a simulated host has.
+type asMe struct{ remote.Transport }
 
-var errNoHosts = errors.New("light nodes have no SSH servers")
-
-func (noHosts) Connect(context.Context, remote.Target) error             { return errNoHosts }
-func (noHosts) Run(context.Context, remote.Target, remote.Command) error { return errNoHosts }
-func (noHosts) Transfer(context.Context, remote.Target, func(remote.Files) error) error {
-	return errNoHosts
+func (asMe) to(t remote.Target) remote.Target {
+	if me, err := user.Current(); err == nil {
+		t.User = me.Username
+	}
+	return t
 }
-func (noHosts) Close() error { return nil }
+
+func (a asMe) Connect(ctx context.Context, t remote.Target) error {
+	return a.Transport.Connect(ctx, a.to(t))
+}
+
+func (a asMe) Run(ctx context.Context, t remote.Target, c remote.Command) error {
+	return a.Transport.Run(ctx, a.to(t), c)
+}
+
+func (a asMe) Transfer(ctx context.Context, t remote.Target, do func(remote.Files) error) error {
+	return a.Transport.Transfer(ctx, a.to(t), do)
+}
 
 // live starts a life of the operator after the one before, which has ended.
 func (s *soak) live(t testing.TB) {
 	t.Helper()
-	o, err := startOperator(server.ControlPlane(t).Kubeconfig, s.options.sabotage, s.readLog)
+	o, err := startOperator(server.ControlPlane(t).Kubeconfig, s.addresses, s.options.sabotage, s.readLog)
 	must(t, err)
 	s.operator, s.lives = o, s.lives+1
 	s.baseline = nil

@@ -55,7 +55,10 @@ func (s *soak) rest(t testing.TB) {
 			default: // it lives
 			}
 		}
-		if why = s.unrest(); why == "" {
+		if why = s.leavingUnrest(); why == "" {
+			why = s.unrest()
+		}
+		if why == "" {
 			why = s.unlike(t)
 		}
 		if why != "" {

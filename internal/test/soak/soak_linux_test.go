@@ -15,6 +15,7 @@ import (
 	"time"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -33,7 +34,9 @@ type options struct {
 	nodes int
 	// lasts is how long all rounds last together, storm how long each storm does, pause the time between two of its events, at most twice.
 	lasts, storm, pause time.Duration
-	seed                uint64
+	// hangs is for how long hosts that are cleaned up hang, some of them; the operator tries them again a minute later. Zero is never.
+	hangs time.Duration
+	seed  uint64
 	// patience is how long nodes may take to come to rest, and collection how long Secrets that no node needs may be left then.
 	patience, collection time.Duration
 	sabotage             sabotage
@@ -53,6 +56,10 @@ type soak struct {
 	// mu guards machines while they are added, and the counts.
 	mu       sync.Mutex
 	machines map[string]*machine
+	// leaving are instances that are removed; signer is the key with which the operator logs in to them, where addresses says.
+	leaving   map[string]*leaving
+	signer    ssh.Signer
+	addresses addresses
 	// made is how many nodes were made.
 	made, boots int
 
@@ -84,6 +91,7 @@ const shortSeed = 32
 func TestSoak(t *testing.T) {
 	o := options{nodes: number(t, "WMCO_SOAK_NODES", 10), seed: uint64(number(t, "WMCO_SOAK_SEED", shortSeed)), patience: controlplane.Patience + 2*time.Minute, lasts: 30 * time.Second, storm: 15 * time.Second, pause: 200 * time.Millisecond, collection: 45 * time.Second} //nolint:gosec // not negative
 	if minutes := number(t, "WMCO_SOAK_MINUTES", 0); minutes > 0 {
+		o.hangs = 5 * time.Second
 		o.lasts, o.storm, o.pause, o.patience = time.Duration(minutes)*time.Minute, 90*time.Second, time.Second, 15*time.Minute
 		o.nodes, o.seed = number(t, "WMCO_SOAK_NODES", 200), uint64(number(t, "WMCO_SOAK_SEED", int(time.Now().Unix()))) //nolint:gosec // not negative
 	}
@@ -123,12 +131,16 @@ func newSoak(t testing.TB, o options) *soak {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &soak{
 		Client: c, options: o, ctx: ctx, observer: newObserver(time.Now), random: rand.New(rand.NewPCG(o.seed, 0)), //nolint:gosec // tests repeat
-		machines: map[string]*machine{}, changes: map[string]int{}, faults: map[string]int{},
+		machines: map[string]*machine{}, leaving: map[string]*leaving{}, changes: map[string]int{}, faults: map[string]int{},
 	}
 	s.example, s.facts = exampleNode(t)
 	t.Cleanup(func() { s.end(t, cancel) })
 	s.observer.hide("ZXhhbXBsZS11c2VyOmV4YW1wbGUtcGFzc3dvcmQ=") // of the example cluster
 	must(t, observe(ctx, &config, s.observer))
+	buildPrograms(t)
+	s.addresses = addresses(filepath.Join(t.TempDir(), "addresses"))
+	must(t, s.addresses.write(map[string]string{}))
+	s.writeKey(t)
 	// The nodes get their first bundle at once.
 	s.settings = settings{maxUnavailable: o.nodes, maxParallel: 10_000, maxPods: 250}
 	s.write(t)
@@ -191,6 +203,8 @@ func (s *soak) run(t *testing.T) {
 			seen++
 		}
 	}
+	s.change(t, eventRemoved, s.removeInstance) // a short storm may have had none
+	s.rest(t)
 	// The last life has changes of each kind, and must not grow.
 	for range 3 {
 		s.change(t, "mirror set", s.changeMirrors)

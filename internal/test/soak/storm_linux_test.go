@@ -19,7 +19,9 @@ import (
 
 	"wmco/bundle/published"
 	"wmco/controller/gather"
+	"wmco/controller/keys"
 	"wmco/controller/keys/signing"
+	"wmco/controller/windowsnode/record"
 	"wmco/internal/test/faults"
 )
 
@@ -61,7 +63,12 @@ const mirrorSets = 4
 
 // written are the objects that storms may have made, and that the example cluster has not.
 func (s *soak) written() []client.Object {
-	list := []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: "windows-machine-config"}}}
+	named := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: name}
+	}
+	list := []client.Object{
+		&corev1.ConfigMap{ObjectMeta: named("windows-machine-config")}, &corev1.ConfigMap{ObjectMeta: named(record.InstancesName)}, &corev1.Secret{ObjectMeta: named(keys.SecretName)},
+	}
 	for i := range mirrorSets {
 		list = append(list, mirrorSet(i))
 	}
@@ -84,7 +91,7 @@ type event struct {
 	do     func(*testing.T)
 }
 
-const eventKilled = "operator killed"
+const eventKilled, eventRemoved = "operator killed", "instance removed over SSH"
 
 func (s *soak) events() []event {
 	return []event{
@@ -104,6 +111,7 @@ func (s *soak) events() []event {
 		}},
 		{"nodes added", 2, false, func(t *testing.T) { s.addNodes(t, 1+s.random.IntN(1+s.options.nodes/20)) }},
 		{"nodes removed", 2, false, s.removeNodes},
+		{eventRemoved, 2, false, s.removeInstance},
 		{"pause and resume", 1, false, s.pauseNodes},
 		{eventKilled, 4, true, func(t *testing.T) { s.operator.kill(); s.live(t) }},
 		{"API server away", 1, true, s.stopAPIServer},
@@ -272,7 +280,7 @@ func (s *soak) removeNodes(t *testing.T) {
 	if len(s.machines) <= s.options.nodes/2 {
 		return
 	}
-	for _, m := range s.choose(1+s.random.IntN(1+s.options.nodes/20), func(m *machine) bool { return m.name != s.cordoned }) {
+	for _, m := range s.choose(1+s.random.IntN(1+s.options.nodes/20), func(m *machine) bool { return m.name != s.cordoned && !isInstance(m) }) {
 		s.remove(t, m)
 	}
 }

@@ -61,10 +61,18 @@ var ErrNoServer = errors.New("needs OpenSSH's server: make setup installs openss
 // startLimit is how long to wait until a server listens.
 const startLimit = 20 * time.Second
 
+// CheckServer returns ErrNoServer where there is no sshd.
+func (p Programs) CheckServer() error {
+	if p.sshd == "" {
+		return ErrNoServer
+	}
+	return nil
+}
+
 // Start starts a server that keeps its files in the folder, until Stop. Without sshd it returns ErrNoServer.
 func (p Programs) Start(folder string, o Options) (*Server, error) {
-	if p.sshd == "" {
-		return nil, ErrNoServer
+	if err := p.CheckServer(); err != nil {
+		return nil, err
 	}
 	me, err := user.Current()
 	if err != nil {

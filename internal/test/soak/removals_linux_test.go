@@ -1,0 +1,289 @@
+package soak
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/applier"
+	"wmco/applier/plan"
+	"wmco/bundle"
+	"wmco/bundle/archive"
+	"wmco/controller/gather"
+	"wmco/controller/hosts"
+	"wmco/controller/keys"
+	"wmco/controller/windowsnode/record"
+	"wmco/internal/hostsim"
+	"wmco/internal/hostsim/folderhost"
+	"wmco/internal/test/sshtest/simulated"
+	"wmco/internal/test/sshtest/sshd"
+	"wmco/layout"
+	"wmco/payload"
+)
+
+// Some nodes are instances of windows-instances. One that is removed gets an SSH server in front of a host in a folder, which has what its host in memory
+// has: the operator logs in and cleans it up with the real node agent.
+//
+//	light node --its agent ends--> host in a folder, with its bundle --its entry is removed--> cordon, drain, cleanup over SSH, end of the Node
+//	                               |
+//	                               no answer for a while, sometimes
+
+// instancesEach is of how many new nodes one is an instance, and instancesKept how many entries are left: without one, nothing would be removed.
+const instancesEach, instancesKept = 3, 1
+
+// programs are built for the first removal.
+var programs struct {
+	sshd.Programs
+	once sync.Once
+	node string
+	err  error
+}
+
+// buildPrograms builds the SSH servers' program and the node agent. The test is skipped where there is no sshd.
+func buildPrograms(t testing.TB) {
+	t.Helper()
+	programs.once.Do(func() {
+		ctx := context.Background()
+		if programs.Programs, programs.err = sshd.Build(ctx); programs.err == nil {
+			programs.node, programs.err = programs.Go(ctx, "wmco/cmd/wmco-node")
+		}
+	})
+	must(t, programs.err)
+	if err := programs.CheckServer(); err != nil {
+		t.Skip(err)
+	}
+}
+
+// addresses is a file that says where the SSH servers are, by the addresses of their hosts. The operator reads it with each connection.
+type addresses string
+
+func (a addresses) read() (map[string]string, error) {
+	all := map[string]string{}
+	text, err := os.ReadFile(string(a))
+	if err != nil {
+		return all, err
+	}
+	return all, json.Unmarshal(text, &all)
+}
+
+func (a addresses) write(all map[string]string) error {
+	text, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(string(a)+".new", text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(string(a)+".new", string(a))
+}
+
+var errNoServer = errors.New("no SSH server is at this address")
+
+// dial reaches a server, which is on a loopback address.
+func (a addresses) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	all, err := a.read()
+	if err != nil {
+		return nil, err
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	if all[host] == "" {
+		return nil, &net.OpError{Op: "dial", Net: network, Err: errNoServer}
+	}
+	return (&net.Dialer{}).DialContext(ctx, network, all[host])
+}
+
+// writeKey makes the Secret with which the operator logs in.
+func (s *soak) writeKey(t testing.TB) {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	must(t, err)
+	s.signer, err = ssh.NewSignerFromKey(private)
+	must(t, err)
+	block, err := ssh.MarshalPrivateKey(private, "")
+	must(t, err)
+	text := string(pem.EncodeToMemory(block))
+	s.observer.hide(strings.Split(text, "\n")[2])
+	s.try(t, "the private key", func() error {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: keys.SecretName}}
+		if err := client.IgnoreNotFound(s.Delete(s.ctx, secret.DeepCopy())); err != nil {
+			return err
+		}
+		secret.StringData = map[string]string{keys.SecretKey: text}
+		return s.Create(s.ctx, secret)
+	})
+}
+
+// leaving is an instance that is removed.
+type leaving struct {
+	name, address string
+	host          *folderhost.Host
+	server        *sshd.Server
+}
+
+func isInstance(m *machine) bool { return m.entry != "" }
+
+// writeInstances writes the entries of all instances that are nodes and stay.
+func (s *soak) writeInstances(t testing.TB) {
+	t.Helper()
+	data := map[string]string{}
+	for _, m := range s.named(isInstance) {
+		data[m.entry] = "username=Administrator"
+	}
+	text, err := json.Marshal(data)
+	must(t, err)
+	s.put(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: %s, name: %s}, data: %s}", gather.OperatorNamespace, record.InstancesName, text))
+}
+
+// pin writes a host key into the record of an instance, nil for none: the removal of one waits until the hosts of all others were reached once.
+func (s *soak) pin(t testing.TB, entry string, key ssh.PublicKey) {
+	t.Helper()
+	text := ""
+	if key != nil {
+		text = hosts.EncodeKey(key)
+	}
+	records := &hosts.Records{Live: s, Client: s, Namespace: gather.OperatorNamespace}
+	s.try(t, "the host key of an instance", func() error {
+		return records.UpdateRecord(s.ctx, record.OfEntry(entry), func(r record.Record) (record.Record, error) {
+			r.HostKey = text
+			return r, nil
+		})
+	})
+}
+
+// removeInstance removes the entry of an instance.
+func (s *soak) removeInstance(t *testing.T) {
+	if len(s.named(isInstance)) <= instancesKept {
+		return
+	}
+	for _, m := range s.choose(1, func(m *machine) bool { return isInstance(m) && s.isOrdinary(m) }) {
+		rendered, err := s.render(s.ctx)
+		if err != nil || rendered[m.name].Node.Name == "" {
+			return // the API server is not well, or inputs are refused: another time
+		}
+		request, err := rendered[m.name].ArchiveRequest(archive.NewContents())
+		must(t, err)
+		l, err := s.serve(t, m, request)
+		must(t, err)
+		s.pin(t, m.entry, nil)
+		m.stop()
+		delete(s.machines, m.name)
+		s.leaving[m.name] = l
+		s.writeInstances(t)
+		if hangs := s.options.hangs; hangs > 0 && s.random.IntN(2) == 0 {
+			must(t, l.server.MuteFrom(simulated.SilentAlways))
+			pause(s.ctx, hangs)
+			must(t, errors.Join(l.server.MuteFrom(""), l.server.Restart()))
+		}
+	}
+}
+
+// serve puts what a host has on one in a folder, and starts an SSH server in front of it.
+func (s *soak) serve(t testing.TB, m *machine, request archive.Request) (*leaving, error) {
+	l := &leaving{name: m.name, address: m.entry}
+	var err error
+	if l.server, err = programs.Start(t.TempDir(), sshd.Options{Key: s.signer}); err != nil {
+		return nil, err
+	}
+	t.Cleanup(l.server.Stop)
+	clock := hostsim.NewClock(time.Now())
+	if l.host, err = folderhost.Create(l.server.Root, folderhost.Options{Facts: m.facts, Now: clock.Now}); err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() { must(t, l.host.Close()) })
+	for _, e := range payload.ProgramsFor(payload.TestedKubernetes) {
+		folder := e.Path[:strings.LastIndex(e.Path, `\`)]
+		if err := errors.Join(l.host.MakeDirectory(s.ctx, folder, bundle.AccessUsers), l.host.Write(s.ctx, e.Path, bundle.AccessUsers, strings.NewReader(e.Name))); err != nil {
+			return nil, err
+		}
+	}
+	if err := l.apply(s.ctx, clock, request); err != nil {
+		return nil, fmt.Errorf("joining the host of %s: %w", m.name, err)
+	}
+	all, err := s.addresses.read()
+	if err != nil {
+		return nil, err
+	}
+	all = maps.Clone(all)
+	all[m.entry] = l.server.Address
+	return l, s.addresses.write(all)
+}
+
+// apply brings the host to a bundle, as `wmco apply` does.
+func (l *leaving) apply(ctx context.Context, clock applier.Clock, request archive.Request) error {
+	out, in := io.Pipe()
+	go func() { in.CloseWithError(archive.Send(ctx, in, request)) }() // nil is io.EOF
+	defer out.Close()                                                 // it ends the sender
+	reader, err := archive.NewReader(out)
+	if err != nil {
+		return err
+	}
+	engine := &applier.Engine{Host: l.host, Clock: clock, Permits: layout.Check, Program: "soak", Owner: "wmco-node apply of an instance", Settle: 10 * time.Millisecond}
+	_, err = engine.Apply(ctx, reader.Manifest, reader, applier.Options{LockWait: time.Minute})
+	return err
+}
+
+// leavingUnrest returns why removals are not done; empty if they are. Of one that is done, nothing may be left on the host or in the records.
+func (s *soak) leavingUnrest() string {
+	nodes := s.observer.snapshot()
+	for _, name := range slices.Sorted(maps.Keys(s.leaving)) {
+		l := s.leaving[name]
+		if _, stays := nodes[name]; stays {
+			return "the removed instance " + name + " is a Node"
+		}
+		records := &hosts.Records{Live: s, Client: s, Cache: s, Namespace: gather.OperatorNamespace}
+		if _, known, err := records.GetRecord(s.ctx, record.OfEntry(l.address)); err != nil || known {
+			return fmt.Sprintf("the removed instance %s is in the records: %t, %v", name, known, err)
+		}
+		for _, left := range l.left(s.ctx) {
+			s.observer.violate(ruleRemoved, "%s has %s", name, left)
+		}
+		l.server.Stop()
+		delete(s.leaving, name)
+	}
+	return ""
+}
+
+// left returns what a removal has left on a host. The executables were put there, as an administrator does; features of Windows stay.
+func (l *leaving) left(ctx context.Context) []string {
+	after, err := l.host.Snapshot(ctx)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var list []string
+	for name := range after.Services {
+		list = append(list, "the service "+name)
+	}
+	for path, file := range after.Files {
+		put := slices.ContainsFunc(payload.ProgramsFor(payload.TestedKubernetes), func(e payload.Executable) bool { return strings.EqualFold(e.Path, path) })
+		if file.Kind == plan.FileRegular && !put && !strings.HasPrefix(strings.ToLower(path), `c:\windows\wmco\wmco-node-`) {
+			list = append(list, "the file "+path)
+		}
+	}
+	for name := range after.Settings {
+		if !strings.HasPrefix(name, string(bundle.KindFeature)+" ") {
+			list = append(list, "the setting "+name)
+		}
+	}
+	return list
+}
