@@ -144,10 +144,24 @@ func (m Manifest) Remove(ctx context.Context, c client.Client) (err error) {
 	if err == nil {
 		err = c.Delete(ctx, m.DeepCopy())
 	}
+	if err == nil && m.GetKind() == "CustomResourceDefinition" {
+		if err = m.awaitRemoved(ctx, c); wait.Interrupted(err) {
+			err = nil // objects with finalizers are left to others
+		}
+	}
 	if err == nil || apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil
 	}
 	return fmt.Errorf("removing %s: %w", m, err)
+}
+
+// awaitRemoved waits until an object does not exist any longer: the API server removes the objects of a definition first, and until then it cannot be
+// created again.
+func (m Manifest) awaitRemoved(ctx context.Context, c client.Client) error {
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		err := c.Get(ctx, client.ObjectKeyFromObject(m), m.DeepCopy())
+		return err != nil, client.IgnoreNotFound(err)
+	})
 }
 
 // readAll reads a file, or all YAML files below a folder.
