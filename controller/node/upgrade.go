@@ -2,8 +2,10 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +27,18 @@ const (
 	EventPayloadCopied    = "PayloadCopied"
 	EventPayloadNotCopied = "PayloadNotCopied"
 )
+
+// retryInterrupted is how long after a connection was lost the copying goes on: what has arrived stays on the host.
+const retryInterrupted = time.Minute
+
+// copyAgainAfter returns how long after an error executables are copied again.
+func copyAgainAfter(err error) time.Duration {
+	var interrupted *remote.InterruptedError
+	if errors.As(err, &interrupted) {
+		return retryInterrupted
+	}
+	return retrySilent
+}
 
 // continueUpgrade does the next step that brings a node from the executables of another operator to those of this one. It reports whether there
 // is nothing else to do now.
@@ -64,7 +78,7 @@ func (n *Nodes) continueUpgrade(ctx context.Context, node windowsnode.Node) (rec
 		}
 		n.Log.Info("copying executables", "node", node.Name, "error", err)
 		n.recordEvent(node.Node, corev1.EventTypeWarning, EventPayloadNotCopied, actionUpgrade, "the executables of operator "+n.Version+" could not be copied, the node runs on with those that it has: "+text)
-		return reconcile.Result{RequeueAfter: retrySilent}, false, nil
+		return reconcile.Result{RequeueAfter: copyAgainAfter(err)}, false, nil
 	}
 	n.Log.Info("copied executables", "node", node.Name, "result", event.Result)
 	if event.Result == applier.ResultApplied {

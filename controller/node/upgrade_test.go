@@ -1,12 +1,15 @@
 package node
 
 import (
+	"fmt"
+	"io"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/configure"
@@ -57,5 +60,15 @@ func TestVersionsOfANodeOnItsWayToAnother(t *testing.T) {
 		if m.Annotations[configure.DesiredVersionAnnotation] != "2" || m.Annotations[configure.VersionAnnotation] != tt.version || m.Labels[published.UpgradingLabel] != tt.label {
 			t.Errorf("%s: %+v", tt.name, m)
 		}
+	}
+}
+
+// TestACopyWhoseConnectionWasLostGoesOnSoon: what has arrived is on the host. Another failure stays for longer.
+func TestACopyWhoseConnectionWasLostGoesOnSoon(t *testing.T) {
+	if got := copyAgainAfter(fmt.Errorf("copying: %w", &remote.InterruptedError{Err: io.EOF})); got != retryInterrupted {
+		t.Errorf("after a lost connection: %s", got)
+	}
+	if got := copyAgainAfter(&remote.AuthError{Err: io.EOF}); got != retrySilent {
+		t.Errorf("after a refused login: %s", got)
 	}
 }
