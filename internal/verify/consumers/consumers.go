@@ -69,6 +69,7 @@ func All() []Consumer {
 			Patterns: []string{"k/kubelet-ca.crt", "k/bootstrap-ca.crt", "k/ca-bundle.crt", "k/tls/certs/tls.crt"},
 			check:    checkCertificates,
 		},
+		{Name: "pinned-images", Patterns: []string{"k/pinned-images.json"}, check: checkPinnedImages},
 		{Name: "private-key", Patterns: []string{"k/tls/certs/tls.key"}, check: checkKey},
 	}
 }
