@@ -50,10 +50,10 @@ const (
 
 // Times.
 const (
-	// look is the time between two looks at the list, and at the disk while an image is pulled.
-	look = 5 * time.Second
-	// check is the time between two looks at images that are there: a pull of a Pod writes the labels of an image anew.
-	check = 5 * time.Minute
+	// pollInterval is the time between two looks at the list, and at the disk while an image is pulled.
+	pollInterval = 5 * time.Second
+	// recheckInterval is the time between two looks at images that are there: a pull of a Pod writes the labels of an image anew.
+	recheckInterval = 5 * time.Minute
 	// pullLimit is the longest time that one pull may take.
 	pullLimit = 30 * time.Minute
 	// firstPause and longestPause lie between two tries of one image.
@@ -119,7 +119,7 @@ func (k *Keeper) Run(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-k.Clock.After(k.Jitter(look)):
+		case <-k.Clock.After(k.Jitter(pollInterval)):
 		}
 	}
 }
@@ -226,7 +226,7 @@ func (k *Keeper) findMissing(ctx context.Context, now time.Duration) ([]string, 
 		}
 	}
 	if now >= k.checkAt {
-		k.checkAt = now + k.Jitter(check)
+		k.checkAt = now + k.Jitter(recheckInterval)
 	}
 	return missing, nil
 }
@@ -253,7 +253,7 @@ func (k *Keeper) pullImage(ctx context.Context, name string) error {
 				return cause
 			}
 			return err
-		case <-k.Clock.After(look):
+		case <-k.Clock.After(pollInterval):
 		}
 		if disk, err := k.Runtime.DiskSpace(ctx); err == nil && disk.Free < disk.keptFree() {
 			stop(&roomError{disk, 0})
@@ -285,7 +285,7 @@ func (k *Keeper) noteAttempt(ctx context.Context, name string, err error) {
 	}
 	a := k.attempts[name]
 	if errors.Is(err, ErrAway) {
-		a.next = k.Clock.SinceBoot() + look
+		a.next = k.Clock.SinceBoot() + pollInterval
 		k.attempts[name] = a
 		return
 	}

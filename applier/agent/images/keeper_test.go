@@ -116,7 +116,7 @@ func (h *host) want(t *testing.T, names ...string) {
 // work does what is due for so long.
 func (h *host) work(t *testing.T, d time.Duration) {
 	t.Helper()
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(look) {
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(pollInterval) {
 		_ = h.doNextStep(t.Context()) // what is wrong is in the progress
 	}
 }
@@ -151,7 +151,7 @@ func imagesArePulledOneAfterTheOtherAndPinned(t *testing.T) {
 	// A pull of a Pod takes the labels off, and a person removes an image.
 	h.runtime.pinned[b] = false
 	delete(h.runtime.present, c)
-	h.work(t, check+time.Minute)
+	h.work(t, recheckInterval+time.Minute)
 	if !h.runtime.pinned[b] || !h.runtime.present[c] || len(h.runtime.pulls) != 3 {
 		t.Errorf("not restored: %+v", h.runtime)
 	}
@@ -254,7 +254,7 @@ func containerdThatRestarts(t *testing.T) {
 	}
 	h.runtime.away = nil
 	h.runtime.pulling = func(context.Context) { h.runtime.away = ErrAway }
-	h.work(t, 2*look)
+	h.work(t, 2*pollInterval)
 	h.runtime.away, h.runtime.pulling = nil, nil
 	h.work(t, time.Minute)
 	h.wantProgress(t, published.ImageProgress{Wanted: 2, Present: 2, Settled: true})
