@@ -20,7 +20,7 @@ import (
 )
 
 // agentsVariable is "reports" for a fleet whose nodes have no agents: reporters write what agents write. Thousands of agents need more processors than
-// a test has, and lose their connections then; what the operator does depends on what stands on the Nodes alone.
+// a test has, and lose their connections then; what the operator does depends on the annotations of the Nodes alone.
 const agentsVariable = "WMCO_SCALE_AGENTS"
 
 func reportsAlone() bool { return os.Getenv(agentsVariable) == "reports" }

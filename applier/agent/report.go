@@ -155,7 +155,7 @@ func appliedText(r published.Report) string {
 		return networkText(r)
 	case len(r.Crashed) > 0:
 		return fmt.Sprintf("bundle %s is applied; ended by themselves since: %s", r.Desired.Short(), strings.Join(r.Crashed, ", "))
-	case r.Images.Missing() > 0:
+	case r.Images.CountMissing() > 0:
 		return imagesText(r)
 	}
 	return fmt.Sprintf("bundle %s is applied", r.Desired.Short())

@@ -24,7 +24,7 @@ var shutdownClauses = []Clause{
 		}
 		t.ok(t.host.StopService(t.Context(), ServiceA))
 		t.status(plan.ServiceStopped, ServiceA)
-		t.gone()
+		t.checkProgramEnded()
 	}},
 	{"PutService leaves the preshutdown timeout as it is", func(t *trial) {
 		keeper := need[PreshutdownKeeper](t)

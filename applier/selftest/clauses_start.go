@@ -81,7 +81,7 @@ var startClauses = []Clause{
 		t.serviceError(t.host.StartService(t.Context(), ServiceA), ServiceA)
 		t.ok(t.host.StopService(t.Context(), ServiceA))
 		t.status(plan.ServiceStopped, ServiceA)
-		t.gone()
+		t.checkProgramEnded()
 	}},
 	{"a service that hangs while it stops is killed", func(t *trial) {
 		t.installed(ProgramHangsStopping)
@@ -89,14 +89,14 @@ var startClauses = []Clause{
 		t.ok(t.host.StartService(t.Context(), ServiceA))
 		t.ok(t.host.StopService(t.Context(), ServiceA))
 		t.status(plan.ServiceStopped, ServiceA)
-		t.gone()
+		t.checkProgramEnded()
 	}},
 	{"the child processes of a stopped service are gone", func(t *trial) {
 		t.installed(ProgramParent)
 		t.put(t.config(ServiceA))
 		t.ok(t.host.StartService(t.Context(), ServiceA))
 		t.ok(t.host.StopService(t.Context(), ServiceA))
-		t.gone()
+		t.checkProgramEnded()
 	}},
 	{"the program of a running service is replaced without stopping it", func(t *trial) {
 		t.installed(ProgramGood)
@@ -111,8 +111,8 @@ var startClauses = []Clause{
 	}},
 }
 
-// gone checks that the program does not run: it can be removed without being moved aside.
-func (t *trial) gone() {
+// checkProgramEnded checks that the program does not run: it can be removed without being moved aside.
+func (t *trial) checkProgramEnded() {
 	t.Helper()
 	t.ok(t.host.Remove(t.Context(), t.path(program)))
 	leftovers, _ := t.leftovers()

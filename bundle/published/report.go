@@ -120,11 +120,11 @@ type ImageProgress struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Missing returns how many images are not on the host.
-func (p ImageProgress) Missing() int { return p.Wanted - p.Present }
+// CountMissing returns how many images are not on the host.
+func (p ImageProgress) CountMissing() int { return p.Wanted - p.Present }
 
-// bounded returns it with numbers that can be true.
-func (p ImageProgress) bounded() ImageProgress {
+// withinBounds returns it with numbers that can be true.
+func (p ImageProgress) withinBounds() ImageProgress {
 	p.Wanted = min(max(p.Wanted, 0), bundle.MaxPinnedImages)
 	p.Present = min(max(p.Present, 0), p.Wanted)
 	p.Message = Shorten(p.Message)
@@ -161,7 +161,7 @@ func (r Report) Has(f Feature) bool { return slices.Contains(r.Features, f) }
 func (r Report) Encode() (string, error) {
 	r.Schema = Schema
 	r.Message, r.Retry, r.Log = Shorten(r.Message), Shorten(r.Retry), r.Log.BoundedTail()
-	r.Images = r.Images.bounded()
+	r.Images = r.Images.withinBounds()
 	r.Missing, r.RebootPending, r.Crashed, r.Features = first(r.Missing), first(r.RebootPending), first(r.Crashed), first(r.Features)
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -188,7 +188,7 @@ func DecodeReport(text string) (Report, error) {
 		}
 	}
 	r.Message, r.Log = Shorten(r.Message), r.Log.BoundedTail()
-	r.Images = r.Images.bounded()
+	r.Images = r.Images.withinBounds()
 	r.Missing, r.RebootPending, r.Crashed, r.Features = first(r.Missing), first(r.RebootPending), first(r.Crashed), first(r.Features)
 	return r, nil
 }

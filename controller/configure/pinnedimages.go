@@ -23,7 +23,7 @@ func (h Host) awaitsImages(node windowsnode.Node, b bundle.Bundle) bool {
 		return false
 	}
 	images := node.Report.Images
-	return images.List != list || images.Missing() > 0 && !images.Settled
+	return images.List != list || images.CountMissing() > 0 && !images.Settled
 }
 
 // imageList returns the digest of the list of pinned images, empty where the bundle has none.
@@ -55,8 +55,8 @@ func describeImages(p published.ImageProgress) string {
 // describeJoined says that the node has joined, and which images it lacks.
 func describeJoined(node windowsnode.Node) string {
 	text := "node " + node.Name + " has joined"
-	if images := node.Report.Images; images.Missing() > 0 {
-		text += fmt.Sprintf(", without %d of %s", images.Missing(), bundle.Count(images.Wanted, "pinned image"))
+	if images := node.Report.Images; images.CountMissing() > 0 {
+		text += fmt.Sprintf(", without %d of %s", images.CountMissing(), bundle.Count(images.Wanted, "pinned image"))
 	}
 	return text
 }

@@ -137,7 +137,7 @@ func (c *Collector) collectFleet(to chan<- prometheus.Metric, list []windowsnode
 		sendGauge(to, drifted, row.Repaired, row.Node)
 		sendGauge(to, networkRestarts, max(n.Report.NetworkRestarts, 0), row.Node)
 		if n.Report.Images.Wanted > 0 {
-			sendGauge(to, imagesMissing, n.Report.Images.Missing(), row.Node)
+			sendGauge(to, imagesMissing, n.Report.Images.CountMissing(), row.Node)
 		}
 		for _, reason := range windowsnode.PendingBoots(n.Report) {
 			sendGauge(to, bootPending, 1, row.Node, string(reason))

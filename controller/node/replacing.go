@@ -30,7 +30,7 @@ type MachineReplacer interface {
 }
 
 // noteRefusal notes whether a host has refused a login, and returns for how long it has, and for how long the node agent has been unable to write the
-// key for one reason; zero if it has not. A reason that comes and goes, as a report that somebody else writes, begins again each time.
+// key for one reason; zero if it has not. A reason that comes and goes, as a report that another client writes, is counted from its start each time.
 func (n *Nodes) noteRefusal(a loginAttempt, err error) time.Duration {
 	var refused *remote.AuthError
 	if !errors.As(err, &refused) {

@@ -343,7 +343,7 @@ func (r *Row) judge(report published.Report) {
 		r.State = nodestate.Stale
 	case published.StateApplied:
 		r.State = nodestate.Updated
-		if images := report.Images; images.Missing() > 0 && r.Message == "" {
+		if images := report.Images; images.CountMissing() > 0 && r.Message == "" {
 			r.Message = strings.TrimSuffix(fmt.Sprintf("%d of %s on the node: %s", images.Present, bundle.Count(images.Wanted, "pinned image"), images.Message), ": ")
 		}
 	case published.StateApplying:

@@ -52,7 +52,7 @@ const (
 const (
 	// pollInterval is the time between two looks at the list, and at the disk while an image is pulled.
 	pollInterval = 5 * time.Second
-	// recheckInterval is the time between two looks at images that are there: a pull of a Pod writes the labels of an image anew.
+	// recheckInterval is the time between two looks at images that are there: a pull of a Pod writes the labels of an image again, without the pin.
 	recheckInterval = 5 * time.Minute
 	// pullLimit is the longest time that one pull may take.
 	pullLimit = 30 * time.Minute
@@ -292,7 +292,7 @@ func (k *Keeper) noteAttempt(ctx context.Context, name string, err error) {
 	var room *roomError
 	a.failed++
 	if errors.As(err, &room) {
-		a.failed = max(a.failed, tries) // nobody waits for a larger disk
+		a.failed = max(a.failed, tries) // a disk does not grow by waiting
 	}
 	a.why = bundle.MaskText(err.Error())
 	a.next = k.Clock.SinceBoot() + k.Jitter(min(firstPause<<min(2*(a.failed-1), 16), longestPause))

@@ -81,7 +81,7 @@ func act(plays selftest.Program) (status int) {
 			return 1
 		}
 	case plays == selftest.ProgramWrapped && os.Getenv(asWrapped) == "":
-		if err := wrap(); err != nil {
+		if err := wrapProgram(); err != nil {
 			return 4
 		}
 	default:
@@ -140,8 +140,8 @@ func (s service) Execute(_ []string, requests <-chan svc.ChangeRequest, changes 
 // firstOwnControl is the first control that services define themselves (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-controlservice).
 const firstOwnControl svc.Cmd = 128
 
-// wrap runs this program again, as kube-log-runner runs a kubelet: it is no service itself, and waits for its child.
-func wrap() error {
+// wrapProgram runs this program again, as kube-log-runner runs a kubelet: it is no service itself, and waits for its child.
+func wrapProgram() error {
 	own, err := os.Executable()
 	if err != nil {
 		return err

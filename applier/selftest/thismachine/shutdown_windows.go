@@ -114,11 +114,11 @@ func (Machine) SendControl(t selftest.T, service string, control uint8) selftest
 
 // received writes that this process has received a control of the service.
 func received(control svc.Cmd) error {
-	return os.WriteFile(fileReceived(uint8(control)), []byte(role()), 0o600) //nolint:gosec // 128 to 255
+	return os.WriteFile(fileReceived(uint8(control)), []byte(receiverRole()), 0o600) //nolint:gosec // 128 to 255
 }
 
-// role returns what this process is of a service of selftest.ProgramWrapped.
-func role() selftest.Receiver {
+// receiverRole returns what this process is of a service of selftest.ProgramWrapped.
+func receiverRole() selftest.Receiver {
 	if os.Getenv(asWrapped) != "" {
 		return selftest.ReceiverChild
 	}

@@ -197,7 +197,7 @@ func (m *joinedMachine) isEmpty(t *testing.T) {
 	}
 }
 
-// saysOfEntry checks that the Events of ConfigMap windows-instances about an entry have these reasons and types: its Node is gone, and `oc describe
+// saysOfEntry checks that the Events of ConfigMap windows-instances about an entry have these reasons and types: its Node no longer exists, and `oc describe
 // configmap windows-instances` shows what refers to its UID.
 func (w *world) saysOfEntry(entry string, want map[string]string) {
 	w.t.Helper()

@@ -25,7 +25,7 @@ import (
 // Labels of images.
 const (
 	// pinnedLabel has containerd's CRI report an image as pinned; the kubelet removes none of those (containerd, internal/cri/labels;
-	// kubernetes, pkg/kubelet/images/image_gc_manager.go). A pull by name writes the labels anew, without it.
+	// kubernetes, pkg/kubelet/images/image_gc_manager.go). A pull by name writes the labels again, without it.
 	pinnedLabel, pinnedValue = "io.cri-containerd.pinned", "pinned"
 	// markLabel says that the label above was set here, and not by containerd's own configuration, which pins the pause image. Its value is the name
 	// in the list.

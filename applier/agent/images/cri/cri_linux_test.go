@@ -118,7 +118,7 @@ func realContainerd(t *testing.T, upstream, pause string) *Containerd {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(program); err != nil || os.Geteuid() != 0 {
-		t.Skip("containerd runs as root, and bin/tools/containerd is built by make setup")
+		t.Skip("containerd runs as root, and make test builds bin/tools/containerd")
 	}
 	folder := t.TempDir()
 	hosts := filepath.Join(folder, "registries", "pinned.example.com")
