@@ -91,6 +91,9 @@ func (c Cluster) checkKubeletOverride() bundle.Findings {
 	for i, f := range findings {
 		findings[i] = settingsFinding(c.Origins[FromSettings], f.Field, f.Message)
 	}
+	if !findings.Refused() {
+		findings = append(findings, c.checkShutdownUsed(config, c.Origins[FromSettings])...)
+	}
 	return append(findings, checkEviction(config, c.Origins[FromSettings])...)
 }
 

@@ -9,6 +9,7 @@ import (
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 
 	"wmco/bundle"
+	"wmco/render/reason"
 )
 
 // What a kubelet has to end its Pods before Windows shuts down: half a minute for ordinary ones, which is a Pod's own default
@@ -18,10 +19,12 @@ const (
 	shutdownGracePeriodCriticalPods = 10 * time.Second
 )
 
-// Feature gates of a graceful shutdown. A kubelet does not start that has a period without the first, and ignores one on Windows without the second
-// (k8s.io/kubernetes/pkg/kubelet/apis/config/validation and pkg/kubelet/nodeshutdown, nodeshutdown_manager_windows.go).
+// Feature gates of a graceful shutdown. A kubelet does not start that has a period without the first, or periods by priority without the second, and
+// ignores all of them on Windows without the third (k8s.io/kubernetes/pkg/kubelet/apis/config/validation and pkg/kubelet/nodeshutdown,
+// nodeshutdown_manager_windows.go). The third is in kubelets since 1.32, off before 1.34.
 const (
 	gateShutdown        = "GracefulNodeShutdown"
+	gateByPriority      = "GracefulNodeShutdownBasedOnPodPriority"
 	gateWindowsShutdown = "WindowsGracefulNodeShutdown"
 )
 
@@ -55,16 +58,47 @@ func (c Cluster) overrides(field string) bool {
 func (c Cluster) checkShutdown(given kubeletv1beta1.KubeletConfiguration) bundle.Findings {
 	whole := c.endsPods(given)
 	period, critical := whole.ShutdownGracePeriod.Duration, whole.ShutdownGracePeriodCriticalPods.Duration
+	byPriority := len(given.ShutdownGracePeriodByPodPriority) > 0
 	bad := func(field, format string, args ...any) bundle.Findings {
 		return bundle.Findings{invalid("kubelet."+field, "%s: the kubelet would not start", fmt.Sprintf(format, args...))}
 	}
 	switch {
-	case period > 0 && !isGateOn(given.FeatureGates, c.kubelet(), gateShutdown):
-		return bad("shutdownGracePeriod", "needs the feature gate %s, which is off", gateShutdown)
-	case period > 0 && len(given.ShutdownGracePeriodByPodPriority) > 0:
-		return bad("shutdownGracePeriodByPodPriority", "is set together with shutdownGracePeriod")
+	case isNoPeriod(period):
+		return bad("shutdownGracePeriod", "%s is neither 0s nor at least 1s", period)
+	case isNoPeriod(critical):
+		return bad("shutdownGracePeriodCriticalPods", "%s is neither 0s nor at least 1s", critical)
 	case critical > period:
 		return bad("shutdownGracePeriodCriticalPods", "%s is longer than shutdownGracePeriod, %s", critical, period)
+	case period > 0 && !isGateOn(given.FeatureGates, c.kubelet(), gateShutdown):
+		return bad("shutdownGracePeriod", "needs the feature gate %s, which is off", gateShutdown)
+	case byPriority && period > 0:
+		return bad("shutdownGracePeriodByPodPriority", "is set together with shutdownGracePeriod")
+	case byPriority && !isGateOn(given.FeatureGates, c.kubelet(), gateByPriority):
+		return bad("shutdownGracePeriodByPodPriority", "needs the feature gate %s, which is off", gateByPriority)
 	}
 	return nil
+}
+
+func isNoPeriod(d time.Duration) bool { return d < 0 || d > 0 && d < time.Second }
+
+// checkShutdownUsed returns a finding for settings that give Pods time which a kubelet on Windows does not give them.
+func (c Cluster) checkShutdownUsed(given kubeletv1beta1.KubeletConfiguration, settings bundle.Ref) bundle.Findings {
+	field := "shutdownGracePeriod"
+	if len(given.ShutdownGracePeriodByPodPriority) > 0 {
+		field = "shutdownGracePeriodByPodPriority"
+	} else if given.ShutdownGracePeriod.Duration <= 0 {
+		return nil
+	}
+	table := c.kubelet()
+	if isGateOn(given.FeatureGates, table, gateWindowsShutdown) {
+		return nil
+	}
+	f := settingsFinding(settings, "kubelet."+field, fmt.Sprintf("has no effect: the feature gate %s is off in kubelet %s, so Pods end at once when Windows shuts down", gateWindowsShutdown, table.Version))
+	f.Severity, f.Reason = bundle.SeverityWarning, reason.ShutdownPeriodNotUsed
+	f.Fix = fmt.Sprintf("add %s: true to kubelet.featureGates", gateWindowsShutdown)
+	if _, known := table.Gates[gateWindowsShutdown]; !known {
+		f.Message = fmt.Sprintf("kubelet.%s has no effect: kubelet %s has no feature gate %s, so Pods end at once when Windows shuts down", field, table.Version, gateWindowsShutdown)
+		f.Fix = "drain a node before its Windows is shut down, or update the cluster: kubelets on Windows have the gate since Kubernetes 1.32, and it is on since 1.34"
+	}
+	return bundle.Findings{f}
 }

@@ -18,6 +18,7 @@ const (
 	SettingsInvalid           = "SettingsInvalid"
 	SettingAdjusted           = "SettingAdjusted"
 	EvictionThresholdMissing  = "EvictionThresholdMissing"
+	ShutdownPeriodNotUsed     = "ShutdownPeriodNotUsed"
 	KubeletTooNew             = "KubeletTooNew"
 	KubeletKept               = "KubeletKept"
 	APIServerVersionUnknown   = "APIServerVersionUnknown"
@@ -42,6 +43,7 @@ func cluster() []Entry {
 		{ProxyStatusPredicted, isInfo, "Proxy/cluster comes from a file without a status, as it is kept in git. The status is computed as the network operator does, from Infrastructure, Network, and the install config or the Proxy that the file replaces.", "Nothing."},
 		{SettingsInvalid, isError, "A setting in the ConfigMap windows-machine-config, or in the operator's environment, is not valid.", "Correct the setting; [operations.md](operations.md) lists all settings with their defaults."},
 		{EvictionThresholdMissing, isWarning, "The setting `kubelet.evictionHard` leaves out a threshold that kubelets on Windows have by default. Such a kubelet does not evict Pods when that resource runs short, and the node can stop working.", "Add the threshold that the finding names, or, on kubelets that have it, set `kubelet.mergeDefaultEvictionSettings: true`."},
+		{ShutdownPeriodNotUsed, isWarning, "The settings give Pods time to end when Windows shuts down, and the kubelet of the nodes does not give it to them: its feature gate `WindowsGracefulNodeShutdown` is off, as by default before Kubernetes 1.34, or it has none, as before 1.32.", "Turn the gate on in `kubelet.featureGates` where the kubelet has it; otherwise drain nodes before Windows is shut down."},
 		{KubeletTooNew, isError, "The kubelet that nodes of this cluster get is newer than one of its API servers, which Kubernetes does not support. Nothing is published and no host joins until the API servers are updated. Only the operator reports this.", "Finish the cluster's update first."},
 		{KubeletKept, isInfo, "The worker pool is paused, so Windows nodes keep the kubelet of its version while the cluster is newer. They skip the versions in between when the pool is resumed. An older kubelet can block the cluster's next update.", "Resume the MachineConfigPool worker, or set `kubernetes.pausedPool` to `Follow` in windows-machine-config."},
 		{APIServerVersionUnknown, isError, "The version of the API server is not known, so it is not known whether the kubelet of this release is too new for it. Only the operator reports this.", "Check that `oc version` prints the server's version."},
