@@ -32,6 +32,7 @@ func TestHowLongAKubeletHasToEndItsPods(t *testing.T) {
 			"kubelet.shutdownGracePeriod has no effect: kubelet VERSION has no feature gate WindowsGracefulNodeShutdown, so Pods end at once when Windows shuts down"},
 		{"4.21.1", ``, 40 * time.Second, 10 * time.Second, ""},
 		{"5.1.1", ``, 40 * time.Second, 10 * time.Second, ""},
+		{"4.21.1", `{"featureGates":{"GracefulNodeShutdown":false,"GracefulNodeShutdownBasedOnPodPriority":false}}`, 0, 0, ""},
 		{"5.1.1", `{"featureGates":{"WindowsGracefulNodeShutdown":false}}`, 0, 0, ""},
 		{"5.1.1", `{"shutdownGracePeriod":"1m","featureGates":{"WindowsGracefulNodeShutdown":false}}`, time.Minute, 0,
 			"kubelet.shutdownGracePeriod has no effect: the feature gate WindowsGracefulNodeShutdown is off in kubelet VERSION, so Pods end at once when Windows shuts down"},
