@@ -59,8 +59,8 @@ type shared struct {
 	deployment *corev1.ObjectReference
 	// clocks are those of hosts that were changed over SSH.
 	clocks *hosts.Clocks
-	// kubelets is what is said of nodes that keep the cluster from its next minor update.
-	kubelets *status.Latest
+	// upgrade is what OLM is told of the rollout.
+	upgrade *status.Upgrade
 }
 
 func newShared(m base.Manager, o Options, key bundle.Key, admission policies.Policies) (shared, error) {
@@ -89,7 +89,7 @@ func newShared(m base.Manager, o Options, key bundle.Key, admission policies.Pol
 		reader: reader, read: (&inputs.Coalesced{Source: reader.Read}).Read, signs: signs, records: records, login: login, executables: configure.NewExecutables(o.Payload), servers: servers, admission: admission,
 		counters: metrics.NewCounters(metrics.Known{Version: o.Version, Backings: backings, Reasons: configure.FailureReasons(), Traffic: o.Traffic}), unjoined: &configure.Unjoined{Elapsed: o.Elapsed},
 		deployment: &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: o.Namespace, Name: operatorName},
-		clocks:     hosts.NewClocks(o.Now), kubelets: &status.Latest{},
+		clocks:     hosts.NewClocks(o.Now), upgrade: &status.Upgrade{},
 	}, nil
 }
 
@@ -97,7 +97,7 @@ func newShared(m base.Manager, o Options, key bundle.Key, admission policies.Pol
 // OLM gives the operator no OperatorCondition; machines and the records of their hosts are worked on when the cluster serves Machines.
 func addControllers(ctx context.Context, m base.Manager, o Options, s shared) error {
 	publishes := &rollout.Controller{
-		Inputs: s.read, Wants: gather.WantedObjects(o.Namespace), Keys: s.signs, Known: s.records.KnownNodes, Servers: s.servers.ListVersions, Kubelets: s.kubelets, Deployment: s.deployment, Counters: s.counters,
+		Inputs: s.read, Wants: gather.WantedObjects(o.Namespace), Keys: s.signs, Known: s.records.KnownNodes, Servers: s.servers.ListVersions, Upgrade: s.upgrade, Deployment: s.deployment, Counters: s.counters,
 		Unjoined: s.unjoined, Expected: expectedConditions(o), Silence: o.Silence, Heartbeats: o.heartbeats, Settle: o.settle, Now: o.Now, Elapsed: o.Elapsed, Log: o.Log,
 	}
 	if o.Hosts != nil {
@@ -108,7 +108,7 @@ func addControllers(ctx context.Context, m base.Manager, o Options, s shared) er
 	}
 	if name := o.Environment[olm.ConditionVariable]; name != "" {
 		upgradeable := &olm.Upgradeable{
-			Nodes: m.GetClient(), Decoded: m.Decoded, Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Name: name, Now: o.Now, Silence: o.Silence, Kubelets: s.kubelets.ProblemMessage,
+			Nodes: m.GetClient(), Decoded: m.Decoded, Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Name: name, Now: o.Now, Silence: o.Silence, Rollout: s.upgrade,
 		}
 		if err := upgradeable.SetupWithManager(m); err != nil {
 			return err

@@ -45,18 +45,24 @@ const (
 	upgradeableSettle = 2 * time.Second
 	// recheckUpgradeable is how often nodes are looked at although none was seen to change: that one is lost is a matter of time.
 	recheckUpgradeable = time.Minute
+	// recheckChanging is the same while nodes are being changed: the rollout finds out that nothing is left after the last Node has changed.
+	recheckChanging = 10 * time.Second
 )
 
 func kindOperatorCondition() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "operators.coreos.com", Version: "v2", Kind: "OperatorCondition"}
 }
 
-// conditionOf says whether nodes are being changed. Nodes that are not, because they have failed, cannot be reached or are paused, do not
-// hold up an upgrade, which may be what they need.
-func conditionOf(nodes []windowsnode.Node, silence windowsnode.Silence) metav1.Condition {
+// conditionOf says whether nodes are being changed; isChanging reports whether the rollout is changing one. Nodes that are not, because they have
+// failed, cannot be reached or are paused, do not hold up an upgrade, which may be what they need.
+func conditionOf(nodes []windowsnode.Node, silence windowsnode.Silence, isChanging func(node string) bool) metav1.Condition {
 	var moving []string
 	for _, n := range nodes {
-		if what := movementOf(n, silence); what != "" {
+		what := movementOf(n, silence)
+		if what == "" && isChanging(n.Name) && canBeChanged(n, silence) {
+			what = "is being updated"
+		}
+		if what != "" {
 			moving = append(moving, n.Name+" "+what)
 		}
 	}
@@ -81,14 +87,22 @@ func withKubelets(c metav1.Condition, kubelets string) metav1.Condition {
 	return c
 }
 
-// movementOf says what is being done with a node, empty if nothing is.
+// isStuck reports whether nothing is done with a node until somebody helps it.
+func isStuck(n windowsnode.Node, silence windowsnode.Silence) bool {
+	row := fleet.Of(n, silence)
+	return n.IsLost() || n.IsPaused() || row.State == nodestate.Degraded || row.State == nodestate.NotReporting && !row.Reported.IsZero()
+}
+
+// canBeChanged reports whether a node in its turn goes on by itself. One that lacks executables may do so for long, and an upgrade brings others.
+func canBeChanged(n windowsnode.Node, silence windowsnode.Silence) bool {
+	return !isStuck(n, silence) && n.Report.State != published.StatePayloadMissing
+}
+
+// movementOf says what its Node says is being done with a node, empty if nothing is.
 func movementOf(n windowsnode.Node, silence windowsnode.Silence) string {
-	if n.IsLost() || n.IsPaused() {
-		return ""
-	}
 	row := fleet.Of(n, silence)
 	switch {
-	case row.State == nodestate.Degraded || row.State == nodestate.NotReporting && !row.Reported.IsZero():
+	case isStuck(n, silence):
 		return ""
 	case n.IsJoining():
 		return "joins"
@@ -121,8 +135,15 @@ type Upgradeable struct {
 	Namespace, Name string
 	Now             func() time.Time
 	Silence         windowsnode.Silence
-	// Kubelets says which Windows nodes keep the cluster from its next minor update, empty if none does.
-	Kubelets func() string
+	Rollout         Rollout
+}
+
+// Rollout is what the rollout has found out last; status.Upgrade is.
+type Rollout interface {
+	// IsChanging reports whether a node has its turn, or its next step is due: a canary has proved well, and the others have not begun yet.
+	IsChanging(node string) bool
+	// KubeletProblem says which Windows nodes keep the cluster from its next minor update, empty if none does.
+	KubeletProblem() string
 }
 
 // SetupWithManager watches the Windows Nodes.
@@ -149,8 +170,12 @@ func (u *Upgradeable) Reconcile(ctx context.Context, _ reconcile.Request) (recon
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := u.writeCondition(ctx, withKubelets(conditionOf(nodes, u.Silence), u.Kubelets())); err != nil {
+	c := conditionOf(nodes, u.Silence, u.Rollout.IsChanging)
+	if err := u.writeCondition(ctx, withKubelets(c, u.Rollout.KubeletProblem())); err != nil {
 		return reconcile.Result{}, err
+	}
+	if c.Status == metav1.ConditionFalse {
+		return reconcile.Result{RequeueAfter: recheckChanging}, nil
 	}
 	return reconcile.Result{RequeueAfter: recheckUpgradeable}, nil
 }

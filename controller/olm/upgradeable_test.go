@@ -16,6 +16,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/base"
 	"wmco/controller/rollout/plan"
+	"wmco/controller/status"
 	"wmco/controller/windowsnode"
 )
 
@@ -117,7 +118,7 @@ func TestOnlyNodesThatMoveKeepTheOperatorFromAnUpgrade(t *testing.T) {
 			n.Status.Conditions[1].LastHeartbeatTime.Time = now.Add(-time.Hour)
 		}), ""},
 	} {
-		c := conditionOf([]windowsnode.Node{windowsnode.Decode(movingNode(t, tt.change))}, silence)
+		c := conditionOf([]windowsnode.Node{windowsnode.Decode(movingNode(t, tt.change))}, silence, nothingChanges)
 		switch {
 		case tt.want == "" && (c.Status != metav1.ConditionTrue || c.Reason != ReasonSafe):
 			t.Errorf("%s: %+v", name, c)
@@ -129,15 +130,67 @@ func TestOnlyNodesThatMoveKeepTheOperatorFromAnUpgrade(t *testing.T) {
 	for range 7 {
 		many = append(many, windowsnode.Decode(movingNode(t, applying)))
 	}
-	if c := conditionOf(many, silence); !strings.HasPrefix(c.Message, "7 Windows nodes") || !strings.Contains(c.Message, "and 2 more") {
+	if c := conditionOf(many, silence, nothingChanges); !strings.HasPrefix(c.Message, "7 Windows nodes") || !strings.Contains(c.Message, "and 2 more") {
 		t.Errorf("%s", c.Message)
 	}
+}
+
+func nothingChanges(string) bool { return false }
+
+// TestANodeWhoseStepIsDueKeepsTheOperatorFromAnUpgrade: between the canary and the others no Node says that something is going on, and the rollout does.
+func TestANodeWhoseStepIsDueKeepsTheOperatorFromAnUpgrade(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
+	silence := func(n windowsnode.Node) time.Duration { return now.Sub(n.AgentCondition.LastHeartbeatTime.Time) }
+	reports := func(s published.State) func(*corev1.Node, *published.Report, *plan.State) {
+		return func(_ *corev1.Node, r *published.Report, _ *plan.State) { r.State = s }
+	}
+	for name, tt := range map[string]struct {
+		change   func(*corev1.Node, *published.Report, *plan.State)
+		changing []string
+		want     string
+	}{
+		"it has what is published":  {reports(published.StateApplied), []string{"win-a"}, "1 Windows node being changed: win-a is being updated; "},
+		"it has not begun":          {func(_ *corev1.Node, r *published.Report, _ *plan.State) { r.Desired = bundle.Of(nil) }, []string{"win-a"}, "1 Windows node being changed: win-a is being updated; "},
+		"it waits for a permission": {reports(published.StateNeedsPermission), []string{"win-b", "win-a"}, "1 Windows node being changed: win-a is being updated; "},
+		"another one":               {reports(published.StateApplied), []string{"win-b"}, ""},
+		"it has failed":             {reports(published.StateFailed), []string{"win-a"}, ""},
+		"it lacks executables":      {reports(published.StatePayloadMissing), []string{"win-a"}, ""},
+		"it is paused": {func(n *corev1.Node, _ *published.Report, _ *plan.State) {
+			n.Annotations[published.PausedAnnotation] = ""
+		}, []string{"win-a"}, ""},
+		"it is lost": {func(n *corev1.Node, _ *published.Report, _ *plan.State) {
+			n.Status.Conditions[0].Status = corev1.ConditionUnknown
+		}, []string{"win-a"}, ""},
+		"it is silent": {func(n *corev1.Node, _ *published.Report, _ *plan.State) {
+			n.Status.Conditions[1].LastHeartbeatTime.Time = now.Add(-time.Hour)
+		}, []string{"win-a"}, ""},
+		"the rollout has looked at none": {reports(published.StateApplied), nil, ""},
+	} {
+		var rollout status.Upgrade
+		if tt.changing != nil {
+			rollout.NoteChanging(tt.changing)
+		}
+		c := conditionOf([]windowsnode.Node{windowsnode.Decode(movingNode(t, tt.change))}, silence, rollout.IsChanging)
+		if (tt.want == "") != (c.Status == metav1.ConditionTrue) || !strings.HasPrefix(c.Message, tt.want) {
+			t.Errorf("%s: %+v", name, c)
+		}
+		rollout.NoteChanging(nil)
+		if rollout.IsChanging("win-a") {
+			t.Errorf("%s: a rollout that has ended goes on", name)
+		}
+	}
+}
+
+func oldKubelets(text string) *status.Upgrade {
+	var u status.Upgrade
+	u.NoteKubelets(metav1.Condition{Status: metav1.ConditionFalse, Message: text})
+	return &u
 }
 
 // TestOldKubeletsAreSaidAndHoldNothingUp: OLM would hold back the operator, and not the cluster.
 func TestOldKubeletsAreSaidAndHoldNothingUp(t *testing.T) {
 	const old = "OpenShift refuses the next minor update"
-	safe := conditionOf(nil, windowsnode.SilenceByKubelet)
+	safe := conditionOf(nil, windowsnode.SilenceByKubelet, nothingChanges)
 	if c := withKubelets(safe, old); c.Status != metav1.ConditionTrue || c.Reason != ReasonSafe || !strings.HasSuffix(c.Message, "; "+old) {
 		t.Errorf("%+v", c)
 	}
@@ -149,7 +202,7 @@ func TestOldKubeletsAreSaidAndHoldNothingUp(t *testing.T) {
 // TestAnErrorComesWithoutAPause: the library would ignore it, and say so each time.
 func TestAnErrorComesWithoutAPause(t *testing.T) {
 	c := fake.NewFakeClient() // without the OperatorCondition
-	u := &Upgradeable{Nodes: c, Live: c, Client: c, Namespace: "n", Name: "name", Now: time.Now, Silence: windowsnode.SilenceByKubelet, Kubelets: func() string { return "" }}
+	u := &Upgradeable{Nodes: c, Live: c, Client: c, Namespace: "n", Name: "name", Now: time.Now, Silence: windowsnode.SilenceByKubelet, Rollout: &status.Upgrade{}}
 	if result, err := u.Reconcile(t.Context(), reconcile.Request{}); err == nil || result.RequeueAfter != 0 {
 		t.Errorf("%+v, %v", result, err)
 	}
@@ -162,7 +215,7 @@ func TestOldKubeletsAreToldToOLM(t *testing.T) {
 	condition.SetNamespace("n")
 	condition.SetName("name")
 	c := fake.NewClientBuilder().WithObjects(condition).Build()
-	u := &Upgradeable{Nodes: c, Live: c, Client: c, Namespace: "n", Name: "name", Now: time.Now, Silence: windowsnode.SilenceByKubelet, Kubelets: func() string { return old }}
+	u := &Upgradeable{Nodes: c, Live: c, Client: c, Namespace: "n", Name: "name", Now: time.Now, Silence: windowsnode.SilenceByKubelet, Rollout: oldKubelets(old)}
 	if _, err := u.Reconcile(t.Context(), reconcile.Request{}); err != nil {
 		t.Fatal(err)
 	}

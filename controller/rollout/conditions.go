@@ -52,8 +52,8 @@ type teller struct {
 	silence    windowsnode.Silence
 	heartbeats *heartbeat.Watch
 	hostClocks func() []heartbeat.Skew
-	// kubelets is what is said of kubelets, for OLM too.
-	kubelets *status.Latest
+	// upgrade is what OLM is told besides.
+	upgrade *status.Upgrade
 	// counters serve what is urgent and held.
 	counters Counters
 
@@ -97,7 +97,10 @@ func (t *teller) reportOutcome(ctx context.Context, o outcome) (time.Duration, e
 		return 0, fmt.Errorf("counting Windows nodes: %w", err)
 	}
 	kubelets := kubeletsUpgradeable(o.version, nodes)
-	t.kubelets.NoteCondition(kubelets)
+	t.upgrade.NoteKubelets(kubelets)
+	if o.rollErr == nil {
+		t.upgrade.NoteChanging(o.rollout.ChangingNodes())
+	}
 	if o.fresh {
 		t.checkRows(nodes)
 	}

@@ -54,7 +54,7 @@ func TestCountsAreWrittenWithPauses(t *testing.T) {
 	clock := func() time.Time { return now }
 	says := &teller{
 		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nodes, nil }, log: logr.Discard(), now: clock, try: base.NewPauses(logr.Discard()).Try,
-		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), kubelets: &status.Latest{},
+		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), upgrade: &status.Upgrade{},
 		silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.MonotonicClock()),
 	}
 	tell := func(o outcome) (again time.Duration) {
@@ -112,7 +112,7 @@ func TestStepsOfHostsAreWrittenWithPauses(t *testing.T) {
 		})
 		says := &teller{
 			writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: time.Now}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nil, nil }, log: logr.Discard(), now: time.Now, try: base.NewPauses(logr.Discard()).Try,
-			events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), kubelets: &status.Latest{}, silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(time.Now, heartbeat.MonotonicClock()),
+			events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), upgrade: &status.Upgrade{}, silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(time.Now, heartbeat.MonotonicClock()),
 		}
 		w := work(t)
 		var step atomic.Int64
@@ -203,23 +203,23 @@ func TestOldKubeletsAreSaidBeforeAnUpdate(t *testing.T) {
 		n.Status.NodeInfo.KubeletVersion = kubelet
 		nodes[name] = windowsnode.Decode(n)
 	}
-	var said status.Latest
-	if said.ProblemMessage() != "" {
-		t.Errorf("before anything is known: %s", said.ProblemMessage())
+	var said status.Upgrade
+	if said.KubeletProblem() != "" {
+		t.Errorf("before anything is known: %s", said.KubeletProblem())
 	}
 	c := kubeletsUpgradeable("4.20.4", nodes)
-	said.NoteCondition(c)
+	said.NoteKubelets(c)
 	if c.Type != "KubeletMinorVersionUpgradeable" || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "version 4.20.4, because of the kubelets of win-a (v1.32.13) (fix: ") {
 		t.Errorf("%+v", c)
 	}
-	if said.ProblemMessage() != c.Message {
-		t.Errorf("for OLM: %s", said.ProblemMessage())
+	if said.KubeletProblem() != c.Message {
+		t.Errorf("for OLM: %s", said.KubeletProblem())
 	}
 	delete(nodes, "win-a")
 	c = kubeletsUpgradeable("4.20.4", nodes)
-	said.NoteCondition(c)
-	if c.Status != metav1.ConditionTrue || said.ProblemMessage() != "" {
-		t.Errorf("%+v; for OLM: %s", c, said.ProblemMessage())
+	said.NoteKubelets(c)
+	if c.Status != metav1.ConditionTrue || said.KubeletProblem() != "" {
+		t.Errorf("%+v; for OLM: %s", c, said.KubeletProblem())
 	}
 }
 
@@ -244,7 +244,7 @@ func TestTheStatusIsWrittenWhenItsKindAppears(t *testing.T) {
 	clock := func() time.Time { return now }
 	says := &teller{
 		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nil, nil }, log: logr.Discard(), now: clock, try: base.NewPauses(logr.Discard()).Try,
-		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), kubelets: &status.Latest{}, silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.MonotonicClock()),
+		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), upgrade: &status.Upgrade{}, silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.MonotonicClock()),
 	}
 	for i, want := range []struct {
 		asked int
@@ -279,7 +279,7 @@ func TestAStatusThatCannotBeWritten(t *testing.T) {
 	try := func(ctx context.Context, _ string, do func(context.Context) error) error { return do(ctx) }
 	says := &teller{
 		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nil, nil }, log: logr.Discard(), now: clock, try: try,
-		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), kubelets: &status.Latest{}, silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.MonotonicClock()),
+		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), upgrade: &status.Upgrade{}, silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.MonotonicClock()),
 	}
 	refused := outcome{rollErr: errors.New("no step is made")}
 	for i, step := range []struct {

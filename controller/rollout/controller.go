@@ -54,8 +54,8 @@ type Controller struct {
 	Servers func(context.Context) ([]string, error)
 	// Deployment is the object of events about the whole fleet, in the namespace of the operator.
 	Deployment *corev1.ObjectReference
-	// Kubelets is told which Windows nodes keep the cluster from its next minor update.
-	Kubelets *status.Latest
+	// Upgrade is told which nodes are being changed, and which keep the cluster from its next minor update.
+	Upgrade *status.Upgrade
 	// Unjoined are the hosts that have not joined, and Expected the conditions that the operator always gives.
 	Unjoined Unjoined
 	Expected []string
@@ -188,7 +188,7 @@ func (c *Controller) newPublisher(m base.Manager, executor *steps.Executor, paus
 	says := &teller{
 		writer:     &status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: to.Namespace, Owner: c.Deployment.Name + "-publish", Now: c.Now, Expected: c.Expected, AddPage: m.Pages.AddPage},
 		deployment: c.Deployment, nodes: executor.CachedNodes, events: m.GetEventRecorder(c.Deployment.Name), log: log, now: time.Now, try: pauses.Try,
-		counters: c.Counters, kubelets: c.Kubelets, silence: c.Silence, heartbeats: c.Heartbeats, hostClocks: c.HostClocks,
+		counters: c.Counters, upgrade: c.Upgrade, silence: c.Silence, heartbeats: c.Heartbeats, hostClocks: c.HostClocks,
 	}
 	return &publisher{
 		inputs: &debouncer{now: time.Now, settle: cmp.Or(c.Settle, settle)}, pauses: pauses, now: time.Now, log: log,

@@ -54,6 +54,18 @@ func (r Result) FleetPhase() Phase {
 	return PhaseUpdating
 }
 
+// ChangingNodes returns the nodes that the rollout is changing now: they have their turn, or their next step is due. A step does not count while one
+// fails: nobody knows for how long.
+func (r Result) ChangingNodes() []string {
+	var names []string
+	for _, n := range r.Nodes {
+		if n.Phase == plan.PhaseUpdating && (n.Reason != plan.ReasonStep || r.Failed == nil) {
+			names = append(names, n.Node)
+		}
+	}
+	return names
+}
+
 // FleetMessage is the line of the fleet, with what a failed bundle changes.
 func (r Result) FleetMessage() string {
 	if r.Blame == "" {

@@ -49,6 +49,8 @@ type fleet struct {
 	// stop ends the operator, ended is how often it has ended by itself.
 	stop  func()
 	ended atomic.Int32
+	// environment is that of operators that live.
+	environment map[string]string
 	// since is the number of requests in the audit log before this fleet.
 	since int
 	// network is between operators that live and the API server; nil is none.

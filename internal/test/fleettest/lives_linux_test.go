@@ -146,7 +146,7 @@ func (f *fleet) live(t *testing.T, writes int, lag time.Duration) *life {
 		config.Wrap(f.network.Wrap)
 	}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return connection{l.mortal, next} })
-	o := controller.Options{Config: config, Version: version, HealthAddress: "0", MetricsAddress: "0", SkipNameValidation: true, Log: logr.FromSlogHandler(logs().Handler()).WithName("operator")}
+	o := controller.Options{Config: config, Version: version, HealthAddress: "0", MetricsAddress: "0", SkipNameValidation: true, Environment: f.environment, Log: logr.FromSlogHandler(logs().Handler()).WithName("operator")}
 	if f.network != nil {
 		o.Now = f.network.Now
 	}
