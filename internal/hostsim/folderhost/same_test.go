@@ -88,7 +88,7 @@ func anyOperation(random *rand.Rand) (string, operation) {
 	path, other := anyPath(random), anyPath(random)
 	access := pick(random, bundle.AccessUsers, bundle.AccessAdmins)
 	service := pick(random, "a", "B", "c")
-	switch random.IntN(17) {
+	switch random.IntN(19) {
 	case 0, 1, 2:
 		text := strings.Repeat("x", random.IntN(50))
 		return "write " + path, func(ctx context.Context, h simulated) error {
@@ -123,6 +123,14 @@ func anyOperation(random *rand.Rand) (string, operation) {
 		}
 	case 15:
 		return "move " + path + " " + other, func(ctx context.Context, h simulated) error { return h.Move(ctx, path, other) }
+	case 16, 17:
+		beside := plan.NewName(path)
+		again := pick(random, path, `C:\`+strings.ToLower(path[3:]), `C:\`+strings.ToUpper(path[3:]))
+		return "run " + beside + " and write " + again, func(ctx context.Context, h simulated) error {
+			written := h.Write(ctx, beside, access, strings.NewReader("program"))
+			_, err := h.StartProcess(ctx, beside)
+			return errors.Join(written, err, h.Write(ctx, again, access, strings.NewReader("new")))
+		}
 	case 14:
 		return "boot", func(ctx context.Context, h simulated) error { return h.Restart(ctx) }
 	}

@@ -278,7 +278,7 @@ func (s *source) Read(b []byte) (int, error) {
 // Windows refuses to replace it: a cut in between leaves nothing at path.
 func (h *Host) place(ctx context.Context, path string, create func(beside string) error) error {
 	beside := plan.NewName(path)
-	err := h.discard(beside)
+	err := h.discard(ctx, beside)
 	if err != nil {
 		return FileError(path, err)
 	}
@@ -291,17 +291,26 @@ func (h *Host) place(ctx context.Context, path string, create func(beside string
 	if err == nil {
 		return nil
 	}
-	if left := h.discard(beside); left != nil && !errors.Is(err, left) {
+	if left := h.discard(ctx, beside); left != nil && !errors.Is(err, left) {
 		err = errors.Join(err, left)
 	}
 	return FileError(path, err)
 }
 
-// discard removes what a cut or a failure left.
-func (h *Host) discard(path string) error {
+// discard removes what a cut or a failure left. Windows deletes no file of a program that runs, under whichever name: DeleteFile returns
+// ERROR_ACCESS_DENIED (learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-deletefilew). On a disk in a folder, the next file would get
+// the ID of the deleted one, and count as the program that runs.
+func (h *Host) discard(ctx context.Context, path string) error {
 	info, err := statOne(h.Storage.Files, path)
 	if err != nil || info.Kind == plan.FileAbsent {
 		return err
+	}
+	s, err := h.state(ctx)
+	switch {
+	case err != nil:
+		return err
+	case info.Kind == plan.FileRegular && s.runs(info.ID):
+		return ErrAccessDenied
 	}
 	return h.remove(info)
 }
