@@ -93,12 +93,12 @@ func (h Host) identifyAs(ctx context.Context, node corev1.Node) error {
 }
 
 // checkAdoption refuses the adoption of a Node that is not asked for, or whose host has another key than the existing operator has pinned.
-func (h Host) checkAdoption(t remote.Target, node *corev1.Node) error {
+func (h Host) checkAdoption(ctx context.Context, t remote.Target, node *corev1.Node) error {
 	if !h.IsAdoptionWanted(node) {
 		return &refusal{fleet.ReasonWaitingForAdoption, fmt.Sprintf("the host is node %s of another operator, which waits for adoption", node.Name), fleet.AdoptFix(node.Name)}
 	}
 	text := node.Annotations[hosts.PinAnnotation]
-	key := h.Login.PinnedKey(t)
+	key := h.Login.PinnedKey(ctx, t)
 	if text == "" || hosts.SamePin(key, text) {
 		return nil
 	}

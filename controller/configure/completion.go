@@ -122,7 +122,7 @@ func (h Host) hostMarks(ctx context.Context, node *corev1.Node) (Marks, error) {
 	if err != nil {
 		return Marks{}, err
 	}
-	if pin := h.Login.PinnedKey(w.Target); pin != nil {
+	if pin := h.Login.PinnedKey(ctx, w.Target); pin != nil {
 		m.Annotations[hosts.PinAnnotation], m.Annotations[hosts.PinTypeAnnotation] = hosts.EncodeKey(pin), pin.Type()
 	}
 	if h.Backing == render.BackingInstance {

@@ -96,7 +96,7 @@ func (h Host) identifyHost(ctx context.Context, t remote.Target, facts bundle.Fa
 	}
 	adopting := published.WaitsForAdoption(node.Annotations)
 	if adopting {
-		if err := h.checkAdoption(t, &node); err != nil {
+		if err := h.checkAdoption(ctx, t, &node); err != nil {
 			return err
 		}
 	}
@@ -168,7 +168,7 @@ func (h Host) yieldRecords(ctx context.Context, t remote.Target, name string, fa
 		return record.Record{}, err
 	}
 	key := ""
-	if pin := h.Login.PinnedKey(t); pin != nil {
+	if pin := h.Login.PinnedKey(ctx, t); pin != nil {
 		key = hosts.EncodeKey(pin)
 	}
 	for _, other := range all.OtherRecords(name, gather.HostID(h.Node)) {

@@ -1,6 +1,7 @@
 package configure
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -120,6 +121,8 @@ func ProgressOfError(err error) Progress {
 	var limit *remote.LimitError
 	var other *hosts.OtherRunError
 	switch {
+	case IsStopped(err):
+		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the operator was stopped; the next one goes on", Again: AgainSoon}
 	case apierrors.IsConflict(err):
 		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the Node was changed by another client; it is read again", Again: AgainSoon}
 	case errors.Is(err, errRecorded), errors.Is(err, errNoAddress), errors.Is(err, errOtherKey):
@@ -151,6 +154,12 @@ func ProgressOfError(err error) Progress {
 		p.Reason, p.Fix = ReasonSilent, "log in to the host over SSH and run a command, such as hostname: if it does not end, restart the service sshd, or the host"
 	}
 	return p
+}
+
+// IsStopped reports whether an error says that the operator was asked to stop, and nothing about a host. What a host took too long for ends a
+// context too.
+func IsStopped(err error) bool {
+	return errors.Is(err, context.Canceled) && !errors.Is(err, remote.ErrNoProgress) && !errors.As(err, new(*remote.LimitError))
 }
 
 // isAPIServerError reports whether an error is of the API server, or of the way to it, and not of a host.

@@ -1,6 +1,7 @@
 package configure
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -37,6 +38,27 @@ func TestWhoeverElseWorksOnAHostIsWaitedFor(t *testing.T) {
 		}
 		if tt.state == StateWaiting && (p.Reason != ReasonOtherRun || p.Again != AgainSoon) {
 			t.Errorf("%s: reason %s, again in %s", name, p.Reason, p.Again)
+		}
+	}
+}
+
+// TestAnOperatorThatStopsIsNoFaultOfAHost: what it was doing ends with an error of the host's connection, or of the API server's.
+func TestAnOperatorThatStopsIsNoFaultOfAHost(t *testing.T) {
+	for _, err := range []error{
+		&remote.InterruptedError{Err: context.Canceled},
+		fmt.Errorf("%w (%w)", context.Canceled, &remote.UnreachableError{Err: errors.New("operation was canceled")}),
+		&url.Error{Op: "Get", URL: "https://127.0.0.1", Err: context.Canceled},
+	} {
+		if p := ProgressOfError(fmt.Errorf("running apply: %w", err)); p.State != StateJoining || p.Reason != ReasonCompleting || p.Again == 0 {
+			t.Errorf("%v: %+v", err, p)
+		}
+	}
+	for _, err := range []error{
+		fmt.Errorf("%w (%w)", remote.ErrNoProgress, &remote.UnreachableError{Err: context.Canceled}), // its place went to another host
+		&remote.InterruptedError{Err: &remote.LimitError{Text: "nothing was sent"}},
+	} {
+		if p := ProgressOfError(err); p.State != StateFailed {
+			t.Errorf("%v: %+v", err, p)
 		}
 	}
 }

@@ -117,8 +117,8 @@ var errNoHost = errors.New("the target does not say which host it is")
 
 // Pinned returns the pinned key of a host: that of its record, or of its address where the record has none yet. There is none before the
 // first contact, unless one is expected (ExpectKey). The copy on the Node of a known host never counts: a node may write its own annotations.
-func (l *Login) Pinned(t remote.Target) ([]ssh.PublicKey, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), requestLimit)
+func (l *Login) Pinned(ctx context.Context, t remote.Target) ([]ssh.PublicKey, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestLimit)
 	defer cancel()
 	text, known, err := l.pinnedKeyText(ctx, t)
 	if err != nil || !known {
@@ -151,8 +151,8 @@ func (l *Login) pinnedKeyText(ctx context.Context, t remote.Target) (text string
 }
 
 // PinnedKey returns the pinned key of a host, nil where there is none or it cannot be read.
-func (l *Login) PinnedKey(t remote.Target) ssh.PublicKey {
-	list, err := l.Pinned(t)
+func (l *Login) PinnedKey(ctx context.Context, t remote.Target) ssh.PublicKey {
+	list, err := l.Pinned(ctx, t)
 	if err != nil || len(list) == 0 {
 		return nil
 	}
@@ -185,11 +185,11 @@ var ErrPinnedMeanwhile = errors.New("another key was pinned for this host at the
 
 // Pin stores the key of a host in its record on first contact. Of two that pin different keys for one host at the same time, one gets an
 // error.
-func (l *Login) Pin(t remote.Target, key ssh.PublicKey) error {
+func (l *Login) Pin(ctx context.Context, t remote.Target, key ssh.PublicKey) error {
 	if t.ID == "" {
 		return errNoHost
 	}
-	return l.Records.UpdateRecord(context.Background(), record.ID(t.ID), func(r record.Record) (record.Record, error) {
+	return l.Records.UpdateRecord(ctx, record.ID(t.ID), func(r record.Record) (record.Record, error) {
 		return withPinnedKey(r, EncodeKey(key), t)
 	})
 }

@@ -78,7 +78,7 @@ func hostKey(t *testing.T, number byte) ssh.PublicKey {
 
 func pinned(t *testing.T, l *Login, address string) string {
 	t.Helper()
-	keys, err := l.Pinned(entryAt(address))
+	keys, err := l.Pinned(t.Context(), entryAt(address))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,14 +95,14 @@ func TestHostKeysArePinnedForTheLifeOfTheHost(t *testing.T) {
 			t.Errorf("%s: %s before the first contact", address, got)
 		}
 		for range 2 { // again is no change
-			if err := l.Pin(entryAt(address), hostKey(t, 1)); err != nil {
+			if err := l.Pin(t.Context(), entryAt(address), hostKey(t, 1)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if got := pinned(t, l, address); got != EncodeKey(hostKey(t, 1)) {
 			t.Errorf("%s: %q is pinned", address, got)
 		}
-		if err := l.Pin(entryAt(address), hostKey(t, 2)); !errors.Is(err, ErrPinnedMeanwhile) {
+		if err := l.Pin(t.Context(), entryAt(address), hostKey(t, 2)); !errors.Is(err, ErrPinnedMeanwhile) {
 			t.Errorf("%s: another key: %v", address, err)
 		}
 	}
@@ -123,7 +123,7 @@ func TestOneOfManyFirstContactsPins(t *testing.T) {
 	var all sync.WaitGroup
 	errs := make([]error, 8)
 	for i := range errs {
-		all.Go(func() { errs[i] = l.Pin(entryAt("10.0.0.1:22"), hostKey(t, byte(i))) })
+		all.Go(func() { errs[i] = l.Pin(t.Context(), entryAt("10.0.0.1:22"), hostKey(t, byte(i))) })
 	}
 	all.Wait()
 	accepted := -1
@@ -157,7 +157,7 @@ func TestManyHostsArePinnedAndForgottenAtOnce(t *testing.T) {
 		}
 		all.Wait()
 	}
-	together(func(l *Login, i int) error { return l.Pin(entryAt(at(i)), hostKey(t, byte(i))) })
+	together(func(l *Login, i int) error { return l.Pin(t.Context(), entryAt(at(i)), hostKey(t, byte(i))) })
 	for i := range hosts {
 		if got := pinned(t, l, at(i)); got != EncodeKey(hostKey(t, byte(i))) {
 			t.Errorf("%s: %q is pinned", at(i), got)
@@ -178,7 +178,7 @@ func TestUnpinIsACommandThatWorks(t *testing.T) {
 	byAddress := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: PinsConfigMap}, Data: map[string]string{"10.0.0.1": EncodeKey(hostKey(t, 2))}}
 	for where, pin := range map[string]func() error{
 		"windows-ssh-host-keys":          func() error { return l.Client.Create(t.Context(), byAddress) },
-		record.ConfigMapName("10.0.0.1"): func() error { return l.Pin(target, hostKey(t, 1)) },
+		record.ConfigMapName("10.0.0.1"): func() error { return l.Pin(t.Context(), target, hostKey(t, 1)) },
 	} {
 		if err := pin(); err != nil {
 			t.Fatal(err)
@@ -206,7 +206,7 @@ func TestAPinOfAnAddressMovesToTheRecordOfItsHost(t *testing.T) {
 	}
 	first, second := entryAt("10.0.0.1:22"), entryAt("10.0.0.1:22")
 	first.ID, second.ID = string(record.OfMachine("a")), string(record.OfMachine("b"))
-	if err := l.Pin(first, hostKey(t, 2)); err != nil {
+	if err := l.Pin(t.Context(), first, hostKey(t, 2)); err != nil {
 		t.Fatal(err) // whoever pins has not asked what is pinned
 	}
 	if err := l.Records.ForgetRecord(t.Context(), record.OfMachine("a")); err != nil {
@@ -223,13 +223,13 @@ func TestAPinOfAnAddressMovesToTheRecordOfItsHost(t *testing.T) {
 	if err != nil || !ok || r.HostKey != EncodeKey(hostKey(t, 1)) || r.Address != "10.0.0.1" || !r.IsNode("win-a", "uid") {
 		t.Errorf("%+v, %t, %v", r, ok, err)
 	}
-	if keys, err := l.Pinned(second); err != nil || len(keys) > 0 {
+	if keys, err := l.Pinned(t.Context(), second); err != nil || len(keys) > 0 {
 		t.Errorf("another host with the address: %v, %v", keys, err)
 	}
 	if err := l.Client.Get(t.Context(), client.ObjectKeyFromObject(cm), cm); err != nil || len(cm.Data) != 1 {
 		t.Errorf("left: %v, %v", cm.Data, err)
 	}
-	if _, err := l.Pinned(remote.Target{Address: "10.0.0.1:22"}); err == nil {
+	if _, err := l.Pinned(t.Context(), remote.Target{Address: "10.0.0.1:22"}); err == nil {
 		t.Error("a target that does not say which host it is has a pin")
 	}
 }
@@ -267,7 +267,7 @@ func TestDamagedPinsAreErrors(t *testing.T) {
 		if err := l.Client.Create(t.Context(), cm); err != nil {
 			t.Fatal(err)
 		}
-		if keys, err := l.Pinned(entryAt("10.0.0.1:22")); err == nil {
+		if keys, err := l.Pinned(t.Context(), entryAt("10.0.0.1:22")); err == nil {
 			t.Errorf("%q is %v", text, keys)
 		}
 		if err := l.Client.Delete(t.Context(), cm); err != nil {
@@ -311,7 +311,7 @@ func TestAnExpectedKeyIsKeptNowhere(t *testing.T) {
 	l, own, other := newLogin(t), hostKey(t, 1), hostKey(t, 2)
 	at := entryAt("10.0.0.9:22")
 	forget := l.ExpectKey(record.ID(at.ID), "win-old", EncodeKey(other))
-	if got := l.PinnedKey(at); got == nil || EncodeKey(got) != EncodeKey(other) {
+	if got := l.PinnedKey(t.Context(), at); got == nil || EncodeKey(got) != EncodeKey(other) {
 		t.Errorf("the expected key does not count: %v", got)
 	}
 	if command := l.Unpin(at); command != UnpinNodeCommand("win-old") {
@@ -320,16 +320,16 @@ func TestAnExpectedKeyIsKeptNowhere(t *testing.T) {
 	if r, known, err := l.Records.GetRecord(t.Context(), record.ID(at.ID)); known || err != nil {
 		t.Errorf("it was kept: %+v, %v", r, err)
 	}
-	if err := l.Pin(at, own); err != nil {
+	if err := l.Pin(t.Context(), at, own); err != nil {
 		t.Fatal(err)
 	}
-	if got := l.PinnedKey(at); EncodeKey(got) != EncodeKey(own) {
+	if got := l.PinnedKey(t.Context(), at); EncodeKey(got) != EncodeKey(own) {
 		t.Error("a pinned key does not win")
 	}
 	next := entryAt("10.0.0.10:22")
 	l.ExpectKey(record.ID(next.ID), "win-old", EncodeKey(other))()
 	forget()
-	if got := l.PinnedKey(next); got != nil {
+	if got := l.PinnedKey(t.Context(), next); got != nil {
 		t.Error("a key is expected for ever")
 	}
 	if !SamePin(own, EncodeKey(own)+"\n") || SamePin(own, EncodeKey(other)) || SamePin(own, "?") || SamePin(nil, EncodeKey(own)) {

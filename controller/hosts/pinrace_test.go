@@ -37,16 +37,16 @@ func inTheSameConfigMap(t remote.Target) remote.Target {
 // TestAnotherOperatorPinsFirst: the key that was pinned since the pins were read stays, and this connection is refused.
 func TestAnotherOperatorPinsFirst(t *testing.T) {
 	other := newLogin(t)
-	if err := other.Pin(inTheSameConfigMap(entryAt("10.0.0.1:22")), hostKey(t, 9)); err != nil { // the ConfigMap exists
+	if err := other.Pin(t.Context(), inTheSameConfigMap(entryAt("10.0.0.1:22")), hostKey(t, 9)); err != nil { // the ConfigMap exists
 		t.Fatal(err)
 	}
 	first := sync.OnceFunc(func() {
-		if err := other.Pin(entryAt("10.0.0.1:22"), hostKey(t, 1)); err != nil {
+		if err := other.Pin(t.Context(), entryAt("10.0.0.1:22"), hostKey(t, 1)); err != nil {
 			t.Error(err)
 		}
 	})
 	l := loginTo(between{other.Client, first})
-	if err := l.Pin(entryAt("10.0.0.1:22"), hostKey(t, 2)); !errors.Is(err, ErrPinnedMeanwhile) {
+	if err := l.Pin(t.Context(), entryAt("10.0.0.1:22"), hostKey(t, 2)); !errors.Is(err, ErrPinnedMeanwhile) {
 		t.Errorf("error %v, want %v", err, ErrPinnedMeanwhile)
 	}
 	if got := pinned(t, l, "10.0.0.1:22"); got != EncodeKey(hostKey(t, 1)) {

@@ -58,7 +58,7 @@ func TestARecordThatIsDamagedIsNoFirstContact(t *testing.T) {
 	l := newLogin(t)
 	r := l.Records
 	target := entryAt("192.0.2.1:22")
-	if err := l.Pin(target, hostKey(t, 1)); err != nil {
+	if err := l.Pin(t.Context(), target, hostKey(t, 1)); err != nil {
 		t.Fatal(err)
 	}
 	know(t, r, "192.0.2.2", "win-b")
@@ -71,10 +71,10 @@ func TestARecordThatIsDamagedIsNoFirstContact(t *testing.T) {
 	if err := r.Client.Update(t.Context(), &cm); err != nil {
 		t.Fatal(err)
 	}
-	if keys, err := l.Pinned(target); err == nil {
+	if keys, err := l.Pinned(t.Context(), target); err == nil {
 		t.Errorf("the key of a host with a damaged record is %v", keys)
 	}
-	if err := l.Pin(target, hostKey(t, 2)); err == nil {
+	if err := l.Pin(t.Context(), target, hostKey(t, 2)); err == nil {
 		t.Error("another key was pinned")
 	}
 	all, damaged, err := r.CachedRecords(t.Context())

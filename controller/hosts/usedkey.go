@@ -41,7 +41,7 @@ var errNoKeyAsked = errors.New("the host lets the operator in without a key")
 // ProveLogin logs in to a host over a new connection, under its pinned key, and returns the public key that it has accepted. A host that Wish.Check
 // refuses, or for which no key is pinned yet, proves nothing.
 func (h *Hosts) ProveLogin(ctx context.Context, l *Login, w Wish) (string, error) {
-	pinned, err := l.Pinned(w.Target)
+	pinned, err := l.Pinned(ctx, w.Target)
 	if err != nil {
 		return "", err
 	}

@@ -172,7 +172,7 @@ func (n *Nodes) tellLogin(ctx context.Context, a loginAttempt, err error) time.D
 		return 0
 	}
 	p := configure.ProgressOfError(err)
-	if hosts.IsHostBusy(err) || apierrors.IsConflict(err) || p.Reason == configure.ReasonAPIError {
+	if hosts.IsHostBusy(err) || apierrors.IsConflict(err) || configure.IsStopped(err) || p.Reason == configure.ReasonAPIError {
 		n.logins.forgetAttempt(node.Name)
 		return configure.AgainSoon
 	}

@@ -81,7 +81,13 @@ func (c *conn) openChannelNow() opened {
 	done := make(chan opened, 1)
 	go func() {
 		channel, requests, err := c.transport.OpenChannel("session", nil)
-		done <- opened{&session{conn: c, channel: channel, requests: requests}, err}
+		s := &session{conn: c, channel: channel, end: make(chan ending, 1)}
+		if err == nil {
+			// At once: the connection reads nothing else, not even that it has ended, while more than sixteen requests wait to be taken
+			// (golang.org/x/crypto/ssh, channel.handlePacket).
+			go func() { s.end <- readEnding(requests) }()
+		}
+		done <- opened{s, err}
 	}()
 	select {
 	case o := <-done:

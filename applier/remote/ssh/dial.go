@@ -37,7 +37,7 @@ func (d *Dialer) dialHost(ctx context.Context, t remote.Target) (*conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the keys for %s: %w", t, err)
 	}
-	check, err := newHostKeyCheck(t, d.Pins)
+	check, err := newHostKeyCheck(ctx, t, d.Pins)
 	if err != nil {
 		return nil, err
 	}

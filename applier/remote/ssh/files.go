@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 
 	"github.com/pkg/sftp"
-	"golang.org/x/crypto/ssh"
-
 	"wmco/applier/remote"
 )
 
@@ -41,7 +39,6 @@ func (t *Transport) Transfer(ctx context.Context, to remote.Target, do func(remo
 }
 
 func (s *session) transferFiles(in *meter, out io.WriteCloser, do func(remote.Files) error) error {
-	go ssh.DiscardRequests(s.requests)
 	client, err := sftp.NewClientPipe(in, out, sftp.UseConcurrentWrites(true), sftp.MaxConcurrentRequestsPerFile(sftpRequests))
 	if err != nil {
 		return fmt.Errorf("%w: %w", remote.ErrNoSFTP, err)

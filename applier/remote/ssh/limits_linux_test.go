@@ -28,6 +28,14 @@ func stuck(t *testing.T) map[string]string {
 			for range requests { // nobody answers
 			}
 		}),
+		"requests that are not waited for": sessionServer(t, func(channel ssh.Channel, _ <-chan *ssh.Request) {
+			for range 100 { // more than the library keeps, so that it reads nothing else until they are taken
+				if _, err := channel.SendRequest("unknown", false, nil); err != nil {
+					return
+				}
+			}
+			hangs(channel)
+		}),
 		"a command is silent": execServer(t, hangs),
 		"a byte now and then": execServer(t, func(c ssh.Channel) {
 			for ; ; time.Sleep(50 * time.Millisecond) {
@@ -47,7 +55,7 @@ func stuck(t *testing.T) map[string]string {
 
 func TestEveryPhaseOfACommandHasALimit(t *testing.T) {
 	wants := map[string]string{
-		"no channel is opened": "unreachable: opening a channel to", "no command is started": "interrupted", "a command is silent": "interrupted",
+		"no channel is opened": "unreachable: opening a channel to", "no command is started": "interrupted", "requests that are not waited for": "interrupted", "a command is silent": "interrupted",
 		"a byte now and then": "interrupted", "an SFTP server is silent": "interrupted",
 	}
 	for what, address := range stuck(t) {
@@ -66,6 +74,35 @@ func TestEveryPhaseOfACommandHasALimit(t *testing.T) {
 			}
 			if !remote.IsRetryable(err) {
 				t.Errorf("not retryable: %v", err)
+			}
+		})
+	}
+}
+
+// TestTheEndOfTheContextEndsEachPhase: no host holds up an operator that is asked to stop, whatever it does.
+func TestTheEndOfTheContextEndsEachPhase(t *testing.T) {
+	for what, address := range stuck(t) {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			d, to := stranger(t, address)
+			d.Limits = Limits{}
+			c := remote.NewClient(NewTransport(d), fake, remote.DefaultLimits())
+			defer c.Close()
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() {
+				_, err := c.AgentFor(to).Facts(ctx)
+				ended <- err
+			}()
+			time.Sleep(300 * time.Millisecond) // it is in the phase, on a quiet computer
+			cancel()
+			select {
+			case err := <-ended:
+				if !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+			case <-time.After(15 * time.Second):
+				t.Fatal("the call goes on after the end of its context")
 			}
 		})
 	}

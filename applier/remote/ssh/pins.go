@@ -2,6 +2,7 @@ package ssh
 
 import (
 	"bytes"
+	"context"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
@@ -22,9 +23,9 @@ import (
 // Pins store the host keys of hosts, by their address or by Target.ID.
 type Pins interface {
 	// Pinned returns the pinned keys of a host, none before the first contact.
-	Pinned(t remote.Target) ([]ssh.PublicKey, error)
+	Pinned(ctx context.Context, t remote.Target) ([]ssh.PublicKey, error)
 	// Pin stores the key of a host on first contact. A revoked key is an error.
-	Pin(t remote.Target, key ssh.PublicKey) error
+	Pin(ctx context.Context, t remote.Target, key ssh.PublicKey) error
 	// Unpin returns the command line with which a person removes the pinned keys of a host.
 	Unpin(t remote.Target) string
 }
@@ -33,6 +34,8 @@ type Pins interface {
 type hostKeyCheck struct {
 	target remote.Target
 	pins   Pins
+	// pin stores a key of the target, until the context of the connection ends.
+	pin    func(ssh.PublicKey) error
 	pinned []ssh.PublicKey
 	// first is the key, if it was pinned on this first contact.
 	first ssh.PublicKey
@@ -41,18 +44,18 @@ type hostKeyCheck struct {
 	err    error
 }
 
-func newHostKeyCheck(t remote.Target, pins Pins) (*hostKeyCheck, error) {
-	pinned, err := pins.Pinned(t)
+func newHostKeyCheck(ctx context.Context, t remote.Target, pins Pins) (*hostKeyCheck, error) {
+	pinned, err := pins.Pinned(ctx, t)
 	if err != nil {
 		return nil, fmt.Errorf("reading the pinned host keys of %s: %w", t, err)
 	}
-	return &hostKeyCheck{target: t, pins: pins, pinned: pinned}, nil
+	return &hostKeyCheck{target: t, pins: pins, pinned: pinned, pin: func(key ssh.PublicKey) error { return pins.Pin(ctx, t, key) }}, nil
 }
 
 // checkOffered is called with the key that the host has proved to hold.
 func (c *hostKeyCheck) checkOffered(key ssh.PublicKey) error {
 	if len(c.pinned) == 0 {
-		if err := c.pins.Pin(c.target, key); err != nil {
+		if err := c.pin(key); err != nil {
 			c.err = fmt.Errorf("pinning the host key of %s: %w", c.target, err)
 			return c.err
 		}
@@ -113,7 +116,9 @@ type KnownHosts struct {
 func NewKnownHosts(path string) *KnownHosts { return &KnownHosts{path: path} }
 
 // Pinned implements Pins.
-func (k *KnownHosts) Pinned(t remote.Target) ([]ssh.PublicKey, error) { return k.pinnedAt(t.Address) }
+func (k *KnownHosts) Pinned(_ context.Context, t remote.Target) ([]ssh.PublicKey, error) {
+	return k.pinnedAt(t.Address)
+}
 
 // pinnedAt returns the keys of an address, host:port.
 func (k *KnownHosts) pinnedAt(address string) ([]ssh.PublicKey, error) {
@@ -144,7 +149,7 @@ func (k *KnownHosts) pinnedAt(address string) ([]ssh.PublicKey, error) {
 }
 
 // Pin implements Pins. It appends one line in one write, so that several programs can at once.
-func (k *KnownHosts) Pin(t remote.Target, key ssh.PublicKey) error {
+func (k *KnownHosts) Pin(_ context.Context, t remote.Target, key ssh.PublicKey) error {
 	address := t.Address
 	k.mu.Lock()
 	defer k.mu.Unlock()

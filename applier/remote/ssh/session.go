@@ -14,8 +14,9 @@ import (
 // session is one channel of a connection.
 type session struct {
 	*conn
-	channel  ssh.Channel
-	requests <-chan *ssh.Request
+	channel ssh.Channel
+	// end is how the command ended, once the channel has.
+	end chan ending
 	// accepted reports whether the server agreed to what was requested.
 	accepted bool
 }
@@ -26,10 +27,9 @@ func (s *session) runCommand(ctx context.Context, c remote.Command) error {
 	ctx, w := s.watchCommand(ctx, c.Waits)
 	defer w.stop()
 	defer func() { _ = s.channel.Close() }() // it has ended, or nobody wants it any more
-	stdin, stderr, end := make(chan error, 1), make(chan string, 1), make(chan ending, 1)
+	stdin, stderr := make(chan error, 1), make(chan string, 1)
 	go func() { stdin <- s.feedStdin(ctx, c, w) }()
 	go func() { stderr <- lastLine(s.channel.Stderr()) }()
-	go func() { end <- readEnding(s.requests) }()
 	out := heardReader{s.channel, w}
 	read := c.Stdout(out)
 	if read != nil {
@@ -37,7 +37,7 @@ func (s *session) runCommand(ctx context.Context, c remote.Command) error {
 	} else if _, err := io.Copy(io.Discard, out); err != nil {
 		read = err
 	}
-	complaint, how := <-stderr, <-end
+	complaint, how := <-stderr, <-s.end
 	_ = s.channel.Close() // ends a write that waits for a command that has ended
 	err := s.commandResult(c, how, complaint, errors.Join(<-stdin, read))
 	if ctx.Err() != nil {

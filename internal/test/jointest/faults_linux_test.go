@@ -100,7 +100,7 @@ func TestWhatIsWrongWithAHostIsSaidAndHoldsUpNobody(t *testing.T) {
 func (w *world) pin(address string, key ssh.PublicKey) {
 	w.t.Helper()
 	target := remote.Target{User: remote.DefaultUser, Address: address + ":22", ID: string(record.OfEntry(address))}
-	must(w.t, w.login().Pin(target, key))
+	must(w.t, w.login().Pin(w.t.Context(), target, key))
 }
 
 // unpinAs does what an event about a changed host key says.

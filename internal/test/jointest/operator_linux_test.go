@@ -17,6 +17,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"runtime"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"sync"
@@ -128,12 +129,23 @@ func (w *world) operateWith(options controller.Options) (stop func()) {
 	go func() { ended <- controller.Run(ctx, options) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
+		late := time.AfterFunc(stopWithin, w.logGoroutines)
+		defer late.Stop()
 		if err := <-ended; err != nil {
 			w.t.Errorf("the operator: %v", err)
 		}
 	})
 	w.t.Cleanup(stop)
 	return stop
+}
+
+// stopWithin is how long an operator takes to stop, at the longest, under the load of all tests.
+const stopWithin = 10 * time.Second
+
+// logGoroutines writes what all goroutines of this process do: one of them ignores the end of its context.
+func (w *world) logGoroutines() {
+	_, _ = fmt.Fprintf(w.output(), "the operator has not stopped for %s:\n", stopWithin)
+	_ = pprof.Lookup("goroutine").WriteTo(w.output(), 1)
 }
 
 // operatorVariable makes this program an operator. Its value are the settings as JSON.
