@@ -40,12 +40,16 @@ func (r Replacements) countReplacements(ctx context.Context, set string) (int, e
 	return n, nil
 }
 
-func (r Replacements) addReplacement(ctx context.Context, set string) error {
+// addReplacement counts one more, or takes back one that was not made.
+func (r Replacements) addReplacement(ctx context.Context, set string, more int) error {
 	n, err := r.countReplacements(ctx, set)
 	if err != nil {
 		return err
 	}
-	return r.countsNotebook().ChangeEntry(ctx, set, strconv.Itoa(n+1))
+	if n += more; n <= 0 {
+		return r.countsNotebook().ChangeEntry(ctx, set, nil)
+	}
+	return r.countsNotebook().ChangeEntry(ctx, set, strconv.Itoa(n))
 }
 
 // resetReplacements forgets them.

@@ -2,11 +2,13 @@ package machine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -90,11 +92,14 @@ type deletion struct {
 // deletePlanned deletes the object, if it has not changed since it was read.
 func (m *Machines) deletePlanned(ctx context.Context, d deletion, because string) error {
 	// Noted before it is done: one too many in the count stops too early, one too few never stops.
-	if err := m.Replacements.addReplacement(ctx, d.set); err != nil {
+	if err := m.Replacements.addReplacement(ctx, d.set, 1); err != nil {
 		return fmt.Errorf("noting that a Machine is replaced: %w", err)
 	}
 	uid, version := d.object.GetUID(), d.object.GetResourceVersion()
 	if err := m.Client.Delete(ctx, d.object, client.Preconditions{UID: &uid, ResourceVersion: &version}); client.IgnoreNotFound(err) != nil {
+		if apierrors.IsConflict(err) || apierrors.IsForbidden(err) { // nothing was deleted, for sure
+			err = errors.Join(err, m.Replacements.addReplacement(ctx, d.set, -1))
+		}
 		m.Events.Eventf(machineReference(d.machine), nil, corev1.EventTypeWarning, eventMachineDeletionFailed, actionReplace, "%s", configure.Progress{Message: m.explainRefusal(d.machine, err)}.DisplayText())
 		return fmt.Errorf("deleting Machine %s: %w", d.machine.Name, err)
 	}
