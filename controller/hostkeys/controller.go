@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
@@ -14,7 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -44,9 +48,29 @@ func (c *Collector) SetupWithManager(m base.Manager) (watchMachines func() error
 	}
 	return watchMachines, errors.Join(
 		added.Watch(source.Kind(m.GetCache(), &corev1.Node{}, base.EnqueueAll[*corev1.Node](), base.OnlyDeletions[*corev1.Node]())),
-		added.Watch(source.Kind(m.GetCache(), base.NewObject(base.ConfigMapKind()), base.EnqueueAll[base.Object]())),
+		added.Watch(source.Kind(m.GetCache(), base.NewObject(base.ConfigMapKind()), enqueueSettled())),
 		added.Watch(base.AtStart()),
 	)
+}
+
+// settle is how long after a change of a ConfigMap all records are looked at. Each host that joins writes its record: a look at all hosts for each of
+// them would list all Machines and Nodes as often as there are hosts.
+const settle = 5 * time.Second
+
+// enqueueSettled requests everything once for all changes within settle.
+func enqueueSettled() handler.TypedEventHandler[base.Object, reconcile.Request] {
+	enqueue := func(q base.Queue) { q.AddAfter(base.RequestsFor([]string{"all"})[0], settle) }
+	return handler.TypedFuncs[base.Object, reconcile.Request]{
+		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[base.Object], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			enqueue(q)
+		},
+		UpdateFunc: func(_ context.Context, _ event.TypedUpdateEvent[base.Object], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			enqueue(q)
+		},
+		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[base.Object], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			enqueue(q)
+		},
+	}
 }
 
 // Reconcile looks at all records. One whose Machine exists, whose entry is in windows-instances, or whose Node exists is kept: a Node whose
