@@ -150,3 +150,27 @@ func readable(t *testing.T, annotation string) string {
 }
 
 func summary(data []byte) string { return fmt.Sprintf("%d bytes, %s", len(data), bundle.Of(data)) }
+
+// TestLayersOfAnEarlierRenderingAreShared: a node layer that is the same again takes no more memory.
+func TestLayersOfAnEarlierRenderingAreShared(t *testing.T) {
+	dir := filepath.Join("cases", "none")
+	h, err := load(t, dir).Read(t.Context(), dir, key)
+	must(t, err)
+	list, _, err := h.RenderBundles(h.ListJoined())
+	must(t, err)
+	if len(list) == 0 {
+		t.Fatal("no node has joined")
+	}
+	earlier := map[bundle.Digest]bundle.Layer{}
+	for _, r := range list {
+		earlier[r.Bundle.NodeDigest] = r.Bundle.Bundle.Node
+	}
+	again, _, err := h.RenderBundlesSharing(h.ListJoined(), func(d bundle.Digest) (bundle.Layer, bool) { l, ok := earlier[d]; return l, ok })
+	must(t, err)
+	for i, r := range again {
+		before := list[i].Bundle
+		if r.Bundle.Digest != before.Digest || len(r.Bundle.Bundle.Node.Services) == 0 || &r.Bundle.Bundle.Node.Services[0] != &before.Bundle.Node.Services[0] {
+			t.Errorf("the layer of node %s is not the one that is known", r.Node.Name)
+		}
+	}
+}

@@ -1,17 +1,70 @@
 package base
 
 import (
+	"context"
+	"math"
 	"os"
 	"runtime/debug"
+	"runtime/metrics"
+	"time"
 )
 
 // garbagePercent is how much garbage there may be beside what is in use before it is collected, in percent. Go's default is 100: an operator of a large
-// fleet would have its Nodes in memory twice. With 50 it collects twice as often.
-const garbagePercent = 50
+// fleet would have its Nodes in memory twice. With 25 it collects four times as often, which is little beside all else that it does.
+const garbagePercent = 25
 
-// LimitGarbage has this process collect garbage earlier, unless its environment says when (GOGC; pkg.go.dev/runtime).
-func LimitGarbage() {
+const (
+	// memoryPeriod is how often it is looked at how much memory is needed.
+	memoryPeriod = 250 * time.Millisecond
+	// spareMemory is how much may be kept beside what is needed until the next collection, in bytes.
+	spareMemory = 8 << 20
+)
+
+// LimitMemory has this process collect garbage earlier, and give memory that it does not need back to the system, until the context ends. Its environment
+// may say otherwise (GOGC, GOMEMLIMIT; pkg.go.dev/runtime).
+func LimitMemory(ctx context.Context) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbagePercent)
 	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		go returnMemory(ctx)
+	}
+}
+
+// returnMemory gives back what is not needed. Go keeps the memory of a moment in which much was in use, such as a rendering for all nodes, and gives it
+// back within minutes; above a limit it does at once. The limit follows what is in use: garbage is not collected more often because of it.
+func returnMemory(ctx context.Context) {
+	const unlimited = math.MaxInt64
+	defer debug.SetMemoryLimit(unlimited)
+	tick := time.NewTicker(memoryPeriod)
+	defer tick.Stop()
+	var set int64
+	for needs := newMemoryNeeds(); ; {
+		if limit := needs.read() + spareMemory; limit > set || set-limit > spareMemory/2 {
+			debug.SetMemoryLimit(limit)
+			set = limit
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// memoryNeeds reads how much memory the process needs until the next collection (pkg.go.dev/runtime/metrics).
+type memoryNeeds []metrics.Sample
+
+func newMemoryNeeds() memoryNeeds {
+	return memoryNeeds{
+		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
+		{Name: "/gc/heap/goal:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
+	}
+}
+
+// read returns what is in use, in bytes, and what is allocated until the next collection.
+func (m memoryNeeds) read() int64 {
+	metrics.Read(m)
+	of := func(i int) int64 { return int64(min(m[i].Value.Uint64(), math.MaxInt64/4)) } //nolint:gosec // bounded
+	return of(0) - of(1) - of(2) + max(of(3)-of(4), 0)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,16 +15,20 @@ import (
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"wmco/bundle/published"
 	"wmco/controller/gather/objects"
+	"wmco/controller/windowsnode"
 )
 
 // nodeSource lists and watches Nodes for the cache, which has them as Go types, as it has no other kind that is an input: a thousand of them take a
 // third of the memory, and nothing is converted when one is read. The API server sends them in its own form (protobuf), which is decoded in a tenth
-// of the time of JSON. What is not kept, such as managedFields and images, is dropped at once.
+// of the time of JSON. What is not read, such as managedFields and images, is dropped at once.
 type nodeSource struct {
 	nodes corev1client.NodeInterface
 	// labels is the selector of the Nodes that are wanted.
 	labels string
+	// strings are those of the Nodes that were read.
+	strings windowsnode.Strings
 }
 
 // newNodeSource returns the source of the Nodes that are wanted.
@@ -56,7 +61,7 @@ func (s *nodeSource) ListWithContext(ctx context.Context, o metav1.ListOptions) 
 		return nil, err
 	}
 	for i := range list.Items {
-		stripNode(&list.Items[i])
+		s.stripNode(&list.Items[i])
 	}
 	return list, nil
 }
@@ -70,7 +75,7 @@ func (s *nodeSource) WatchWithContext(ctx context.Context, o metav1.ListOptions)
 	}
 	return watch.Filter(events, func(e watch.Event) (watch.Event, bool) {
 		if node, ok := e.Object.(*corev1.Node); ok { // an error is a Status
-			stripNode(node)
+			s.stripNode(node)
 		}
 		return e, true
 	}), nil
@@ -85,10 +90,28 @@ func (s *nodeSource) Watch(o metav1.ListOptions) (watch.Interface, error) {
 	return s.WatchWithContext(context.Background(), o)
 }
 
-// stripNode drops what grows with the images and volumes of a node, and says the kind, which Go types do not say by themselves.
-func stripNode(node *corev1.Node) {
-	node.TypeMeta = typeMeta(NodeKind())
-	node.ManagedFields, node.Status.Images, node.Status.VolumesAttached, node.Status.VolumesInUse = nil, nil, nil, nil
+// stripNode drops what no part of the operator reads, such as images, volumes and resources, and says the kind, which Go types do not say by themselves.
+// The strings that Nodes have in common are shared.
+func (s *nodeSource) stripNode(node *corev1.Node) {
+	node.TypeMeta, node.ManagedFields = typeMeta(NodeKind()), nil
+	node.Labels, node.Annotations = s.strings.ShareMap(node.Labels), s.strings.ShareMap(node.Annotations)
+	node.Status = corev1.NodeStatus{
+		Addresses: node.Status.Addresses, Conditions: s.readConditions(node.Status.Conditions),
+		NodeInfo: corev1.NodeSystemInfo{KubeletVersion: s.strings.ShareString(node.Status.NodeInfo.KubeletVersion)},
+	}
+}
+
+// readConditions returns those of the kubelet and of the node agent, which are read.
+func (s *nodeSource) readConditions(all []corev1.NodeCondition) []corev1.NodeCondition {
+	var list []corev1.NodeCondition
+	for _, c := range all {
+		if c.Type == corev1.NodeReady || c.Type == published.Condition {
+			c.Type, c.Status = corev1.NodeConditionType(s.strings.ShareString(string(c.Type))), corev1.ConditionStatus(s.strings.ShareString(string(c.Status)))
+			c.Reason, c.Message = s.strings.ShareString(c.Reason), s.strings.ShareString(c.Message)
+			list = append(slices.Grow(list, 1), c)
+		}
+	}
+	return list
 }
 
 // unstructuredNode returns a Node as those read it who read all kinds alike. It shares nothing with the Node.

@@ -147,7 +147,7 @@ func (r *renderer) renderJoined(ctx context.Context) (rendering, error) {
 		return result, nil
 	}
 	result.deleted = r.findDeleted(hosts, nodes)
-	list, findings, err := hosts.RenderBundles(asJoinedHosts(result.deleted, hosts.ListJoined()))
+	list, findings, err := hosts.RenderBundlesSharing(asJoinedHosts(result.deleted, hosts.ListJoined()), r.layers.LookupLayer)
 	if err != nil {
 		return rendering{}, err
 	}
@@ -233,7 +233,8 @@ func (r *rendering) packBundles(round *layers.Round, list []desired.Rendered) er
 		case err != nil:
 			return fmt.Errorf("packing the bundle of %s: %w", name, err)
 		default:
-			r.wanted = append(r.wanted, steps.Wanted{Wanted: w, Content: n.Bundle.Bundle, Target: plan.TargetDigest(n.Bundle.ClusterDigest, n.Bundle.Bundle.Node)})
+			content := n.Bundle.Bundle
+			r.wanted = append(r.wanted, steps.Wanted{Wanted: w, Content: &content, Target: plan.TargetDigest(n.Bundle.ClusterDigest, n.Bundle.Bundle.Node)})
 		}
 	}
 	return nil

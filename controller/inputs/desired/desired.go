@@ -131,17 +131,29 @@ func (h *Hosts) RecordOf(n render.Node) (record.ID, record.Record) {
 // RenderBundles renders the bundles of these hosts, and returns all findings: the cluster's, then those of each. With a finding
 // of severity error, a bundle may be empty. Where the cluster is refused there is none.
 func (h *Hosts) RenderBundles(nodes []render.Node) ([]Rendered, bundle.Findings, error) {
+	return h.RenderBundlesSharing(nodes, func(bundle.Digest) (bundle.Layer, bool) { return bundle.Layer{}, false })
+}
+
+// RenderBundlesSharing is RenderBundles for who knows layers of an earlier rendering: a node layer that is the same again is the one that is known, and
+// takes no more memory.
+func (h *Hosts) RenderBundlesSharing(nodes []render.Node, known func(bundle.Digest) (bundle.Layer, bool)) ([]Rendered, bundle.Findings, error) {
 	if h.fleet == nil {
 		return nil, h.Findings, nil
 	}
-	list, all := make([]Rendered, 0, len(nodes)), slices.Clone(h.Findings)
+	list, all, shared := make([]Rendered, 0, len(nodes)), slices.Clone(h.Findings), slices.Clip(h.Findings.Sorted())
 	for _, n := range nodes {
 		b, own, err := h.fleet.Node(n)
 		if err != nil {
 			return nil, nil, err
 		}
-		list = append(list, Rendered{Node: n, Bundle: b, Own: own, Findings: slices.Concat(h.Findings, own).Sorted()})
-		all = append(all, own...)
+		if layer, ok := known(b.NodeDigest); ok {
+			b.Bundle.Node = layer
+		}
+		r := Rendered{Node: n, Bundle: b, Own: own, Findings: shared}
+		if len(own) > 0 {
+			r.Findings = slices.Concat(h.Findings, own).Sorted()
+		}
+		list, all = append(list, r), append(all, own...)
 	}
 	return list, all.Sorted(), nil
 }

@@ -316,6 +316,8 @@ func (k *Keys) OpenDesired(node, text string) (published.Desired, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if o, ok := k.opened[node]; ok && o.text == text {
+		o.text = text // of the newest Node, which has it anyway: that of an earlier one would be kept beside it
+		k.opened[node] = o
 		return o.desired, o.err
 	}
 	o := opened{text: text}

@@ -39,7 +39,7 @@ func (c *costs) endSnapshot() {
 
 // impactOf returns the impact for a node that has a bundle of these layers.
 func (c *costs) impactOf(has bundle.Bundle, layers []bundle.Digest, w Wanted) bundle.Impact {
-	s, next := step{[2]bundle.Digest(layers), [2]bundle.Digest{w.Cluster.Digest, w.Own.Digest}}, w.Content
+	s, next := step{[2]bundle.Digest(layers), [2]bundle.Digest{w.Cluster.Digest, w.Own.Digest}}, *w.Content
 	if s.from[1] == s.to[1] { // an entry is in one layer alone (bundle.Bundle.Check): the comparison is the same for all nodes with these cluster layers
 		s.from[1], s.to[1] = "", ""
 		has.Node, next.Node = bundle.Layer{}, bundle.Layer{}
@@ -104,7 +104,7 @@ func (e *Executor) failureCause(v view, r Rendered) string {
 		if !known || !both {
 			continue
 		}
-		return describeChanges(bundle.Diff(bundle.Bundle{Cluster: from, Node: own}, w.Content))
+		return describeChanges(bundle.Diff(bundle.Bundle{Cluster: from, Node: own}, *w.Content))
 	}
 	return ""
 }

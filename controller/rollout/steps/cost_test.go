@@ -33,7 +33,7 @@ func rendered(t testing.TB, text string, impact bundle.Impact) Wanted {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Wanted{Wanted: w, Content: content}
+	return Wanted{Wanted: w, Content: &content}
 }
 
 // cacheOf returns a cache that has the layers of bundles, and a cluster without any.
@@ -186,12 +186,13 @@ func TestAChangeOfTheLayerThatAllShareIsComparedOnce(t *testing.T) {
 	has, next := rendered(t, "old", bundle.ImpactRestart), rendered(t, "new", bundle.ImpactRestart)
 	ofNode := func(w Wanted, text string) Wanted {
 		t.Helper()
-		w.Content.Node.Files = []bundle.File{{
+		content := *w.Content
+		content.Node.Files = []bundle.File{{
 			Path: `C:\k\own`, Digest: bundle.Of([]byte(text)), Size: int64(len(text)), Access: bundle.AccessUsers, Impact: bundle.ImpactReboot, Content: bundle.Content{Data: []byte(text)},
 		}}
-		packed, err := layers.PackBundle("win-1", w.Content)
+		packed, err := layers.PackBundle("win-1", content)
 		must(t, err)
-		w.Wanted = packed
+		w.Wanted, w.Content = packed, &content
 		return w
 	}
 	c := costs{layers: cacheOf()}
@@ -204,8 +205,8 @@ func TestAChangeOfTheLayerThatAllShareIsComparedOnce(t *testing.T) {
 		{"a", "a", bundle.ImpactRestart, 1}, {"b", "b", bundle.ImpactRestart, 1}, {"a", "b", bundle.ImpactReboot, 2}, {"b", "a", bundle.ImpactReboot, 3}, {"b", "b", bundle.ImpactRestart, 3},
 	} {
 		from, to := ofNode(has, tt.from), ofNode(next, tt.to)
-		got := c.impactOf(from.Content, reportOf(from).Layers, to)
-		if whole := bundle.Diff(from.Content, to.Content).Impact(); got != tt.want || got != whole || len(c.still) != tt.compared {
+		got := c.impactOf(*from.Content, reportOf(from).Layers, to)
+		if whole := bundle.Diff(*from.Content, *to.Content).Impact(); got != tt.want || got != whole || len(c.still) != tt.compared {
 			t.Errorf("%d: %s, of whole bundles %s, want %s; %d comparisons", i, got, whole, tt.want, len(c.still))
 		}
 	}

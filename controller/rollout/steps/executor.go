@@ -27,8 +27,8 @@ import (
 // Wanted is what is rendered for one node.
 type Wanted struct {
 	layers.Wanted
-	// Content is the bundle itself.
-	Content bundle.Bundle
+	// Content is the bundle itself, which is only read.
+	Content *bundle.Bundle
 	// Target is that of plan.TargetDigest.
 	Target bundle.Digest
 	// From is what of its Node the bundle was rendered from, as Rendered.From has it; empty is not compared.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/base"
 	"wmco/controller/layers"
@@ -113,7 +114,7 @@ func (e *Executor) makeStep(ctx context.Context, s plan.Step, node windowsnode.N
 		e.mu.Lock()
 		e.written[s.Node], done = decoded, true
 		if s.Bundle != "" {
-			e.told.texts[s.Node] = after.Annotations[published.DesiredAnnotation]
+			e.told.texts[s.Node] = bundle.Of([]byte(after.Annotations[published.DesiredAnnotation]))
 		}
 		e.mu.Unlock()
 		e.recordStep(s, node, from.Wanted.Bundle)

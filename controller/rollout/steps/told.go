@@ -23,9 +23,9 @@ type Notary interface {
 
 // told is what this operator knows to have told nodes. It is kept in memory: after a start it is what stands signed on the Nodes.
 type told struct {
-	// texts are the annotations that this process has written last. One that the agent refuses all the same is not written again: why it is
-	// refused is said on the Node.
-	texts map[string]string
+	// texts are the digests of the annotations that this process has written last. One that the agent refuses all the same is not written again: why
+	// it is refused is said on the Node.
+	texts map[string]bundle.Digest
 	// signed are the bundles that nodes were told of: what stands signed on the Node, and the one before it while the agent still reports it.
 	signed map[string][]published.Desired
 	// newest are the counters of the newest that stood on the Nodes.
@@ -33,14 +33,13 @@ type told struct {
 }
 
 func newTold() told {
-	return told{map[string]string{}, map[string][]published.Desired{}, map[string]published.Counter{}}
+	return told{map[string]bundle.Digest{}, map[string][]published.Desired{}, map[string]published.Counter{}}
 }
 
 // noteSigned notes what stands signed on a Node, and forgets what its agent does not have any longer. It reports whether what stands there is what
 // this operator published last, as far as it knows: an earlier one that was put back is no evidence.
 func (t *told) noteSigned(node windowsnode.Node, on published.Desired, has published.Report) bool {
-	text := node.Annotations[published.DesiredAnnotation]
-	refused := has.Refused != "" && has.Refused == bundle.Of([]byte(text)) && t.texts[node.Name] != text
+	refused := has.Refused != "" && has.Refused == bundle.Of([]byte(node.Annotations[published.DesiredAnnotation])) && t.texts[node.Name] != has.Refused
 	if on.Bundle != "" && (refused || on.Counter().Compare(t.newest[node.Name]) < 0) {
 		return false
 	}
@@ -61,7 +60,7 @@ func (t *told) noteSigned(node windowsnode.Node, on published.Desired, has publi
 // retainNodes forgets the nodes that are gone.
 func (t *told) retainNodes(nodes map[string]windowsnode.Node) {
 	isGone := func(name string) bool { _, ok := nodes[name]; return !ok }
-	maps.DeleteFunc(t.texts, func(name, _ string) bool { return isGone(name) })
+	maps.DeleteFunc(t.texts, func(name string, _ bundle.Digest) bool { return isGone(name) })
 	maps.DeleteFunc(t.signed, func(name string, _ []published.Desired) bool { return isGone(name) })
 	maps.DeleteFunc(t.newest, func(name string, _ published.Counter) bool { return isGone(name) })
 }

@@ -113,7 +113,7 @@ func TestAnEarlierAnnotationCountsAsNothing(t *testing.T) {
 	if n, _ := e.seen(t, nodeThatSays(t, text, says), has, nil); n.Published != "" {
 		t.Error("what the agent refuses counts")
 	}
-	e.told.texts["win-1"] = text
+	e.told.texts["win-1"] = bundle.Of([]byte(text))
 	if n, _ := e.seen(t, nodeThatSays(t, text, says), has, nil); n.Published != has.Bundle {
 		t.Error("what this process has written is written again and again")
 	}
@@ -172,12 +172,13 @@ func TestNothingUrgentIsMadeOfWhatANodeSays(t *testing.T) {
 	}
 	// A user who may patch Nodes has the Node say that it has another bundle, whose layers the operator can read.
 	evil := rendered(t, "evil", bundle.ImpactRestart)
-	evil.Content.Node.State = []bundle.State{{Path: `C:\var\lib\evil`}}
-	packed, err := published.Pack(evil.Content.Node)
+	content := *evil.Content
+	content.Node.State = []bundle.State{{Path: `C:\var\lib\evil`}}
+	packed, err := published.Pack(content.Node)
 	if err != nil {
 		t.Fatal(err)
 	}
-	evil.Own = packed
+	evil.Own, evil.Content = packed, &content
 	if evil.Bundle, err = bundle.DigestLayers(evil.Cluster.Digest, packed.Digest); err != nil {
 		t.Fatal(err)
 	}
