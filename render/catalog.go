@@ -68,6 +68,7 @@ const (
 	rowExporterConf        RowID = "windows-exporter-webconfig.yaml"
 	rowHosts               RowID = "hosts.toml"
 	rowPinnedImages        RowID = "pinned-images.json"
+	rowPinnedCredentials   RowID = "pinned-images-credentials.json"
 )
 
 // Rows of everything else that views emit by name; directories, state and executables are emitted by the table.
@@ -203,6 +204,7 @@ func clusterFileRows() []Row {
 		joined(portable(secret(file(rowExporterKey, fileExporterKey, bundle.ImpactNone, "key of windows_exporter", FromExporterTLS)))),
 		joined(portable(file(rowExporterCert, fileExporterCert, bundle.ImpactNone, "certificate of windows_exporter", FromExporterTLS))),
 		joined(portable(file(rowPinnedImages, bundle.PinnedImagesFile, bundle.ImpactNone, "images that the node agent has containerd pull and pin; only where a PinnedImageSet is for Windows nodes", FromPinnedImages))),
+		joined(portable(secret(file(rowPinnedCredentials, bundle.PinnedCredentialsFile, bundle.ImpactNone, "credentials of the pull secret with which these images are pulled from their registries; only where one needs them", FromPinnedImages, FromPullSecret)))),
 		joined(file(rowExporterConf, fileExporterConf, bundle.ImpactRestart, "web configuration of windows_exporter", FromAPIServer)),
 	}
 }

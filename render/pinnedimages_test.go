@@ -1,13 +1,16 @@
 package render
 
 import (
+	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/bundle"
+	"wmco/render/mirrors"
 )
 
 // TestPinnedImages are a file of the joined stage, and what cannot be pulled is left out with a finding.
@@ -58,6 +61,69 @@ func TestPinnedImages(t *testing.T) {
 		if b, _, err = fleet.Node(joining); err != nil || imagesIn(t, b.Cluster) != nil {
 			t.Errorf("%s: a host that has no agent yet has images (%v)", name, err)
 		}
+	}
+}
+
+// TestCredentialsOfPinnedImages are those of the pull secret for the longest part of a name, of images whose registries are asked, and masked where people
+// look.
+func TestCredentialsOfPinnedImages(t *testing.T) {
+	digest := "@sha256:" + strings.Repeat("ab", 32)
+	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+	whole, team, hub := encode("whole:secret-1"), encode("team:secret-2"), encode("hub:secret-3")
+	cluster := testCluster(bundle.PlatformNone)
+	cluster.Mirrors.PullSecretRef = bundle.Ref{Kind: "Secret", Namespace: "openshift-config", Name: "pull-secret"}
+	for _, name := range []string{"a.example.com/x", "a.example.com/team/x", "a.example.com/teams/x", "b.example.com/x", "closed.example.com/x", "docker.io/library/x"} {
+		cluster.PinnedImages = append(cluster.PinnedImages, PinnedImage{Name: name + digest, Ref: bundle.Ref{Kind: "PinnedImageSet", Name: "base"}})
+	}
+	cluster.Mirrors.Sets = []mirrors.Set{{Kind: mirrors.DigestSet, Source: "closed.example.com", Mirrors: []string{"mirror.example.com"}, Policy: mirrors.NeverContactSource}}
+	render := func() Bundle {
+		t.Helper()
+		fleet, findings, err := NewFleet(cluster, Options{Key: bundle.Key("key")})
+		if err != nil || fleet == nil {
+			t.Fatalf("%v %+v", err, findings)
+		}
+		b, _, err := fleet.Node(testNode())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	find := func(b Bundle) (bundle.File, bool) {
+		i := slices.IndexFunc(b.Cluster.Files, func(f bundle.File) bool { return f.Path == bundle.PinnedCredentialsFile })
+		if i < 0 {
+			return bundle.File{}, false
+		}
+		return b.Cluster.Files[i], true
+	}
+	if _, ok := find(render()); ok {
+		t.Error("there are credentials, and the cluster has none")
+	}
+	cluster.Mirrors.PullSecret = bundle.NewSecret(fmt.Sprintf(`{"auths":{"a.example.com":{"auth":%q},"a.example.com/team":{"auth":%q},"https://index.docker.io/v1/":{"auth":%q},"closed.example.com":{"auth":%q},"b.example.com":{"auth":"%%"}}}`,
+		whole, team, hub, whole))
+	f, ok := find(render())
+	if !ok || !f.Secret || f.Access != bundle.AccessAdmins || f.Impact != bundle.ImpactNone {
+		t.Fatalf("%t, secret %t, access %q, impact %q", ok, f.Secret, f.Access, f.Impact)
+	}
+	got, err := bundle.DecodePinnedCredentials(f.Content.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"a.example.com/x": whole, "a.example.com/team/x": team, "a.example.com/teams/x": whole, "docker.io/library/x": hub}
+	for name, auth := range want {
+		if got[name+digest].Reveal() != auth {
+			t.Errorf("%s has not its own credentials", name)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d images have credentials, want %d", len(got), len(want))
+	}
+	for _, secret := range []string{whole, team, hub} {
+		if strings.Contains(string(f.Content.Preview), secret) || !strings.Contains(string(f.Content.Data), secret) {
+			t.Error("a secret is in the preview, or not in the file")
+		}
+	}
+	if f.Digest == bundle.Of(f.Content.Data) {
+		t.Error("the digest of a secret can be guessed")
 	}
 }
 

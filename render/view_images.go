@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"wmco/bundle"
+	"wmco/render/mirrors"
 )
 
 // PinnedImage is an image that nodes pull before Pods need it, and keep.
@@ -45,4 +46,31 @@ func (e *emitter) pinnedImageEntries() {
 	}
 	e.add(r, r.Name, bundle.Content{Data: data})
 	e.causedBy(r, r.Name, causes)
+	if err := e.pinnedCredentials(images, causes); err != nil {
+		e.errs = append(e.errs, err)
+	}
+}
+
+// pinnedCredentials adds the credentials for the registries of the images. Older agents ignore the file.
+func (e *emitter) pinnedCredentials(images []string, causes []bundle.Ref) error {
+	r, _ := e.wanted(rowPinnedCredentials)
+	in := e.cluster.Mirrors
+	list := mirrors.Build(in, e.cluster.Settings.Mirrors.options()).SourceCredentials(in, images)
+	if len(list) == 0 {
+		return nil
+	}
+	data, err := bundle.EncodePinnedCredentials(list)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		list[i].Auth = list[i].Auth.Masked()
+	}
+	preview, err := bundle.EncodePinnedCredentials(list)
+	if err != nil {
+		return err
+	}
+	e.add(r, r.Name, made(data, preview))
+	e.causedBy(r, r.Name, append(slices.Clone(causes), in.PullSecretRef))
+	return nil
 }

@@ -21,7 +21,7 @@ func (a *Agent) keepsImages() bool {
 // newImageKeeper returns what has images pulled beside the agent: a pull takes minutes, and nothing of a bundle waits for one.
 func (a *Agent) newImageKeeper(changed chan<- struct{}) *images.Keeper {
 	return &images.Keeper{
-		Runtime: a.Images, List: a.readImageList, Clock: a.Engine.Clock, Log: a.Log, Jitter: a.Options.Jitter,
+		Runtime: a.Images, List: a.readFile(bundle.PinnedImagesFile), Credentials: a.readFile(bundle.PinnedCredentialsFile), Clock: a.Engine.Clock, Log: a.Log, Jitter: a.Options.Jitter,
 		Changed: func() {
 			select {
 			case changed <- struct{}{}:
@@ -34,18 +34,20 @@ func (a *Agent) newImageKeeper(changed chan<- struct{}) *images.Keeper {
 	}
 }
 
-// readImageList returns the list that the bundle has brought, nil if there is none.
-func (a *Agent) readImageList(ctx context.Context) ([]byte, error) {
-	file, err := a.Engine.Host.Open(ctx, bundle.PinnedImagesFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+// readFile returns what reads a file that the bundle has brought, nil if there is none. The decoders refuse what is too large.
+func (a *Agent) readFile(path string) func(context.Context) ([]byte, error) {
+	const most = 16 << 20
+	return func(ctx context.Context) ([]byte, error) {
+		file, err := a.Engine.Host.Open(ctx, path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		data, err := io.ReadAll(io.LimitReader(file, most))
+		return data, errors.Join(err, file.Close())
 	}
-	if err != nil {
-		return nil, err
-	}
-	const most = 1 << 20
-	data, err := io.ReadAll(io.LimitReader(file, most))
-	return data, errors.Join(err, file.Close())
 }
 
 // reportImages adds how far the images are, and that this agent pulls them. One that does not must not say so: the operator would wait for it.

@@ -25,7 +25,7 @@ func (o *oneImage) FindImage(context.Context, string) (images.Image, error) {
 	return images.Image{Present: o.present, Pinned: o.present}, nil
 }
 
-func (o *oneImage) PullImage(context.Context, string) error {
+func (o *oneImage) PullImage(context.Context, string, bundle.Secret) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.present = true
@@ -59,7 +59,7 @@ func TestPinnedImagesAreReported(t *testing.T) {
 	if got := w.turn(); !got.Has(published.FeaturePinnedImages) || !slices.IsSorted(got.Features) || got.Images != (published.ImageProgress{}) {
 		t.Fatalf("before the list was read: %+v", got)
 	}
-	if text, err := w.readImageList(t.Context()); err != nil || string(text) != string(list) {
+	if text, err := w.readFile(bundle.PinnedImagesFile)(t.Context()); err != nil || string(text) != string(list) {
 		t.Fatalf("the list is %q (%v)", text, err)
 	}
 	running, stop := context.WithCancel(t.Context())

@@ -19,8 +19,9 @@ import (
 type Runtime interface { //nolint:interfacebloat // all that is asked of the runtime, seen at one place
 	// FindImage returns what the runtime has of an image; ErrAway where it does not answer.
 	FindImage(ctx context.Context, name string) (Image, error)
-	// PullImage pulls an image. It returns when the image is there, or the context ends.
-	PullImage(ctx context.Context, name string) error
+	// PullImage pulls an image, with credentials for its own registry alone: base64 of user:password, or none. It returns when the image is there, or
+	// the context ends.
+	PullImage(ctx context.Context, name string, auth bundle.Secret) error
 	// PinImage keeps an image that is there from being collected. Its mark says that it was done here.
 	PinImage(ctx context.Context, name string) error
 	// ListPinned returns the names that have the mark of PinImage, and UnpinImage takes the mark and the pin from one of them.
@@ -74,9 +75,11 @@ type Clock interface {
 type Keeper struct {
 	Runtime Runtime
 	// List returns the content of bundle.PinnedImagesFile, nil if there is none.
-	List  func(ctx context.Context) ([]byte, error)
-	Clock Clock
-	Log   *slog.Logger
+	List func(ctx context.Context) ([]byte, error)
+	// Credentials returns the content of bundle.PinnedCredentialsFile, nil if there is none.
+	Credentials func(ctx context.Context) ([]byte, error)
+	Clock       Clock
+	Log         *slog.Logger
 	// Changed is called when Progress has changed, Warn once for each list and image that cannot be pulled.
 	Changed func()
 	Warn    func(ctx context.Context, message string)
@@ -86,8 +89,11 @@ type Keeper struct {
 	mu       sync.Mutex
 	progress published.ImageProgress
 
-	list     bundle.Digest
-	images   []string
+	list   bundle.Digest
+	images []string
+	// auth are the credentials by image, authOf is the digest of the file that they are from.
+	auth     map[string]bundle.Secret
+	authOf   bundle.Digest
 	since    time.Duration
 	attempts map[string]attempt
 	checkAt  time.Duration
@@ -127,6 +133,9 @@ func (k *Keeper) Run(ctx context.Context) {
 // doNextStep reads the list and does what is due: one pull at most, so that a change of the list is seen after it.
 func (k *Keeper) doNextStep(ctx context.Context) error {
 	if err := k.readList(ctx); err != nil {
+		return err
+	}
+	if err := k.readCredentials(ctx); err != nil {
 		return err
 	}
 	now := k.Clock.SinceBoot()
@@ -176,6 +185,29 @@ func (k *Keeper) readList(ctx context.Context) error {
 	}
 	k.list, k.images, k.since, k.attempts = list, images, k.Clock.SinceBoot(), map[string]attempt{}
 	k.checkAt, k.released, k.logged = 0, false, ""
+	return nil
+}
+
+// readCredentials reads the credentials. With other ones, what was refused is tried again at once.
+func (k *Keeper) readCredentials(ctx context.Context) error {
+	data, err := k.Credentials(ctx)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", bundle.PinnedCredentialsFile, err)
+	}
+	of := bundle.Of(data)
+	if of == k.authOf {
+		return nil
+	}
+	k.auth, k.authOf = nil, of
+	if data != nil {
+		if k.auth, err = bundle.DecodePinnedCredentials(data); err != nil {
+			k.Log.Warn("images are pulled without the credentials of the pull secret", "error", err)
+		}
+	}
+	for name, a := range k.attempts {
+		a.next = 0
+		k.attempts[name] = a
+	}
 	return nil
 }
 
@@ -244,7 +276,7 @@ func (k *Keeper) pullImage(ctx context.Context, name string) error {
 	limited, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	ended := make(chan error, 1)
-	go func() { ended <- k.Runtime.PullImage(limited, name) }()
+	go func() { ended <- k.Runtime.PullImage(limited, name, k.auth[name]) }()
 	begun := k.Clock.SinceBoot()
 	for {
 		select {

@@ -2,6 +2,7 @@ package images
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -28,6 +29,8 @@ type fakeRuntime struct {
 	// refused are the errors of pulls, pulls is what was asked for.
 	refused map[string]error
 	pulls   []string
+	// auths are the credentials of each pull.
+	auths []bundle.Secret
 	// away is the error of every question.
 	away error
 	disk Disk
@@ -39,8 +42,8 @@ func (f *fakeRuntime) FindImage(_ context.Context, name string) (Image, error) {
 	return Image{f.present[name], f.pinned[name]}, f.away
 }
 
-func (f *fakeRuntime) PullImage(ctx context.Context, name string) error {
-	f.pulls = append(f.pulls, name)
+func (f *fakeRuntime) PullImage(ctx context.Context, name string, auth bundle.Secret) error {
+	f.pulls, f.auths = append(f.pulls, name), append(f.auths, auth)
 	if f.pulling != nil {
 		f.pulling(ctx)
 	}
@@ -84,6 +87,8 @@ type host struct {
 	runtime  *fakeRuntime
 	warnings []string
 	list     []byte
+	// credentials is the content of the file with them.
+	credentials []byte
 }
 
 func newHost(t *testing.T, names ...string) *host {
@@ -94,7 +99,7 @@ func newHost(t *testing.T, names ...string) *host {
 	h.want(t, names...)
 	h.Keeper = &Keeper{
 		Runtime: h.runtime, Clock: bubbleClock{time.Now().Add(-time.Hour)}, Log: slog.New(slog.DiscardHandler), Changed: func() {}, Jitter: func(d time.Duration) time.Duration { return d },
-		List: func(context.Context) ([]byte, error) { return h.list, nil },
+		List: func(context.Context) ([]byte, error) { return h.list, nil }, Credentials: func(context.Context) ([]byte, error) { return h.credentials, nil },
 		Warn: func(_ context.Context, message string) { h.warnings = append(h.warnings, message) },
 	}
 	return h
@@ -264,6 +269,53 @@ func containerdThatRestarts(t *testing.T) {
 	if len(h.warnings) > 0 {
 		t.Errorf("warnings %q", h.warnings)
 	}
+}
+
+// TestCredentialsOfImages: each image is pulled with its own ones or none, and one that was refused is tried at once with other ones. Credentials that
+// cannot be read keep no other image.
+func TestCredentialsOfImages(t *testing.T) { synctest.Test(t, credentialsOfImages) }
+
+func credentialsOfImages(t *testing.T) {
+	t.Helper()
+	a, b := image("a"), image("b")
+	auth := func(text string) bundle.Secret {
+		return bundle.NewSecret(base64.StdEncoding.EncodeToString([]byte(text)))
+	}
+	give := func(h *host, secret bundle.Secret) {
+		t.Helper()
+		var err error
+		if h.credentials, err = bundle.EncodePinnedCredentials([]bundle.PinnedCredential{{Auth: secret, Images: []string{b}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := newHost(t, a, b)
+	give(h, auth("user:old"))
+	h.runtime.refused[b] = errors.New("denied")
+	h.work(t, 10*time.Second)
+	if diff := cmp.Diff([]string{"", auth("user:old").Reveal()}, revealed(h.runtime.auths)); diff != "" {
+		t.Fatalf("credentials of pulls (-want +got):\n%s", diff)
+	}
+	h.work(t, 24*time.Hour)
+	tried := len(h.runtime.pulls)
+	delete(h.runtime.refused, b)
+	give(h, auth("user:new"))
+	h.work(t, 2*pollInterval)
+	if got := revealed(h.runtime.auths); len(got) != tried+1 || got[tried] != auth("user:new").Reveal() || !h.runtime.present[b] {
+		t.Errorf("%d pulls after %d, the last one with other credentials: %t", len(got), tried, got[len(got)-1] != auth("user:old").Reveal())
+	}
+	h = newHost(t, a, b)
+	h.credentials = []byte("{")
+	h.work(t, time.Minute)
+	if got := revealed(h.runtime.auths); !h.runtime.present[a] || !h.runtime.present[b] || got[0]+got[1] != "" {
+		t.Errorf("with credentials that cannot be read: %+v", h.runtime.present)
+	}
+}
+
+func revealed(list []bundle.Secret) (all []string) {
+	for _, s := range list {
+		all = append(all, s.Reveal())
+	}
+	return all
 }
 
 func TestAListThatCannotBeReadChangesNothing(t *testing.T) {

@@ -2,6 +2,7 @@ package jointest_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"maps"
 	"strings"
@@ -31,7 +32,7 @@ func (m *machineImages) FindImage(_ context.Context, name string) (images.Image,
 	return images.Image{Present: m.present[name], Pinned: m.pinned[name]}, nil
 }
 
-func (m *machineImages) PullImage(ctx context.Context, name string) error {
+func (m *machineImages) PullImage(ctx context.Context, name string, auth bundle.Secret) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -39,7 +40,7 @@ func (m *machineImages) PullImage(ctx context.Context, name string) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.refused[name] {
+	if m.refused[name] || auth.Reveal() != base64.StdEncoding.EncodeToString([]byte("example-user:example-password")) { // golden/clusters/common
 		return errors.New("denied")
 	}
 	m.present[name] = true
@@ -79,13 +80,13 @@ func (m *machineImages) pins(name string) bool {
 	return m.pinned[name]
 }
 
-// TestANewNodeIsUncordonedWithItsPinnedImages, with how many are there in the status, and one that cannot be pulled does not keep it for ever. A set
+// TestANewNodeIsUncordonedWithItsPinnedImages, pulled with the credentials of the pull secret, with how many are there in the status, and one that cannot be pulled does not keep it for ever. A set
 // that comes later cordons nothing, and with the sets goes what was pinned.
 func TestANewNodeIsUncordonedWithItsPinnedImages(t *testing.T) {
 	w := newWorld(t)
 	const address = "192.0.2.50"
 	image := func(name string) string {
-		return "mcr.example.com/windows/" + name + "@sha256:" + strings.Repeat("1f", 32)
+		return "registry.example.com/team/" + name + "@sha256:" + strings.Repeat("1f", 32)
 	}
 	runtime := &machineImages{present: map[string]bool{}, pinned: map[string]bool{}, refused: map[string]bool{}, gate: make(chan struct{})}
 	w.images = runtime

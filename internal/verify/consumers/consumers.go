@@ -70,6 +70,7 @@ func All() []Consumer {
 			check:    checkCertificates,
 		},
 		{Name: "pinned-images", Patterns: []string{"k/pinned-images.json"}, check: checkPinnedImages},
+		{Name: "pinned-credentials", Patterns: []string{"k/pinned-images-credentials.json"}, check: checkPinnedCredentials},
 		{Name: "private-key", Patterns: []string{"k/tls/certs/tls.key"}, check: checkKey},
 	}
 }

@@ -86,6 +86,8 @@ func TestFaultsAreRefused(t *testing.T) {
 		"certificates-something-else":  "a X509 CRL among the certificates",
 		"certificates-text-at-the-end": "data that is not PEM",
 		"private-key-in-clear":         "must be masked",
+		"pinned-credentials-in-clear":  "credentials must be masked",
+		"pinned-credentials-no-digest": "containerd would pull registry.example.com/windows/base:ltsc2022",
 		"pinned-images-no-digest":      "containerd would pull registry.example.com/windows/base:ltsc2022",
 		"pinned-images-no-registry":    "containerd would pull docker.io/windows/base@sha256:",
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/distribution/reference"
@@ -22,12 +23,48 @@ func checkPinnedImages(_ context.Context, contents []byte, _ Options) error {
 		return err
 	}
 	for _, name := range list.Images {
-		named, err := reference.ParseDockerRef(name)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+		if err := checkCanonical(name); err != nil {
+			return err
 		}
-		if _, ok := named.(reference.Canonical); !ok || named.String() != name {
-			return fmt.Errorf("%s: containerd would pull %s", name, named)
+	}
+	return nil
+}
+
+// checkCanonical refuses a name of which containerd would pull another image.
+func checkCanonical(name string) error {
+	named, err := reference.ParseDockerRef(name)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if _, ok := named.(reference.Canonical); !ok || named.String() != name {
+		return fmt.Errorf("%s: containerd would pull %s", name, named)
+	}
+	return nil
+}
+
+// checkPinnedCredentials reads the credentials of pinned images as the node agent does, but for the values, which a golden must not have: each is for images
+// whose names containerd takes as they are.
+func checkPinnedCredentials(_ context.Context, contents []byte, _ Options) error {
+	var file struct {
+		Schema      int `json:"schema"`
+		Credentials []struct {
+			Auth   string   `json:"auth"`
+			Images []string `json:"images"`
+		} `json:"credentials"`
+	}
+	in := json.NewDecoder(bytes.NewReader(contents))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&file); err != nil {
+		return err
+	}
+	for _, c := range file.Credentials {
+		if c.Auth != "<masked>" || len(c.Images) == 0 {
+			return errors.New("credentials must be masked, and for images")
+		}
+		for _, name := range c.Images {
+			if err := checkCanonical(name); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -20,6 +20,7 @@ import (
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	keeper "wmco/applier/agent/images"
+	"wmco/bundle"
 )
 
 // Labels of images.
@@ -73,10 +74,24 @@ func (c *Containerd) FindImage(ctx context.Context, name string) (keeper.Image, 
 	return keeper.Image{Present: true, Pinned: answer.GetImage().GetPinned()}, nil
 }
 
-// PullImage implements images.Runtime. Credentials are those of the hosts files.
-func (c *Containerd) PullImage(ctx context.Context, name string) error {
-	_, err := c.cri.PullImage(ctx, &runtime.PullImageRequest{Image: &runtime.ImageSpec{Image: name}})
+// PullImage implements images.Runtime. Mirrors have their credentials in the hosts files.
+func (c *Containerd) PullImage(ctx context.Context, name string, auth bundle.Secret) error {
+	request := &runtime.PullImageRequest{Image: &runtime.ImageSpec{Image: name}}
+	if !auth.IsZero() {
+		request.Auth = &runtime.AuthConfig{Auth: auth.Reveal(), ServerAddress: serverOf(name)}
+	}
+	_, err := c.cri.PullImage(ctx, request)
 	return describeError(err)
+}
+
+// serverOf returns the address of an image's own registry. containerd gives credentials with an address to no other server, and to every mirror
+// without one (internal/cri/server/images, ParseAuth); it asks registry-1.docker.io for docker.io (core/remotes/docker, DefaultHost).
+func serverOf(name string) string {
+	host, _, _ := strings.Cut(name, "/")
+	if host == "docker.io" {
+		host = "registry-1.docker.io"
+	}
+	return "https://" + host
 }
 
 // PinImage implements images.Runtime. containerd keeps an image by the names in its status; containerd's CRI follows the change of a label by its event.

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,6 +31,11 @@ import (
 type registry struct {
 	*httptest.Server
 	blobs map[string]blob
+	// asks is the user and password that the registry asks for; empty is none.
+	asks string
+	mu   sync.Mutex
+	// got are the users and passwords that it was given.
+	got []string
 }
 
 type blob struct {
@@ -45,6 +52,17 @@ func newRegistry(t *testing.T) *registry {
 }
 
 func (r *registry) serve(w http.ResponseWriter, q *http.Request) {
+	user, password, given := q.BasicAuth()
+	if given {
+		r.mu.Lock()
+		r.got = append(r.got, user+":"+password)
+		r.mu.Unlock()
+	}
+	if r.asks != "" && user+":"+password != r.asks {
+		w.Header().Set("WWW-Authenticate", `Basic realm="registry"`)
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
 	b, ok := r.blobs[q.URL.Path[strings.LastIndexByte(q.URL.Path, '/')+1:]]
 	switch {
 	case q.URL.Path == "/v2/":
@@ -198,13 +216,13 @@ func TestRealContainerd(t *testing.T) {
 		}
 	}
 	wantImage(name, keeper.Image{})
-	do(c.PullImage(ctx, name))
+	do(c.PullImage(ctx, name, bundle.Secret{}))
 	wantImage(name, keeper.Image{Present: true})
 	wantPinned()
 	do(c.PinImage(ctx, name))
 	wantImage(name, keeper.Image{Present: true, Pinned: true})
 	wantPinned(name)
-	do(c.PullImage(ctx, name)) // as for a Pod with imagePullPolicy Always: it takes the labels off
+	do(c.PullImage(ctx, name, bundle.Secret{})) // as for a Pod with imagePullPolicy Always: it takes the labels off
 	wantImage(name, keeper.Image{Present: true})
 	do(c.PinImage(ctx, name))
 	wantImage(name, keeper.Image{Present: true, Pinned: true})
@@ -213,19 +231,60 @@ func TestRealContainerd(t *testing.T) {
 	wantPinned()
 
 	// The pause image is pinned by the configuration, and nothing of it is changed.
-	do(c.PullImage(ctx, pause))
+	do(c.PullImage(ctx, pause, bundle.Secret{}))
 	wantImage(pause, keeper.Image{Present: true, Pinned: true})
 	wantPinned()
 
-	if err := c.PullImage(ctx, "pinned.example.com/team/none@"+string(bundle.Of(nil))); err == nil || errors.Is(err, keeper.ErrAway) || !strings.HasPrefix(err.Error(), "the registry has no such image") {
+	if err := c.PullImage(ctx, "pinned.example.com/team/none@"+string(bundle.Of(nil)), bundle.Secret{}); err == nil || errors.Is(err, keeper.ErrAway) || !strings.HasPrefix(err.Error(), "the registry has no such image") {
 		t.Errorf("an image that is not there: %v", err)
 	}
 	// A manifest without an index is pulled with all its layers, for whatever system it is: therefore sets for Linux nodes are not taken.
-	do(c.PullImage(ctx, foreign))
+	do(c.PullImage(ctx, foreign, bundle.Secret{}))
 	stopped, stop := context.WithCancel(ctx)
 	stop()
-	if err := c.PullImage(stopped, name); err == nil {
+	if err := c.PullImage(stopped, name, bundle.Secret{}); err == nil {
 		t.Error("a pull went on after its context had ended")
+	}
+}
+
+// TestRealContainerdTakesCredentials for the image's own registry, and gives them to no mirror.
+func TestRealContainerdTakesCredentials(t *testing.T) {
+	mirror, own := newRegistry(t), newRegistry(t)
+	own.asks = "user:pass:word"
+	auth := bundle.NewSecret(base64.StdEncoding.EncodeToString([]byte(own.asks)))
+	c := realContainerd(t, mirror.URL, mirror.image(t, "pause", "linux"))
+	ctx := t.Context()
+	_, rest, _ := strings.Cut(own.image(t, "team/app", "linux"), "/")
+	private := strings.TrimPrefix(own.URL, "http://") + "/" + rest // containerd speaks http with this computer
+	if err := c.PullImage(ctx, private, bundle.Secret{}); err == nil || strings.Contains(err.Error(), "pass") {
+		t.Errorf("without credentials: %v", err)
+	}
+	other := bundle.NewSecret(base64.StdEncoding.EncodeToString([]byte("user:wrong")))
+	if err := c.PullImage(ctx, private, other); err == nil || strings.Contains(err.Error(), "wrong") || strings.Contains(err.Error(), other.Reveal()) {
+		t.Errorf("with a wrong password: %v", err)
+	}
+	if err := c.PullImage(ctx, private, auth); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.FindImage(ctx, private); err != nil || !got.Present {
+		t.Errorf("%+v, %v", got, err)
+	}
+	mirror.asks = "nobody:knows"
+	if err := c.PullImage(ctx, mirror.image(t, "team/other", "linux"), auth); err == nil {
+		t.Error("a mirror has accepted the credentials of the source")
+	}
+	mirror.mu.Lock()
+	defer mirror.mu.Unlock()
+	if len(mirror.got) > 0 {
+		t.Errorf("a mirror was given %d times the credentials of the source", len(mirror.got))
+	}
+}
+
+func TestServersOfImages(t *testing.T) {
+	for name, want := range map[string]string{"a.example.com:5000/x/y@sha256:ab": "https://a.example.com:5000", "docker.io/library/x@sha256:ab": "https://registry-1.docker.io"} {
+		if got := serverOf(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
 	}
 }
 
