@@ -62,7 +62,7 @@ func newManager(o Options) (base.Manager, error) {
 		Client:                 client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 		HealthProbeBindAddress: o.HealthAddress, Metrics: served,
 		Controller:     config.Controller{SkipNameValidation: &o.SkipNameValidation},
-		LeaderElection: o.LeaderElection, LeaderElectionID: operatorName, LeaderElectionNamespace: o.Namespace, LeaderElectionReleaseOnCancel: true,
+		LeaderElection: o.LeaderElection, LeaderElectionID: operatorName, LeaderElectionNamespace: o.Namespace, LeaderElectionReleaseOnCancel: true, GracefulShutdownTimeout: new(base.StopWithin),
 		LeaseDuration: &o.Lease.Duration, RenewDeadline: &o.Lease.Renew, RetryPeriod: &o.Lease.Retry,
 	}
 	if lock != nil {

@@ -23,6 +23,10 @@ import (
 	"wmco/controller/windowsnode/nodelist"
 )
 
+// StopWithin is how long the operator waits for what it has begun when it is asked to stop. The rest of the grace period of its Pod
+// (deploy/manager/deployment.yaml) is for the Lease: one that is not released holds up the next operator until it has expired.
+const StopWithin = 20 * time.Second
+
 // NewLock returns the lock of leader election. It is the library's, with one that notes when it was renewed in between. Renew is how long a leader
 // tries to renew the Lease.
 func NewLock(config *rest.Config, lease types.NamespacedName, renew time.Duration) (*leader.Lock, error) {
