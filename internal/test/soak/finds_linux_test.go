@@ -10,10 +10,12 @@ import (
 
 // finds is which rule finds a sabotage.
 func finds() map[sabotage]string {
-	return map[sabotage]string{tooMany: ruleAway, leftCordon: ruleCordon, shownSecret: ruleSecret, leftLayers: ruleSecrets}
+	return map[sabotage]string{
+		tooMany: ruleAway, leftCordon: ruleCordon, shownSecret: ruleSecret, leftLayers: ruleSecrets, withheld: ruleRender, leakedGoroutines: ruleGoroutines, leakedMemory: ruleMemory,
+	}
 }
 
-// TestTheObserverFindsFaultsOfTheOperator gives the operator one fault after the other: each is found, by its rule, in what the observer of the storms sees.
+// TestTheObserverFindsFaultsOfTheOperator gives one life of the operator after the other its faults: each is found, by its rule, in what the observer of the storms sees.
 func TestTheObserverFindsFaultsOfTheOperator(t *testing.T) {
 	s := newSoak(t, options{nodes: 4, seed: 1, patience: 2 * time.Minute, collection: 15 * time.Second})
 	s.settings.maxUnavailable = 1
@@ -23,20 +25,23 @@ func TestTheObserverFindsFaultsOfTheOperator(t *testing.T) {
 	if found := s.observer.violations(); len(found) > 0 {
 		t.Fatalf("without a fault: %+v", found)
 	}
-	for _, fault := range sabotages() {
-		t.Run(string(fault), func(t *testing.T) {
-			s.options.sabotage, s.options.patience = fault, 12*time.Second
+	for _, life := range allSabotages() {
+		t.Run(life.encode(), func(t *testing.T) {
+			s.options.sabotages, s.options.patience = life, 12*time.Second
 			s.operator.kill()
 			s.live(t)
 			s.setProxy(t, firstSecret)
 			s.loseFeature(t, s.machines[nodeName(3)])
-			must(t, testenv.Eventually(t.Context(), "the violation", func() bool {
+			must(t, testenv.Eventually(t.Context(), "the violations", func() bool {
 				s.rest(t)
-				return slices.ContainsFunc(s.observer.violations(), func(v violation) bool { return v.rule == finds()[fault] })
+				found := s.observer.violations()
+				return !slices.ContainsFunc(life, func(fault sabotage) bool {
+					return !slices.ContainsFunc(found, func(v violation) bool { return v.rule == finds()[fault] })
+				})
 			}))
-			// It heals without the fault, and the observer forgets what it has found.
+			// It heals without the faults, and the observer forgets what it has found.
 			s.operator.kill()
-			s.options.sabotage, s.options.patience = "", 2*time.Minute
+			s.options.sabotages, s.options.patience = nil, 2*time.Minute
 			s.live(t)
 			s.observer.forget()
 			for _, n := range s.observer.snapshot() {

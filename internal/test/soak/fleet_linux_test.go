@@ -24,6 +24,8 @@ import (
 	"wmco/internal/hostsim/simulation"
 	"wmco/internal/test/simnode/cluster"
 	"wmco/internal/test/simnode/light"
+	"wmco/internal/test/simnode/overlay"
+	"wmco/payload"
 )
 
 const machineNamespace = "openshift-machine-api"
@@ -35,6 +37,8 @@ type machine struct {
 	// entry is the address of an instance in windows-instances, empty for the host of a Machine; facts are those of the host when it was made.
 	entry string
 	facts bundle.Facts
+	// reached is the SSH server and the folder of a host that operators have logged in to; nil for a host in memory.
+	reached *reached
 	// stop ends the node agent; nil while the host is off.
 	stop func()
 }
@@ -52,6 +56,8 @@ func exampleNode(t testing.TB) (corev1.Node, bundle.Facts) {
 	must(t, yaml.Unmarshal([]byte(first), &example))
 	delete(example.Labels, "windowsmachineconfig.openshift.io/byoh")
 	example.ResourceVersion, example.UID = "", ""
+	kubelet, _ := executables.set.Find(payload.For(payload.Kubelet, payload.TestedKubernetes).Name)
+	example.Status.NodeInfo.KubeletVersion = kubelet.Version
 	file, err := os.Open(filepath.Join(golden, "facts", "none.json"))
 	must(t, err)
 	defer file.Close()
@@ -79,30 +85,45 @@ func (s *soak) addNodes(t testing.TB, count int) {
 	all.Wait()
 	s.writeInstances(t)
 	s.try(t, "records of hosts", func() error { return cluster.RecordNodes(s.ctx, server.Config(t)) })
-	for _, m := range s.named(isInstance) {
+	for _, m := range s.named(func(m *machine) bool { return isInstance(m) && m.reached == nil }) {
 		s.pin(t, m.entry, s.signer.PublicKey())
 	}
 }
 
-func (s *soak) addNode(t testing.TB, i int) error {
+// newNode returns a Node that is not made yet, and the facts of its host.
+func (s *soak) newNode(i int) (*corev1.Node, bundle.Facts) {
 	name, address := nodeName(i), fmt.Sprintf("10.1.%d.%d", i/250, i%250+1)
 	n := s.example.DeepCopy()
 	n.Name, n.Labels[corev1.LabelHostname] = name, name
-	n.Annotations["k8s.ovn.org/hybrid-overlay-node-subnet"] = fmt.Sprintf("10.%d.%d.0/24", 132+i/250, i%250)
+	n.Annotations[overlay.SubnetAnnotation] = fmt.Sprintf("10.%d.%d.0/24", 132+i/250, i%250)
 	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}, {Type: corev1.NodeHostName, Address: name}}
-	status := n.Status
+	facts := s.facts
+	facts.HostName, facts.Addresses, facts.DefaultRoute.Address = strings.ToUpper(name), []string{address}, address
+	return n, facts
+}
+
+// lightOptions are those of the host of a Node.
+func (s *soak) lightOptions(t testing.TB, name string, facts bundle.Facts) light.Options {
+	t.Helper()
+	return light.Options{Facts: facts, Server: server.Node(t, name), Boot: func(ctx context.Context) error { return s.boot(ctx, name) }}
+}
+
+func (s *soak) addNode(t testing.TB, i int) error {
+	n, facts := s.newNode(i)
+	name, status := n.Name, n.Status
 	if err := s.attempt(func() error { return s.Create(s.ctx, n) }); err != nil {
 		return err
 	}
 	entry := ""
 	if i%instancesEach == 0 {
-		entry = address
+		entry = facts.Addresses[0]
 	} else if err := s.makeMachine(name, status.Addresses); err != nil {
 		return err
 	}
-	facts := s.facts
-	facts.HostName, facts.Addresses, facts.DefaultRoute.Address = strings.ToUpper(name), []string{address}, address
-	l, err := light.New(s.ctx, light.Options{Facts: facts, Server: server.Node(t, name), Boot: func(ctx context.Context) error { return s.boot(ctx, name) }})
+	l, err := light.New(s.ctx, s.lightOptions(t, name, facts))
+	if err == nil {
+		err = executables.put(s.ctx, l.Host)
+	}
 	if err != nil {
 		return err
 	}

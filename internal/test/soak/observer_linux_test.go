@@ -35,6 +35,8 @@ type observer struct {
 	evicted   map[string]bool
 	secrets   []string
 	found     []violation
+	// bundles are those that were published for some nodes.
+	bundles map[string]map[bundle.Digest]bool
 	// peak is how many nodes were cordoned by us at once, at most; events is how many changes of Nodes were seen.
 	peak, events int
 }
@@ -78,13 +80,17 @@ const (
 	ruleRest    = "nodes do not come to rest"
 	ruleRender  = "a node has something else than what is rendered"
 	ruleSecrets = "Secrets of layers are left"
-	ruleFlat    = "the operator grows"
 	ruleRemoved = "something is left of an instance that was removed"
 	ruleEnds    = "the operator ends by itself"
+	ruleAdopted = "an adoption restarts more than it needs"
+	ruleBack    = "an adoption is rolled back"
+
+	ruleGoroutines = "the operator gets more and more goroutines"
+	ruleMemory     = "the operator gets more and more memory"
 )
 
 func newObserver(now func() time.Time) *observer {
-	return &observer{now: now, nodes: map[string]observed{}, limit: 1, held: map[string][]span{}, evictions: map[string]eviction{}, evicted: map[string]bool{}}
+	return &observer{now: now, nodes: map[string]observed{}, limit: 1, held: map[string][]span{}, evictions: map[string]eviction{}, evicted: map[string]bool{}, bundles: map[string]map[bundle.Digest]bool{}}
 }
 
 // violate notes a violation, once for each text.
@@ -228,6 +234,7 @@ func (o *observer) enter(before observed, n corev1.Node) {
 	o.peak = max(o.peak, o.countOurs())
 	state, err := windowsnode.DecodeRolloutState(n.Annotations[published.RolloutAnnotation])
 	o.hold(n.Name, revision(n.ResourceVersion), err == nil && state.Claim.Held || isRemoved(n))
+	o.enterPublished(n)
 	for key, value := range n.Annotations {
 		o.search("annotation "+key+" of a Node", value)
 	}

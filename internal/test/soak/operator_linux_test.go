@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -31,11 +32,13 @@ import (
 const (
 	// operatorVariable makes this program an operator. Its value is the path of a kubeconfig.
 	operatorVariable = "WMCO_SOAK_OPERATOR"
-	// sabotageVariable gives that operator a fault which the observer has to find.
+	// sabotageVariable gives that operator faults which the observer has to find.
 	sabotageVariable = "WMCO_SOAK_SABOTAGE"
 	// programVariable is the node agent that it uploads, addressesVariable the file that says where hosts are.
 	programVariable, addressesVariable = "WMCO_SOAK_PROGRAM", "WMCO_SOAK_ADDRESSES"
 )
+
+const operatorNamespace = gather.OperatorNamespace
 
 const operatorUser = "system:serviceaccount:" + gather.OperatorNamespace + ":windows-machine-config-operator"
 
@@ -64,9 +67,9 @@ type usage struct {
 }
 
 // startOperator starts a life. Each line that it logs is given to line.
-func startOperator(kubeconfig string, hosts addresses, sabotage sabotage, line func(string)) (*operator, error) {
+func startOperator(kubeconfig string, hosts addresses, faulty sabotages, line func(string)) (*operator, error) {
 	o := &operator{command: exec.CommandContext(context.Background(), os.Args[0]), usages: make(chan usage, 1), ended: make(chan struct{})}
-	o.command.Env = append(os.Environ(), operatorVariable+"="+kubeconfig, sabotageVariable+"="+string(sabotage), programVariable+"="+programs.node, addressesVariable+"="+string(hosts))
+	o.command.Env = append(os.Environ(), operatorVariable+"="+kubeconfig, sabotageVariable+"="+faulty.encode(), programVariable+"="+programs.node, addressesVariable+"="+string(hosts))
 	var err error
 	if o.stdin, err = o.command.StdinPipe(); err != nil { // it ends with this program
 		return nil, err
@@ -143,21 +146,25 @@ func runOperator(kubeconfig string) int {
 		return 1
 	}
 	network, elapsed := faults.New(uint64(os.Getpid())), &faults.Monotonic{} //nolint:gosec // another one each time
-	go obey(network, elapsed)
+	faulty := decodeSabotages(os.Getenv(sabotageVariable))
+	go obey(network, elapsed, faulty)
 	config.Impersonate = rest.ImpersonationConfig{UserName: operatorUser, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
 	config.Wrap(network.Wrap)
-	config.Wrap(sabotage(os.Getenv(sabotageVariable)).wrap)
+	config.Wrap(faulty.wrap)
 	program, err := remote.FileProgram(os.Getenv(programVariable))
+	if err == nil {
+		executables, err = readPayload()
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	err = controller.Run(context.Background(), controller.Options{
-		Config: config, Version: operatorVersion, HealthAddress: "0", MetricsAddress: "0", Now: network.Now, Elapsed: elapsed.Elapsed,
+		Config: config, Version: operatorVersion, Payload: executables.set, Resolver: noNames{}, HealthAddress: "0", MetricsAddress: "0", Now: network.Now, Elapsed: elapsed.Elapsed,
 		Log: logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, nil)),
 		Hosts: func(login *hosts.Login) *hosts.Hosts {
 			dialer := remotessh.Dialer{Limits: remotessh.DefaultLimits(), Pins: login, Signers: login.Signers, OnLogin: login.NoteLogin, Dial: addresses(os.Getenv(addressesVariable)).dial}
-			o := hosts.Options{Program: program}
+			o := hosts.Options{Program: program, Executables: executables.source}
 			o.Transports.Kept = asMe{remotessh.NewTransport(dialer)}
 			dialer.Limits.Kept = 0
 			o.Transports.Fresh = asMe{remotessh.NewTransport(dialer)}
@@ -169,7 +176,8 @@ func runOperator(kubeconfig string) int {
 }
 
 // obey does what the process is told.
-func obey(network *faults.Network, elapsed *faults.Monotonic) {
+func obey(network *faults.Network, elapsed *faults.Monotonic, faulty sabotages) {
+	var kept [][]byte
 	readLines(os.Stdin, func(line string) {
 		if text, ok := strings.CutPrefix(line, sayFault); ok {
 			network.Set(faults.Fault(text))
@@ -180,14 +188,29 @@ func obey(network *faults.Network, elapsed *faults.Monotonic) {
 			}
 		}
 		if line == sayUsage {
+			kept = faulty.leak(kept)
 			runtime.GC()
 			runtime.GC() // what had finalizers too
 			var m runtime.MemStats
 			runtime.ReadMemStats(&m)
 			fmt.Println(runtime.NumGoroutine(), m.HeapAlloc)
+			runtime.KeepAlive(kept)
 		}
 	})
 	os.Exit(1)
+}
+
+// noNames is a resolver that knows no names: all instances have addresses.
+type noNames struct{}
+
+// LookupHost implements csr.Resolver.
+func (noNames) LookupHost(_ context.Context, host string) ([]string, error) {
+	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+}
+
+// LookupAddr implements csr.Resolver.
+func (noNames) LookupAddr(_ context.Context, address string) ([]string, error) {
+	return nil, &net.DNSError{Err: "no such host", Name: address, IsNotFound: true}
 }
 
 // asMe logs in as the account that this program runs with, the only one that a simulated host has.
@@ -215,7 +238,7 @@ func (a asMe) Transfer(ctx context.Context, t remote.Target, do func(remote.File
 // live starts a life of the operator after the one before, which has ended.
 func (s *soak) live(t testing.TB) {
 	t.Helper()
-	o, err := startOperator(server.ControlPlane(t).Kubeconfig, s.addresses, s.options.sabotage, s.readLog)
+	o, err := startOperator(server.ControlPlane(t).Kubeconfig, s.addresses, s.options.sabotages, s.readLog)
 	must(t, err)
 	s.operator, s.lives = o, s.lives+1
 	s.baseline = nil

@@ -25,6 +25,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/plan"
+	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 	"wmco/controller/gather"
@@ -36,7 +37,6 @@ import (
 	"wmco/internal/test/sshtest/simulated"
 	"wmco/internal/test/sshtest/sshd"
 	"wmco/layout"
-	"wmco/payload"
 )
 
 // Some nodes are instances of windows-instances. One that is removed gets an SSH server in front of a host in a folder, which has what its host in memory
@@ -82,6 +82,17 @@ func (a addresses) read() (map[string]string, error) {
 		return all, err
 	}
 	return all, json.Unmarshal(text, &all)
+}
+
+// add notes the server of one more address.
+func (a addresses) add(host, server string) error {
+	all, err := a.read()
+	if err != nil {
+		return err
+	}
+	all = maps.Clone(all)
+	all[host] = server
+	return a.write(all)
 }
 
 func (a addresses) write(all map[string]string) error {
@@ -134,11 +145,18 @@ func (s *soak) writeKey(t testing.TB) {
 	})
 }
 
+// reached is a host in a folder, and the SSH server in front of it.
+type reached struct {
+	host   *folderhost.Host
+	server *sshd.Server
+}
+
 // leaving is an instance that is removed.
 type leaving struct {
+	*reached
 	name, address string
-	host          *folderhost.Host
-	server        *sshd.Server
+	// stays are the paths and settings of the existing operator, which stay on the host.
+	stays map[string]bool
 }
 
 func isInstance(m *machine) bool { return m.entry != "" }
@@ -148,7 +166,10 @@ func (s *soak) writeInstances(t testing.TB) {
 	t.Helper()
 	data := map[string]string{}
 	for _, m := range s.named(isInstance) {
-		data[m.entry] = "username=Administrator"
+		data[m.entry] = "username=" + remote.DefaultUser
+	}
+	for _, a := range s.adopting {
+		data[a.entry] = "username=" + remote.DefaultUser
 	}
 	text, err := json.Marshal(data)
 	must(t, err)
@@ -171,21 +192,27 @@ func (s *soak) pin(t testing.TB, entry string, key ssh.PublicKey) {
 	})
 }
 
-// removeInstance removes the entry of an instance.
-func (s *soak) removeInstance(t *testing.T) {
+// removeInstance removes the entry of an instance. It reports whether there was one.
+func (s *soak) removeInstance(t *testing.T) bool {
 	if len(s.named(isInstance)) <= instancesKept {
-		return
+		return false
 	}
+	removed := false
 	for _, m := range s.choose(1, func(m *machine) bool { return isInstance(m) && s.isOrdinary(m) }) {
-		rendered, err := s.render(s.ctx)
-		if err != nil || rendered[m.name].Node.Name == "" {
-			return // the API server is not well, or inputs are refused: another time
+		l := &leaving{reached: m.reached, name: m.name, address: m.entry, stays: existingLeaves()}
+		if m.reached == nil {
+			rendered, err := s.render(s.ctx)
+			if err != nil || rendered[m.name].Node.Name == "" {
+				return false // the API server is not well, or inputs are refused: another time
+			}
+			request, err := rendered[m.name].ArchiveRequest(executables.contents)
+			must(t, err)
+			l.reached, l.stays = s.serve(t, m.facts), nil
+			must(t, l.apply(s.ctx, hostsim.NewClock(time.Now()), request))
+			must(t, s.addresses.add(m.entry, l.server.Address))
+			s.pin(t, m.entry, nil)
 		}
-		request, err := rendered[m.name].ArchiveRequest(archive.NewContents())
-		must(t, err)
-		l, err := s.serve(t, m, request)
-		must(t, err)
-		s.pin(t, m.entry, nil)
+		removed = true
 		m.stop()
 		delete(s.machines, m.name)
 		s.leaving[m.name] = l
@@ -196,41 +223,34 @@ func (s *soak) removeInstance(t *testing.T) {
 			must(t, errors.Join(l.server.MuteFrom(""), l.server.Restart()))
 		}
 	}
+	return removed
 }
 
-// serve puts what a host has on one in a folder, and starts an SSH server in front of it.
-func (s *soak) serve(t testing.TB, m *machine, request archive.Request) (*leaving, error) {
-	l := &leaving{name: m.name, address: m.entry}
+// serve makes a host with the executables in a folder, and starts an SSH server in front of it.
+func (s *soak) serve(t testing.TB, facts bundle.Facts) *reached {
+	t.Helper()
+	l := &reached{}
 	var err error
-	if l.server, err = programs.Start(t.TempDir(), sshd.Options{Key: s.signer}); err != nil {
-		return nil, err
+	l.server, err = programs.Start(t.TempDir(), sshd.Options{Key: s.signer})
+	must(t, err)
+	s.served = append(s.served, l)
+	l.host, err = folderhost.Create(l.server.Root, folderhost.Options{Facts: facts})
+	must(t, err)
+	must(t, executables.put(s.ctx, l.host))
+	return l
+}
+
+// end ends the SSH server, and removes the folder.
+func (l *reached) end() error {
+	l.server.Stop()
+	if l.host == nil {
+		return nil
 	}
-	t.Cleanup(l.server.Stop)
-	clock := hostsim.NewClock(time.Now())
-	if l.host, err = folderhost.Create(l.server.Root, folderhost.Options{Facts: m.facts, Now: clock.Now}); err != nil {
-		return nil, err
-	}
-	t.Cleanup(func() { must(t, l.host.Close()) })
-	for _, e := range payload.ProgramsFor(payload.TestedKubernetes) {
-		folder := e.Path[:strings.LastIndex(e.Path, `\`)]
-		if err := errors.Join(l.host.MakeDirectory(s.ctx, folder, bundle.AccessUsers), l.host.Write(s.ctx, e.Path, bundle.AccessUsers, strings.NewReader(e.Name))); err != nil {
-			return nil, err
-		}
-	}
-	if err := l.apply(s.ctx, clock, request); err != nil {
-		return nil, fmt.Errorf("joining the host of %s: %w", m.name, err)
-	}
-	all, err := s.addresses.read()
-	if err != nil {
-		return nil, err
-	}
-	all = maps.Clone(all)
-	all[m.entry] = l.server.Address
-	return l, s.addresses.write(all)
+	return errors.Join(l.host.Close(), os.RemoveAll(l.server.Root))
 }
 
 // apply brings the host to a bundle, as `wmco apply` does.
-func (l *leaving) apply(ctx context.Context, clock applier.Clock, request archive.Request) error {
+func (l *reached) apply(ctx context.Context, clock applier.Clock, request archive.Request) error {
 	out, in := io.Pipe()
 	go func() { in.CloseWithError(archive.Send(ctx, in, request)) }() // nil is io.EOF
 	defer out.Close()                                                 // it ends the sender
@@ -258,13 +278,17 @@ func (s *soak) leavingUnrest() string {
 		for _, left := range l.left(s.ctx) {
 			s.observer.violate(ruleRemoved, "%s has %s", name, left)
 		}
-		l.server.Stop()
+		if err := l.end(); err != nil {
+			s.observer.violate(ruleRemoved, "the folder of %s: %v", name, err)
+		}
+		s.served = slices.DeleteFunc(s.served, func(r *reached) bool { return r == l.reached })
 		delete(s.leaving, name)
 	}
 	return ""
 }
 
-// left returns what a removal has left on a host. The executables were put there, as an administrator does; features of Windows stay.
+// left returns what a removal has left on a host. Features of Windows stay, the key with which the operator has logged in, and what the existing operator
+// had for itself.
 func (l *leaving) left(ctx context.Context) []string {
 	after, err := l.host.Snapshot(ctx)
 	if err != nil {
@@ -275,13 +299,14 @@ func (l *leaving) left(ctx context.Context) []string {
 		list = append(list, "the service "+name)
 	}
 	for path, file := range after.Files {
-		put := slices.ContainsFunc(payload.ProgramsFor(payload.TestedKubernetes), func(e payload.Executable) bool { return strings.EqualFold(e.Path, path) })
-		if file.Kind == plan.FileRegular && !put && !strings.HasPrefix(strings.ToLower(path), `c:\windows\wmco\wmco-node-`) {
+		uploaded := strings.HasPrefix(strings.ToLower(path), `c:\windows\wmco\wmco-node-`)
+		if file.Kind == plan.FileRegular && !uploaded && !l.stays[bundle.FoldPath(path)] {
 			list = append(list, "the file "+path)
 		}
 	}
 	for name := range after.Settings {
-		if !strings.HasPrefix(name, string(bundle.KindFeature)+" ") {
+		kind, _, _ := strings.Cut(name, " ")
+		if kind != string(bundle.KindFeature) && kind != string(bundle.KindAuthorizedKey) && !l.stays[name] {
 			list = append(list, "the setting "+name)
 		}
 	}

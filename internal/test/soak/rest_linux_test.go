@@ -4,17 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 	"wmco/bundle/published"
@@ -26,6 +28,8 @@ import (
 	"wmco/controller/keys/signing"
 	"wmco/controller/status"
 	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/record"
+	"wmco/render"
 )
 
 const (
@@ -40,10 +44,10 @@ const (
 func (s *soak) rest(t testing.TB) {
 	t.Helper()
 	begun, said := time.Now(), time.Now()
-	why := "nothing was looked at"
+	rule, why := ruleRest, "nothing was looked at"
 	for why != "" {
 		if time.Since(begun) > s.options.patience {
-			s.observer.violate(ruleRest, "after %s: %s", s.options.patience, why)
+			s.observer.violate(rule, "after %s: %s", s.options.patience, why)
 			s.observer.checkLeft()
 			return
 		}
@@ -55,14 +59,19 @@ func (s *soak) rest(t testing.TB) {
 			default: // it lives
 			}
 		}
+		s.followAdoptions(t)
+		rule = ruleRest
 		if why = s.leavingUnrest(); why == "" {
+			why = s.adoptingUnrest()
+		}
+		if why == "" {
 			why = s.unrest()
 		}
 		if why == "" {
-			why = s.unlike(t)
+			rule, why = ruleRender, s.unlike(t)
 		}
 		if why != "" {
-			pause(s.ctx, time.Second)
+			pause(s.ctx, s.lookAgain())
 		}
 		if time.Since(said) > time.Minute {
 			said = time.Now()
@@ -77,6 +86,14 @@ func (s *soak) rest(t testing.TB) {
 	s.checkUsage()
 	s.observer.checkLeft()
 	s.observer.restAt(s.settings.maxUnavailable)
+}
+
+// lookAgain is the time between two looks. The moments of an adoption are short.
+func (s *soak) lookAgain() time.Duration {
+	if len(s.adopting) > 0 {
+		return 100 * time.Millisecond
+	}
+	return time.Second
 }
 
 func (s *soak) lastLine() string {
@@ -133,8 +150,8 @@ func describe(name string, n corev1.Node) string {
 		n.Annotations[published.CordonAnnotation], d.Bundle.Short(), d.MaxImpact, r.State, r.Desired.Short(), r.Impact, r.Message, state.Turn, state.Claim)
 }
 
-// render renders all nodes from the cluster as it is.
-func (s *soak) render(ctx context.Context) (map[string]desired.Rendered, error) {
+// readInputs reads the cluster as it is, with these records of hosts too.
+func (s *soak) readInputs(ctx context.Context, more ...record.Record) (*desired.Hosts, error) {
 	var key corev1.Secret
 	if err := s.Get(ctx, client.ObjectKey{Namespace: gather.OperatorNamespace, Name: "windows-digest-key"}, &key); err != nil {
 		return nil, err
@@ -142,14 +159,40 @@ func (s *soak) render(ctx context.Context) (map[string]desired.Rendered, error) 
 	signs := &signing.Keys{Live: s, Client: s, Namespace: gather.OperatorNamespace, Now: time.Now}
 	records := &hosts.Records{Live: s, Client: s, Cache: s, Namespace: gather.OperatorNamespace}
 	reader := &inputs.Reader{
-		Keys: signs.ReadPublicKeys, Records: records.CurrentRecords, Log: logr.Discard(), Cache: s, Namespace: gather.OperatorNamespace, Resolver: net.DefaultResolver, Now: time.Now,
-		Source: desired.Source{Objects: objects.NewClusterReader(s), Key: key.Data["key"], Gather: gather.Options{Namespace: gather.OperatorNamespace, Complete: true}},
+		Keys: signs.ReadPublicKeys, Log: logr.Discard(), Cache: s, Namespace: gather.OperatorNamespace, Resolver: noNames{}, Now: time.Now,
+		Records: func(ctx context.Context) (record.Set, error, error) {
+			all, damaged, err := records.CurrentRecords(ctx)
+			return withRecords(all, more...), damaged, err
+		},
+		LoginKey: func(context.Context) (string, error) {
+			return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(s.signer.PublicKey()))), nil
+		},
+		Source: desired.Source{Objects: objects.NewClusterReader(s), Key: key.Data["key"], Set: executables.set, Gather: gather.Options{Namespace: gather.OperatorNamespace, Complete: true}},
 	}
-	all, err := reader.Read(ctx)
+	return reader.Read(ctx)
+}
+
+func withRecords(all record.Set, more ...record.Record) record.Set {
+	for _, id := range all.IDs() {
+		if r, ok := all.RecordByID(id); ok {
+			more = append(more, r)
+		}
+	}
+	return record.NewSet(more...)
+}
+
+// render renders all nodes from the cluster as it is.
+func (s *soak) render(ctx context.Context) (map[string]desired.Rendered, error) {
+	all, err := s.readInputs(ctx)
 	if err != nil {
 		return nil, err
 	}
-	list, findings, err := all.RenderBundles(all.ListJoined())
+	return renderNodes(all, all.ListJoined())
+}
+
+// renderNodes renders some nodes, by their names.
+func renderNodes(all *desired.Hosts, nodes []render.Node) (map[string]desired.Rendered, error) {
+	list, findings, err := all.RenderBundles(nodes)
 	if err != nil {
 		return nil, err
 	}
@@ -161,6 +204,24 @@ func (s *soak) render(ctx context.Context) (map[string]desired.Rendered, error) 
 		rendered[r.Node.Name] = r
 	}
 	return rendered, nil
+}
+
+// renderUnadopted renders a node of the existing operator as one of this one.
+func (s *soak) renderUnadopted(ctx context.Context, a *adopting, uid types.UID) (archive.Request, error) {
+	all, err := s.readInputs(ctx, record.Record{Entry: a.entry, Address: a.entry, Account: remote.DefaultUser, Node: a.name, NodeUID: uid, Origin: record.OriginJoined})
+	if err != nil {
+		return archive.Request{}, err
+	}
+	nodes, err := all.SelectByNode(a.name)
+	if err != nil {
+		return archive.Request{}, err
+	}
+	n, _ := desired.WithFacts(nodes[0], a.facts, a.name) // facts of another host would be a bundle without them, which is no request
+	rendered, err := renderNodes(all, []render.Node{n})
+	if err != nil {
+		return archive.Request{}, err
+	}
+	return rendered[a.name].ArchiveRequest(executables.contents)
 }
 
 // unlike returns why the nodes do not have what is rendered; empty if they have. Of some hosts every file and service is compared.
@@ -182,7 +243,7 @@ func (s *soak) unlike(t testing.TB) string {
 	}
 	const compared = 10
 	for _, m := range s.choose(compared, isOn) {
-		request, err := rendered[m.name].ArchiveRequest(archive.NewContents())
+		request, err := rendered[m.name].ArchiveRequest(executables.contents)
 		if err != nil {
 			return err.Error()
 		}
@@ -268,9 +329,9 @@ func (s *soak) checkUsage() {
 		return
 	}
 	if most := s.baseline.goroutines + moreGoroutines; u.goroutines > most {
-		s.observer.violate(ruleFlat, "%d goroutines at rest, %d before", u.goroutines, s.baseline.goroutines)
+		s.observer.violate(ruleGoroutines, "%d goroutines at rest, %d before", u.goroutines, s.baseline.goroutines)
 	}
 	if most := s.baseline.heap + uint64(moreHeapShare*float64(s.baseline.heap)) + moreHeap; u.heap > most {
-		s.observer.violate(ruleFlat, "%d MiB at rest, %d MiB before", u.heap>>20, s.baseline.heap>>20)
+		s.observer.violate(ruleMemory, "%d MiB at rest, %d MiB before", u.heap>>20, s.baseline.heap>>20)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/windowsnode"
 )
@@ -55,6 +56,11 @@ func cordon(n *corev1.Node) {
 func uncordon(n *corev1.Node) {
 	n.Spec.Unschedulable = false
 	delete(n.Annotations, published.CordonAnnotation)
+}
+
+// rolledBack reports the end of an adoption, as an operator does.
+func rolledBack(n *corev1.Node) {
+	n.Annotations[published.ReportAnnotation] = `{"schema":1,"state":"RolledBack","adopting":true,"message":"a service is not healthy"}`
 }
 
 func byAdministrator(n *corev1.Node) { n.Spec.Unschedulable = true }
@@ -152,6 +158,7 @@ func TestRules(t *testing.T) {
 			s.hide("secret")
 			s.change("a", func(n *corev1.Node) { n.Status.Conditions[0].Message = "secret" })
 		}, ruleSecret},
+		{"an adoption is rolled back", func(s *scene) { s.change("a", rolledBack) }, ruleBack},
 		{"a pod is evicted from a node that is held", func(s *scene) {
 			s.change("a", s.hold)
 			s.evict("a")
@@ -179,6 +186,35 @@ func TestRules(t *testing.T) {
 			rules = slices.Compact(rules)
 			if want := slices.DeleteFunc([]string{c.want}, func(r string) bool { return r == "" }); !slices.Equal(rules, want) {
 				t.Errorf("violations %+v, want %q", s.violations(), want)
+			}
+		})
+	}
+}
+
+// TestAnAdoptionThatRestartsMoreThanItNeedsIsFound: each service once where the plan says so, or once for each bundle where more than one was published.
+func TestAnAdoptionThatRestartsMoreThanItNeedsIsFound(t *testing.T) {
+	planned, other := bundle.Of([]byte("planned")), bundle.Of([]byte("other"))
+	a := adopting{before: map[string]int{"kubelet": 1, "csi-proxy": 1}, planned: map[string]bool{"kubelet": true}, bundle: planned}
+	for _, c := range []struct {
+		name    string
+		after   map[string]int
+		bundles []bundle.Digest
+		want    int
+	}{
+		{"what is planned is restarted", map[string]int{"kubelet": 2, "csi-proxy": 1}, []bundle.Digest{planned}, 0},
+		{"it is restarted twice", map[string]int{"kubelet": 3, "csi-proxy": 1}, []bundle.Digest{planned}, 1},
+		{"what is right is restarted", map[string]int{"kubelet": 2, "csi-proxy": 2}, []bundle.Digest{planned}, 1},
+		{"the plan of another bundle is not known", map[string]int{"kubelet": 2, "csi-proxy": 2}, []bundle.Digest{other}, 0},
+		{"two bundles were published", map[string]int{"kubelet": 3, "csi-proxy": 2}, []bundle.Digest{planned, other}, 0},
+		{"a service is restarted more often than that", map[string]int{"kubelet": 4, "csi-proxy": 2}, []bundle.Digest{planned, other}, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bundles := map[bundle.Digest]bool{}
+			for _, b := range c.bundles {
+				bundles[b] = true
+			}
+			if list := a.restartsTooMuch(c.after, bundles); len(list) != c.want {
+				t.Errorf("found %q", list)
 			}
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"wmco/bundle/published"
@@ -22,27 +23,68 @@ const (
 	shownSecret sabotage = "a secret is on a Node"
 	// leftLayers deletes no Secret of a layer that no node needs.
 	leftLayers sabotage = "Secrets are left"
+	// withheld publishes nothing for one node.
+	withheld sabotage = "a bundle is not published"
+	// leakedGoroutines starts goroutines that never end.
+	leakedGoroutines sabotage = "goroutines are left"
+	// leakedMemory keeps what it allocates.
+	leakedMemory sabotage = "memory is left"
 )
 
-// sabotages are all of them.
-func sabotages() []sabotage { return []sabotage{tooMany, leftCordon, shownSecret, leftLayers} }
+// sabotages are given to one life of the operator together.
+type sabotages []sabotage
+
+// allSabotages are all of them. Those of one life do not hide each other.
+func allSabotages() []sabotages {
+	return []sabotages{{tooMany}, {leftCordon}, {shownSecret, withheld}, {leftLayers, leakedGoroutines, leakedMemory}}
+}
+
+const betweenSabotages = ";"
+
+func decodeSabotages(text string) sabotages {
+	var list sabotages
+	for name := range strings.SplitSeq(text, betweenSabotages) {
+		list = append(list, sabotage(name))
+	}
+	return list
+}
+
+func (s sabotages) encode() string {
+	var names []string
+	for _, x := range s {
+		names = append(names, string(x))
+	}
+	return strings.Join(names, betweenSabotages)
+}
+
+func (s sabotages) has(x sabotage) bool { return slices.Contains(s, x) }
 
 // wrap is for rest.Config.Wrap.
-func (s sabotage) wrap(next http.RoundTripper) http.RoundTripper {
-	if s == "" {
-		return next
-	}
+func (s sabotages) wrap(next http.RoundTripper) http.RoundTripper {
 	return sabotaged{s, next}
 }
 
+// leak grows each time that the process is asked what it uses: by more than it may between two rests.
+func (s sabotages) leak(kept [][]byte) [][]byte {
+	if s.has(leakedGoroutines) {
+		for range moreGoroutines + 1 {
+			go func() { select {} }()
+		}
+	}
+	if s.has(leakedMemory) {
+		kept = append(kept, make([]byte, 4*moreHeap))
+	}
+	return kept
+}
+
 type sabotaged struct {
-	sabotage
+	sabotages
 	next http.RoundTripper
 }
 
 // RoundTrip implements http.RoundTripper.
 func (s sabotaged) RoundTrip(r *http.Request) (*http.Response, error) {
-	if s.sabotage == leftLayers && r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/secrets") {
+	if s.has(leftLayers) && r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/secrets") {
 		return answerNothing(r), nil
 	}
 	name, isNode := strings.CutPrefix(r.URL.Path, "/api/v1/nodes/")
@@ -53,7 +95,7 @@ func (s sabotaged) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	changed, also := s.change(body)
+	changed, also := s.change(name, body)
 	for _, other := range also {
 		if err := s.patch(r, other, changed); err != nil {
 			return nil, err
@@ -63,7 +105,7 @@ func (s sabotaged) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // change returns what is written to the Node, and the names of Nodes that are written too.
-func (s sabotaged) change(body []byte) (changed []byte, also []string) {
+func (s sabotaged) change(name string, body []byte) (changed []byte, also []string) {
 	var patch map[string]any
 	if err := json.Unmarshal(body, &patch); err != nil {
 		return body, nil
@@ -73,14 +115,16 @@ func (s sabotaged) change(body []byte) (changed []byte, also []string) {
 	annotations, _ := metadata["annotations"].(map[string]any)
 	cordons, speaks := spec["unschedulable"].(bool)
 	switch {
-	case s.sabotage == tooMany && cordons:
+	case s.has(tooMany) && cordons:
 		delete(metadata, "resourceVersion")
 		delete(metadata, "uid")
 		also = []string{nodeName(0), nodeName(1)}
-	case s.sabotage == leftCordon && speaks && !cordons:
+	case s.has(leftCordon) && speaks && !cordons:
 		delete(spec, "unschedulable")
 		delete(annotations, published.CordonAnnotation)
-	case s.sabotage == shownSecret && annotations != nil:
+	case s.has(withheld) && name == nodeName(2) && annotations[published.DesiredAnnotation] != nil:
+		delete(annotations, published.DesiredAnnotation)
+	case s.has(shownSecret) && annotations != nil:
 		annotations["example.com/proxy"] = firstSecret
 	}
 	changed, err := json.Marshal(patch)

@@ -26,6 +26,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/gather"
+	"wmco/internal/test/faults"
 	"wmco/internal/test/testenv/controlplane"
 )
 
@@ -39,7 +40,7 @@ type options struct {
 	seed  uint64
 	// patience is how long nodes may take to come to rest, and collection how long Secrets that no node needs may be left then.
 	patience, collection time.Duration
-	sabotage             sabotage
+	sabotages            sabotages
 }
 
 // soak is a fleet in a storm.
@@ -60,6 +61,13 @@ type soak struct {
 	leaving   map[string]*leaving
 	signer    ssh.Signer
 	addresses addresses
+	// adopting are nodes that are being adopted, adoptions is how many adoptions were begun, adopted how many were done. mayKill is false while operators
+	// have to live.
+	adopting           map[string]*adopting
+	adoptions, adopted int
+	mayKill            bool
+	// served are all hosts with SSH servers.
+	served []*reached
 	// made is how many nodes were made.
 	made, boots int
 
@@ -77,6 +85,8 @@ type soak struct {
 	// deck are the next events, dealt is how often all were shuffled.
 	deck  []event
 	dealt int
+	// badDays are the next faults of bad days; each comes before any comes again.
+	badDays []faults.Fault
 	// changes and faults are how often each happened, usages what the operator used at rest.
 	changes, faults map[string]int
 	usages          []usage
@@ -131,14 +141,15 @@ func newSoak(t testing.TB, o options) *soak {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &soak{
 		Client: c, options: o, ctx: ctx, observer: newObserver(time.Now), random: rand.New(rand.NewPCG(o.seed, 0)), //nolint:gosec // tests repeat
-		machines: map[string]*machine{}, leaving: map[string]*leaving{}, changes: map[string]int{}, faults: map[string]int{},
+		machines: map[string]*machine{}, leaving: map[string]*leaving{}, adopting: map[string]*adopting{}, addresses: addresses(filepath.Join(t.TempDir(), "addresses")), changes: map[string]int{}, faults: map[string]int{},
 	}
+	executables, err = readPayload()
+	must(t, err)
 	s.example, s.facts = exampleNode(t)
 	t.Cleanup(func() { s.end(t, cancel) })
 	s.observer.hide("ZXhhbXBsZS11c2VyOmV4YW1wbGUtcGFzc3dvcmQ=") // of the example cluster
 	must(t, observe(ctx, &config, s.observer))
 	buildPrograms(t)
-	s.addresses = addresses(filepath.Join(t.TempDir(), "addresses"))
 	must(t, s.addresses.write(map[string]string{}))
 	s.writeKey(t)
 	// The nodes get their first bundle at once.
@@ -163,7 +174,17 @@ func (s *soak) end(t testing.TB, cancel context.CancelFunc) {
 	for _, m := range s.named(isOn) {
 		m.stop()
 	}
+	for _, a := range s.adopting {
+		if a.stop != nil {
+			a.stop()
+		}
+	}
 	cancel()
+	for _, l := range s.served {
+		if err := l.end(); err != nil {
+			t.Error(err)
+		}
+	}
 	ctx := context.Background()
 	zero := client.GracePeriodSeconds(0)
 	for _, err := range []error{
@@ -203,12 +224,16 @@ func (s *soak) run(t *testing.T) {
 			seen++
 		}
 	}
-	s.change(t, eventRemoved, s.removeInstance) // a short storm may have had none
+	s.mayKill = true
+	// A short storm may have had none of these, or no time to kill an operator meanwhile.
+	s.change(t, eventAdopted, s.adoptNode)
+	s.change(t, eventRemoved, s.removeInstance)
 	s.rest(t)
+	s.mayKill = false
 	// The last life has changes of each kind, and must not grow.
 	for range 3 {
-		s.change(t, "mirror set", s.changeMirrors)
-		s.change(t, "proxy", s.changeProxy)
+		s.change(t, "mirror set", always(s.changeMirrors))
+		s.change(t, "proxy", always(s.changeProxy))
 		s.rest(t)
 	}
 }
@@ -224,8 +249,9 @@ func (s *soak) print(t *testing.T, took time.Duration) {
 		}
 		return all, strings.Join(parts, ", ")
 	}
+	never := s.countUnseen()
 	changes, which := total(s.changes)
-	faults, whichFaults := total(s.faults)
+	faulty, whichFaults := total(s.faults)
 	found := s.observer.violations()
 	s.observer.mu.Lock()
 	peak, events := s.observer.peak, s.observer.events
@@ -237,7 +263,11 @@ func (s *soak) print(t *testing.T, took time.Duration) {
 	t.Logf("seed %d, %s: %d nodes at the end of %d made; %d operators; %d boots; at most %d nodes away because of us at once; %d changes of Nodes observed; the last operator had %d goroutines and %d MiB",
 		s.options.seed, took.Round(time.Second), len(s.machines), s.made, s.lives, boots, peak, events, last.goroutines, last.heap>>20)
 	t.Logf("%d changes: %s", changes, which)
-	t.Logf("%d faults: %s", faults, whichFaults)
+	t.Logf("%d faults: %s", faulty, whichFaults)
+	t.Logf("%d nodes adopted", s.adopted)
+	if len(never) > 0 && s.options.lasts >= wholeStorm {
+		t.Errorf("never happened: %s", strings.Join(never, ", "))
+	}
 	t.Logf("%d violations", len(found))
 	for _, v := range found {
 		t.Errorf("%s (seen %d times): %s", v.rule, v.count, v.text)
@@ -247,6 +277,33 @@ func (s *soak) print(t *testing.T, took time.Duration) {
 		defer s.logMutex.Unlock()
 		t.Logf("the operator logged last:\n%s", strings.Join(s.logged, "\n"))
 	}
+}
+
+// wholeStorm is after how long everything has happened.
+const wholeStorm = 6 * time.Minute
+
+// countUnseen gives what never happened a count of zero, and returns its names.
+func (s *soak) countUnseen() []string {
+	var never []string
+	see := func(counts map[string]int, name string) {
+		if counts[name] == 0 {
+			counts[name] = 0
+			never = append(never, name)
+		}
+	}
+	for _, e := range s.events() {
+		if e.fault {
+			see(s.faults, e.name)
+		} else {
+			see(s.changes, e.name)
+		}
+	}
+	for _, f := range faults.All() {
+		see(s.faults, badDayOf(f))
+	}
+	see(s.faults, faultDaysOff)
+	see(s.faults, faultKilledAdopting)
+	return never
 }
 
 func (s *soak) count(n *int) {

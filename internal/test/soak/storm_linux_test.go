@@ -1,7 +1,6 @@
 package soak
 
 import (
-	"context"
 	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
@@ -88,40 +87,50 @@ type event struct {
 	name   string
 	weight int
 	fault  bool
-	do     func(*testing.T)
+	// do reports whether it was possible: one that was not does not count.
+	do func(*testing.T) bool
 }
 
-const eventKilled, eventRemoved = "operator killed", "instance removed over SSH"
+const eventKilled, eventRemoved, eventAdopted = "operator killed", "instance removed over SSH", "adoption over SSH begun"
+
+// always is an event that is always possible.
+func always(do func(*testing.T)) func(*testing.T) bool {
+	return func(t *testing.T) bool { do(t); return true }
+}
 
 func (s *soak) events() []event {
 	return []event{
-		{"mirror set", 5, false, s.changeMirrors},
-		{"pull secret", 2, false, s.changePullSecret},
-		{"proxy", 3, false, s.changeProxy},
-		{"trusted CAs", 1, false, s.changeCAs},
-		{"settings of kubelets", 2, false, func(t *testing.T) { s.settings.maxPods = 100 + s.random.IntN(150); s.write(t) }},
-		{"limits of the rollout", 3, false, s.changeLimits},
-		{"signing key", 1, false, s.changeSigningKey},
-		{"boots that Windows features need", 3, false, s.needBoots},
-		{"boot by annotation", 2, false, s.askForBoots},
-		{"drift", 3, false, func(t *testing.T) {
-			for _, m := range s.choose(3, isOn) {
-				s.drift(t, m)
-			}
-		}},
-		{"nodes added", 2, false, func(t *testing.T) { s.addNodes(t, 1+s.random.IntN(1+s.options.nodes/20)) }},
+		{"mirror set", 5, false, always(s.changeMirrors)},
+		{"pull secret", 2, false, always(s.changePullSecret)},
+		{"proxy", 3, false, always(s.changeProxy)},
+		{"trusted CAs", 1, false, always(s.changeCAs)},
+		{"settings of kubelets", 2, false, always(func(t *testing.T) { s.settings.maxPods = 100 + s.random.IntN(150); s.write(t) })},
+		{"limits of the rollout", 3, false, always(s.changeLimits)},
+		{"signing key", 1, false, always(s.changeSigningKey)},
+		{"boots that Windows features need", 3, false, s.toEach(3, s.isOrdinary, s.loseFeature)},
+		{"boot by annotation", 2, false, s.toEach(2, s.isOrdinary, s.askForBoot)},
+		{"drift", 3, false, s.toEach(3, isOn, s.drift)},
+		{"nodes added", 2, false, always(func(t *testing.T) { s.addNodes(t, 1+s.random.IntN(1+s.options.nodes/20)) })},
 		{"nodes removed", 2, false, s.removeNodes},
 		{eventRemoved, 2, false, s.removeInstance},
-		{"pause and resume", 1, false, s.pauseNodes},
-		{eventKilled, 4, true, func(t *testing.T) { s.operator.kill(); s.live(t) }},
-		{"API server away", 1, true, s.stopAPIServer},
-		{"bad day of the API server or the clock", 3, true, s.badDay},
-		{"hosts off", 3, true, func(t *testing.T) {
-			for _, m := range s.choose(1+s.random.IntN(2), s.isOrdinary) {
-				s.powerOff(t, m)
-			}
-		}},
+		{eventAdopted, 2, false, s.adoptNode},
+		{"pause and resume", 1, false, always(s.pauseNodes)},
+		{eventKilled, 4, true, always(func(t *testing.T) { s.operator.kill(); s.live(t) })},
+		{"API server away", 1, true, always(s.stopAPIServer)},
+		{"bad day of the API server or the clock", 3, true, always(s.badDay)},
+		{"hosts off", 3, true, s.toEach(2, s.isOrdinary, s.powerOff)},
 		{"hosts on", 3, false, s.powerAllOn},
+	}
+}
+
+// toEach does something to some machines for which this holds, most at most.
+func (s *soak) toEach(most int, is func(*machine) bool, do func(testing.TB, *machine)) func(*testing.T) bool {
+	return func(t *testing.T) bool {
+		list := s.choose(1+s.random.IntN(most), is)
+		for _, m := range list {
+			do(t, m)
+		}
+		return len(list) > 0
 	}
 }
 
@@ -135,11 +144,12 @@ func (s *soak) choose(count int, is func(*machine) bool) []*machine {
 	return list[:min(count, len(list))]
 }
 
-// change counts a change and makes it.
-func (s *soak) change(t *testing.T, name string, do func(*testing.T)) {
+// change makes a change, and counts it if it was possible.
+func (s *soak) change(t *testing.T, name string, do func(*testing.T) bool) {
 	t.Helper()
-	s.changes[name]++
-	do(t)
+	if do(t) {
+		s.changes[name]++
+	}
 }
 
 // deal returns the next event. All come in a random order, then all again as often as their weight says, and so on.
@@ -160,16 +170,17 @@ func (s *soak) deal() event {
 
 // storm lets things happen, one after the other, with a pause between them. In every third one no operator is killed: it has to live long too.
 func (s *soak) storm(t *testing.T, round int, lasts time.Duration) {
+	s.mayKill = round%3 != 0
 	for until := time.Now().Add(lasts); time.Now().Before(until) && !t.Failed(); {
+		s.followAdoptions(t)
 		e := s.deal()
 		switch {
-		case e.name == eventKilled && round%3 == 0:
+		case e.name == eventKilled && !s.mayKill:
 			continue
-		case e.fault:
-			s.faults[e.name]++
-			e.do(t)
-		default:
+		case !e.fault:
 			s.change(t, e.name, e.do)
+		case e.do(t):
+			s.faults[e.name]++
 		}
 		pause(s.ctx, s.options.pause+rand.N(s.options.pause)) //nolint:gosec // no secret
 	}
@@ -264,25 +275,16 @@ func (s *soak) changeSigningKey(t *testing.T) {
 	})
 }
 
-func (s *soak) needBoots(t *testing.T) {
-	for _, m := range s.choose(1+s.random.IntN(3), s.isOrdinary) {
-		s.loseFeature(t, m)
-	}
+func (s *soak) askForBoot(t testing.TB, m *machine) {
+	t.Helper()
+	s.edit(t, m.name, fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, published.RebootAnnotation, s.random.IntN(1_000_000)))
 }
 
-func (s *soak) askForBoots(t *testing.T) {
-	for _, m := range s.choose(1+s.random.IntN(2), s.isOrdinary) {
-		s.edit(t, m.name, fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}}}`, published.RebootAnnotation, s.random.IntN(1_000_000)))
-	}
-}
-
-func (s *soak) removeNodes(t *testing.T) {
+func (s *soak) removeNodes(t *testing.T) bool {
 	if len(s.machines) <= s.options.nodes/2 {
-		return
+		return false
 	}
-	for _, m := range s.choose(1+s.random.IntN(1+s.options.nodes/20), func(m *machine) bool { return m.name != s.cordoned && !isInstance(m) }) {
-		s.remove(t, m)
-	}
+	return s.toEach(1+s.options.nodes/20, func(m *machine) bool { return m.name != s.cordoned && !isInstance(m) }, s.remove)(t)
 }
 
 func (s *soak) pauseNodes(t *testing.T) {
@@ -296,10 +298,12 @@ func (s *soak) pauseNodes(t *testing.T) {
 	}
 }
 
-func (s *soak) powerAllOn(t *testing.T) {
-	for _, m := range s.named(func(m *machine) bool { return !isOn(m) }) {
+func (s *soak) powerAllOn(t *testing.T) bool {
+	off := s.named(func(m *machine) bool { return !isOn(m) })
+	for _, m := range off {
 		s.powerOn(t, m)
 	}
+	return len(off) > 0
 }
 
 func (s *soak) stopAPIServer(t *testing.T) {
@@ -312,15 +316,22 @@ func (s *soak) stopAPIServer(t *testing.T) {
 }
 
 func (s *soak) badDay(t *testing.T) {
-	all := faults.All()
-	fault := all[s.random.IntN(len(all))]
-	s.faults["("+string(fault)+")"]++
+	if len(s.badDays) == 0 {
+		s.badDays = faults.All()
+		s.random.Shuffle(len(s.badDays), func(i, j int) { s.badDays[i], s.badDays[j] = s.badDays[j], s.badDays[i] })
+	}
+	fault := s.badDays[0]
+	s.badDays = s.badDays[1:]
+	s.faults[badDayOf(fault)]++
 	s.observer.disturb()
 	s.tell(t, sayFault+string(fault))
 	pause(s.ctx, time.Duration(2+s.random.IntN(6))*time.Second)
 	s.tell(t, sayFault+string(faults.None))
 	s.observer.disturb()
 }
+
+// badDayOf is how a fault is counted.
+func badDayOf(f faults.Fault) string { return "(" + string(f) + ")" }
 
 // tell tells the operator something. One that has ended by itself is found at the next rest.
 func (s *soak) tell(t testing.TB, text string) {
@@ -330,62 +341,24 @@ func (s *soak) tell(t testing.TB, text string) {
 	}
 }
 
+const faultDaysOff = "hosts off for days"
+
 // days has hosts off for one to five days, in which inputs and the signing key change. Then they come back, and follow.
 func (s *soak) days(t *testing.T) {
 	off := s.choose(1+s.random.IntN(3), s.isOrdinary)
 	for _, m := range off {
 		s.powerOff(t, m)
 	}
-	s.faults["days off"]++
+	s.faults[faultDaysOff]++
 	pause(s.ctx, 2*time.Second)
 	s.tell(t, sayPass+(time.Duration(24+s.random.IntN(96))*time.Hour).String())
 	s.heartbeats(t)
-	s.change(t, "mirror set", s.changeMirrors)
-	s.change(t, "signing key", s.changeSigningKey)
-	s.change(t, "proxy", s.changeProxy)
+	s.change(t, "mirror set", always(s.changeMirrors))
+	s.change(t, "signing key", always(s.changeSigningKey))
+	s.change(t, "proxy", always(s.changeProxy))
 	pause(s.ctx, s.options.storm/4)
 	for _, m := range off {
 		s.powerOn(t, m)
 	}
 	s.rest(t)
-}
-
-// keepPods keeps some pods on schedulable nodes, as a controller, a scheduler and kubelets do: one that is told to end has ended a moment later, and runs
-// elsewhere.
-func (s *soak) keepPods(ctx context.Context, count int) {
-	for made := 0; ctx.Err() == nil; pause(ctx, 500*time.Millisecond) {
-		var list corev1.PodList
-		if err := s.List(ctx, &list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
-			continue // the API server may be away
-		}
-		left := 0
-		for _, p := range list.Items {
-			if p.DeletionTimestamp == nil {
-				left++
-				continue
-			}
-			_ = s.Delete(ctx, &p, client.GracePeriodSeconds(0)) // again, if it does not work
-		}
-		nodes := s.observer.snapshot()
-		for name, n := range nodes {
-			if left >= count {
-				break
-			}
-			if n.Spec.Unschedulable || !isReady(n) {
-				continue
-			}
-			made++
-			left++
-			_ = s.Create(ctx, podOn(name, made)) // again, if it does not work
-		}
-	}
-}
-
-func podOn(node string, number int) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: fmt.Sprintf("web-%d", number), OwnerReferences: []metav1.OwnerReference{
-		{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "c2db9662-cc43-502c-a57b-c588235e2fd9", Controller: new(true)},
-	}}, Spec: corev1.PodSpec{
-		NodeName: node, TerminationGracePeriodSeconds: new(int64(1)), Containers: []corev1.Container{{Name: "web", Image: "mcr.microsoft.com/windows/nanoserver:ltsc2022"}},
-		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, AutomountServiceAccountToken: new(false),
-	}}
 }
