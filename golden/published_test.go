@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -171,6 +172,9 @@ func TestLayersOfAnEarlierRenderingAreShared(t *testing.T) {
 		before := list[i].Bundle
 		if r.Bundle.Digest != before.Digest || len(r.Bundle.Bundle.Node.Services) == 0 || &r.Bundle.Bundle.Node.Services[0] != &before.Bundle.Node.Services[0] {
 			t.Errorf("the layer of node %s is not the one that is known", r.Node.Name)
+		}
+		if causes := h.RenderProvenance(r.Node); len(causes) == 0 || !reflect.DeepEqual(causes, before.Provenance) {
+			t.Errorf("node %s: %v cause its bundle, before %v", r.Node.Name, causes, before.Provenance)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/archive"
+	"wmco/bundle/published"
 	"wmco/controller/base/skew"
 	"wmco/controller/inputs/deletions"
 	"wmco/controller/inputs/desired"
@@ -61,6 +62,8 @@ type rendering struct {
 	// keys are what the hosts of nodes accept; nil where the operator reaches none. LoginProblem returns why a key is not accepted.
 	keys         *loginKeys
 	loginProblem func(node string) (status.Host, bool)
+	// provenance is steps.Rendered.Provenance.
+	provenance func(node string) bundle.Provenance
 	// urgent finds what must not wait for nodes with a cluster layer.
 	urgent func(bundle.Layer) (steps.Urgent, error)
 	// warnings are the findings that keep nothing from anything.
@@ -157,6 +160,8 @@ func (r *renderer) renderJoined(ctx context.Context) (rendering, error) {
 		executables = r.executables(hosts.Cluster.Kubernetes())
 	}
 	kept := r.keeper.keepWaitingBundles(ctx, list, nodes, executables)
+	dropProvenance(list, kept)
+	result.provenance = provenanceFunc(hosts, result.deleted)
 	result.urgent = func(has bundle.Layer) (steps.Urgent, error) { return urgentFor(hosts, has) }
 	round := r.layers.BeginRound("rendered")
 	if err := result.packBundles(round, list); err != nil {
@@ -176,6 +181,27 @@ func (r *renderer) renderJoined(ctx context.Context) (rendering, error) {
 		r.log.Info("the bundle of a node is refused, what is published for it stays", "node", n.name, "reason", n.Reason, "message", findingSentence(n.Finding))
 	}
 	return result, nil
+}
+
+// dropProvenance drops the provenance of bundles, which takes much memory for many nodes. Nodes that keep what is published share theirs.
+func dropProvenance(list []desired.Rendered, kept map[string]published.Desired) {
+	for i, n := range list {
+		if _, ok := kept[n.Node.Name]; !ok {
+			list[i].Bundle.Provenance = nil
+		}
+	}
+}
+
+// provenanceFunc returns what renders the bundle of a node again for its provenance, which is nil where there is none.
+func provenanceFunc(hosts *desired.Hosts, deleted deletions.Found) func(node string) bundle.Provenance {
+	return func(node string) bundle.Provenance {
+		joined := hosts.ListJoined()
+		i := slices.IndexFunc(joined, func(n render.Node) bool { return n.Name == node })
+		if i < 0 {
+			return nil
+		}
+		return hosts.RenderProvenance(deleted.AsJoinedHost(joined[i]))
+	}
 }
 
 // checkVersionSkew returns why that kubelet may not be published, empty if it may: no API server may be older.
@@ -218,6 +244,7 @@ func digestOfNode(n windowsnode.Node) bundle.Digest {
 
 // packBundles packs the bundles of nodes. A bundle that is refused, or that is too large to be published, is left out and named.
 func (r *rendering) packBundles(round *layers.Round, list []desired.Rendered) error {
+	r.wanted = slices.Grow(r.wanted, len(list))
 	for _, n := range list {
 		name := n.Node.Name
 		if n.Own.Refused() {
@@ -298,7 +325,7 @@ func (r *rendering) rolloutInput(unpublished error, ready []layers.Wanted) steps
 			r.byNode[r.wanted[i].Node] = r.wanted[i]
 		}
 	}
-	x := steps.Rendered{Number: r.number, Wanted: r.byNode, Platform: r.platform, Policy: r.policy, Closed: r.closed, Urgent: r.urgent, Ready: map[bundle.Digest]bool{}, From: digestOfNode}
+	x := steps.Rendered{Number: r.number, Wanted: r.byNode, Platform: r.platform, Policy: r.policy, Closed: r.closed, Provenance: r.provenance, Urgent: r.urgent, Ready: map[bundle.Digest]bool{}, From: digestOfNode}
 	if unpublished != nil {
 		x.Held = func(w layers.Wanted) bool { return !layers.IsPublished(w, unpublished) }
 	}

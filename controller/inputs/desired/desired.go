@@ -157,3 +157,12 @@ func (h *Hosts) RenderBundlesSharing(nodes []render.Node, known func(bundle.Dige
 	}
 	return list, all.Sorted(), nil
 }
+
+// RenderProvenance returns which objects cause the entries of the bundle of a host; nil where it is refused.
+func (h *Hosts) RenderProvenance(n render.Node) bundle.Provenance {
+	list, _, err := h.RenderBundles([]render.Node{n})
+	if err != nil || len(list) == 0 {
+		return nil
+	}
+	return list[0].Bundle.Provenance
+}

@@ -104,7 +104,11 @@ func (e *Executor) failureCause(v view, r Rendered) string {
 		if !known || !both {
 			continue
 		}
-		return describeChanges(bundle.Diff(bundle.Bundle{Cluster: from, Node: own}, *w.Content))
+		to := *w.Content
+		if to.Provenance == nil && r.Provenance != nil {
+			to.Provenance = r.Provenance(n.Name)
+		}
+		return describeChanges(bundle.Diff(bundle.Bundle{Cluster: from, Node: own}, to))
 	}
 	return ""
 }

@@ -2,6 +2,8 @@ package steps
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -148,6 +150,30 @@ func TestUrgentThatANodeWasToldOf(t *testing.T) {
 		if got := (&Executor{written: tt.written}).toldUrgent(v); len(got) != tt.want {
 			t.Errorf("%s: %d", name, len(got))
 		}
+	}
+}
+
+// TestTheProvenanceIsAskedForWhereANodeHasFailed, and for no other node: renderings are kept without it.
+func TestTheProvenanceIsAskedForWhereANodeHasFailed(t *testing.T) {
+	has, next := rendered(t, "old", bundle.ImpactRestart), rendered(t, "new", bundle.ImpactRestart)
+	content := *next.Content
+	content.Provenance, next.Content = nil, &content
+	e := &Executor{costs: costs{layers: cacheOf(has)}}
+	var asked []string
+	causes := func(node string) bundle.Provenance {
+		asked = append(asked, node)
+		all := bundle.Provenance{}
+		for _, id := range content.Cluster.IDs() {
+			all[id] = []bundle.Ref{{Kind: "ImageDigestMirrorSet", Name: "cause"}}
+		}
+		return all
+	}
+	failed := plan.Node{Name: "win-2", Published: next.Bundle, Wanted: next.Bundle, Report: reportOf(has)}
+	failed.Report.State, failed.Report.Desired = published.StateRolledBack, next.Bundle
+	nodes := []plan.Node{{Name: "win-1", Published: next.Bundle, Wanted: next.Bundle, Report: reportOf(next)}, failed}
+	got := e.failureCause(view{Fleet: plan.Fleet{Nodes: nodes}}, Rendered{Wanted: map[string]Wanted{"win-1": next, "win-2": next}, Provenance: causes})
+	if !strings.Contains(got, "(from ImageDigestMirrorSet/cause)") || !slices.Equal(asked, []string{"win-2"}) {
+		t.Errorf("%q, asked for %q", got, asked)
 	}
 }
 

@@ -27,7 +27,7 @@ import (
 // Wanted is what is rendered for one node.
 type Wanted struct {
 	layers.Wanted
-	// Content is the bundle itself, which is only read.
+	// Content is the bundle itself, which is only read. It may be without its provenance (Rendered.Provenance).
 	Content *bundle.Bundle
 	// Target is that of plan.TargetDigest.
 	Target bundle.Digest
@@ -48,6 +48,8 @@ type Rendered struct {
 	Policy   plan.Policy
 	// Closed returns until when changes wait for a window, by the time of day; nil is for windows that are always open.
 	Closed func(now time.Time) plan.Closed
+	// Provenance returns that of the bundle of a node, which is made again: it is asked for where a node has failed. Nil knows none.
+	Provenance func(node string) bundle.Provenance
 	// Urgent finds what must not wait for nodes with a cluster layer; nil is nothing.
 	Urgent func(has bundle.Layer) (Urgent, error)
 	// Ready are the urgent bundles whose layers are published.

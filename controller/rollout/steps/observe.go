@@ -84,7 +84,7 @@ func (v view) stepTarget(s plan.Step, r Rendered) target {
 // observeFleet makes the snapshot that is decided from. Only the nodes that changed since the last one are observed again. The next call uses the memory
 // of its nodes.
 func (e *Executor) observeFleet(ctx context.Context, nodes map[string]windowsnode.Node, r Rendered) (view, error) {
-	v := view{Fleet: plan.Fleet{Nodes: e.fleet[:0], Policy: r.Policy, Now: e.Now()}, urgent: map[string]layers.Wanted{}}
+	v := view{Fleet: plan.Fleet{Nodes: slices.Grow(e.fleet[:0], len(nodes)), Policy: r.Policy, Now: e.Now()}, urgent: map[string]layers.Wanted{}}
 	if r.Closed != nil {
 		v.Policy.Closed = r.Closed(v.Now)
 	}
