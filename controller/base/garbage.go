@@ -16,8 +16,10 @@ const garbagePercent = 25
 const (
 	// memoryPeriod is how often it is looked at how much memory is needed.
 	memoryPeriod = 250 * time.Millisecond
-	// spareMemory is how much may be kept beside what is needed until the next collection, in bytes.
+	// spareMemory is how much may be kept beside what is needed until the next collection, in bytes, and sparePart the part of what is needed that may be
+	// kept besides: Go's runtime keeps away from a limit by 3 percent of it.
 	spareMemory = 8 << 20
+	sparePart   = 16
 )
 
 // LimitMemory has this process collect garbage earlier, and give memory that it does not need back to the system, until the context ends. Its environment
@@ -40,7 +42,8 @@ func returnMemory(ctx context.Context) {
 	defer tick.Stop()
 	var set int64
 	for needs := newMemoryNeeds(); ; {
-		if limit := needs.read() + spareMemory; limit > set || set-limit > spareMemory/2 {
+		needed := needs.read()
+		if limit := needed + needed/sparePart + spareMemory; limit > set || set-limit > spareMemory/2 {
 			debug.SetMemoryLimit(limit)
 			set = limit
 		}
@@ -58,13 +61,17 @@ type memoryNeeds []metrics.Sample
 func newMemoryNeeds() memoryNeeds {
 	return memoryNeeds{
 		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
-		{Name: "/gc/heap/goal:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}, {Name: "/gc/gogc:percent"},
+		{Name: "/memory/classes/heap/objects:bytes"},
 	}
 }
 
-// read returns what is in use, in bytes, and what is allocated until the next collection.
+// read returns what is in use, in bytes, and what is allocated until the next collection. When that comes follows from GOGC (pkg.go.dev/runtime/debug,
+// SetGCPercent) and not from the goal that the runtime says, which the limit lowers: each limit would be lower than the one before.
 func (m memoryNeeds) read() int64 {
 	metrics.Read(m)
-	of := func(i int) int64 { return int64(min(m[i].Value.Uint64(), math.MaxInt64/4)) } //nolint:gosec // bounded
-	return of(0) - of(1) - of(2) + max(of(3)-of(4), 0)
+	of := func(i int) int64 { return int64(min(m[i].Value.Uint64(), 1<<40)) } //nolint:gosec // bounded
+	live, scanned, percent := of(3), of(4)+of(5), min(of(6), 1000)
+	goal := live + (live+scanned)*percent/100
+	return of(0) - of(1) - of(2) + max(goal-of(7), 0)
 }
