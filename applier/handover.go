@@ -79,7 +79,7 @@ func (r *run) keepProgram(ctx context.Context, observed plan.Observed) error {
 	case infos[1].Kind == plan.FileRegular:
 		return nil
 	}
-	return fmt.Errorf("the program %s of service %s is gone, so that it could not be restored", path, r.Self)
+	return fmt.Errorf("the program %s of service %s is missing and could not be restored", path, r.Self)
 }
 
 // handOverService gives the program's own service its new command, or rolls back. The caller ends this process then.

@@ -51,7 +51,7 @@ func awaitPredecessor(ctx context.Context, o Options) error {
 	}
 	defer stop()
 	for pod != "" {
-		o.Log.Info("the existing operator still runs; nothing is done until its Pod is gone. fix: scale its Deployment to 0, or delete the Pod if its node is gone", "pod", pod, "lock", predecessorLock)
+		o.Log.Info("the existing operator still runs; waiting until its Pod has ended. fix: scale its Deployment to 0, or delete the Pod if its node no longer exists", "pod", pod, "lock", predecessorLock)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

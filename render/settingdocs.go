@@ -34,7 +34,7 @@ func meanings() []SettingDoc {
 		{Name: "rollout.windows", Meaning: "when changes may begin on nodes: a list of `start` (a cron expression), `duration`, `timeZone` and `impacts` ([below](#windows-for-changes)); without one at any time"},
 		{Name: "logs.size", Meaning: "size at which a log is rotated, a whole number of bytes from 1Mi to 1Pi, such as `1.5Gi`; `\"0\"` turns rotation off"},
 		{Name: "logs.files", Meaning: "rotated files that stay, 1 to 1000"},
-		{Name: "logs.age", Meaning: "how long a rotated file stays, in days or as a duration of whole seconds, up to 99999d; `\"0\"` for ever"},
+		{Name: "logs.age", Meaning: "how long a rotated file stays, in days or as a duration of whole seconds, up to 99999d; `\"0\"` keeps it forever"},
 		{Name: "logs.flushInterval", Meaning: "how often kube-log-runner writes out, up to 1h"},
 		{Name: "adoption", Meaning: "nodes of the existing operator: `Manual` adopts those for which you ask, `Rollout` all of them, one after the other ([takeover.md](takeover.md))", Values: []string{string(AdoptionManual), string(AdoptionRollout)}},
 		{Name: "keys", Meaning: "where a host refuses the key of `cloud-private-key` and its node agent cannot write it: `Rotate` says so, `Replace` deletes its Machine ([keys.md](keys.md#replace-machines-that-refuse-the-key))", Values: []string{string(KeysRotate), string(KeysReplace)}},

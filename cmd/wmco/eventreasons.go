@@ -38,7 +38,7 @@ func eventReasons() []statusReason {
 		{"BundleRolledBack", "A service did not become healthy, or the change could not be made, so the host has what it had before. The message has the last lines of the service's log.", "correct the inputs, or what the message names; then `wmco retry NODE`"},
 		{"BundleFailed", "The node agent cannot fetch, read or apply what is published. It tries again, less and less often.", "what the message says"},
 		{"BundleRefused", "The node agent refuses what is published, such as because it is not signed for this node. The node keeps what it has.", "what the message says; see in the audit log who writes annotations of the Node"},
-		{"DriftRepaired", "Something on the host was not as its bundle says, and was put right.", "find out who has changed it, if it happens again"},
+		{"DriftRepaired", "Something on the host differed from its bundle, and was repaired.", "find out who has changed it, if it happens again"},
 		{"ServiceCrashed", "A service has ended by itself. Windows starts it again.", "the log of the service under C:\\var\\log on the host"},
 		{"HostBooting", "The host boots, as the annotation `reboot` asks, or the setting `windowsReboots` for what Windows waits for.", fixNothing},
 		{"HostBootFailed", "The host cannot be booted.", "what the message says; boot it by hand"},

@@ -85,7 +85,7 @@ func (u *Unjoined) isOnItsWay(host string) bool {
 
 // joiningText says how far a host is that is on its way.
 func (u *Unjoined) joiningText(host string) string {
-	return cmp.Or(u.visibleStep(host), bundle.BoundedText(u.joining[host].Message, maxStep), "the host is on its way to become a node")
+	return cmp.Or(u.visibleStep(host), bundle.BoundedText(u.joining[host].Message, maxStep), "the host is joining")
 }
 
 // withStep adds what is being done with a host that was kept from joining. One that did not answer yet, and answers now, is on its way.

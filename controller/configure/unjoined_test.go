@@ -89,7 +89,7 @@ func TestEveryHostHasItsReasonAndFix(t *testing.T) {
 		{Name: "192.0.2.14", Address: "192.0.2.14", State: nodestate.Degraded, Reason: ReasonLoginRefused, Message: "the host refuses the login", Fix: "add the public key"},
 		{Name: "win-9", Node: "win-9", State: nodestate.Degraded, Reason: ReasonExpired, Message: "expired", Fix: "delete the Machine"},
 		{Name: "win-1", Address: "192.0.2.15", State: nodestate.Waiting, Reason: "VersionUnsupported", Message: "the version is not supported", Fix: "update the cluster"},
-		{Name: "win-2", Address: "192.0.2.16", State: nodestate.Joining, Reason: "Joining", Message: "the host is on its way to become a node"},
+		{Name: "win-2", Address: "192.0.2.16", State: nodestate.Joining, Reason: "Joining", Message: "the host is joining"},
 		{Name: "win-7", Address: "192.0.2.19", Node: "win-7", State: nodestate.Degraded, Reason: ReasonUnreachable, Message: "removing the instance: no answer", Fix: "force it"},
 		{Name: "win-8", Address: "192.0.2.18", Node: "win-8", State: nodestate.Removing, Reason: "Draining", Message: "draining"},
 	}

@@ -25,7 +25,7 @@ const (
 
 // CopyExecutables brings the executables of the next bundle to a host.
 func CopyExecutables() Work {
-	return Work{nodestate.Updating, ReasonCopying, "executables of its next bundle are brought to the host"}
+	return Work{nodestate.Updating, ReasonCopying, "executables of its next bundle are copied to the host"}
 }
 
 // RepairAgent starts a node agent again that does not report.

@@ -93,7 +93,7 @@ func (c *Collector) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 		if err := c.Login.Records.ForgetRecord(ctx, id); err != nil {
 			return reconcile.Result{}, fmt.Errorf("forgetting %s: %w", r, err)
 		}
-		c.Log.Info("forgot a host that is gone", "host", r.String(), "address", r.Address, "node", r.Node)
+		c.Log.Info("forgot a host that no longer exists", "host", r.String(), "address", r.Address, "node", r.Node)
 	}
 	if is.unserved {
 		return reconcile.Result{}, nil

@@ -68,7 +68,7 @@ var (
 	state = newDescription("wmco_node_state", "1 for the state in which a Windows node is. The reason is the state that its agent reports.", labelNode, labelState, labelReason)
 	since = newDescription("wmco_node_pending_since_timestamp_seconds",
 		"Since when a Windows node is on its way to the bundle that is published for it. There is none for a node that has it.", labelNode)
-	oldest  = newDescription("wmco_oldest_pending_change_seconds", "How long the node that is longest on its way to its published bundle has been, 0 if every node has its bundle.")
+	oldest  = newDescription("wmco_oldest_pending_change_seconds", "How long the oldest change that is published for a Windows node and not finished has been pending, 0 if every node has its bundle.")
 	drifted = newDescription("wmco_node_drift_repaired_entries",
 		"Number of entries that had drifted on a Windows node and were restored since its bundle was applied.", labelNode)
 	networkRestarts = newDescription("wmco_node_host_network_restarts",

@@ -51,7 +51,7 @@ func NewCounters(k Known) *Counters {
 			Name: "wmco_machine_join_duration_seconds", Help: "How long hosts of Machines took from the creation of the Machine until they had joined.", Buckets: buckets,
 		}),
 		JoinFailures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "wmco_join_failures_total", Help: "Number of attempts to bring a host further on its way to a node that failed. They are repeated.",
+			Name: "wmco_join_failures_total", Help: "Number of attempts to join a host that failed. They are repeated.",
 		}, []string{labelReason}),
 		Published: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "wmco_published_bytes_total", Help: "Number of bytes written to the API server for nodes: packed layers in Secrets.",

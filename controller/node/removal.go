@@ -211,7 +211,7 @@ func (n *Nodes) continueRemoval(ctx context.Context, node *corev1.Node, r record
 		if node.Annotations[RemoveAnnotation] != removeForce {
 			p := configure.ProgressOfError(err)
 			p.Message = "removing the instance: " + p.Message
-			p.Fix = strings.TrimPrefix(p.Fix+"; or, if the host is gone, oc annotate --overwrite node "+node.Name+" "+RemoveAnnotation+"="+removeForce, "; ")
+			p.Fix = strings.TrimPrefix(p.Fix+"; or, if the host no longer exists, oc annotate --overwrite node "+node.Name+" "+RemoveAnnotation+"="+removeForce, "; ")
 			return p, nil
 		}
 		n.Log.Info("removing an instance that cannot be cleaned up", "node", node.Name, "address", still.Address, "error", err)

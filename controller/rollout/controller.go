@@ -309,7 +309,7 @@ func (p *publisher) tellSteps(ctx context.Context) (reconcile.Result, error) {
 	p.pauses.BeginPass()
 	rest, err := p.tell(ctx, *p.told)
 	if err != nil {
-		p.log.Error(err, "saying how far hosts are")
+		p.log.Error(err, "writing the progress of hosts")
 		rest = recount
 	}
 	if next := p.pauses.NextTry(); next > 0 && (rest == 0 || next < rest) {

@@ -86,7 +86,7 @@ func TestSlowWorkOnANodeIsSeenInTheStatus(t *testing.T) {
 			return h.State == state && pattern.MatchString(h.Message)
 		}
 	}
-	eventually(t, "the executables that are copied", row(nodestate.Updating, `^executables of its next bundle are brought to the host: copying executables: [1-9]\d* of \d+ MiB$`))
+	eventually(t, "the executables that are copied", row(nodestate.Updating, `^executables of its next bundle are copied to the host: copying executables: [1-9]\d* of \d+ MiB$`))
 	must(t, m.ssh.MuteFrom(""))
 	must(t, m.ssh.Restart())
 	eventually(t, "the executables on the host", func() bool { return len(w.events(node.EventPayloadCopied, name)) > 0 })
