@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/applier/remote"
+	"wmco/bundle/published"
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
 	"wmco/controller/windowsnode/record"
@@ -23,8 +24,8 @@ import (
 // recordPause is the time between two looks at the Nodes.
 const recordPause = 200 * time.Millisecond
 
-// Record writes the operator's record of each Windows Node that has none, until the context ends: it stands for the joins over SSH of an
-// operator that reaches no hosts. A Node is the host of the Machine or the entry of windows-instances with its address, or of a Machine that is not there.
+// Record writes the operator's record of each Windows Node that has none and is not to be adopted, until the context ends: it stands for the joins over
+// SSH of an operator that reaches no hosts. A Node is the host of the Machine or the entry of windows-instances with its address, or of a Machine that is not there.
 func Record(ctx context.Context, admin *rest.Config, log *slog.Logger) error {
 	c, err := newClient(admin)
 	if err != nil {
@@ -65,7 +66,7 @@ func recordNodes(ctx context.Context, c client.Client) error {
 	}
 	missing := slices.DeleteFunc(list.Items, func(n metav1.PartialObjectMetadata) bool {
 		_, ok := known.OfNode(n.Name, n.UID)
-		return ok || n.DeletionTimestamp != nil
+		return ok || n.DeletionTimestamp != nil || n.Annotations[published.AdoptAnnotation] != ""
 	})
 	if len(missing) == 0 {
 		return nil
