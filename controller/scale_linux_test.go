@@ -46,8 +46,8 @@ const (
 	// and the status, whose counts are written once in a statusPause besides.
 	writesBesides = 20
 	// operatorMemory is in bytes, for up to a thousand nodes; memoryPerNode are more of them for each further node.
-	operatorMemory = 320 << 20
-	memoryPerNode  = 160 << 10
+	operatorMemory = 220 << 20
+	memoryPerNode  = 80 << 10
 	// operatorRest is how much of one processor the operator uses when nothing changes.
 	operatorRest = 0.1
 )
@@ -261,10 +261,10 @@ type costs struct {
 	// logins are attempts to reach a host over SSH, since the start of the operator.
 	logins int64
 	// cpu is the time of the operator's process until it rested, rest what it used of one processor then, peak the most memory that it
-	// had, in bytes.
-	cpu  time.Duration
-	rest float64
-	peak uint64
+	// had, in bytes, and program what of it are pages of the program's file at the end.
+	cpu           time.Duration
+	rest          float64
+	peak, program uint64
 	// load is the load average of the computer over the last minute.
 	load string
 }
@@ -305,7 +305,7 @@ func (f *scaled) change() costs {
 		c.countForNode(q)
 	}
 	c.rest = f.operator.atRest(5 * time.Second)
-	c.logins, c.peak = f.operator.logins.Load(), f.operator.memory("VmHWM")
+	c.logins, c.peak, c.program = f.operator.logins.Load(), f.operator.memory("VmHWM"), f.operator.memory("RssFile")
 	return c
 }
 
@@ -325,8 +325,8 @@ func (c costs) countForNode(q controlplane.Request) {
 
 func (c costs) String() string {
 	return fmt.Sprintf("%d nodes: %.1f s from the change to the last report; writes by the operator %v, by the node agents %v, at most %d for one node, %d conflicts; %d agents lost their connection; %d reads by the operator; %d SSH connections; "+
-		"operator: %.1f s of CPU, %.1f%% of one CPU at rest, at most %d MiB of memory; load %s",
-		c.nodes, c.took.Seconds(), c.operator, c.agents, slices.Max(slices.Collect(maps.Values(c.nodeWrites))), c.conflicts, len(c.watches), c.reads, c.logins, c.cpu.Seconds(), 100*c.rest, c.peak>>20, c.load)
+		"operator: %.1f s of CPU, %.1f%% of one CPU at rest, at most %d MiB of memory, %d MiB of which are pages of the program; load %s",
+		c.nodes, c.took.Seconds(), c.operator, c.agents, slices.Max(slices.Collect(maps.Values(c.nodeWrites))), c.conflicts, len(c.watches), c.reads, c.logins, c.cpu.Seconds(), 100*c.rest, c.peak>>20, c.program>>20, c.load)
 }
 
 func (c costs) check(t testing.TB) {
