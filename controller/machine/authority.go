@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"wmco/controller/base"
 	"wmco/controller/configure"
 )
 
@@ -48,9 +49,8 @@ func (m *Machines) findOriginal(ctx context.Context, machine *machinev1beta1.Mac
 	if err != nil {
 		return nil, "", err
 	}
-	var list unstructured.UnstructuredList
-	list.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind("MachineList"))
-	err = m.Live.List(ctx, &list, client.InNamespace(configure.ClusterAPINamespace))
+	list := base.NewList(mapping.GroupVersionKind)
+	err = m.Live.List(ctx, list, client.InNamespace(configure.ClusterAPINamespace))
 	if apierrors.IsForbidden(err) {
 		return nil, m.explainRefusal(machine, err), nil
 	}

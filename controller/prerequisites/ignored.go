@@ -17,6 +17,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/base"
 	"wmco/controller/base/conditions"
 	"wmco/controller/gather/ignored"
 )
@@ -77,8 +78,7 @@ func listNames(ctx context.Context, live client.Reader, k ignored.Kind, pool lab
 }
 
 func listKind(ctx context.Context, live client.Reader, kind schema.GroupVersionKind, options ...client.ListOption) ([]unstructured.Unstructured, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	list := base.NewList(kind)
 	err := live.List(ctx, list, options...)
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return nil, nil
