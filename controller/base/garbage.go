@@ -34,7 +34,8 @@ func LimitMemory(ctx context.Context) {
 }
 
 // returnMemory gives back what is not needed. Go keeps the memory of a moment in which much was in use, such as a rendering for all nodes, and gives it
-// back within minutes; above a limit it does at once. The limit follows what is in use: garbage is not collected more often because of it.
+// back within minutes; what is above 95 percent of a limit it gives back at once (runtime/mgcscavenge.go). The limit follows what is in use. It is never
+// below what is kept, because Go would collect garbage until that is given back (runtime/mgcpacer.go), so it goes down step by step.
 func returnMemory(ctx context.Context) {
 	const unlimited = math.MaxInt64
 	defer debug.SetMemoryLimit(unlimited)
@@ -42,8 +43,8 @@ func returnMemory(ctx context.Context) {
 	defer tick.Stop()
 	var set int64
 	for needs := newMemoryNeeds(); ; {
-		needed := needs.read()
-		if limit := needed + needed/sparePart + spareMemory; limit > set || set-limit > spareMemory/2 {
+		needed, kept := needs.read()
+		if limit := max(needed+needed/sparePart+spareMemory, kept); limit > set || set-limit > spareMemory/2 {
 			debug.SetMemoryLimit(limit)
 			set = limit
 		}
@@ -66,12 +67,14 @@ func newMemoryNeeds() memoryNeeds {
 	}
 }
 
-// read returns what is in use, in bytes, and what is allocated until the next collection. When that comes follows from GOGC (pkg.go.dev/runtime/debug,
-// SetGCPercent) and not from the goal that the runtime says, which the limit lowers: each limit would be lower than the one before.
-func (m memoryNeeds) read() int64 {
+// read returns in bytes what is in use and what is allocated until the next collection, together, and what the process keeps. When the collection comes
+// follows from GOGC (pkg.go.dev/runtime/debug, SetGCPercent) and not from the goal that the runtime says, which the limit lowers: each limit would be
+// lower than the one before.
+func (m memoryNeeds) read() (needed, kept int64) {
 	metrics.Read(m)
 	of := func(i int) int64 { return int64(min(m[i].Value.Uint64(), 1<<40)) } //nolint:gosec // bounded
 	live, scanned, percent := of(3), of(4)+of(5), min(of(6), 1000)
 	goal := live + (live+scanned)*percent/100
-	return of(0) - of(1) - of(2) + max(goal-of(7), 0)
+	kept = of(0) - of(1)
+	return kept - of(2) + max(goal-of(7), 0), kept
 }

@@ -87,3 +87,34 @@ func TestTheLimitCollectsNoGarbage(t *testing.T) {
 		t.Errorf("%d collections, want none", m.NumGC-collections)
 	}
 }
+
+// TestMemoryIsReturnedWithoutCollections: a limit below what is kept would collect garbage until all of it is given back.
+func TestMemoryIsReturnedWithoutCollections(t *testing.T) {
+	t.Setenv("GOGC", "100")
+	before := debug.SetGCPercent(garbagePercent)
+	t.Cleanup(func() { debug.SetGCPercent(before) })
+	fill := func() [][]byte {
+		parts := make([][]byte, 0, 4<<10)
+		for range cap(parts) {
+			parts = append(parts, make([]byte, 1<<16)) // 256 MiB
+		}
+		return parts
+	}
+	live, once := fill(), fill()
+	runtime.KeepAlive(once)
+	runtime.GC()
+	LimitMemory(t.Context())
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	collections := m.NumGC
+	var garbage []byte
+	for range 1 << 9 { // a tenth of what GOGC allows
+		garbage = make([]byte, 10<<10)
+		time.Sleep(2 * time.Millisecond)
+	}
+	runtime.KeepAlive(garbage)
+	runtime.KeepAlive(live)
+	if runtime.ReadMemStats(&m); m.NumGC > collections {
+		t.Errorf("%d collections, want none", m.NumGC-collections)
+	}
+}
