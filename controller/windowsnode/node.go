@@ -1,6 +1,9 @@
 package windowsnode
 
 import (
+	"reflect"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"wmco/bundle"
@@ -50,6 +53,9 @@ func decode(object corev1.Node, before Node) Node {
 		n.Report, n.ReportError = before.Report, before.ReportError
 	} else {
 		n.Report, n.ReportError = ReadReport(object.Annotations)
+		if before.Node != nil {
+			shareUnchanged(&n.Report, before.Report)
+		}
 	}
 	if isSame(published.RolloutAnnotation) {
 		n.Rollout, n.RolloutError = before.Rollout, before.RolloutError
@@ -65,6 +71,19 @@ func decode(object corev1.Node, before Node) Node {
 		}
 	}
 	return n
+}
+
+// shareUnchanged gives a report those parts of the one before that are the same. Both are in memory until all who use Nodes have read the newer one.
+func shareUnchanged(now *published.Report, before published.Report) {
+	if slices.Equal(now.Features, before.Features) {
+		now.Features = before.Features
+	}
+	if slices.Equal(now.Layers, before.Layers) {
+		now.Layers = before.Layers
+	}
+	if reflect.DeepEqual(now.Facts, before.Facts) {
+		now.Facts = before.Facts
+	}
 }
 
 // ReadReport returns the report of the node agent alone, by the Node's annotations.

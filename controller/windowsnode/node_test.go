@@ -125,6 +125,25 @@ func TestDecodeAfterDecodesWhatHasChanged(t *testing.T) {
 	}
 }
 
+// TestReportsShareWhatIsTheSame: another state of the same host needs no memory for its facts.
+func TestReportsShareWhatIsTheSame(t *testing.T) {
+	report := func(state published.State, build string) string {
+		return encode(t, published.Report{State: state, Facts: &bundle.Facts{HostName: "WIN-A", OSBuild: build}, Features: []published.Feature{published.FeaturePinnedImages}})
+	}
+	node := func(text string) corev1.Node {
+		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{published.ReportAnnotation: text}}}
+	}
+	before := Decode(node(report(published.StateApplying, "10.0.20348")))
+	same := DecodeAfter(before, node(report(published.StateApplied, "10.0.20348")))
+	if same.Report.State != published.StateApplied || same.Report.Facts != before.Report.Facts || &same.Report.Features[0] != &before.Report.Features[0] {
+		t.Errorf("%+v", same.Report)
+	}
+	other := DecodeAfter(before, node(report(published.StateApplied, "10.0.26100")))
+	if other.Report.Facts.OSBuild != "10.0.26100" || before.Report.Facts.OSBuild != "10.0.20348" {
+		t.Errorf("%+v", other.Report)
+	}
+}
+
 func TestPredicates(t *testing.T) {
 	const joining, version = published.JoiningAnnotation, published.VersionAnnotation
 	kubelet := func(s corev1.ConditionStatus) Node {
