@@ -156,6 +156,7 @@ func newSoak(t testing.TB, o options) *soak {
 	s.settings = settings{maxUnavailable: o.nodes, maxParallel: 10_000, maxPods: 250}
 	s.write(t)
 	s.putMirrorSet(t, 0)
+	s.putCAs(t, func() bool { return false })
 	s.addNodes(t, o.nodes)
 	s.live(t)
 	s.rest(t)

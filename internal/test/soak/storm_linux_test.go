@@ -236,8 +236,14 @@ func (s *soak) setProxy(t testing.TB, password string) {
 	s.put(t, `{apiVersion: config.openshift.io/v1, kind: Proxy, metadata: {name: cluster}, spec: {}, status: {httpProxy: "http://soak-user:`+password+`@proxy.example.com:3128", noProxy: ".cluster.local,.svc"}}`)
 }
 
-// changeCAs gives the cluster trusted CAs, or others.
+// changeCAs gives the cluster other trusted CAs.
 func (s *soak) changeCAs(t *testing.T) {
+	s.putCAs(t, func() bool { return s.random.IntN(2) == 0 })
+}
+
+// putCAs gives the cluster trusted CAs, as the network operator does, which fills the ConfigMap: where there is a proxy and none, no host joins.
+func (s *soak) putCAs(t testing.TB, isFirstAlone func() bool) {
+	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "golden", "clusters", "traits", "trusted-ca", "trusted-ca.yaml"))
 	must(t, err)
 	first, _, _ := strings.Cut(string(text), "\n---\n")
@@ -249,7 +255,7 @@ func (s *soak) changeCAs(t *testing.T) {
 	data, _, err := unstructured.NestedStringMap(u.Object, "data")
 	must(t, err)
 	for key, pem := range data {
-		if s.random.IntN(2) == 0 {
+		if isFirstAlone() {
 			const end = "-----END CERTIFICATE-----\n"
 			at := strings.Index(pem, end)
 			data[key] = pem[:at+len(end)] // the first of them
