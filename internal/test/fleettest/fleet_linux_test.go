@@ -25,6 +25,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/gather"
+	"wmco/controller/hosts"
 	"wmco/controller/keys"
 	"wmco/internal/test/faults"
 	"wmco/internal/test/simnode"
@@ -119,6 +120,8 @@ func (f *fleet) remove(t *testing.T) {
 		must(t, client.IgnoreNotFound(f.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.name}})))
 	}
 	must(t, f.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(gather.OperatorNamespace), client.HasLabels{published.LayerLabel}))
+	// A Machine of the same name in the next test is another host.
+	must(t, f.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(gather.OperatorNamespace), client.HasLabels{hosts.RecordsLabel}))
 }
 
 // newKey makes the key of all machines, which is also that of the operator.
