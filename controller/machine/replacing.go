@@ -89,6 +89,25 @@ type deletion struct {
 	set string
 }
 
+// isUndeleted reports whether the object is there and not being deleted. A request that was repeated after an error of the API server can be refused
+// although the first one has deleted the object.
+func (m *Machines) isUndeleted(ctx context.Context, d deletion) bool {
+	uid := d.object.GetUID()
+	if _, isMachine := d.object.(*machinev1beta1.Machine); !isMachine {
+		now, _, err := m.findOriginal(ctx, d.machine) // not one that is being deleted
+		return err == nil && now != nil && now.GetUID() == uid
+	}
+	list, err := m.listMachines(ctx)
+	return err == nil && slices.ContainsFunc(list, func(now machinev1beta1.Machine) bool { return now.UID == uid && now.DeletionTimestamp.IsZero() })
+}
+
+// listMachines returns the Machines of Windows hosts as the API server has them.
+func (m *Machines) listMachines(ctx context.Context) ([]machinev1beta1.Machine, error) {
+	var list machinev1beta1.MachineList
+	err := m.Live.List(ctx, &list, client.InNamespace(base.MachinesNamespace), client.MatchingLabels{labelMachineOS: valueWindows})
+	return list.Items, err
+}
+
 // deletePlanned deletes the object, if it has not changed since it was read.
 func (m *Machines) deletePlanned(ctx context.Context, d deletion, because string) error {
 	// Noted before it is done: one too many in the count stops too early, one too few never stops.
@@ -97,7 +116,7 @@ func (m *Machines) deletePlanned(ctx context.Context, d deletion, because string
 	}
 	uid, version := d.object.GetUID(), d.object.GetResourceVersion()
 	if err := m.Client.Delete(ctx, d.object, client.Preconditions{UID: &uid, ResourceVersion: &version}); client.IgnoreNotFound(err) != nil {
-		if apierrors.IsConflict(err) || apierrors.IsForbidden(err) { // nothing was deleted, for sure
+		if apierrors.IsForbidden(err) || apierrors.IsConflict(err) && m.isUndeleted(ctx, d) {
 			err = errors.Join(err, m.Replacements.addReplacement(ctx, d.set, -1))
 		}
 		m.Events.Eventf(machineReference(d.machine), nil, corev1.EventTypeWarning, eventMachineDeletionFailed, actionReplace, "%s", configure.Progress{Message: m.explainRefusal(d.machine, err)}.DisplayText())
@@ -110,22 +129,22 @@ func (m *Machines) deletePlanned(ctx context.Context, d deletion, because string
 
 // planDeletion returns what is deleted to replace the Machine with this UID, or why it is not replaced. What the API server has decides, and no cache.
 func (m *Machines) planDeletion(ctx context.Context, uid types.UID, l limits) (d deletion, why string, err error) {
-	var list machinev1beta1.MachineList
-	if err := m.Live.List(ctx, &list, client.InNamespace(base.MachinesNamespace), client.MatchingLabels{labelMachineOS: valueWindows}); err != nil {
+	list, err := m.listMachines(ctx)
+	if err != nil {
 		return deletion{}, "", err
 	}
-	i := slices.IndexFunc(list.Items, func(live machinev1beta1.Machine) bool { return live.UID == uid })
-	if i < 0 || list.Items[i].DeletionTimestamp != nil {
+	i := slices.IndexFunc(list, func(live machinev1beta1.Machine) bool { return live.UID == uid })
+	if i < 0 || list[i].DeletionTimestamp != nil {
 		return deletion{}, whyDeleting, nil
 	}
-	d.machine = &list.Items[i]
+	d.machine = &list[i]
 	set := slices.IndexFunc(d.machine.OwnerReferences, isMachineSet)
 	if set < 0 {
 		return d, "no MachineSet owns it, so nothing would create another one", nil
 	}
 	owner := d.machine.OwnerReferences[set]
 	d.set = owner.Name
-	if why := whyNotNow(d.machine, list.Items, owner.UID, l); why != "" {
+	if why := whyNotNow(d.machine, list, owner.UID, l); why != "" {
 		return d, why, nil
 	}
 	count, err := m.Replacements.countReplacements(ctx, owner.Name)
