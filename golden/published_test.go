@@ -168,6 +168,17 @@ func TestLayersOfAnEarlierRenderingAreShared(t *testing.T) {
 	}
 	again, _, err := h.RenderBundlesSharing(h.ListJoined(), func(d bundle.Digest) (bundle.Layer, bool) { l, ok := earlier[d]; return l, ok })
 	must(t, err)
+	forged, _, err := h.RenderBundlesSharing(h.ListJoined(), func(d bundle.Digest) (bundle.Layer, bool) {
+		l := earlier[d]
+		l.Services = nil
+		return l, true
+	})
+	must(t, err)
+	for i, r := range forged {
+		if !reflect.DeepEqual(r.Bundle.Bundle.Node, list[i].Bundle.Bundle.Node) {
+			t.Errorf("node %s gets what another layer of that digest has", r.Node.Name)
+		}
+	}
 	for i, r := range again {
 		before := list[i].Bundle
 		if r.Bundle.Digest != before.Digest || len(r.Bundle.Bundle.Node.Services) == 0 || &r.Bundle.Bundle.Node.Services[0] != &before.Bundle.Node.Services[0] {

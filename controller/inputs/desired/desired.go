@@ -9,6 +9,7 @@ package desired
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 
 	"wmco/bundle"
@@ -135,7 +136,7 @@ func (h *Hosts) RenderBundles(nodes []render.Node) ([]Rendered, bundle.Findings,
 }
 
 // RenderBundlesSharing is RenderBundles for who knows layers of an earlier rendering: a node layer that is the same again is the one that is known, and
-// takes no more memory.
+// takes no more memory. The digest alone decides nothing: that of a secret content is not checked when a layer is read (archive.UnpackLayer).
 func (h *Hosts) RenderBundlesSharing(nodes []render.Node, known func(bundle.Digest) (bundle.Layer, bool)) ([]Rendered, bundle.Findings, error) {
 	if h.fleet == nil {
 		return nil, h.Findings, nil
@@ -146,7 +147,7 @@ func (h *Hosts) RenderBundlesSharing(nodes []render.Node, known func(bundle.Dige
 		if err != nil {
 			return nil, nil, err
 		}
-		if layer, ok := known(b.NodeDigest); ok {
+		if layer, ok := known(b.NodeDigest); ok && reflect.DeepEqual(layer, b.Bundle.Node) {
 			b.Bundle.Node = layer
 		}
 		r := Rendered{Node: n, Bundle: b, Own: own, Findings: shared}
