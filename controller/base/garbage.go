@@ -43,7 +43,7 @@ func returnMemory(ctx context.Context) {
 	defer tick.Stop()
 	var set int64
 	for needs := newMemoryNeeds(); ; {
-		needed, kept := needs.read()
+		needed, kept := needs.readNeeds()
 		if limit := max(needed+needed/sparePart+spareMemory, kept); limit > set || set-limit > spareMemory/2 {
 			debug.SetMemoryLimit(limit)
 			set = limit
@@ -67,10 +67,10 @@ func newMemoryNeeds() memoryNeeds {
 	}
 }
 
-// read returns in bytes what is in use and what is allocated until the next collection, together, and what the process keeps. When the collection comes
+// readNeeds returns in bytes what is in use and what is allocated until the next collection, together, and what the process keeps. When the collection comes
 // follows from GOGC (pkg.go.dev/runtime/debug, SetGCPercent) and not from the goal that the runtime says, which the limit lowers: each limit would be
 // lower than the one before.
-func (m memoryNeeds) read() (needed, kept int64) {
+func (m memoryNeeds) readNeeds() (needed, kept int64) {
 	metrics.Read(m)
 	of := func(i int) int64 { return int64(min(m[i].Value.Uint64(), 1<<40)) } //nolint:gosec // bounded
 	live, scanned, percent := of(3), of(4)+of(5), min(of(6), 1000)

@@ -62,30 +62,41 @@ func TestMemoryIsReturned(t *testing.T) {
 	}
 }
 
+// countCollections returns how many collections there are while some garbage is made, a tenth of what GOGC allows at most.
+func countCollections(pieces int) uint32 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	var garbage []byte
+	for range pieces {
+		garbage = make([]byte, 10<<10)
+		time.Sleep(2 * time.Millisecond)
+	}
+	runtime.KeepAlive(garbage)
+	runtime.ReadMemStats(&after)
+	return after.NumGC - before.NumGC
+}
+
+// fillMemory returns so many parts of 64 KiB.
+func fillMemory(parts int) [][]byte {
+	all := make([][]byte, parts)
+	for i := range all {
+		all[i] = make([]byte, 1<<16)
+	}
+	return all
+}
+
 // TestTheLimitCollectsNoGarbage: it is above what is allocated until a collection anyway, also where much is in use.
 func TestTheLimitCollectsNoGarbage(t *testing.T) {
 	t.Setenv("GOGC", "100")
 	before := debug.SetGCPercent(garbagePercent)
 	t.Cleanup(func() { debug.SetGCPercent(before) })
-	live := make([][]byte, 0, 6<<10)
-	for range cap(live) {
-		live = append(live, make([]byte, 1<<16)) // 384 MiB
-	}
+	live := fillMemory(6 << 10)
 	LimitMemory(t.Context())
 	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	collections := m.NumGC
-	var garbage []byte
-	for range 1 << 10 { // a tenth of what GOGC allows
-		garbage = make([]byte, 10<<10)
-		time.Sleep(2 * time.Millisecond)
+	if n := countCollections(1 << 10); n > 0 {
+		t.Errorf("%d collections, want none", n)
 	}
-	runtime.KeepAlive(garbage)
 	runtime.KeepAlive(live)
-	if runtime.ReadMemStats(&m); m.NumGC > collections {
-		t.Errorf("%d collections, want none", m.NumGC-collections)
-	}
 }
 
 // TestMemoryIsReturnedWithoutCollections: a limit below what is kept would collect garbage until all of it is given back.
@@ -93,28 +104,12 @@ func TestMemoryIsReturnedWithoutCollections(t *testing.T) {
 	t.Setenv("GOGC", "100")
 	before := debug.SetGCPercent(garbagePercent)
 	t.Cleanup(func() { debug.SetGCPercent(before) })
-	fill := func() [][]byte {
-		parts := make([][]byte, 0, 4<<10)
-		for range cap(parts) {
-			parts = append(parts, make([]byte, 1<<16)) // 256 MiB
-		}
-		return parts
-	}
-	live, once := fill(), fill()
+	live, once := fillMemory(4<<10), fillMemory(4<<10)
 	runtime.KeepAlive(once)
 	runtime.GC()
 	LimitMemory(t.Context())
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	collections := m.NumGC
-	var garbage []byte
-	for range 1 << 9 { // a tenth of what GOGC allows
-		garbage = make([]byte, 10<<10)
-		time.Sleep(2 * time.Millisecond)
+	if n := countCollections(1 << 9); n > 0 {
+		t.Errorf("%d collections, want none", n)
 	}
-	runtime.KeepAlive(garbage)
 	runtime.KeepAlive(live)
-	if runtime.ReadMemStats(&m); m.NumGC > collections {
-		t.Errorf("%d collections, want none", m.NumGC-collections)
-	}
 }

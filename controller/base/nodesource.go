@@ -17,7 +17,6 @@ import (
 
 	"wmco/bundle/published"
 	"wmco/controller/gather/objects"
-	"wmco/controller/windowsnode"
 )
 
 // nodeSource lists and watches Nodes for the cache, which has them as Go types, as it has no other kind that is an input: a thousand of them take a
@@ -28,7 +27,7 @@ type nodeSource struct {
 	// labels is the selector of the Nodes that are wanted.
 	labels string
 	// strings are those of the Nodes that were read.
-	strings windowsnode.Strings
+	strings sharedStrings
 }
 
 // newNodeSource returns the source of the Nodes that are wanted.
@@ -94,10 +93,10 @@ func (s *nodeSource) Watch(o metav1.ListOptions) (watch.Interface, error) {
 // The strings that Nodes have in common are shared.
 func (s *nodeSource) stripNode(node *corev1.Node) {
 	node.TypeMeta, node.ManagedFields = typeMeta(NodeKind()), nil
-	node.Labels, node.Annotations = s.strings.ShareMap(node.Labels), s.strings.ShareMap(node.Annotations)
+	node.Labels, node.Annotations = s.strings.shareMap(node.Labels), s.strings.shareMap(node.Annotations)
 	node.Status = corev1.NodeStatus{
 		Addresses: node.Status.Addresses, Conditions: s.readConditions(node.Status.Conditions),
-		NodeInfo: corev1.NodeSystemInfo{KubeletVersion: s.strings.ShareString(node.Status.NodeInfo.KubeletVersion)},
+		NodeInfo: corev1.NodeSystemInfo{KubeletVersion: s.strings.shareString(node.Status.NodeInfo.KubeletVersion)},
 	}
 }
 
@@ -106,8 +105,8 @@ func (s *nodeSource) readConditions(all []corev1.NodeCondition) []corev1.NodeCon
 	var list []corev1.NodeCondition
 	for _, c := range all {
 		if c.Type == corev1.NodeReady || c.Type == published.Condition {
-			c.Type, c.Status = corev1.NodeConditionType(s.strings.ShareString(string(c.Type))), corev1.ConditionStatus(s.strings.ShareString(string(c.Status)))
-			c.Reason, c.Message = s.strings.ShareString(c.Reason), s.strings.ShareString(c.Message)
+			c.Type, c.Status = corev1.NodeConditionType(s.strings.shareString(string(c.Type))), corev1.ConditionStatus(s.strings.shareString(string(c.Status)))
+			c.Reason, c.Message = s.strings.shareString(c.Reason), s.strings.shareString(c.Message)
 			list = append(slices.Grow(list, 1), c)
 		}
 	}

@@ -73,6 +73,16 @@ func EnqueueAll[T client.Object]() handler.TypedEventHandler[T, reconcile.Reques
 	return handler.TypedEnqueueRequestsFromMapFunc(func(context.Context, T) []reconcile.Request { return RequestsFor([]string{"all"}) })
 }
 
+// EnqueueAllAfter requests everything once for all changes within a pause.
+func EnqueueAllAfter[T client.Object](pause time.Duration) handler.TypedEventHandler[T, reconcile.Request] {
+	enqueue := func(q Queue) { q.AddAfter(RequestsFor([]string{"all"})[0], pause) }
+	return handler.TypedFuncs[T, reconcile.Request]{
+		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[T], q Queue) { enqueue(q) },
+		UpdateFunc: func(_ context.Context, _ event.TypedUpdateEvent[T], q Queue) { enqueue(q) },
+		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[T], q Queue) { enqueue(q) },
+	}
+}
+
 // OnlyDeletions passes deletions.
 func OnlyDeletions[T client.Object]() predicate.TypedPredicate[T] {
 	return predicate.TypedFuncs[T]{

@@ -1,4 +1,4 @@
-package windowsnode
+package base
 
 import "sync"
 
@@ -9,22 +9,22 @@ const (
 	mostShared = 16384
 )
 
-// Strings gives equal strings one place in memory: the keys and most values of labels and annotations are the same on all Nodes, and each Node that is
+// sharedStrings gives equal strings one place in memory: the keys and most values of labels and annotations are the same on all Nodes, and each Node that is
 // read has its own copies. What it knows is forgotten when that is too much, so that Nodes that are gone do not stay. It may be used by several
 // goroutines; the zero value knows no string.
-type Strings struct {
+type sharedStrings struct {
 	mu    sync.Mutex
 	known map[string]string
 }
 
-// ShareString returns an equal string, which has the memory of the first one.
-func (s *Strings) ShareString(text string) string {
+// shareString returns an equal string, which has the memory of the first one.
+func (s *sharedStrings) shareString(text string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.share(text)
+	return s.shareLocked(text)
 }
 
-func (s *Strings) share(text string) string {
+func (s *sharedStrings) shareLocked(text string) string {
 	if len(text) > longestShared {
 		return text
 	}
@@ -38,8 +38,8 @@ func (s *Strings) share(text string) string {
 	return text
 }
 
-// ShareMap returns an equal map of shared strings; nil for nil.
-func (s *Strings) ShareMap(all map[string]string) map[string]string {
+// shareMap returns an equal map of shared strings; nil for nil.
+func (s *sharedStrings) shareMap(all map[string]string) map[string]string {
 	if all == nil {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (s *Strings) ShareMap(all map[string]string) map[string]string {
 	defer s.mu.Unlock()
 	shared := make(map[string]string, len(all))
 	for key, value := range all {
-		shared[s.share(key)] = s.share(value)
+		shared[s.shareLocked(key)] = s.shareLocked(value)
 	}
 	return shared
 }

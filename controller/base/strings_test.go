@@ -1,4 +1,4 @@
-package windowsnode
+package base
 
 import (
 	"fmt"
@@ -13,9 +13,9 @@ func samePlace(a, b string) bool { return unsafe.StringData(a) == unsafe.StringD
 
 // TestEqualStringsAreOne: long ones stay as they are.
 func TestEqualStringsAreOne(t *testing.T) {
-	var s Strings
+	var s sharedStrings
 	for text, want := range map[string]bool{"kubernetes.io/os": true, strings.Repeat("x", longestShared): true, strings.Repeat("x", longestShared+1): false} {
-		a, b := s.ShareString(strings.Clone(text)), s.ShareString(strings.Clone(text))
+		a, b := s.shareString(strings.Clone(text)), s.shareString(strings.Clone(text))
 		if a != text || b != text || samePlace(a, b) != want {
 			t.Errorf("%d bytes: %q and %q have one place in memory: %t", len(text), a, b, samePlace(a, b))
 		}
@@ -23,9 +23,9 @@ func TestEqualStringsAreOne(t *testing.T) {
 }
 
 func TestMapsShareKeysAndValues(t *testing.T) {
-	var s Strings
+	var s sharedStrings
 	one, two := map[string]string{strings.Clone("key"): strings.Clone("value")}, map[string]string{strings.Clone("key"): strings.Clone("value")}
-	a, b := s.ShareMap(one), s.ShareMap(two)
+	a, b := s.shareMap(one), s.shareMap(two)
 	if !maps.Equal(a, one) || !maps.Equal(b, two) {
 		t.Errorf("%v and %v", a, b)
 	}
@@ -36,16 +36,16 @@ func TestMapsShareKeysAndValues(t *testing.T) {
 			}
 		}
 	}
-	if s.ShareMap(nil) != nil {
+	if s.shareMap(nil) != nil {
 		t.Error("no map has become one")
 	}
 }
 
 // TestStringsAreForgotten: of Nodes that are gone, nothing stays for ever.
 func TestStringsAreForgotten(t *testing.T) {
-	var s Strings
+	var s sharedStrings
 	for i := range 3 * mostShared {
-		s.ShareString(fmt.Sprint(i))
+		s.shareString(fmt.Sprint(i))
 	}
 	if n := len(s.known); n == 0 || n > mostShared {
 		t.Errorf("%d strings are known, at most %d should be", n, mostShared)

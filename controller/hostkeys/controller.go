@@ -15,10 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -48,7 +45,7 @@ func (c *Collector) SetupWithManager(m base.Manager) (watchMachines func() error
 	}
 	return watchMachines, errors.Join(
 		added.Watch(source.Kind(m.GetCache(), &corev1.Node{}, base.EnqueueAll[*corev1.Node](), base.OnlyDeletions[*corev1.Node]())),
-		added.Watch(source.Kind(m.GetCache(), base.NewObject(base.ConfigMapKind()), enqueueSettled())),
+		added.Watch(source.Kind(m.GetCache(), base.NewObject(base.ConfigMapKind()), base.EnqueueAllAfter[base.Object](settle))),
 		added.Watch(base.AtStart()),
 	)
 }
@@ -56,22 +53,6 @@ func (c *Collector) SetupWithManager(m base.Manager) (watchMachines func() error
 // settle is how long after a change of a ConfigMap all records are looked at. Each host that joins writes its record: a look at all hosts for each of
 // them would list all Machines and Nodes as often as there are hosts.
 const settle = 5 * time.Second
-
-// enqueueSettled requests everything once for all changes within settle.
-func enqueueSettled() handler.TypedEventHandler[base.Object, reconcile.Request] {
-	enqueue := func(q base.Queue) { q.AddAfter(base.RequestsFor([]string{"all"})[0], settle) }
-	return handler.TypedFuncs[base.Object, reconcile.Request]{
-		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[base.Object], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			enqueue(q)
-		},
-		UpdateFunc: func(_ context.Context, _ event.TypedUpdateEvent[base.Object], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			enqueue(q)
-		},
-		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[base.Object], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			enqueue(q)
-		},
-	}
-}
 
 // Reconcile looks at all records. One whose Machine exists, whose entry is in windows-instances, or whose Node exists is kept: a Node whose
 // host is away is still the same host, and is removed step by step (Nodes).

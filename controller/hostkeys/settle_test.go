@@ -17,7 +17,7 @@ func TestAFleetThatJoinsIsLookedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := priorityqueue.New[reconcile.Request]("test")
 		defer q.ShutDown()
-		all := enqueueSettled()
+		all := base.EnqueueAllAfter[base.Object](settle)
 		record := base.NewObject(base.ConfigMapKind())
 		for range 1000 {
 			all.Create(t.Context(), event.TypedCreateEvent[base.Object]{Object: record}, q)

@@ -16,8 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -87,7 +85,7 @@ func withKubelets(c metav1.Condition, kubelets string) metav1.Condition {
 	return c
 }
 
-// isStuck reports whether nothing is done with a node until somebody helps it.
+// isStuck reports whether nothing is done with a node until a person helps it.
 func isStuck(n windowsnode.Node, silence windowsnode.Silence) bool {
 	row := fleet.Of(n, silence)
 	return n.IsLost() || n.IsPaused() || row.State == nodestate.Degraded || row.State == nodestate.NotReporting && !row.Reported.IsZero()
@@ -152,13 +150,7 @@ func (u *Upgradeable) SetupWithManager(m base.Manager) error {
 	if err != nil {
 		return err
 	}
-	later := func(q base.Queue) { q.AddAfter(base.RequestsFor([]string{"all"})[0], upgradeableSettle) }
-	changed := handler.TypedFuncs[*corev1.Node, reconcile.Request]{
-		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[*corev1.Node], q base.Queue) { later(q) },
-		UpdateFunc: func(_ context.Context, _ event.TypedUpdateEvent[*corev1.Node], q base.Queue) { later(q) },
-		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[*corev1.Node], q base.Queue) { later(q) },
-	}
-	if err := c.Watch(source.Kind(m.GetCache(), &corev1.Node{}, changed, base.NodeChanges())); err != nil {
+	if err := c.Watch(source.Kind(m.GetCache(), &corev1.Node{}, base.EnqueueAllAfter[*corev1.Node](upgradeableSettle), base.NodeChanges())); err != nil {
 		return err
 	}
 	return c.Watch(base.AtStart())

@@ -85,7 +85,7 @@ func TestTheKeyIsChangedAgainBeforeHostsHaveIt(t *testing.T) {
 	w.setSecret(bytes.ReplaceAll(append(fourthText, "  \n\n"...), []byte("\n"), []byte("\r\n")))
 	eventually(t, "both keys on the host", func() bool { return !on.accepts(third) })
 	w.setSecret(thirdText)
-	ends("the key that was put back", third)
+	ends("the earlier key, restored", third)
 
 	long, err := rsa.GenerateKey(rand.Reader, 3072)
 	must(t, err)

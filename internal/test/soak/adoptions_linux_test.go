@@ -28,7 +28,7 @@ import (
 )
 
 // Some new nodes are instances that the existing operator has joined. Each has an SSH server in front of a host in a folder. The operator compares the host
-// over SSH, gives the node a turn of the rollout, and replaces the agent; it is killed once meanwhile. Then the node is one like all others, and the rest of
+// over SSH, gives the node a turn of the rollout, and replaces the agent; it is killed once in between. Then the node is one like all others, and the rest of
 // the storm happens to it too.
 //
 //	host in a folder, as the existing operator leaves it --annotation adopt--> record, plan --turn--> bundle over SSH, own agent --> light node on this folder
@@ -321,7 +321,7 @@ func (s *soak) finishAdoption(t testing.TB, a *adopting) {
 }
 
 // restartsTooMuch says which services were started more often than the adoption needs: once where its plan says so. Where other bundles were published
-// meanwhile, their plans are not known, and each service may have been started once for each.
+// in between, their plans are not known, and each service may have been started once for each.
 func (a *adopting) restartsTooMuch(after map[string]int, bundles map[bundle.Digest]bool) []string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(after)) {

@@ -226,7 +226,7 @@ func (s *soak) run(t *testing.T) {
 		}
 	}
 	s.mayKill = true
-	// A short storm may have had none of these, or no time to kill an operator meanwhile.
+	// A short storm may have had none of these, or no time to kill an operator in between.
 	s.change(t, eventAdopted, s.adoptNode)
 	s.change(t, eventRemoved, s.removeInstance)
 	s.rest(t)

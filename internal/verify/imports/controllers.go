@@ -119,7 +119,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/base",
-		imports: []string{"applier/remote", "bundle", "bundle/published", "controller/gather/objects", "controller/base/leader", "controller/base/named", "controller/windowsnode", "controller/windowsnode/nodelist"},
+		imports: []string{"applier/remote", "bundle", "bundle/published", "controller/gather/objects", "controller/base/leader", "controller/base/named", "controller/windowsnode/nodelist"},
 		never:   join(remote, rendering, []string{"controller/hosts"}, controllers("")),
 	},
 	{

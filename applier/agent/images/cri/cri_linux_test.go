@@ -269,7 +269,7 @@ func TestRealContainerdTakesCredentials(t *testing.T) {
 	if got, err := c.FindImage(ctx, private); err != nil || !got.Present {
 		t.Errorf("%+v, %v", got, err)
 	}
-	mirror.asks = "nobody:knows"
+	mirror.asks = "other:word"
 	if err := c.PullImage(ctx, mirror.image(t, "team/other", "linux"), auth); err == nil {
 		t.Error("a mirror has accepted the credentials of the source")
 	}
