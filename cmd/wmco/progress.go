@@ -152,6 +152,7 @@ func (s *progress) advance(bar *bars.Tracker, t remote.Target, e applier.Event) 
 	text := eventText(e)
 	if e.Event == applier.EventResult {
 		text = string(e.Result)
+		delete(s.sends, t) // or showWaiting would replace the result before done is called
 	}
 	if waits := s.waits[t].WaitingText(s.now()); waits != "" {
 		text = waits

@@ -5,7 +5,12 @@ import (
 	"errors"
 	"io"
 	"testing"
+	"time"
 
+	bars "github.com/jedib0t/go-pretty/v6/progress"
+
+	"wmco/applier"
+	"wmco/applier/remote"
 	"wmco/bundle/archive"
 )
 
@@ -44,5 +49,33 @@ func TestWhatIsSentIsCounted(t *testing.T) {
 	}
 	if first, second := s.sendingText(), s.sendingText(); first != "sending 12 KiB" || second != "" {
 		t.Errorf("%q, then %q", first, second)
+	}
+}
+
+// The text of a bar is written by events, and once a second by what is sent.
+func TestAResultStaysUntilTheEnd(t *testing.T) {
+	target := remote.Target{User: "u", Address: "win-1:22"}
+	bar := &bars.Tracker{}
+	p := &progress{
+		bars: bars.NewWriter(), byHost: map[remote.Target]*bars.Tracker{target: bar}, now: time.Now,
+		waits: map[remote.Target]*remote.Awaited{}, sends: map[remote.Target]*sending{},
+	}
+	source := p.beginHost(target, nil, someContent{make([]byte, 20<<10)})
+	send := func() {
+		r, err := source.Open("x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, r); err != nil {
+			t.Fatal(err)
+		}
+		p.showWaiting()
+	}
+	if send(); bar.Message != "u@win-1  sending 20 KiB" {
+		t.Errorf("while it sends: %q", bar.Message)
+	}
+	p.event(target, applier.Event{Event: applier.EventResult, Result: applier.ResultRolledBack, Message: "rolled back: kubelet"})
+	if send(); bar.Message != "u@win-1  rolled back" {
+		t.Errorf("after the result: %q", bar.Message)
 	}
 }
