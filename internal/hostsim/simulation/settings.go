@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"wmco/applier"
@@ -153,4 +154,24 @@ func setExclusion(s *State, x plan.Setting) error {
 	}
 	s.Put(x)
 	return nil
+}
+
+// Authorize adds a key of an operator, given as "ALGORITHM BASE64", to administrators_authorized_keys.
+func (s *State) Authorize(line string) error {
+	fingerprint, err := bundle.Fingerprint(line)
+	if err == nil {
+		s.Put(plan.Setting{Kind: bundle.KindAuthorizedKey, Name: fingerprint, Value: line, Present: true})
+	}
+	return err
+}
+
+// AuthorizedKeys returns the keys that administrators_authorized_keys has, sorted.
+func (s *State) AuthorizedKeys() []string {
+	var lines []string
+	for _, x := range s.Settings {
+		if x.Kind == bundle.KindAuthorizedKey && x.Present {
+			lines = append(lines, x.Value)
+		}
+	}
+	return slices.Sorted(slices.Values(lines))
 }

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/controller/gather"
 	"wmco/controller/keys"
@@ -51,12 +50,7 @@ func lineOf(s ssh.Signer) string {
 func (w *world) watchKeys(m *joinedMachine) *keyWatch {
 	w.t.Helper()
 	k := &keyWatch{m: m}
-	line := lineOf(w.signer)
-	fingerprint, err := bundle.Fingerprint(line)
-	must(w.t, err)
-	must(w.t, m.Edit(w.t.Context(), func(s *simulation.State) {
-		s.Put(plan.Setting{Kind: bundle.KindAuthorizedKey, Name: fingerprint, Value: line, Present: true})
-	}))
+	must(w.t, m.Edit(w.t.Context(), func(s *simulation.State) { must(w.t, s.Authorize(lineOf(w.signer))) }))
 	w.background(func(ctx context.Context) error {
 		for ctx.Err() == nil {
 			if err := k.follow(); err != nil && ctx.Err() == nil {
@@ -72,17 +66,9 @@ func (w *world) watchKeys(m *joinedMachine) *keyWatch {
 // follow gives the SSH server the keys of the host.
 func (k *keyWatch) follow() error {
 	var lines []string
-	err := k.m.Look(context.Background(), func(state *simulation.State) {
-		for _, s := range state.Settings {
-			if s.Kind == bundle.KindAuthorizedKey && s.Present {
-				lines = append(lines, s.Value)
-			}
-		}
-	})
-	if err != nil {
+	if err := k.m.Look(context.Background(), func(state *simulation.State) { lines = state.AuthorizedKeys() }); err != nil {
 		return err
 	}
-	slices.Sort(lines)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if n := len(k.seen); n > 0 && slices.Equal(k.seen[n-1].lines, lines) {

@@ -1,6 +1,6 @@
 // Package soak lets a fleet of light nodes live through a storm, while an observer checks what must hold at every moment.
 //
-//	seed --> changes of inputs and settings, signing keys, boots, drift, nodes that come, go and are off for days, instances that are removed,
+//	seed --> changes of inputs and settings, keys, boots, drift, nodes that come, go and are off for days, instances that are removed,
 //	         nodes of the existing operator that are adopted, operators that are killed, bad days of the API server, clocks that are set
 //	                |
 //	         operator (a process of its own) <--> API server <--> node agents (light nodes in this process)

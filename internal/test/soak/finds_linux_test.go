@@ -11,7 +11,7 @@ import (
 // finds is which rule finds a sabotage.
 func finds() map[sabotage]string {
 	return map[sabotage]string{
-		tooMany: ruleAway, leftCordon: ruleCordon, shownSecret: ruleSecret, leftLayers: ruleSecrets, withheld: ruleRender, leakedGoroutines: ruleGoroutines, leakedMemory: ruleMemory,
+		tooMany: ruleAway, leftCordon: ruleCordon, shownSecret: ruleSecret, leftLayers: ruleSecrets, withheld: ruleRender, leakedGoroutines: ruleGoroutines, leakedMemory: ruleMemory, unrecorded: ruleKeys,
 	}
 }
 
@@ -21,6 +21,7 @@ func TestTheObserverFindsFaultsOfTheOperator(t *testing.T) {
 	s.settings.maxUnavailable = 1
 	s.write(t)
 	s.observer.hide(firstSecret)
+	s.adoptNode(t)
 	s.rest(t)
 	if found := s.observer.violations(); len(found) > 0 {
 		t.Fatalf("without a fault: %+v", found)
@@ -32,6 +33,7 @@ func TestTheObserverFindsFaultsOfTheOperator(t *testing.T) {
 			s.live(t)
 			s.setProxy(t, firstSecret)
 			s.loseFeature(t, s.machines[nodeName(3)])
+			s.changeLoginKey(t)
 			must(t, testenv.Eventually(t.Context(), "the violations", func() bool {
 				s.rest(t)
 				found := s.observer.violations()

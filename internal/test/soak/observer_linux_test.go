@@ -84,6 +84,7 @@ const (
 	ruleEnds    = "the operator ends by itself"
 	ruleAdopted = "an adoption restarts more than it needs"
 	ruleBack    = "an adoption is rolled back"
+	ruleKeys    = "a host accepts another key of the operator than it should"
 
 	ruleGoroutines = "the operator gets more and more goroutines"
 	ruleMemory     = "the operator gets more and more memory"

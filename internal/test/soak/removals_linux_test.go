@@ -2,10 +2,7 @@ package soak
 
 import (
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -19,8 +16,6 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/applier"
@@ -30,7 +25,6 @@ import (
 	"wmco/bundle/archive"
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
-	"wmco/controller/keys"
 	"wmco/controller/windowsnode/record"
 	"wmco/internal/hostsim"
 	"wmco/internal/hostsim/folderhost"
@@ -127,21 +121,12 @@ func (a addresses) dial(ctx context.Context, network, address string) (net.Conn,
 // writeKey makes the Secret with which the operator logs in.
 func (s *soak) writeKey(t testing.TB) {
 	t.Helper()
-	_, private, err := ed25519.GenerateKey(rand.Reader)
-	must(t, err)
-	s.signer, err = ssh.NewSignerFromKey(private)
-	must(t, err)
-	block, err := ssh.MarshalPrivateKey(private, "")
-	must(t, err)
-	text := string(pem.EncodeToMemory(block))
-	s.observer.hide(strings.Split(text, "\n")[2])
+	key := s.newLoginKey(t)
 	s.try(t, "the private key", func() error {
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: keys.SecretName}}
-		if err := client.IgnoreNotFound(s.Delete(s.ctx, secret.DeepCopy())); err != nil {
+		if err := client.IgnoreNotFound(s.Delete(s.ctx, loginSecret(""))); err != nil {
 			return err
 		}
-		secret.StringData = map[string]string{keys.SecretKey: text}
-		return s.Create(s.ctx, secret)
+		return s.Create(s.ctx, loginSecret(key))
 	})
 }
 
@@ -149,6 +134,7 @@ func (s *soak) writeKey(t testing.TB) {
 type reached struct {
 	host   *folderhost.Host
 	server *sshd.Server
+	keys   acceptedKeys
 }
 
 // leaving is an instance that is removed.
@@ -198,7 +184,7 @@ func (s *soak) removeInstance(t *testing.T) bool {
 		return false
 	}
 	removed := false
-	for _, m := range s.choose(1, func(m *machine) bool { return isInstance(m) && s.isOrdinary(m) }) {
+	for _, m := range s.choose(1, func(m *machine) bool { return isInstance(m) && s.isOrdinary(m) && s.isReachable(m) }) {
 		l := &leaving{reached: m.reached, name: m.name, address: m.entry, stays: existingLeaves()}
 		if m.reached == nil {
 			rendered, err := s.render(s.ctx)
@@ -237,11 +223,15 @@ func (s *soak) serve(t testing.TB, facts bundle.Facts) *reached {
 	l.host, err = folderhost.Create(l.server.Root, folderhost.Options{Facts: facts})
 	must(t, err)
 	must(t, executables.put(s.ctx, l.host))
+	must(t, l.followKeys(s.loginLine(), s.observer))
 	return l
 }
 
 // end ends the SSH server, and removes the folder.
 func (l *reached) end() error {
+	if l.keys.end != nil {
+		l.keys.end()
+	}
 	l.server.Stop()
 	if l.host == nil {
 		return nil

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -69,6 +68,9 @@ func (s *soak) rest(t testing.TB) {
 		}
 		if why == "" {
 			rule, why = ruleRender, s.unlike(t)
+		}
+		if why == "" {
+			rule, why = ruleKeys, s.keysUnrest()
 		}
 		if why != "" {
 			pause(s.ctx, s.lookAgain())
@@ -165,7 +167,7 @@ func (s *soak) readInputs(ctx context.Context, more ...record.Record) (*desired.
 			return withRecords(all, more...), damaged, err
 		},
 		LoginKey: func(context.Context) (string, error) {
-			return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(s.signer.PublicKey()))), nil
+			return s.loginLine(), nil
 		},
 		Source: desired.Source{Objects: objects.NewClusterReader(s), Key: key.Data["key"], Set: executables.set, Gather: gather.Options{Namespace: gather.OperatorNamespace, Complete: true}},
 	}

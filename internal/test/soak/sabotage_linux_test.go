@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 
 	"wmco/bundle/published"
+	"wmco/controller/windowsnode/record"
 )
 
 // sabotage is a fault in the operator: it does more or less than it should. Each is one that the observer has to find.
@@ -25,6 +27,8 @@ const (
 	leftLayers sabotage = "Secrets are left"
 	// withheld publishes nothing for one node.
 	withheld sabotage = "a bundle is not published"
+	// unrecorded notes no login in the records of hosts.
+	unrecorded sabotage = "a login with another key is not noted"
 	// leakedGoroutines starts goroutines that never end.
 	leakedGoroutines sabotage = "goroutines are left"
 	// leakedMemory keeps what it allocates.
@@ -36,7 +40,7 @@ type sabotages []sabotage
 
 // allSabotages are all of them. Those of one life do not hide each other.
 func allSabotages() []sabotages {
-	return []sabotages{{tooMany}, {leftCordon}, {shownSecret, withheld}, {leftLayers, leakedGoroutines, leakedMemory}}
+	return []sabotages{{tooMany}, {leftCordon}, {shownSecret, withheld}, {leftLayers, leakedGoroutines, leakedMemory}, {unrecorded}}
 }
 
 const betweenSabotages = ";"
@@ -85,7 +89,10 @@ type sabotaged struct {
 // RoundTrip implements http.RoundTripper.
 func (s sabotaged) RoundTrip(r *http.Request) (*http.Response, error) {
 	if s.has(leftLayers) && r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/secrets") {
-		return answerNothing(r), nil
+		return answer(r, http.StatusOK, `{"kind":"Status","apiVersion":"v1","status":"Success"}`), nil
+	}
+	if s.has(unrecorded) && r.Method == http.MethodPatch && slices.Contains(record.ConfigMapNames(), path.Base(r.URL.Path)) {
+		return answer(r, http.StatusConflict, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}`), nil
 	}
 	name, isNode := strings.CutPrefix(r.URL.Path, "/api/v1/nodes/")
 	if !isNode || r.Method != http.MethodPatch || strings.Contains(name, "/") {
@@ -149,11 +156,10 @@ func withBody(r *http.Request, body []byte) *http.Request {
 	return r
 }
 
-// answerNothing is the answer to a request that the API server never sees.
-func answerNothing(r *http.Request) *http.Response {
-	const body = `{"kind":"Status","apiVersion":"v1","status":"Success"}`
+// answer is the answer to a request that the API server never sees.
+func answer(r *http.Request, code int, body string) *http.Response {
 	return &http.Response{
-		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Status: http.StatusText(code), StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
 		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
 	}
 }

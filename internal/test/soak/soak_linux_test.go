@@ -231,6 +231,7 @@ func (s *soak) run(t *testing.T) {
 	s.change(t, eventRemoved, s.removeInstance)
 	s.rest(t)
 	s.mayKill = false
+	s.change(t, eventLoginKey, s.changeLoginKey)
 	// The last life has changes of each kind, and must not grow.
 	for range 3 {
 		s.change(t, "mirror set", always(s.changeMirrors))

@@ -91,7 +91,7 @@ type event struct {
 	do func(*testing.T) bool
 }
 
-const eventKilled, eventRemoved, eventAdopted = "operator killed", "instance removed over SSH", "adoption over SSH begun"
+const eventKilled, eventRemoved, eventAdopted, eventLoginKey = "operator killed", "instance removed over SSH", "adoption over SSH begun", "login key"
 
 // always is an event that is always possible.
 func always(do func(*testing.T)) func(*testing.T) bool {
@@ -107,6 +107,7 @@ func (s *soak) events() []event {
 		{"settings of kubelets", 2, false, always(func(t *testing.T) { s.settings.maxPods = 100 + s.random.IntN(150); s.write(t) })},
 		{"limits of the rollout", 3, false, always(s.changeLimits)},
 		{"signing key", 1, false, always(s.changeSigningKey)},
+		{eventLoginKey, 2, false, s.changeLoginKey},
 		{"boots that Windows features need", 3, false, s.toEach(3, s.isOrdinary, s.loseFeature)},
 		{"boot by annotation", 2, false, s.toEach(2, s.isOrdinary, s.askForBoot)},
 		{"drift", 3, false, s.toEach(3, isOn, s.drift)},
@@ -349,7 +350,7 @@ func (s *soak) tell(t testing.TB, text string) {
 
 const faultDaysOff = "hosts off for days"
 
-// days has hosts off for one to five days, in which inputs and the signing key change. Then they come back, and follow.
+// days has hosts off for one to five days, in which inputs and keys change. Then they come back, and follow.
 func (s *soak) days(t *testing.T) {
 	off := s.choose(1+s.random.IntN(3), s.isOrdinary)
 	for _, m := range off {
@@ -361,6 +362,7 @@ func (s *soak) days(t *testing.T) {
 	s.heartbeats(t)
 	s.change(t, "mirror set", always(s.changeMirrors))
 	s.change(t, "signing key", always(s.changeSigningKey))
+	s.change(t, eventLoginKey, s.changeLoginKey)
 	s.change(t, "proxy", always(s.changeProxy))
 	pause(s.ctx, s.options.storm/4)
 	for _, m := range off {
