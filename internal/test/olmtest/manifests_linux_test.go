@@ -27,6 +27,7 @@ func TestFromOLMToManifests(t *testing.T) {
 	}
 	checked := []struct{ kind, namespace, name string }{
 		{"Deployment", namespace, olm.Package}, {"ServiceAccount", namespace, olm.Package}, {"Service", namespace, "windows-exporter"},
+		{"Role", namespace, "prometheus-k8s"}, {"RoleBinding", namespace, "prometheus-k8s"}, {"PrometheusRule", namespace, "windows-prometheus-k8s-rules"},
 		{"ClusterRole", "", olm.Package}, {"ClusterRoleBinding", "", olm.Package},
 	}
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Second) {

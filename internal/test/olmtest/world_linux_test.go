@@ -183,13 +183,27 @@ func (w *world) phase(namespace, version string) string {
 	return w.text("ClusterServiceVersion", namespace, nameOf(version), "status", "phase") + "/" + w.text("ClusterServiceVersion", namespace, nameOf(version), "status", "reason")
 }
 
-// awaitInstalled also waits for the end of the InstallPlan: OLM would create the ClusterServiceVersion again if its plan went on after an
-// upgrade to the next one.
+// awaitInstalled also waits until OLM has seen the end of the InstallPlan: it would create the ClusterServiceVersion again if its plan went on
+// after an upgrade to the next one, or after a removal. The status alone is not enough: until OLM's cache has it, the plan is run once more.
 func (w *world) awaitInstalled(namespace, version string) {
 	w.t.Helper()
 	w.await(version+" is installed in "+namespace, func() bool {
-		return w.phase(namespace, version) == "Succeeded/InstallSucceeded" && w.plan(namespace, version, "Complete") != ""
+		plan := w.plan(namespace, version, "Complete")
+		return plan != "" && w.phase(namespace, version) == "Succeeded/InstallSucceeded" && w.hasSeenComplete(plan)
 	})
+}
+
+// hasSeenComplete reports whether the catalog operator has looked at an InstallPlan that was complete.
+func (w *world) hasSeenComplete(plan string) bool {
+	w.t.Helper()
+	log, err := os.ReadFile(filepath.Join(w.folder, "catalog-operator.log"))
+	must(w.t, err)
+	for line := range strings.Lines(string(log)) {
+		if strings.Contains(line, " ip="+plan+" ") && strings.Contains(line, " phase=Complete") {
+			return true
+		}
+	}
+	return false
 }
 
 func (w *world) awaitGone(kind, namespace, name string) {
@@ -244,6 +258,7 @@ func (w *world) shell(text string) string {
 	out, err := c.CombinedOutput()
 	w.t.Logf("%s\n%s", strings.TrimRight(text, "\n"), out)
 	if err != nil {
+		w.explain()
 		w.t.Fatalf("the commands end with %v", err)
 	}
 	return string(out)
