@@ -18,7 +18,8 @@ PLATFORMS := linux/amd64 linux/arm64 windows/amd64
 
 # Pure Go: programs, tools and tests share one build cache and need no C compiler. Only `race` enables cgo.
 export CGO_ENABLED := 0
-export GOFLAGS := -buildvcs=false $(filter-out -buildvcs=%,$(GOFLAGS))
+# Without the folder of the clone in what is compiled, all clones share one build cache.
+export GOFLAGS := -buildvcs=false -trimpath $(filter-out -buildvcs=% -trimpath,$(GOFLAGS))
 
 STEP := hack/step
 
