@@ -79,7 +79,6 @@ type Options struct {
 
 // Run works until the context ends.
 func Run(ctx context.Context, o Options) error {
-	base.LimitMemory(ctx)
 	m, err := New(ctx, o)
 	if err != nil {
 		return err

@@ -73,7 +73,9 @@ func (f *fleet) followed(t *testing.T, r reading) {
 	t.Helper()
 	var left []string
 	if err := testenv.Eventually(t.Context(), "reports of another bundle by all nodes", func() bool {
-		nodes, now := f.nodes(t), f.bundles(t)
+		// The bundles are those of the same list: one that is published after the list was read is not the one that the report in it names.
+		nodes := f.nodes(t)
+		now := desiredBundles(nodes)
 		left = nil
 		for _, n := range nodes {
 			if now[n.Name] == r.bundles[n.Name] || !isCurrent(n) {

@@ -216,8 +216,13 @@ func (f *fleet) node(t *testing.T, name string) *corev1.Node {
 // bundles returns the digests of what is published for each node.
 func (f *fleet) bundles(t *testing.T) map[string]bundle.Digest {
 	t.Helper()
+	return desiredBundles(f.nodes(t))
+}
+
+// desiredBundles returns the digests of what is published for the nodes.
+func desiredBundles(nodes []corev1.Node) map[string]bundle.Digest {
 	all := map[string]bundle.Digest{}
-	for _, n := range f.nodes(t) {
+	for _, n := range nodes {
 		if d, err := published.DecodeDesired(n.Annotations[published.DesiredAnnotation]); err == nil {
 			all[n.Name] = d.Bundle
 		}
