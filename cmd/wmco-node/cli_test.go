@@ -33,6 +33,10 @@ func TestCommandLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if *update {
+		// The scripts run in parallel, and have ended then. A run that rewrites judges nothing.
+		t.Cleanup(func() { t.Error("the scripts are rewritten; run the test again without -update") })
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join(root, "cli-node"),
 		UpdateScripts:       *update,

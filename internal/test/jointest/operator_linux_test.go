@@ -32,8 +32,8 @@ import (
 	"wmco/applier/remote"
 	remotessh "wmco/applier/remote/ssh"
 	"wmco/controller"
-	"wmco/controller/gather"
 	"wmco/controller/hosts"
+	"wmco/internal/verify/permissions"
 	"wmco/payload/store"
 )
 
@@ -68,7 +68,7 @@ func (w *world) settings() settings {
 }
 
 // operatorUser is the account of the operator.
-const operatorUser = "system:serviceaccount:" + gather.OperatorNamespace + ":windows-machine-config-operator"
+const operatorUser = permissions.OperatorUser
 
 func impersonated() rest.ImpersonationConfig {
 	return rest.ImpersonationConfig{UserName: operatorUser, Groups: []string{"system:serviceaccounts", "system:authenticated"}}

@@ -43,6 +43,7 @@ import (
 	"wmco/internal/test/sshtest/sshd"
 	"wmco/internal/test/testenv"
 	"wmco/internal/test/testenv/controlplane"
+	"wmco/internal/verify/permissions"
 	"wmco/report/fleet"
 )
 
@@ -61,13 +62,34 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv(operatorVariable); text != "" {
 		os.Exit(runOperator(text))
 	}
-	os.Exit(shards.Run(2, "TestThePermissionsAreThoseThatAreUsed", func() int {
+	audited := shards.Options{Processes: 2}
+	if folder := auditFolder(); folder != "" {
+		audited.Begin = func() error { return permissions.Begin(folder) }
+		audited.End = func() error { return permissions.End(folder) }
+	}
+	os.Exit(shards.Run(audited, func() int {
 		status := server.Main(m)
 		if programs.node != "" {
 			_ = programs.Remove() // a folder for temporary files
 		}
 		return status
 	}))
+}
+
+// auditFolder is where what operators have asked for is kept for the check of their permissions (make permissions); empty is nowhere.
+func auditFolder() string {
+	if folder := os.Getenv(permissions.Variable); folder != "" {
+		return filepath.Join(folder, "jointest")
+	}
+	return ""
+}
+
+// keepRequests keeps what operators have asked for, where all tests run.
+func keepRequests(plane *controlplane.ControlPlane) error {
+	if auditFolder() == "" || !shards.IsShard() {
+		return nil
+	}
+	return permissions.Keep(auditFolder(), plane)
 }
 
 func must(t testing.TB, err error) {

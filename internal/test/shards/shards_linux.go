@@ -1,8 +1,8 @@
 // Package shards runs the tests of a package in several processes, for tests that mostly wait and cannot share what they wait for: each process
 // starts a control plane of its own.
 //
-//	go test --> TestMain: Run --+--> the same program, -test.run='^(A|C|...)$' --+
-//	                            '--> the same program, -test.run='^(B|D|...)$' --+--> the same program, the last test
+//	go test --> TestMain: Run --+--> the same program, -test.run='^(A|C|...)$'
+//	                            '--> the same program, -test.run='^(B|D|...)$'
 package shards
 
 import (
@@ -23,21 +23,33 @@ import (
 	"syscall"
 )
 
-// folderVariable tells a process where it keeps files for the last test. A process that has it does not start others.
-const folderVariable = "WMCO_TEST_SHARDS"
+// shardVariable tells a process that it is one of several. It does not start others.
+const shardVariable = "WMCO_TEST_SHARDS"
 
 // oneProcess are the flags of go test whose result would be that of one process only, or that choose tests themselves.
 var oneProcess = []string{"run", "skip", "list", "bench", "fuzz", "coverprofile", "cpuprofile", "memprofile", "blockprofile", "mutexprofile", "trace"}
 
-// Run runs the tests of the calling package in this many processes, then the one that is named last, and returns the exit status for TestMain.
-// Where tests are chosen (go test -run), or measures, all of them run in this process, by here.
-func Run(processes int, last string, here func() int) int {
+// Options are how the tests of a package run in several processes.
+type Options struct {
+	Processes int
+	// Begin is called before the first test, and End after the last one, in the process that starts the others; nil is nothing.
+	Begin, End func() error
+}
+
+// Run runs the tests of the calling package in several processes, and returns the exit status for TestMain.
+// Where tests are chosen (go test -run), or measures, all of them run in this process, by here, and Begin and End are not called.
+func Run(o Options, here func() int) int {
 	flag.Parse()
 	chosen := slices.ContainsFunc(oneProcess, func(name string) bool { return flag.Lookup("test."+name).Value.String() != "" })
-	if chosen || processes < 2 || os.Getenv(folderVariable) != "" {
+	if chosen || o.Processes < 2 || IsShard() {
 		return here()
 	}
-	status, err := splitTests(processes, last)
+	status := 1
+	err := call(o.Begin)
+	if err == nil {
+		status, err = splitTests(o.Processes)
+		err = errors.Join(err, call(o.End))
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "shards:", err)
 		return max(status, 1)
@@ -45,10 +57,17 @@ func Run(processes int, last string, here func() int) int {
 	return status
 }
 
-// ResultFolder is where the processes keep files for the last test; empty if there are none.
-func ResultFolder() string { return os.Getenv(folderVariable) }
+func call(do func() error) error {
+	if do == nil {
+		return nil
+	}
+	return do()
+}
 
-func splitTests(processes int, last string) (status int, err error) {
+// IsShard reports whether this process is one of several that run all tests of the package.
+func IsShard() bool { return os.Getenv(shardVariable) != "" }
+
+func splitTests(processes int) (status int, err error) {
 	program, err := os.Executable()
 	if err != nil {
 		return 1, err
@@ -63,13 +82,7 @@ func splitTests(processes int, last string) (status int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	if last != "" && !slices.Contains(names, last) {
-		return 1, fmt.Errorf("there is no test %s", last)
-	}
-	results := s.runShards(dealNames(slices.DeleteFunc(names, func(name string) bool { return name == last }), processes))
-	if last != "" {
-		results = append(results, s.runTests(len(results), []string{last}, os.Stdout))
-	}
+	results := s.runShards(dealNames(names, processes))
 	return slices.Max(results), s.joinTestLogs(len(results))
 }
 
@@ -87,7 +100,7 @@ type sharded struct{ program, folder string }
 
 func (s sharded) listTests() ([]string, error) {
 	c := exec.CommandContext(context.Background(), s.program, "-test.list=.*")
-	c.Env = append(os.Environ(), folderVariable+"="+s.folder)
+	c.Env = append(os.Environ(), shardVariable+"=yes")
 	out, err := c.Output()
 	if err != nil {
 		return nil, fmt.Errorf("listing the tests: %w", err)
@@ -129,7 +142,7 @@ func (s sharded) runTests(number int, names []string, out io.Writer) int {
 	// What is not a file keeps Wait waiting for grandchildren that inherited it.
 	locked := &lockedWriter{out: out}
 	c.Stdout, c.Stderr = locked, locked
-	c.Env = append(os.Environ(), folderVariable+"="+s.folder)
+	c.Env = append(os.Environ(), shardVariable+"=yes")
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // go test kills only this process
 	err := c.Run()
 	var exit *exec.ExitError

@@ -11,20 +11,36 @@ import (
 	"wmco/internal/test/shards"
 )
 
-const failVariable = "WMCO_TEST_SHARDS_FAIL"
+const (
+	// failVariable names a test that fails.
+	failVariable = "WMCO_TEST_OF_SHARDS_FAILS"
+	// folderVariable is where each test writes down in which process it ran.
+	folderVariable = "WMCO_TEST_OF_SHARDS_FOLDER"
+)
 
-func TestMain(m *testing.M) { os.Exit(shards.Run(2, "TestAllOthersHaveRunInTwoProcesses", m.Run)) }
+func TestMain(m *testing.M) {
+	note := func(name string) func() error {
+		return func() error {
+			if folder := os.Getenv(folderVariable); folder != "" {
+				return os.WriteFile(filepath.Join(folder, name), nil, 0o600)
+			}
+			return nil
+		}
+	}
+	os.Exit(shards.Run(shards.Options{Processes: 2, Begin: note("begun"), End: note("ended")}, m.Run))
+}
 
 // keepProcess writes down which process runs the test.
 func keepProcess(t *testing.T) {
 	t.Helper()
-	if shards.ResultFolder() == "" {
-		t.Skip("this test was chosen")
-	}
 	if os.Getenv(failVariable) == t.Name() {
 		t.Fatal("as told")
 	}
-	if err := os.WriteFile(filepath.Join(shards.ResultFolder(), t.Name()), []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
+	folder := os.Getenv(folderVariable)
+	if folder == "" {
+		return
+	}
+	if err := os.WriteFile(filepath.Join(folder, t.Name()), []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -33,38 +49,54 @@ func TestFirst(t *testing.T)  { keepProcess(t) }
 func TestSecond(t *testing.T) { keepProcess(t) }
 func TestThird(t *testing.T)  { keepProcess(t) }
 
-func TestAllOthersHaveRunInTwoProcesses(t *testing.T) {
-	if shards.ResultFolder() == "" {
-		t.Skip("this test was chosen")
+// runAll runs this program again, with all tests but those that do so themselves.
+func runAll(t *testing.T, variables ...string) (output string, err error) {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), os.Args[0], "-test.v")
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "WMCO_TEST_") {
+			c.Env = append(c.Env, v)
+		}
+	}
+	c.Env = append(append(c.Env, innerVariable+"=yes"), variables...)
+	out, err := c.CombinedOutput()
+	return string(out), err
+}
+
+// innerVariable tells a process that another one of this program started it.
+const innerVariable = "WMCO_TEST_OF_SHARDS_INNER"
+
+// TestTheyRunInTwoProcesses, and in no third one.
+func TestTheyRunInTwoProcesses(t *testing.T) {
+	if os.Getenv(innerVariable) != "" {
+		return
+	}
+	folder := t.TempDir()
+	if out, err := runAll(t, folderVariable+"="+folder); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
 	read := func(name string) string {
-		data, err := os.ReadFile(filepath.Join(shards.ResultFolder(), name))
+		data, err := os.ReadFile(filepath.Join(folder, name))
 		if err != nil {
 			t.Error(err)
 		}
 		return string(data)
 	}
 	first, second, third := read("TestFirst"), read("TestSecond"), read("TestThird")
-	if first != third || first == second || first == strconv.Itoa(os.Getpid()) {
+	if first != third || first == second {
 		t.Errorf("processes %s, %s, %s", first, second, third)
 	}
+	read("begun")
+	read("ended")
 }
 
 // TestAFailureInAnyProcessFailsAll runs this program again with a test that fails.
 func TestAFailureInAnyProcessFailsAll(t *testing.T) {
-	if os.Getenv(failVariable) != "" {
+	if os.Getenv(innerVariable) != "" {
 		return
 	}
 	for _, name := range []string{"TestFirst", "TestSecond"} {
-		c := exec.CommandContext(t.Context(), os.Args[0])
-		for _, v := range os.Environ() {
-			if !strings.HasPrefix(v, "WMCO_TEST_SHARDS") {
-				c.Env = append(c.Env, v)
-			}
-		}
-		c.Env = append(c.Env, failVariable+"="+name)
-		out, err := c.CombinedOutput()
-		if err == nil || !strings.Contains(string(out), "--- FAIL: "+name) {
+		if out, err := runAll(t, failVariable+"="+name); err == nil || !strings.Contains(out, "--- FAIL: "+name) {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
 	}

@@ -1,8 +1,9 @@
 // Package controlplane starts a real control plane on loopback: etcd, a Kubernetes API server that serves the OpenShift kinds, and,
 // if asked, the controller manager and the scheduler.
 //
-//	Start: etcd --> kube-apiserver (Node, RBAC, NodeRestriction) --> definitions --> [kube-controller-manager, kube-scheduler]
-//	                     '-- one CA for clients, with which the controller manager also signs the certificates of kubelets
+//	Start: snapshot, if there is one --> etcd --> kube-apiserver (Node, RBAC, NodeRestriction) --> definitions --> [kube-controller-manager, kube-scheduler]
+//	                                                   |                                                '-- a snapshot for the next start
+//	                                                   '-- one CA for clients, with which the controller manager also signs the certificates of kubelets
 //
 // `make testenv` builds the programs. The package never downloads any and never uses an existing cluster. Without the controller
 // manager, nodes, machines and namespaces stay as they were written, and objects outlive their owners.
@@ -88,11 +89,16 @@ func Start(o Options) (*ControlPlane, error) {
 	if name := missing(programs, o.programs()); name != "" {
 		return nil, &MissingError{name}
 	}
-	c, err := newControlPlane(o, programs, modules.openshift)
+	files := definitions(modules.openshift)
+	snapshot, err := newSnapshot(programs, files)
 	if err != nil {
 		return nil, fmt.Errorf("starting the control plane: %w", err)
 	}
-	if err := c.launch(o, programs); err != nil {
+	c, err := newControlPlane(o, programs, files)
+	if err != nil {
+		return nil, fmt.Errorf("starting the control plane: %w", err)
+	}
+	if err := c.launch(o, snapshot); err != nil {
 		err = fmt.Errorf("starting the control plane: %w; the end of its log:\n%s", err, lastLines(c.folders.log))
 		return nil, errors.Join(err, c.Stop())
 	}
@@ -117,7 +123,7 @@ func missing(folder string, programs []string) string {
 	return ""
 }
 
-func newControlPlane(o Options, programs, openshift string) (*ControlPlane, error) {
+func newControlPlane(o Options, programs string, definitions []string) (*ControlPlane, error) {
 	folders, err := newFolders(o.Folder)
 	if err != nil {
 		return nil, err
@@ -134,7 +140,6 @@ func newControlPlane(o Options, programs, openshift string) (*ControlPlane, erro
 		UseExistingCluster:       new(false),
 		ControlPlaneStartTimeout: Patience,
 		ControlPlaneStopTimeout:  Patience,
-		CRDInstallOptions:        envtest.CRDInstallOptions{Paths: definitions(openshift), ErrorIfPathMissing: true, MaxTime: Patience},
 	}
 	server.ControlPlane.Etcd = &envtest.Etcd{Path: filepath.Join(programs, Etcd), DataDir: folders.data, Err: logs}
 	api := server.ControlPlane.GetAPIServer()
@@ -152,26 +157,45 @@ func newControlPlane(o Options, programs, openshift string) (*ControlPlane, erro
 		api.Configure().Set("audit-policy-file", folders.auditPolicy).Set("audit-log-path", folders.audit).
 			Set("audit-log-maxsize", "4096") // in MB: one file has all requests; after 100 it would begin another one
 	}
-	return &ControlPlane{server: server, programs: programs, clients: clients, folders: folders, logs: logs}, nil
+	crds := envtest.CRDInstallOptions{Paths: definitions, ErrorIfPathMissing: true, MaxTime: Patience}
+	if err := envtest.ReadCRDFiles(&crds); err != nil {
+		return nil, err
+	}
+	return &ControlPlane{CRDs: crds.CRDs, server: server, programs: programs, clients: clients, folders: folders, logs: logs}, nil
 }
 
-func (c *ControlPlane) launch(o Options, programs string) (err error) {
+func (c *ControlPlane) launch(o Options, snapshot snapshot) (err error) {
+	if c.lifeline, err = newLifeline(c.folders.root); err != nil {
+		return err
+	}
+	restored, err := snapshot.copyTo(c.folders.data)
+	if err != nil {
+		return err
+	}
 	if c.Config, err = c.server.Start(); err != nil {
 		return err
 	}
-	c.CRDs, c.Kubeconfig = c.server.CRDs, c.folders.kubeconfig
+	if !restored {
+		if _, err := envtest.InstallCRDs(c.Config, envtest.CRDInstallOptions{CRDs: c.CRDs, MaxTime: Patience}); err != nil {
+			return err
+		}
+	}
+	if err := c.Await(context.Background(), c.CRDs, func(err error) bool { return err == nil }); err != nil {
+		return err
+	}
+	if !restored {
+		if err := snapshot.keep(c.Save); err != nil {
+			return err
+		}
+	}
+	c.Kubeconfig = c.folders.kubeconfig
 	if err := os.WriteFile(c.Kubeconfig, c.server.KubeConfig, 0o600); err != nil {
 		return err
 	}
 	if o.Controllers {
-		if err := c.startControllers(programs, cmp.Or(o.NodeGrace, nodeGrace)); err != nil {
-			return err
-		}
+		return c.startControllers(c.programs, cmp.Or(o.NodeGrace, nodeGrace))
 	}
-	if c.lifeline, err = newLifeline(c.folders.root); err != nil {
-		return err
-	}
-	return c.Await(context.Background(), c.CRDs, func(err error) bool { return err == nil })
+	return nil
 }
 
 // AddUser returns the configuration of a user with a client certificate.
@@ -196,15 +220,7 @@ func (c *ControlPlane) StopAPIServer() error {
 
 // StartAPIServer starts the API server again, at the same address and with the same data.
 func (c *ControlPlane) StartAPIServer() error {
-	if err := c.server.ControlPlane.GetAPIServer().Start(); err != nil {
-		return err
-	}
-	// The lifeline ends the processes that it was made for.
-	err := c.lifeline.release()
-	if err == nil {
-		c.lifeline, err = newLifeline(c.folders.root)
-	}
-	return err
+	return c.server.ControlPlane.GetAPIServer().Start()
 }
 
 // APIServerProgram is the path of the program that was started last.

@@ -11,16 +11,20 @@ import (
 	"syscall"
 )
 
-// reaper waits until the pipe is closed. Its first argument is a folder to remove, the others are processes to kill.
-const reaper = `read -r _; folder=$1; shift; kill -KILL "$@"; sleep 1; rm -rf "$folder"`
+// reaper waits until the pipe is closed. It kills every process whose command line names the folder, twice, as one may have been about to start, and
+// removes the folder.
+const reaper = `read -r _
+for _ in 1 2; do
+	for p in /proc/[0-9]*; do
+		[ "${p#/proc/}" = $$ ] || ! grep -qsF "$1" "$p/cmdline" || kill -KILL "${p#/proc/}"
+	done
+	sleep 1
+done 2>/dev/null
+rm -rf "$1"`
 
-// newLifeline is for the processes that this program has started so far, and the folder that they write to.
-func newLifeline(folder string) (*lifeline, error) {
-	pids, err := children(os.Getpid(), names)
-	if err != nil {
-		return nil, fmt.Errorf("finding the started processes: %w", err)
-	}
-	l := &lifeline{shell: exec.CommandContext(context.Background(), "sh", append([]string{"-c", reaper, "lifeline", folder}, pids...)...)}
+// newLifeline is for the processes that this program will start, each of which has the folder in its arguments.
+func newLifeline(folder string) (_ *lifeline, err error) {
+	l := &lifeline{shell: exec.CommandContext(context.Background(), "sh", "-c", reaper, "lifeline", folder)}
 	// A group of its own: an interrupt on the terminal reaches only this program.
 	l.shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if l.pipe, err = l.shell.StdinPipe(); err != nil {
