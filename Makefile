@@ -55,32 +55,107 @@ build: setup ## bin/wmco and bin/wmco-node for this computer
 		$(STEP) "building bin/$$program $(VERSION)" hack/downloads go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/$$program ./cmd/$$program; \
 	done
 
-# For the tests of one package. Those that take longest, on two processors half of it, begin first.
-TEST_TIMEOUT ?= 60m
-LONG_TESTS := ./internal/test/jointest ./internal/test/fleettest
-# Packages that are tested at the same time: the long ones mostly wait for a control plane.
+# For the tests of one package: only a hang reaches it.
+TEST_TIMEOUT ?= 30m
+# Packages that are tested at the same time.
 TEST_PACKAGES ?= $(shell n=$$(nproc); echo $$(( n > 3 ? n : 3 )))
 
+# The tiers. Each test belongs to the first one that can run it:
+#
+#	test       needs Go, an API server that is built here, and OpenSSH; whoever changes the code runs it
+#	test-all   also other programs (containerd, Chromium, promtool, Wine, OLM, older API servers) and stories of whole clusters
+#	ci-full    also storms, soaks, long simulations, the race detector and the whole payload
+#
+# Packages that make test leaves out, and the tests of others that need another program.
+STORIES := ./internal/test/jointest ./internal/test/fleettest
+WINE_TESTS := ./internal/test/winetest ./internal/test/winnode
+SOAK_TESTS := TestSoak TestTheObserverFindsFaultsOfTheOperator TestAHostThatLocksTheOperatorOutIsFound
+OTHER_TIERS := $(STORIES) $(WINE_TESTS) ./internal/test/olmtest
+PROGRAM_TESTS := TestPagesInABrowser TestABrowserComplains TestRealContainerd TestRealContainerdTakesCredentials TestPromtoolAcceptsTheRules
+PAYLOAD_TESTS := TestBuildInformationMatchesTheTable TestExecutablesStartAndPrintTheirVersion
+# $(call pattern,TestA TestB): the value of -run or -skip for tests.
+space := $(subst ,, )
+pattern = ^($(subst $(space),|,$(strip $(1))))$$
+
+# Programs that many packages start are linked once.
+export WMCO_TEST_PROGRAMS := $(CURDIR)/bin/test-programs
+# Audit logs that stories keep for the check of the operator's permissions.
+export WMCO_AUDIT := $(CURDIR)/bin/audit
+
+TESTRUN := $(TOOLS)/testrun
+.PHONY: $(TESTRUN)
+$(TESTRUN): setup
+	@go build -trimpath -o $@ ./internal/build/testrun/cmd/testrun
+
+.PHONY: test-programs
+test-programs: setup
+	@$(STEP) "building what tests start" hack/downloads go build -trimpath -ldflags '-s -w' -o bin/test-programs/ ./internal/test/sshtest/simhost ./cmd/wmco-node ./cmd/wmco
+
 .PHONY: test
-test: setup containerd-if-possible testenv-if-possible kubectl-if-possible ## all tests, goldens and their consumers included
+test: setup $(TESTRUN) testenv-if-possible test-programs ## the tests, in ten minutes with warm caches
 	@hack/space 4
-	@# Tests of services have time limits that a compiler running at the same time can exceed.
-	@$(STEP) "compiling" go build ./...
-	@$(STEP) "compiling for Windows" env GOOS=windows GOARCH=amd64 go build ./...
-	@$(STEP) "testing" hack/go-test -p $(TEST_PACKAGES) -timeout $(TEST_TIMEOUT) -- $(LONG_TESTS) $$(go list ./... | grep -v -e /winetest$$ -e /winnode$$ $(LONG_TESTS:.%=-e %$$))
-	@# Starts and stops of services under Wine have limits of time too: no other tests run beside them.
-	@$(STEP) "testing under Wine" hack/go-test -p 1 -timeout 20m -- ./internal/test/winetest ./internal/test/winnode
-	@# -count=1: go test's cache does not see files outside a nested module, such as the goldens.
-	@for module in $(TEST_MODULES); do \
-		hack/optional "the tests of $$module" --tests "$$module" ./... -- $(STEP) "testing $$module" \
-			env WMCO_CONTAINERD="$$(ls -d $(CURDIR)/$(CONTAINERD) 2>/dev/null || true)" go -C "$$module" test -count=1 ./...; \
-	done
+	@$(STEP) "testing" hack/go-test test -- -p $(TEST_PACKAGES) -timeout=$(TEST_TIMEOUT) -skip '$(call pattern,$(PROGRAM_TESTS) $(PAYLOAD_TESTS) $(SOAK_TESTS))' \
+		$$(go list ./... | grep -v $(OTHER_TIERS:.%=-e %$$))
 	@hack/skipped
 
-# In continuous integration a test that fails runs once more (docs/decisions/0031).
-ifeq ($(CI),true)
-test: gotestsum-if-possible
-endif
+.PHONY: test-all
+test-all: test test-with-programs test-modules test-payload test-stories test-wine test-olm test-old ## also with other programs, and whole clusters (an hour)
+	@hack/skipped
+
+# Root installs Chromium and promtool; containerd runs as root.
+.PHONY: test-with-programs
+test-with-programs: setup $(TESTRUN) containerd-if-possible chromium-if-possible promtool-if-possible ## the tests with containerd, Chromium and promtool
+	@$(STEP) "testing with other programs" hack/go-test programs -- -count=1 -timeout=$(TEST_TIMEOUT) -run '$(call pattern,$(PROGRAM_TESTS))' \
+		./report/page ./applier/agent/images/cri ./internal/verify/monitoring
+
+.PHONY: test-payload
+test-payload: setup $(TESTRUN) payload-if-possible ## the executables that were built have what the table says
+	@$(STEP) "testing executables" hack/go-test payload -- -count=1 -timeout=$(TEST_TIMEOUT) -run '$(call pattern,$(PAYLOAD_TESTS))' ./internal/build/payloadbuild
+
+# -count=1: go test's cache does not see files outside a nested module, such as the goldens.
+.PHONY: test-modules
+test-modules: setup $(TESTRUN) containerd-if-possible ## the goldens, by the programs and libraries that read such files
+	@for module in $(TEST_MODULES); do \
+		hack/optional "the tests of $$module" --tests "$$module" ./... -- $(STEP) "testing $$module" \
+			env WMCO_CONTAINERD="$$(ls -d $(CURDIR)/$(CONTAINERD) 2>/dev/null || true)" hack/go-test "$$module" -dir "$$module" -- -count=1 -timeout=$(TEST_TIMEOUT) ./...; \
+	done
+
+# One story of each kind: make ci runs these where nothing changed that the others are about.
+TRACERS := TestMachinesAndInstancesBecomeNodes TestARemovedEntryLeavesNothing TestAForcedRemovalForgetsItsOwnHostAlone TestANewOperatorBringsItsExecutables \
+	TestTheKeyOfTheOperatorIsExchanged TestAHostWithAnExpiredCertificateJoinsAgain TestANodeIsAdoptedByAnAnnotation TestARolledBackAdoptionLeavesTheExistingAgent \
+	TestSilentHostsHoldUpNobody TestALeaderThatWasFrozenChangesNothing TestTheAPIServerRestartsWhileMachinesJoin TestImpostorsGetNoCertificate \
+	TestANodeCannotTakeAnotherHost TestTheGuideOfYourOwnHostsIsFollowed TestFleet
+.PHONY: test-tracers
+test-tracers: setup $(TESTRUN) testenv-if-possible kubectl-if-possible test-programs ## one story of each kind
+	@$(STEP) "testing with one story of each kind" hack/go-test tracers -- -p $(words $(STORIES)) -timeout=$(TEST_TIMEOUT) -run '$(call pattern,$(TRACERS))' $(STORIES)
+
+# -count=1: a result from the cache keeps no audit log.
+.PHONY: test-stories
+test-stories: setup $(TESTRUN) testenv-if-possible kubectl-if-possible test-programs ## nodes join, change and leave in whole clusters, over SSH
+	@hack/space 4
+	@$(STEP) "testing whole clusters" hack/go-test stories -- -count=1 -p $(words $(STORIES)) -timeout=60m $(STORIES)
+	@[ ! -x $(word 1,$(KUBERNETES)) ] || $(MAKE) -s permissions
+
+.PHONY: permissions
+permissions: setup ## the operator needs what it may, by the audit logs of test-stories
+	@$(STEP) "checking the operator's permissions" go run ./internal/verify/permissions/cmd/permissions deploy/rbac bin/audit jointest
+
+.PHONY: test-soak
+test-soak: setup $(TESTRUN) testenv-if-possible test-programs ## the observer of the soak finds what it must, and nothing in a short storm
+	@$(STEP) "testing the soak" hack/go-test soak -- -count=1 -timeout=60m -run '$(call pattern,$(SOAK_TESTS))' ./internal/test/soak
+
+# Starts and stops of services under Wine have limits of time: no other tests run beside them.
+.PHONY: test-wine
+test-wine: setup $(TESTRUN) wine-if-possible payload-if-possible testenv-if-possible ## the Windows programs under Wine (root)
+	@$(STEP) "testing under Wine" hack/go-test wine -- -p 1 -timeout=$(TEST_TIMEOUT) $(WINE_TESTS)
+
+.PHONY: summary
+summary:
+	@hack/skipped
+
+.PHONY: times
+times: ## docs/test-times.md: how long the steps and packages of the last make took
+	@hack/times >docs/test-times.md
 
 .PHONY: golden
 golden: setup ## rewrite the goldens, then check them and show what changed
@@ -118,8 +193,6 @@ CHROMIUM := chromium fonts-dejavu-core
 .PHONY: chromium-if-possible
 chromium-if-possible:
 	@hack/packages $(CHROMIUM) || { [ "$${CI:-}" != true ] && hack/skip "the tests of pages in a browser" "no Chromium: the line above says why"; }
-
-test: chromium-if-possible
 
 # Their pixels depend on the version of Chromium, so they are no part of generate.
 .PHONY: pictures
@@ -173,9 +246,8 @@ demo: ## render an example cluster, apply it to simulated hosts, and run the ope
 	@hack/skipped
 
 .PHONY: ci
-ci: FUZZTIME = 3s
-ci: fmt-check lint generate-check cross test windows-steps test-olm test-old mutations-sample image-check fuzz ## the checks that every change must pass
-	@hack/skipped
+ci: fmt-check lint generate-check cross test test-with-programs test-modules ## the checks that every change must pass
+	@$(MAKE) -s $$(hack/by-path) summary
 	@echo "make: ci passed" >&2
 
 .PHONY: ci-full
@@ -215,7 +287,7 @@ ci-full: export WMCO_OLDER = yes
 # The tests of the packages of the node agent run under Wine too.
 ci-full: export WMCO_WINE_PACKAGES = 1
 ci-full: TEST_TIMEOUT = 90m
-ci-full: fmt-check lint generate-check cross test windows-steps test-olm test-old minors mutations image-check race fuzz ## ci with long fuzzing and the race detector
+ci-full: fmt-check lint generate-check cross test-all test-soak windows-steps minors mutations image-check race fuzz ## test-all with storms, long fuzzing, the race detector and the whole payload (many hours)
 	@hack/skipped
 	@echo "make: ci-full passed" >&2
 

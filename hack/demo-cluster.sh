@@ -61,7 +61,7 @@ start_operator() {
 
 story() {
 	furnish
-	say 'A control plane: etcd, kube-apiserver, kube-controller-manager and kube-scheduler, with the objects of an example cluster. Five hosts
+	say 'A control plane: etcd, kube-apiserver and kube-controller-manager, with the objects of an example cluster. Five hosts
 behind OpenSSH servers, with the real wmco-node and a stand-in for the kubelet. win-1 to win-3 are Machines, the others are in
 windows-instances. win-5 does not accept the key of the operator. This takes ten seconds or more.'
 	# The cluster network operator does not run here: trusted-ca is as it would have filled it.

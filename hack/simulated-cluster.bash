@@ -38,7 +38,7 @@ namespaces=(unshare --net --mount)
 
 prepare() {
 	local name missing=()
-	for name in etcd kube-apiserver kube-controller-manager kube-scheduler; do
+	for name in etcd kube-apiserver kube-controller-manager; do
 		[ -x "${WMCO_TESTENV:-bin/testenv}/$name" ] || missing+=("$name")
 	done
 	[ ${#missing[@]} -eq 0 ] || skip "no ${missing[*]}: make testenv"

@@ -1,10 +1,11 @@
 # Optional parts are skipped if the module proxy does not serve their modules: programs that check our files in tests,
 # control planes, the payload. Each prints one line, and all are counted at the end. Any other error is a failure.
 
-# The file with a line for each part that was skipped since the first make started.
+# The file with a line for each part that was skipped since the first make started, and the one with the seconds of steps and packages.
 export WMCO_SKIPPED := $(CURDIR)/bin/skipped
+export WMCO_TIMES := $(CURDIR)/bin/times
 ifeq ($(MAKELEVEL),0)
-$(shell rm -f $(WMCO_SKIPPED))
+$(shell rm -rf $(WMCO_SKIPPED) $(WMCO_TIMES) bin/test-logs)
 endif
 
 MODULES := bin/tools/modules

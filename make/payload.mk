@@ -32,8 +32,6 @@ payload-if-possible: setup $(PAYLOAD_BUILDER)
 	@status=0; $(STEP) "building the payload of the tests" $(PAYLOAD_BUILDER) build --version '$(VERSION)' --sources '$(SOURCE_TREE)' --only '$(TESTED_PAYLOAD)' || status=$$?; \
 	case $$status in 0) ;; 3) hack/skip "the tests of the executables that the table above lacks" "not all modules are served" ;; *) exit $$status ;; esac
 
-test: payload-if-possible
-
 .PHONY: minors
 minors: setup ## the goldens, by the kubelet and kube-proxy of each minor version (a minute each the first time)
 	@hack/minors

@@ -14,5 +14,3 @@ promtool: $(PROMTOOL) ## bin/tools/promtool: the tests of the rules for Promethe
 .PHONY: promtool-if-possible
 promtool-if-possible:
 	@command -v promtool >/dev/null || $(MAKE) -s promtool || hack/skip "the tests of the rules for Prometheus" "no promtool: the line above says why"
-
-test: promtool-if-possible

@@ -3,13 +3,15 @@
 
 TESTENV := bin/testenv
 ETCD := $(TESTENV)/etcd
-KUBERNETES := $(addprefix $(TESTENV)/,kube-apiserver kube-controller-manager kube-scheduler)
+# What a cluster needs whose Pods nobody schedules, and the scheduler.
+KUBERNETES := $(addprefix $(TESTENV)/,kube-apiserver kube-controller-manager)
+SCHEDULER := $(TESTENV)/kube-scheduler
 
 # Seen by every go test.
 export WMCO_TESTENV := $(CURDIR)/$(TESTENV)
 
 .PHONY: testenv
-testenv: setup $(ETCD) $(KUBERNETES) ## bin/testenv: etcd, API server, controller manager and scheduler for the tests
+testenv: setup $(ETCD) $(KUBERNETES) $(SCHEDULER) ## bin/testenv: etcd, API server, controller manager and scheduler for the tests
 
 $(ETCD): tools/etcd/go.mod tools/etcd/go.sum
 	@hack/need go
@@ -17,16 +19,23 @@ $(ETCD): tools/etcd/go.mod tools/etcd/go.sum
 		-o $(CURDIR)/$@ go.etcd.io/etcd/server/v3
 	@touch $@
 
-# The API server reports its version to clients, which parse it as numbers. One build for all three: most packages are shared.
+# The API server reports its version to clients, which parse it as numbers. Programs of one command share the compiler's work.
 KUBE_VERSION = $(shell go -C tools/kubernetes list -m -f '{{.Version}}' k8s.io/kubernetes)
 KUBE_VERSION_PACKAGE := k8s.io/component-base/version
+# $(call kubernetes,WHAT,PROGRAMS) builds programs of Kubernetes.
+kubernetes = version=$(KUBE_VERSION); IFS=. read -r major minor _ <<<"$${version\#v}"; \
+	$(STEP) "building $(1) $$version ($(2) the first time)" hack/downloads go -C tools/kubernetes build -trimpath \
+		-ldflags "-s -w -X $(KUBE_VERSION_PACKAGE).gitVersion=$$version -X $(KUBE_VERSION_PACKAGE).gitMajor=$$major -X $(KUBE_VERSION_PACKAGE).gitMinor=$$minor" \
+		-o $(CURDIR)/$(TESTENV)/ $(patsubst $(TESTENV)/%,k8s.io/kubernetes/cmd/%,$(3))
 $(KUBERNETES) &: tools/kubernetes/go.mod tools/kubernetes/go.sum
 	@hack/need go
-	@version=$(KUBE_VERSION); IFS=. read -r major minor _ <<<"$${version#v}"; \
-	$(STEP) "building Kubernetes $$version (seven minutes the first time)" hack/downloads go -C tools/kubernetes build -trimpath \
-		-ldflags "-s -w -X $(KUBE_VERSION_PACKAGE).gitVersion=$$version -X $(KUBE_VERSION_PACKAGE).gitMajor=$$major -X $(KUBE_VERSION_PACKAGE).gitMinor=$$minor" \
-		-o $(CURDIR)/$(TESTENV)/ $(patsubst $(TESTENV)/%,k8s.io/kubernetes/cmd/%,$(KUBERNETES))
+	@$(call kubernetes,the API server and the controllers of Kubernetes,six minutes,$(KUBERNETES))
 	@touch $(KUBERNETES)
+
+$(SCHEDULER): tools/kubernetes/go.mod tools/kubernetes/go.sum | $(KUBERNETES)
+	@hack/need go
+	@$(call kubernetes,the scheduler of Kubernetes,a minute,$(SCHEDULER))
+	@touch $@
 
 # The same programs of older minor versions, for what is tested on each: bin/testenv-<minor>, with the same etcd. ci tests the first one.
 ALL_OLD_KUBERNETES := $(sort $(patsubst tools/kubernetes-%,%,$(wildcard tools/kubernetes-1.*)))
@@ -38,7 +47,7 @@ $(OLD_PROGRAMS): $(TESTENV)-%/kube-apiserver: tools/kubernetes-%/go.mod tools/ku
 	@version=$$(go -C tools/kubernetes-$* list -m -f '{{.Version}}' k8s.io/kubernetes); IFS=. read -r major minor _ <<<"$${version#v}"; \
 	$(STEP) "building Kubernetes $$version (six minutes the first time)" go -C tools/kubernetes-$* build -trimpath \
 		-ldflags "-s -w -X $(KUBE_VERSION_PACKAGE).gitVersion=$$version -X $(KUBE_VERSION_PACKAGE).gitMajor=$$major -X $(KUBE_VERSION_PACKAGE).gitMinor=$$minor" \
-		-o $(CURDIR)/$(@D)/ $(patsubst $(TESTENV)/%,k8s.io/kubernetes/cmd/%,$(KUBERNETES))
+		-o $(CURDIR)/$(@D)/ $(patsubst $(TESTENV)/%,k8s.io/kubernetes/cmd/%,$(KUBERNETES) $(SCHEDULER))
 	@touch $@
 
 # Of two versions, the older API server is also exchanged for the newer one, under nodes and a running operator.
@@ -57,7 +66,12 @@ test-old: setup testenv-if-possible ## nodes join, change and leave in control p
 	done
 
 .PHONY: testenv-if-possible
-testenv-if-possible: setup
+testenv-if-possible: cluster-if-possible
+	@$(call optional-program,$(SCHEDULER),the tests against a control plane,tools/kubernetes)
+
+# What the demonstration needs.
+.PHONY: cluster-if-possible
+cluster-if-possible: setup
 	@$(call optional-program,$(ETCD),the tests against a control plane,tools/etcd)
 	@$(call optional-program,$(KUBERNETES),the tests against a control plane,tools/kubernetes)
 

@@ -25,17 +25,6 @@ $(CONTAINERD): tools/containerd/go.mod tools/containerd/go.sum $(wildcard intern
 containerd-if-possible: setup
 	@$(call optional-program,$(CONTAINERD),the test of containerd's configuration,tools/containerd)
 
-# It runs tests that fail once more.
-GOTESTSUM := $(TOOLS)/gotestsum
-$(GOTESTSUM): tools/gotestsum/go.mod tools/gotestsum/go.sum
-	@hack/need go
-	@$(STEP) "building gotestsum" go -C tools/gotestsum build -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ gotest.tools/gotestsum
-	@touch $@
-
-.PHONY: gotestsum-if-possible
-gotestsum-if-possible: setup
-	@$(call optional-program,$(GOTESTSUM),the second run of a test that fails,tools/gotestsum)
-
 # The commands of the documents are run with it. It reports its version, which must not be that of no release.
 KUBECTL := $(TOOLS)/kubectl
 $(KUBECTL): tools/kubectl/go.mod tools/kubectl/go.sum

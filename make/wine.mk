@@ -15,8 +15,6 @@ wine: setup ## bin/wine: Wine 10 for the tests of Windows programs (root)
 wine-if-possible:
 	@$(MAKE) -s wine || { [ "$${CI:-}" != true ] && hack/skip "the tests of Windows programs" "no Wine: the line above says why"; }
 
-test: wine-if-possible
-
 .PHONY: demo-windows
 demo-windows: build wine ## apply a bundle to Windows under Wine with the real wmco-node.exe (root)
 	@$(STEP) "applying a bundle to Windows under Wine" hack/demo-windows.sh

@@ -265,8 +265,8 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestRules has promtool parse and test the rules.
-func TestRules(t *testing.T) {
+// TestPromtoolAcceptsTheRules has promtool parse and test the rules.
+func TestPromtoolAcceptsTheRules(t *testing.T) {
 	promtool := os.Getenv("WMCO_PROMTOOL")
 	if promtool == "" {
 		promtool = "promtool"

@@ -11,13 +11,17 @@ import (
 
 // Programs are what servers need, built once per process.
 type Programs struct {
-	folder string
+	folder  string
+	simhost string
 	// sshd is empty if there is none.
 	sshd string
 }
 
 // simhostPackage is the program that servers run in place of a shell.
 const simhostPackage = "wmco/internal/test/sshtest/simhost"
+
+// builtVariable is the environment variable with the folder of programs that were built for all packages (make test-programs).
+const builtVariable = "WMCO_TEST_PROGRAMS"
 
 // Build builds the programs into a folder that Remove removes.
 func Build(ctx context.Context) (Programs, error) {
@@ -31,17 +35,21 @@ func Build(ctx context.Context) (Programs, error) {
 			p.sshd = path
 		}
 	}
-	_, err = p.Go(ctx, simhostPackage)
+	p.simhost, err = p.Go(ctx, simhostPackage)
 	return p, err
 }
 
 // Remove removes what was built.
 func (p Programs) Remove() error { return os.RemoveAll(p.folder) }
 
-func (p Programs) simhost() string { return filepath.Join(p.folder, filepath.Base(simhostPackage)) }
-
-// Go builds a program of this module and returns its path.
+// Go builds a program of this module, unless it was built for all packages, and returns its path.
 func (p Programs) Go(ctx context.Context, pkg string, flags ...string) (string, error) {
+	if folder := os.Getenv(builtVariable); folder != "" {
+		built := filepath.Join(folder, filepath.Base(pkg))
+		if _, err := os.Stat(built); err == nil {
+			return built, nil
+		}
+	}
 	out := filepath.Join(p.folder, filepath.Base(pkg))
 	cmd := exec.CommandContext(ctx, "go", append(append([]string{"build", "-o", out}, flags...), pkg)...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -78,7 +78,7 @@ func (p Programs) Start(folder string, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{User: me.Username, Address: o.Address, sshd: p.sshd, simhost: p.simhost(), folder: folder, options: o}
+	s := &Server{User: me.Username, Address: o.Address, sshd: p.sshd, simhost: p.simhost, folder: folder, options: o}
 	if s.Address == "" {
 		s.Address = net.JoinHostPort(Loopback(), "0")
 	}

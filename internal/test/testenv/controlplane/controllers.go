@@ -38,12 +38,11 @@ func (c *ControlPlane) RestartControllers() error {
 		}
 	}
 	c.children = nil
-	return c.startControllers(c.programs, c.grace)
+	return c.startControllers()
 }
 
 // startControllers starts the controller manager and the scheduler. Neither listens.
-func (c *ControlPlane) startControllers(programs string, grace time.Duration) error {
-	c.grace = grace
+func (c *ControlPlane) startControllers() error {
 	if err := c.bindRenewals(); err != nil {
 		return err
 	}
@@ -57,11 +56,14 @@ func (c *ControlPlane) startControllers(programs string, grace time.Duration) er
 			"--controllers=" + strings.Join(controllers, ","),
 			"--cluster-signing-cert-file=" + c.clients.files[0], "--cluster-signing-key-file=" + c.clients.files[1],
 			"--root-ca-file=" + serverCA, "--service-account-private-key-file=" + filepath.Join(c.folders.certificates, "sa-signer.key"),
-			"--node-monitor-period=1s", "--node-monitor-grace-period=" + grace.String(),
+			"--node-monitor-period=1s", "--node-monitor-grace-period=" + c.grace.String(),
 		},
 		Scheduler: nil,
 	} {
-		child, err := startChild(filepath.Join(programs, program), c.logs, append(args, common...))
+		if program == Scheduler && !c.scheduled {
+			continue
+		}
+		child, err := startChild(filepath.Join(c.programs, program), c.logs, append(args, common...))
 		if err != nil {
 			return err
 		}

@@ -44,6 +44,8 @@ const Patience = 2 * time.Minute
 type Options struct {
 	// Controllers also starts the controller manager and the scheduler.
 	Controllers bool
+	// WithoutScheduler leaves the scheduler out, for clusters that start no Pods.
+	WithoutScheduler bool
 	// NodeGrace is how long a node may be silent before it counts as lost; zero is 8 s. A cluster has 40 s.
 	NodeGrace time.Duration
 	// Audit makes the API server log every request, for Requests.
@@ -75,7 +77,9 @@ type ControlPlane struct {
 	logs     *os.File
 	children []*child
 	// grace is how long a node may be silent.
-	grace    time.Duration
+	grace time.Duration
+	// scheduled reports whether there is a scheduler.
+	scheduled bool
 	lifeline *lifeline
 }
 
@@ -107,10 +111,14 @@ func Start(o Options) (*ControlPlane, error) {
 
 // programs are those that are started.
 func (o Options) programs() []string {
+	all := []string{APIServer, Etcd}
 	if o.Controllers {
-		return []string{APIServer, Etcd, ControllerManager, Scheduler}
+		all = append(all, ControllerManager)
 	}
-	return []string{APIServer, Etcd}
+	if o.Controllers && !o.WithoutScheduler {
+		all = append(all, Scheduler)
+	}
+	return all
 }
 
 // missing returns the first program that is not in the folder.
@@ -193,7 +201,8 @@ func (c *ControlPlane) launch(o Options, snapshot snapshot) (err error) {
 		return err
 	}
 	if o.Controllers {
-		return c.startControllers(c.programs, cmp.Or(o.NodeGrace, nodeGrace))
+		c.grace, c.scheduled = cmp.Or(o.NodeGrace, nodeGrace), !o.WithoutScheduler
+		return c.startControllers()
 	}
 	return nil
 }

@@ -136,7 +136,7 @@ func (r *running) startCluster(ctx context.Context, key identity) error {
 	if err != nil {
 		return err
 	}
-	plane, err := controlplane.Start(controlplane.Options{Controllers: true, Folder: filepath.Join(r.folder, "control-plane")})
+	plane, err := controlplane.Start(controlplane.Options{Controllers: true, WithoutScheduler: true, Folder: filepath.Join(r.folder, "control-plane")})
 	if err != nil {
 		return err
 	}
