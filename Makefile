@@ -82,11 +82,6 @@ export WMCO_TEST_PROGRAMS := $(CURDIR)/bin/test-programs
 # Audit logs that stories keep for the check of the operator's permissions.
 export WMCO_AUDIT := $(CURDIR)/bin/audit
 
-TESTRUN := $(TOOLS)/testrun
-.PHONY: $(TESTRUN)
-$(TESTRUN): setup
-	@go build -trimpath -o $@ ./internal/build/testrun/cmd/testrun
-
 .PHONY: test-programs
 test-programs: setup
 	@$(STEP) "building what tests start" hack/downloads go build -trimpath -ldflags '-s -w' -o bin/test-programs/ ./internal/test/sshtest/simhost ./cmd/wmco-node ./cmd/wmco

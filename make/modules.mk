@@ -9,6 +9,13 @@ $(shell rm -rf $(WMCO_SKIPPED) $(WMCO_TIMES) bin/test-logs)
 endif
 
 MODULES := bin/tools/modules
+# It runs go test, and counts.
+TESTRUN := bin/tools/testrun
+
+.PHONY: $(TESTRUN)
+$(TESTRUN):
+	@hack/need go git
+	@go build -trimpath -o $@ ./internal/build/testrun/cmd/testrun
 
 .PHONY: $(MODULES)
 $(MODULES):

@@ -36,10 +36,10 @@ $(OLM)/olm: tools/olm/go.mod tools/olm/go.sum
 
 # Two operators, a catalog and ours share two processors with a control plane: no other tests run beside them.
 .PHONY: test-olm
-test-olm: setup testenv-if-possible kubectl-if-possible ## OLM itself installs, upgrades and removes the operator (needs root)
+test-olm: setup $(TESTRUN) testenv-if-possible kubectl-if-possible ## OLM itself installs, upgrades and removes the operator (needs root)
 	@export GOFLAGS='-tags=containers_image_openpgp $(GOFLAGS)'; $(call optional-program,$(OLM)/olm,the tests with OLM itself,tools/olm)
 	@[ ! -x $(OLM)/olm ] || [ ! -x $(KUBECTL) ] || { ln -f $(KUBECTL) $(OLM)/oc && $(STEP) "testing with OLM itself" \
-		env WMCO_OLM=$(CURDIR)/$(OLM) go test -count=1 -timeout 20m ./internal/test/olmtest; }
+		env WMCO_OLM=$(CURDIR)/$(OLM) hack/go-test olm -- -count=1 -timeout=$(TEST_TIMEOUT) ./internal/test/olmtest; }
 
 .PHONY: olm-check
 olm-check: setup ## operator-framework's own validators over the reviewed bundle and catalog

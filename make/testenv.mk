@@ -52,16 +52,16 @@ $(OLD_PROGRAMS): $(TESTENV)-%/kube-apiserver: tools/kubernetes-%/go.mod tools/ku
 
 # Of two versions, the older API server is also exchanged for the newer one, under nodes and a running operator.
 .PHONY: test-old
-test-old: setup testenv-if-possible ## nodes join, change and leave in control planes of older minor versions
+test-old: setup $(TESTRUN) testenv-if-possible test-programs ## nodes join, change and leave in control planes of older minor versions
 	@before=; for minor in $(OLD_KUBERNETES); do \
 		$(call optional-program,$(TESTENV)-$$minor/kube-apiserver,the tests against Kubernetes $$minor,tools/kubernetes-$$minor); \
 		[ -x $(TESTENV)-$$minor/kube-apiserver ] && [ -x $(ETCD) ] || continue; \
 		ln -f $(ETCD) $(TESTENV)-$$minor/etcd; \
 		$(STEP) "testing with Kubernetes $$minor" env WMCO_TESTENV=$(CURDIR)/$(TESTENV)-$$minor \
-			go test -count=1 -timeout 20m -run '^TestNodesOfThisControlPlane$$' ./internal/test/jointest; \
+			hack/go-test old-$$minor -- -count=1 -timeout=$(TEST_TIMEOUT) -run '^TestNodesOfThisControlPlane$$' ./internal/test/jointest; \
 		[ -z "$$before" ] || $(STEP) "exchanging the API server of Kubernetes $$before for $$minor" \
 			env WMCO_TESTENV=$(CURDIR)/$(TESTENV)-$$before WMCO_TESTENV_NEXT=$(CURDIR)/$(TESTENV)-$$minor \
-			go test -count=1 -timeout 40m -run '^TestTheAPIServerIsExchangedForNewerMinorVersions$$' ./internal/test/jointest; \
+			hack/go-test exchange-$$minor -- -count=1 -timeout=60m -run '^TestTheAPIServerIsExchangedForNewerMinorVersions$$' ./internal/test/jointest; \
 		before=$$minor; \
 	done
 

@@ -41,7 +41,7 @@ func openBrowser(t *testing.T, text string) *browser {
 	t.Helper()
 	program, err := exec.LookPath("chromium")
 	if err != nil {
-		t.Skip("chromium is not installed: make test installs it")
+		t.Skip("chromium is not installed: make test-with-programs installs it")
 	}
 	file := filepath.Join(t.TempDir(), "page.html")
 	must(t, os.WriteFile(file, []byte(text), 0o600))

@@ -5,5 +5,5 @@
 //	                                       '---- the command of OLM's Job --'                        (its account, arguments, environment)
 //
 // A kubelet is all that is missing: Pods of the one node are Running at once. OLM listens on fixed ports, so that the tests run in a
-// network of their own. `make test` builds the programs; without them, the tests are skipped.
+// network of their own. `make test-olm` builds the programs; without them, the tests are skipped.
 package olmtest

@@ -136,7 +136,7 @@ func realContainerd(t *testing.T, upstream, pause string) *Containerd {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(program); err != nil || os.Geteuid() != 0 {
-		t.Skip("containerd runs as root, and make test builds bin/tools/containerd")
+		t.Skip("containerd runs as root, and make test-with-programs builds bin/tools/containerd")
 	}
 	folder := t.TempDir()
 	hosts := filepath.Join(folder, "registries", "pinned.example.com")
