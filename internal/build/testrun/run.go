@@ -124,7 +124,7 @@ func (p *printer) goTest(ctx context.Context, args ...string) (*collected, int, 
 			p.printFailure(f)
 		}
 		if ended {
-			p.endPackage(c, e)
+			p.endPackage(e)
 		}
 	})
 	var exit *exec.ExitError
@@ -137,7 +137,7 @@ func (p *printer) goTest(ctx context.Context, args ...string) (*collected, int, 
 	return c, cmd.ProcessState.ExitCode(), err
 }
 
-func (p *printer) endPackage(c *collected, e event) {
+func (p *printer) endPackage(e event) {
 	took := time.Duration(e.Elapsed * float64(time.Second))
 	if e.Action != "skip" { // a package without tests
 		p.packages = append(p.packages, Package{e.Package, took})
