@@ -183,6 +183,10 @@ func (c *ControlPlane) launch(o Options, snapshot snapshot) (err error) {
 	if c.Config, err = c.server.Start(); err != nil {
 		return err
 	}
+	// envtest makes it for webhooks that it does not install here. A program that is killed would leave it.
+	if err := os.RemoveAll(c.server.WebhookInstallOptions.LocalServingCertDir); err != nil {
+		return err
+	}
 	if !restored {
 		if _, err := envtest.InstallCRDs(c.Config, envtest.CRDInstallOptions{CRDs: c.CRDs, MaxTime: Patience}); err != nil {
 			return err
