@@ -21,7 +21,7 @@ func TestFine(t *testing.T) { t.Run("part", func(t *testing.T) {}) }
 func TestWithoutRoot(t *testing.T) { t.Log("before"); t.Skip("needs root") }
 `,
 	"flaky/flaky_test.go": `package flaky
-import ("errors"; "io/fs"; "os"; "testing")
+import ("errors"; "fmt"; "io/fs"; "os"; "testing")
 func first() bool {
 	if _, err := os.Stat("ran"); !errors.Is(err, fs.ErrNotExist) { return false }
 	_ = os.WriteFile("ran", nil, 0o600)
@@ -30,7 +30,8 @@ func first() bool {
 func TestFails(t *testing.T) {
 	if os.Getenv("CASE") == "skipped" && !first() { t.Skip("alone, it judges nothing") }
 	if os.Getenv("CASE") == "passed" && !first() { return }
-	t.Run("part", func(t *testing.T) { t.Log("a log"); t.Error("the reason\nin two lines") })
+	t.Run("part", func(t *testing.T) { t.Log("a log"); t.Error("the reason\nin two lines")
+		for i := range 100 { fmt.Fprintln(t.Output(), "noise", i) } })
 }
 `,
 	"whole/whole_test.go": `package whole
@@ -105,6 +106,9 @@ func TestOnlyWhatPassedCounts(t *testing.T) {
 			if got.OK() != c.ok {
 				t.Errorf("OK is %t", got.OK())
 			}
+			if strings.Contains(out.String(), "noise") {
+				t.Errorf("it prints logs:\n%s", &out)
+			}
 			for _, text := range c.says {
 				if !strings.Contains(out.String(), text) {
 					t.Errorf("it does not say %q:\n%s", text, &out)
@@ -126,7 +130,7 @@ func TestTheOutputOfAFailureIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{"=== RUN   TestFails/part", "a log", "the reason", "--- FAIL"} {
+	for _, text := range []string{"=== RUN   TestFails/part", "a log", "the reason", "noise 99", "--- FAIL"} {
 		if !strings.Contains(string(kept), text) {
 			t.Errorf("the file lacks %q:\n%s", text, kept)
 		}

@@ -104,7 +104,7 @@ func prepare(t *testing.T) *fleet {
 	t.Cleanup(func() { f.stop() })
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("logged last:\n%s", &recent)
+			_, _ = fmt.Fprintf(t.Output(), "logged last:\n%s\n", &recent)
 		}
 	})
 	return f

@@ -187,24 +187,25 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// explain shows what operators have logged, of a test that has failed.
+// explain shows what operators have logged, of a test that has failed, without the places of messages: those are of why it failed.
 func (w *world) explain() {
 	if !w.t.Failed() {
 		return
 	}
+	show := func(format string, args ...any) { _, _ = fmt.Fprintf(w.t.Output(), format+"\n", args...) }
 	for line := range strings.Lines(w.log.String()) {
 		if strings.Contains(line, " logger=") || !strings.Contains(line, "level=INFO") { // not what controller-runtime starts and stops
-			w.t.Log(strings.TrimSpace(line))
+			show("%s", strings.TrimSpace(line))
 		}
 	}
 	if s, err := status.Read(context.Background(), w, gather.OperatorNamespace); err != nil {
 		w.t.Error(err)
 	} else {
 		for _, c := range s.Conditions {
-			w.t.Logf("condition %s %s (%s): %s", c.Type, c.Status, c.Reason, c.Message)
+			show("condition %s %s (%s): %s", c.Type, c.Status, c.Reason, c.Message)
 		}
 		for _, h := range s.Hosts {
-			w.t.Logf("host %s %s (%s): %s", h.Name, h.State, h.Reason, h.Message)
+			show("host %s %s (%s): %s", h.Name, h.State, h.Reason, h.Message)
 		}
 	}
 	var list eventsv1.EventList
@@ -212,7 +213,7 @@ func (w *world) explain() {
 		w.t.Error(err)
 	}
 	for _, e := range list.Items {
-		w.t.Logf("event %s %s/%s: %s", e.Reason, e.Regarding.Kind, e.Regarding.Name, e.Note)
+		show("event %s %s/%s: %s", e.Reason, e.Regarding.Kind, e.Regarding.Name, e.Note)
 	}
 }
 

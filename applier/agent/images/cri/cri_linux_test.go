@@ -161,7 +161,7 @@ func realContainerd(t *testing.T, upstream, pause string) *Containerd {
 		_ = cmd.Process.Signal(os.Interrupt)
 		_ = cmd.Wait()
 		if t.Failed() {
-			t.Logf("containerd:\n%s", log.String())
+			_, _ = fmt.Fprintf(t.Output(), "containerd:\n%s\n", log.String())
 		}
 	})
 	c, err := New(func(ctx context.Context) (net.Conn, error) {
