@@ -62,9 +62,9 @@ func bind(name string) *admissionv1.ValidatingAdmissionPolicyBinding {
 	}
 }
 
-// isNode is true for the Node itself, false for its status and other subresources. They have no second look: the API server
-// takes nothing but the status from a request for the status.
-const isNode = "request.operation == 'UPDATE' && (!has(request.subResource) || request.subResource == '')"
+// isNode is true for the Node itself and for its status, whose requests have a whole Node too. Of a request for the status the API server drops the spec
+// alone: labels and annotations are changed with it (k8s.io/kubernetes pkg/registry/core/node, nodeStatusStrategy.PrepareForUpdate).
+const isNode = "request.operation == 'UPDATE' && (!has(request.subResource) || request.subResource in ['', 'status'])"
 
 func variables() []admissionv1.Variable {
 	return []admissionv1.Variable{

@@ -133,6 +133,17 @@ func hasTaint(n corev1.Node, key string) bool {
 func TestCloudNodeManagerIsBoundToItsNode(t *testing.T) {
 	own := start(t)
 	stranger := as(t, "somebody", published.CloudNodeManagerGroup)
+	// A request for the status changes labels as one for the Node does.
+	for _, resource := range []string{"", "status"} {
+		for name, labels := range map[string]string{
+			"a role": `"node-role.kubernetes.io/master":""`, "a role removed": `"node-role.kubernetes.io/worker":null`, "a role changed": `"node-role.kubernetes.io/worker":"x"`,
+			"a restricted label": `"example.com.node-restriction.kubernetes.io/x":"y"`,
+		} {
+			if err := patch(t, own, "win-a", `{"metadata":{"labels":{`+labels+`}}}`, resource); !refused(err) {
+				t.Errorf("%s, by a request for the Node's %q: %v", name, resource, err)
+			}
+		}
+	}
 	for name, err := range map[string]error{
 		"another Node":                  patch(t, own, "win-b", `{"metadata":{"labels":{"topology.kubernetes.io/zone":"x"}}}`, ""),
 		"another Node's taint":          untaint(t, own, "win-b", taint),
@@ -141,10 +152,6 @@ func TestCloudNodeManagerIsBoundToItsNode(t *testing.T) {
 		"all taints removed":            patch(t, own, "win-a", `{"spec":{"taints":null}}`, ""),
 		"another taint changed":         patch(t, own, "win-a", `{"spec":{"taints":[{"key":"os","value":"Linux","effect":"NoSchedule"}]}}`, ""),
 		"a taint added":                 patch(t, own, "win-a", `{"spec":{"taints":[{"key":"os","value":"Windows","effect":"NoSchedule"},{"key":"x","effect":"NoExecute"}]}}`, ""),
-		"a role":                        patch(t, own, "win-a", `{"metadata":{"labels":{"node-role.kubernetes.io/infra":""}}}`, ""),
-		"a role removed":                patch(t, own, "win-a", `{"metadata":{"labels":{"node-role.kubernetes.io/worker":null}}}`, ""),
-		"a role changed":                patch(t, own, "win-a", `{"metadata":{"labels":{"node-role.kubernetes.io/worker":"x"}}}`, ""),
-		"a restricted label":            patch(t, own, "win-a", `{"metadata":{"labels":{"example.com.node-restriction.kubernetes.io/x":"y"}}}`, ""),
 		"the group without such a user": patch(t, stranger, "win-a", `{"metadata":{"labels":{"a":"b"}}}`, ""),
 	} {
 		if !refused(err) {
