@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,7 +72,7 @@ func newShared(m base.Manager, o Options, key bundle.Key, admission policies.Pol
 	watched := m.Kinds.WatchedClient(m.GetClient())
 	reader := &inputs.Reader{
 		Nodes: func(ctx context.Context) ([]windowsnode.Node, error) { return m.Decoded.ListCached(ctx, watched) },
-		Keys:  signs.ReadPublicKeys, Records: records.CachedRecords, Log: o.Log.WithName("inputs"), Cache: watched, Namespace: o.Namespace, Resolver: o.Resolver, Now: time.Now,
+		Keys:  signs.ReadPublicKeys, Records: records.CachedRecords, Log: o.Log.WithName("inputs"), Cache: watched, Namespace: o.Namespace, Resolver: o.Resolver, Now: o.Clock.Now,
 		Source: desired.Source{
 			Objects: objects.NewCachedClusterReader(watched), Set: o.Payload, Key: key,
 			Gather: gather.Options{Namespace: o.Namespace, Complete: true, Environment: o.Environment},
@@ -87,7 +86,7 @@ func newShared(m base.Manager, o Options, key bundle.Key, admission policies.Pol
 	backings := []string{string(render.BackingMachine), string(render.BackingInstance)}
 	return shared{
 		reader: reader, read: (&inputs.Coalesced{Source: reader.Read}).Read, signs: signs, records: records, login: login, executables: configure.NewExecutables(o.Payload), servers: servers, admission: admission,
-		counters: metrics.NewCounters(metrics.Known{Version: o.Version, Backings: backings, Reasons: configure.FailureReasons(), Traffic: o.Traffic}), unjoined: &configure.Unjoined{Elapsed: o.Elapsed},
+		counters: metrics.NewCounters(metrics.Known{Version: o.Version, Backings: backings, Reasons: configure.FailureReasons(), Traffic: o.Traffic}), unjoined: &configure.Unjoined{Elapsed: o.elapsed},
 		deployment: &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: o.Namespace, Name: operatorName},
 		clocks:     hosts.NewClocks(o.Now), upgrade: &status.Upgrade{},
 	}, nil
@@ -98,7 +97,7 @@ func newShared(m base.Manager, o Options, key bundle.Key, admission policies.Pol
 func addControllers(ctx context.Context, m base.Manager, o Options, s shared) error {
 	publishes := &rollout.Controller{
 		Inputs: s.read, Wants: gather.WantedObjects(o.Namespace), Keys: s.signs, Known: s.records.KnownNodes, Servers: s.servers.ListVersions, Upgrade: s.upgrade, Deployment: s.deployment, Counters: s.counters,
-		Unjoined: s.unjoined, Expected: expectedConditions(o), Silence: o.Silence, Heartbeats: o.heartbeats, Settle: o.settle, Now: o.Now, Elapsed: o.Elapsed, Log: o.Log,
+		Unjoined: s.unjoined, Expected: expectedConditions(o), Silence: o.Silence, Heartbeats: o.heartbeats, Now: o.Now, Elapsed: o.elapsed, Log: o.Log,
 	}
 	if o.Hosts != nil {
 		publishes.Executables, publishes.HostClocks, publishes.Login = s.executables.ChooseMinorVersion, s.clocks.ClockSkews, s.login
@@ -132,23 +131,23 @@ func addHostControllers(ctx context.Context, m base.Manager, o Options, s shared
 	joiner := &configure.Joiner{
 		Checks: &configure.Checks{Live: live, Login: login, Versions: s.servers.ListVersions, Payload: o.Payload, Now: o.Now, Held: deletions.HeldChangesFunc(nodes, windowsnode.VerifyWith(s.signs.OpenDesired))},
 		Reader: cached, Client: cached, Inputs: s.read, Hosts: o.Hosts(login).WithGuard(m.MayChangeHosts()).NotingClocks(s.clocks), Login: login, Version: o.Version,
-		Log: log.WithName("join"), Now: o.Now, Elapsed: o.Elapsed, Silence: o.Silence, Random: rand.Read, Unjoined: s.unjoined, Counters: s.counters,
+		Log: log.WithName("join"), Now: o.Now, Elapsed: o.elapsed, Silence: o.Silence, Random: rand.Read, Unjoined: s.unjoined, Counters: s.counters,
 	}
 	collector := &hostkeys.Collector{Live: live, Login: login, Namespace: o.Namespace, Log: log.WithName("collector")}
 	machines := &machine.Machines{
-		Joiner: joiner, Reader: cached, Live: live, Client: cached, Events: events, Log: log.WithName("machines"), Now: o.Now, Elapsed: o.Elapsed,
+		Joiner: joiner, Reader: cached, Live: live, Client: cached, Events: events, Log: log.WithName("machines"), Now: o.Now, Elapsed: o.elapsed,
 		Replacements: machine.Replacements{Live: live, Client: cached, Namespace: o.Namespace},
 	}
 	for _, c := range []interface{ SetupWithManager(base.Manager) error }{
 		&node.Nodes{
 			Reader: cached, Decoded: m.Decoded, Client: cached, Joiner: joiner, Inputs: s.read, Hosts: joiner.Hosts, Drainer: drain.Drainer{Client: clients}, Machines: machines,
 			Namespace: o.Namespace, Version: o.Version, Payload: s.executables, Copying: node.CopyPlaces(), Told: windowsnode.VerifyWith(s.signs.OpenDesired),
-			Events: events, Log: log.WithName("nodes"), Elapsed: o.Elapsed, APITime: s.servers.ServerTime,
+			Events: events, Log: log.WithName("nodes"), Clock: o.Clock, Elapsed: o.elapsed, APITime: s.servers.ServerTime,
 		},
 		&instance.Instances{Joiner: joiner, Namespace: o.Namespace, Events: events, Log: log.WithName("instances")},
 		&csr.Approver{
 			Inputs: s.read, Hosts: joiner.Hosts, Records: s.records, Resolver: o.Resolver, Live: live, Client: cached,
-			Namespace: o.Namespace, Events: events, Log: log.WithName("certificates"), Elapsed: o.Elapsed,
+			Namespace: o.Namespace, Events: events, Log: log.WithName("certificates"), Elapsed: o.elapsed,
 		},
 		&userdata.UserData{
 			Reader: cached, Live: live, Client: cached, Policies: s.admission, Say: conditionsOf(m, o, prerequisites.Owner+"-userdata"), Login: login, Events: events, Log: log.WithName("userdata"),

@@ -14,7 +14,6 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/gather"
 	"wmco/controller/status"
-	"wmco/internal/test/testenv"
 )
 
 // confirm waits until a deletion is said, sees that the bundle stays, and confirms: another bundle is published, and the confirmation is used up.
@@ -91,7 +90,7 @@ func checkDeleted(t *testing.T, r *running) {
 	remove(sets)
 	defer func() {
 		restore(sets)
-		if err := testenv.Eventually(t.Context(), "the first bundle", func() bool {
+		if err := r.eventually("the first bundle", func() bool {
 			d, err := published.DecodeDesired(r.node().Annotations[published.DesiredAnnotation])
 			return err == nil && d.Bundle == first.Bundle
 		}); err != nil {
@@ -140,7 +139,7 @@ func checkInstances(t *testing.T, r *running, before bundle.Digest) {
 	if said := r.condition(status.InputsPresent, metav1.ConditionFalse); r.node().Annotations[published.ConfirmAnnotation] != "" {
 		t.Errorf("%+v", said)
 	}
-	if err := testenv.Eventually(t.Context(), "the question about the mirrors", func() bool {
+	if err := r.eventually("the question about the mirrors", func() bool {
 		return strings.Contains(r.condition(status.InputsPresent, metav1.ConditionFalse).Message, published.ConfirmAnnotation)
 	}); err != nil {
 		t.Error(err)

@@ -13,7 +13,6 @@ import (
 	"wmco/controller/gather"
 	"wmco/controller/rollout"
 	"wmco/controller/status"
-	"wmco/internal/test/testenv"
 	"wmco/render/reason"
 )
 
@@ -79,7 +78,7 @@ func checkHeld(t *testing.T, r *running) {
 	if third := r.desired(second.Bundle); third.Bundle != first.Bundle || slices.Contains(third.Inputs, published.InputUnreachableImages) {
 		t.Errorf("bundle %s of %v, %s before the change", third.Bundle.Short(), third.Inputs, first.Bundle.Short())
 	}
-	if err := testenv.Eventually(t.Context(), "the confirmation to be used up", func() bool {
+	if err := r.eventually("the confirmation to be used up", func() bool {
 		return r.node().Annotations[published.ConfirmFindingAnnotation] == ""
 	}); err != nil {
 		t.Error(err)

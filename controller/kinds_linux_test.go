@@ -29,6 +29,7 @@ func tagMirrorSet(name, from string) *unstructured.Unstructured {
 
 // TestAKindThatAppearsIsUsedWithoutARestart.
 func TestAKindThatAppearsIsUsedWithoutARestart(t *testing.T) {
+	cluster.Config(t) // without a control plane the whole test is skipped
 	var r *running
 	t.Run("without the kind", func(hidden *testing.T) {
 		cluster.Without(hidden, tagMirrors+".config.openshift.io")
@@ -37,7 +38,7 @@ func TestAKindThatAppearsIsUsedWithoutARestart(t *testing.T) {
 	})
 	before := r.desired("")
 	set := tagMirrorSet("late", "late.example.com")
-	if err := testenv.Eventually(t.Context(), "the kind", func() bool { return r.Create(t.Context(), set) == nil }); err != nil {
+	if err := r.eventually("the kind", func() bool { return r.Create(t.Context(), set) == nil }); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.Delete(context.Background(), set) })
@@ -109,7 +110,7 @@ func TestTheKindsOfMirrorsAreDeletedWhileTheOperatorRuns(t *testing.T) {
 		}
 	})
 	for i := range sets {
-		if err := testenv.Eventually(t.Context(), "the kind", func() bool { return client.IgnoreAlreadyExists(r.Create(t.Context(), sets[i].DeepCopy())) == nil }); err != nil {
+		if err := r.eventually("the kind", func() bool { return client.IgnoreAlreadyExists(r.Create(t.Context(), sets[i].DeepCopy())) == nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -150,7 +151,7 @@ func TestARightToWriteThatIsTakenAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := ""
-	if err := testenv.Eventually(t.Context(), "the refusal in the status", func() bool {
+	if err := r.eventually("the refusal in the status", func() bool {
 		c := r.condition(status.RolledOut, metav1.ConditionFalse)
 		said = c.Reason + ": " + c.Message
 		return c.Reason == status.ReasonRolloutFailed && strings.Contains(c.Message, "writing Node "+nodeName) && strings.Contains(c.Message, "forbidden")

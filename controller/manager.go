@@ -68,7 +68,7 @@ func newManager(o Options) (base.Manager, error) {
 	if lock != nil {
 		options.LeaderElectionResourceLockInterface = lock
 	}
-	again := base.NewRetries()
+	again := base.NewRetries(o.Clock)
 	watched := rest.CopyConfig(o.Config)
 	watched.Wrap(again.WrapTransport)
 	m, err := manager.New(base.GuardWrites(watched, lock), options)

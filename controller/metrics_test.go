@@ -34,7 +34,6 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/gather"
 	"wmco/controller/rollout/plan"
-	"wmco/internal/test/testenv"
 )
 
 // freeAddress returns an address at which nobody listens.
@@ -68,7 +67,7 @@ func (r *running) scrape(token string) (int, string) {
 	http1 := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // the certificate is checked in a test of its own
 	var status int
 	var body []byte
-	if err := testenv.Eventually(r.t.Context(), "metrics", func() bool {
+	if err := r.eventually("metrics", func() bool {
 		request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, "https://"+r.metrics+"/metrics", nil)
 		if err != nil {
 			r.t.Fatal(err)
@@ -118,7 +117,7 @@ func (r *running) reader(name string) string {
 			r.t.Fatal(err)
 		}
 	}
-	if err := testenv.Eventually(r.t.Context(), "the permission to read metrics", func() bool {
+	if err := r.eventually("the permission to read metrics", func() bool {
 		status, _ := r.scrape(token)
 		return status == http.StatusOK
 	}); err != nil {
@@ -170,7 +169,7 @@ func checkMetricsTLS(t *testing.T, r *running) {
 	t.Cleanup(func() { set("null") })
 	eventually := func(what string, done func() bool) {
 		t.Helper()
-		if err := testenv.Eventually(t.Context(), what, done); err != nil {
+		if err := r.eventually(what, done); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -235,7 +234,7 @@ func checkMetrics(t *testing.T, r *running) {
 	token := r.reader("prometheus-again")
 	var text string
 	var families map[string]*dto.MetricFamily
-	if err := testenv.Eventually(t.Context(), "a failed node in the metrics", func() bool {
+	if err := r.eventually("a failed node in the metrics", func() bool {
 		_, text = r.scrape(token)
 		parser := expfmt.NewTextParser(model.LegacyValidation)
 		if families, err = parser.TextToMetricFamilies(strings.NewReader(text)); err != nil {

@@ -55,11 +55,11 @@ func TestOLMIsToldWhenAnUpgradeIsNotSafe(t *testing.T) {
 		}
 	}
 	annotate(`"true"`)
-	if err := testenv.Eventually(t.Context(), "that an upgrade is not safe", says("False", olm.ReasonNotSafe)); err != nil {
+	if err := r.eventually("that an upgrade is not safe", says("False", olm.ReasonNotSafe)); err != nil {
 		t.Fatal(err)
 	}
 	annotate(`null`)
-	if err := testenv.Eventually(t.Context(), "that it is safe again", says("True", olm.ReasonSafe)); err != nil {
+	if err := r.eventually("that it is safe again", says("True", olm.ReasonSafe)); err != nil {
 		t.Fatal(err)
 	}
 }

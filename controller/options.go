@@ -15,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"wmco/bundle/published"
@@ -64,17 +65,18 @@ type Options struct {
 	// Traffic returns how many bytes were sent and received over SSH since the process began; nil is none.
 	Traffic func() (sent, received int64)
 	Log     logr.Logger
-	// Now is the wall clock, which may be set at any time: its times are for people. Elapsed is a monotonic clock, which is
-	// decided by. Nil are those of this computer.
-	Now     func() time.Time
-	Elapsed func() time.Duration
+	// Clock is what everything is decided by, and what all pauses are counted on but those of client-go, of requests and of leader election. It is
+	// monotonic. Nil is that of this computer.
+	Clock clock.WithTicker
+	// Now is the wall clock, which may be set at any time: its times are for people. Nil is that of Clock.
+	Now func() time.Time
 
 	// Silence says for how long the agent of a node has been silent; nil is what this process observes.
 	Silence windowsnode.Silence
 	// heartbeats is what this process observes of the node agents.
 	heartbeats *heartbeat.Watch
-	// settle is that of the inputs; tests on a busy computer have a longer one.
-	settle time.Duration
+	// elapsed is how long the operator has run by Clock.
+	elapsed func() time.Duration
 }
 
 // Run works until the context ends.
@@ -94,13 +96,14 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 	if o.Resolver == nil {
 		o.Resolver = net.DefaultResolver
 	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
 	if o.Now == nil {
-		o.Now = time.Now
+		o.Now = o.Clock.Now
 	}
-	if o.Elapsed == nil {
-		o.Elapsed = heartbeat.MonotonicClock()
-	}
-	o.heartbeats = heartbeat.NewWatch(o.Now, o.Elapsed)
+	o.elapsed = heartbeat.MonotonicClock(o.Clock)
+	o.heartbeats = heartbeat.NewWatch(o.Now, o.elapsed)
 	if o.Silence == nil {
 		o.Silence = o.heartbeats.SilentFor
 	}

@@ -55,7 +55,7 @@ func awaitPredecessor(ctx context.Context, o Options) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(askAgain):
+		case <-o.Clock.After(askAgain):
 		}
 		if pod, err = findPredecessor(ctx, c, o.Namespace); err != nil {
 			return err

@@ -19,7 +19,6 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/status"
-	"wmco/internal/test/testenv"
 )
 
 // says reports for the node, with its facts.
@@ -157,7 +156,7 @@ func checkUrgent(t *testing.T, r *running) {
 	}
 	r.says(has(third))
 	undo()
-	if err := testenv.Eventually(t.Context(), "the first bundle again, and no layer that nobody needs", func() bool {
+	if err := r.eventually("the first bundle again, and no layer that nobody needs", func() bool {
 		d, err := published.DecodeDesired(r.node().Annotations[published.DesiredAnnotation])
 		if err == nil && d.Bundle == first.Bundle && r.node().Annotations[published.ReportAnnotation] != before {
 			r.annotate(published.ReportAnnotation, before)

@@ -84,7 +84,7 @@ func checkWarnings(t *testing.T, r *running) {
 	if err := r.Update(t.Context(), hook); err != nil {
 		t.Fatal(err)
 	}
-	if err := testenv.Eventually(t.Context(), "a warning", func() bool {
+	if err := r.eventually("a warning", func() bool {
 		return user.Create(t.Context(), quay.DeepCopy(), client.DryRunAll) == nil && said.take() == "1 Windows node changes: no restart"
 	}); err != nil {
 		t.Fatal(err)

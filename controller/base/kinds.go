@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -38,6 +39,7 @@ type Kinds struct {
 	log         logr.Logger
 	refused     *RefusedWatches
 	definitions Definitions
+	clock       clock.Clock
 	// defined wakes Start when a definition of a missing kind's group has changed.
 	defined chan struct{}
 
@@ -99,7 +101,7 @@ type missingKind struct {
 // NewKinds returns kinds that are all served, as far as is known. Refused is what the informers of the cache note.
 func NewKinds(mapper meta.RESTMapper, live client.Reader, refused *RefusedWatches, definitions Definitions) *Kinds {
 	return &Kinds{
-		mapper: mapper, live: live, refused: refused, definitions: definitions, log: definitions.Log, defined: make(chan struct{}, 1),
+		mapper: mapper, live: live, refused: refused, definitions: definitions, clock: clock.RealClock{}, log: definitions.Log, defined: make(chan struct{}, 1),
 		missing: map[schema.GroupVersionKind]*missingKind{}, watched: map[schema.GroupVersionKind][]objects.Want{},
 	}
 }
@@ -184,7 +186,7 @@ func (k *Kinds) lookForKinds(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(pause):
+		case <-k.clock.After(pause):
 			pause = min(2*pause, KindsPeriod) //nolint:mnd // it doubles
 		case <-k.defined:
 			pause = firstKindsPause

@@ -13,6 +13,7 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -95,7 +96,7 @@ type Manager struct {
 	manager.Manager
 	// lock is nil without leader election.
 	lock *leader.Lock
-	// retries are those of all controllers.
+	// retries are those of all controllers, with their clock.
 	retries *Retries
 	// Kinds are those that cannot be watched now.
 	Kinds *Kinds
@@ -109,6 +110,7 @@ type Manager struct {
 // NewManager returns a manager with what its parts share. Lock is nil without leader election; cached is what the
 // cache has unstructured.
 func NewManager(m manager.Manager, lock *leader.Lock, again *Retries, kinds *Kinds, cached []objects.Want) (Manager, error) {
+	kinds.clock = again.clock
 	return Manager{m, lock, again, kinds, &nodelist.Cache{}, "", TypedClient(m.GetClient(), cached)}, m.Add(kinds)
 }
 
@@ -119,6 +121,9 @@ func (m Manager) GetEventRecorder(name string) events.EventRecorder {
 
 // GetClient implements manager.Manager: it reads objects with a Go type from the cache too.
 func (m Manager) GetClient() client.Client { return m.typed }
+
+// Clock is that of all controllers: monotonic.
+func (m Manager) Clock() clock.WithTicker { return m.retries.clock }
 
 // MayChangeHosts is for hosts.Hosts.WithGuard.
 func (m Manager) MayChangeHosts() func(context.Context) error {

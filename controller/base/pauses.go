@@ -51,6 +51,7 @@ func NewPauses(log logr.Logger) *Pauses {
 // AddPauses returns the pauses of one controller. Wake is called after an outage of the API server, if anything waits.
 func (m Manager) AddPauses(log logr.Logger, wake func()) *Pauses {
 	p := NewPauses(log)
+	p.now = m.retries.clock.Now
 	m.retries.onRecovery(func() {
 		if p.makeAllDue() {
 			wake()

@@ -11,19 +11,21 @@ import (
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 // pausing are pauses with a clock of their own.
 type pausing struct {
 	*Pauses
-	clock time.Time
+	clock *clocktesting.FakeClock
 	// tried are the tries of each thing.
 	tried map[string]int
 }
 
 func newPausing() *pausing {
-	p := &pausing{Pauses: NewPauses(logr.Discard()), clock: time.Unix(0, 0), tried: map[string]int{}}
-	p.now = func() time.Time { return p.clock }
+	p := &pausing{Pauses: NewPauses(logr.Discard()), clock: clocktesting.NewFakeClock(time.Unix(0, 0)), tried: map[string]int{}}
+	p.now = p.clock.Now
 	return p
 }
 
@@ -53,7 +55,7 @@ func TestEachHasItsOwnPauses(t *testing.T) {
 	p := newPausing()
 	for range 61 {
 		p.try(t.Context(), all)
-		p.clock = p.clock.Add(time.Second)
+		p.clock.Step(time.Second)
 	}
 	for what, err := range all {
 		want := map[string]int{"busy": 4, "changed": 61}[what]
@@ -73,7 +75,7 @@ func TestEachHasItsOwnPauses(t *testing.T) {
 		t.Errorf("again in %s", p.NextTry())
 	}
 	all["healthy-0"] = nil
-	p.clock = p.clock.Add(firstRetry)
+	p.clock.Step(firstRetry)
 	p.try(t.Context(), all)
 	if p.tried["healthy-0"] != 63 {
 		t.Errorf("it was tried %d times", p.tried["healthy-0"])
@@ -100,7 +102,7 @@ func TestWhatWaitsIsStillSaid(t *testing.T) {
 		}
 	}
 	failing = false
-	p.clock = p.clock.Add(LastRetry)
+	p.clock.Step(LastRetry)
 	if err := try(); err != nil || p.NextTry() != 0 {
 		t.Errorf("%v; again in %s", err, p.NextTry())
 	}
@@ -110,7 +112,7 @@ func TestWhatWaitsIsStillSaid(t *testing.T) {
 	if p.BeginPass(); p.NextTry() != 0 {
 		t.Errorf("again in %s", p.NextTry())
 	}
-	p.clock = p.clock.Add(2 * forgetFailure)
+	p.clock.Step(2 * forgetFailure)
 	if p.BeginPass(); len(p.failed) != 0 {
 		t.Error("it is not forgotten")
 	}
@@ -122,14 +124,13 @@ func TestAfterAnOutageNothingWaits(t *testing.T) {
 	failing := map[string]error{"Node win-1": errors.New("no answer"), "status": errors.New("no answer")}
 	for range 20 {
 		p.try(t.Context(), failing)
-		p.clock = p.clock.Add(LastRetry)
+		p.clock.Step(LastRetry)
 	}
 	p.try(t.Context(), failing)
 	if p.NextTry() != LastRetry {
 		t.Fatalf("again in %s", p.NextTry())
 	}
-	retries, woken := NewRetries(), 0
-	retries.now = p.now
+	retries, woken := NewRetries(p.clock), 0
 	Manager{retries: retries}.AddPauses(logr.Discard(), func() { t.Error("it is woken for nothing") })
 	retries.onRecovery(func() {
 		if p.makeAllDue() {
@@ -137,7 +138,7 @@ func TestAfterAnOutageNothingWaits(t *testing.T) {
 		}
 	})
 	retries.noteUnanswered()
-	p.clock = p.clock.Add(outage)
+	p.clock.Step(outage)
 	retries.noteAnswered()
 	before := p.tried["status"]
 	p.try(t.Context(), failing)
@@ -156,7 +157,7 @@ func TestAPauseOfOneNodeOccupiesNothing(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		resp, err := NewRetries().WrapTransport(busy).RoundTrip(req)
+		resp, err := NewRetries(clock.RealClock{}).WrapTransport(busy).RoundTrip(req)
 		if err == nil {
 			err = resp.Body.Close()
 		}

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -39,7 +40,7 @@ const (
 // Retries know what of an operator has failed and waits for its next try. When the API server answers after an outage, all of it is tried at
 // once, within the rate of the client.
 type Retries struct {
-	now func() time.Time
+	clock clock.WithTicker
 
 	mu sync.Mutex
 	// failing is since when the API server has answered no request; zero where it has answered the last one.
@@ -56,9 +57,9 @@ type waitingFor struct {
 	reconcile.Request
 }
 
-// NewRetries returns what knows of no failure.
-func NewRetries() *Retries {
-	return &Retries{now: time.Now, waiting: map[waitingFor]Queue{}}
+// NewRetries returns what knows of no failure. The clock is that of all controllers.
+func NewRetries(c clock.WithTicker) *Retries {
+	return &Retries{clock: c, waiting: map[waitingFor]Queue{}}
 }
 
 // noteWaiting notes that a request waits for its next try, succeeded that it does not.
@@ -86,7 +87,7 @@ func (r *Retries) noteUnanswered() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.failing.IsZero() {
-		r.failing = r.now()
+		r.failing = r.clock.Now()
 	}
 }
 
@@ -98,7 +99,7 @@ func (r *Retries) noteAnswered() {
 	r.failing = time.Time{}
 	var all map[waitingFor]Queue
 	var recovered []func()
-	if !since.IsZero() && r.now().Sub(since) >= outage {
+	if !since.IsZero() && r.clock.Since(since) >= outage {
 		all, r.waiting, recovered = r.waiting, map[waitingFor]Queue{}, r.recovered
 	}
 	r.mu.Unlock()
@@ -165,7 +166,7 @@ func pauseError(req *http.Request, resp *http.Response) error {
 // NewController adds a controller whose requests are tried again as LastRetry says, each by itself.
 func (m Manager) NewController(name string, r reconcile.Reconciler, workers int) (controller.Controller, error) {
 	q := new(Queue)
-	options := RetryOptions()
+	options := queueOptions(m.retries.clock)
 	options.Reconciler, options.MaxConcurrentReconciles = retrying{r, name, m.retries, q, m.GetLogger().WithName(name)}, workers
 	c, err := controller.New(name, m, options)
 	if err != nil {
@@ -177,9 +178,16 @@ func (m Manager) NewController(name string, r reconcile.Reconciler, workers int)
 	}))
 }
 
-// RetryOptions are those of all controllers. Each has a limiter of its own, in which each request has its own pauses.
-func RetryOptions() controller.Options {
-	return controller.Options{RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, LastRetry)}
+// queueOptions are those of all controllers. Each has a limiter of its own, in which each request has its own pauses. The library's queue takes no clock:
+// where the clock is not that of this computer, its place is taken by client-go's, which knows no priorities.
+func queueOptions(c clock.WithTicker) controller.Options {
+	o := controller.Options{RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, LastRetry)}
+	if c != (clock.RealClock{}) {
+		o.NewQueue = func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) Queue {
+			return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: c})
+		}
+	}
+	return o
 }
 
 // retrying is a reconciler of which some errors are none: where an object has changed since it was read, which kubelets, agents and approvers

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -15,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -23,7 +26,7 @@ import (
 func queueFor(t *testing.T) Queue {
 	t.Helper()
 	q := priorityqueue.New("test", func(o *priorityqueue.Opts[reconcile.Request]) {
-		o.RateLimiter = RetryOptions().RateLimiter
+		o.RateLimiter = queueOptions(clock.RealClock{}).RateLimiter
 	})
 	t.Cleanup(q.ShutDown)
 	return q
@@ -51,7 +54,7 @@ func TestWhatIsRetriedAndWhen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inner := reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return later, test.err })
-			all, q := NewRetries(), queueFor(t)
+			all, q := NewRetries(clock.RealClock{}), queueFor(t)
 			result, err := retrying{inner, "test", all, &q, logr.Discard()}.Reconcile(t.Context(), reconcile.Request{})
 			if fmt.Sprint(err) != fmt.Sprint(test.want) || result != test.result || len(all.waiting) != test.waiting {
 				t.Errorf("%v, %v, %d waiting", result, err, len(all.waiting))
@@ -62,7 +65,7 @@ func TestWhatIsRetriedAndWhen(t *testing.T) {
 
 // TestPausesEndAtHalfAMinute: those of the library end at a quarter of an hour.
 func TestPausesEndAtHalfAMinute(t *testing.T) {
-	limiter := RetryOptions().RateLimiter
+	limiter := queueOptions(clock.RealClock{}).RateLimiter
 	one, another := RequestsFor([]string{"one"})[0], RequestsFor([]string{"another"})[0]
 	var longest time.Duration
 	for range 30 {
@@ -71,6 +74,43 @@ func TestPausesEndAtHalfAMinute(t *testing.T) {
 	if longest != 30*time.Second || limiter.When(another) != firstRetry {
 		t.Errorf("the longest pause is %s, that of another request %s", longest, limiter.When(another))
 	}
+}
+
+// TestPausesAreThoseOfTheClock, where it is another one than this computer's, whose queue knows priorities.
+func TestPausesAreThoseOfTheClock(t *testing.T) {
+	if queueOptions(clock.RealClock{}).NewQueue != nil {
+		t.Error("the library's own queue is not used")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		now := clocktesting.NewFakeClock(time.Now())
+		o := queueOptions(now)
+		q := o.NewQueue("test", o.RateLimiter)
+		step := func(d time.Duration) {
+			synctest.Wait()
+			now.Step(d)
+			synctest.Wait()
+		}
+		later, failed := RequestsFor([]string{"later"})[0], RequestsFor([]string{"failed"})[0]
+		q.AddAfter(later, time.Hour)
+		q.AddRateLimited(failed)
+		for _, want := range []struct {
+			reconcile.Request
+			after time.Duration
+		}{{failed, firstRetry}, {later, time.Hour - firstRetry}} {
+			if step(want.after - time.Nanosecond); q.Len() != 0 {
+				t.Errorf("%s is due too early", want.Name)
+			}
+			if step(time.Nanosecond); q.Len() != 1 {
+				t.Fatalf("%s is not due", want.Name)
+			}
+			if got, _ := q.Get(); got != want.Request {
+				t.Errorf("%s is due, want %s", got.Name, want.Name)
+			}
+			q.Done(want.Request)
+		}
+		q.ShutDown()
+		step(time.Minute) // its goroutines end
+	})
 }
 
 // TestAfterAnOutageEverythingIsTriedAtOnce, and not after single failures: what fails for a reason of its own keeps its pauses.
@@ -85,9 +125,8 @@ func TestAfterAnOutageEverythingIsTriedAtOnce(t *testing.T) {
 		"some requests fail":        {[]bool{true, false, false, true, false, false, true, false, true}, nil},
 		"nothing has failed lately": {[]bool{true, true, true, true, true, true, true, true}, nil},
 	} {
-		all, q := NewRetries(), queueFor(t)
-		now := time.Unix(0, 0)
-		all.now = func() time.Time { return now }
+		now := clocktesting.NewFakeClock(time.Unix(0, 0))
+		all, q := NewRetries(now), queueFor(t)
 		for _, name := range []string{"node-1", "node-2", "status"} {
 			req := RequestsFor([]string{name})[0]
 			q.AddAfter(req, time.Hour)
@@ -97,7 +136,7 @@ func TestAfterAnOutageEverythingIsTriedAtOnce(t *testing.T) {
 		all.noteWaiting(waitingFor{"test", well}, q)
 		all.noteSucceeded(waitingFor{"test", well})
 		for _, answer := range tt.answers {
-			now = now.Add(time.Second)
+			now.Step(time.Second)
 			all.WrapTransport(transportFunc(func(*http.Request) (*http.Response, error) {
 				if answer {
 					return &http.Response{StatusCode: http.StatusNotFound}, nil
@@ -145,7 +184,7 @@ func TestALongPauseOccupiesNoWorker(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			config := &rest.Config{Host: server.URL}
-			config.Wrap(NewRetries().WrapTransport)
+			config.Wrap(NewRetries(clock.RealClock{}).WrapTransport)
 			clients, err := kubernetes.NewForConfig(config)
 			if err != nil {
 				t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/applier"
@@ -42,10 +43,9 @@ var errKubeletSilent = errors.New("the kubelet has not reported to the API serve
 //
 // In each case the Node has the version of the kubelet in the bundle: a report that the old kubelet sent before it was stopped may arrive later.
 type adoptedKubelet struct {
-	live client.Reader
-	node string
-	// elapsed is a monotonic clock.
-	elapsed func() time.Duration
+	live  client.Reader
+	node  string
+	clock clock.Clock
 	// pause is the time between two looks.
 	pause time.Duration
 
@@ -58,8 +58,8 @@ type adoptedKubelet struct {
 	version string
 }
 
-func newAdoptedKubelet(live client.Reader, node string, elapsed func() time.Duration) *adoptedKubelet {
-	return &adoptedKubelet{live: live, node: node, elapsed: elapsed, pause: kubeletPause}
+func newAdoptedKubelet(live client.Reader, node string, c clock.Clock) *adoptedKubelet {
+	return &adoptedKubelet{live: live, node: node, clock: c, pause: kubeletPause}
 }
 
 // NoteManifest implements hosts.Confirmation.
@@ -103,7 +103,7 @@ func (k *adoptedKubelet) AwaitConfirmation(ctx context.Context) error {
 		reported, err := k.readReport(ctx)
 		switch {
 		case err == nil:
-			why = seen.judgeReport(reported, k.elapsed())
+			why = seen.judgeReport(reported, k.clock.Now())
 		case ctx.Err() == nil:
 			why = err
 		}
@@ -113,7 +113,7 @@ func (k *adoptedKubelet) AwaitConfirmation(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return why
-		case <-time.After(k.pause):
+		case <-k.clock.After(k.pause):
 		}
 	}
 }
@@ -151,13 +151,12 @@ type observedKubelet struct {
 	// before is the time in the last report before the restart, zero if that is not known.
 	before time.Time
 	// isReady is true while the Node is seen Ready, since when by the operator's clock, with first as the time in the report that was seen then.
-	isReady bool
-	since   time.Duration
-	first   time.Time
+	isReady      bool
+	since, first time.Time
 }
 
-// judgeReport returns nil if what the Node has confirms the change, otherwise why it does not. Now is a monotonic clock.
-func (o *observedKubelet) judgeReport(report kubeletReport, now time.Duration) error {
+// judgeReport returns nil if what the Node has confirms the change, otherwise why it does not. Now is of a monotonic clock.
+func (o *observedKubelet) judgeReport(report kubeletReport, now time.Time) error {
 	ready := report.ready
 	if ready.Status != corev1.ConditionTrue {
 		o.isReady = false
@@ -180,7 +179,7 @@ func (o *observedKubelet) judgeReport(report kubeletReport, now time.Duration) e
 			return errKubeletSilent
 		}
 		return nil
-	case !reported.Equal(o.first), now-o.since >= kubeletSteady:
+	case !reported.Equal(o.first), now.Sub(o.since) >= kubeletSteady:
 		return nil
 	}
 	return errKubeletSilent

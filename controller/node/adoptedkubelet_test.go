@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"wmco/applier"
@@ -69,7 +70,7 @@ func TestAnAdoptionIsConfirmedByItsKubelet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var err error
 			for _, l := range tt.looks {
-				err = tt.seen.judgeReport(kubeletReport{l.condition(), l.version}, time.Duration(l.at)*time.Second)
+				err = tt.seen.judgeReport(kubeletReport{l.condition(), l.version}, time.Unix(int64(l.at), 0))
 			}
 			if (err == nil) != tt.confirmed {
 				t.Errorf("confirmed %t: %v", err == nil, err)
@@ -86,7 +87,7 @@ func TestTheReportOfAStoppedKubeletIsReadWhenItHasStopped(t *testing.T) {
 	node := &corev1.Node{}
 	node.Name = "a"
 	node.Status.Conditions = []corev1.NodeCondition{look{status: corev1.ConditionTrue, report: 100}.condition()}
-	k := newAdoptedKubelet(fake.NewClientBuilder().WithObjects(node).Build(), "a", func() time.Duration { return 0 })
+	k := newAdoptedKubelet(fake.NewClientBuilder().WithObjects(node).Build(), "a", clock.RealClock{})
 	for _, tt := range []struct {
 		action    plan.Action
 		restarted bool
@@ -112,7 +113,7 @@ func TestTheManifestSaysWhichKubeletConfirms(t *testing.T) {
 		node := &corev1.Node{}
 		node.Name, node.Status.NodeInfo.KubeletVersion = "a", version
 		node.Status.Conditions = []corev1.NodeCondition{look{status: corev1.ConditionTrue, report: 101}.condition()}
-		k := newAdoptedKubelet(fake.NewClientBuilder().WithObjects(node).Build(), "a", func() time.Duration { return 0 })
+		k := newAdoptedKubelet(fake.NewClientBuilder().WithObjects(node).Build(), "a", clock.RealClock{})
 		k.pause, k.watched, k.restarted, k.before = time.Millisecond, true, true, time.Unix(100, 0)
 		k.NoteManifest(bundle.Manifest{Layers: []bundle.Index{{Layer: bundle.Layer{Payload: []bundle.Payload{
 			{Component: payload.Containerd, Version: "v2.4.2"}, {Component: payload.Kubelet, Version: "v1.36.3"},

@@ -170,7 +170,7 @@ func (n *Nodes) applyAdoption(ctx context.Context, h configure.Host, node window
 	}
 	n.compared.ForgetHost(node.Name)
 	a.MaxImpact, a.Reboot = a.told.MaxImpact, a.told.MaxImpact == bundle.ImpactReboot
-	a.Confirmation = newAdoptedKubelet(n.Joiner.Login.Live, node.Name, n.Elapsed)
+	a.Confirmation = newAdoptedKubelet(n.Joiner.Login.Live, node.Name, n.Clock)
 	outcome, err := n.Hosts.ApplyBundle(ctx, a.Wish)
 	if err != nil {
 		return n.delayAdoption(node, err)

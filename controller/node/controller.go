@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -67,7 +68,8 @@ type Nodes struct {
 	Copying *remote.Places
 	Events  events.EventRecorder
 	Log     logr.Logger
-	// Elapsed is a monotonic clock.
+	// Clock is what is waited by, Elapsed how long that has run.
+	Clock   clock.Clock
 	Elapsed func() time.Duration
 	// APITime asks an API server for its time of day: it is the one that accepts the certificate of a kubelet, or refuses it.
 	APITime func(context.Context) (time.Time, error)

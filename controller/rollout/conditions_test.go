@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
+	clocks "k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -55,7 +56,7 @@ func TestCountsAreWrittenWithPauses(t *testing.T) {
 	says := &teller{
 		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nodes, nil }, log: logr.Discard(), now: clock, try: base.NewPauses(logr.Discard()).Try,
 		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), upgrade: &status.Upgrade{},
-		silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.MonotonicClock()),
+		silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.MonotonicClock(clocks.RealClock{})),
 	}
 	tell := func(o outcome) (again time.Duration) {
 		t.Helper()
@@ -112,7 +113,7 @@ func TestStepsOfHostsAreWrittenWithPauses(t *testing.T) {
 		})
 		says := &teller{
 			writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: time.Now}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nil, nil }, log: logr.Discard(), now: time.Now, try: base.NewPauses(logr.Discard()).Try,
-			events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), upgrade: &status.Upgrade{}, silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(time.Now, heartbeat.MonotonicClock()),
+			events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), upgrade: &status.Upgrade{}, silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(time.Now, heartbeat.MonotonicClock(clocks.RealClock{})),
 		}
 		w := work(t)
 		var step atomic.Int64
@@ -244,7 +245,7 @@ func TestTheStatusIsWrittenWhenItsKindAppears(t *testing.T) {
 	clock := func() time.Time { return now }
 	says := &teller{
 		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nil, nil }, log: logr.Discard(), now: clock, try: base.NewPauses(logr.Discard()).Try,
-		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), upgrade: &status.Upgrade{}, silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.MonotonicClock()),
+		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), upgrade: &status.Upgrade{}, silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.MonotonicClock(clocks.RealClock{})),
 	}
 	for i, want := range []struct {
 		asked int
@@ -279,7 +280,7 @@ func TestAStatusThatCannotBeWritten(t *testing.T) {
 	try := func(ctx context.Context, _ string, do func(context.Context) error) error { return do(ctx) }
 	says := &teller{
 		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nil, nil }, log: logr.Discard(), now: clock, try: try,
-		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), upgrade: &status.Upgrade{}, silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.MonotonicClock()),
+		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), upgrade: &status.Upgrade{}, silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.MonotonicClock(clocks.RealClock{})),
 	}
 	refused := outcome{rollErr: errors.New("no step is made")}
 	for i, step := range []struct {
@@ -296,7 +297,7 @@ func TestAStatusThatCannotBeWritten(t *testing.T) {
 
 // TestClocksOfHostsThatHaveNoNodeYet are said too: a kubelet whose clock is behind gets no certificate, and its agent reports nothing.
 func TestClocksOfHostsThatHaveNoNodeYet(t *testing.T) {
-	says := &teller{heartbeats: heartbeat.NewWatch(time.Now, heartbeat.MonotonicClock())}
+	says := &teller{heartbeats: heartbeat.NewWatch(time.Now, heartbeat.MonotonicClock(clocks.RealClock{}))}
 	nodes := map[string]windowsnode.Node{"win-1": {}}
 	r := rendering{addresses: map[string]string{"win-1": "192.0.2.1", "": "192.0.2.2"}}
 	if got := says.clockSkews(nodes, r); len(got) > 0 {

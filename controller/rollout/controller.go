@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -68,8 +67,6 @@ type Controller struct {
 	HostClocks func() []heartbeat.Skew
 	// Login knows the key with which the operator logs in to hosts; nil where it reaches none.
 	Login LoginKey
-	// Settle is how long inputs must stay the same before they are rendered; zero is a second.
-	Settle time.Duration
 	// Now is the time of day, Elapsed a monotonic clock.
 	Now     func() time.Time
 	Elapsed func() time.Duration
@@ -183,15 +180,15 @@ func (c *Controller) newPublisher(m base.Manager, executor *steps.Executor, paus
 	r := &renderer{
 		read: c.Inputs, nodes: m.GetClient(), decoded: m.Decoded, told: windowsnode.VerifyWith(c.Keys.OpenDesired), unjoined: c.Unjoined, login: c.Login, executables: c.Executables, servers: c.Servers,
 		keeper: &keeper{cache: executor.Layers, told: windowsnode.VerifyWith(c.Keys.OpenNewest), log: log},
-		layers: executor.Layers, now: time.Now, log: log, count: renders,
+		layers: executor.Layers, now: m.Clock().Now, log: log, count: renders,
 	}
 	says := &teller{
 		writer:     &status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: to.Namespace, Owner: c.Deployment.Name + "-publish", Now: c.Now, Expected: c.Expected, AddPage: m.Pages.AddPage},
-		deployment: c.Deployment, nodes: executor.CachedNodes, events: m.GetEventRecorder(c.Deployment.Name), log: log, now: time.Now, try: pauses.Try,
+		deployment: c.Deployment, nodes: executor.CachedNodes, events: m.GetEventRecorder(c.Deployment.Name), log: log, now: m.Clock().Now, try: pauses.Try,
 		counters: c.Counters, upgrade: c.Upgrade, silence: c.Silence, heartbeats: c.Heartbeats, hostClocks: c.HostClocks,
 	}
 	return &publisher{
-		inputs: &debouncer{now: time.Now, settle: cmp.Or(c.Settle, settle)}, pauses: pauses, now: time.Now, log: log,
+		inputs: &debouncer{now: m.Clock().Now, settle: settle}, pauses: pauses, now: m.Clock().Now, log: log,
 		render: r.renderJoined, publish: countPublished(c.Counters, to.PublishLayers), roll: executor.RunSteps, forget: forgetConfirmations(m.GetClient(), pauses.Try, log), tell: says.reportOutcome,
 	}, nil
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -32,7 +33,7 @@ func beside(t *testing.T, objects ...client.Object) (*Executor, *events.FakeReco
 	recorder := events.NewFakeRecorder(10)
 	return &Executor{Notary: notary(t), told: newTold(),
 		Nodes: c, Live: c, Drains: &Drains{}, Namespace: namespace, Events: recorder, Now: func() time.Time { return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) },
-		Elapsed: heartbeat.MonotonicClock(), Heartbeats: windowsnode.SilenceByKubelet, observations: observations{},
+		Elapsed: heartbeat.MonotonicClock(clock.RealClock{}), Heartbeats: windowsnode.SilenceByKubelet, observations: observations{},
 		costs: costs{layers: &layers.Cache{Live: c, Namespace: namespace}},
 	}, recorder
 }

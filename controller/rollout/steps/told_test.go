@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"wmco/bundle"
@@ -35,7 +36,7 @@ func notary(t testing.TB) *signing.Keys {
 func executorOf(t *testing.T) (*Executor, Wanted, corev1.Node) {
 	t.Helper()
 	has := rendered(t, "has", bundle.ImpactRestart)
-	e := &Executor{Notary: notary(t), Namespace: namespace, Now: time.Now, Elapsed: heartbeat.MonotonicClock(), Heartbeats: windowsnode.SilenceByKubelet, observations: observations{}, Drains: &Drains{}, costs: costs{layers: &layers.Cache{Live: fake.NewClientBuilder().Build(), Namespace: namespace}}}
+	e := &Executor{Notary: notary(t), Namespace: namespace, Now: time.Now, Elapsed: heartbeat.MonotonicClock(clock.RealClock{}), Heartbeats: windowsnode.SilenceByKubelet, observations: observations{}, Drains: &Drains{}, costs: costs{layers: &layers.Cache{Live: fake.NewClientBuilder().Build(), Namespace: namespace}}}
 	e.told = newTold()
 	return e, has, signedNode(t, e, has, reportOf(has))
 }

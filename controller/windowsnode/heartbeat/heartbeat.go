@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"wmco/controller/windowsnode"
 )
@@ -50,11 +51,11 @@ func NewWatch(now func() time.Time, elapsed func() time.Duration) *Watch {
 	return &Watch{now: now, elapsed: elapsed, nodes: map[string]*sign{}}
 }
 
-// MonotonicClock returns a clock that begins now and is not changed by setting the time: a time.Time of time.Now has a monotonic reading, which
+// MonotonicClock returns how long ago it was called. Setting the time does not change that: a time.Time of time.Now has a monotonic reading, which
 // time.Since uses (pkg.go.dev/time, Monotonic Clocks).
-func MonotonicClock() func() time.Duration {
-	began := time.Now()
-	return func() time.Duration { return time.Since(began) }
+func MonotonicClock(c clock.PassiveClock) func() time.Duration {
+	began := c.Now()
+	return func() time.Duration { return c.Since(began) }
 }
 
 // SilentFor looks at a Node, and returns for how long this process has seen no new sign of life. It is zero when the process sees the Node for the

@@ -1,8 +1,10 @@
 package faults
 
 import (
-	"sync"
+	"context"
 	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 const (
@@ -24,26 +26,36 @@ func (n *Network) Now() time.Time {
 	return now.Add(time.Duration((times+1)/2)*ahead - time.Duration(times/2)*back) //nolint:mnd // every second time
 }
 
-// Monotonic is a monotonic clock that tests move on. The zero value begins when it is first read.
-type Monotonic struct {
-	mu    sync.Mutex
-	begun time.Time
-	more  time.Duration
+// clockTick is how often a clock is moved on.
+const clockTick = 10 * time.Millisecond
+
+// NewClock returns a clock that goes on like that of this computer until the context ends, and that tests move on besides.
+func NewClock(ctx context.Context) *clocktesting.FakeClock {
+	begun := time.Now()
+	c := clocktesting.NewFakeClock(begun)
+	var passed time.Duration
+	go moveOn(ctx, c, func() time.Duration {
+		before := passed
+		passed = time.Since(begun)
+		return passed - before
+	})
+	return c
 }
 
-// Elapsed is the time since the clock began, and what was passed.
-func (m *Monotonic) Elapsed() time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.begun.IsZero() {
-		m.begun = time.Now()
+// MoveOn moves a clock on by a step in each hundredth of a second until the context ends. On a busy computer it moves on less.
+func MoveOn(ctx context.Context, c *clocktesting.FakeClock, step time.Duration) {
+	moveOn(ctx, c, func() time.Duration { return step })
+}
+
+func moveOn(ctx context.Context, c *clocktesting.FakeClock, step func() time.Duration) {
+	every := time.NewTicker(clockTick)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+			c.Step(step())
+		}
 	}
-	return time.Since(m.begun) + m.more
-}
-
-// Pass lets time pass.
-func (m *Monotonic) Pass(d time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.more += d
 }

@@ -1,7 +1,9 @@
 package faults
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -28,11 +30,22 @@ func TestTheClockIsSet(t *testing.T) {
 	}
 }
 
-func TestMonotonic(t *testing.T) {
-	var m Monotonic
-	before := m.Elapsed()
-	m.Pass(time.Hour)
-	if after := m.Elapsed(); before > time.Minute || after < before+time.Hour {
-		t.Errorf("%s, then %s", before, after)
-	}
+// TestAClockGoesOn by itself and as it is moved on, until the context ends.
+func TestAClockGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		c := NewClock(ctx)
+		begun := c.Now()
+		c.Step(time.Hour)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if since := c.Since(begun); since != time.Hour+time.Minute {
+			t.Errorf("it has gone on by %s", since)
+		}
+		stop()
+		time.Sleep(time.Minute)
+		if since := c.Since(begun); since != time.Hour+time.Minute {
+			t.Errorf("it has gone on by %s, although it was stopped", since)
+		}
+	})
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/applier/plan"
@@ -117,7 +118,7 @@ func (f *fleet) age(t *testing.T, name string) {
 
 // silence is what the operator observes, but for the sign of life of age.
 func (f *fleet) silence() windowsnode.Silence {
-	observed := heartbeat.NewWatch(time.Now, heartbeat.MonotonicClock())
+	observed := heartbeat.NewWatch(time.Now, heartbeat.MonotonicClock(clock.RealClock{}))
 	return func(n windowsnode.Node) time.Duration {
 		at, aged := f.aged.Load(n.Name)
 		if aged && n.AgentCondition.LastHeartbeatTime.Unix() == at {

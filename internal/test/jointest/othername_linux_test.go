@@ -15,8 +15,8 @@ func TestAHostWithAnotherNameIsNotTheNode(t *testing.T) {
 	w.machine("instance-n", "192.0.2.73")
 	w.machine("instance-o", "192.0.2.74")
 	w.instances("192.0.2.73", "192.0.2.74")
-	var clock faults.Monotonic
-	w.operateBy(&clock)
+	clock := faults.NewClock(t.Context())
+	w.operateBy(clock)
 	w.allJoin([]string{"instance-n", "instance-o"})
 	before := w.node("instance-n")
 	must(t, w.machines["instance-n"].Host.Edit(t.Context(), func(s *simulation.State) { s.NextHostName = "somebody-else" }))
@@ -25,7 +25,7 @@ func TestAHostWithAnotherNameIsNotTheNode(t *testing.T) {
 		t.Fatalf("the host is %s", name)
 	}
 	dialed := w.at.dialed(t, "192.0.2.73")
-	w.lose("instance-n", &clock)
+	w.lose("instance-n", clock)
 	eventually(t, "the operator asks the host", func() bool { return w.at.dialed(t, "192.0.2.73") > dialed })
 	// A Node that is deleted is so within a second.
 	for until := time.Now().Add(10 * time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {

@@ -35,10 +35,10 @@ func TestAHostThatHasLostItsNodeBeforeItWasComplete(t *testing.T) {
 	w.instances("192.0.2.146")
 	options, err := w.settings().options(w.output())
 	must(t, err)
-	var clock faults.Monotonic
+	clock := faults.NewClock(t.Context())
 	var holds atomic.Bool
 	holds.Store(true)
-	options.Elapsed = clock.Elapsed
+	options.Clock = clock
 	options.Config.Wrap(func(next http.RoundTripper) http.RoundTripper { return heldNodes{next, &holds} })
 	w.operateWith(options)
 	eventually(t, "a Node", func() bool { return w.node("instance-lost") != nil })
@@ -53,7 +53,7 @@ func TestAHostThatHasLostItsNodeBeforeItWasComplete(t *testing.T) {
 	if w.node("instance-lost") != nil {
 		t.Fatal("the kubelet has registered its Node again")
 	}
-	clock.Pass(3 * time.Minute)
+	clock.Step(3 * time.Minute)
 	w.allJoin([]string{"instance-lost"})
 	if !strings.Contains(w.log.String(), "restarted a kubelet that has its certificate and has registered no Node") {
 		t.Errorf("the kubelet was started %d times, before %d, and not by the operator", lost.Starts()["kubelet"], before)

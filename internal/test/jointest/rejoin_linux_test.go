@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
@@ -49,16 +50,16 @@ func (w *world) expire(name string, ends time.Duration) {
 }
 
 // operateBy runs the operator with a monotonic clock that is moved on, and a wall clock that is two days ahead.
-func (w *world) operateBy(clock *faults.Monotonic) (stop func()) {
+func (w *world) operateBy(clock *clocktesting.FakeClock) (stop func()) {
 	w.t.Helper()
 	options, err := w.settings().options(w.output())
 	must(w.t, err)
-	options.Now, options.Elapsed = func() time.Time { return time.Now().Round(0).Add(48 * time.Hour) }, clock.Elapsed
+	options.Now, options.Clock = func() time.Time { return time.Now().Round(0).Add(48 * time.Hour) }, clock
 	return w.operateWith(options)
 }
 
 // lose waits until the cluster has lost a kubelet, which the operator has seen for ten minutes then.
-func (w *world) lose(name string, clock *faults.Monotonic) {
+func (w *world) lose(name string, clock *clocktesting.FakeClock) {
 	w.t.Helper()
 	eventually(w.t, name+" is lost", func() bool {
 		for _, c := range w.node(name).Status.Conditions {
@@ -71,7 +72,7 @@ func (w *world) lose(name string, clock *faults.Monotonic) {
 	eventually(w.t, "an operator that sees that "+name+" is lost", func() bool {
 		return strings.Contains(w.log.String(), `msg="a kubelet is lost" logger=nodes node=`+name+" ")
 	})
-	clock.Pass(10 * time.Minute)
+	clock.Step(10 * time.Minute)
 	w.annotate(name, "example.com/lost", "ten minutes ago") // the operator looks at the node again when something changes
 }
 
@@ -85,8 +86,8 @@ func TestAHostWithAnExpiredCertificateJoinsAgain(t *testing.T) {
 	w.machine("instance-v", "192.0.2.64")
 	w.machineObject("machine-r", "192.0.2.62")
 	w.instances("192.0.2.61", "192.0.2.63", "192.0.2.64")
-	var clock faults.Monotonic
-	stop := w.operateBy(&clock)
+	clock := faults.NewClock(t.Context())
+	stop := w.operateBy(clock)
 	for _, name := range []string{"instance-r", "machine-r", "instance-s", "instance-v"} {
 		eventually(t, "node "+name, func() bool { return w.joined(name) })
 	}
@@ -101,9 +102,9 @@ func TestAHostWithAnExpiredCertificateJoinsAgain(t *testing.T) {
 	w.expire("instance-v", 24*time.Hour)
 	w.expire("instance-r", -24*time.Hour)
 	w.expire("machine-r", -24*time.Hour)
-	w.lose("instance-v", &clock)
-	w.lose("instance-s", &clock)
-	w.lose("machine-r", &clock)
+	w.lose("instance-v", clock)
+	w.lose("instance-s", clock)
+	w.lose("machine-r", clock)
 	eventually(t, "an event on the Machine", func() bool {
 		notes := w.events(configure.ReasonExpired, "machine-r")
 		return len(notes) > 0 && strings.Contains(notes[0], "fix: delete the Machine")
@@ -112,7 +113,7 @@ func TestAHostWithAnExpiredCertificateJoinsAgain(t *testing.T) {
 		c := w.condition(configure.HostsJoined)
 		return c.Status == metav1.ConditionFalse && c.Reason == configure.ReasonExpired && strings.Contains(c.Message, "node machine-r: ")
 	})
-	w.lose("instance-r", &clock)
+	w.lose("instance-r", clock)
 	eventually(t, "the Node is deleted", func() bool {
 		n := w.node("instance-r")
 		return n == nil || n.UID != before.UID
@@ -120,7 +121,7 @@ func TestAHostWithAnExpiredCertificateJoinsAgain(t *testing.T) {
 	// An operator that stops may lose the event that it has just recorded.
 	eventually(t, "an event that the host joins again", func() bool { return len(w.events(configure.ReasonRejoining, "windows-instances")) > 0 })
 	stop()
-	w.operateBy(&clock)
+	w.operateBy(clock)
 	eventually(t, "a new Node that is complete", func() bool {
 		n := w.node("instance-r")
 		return n != nil && n.UID != before.UID && windowsnode.IsJoined(n.Annotations) && isReady(n)

@@ -32,10 +32,10 @@ func TestMachinesThatRefuseTheKeyAreReplacedIfAsked(t *testing.T) {
 	w.machine("instance-k", "192.0.2.213")
 	w.instances("192.0.2.213")
 	all := append(slices.Clone(names), "instance-k")
-	var clock faults.Monotonic
+	clock := faults.NewClock(t.Context())
 	options, err := w.settings().options(w.output())
 	must(t, err)
-	options.Elapsed = clock.Elapsed
+	options.Clock = clock
 	w.operateWith(options)
 	w.allJoin(all)
 	eventually(t, "the keys to be accepted", func() bool { return w.condition(status.KeysAccepted).Status == metav1.ConditionTrue })
@@ -54,7 +54,7 @@ func TestMachinesThatRefuseTheKeyAreReplacedIfAsked(t *testing.T) {
 	// later has the operator look at every host once more.
 	later := func(d time.Duration) {
 		t.Helper()
-		clock.Pass(d)
+		clock.Step(d)
 		for _, name := range all {
 			w.annotate(name, "example.com/later", time.Now().Format(time.RFC3339Nano))
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"wmco/applier/remote"
 	remotessh "wmco/applier/remote/ssh"
@@ -145,9 +146,9 @@ func runOperator(kubeconfig string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	network, elapsed := faults.New(uint64(os.Getpid())), &faults.Monotonic{} //nolint:gosec // another one each time
+	network, clock := faults.New(uint64(os.Getpid())), faults.NewClock(context.Background()) //nolint:gosec // another one each time
 	faulty := decodeSabotages(os.Getenv(sabotageVariable))
-	go obey(network, elapsed, faulty)
+	go obey(network, clock, faulty)
 	config.Impersonate = rest.ImpersonationConfig{UserName: operatorUser, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
 	config.Wrap(network.Wrap)
 	config.Wrap(faulty.wrap)
@@ -160,7 +161,7 @@ func runOperator(kubeconfig string) int {
 		return 1
 	}
 	err = controller.Run(context.Background(), controller.Options{
-		Config: config, Version: operatorVersion, Payload: executables.set, Resolver: noNames{}, HealthAddress: "0", MetricsAddress: "0", Now: network.Now, Elapsed: elapsed.Elapsed,
+		Config: config, Version: operatorVersion, Payload: executables.set, Resolver: noNames{}, HealthAddress: "0", MetricsAddress: "0", Now: network.Now, Clock: clock,
 		Log: logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, nil)),
 		Hosts: func(login *hosts.Login) *hosts.Hosts {
 			dialer := remotessh.Dialer{Limits: remotessh.DefaultLimits(), Pins: login, Signers: login.Signers, OnLogin: login.NoteLogin, Dial: addresses(os.Getenv(addressesVariable)).dial}
@@ -176,7 +177,7 @@ func runOperator(kubeconfig string) int {
 }
 
 // obey does what the process is told.
-func obey(network *faults.Network, elapsed *faults.Monotonic, faulty sabotages) {
+func obey(network *faults.Network, clock *clocktesting.FakeClock, faulty sabotages) {
 	var kept [][]byte
 	readLines(os.Stdin, func(line string) {
 		if text, ok := strings.CutPrefix(line, sayFault); ok {
@@ -184,7 +185,7 @@ func obey(network *faults.Network, elapsed *faults.Monotonic, faulty sabotages) 
 		}
 		if text, ok := strings.CutPrefix(line, sayPass); ok {
 			if d, err := time.ParseDuration(text); err == nil {
-				elapsed.Pass(d)
+				clock.Step(d)
 			}
 		}
 		if line == sayUsage {
