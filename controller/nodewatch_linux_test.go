@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/rest"
 )
@@ -39,8 +38,11 @@ func TestNodesAreWatchedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.Delete(context.Background(), set) })
-	r.desired(before.Bundle)
-	time.Sleep(time.Second) // a second watch would begin beside what is published
+	second := r.desired(before.Bundle)
+	if err := r.Delete(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	r.desired(second.Bundle) // whatever reads Nodes for a bundle has done so by now
 	if n := watches.Load(); n != 1 {
 		t.Errorf("%d watches of Nodes", n)
 	}

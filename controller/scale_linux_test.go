@@ -45,17 +45,21 @@ const (
 	// writesBesides are the operator's writes that concern no node: the layer, the access to it, the same of the layer before, events
 	// and the status, whose counts are written once in a statusPause besides.
 	writesBesides = 20
-	// operatorMemory is in bytes, for up to a thousand nodes; memoryPerNode are more of them for each further node.
+	// operatorMemory is in bytes, for up to a thousand nodes; memoryPerNode are more of them for each further node. Memory and time depend on the computer:
+	// they are judged where scaleVariable is set.
 	operatorMemory = 220 << 20
 	memoryPerNode  = 80 << 10
 	// operatorRest is how much of one processor the operator uses when nothing changes.
 	operatorRest = 0.1
 )
 
-// TestScale changes a mirror set for light nodes: 100, or as many as WMCO_SCALE_NODES says. Times are printed and not checked.
+// scaleVariable is the number of nodes of TestScale.
+const scaleVariable = "WMCO_SCALE_NODES"
+
+// TestScale changes a mirror set for light nodes: 20, or as many as the variable says. The time of the change is printed and not checked.
 func TestScale(t *testing.T) {
-	n := 100
-	if text := os.Getenv("WMCO_SCALE_NODES"); text != "" {
+	n, text := 20, os.Getenv(scaleVariable)
+	if text != "" {
 		var err error
 		if n, err = strconv.Atoi(text); err != nil {
 			t.Fatal(err)
@@ -64,7 +68,10 @@ func TestScale(t *testing.T) {
 	f := newScaled(t, n)
 	cost := f.change()
 	t.Log(cost)
-	cost.check(t)
+	cost.checkWrites(t)
+	if text != "" {
+		cost.checkComputer(t)
+	}
 }
 
 // BenchmarkScale prints what a change of a mirror set costs, from its update to the last node's report, beside the time for as many bare
@@ -329,7 +336,7 @@ func (c costs) String() string {
 		c.nodes, c.took.Seconds(), c.operator, c.agents, slices.Max(slices.Collect(maps.Values(c.nodeWrites))), c.conflicts, len(c.watches), c.reads, c.logins, c.cpu.Seconds(), 100*c.rest, c.peak>>20, c.program>>20, c.load)
 }
 
-func (c costs) check(t testing.TB) {
+func (c costs) checkWrites(t testing.TB) {
 	t.Helper()
 	if len(c.nodeWrites) != c.nodes {
 		t.Errorf("%d of %d nodes were written", len(c.nodeWrites), c.nodes)
@@ -348,7 +355,11 @@ func (c costs) check(t testing.TB) {
 	if c.logins > 0 {
 		t.Errorf("%d SSH connections", c.logins)
 	}
-	if c.peak > uint64(operatorMemory+max(c.nodes-1000, 0)*memoryPerNode) && !underRace {
+}
+
+func (c costs) checkComputer(t testing.TB) {
+	t.Helper()
+	if c.peak > uint64(operatorMemory+max(c.nodes-1000, 0)*memoryPerNode) {
 		t.Errorf("the operator has used %d MiB", c.peak>>20)
 	}
 	if c.rest > operatorRest {
