@@ -17,6 +17,7 @@ import (
 	"wmco/applier"
 	"wmco/applier/plan"
 	"wmco/bundle"
+	"wmco/bundle/archive"
 	"wmco/bundle/published"
 	"wmco/internal/hostsim/bundletest"
 )
@@ -236,13 +237,18 @@ func TestAnotherRunThatWaitsForItsConfirmation(t *testing.T) {
 func TestPublishedLayersThatAreDamaged(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		damage func(*world, string)
+		damage func(part []byte) []byte
+		says   string
 	}{
-		{"cut", func(w *world, name string) { w.cluster.parts[name] = w.cluster.parts[name][:20] }},
-		{"empty", func(w *world, name string) { w.cluster.parts[name] = nil }},
-		{"another layer's", func(w *world, name string) {
-			w.cluster.parts[name] = []byte("windows")
-		}},
+		{"cut", func(part []byte) []byte { return part[:20] }, "opening layer"},
+		{"cut in half", func(part []byte) []byte { return part[:len(part)/2] }, "opening layer"},
+		{"a byte differs", func(part []byte) []byte { part = slices.Clone(part); part[len(part)/2] ^= 1; return part }, "opening layer"},
+		{"empty", func([]byte) []byte { return nil }, "opening layer"},
+		{"no layer", func([]byte) []byte { return []byte("windows") }, "opening layer"},
+		{"another layer's", func([]byte) []byte {
+			data, _ := archive.PackLayer(bundle.Layer{Schema: bundle.Schema, Kind: bundle.LayerCluster, Stage: bundle.StageJoined})
+			return data
+		}, "the layer is"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -251,13 +257,13 @@ func TestPublishedLayersThatAreDamaged(t *testing.T) {
 			w.change(kubeletConf, "changed\n")
 			d := w.publish(bundle.ImpactRestart)
 			good := maps.Clone(w.cluster.parts)
-			tt.damage(w, d.Cluster.Names()[0])
 			name := d.Cluster.Names()[0]
+			w.cluster.parts[name] = tt.damage(good[name])
 			got := w.turn()
 			if got.State != published.StateFailed || got.Desired != d.Bundle {
 				t.Fatalf("%+v", got)
 			}
-			if got.Fault != published.FaultLayer || !strings.Contains(got.Message, "Secret "+name+" of namespace operator is damaged") || got.BlamesInput() {
+			if got.Fault != published.FaultLayer || !strings.Contains(got.Message, "Secret "+name+" of namespace operator is damaged") || !strings.Contains(got.Message, tt.says) || got.BlamesInput() {
 				t.Errorf("fault %q: %s", got.Fault, got.Message)
 			}
 			if diff := cmp.Diff(before, w.host.Snapshot()); diff != "" {
@@ -441,18 +447,18 @@ func TestARestingAgentWritesAHeartbeatOnly(t *testing.T) {
 	}
 }
 
-// TestChangesOfOneMomentEndWithTheLast publishes a thousand bundles, of which the agent sees some: it skips what is old.
+// TestChangesOfOneMomentEndWithTheLast publishes a hundred bundles, of which the agent sees some: it skips what is old.
 func TestChangesOfOneMomentEndWithTheLast(t *testing.T) {
 	w := newWorld(t)
 	var last published.Desired
-	for i := range 1000 {
+	for i := range 100 {
 		w.change(mirrors, fmt.Sprintf("change %d\n", i))
 		last = w.publish(bundle.ImpactRestart)
-		if i%97 == 0 {
+		if i%17 == 0 {
 			w.turn()
 		}
 	}
-	if got := w.turn(); got.Applied != last.Bundle || w.file(mirrors) != "change 999\n" {
+	if got := w.turn(); got.Applied != last.Bundle || w.file(mirrors) != "change 99\n" {
 		t.Errorf("%+v, %q", got, w.file(mirrors))
 	}
 }

@@ -32,6 +32,8 @@ func (d *dated) Now() time.Time { return d.realClock.Now().Add(d.by) }
 
 func (d *dated) SinceBoot() time.Duration { return d.boot }
 
+func (*dated) After(time.Duration) <-chan time.Time { return time.After(time.Millisecond) }
+
 // TestAnExpiredCertificateIsTold asks the real API server with a certificate that it does not accept. When the host has joined again,
 // its new certificate is used.
 func TestAnExpiredCertificateIsTold(t *testing.T) {
