@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -119,6 +120,11 @@ func TestAChangeThatRestartsIsConfirmedByTheKubelet(t *testing.T) {
 
 // TestABundleThatBreaksTheNodeIsRolledBackOnce: it is not tried again until it changes or a person asks.
 func TestABundleThatBreaksTheNodeIsRolledBackOnce(t *testing.T) {
+	synctest.Test(t, checkABundleThatBreaksTheNodeIsRolledBackOnce)
+}
+
+func checkABundleThatBreaksTheNodeIsRolledBackOnce(t *testing.T) {
+	t.Helper()
 	w := newWorld(t)
 	w.cluster.ready = func() time.Time { return time.Time{} } // not Ready
 	before := w.file(kubeletConf)
@@ -294,7 +300,10 @@ func TestAnnotationsThatCannotBeRead(t *testing.T) {
 }
 
 // TestTheAPIServerIsAway: what may cut the host off is not begun, and a change that cut it off is rolled back.
-func TestTheAPIServerIsAway(t *testing.T) {
+func TestTheAPIServerIsAway(t *testing.T) { synctest.Test(t, checkTheAPIServerIsAway) }
+
+func checkTheAPIServerIsAway(t *testing.T) {
+	t.Helper()
 	away := errors.New("connection refused")
 	w := newWorld(t)
 	before := w.file(kubeletConf)
@@ -333,6 +342,11 @@ func TestTheAPIServerIsAway(t *testing.T) {
 
 // TestAChangeThatCannotBeTheReasonStays: the API server goes away while the change is confirmed.
 func TestAChangeThatCannotBeTheReasonStays(t *testing.T) {
+	synctest.Test(t, checkAChangeThatCannotBeTheReasonStays)
+}
+
+func checkAChangeThatCannotBeTheReasonStays(t *testing.T) {
+	t.Helper()
 	w := newWorld(t)
 	w.withExporter()
 	w.change(`C:\k\exporter.yaml`, "b\n")

@@ -108,7 +108,7 @@ func (p *patient) After(d time.Duration) <-chan time.Time {
 		p.long = append(p.long, alarm{p.SinceBoot() + d, ring})
 		return ring
 	}
-	if p.rang > 0 { // whoever an alarm is for comes first
+	if p.rang > 0 { // whoever an alarm is for comes first: in a bubble of synctest, a sleep ends when all others wait
 		p.rang--
 		time.Sleep(5 * time.Millisecond)
 	}

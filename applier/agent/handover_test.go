@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"wmco/applier"
 	"wmco/bundle"
@@ -80,6 +81,11 @@ func TestANewAgentReportsTheBundleThatItCameWith(t *testing.T) {
 
 // A bundle that the guard rolled back is not tried again unless a person asks, and the agent from before says so.
 func TestAnAgentThatIsRestoredReportsTheRollback(t *testing.T) {
+	synctest.Test(t, checkAnAgentThatIsRestoredReportsTheRollback)
+}
+
+func checkAnAgentThatIsRestoredReportsTheRollback(t *testing.T) {
+	t.Helper()
 	w, d := secondAgent(t)
 	w.host.Plant(agentLog, "panic: x\n")
 	var back *applier.RolledBackError

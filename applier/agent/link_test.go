@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -130,25 +131,27 @@ func (w *world) changedHost() bool {
 func TestWhatCanCutTheLinkIsNotBegunWhileTheAPIServerIsAway(t *testing.T) {
 	for _, c := range linkChanges() {
 		t.Run(c.name, func(t *testing.T) {
-			w, d := linkWorld(t, c)
-			w.cluster.silent = errors.New("connection refused")
-			got := w.turn()
-			if c.cuts && (w.changedHost() || got.State != published.StateFailed || !strings.Contains(got.Message, "connection refused")) {
-				t.Errorf("%s %s\n%v", got.State, got.Message, w.host.Log())
-			}
-			if !c.cuts && !w.changedHost() {
-				t.Errorf("nothing was changed: %s %s", got.State, got.Message)
-			}
-			w.cluster.silent = nil
-			w.clock.Pass(lastRetry)
-			w.turn()
-			if c.boots {
-				w.boot()
-				w.restart()
-			}
-			if got := w.turn(); got.State != published.StateApplied || got.Applied != d.Bundle {
-				t.Errorf("it is back: %s %s", got.State, got.Message)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				w, d := linkWorld(t, c)
+				w.cluster.silent = errors.New("connection refused")
+				got := w.turn()
+				if c.cuts && (w.changedHost() || got.State != published.StateFailed || !strings.Contains(got.Message, "connection refused")) {
+					t.Errorf("%s %s\n%v", got.State, got.Message, w.host.Log())
+				}
+				if !c.cuts && !w.changedHost() {
+					t.Errorf("nothing was changed: %s %s", got.State, got.Message)
+				}
+				w.cluster.silent = nil
+				w.clock.Pass(lastRetry)
+				w.turn()
+				if c.boots {
+					w.boot()
+					w.restart()
+				}
+				if got := w.turn(); got.State != published.StateApplied || got.Applied != d.Bundle {
+					t.Errorf("it is back: %s %s", got.State, got.Message)
+				}
+			})
 		})
 	}
 }
@@ -157,43 +160,45 @@ func TestWhatCanCutTheLinkIsNotBegunWhileTheAPIServerIsAway(t *testing.T) {
 func TestOnlyWhatCanCutTheLinkIsRolledBackIfTheAPIServerGoesAway(t *testing.T) {
 	for _, c := range linkChanges() {
 		t.Run(c.name, func(t *testing.T) {
-			w, d := linkWorld(t, c)
-			before := w.settled()
-			away := errors.New("connection refused")
-			w.cluster.ready = func() time.Time {
-				if w.changedHost() {
+			synctest.Test(t, func(t *testing.T) {
+				w, d := linkWorld(t, c)
+				before := w.settled()
+				away := errors.New("connection refused")
+				w.cluster.ready = func() time.Time {
+					if w.changedHost() {
+						w.cluster.silent = away
+						return time.Time{}
+					}
+					return w.fresh()
+				}
+				begun := w.clock.SinceBoot()
+				got := w.turn()
+				if c.boots {
+					if got.State != published.StateRebootPending {
+						t.Fatalf("%s %s", got.State, got.Message)
+					}
 					w.cluster.silent = away
-					return time.Time{}
+					w.boot()
+					w.restart()
+					w.host.ClearLog()
+					begun = 0
+					got = w.turn()
 				}
-				return w.fresh()
-			}
-			begun := w.clock.SinceBoot()
-			got := w.turn()
-			if c.boots {
-				if got.State != published.StateRebootPending {
-					t.Fatalf("%s %s", got.State, got.Message)
-				}
-				w.cluster.silent = away
-				w.boot()
-				w.restart()
-				w.host.ClearLog()
-				begun = 0
-				got = w.turn()
-			}
-			took := w.clock.SinceBoot() - begun
-			switch {
-			case c.cuts:
-				if got.State != published.StateRolledBack || !strings.Contains(got.Message, "API server") || took < w.Options.Confirm || took > w.Options.Confirm+time.Minute {
+				took := w.clock.SinceBoot() - begun
+				switch {
+				case c.cuts:
+					if got.State != published.StateRolledBack || !strings.Contains(got.Message, "API server") || took < w.Options.Confirm || took > w.Options.Confirm+time.Minute {
+						t.Errorf("%s %s after %s", got.State, got.Message, took)
+					}
+					if diff := cmp.Diff(before, w.settled()); diff != "" && !c.boots { // the old name waits for another boot
+						t.Errorf("not as it was (-want +got):\n%s", diff)
+					}
+				case got.State != published.StateApplied || got.Applied != d.Bundle:
 					t.Errorf("%s %s after %s", got.State, got.Message, took)
+				case c.asks != (took >= w.Options.Confirm):
+					t.Errorf("after %s", took)
 				}
-				if diff := cmp.Diff(before, w.settled()); diff != "" && !c.boots { // the old name waits for another boot
-					t.Errorf("not as it was (-want +got):\n%s", diff)
-				}
-			case got.State != published.StateApplied || got.Applied != d.Bundle:
-				t.Errorf("%s %s after %s", got.State, got.Message, took)
-			case c.asks != (took >= w.Options.Confirm):
-				t.Errorf("after %s", took)
-			}
+			})
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -133,7 +134,10 @@ func TestFactsStayKnown(t *testing.T) {
 
 // TestAPersonAsksForARetry with a new value of the annotation, while the agent runs and before it starts; the same value asks for
 // nothing.
-func TestAPersonAsksForARetry(t *testing.T) {
+func TestAPersonAsksForARetry(t *testing.T) { synctest.Test(t, checkAPersonAsksForARetry) }
+
+func checkAPersonAsksForARetry(t *testing.T) {
+	t.Helper()
 	w := newWorld(t)
 	w.cluster.ready = func() time.Time { return time.Time{} }
 	w.change(kubeletConf, "bad\n")
@@ -184,7 +188,10 @@ func TestABundleThatSomebodyElseAppliedIsReplaced(t *testing.T) {
 }
 
 // TestTheClockIsWrongByAYear: it is set while nothing happens, and while a change is confirmed.
-func TestTheClockIsWrongByAYear(t *testing.T) {
+func TestTheClockIsWrongByAYear(t *testing.T) { synctest.Test(t, checkTheClockIsWrongByAYear) }
+
+func checkTheClockIsWrongByAYear(t *testing.T) {
+	t.Helper()
 	const year = 365 * 24 * time.Hour
 	for _, by := range []time.Duration{year, -year} {
 		w := newWorld(t)
@@ -226,6 +233,11 @@ func TestTheClockIsWrongByAYear(t *testing.T) {
 // TestNothingThatTheAgentSendsHoldsASecret fails every operation of a change of secrets, and looks for them in the log, the reports,
 // the conditions and the events.
 func TestNothingThatTheAgentSendsHoldsASecret(t *testing.T) {
+	synctest.Test(t, checkNothingThatTheAgentSendsHoldsASecret)
+}
+
+func checkNothingThatTheAgentSendsHoldsASecret(t *testing.T) {
+	t.Helper()
 	const planted = "sesame-planted"
 	needles := []string{"sesame"}
 	for _, text := range []string{"token: " + planted + "\n", "http://user:" + planted + "@proxy:3128"} {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"wmco/applier"
@@ -67,6 +68,11 @@ func TestAKilledAgentResumesWhatWasPermitted(t *testing.T) {
 
 // TestAnInterruptedRunThatCostsMoreWaits: the host drifted after the agent was killed, and what is left costs more than was permitted.
 func TestAnInterruptedRunThatCostsMoreWaits(t *testing.T) {
+	synctest.Test(t, checkAnInterruptedRunThatCostsMoreWaits)
+}
+
+func checkAnInterruptedRunThatCostsMoreWaits(t *testing.T) {
+	t.Helper()
 	w := newWorld(t)
 	w.bundle = w.bundle.Changed(func(n *bundletest.Node) {
 		n.Files[kubeletConf], n.Impacts = "changed\n", map[string]bundle.Impact{`C:\k\containerd\containerd_conf.toml`: bundle.ImpactDrain}
@@ -138,51 +144,53 @@ func TestAKilledAgentTakesUpItsConfirmation(t *testing.T) {
 		{"the API server is away, and the change cannot be the reason", exporterConf, time.Minute, false, nil, away, published.StateApplied, 4*time.Minute + 30*time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newWorld(t)
-			w.withExporter()
-			before := w.file(tt.path)
-			w.change(tt.path, "changed\n")
-			d := w.publish(bundle.ImpactRestart)
-			w.cutInConfirmation()
-			w.clock.Pass(tt.down)
-			if tt.boot {
-				w.boot()
-			}
-			w.restart()
-			log := w.heard()
-			w.host.ClearLog()
-			w.cluster.ready, w.cluster.away = func() time.Time { return tt.ready(w) }, tt.away
-			begun := w.clock.SinceBoot()
-			if err := w.runDueWork(t.Context()); err != nil { // before the watch has told anything
-				t.Fatal(err)
-			}
-			if took := w.clock.SinceBoot() - begun; took > tt.within {
-				t.Errorf("it took %s", took)
-			}
-			w.cluster.away, w.cluster.ready = nil, w.fresh
-			for range 3 {
-				w.turn()
-				w.clock.Pass(10 * time.Minute)
-			}
-			got := w.said()
-			if got.State != tt.want || got.Desired != d.Bundle {
-				t.Fatalf("%s %s\n%s", got.State, got.Message, log)
-			}
-			switch {
-			case tt.want == published.StateRolledBack && (w.file(tt.path) != before || got.Message == ""):
-				t.Errorf("%q, %q", w.file(tt.path), got.Message)
-			case tt.want == published.StateApplied && (w.file(tt.path) != "changed\n" || w.starts("kubelet")+w.starts("windows_exporter") != 0):
-				t.Errorf("%q, %d starts of the kubelet, %d of the exporter\n%s", w.file(tt.path), w.starts("kubelet"), w.starts("windows_exporter"), log)
-			}
-			events := 0
-			for _, e := range w.cluster.events {
-				if e.Reason == EventApplied && tt.want == published.StateApplied || e.Reason == EventRolledBack && tt.want == published.StateRolledBack {
-					events++
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.withExporter()
+				before := w.file(tt.path)
+				w.change(tt.path, "changed\n")
+				d := w.publish(bundle.ImpactRestart)
+				w.cutInConfirmation()
+				w.clock.Pass(tt.down)
+				if tt.boot {
+					w.boot()
 				}
-			}
-			if tt.away == nil && events != 1 {
-				t.Errorf("events %+v", w.cluster.events)
-			}
+				w.restart()
+				log := w.heard()
+				w.host.ClearLog()
+				w.cluster.ready, w.cluster.away = func() time.Time { return tt.ready(w) }, tt.away
+				begun := w.clock.SinceBoot()
+				if err := w.runDueWork(t.Context()); err != nil { // before the watch has told anything
+					t.Fatal(err)
+				}
+				if took := w.clock.SinceBoot() - begun; took > tt.within {
+					t.Errorf("it took %s", took)
+				}
+				w.cluster.away, w.cluster.ready = nil, w.fresh
+				for range 3 {
+					w.turn()
+					w.clock.Pass(10 * time.Minute)
+				}
+				got := w.said()
+				if got.State != tt.want || got.Desired != d.Bundle {
+					t.Fatalf("%s %s\n%s", got.State, got.Message, log)
+				}
+				switch {
+				case tt.want == published.StateRolledBack && (w.file(tt.path) != before || got.Message == ""):
+					t.Errorf("%q, %q", w.file(tt.path), got.Message)
+				case tt.want == published.StateApplied && (w.file(tt.path) != "changed\n" || w.starts("kubelet")+w.starts("windows_exporter") != 0):
+					t.Errorf("%q, %d starts of the kubelet, %d of the exporter\n%s", w.file(tt.path), w.starts("kubelet"), w.starts("windows_exporter"), log)
+				}
+				events := 0
+				for _, e := range w.cluster.events {
+					if e.Reason == EventApplied && tt.want == published.StateApplied || e.Reason == EventRolledBack && tt.want == published.StateRolledBack {
+						events++
+					}
+				}
+				if tt.away == nil && events != 1 {
+					t.Errorf("events %+v", w.cluster.events)
+				}
+			})
 		})
 	}
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -29,6 +30,11 @@ func (w *world) withLog(service, path, text string) {
 
 // TestARollbackIsReportedWithTheLog of the kubelet: in the report and the event, without secrets, also by another process, until the bundle is applied.
 func TestARollbackIsReportedWithTheLog(t *testing.T) {
+	synctest.Test(t, checkARollbackIsReportedWithTheLog)
+}
+
+func checkARollbackIsReportedWithTheLog(t *testing.T) {
+	t.Helper()
 	w := newWorld(t)
 	w.cluster.ready = func() time.Time { return time.Time{} } // not Ready
 	w.withLog("kubelet", kubeletLog, "starting\n\x1b[31mproxy http://u:hunter2@proxy refused\x1b[0m\n")
