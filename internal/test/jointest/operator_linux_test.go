@@ -28,6 +28,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"wmco/applier/remote"
 	remotessh "wmco/applier/remote/ssh"
@@ -119,6 +120,15 @@ func (w *world) operateAs(s settings) (stop func()) {
 	w.t.Helper()
 	options, err := s.options(w.output())
 	must(w.t, err)
+	return w.operateWith(options)
+}
+
+// operateOn runs the operator on a clock that the test moves on.
+func (w *world) operateOn(clock *clocktesting.FakeClock) (stop func()) {
+	w.t.Helper()
+	options, err := w.settings().options(w.output())
+	must(w.t, err)
+	options.Clock = clock
 	return w.operateWith(options)
 }
 

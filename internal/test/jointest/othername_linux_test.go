@@ -25,7 +25,7 @@ func TestAHostWithAnotherNameIsNotTheNode(t *testing.T) {
 		t.Fatalf("the host is %s", name)
 	}
 	dialed := w.at.dialed(t, "192.0.2.73")
-	w.lose("instance-n", clock)
+	w.lose(clock, "instance-n")
 	eventually(t, "the operator asks the host", func() bool { return w.at.dialed(t, "192.0.2.73") > dialed })
 	// A Node that is deleted is so within a second.
 	for until := time.Now().Add(10 * time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {

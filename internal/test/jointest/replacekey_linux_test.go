@@ -33,10 +33,7 @@ func TestMachinesThatRefuseTheKeyAreReplacedIfAsked(t *testing.T) {
 	w.instances("192.0.2.213")
 	all := append(slices.Clone(names), "instance-k")
 	clock := faults.NewClock(t.Context())
-	options, err := w.settings().options(w.output())
-	must(t, err)
-	options.Clock = clock
-	w.operateWith(options)
+	w.operateOn(clock)
 	w.allJoin(all)
 	eventually(t, "the keys to be accepted", func() bool { return w.condition(status.KeysAccepted).Status == metav1.ConditionTrue })
 	for _, name := range all {
