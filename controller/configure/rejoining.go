@@ -62,8 +62,11 @@ func (r Rejoining) KeptNode(ctx context.Context, node *corev1.Node, address stri
 // ForgetNode drops what was set again.
 func (r Rejoining) ForgetNode(ctx context.Context, name string) error {
 	cm, err := r.ReadEntries(ctx)
-	if _, ok := cm.Data[name]; err != nil || !ok {
+	if err != nil {
 		return err
+	}
+	if _, ok := cm.Data[name]; !ok {
+		return nil
 	}
 	return r.ChangeEntry(ctx, name, nil)
 }
