@@ -54,12 +54,17 @@ func TestWhichNodesWaitForTheirImages(t *testing.T) {
 }
 
 func TestAJoinSaysWhichImagesAreMissing(t *testing.T) {
+	if got := describeJoined(nodeWithImages(published.ImageProgress{})); got != "node win-a has joined" {
+		t.Error(got)
+	}
+	if got := describeJoined(nodeWithImages(published.ImageProgress{Wanted: 5, Present: 3})); got != "node win-a has joined, without 2 of 5 pinned images" {
+		t.Error(got)
+	}
+}
+
+// nodeWithImages is a node whose agent reports how far it is with its images.
+func nodeWithImages(images published.ImageProgress) windowsnode.Node {
 	n := windowsnode.Decode(corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-a"}})
-	if got := describeJoined(n); got != "node win-a has joined" {
-		t.Error(got)
-	}
-	n.Report.Images = published.ImageProgress{Wanted: 5, Present: 3}
-	if got := describeJoined(n); got != "node win-a has joined, without 2 of 5 pinned images" {
-		t.Error(got)
-	}
+	n.Report.Images = images
+	return n
 }

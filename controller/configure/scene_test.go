@@ -76,6 +76,8 @@ type scene struct {
 	// elapsed is the monotonic clock; now the other one.
 	elapsed time.Duration
 	now     time.Time
+	// pinsWritten says when the keys of hosts.PinsConfigMap were written.
+	pinsWritten []metav1.ManagedFieldsEntry
 	// fails are errors of the API server, by verb and name of the object.
 	fails map[string]error
 }
@@ -143,10 +145,18 @@ func (s *scene) newClient() client.Client {
 			if err := s.fails["get "+key.Name]; err != nil {
 				return err
 			}
-			return c.Get(ctx, key, o, opts...)
+			err := c.Get(ctx, key, o, opts...)
+			if err == nil && key.Name == hosts.PinsConfigMap { // the fake client writes its own
+				o.SetManagedFields(s.pinsWritten)
+			}
+			return err
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			if err := s.fails["list"]; err != nil {
+			verb := "list"
+			if _, ok := list.(*metav1.PartialObjectMetadataList); ok {
+				verb = "list machines"
+			}
+			if err := s.fails[verb]; err != nil {
 				return err
 			}
 			return c.List(ctx, list, opts...)

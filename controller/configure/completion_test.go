@@ -1,0 +1,407 @@
+package configure
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/hosts"
+	"wmco/controller/inputs/desired"
+	"wmco/controller/keys"
+	"wmco/controller/keys/username"
+	"wmco/controller/layers"
+	"wmco/controller/windowsnode/record"
+	"wmco/layout"
+	"wmco/render"
+)
+
+// isNode makes the host at hostA the Node win-a, by its record and in the inputs, with its overlay network.
+func (s *scene) isNode(changes ...func(*corev1.Node)) {
+	s.t.Helper()
+	s.addNode("win-a", hostA, changes...)
+	s.addRecord(s.recordOf(hostA, "win-a", keyA))
+	facts := factsOf("WIN-A", hostA, "10.132.0.2")
+	facts.Networks = []bundle.HNSNetwork{{Name: layout.OverlayNetwork, AddressPrefix: "10.132.0.0/24", ManagementIP: hostA}}
+	facts.Endpoints = []bundle.HNSEndpoint{{Name: "VIPEndpoint", Network: layout.OverlayNetwork, IP: "10.132.0.5"}}
+	s.network.at[hostA].facts = facts
+	n := s.host(hostA)
+	n.Name, n.Subnet, n.Facts, n.Origins = "win-a", "10.132.0.0/24", facts, render.Origins{}
+}
+
+// desiredBundle returns the bundle of the host at hostA.
+func (s *scene) desiredBundle() desired.Rendered {
+	s.t.Helper()
+	list, _, err := s.inputs.RenderBundles([]render.Node{*s.host(hostA)})
+	must(s.t, err)
+	return list[0]
+}
+
+// publish publishes the bundle of the host, and has its agent report.
+func (s *scene) publish(r published.Report, changes ...func(*corev1.Node)) {
+	s.t.Helper()
+	b := s.desiredBundle().Bundle
+	wanted, err := layers.PackBundle("win-a", b.Bundle)
+	must(s.t, err)
+	text, err := wanted.DesiredAnnotation(namespace, bundle.ImpactReboot).Encode()
+	must(s.t, err)
+	r.Desired = b.Digest
+	report, err := r.Encode()
+	must(s.t, err)
+	n := s.node("win-a")
+	n.Annotations[published.DesiredAnnotation], n.Annotations[published.ReportAnnotation] = text, report
+	n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: published.Condition, LastHeartbeatTime: metav1.NewTime(noon())})
+	for _, change := range changes {
+		change(n)
+	}
+	s.updateNode(n)
+}
+
+// updateNode writes a Node and its status.
+func (s *scene) updateNode(n *corev1.Node) {
+	s.t.Helper()
+	status := n.Status
+	must(s.t, s.client.Update(s.t.Context(), n))
+	n.Status = status
+	must(s.t, s.client.Status().Update(s.t.Context(), n))
+}
+
+// applied is the report of an agent that has applied the bundle of the host.
+func (s *scene) applied() published.Report {
+	return published.Report{State: published.StateApplied, Applied: s.desiredBundle().Bundle.Digest, Features: published.Features()}
+}
+
+// TestANewNodeIsLabelledAndCordoned until it has joined, with what the operator knows of its host.
+func TestANewNodeIsLabelledAndCordoned(t *testing.T) {
+	const labelled = "Joining Completing: the Node is labelled, and cordoned until it has joined"
+	kept := func(s *scene, k KeptNode) {
+		must(t, s.joiner.RejoiningNodes().KeepNode(t.Context(), k))
+	}
+	for name, tt := range map[string]struct {
+		scene               func(*scene)
+		labels, annotations map[string]string
+		cordoned            bool
+	}{
+		"of an entry": {
+			func(s *scene) { s.isNode() },
+			map[string]string{InstanceLabel: ValueTrue}, map[string]string{InstanceAnnotation: hostA, JoiningAnnotation: ValueTrue}, true,
+		},
+		"of a Machine": {
+			func(s *scene) { s.onlyMachine("m"); s.isNode() }, nil, map[string]string{JoiningAnnotation: ValueTrue, hosts.PinAnnotation: "", hosts.PinTypeAnnotation: ""}, true,
+		},
+		"an administrator has cordoned it": {
+			func(s *scene) { s.isNode(func(n *corev1.Node) { n.Spec.Unschedulable = true }) },
+			map[string]string{InstanceLabel: ValueTrue}, map[string]string{InstanceAnnotation: hostA}, true,
+		},
+		"it was joined by hand, and has pods": {
+			func(s *scene) { s.isNode(annotated(published.ReportAnnotation, "{}")) },
+			map[string]string{InstanceLabel: ValueTrue}, map[string]string{InstanceAnnotation: hostA, published.ReportAnnotation: "{}"}, false,
+		},
+		"its host joins again": {
+			func(s *scene) {
+				s.isNode()
+				kept(s, KeptNode{Name: "win-a", UID: "before", Address: hostA, Labels: map[string]string{"team": "a"}})
+			},
+			map[string]string{InstanceLabel: ValueTrue, "team": "a"}, map[string]string{InstanceAnnotation: hostA, JoiningAnnotation: ValueTrue}, true,
+		},
+		"its host joins again, and was cordoned": {
+			func(s *scene) {
+				s.isNode()
+				kept(s, KeptNode{Name: "win-a", UID: "before", Address: hostA, Cordoned: true})
+			},
+			map[string]string{InstanceLabel: ValueTrue}, map[string]string{InstanceAnnotation: hostA}, true,
+		},
+		"another host had its name": {
+			func(s *scene) {
+				s.isNode()
+				kept(s, KeptNode{Name: "win-a", UID: "before", Address: hostB, Labels: map[string]string{"team": "a"}})
+			},
+			map[string]string{InstanceLabel: ValueTrue}, map[string]string{InstanceAnnotation: hostA, JoiningAnnotation: ValueTrue}, true,
+		},
+		"its Node was not deleted": {
+			func(s *scene) {
+				s.isNode()
+				kept(s, KeptNode{Name: "win-a", UID: "uid-win-a", Address: hostA, Labels: map[string]string{"team": "a"}})
+			},
+			map[string]string{InstanceLabel: ValueTrue}, map[string]string{InstanceAnnotation: hostA, JoiningAnnotation: ValueTrue}, true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			tt.scene(s)
+			if got := described(s.join(hostA)); got != labelled {
+				t.Error(got)
+			}
+			n, key := s.node("win-a"), hostKey(t, keyA)
+			labels := map[string]string{corev1.LabelOSStable: "windows", RoleLabel: ""}
+			annotations := map[string]string{keys.HashAnnotation: keys.HashPublicKey(s.publicKey()), hosts.PinAnnotation: hosts.EncodeKey(key), hosts.PinTypeAnnotation: key.Type()}
+			for k, v := range tt.labels {
+				labels[k] = v
+			}
+			for k, v := range tt.annotations {
+				if annotations[k] = v; v == "" {
+					delete(annotations, k) // the Machine has another record, without a key
+				}
+			}
+			account := n.Annotations[UsernameAnnotation]
+			delete(n.Annotations, UsernameAnnotation)
+			if diff := cmp.Diff([]any{labels, annotations, tt.cordoned}, []any{n.Labels, n.Annotations, n.Spec.Unschedulable}); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+			private, _, err := s.joiner.Login.PrivateKey(t.Context())
+			must(t, err)
+			if got, err := username.DecryptName(account, private.SecretText()); tt.labels != nil && (err != nil || got != "Administrator") {
+				t.Errorf("the account is %q, %v", got, err)
+			}
+			if did := s.network.at[hostA].did; len(did) > 0 {
+				t.Errorf("done on the host: %v", did)
+			}
+			// The same again writes nothing, and forgets what was set again.
+			before := n.ResourceVersion
+			p := s.join(hostA)
+			cm, err := s.joiner.RejoiningNodes().ReadEntries(t.Context())
+			must(t, err)
+			if n = s.node("win-a"); n.ResourceVersion != before || described(p) == labelled || tt.labels["team"] == "a" && len(cm.Data) > 0 {
+				t.Errorf("the second time: %s, %s, kept %v", described(p), n.ResourceVersion, cm.Data)
+			}
+		})
+	}
+}
+
+// TestAJoiningNodeIsFollowedUntilItIsWhole: what it waits for is said, and its cordon is lifted when nothing is left.
+func TestAJoiningNodeIsFollowedUntilItIsWhole(t *testing.T) {
+	const waits = "Joining Completing: waiting for the node agent, which follows the cluster: "
+	pending := func(s *scene) { n := s.host(hostA); n.Facts.Networks, n.Facts.Endpoints = nil, nil }
+	for name, tt := range map[string]struct {
+		report func(*scene)
+		want   string
+		// did is what was done on the host.
+		did string
+	}{
+		"its agent does not report yet": {func(*scene) {}, "Joining Completing: waiting for the node agent: it reports when it follows the cluster", "apply --max-impact reboot --reboot --confirm-within 2m0s --wait 30s"},
+		"its agent is silent": {
+			func(s *scene) {
+				s.publish(s.applied(), func(n *corev1.Node) {
+					n.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(noon().Add(time.Hour))
+				})
+			}, "Joining Completing: waiting for the node agent: it reports when it follows the cluster", "apply --max-impact reboot --reboot --confirm-within 2m0s --wait 30s",
+		},
+		"another host answers": {
+			func(s *scene) { s.network.at[hostA].facts.HostName = "WIN-Z" },
+			refused(ReasonNotTheHost, `the host at 10.0.140.21 says that it is node "win-z", and the operator knows it as node win-a; nothing was changed on it`,
+				"check which host has the address 10.0.140.21; if the computer was renamed, give it its name back"), "",
+		},
+		"it has an older bundle": {
+			func(s *scene) { s.publish(published.Report{State: published.StateApplying}) }, waits + "its bundle is updating", "",
+		},
+		"it has no subnet": {
+			func(s *scene) { s.host(hostA).Subnet = ""; pending(s); s.publish(s.applied()) }, waits + "the cluster network has not given it a subnet yet", "",
+		},
+		"its network is not there": {
+			func(s *scene) { pending(s); s.publish(s.applied()) }, waits + "its overlay network is set up", "",
+		},
+		"its kubelet is not Ready": {
+			func(s *scene) {
+				s.publish(s.applied(), func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse })
+			},
+			waits + "its kubelet is not Ready yet", "",
+		},
+		"its network is there, and its bundle is older": {
+			func(s *scene) {
+				now := s.host(hostA).Facts
+				pending(s)
+				s.publish(s.applied())
+				s.host(hostA).Facts = now
+			}, waits + "its overlay network is set up", "",
+		},
+		"it was rolled back": {
+			func(s *scene) {
+				s.publish(published.Report{State: published.StateRolledBack, Message: "containerd does not start"})
+			},
+			refused(ReasonRolledBack, "containerd does not start", "correct what the message names; another bundle is tried at once, the same one after: "+
+				`oc annotate --overwrite node win-a windowsmachineconfig.openshift.io/retry="$(date)"`), "",
+		},
+		"all is there": {func(s *scene) { s.publish(s.applied()) }, "Joined Joined: node win-a has joined", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.isNode(ready)
+			s.join(hostA)
+			tt.report(s)
+			p := s.join(hostA)
+			if diff := cmp.Diff(tt.want, described(p)); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+			did := ""
+			if list := s.network.at[hostA].did; len(list) > 0 {
+				did = list[0]
+			}
+			n, whole := s.node("win-a"), p.State == StateJoined
+			marked := n.Annotations[VersionAnnotation] == version && n.Annotations[JoiningAnnotation] == ""
+			if did != tt.did || p.Node != "win-a" || p.Finished != whole || n.Spec.Unschedulable == whole || marked != whole {
+				t.Errorf("%+v, done %q, cordoned %t", p, did, n.Spec.Unschedulable)
+			}
+			if counted := len(s.counted.nodes) == 1 && s.counted.nodes[0] == "Instance 10m0s"; counted != whole {
+				t.Errorf("counted %v", s.counted.nodes)
+			}
+			if !whole {
+				return
+			}
+			if p := s.join(hostA); p.State != StateJoined || p.Finished || p.Again != 0 {
+				t.Errorf("afterwards: %+v", p)
+			}
+		})
+	}
+}
+
+// TestAnInterruptedRunOfANodeIsConfirmed where its bundle cannot be applied: another operator has begun it.
+func TestAnInterruptedRunOfANodeIsConfirmed(t *testing.T) {
+	for name, fails := range map[string]error{"the host answers": nil, "the host cannot be reached": errAPIServer} {
+		s := newScene(t)
+		s.isNode(ready)
+		s.join(hostA)
+		s.publish(published.Report{State: published.StateFailed, Message: "another run", Fault: published.FaultDisk})
+		host := s.network.at[hostA]
+		host.interrupted, host.fails = bundle.Of([]byte("run")), fails
+		p := s.join(hostA)
+		if p.State != StateFailed || p.Message != "another run" || (host.confirmed == host.interrupted) != (fails == nil) {
+			t.Errorf("%s: %+v, confirmed %s", name, p, host.confirmed)
+		}
+	}
+}
+
+// TestANewNodeStaysCordonedUntilItsImagesAreThere.
+func TestANewNodeStaysCordonedUntilItsImagesAreThere(t *testing.T) {
+	n := pullingImages(nodeWithImages(published.ImageProgress{Wanted: 3, Present: 1}))
+	if got := described(n); got != "Joining Completing: the node stays cordoned until its pinned images are there: 1 of 3" || n.Again != AgainSoon || n.Node != "win-a" {
+		t.Errorf("%+v", n)
+	}
+}
+
+// TestAnAdoptedNodeGetsTheMarksOfOthers when it has the operator's own agent, once.
+func TestAnAdoptedNodeGetsTheMarksOfOthers(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*record.Record)
+		node   func(*corev1.Node)
+		marked bool
+	}{
+		"it has none":            {func(*record.Record) {}, func(*corev1.Node) {}, true},
+		"the operator joined it": {func(r *record.Record) { r.Origin = record.OriginJoined }, func(*corev1.Node) {}, false},
+		"it is being adopted":    {func(r *record.Record) { r.Adopting = true }, func(*corev1.Node) {}, false},
+		"it has all": {func(*record.Record) {}, func(n *corev1.Node) {
+			n.Annotations[hosts.PinAnnotation], n.Annotations[keys.HashAnnotation], n.Annotations[InstanceAnnotation] = "a", "b", "c"
+		}, false},
+		"it has not the entry": {func(*record.Record) {}, func(n *corev1.Node) {
+			n.Annotations[hosts.PinAnnotation], n.Annotations[keys.HashAnnotation] = "a", "b"
+		}, true},
+		"it has no key": {func(*record.Record) {}, func(n *corev1.Node) {
+			n.Annotations[hosts.PinAnnotation], n.Annotations[InstanceAnnotation] = "a", "b"
+		}, true},
+	} {
+		s := newScene(t)
+		s.isNode(annotated(VersionAnnotation, "10"), annotated(published.AdoptAnnotation, published.AdoptTrue), tt.node)
+		r := s.recordOf(hostA, "win-a", keyA)
+		r.Origin = record.OriginAdopted
+		tt.change(&r)
+		s.addRecord(r)
+		if p := s.join(hostA); p.State != StateJoined {
+			t.Errorf("%s: %+v", name, p)
+		}
+		n := s.node("win-a")
+		marked := n.Annotations[InstanceAnnotation] == hostA && n.Annotations[keys.HashAnnotation] == keys.HashPublicKey(s.publicKey()) && n.Annotations[published.AdoptAnnotation] == ""
+		if marked != tt.marked {
+			t.Errorf("%s: %v", name, n.Annotations)
+		}
+	}
+}
+
+// TestWhatIsWrittenIsReadAgain where another client changed the Node, or the API server fails.
+func TestWhatIsWrittenIsReadAgain(t *testing.T) {
+	conflict := apierrors.NewConflict(corev1.Resource("nodes"), "win-a", errAPIServer)
+	for name, tt := range map[string]struct {
+		scene func(*scene)
+		fails string
+		err   error
+	}{
+		"labels":        {func(*scene) {}, "patch win-a", conflict},
+		"the last mark": {func(s *scene) { s.join(hostA); s.publish(s.applied()) }, "patch win-a", conflict},
+		"marks of adoption": {func(s *scene) {
+			markJoined(s)
+			r := s.recordOf(hostA, "win-a", keyA)
+			r.Origin = record.OriginAdopted
+			s.addRecord(r)
+		}, "patch win-a", conflict},
+		"the Node":      {func(*scene) {}, "get win-a", errAPIServer},
+		"the Secret":    {func(*scene) {}, "get " + keys.SecretName, errAPIServer},
+		"what was kept": {func(*scene) {}, "get " + rejoiningName, errAPIServer},
+		"the record's write": {func(s *scene) {
+			s.host(hostA).Username = ""
+			r := s.recordOf(hostA, "win-a", keyA)
+			r.Resolved = ""
+			s.addRecord(r)
+		}, "patch " + record.ConfigMapName(hostA), errAPIServer},
+	} {
+		s := newScene(t)
+		s.isNode(ready)
+		tt.scene(s)
+		s.fails[tt.fails] = tt.err
+		_, err := s.joiner.JoinHost(t.Context(), Ref{Address: hostA})
+		if err == nil || len(s.counted.failures) > 0 {
+			t.Errorf("%s: %v, counted %v", name, err, s.counted.failures)
+		}
+	}
+}
+
+// markJoined has the Node be one that has joined.
+func markJoined(s *scene) {
+	n := s.node("win-a")
+	n.Annotations = map[string]string{VersionAnnotation: "10"}
+	s.updateNode(n)
+}
+
+// TestANodeIsNotMarkedWithoutAKey: a Secret that cannot be used says nothing about the host.
+func TestANodeIsNotMarkedWithoutAKey(t *testing.T) {
+	s := newScene(t)
+	s.isNode()
+	must(t, s.client.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: keys.SecretName}}))
+	p := s.join(hostA)
+	if n := s.node("win-a"); p.State != StateWaiting || p.Reason != "PrivateKeyMissing" || len(n.Annotations) > 0 || n.Spec.Unschedulable {
+		t.Errorf("%s, %v", described(p), n.Annotations)
+	}
+}
+
+// TestWhatIsKnownOfAHostIsKept in its record while it is a Node.
+func TestWhatIsKnownOfAHostIsKept(t *testing.T) {
+	for name, tt := range map[string]struct {
+		before func(*record.Record)
+		// node is what differs in the inputs.
+		node func(*render.Node)
+		want func(*record.Record)
+	}{
+		"nothing new":                     {func(*record.Record) {}, func(*render.Node) {}, func(*record.Record) {}},
+		"a new account before a login":    {func(*record.Record) {}, func(n *render.Node) { n.Username = "other" }, func(*record.Record) {}},
+		"a record without an account":     {func(r *record.Record) { r.Account = "" }, func(*render.Node) {}, func(*record.Record) {}},
+		"a record without its resolution": {func(r *record.Record) { r.Resolved = "" }, func(*render.Node) {}, func(*record.Record) {}},
+		"a record with another address":   {func(r *record.Record) { r.Address = hostB }, func(*render.Node) {}, func(*record.Record) {}},
+		"a record that was removed":       {func(r *record.Record) { r.Node, r.Address = "", hostB }, func(*render.Node) {}, func(r *record.Record) { r.Node, r.Address = "", hostB }},
+	} {
+		s := newScene(t)
+		s.isNode(annotated(VersionAnnotation, "10"))
+		r := s.recordOf(hostA, "win-a", keyA)
+		tt.before(&r)
+		s.addRecord(r)
+		tt.node(s.host(hostA))
+		want := s.recordOf(hostA, "win-a", keyA)
+		tt.want(&want)
+		want.Schema = record.Schema
+		s.join(hostA)
+		if diff := cmp.Diff(want, s.record(record.OfEntry(hostA))); diff != "" {
+			t.Errorf("%s: -want +got\n%s", name, diff)
+		}
+	}
+}

@@ -1,0 +1,293 @@
+package configure
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"wmco/applier"
+	"wmco/applier/remote"
+	"wmco/bundle"
+	"wmco/bundle/preflight"
+	"wmco/controller/gather"
+	"wmco/controller/inputs/desired"
+	"wmco/controller/keys"
+	"wmco/render"
+	"wmco/render/reason"
+)
+
+// TestWhatAHostWaitsFor before it is reached, and what is said of one that cannot be.
+func TestWhatAHostWaitsFor(t *testing.T) {
+	unusable := func(skipped bool, why string) func(*scene) {
+		return func(s *scene) {
+			s.inputs.Instances[0].Skipped = skipped
+			s.inputs.Instances[0].Finding = bundle.Finding{Reason: why, Message: "the entry is wrong", Fix: "correct it"}
+		}
+	}
+	for name, tt := range map[string]struct {
+		scene func(*scene)
+		ref   Ref
+		want  string
+	}{
+		"it is not in the inputs":   {func(*scene) {}, Ref{Address: "192.0.2.1"}, "Gone : "},
+		"its Machine is not":        {func(*scene) {}, Ref{Machine: "m"}, "Gone : "},
+		"a Machine has the address": {func(s *scene) { s.onlyMachine("m") }, Ref{Address: hostA}, "Gone : "},
+		"its entry cannot be used":  {unusable(true, reason.InstanceInvalid), Ref{Address: hostA}, "Waiting InstanceInvalid: the entry is wrong; fix: correct it"},
+		"its name is not resolved":  {unusable(false, reason.InstanceUnresolvable), Ref{Address: hostA}, "Waiting InstanceUnresolvable: the entry is wrong; fix: correct it"},
+		"its entry has a warning":   {unusable(false, reason.InstanceAmbiguous), Ref{Address: hostA}, registering},
+		"its entry stands for none": {func(s *scene) { unusable(true, reason.InstanceInvalid)(s); s.inputs.All = nil }, Ref{Address: hostA}, "Waiting InstanceInvalid: the entry is wrong; fix: correct it"},
+		"its name is not resolved, and it is a node": {
+			func(s *scene) {
+				s.isNode(annotated(VersionAnnotation, "10"))
+				unusable(false, reason.InstanceUnresolvable)(s)
+			}, Ref{Address: hostA}, "Joined Joined: ",
+		},
+		"its Node is not in the cache": {func(s *scene) { s.host(hostA).Name = "win-a" }, Ref{Address: hostA}, " : "},
+		"the operator has no key": {
+			func(s *scene) {
+				must(s.t, s.client.Delete(s.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: keys.SecretName}}))
+			}, Ref{Address: hostA},
+			"Waiting PrivateKeyMissing: no host joins now: Secret/operator/cloud-private-key: the Secret with the private key does not exist; fix: create the Secret with a key " +
+				"without a passphrase: ssh-keygen -t ed25519 -N '' -f key; oc create secret generic cloud-private-key --from-file=private-key.pem=key -n <namespace of the operator>",
+		},
+		"it is off": {
+			func(s *scene) { delete(s.network.at, hostA) }, Ref{Address: hostA},
+			refused(ReasonUnreachable, "connecting to Administrator@10.0.140.21: connection refused", "check the address, that the host is running, and that its firewall allows TCP port 22"),
+		},
+		"another operator works on it": {
+			func(s *scene) {
+				s.network.at[hostA].result = applier.Event{Result: applier.ResultRefused, LockedBy: "wmco apply, process 7"}
+			}, Ref{Address: hostA},
+			"Waiting OtherRun: another run is changing the host: wmco apply, process 7; fix: wait for its end, after which the host is tried again; if it does not end, end its process on the host",
+		},
+		"it cannot be rendered": {
+			func(s *scene) { s.network.at[hostA].facts.DNSSuffix = "a b" }, Ref{Address: hostA},
+			`Waiting FactsInvalid: "a b" is not a DNS name; fix: print the facts again: wmco-node facts`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			tt.scene(s)
+			p, err := s.joiner.JoinHost(t.Context(), tt.ref)
+			must(t, err)
+			if diff := cmp.Diff(tt.want, described(p)); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+			if failed := p.State == StateFailed; failed != (len(s.counted.failures) == 1) {
+				t.Errorf("counted %v", s.counted.failures)
+			}
+			if text := s.joiner.Unjoined.joiningText(hostA); text != "the host is joining" {
+				t.Errorf("its step is still %q", text)
+			}
+		})
+	}
+}
+
+// TestInputsThatCannotBeReadAreAnError, and no state of a host.
+func TestInputsThatCannotBeReadAreAnError(t *testing.T) {
+	for _, what := range []string{"inputs", "version", "get " + keys.SecretName} {
+		s := newScene(t)
+		s.fails[what] = errAPIServer
+		if p, err := s.joiner.JoinHost(t.Context(), Ref{Address: hostA}); !errors.Is(err, errAPIServer) || described(p) != " : " {
+			t.Errorf("%s: %+v, %v", what, p, err)
+		}
+		if len(s.network.at[hostA].did) > 0 {
+			t.Errorf("%s: the host was changed", what)
+		}
+	}
+}
+
+// TestWhatTheEndOfARunMeans for the host.
+func TestWhatTheEndOfARunMeans(t *testing.T) {
+	const disk = "free space on drive C: of the host, or give it a larger disk; it is tried again"
+	pending := []bundle.EntryID{"feature Containers"}
+	for name, tt := range map[string]struct {
+		end  applier.Event
+		node string
+		want string
+		// again is when it is tried again.
+		again time.Duration
+	}{
+		"applied":                    {applier.Event{Result: applier.ResultApplied}, "", registering, AgainSoon},
+		"the same":                   {applier.Event{Result: applier.ResultSame}, "", registering, AgainSoon},
+		"applied, and it is a node":  {applier.Event{Result: applier.ResultApplied}, "win-a", "Joining Completing: waiting for the node agent: it reports when it follows the cluster", AgainSoon},
+		"applied with the next boot": {applier.Event{Result: applier.ResultApplied, RebootPending: pending}, "", "Joining Rebooting: the host reboots", AgainSoon},
+		"a boot":                     {applier.Event{Result: applier.ResultReboot}, "", "Joining Rebooting: host is rebooting; configuration continues after the reboot", AgainSoon},
+		"rolled back": {
+			applier.Event{Result: applier.ResultRolledBack, Message: "kubelet does not run"}, "",
+			refused(ReasonRolledBack, "the host was rolled back: kubelet does not run", `read the log of the service under C:\var\log on the host, and fix the inputs`), AgainLater,
+		},
+		"in part":     {applier.Event{Result: applier.ResultPartial, Message: "cut off"}, "", refused(ReasonFailed, "cut off", "it is tried again"), AgainSoon},
+		"refused":     {applier.Event{Result: applier.ResultRefused, Message: "it needs a boot"}, "", refused(ReasonFailed, "it needs a boot", "it is tried again"), AgainSoon},
+		"no room":     {applier.Event{Result: applier.ResultPartial, Message: "disk full", DiskFull: true}, "", refused(ReasonFailed, "disk full", disk), AgainSoon},
+		"handed over": {applier.Event{Result: applier.ResultHandedOver, Message: "by another process"}, "", refused(ReasonFailed, "by another process", "it is tried again"), AgainSoon},
+	} {
+		s := newScene(t)
+		s.host(hostA).Name = tt.node
+		h := s.hostAt(hostA)
+		h.Wanted.All = nil
+		host := s.network.at[hostA]
+		host.result = tt.end
+		if tt.end.Result == applier.ResultSame {
+			host.result = applier.Event{}
+			_ = h.applyHostBundle(t.Context()) // so that the second time nothing differs
+		}
+		if tt.node != "" {
+			h.Facts, h.Subnet = host.facts, "10.132.0.0/24"
+		}
+		p := h.applyHostBundle(t.Context())
+		if diff := cmp.Diff(tt.want, described(p)); diff != "" || p.Again != tt.again || p.Node != tt.node {
+			t.Errorf("%s: node %q, again in %s, -want +got\n%s", name, p.Node, p.Again, diff)
+		}
+		if len(host.did) != 1 {
+			t.Errorf("%s: done on the host: %v", name, host.did)
+		}
+	}
+}
+
+// TestAHostThatMayNotStopBeingANode: it joins again only under a name that a Node can have.
+func TestAHostThatMayNotStopBeingANode(t *testing.T) {
+	h := newScene(t).hostAt(hostA)
+	for name, want := range map[string]string{"WIN-A": "win-a", "win_a": "", "": ""} {
+		if got := h.formerNode(factsOf(name, hostA)); got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestAKubeletThatRegistersNoNode is restarted if it has its certificate, and otherwise asked what it lacks. The kubelet of a host that has just joined
+// has time.
+func TestAKubeletThatRegistersNoNode(t *testing.T) {
+	const (
+		repair = "repair --max-impact restart --wait 30s --restart kubelet"
+		apply  = "apply --max-impact reboot --reboot --confirm-within 2m0s --wait 30s --reset win-a"
+	)
+	certificate := remote.PendingKey{NotAfter: noon().Add(time.Hour)}
+	for name, tt := range map[string]struct {
+		host func(*computer)
+		// waited is for how long it has had its bundle.
+		waited time.Duration
+		want   string
+		did    []string
+	}{
+		"it has just joined": {func(c *computer) { c.pending = certificate }, registersWithin - time.Second, registering, []string{apply}},
+		"it has its certificate": {
+			func(c *computer) { c.pending = certificate }, registersWithin,
+			"Joining WaitingForNode: the kubelet has its certificate and registered no Node within 2m0s: its service was restarted", []string{apply, repair},
+		},
+		"it waits for its certificate": {
+			func(*computer) {}, registersWithin,
+			"Joining WaitingForNode: waiting for the Node: the kubelet registers it when its certificate is approved; the host lacks: " +
+				"PageFileMissing: lacks a page file; fix: make one", []string{apply},
+		},
+		"it does not say": {func(c *computer) { c.refuses = map[string]error{"pending-key": errors.New("cut off")} }, registersWithin, "Failed JoinFailed: cut off", []string{apply}},
+		"it is not restarted": {
+			func(c *computer) {
+				c.pending, c.refuses = certificate, map[string]error{"repair": errors.New("cut off")}
+			}, registersWithin, "Failed JoinFailed: cut off", []string{apply},
+		},
+		"it does not say what it lacks": {func(c *computer) { c.refuses = map[string]error{"preflight": errors.New("cut off")} }, registersWithin, registering, []string{apply}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			host := s.network.at[hostA]
+			host.lacks = preflight.Answer{Schema: preflight.Schema, Facts: host.facts}
+			tt.host(host)
+			if got := described(s.join(hostA)); got != registering {
+				t.Fatal(got)
+			}
+			s.elapsed = tt.waited
+			got := s.join(hostA)
+			q := desired.Question(s.inputs.Cluster, *s.host(hostA))
+			q.Node = true
+			want := tt.want
+			if name == "it waits for its certificate" { // what the findings say is preflight's
+				want = described(withFindings(Progress{State: StateJoining, Reason: ReasonRegistering, Message: "waiting for the Node: the kubelet registers it when its certificate is approved"}, preflight.Findings(q, host.lacks)))
+				if want == registering {
+					t.Fatal("the host lacks nothing")
+				}
+			}
+			if diff := cmp.Diff(want, described(got)); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.did, host.did); diff != "" {
+				t.Errorf("done on the host, -want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestARestartedKubeletHasTimeAgain to register its Node.
+func TestARestartedKubeletHasTimeAgain(t *testing.T) {
+	s := newScene(t)
+	s.network.at[hostA].pending.NotAfter = noon().Add(time.Hour)
+	for _, at := range []time.Duration{0, registersWithin, registersWithin + time.Second, 2*registersWithin + time.Second} {
+		s.elapsed = at
+		s.join(hostA)
+	}
+	if did := s.network.at[hostA].did; len(did) != 3 {
+		t.Errorf("done on the host: %v", did)
+	}
+}
+
+// TestAHostThatFailsToJoinSaysWhatItLacks once in explainEvery, and a node never.
+func TestAHostThatFailsToJoinSaysWhatItLacks(t *testing.T) {
+	s := newScene(t)
+	host := s.network.at[hostA]
+	host.result = applier.Event{Result: applier.ResultRolledBack, Message: "kubelet does not run"}
+	host.lacks = preflight.Answer{Schema: preflight.Schema, Facts: host.facts}
+	first := s.join(hostA)
+	host.refuses = map[string]error{"preflight": errors.New("asked again")}
+	s.elapsed = explainEvery - time.Second
+	second := s.join(hostA)
+	s.elapsed = explainEvery
+	third := s.join(hostA)
+	plain := "the host was rolled back: kubelet does not run"
+	if first.Message == plain || first.Message != second.Message || third.Message != plain {
+		t.Errorf("%q, %q, %q", first.Message, second.Message, third.Message)
+	}
+}
+
+// TestListedHosts are those of Machines and entries, with the Nodes that the operator knows.
+func TestListedHosts(t *testing.T) {
+	inputs := &desired.Hosts{
+		All: []render.Node{
+			{Backing: render.BackingMachine, MachineName: "m", Address: hostA, Name: "win-a"},
+			{Backing: render.BackingMachine, MachineName: "claimed", Address: "10.0.140.24", Name: "win-c", Unconfirmed: true},
+			{Backing: render.BackingInstance, Address: hostB, Name: "win-b"}, {Backing: render.BackingNode, Address: "10.0.140.25", Name: "win-d"},
+		},
+		Instances: []gather.Instance{{Address: hostB}, {Address: "bad", Skipped: true}},
+	}
+	want := []Listed{{"m", hostA, "win-a"}, {"claimed", "10.0.140.24", ""}, {hostB, hostB, "win-b"}, {"bad", "bad", ""}}
+	if diff := cmp.Diff(want, ListHosts(inputs)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	var names []string
+	for _, h := range new(Unjoined).UnjoinedHostsFunc(inputs)() {
+		names = append(names, h.Name)
+	}
+	if diff := cmp.Diff([]string{"bad", "claimed"}, names); diff != "" {
+		t.Errorf("unjoined, -want +got\n%s", diff)
+	}
+}
+
+func TestTheAccountOfAHost(t *testing.T) {
+	for name, tt := range map[string]struct {
+		node     render.Node
+		platform bundle.Platform
+		want     string
+	}{
+		"an entry":           {render.Node{Backing: render.BackingInstance, Username: "core"}, bundle.PlatformAzure, "core"},
+		"a Machine":          {render.Node{Backing: render.BackingMachine}, bundle.PlatformAWS, "Administrator"},
+		"a Machine on Azure": {render.Node{Backing: render.BackingMachine}, bundle.PlatformAzure, "capi"},
+		"a Node alone":       {render.Node{Backing: render.BackingNode, Username: "core"}, bundle.PlatformAWS, ""},
+	} {
+		if got := LoginAccount(tt.node, tt.platform); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
