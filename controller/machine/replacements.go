@@ -55,8 +55,11 @@ func (r Replacements) addReplacement(ctx context.Context, set string, more int) 
 // resetReplacements forgets them.
 func (r Replacements) resetReplacements(ctx context.Context, set string) error {
 	cm, err := r.countsNotebook().ReadEntries(ctx)
-	if _, ok := cm.Data[set]; err != nil || !ok {
+	if err != nil {
 		return err
+	}
+	if _, ok := cm.Data[set]; !ok {
+		return nil
 	}
 	return r.countsNotebook().ChangeEntry(ctx, set, nil)
 }
