@@ -34,7 +34,8 @@ func TestANodeOfAnotherOperatorIsAdopted(t *testing.T) {
 	)
 	notIt := func(node, name string) string {
 		return refused(ReasonNotTheHost,
-			"node "+node+` is to be adopted and reports the address 10.0.140.21, and the host there says that it is node "`+name+`"; nothing was changed on it`,
+			"node "+node+" is to be adopted and reports the address 10.0.140.21, and the host there says that it is node "+
+				`"`+name+`"; nothing was changed on it`,
 			"look at the host of node "+node+", and whether the address is its own; if the computer was renamed, give it its name back")
 	}
 	otherKey := func(shown, unpin string) string {
@@ -53,14 +54,17 @@ func TestANodeOfAnotherOperatorIsAdopted(t *testing.T) {
 		"nobody wants it":         {func(s *scene) { waits(s) }, joined, "win-a", ""},
 		"its annotation is false": {func(s *scene) { waits(s, annotated(published.AdoptAnnotation, "false")) }, joined, "win-a", ""},
 		"its annotation asks":     {func(s *scene) { waits(s, wanted) }, recorded, "win-a", "win-a"},
-		"the settings ask":        {func(s *scene) { waits(s); s.inputs.Cluster.Settings.Adoption = render.AdoptionRollout }, recorded, "win-a", "win-a"},
+		"the settings ask": {
+			func(s *scene) { waits(s); s.inputs.Cluster.Settings.Adoption = render.AdoptionRollout }, recorded, "win-a", "win-a",
+		},
 		"the host has the pinned key": {
 			func(s *scene) { waits(s, wanted, pinned(keyA)) }, recorded, "win-a", "win-a",
 		},
 		"the host has another key, at the first contact": {
 			func(s *scene) { waits(s, wanted, pinned(keyB)) },
 			refused(ReasonHostKey, "the host key of Administrator@10.0.140.21 changed: pinned none, offered another key",
-				"if the host was reinstalled or its keys were replaced, remove the old key and connect again: "+unpinned+"; otherwise another host answers at its address"),
+				"if the host was reinstalled or its keys were replaced, remove the old key and connect again: "+unpinned+
+					"; otherwise another host answers at its address"),
 			"win-a", "",
 		},
 		"the host has another key, which this operator has pinned": {
@@ -70,7 +74,8 @@ func TestANodeOfAnotherOperatorIsAdopted(t *testing.T) {
 		"the host says another name": {func(s *scene) { waits(s, wanted); s.says("WIN-B", hostA) }, notIt("win-a", "win-b"), "win-a", ""},
 		"the host is another host's Node": {
 			func(s *scene) { waits(s, wanted); s.addRecord(s.recordOf(hostB, "win-a", keyB)) },
-			refused(ReasonNameTaken, "the host would register as Node win-a, which is 10.0.140.22 (10.0.140.22)", "rename the computer of this host"), "win-a", "",
+			refused(ReasonNameTaken, "the host would register as Node win-a, which is 10.0.140.22 (10.0.140.22)", "rename the computer of this host"),
+			"win-a", "",
 		},
 		"another Node lies about the address": {
 			func(s *scene) {
@@ -93,9 +98,12 @@ func TestANodeOfAnotherOperatorIsAdopted(t *testing.T) {
 				s.host(hostA).ClaimedBy, s.host(hostA).AlsoClaimedBy = "win-0", []string{"win-a"}
 			}, recorded, "win-0", "win-a",
 		},
-		"the Node was deleted":        {func(s *scene) { s.host(hostA).ClaimedBy = "win-a" }, registering, "", ""},
-		"the Node does not wait":      {func(s *scene) { s.addNode("win-a", hostA); s.host(hostA).ClaimedBy = "win-a" }, recorded, "win-a", ""},
-		"the Node is known not to be": {func(s *scene) { s.addNode("win-a", hostA, annotated(VersionAnnotation, "10")) }, refused(fleet.ReasonWaitingForAdoption, "the host is node win-a of another operator, which waits for adoption", fleet.AdoptFix("win-a")), "", ""},
+		"the Node was deleted":   {func(s *scene) { s.host(hostA).ClaimedBy = "win-a" }, registering, "", ""},
+		"the Node does not wait": {func(s *scene) { s.addNode("win-a", hostA); s.host(hostA).ClaimedBy = "win-a" }, recorded, "win-a", ""},
+		"the Node is known not to be": {
+			func(s *scene) { s.addNode("win-a", hostA, annotated(VersionAnnotation, "10")) },
+			refused(fleet.ReasonWaitingForAdoption, "the host is node win-a of another operator, which waits for adoption", fleet.AdoptFix("win-a")), "", "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)

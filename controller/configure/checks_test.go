@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
@@ -33,7 +31,9 @@ func TestNoHostJoinsWithAChangeThatIsHeld(t *testing.T) {
 		"that is not known": {holds("", errAPIServer), "", errAPIServer},
 	} {
 		s := newScene(t)
-		s.inputs.Findings = bundle.Findings{{Severity: bundle.SeverityWarning, Reason: string(published.InputUnreachableImages), Message: "a mirror hides an image", Fix: "allow the source"}}
+		s.inputs.Findings = bundle.Findings{{
+			Severity: bundle.SeverityWarning, Reason: string(published.InputUnreachableImages), Message: "a mirror hides an image", Fix: "allow the source",
+		}}
 		s.joiner.Checks.Held = tt.held
 		p, err := s.joiner.JoinHost(t.Context(), Ref{Address: hostA})
 		if !errors.Is(err, tt.err) {
@@ -52,7 +52,7 @@ func TestNoHostJoinsWithAChangeThatIsHeld(t *testing.T) {
 func TestATrustedCAIsReadWhereThereIsAProxy(t *testing.T) {
 	for name, proxy := range map[string]bool{"with a proxy": true, "without": false} {
 		s := newScene(t)
-		must(t, s.client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: render.TrustedCAConfigMap}, Data: map[string]string{"a": "b"}}))
+		s.addConfigMap(render.TrustedCAConfigMap, map[string]string{"a": "b"})
 		if proxy {
 			s.inputs.Cluster.Proxy.HTTP = bundle.NewSecret("http://proxy")
 		}

@@ -27,11 +27,18 @@ func TestAnEventSaysHowAJoinEnded(t *testing.T) {
 		progress Progress
 		want     written
 	}{
-		"it has joined":    {Progress{State: StateJoined, Finished: true, Message: "node win-a has joined"}, written{"Normal Done Join: node win-a has joined"}},
+		"it has joined": {
+			Progress{State: StateJoined, Finished: true, Message: "node win-a has joined"}, written{"Normal Done Join: node win-a has joined"},
+		},
 		"it joined before": {Progress{State: StateJoined}, nil},
 		"it joins":         {Progress{State: StateJoining, Reason: ReasonRebooting, Message: "the host reboots"}, nil},
-		"it failed":        {Progress{State: StateFailed, Reason: ReasonHostKey, Message: "another key", Fix: "look"}, written{"Warning Failure HostKeyChanged: HostKeyChanged: another key; fix: look"}},
-		"it waits":         {Progress{State: StateWaiting, Reason: ReasonSameHost, Message: "100% the same"}, written{"Warning Failure SameHost: SameHost: 100% the same"}},
+		"it failed": {
+			Progress{State: StateFailed, Reason: ReasonHostKey, Message: "another key", Fix: "look"},
+			written{"Warning Failure HostKeyChanged: HostKeyChanged: another key; fix: look"},
+		},
+		"it waits": {
+			Progress{State: StateWaiting, Reason: ReasonSameHost, Message: "100% the same"}, written{"Warning Failure SameHost: SameHost: 100% the same"},
+		},
 	} {
 		var got written
 		RecordProgress(&got, &corev1.Node{}, tt.progress, "Done", "Failure")
@@ -44,8 +51,11 @@ func TestAnEventSaysHowAJoinEnded(t *testing.T) {
 // TestAnEventNamesAnEntry, with the UID of the ConfigMap where it can be read.
 func TestAnEventNamesAnEntry(t *testing.T) {
 	s := newScene(t)
-	must(t, s.client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: InstancesName, UID: "u"}}))
-	want := corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: InstancesName, UID: "u", FieldPath: "data[10.0.140.21]"}
+	s.addConfigMap(InstancesName, nil)
+	want := corev1.ObjectReference{
+		APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: InstancesName, UID: InstancesName,
+		FieldPath: "data[10.0.140.21]",
+	}
 	if diff := cmp.Diff(&want, InstanceReference(t.Context(), s.client, namespace, hostA)); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
@@ -62,7 +72,8 @@ func TestWhichMachineIsToBeDeleted(t *testing.T) {
 		t.Error(got)
 	}
 	m.Status.AuthoritativeAPI = machinev1beta1.MachineAuthorityClusterAPI
-	if got := FixByDeletion(m); got != "delete the Machine in the Cluster API (oc delete machines.cluster.x-k8s.io m -n openshift-cluster-api); its MachineSet creates another one" {
+	const original = "delete the Machine in the Cluster API (oc delete machines.cluster.x-k8s.io m -n openshift-cluster-api); its MachineSet creates another one"
+	if got := FixByDeletion(m); got != original {
 		t.Error(got)
 	}
 }
@@ -86,7 +97,10 @@ func TestALoginThatFailsIsSaidOfItsNode(t *testing.T) {
 			t.Errorf("step %d: known %t, %d calls", i, known, calls)
 		}
 	}
-	want := status.Host{Name: "win-a", Address: hostA, Node: "win-a", State: nodestate.Waiting, Reason: ReasonLoginRefused, Message: "no", Fix: "add the key"}
+	want := status.Host{
+		Name: "win-a", Address: hostA, Node: "win-a", State: nodestate.Waiting,
+		Reason: ReasonLoginRefused, Message: "no", Fix: "add the key",
+	}
 	got, _ := u.LoginProblem("win-a")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)

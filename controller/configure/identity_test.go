@@ -140,7 +140,8 @@ func TestAHostIsRefusedByItsKeyOrFacts(t *testing.T) {
 			"write the address that the host has in the network of the cluster in the place of 10.0.140.21; the operator and the pods have to reach it there")
 	}
 	twice := func(this, that string) string {
-		return refused(ReasonSameHost, this+" is the same host as "+that+", which is in the inputs too", "remove one of the two entries of windows-instances")
+		return refused(ReasonSameHost, this+" is the same host as "+that+", which is in the inputs too",
+			"remove one of the two entries of windows-instances")
 	}
 	checkIdentities(t, map[string]identityCase{
 		"its kubelet is one of another cluster": {
@@ -200,7 +201,9 @@ func TestAHostDoesNotBecomeTheNodeOfAnotherRecord(t *testing.T) {
 		"10.0.140.21 (10.0.140.21) is the same host as 10.0.140.22 (10.0.140.22), which is node win-a; nothing was changed on it",
 		"remove the entry 10.0.140.21 of windows-instances")
 	checkIdentities(t, map[string]identityCase{
-		"another key":                            {scene: func(s *scene) { s.addEntry(hostB); s.addRecord(s.recordOf(hostB, "win-a", keyB)) }, want: taken},
+		"another key": {
+			scene: func(s *scene) { s.addEntry(hostB); s.addRecord(s.recordOf(hostB, "win-a", keyB)) }, want: taken,
+		},
 		"another key, and the entry was removed": {scene: func(s *scene) { s.addRecord(s.recordOf(hostB, "win-a", keyB)) }, want: taken},
 		"two of them": {
 			scene: func(s *scene) {
@@ -270,13 +273,19 @@ func TestAHostDoesNotBecomeAForeignNode(t *testing.T) {
 			},
 			want: "Joining Completing: the Node has no address yet",
 		},
-		"it has another address":         {scene: func(s *scene) { s.addNode("win-a", hostB) }, want: taken("has other addresses (10.0.140.22)", rename)},
-		"it has another address besides": {scene: func(s *scene) { s.addNode("win-a", hostA, alsoAt(away)) }, want: taken("has other addresses (10.0.140.21, 10.0.140.99)", rename)},
+		"it has another address": {
+			scene: func(s *scene) { s.addNode("win-a", hostB) }, want: taken("has other addresses (10.0.140.22)", rename),
+		},
+		"it has another address besides": {
+			scene: func(s *scene) { s.addNode("win-a", hostA, alsoAt(away)) }, want: taken("has other addresses (10.0.140.21, 10.0.140.99)", rename),
+		},
 		"it has another address, and its kubelet runs": {
 			scene: func(s *scene) { s.addNode("win-a", hostB, ready) },
 			want:  taken("has other addresses (10.0.140.22)", "rename the computer at 10.0.140.21; do not delete the Node: its kubelet runs"),
 		},
-		"the host lies about its address": {scene: func(s *scene) { s.says("WIN-A", hostA, hostB); s.addNode("win-a", hostB) }, want: unreached(hostB, hostA)},
+		"the host lies about its address": {
+			scene: func(s *scene) { s.says("WIN-A", hostA, hostB); s.addNode("win-a", hostB) }, want: unreached(hostB, hostA),
+		},
 		"the operator approved its certificate for this name": {
 			scene: func(s *scene) {
 				s.says("WIN-A", hostA, hostB)

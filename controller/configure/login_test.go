@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -28,18 +27,36 @@ func TestAKeyCountsWhenTheHostHasAcceptedIt(t *testing.T) {
 	}{
 		"the host accepts it":              {func(*scene) {}, "", true, true},
 		"the host says that it is another": {func(s *scene) { s.says("WIN-Z", hostA) }, notIt, false, false},
-		"the host has another host key":    {func(s *scene) { s.network.at[hostA].hostKey = hostKey(t, keyB) }, "the host key of core@10.0.140.21 changed: pinned none, offered another key", false, false},
-		"the host is off":                  {func(s *scene) { delete(s.network.at, hostA) }, "connecting to core@10.0.140.21: connection refused", false, false},
-		"no host key is pinned":            {func(s *scene) { s.changeRecord(func(r *record.Record) { r.HostKey = "" }) }, "no host key is pinned for 10.0.140.21", false, false},
-		"the Node was made again":          {func(s *scene) { s.changeRecord(func(r *record.Record) { r.NodeUID = "before" }) }, "", false, false},
-		"the Node was deleted":             {func(s *scene) { must(t, s.client.Delete(t.Context(), s.node("win-a"))) }, `nodes "win-a" not found`, false, false},
-		"the record cannot be read":        {func(s *scene) { s.fails["get "+record.ConfigMapName(hostA)] = errAPIServer }, "reading ConfigMap windows-hosts-7: " + errAPIServer.Error(), false, false},
-		"the Node cannot be written":       {func(s *scene) { s.fails["patch win-a"] = errAPIServer }, "writing labels and annotations of Node win-a: " + errAPIServer.Error(), false, false},
+		"the host has another host key": {
+			func(s *scene) { s.network.at[hostA].hostKey = hostKey(t, keyB) },
+			"the host key of core@10.0.140.21 changed: pinned none, offered another key", false, false,
+		},
+		"the host is off": {
+			func(s *scene) { delete(s.network.at, hostA) }, "connecting to core@10.0.140.21: connection refused", false, false,
+		},
+		"no host key is pinned": {
+			func(s *scene) { s.changeRecord(func(r *record.Record) { r.HostKey = "" }) }, "no host key is pinned for 10.0.140.21", false, false,
+		},
+		"the Node was made again": {func(s *scene) { s.changeRecord(func(r *record.Record) { r.NodeUID = "before" }) }, "", false, false},
+		"the Node was deleted": {
+			func(s *scene) { must(t, s.client.Delete(t.Context(), s.node("win-a"))) }, `nodes "win-a" not found`, false, false,
+		},
+		"the record cannot be read": {
+			func(s *scene) { s.fails["get "+record.ConfigMapName(hostA)] = errAPIServer },
+			"reading ConfigMap windows-hosts-7: " + errAPIServer.Error(), false, false,
+		},
+		"the Node cannot be written": {
+			func(s *scene) { s.fails["patch win-a"] = errAPIServer }, "writing labels and annotations of Node win-a: " + errAPIServer.Error(), false, false,
+		},
 		"another operator has proven a newer one since": {func(s *scene) {
 			s.onPatch(func() { s.changeRecord(func(r *record.Record) { r.AcceptedKey = "newer" }) })
 		}, "", false, true},
-		"another host key was pinned since": {func(s *scene) { s.onPatch(func() { s.changeRecord(func(r *record.Record) { r.HostKey = "other" }) }) }, "", false, true},
-		"it is another Node since":          {func(s *scene) { s.onPatch(func() { s.changeRecord(func(r *record.Record) { r.NodeUID = "other" }) }) }, "", false, true},
+		"another host key was pinned since": {
+			func(s *scene) { s.onPatch(func() { s.changeRecord(func(r *record.Record) { r.HostKey = "other" }) }) }, "", false, true,
+		},
+		"it is another Node since": {
+			func(s *scene) { s.onPatch(func() { s.changeRecord(func(r *record.Record) { r.NodeUID = "other" }) }) }, "", false, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
@@ -162,18 +179,20 @@ func TestWhenTheAccountOfAnEntryIsAnother(t *testing.T) {
 		record  record.Record
 		want    bool
 	}{
-		"the same":                  {map[string]string{hostA: "username=core"}, record.Record{Entry: hostA, Account: "core"}, false},
-		"another":                   {map[string]string{hostA: "username=core"}, record.Record{Entry: hostA, Account: "Administrator"}, true},
-		"another, in other letters": {map[string]string{"WIN-A.example.com": "username=core"}, record.Record{Entry: "win-a.example.com", Account: "Administrator"}, true},
-		"of another entry":          {map[string]string{hostB: "username=core"}, record.Record{Entry: hostA, Account: "Administrator"}, false},
-		"an entry that is invalid":  {map[string]string{hostA: "core"}, record.Record{Entry: hostA, Account: "Administrator"}, false},
-		"the host of a Machine":     {map[string]string{hostA: "username=core"}, record.Record{Machine: "m", Account: "Administrator"}, false},
-		"no login is known":         {map[string]string{hostA: "username=core"}, record.Record{Entry: hostA}, false},
-		"there are no entries":      {nil, record.Record{Entry: hostA, Account: "Administrator"}, false},
+		"the same": {map[string]string{hostA: "username=core"}, record.Record{Entry: hostA, Account: "core"}, false},
+		"another":  {map[string]string{hostA: "username=core"}, record.Record{Entry: hostA, Account: "Administrator"}, true},
+		"another, in other letters": {
+			map[string]string{"WIN-A.example.com": "username=core"}, record.Record{Entry: "win-a.example.com", Account: "Administrator"}, true,
+		},
+		"of another entry":         {map[string]string{hostB: "username=core"}, record.Record{Entry: hostA, Account: "Administrator"}, false},
+		"an entry that is invalid": {map[string]string{hostA: "core"}, record.Record{Entry: hostA, Account: "Administrator"}, false},
+		"the host of a Machine":    {map[string]string{hostA: "username=core"}, record.Record{Machine: "m", Account: "Administrator"}, false},
+		"no login is known":        {map[string]string{hostA: "username=core"}, record.Record{Entry: hostA}, false},
+		"there are no entries":     {nil, record.Record{Entry: hostA, Account: "Administrator"}, false},
 	} {
 		s := newScene(t)
 		if tt.entries != nil {
-			must(t, s.client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: InstancesName}, Data: tt.entries}))
+			s.addConfigMap(InstancesName, tt.entries)
 		}
 		if got, err := s.joiner.IsAccountChanged(t.Context(), namespace, tt.record); err != nil || got != tt.want {
 			t.Errorf("%s: %t, %v", name, got, err)

@@ -143,7 +143,8 @@ func (c *computer) answer(words []string, stdin io.Reader) (any, error) {
 	}
 	if words[0] == "observe" {
 		return applier.Observation{
-			Schema: applier.Schema, Bundle: manifest.Digest, Applied: c.has, InSync: c.has == manifest.Digest, Impact: bundle.ImpactRestart, Interrupted: c.interrupted,
+			Schema: applier.Schema, Bundle: manifest.Digest, Applied: c.has, InSync: c.has == manifest.Digest,
+			Impact: bundle.ImpactRestart, Interrupted: c.interrupted,
 		}, nil
 	}
 	end := c.result

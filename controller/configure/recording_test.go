@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
@@ -30,9 +29,13 @@ func TestWhatIsRecordedOfAHost(t *testing.T) {
 	}{
 		"it has not joined": {func(s *scene) { s.addNode("win-a", hostA) }, hostA, func(*record.Record) {}},
 		"another operator has not finished": {func(s *scene) {
-			s.addNode("win-a", hostA, annotated(VersionAnnotation, "10"), annotated(JoiningAnnotation, ValueTrue), annotated(published.DesiredAnnotation, "{}"))
+			s.addNode("win-a", hostA, annotated(VersionAnnotation, "10"), annotated(JoiningAnnotation, ValueTrue),
+				annotated(published.DesiredAnnotation, "{}"))
 		}, hostA, func(*record.Record) {}},
-		"its agent has reported": {func(s *scene) { s.addNode("win-a", hostA, annotated(published.ReportAnnotation, report)) }, hostA, func(r *record.Record) { r.Origin = record.OriginAdopted }},
+		"its agent has reported": {
+			func(s *scene) { s.addNode("win-a", hostA, annotated(published.ReportAnnotation, report)) }, hostA,
+			func(r *record.Record) { r.Origin = record.OriginAdopted },
+		},
 		"an older version has joined it": {
 			func(s *scene) {
 				s.addNode("win-a", hostA, annotated(VersionAnnotation, "10"), annotated(published.DesiredAnnotation, "{}"))
@@ -82,8 +85,7 @@ func TestWhatIsRecordedOfAHost(t *testing.T) {
 func TestAPinnedKeyMovesToTheRecord(t *testing.T) {
 	s := newScene(t)
 	key := hosts.EncodeKey(hostKey(t, keyA))
-	pins := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: hosts.PinsConfigMap}, Data: map[string]string{hostA: key, hostB: key}}
-	must(t, s.client.Create(t.Context(), pins))
+	pins := s.addConfigMap(hosts.PinsConfigMap, map[string]string{hostA: key, hostB: key})
 	s.addNode("win-a", hostA)
 	if got := described(s.join(hostA)); got != recorded {
 		t.Fatal(got)
@@ -106,9 +108,11 @@ func TestAnEntryIsReplacedByAnotherOne(t *testing.T) {
 		forgotten bool
 		origin    record.Origin
 	}{
-		"the Node has the new address":        {func(s *scene) { s.addNode("win-a", hostA) }, recorded, true, record.OriginAdopted},
-		"the Node has the old one of its two": {func(s *scene) { s.says("WIN-A", hostA, hostB); s.addNode("win-a", hostB) }, recorded, true, record.OriginAdopted},
-		"there is no Node":                    {func(*scene) {}, registering, true, ""},
+		"the Node has the new address": {func(s *scene) { s.addNode("win-a", hostA) }, recorded, true, record.OriginAdopted},
+		"the Node has the old one of its two": {
+			func(s *scene) { s.says("WIN-A", hostA, hostB); s.addNode("win-a", hostB) }, recorded, true, record.OriginAdopted,
+		},
+		"there is no Node": {func(*scene) {}, registering, true, ""},
 		"the Node reports the old address yet": {
 			func(s *scene) { s.addNode("win-a", hostB) },
 			refused(ReasonNotTheHost, moved, "wait until its kubelet has written the Node; if it does not, start the service kubelet on the host"), false, "",
@@ -143,10 +147,12 @@ func TestAnAPIServerThatFailsIdentifiesNoHost(t *testing.T) {
 		fails string
 		want  string
 	}{
-		"the records cannot be listed":       {"list", "listing the records of hosts: " + errAPIServer.Error()},
-		"the Node cannot be read":            {"get win-a", errAPIServer.Error()},
-		"the record cannot be written":       {"patch " + record.ConfigMapName(record.OfEntry(hostA)), ": " + errAPIServer.Error()},
-		"the record of the host is not read": {"get " + record.ConfigMapName(record.OfEntry(hostA)), "reading ConfigMap windows-hosts-7: " + errAPIServer.Error()},
+		"the records cannot be listed": {"list", "listing the records of hosts: " + errAPIServer.Error()},
+		"the Node cannot be read":      {"get win-a", errAPIServer.Error()},
+		"the record cannot be written": {"patch " + record.ConfigMapName(record.OfEntry(hostA)), ": " + errAPIServer.Error()},
+		"the record of the host is not read": {
+			"get " + record.ConfigMapName(record.OfEntry(hostA)), "reading ConfigMap windows-hosts-7: " + errAPIServer.Error(),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
@@ -169,19 +175,23 @@ func TestAnAPIServerThatFailsIdentifiesNoHost(t *testing.T) {
 
 // TestAHostThatIsKnownSaysThatItIsItsNode before anything is changed there.
 func TestAHostThatIsKnownSaysThatItIsItsNode(t *testing.T) {
+	const renamed = `the host at 10.0.140.21 says that it is node "win-b", and the operator knows it as node win-a; nothing was changed on it`
+	foreign := factsOf("WIN-A", hostA)
+	foreign.Kubelet = bundle.Kubelet{Program: "k", Server: "https://other"}
 	for name, tt := range map[string]struct {
 		node  render.Node
 		facts bundle.Facts
 		want  string
 	}{
-		"it does":                      {render.Node{}, factsOf("WIN-A", hostA), ""},
-		"it has another name":          {render.Node{Address: hostA}, factsOf("WIN-B", hostA), `the host at 10.0.140.21 says that it is node "win-b", and the operator knows it as node win-a; nothing was changed on it`},
-		"the Node's name says nothing": {render.Node{Name: "win-a", Address: hostA, Facts: factsOf("WIN-A", hostA)}, factsOf("WIN-B", hostA), `the host at 10.0.140.21 says that it is node "win-b", and the operator knows it as node win-a; nothing was changed on it`},
-		"its kubelet is another cluster's": {render.Node{}, func() bundle.Facts {
-			f := factsOf("WIN-A", hostA)
-			f.Kubelet = bundle.Kubelet{Program: "k", Server: "https://other"}
-			return f
-		}(), `the kubelet of the host belongs to another cluster, whose API server is "https://other"; nothing was changed on it`},
+		"it does": {render.Node{}, factsOf("WIN-A", hostA), ""},
+		"it has another name": {
+			render.Node{Address: hostA}, factsOf("WIN-B", hostA), renamed,
+		},
+		"the Node's name says nothing": {
+			render.Node{Name: "win-a", Address: hostA, Facts: factsOf("WIN-A", hostA)}, factsOf("WIN-B", hostA), renamed,
+		},
+		"its kubelet is another cluster's": {render.Node{}, foreign,
+			`the kubelet of the host belongs to another cluster, whose API server is "https://other"; nothing was changed on it`},
 	} {
 		s := newScene(t)
 		tt.node.Backing = render.BackingInstance

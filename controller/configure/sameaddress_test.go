@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -37,7 +36,10 @@ func TestNoMachineOfTwoWithOneAddressIsReached(t *testing.T) {
 			n.Addresses = []string{hostB, hostA}
 			return n
 		}, false, shared + left + fix},
-		"the other is a node":   {func(s *scene) *render.Node { n := s.addMachine("b", hostA); n.Name = "win-b"; return n }, false, shared + "; Machine b is node win-b" + left + fix},
+		"the other is a node": {
+			func(s *scene) *render.Node { n := s.addMachine("b", hostA); n.Name = "win-b"; return n }, false,
+			shared + "; Machine b is node win-b" + left + fix,
+		},
 		"the other goes":        {func(s *scene) *render.Node { n := s.addMachine("b", hostA); n.Ending = true; return n }, false, registering},
 		"it goes itself":        {func(s *scene) *render.Node { return s.addMachine("b", hostA) }, true, shared + left + fix},
 		"both go":               {func(s *scene) *render.Node { n := s.addMachine("b", hostA); n.Ending = true; return n }, true, shared + left + fix},
@@ -121,8 +123,8 @@ func TestTheKeyOfTheHostBeforeIsForgotten(t *testing.T) {
 	}
 }
 
-// TestAKeyThatWasPinnedBeforeTheMachineIsForgotten where another host answers: it may be the one which had the address before. A key that a person may
-// have pinned for this Machine is kept.
+// TestAKeyThatWasPinnedBeforeTheMachineIsForgotten where another host answers: it may be the one which had the address before. A key
+// that a person may have pinned for this Machine is kept.
 func TestAKeyThatWasPinnedBeforeTheMachineIsForgotten(t *testing.T) {
 	for name, tt := range map[string]struct {
 		// written is when the key was pinned, zero if that is not known; created is when the Machine was, zero if it does not exist.
@@ -148,10 +150,8 @@ func TestAKeyThatWasPinnedBeforeTheMachineIsForgotten(t *testing.T) {
 					Namespace: base.MachinesNamespace, Name: "m", UID: types.UID("uid-m"), CreationTimestamp: metav1.NewTime(tt.created),
 				}}))
 			}
-			pins := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: hosts.PinsConfigMap}, Data: map[string]string{}}
-			for _, address := range []string{hostA, hostB} {
-				pins.Data[address] = hosts.EncodeKey(hostKey(t, keyB))
-			}
+			key := hosts.EncodeKey(hostKey(t, keyB))
+			pins := s.addConfigMap(hosts.PinsConfigMap, map[string]string{hostA: key, hostB: key})
 			if !tt.written.IsZero() {
 				at := metav1.NewTime(tt.written)
 				s.pinsWritten = []metav1.ManagedFieldsEntry{{
@@ -159,7 +159,6 @@ func TestAKeyThatWasPinnedBeforeTheMachineIsForgotten(t *testing.T) {
 					FieldsV1: metav1.NewFieldsV1(fmt.Sprintf(`{"f:data":{"f:%s":{},"f:%s":{}}}`, hostA, hostB)),
 				}}
 			}
-			must(t, s.client.Create(t.Context(), pins))
 			if tt.change != nil {
 				tt.change(s)
 			}

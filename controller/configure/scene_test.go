@@ -173,8 +173,8 @@ func (s *scene) newClient() client.Client {
 // factsOf are the facts of a host.
 func factsOf(name string, addresses ...string) bundle.Facts {
 	return bundle.Facts{
-		Schema: bundle.FactsSchema, HostName: name, Addresses: addresses, OSBuild: "10.0.20348", DefaultRoute: bundle.DefaultRoute{Address: addresses[0], Gateway: "10.0.0.1"},
-		DefenderRunning: true, Features: []string{"Containers"},
+		Schema: bundle.FactsSchema, HostName: name, Addresses: addresses, OSBuild: "10.0.20348",
+		DefaultRoute: bundle.DefaultRoute{Address: addresses[0], Gateway: "10.0.0.1"}, DefenderRunning: true, Features: []string{"Containers"},
 	}
 }
 
@@ -184,13 +184,16 @@ func (s *scene) addEntry(address string, resolved ...string) {
 		resolved = []string{address}
 	}
 	s.inputs.Instances = append(s.inputs.Instances, gather.Instance{Address: address, Username: "Administrator", Addresses: resolved})
-	s.inputs.All = append(s.inputs.All, render.Node{Backing: render.BackingInstance, Address: address, Addresses: resolved, Username: "Administrator", Origins: render.Origins{}})
+	s.inputs.All = append(s.inputs.All, render.Node{
+		Backing: render.BackingInstance, Address: address, Addresses: resolved, Username: "Administrator", Origins: render.Origins{},
+	})
 }
 
 // addMachine adds a Machine, whose UID is its name with "uid-" before it.
 func (s *scene) addMachine(name, address string) *render.Node {
 	s.inputs.All = append(s.inputs.All, render.Node{
-		Backing: render.BackingMachine, MachineName: name, MachineUID: "uid-" + name, Address: address, Addresses: []string{address}, Origins: render.Origins{},
+		Backing: render.BackingMachine, MachineName: name, MachineUID: "uid-" + name, Address: address, Addresses: []string{address},
+		Origins: render.Origins{},
 	})
 	return &s.inputs.All[len(s.inputs.All)-1]
 }
@@ -237,6 +240,14 @@ func (s *scene) addNode(name, address string, changes ...func(*corev1.Node)) {
 		change(n)
 	}
 	must(s.t, s.client.Create(s.t.Context(), n))
+}
+
+// addConfigMap creates a ConfigMap of the operator.
+func (s *scene) addConfigMap(name string, data map[string]string) *corev1.ConfigMap {
+	s.t.Helper()
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name)}, Data: data}
+	must(s.t, s.client.Create(s.t.Context(), cm))
+	return cm
 }
 
 // annotated gives a Node an annotation.

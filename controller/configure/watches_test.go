@@ -15,11 +15,17 @@ import (
 func TestWhichNodesHaveAHostTriedAgain(t *testing.T) {
 	const joined, asked = "it has joined", "its adoption is asked for"
 	nodes := map[string]*corev1.Node{
-		"it is new":             {},
-		"it joins":              {ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{VersionAnnotation: "1", JoiningAnnotation: ValueTrue}}},
-		joined:                  {ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{VersionAnnotation: "1"}}},
-		asked:                   {ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{VersionAnnotation: "1", published.AdoptAnnotation: published.AdoptTrue}}},
-		"it was adopted before": {ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{VersionAnnotation: "1", published.AdoptAnnotation: published.AdoptTrue, published.DesiredAnnotation: "{}"}}},
+		"it is new": {},
+		"it joins":  {ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{VersionAnnotation: "1", JoiningAnnotation: ValueTrue}}},
+		joined:      {ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{VersionAnnotation: "1"}}},
+		asked: {
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{VersionAnnotation: "1", published.AdoptAnnotation: published.AdoptTrue}},
+		},
+		"it was adopted before": {
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+				VersionAnnotation: "1", published.AdoptAnnotation: published.AdoptTrue, published.DesiredAnnotation: "{}",
+			}},
+		},
 	}
 	p := UnjoinedNodes()
 	for name, want := range map[string]struct{ exists, changed bool }{
