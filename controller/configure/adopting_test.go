@@ -98,6 +98,13 @@ func TestANodeOfAnotherOperatorIsAdopted(t *testing.T) {
 				s.host(hostA).ClaimedBy, s.host(hostA).AlsoClaimedBy = "win-0", []string{"win-a"}
 			}, recorded, "win-0", "win-a",
 		},
+		"the host is a node, and another Node lies about its address": {
+			func(s *scene) {
+				s.isNode(annotated(VersionAnnotation, "10"))
+				s.addNode("win-0", hostA, annotated(VersionAnnotation, "10"))
+				s.host(hostA).ClaimedBy = "win-0"
+			}, joined, "win-a", "",
+		},
 		"the Node was deleted":   {func(s *scene) { s.host(hostA).ClaimedBy = "win-a" }, registering, "", ""},
 		"the Node does not wait": {func(s *scene) { s.addNode("win-a", hostA); s.host(hostA).ClaimedBy = "win-a" }, recorded, "win-a", ""},
 		"the Node is known not to be": {

@@ -260,6 +260,35 @@ func TestARestartedKubeletHasTimeAgain(t *testing.T) {
 	}
 }
 
+// TestABootIsNoTimeInWhichAKubeletRegistersNoNode: that counts from when the host has its bundle again.
+func TestABootIsNoTimeInWhichAKubeletRegistersNoNode(t *testing.T) {
+	s := newScene(t)
+	host := s.network.at[hostA]
+	host.pending.NotAfter = noon().Add(time.Hour)
+	s.join(hostA)
+	s.elapsed, host.has, host.result = time.Minute, "", applier.Event{Result: applier.ResultReboot}
+	if p := s.join(hostA); p.Reason != ReasonRebooting {
+		t.Error(described(p))
+	}
+	s.elapsed, host.result = registersWithin, applier.Event{}
+	if p := s.join(hostA); described(p) != registering {
+		t.Error(described(p))
+	}
+}
+
+// TestAHostThatHasLostItsNodeHasTimeAgain to register it.
+func TestAHostThatHasLostItsNodeHasTimeAgain(t *testing.T) {
+	s := newScene(t)
+	s.network.at[hostA].pending.NotAfter = noon().Add(time.Hour)
+	s.join(hostA)
+	s.elapsed, s.host(hostA).Name = time.Minute, "win-a"
+	s.join(hostA)
+	s.elapsed, s.host(hostA).Name = registersWithin, ""
+	if p := s.join(hostA); described(p) != registering {
+		t.Error(described(p))
+	}
+}
+
 // TestAHostThatFailsToJoinSaysWhatItLacks once in explainEvery, and a node never.
 func TestAHostThatFailsToJoinSaysWhatItLacks(t *testing.T) {
 	s := newScene(t)
@@ -275,6 +304,14 @@ func TestAHostThatFailsToJoinSaysWhatItLacks(t *testing.T) {
 	plain := "the host was rolled back: kubelet does not run"
 	if first.Message == plain || first.Message != second.Message || third.Message != plain {
 		t.Errorf("%q, %q, %q", first.Message, second.Message, third.Message)
+	}
+	s = newScene(t)
+	s.isNode()
+	host = s.network.at[hostA]
+	host.result = applier.Event{Result: applier.ResultRolledBack, Message: "kubelet does not run"}
+	host.lacks = preflight.Answer{Schema: preflight.Schema, Facts: host.facts}
+	if p := s.hostAt(hostA).applyHostBundle(t.Context()); p.Message != plain {
+		t.Errorf("a node: %q", p.Message)
 	}
 }
 

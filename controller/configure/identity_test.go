@@ -177,6 +177,9 @@ func TestAHostIsRefusedByItsKeyOrFacts(t *testing.T) {
 		"the other entry is its computer name": {
 			scene: func(s *scene) { s.renameEntry("win-b", hostA); s.addEntry("WIN-A", hostA) }, at: "win-b", want: twice("win-b", "WIN-A"),
 		},
+		"the other entry is the same one in other letters": {
+			scene: func(s *scene) { s.renameEntry("win-a", hostA); s.addEntry("WIN-A", hostA) }, at: "win-a", want: registering,
+		},
 		"the other entry is its full name": {
 			scene: func(s *scene) {
 				s.renameEntry("win-b.example.com", hostA)
@@ -184,6 +187,13 @@ func TestAHostIsRefusedByItsKeyOrFacts(t *testing.T) {
 				s.network.at["win-b.example.com"].facts.DNSSuffix = "Example.com"
 			},
 			at: "win-b.example.com", want: twice("win-b.example.com", "win-a.example.com"),
+		},
+		"the other entry is another host": {
+			scene: func(s *scene) {
+				s.addEntry(hostB)
+				s.network.at[hostB] = &computer{hostKey: hostKey(t, keyB), facts: factsOf("WIN-B", hostB)}
+			},
+			at: hostB, want: registering,
 		},
 		"the other entry is a node by its record": {
 			scene: func(s *scene) { s.addSecondEntry(); s.host(hostA).Name = "win-z" }, at: hostB, want: registering,
@@ -308,6 +318,10 @@ func TestAHostDoesNotBecomeAForeignNode(t *testing.T) {
 		},
 		"another entry has an address of it": {
 			scene: func(s *scene) { twoAddresses(s); s.addEntry(away) },
+			want:  taken("has the address of 10.0.140.99 (10.0.140.99)", which),
+		},
+		"another entry has an address of it, and is not looked up": {
+			scene: func(s *scene) { twoAddresses(s); s.addEntry(away); s.host(away).Addresses = nil },
 			want:  taken("has the address of 10.0.140.99 (10.0.140.99)", which),
 		},
 		"a Machine has an address of it": {

@@ -140,3 +140,24 @@ func TestWhatIsKnownOfAHostIsKept(t *testing.T) {
 		}
 	}
 }
+
+// TestAResolverThatDoesNotAnswerSaysNothing about the addresses of an entry, which stay in its record.
+func TestAResolverThatDoesNotAnswerSaysNothing(t *testing.T) {
+	const entry = "win-a.example.com"
+	for resolved, want := range map[string]string{"": hostA, hostB: hostB} {
+		s := newScene(t)
+		s.isNode(annotated(VersionAnnotation, "10"))
+		s.renameEntry(entry, resolved)
+		s.host(entry).Name = "win-a"
+		if resolved == "" {
+			s.host(entry).Addresses = nil
+		}
+		r := s.recordOf(entry, "win-a", keyA)
+		r.Resolved, r.Address = hostA, hostB // the address differs, so that the record is written
+		s.addRecord(r)
+		s.join(entry)
+		if r := s.record(record.OfEntry(entry)); r.Resolved != want || r.Address != entry {
+			t.Errorf("%q: %+v", resolved, r)
+		}
+	}
+}

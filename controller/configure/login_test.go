@@ -116,18 +116,19 @@ func (s *scene) onPatch(happens func()) {
 // TestAHostWithoutAProvenKeyNeedsNoOtherLogin than one of this process, with the account of the record.
 func TestAHostWithoutAProvenKeyNeedsNoOtherLogin(t *testing.T) {
 	for name, tt := range map[string]struct {
-		// reached is true if this process has logged in to the host, which is off since.
-		reached bool
-		account string
-		counts  bool
+		// reached is true if this process has logged in to the host, which is off since; proven is the key that the record has.
+		reached         bool
+		proven, account string
+		counts          bool
 	}{
-		"it has logged in":               {true, "Administrator", true},
-		"it has not":                     {false, "Administrator", false},
-		"it has with an earlier account": {true, "core", false},
+		"it has logged in":                     {true, "", "Administrator", true},
+		"it has not":                           {false, "", "Administrator", false},
+		"it has with an earlier account":       {true, "", "core", false},
+		"it has, and an earlier key is proven": {true, olderKey, "Administrator", false},
 	} {
 		s := newScene(t)
 		s.isNode()
-		s.addRecord(s.recordOf(hostA, "win-a", keyA).WithAcceptedKey("", recordKey()))
+		s.addRecord(s.recordOf(hostA, "win-a", keyA).WithAcceptedKey(tt.proven, recordKey()))
 		h := s.hostAt(hostA)
 		if tt.reached {
 			h.applyHostBundle(t.Context())
