@@ -285,9 +285,33 @@ func TestAnInterruptedRunOfANodeIsConfirmed(t *testing.T) {
 
 // TestANewNodeStaysCordonedUntilItsImagesAreThere.
 func TestANewNodeStaysCordonedUntilItsImagesAreThere(t *testing.T) {
-	n := pullingImages(nodeWithImages(published.ImageProgress{Wanted: 3, Present: 1}))
-	const want = "Joining Completing: the node stays cordoned until its pinned images are there: 1 of 3"
-	if got := described(n); got != want || n.Again != AgainSoon || n.Node != "win-a" {
-		t.Errorf("%+v", n)
+	s := newSceneOf(t, imagesCluster)
+	s.isNode(ready)
+	s.join(hostA)
+	report := s.applied()
+	list := imageList(s.desiredBundle().Bundle.Bundle)
+	report.Features = append(report.Features, published.FeaturePinnedImages)
+	for present, want := range []string{
+		"Joining Completing: the node stays cordoned until its pinned images are there: 0 of 2",
+		"Joining Completing: the node stays cordoned until its pinned images are there: 1 of 2",
+		"Joined Joined: node win-a has joined",
+	} {
+		report.Images = published.ImageProgress{List: list, Wanted: 2, Present: present}
+		s.publish(report)
+		p := s.join(hostA)
+		if got := described(p); got != want || s.node("win-a").Spec.Unschedulable != (p.State == StateJoining) || p.Node != "win-a" {
+			t.Errorf("%d of 2: %s, node %q", present, got, p.Node)
+		}
+	}
+}
+
+// TestTheCordonOfAnAdministratorIsNotLifted when the node has joined.
+func TestTheCordonOfAnAdministratorIsNotLifted(t *testing.T) {
+	s := newScene(t)
+	s.isNode(ready, func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	s.join(hostA)
+	s.publish(s.applied())
+	if p := s.join(hostA); p.State != StateJoined || !s.node("win-a").Spec.Unschedulable {
+		t.Errorf("%s, cordoned %t", described(p), s.node("win-a").Spec.Unschedulable)
 	}
 }

@@ -55,15 +55,23 @@ func noon() time.Time { return time.Date(2026, time.January, 1, 12, 0, 0, 0, tim
 
 func recordKey() bundle.Key { return bundle.Key("0123456789abcdef0123456789abcdef") }
 
-// exampleCluster is a cluster of the goldens, with what renders its bundles.
-var exampleCluster = sync.OnceValues(func() (*desired.Hosts, error) {
-	dir := filepath.Join("..", "..", "golden", "cases", "none-before-join")
-	c, err := golden.Load(dir)
-	if err != nil {
-		return nil, err
-	}
-	return c.Read(context.Background(), dir, recordKey())
-})
+// plainCluster and imagesCluster are clusters of the goldens, with what renders their bundles; the second has pinned images.
+var (
+	plainCluster  = exampleCluster("none-before-join")
+	imagesCluster = exampleCluster("none-pinned-images")
+)
+
+// exampleCluster returns what reads a golden case, once.
+func exampleCluster(name string) func() (*desired.Hosts, error) {
+	return sync.OnceValues(func() (*desired.Hosts, error) {
+		dir := filepath.Join("..", "..", "golden", "cases", name)
+		c, err := golden.Load(dir)
+		if err != nil {
+			return nil, err
+		}
+		return c.Read(context.Background(), dir, recordKey())
+	})
+}
 
 // scene is a cluster whose hosts are reached in process. Without changes it has one entry of windows-instances, whose host was never reached.
 type scene struct {
@@ -94,7 +102,13 @@ func (c *counted) CountFailure(reason string) { c.failures = append(c.failures, 
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	example, err := exampleCluster()
+	return newSceneOf(t, plainCluster)
+}
+
+// newSceneOf returns a scene with the settings of a cluster.
+func newSceneOf(t *testing.T, cluster func() (*desired.Hosts, error)) *scene {
+	t.Helper()
+	example, err := cluster()
 	must(t, err)
 	inputs := *example
 	inputs.Findings, inputs.All, inputs.Instances = nil, nil, nil
