@@ -61,6 +61,7 @@ func TestAKeyCountsWhenTheHostHasAcceptedIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t)
 			s.isNode()
+			s.join(hostA) // the Node has the marks of the account and the key of before
 			s.addRecord(s.recordOf(hostA, "win-a", keyA).WithAcceptedKey(olderKey, recordKey()))
 			s.host(hostA).Username = "core"
 			h := s.hostAt(hostA)
