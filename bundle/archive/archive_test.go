@@ -222,14 +222,20 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 func TestSendStopsWhenCancelled(t *testing.T) {
 	data := noise(PartSize)
-	ctx, cancel := context.WithCancel(context.Background())
-	var out bytes.Buffer
-	err := Send(ctx, writerFunc(func(p []byte) (int, error) { cancel(); return out.Write(p) }), everything(manifest(t, holding(data)), newShelf(data)))
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("it ends with %v, want %v", err, context.Canceled)
-	}
-	if out.Len() > PartSize/2 {
-		t.Errorf("it wrote %d bytes after that", out.Len())
+	stopped := errors.New("stopped")
+	for _, when := range []string{"before the first byte", "after the first byte"} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		if when == "before the first byte" {
+			cancel(stopped)
+		}
+		var out bytes.Buffer
+		err := Send(ctx, writerFunc(func(p []byte) (int, error) { cancel(stopped); return out.Write(p) }), everything(manifest(t, holding(data)), newShelf(data)))
+		if !errors.Is(err, stopped) {
+			t.Errorf("%s: it ends with %v, want the cause of the end", when, err)
+		}
+		if out.Len() > PartSize/2 {
+			t.Errorf("%s: it wrote %d bytes after that", when, out.Len())
+		}
 	}
 }
 

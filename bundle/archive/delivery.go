@@ -56,8 +56,8 @@ func (d *Delivery) Next() (Part, io.Reader, error) {
 
 func (d *Delivery) nextPart() (Part, io.Reader, error) {
 	for {
-		if err := d.ctx.Err(); err != nil {
-			return Part{}, nil, err
+		if d.ctx.Err() != nil {
+			return Part{}, nil, context.Cause(d.ctx)
 		}
 		if d.open != nil {
 			p, stored, err := d.open.nextPart()
@@ -82,8 +82,8 @@ func (d *Delivery) openNext() error {
 		return fmt.Errorf("opening content %s: %w", c.content.Digest, err)
 	}
 	in := readerFunc(func(p []byte) (int, error) {
-		if err := d.ctx.Err(); err != nil {
-			return 0, err
+		if d.ctx.Err() != nil {
+			return 0, context.Cause(d.ctx)
 		}
 		return stored.Read(p)
 	})
