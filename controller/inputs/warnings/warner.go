@@ -1,6 +1,7 @@
 package warnings
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"reflect"
@@ -26,8 +27,8 @@ import (
 )
 
 const (
-	// limit is how long an answer takes at most. The API server waits for 2 seconds (deploy/warnings), and applies what it has no answer for.
-	limit = 1500 * time.Millisecond
+	// defaultLimit is how long an answer takes at most. The API server waits for 2 seconds (deploy/warnings), and applies what it has no answer for.
+	defaultLimit = 1500 * time.Millisecond
 	// mostNodes is how many nodes are rendered, twice. Changes of these inputs are mostly the same for all.
 	mostNodes = 40
 	// mostLines and mostLength are how many warnings an answer has, and of how many bytes: an API server cuts longer ones
@@ -44,6 +45,8 @@ type Warner struct {
 	Cache client.Client
 	Wants []objects.Want
 	Log   logr.Logger
+	// Limit is how long an answer takes at most; 0 is less than the API server waits.
+	Limit time.Duration
 
 	// busy holds a place while a request is worked on: predictions take a processor.
 	busy chan struct{}
@@ -52,12 +55,13 @@ type Warner struct {
 // NewWarner returns a Warner that works on one request at a time.
 func NewWarner(w Warner) *Warner {
 	w.busy = make(chan struct{}, 1)
+	w.Limit = cmp.Or(w.Limit, defaultLimit)
 	return &w
 }
 
 // Handle implements admission.Handler. It allows every request.
 func (w *Warner) Handle(ctx context.Context, req admission.Request) admission.Response {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, w.Limit)
 	defer cancel()
 	lines, err := w.warningsOf(ctx, req)
 	if err != nil {
