@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -31,6 +32,11 @@ func (s *sickServer) List(context.Context, client.ObjectList, ...client.ListOpti
 
 // TestARefusedKindIsLookedForWithPausesWhileTheAPIServerIsSick: its informer was refused, and then the API server gives no answer.
 func TestARefusedKindIsLookedForWithPausesWhileTheAPIServerIsSick(t *testing.T) {
+	synctest.Test(t, checkPausesWhileTheAPIServerIsSick)
+}
+
+func checkPausesWhileTheAPIServerIsSick(t *testing.T) {
+	t.Helper()
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersionKind{Group: "machine.openshift.io", Version: "v1beta1", Kind: "Machine"}, meta.RESTScopeNamespace)
 	server, refused := &sickServer{}, NewRefusedWatches()
@@ -42,7 +48,7 @@ func TestARefusedKindIsLookedForWithPausesWhileTheAPIServerIsSick(t *testing.T) 
 	server.sick.Store(true)
 	server.lists.Store(0)
 	refused.noteRefusedKind(KindOf(machines[0]))
-	ctx, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, stop := context.WithTimeout(t.Context(), KindsPeriod-time.Second)
 	defer stop()
 	if err := k.Start(ctx); err != nil {
 		t.Fatal(err)
