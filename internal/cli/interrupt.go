@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 )
 
@@ -17,25 +16,25 @@ const settle = 200 * time.Millisecond
 // errInterrupted is the end of a command that is left behind.
 var errInterrupted = errors.New("interrupted")
 
-// endings is the key in a context of the lock of Orderly.
+// endings is the key in a context of the lock of Orderly, a channel with room for the one who holds it.
 type endings struct{}
 
 // Orderly says that a command ends by itself after an interrupt from here on, however long it takes: it writes, or it
 // changes a host. The command calls done when it has ended. Once an interrupted program ends, Orderly does not return: no
 // change begins anymore. It is called at most once in a command.
 func Orderly(ctx context.Context) (done func()) {
-	lock, ok := ctx.Value(endings{}).(*sync.RWMutex)
+	lock, ok := ctx.Value(endings{}).(chan struct{})
 	if !ok {
 		return func() {}
 	}
-	lock.RLock()
-	return lock.RUnlock
+	lock <- struct{}{}
+	return func() { <-lock }
 }
 
 // interruptible runs a command until it ends, or until the context has ended and the command is in nothing that has to end
 // by itself.
 func interruptible(ctx context.Context, command func(context.Context) error) error {
-	lock := &sync.RWMutex{}
+	lock := make(chan struct{}, 1)
 	ended := make(chan error, 1)
 	go func() { ended <- command(context.WithValue(ctx, endings{}, lock)) }()
 	select {
@@ -54,6 +53,6 @@ func interruptible(ctx context.Context, command func(context.Context) error) err
 	if err := within(grace); !errors.Is(err, errInterrupted) {
 		return err
 	}
-	lock.Lock() // which waits for what is orderly
+	lock <- struct{}{} // which waits for what is orderly
 	return within(settle)
 }

@@ -7,15 +7,14 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/spf13/cobra"
 )
 
-// busy is more than any command takes to end, on a machine that has much else to do.
-const busy = 5 * time.Second
-
-// execute runs a command with an interrupt after a while, and returns its status and what it printed.
+// execute runs a command with an interrupt after a while, and returns its status and what it printed. It is called in the bubble of a synctest,
+// in which only waiting takes time.
 func execute(t *testing.T, run func(context.Context) error) (status int, stderr string, took time.Duration) {
 	t.Helper()
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -31,55 +30,65 @@ func execute(t *testing.T, run func(context.Context) error) (status int, stderr 
 }
 
 func TestAnInterruptEndsWhateverWaits(t *testing.T) {
-	never, closeNever := io.Pipe()
-	t.Cleanup(func() { _ = closeNever.Close() })
-	status, stderr, took := execute(t, func(context.Context) error {
-		_, err := io.ReadAll(never)
-		return err
+	synctest.Test(t, func(t *testing.T) {
+		never, closeNever := io.Pipe()
+		status, stderr, took := execute(t, func(context.Context) error {
+			_, err := io.ReadAll(never)
+			return err
+		})
+		if status != ExitInterrupted || stderr != "program: interrupted\n" || took > time.Second {
+			t.Errorf("status %d after %s, %q", status, took, stderr)
+		}
+		_ = closeNever.Close() // the command that was left behind ends with the test
 	})
-	if status != ExitInterrupted || stderr != "program: interrupted\n" || took > busy {
-		t.Errorf("status %d after %s, %q", status, took, stderr)
-	}
 }
 
 func TestAnInterruptedCommandMayReportItsEnd(t *testing.T) {
-	status, stderr, _ := execute(t, func(ctx context.Context) error {
-		<-ctx.Done()
-		return errors.New("nothing was changed")
+	synctest.Test(t, func(t *testing.T) {
+		status, stderr, _ := execute(t, func(ctx context.Context) error {
+			<-ctx.Done()
+			return errors.New("nothing was changed")
+		})
+		if status != ExitInterrupted || stderr != "program: nothing was changed\n" {
+			t.Errorf("status %d, %q", status, stderr)
+		}
 	})
-	if status != ExitInterrupted || stderr != "program: nothing was changed\n" {
-		t.Errorf("status %d, %q", status, stderr)
-	}
 }
 
 func TestAnOrderlyEndIsAwaited(t *testing.T) {
-	status, stderr, took := execute(t, func(ctx context.Context) error {
-		defer Orderly(ctx)()
-		<-ctx.Done()
-		time.Sleep(2 * grace)
-		return errors.New("rolled back")
+	synctest.Test(t, func(t *testing.T) {
+		status, stderr, took := execute(t, func(ctx context.Context) error {
+			defer Orderly(ctx)()
+			<-ctx.Done()
+			time.Sleep(time.Hour)
+			return errors.New("rolled back")
+		})
+		if status != ExitInterrupted || stderr != "program: rolled back\n" || took < time.Hour {
+			t.Errorf("status %d after %s, %q", status, took, stderr)
+		}
 	})
-	if status != ExitInterrupted || stderr != "program: rolled back\n" || took < 2*grace {
-		t.Errorf("status %d after %s, %q", status, took, stderr)
-	}
 }
 
 func TestNothingBeginsOnceAnInterruptedProgramEnds(t *testing.T) {
-	began := make(chan struct{})
-	status, _, _ := execute(t, func(ctx context.Context) error {
-		time.Sleep(2 * grace) // left behind
-		defer Orderly(ctx)()
-		close(began)
-		return nil
+	synctest.Test(t, func(t *testing.T) {
+		var command context.Context
+		began := false
+		status, _, _ := execute(t, func(ctx context.Context) error {
+			command = ctx
+			time.Sleep(2 * grace) // left behind
+			defer Orderly(ctx)()
+			began = true
+			return nil
+		})
+		time.Sleep(time.Hour)
+		if began {
+			t.Error("a change began after the end")
+		}
+		if status != ExitInterrupted {
+			t.Errorf("status %d", status)
+		}
+		<-command.Value(endings{}).(chan struct{}) // the command that was left behind ends with the test
 	})
-	select {
-	case <-began:
-		t.Error("a change began after the end")
-	case <-time.After(3 * grace):
-	}
-	if status != ExitInterrupted {
-		t.Errorf("status %d", status)
-	}
 }
 
 func TestAReaderEndsWithItsContext(t *testing.T) {
