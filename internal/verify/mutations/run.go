@@ -38,6 +38,20 @@ type Options struct {
 	Limit time.Duration
 	// Report gets a line for each mutation.
 	Report io.Writer
+
+	// limited returns a context that ends at the limit; nil ends it after that time. Tests end it when they choose.
+	limited func(context.Context) (context.Context, context.CancelFunc)
+}
+
+// withLimit returns a context that ends at the limit.
+func (o Options) withLimit(ctx context.Context) (context.Context, context.CancelFunc) {
+	switch {
+	case o.limited != nil:
+		return o.limited(ctx)
+	case o.Limit > 0:
+		return context.WithTimeout(ctx, o.Limit)
+	}
+	return context.WithCancel(ctx)
 }
 
 // Summary is what became of all mutations.
@@ -74,12 +88,8 @@ func Run(ctx context.Context, list []Mutation, o Options) (Summary, error) {
 		return nil, fmt.Errorf("locking the copy of the tree: %w", err)
 	}
 	defer func() { _ = held.Close() }() // nothing was written to it
-	within := ctx
-	if o.Limit > 0 {
-		var cancel context.CancelFunc
-		within, cancel = context.WithTimeout(ctx, o.Limit)
-		defer cancel()
-	}
+	within, cancel := o.withLimit(ctx)
+	defer cancel()
 	if err := r.sync(within); err != nil {
 		return nil, err
 	}

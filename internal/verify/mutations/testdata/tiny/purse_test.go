@@ -43,6 +43,6 @@ func TestSlow(t *testing.T) {
 		if err := os.WriteFile(os.Getenv("TINY_STARTED"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(5 * time.Minute)
 	}
 }
