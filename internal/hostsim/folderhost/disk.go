@@ -27,7 +27,10 @@ var (
 const foreign = fs.ModeSticky
 
 // disk is the simulation.Disk in the folder driveFolder of the tree.
-type disk struct{ tree *os.Root }
+type disk struct {
+	tree     *os.Root
+	onChange func()
+}
 
 // Stat implements simulation.Disk.
 func (d disk) Stat(paths []string) ([]plan.FileInfo, error) {
@@ -98,11 +101,12 @@ func (d disk) Open(path string) (io.ReadCloser, error) {
 
 // Create implements simulation.Disk.
 func (d disk) Create(path string, access bundle.Access, content io.Reader) error {
-	return d.at([]string{path}, func(at []place) error {
+	return d.change([]string{path}, func(at []place) error {
 		f, err := d.tree.OpenFile(at[0].rel, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
 			return err
 		}
+		d.onChange()
 		if err := f.Chmod(fileModes[access]); err != nil {
 			return errors.Join(err, f.Close())
 		}
@@ -115,7 +119,7 @@ func (d disk) Create(path string, access bundle.Access, content io.Reader) error
 
 // MakeFolder implements simulation.Disk.
 func (d disk) MakeFolder(name string, access bundle.Access) error {
-	return d.at([]string{name}, func(at []place) error {
+	return d.change([]string{name}, func(at []place) error {
 		if at[0].info == nil {
 			return d.createFolder(at[0].rel, folderModes[access])
 		}
@@ -136,22 +140,23 @@ func (d disk) createFolder(rel string, mode fs.FileMode) error {
 	if err := d.tree.Chmod(beside, mode); err != nil {
 		return err
 	}
+	d.onChange()
 	return d.tree.Rename(beside, rel)
 }
 
 // Link implements simulation.Disk.
 func (d disk) Link(path, second string) error {
-	return d.at([]string{path, second}, func(at []place) error { return d.tree.Link(at[0].rel, at[1].rel) })
+	return d.change([]string{path, second}, func(at []place) error { return d.tree.Link(at[0].rel, at[1].rel) })
 }
 
 // Rename implements simulation.Disk.
 func (d disk) Rename(name, to string) error {
-	return d.at([]string{name, to}, func(at []place) error { return d.tree.Rename(at[0].rel, at[1].rel) })
+	return d.change([]string{name, to}, func(at []place) error { return d.tree.Rename(at[0].rel, at[1].rel) })
 }
 
 // Move implements simulation.Disk.
 func (d disk) Move(name, to string) error {
-	return d.at([]string{name, to}, func(at []place) error { return d.tree.Rename(at[0].rel, at[1].rel) })
+	return d.change([]string{name, to}, func(at []place) error { return d.tree.Rename(at[0].rel, at[1].rel) })
 }
 
 // ownerOf returns whose something is.
@@ -164,17 +169,25 @@ func ownerOf(info fs.FileInfo) plan.Owner {
 
 // Remove implements simulation.Disk.
 func (d disk) Remove(name string) error {
-	return d.at([]string{name}, func(at []place) error { return d.tree.Remove(at[0].rel) })
+	return d.change([]string{name}, func(at []place) error { return d.tree.Remove(at[0].rel) })
 }
 
 // Truncate implements simulation.Disk.
 func (d disk) Truncate(path string) error {
-	return d.at([]string{path}, func(at []place) error {
+	return d.change([]string{path}, func(at []place) error {
 		f, err := d.tree.OpenFile(at[0].rel, os.O_WRONLY|os.O_TRUNC, 0)
 		if err != nil {
 			return err
 		}
 		return f.Close()
+	})
+}
+
+// change changes something at the places of paths, the folders of which must be there.
+func (d disk) change(paths []string, do func([]place) error) error {
+	return d.at(paths, func(at []place) error {
+		d.onChange()
+		return do(at)
 	})
 }
 

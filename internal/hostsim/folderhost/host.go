@@ -28,6 +28,8 @@ type Options struct {
 	Facts bundle.Facts
 	// Now is the clock by which the host boots; nil is the system's.
 	Now func() time.Time
+	// OnChange, if set, is called before each change of the folder, and in the middle of one that is seen half done: tests end the process there.
+	OnChange func()
 }
 
 // ErrExists is the error of Create for a folder that has a host.
@@ -83,7 +85,10 @@ func open(root string, options Options) (*Host, error) {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	storage := simulation.Storage{State: &store{tree: tree}, Files: disk{tree}}
+	if options.OnChange == nil {
+		options.OnChange = func() {}
+	}
+	storage := simulation.Storage{State: &store{tree: tree, onChange: options.OnChange}, Files: disk{tree, options.OnChange}}
 	return &Host{&simulation.Host{Storage: storage, Own: storage, Now: options.Now}, tree}, nil
 }
 

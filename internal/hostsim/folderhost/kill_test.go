@@ -9,24 +9,58 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
-	"time"
 
 	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
-// childRoot is the environment variable with the root of the host on which a second process of this test works until it is
-// killed.
-const childRoot = "WMCO_FOLDERHOST_ROOT"
+// The environment variables of a second process of this test: childRoot is the root of the host on which it works, and childKill the change of the
+// host before which it kills itself, from 0. Without childKill it works until it is killed.
+const (
+	childRoot = "WMCO_FOLDERHOST_ROOT"
+	childKill = "WMCO_FOLDERHOST_KILL"
+)
 
 func TestMain(m *testing.M) {
-	if root := os.Getenv(childRoot); root != "" {
+	root, kill := os.Getenv(childRoot), os.Getenv(childKill)
+	switch {
+	case kill != "":
+		if err := workUntil(root, kill); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	case root != "":
 		fmt.Println(work(root, os.Args[len(os.Args)-1]))
-		return
+	default:
+		os.Exit(m.Run())
 	}
-	os.Exit(m.Run())
+}
+
+// workUntil takes the lock, and changes the host to the other state and back. The process kills itself before a change.
+func workUntil(root, kill string) error {
+	left, err := strconv.Atoi(kill)
+	if err != nil {
+		return err
+	}
+	h, err := New(root, Options{OnChange: func() {
+		if left == 0 {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {} // it is about to end
+		}
+		left--
+	}})
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	if _, err := h.Lock(ctx, "killed process"); err != nil {
+		return err
+	}
+	return errors.Join(change(ctx, h, "new"), change(ctx, h, "old"))
 }
 
 // work takes the lock, prints that it did, and changes the host from one state to the other and back.
@@ -87,15 +121,33 @@ func TestKilledProcessLeavesOldOrNewState(t *testing.T) {
 	h := create(t, root)
 	ok(t, h.MakeDirectory(t.Context(), `C:\k`, bundle.AccessUsers))
 	ok(t, change(t.Context(), h, "old"))
-	for n := range 40 {
-		kill := other(t, root, "killed process")
-		time.Sleep(time.Duration(n*1700) * time.Microsecond)
-		kill()
+	kills := 0
+	for n := 0; killedAt(t, root, n); n++ {
+		kills++
 		whole(t, reopen(t, root))
 		if t.Failed() {
-			return
+			t.Fatalf("killed before change %d", n)
 		}
 	}
+	t.Logf("%d kills", kills)
+	if kills < 20 {
+		t.Errorf("only %d kills", kills)
+	}
+}
+
+// killedAt lets a second process of this test change the host and kill itself before the n-th change. It reports whether there were so many.
+func killedAt(t *testing.T, root string, n int) bool {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), childRoot+"="+root, childKill+"="+strconv.Itoa(n))
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		return false
+	}
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() {
+		t.Fatalf("the process that was to be killed before change %d: %v\n%s", n, err, out)
+	}
+	return true
 }
 
 // whole checks that everything holds one of the two words completely.

@@ -29,7 +29,8 @@ const (
 
 // store keeps the state of a host in files. Save writes only those that differ.
 type store struct {
-	tree *os.Root
+	tree     *os.Root
+	onChange func()
 	// state is the state when the files were last read or written, and stamps are their stamps then: a difference means that
 	// they have to be read again. Both are nil before.
 	state  *simulation.State
@@ -215,6 +216,7 @@ func (s *store) makeFolders() error {
 
 // put replaces a document, or removes it if data is nil.
 func (s *store) put(rel string, data []byte) error {
+	s.onChange()
 	if data == nil {
 		return s.tree.Remove(rel)
 	}
@@ -222,5 +224,6 @@ func (s *store) put(rel string, data []byte) error {
 	if err := s.tree.WriteFile(beside, data, 0o600); err != nil {
 		return err
 	}
+	s.onChange()
 	return s.tree.Rename(beside, rel)
 }
