@@ -10,6 +10,7 @@ import (
 
 	"wmco/internal/cli"
 	"wmco/internal/hostsim/bundletest"
+	"wmco/internal/test/blocked"
 )
 
 // TestAnInterruptEndsARunThatWaitsForItsInput: a caller that is gone without closing stdin holds no host.
@@ -34,11 +35,11 @@ func TestAnInterruptEndsARunThatWaitsForItsInput(t *testing.T) {
 			if _, err := stdin.Write(begin); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Second) // so that it waits for more
+			blocked.Reading(t, cmd.Process.Pid, 0)
 			if err := cmd.Process.Signal(os.Interrupt); err != nil {
 				t.Fatal(err)
 			}
-			dead := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
+			dead := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
 			err = cmd.Wait()
 			dead.Stop()
 			exit := (*exec.ExitError)(nil)
