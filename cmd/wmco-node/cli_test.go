@@ -23,10 +23,6 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output in golden/cli-node and the examples in docs/node-program.md, then fail")
 
-func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"wmco-node": main})
-}
-
 // TestCommandLine runs the scripts of golden/cli-node: commands on a simulated host, their output and exit status.
 func TestCommandLine(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", "..", "golden"))

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"math/rand/v2"
 	"os/exec"
 	"strings"
 	"testing"
@@ -14,8 +13,8 @@ import (
 
 	"wmco/applier"
 	"wmco/bundle"
-	"wmco/bundle/published"
 	"wmco/internal/hostsim/bundletest"
+	"wmco/internal/test/seed"
 	"wmco/internal/test/testenv"
 )
 
@@ -30,15 +29,7 @@ func TestAgentsExchangeThemselves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			needsOlder(t)
-			var server testenv.Environment
-			old := build(t)
-			plane := server.ControlPlane(t)
-			t.Cleanup(func() {
-				if err := plane.Stop(); err != nil {
-					t.Error(err)
-				}
-			})
-			exchange(t, newPulling(t, &server, old), program(t))
+			exchange(t, newPulling(t, "win-"+strings.ReplaceAll(name, " ", "-"), build(t)), program(t))
 		})
 	}
 }
@@ -61,17 +52,14 @@ func exchange(t *testing.T, p *pulling, now string) {
 	bundles := []bundletest.Node{withAgent("1"), withAgent("2")}
 	p.mustApply(t, bundles[0])
 	newer := simulated{program: now, root: p.root}
-	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0)) //nolint:gosec // no secret
+	random := seed.New(t) // of times: older programs cannot be killed at a change
 	var log strings.Builder
 	killed := 0
 	for round := 1; round < 6; round++ {
 		n := bundles[round%2]
 		newer.stage(t, n)
 		digest := p.publish(t, n)
-		applied := func() bool {
-			got, err := published.DecodeReport(p.reported(t))
-			return err == nil && got.State == published.StateApplied && got.Applied == digest
-		}
+		applied := func() bool { return p.hasApplied(t, digest) }
 		left := killsOfARound
 		if err := testenv.Eventually(t.Context(), "the report", func() bool {
 			host, patience := p.simulated, time.Minute
@@ -102,7 +90,7 @@ func exchange(t *testing.T, p *pulling, now string) {
 		t.Fatal(err)
 	}
 	for _, e := range events.Items {
-		if e.InvolvedObject.Name == pulledNode && e.Type == corev1.EventTypeWarning {
+		if e.InvolvedObject.Name == p.node && e.Type == corev1.EventTypeWarning {
 			t.Errorf("%s: %s", e.Reason, e.Message)
 		}
 	}

@@ -5,6 +5,9 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
+	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,7 +33,26 @@ func openFolder(root string) (*folderhost.Host, error) {
 	if root == "" {
 		return nil, errNoRoot
 	}
-	return folderhost.New(root, folderhost.Options{})
+	onChange, err := killBefore(os.Getenv("WMCO_NODE_KILL_AT"))
+	if err != nil {
+		return nil, err
+	}
+	return folderhost.New(root, folderhost.Options{OnChange: onChange})
+}
+
+// killBefore returns what kills this process when it is called the n-th time, from 0: tests kill it before a change of the host. An empty number is none.
+func killBefore(n string) (onChange func(), err error) {
+	if n == "" {
+		return nil, nil //nolint:nilnil // nothing is called
+	}
+	left, err := strconv.Atoi(n)
+	return func() {
+		if left == 0 {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {} // it ends here
+		}
+		left--
+	}, err
 }
 
 // openMachine returns the simulated host for the self-test.

@@ -5,15 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -21,6 +20,7 @@ import (
 	"wmco/applier/plan"
 	"wmco/internal/cli"
 	"wmco/internal/hostsim/bundletest"
+	"wmco/internal/test/seed"
 )
 
 // program builds wmco-node once for a test.
@@ -128,20 +128,34 @@ func (s simulated) files(t testing.TB) map[string]string {
 	return all
 }
 
-// kills is how often a process is killed: WMCO_PROCESS_KILLS, or 50.
+// kills is how often a process is killed: WMCO_PROCESS_KILLS, or 20.
 func kills(t testing.TB) int {
 	t.Helper()
 	n, err := strconv.Atoi(os.Getenv("WMCO_PROCESS_KILLS"))
 	if err != nil {
-		return 50
+		return 20
 	}
 	return n
+}
+
+// killedAt returns a process that kills itself before the n-th change of the host, from 0.
+func (s simulated) killedAt(t testing.TB, n int, stdin []byte, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := s.command(t, stdin, args...)
+	cmd.Env = append(cmd.Env, "WMCO_NODE_KILL_AT="+strconv.Itoa(n))
+	return cmd
+}
+
+// wasKilled reports whether a process that has ended was killed.
+func wasKilled(cmd *exec.Cmd) bool {
+	status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
 // TestAHostConvergesAfterKills kills processes with SIGKILL while they apply different bundles, and then lets one finish.
 func TestAHostConvergesAfterKills(t *testing.T) {
 	t.Parallel()
-	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0)) //nolint:gosec // no secret
+	random := seed.New(t)
 	exe := program(t)
 	first := bundletest.New()
 	nodes := []bundletest.Node{
@@ -164,21 +178,21 @@ func TestAHostConvergesAfterKills(t *testing.T) {
 	if err := os.WriteFile(foreign, []byte("unmanaged"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	took, killed := 40*time.Millisecond, 0
-	for range kills(t) {
-		n := nodes[random.IntN(len(nodes))]
-		cmd := m.command(t, n.Archive(t, m.missing(t, n)), "apply")
-		begin := time.Now()
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
+	killed, next := 0, 0
+	for i := range kills(t) {
+		n, at := nodes[next], random.IntN(60)
+		if i == 0 {
+			at = 0 // this one is killed for certain: the host has nothing yet
 		}
-		alarm := time.AfterFunc(time.Duration(random.Int64N(int64(took)*5/4)), func() { _ = cmd.Process.Kill() })
-		if err := cmd.Wait(); err == nil {
-			took = time.Since(begin)
-		} else {
+		next = (next + 1 + random.IntN(len(nodes)-1)) % len(nodes) // another one
+		cmd := m.killedAt(t, at, n.Archive(t, m.missing(t, n)), "apply")
+		out, err := cmd.CombinedOutput()
+		switch {
+		case wasKilled(cmd):
 			killed++
+		case err != nil:
+			t.Fatalf("%v\n%s", err, out)
 		}
-		alarm.Stop()
 	}
 	for _, n := range nodes {
 		want := newSimulated(t, exe)
@@ -199,8 +213,8 @@ func TestAHostConvergesAfterKills(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 	}
-	if killed < kills(t)/10 {
-		t.Errorf("only %d of %d were killed before their end", killed, kills(t))
+	if killed == 0 {
+		t.Error("no process was killed before its end")
 	}
-	t.Logf("%d killed", killed)
+	t.Logf("%d of %d killed", killed, kills(t))
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,43 +23,54 @@ import (
 	"wmco/controller/layers"
 	"wmco/internal/hostsim/bundletest"
 	"wmco/internal/test/publishtest"
+	"wmco/internal/test/seed"
 	"wmco/internal/test/testenv"
 	"wmco/payload"
 )
 
 const (
-	pulledNode      = "win-killed"
 	pulledNamespace = "openshift-windows-machine-config-operator"
 	leaseNamespace  = "kube-node-lease"
 )
 
+// server is the API server of all tests of this package.
+var server testenv.Environment
+
+// served are the tests of this package; the API server ends with them.
+type served struct{ *testing.M }
+
+// Run implements testscript.TestingM.
+func (s served) Run() int { return server.Main(s.M) }
+
 // pulling is a simulated host whose program follows its Node on the real API server.
 type pulling struct {
 	simulated
+	// node is the name of the Node.
+	node       string
 	admin      client.Client
 	publisher  layers.Publisher
 	kubeconfig string
 }
 
-func newPulling(t *testing.T, server *testenv.Environment, program string) *pulling {
+func newPulling(t *testing.T, node, program string) *pulling {
 	t.Helper()
 	admin := server.Client(t)
 	p := &pulling{
-		simulated: newSimulated(t, program), admin: admin,
+		simulated: newSimulated(t, program), node: node, admin: admin,
 		publisher:  layers.Publisher{Nodes: admin, Layers: admin, Live: admin, Client: admin, Namespace: pulledNamespace, Now: time.Now, Known: publishtest.Everyone},
-		kubeconfig: nodeKubeconfig(t, server.Node(t, pulledNode)),
+		kubeconfig: nodeKubeconfig(t, server.Node(t, node)),
 	}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pulledNode, Labels: map[string]string{corev1.LabelOSStable: "windows"}}}
+	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node, Labels: map[string]string{corev1.LabelOSStable: "windows"}}}
 	for _, o := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pulledNamespace}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: leaseNamespace}}, node,
-		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: pulledNode}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pulledNamespace}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: leaseNamespace}}, object,
+		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: node}},
 	} {
 		if err := admin.Create(t.Context(), o); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
 	}
-	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}}
-	if err := admin.Status().Update(t.Context(), node); err != nil {
+	object.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}}
+	if err := admin.Status().Update(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}
 	p.kubelet(t)
@@ -76,7 +86,7 @@ func (p *pulling) kubelet(t *testing.T) {
 		defer close(ended)
 		for ctx.Err() == nil {
 			now := metav1.NowMicro()
-			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: pulledNode}}
+			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: p.node}}
 			if p.admin.Get(ctx, client.ObjectKeyFromObject(lease), lease) == nil {
 				lease.Spec.RenewTime = &now
 				_ = p.admin.Update(ctx, lease)
@@ -119,7 +129,7 @@ func (p *pulling) publish(t *testing.T, n bundletest.Node) bundle.Digest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := publishtest.Publish(t.Context(), &p.publisher, layers.Wanted{Node: pulledNode, Bundle: whole, Cluster: &c, Own: own}); err != nil {
+	if err := publishtest.Publish(t.Context(), &p.publisher, layers.Wanted{Node: p.node, Bundle: whole, Cluster: &c, Own: own}); err != nil {
 		t.Fatal(err)
 	}
 	return whole
@@ -129,24 +139,53 @@ func (p *pulling) publish(t *testing.T, n bundletest.Node) bundle.Digest {
 func (p *pulling) reported(t *testing.T) string {
 	t.Helper()
 	var node corev1.Node
-	if err := p.admin.Get(t.Context(), client.ObjectKey{Name: pulledNode}, &node); err != nil {
+	if err := p.admin.Get(t.Context(), client.ObjectKey{Name: p.node}, &node); err != nil {
 		t.Fatal(err)
 	}
 	return node.Annotations[published.ReportAnnotation]
 }
 
+// hasApplied reports whether the Node says that a bundle is applied.
+func (p *pulling) hasApplied(t *testing.T, digest bundle.Digest) bool {
+	t.Helper()
+	got, err := published.DecodeReport(p.reported(t))
+	return err == nil && got.State == published.StateApplied && got.Applied == digest
+}
+
+// runUntilKilled runs the program until it kills itself before the n-th change of the host, or has applied the bundle. It reports whether it was killed.
+func (p *pulling) runUntilKilled(t *testing.T, n int, digest bundle.Digest) bool {
+	t.Helper()
+	cmd := p.killedAt(t, n, nil, "run", "--kubeconfig", p.kubeconfig, "--interval", "1s")
+	var log strings.Builder
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }()
+	byItself := false
+	err := testenv.Eventually(t.Context(), "the end of the program, or its report", func() bool {
+		select {
+		case <-ended:
+			byItself = true
+			return true
+		default:
+			return p.hasApplied(t, digest)
+		}
+	})
+	_ = cmd.Process.Kill()
+	<-ended
+	if err != nil || !wasKilled(cmd) {
+		t.Fatalf("%v, %v\n%s", err, cmd.ProcessState, &log)
+	}
+	return byItself
+}
+
 // TestAnAgentConvergesAfterKills kills the program with SIGKILL while it follows bundles that change, and then lets one finish: the
 // host is what it would be without the kills, and nothing was rolled back.
 func TestAnAgentConvergesAfterKills(t *testing.T) {
-	var server testenv.Environment
-	plane := server.ControlPlane(t)
-	t.Cleanup(func() {
-		if err := plane.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	p := newPulling(t, &server, program(t))
-	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0)) //nolint:gosec // no secret
+	p := newPulling(t, "win-killed", program(t))
+	random := seed.New(t)
 	first := bundletest.New()
 	bundles := []bundletest.Node{
 		first,
@@ -161,23 +200,22 @@ func TestAnAgentConvergesAfterKills(t *testing.T) {
 	if r := p.run(t, first.Archive(t, p.missing(t, first)), "apply"); r.status != 0 {
 		t.Fatal(r.stdout, r.stderr)
 	}
-	killed, interrupted := 0, 0
-	for range kills(t) / 2 {
-		p.publish(t, bundles[random.IntN(len(bundles))])
-		cmd := p.command(t, nil, "run", "--kubeconfig", p.kubeconfig, "--interval", "1s")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
+	killed, interrupted, next := 0, 0, 0
+	for i := range kills(t) / 2 {
+		next = (next + 1 + random.IntN(len(bundles)-1)) % len(bundles) // another one
+		at := random.IntN(40)
+		if i == 0 {
+			at = 10 // in the middle of a run for certain
 		}
-		time.Sleep(time.Duration(random.Int64N(int64(2500 * time.Millisecond))))
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		killed++
+		if p.runUntilKilled(t, at, p.publish(t, bundles[next])) {
+			killed++
+		}
 		if _, err := os.Stat(filepath.Join(p.root, "C", "ProgramData", "wmco", "journal.json")); err == nil {
 			interrupted++
 		}
 	}
-	if interrupted < killed/10 {
-		t.Errorf("only %d of %d were killed in the middle of a run", interrupted, killed)
+	if interrupted == 0 {
+		t.Errorf("of %d that were killed, none was in the middle of a run", killed)
 	}
 	cmd := p.command(t, nil, "run", "--kubeconfig", p.kubeconfig, "--interval", "1s")
 	var log strings.Builder
@@ -187,10 +225,7 @@ func TestAnAgentConvergesAfterKills(t *testing.T) {
 	}
 	for i, n := range bundles {
 		digest := p.publish(t, n)
-		err := testenv.Eventually(t.Context(), "the report", func() bool {
-			got, err := published.DecodeReport(p.reported(t))
-			return err == nil && got.State == published.StateApplied && got.Applied == digest
-		})
+		err := testenv.Eventually(t.Context(), "the report", func() bool { return p.hasApplied(t, digest) })
 		if err != nil {
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
@@ -211,7 +246,7 @@ func TestAnAgentConvergesAfterKills(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range events.Items {
-		if e.InvolvedObject.Name == pulledNode && e.Type == corev1.EventTypeWarning {
+		if e.InvolvedObject.Name == p.node && e.Type == corev1.EventTypeWarning {
 			t.Errorf("%s: %s", e.Reason, e.Message)
 		}
 	}
@@ -220,14 +255,7 @@ func TestAnAgentConvergesAfterKills(t *testing.T) {
 
 // TestAWarningOfAReleaseEndsWithItsPage: the program is linked as internal/build/payloadbuild links it, so the Event on the Node names the page.
 func TestAWarningOfAReleaseEndsWithItsPage(t *testing.T) {
-	var server testenv.Environment
-	plane := server.ControlPlane(t)
-	t.Cleanup(func() {
-		if err := plane.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	p := newPulling(t, &server, linkedProgram(t, "-X "+payload.OurSources+"=https://example.com/blob/v1"))
+	p := newPulling(t, "win-warned", linkedProgram(t, "-X "+payload.OurSources+"=https://example.com/blob/v1"))
 	first := bundletest.New()
 	if r := p.run(t, first.Archive(t, p.missing(t, first)), "apply"); r.status != 0 {
 		t.Fatal(r.stdout, r.stderr)
@@ -239,7 +267,7 @@ func TestAWarningOfAReleaseEndsWithItsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _, _ = cmd.Process.Kill(), cmd.Wait() }()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pulledNode}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: p.node}}
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"not a bundle"}}}`, published.DesiredAnnotation))
 	if err := p.admin.Patch(t.Context(), node, patch); err != nil {
 		t.Fatal(err)
@@ -251,7 +279,7 @@ func TestAWarningOfAReleaseEndsWithItsPage(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range events.Items {
-			if e.InvolvedObject.Name == pulledNode && e.Type == corev1.EventTypeWarning {
+			if e.InvolvedObject.Name == p.node && e.Type == corev1.EventTypeWarning {
 				warnings = append(warnings, e.Message)
 				if page := " (https://example.com/blob/v1/docs/reasons.md#" + strings.ToLower(e.Reason) + ")"; !strings.HasSuffix(e.Message, page) {
 					t.Errorf("%s: %q does not end with %q", e.Reason, e.Message, page)

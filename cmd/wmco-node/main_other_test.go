@@ -1,0 +1,13 @@
+//go:build !linux
+
+package main
+
+import (
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"wmco-node": main})
+}
