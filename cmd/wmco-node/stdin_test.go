@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"wmco/applier"
@@ -29,6 +30,11 @@ func TestStdinThatIsReadToItsEnd(t *testing.T) {
 
 // While contents arrive the host is locked: an upload that stalls must not lock out the next run for as long as its connection stands.
 func TestAStalledUploadGivesUpTheLock(t *testing.T) {
+	synctest.Test(t, checkAStalledUpload)
+}
+
+func checkAStalledUpload(t *testing.T) {
+	t.Helper()
 	clock := hostsim.NewClock(hostsim.Epoch())
 	host := hostsim.NewMemory(hostsim.Facts(), clock)
 	n := bundletest.New()
@@ -51,7 +57,9 @@ func TestAStalledUploadGivesUpTheLock(t *testing.T) {
 	stalled, other := io.Pipe()
 	defer other.Close()
 	go func() { _, _ = other.Write(whole[:len(whole)/2]) }()
-	if r, err = archive.NewReader(newPatient(stalled, 300*time.Millisecond)); err != nil {
+	in := newPatient(stalled, stdinSilence)
+	defer close(in.next) // the reader that was left behind ends with the test
+	if r, err = archive.NewReader(in); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
@@ -64,7 +72,7 @@ func TestAStalledUploadGivesUpTheLock(t *testing.T) {
 		if !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("it ended with %v", err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * stdinSilence):
 		t.Fatal("it holds the lock")
 	}
 	release, err := host.Lock(t.Context(), "the next run")
