@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
+	"net"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -21,6 +20,7 @@ import (
 	"wmco/applier"
 	"wmco/applier/remote"
 	"wmco/bundle/archive"
+	"wmco/internal/test/seed"
 	"wmco/internal/test/sshtest"
 	"wmco/internal/test/sshtest/simulated"
 )
@@ -46,33 +46,39 @@ func TestEveryLimitEndsACommand(t *testing.T) {
 	for _, tt := range []struct {
 		what   string
 		limits func(*Limits)
-		freeze bool
+		// begun is called when the command hangs.
+		begun func(*deadlines, *sshtest.Line, context.CancelFunc)
 	}{
-		{"the context's deadline", func(l *Limits) { l.Silence = 0 }, false},
-		{"silence", func(l *Limits) { l.Silence = 3 * time.Second }, false}, // more than the program takes to begin on a busy computer
-		{"no sign of life", func(l *Limits) { l.KeepAlive, l.Missed = 200*time.Millisecond, 3 }, true},
+		{"the end of the context", func(*Limits) {}, func(_ *deadlines, _ *sshtest.Line, cancel context.CancelFunc) { cancel() }},
+		{"silence", func(l *Limits) { l.Silence = time.Second }, func(*deadlines, *sshtest.Line, context.CancelFunc) {}},
+		{"no sign of life", func(l *Limits) { l.KeepAlive, l.Missed = 15*time.Second, 1 }, func(d *deadlines, line *sshtest.Line, _ context.CancelFunc) {
+			line.Freeze()
+			d.begin()
+		}},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			t.Parallel()
 			s, line := hanging(t)
 			d := dialer(t, s)
-			tt.limits(&d.Limits)
-			a := client(t, d).AgentFor(at(s, line.Address))
-			if _, err := a.Facts(t.Context()); err != nil { // which reads the agent back
+			first := client(t, d)
+			if _, err := first.AgentFor(at(s, line.Address)).Facts(t.Context()); err != nil { // which reads the agent back
 				t.Fatal(err)
 			}
-			if tt.freeze {
-				time.AfterFunc(500*time.Millisecond, line.Freeze)
-			}
-			ctx := t.Context()
-			if d.Limits.Silence == 0 {
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(ctx, 600*time.Millisecond)
-				defer cancel()
-			}
+			tt.limits(&d.Limits)
+			held := &deadlines{}
+			d.Dial = held.dial
+			limited := NewTransport(d)
+			defer limited.Close()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			hangs := started(s, "observe")
+			go func() {
+				await(t, "the command", hangs)
+				tt.begun(held, line, cancel)
+			}()
 			begin := time.Now()
-			_, err := a.Observe(ctx, small(t, 3, 1))
-			if kind(err) != "interrupted" || time.Since(begin) > 8*time.Second {
+			_, err := first.WithTransport(limited).AgentFor(at(s, line.Address)).Observe(ctx, small(t, 3, 1))
+			if kind(err) != "interrupted" || time.Since(begin) > 2*time.Minute {
 				t.Errorf("%s after %s: %v", kind(err), time.Since(begin), err)
 			}
 		})
@@ -92,19 +98,40 @@ func hanging(t *testing.T) (*sshtest.Server, *sshtest.Line) {
 
 func TestACanceledContextEndsEverythingAtOnce(t *testing.T) {
 	s, line := hanging(t)
+	silent := sshtest.NewLine(t, s.Address, sshtest.LineOptions{Banner: time.Hour})
 	stopped := errors.New("stopped")
-	for _, tt := range []struct{ what, address string }{
-		{"while dialing", sshtest.BlackHole(t)},
-		{"in the handshake", sshtest.NewLine(t, s.Address, sshtest.LineOptions{Banner: time.Hour}).Address},
-		{"while a command runs", line.Address},
-		{"while another host is worked on", ""},
+	for _, tt := range []struct {
+		what, address string
+		// begun reports whether the call is in the phase.
+		begun func(dialed *atomic.Bool, command func() bool) bool
+	}{
+		{"before it begins", line.Address, nil},
+		{"while dialing", sshtest.BlackHole(t), func(dialed *atomic.Bool, _ func() bool) bool { return dialed.Load() }},
+		{"in the handshake", silent.Address, func(*atomic.Bool, func() bool) bool { return silent.Up() > 0 }},
+		{"while a command runs", line.Address, func(_ *atomic.Bool, command func() bool) bool { return command() }},
+		{"while another host is worked on", "", func(_ *atomic.Bool, command func() bool) bool { return command() }},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
-			var when time.Time
-			time.AfterFunc(700*time.Millisecond, func() { when = time.Now(); cancel(stopped) })
+			d := dialer(t, s)
+			var dialed atomic.Bool
+			d.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+				dialed.Store(true)
+				return (&net.Dialer{}).DialContext(ctx, network, address)
+			}
+			command, when := started(s, "observe"), make(chan time.Time, 1)
+			if tt.begun == nil {
+				when <- time.Now()
+				cancel(stopped)
+			} else {
+				go func() {
+					await(t, "the phase", func() bool { return tt.begun(&dialed, command) })
+					when <- time.Now()
+					cancel(stopped)
+				}()
+			}
 			var err error
-			c := client(t, dialer(t, s))
+			c := client(t, d)
 			if tt.address == "" {
 				two := []remote.Target{at(s, s.Address), at(s, s.Address)}
 				err = errors.Join(c.ForEachHost(ctx, two, 1, func(ctx context.Context, a *remote.Agent) error {
@@ -114,16 +141,12 @@ func TestACanceledContextEndsEverythingAtOnce(t *testing.T) {
 			} else {
 				_, err = c.AgentFor(at(s, tt.address)).Observe(ctx, small(t, 3, 1))
 			}
-			if !errors.Is(err, stopped) || time.Since(when) > time.Second {
-				t.Errorf("after %s: %v", time.Since(when), err)
+			if took := time.Since(<-when); !errors.Is(err, stopped) || took > time.Minute {
+				t.Errorf("after %s: %v", took, err)
 			}
 		})
 	}
-	for end := time.Now().Add(5 * time.Second); line.Open() > 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d connections are open", line.Open())
-		}
-	}
+	await(t, "the end of the connections", func() bool { return line.Open() == 0 })
 }
 
 func TestADeadKeptConnectionIsReplaced(t *testing.T) {
@@ -149,6 +172,7 @@ func TestAServerMayAllowOneChannelAtATime(t *testing.T) {
 	}
 }
 
+// TestAThousandRunsLeaveOneConnection has a thousand with allCuts.
 func TestAThousandRunsLeaveOneConnection(t *testing.T) {
 	for _, tt := range []struct {
 		what  string
@@ -172,8 +196,11 @@ func TestAThousandRunsLeaveOneConnection(t *testing.T) {
 			if _, err := m.Facts(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(200 * time.Millisecond) // the channel for the next command is opened meanwhile
-			goroutines, sessions := runtime.NumGoroutine(), processes()
+			// The channel for the next command is opened at some time. What leaks does so in each run.
+			goroutines, sessions := runtime.NumGoroutine()+10, processes()+2
+			if !allCuts() {
+				tt.runs /= 3
+			}
 			for range tt.runs {
 				if _, err := m.Facts(t.Context()); err != nil {
 					t.Fatal(err)
@@ -184,7 +211,7 @@ func TestAThousandRunsLeaveOneConnection(t *testing.T) {
 			}
 			settle(t, func() string {
 				if n, p := runtime.NumGoroutine(), processes(); n > goroutines || p > sessions {
-					return fmt.Sprintf("%d goroutines, %d before; %d processes on the host, %d before", n, goroutines, p, sessions)
+					return fmt.Sprintf("%d goroutines, want at most %d; %d processes on the host, want at most %d", n, goroutines, p, sessions)
 				}
 				return ""
 			})
@@ -202,10 +229,10 @@ func TestNothingLeaksIfNoConnectionIsKept(t *testing.T) {
 	if _, err := m.Facts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	goroutines := runtime.NumGoroutine()
+	goroutines, random := runtime.NumGoroutine(), seed.New(t)
 	for i := range 20 {
 		if i%2 == 1 {
-			line.CutAfter(rand.Int64N(9000))
+			line.CutAfter(random.Int64N(9000))
 		}
 		_, err := m.Facts(t.Context())
 		line.CutAfter(-1)
@@ -224,7 +251,6 @@ func TestNothingLeaksIfNoConnectionIsKept(t *testing.T) {
 func TestASlowHostDelaysNoOther(t *testing.T) {
 	s, line := hanging(t)
 	d := dialer(t, s)
-	d.Limits.Handshake = 4 * time.Second
 	targets := []remote.Target{at(s, sshtest.BlackHole(t)), at(s, sshtest.BlackHole(t)), at(s, sshtest.NewLine(t, s.Address, sshtest.LineOptions{Banner: time.Hour}).Address), at(s, line.Address)}
 	signers := []ssh.Signer{s.Key}
 	for range 4 {
@@ -233,8 +259,11 @@ func TestASlowHostDelaysNoOther(t *testing.T) {
 		targets = append(targets, at(good, good.Address))
 	}
 	d.Signers = keys(signers...)
-	c := client(t, d)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	limits := remote.DefaultLimits()
+	limits.Idle, limits.Turn = patience, patience // so that no host is ended for another one
+	c := remote.NewClient(NewTransport(d), fake, limits)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	begin := time.Now()
 	done := make(chan time.Duration, len(targets))
@@ -252,7 +281,7 @@ func TestASlowHostDelaysNoOther(t *testing.T) {
 		}
 		return err
 	})
-	if time.Since(begin) > 29*time.Second {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		t.Error("the others waited")
 	}
 	for i, err := range errs {
@@ -264,11 +293,16 @@ func TestASlowHostDelaysNoOther(t *testing.T) {
 
 func TestAHangingCommandLeavesTheNextOneAlone(t *testing.T) {
 	s := programs.Start(t, sshtest.Options{Settings: simulated.Settings{Environment: []string{"FAKE=drowsy"}}})
-	d := dialer(t, s)
-	d.Limits.Silence = time.Second
-	a := client(t, d).AgentFor(at(s, s.Address))
+	a := agent(t, s)
 	mustApply(t, a, small(t, 3, 1))
-	_, err := a.Verify(t.Context(), small(t, 3, 2))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	hangs := started(s, "verify")
+	go func() {
+		await(t, "the command", hangs)
+		cancel()
+	}()
+	_, err := a.Verify(ctx, small(t, 3, 2))
 	if k := kind(err); k != "interrupted" {
 		t.Errorf("%s: %v", k, err)
 	}
@@ -279,8 +313,8 @@ func TestAHangingCommandLeavesTheNextOneAlone(t *testing.T) {
 func TestACommandWhoseConnectionDiesIsInterruptedAndGoesOn(t *testing.T) {
 	s, p := realHost(t, sshtest.Options{})
 	line := sshtest.NewLine(t, s.Address, sshtest.LineOptions{})
-	d := dialer(t, s)
-	d.Limits.KeepAlive, d.Limits.Missed, d.Limits.Handshake = 300*time.Millisecond, 3, time.Second
+	d, held := dialer(t, s), &deadlines{}
+	d.Limits.KeepAlive, d.Limits.Missed, d.Dial = time.Minute, 1, held.dial
 	c := remote.NewClient(NewTransport(d), p, remote.DefaultLimits())
 	defer c.Close()
 	a := c.AgentFor(at(s, line.Address))
@@ -293,22 +327,28 @@ func TestACommandWhoseConnectionDiesIsInterruptedAndGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Another run holds the lock. Meanwhile the connection dies.
+	begun := started(s, "apply --wait")
 	go func() {
-		for end := time.Now().Add(10 * time.Second); !slices.Contains(words(s), "apply --wait 10s") && time.Now().Before(end); {
-			time.Sleep(20 * time.Millisecond)
+		await(t, "the command", begun)
+		for up, still := int64(0), 0; still < 50; time.Sleep(20 * time.Millisecond) { // the archive arrives
+			if still++; line.Up() != up {
+				up, still = line.Up(), 0
+			}
 		}
-		time.Sleep(time.Second) // the archive arrives
 		line.Freeze()
+		held.begin()
 		_ = lock.Close()
 	}()
 	want := small(t, 3, 9)
-	_, err = a.Apply(t.Context(), want, remote.ApplyOptions{Wait: 10 * time.Second}, quiet)
+	_, err = a.Apply(t.Context(), want, remote.ApplyOptions{Wait: patience}, quiet)
 	if kind(err) != "interrupted" {
 		t.Errorf("%s: %v", kind(err), err)
 	}
 	line.Thaw()
 	settle(t, func() string { return strings.Join(differs(t, s, want), ", ") })
-	if r, err := a.Apply(t.Context(), want, remote.ApplyOptions{Wait: 10 * time.Second}, quiet); err != nil || r.Result != applier.ResultSame {
+	next := remote.NewClient(NewTransport(dialer(t, s)), p, remote.DefaultLimits())
+	defer next.Close()
+	if r, err := next.AgentFor(at(s, line.Address)).Apply(t.Context(), want, remote.ApplyOptions{Wait: patience}, quiet); err != nil || r.Result != applier.ResultSame {
 		t.Errorf("it did not go on: %q, %v", r.Result, err)
 	}
 }
@@ -336,57 +376,5 @@ func TestASourceThatBreaks(t *testing.T) {
 			t.Errorf("%v: %v", cause, err)
 		}
 		mustApply(t, a, small(t, 3, 5+version))
-	}
-}
-
-// A server that closes channels instead of running commands is not asked forever.
-func TestAServerThatClosesChannels(t *testing.T) {
-	var execs atomic.Int64
-	address := sessionServer(t, func(channel ssh.Channel, requests <-chan *ssh.Request) {
-		for r := range requests {
-			if r.Type == "exec" && execs.Add(1) > 1 {
-				_ = channel.Close()
-				continue
-			}
-			_ = r.Reply(true, nil)
-			if r.Type == "exec" {
-				sendFacts(channel)
-			} else {
-				serveAgent(channel)
-			}
-			_ = channel.Close()
-		}
-	})
-	d, to := stranger(t, address)
-	a := client(t, d).AgentFor(to)
-	if _, err := a.Facts(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := a.Facts(t.Context()); kind(err) != "interrupted" || execs.Load() > 5 {
-		t.Errorf("%d times: %v", execs.Load(), err)
-	}
-}
-
-// TestTheKeyOfALoginIsSaid where it is known: not where several were offered, and not where none was accepted.
-func TestTheKeyOfALoginIsSaid(t *testing.T) {
-	s := programs.Start(t, sshtest.Options{})
-	stranger := s.NewKey()
-	for name, c := range map[string]struct {
-		offered []ssh.Signer
-		want    bool
-	}{"one key": {[]ssh.Signer{s.Key}, true}, "a key that is refused": {[]ssh.Signer{stranger}, false}, "two keys": {[]ssh.Signer{stranger, s.Key}, false}} {
-		d := dialer(t, s)
-		d.Signers = keys(c.offered...)
-		var said []string
-		d.OnLogin = func(to remote.Target, key ssh.PublicKey) {
-			said = append(said, to.ID+" "+ssh.FingerprintSHA256(key))
-		}
-		to := at(s, s.Address)
-		to.ID = "machine_a"
-		_, _ = client(t, d).AgentFor(to).Facts(t.Context()) // refused for the stranger
-		want := []string{"machine_a " + ssh.FingerprintSHA256(s.Key.PublicKey())}
-		if c.want != slices.Equal(said, want) || !c.want && len(said) > 0 {
-			t.Errorf("%s: %v", name, said)
-		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,62 +16,111 @@ import (
 	"wmco/internal/test/sshtest/simulated"
 )
 
+// stuckServer never comes to an end.
+type stuckServer struct {
+	address string
+	// reached is closed when a client is in the phase in which the server is stuck.
+	reached chan struct{}
+	once    sync.Once
+}
+
+func (s *stuckServer) reach() { s.once.Do(func() { close(s.reached) }) }
+
 // stuck are servers that never come to an end, each in another phase.
-func stuck(t *testing.T) map[string]string {
+func stuck(t *testing.T) map[string]*stuckServer {
 	t.Helper()
 	hangs := func(ssh.Channel) { <-t.Context().Done() }
-	return map[string]string{
-		"no channel is opened": channelServer(t, func(channels <-chan ssh.NewChannel) {
+	all := map[string]*stuckServer{}
+	add := func(what string, serve func(reach func()) string) {
+		s := &stuckServer{reached: make(chan struct{})}
+		s.address, all[what] = serve(s.reach), s
+	}
+	add("no channel is opened", func(reach func()) string {
+		return channelServer(t, func(channels <-chan ssh.NewChannel) {
 			for range channels { // nobody answers
+				reach()
 			}
-		}),
-		"no command is started": sessionServer(t, func(_ ssh.Channel, requests <-chan *ssh.Request) {
+		})
+	})
+	add("no command is started", func(reach func()) string {
+		return sessionServer(t, func(_ ssh.Channel, requests <-chan *ssh.Request) {
 			for range requests { // nobody answers
+				reach()
 			}
-		}),
-		"requests that are not waited for": sessionServer(t, func(channel ssh.Channel, _ <-chan *ssh.Request) {
+		})
+	})
+	add("requests that are not waited for", func(reach func()) string {
+		return sessionServer(t, func(channel ssh.Channel, _ <-chan *ssh.Request) {
 			for range 100 { // more than the library keeps, so that it reads nothing else until they are taken
 				if _, err := channel.SendRequest("unknown", false, nil); err != nil {
 					return
 				}
 			}
+			reach()
 			hangs(channel)
-		}),
-		"a command is silent": execServer(t, hangs),
-		"a byte now and then": execServer(t, func(c ssh.Channel) {
+		})
+	})
+	add("a command is silent", func(reach func()) string {
+		return execServer(t, func(c ssh.Channel) {
+			reach()
+			hangs(c)
+		})
+	})
+	add("a byte now and then", func(reach func()) string {
+		return execServer(t, func(c ssh.Channel) {
 			for ; ; time.Sleep(50 * time.Millisecond) {
 				if _, err := c.Write([]byte(" ")); err != nil {
 					return
 				}
+				reach()
 			}
-		}),
-		"an SFTP server is silent": sessionServer(t, func(channel ssh.Channel, requests <-chan *ssh.Request) {
+		})
+	})
+	add("an SFTP server is silent", func(reach func()) string {
+		return sessionServer(t, func(channel ssh.Channel, requests <-chan *ssh.Request) {
 			for r := range requests {
 				_ = r.Reply(true, nil)
+				if r.Type == "exec" { // the host lacks the agent
+					sendStatus(channel, 127)
+					_ = channel.Close()
+					return
+				}
+				reach()
 			}
 			hangs(channel)
-		}),
-	}
+		})
+	})
+	return all
 }
 
 func TestEveryPhaseOfACommandHasALimit(t *testing.T) {
-	wants := map[string]string{
-		"no channel is opened": "unreachable: opening a channel to", "no command is started": "interrupted", "requests that are not waited for": "interrupted", "a command is silent": "interrupted",
-		"a byte now and then": "interrupted", "an SFTP server is silent": "interrupted",
+	const limit = 5 * time.Second // of one phase, in which nothing else has to be done on a busy computer than to come to it
+	type limits struct {
+		channel, silence, question time.Duration
+		want                       string
 	}
-	for what, address := range stuck(t) {
+	wants := map[string]limits{
+		"no channel is opened":             {limit, patience, patience, "unreachable: opening a channel to"},
+		"no command is started":            {limit, patience, patience, "interrupted"},
+		"requests that are not waited for": {limit, patience, patience, "interrupted"},
+		"a command is silent":              {patience, limit, patience, "interrupted"},
+		"a byte now and then":              {patience, patience, limit, "interrupted"},
+		"an SFTP server is silent":         {limit, patience, patience, "interrupted"},
+	}
+	for what, server := range stuck(t) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			d, to := stranger(t, address)
-			d.Limits.Channel, d.Limits.Silence = 500*time.Millisecond, 2*time.Second
+			d, to := stranger(t, server.address)
+			want := wants[what]
+			d.Limits.Channel, d.Limits.Silence = want.channel, want.silence
 			l := remote.DefaultLimits()
-			l.Question, l.Upload = 3*time.Second, 3*time.Second
+			l.Question, l.Upload = want.question, patience
 			c := remote.NewClient(NewTransport(d), fake, l)
 			defer c.Close()
 			begin := time.Now()
 			_, err := c.AgentFor(to).Facts(t.Context())
-			if kind(err) != wants[what] || time.Since(begin) > 15*time.Second {
-				t.Errorf("%s after %s, want %s: %v", kind(err), time.Since(begin), wants[what], err)
+			if kind(err) != want.want || time.Since(begin) > 2*time.Minute {
+				t.Errorf("%s after %s, want %s: %v", kind(err), time.Since(begin), want.want, err)
 			}
 			if !remote.IsRetryable(err) {
 				t.Errorf("not retryable: %v", err)
@@ -81,27 +131,33 @@ func TestEveryPhaseOfACommandHasALimit(t *testing.T) {
 
 // TestTheEndOfTheContextEndsEachPhase: no host holds up an operator that is asked to stop, whatever it does.
 func TestTheEndOfTheContextEndsEachPhase(t *testing.T) {
-	for what, address := range stuck(t) {
+	for what, server := range stuck(t) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			d, to := stranger(t, address)
+			d, to := stranger(t, server.address)
 			d.Limits = Limits{}
 			c := remote.NewClient(NewTransport(d), fake, remote.DefaultLimits())
 			defer c.Close()
 			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
 			ended := make(chan error, 1)
 			go func() {
 				_, err := c.AgentFor(to).Facts(ctx)
 				ended <- err
 			}()
-			time.Sleep(300 * time.Millisecond) // it is in the phase, on a quiet computer
+			select {
+			case <-server.reached:
+			case err := <-ended:
+				t.Errorf("it ended before it was in the phase: %v", err)
+				return
+			}
 			cancel()
 			select {
 			case err := <-ended:
 				if !errors.Is(err, context.Canceled) {
 					t.Error(err)
 				}
-			case <-time.After(15 * time.Second):
+			case <-time.After(patience):
 				t.Fatal("the call goes on after the end of its context")
 			}
 		})
@@ -121,7 +177,7 @@ func TestEachAnswerOverSFTPHasALimit(t *testing.T) {
 			l.Upload = time.Hour
 			c := remote.NewClient(NewTransport(d), fake, l)
 			defer c.Close()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			_, err := c.AgentFor(at(s, s.Address)).Facts(ctx)
 			if ctx.Err() != nil || !errors.As(err, new(*remote.LimitError)) || !remote.IsRetryable(err) {
@@ -138,8 +194,8 @@ func TestHostsThatAreStuckGiveTheirPlacesToOthers(t *testing.T) {
 	delete(addresses, "no command is started")
 	var targets []remote.Target
 	for len(targets) < others {
-		for _, address := range addresses {
-			targets = append(targets, remote.Target{User: fmt.Sprint("stuck-", len(targets)), Address: address})
+		for _, server := range addresses {
+			targets = append(targets, remote.Target{User: fmt.Sprint("stuck-", len(targets)), Address: server.address})
 		}
 	}
 	d, good := stranger(t, execServer(t, sendFacts))
@@ -147,10 +203,10 @@ func TestHostsThatAreStuckGiveTheirPlacesToOthers(t *testing.T) {
 		targets = append(targets, remote.Target{User: fmt.Sprint("good-", i), Address: good.Address})
 	}
 	l := remote.DefaultLimits()
-	l.Idle = 300 * time.Millisecond
+	l.Idle = 2 * time.Second
 	c := remote.NewClient(NewTransport(d), fake, l)
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var served atomic.Int64
 	c.ForEachHost(ctx, targets, parallel, func(ctx context.Context, a *remote.Agent) error {
@@ -161,6 +217,6 @@ func TestHostsThatAreStuckGiveTheirPlacesToOthers(t *testing.T) {
 		return err
 	})
 	if served.Load() != 3 {
-		t.Errorf("%d hosts were served in a minute", served.Load())
+		t.Errorf("%d hosts were served, want 3", served.Load())
 	}
 }

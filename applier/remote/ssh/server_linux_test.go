@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -167,7 +168,7 @@ func newSigner(t *testing.T) ssh.Signer {
 // stranger returns a dialer for a server that accepts any key.
 func stranger(t *testing.T, address string) (Dialer, remote.Target) {
 	t.Helper()
-	d := Dialer{Limits: quick(), Pins: NewKnownHosts(t.TempDir() + "/known_hosts"), Signers: keys(newSigner(t))}
+	d := Dialer{Limits: generous(), Pins: NewKnownHosts(t.TempDir() + "/known_hosts"), Signers: keys(newSigner(t))}
 	return d, remote.Target{User: remote.DefaultUser, Address: address}
 }
 
@@ -218,5 +219,33 @@ func TestErrorsOfStrangeAnswersAndEnds(t *testing.T) {
 				t.Errorf("%s, want %s: %v", kind(err), tt.want, err)
 			}
 		})
+	}
+}
+
+// A server that closes channels instead of running commands is not asked forever.
+func TestAServerThatClosesChannels(t *testing.T) {
+	var execs atomic.Int64
+	address := sessionServer(t, func(channel ssh.Channel, requests <-chan *ssh.Request) {
+		for r := range requests {
+			if r.Type == "exec" && execs.Add(1) > 1 {
+				_ = channel.Close()
+				continue
+			}
+			_ = r.Reply(true, nil)
+			if r.Type == "exec" {
+				sendFacts(channel)
+			} else {
+				serveAgent(channel)
+			}
+			_ = channel.Close()
+		}
+	})
+	d, to := stranger(t, address)
+	a := client(t, d).AgentFor(to)
+	if _, err := a.Facts(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Facts(t.Context()); kind(err) != "interrupted" || execs.Load() > 5 {
+		t.Errorf("%d times: %v", execs.Load(), err)
 	}
 }

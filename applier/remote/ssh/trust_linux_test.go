@@ -7,11 +7,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pkg/sftp"
+
+	"golang.org/x/crypto/ssh"
 
 	"wmco/applier/remote"
 	"wmco/internal/cli"
@@ -163,5 +166,29 @@ func TestTheAgentIsFlushedBeforeItGetsItsName(t *testing.T) {
 	written, flushed, renamed := strings.Index(log.String(), "open "), strings.Index(log.String(), "fsync "), strings.Index(log.String(), "posix-rename ")
 	if written < 0 || flushed < written || renamed < flushed {
 		t.Errorf("opened, flushed and renamed at %d, %d, %d:\n%s", written, flushed, renamed, log.String())
+	}
+}
+
+// TestTheKeyOfALoginIsSaid where it is known: not where several were offered, and not where none was accepted.
+func TestTheKeyOfALoginIsSaid(t *testing.T) {
+	s := programs.Start(t, sshtest.Options{})
+	stranger := s.NewKey()
+	for name, c := range map[string]struct {
+		offered []ssh.Signer
+		want    bool
+	}{"one key": {[]ssh.Signer{s.Key}, true}, "a key that is refused": {[]ssh.Signer{stranger}, false}, "two keys": {[]ssh.Signer{stranger, s.Key}, false}} {
+		d := dialer(t, s)
+		d.Signers = keys(c.offered...)
+		var said []string
+		d.OnLogin = func(to remote.Target, key ssh.PublicKey) {
+			said = append(said, to.ID+" "+ssh.FingerprintSHA256(key))
+		}
+		to := at(s, s.Address)
+		to.ID = "machine_a"
+		_, _ = client(t, d).AgentFor(to).Facts(t.Context()) // refused for the stranger
+		want := []string{"machine_a " + ssh.FingerprintSHA256(s.Key.PublicKey())}
+		if c.want != slices.Equal(said, want) || !c.want && len(said) > 0 {
+			t.Errorf("%s: %v", name, said)
+		}
 	}
 }

@@ -76,6 +76,13 @@ func (l *Line) Stats() Stats {
 	return s
 }
 
+// Up returns how many bytes the clients have sent since the last call of Stats.
+func (l *Line) Up() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stats.Up
+}
+
 // CutAfter resets all connections when n more bytes have passed, in both directions together. -1 never does.
 func (l *Line) CutAfter(n int64) {
 	l.mu.Lock()

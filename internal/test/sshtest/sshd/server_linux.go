@@ -58,8 +58,8 @@ type Server struct {
 // ErrNoServer says that OpenSSH's server is not installed.
 var ErrNoServer = errors.New("needs OpenSSH's server: make setup installs openssh-server")
 
-// startLimit is how long to wait until a server listens.
-const startLimit = 20 * time.Second
+// startLimit is for a server that does not begin to listen.
+const startLimit = 5 * time.Minute
 
 // CheckServer returns ErrNoServer where there is no sshd.
 func (p Programs) CheckServer() error {
