@@ -247,7 +247,8 @@ func TestImportedCAsOnAFolderHost(t *testing.T) {
 		t.Skip("hosts in folders are for other systems")
 	}
 	ctx := t.Context()
-	host, err := folderhost.Create(t.TempDir(), folderhost.Options{Facts: hostsim.Facts()})
+	clock := hostsim.NewClock(hostsim.Epoch())
+	host, err := folderhost.Create(t.TempDir(), folderhost.Options{Facts: hostsim.Facts(), Now: clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +259,7 @@ func TestImportedCAsOnAFolderHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &applier.Engine{Host: host, Clock: systemClock{}, Permits: bundletest.Permit, Program: "test", Owner: "the test"}
+	e := &applier.Engine{Host: host, Clock: clock, Permits: bundletest.Permit, Program: "test", Owner: "the test"}
 	seen, err := e.Observe(ctx, newNode().Manifest(t), reader(t, newNode(), nil).Contents(), false)
 	if err != nil {
 		t.Fatal(err)

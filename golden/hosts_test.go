@@ -31,6 +31,7 @@ const rounds = 2
 func TestHosts(t *testing.T) {
 	for _, dir := range caseDirs(t, "hosts") {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
+			t.Parallel()
 			h := prepare(t, dir, loadHostCase(t, dir))
 			before, o := h.seen(t), h.observe(t, h.wanted)
 			if diff := cmp.Diff(before, h.seen(t)); diff != "" && len(before.Records) == 0 {

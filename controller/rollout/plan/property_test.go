@@ -20,7 +20,7 @@ const stepsVariable = "WMCO_ROLLOUT_STEPS"
 func TestRandomFleets(t *testing.T) {
 	steps, err := strconv.Atoi(os.Getenv(stepsVariable))
 	if err != nil {
-		steps = 60_000
+		steps = 20_000
 	}
 	counts := map[string]int{}
 	for seed := uint64(1); steps > 0; seed++ {
