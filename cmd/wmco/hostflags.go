@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -96,7 +97,7 @@ func (f *hostFlags) dialer(ctx context.Context, a app) (ssh.Dialer, error) {
 		cli.Printf(a.stderr, "%s: first contact, its host key is added to %s: %s\n", t, path, ssh.KnownHostsLine(t.Address, key))
 	}
 	return ssh.Dialer{
-		Limits: ssh.DefaultLimits(), Pins: pins, OnPin: pinned,
+		Limits: cmp.Or(a.limits, ssh.DefaultLimits()), Pins: pins, OnPin: pinned,
 		Signers: func(context.Context) ([]cryptossh.Signer, error) { return signers, nil },
 	}, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"wmco/applier/remote/ssh"
 	"wmco/controller/gather"
 	"wmco/internal/cli"
 )
@@ -49,6 +50,8 @@ type app struct {
 	// color is true where stdout is a terminal that shows colours.
 	color   bool
 	version string
+	// limits are of connections to hosts; the zero value is ssh.DefaultLimits.
+	limits ssh.Limits
 }
 
 // run executes one command line and returns the exit status.
