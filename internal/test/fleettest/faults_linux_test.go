@@ -2,7 +2,6 @@ package fleettest
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"wmco/internal/test/faults"
+	"wmco/internal/test/seed"
 )
 
 // faultLasts is how long the API server has a bad day, at most: a rollout that ends before that ends it.
@@ -24,7 +24,7 @@ func faultLasts() time.Duration {
 // with WMCO_FAULTS=all. What is done is done once, and all is right soon after the end.
 func (s *storm) checkFaults(t *testing.T) {
 	s.configure(t, `{rollout: {settle: 0s, maxUnavailable: 3}}`, rules{unavailable: intstr.FromInt32(3), parallel: 20, operators: 1})
-	s.network = faults.New(uint64(os.Getpid())) //nolint:gosec // another one each time
+	s.network = faults.New(seed.New(t).Uint64())
 	t.Cleanup(func() { s.network = nil; s.renew(t) })
 	s.renew(t)
 	s.deploy(t, 2)

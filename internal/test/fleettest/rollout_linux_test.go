@@ -98,8 +98,8 @@ func (f *fleet) checkDrains(t *testing.T) {
 			}
 		}
 	}
-	if held != 1 {
-		t.Errorf("%d nodes are held", held)
+	if held > 1 {
+		t.Errorf("%d nodes are held at once", held)
 	}
 	must(t, f.Delete(t.Context(), budget))
 	eventually(t, "two nodes that have booted and are given back", func() bool {

@@ -17,7 +17,7 @@ func finds() map[sabotage]string {
 
 // TestTheObserverFindsFaultsOfTheOperator gives one life of the operator after the other its faults: each is found, by its rule, in what the observer of the storms sees.
 func TestTheObserverFindsFaultsOfTheOperator(t *testing.T) {
-	s := newSoak(t, options{nodes: 4, seed: 1, patience: 2 * time.Minute, collection: 15 * time.Second})
+	s := newSoak(t, options{nodes: 4, seed: 1, patience: 2 * time.Minute, collection: 2 * time.Minute, boundsUsage: true})
 	s.settings.maxUnavailable = 1
 	s.write(t)
 	s.observer.hide(firstSecret)
@@ -28,7 +28,7 @@ func TestTheObserverFindsFaultsOfTheOperator(t *testing.T) {
 	}
 	for _, life := range allSabotages() {
 		t.Run(life.encode(), func(t *testing.T) {
-			s.options.sabotages, s.options.patience = life, 12*time.Second
+			s.options.sabotages, s.options.patience, s.options.collection = life, 12*time.Second, 15*time.Second
 			s.operator.kill()
 			s.live(t)
 			s.setProxy(t, firstSecret)

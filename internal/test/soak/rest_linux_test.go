@@ -326,7 +326,7 @@ func (s *soak) checkUsage() {
 		return
 	}
 	s.usages = append(s.usages, u)
-	if s.baseline == nil {
+	if s.baseline == nil || !s.options.boundsUsage {
 		s.baseline = &u
 		return
 	}

@@ -40,7 +40,9 @@ type options struct {
 	seed  uint64
 	// patience is how long nodes may take to come to rest, and collection how long Secrets that no node needs may be left then.
 	patience, collection time.Duration
-	sabotages            sabotages
+	// boundsUsage reports whether memory and goroutines at rest have limits: in storms that are long enough, and where they leak.
+	boundsUsage bool
+	sabotages   sabotages
 }
 
 // soak is a fleet in a storm.
@@ -99,9 +101,9 @@ const shortSeed = 32
 // TestSoak is short, with few nodes, unless WMCO_SOAK_MINUTES says how long: then each run makes other choices. They are those of WMCO_SOAK_SEED, which is
 // printed.
 func TestSoak(t *testing.T) {
-	o := options{nodes: number(t, "WMCO_SOAK_NODES", 10), seed: uint64(number(t, "WMCO_SOAK_SEED", shortSeed)), patience: controlplane.Patience + 2*time.Minute, lasts: 30 * time.Second, storm: 15 * time.Second, pause: 200 * time.Millisecond, collection: 45 * time.Second} //nolint:gosec // not negative
+	o := options{nodes: number(t, "WMCO_SOAK_NODES", 10), seed: uint64(number(t, "WMCO_SOAK_SEED", shortSeed)), patience: controlplane.Patience + 2*time.Minute, lasts: 30 * time.Second, storm: 15 * time.Second, pause: 200 * time.Millisecond, collection: 3 * time.Minute} //nolint:gosec // not negative
 	if minutes := number(t, "WMCO_SOAK_MINUTES", 0); minutes > 0 {
-		o.hangs = 5 * time.Second
+		o.hangs, o.boundsUsage = 5*time.Second, true
 		o.lasts, o.storm, o.pause, o.patience = time.Duration(minutes)*time.Minute, 90*time.Second, time.Second, 15*time.Minute
 		o.nodes, o.seed = number(t, "WMCO_SOAK_NODES", 200), uint64(number(t, "WMCO_SOAK_SEED", int(time.Now().Unix()))) //nolint:gosec // not negative
 	}

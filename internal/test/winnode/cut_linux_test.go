@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/internal/hostsim/bundletest"
+	"wmco/internal/test/seed"
 	"wmco/internal/test/winetest"
 	"wmco/internal/test/winnode/stub"
 )
@@ -90,9 +91,7 @@ func TestConvergesAfterRandomReboots(t *testing.T) {
 	for i := range cutMachines {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
-			seed := uint64(time.Now().UnixNano())
-			t.Logf("seed %d", seed)
-			c := cutter{newMachine(t), nodes, rand.New(rand.NewPCG(seed, 0)), time.Second} //nolint:gosec // chance is what is wanted
+			c := cutter{newMachine(t), nodes, seed.New(t), time.Second}
 			killed := 0
 			for range (cuts() + cutMachines - 1 - i) / cutMachines {
 				killed += c.cut(t)

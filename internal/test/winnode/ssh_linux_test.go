@@ -7,7 +7,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,6 +24,7 @@ import (
 	"wmco/internal/cli"
 	"wmco/internal/hostsim/bundletest"
 	"wmco/internal/ownfile"
+	"wmco/internal/test/seed"
 	"wmco/internal/test/sshtest"
 	"wmco/internal/test/sshtest/sshd"
 	"wmco/internal/test/winetest"
@@ -339,8 +339,7 @@ const sshCuts = 5
 func interruptedUploads(t *testing.T, r *reached, n bundletest.Node) {
 	// Handshakes, an observation and the index have less, the kubelet has more.
 	const beginning = 20_000
-	seed := uint64(time.Now().UnixNano())
-	random := mathrand.New(mathrand.NewPCG(seed, 0)) //nolint:gosec // chance is what is wanted
+	random := seed.New(t)
 	newer := n.Changed(func(n *bundletest.Node) { n.Programs[pathKubelet] = kubeletAt(t, kubeletOf(r.host), "v2") })
 	starts := r.starts(t)
 	stored := storedSize(t, newer, pathKubelet)
@@ -349,21 +348,21 @@ func interruptedUploads(t *testing.T, r *reached, n bundletest.Node) {
 		r.line.CutAfter(at)
 		var interrupted *remote.InterruptedError
 		if e, err := r.over(t, newer, ignore); !errors.As(err, &interrupted) {
-			t.Errorf("seed %d, cut after %d of %d bytes: %+v, %v", seed, at, stored, e, err)
+			t.Errorf("cut after %d of %d bytes: %+v, %v", at, stored, e, err)
 		}
 	}
 	r.line.CutAfter(-1)
 	if diff := cmp.Diff(starts, r.starts(t)); diff != "" {
-		t.Errorf("seed %d: started before the upload was complete (-before +after):\n%s", seed, diff)
+		t.Errorf("started before the upload was complete (-before +after):\n%s", diff)
 	}
 	e, err := r.over(t, newer, ignore)
 	if err != nil || e.Result != applier.ResultApplied || e.Restarted != 1 {
-		t.Errorf("seed %d: %+v, %v", seed, e, err)
+		t.Errorf("%+v, %v", e, err)
 	}
 	// A truncated archive is bad input. The commands of interrupted uploads end in any order.
 	want := slices.Concat([]string{"0 apply --wait 1m0s"}, slices.Repeat([]string{"1 observe"}, sshCuts+1), slices.Repeat([]string{"2 apply --wait 1m0s"}, sshCuts))
 	if diff := cmp.Diff(want, slices.Sorted(slices.Values(r.asked(t)))); diff != "" {
-		t.Errorf("seed %d: asked (-want +got):\n%s", seed, diff)
+		t.Errorf("asked (-want +got):\n%s", diff)
 	}
 	r.matches(t, newer)
 }
