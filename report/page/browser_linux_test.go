@@ -352,7 +352,7 @@ func (b *browser) checkPrinted() {
 func TestABrowserComplains(t *testing.T) {
 	text := strings.Replace(htmlOf(t, Page{Title: "x"}), "</main>", `<img src="https://example.com/x.png"></main>`, 1)
 	b := openBrowser(t, text)
-	for end := time.Now().Add(20 * time.Second); len(b.complaints) == 0 && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); len(b.complaints) == 0 && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		b.eval("0")
 	}
 	if len(b.complaints) == 0 {
