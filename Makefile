@@ -198,7 +198,8 @@ pictures: setup ## docs/screens/page-*.png: the pages of wmco in headless Chromi
 .PHONY: cross
 cross: setup $(PLATFORMS:%=cross/%) ## everything builds for every platform; go vet for Windows
 	@$(STEP) "vetting for windows" env GOOS=windows GOARCH=amd64 go vet ./...
-	@$(STEP) "linking the node agent for windows" env WMCO_CROSS=1 go test -count=1 -run '^TestSizeForWindows$$' ./cmd/wmco-node
+	@$(STEP) "testing what is built for windows" env WMCO_CROSS=1 go test -count=1 \
+		-run '^(TestSizeForWindows|TestBuildMatchesTheTable|TestBadModulesAreRefused)$$' ./cmd/wmco-node ./internal/build/payloadbuild
 
 .PHONY: $(PLATFORMS:%=cross/%)
 $(PLATFORMS:%=cross/%): cross/%: setup
