@@ -249,7 +249,8 @@ ci: fmt-check lint generate-check cross test test-with-programs test-modules ## 
 
 .PHONY: ci-full
 ci-full: FUZZTIME = 2m
-# How often a process is killed, and a host loses power, during an apply; and every call of the host goes wrong once.
+# How often a process is killed, and a host loses power, during an apply; and every call of the host goes wrong once, every step of the self-test is
+# the last one, and connections over SSH are cut more often, to a hundred hosts.
 ci-full: export WMCO_PROCESS_KILLS = 500
 ci-full: export WMCO_ALL_CALLS = 1
 ci-full: export WMCO_KILLS = 60
