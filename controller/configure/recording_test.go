@@ -184,6 +184,9 @@ func TestAHostThatIsKnownSaysThatItIsItsNode(t *testing.T) {
 		want  string
 	}{
 		"it does": {render.Node{}, factsOf("WIN-A", hostA), ""},
+		"it says no name": {
+			render.Node{Address: hostA}, factsOf("", hostA), strings.Replace(renamed, "win-b", "", 1),
+		},
 		"it has another name": {
 			render.Node{Address: hostA}, factsOf("WIN-B", hostA), renamed,
 		},
