@@ -2,17 +2,12 @@ package testenv
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"wmco/internal/test/testenv/controlplane"
 )
 
 // Without hides kinds until the end of the test, as if they had not been defined. The names are those of definitions, such as
@@ -72,13 +67,4 @@ func unserved(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.Cu
 		crd.Spec.Versions[i].Served = false
 	}
 	return crd
-}
-
-// Eventually waits until done returns true.
-func Eventually(ctx context.Context, what string, done func() bool) error {
-	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, controlplane.Patience, true, func(context.Context) (bool, error) { return done(), nil })
-	if err != nil {
-		return fmt.Errorf("waiting for %s: %w", what, err)
-	}
-	return nil
 }

@@ -30,7 +30,9 @@ type Environment struct {
 
 	once  sync.Once
 	plane *controlplane.ControlPlane
-	err   error
+	// unfollow ends the watches of Eventually.
+	unfollow func()
+	err      error
 }
 
 // Main runs the tests of a package and stops the control plane, if one was started. It returns the exit status for TestMain.
@@ -49,7 +51,11 @@ func (e *Environment) ControlPlane(t testing.TB) *controlplane.ControlPlane {
 	if runtime.GOOS == "windows" {
 		t.Skip("control planes are for other systems")
 	}
-	e.once.Do(func() { e.plane, e.err = controlplane.Start(e.Options) })
+	e.once.Do(func() {
+		if e.plane, e.err = controlplane.Start(e.Options); e.err == nil {
+			e.unfollow, e.err = changes.follow(e.plane.Config)
+		}
+	})
 	var missing *controlplane.MissingError
 	switch {
 	case errors.As(e.err, &missing):
@@ -72,10 +78,10 @@ func (e *Environment) Client(t testing.TB) client.Client {
 	return NewClient(t, e.Config(t))
 }
 
-// NewClient returns a client for the configuration.
+// NewClient returns a client for the configuration, which repeats reads as RetryReads says.
 func NewClient(t testing.TB, config *rest.Config) client.Client {
 	t.Helper()
-	c, err := client.New(config, client.Options{})
+	c, err := client.New(RetryReads(config), client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,6 +92,9 @@ func NewClient(t testing.TB, config *rest.Config) client.Client {
 func (e *Environment) stop() error {
 	if e.plane == nil {
 		return nil
+	}
+	if e.unfollow != nil {
+		e.unfollow()
 	}
 	var err error
 	if e.BeforeStop != nil {
