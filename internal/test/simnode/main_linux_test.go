@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,7 +24,7 @@ import (
 	"wmco/internal/test/testenv/controlplane"
 )
 
-var server = testenv.Environment{Options: controlplane.Options{Controllers: true}}
+var server = testenv.Environment{Options: controlplane.Options{Controllers: true, NodeGrace: 8 * time.Second}}
 
 // programs are built for the first test that needs them.
 var programs struct {

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// nodeGrace is how long a node may be silent: short, so that tests do not wait.
-const nodeGrace = 8 * time.Second
+// nodeGrace is how long a node may be silent, as in a cluster: with less, a busy computer makes lost nodes.
+const nodeGrace = 40 * time.Second
 
 // controllers are those that a node, its certificates and its pods meet in a cluster. Of the approving one, a cluster uses only the
 // part for renewals: bootstrap requests are approved by the cluster's machine approver, which does not run here.

@@ -46,7 +46,7 @@ type Options struct {
 	Controllers bool
 	// WithoutScheduler leaves the scheduler out, for clusters that start no Pods.
 	WithoutScheduler bool
-	// NodeGrace is how long a node may be silent before it counts as lost; zero is 8 s. A cluster has 40 s.
+	// NodeGrace is how long a node may be silent before it counts as lost; zero is 40 s, as in a cluster.
 	NodeGrace time.Duration
 	// Audit makes the API server log every request, for Requests.
 	Audit bool
