@@ -137,7 +137,7 @@ func TestANodeIsAdoptedByAnAnnotation(t *testing.T) {
 	}
 
 	w.removeEntry("192.0.2.81")
-	eventually(t, "the end of the adopted Node", func() bool { return w.node("instance-a") == nil })
+	eventually(t, "the end of the adopted Node", func() bool { return !w.hasNode("instance-a") })
 	w.says("InstanceTeardown", "instance-a", "cleaned up")
 	all, err := a.Snapshot(t.Context())
 	must(t, err)
@@ -176,7 +176,7 @@ func TestAnAdoptionWithoutADrain(t *testing.T) {
 	must(t, w.Delete(t.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "guard"}}))
 	w.removeEntry("192.0.2.83")
 	w.annotateAs(w.says("RemovalNotConfirmed", "instance-c", "has no entry", "fix: ", node.RemoveAnnotation+"=true"))
-	eventually(t, "the end of the adopted Node", func() bool { return w.node("instance-c") == nil })
+	eventually(t, "the end of the adopted Node", func() bool { return !w.hasNode("instance-c") })
 	all, err := m.Snapshot(t.Context())
 	must(t, err)
 	if len(all.Services) > 0 {

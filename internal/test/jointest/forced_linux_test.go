@@ -51,7 +51,7 @@ func TestAForcedRemovalForgetsItsOwnHostAlone(t *testing.T) {
 	w.annotate("instance-renamed", configure.InstanceAnnotation, "192.0.2.113")
 	w.annotate("instance-renamed", node.RemoveAnnotation, "force")
 	for name, entry := range map[string]string{"aaa-attacker": "192.0.2.111", "instance-renamed": "192.0.2.114"} {
-		eventually(t, "the forced removal of "+name, func() bool { return w.node(name) == nil && !w.pinned(entry) })
+		eventually(t, "the forced removal of "+name, func() bool { return !w.hasNode(name) && !w.pinned(entry) })
 		w.says("InstanceTeardown", name, "was not cleaned up", `C:\k and the services containerd, kubelet`, "fix: ")
 	}
 	ofMachine()

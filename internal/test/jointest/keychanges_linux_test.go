@@ -110,7 +110,7 @@ func TestTheKeyIsChangedAgainBeforeHostsHaveIt(t *testing.T) {
 	w.removeEntry(addresses[1])
 	w.says("InstanceRemovalWaiting", "instance-away", "fix: ")
 	must(t, w.machines["instance-away"].PowerOn())
-	eventually(t, "the removal of the instance that has an earlier key", func() bool { return w.node("instance-away") == nil })
+	eventually(t, "the removal of the instance that has an earlier key", func() bool { return !w.hasNode("instance-away") })
 	w.machines["instance-away"].isEmpty(t)
 	eventually(t, "the last key to be accepted", accepted)
 	for _, name := range names {

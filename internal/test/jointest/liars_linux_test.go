@@ -75,8 +75,8 @@ func TestARenamedEntryKeepsItsNode(t *testing.T) {
 	w.says("InstanceSetupFailure", "windows-instances", "192.0.2.231", "Unreachable")
 	// Another removal shows that the operator looks at entries that are gone.
 	w.removeEntry("192.0.2.232")
-	eventually(t, "the removal of another instance", func() bool { return w.node("instance-s") == nil })
-	if n := w.node("instance-r"); n == nil || n.Spec.Unschedulable || m.Status("kubelet") != plan.ServiceRunning {
+	eventually(t, "the removal of another instance", func() bool { return !w.hasNode("instance-s") })
+	if n := w.findNode("instance-r"); n == nil || n.Spec.Unschedulable || m.Status("kubelet") != plan.ServiceRunning {
 		t.Fatal("the node was taken away because its entry has another form")
 	}
 	must(t, w.at.put("192.0.2.231", m.ssh.Address))

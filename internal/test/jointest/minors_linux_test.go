@@ -74,7 +74,7 @@ func TestNodesOfThisControlPlane(t *testing.T) {
 		}
 	}
 	w.removeEntry("192.0.2.92")
-	eventually(t, "the end of a node", func() bool { return w.node("instance-n") == nil })
+	eventually(t, "the end of a node", func() bool { return !w.hasNode("instance-n") })
 }
 
 // clusterAfter returns a version of a cluster whose Kubernetes is the next minor version.

@@ -31,7 +31,7 @@ func TestHostsBehindTranslatedAddresses(t *testing.T) {
 	for name, address := range entries {
 		w.addEntry(address)
 		w.says("InstanceSetupFailure", configure.InstancesName, address+": ", "AddressNotOnHost", says[name], "fix: write the address")
-		if m := w.machines[name]; len(m.Starts()) > 0 || w.node(name) != nil {
+		if m := w.machines[name]; len(m.Starts()) > 0 || w.hasNode(name) {
 			t.Errorf("the host at %s was changed: services %v", address, m.Starts())
 		}
 	}

@@ -94,7 +94,7 @@ func TestAHostOfAnotherClusterIsLeftAlone(t *testing.T) {
 		t.Errorf("the host of another cluster was cleaned up; it has %v", all.Services)
 	}
 	w.annotate("instance-o", node.RemoveAnnotation, "force")
-	eventually(t, "the end of the Node", func() bool { return w.node("instance-o") == nil })
+	eventually(t, "the end of the Node", func() bool { return !w.hasNode("instance-o") })
 	if o.Text(kubeconfigFile) != otherCluster {
 		t.Error("the host was cleaned up with its Node")
 	}
@@ -107,7 +107,7 @@ func TestAHostOfAnotherClusterIsLeftAlone(t *testing.T) {
 	must(t, n.Edit(t.Context(), func(s *simulation.State) {
 		maps.DeleteFunc(s.Services, func(_ string, svc simulation.Service) bool { return svc.Name == "kubelet" })
 	}))
-	eventually(t, "the host to join", func() bool { return w.node("instance-n") != nil && w.joined("instance-n") })
+	eventually(t, "the host to join", func() bool { return w.hasNode("instance-n") && w.joined("instance-n") })
 	if text := w.log.String(); strings.Contains(text, "secret-of-the-other") {
 		t.Error("the log has the token of the other cluster")
 	}

@@ -171,7 +171,7 @@ func TestThePageOfTheTakeoverIsFollowed(t *testing.T) {
 	}
 
 	p.run(p.block("Removing this operator", "/data/"+first.address))
-	eventually(t, "the end of the first Node", func() bool { return w.node(first.name) == nil })
+	eventually(t, "the end of the first Node", func() bool { return !w.hasNode(first.name) })
 	p.run(p.block("Removing this operator", "/data/"+second.address))
-	eventually(t, "the end of the last Node", func() bool { return w.node(second.name) == nil })
+	eventually(t, "the end of the last Node", func() bool { return !w.hasNode(second.name) })
 }

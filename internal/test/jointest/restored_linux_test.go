@@ -27,7 +27,7 @@ func TestJoinsAndRemovalsWhenEtcdIsRestored(t *testing.T) {
 	saved := w.save()
 	w.allJoin([]string{name})
 	took := w.restore(saved)
-	if w.node(name) != nil {
+	if w.hasNode(name) {
 		t.Fatal("it was saved too late")
 	}
 	t.Logf("a join: joined again %.1f s after the restore", took(func() bool { return w.joined(name) }))
@@ -35,12 +35,12 @@ func TestJoinsAndRemovalsWhenEtcdIsRestored(t *testing.T) {
 		t.Errorf("the kubelet was started %d times, and %d times in one join", starts, good["kubelet"])
 	}
 
-	gone := func() bool { return w.node(name) == nil && !w.pinned(address) }
+	gone := func() bool { return !w.hasNode(name) && !w.pinned(address) }
 	saved = w.save()
 	w.removeEntry(address)
 	eventually(t, "the removal", gone)
 	took = w.restore(saved)
-	if w.node(name) == nil {
+	if !w.hasNode(name) {
 		t.Error("the Node is not there although it was restored")
 	}
 	w.removeEntry(address) // the entry is back as well

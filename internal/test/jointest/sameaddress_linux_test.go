@@ -71,7 +71,7 @@ func TestMachinesGetTheAddressesOfThoseThatGo(t *testing.T) {
 		t.Error("a Node with the address of a Machine that goes is said to lie")
 	}
 	for _, name := range append(names(1, 5), "machine-7") {
-		if !w.isDeleting(name) || w.node(name) == nil {
+		if !w.isDeleting(name) || !w.hasNode(name) {
 			t.Errorf("Machine %s and its Node are gone before machine-api has removed them", name)
 		}
 	}
@@ -195,7 +195,7 @@ func TestAMachineWhoseAddressesChangeBeforeItsNode(t *testing.T) {
 // removedNothing checks that a node is complete, and its services run.
 func (w *world) removedNothing(m *joinedMachine, name string) {
 	w.t.Helper()
-	if n := w.node(name); n == nil || !w.joined(name) {
+	if n := w.findNode(name); n == nil || !w.joined(name) {
 		w.t.Errorf("node %s is not what it was: %+v", name, n)
 	}
 	for _, service := range []string{"kubelet", "containerd", "windows-instance-config-daemon"} {

@@ -97,7 +97,7 @@ func TestSlowWorkOnANodeIsSeenInTheStatus(t *testing.T) {
 	eventually(t, "the host that is cleaned up", row(nodestate.Removing, `^the host is cleaned up`))
 	must(t, m.ssh.MuteFrom(""))
 	must(t, m.ssh.Restart())
-	eventually(t, "the end of the Node", func() bool { return w.node(name) == nil })
+	eventually(t, "the end of the Node", func() bool { return !w.hasNode(name) })
 	eventually(t, "the status without it", func() bool { return w.host(name).Name == "" })
 	stop()
 }

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -99,11 +98,6 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func eventually(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	must(t, testenv.Eventually(t.Context(), what, done))
-}
-
 // world is a cluster, machines, and an operator that runs with the permissions that it ships.
 type world struct {
 	client.Client
@@ -171,7 +165,7 @@ func newWorld(t *testing.T) *world {
 	must(t, scheme.AddToScheme(with))
 	must(t, machinev1beta1.Install(with))
 	must(t, mcfgv1.Install(with))
-	c, err := client.New(plane.Config, client.Options{Scheme: with})
+	c, err := client.New(testenv.RetryReads(plane.Config), client.Options{Scheme: with})
 	must(t, err)
 	w := &world{Client: c, t: t, at: addressBook(filepath.Join(t.TempDir(), "addresses")), names: resolver{}, log: &journal{}, machines: map[string]*joinedMachine{}}
 	t.Cleanup(w.explain)
@@ -342,33 +336,6 @@ func (w *world) instances(addresses ...string) *corev1.ConfigMap {
 	must(w.t, client.IgnoreNotFound(w.Delete(w.t.Context(), cm.DeepCopy())))
 	w.create(cm)
 	return cm
-}
-
-// node returns a Node, nil if there is none.
-func (w *world) node(name string) *corev1.Node {
-	w.t.Helper()
-	var n corev1.Node
-	err := w.Get(w.t.Context(), client.ObjectKey{Name: name}, &n)
-	if client.IgnoreNotFound(err) != nil {
-		w.t.Fatal(err)
-	}
-	if err != nil {
-		return nil
-	}
-	return &n
-}
-
-// joined reports whether a node is complete and accepts pods.
-func (w *world) joined(name string) bool { return isJoined(w.node(name)) }
-
-func isJoined(n *corev1.Node) bool {
-	return n != nil && n.Annotations["windowsmachineconfig.openshift.io/version"] == "test" && !n.Spec.Unschedulable && isReady(n)
-}
-
-func isReady(n *corev1.Node) bool {
-	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 // condition returns what the operator says about all hosts; zero where it does not say it yet.
