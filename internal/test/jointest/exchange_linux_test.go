@@ -20,6 +20,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/gather"
 	"wmco/controller/status"
+	"wmco/internal/test/seed"
 	"wmco/internal/test/testenv/controlplane"
 	"wmco/payload"
 	"wmco/render/reason"
@@ -108,7 +109,7 @@ func TestTheAPIServerIsExchangedForNewerMinorVersions(t *testing.T) {
 	w.pool(false, list[0].cluster)
 	w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: "windows-machine-config"}, Data: map[string]string{"config.yaml": `{rollout: {settle: 0s, maxUnavailable: 2}}`}})
 	x := &exchange{world: w, kills: number(t, "WMCO_EXCHANGE_KILLS", 2), observer: w.observeSkew()}
-	x.random = rand.New(rand.NewPCG(30, uint64(x.kills))) //nolint:gosec // of a test
+	x.random = seed.New(t)
 	x.names = w.many(number(t, "WMCO_EXCHANGE_NODES", 6))
 	x.operator = w.process(w.settings())
 	w.allJoin(x.names)

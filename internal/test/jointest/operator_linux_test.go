@@ -16,7 +16,6 @@ import (
 	"os/signal"
 	"os/user"
 	"path/filepath"
-	"runtime"
 	"runtime/pprof"
 	"slices"
 	"strings"
@@ -51,8 +50,11 @@ type settings struct {
 	Names resolver
 	// Payload is a folder of executables, Version that of the operator.
 	Payload, Version string
-	// Leader makes it wait until it is the leader.
+	// Leader makes it wait until it is the leader. Renew is for how long it tries to renew its Lease; zero is long.
 	Leader bool
+	Renew  time.Duration
+	// KilledAt is the step, of those that change something, at which its process kills itself; zero is never.
+	KilledAt int64
 	// Agent is its user agent in the audit log, empty for the usual one.
 	Agent string
 	// Acts is a file for what it asks of hosts, empty for none.
@@ -75,6 +77,9 @@ func impersonated() rest.ImpersonationConfig {
 	return rest.ImpersonationConfig{UserName: operatorUser, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
 }
 
+// leaseDuration is longer than a busy computer may hold up an operator. Where the leader is killed, freeLease ends it.
+const leaseDuration = 2 * time.Minute
+
 // options returns those of an operator with the permissions that it ships.
 func (s settings) options(log io.Writer) (controller.Options, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
@@ -82,6 +87,8 @@ func (s settings) options(log io.Writer) (controller.Options, error) {
 		return controller.Options{}, err
 	}
 	config.Impersonate, config.UserAgent = impersonated(), s.Agent
+	steps := newCountdown(s.KilledAt)
+	config.Wrap(steps.wrap)
 	payload, err := store.Open(s.Payload)
 	if err != nil {
 		return controller.Options{}, err
@@ -92,14 +99,14 @@ func (s settings) options(log io.Writer) (controller.Options, error) {
 	}
 	return controller.Options{
 		Config: config, Version: s.Version, Payload: payload.Set(), HealthAddress: "0", MetricsAddress: "0", SkipNameValidation: true, LeaderElection: s.Leader,
-		Lease: controller.Lease{Duration: 6 * time.Second, Renew: 4 * time.Second, Retry: time.Second}, Resolver: s.Names,
+		Lease: controller.Lease{Duration: leaseDuration, Renew: cmp.Or(s.Renew, leaseDuration/2), Retry: time.Second}, Resolver: s.Names,
 		Log: logr.FromSlogHandler(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.Level(-1)})),
 		Hosts: func(login *hosts.Login) *hosts.Hosts {
 			dialer := remotessh.Dialer{Limits: remotessh.DefaultLimits(), Pins: login, Signers: login.Signers, OnLogin: login.NoteLogin, Dial: s.Addresses.dial}
 			o := hosts.Options{Program: program, Executables: payload.Source(), KubeletWithin: s.KubeletWithin}
-			o.Transports.Kept = asMe{remotessh.NewTransport(dialer), s.User, s.Acts}
+			o.Transports.Kept = asMe{remotessh.NewTransport(dialer), s.User, s.Acts, steps}
 			dialer.Limits.Kept = 0
-			o.Transports.Fresh = asMe{remotessh.NewTransport(dialer), s.User, s.Acts}
+			o.Transports.Fresh = asMe{remotessh.NewTransport(dialer), s.User, s.Acts, steps}
 			return hosts.New(o)
 		},
 	}, nil
@@ -189,32 +196,6 @@ func runOperator(text string) int {
 	return 0
 }
 
-// usage is what an operator costs.
-type usage struct {
-	Goroutines int
-	// Heap and Resident are in bytes.
-	Heap, Resident uint64
-}
-
-// measure prints the usage of this process whenever it is asked to by a signal.
-func measure() {
-	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, syscall.SIGUSR1)
-	for range asked {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		u := usage{Goroutines: runtime.NumGoroutine(), Heap: m.HeapAlloc}
-		if text, err := os.ReadFile("/proc/self/statm"); err == nil {
-			var size, pages uint64
-			_, _ = fmt.Sscan(string(text), &size, &pages)
-			u.Resident = pages * uint64(os.Getpagesize())
-		}
-		text, _ := json.Marshal(u) // it holds numbers only
-		fmt.Println(string(text))
-	}
-}
-
 // operator is an operator in a process of its own.
 type operator struct {
 	*exec.Cmd
@@ -222,17 +203,6 @@ type operator struct {
 	stdin io.Closer
 	out   *bufio.Reader
 	once  sync.Once
-}
-
-// usage asks the process what it costs.
-func (o *operator) usage() usage {
-	o.t.Helper()
-	must(o.t, o.Process.Signal(syscall.SIGUSR1))
-	line, err := o.out.ReadString('\n')
-	must(o.t, err)
-	var u usage
-	must(o.t, json.Unmarshal([]byte(line), &u))
-	return u
 }
 
 // process starts an operator in a process of its own, which is killed at the end of the test.
@@ -358,8 +328,9 @@ func (b addressBook) dial(ctx context.Context, network, address string) (net.Con
 // asMe logs in as the account that this program runs with, the only one that a simulated machine has.
 type asMe struct {
 	remote.Transport
-	user string
-	acts actsFile
+	user  string
+	acts  actsFile
+	steps *countdown
 }
 
 func (a asMe) to(t remote.Target) remote.Target {
@@ -372,6 +343,7 @@ func (a asMe) Connect(ctx context.Context, t remote.Target) error {
 }
 
 func (a asMe) Run(ctx context.Context, t remote.Target, c remote.Command) error {
+	a.steps.step()
 	if err := a.acts.note(c.Name); err != nil {
 		return err
 	}
@@ -379,6 +351,7 @@ func (a asMe) Run(ctx context.Context, t remote.Target, c remote.Command) error 
 }
 
 func (a asMe) Transfer(ctx context.Context, t remote.Target, do func(remote.Files) error) error {
+	a.steps.step()
 	if err := a.acts.note("sftp"); err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package jointest_test
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"wmco/controller/configure/checks"
 	"wmco/controller/windowsnode/record"
 	"wmco/internal/test/faults"
+	"wmco/internal/test/seed"
 	"wmco/render/reason"
 )
 
@@ -75,8 +75,8 @@ func TestMachinesThatAreRefusedHoldOnlyTheirHosts(t *testing.T) {
 	w.addEntry("192.0.2.152")
 	w.allJoin([]string{"instance-a", "instance-b"})
 	w.removeEntry("192.0.2.152")
-	eventually(t, "the removal of an instance", func() bool { return w.node("instance-b") == nil && !w.pinned("192.0.2.152") })
-	if n := w.node("machine-m"); n == nil || n.UID != machine || told("machine-m") != has || is.Machine == "" || recorded() != is {
+	eventually(t, "the removal of an instance", func() bool { return !w.hasNode("instance-b") && !w.pinned("192.0.2.152") })
+	if n := w.findNode("machine-m"); n == nil || n.UID != machine || told("machine-m") != has || is.Machine == "" || recorded() != is {
 		t.Error("the node of a Machine, what is published for it, or its record has changed")
 	}
 	if c := w.condition("InputsAccepted"); c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "machine-m") {
@@ -102,7 +102,7 @@ func TestMachinesThatAreRefusedWhileTheOperatorWorks(t *testing.T) {
 	w.machine("instance-r", "192.0.2.156")
 	w.machineObject("machine-r", "192.0.2.155")
 	w.instances("192.0.2.156")
-	network := faults.New(uint64(os.Getpid())) //nolint:gosec // another one each time
+	network := faults.New(seed.New(t).Uint64())
 	options, err := w.settings().options(w.output())
 	must(t, err)
 	options.Config.Wrap(network.Wrap)

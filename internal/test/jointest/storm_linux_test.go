@@ -4,19 +4,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
 	"testing"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/applier/records"
 	"wmco/controller/gather"
+	"wmco/internal/test/seed"
 	"wmco/internal/test/simnode"
 )
 
@@ -108,22 +108,22 @@ func (w *world) configuredOnce(undisturbed string, names []string) {
 	}
 }
 
+// stepsOfLife is how many steps an operator takes at the most before it is killed.
+const stepsOfLife = 100
+
 // TestTheOperatorIsKilledWhileMachinesJoin: the next one takes up what is on the way, as it is.
 func TestTheOperatorIsKilledWhileMachinesJoin(t *testing.T) {
 	w := newWorld(t)
 	names := w.many(number(t, "WMCO_STORM_MACHINES", 20))
 	kills := number(t, "WMCO_OPERATOR_KILLS", 10)
-	random := rand.New(rand.NewPCG(18, uint64(kills)))
+	random := seed.New(t)
 	for i := range kills {
-		before := w.logins(names)
-		o := w.process(w.settings())
-		eventually(t, "its first login", func() bool { return w.logins(names) > before || count(names, w.joined) == len(names) })
-		life := time.Duration(random.IntN(4000)) * time.Millisecond
-		time.Sleep(life) // when it is killed is what the test varies
-		o.kill()
-		t.Logf("kill %d, %s after its first login: of %d machines %d were begun, %d have Nodes, %d have joined", i+1, life, len(names),
+		s := w.settings()
+		s.KilledAt = 1 + random.Int64N(stepsOfLife)
+		w.process(s).killed(func() bool { return count(names, w.joined) == len(names) })
+		t.Logf("kill %d at step %d: of %d machines %d were begun, %d have Nodes, %d have joined", i+1, s.KilledAt, len(names),
 			count(names, func(name string) bool { return len(w.machines[name].Starts()) > 0 }),
-			count(names, func(name string) bool { return w.node(name) != nil }), count(names, w.joined))
+			count(names, func(name string) bool { return w.hasNode(name) }), count(names, w.joined))
 	}
 	w.process(w.settings())
 	w.allJoin(names)
@@ -181,6 +181,13 @@ func (w *world) holder() string {
 	return *lease.Spec.HolderIdentity
 }
 
+// freeLease takes the Lease from an operator that was killed, or is frozen, as if it had lasted long enough.
+func (w *world) freeLease() {
+	w.t.Helper()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: "windows-machine-config-operator"}}
+	must(w.t, w.Patch(w.t.Context(), lease, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"holderIdentity":""}}`))))
+}
+
 // TestTheLeaderChangesWhileMachinesJoin: the leader is killed, and later the next one is told to end.
 func TestTheLeaderChangesWhileMachinesJoin(t *testing.T) {
 	w := newWorld(t)
@@ -193,11 +200,12 @@ func TestTheLeaderChangesWhileMachinesJoin(t *testing.T) {
 	eventually(t, "a leader", func() bool { return w.holder() != "" })
 	leader := w.holder()
 	second := w.process(s)
-	eventually(t, "the first Node", func() bool { return slices.ContainsFunc(names, func(name string) bool { return w.node(name) != nil }) })
+	eventually(t, "the first Node", func() bool { return slices.ContainsFunc(names, func(name string) bool { return w.hasNode(name) }) })
 	if got := w.holder(); got != leader {
 		t.Fatalf("the leader is %s, not %s, although nobody has stopped that", got, leader)
 	}
 	first.kill()
+	w.freeLease()
 	eventually(t, "another leader", func() bool { return w.holder() != leader && w.holder() != "" })
 	leader = w.holder()
 	third := w.process(s)
@@ -219,7 +227,7 @@ func TestTheAPIServerRestartsWhileMachinesJoin(t *testing.T) {
 	w := newWorld(t)
 	names := w.many(4)
 	w.operate()
-	eventually(t, "the first Node", func() bool { return slices.ContainsFunc(names, func(name string) bool { return w.node(name) != nil }) })
+	eventually(t, "the first Node", func() bool { return slices.ContainsFunc(names, func(name string) bool { return w.hasNode(name) }) })
 	plane := server.ControlPlane(t)
 	must(t, plane.StopAPIServer())
 	must(t, plane.StartAPIServer())
