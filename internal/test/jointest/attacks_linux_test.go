@@ -141,10 +141,10 @@ func TestANodeCannotHaveAnotherHostRemoved(t *testing.T) {
 		ofInstance()
 	}
 	w.removeEntry("192.0.2.84")
-	eventually(t, "the removal of another instance", func() bool { return w.node("instance-last") == nil })
+	eventually(t, "the removal of another instance", func() bool { return !w.hasNode("instance-last") })
 	ofMachine()
 	ofInstance()
-	if w.node("aaa-attacker") == nil {
+	if !w.hasNode("aaa-attacker") {
 		t.Error("the Node of an instance that has an entry is gone")
 	}
 
@@ -152,7 +152,7 @@ func TestANodeCannotHaveAnotherHostRemoved(t *testing.T) {
 	evil.annotate(map[string]any{configure.InstanceAnnotation: "192.0.2.82", node.RemoveAnnotation: nil})
 	must(t, w.machines["aaa-attacker"].PowerOn())
 	w.removeEntry("192.0.2.81")
-	eventually(t, "its own removal", func() bool { return w.node("aaa-attacker") == nil })
+	eventually(t, "its own removal", func() bool { return !w.hasNode("aaa-attacker") })
 	w.machines["aaa-attacker"].isEmpty(t)
 	ofMachine()
 	ofInstance()
@@ -220,10 +220,10 @@ func TestANodeCannotLeaveTheRecord(t *testing.T) {
 	must(t, a.PowerOn())
 	evil.relabel("linux")
 	eventually(t, "the removal", func() bool {
-		if n := w.node("instance-a"); n != nil && n.Annotations[published.DesiredAnnotation] != "" {
+		if n := w.findNode("instance-a"); n != nil && n.Annotations[published.DesiredAnnotation] != "" {
 			evil.annotate(map[string]any{published.ReportAnnotation: nil, published.DesiredAnnotation: nil})
 		}
-		return w.node("instance-a") == nil
+		return !w.hasNode("instance-a")
 	})
 	a.isEmpty(t)
 	if !w.joined("instance-b") {
@@ -236,9 +236,18 @@ func (w *world) awaitReconciled(name string) {
 	w.t.Helper()
 	w.annotate(name, node.RemoveAnnotation, "force")
 	eventually(w.t, "the operator to judge "+name, func() bool {
-		n := w.node(name)
+		n := w.findNode(name)
 		return n == nil || n.Annotations[node.RemoveAnnotation] == ""
 	})
+}
+
+// awaitJudged waits until what the operator has begun with the Node of an instance has ended, and was done once more: it does one thing after the
+// other with a Node, and takes the annotation back before it does anything else.
+func (w *world) awaitJudged(name string) {
+	w.t.Helper()
+	for range 2 {
+		w.awaitReconciled(name)
+	}
 }
 
 // TestAHostThatIsAnotherNodeIsNotChanged: before each write the host says under its pinned key which Node it is. Here it was renamed, as if
@@ -254,11 +263,11 @@ func TestAHostThatIsAnotherNodeIsNotChanged(t *testing.T) {
 	starts := a.Starts()
 	w.removeEntry("192.0.2.93")
 	w.says("InstanceRemovalWaiting", "instance-a", "it is node \"renamed\"", "nothing was changed", "fix: ")
-	if w.node("instance-a") == nil || a.Status("kubelet") != plan.ServiceRunning || !maps.Equal(a.Starts(), starts) {
+	if !w.hasNode("instance-a") || a.Status("kubelet") != plan.ServiceRunning || !maps.Equal(a.Starts(), starts) {
 		t.Errorf("the host was changed: %v, before %v", a.Starts(), starts)
 	}
 	must(t, a.Edit(t.Context(), func(s *simulation.State) { s.HostName = "instance-a" }))
-	eventually(t, "the removal", func() bool { return w.node("instance-a") == nil })
+	eventually(t, "the removal", func() bool { return !w.hasNode("instance-a") })
 	a.isEmpty(t)
 }
 
@@ -275,7 +284,7 @@ func TestANameThatAHostHasIsNotGivenAway(t *testing.T) {
 	thief := w.machine("instance-a", "192.0.2.96")
 	w.addEntry("192.0.2.96")
 	w.says("InstanceSetupFailure", "windows-instances", "NodeNameTaken", "192.0.2.96", "192.0.2.95", "fix: rename the computer")
-	if w.node("instance-a") != nil || len(thief.Starts()) > 0 {
+	if w.hasNode("instance-a") || len(thief.Starts()) > 0 {
 		t.Errorf("a host has joined under the name of another one: services %v", thief.Starts())
 	}
 	// A request with its key, as if it had its bundle.

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
+	"wmco/bundle/published"
 	"wmco/controller/gather"
 	"wmco/controller/keys"
 	"wmco/controller/keys/username"
@@ -276,7 +277,7 @@ func TestTheKeyOfTheOperatorIsExchanged(t *testing.T) {
 	stop()
 	stop = w.operate() // which has never read a key
 	eventually(t, "the condition after a restart", func() bool { return w.condition(status.KeysAccepted).Reason == status.ReasonKeyUnusable })
-	time.Sleep(2 * time.Second)
+	w.awaitPublished(names[1])
 	if got := w.desired(names); !maps.Equal(got, desired) {
 		t.Errorf("a Secret that cannot be used published %v, before %v", got, desired)
 	}
@@ -286,6 +287,14 @@ func TestTheKeyOfTheOperatorIsExchanged(t *testing.T) {
 		t.Errorf("the same key published %v, before %v", got, desired)
 	}
 	stop()
+}
+
+// awaitPublished waits until the operator has looked at what is published for all nodes: what stands on one of them is not from it.
+func (w *world) awaitPublished(name string) {
+	w.t.Helper()
+	const foreign = "not from the operator"
+	w.annotate(name, published.DesiredAnnotation, foreign)
+	eventually(w.t, "what the operator publishes for "+name, func() bool { return w.told(name) != foreign })
 }
 
 // desired returns the digests of the bundles that are published for nodes.

@@ -250,7 +250,7 @@ func TestARemovedEntryLeavesNothing(t *testing.T) {
 		t.Error("the host was cleaned up before its pods had ended")
 	}
 	must(t, w.Delete(t.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "guard"}}))
-	eventually(t, "the end of the Node", func() bool { return w.node("instance-a") == nil })
+	eventually(t, "the end of the Node", func() bool { return !w.hasNode("instance-a") })
 	w.says("InstanceTeardown", "instance-a", "cleaned up")
 	w.saysOfEntry("192.0.2.61", map[string]string{"InstanceRemovalStarted": corev1.EventTypeNormal, "InstanceRemovalWaiting": corev1.EventTypeWarning, "InstanceTeardown": corev1.EventTypeNormal})
 	a.isEmpty(t)
@@ -269,7 +269,7 @@ func TestARemovedEntryLeavesNothing(t *testing.T) {
 	w.addEntry("192.0.2.199")
 	w.removeEntry("192.0.2.61")
 	w.removeEntry("192.0.2.62")
-	eventually(t, "the end of the layers", func() bool { return w.node("instance-a") == nil && w.node("instance-b") == nil && len(w.layers()) == 0 })
+	eventually(t, "the end of the layers", func() bool { return !w.hasNode("instance-a") && !w.hasNode("instance-b") && len(w.layers()) == 0 })
 }
 
 // TestTheRemovalOfAHostThatIsOffWaitsUntilItIsForced: it is remembered on the Node, and visible.
@@ -299,13 +299,13 @@ func TestTheRemovalOfAHostThatIsOffWaitsUntilItIsForced(t *testing.T) {
 	stop()
 	w.operate()
 	must(t, back.PowerOn())
-	eventually(t, "the end of the Node whose host is back", func() bool { return w.node("instance-back") == nil })
+	eventually(t, "the end of the Node whose host is back", func() bool { return !w.hasNode("instance-back") })
 	back.isEmpty(t)
-	if n := w.node("instance-off"); n == nil || !n.Spec.Unschedulable || !w.pinned("192.0.2.63") {
+	if n := w.findNode("instance-off"); n == nil || !n.Spec.Unschedulable || !w.pinned("192.0.2.63") {
 		t.Fatal("a host that is off is gone without a word of a person")
 	}
 	w.annotateAs(note)
-	eventually(t, "the end of the Node whose host is off", func() bool { return w.node("instance-off") == nil })
+	eventually(t, "the end of the Node whose host is off", func() bool { return !w.hasNode("instance-off") })
 	eventually(t, "the end of the pinned key", func() bool { return !w.pinned("192.0.2.63") })
 	if !w.joined("instance-stays") {
 		t.Error("the instance with an entry is gone")
@@ -337,7 +337,7 @@ func TestAnEmptyListRemovesNothing(t *testing.T) {
 	}
 	// One is confirmed, for the other one the list comes back.
 	w.annotate("instance-a", node.RemoveAnnotation, "true")
-	eventually(t, "the end of the confirmed Node", func() bool { return w.node("instance-a") == nil })
+	eventually(t, "the end of the confirmed Node", func() bool { return !w.hasNode("instance-a") })
 	a.isEmpty(t)
 	delete(entries, "192.0.2.66")
 	w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: configure.InstancesName}, Data: entries})
@@ -347,7 +347,7 @@ func TestAnEmptyListRemovesNothing(t *testing.T) {
 	// A confirmation that comes now, or is left from before, is not kept for the next mistake.
 	w.annotate("instance-b", node.RemoveAnnotation, "true")
 	eventually(t, "the annotation is taken back", func() bool {
-		n := w.node("instance-b")
+		n := w.findNode("instance-b")
 		return n != nil && n.Annotations[node.RemoveAnnotation] == ""
 	})
 	w.says("RemovalForgotten", "instance-b", "has an entry", "fix: ")
@@ -370,7 +370,7 @@ func TestADeletedMachineIsLeftToMachineAPI(t *testing.T) {
 	before := w.at.dialed(t, "192.0.2.68")
 	// machine-api drains, ends the host, and removes the Node and the Machine.
 	old.PowerOff()
-	eventually(t, "a Node that is not Ready", func() bool { return !isReady(w.node("machine-old")) })
+	w.setLost("machine-old")
 	if n := w.node("machine-old"); n.Spec.Unschedulable || len(n.Finalizers) > 0 {
 		t.Errorf("the Node of a deleted Machine is cordoned or held: %v, %v", n.Spec.Unschedulable, n.Finalizers)
 	}
