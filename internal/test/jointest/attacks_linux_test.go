@@ -234,7 +234,7 @@ func TestANodeCannotLeaveTheRecord(t *testing.T) {
 // awaitReconciled waits until the operator has judged a Node as it is now: an annotation that it takes back where the entry is there.
 func (w *world) awaitReconciled(name string) {
 	w.t.Helper()
-	w.annotate(name, node.RemoveAnnotation, "force")
+	must(w.t, client.IgnoreNotFound(w.tryAnnotate(name, node.RemoveAnnotation, "force")))
 	eventually(w.t, "the operator to judge "+name, func() bool {
 		n := w.findNode(name)
 		return n == nil || n.Annotations[node.RemoveAnnotation] == ""

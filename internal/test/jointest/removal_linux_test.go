@@ -169,8 +169,13 @@ func (w *world) annotateAs(note string) {
 // annotate gives a Node an annotation, also while others write it.
 func (w *world) annotate(node, key, value string) {
 	w.t.Helper()
+	must(w.t, w.tryAnnotate(node, key, value))
+}
+
+// tryAnnotate is annotate for a Node that may be gone.
+func (w *world) tryAnnotate(node, key, value string) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, key, value)
-	must(w.t, w.Patch(w.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, client.RawPatch(types.MergePatchType, patch)))
+	return w.Patch(w.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, client.RawPatch(types.MergePatchType, patch))
 }
 
 // isEmpty checks that nothing of the operator is left on a host but its node agent. Features of Windows stay, and the keys with

@@ -85,7 +85,7 @@ func (o *skewObserver) exchanged() {
 
 func (o *skewObserver) ask() {
 	var err error
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		if o.server, err = o.version(); err == nil {
 			return
 		}
