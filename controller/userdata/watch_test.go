@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -94,7 +95,7 @@ func TestThePrivateKeyAloneIsWatched(t *testing.T) {
 	definitions, err := metadata.NewForConfig(config)
 	must(t, err)
 	kinds := base.NewKinds(mapper, m.GetAPIReader(), base.NewRefusedWatches(), base.Definitions{Client: definitions, Log: logr.Discard()})
-	all, err := base.NewManager(m, nil, base.NewRetries(), kinds, nil)
+	all, err := base.NewManager(m, nil, base.NewRetries(clock.RealClock{}), kinds, nil)
 	must(t, err)
 	must(t, o.SetupWithManager(all))
 	ctx, stop := context.WithCancel(t.Context())
