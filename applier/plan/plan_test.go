@@ -2,6 +2,7 @@ package plan
 
 import (
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -53,6 +54,36 @@ func TestTheServiceOfTheProgramItselfIsNeverStopped(t *testing.T) {
 	for _, s := range Make(&target, observed, Circumstances{Owned: map[string]bool{}, Self: "SELF"}).Steps {
 		if s.Entry == "service self" && s.Verb != VerbPut {
 			t.Errorf("%s %s", s.Verb, s.Entry)
+		}
+	}
+}
+
+func TestSummaryOfAPlan(t *testing.T) {
+	h := newPlannedHost()
+	if got := Make(&h.target, h.observed, h.c).SummaryLine(); got != "0 actions, impact none" {
+		t.Errorf("nothing to do: %q", got)
+	}
+	h.put(confFile)
+	h.observed.changeService("containerd", func(s *ServiceState) { s.CommandLine = "other" })
+	p := Make(&h.target, h.observed, h.c)
+	if got, want := p.SummaryLine(), "6 actions, impact drain, restarts containerd, kubelet"; got != want {
+		t.Errorf("%q, want %q\n%s", got, want, strings.Join(shownPlan(p), "\n"))
+	}
+}
+
+// TestReaderServices: a service restarts for a file that was written before only where the file was absent, so that nothing reads it while it changes.
+func TestReaderServices(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*plannedHost)
+		want   []string
+	}{
+		"a file is written before its reader stops":     {func(h *plannedHost) { h.remove(confFile) }, []string{"kubelet"}},
+		"a file is written while its reader is stopped": {func(h *plannedHost) { h.put(confFile) }, nil},
+	} {
+		h := newPlannedHost()
+		tt.change(h)
+		if diff := cmp.Diff(tt.want, Make(&h.target, h.observed, h.c).ReaderServices()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
