@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -130,6 +131,9 @@ func TestCountersOnlyRise(t *testing.T) {
 			}
 		}
 	}
+	if got := (Desired{Term: 17, Sequence: 4}).Counter().String(); got != "17.4" {
+		t.Errorf("for people it is %q", got)
+	}
 }
 
 func TestTheKeysOfAHostAreReadStrictly(t *testing.T) {
@@ -170,6 +174,104 @@ func TestWhatIsWrittenAgainSaysTheSame(t *testing.T) {
 		if d.SaysTheSame(other) {
 			t.Errorf("%s: says the same", name)
 		}
+	}
+}
+
+// TestSigners: who has signed an annotation is what the signatures prove, not what they say.
+func TestSigners(t *testing.T) {
+	first, second := signingKey(1), signingKey(2)
+	ids := func(keys ...ed25519.PrivateKey) []string {
+		var list []string
+		for _, k := range public(keys...) {
+			list = append(list, KeyID(k))
+		}
+		slices.Sort(list)
+		return list
+	}
+	_, both := signedDesired(t, first, second)
+	_, one := signedDesired(t, first)
+	claim, err := json.Marshal([]Signature{{Key: KeyID(public(second)[0]), Value: make([]byte, ed25519.SignatureSize)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	claimed := strings.TrimSuffix(one, "]}") + "," + strings.TrimPrefix(string(claim), "[") + "}"
+	if _, list, err := Signatures(claimed); err != nil || len(list) != 2 {
+		t.Fatalf("%d signatures, %v", len(list), err)
+	}
+	payload, _, err := Signatures(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		keys Keys
+		text string
+		want []string
+	}{
+		"both":                                  {public(first, second), both, ids(first, second)},
+		"both, the keys in another order":       {public(second, first), both, ids(first, second)},
+		"one of two keys":                       {public(first, second), one, ids(first)},
+		"a key that is not trusted":             {public(signingKey(3), second), both, ids(second)},
+		"a key twice":                           {public(first, first), both, ids(first)},
+		"a signature that names another key":    {public(first, second), claimed, ids(first)},
+		"nothing but a signature that is a lie": {public(second), claimed, nil},
+		"no signatures":                         {public(first), payload, nil},
+		"another text":                          {public(first), strings.Replace(one, `"sequence":7`, `"sequence":8`, 1), nil},
+	} {
+		if diff := cmp.Diff(tt.want, tt.keys.Signers(tt.text)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	for name, tt := range map[string]struct {
+		ids  []string
+		want bool
+	}{"its ID": {ids(first), true}, "one of two": {ids(second, signingKey(3)), true}, "another": {ids(signingKey(3)), false}, "none": {nil, false}} {
+		if got := public(first, second).Has(tt.ids); got != tt.want {
+			t.Errorf("%s: has %t", name, got)
+		}
+	}
+}
+
+// TestWhatIsNotSigned: nothing is written that no agent would read.
+func TestWhatIsNotSigned(t *testing.T) {
+	d, signed := signedDesired(t, signingKey(1))
+	payload, _, err := Signatures(signed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As it is without signatures, the annotation has its largest size.
+	full := d
+	full.Namespace += strings.Repeat("n", maxAnnotation-len(payload))
+	if text, err := full.Encode(); err != nil || len(text) != maxAnnotation {
+		t.Fatalf("%d bytes, %v", len(text), err)
+	}
+	larger := full
+	larger.Namespace += "n"
+	wrong := d
+	wrong.MaxImpact = "all"
+	none, many := []ed25519.PrivateKey{}, make([]ed25519.PrivateKey, maxSignatures+1)
+	for i := range many {
+		many[i] = signingKey(byte(i))
+	}
+	for name, tt := range map[string]struct {
+		desired Desired
+		keys    []ed25519.PrivateKey
+	}{
+		"too long with its signatures":    {full, many[:1]},
+		"too long without its signatures": {larger, many[:1]},
+		"an unknown impact":               {wrong, many[:1]},
+		"no key":                          {d, none},
+		"too many keys":                   {d, many},
+	} {
+		if text, err := tt.desired.Sign(tt.keys); !errors.Is(err, ErrInvalid) || text != "" {
+			t.Errorf("%s: %d bytes, %v", name, len(text), err)
+		}
+	}
+	text, err := d.Sign(many[:maxSignatures])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := public(many[maxSignatures-1]).Open(text); err != nil {
+		t.Errorf("as many keys as are read: %v", err)
 	}
 }
 
