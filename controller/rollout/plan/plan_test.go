@@ -141,6 +141,8 @@ func TestNext(t *testing.T) {
 			[]string{"a publish 2 none", "b publish 2 none", "c publish 2 none"}, ""},
 		{"restarts up to the limit", nil, []Node{node("a", wants(restart)), node("b", wants(restart)), node("c", wants(restart)), open},
 			[]string{"a publish 2 restart", "b publish 2 restart"}, "waits until fewer than 2 nodes restart"},
+		{"a node that is unavailable already restarts before one that works", func(p *Policy) { p.MaxParallel = 1 }, []Node{node("a", wants(restart)), node("b", byAdmin, wants(restart)), open},
+			[]string{"b publish 2 restart"}, ""},
 		{"one that restarts holds its place", nil, []Node{node("a", wants(restart), given(restart, 1), says(applying, "")), node("b", wants(restart)), node("c", wants(restart)), open},
 			[]string{"b publish 2 restart"}, "a applies the bundle"},
 		{"one that has restarted and is not Ready holds its place", nil, []Node{node("a", wants(none), given(restart, 1), says(applied, ""), with(func(n *Node) { n.Ready = false })), node("b", wants(restart)), node("c", wants(restart)), open},

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"wmco/bundle"
 	"wmco/bundle/published"
 )
@@ -266,8 +268,10 @@ func TestFailureRules(t *testing.T) {
 		{rule: "a disrupted node that has the bundle has failed when it is not Ready in time", nodes: one(drained, given(reboot, 31), says(applied, ""), notReady), want: "not Ready 30m0s after it was permitted"},
 		{rule: "a canary has failed when a service crashed after the change", nodes: one(done, canary, ended(1), crashed), want: "1 service ended after the change: kube-proxy"},
 		{rule: "a canary has failed when it is not healthy in time", nodes: one(done, canary, ended(33), func(n *Node) { n.Unsettled = "kubelet crashes" }), want: "not settled after its turn: kubelet crashes"},
-		{rule: "any other node has not failed", nodes: one(wants(none), given(none, 31)), want: ""}, // it may be off
-		{rule: "any other node has not failed", nodes: one(done, ended(1), crashed), want: ""},      // it is no canary
+		{rule: "any other node has not failed", nodes: one(wants(none), given(none, 31)), want: ""},                                               // it may be off
+		{rule: "any other node has not failed", nodes: one(done, ended(1), crashed), want: ""},                                                    // it is no canary
+		{rule: "any other node has not failed", nodes: one(wants(none), given(none, 1), says(applied, ""), canary, crashed), want: ""},            // the change restarted nothing
+		{rule: "any other node has not failed", nodes: one(done, canary, ended(31), func(n *Node) { n.Unsettled = "kubelet crashes" }), want: ""}, // it may take two minutes longer than a turn
 	})
 }
 
@@ -286,4 +290,27 @@ func TestCanaryRules(t *testing.T) {
 		{rule: "the node on which the last change failed is chosen before the others", nodes: one(wants(none), says(rolledBack, "")), want: "2"},
 		{rule: "any node that works can be the canary", nodes: one(wants(none)), want: "3"},
 	})
+}
+
+// TestCanceledReservations: of reservations that do not fit together the latest ones are canceled, and none that costs nothing more.
+func TestCanceledReservations(t *testing.T) {
+	open := func(name string, minutes int, edits ...edit) Node {
+		return node(name, append([]edit{wants(drain), claim(minutes, false)}, edits...)...)
+	}
+	for name, tt := range map[string]struct {
+		nodes []Node
+		want  []string
+	}{
+		"all fit":                        {[]Node{open("a", 1)}, nil},
+		"the later of two":               {[]Node{open("a", 1), open("b", 2)}, []string{"a"}},
+		"the two later ones of three":    {[]Node{open("a", 1), open("b", 2), open("c", 3)}, []string{"a", "b"}},
+		"of the same moment, by name":    {[]Node{open("a", 1), open("b", 1)}, []string{"b"}},
+		"not that of one that is not up": {[]Node{open("a", 1, notReady), open("b", 2)}, []string{"b"}},
+		"none that is confirmed":         {[]Node{node("a", wants(drain), claim(1, true)), open("b", 2)}, []string{"b"}},
+	} {
+		p := newPlanner(ElapsedByStamps(Fleet{Nodes: tt.nodes, Policy: policy(), Now: noon()}))
+		if diff := cmp.Diff(tt.want, p.toCancel); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
 }
