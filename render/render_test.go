@@ -159,14 +159,22 @@ func TestParsePEM(t *testing.T) {
 }
 
 func TestExporterCiphers(t *testing.T) {
-	old := TLSProfile{MinVersion: "VersionTLS10", Ciphers: []string{"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_RSA_WITH_AES_128_CBC_SHA", "TLS_AES_128_GCM_SHA256"}}
-	want := []string{"TLS_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"}
-	if diff := cmp.Diff(want, old.exporterCiphers()); diff != "" || old.exporterVersion() != "TLS10" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	noHTTP2 := TLSProfile{MinVersion: "VersionTLS12", Ciphers: []string{"TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"}}
-	if got := noHTTP2.exporterCiphers(); got != nil {
-		t.Errorf("a list without a suite of HTTP/2: %q", got)
+	const rsa, ecdsa, other = "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"
+	for _, tt := range []struct {
+		name    string
+		profile TLSProfile
+		version string
+		want    []string
+	}{
+		{"without suites that Go does not count as secure", TLSProfile{MinVersion: "VersionTLS10", Ciphers: []string{rsa, "TLS_RSA_WITH_AES_128_CBC_SHA", "TLS_AES_128_GCM_SHA256"}}, "TLS10", []string{"TLS_AES_128_GCM_SHA256", rsa}},
+		{"the RSA suite that HTTP/2 requires", TLSProfile{MinVersion: "VersionTLS12", Ciphers: []string{other, rsa}}, "TLS12", []string{rsa, other}},
+		{"the ECDSA suite that HTTP/2 requires", TLSProfile{MinVersion: "VersionTLS12", Ciphers: []string{other, ecdsa}}, "TLS12", []string{ecdsa, other}},
+		{"without a suite that HTTP/2 requires", TLSProfile{MinVersion: "VersionTLS12", Ciphers: []string{other}}, "TLS12", nil},
+		{"TLS 1.3 has no choice of suites", TLSProfile{MinVersion: "VersionTLS13", Ciphers: []string{rsa}}, "TLS13", nil},
+	} {
+		if diff := cmp.Diff(tt.want, tt.profile.exporterCiphers()); diff != "" || tt.profile.exporterVersion() != tt.version {
+			t.Errorf("%s: %s (-want +got):\n%s", tt.name, tt.profile.exporterVersion(), diff)
+		}
 	}
 }
 

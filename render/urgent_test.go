@@ -125,6 +125,25 @@ func TestUrgent(t *testing.T) {
 	}
 }
 
+// TestTheCAThatExpiresFirstIsNamed: of several CAs that are followed by others it says until when a node works.
+func TestTheCAThatExpiresFirstIsNamed(t *testing.T) {
+	early, late, other := testCA(t, "early", "2026-01-01"), testCA(t, "late", "2026-03-01"), testCA(t, "other", "2025-01-01")
+	nextEarly, nextLate := testCA(t, "early", "2027-01-01"), testCA(t, "late", "2027-03-01")
+	same := testCA(t, "also-late", "2026-03-01")
+	for _, tt := range []struct{ name, has, wanted, ca, day string }{
+		{"both are followed", late + early, late + early + nextLate + nextEarly, "early", "2026-01-01"},
+		{"only the later one is followed", early + late, early + late + nextLate, "late", "2026-03-01"},
+		{"none is followed by one of its name", late + early, late + early + other, "early", "2026-01-01"},
+		{"an earlier one of the same name does not count", testCA(t, "late", "2025-06-01") + late, late + nextLate, "late", "2026-03-01"},
+		{"two on the same day, by name", late + same, late + same + other, "also-late", "2026-03-01"},
+	} {
+		got := expiring(KubeletClientCA, []byte(tt.has), []byte(tt.wanted))
+		if got.CA != tt.ca || got.Expires.Format(time.DateOnly) != tt.day {
+			t.Errorf("%s: %s expires on %s", tt.name, got.CA, got.Expires.Format(time.DateOnly))
+		}
+	}
+}
+
 func hostsOf(t *testing.T, l bundle.Layer) *bundle.File {
 	t.Helper()
 	for i := range l.Files {

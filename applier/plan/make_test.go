@@ -84,14 +84,17 @@ func TestPlansOfFiles(t *testing.T) {
 			h.put(`C:\k\foreign`)
 			h.put(confFile + bundle.NewMark)
 			h.put(`C:\k\pki\a.pem`)
+			h.put(`C:\k\a.pem`)
 			h.put(`C:\k\pki\b.txt`)
 			h.put(logFolder + `\kubelet.log`)
 			h.put(`C:\var\lib\kubelet\state`)
 			h.putFolder(`C:\var\log`, bundle.AccessUsers)
+			h.putFolder(logFolder, bundle.AccessUsers)
 			h.putFolder(`C:\var\lib\kubelet`, bundle.AccessUsers)
 		}, []string{
 			`remove file C:\k\cni\unknown: unknown, none`,
 			`foreign: C:\k\foreign`,
+			`foreign: C:\k\a.pem`,
 			`foreign: C:\k\pki\b.txt`,
 			`leftover: C:\k\kubelet.conf.wmco-new`,
 		}},

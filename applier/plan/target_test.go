@@ -46,6 +46,7 @@ func TestTargetOfABundle(t *testing.T) {
 	b := testBundle()
 	b.Cluster.Directories = append(b.Cluster.Directories, bundle.Directory{Path: `C:\k\tls`, Access: bundle.AccessAdmins})
 	b.Node.Files = append(b.Node.Files, bundle.File{Path: `C:\k\tls\deep\deeper\key`, Digest: bundle.Of(nil), Access: bundle.AccessAdmins})
+	b.Node.Files = append(b.Node.Files, bundle.File{Path: `C:\var\log\a`, Digest: bundle.Of(nil), Access: bundle.AccessUsers})
 	got := NewTarget(b, contents())
 	if diff := cmp.Diff([]string{
 		`directory C:\k for as around it, users`,
@@ -53,12 +54,15 @@ func TestTargetOfABundle(t *testing.T) {
 		`directory C:\k\tls for admins`,
 		`directory C:\k\tls\deep for as around it, admins`,
 		`directory C:\k\tls\deep\deeper for as around it, admins`,
+		`directory C:\var for `, // it is above a root: others have made it
+		`directory C:\var\log for as around it, users`,
 		`file C:\k\cni\cni.conf for users`,
 		`file C:\k\kubelet.conf for users`,
 		`payload C:\k\kubelet.exe for users`,
 		`file C:\k\tls\deep\deeper\key for admins`,
 		`file C:\k\token for admins`,
 		`payload C:\k\unknown.exe for users`,
+		`file C:\var\log\a for users`,
 		"route 169.254.169.254/32 = 10.0.0.1",
 		"feature Containers = ",
 		"endpoint VIPEndpoint = OVNKubernetesHNSNetwork/1",

@@ -118,7 +118,10 @@ func TestHostsFilesAndFindings(t *testing.T) {
 		{name: "a blocked part, a blocked wildcard", scopes: Scopes{Blocked: []string{"q.io/a", "*.q.io"}}, findings: []string{"warning BlockNotRepresentable"}},
 		{name: "entries that are not scopes", scopes: Scopes{Blocked: []string{"q.io/x:tag", "b.io"}, Insecure: []string{"[::1]:5000"}}, want: []string{"b.io: server=b.io(push)"}, findings: []string{"warning BlockNotRepresentable", "warning InsecureNotRepresentable"}},
 		{name: "a blocked mirror", sets: idms("q.io m.io n.io"), scopes: Scopes{Blocked: []string{"m.io"}}, want: []string{"m.io: server=m.io(push)", "q.io: n.io"}, findings: []string{"info MirrorBlocked"}},
+		{name: "a mirror with a port below a wildcard with NeverContactSource", sets: idms("!*.n.io m.io", "q.io a.n.io:5000 a.n.io m.io"), want: []string{"q.io: m.io"}, findings: []string{notRepresentable, "warning NeverNotKept", "info MirrorBlocked"}},
 		{name: "an insecure mirror", sets: idms("q.io m.io/x n.io"), scopes: Scopes{Insecure: []string{"m.io/x"}}, want: []string{"q.io: http://m.io/x~ n.io"}, findings: []string{"warning InsecureNotRepresentable"}},
+		{name: "an insecure mirror and one that is not, at one endpoint", sets: idms("q.io/a m.io/a", "q.io/b m.io/b"), scopes: Scopes{Insecure: []string{"m.io/a"}}, want: []string{"q.io: m.io"}, findings: []string{"warning InsecureNotRepresentable", widened}},
+		{name: "two insecure mirrors at one endpoint", sets: idms("q.io/a m.io/a", "q.io/b m.io/b"), scopes: Scopes{Insecure: []string{"m.io/a", "m.io/b"}}, want: []string{"q.io: http://m.io~"}, findings: []string{"warning InsecureNotRepresentable", widened}},
 		{name: "an insecure registry", scopes: Scopes{Insecure: []string{"q.io:5000"}}, want: []string{"q.io_5000_: server=http://q.io:5000+t~"}},
 		{name: "an insecure registry with mirrors", sets: idms("q.io m.io"), scopes: Scopes{Insecure: []string{"q.io"}}, want: []string{"q.io: server=http://q.io+t~ m.io"}},
 		{name: "allowed registries", sets: idms("q.io m.io", "r.io m.io"), scopes: Scopes{Allowed: []string{"q.io", "s.io/part"}}, want: []string{"_default: server=blocked.invalid(push)", "q.io: m.io", "r.io: server=r.io(push)", "s.io:"}, findings: []string{"warning AllowWidened"}},
@@ -176,6 +179,28 @@ func TestFindingsAdviseWhatHelps(t *testing.T) {
 		for _, f := range Build(Inputs{Sets: c.sets}, Options{PartialNever: Closed}).Findings {
 			if f.Reason == c.reason {
 				got = append(got, f.Message, f.Fix)
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestMixedTransportIsReported: an endpoint of which only some mirrors are insecure requires TLS, and the finding names it.
+func TestMixedTransportIsReported(t *testing.T) {
+	for name, c := range map[string]struct {
+		insecure []string
+		want     []string
+	}{
+		"one of two": {[]string{"m.io/a"}, []string{"m.io: TLS is required for m.io, although a mirror in it is insecure: another mirror in it is not, and containerd has one setting for both"}},
+		"both":       {[]string{"m.io/a", "m.io/b"}, nil},
+		"neither":    {[]string{"o.io"}, nil},
+	} {
+		var got []string
+		for _, f := range Build(Inputs{Sets: idms("q.io/a m.io/a", "q.io/b m.io/b"), Scopes: Scopes{Insecure: c.insecure}}, Options{PartialNever: Closed}).Findings {
+			if f.Reason == reason.InsecureNotRepresentable && strings.HasPrefix(f.Message, "TLS is required") {
+				got = append(got, f.Field+": "+f.Message)
 			}
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {

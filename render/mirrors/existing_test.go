@@ -32,6 +32,7 @@ func TestPlacesOfTheExistingOperator(t *testing.T) {
 		{name: "an ImageContentSourcePolicy", sets: sets(ContentSourcePolicy, []string{"q.io/a m.io/b"}), findings: []string{left}},
 		{name: "a wildcard", sets: idms("*.q.io m.io/b"), findings: []string{left}},
 		{name: "a blocked mirror", sets: idms("q.io/a m.io/b"), scopes: Scopes{Blocked: []string{"m.io/b"}}, findings: []string{"info MirrorBlocked", "warning BlockNotRepresentable"}},
+		{name: "a blocked mirror whose place is not blocked", sets: idms("q.io/team/app m.io/other/app"), scopes: Scopes{Blocked: []string{"m.io/other/app"}}, findings: []string{"info MirrorBlocked", "warning BlockNotRepresentable"}},
 		{name: "a blocked place", sets: idms("q.io/a m.io/b"), scopes: Scopes{Blocked: []string{"m.io/b/a"}}, findings: []string{"info MirrorBlocked", left, "warning BlockNotRepresentable"}},
 		{name: "an insecure place", sets: idms("q.io/a m.io/b"), scopes: Scopes{Insecure: []string{"m.io"}}, without: []string{"m.io: server=http://m.io+t~"}, with: []string{"m.io: server=http://m.io+t~", "q.io: http://m.io/b~"}, findings: []string{left, widened}},
 	}
