@@ -104,3 +104,37 @@ func TestARecordCountsWhereItBelongs(t *testing.T) {
 		t.Errorf("%v, %v", all.IDs(), err)
 	}
 }
+
+// TestRecordsOfAConfigMap: a record counts only in the ConfigMap of its ID, so that whoever may write another one gives no host an identity.
+func TestRecordsOfAConfigMap(t *testing.T) {
+	const id, other = record.ID("192.0.2.1"), record.ID("192.0.2.2")
+	text := func(id record.ID) string {
+		h := record.New(id)
+		h.Node, h.NodeUID = "win-a", "uid"
+		text, err := h.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	r := &Records{Namespace: namespace}
+	for name, tt := range map[string]struct {
+		configMap string
+		data      map[string]string
+		want      int
+		damaged   bool
+	}{
+		"its own":                           {record.ConfigMapName(id), map[string]string{string(id): text(id)}, 1, false},
+		"another ConfigMap":                 {"windows-hosts-x", map[string]string{string(id): text(id)}, 0, false},
+		"a damaged one elsewhere":           {"windows-hosts-x", map[string]string{string(id): "{"}, 0, false},
+		"the record of another host":        {record.ConfigMapName(id), map[string]string{string(id): text(other)}, 0, true},
+		"a damaged one":                     {record.ConfigMapName(id), map[string]string{string(id): "{"}, 0, true},
+		"a ConfigMap without any":           {record.ConfigMapName(id), nil, 0, false},
+		"a key that is the ID of no record": {record.ConfigMapName(id), map[string]string{"": text(id)}, 0, false},
+	} {
+		d := r.decodeRecords(tt.configMap, tt.data)
+		if len(d.records) != tt.want || (d.damaged != nil) != tt.damaged {
+			t.Errorf("%s: %d records, damaged: %v", name, len(d.records), d.damaged)
+		}
+	}
+}

@@ -205,6 +205,41 @@ func checkNothingIsRefused(t *testing.T, c client.Client) {
 	}
 }
 
+// TestOnlyWantedObjectsAreRead: nothing is read or rendered for an object that no node depends on.
+func TestOnlyWantedObjectsAreRead(t *testing.T) {
+	config := func(kind string) metav1.GroupVersionKind {
+		return metav1.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: kind}
+	}
+	core := func(kind string) metav1.GroupVersionKind { return metav1.GroupVersionKind{Version: "v1", Kind: kind} }
+	c := cluster(t, 1)
+	for name, tt := range map[string]struct {
+		kind            metav1.GroupVersionKind
+		namespace, name string
+		want            bool
+	}{
+		"a mirror set, by any name":          {config("ImageDigestMirrorSet"), "", "any", true},
+		"the settings":                       {core("ConfigMap"), gather.OperatorNamespace, "windows-machine-config", true},
+		"the proxy of the cluster":           {config("Proxy"), "", "cluster", true},
+		"another proxy":                      {config("Proxy"), "", "other", false},
+		"a kind that no node depends on":     {core("Pod"), "a", "b", false},
+		"the kind of another group":          {metav1.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "ImageDigestMirrorSet"}, "", "any", false},
+		"the kind in another version":        {metav1.GroupVersionKind{Group: "config.openshift.io", Version: "v2", Kind: "ImageDigestMirrorSet"}, "", "any", false},
+		"another Secret of the namespace":    {core("Secret"), "openshift-config", "other", false},
+		"a ConfigMap of that name elsewhere": {core("ConfigMap"), "default", "windows-machine-config", false},
+	} {
+		w := warner(c)
+		read := false
+		w.Read = func(context.Context, client.Reader) (*desired.Hosts, error) {
+			read = true
+			return nil, errors.New("as far as it goes here")
+		}
+		w.Handle(t.Context(), request(t, tt.kind, tt.namespace, tt.name, nil))
+		if read != tt.want {
+			t.Errorf("%s: read %t", name, read)
+		}
+	}
+}
+
 // TestLines are few and short: an API server cuts others.
 func TestLines(t *testing.T) {
 	c := cluster(t, 1)

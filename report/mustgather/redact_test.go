@@ -1,0 +1,87 @@
+package mustgather
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// TestRedact compares whole objects: what is not read is not in the folder, as nobody knows what is in it.
+func TestRedact(t *testing.T) {
+	for name, tt := range map[string]struct{ given, want string }{
+		"a Secret keeps the names of its values": {
+			`{kind: Secret, metadata: {name: s, labels: {a: b}, annotations: {copy: pass-annotation}, managedFields: [{manager: m}]}, data: {token: cGFzcw==}, stringData: {other: pass}, type: Opaque}`,
+			`{kind: Secret, metadata: {name: s, labels: {a: b}}, data: {token: ""}, stringData: {other: ""}, type: Opaque}`,
+		},
+		"a Secret without values": {
+			`{kind: Secret, metadata: {name: s, annotations: {copy: pass-annotation}}}`,
+			`{kind: Secret, metadata: {name: s}}`,
+		},
+		"a Machine, without what its provider is told and says": {
+			`{kind: Machine, metadata: {name: m}, spec: {providerID: aws:///i-1, providerSpec: {value: {userDataSecret: {name: x}, password: pass}}}, status: {phase: Running, providerStatus: {instanceId: i-1}}}`,
+			`{kind: Machine, metadata: {name: m}, spec: {providerID: aws:///i-1}, status: {phase: Running}}`,
+		},
+		"a MachineSet, the same": {
+			`{kind: MachineSet, metadata: {name: m}, spec: {replicas: 2, template: {spec: {providerID: x, providerSpec: {value: {password: pass}}}}}}`,
+			`{kind: MachineSet, metadata: {name: m}, spec: {replicas: 2, template: {spec: {providerID: x}}}}`,
+		},
+		"a ControllerConfig, with what is read": {
+			`{kind: ControllerConfig, metadata: {name: c}, spec: {kubeAPIServerServingCAData: Y2E=, imageRegistryBundleData: [], pullSecret: {name: pass}, infra: {}}, status: {x: pass}}`,
+			`{kind: ControllerConfig, metadata: {name: c}, spec: {kubeAPIServerServingCAData: Y2E=, imageRegistryBundleData: [], infra: {}}}`,
+		},
+		"a MachineConfig, with the file of nodes and the command of the kubelet": {
+			`
+kind: MachineConfig
+metadata: {name: m}
+spec:
+  kernelArguments: [pass]
+  config:
+    passwd: {users: [{passwordHash: pass}]}
+    ignition: {version: 3.4.0, config: {merge: [pass]}}
+    storage: {files: [{path: /root/.docker/config.json, contents: {source: pass}}, {path: /etc/kubernetes/credential-providers/ecr-credential-provider.yaml, contents: {source: kept}}, pass], disks: [pass]}
+    systemd:
+      units:
+      - {name: other.service, contents: pass}
+      - name: kubelet.service
+        contents: "[Unit]\nDescription=pass\n[Service]\nEnvironment=pass\nExecStart=kubelet \\\n  --v=2\nRestart=pass\n"
+        dropins: [{name: a, contents: "[Service]\nEnvironment=HTTP_PROXY=pass\n"}, pass]
+`,
+			`
+kind: MachineConfig
+metadata: {name: m}
+spec:
+  config:
+    ignition: {version: 3.4.0}
+    storage: {files: [{path: /etc/kubernetes/credential-providers/ecr-credential-provider.yaml, contents: {source: kept}}]}
+    systemd:
+      units:
+      - name: kubelet.service
+        contents: "[Service]\nExecStart=kubelet \\\n  --v=2\n"
+        dropins: [{name: a, contents: "[Service]\n"}, pass]
+`,
+		},
+		"a Deployment, with the values of harmless variables": {
+			`{kind: Deployment, metadata: {name: d, annotations: {kubectl.kubernetes.io/last-applied-configuration: pass, other: kept}}, spec: {template: {spec: {containers: [{name: c, env: [{name: ARGS, value: --v=2}, {name: MINE, value: pass}, {name: REF, valueFrom: {secretKeyRef: {name: s}}}, {name: HTTP_PROXY, value: "u:pass@proxy:3128"}]}], initContainers: [{name: i, env: [{name: MINE, value: pass}]}]}}}}`,
+			`{kind: Deployment, metadata: {name: d, annotations: {other: kept}}, spec: {template: {spec: {containers: [{name: c, env: [{name: ARGS, value: --v=2}, {name: MINE, value: <masked>}, {name: REF, valueFrom: {secretKeyRef: {name: s}}}, {name: HTTP_PROXY, value: "****:****@proxy:3128"}]}], initContainers: [{name: i, env: [{name: MINE, value: <masked>}]}]}}}}`,
+		},
+		"a Proxy, in its spec and its status": {
+			`{kind: Proxy, metadata: {name: cluster}, spec: {httpProxy: "http://u:pass@proxy:3128", httpsProxy: "u:pass@proxy:3128", noProxy: .example.com}, status: {httpProxy: "http://u:pass@proxy:3128"}}`,
+			`{kind: Proxy, metadata: {name: cluster}, spec: {httpProxy: "http://****:****@proxy:3128", httpsProxy: "****:****@proxy:3128", noProxy: .example.com}, status: {httpProxy: "http://****:****@proxy:3128"}}`,
+		},
+	} {
+		var given, want map[string]any
+		if err := yaml.UnmarshalStrict([]byte(tt.given), &given); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := yaml.UnmarshalStrict([]byte(tt.want), &want); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		u := &unstructured.Unstructured{Object: given}
+		redact(u)
+		if diff := cmp.Diff(want, u.Object); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
