@@ -38,7 +38,10 @@ func TestPlansOfFiles(t *testing.T) {
 		}, []string{`write file C:\k\kubelet.conf: differs, none`, "start service kubelet: not running, none"}},
 		{"the access of a file differs", func(h *plannedHost) { h.setAccess(confFile, AccessOther) }, []string{`write file C:\k\kubelet.conf: access, none`}},
 		{"the access of a file is not known", func(h *plannedHost) { h.setAccess(confFile, "") }, nil},
-		{"a secret that is not here yet", func(h *plannedHost) { h.target = NewTarget(testBundle(), nil) }, []string{`write file C:\k\token: differs, none`, "missing: " + string(tokenDigest)}},
+		{"a secret that is not here yet", func(h *plannedHost) { h.target = NewTarget(testBundle(), nil) }, []string{
+			`write file C:\k\token: differs, none`,
+			"missing: " + string(tokenDigest),
+		}},
 		{"a link is in the place of a file", func(h *plannedHost) { putFile(h.observed, FileInfo{Path: confFile, Kind: FileOther}, "") }, []string{
 			`remove file C:\k\kubelet.conf: in the way, none`,
 			"stop service kubelet: restart, restart",
@@ -199,7 +202,9 @@ func TestPlansOfSettings(t *testing.T) {
 	absent := func(s *Setting) { s.Present = false }
 	runPlanCases(t, []planCase{
 		{"a setting is absent", func(h *plannedHost) { h.setSetting(route, absent) }, []string{"set route 169.254.169.254/32: absent, none"}},
-		{"a setting differs", func(h *plannedHost) { h.setSetting(route, func(s *Setting) { s.Value = "10.0.0.2" }) }, []string{"set route 169.254.169.254/32: differs, none"}},
+		{"a setting differs", func(h *plannedHost) { h.setSetting(route, func(s *Setting) { s.Value = "10.0.0.2" }) }, []string{
+			"set route 169.254.169.254/32: differs, none",
+		}},
 		{"a setting is skipped", func(h *plannedHost) {
 			h.setSetting(route, absent)
 			h.c.Skip = map[bundle.EntryID]bool{route: true}
@@ -211,7 +216,10 @@ func TestPlansOfSettings(t *testing.T) {
 			h.setSetting(feature, absent)
 			h.observed.changeService("kubelet", func(s *ServiceState) { s.Status = ServiceStopped })
 		}, []string{"set feature Containers: absent, reboot", "a boot is needed"}},
-		{"a feature waits for a boot", func(h *plannedHost) { h.setSetting(feature, func(s *Setting) { s.Pending = true }) }, []string{"pending: feature Containers", "a boot is needed"}},
+		{"a feature waits for a boot", func(h *plannedHost) { h.setSetting(feature, func(s *Setting) { s.Pending = true }) }, []string{
+			"pending: feature Containers",
+			"a boot is needed",
+		}},
 		{"an endpoint is absent", func(h *plannedHost) { h.setSetting(endpoint, absent) }, []string{"set endpoint VIPEndpoint: absent, none"}},
 		{"an endpoint is absent, and its network too", func(h *plannedHost) {
 			h.setSetting(endpoint, absent)

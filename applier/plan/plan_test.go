@@ -71,7 +71,7 @@ func TestSummaryOfAPlan(t *testing.T) {
 	}
 }
 
-// TestReaderServices: a service restarts for a file that was written before only where the file was absent, so that nothing reads it while it changes.
+// TestReaderServices: a file that is absent is written before its reader stops, any other one while the reader is stopped.
 func TestReaderServices(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*plannedHost)

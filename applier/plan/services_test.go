@@ -11,7 +11,10 @@ func TestPlansOfServices(t *testing.T) {
 		return func(h *plannedHost) { h.observed.changeService("kubelet", change) }
 	}
 	runPlanCases(t, []planCase{
-		{"a service does not exist", func(h *plannedHost) { delete(h.observed.Services, "kubelet") }, []string{"put service kubelet: absent, none", "start service kubelet: not running, none"}},
+		{"a service does not exist", func(h *plannedHost) { delete(h.observed.Services, "kubelet") }, []string{
+			"put service kubelet: absent, none",
+			"start service kubelet: not running, none",
+		}},
 		{"a service is stopped", kubelet(func(s *ServiceState) { s.Status = ServiceStopped }), []string{"start service kubelet: not running, none"}},
 		{"a service is stopped and skipped", func(h *plannedHost) {
 			h.observed.changeService("kubelet", func(s *ServiceState) { s.Status = ServiceStopped })
@@ -22,7 +25,10 @@ func TestPlansOfServices(t *testing.T) {
 			"put service kubelet: differs, restart",
 			"start service kubelet: restart, restart",
 		}},
-		{"the command of a stopped service differs", kubelet(func(s *ServiceState) { s.CommandLine, s.Status = "other", ServiceStopped }), []string{"put service kubelet: differs, none", "start service kubelet: not running, none"}},
+		{"the command of a stopped service differs", kubelet(func(s *ServiceState) { s.CommandLine, s.Status = "other", ServiceStopped }), []string{
+			"put service kubelet: differs, none",
+			"start service kubelet: not running, none",
+		}},
 		{"the command of a skipped service differs", func(h *plannedHost) {
 			h.observed.changeService("kubelet", func(s *ServiceState) { s.CommandLine = "other" })
 			h.c.Skip = map[bundle.EntryID]bool{"service kubelet": true}
@@ -52,7 +58,9 @@ func TestPlansOfServices(t *testing.T) {
 		{"the dependencies of a service are in another case", kubelet(func(s *ServiceState) { s.Dependencies = []string{"ContainerD"} }), nil},
 		{"the dependencies of a service differ", kubelet(func(s *ServiceState) { s.Dependencies = nil }), []string{"put service kubelet: differs, none"}},
 		{"the recovery of a service differs", kubelet(func(s *ServiceState) { s.Recovery.ResetSeconds = 7 }), []string{"put service kubelet: differs, none"}},
-		{"the pauses of the recovery of a service differ", kubelet(func(s *ServiceState) { s.Recovery.RestartAfterSeconds = []int{7} }), []string{"put service kubelet: differs, none"}},
+		{"the pauses of the recovery of a service differ", kubelet(func(s *ServiceState) { s.Recovery.RestartAfterSeconds = []int{7} }), []string{
+			"put service kubelet: differs, none",
+		}},
 		{"the recovery of a service is not known", kubelet(func(s *ServiceState) { s.Recovery = bundle.Recovery{ResetSeconds: -1} }), nil},
 		{"a variable of a service is in another case", kubelet(func(s *ServiceState) { s.Environment = []string{"http_proxy=" + proxyValue} }), nil},
 		{"a variable of a service differs", kubelet(func(s *ServiceState) { s.Environment = []string{proxyName + "=other"} }), []string{
@@ -70,7 +78,9 @@ func TestPlansOfServices(t *testing.T) {
 			"put service kubelet: differs, restart",
 			"start service kubelet: restart, restart",
 		}},
-		{"a service has an empty variable too many", kubelet(func(s *ServiceState) { s.Environment = append(s.Environment, "A=") }), []string{"put service kubelet: differs, none"}},
+		{"a service has an empty variable too many", kubelet(func(s *ServiceState) { s.Environment = append(s.Environment, "A=") }), []string{
+			"put service kubelet: differs, none",
+		}},
 		{"a variable of the host is hidden from a service", func(h *plannedHost) {
 			h.c.Shadows = []string{"NO_PROXY", "http_proxy"}
 			h.observed.changeService("containerd", func(s *ServiceState) { s.Environment = []string{"NO_PROXY=", "http_proxy="} })
@@ -88,7 +98,10 @@ func TestPlansOfServices(t *testing.T) {
 			`remove file C:\k\kubelet.conf: unwanted, restart`,
 			"start service kubelet: restart, restart",
 		}},
-		{"an interrupted run did not start a service again", func(h *plannedHost) { h.c.Restart = []string{"kubelet"} }, []string{"stop service kubelet: restart, restart", "start service kubelet: restart, restart"}},
+		{"an interrupted run did not start a service again", func(h *plannedHost) { h.c.Restart = []string{"kubelet"} }, []string{
+			"stop service kubelet: restart, restart",
+			"start service kubelet: restart, restart",
+		}},
 		{"a service that is started by hand only", func(h *plannedHost) {
 			b := testBundle()
 			b.Cluster.Services[1].Start = StartManual
