@@ -67,7 +67,7 @@ spec:
 			`{kind: Deployment, metadata: {name: d, annotations: {other: kept}}, spec: {template: {spec: {containers: [{name: c, env: [{name: ARGS, value: --v=2}, {name: MINE, value: <masked>}, {name: REF, valueFrom: {secretKeyRef: {name: s}}}, {name: HTTP_PROXY, value: "****:****@proxy:3128"}]}], initContainers: [{name: i, env: [{name: MINE, value: <masked>}]}]}}}}`,
 		},
 		"a Proxy, in its spec and its status": {
-			`{kind: Proxy, metadata: {name: cluster}, spec: {httpProxy: "http://u:pass@proxy:3128", httpsProxy: "u:pass@proxy:3128", noProxy: .example.com}, status: {httpProxy: "http://u:pass@proxy:3128"}}`,
+			`{kind: Proxy, metadata: {name: cluster}, spec: {httpProxy: "http://u:pass@proxy:3128", httpsProxy: "u:p ss/pass@proxy:3128", noProxy: .example.com}, status: {httpProxy: "http://u:pass@proxy:3128"}}`,
 			`{kind: Proxy, metadata: {name: cluster}, spec: {httpProxy: "http://****:****@proxy:3128", httpsProxy: "****:****@proxy:3128", noProxy: .example.com}, status: {httpProxy: "http://****:****@proxy:3128"}}`,
 		},
 	} {
