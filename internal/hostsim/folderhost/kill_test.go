@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -19,7 +20,7 @@ import (
 )
 
 // The environment variables of a second process of this test: childRoot is the root of the host on which it works, and childKill the change of the
-// host before which it kills itself, from 0. Without childKill it works until it is killed.
+// host before which it kills itself, from 0. Without childKill it holds the lock until it is killed.
 const (
 	childRoot = "WMCO_FOLDERHOST_ROOT"
 	childKill = "WMCO_FOLDERHOST_KILL"
@@ -63,20 +64,17 @@ func workUntil(root, kill string) error {
 	return errors.Join(change(ctx, h, "new"), change(ctx, h, "old"))
 }
 
-// work takes the lock, prints that it did, and changes the host from one state to the other and back.
+// work takes the lock, prints that it did, and keeps it until the process is killed, or its standard input ends with the process that started it.
 func work(root, owner string) error {
 	h, err := New(root, Options{})
 	if err != nil {
 		return err
 	}
-	ctx := context.Background()
-	if _, err := h.Lock(ctx, owner); err != nil {
+	if _, err := h.Lock(context.Background(), owner); err != nil {
 		return err
 	}
 	fmt.Println("locked")
-	for n := 0; err == nil; n++ {
-		err = change(ctx, h, [2]string{"old", "new"}[n%2])
-	}
+	_, err = io.Copy(io.Discard, os.Stdin)
 	return err
 }
 
@@ -102,6 +100,8 @@ func other(t testing.TB, root, owner string) (kill func()) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0], owner)
 	cmd.Env = append(os.Environ(), childRoot+"="+root)
 	out, err := cmd.StdoutPipe()
+	ok(t, err)
+	_, err = cmd.StdinPipe() // nothing is written to it
 	ok(t, err)
 	ok(t, cmd.Start())
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "locked\n" {
