@@ -30,6 +30,7 @@ import (
 	"wmco/controller/node"
 	"wmco/controller/status"
 	"wmco/controller/windowsnode/record"
+	"wmco/internal/test/faults"
 )
 
 // ledgerCopy is what the node agent writes beside its logs.
@@ -232,7 +233,8 @@ func TestARemovedEntryLeavesNothing(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.machine("instance-a", "192.0.2.61"), w.machine("instance-b", "192.0.2.62")
 	w.instances("192.0.2.61", "192.0.2.62")
-	w.operate()
+	clock := faults.NewClock(t.Context())
+	w.operateOn(clock)
 	w.allJoin([]string{"instance-a", "instance-b"})
 	w.app("app", 4, "")
 	w.app("guarded", 1, "instance-a")
@@ -274,7 +276,10 @@ func TestARemovedEntryLeavesNothing(t *testing.T) {
 	w.addEntry("192.0.2.199")
 	w.removeEntry("192.0.2.61")
 	w.removeEntry("192.0.2.62")
-	eventually(t, "the end of the layers", func() bool { return !w.hasNode("instance-a") && !w.hasNode("instance-b") && len(w.layers()) == 0 })
+	eventually(t, "the end of the layers", func() bool {
+		clock.Step(configure.AgainLater) // so long it takes until the operator looks for what no node has
+		return !w.hasNode("instance-a") && !w.hasNode("instance-b") && len(w.layers()) == 0
+	})
 }
 
 // TestTheRemovalOfAHostThatIsOffWaitsUntilItIsForced: it is remembered on the Node, and visible.

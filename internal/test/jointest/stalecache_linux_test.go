@@ -16,6 +16,7 @@ import (
 
 	"wmco/applier/plan"
 	"wmco/controller/configure"
+	"wmco/internal/test/faults"
 )
 
 // entriesLost is a network on which watches lose what happens to windows-instances, so that a cache is behind for as long as a test wants. All
@@ -77,6 +78,8 @@ func TestAnEntryThatComesBackBeforeTheCleanup(t *testing.T) {
 	options, err := w.settings().options(w.output())
 	must(t, err)
 	options.Config.Wrap(network.transport)
+	clock := faults.NewClock(t.Context())
+	options.Clock = clock
 	w.operateWith(options)
 	w.allJoin([]string{"instance-a", "instance-b"})
 	w.app("guarded", 1, "instance-a")
@@ -96,7 +99,10 @@ func TestAnEntryThatComesBackBeforeTheCleanup(t *testing.T) {
 	eventually(t, "the end of the drain", func() bool { return w.running("guarded", "instance-a") == 0 })
 	// The removal goes on from here. It either ends, or asks again and again.
 	reads := network.reads.Load()
-	eventually(t, "the next looks at the entries", func() bool { return network.reads.Load() >= reads+3 || !w.hasNode("instance-a") })
+	eventually(t, "the next looks at the entries", func() bool {
+		clock.Step(configure.AgainDrain)
+		return network.reads.Load() >= reads+3 || !w.hasNode("instance-a")
+	})
 	if !w.hasNode("instance-a") || !w.pinned("192.0.2.71") || a.Status("kubelet") != plan.ServiceRunning || !maps.Equal(a.Starts(), starts) {
 		t.Fatalf("the host of an instance that has an entry was cleaned up: the kubelet is %s", a.Status("kubelet"))
 	}
