@@ -97,7 +97,14 @@ func (r resolver) look(name string) ([]string, error) {
 	return nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
 }
 
-func (r resolver) LookupHost(_ context.Context, name string) ([]string, error) { return r.look(name) }
+// LookupHost returns an address as its own, as net.Resolver does.
+func (r resolver) LookupHost(_ context.Context, name string) ([]string, error) {
+	if net.ParseIP(name) != nil {
+		return []string{name}, nil
+	}
+	return r.look(name)
+}
+
 func (r resolver) LookupAddr(_ context.Context, address string) ([]string, error) {
 	return r.look(address)
 }
