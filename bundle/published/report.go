@@ -202,7 +202,7 @@ func ShortenTo(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
-	return strings.ToValidUTF8(text[:most-3], "") + "..."
+	return strings.ToValidUTF8(text[:max(most-3, 0)], "") + "..."
 }
 
 // AppendLog adds the end of a log to a message, as much as a report or an Event holds.
