@@ -31,6 +31,18 @@ func TestOLMIsToldWhenAnUpgradeIsNotSafe(t *testing.T) {
 	if err := testenv.Eventually(t.Context(), "the kind", func() bool { return c.Create(t.Context(), o.DeepCopy()) == nil }); err != nil {
 		t.Fatal(err)
 	}
+	// Nothing is published for the node: nobody applies it, and a node that applies its bundle is being changed.
+	settings := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: "windows-machine-config"}, Data: map[string]string{"config.yaml": "rollout: {paused: true}"},
+	}
+	if err := c.Create(t.Context(), settings); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Delete(context.Background(), settings); err != nil {
+			t.Error(err)
+		}
+	})
 	r := startWith(t, func(o *Options) { o.Environment = map[string]string{olm.ConditionVariable: name} })
 	says := func(status, reason string) func() bool {
 		return func() bool {

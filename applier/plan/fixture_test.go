@@ -108,10 +108,10 @@ func putFile(o Observed, info FileInfo, sum string) {
 	}
 }
 
-func (o Observed) changeService(name string, change func(*ServiceState)) {
-	s := o.Services[name]
+func (observed Observed) changeService(name string, change func(*ServiceState)) {
+	s := observed.Services[name]
 	change(&s)
-	o.Services[name] = s
+	observed.Services[name] = s
 }
 
 // shownPlan is a plan as sentences.

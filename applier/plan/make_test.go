@@ -171,7 +171,7 @@ func TestPlansOfRemovals(t *testing.T) {
 		}, nil},
 		{"a service that is no longer wanted runs a program elsewhere", func(h *plannedHost) {
 			h.drop(func(b *bundle.Bundle) { b.Cluster.Services = b.Cluster.Services[:1] })
-			h.observed.changeService("kubelet", func(s *ServiceState) { s.CommandLine = `C:\other\kubelet.exe` })
+			h.observed.changeService("kubelet", func(s *ServiceState) { s.CommandLine = `C:\elsewhere\kubelet.exe` })
 		}, nil},
 		{"a service that is no longer wanted is skipped", func(h *plannedHost) {
 			h.drop(func(b *bundle.Bundle) { b.Cluster.Services = b.Cluster.Services[:1] })

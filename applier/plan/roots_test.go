@@ -55,7 +55,7 @@ func TestCheckKept(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	for _, path := range []string{`C:\Windows`, `C:\va`, `C:\var\other`, `C:\k\..\Windows`, `C:\k\a:stream`, `k\a`, ""} {
+	for _, path := range []string{`C:\Windows`, `C:\va`, `C:\var\elsewhere`, `C:\k\..\Windows`, `C:\k\a:stream`, `k\a`, ""} {
 		if err := CheckKept(path); !errors.Is(err, bundle.ErrPath) {
 			t.Errorf("%q: %v", path, err)
 		}

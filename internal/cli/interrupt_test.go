@@ -74,7 +74,7 @@ func TestNothingBeginsOnceAnInterruptedProgramEnds(t *testing.T) {
 		var command context.Context
 		began := false
 		status, _, _ := execute(t, func(ctx context.Context) error {
-			command = ctx
+			command = ctx         //nolint:fatcontext // it is looked at after the end
 			time.Sleep(2 * grace) // left behind
 			defer Orderly(ctx)()
 			began = true

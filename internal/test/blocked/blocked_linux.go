@@ -63,7 +63,7 @@ func textAt(pid int, address uint64, length int) string {
 	if err != nil {
 		return ""
 	}
-	defer memory.Close()
+	defer memory.Close() //nolint:errcheck // it is read
 	data := make([]byte, length+1)
 	if _, err := memory.ReadAt(data, int64(address)); err != nil || !bytes.HasSuffix(data, []byte{0}) { //nolint:gosec // an address of a user's memory
 		return ""

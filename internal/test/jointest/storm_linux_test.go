@@ -17,7 +17,6 @@ import (
 	"wmco/applier/records"
 	"wmco/controller/gather"
 	"wmco/internal/test/seed"
-	"wmco/internal/test/simnode"
 )
 
 // number returns that of an environment variable: `make ci-full` does more than `make ci`.
@@ -66,18 +65,6 @@ func (w *world) allJoin(names []string) {
 
 func count(names []string, is func(name string) bool) int {
 	return len(slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !is(name) }))
-}
-
-// logins returns how often operators have logged in to the machines.
-func (w *world) logins(names []string) int {
-	w.t.Helper()
-	sum := 0
-	for _, name := range names {
-		n, err := simnode.Logins(w.machines[name].ssh)
-		must(w.t, err)
-		sum += n
-	}
-	return sum
 }
 
 // starts returns how often services were started for the operator. A kubelet without an API server ends by itself, and the service control

@@ -12,7 +12,7 @@ import (
 )
 
 // changes are those of all control planes of this process.
-var changes = newNotifier()
+var changes = newNotifier() //nolint:gochecknoglobals // as the control planes
 
 // notifier says that something has changed.
 //

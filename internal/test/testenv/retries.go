@@ -31,7 +31,7 @@ func (r retriedReads) RoundTrip(q *http.Request) (*http.Response, error) {
 		return r.RoundTripper.RoundTrip(q)
 	}
 	for begin := time.Now(); ; {
-		answer, err := r.RoundTripper.RoundTrip(q) //nolint:bodyclose // the caller does, or discard
+		answer, err := r.RoundTripper.RoundTrip(q)
 		if !isTransient(answer, err) || time.Since(begin) > retriesLast || q.Context().Err() != nil {
 			return answer, err
 		}

@@ -212,7 +212,7 @@ func exists(ctx context.Context, path string) bool {
 }
 
 // pastDeadline is a context whose end is its deadline.
-type pastDeadline struct{ context.Context }
+type pastDeadline struct{ context.Context } //nolint:containedctx // it is one
 
 // Err implements context.Context.
 func (p pastDeadline) Err() error {

@@ -80,7 +80,7 @@ type ControlPlane struct {
 	grace time.Duration
 	// scheduled reports whether there is a scheduler.
 	scheduled bool
-	lifeline *lifeline
+	lifeline  *lifeline
 }
 
 // Start returns when every kind is served. Its error is a *MissingError if a program was not built.
