@@ -23,10 +23,12 @@ import (
 
 func TestARunThatIsCutAtAnyByteIsResumedByTheNextOne(t *testing.T) {
 	s := programs.Start(t, sshtest.Options{})
-	want := large(t, 10<<20)
+	const content = 10 << 20
+	want := large(t, content)
 	whole := bytesOfFirstRun(t, s, want)
 	random := seed.New(t)
-	cuts := []int64{100, 5000, whole / 2, whole - 3000, random.Int64N(whole)}
+	// In the handshake, in the program, in the content that follows it, and in the run of the agent.
+	cuts := []int64{100, 5000, (whole - content) / 2, whole - content/2, whole - 3000, random.Int64N(whole)}
 	if allCuts() {
 		cuts = append(cuts, 1, 1000, 3000, 6000, 7000, whole-20000, whole-6000, whole-500, whole-50)
 		for range 6 {
