@@ -27,20 +27,20 @@ const newOnRefusal = "fix: find out who writes to Nodes, and see that the operat
 // acceptAnnotation returns what an annotation says, if the host may act on it: it is signed for this Node by a key that the host has, and nothing newer
 // was accepted before. A host whose bundle has no keys, which an older operator has joined, accepts everything until a bundle brings keys. The
 // error is a *refusal, or a fault that may pass.
-func (a *Agent) acceptAnnotation(ctx context.Context, text string) (published.Desired, error) {
+func (a *Agent) acceptAnnotation(ctx context.Context, n Node) (published.Desired, error) {
 	keys, err := a.trustedKeys(ctx)
 	if err != nil {
 		return published.Desired{}, err
 	}
 	if keys == nil {
-		d, err := published.DecodeDesired(text)
+		d, err := published.DecodeDesired(n.Desired)
 		if err != nil {
 			return published.Desired{}, newRefusal("reading the annotation %s: %v", published.DesiredAnnotation, err)
 		}
 		d.Boot = "" // whoever may write to the Node boots no host
 		return d, a.checkName(d.NodeName)
 	}
-	d, err := keys.Open(text)
+	d, err := keys.Open(n.Desired)
 	switch {
 	case errors.Is(err, published.ErrUnsigned), errors.Is(err, published.ErrUntrusted):
 		return d, newRefusal("the annotation %s is refused: %v (%s)", published.DesiredAnnotation, err, newOnRefusal)
@@ -52,7 +52,10 @@ func (a *Agent) acceptAnnotation(ctx context.Context, text string) (published.De
 	if err := a.checkName(d.NodeName); err != nil {
 		return d, err
 	}
-	return d, a.checkNewest(ctx, keys, text, d)
+	if !d.IsSignedFor(published.NodeID{Name: d.NodeName, UID: n.UID}) {
+		return d, newRefusal("the annotation %s is refused: it was signed for an earlier Node of this name (%s)", published.DesiredAnnotation, newOnRefusal)
+	}
+	return d, a.checkNewest(ctx, keys, n.Desired, d)
 }
 
 // trustedKeys returns the keys of this host; nil where the bundle that it has brings none.

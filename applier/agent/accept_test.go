@@ -131,6 +131,10 @@ func TestWhatIsNotSignedForTheNodeIsRefused(t *testing.T) {
 			s.change = func(d *published.Desired) { d.NodeName = "" }
 			s.publishSigned(bundle.ImpactReboot)
 		}, "signed for no node"},
+		"signed for an earlier Node of this name": {func(s *signing) {
+			s.change = func(d *published.Desired) { d.NodeUID = "of-before" }
+			s.publishSigned(bundle.ImpactReboot)
+		}, "signed for an earlier Node of this name"},
 		"of an older term": {func(s *signing) {
 			s.change = func(d *published.Desired) { d.Term = 99; d.Sequence = 1000 }
 			s.publishSigned(bundle.ImpactReboot)
@@ -193,6 +197,30 @@ func TestAnEarlierAnnotationIsRefusedByALaterProcess(t *testing.T) {
 	}
 	s.restart()
 	s.refused(t, "is older than")
+}
+
+// TestWhatWasSignedBeforeARemovalIsRefusedAfterIt: a cleanup removes the record of what was accepted, so the UID of the Node alone shows that an
+// annotation is of before.
+func TestWhatWasSignedBeforeARemovalIsRefusedAfterIt(t *testing.T) {
+	s := withKeys(t, signingKey(1))
+	s.cluster.node.UID = "first"
+	s.change = func(d *published.Desired) { d.NodeUID = "first" }
+	s.world.change(kubeletConf, "of the first Node\n")
+	earlier := s.publishSigned(bundle.ImpactReboot)
+	if got := s.turn(); got.State != published.StateApplied {
+		t.Fatalf("%s: %s", got.State, got.Message)
+	}
+	if err := s.host.Remove(t.Context(), records.FileAccepted); err != nil {
+		t.Fatal(err)
+	}
+	s.restart()
+	s.cluster.node.UID, s.cluster.node.Desired = "second", earlier
+	s.refused(t, "signed for an earlier Node of this name")
+	s.change = func(d *published.Desired) { d.NodeUID = "second" }
+	s.publishSigned(bundle.ImpactRestart)
+	if got := s.turn(); got.State != published.StateApplied || got.Refused != "" {
+		t.Errorf("%s: %s", got.State, got.Message)
+	}
 }
 
 func TestTheSameAnnotationIsAcceptedAgain(t *testing.T) {

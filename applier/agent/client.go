@@ -82,7 +82,7 @@ func (s *APIServer) Watch(ctx context.Context, changed func(Node)) {
 	tell := func(o any) {
 		if m, ok := o.(*metav1.PartialObjectMetadata); ok {
 			_, paused := m.Annotations[published.PausedAnnotation]
-			changed(Node{Desired: m.Annotations[published.DesiredAnnotation], Report: m.Annotations[published.ReportAnnotation], Retry: m.Annotations[published.RetryAnnotation], Paused: paused})
+			changed(Node{UID: string(m.UID), Desired: m.Annotations[published.DesiredAnnotation], Report: m.Annotations[published.ReportAnnotation], Retry: m.Annotations[published.RetryAnnotation], Paused: paused})
 		}
 	}
 	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{

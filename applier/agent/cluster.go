@@ -9,6 +9,8 @@ import (
 
 // Node is what the agent reads of its own Node.
 type Node struct {
+	// UID is that of the object: a Node that was deleted and registered again has another one.
+	UID string
 	// Desired and Report are the texts of the annotations; empty where there is none.
 	Desired, Report, Retry string
 	// Paused is true for a node that an administrator keeps as it is.

@@ -48,6 +48,8 @@ type playground interface {
 type witness interface {
 	// seen returns the annotation with the report and the condition.
 	seen(t *testing.T) (report string, condition corev1.NodeCondition)
+	// uid returns that of the Node.
+	uid(t *testing.T) string
 	// said reports whether there is an event with this reason.
 	said(t *testing.T, reason string) bool
 }
@@ -56,7 +58,7 @@ type witness interface {
 func TestClusters(t *testing.T) {
 	for name, start := range map[string]func(t *testing.T) playground{
 		"fake": func(*testing.T) playground {
-			return &fakePlayground{fakeCluster: &fakeCluster{parts: map[string][]byte{}}}
+			return &fakePlayground{fakeCluster: &fakeCluster{parts: map[string][]byte{}, node: Node{UID: "1-2-3"}}}
 		},
 		"real": func(t *testing.T) playground { return newRealPlayground(t) },
 	} {
@@ -82,6 +84,9 @@ func checkWatch(t *testing.T, c playground) {
 			select {
 			case n := <-told:
 				if n.Desired == want {
+					if uid := c.uid(t); n.UID != uid {
+						t.Errorf("the UID is %q, want %q", n.UID, uid)
+					}
 					return
 				}
 			case <-limit:
@@ -157,6 +162,8 @@ func (f *fakePlayground) desire(_ *testing.T, text string) {
 	f.node.Desired = text
 	f.told(f.node)
 }
+
+func (f *fakePlayground) uid(*testing.T) string { return f.node.UID }
 
 func (f *fakePlayground) kubelet(_ *testing.T, ready bool, at time.Time) {
 	f.ready = func() time.Time {
@@ -242,6 +249,11 @@ func (r *realPlayground) desire(t *testing.T, text string) {
 	if err := r.admin.Patch(t.Context(), n, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func (r *realPlayground) uid(t *testing.T) string {
+	t.Helper()
+	return string(r.node(t).UID)
 }
 
 // kubelet writes a Ready condition that is older than the Lease, as a kubelet does between two full reports.

@@ -37,7 +37,7 @@ func (a *Agent) followNode(ctx context.Context, n Node) error {
 			next.since, next.tried = f.since, f.tried
 		}
 		a.follower = next
-		desired, err := a.acceptAnnotation(ctx, n.Desired)
+		desired, err := a.acceptAnnotation(ctx, n)
 		var why *refusal
 		switch {
 		case ctx.Err() != nil:

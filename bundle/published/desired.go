@@ -67,6 +67,9 @@ type Desired struct {
 	Boot bundle.Digest `json:"boot,omitempty"`
 	// NodeName is the name of the Node that it is for.
 	NodeName string `json:"nodeName,omitempty"`
+	// NodeUID is the UID of that Node: what was signed for a Node of the same name that was deleted since is for another one. An operator of before this
+	// field wrote none.
+	NodeUID string `json:"nodeUID,omitempty"`
 	// Term and Sequence are its Counter.
 	Term     int64 `json:"term,omitempty"`
 	Sequence int64 `json:"sequence,omitempty"`
@@ -80,7 +83,7 @@ func (d Desired) Counter() Counter { return Counter{d.Term, d.Sequence} }
 
 // SaysTheSame reports whether two say the same apart from when they were written: their counters and for how long they permit.
 func (d Desired) SaysTheSame(other Desired) bool {
-	return d.Bundle == other.Bundle && d.MaxImpact == other.MaxImpact && d.Urgent == other.Urgent && d.NodeName == other.NodeName && d.Boot == other.Boot &&
+	return d.Bundle == other.Bundle && d.MaxImpact == other.MaxImpact && d.Urgent == other.Urgent && d.NodeName == other.NodeName && d.NodeUID == other.NodeUID && d.Boot == other.Boot &&
 		d.Namespace == other.Namespace && d.Payload == other.Payload && slices.Equal(d.Inputs, other.Inputs) &&
 		d.Cluster.saysTheSame(other.Cluster) && d.Node.saysTheSame(other.Node)
 }

@@ -45,7 +45,7 @@ func TestAKeptBundleIsOneThatTheOperatorHasSigned(t *testing.T) {
 	if err := keys.BeginTerm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	signed, err := keys.SignDesired("win-a", told)
+	signed, err := keys.SignDesired(published.NodeID{Name: "win-a"}, told)
 	unsigned, plain := told.Encode()
 	if err := errors.Join(err, plain); err != nil {
 		t.Fatal(err)

@@ -97,12 +97,15 @@ type DesiredReader func(Node) (published.Desired, error)
 // ReadUnverified is for those who only show what a Node says, and have no keys: anybody may have written it who may write to Nodes.
 func ReadUnverified(n Node) (published.Desired, error) { return n.Desired, n.DesiredError }
 
-// VerifyWith returns what reads a desired bundle with a check of its signatures, which gets the name of the Node and the text of the annotation.
-func VerifyWith(open func(node, text string) (published.Desired, error)) DesiredReader {
+// VerifyWith returns what reads a desired bundle with a check of its signatures, which gets the Node and the text of the annotation.
+func VerifyWith(open func(node published.NodeID, text string) (published.Desired, error)) DesiredReader {
 	return func(n Node) (published.Desired, error) {
-		return open(n.Name, n.Annotations[published.DesiredAnnotation])
+		return open(n.ID(), n.Annotations[published.DesiredAnnotation])
 	}
 }
+
+// ID returns which Node it is.
+func (n Node) ID() published.NodeID { return published.NodeID{Name: n.Name, UID: string(n.UID)} }
 
 // IsReady reports whether the kubelet says that it is.
 func (n Node) IsReady() bool { return n.KubeletCondition.Status == corev1.ConditionTrue }

@@ -205,13 +205,14 @@ func TestExecutablesAreCopiedBeforeTheirBundleIsPublished(t *testing.T) {
 	}
 }
 
-// TestADesiredBundleIsVerifiedByName: who verifies gets the name of the Node and the text, who does not gets what was decoded.
-func TestADesiredBundleIsVerifiedByName(t *testing.T) {
+// TestADesiredBundleIsVerifiedForItsNode: who verifies gets which Node it is and the text, who does not gets what was decoded.
+func TestADesiredBundleIsVerifiedForItsNode(t *testing.T) {
 	d := desired(t, "")
 	n := annotated(map[string]string{published.DesiredAnnotation: encode(t, d)})
-	read := VerifyWith(func(node, text string) (published.Desired, error) {
-		if node != n.Name || text != n.Annotations[published.DesiredAnnotation] {
-			t.Errorf("%s: %s", node, text)
+	n.UID = "1-2-3"
+	read := VerifyWith(func(node published.NodeID, text string) (published.Desired, error) {
+		if node != (published.NodeID{Name: n.Name, UID: "1-2-3"}) || text != n.Annotations[published.DesiredAnnotation] {
+			t.Errorf("%v: %s", node, text)
 		}
 		return published.Desired{}, published.ErrUnsigned
 	})

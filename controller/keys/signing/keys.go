@@ -71,6 +71,7 @@ type Keys struct {
 
 // opened is what an annotation says, or why it does not count.
 type opened struct {
+	node    published.NodeID
 	text    string
 	desired published.Desired
 	err     error
@@ -250,7 +251,7 @@ func parsePrivateKey(text []byte) (ed25519.PrivateKey, bool) {
 }
 
 // SignDesired returns the text of the annotation for a Node, newer than everything that this process has signed before.
-func (k *Keys) SignDesired(node string, d published.Desired) (string, error) {
+func (k *Keys) SignDesired(node published.NodeID, d published.Desired) (string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.term == 0 || len(k.private) == 0 {
@@ -260,14 +261,14 @@ func (k *Keys) SignDesired(node string, d published.Desired) (string, error) {
 		return "", ErrSuperseded
 	}
 	k.sequence++
-	d.NodeName, d.Term, d.Sequence = node, k.term, k.sequence
+	d.NodeName, d.NodeUID, d.Term, d.Sequence = node.Name, node.UID, k.term, k.sequence
 	text, err := d.Sign(k.private)
 	if err != nil {
-		return "", fmt.Errorf("signing what is published on Node %s: %w", node, err)
+		return "", fmt.Errorf("signing what is published on Node %s: %w", node.Name, err)
 	}
-	k.noteNewest(node, d)
+	k.noteNewest(node.Name, d)
 	d.Schema = published.Schema // as the text has it
-	k.noteOpened(node, opened{text: text, desired: d})
+	k.noteOpened(node.Name, opened{node: node, text: text, desired: d})
 	return text, nil
 }
 
@@ -294,35 +295,35 @@ var ErrOlder = errors.New("it is an earlier one: it was put back, or the cache i
 
 // OpenNewest is OpenDesired for what something new is made of: an annotation that is older than what this process has signed or seen for the Node is
 // ErrOlder.
-func (k *Keys) OpenNewest(node, text string) (published.Desired, error) {
+func (k *Keys) OpenNewest(node published.NodeID, text string) (published.Desired, error) {
 	d, err := k.OpenDesired(node, text)
 	if err != nil {
 		return d, err
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if d.Counter().Compare(k.newest[node]) < 0 {
+	if d.Counter().Compare(k.newest[node.Name]) < 0 {
 		return published.Desired{}, ErrOlder
 	}
 	return d, nil
 }
 
-// ErrOtherNode means that an annotation was signed for another Node.
+// ErrOtherNode means that an annotation was signed for another Node, which may have had the same name.
 var ErrOtherNode = errors.New("it is signed for another node")
 
 // OpenDesired returns what the annotation of a Node says, if this operator, or one before it with the same keys, has signed it for this Node. What a
 // newer operator has written is a *bundle.SchemaError.
-func (k *Keys) OpenDesired(node, text string) (published.Desired, error) {
+func (k *Keys) OpenDesired(node published.NodeID, text string) (published.Desired, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if o, ok := k.opened[node]; ok && o.text == text {
+	if o, ok := k.opened[node.Name]; ok && o.node == node && o.text == text {
 		o.text = text // of the newest Node, which has it anyway: that of an earlier one would be kept beside it
-		k.opened[node] = o
+		k.opened[node.Name] = o
 		return o.desired, o.err
 	}
-	o := opened{text: text}
+	o := opened{node: node, text: text}
 	o.desired, o.err = k.public.Open(text)
-	if o.err == nil && o.desired.NodeName != node {
+	if o.err == nil && !o.desired.IsSignedFor(node) {
 		o.desired, o.err = published.Desired{}, ErrOtherNode
 	}
 	if errors.Is(o.err, published.ErrUnsigned) {
@@ -331,9 +332,9 @@ func (k *Keys) OpenDesired(node, text string) (published.Desired, error) {
 			o.err = err
 		}
 	}
-	k.noteOpened(node, o)
+	k.noteOpened(node.Name, o)
 	if o.err == nil {
-		k.noteNewest(node, o.desired)
+		k.noteNewest(node.Name, o.desired)
 		k.seen = max(k.seen, o.desired.Term)
 		if o.desired.Term == k.term && o.desired.Sequence > k.sequence {
 			k.seen = max(k.seen, k.term+1) // a term that was forgotten, and given again

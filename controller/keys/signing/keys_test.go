@@ -62,7 +62,7 @@ func wanted(t *testing.T) published.Desired {
 
 func sign(t *testing.T, k *Keys, node string) string {
 	t.Helper()
-	text, err := k.SignDesired(node, wanted(t))
+	text, err := k.SignDesired(published.NodeID{Name: node}, wanted(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,14 +75,14 @@ func TestWhatThisProcessSignsIsKnown(t *testing.T) {
 	k := begun(t, c)
 	d := wanted(t)
 	d.Inputs, d.Payload, d.PermitFor, d.MaxImpact = []published.Input{published.InputMirrors}, bundle.Of([]byte("p")), 60, bundle.ImpactReboot
-	text, err := k.SignDesired("win-a", d)
+	text, err := k.SignDesired(published.NodeID{Name: "win-a"}, d)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if o, ok := k.opened["win-a"]; !ok || o.text != text || o.err != nil {
 		t.Errorf("%+v", o)
 	}
-	got, err := k.OpenDesired("win-a", text)
+	got, err := k.OpenDesired(published.NodeID{Name: "win-a"}, text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,14 +90,14 @@ func TestWhatThisProcessSignsIsKnown(t *testing.T) {
 	if _, err := other.ReadPublicKeys(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	want, err := other.OpenDesired("win-a", text)
+	want, err := other.OpenDesired(published.NodeID{Name: "win-a"}, text)
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-read +signed):\n%s", err, diff)
 	}
-	if _, err := k.OpenDesired("win-b", text); !errors.Is(err, ErrOtherNode) {
+	if _, err := k.OpenDesired(published.NodeID{Name: "win-b"}, text); !errors.Is(err, ErrOtherNode) {
 		t.Errorf("for another Node: %v", err)
 	}
-	if _, err := k.OpenDesired("win-a", text+" "); err == nil {
+	if _, err := k.OpenDesired(published.NodeID{Name: "win-a"}, text+" "); err == nil {
 		t.Error("another text is taken for the one that was signed")
 	}
 }
@@ -106,11 +106,11 @@ func TestWhatIsSignedIsOpenedForItsNodeAlone(t *testing.T) {
 	k := begun(t, fake.NewClientBuilder().Build())
 	text := sign(t, k, "win-a")
 	for range 2 { // the second time from memory
-		d, err := k.OpenDesired("win-a", text)
+		d, err := k.OpenDesired(published.NodeID{Name: "win-a"}, text)
 		if err != nil || d.NodeName != "win-a" || d.Bundle != wanted(t).Bundle || d.Term != theTime.Unix() || d.Sequence != 1 {
 			t.Errorf("%+v, %v", d, err)
 		}
-		if _, err := k.OpenDesired("win-b", text); !errors.Is(err, ErrOtherNode) {
+		if _, err := k.OpenDesired(published.NodeID{Name: "win-b"}, text); !errors.Is(err, ErrOtherNode) {
 			t.Errorf("another node: %v", err)
 		}
 	}
@@ -128,9 +128,30 @@ func TestWhatIsSignedIsOpenedForItsNodeAlone(t *testing.T) {
 		"of another operator": {sign(t, begun(t, fake.NewClientBuilder().Build()), "win-a"), func(err error) bool { return errors.Is(err, published.ErrUntrusted) }},
 		"of a newer operator": {`{"schema":9}`, func(err error) bool { return errors.As(err, &newer) }},
 	} {
-		if _, err := k.OpenDesired("win-a", tt.text); !tt.is(err) {
+		if _, err := k.OpenDesired(published.NodeID{Name: "win-a"}, tt.text); !tt.is(err) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestWhatIsSignedIsNotForALaterNodeOfTheName, whether it was opened for the earlier one before or not.
+func TestWhatIsSignedIsNotForALaterNodeOfTheName(t *testing.T) {
+	k := begun(t, fake.NewClientBuilder().Build())
+	first, second := published.NodeID{Name: "win-a", UID: "first"}, published.NodeID{Name: "win-a", UID: "second"}
+	text, err := k.SignDesired(first, wanted(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if d, err := k.OpenDesired(first, text); err != nil || d.NodeUID != "first" {
+			t.Errorf("%+v, %v", d, err)
+		}
+		if _, err := k.OpenDesired(second, text); !errors.Is(err, ErrOtherNode) {
+			t.Errorf("a later Node of the name: %v", err)
+		}
+	}
+	if _, err := k.OpenDesired(second, sign(t, k, "win-a")); err != nil {
+		t.Errorf("of an operator that signed no UID: %v", err)
 	}
 }
 
@@ -139,7 +160,7 @@ func TestNothingIsSignedBeforeATermHasBegun(t *testing.T) {
 	if _, err := k.ReadPublicKeys(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.SignDesired("win-a", wanted(t)); !errors.Is(err, ErrNotBegun) {
+	if _, err := k.SignDesired(published.NodeID{Name: "win-a"}, wanted(t)); !errors.Is(err, ErrNotBegun) {
 		t.Error(err)
 	}
 }
@@ -151,7 +172,7 @@ func TestEachStartOfAnOperatorIsNewer(t *testing.T) {
 	newer := func(name string, k *Keys) {
 		t.Helper()
 		for range 2 {
-			d, err := k.OpenDesired("win-a", sign(t, k, "win-a"))
+			d, err := k.OpenDesired(published.NodeID{Name: "win-a"}, sign(t, k, "win-a"))
 			if err != nil || d.Counter().Compare(last) <= 0 {
 				t.Errorf("%s: %s after %s, %v", name, d.Counter(), last, err)
 			}
@@ -219,7 +240,7 @@ func TestKeysAreMadeOnceAndAddedWhenAsked(t *testing.T) {
 	if s = secretIn(t, c); len(s.Data) != 2 || hasKey(s.Annotations, AddAnnotation) {
 		t.Errorf("%d keys, %v", len(s.Data), s.Annotations)
 	}
-	if _, err := k.OpenDesired("win-a", old); err != nil {
+	if _, err := k.OpenDesired(published.NodeID{Name: "win-a"}, old); err != nil {
 		t.Errorf("what the first key has signed: %v", err)
 	}
 	trusted, err := published.DecodeKeys(before)
@@ -236,7 +257,7 @@ func TestKeysAreMadeOnceAndAddedWhenAsked(t *testing.T) {
 	if one, err := k.ReadPublicKeys(t.Context()); err != nil || strings.Count(string(one), "BEGIN") != 1 || string(one) == string(before) {
 		t.Errorf("%s, %v", one, err)
 	}
-	if _, err := k.OpenDesired("win-a", old); !errors.Is(err, published.ErrUntrusted) {
+	if _, err := k.OpenDesired(published.NodeID{Name: "win-a"}, old); !errors.Is(err, published.ErrUntrusted) {
 		t.Errorf("what a removed key has signed: %v", err)
 	}
 }
@@ -285,7 +306,7 @@ func TestTwoOperatorsBeginTwoTerms(t *testing.T) {
 		return w.Update(ctx, o, opts...)
 	}})
 	k := begun(t, racing)
-	d, err := k.OpenDesired("win-a", sign(t, k, "win-a"))
+	d, err := k.OpenDesired(published.NodeID{Name: "win-a"}, sign(t, k, "win-a"))
 	if err != nil || d.Term != theTime.Unix()+2 || !raced {
 		t.Errorf("term %d, %v", d.Term, err)
 	}
@@ -306,10 +327,10 @@ func TestAnOperatorThatWasSupersededSignsNothing(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
 	old := begun(t, c)
 	text := sign(t, begun(t, c), "win-a")
-	if _, err := old.OpenDesired("win-a", text); err != nil {
+	if _, err := old.OpenDesired(published.NodeID{Name: "win-a"}, text); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := old.SignDesired("win-b", published.Desired{}); !errors.Is(err, ErrSuperseded) {
+	if _, err := old.SignDesired(published.NodeID{Name: "win-b"}, published.Desired{}); !errors.Is(err, ErrSuperseded) {
 		t.Errorf("it signs: %v", err)
 	}
 	if err := old.BeginTerm(t.Context()); !errors.Is(err, ErrSuperseded) {
@@ -333,7 +354,7 @@ func TestAnOperatorBeginsAfterWhatStandsOnNodes(t *testing.T) {
 	if err := back.BeginTerm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	seen, err := back.OpenDesired("win-a", text)
+	seen, err := back.OpenDesired(published.NodeID{Name: "win-a"}, text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,7 +363,7 @@ func TestAnOperatorBeginsAfterWhatStandsOnNodes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d, err := back.OpenDesired("win-a", sign(t, back, "win-a"))
+	d, err := back.OpenDesired(published.NodeID{Name: "win-a"}, sign(t, back, "win-a"))
 	if err != nil || d.Counter().Compare(seen.Counter()) <= 0 {
 		t.Errorf("%s after %s, %v", d.Counter(), seen.Counter(), err)
 	}
@@ -352,13 +373,13 @@ func TestAnOperatorBeginsAfterWhatStandsOnNodes(t *testing.T) {
 func TestWhatIsKeptIsTheNewest(t *testing.T) {
 	k := begun(t, fake.NewClientBuilder().Build())
 	first, second := sign(t, k, "win-a"), sign(t, k, "win-a")
-	if _, err := k.OpenNewest("win-a", first); !errors.Is(err, ErrOlder) {
+	if _, err := k.OpenNewest(published.NodeID{Name: "win-a"}, first); !errors.Is(err, ErrOlder) {
 		t.Errorf("an earlier one: %v", err)
 	}
-	if _, err := k.OpenNewest("win-a", second); err != nil {
+	if _, err := k.OpenNewest(published.NodeID{Name: "win-a"}, second); err != nil {
 		t.Errorf("the newest: %v", err)
 	}
-	if _, err := k.OpenDesired("win-a", first); err != nil {
+	if _, err := k.OpenDesired(published.NodeID{Name: "win-a"}, first); err != nil {
 		t.Errorf("an earlier one is signed: %v", err)
 	}
 }

@@ -114,7 +114,7 @@ func (s Step) publishDesired(node *corev1.Node, from Source) error {
 	default:
 		return fmt.Errorf("publishing bundle %s on Node %s: the layers are those of %s", s.Bundle.Short(), node.Name, d.Bundle.Short())
 	}
-	d.MaxImpact, d.Urgent, d.NodeName, d.Boot = s.Permit, s.Urgent, node.Name, s.Boot
+	d.MaxImpact, d.Urgent, d.NodeName, d.NodeUID, d.Boot = s.Permit, s.Urgent, node.Name, string(node.UID), s.Boot
 	if from.Told.SaysTheSame(d) && !s.Again {
 		return nil
 	}

@@ -56,7 +56,7 @@ func reportOf(w Wanted) published.Report {
 
 func nodeWith(t *testing.T, w Wanted) corev1.Node {
 	t.Helper()
-	text, err := notary(t).SignDesired("win-1", w.DesiredAnnotation(namespace, bundle.ImpactNone))
+	text, err := notary(t).SignDesired(published.NodeID{Name: "win-1"}, w.DesiredAnnotation(namespace, bundle.ImpactNone))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -134,7 +134,7 @@ func isDamaged(on published.Desired, w Wanted, namespace string) bool {
 		return false
 	}
 	want := w.DesiredAnnotation(namespace, on.MaxImpact)
-	want.Urgent, want.NodeName, want.Boot = on.Urgent, on.NodeName, on.Boot // whether it was said that a paused node gets it too
+	want.Urgent, want.NodeName, want.NodeUID, want.Boot = on.Urgent, on.NodeName, on.NodeUID, on.Boot // whether it was said that a paused node gets it too
 	return !on.SaysTheSame(want)
 }
 

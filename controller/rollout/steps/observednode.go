@@ -57,7 +57,7 @@ type signedDesired struct {
 
 // readSigned reads the annotation of a Node.
 func (e *Executor) readSigned(node windowsnode.Node) signedDesired {
-	d, err := e.Notary.OpenDesired(node.Name, node.Annotations[published.DesiredAnnotation])
+	d, err := e.Notary.OpenDesired(node.ID(), node.Annotations[published.DesiredAnnotation])
 	return signedDesired{d, err}
 }
 

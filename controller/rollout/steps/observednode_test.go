@@ -59,7 +59,7 @@ func (o *observing) another(n Notary) *Executor {
 
 func (o *observing) sign(name string, w Wanted) string {
 	o.t.Helper()
-	text, err := o.Notary.SignDesired(name, w.DesiredAnnotation(namespace, bundle.ImpactRestart))
+	text, err := o.Notary.SignDesired(published.NodeID{Name: name}, w.DesiredAnnotation(namespace, bundle.ImpactRestart))
 	must(o.t, err)
 	return text
 }

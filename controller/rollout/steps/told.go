@@ -16,9 +16,9 @@ type Notary interface {
 	// BeginTerm makes what is signed from now on newer than everything before.
 	BeginTerm(ctx context.Context) error
 	// SignDesired returns the text of the annotation for a Node.
-	SignDesired(node string, d published.Desired) (string, error)
+	SignDesired(node published.NodeID, d published.Desired) (string, error)
 	// OpenDesired returns what an annotation says, if it is signed for this Node.
-	OpenDesired(node, text string) (published.Desired, error)
+	OpenDesired(node published.NodeID, text string) (published.Desired, error)
 }
 
 // told is what this operator knows to have told nodes. It is kept in memory: after a start it is what stands signed on the Nodes.
@@ -78,7 +78,7 @@ func (t *told) toldDesired(node string, has bundle.Digest) (published.Desired, b
 
 // openSigned returns what this operator has told a Node; zero if what stands there is not signed by it.
 func (e *Executor) openSigned(node windowsnode.Node) published.Desired {
-	d, err := e.Notary.OpenDesired(node.Name, node.Annotations[published.DesiredAnnotation])
+	d, err := e.Notary.OpenDesired(node.ID(), node.Annotations[published.DesiredAnnotation])
 	if err != nil {
 		return published.Desired{}
 	}
@@ -92,7 +92,7 @@ func (e *Executor) sourceOfStep(node windowsnode.Node, to target, permit bundle.
 		if d.MaxImpact.Rank() > bundle.ImpactRestart.Rank() {
 			d.PermitFor = int64(to.permitFor.Seconds())
 		}
-		return e.Notary.SignDesired(node.Name, d)
+		return e.Notary.SignDesired(node.ID(), d)
 	}}
 	if to.known {
 		from.Wanted = to.DesiredAnnotation(e.Namespace, permit)

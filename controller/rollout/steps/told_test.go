@@ -44,7 +44,7 @@ func executorOf(t *testing.T) (*Executor, Wanted, corev1.Node) {
 // signedNode is the Node as this operator has told it, with what its agent says.
 func signedNode(t *testing.T, e *Executor, w Wanted, says published.Report) corev1.Node {
 	t.Helper()
-	text, err := e.Notary.SignDesired("win-1", w.DesiredAnnotation(namespace, bundle.ImpactRestart))
+	text, err := e.Notary.SignDesired(published.NodeID{Name: "win-1"}, w.DesiredAnnotation(namespace, bundle.ImpactRestart))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,13 +81,17 @@ func TestWhatTheOperatorDidNotSignCountsAsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := e.Notary.SignDesired("win-2", has.DesiredAnnotation(namespace, bundle.ImpactReboot))
+	other, err := e.Notary.SignDesired(published.NodeID{Name: "win-2"}, has.DesiredAnnotation(namespace, bundle.ImpactReboot))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := e.Notary.SignDesired(published.NodeID{Name: "win-1", UID: "of-before"}, has.DesiredAnnotation(namespace, bundle.ImpactReboot))
 	if err != nil {
 		t.Fatal(err)
 	}
 	signed := node.Annotations[published.DesiredAnnotation]
 	for name, text := range map[string]string{
-		"not signed": plain, "of another node": other, "changed": strings.Replace(signed, `"maxImpact":"restart"`, `"maxImpact":"reboot"`, 1), "nothing": "",
+		"not signed": plain, "of another node": other, "of an earlier Node of the name": before, "changed": strings.Replace(signed, `"maxImpact":"restart"`, `"maxImpact":"reboot"`, 1), "nothing": "",
 	} {
 		if n, _ := e.seen(t, nodeThatSays(t, text, reportOf(has)), has, nil); n.Published != "" || n.Permitted != "" {
 			t.Errorf("%s: %s with %s counts", name, n.Published.Short(), n.Permitted)
@@ -220,11 +224,12 @@ func TestTheSameIsNotSignedAgain(t *testing.T) {
 		t.Errorf("%v: it is not given again", err)
 	}
 	s.Again, s.Permit = false, bundle.ImpactReboot
+	node.UID, after.UID = "1-2-3", "1-2-3"
 	if err := s.EditNode(after, e.sourceOfStep(windowsnode.Decode(node), to, s.Permit)); err != nil {
 		t.Fatal(err)
 	}
-	d, err := e.Notary.OpenDesired("win-1", after.Annotations[published.DesiredAnnotation])
-	if err != nil || d.PermitFor != 3600 || d.NodeName != "win-1" || d.MaxImpact != bundle.ImpactReboot {
+	d, err := e.Notary.OpenDesired(published.NodeID{Name: "win-1", UID: "1-2-3"}, after.Annotations[published.DesiredAnnotation])
+	if err != nil || d.PermitFor != 3600 || d.NodeName != "win-1" || d.NodeUID != "1-2-3" || d.MaxImpact != bundle.ImpactReboot {
 		t.Errorf("%+v, %v", d, err)
 	}
 }

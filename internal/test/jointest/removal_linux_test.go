@@ -234,7 +234,7 @@ func TestARemovedEntryLeavesNothing(t *testing.T) {
 	a, b := w.machine("instance-a", "192.0.2.61"), w.machine("instance-b", "192.0.2.62")
 	w.instances("192.0.2.61", "192.0.2.62")
 	clock := faults.NewClock(t.Context())
-	w.operateOn(clock)
+	stop := w.operateOn(clock)
 	w.allJoin([]string{"instance-a", "instance-b"})
 	w.app("app", 4, "")
 	w.app("guarded", 1, "instance-a")
@@ -248,6 +248,7 @@ func TestARemovedEntryLeavesNothing(t *testing.T) {
 	})
 	starts := b.Starts()
 	eventually(t, "the copy of the ledger", func() bool { return strings.Contains(a.Text(ledgerCopy), `C:\\k\\kubelet.conf`) })
+	earlier := w.told("instance-a")
 
 	w.removeEntry("192.0.2.61")
 	w.says("InstanceRemovalStarted", "instance-a", "cordoned", "its entry was removed")
@@ -269,6 +270,13 @@ func TestARemovedEntryLeavesNothing(t *testing.T) {
 	// The entry comes back: the host joins again, as a new one.
 	w.addEntry("192.0.2.61")
 	w.allJoin([]string{"instance-a"})
+	// What was signed for the Node of before is refused, also where nothing replaces it at once.
+	stop()
+	p := w.patcher()
+	p.put("instance-a", map[string]any{published.DesiredAnnotation: earlier})
+	p.refusal("instance-a", earlier)
+	w.operateOn(clock)
+	p.restored("instance-a", earlier)
 	// The layer of the cluster is collected with the last node. A list without any entry would remove nothing.
 	if len(w.layers()) == 0 {
 		t.Error("there are no Secrets with layers")
