@@ -37,7 +37,7 @@ func hostReasons() []statusReason {
 		{"CopyingExecutables", "Executables of its next bundle are copied to the host of a node. The status has the step.", fixNothing},
 		{"RepairingAgent", "The node agent did not report, and is repaired over SSH. The status has the step.", fixNothing},
 		{"CleaningUp", "The host is removed: what is managed there is taken away. The status has the step.", fixNothing},
-		{"DrainBlocked", "Pods of the node do not end, mostly because a PodDisruptionBudget allows no disruption. The message names both.", "scale the workload up, or move its pods; the drain is tried again"},
+		{"DrainBlocked", "Pods of the node do not end, mostly because a PodDisruptionBudget allows no disruption, or because an admission webhook or policy denies their eviction. The message names both.", "scale the workload up, or move its pods; the drain is tried again"},
 		{"RemovalNotConfirmed", "The host has no entry any more because the whole list is empty or was deleted, which is more often a mistake.", "restore the entry, or run the command that the message has"},
 	}
 }

@@ -6,13 +6,16 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
+	"wmco/internal/test/testenv"
 )
 
 // workload creates a pod that runs on a node and is Ready, as its kubelet would say. A budget counts only such pods.
@@ -38,6 +41,29 @@ func (p *plane) budget(name, app string) *policyv1.PodDisruptionBudget {
 	return b
 }
 
+// denyEviction has the API server deny the eviction of a pod, and waits until it does.
+func (p *plane) denyEviction(pod, why string) {
+	p.t.Helper()
+	rule := admissionv1.RuleWithOperations{
+		Operations: []admissionv1.OperationType{admissionv1.Create},
+		Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods/eviction"}},
+	}
+	p.create(&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "evictions"}, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: rule}}},
+		Validations:      []admissionv1.Validation{{Expression: "object.metadata.name != '" + pod + "'", Message: why}},
+	}})
+	p.create(&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "evictions"}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: "evictions", ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+	}})
+	must(p.t, testenv.Eventually(p.t.Context(), "the policy", func() bool {
+		trial := &policyv1.Eviction{
+			ObjectMeta:    metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: pod},
+			DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}},
+		}
+		return apierrors.IsInvalid(p.Drains.Drainer.Client.PolicyV1().Evictions(metav1.NamespaceDefault).Evict(p.t.Context(), trial))
+	}))
+}
+
 // ending are the pods that were told to end.
 func (p *plane) ending() []string {
 	p.t.Helper()
@@ -54,13 +80,13 @@ func (p *plane) ending() []string {
 }
 
 // TestAPodThatMayNotBeEvictedKeepsNoOtherWaiting: one whose budget was not counted yet, for which the API server asks for a pause of ten seconds,
-// one whose budget allows no disruption, and one with two budgets. The pods before and after them are evicted in the same round, and it says what it
+// one whose budget allows no disruption, one with two budgets, and one whose eviction a policy denies. The pods before and after them are evicted in the same round, and it says what it
 // waits for.
 func TestAPodThatMayNotBeEvictedKeepsNoOtherWaiting(t *testing.T) {
 	p := newPlane(t)
 	p.node("win-guarded", rendered(t, "old", bundle.ImpactReboot))
 	p.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "default"}})
-	for _, name := range []string{"a-free", "b-new", "c-full", "d-two", "e-free"} {
+	for _, name := range []string{"a-free", "b-new", "c-full", "d-denied", "d-two", "e-free"} {
 		p.workload(name, "win-guarded")
 	}
 	p.budget("new", "b-new")
@@ -69,10 +95,11 @@ func TestAPodThatMayNotBeEvictedKeepsNoOtherWaiting(t *testing.T) {
 	must(t, p.Status().Update(t.Context(), full))
 	p.budget("first", "d-two")
 	p.budget("second", "d-two")
+	p.denyEviction("d-denied", "ask its owner first")
 	began := time.Now()
 	left, err := p.Drains.Drainer.EvictOnce(t.Context(), "win-guarded")
 	must(t, err)
-	if took := time.Since(began); took > 40*time.Second { // with the pauses of client-go it takes 100 s
+	if took := time.Since(began); took > 90*time.Second { // with the pauses of client-go it takes 100 s
 		t.Errorf("the round took %v", took)
 	}
 	if got := p.ending(); !slices.Equal(got, []string{"a-free", "e-free"}) {
@@ -80,13 +107,13 @@ func TestAPodThatMayNotBeEvictedKeepsNoOtherWaiting(t *testing.T) {
 	}
 	for _, text := range []string{
 		"default/b-new by PodDisruptionBudget new", "default/c-full by PodDisruptionBudget full",
-		"default/d-two by PodDisruptionBudgets first, second: a pod with more than one is not evicted",
+		"default/d-denied by the API server: ", "ask its owner first", "default/d-two by PodDisruptionBudgets first, second: a pod with more than one is not evicted",
 	} {
 		if !strings.Contains(left.String(), text) {
 			t.Errorf("it says nothing of %q: %s", text, left)
 		}
 	}
-	if len(left.Pods) != 5 || len(left.Blocked) != 3 {
+	if len(left.Pods) != 6 || len(left.Blocked) != 4 {
 		t.Errorf("%d pods are left, %d are blocked", len(left.Pods), len(left.Blocked))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -32,7 +33,7 @@ type Left struct {
 	Pods []string
 	// Ending is how many of them have been told to end.
 	Ending int
-	// Blocked says for each pod that may not be evicted now which PodDisruptionBudget forbids it.
+	// Blocked says for each pod that may not be evicted now what forbids it: a PodDisruptionBudget, or the answer of the API server.
 	Blocked []string
 }
 
@@ -112,7 +113,7 @@ func (d Drainer) podsToEvict(h *kubectl.Helper, node string) ([]corev1.Pod, erro
 	return list.Pods(), nil
 }
 
-// evictPod asks for the eviction of one pod. A pod that is ending already is only waited for. Blocked names the PodDisruptionBudget that forbids it.
+// evictPod asks for the eviction of one pod. A pod that is ending already is only waited for. Blocked names what forbids it.
 func (d Drainer) evictPod(ctx context.Context, pod corev1.Pod) (gone bool, blocked string, err error) {
 	if pod.DeletionTimestamp != nil {
 		return false, "", nil
@@ -130,11 +131,29 @@ func (d Drainer) evictPod(ctx context.Context, pod corev1.Pod) (gone bool, block
 		}
 	case apierrors.IsInternalError(err):
 		blocked = d.severalBudgets(ctx, pod)
+	case isDenied(err):
+		blocked = "the API server: " + err.Error()
 	}
 	if blocked != "" {
 		return false, blocked, nil
 	}
 	return false, "", fmt.Errorf("evicting pod %s/%s: %w", pod.Namespace, pod.Name, err)
+}
+
+// isDenied reports whether a request was refused for what it asks, as by an admission webhook or policy, which give statuses of their own
+// (kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers, Response). What passes by itself is tried again instead: a token that is
+// renewed, a limit of time, and a pod that was replaced.
+func isDenied(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch code := status.Status().Code; code {
+	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusConflict:
+		return false
+	default:
+		return code >= http.StatusBadRequest && code < http.StatusInternalServerError
+	}
 }
 
 // requestEviction makes one request. An API server that has not counted a PodDisruptionBudget yet asks for a pause of ten seconds
