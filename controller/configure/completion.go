@@ -38,12 +38,17 @@ func (h Host) completeNode(ctx context.Context, node *corev1.Node) (Progress, er
 		}
 		return Progress{State: StateJoined, Reason: ReasonJoined, Node: node.Name}, nil
 	}
+	decoded := windowsnode.Decode(*node)
+	row := fleet.Of(decoded, h.Silence)
+	silent := row.Reported.IsZero() || row.State == nodestate.NotReporting
+	if decoded.IsBeingRemoved() {
+		return h.takeBackRemoval(ctx, node, decoded.IsReady() && !silent)
+	}
 	if done, err := h.labelAndCordonNode(ctx, node); done || err != nil {
 		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the Node is labelled, and cordoned until it has joined", Node: node.Name, Again: AgainSoon}, err
 	}
-	decoded := windowsnode.Decode(*node)
-	row := fleet.Of(decoded, h.Silence)
-	if row.Reported.IsZero() || row.State == nodestate.NotReporting {
+	// An agent cannot get executables by itself: those of another operator, or of another version of the cluster, come over SSH.
+	if silent || decoded.LacksPayload() {
 		return h.applyHostBundle(ctx), nil
 	}
 	wanted, whole, err := h.isUpToDate(decoded, row)
@@ -63,6 +68,17 @@ func (h Host) completeNode(ctx context.Context, node *corev1.Node) (Progress, er
 	}
 	h.Counters.CountNode(string(h.Backing), h.Now().Sub(node.CreationTimestamp.Time))
 	return Progress{State: StateJoined, Reason: ReasonJoined, Message: describeJoined(decoded), Node: node.Name, Finished: true}, nil
+}
+
+// takeBackRemoval ends a removal whose entry is there again. A node that works is joined, as it was before: what it lacks comes with the rollout. Any other
+// one joins again, as its host may have been cleaned up.
+func (h Host) takeBackRemoval(ctx context.Context, node *corev1.Node, works bool) (Progress, error) {
+	m := Marks{Annotations: map[string]string{VersionAnnotation: ""}}
+	if works {
+		m = Marks{Annotations: map[string]string{JoiningAnnotation: ""}, Cordon: new(false)}
+	}
+	_, err := h.WriteMarks(ctx, node, m)
+	return Progress{State: StateJoining, Reason: ReasonCompleting, Message: "its removal is taken back: its entry is there again", Node: node.Name, Again: AgainSoon}, err
 }
 
 // isUpToDate reports whether the node has the bundle that is rendered from its facts, with nothing that waits for its network, and is Ready. It
@@ -101,8 +117,12 @@ func (h Host) labelAndCordonNode(ctx context.Context, node *corev1.Node) (bool, 
 	}
 	before.restoreOnto(&m, node)
 	// A node whose agent has reported was joined by hand (wmco apply): it has pods already. The cordon of an administrator stays theirs.
-	if !before.Cordoned && node.Annotations[published.ReportAnnotation] == "" && !node.Spec.Unschedulable {
+	interrupted := h.isUpgradeInterrupted(node)
+	if !before.Cordoned && node.Annotations[published.ReportAnnotation] == "" && (!node.Spec.Unschedulable || interrupted) {
 		m.Annotations[JoiningAnnotation], m.Cordon = ValueTrue, new(true)
+	}
+	if interrupted {
+		m.Labels[published.UpgradingLabel] = ""
 	}
 	if done, err := h.WriteMarks(ctx, node, m); done || err != nil || before.Name == "" {
 		return done, err
@@ -145,11 +165,22 @@ func (h Host) MarkAdopted(ctx context.Context, node *corev1.Node) error {
 		return err
 	}
 	if m.Annotations == nil {
-		m.Annotations = map[string]string{}
+		m.Labels, m.Annotations = map[string]string{}, map[string]string{}
 	}
 	m.Annotations[published.AdoptAnnotation] = ""
+	if h.isUpgradeInterrupted(node) {
+		m.Labels[published.UpgradingLabel], m.Cordon = "", new(false)
+	}
 	_, err = h.WriteMarks(ctx, node, m)
 	return err
+}
+
+// isUpgradeInterrupted reports whether the cordon of a Node is that of the existing operator, which was removed in an upgrade of the node: it labels the
+// node, cordons and drains it, and uncordons it at the end (openshift/windows-machine-config-operator, pkg/nodeconfig). This operator writes the label only on
+// nodes that have its desired version.
+func (h Host) isUpgradeInterrupted(node *corev1.Node) bool {
+	return node.Spec.Unschedulable && node.Labels[published.UpgradingLabel] == ValueTrue && node.Annotations[DesiredVersionAnnotation] != h.Version &&
+		node.Annotations[published.CordonAnnotation] == ""
 }
 
 // lacksMarks reports whether the Node of an adopted host lacks one of the annotations that only this operator writes, or that it always does.

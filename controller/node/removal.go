@@ -199,6 +199,11 @@ func (n *Nodes) continueRemoval(ctx context.Context, node *corev1.Node, r record
 	if err != nil || !removed {
 		return configure.Progress{State: configure.StateWaiting, Again: configure.AgainSoon}, err
 	}
+	// From here on the host is no node any longer: if its entry comes back before the Node is deleted, it joins again.
+	written, err := configure.Host{Joiner: n.Joiner}.WriteMarks(ctx, node, configure.Marks{Annotations: map[string]string{configure.VersionAnnotation: ""}})
+	if written || err != nil {
+		return configure.Progress{State: configure.StateWaiting, Again: configure.AgainSoon}, err
+	}
 	cleaning, end := n.Joiner.Unjoined.BeginWork(ctx, node.Name, configure.CleanUpHost())
 	err = n.cleanUpHost(cleaning, node, still)
 	end()

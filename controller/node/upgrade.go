@@ -57,7 +57,7 @@ func (n *Nodes) continueUpgrade(ctx context.Context, node windowsnode.Node) (rec
 		return reconcile.Result{}, true, err
 	}
 	pending := node.IsPayloadPending(payload)
-	if !pending && !lacksPayload(node) {
+	if !pending && !node.LacksPayload() {
 		return reconcile.Result{}, false, nil
 	}
 	if n.Copying.IsBusy() {
@@ -107,12 +107,6 @@ func (n *Nodes) versionMarks(node windowsnode.Node, payload bundle.Digest) confi
 		m.Labels[published.UpgradingLabel] = configure.ValueTrue
 	}
 	return m
-}
-
-// lacksPayload reports whether the agent cannot apply the published bundle for want of executables, such as contents of the host that
-// were damaged.
-func lacksPayload(node windowsnode.Node) bool {
-	return node.DesiredError == nil && node.ReportError == nil && node.Report.State == published.StatePayloadMissing && node.Report.Desired == node.Desired.Bundle
 }
 
 // stageExecutables copies what the host lacks. Nothing that runs there is changed.

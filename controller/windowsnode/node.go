@@ -147,6 +147,12 @@ func (n Node) HasScaleDownTaint() bool {
 	return false
 }
 
+// LacksPayload reports whether the agent cannot apply the published bundle for want of executables: another operator publishes others, or contents of the
+// host were damaged.
+func (n Node) LacksPayload() bool {
+	return n.DesiredError == nil && n.ReportError == nil && n.Report.State == published.StatePayloadMissing && n.Report.Desired == n.Desired.Bundle
+}
+
 // IsPayloadPending reports whether executables have to be copied to the host before a bundle with them is published there: the bundle that
 // is published is not made with this payload, and it has not been copied yet. A node for which nothing is published gets its executables when it
 // joins. An empty digest is no payload.

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/applier/plan"
+	"wmco/bundle/published"
 	"wmco/controller/configure"
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
@@ -44,6 +45,9 @@ func TestAForcedRemovalForgetsItsOwnHostAlone(t *testing.T) {
 	w.removeEntry("192.0.2.111")
 	w.removeEntry("192.0.2.114")
 	w.says("InstanceRemovalWaiting", "aaa-attacker", "192.0.2.111", "fix: ", "oc annotate")
+	if w.node("aaa-attacker").Annotations[published.VersionAnnotation] != "" {
+		t.Error("a host whose cleanup has begun counts as one that has joined")
+	}
 	w.says("InstanceRemovalWaiting", "instance-renamed", `it is node "instance-victim"`, "oc annotate")
 
 	evil.claim("192.0.2.112", "192.0.2.113", off)
