@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/user"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -37,6 +38,8 @@ const (
 	sabotageVariable = "WMCO_SOAK_SABOTAGE"
 	// programVariable is the node agent that it uploads, addressesVariable the file that says where hosts are.
 	programVariable, addressesVariable = "WMCO_SOAK_PROGRAM", "WMCO_SOAK_ADDRESSES"
+	// faultsVariable is the seed of the faults of its network.
+	faultsVariable = "WMCO_SOAK_FAULTS"
 )
 
 const operatorNamespace = gather.OperatorNamespace
@@ -67,10 +70,19 @@ type usage struct {
 	heap uint64
 }
 
+// life is what a process is told at its start.
+type life struct {
+	hosts  addresses
+	faulty sabotages
+	// faults is the seed of the faults of its network.
+	faults uint64
+}
+
 // startOperator starts a life. Each line that it logs is given to line.
-func startOperator(kubeconfig string, hosts addresses, faulty sabotages, line func(string)) (*operator, error) {
+func startOperator(kubeconfig string, l life, line func(string)) (*operator, error) {
 	o := &operator{command: exec.CommandContext(context.Background(), os.Args[0]), usages: make(chan usage, 1), ended: make(chan struct{})}
-	o.command.Env = append(os.Environ(), operatorVariable+"="+kubeconfig, sabotageVariable+"="+faulty.encode(), programVariable+"="+programs.node, addressesVariable+"="+string(hosts))
+	o.command.Env = append(os.Environ(), operatorVariable+"="+kubeconfig, sabotageVariable+"="+l.faulty.encode(), programVariable+"="+programs.node,
+		addressesVariable+"="+string(l.hosts), faultsVariable+"="+strconv.FormatUint(l.faults, 10))
 	var err error
 	if o.stdin, err = o.command.StdinPipe(); err != nil { // it ends with this program
 		return nil, err
@@ -146,7 +158,12 @@ func runOperator(kubeconfig string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	network, clock := faults.New(uint64(os.Getpid())), faults.NewClock(context.Background()) //nolint:gosec // another one each time
+	random, err := strconv.ParseUint(os.Getenv(faultsVariable), 10, 64)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	network, clock := faults.New(random), faults.NewClock(context.Background())
 	faulty := decodeSabotages(os.Getenv(sabotageVariable))
 	go obey(network, clock, faulty)
 	config.Impersonate = rest.ImpersonationConfig{UserName: operatorUser, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
@@ -239,7 +256,7 @@ func (a asMe) Transfer(ctx context.Context, t remote.Target, do func(remote.File
 // live starts a life of the operator after the one before, which has ended.
 func (s *soak) live(t testing.TB) {
 	t.Helper()
-	o, err := startOperator(server.ControlPlane(t).Kubeconfig, s.addresses, s.options.sabotages, s.readLog)
+	o, err := startOperator(server.ControlPlane(t).Kubeconfig, life{s.addresses, s.options.sabotages, s.options.seed + uint64(s.lives)}, s.readLog) //nolint:gosec // not negative
 	must(t, err)
 	s.operator, s.lives = o, s.lives+1
 	s.baseline = nil
