@@ -116,9 +116,10 @@ func (h Host) labelAndCordonNode(ctx context.Context, node *corev1.Node) (bool, 
 		return false, err
 	}
 	before.restoreOnto(&m, node)
-	// A node whose agent has reported was joined by hand (wmco apply): it has pods already. The cordon of an administrator stays theirs.
+	// A node whose agent has reported was joined by hand (wmco apply), where this operator did not do it: it has pods already. The cordon of an administrator
+	// stays theirs.
 	interrupted := h.isUpgradeInterrupted(node)
-	if !before.Cordoned && node.Annotations[published.ReportAnnotation] == "" && (!node.Spec.Unschedulable || interrupted) {
+	if !before.Cordoned && (node.Annotations[published.ReportAnnotation] == "" || h.joinedHere(node)) && (!node.Spec.Unschedulable || interrupted) {
 		m.Annotations[JoiningAnnotation], m.Cordon = ValueTrue, new(true)
 	}
 	if interrupted {
@@ -128,6 +129,12 @@ func (h Host) labelAndCordonNode(ctx context.Context, node *corev1.Node) (bool, 
 		return done, err
 	}
 	return false, h.RejoiningNodes().ForgetNode(ctx, node.Name)
+}
+
+// joinedHere reports whether this operator has made the host a node, by its record, and the Node is not marked yet.
+func (h Host) joinedHere(node *corev1.Node) bool {
+	r, ok := h.Wanted.Records.RecordByID(gather.HostID(h.Node))
+	return ok && r.Origin == record.OriginJoined && node.Annotations[JoiningAnnotation] == ""
 }
 
 // hostMarks are those of every node, by what the operator knows of its host. There are none while the private key cannot be used.

@@ -33,6 +33,14 @@ func (s *scene) isNode(changes ...func(*corev1.Node)) {
 	n.Name, n.Subnet, n.Facts, n.Origins = "win-a", "10.132.0.0/24", facts, render.Origins{}
 }
 
+// comesFrom notes how the host at hostA became a Node.
+func (s *scene) comesFrom(origin record.Origin) {
+	s.t.Helper()
+	r := s.recordOf(hostA, "win-a", keyA)
+	r.Origin = origin
+	s.addRecord(r)
+}
+
 // desiredBundle returns the bundle of the host at hostA.
 func (s *scene) desiredBundle() desired.Rendered {
 	s.t.Helper()
@@ -99,8 +107,18 @@ func TestANewNodeIsLabelledAndCordoned(t *testing.T) {
 			map[string]string{InstanceLabel: ValueTrue}, map[string]string{InstanceAnnotation: hostA}, true,
 		},
 		"it was joined by hand, and has pods": {
-			func(s *scene) { s.isNode(annotated(published.ReportAnnotation, "{}")) },
+			func(s *scene) {
+				s.isNode(annotated(published.ReportAnnotation, "{}"))
+				s.comesFrom(record.OriginAdopted)
+			},
 			map[string]string{InstanceLabel: ValueTrue}, map[string]string{InstanceAnnotation: hostA, published.ReportAnnotation: "{}"}, false,
+		},
+		"its agent has reported before the operator saw it": {
+			func(s *scene) {
+				s.isNode(annotated(published.ReportAnnotation, "{}"))
+				s.comesFrom(record.OriginJoined)
+			},
+			map[string]string{InstanceLabel: ValueTrue}, map[string]string{InstanceAnnotation: hostA, published.ReportAnnotation: "{}", JoiningAnnotation: ValueTrue}, true,
 		},
 		"its host joins again": {
 			func(s *scene) {
@@ -266,84 +284,6 @@ func TestAJoiningNodeIsFollowedUntilItIsWhole(t *testing.T) {
 			}
 			if p := s.join(hostA); p.State != StateJoined || p.Finished || p.Again != 0 {
 				t.Errorf("afterwards: %+v", p)
-			}
-		})
-	}
-}
-
-// TestARemovalIsTakenBack when its entry is there again, whatever bundle the node has by then.
-func TestARemovalIsTakenBack(t *testing.T) {
-	const back = "Joining Completing: its removal is taken back: its entry is there again"
-	removed := func(n *corev1.Node) {
-		n.Annotations[VersionAnnotation], n.Annotations[JoiningAnnotation], n.Spec.Unschedulable = "1.0.0", ValueTrue, true
-	}
-	for name, tt := range map[string]struct {
-		change func(*corev1.Node)
-		// after is what is said of it next.
-		after string
-		works bool
-	}{
-		"it works": {func(*corev1.Node) {}, "Joined Joined: ", true},
-		"its kubelet is stopped": {func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse },
-			"Joining Completing: waiting for the node agent, which follows the cluster: its kubelet is not Ready yet", false},
-		"its agent is silent": {func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(noon().Add(time.Hour)) },
-			"Joining Completing: waiting for the node agent: it reports when it follows the cluster", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
-			s.isNode(ready)
-			s.join(hostA)
-			older := s.applied()
-			older.Applied = bundle.Of([]byte("of before"))
-			s.publish(older, removed, tt.change)
-			if got := described(s.join(hostA)); got != back {
-				t.Error(got)
-			}
-			n := s.node("win-a")
-			_, joins := n.Annotations[JoiningAnnotation]
-			_, joined := n.Annotations[VersionAnnotation]
-			if n.Spec.Unschedulable == tt.works || joins == tt.works || joined != tt.works {
-				t.Errorf("cordoned %t, joining %t, joined %t", n.Spec.Unschedulable, joins, joined)
-			}
-			if got := described(s.join(hostA)); got != tt.after {
-				t.Errorf("%q, want %q", got, tt.after)
-			}
-		})
-	}
-}
-
-// TestTheCordonOfAnInterruptedUpgradeIsLifted: the existing operator was removed while it upgraded the node. Where it had removed the version, the node
-// joins, otherwise it is adopted.
-func TestTheCordonOfAnInterruptedUpgradeIsLifted(t *testing.T) {
-	for name, tt := range map[string]struct {
-		change   func(*corev1.Node)
-		cordoned bool
-	}{
-		"without a version":            {func(*corev1.Node) {}, false},
-		"with a version":               {annotated(VersionAnnotation, "0.9.0"), false},
-		"cordoned by an administrator": {func(n *corev1.Node) { delete(n.Labels, published.UpgradingLabel) }, true},
-		"cordoned for a turn":          {annotated(published.CordonAnnotation, published.CordonedForRollout), true},
-		"upgraded by this operator":    {annotated(DesiredVersionAnnotation, version), true},
-		"adopted, and cordoned then": {func(n *corev1.Node) {
-			annotated(VersionAnnotation, "0.9.0")(n)
-			annotated(DesiredVersionAnnotation, version)(n)
-		}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newScene(t)
-			s.isNode(ready, annotated(DesiredVersionAnnotation, "0.9.0"), func(n *corev1.Node) {
-				n.Spec.Unschedulable, n.Labels[published.UpgradingLabel] = true, ValueTrue
-			}, tt.change)
-			r := s.recordOf(hostA, "win-a", keyA)
-			r.Origin = record.OriginAdopted
-			s.addRecord(r)
-			if s.join(hostA); s.node("win-a").Annotations[VersionAnnotation] == "" {
-				s.publish(s.applied())
-				s.join(hostA)
-			}
-			n := s.node("win-a")
-			if _, upgrading := n.Labels[published.UpgradingLabel]; n.Spec.Unschedulable != tt.cordoned || upgrading && !tt.cordoned || n.Annotations[VersionAnnotation] == "" {
-				t.Errorf("cordoned %t, labels %v, %v", n.Spec.Unschedulable, n.Labels, n.Annotations)
 			}
 		})
 	}

@@ -87,7 +87,7 @@ func (h Host) identifyHost(ctx context.Context, t remote.Target, facts bundle.Fa
 	var node corev1.Node
 	if err := h.Login.Live.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
 		if apierrors.IsNotFound(err) {
-			return h.forgetReplaced(ctx, replaced)
+			return cmp.Or(h.forgetReplaced(ctx, replaced), h.noteJoin(ctx, t))
 		}
 		return err
 	}
@@ -115,6 +115,21 @@ func (h Host) identifyHost(ctx context.Context, t remote.Target, facts bundle.Fa
 	}
 	h.Log.Info("recorded which host a Node is", "node", node.Name, "host", gather.HostID(h.Node), "adopting", adopting)
 	return errRecorded
+}
+
+// noteJoin notes that this operator makes the host a node. Its agent may report before the operator has seen the Node.
+func (h Host) noteJoin(ctx context.Context, t remote.Target) error {
+	if r, ok := h.Wanted.Records.RecordByID(gather.HostID(h.Node)); ok && r.Origin == record.OriginJoined {
+		return nil
+	}
+	err := h.Login.BindRecord(ctx, t, func(r record.Record) (record.Record, error) {
+		r.Origin = record.OriginJoined
+		return r, nil
+	})
+	if err != nil {
+		return fmt.Errorf("recording that %s joins: %w", h.Address, err)
+	}
+	return nil
 }
 
 // checkOwnAddress refuses an instance that is reached at an address which its host does not have, as behind a translation of addresses. The kubelet

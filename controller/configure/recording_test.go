@@ -112,7 +112,7 @@ func TestAnEntryIsReplacedByAnotherOne(t *testing.T) {
 		"the Node has the old one of its two": {
 			func(s *scene) { s.says("WIN-A", hostA, hostB); s.addNode("win-a", hostB) }, recorded, true, record.OriginAdopted,
 		},
-		"there is no Node": {func(*scene) {}, registering, true, ""},
+		"there is no Node": {func(*scene) {}, registering, true, record.OriginJoined},
 		"the Node reports the old address yet": {
 			func(s *scene) { s.addNode("win-a", hostB) },
 			refused(ReasonNotTheHost, moved, "wait until its kubelet has written the Node; if it does not, start the service kubelet on the host"), false, "",
