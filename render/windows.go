@@ -1,6 +1,7 @@
 package render
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,11 +39,58 @@ func (w RolloutWindow) schedule() (cron.Schedule, error) {
 	if strings.HasPrefix(w.Start, "@") || strings.Contains(w.Start, "=") {
 		return nil, fmt.Errorf("%q is not a cron expression of five fields", w.Start)
 	}
-	zone := w.TimeZone
-	if zone == "" {
-		zone = "UTC"
+	if w.TimeZone == "Local" {
+		return nil, errors.New("Local is the time zone of the operator's container: name one")
 	}
-	return cron.ParseStandard("CRON_TZ=" + zone + " " + w.Start)
+	zone, err := time.LoadLocation(w.TimeZone) // "" is UTC
+	if err != nil {
+		return nil, err
+	}
+	schedule, err := cron.ParseStandard(w.Start)
+	return wallClock{schedule, zone}, err
+}
+
+// wallClock is a schedule by the clock on the wall of a time zone. Where that clock is set, each time is once: a time that is skipped is the moment at which
+// it is set, and of a time that is there twice it is the first. By itself cron never comes to a time that is skipped, and twice to one that is there twice.
+type wallClock struct {
+	// schedule is in UTC, whose clock is never set.
+	schedule cron.Schedule
+	zone     *time.Location
+}
+
+// Next implements cron.Schedule.
+func (w wallClock) Next(now time.Time) time.Time {
+	wall := wallTime(now.In(w.zone))
+	for {
+		if wall = w.schedule.Next(wall); wall.IsZero() {
+			return wall
+		}
+		if at := w.momentOf(wall); at.After(now) {
+			return at
+		}
+	}
+}
+
+// wallTime returns the time in UTC that shows what the clock in the zone of another time shows.
+func wallTime(t time.Time) time.Time {
+	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
+}
+
+// momentOf returns the first moment at which the clock shows a time, or at which it skips it.
+func (w wallClock) momentOf(wall time.Time) time.Time {
+	day := 24 * time.Hour
+	_, before := wall.Add(-day).In(w.zone).Zone()
+	first := wall.Add(-time.Duration(before) * time.Second).In(w.zone)
+	if wallTime(first).Equal(wall) {
+		return first
+	}
+	// The clock was set since yesterday.
+	_, after := wall.Add(day).In(w.zone).Zone()
+	if second := wall.Add(-time.Duration(after) * time.Second).In(w.zone); wallTime(second).Equal(wall) {
+		return second
+	}
+	set, _ := first.ZoneBounds()
+	return set
 }
 
 // isFor reports whether changes of that impact wait for the window.
