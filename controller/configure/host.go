@@ -57,6 +57,8 @@ type Joiner struct {
 
 	// unregistered is since when hosts have had the bundle to join with, and no Node.
 	unregistered Sightings
+	// pulling is since when new nodes wait for their pinned images.
+	pulling Sightings
 	// explained is what hosts that do not join lacked when they were asked last.
 	explained explanations
 }

@@ -10,7 +10,7 @@ import (
 	"wmco/controller/windowsnode"
 )
 
-// imagesWithin is for how long after its Node was created a new node is kept cordoned until its pinned images are there.
+// imagesWithin is for how long a new node is kept cordoned until its pinned images are there.
 const imagesWithin = 45 * time.Minute
 
 // awaitsImages reports whether a new node stays cordoned because its host still pulls the images of the list in its bundle. A node whose cordon is
@@ -18,12 +18,13 @@ const imagesWithin = 45 * time.Minute
 // for so long at most.
 func (h Host) awaitsImages(node windowsnode.Node, b bundle.Bundle) bool {
 	list := imageList(b)
-	joins := node.Annotations[JoiningAnnotation] != "" && h.Now().Sub(node.CreationTimestamp.Time) < imagesWithin
-	if list == "" || !joins || !node.Report.Has(published.FeaturePinnedImages) {
+	images := node.Report.Images
+	isMissing := images.List != list || images.CountMissing() > 0 && !images.Settled
+	if list == "" || !isMissing || node.Annotations[JoiningAnnotation] == "" || !node.Report.Has(published.FeaturePinnedImages) {
+		h.pulling.ForgetHost(node.Name)
 		return false
 	}
-	images := node.Report.Images
-	return images.List != list || images.CountMissing() > 0 && !images.Settled
+	return h.pulling.SeenFor(node.Name, string(node.UID), h.Elapsed()) < imagesWithin
 }
 
 // imageList returns the digest of the list of pinned images, empty where the bundle has none.

@@ -14,13 +14,13 @@ import (
 
 // TestWhichNodesWaitForTheirImages: new ones whose agents pull them, until they are there, and never for long.
 func TestWhichNodesWaitForTheirImages(t *testing.T) {
-	now := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
 	list := bundle.Of([]byte("list"))
 	withList := bundle.Bundle{Cluster: bundle.Layer{Files: []bundle.File{{Path: `C:\k\kubelet.conf`, Digest: bundle.Of(nil)}, {Path: bundle.PinnedImagesFile, Digest: list}}}}
 	pulling := published.ImageProgress{List: list, Wanted: 5, Present: 2}
 	for name, c := range map[string]struct {
 		bundle   bundle.Bundle
 		change   func(*windowsnode.Node)
+		waited   time.Duration
 		progress published.ImageProgress
 		waits    bool
 		text     string
@@ -34,16 +34,20 @@ func TestWhichNodesWaitForTheirImages(t *testing.T) {
 		"no images are wanted":          {progress: pulling, text: "2 of 5"},
 		"the agent is older":            {bundle: withList, change: func(n *windowsnode.Node) { n.Report.Features = published.Features() }, text: "the node agent has not begun"},
 		"the cordon is another":         {bundle: withList, progress: pulling, change: func(n *windowsnode.Node) { delete(n.Annotations, JoiningAnnotation) }, text: "2 of 5"},
-		"it has waited for long":        {bundle: withList, progress: pulling, change: func(n *windowsnode.Node) { n.CreationTimestamp.Time = now.Add(-imagesWithin) }, text: "2 of 5"},
-		"it has not waited for so long": {bundle: withList, progress: pulling, change: func(n *windowsnode.Node) { n.CreationTimestamp.Time = now.Add(time.Second - imagesWithin) }, waits: true, text: "2 of 5"},
+		"it has waited for long":        {bundle: withList, progress: pulling, waited: imagesWithin, text: "2 of 5"},
+		"it has not waited for so long": {bundle: withList, progress: pulling, waited: imagesWithin - time.Second, waits: true, text: "2 of 5"},
+		"an earlier Node has":           {bundle: withList, progress: pulling, waited: imagesWithin, change: func(n *windowsnode.Node) { n.UID = "another" }, waits: true, text: "2 of 5"},
 	} {
 		n := windowsnode.Decode(corev1.Node{})
-		n.ObjectMeta = metav1.ObjectMeta{Name: "win-a", Annotations: map[string]string{JoiningAnnotation: ValueTrue}, CreationTimestamp: metav1.NewTime(now.Add(-time.Minute))}
+		n.ObjectMeta = metav1.ObjectMeta{Name: "win-a", Annotations: map[string]string{JoiningAnnotation: ValueTrue}}
 		n.Report = published.Report{Features: append(published.Features(), published.FeaturePinnedImages), Images: c.progress}
 		if c.change != nil {
 			c.change(&n)
 		}
-		h := Host{Joiner: &Joiner{Now: func() time.Time { return now }}}
+		now := time.Hour
+		h := Host{Joiner: &Joiner{Elapsed: func() time.Duration { return now }}}
+		h.pulling.SeenFor("win-a", "", now)
+		now += c.waited
 		if got := h.awaitsImages(n, c.bundle); got != c.waits {
 			t.Errorf("%s: waits %t", name, got)
 		}
