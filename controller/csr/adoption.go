@@ -29,7 +29,7 @@ func (a *Approver) withResolvedNames(ctx context.Context, h certificates.Host, k
 	if !slices.ContainsFunc(append(h.Lookups, h.Address), func(name string) bool { return isNameOfNode(name, h.Name) }) {
 		return k, false, nil
 	}
-	h.Facts = bundle.Facts{Schema: bundle.FactsSchema, HostName: h.Name}
+	h.Facts, h.Reached = bundle.Facts{Schema: bundle.FactsSchema, HostName: h.Name}, h.Lookups
 	k.Hosts = slices.Clone(k.Hosts)
 	k.Hosts[slices.IndexFunc(k.Hosts, func(other certificates.Host) bool { return other.ID() == h.ID() })] = h
 	return k, true, nil

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"net/url"
 	"slices"
 	"time"
 
@@ -87,16 +86,16 @@ func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 		return reconcile.Result{}, fmt.Errorf("reading the inputs: %w", err)
 	}
 	known := certificates.Known{Platform: inputs.Cluster.Platform, Hosts: a.managedHosts(inputs)}
-	if v := certificates.DecideRequest(&csr, known); v.Host.ID() == "" {
+	v := certificates.DecideRequest(&csr, known)
+	if v.Host.ID() == "" {
 		a.Log.V(1).Info("no known host has the name in a certificate signing request", "csr", csr.Name, "node", name)
 		// A host that was not reached yet may still turn out to have the name.
 		return reconcile.Result{RequeueAfter: a.requeueUnknownHost(known, csr)}, nil
 	}
-	if err := a.addClusterFacts(ctx, inputs, &known); err != nil {
+	if err := a.addClusterFacts(ctx, inputs, v.Host, &known); err != nil {
 		return reconcile.Result{}, err
 	}
-	v := certificates.DecideRequest(&csr, known)
-	if v.Decision == certificates.Ask {
+	if v = certificates.DecideRequest(&csr, known); v.Decision == certificates.Ask {
 		// A node with a record is judged by what its host says, whatever its Node says now.
 		if _, recorded := inputs.Records.RecordOfNode(v.Host.Name); !recorded {
 			by, ok, err := a.withResolvedNames(ctx, v.Host, known)
@@ -107,7 +106,7 @@ func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 				return reconcile.Result{}, a.executeVerdict(ctx, &csr, judged)
 			}
 		}
-		if err := a.askHostOverSSH(ctx, inputs, v.Host, known); err != nil {
+		if err := a.askHostOverSSH(ctx, &csr, inputs, v.Host, &known); err != nil {
 			a.Log.Info("a host cannot be asked about its certificate", "csr", csr.Name, "host", v.Host.ID(), "error", err)
 			return reconcile.Result{RequeueAfter: retryAsk}, nil
 		}
@@ -168,35 +167,10 @@ func (a *Approver) managedHosts(inputs *desired.Hosts) []certificates.Host {
 	return list
 }
 
-// addClusterFacts adds what the API server says: the names of all Nodes, and what belongs to Machines, other Nodes and the cluster.
-func (a *Approver) addClusterFacts(ctx context.Context, inputs *desired.Hosts, k *certificates.Known) error {
-	var nodes corev1.NodeList
-	if err := a.Live.List(ctx, &nodes); err != nil {
-		return fmt.Errorf("listing Nodes: %w", err)
-	}
-	for _, n := range nodes.Items {
-		k.Nodes = append(k.Nodes, n.Name)
-		_, known := inputs.Records.RecordOfNode(n.Name)
-		if known || n.Labels[corev1.LabelOSStable] == "windows" {
-			continue // what it reports is no evidence against another host either, and it writes its label itself
-		}
-		for _, address := range n.Status.Addresses {
-			k.Reserved = append(k.Reserved, address.Address)
-		}
-	}
-	for _, n := range inputs.All {
-		if n.Backing == render.BackingMachine {
-			k.Reserved = append(k.Reserved, append([]string{n.Address}, n.Addresses...)...)
-		}
-	}
-	if u, err := url.Parse(inputs.Cluster.APIServerInternalURL); err == nil && u.Hostname() != "" {
-		k.Reserved = append(k.Reserved, u.Hostname())
-	}
-	return nil
-}
-
 // askHostOverSSH asks a host over SSH what it is, and puts the answer where the rule finds it.
-func (a *Approver) askHostOverSSH(ctx context.Context, inputs *desired.Hosts, h certificates.Host, k certificates.Known) error {
+func (a *Approver) askHostOverSSH(
+	ctx context.Context, csr *certificatesv1.CertificateSigningRequest, inputs *desired.Hosts, h certificates.Host, k *certificates.Known,
+) error {
 	i := slices.IndexFunc(inputs.All, func(n render.Node) bool { return n.Backing == render.BackingInstance && n.Address == h.Address })
 	if i < 0 {
 		return fmt.Errorf("%s is not in the inputs", h.ID())
@@ -213,6 +187,9 @@ func (a *Approver) askHostOverSSH(ctx context.Context, inputs *desired.Hosts, h 
 	}
 	h.Facts, h.PendingKey, h.Lookups = facts, key.PublicKey, a.resolveAddress(ctx, h.Address)
 	h.Name = configure.NameByFacts(node, facts, inputs.Cluster.Platform)
+	if h, err = a.reachOtherAddresses(ctx, csr, inputs, target, h, k); err != nil {
+		return err
+	}
 	at := slices.IndexFunc(k.Hosts, func(other certificates.Host) bool { return other.ID() == h.ID() })
 	k.Hosts[at] = h
 	return nil

@@ -35,9 +35,6 @@ func TestRequests(t *testing.T) {
 		c.inputs.Cluster.Platform, c.records = bundle.PlatformAzure, []record.Record{{Entry: "192.0.2.5", Node: "win-a"}}
 		c.objects = append([]client.Object{node("win-a", "windows", nil)}, policy...)
 	}
-	claims := func(c *cluster, address string) {
-		c.network.hosts["192.0.2.5"] = host{factsOf("WIN-A", "192.0.2.5", address), nil}
-	}
 	policy, binding := admission.CloudNodeManager()
 	for name, tt := range map[string]struct {
 		request  ask
@@ -126,42 +123,6 @@ func TestRequests(t *testing.T) {
 		"for a name that the resolver gives the entry": {
 			request: serving("win-a", "win-a.example.com"), approved: true, asked: 2,
 			change: func(_ *testing.T, c *cluster) { c.resolver["192.0.2.5"] = []string{"win-a.example.com."} },
-		},
-		"for the address that the resolver gives an entry that is a name": {
-			request: serving("win-a", "192.0.2.8"), approved: true, asked: 2,
-			change: func(t *testing.T, c *cluster) {
-				c.inputs.All[0].Address, c.resolver["host.example.com"] = "host.example.com", []string{"192.0.2.8"}
-				c.network.hosts["host.example.com"] = host{factsOf("WIN-A"), kubelet.public(t)}
-			},
-		},
-		"for an address of a Linux node, which the host claims": {
-			request: serving("win-a", "192.0.2.10"), event: `the host does not have the address "192.0.2.10"`, again: configure.AgainLater, asked: 2,
-			change: func(_ *testing.T, c *cluster) {
-				claims(c, "192.0.2.10")
-				c.objects = []client.Object{node("master-0", "linux", nil, "192.0.2.10")}
-			},
-		},
-		"for an address that only a Windows node reports, which may lie": {
-			request: serving("win-a", "192.0.2.10"), approved: true, asked: 2,
-			change: func(_ *testing.T, c *cluster) {
-				claims(c, "192.0.2.10")
-				c.objects = []client.Object{node("win-b", "windows", nil, "192.0.2.10")}
-			},
-		},
-		"for an address that only a node of a recorded host reports, whatever its label is": {
-			request: serving("win-a", "192.0.2.10"), approved: true, asked: 2,
-			change: func(_ *testing.T, c *cluster) {
-				claims(c, "192.0.2.10")
-				c.records = []record.Record{{Machine: "uid-b", Node: "win-b"}}
-				c.objects = []client.Object{node("win-b", "linux", nil, "192.0.2.10")}
-			},
-		},
-		"for the second address of a Machine, which the host claims": {
-			request: serving("win-a", "192.0.2.10"), event: `the host does not have the address "192.0.2.10"`, again: configure.AgainLater, asked: 2,
-			change: func(_ *testing.T, c *cluster) {
-				claims(c, "192.0.2.10")
-				c.inputs.All = append(c.inputs.All, render.Node{Backing: render.BackingMachine, MachineName: "machine-b", Address: "192.0.2.9", Addresses: []string{"192.0.2.10"}})
-			},
 		},
 
 		"a node that waits for adoption, with the name that the resolver gives the entry": {

@@ -11,6 +11,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +28,7 @@ import (
 
 	"wmco/applier/remote"
 	"wmco/bundle"
+	"wmco/controller/gather"
 	"wmco/controller/hosts"
 	"wmco/controller/inputs/desired"
 	"wmco/controller/windowsnode/record"
@@ -183,7 +185,11 @@ type cluster struct {
 func newCluster(t testing.TB) *cluster {
 	t.Helper()
 	c := &cluster{resolver: resolver{}, network: network{hosts: map[string]host{"192.0.2.5": {factsOf("WIN-A", "192.0.2.5"), kubelet.public(t)}}}}
-	c.inputs.Cluster = render.Cluster{Platform: bundle.PlatformNone, APIServerInternalURL: "https://api-int.example.com:6443"}
+	c.inputs.Cluster = render.Cluster{Platform: bundle.PlatformNone}
+	c.inputs.Reserved = gather.Reserved{
+		Names: []string{"api-int.example.com", "api.example.com", "192.0.2.100"}, Domains: []string{"apps.example.com"},
+		Networks: []netip.Prefix{netip.MustParsePrefix("172.30.0.0/16"), netip.MustParsePrefix("10.132.0.0/14")},
+	}
 	c.inputs.All = []render.Node{{Backing: render.BackingInstance, Address: "192.0.2.5", Username: "Administrator"}}
 	return c
 }

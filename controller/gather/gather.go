@@ -54,7 +54,9 @@ type Result struct {
 	Nodes []render.Node
 	// Instances are all entries of windows-instances by address, the invalid ones too.
 	Instances []Instance
-	Findings  bundle.Findings
+	// Reserved is what no host has as its own.
+	Reserved Reserved
+	Findings bundle.Findings
 }
 
 // Gather reads a cluster. It returns an *UnreachableError if the source cannot be reached; a problem with an object is a finding.
@@ -87,7 +89,7 @@ func Gather(ctx context.Context, r objects.Reader, o Options) (Result, error) {
 	g.readPinnedImages()
 	g.reportIgnored()
 	nodes := g.listHosts()
-	return Result{Cluster: g.cluster, Nodes: nodes, Instances: g.instances, Findings: g.findings.Sorted()}, nil
+	return Result{Cluster: g.cluster, Nodes: nodes, Instances: g.instances, Reserved: g.readReserved(), Findings: g.findings.Sorted()}, nil
 }
 
 // resolveWantedObjects returns what is read: for those who only look, the install config and what Windows nodes ignore too.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"sync"
 	"time"
 
@@ -85,7 +86,7 @@ func IsHostBusy(err error) bool {
 // TargetOf is the address of a host with the account there. ID is that of its record, which has its pinned key.
 func (h *Hosts) TargetOf(id record.ID, account, address string) (remote.Target, error) {
 	if h.port != "" {
-		address += ":" + h.port
+		address = net.JoinHostPort(address, h.port)
 	}
 	t, err := remote.ParseTarget(account + "@" + address)
 	t.ID = string(id)
@@ -373,6 +374,11 @@ func (h *Hosts) AskPendingKey(ctx context.Context, t remote.Target) (bundle.Fact
 	}
 	key, err := agent.PendingKey(ctx)
 	return facts, key, err
+}
+
+// AskAtOtherAddress asks a host what it is at another of its addresses than that at which it is known. The answer is not noted for LastFacts.
+func (h *Hosts) AskAtOtherAddress(ctx context.Context, t remote.Target) (bundle.Facts, error) {
+	return h.client.AgentFor(t).Facts(ctx)
 }
 
 // AskPreflight asks a host what it lacks before it can become a node, after check has found that it is the right one: the question has the

@@ -29,6 +29,9 @@ type Host struct {
 	PendingKey []byte
 	// Lookups are what the operator's own resolver says about Address: the addresses of a name, or the names of an address.
 	Lookups []string
+	// Reached are addresses besides Address at which the host was reached under its pinned key. For one that is not reached, because its Node waits
+	// for adoption, they are those that the resolver gives Address.
+	Reached []string
 }
 
 // ID is the entry, or the name of the Machine.
@@ -50,10 +53,16 @@ func (h Host) hasName(name string) bool {
 	return containsName(append(known, h.Lookups...), name)
 }
 
-// hasAddress reports whether an address is one of the host's own.
-func (h Host) hasAddress(a netip.Addr) bool {
-	return containsAddress(slices.Concat([]string{h.Address}, h.Facts.Addresses, h.Lookups), a)
+// claimsAddress reports whether the host or the resolver says that an address is one of the host's own. It proves nothing.
+func (h Host) claimsAddress(a netip.Addr) bool {
+	return h.isReachedAt(a) || containsAddress(h.Facts.Addresses, a) || containsAddress(h.Lookups, a)
 }
+
+// isReachedAt reports whether the operator has reached the host at an address.
+func (h Host) isReachedAt(a netip.Addr) bool { return h.isEntry(a) || containsAddress(h.Reached, a) }
+
+// isEntry reports whether an address is the entry of the host.
+func (h Host) isEntry(a netip.Addr) bool { return containsAddress([]string{h.Address}, a) }
 
 // containsName compares names as DNS does. Addresses in the list are no names.
 func containsName(list []string, name string) bool {

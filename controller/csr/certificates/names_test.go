@@ -34,7 +34,9 @@ func TestNamesOfTheClusterBelongToNoHost(t *testing.T) {
 // TestAddressesThatNoHostHasAlone: a host reports them among its own, and they lead to every host itself, or to several.
 func TestAddressesThatNoHostHasAlone(t *testing.T) {
 	for _, address := range []string{"127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1", "0.0.0.0", "::", "169.254.169.254", "fe80::1", "224.0.0.1", "ff02::1"} {
-		v := decide(t, servingOf("win-a", address), func(_ *ask, k *Known) { k.Hosts[0].Facts.Addresses = []string{address} })
+		v := decide(t, servingOf("win-a", address), func(_ *ask, k *Known) {
+			k.Hosts[0].Facts.Addresses, k.Hosts[0].Reached = []string{address}, []string{address}
+		})
 		if v.Decision != Leave || !strings.Contains(v.Message, "the host does not have the address") {
 			t.Errorf("%s: %s %q", address, v.Decision, v.Message)
 		}

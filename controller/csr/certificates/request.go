@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -108,6 +109,10 @@ func (r request) subjectGroup() string {
 // subjectAltName is the one extension that a serving certificate asks for (RFC 5280, section 4.2.1.6).
 var subjectAltName = asn1.ObjectIdentifier{2, 5, 29, 17} //nolint:gochecknoglobals // a constant that Go cannot express
 
+// maxNames is for how many names and addresses a serving certificate is. A kubelet asks for those of its Node's status; each of them is compared with those
+// of all hosts and Nodes.
+const maxNames = 64
+
 // formProblem returns what is wrong with the form of the request, empty if it has exactly the form that client-go gives it
 // (k8s.io/client-go/util/certificate).
 func (r request) formProblem() string {
@@ -134,6 +139,8 @@ func (r request) formProblem() string {
 		return "it asks for an email address or a URI"
 	case len(r.x509.DNSNames)+len(r.x509.IPAddresses) == 0:
 		return "it asks for no name and no address"
+	case len(r.x509.DNSNames)+len(r.x509.IPAddresses) > maxNames:
+		return "it asks for more than " + strconv.Itoa(maxNames) + " names and addresses"
 	}
 	return ""
 }

@@ -45,9 +45,15 @@ type Known struct {
 	Hosts []Host
 	// Nodes are the names of all Nodes of the cluster, those of Linux too.
 	Nodes []string
-	// Reserved are names and addresses that belong to no host of windows-instances: those of Machines, Linux nodes and the
-	// API server. A host that claims one of them does not get it into a certificate.
+	// Reserved are names and addresses that belong to no host of windows-instances: those of Machines, Linux nodes, the API server and load
+	// balancers of the cluster. A host that claims one of them does not get it into a certificate.
 	Reserved []string
+	// Domains and Networks are those of which every name and address is the cluster's.
+	Domains  []string
+	Networks []netip.Prefix
+	// Others are names and addresses of other hosts, by the operator's records and its resolver. A host does not get them into a certificate, unless
+	// it is the address that its entry is: a record may be older, and a name may be resolved to any address.
+	Others []string
 }
 
 // Verdict is the answer to a CSR.
@@ -147,9 +153,11 @@ func (c candidate) decideServing() Verdict {
 	}
 	for _, ip := range c.x509.IPAddresses {
 		a, ok := netip.AddrFromSlice(ip)
-		a = a.Unmap()
-		if !ok || !c.host.hasAddress(a) || isForeign(a) || c.isAnothers(a) {
+		switch a = a.Unmap(); {
+		case !ok || !c.mayBeOwn(a):
 			return c.refuseRequest("the host does not have the address %s; %s", quoteForeignText(ip.String()), fix)
+		case !c.host.isReachedAt(a):
+			return c.refuseRequest("the host was not reached at its address %s; fix: let the operator reach its SSH server there, or approve the CSR with oc adm certificate approve", a)
 		}
 	}
 	return Verdict{Decision: Approve, Host: c.host}
@@ -173,18 +181,46 @@ func (c candidate) decideCloudNodeManager() Verdict {
 
 // belongsToAnother reports whether a name is that of another host, another Node, or the cluster.
 func (c candidate) belongsToAnother(name string) bool {
-	others := slices.Concat(c.known.Reserved, c.otherHosts())
+	others := slices.Concat(c.known.Reserved, c.known.Others, c.otherHosts())
 	for _, n := range c.known.Nodes {
 		if n != c.node {
 			others = append(others, n)
 		}
 	}
-	return containsName(others, name) || isClusterName(name)
+	return containsName(others, name) || isClusterName(name) || slices.ContainsFunc(c.known.Domains, func(domain string) bool {
+		return strings.EqualFold(name, domain) || strings.HasSuffix(strings.ToLower(name), "."+strings.ToLower(domain))
+	})
+}
+
+// maxReached is at how many addresses a host is reached for one request. A kubelet asks for the addresses of its Node, which are one or two.
+const maxReached = 4
+
+// AddressesToReach returns the addresses of a request for a serving certificate at which the host has to be reached before it gets them: those that
+// it says it has and that are no other's. Of a request with too many it returns some.
+func AddressesToReach(csr *certificatesv1.CertificateSigningRequest, h Host, k Known) []netip.Addr {
+	r, err := parseRequest(csr)
+	if err != nil || r.kind != kindServing || r.formProblem() != "" {
+		return nil
+	}
+	c := candidate{request: r, host: h, known: k}
+	var list []netip.Addr
+	for _, ip := range r.x509.IPAddresses {
+		if a, ok := netip.AddrFromSlice(ip); ok && len(list) < maxReached && c.mayBeOwn(a.Unmap()) && !h.isReachedAt(a.Unmap()) {
+			list = append(list, a.Unmap())
+		}
+	}
+	return list
+}
+
+// mayBeOwn reports whether the host says that it has an address, and nothing says that it is another's.
+func (c candidate) mayBeOwn(a netip.Addr) bool {
+	return c.host.claimsAddress(a) && !isForeign(a) && !c.isAnothers(a)
 }
 
 // isAnothers reports whether an address is that of another host, or of the cluster.
 func (c candidate) isAnothers(a netip.Addr) bool {
-	return containsAddress(slices.Concat(c.known.Reserved, c.otherHosts()), a)
+	return containsAddress(c.known.Reserved, a) || containsAddress(c.otherHosts(), a) || containsAddress(c.known.Others, a) && !c.host.isEntry(a) ||
+		slices.ContainsFunc(c.known.Networks, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // otherHosts are the names and addresses of the other hosts, without what they say about themselves.

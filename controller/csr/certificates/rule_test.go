@@ -1,11 +1,7 @@
 package certificates
 
 import (
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
@@ -21,120 +17,6 @@ import (
 
 	"wmco/bundle"
 )
-
-// keys are made once: the kubelet's, and that of somebody else.
-var keys = struct{ kubelet, other, rsa crypto.Signer }{newKey(), newKey(), newRSA()}
-
-func newKey() crypto.Signer {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		panic(err)
-	}
-	return key
-}
-
-func newRSA() crypto.Signer {
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		panic(err)
-	}
-	return key
-}
-
-// ask is a CSR before it is signed.
-type ask struct {
-	signer, user string
-	groups       []string
-	usages       []certificatesv1.KeyUsage
-	template     x509.CertificateRequest
-	key          crypto.Signer
-}
-
-func (a ask) object(t testing.TB) *certificatesv1.CertificateSigningRequest {
-	t.Helper()
-	der, err := x509.CreateCertificateRequest(rand.Reader, &a.template, a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{
-		SignerName: a.signer, Username: a.user, Groups: a.groups, Usages: a.usages,
-		Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
-	}}
-}
-
-func subject(user, group string) x509.CertificateRequest {
-	return x509.CertificateRequest{Subject: pkix.Name{CommonName: user, Organization: []string{group}}}
-}
-
-var (
-	clientUsages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
-	serverUsages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth}
-	nodeGroups   = []string{"system:nodes", "system:authenticated"}
-)
-
-// The three requests that are approved.
-func clientOf(node string) ask {
-	return ask{
-		certificatesv1.KubeAPIServerClientKubeletSignerName, "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper",
-		[]string{"system:serviceaccounts", "system:authenticated"}, clientUsages, subject("system:node:"+node, "system:nodes"), keys.kubelet,
-	}
-}
-
-func servingOf(node string, sans ...string) ask {
-	a := ask{certificatesv1.KubeletServingSignerName, "system:node:" + node, nodeGroups, serverUsages, subject("system:node:"+node, "system:nodes"), keys.kubelet}
-	for _, s := range sans {
-		if ip := net.ParseIP(s); ip != nil {
-			a.template.IPAddresses = append(a.template.IPAddresses, ip)
-		} else {
-			a.template.DNSNames = append(a.template.DNSNames, s)
-		}
-	}
-	return a
-}
-
-func cloudOf(node string) ask {
-	return ask{certificatesv1.KubeAPIServerClientSignerName, "system:node:" + node, nodeGroups, clientUsages, subject("windows-cloud-node-manager:"+node, "windows-cloud-node-managers"), keys.kubelet}
-}
-
-func pending(key crypto.Signer) []byte {
-	der, err := x509.MarshalPKIXPublicKey(key.Public())
-	if err != nil {
-		panic(err)
-	}
-	return der
-}
-
-// known has two instances and a Machine. win-a is asked for its first certificate; win-b has joined.
-func known() Known {
-	return Known{
-		Platform: bundle.PlatformAzure,
-		Hosts: []Host{
-			{
-				Address: "10.0.0.5", Name: "win-a", PendingKey: pending(keys.kubelet), Lookups: []string{"win-a.ptr.example.com."},
-				Facts: bundle.Facts{Schema: 1, HostName: "WIN-A", DNSSuffix: "corp.example.com", Addresses: []string{"10.0.0.5", "fd00::5", "127.0.0.1", "fe80::1", "10.0.0.1", "10.0.0.9"}},
-			},
-			{
-				Address: "win-b.example.com", Name: "win-b", Lookups: []string{"10.0.0.6", "win-m", "kubernetes.default.svc", "master-0"},
-				Facts: bundle.Facts{Schema: 1, HostName: "win-b", Addresses: []string{"10.0.0.6"}},
-			},
-			{Machine: "win-m", Name: "win-m"},
-		},
-		Nodes:    []string{"master-0", "win-b", "win-m"},
-		Reserved: []string{"10.0.0.1", "api-int.example.com", "10.0.0.9"},
-	}
-}
-
-// change is a way in which a request, or what is known, differs from the right one.
-type change func(*ask, *Known)
-
-func decide(t testing.TB, a ask, change change) Verdict {
-	t.Helper()
-	k := known()
-	if change != nil {
-		change(&a, &k)
-	}
-	return DecideRequest(a.object(t), k)
-}
 
 // cases are judged one by one. Event is a part of its message, empty for none.
 var cases = []struct {
@@ -171,6 +53,8 @@ var cases = []struct {
 	{"a host that calls itself like a Machine without a Node", clientOf("win-m"), func(_ *ask, k *Known) { k.Hosts[0].Name, k.Hosts[2].Name, k.Nodes = "win-m", "", nil }, Leave, "belongs to another host"},
 	{"a host that calls itself like another entry", clientOf("win-b.example.com"), func(_ *ask, k *Known) { k.Hosts[0].Name = "win-b.example.com" }, Leave, "belongs to another host"},
 	{"a host that calls itself like the API server", clientOf("api-int.example.com"), func(_ *ask, k *Known) { k.Hosts[0].Name = "api-int.example.com" }, Leave, "belongs to another host"},
+	{"a host that calls itself like a route", clientOf("console.apps.example.com"), func(_ *ask, k *Known) { k.Hosts[0].Name = "console.apps.example.com" }, Leave, "belongs to another host"},
+	{"a host that calls itself like another one by its record", clientOf("win-away"), func(_ *ask, k *Known) { k.Hosts[0].Name = "win-away" }, Leave, "belongs to another host"},
 	{"a host that calls itself like a service", clientOf("kubernetes.default.svc"), func(_ *ask, k *Known) { k.Hosts[0].Name = "kubernetes.default.svc" }, Leave, "belongs to another host"},
 	{"two hosts with one name", clientOf("win-a"), func(_ *ask, k *Known) { k.Hosts[1].Name = "win-a" }, Leave, "10.0.0.5 and win-b.example.com both say"},
 	{"a name that no Node can have", clientOf("win_a"), func(_ *ask, k *Known) { k.Hosts[0].Name = "win_a" }, Leave, "rename the computer"},
@@ -206,6 +90,16 @@ var cases = []struct {
 	{"the loopback address, which the host has", servingOf("win-a", "127.0.0.1"), nil, Leave, `"127.0.0.1"`},
 	{"a link-local address, which the host has", servingOf("win-a", "fe80::1"), nil, Leave, `"fe80::1"`},
 	{"the API server's address, which the host claims", servingOf("win-a", "10.0.0.1"), nil, Leave, `"10.0.0.1"`},
+	{"an address of another host by its record, at which the host answers", servingOf("win-a", "10.0.0.10"), nil, Leave, `does not have the address "10.0.0.10"`},
+	{"an address at which the host was not reached", servingOf("win-a", "10.0.0.5", "10.0.0.11"), nil, Leave, `was not reached at its address 10.0.0.11`},
+	{"an address of the network of Pods, at which the host answers", servingOf("win-a", "10.132.0.2"), nil, Leave, `does not have the address "10.132.0.2"`},
+	{"an IPv4 address written as one of IPv6, of the network of Pods", servingOf("win-a", "::ffff:10.132.0.2"), nil, Leave, `does not have the address "10.132.0.2"`},
+	{"another Node's name by a record, while its Node is away", servingOf("win-a", "win-away"), func(_ *ask, k *Known) { k.Hosts[0].Facts.HostName = "WIN-AWAY" }, Leave, `"win-away"`},
+	{"a name of routes, which the host claims", servingOf("win-a", "oauth.apps.example.com"), func(_ *ask, k *Known) {
+		k.Hosts[0].Facts.HostName, k.Hosts[0].Facts.DNSSuffix = "oauth", "Apps.example.com"
+	}, Leave, `"oauth.apps.example.com"`},
+	{"the domain of routes, which the host claims", servingOf("win-a", "apps.example.com"), func(_ *ask, k *Known) { k.Hosts[0].Facts.HostName = "apps.example.com" }, Leave, `"apps.example.com"`},
+	{"more names than a Node has", servingOf("win-a", slices.Repeat([]string{"10.0.0.5"}, maxNames+1)...), nil, Leave, "more than 64 names"},
 	{"another entry's address, which the host claims", servingOf("win-a", "10.0.0.5"), func(_ *ask, k *Known) {
 		k.Hosts[1].Address, k.Hosts[0].Address, k.Hosts[0].Name, k.Hosts[1].Name = "10.0.0.5", "10.0.0.8", "win-a", "win-b"
 	}, Leave, `"10.0.0.5"`},

@@ -49,6 +49,8 @@ type Hosts struct {
 	// Instances are the entries of windows-instances, also those that stand for no host.
 	Instances []gather.Instance
 	Cluster   render.Cluster
+	// Reserved are the names and addresses of the cluster, which no host has as its own.
+	Reserved gather.Reserved
 	// Findings are those of the objects, the payload and the cluster. Those of a single host come from RenderBundles.
 	Findings bundle.Findings
 	// Records say which host each Node is; none for those who only look.
@@ -93,7 +95,7 @@ func ReadHosts(ctx context.Context, s Source) (*Hosts, error) {
 	}
 	return &Hosts{
 		Records: records, LoginKey: s.LoginKey,
-		All: gathered.Nodes, Instances: gathered.Instances, Cluster: gathered.Cluster, Findings: withoutConsequences(slices.Concat(refused, gathered.Findings, found)).Sorted(), fleet: fleet,
+		All: gathered.Nodes, Instances: gathered.Instances, Cluster: gathered.Cluster, Reserved: gathered.Reserved, Findings: withoutConsequences(slices.Concat(refused, gathered.Findings, found)).Sorted(), fleet: fleet,
 	}, nil
 }
 
