@@ -109,18 +109,61 @@ func (f Facts) Endpoint(name string) HNSEndpoint {
 	return HNSEndpoint{}
 }
 
-// HasAddress reports whether the host has the address.
-func (f Facts) HasAddress(address string) bool {
-	want, err := netip.ParseAddr(address)
-	if err != nil {
-		return false
-	}
-	for _, a := range f.Addresses {
-		if have, err := netip.ParseAddr(a); err == nil && have == want {
-			return true
+// The most addresses, networks and endpoints that facts have. A host with an address for each web site has some hundreds, and each Pod has an endpoint.
+const (
+	maxFactAddresses = 512
+	maxFactNetworks  = 64
+	maxFactEndpoints = 4096
+)
+
+// Excess returns of what there is more than facts may have, empty if there is not. Each of them is compared with what is known of all hosts.
+func (f Facts) Excess() string {
+	for _, part := range []struct {
+		what        string
+		count, most int
+	}{
+		{"addresses", len(f.Addresses), maxFactAddresses},
+		{"networks", len(f.Networks), maxFactNetworks},
+		{"endpoints", len(f.Endpoints), maxFactEndpoints},
+	} {
+		if part.count > part.most {
+			return fmt.Sprintf("there are %d %s, at most %d are allowed", part.count, part.what, part.most)
 		}
 	}
-	return false
+	return ""
+}
+
+// HasAddress reports whether the host has the address.
+func (f Facts) HasAddress(address string) bool {
+	return f.HasAll([]string{address})
+}
+
+// HasAll reports whether the host has all of the addresses.
+func (f Facts) HasAll(addresses []string) bool {
+	have := parsedAddresses(f.Addresses)
+	return !slices.ContainsFunc(addresses, func(text string) bool {
+		a, err := netip.ParseAddr(text)
+		return err != nil || !have[a]
+	})
+}
+
+// HasAny reports whether the host has one of the addresses.
+func (f Facts) HasAny(addresses []string) bool {
+	have := parsedAddresses(addresses)
+	return slices.ContainsFunc(f.Addresses, func(text string) bool {
+		a, err := netip.ParseAddr(text)
+		return err == nil && have[a]
+	})
+}
+
+func parsedAddresses(list []string) map[netip.Addr]bool {
+	all := make(map[netip.Addr]bool, len(list))
+	for _, text := range list {
+		if a, err := netip.ParseAddr(text); err == nil {
+			all[a] = true
+		}
+	}
+	return all
 }
 
 // Build returns the third number of OSBuild, such as 17763 for Windows Server 2019; 0 if it is unknown.
@@ -159,6 +202,9 @@ func decodeFacts(raw []byte) (Facts, error) {
 	var f Facts
 	if err := decode(raw, "facts", &f); err != nil {
 		return Facts{}, err
+	}
+	if why := f.Excess(); why != "" {
+		return Facts{}, errors.New(why)
 	}
 	for i, a := range f.Addresses {
 		if _, err := netip.ParseAddr(a); err != nil {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"wmco/bundle"
+	"wmco/internal/hostsim/simulation"
 )
 
 // exampleNode returns the joined node of the example cluster and the facts of its host.
@@ -47,9 +48,10 @@ func nodeNameOf(i int) string { return fmt.Sprintf("winworker-%04d", i) }
 
 // factsLike are those of the host of one of many nodes.
 func factsLike(facts bundle.Facts, i int) bundle.Facts {
-	facts.HostName, facts.Addresses = strings.ToUpper(nodeNameOf(i)), []string{fmt.Sprintf("10.1.%d.%d", i/250, i%250+1)}
-	return facts
+	return simulation.FactsAt(facts, strings.ToUpper(nodeNameOf(i)), fmt.Sprintf("10.1.%d.%d", i/250, i%250+1), subnetOf(i))
 }
+
+func subnetOf(i int) string { return fmt.Sprintf("10.%d.%d.0/24", 132+i/256, i%256) }
 
 func nodeLike(t testing.TB, example corev1.Node, facts bundle.Facts, i int) *corev1.Node {
 	t.Helper()
@@ -58,7 +60,7 @@ func nodeLike(t testing.TB, example corev1.Node, facts bundle.Facts, i int) *cor
 	name := nodeNameOf(i)
 	node.ObjectMeta.Name, node.ObjectMeta.ResourceVersion, node.ObjectMeta.UID = name, "", ""
 	node.Labels[corev1.LabelHostname] = name
-	node.Annotations[subnetAnnotation] = fmt.Sprintf("10.%d.%d.0/24", 132+i/250, i%250)
+	node.Annotations[subnetAnnotation] = subnetOf(i)
 	for k, a := range node.Status.Addresses {
 		if a.Type == corev1.NodeInternalIP {
 			node.Status.Addresses[k].Address = facts.Addresses[0]

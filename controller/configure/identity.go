@@ -242,7 +242,7 @@ func (h Host) refuseForeignNode(ctx context.Context, node *corev1.Node, facts bu
 	if len(addresses) == 0 {
 		return errNoAddress
 	}
-	if slices.ContainsFunc(addresses, func(a string) bool { return !facts.HasAddress(a) }) {
+	if !facts.HasAll(addresses) {
 		if known {
 			return &refusal{
 				ReasonNotTheHost, fmt.Sprintf("the host has another address than before, and Node %s does not report it yet (%s)", node.Name, strings.Join(addresses, ", ")),

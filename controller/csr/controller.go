@@ -187,7 +187,7 @@ func (a *Approver) askHostOverSSH(
 	}
 	h.Facts, h.PendingKey, h.Lookups = facts, key.PublicKey, a.resolveAddress(ctx, h.Address)
 	h.Name = configure.NameByFacts(node, facts, inputs.Cluster.Platform)
-	if h, err = a.reachOtherAddresses(ctx, csr, inputs, target, h, k); err != nil {
+	if h, err = a.reachOtherAddresses(ctx, csr, inputs, node, h, k); err != nil {
 		return err
 	}
 	at := slices.IndexFunc(k.Hosts, func(other certificates.Host) bool { return other.ID() == h.ID() })

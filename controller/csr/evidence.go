@@ -6,16 +6,14 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"wmco/applier/remote"
+	"wmco/controller/configure"
 	"wmco/controller/csr/certificates"
 	"wmco/controller/gather"
 	"wmco/controller/inputs/desired"
-	"wmco/controller/windowsnode/record"
 	"wmco/render"
 )
 
@@ -42,53 +40,35 @@ func (a *Approver) addClusterFacts(ctx context.Context, inputs *desired.Hosts, h
 		}
 	}
 	k.Reserved = append(k.Reserved, inputs.Reserved.Names...)
-	k.Domains, k.Networks = inputs.Reserved.Domains, inputs.Reserved.Networks
-	k.Others = otherHosts(inputs, record.OfEntry(h.Address))
+	k.Domains = inputs.Reserved.Domains
+	for _, cidr := range inputs.Reserved.Networks {
+		if p, err := netip.ParsePrefix(cidr); err == nil {
+			k.Networks = append(k.Networks, p)
+		}
+	}
+	k.Others = inputs.NamesOfOthers(render.Node{Backing: render.BackingInstance, Address: h.Address})
 	return nil
-}
-
-// otherHosts are the names and addresses of other hosts than one: what the resolver says of their entries, and their records. Addresses in a record count
-// where nothing newer is known.
-func otherHosts(inputs *desired.Hosts, than record.ID) []string {
-	var list []string
-	current := map[record.ID]bool{}
-	for _, n := range inputs.All {
-		if id := gather.HostID(n); id != than && n.Backing != render.BackingNode {
-			list = append(list, n.Addresses...)
-			current[id] = len(n.Addresses) > 0
-		}
-	}
-	for _, id := range inputs.Records.IDs() {
-		if id == than {
-			continue
-		}
-		r, _ := inputs.Records.RecordByID(id)
-		list = append(list, r.Node, r.MachineName, r.Entry)
-		if !current[id] {
-			list = append(list, append(strings.Fields(r.Resolved), r.Address)...)
-		}
-	}
-	return list
 }
 
 // reachOtherAddresses reaches a host at the addresses that it asks for besides its entry, also at those that the resolver gives its entry: a host may write
 // its own record in the DNS. Where it does not answer under its pinned key, the address is not its own.
 func (a *Approver) reachOtherAddresses(
-	ctx context.Context, csr *certificatesv1.CertificateSigningRequest, inputs *desired.Hosts, entry remote.Target, h certificates.Host, k *certificates.Known,
+	ctx context.Context, csr *certificatesv1.CertificateSigningRequest, inputs *desired.Hosts, node render.Node, h certificates.Host, k *certificates.Known,
 ) (certificates.Host, error) {
 	if len(certificates.AddressesToReach(csr, h, *k)) == 0 {
 		return h, nil
 	}
 	k.Reserved = append(k.Reserved, a.resolveReserved(ctx, inputs.Reserved)...)
 	// At a first contact, whoever answers at the address would be taken for the host.
-	switch r, _, err := a.Records.GetRecord(ctx, record.ID(entry.ID)); {
+	id, _ := inputs.RecordOf(node)
+	switch r, _, err := a.Records.GetRecord(ctx, id); {
 	case err != nil:
 		return h, err
 	case r.HostKey == "":
 		return h, errNotPinned
 	}
 	for _, address := range certificates.AddressesToReach(csr, h, *k) {
-		t, err := a.Hosts.TargetOf(record.ID(entry.ID), entry.User, address.String())
+		t, err := a.Hosts.TargetOf(id, configure.LoginAccount(node, inputs.Cluster.Platform), address.String())
 		if err != nil {
 			return h, err
 		}

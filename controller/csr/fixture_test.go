@@ -11,7 +11,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"net"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -188,7 +187,7 @@ func newCluster(t testing.TB) *cluster {
 	c.inputs.Cluster = render.Cluster{Platform: bundle.PlatformNone}
 	c.inputs.Reserved = gather.Reserved{
 		Names: []string{"api-int.example.com", "api.example.com", "192.0.2.100"}, Domains: []string{"apps.example.com"},
-		Networks: []netip.Prefix{netip.MustParsePrefix("172.30.0.0/16"), netip.MustParsePrefix("10.132.0.0/14")},
+		Networks: []string{"172.30.0.0/16", "10.132.0.0/14"},
 	}
 	c.inputs.All = []render.Node{{Backing: render.BackingInstance, Address: "192.0.2.5", Username: "Administrator"}}
 	return c

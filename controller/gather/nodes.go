@@ -14,6 +14,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/record"
 	"wmco/render"
 	"wmco/render/reason"
 )
@@ -48,25 +49,12 @@ func (g *gatherer) listHosts() []render.Node {
 	return list
 }
 
-// FactsDescribe reports whether the facts are of the host: they have one of its addresses, or the host name of the instance.
-func FactsDescribe(f bundle.Facts, n render.Node) bool {
-	if slices.ContainsFunc(allAddresses(n), f.HasAddress) {
-		return true
-	}
-	names := []string{f.HostName, f.HostName + "." + f.DNSSuffix}
-	return slices.ContainsFunc(names, func(name string) bool { return name != "" && strings.EqualFold(name, n.Address) })
-}
-
 // unnamedNodesLast sorts hosts without a Node last.
 func unnamedNodesLast(n render.Node) int {
 	if n.Name == "" {
 		return 1
 	}
 	return 0
-}
-
-func allAddresses(n render.Node) []string {
-	return slices.Concat([]string{n.Address}, n.Addresses, n.Reported)
 }
 
 func (g *gatherer) listMachines() []render.Node {
@@ -77,9 +65,7 @@ func (g *gatherer) listMachines() []render.Node {
 			continue
 		}
 		n := render.Node{Backing: render.BackingMachine, MachineName: m.Name, MachineUID: string(m.UID), Ending: isBeingDeleted(m), Origins: render.Origins{render.FromMachine: o.Ref}}
-		for _, a := range m.Status.Addresses {
-			n = withAddress(n, a)
-		}
+		n.Addresses, n.HostNames = readAddresses(m.Status.Addresses)
 		n.Address = firstIPv4(n.Addresses)
 		if n.Address == "" {
 			g.addFinding(bundle.SeverityInfo, reason.MachineWithoutAddress, bundle.Finding{
@@ -98,21 +84,24 @@ func isBeingDeleted(m machinev1beta1.Machine) bool {
 	return m.DeletionTimestamp != nil || m.Status.Phase != nil && *m.Status.Phase == machinev1beta1.PhaseFailed
 }
 
-// withAddress adds one address of a Machine or Node. A host name that is not a DNS name is skipped: it cannot be the name
-// of a node.
-func withAddress(n render.Node, a corev1.NodeAddress) render.Node {
-	switch a.Type {
-	case corev1.NodeInternalIP:
-		if _, err := netip.ParseAddr(a.Address); err == nil && !slices.Contains(n.Addresses, a.Address) {
-			n.Addresses = append(n.Addresses, a.Address)
+// readAddresses returns the addresses and host names of a Machine or Node, in their order, each once. A host name that is not a DNS name is skipped: it cannot
+// be the name of a node.
+func readAddresses(list []corev1.NodeAddress) (addresses, hostNames []string) {
+	isKnown, isNamed := map[string]bool{}, map[string]bool{}
+	for _, a := range list {
+		switch a.Type {
+		case corev1.NodeInternalIP:
+			if _, err := netip.ParseAddr(a.Address); err == nil && !isKnown[a.Address] {
+				addresses, isKnown[a.Address] = append(addresses, a.Address), true
+			}
+		case corev1.NodeInternalDNS, corev1.NodeHostName:
+			if !isNamed[a.Address] && len(validation.IsDNS1123Subdomain(a.Address)) == 0 {
+				hostNames, isNamed[a.Address] = append(hostNames, a.Address), true
+			}
+		case corev1.NodeExternalIP, corev1.NodeExternalDNS:
 		}
-	case corev1.NodeInternalDNS, corev1.NodeHostName:
-		if len(validation.IsDNS1123Subdomain(a.Address)) == 0 && !slices.Contains(n.HostNames, a.Address) {
-			n.HostNames = append(n.HostNames, a.Address)
-		}
-	case corev1.NodeExternalIP, corev1.NodeExternalDNS:
 	}
-	return n
+	return addresses, hostNames
 }
 
 func firstIPv4(addresses []string) string {
@@ -176,12 +165,14 @@ func hasAddress(n render.Node, address string) bool {
 		slices.ContainsFunc(n.HostNames, func(h string) bool { return strings.EqualFold(h, address) })
 }
 
+// maxNodeAddresses is how many addresses of a Node are looked at. A kubelet with --node-ip reports one and its names, a cloud adds a few; whoever has its
+// certificate may write as many as etcd holds.
+const maxNodeAddresses = 64
+
 // describeNode returns what a Node reports about its host.
 func describeNode(node corev1.Node) render.Node {
 	var described render.Node
-	for _, a := range node.Status.Addresses {
-		described = withAddress(described, a)
-	}
+	described.Addresses, described.HostNames = readAddresses(node.Status.Addresses[:min(len(node.Status.Addresses), maxNodeAddresses)])
 	described.HostNames = append(described.HostNames, node.Name)
 	return described
 }
@@ -231,7 +222,7 @@ func (g *gatherer) addNodes(list []render.Node) []render.Node {
 		n.Name, n.Subnet = node.Name, node.Annotations[annotationSubnet]
 		n.Origins[render.FromNode] = node.ref
 		n.Addresses = appendMissing(n.Addresses, described.Addresses)
-		g.addReport(n, node)
+		g.addReport(n, node, record.Record{})
 		list = g.dropRepeats(list, matches, node.Name)
 	}
 	return list
@@ -243,34 +234,6 @@ func entryOf(node corev1.Node) string {
 		return ""
 	}
 	return cmp.Or(node.Annotations[annotationInstance], firstIPv4(describeNode(node).Addresses)) // the existing operator does not note the entry
-}
-
-// addReport adds what the host's agent reports on its Node: its facts, none where there are none, and whether it refuses a layer with the name of
-// the Node or with authorized keys, or policies. One that has not reported yet came with this operator. The node writes its report itself: it decides about nothing but its own layer,
-// and the facts of another host are not used.
-func (g *gatherer) addReport(n *render.Node, node listedNode) {
-	n.Facts, n.OlderAgent, n.NoKeys, n.NoPolicies = bundle.Facts{}, false, false, false
-	if _, ok := node.Annotations[published.ReportAnnotation]; !ok {
-		return
-	}
-	report, err := node.Report, node.ReportError
-	n.OlderAgent = err == nil && !report.Has(published.FeatureNodeName)
-	n.NoKeys = err == nil && !report.Has(published.FeatureAuthorizedKeys)
-	n.NoPolicies = err == nil && !report.Has(published.FeaturePolicies)
-	if err == nil && (report.Facts == nil || FactsDescribe(*report.Facts, *n)) {
-		if report.Facts != nil {
-			n.Facts = *report.Facts
-		}
-		return
-	}
-	message := "the facts that the node reports are of another host; they are not used"
-	if err != nil {
-		message = fmt.Sprintf("the report of the node agent cannot be read: %v", err)
-	}
-	g.addFinding(bundle.SeverityWarning, reason.FactsUnmatched, bundle.Finding{
-		Object: node.ref, Field: fmt.Sprintf("metadata.annotations[%q]", published.ReportAnnotation), Node: n.Name, Message: message,
-		Fix: "remove the annotation; the node agent writes it again",
-	})
 }
 
 // matchingEntries returns the positions of the entries that describe the same host as a Node.

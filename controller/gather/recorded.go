@@ -38,7 +38,7 @@ func (g *gatherer) addRecordedNodes(list []render.Node, records record.Set) []re
 		n.Name, n.Subnet, n.Reported = node.Name, node.Annotations[annotationSubnet], described.Addresses
 		n.Origins[render.FromNode] = node.ref
 		if !n.Unconfirmed {
-			g.addReport(n, node)
+			g.addReport(n, node, r)
 		}
 	}
 	g.judgeClaims(list)

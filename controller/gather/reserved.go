@@ -16,8 +16,8 @@ type Reserved struct {
 	Names []string
 	// Domains are those of which every name is the cluster's: that of routes.
 	Domains []string
-	// Networks are those of services and Pods.
-	Networks []netip.Prefix
+	// Networks are those of services and Pods, CIDRs.
+	Networks []string
 }
 
 // Labels of the installer's names of a cluster's API servers and of its routes
@@ -45,8 +45,8 @@ func (g *gatherer) readReserved() Reserved {
 	r.Names = sortedOnce(append(r.Names, platformAddresses(g.infra.Status.PlatformStatus)...))
 	r.Domains = sortedOnce(r.Domains)
 	for _, cidr := range sortedOnce(slices.Concat(g.serviceNetworks(), g.podNetworks(), g.cluster.Network.HybridNetworks)) {
-		if p, err := netip.ParsePrefix(cidr); err == nil {
-			r.Networks = append(r.Networks, p.Masked())
+		if _, err := netip.ParsePrefix(cidr); err == nil {
+			r.Networks = append(r.Networks, cidr)
 		}
 	}
 	return r

@@ -1,7 +1,6 @@
 package gather
 
 import (
-	"net/netip"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,11 +33,11 @@ func TestWhatBelongsToTheCluster(t *testing.T) {
 		"the internal name alone":                   {`{"status":{"apiServerInternalURI":"https://api-int.demo.example.com:6443"}}`, nil, Reserved{Names: names, Domains: routes}},
 		"an address that is no URL":                 {`{"status":{"apiServerURL":"%","apiServerInternalURI":""}}`, nil, Reserved{}},
 		"the networks": {`{}`, []objects.Object{network, operator}, Reserved{
-			Networks: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14"), netip.MustParsePrefix("10.132.0.0/14"), netip.MustParsePrefix("172.30.0.0/16"), netip.MustParsePrefix("fd02::/112")},
+			Networks: []string{"10.128.0.0/14", "10.132.0.9/14", "172.30.0.0/16", "fd02::/112"},
 		}},
 	} {
 		r := gatherFrom(t, Options{}, append(tt.more, object(groupConfig, "Infrastructure", "", clusterName, tt.infrastructure))...)
-		if diff := cmp.Diff(tt.want, r.Reserved, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
+		if diff := cmp.Diff(tt.want, r.Reserved); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

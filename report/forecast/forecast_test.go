@@ -20,6 +20,7 @@ import (
 	"wmco/controller/inputs/desired"
 	"wmco/controller/layers"
 	"wmco/controller/rollout/plan"
+	"wmco/internal/hostsim/simulation"
 )
 
 const clusters = "../../golden/clusters"
@@ -55,12 +56,11 @@ func newSceneWith(t *testing.T, size int, payload string) *scene {
 	facts, err := bundle.DecodeFacts(file)
 	must(t, err)
 	for i := range size {
-		f := facts[0]
-		f.HostName, f.Addresses = fmt.Sprintf("WIN-%d", i), []string{fmt.Sprintf("10.0.140.%d", 30+i)}
-		f.DefaultRoute.Address = f.Addresses[0]
+		subnet := fmt.Sprintf("10.132.%d.0/24", i)
+		f := simulation.FactsAt(facts[0], fmt.Sprintf("WIN-%d", i), fmt.Sprintf("10.0.140.%d", 30+i), subnet)
 		n := corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}}
 		n.Name, n.Labels = strings.ToLower(f.HostName), map[string]string{corev1.LabelOSStable: "windows", corev1.LabelWindowsBuild: "10.0.20348"}
-		n.Annotations = map[string]string{"k8s.ovn.org/hybrid-overlay-node-subnet": fmt.Sprintf("10.132.%d.0/24", i)}
+		n.Annotations = map[string]string{"k8s.ovn.org/hybrid-overlay-node-subnet": subnet}
 		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: f.Addresses[0]}}
 		n.Status.Conditions = []corev1.NodeCondition{
 			{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon().Add(-24 * time.Hour))},

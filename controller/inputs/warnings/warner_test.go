@@ -32,6 +32,7 @@ import (
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/controller/inputs/desired"
+	"wmco/internal/hostsim/simulation"
 	"wmco/internal/test/testenv/manifests"
 )
 
@@ -95,7 +96,8 @@ func like(t testing.TB, of *unstructured.Unstructured, facts bundle.Facts, i int
 	u := of.DeepCopy()
 	name, address := fmt.Sprintf("win-%04d", i), fmt.Sprintf("10.1.%d.%d", i/250, i%250+1)
 	u.SetName(name)
-	facts.HostName, facts.Addresses, facts.DefaultRoute.Address = strings.ToUpper(name), []string{address}, address
+	subnet := fmt.Sprintf("10.%d.%d.0/24", 132+i/256, i%256)
+	facts = simulation.FactsAt(facts, strings.ToUpper(name), address, subnet)
 	text, err := published.Report{State: published.StateApplied, Facts: &facts}.Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +106,7 @@ func like(t testing.TB, of *unstructured.Unstructured, facts bundle.Facts, i int
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[published.ReportAnnotation], annotations["k8s.ovn.org/hybrid-overlay-node-subnet"] = text, fmt.Sprintf("10.%d.%d.0/24", 128+i/250, i%250)
+	annotations[published.ReportAnnotation], annotations["k8s.ovn.org/hybrid-overlay-node-subnet"] = text, subnet
 	u.SetAnnotations(annotations)
 	err = unstructured.SetNestedSlice(u.Object, []any{map[string]any{"type": "InternalIP", "address": address}, map[string]any{"type": "Hostname", "address": name}}, "status", "addresses")
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 	"wmco/controller/layers"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
+	"wmco/internal/hostsim/simulation"
 	"wmco/internal/test/testenv/manifests"
 	"wmco/report/mustgather"
 )
@@ -120,13 +121,12 @@ func (f *Fleet) addNodes(like *unstructured.Unstructured, facts bundle.Facts) er
 		if err := json.Unmarshal(text, &n); err != nil {
 			return err
 		}
-		address, subnet := addressOf(i).String(), fmt.Sprintf("10.132.%d", i)
+		address, subnet := addressOf(i).String(), fmt.Sprintf("10.132.%d.0/24", i)
 		n.Name, n.Labels[corev1.LabelHostname], n.Labels[corev1.LabelWindowsBuild] = name, name, facts.OSBuild
 		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}, {Type: corev1.NodeHostName, Address: name}}
-		n.Annotations["k8s.ovn.org/hybrid-overlay-node-subnet"] = subnet + ".0/24"
+		n.Annotations["k8s.ovn.org/hybrid-overlay-node-subnet"] = subnet
 		n.Annotations[published.VersionAnnotation], n.Annotations[published.DesiredVersionAnnotation] = version, version
-		own := facts
-		own.HostName, own.Addresses, own.DefaultRoute.Address = strings.ToUpper(name), []string{address, subnet + ".2"}, address
+		own := simulation.FactsAt(facts, strings.ToUpper(name), address, subnet)
 		for k := range n.Status.Conditions {
 			n.Status.Conditions[k].LastHeartbeatTime, n.Status.Conditions[k].LastTransitionTime = metav1.NewTime(f.Ago(time.Minute)), metav1.NewTime(f.Ago(400*time.Hour))
 		}

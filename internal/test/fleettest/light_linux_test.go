@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle/published"
+	"wmco/internal/hostsim/simulation"
 	"wmco/internal/test/simnode/light"
 	"wmco/internal/test/testenv"
 )
@@ -26,8 +27,7 @@ func (f *fleet) checkLight(t *testing.T) {
 	node := f.node(t, whole.name)
 	report, err := published.DecodeReport(node.Annotations[published.ReportAnnotation])
 	must(t, err)
-	facts := *report.Facts
-	facts.HostName, facts.Addresses, facts.DefaultRoute.Address = name, []string{"10.0.8.1"}, "10.0.8.1"
+	facts := simulation.FactsAt(*report.Facts, name, "10.0.8.1", lightSubnet)
 	f.addLight(t, node, name)
 	background(t, func(ctx context.Context) error { return f.keepLease(ctx, name) })
 	background(t, func(ctx context.Context) error {
@@ -62,6 +62,9 @@ func (f *fleet) checkLight(t *testing.T) {
 	}
 }
 
+// lightSubnet is that of the Pods of a light node.
+const lightSubnet = "10.132.200.0/24"
+
 // addLight makes the Node of a light node, like one of a whole machine, and removes it at the end.
 func (f *fleet) addLight(t *testing.T, like *corev1.Node, name string) {
 	t.Helper()
@@ -70,7 +73,7 @@ func (f *fleet) addLight(t *testing.T, like *corev1.Node, name string) {
 	for _, key := range []string{published.DesiredAnnotation, published.ReportAnnotation, published.RolloutAnnotation} {
 		delete(node.Annotations, key)
 	}
-	node.Annotations["k8s.ovn.org/hybrid-overlay-node-subnet"] = "10.132.200.0/24"
+	node.Annotations["k8s.ovn.org/hybrid-overlay-node-subnet"] = lightSubnet
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.8.1"}, {Type: corev1.NodeHostName, Address: name}}
 	must(t, f.Create(t.Context(), node))
 	t.Cleanup(func() {

@@ -92,14 +92,12 @@ func (s *soak) addNodes(t testing.TB, count int) {
 
 // newNode returns a Node that is not made yet, and the facts of its host.
 func (s *soak) newNode(i int) (*corev1.Node, bundle.Facts) {
-	name, address := nodeName(i), fmt.Sprintf("10.1.%d.%d", i/250, i%250+1)
+	name, address, subnet := nodeName(i), fmt.Sprintf("10.1.%d.%d", i/250, i%250+1), fmt.Sprintf("10.%d.%d.0/24", 132+i/256, i%256)
 	n := s.example.DeepCopy()
 	n.Name, n.Labels[corev1.LabelHostname] = name, name
-	n.Annotations[overlay.SubnetAnnotation] = fmt.Sprintf("10.%d.%d.0/24", 132+i/250, i%250)
+	n.Annotations[overlay.SubnetAnnotation] = subnet
 	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}, {Type: corev1.NodeHostName, Address: name}}
-	facts := s.facts
-	facts.HostName, facts.Addresses, facts.DefaultRoute.Address = strings.ToUpper(name), []string{address}, address
-	return n, facts
+	return n, simulation.FactsAt(s.facts, strings.ToUpper(name), address, subnet)
 }
 
 // lightOptions are those of the host of a Node.
