@@ -22,6 +22,8 @@ func (n Node) Contradiction(f bundle.Facts, c Cluster, own []string) string {
 		return fmt.Sprintf("the host is not known to have the address of its default route, %s", f.DefaultRoute.Address)
 	case !isOwn(network.ManagementIP):
 		return fmt.Sprintf("the host is not known to have the address of its overlay network, %s", network.ManagementIP)
+	case n.Subnet != "" && !isIPv4Subnet(n.Subnet):
+		return "" // the bundle is refused because of it
 	case network.AddressPrefix != "" && network.AddressPrefix != n.Subnet:
 		return fmt.Sprintf("the overlay network has the subnet %q, and OVN has given the node %q", network.AddressPrefix, n.Subnet)
 	case network.Name != "" && !n.hasOverlaySubnet(c):

@@ -299,7 +299,7 @@ func checkFactTexts(f bundle.Facts, r *report) {
 		invalid("networks["+overlayNetwork+"].managementIP", a, "an IPv4 address")
 	}
 	if a := network.AddressPrefix; a != "" {
-		if p, err := netip.ParsePrefix(a); err != nil || !p.Addr().Is4() {
+		if !isIPv4Subnet(a) {
 			invalid("networks["+overlayNetwork+"].addressPrefix", a, "an IPv4 subnet")
 		}
 	}
@@ -318,10 +318,7 @@ func (c Cluster) checkNames(n Node, r *report) {
 	if n.Name != "" && predicted != "" && predicted != n.Name {
 		r.add(bundle.SeverityWarning, reason.NodeNameMismatch, "", fmt.Sprintf("the host would register as %q now; the node keeps the name %q", predicted, n.Name), "nothing, unless the host was renamed on purpose: then remove the node and let it join again")
 	}
-	if n.Subnet == "" {
-		return
-	}
-	if p, err := netip.ParsePrefix(n.Subnet); err != nil || !p.Addr().Is4() {
+	if n.Subnet != "" && !isIPv4Subnet(n.Subnet) {
 		r.add(bundle.SeverityError, reason.InputInvalid, `metadata.annotations["k8s.ovn.org/hybrid-overlay-node-subnet"]`, fmt.Sprintf("%q is not an IPv4 subnet", n.Subnet), "remove the annotation, which OVN sets, and check ovnkube-control-plane's log")
 	}
 }

@@ -37,6 +37,11 @@ func isIPv4(s string) bool {
 	return err == nil && a.Is4()
 }
 
+func isIPv4Subnet(s string) bool {
+	p, err := netip.ParsePrefix(s)
+	return err == nil && p.Addr().Is4()
+}
+
 // hostNameOverride returns the name that the kubelet registers under if it is not the host's own name. A node that exists
 // keeps its name, whatever the facts are: with another name, the host would become another node.
 func (n Node) hostNameOverride(p bundle.Platform) string {

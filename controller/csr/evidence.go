@@ -17,8 +17,8 @@ import (
 	"wmco/render"
 )
 
-// addClusterFacts adds what the API server and the records say: the names of all Nodes, and what belongs to the cluster, Machines, other Nodes and
-// other hosts than this one.
+// addClusterFacts adds what the API server and the records say: the names of all Nodes, and what belongs to the cluster, other Nodes and other hosts than
+// this one.
 func (a *Approver) addClusterFacts(ctx context.Context, inputs *desired.Hosts, h certificates.Host, k *certificates.Known) error {
 	var nodes corev1.NodeList
 	if err := a.Live.List(ctx, &nodes); err != nil {
@@ -32,11 +32,6 @@ func (a *Approver) addClusterFacts(ctx context.Context, inputs *desired.Hosts, h
 		}
 		for _, address := range n.Status.Addresses {
 			k.Reserved = append(k.Reserved, address.Address)
-		}
-	}
-	for _, n := range inputs.All {
-		if n.Backing == render.BackingMachine {
-			k.Reserved = append(k.Reserved, append([]string{n.Address}, n.Addresses...)...)
 		}
 	}
 	k.Reserved = append(k.Reserved, inputs.Reserved.Names...)

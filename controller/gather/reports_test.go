@@ -93,16 +93,17 @@ func TestFactsOfANodeAreComparedWithWhatIsKnown(t *testing.T) {
 			managed(r, "192.0.2.11")
 			r.status = []string{"192.0.2.11"}
 		}},
-		"an entry that was removed":                           {record: ofAddress, host: entries("192.0.2.99")},
-		"an entry that was removed, and another route":        {record: ofAddress, host: entries("192.0.2.99"), change: func(r *reported) { route(r, foreign) }, wrong: "default route"},
-		"before there is an overlay network":                  {host: machine, record: ofMachine, change: func(r *reported) { r.subnet, r.facts.Networks, r.facts.Endpoints = "", nil, nil }},
-		"before there is an overlay network, with its subnet": {host: machine, record: ofMachine, change: func(r *reported) { r.facts.Networks, r.facts.Endpoints = nil, nil }},
-		"a network without an address yet":                    {host: machine, record: ofMachine, change: func(r *reported) { managed(r, ""); r.facts.Endpoints = nil }},
-		"all of the network of Windows nodes":                 {host: machine, record: ofMachine, change: func(r *reported) { r.facts.Networks[1].AddressPrefix = "10.132.0.0/14" }, wrong: `has the subnet "10.132.0.0/14", and OVN has given the node "10.132.4.0/24"`},
-		"a subnet, of a Node without one":                     {host: machine, record: ofMachine, change: func(r *reported) { r.subnet = "" }, wrong: `OVN has given the node ""`},
-		"a subnet elsewhere, which the Node has too":          {host: machine, record: ofMachine, change: func(r *reported) { r.subnet, r.facts.Networks[1].AddressPrefix = "10.0.0.0/8", "10.0.0.0/8" }, wrong: "is not one of the hybrid overlay"},
-		"a source address elsewhere":                          {host: machine, record: ofMachine, change: func(r *reported) { r.facts.Endpoints[0].IP = "203.0.113.9" }, wrong: "203.0.113.9, is not in the subnet"},
-		"a source address that is none":                       {host: machine, record: ofMachine, change: func(r *reported) { r.facts.Endpoints[0].IP = "x" }, wrong: "is not in the subnet"},
+		"an entry that was removed":                              {record: ofAddress, host: entries("192.0.2.99")},
+		"an entry that was removed, and another route":           {record: ofAddress, host: entries("192.0.2.99"), change: func(r *reported) { route(r, foreign) }, wrong: "default route"},
+		"before there is an overlay network":                     {host: machine, record: ofMachine, change: func(r *reported) { r.subnet, r.facts.Networks, r.facts.Endpoints = "", nil, nil }},
+		"before there is an overlay network, with its subnet":    {host: machine, record: ofMachine, change: func(r *reported) { r.facts.Networks, r.facts.Endpoints = nil, nil }},
+		"a network without an address yet":                       {host: machine, record: ofMachine, change: func(r *reported) { managed(r, ""); r.facts.Endpoints = nil }},
+		"all of the network of Windows nodes":                    {host: machine, record: ofMachine, change: func(r *reported) { r.facts.Networks[1].AddressPrefix = "10.132.0.0/14" }, wrong: `has the subnet "10.132.0.0/14", and OVN has given the node "10.132.4.0/24"`},
+		"a subnet, of a Node without one":                        {host: machine, record: ofMachine, change: func(r *reported) { r.subnet = "" }, wrong: `OVN has given the node ""`},
+		"a subnet elsewhere, which the Node has too":             {host: machine, record: ofMachine, change: func(r *reported) { r.subnet, r.facts.Networks[1].AddressPrefix = "10.0.0.0/8", "10.0.0.0/8" }, wrong: "is not one of the hybrid overlay"},
+		"a subnet that is none, for which the bundle is refused": {host: machine, record: ofMachine, change: func(r *reported) { r.subnet = "2001:db8::/64" }},
+		"a source address elsewhere":                             {host: machine, record: ofMachine, change: func(r *reported) { r.facts.Endpoints[0].IP = "203.0.113.9" }, wrong: "203.0.113.9, is not in the subnet"},
+		"a source address that is none":                          {host: machine, record: ofMachine, change: func(r *reported) { r.facts.Endpoints[0].IP = "x" }, wrong: "is not in the subnet"},
 		"networks and endpoints that are not rendered": {host: machine, record: ofMachine, change: func(r *reported) {
 			r.facts.Endpoints = append(r.facts.Endpoints, bundle.HNSEndpoint{Name: "pod", IP: foreign})
 		}},

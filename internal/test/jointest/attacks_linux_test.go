@@ -20,6 +20,7 @@ import (
 	"wmco/controller/node"
 	"wmco/controller/windowsnode/record"
 	"wmco/internal/hostsim/simulation"
+	"wmco/render/reason"
 )
 
 // stolen is the certificate of a kubelet in the hands of an attacker: NodeRestriction lets them write the Node's own annotations and status.
@@ -317,5 +318,36 @@ func TestASecondEntryOfAHostIsRefused(t *testing.T) {
 	check := w.untouched("instance-a", record.OfEntry("192.0.2.97"))
 	w.addEntry("192.0.2.98")
 	w.says("InstanceSetupFailure", "windows-instances", "SameHost", "192.0.2.98", "192.0.2.97", "node instance-a", "fix: ")
+	check()
+}
+
+// TestFactsOfANodeAreNotSignedUnlessTheyAreItsHosts: whoever may patch Nodes writes in the place of the node agent that the host has another address and
+// another network. The node keeps what it has until its agent writes its own report again.
+func TestFactsOfANodeAreNotSignedUnlessTheyAreItsHosts(t *testing.T) {
+	w := newWorld(t)
+	const name, entry = "instance-f", "win-f.example.com"
+	w.names[entry] = []string{"192.0.2.226"}
+	m := w.machine(name, "192.0.2.226")
+	must(t, w.at.put(entry, m.ssh.Address))
+	w.instances(entry)
+	w.operate()
+	w.allJoin([]string{name})
+	check, signed, honest := w.untouched(name, record.OfEntry(entry)), w.told(name), w.reported(name)
+	lie, facts := honest, *honest.Facts
+	facts.Addresses = append(slices.Clone(facts.Addresses), "203.0.113.7")
+	facts.DefaultRoute.Address = "203.0.113.7"
+	lie.Facts = &facts
+	text, err := lie.Encode()
+	must(t, err)
+	w.patcher().put(name, map[string]any{published.ReportAnnotation: text})
+	// The agent writes its report again after some seconds, and the operator has rendered with the other one before.
+	eventually(t, "the agent's own report", func() bool {
+		if w.told(name) != signed {
+			t.Fatalf("the operator has signed %s", w.told(name))
+		}
+		now := w.reported(name)
+		return now.Facts != nil && now.Facts.DefaultRoute.Address == honest.Facts.DefaultRoute.Address
+	})
+	w.says(reason.FactsContradicted, "windows-machine-config-operator", name, "203.0.113.7", "fix: ")
 	check()
 }

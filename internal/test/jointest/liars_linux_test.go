@@ -105,3 +105,35 @@ func TestAnInstanceGetsCertificatesOfOneName(t *testing.T) {
 	})
 	w.approvedNever("second-name")
 }
+
+// TestALiarGetsServingCertificatesForItselfAlone: a host with an entry says that it has the address of another one whose entry is a name, that of the API
+// server's service, one that is nobody's, and the API server's external name. Its second adapter is its own.
+func TestALiarGetsServingCertificatesForItselfAlone(t *testing.T) {
+	w := newWorld(t)
+	w.names["win-v.example.com"] = []string{"192.0.2.223"}
+	victim := w.machine("instance-v", "192.0.2.223")
+	must(t, w.at.put("win-v.example.com", victim.ssh.Address))
+	liar := w.machine("api", "192.0.2.224")
+	must(t, w.at.put("192.0.2.225", liar.ssh.Address))
+	must(t, liar.Edit(t.Context(), func(s *simulation.State) {
+		s.Facts.DNSSuffix = "demo.example.com"
+		s.Facts.Addresses = append(s.Facts.Addresses, "192.0.2.225", "192.0.2.223", "172.30.0.1", "203.0.113.10")
+	}))
+	w.instances("win-v.example.com", "192.0.2.224")
+	w.operate()
+	w.allJoin([]string{"instance-v", "api"})
+	as := w.user("system:node:api", "system:nodes")
+	for name, i := range map[string]impostor{
+		"of-another-host": {ip: "192.0.2.223", says: `does not have the address "192.0.2.223"`},
+		"of-the-service":  {ip: "172.30.0.1", says: `does not have the address "172.30.0.1"`},
+		"of-nobody":       {ip: "203.0.113.10", says: "was not reached at its address 203.0.113.10"},
+		"of-the-api":      {dns: []string{"api.demo.example.com"}, says: `does not have the name "api.demo.example.com"`},
+	} {
+		i.node, i.signer, i.usages = "api", servingSigner, servingUsages
+		w.post(as, i.request(t, name))
+		w.says(notApproved, "windows-instances", name+": ", i.says, "fix: ")
+		w.approvedNever(name)
+	}
+	w.serving("api", "192.0.2.225")
+	w.serving("instance-v", "192.0.2.223")
+}
