@@ -134,6 +134,14 @@ func (c *Client) WithTransport(t Transport) *Client {
 	return &other
 }
 
+// Observing returns a client that copies nothing to hosts, as one of NewObserver, and begins to know them anew: for targets that are asked once. Nothing
+// of them is kept when it is dropped.
+func (c *Client) Observing() *Client {
+	other := *c
+	other.leaves, other.hosts = true, &knownHosts{all: map[Target]*knownHost{}}
+	return &other
+}
+
 // GuardedBy returns a client that asks before each act that changes a host (an upload, apply, stage, repair, cleanup) whether it may. What was
 // begun goes on, and is confirmed. The client knows of hosts what this one does.
 func (c *Client) GuardedBy(mayChange func(context.Context) error) *Client {

@@ -218,6 +218,19 @@ func TestAClientOverAnotherTransportKnowsWhatTheFirstOneLearned(t *testing.T) {
 	}
 }
 
+// TestAClientThatObservesLeavesNothingBehind: neither on the host, which lacks the agent, nor in the client.
+func TestAClientThatObservesLeavesNothingBehind(t *testing.T) {
+	host := &fakeHost{t: t, files: fakeFiles{}, status: 1}
+	c := NewClient(host, theAgent(), DefaultLimits())
+	missing := (*NotInstalledError)(nil)
+	if _, err := c.Observing().AgentFor(Target{User: DefaultUser, Address: "h:22"}).Facts(t.Context()); !errors.As(err, &missing) {
+		t.Error(err)
+	}
+	if len(host.files) > 0 || len(c.hosts.all) > 0 {
+		t.Errorf("files %v; the client knows %d hosts", host.files, len(c.hosts.all))
+	}
+}
+
 func TestAnObserverUploadsNothing(t *testing.T) {
 	target := Target{User: DefaultUser, Address: "h:22"}
 	for _, tt := range []struct {

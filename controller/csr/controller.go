@@ -187,8 +187,12 @@ func (a *Approver) askHostOverSSH(
 	}
 	h.Facts, h.PendingKey, h.Lookups = facts, key.PublicKey, a.resolveAddress(ctx, h.Address)
 	h.Name = configure.NameByFacts(node, facts, inputs.Cluster.Platform)
-	if h, err = a.reachOtherAddresses(ctx, csr, inputs, node, h, k); err != nil {
-		return err
+	if len(certificates.AddressesToReach(csr, h, *k)) > 0 {
+		k.Reserved = append(k.Reserved, a.resolveReserved(ctx, inputs.Reserved)...)
+		h.Reached, err = a.reachAddresses(ctx, inputs, node, facts.HostName, certificates.AddressesToReach(csr, h, *k))
+		if err != nil {
+			return err
+		}
 	}
 	at := slices.IndexFunc(k.Hosts, func(other certificates.Host) bool { return other.ID() == h.ID() })
 	k.Hosts[at] = h

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"slices"
 
-	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"wmco/controller/configure"
@@ -45,37 +44,31 @@ func (a *Approver) addClusterFacts(ctx context.Context, inputs *desired.Hosts, h
 	return nil
 }
 
-// reachOtherAddresses reaches a host at the addresses that it asks for besides its entry, also at those that the resolver gives its entry: a host may write
-// its own record in the DNS. Where it does not answer under its pinned key, the address is not its own.
-func (a *Approver) reachOtherAddresses(
-	ctx context.Context, csr *certificatesv1.CertificateSigningRequest, inputs *desired.Hosts, node render.Node, h certificates.Host, k *certificates.Known,
-) (certificates.Host, error) {
-	if len(certificates.AddressesToReach(csr, h, *k)) == 0 {
-		return h, nil
-	}
-	k.Reserved = append(k.Reserved, a.resolveReserved(ctx, inputs.Reserved)...)
+// reachAddresses returns those of the addresses at which a host is reached that has said its name. They are what it asks for besides its entry, also what the
+// resolver gives its entry: a host may write its own record in the DNS. Where it does not answer under its pinned key, the address is not its own.
+func (a *Approver) reachAddresses(ctx context.Context, inputs *desired.Hosts, node render.Node, name string, addresses []netip.Addr) ([]string, error) {
 	// At a first contact, whoever answers at the address would be taken for the host.
 	id, _ := inputs.RecordOf(node)
 	switch r, _, err := a.Records.GetRecord(ctx, id); {
 	case err != nil:
-		return h, err
+		return nil, err
 	case r.HostKey == "":
-		return h, errNotPinned
+		return nil, errNotPinned
 	}
-	for _, address := range certificates.AddressesToReach(csr, h, *k) {
+	var reached []string
+	for _, address := range addresses {
 		t, err := a.Hosts.TargetOf(id, configure.LoginAccount(node, inputs.Cluster.Platform), address.String())
 		if err != nil {
-			return h, err
+			return nil, err
 		}
 		facts, err := a.Hosts.AskAtOtherAddress(ctx, t)
-		if err != nil || facts.HostName != h.Facts.HostName { // copies of one machine have one host key
-			a.Log.Info("a host is not reached at an address that it asks a certificate for",
-				"csr", csr.Name, "host", h.ID(), "address", address, "answers", facts.HostName, "error", err)
+		if err != nil || facts.HostName != name { // copies of one machine have one host key
+			a.Log.Info("a host is not reached at an address that it asks a certificate for", "host", node.Address, "address", address, "answers", facts.HostName, "error", err)
 			break
 		}
-		h.Reached = append(slices.Clip(h.Reached), address.String())
+		reached = append(reached, address.String())
 	}
-	return h, nil
+	return reached, nil
 }
 
 // errNotPinned ends an attempt while the key of a host is pinned for its address alone.

@@ -376,9 +376,10 @@ func (h *Hosts) AskPendingKey(ctx context.Context, t remote.Target) (bundle.Fact
 	return facts, key, err
 }
 
-// AskAtOtherAddress asks a host what it is at another of its addresses than that at which it is known. The answer is not noted for LastFacts.
+// AskAtOtherAddress asks a host what it is at another of its addresses than that at which it is known, over a connection of its own. Nothing is noted of an
+// address that a host claims.
 func (h *Hosts) AskAtOtherAddress(ctx context.Context, t remote.Target) (bundle.Facts, error) {
-	return h.client.AgentFor(t).Facts(ctx)
+	return h.confirms.Observing().AgentFor(t).Facts(ctx)
 }
 
 // AskPreflight asks a host what it lacks before it can become a node, after check has found that it is the right one: the question has the
