@@ -171,8 +171,10 @@ func TestOfManyAddressesTheFirstOnesCount(t *testing.T) {
 func BenchmarkANodeWithManyAddresses(b *testing.B) {
 	says := inOverlay("192.0.2.1")
 	says.status, says.facts.Addresses = manyAddresses(30_000), manyAddresses(3_000)
-	list := given{says.object(b), object(groupMachine, "Machine", namespaceMachines, "m-a", `{"metadata":{"name":"m-a"},"status":{"addresses":[{"type":"InternalIP","address":"192.0.2.1"}]}}`)}
-	var set record.Set
+	list := given{says.object(b), machineAt("m-a", "m1", "192.0.2.1")}
+	r := record.New("machine_m1")
+	r.Node, r.NodeUID, r.Address = "win-a", types.UID("uid-1"), "192.0.2.1"
+	set := record.NewSet(r)
 	for b.Loop() {
 		if _, err := Gather(b.Context(), list, Options{Records: &set}); err != nil {
 			b.Fatal(err)
