@@ -9,7 +9,7 @@ func BoundedText(text string, most int) string {
 	if limit := 4 * most; len(text) > limit {
 		text = text[:limit]
 	}
-	text = strings.TrimSpace(strings.ReplaceAll(maskLog(plainLines(text)), "\n", " "))
+	text = strings.TrimSpace(strings.ReplaceAll(MaskLog(text), "\n", " "))
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most-3], "") + "..."
 	}

@@ -23,12 +23,11 @@ const (
 )
 
 // escapeSequence is what a terminal acts on instead of showing it (ECMA-48: CSI and OSC, and escapes of two characters).
-var escapeSequence = regexp.MustCompile(`(?:\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]|(?:\x1b[\]PX^_]|\x{9d})[^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?`)
+var escapeSequence = regexp.MustCompile(`(?:\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]|(?:\x1b[\]PX^_]|\x{9d})[^\x07\x1b\n]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?`)
 
 // NewLogTail returns the last lines of what a service has written, without what may be a secret.
 func NewLogTail(service, text string) LogTail {
-	// Escapes first: one in the middle of a secret would hide it from the masks.
-	return LogTail{service, strings.Split(maskLog(plainLines(text)), "\n")}.BoundedTail()
+	return LogTail{service, strings.Split(MaskLog(text), "\n")}.BoundedTail()
 }
 
 // IsZero reports whether there is none.

@@ -12,20 +12,21 @@ import (
 // TestTheEndOfALogHoldsNoSecret: in each line of a log the word hunter2 is a secret.
 func TestTheEndOfALogHoldsNoSecret(t *testing.T) {
 	for name, tt := range map[string]struct{ line, want string }{
-		"a proxy with a password":            {`proxyconnect tcp: dial http://admin:hunter2@proxy.example.com:3128: refused`, `proxyconnect tcp: dial http://****:****@proxy.example.com:3128: refused`},
-		"a bearer token in a header":         {`request: Authorization: Bearer hunter2`, `request: Authorization: Bearer <masked>`},
-		"a long bearer token in a sentence":  {`bearer hunter2hunter2hunter2 expired`, `<masked> expired`},
-		"a password in JSON":                 {`{"user":"x","password":"hunter2 hunter2"}`, `{"user":"x","password":<masked>}`},
-		"a password in quoted JSON":          {`err="body {\"password\":\"hunter2\"}"`, `err="body {\"password\":\<masked>}"`},
-		"the auth of a pull secret":          {`{"auths":{"quay.io":{"auth":"aHVudGVyMg== hunter2"}}}`, `{"auths":{"quay.io":{"auth":<masked>}}}`},
-		"an assignment":                      {`bootstrap-token=hunter2 x=y`, `bootstrap-token=<masked> x=y`},
-		"a flag of a command":                {`run kubelet.exe --token hunter2 --v=2`, `run kubelet.exe --token <masked> --v=2`},
-		"a signed address":                   {`GET https://blob.example.com/x?sv=1&sig=hunter2&se=2`, `GET https://blob.example.com/x?sv=1&sig=<masked>&se=2`},
-		"a secret with an escape in it":      {"pass\x1b[0mword=hunter2", `password=<masked>`},
-		"a key without its first line":       {strings.Repeat("hunter2A", 8), `<masked>`},
-		"a sentence with none":               {`E0603 12:00:00.000000 1 run.go:74] "command failed" err="failed to get token: no such file"`, ""},
-		"a digest and an image":              {`pulling quay.io/x/y@sha256:0123456789012345678901234567890123456789012345678901234567890123`, ""},
-		"a word that only sounds like a key": {`keyboard: x`, ""},
+		"a proxy with a password":                  {`proxyconnect tcp: dial http://admin:hunter2@proxy.example.com:3128: refused`, `proxyconnect tcp: dial http://****:****@proxy.example.com:3128: refused`},
+		"a bearer token in a header":               {`request: Authorization: Bearer hunter2`, `request: Authorization: Bearer <masked>`},
+		"a long bearer token in a sentence":        {`bearer hunter2hunter2hunter2 expired`, `<masked> expired`},
+		"a password in JSON":                       {`{"user":"x","password":"hunter2 hunter2"}`, `{"user":"x","password":<masked>}`},
+		"a password in quoted JSON":                {`err="body {\"password\":\"hunter2\"}"`, `err="body {\"password\":\<masked>}"`},
+		"the auth of a pull secret":                {`{"auths":{"quay.io":{"auth":"aHVudGVyMg== hunter2"}}}`, `{"auths":{"quay.io":{"auth":<masked>}}}`},
+		"an assignment":                            {`bootstrap-token=hunter2 x=y`, `bootstrap-token=<masked> x=y`},
+		"a flag of a command":                      {`run kubelet.exe --token hunter2 --v=2`, `run kubelet.exe --token <masked> --v=2`},
+		"a signed address":                         {`GET https://blob.example.com/x?sv=1&sig=hunter2&se=2`, `GET https://blob.example.com/x?sv=1&sig=<masked>&se=2`},
+		"a secret with an escape in it":            {"pass\x1b[0mword=hunter2", `password=<masked>`},
+		"a secret behind an escape without an end": {"\x1b]0;x\npassword=hunter2", `password=<masked>`},
+		"a key without its first line":             {strings.Repeat("hunter2A", 8), `<masked>`},
+		"a sentence with none":                     {`E0603 12:00:00.000000 1 run.go:74] "command failed" err="failed to get token: no such file"`, ""},
+		"a digest and an image":                    {`pulling quay.io/x/y@sha256:0123456789012345678901234567890123456789012345678901234567890123`, ""},
+		"a word that only sounds like a key":       {`keyboard: x`, ""},
 	} {
 		got := NewLogTail("kubelet", "first\n"+tt.line+"\n")
 		want := LogTail{"kubelet", []string{"first", tt.want}}

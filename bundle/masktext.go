@@ -42,9 +42,10 @@ func MaskText(text string) string {
 	return token.ReplaceAllString(text, MaskedText)
 }
 
-// maskLog is MaskText for what programs write about themselves: it removes also what is only called a secret.
-func maskLog(text string) string {
-	text = MaskText(text)
+// MaskLog is MaskText for what programs write about themselves: it removes also what is only called a secret, and control characters but
+// for the ends of lines.
+func MaskLog(text string) string {
+	text = MaskText(plainLines(text)) // escapes first: one in the middle of a secret would hide it from the masks
 	text = assigned.ReplaceAllString(text, "${1}"+MaskedText)
 	text = flagged.ReplaceAllString(text, "${1}"+MaskedText)
 	return encoded.ReplaceAllString(text, MaskedText)

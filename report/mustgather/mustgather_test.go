@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"wmco/bundle"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
@@ -242,5 +244,59 @@ func TestARefusedKindIsListed(t *testing.T) {
 	all := whole(t, dir)
 	if err != nil || summary.Nodes != 1 || !strings.Contains(all, "the user cannot list secrets (fix: add the rule)") || !strings.Contains(all, "no route to host") {
 		t.Errorf("%v\n%s", err, all)
+	}
+}
+
+// TestLogsAreMaskedAsReportsAre: the log of a node and that of a Pod hold no more than the end of a log that a report has. In each of these lines
+// hunter2 is a secret.
+func TestLogsAreMaskedAsReportsAre(t *testing.T) {
+	lines := []string{
+		"first", "dial http://admin:hunter2@proxy.example.com:3128", "password=hunter2", `{"auths":{"quay.io":{"auth":"aHVudGVyMg== hunter2"}}}`, "run kubelet.exe --token hunter2",
+		strings.Repeat("hunter2A", 8), "pass\x1b[0mword=hunter2", "\x1b]0;title\x07last",
+	}
+	text := `
+{apiVersion: v1, kind: Node, metadata: {name: win-a, labels: {kubernetes.io/os: windows}}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: openshift-windows-machine-config-operator}, spec: {containers: [{name: manager}]}}
+`
+	logs := func(_ context.Context, path string, _ map[string]string, _ int64) ([]byte, error) {
+		if strings.HasSuffix(path, "/ledger.json") {
+			return []byte("{}"), nil
+		}
+		return []byte(strings.Join(lines, "\r\n")), nil
+	}
+	dir := t.TempDir()
+	if _, err := Collect(t.Context(), source(t, text, logs), dir); err != nil {
+		t.Fatal(err)
+	}
+	want := bundle.NewLogTail("kubelet", strings.Join(lines, "\n")).Lines
+	for _, name := range []string{"nodes/win-a/logs/" + agentLog, "namespaces/" + gather.OperatorNamespace + "/pods/p/manager/manager/logs/current.log"} {
+		got, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, strings.Split(string(got), "\n")); diff != "" || strings.Contains(string(got), "hunter2") {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestACutLogBeginsWithAWholeLine: what is left of a line does not say what its secret is called.
+func TestACutLogBeginsWithAWholeLine(t *testing.T) {
+	text := "{apiVersion: v1, kind: Node, metadata: {name: win-a, labels: {kubernetes.io/os: windows}}}"
+	logs := func(_ context.Context, path string, _ map[string]string, limit int64) ([]byte, error) {
+		if strings.HasSuffix(path, "/ledger.json") {
+			return []byte("{}"), nil
+		}
+		whole := "password=hunter2 " + strings.Repeat("x", int(limit)) + "\nlast\n"
+		return []byte(whole[len(whole)-int(limit):]), nil
+	}
+	dir := t.TempDir()
+	if _, err := Collect(t.Context(), source(t, text, logs), dir); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(dir, "nodes", "win-a", "logs", filepath.FromSlash(agentLog)))
+	if err != nil || string(got) != "last\n" {
+		t.Errorf("%.100q, %v", got, err)
 	}
 }

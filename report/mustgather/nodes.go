@@ -1,6 +1,7 @@
 package mustgather
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -212,8 +213,11 @@ func (c *collection) log(ctx context.Context, name, from string, query map[strin
 		c.miss("%s: %v", name, err)
 		return nil // it is listed as missing
 	}
+	if int64(len(text)) == limit { // the end of a longer one begins within a line, which may lack the name of its secret
+		_, text, _ = bytes.Cut(text, []byte("\n"))
+	}
 	c.mutex.Lock()
 	c.summary.Logs++
 	c.mutex.Unlock()
-	return c.file(name, []byte(bundle.MaskText(string(text))))
+	return c.file(name, []byte(bundle.MaskLog(string(text))))
 }
