@@ -267,6 +267,7 @@ func (s Settings) check(ref bundle.Ref) bundle.Findings {
 	}
 	for i := range findings {
 		f := settingsFinding(ref, findings[i].Field, findings[i].Message)
+		f.Fix = cmp.Or(findings[i].Fix, f.Fix)
 		findings[i] = f
 	}
 	return findings

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
+	logsv1 "k8s.io/component-base/logs/api/v1"
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 	kjson "sigs.k8s.io/json"
 
@@ -15,26 +17,12 @@ import (
 	"wmco/render/reason"
 )
 
-// ownedKubeletFields returns the fields that the bundle itself depends on; overriding one would break the node.
-func ownedKubeletFields() []string {
-	return []string{
-		"apiVersion", "authentication", "authorization", "clusterDNS", "clusterDomain", "containerRuntimeEndpoint", "enforceNodeAllocatable",
-		"healthzBindAddress", "healthzPort", "kind", "port", "readOnlyPort", "registerNode", "registerWithTaints", "resolvConf", "rotateCertificates",
-		"serverTLSBootstrap", "staticPodPath", "tlsCertFile", "tlsPrivateKeyFile",
-	}
-}
+// mostVerbose is the highest verbosity of logs that settings may set: above it, client-go writes what the API server answers, Secrets among it, into
+// the log of the kubelet (k8s.io/client-go/rest, logBody).
+const mostVerbose = 7
 
-// linuxKubeletFields returns the fields that stop a kubelet on Windows, or have no effect there.
-func linuxKubeletFields() []string {
-	return []string{
-		"cgroupDriver", "cgroupRoot", "cgroupsPerQOS", "cpuManagerPolicy", "failSwapOn", "kernelMemcgNotification", "kubeReservedCgroup", "kubeletCgroups",
-		"makeIPTablesUtilChains", "memorySwap", "memoryThrottlingFactor", "protectKernelDefaults", "reservedSystemCPUs", "seccompDefault", "systemCgroups",
-		"systemReservedCgroup", "userNamespaces",
-	}
-}
-
-// decodeKubeletOverride decodes the override into Kubernetes' own type and applies the short list of named rules. The
-// kubelet's own validation is not repeated.
+// decodeKubeletOverride decodes the override into Kubernetes' own type and applies the list of fields that may be set. The kubelet's own
+// validation is not repeated.
 func decodeKubeletOverride(raw json.RawMessage) bundle.Findings {
 	if len(raw) == 0 {
 		return nil
@@ -45,27 +33,36 @@ func decodeKubeletOverride(raw json.RawMessage) bundle.Findings {
 		return bundle.Findings{invalid(strings.TrimSuffix("kubelet."+typeErrorField(err), "."), "%s", wrongType(err))}
 	}
 	var findings bundle.Findings
+	isUnknown := map[string]bool{}
 	for _, err := range strict {
 		findings = append(findings, invalid("kubelet."+strictField(err), "is not a field of KubeletConfiguration"))
+		isUnknown[listIndex.ReplaceAllString(strictField(err), "")] = true
 	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &fields); err != nil {
+	var given map[string]any
+	if err := json.Unmarshal(raw, &given); err != nil {
 		return append(findings, invalid("kubelet", "is not a mapping"))
 	}
-	for _, name := range ownedKubeletFields() {
-		if _, ok := fields[name]; ok {
-			findings = append(findings, invalid("kubelet."+name, "is set by the operator: a node would not work with another value"))
+	for _, path := range unknownFields(given, "", isAllowedKubeletField()) {
+		if why := whyNotKubeletField(path); !isUnknown[path] {
+			findings = append(findings, bundle.Finding{Field: "kubelet." + path, Message: "may not be set: it " + why.about, Fix: why.fix})
 		}
 	}
-	for _, name := range linuxKubeletFields() {
-		if _, ok := fields[name]; ok {
-			findings = append(findings, invalid("kubelet."+name, "is for Linux only"))
+	return append(findings, checkVerbosity(config.Logging)...)
+}
+
+// listIndex is the place in a list, as in a[1].b.
+var listIndex = regexp.MustCompile(`\[[0-9]+\]`)
+
+func checkVerbosity(logging logsv1.LoggingConfiguration) bundle.Findings {
+	var findings bundle.Findings
+	check := func(field string, verbosity logsv1.VerbosityLevel) {
+		if verbosity > mostVerbose {
+			findings = append(findings, invalid("kubelet.logging."+field, "%d is above %d: Secrets would be in the kubelet's log", verbosity, mostVerbose))
 		}
 	}
-	for name, path := range map[string]string{"podLogsDir": config.PodLogsDir, "volumePluginDir": config.VolumePluginDir} {
-		if err := bundle.CheckPath(path); path != "" && err != nil {
-			findings = append(findings, invalid("kubelet."+name, "%v", err))
-		}
+	check("verbosity", logging.Verbosity)
+	for i, module := range logging.VModule {
+		check(fmt.Sprintf("vmodule[%d].verbosity", i), module.Verbosity)
 	}
 	return findings
 }
@@ -87,6 +84,9 @@ func (c Cluster) checkKubeletOverride() bundle.Findings {
 		findings = append(findings, invalid("kubelet."+path, "is not known to kubelet %s, which would ignore it", table.Version))
 	}
 	findings = append(findings, checkGates(config.FeatureGates, table)...)
+	if policy := config.CPUManagerPolicy; policy != "" && policy != "none" && !isGateOn(config.FeatureGates, table, gateWindowsAffinity) {
+		findings = append(findings, invalid("kubelet.cpuManagerPolicy", "has no effect without the feature gate %s, which is off in kubelet %s", gateWindowsAffinity, table.Version))
+	}
 	findings = append(findings, c.checkShutdown(config)...)
 	for i, f := range findings {
 		findings[i] = settingsFinding(c.Origins[FromSettings], f.Field, f.Message)
@@ -146,7 +146,12 @@ func unknownFields(value any, path string, known map[string]bool) []string {
 	return nil
 }
 
-// checkGates applies the kubelet's own rules for feature gates. The kubelet does not start with a gate that it does not
+// gateWindowsAffinity has a kubelet on Windows give processors and memory to containers as the policies say
+// (k8s.io/kubernetes/pkg/kubelet/cm, container_manager_windows.go).
+const gateWindowsAffinity = "WindowsCPUAndMemoryAffinity"
+
+// checkGates applies the kubelet's own rules for feature gates, and refuses the one that has it run what a Pod says (gitRepo volumes:
+// k8s.io/kubernetes/pkg/volume/git_repo, CVE-2024-10220). The kubelet does not start with a gate that it does not
 // know, with a locked gate of the other value, or with a gate that is on while one that it needs is off.
 func checkGates(gates map[string]bool, kubelet kubelets.Table) bundle.Findings {
 	var findings bundle.Findings
@@ -163,6 +168,10 @@ func checkGates(gates map[string]bool, kubelet kubelets.Table) bundle.Findings {
 			bad(name, "is locked to %t", gate.Default)
 		case name == "NodeLogQuery" && !gates[name]:
 			bad(name, "is off, and oc adm node-logs needs it")
+		case name == "RotateKubeletServerCertificate" && !gates[name]:
+			bad(name, "is off, and serverTLSBootstrap needs it")
+		case name == "GitRepoVolumeDriver" && gates[name]:
+			findings = append(findings, invalid("kubelet.featureGates."+name, "has whoever makes a Pod run git as SYSTEM on the node"))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(kubelet.Gates)) {

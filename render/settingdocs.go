@@ -43,7 +43,7 @@ func meanings() []SettingDoc {
 		{Name: "mirrors.partialNever", Meaning: "a host of which only a part must never be contacted is `Closed` or left `Open`", Values: []string{"Closed", "Open"}},
 		{Name: "mirrors.existingPaths", Meaning: "mirrors are also asked where nodes of the existing operator asked"},
 		{Name: "kubernetes.pausedPool", Meaning: "while the MachineConfigPool `worker` is paused, Windows nodes `Wait` at its version of Kubernetes, or `Follow` the API server", Values: []string{string(PausedPoolWait), string(PausedPoolFollow)}},
-		{Name: "kubelet", Meaning: "fields of KubeletConfiguration, laid over the rendered ones: each field given replaces ours as a whole"},
+		{Name: "kubelet", Meaning: "fields of KubeletConfiguration ([these](#fields-of-the-kubelet)), laid over the rendered ones: each field given replaces ours as a whole"},
 		{Name: "containerd.logLevel", Meaning: "`trace`, `debug`, `info`, `warn`, `error`, `fatal`, `panic`", Values: []string{"trace", "debug", "info", "warn", "error", "fatal", "panic"}},
 		{Name: "containerd.maxConcurrentDownloads", Meaning: "layers of one image that are fetched at once, 1 to 100"},
 		{Name: "containerd.imagePullProgressTimeout", Meaning: "a pull without progress is given up after this time"},
