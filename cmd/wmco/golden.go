@@ -72,7 +72,7 @@ func goldenUpdateCommand(a app) *cobra.Command {
 				return err
 			}
 			defer cli.Orderly(cmd.Context())()
-			if err := golden.Write(cmd.Context(), golden.WantDir(args[0]), files); err != nil {
+			if err := golden.WriteWant(cmd.Context(), args[0], files); err != nil {
 				return err
 			}
 			wrote(a, len(nodes), golden.WantDir(args[0]))
@@ -118,7 +118,7 @@ func goldenCheck(ctx context.Context, a app, f cli.Format, limit failOn, folder 
 	if err != nil {
 		return err
 	}
-	want, err := golden.ReadTree(golden.WantDir(dir))
+	want, err := golden.ReadWant(dir)
 	if err != nil {
 		return err
 	}
@@ -156,5 +156,5 @@ func goldenNodes(dir string) ([]review.Node, error) {
 	if _, err := golden.Load(dir); err != nil {
 		return nil, err
 	}
-	return golden.Previewed(golden.WantDir(dir))
+	return golden.PreviewedWant(dir)
 }

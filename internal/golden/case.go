@@ -53,11 +53,11 @@ func (c Case) PayloadDir(dir string) string {
 // ErrRefused says that the inputs have findings of severity error.
 var ErrRefused = errors.New("the inputs are refused")
 
-// Load reads golden.yaml of a folder, strictly.
+// Load reads golden.yaml of a folder, strictly. A link that leads out of the folder is not followed, because errors quote the file.
 func Load(dir string) (Case, error) {
-	data, err := os.ReadFile(filepath.Join(dir, CaseFile))
+	data, err := readCase(dir)
 	if err != nil {
-		return Case{}, fmt.Errorf("reading case: %w", err)
+		return Case{}, fmt.Errorf("reading %q: %w", filepath.Join(dir, CaseFile), err)
 	}
 	var c Case
 	if err := yaml.UnmarshalStrict(data, &c); err != nil {
@@ -67,6 +67,15 @@ func Load(dir string) (Case, error) {
 		return Case{}, fmt.Errorf("reading case %q: from is empty", dir)
 	}
 	return c, nil
+}
+
+func readCase(dir string) ([]byte, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close() //nolint:errcheck // only read from
+	return root.ReadFile(CaseFile)
 }
 
 // Read reads the inputs of the case. Paths are relative to dir, and findings name them as the case does. Without a key,

@@ -74,33 +74,95 @@ func Differences(want, got map[string][]byte) []string {
 	return lines
 }
 
-// ReadTree reads a folder into a tree, by paths with forward slashes. A folder that does not exist is an empty tree.
+// ReadTree reads a folder into a tree, by paths with forward slashes. A folder that does not exist is an empty tree, and so is a file. Links are
+// never followed: one is an error.
 func ReadTree(dir string) (map[string][]byte, error) {
-	tree := map[string][]byte{}
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
+	tree, links, err := readFolder(dir)
+	if err == nil && len(links) > 0 {
+		err = linkError(dir, links[0])
+	}
+	return tree, err
+}
+
+// ReadWant reads the wanted output of a golden folder, as ReadTree. A folder with it that is a link is an error too.
+func ReadWant(dir string) (map[string][]byte, error) {
+	if err := checkWant(dir); err != nil {
+		return nil, err
+	}
+	return ReadTree(WantDir(dir))
+}
+
+// checkWant returns an error where the folder with the wanted output of a case is a link: what is read of it is printed, and it is written to.
+func checkWant(dir string) error {
+	info, err := os.Lstat(WantDir(dir))
+	if err == nil && !info.IsDir() {
+		return linkError(dir, filepath.Base(WantDir(dir)))
+	}
+	return nil
+}
+
+func linkError(dir, name string) error {
+	return fmt.Errorf("%q in %q is a link or no file: remove it, a preview has none", name, dir)
+}
+
+// readFolder reads the files of a folder, and the paths of what is neither a file nor a folder, such as links.
+func readFolder(dir string) (tree map[string][]byte, links []string, err error) {
+	tree = map[string][]byte{}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			return tree, nil, nil
 		}
-		rel, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
+		return nil, nil, fmt.Errorf("reading tree %q: %w", dir, err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading tree %q: %w", dir, err)
+	}
+	defer root.Close() //nolint:errcheck // only read from
+	files, links, err := list(root)
+	for _, name := range files {
+		if err == nil {
+			tree[name], err = root.ReadFile(name)
 		}
-		data, err := os.ReadFile(path)
-		tree[filepath.ToSlash(rel)] = data
-		return err
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return tree, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading tree %q: %w", dir, err)
+		return nil, nil, fmt.Errorf("reading tree %q: %w", dir, err)
 	}
-	return tree, nil
+	return tree, links, nil
+}
+
+// list returns the paths of the files of a folder, and of what is neither a file nor a folder.
+func list(root *os.Root) (files, links []string, err error) {
+	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.Type().IsRegular():
+			files = append(files, name)
+		case !d.IsDir():
+			links = append(links, name)
+		}
+		return nil
+	})
+	return files, links, err
 }
 
 // Previewed returns the nodes of a folder that Write wrote; none where it holds no preview.
 func Previewed(dir string) ([]review.Node, error) {
-	tree, err := ReadTree(dir)
+	tree, links, err := readFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := PreviewedTree(tree)
+	if len(links) > 0 && (len(nodes) > 0 || err != nil) {
+		return nil, linkError(dir, links[0])
+	}
+	return nodes, err
+}
+
+// PreviewedWant returns the nodes of the wanted output of a golden folder.
+func PreviewedWant(dir string) ([]review.Node, error) {
+	tree, err := ReadWant(dir)
 	if err != nil {
 		return nil, err
 	}
