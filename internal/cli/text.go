@@ -18,7 +18,8 @@ func Printf(w io.Writer, format string, args ...any) {
 	_, _ = fmt.Fprintf(w, format, plain(args)...) // a message that nobody can read has no other way out
 }
 
-// PrintText prints a text of several lines, with control characters escaped.
+// PrintText prints a text of several lines, with control characters escaped. A carriage return that does not end a line would have what follows
+// printed over what was there.
 func PrintText(w io.Writer, text string) error {
 	_, err := io.WriteString(w, escape(text, "\r\n\t"))
 	return err
@@ -54,7 +55,7 @@ func escape(text, kept string) string {
 		switch {
 		case r == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError)):
 			fmt.Fprintf(&out, `\x%02x`, text[i])
-		case r < utf8.RuneSelf && strings.ContainsRune(kept, r), !isControl(r):
+		case r < utf8.RuneSelf && strings.ContainsRune(kept, r) && (r != '\r' || strings.HasPrefix(text[i+1:], "\n")), !isControl(r):
 			out.WriteString(text[i : i+size])
 		default:
 			quoted := fmt.Sprintf("%+q", r)

@@ -51,7 +51,7 @@ func TestMessagesAreOneLine(t *testing.T) {
 		t.Errorf("%q, want %q", out.String(), want)
 	}
 	out.Reset()
-	if err := PrintText(&out, "a\n\tb\r\n\x1bc"); err != nil || out.String() != "a\n\tb\r\n\\x1bc" {
+	if err := PrintText(&out, "a\n\tb\r\n\x1bc\rd\r"); err != nil || out.String() != "a\n\tb\r\n\\x1bc\\rd\\r" {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 }

@@ -57,7 +57,7 @@ var ErrRefused = errors.New("the inputs are refused")
 func Load(dir string) (Case, error) {
 	data, err := readCase(dir)
 	if err != nil {
-		return Case{}, fmt.Errorf("reading %q: %w", filepath.Join(dir, CaseFile), err)
+		return Case{}, fmt.Errorf("reading case %q: %w", filepath.Join(dir, CaseFile), err)
 	}
 	var c Case
 	if err := yaml.UnmarshalStrict(data, &c); err != nil {

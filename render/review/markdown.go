@@ -30,7 +30,7 @@ func (r Review) summary() string {
 	var out strings.Builder
 	out.WriteString("| nodes | changes | cost |\n|---|---|---|\n")
 	for _, g := range r.Groups {
-		fmt.Fprintf(&out, "| %s | %d | %s |\n", few(g.Nodes), len(g.Changes), g.cost()+r.Findings.count())
+		fmt.Fprintf(&out, "| %s | %d | %s |\n", few(g.Nodes), len(g.Changes), cell(g.cost())+r.Findings.count())
 	}
 	for _, line := range []struct {
 		nodes []string
@@ -46,8 +46,7 @@ func (r Review) summary() string {
 // few names up to three nodes.
 func few(nodes []string) string {
 	const most = 3
-	shown := nodes[:min(most, len(nodes))]
-	text := "`" + strings.Join(shown, "`, `") + "`"
+	text := "`" + words(nodes[:min(most, len(nodes))], "`, `") + "`"
 	if len(nodes) > most {
 		text += fmt.Sprintf(" and %d more", len(nodes)-most)
 	}
@@ -58,7 +57,7 @@ func (g Group) markdown() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "\n#### %s\n\n", few(g.Nodes))
 	for _, c := range g.Changes {
-		fmt.Fprintf(&out, "<details><summary>%s <code>%s</code>: %s%s</summary>\n\n", verb(c.Action), html(string(c.Entry)), Cost(c.Impact, c.Restarts), html(because(c.Causes)))
+		fmt.Fprintf(&out, "<details><summary>%s <code>%s</code>: %s%s</summary>\n\n", verb(c.Action), html(line(string(c.Entry))), html(Cost(c.Impact, c.Restarts)), html(because(c.Causes)))
 		if note := Warning(c); note != "" {
 			fmt.Fprintf(&out, "**Warning:** %s.\n\n", note)
 		}
@@ -78,6 +77,9 @@ func verb(a bundle.Action) string {
 	}
 	return string(a)
 }
+
+// cell is a text in a table.
+func cell(text string) string { return strings.ReplaceAll(html(text), "|", `\|`) }
 
 func html(text string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)

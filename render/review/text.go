@@ -35,9 +35,9 @@ func (r Review) Text() string {
 		if i > 0 {
 			out.WriteString("\n")
 		}
-		fmt.Fprintf(&out, "%s\n%s: %s%s\n", strings.Join(g.Nodes, ", "), bundle.Count(len(g.Changes), "change"), g.cost(), r.Findings.count())
+		fmt.Fprintf(&out, "%s\n%s: %s%s\n", words(g.Nodes, ", "), bundle.Count(len(g.Changes), "change"), g.cost(), r.Findings.count())
 		for _, c := range g.Changes {
-			fmt.Fprintf(&out, "\n  %s %s  [%s]%s\n", sign(c.Action), c.Entry, Cost(c.Impact, c.Restarts), because(c.Causes))
+			fmt.Fprintf(&out, "\n  %s %s  [%s]%s\n", sign(c.Action), line(string(c.Entry)), Cost(c.Impact, c.Restarts), because(c.Causes))
 			if note := Warning(c); note != "" {
 				fmt.Fprintf(&out, "      warning: %s\n", note)
 			}
@@ -60,12 +60,12 @@ func Warning(c bundle.Change) string {
 // rest lists the nodes that are on one side only, and those that do not change.
 func (r Review) rest(before string) string {
 	var out strings.Builder
-	for _, line := range []struct {
+	for _, side := range []struct {
 		nodes []string
 		text  string
 	}{{r.Added, "new"}, {r.Removed, "gone"}, {r.Same, "no change"}} {
-		if len(line.nodes) > 0 {
-			fmt.Fprintf(&out, "%s: %s\n", line.text, strings.Join(line.nodes, ", "))
+		if len(side.nodes) > 0 {
+			fmt.Fprintf(&out, "%s: %s\n", side.text, words(side.nodes, ", "))
 		}
 	}
 	if out.Len() == 0 || len(r.Groups) == 0 {
@@ -74,11 +74,33 @@ func (r Review) rest(before string) string {
 	return before + out.String()
 }
 
+// word returns a name as people read it. That of a node is the name of a folder of a preview, so it may have any characters: what no name or address
+// has is escaped, and can neither begin a line nor be markup.
+func word(name string) string {
+	var out strings.Builder
+	for _, c := range []byte(name) {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte(".-_:%", c) >= 0 {
+			out.WriteByte(c)
+			continue
+		}
+		fmt.Fprintf(&out, `\x%02x`, c)
+	}
+	return out.String()
+}
+
+func words(names []string, separator string) string {
+	all := make([]string, len(names))
+	for i, n := range names {
+		all[i] = word(n)
+	}
+	return strings.Join(all, separator)
+}
+
 func (g Group) cost() string { return Cost(g.Impact, g.Restarts) }
 
 // Cost is an impact in words, with the services that restart.
 func Cost(i bundle.Impact, restarts []string) string {
-	services := strings.Join(restarts, ", ")
+	services := line(strings.Join(restarts, ", "))
 	switch i {
 	case bundle.ImpactNone:
 		return "no restart"
@@ -95,14 +117,14 @@ func Cost(i bundle.Impact, restarts []string) string {
 	case bundle.ImpactReboot:
 		return "drains and reboots the node"
 	}
-	return string(i)
+	return line(string(i))
 }
 
 func because(causes []bundle.Ref) string {
 	if len(causes) == 0 {
 		return ""
 	}
-	return "  from " + join(causes)
+	return "  from " + line(join(causes))
 }
 
 func join(refs []bundle.Ref) string {
