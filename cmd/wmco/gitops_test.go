@@ -144,33 +144,98 @@ type pipeline struct {
 	script   string
 	isGitLab bool
 	login    string
+	// temp is the folder for files of the job, if its system has one.
+	temp string
+}
+
+// pages is the folder with the page.
+func (p pipeline) pages(checkout string) string {
+	if p.temp != "" {
+		return p.temp
+	}
+	return checkout
 }
 
 func pipelines(t *testing.T) map[string]pipeline {
 	t.Helper()
 	return map[string]pipeline{
-		"github-actions.yaml": {script: githubScript(t), login: "Authorization: Bearer x"},
+		"github-actions.yaml": {script: githubScript(t), login: "Authorization: Bearer x", temp: t.TempDir()},
 		"gitlab-ci.yaml":      {script: gitlabScript(t), isGitLab: true, login: "x"},
 		"tekton.yaml":         {script: tektonScript(t), login: "Bearer x"},
+	}
+}
+
+// pullRequest is a repository in which a pull request against the branch base is checked, and its comments.
+type pullRequest struct {
+	repository
+	told *comments
+	env  []string
+}
+
+func newPullRequest(t *testing.T, p pipeline) pullRequest {
+	t.Helper()
+	r := newRepository(t)
+	told := &comments{isGitLab: p.isGitLab}
+	for i := range 150 {
+		told.bodies = append(told.bodies, fmt.Sprintf("comment %d of a person", i))
+	}
+	server := httptest.NewServer(told)
+	t.Cleanup(server.Close)
+	list := server.URL + "/projects/1/merge_requests/7/notes"
+	r.run(0, "git remote add origin . && git fetch --quiet origin")
+	return pullRequest{r, told, []string{
+		"BASE=base", "TOKEN=x", "COMMENTS_URL=" + list, "COMMENTS=" + list, "AUTH=Authorization: Bearer x", "GITHUB_PATH=/dev/null", "WMCO_IMAGE=registry.example.com/wmco:0.1.0",
+		"COMMENT_TOKEN=x", "CI_API_V4_URL=" + server.URL, "CI_PROJECT_ID=1", "CI_MERGE_REQUEST_IID=7", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME=base", "RUNNER_TEMP=" + p.temp,
+	}}
+}
+
+// TestAPullRequestRunsNothing: scripts and programs that a pull request brings are not run, and links that it brings are not followed, whatever
+// they are called. In each case the pipeline ends with that status.
+func TestAPullRequestRunsNothing(t *testing.T) {
+	const elsewhere = "cd $HOME; find windows want mine 2>/dev/null | sort; cat mine 2>/dev/null || true"
+	const bad = "#!/bin/sh\nenv >$HOME/stolen\n"
+	for attack, tt := range map[string]struct {
+		change string
+		status int
+		want   string
+	}{
+		"scripts, programs and a comment": {
+			"for f in check.sh comment.sh; do printf '" + bad + "' >$f; done; mkdir -p usr/bin; for f in git sh jq curl wmco; do printf '" + bad + "' >usr/bin/$f; chmod +x usr/bin/$f; done" +
+				"; printf '<!-- wmco golden check windows -->\nall is well' >comment.md; git add -f usr comment.md", 0, "No change on 2 nodes",
+		},
+		"links for what is read and written": {
+			"echo mine >$HOME/mine; for f in comment.md page.html; do ln -s $HOME/mine $f; done; mkdir $HOME/want; rm -r windows/want; ln -s $HOME/want windows/want; git add -f comment.md page.html",
+			1, "No change on 2 nodes",
+		},
+		"a link for the folder": {
+			"mkdir $HOME/windows; cp -r windows/. $HOME/windows; sed -i \"s#[.][.]/#$PWD/#\" $HOME/windows/golden.yaml; rm -r windows; ln -s $HOME/windows windows", 2, "it is a link",
+		},
+	} {
+		for name, p := range pipelines(t) {
+			t.Run(attack+"/"+name, func(t *testing.T) {
+				r := newPullRequest(t, p)
+				r.run(0, tt.change+"; git add -A && git commit --quiet -m attack")
+				before := r.run(0, elsewhere)
+				r.run(tt.status, p.script, r.env...)
+				if diff := cmp.Diff("", r.run(0, "cat $HOME/stolen 2>/dev/null || true")); diff != "" {
+					t.Errorf("something of the pull request has run, with this environment:\n%s", diff)
+				}
+				if diff := cmp.Diff(before, r.run(0, elsewhere)); diff != "" {
+					t.Errorf("what a link leads to is changed:\n%s", diff)
+				}
+				if got := r.told.last(t); !strings.Contains(got, tt.want) || strings.Contains(got, "all is well") {
+					t.Errorf("the comment is:\n%s", got)
+				}
+			})
+		}
 	}
 }
 
 func TestPipelinesCommentOnWhatAPullRequestChanges(t *testing.T) {
 	for name, p := range pipelines(t) {
 		t.Run(name, func(t *testing.T) {
-			r := newRepository(t)
-			told := &comments{isGitLab: p.isGitLab}
-			for i := range 150 {
-				told.bodies = append(told.bodies, fmt.Sprintf("comment %d of a person", i))
-			}
-			server := httptest.NewServer(told)
-			t.Cleanup(server.Close)
-			list := server.URL + "/projects/1/merge_requests/7/notes"
-			env := []string{
-				"BASE=base", "TOKEN=x", "COMMENTS_URL=" + list, "COMMENTS=" + list, "AUTH=Authorization: Bearer x", "GITHUB_PATH=/dev/null", "WMCO_IMAGE=registry.example.com/wmco:0.1.0",
-				"COMMENT_TOKEN=x", "CI_API_V4_URL=" + server.URL, "CI_PROJECT_ID=1", "CI_MERGE_REQUEST_IID=7", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME=base",
-			}
-			r.run(0, "git remote add origin . && git fetch --quiet origin")
+			r := newPullRequest(t, p)
+			told, env := r.told, r.env
 			r.run(0, "sed -i s/50Mi/20Mi/ config/windows-machine-config.yaml && git commit --quiet -a -m change")
 			r.run(1, p.script, env...)
 			if got := told.last(t); !strings.Contains(got, "service kubelet") || !strings.Contains(got, "out of date") {
@@ -179,7 +244,7 @@ func TestPipelinesCommentOnWhatAPullRequestChanges(t *testing.T) {
 			if told.login == "" || !strings.Contains(told.login, p.login) && !strings.Contains(p.login, told.login) {
 				t.Errorf("the login is %q", told.login)
 			}
-			if page, err := os.ReadFile(filepath.Join(r.dir, "page.html")); err != nil || !strings.Contains(string(page), "<title>Changes of Windows nodes</title>") || !strings.Contains(string(page), "kubelet") {
+			if page, err := os.ReadFile(filepath.Join(p.pages(r.dir), "page.html")); err != nil || !strings.Contains(string(page), "<title>Changes of Windows nodes</title>") || !strings.Contains(string(page), "kubelet") {
 				t.Errorf("the page is %.100q, %v", page, err)
 			}
 			r.run(0, "wmco golden update windows && git add -A && git commit --quiet -m update")
@@ -271,7 +336,7 @@ func githubScript(t *testing.T) string {
 	readYAML(t, "github-actions.yaml", &workflow)
 	var steps []pipelineStep
 	for _, s := range workflow.Jobs["check"].Steps {
-		steps = append(steps, pipelineStep{Run: strings.ReplaceAll(strings.TrimSpace(s.Run), "origin/$BASE", "$BASE"), Always: s.If == "always()"})
+		steps = append(steps, pipelineStep{Run: strings.TrimSpace(s.Run), Always: s.If == "always()"})
 	}
 	return script(steps)
 }
@@ -302,11 +367,14 @@ func tektonScript(t *testing.T) string {
 	readYAML(t, "tekton.yaml", &task)
 	steps := task.Spec.Steps
 	// The first step is run by the shell and tar of the image: tools/shell has tests of both.
-	if want := "tar -C /usr/bin -c wmco >/release/wmco.tar"; len(steps) != 2 || steps[0].Args[0] != want {
+	if want := "tar -C /usr/bin -c wmco >/release/wmco.tar"; len(steps) != 3 || steps[0].Args[0] != want {
 		t.Fatalf("the first step is %q", steps[0].Args)
 	}
-	release := "mkdir -p $HOME/release && docker >$HOME/release/wmco.tar\n"
-	return release + strings.ReplaceAll(steps[1].Script, "/release", "$HOME/release")
+	all := "mkdir -p $HOME/release && docker >$HOME/release/wmco.tar\n"
+	for _, s := range steps[1:] { // each is a container of its own
+		all += "( " + strings.ReplaceAll(s.Script, "/release", "$HOME/release") + ")\n"
+	}
+	return all
 }
 
 func readYAML(t *testing.T, name string, into any) {

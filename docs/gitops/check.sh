@@ -1,19 +1,34 @@
 #!/bin/sh
 # Checks a golden folder of this repository and writes the comment for a pull request.
 #
-#	check.sh DIR BASE COMMENT [PAGE]     e.g. check.sh windows origin/main comment.md page.html
+#	check.sh DIR BASE COMMENT [PAGE]     e.g. check.sh windows refs/remotes/origin/main comment.md page.html
+#
+# Run the one of the target branch, at the top of a checkout of the pull request: whose scripts run decides what the pipeline may do. DIR is
+# relative to the top. Nothing of the checkout is run, and no link of it is followed.
 #
 # Status 0: want/ is up to date. 1: it is not. 2: the inputs are refused, or the pull request adds a warning; the comment begins with
 # it. FAIL_ON=error in the environment lets warnings through. PAGE is the same as the comment for a browser, with pictures.
 set -eu
 
-dir=$1
+dir=${1#./}
+dir=${dir%/}
 base=$(git rev-parse --verify --quiet "$2^{commit}") || { echo "check.sh: $2 is no commit here: fetch it" >&2; exit 2; } # FETCH_HEAD is one of each worktree
 comment=$3
 page=${4:-}
 
+rm -f "$comment" ${page:+"$page"} # the checkout may have a link of that name
+
 # By this line comment.sh finds the comment of the last run.
 printf '<!-- wmco golden check %s -->\n' "$dir" >"$comment"
+
+# A folder that is a link, or below one, would have files elsewhere read and removed.
+inside() {
+	[ "$dir" = . ] || [ "$(cd "$1/$dir" 2>/dev/null && pwd -P)" = "$(cd "$1" && pwd -P)/$dir" ]
+}
+if ! inside .; then
+	printf '### Windows nodes\n\n**There is no folder `%s`, or it is a link.**\n' "$dir" | tee -a "$comment" >&2
+	exit 2
+fi
 
 # Every problem of the inputs. All are in the log; errors are the comment.
 report=$(mktemp)
@@ -30,6 +45,7 @@ fi
 
 # What the pull request changes: its inputs against what the target branch wants.
 git worktree add --quiet --detach "$tree" HEAD
+inside "$tree" || { echo "check.sh: $dir of the commit is no folder" >&2; exit 2; }
 rm -rf "${tree:?}/$dir/want"
 if git cat-file -e "$base:$dir/want" 2>/dev/null; then
 	git -C "$tree" checkout --quiet "$base" -- "$dir/want"

@@ -7,7 +7,7 @@
 #	GitHub	API/repos/OWNER/NAME/issues/NUMBER/comments
 #	GitLab	API/projects/ID/merge_requests/NUMBER/notes
 # AUTH in the environment is the header that logs in, such as "Authorization: Bearer TOKEN". The first line of FILE is how the comment is
-# recognized.
+# recognized. Run the one of the target branch: it has the token.
 set -eu
 
 file=$1
