@@ -72,7 +72,7 @@ func plainLines(text string) string {
 	text = escapeSequence.ReplaceAllString(strings.ToValidUTF8(strings.ReplaceAll(text, "\r\n", "\n"), ""), "")
 	return strings.Map(func(r rune) rune {
 		switch {
-		case r == '\n':
+		case r == '\n' || r >= ' ' && r <= '~':
 			return r
 		case r == '\t' || r == '\r' || r == '\u2028' || r == '\u2029':
 			return ' '

@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -18,7 +19,7 @@ var (
 	token = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----|eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+|(?i:\b(bearer|basic)\s+)[A-Za-z0-9+/=_.-]{16,}`)
 
 	// assigned is a value that is called a secret: password=x, "token": "x", Authorization: Bearer x. A quoted one may hold blanks.
-	assigned = regexp.MustCompile(`(?i)([\w.-]*(?:passwo?r?d|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?|authorization|signature)[\w.-]*\\?["']?\s*[:=]\s*(?:(?:bearer|basic|negotiate)\s+)?\\?|\\?["']auth\\?["']\s*:\s*\\?|[?&]sig=)("[^"\n]*"?|'[^'\n]*'?|[^\s"',;&}]+)`)
+	assigned = regexp.MustCompile(`(?i)((?:passwo?r?d|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?|authorization|signature)[\w.-]*\\?["']?\s*[:=]\s*(?:(?:bearer|basic|negotiate)\s+)?\\?|\\?["']auth\\?["']\s*:\s*\\?|[?&]sig=)("[^"\n]*"?|'[^'\n]*'?|[^\s"',;&}]+)`)
 	// flagged is the same as a flag of a command.
 	flagged = regexp.MustCompile(`(?i)(\s--?[\w-]*(?:password|secret|token)[\w-]*\s+)([^\s-]\S*)`)
 	// encoded is a line of nothing but base64, such as one of a key whose first line is not there.
@@ -46,7 +47,39 @@ func MaskText(text string) string {
 // for the ends of lines.
 func MaskLog(text string) string {
 	text = MaskText(plainLines(text)) // escapes first: one in the middle of a secret would hide it from the masks
-	text = assigned.ReplaceAllString(text, "${1}"+MaskedText)
-	text = flagged.ReplaceAllString(text, "${1}"+MaskedText)
-	return encoded.ReplaceAllString(text, MaskedText)
+	return encoded.ReplaceAllString(maskNamed(text), MaskedText)
+}
+
+// secretWords are parts of all names of secrets in assigned and flagged, in lower case.
+func secretWords() []string {
+	return []string{"passw", "pwd", "secret", "token", "key", "credential", "authorization", "signature", "auth", "sig="}
+}
+
+// maskNamed masks what is called a secret. The log of a node has up to 10 MiB, so only lines with such a name are looked at, each with the next one
+// that is not blank, which may have the value.
+func maskNamed(text string) string {
+	var out strings.Builder
+	words := secretWords()
+	written, named, end := 0, -1, 0
+	for line := range strings.Lines(text) {
+		start := end
+		end += len(line)
+		lower := strings.ToLower(line)
+		switch isNamed := slices.ContainsFunc(words, func(word string) bool { return strings.Contains(lower, word) }); {
+		case isNamed && named < 0:
+			named = max(written, start-1) // a flag has a blank in front, such as the end of the line before
+		case !isNamed && named >= 0 && strings.TrimSpace(line) != "":
+			last := start + len(strings.TrimSuffix(line, "\n"))
+			out.WriteString(text[written:named] + maskValues(text[named:last]))
+			written, named = last, -1
+		}
+	}
+	if named < 0 {
+		return out.String() + text[written:]
+	}
+	return out.String() + text[written:named] + maskValues(text[named:])
+}
+
+func maskValues(text string) string {
+	return flagged.ReplaceAllString(assigned.ReplaceAllString(text, "${1}"+MaskedText), "${1}"+MaskedText)
 }
