@@ -1,6 +1,7 @@
 package configure
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -44,23 +45,23 @@ func isOfDomain(key string, domains []string) bool {
 
 // SetByUsers returns what users have set on a Node. What else is in it is set again by whoever wrote it, and never overwritten (onto).
 func SetByUsers(node *corev1.Node, address string) KeptNode {
-	labels, annotations, taints := systemDomains()
-	k := KeptNode{
-		Name: node.Name, UID: node.UID, Address: address, Labels: excludeDomains(node.Labels, labels), Annotations: excludeDomains(node.Annotations, annotations),
-		Taints: slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool { return isOfDomain(t.Key, taints) }),
-	}
+	k := KeptNode{Name: node.Name, UID: node.UID, Address: address, Labels: node.Labels, Annotations: node.Annotations, Taints: node.Spec.Taints}
 	own := node.Annotations[JoiningAnnotation] != "" || node.Annotations[published.CordonAnnotation] != ""
 	k.Cordoned = node.Spec.Unschedulable && !own
+	return k.onlyOfUsers()
+}
+
+// onlyOfUsers leaves out what a controller or the kubelet writes.
+func (k KeptNode) onlyOfUsers() KeptNode {
+	labels, annotations, taints := systemDomains()
+	k.Labels, k.Annotations = excludeDomains(k.Labels, labels), excludeDomains(k.Annotations, annotations)
+	k.Taints = slices.DeleteFunc(slices.Clone(k.Taints), func(t corev1.Taint) bool { return isOfDomain(t.Key, taints) })
 	return k
 }
 
 func excludeDomains(all map[string]string, domains []string) map[string]string {
-	left := map[string]string{}
-	for key, value := range all {
-		if !isOfDomain(key, domains) {
-			left[key] = value
-		}
-	}
+	left := maps.Clone(all)
+	maps.DeleteFunc(left, func(key, _ string) bool { return isOfDomain(key, domains) })
 	return left
 }
 

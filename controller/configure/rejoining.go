@@ -56,7 +56,7 @@ func (r Rejoining) KeptNode(ctx context.Context, node *corev1.Node, address stri
 	if k.UID == node.UID || k.Address != address {
 		return KeptNode{}, nil // the Node was not deleted, or another host has its name
 	}
-	return k, nil
+	return k.onlyOfUsers(), nil // whoever may write the ConfigMap sets no more than what would be kept
 }
 
 // ForgetNode drops what was set again.

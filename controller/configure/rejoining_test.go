@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"wmco/bundle/published"
 )
 
 // TestWhatIsKeptOfANode is read for its successor on the same host alone, and dropped by its name.
@@ -19,6 +21,11 @@ func TestWhatIsKeptOfANode(t *testing.T) {
 	a := KeptNode{Name: "win-a", UID: "before", Address: hostA, Labels: map[string]string{"team": "a"}}
 	must(t, r.KeepNode(t.Context(), a))
 	must(t, r.KeepNode(t.Context(), KeptNode{Name: "win-b", UID: "before", Address: hostB}))
+	must(t, r.KeepNode(t.Context(), KeptNode{
+		Name: "win-d", UID: "before", Address: hostA, Labels: map[string]string{"team": "a", InstanceLabel: "false"},
+		Annotations: map[string]string{VersionAnnotation: "1", published.DesiredAnnotation: "{}", "k8s.ovn.org/hybrid-overlay-node-subnet": "10.0.0.0/8", "note": "b"},
+		Taints:      []corev1.Taint{{Key: "node.kubernetes.io/out-of-service", Effect: corev1.TaintEffectNoExecute}, {Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}},
+	}))
 	for name, tt := range map[string]struct {
 		node    corev1.Node
 		address string
@@ -28,6 +35,10 @@ func TestWhatIsKeptOfANode(t *testing.T) {
 		"the Node itself":        {newNode("win-a", "before"), hostA, KeptNode{}},
 		"another host's":         {newNode("win-a", "now"), hostB, KeptNode{}},
 		"a Node of another name": {newNode("win-c", "now"), hostA, KeptNode{}},
+		"what somebody else wrote": {newNode("win-d", "now"), hostA, KeptNode{
+			Name: "win-d", UID: "before", Address: hostA, Labels: map[string]string{"team": "a"}, Annotations: map[string]string{"note": "b"},
+			Taints: []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}},
+		}},
 	} {
 		got, err := r.KeptNode(t.Context(), &tt.node, tt.address)
 		if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
@@ -36,7 +47,7 @@ func TestWhatIsKeptOfANode(t *testing.T) {
 	}
 	must(t, r.ForgetNode(t.Context(), "win-a"))
 	must(t, r.ForgetNode(t.Context(), "win-c"))
-	if diff := cmp.Diff([]string{"win-b"}, keptNames(t, r)); diff != "" {
+	if diff := cmp.Diff([]string{"win-b", "win-d"}, keptNames(t, r)); diff != "" {
 		t.Errorf("what is left, -want +got\n%s", diff)
 	}
 }

@@ -54,8 +54,8 @@ type Record struct {
 	// if that is not known. The host keeps accepting it until a login with another one has succeeded.
 	// It counts with its seal alone (ProvenKey).
 	AcceptedKey string `json:"acceptedKey,omitempty"`
-	// KeySeal is a digest of AcceptedKey for this host that the operator alone can make: hosts get AcceptedKey as a key that logs in, and a right
-	// to write ConfigMaps is no right to log in to hosts.
+	// KeySeal is a digest of AcceptedKey for this host that the operator alone can make: hosts get AcceptedKey as a key that logs in, so a record that
+	// somebody else has written adds no key to a host. What else a right to write these ConfigMaps allows is in docs/security.md.
 	KeySeal bundle.Digest `json:"keySeal,omitempty"`
 	// Node and NodeUID are those of its Node; empty before the host was known to be one. Of an instance whose certificate was approved, there
 	// is a name before the Node is there.
