@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
@@ -385,5 +387,41 @@ func readYAML(t *testing.T, name string, into any) {
 	}
 	if err := yaml.Unmarshal(data, into); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestAFileThatIsNoInputIsNotQuoted: golden.yaml can lead to any file, of which nothing is shown.
+func TestAFileThatIsNoInputIsNotQuoted(t *testing.T) {
+	clusters, err := filepath.Abs(filepath.Join("..", "..", "golden", "clusters"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		"root:hunter2:0:0\nTOKEN=hunter2\n{\"a\": hunter2", "hunter2", "a: &x [hunter2, *hunter3]\n", "{\"hunter2\": \"hunter2\"}", "apiVersion: v1\nkind: Secret\nmetadata: {name: pull-secret, namespace: openshift-config}\ndata: {.dockerconfigjson: hunter2}\n",
+		"apiVersion: v1\nkind: hunter2\nmetadata: {name: a}\n", "apiVersion: v1\nkind: ConfigMap\nmetadata: [hunter2]\n",
+	} {
+		for name, golden := range map[string]string{
+			"from":    "from: [%[2]s/common, %[2]s/none, %[1]s]",
+			"facts":   "from: [%[2]s/common, %[2]s/none]\nfacts: %[1]s",
+			"payload": "from: [%[2]s/common, %[2]s/none]\npayload: %[1]s",
+		} {
+			base := t.TempDir()
+			dir := filepath.Join(base, "windows")
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			for file, text := range map[string]string{filepath.Join(base, "secret"): text, filepath.Join(dir, "golden.yaml"): fmt.Sprintf(golden, "../secret", clusters)} {
+				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, args := range [][]string{{"validate", "--golden", dir, "--strict"}, {"golden", "check", dir, "-o", "markdown"}} {
+				var out bytes.Buffer
+				status := run(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &out, now: time.Now}, args)
+				if strings.Contains(out.String(), "hunter") {
+					t.Errorf("%s of %q by %s, status %d:\n%s", args[0], text, name, status, out.String())
+				}
+			}
+		}
 	}
 }
