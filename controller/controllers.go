@@ -180,7 +180,7 @@ func expectedConditions(o Options) []string {
 
 // addWarnings has API servers answered that ask what an object will change.
 func addWarnings(m base.Manager, o Options, s shared) error {
-	return o.Warnings.AddTo(m, warnings.Warner{Read: s.reader.ReadFrom, Cache: m.Kinds.WatchedClient(m.GetClient()), Wants: gather.WantedObjects(o.Namespace), Log: o.Log.WithName("warnings")})
+	return o.Warnings.AddTo(m, warnings.Warner{Read: s.reader.ReadProposed, Cache: m.Kinds.WatchedClient(m.GetClient()), Wants: gather.WantedObjects(o.Namespace), Log: o.Log.WithName("warnings")})
 }
 
 // conditionsOf returns what writes all conditions of one field manager.

@@ -210,6 +210,19 @@ const (
 // Origins maps roles to objects.
 type Origins map[Origin]bundle.Ref
 
+// WithoutCredentials returns the cluster as it is whatever its credentials are, for who answers those who may not know them: what is rendered from it
+// and said about it depends on no password or token, nor on who has one.
+func (c Cluster) WithoutCredentials() Cluster {
+	for _, s := range []*bundle.Secret{&c.Proxy.HTTP, &c.Proxy.HTTPS} {
+		if !s.IsZero() {
+			*s = bundle.NewSecret("http://proxy.invalid") // the whole of it: a password can make an address invalid
+		}
+	}
+	c.Bootstrap.Token, c.Exporter.Key = c.Bootstrap.Token.Masked(), c.Exporter.Key.Masked()
+	c.Mirrors.PullSecret = bundle.NewSecret("{}")
+	return c
+}
+
 // Masked returns the cluster with every secret replaced by bundle.MaskedText, for previews.
 func (c Cluster) Masked() Cluster {
 	c.Proxy.HTTP, c.Proxy.HTTPS = maskURL(c.Proxy.HTTP), maskURL(c.Proxy.HTTPS)

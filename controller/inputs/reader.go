@@ -73,17 +73,18 @@ func (r *Reader) Read(ctx context.Context) (*desired.Hosts, error) {
 			s.Gather.Nodes = nodes
 		}
 	}
-	return r.readFrom(ctx, s, r.Cache)
+	return r.readFrom(ctx, s, r.Cache, r.resolveNames)
 }
 
-// ReadFrom is Read for other objects than those of Source, such as proposed ones.
-func (r *Reader) ReadFrom(ctx context.Context, from client.Reader) (*desired.Hosts, error) {
+// ReadProposed is Read for other objects than those of Source, which anybody may have proposed: no credential is among the inputs, and no resolver is
+// asked about a name that only they have.
+func (r *Reader) ReadProposed(ctx context.Context, from client.Reader) (*desired.Hosts, error) {
 	s := r.Source
-	s.Objects = objects.NewClusterReader(from)
-	return r.readFrom(ctx, s, from)
+	s.Objects, s.WithoutCredentials = objects.NewClusterReader(from), true
+	return r.readFrom(ctx, s, from, r.recallNames)
 }
 
-func (r *Reader) readFrom(ctx context.Context, s desired.Source, from client.Reader) (*desired.Hosts, error) {
+func (r *Reader) readFrom(ctx context.Context, s desired.Source, from client.Reader, lookUp func(context.Context, []string) map[string]gather.Lookup) (*desired.Hosts, error) {
 	records, damaged, err := r.Records(ctx)
 	if err != nil {
 		return nil, err
@@ -102,7 +103,7 @@ func (r *Reader) readFrom(ctx context.Context, s desired.Source, from client.Rea
 		}
 	}
 	if len(names) > 0 {
-		s.Gather.Lookups = r.resolveNames(ctx, names)
+		s.Gather.Lookups = lookUp(ctx, names)
 	}
 	inputs, err := desired.ReadHosts(ctx, s)
 	if err == nil && damaged != nil {
@@ -145,6 +146,19 @@ func (r *Reader) resolveNames(ctx context.Context, names []string) map[string]ga
 		})
 	}
 	asking.Wait()
+	return all
+}
+
+// recallNames returns the last answers about names. Those that were not looked up are not judged (gather.Options.Lookups).
+func (r *Reader) recallNames(_ context.Context, names []string) map[string]gather.Lookup {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := map[string]gather.Lookup{}
+	for _, name := range names {
+		if known, ok := r.answers[name]; ok {
+			all[name] = known.Lookup
+		}
+	}
 	return all
 }
 

@@ -40,6 +40,8 @@ type Source struct {
 	LoginKey string
 	// Key makes the digests of secrets. Without one, as in previews, they are masked.
 	Key bundle.Key
+	// WithoutCredentials renders what does not depend on any (render.Cluster.WithoutCredentials).
+	WithoutCredentials bool
 }
 
 // Hosts are the Windows hosts of one cluster, and what renders their bundles.
@@ -57,6 +59,8 @@ type Hosts struct {
 	Records record.Set
 	// LoginKey is the public key with which the operator logs in to hosts; empty for those who only look.
 	LoginKey string
+	// WithoutCredentials is that of the Source.
+	WithoutCredentials bool
 	// fleet is nil where the findings refuse the cluster.
 	fleet *render.Fleet
 }
@@ -82,6 +86,9 @@ func ReadHosts(ctx context.Context, s Source) (*Hosts, error) {
 			return nil, err
 		}
 	}
+	if s.WithoutCredentials {
+		gathered.Cluster = gathered.Cluster.WithoutCredentials()
+	}
 	fleet, found, err := render.NewFleet(gathered.Cluster, render.Options{Payload: set, Key: s.Key, SigningKeys: s.SigningKeys, LoginKey: s.LoginKey})
 	if err != nil {
 		return nil, err
@@ -94,8 +101,8 @@ func ReadHosts(ctx context.Context, s Source) (*Hosts, error) {
 		records = *s.Gather.Records
 	}
 	return &Hosts{
-		Records: records, LoginKey: s.LoginKey,
-		All: gathered.Nodes, Instances: gathered.Instances, Cluster: gathered.Cluster, Reserved: gathered.Reserved, Findings: withoutConsequences(slices.Concat(refused, gathered.Findings, found)).Sorted(), fleet: fleet,
+		Records: records, LoginKey: s.LoginKey, WithoutCredentials: s.WithoutCredentials, Reserved: gathered.Reserved,
+		All: gathered.Nodes, Instances: gathered.Instances, Cluster: gathered.Cluster, Findings: withoutConsequences(slices.Concat(refused, gathered.Findings, found)).Sorted(), fleet: fleet,
 	}, nil
 }
 
