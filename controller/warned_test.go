@@ -163,7 +163,7 @@ func checkPullSecretWarning(t *testing.T, r *running, user client.Client, said *
 		t.Fatal(err)
 	}
 	got := said.take()
-	if !strings.HasPrefix(got, "1 Windows node changes: ") || strings.Contains(got, password) || strings.Contains(got, "dXNlcjpodW50") {
+	if !strings.HasPrefix(got, "Windows nodes get credentials of this Secret") || strings.Contains(got, password) || strings.Contains(got, "dXNlcjpodW50") {
 		t.Errorf("the pull secret: %q", got)
 	}
 }

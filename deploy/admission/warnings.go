@@ -2,6 +2,7 @@ package admission
 
 import (
 	"fmt"
+	"slices"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,17 +22,48 @@ const (
 // injectCA has OpenShift's service CA write its certificate into the configuration.
 const injectCA = "service.beta.openshift.io/inject-cabundle"
 
+// asked is a kind of objects that API servers ask about.
+type asked struct{ group, version, resource, kind string }
+
+// askedAbout are the kinds, those of one group together.
+func askedAbout() []asked {
+	const config = "config.openshift.io"
+	return []asked{
+		{config, "v1", "imagedigestmirrorsets", "ImageDigestMirrorSet"},
+		{config, "v1", "imagetagmirrorsets", "ImageTagMirrorSet"},
+		{config, "v1", "images", "Image"},
+		{config, "v1", "proxies", "Proxy"},
+		{config, "v1", "apiservers", "APIServer"},
+		{"operator.openshift.io", "v1alpha1", "imagecontentsourcepolicies", "ImageContentSourcePolicy"},
+		{"", "v1", "configmaps", "ConfigMap"},
+		{"", "v1", "secrets", "Secret"},
+	}
+}
+
+// AsksAbout reports whether API servers ask about an object that the operator reads. Others who reach the port may ask about any.
+func AsksAbout(group, kind, namespace, name string) bool {
+	if group == "" && kind == "Secret" && (namespace != gather.PullSecretNamespace || name != gather.PullSecretName) {
+		return false
+	}
+	return slices.ContainsFunc(askedAbout(), func(a asked) bool { return a.group == group && a.kind == kind })
+}
+
 // WarningWebhook returns the configuration of the webhook that says, while an object is applied, what it will change on the Windows nodes. It refuses
 // nothing: an API server that gets no answer within two seconds goes on. Namespace is that of the operator.
 //
 // The API server sends no other Secret than the pull secret, and no other ConfigMap than the two that are named: a condition is evaluated before
 // anything is sent.
 func WarningWebhook(namespace string) *admissionv1.ValidatingWebhookConfiguration {
-	rule := func(group, version string, resources ...string) admissionv1.RuleWithOperations {
-		return admissionv1.RuleWithOperations{
-			Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update, admissionv1.Delete},
-			Rule:       admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{version}, Resources: resources, Scope: new(admissionv1.AllScopes)},
+	var rules []admissionv1.RuleWithOperations
+	for _, a := range askedAbout() {
+		if n := len(rules); n > 0 && rules[n-1].APIGroups[0] == a.group {
+			rules[n-1].Resources = append(rules[n-1].Resources, a.resource)
+			continue
 		}
+		rules = append(rules, admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update, admissionv1.Delete},
+			Rule:       admissionv1.Rule{APIGroups: []string{a.group}, APIVersions: []string{a.version}, Resources: []string{a.resource}, Scope: new(admissionv1.AllScopes)},
+		})
 	}
 	return &admissionv1.ValidatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
@@ -46,11 +78,7 @@ func WarningWebhook(namespace string) *admissionv1.ValidatingWebhookConfiguratio
 			ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{
 				Namespace: namespace, Name: WebhookService, Path: new(WarningsPath), Port: new(int32(443)),
 			}},
-			Rules: []admissionv1.RuleWithOperations{
-				rule("config.openshift.io", "v1", "imagedigestmirrorsets", "imagetagmirrorsets", "images", "proxies", "apiservers"),
-				rule("operator.openshift.io", "v1alpha1", "imagecontentsourcepolicies"),
-				rule("", "v1", "configmaps", "secrets"),
-			},
+			Rules: rules,
 			MatchConditions: []admissionv1.MatchCondition{
 				{Name: "secrets", Expression: fmt.Sprintf("request.resource.resource != 'secrets' || request.namespace == '%s' && request.name == '%s'", gather.PullSecretNamespace, gather.PullSecretName)},
 				{Name: "configmaps", Expression: fmt.Sprintf("request.resource.resource != 'configmaps' || request.namespace == '%s' && request.name in %s", namespace, list(gather.InstancesName, render.SettingsConfigMap))},

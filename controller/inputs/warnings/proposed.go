@@ -2,26 +2,79 @@ package warnings
 
 import (
 	"context"
+	"errors"
+	"reflect"
 	"slices"
 	"strings"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"wmco/controller/base"
 	"wmco/controller/windowsnode"
 )
 
-// change is one object as it will be.
+// change is one object as it was before a request or as it will be after it. Both come from the request: what is said about an object says nothing about
+// the one in the cluster to whoever asks about a made-up one.
 type change struct {
 	kind schema.GroupVersionKind
 	key  client.ObjectKey
-	// object is nil for one that is deleted.
+	// object is nil where there is none: before it is created, and after it is deleted.
 	object *unstructured.Unstructured
+}
+
+// errOtherObject is the error for a request whose objects are not the one that it is about.
+var errOtherObject = errors.New("an object of the request is another one than it is about")
+
+// changesOf returns the object of a request before and after it.
+func changesOf(req admission.Request) (before, after change, err error) {
+	c := change{
+		kind: schema.GroupVersionKind{Group: req.Kind.Group, Version: req.Kind.Version, Kind: req.Kind.Kind},
+		key:  client.ObjectKey{Namespace: req.Namespace, Name: req.Name},
+	}
+	var is *unstructured.Unstructured
+	if req.Operation != admissionv1.Delete {
+		is, err = c.decodeObject(req.Object.Raw)
+	}
+	if err == nil && is != nil {
+		c.key.Name = is.GetName() // a request about a name that the API server has made has none
+	}
+	was, errWas := c.decodeObject(req.OldObject.Raw)
+	before, after = c, c
+	before.object, after.object = was, is
+	return before, after, errors.Join(err, errWas)
+}
+
+// decodeObject returns nil where there is no text.
+func (c change) decodeObject(text []byte) (*unstructured.Unstructured, error) {
+	if len(text) == 0 {
+		return nil, nil //nolint:nilnil // no object is what it says
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(text); err != nil {
+		return nil, err
+	}
+	if u.GroupVersionKind() != c.kind || u.GetNamespace() != c.key.Namespace || c.key.Name != "" && u.GetName() != c.key.Name {
+		return nil, errOtherObject
+	}
+	return u, nil
+}
+
+// changesPart reports whether a part of the object, such as its spec, differs. What is in the cluster has no part in that.
+func changesPart(before, after change, part string) bool {
+	partOf := func(c change) any {
+		if c.object == nil {
+			return nil
+		}
+		return c.object.Object[part]
+	}
+	return !reflect.DeepEqual(partOf(before), partOf(after))
 }
 
 // isObject reports whether an object is the one that changes.
@@ -29,7 +82,7 @@ func (c change) isObject(kind schema.GroupVersionKind, key client.ObjectKey) boo
 	return c.kind.GroupKind() == kind.GroupKind() && c.key == key
 }
 
-// proposed reads a cluster in which one object is as it will be, and in which there are few Windows nodes.
+// proposed reads a cluster in which one object is as a request says, and in which there are few Windows nodes.
 type proposed struct {
 	client.Client
 	change *change

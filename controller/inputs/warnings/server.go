@@ -1,20 +1,25 @@
 package warnings
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"net"
+	"net/http"
 	"path/filepath"
-	"strconv"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/net/netutil"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"wmco/controller/base/ports"
 	policies "wmco/deploy/admission"
 )
+
+// mostConnections is how many there are at a time. Whoever takes all of them takes the warnings away, and nothing else.
+const mostConnections = 256
 
 // Serving is where requests are answered.
 type Serving struct {
@@ -30,38 +35,56 @@ func (s Serving) AddTo(m manager.Manager, w Warner) error {
 	if s.Address == "" || s.Address == "0" {
 		return nil
 	}
-	host, service, err := net.SplitHostPort(s.Address)
+	handler, err := NewHandler(w)
 	if err != nil {
 		return err
 	}
-	port, err := strconv.Atoi(service)
-	if err != nil {
-		return err
-	}
-	server := webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){func(c *tls.Config) {
-		c.MinVersion = tls.VersionTLS12
-		c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			pair, err := tls.LoadX509KeyPair(filepath.Join(s.Certificates, corev1.TLSCertKey), filepath.Join(s.Certificates, corev1.TLSPrivateKeyKey))
-			return &pair, err
-		}
-	}}})
-	server.Register(policies.WarningsPath, &admission.Webhook{Handler: NewWarner(w)})
-	return m.Add(runnable{Server: server, Log: w.Log})
+	return m.Add(runnable{Serving: s, handler: handler, log: w.Log})
 }
 
-// runnable makes a server one that a manager runs whether it leads or not. The operator works without it.
-type runnable struct {
-	webhook.Server
-	Log logr.Logger
+// NewHandler returns what answers requests over HTTP. The library counts them in its metrics; its log would quote what is sent.
+func NewHandler(w Warner) (http.Handler, error) {
+	hook := &admission.Webhook{Handler: &w, LogConstructor: func(logr.Logger, *admission.Request) logr.Logger { return logr.Discard() }}
+	counted, err := admission.StandaloneWebhook(hook, admission.StandaloneOptions{MetricsPath: policies.WarningsPath})
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle(policies.WarningsPath, newDoor(counted, cmp.Or(w.Limit, defaultLimit)))
+	return mux, nil
 }
+
+// runnable listens while this process leads: the caches of another one are not filled, and it would fill them for whoever asks. The operator works without
+// it.
+type runnable struct {
+	Serving
+	handler http.Handler
+	log     logr.Logger
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (runnable) NeedLeaderElection() bool { return true }
 
 // Start implements manager.Runnable. A server that cannot listen is said, and is not the end of the operator.
 func (r runnable) Start(ctx context.Context) error {
-	if err := r.Server.Start(ctx); err != nil {
-		r.Log.Info("oc apply gives no warnings about Windows nodes (fix: choose another --webhook-address)", "error", err.Error())
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", r.Address)
+	if err == nil {
+		listener = tls.NewListener(netutil.LimitListener(listener, mostConnections), r.tlsConfig())
+		err = (&manager.Server{Name: "warnings", Server: ports.Server(r.handler), Listener: listener, ShutdownTimeout: new(ports.StopWithin)}).Start(ctx)
+	}
+	if err != nil {
+		r.log.Info("oc apply gives no warnings about Windows nodes (fix: choose another --webhook-address)", "error", err.Error())
 	}
 	return nil
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (runnable) NeedLeaderElection() bool { return false }
+// tlsConfig has one request at a time on a connection: the number of connections bounds that of requests.
+func (r runnable) tlsConfig() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			pair, err := tls.LoadX509KeyPair(filepath.Join(r.Certificates, corev1.TLSCertKey), filepath.Join(r.Certificates, corev1.TLSPrivateKeyKey))
+			return &pair, err
+		},
+	}
+}

@@ -1,19 +1,13 @@
 package warnings
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
-	"reflect"
+	"errors"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
-	configv1 "github.com/openshift/api/config/v1"
-	admissionv1 "k8s.io/api/admission/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -22,13 +16,12 @@ import (
 	"wmco/controller/gather/objects"
 	"wmco/controller/inputs/deletions"
 	"wmco/controller/inputs/desired"
+	policies "wmco/deploy/admission"
 	"wmco/render/preview"
 	"wmco/render/review"
 )
 
 const (
-	// defaultLimit is how long an answer takes at most. The API server waits for 2 seconds (deploy/warnings), and applies what it has no answer for.
-	defaultLimit = 1500 * time.Millisecond
 	// mostNodes is how many nodes are rendered, twice. Changes of these inputs are mostly the same for all.
 	mostNodes = 40
 	// mostLines and mostLength are how many warnings an answer has, and of how many bytes: an API server cuts longer ones
@@ -39,30 +32,18 @@ const (
 
 // Warner answers the requests of the API server about objects that Windows nodes depend on.
 type Warner struct {
-	// Read reads the inputs from a reader of objects.
+	// Read reads the inputs from a reader of objects, without credentials.
 	Read func(context.Context, client.Reader) (*desired.Hosts, error)
 	// Cache has what the operator watches, which are Wants. Nothing else is asked about.
 	Cache client.Client
 	Wants []objects.Want
 	Log   logr.Logger
-	// Limit is how long an answer takes at most; 0 is less than the API server waits.
+	// Limit is how long an answer takes at most (door); 0 is less than the API server waits.
 	Limit time.Duration
-
-	// busy holds a place while a request is worked on: predictions take a processor.
-	busy chan struct{}
-}
-
-// NewWarner returns a Warner that works on one request at a time.
-func NewWarner(w Warner) *Warner {
-	w.busy = make(chan struct{}, 1)
-	w.Limit = cmp.Or(w.Limit, defaultLimit)
-	return &w
 }
 
 // Handle implements admission.Handler. It allows every request.
 func (w *Warner) Handle(ctx context.Context, req admission.Request) admission.Response {
-	ctx, cancel := context.WithTimeout(ctx, w.Limit)
-	defer cancel()
 	lines, err := w.warningsOf(ctx, req)
 	if err != nil {
 		// Without the error, which may quote the object.
@@ -72,81 +53,79 @@ func (w *Warner) Handle(ctx context.Context, req admission.Request) admission.Re
 }
 
 func (w *Warner) warningsOf(ctx context.Context, req admission.Request) ([]string, error) {
-	c, err := changeOf(req)
-	if err != nil || !w.isWanted(c) {
-		return nil, err
+	if !w.isWanted(req) {
+		return nil, nil
 	}
-	select {
-	case w.busy <- struct{}{}:
-		defer func() { <-w.busy }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	before, after, err := changesOf(req)
+	if err != nil {
+		return nil, err
 	}
 	some, err := newSample(ctx, w.Cache, mostNodes)
-	if err != nil {
+	if err != nil || some.total == 0 && holdsCredentials(req.Kind.Kind) {
 		return nil, err
 	}
-	if some.total > 0 && changesProxySpec(req) {
+	switch {
+	case !holdsCredentials(req.Kind.Kind):
+		return w.compareSides(ctx, some, before, after)
+	case req.Kind.Kind == kindProxy && changesPart(before, after, "spec"):
 		return []string{proxyFollows}, nil
+	case req.Kind.Kind == kindSecret && after.object == nil:
+		return []string{inputsRefused}, nil
+	case req.Kind.Kind == kindSecret && changesPart(before, after, "data"):
+		return []string{pullSecretFollows}, nil
 	}
-	before, _, err := w.renderSide(ctx, &proposed{Client: w.Cache, sample: some})
-	if err != nil {
-		return nil, err
-	}
-	after, findings, err := w.renderSide(ctx, &proposed{Client: w.Cache, sample: some, change: &c})
-	if err != nil {
-		return nil, err
-	}
-	return warningLines(review.Compare(before, after), some, findings), ctx.Err()
+	return nil, nil
 }
 
-// proxyFollows is said of a Proxy whose spec changes: nodes follow its status, which is written a moment later.
-const proxyFollows = "Windows nodes change when the network operator has written the status of Proxy/cluster: their services restart"
+const (
+	kindProxy  = "Proxy"
+	kindSecret = "Secret"
+)
 
-// changesProxySpec reports whether a request changes the spec of the cluster's proxy.
-func changesProxySpec(req admission.Request) bool {
-	if req.Kind.Kind != "Proxy" || req.Operation != admissionv1.Update {
-		return false
-	}
-	var before, after struct {
-		Spec configv1.ProxySpec `json:"spec"`
-	}
-	if json.Unmarshal(req.OldObject.Raw, &before) != nil || json.Unmarshal(req.Object.Raw, &after) != nil {
-		return false
-	}
-	return !reflect.DeepEqual(before, after)
-}
+// holdsCredentials reports whether objects of a kind hold credentials. Such an object is never put into the place of the one of the cluster: whoever
+// reaches the port asks without a credential, and would hear whether a guess is right.
+func holdsCredentials(kind string) bool { return kind == kindProxy || kind == kindSecret }
 
-// changeOf returns what a request changes.
-func changeOf(req admission.Request) (change, error) {
-	c := change{
-		kind: schema.GroupVersionKind{Group: req.Kind.Group, Version: req.Kind.Version, Kind: req.Kind.Kind},
-		key:  client.ObjectKey{Namespace: req.Namespace, Name: req.Name},
-	}
-	if req.Operation == admissionv1.Delete {
-		return c, nil
-	}
-	c.object = &unstructured.Unstructured{}
-	if err := c.object.UnmarshalJSON(req.Object.Raw); err != nil {
-		return c, err
-	}
-	c.key.Name = c.object.GetName()
-	return c, nil
-}
+const (
+	// proxyFollows is said of a Proxy whose spec changes: nodes follow its status, which is written a moment later.
+	proxyFollows = "Windows nodes change when the network operator has written the status of Proxy/cluster: their services restart"
+	// pullSecretFollows is said of a pull secret that changes (render/mirrors, credentials).
+	pullSecretFollows = "Windows nodes get credentials of this Secret for their mirrors and pinned images, without a restart; how many nodes change is not said of a Secret"
+	inputsRefused     = "the inputs of Windows nodes would be refused: all nodes keep what they have"
+)
 
-// isWanted reports whether nodes depend on the object.
-func (w *Warner) isWanted(c change) bool {
-	return slices.ContainsFunc(w.Wants, func(want objects.Want) bool {
-		return want.Group == c.kind.Group && want.Version == c.kind.Version && want.Kind == c.kind.Kind &&
-			(want.Namespace == "" || want.Namespace == c.key.Namespace) && (len(want.Names) == 0 || slices.Contains(want.Names, c.key.Name))
+// isWanted reports whether nodes depend on the object, and API servers ask about it (deploy/admission, WarningWebhook).
+func (w *Warner) isWanted(req admission.Request) bool {
+	return policies.AsksAbout(req.Kind.Group, req.Kind.Kind, req.Namespace, req.Name) && slices.ContainsFunc(w.Wants, func(want objects.Want) bool {
+		return want.Group == req.Kind.Group && want.Version == req.Kind.Version && want.Kind == req.Kind.Kind &&
+			(want.Namespace == "" || want.Namespace == req.Namespace) && (len(want.Names) == 0 || slices.Contains(want.Names, req.Name))
 	})
 }
+
+// compareSides returns what the nodes change between the two.
+func (w *Warner) compareSides(ctx context.Context, some sample, before, after change) ([]string, error) {
+	was, _, err := w.renderSide(ctx, &proposed{Client: w.Cache, sample: some, change: &before})
+	if err != nil {
+		return nil, err
+	}
+	is, findings, err := w.renderSide(ctx, &proposed{Client: w.Cache, sample: some, change: &after})
+	if err != nil {
+		return nil, err
+	}
+	return warningLines(review.Compare(was, is), some, findings), ctx.Err()
+}
+
+// errCredentials is the error for inputs that a made-up object could be compared with.
+var errCredentials = errors.New("the inputs have credentials")
 
 // renderSide returns the nodes as they are rendered from a reader, and the findings about the inputs. Where those are refused, the nodes have no bundle.
 func (w *Warner) renderSide(ctx context.Context, from *proposed) ([]review.Node, bundle.Findings, error) {
 	hosts, err := w.Read(ctx, from)
 	if err != nil {
 		return nil, nil, err
+	}
+	if !hosts.WithoutCredentials {
+		return nil, nil, errCredentials
 	}
 	list, findings, err := hosts.RenderBundles(hosts.ListJoined())
 	if err != nil {
@@ -174,7 +153,7 @@ func warningLines(r review.Review, some sample, blocking bundle.Findings) []stri
 	r.Added, r.Removed = nil, nil
 	switch {
 	case len(blocking) > 0 && len(added) > 0:
-		lines = append(lines, "the inputs of Windows nodes would be refused: all nodes keep what they have")
+		lines = append(lines, inputsRefused)
 	case len(r.Groups)+len(added) > 0:
 		lines = append(lines, scaleReview(r, some).Summary())
 	}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -83,13 +82,12 @@ func (f *Fleet) warnings(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := warnings.NewWarner(warnings.Warner{
+	w := warnings.Warner{
 		Read: func(ctx context.Context, from client.Reader) (*desired.Hosts, error) {
-			return desired.ReadHosts(ctx, desired.Source{Objects: objects.NewClusterReader(from), Gather: gather.Options{Complete: true}, Key: bundle.Key(key)})
+			return desired.ReadHosts(ctx, desired.Source{Objects: objects.NewClusterReader(from), Gather: gather.Options{Complete: true}, Key: bundle.Key(key), WithoutCredentials: true})
 		},
 		Cache: cluster, Wants: gather.WantedObjects(gather.OperatorNamespace), Log: logr.Discard(),
-		Limit: time.Minute, // on a busy computer too
-	})
+	}
 	kind := object.GroupVersionKind()
 	req := admissionv1.AdmissionRequest{Kind: metav1.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: kind.Kind}, Name: object.GetName(), Operation: admissionv1.Create}
 	req.Object.Raw = raw
