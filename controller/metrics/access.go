@@ -16,6 +16,7 @@ import (
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
@@ -26,8 +27,11 @@ import (
 type access struct {
 	tokens  authenticationclient.TokenReviewInterface
 	reviews authorizationclient.SubjectAccessReviewInterface
-	// known are verdicts by the digest of what was asked.
-	known *cache.LRUExpireCache
+	// allowed are the times at which what was asked was allowed, refused are other verdicts; both by the digest of what was asked. They are two, as anybody
+	// can have any number of tokens refused.
+	allowed, refused *cache.LRUExpireCache
+	// renewals and firsts are how often the API server may be asked: again about what was allowed before, and about anything else.
+	renewals, firsts flowcontrol.RateLimiter
 }
 
 // verdict is an HTTP status.
@@ -38,17 +42,21 @@ const (
 	allowedFor = time.Minute
 	// refusedFor is how long a refused one is refused without asking.
 	refusedFor = 10 * time.Second
-	// maxKnown is the number of verdicts that are kept.
+	// renewedFor is how long it is known that a token was let in: Prometheus comes back within a minute, and after a while without it too.
+	renewedFor = 24 * time.Hour
+	// maxKnown is the number of verdicts of each kind that are kept.
 	maxKnown = 256
+	// rate and burst are how many questions of each kind there are in a second for long, and at once. Each is one or two requests to the API server.
+	rate, burst = 5, 10
 	// askLimit is for both questions.
 	askLimit = 10 * time.Second
 )
 
-// NewAccessFilter is a server.Options.FilterProvider. Its requests have a rate of their own: whoever sends tokens to the port does not slow down
-// the operator.
+// NewAccessFilter returns what is before a handler. Its requests have rates of their own: whoever sends tokens to the port does not slow down the operator,
+// nor who was let in before.
 func NewAccessFilter(config *rest.Config, http *http.Client) (server.Filter, error) {
 	config = rest.CopyConfig(config)
-	config.QPS, config.Burst, config.RateLimiter = 5, 10, nil
+	config.QPS, config.RateLimiter = -1, nil // who has to wait is turned away before
 	tokens, err := authenticationclient.NewForConfigAndClient(config, http)
 	if err != nil {
 		return nil, err
@@ -57,7 +65,11 @@ func NewAccessFilter(config *rest.Config, http *http.Client) (server.Filter, err
 	if err != nil {
 		return nil, err
 	}
-	a := access{tokens: tokens.TokenReviews(), reviews: reviews.SubjectAccessReviews(), known: cache.NewLRUExpireCache(maxKnown)}
+	a := access{
+		tokens: tokens.TokenReviews(), reviews: reviews.SubjectAccessReviews(),
+		allowed: cache.NewLRUExpireCache(maxKnown), refused: cache.NewLRUExpireCache(maxKnown),
+		renewals: flowcontrol.NewTokenBucketRateLimiter(rate, burst), firsts: flowcontrol.NewTokenBucketRateLimiter(rate, burst),
+	}
 	return a.filterRequests, nil
 }
 
@@ -74,6 +86,7 @@ func (a access) filterRequests(log logr.Logger, next http.Handler) (http.Handler
 		case http.StatusUnauthorized:
 			w.Header().Set("WWW-Authenticate", "Bearer")
 		}
+		w.Header().Set("Connection", "close")
 		http.Error(w, http.StatusText(int(v)), int(v))
 	}), nil
 }
@@ -87,8 +100,18 @@ func (a access) judgeRequest(r *http.Request) (verdict, error) {
 	}
 	verb := strings.ToLower(r.Method)
 	key := sha256.Sum256([]byte(verb + " " + r.URL.Path + " " + token))
-	if v, ok := a.known.Get(key); ok {
+	if v, ok := a.refused.Get(key); ok {
 		return v.(verdict), nil //nolint:forcetypeassert // nothing else is added
+	}
+	questions := a.firsts
+	if at, ok := a.allowed.Get(key); ok {
+		if time.Since(at.(time.Time)) < allowedFor { //nolint:forcetypeassert // nothing else is added
+			return http.StatusOK, nil
+		}
+		questions = a.renewals
+	}
+	if !questions.TryAccept() {
+		return http.StatusTooManyRequests, nil
 	}
 	ctx, stop := context.WithTimeout(r.Context(), askLimit)
 	defer stop()
@@ -96,9 +119,10 @@ func (a access) judgeRequest(r *http.Request) (verdict, error) {
 	switch {
 	case err != nil:
 	case v == http.StatusOK:
-		a.known.Add(key, v, allowedFor)
+		a.allowed.Add(key, time.Now(), renewedFor)
 	default:
-		a.known.Add(key, v, refusedFor)
+		a.allowed.Remove(key)
+		a.refused.Add(key, v, refusedFor)
 	}
 	return v, err
 }
