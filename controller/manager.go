@@ -1,6 +1,9 @@
 package controller
 
 import (
+	"context"
+	"fmt"
+	"net/http"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
@@ -14,11 +17,12 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"wmco/controller/base"
 	"wmco/controller/base/leader"
+	"wmco/controller/base/ports"
 	"wmco/controller/gather"
 	"wmco/controller/metrics"
 )
@@ -35,7 +39,7 @@ const (
 type Lease struct{ Duration, Renew, Retry time.Duration }
 
 // newManager returns the manager with its caches, its metrics and, if asked, its Lease.
-func newManager(o Options) (base.Manager, error) {
+func newManager(ctx context.Context, o Options) (base.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, certificatesv1.AddToScheme, machinev1beta1.Install, configv1.Install} {
 		if err := add(scheme); err != nil {
@@ -45,13 +49,9 @@ func newManager(o Options) (base.Manager, error) {
 	if o.Lease == (Lease{}) {
 		o.Lease = Lease{leaseDuration, renewDeadline, retryPeriod}
 	}
-	serving := &metrics.Serving{Profile: gather.ServerTLSProfile, Address: o.MetricsAddress, Certificates: o.MetricsCertificates}
-	served, err := serving.ServerOptions()
-	if err != nil {
-		return base.Manager{}, err
-	}
 	var lock *leader.Lock
 	if o.LeaderElection {
+		var err error
 		if lock, err = base.NewLock(o.Config, types.NamespacedName{Namespace: o.Namespace, Name: operatorName}, o.Lease.Renew); err != nil {
 			return base.Manager{}, err
 		}
@@ -60,7 +60,7 @@ func newManager(o Options) (base.Manager, error) {
 	options := manager.Options{
 		Scheme: scheme, Logger: o.Log, Cache: base.CacheOptions(gather.WantedObjects(o.Namespace)), NewCache: base.NewCache(gather.WantedObjects(o.Namespace), refused),
 		Client:                 client.Options{Cache: &client.CacheOptions{Unstructured: true}},
-		HealthProbeBindAddress: o.HealthAddress, Metrics: served,
+		HealthProbeBindAddress: nowhere, Metrics: server.Options{BindAddress: nowhere}, // addServers
 		Controller:     config.Controller{SkipNameValidation: &o.SkipNameValidation},
 		LeaderElection: o.LeaderElection, LeaderElectionID: operatorName, LeaderElectionNamespace: o.Namespace, LeaderElectionReleaseOnCancel: true, GracefulShutdownTimeout: new(base.StopWithin),
 		LeaseDuration: &o.Lease.Duration, RenewDeadline: &o.Lease.Renew, RetryPeriod: &o.Lease.Retry,
@@ -78,11 +78,7 @@ func newManager(o Options) (base.Manager, error) {
 	if lock != nil {
 		lock.LockConfig.EventRecorder = m.GetEventRecorderFor(lock.Identity()) //nolint:staticcheck // leader election has no other kind yet
 	}
-	serving.Cluster = base.TypedClient(m.GetClient(), gather.WantedObjects(o.Namespace))
-	if err := m.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return base.Manager{}, err
-	}
-	if err := m.AddReadyzCheck("ping", healthz.Ping); err != nil {
+	if err := addServers(ctx, m, o); err != nil {
 		return base.Manager{}, err
 	}
 	definitions, err := metadata.NewForConfigAndClient(metadata.ConfigFor(m.GetConfig()), m.GetHTTPClient())
@@ -93,4 +89,36 @@ func newManager(o Options) (base.Manager, error) {
 	operator, err := base.NewManager(m, lock, again, missing, gather.WantedObjects(o.Namespace))
 	operator.Pages = o.Pages
 	return operator, err
+}
+
+// nowhere is the address at which nothing listens.
+const nowhere = "0"
+
+// addServers adds the servers of probes and metrics, for this process whether it leads or not.
+func addServers(ctx context.Context, m manager.Manager, o Options) error {
+	if o.HealthAddress != "" && o.HealthAddress != nowhere {
+		probes := ports.Server(probesHandler(""))
+		probes.Addr = o.HealthAddress
+		if err := m.Add(&manager.Server{Name: "health", Server: probes, ShutdownTimeout: new(ports.StopWithin)}); err != nil {
+			return err
+		}
+	}
+	serving := &metrics.Serving{
+		Profile: gather.ServerTLSProfile, Address: o.MetricsAddress, Certificates: o.MetricsCertificates,
+		Cluster: base.TypedClient(m.GetClient(), gather.WantedObjects(o.Namespace)),
+	}
+	return serving.AddTo(ctx, m)
+}
+
+// probesHandler answers the probes of the kubelet. It is ready unless there is a reason why not.
+func probesHandler(notReady string) http.Handler {
+	mux := http.NewServeMux()
+	ok := func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") }
+	mux.HandleFunc("/healthz", ok)
+	if notReady == "" {
+		mux.HandleFunc("/readyz", ok)
+		return mux
+	}
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, notReady, http.StatusServiceUnavailable) })
+	return mux
 }

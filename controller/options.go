@@ -111,7 +111,7 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 	if err := awaitPredecessor(ctx, o); err != nil {
 		return nil, startError("looking for the existing operator", err)
 	}
-	m, err := newManager(o)
+	m, err := newManager(ctx, o)
 	if err != nil {
 		return nil, startError("starting the operator", err)
 	}

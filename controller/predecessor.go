@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
 	"slices"
 	"time"
 
@@ -13,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"wmco/controller/base/ports"
 )
 
 // predecessorLock is the ConfigMap with which the existing operator makes sure that it is alone. It is never given back: the Pod that owns
@@ -100,12 +101,7 @@ func serveWaiting(ctx context.Context, o Options) (stop func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("listening for probes: %w", err)
 	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "waiting until the existing operator has stopped", http.StatusServiceUnavailable)
-	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
+	server := ports.Server(probesHandler("waiting until the existing operator has stopped"))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

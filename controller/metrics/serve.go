@@ -7,17 +7,21 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/http"
 	"path/filepath"
 
 	configv1 "github.com/openshift/api/config/v1"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"wmco/bundle"
+	"wmco/controller/base/ports"
 	"wmco/render"
 )
 
@@ -34,31 +38,48 @@ type Serving struct {
 	Cluster client.Reader
 }
 
-// ServerOptions are those of controller-runtime's server. The cluster's TLS profile is looked up in the cache at each handshake: a change is
-// followed by the next connection, and nothing restarts.
-func (s *Serving) ServerOptions() (server.Options, error) {
-	if s.Address == "0" {
-		return server.Options{BindAddress: s.Address}, nil
+// AddTo listens, and adds the server to a manager; nothing where no address is given. The server is not that of controller-runtime, which takes a megabyte of
+// headers from whoever connects.
+func (s *Serving) AddTo(ctx context.Context, m manager.Manager) error {
+	if s.Address == "" || s.Address == "0" {
+		return nil
 	}
 	certificate, err := s.certificateGetter()
 	if err != nil {
-		return server.Options{}, fmt.Errorf("serving metrics: %w", err)
+		return fmt.Errorf("serving metrics: %w", err)
 	}
-	return server.Options{
-		BindAddress: s.Address, SecureServing: true, FilterProvider: NewAccessFilter,
-		TLSOpts: []func(*tls.Config){func(c *tls.Config) {
-			c.NextProtos = []string{"http/1.1"} // a scrape has no use for more than one stream
-			c.GetCertificate = certificate
-			base := c.Clone()
-			c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-				profile, err := s.clusterTLSProfile(hello.Context())
-				if err != nil {
-					return nil, fmt.Errorf("reading the TLS profile of the cluster: %w", err)
-				}
-				return withTLSProfile(base, profile), nil
-			}
-		}},
-	}, nil
+	filter, err := NewAccessFilter(m.GetConfig(), m.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("serving metrics: %w", err)
+	}
+	handler, err := filter(m.GetLogger().WithName("metrics"), promhttp.HandlerFor(registry.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
+	if err != nil {
+		return fmt.Errorf("serving metrics: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle(path, handler)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Address)
+	if err != nil {
+		return fmt.Errorf("serving metrics: %w", err)
+	}
+	return m.Add(&manager.Server{Name: "metrics", Server: ports.Server(mux), Listener: tls.NewListener(listener, s.tlsConfig(certificate)), ShutdownTimeout: new(ports.StopWithin)})
+}
+
+// path is where the metrics are.
+const path = "/metrics"
+
+// tlsConfig looks the cluster's TLS profile up in the cache at each handshake: a change is followed by the next connection, and nothing restarts.
+func (s *Serving) tlsConfig(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *tls.Config {
+	base := &tls.Config{NextProtos: []string{"http/1.1"}, GetCertificate: certificate} //nolint:gosec // the profile has the version; a scrape has no use for more than one stream
+	c := base.Clone()
+	c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		profile, err := s.clusterTLSProfile(hello.Context())
+		if err != nil {
+			return nil, fmt.Errorf("reading the TLS profile of the cluster: %w", err)
+		}
+		return withTLSProfile(base, profile), nil
+	}
+	return c
 }
 
 // certificateGetter returns what gives the certificate of a connection.

@@ -79,7 +79,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/metrics",
-		imports: []string{"bundle", "bundle/nodestate", "bundle/published", "controller/status", "controller/windowsnode", "controller/windowsnode/nodelist", "render", "report/fleet"},
+		imports: []string{"bundle", "bundle/nodestate", "bundle/published", "controller/base/ports", "controller/status", "controller/windowsnode", "controller/windowsnode/nodelist", "render", "report/fleet"},
 		never:   join(remote, []string{"applier/...", "cmd/...", "k8s.io/apiserver/..."}),
 	},
 	{
@@ -124,7 +124,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/inputs/warnings",
-		imports: []string{"bundle", "bundle/published", "controller/base", "controller/gather/objects", "controller/inputs/deletions", "controller/inputs/desired", "controller/windowsnode", "deploy/admission", "render/preview", "render/review"},
+		imports: []string{"bundle", "bundle/published", "controller/base", "controller/base/ports", "controller/gather/objects", "controller/inputs/deletions", "controller/inputs/desired", "controller/windowsnode", "deploy/admission", "render/preview", "render/review"},
 		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("")...),
 	},
 	{
@@ -169,7 +169,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/base/policies",
-		imports: []string{"controller/base/named", "controller/gather/objects", "deploy/admission"},
+		imports: []string{"controller/base/named", "controller/gather/objects", "deploy/admission", "deploy/network"},
 		never:   []string{"applier/..."},
 	},
 	{
@@ -214,7 +214,7 @@ var controllerRules = []rule{
 	{
 		pkg: "controller",
 		imports: []string{
-			"bundle", "bundle/published", "controller/base/apiservers", "controller/base", "controller/base/leader", "controller/base/policies", "controller/configure", "controller/csr", "controller/gather", "controller/gather/objects", "controller/hostkeys", "controller/hosts", "controller/inputs", "controller/inputs/deletions", "controller/inputs/desired", "controller/instance", "controller/keys/signing", "controller/machine", "controller/metrics", "controller/node", "controller/olm", "controller/prerequisites", "controller/rollout", "controller/status", "controller/userdata", "controller/inputs/warnings", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/heartbeat", "payload", "render",
+			"bundle", "bundle/published", "controller/base/apiservers", "controller/base", "controller/base/leader", "controller/base/policies", "controller/base/ports", "controller/configure", "controller/csr", "controller/gather", "controller/gather/objects", "controller/hostkeys", "controller/hosts", "controller/inputs", "controller/inputs/deletions", "controller/inputs/desired", "controller/instance", "controller/keys/signing", "controller/machine", "controller/metrics", "controller/node", "controller/olm", "controller/prerequisites", "controller/rollout", "controller/status", "controller/userdata", "controller/inputs/warnings", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/heartbeat", "payload", "render",
 		},
 		// Transports are handed in by cmd.
 		never: []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
