@@ -120,6 +120,9 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 	if err := admission.BindOperator(ctx); err != nil {
 		o.Log.Info("no admission policy binds the Secrets that the operator may write", "error", err.Error(), "condition", policies.SecretWritesBound)
 	}
+	if err := admission.LimitPorts(ctx); err != nil {
+		o.Log.Info("no NetworkPolicy limits who reaches the ports of the operator", "error", err.Error())
+	}
 	if o.LeaderElection {
 		if err := base.CreateLease(ctx, m.GetClient(), types.NamespacedName{Namespace: o.Namespace, Name: operatorName}); err != nil {
 			return nil, startError("starting the operator", err)

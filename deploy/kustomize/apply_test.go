@@ -106,10 +106,10 @@ func TestTheProgramHasTheFlags(t *testing.T) {
 func installer(t *testing.T, list []*unstructured.Unstructured) []testenv.Rule {
 	t.Helper()
 	rules := []testenv.Rule{{PolicyRule: rbacv1.PolicyRule{
-		APIGroups: []string{"", "apps", rbacv1.GroupName, "apiextensions.k8s.io", "admissionregistration.k8s.io", monitoring},
+		APIGroups: []string{"", "apps", rbacv1.GroupName, "apiextensions.k8s.io", "admissionregistration.k8s.io", "networking.k8s.io", monitoring},
 		Resources: []string{
 			"namespaces", "serviceaccounts", "services", "deployments", "roles", "rolebindings", "clusterroles", "clusterrolebindings", "customresourcedefinitions",
-			"servicemonitors", "prometheusrules", "validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations",
+			"servicemonitors", "prometheusrules", "validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations", "networkpolicies",
 		},
 		Verbs: []string{"get", "create", "patch"},
 	}}}

@@ -167,11 +167,16 @@ func split(objects []*unstructured.Unstructured) (p parts, err error) {
 	return p, p.apply(policies)
 }
 
-// isLeftOut reports whether nothing depends on an object that a bundle cannot carry: administrators apply it by themselves (docs/operations.md).
+// isLeftOut reports whether nothing depends on an object that a bundle cannot carry: administrators apply it by themselves (docs/operations.md), and the
+// NetworkPolicy the operator does.
 func isLeftOut(o *unstructured.Unstructured) bool {
 	switch o.GetKind() {
 	case kindWebhook:
 		return o.GetName() == Package+"-warnings"
+	case "NetworkPolicy":
+		// An OLM without operator-framework/operator-registry v1.55 refuses a bundle that has one: OpenShift 4.20 has it, earlier versions since September 2025
+		// (openshift/operator-framework-olm pulls 1047 to 1054, openshift/operator-framework-operator-controller pulls 429 and 432).
+		return o.GetName() == Package
 	case kindPolicy, kindPolicyBinding:
 		return o.GetName() == "windows-instances" || o.GetName() == "windows-machine-config"
 	}

@@ -1,12 +1,14 @@
 package rbac
 
 import (
+	"context"
 	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +20,7 @@ import (
 	"wmco/controller/base/policies"
 	"wmco/deploy/admission"
 	"wmco/deploy/kustomize"
+	"wmco/deploy/network"
 	"wmco/deploy/olm"
 	"wmco/internal/test/testenv"
 )
@@ -169,4 +172,42 @@ func TestUnderOLMThePolicyCanBeUndone(t *testing.T) {
 			t.Errorf("the policy of the manifests is not the one that the operator looks for: %v", err)
 		}
 	})
+}
+
+// TestUnderOLMTheOperatorLimitsItsPorts: a bundle has no NetworkPolicy, so the operator creates its own, and leaves one alone that administrators have changed.
+func TestUnderOLMTheOperatorLimitsItsPorts(t *testing.T) {
+	th := newThief(t)
+	loadBundle(t, th)
+	want, err := network.Policy(operatorNamespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := policies.Policies{Live: th, Client: th, Namespace: operatorNamespace}
+	if err := p.LimitPorts(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	admin := cluster.Client(t)
+	t.Cleanup(func() { _ = admin.Delete(context.Background(), want.DeepCopy()) })
+	have := want.DeepCopy()
+	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(want), have); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want.Object["spec"], have.Object["spec"]); diff != "" {
+		t.Errorf("(-the manifest +what the operator creates):\n%s", diff)
+	}
+	if err := admin.Patch(t.Context(), have, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"ingress":[{}]}}`))); err != nil {
+		t.Fatal(err)
+	}
+	changed := have.GetResourceVersion()
+	if err := p.LimitPorts(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(want), have); err != nil || have.GetResourceVersion() != changed {
+		t.Errorf("the operator has changed the policy: %v", err)
+	}
+	other := want.DeepCopy()
+	other.SetName("another")
+	if err := th.Create(t.Context(), other); !apierrors.IsForbidden(err) {
+		t.Errorf("a policy of another name: %v", err)
+	}
 }

@@ -1,4 +1,4 @@
-// Package policies applies the admission policies of deploy/admission where the operator may.
+// Package policies applies the admission policies of deploy/admission, and the NetworkPolicy of deploy/network, where the operator may.
 package policies
 
 import (
@@ -17,6 +17,7 @@ import (
 	"wmco/controller/base/named"
 	"wmco/controller/gather/objects"
 	"wmco/deploy/admission"
+	"wmco/deploy/network"
 )
 
 // SecretWritesBound is the type of the condition that an admission policy refuses Secrets that the operator has no reason to write.
@@ -45,6 +46,18 @@ func (p Policies) BindOperator(ctx context.Context) error {
 // BindCloudIdentities makes sure that the policy is in the cluster that holds a cloud-node-manager to its own Node.
 func (p Policies) BindCloudIdentities(ctx context.Context) error {
 	return p.ensurePolicy(ctx, admission.CloudNodeManager)
+}
+
+// LimitPorts makes sure that there is a NetworkPolicy for the ports of the operator. One that there is stays as it is: administrators may let in whom they like.
+func (p Policies) LimitPorts(ctx context.Context) error {
+	want, err := network.Policy(p.Namespace)
+	if err != nil {
+		return err
+	}
+	if err := p.Live.Get(ctx, client.ObjectKeyFromObject(want), objects.NewObject(want.GroupVersionKind())); !apierrors.IsNotFound(err) {
+		return err
+	}
+	return named.CreateIfAbsent(ctx, p.Client, want)
 }
 
 func (p Policies) ensurePolicy(ctx context.Context, pair func() (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding)) error {
