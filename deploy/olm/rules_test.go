@@ -227,9 +227,11 @@ func objectRules() []rule {
 		}, func(o *opened) {
 			o.objects["manifests/a.yaml"] = map[string]any{"apiVersion": "apiextensions.k8s.io/v1beta1"}
 		}},
-		{"containers request resources, and have no limits", practices + "; openshift/enhancements CONVENTIONS.md", func(o *opened) string {
-			requests, limits := container(o)["resources"].(map[string]any)["requests"], container(o)["resources"].(map[string]any)["limits"]
-			return unless(requests != nil && limits == nil, fmt.Sprint(requests, limits))
+		// The conventions want no limits. That of memory is for what whoever reaches a port has the operator take of a control-plane node.
+		{"containers request resources, and have a limit of memory alone", practices + "; openshift/enhancements CONVENTIONS.md", func(o *opened) string {
+			requests := container(o)["resources"].(map[string]any)["requests"]
+			limits, _ := container(o)["resources"].(map[string]any)["limits"].(map[string]any)
+			return unless(requests != nil && len(limits) == 1 && limits["memory"] != nil, fmt.Sprint(requests, limits))
 		}, func(o *opened) { container(o)["resources"] = map[string]any{} }},
 		{"channels are candidate, fast or stable, but for preview, which the existing operator has", practices, func(o *opened) string {
 			for _, c := range strings.Split(o.notes["operators.operatorframework.io.bundle.channels.v1"], ",") {
