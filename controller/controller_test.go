@@ -56,6 +56,8 @@ type running struct {
 	waits bool
 	// metrics is where the operator serves them, with the certificate in the folder.
 	metrics, certificates string
+	// health is where the kubelet asks whether the operator works.
+	health string
 	// warnings is where API servers ask about changes, with the same certificate.
 	warnings string
 }
@@ -75,7 +77,7 @@ func startWith(t *testing.T, change func(*Options)) *running {
 	t.Helper()
 	golden := filepath.Join("..", "golden")
 	cluster.Load(t, filepath.Join(golden, "clusters", "common"), filepath.Join(golden, "clusters", "none"), filepath.Join("..", "deploy", "rbac"), filepath.Join("..", "deploy", "admission"))
-	r := &running{Client: cluster.Client(t), t: t, metrics: freeAddress(t), certificates: t.TempDir(), warnings: freeAddress(t), clock: clocktesting.NewFakeClock(time.Now())}
+	r := &running{Client: cluster.Client(t), t: t, metrics: freeAddress(t), health: freeAddress(t), certificates: t.TempDir(), warnings: freeAddress(t), clock: clocktesting.NewFakeClock(time.Now())}
 	r.certificate("first.example.com")
 	r.joined()
 	// Tests create other mirror sets and delete them: the last one is guarded.
@@ -89,7 +91,7 @@ func startWith(t *testing.T, change func(*Options)) *running {
 	config := rest.CopyConfig(cluster.Config(t))
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + gather.OperatorNamespace + ":" + operatorName, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
 	log.SetLogger(testr.New(t))
-	o := Options{Config: config, HealthAddress: "0", SkipNameValidation: true, MetricsAddress: r.metrics, MetricsCertificates: r.certificates, Warnings: warnings.Serving{Address: r.warnings, Certificates: r.certificates}, LeaderElection: true, Log: testr.NewWithOptions(t, testr.Options{}), Clock: r.clock, Traffic: func() (int64, int64) { return 5, 6 }}
+	o := Options{Config: config, HealthAddress: r.health, SkipNameValidation: true, MetricsAddress: r.metrics, MetricsCertificates: r.certificates, Warnings: warnings.Serving{Address: r.warnings, Certificates: r.certificates}, LeaderElection: true, Log: testr.NewWithOptions(t, testr.Options{}), Clock: r.clock, Traffic: func() (int64, int64) { return 5, 6 }}
 	change(&o)
 	operator, err := New(ctx, o)
 	if err != nil {

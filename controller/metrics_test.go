@@ -126,6 +126,23 @@ func (r *running) reader(name string) string {
 	return token
 }
 
+func checkProbes(t *testing.T, r *running) {
+	for path, want := range map[string]int{"/healthz": http.StatusOK, "/readyz": http.StatusOK, "/metrics": http.StatusNotFound} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.health+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("%s: status %d", path, response.StatusCode)
+		}
+	}
+}
+
 func checkMetricsAccess(t *testing.T, r *running) {
 	foreign := r.token("nobody")
 	for name, tt := range map[string]struct {

@@ -44,6 +44,7 @@ func TestOperator(t *testing.T) {
 		{"a CA reaches a paused node", checkUrgent},
 		{"a burst is one rendering", checkBurst},
 		{"what others change is restored without a rendering", checkRestored},
+		{"probes are answered", checkProbes},
 		{"metrics are for those who may read them", checkMetricsAccess},
 		{"metrics follow the TLS profile of the cluster", checkMetricsTLS},
 		{"metrics say what the cluster says", checkMetrics},

@@ -87,6 +87,7 @@ func TestAFloodOfTokensBlindsNobody(t *testing.T) {
 					}
 				}()
 			}
+			synctest.Wait() // until each has its answer, or waits for its turn
 			if second%30 == 29 {
 				if got := scrape("token-of-prometheus"); got != http.StatusOK {
 					t.Errorf("after %d seconds of the flood: status %d", second+1, got)

@@ -83,7 +83,11 @@ func checkNothingIsRefused(t *testing.T, c client.Client) {
 		return nil, ctx.Err()
 	}
 	withCredentials := warner(c)
-	withCredentials.Read = func(context.Context, client.Reader) (*desired.Hosts, error) { return &desired.Hosts{}, nil }
+	withCredentials.Read = func(ctx context.Context, from client.Reader) (*desired.Hosts, error) {
+		hosts, err := warner(c).Read(ctx, from)
+		hosts.WithoutCredentials = false
+		return hosts, err
+	}
 	malformed := mirror(t, "quay.io")
 	malformed.Object.Raw = []byte(`"text"`)
 	other := mirror(t, "quay.io")
