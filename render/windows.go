@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -39,15 +40,20 @@ func (w RolloutWindow) schedule() (cron.Schedule, error) {
 	if strings.HasPrefix(w.Start, "@") || strings.Contains(w.Start, "=") {
 		return nil, fmt.Errorf("%q is not a cron expression of five fields", w.Start)
 	}
-	if w.TimeZone == "Local" {
+	switch {
+	case w.TimeZone == "Local":
 		return nil, errors.New("Local is the time zone of the operator's container: name one")
+	case strings.ContainsAny(w.TimeZone, " \t"):
+		return nil, errors.New("it is not the name of a time zone")
 	}
-	zone, err := time.LoadLocation(w.TimeZone) // "" is UTC
+	schedule, err := cron.ParseStandard("CRON_TZ=" + cmp.Or(w.TimeZone, "UTC") + " " + w.Start)
 	if err != nil {
 		return nil, err
 	}
-	schedule, err := cron.ParseStandard(w.Start)
-	return wallClock{schedule, zone}, err
+	spec, _ := schedule.(*cron.SpecSchedule) // what an expression without @ is
+	zone := spec.Location
+	spec.Location = time.UTC
+	return wallClock{spec, zone}, nil
 }
 
 // wallClock is a schedule by the clock on the wall of a time zone. Where that clock is set, each time is once: a time that is skipped is the moment at which
