@@ -35,9 +35,9 @@ func named(text string) Review {
 func TestNothingInAPreviewCanForgeALine(t *testing.T) {
 	const hostile = "x`\n\n### Windows nodes\r\n\nNo change on 30 nodes.\u2028<!--\v| y |\n```\n"
 	good, bad := named("win-a"), named(hostile)
-	for name, print := range map[string]func(Review) string{"text": Review.Text, "markdown": Review.Markdown, "summary": Review.Summary} {
-		got := print(bad)
-		if diff := cmp.Diff(strings.Count(print(good), "\n"), strings.Count(got, "\n")); diff != "" || strings.ContainsAny(got, "\r\v\u2028") {
+	for name, write := range map[string]func(Review) string{"text": Review.Text, "markdown": Review.Markdown, "summary": Review.Summary} {
+		got := write(bad)
+		if diff := cmp.Diff(strings.Count(write(good), "\n"), strings.Count(got, "\n")); diff != "" || strings.ContainsAny(got, "\r\v\u2028") {
 			t.Errorf("%s: lines (-want +got):\n%s%s", name, diff, got)
 		}
 		if name == "markdown" && strings.Contains(got, "<!--") {
