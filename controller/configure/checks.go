@@ -67,7 +67,7 @@ func (c *Checks) heldFindings(ctx context.Context, inputs *desired.Hosts) (bundl
 			return nil, err
 		}
 		if why != "" {
-			f.Severity, f.Message = bundle.SeverityError, "no host joins until this change is confirmed: "+f.Message
+			f.Severity, f.Message = bundle.SeverityError, "this change is not confirmed yet: "+f.Message
 			f.Fix += "; or confirm it as the condition InputsConfirmed says"
 			found = append(found, f)
 		}

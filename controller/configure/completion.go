@@ -51,9 +51,9 @@ func (h Host) completeNode(ctx context.Context, node *corev1.Node) (Progress, er
 	if silent || decoded.LacksPayload() {
 		return h.applyHostBundle(ctx), nil
 	}
-	wanted, whole, err := h.isUpToDate(decoded, row)
-	if err != nil || !whole {
-		p := Progress{State: StateJoining, Reason: ReasonCompleting, Message: "waiting for the node agent, which follows the cluster: " + h.describeMissing(decoded, row), Node: node.Name, Again: AgainSoon}
+	wanted, missing, err := h.findMissing(decoded, row)
+	if err != nil || missing != "" {
+		p := Progress{State: StateJoining, Reason: ReasonCompleting, Message: "waiting for the node agent, which follows the cluster: " + missing, Node: node.Name, Again: AgainSoon}
 		if row.State == nodestate.Degraded || row.Fault == published.FaultDisk {
 			h.resumeInterrupted(ctx)
 			p.State, p.Reason, p.Message, p.Fix, p.Log = StateFailed, row.Reason, row.Message, row.Fix, row.Log
@@ -81,28 +81,31 @@ func (h Host) takeBackRemoval(ctx context.Context, node *corev1.Node, works bool
 	return Progress{State: StateJoining, Reason: ReasonCompleting, Message: "its removal is taken back: its entry is there again", Node: node.Name, Again: AgainSoon}, err
 }
 
-// isUpToDate reports whether the node has the bundle that is rendered from its facts, with nothing that waits for its network, and is Ready. It
-// returns that bundle.
-func (h Host) isUpToDate(node windowsnode.Node, row fleet.Row) (bundle.Bundle, bool, error) {
+// findMissing says what a node waits for that has not joined, empty if it has the bundle that is rendered from its facts, with nothing that waits for its
+// network, and is Ready. It returns that bundle.
+func (h Host) findMissing(node windowsnode.Node, row fleet.Row) (bundle.Bundle, string, error) {
 	list, _, err := h.Wanted.RenderBundles([]render.Node{h.Node})
-	if err != nil || len(list) == 0 {
-		return bundle.Bundle{}, false, err
+	if err != nil {
+		return bundle.Bundle{}, "", err
 	}
-	waits := slices.ContainsFunc(list[0].Own, func(f bundle.Finding) bool { return f.Reason == reason.NetworkPending })
-	return list[0].Bundle.Bundle, row.State == nodestate.Updated && row.Applied == list[0].Bundle.Digest && !waits && node.IsReady(), nil
-}
-
-// describeMissing says what a node that is not whole waits for.
-func (h Host) describeMissing(node windowsnode.Node, row fleet.Row) string {
+	if len(list) == 0 {
+		return bundle.Bundle{}, "its bundle is refused", nil
+	}
+	wanted := list[0].Bundle
+	isPending := slices.ContainsFunc(list[0].Own, func(f bundle.Finding) bool { return f.Reason == reason.NetworkPending })
 	switch {
-	case h.Subnet == "":
-		return "the cluster network has not given it a subnet yet"
+	case isPending && h.Subnet == "":
+		return wanted.Bundle, "the cluster network has not given it a subnet yet", nil
 	case row.State != nodestate.Updated:
-		return "its bundle is " + strings.ToLower(string(row.State))
+		return wanted.Bundle, "its bundle is " + strings.ToLower(string(row.State)), nil
 	case !node.IsReady():
-		return "its kubelet is not Ready yet"
+		return wanted.Bundle, "its kubelet is not Ready yet", nil
+	case isPending:
+		return wanted.Bundle, "its overlay network is set up", nil
+	case row.Applied != wanted.Digest:
+		return wanted.Bundle, "its newest bundle is published next", nil
 	}
-	return "its overlay network is set up"
+	return wanted.Bundle, "", nil
 }
 
 // labelAndCordonNode labels and cordons a new Node. It reports whether there was anything to write.

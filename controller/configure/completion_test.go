@@ -247,7 +247,7 @@ func TestAJoiningNodeIsFollowedUntilItIsWhole(t *testing.T) {
 				pending(s)
 				s.publish(s.applied())
 				s.host(hostA).Facts = now
-			}, waits + "its overlay network is set up", "",
+			}, waits + "its newest bundle is published next", "",
 		},
 		"it was rolled back": {
 			func(s *scene) {

@@ -60,7 +60,7 @@ func TestWhatAHostWaitsFor(t *testing.T) {
 			}, Ref{Address: hostA},
 			"Waiting PrivateKeyMissing: no host joins now: Secret/operator/cloud-private-key: the Secret with the private key does not exist; " +
 				"fix: create the Secret with a key without a passphrase: ssh-keygen -t ed25519 -N '' -f key; " +
-				"oc create secret generic cloud-private-key --from-file=private-key.pem=key -n <namespace of the operator>",
+				"oc create secret generic cloud-private-key --from-file=private-key.pem=key -n operator",
 		},
 		"it is off": {
 			func(s *scene) { delete(s.network.at, hostA) }, Ref{Address: hostA},

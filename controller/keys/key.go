@@ -62,7 +62,7 @@ func HashPublicKey(public string) string {
 func ReadSecret(secret corev1.Secret, namespace string) (Key, bundle.Findings) {
 	r := reader{ref: bundle.Ref{Kind: "Secret", Namespace: namespace, Name: SecretName}}
 	if secret.Name == "" {
-		return r.refuseKey(reason.PrivateKeyMissing, "the Secret with the private key does not exist", createFix)
+		return r.refuseKey(reason.PrivateKeyMissing, "the Secret with the private key does not exist", r.createFix())
 	}
 	r.field = `data["` + SecretKey + `"]`
 	text, ok := secret.Data[SecretKey]
@@ -71,10 +71,10 @@ func ReadSecret(secret corev1.Secret, namespace string) (Key, bundle.Findings) {
 		if len(secret.Data) > 0 {
 			message += ", only " + strings.Join(slices.Sorted(maps.Keys(secret.Data)), ", ")
 		}
-		return r.refuseKey(reason.PrivateKeyMissing, message, createFix)
+		return r.refuseKey(reason.PrivateKeyMissing, message, r.createFix())
 	}
 	if len(strings.TrimSpace(string(text))) == 0 {
-		return r.refuseKey(reason.PrivateKeyMissing, "the private key is empty", createFix)
+		return r.refuseKey(reason.PrivateKeyMissing, "the private key is empty", r.createFix())
 	}
 	block, ok := r.onlyPrivateKey(text)
 	if !ok {
@@ -84,10 +84,13 @@ func ReadSecret(secret corev1.Secret, namespace string) (Key, bundle.Findings) {
 }
 
 const (
-	createFix  = "create the Secret with a key without a passphrase: ssh-keygen -t ed25519 -N '' -f key; oc create secret generic " + SecretName + " --from-file=" + SecretKey + "=key -n <namespace of the operator>"
 	convertFix = "give the file that ssh-keygen wrote, unchanged: oc create secret generic " + SecretName + " --from-file=" + SecretKey + "=<file>"
 	strongFix  = "create another key, such as ssh-keygen -t ed25519 or -t rsa -b 3072, and give it in its place"
 )
+
+func (r *reader) createFix() string {
+	return "create the Secret with a key without a passphrase: ssh-keygen -t ed25519 -N '' -f key; oc create secret generic " + SecretName + " --from-file=" + SecretKey + "=key -n " + r.ref.Namespace
+}
 
 // reader collects what is wrong with one Secret.
 type reader struct {

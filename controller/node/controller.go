@@ -274,10 +274,12 @@ func (n *Nodes) recordEvent(node *corev1.Node, kind, reason, action, message str
 func (n *Nodes) repairSilent(ctx context.Context, node windowsnode.Node) reconcile.Result {
 	row := fleet.Of(node, n.Joiner.Silence)
 	switch {
-	case row.Reported.IsZero():
-		// No agent has reported yet: the Node's next change is seen.
+	case row.Reported.IsZero() && !node.IsJoined():
+		// The join applies the bundle over SSH again.
 		return reconcile.Result{}
-	case row.State != nodestate.NotReporting:
+	case row.Reported.IsZero() && !node.IsReady():
+		return reconcile.Result{} // the Node's next change is seen
+	case row.State != nodestate.NotReporting, row.Reported.IsZero() && n.Joiner.Silence(node) <= published.SilentAfter:
 		left := published.SilentAfter - n.Joiner.Silence(node)
 		if left < 0 {
 			// The kubelet is not Ready, or nothing is published: the Node's next change is seen.

@@ -88,7 +88,9 @@ func withKubelets(c metav1.Condition, kubelets string) metav1.Condition {
 // isStuck reports whether nothing is done with a node until a person helps it.
 func isStuck(n windowsnode.Node, silence windowsnode.Silence) bool {
 	row := fleet.Of(n, silence)
-	return n.IsLost() || n.IsPaused() || row.State == nodestate.Degraded || row.State == nodestate.NotReporting && !row.Reported.IsZero()
+	// An agent that has not reported yet has its time for that.
+	silent := row.State == nodestate.NotReporting && (!row.Reported.IsZero() || silence(n) > published.SilentAfter)
+	return n.IsLost() || n.IsPaused() || row.State == nodestate.Degraded || silent
 }
 
 // canBeChanged reports whether a node in its turn goes on by itself. One that lacks executables may do so for long, and an upgrade brings others.

@@ -1,6 +1,7 @@
 package olm
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -140,9 +141,16 @@ func nothingChanges(string) bool { return false }
 // TestANodeWhoseStepIsDueKeepsTheOperatorFromAnUpgrade: between the canary and the others no Node says that something is going on, and the rollout does.
 func TestANodeWhoseStepIsDueKeepsTheOperatorFromAnUpgrade(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
-	silence := func(n windowsnode.Node) time.Duration { return now.Sub(n.AgentCondition.LastHeartbeatTime.Time) }
+	silence := func(n windowsnode.Node) time.Duration { // of an agent that never reported since its Node is there
+		return now.Sub(cmp.Or(n.AgentCondition.LastHeartbeatTime.Time, n.CreationTimestamp.Time))
+	}
 	reports := func(s published.State) func(*corev1.Node, *published.Report, *plan.State) {
 		return func(_ *corev1.Node, r *published.Report, _ *plan.State) { r.State = s }
+	}
+	neverReported := func(since time.Duration) func(*corev1.Node, *published.Report, *plan.State) {
+		return func(n *corev1.Node, r *published.Report, _ *plan.State) {
+			n.CreationTimestamp.Time, n.Status.Conditions, *r = now.Add(-since), n.Status.Conditions[:1], published.Report{}
+		}
 	}
 	for name, tt := range map[string]struct {
 		change   func(*corev1.Node, *published.Report, *plan.State)
@@ -164,6 +172,8 @@ func TestANodeWhoseStepIsDueKeepsTheOperatorFromAnUpgrade(t *testing.T) {
 		"it is silent": {func(n *corev1.Node, _ *published.Report, _ *plan.State) {
 			n.Status.Conditions[1].LastHeartbeatTime.Time = now.Add(-time.Hour)
 		}, []string{"win-a"}, ""},
+		"it has never reported":          {neverReported(time.Hour), []string{"win-a"}, ""},
+		"it has not reported yet":        {neverReported(time.Minute), []string{"win-a"}, "1 Windows node being changed: win-a is being updated; "},
 		"the rollout has looked at none": {reports(published.StateApplied), nil, ""},
 	} {
 		var rollout status.Upgrade
