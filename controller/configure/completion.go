@@ -41,7 +41,7 @@ func (h Host) completeNode(ctx context.Context, node *corev1.Node) (Progress, er
 	decoded := windowsnode.Decode(*node)
 	row := fleet.Of(decoded, h.Silence)
 	silent := row.Reported.IsZero() || row.State == nodestate.NotReporting
-	if decoded.IsBeingRemoved() {
+	if decoded.Life() == windowsnode.LifeRemoving {
 		return h.takeBackRemoval(ctx, node, decoded.IsReady() && !silent)
 	}
 	if done, err := h.labelAndCordonNode(ctx, node); done || err != nil {

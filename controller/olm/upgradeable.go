@@ -104,9 +104,9 @@ func movementOf(n windowsnode.Node, silence windowsnode.Silence) string {
 	switch {
 	case isStuck(n, silence):
 		return ""
-	case n.IsJoining():
+	case n.Life() == windowsnode.LifeJoining:
 		return "joins"
-	case n.IsBeingRemoved():
+	case n.Life() == windowsnode.LifeRemoving:
 		return "is removed"
 	case n.Rollout.Claim.Held:
 		return "has its turn in the rollout"

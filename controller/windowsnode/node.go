@@ -127,16 +127,6 @@ func IsJoined(annotations map[string]string) bool {
 	return annotations[published.VersionAnnotation] != "" && annotations[published.JoiningAnnotation] == ""
 }
 
-// IsJoining reports whether the operator still joins the node.
-func (n Node) IsJoining() bool {
-	return n.Annotations[published.JoiningAnnotation] != "" && n.Annotations[published.VersionAnnotation] == ""
-}
-
-// IsBeingRemoved reports whether the operator removes the instance of the node.
-func (n Node) IsBeingRemoved() bool {
-	return n.Annotations[published.JoiningAnnotation] != "" && n.Annotations[published.VersionAnnotation] != ""
-}
-
 // HasScaleDownTaint reports whether the cluster autoscaler removes the node.
 func (n Node) HasScaleDownTaint() bool {
 	for _, t := range n.Spec.Taints {

@@ -155,12 +155,10 @@ func TestPredicates(t *testing.T) {
 		yes  []Node
 		noes []Node
 	}{
-		"ready":   {Node.IsReady, []Node{kubelet(corev1.ConditionTrue)}, []Node{kubelet(corev1.ConditionFalse), kubelet(corev1.ConditionUnknown), blank}},
-		"lost":    {isLost, []Node{kubelet(corev1.ConditionUnknown)}, []Node{kubelet(corev1.ConditionFalse), kubelet(corev1.ConditionTrue), blank}},
-		"paused":  {Node.IsPaused, []Node{annotated(map[string]string{published.PausedAnnotation: ""})}, []Node{blank}},
-		"joined":  {Node.IsJoined, []Node{annotated(map[string]string{version: "1"})}, []Node{blank, annotated(map[string]string{version: "1", joining: "true"})}},
-		"joining": {Node.IsJoining, []Node{annotated(map[string]string{joining: "true"})}, []Node{blank, annotated(map[string]string{version: "1", joining: "true"})}},
-		"removed": {Node.IsBeingRemoved, []Node{annotated(map[string]string{version: "1", joining: "true"})}, []Node{blank, annotated(map[string]string{joining: "true"})}},
+		"ready":  {Node.IsReady, []Node{kubelet(corev1.ConditionTrue)}, []Node{kubelet(corev1.ConditionFalse), kubelet(corev1.ConditionUnknown), blank}},
+		"lost":   {isLost, []Node{kubelet(corev1.ConditionUnknown)}, []Node{kubelet(corev1.ConditionFalse), kubelet(corev1.ConditionTrue), blank}},
+		"paused": {Node.IsPaused, []Node{annotated(map[string]string{published.PausedAnnotation: ""})}, []Node{blank}},
+		"joined": {Node.IsJoined, []Node{annotated(map[string]string{version: "1"})}, []Node{blank, annotated(map[string]string{version: "1", joining: "true"})}},
 		"scaled down": {
 			Node.HasScaleDownTaint, []Node{Decode(corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "os"}, {Key: ToBeDeletedTaint}}}})},
 			[]Node{Decode(corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "os"}}}})},

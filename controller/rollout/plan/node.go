@@ -17,7 +17,7 @@ func ObserveNode(node windowsnode.Node, read windowsnode.DesiredReader) Node {
 	n := Node{
 		Name: node.Name, Unschedulable: node.Spec.Unschedulable, CordonedFor: node.Annotations[published.CordonAnnotation],
 		ScaleDownDisabled: node.Annotations[windowsnode.ScaleDownAnnotation] == "true", Leaving: leavingReason(node),
-		Paused: node.IsPaused(), Retry: node.Annotations[published.RetryAnnotation], Joining: node.IsJoining(),
+		Paused: node.IsPaused(), Retry: node.Annotations[published.RetryAnnotation], Joining: node.Life() == windowsnode.LifeJoining,
 		Ready: node.IsReady(), ReadySince: node.KubeletCondition.LastTransitionTime.UTC(), Since: node.AgentCondition.LastTransitionTime.UTC(),
 	}
 	n.Boot.Asked = retryDigest(node.Annotations[published.RebootAnnotation])
@@ -33,15 +33,15 @@ func ObserveNode(node windowsnode.Node, read windowsnode.DesiredReader) Node {
 
 // leavingReason says why a node is about to go.
 func leavingReason(node windowsnode.Node) string {
-	switch {
-	case !node.DeletionTimestamp.IsZero():
-		return "the Node is being deleted"
-	case node.IsBeingRemoved():
+	switch life := node.Life(); {
+	case life == windowsnode.LifeRemoving:
 		return "its instance is being removed"
-	case node.HasScaleDownTaint():
+	case life != windowsnode.LifeEnding:
+		return ""
+	case node.DeletionTimestamp.IsZero():
 		return "the cluster autoscaler removes it"
 	}
-	return ""
+	return "the Node is being deleted"
 }
 
 // readAnnotations reads what operator and agent wrote. What is damaged counts as absent and is written again; what a newer operator
