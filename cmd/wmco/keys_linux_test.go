@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/pem"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,12 +47,19 @@ func startAgent(t *testing.T) string {
 	cmd := exec.CommandContext(t.Context(), path, "-D", "-a", socket)
 	must(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Wait() }) // the context of the test has ended it
-	for end := time.Now().Add(20 * time.Second); !exists(socket); time.Sleep(time.Millisecond) {
+	// The socket is there a moment before the program listens at it.
+	for end := time.Now().Add(2 * time.Minute); !answers(socket); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("ssh-agent does not listen")
 		}
 	}
 	return socket
+}
+
+// answers reports whether a program listens at a socket.
+func answers(socket string) bool {
+	conn, err := net.Dial("unix", socket)
+	return err == nil && conn.Close() == nil
 }
 
 func exists(path string) bool {
