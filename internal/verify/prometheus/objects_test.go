@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// strict decodes an object of the Prometheus operator; a field that its API does not have is an error.
+// strict decodes an object of the Prometheus operator; a field that its API does not have is an error. go.mod has the version of the oldest clusters that are
+// served, 0.78 of OpenShift 4.18: fields are only added.
 func strict(text []byte) (kind string, err error) {
 	var head struct{ APIVersion, Kind string }
 	if err := yaml.Unmarshal(text, &head); err != nil || head.APIVersion != monitoringv1.SchemeGroupVersion.String() {
