@@ -227,9 +227,14 @@ func (p *Publisher) deleteSecrets(ctx context.Context, name string) error {
 	return nil
 }
 
-// createSecret publishes one part. One that exists already is the same: its name is that of its content.
+// createSecret publishes one part. One that exists already is the same: its name is that of its content. Its label may be missing, as after the restore of a
+// backup without labels; without it, nothing would see it, collect it or replace it.
 func (p *Publisher) createSecret(ctx context.Context, s Secret) error {
-	if err := p.Client.Create(ctx, s.SecretObject(p.Namespace)); err != nil && !apierrors.IsAlreadyExists(err) {
+	err := p.Client.Create(ctx, s.SecretObject(p.Namespace))
+	if apierrors.IsAlreadyExists(err) {
+		err = p.patchMetadata(ctx, s.Name, map[string]any{"labels": map[string]string{published.LayerLabel: s.Label}})
+	}
+	if err != nil {
 		return fmt.Errorf("creating Secret %s: %w", s.Name, err)
 	}
 	return nil
@@ -260,12 +265,16 @@ func (p *Publisher) writeAges(ctx context.Context, c Changes, o Observed) []erro
 
 // annotateSecret writes annotations of a Secret; a nil value removes one. A Secret that was deleted needs none.
 func (p *Publisher) annotateSecret(ctx context.Context, name string, annotations map[string]any) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	return client.IgnoreNotFound(p.patchMetadata(ctx, name, map[string]any{"annotations": annotations}))
+}
+
+func (p *Publisher) patchMetadata(ctx context.Context, name string, metadata map[string]any) error {
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return err
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: name}}
-	return client.IgnoreNotFound(p.Client.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch)))
+	return p.Client.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch))
 }
 
 // replaceUnusable replaces a part that a node could not use, if it is not what was published: it was deleted and created by others. It reports whether it

@@ -294,6 +294,35 @@ func TestAReplacedLayerIsPublishedAgain(t *testing.T) {
 	}
 }
 
+// TestALayerWithoutItsLabelGetsItBack, as after the restore of a backup: it is seen again, and replaced where a node cannot use it.
+func TestALayerWithoutItsLabelGetsItBack(t *testing.T) {
+	c := newTestCluster(t, "win-a")
+	w := wish(t, "win-a", "shared", "a")
+	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: w.Cluster.Names()[0]}}
+	if err := c.Create(t.Context(), foreign); err != nil {
+		t.Fatal(err)
+	}
+	c.publish(t, w)
+	var now corev1.Secret
+	read := func() {
+		t.Helper()
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(foreign), &now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if read(); now.Labels[published.LayerLabel] != w.Cluster.Label() {
+		t.Errorf("labels %v", now.Labels)
+	}
+	if n := c.publish(t, w); n != 0 {
+		t.Errorf("%d writes", n)
+	}
+	c.report(t, "win-a", published.Report{State: published.StateFailed, Fault: published.FaultLayer, Desired: w.Bundle})
+	c.publish(t, w)
+	if read(); string(now.Data[published.SecretKey]) != string(w.Cluster.Secrets[0].Data) {
+		t.Errorf("%d bytes", len(now.Data[published.SecretKey]))
+	}
+}
+
 func TestAForeignRoleIsReplaced(t *testing.T) {
 	c := newTestCluster(t, "win-a")
 	w := wish(t, "win-a", "shared", "a")
