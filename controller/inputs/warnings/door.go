@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"time"
 
-	"k8s.io/client-go/util/flowcontrol"
+	"golang.org/x/time/rate"
 
 	"wmco/bundle"
 )
@@ -20,15 +20,15 @@ const (
 	defaultLimit = 1500 * time.Millisecond
 	// mostWaiting is how many requests are answered or wait at a time.
 	mostWaiting = 16
-	// pace and burst are how many requests are answered in a second for long, and at once: a folder with mirror sets is applied at once, and whoever asks
-	// all the time takes no whole processor.
-	pace, burst = 2, 50
+	// share and burst are how long requests are worked on, of each second for long, and at once: a folder with mirror sets is applied at once, and whoever asks
+	// all the time takes a fifth of a processor.
+	share, burst = 200 * time.Millisecond, 10 * time.Second
 	// mostBytes bounds a request. An API server takes objects of 3 MiB at most (k8s.io/apiserver, pkg/server/config.go, MaxRequestBodyBytes), and those that
 	// are asked about are far smaller, the one before and the one after together.
 	mostBytes = 3 << 20
-	// mostValues bounds what is in it: an empty object takes 3 bytes of a request and a hundred times that in memory. Two lists of 5,000 instances with
-	// their managed fields have 30,000.
-	mostValues = 100_000
+	// mostValues bounds what is in it: an empty object takes 3 bytes of a request and a hundred times that in memory, and what is compared with each other takes
+	// time. Two lists of 1,000 instances with their managed fields have 6,000.
+	mostValues = 10_000
 )
 
 // door is before the handler of admission requests, which whoever reaches the port may send. It lets one in after the other, and reads nothing of a request
@@ -38,13 +38,14 @@ type door struct {
 	limit time.Duration
 	// waiting has an element for each request that waits or is in, inside one for the one that is in.
 	waiting, inside chan struct{}
-	pace            flowcontrol.RateLimiter
+	// pace has a token for each millisecond that requests may be worked on.
+	pace *rate.Limiter
 }
 
 func newDoor(next http.Handler, limit time.Duration) *door {
 	return &door{
 		next: next, limit: limit, waiting: make(chan struct{}, mostWaiting), inside: make(chan struct{}, 1),
-		pace: flowcontrol.NewTokenBucketRateLimiter(pace, burst),
+		pace: rate.NewLimiter(rate.Limit(share.Milliseconds()), int(burst.Milliseconds())),
 	}
 }
 
@@ -70,6 +71,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		turnAway(w, http.StatusTooManyRequests)
 		return
 	}
+	defer d.account(time.Now())
 	body, status := readRequest(ctx, w, r)
 	if status != http.StatusOK {
 		turnAway(w, status)
@@ -78,6 +80,13 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(ctx)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	d.next.ServeHTTP(w, r)
+}
+
+// account takes from the pace what a request took since it was let in: the next one waits until that is there again.
+func (d *door) account(since time.Time) {
+	for took := time.Since(since); took > 0; took -= burst { // a limiter gives no more than its burst at a time
+		d.pace.ReserveN(time.Now(), int(min(took, burst).Milliseconds()))
+	}
 }
 
 // turnAway answers without reading what is left of a request.

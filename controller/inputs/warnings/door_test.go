@@ -241,16 +241,22 @@ func TestABodyThatDoesNotComeGivesItsPlaceBack(t *testing.T) {
 // TestWhoeverAsksAllTheTimeTakesNoProcessor: requests are answered at a pace.
 func TestWhoeverAsksAllTheTimeTakesNoProcessor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		answered := 0
-		h := newDoor(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { answered++ }), time.Millisecond)
-		for _, want := range []int{burst, burst + 10*pace} {
-			for range 10 * burst {
+		for _, each := range []time.Duration{100 * time.Millisecond, time.Second, time.Minute} {
+			var worked time.Duration
+			h := newDoor(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+				time.Sleep(each)
+				worked += each
+			}), time.Second)
+			begun := time.Now()
+			for time.Since(begun) < 20*time.Minute {
 				h.ServeHTTP(httptest.NewRecorder(), post(t, strings.NewReader(`{}`)))
+				time.Sleep(100 * time.Millisecond)
 			}
-			if answered != want {
-				t.Errorf("%d were answered, want %d", answered, want)
+			// A request is not interrupted: what the last one takes comes on top.
+			most := burst + each + time.Duration(time.Since(begun).Seconds()*float64(share))
+			if worked > most || worked < most/2 {
+				t.Errorf("requests of %s: in 20 minutes, %s were worked on them, want at most %s", each, worked, most)
 			}
-			time.Sleep(10 * time.Second)
 		}
 	})
 }
