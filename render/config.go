@@ -19,6 +19,7 @@ import (
 	"wmco/bundle"
 	"wmco/render/mirrors"
 	"wmco/render/reason"
+	"wmco/render/yamltext"
 )
 
 // The ConfigMap with the operator's settings, and the key in it.
@@ -169,6 +170,9 @@ func DecodeSettings(text string, ref bundle.Ref) (Settings, bundle.Findings) {
 	if ref.Name == "" || strings.TrimSpace(text) == "" {
 		return s, nil
 	}
+	if why := checkSettingsText([]byte(text)); why != "" {
+		return s, bundle.Findings{settingsFinding(ref, "", why)}
+	}
 	data, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
 		return s, bundle.Findings{settingsFinding(ref, "", "is not YAML: "+err.Error())}
@@ -185,6 +189,20 @@ func DecodeSettings(text string, ref bundle.Ref) (Settings, bundle.Findings) {
 		return DefaultSettings(), findings
 	}
 	return s, nil
+}
+
+// maxSettings is the size of the largest settings, in bytes, with the aliases of YAML replaced. All fields of a kubelet are some kilobytes.
+const maxSettings = 64 << 10
+
+// checkSettingsText returns what is wrong with a text that must not be decoded, empty if it may be.
+func checkSettingsText(text []byte) string {
+	if len(text) > maxSettings {
+		return fmt.Sprintf("has %d bytes, at most %d are allowed", len(text), maxSettings)
+	}
+	if beyond, err := yamltext.ExpandsBeyond(text, maxSettings); err != nil || !beyond {
+		return "" // the decoder says what is no YAML
+	}
+	return fmt.Sprintf("has aliases that expand to more than %d bytes", maxSettings)
 }
 
 // SettingNames returns every setting by its path, such as rollout.maxUnavailable.

@@ -164,6 +164,20 @@ func TestTheOperatorsEnvironmentRefusesWhatTheExistingOperatorRefuses(t *testing
 	}
 }
 
+// TestSettingsThatAreTooLarge: as they are written, or with the aliases of YAML replaced. Aliases that fit may be used.
+func TestSettingsThatAreTooLarge(t *testing.T) {
+	for text, want := range map[string]string{
+		"logs: {files: 3} #" + strings.Repeat("x", maxSettings):                              "has 65554 bytes, at most 65536 are allowed",
+		"a: &a " + strings.Repeat("x", 1<<10) + "\nb: [" + strings.Repeat("*a,", 100) + "1]": "has aliases that expand to more than 65536 bytes",
+		"kubelet: {kubeReserved: &r {memory: 1Gi}, systemReserved: *r}":                      "",
+	} {
+		_, findings := DecodeSettings(text, settingsRef)
+		if want == "" && findings.Refused() || want != "" && (len(findings) != 1 || !strings.Contains(findings[0].Message, want)) {
+			t.Errorf("%.40s: %v, want %q", text, findings, want)
+		}
+	}
+}
+
 func FuzzDecodeSettings(f *testing.F) {
 	f.Add("rollout:\n  maxUnavailable: 1\nkubelet:\n  maxPods: 3\n")
 	f.Add("logs: {size: 1, age: 2}\n")

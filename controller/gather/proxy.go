@@ -15,6 +15,7 @@ import (
 	"wmco/controller/gather/objects"
 	"wmco/render"
 	"wmco/render/reason"
+	"wmco/render/yamltext"
 )
 
 // installConfig is the ConfigMap in which the installer notes the machine networks. Only previews read it.
@@ -191,6 +192,9 @@ func (g *gatherer) machineNetworks() (networks []string, from string) {
 	return nil, ""
 }
 
+// maxInstallConfig is the size of the largest install config that is read, in bytes, with the aliases of YAML replaced.
+const maxInstallConfig = 1 << 20
+
 // installedNetworks reads the machine networks of the install config.
 func installedNetworks(o objects.Object) (networks []string, ok bool) {
 	var cm corev1.ConfigMap
@@ -202,7 +206,11 @@ func installedNetworks(o objects.Object) (networks []string, ok bool) {
 			} `json:"machineNetwork"`
 		} `json:"networking"`
 	}
-	if kjson.UnmarshalCaseSensitivePreserveInts(o.JSON, &cm) != nil || yaml.Unmarshal([]byte(cm.Data["install-config"]), &config) != nil || config.Networking == nil {
+	if kjson.UnmarshalCaseSensitivePreserveInts(o.JSON, &cm) != nil {
+		return nil, false
+	}
+	text := []byte(cm.Data["install-config"])
+	if beyond, err := yamltext.ExpandsBeyond(text, maxInstallConfig); len(text) > maxInstallConfig || err != nil || beyond || yaml.Unmarshal(text, &config) != nil || config.Networking == nil {
 		return nil, false
 	}
 	networks = []string{config.Networking.MachineCIDR}

@@ -42,7 +42,11 @@ func askedAbout() []asked {
 
 // AsksAbout reports whether API servers ask about an object that the operator reads. Others who reach the port may ask about any.
 func AsksAbout(group, kind, namespace, name string) bool {
-	if group == "" && kind == "Secret" && (namespace != gather.PullSecretNamespace || name != gather.PullSecretName) {
+	switch {
+	case group != "":
+	case kind == "Secret" && (namespace != gather.PullSecretNamespace || name != gather.PullSecretName):
+		return false
+	case kind == "ConfigMap" && name != gather.InstancesName && name != render.SettingsConfigMap:
 		return false
 	}
 	return slices.ContainsFunc(askedAbout(), func(a asked) bool { return a.group == group && a.kind == kind })

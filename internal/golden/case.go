@@ -12,13 +12,12 @@ import (
 	"os"
 	"path/filepath"
 
-	"sigs.k8s.io/yaml"
-
 	"wmco/bundle"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/controller/inputs/desired"
 	"wmco/render"
+	"wmco/render/yamltext"
 )
 
 // CaseFile is the name of the file that makes a folder a golden folder.
@@ -60,7 +59,7 @@ func Load(dir string) (Case, error) {
 		return Case{}, fmt.Errorf("reading case %q: %w", filepath.Join(dir, CaseFile), err)
 	}
 	var c Case
-	if err := yaml.UnmarshalStrict(data, &c); err != nil {
+	if err := yamltext.UnmarshalStrict(data, &c); err != nil {
 		return Case{}, fmt.Errorf("reading case %q: %w", dir, err)
 	}
 	if len(c.From) == 0 {

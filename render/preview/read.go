@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"wmco/bundle"
+	"wmco/render/yamltext"
 )
 
 // ErrNotPreview is wrapped by the errors of Read.
@@ -66,7 +65,7 @@ func readFiles(l *bundle.Layer, tree map[string][]byte) error {
 // readEnvironment adds what the preview shows of secret variables; the manifest has the others.
 func readEnvironment(l *bundle.Layer, tree map[string][]byte) error {
 	var doc environmentDocument
-	if err := yaml.UnmarshalStrict(tree[EnvironmentFile], &doc); err != nil {
+	if err := yamltext.UnmarshalStrict(tree[EnvironmentFile], &doc); err != nil {
 		return fmt.Errorf("%w: reading %s: %w", ErrNotPreview, EnvironmentFile, err)
 	}
 	shownAs := map[string]string{}

@@ -17,12 +17,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"wmco/controller/gather"
 	"wmco/controller/inputs/desired"
 	policies "wmco/deploy/admission"
+	"wmco/render"
 )
 
 // post is a request as an API server sends it.
@@ -286,6 +289,35 @@ func TestOneRequestTakesLittleMemory(t *testing.T) {
 		if status != http.StatusOK || taken > most {
 			t.Errorf("%s: a request of %d bytes allocates %d MiB", name, len(sent), taken>>20)
 		}
+	}
+}
+
+// TestAliasesOfYAMLTakeNoMemory: the settings are one value of a request, and 3 bytes of an alias stand for as much as its anchor has.
+func TestAliasesOfYAMLTakeNoMemory(t *testing.T) {
+	req := mirror(t, "quay.io")
+	req.Kind, req.Namespace, req.Name = metav1.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, gather.OperatorNamespace, render.SettingsConfigMap
+	text := "drift: &a " + strings.Repeat("x", 128<<10) + "\nkubelet: [" + strings.Repeat("*a,", 2000) + "1]\n"
+	object := corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: req.Name},
+		Data: map[string]string{render.SettingsKey: text},
+	}
+	var err error
+	if req.Object.Raw, err = json.Marshal(object); err != nil {
+		t.Fatal(err)
+	}
+	w := warner(cluster(t, 1))
+	w.Limit = time.Hour
+	h, sent := handler(t, w), reviewOf(t, req)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	status, got := ask(t, h, post(t, bytes.NewReader(sent)))
+	runtime.ReadMemStats(&after)
+	if taken := after.TotalAlloc - before.TotalAlloc; taken > 100<<20 {
+		t.Errorf("a request of %d bytes allocates %d MiB", len(sent), taken>>20)
+	}
+	if status != http.StatusOK || !strings.Contains(strings.Join(got.Warnings, " "), "refused") {
+		t.Errorf("status %d, %q", status, got.Warnings)
 	}
 }
 

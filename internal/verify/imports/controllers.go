@@ -20,7 +20,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/gather",
-		imports: []string{"controller/windowsnode/record", "controller/windowsnode", "render", "bundle", "bundle/published", "render/machines", "render/mirrors", "render/reason"},
+		imports: []string{"controller/windowsnode/record", "controller/windowsnode", "render", "bundle", "bundle/published", "render/machines", "render/mirrors", "render/reason", "render/yamltext"},
 		never:   []string{"applier/..."},
 	},
 	{

@@ -100,7 +100,7 @@ var programRules = []rule{
 	},
 	{
 		pkg:     "render/preview",
-		imports: []string{"render", "render/reason", "bundle"},
+		imports: []string{"render", "render/reason", "render/yamltext", "bundle"},
 		never:   join(cluster, remote),
 	},
 	{
@@ -220,7 +220,7 @@ var programRules = []rule{
 	},
 	{
 		pkg:     "internal/golden",
-		imports: []string{"controller/inputs/desired", "controller/gather", "controller/gather/objects", "render", "render/preview", "render/review", "bundle"},
+		imports: []string{"controller/inputs/desired", "controller/gather", "controller/gather/objects", "render", "render/preview", "render/review", "render/yamltext", "bundle"},
 		never:   []string{"applier/..."},
 	},
 	{
