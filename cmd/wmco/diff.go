@@ -88,6 +88,7 @@ func (f *diffFlags) run(ctx context.Context, a app) error {
 		return err
 	}
 	nodes := golden.Reviewed(after)
+	omitKeys(side)
 	r := reviewed{Review: review.Compare(side, nodes), nodes: nodes}
 	if expected.reader != nil {
 		if r.Rollout, err = expected.forecast(ctx, a, hosts, after); err != nil {
@@ -108,6 +109,7 @@ func (f *diffFlags) observe(ctx context.Context, a app) error {
 // side renders the nodes of --from.
 func (f *diffFlags) side(ctx context.Context, a app) (*desired.Hosts, []desired.Rendered, error) {
 	inputs := f.inputFlags
+	inputs.keyless = true // no change decides the keys, and a forecast keeps those that nodes have
 	inputs.all = !inputs.chosen()
 	hosts, err := inputs.read(ctx, a, nil)
 	if err != nil {
@@ -159,6 +161,14 @@ func (f *diffFlags) before(ctx context.Context, a app, after []desired.Rendered)
 		}
 	}
 	return golden.Reviewed(before), live{}, nil
+}
+
+// omitKeys removes the keys of an operator, which a preview of a cluster has and which are not compared.
+func omitKeys(nodes []review.Node) {
+	for i := range nodes {
+		files := &nodes[i].Bundle.Cluster.Files
+		*files = slices.DeleteFunc(slices.Clone(*files), func(f bundle.File) bool { return f.Path == bundle.SigningKeysFile })
+	}
 }
 
 func isLive(source string) bool {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"wmco/controller/inputs/desired"
 	"wmco/internal/cli"
 	"wmco/render"
+	"wmco/report/inuse"
 )
 
 // inputFlags are shared by all commands that read inputs.
@@ -27,6 +29,8 @@ type inputFlags struct {
 	instance string
 	all      bool
 	strict   bool
+	// keyless says that the keys of an operator are not read: bundles bring none.
+	keyless bool
 }
 
 func (f *inputFlags) add(cmd *cobra.Command) {
@@ -85,9 +89,41 @@ func (f *inputFlags) read(ctx context.Context, a app, key bundle.Key) (*desired.
 	if err != nil {
 		return nil, err
 	}
-	return desired.ReadHosts(ctx, desired.Source{
+	keys, unknown, unread := f.signingKeys(ctx)
+	hosts, err := desired.ReadHosts(ctx, desired.Source{
 		Objects: reader, Gather: gather.Options{Namespace: f.namespace, Complete: complete, Facts: facts}, Payload: f.payload, Key: key, Strict: f.strict,
+		SigningKeys: keys,
 	})
+	if err = cmp.Or(err, unread); err != nil { // the first one says which objects every command needs
+		return nil, err
+	}
+	hosts.Findings = append(hosts.Findings, unknown...).Sorted()
+	return hosts, nil
+}
+
+// signingKeys returns the public keys of the operator in PEM, or a finding that says why they are not known; neither where no source is a cluster.
+func (f *inputFlags) signingKeys(ctx context.Context) ([]byte, bundle.Findings, error) {
+	cluster, err := f.lastCluster()
+	if err != nil || cluster == nil || f.keyless {
+		return nil, nil, err
+	}
+	keys, unknown, err := inuse.LookUpKeys(ctx, cluster, f.namespace)
+	if err != nil {
+		return nil, nil, &gather.UnreachableError{Err: fmt.Errorf("reading the keys of the operator: %w", err)}
+	}
+	text, err := keys.Encode()
+	return text, unknown, err
+}
+
+// lastCluster reads the last live cluster of the sources alone; nil where there is none. It asks nothing yet.
+func (f *inputFlags) lastCluster() (objects.Reader, error) {
+	for _, source := range slices.Backward(f.from) {
+		if isLive(source) {
+			reader, _, err := gather.OpenSources([]string{source}, nil, f.kube)
+			return reader, err
+		}
+	}
+	return nil, nil
 }
 
 func (f *inputFlags) readFacts(a app) ([]bundle.Facts, error) {

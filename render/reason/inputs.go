@@ -19,8 +19,12 @@ const (
 	Replaced         = "Replaced"
 	KindNotServed    = "KindNotServed"
 	Forbidden        = "Forbidden"
-	MachinesRefused  = "MachinesRefused"
-	MoreFindings     = "MoreFindings"
+	// SigningKeysUnknown is of the command line alone.
+	SigningKeysUnknown = "SigningKeysUnknown"
+	// ExecutablesUnknown is of the command line alone, too.
+	ExecutablesUnknown = "ExecutablesUnknown"
+	MachinesRefused    = "MachinesRefused"
+	MoreFindings       = "MoreFindings"
 )
 
 func inputs() []Entry {
@@ -42,6 +46,8 @@ func inputs() []Entry {
 		{Replaced, isInfo, "A later `--from` replaces an object of an earlier one.", "Nothing, if this is intended."},
 		{KindNotServed, isError, "The cluster does not serve a kind that is needed.", "Install what defines the kind, or use the version of this program for the cluster's version."},
 		{Forbidden, isError, "The cluster refuses a request of this user.", "Add the RBAC rule that the finding names."},
+		{SigningKeysUnknown, isInfo, "The public halves of the keys with which the operator signs what it publishes are not known: its Secret does not exist, or the user may not read it. Bundles bring none, and `wmco apply` refuses to remove those that a host has. Only the command line reports this.", "Give the user the right to get the Secret windows-desired-state-signing in the operator's namespace; without an operator, nothing."},
+		{ExecutablesUnknown, isInfo, "Without `--payload`, a node of an operator keeps the executables that the operator has published for it, and those are not known: nothing that the operator has signed is published for the node, or the user may not read it. Only the command line reports this.", "Give the executables with `--payload`, or give the user the right to list Secrets in the operator's namespace."},
 		{MachinesRefused, isWarning, "The cluster refuses to list Machines. Their hosts wait, and their nodes keep what is published for them; all others go on. Only the operator reports this.", "Add the RBAC rule that the finding names."},
 		{MoreFindings, errorOrWarning, "There are more findings about one object than are shown: 20 as text, 200 as JSON. The severity is the highest of theirs.", "Fix those that are shown, and look again."},
 	}

@@ -38,9 +38,9 @@ func findingsOf(nodes []Node) bundle.Findings {
 	return all.Sorted()
 }
 
-// isAboutSources reports whether a finding says where objects were read from, which is not what a change is about.
+// isAboutSources reports whether a finding says where objects were read from, or what could not be read, which is not what a change is about.
 func isAboutSources(f bundle.Finding) bool {
-	return f.Reason == reason.Replaced || f.Reason == reason.DefaultsAssumed
+	return f.Reason == reason.Replaced || f.Reason == reason.DefaultsAssumed || f.Reason == reason.SigningKeysUnknown
 }
 
 // statement is what a finding says, wherever the object is written and at whichever index of a list.

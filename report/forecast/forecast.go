@@ -1,24 +1,20 @@
 package forecast
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/gather/objects"
 	"wmco/controller/inputs/desired"
-	"wmco/controller/layers"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
 	"wmco/render"
 	"wmco/report/fleet"
+	"wmco/report/inuse"
 )
 
 // Change is what is about to be changed.
@@ -56,7 +52,7 @@ func Make(ctx context.Context, r objects.Reader, c Change) (Forecast, bundle.Fin
 		}
 		nodes = append(nodes, n)
 	}
-	known, notes, err := readLayers(ctx, r, c.Namespace, nodes)
+	known, notes, err := inuse.ReadLayers(ctx, r, c.Namespace, nodes)
 	if err != nil {
 		return Forecast{}, nil, err
 	}
@@ -95,7 +91,7 @@ func windowNotes(order []plan.Change, closed plan.Closed) []string {
 
 // guesses is what is found out about nodes, one after the other.
 type guesses struct {
-	layers map[bundle.Digest]bundle.Layer
+	layers inuse.Layers
 	// pending have something else published than the cluster's objects give, blind are nodes whose layers are not known.
 	pending, blind, without []string
 }
@@ -119,7 +115,7 @@ func (g *guesses) node(c Change, object windowsnode.Node) plan.Node {
 		return n
 	}
 	before, both := find(c.Before, n.Name)
-	has, exact := g.open(object.Desired.Cluster.Digest, object.Desired.Node.Digest)
+	has, exact := g.layers.Open(object.Desired.Cluster.Digest, object.Desired.Node.Digest)
 	if !exact {
 		g.blind = append(g.blind, n.Name)
 		if changes := bundle.Diff(before.Bundle.Bundle, after.Bundle.Bundle); !both || len(changes) > 0 {
@@ -149,35 +145,28 @@ func (g *guesses) applied(r published.Report) (bundle.Bundle, bool) {
 	if len(r.Layers) != 2 {
 		return bundle.Bundle{}, false
 	}
-	return g.open(r.Layers[0], r.Layers[1])
+	return g.layers.Open(r.Layers[0], r.Layers[1])
 }
 
-func (g *guesses) open(cluster, node bundle.Digest) (bundle.Bundle, bool) {
-	c, ok := g.layers[cluster]
-	n, both := g.layers[node]
-	return bundle.Bundle{Cluster: c, Node: n}, ok && both
-}
-
-// difference returns what changes on a node that has a bundle. Without a payload, executables and the path of the agent's stay as they are.
+// difference returns what changes on a node that has a bundle. What the inputs did not decide stays as it is: executables without a payload, signing
+// keys that are not known, and authorized keys, which only the operator knows (bundle.Kind.LastStays).
 func difference(has bundle.Bundle, to desired.Rendered) bundle.Changes {
-	want := to.Bundle.Bundle
-	if !slices.ContainsFunc(want.Payload(), func(p bundle.Payload) bool { return p.Digest != "" }) {
-		want.Cluster.Payload, want.Node.Payload = has.Cluster.Payload, has.Node.Payload
-		want.Cluster.Services = withAgent(want.Cluster.Services, has.Cluster.Services)
+	want := desired.KeepExecutables(to.Bundle.Bundle, has)
+	want.Cluster.Files = withSigningKeys(want.Cluster.Files, has.Cluster.Files)
+	if len(want.Node.AuthorizedKeys) == 0 {
+		want.Node.AuthorizedKeys = has.Node.AuthorizedKeys
 	}
 	return bundle.Diff(has, want)
 }
 
-// withAgent returns services in which the agent's command is that of others: its path has the digest of the executable.
-func withAgent(list, others []bundle.Service) []bundle.Service {
-	is := func(s bundle.Service) bool { return s.Name == bundle.AgentService }
-	i, k := slices.IndexFunc(list, is), slices.IndexFunc(others, is)
-	if i < 0 || k < 0 {
+// withSigningKeys returns files with those keys of others, where they bring none.
+func withSigningKeys(list, others []bundle.File) []bundle.File {
+	is := func(f bundle.File) bool { return f.Path == bundle.SigningKeysFile }
+	i := slices.IndexFunc(others, is)
+	if i < 0 || slices.ContainsFunc(list, is) {
 		return list
 	}
-	list = slices.Clone(list)
-	list[i].Argv, list[i].Reads = others[k].Argv, others[k].Reads
-	return list
+	return append(slices.Clone(list), others[i])
 }
 
 func find(list []desired.Rendered, name string) (desired.Rendered, bool) {
@@ -207,59 +196,6 @@ func (g *guesses) notes() []string {
 		}
 	}
 	return notes
-}
-
-// readLayers reads the layers that are published for nodes or applied on them, by digest. What cannot be read is missing, and in the
-// notes.
-func readLayers(ctx context.Context, r objects.Reader, namespace string, nodes []windowsnode.Node) (map[bundle.Digest]bundle.Layer, []string, error) {
-	found, wanted := map[bundle.Digest]bundle.Layer{}, map[string]bundle.Digest{}
-	for _, n := range nodes {
-		if n.DesiredError == nil {
-			for _, l := range []published.Layer{n.Desired.Cluster, n.Desired.Node} {
-				if opened, err := l.Open(nil); l.Parts == 0 && err == nil {
-					found[l.Digest] = opened
-				} else {
-					wanted[l.Label()] = l.Digest
-				}
-			}
-		}
-		for _, digest := range n.Report.Layers {
-			wanted[published.Label(digest)] = digest
-		}
-	}
-	var wants []objects.Want
-	for label, digest := range wanted {
-		if _, ok := found[digest]; !ok {
-			wants = append(wants, objects.Want{Version: "v1", Kind: "Secret", Namespace: namespace, Labels: map[string]string{published.LayerLabel: label}})
-		}
-	}
-	slices.SortFunc(wants, func(a, b objects.Want) int {
-		return cmp.Compare(a.Labels[published.LayerLabel], b.Labels[published.LayerLabel])
-	})
-	set, err := r.Read(ctx, wants)
-	if err != nil {
-		return nil, nil, err
-	}
-	secrets := map[string][]corev1.Secret{}
-	for _, o := range set.Objects {
-		var s corev1.Secret
-		if err := json.Unmarshal(o.JSON, &s); err != nil {
-			return nil, nil, fmt.Errorf("reading %s: %w", o.Ref, err)
-		}
-		label := s.Labels[published.LayerLabel]
-		secrets[label] = append(secrets[label], s)
-	}
-	for label, digest := range wanted {
-		if opened, err := layers.OpenLayer(digest, secrets[label]); err == nil {
-			found[digest] = opened
-		}
-	}
-	var notes []string
-	for _, f := range set.Findings {
-		notes = append(notes, f.Message+" (fix: "+f.Fix+")")
-	}
-	slices.Sort(notes)
-	return found, slices.Compact(notes), nil
 }
 
 // some names the first nodes of a list.

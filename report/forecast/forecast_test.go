@@ -100,7 +100,11 @@ func (s *scene) put(name string, object any) {
 func (s *scene) rendered(key bundle.Key, payload string, more ...string) (*desired.Hosts, []desired.Rendered) {
 	s.t.Helper()
 	paths := append([]string{filepath.Join(clusters, "common"), filepath.Join(clusters, "none", "infrastructure.yaml"), filepath.Join(clusters, "none", "controllerconfig.yaml"), filepath.Join(clusters, "none", "machineconfigs.yaml"), s.dir}, more...)
-	hosts, err := desired.ReadHosts(s.t.Context(), desired.Source{Objects: objects.NewPathsReader(paths, nil), Gather: gather.Options{Complete: true}, Key: key, Payload: payload})
+	source := desired.Source{Objects: objects.NewPathsReader(paths, nil), Gather: gather.Options{Complete: true}, Key: key, Payload: payload}
+	if key != nil { // as the operator does
+		source.SigningKeys = []byte("the public keys of the operator")
+	}
+	hosts, err := desired.ReadHosts(s.t.Context(), source)
 	must(s.t, err)
 	list, findings, err := hosts.RenderBundles(hosts.ListJoined())
 	must(s.t, err)
@@ -119,6 +123,7 @@ func (s *scene) publish(key, payload string) {
 	var o layers.Observed
 	annotations := map[string]string{}
 	for _, r := range list {
+		r.Bundle.Node.AuthorizedKeys = []bundle.AuthorizedKey{loginKey(s.t)}
 		w, err := layers.PackBundle(r.Node.Name, r.Bundle.Bundle)
 		must(s.t, err)
 		wanted, o.Nodes = append(wanted, w), append(o.Nodes, layers.Node{Name: r.Node.Name, Known: true})
@@ -153,6 +158,15 @@ func (s *scene) publish(key, payload string) {
 		n.Annotations[published.RolloutAnnotation] = text
 	}
 	s.write()
+}
+
+// loginKey is the key of an operator that has logged in to hosts. No preview has it.
+func loginKey(t *testing.T) bundle.AuthorizedKey {
+	t.Helper()
+	const line = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJqM6xq4rJ0Zq3l9Qm0bqg8zq0d2kqk0X1q3l9Qm0bqg"
+	fingerprint, err := bundle.Fingerprint(line)
+	must(t, err)
+	return bundle.AuthorizedKey{Fingerprint: fingerprint, Line: line, Impact: bundle.ImpactNone}
 }
 
 func (s *scene) file(text string) string {

@@ -61,6 +61,8 @@ type Hosts struct {
 	LoginKey string
 	// WithoutCredentials is that of the Source.
 	WithoutCredentials bool
+	// SigningKeys are those of the bundles, in PEM; empty where none are known.
+	SigningKeys []byte
 	// fleet is nil where the findings refuse the cluster.
 	fleet *render.Fleet
 }
@@ -101,7 +103,7 @@ func ReadHosts(ctx context.Context, s Source) (*Hosts, error) {
 		records = *s.Gather.Records
 	}
 	return &Hosts{
-		Records: records, LoginKey: s.LoginKey, WithoutCredentials: s.WithoutCredentials, Reserved: gathered.Reserved,
+		Records: records, LoginKey: s.LoginKey, SigningKeys: s.SigningKeys, WithoutCredentials: s.WithoutCredentials, Reserved: gathered.Reserved,
 		All: gathered.Nodes, Instances: gathered.Instances, Cluster: gathered.Cluster, Findings: withoutConsequences(slices.Concat(refused, gathered.Findings, found)).Sorted(), fleet: fleet,
 	}, nil
 }

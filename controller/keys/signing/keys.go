@@ -215,18 +215,11 @@ func (k *Keys) writeSecret(ctx context.Context, secret *corev1.Secret) error {
 
 // useSecret signs with the keys of a Secret from now on.
 func (k *Keys) useSecret(secret *corev1.Secret) ([]byte, error) {
-	var private []ed25519.PrivateKey
-	var public published.Keys
-	for _, name := range slices.Sorted(maps.Keys(secret.Data)) {
-		key, ok := parsePrivateKey(secret.Data[name])
-		if !ok { // without its content
-			return nil, fmt.Errorf("Secret %s: %s is not an Ed25519 key (PKCS #8, PEM) (fix: remove it from the Secret, or replace it)", k.secretReference(), name) //nolint:staticcheck // a kind is written so
-		}
-		private, public = append(private, key), append(public, key.Public().(ed25519.PublicKey)) //nolint:forcetypeassert // documented
+	private, err := privateKeysIn(secret)
+	if err != nil {
+		return nil, err
 	}
-	if len(private) > maxKeys {
-		return nil, fmt.Errorf("Secret %s has %d keys, at most %d are allowed (fix: remove those that no node needs)", k.secretReference(), len(private), maxKeys) //nolint:staticcheck // a kind is written so
-	}
+	public := publicHalves(private)
 	text, err := public.Encode()
 	if err != nil {
 		return nil, err
@@ -238,6 +231,36 @@ func (k *Keys) useSecret(secret *corev1.Secret) ([]byte, error) {
 	}
 	k.private, k.public = private, public
 	return text, nil
+}
+
+// PublicKeysIn returns the public halves of the keys in a Secret, for programs that sign nothing. An error quotes no content.
+func PublicKeysIn(secret *corev1.Secret) (published.Keys, error) {
+	private, err := privateKeysIn(secret)
+	return publicHalves(private), err
+}
+
+// privateKeysIn returns the keys of the Secret, by the names of their data keys. An error quotes no content.
+func privateKeysIn(secret *corev1.Secret) ([]ed25519.PrivateKey, error) {
+	var private []ed25519.PrivateKey
+	for _, name := range slices.Sorted(maps.Keys(secret.Data)) {
+		key, ok := parsePrivateKey(secret.Data[name])
+		if !ok {
+			return nil, fmt.Errorf("Secret %s: %s is not an Ed25519 key (PKCS #8, PEM) (fix: remove it from the Secret, or replace it)", client.ObjectKeyFromObject(secret), name) //nolint:staticcheck // a kind is written so
+		}
+		private = append(private, key)
+	}
+	if len(private) > maxKeys {
+		return nil, fmt.Errorf("Secret %s has %d keys, at most %d are allowed (fix: remove those that no node needs)", client.ObjectKeyFromObject(secret), len(private), maxKeys) //nolint:staticcheck // a kind is written so
+	}
+	return private, nil
+}
+
+func publicHalves(private []ed25519.PrivateKey) published.Keys {
+	public := make(published.Keys, len(private))
+	for i, key := range private {
+		public[i] = key.Public().(ed25519.PublicKey) //nolint:forcetypeassert // documented
+	}
+	return public
 }
 
 func parsePrivateKey(text []byte) (ed25519.PrivateKey, bool) {

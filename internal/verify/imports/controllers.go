@@ -83,8 +83,13 @@ var controllerRules = []rule{
 		never:   join(remote, []string{"applier/...", "cmd/...", "k8s.io/apiserver/..."}),
 	},
 	{
+		pkg:     "report/inuse",
+		imports: []string{"bundle", "bundle/published", "controller/gather/objects", "controller/keys/signing", "controller/layers", "controller/windowsnode", "render/reason", "report/fleet"},
+		never:   join(remote, []string{"applier/...", "cmd/..."}),
+	},
+	{
 		pkg:     "report/forecast",
-		imports: []string{"bundle", "bundle/published", "controller/inputs/desired", "report/fleet", "controller/gather/objects", "controller/layers", "controller/rollout/plan", "controller/windowsnode", "render"},
+		imports: []string{"bundle", "bundle/published", "controller/inputs/desired", "report/fleet", "report/inuse", "controller/gather/objects", "controller/rollout/plan", "controller/windowsnode", "render"},
 		never:   join(remote, []string{"applier/..."}),
 	},
 	{
