@@ -131,7 +131,10 @@ func (r *run) previewPlan(ctx context.Context, record records.BundleRecord) erro
 	for _, s := range p.Steps {
 		r.emitEvent(Event{Event: EventAction, Action: &s.Action, Total: r.total})
 	}
-	return r.checkAllowed(p)
+	if err := r.checkAllowed(p); err != nil {
+		return err
+	}
+	return r.checkKept(ctx, record, p)
 }
 
 func (r *run) emitPlan(p plan.Plan, record records.BundleRecord) {
@@ -235,6 +238,9 @@ func (r *run) convergeHost(ctx context.Context, record records.BundleRecord) err
 	}
 	r.emitPlan(p, record)
 	if err := r.checkAllowed(p); err != nil {
+		return err
+	}
+	if err := r.checkKept(ctx, record, p); err != nil {
 		return err
 	}
 	if err := checkWritable(p, observed); err != nil {

@@ -63,6 +63,8 @@ type Options struct {
 	MaxImpact bundle.Impact
 	// Reboot lets the engine reboot the host if something waits for it.
 	Reboot bool
+	// RemoveSigningKeys accepts a bundle without signing keys (bundle.SigningKeysFile) on a host that an earlier bundle gave some. Only Apply uses it.
+	RemoveSigningKeys bool
 	// Full reads all files, whatever the cache has.
 	Full bool
 	// OnlyChanges leaves drift alone: only what the bundle that was applied last does not have is changed. Only Apply uses it.
@@ -262,19 +264,20 @@ func (e *Engine) compareManifest(ctx context.Context, m bundle.Manifest, content
 	if s.Ledger.AppliedDigest() != "" {
 		s.SaveCache(ctx)
 	}
-	return e.observationOf(s, record, p), nil
+	return e.observationOf(ctx, s, record, p)
 }
 
-func (e *Engine) observationOf(s *situation, record records.BundleRecord, p plan.Plan) Observation {
+func (e *Engine) observationOf(ctx context.Context, s *situation, record records.BundleRecord, p plan.Plan) (Observation, error) {
+	refusals, err := e.refusalNotes(ctx, record, p)
 	o := Observation{
 		Schema: Schema, Program: e.Program, Bundle: record.Manifest.Digest, Applied: s.Ledger.AppliedDigest(),
 		InSync: len(p.Steps) == 0 && !s.Interrupted, Impact: p.HighestImpact(), Actions: p.ShownActions(), Restarts: p.RestartedServices(),
-		Missing: p.Missing, Foreign: p.Foreign, Adopt: p.Adopt, RebootPending: p.Pending, Waiting: p.Waiting, Notes: s.Notes, Facts: s.facts,
+		Missing: p.Missing, Foreign: p.Foreign, Adopt: p.Adopt, RebootPending: p.Pending, Waiting: p.Waiting, Notes: append(slices.Clone(s.Notes), refusals...), Facts: s.facts,
 	}
 	if s.Interrupted {
 		o.Interrupted = s.Journal.Bundle.Manifest.Digest
 	}
-	return o
+	return o, wrapAsFault(err)
 }
 
 // lockPause is the pause between two attempts to lock a host.

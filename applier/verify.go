@@ -215,8 +215,10 @@ func (e *Engine) Verify(ctx context.Context, m bundle.Manifest, contents []archi
 	if s.Ledger.AppliedDigest() != "" {
 		s.SaveCache(ctx) // without the entries that were wrong
 	}
-	o := e.observationOf(s, record, p)
-	o.Unhealthy, err = e.unhealthyServices(ctx, t)
+	o, err := e.observationOf(ctx, s, record, p)
+	if err == nil {
+		o.Unhealthy, err = e.unhealthyServices(ctx, t)
+	}
 	return o, wrapAsFault(err)
 }
 

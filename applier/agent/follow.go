@@ -231,6 +231,7 @@ func (a *Agent) applyBundle(ctx context.Context, r archive.Request, o applier.Ob
 	permitted := a.follower.permittedImpact(a.sinceBoot())
 	options := applier.Options{
 		MaxImpact: permitted, Reboot: permitted == bundle.ImpactReboot, LockWait: lockWait, OnlyChanges: a.follower.desired.Urgent, Resume: a.confirmationOfResumed,
+		RemoveSigningKeys: true, // what is accepted here was signed with one of them
 	}
 	if confirmer := confirmerOf(o); confirmer != "" {
 		a.follower.report.State, a.follower.report.Message = published.StateApplying, ""

@@ -42,6 +42,8 @@ type ApplyOptions struct {
 	Reboot bool
 	// ChangeNode accepts the bundle of another node than the one that the host is.
 	ChangeNode bool
+	// RemoveSigningKeys accepts a bundle without signing keys on a host that an earlier bundle gave some.
+	RemoveSigningKeys bool
 	// ConfirmWithin rolls back unless Confirm is called within it; 0 needs no confirmation.
 	ConfirmWithin time.Duration
 	// Wait is how long to wait for another run on the same host.
@@ -64,6 +66,8 @@ const (
 	wordPreflight = "preflight"
 	// flagChange lets a host become another node.
 	flagChange = "--change-node"
+	// flagRemoveKeys accepts that a bundle removes the signing keys of the host.
+	flagRemoveKeys = "--remove-signing-keys"
 	// flagReset lets the host of a node join again.
 	flagReset = "--reset"
 )
@@ -274,6 +278,9 @@ func (o ApplyOptions) applyFlags() []string {
 	}
 	if o.Reboot {
 		words = append(words, "--reboot")
+	}
+	if o.RemoveSigningKeys {
+		words = append(words, flagRemoveKeys)
 	}
 	if o.ConfirmWithin > 0 {
 		words = append(words, "--confirm-within", o.ConfirmWithin.String())

@@ -24,6 +24,8 @@ type applyFlags struct {
 	wait    time.Duration
 	confirm time.Duration
 	restart []string
+	// removeKeys accepts that the bundle removes the signing keys of the host.
+	removeKeys bool
 }
 
 func applyCommand(a *app) *cobra.Command {
@@ -41,6 +43,7 @@ archive: the manifest and the contents that observe lists as missing. Events are
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print the plan and stop before the first write")
 	flags.BoolVar(&f.reboot, "reboot", false, "reboot the host if something waits for it")
 	flags.BoolVar(&f.full, "full", false, "read every file, also those that appear unchanged")
+	flags.BoolVar(&f.removeKeys, "remove-signing-keys", false, "accept a bundle without signing keys on a host that has some: the node agent then accepts what no operator has signed")
 	textFlag(cmd, &f.text)
 	f.add(cmd)
 	f.addImpact(cmd)
@@ -66,7 +69,7 @@ func (a *app) apply(ctx context.Context, f applyFlags) error {
 	defer cli.Orderly(ctx)()
 	e.Emit = a.emitter(f.format)
 	f.allow(e)
-	o := applier.Options{DryRun: f.dryRun, MaxImpact: impact, Reboot: f.reboot, Full: f.full, LockWait: f.wait}
+	o := applier.Options{DryRun: f.dryRun, MaxImpact: impact, Reboot: f.reboot, Full: f.full, LockWait: f.wait, RemoveSigningKeys: f.removeKeys}
 	if f.confirm > 0 {
 		o.ConfirmWithin = f.confirm
 		o.Confirm = func(ctx context.Context) error { return e.AwaitConfirm(ctx, r.Manifest.Digest) }

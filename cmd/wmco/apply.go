@@ -47,7 +47,9 @@ Hosts are worked on at the same time and do not wait for each other. An interrup
 change, a new connection confirms that the host can be reached, tried every second; without it, the host rolls back
 (--confirm-within).
 
-Without --payload, the executables must be on the hosts already. Inputs without the values of secrets, such as a must-gather,
+Without --payload, the executables must be on the hosts already; a node of an operator keeps those that the operator has published
+for it, where the cluster is among the inputs. A bundle without the keys with which the operator signs, as inputs of files alone have
+none, is refused on a host that has them (--remove-signing-keys). Inputs without the values of secrets, such as a must-gather,
 are refused: stand-ins never reach a host.` +
 			cli.ExitHelp("0  every host has its desired state", "2  usage, or inputs with findings of severity error, or a plan that is refused: nothing was done there", "3  the cluster or a host cannot be reached, or refuses the login", "4  a host was changed in part, or its result is not known: run it again", "5  a host was rolled back", "130  interrupted") +
 			"\nOver several hosts the most severe status wins: 2, 4, 5, 3, 0.",
@@ -62,6 +64,7 @@ are refused: stand-ins never reach a host.` +
 	flags.StringVar(&f.impact, "max-impact", "", "refuse a plan with a higher impact: none, restart, drain or reboot")
 	flags.BoolVar(&f.options.ChangeNode, "change-node", false, "give a host the bundle of another node than the one that it is")
 	flags.StringVar(&f.reset, "reset", "", "give the host of this node, which does not exist any more, a bundle to join with: what runs there is stopped")
+	flags.BoolVar(&f.options.RemoveSigningKeys, "remove-signing-keys", false, "accept bundles without signing keys on hosts that have some: their node agents then accept what no operator has signed")
 	flags.BoolVar(&f.options.Reboot, "reboot", false, "reboot hosts where a change needs it")
 	flags.DurationVar(&f.options.ConfirmWithin, "confirm-within", defaultConfirm, "roll back unless a new connection reaches the host within this time; 0 needs no confirmation")
 	flags.DurationVar(&f.options.Wait, "wait", time.Minute, "how long to wait for another run on the same host")

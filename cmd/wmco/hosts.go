@@ -14,9 +14,12 @@ import (
 	"wmco/applier/remote/ssh"
 	"wmco/bundle"
 	"wmco/bundle/archive"
+	"wmco/controller/gather"
 	"wmco/controller/inputs/desired"
 	"wmco/internal/cli"
 	"wmco/render"
+	"wmco/render/reason"
+	"wmco/report/inuse"
 )
 
 // remoteFlags are those of commands that compare or apply bundles over SSH.
@@ -59,6 +62,8 @@ type hosts struct {
 	mu       sync.Mutex
 	inputs   *desired.Hosts
 	contents *archive.Contents
+	// inUse are the bundles that are published for nodes, by name, where executables stay as they are there.
+	inUse map[string]bundle.Bundle
 }
 
 // open reads the inputs and finds the node of each host. No host is reached yet. The caller closes the client.
@@ -132,6 +137,33 @@ func (o *hosts) assign(ctx context.Context, a app, f inputFlags, targets []remot
 	for i, n := range nodes {
 		o.all = append(o.all, &host{target: targets[i], node: n})
 	}
+	return o.readInUse(ctx, f)
+}
+
+// readInUse reads what is published for the nodes, if inputs without a payload come from a cluster. Executables that are not known then get a finding.
+func (o *hosts) readInUse(ctx context.Context, f inputFlags) error {
+	cluster, err := f.lastCluster()
+	if err != nil || cluster == nil || f.payload != "" {
+		return err
+	}
+	var names []string
+	for _, h := range o.all {
+		if h.node.Name != "" { // nothing is published before there is a Node
+			names = append(names, h.node.Name)
+		}
+	}
+	var why map[string]string
+	if o.inUse, why, err = inuse.ReadSigned(ctx, cluster, f.namespace, o.inputs.SigningKeys, names); err != nil {
+		return &gather.UnreachableError{Err: fmt.Errorf("reading what is published for nodes: %w", err)}
+	}
+	for _, h := range o.all {
+		if text := why[h.node.Name]; text != "" {
+			h.findings = append(h.findings, bundle.Finding{
+				Severity: bundle.SeverityInfo, Reason: reason.ExecutablesUnknown, Node: h.node.ID(), Object: bundle.Ref{Kind: "Node", Name: h.node.Name},
+				Message: "the executables that the node has are not known: " + text, Fix: "give them with --payload",
+			})
+		}
+	}
 	return nil
 }
 
@@ -161,7 +193,9 @@ func (o *hosts) prepare(ctx context.Context, m *remote.Agent, h *host) error {
 		if err != nil {
 			return err
 		}
-		h.node, h.findings = desired.WithFacts(h.node, facts, h.target.String())
+		var found bundle.Findings
+		h.node, found = desired.WithFacts(h.node, facts, h.target.String())
+		h.findings = append(h.findings, found...)
 	}
 	if err := o.render(h); err != nil {
 		return &cli.ExitError{Status: cli.ExitUsage, Err: err}
@@ -178,6 +212,11 @@ func (o *hosts) render(h *host) error {
 		return err
 	}
 	h.rendered = list[0]
+	if has, ok := o.inUse[h.node.Name]; ok {
+		if h.rendered, err = h.rendered.KeepingExecutables(has); err != nil {
+			return err
+		}
+	}
 	h.findings = append(h.findings, h.rendered.Own...)
 	if h.findings.Refused() {
 		return fmt.Errorf("the facts of the host are refused, it is not changed: %s", counts(h.findings))
