@@ -25,13 +25,13 @@ import (
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
 	"wmco/controller/inputs/warnings"
+	"wmco/controller/status"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/heartbeat"
 	"wmco/payload"
 )
 
-// operatorName is the name of the operator's Deployment and of its Lease.
-const operatorName = "windows-machine-config-operator"
+const operatorName = status.OperatorName
 
 // Options are how the operator runs.
 type Options struct {

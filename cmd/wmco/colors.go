@@ -69,7 +69,7 @@ func diffColor(line string) string {
 func (p palette) printStates(w io.Writer, table string, now fleet.Fleet) error {
 	lines := strings.SplitAfter(table, "\n")
 	for i, r := range now.Nodes {
-		code := stateColor(r.State)
+		code := stateColor(r)
 		if !p.on || code == "" || i+1 >= len(lines) {
 			continue
 		}
@@ -81,9 +81,12 @@ func (p palette) printStates(w io.Writer, table string, now fleet.Fleet) error {
 	return err
 }
 
-func stateColor(s nodestate.State) string {
-	switch s {
+func stateColor(r fleet.Row) string {
+	switch r.State {
 	case nodestate.Updated:
+		if !r.IsReady() {
+			return yellow
+		}
 		return green
 	case nodestate.Degraded, nodestate.NotReporting, nodestate.Refused:
 		return red

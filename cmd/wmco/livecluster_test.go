@@ -59,9 +59,10 @@ func newLiveCluster(t *testing.T, facts bundle.Facts) *liveCluster {
 	node.Annotations = map[string]string{"k8s.ovn.org/hybrid-overlay-node-subnet": "10.132.1.0/24"}
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: facts.Addresses[0]}}
 	now := metav1.NewTime(time.Now().Truncate(time.Second))
+	begun := metav1.NewTime(now.Add(-time.Hour))
 	node.Status.Conditions = []corev1.NodeCondition{
-		{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: now, LastTransitionTime: now},
-		{Type: published.Condition, Status: corev1.ConditionTrue, LastHeartbeatTime: now, LastTransitionTime: now},
+		{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: now, LastTransitionTime: begun},
+		{Type: published.Condition, Status: corev1.ConditionTrue, LastHeartbeatTime: now, LastTransitionTime: begun},
 	}
 	report := published.Report{State: published.StateUnpublished, Facts: &facts, Features: published.Features()}
 	text, err := report.Encode()
@@ -97,12 +98,12 @@ func (c *liveCluster) add(t *testing.T, object map[string]any) {
 }
 
 // serve serves an object that no manifest has.
-func (c *liveCluster) serve(t *testing.T, kind string, object any) {
+func (c *liveCluster) serve(t *testing.T, version, kind string, object any) {
 	t.Helper()
 	u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	must(t, err)
 	served := unstructured.Unstructured{Object: u}
-	served.SetAPIVersion("v1")
+	served.SetAPIVersion(version)
 	served.SetKind(kind)
 	c.api.Objects = append(c.api.Objects, served)
 }
@@ -118,7 +119,7 @@ func (c *liveCluster) publish(t *testing.T, node *corev1.Node, report published.
 	must(t, err)
 	var secret corev1.Secret
 	must(t, store.Get(t.Context(), client.ObjectKey{Namespace: gather.OperatorNamespace, Name: signing.SecretName}, &secret))
-	c.serve(t, "Secret", &secret)
+	c.serve(t, "v1", "Secret", &secret)
 
 	hosts, err := desired.ReadHosts(t.Context(), desired.Source{
 		Objects: objects.NewPathsReader([]string{c.files}, nil), Gather: gather.Options{Complete: true}, Key: bundle.Key("the key of the operator's digests"), Payload: goldenPayload, SigningKeys: c.publicKeys,
@@ -134,7 +135,7 @@ func (c *liveCluster) publish(t *testing.T, node *corev1.Node, report published.
 	must(t, err)
 	changes := layers.PlanChanges([]layers.Wanted{wanted}, layers.Observed{Nodes: []layers.Node{{Name: node.Name, Known: true}}})
 	for _, s := range changes.Create {
-		c.serve(t, "Secret", s.SecretObject(gather.OperatorNamespace))
+		c.serve(t, "v1", "Secret", s.SecretObject(gather.OperatorNamespace))
 	}
 	d := wanted.DesiredAnnotation(gather.OperatorNamespace, bundle.ImpactRestart)
 	node.Annotations[published.DesiredAnnotation], err = keys.SignDesired(published.NodeID{Name: node.Name, UID: string(node.UID)}, d)
@@ -142,7 +143,7 @@ func (c *liveCluster) publish(t *testing.T, node *corev1.Node, report published.
 	report.State, report.Desired, report.Applied, report.Layers = published.StateApplied, d.Bundle, d.Bundle, []bundle.Digest{d.Cluster.Digest, d.Node.Digest}
 	node.Annotations[published.ReportAnnotation], err = report.Encode()
 	must(t, err)
-	c.serve(t, "Node", node)
+	c.serve(t, "v1", "Node", node)
 }
 
 // wmco runs a command line.

@@ -34,13 +34,14 @@ func statusCommand(a app) *cobra.Command {
 		Use:   "status [NODE|ADDRESS] [--from PATH|-|cluster[:CONTEXT]] [--watch]",
 		Short: "Show which Windows nodes have the bundle that is published for them, and where the rollout is",
 		Long: `Show for each Windows node what is published for it, what it has, since when, and what to do about a node that does not move; for
-one node everything that its agent reports, and its last turns in rollouts. Hosts that are no nodes have rows of their own: what cannot
+one node everything that its agent reports, and its last turns in rollouts. An operator that has not renewed its Lease comes first: what
+is said below it is of earlier. Hosts that are no nodes have rows of their own: what cannot
 join, what waits for adoption, a removal that is stuck; each has a reason and a fix. Inputs that the operator refuses come first, then the
 rollout: how many nodes have what is wanted, whose turn it is, what the others wait for, and how long it will take by the turns before.
 
-It is read from the cluster alone, from Nodes, WindowsNodesStatus and the settings: no host and no operator is asked. --watch prints
+It is read from the cluster alone, from Nodes, WindowsNodesStatus, the settings and the operator's Lease: no host and no operator is asked. --watch prints
 each move of a node, and how long after the change it is updated, until it is interrupted. -o html is a page for a browser.` +
-			cli.ExitHelp("0  every node is updated", "1  a node is not, the rollout is not done, or inputs are refused", "2  usage, or a node or host that does not exist", "3  the cluster cannot be reached", "130  interrupted"),
+			cli.ExitHelp("0  every node is updated and Ready", "1  a node is not, the rollout is not done, inputs are refused, or the operator is silent or absent", "2  usage, or a node or host that does not exist", "3  the cluster cannot be reached", "130  interrupted"),
 		Example: `  wmco status
   wmco status --watch
   wmco status --state Degraded,NotReporting -o name
@@ -88,7 +89,7 @@ func (f *statusFlags) read(ctx context.Context, a app, node string) (fleet.Fleet
 	if len(from) == 0 {
 		from = []string{"cluster"}
 	}
-	reader, _, err := a.sources(from, f.kube)
+	reader, complete, err := a.sources(from, f.kube)
 	if err != nil {
 		return fleet.Fleet{}, err
 	}
@@ -98,6 +99,9 @@ func (f *statusFlags) read(ctx context.Context, a app, node string) (fleet.Fleet
 	}
 	if findings.Refused() {
 		return fleet.Fleet{}, refused(a, "", findings)
+	}
+	if complete {
+		all.NoteAbsence(f.namespace)
 	}
 	if node == "" {
 		return f.selectRows(a, all)
@@ -168,6 +172,7 @@ func (f *statusFlags) print(a app, now fleet.Fleet, node string) error {
 		printNames(a, now)
 		return nil
 	}
+	printOperator(a, now.Operator)
 	for _, c := range now.Problems() {
 		cli.Printf(a.stdout, "%s\n", cli.Ready(cli.Wrap(problem(c), "    ")))
 	}
@@ -181,6 +186,19 @@ func (f *statusFlags) print(a app, now fleet.Fleet, node string) error {
 	f.printHosts(a, now)
 	return nil
 }
+
+// printOperator says first that the operator is silent or absent: all else is of earlier then.
+func printOperator(a app, o fleet.Operator) {
+	if o.Note != "" {
+		cli.Printf(a.stderr, "%s\n", o.Note)
+	}
+	if o.Problem != "" {
+		cli.Printf(a.stdout, "%s\n", cli.Ready(cli.Wrap(operatorLine(o), "    ")))
+	}
+}
+
+// operatorLine is what is wrong with the operator, in one line.
+func operatorLine(o fleet.Operator) string { return o.Problem + " (fix: " + o.Fix + ")" }
 
 // problem is a condition in one line.
 func problem(c metav1.Condition) string {
@@ -197,6 +215,7 @@ func (f *statusFlags) printNode(a app, now fleet.Fleet) {
 	}
 	line("node", r.Node)
 	line("state", string(r.State))
+	line("ready", string(r.Ready))
 	line("stage", string(r.Stage))
 	line("desired", string(r.Desired))
 	line("applied", string(r.Applied))

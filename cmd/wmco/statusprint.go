@@ -29,9 +29,9 @@ func (f *statusFlags) printNodes(a app, now fleet.Fleet) error {
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	turns, at := turnsOf(now.Rollout), f.at(a)
-	cli.Printf(w, "NODE\tSTATE\tROLLOUT\tSINCE\tREASON\n")
+	cli.Printf(w, "NODE\tSTATE\tREADY\tROLLOUT\tSINCE\tREASON\n")
 	for _, r := range now.Nodes {
-		cli.Printf(w, "%s\t%s\t%s\t%s\t%s\n", r.Node, r.State, cmp.Or(turns[r.Node], "-"), since(at, r.Since), cmp.Or(r.Reason, "-"))
+		cli.Printf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Node, r.State, cmp.Or(r.Ready, "-"), cmp.Or(turns[r.Node], "-"), since(at, r.Since), cmp.Or(r.Reason, "-"))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -50,10 +50,10 @@ func (f *statusFlags) printNodes(a app, now fleet.Fleet) error {
 func (f *statusFlags) printWide(a app, now fleet.Fleet) error {
 	w := tabwriter.NewWriter(a.stdout, 12, 0, 2, ' ', 0)
 	turns, at := turnsOf(now.Rollout), f.at(a)
-	cli.Printf(w, "NODE\tDESIRED\tAPPLIED\tSTAGE\tSTATE\tROLLOUT\tSINCE\tREASON\tWHAT TO DO\n")
+	cli.Printf(w, "NODE\tDESIRED\tAPPLIED\tSTAGE\tSTATE\tREADY\tROLLOUT\tSINCE\tREASON\tWHAT TO DO\n")
 	for _, r := range now.Nodes {
-		cli.Printf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Node, short(r.Desired), short(r.Applied), cmp.Or(string(r.Stage), "-"), r.State,
-			cmp.Or(turns[r.Node], "-"), since(at, r.Since), cmp.Or(r.Reason, "-"), cmp.Or(r.Fix, "-"))
+		cli.Printf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Node, short(r.Desired), short(r.Applied), cmp.Or(string(r.Stage), "-"), r.State,
+			cmp.Or(r.Ready, "-"), cmp.Or(turns[r.Node], "-"), since(at, r.Since), cmp.Or(r.Reason, "-"), cmp.Or(r.Fix, "-"))
 	}
 	if err := w.Flush(); err != nil || len(now.Hosts) == 0 {
 		return err

@@ -84,7 +84,7 @@ func (w *watched) look(now fleet.Fleet, at time.Time) ([]move, []metav1.Conditio
 	var moves []move
 	for _, r := range now.Nodes {
 		before := w.last(r.Node)
-		if before.State == r.State && before.Desired == r.Desired && before.Applied == r.Applied && before.Reason == r.Reason && before.Message == r.Message {
+		if before.State == r.State && before.Desired == r.Desired && before.Applied == r.Applied && before.Reason == r.Reason && before.Message == r.Message && before.Ready == r.Ready {
 			continue
 		}
 		if before.Desired != r.Desired {
@@ -123,7 +123,7 @@ func (w *watched) last(node string) fleet.Row {
 
 // all reports whether all nodes have been updated to what is wanted, and how long after the first change.
 func (w *watched) all(at time.Time) (time.Duration, bool) {
-	if w.first.IsZero() || meta.IsStatusConditionFalse(w.Conditions, status.RolledOut) || slices.ContainsFunc(w.Nodes, func(r fleet.Row) bool { return r.State != nodestate.Updated }) {
+	if w.first.IsZero() || meta.IsStatusConditionFalse(w.Conditions, status.RolledOut) || slices.ContainsFunc(w.Nodes, func(r fleet.Row) bool { return r.State != nodestate.Updated || !r.IsReady() }) {
 		return 0, false
 	}
 	took := at.Sub(w.first)
@@ -132,8 +132,9 @@ func (w *watched) all(at time.Time) (time.Duration, bool) {
 }
 
 func (f *statusFlags) printMoves(a app, w *watched, now fleet.Fleet) error {
-	at, known, before := a.now(), w.Conditions, w.Rollout
+	at, known, before, was := a.now(), w.Conditions, w.Rollout, w.Operator
 	moves, conditions := w.look(now, at)
+	fell := (was.Problem == "") != (now.Operator.Problem == "")
 	turned := before.Message != now.Rollout.Message && len(now.Rollout.Nodes) > 0
 	if f.format == cli.JSON {
 		changed := fleet.Fleet{Conditions: conditions, Nodes: []fleet.Row{}}
@@ -145,12 +146,21 @@ func (f *statusFlags) printMoves(a app, w *watched, now fleet.Fleet) error {
 		if turned {
 			changed.Rollout = now.Rollout
 		}
-		if len(moves)+len(conditions) == 0 && !turned {
+		if fell {
+			changed.Operator = now.Operator
+		}
+		if len(moves)+len(conditions) == 0 && !turned && !fell {
 			return nil
 		}
 		return cli.WriteJSONLine(a.stdout, changed)
 	}
 	clock := at.UTC().Format(time.TimeOnly)
+	switch {
+	case fell && was.Problem == "":
+		cli.Printf(a.stdout, "%s  %s\n", clock, operatorLine(now.Operator))
+	case fell:
+		cli.Printf(a.stdout, "%s  the operator works again\n", clock)
+	}
 	for _, c := range conditions {
 		isNew := !slices.ContainsFunc(known, func(k metav1.Condition) bool { return k.Type == c.Type })
 		if isNew && c.Status == metav1.ConditionTrue || c.Type == status.RolledOut {
@@ -211,7 +221,11 @@ func (m move) text() string {
 // reasonOf says why a node does not move, and what to do; empty for states that pass by themselves, as Joining does.
 func reasonOf(r fleet.Row) string {
 	switch r.State {
-	case nodestate.Updated, nodestate.Stale, nodestate.Updating, nodestate.Joining, nodestate.Removing:
+	case nodestate.Updated:
+		if r.IsReady() {
+			return ""
+		}
+	case nodestate.Stale, nodestate.Updating, nodestate.Joining, nodestate.Removing:
 		return ""
 	case nodestate.Waiting, nodestate.Degraded, nodestate.NotReporting, nodestate.Refused:
 	}

@@ -16,6 +16,9 @@ const (
 	Name    = "windows-nodes"
 )
 
+// OperatorName is the name of the operator's Deployment and of its Lease.
+const OperatorName = "windows-machine-config-operator"
+
 // Types of conditions.
 const (
 	// InputsAccepted is false while the inputs, or those of a node, are refused: what is published stays.

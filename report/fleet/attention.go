@@ -10,10 +10,10 @@ import (
 	"wmco/controller/status"
 )
 
-// IsDone reports whether every node has what is wanted, no host waits, and the operator says that nothing is wrong.
+// IsDone reports whether every node has what is wanted and is Ready, no host waits, and the operator works and says that nothing is wrong.
 func (f Fleet) IsDone() bool {
-	return len(f.Problems()) == 0 && len(f.Hosts) == 0 && !slices.ContainsFunc(f.Rollout.Nodes, isLeft) &&
-		!slices.ContainsFunc(f.Nodes, func(r Row) bool { return r.State != nodestate.Updated })
+	return f.Operator.Problem == "" && len(f.Problems()) == 0 && len(f.Hosts) == 0 && !slices.ContainsFunc(f.Rollout.Nodes, isLeft) &&
+		!slices.ContainsFunc(f.Nodes, func(r Row) bool { return r.State != nodestate.Updated || !r.IsReady() })
 }
 
 // Problems are the conditions of the operator that are not as they should be, but that of the rollout, which has its own line.

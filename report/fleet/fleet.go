@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -51,11 +52,13 @@ const ReasonDiskFull = "DiskFull"
 
 // Row is one node.
 type Row struct {
-	Node    string          `json:"node"`
-	State   nodestate.State `json:"state"`
-	Stage   bundle.Stage    `json:"stage,omitempty"`
-	Desired bundle.Digest   `json:"desired,omitempty"`
-	Applied bundle.Digest   `json:"applied,omitempty"`
+	Node  string          `json:"node"`
+	State nodestate.State `json:"state"`
+	// Ready is the condition Ready of the Node: True, False or Unknown; empty for an object that has none, and where only Of was asked.
+	Ready   corev1.ConditionStatus `json:"ready,omitempty"`
+	Stage   bundle.Stage           `json:"stage,omitempty"`
+	Desired bundle.Digest          `json:"desired,omitempty"`
+	Applied bundle.Digest          `json:"applied,omitempty"`
 	// Since is when the condition of the node agent last changed, zero where there is none.
 	Since time.Time `json:"since,omitzero"`
 	// Reason is the state of the agent's report, Message what it says, and Fix what to do.
@@ -86,6 +89,8 @@ type Row struct {
 
 // Fleet are the Windows nodes of a cluster.
 type Fleet struct {
+	// Operator is what is known of the operator itself.
+	Operator Operator `json:"operator,omitzero"`
 	// Conditions are what the operator says about all nodes; none where the cluster does not serve the kind or the user may not read it.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// Nodes are sorted by name.
@@ -121,6 +126,7 @@ func Read(ctx context.Context, r objects.Reader, namespace string, now time.Time
 	for _, node := range all.nodes {
 		row := Of(node, windowsnode.SilenceByKubelet)
 		row.Stage = stageOf(node)
+		row.noteReady(node)
 		f.Nodes = append(f.Nodes, row)
 		f.labels[node.Name] = node.Labels
 		f.turns[node.Name] = plan.TurnHistory(plan.ObserveNode(node, windowsnode.ReadUnverified))
@@ -135,12 +141,15 @@ func Read(ctx context.Context, r objects.Reader, namespace string, now time.Time
 	settings, note := all.policy(now)
 	f.Rollout = rolling(all.nodes, settings, f.Conditions, now)
 	f.Rollout.Note = note
+	f.Operator = operatorOf(all.lease, namespace, now)
 	// A user who may read Nodes alone sees the nodes.
 	var findings bundle.Findings
 	for _, x := range set.Findings {
 		switch {
 		case x.Reason == reason.Forbidden && x.Object.Kind == "ConfigMap":
 			f.Rollout.Note = "the settings are taken for the default ones: " + x.Message
+		case x.Reason == reason.Forbidden && x.Object.Kind == "Lease":
+			f.Operator.Note = "it is not known whether the operator works: " + x.Message
 		case x.Reason != reason.Forbidden || x.Object.Kind == "Node":
 			findings = append(findings, x)
 		}
@@ -151,7 +160,7 @@ func Read(ctx context.Context, r objects.Reader, namespace string, now time.Time
 // Wants are the objects that Read reads.
 func Wants(namespace string) []objects.Want {
 	return []objects.Want{
-		WantNodes(), WantStatus(namespace),
+		WantNodes(), WantStatus(namespace), wantLease(namespace),
 		{Version: "v1", Kind: "ConfigMap", Namespace: namespace, Names: []string{render.SettingsConfigMap}},
 	}
 }
@@ -175,12 +184,17 @@ type read struct {
 	nodes    []windowsnode.Node
 	said     status.Status
 	settings corev1.ConfigMap
+	lease    *coordinationv1.Lease
 }
 
 func (r *read) add(o objects.Object) (err error) {
 	switch o.Kind {
 	case status.Kind:
 		r.said, err = status.Decode(o.JSON)
+	case "Lease":
+		if err = json.Unmarshal(o.JSON, &r.lease); err != nil {
+			return fmt.Errorf("reading %s: %w", o.Ref, err)
+		}
 	case "ConfigMap":
 		if err = json.Unmarshal(o.JSON, &r.settings); err != nil {
 			return fmt.Errorf("reading %s: %w", o.Ref, err)

@@ -20,6 +20,7 @@ import (
 // fleetView is the nodes and hosts of a cluster.
 type fleetView struct {
 	States   []count
+	Operator fleet.Operator
 	Problems []metav1.Condition
 	Groups   []stateGroup
 	Hosts    []status.Host
@@ -47,11 +48,12 @@ func fleetOf(p Page) *fleetView {
 	if p.Fleet == nil {
 		return nil
 	}
-	v := &fleetView{States: countStates(p.Fleet.Nodes), Problems: p.Fleet.Problems(), Hosts: p.Fleet.Others(), More: p.Fleet.MoreHosts}
+	v := &fleetView{States: countStates(p.Fleet.Nodes), Operator: p.Fleet.Operator, Problems: p.Fleet.Problems(), Hosts: p.Fleet.Others(), More: p.Fleet.MoreHosts}
 	at := map[[4]string]int{}
 	for _, r := range p.Fleet.Nodes {
 		key := [4]string{string(r.State), r.Reason, generic(r.Message, r.Node), generic(r.Fix, r.Node)}
-		if r.State == nodestate.Updated {
+		isWell := r.State == nodestate.Updated && r.IsReady()
+		if isWell {
 			key = [4]string{string(r.State)}
 		}
 		i, ok := at[key]
@@ -60,7 +62,7 @@ func fleetOf(p Page) *fleetView {
 			at[key] = i
 			v.Groups = append(v.Groups, stateGroup{State: key[0], Reason: key[1], Message: key[2], Fix: key[3], IsOpen: key[3] != ""})
 		}
-		if len(v.Groups[i].Nodes) == 0 && r.State != nodestate.Updated {
+		if len(v.Groups[i].Nodes) == 0 && !isWell {
 			v.Groups[i].Message, v.Groups[i].Fix = r.Message, r.Fix
 		} else {
 			v.Groups[i].Message, v.Groups[i].Fix = key[2], key[3]
@@ -83,17 +85,25 @@ func urgencyOf(state string) int { return slices.Index(nodestate.Names(), state)
 func countStates(rows []fleet.Row) []count {
 	var list []count
 	for _, s := range nodestate.All() {
-		n := 0
-		for _, r := range rows {
-			if r.State == s {
-				n++
-			}
-		}
+		n := countFunc(rows, func(r fleet.Row) bool { return r.State == s })
 		if n > 0 {
 			list = append(list, count{string(s), n})
 		}
 	}
+	if n := countFunc(rows, func(r fleet.Row) bool { return !r.IsReady() }); n > 0 {
+		list = append(list, count{"not Ready", n})
+	}
 	return list
+}
+
+func countFunc(rows []fleet.Row, counts func(fleet.Row) bool) int {
+	n := 0
+	for _, r := range rows {
+		if counts(r) {
+			n++
+		}
+	}
+	return n
 }
 
 // statesLine is the counts in words.

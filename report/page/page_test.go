@@ -220,6 +220,28 @@ func TestNodesInTheSameStateAreOneGroup(t *testing.T) {
 	}
 }
 
+// TestWhatIsNotReadyOrSilentIsShown: updated nodes whose kubelet is silent are a group of their own, which is open.
+func TestWhatIsNotReadyOrSilentIsShown(t *testing.T) {
+	f := fleet.Fleet{Operator: fleet.Operator{Problem: "the operator has been silent for 7m", Fix: "look at its Pods"}, Nodes: []fleet.Row{
+		{Node: "a", State: nodestate.Updated, Ready: "True", Reason: "Applied"},
+		{Node: "b", State: nodestate.Updated, Ready: "Unknown", Reason: "Applied", Message: "the Node is not Ready", Fix: "start the host"},
+	}}
+	p := Page{Title: "Windows nodes", Fleet: &f}
+	view := p.viewOf(t).Fleet
+	if len(view.Groups) != 2 || view.Groups[0].IsOpen || !view.Groups[1].IsOpen || view.Groups[1].Message != "the Node is not Ready" {
+		t.Errorf("%+v", view.Groups)
+	}
+	if want := "2 Updated, 1 not Ready"; statesLine(f.Nodes) != want {
+		t.Errorf("%q, want %q", statesLine(f.Nodes), want)
+	}
+	text := htmlOf(t, p)
+	for _, want := range []string{f.Operator.Problem, f.Operator.Fix, "start the host"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}
+
 // Nodes of another cluster layer are another group; what a node has of its own is shown.
 func TestEqualNodesAreShownOnce(t *testing.T) {
 	p := renderPage(t)

@@ -74,7 +74,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "report/fleet",
-		imports: []string{"bundle", "bundle/nodestate", "bundle/published", "controller/gather/objects", "controller/rollout/plan", "controller/status", "controller/windowsnode", "render", "render/reason"},
+		imports: []string{"bundle", "bundle/nodestate", "bundle/published", "controller/gather/objects", "controller/rollout/plan", "controller/status", "controller/windowsnode", "controller/windowsnode/heartbeat", "render", "render/reason"},
 		never:   join(remote, []string{"applier/..."}),
 	},
 	{
@@ -94,7 +94,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "report/page",
-		imports: []string{"bundle", "bundle/nodestate", "controller/rollout/plan", "controller/status", "render/review", "report/fleet", "report/forecast"},
+		imports: []string{"bundle", "bundle/nodestate", "bundle/published", "controller/rollout/plan", "controller/status", "render/review", "report/fleet", "report/forecast"},
 		never:   join(remote, []string{"applier/...", "cmd/..."}),
 	},
 	{
