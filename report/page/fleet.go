@@ -12,6 +12,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/nodestate"
+	"wmco/bundle/published"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/status"
 	"wmco/report/fleet"
@@ -232,17 +233,22 @@ func keyOf(t plan.Turn) turnKey {
 
 // lastTurn is the last that is known of the turn.
 func (k turnKey) lastTurn() time.Time {
-	if k.isOpen() {
+	if k.ended.IsZero() {
 		return k.begun
 	}
 	return k.ended
 }
 
-func (k turnKey) isOpen() bool { return k.ended.IsZero() }
+func (k turnKey) isOpen() bool { return k.ended.IsZero() && !k.isOver() }
+
+// isOver reports whether nothing follows, whether its end is known or not: of a turn that restarts nothing, none is recorded.
+func (k turnKey) isOver() bool {
+	return k.result == string(published.StateApplied) || k.result == string(published.StateRolledBack)
+}
 
 // outcomeText is how the turn ended.
 func (k turnKey) outcomeText() string {
-	if k.isOpen() {
+	if k.ended.IsZero() {
 		return cmp.Or(k.result, "under way")
 	}
 	return strings.TrimSpace(k.result + " after " + k.ended.Sub(k.begun).Round(time.Second).String())
@@ -252,6 +258,9 @@ func (k turnKey) spanText(start, now time.Time, names []string) span {
 	s := span{label: someOf(names), begins: k.begun.Sub(start), ends: k.ended.Sub(start), class: impactClass(k.impact), text: string(k.impact)}
 	if k.isOpen() {
 		s.ends = max(now.Sub(start), s.begins)
+	}
+	if k.ended.IsZero() {
+		s.ends = max(s.ends, s.begins)
 		s.text += ", " + k.outcomeText()
 	}
 	if k.canary {

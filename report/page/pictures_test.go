@@ -80,6 +80,28 @@ func TestOnlyTheLastRolloutIsDrawn(t *testing.T) {
 	}
 }
 
+// TestATurnThatIsOverDoesNotGrow: of a turn that restarts nothing, no end is recorded.
+func TestATurnThatIsOverDoesNotGrow(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		turn  turnKey
+		after []time.Duration
+		text  string
+	}{
+		{"its end is recorded", turnKey{begun: noon(), ended: noon().Add(time.Minute), impact: bundle.ImpactRestart, result: "Applied"}, []time.Duration{time.Minute, time.Minute}, "restart"},
+		{"the node had it at once", turnKey{begun: noon(), impact: bundle.ImpactNone, result: "Applied"}, []time.Duration{0, 0}, "none, Applied"},
+		{"it was rolled back", turnKey{begun: noon(), impact: bundle.ImpactRestart, result: "RolledBack"}, []time.Duration{0, 0}, "restart, RolledBack"},
+		{"it is under way", turnKey{begun: noon(), impact: bundle.ImpactDrain}, []time.Duration{time.Hour, 24 * time.Hour}, "drain, under way"},
+		{"it is tried again", turnKey{begun: noon(), impact: bundle.ImpactDrain, result: "Failed"}, []time.Duration{time.Hour, 24 * time.Hour}, "drain, Failed"},
+	} {
+		for i, now := range []time.Duration{time.Hour, 24 * time.Hour} {
+			if s := c.turn.spanText(noon(), noon().Add(now), []string{"a"}); s.begins != 0 || s.ends != c.after[i] || s.text != c.text {
+				t.Errorf("%s, after %s: %+v", c.name, now, s)
+			}
+		}
+	}
+}
+
 func TestAPageOfNothing(t *testing.T) {
 	checkMarkup(t, "nothing", htmlOf(t, Page{Title: "x"}))
 }
