@@ -46,6 +46,9 @@ type Engine struct {
 	Backoff Backoff
 }
 
+// ComparisonInterval is the time between two comparisons of a node agent with default settings: within it, the agent ends an interrupted run.
+const ComparisonInterval = 5 * time.Minute
+
 // Clock reports the time and waits.
 type Clock interface {
 	Now() time.Time

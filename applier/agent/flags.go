@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"wmco/applier"
 	"wmco/bundle"
 )
 
@@ -29,7 +30,7 @@ func (f *Flags) AddToFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "how to reach the API server as this node: follow the bundle that is published (default: none is followed)")
 	flags.StringVar(&f.CloudCertificate, "cloud-certificate", "", "file to keep the client certificate and the key of cloud-node-manager in (default: it gets none)")
 	flags.StringVar(&f.LogDir, "log-dir", "", "folder for logs (default stderr)")
-	flags.DurationVar(&f.Interval, "interval", 5*time.Minute, "time between two comparisons")
+	flags.DurationVar(&f.Interval, "interval", applier.ComparisonInterval, "time between two comparisons")
 	flags.DurationVar(&f.Full, "full-interval", 6*time.Hour, "time between two comparisons that read every file")
 }
 

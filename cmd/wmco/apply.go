@@ -104,8 +104,17 @@ func (f *applyFlags) run(ctx context.Context, a app) error {
 	if err := o.client.Close(); err != nil {
 		return err
 	}
-	if ctx.Err() != nil && len(results.events) == 0 {
-		return unchanged(ctx, ctx.Err())
+	if ctx.Err() != nil {
+		middle := 0
+		if !f.options.DryRun {
+			middle = results.explainInterrupted(o.all, context.Cause(ctx))
+		}
+		switch {
+		case middle > 0:
+			cli.Printf(a.stderr, "interrupted; in the middle of a change, which goes on without this command: %d of %s\n", middle, bundle.Count(len(o.all), "host"))
+		case !results.hasEnded():
+			return unchanged(ctx, ctx.Err())
+		}
 	}
 	err = f.print(a, o, results)
 	if f.options.DryRun {
@@ -133,7 +142,7 @@ func (f *applyFlags) checkInputs(a app, findings bundle.Findings) error {
 
 // apply works on all hosts.
 func (f *applyFlags) apply(ctx context.Context, a app, o *hosts, progress *progress) *results {
-	all := &results{events: map[remote.Target]applier.Event{}}
+	all := newResults()
 	defer o.confirms.Close() //nolint:errcheck // it keeps no connections
 	o.each(ctx, func(ctx context.Context, m *remote.Agent, h *host) error {
 		var impact bundle.Impact
@@ -145,7 +154,9 @@ func (f *applyFlags) apply(ctx context.Context, a app, o *hosts, progress *progr
 		request := h.request
 		request.Reset = f.reset
 		request.Source = progress.beginHost(h.target, h.rendered.Bundle.Services(), request.Source)
+		note := all.begin(h.target, newUnfinished(h.rendered.Bundle.Services(), h.node.Name != ""))
 		event, err := m.Apply(ctx, request, f.options, func(e applier.Event) {
+			note(e)
 			progress.event(h.target, e)
 			clock.Do(func() { noteClock(progress, h.target, e.Time, a.now()) })
 			impact = cmp.Or(e.Impact, impact)

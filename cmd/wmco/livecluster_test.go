@@ -180,8 +180,12 @@ func TestNothingChangesInAQuietCluster(t *testing.T) {
 		}},
 		{name: "its manifests with the cluster", args: func(c *liveCluster) []string { return []string{"--from", c.files, "--against", "cluster"} }},
 		{name: "the cluster with its manifests", args: func(c *liveCluster) []string { return []string{"--from", "cluster", "--against", c.files} }},
-		{name: "the cluster with a preview of it", args: func(c *liveCluster) []string { return []string{"--from", "cluster", "--against", c.preview(t, "cluster")} }},
-		{name: "the cluster with a preview of its manifests", args: func(c *liveCluster) []string { return []string{"--from", "cluster", "--against", c.preview(t, c.files)} }},
+		{name: "the cluster with a preview of it", args: func(c *liveCluster) []string {
+			return []string{"--from", "cluster", "--against", c.preview(t, "cluster")}
+		}},
+		{name: "the cluster with a preview of its manifests", args: func(c *liveCluster) []string {
+			return []string{"--from", "cluster", "--against", c.preview(t, c.files)}
+		}},
 		{name: "the keys of the operator are not known", change: (*liveCluster).forgetKeys},
 		{name: "the user may not read layers", change: func(c *liveCluster) { c.api.Refuses = []string{"list secrets " + gather.OperatorNamespace} }, want: `
 rollout: no node changes

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,6 +23,24 @@ import (
 type results struct {
 	mu     sync.Mutex
 	events map[remote.Target]applier.Event
+	// unfinished is how far the run on each host has come.
+	unfinished map[remote.Target]*unfinished
+}
+
+func newResults() *results {
+	return &results{events: map[remote.Target]applier.Event{}, unfinished: map[remote.Target]*unfinished{}}
+}
+
+// begin returns what notes how far the run on a host has come.
+func (r *results) begin(t remote.Target, u *unfinished) func(applier.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unfinished[t] = u
+	return func(e applier.Event) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		u.noteEvent(e)
+	}
 }
 
 func (r *results) put(t remote.Target, e applier.Event) {
@@ -245,6 +264,8 @@ type failureJSON struct {
 	Host  string `json:"host"`
 	Error string `json:"error"`
 	Fix   string `json:"fix,omitempty"`
+	// Unfinished is of a host that is in the middle of a change.
+	Unfinished *unfinished `json:"unfinished,omitempty"`
 }
 
 // printFailure prints why a host has no answer, and what to do. It prints nothing for other hosts.
@@ -252,7 +273,11 @@ func printFailure(a app, f cli.Format, h *host) {
 	switch {
 	case h.err == nil:
 	case f == cli.JSON:
-		_ = cli.WriteJSONLine(a.stdout, failureJSON{h.target.String(), h.err.Error(), remote.SuggestFix(h.err)}) // as for events
+		failure := failureJSON{Host: h.target.String(), Error: h.err.Error(), Fix: remote.SuggestFix(h.err)}
+		if middle := (*unfinishedError)(nil); errors.As(h.err, &middle) {
+			failure.Unfinished = &middle.unfinished
+		}
+		_ = cli.WriteJSONLine(a.stdout, failure) // as for events
 	default:
 		cli.Printf(a.stderr, "%s: %v\n", h.target, h.err)
 		if fix := remote.SuggestFix(h.err); fix != "" {
