@@ -17,7 +17,6 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
-	"wmco/render"
 	"wmco/report/fleet"
 )
 
@@ -54,7 +53,7 @@ func (h Host) wantedNodes(nodes []corev1.Node) []corev1.Node {
 
 // IsAdoptionWanted reports whether the Node of another operator is to be adopted.
 func (h Host) IsAdoptionWanted(node *corev1.Node) bool {
-	return h.Wanted.Cluster.Settings.Adoption == render.AdoptionRollout || node.Annotations[published.AdoptAnnotation] == published.AdoptTrue
+	return fleet.IsAdoptionWanted(h.Wanted.Cluster.Settings, node.Annotations)
 }
 
 // identifyAdopted records which of the wanted Nodes the host is, if it is one of them. A Node that lies about its address keeps no other one from that.

@@ -25,6 +25,8 @@ const NodesAdopted = "NodesAdopted"
 type adoptionInputs struct {
 	records              record.Set
 	clientCAs, serverCAs string
+	// isWanted reports by the annotations of a Node whether its adoption is asked for.
+	isWanted func(annotations map[string]string) bool
 }
 
 // maxWaiting is how many nodes that wait are named: the text has to fit with what to do.
@@ -37,13 +39,16 @@ func adoptionCondition(ctx context.Context, nodes *nodelist.Cache, r client.Read
 	if err != nil {
 		return metav1.Condition{}, err
 	}
-	var waiting, adopting []string
+	var waiting, asked, adopting []string
 	for _, n := range list {
 		switch host, known := of.records.RecordOfNode(n.Name); {
 		case known && host.Adopting:
 			adopting = append(adopting, n.Name)
 		case !known && published.WaitsForAdoption(n.Annotations):
 			waiting = append(waiting, n.Name)
+			if of.isWanted(n.Annotations) {
+				asked = append(asked, n.Name)
+			}
 		}
 	}
 	if len(waiting)+len(adopting) == 0 {
@@ -52,15 +57,24 @@ func adoptionCondition(ctx context.Context, nodes *nodelist.Cache, r client.Read
 	var parts []string
 	if len(waiting) > 0 {
 		slices.Sort(waiting)
-		parts = append(parts, fmt.Sprintf("%s of another operator, which keep what they have, and get no CA or pull secret that is rotated: %s", bundle.Count(len(waiting), "node"), bundle.JoinFirst(waiting, maxWaiting, ", ", func(left int) string { return fmt.Sprintf(" and %d more", left) }))+waitingCAs(of.clientCAs, of.serverCAs))
+		parts = append(parts, fmt.Sprintf("%s of another operator, which keep what they have, and get no CA or pull secret that is rotated: %s", bundle.Count(len(waiting), "node"), firstNames(waiting))+waitingCAs(of.clientCAs, of.serverCAs))
 	}
 	if len(adopting) > 0 {
 		slices.Sort(adopting)
 		parts = append(parts, "being adopted: "+strings.Join(adopting, ", "))
 	}
 	text := strings.Join(parts, "; ")
-	if len(waiting) > 0 {
+	if len(asked) > 0 {
+		slices.Sort(asked)
+		text += "; asked for, and not begun: " + firstNames(asked) + " (wmco status says what keeps a node from it)"
+	}
+	if len(waiting) > len(asked) {
 		text += "; fix: adopt one with oc annotate node NAME " + published.AdoptAnnotation + "=" + published.AdoptTrue + ", or all with the setting adoption: Rollout; see docs/takeover.md"
 	}
 	return metav1.Condition{Type: NodesAdopted, Status: metav1.ConditionFalse, Reason: fleet.ReasonWaitingForAdoption, Message: published.Shorten(text)}, nil
+}
+
+// firstNames names the first nodes of a list.
+func firstNames(names []string) string {
+	return bundle.JoinFirst(names, maxWaiting, ", ", func(left int) string { return fmt.Sprintf(" and %d more", left) })
 }

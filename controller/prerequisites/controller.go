@@ -25,6 +25,7 @@ import (
 	"wmco/controller/configure/checks"
 	"wmco/controller/windowsnode/nodelist"
 	"wmco/deploy/admission"
+	"wmco/report/fleet"
 )
 
 // Owner is the field manager of what is applied.
@@ -93,7 +94,12 @@ func (c *Cluster) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 	if inputs.Cluster.Platform == bundle.PlatformAzure {
 		list = append(list, c.bindCloudIdentities(ctx))
 	}
-	adopted, err := adoptionCondition(ctx, c.Decoded, c.Client, adoptionInputs{inputs.Records, inputs.Cluster.KubeletClientCA, inputs.Cluster.Bootstrap.CA})
+	adopted, err := adoptionCondition(ctx, c.Decoded, c.Client, adoptionInputs{
+		records: inputs.Records, clientCAs: inputs.Cluster.KubeletClientCA, serverCAs: inputs.Cluster.Bootstrap.CA,
+		isWanted: func(annotations map[string]string) bool {
+			return fleet.IsAdoptionWanted(inputs.Cluster.Settings, annotations)
+		},
+	})
 	if err != nil {
 		return reconcile.Result{}, err
 	}

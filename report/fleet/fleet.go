@@ -39,11 +39,6 @@ const ReasonWaitingForAdoption = "WaitingForAdoption"
 // ReasonAdopting is that of a node of another operator whose host was asked what adopting it changes, and which waits for its turn.
 const ReasonAdopting = "Adopting"
 
-// AdoptFix says how a node of another operator is adopted.
-func AdoptFix(node string) string {
-	return "adopt it: oc annotate node " + node + " " + published.AdoptAnnotation + "=" + published.AdoptTrue + "; see docs/takeover.md"
-}
-
 // ReasonNewerOperator is that of a node whose desired bundle has a form that this program does not know, as a newer operator writes it.
 const ReasonNewerOperator = "NewerOperator"
 
@@ -123,8 +118,12 @@ func Read(ctx context.Context, r objects.Reader, namespace string, now time.Time
 	if n := all.said.HostsWaiting; n != nil {
 		f.MoreHosts = max(0, *n-len(f.Hosts))
 	}
+	settings, note := all.decodeSettings()
 	for _, node := range all.nodes {
 		row := Of(node, windowsnode.SilenceByKubelet)
+		if row.Reason == ReasonWaitingForAdoption && IsAdoptionWanted(settings, node.Annotations) {
+			row.explainAdoption(node, f.Hosts)
+		}
 		row.Stage = stageOf(node)
 		row.noteReady(node)
 		f.Nodes = append(f.Nodes, row)
@@ -138,8 +137,7 @@ func Read(ctx context.Context, r objects.Reader, namespace string, now time.Time
 			}
 		}
 	}
-	settings, note := all.policy(now)
-	f.Rollout = rolling(all.nodes, settings, f.Conditions, now)
+	f.Rollout = rolling(all.nodes, PolicyAt(settings, now), f.Conditions, now)
 	f.Rollout.Note = note
 	f.Operator = operatorOf(all.lease, namespace, now)
 	// A user who may read Nodes alone sees the nodes.
@@ -207,13 +205,13 @@ func (r *read) add(o objects.Object) (err error) {
 	return err
 }
 
-// policy returns the limits of rollouts at a moment, and says where they are not those of the settings.
-func (r *read) policy(now time.Time) (plan.Policy, string) {
+// decodeSettings returns the settings, and says where they are not those of the object.
+func (r *read) decodeSettings() (render.Settings, string) {
 	s, findings := render.DecodeSettings(r.settings.Data[render.SettingsKey], bundle.Ref{Kind: "ConfigMap", Namespace: r.settings.Namespace, Name: r.settings.Name})
 	if findings.Refused() {
-		return PolicyAt(s, now), "the settings are taken for the default ones: " + findings[0].Message
+		return s, "the settings are taken for the default ones: " + findings[0].Message
 	}
-	return PolicyAt(s, now), ""
+	return s, ""
 }
 
 // Only returns the fleet with the one node, or the one host that is no node, of a name or address. It has the turns of the node.

@@ -61,7 +61,7 @@ func Make(ctx context.Context, r objects.Reader, c Change) (Forecast, bundle.Fin
 	guess := guesses{layers: known}
 	var unadopted []plan.Status
 	for _, n := range nodes {
-		if s, waits := adoptionStatus(n); waits {
+		if s, waits := adoptionStatus(n, c.Settings); waits {
 			unadopted = append(unadopted, s)
 			continue
 		}

@@ -378,6 +378,12 @@ func TestNodesThatWaitForAdoption(t *testing.T) {
 	if f := s.forecast(s.reader()); f.IsEmpty() {
 		t.Error("without a change, nothing is said about nodes that wait")
 	}
+	s.nodes[1].Annotations[published.AdoptAnnotation] = published.AdoptTrue
+	s.write()
+	f = s.forecast(s.reader())
+	if left := f.Left; len(left) != 3 || !strings.Contains(left[0].Message, "is asked for and has not begun") || strings.Contains(left[0].Message, "oc annotate") || !strings.Contains(left[1].Message, "oc annotate") {
+		t.Errorf("an adoption that is asked for: %+v", left)
+	}
 }
 
 // TestLayersThatCannotBeRead are those of a user without the right: here the Nodes are alone.
