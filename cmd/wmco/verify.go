@@ -20,7 +20,10 @@ func verifyCommand(a app) *cobra.Command {
 		Use:   "verify --from PATH|-|cluster[:CONTEXT] --host [USER@]ADDR[:PORT] ... [--node NAME | --instance ADDRESS]",
 		Short: "Check over SSH that Windows hosts have their desired state",
 		Long: `Render the bundles of the named hosts and compare: every file on them is read, every service is asked whether it is
-healthy. Nothing on them is changed. A host without the node agent is reported, unless --install copies it there.` +
+healthy. Nothing on them is changed. A host without the node agent is reported, unless --install copies it there.
+
+Without --payload, a node of an operator is compared with the executables that the operator has published for it, where the cluster
+is among the inputs. A note says what wmco apply would refuse.` +
 			cli.ExitHelp("0  every host has its desired state and is healthy", "1  a host differs, or a service is unhealthy", "2  usage, or inputs with findings of severity error", "3  the cluster or a host cannot be reached, refuses the login, or has no node agent", "4  records on a host cannot be read, or a file is locked: run it again", "130  interrupted") +
 			"\nOver several hosts the most severe status wins: 2, 4, 3, 1, 0.",
 		Example: `  wmco verify --from cluster --payload bin/payload --host 10.0.0.5 --host 10.0.0.6`,
