@@ -80,7 +80,7 @@ func (f Files) Link(ctx context.Context, path, second string) error {
 	if err := createLink(path, beside); err != nil {
 		return fileError(second, "linking", err)
 	}
-	if err := retryLocked(ctx, func() error { return moveInPlace(beside, second) }); err != nil {
+	if err := retryLocked(ctx, lockLimitOf(path, second), func() error { return moveInPlace(beside, second) }); err != nil {
 		return errors.Join(fileError(second, "replacing", err), removeName(beside))
 	}
 	return nil
@@ -129,19 +129,22 @@ func (f Files) Remove(ctx context.Context, path string) error {
 	if err := bundle.CheckHostPath(path); err != nil {
 		return err
 	}
-	attributes, exists, err := attributesOf(path)
-	if err != nil || !exists {
-		return fileError(path, "removing", err)
+	if _, exists, err := attributesOf(path); err == nil && !exists {
+		return nil
 	}
 	parent, err := holdFolder(path)
 	if err != nil {
 		return err
 	}
 	defer parent.closeHandle()
-	return fileError(path, "removing", retryLocked(ctx, func() error { return removeEntry(path, attributes) }))
+	return fileError(path, "removing", retryLocked(ctx, lockLimitOf(path), func() error { return removeEntry(path) }))
 }
 
-func removeEntry(path string, attributes uint32) error {
+func removeEntry(path string) error {
+	attributes, exists, err := attributesOf(path)
+	if err != nil || !exists {
+		return explainDenied(err, err)
+	}
 	if attributes&windows.FILE_ATTRIBUTE_READONLY != 0 {
 		if err := clearReadOnly(path, attributes); err != nil {
 			return err
@@ -154,7 +157,7 @@ func removeEntry(path string, attributes uint32) error {
 		}
 		return windows.RemoveDirectory(name)
 	}
-	err := deleteFile(path)
+	err = deleteFile(path)
 	// A file that was moved aside before is not moved again.
 	if !errors.Is(err, windows.ERROR_ACCESS_DENIED) || plan.IsLeftover(path) {
 		return err

@@ -27,6 +27,9 @@ var ErrLink = errors.New("links and junctions are not followed")
 
 // reasonOf returns why a call for a file failed.
 func reasonOf(err error) applier.FileReason {
+	if errors.Is(err, ErrBeingDeleted) {
+		return applier.FileLocked
+	}
 	var code syscall.Errno
 	if errors.As(err, &code) && reasons[code] != "" {
 		return reasons[code]

@@ -126,7 +126,7 @@ func (f Files) Open(ctx context.Context, path string) (io.ReadCloser, error) {
 		return nil, err
 	}
 	var file *os.File
-	err := retryLocked(ctx, func() (err error) {
+	err := retryLocked(ctx, lockLimit, func() (err error) {
 		file, err = openFile(path, windows.GENERIC_READ)
 		return err
 	})

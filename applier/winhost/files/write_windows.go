@@ -7,13 +7,10 @@ import (
 	"io"
 	"os"
 	"strconv"
-	"time"
 
 	"golang.org/x/sys/windows"
 
-	"wmco/applier"
 	"wmco/applier/plan"
-	"wmco/applier/winhost/wait"
 	"wmco/bundle"
 )
 
@@ -41,56 +38,54 @@ func (f Files) Write(ctx context.Context, path string, access bundle.Access, con
 
 // replaceFile writes a new file beside the path and moves it there. The next call removes what an interrupted one left.
 func replaceFile(ctx context.Context, path string, sa *windows.SecurityAttributes, content io.Reader) error {
-	beside := plan.NewName(path)
-	if err := createFile(ctx, beside, sa, content); err != nil {
+	beside, limit := plan.NewName(path), lockLimitOf(path)
+	var handle windows.Handle
+	err := retryLocked(ctx, limit, func() (err error) {
+		handle, err = createAnew(beside, sa)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := fillFile(ctx, os.NewFile(uintptr(handle), beside), content); err != nil {
 		return errors.Join(err, removeName(beside))
 	}
-	if err := retryLocked(ctx, func() error { return moveInPlace(beside, path) }); err != nil {
+	if err := retryLocked(ctx, limit, func() error { return moveInPlace(beside, path) }); err != nil {
 		return errors.Join(fileError(path, "replacing", err), removeName(beside))
 	}
 	return nil
 }
 
-// Limits of the wait for a locked file: virus scanners open new files for a short time.
-const (
-	lockLimit = time.Second
-	lockPause = 50 * time.Millisecond
-)
-
-// retryLocked tries again while another program has the file locked.
-func retryLocked(ctx context.Context, try func() error) error {
-	var last error
-	err := wait.PollUntil(ctx, lockLimit, lockPause, func() (bool, error) {
-		last = try()
-		return reasonOf(last) != applier.FileLocked, nil
-	})
-	if errors.Is(err, wait.ErrTooLong) {
-		return last
-	}
-	return errors.Join(last, err)
-}
-
-// createFile creates a file and flushes it to the disk.
-func createFile(ctx context.Context, path string, sa *windows.SecurityAttributes, content io.Reader) error {
-	// A file that exists would keep its access, and a link would be followed.
-	if err := removeName(path); err != nil {
-		return err
-	}
+// createAnew creates a file. One that exists would keep its access, and a link would be followed.
+func createAnew(path string, sa *windows.SecurityAttributes) (windows.Handle, error) {
 	name, err := rawPath(path)
-	if err != nil {
-		return err
+	if err == nil {
+		err = windows.DeleteFile(name)
+	}
+	if err != nil && !isAbsent(err) {
+		return windows.InvalidHandle, fileError(path, "removing", denied(path, err))
 	}
 	handle, err := windows.CreateFile(name, windows.GENERIC_WRITE, 0, sa, windows.CREATE_NEW, windows.FILE_ATTRIBUTE_NORMAL, 0)
-	if err != nil {
-		return fileError(path, "creating", err)
+	return handle, fileError(path, "creating", denied(path, err))
+}
+
+// denied explains why Windows denies access to a path.
+func denied(path string, err error) error {
+	if err == nil {
+		return nil
 	}
-	file := os.NewFile(uintptr(handle), path)
-	err = copyContent(ctx, file, content)
+	_, _, attributes := attributesOf(path)
+	return explainDenied(err, attributes)
+}
+
+// fillFile writes a file, flushes it to the disk and closes it.
+func fillFile(ctx context.Context, file *os.File, content io.Reader) error {
+	err := copyContent(ctx, file, content)
 	if err == nil {
 		// FlushFileBuffers (learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-flushfilebuffers).
-		err = fileError(path, "flushing", file.Sync())
+		err = fileError(file.Name(), "flushing", file.Sync())
 	}
-	return errors.Join(err, fileError(path, "closing", file.Close()))
+	return errors.Join(err, fileError(file.Name(), "closing", file.Close()))
 }
 
 // copyContent returns the errors of the file as a *applier.FileError, and wraps those of the content.
@@ -121,9 +116,12 @@ func moveInPlace(from, to string) error {
 	if !errors.Is(err, windows.ERROR_ACCESS_DENIED) && !errors.Is(err, windows.ERROR_SHARING_VIOLATION) {
 		return err
 	}
+	if isHeld(from) {
+		return err // the old file stays at its path for as long as the new one cannot take it
+	}
 	attributes, exists, statErr := attributesOf(to)
 	if statErr != nil || !exists || kindOf(attributes) != plan.FileRegular {
-		return err
+		return explainDenied(err, statErr)
 	}
 	if attributes&windows.FILE_ATTRIBUTE_READONLY != 0 {
 		if clearErr := clearReadOnly(to, attributes); clearErr != nil {
@@ -143,6 +141,16 @@ func moveInPlace(from, to string) error {
 	// Windows removes it when the last handle is closed. A program that runs cannot be removed: a later run does it.
 	_ = deleteFile(aside)
 	return nil
+}
+
+// isHeld reports whether another program has the file open and does not share it for deletion, as a scanner may have a new file: it cannot be renamed
+// (learn.microsoft.com/windows/win32/fileio/creating-and-opening-files).
+func isHeld(path string) bool {
+	file, err := openHandle(path, windows.DELETE, shareAll)
+	if err == nil {
+		_ = windows.CloseHandle(file) // nothing was written
+	}
+	return errors.Is(err, windows.ERROR_SHARING_VIOLATION)
 }
 
 // renameDurably gives a file another name and replaces the file with that name. It returns when that is on the disk

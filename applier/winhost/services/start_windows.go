@@ -148,7 +148,7 @@ func (m Manager) startService(ctx context.Context, s service) error {
 	if marked, err := m.isMarkedForDeletion(s); err != nil || marked {
 		return errors.Join(err, ErrHeld)
 	}
-	err = windows.StartService(s.handle, 0, nil)
+	err = retryStart(ctx, func() error { return windows.StartService(s.handle, 0, nil) })
 	if err != nil && !errors.Is(err, windows.ERROR_SERVICE_ALREADY_RUNNING) {
 		return err
 	}
