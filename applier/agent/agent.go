@@ -83,6 +83,8 @@ type Agent struct {
 	planned bundle.Impact
 	// undone is the bundle whose interrupted run this process rolled back, or another one that could not report it, and why.
 	undone undone
+	// second is the bundle that was rolled back once for a fault of the host.
+	second secondTry
 	// refused is why an annotation was refused last; empty since one was accepted.
 	refused string
 	// recorded reports whether the host has a record of it.

@@ -40,9 +40,11 @@ func faultOf(err error) published.Fault {
 		return published.FaultAPI
 	case errors.As(err, &service), errors.Is(err, errNotReady), errors.Is(err, errSilent), errors.Is(err, bundle.ErrInconsistent), errors.Is(err, bundle.ErrPath), errors.Is(err, bundle.ErrTooLarge):
 		return published.FaultInput
-	case errors.As(err, &file), errors.As(err, &host), errors.As(err, &locked), errors.As(err, &newer): // newer: the agent of the host is too old
-		return published.FaultHost
-	case errors.As(err, &refused) && refused.Foreign: // as above: the operator checks what it renders with the table of its own version
+	case errors.As(err, &newer):
+		return published.FaultAgent
+	case errors.As(err, &refused) && refused.Foreign: // the operator checks what it renders with the table of its own version
+		return published.FaultAgent
+	case errors.As(err, &file), errors.As(err, &host), errors.As(err, &locked):
 		return published.FaultHost
 	}
 	return ""

@@ -67,6 +67,12 @@ func (a *Agent) followNode(ctx context.Context, n Node) error {
 		a.endRollback()
 		return nil
 	}
+	if asked {
+		a.second = secondTry{}
+	}
+	if a.awaitSecondTry() {
+		return nil
+	}
 	f.report.Retry, a.undone = n.Retry, undone{}
 	outcome, err := a.applyOrKeep(ctx)
 	if ctx.Err() != nil {
@@ -258,6 +264,7 @@ func (a *Agent) noteOutcome(ctx context.Context, o applier.Outcome, err error) {
 		f.noteEnd(published.StateRebootPending, "")
 		f.report.RebootPending = o.RebootPending
 	case err == nil:
+		a.second = secondTry{}
 		f.noteEnd(published.StateApplied, "")
 		f.report.RebootPending, f.report.Missing, f.report.Impact = o.RebootPending, nil, ""
 		f.report.Applied, f.report.Layers = f.desired.Bundle, []bundle.Digest{f.desired.Cluster.Digest, f.desired.Node.Digest}
@@ -278,9 +285,12 @@ func (a *Agent) noteOutcome(ctx context.Context, o applier.Outcome, err error) {
 			f.tried = max(f.tried, triedFull)
 		}
 		a.noteFailure(ctx, err)
+	case errors.As(err, &back) && a.grantSecondTry(f.desired.Bundle, err, faultOfRollback(err)):
+		a.noteFailure(ctx, a.second.why)
+		f.retryAt = a.second.at
 	case errors.As(err, &back):
 		f.noteEnd(published.StateRolledBack, err.Error())
-		f.report.Cause, f.report.Fault, f.report.Log = causeOf(back), cmp.Or(faultOf(err), published.FaultHost), o.Log
+		f.report.Cause, f.report.Fault, f.report.Log = causeOf(back), faultOfRollback(err), o.Log
 		a.sendRollback(ctx, f.desired.Bundle, err.Error(), o.Log)
 	case errors.As(err, &newer):
 		f.noteEnd(published.StateFailed, err.Error())

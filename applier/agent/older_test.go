@@ -41,7 +41,7 @@ func TestABundleForANewerAgentIsRefusedWithItsFix(t *testing.T) {
 			t.Errorf("%q lacks %q", got.Message, part)
 		}
 	}
-	if got.State != published.StateFailed || got.Fault != published.FaultHost || got.Applied == "" {
+	if got.State != published.StateFailed || got.Fault != published.FaultAgent || got.Applied == "" {
 		t.Errorf("%s, fault %q, applied %q", got.State, got.Fault, got.Applied)
 	}
 	if changes := (&signing{world: w}).changes(); len(changes) > 0 {

@@ -165,7 +165,7 @@ func TestFaultsOfErrors(t *testing.T) {
 		{"a Secret that cannot be fetched", partError("windows-layer-0", errors.New("connection refused")), published.FaultAPI},
 		{"a Secret that does not exist", partError("windows-layer-0", fmt.Errorf("%w: it does not exist", ErrNotPublished)), published.FaultLayer},
 		{"a layer that is cut", openError(published.Layer{Parts: 1}, "operator", fmt.Errorf("%w: no end", archive.ErrMalformed)), published.FaultLayer},
-		{"a layer of a newer program", openError(published.Layer{Parts: 1}, "operator", &bundle.SchemaError{}), published.FaultHost},
+		{"a layer of a newer program", openError(published.Layer{Parts: 1}, "operator", &bundle.SchemaError{}), published.FaultAgent},
 		{"a bundle whose layers do not fit", fmt.Errorf("reading the bundle: %w", bundle.ErrInconsistent), published.FaultInput},
 		{"anything else", errors.New("no luck"), ""},
 	} {

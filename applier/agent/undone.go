@@ -106,7 +106,9 @@ func (a *Agent) noteResumed(ctx context.Context, o applier.Outcome, err error) {
 	case errors.As(err, &back) && errors.Is(err, applier.ErrDiskFull): // it is tried again when there is room
 		a.Log.Error("an interrupted run was rolled back for want of room", "bundle", short, "error", err)
 	case errors.As(err, &back):
-		a.undone = undone{bundle: o.Bundle, why: err.Error(), log: o.Log, fault: faultOf(err)}
+		if !a.grantSecondTry(o.Bundle, err, faultOf(err)) { // of a rollback that another process began, the reason is a text
+			a.undone = undone{bundle: o.Bundle, why: err.Error(), log: o.Log, fault: faultOf(err)}
+		}
 		if a.follower.desired.Bundle == o.Bundle { // a rollback of this process, which had not ended
 			a.follower.accepted, a.follower.room, a.follower.retryAt = false, nil, a.sinceBoot()
 		}

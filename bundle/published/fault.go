@@ -16,10 +16,12 @@ const (
 	FaultInput Fault = "input"
 	// FaultHost means that the host refused a change, such as that of a file which another program has locked.
 	FaultHost Fault = "host"
+	// FaultAgent means that the node agent is too old for what is published. Operators that do not know it take it for an unknown one.
+	FaultAgent Fault = "agent"
 )
 
 // Faults returns every fault.
-func Faults() []Fault { return []Fault{FaultAPI, FaultDisk, FaultLayer, FaultInput, FaultHost} }
+func Faults() []Fault { return []Fault{FaultAPI, FaultDisk, FaultLayer, FaultInput, FaultHost, FaultAgent} }
 
 // Known returns the fault, or none for one that is unknown: it is what a node says.
 func (f Fault) Known() Fault {
@@ -32,9 +34,15 @@ func (f Fault) Known() Fault {
 // WaitsForRoom reports whether the agent begins the bundle when the disk of its host has room.
 func (r Report) WaitsForRoom() bool { return r.State == StateFailed && r.Fault.Known() == FaultDisk }
 
-// Heals reports whether what failed is tried again and needs no person: the operator publishes layers again, and API servers come back.
+// Heals reports whether what failed is tried again and may need no person: the operator publishes layers again, API servers come back, and what keeps a
+// host from a change, such as a scanner that has a file open, mostly ends. What was rolled back is not tried again.
 func (r Report) Heals() bool {
-	return r.State == StateFailed && slices.Contains([]Fault{FaultAPI, FaultDisk, FaultLayer}, r.Fault.Known())
+	return r.State == StateFailed && slices.Contains([]Fault{FaultAPI, FaultDisk, FaultLayer, FaultHost}, r.Fault.Known())
+}
+
+// BlamesHost reports whether the host alone is why the bundle is not on it: that says nothing about the bundle.
+func (r Report) BlamesHost() bool {
+	return (r.State == StateFailed || r.State == StateRolledBack) && r.Fault.Known() == FaultHost
 }
 
 // BlamesInput reports whether the inputs may be why a bundle does not work on a node. Older agents do not say.
@@ -44,7 +52,7 @@ func (r Report) BlamesInput() bool {
 		return r.State == StateFailed || r.State == StateRolledBack
 	case "", FaultAPI: // what was rolled back may be what kept the host from the API server
 		return r.State == StateRolledBack
-	case FaultDisk, FaultLayer, FaultHost:
+	case FaultDisk, FaultLayer, FaultHost, FaultAgent:
 	}
 	return false
 }
@@ -76,6 +84,8 @@ func (r Report) Fix(node string) string {
 		return "correct the inputs that the message names"
 	case FaultHost:
 		return "correct on the host what the message names; it is tried again, at once after: " + retry
+	case FaultAgent:
+		return "install the release of the operator between, or bring the newer node agent with wmco apply --host; then: " + retry
 	}
 	return "it is tried again; the log of the node agent has the details"
 }
@@ -86,7 +96,7 @@ func fixRolledBack(f Fault, retry string) string {
 		return "if the API server was away, or the network, try it again: " + retry + "; otherwise correct the inputs: the change may have cut the host off"
 	case FaultHost:
 		return "correct on the host what the message names, then: " + retry
-	case FaultInput, FaultDisk, FaultLayer:
+	case FaultInput, FaultDisk, FaultLayer, FaultAgent:
 	}
 	return "correct what the message names; another bundle is tried at once, the same one after: " + retry
 }

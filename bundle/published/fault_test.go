@@ -18,6 +18,7 @@ func TestFixesNameWhatHelps(t *testing.T) {
 		{Report{State: StateFailed, Fault: FaultLayer}, "the operator publishes the layer again", false},
 		{Report{State: StateFailed, Fault: FaultInput}, "correct the inputs", true},
 		{Report{State: StateFailed, Fault: FaultHost}, "correct on the host what the message names; it is tried again, at once after: " + retry, false},
+		{Report{State: StateFailed, Fault: FaultAgent}, "bring the newer node agent with wmco apply --host; then: " + retry, false},
 		{Report{State: StateFailed}, "it is tried again", false},
 		{Report{State: StateFailed, Fault: "another"}, "it is tried again", false},
 		{Report{State: StateFailed, Refused: "sha256:0"}, "the operator writes the annotation again", false},
@@ -48,6 +49,22 @@ func TestAReportOfAnotherVersionHasNoFault(t *testing.T) {
 		r, err := DecodeReport(text)
 		if err != nil || r.Fault.Known() != want || r.WaitsForRoom() != (want == FaultDisk) || r.Heals() != (want == FaultDisk) {
 			t.Errorf("%s: %+v, %v", text, r, err)
+		}
+	}
+}
+
+// TestWhatHealsAndWhatBlamesTheHost: what passes by itself counts when it lasts, and what a host keeps from itself says nothing about the bundle.
+func TestWhatHealsAndWhatBlamesTheHost(t *testing.T) {
+	for fault, want := range map[Fault][3]bool{ // failed and heals, failed and blames the host, rolled back and blames the host
+		FaultAPI: {true, false, false}, FaultDisk: {true, false, false}, FaultLayer: {true, false, false}, FaultHost: {true, true, true},
+		FaultInput: {}, FaultAgent: {}, "": {}, "another": {},
+	} {
+		failed, back := Report{State: StateFailed, Fault: fault}, Report{State: StateRolledBack, Fault: fault}
+		if got := [3]bool{failed.Heals(), failed.BlamesHost(), back.BlamesHost()}; got != want || back.Heals() {
+			t.Errorf("fault %q: %v, want %v; rolled back heals: %t", fault, got, want, back.Heals())
+		}
+		if (Report{State: StateApplied, Fault: fault}).BlamesHost() {
+			t.Errorf("fault %q: the host of a bundle that is applied is blamed", fault)
 		}
 	}
 }

@@ -21,6 +21,7 @@ func TestBlamesInput(t *testing.T) {
 		{FaultDisk, false, false},
 		{FaultLayer, false, false},
 		{FaultHost, false, false},
+		{FaultAgent, false, false},
 	} {
 		for state, want := range map[State]bool{StateFailed: tt.failed, StateRolledBack: tt.rolledBack, StateApplied: false} {
 			if got := (Report{State: state, Fault: tt.fault}).BlamesInput(); got != want {

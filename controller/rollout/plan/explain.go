@@ -226,9 +226,6 @@ func (p *planner) summarizeFleet() Summary {
 	s := p.plan.Fleet
 	slices.SortFunc(s.Urgent, func(a, b Held) int { return strings.Compare(a.Node, b.Node) })
 	s.Limit, s.Stopped = p.limit, p.stopped
-	if s.Stopped != "" {
-		s.Fix, s.Log = p.fix, p.log
-	}
 	for _, m := range p.nodes {
 		s.Unavailable += boolToInt(m.unavailable)
 	}
@@ -248,6 +245,12 @@ func (p *planner) summarizeFleet() Summary {
 		if reasons[n.Reason] == "" {
 			reasons[n.Reason] = n.Node + " " + n.Message
 		}
+	}
+	if s.Stopped == "" && s.Updating+s.Waiting == 0 { // only failed nodes are left, if any
+		s.Stopped = p.failures
+	}
+	if s.Stopped != "" {
+		s.Fix, s.Log = p.fix, p.log
 	}
 	if reasons[ReasonWindow] != "" || slices.ContainsFunc(p.nodes, (*nodeState).windowsAsksBoot) {
 		p.wakeForWindow()

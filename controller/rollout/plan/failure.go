@@ -56,6 +56,11 @@ func (m *nodeState) reportsLastingFailure() bool {
 	return m.answered && m.Report.State == published.StateFailed && (m.timedOut || !m.Report.Heals())
 }
 
+// failedForHost reports whether the node failed, and says that its host alone is why.
+func (m *nodeState) failedForHost() bool {
+	return m.failed != "" && m.answered && m.publishesWanted() && m.Report.BlamesHost()
+}
+
 // mayBeDisrupted reports whether the node has a slot, or an agent that uses what it was permitted with one.
 func (m *nodeState) mayBeDisrupted() bool { return m.hasSlot() || m.usesDisruption() }
 

@@ -19,7 +19,7 @@ func faults(s published.State, f published.Fault) edit {
 
 // TestWhoseFaultItIs: a full disk is no failure of a bundle, what heals by itself is waited for, and what stops the rollout names what helps.
 func TestWhoseFaultItIs(t *testing.T) {
-	full, damaged := faults(failing, published.FaultDisk), faults(failing, published.FaultLayer)
+	full, damaged, locked := faults(failing, published.FaultDisk), faults(failing, published.FaultLayer), faults(rolledBack, published.FaultHost)
 	open := node("z-done", done)
 	const retry = `oc annotate --overwrite node a windowsmachineconfig.openshift.io/retry="$(date)"`
 	for _, tt := range []struct {
@@ -45,8 +45,20 @@ func TestWhoseFaultItIs(t *testing.T) {
 		{"a damaged layer is waited for", []Node{node("a", wants(restart), given(restart, 1), damaged, canary), node("b", wants(restart))}, nil, "a tries again: no luck; its turn may take until"},
 		{"for as long as a turn may take", []Node{node("a", wants(restart), given(restart, 31), damaged, canary), node("b", wants(restart))}, nil, "stopped: the canary a (failed: no luck) (fix: nothing: the operator publishes the layer again"},
 		{"an API server that does not answer is waited for", []Node{node("a", wants(restart), given(restart, 1), faults(failing, published.FaultAPI), canary), node("b", wants(restart))}, nil, "a tries again: no luck"},
-		{"a fault of the host stops the rollout and blames no input", []Node{node("a", wants(restart), given(restart, 1), faults(rolledBack, published.FaultHost), canary), node("b", wants(restart))}, nil,
-			"stopped: the canary a (rolled back: no luck) (fix: correct on the host what the message names, then: " + retry + ", or pause"},
+		{"a canary that its host keeps from the bundle proves nothing: another node is the canary", []Node{node("a", wants(restart), given(restart, 1), locked, canary), node("b", wants(restart)), node("c", wants(restart))},
+			[]string{"b publish 2 restart canary"}, "\na rolled back: no luck"},
+		{"one more than the limit stops the rollout and blames no input", []Node{node("a", wants(restart), given(restart, 1), locked, canary), node("b", wants(restart), given(restart, 1), locked, canary), node("c", wants(restart), given(restart, 1), locked, canary), node("d", wants(restart))}, nil,
+			"stopped: 3 nodes failed: a (rolled back: no luck), b (rolled back: no luck), c (rolled back: no luck) (fix: correct on the host what the message names, then: " + retry + ", or pause"},
+		{"so does a canary for which the bundle did not work", []Node{node("a", wants(restart), given(restart, 1), locked, canary), node("b", wants(restart), given(restart, 1), faults(rolledBack, published.FaultInput), canary), node("c", wants(restart))}, nil,
+			"stopped: the canary b (rolled back: no luck) (fix: correct the inputs, or pause the node"},
+		{"one that is no canary does not keep the others", []Node{node("a", wants(restart), given(restart, 1), locked), node("b", wants(restart)), open}, []string{"b publish 2 restart"}, ""},
+		{"in the end it is what is left to do", []Node{node("a", wants(restart), given(restart, 1), locked), open}, nil,
+			"1 of 2 nodes updated, 1 degraded; stopped: 1 node failed: a (rolled back: no luck) (fix: correct on the host what the message names, then: " + retry + ", or pause"},
+		{"what a host refuses is waited for", []Node{node("a", wants(restart), given(restart, 1), faults(failing, published.FaultHost), canary), node("b", wants(restart))}, nil, "a tries again: no luck; its turn may take until"},
+		{"for as long as a turn may take, and then another node is the canary", []Node{node("a", wants(restart), given(restart, 31), faults(failing, published.FaultHost), canary), node("b", wants(restart))},
+			[]string{"b publish 2 restart canary"}, "\na failed: no luck"},
+		{"an agent that is too old for the bundle stops the rollout at once", []Node{node("a", wants(restart), given(restart, 1), faults(failing, published.FaultAgent), canary), node("b", wants(restart))}, nil,
+			"stopped: the canary a (failed: no luck) (fix: install the release of the operator between"},
 		{"inputs that do not work", []Node{node("a", wants(restart), given(restart, 1), faults(rolledBack, published.FaultInput), canary), node("b", wants(restart))}, nil,
 			"(fix: correct the inputs, or pause the node with the annotation windowsmachineconfig.openshift.io/paused; the same bundle is tried again after: " + retry + ")"},
 		{"a change after which the API server is away", []Node{node("a", wants(restart), given(restart, 1), faults(rolledBack, published.FaultAPI), canary), node("b", wants(restart))}, nil,

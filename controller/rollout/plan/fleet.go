@@ -26,7 +26,8 @@ type Policy struct {
 	MaxParallel int
 	// Canaries is how many nodes of each kind go before the others.
 	Canaries int
-	// FailureLimit is the number of failed nodes that stops the rollout. A failed canary always does.
+	// FailureLimit is the number of failed nodes that stops the rollout, without the first that failed for a fault of its host alone. A canary that
+	// failed otherwise always does.
 	FailureLimit int
 	// Paused starts no node.
 	Paused bool

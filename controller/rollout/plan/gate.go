@@ -138,16 +138,18 @@ func (m *nodeState) failedLastChange() bool {
 	return m.Report.State == published.StateRolledBack || m.State.Failed != ""
 }
 
-// stopReason says why no node is started; empty if nothing keeps the rollout.
+// stopReason says why no node is started; empty if nothing keeps the rollout. A canary that failed for a fault of its host alone says nothing about the
+// bundle: another one is the canary. The first node that failed so does not count towards the limit; a second one may be the bundle all the same.
 func (p *planner) stopReason() string {
 	var failed []string
-	canary := ""
+	canary, hosts := "", 0
 	for _, m := range p.nodes {
 		if m.failed == "" {
 			continue
 		}
 		failed = append(failed, m.Name+" ("+m.failed+")")
-		isCanary := canary == "" && !p.gate[m.canaryKind()].isOpen()
+		hosts += boolToInt(m.failedForHost())
+		isCanary := canary == "" && !p.gate[m.canaryKind()].isOpen() && !m.failedForHost()
 		if isCanary {
 			canary = failed[len(failed)-1]
 		}
@@ -155,11 +157,14 @@ func (p *planner) stopReason() string {
 			p.fix, p.log = m.fixCommand(), m.failureLog()
 		}
 	}
+	if len(failed) > 0 {
+		p.failures = "stopped: " + bundle.Count(len(failed), "node") + " failed: " + joinFirst(failed)
+	}
 	switch {
 	case canary != "":
 		return "stopped: the canary " + canary
-	case len(failed) >= p.policy.FailureLimit:
-		return "stopped: " + bundle.Count(len(failed), "node") + " failed: " + joinFirst(failed)
+	case len(failed)-min(hosts, 1) >= p.policy.FailureLimit:
+		return p.failures
 	}
 	return ""
 }

@@ -75,8 +75,9 @@ type machine struct {
 	windows time.Duration
 	// off hosts do nothing, dumb ones have no agent.
 	off, dumb bool
-	// full is true while the disk of the host has no room.
+	// full is true while the disk of the host has no room, locked while the host refuses changes.
 	full    bool
+	locked  bool
 	pods    int
 	blocked bool
 
@@ -441,6 +442,13 @@ func (w *world) finish(m *machine) {
 	m.busy, m.booting = "", false
 	w.ready(m, true)
 	switch {
+	case m.locked && w.r.IntN(2) == 0:
+		w.report(m, published.Report{State: published.StateFailed, Fault: published.FaultHost, Desired: m.followed, Message: "locked"})
+		m.permitted = "" // it is tried once more
+	case m.locked:
+		w.report(m, published.Report{State: published.StateRolledBack, Fault: published.FaultHost, Desired: m.followed, Message: "locked"})
+		w.counts["locked"]++
+		w.excuse(m) // another node is the canary
 	case to.bad && w.r.IntN(3) == 0:
 		w.report(m, published.Report{State: published.StateFailed, Desired: m.followed, Message: "bad"})
 		m.permitted = "" // it is tried again

@@ -31,6 +31,8 @@ type planner struct {
 	gate  map[canaryKind]canaryGate
 	// stopped says why failures keep the rollout from starting nodes.
 	stopped string
+	// failures names the nodes that failed, whether or not they keep others; empty if none did.
+	failures string
 	// fix says what to do about the first of them.
 	fix string
 	// log is the end of the log of the service because of which that one was rolled back.

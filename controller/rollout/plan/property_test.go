@@ -80,7 +80,7 @@ func FuzzFleets(f *testing.F) {
 func (w *world) event() {
 	m := w.machines[w.r.IntN(len(w.machines))]
 	n := &m.api
-	switch e := w.r.IntN(105); {
+	switch e := w.r.IntN(107); {
 	case e < 30:
 		w.agent(m)
 	case e < 52:
@@ -142,6 +142,8 @@ func (w *world) event() {
 	case e < 103: // a person asks for a boot
 		n.Boot.Asked = bundle.Of(fmt.Appendf(nil, "%d", w.elapsed))
 		m.resource++
+	case e < 107 && e >= 105:
+		m.locked = !m.locked
 	case e < 105 && n.Report.Facts != nil: // Windows waits for a boot, or no longer
 		n.Boot.Windows = [...]string{"", "Updates", "Components,Updates"}[w.r.IntN(3)]
 		m.resource++
@@ -414,7 +416,7 @@ func (w *world) heal() {
 		w.add()
 	}
 	for _, m := range w.machines {
-		m.api.Leaving, m.api.Paused, m.off, m.dumb, m.blocked, m.full = "", false, false, false, false, false
+		m.api.Leaving, m.api.Paused, m.off, m.dumb, m.blocked, m.full, m.locked = "", false, false, false, false, false, false
 		if m.adminCordon {
 			m.adminCordon, m.api.Unschedulable, m.meddled = false, false, true
 		}
@@ -469,7 +471,7 @@ func (w *world) reached(m *machine) bool {
 // handicap leaves one node with a fault.
 func (w *world) handicap() *machine {
 	m := w.machines[w.r.IntN(len(w.machines))]
-	switch x := w.r.IntN(7); {
+	switch x := w.r.IntN(8); {
 	case x == 0 && w.limit() > 1:
 		m.off = true
 		w.ready(m, false)
@@ -481,6 +483,8 @@ func (w *world) handicap() *machine {
 		m.blocked = true
 	case x == 5:
 		m.full = true
+	case x == 6: // it is no verdict about the bundle
+		m.locked = true
 	case x == 3:
 		m.api.Paused = true
 		m.resource++
@@ -539,7 +543,10 @@ func (w *world) rested(exempt *machine) {
 // released ends the last fault.
 func (w *world) released() {
 	for _, m := range w.machines {
-		m.off, m.dumb, m.blocked, m.full, m.api.Paused = false, false, false, false, false
+		m.off, m.dumb, m.blocked, m.full, m.locked, m.api.Paused = false, false, false, false, false, false
+		if m.api.Report.State == published.StateRolledBack && m.api.Report.BlamesHost() { // a person asks for another try
+			m.api.Report, m.api.Retry, m.followed = published.Report{}, fmt.Sprint(w.elapsed), ""
+		}
 		if m.adminCordon {
 			m.adminCordon, m.api.Unschedulable, m.meddled = false, false, true
 		}

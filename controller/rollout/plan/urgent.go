@@ -52,7 +52,7 @@ func (d decision) mayBeRestarting() bool { return d.isRestarting() && (!d.Paused
 
 func (d decision) publishUrgent() {
 	s := d.stateWithTurn(d.Urgent.Bundle, bundle.ImpactNone)
-	if d.failed != "" {
+	if d.failed != "" && !d.failedForHost() { // what its host alone kept from it is tried again
 		s.Failed, s.FailedRetry = d.Wanted, retryDigest(d.Retry)
 	}
 	d.addStep(Step{
