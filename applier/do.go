@@ -38,7 +38,7 @@ func (r *run) doStep(ctx context.Context, s plan.Step) error {
 	case plan.VerbStop:
 		return r.stopService(ctx, s.Service)
 	case plan.VerbStart:
-		return r.startService(ctx, s.Service)
+		return r.startService(ctx, s)
 	}
 	return fmt.Errorf("unknown verb %q", s.Verb)
 }
@@ -53,20 +53,6 @@ func (r *run) stopService(ctx context.Context, s plan.WantedService) error {
 		}
 	}
 	return r.Host.StopService(ctx, s.Config.Name)
-}
-
-// startService starts a service, and records that it did.
-func (r *run) startService(ctx context.Context, s plan.WantedService) error {
-	r.restarted++
-	if err := r.Host.StartService(ctx, s.Config.Name); err != nil {
-		return err
-	}
-	j := r.situation.Journal
-	if !slices.Contains(j.Restart, s.Config.Name) {
-		return nil
-	}
-	j.Restart = slices.DeleteFunc(slices.Clone(j.Restart), func(n string) bool { return n == s.Config.Name })
-	return r.writeJournal(ctx, j)
 }
 
 // removeFile removes a file, or a folder that is still empty.

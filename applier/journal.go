@@ -42,6 +42,9 @@ func (r *run) beginRun(ctx context.Context, record records.BundleRecord, p plan.
 			}
 		case plan.VerbStart:
 			j.Starts = withName(j.Starts, s.Service.Config.Name)
+			if s.Fresh { // the service control manager may start it after an interruption, before its configuration is the new one
+				j.Restart = withName(j.Restart, s.Service.Config.Name)
+			}
 		case plan.VerbMake, plan.VerbSet, plan.VerbWrite, plan.VerbStop, plan.VerbPut, plan.VerbDelete, plan.VerbRemove:
 		}
 	}

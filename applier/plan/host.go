@@ -99,6 +99,8 @@ type ServiceState struct {
 	Status ServiceStatus
 	// Process is the process id of a running service.
 	Process int
+	// Program is the path of the program of that process, where it is now; empty for a service that does not run, and where that is not known.
+	Program string
 	// Dependents are the running services that depend on it, by name.
 	Dependents []string
 }

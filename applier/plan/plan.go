@@ -39,6 +39,9 @@ type Step struct {
 	File    WantedFile
 	Setting WantedSetting
 	Service WantedService
+	// Fresh is true for a start before which the service does not run: it was observed so, or a step before stops it. A process that it has all the same was
+	// started in between, perhaps with what was configured before.
+	Fresh bool
 }
 
 // ReaderServices returns the services that are stopped and started for a file that is written before they stop.

@@ -38,6 +38,9 @@ func (p *planner) configureService(s WantedService, have ServiceState) {
 	}
 	if p.sameConfig(s, have) {
 		p.adoptEntry(a.Entry, ServiceName(s.Config.Name))
+		if have.runsAnother() && !p.skipsEntry(a.Entry) {
+			p.mustStop(s.Config.Name, cause{ReasonRestart, s.Impact})
+		}
 		return
 	}
 	a.Reason = ReasonDiffers
@@ -61,6 +64,13 @@ func (p *planner) unconfigureService(s WantedService, have ServiceState) {
 	}
 	p.mustStop(s.Config.Name, cause{ReasonUnwanted, s.Impact})
 	p.putSteps = append(p.putSteps, Step{Action: a, Service: s})
+}
+
+// runsAnother reports whether the process of the service has another program than the service is configured with, such as one that was replaced since. A path
+// that no bundle can name says nothing.
+func (s ServiceState) runsAnother() bool {
+	known := bundle.CheckHostPath(s.Program) == nil && inRoots(s.Program)
+	return known && bundle.FoldPath(s.Program) != bundle.FoldPath(bundle.Program(s.CommandLine))
 }
 
 // runsFromRoots reports whether the program of a command, as bundle.CommandLine quotes it, is in one of the roots.
@@ -220,8 +230,9 @@ func (p *planner) startSteps() []Step {
 	var list []Step
 	for _, s := range p.byDependency(func(s WantedService) []string { return s.Config.Dependencies }) {
 		c, stopped := p.stop[strings.ToLower(s.Config.Name)]
-		runs := p.observed.ServiceState(s.Config.Name).Status == ServiceRunning && !stopped
-		if !s.Present || !s.Run || runs || wait && !stopped || strings.EqualFold(s.Config.Name, p.circumstances.Self) && p.observed.ServiceState(s.Config.Name).Status != ServiceAbsent {
+		status := p.observed.ServiceState(s.Config.Name).Status
+		runs := status == ServiceRunning && !stopped
+		if !s.Present || !s.Run || runs || wait && !stopped || strings.EqualFold(s.Config.Name, p.circumstances.Self) && status != ServiceAbsent {
 			continue
 		}
 		a := Action{Verb: VerbStart, Entry: bundle.KindService.ID(s.Config.Name), Reason: ReasonNotRunning, Impact: bundle.ImpactNone}
@@ -231,7 +242,7 @@ func (p *planner) startSteps() []Step {
 		case p.skipsEntry(a.Entry):
 			continue
 		}
-		list = append(list, Step{Action: a, Service: s})
+		list = append(list, Step{Action: a, Service: s, Fresh: stopped || status == ServiceStopped || status == ServiceAbsent})
 	}
 	return list
 }

@@ -183,9 +183,38 @@ var serviceClauses = []Clause{
 		t.put(config)
 		t.ok(t.host.StartService(t.Context(), ServiceA))
 		first := t.service(ServiceA).Process
-		crasher.CrashService(t, ServiceA)
+		crasher.CrashService(t, ServiceA)()
 		next := t.restarted(first)
 		t.equal(true, next != 0 && next != first)
+	}},
+	{"a service that crashed is started again with what is configured by then", func(t *trial) {
+		crasher := need[ServiceCrasher](t)
+		t.installed(ProgramGood)
+		config := t.config(ServiceA)
+		config.Recovery = bundle.Recovery{RestartAfterSeconds: []int{5, 5, 5}, ResetSeconds: 300}
+		t.put(config)
+		t.ok(t.host.StartService(t.Context(), ServiceA))
+		first := t.service(ServiceA).Process
+		restart := crasher.CrashService(t, ServiceA)
+		config.CommandLine += " --later"
+		t.ok(t.host.PutService(t.Context(), config))
+		restart()
+		t.restarted(first)
+		argv := need[ServiceInstaller](t).Seen(t, ServiceA).Argv
+		t.equal(true, slices.Contains(argv, "--later"))
+	}},
+	{"a running service names the program of its process, also when another one is configured", func(t *trial) {
+		t.installed(ProgramGood)
+		t.put(t.config(ServiceA))
+		t.equal("", t.service(ServiceA).Program)
+		t.ok(t.host.StartService(t.Context(), ServiceA))
+		t.equal(bundle.FoldPath(t.path(program)), bundle.FoldPath(t.service(ServiceA).Program))
+		config := t.config(ServiceA)
+		config.CommandLine = bundle.CommandLine([]string{t.path("other.exe"), "--service"})
+		t.ok(t.host.PutService(t.Context(), config))
+		t.equal(bundle.FoldPath(t.path(program)), bundle.FoldPath(t.service(ServiceA).Program))
+		t.ok(t.host.StopService(t.Context(), ServiceA))
+		t.equal("", t.service(ServiceA).Program)
 	}},
 	{"a deleted service can be created again, and deleting it twice is no error", func(t *trial) {
 		t.installed(ProgramGood)

@@ -83,8 +83,9 @@ type Seen struct {
 
 // ServiceCrasher ends programs without warning.
 type ServiceCrasher interface {
-	// CrashService ends the process of a running service, as a crash does.
-	CrashService(t T, name string)
+	// CrashService ends the process of a running service, as a crash does. Restart lets the time pass that its recovery waits, where that does not pass by
+	// itself.
+	CrashService(t T, name string) (restart func())
 }
 
 // ControlSender sends services controls of their own.

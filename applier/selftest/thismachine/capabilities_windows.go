@@ -148,13 +148,14 @@ func (m Machine) Seen(t selftest.T, service string) selftest.Seen {
 }
 
 // CrashService implements selftest.ServiceCrasher.
-func (m Machine) CrashService(t selftest.T, name string) {
+func (m Machine) CrashService(t selftest.T, name string) (restart func()) {
 	t.Helper()
 	id, err := m.host().ServiceProcess(t.Context(), name)
 	check(t, err)
 	process, err := os.FindProcess(id)
 	check(t, err)
 	check(t, errors.Join(process.Kill(), process.Release()))
+	return func() {}
 }
 
 // MakeFile implements selftest.FileMaker.

@@ -53,6 +53,14 @@ func (p *process) inspectProcess() {
 	}
 }
 
+// programOf returns the path of the program of a process, empty where that is not known. What else a process was started with has no documented API
+// without its memory, and when it was started is in the time of a clock that may be set since.
+func programOf(id uint32) string {
+	p := process{ID: id}
+	p.inspectProcess()
+	return p.Program
+}
+
 // hasEnded reports whether no process with this id runs
 // (learn.microsoft.com/windows/win32/api/processthreadsapi/nf-processthreadsapi-openprocess).
 func hasEnded(id uint32) bool {

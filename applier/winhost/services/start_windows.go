@@ -54,6 +54,9 @@ func (m Manager) describeState(s service, state *plan.ServiceState) error {
 		return err
 	}
 	state.Status, state.Process = statusName(status.CurrentState), int(status.ProcessId)
+	if status.CurrentState == windows.SERVICE_RUNNING {
+		state.Program = programOf(status.ProcessId)
+	}
 	marked, err := m.isMarkedForDeletion(s)
 	if err != nil {
 		return err

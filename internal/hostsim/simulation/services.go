@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strconv"
 
 	"wmco/applier/plan"
 )
@@ -13,7 +14,12 @@ func (h *Host) Services(ctx context.Context, names []string) ([]plan.ServiceStat
 	states := make([]plan.ServiceState, 0, len(names))
 	err := h.look(ctx, func(s *State) error {
 		for _, name := range names {
-			states = append(states, s.serviceState(name))
+			state := s.serviceState(name)
+			var err error
+			if state.Program, err = h.programOf(s.Services[Key(name)]); err != nil {
+				return err
+			}
+			states = append(states, state)
 		}
 		return nil
 	})
@@ -42,6 +48,20 @@ func (s *State) serviceState(name string) plan.ServiceState {
 		state.Process = svc.Processes[0].ID
 	}
 	return state
+}
+
+// programOf returns where the program of a running service is now: one that was replaced has been moved aside.
+func (h *Host) programOf(svc Service) (string, error) {
+	if svc.Status != plan.ServiceRunning || len(svc.Processes) == 0 || len(svc.Argv) == 0 {
+		return "", nil
+	}
+	const most = 100
+	for path, serial := svc.Argv[0], 1; serial < most; path, serial = plan.AsideName(svc.Argv[0], strconv.Itoa(serial)), serial+1 {
+		if id, err := h.fileID(path); err != nil || id == svc.Processes[0].File {
+			return path, err
+		}
+	}
+	return "", nil
 }
 
 // dependents returns the running services that depend on one, directly or indirectly, as EnumDependentServices does.

@@ -53,6 +53,8 @@ type Service struct {
 	Starts int `json:"starts,omitempty"`
 	// Killed is true for a service that did not stop when it was last asked to.
 	Killed bool `json:"killed,omitempty"`
+	// Recovers is true for a service that crashed and that the service control manager will start again.
+	Recovers bool `json:"recovers,omitempty"`
 	// Asked is the number of probes since it started, by target.
 	Asked map[string]int `json:"asked,omitempty"`
 }
@@ -112,6 +114,7 @@ func (s *State) settle(looks int) {
 		switch {
 		case svc.Boot != s.Boot || svc.Status == plan.ServiceRunning && after == AfterCrashes || s.ended(key, svc):
 			svc.Status, svc.Processes = plan.ServiceStopped, nil
+			svc.Recovers = svc.Recovers && svc.Boot == s.Boot
 		case svc.Status == plan.ServiceRunning && after == AfterRestarts && len(svc.Processes) > 0:
 			own := svc.Processes[0]
 			own.ID += looks
