@@ -58,6 +58,8 @@ type run struct {
 	resumed, agreed bool
 	// log is the end of the log of the service because of which the run is rolled back.
 	log bundle.LogTail
+	// unknown are the kinds of settings that could not be read, and stay as they are.
+	unknown []bundle.UnknownFact
 }
 
 func (r *run) emitEvent(e Event) {
@@ -102,7 +104,7 @@ func (r *run) endRun(d bundle.Digest, err error) (Outcome, error) {
 		event.Message, event.DiskFull = err.Error(), errors.Is(err, ErrDiskFull)
 	}
 	r.emitEvent(event)
-	return Outcome{Event: event, RestartSelf: r.restartSelf, Resumed: r.resumed}, err
+	return Outcome{Event: event, RestartSelf: r.restartSelf, Resumed: r.resumed, Unknown: r.unknown}, err
 }
 
 // dryRun plans and reports the plan.
@@ -237,6 +239,9 @@ func (r *run) convergeHost(ctx context.Context, record records.BundleRecord) err
 		return err
 	}
 	r.emitPlan(p, record)
+	if err := r.checkKnown(p, record, observed); err != nil {
+		return err
+	}
 	if err := r.checkAllowed(p); err != nil {
 		return err
 	}

@@ -56,14 +56,28 @@ func (r *run) cleanupHost(ctx context.Context) error {
 		return &PartialError{Err: err}
 	}
 	r.result = ResultApplied
-	r.sweepLeftovers(ctx, p) // first, because a folder with one in it is not empty
-	if err := r.cleanupSteps(ctx, p); err != nil {
+	r.sweepLeftovers(ctx, p)                                                                  // first, because a folder with one in it is not empty
+	if err := errors.Join(r.cleanupSteps(ctx, p), r.checkAllKnown(p, observed)); err != nil { // the records say what is left
 		return &PartialError{Err: err}
 	}
 	if err := r.removeRecords(ctx); err != nil {
 		return &PartialError{Err: err}
 	}
 	return nil
+}
+
+// checkAllKnown returns an error for what may be left because it could not be read.
+func (r *run) checkAllKnown(p plan.Plan, observed plan.Observed) error {
+	var errs []error
+	for _, id := range p.Unknown {
+		errs = append(errs, fmt.Errorf("%s: %s", id, observed.Settings[id].Unknown))
+	}
+	for _, b := range r.situation.OwnedBundles() {
+		if len(b.Cluster.Networks)+len(b.Node.Networks) > 0 {
+			return errors.Join(append(errs, r.situation.checkNetworks())...)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // cleanupSteps does what it can and returns what failed: one file that somebody keeps open does not stop the rest.

@@ -190,7 +190,6 @@ func TestAProcessOfAnotherProgramIsDrift(t *testing.T) {
 	}
 }
 
-
 // TestAnInterruptedRunDoesNotForgetWhatWasStartedInBetween: a service that read a file before the run wrote it is restarted by the run that resumes that one.
 func TestAnInterruptedRunDoesNotForgetWhatWasStartedInBetween(t *testing.T) {
 	t.Parallel()

@@ -96,6 +96,8 @@ type Outcome struct {
 	RestartSelf bool
 	// Resumed reports whether the run was begun by another process, which was interrupted.
 	Resumed bool
+	// Unknown are the kinds of settings that could not be read and were left alone.
+	Unknown []bundle.UnknownFact
 }
 
 // situation is what the engine knows of a host before it observes it.
@@ -206,6 +208,11 @@ func (e *Engine) surveyHost(ctx context.Context, s *situation, t *plan.Target, r
 	for _, path := range observed.Unread {
 		s.Notes = append(s.Notes, path+" is locked by another program: what is in it was not compared")
 	}
+	for _, x := range t.Settings {
+		if why := observed.Settings[x.ID()].Unknown; why != "" {
+			s.Notes = append(s.Notes, string(x.ID())+" was not compared: "+why)
+		}
+	}
 	c, err := e.planCircumstances(ctx, s, t, record)
 	c.Shadows = maskedVariables(s, t, observed)
 	return observed, c, err
@@ -274,7 +281,7 @@ func (e *Engine) observationOf(ctx context.Context, s *situation, record records
 	refusals, err := e.refusalNotes(ctx, record, p)
 	o := Observation{
 		Schema: Schema, Program: e.Program, Bundle: record.Manifest.Digest, Applied: s.Ledger.AppliedDigest(),
-		InSync: len(p.Steps) == 0 && !s.Interrupted, Impact: p.HighestImpact(), Actions: p.ShownActions(), Restarts: p.RestartedServices(),
+		InSync: len(p.Steps)+len(p.Unknown) == 0 && !s.Interrupted, Impact: p.HighestImpact(), Actions: p.ShownActions(), Restarts: p.RestartedServices(),
 		Missing: p.Missing, Foreign: p.Foreign, Adopt: p.Adopt, RebootPending: p.Pending, Waiting: p.Waiting, Notes: append(slices.Clone(s.Notes), refusals...), Facts: s.facts,
 	}
 	if s.Interrupted {

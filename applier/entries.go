@@ -36,6 +36,7 @@ func (r *run) repairEntries(ctx context.Context, record records.BundleRecord) er
 	}
 	w.circumstances.Skip = r.Backoff.pausedEntries(now)
 	w.circumstances.Restart = slices.Concat(w.circumstances.Restart, r.options.Restart)
+	w.skipUnknown()
 	p, err := w.possiblePlan(ctx)
 	if err != nil {
 		return err
@@ -105,6 +106,15 @@ func (w *repairing) possiblePlan(ctx context.Context) (plan.Plan, error) {
 		}
 	}
 	return plan.Make(w.target, w.observed, w.circumstances), nil
+}
+
+// skipUnknown leaves the settings as they are that could not be read. Everything else is repaired.
+func (w *repairing) skipUnknown() {
+	for _, s := range w.target.Settings {
+		if why := w.observed.Settings[s.ID()].Unknown; why != "" {
+			w.noteUnknown(s.ID(), why)
+		}
+	}
 }
 
 // skipEntry leaves an entry as it is.

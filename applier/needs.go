@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"wmco/applier/plan"
+	"wmco/applier/records"
 	"wmco/bundle"
 )
 
@@ -90,4 +92,31 @@ func checkWritable(p plan.Plan, observed plan.Observed) error {
 		}
 	}
 	return nil
+}
+
+// checkKnown returns an error for a setting that the bundle changes and that could not be read. One that it has in common with the bundle that was applied
+// last stays as it is.
+func (r *run) checkKnown(p plan.Plan, record records.BundleRecord, observed plan.Observed) error {
+	if len(p.Unknown) == 0 {
+		return nil
+	}
+	changed := bundle.Differing(r.situation.Ledger.Bundle.ManifestBundle(), record.ManifestBundle())
+	for _, id := range p.Unknown {
+		why := observed.Settings[id].Unknown
+		if slices.Contains(changed, id) {
+			return fmt.Errorf("%s is changed: %s", id, why)
+		}
+		r.noteUnknown(id, why)
+	}
+	return nil
+}
+
+// noteUnknown notes a setting that could not be read, once for each kind.
+func (r *run) noteUnknown(id bundle.EntryID, why string) {
+	kind, _, _ := strings.Cut(string(id), " ")
+	u := bundle.UnknownFact{Part: bundle.FactPart(kind), Error: why}
+	if !slices.Contains(r.unknown, u) {
+		r.unknown = append(r.unknown, u)
+		r.emitNote(string(id) + " stays as it is: " + why)
+	}
 }

@@ -52,6 +52,9 @@ func (r *run) restoreBefore(ctx context.Context, why error) error {
 	if len(p.Missing) > 0 {
 		return errors.New("cached content is missing")
 	}
+	if len(p.Unknown) > 0 {
+		return fmt.Errorf("restoring %s: %s", p.Unknown[0], observed.Settings[p.Unknown[0]].Unknown)
+	}
 	r.done, r.total = 0, len(p.Steps)
 	if err := r.doSteps(ctx, p); err != nil {
 		return err

@@ -26,7 +26,13 @@ func (e *Engine) findStaleState(ctx context.Context, s *situation, record record
 			found.Paths = append(found.Paths, there...)
 		}
 		for _, n := range l.Networks {
-			if s.fromAnother(string(bundle.KindNetwork.ID(n.Name)), n.Cluster, l.Stage) && s.facts.Network(n.Name).Name != "" {
+			if !s.fromAnother(string(bundle.KindNetwork.ID(n.Name)), n.Cluster, l.Stage) {
+				continue
+			}
+			if err := s.checkNetworks(); err != nil {
+				return plan.Stale{}, err
+			}
+			if s.facts.Network(n.Name).Name != "" {
 				found.Networks = append(found.Networks, n.Name)
 			}
 		}
@@ -34,6 +40,14 @@ func (e *Engine) findStaleState(ctx context.Context, s *situation, record record
 	slices.Sort(found.Paths)
 	slices.Sort(found.Networks)
 	return plan.Stale{Paths: slices.Compact(found.Paths), Networks: slices.Compact(found.Networks)}, nil
+}
+
+// checkNetworks returns an error if the HNS networks of the host are not known.
+func (s *situation) checkNetworks() error {
+	if !s.facts.IsUnknown(bundle.PartNetworks) {
+		return nil
+	}
+	return fmt.Errorf("looking for HNS networks of a cluster: %s", s.facts.ErrorOf(bundle.PartNetworks))
 }
 
 // fromAnother reports whether state under a name, which programs of the cluster write, is from another cluster: our

@@ -40,6 +40,8 @@ type Facts struct {
 	// Networks and Endpoints are the state of the Host Networking Service.
 	Networks  []HNSNetwork  `json:"networks,omitempty"`
 	Endpoints []HNSEndpoint `json:"endpoints,omitempty"`
+	// Unknown are the parts that Windows did not tell, by name. What they would say is empty then, or what was known before.
+	Unknown []UnknownFact `json:"unknown,omitempty"`
 	// Kubelet is for those who reach the host, and not reported on its Node.
 	Kubelet Kubelet `json:"kubelet,omitzero"`
 }
@@ -76,6 +78,7 @@ func (f Facts) InReportForm(endpoints map[string]bool) Facts {
 	f.Addresses, f.Features = sortedCopy(f.Addresses, strings.Compare), sortedCopy(f.Features, strings.Compare)
 	f.Networks = sortedCopy(f.Networks, func(a, b HNSNetwork) int { return strings.Compare(a.Name, b.Name) })
 	f.Endpoints = sortedCopy(f.Endpoints, func(a, b HNSEndpoint) int { return strings.Compare(a.Name, b.Name) })
+	f = f.AddUnknown()
 	f.Endpoints = slices.DeleteFunc(f.Endpoints, func(e HNSEndpoint) bool { return !endpoints[e.Name] })
 	return f
 }

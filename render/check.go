@@ -251,7 +251,13 @@ func (c Cluster) checkFacts(n Node, r *report) {
 	if n.Stage() != bundle.StageJoined {
 		return
 	}
-	if !n.networkKnown() || n.sourceVIP() == "" {
+	missing := !n.networkKnown() || n.sourceVIP() == ""
+	if missing && n.Facts.IsUnknown(bundle.PartNetworks) { // without them, the node would lose what it has
+		r.add(bundle.SeverityError, reason.NetworksUnknown, "", "the Host Networking Service of the host does not say which networks it has: "+n.Facts.ErrorOf(bundle.PartNetworks),
+			"nothing if it passes: what is published for the node stays. Otherwise look at the service hns on the host, or boot it with the annotation windowsmachineconfig.openshift.io/reboot")
+		return
+	}
+	if missing {
 		r.add(bundle.SeverityInfo, reason.NetworkPending, "", "the overlay network does not exist yet: cni.conf and kube-proxy are added when hybrid-overlay-node has created it",
 			"nothing with the operator, which resumes by itself; with wmco apply, apply again when the network exists. If it does not appear, check hybrid-overlay-node's log and the node's k8s.ovn.org/hybrid-overlay-node-subnet annotation")
 	}

@@ -262,6 +262,7 @@ func (a *Agent) repairDrift(ctx context.Context) error {
 		a.found = nil
 	}
 	a.reportDrift()
+	a.reporter.unknown = outcome.Unknown
 	var locked *applier.LockedError
 	if !outcome.Resumed && !errors.As(err, &locked) {
 		a.follower.unfinished = false // no run is interrupted

@@ -79,7 +79,7 @@ func (a *Agent) lookAtHostNetwork(ctx context.Context, n Node) {
 // restartHostNetwork restarts what uses the Host Network Service. What does not work is tried again with the next step, within the limit.
 func (a *Agent) restartHostNetwork(ctx context.Context, process int) {
 	h, names := &a.network, []string{kubeProxyService}
-	if facts, err := a.Engine.Host.Facts(ctx); err == nil && facts.Network(overlayNetwork).Name == "" && slices.Contains(a.crashes.names, overlayService) {
+	if facts, err := a.Engine.Host.Facts(ctx); err == nil && !facts.IsUnknown(bundle.PartNetworks) && facts.Network(overlayNetwork).Name == "" && slices.Contains(a.crashes.names, overlayService) {
 		names = append(names, overlayService) // which makes the network
 	}
 	a.Log.Warn("the Host Network Service has crashed: restarting services", "services", strings.Join(names, ", "))

@@ -16,6 +16,8 @@ type reporter struct {
 	// facts are those of the host; endpoints are the HNS endpoints of the bundle, by name, nil while no bundle is known.
 	facts     *bundle.Facts
 	endpoints map[string]bool
+	// unknown are the kinds of settings that the last comparison could not read.
+	unknown []bundle.UnknownFact
 	// before is the report that the Node has.
 	before published.Report
 	// watched reports whether the Node has had the last report, missing whether it does not have it any longer: it was removed, or etcd was
@@ -78,14 +80,17 @@ func (r *reporter) noteReport(n Node, known bool) {
 }
 
 // canonicalFacts returns the facts in the form in which they are the same for as long as what is rendered from them is: sorted, and
-// without the endpoints of pods, which come and go. Where the host cannot say, what it said before holds: a node without
-// facts would be rendered as one that has yet to join.
+// without the endpoints of pods, which come and go. Where the host or a part of it cannot say, what it said before holds: a node without
+// networks would be rendered as one that has yet to join.
 func (r *reporter) canonicalFacts() *bundle.Facts {
 	before := r.before.Facts
 	if r.facts == nil || r.endpoints == nil && before != nil {
 		return before
 	}
-	f := r.facts.InReportForm(r.endpoints)
+	f := r.facts.AddUnknown(r.unknown...).InReportForm(r.endpoints)
+	if before != nil {
+		f = f.KeepKnown(*before)
+	}
 	if f.MetadataName == "" && before != nil && before.HostName == f.HostName {
 		f.MetadataName = before.MetadataName // its cloud did not answer in time
 	}
@@ -155,6 +160,8 @@ func appliedText(r published.Report) string {
 		return networkText(r)
 	case len(r.Crashed) > 0:
 		return fmt.Sprintf("bundle %s is applied; ended by themselves since: %s", r.Desired.Short(), strings.Join(r.Crashed, ", "))
+	case r.Facts != nil && len(r.Facts.Unknown) > 0:
+		return fmt.Sprintf("bundle %s is applied; not known, and left alone: %s (%s)", r.Desired.Short(), r.Facts.Unknown[0].Part, r.Facts.Unknown[0].Error)
 	case r.Images.CountMissing() > 0:
 		return imagesText(r)
 	}

@@ -92,6 +92,10 @@ func (p *planner) skipsEntry(id bundle.EntryID) bool {
 func (p *planner) planSettings() {
 	for _, s := range p.target.Settings {
 		have := p.observed.Settings[s.ID()]
+		if have.Unknown != "" {
+			p.plan.Unknown = append(p.plan.Unknown, s.ID())
+			continue
+		}
 		if have.Unavailable {
 			continue
 		}

@@ -25,6 +25,8 @@ type Plan struct {
 	Reboot bool
 	// Skipped are entries that differ and stay as they are.
 	Skipped []bundle.EntryID
+	// Unknown are settings that could not be read: they stay as they are.
+	Unknown []bundle.EntryID
 	// Missing are contents that steps need and that are not available on the host.
 	Missing []Missing
 	// Waiting are endpoints whose network does not exist yet.

@@ -12,11 +12,10 @@ import (
 
 	"wmco/applier/winhost/hklm"
 	"wmco/applier/winhost/metadata"
-	"wmco/applier/winhost/networks"
 	"wmco/bundle"
 )
 
-// Facts leaves out what the host does not have.
+// Facts leaves out what the host does not have. What a part of Windows does not tell is unknown.
 func (h *Host) Facts(ctx context.Context) (bundle.Facts, error) {
 	v := windows.RtlGetVersion() // learn.microsoft.com/windows/win32/devnotes/rtlgetversion
 	f := bundle.Facts{
@@ -24,7 +23,7 @@ func (h *Host) Facts(ctx context.Context) (bundle.Facts, error) {
 		OSBuild:  fmt.Sprintf("%d.%d.%d", v.MajorVersion, v.MinorVersion, v.BuildNumber),
 		BootTime: bootTime().UTC().Format(time.RFC3339),
 	}
-	for _, add := range []func(*bundle.Facts) error{h.settings.Facts, networks.Facts} {
+	for _, add := range []func(*bundle.Facts) error{h.settings.Facts, h.networks.Facts} {
 		if err := errors.Join(ctx.Err(), add(&f)); err != nil {
 			return bundle.Facts{}, fmt.Errorf("reading facts: %w", err)
 		}

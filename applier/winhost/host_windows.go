@@ -20,6 +20,7 @@ type Host struct {
 	files.Files
 	services.Manager
 	settings settings.Host
+	networks networks.Host
 	keepers  settings.Keepers
 }
 
@@ -33,15 +34,16 @@ type Options struct {
 
 // New opens nothing.
 func New(o Options) *Host {
-	s := settings.New()
+	s, n := settings.New(), networks.New()
 	keepers := s.Keepers()
-	maps.Copy(keepers, networks.Keepers())
+	maps.Copy(keepers, n.Keepers())
 	f := files.Files{NoACLs: o.Wine}
 	keepers[bundle.KindAuthorizedKey] = settings.AuthorizedKeys(f)
 	return &Host{
 		Files:    f,
 		Manager:  services.Manager{Limits: services.DefaultLimits(), ForgetsDependencies: o.Wine},
 		settings: s,
+		networks: n,
 		keepers:  keepers,
 	}
 }

@@ -188,7 +188,7 @@ const containers = "Containers"
 
 func checkFeatures(_ Question, a Answer) bundle.Findings {
 	var all bundle.Findings
-	if !slices.Contains(a.Facts.Features, containers) {
+	if !slices.Contains(a.Facts.Features, containers) && !a.Facts.IsUnknown(bundle.PartFeatures) {
 		all = append(all, info(reason.ContainersFeatureMissing, "the Windows feature Containers is off: it is turned on when the host joins, which takes a boot", "nothing, or turn it on before")...)
 	}
 	var boots []string

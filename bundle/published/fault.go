@@ -21,7 +21,9 @@ const (
 )
 
 // Faults returns every fault.
-func Faults() []Fault { return []Fault{FaultAPI, FaultDisk, FaultLayer, FaultInput, FaultHost, FaultAgent} }
+func Faults() []Fault {
+	return []Fault{FaultAPI, FaultDisk, FaultLayer, FaultInput, FaultHost, FaultAgent}
+}
 
 // Known returns the fault, or none for one that is unknown: it is what a node says.
 func (f Fault) Known() Fault {

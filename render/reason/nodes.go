@@ -8,6 +8,7 @@ const (
 	FactsUnmatched        = "FactsUnmatched"
 	FactsContradicted     = "FactsContradicted"
 	NetworkPending        = "NetworkPending"
+	NetworksUnknown       = "NetworksUnknown"
 	VXLANPortUnsupported  = "VXLANPortUnsupported"
 	MachineWithoutAddress = "MachineWithoutAddress"
 	MachineNameTooLong    = "MachineNameTooLong"
@@ -29,6 +30,7 @@ func nodes() []Entry {
 		{FactsUnmatched, errorOrWarning, "Facts belong to no node of the inputs, or the host that `--host` reaches is not the node that is asked for. They are not used. It is an error for a node that exists.", "Give the facts of a node in the inputs; check that `--host` and `--node` or `--instance` are the same host."},
 		{FactsContradicted, isWarning, "A Node reports facts that cannot be those of its host: an address that neither its Machine nor its entry has, another subnet than OVN gave it, or more addresses than a host has. They are not used, and the node keeps what it has.", "Nothing if the node agent has written its report again a minute later. Otherwise correct the address in the Machine, in windows-instances or in the DNS, or find out who writes the annotation."},
 		{NetworkPending, isInfo, "The overlay network of the node does not exist yet. cni.conf and kube-proxy are added when hybrid-overlay-node has created it.", "Nothing with the operator, which resumes by itself. After `wmco apply`, apply again. If the network does not appear, check hybrid-overlay-node's log."},
+		{NetworksUnknown, isError, "The Host Networking Service of the host does not answer, so the networks of the node are not known. What is published for the node stays.", "Nothing if it passes. Otherwise look at the service hns on the host, or boot it with the annotation `windowsmachineconfig.openshift.io/reboot`."},
 		{VXLANPortUnsupported, isError, "Windows Server 2019 cannot use the cluster's VXLAN port.", "Use Windows Server 2022 or later, or the default port 4789."},
 		{MachineWithoutAddress, isInfo, "A Machine has no internal IPv4 address yet, so nothing is rendered for it.", "Wait until the cloud has assigned the address."},
 		{MachineNameTooLong, isError, "The name of a Machine is too long for a Windows computer name.", "Give the MachineSet a name of at most 9 characters."},

@@ -100,11 +100,7 @@ func (hns) createEndpoint(name, on string) (string, error) {
 	return made.Id, nil
 }
 
-// Limits of the wait for the address of an attached endpoint: its adapter gets it later.
-const (
-	attachLimit = 30 * time.Second
-	attachPause = 200 * time.Millisecond
-)
+const attachPause = 200 * time.Millisecond
 
 func (h hns) attachEndpoint(ctx context.Context, id string, compartment int) error {
 	if compartment < 1 || compartment > 1<<16-1 {

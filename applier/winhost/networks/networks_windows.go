@@ -5,24 +5,37 @@ import (
 	"slices"
 
 	"wmco/applier/winhost/settings"
+	"wmco/applier/winhost/wait"
 	"wmco/bundle"
 )
 
+// Host has the networks of this host.
+type Host struct{ hns hostNetworks }
+
+// New opens nothing.
+func New() Host {
+	return Host{limited{hns{}, wait.NewCalls("the Host Networking Service", answerLimit)}}
+}
+
 // Keepers returns the Keepers of routes, HNS networks and HNS endpoints.
-func Keepers() settings.Keepers {
+func (h Host) Keepers() settings.Keepers {
 	return settings.Keepers{
 		bundle.KindRoute:    routeKeeper{activeRoutes{}, persistentRoutes{}},
-		bundle.KindNetwork:  networkKeeper{hns{}},
-		bundle.KindEndpoint: endpointKeeper{hns{}, hns{}},
+		bundle.KindNetwork:  networkKeeper{h.hns},
+		bundle.KindEndpoint: endpointKeeper{h.hns, h.hns},
 	}
 }
 
-// Facts sets the addresses, the default route, and the networks and endpoints of HNS if the host has it.
-func Facts(f *bundle.Facts) error {
+// Facts sets the addresses, the default route, and the networks and endpoints of HNS if the host has it. Where it does not answer, they are unknown.
+func (h Host) Facts(f *bundle.Facts) error {
 	if err := addressFacts(f); err != nil {
 		return err
 	}
-	return settings.IgnoreNoSetting(hnsFacts(f))
+	if err := settings.IgnoreNoSetting(h.hnsFacts(f)); err != nil {
+		f.Networks, f.Endpoints = nil, nil
+		f.Unknown = append(f.Unknown, bundle.UnknownFact{Part: bundle.PartNetworks, Error: err.Error()})
+	}
+	return nil
 }
 
 func addressFacts(f *bundle.Facts) error {
@@ -49,15 +62,15 @@ func addressFacts(f *bundle.Facts) error {
 	return nil
 }
 
-func hnsFacts(f *bundle.Facts) error {
-	list, err := hns{}.listNetworks()
+func (h Host) hnsFacts(f *bundle.Facts) error {
+	list, err := h.hns.listNetworks()
 	if err != nil {
 		return err
 	}
 	for _, n := range list {
 		f.Networks = append(f.Networks, n.HNSNetwork)
 	}
-	ends, err := hns{}.listEndpoints()
+	ends, err := h.hns.listEndpoints()
 	for _, e := range ends {
 		f.Endpoints = append(f.Endpoints, e.HNSEndpoint)
 	}

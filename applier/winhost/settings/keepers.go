@@ -24,7 +24,7 @@ type Keeper interface {
 type Keepers map[bundle.EntryKind]Keeper
 
 // Read returns the settings with the kinds and names of asked, in its order. It asks each Keeper once. Settings that the
-// host cannot have are unavailable.
+// host cannot have are unavailable, and those of a kind that cannot be read are unknown.
 func (k Keepers) Read(ctx context.Context, asked []plan.Setting) ([]plan.Setting, error) {
 	names, places := map[bundle.EntryKind][]string{}, map[bundle.EntryKind][]int{}
 	for i, a := range asked {
@@ -34,8 +34,13 @@ func (k Keepers) Read(ctx context.Context, asked []plan.Setting) ([]plan.Setting
 	all := make([]plan.Setting, len(asked))
 	for kind, of := range names {
 		found, err := k.readKind(ctx, kind, of)
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case errors.Is(err, errUnknownKind):
 			return nil, fmt.Errorf("reading settings of kind %s: %w", kind, err)
+		case err != nil:
+			found = slices.Repeat([]plan.Setting{{Unknown: fmt.Sprintf("reading settings of kind %s: %v", kind, err)}}, len(of))
 		}
 		for i, f := range found {
 			f.Kind, f.Name = kind, of[i]
@@ -45,10 +50,12 @@ func (k Keepers) Read(ctx context.Context, asked []plan.Setting) ([]plan.Setting
 	return all, ctx.Err()
 }
 
+var errUnknownKind = errors.New("unknown kind")
+
 func (k Keepers) readKind(ctx context.Context, kind bundle.EntryKind, names []string) ([]plan.Setting, error) {
 	keeper, ok := k[kind]
 	if !ok {
-		return nil, errors.New("unknown kind")
+		return nil, errUnknownKind
 	}
 	found, err := keeper.Read(ctx, names)
 	if errors.Is(err, applier.ErrNoSetting) {
@@ -61,7 +68,7 @@ func (k Keepers) readKind(ctx context.Context, kind bundle.EntryKind, names []st
 func (k Keepers) Write(ctx context.Context, setting plan.Setting) error {
 	keeper, ok := k[setting.Kind]
 	if !ok {
-		return fmt.Errorf("setting %s: unknown kind", setting.ID())
+		return fmt.Errorf("setting %s: %w", setting.ID(), errUnknownKind)
 	}
 	err := keeper.Write(ctx, setting)
 	if errors.Is(err, applier.ErrNoSetting) && !setting.Present {

@@ -85,8 +85,11 @@ func TestErrorsOfKeepersAreReturned(t *testing.T) {
 	broken := errors.New("broken")
 	s := Keepers{bundle.KindExclusion: &fakeKeeper{err: broken}}
 	x := plan.Setting{Kind: bundle.KindExclusion, Name: "x"}
-	if _, err := s.Read(t.Context(), []plan.Setting{x}); !errors.Is(err, broken) {
-		t.Errorf("reading: %v", err)
+	unknown := x
+	unknown.Unknown = "reading settings of kind exclusion: broken"
+	got, err := s.Read(t.Context(), []plan.Setting{x})
+	if diff := cmp.Diff([]plan.Setting{unknown}, got); diff != "" || err != nil {
+		t.Errorf("reading: %v (-want +got):\n%s", err, diff)
 	}
 	if err := s.Write(t.Context(), x); !errors.Is(err, broken) {
 		t.Errorf("writing: %v", err)

@@ -6,14 +6,25 @@ import (
 	"golang.org/x/sys/windows"
 
 	"wmco/applier/winhost/services"
+	"wmco/applier/winhost/wait"
 	"wmco/bundle"
 )
 
 // Host has the settings of this host.
-type Host struct{ features featureImage }
+type Host struct {
+	features featureImage
+	defender defender
+	firewall firewallRules
+}
 
 // New opens nothing.
-func New() Host { return Host{&remembered{featureImage: dism{}, now: time.Now}} }
+func New() Host {
+	return Host{
+		features: &remembered{featureImage: limitedImage{dism{}, wait.NewCalls("DISM", answerLimit)}, now: time.Now},
+		defender: limitedDefender{microsoftDefender{}, wait.NewCalls("WMI, asked for the settings of Defender,", answerLimit)},
+		firewall: limitedFirewall{windowsFirewall{}, wait.NewCalls("the Windows firewall", answerLimit)},
+	}
+}
 
 // Keepers returns the Keepers of this package.
 func (h Host) Keepers() Keepers {
@@ -21,8 +32,8 @@ func (h Host) Keepers() Keepers {
 		bundle.KindVariable:  variableKeeper{machineVariables{}},
 		bundle.KindTrustedCA: certificateKeeper{RootStore{}},
 		bundle.KindFeature:   featureKeeper{h.features},
-		bundle.KindFirewall:  firewallKeeper{windowsFirewall{}},
-		bundle.KindExclusion: exclusionKeeper{microsoftDefender{}},
+		bundle.KindFirewall:  firewallKeeper{h.firewall},
+		bundle.KindExclusion: exclusionKeeper{h.defender},
 		bundle.KindPolicy:    policyKeeper{policyValues{}, policyNotes{}},
 		bundle.KindHostName:  nameKeeper{machineName{}},
 	}
@@ -34,7 +45,7 @@ var Hives = map[bundle.EntryKind]string{
 	bundle.KindTrustedCA: "SOFTWARE", bundle.KindPolicy: "SOFTWARE",
 }
 
-// Facts sets the names of the host, whether Defender runs, and the features if the host has any.
+// Facts sets the names of the host, whether Defender runs, and the features if the host has any. What Windows does not tell but for the names is unknown.
 func (h Host) Facts(f *bundle.Facts) (err error) {
 	if f.HostName, err = computerNameEx(windows.ComputerNamePhysicalDnsHostname); err != nil {
 		return err
@@ -42,12 +53,16 @@ func (h Host) Facts(f *bundle.Facts) (err error) {
 	if f.DNSSuffix, err = computerNameEx(windows.ComputerNamePhysicalDnsDomain); err != nil {
 		return err
 	}
-	if f.DefenderRunning, err = services.IsRunning(defenderService); err != nil {
-		return err
+	note := func(part bundle.FactPart, err error) {
+		if err != nil {
+			f.Unknown = append(f.Unknown, bundle.UnknownFact{Part: part, Error: err.Error()})
+		}
 	}
-	if f.PendingBoots, err = pendingBoots(); err != nil {
-		return err
-	}
+	f.DefenderRunning, err = services.IsRunning(defenderService)
+	note(bundle.PartDefender, err)
+	f.PendingBoots, err = pendingBoots()
+	note(bundle.PartPendingBoots, err)
 	f.Features, err = enabledFeatures(h.features)
-	return IgnoreNoSetting(err)
+	note(bundle.PartFeatures, IgnoreNoSetting(err))
+	return nil
 }

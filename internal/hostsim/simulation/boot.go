@@ -40,6 +40,14 @@ func (h *Host) Facts(ctx context.Context) (bundle.Facts, error) {
 		f = s.Facts
 		f.HostName, f.BootTime = s.HostName, s.BootTime.UTC().Format(time.RFC3339Nano)
 		f.Features, f.Endpoints = s.featuresInEffect(), s.endpoints()
+		if err := s.Script.answers(PartHNS); err != nil {
+			f.Networks, f.Endpoints = nil, nil
+			f = f.AddUnknown(bundle.UnknownFact{Part: bundle.PartNetworks, Error: err.Error()})
+		}
+		if err := s.Script.answers(PartDISM); err != nil {
+			f.Features = nil
+			f = f.AddUnknown(bundle.UnknownFact{Part: bundle.PartFeatures, Error: err.Error()})
+		}
 		return nil
 	})
 	return f, err

@@ -1,6 +1,8 @@
 package simulation
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"wmco/applier"
@@ -21,6 +23,33 @@ type Script struct {
 	Full []string `json:"full,omitempty"`
 	// DiskBytes is the size of the drive in bytes; 0 is no limit.
 	DiskBytes int64 `json:"diskBytes,omitempty"`
+	// Silent are parts of Windows that do not answer: nothing of them is known, and nothing can be changed by them.
+	Silent []Part `json:"silent,omitempty"`
+}
+
+// Part is a part of Windows that may not answer.
+type Part string
+
+const (
+	// PartHNS is the Host Networking Service.
+	PartHNS Part = "the Host Networking Service"
+	// PartDISM keeps features.
+	PartDISM Part = "DISM"
+	// PartWMI keeps the settings of Defender.
+	PartWMI Part = "WMI"
+)
+
+// parts are the parts that keep settings, by kind.
+var parts = map[bundle.EntryKind]Part{
+	bundle.KindEndpoint: PartHNS, bundle.KindNetwork: PartHNS, bundle.KindFeature: PartDISM, bundle.KindExclusion: PartWMI,
+}
+
+// answers returns an error if a part does not answer.
+func (s Script) answers(p Part) error {
+	if slices.Contains(s.Silent, p) {
+		return fmt.Errorf("%s has not answered within 30s", p)
+	}
+	return nil
 }
 
 // Behaviour is how one service behaves.

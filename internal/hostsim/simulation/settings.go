@@ -20,6 +20,10 @@ func (h *Host) Settings(ctx context.Context, names []plan.Setting) ([]plan.Setti
 			if !ok {
 				return fmt.Errorf("reading %s: %w", n.ID(), applier.ErrNoSetting)
 			}
+			if err := s.Script.answers(parts[n.Kind]); err != nil {
+				settings = append(settings, plan.Setting{Kind: n.Kind, Name: n.Name, Unknown: fmt.Sprintf("reading settings of kind %s: %v", n.Kind, err)})
+				continue
+			}
 			settings = append(settings, k.read(s, plan.Setting{Kind: n.Kind, Name: n.Name}))
 		}
 		return nil
@@ -42,7 +46,11 @@ func (h *Host) Set(ctx context.Context, setting plan.Setting) error {
 			return fmt.Errorf("changing %s: %w", setting.ID(), applier.ErrNoSetting)
 		}
 		setting.Pending = false
-		if err := do(s, setting); err != nil {
+		err := s.Script.answers(parts[setting.Kind])
+		if err == nil {
+			err = do(s, setting)
+		}
+		if err != nil {
 			return fmt.Errorf("changing %s: %w", setting.ID(), err)
 		}
 		return h.Storage.State.Save(s)
