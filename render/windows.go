@@ -42,7 +42,7 @@ func (w RolloutWindow) schedule() (cron.Schedule, error) {
 	}
 	switch {
 	case w.TimeZone == "Local":
-		return nil, errors.New("Local is the time zone of the operator's container: name one")
+		return nil, errors.New("it is that of the operator's container: name a time zone")
 	case strings.ContainsAny(w.TimeZone, " \t"):
 		return nil, errors.New("it is not the name of a time zone")
 	}

@@ -38,11 +38,19 @@ func (h Host) completeNode(ctx context.Context, node *corev1.Node) (Progress, er
 		}
 		return Progress{State: StateJoined, Reason: ReasonJoined, Node: node.Name}, nil
 	}
+	if !node.DeletionTimestamp.IsZero() {
+		message := "its Node is being deleted, and waits for " + strings.Join(node.Finalizers, ", ")
+		return Progress{State: StateWaiting, Reason: ReasonCompleting, Message: message, Fix: "look at the controllers whose finalizers are on the Node", Node: node.Name, Again: AgainSoon}, nil
+	}
 	decoded := windowsnode.Decode(*node)
 	row := fleet.Of(decoded, h.Silence)
 	silent := row.Reported.IsZero() || row.State == nodestate.NotReporting
 	if decoded.Life() == windowsnode.LifeRemoving {
-		return h.takeBackRemoval(ctx, node, decoded.IsReady() && !silent)
+		m := Marks{Annotations: map[string]string{JoiningAnnotation: ""}, Cordon: new(false)}
+		if !decoded.IsReady() || silent {
+			m = Marks{Annotations: map[string]string{VersionAnnotation: ""}}
+		}
+		return h.takeBackRemoval(ctx, node, m)
 	}
 	if done, err := h.labelAndCordonNode(ctx, node); done || err != nil {
 		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the Node is labelled, and cordoned until it has joined", Node: node.Name, Again: AgainSoon}, err
@@ -72,11 +80,7 @@ func (h Host) completeNode(ctx context.Context, node *corev1.Node) (Progress, er
 
 // takeBackRemoval ends a removal whose entry is there again. A node that works is joined, as it was before: what it lacks comes with the rollout. Any other
 // one joins again, as its host may have been cleaned up.
-func (h Host) takeBackRemoval(ctx context.Context, node *corev1.Node, works bool) (Progress, error) {
-	m := Marks{Annotations: map[string]string{VersionAnnotation: ""}}
-	if works {
-		m = Marks{Annotations: map[string]string{JoiningAnnotation: ""}, Cordon: new(false)}
-	}
+func (h Host) takeBackRemoval(ctx context.Context, node *corev1.Node, m Marks) (Progress, error) {
 	_, err := h.WriteMarks(ctx, node, m)
 	return Progress{State: StateJoining, Reason: ReasonCompleting, Message: "its removal is taken back: its entry is there again", Node: node.Name, Again: AgainSoon}, err
 }

@@ -12,12 +12,13 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/csr/certificates"
+	"wmco/controller/gather"
 )
 
 // withResolvedNames returns what is known, with what the resolver says of a host whose Node waits for adoption in the place of facts: such a host is not
 // reached. It reports whether the resolver gives the entry the name of the Node, without which nothing connects the two but what the Node
 // reports.
-func (a *Approver) withResolvedNames(ctx context.Context, h certificates.Host, k certificates.Known) (certificates.Known, bool, error) {
+func (a *Approver) withResolvedNames(ctx context.Context, h certificates.Host, k certificates.Known, reserved gather.Reserved) (certificates.Known, bool, error) {
 	var node corev1.Node
 	if err := a.Live.Get(ctx, client.ObjectKey{Name: h.Name}, &node); err != nil {
 		return k, false, client.IgnoreNotFound(err)
@@ -29,6 +30,8 @@ func (a *Approver) withResolvedNames(ctx context.Context, h certificates.Host, k
 	if !slices.ContainsFunc(append(h.Lookups, h.Address), func(name string) bool { return isNameOfNode(name, h.Name) }) {
 		return k, false, nil
 	}
+	// Its addresses are those that the resolver says: so are those of the API server and of routes.
+	k.Reserved = append(slices.Clip(k.Reserved), a.resolveReserved(ctx, reserved)...)
 	h.Facts, h.Reached = bundle.Facts{Schema: bundle.FactsSchema, HostName: h.Name}, h.Lookups
 	k.Hosts = slices.Clone(k.Hosts)
 	k.Hosts[slices.IndexFunc(k.Hosts, func(other certificates.Host) bool { return other.ID() == h.ID() })] = h

@@ -98,7 +98,7 @@ func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	if v = certificates.DecideRequest(&csr, known); v.Decision == certificates.Ask {
 		// A node with a record is judged by what its host says, whatever its Node says now.
 		if _, recorded := inputs.Records.RecordOfNode(v.Host.Name); !recorded {
-			by, ok, err := a.withResolvedNames(ctx, v.Host, known)
+			by, ok, err := a.withResolvedNames(ctx, v.Host, known, inputs.Reserved)
 			if err != nil {
 				return reconcile.Result{}, err
 			}

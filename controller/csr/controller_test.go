@@ -138,6 +138,14 @@ func TestRequests(t *testing.T) {
 				c.objects = []client.Object{node("win-a", "windows", waiting)}
 			},
 		},
+		"a node that waits for adoption, whose entry has the address of the API server": {
+			request: serving("win-a", "192.0.2.10"), again: retryAsk, asked: 1,
+			change: func(_ *testing.T, c *cluster) {
+				c.inputs.All[0].Address, c.inputs.All[0].ClaimedBy, c.network.hosts = "win-a.example.com", "win-a", nil
+				c.objects, c.inputs.Reserved.Names = []client.Object{node("win-a", "windows", waiting)}, []string{"api.example.com"}
+				c.resolver["win-a.example.com"], c.resolver["api.example.com"] = []string{"192.0.2.10"}, []string{"192.0.2.10"}
+			},
+		},
 		"a node that waits for adoption, where the resolver gives the entry another name": {
 			request: serving("win-a", "192.0.2.5"), again: retryAsk, asked: 1,
 			change: func(_ *testing.T, c *cluster) {

@@ -76,10 +76,15 @@ func variables() []admissionv1.Variable {
 	}
 }
 
+// unchanged is true where a field of the metadata of a Node stays as it is.
+func unchanged(field string) string {
+	return fmt.Sprintf("dyn(object).metadata.?%[1]s.orValue([]) == dyn(oldObject).metadata.?%[1]s.orValue([])", field)
+}
+
 func validations() []admissionv1.Validation {
 	// isRole is true for labels that say what may run on a node (kubernetes.io/docs/reference/access-authn-authz/admission-controllers,
 	// NodeRestriction).
-	const isRole = "k.contains('node-restriction.kubernetes.io/') || k.startsWith('node-role.kubernetes.io/')"
+	const isRole = "k.contains('node-restriction.kubernetes.io') || k.startsWith('node-role.kubernetes.io') || k in ['kubernetes.io/role', 'kubernetes.io/hostname', 'kubernetes.io/os']"
 	const same = "o.key == n.key && o.effect == n.effect && o.?value.orValue('') == n.?value.orValue('')"
 	return []admissionv1.Validation{
 		{
@@ -97,6 +102,12 @@ func validations() []admissionv1.Validation {
 		{
 			Expression: fmt.Sprintf("variables.newLabels.all(k, !(%s) || k in variables.oldLabels && variables.oldLabels[k] == variables.newLabels[k]) && variables.oldLabels.all(k, !(%s) || k in variables.newLabels)", isRole, isRole),
 			Message:    "the cloud-node-manager of a Windows node changes no label that says what may run on the node",
+		},
+		{
+			// A Node with an owner that does not exist is deleted by the garbage collector, and registers again with the taints that its kubelet wants
+			// (CVE-2025-5187).
+			Expression: "!variables.isNode || " + unchanged("ownerReferences") + " && " + unchanged("finalizers"),
+			Message:    "the cloud-node-manager of a Windows node changes neither its owners nor its finalizers",
 		},
 	}
 }

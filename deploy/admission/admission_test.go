@@ -135,9 +135,18 @@ func TestCloudNodeManagerIsBoundToItsNode(t *testing.T) {
 	stranger := as(t, "somebody", published.CloudNodeManagerGroup)
 	// A request for the status changes labels as one for the Node does.
 	for _, resource := range []string{"", "status"} {
+		for name, metadata := range map[string]string{
+			"an owner":    `"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"x","uid":"d7e6a0e5-0000-4000-8000-000000000000"}]`,
+			"a finalizer": `"finalizers":["example.com/x"]`,
+		} {
+			if err := patch(t, own, "win-a", `{"metadata":{`+metadata+`}}`, resource); !refused(err) {
+				t.Errorf("%s, by a request for the Node's %q: %v", name, resource, err)
+			}
+		}
 		for name, labels := range map[string]string{
 			"a role": `"node-role.kubernetes.io/master":""`, "a role removed": `"node-role.kubernetes.io/worker":null`, "a role changed": `"node-role.kubernetes.io/worker":"x"`,
-			"a restricted label": `"example.com.node-restriction.kubernetes.io/x":"y"`,
+			"a restricted label": `"example.com.node-restriction.kubernetes.io/x":"y"`, "a role of old": `"kubernetes.io/role":"master"`, "another name": `"kubernetes.io/hostname":"win-b"`,
+			"a restricted domain alone": `"example.com.node-restriction.kubernetes.io":"y"`,
 		} {
 			if err := patch(t, own, "win-a", `{"metadata":{"labels":{`+labels+`}}}`, resource); !refused(err) {
 				t.Errorf("%s, by a request for the Node's %q: %v", name, resource, err)

@@ -5,19 +5,15 @@ package yamltext
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 
 	"go.yaml.in/yaml/v3"
 	decoder "sigs.k8s.io/yaml"
 )
 
-// aliasToken matches what may be an alias.
-var aliasToken = regexp.MustCompile(`(?:^|[\s\[{,:?-])\*[0-9A-Za-z_-]`)
-
 // ExpandsBeyond reports whether the aliases of a text expand to more than so many bytes. The error is that of the parser; a text without aliases is not
 // parsed.
 func ExpandsBeyond(text []byte, most int) (bool, error) {
-	if bytes.IndexByte(text, '&') < 0 || bytes.IndexByte(text, '*') < 0 || !aliasToken.Match(text) {
+	if bytes.IndexByte(text, '&') < 0 || bytes.IndexByte(text, '*') < 0 {
 		return false, nil
 	}
 	var document yaml.Node

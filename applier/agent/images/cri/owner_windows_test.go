@@ -37,7 +37,7 @@ func TestAPipeOfAUserIsNotAsked(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer windows.CloseHandle(server)
+			defer func() { _ = windows.CloseHandle(server) }()
 			conn, err := dialPipe(t.Context(), path)
 			if err == nil {
 				err = conn.Close()
