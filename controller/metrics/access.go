@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -27,10 +28,12 @@ import (
 type access struct {
 	tokens  authenticationclient.TokenReviewInterface
 	reviews authorizationclient.SubjectAccessReviewInterface
-	// allowed are the times at which what was asked was allowed, refused are other verdicts; both by the digest of what was asked. They are two, as anybody
-	// can have any number of tokens refused.
+	// allowed is what was allowed, refused are other verdicts; both by the digest of what was asked. They are two, as anybody can have any number of tokens
+	// refused.
 	allowed, refused *cache.LRUExpireCache
-	// renewals and firsts are how often the API server may be asked: again about what was allowed before, and about anything else.
+	// addresses are those from which a token was allowed: the kubelet exchanges that of Prometheus within the hour.
+	addresses *cache.LRUExpireCache
+	// renewals and firsts are how often the API server may be asked: by those that come from where something was allowed, and by others.
 	renewals, firsts flowcontrol.RateLimiter
 }
 
@@ -42,7 +45,7 @@ const (
 	allowedFor = time.Minute
 	// refusedFor is how long a refused one is refused without asking.
 	refusedFor = 10 * time.Second
-	// renewedFor is how long it is known that a token was let in: Prometheus comes back within a minute, and after a while without it too.
+	// renewedFor is how long it is known that a token from an address was let in: Prometheus comes back within a minute, and after a while without it too.
 	renewedFor = 24 * time.Hour
 	// maxKnown is the number of verdicts of each kind that are kept.
 	maxKnown = 256
@@ -67,7 +70,7 @@ func NewAccessFilter(config *rest.Config, http *http.Client) (server.Filter, err
 	}
 	a := access{
 		tokens: tokens.TokenReviews(), reviews: reviews.SubjectAccessReviews(),
-		allowed: cache.NewLRUExpireCache(maxKnown), refused: cache.NewLRUExpireCache(maxKnown),
+		allowed: cache.NewLRUExpireCache(maxKnown), refused: cache.NewLRUExpireCache(maxKnown), addresses: cache.NewLRUExpireCache(maxKnown),
 		renewals: flowcontrol.NewTokenBucketRateLimiter(rate, burst), firsts: flowcontrol.NewTokenBucketRateLimiter(rate, burst),
 	}
 	return a.filterRequests, nil
@@ -103,12 +106,12 @@ func (a access) judgeRequest(r *http.Request) (verdict, error) {
 	if v, ok := a.refused.Get(key); ok {
 		return v.(verdict), nil //nolint:forcetypeassert // nothing else is added
 	}
-	questions := a.firsts
-	if at, ok := a.allowed.Get(key); ok {
-		if time.Since(at.(time.Time)) < allowedFor { //nolint:forcetypeassert // nothing else is added
-			return http.StatusOK, nil
-		}
+	questions, from := a.firsts, addressOf(r)
+	if _, ok := a.addresses.Get(from); ok {
 		questions = a.renewals
+	}
+	if _, ok := a.allowed.Get(key); ok {
+		return http.StatusOK, nil
 	}
 	if !questions.TryAccept() {
 		return http.StatusTooManyRequests, nil
@@ -119,12 +122,22 @@ func (a access) judgeRequest(r *http.Request) (verdict, error) {
 	switch {
 	case err != nil:
 	case v == http.StatusOK:
-		a.allowed.Add(key, time.Now(), renewedFor)
+		a.allowed.Add(key, true, allowedFor)
+		a.addresses.Add(from, true, renewedFor)
 	default:
 		a.allowed.Remove(key)
 		a.refused.Add(key, v, refusedFor)
 	}
 	return v, err
+}
+
+// addressOf returns where a request comes from, without the port.
+func addressOf(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
 }
 
 func (a access) askAPIServer(ctx context.Context, token, verb, path string) (verdict, error) {

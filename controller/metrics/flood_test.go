@@ -67,8 +67,15 @@ func TestAFloodOfTokensBlindsNobody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		address := func(token string) string {
+			if strings.HasPrefix(token, "token-of-prometheus") {
+				return "10.128.0.7:50000"
+			}
+			return "10.128.0.66:50000"
+		}
 		scrape := func(token string) int {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)
+			r.RemoteAddr = address(token)
 			r.Header.Set("Authorization", "Bearer "+token)
 			w := httptest.NewRecorder()
 			handler.ServeHTTP(w, r)
@@ -89,7 +96,9 @@ func TestAFloodOfTokensBlindsNobody(t *testing.T) {
 			}
 			synctest.Wait() // until each has its answer, or waits for its turn
 			if second%30 == 29 {
-				if got := scrape("token-of-prometheus"); got != http.StatusOK {
+				// The kubelet exchanges the token in the middle.
+				token := "token-of-prometheus" + strings.Repeat("-exchanged", second/150)
+				if got := scrape(token); got != http.StatusOK {
 					t.Errorf("after %d seconds of the flood: status %d", second+1, got)
 				}
 			}
