@@ -15,8 +15,10 @@ var (
 	userInfo = regexp.MustCompile(`:(?:/|\\/){2}[^\s"'<>]*@(?:sha256:)?`)
 	// looseUserInfo is the same in a sentence, without a scheme.
 	looseUserInfo = regexp.MustCompile(`[^\s"'<>=/@,;:\\]+:[^\s"'<>/@]+@(?:sha256:)?`)
-	// token is what can log in by itself: PEM of private keys, JSON web tokens.
-	token = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----|eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+|(?i:\b(bearer|basic)\s+)[A-Za-z0-9+/=_.-]{16,}`)
+	// keyBegin and keyEnd are around a private key in PEM.
+	keyBegin, keyEnd = regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----`), regexp.MustCompile(`-----END [A-Z ]*PRIVATE KEY-----`)
+	// token is what can log in by itself: JSON web tokens, and what follows the name of a scheme.
+	token = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+|(?i:\b(bearer|basic)\s+)[A-Za-z0-9+/=_.-]{16,}`)
 
 	// assigned is a value that is called a secret: password=x, "token": "x", Authorization: Bearer x. A quoted one may hold blanks.
 	assigned = regexp.MustCompile(`(?i)((?:passwo?r?d|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?|authorization|signature)[\w.-]*\\?["']?\s*[:=]\s*(?:(?:bearer|basic|negotiate)\s+)?\\?|\\?["']auth\\?["']\s*:\s*\\?|[?&]sig=)("[^"\n]*"?|'[^'\n]*'?|[^\s"',;&}]+)`)
@@ -28,12 +30,7 @@ var (
 
 // MaskText removes from a text what can log in.
 func MaskText(text string) string {
-	text = userInfo.ReplaceAllStringFunc(text, func(found string) string {
-		if image, isDigest := strings.CutSuffix(found, "@sha256:"); isDigest {
-			return MaskText(image) + "@sha256:"
-		}
-		return "://" + MaskedUser + "@"
-	})
+	text = userInfo.ReplaceAllStringFunc(maskKeys(text), maskUserInfo)
 	text = looseUserInfo.ReplaceAllStringFunc(text, func(found string) string {
 		if strings.HasSuffix(found, "@sha256:") {
 			return found
@@ -41,6 +38,39 @@ func MaskText(text string) string {
 		return MaskedUser + "@"
 	})
 	return token.ReplaceAllString(text, MaskedText)
+}
+
+// maskUserInfo masks what userInfo has found, up to the last @ that is not that of a digest.
+func maskUserInfo(found string) string {
+	for rest := found; ; {
+		at := strings.LastIndexByte(rest, '@')
+		if at < 0 {
+			return found
+		}
+		if !strings.HasPrefix(found[at:], "@sha256:") {
+			return "://" + MaskedUser + found[at:]
+		}
+		rest = rest[:at]
+	}
+}
+
+// maskKeys masks private keys in PEM. One expression for a whole key would look for its end once for each match of any other: a host could write a log on
+// which that takes days.
+func maskKeys(text string) string {
+	var out strings.Builder
+	for {
+		begin := keyBegin.FindStringIndex(text)
+		if begin == nil {
+			break
+		}
+		end := keyEnd.FindStringIndex(text[begin[1]:])
+		if end == nil {
+			break // nor has any that begins later
+		}
+		out.WriteString(text[:begin[0]] + MaskedText)
+		text = text[begin[1]+end[1]:]
+	}
+	return out.String() + text
 }
 
 // MaskLog is MaskText for what programs write about themselves: it removes also what is only called a secret, and control characters but

@@ -18,3 +18,15 @@ func TestValuesOfSecretsBeyondTheirLine(t *testing.T) {
 		}
 	}
 }
+
+// TestALogOfAHostIsMaskedInItsSize: what a host writes cannot make that take days. In its square, a megabyte would.
+func TestALogOfAHostIsMaskedInItsSize(t *testing.T) {
+	const size = 1 << 20
+	for name, part := range map[string]string{
+		"a key without an end": "-----BEGIN PRIVATE KEY-----\nBearer abcdefghijklmnopqrstuvwxyz ", "digests": "a@sha256:", "addresses of digests": "://a@sha256:",
+	} {
+		if got := MaskLog(strings.Repeat(part, size/len(part))); strings.Contains(got, "abcdefgh") {
+			t.Errorf("%s: %.100s", name, got)
+		}
+	}
+}
