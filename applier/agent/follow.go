@@ -74,6 +74,11 @@ func (a *Agent) followNode(ctx context.Context, n Node) error {
 		return nil
 	}
 	f.report.Retry, a.undone = n.Retry, undone{}
+	return a.applyAccepted(ctx)
+}
+
+// applyAccepted applies what was accepted, and notes how that ended. It returns only ErrRestart.
+func (a *Agent) applyAccepted(ctx context.Context) error {
 	outcome, err := a.applyOrKeep(ctx)
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // it was asked to stop

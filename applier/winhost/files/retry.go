@@ -47,15 +47,15 @@ func retryLocked(ctx context.Context, limit time.Duration, try func() error) err
 // ErrBeingDeleted is why a path cannot be used that somebody has deleted while another program has it open.
 var ErrBeingDeleted = errors.New("it is being deleted, and another program still has it open")
 
-// accessDenied is ERROR_ACCESS_DENIED (learn.microsoft.com/windows/win32/debug/system-error-codes--0-499-).
-const accessDenied = syscall.Errno(5)
+// errAccessDenied is ERROR_ACCESS_DENIED (learn.microsoft.com/windows/win32/debug/system-error-codes--0-499-).
+const errAccessDenied = syscall.Errno(5)
 
 // explainDenied adds ErrBeingDeleted to an error of a change where the attributes of the path were denied too, with this error. Windows denies every
 // access to a file between its deletion and the end of its last handle
 // (learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-deletefilew). The attributes of any other file are readable for whoever may list its folder,
 // whatever its security says (learn.microsoft.com/windows/win32/fileio/file-security-and-access-rights).
 func explainDenied(err, attributes error) error {
-	if errors.Is(err, accessDenied) && errors.Is(attributes, accessDenied) {
+	if errors.Is(err, errAccessDenied) && errors.Is(attributes, errAccessDenied) {
 		return fmt.Errorf("%w: %w", ErrBeingDeleted, err)
 	}
 	return err

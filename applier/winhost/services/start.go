@@ -13,12 +13,12 @@ import (
 // Errors of StartService that pass by themselves (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-startservicew and
 // learn.microsoft.com/windows/win32/debug/system-error-codes).
 const (
-	// sharingViolation is ERROR_SHARING_VIOLATION: a scanner has the program open.
-	sharingViolation = syscall.Errno(32)
-	// databaseLocked is ERROR_SERVICE_DATABASE_LOCKED: another program changes the service control manager.
-	databaseLocked = syscall.Errno(1055)
-	// requestTimeout is ERROR_SERVICE_REQUEST_TIMEOUT: the program did not connect within 30 seconds, as on a host that is busy, or ended before it did.
-	requestTimeout = syscall.Errno(1053)
+	// errSharingViolation is ERROR_SHARING_VIOLATION: a scanner has the program open.
+	errSharingViolation = syscall.Errno(32)
+	// errDatabaseLocked is ERROR_SERVICE_DATABASE_LOCKED: another program changes the service control manager.
+	errDatabaseLocked = syscall.Errno(1055)
+	// errRequestTimeout is ERROR_SERVICE_REQUEST_TIMEOUT: the program did not connect within 30 seconds, as on a host that is busy, or ended before it did.
+	errRequestTimeout = syscall.Errno(1053)
 )
 
 // Limits of the tries to start a service. One that ends before it connects ends each time: it gets one more try.
@@ -34,11 +34,11 @@ func retryStart(ctx context.Context, start func() error) error {
 	unanswered := 0
 	err := wait.PollUntil(ctx, startLimit, startPause, func() (bool, error) {
 		last = start()
-		if errors.Is(last, requestTimeout) {
+		if errors.Is(last, errRequestTimeout) {
 			unanswered++
 			return unanswered == unansweredStarts, nil
 		}
-		return !slices.ContainsFunc([]error{sharingViolation, databaseLocked}, func(passes error) bool { return errors.Is(last, passes) }), nil
+		return !slices.ContainsFunc([]error{errSharingViolation, errDatabaseLocked}, func(passes error) bool { return errors.Is(last, passes) }), nil
 	})
 	if errors.Is(err, wait.ErrTooLong) {
 		return last

@@ -17,12 +17,12 @@ func TestAStartThatFailsForAMomentIsTriedAgain(t *testing.T) {
 		tries int // 0 is any number
 		ok    bool
 	}{
-		"a program that a scanner has open":                            {sharingViolation, 0, 20 * time.Second, 21, true},
-		"a program that another one has open for good":                 {sharingViolation, 0, time.Hour, 0, false},
-		"a service control manager that another program has locked":    {databaseLocked, 0, 3 * time.Second, 4, true},
-		"a program that does not connect in time on a busy host":       {requestTimeout, 30 * time.Second, 30 * time.Second, 2, true},
-		"a program that never connects":                                {requestTimeout, 30 * time.Second, time.Hour, 2, false},
-		"a program that ends at once, each time":                       {requestTimeout, 0, time.Hour, 2, false},
+		"a program that a scanner has open":                            {errSharingViolation, 0, 20 * time.Second, 21, true},
+		"a program that another one has open for good":                 {errSharingViolation, 0, time.Hour, 0, false},
+		"a service control manager that another program has locked":    {errDatabaseLocked, 0, 3 * time.Second, 4, true},
+		"a program that does not connect in time on a busy host":       {errRequestTimeout, 30 * time.Second, 30 * time.Second, 2, true},
+		"a program that never connects":                                {errRequestTimeout, 30 * time.Second, time.Hour, 2, false},
+		"a program that ends at once, each time":                       {errRequestTimeout, 0, time.Hour, 2, false},
 		"a service that is disabled: ERROR_SERVICE_DISABLED":           {1058, 0, time.Hour, 1, false},
 		"a service whose program does not exist: ERROR_FILE_NOT_FOUND": {2, 0, time.Hour, 1, false},
 	}
