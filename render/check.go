@@ -253,7 +253,7 @@ func (c Cluster) checkFacts(n Node, r *report) {
 	}
 	missing := !n.networkKnown() || n.sourceVIP() == ""
 	if missing && n.Facts.IsUnknown(bundle.PartNetworks) { // without them, the node would lose what it has
-		r.add(bundle.SeverityError, reason.NetworksUnknown, "", "the Host Networking Service of the host does not say which networks it has: "+n.Facts.ErrorOf(bundle.PartNetworks),
+		r.add(bundle.SeverityError, reason.NetworksUnknown, "", fmt.Sprintf("the Host Networking Service of the host does not say which networks it has: %.300q", n.Facts.ErrorOf(bundle.PartNetworks)),
 			"nothing if it passes: what is published for the node stays. Otherwise look at the service hns on the host, or boot it with the annotation windowsmachineconfig.openshift.io/reboot")
 		return
 	}

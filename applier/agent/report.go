@@ -34,6 +34,9 @@ type reporter struct {
 	sentAt, heartbeat, againAt time.Duration
 }
 
+// maxUnknown is how much is reported of why a part of Windows is not known, in bytes.
+const maxUnknown = 256
+
 // seenWithin is how long after a report was sent the watch may still show the Node without it.
 const seenWithin = 10 * time.Second
 
@@ -88,6 +91,9 @@ func (r *reporter) canonicalFacts() *bundle.Facts {
 		return before
 	}
 	f := r.facts.AddUnknown(r.unknown...).InReportForm(r.endpoints)
+	for i, u := range f.Unknown {
+		f.Unknown[i].Error = published.ShortenTo(u.Error, maxUnknown)
+	}
 	if before != nil {
 		f = f.KeepKnown(*before)
 	}
