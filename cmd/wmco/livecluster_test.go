@@ -30,6 +30,7 @@ import (
 	"wmco/controller/layers"
 	"wmco/internal/cli"
 	"wmco/internal/test/testenv/readonly"
+	"wmco/layout"
 )
 
 // liveCluster is an API server with the example cluster of platform None, and what an operator has published for its one node, win-0.
@@ -56,7 +57,11 @@ func newLiveCluster(t *testing.T, facts bundle.Facts) *liveCluster {
 	}
 	node := corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}}
 	node.Name, node.UID, node.Labels = "win-0", "uid-of-win-0", map[string]string{corev1.LabelOSStable: "windows", corev1.LabelWindowsBuild: "10.0.20348"}
-	node.Annotations = map[string]string{"k8s.ovn.org/hybrid-overlay-node-subnet": "10.132.1.0/24"}
+	subnet := "10.132.1.0/24"
+	if n := facts.Network(layout.OverlayNetwork); n.AddressPrefix != "" {
+		subnet = n.AddressPrefix
+	}
+	node.Annotations = map[string]string{"k8s.ovn.org/hybrid-overlay-node-subnet": subnet}
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: facts.Addresses[0]}}
 	now := metav1.NewTime(time.Now().Truncate(time.Second))
 	begun := metav1.NewTime(now.Add(-time.Hour))
