@@ -74,6 +74,7 @@ func notOnWine() map[string]gap {
 		"a service cannot depend on itself":                                          itself,
 		"a service runs as SYSTEM":                                                   system,
 		"a service that crashes is started again as its recovery says":               recovery,
+		"a service that crashed is started again with what is configured by then":    recovery,
 		"a pending Windows feature is withdrawn without a boot":                      dism,
 		"an HNS endpoint is made and removed":                                        hns,
 		"an HNS network is removed and never made":                                   hns,

@@ -42,8 +42,8 @@ func Program(t testing.TB, dir, pkg string, variables ...string) []byte {
 }
 
 // Test builds the tests of a package of the module in dir for Windows and runs them, without the files in testdata. It returns
-// the result of each test and subtest: pass, fail or skip. Flags are for the test program.
-func (p *Prefix) Test(t testing.TB, dir, pkg string, flags ...string) map[string]string {
+// the result of each test and subtest: pass, fail or skip.
+func (p *Prefix) Test(t testing.TB, dir, pkg string) map[string]string {
 	t.Helper()
 	const exe = `C:\k\package.test.exe`
 	if err := p.mkdir(exe); err != nil {
@@ -51,7 +51,7 @@ func (p *Prefix) Test(t testing.TB, dir, pkg string, flags ...string) map[string
 	}
 	touch(t, dir, pkg)
 	golang(t, dir, pkg, "test", "-c", "-o", p.Path(exe))
-	r := p.Run(t, Command{Path: exe, Args: append([]string{"-test.v=test2json"}, flags...), Dir: `C:\k`, Limit: 5 * patience})
+	r := p.Run(t, Command{Path: exe, Args: []string{"-test.v=test2json"}, Dir: `C:\k`, Limit: 5 * patience})
 	results, failures := parse(t, r.Stdout)
 	if r.ExitCode != 0 {
 		t.Errorf("exit code %d:\n%s%s", r.ExitCode, failures, r.Stderr)

@@ -104,7 +104,7 @@ func TestImagesArePulledOverThePipe(t *testing.T) {
 	s := &pipeServer{labels: map[string]map[string]string{}}
 	serve := func() *grpc.Server {
 		t.Helper()
-		listener, err := winio.ListenPipe(pipe, nil)
+		listener, err := winio.ListenPipe(pipe, &winio.PipeConfig{SecurityDescriptor: "O:BAD:(A;;GA;;;WD)"}) // as that of a service of Windows, and of any user of Wine
 		if err != nil {
 			t.Fatal(err)
 		}
