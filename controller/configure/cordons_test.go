@@ -87,3 +87,16 @@ func TestTheCordonOfAnInterruptedUpgradeIsLifted(t *testing.T) {
 		})
 	}
 }
+
+// TestANodeThatIsBeingDeletedHasNotJoined: what was published and reported stands on it until a finalizer is removed, and its host may have been cleaned up.
+func TestANodeThatIsBeingDeletedHasNotJoined(t *testing.T) {
+	s := newScene(t)
+	s.isNode(ready, func(n *corev1.Node) { n.Finalizers = []string{"example.com/keep"} })
+	s.join(hostA)
+	s.publish(s.applied())
+	must(t, s.client.Delete(t.Context(), s.node("win-a")))
+	const want = "Waiting Completing: its Node is being deleted, and waits for example.com/keep; fix: look at the controllers whose finalizers are on the Node"
+	if got := described(s.join(hostA)); got != want || !s.node("win-a").Spec.Unschedulable {
+		t.Errorf("%q, want %q; cordoned %t", got, want, s.node("win-a").Spec.Unschedulable)
+	}
+}
