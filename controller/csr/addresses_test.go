@@ -64,6 +64,7 @@ func TestAddressesOfServingCertificates(t *testing.T) {
 		},
 
 		"the address of a Linux node":                                {asks: "192.0.2.10", objects: []client.Object{node("master-0", "linux", nil, "192.0.2.10")}, refused: no},
+		"the entry, which a Linux node reports":                      {asks: "192.0.2.5", objects: []client.Object{node("worker-0", "linux", nil, "192.0.2.5")}},
 		"an address that only a Windows node reports, which may lie": {asks: "192.0.2.10", objects: []client.Object{node("win-b", "windows", nil, "192.0.2.10")}},
 		"an address that only a node of a recorded host reports, whatever its label is": {
 			asks: "192.0.2.10", objects: []client.Object{node("win-b", "linux", nil, "192.0.2.10")}, records: []record.Record{{Machine: "uid-b", Node: "win-b"}},

@@ -29,8 +29,9 @@ func (a *Approver) addClusterFacts(ctx context.Context, inputs *desired.Hosts, h
 		if known || n.Labels[corev1.LabelOSStable] == "windows" {
 			continue // what it reports is no evidence against another host either, and it writes its label itself
 		}
+		// It writes them itself, so none of them is refused to a host whose entry it is (certificates.Known).
 		for _, address := range n.Status.Addresses {
-			k.Reserved = append(k.Reserved, address.Address)
+			k.Others = append(k.Others, address.Address)
 		}
 	}
 	k.Reserved = append(k.Reserved, inputs.Reserved.Names...)
@@ -40,7 +41,7 @@ func (a *Approver) addClusterFacts(ctx context.Context, inputs *desired.Hosts, h
 			k.Networks = append(k.Networks, p)
 		}
 	}
-	k.Others = inputs.NamesOfOthers(render.Node{Backing: render.BackingInstance, Address: h.Address})
+	k.Others = append(k.Others, inputs.NamesOfOthers(render.Node{Backing: render.BackingInstance, Address: h.Address})...)
 	return nil
 }
 

@@ -45,13 +45,13 @@ type Known struct {
 	Hosts []Host
 	// Nodes are the names of all Nodes of the cluster, those of Linux too.
 	Nodes []string
-	// Reserved are names and addresses that belong to no Windows host: those of Linux nodes, the API server and load balancers of the cluster. A host
-	// that claims one of them does not get it into a certificate.
+	// Reserved are names and addresses that belong to no host: those of the API server and load balancers of the cluster. A host that claims one of them
+	// does not get it into a certificate.
 	Reserved []string
 	// Domains and Networks are those of which every name and address is the cluster's.
 	Domains  []string
 	Networks []netip.Prefix
-	// Others are names and addresses of other hosts, by the cloud, the operator's records and its resolver. A host does not get them into a certificate, unless
+	// Others are names and addresses of other hosts, by the cloud, the operator's records, its resolver and the Nodes of Linux. A host does not get them into a certificate, unless
 	// it is the address that its entry is: a record may be older, and a name may be resolved to any address.
 	Others []string
 }
