@@ -7,6 +7,9 @@ import "strings"
 func NearestWord(word string, words []string) string {
 	best, nearest := max(1, min(2, len(word)/3))+1, ""
 	for _, w := range words {
+		if len(word) > len(w)+best || len(w) > len(word)+best {
+			continue // too many letters are missing, however long the word is
+		}
 		if d := editDistance(strings.ToLower(word), strings.ToLower(w)); d < best {
 			best, nearest = d, w
 		}
