@@ -42,7 +42,8 @@ func (r *run) beginRun(ctx context.Context, record records.BundleRecord, p plan.
 			}
 		case plan.VerbStart:
 			j.Starts = withName(j.Starts, s.Service.Config.Name)
-			if s.Fresh { // the service control manager may start it after an interruption, before its configuration is the new one
+			// The service control manager may start it in between, before what it reads is written. One that is stopped by a step is noted by that.
+			if s.Fresh && s.Reason == plan.ReasonNotRunning {
 				j.Restart = withName(j.Restart, s.Service.Config.Name)
 			}
 		case plan.VerbMake, plan.VerbSet, plan.VerbWrite, plan.VerbStop, plan.VerbPut, plan.VerbDelete, plan.VerbRemove:
