@@ -151,6 +151,8 @@ func neededElsewhere(p Permission) string {
 		return "is for those who read metrics, which operators of these tests do not serve (tests of controller)"
 	case slices.Contains(unserved, p.resource):
 		return "is for kinds that clusters of these tests do not serve (controller/prerequisites)"
+	case p.resource == "networkpolicies":
+		return "is for an operator whose manifests do not bring the policy, as with OLM (tests of deploy/rbac)"
 	case p.resource == "machinehealthchecks":
 		return "is for a rollout that boots a Machine (controller/rollout/steps)"
 	case p.verb == "delete" && p.resource == "rolebindings":
