@@ -56,8 +56,9 @@ func (r *run) cleanupHost(ctx context.Context) error {
 		return &PartialError{Err: err}
 	}
 	r.result = ResultApplied
-	r.sweepLeftovers(ctx, p)                                                                  // first, because a folder with one in it is not empty
-	if err := errors.Join(r.cleanupSteps(ctx, p), r.checkAllKnown(p, observed)); err != nil { // the records say what is left
+	// Leftovers first, because a folder with one in it is not empty. The records go last, as they tell the next try what is left.
+	r.sweepLeftovers(ctx, p)
+	if err := errors.Join(r.cleanupSteps(ctx, p), r.checkAllKnown(p, observed)); err != nil {
 		return &PartialError{Err: err}
 	}
 	if err := r.removeRecords(ctx); err != nil {

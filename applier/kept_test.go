@@ -41,7 +41,7 @@ func TestSigningKeysAreNotRemovedByTheWay(t *testing.T) {
 		name    string
 		options applier.Options
 		reset   string
-		// note is said, where it is removed.
+		// note is the event where the file is removed.
 		note, refused string
 	}{
 		{name: "a bundle without keys", refused: refusesKeys},

@@ -19,7 +19,6 @@ import (
 	"wmco/bundle"
 	"wmco/render/mirrors"
 	"wmco/render/reason"
-	"wmco/render/yamltext"
 )
 
 // The ConfigMap with the operator's settings, and the key in it.
@@ -189,20 +188,6 @@ func DecodeSettings(text string, ref bundle.Ref) (Settings, bundle.Findings) {
 		return DefaultSettings(), findings
 	}
 	return s, nil
-}
-
-// maxSettings is the size of the largest settings, in bytes, with the aliases of YAML replaced. All fields of a kubelet are some kilobytes.
-const maxSettings = 64 << 10
-
-// checkSettingsText returns what is wrong with a text that must not be decoded, empty if it may be.
-func checkSettingsText(text []byte) string {
-	if len(text) > maxSettings {
-		return fmt.Sprintf("has %d bytes, at most %d are allowed", len(text), maxSettings)
-	}
-	if beyond, err := yamltext.ExpandsBeyond(text, maxSettings); err != nil || !beyond {
-		return "" // the decoder says what is no YAML
-	}
-	return fmt.Sprintf("has aliases that expand to more than %d bytes", maxSettings)
 }
 
 // SettingNames returns every setting by its path, such as rollout.maxUnavailable.

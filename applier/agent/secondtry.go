@@ -17,7 +17,7 @@ const secondTryPause = 3 * time.Minute
 // A process of the agent that is started again in between does not know of the first time.
 type secondTry struct {
 	bundle bundle.Digest
-	// at is when it is tried again, why what is said until then.
+	// at is when it is tried again, in the time since the boot of the host; the agent reports why until then.
 	at  time.Duration
 	why error
 }

@@ -125,7 +125,7 @@ type Setting struct {
 	Present bool
 	// Pending reports whether the value takes effect with the next boot.
 	Pending bool
-	// Unknown is why the setting could not be read; empty if it was. Nothing else is said of it then.
+	// Unknown is why the setting could not be read; empty if it was. It has no Value then.
 	Unknown string
 	// Unavailable reports whether the host has no such settings at all, as Defender's exclusions without Defender: there
 	// is nothing to compare.

@@ -34,8 +34,8 @@ func statusCommand(a app) *cobra.Command {
 		Use:   "status [NODE|ADDRESS] [--from PATH|-|cluster[:CONTEXT]] [--watch]",
 		Short: "Show which Windows nodes have the bundle that is published for them, and where the rollout is",
 		Long: `Show for each Windows node what is published for it, what it has, since when, and what to do about a node that does not move; for
-one node everything that its agent reports, and its last turns in rollouts. An operator that has not renewed its Lease comes first: what
-is said below it is of earlier. Hosts that are no nodes have rows of their own: what cannot
+one node everything that its agent reports, and its last turns in rollouts. An operator that has not renewed its Lease comes first: the
+rows below it may be outdated. Hosts that are no nodes have rows of their own: what cannot
 join, what waits for adoption, a removal that is stuck; each has a reason and a fix. Inputs that the operator refuses come first, then the
 rollout: how many nodes have what is wanted, whose turn it is, what the others wait for, and how long it will take by the turns before.
 

@@ -35,7 +35,7 @@ func TestWhatIsKeptOfANode(t *testing.T) {
 		"the Node itself":        {newNode("win-a", "before"), hostA, KeptNode{}},
 		"another host's":         {newNode("win-a", "now"), hostB, KeptNode{}},
 		"a Node of another name": {newNode("win-c", "now"), hostA, KeptNode{}},
-		"what somebody else wrote": {newNode("win-d", "now"), hostA, KeptNode{
+		"only what users wrote": {newNode("win-d", "now"), hostA, KeptNode{
 			Name: "win-d", UID: "before", Address: hostA, Labels: map[string]string{"team": "a"}, Annotations: map[string]string{"note": "b"},
 			Taints: []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}},
 		}},

@@ -76,7 +76,7 @@ func (r *Reader) Read(ctx context.Context) (*desired.Hosts, error) {
 	return r.readFrom(ctx, s, r.Cache, r.resolveNames)
 }
 
-// ReadProposed is Read for other objects than those of Source, which anybody may have proposed: no credential is among the inputs, and no resolver is
+// ReadProposed is Read for other objects than those of Source, which any user may have proposed: no credential is among the inputs, and no resolver is
 // asked about a name that only they have.
 func (r *Reader) ReadProposed(ctx context.Context, from client.Reader) (*desired.Hosts, error) {
 	s := r.Source

@@ -28,7 +28,7 @@ import (
 type access struct {
 	tokens  authenticationclient.TokenReviewInterface
 	reviews authorizationclient.SubjectAccessReviewInterface
-	// allowed is what was allowed, refused are other verdicts; both by the digest of what was asked. They are two, as anybody can have any number of tokens
+	// allowed is what was allowed, refused are other verdicts; both by the digest of what was asked. They are two, as a client can have any number of tokens
 	// refused.
 	allowed, refused *cache.LRUExpireCache
 	// addresses are those from which a token was allowed: the kubelet exchanges that of Prometheus within the hour.

@@ -55,8 +55,8 @@ func (j *judge) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusCreated, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(text)), Request: r}, err
 }
 
-// TestAFloodOfTokensBlindsNobody: who was let in before is let in while others send tokens that are made up, and the API server is asked about few of them.
-func TestAFloodOfTokensBlindsNobody(t *testing.T) {
+// TestAllowedClientsGetInDuringAFloodOfTokens: who was let in before is let in while others send tokens that are made up, and the API server is asked about few of them.
+func TestAllowedClientsGetInDuringAFloodOfTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &judge{}
 		filter, err := NewAccessFilter(&rest.Config{Host: "http://api.example.com", ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, &http.Client{Transport: api})

@@ -9,7 +9,7 @@ import (
 	"wmco/bundle"
 )
 
-// named is a review in which a text stands wherever a preview, whose files and folders anybody may have written, has one.
+// named is a review in which a text stands wherever a preview, whose files and folders any user may have written, has one.
 func named(text string) Review {
 	f := bundle.Finding{
 		Severity: bundle.Severity(text), Reason: text, Message: text, Fix: text, Field: text, Node: text,

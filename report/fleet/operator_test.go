@@ -30,7 +30,7 @@ func TestWhenTheOperatorIsSilent(t *testing.T) {
 		{"its clock is ahead", lease(-time.Hour, 137), ""},
 		{"another process may still take over", lease(137*time.Second+5*time.Minute, 137), ""},
 		{"no other process has", lease(8*time.Minute, 137), "has been silent for 8m"},
-		{"it gave the Lease back and nobody took it", lease(6*time.Minute, 1), "has been silent for 6m"},
+		{"it gave the Lease back and no other took it", lease(6*time.Minute, 1), "has been silent for 6m"},
 		{"it made the Lease and never held it", made, "has been silent for 60m"},
 		{"there is no Lease", nil, ""},
 	} {

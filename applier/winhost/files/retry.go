@@ -44,7 +44,7 @@ func retryLocked(ctx context.Context, limit time.Duration, try func() error) err
 	return errors.Join(last, err)
 }
 
-// ErrBeingDeleted is why a path cannot be used that somebody has deleted while another program has it open.
+// ErrBeingDeleted is why a path cannot be used that was deleted while a program still has it open.
 var ErrBeingDeleted = errors.New("it is being deleted, and another program still has it open")
 
 // errAccessDenied is ERROR_ACCESS_DENIED (learn.microsoft.com/windows/win32/debug/system-error-codes--0-499-).

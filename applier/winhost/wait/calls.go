@@ -24,7 +24,7 @@ func (c *Calls) errNoAnswer(limit time.Duration) error {
 	return fmt.Errorf("%s has not answered within %s: %w", c.what, limit, ErrTooLong)
 }
 
-// Call makes a call within the limit. What it returns must belong to nobody else: it may still run when Call has returned.
+// Call makes a call within the limit. The call must not write to what its caller reads: it may still run when Call has returned.
 func Call[T any](c *Calls, call func() (T, error)) (T, error) { return CallWithin(c, c.limit, call) }
 
 // CallWithin is Call for one that takes longer, such as a change.

@@ -18,7 +18,7 @@ import (
 	"wmco/bundle"
 )
 
-// keys are made once: the kubelet's, and that of somebody else.
+// keys are made once: the kubelet's, and another one.
 var keys = struct{ kubelet, other, rsa crypto.Signer }{newKey(), newKey(), newRSA()}
 
 func newKey() crypto.Signer {

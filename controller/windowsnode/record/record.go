@@ -55,7 +55,7 @@ type Record struct {
 	// It counts with its seal alone (ProvenKey).
 	AcceptedKey string `json:"acceptedKey,omitempty"`
 	// KeySeal is a digest of AcceptedKey for this host that the operator alone can make: hosts get AcceptedKey as a key that logs in, so a record that
-	// somebody else has written adds no key to a host. What else a right to write these ConfigMaps allows is in docs/security.md.
+	// another user has written adds no key to a host. What else a right to write these ConfigMaps allows is in docs/security.md.
 	KeySeal bundle.Digest `json:"keySeal,omitempty"`
 	// Node and NodeUID are those of its Node; empty before the host was known to be one. Of an instance whose certificate was approved, there
 	// is a name before the Node is there.

@@ -107,7 +107,7 @@ func TestAnInstanceGetsCertificatesOfOneName(t *testing.T) {
 }
 
 // TestALiarGetsServingCertificatesForItselfAlone: a host with an entry says that it has the address of another one whose entry is a name, that of the API
-// server's service, one that is nobody's, and the API server's external name. Its second adapter is its own.
+// server's service, one that is not known, and the API server's external name. Its second adapter is its own.
 func TestALiarGetsServingCertificatesForItselfAlone(t *testing.T) {
 	w := newWorld(t)
 	w.names["win-v.example.com"] = []string{"192.0.2.223"}
@@ -126,7 +126,7 @@ func TestALiarGetsServingCertificatesForItselfAlone(t *testing.T) {
 	for name, i := range map[string]impostor{
 		"of-another-host": {ip: "192.0.2.223", says: `does not have the address "192.0.2.223"`},
 		"of-the-service":  {ip: "172.30.0.1", says: `does not have the address "172.30.0.1"`},
-		"of-nobody":       {ip: "203.0.113.10", says: "was not reached at its address 203.0.113.10"},
+		"unknown":         {ip: "203.0.113.10", says: "was not reached at its address 203.0.113.10"},
 		"of-the-api":      {dns: []string{"api.demo.example.com"}, says: `does not have the name "api.demo.example.com"`},
 	} {
 		i.node, i.signer, i.usages = "api", servingSigner, servingUsages

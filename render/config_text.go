@@ -1,0 +1,21 @@
+package render
+
+import (
+	"fmt"
+
+	"wmco/render/yamltext"
+)
+
+// maxSettings is the size of the largest settings, in bytes, with the aliases of YAML replaced. All fields of a kubelet are some kilobytes.
+const maxSettings = 64 << 10
+
+// checkSettingsText returns what is wrong with a text that must not be decoded, empty if it may be.
+func checkSettingsText(text []byte) string {
+	if len(text) > maxSettings {
+		return fmt.Sprintf("has %d bytes, at most %d are allowed", len(text), maxSettings)
+	}
+	if beyond, err := yamltext.ExpandsBeyond(text, maxSettings); err != nil || !beyond {
+		return "" // the decoder says what is no YAML
+	}
+	return fmt.Sprintf("has aliases that expand to more than %d bytes", maxSettings)
+}
