@@ -119,8 +119,8 @@ const (
 	maxFactEndpoints = 4096
 )
 
-// Excess returns of what there is more than facts may have, empty if there is not. Each of them is compared with what is known of all hosts.
-func (f Facts) Excess() string {
+// ExceedsLimit says of what there is more than facts may have; empty if they are within the limits. Each of them is compared with what is known of all hosts.
+func (f Facts) ExceedsLimit() string {
 	for _, part := range []struct {
 		what        string
 		count, most int
@@ -206,7 +206,7 @@ func decodeFacts(raw []byte) (Facts, error) {
 	if err := decode(raw, "facts", &f); err != nil {
 		return Facts{}, err
 	}
-	if why := f.Excess(); why != "" {
+	if why := f.ExceedsLimit(); why != "" {
 		return Facts{}, errors.New(why)
 	}
 	for i, a := range f.Addresses {

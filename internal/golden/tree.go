@@ -119,7 +119,7 @@ func readFolder(dir string) (tree map[string][]byte, links []string, err error) 
 		return nil, nil, fmt.Errorf("reading tree %q: %w", dir, err)
 	}
 	defer root.Close() //nolint:errcheck // only read from
-	files, links, err := list(root)
+	files, links, err := listEntries(root)
 	for _, name := range files {
 		if err == nil {
 			tree[name], err = root.ReadFile(name)
@@ -131,8 +131,8 @@ func readFolder(dir string) (tree map[string][]byte, links []string, err error) 
 	return tree, links, nil
 }
 
-// list returns the paths of the files of a folder, and of what is neither a file nor a folder.
-func list(root *os.Root) (files, links []string, err error) {
+// listEntries returns the paths of the files of a folder, and of what is neither a file nor a folder.
+func listEntries(root *os.Root) (files, links []string, err error) {
 	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:

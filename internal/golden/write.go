@@ -131,7 +131,7 @@ func writeFiles(ctx context.Context, root *os.Root, files []preview.File) error 
 
 // earlierPreview lists the files of an earlier preview. There is none in a new or empty folder.
 func earlierPreview(root *os.Root) ([]string, error) {
-	files, links, err := list(root)
+	files, links, err := listEntries(root)
 	if err != nil {
 		return nil, fmt.Errorf("reading %q: %w", root.Name(), err)
 	}

@@ -148,7 +148,7 @@ func findingsText(sign string, findings bundle.Findings) string {
 	var out strings.Builder
 	const margin = "           "
 	for _, f := range findings[:min(mostFindings, len(findings))] {
-		fmt.Fprintf(&out, "%s %-7s  %s%s\n%s%s\n", sign, word(string(f.Severity)), word(f.Reason), prefixed("  ", line(about(f))), margin, line(f.Message))
+		fmt.Fprintf(&out, "%s %-7s  %s%s\n%s%s\n", sign, escapeName(string(f.Severity)), escapeName(f.Reason), prefixed("  ", line(about(f))), margin, line(f.Message))
 		if f.Fix != "" && sign == "+" {
 			fmt.Fprintf(&out, "%sfix: %s\n", margin, line(f.Fix))
 		}
@@ -192,7 +192,7 @@ func (f Findings) markdown() string {
 		}
 		fmt.Fprintf(&out, "**%s**\n\n", side.title)
 		for _, x := range side.findings[:min(mostFindings, len(side.findings))] {
-			fmt.Fprintf(&out, "* **%s** `%s`%s: %s", word(string(x.Severity)), word(x.Reason), prefixed(" ", html(line(about(x)))), html(line(x.Message)))
+			fmt.Fprintf(&out, "* **%s** `%s`%s: %s", escapeName(string(x.Severity)), escapeName(x.Reason), prefixed(" ", html(line(about(x)))), html(line(x.Message)))
 			if x.Fix != "" && side.isAdded {
 				fmt.Fprintf(&out, "<br>fix: %s", html(line(x.Fix)))
 			}

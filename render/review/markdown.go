@@ -46,7 +46,7 @@ func (r Review) summary() string {
 // few names up to three nodes.
 func few(nodes []string) string {
 	const most = 3
-	text := "`" + words(nodes[:min(most, len(nodes))], "`, `") + "`"
+	text := "`" + joinEscaped(nodes[:min(most, len(nodes))], "`, `") + "`"
 	if len(nodes) > most {
 		text += fmt.Sprintf(" and %d more", len(nodes)-most)
 	}

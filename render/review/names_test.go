@@ -56,7 +56,7 @@ func TestNamesOfNodesAreShownAsTheyAre(t *testing.T) {
 	for given, want := range map[string]string{
 		"win-a.example.com": "win-a.example.com", "192.0.2.1": "192.0.2.1", "fd00::1%eth0": "fd00::1%eth0", "": "", "Win_1": "Win_1", "a\n`b\x1b|ü": `a\x0a\x60b\x1b\x7c\xc3\xbc`,
 	} {
-		if got := word(given); got != want {
+		if got := escapeName(given); got != want {
 			t.Errorf("%q: %s, want %s", given, got, want)
 		}
 	}

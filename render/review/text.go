@@ -35,7 +35,7 @@ func (r Review) Text() string {
 		if i > 0 {
 			out.WriteString("\n")
 		}
-		fmt.Fprintf(&out, "%s\n%s: %s%s\n", words(g.Nodes, ", "), bundle.Count(len(g.Changes), "change"), g.cost(), r.Findings.count())
+		fmt.Fprintf(&out, "%s\n%s: %s%s\n", joinEscaped(g.Nodes, ", "), bundle.Count(len(g.Changes), "change"), g.cost(), r.Findings.count())
 		for _, c := range g.Changes {
 			fmt.Fprintf(&out, "\n  %s %s  [%s]%s\n", sign(c.Action), line(string(c.Entry)), Cost(c.Impact, c.Restarts), because(c.Causes))
 			if note := Warning(c); note != "" {
@@ -65,7 +65,7 @@ func (r Review) rest(before string) string {
 		text  string
 	}{{r.Added, "new"}, {r.Removed, "gone"}, {r.Same, "no change"}} {
 		if len(side.nodes) > 0 {
-			fmt.Fprintf(&out, "%s: %s\n", side.text, words(side.nodes, ", "))
+			fmt.Fprintf(&out, "%s: %s\n", side.text, joinEscaped(side.nodes, ", "))
 		}
 	}
 	if out.Len() == 0 || len(r.Groups) == 0 {
@@ -74,9 +74,9 @@ func (r Review) rest(before string) string {
 	return before + out.String()
 }
 
-// word returns a name as people read it. That of a node is the name of a folder of a preview, so it may have any characters: what no name or address
+// escapeName returns a name as people read it. That of a node is the name of a folder of a preview, so it may have any characters: what no name or address
 // has is escaped, and can neither begin a line nor be markup.
-func word(name string) string {
+func escapeName(name string) string {
 	var out strings.Builder
 	for _, c := range []byte(name) {
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte(".-_:%", c) >= 0 {
@@ -88,10 +88,10 @@ func word(name string) string {
 	return out.String()
 }
 
-func words(names []string, separator string) string {
+func joinEscaped(names []string, separator string) string {
 	all := make([]string, len(names))
 	for i, n := range names {
-		all[i] = word(n)
+		all[i] = escapeName(n)
 	}
 	return strings.Join(all, separator)
 }

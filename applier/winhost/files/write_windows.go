@@ -63,14 +63,14 @@ func createAnew(path string, sa *windows.SecurityAttributes) (windows.Handle, er
 		err = windows.DeleteFile(name)
 	}
 	if err != nil && !isAbsent(err) {
-		return windows.InvalidHandle, fileError(path, "removing", denied(path, err))
+		return windows.InvalidHandle, fileError(path, "removing", whyDenied(path, err))
 	}
 	handle, err := windows.CreateFile(name, windows.GENERIC_WRITE, 0, sa, windows.CREATE_NEW, windows.FILE_ATTRIBUTE_NORMAL, 0)
-	return handle, fileError(path, "creating", denied(path, err))
+	return handle, fileError(path, "creating", whyDenied(path, err))
 }
 
-// denied explains why Windows denies access to a path.
-func denied(path string, err error) error {
+// whyDenied explains why Windows denies access to a path.
+func whyDenied(path string, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -71,7 +71,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		turnAway(w, http.StatusTooManyRequests)
 		return
 	}
-	defer d.account(time.Now())
+	defer d.charge(time.Now())
 	body, status := readRequest(ctx, w, r)
 	if status != http.StatusOK {
 		turnAway(w, status)
@@ -82,8 +82,8 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.next.ServeHTTP(w, r)
 }
 
-// account takes from the pace what a request took since it was let in: the next one waits until that is there again.
-func (d *door) account(since time.Time) {
+// charge takes from the pace what a request took since it was let in: the next one waits until that is there again.
+func (d *door) charge(since time.Time) {
 	for took := time.Since(since); took > 0; took -= burst { // a limiter gives no more than its burst at a time
 		d.pace.ReserveN(time.Now(), int(min(took, burst).Milliseconds()))
 	}
