@@ -60,7 +60,7 @@ if hack/packages skopeo openssh-client && command -v skopeo >/dev/null; then
 	[ "$(skopeo inspect --raw "$named" | sha256sum | cut -d' ' -f1)" = "${first#sha256:}" ] || fail 'skopeo reads another digest'
 	[ "$(skopeo inspect --override-arch "$arch" "$named" | jq -r '.Labels["org.opencontainers.image.version"]')" = "$version" ] || fail 'the label of the version is another'
 	skopeo copy -q --all "$named" "dir:$out/all"
-	sha256sum "$out/all/manifest.json" | grep -q "^${first#sha256:} " || fail 'skopeo copies it under another digest'
+	sha256sum "$out/all/manifest.json" | grep "^${first#sha256:} " >/dev/null || fail 'skopeo copies it under another digest'
 	skopeo copy -q --override-arch "$arch" "$named" "dir:$out/copied"
 	unpack_copied "$out/copied" "$root"
 	"$releaser" unpack --image "$out/image" --platform "linux/$arch" --out "$out/unpacked"
@@ -72,16 +72,17 @@ fi
 chmod 1777 "$root/tmp"
 "$root/usr/bin/wmco" version -o json | jq -e --arg v "$version" '.version == $v' >/dev/null || fail 'the operator of the image is of another version'
 
+# Nothing is piped into grep -q, which ends before the program in front of it has written all: with pipefail, that one's SIGPIPE is a failure.
 # The pause image of a release is the default of the program that is linked for it.
 pause=registry.example.com/pause@$first
 make -s "program/linux-$arch" "VERSION=$version" "RELEASE_OUT=$out/linked" "PAUSE_IMAGE=$pause" >"$out/linking" 2>&1 || fail "linking with a pause image: $(<"$out/linking")"
-"$out/linked/linux-$arch/wmco" explain pauseImage | grep -qF "$pause" || fail 'PAUSE_IMAGE is not the default of pauseImage'
+"$out/linked/linux-$arch/wmco" explain pauseImage | grep -F "$pause" >/dev/null || fail 'PAUSE_IMAGE is not the default of pauseImage'
 
 # What oc adm must-gather does in the image: a script of bash, and tar for the copy. Only root may change its root folder.
 if [ "$(id -u)" -eq 0 ]; then
 	echo gathered >"$root/must-gather/version"
 	chroot --userspec=65532:65532 "$root" /bin/bash -c 'while true; do sleep 5; done & /usr/bin/gather --help >/tmp/help; sync' || fail 'the script of must-gather fails'
-	chroot --userspec=65532:65532 "$root" tar -C /must-gather/ -c . | tar -t | grep -qx version || fail 'tar does not copy what was gathered'
+	chroot --userspec=65532:65532 "$root" tar -C /must-gather/ -c . | tar -t | grep -x version >/dev/null || fail 'tar does not copy what was gathered'
 	rm "$root/must-gather/version" "$root/tmp/help"
 fi
 

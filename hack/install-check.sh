@@ -153,8 +153,9 @@ story() {
 	run docs/takeover.md 'Removing this operator' 5
 
 	say 'Three nodes run on: they are Ready, and a new Pod starts on one.'
-	oc run after-the-removal --image=registry.example.com/any --overrides='{"spec": {"nodeSelector": {"kubernetes.io/hostname": "win-1"}, "tolerations": [{"operator": "Exists"}]}}'
-	oc wait --for=condition=Ready pod/after-the-removal node/win-1 node/win-2 node/win-3 --timeout="${patience}s"
+	# The cluster has no scheduler.
+	oc run after-the-removal --image=registry.example.com/any --overrides='{"spec": {"nodeName": "win-1", "tolerations": [{"operator": "Exists"}]}}'
+	oc wait --for=condition=Ready node/win-1 node/win-2 node/win-3 pod/after-the-removal --timeout="${patience}s"
 	oc delete pod after-the-removal
 
 	digest=$(cd "$out/made/win-3/machine/C/Windows/wmco" && basename wmco-node-*.exe .exe)
