@@ -9,6 +9,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/record"
 )
 
@@ -17,6 +18,7 @@ func TestARemovalIsTakenBack(t *testing.T) {
 	const back = "Joining Completing: its removal is taken back: its entry is there again"
 	removed := func(n *corev1.Node) {
 		n.Annotations[VersionAnnotation], n.Annotations[JoiningAnnotation], n.Spec.Unschedulable = "1.0.0", ValueTrue, true
+		n.Spec.Taints = []corev1.Taint{{Key: "of-a-user", Effect: corev1.TaintEffectNoSchedule}, {Key: windowsnode.RemovingTaint, Effect: corev1.TaintEffectNoSchedule}}
 	}
 	for name, tt := range map[string]struct {
 		change func(*corev1.Node)
@@ -43,8 +45,9 @@ func TestARemovalIsTakenBack(t *testing.T) {
 			n := s.node("win-a")
 			_, joins := n.Annotations[JoiningAnnotation]
 			_, joined := n.Annotations[VersionAnnotation]
-			if n.Spec.Unschedulable == tt.works || joins == tt.works || joined != tt.works {
-				t.Errorf("cordoned %t, joining %t, joined %t", n.Spec.Unschedulable, joins, joined)
+			tainted := windowsnode.HasTaint(n, windowsnode.RemovingTaint)
+			if n.Spec.Unschedulable == tt.works || tainted == tt.works || joins == tt.works || joined != tt.works || !windowsnode.HasTaint(n, "of-a-user") {
+				t.Errorf("cordoned %t, taints %v, joining %t, joined %t", n.Spec.Unschedulable, n.Spec.Taints, joins, joined)
 			}
 			if got := described(s.join(hostA)); got != tt.after {
 				t.Errorf("%q, want %q", got, tt.after)

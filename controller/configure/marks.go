@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"wmco/bundle/published"
+	"wmco/controller/windowsnode"
 )
 
 // Labels and annotations of Nodes. All but JoiningAnnotation are those of the existing operator.
@@ -33,8 +34,10 @@ const (
 // Marks are what the operator writes on a Node. An empty value of one of its own annotations removes it.
 type Marks struct {
 	Labels, Annotations map[string]string
-	// Cordon is nil where that stays as it is.
+	// Cordon is nil where that stays as it is. One that is taken back takes the taint of a removal with it.
 	Cordon *bool
+	// Removing adds that taint.
+	Removing bool
 	// taints are all that the Node gets; nil where they stay.
 	taints []corev1.Taint
 }
@@ -53,8 +56,13 @@ func (m Marks) mergePatch(n *corev1.Node) ([]byte, error) {
 	if m.Cordon != nil && *m.Cordon != n.Spec.Unschedulable {
 		spec["unschedulable"] = *m.Cordon
 	}
-	if m.taints != nil {
+	switch tainted := windowsnode.HasTaint(n, windowsnode.RemovingTaint); {
+	case m.taints != nil:
 		spec["taints"] = m.taints
+	case m.Removing && !tainted:
+		spec["taints"] = append(slices.Clone(n.Spec.Taints), corev1.Taint{Key: windowsnode.RemovingTaint, Effect: corev1.TaintEffectNoSchedule})
+	case tainted && m.Cordon != nil && !*m.Cordon:
+		spec["taints"] = slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return t.Key == windowsnode.RemovingTaint })
 	}
 	if len(metadata) == 0 && len(spec) == 0 {
 		return nil, nil

@@ -113,20 +113,72 @@ func firstIPv4(addresses []string) string {
 	return ""
 }
 
-// addInstances adds the entries of windows-instances. An entry for the host of a Machine, or of an entry before it, is skipped.
-func (g *gatherer) addInstances(list []render.Node) []render.Node {
+// addInstances adds the entries of windows-instances. An entry that has an address of a Machine, or of another entry, is skipped.
+func (g *gatherer) addInstances(machines []render.Node) []render.Node {
+	all := slices.Clone(machines)
 	for _, i := range g.instances {
-		if i.Skipped {
+		if !i.Skipped {
+			all = append(all, render.Node{
+				Backing: render.BackingInstance, Address: i.Address, Username: i.Username, Addresses: i.Addresses,
+				Origins: render.Origins{render.FromInstances: g.cluster.Origins[render.FromInstances]},
+			})
+		}
+	}
+	owners := g.addressOwners(all, len(machines))
+	list := all[:len(machines):len(machines)]
+	for i, n := range all[len(machines):] {
+		addresses := addressesAndNames(n)
+		if k := slices.IndexFunc(addresses, func(a string) bool { return owners[a] != len(machines)+i }); k >= 0 {
+			g.instanceTaken(n.Address, describeAddressOwner(all[owners[addresses[k]]]))
 			continue
 		}
-		if k := slices.IndexFunc(list, func(n render.Node) bool { return answersAny(n, slices.Concat([]string{i.Address}, i.Addresses)) }); k >= 0 {
-			g.instanceTaken(i.Address, describeAddressOwner(list[k]))
-			continue
+		list = append(list, n)
+	}
+	return list
+}
+
+// addressOwners returns the position of the host that has each address and name: a Machine, then the entry that is the address, then the one whose record has
+// it, then the first one. A host may write the record of its own name in the DNS, so a name takes no address from an entry that had it before. The first of the
+// hosts are those of Machines.
+func (g *gatherer) addressOwners(all []render.Node, machines int) map[string]int {
+	owners := map[string]int{}
+	claim := func(i int, addresses []string) {
+		for _, a := range addresses {
+			if _, ok := owners[a]; !ok {
+				owners[a] = i
+			}
 		}
-		list = append(list, render.Node{
-			Backing: render.BackingInstance, Address: i.Address, Username: i.Username, Addresses: i.Addresses,
-			Origins: render.Origins{render.FromInstances: g.cluster.Origins[render.FromInstances]},
-		})
+	}
+	for i, n := range all[:machines] {
+		claim(i, addressesAndNames(n))
+	}
+	instances := all[machines:]
+	for i, n := range instances {
+		claim(machines+i, []string{strings.ToLower(n.Address)})
+	}
+	for i, n := range instances {
+		claim(machines+i, slices.DeleteFunc(g.recordedAddresses(n), func(a string) bool { return !slices.Contains(n.Addresses, a) }))
+	}
+	for i, n := range instances {
+		claim(machines+i, n.Addresses)
+	}
+	return owners
+}
+
+// recordedAddresses are the addresses that the record of a host has, none where there are no records.
+func (g *gatherer) recordedAddresses(n render.Node) []string {
+	if g.options.Records == nil {
+		return nil
+	}
+	r, _ := g.options.Records.RecordByID(HostID(n))
+	return strings.Fields(r.Resolved)
+}
+
+// addressesAndNames returns the addresses and names of a Machine or an entry, in lower case.
+func addressesAndNames(n render.Node) []string {
+	list := slices.Concat([]string{n.Address}, n.Addresses, n.HostNames)
+	for i, a := range list {
+		list[i] = strings.ToLower(a)
 	}
 	return list
 }
@@ -153,10 +205,6 @@ func (g *gatherer) instanceTaken(address string, a advice) {
 			g.instances[k].Skipped, g.instances[k].Finding = true, f
 		}
 	}
-}
-
-func answersAny(n render.Node, addresses []string) bool {
-	return slices.ContainsFunc(addresses, func(a string) bool { return hasAddress(n, a) })
 }
 
 // hasAddress reports whether the host has the address or name.

@@ -2,6 +2,7 @@ package gather
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -144,6 +145,46 @@ func TestAnEntryWithTheAddressOfAMachine(t *testing.T) {
 		if i := r.Instances; len(i) != 1 || !i[0].Skipped || !strings.Contains(i[0].Finding.Message, "Machine m-a") || !strings.HasPrefix(i[0].Finding.Fix, fix) {
 			t.Errorf("%+v", i)
 		}
+	}
+}
+
+// TestANameTakesNoAddressOfAnotherEntry: a host that writes the record of its own name in the DNS gives it the address of another entry too. That one is used: an
+// address, and a name whose host is recorded there.
+func TestANameTakesNoAddressOfAnotherEntry(t *testing.T) {
+	of := func(entry, resolved string) record.Record {
+		r := record.New(record.OfEntry(entry))
+		r.Node, r.Resolved = "node-"+entry, resolved
+		return r
+	}
+	for name, tt := range map[string]struct {
+		entry string
+		// first and second are what the resolver says about the two names.
+		first, second []string
+		records       []record.Record
+		used          []string
+	}{
+		"an address": {"192.0.2.9", []string{"192.0.2.66", "192.0.2.9"}, nil, []record.Record{of("a.example.com", "192.0.2.66 192.0.2.9")}, []string{"192.0.2.9"}},
+		"a name that is recorded": {
+			"b.example.com", []string{"192.0.2.66", "192.0.2.9"}, []string{"192.0.2.9"},
+			[]record.Record{of("a.example.com", "192.0.2.66"), of("b.example.com", "192.0.2.9")}, []string{"b.example.com"},
+		},
+		"the first of names without records": {"b.example.com", []string{"192.0.2.9"}, []string{"192.0.2.9"}, nil, []string{"a.example.com"}},
+		"a name that has another address now": {
+			"b.example.com", []string{"192.0.2.9"}, []string{"192.0.2.10"}, []record.Record{of("b.example.com", "192.0.2.9")}, []string{"a.example.com", "b.example.com"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := record.NewSet(tt.records...)
+			entries := object("", "ConfigMap", OperatorNamespace, InstancesName, `{"data":{"a.example.com":"username=u","`+tt.entry+`":"username=u"}}`)
+			r := gatherFrom(t, Options{Records: &set, Lookups: map[string]Lookup{"a.example.com": lookup(tt.first...), "b.example.com": lookup(tt.second...)}}, entries)
+			var used []string
+			for _, n := range r.Nodes {
+				used = append(used, n.Address)
+			}
+			if !slices.Equal(used, tt.used) {
+				t.Errorf("used are %q, want %q", used, tt.used)
+			}
+		})
 	}
 }
 

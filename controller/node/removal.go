@@ -27,6 +27,10 @@ const RemoveAnnotation = published.RemoveAnnotation
 
 const removeForce = "force"
 
+// GiveUpPods is how long after the time at which a pod had to end the removal of its node waits for it: a kubelet that does not end its pods does not keep its
+// host from being removed.
+const GiveUpPods = 10 * time.Minute
+
 // Reasons of events about a removal.
 const (
 	eventTeardown      = "InstanceTeardown"
@@ -172,9 +176,9 @@ func (n *Nodes) recordRemoval(ctx context.Context, node *corev1.Node, r record.R
 // continueRemoval does the next step of a removal: cordon, drain, clean up, delete the Node, forget the host. Each can be repeated. Whom to reach is in
 // the record alone: the Node may say anything.
 func (n *Nodes) continueRemoval(ctx context.Context, node *corev1.Node, r record.Record) (configure.Progress, error) {
-	if !node.Spec.Unschedulable {
+	if !node.Spec.Unschedulable && !windowsnode.HasTaint(node, windowsnode.RemovingTaint) {
 		h := configure.Host{Joiner: n.Joiner}
-		_, err := h.WriteMarks(ctx, node, configure.Marks{Annotations: map[string]string{configure.JoiningAnnotation: configure.ValueTrue}, Cordon: new(true)})
+		_, err := h.WriteMarks(ctx, node, configure.Marks{Annotations: map[string]string{configure.JoiningAnnotation: configure.ValueTrue}, Cordon: new(true), Removing: true})
 		return configure.Progress{State: configure.StateWaiting, Reason: reasonCordoned, Message: "the node is cordoned: its entry was removed", Again: configure.AgainSoon}, err
 	}
 	if windowsnode.Decode(*node).IsReady() {

@@ -11,3 +11,7 @@ const (
 	// ToBeDeletedTaint is on a Node that the autoscaler removes.
 	ToBeDeletedTaint = "ToBeDeletedByClusterAutoscaler"
 )
+
+// RemovingTaint is on the Node of an instance that is removed, beside the cordon: a kubelet may take its own cordon back, and no taint of its Node
+// (kubernetes.io/docs/reference/access-authn-authz/admission-controllers, NodeRestriction).
+const RemovingTaint = "windowsmachineconfig.openshift.io/removing"

@@ -128,13 +128,11 @@ func IsJoined(annotations map[string]string) bool {
 }
 
 // HasScaleDownTaint reports whether the cluster autoscaler removes the node.
-func (n Node) HasScaleDownTaint() bool {
-	for _, t := range n.Spec.Taints {
-		if t.Key == ToBeDeletedTaint {
-			return true
-		}
-	}
-	return false
+func (n Node) HasScaleDownTaint() bool { return HasTaint(n.Node, ToBeDeletedTaint) }
+
+// HasTaint reports whether a Node has a taint with this key.
+func HasTaint(node *corev1.Node, key string) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
 }
 
 // LacksPayload reports whether the agent cannot apply the published bundle for want of executables: another operator publishes others, or contents of the

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -25,7 +26,11 @@ import (
 )
 
 // Drainer evicts pods through one API server.
-type Drainer struct{ Client kubernetes.Interface }
+type Drainer struct {
+	Client kubernetes.Interface
+	// GiveUp is how long after the time at which a pod had to end it is not waited for any longer; 0 waits for ever.
+	GiveUp time.Duration
+}
 
 // Left is what still runs on a node.
 type Left struct {
@@ -101,6 +106,7 @@ func (l *Left) addPod(pod corev1.Pod) {
 func (d Drainer) drainHelper(ctx context.Context) *kubectl.Helper {
 	return &kubectl.Helper{
 		Ctx: ctx, Client: d.Client, Force: true, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, Out: io.Discard, ErrOut: io.Discard,
+		SkipWaitForDeleteTimeoutSeconds: int(d.GiveUp.Seconds()),
 	}
 }
 

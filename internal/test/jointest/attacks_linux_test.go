@@ -34,9 +34,22 @@ type stolen struct {
 func (w *world) steal(name string) stolen {
 	w.t.Helper()
 	w.machines[name].PowerOff()
+	return w.kubelet(name)
+}
+
+// kubelet acts with the identity of a kubelet that goes on running.
+func (w *world) kubelet(name string) stolen {
+	w.t.Helper()
 	c, err := client.New(w.user("system:node:"+name, "system:nodes"), client.Options{Scheme: w.Scheme()})
 	must(w.t, err)
 	return stolen{w, c, name}
+}
+
+// uncordon takes the cordon of the Node back, while it is there.
+func (s stolen) uncordon() {
+	s.w.t.Helper()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.name}}
+	must(s.w.t, client.IgnoreNotFound(s.as.Patch(s.w.t.Context(), node, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"unschedulable":null}}`)))))
 }
 
 // annotate writes annotations; nil removes one. What the operator writes back is overwritten again.

@@ -14,6 +14,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -258,7 +259,16 @@ func TestARemovedEntryLeavesNothing(t *testing.T) {
 		t.Error("the host was cleaned up before its pods had ended")
 	}
 	must(t, w.Delete(t.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "guard"}}))
-	eventually(t, "the end of the Node", func() bool { return !w.hasNode("instance-a") })
+	// A kubelet that takes its cordon back all the time gets no new pod, and is removed all the same.
+	kubelet := w.kubelet("instance-a")
+	untainted := kubelet.as.Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "instance-a"}}, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"taints":null}}`)))
+	if !apierrors.IsForbidden(untainted) {
+		t.Errorf("a kubelet removes the taints of its Node: %v", untainted)
+	}
+	eventually(t, "the end of the Node", func() bool {
+		kubelet.uncordon()
+		return !w.hasNode("instance-a")
+	})
 	w.says("InstanceTeardown", "instance-a", "cleaned up")
 	w.saysOfEntry("192.0.2.61", map[string]string{"InstanceRemovalStarted": corev1.EventTypeNormal, "InstanceRemovalWaiting": corev1.EventTypeWarning, "InstanceTeardown": corev1.EventTypeNormal})
 	a.isEmpty(t)
