@@ -87,7 +87,7 @@ func (s *scene) applied() published.Report {
 func TestANewNodeIsLabelledAndCordoned(t *testing.T) {
 	const labelled = "Joining Completing: the Node is labelled, and cordoned until it has joined"
 	kept := func(s *scene, k KeptNode) {
-		must(t, s.joiner.RejoiningNodes().KeepNode(t.Context(), k))
+		keep(t, s.joiner.RejoiningNodes(), k)
 	}
 	for name, tt := range map[string]struct {
 		scene               func(*scene)

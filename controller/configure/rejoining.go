@@ -34,13 +34,35 @@ func (j *Joiner) RejoiningNodes() Rejoining {
 	return Rejoining{Notebook{j.Login.Live, j.Client, j.Login.Namespace, rejoiningName}}
 }
 
-// KeepNode keeps what was set on a Node.
-func (r Rejoining) KeepNode(ctx context.Context, k KeptNode) error {
+// maxKept is how many bytes are kept of one Node: sixty that join again at once fit into a ConfigMap. A kubelet may write as much on its own Node as etcd
+// takes.
+const maxKept = 16 << 10
+
+// KeepNode keeps what was set on a Node. It returns what is too large to be kept: annotations, labels, taints.
+func (r Rejoining) KeepNode(ctx context.Context, k KeptNode) (tooLarge []string, err error) {
 	text, err := json.Marshal(k)
-	if err != nil {
-		return err
+	for err == nil && len(text) > maxKept {
+		tooLarge = append(tooLarge, k.dropPart())
+		text, err = json.Marshal(k)
 	}
-	return r.ChangeEntry(ctx, k.Name, string(text))
+	if err != nil {
+		return nil, err
+	}
+	return tooLarge, r.ChangeEntry(ctx, k.Name, string(text))
+}
+
+// dropPart drops the next of the parts that can be large, and returns its name.
+func (k *KeptNode) dropPart() string {
+	switch {
+	case k.Annotations != nil:
+		k.Annotations = nil
+		return "annotations"
+	case k.Labels != nil:
+		k.Labels = nil
+		return "labels"
+	}
+	k.Taints = nil
+	return "taints"
 }
 
 // KeptNode returns what was set on the Node that a new one replaces; zero if nothing was.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,13 +20,13 @@ func TestWhatIsKeptOfANode(t *testing.T) {
 	s := newScene(t)
 	r := s.joiner.RejoiningNodes()
 	a := KeptNode{Name: "win-a", UID: "before", Address: hostA, Labels: map[string]string{"team": "a"}}
-	must(t, r.KeepNode(t.Context(), a))
-	must(t, r.KeepNode(t.Context(), KeptNode{Name: "win-b", UID: "before", Address: hostB}))
-	must(t, r.KeepNode(t.Context(), KeptNode{
+	keep(t, r, a)
+	keep(t, r, KeptNode{Name: "win-b", UID: "before", Address: hostB})
+	keep(t, r, KeptNode{
 		Name: "win-d", UID: "before", Address: hostA, Labels: map[string]string{"team": "a", InstanceLabel: "false"},
 		Annotations: map[string]string{VersionAnnotation: "1", published.DesiredAnnotation: "{}", "k8s.ovn.org/hybrid-overlay-node-subnet": "10.0.0.0/8", "note": "b"},
 		Taints:      []corev1.Taint{{Key: "node.kubernetes.io/out-of-service", Effect: corev1.TaintEffectNoExecute}, {Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}},
-	}))
+	})
 	for name, tt := range map[string]struct {
 		node    corev1.Node
 		address string
@@ -52,6 +53,43 @@ func TestWhatIsKeptOfANode(t *testing.T) {
 	}
 }
 
+// keep keeps a Node, all of it.
+func keep(t *testing.T, r Rejoining, k KeptNode) {
+	t.Helper()
+	tooLarge, err := r.KeepNode(t.Context(), k)
+	if must(t, err); len(tooLarge) > 0 {
+		t.Errorf("of %s, %q are too large", k.Name, tooLarge)
+	}
+}
+
+// TestOneNodeDoesNotFillWhatIsKept of all: a kubelet may write as much on its own Node as etcd takes.
+func TestOneNodeDoesNotFillWhatIsKept(t *testing.T) {
+	large, small := map[string]string{"large": strings.Repeat("<", maxKept)}, map[string]string{"team": "a"}
+	for name, tt := range map[string]struct {
+		node     KeptNode
+		want     KeptNode
+		tooLarge []string
+	}{
+		"annotations": {KeptNode{Labels: small, Annotations: large}, KeptNode{Labels: small}, []string{"annotations"}},
+		"labels":      {KeptNode{Labels: large, Annotations: small, Cordoned: true}, KeptNode{Cordoned: true}, []string{"annotations", "labels"}},
+		"taints":      {KeptNode{Taints: make([]corev1.Taint, maxKept)}, KeptNode{}, []string{"taints"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newScene(t).joiner.RejoiningNodes()
+			tt.node.Name, tt.node.UID, tt.node.Address = "win-a", "before", hostA
+			tt.want.Name, tt.want.UID, tt.want.Address = "win-a", "before", hostA
+			tooLarge, err := r.KeepNode(t.Context(), tt.node)
+			if must(t, err); !slices.Equal(tooLarge, tt.tooLarge) {
+				t.Errorf("%q are too large, want %q", tooLarge, tt.tooLarge)
+			}
+			got, err := r.KeptNode(t.Context(), new(newNode("win-a", "now")), hostA)
+			if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
+				t.Errorf("%v, -want +got\n%s", err, diff)
+			}
+		})
+	}
+}
+
 // keptNames are the Nodes of which something is kept.
 func keptNames(t *testing.T, r Rejoining) []string {
 	t.Helper()
@@ -66,7 +104,7 @@ func TestTheFirstNodeThatIsKeptMakesTheConfigMap(t *testing.T) {
 	r := s.joiner.RejoiningNodes()
 	must(t, s.client.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: rejoiningName}}))
 	must(t, r.ForgetNode(t.Context(), "win-a"))
-	must(t, r.KeepNode(t.Context(), KeptNode{Name: "win-a"}))
+	keep(t, r, KeptNode{Name: "win-a"})
 	if diff := cmp.Diff([]string{"win-a"}, keptNames(t, r)); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
@@ -93,7 +131,7 @@ func TestWhatWasKeptAndIsDamagedIsNotOverwritten(t *testing.T) {
 		if err := r.ForgetNode(t.Context(), "win-a"); !errors.Is(err, errAPIServer) {
 			t.Errorf("%s: %v", fails, err)
 		}
-		if err := r.KeepNode(t.Context(), KeptNode{Name: "win-a"}); !errors.Is(err, errAPIServer) {
+		if _, err := r.KeepNode(t.Context(), KeptNode{Name: "win-a"}); !errors.Is(err, errAPIServer) {
 			t.Errorf("%s: %v", fails, err)
 		}
 		clear(s.fails)

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
@@ -174,7 +175,8 @@ func (n *Nodes) deleteToRejoin(ctx context.Context, h configure.Host, expired ti
 	if !windowsnode.Decode(node).IsLost() {
 		return configure.Progress{State: configure.StateJoined}, nil
 	}
-	if err := n.Joiner.RejoiningNodes().KeepNode(ctx, configure.SetByUsers(&node, h.Address)); err != nil {
+	tooLarge, err := n.Joiner.RejoiningNodes().KeepNode(ctx, configure.SetByUsers(&node, h.Address))
+	if err != nil {
 		return configure.Progress{}, fmt.Errorf("keeping what is set on Node %s: %w", node.Name, err)
 	}
 	err = n.Client.Delete(ctx, &node, client.Preconditions{UID: &node.UID, ResourceVersion: &node.ResourceVersion})
@@ -184,8 +186,9 @@ func (n *Nodes) deleteToRejoin(ctx context.Context, h configure.Host, expired ti
 	if client.IgnoreNotFound(err) != nil {
 		return configure.Progress{}, fmt.Errorf("deleting Node %s: %w", node.Name, err)
 	}
-	return configure.Progress{
-		State: configure.StateJoining, Reason: configure.ReasonRejoining,
-		Message: fmt.Sprintf("the client certificate of the kubelet of node %s expired on %s: its Node was deleted, and the host joins again; labels, annotations, taints and a cordon of users are set again", node.Name, expired.UTC().Format(time.RFC3339)),
-	}, nil
+	message := fmt.Sprintf("the client certificate of the kubelet of node %s expired on %s: its Node was deleted, and the host joins again; labels, annotations, taints and a cordon of users are set again", node.Name, expired.UTC().Format(time.RFC3339))
+	if len(tooLarge) > 0 {
+		message += ", but not its " + strings.Join(tooLarge, " and ") + ", which are too large"
+	}
+	return configure.Progress{State: configure.StateJoining, Reason: configure.ReasonRejoining, Message: message}, nil
 }
