@@ -127,7 +127,12 @@ func (a *Approver) requeueUnapproved(csr certificatesv1.CertificateSigningReques
 	if v.Decision == certificates.Approve {
 		return 0
 	}
-	return min(max(configure.AgainLater, a.refused.SeenFor(csr.Name, string(csr.UID), a.Elapsed())), lookLimit)
+	return a.requeueAged(csr, configure.AgainLater)
+}
+
+// requeueAged returns how long a request has been there, at least this time.
+func (a *Approver) requeueAged(csr certificatesv1.CertificateSigningRequest, shortest time.Duration) time.Duration {
+	return min(max(shortest, a.refused.SeenFor(csr.Name, string(csr.UID), a.Elapsed())), lookLimit)
 }
 
 // requeueUnknownHost returns when to look again at a request for a name that no host has: as long as there are hosts whose name is not known.
@@ -136,7 +141,7 @@ func (a *Approver) requeueUnknownHost(k certificates.Known, csr certificatesv1.C
 	if !pending {
 		return 0
 	}
-	return configure.AgainSoon
+	return a.requeueAged(csr, configure.AgainSoon)
 }
 
 // managedHosts are all that are managed, with the names that they have, or had when they were last reached.

@@ -269,6 +269,16 @@ func TestARefusedRequestIsLookedAtLessAndLessOften(t *testing.T) {
 	if diff := cmp.Diff([]time.Duration{time.Minute, time.Minute, 10 * time.Minute, time.Hour, 0, time.Minute}, got); diff != "" {
 		t.Errorf("again after (-want +got):\n%s", diff)
 	}
+	// One for a name that no host has, while the name of a host is not known.
+	c = newCluster(t)
+	c.inputs.All = append(c.inputs.All, render.Node{Backing: render.BackingInstance, Address: "192.0.2.6"})
+	a, got = c.approver(t, first("win-x")), nil
+	for _, now := range []time.Duration{time.Hour, time.Hour + 10*time.Minute} {
+		look(now)
+	}
+	if diff := cmp.Diff([]time.Duration{15 * time.Second, 10 * time.Minute}, got); diff != "" {
+		t.Errorf("a made-up name: again after (-want +got):\n%s", diff)
+	}
 }
 
 // intercept has requests of the approver go through these functions first.
