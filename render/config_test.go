@@ -168,6 +168,7 @@ func TestTheOperatorsEnvironmentRefusesWhatTheExistingOperatorRefuses(t *testing
 func TestSettingsThatAreTooLarge(t *testing.T) {
 	for text, want := range map[string]string{
 		"logs: {files: 3} #" + strings.Repeat("x", maxSettings):                              "has 65554 bytes, at most 65536 are allowed",
+		"logs: {files: 3}\n---\nlogs: {files: 4}":                                            "has a second document",
 		"a: &a " + strings.Repeat("x", 1<<10) + "\nb: [" + strings.Repeat("*a,", 100) + "1]": "has aliases that expand to more than 65536 bytes",
 		"kubelet: {kubeReserved: &r {memory: 1Gi}, systemReserved: *r}":                      "",
 	} {

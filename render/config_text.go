@@ -14,6 +14,9 @@ func checkSettingsText(text []byte) string {
 	if len(text) > maxSettings {
 		return fmt.Sprintf("has %d bytes, at most %d are allowed", len(text), maxSettings)
 	}
+	if yamltext.HasSecondDocument(text) {
+		return "has a second document, below a line with ---, which is not read: write all settings into one"
+	}
 	if beyond, err := yamltext.ExpandsBeyond(text, maxSettings); err != nil || !beyond {
 		return "" // the decoder says what is no YAML
 	}

@@ -4,7 +4,9 @@ package yamltext
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 
 	"go.yaml.in/yaml/v3"
 	decoder "sigs.k8s.io/yaml"
@@ -21,6 +23,20 @@ func ExpandsBeyond(text []byte, most int) (bool, error) {
 		return false, err
 	}
 	return expansion{map[*yaml.Node]int{}, most}.size(&document) > most, nil
+}
+
+// HasSecondDocument reports whether there is more in a text than its first document, which is the only one that a decoder of one object reads.
+func HasSecondDocument(text []byte) bool {
+	if !bytes.Contains(text, []byte("---")) {
+		return false
+	}
+	documents := yaml.NewDecoder(bytes.NewReader(text))
+	var first, second yaml.Node
+	if documents.Decode(&first) != nil {
+		return false
+	}
+	err := documents.Decode(&second)
+	return err != nil && !errors.Is(err, io.EOF) || err == nil && second.Content[0].Tag != "!!null"
 }
 
 // maxFile is what the aliases of a file may expand to, in bytes.

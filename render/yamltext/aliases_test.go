@@ -30,6 +30,17 @@ func TestWhatAliasesExpandTo(t *testing.T) {
 	}
 }
 
+func TestASecondDocument(t *testing.T) {
+	for text, want := range map[string]bool{
+		"a: 1\n---\nb: 2\n": true, "---\na: 1\n---\n[]\n": true, "a: 1\n---\n# nothing\n": false, "---\na: 1\n": false, "a: 1\n...\n": false, "a: '---'": false, "": false,
+		"a: [\n---\nb: 2": false, "a: 1\n---\nb: [": true,
+	} {
+		if got := HasSecondDocument([]byte(text)); got != want {
+			t.Errorf("%q: %t", text, got)
+		}
+	}
+}
+
 func TestAFileIsDecodedWithinItsBound(t *testing.T) {
 	var into struct{ A, B []string }
 	if err := UnmarshalStrict([]byte("a: &a [x, y]\nb: *a"), &into); err != nil || len(into.B) != 2 {
