@@ -47,6 +47,12 @@ func redact(u *unstructured.Unstructured) {
 		redactPod(o, "spec", "template", "spec")
 	case "Pod":
 		redactPod(o, "spec")
+	case "Event":
+		for _, field := range []string{"message", "note"} {
+			if text, ok := o[field].(string); ok {
+				o[field] = bundle.MaskLog(text)
+			}
+		}
 	case "Proxy":
 		for _, part := range []string{"spec", "status"} {
 			for _, field := range []string{"httpProxy", "httpsProxy"} {
@@ -171,10 +177,28 @@ func commands(unit map[string]any) {
 	unit["contents"] = strings.Join(kept, "\n") + "\n"
 }
 
-// redactPod removes the values of variables that are not known to be harmless.
+// maskArguments masks what is called a secret in the arguments of a program: --password=x, and what follows --password.
+func maskArguments(list any) {
+	all, _ := list.([]any)
+	for i, arg := range all {
+		text, ok := arg.(string)
+		if !ok {
+			continue
+		}
+		all[i] = bundle.MaskLog(text)
+		if before, ok := all[max(i-1, 0)].(string); ok && i > 0 && strings.HasSuffix(bundle.MaskLog(" "+before+" "+text), " "+bundle.MaskedText) {
+			all[i] = bundle.MaskedText
+		}
+	}
+}
+
+// redactPod removes the values of variables that are not known to be harmless, and masks arguments.
 func redactPod(o map[string]any, path ...string) {
-	for _, list := range []string{"containers", "initContainers"} {
+	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
 		filter(o, func(container map[string]any) bool {
+			for _, words := range []string{"command", "args"} {
+				maskArguments(container[words])
+			}
 			env, _ := container["env"].([]any)
 			for _, e := range env {
 				variable, ok := e.(map[string]any)

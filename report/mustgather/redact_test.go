@@ -66,6 +66,14 @@ spec:
 			`{kind: Deployment, metadata: {name: d, annotations: {kubectl.kubernetes.io/last-applied-configuration: pass, other: kept}}, spec: {template: {spec: {containers: [{name: c, env: [{name: ARGS, value: --v=2}, {name: MINE, value: pass}, {name: REF, valueFrom: {secretKeyRef: {name: s}}}, {name: HTTP_PROXY, value: "u:pass@proxy:3128"}]}], initContainers: [{name: i, env: [{name: MINE, value: pass}]}]}}}}`,
 			`{kind: Deployment, metadata: {name: d, annotations: {other: kept}}, spec: {template: {spec: {containers: [{name: c, env: [{name: ARGS, value: --v=2}, {name: MINE, value: <masked>}, {name: REF, valueFrom: {secretKeyRef: {name: s}}}, {name: HTTP_PROXY, value: "****:****@proxy:3128"}]}], initContainers: [{name: i, env: [{name: MINE, value: <masked>}]}]}}}}`,
 		},
+		"a Pod, with what oc debug adds, without passwords in arguments": {
+			`{kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, command: [run, --password, hunter2, "--token=hunter3", --verbose, x], args: [a]}], ephemeralContainers: [{name: d, env: [{name: MINE, value: pass}], args: ["-secret", "hunter4", "echo b"]}]}}`,
+			`{kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, command: [run, --password, <masked>, "--token=<masked>", --verbose, x], args: [a]}], ephemeralContainers: [{name: d, env: [{name: MINE, value: <masked>}], args: ["-secret", <masked>, "echo b"]}]}}`,
+		},
+		"an Event of a program that shows its password": {
+			`{kind: Event, metadata: {name: e}, reason: Failed, message: "login with password=hunter2 failed", note: "token: hunter3"}`,
+			`{kind: Event, metadata: {name: e}, reason: Failed, message: "login with password=<masked> failed", note: "token: <masked>"}`,
+		},
 		"a Proxy, in its spec and its status": {
 			`{kind: Proxy, metadata: {name: cluster}, spec: {httpProxy: "http://u:pass@proxy:3128", httpsProxy: "u:p ss/pass@proxy:3128", noProxy: .example.com}, status: {httpProxy: "http://u:pass@proxy:3128"}}`,
 			`{kind: Proxy, metadata: {name: cluster}, spec: {httpProxy: "http://****:****@proxy:3128", httpsProxy: "****:****@proxy:3128", noProxy: .example.com}, status: {httpProxy: "http://****:****@proxy:3128"}}`,
