@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -92,6 +93,8 @@ type comments struct {
 	// isGitLab is true for notes, which have no URL of their own and are changed by PUT.
 	isGitLab bool
 	bodies   []string
+	// authors are the accounts of the comments, as far as they are given.
+	authors  []string
 	login    string
 	requests []string
 }
@@ -110,6 +113,9 @@ func (c *comments) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		list := []map[string]any{}
 		for i := (page - 1) * 100; i < min(page*100, len(c.bodies)); i++ {
 			one := map[string]any{"id": i, "body": c.bodies[i]}
+			if i < len(c.authors) {
+				one[map[bool]string{true: "author", false: "user"}[c.isGitLab]] = map[string]string{"username": c.authors[i], "login": c.authors[i]}
+			}
 			if !c.isGitLab {
 				one["url"] = fmt.Sprintf("http://%s/comments/%d", r.Host, i)
 			}
@@ -289,6 +295,21 @@ func TestACommentOfAnotherAccountIsLeft(t *testing.T) {
 	r.run(0, "printf '<!-- wmco golden check windows -->\\nours\\n' >comment.md; ./comment.sh comment.md "+server.URL, "AUTH=PRIVATE-TOKEN: x")
 	if len(told.bodies) != 2 || !strings.Contains(told.bodies[1], "ours") || !strings.Contains(told.bodies[0], "a copy") {
 		t.Errorf("%q", told.bodies)
+	}
+}
+
+// A comment that begins as that of the pipeline is not taken for it where its author is known to be another account.
+func TestTheCommentIsThatOfTheAuthor(t *testing.T) {
+	r := newRepository(t)
+	for _, isGitLab := range []bool{false, true} {
+		const mark = "<!-- wmco golden check windows -->\n"
+		told := &comments{isGitLab: isGitLab, bodies: []string{mark + "forged", mark + "old"}, authors: []string{"mallory", "wmco[bot]"}}
+		server := httptest.NewServer(told)
+		t.Cleanup(server.Close)
+		r.run(0, "printf '<!-- wmco golden check windows -->\\nours\\n' >comment.md; ./comment.sh comment.md "+server.URL, "AUTH=PRIVATE-TOKEN: x", "AUTHOR=wmco[bot]")
+		if want := []string{mark + "forged", mark + "ours\n"}; !slices.Equal(told.bodies, want) {
+			t.Errorf("%q, want %q", told.bodies, want)
+		}
 	}
 }
 

@@ -7,7 +7,8 @@
 #	GitHub	API/repos/OWNER/NAME/issues/NUMBER/comments
 #	GitLab	API/projects/ID/merge_requests/NUMBER/notes
 # AUTH in the environment is the header that logs in, such as "Authorization: Bearer TOKEN". The first line of FILE is how the comment is
-# recognized. Run the one of the target branch: it has the token.
+# recognized. AUTHOR is the account of the token: a comment of another one is not changed, although it may begin in the same way. Run the script of
+# the target branch: it has the token.
 set -eu
 
 file=$1
@@ -33,8 +34,8 @@ while [ -z "$place" ] && [ "$page" -le 50 ]; do
 		break
 	fi
 	# A comment of GitHub has the URL at which it is changed; a note of GitLab is below the list.
-	place=$(jq --raw-output --arg mark "$mark" --arg list "$url" \
-		'[.[] | select(.body | startswith($mark)) | if .url then "PATCH " + .url else "PUT \($list)/\(.id)" end][0] // empty' "$work/list")
+	place=$(jq --raw-output --arg mark "$mark" --arg list "$url" --arg author "${AUTHOR:-}" \
+		'[.[] | select(.body | startswith($mark)) | select($author == "" or (.user.login // .author.username) == $author) | if .url then "PATCH " + .url else "PUT \($list)/\(.id)" end][0] // empty' "$work/list")
 	page=$((page + 1))
 done
 if [ -n "$place" ] && request "${place%% *}" "${place#* }" --data-binary "@$work/comment" >/dev/null; then

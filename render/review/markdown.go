@@ -2,6 +2,7 @@ package review
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"wmco/bundle"
@@ -12,7 +13,7 @@ func (r Review) Markdown() string {
 	var out strings.Builder
 	out.WriteString("### Windows nodes\n\n")
 	if r.HasFindings() {
-		fmt.Fprintf(&out, "%s\n\n%s", html(r.Summary()), r.Findings.markdown())
+		fmt.Fprintf(&out, "%s\n\n%s", words(r.Summary()), r.Findings.markdown())
 	}
 	if !r.Differs() {
 		fmt.Fprintf(&out, "No change on %s.\n", bundle.Count(len(r.Same), "node"))
@@ -79,10 +80,36 @@ func verb(a bundle.Action) string {
 }
 
 // cell is a text in a table.
-func cell(text string) string { return strings.ReplaceAll(html(text), "|", `\|`) }
+func cell(text string) string { return strings.ReplaceAll(words(text), "|", `\|`) }
+
+// notPlain is a character with which something in Markdown can begin, an address such as www.example.com too.
+var notPlain = regexp.MustCompile(`[^A-Za-z0-9_ ,:;()%-]`)
+
+// words is a text as it is: as words, or as code where it may be something else in Markdown.
+func words(text string) string {
+	if notPlain.MatchString(text) {
+		return code(text)
+	}
+	return text
+}
 
 func html(text string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
+}
+
+// code is a text as it is: nothing in it becomes a link, a picture or a mention.
+func code(text string) string {
+	if text = line(text); text == "" {
+		return ""
+	}
+	mark := "`"
+	for strings.Contains(text, mark) {
+		mark += "`"
+	}
+	if strings.HasPrefix(text, "`") || strings.HasSuffix(text, "`") {
+		text = " " + text + " " // one on each side is no part of it (CommonMark 6.1)
+	}
+	return mark + text + mark
 }
 
 // fence is a code block that nothing in the text can close.

@@ -1,6 +1,7 @@
 package review
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -30,17 +31,44 @@ func named(text string) Review {
 	}
 }
 
+// summaries are the lines of a comment that are HTML, in which there is no Markdown.
+var summaries = regexp.MustCompile(`(?m)^<details><summary>.*$`)
+
+// outsideCode is what of a comment is Markdown: code ends at as many backticks as it begins with (CommonMark 6.1).
+func outsideCode(text string) string {
+	var out strings.Builder
+	for text = summaries.ReplaceAllString(text, ""); ; {
+		before, rest, found := strings.Cut(text, "`")
+		out.WriteString(before)
+		if !found {
+			return out.String()
+		}
+		after := strings.TrimLeft(rest, "`")
+		mark := strings.Repeat("`", 1+len(rest)-len(after))
+		end := regexp.MustCompile("(^|[^`])" + mark + "([^`]|$)").FindStringIndex(after)
+		if end == nil {
+			out.WriteString(mark)
+			text = after
+			continue
+		}
+		text = strings.TrimLeft(after[end[0]+1:], "`")
+	}
+}
+
 // TestNothingInAPreviewCanForgeALine: what a folder, a file or a record of a preview is called begins no line of a review, and is no markup of a
 // comment.
 func TestNothingInAPreviewCanForgeALine(t *testing.T) {
-	const hostile = "x`\n\n### Windows nodes\r\n\nNo change on 30 nodes.\u2028<!--\v| y |\n```\n"
+	const hostile = "x`\n\n### Windows nodes\r\n\nNo change on 30 nodes.\u2028<!--\v| y |\n![a](https://example.com) @team\n```\n"
 	good, bad := named("win-a"), named(hostile)
 	for name, write := range map[string]func(Review) string{"text": Review.Text, "markdown": Review.Markdown, "summary": Review.Summary} {
 		got := write(bad)
 		if diff := cmp.Diff(strings.Count(write(good), "\n"), strings.Count(got, "\n")); diff != "" || strings.ContainsAny(got, "\r\v\u2028") {
 			t.Errorf("%s: lines (-want +got):\n%s%s", name, diff, got)
 		}
-		if name == "markdown" && strings.Contains(got, "<!--") {
+		if name == "markdown" {
+			got = outsideCode(got)
+		}
+		if name == "markdown" && (strings.Contains(got, "<!--") || strings.Contains(got, "[a](") || strings.Contains(got, "@team")) {
 			t.Errorf("markup:\n%s", got)
 		}
 	}
