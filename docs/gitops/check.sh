@@ -43,6 +43,11 @@ if [ "$status" -ne 0 ]; then
 	exit "$status"
 fi
 
+# It decides what is rendered, so a reviewer has to know that it is another one.
+if ! git diff --quiet "$base" HEAD -- "$dir/golden.yaml"; then
+	printf '**`%s/golden.yaml` is another one than on the target branch:** other inputs are compared.\n\n' "$dir" >>"$comment"
+fi
+
 # What the pull request changes: its inputs against what the target branch wants.
 git worktree add --quiet --detach "$tree" HEAD
 inside "$tree" || { echo "check.sh: $dir of the commit is no folder" >&2; exit 2; }
