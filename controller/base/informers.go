@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 )
 
 // NewInformer is for cache.Options.NewInformer of a cache that nobody waits for when it is refused.
@@ -81,12 +82,15 @@ func (p patientListWatch) Watch(o metav1.ListOptions) (watch.Interface, error) {
 	return p.WatchWithContext(context.Background(), o)
 }
 
-// untilWell asks until the API server answers.
+// untilWell asks until the API server answers. The first of the failures in a row is logged.
 func untilWell[T any](ctx context.Context, pauses wait.Backoff, ask func() (T, error)) (T, error) {
-	for {
+	for tries := 0; ; tries++ {
 		answer, err := ask()
 		if err == nil || !isUnwell(err) || ctx.Err() != nil {
 			return answer, err
+		}
+		if tries == 0 {
+			klog.FromContext(ctx).Info("a list or watch is tried until the API server answers", "error", err.Error())
 		}
 		select {
 		case <-ctx.Done():

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 )
 
 // TestListsAndWatchesAreTriedAgainWhileTheAPIServerIsNotWell: what an informer has to answer itself it gets at once.
@@ -52,6 +55,18 @@ func TestListsAndWatchesAreTriedAgainWhileTheAPIServerIsNotWell(t *testing.T) {
 		if pause := pauses.Step(); pause > 6*time.Second || pause <= 0 {
 			t.Errorf("a pause of %s", pause)
 		}
+	}
+	var logged []string
+	logger := funcr.New(func(_, line string) { logged = append(logged, line) }, funcr.Options{})
+	tries := 0
+	_, err := untilWell(klog.NewContext(t.Context(), logger), wait.Backoff{Duration: time.Microsecond, Steps: 9}, func() (int, error) {
+		if tries++; tries < 5 {
+			return 0, errors.New("no route to the API server")
+		}
+		return 0, nil
+	})
+	if err != nil || len(logged) != 1 || !strings.Contains(logged[0], "no route to the API server") {
+		t.Errorf("%v, logged %q", err, logged)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
