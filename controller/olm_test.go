@@ -14,8 +14,23 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/gather"
 	"wmco/controller/olm"
+	"wmco/deploy/network"
 	"wmco/internal/test/testenv"
 )
+
+// TestTheOperatorLimitsItsPorts where no NetworkPolicy does.
+func TestTheOperatorLimitsItsPorts(t *testing.T) {
+	policy, err := network.Policy(gather.OperatorNamespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cluster.Client(t).Delete(t.Context(), policy); client.IgnoreNotFound(err) != nil { // of another test's operator
+		t.Fatal(err)
+	}
+	if err := start(t).Get(t.Context(), client.ObjectKeyFromObject(policy), policy); err != nil {
+		t.Error(err)
+	}
+}
 
 // TestOLMIsToldWhenAnUpgradeIsNotSafe with the permissions that OLM gives.
 func TestOLMIsToldWhenAnUpgradeIsNotSafe(t *testing.T) {
