@@ -95,6 +95,13 @@ func checkNothingIsRefused(t *testing.T, c client.Client) {
 	malformed.Object.Raw = []byte(`"text"`)
 	other := mirror(t, "quay.io")
 	other.OldObject.Raw = request(t, metav1.GroupVersionKind{}, "", "", map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "new"}}).Object.Raw
+	settings := func(namespace string) admission.Request {
+		return request(t, metav1.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, gather.OperatorNamespace, render.SettingsConfigMap, map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": namespace, "name": render.SettingsConfigMap}, "data": map[string]any{render.SettingsKey: "unknown: 1"},
+		})
+	}
+	elsewhere := settings(gather.OperatorNamespace)
+	elsewhere.OldObject.Raw = settings("default").Object.Raw
 	for name, x := range map[string]struct {
 		w   *Warner
 		req admission.Request
@@ -104,6 +111,7 @@ func checkNothingIsRefused(t *testing.T, c client.Client) {
 		"they have credentials":           {withCredentials, mirror(t, "quay.io")},
 		"an object that is no object":     {warner(c), malformed},
 		"an object that was another kind": {warner(c), other},
+		"one that was in another place":   {warner(c), elsewhere},
 		"a kind that is not wanted":       {broken, request(t, metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}, "a", "b", nil)},
 		"a Secret that is not wanted":     {broken, request(t, metav1.GroupVersionKind{Version: "v1", Kind: "Secret"}, "openshift-config", "other", nil)},
 		"a ConfigMap of another folder":   {broken, request(t, metav1.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "default", "windows-instances", nil)},
@@ -213,6 +221,9 @@ func TestRequestsThatAreTurnedAway(t *testing.T) {
 		h.ServeHTTP(w, r)
 		if w.Code != tt.want || reached != (tt.want == http.StatusOK) {
 			t.Errorf("%s: status %d, reached %t", name, w.Code, reached)
+		}
+		if closed := w.Header().Get("Connection") == "close"; closed == reached {
+			t.Errorf("%s: its connection is closed: %t", name, closed)
 		}
 	}
 }

@@ -74,6 +74,30 @@ func TestTheServer(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	c.CloseIdleConnections()
+	// Those who take all connections keep others waiting, and no longer than they have them.
+	var all []net.Conn
+	for range mostConnections + 1 {
+		conn, err := net.Dial("tcp", r.Address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, conn)
+	}
+	last := tls.Client(all[mostConnections], &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // it is the one of the test
+	greeted := make(chan error, 1)
+	go func() { greeted <- last.HandshakeContext(ctx) }()
+	select {
+	case err := <-greeted:
+		t.Errorf("one connection more than there may be is served: %v", err)
+	case <-time.After(500 * time.Millisecond):
+		_ = all[0].Close()
+		if err := <-greeted; err != nil {
+			t.Error(err)
+		}
+	}
+	for _, conn := range all {
+		_ = conn.Close()
+	}
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)

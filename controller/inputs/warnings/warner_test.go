@@ -208,6 +208,21 @@ func TestOnlyWantedObjectsAreRead(t *testing.T) {
 	}
 }
 
+// TestAProposedObjectIsInItsNamespace alone, also in lists.
+func TestAProposedObjectIsInItsNamespace(t *testing.T) {
+	u := object(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, gather.OperatorNamespace, "new", nil)
+	for namespace, want := range map[string]bool{"": true, gather.OperatorNamespace: true, "default": false} {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMapList"})
+		if err := with(cluster(t, 1), u).List(t.Context(), list, client.InNamespace(namespace)); err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.ContainsFunc(list.Items, func(u unstructured.Unstructured) bool { return u.GetName() == "new" }); got != want {
+			t.Errorf("a list of namespace %q has it: %t", namespace, got)
+		}
+	}
+}
+
 // TestLines are few and short: an API server cuts others.
 func TestLines(t *testing.T) {
 	c := cluster(t, 1)
