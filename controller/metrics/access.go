@@ -125,7 +125,6 @@ func (a access) judgeRequest(r *http.Request) (verdict, error) {
 		a.allowed.Add(key, true, allowedFor)
 		a.addresses.Add(from, true, renewedFor)
 	default:
-		a.allowed.Remove(key)
 		a.refused.Add(key, v, refusedFor)
 	}
 	return v, err

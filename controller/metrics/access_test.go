@@ -97,8 +97,8 @@ func TestVerdictsAreAboutWhatWasAsked(t *testing.T) {
 			r.Header.Set("Authorization", tt.authorization)
 			w := httptest.NewRecorder()
 			handler.ServeHTTP(w, r)
-			if w.Code != tt.want || (w.Header().Get("WWW-Authenticate") != "") != (tt.want == http.StatusUnauthorized) {
-				t.Errorf("%s: status %d, want %d", tt.name, w.Code, tt.want)
+			if w.Code != tt.want || (w.Header().Get("WWW-Authenticate") != "") != (tt.want == http.StatusUnauthorized) || (w.Header().Get("Connection") == "close") != (tt.want != http.StatusOK) {
+				t.Errorf("%s: status %d, want %d; headers %v", tt.name, w.Code, tt.want, w.Header())
 			}
 		}
 	}
