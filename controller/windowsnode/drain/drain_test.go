@@ -1,11 +1,15 @@
 package drain
 
 import (
+	"errors"
+	"fmt"
+	"net/http"
 	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 )
@@ -27,5 +31,21 @@ func TestPodsThatDoNotEndAreGivenUp(t *testing.T) {
 		if slices.Sort(left.Pods); err != nil || !slices.Equal(left.Pods, want) {
 			t.Errorf("after %v: %q, %v, want %q", giveUp, left.Pods, err, want)
 		}
+	}
+}
+
+// TestWhichEvictionsAreDenied: those that are refused again until a person does something.
+func TestWhichEvictionsAreDenied(t *testing.T) {
+	for code, want := range map[int32]bool{
+		http.StatusBadRequest: true, http.StatusForbidden: true, http.StatusTeapot: true,
+		http.StatusUnauthorized: false, http.StatusRequestTimeout: false, http.StatusConflict: false, http.StatusInternalServerError: false, http.StatusServiceUnavailable: false,
+	} {
+		err := &apierrors.StatusError{ErrStatus: metav1.Status{Code: code}}
+		if got := isDenied(fmt.Errorf("evicting: %w", err)); got != want {
+			t.Errorf("status %d: %t, want %t", code, got, want)
+		}
+	}
+	if isDenied(errors.New("cut off")) {
+		t.Error("an API server that does not answer denies nothing")
 	}
 }

@@ -1,0 +1,79 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"wmco/applier/remote"
+	"wmco/controller/configure"
+	"wmco/controller/hosts"
+	"wmco/controller/inputs/desired"
+	"wmco/controller/windowsnode/record"
+)
+
+// unreachable calls a function for each host that is to be reached, and reaches none.
+type unreachable func()
+
+func (u unreachable) Connect(context.Context, remote.Target) error {
+	u()
+	return errors.New("away")
+}
+
+func (u unreachable) Run(ctx context.Context, t remote.Target, _ remote.Command) error {
+	return u.Connect(ctx, t)
+}
+
+func (u unreachable) Transfer(ctx context.Context, t remote.Target, _ func(remote.Files) error) error {
+	return u.Connect(ctx, t)
+}
+
+func (unreachable) Close() error { return nil }
+
+// TestANodeHasNoVersionBeforeItsHostIsCleanedUp: a host whose entry comes back in between joins again.
+func TestANodeHasNoVersionBeforeItsHostIsCleanedUp(t *testing.T) {
+	r := record.Record{Entry: "192.0.2.1", Address: "192.0.2.1", Account: "Administrator", Node: "win-a", NodeUID: "uid-a"}
+	text, err := r.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := &corev1.Node{Spec: corev1.NodeSpec{Unschedulable: true}, ObjectMeta: metav1.ObjectMeta{
+		Name: r.Node, UID: r.NodeUID, Annotations: map[string]string{configure.VersionAnnotation: "v1", RemoveAnnotation: configure.ValueTrue},
+	}}
+	c := fake.NewFakeClient(node, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: record.ConfigMapName(r.ID())}, Data: map[string]string{string(r.ID()): text}})
+	read := func() *corev1.Node {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil {
+			t.Fatal(err)
+		}
+		return node
+	}
+	reached := 0
+	away := unreachable(func() {
+		reached++
+		if version := read().Annotations[configure.VersionAnnotation]; version != "" {
+			t.Errorf("its host is reached while the Node has version %q", version)
+		}
+	})
+	program, err := remote.FileProgram("controller.go") // it is never sent
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &Nodes{
+		Client: c, Namespace: "n", Hosts: hosts.New(hosts.Options{Transports: hosts.Transports{Kept: away, Fresh: away}, Program: program}),
+		Inputs: func(context.Context) (*desired.Hosts, error) { return &desired.Hosts{}, nil },
+		Joiner: &configure.Joiner{Client: c, Unjoined: &configure.Unjoined{}, Login: &hosts.Login{Live: c, Records: &hosts.Records{Live: c, Namespace: "n"}}},
+	}
+	for range 2 {
+		if _, err := n.continueRemoval(t.Context(), read().DeepCopy(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if reached == 0 {
+		t.Error("its host is not reached: the test proves nothing")
+	}
+}
