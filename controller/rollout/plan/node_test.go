@@ -136,6 +136,20 @@ func TestOtherLayersAreNotPublished(t *testing.T) {
 	}
 }
 
+// TestABundleIsPublishedForOneNode: a Node that was made again under its name gets its own, although the bundle is the same.
+func TestABundleIsPublishedForOneNode(t *testing.T) {
+	object, told := windowsNode(), publication(t, "same")
+	object.UID = "second"
+	told.NodeName, told.NodeUID = object.Name, "first"
+	s := Step{Action: ActionPublish, Bundle: told.Bundle, Permit: told.MaxImpact}
+	if err := s.EditNode(&object, Source{Wanted: told, Told: told, Sign: published.Desired.Encode}); err != nil {
+		t.Fatal(err)
+	}
+	if d := windowsnode.Decode(object).Desired; d.NodeName != "win-a" || d.NodeUID != "second" {
+		t.Errorf("it is for Node %q with UID %q", d.NodeName, d.NodeUID)
+	}
+}
+
 func TestTarget(t *testing.T) {
 	layer := func(argv ...string) bundle.Layer {
 		return bundle.Layer{Stage: bundle.StageJoined, Services: []bundle.Service{{Name: "kubelet", Argv: argv}}, Files: []bundle.File{{Path: `C:\k\cni.conf`, Digest: bundle.Of([]byte(argv[0]))}}}
