@@ -42,6 +42,7 @@ func TestOperator(t *testing.T) {
 		{"a change that would stop all pods", checkHeld},
 		{"oc apply warns", checkWarnings},
 		{"a CA reaches a paused node", checkUrgent},
+		{"a cluster of the last minor versions of OpenShift 4", checkLastOfFour},
 		{"a burst is one rendering", checkBurst},
 		{"what others change is restored without a rendering", checkRestored},
 		{"probes are answered", checkProbes},

@@ -1,6 +1,7 @@
 package payload
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,8 +11,6 @@ import (
 type Release struct {
 	// Minor is such as "1.36", Version such as "v1.36.3".
 	Minor, Version string
-	// Clusters are the minor versions of OpenShift and OKD whose API servers are of this minor version.
-	Clusters []string
 	// debug are the GODEBUG settings that upstream's go.mod has.
 	debug []string
 }
@@ -19,13 +18,13 @@ type Release struct {
 // Releases returns all releases, the oldest first.
 func Releases() []Release {
 	return []Release{
-		{"1.31", "v1.31.14", []string{"4.18"}, []string{"default=go1.22"}},
-		{"1.32", "v1.32.13", []string{"4.19"}, []string{"default=go1.23", "winsymlink=0"}},
-		{"1.33", "v1.33.13", []string{"4.20"}, []string{"default=go1.24"}},
-		{"1.34", "v1.34.9", []string{"4.21"}, []string{"default=go1.24"}},
-		{"1.35", "v1.35.4", []string{"4.22"}, []string{"default=go1.25"}},
-		{"1.36", "v1.36.3", []string{"5.0"}, nil},
-		{"1.37", "v1.37.2", []string{"5.1"}, nil},
+		{"1.31", "v1.31.14", []string{"default=go1.22"}},
+		{"1.32", "v1.32.13", []string{"default=go1.23", "winsymlink=0"}},
+		{"1.33", "v1.33.13", []string{"default=go1.24"}},
+		{"1.34", "v1.34.9", []string{"default=go1.24"}},
+		{"1.35", "v1.35.4", []string{"default=go1.25"}},
+		{"1.36", "v1.36.3", nil},
+		{"1.37", "v1.37.2", nil},
 	}
 }
 
@@ -45,15 +44,35 @@ type ClusterVersion struct {
 	Kubernetes string
 }
 
-// ClusterVersions returns all supported versions, the oldest first.
+// ClusterVersions returns all supported versions, the oldest first. Since Kubernetes 1.36 there are two of each: clusters 4.23 are released beside 5.0.
 func ClusterVersions() []ClusterVersion {
 	var all []ClusterVersion
 	for _, r := range Releases() {
-		for _, c := range r.Clusters {
-			all = append(all, ClusterVersion{c, r.Minor})
+		n, _ := MinorNumber(r.Minor)
+		all = append(all, ClusterVersion{fmt.Sprintf("4.%d", n-kubernetesOf4), r.Minor})
+		if n >= kubernetesOf5 {
+			all = append(all, ClusterVersion{fmt.Sprintf("5.%d", n-kubernetesOf5), r.Minor})
 		}
 	}
 	return all
+}
+
+// The minor versions of Kubernetes in clusters 4.0 and 5.0. Each minor version of a cluster has the next one.
+const (
+	kubernetesOf4 = 13
+	kubernetesOf5 = 36
+)
+
+// KubernetesOf returns the minor version of the API server of a cluster, such as 36 for "5.0.3" and "4.23.0", also of one that is not supported. It reports
+// whether that is known.
+func KubernetesOf(cluster string) (int, bool) {
+	switch major, minor, ok := majorMinor(cluster); {
+	case ok && major == 4: //nolint:mnd // OpenShift 4
+		return minor + kubernetesOf4, true
+	case ok && major == 5: //nolint:mnd // OpenShift 5
+		return minor + kubernetesOf5, true
+	}
+	return 0, false
 }
 
 // MinorNumber returns 36 for "1.36", and whether the text is a minor version of Kubernetes 1.

@@ -1,7 +1,6 @@
 package payload
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 )
@@ -19,8 +18,8 @@ func kubeletsBehind(clusterMinor int) int {
 // after the update (KubeletMinorVersionUpgradeable, which counts Windows nodes). The next minor version is taken for the number after this
 // one, as OpenShift does. Versions are such as "4.20.4" and "v1.31.14"; of unknown ones nothing is said.
 func RefusesUpdate(cluster, kubelet string) bool {
-	major, minor, ok := majorMinor(cluster)
-	server, supported := kubernetesOf(fmt.Sprintf("%d.%d", major, minor))
+	_, minor, ok := majorMinor(cluster)
+	server, supported := KubernetesOf(cluster)
 	one, own, known := majorMinor(strings.TrimPrefix(kubelet, "v"))
 	if !ok || !supported || !known || one != 1 {
 		return false
@@ -38,14 +37,4 @@ func majorMinor(version string) (major, minor int, ok bool) {
 	major, bad := strconv.Atoi(parts[0])
 	minor, worse := strconv.Atoi(parts[1])
 	return major, minor, bad == nil && worse == nil && major >= 0 && minor >= 0
-}
-
-// kubernetesOf returns 36 for the cluster "5.0", and whether it is supported.
-func kubernetesOf(cluster string) (int, bool) {
-	for _, v := range ClusterVersions() {
-		if v.Cluster == cluster {
-			return MinorNumber(v.Kubernetes)
-		}
-	}
-	return 0, false
 }

@@ -14,7 +14,9 @@ func TestWhatOpenShiftRefuses(t *testing.T) {
 		{"4.19.11", "v1.31.14", false}, // 4.20 takes two
 		{"4.19.11", "v1.30.9", true},   // too old for 4.19
 		{"4.22.9", "v1.35.4", false},
-		{"4.22.9", "v1.34.9", true}, // OpenShift takes 4.23 for the next
+		{"4.22.9", "v1.34.9", true},  // OpenShift takes 4.23 for the next
+		{"4.23.1", "v1.35.4", false}, // 4.24 takes two
+		{"4.24.0", "v1.36.3", true},
 		{"5.0.3", "v1.36.3", false},
 		{"5.0.3", "v1.35.4", true},
 		{"5.1.0", "v1.36.3", false},

@@ -2,7 +2,6 @@ package render
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/Masterminds/semver/v3"
 
@@ -42,42 +41,28 @@ type WorkerPool struct {
 	Release string
 }
 
-// isTooOld reports whether a cluster is older than those that are supported.
-func isTooOld(version string) bool {
-	v, err := semver.NewVersion(version)
-	return err == nil && v.LessThan(semver.MustParse(payload.ClusterVersions()[0].Cluster))
-}
-
 // oldestBehind is how many minor versions a kubelet may be older than the API server (kubernetes.io/releases/version-skew-policy).
 const oldestBehind = 3
 
-// clusterMinor returns the minor version of the cluster, such as "4.19", and whether the text is a version.
-func clusterMinor(version string) (string, bool) {
-	v, err := semver.NewVersion(version)
-	if err != nil {
-		return "", false
-	}
-	return fmt.Sprintf("%d.%d", v.Major(), v.Minor()), true
-}
-
-// kubernetesOf returns the minor version of Kubernetes of a cluster's version, and whether it is supported.
+// kubernetesOf returns the minor version of Kubernetes of a cluster's version, empty where that is not known, and whether it is supported.
 func kubernetesOf(version string) (string, bool) {
-	minor, _ := clusterMinor(version)
-	i := slices.IndexFunc(payload.ClusterVersions(), func(c payload.ClusterVersion) bool { return c.Cluster == minor })
-	if i < 0 {
+	n, ok := payload.KubernetesOf(version)
+	if !ok {
 		return "", false
 	}
-	return payload.ClusterVersions()[i].Kubernetes, true
+	minor := fmt.Sprintf("1.%d", n)
+	_, supported := payload.ReleaseOf(minor)
+	return minor, supported
 }
 
 // Kubernetes returns the minor version of Kubernetes that nodes of the cluster get, such as "1.36": that of the newest completed version of
-// the cluster. While the worker pool is paused, it is that of the pool, if the API server allows it. In a preview, a cluster that is
-// too old gets the oldest one, and one of an unknown version the newest.
+// the cluster. While the worker pool is paused, it is that of the pool, if the API server allows it. A cluster that is too old gets the oldest one, which
+// is for previews alone, and one that is too new, or of an unknown version, the newest.
 func (c Cluster) Kubernetes() string {
 	server, ok := kubernetesOf(c.Version)
 	if !ok {
 		releases := payload.Releases()
-		if isTooOld(c.Version) {
+		if server != "" && isBehind(server, releases[0].Minor) {
 			return releases[0].Minor
 		}
 		return releases[len(releases)-1].Minor
@@ -116,7 +101,7 @@ func (c Cluster) checkVersion() bundle.Findings {
 		r.add(bundle.SeverityInfo, reason.ClusterVersionUnknown, field, fmt.Sprintf("the cluster's version is not known: this is rendered for Kubernetes %s, and it is not checked whether this release supports the cluster", c.Kubernetes()), "add the object: oc get clusterversions.config.openshift.io version -o yaml")
 		return r.findings
 	}
-	if _, ok := clusterMinor(c.Version); !ok {
+	if _, err := semver.NewVersion(c.Version); err != nil {
 		r.add(bundle.SeverityWarning, reason.ClusterVersionUnsupported, field, fmt.Sprintf("%q is not a version", c.Version), "correct the version in the object")
 		return r.findings
 	}
@@ -124,8 +109,8 @@ func (c Cluster) checkVersion() bundle.Findings {
 	if !supported {
 		all := payload.ClusterVersions()
 		r.add(bundle.SeverityWarning, reason.ClusterVersionUnsupported, field,
-			fmt.Sprintf("this release does not support cluster version %s: its kubelets are for clusters %s to %s", c.Version, all[0].Cluster, all[len(all)-1].Cluster),
-			"use the release of the operator for the cluster's version; what is rendered here is a preview, which the operator does not apply")
+			fmt.Sprintf("this release does not support cluster version %s: its kubelets are for clusters %s to %s, and nodes get %s", c.Version, all[0].Cluster, all[len(all)-1].Cluster, c.KubeletVersion()),
+			"use the release of the operator for the cluster's version; until then no host joins, and nodes follow other inputs unless that kubelet is newer than the API server")
 		return r.findings
 	}
 	if isBehind(c.Kubernetes(), server) {

@@ -111,12 +111,18 @@ func printVersion(a app, answer versionAnswer) {
 		here = s.Kubelet
 	}
 	line("clusters", clusterRange())
-	for _, k := range answer.Kubelets {
+	var clusters []string
+	for i, k := range answer.Kubelets {
+		clusters = append(clusters, k.Cluster)
+		if i+1 < len(answer.Kubelets) && answer.Kubelets[i+1].Version == k.Version {
+			continue
+		}
 		mark := ""
 		if k.Version == here {
 			mark = " (this cluster)"
 		}
-		line("  "+k.Cluster, "kubelet and kube-proxy "+k.Version+mark)
+		line("  "+strings.Join(clusters, ", "), "kubelet and kube-proxy "+k.Version+mark)
+		clusters = nil
 	}
 	for _, e := range payload.Table() {
 		if e.Kubernetes == "" {

@@ -119,7 +119,7 @@ func ofMachines(f bundle.Finding) bool { return f.Reason == reason.MachinesRefus
 // that host is.
 func typeOf(f bundle.Finding) Type {
 	switch f.Reason {
-	case reason.ClusterVersionUnsupported: // a warning of previews, which are not applied
+	case reason.ClusterVersionUnsupported: // a warning, for which nodes that have joined do not wait
 		return VersionSupported
 	case reason.SecretStandIn:
 		return InputsValid

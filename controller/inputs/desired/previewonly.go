@@ -23,8 +23,9 @@ func PreviewOnly(findings bundle.Findings, allowed ...string) bundle.Findings {
 }
 
 // BlockingFindings returns the findings for which the operator leaves everything as it is: errors, and inputs whose bundles may only be
-// shown. A host whose name cannot be used is left out, and concerns no other.
+// shown. A host whose name cannot be used is left out, and concerns no other. In a cluster of another version nodes follow the inputs with the kubelet that there
+// is, unless it is newer than an API server (controller/rollout).
 func BlockingFindings(findings bundle.Findings) bundle.Findings {
 	errs := slices.DeleteFunc(slices.Clone(findings), func(f bundle.Finding) bool { return f.Severity != bundle.SeverityError || f.Node != "" })
-	return append(errs, PreviewOnly(findings)...)
+	return append(errs, PreviewOnly(findings, reason.ClusterVersionUnsupported)...)
 }
