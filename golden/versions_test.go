@@ -2,6 +2,7 @@ package golden
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,7 +14,7 @@ import (
 	"wmco/render/reason"
 )
 
-// TestEachVersionHasACluster in the cases, without a finding about its version. A must-gather of 4.19 and a cluster of OKD are among them.
+// TestEachVersionHasACluster of Kubernetes in the cases, without a finding about its version. A must-gather of 4.19 and a cluster of OKD are among them.
 func TestEachVersionHasACluster(t *testing.T) {
 	about := []string{reason.ClusterVersionUnknown, reason.ClusterVersionUnsupported, reason.KubeletKept, reason.KubeletTooNew, reason.APIServerVersionUnknown}
 	clean := map[string]bool{}
@@ -27,15 +28,15 @@ func TestEachVersionHasACluster(t *testing.T) {
 			var found bundle.Findings
 			must(t, json.Unmarshal(text, &found))
 			if !slices.ContainsFunc(found, func(f bundle.Finding) bool { return slices.Contains(about, f.Reason) }) {
-				parts := strings.SplitN(version, ".", 3)
-				clean[parts[0]+"."+parts[1]] = true
+				minor, _ := payload.KubernetesOf(version)
+				clean[fmt.Sprintf("1.%d", minor)] = true
 				clean[filepath.Base(dir)+" "+version] = true
 			}
 		}
 	}
-	for _, v := range payload.ClusterVersions() {
-		if !clean[v.Cluster] {
-			t.Errorf("no cluster of version %s is without a finding about versions", v.Cluster)
+	for _, r := range payload.Releases() {
+		if !clean[r.Minor] {
+			t.Errorf("no cluster with Kubernetes %s is without a finding about versions", r.Minor)
 		}
 	}
 	for _, want := range []string{"aws-must-gather-4.19 4.19.11", "none-okd-4.19 4.19.0-okd-scos.15"} {
