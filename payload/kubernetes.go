@@ -44,14 +44,23 @@ type ClusterVersion struct {
 	Kubernetes string
 }
 
-// ClusterVersions returns all supported versions, the oldest first. Since Kubernetes 1.36 there are two of each: clusters 4.23 are released beside 5.0.
+// Clusters returns the minor versions of OpenShift and OKD whose API servers are of this minor version. Since 1.36 there are two: clusters 4.23 are released
+// beside 5.0.
+func (r Release) Clusters() []string {
+	n, _ := MinorNumber(r.Minor)
+	clusters := []string{fmt.Sprintf("4.%d", n-kubernetesOf4)}
+	if n >= kubernetesOf5 {
+		clusters = append(clusters, fmt.Sprintf("5.%d", n-kubernetesOf5))
+	}
+	return clusters
+}
+
+// ClusterVersions returns all supported versions, the oldest first.
 func ClusterVersions() []ClusterVersion {
 	var all []ClusterVersion
 	for _, r := range Releases() {
-		n, _ := MinorNumber(r.Minor)
-		all = append(all, ClusterVersion{fmt.Sprintf("4.%d", n-kubernetesOf4), r.Minor})
-		if n >= kubernetesOf5 {
-			all = append(all, ClusterVersion{fmt.Sprintf("5.%d", n-kubernetesOf5), r.Minor})
+		for _, c := range r.Clusters() {
+			all = append(all, ClusterVersion{c, r.Minor})
 		}
 	}
 	return all

@@ -36,6 +36,9 @@ func (h Host) completeNode(ctx context.Context, node *corev1.Node) (Progress, er
 				return Progress{}, err
 			}
 		}
+		if windowsnode.HasTaint(node, windowsnode.RemovingTaint) {
+			return h.takeBackRemoval(ctx, node, Marks{Removing: new(false)})
+		}
 		return Progress{State: StateJoined, Reason: ReasonJoined, Node: node.Name}, nil
 	}
 	if !node.DeletionTimestamp.IsZero() {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"wmco/bundle/published"
+	"wmco/controller/windowsnode"
 )
 
 // KeptNode is what users have set on a Node, while its host joins again.
@@ -20,7 +21,6 @@ type KeptNode struct {
 	Address     string            `json:"address"`
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
-	Taints      []corev1.Taint    `json:"taints,omitempty"`
 	// Cordoned reports whether an administrator has cordoned the Node.
 	Cordoned bool `json:"cordoned,omitempty"`
 }
@@ -45,7 +45,7 @@ func isOfDomain(key string, domains []string) bool {
 
 // SetByUsers returns what users have set on a Node. What else is in it is set again by whoever wrote it, and never overwritten (onto).
 func SetByUsers(node *corev1.Node, address string) KeptNode {
-	k := KeptNode{Name: node.Name, UID: node.UID, Address: address, Labels: node.Labels, Annotations: node.Annotations, Taints: node.Spec.Taints}
+	k := KeptNode{Name: node.Name, UID: node.UID, Address: address, Labels: node.Labels, Annotations: node.Annotations}
 	own := node.Annotations[JoiningAnnotation] != "" || node.Annotations[published.CordonAnnotation] != ""
 	k.Cordoned = node.Spec.Unschedulable && !own
 	return k.onlyOfUsers()
@@ -53,11 +53,25 @@ func SetByUsers(node *corev1.Node, address string) KeptNode {
 
 // onlyOfUsers leaves out what a controller or the kubelet writes.
 func (k KeptNode) onlyOfUsers() KeptNode {
-	labels, annotations, taints := systemDomains()
+	labels, annotations, _ := systemDomains()
 	k.Labels, k.Annotations = excludeDomains(k.Labels, labels), excludeDomains(k.Annotations, annotations)
-	k.Taints = slices.DeleteFunc(slices.Clone(k.Taints), func(t corev1.Taint) bool { return isOfDomain(t.Key, taints) })
 	return k
 }
+
+// TaintsOfUsers returns the keys of the taints that users have set on a Node.
+func TaintsOfUsers(node *corev1.Node) []string {
+	_, _, domains := systemDomains()
+	var keys []string
+	for _, t := range node.Spec.Taints {
+		if t.Key != ownTaint && t.Key != windowsnode.ToBeDeletedTaint && !isOfDomain(t.Key, domains) {
+			keys = append(keys, t.Key)
+		}
+	}
+	return keys
+}
+
+// ownTaint is that of all Windows nodes, which their kubelets set when they register.
+const ownTaint = "os"
 
 func excludeDomains(all map[string]string, domains []string) map[string]string {
 	left := maps.Clone(all)
@@ -76,15 +90,6 @@ func (k KeptNode) restoreOnto(m *Marks, node *corev1.Node) {
 		if _, ok := node.Annotations[key]; !ok {
 			m.Annotations[key] = value
 		}
-	}
-	all := slices.Clone(node.Spec.Taints)
-	for _, t := range k.Taints {
-		if !slices.ContainsFunc(all, func(have corev1.Taint) bool { return have.MatchTaint(&t) }) {
-			all = append(all, t)
-		}
-	}
-	if len(all) > len(node.Spec.Taints) {
-		m.taints = all
 	}
 	if k.Cordoned {
 		m.Cordon = new(true)

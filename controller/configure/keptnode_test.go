@@ -2,6 +2,7 @@ package configure
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,6 +32,9 @@ func TestWhatUsersSetOnANodeIsSetOnItsSuccessor(t *testing.T) {
 		},
 		Spec: corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{taint("os", "Windows"), taint("dedicated", "build"), taint("node.kubernetes.io/unreachable", "")}},
 	}
+	if got := TaintsOfUsers(gone); !slices.Equal(got, []string{"dedicated"}) {
+		t.Errorf("taints of users: %q", got)
+	}
 	k := SetByUsers(gone, "192.0.2.1")
 	text, err := json.Marshal(k)
 	if err != nil {
@@ -50,9 +54,8 @@ func TestWhatUsersSetOnANodeIsSetOnItsSuccessor(t *testing.T) {
 		Labels:      map[string]string{RoleLabel: "", "team": "a", "node-role.kubernetes.io/gpu": "", "topology.kubernetes.io/zone": "z"},
 		Annotations: map[string]string{VersionAnnotation: "", "example.com/owner": "b", "cluster-autoscaler.kubernetes.io/scale-down-disabled": "true", "plain": "c"},
 		Cordon:      new(true),
-		taints:      []corev1.Taint{taint("os", "Windows"), taint("node.kubernetes.io/not-ready", ""), taint("dedicated", "build")},
 	}
-	if diff := cmp.Diff(want, m, cmp.AllowUnexported(Marks{})); diff != "" {
+	if diff := cmp.Diff(want, m); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 	patch, err := m.mergePatch(successor)
@@ -61,15 +64,14 @@ func TestWhatUsersSetOnANodeIsSetOnItsSuccessor(t *testing.T) {
 	}
 	const wantPatch = `{"metadata":{"annotations":{"cluster-autoscaler.kubernetes.io/scale-down-disabled":"true","example.com/owner":"b","plain":"c"},` +
 		`"labels":{"node-role.kubernetes.io/gpu":"","node-role.kubernetes.io/worker":"","team":"a","topology.kubernetes.io/zone":"z"},"resourceVersion":"7"},` +
-		`"spec":{"taints":[{"key":"os","value":"Windows","effect":"NoSchedule"},{"key":"node.kubernetes.io/not-ready","effect":"NoSchedule"},` +
-		`{"key":"dedicated","value":"build","effect":"NoSchedule"}],"unschedulable":true}}`
+		`"spec":{"unschedulable":true}}`
 	if diff := cmp.Diff(wantPatch, string(patch)); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 	again := successor.DeepCopy()
 	again.Labels = map[string]string{"node.kubernetes.io/windows-build": "10.0.20348", "team": "other", "node-role.kubernetes.io/gpu": "", "topology.kubernetes.io/zone": "z", RoleLabel: ""}
 	again.Annotations = map[string]string{"example.com/owner": "b", "cluster-autoscaler.kubernetes.io/scale-down-disabled": "false", "plain": "c"}
-	again.Spec.Taints, again.Spec.Unschedulable = m.taints, true
+	again.Spec.Unschedulable = true
 	m = Marks{Labels: map[string]string{RoleLabel: ""}, Annotations: map[string]string{}}
 	kept.restoreOnto(&m, again)
 	if patch, err := m.mergePatch(again); patch != nil || err != nil {

@@ -36,10 +36,8 @@ type Marks struct {
 	Labels, Annotations map[string]string
 	// Cordon is nil where that stays as it is. One that is taken back takes the taint of a removal with it.
 	Cordon *bool
-	// Removing adds that taint.
-	Removing bool
-	// taints are all that the Node gets; nil where they stay.
-	taints []corev1.Taint
+	// Removing adds that taint, or removes it; nil where it stays.
+	Removing *bool
 }
 
 // mergePatch returns the merge patch that gives a Node its marks, nil if it has them. The resourceVersion makes the API server refuse it
@@ -56,12 +54,11 @@ func (m Marks) mergePatch(n *corev1.Node) ([]byte, error) {
 	if m.Cordon != nil && *m.Cordon != n.Spec.Unschedulable {
 		spec["unschedulable"] = *m.Cordon
 	}
-	switch tainted := windowsnode.HasTaint(n, windowsnode.RemovingTaint); {
-	case m.taints != nil:
-		spec["taints"] = m.taints
-	case m.Removing && !tainted:
+	removing, tainted := m.Removing != nil && *m.Removing, windowsnode.HasTaint(n, windowsnode.RemovingTaint)
+	switch isOver := m.Removing != nil || m.Cordon != nil && !*m.Cordon; {
+	case removing && !tainted:
 		spec["taints"] = append(slices.Clone(n.Spec.Taints), corev1.Taint{Key: windowsnode.RemovingTaint, Effect: corev1.TaintEffectNoSchedule})
-	case tainted && m.Cordon != nil && !*m.Cordon:
+	case tainted && isOver && !removing:
 		spec["taints"] = slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return t.Key == windowsnode.RemovingTaint })
 	}
 	if len(metadata) == 0 && len(spec) == 0 {

@@ -38,7 +38,7 @@ func (j *Joiner) RejoiningNodes() Rejoining {
 // takes.
 const maxKept = 16 << 10
 
-// KeepNode keeps what was set on a Node. It returns what is too large to be kept: annotations, labels, taints.
+// KeepNode keeps what was set on a Node. It returns what is too large to be kept: annotations, labels.
 func (r Rejoining) KeepNode(ctx context.Context, k KeptNode) (tooLarge []string, err error) {
 	text, err := json.Marshal(k)
 	for err == nil && len(text) > maxKept {
@@ -53,16 +53,12 @@ func (r Rejoining) KeepNode(ctx context.Context, k KeptNode) (tooLarge []string,
 
 // dropPart drops the next of the parts that can be large, and returns its name.
 func (k *KeptNode) dropPart() string {
-	switch {
-	case k.Annotations != nil:
+	if k.Annotations != nil {
 		k.Annotations = nil
 		return "annotations"
-	case k.Labels != nil:
-		k.Labels = nil
-		return "labels"
 	}
-	k.Taints = nil
-	return "taints"
+	k.Labels = nil
+	return "labels"
 }
 
 // KeptNode returns what was set on the Node that a new one replaces; zero if nothing was.

@@ -25,7 +25,6 @@ func TestWhatIsKeptOfANode(t *testing.T) {
 	keep(t, r, KeptNode{
 		Name: "win-d", UID: "before", Address: hostA, Labels: map[string]string{"team": "a", InstanceLabel: "false"},
 		Annotations: map[string]string{VersionAnnotation: "1", published.DesiredAnnotation: "{}", "k8s.ovn.org/hybrid-overlay-node-subnet": "10.0.0.0/8", "note": "b"},
-		Taints:      []corev1.Taint{{Key: "node.kubernetes.io/out-of-service", Effect: corev1.TaintEffectNoExecute}, {Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}},
 	})
 	for name, tt := range map[string]struct {
 		node    corev1.Node
@@ -38,7 +37,6 @@ func TestWhatIsKeptOfANode(t *testing.T) {
 		"a Node of another name": {newNode("win-c", "now"), hostA, KeptNode{}},
 		"only what users wrote": {newNode("win-d", "now"), hostA, KeptNode{
 			Name: "win-d", UID: "before", Address: hostA, Labels: map[string]string{"team": "a"}, Annotations: map[string]string{"note": "b"},
-			Taints: []corev1.Taint{{Key: "dedicated", Effect: corev1.TaintEffectNoSchedule}},
 		}},
 	} {
 		got, err := r.KeptNode(t.Context(), &tt.node, tt.address)
@@ -72,7 +70,6 @@ func TestOneNodeDoesNotFillWhatIsKept(t *testing.T) {
 	}{
 		"annotations": {KeptNode{Labels: small, Annotations: large}, KeptNode{Labels: small}, []string{"annotations"}},
 		"labels":      {KeptNode{Labels: large, Annotations: small, Cordoned: true}, KeptNode{Cordoned: true}, []string{"annotations", "labels"}},
-		"taints":      {KeptNode{Taints: make([]corev1.Taint, maxKept)}, KeptNode{}, []string{"taints"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newScene(t).joiner.RejoiningNodes()

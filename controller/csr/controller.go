@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -53,6 +54,8 @@ type Approver struct {
 
 	// refused is since when requests are seen that are not approved.
 	refused configure.Sightings
+	// judging has the IDs of hosts one of whose requests is judged now.
+	judging sync.Map
 }
 
 // lookupLimit is for one question to the resolver.
@@ -92,6 +95,11 @@ func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 		// A host that was not reached yet may still turn out to have the name.
 		return reconcile.Result{RequeueAfter: a.requeueUnknownHost(known, csr)}, nil
 	}
+	// Who has the identity of one node may make as many requests as they like: they have one place among all.
+	if _, busy := a.judging.LoadOrStore(v.Host.ID(), true); busy {
+		return reconcile.Result{RequeueAfter: a.requeueAged(csr, retryAsk)}, nil
+	}
+	defer a.judging.Delete(v.Host.ID())
 	if err := a.addClusterFacts(ctx, inputs, v.Host, &known); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -108,11 +116,11 @@ func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 		}
 		if err := a.askHostOverSSH(ctx, &csr, inputs, v.Host, &known); err != nil {
 			a.Log.Info("a host cannot be asked about its certificate", "csr", csr.Name, "host", v.Host.ID(), "error", err)
-			return reconcile.Result{RequeueAfter: retryAsk}, nil
+			return reconcile.Result{RequeueAfter: a.requeueAged(csr, retryAsk)}, nil
 		}
 		if v = certificates.DecideRequest(&csr, known); v.Decision == certificates.Ask {
 			a.Log.Info("host has no pending CSR", "csr", csr.Name, "host", v.Host.ID())
-			return reconcile.Result{RequeueAfter: retryAsk}, nil
+			return reconcile.Result{RequeueAfter: a.requeueAged(csr, retryAsk)}, nil
 		}
 	}
 	return reconcile.Result{RequeueAfter: a.requeueUnapproved(csr, v)}, a.executeVerdict(ctx, &csr, v)

@@ -19,6 +19,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/configure"
+	"wmco/controller/csr/certificates"
 	"wmco/controller/inputs/desired"
 	"wmco/controller/windowsnode/record"
 	"wmco/deploy/admission"
@@ -349,5 +350,23 @@ func TestWhatIsJudgedIsWhatIsApproved(t *testing.T) {
 				t.Errorf("approved %t, events %q, error %v", a.approved(t), events, err)
 			}
 		})
+	}
+}
+
+// TestOneHostHasOnePlace: whoever has the identity of one node may make many requests, each of which is a question to its host.
+func TestOneHostHasOnePlace(t *testing.T) {
+	c := newCluster(t)
+	a := c.approver(t, first("win-a"))
+	id := certificates.Host{Address: "192.0.2.5"}.ID()
+	a.judging.Store(id, true) // another request of it is judged
+	if result, _, err := a.reconcile(t); err != nil || result.RequeueAfter != retryAsk || a.approved(t) || len(c.network.asked) > 0 {
+		t.Errorf("again after %s, asked %q, %v", result.RequeueAfter, c.network.asked, err)
+	}
+	a.judging.Delete(id)
+	if _, _, err := a.reconcile(t); err != nil || !a.approved(t) {
+		t.Errorf("approved %t, %v", a.approved(t), err)
+	}
+	if _, busy := a.judging.Load(id); busy {
+		t.Error("its place is not given back")
 	}
 }

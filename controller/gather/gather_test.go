@@ -551,7 +551,7 @@ func TestEntriesOfInstancesAreJudgedOneByOne(t *testing.T) {
 		}
 	}
 	for address, message := range map[string]string{
-		"same": "is the host of the entry 10.0.0.2", "named": "is the host of the entry NAMED", "10.0.0.1": "is an address of Machine m, which manages this host",
+		"same": "is the host of the entry 10.0.0.2", "named": "is the host of the entry NAMED", "10.0.0.1": "is an address of Machine m",
 		"ipv6": "the name cannot be resolved: fd00::9 is not an IPv4 address, which Windows nodes require; the operator cannot reach the host",
 		"gone": "the name cannot be resolved: no such host; the operator cannot reach the host",
 		"both": "the name has 2 IPv4 addresses (10.0.0.20, 10.0.0.21); they must be those of one host",

@@ -137,9 +137,9 @@ func (g *gatherer) addInstances(machines []render.Node) []render.Node {
 	return list
 }
 
-// addressOwners returns the position of the host that has each address and name: a Machine, then the entry that is the address, then the one whose record has
-// it, then the first one. A host may write the record of its own name in the DNS, so a name takes no address from an entry that had it before. The first of the
-// hosts are those of Machines.
+// addressOwners returns the position of the host that has each address and name: the entry that is the address of a node, a Machine, another entry that is the
+// address, the one whose record has it, the first one. A host may write the record of its own name in the DNS, and the guest of a Machine what addresses it has
+// (vSphere, by VMware Tools), so neither takes an address from an entry that had it before. The first of the hosts are those of Machines.
 func (g *gatherer) addressOwners(all []render.Node, machines int) map[string]int {
 	owners := map[string]int{}
 	claim := func(i int, addresses []string) {
@@ -149,10 +149,15 @@ func (g *gatherer) addressOwners(all []render.Node, machines int) map[string]int
 			}
 		}
 	}
+	instances := all[machines:]
+	for i, n := range instances {
+		if _, err := netip.ParseAddr(n.Address); err == nil && g.isRecordedNode(n) {
+			claim(machines+i, []string{n.Address})
+		}
+	}
 	for i, n := range all[:machines] {
 		claim(i, addressesAndNames(n))
 	}
-	instances := all[machines:]
 	for i, n := range instances {
 		claim(machines+i, []string{strings.ToLower(n.Address)})
 	}
@@ -163,6 +168,15 @@ func (g *gatherer) addressOwners(all []render.Node, machines int) map[string]int
 		claim(machines+i, n.Addresses)
 	}
 	return owners
+}
+
+// isRecordedNode reports whether the operator knows which Node a host is.
+func (g *gatherer) isRecordedNode(n render.Node) bool {
+	if g.options.Records == nil {
+		return false
+	}
+	r, _ := g.options.Records.RecordByID(HostID(n))
+	return r.Node != ""
 }
 
 // recordedAddresses are the addresses that the record of a host has, none where there are no records.
@@ -187,11 +201,11 @@ func addressesAndNames(n render.Node) []string {
 func describeAddressOwner(n render.Node) advice {
 	switch {
 	case n.Backing != render.BackingMachine:
-		return advice{"is the host of the entry " + n.Address, "remove the entry"}
+		return advice{"is the host of the entry " + n.Address, "remove the entry if both are one host, otherwise correct the records of the names in the cluster's DNS"}
 	case n.Ending:
 		return advice{"is an address of Machine " + n.MachineName + ", which has failed or is being deleted", "wait until the Machine is gone; delete it if it has failed"}
 	}
-	return advice{"is an address of Machine " + n.MachineName + ", which manages this host", "remove the entry"}
+	return advice{"is an address of Machine " + n.MachineName, "remove the entry if the Machine is this host; otherwise look at the guest of the Machine, which reports addresses on some platforms"}
 }
 
 // advice is what is wrong and what to do.

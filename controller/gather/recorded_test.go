@@ -148,6 +148,20 @@ func TestAnEntryWithTheAddressOfAMachine(t *testing.T) {
 	}
 }
 
+// TestAMachineTakesNoAddressOfANode: on vSphere its guest says which addresses it has.
+func TestAMachineTakesNoAddressOfANode(t *testing.T) {
+	entries := object("", "ConfigMap", OperatorNamespace, InstancesName, `{"data":{"192.0.2.2":"username=u"}}`)
+	for node, skipped := range map[string]bool{"win-b": false, "": true} {
+		r := record.New(record.OfEntry("192.0.2.2"))
+		r.Node = node
+		set := record.NewSet(r)
+		got := gatherFrom(t, Options{Records: &set}, machineAt("m-a", "m1", "192.0.2.2"), entries).Instances
+		if len(got) != 1 || got[0].Skipped != skipped {
+			t.Errorf("the entry of Node %q: %+v", node, got)
+		}
+	}
+}
+
 // TestANameTakesNoAddressOfAnotherEntry: a host that writes the record of its own name in the DNS gives it the address of another entry too. That one is used: an
 // address, and a name whose host is recorded there.
 func TestANameTakesNoAddressOfAnotherEntry(t *testing.T) {

@@ -175,6 +175,14 @@ func (n *Nodes) deleteToRejoin(ctx context.Context, h configure.Host, expired ti
 	if !windowsnode.Decode(node).IsLost() {
 		return configure.Progress{State: configure.StateJoined}, nil
 	}
+	// Only the host says that its certificate has expired, and no kubelet may remove a taint: without its Node, it would be rid of them.
+	if keys := configure.TaintsOfUsers(&node); len(keys) > 0 {
+		return configure.Progress{
+			State: configure.StateFailed, Reason: configure.ReasonExpired, Again: retryLost, Node: node.Name,
+			Message: fmt.Sprintf("the client certificate of the kubelet of node %s expired on %s; it has a taint (%s), so whether it joins again is for a person to decide", node.Name, expired.UTC().Format(time.RFC3339), strings.Join(keys, ", ")),
+			Fix:     "if it may run what the taint keeps away, remove the taint: oc adm taint node " + node.Name + " " + keys[0] + "-",
+		}, nil
+	}
 	tooLarge, err := n.Joiner.RejoiningNodes().KeepNode(ctx, configure.SetByUsers(&node, h.Address))
 	if err != nil {
 		return configure.Progress{}, fmt.Errorf("keeping what is set on Node %s: %w", node.Name, err)
@@ -186,7 +194,7 @@ func (n *Nodes) deleteToRejoin(ctx context.Context, h configure.Host, expired ti
 	if client.IgnoreNotFound(err) != nil {
 		return configure.Progress{}, fmt.Errorf("deleting Node %s: %w", node.Name, err)
 	}
-	message := fmt.Sprintf("the client certificate of the kubelet of node %s expired on %s: its Node was deleted, and the host joins again; labels, annotations, taints and a cordon of users are set again", node.Name, expired.UTC().Format(time.RFC3339))
+	message := fmt.Sprintf("the client certificate of the kubelet of node %s expired on %s: its Node was deleted, and the host joins again; labels, annotations and a cordon of users are set again", node.Name, expired.UTC().Format(time.RFC3339))
 	if len(tooLarge) > 0 {
 		message += ", but not its " + strings.Join(tooLarge, " and ") + ", which are too large"
 	}

@@ -91,10 +91,13 @@ func (n *Nodes) isReplaced(ctx context.Context, node *corev1.Node, r record.Reco
 	}
 	own := append(strings.Fields(r.Resolved), r.Address)
 	for _, i := range inputs.Instances {
+		other, _ := inputs.Records.RecordByID(record.OfEntry(i.Address))
+		if other.Node != "" && other.Node != r.Node {
+			continue // the entry of another node, whatever its name resolves to
+		}
 		if slices.ContainsFunc(append(slices.Clone(i.Addresses), i.Address), func(a string) bool { return slices.Contains(own, a) }) {
 			return true, "", nil
 		}
-		other, _ := inputs.Records.RecordByID(record.OfEntry(i.Address))
 		if i.Finding.Reason == reason.InstanceUnresolvable && other.Node == "" {
 			unknown = i.Address
 		}
@@ -176,9 +179,12 @@ func (n *Nodes) recordRemoval(ctx context.Context, node *corev1.Node, r record.R
 // continueRemoval does the next step of a removal: cordon, drain, clean up, delete the Node, forget the host. Each can be repeated. Whom to reach is in
 // the record alone: the Node may say anything.
 func (n *Nodes) continueRemoval(ctx context.Context, node *corev1.Node, r record.Record) (configure.Progress, error) {
-	if !node.Spec.Unschedulable && !windowsnode.HasTaint(node, windowsnode.RemovingTaint) {
-		h := configure.Host{Joiner: n.Joiner}
-		_, err := h.WriteMarks(ctx, node, configure.Marks{Annotations: map[string]string{configure.JoiningAnnotation: configure.ValueTrue}, Cordon: new(true), Removing: true})
+	if !windowsnode.HasTaint(node, windowsnode.RemovingTaint) {
+		m := configure.Marks{Removing: new(true)}
+		if !node.Spec.Unschedulable { // a cordon of others is theirs
+			m.Annotations, m.Cordon = map[string]string{configure.JoiningAnnotation: configure.ValueTrue}, new(true)
+		}
+		_, err := configure.Host{Joiner: n.Joiner}.WriteMarks(ctx, node, m)
 		return configure.Progress{State: configure.StateWaiting, Reason: reasonCordoned, Message: "the node is cordoned: its entry was removed", Again: configure.AgainSoon}, err
 	}
 	if windowsnode.Decode(*node).IsReady() {

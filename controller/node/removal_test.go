@@ -14,6 +14,7 @@ import (
 	"wmco/controller/configure"
 	"wmco/controller/hosts"
 	"wmco/controller/inputs/desired"
+	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/record"
 )
 
@@ -68,12 +69,15 @@ func TestANodeHasNoVersionBeforeItsHostIsCleanedUp(t *testing.T) {
 		Inputs: func(context.Context) (*desired.Hosts, error) { return &desired.Hosts{}, nil },
 		Joiner: &configure.Joiner{Client: c, Unjoined: &configure.Unjoined{}, Login: &hosts.Login{Live: c, Records: &hosts.Records{Live: c, Namespace: "n"}}},
 	}
-	for range 2 {
+	for range 3 {
 		if _, err := n.continueRemoval(t.Context(), read().DeepCopy(), r); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if reached == 0 {
 		t.Error("its host is not reached: the test proves nothing")
+	}
+	if !windowsnode.HasTaint(read(), windowsnode.RemovingTaint) || node.Annotations[configure.JoiningAnnotation] != "" {
+		t.Errorf("a node that was cordoned before has taints %v, annotations %v", node.Spec.Taints, node.Annotations)
 	}
 }

@@ -88,7 +88,7 @@ func isForeign(a netip.Addr) bool {
 // claim anything to be its name.
 func isClusterName(name string) bool {
 	name = strings.ToLower(name)
-	return slices.Contains([]string{"kubernetes", "kubernetes.default", "localhost"}, name) ||
+	return slices.Contains([]string{"kubernetes", "kubernetes.default", "openshift", "openshift.default", "localhost"}, name) ||
 		slices.ContainsFunc([]string{".svc", ".cluster.local", ".localhost"}, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
 }
 

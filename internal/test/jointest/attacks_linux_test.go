@@ -3,6 +3,7 @@ package jointest_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -45,11 +46,11 @@ func (w *world) kubelet(name string) stolen {
 	return stolen{w, c, name}
 }
 
-// uncordon takes the cordon of the Node back, while it is there.
-func (s stolen) uncordon() {
+// cordon cordons the Node or takes that back, while it is there.
+func (s stolen) cordon(is bool) {
 	s.w.t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.name}}
-	must(s.w.t, client.IgnoreNotFound(s.as.Patch(s.w.t.Context(), node, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"unschedulable":null}}`)))))
+	must(s.w.t, client.IgnoreNotFound(s.as.Patch(s.w.t.Context(), node, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, is)))))
 }
 
 // annotate writes annotations; nil removes one. What the operator writes back is overwritten again.

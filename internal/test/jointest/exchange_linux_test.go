@@ -60,7 +60,7 @@ func stages(t *testing.T, exchanges int) []stage {
 		if !ok {
 			t.Fatalf("the payload has no kubelet of Kubernetes %s", s.minor)
 		}
-		s.cluster = r.Clusters[0] + ".9"
+		s.cluster = r.Clusters()[0] + ".9"
 		list = append(list, s)
 	}
 	return list

@@ -26,7 +26,7 @@ func minorOfServer(t *testing.T) (minor, cluster string) {
 	if !ok {
 		t.Fatalf("the API server has %s, which the payload has no kubelet for", minor)
 	}
-	return minor, r.Clusters[0] + ".9"
+	return minor, r.Clusters()[0] + ".9"
 }
 
 // TestNodesOfThisControlPlane is the life of two nodes in a cluster of the minor version that the control plane has: make tests this with an
@@ -84,5 +84,5 @@ func clusterAfter(minor string) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	return r.Clusters[0] + ".1", true
+	return r.Clusters()[0] + ".1", true
 }

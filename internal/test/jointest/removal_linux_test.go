@@ -251,6 +251,9 @@ func TestARemovedEntryLeavesNothing(t *testing.T) {
 	eventually(t, "the copy of the ledger", func() bool { return strings.Contains(a.Text(ledgerCopy), `C:\\k\\kubelet.conf`) })
 	earlier := w.told("instance-a")
 
+	// Its kubelet has cordoned it by itself, and takes the cordon back later.
+	kubelet := w.kubelet("instance-a")
+	kubelet.cordon(true)
 	w.removeEntry("192.0.2.61")
 	w.says("InstanceRemovalStarted", "instance-a", "cordoned", "its entry was removed")
 	w.says("InstanceRemovalWaiting", "instance-a", "blocked", "default/guarded-", "PodDisruptionBudget guard")
@@ -260,13 +263,12 @@ func TestARemovedEntryLeavesNothing(t *testing.T) {
 	}
 	must(t, w.Delete(t.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "guard"}}))
 	// A kubelet that takes its cordon back all the time gets no new pod, and is removed all the same.
-	kubelet := w.kubelet("instance-a")
 	untainted := kubelet.as.Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "instance-a"}}, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"taints":null}}`)))
 	if !apierrors.IsForbidden(untainted) {
 		t.Errorf("a kubelet removes the taints of its Node: %v", untainted)
 	}
 	eventually(t, "the end of the Node", func() bool {
-		kubelet.uncordon()
+		kubelet.cordon(false)
 		return !w.hasNode("instance-a")
 	})
 	w.says("InstanceTeardown", "instance-a", "cleaned up")
