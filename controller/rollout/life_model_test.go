@@ -161,7 +161,11 @@ func TestLivesThatWereStuck(t *testing.T) {
 		"the operator is exchanged while a node joins": {
 			{"entry", 0, 0}, {"join", 0, 0}, {"kubelet", 0, 0}, {"join", 0, 0}, {"join", 0, 0}, {"agent", 0, 0}, {"operator", 0, 1},
 		},
-		"an agent reports before its node is marked":                              {{"entry", 0, 0}, {"join", 0, 0}, {"kubelet", 0, 0}, {"agent", 0, 0}, {"join", 0, 0}, {"join", 0, 0}},
+		"an agent reports before its node is marked": {{"entry", 0, 0}, {"join", 0, 0}, {"kubelet", 0, 0}, {"agent", 0, 0}, {"join", 0, 0}, {"join", 0, 0}},
+		"a node joins again that waited for its turn": {
+			{"entry", 0, 0}, {"entry", 1, 0}, {"settle", 0, 0}, {"stop", 1, 0}, {"power", 1, 0}, {"time", 2, 27}, {"power", 1, 0}, {"operator", 1, 1}, {"existing", 2, 1}, {"time", 2, 15}, {"time", 1, 18}, {"join", 2, 0},
+			{"publish", 1, 0}, {"node", 1, 0}, {"node", 1, 0}, {"time", 0, 23}, {"publish", 2, 0}, {"entry", 1, 0}, {"node", 1, 0}, {"node", 1, 0}, {"node", 1, 0}, {"entry", 1, 0}, {"node", 1, 0},
+		},
 		"the existing operator has ended in an upgrade, with the version removed": {{"existing", 0, 1}},
 		"the existing operator has ended in an upgrade":                           {{"existing", 0, 0}, {"adopt", 0, 0}},
 	} {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"wmco/bundle"
+	"wmco/bundle/published"
 )
 
 // Plan is what to do next, and where every node is.
@@ -150,13 +151,19 @@ func (d decision) isJoining() bool           { return d.Joining }
 func (d decision) isUpToDate() bool          { return d.upToDate }
 func (d decision) isInTurn() bool            { return d.hasSlot() || d.cordonedByUs() || d.isDisruptive() }
 
-// publishForJoin publishes for a node that has no pods yet: everything is permitted, and it waits for no other node.
+// publishForJoin publishes for a node that has no pods yet: everything is permitted, and it waits for no other node. One that joins again, because its removal
+// was taken back, may have been told of the wanted bundle without a permission.
 func (d decision) publishForJoin() {
-	if d.Wanted != "" && (!d.publishesWanted() || d.permissionExpired()) {
+	if d.Wanted != "" && (!d.publishesWanted() || d.permissionExpired() || d.needsMoreForJoin()) {
 		d.publishWanted(bundle.ImpactReboot, "the node is joining")
 		return
 	}
 	d.reportWaiting(ReasonJoining, "the node is joining")
+}
+
+// needsMoreForJoin reports whether the agent waits for a permission that it does not have.
+func (d decision) needsMoreForJoin() bool {
+	return d.answered && d.Report.State == published.StateNeedsPermission && d.Permitted != bundle.ImpactReboot
 }
 
 // upToDateRules are for a node that has what is wanted.
