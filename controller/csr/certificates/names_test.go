@@ -8,7 +8,7 @@ import (
 // TestNamesOfTheClusterBelongToNoHost: a host may say that it has any name, and the resolver that its entry has.
 func TestNamesOfTheClusterBelongToNoHost(t *testing.T) {
 	for _, name := range []string{
-		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "a.b.svc.cluster.local", "cluster.cluster.local", "localhost", "LOCALHOST", "a.localhost",
+		"kubernetes", "kubernetes.default", "openshift", "openshift.default", "kubernetes.default.svc", "a.b.svc.cluster.local", "cluster.cluster.local", "localhost", "LOCALHOST", "a.localhost",
 	} {
 		v := decide(t, clientOf(strings.ToLower(name)), func(_ *ask, k *Known) { k.Hosts[0].Name = strings.ToLower(name) })
 		if v.Decision != Leave || !strings.Contains(v.Message, "belongs to another host, or to the cluster") {
