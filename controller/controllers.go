@@ -140,7 +140,7 @@ func addHostControllers(ctx context.Context, m base.Manager, o Options, s shared
 	}
 	for _, c := range []interface{ SetupWithManager(base.Manager) error }{
 		&node.Nodes{
-			Reader: cached, Decoded: m.Decoded, Client: cached, Joiner: joiner, Inputs: s.read, Hosts: joiner.Hosts, Drainer: drain.Drainer{Client: clients, GiveUp: node.GiveUpPods}, Machines: machines,
+			Reader: cached, Decoded: m.Decoded, Client: cached, Joiner: joiner, Inputs: s.read, Hosts: joiner.Hosts, Drainer: drain.Drainer{Client: clients}, Machines: machines,
 			Namespace: o.Namespace, Version: o.Version, Payload: s.executables, Copying: node.CopyPlaces(), Told: windowsnode.VerifyWith(s.signs.OpenDesired),
 			Events: events, Log: log.WithName("nodes"), Clock: o.Clock, Elapsed: o.elapsed, APITime: s.servers.ServerTime,
 		},

@@ -69,13 +69,15 @@ func (n *Nodes) continueAdoption(ctx context.Context, node windowsnode.Node, r r
 	report := published.Report{
 		State: published.StateUnpublished, Adopting: true, Facts: &seen.Facts, Features: published.Features(), Impact: seen.Seen.Impact, Message: describeAdoption(seen.Seen), Retry: node.Annotations[published.RetryAnnotation],
 	}
+	if toldErr == nil { // what an operator with other executables has published stays until these are there
+		if staged, err := n.stageMissing(ctx, node, seen); err != nil || !staged {
+			return n.delayAdoption(node, err)
+		}
+	}
 	if toldErr != nil || told.Bundle != seen.Bundle {
 		return reconcile.Result{}, n.writeReport(ctx, node, report) // what is rendered from these facts is published next
 	}
 	report.Desired = told.Bundle
-	if staged, err := n.stageMissing(ctx, node, seen); err != nil || !staged {
-		return n.delayAdoption(node, err)
-	}
 	if n.mayBegin(node, told, &report) {
 		return n.applyAdoption(ctx, h, node, adoption{w, told, report, r})
 	}

@@ -17,6 +17,7 @@ import (
 	"wmco/controller/configure"
 	"wmco/controller/hosts"
 	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/drain"
 	"wmco/controller/windowsnode/record"
 	"wmco/render"
 	"wmco/render/reason"
@@ -27,9 +28,9 @@ const RemoveAnnotation = published.RemoveAnnotation
 
 const removeForce = "force"
 
-// GiveUpPods is how long after the time at which a pod had to end the removal of its node waits for it: a kubelet that does not end its pods does not keep its
+// giveUpPods is how long after the time at which a pod had to end the removal of its node waits for it: a kubelet that does not end its pods does not keep its
 // host from being removed.
-const GiveUpPods = 10 * time.Minute
+const giveUpPods = 10 * time.Minute
 
 // Reasons of events about a removal.
 const (
@@ -188,7 +189,7 @@ func (n *Nodes) continueRemoval(ctx context.Context, node *corev1.Node, r record
 		return configure.Progress{State: configure.StateWaiting, Reason: reasonCordoned, Message: "the node is cordoned: its entry was removed", Again: configure.AgainSoon}, err
 	}
 	if windowsnode.Decode(*node).IsReady() {
-		left, err := n.Drainer.EvictOnce(ctx, node.Name)
+		left, err := drain.Drainer{Client: n.Drainer.Client, GiveUp: giveUpPods}.EvictOnce(ctx, node.Name)
 		if err != nil || !left.IsEmpty() {
 			p := configure.Progress{State: configure.StateWaiting, Reason: reasonDraining, Message: "draining the node, its entry was removed: " + left.String(), Again: configure.AgainDrain}
 			if len(left.Blocked) > 0 {

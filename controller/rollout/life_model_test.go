@@ -152,6 +152,24 @@ func describeLife(events []lifeEvent) string {
 	return text.String()
 }
 
+// TestNodesFollowInAClusterOfAnUnknownVersion: those that have joined follow the inputs with the newest kubelet, and no host joins.
+func TestNodesFollowInAClusterOfAnUnknownVersion(t *testing.T) {
+	w := newLifeWorld(t)
+	for _, e := range []lifeEvent{{"entry", 0, 0}, {"settle", 0, 0}, {"minor", 0, lifeUnknown}, {"inputs", 0, 1}} {
+		w.play(e)
+	}
+	if ends := w.settle(); ends[0] != endJoined {
+		t.Errorf("%q", ends)
+	}
+	w.play(lifeEvent{"entry", 1, 0})
+	for range settleRounds {
+		w.join(w.hosts[1])
+	}
+	if w.hosts[1].digest != "" {
+		t.Error("a host joins a cluster of a version that is not supported")
+	}
+}
+
 // TestLivesThatWereStuck plays what has kept nodes from their rest for ever, in the fewest events.
 func TestLivesThatWereStuck(t *testing.T) {
 	for name, events := range map[string][]lifeEvent{
@@ -165,6 +183,9 @@ func TestLivesThatWereStuck(t *testing.T) {
 		"a node joins again that waited for its turn": {
 			{"entry", 0, 0}, {"entry", 1, 0}, {"settle", 0, 0}, {"stop", 1, 0}, {"power", 1, 0}, {"time", 2, 27}, {"power", 1, 0}, {"operator", 1, 1}, {"existing", 2, 1}, {"time", 2, 15}, {"time", 1, 18}, {"join", 2, 0},
 			{"publish", 1, 0}, {"node", 1, 0}, {"node", 1, 0}, {"time", 0, 23}, {"publish", 2, 0}, {"entry", 1, 0}, {"node", 1, 0}, {"node", 1, 0}, {"node", 1, 0}, {"entry", 1, 0}, {"node", 1, 0},
+		},
+		"the operator is exchanged while a node is adopted": {
+			{"existing", 2, 0}, {"adopt", 2, 0}, {"join", 2, 0}, {"node", 2, 0}, {"publish", 2, 0}, {"operator", 2, 1},
 		},
 		"the existing operator has ended in an upgrade, with the version removed": {{"existing", 0, 1}},
 		"the existing operator has ended in an upgrade":                           {{"existing", 0, 0}, {"adopt", 0, 0}},

@@ -64,6 +64,8 @@ const (
 	lifeNamespace = gather.OperatorNamespace
 	lifeHosts     = 3
 	lifeVariants  = 3
+	// lifeUnknown is a minor version of the cluster that this release does not support.
+	lifeUnknown = 2
 	// lifeKey makes digests of secrets.
 	lifeKey = "0123456789abcdef0123456789abcdef"
 )
@@ -253,7 +255,7 @@ func (w *lifeWorld) startOperator() {
 	signs := &signing.Keys{Live: c, Client: c, Namespace: lifeNamespace, Now: now}
 	told := windowsnode.VerifyWith(signs.OpenDesired)
 	op.nodes = &node.Nodes{
-		Reader: c, Decoded: op.decoded, Client: c, Joiner: op.joiner, Inputs: w.read, Hosts: op.joiner.Hosts, Drainer: drain.Drainer{Client: w.pods, GiveUp: node.GiveUpPods},
+		Reader: c, Decoded: op.decoded, Client: c, Joiner: op.joiner, Inputs: w.read, Hosts: op.joiner.Hosts, Drainer: drain.Drainer{Client: w.pods},
 		Namespace: lifeNamespace, Version: op.version, Payload: executables, Copying: node.CopyPlaces(), Told: told, Events: noEvents{}, Log: logr.Discard(), Clock: w.clock, Elapsed: w.elapsed,
 		APITime: func(context.Context) (time.Time, error) { return now(), nil },
 	}
@@ -303,10 +305,19 @@ func (r clusterReader) Read(ctx context.Context, wants []objects.Want) (objects.
 	for _, name := range []string{"controllerconfig", "infrastructure", "machineconfigs"} {
 		paths = append(paths, filepath.Join(clusters, "none", name+".yaml"))
 	}
-	if r.minor > 0 {
+	folder := r.w.t.TempDir()
+	switch r.minor {
+	case 1:
 		paths = append(paths, filepath.Join(clusters, "..", "cases", "none-4.22", "version.yaml"))
+	case lifeUnknown:
+		version := filepath.Join(folder, "version.yaml")
+		text := `{"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"}, "status": {"history": [{"state": "Completed", "version": "5.9.1"}]}}`
+		if err := os.WriteFile(version, []byte(text), 0o600); err != nil {
+			return objects.Set{}, err
+		}
+		paths = append(paths, version)
 	}
-	settings := filepath.Join(r.w.t.TempDir(), "settings.yaml")
+	settings := filepath.Join(folder, "settings.yaml")
 	text := fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "windows-machine-config", "namespace": %q}, "data": {"config.yaml":
 "{rollout: {maxUnavailable: 1, canaries: 1, paused: %t}, logs: {size: %dMi}}"}}`, lifeNamespace, r.paused, 10+r.variant)
 	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {

@@ -25,7 +25,7 @@ func (n Node) Life() Life {
 	switch version, marked := n.Annotations[published.VersionAnnotation] != "", n.Annotations[published.JoiningAnnotation] != ""; {
 	case !n.DeletionTimestamp.IsZero(), n.HasScaleDownTaint():
 		return LifeEnding
-	case version && marked:
+	case version && (marked || HasTaint(n.Node, RemovingTaint)): // the mark is left out where others have cordoned the node
 		return LifeRemoving
 	case marked:
 		return LifeJoining

@@ -24,6 +24,9 @@ func TestWhereANodeIsInItsLife(t *testing.T) {
 		"it has joined":                      {map[string]string{version: "1", desired: "{}"}, nil, LifeJoined},
 		"another operator has joined it":     {map[string]string{version: "1"}, nil, LifeForeign},
 		"its entry was removed":              {map[string]string{version: "1", joining: "true", desired: "{}"}, nil, LifeRemoving},
+		"its entry was removed while it was cordoned": {
+			map[string]string{version: "1", desired: "{}"}, func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: RemovingTaint}} }, LifeRemoving,
+		},
 		"its Node is being deleted": {
 			map[string]string{version: "1", joining: "true"}, func(n *corev1.Node) { n.DeletionTimestamp = &deleted }, LifeEnding,
 		},
