@@ -54,7 +54,7 @@ type Approver struct {
 
 	// refused is since when requests are seen that are not approved.
 	refused configure.Sightings
-	// judging has the IDs of hosts one of whose requests is judged now.
+	// judging has the places of each host, by its ID.
 	judging sync.Map
 }
 
@@ -95,11 +95,11 @@ func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 		// A host that was not reached yet may still turn out to have the name.
 		return reconcile.Result{RequeueAfter: a.requeueUnknownHost(known, csr)}, nil
 	}
-	// Who has the identity of one node may make as many requests as they like: they have one place among all.
-	if _, busy := a.judging.LoadOrStore(v.Host.ID(), true); busy {
-		return reconcile.Result{RequeueAfter: a.requeueAged(csr, retryAsk)}, nil
+	free, ok := a.takePlace(v.Host.ID())
+	if !ok {
+		return reconcile.Result{RequeueAfter: a.requeueAsk(csr)}, nil
 	}
-	defer a.judging.Delete(v.Host.ID())
+	defer free()
 	if err := a.addClusterFacts(ctx, inputs, v.Host, &known); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -116,14 +116,35 @@ func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 		}
 		if err := a.askHostOverSSH(ctx, &csr, inputs, v.Host, &known); err != nil {
 			a.Log.Info("a host cannot be asked about its certificate", "csr", csr.Name, "host", v.Host.ID(), "error", err)
-			return reconcile.Result{RequeueAfter: a.requeueAged(csr, retryAsk)}, nil
+			return reconcile.Result{RequeueAfter: a.requeueAsk(csr)}, nil
 		}
 		if v = certificates.DecideRequest(&csr, known); v.Decision == certificates.Ask {
 			a.Log.Info("host has no pending CSR", "csr", csr.Name, "host", v.Host.ID())
-			return reconcile.Result{RequeueAfter: a.requeueAged(csr, retryAsk)}, nil
+			return reconcile.Result{RequeueAfter: a.requeueAsk(csr)}, nil
 		}
 	}
 	return reconcile.Result{RequeueAfter: a.requeueUnapproved(csr, v)}, a.executeVerdict(ctx, &csr, v)
+}
+
+// hostPlaces is how many requests of one host are judged at a time: whoever has the identity of one node may make as many as they like, and so may whoever has
+// the bootstrap token, in the name of any host. The other hosts have the other places.
+const hostPlaces = 8
+
+// takePlace returns what gives a place of the host back, and whether there was one.
+func (a *Approver) takePlace(host string) (free func(), ok bool) {
+	stored, _ := a.judging.LoadOrStore(host, make(chan struct{}, hostPlaces))
+	places := stored.(chan struct{}) //nolint:forcetypeassert // stored above
+	select {
+	case places <- struct{}{}:
+		return func() { <-places }, true
+	default:
+		return nil, false
+	}
+}
+
+// requeueAsk returns when to look again at a request whose host could not be asked: a host that is there again is asked within a minute.
+func (a *Approver) requeueAsk(csr certificatesv1.CertificateSigningRequest) time.Duration {
+	return min(a.requeueAged(csr, retryAsk), configure.AgainLater)
 }
 
 // lookLimit is the longest time between two looks at a request that is not approved.

@@ -353,20 +353,32 @@ func TestWhatIsJudgedIsWhatIsApproved(t *testing.T) {
 	}
 }
 
-// TestOneHostHasOnePlace: whoever has the identity of one node may make many requests, each of which is a question to its host.
-func TestOneHostHasOnePlace(t *testing.T) {
+// TestOneHostHasFewPlaces: whoever has the identity of one node may make many requests, each of which is a question to its host.
+func TestOneHostHasFewPlaces(t *testing.T) {
 	c := newCluster(t)
 	a := c.approver(t, first("win-a"))
 	id := certificates.Host{Address: "192.0.2.5"}.ID()
-	a.judging.Store(id, true) // another request of it is judged
-	if result, _, err := a.reconcile(t); err != nil || result.RequeueAfter != retryAsk || a.approved(t) || len(c.network.asked) > 0 {
-		t.Errorf("again after %s, asked %q, %v", result.RequeueAfter, c.network.asked, err)
+	var free func()
+	for i := range hostPlaces {
+		var ok bool
+		if free, ok = a.takePlace(id); !ok {
+			t.Fatalf("no place %d", i)
+		}
 	}
-	a.judging.Delete(id)
+	if _, ok := a.takePlace("192.0.2.6"); !ok {
+		t.Error("another host has no place")
+	}
+	for _, tt := range []struct{ age, again time.Duration }{{0, retryAsk}, {20 * time.Second, 20 * time.Second}, {time.Hour, time.Minute}} {
+		a.now = time.Hour + tt.age
+		if result, _, err := a.reconcile(t); err != nil || result.RequeueAfter != tt.again || a.approved(t) || len(c.network.asked) > 0 {
+			t.Errorf("after %s: again after %s, asked %q, %v", tt.age, result.RequeueAfter, c.network.asked, err)
+		}
+	}
+	free()
 	if _, _, err := a.reconcile(t); err != nil || !a.approved(t) {
 		t.Errorf("approved %t, %v", a.approved(t), err)
 	}
-	if _, busy := a.judging.Load(id); busy {
+	if _, ok := a.takePlace(id); !ok {
 		t.Error("its place is not given back")
 	}
 }
