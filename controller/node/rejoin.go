@@ -180,7 +180,7 @@ func (n *Nodes) deleteToRejoin(ctx context.Context, h configure.Host, expired ti
 		return configure.Progress{
 			State: configure.StateFailed, Reason: configure.ReasonExpired, Again: retryLost, Node: node.Name,
 			Message: fmt.Sprintf("the client certificate of the kubelet of node %s expired on %s; it has a taint (%s), so whether it joins again is for a person to decide", node.Name, expired.UTC().Format(time.RFC3339), strings.Join(keys, ", ")),
-			Fix:     "if it may run what the taint keeps away, remove the taint: oc adm taint node " + node.Name + " " + keys[0] + "-",
+			Fix:     "if it may join, remove the taint (oc adm taint node " + node.Name + " " + keys[0] + "-), and set it again on the new Node",
 		}, nil
 	}
 	tooLarge, err := n.Joiner.RejoiningNodes().KeepNode(ctx, configure.SetByUsers(&node, h.Address))

@@ -192,9 +192,9 @@ func (f Findings) markdown() string {
 		}
 		fmt.Fprintf(&out, "**%s**\n\n", side.title)
 		for _, x := range side.findings[:min(mostFindings, len(side.findings))] {
-			fmt.Fprintf(&out, "* **%s** `%s`%s: %s", escapeName(string(x.Severity)), escapeName(x.Reason), prefixed(" ", code(about(x))), code(x.Message))
+			fmt.Fprintf(&out, "* **%s** `%s`%s: %s", escapeName(string(x.Severity)), escapeName(x.Reason), prefixed(" ", codeSpan(about(x))), codeSpan(x.Message))
 			if x.Fix != "" && side.isAdded {
-				fmt.Fprintf(&out, "<br>fix: %s", code(x.Fix))
+				fmt.Fprintf(&out, "<br>fix: %s", codeSpan(x.Fix))
 			}
 			out.WriteString("\n")
 		}

@@ -13,7 +13,7 @@ func (r Review) Markdown() string {
 	var out strings.Builder
 	out.WriteString("### Windows nodes\n\n")
 	if r.HasFindings() {
-		fmt.Fprintf(&out, "%s\n\n%s", words(r.Summary()), r.Findings.markdown())
+		fmt.Fprintf(&out, "%s\n\n%s", wordsOrCode(r.Summary()), r.Findings.markdown())
 	}
 	if !r.Differs() {
 		fmt.Fprintf(&out, "No change on %s.\n", bundle.Count(len(r.Same), "node"))
@@ -31,7 +31,7 @@ func (r Review) summary() string {
 	var out strings.Builder
 	out.WriteString("| nodes | changes | cost |\n|---|---|---|\n")
 	for _, g := range r.Groups {
-		fmt.Fprintf(&out, "| %s | %d | %s |\n", few(g.Nodes), len(g.Changes), cell(g.cost())+r.Findings.count())
+		fmt.Fprintf(&out, "| %s | %d | %s |\n", few(g.Nodes), len(g.Changes), tableCell(g.cost())+r.Findings.count())
 	}
 	for _, line := range []struct {
 		nodes []string
@@ -79,16 +79,16 @@ func verb(a bundle.Action) string {
 	return string(a)
 }
 
-// cell is a text in a table.
-func cell(text string) string { return strings.ReplaceAll(words(text), "|", `\|`) }
+// tableCell is a text in a table.
+func tableCell(text string) string { return strings.ReplaceAll(wordsOrCode(text), "|", `\|`) }
 
 // notPlain is a character with which something in Markdown can begin, an address such as www.example.com too.
 var notPlain = regexp.MustCompile(`[^A-Za-z0-9_ ,:;()%-]`)
 
-// words is a text as it is: as words, or as code where it may be something else in Markdown.
-func words(text string) string {
+// wordsOrCode is a text as it is: as words, or as code where it may be something else in Markdown.
+func wordsOrCode(text string) string {
 	if notPlain.MatchString(text) {
-		return code(text)
+		return codeSpan(text)
 	}
 	return text
 }
@@ -97,8 +97,8 @@ func html(text string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
 }
 
-// code is a text as it is: nothing in it becomes a link, a picture or a mention.
-func code(text string) string {
+// codeSpan is a text as it is: nothing in it becomes a link, a picture or a mention.
+func codeSpan(text string) string {
 	if text = line(text); text == "" {
 		return ""
 	}

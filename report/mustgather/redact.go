@@ -180,15 +180,17 @@ func commands(unit map[string]any) {
 // maskArguments masks what is called a secret in the arguments of a program: --password=x, and what follows --password.
 func maskArguments(list any) {
 	all, _ := list.([]any)
+	before := ""
 	for i, arg := range all {
 		text, ok := arg.(string)
 		if !ok {
 			continue
 		}
 		all[i] = bundle.MaskLog(text)
-		if before, ok := all[max(i-1, 0)].(string); ok && i > 0 && strings.HasSuffix(bundle.MaskLog(" "+before+" "+text), " "+bundle.MaskedText) {
+		if strings.HasSuffix(bundle.MaskLog(" "+before+" "+text), " "+bundle.MaskedText) { // it is the value of a flag
 			all[i] = bundle.MaskedText
 		}
+		before = text
 	}
 }
 

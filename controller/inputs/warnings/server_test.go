@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime/pprof"
 	"testing"
 	"time"
 
@@ -74,7 +75,7 @@ func TestTheServer(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	c.CloseIdleConnections()
-	// Those who take all connections keep others waiting, and no longer than they have them.
+	// Those who take all connections keep others waiting, and no longer than they have them. The goroutine that accepts waits then.
 	var all []net.Conn
 	for range mostConnections + 1 {
 		conn, err := net.Dial("tcp", r.Address)
@@ -83,17 +84,18 @@ func TestTheServer(t *testing.T) {
 		}
 		all = append(all, conn)
 	}
+	full, enough := context.WithTimeout(t.Context(), time.Minute)
+	defer enough()
+	if err := testenv.Eventually(full, "a server that accepts no more", func() bool {
+		var stacks bytes.Buffer
+		return pprof.Lookup("goroutine").WriteTo(&stacks, 1) == nil && bytes.Contains(stacks.Bytes(), []byte("limitListener).acquire"))
+	}); err != nil {
+		t.Fatal(err)
+	}
 	last := tls.Client(all[mostConnections], &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // it is the one of the test
-	greeted := make(chan error, 1)
-	go func() { greeted <- last.HandshakeContext(ctx) }()
-	select {
-	case err := <-greeted:
-		t.Errorf("one connection more than there may be is served: %v", err)
-	case <-time.After(500 * time.Millisecond):
-		_ = all[0].Close()
-		if err := <-greeted; err != nil {
-			t.Error(err)
-		}
+	_ = all[0].Close()
+	if err := last.HandshakeContext(ctx); err != nil {
+		t.Error(err)
 	}
 	for _, conn := range all {
 		_ = conn.Close()

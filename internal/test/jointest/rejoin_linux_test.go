@@ -138,7 +138,7 @@ func TestAHostWithAnExpiredCertificateJoinsAgain(t *testing.T) {
 	// That its certificate has expired is for the host alone to say. It is not rid of a taint by that.
 	w.wakeUntil("instance-r", "an event about the taint", func() bool {
 		return slices.ContainsFunc(w.events(configure.ReasonExpired, "windows-instances"), func(note string) bool {
-			return strings.Contains(note, "it has a taint (quarantine)") && strings.Contains(note, "fix: if it may run what the taint keeps away")
+			return strings.Contains(note, "it has a taint (quarantine)") && strings.Contains(note, "fix: if it may join, remove the taint (oc adm taint node instance-r quarantine-)")
 		})
 	})
 	if w.node("instance-r").UID != before.UID {
