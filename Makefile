@@ -13,8 +13,9 @@ DEBIAN_PACKAGES := docker-registry jq openssh-server
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # How long each fuzz target runs.
 FUZZTIME ?= 30s
-# The platforms that everything must build for, as GOOS/GOARCH.
-PLATFORMS := linux/amd64 linux/arm64 windows/amd64
+# The platforms that everything must build for, as GOOS/GOARCH, and those that only ci-full builds for: no file of ours is for one of them alone.
+PLATFORMS := linux/amd64 windows/amd64
+MORE_PLATFORMS := linux/arm64
 
 # Pure Go: programs, tools and tests share one build cache and need no C compiler. Only `race` enables cgo.
 export CGO_ENABLED := 0
@@ -115,7 +116,7 @@ test-modules: setup $(TESTRUN) containerd-if-possible ## the goldens, by the pro
 			env WMCO_CONTAINERD="$$(ls -d $(CURDIR)/$(CONTAINERD) 2>/dev/null || true)" hack/go-test "$$module" -dir "$$module" -- -count=1 -timeout=$(TEST_TIMEOUT) ./...; \
 	done
 
-# One story of each kind: make ci runs these where nothing changed that the others are about.
+# One story of each kind, for make ci.
 TRACERS := TestMachinesAndInstancesBecomeNodes TestARemovedEntryLeavesNothing TestAForcedRemovalForgetsItsOwnHostAlone TestANewOperatorBringsItsExecutables \
 	TestTheKeyOfTheOperatorIsExchanged TestAHostWithAnExpiredCertificateJoinsAgain TestANodeIsAdoptedByAnAnnotation TestARolledBackAdoptionLeavesTheExistingAgent \
 	TestSilentHostsHoldUpNobody TestALeaderThatWasFrozenChangesNothing TestTheAPIServerRestartsWhileMachinesJoin TestImpostorsGetNoCertificate \
@@ -143,10 +144,6 @@ test-soak: setup $(TESTRUN) testenv-if-possible test-programs ## the observer of
 .PHONY: test-wine
 test-wine: setup $(TESTRUN) wine-if-possible payload-if-possible testenv-if-possible ## the Windows programs under Wine (root)
 	@$(STEP) "testing under Wine" hack/go-test wine -- -p 1 -timeout=$(TEST_TIMEOUT) $(WINE_TESTS)
-
-.PHONY: summary
-summary:
-	@hack/skipped
 
 .PHONY: times
 times: ## docs/test-times.md: how long the steps and packages of the last make took
@@ -201,8 +198,8 @@ cross: setup $(PLATFORMS:%=cross/%) ## everything builds for every platform; go 
 	@$(STEP) "testing what is built for windows" env WMCO_CROSS=1 go test -count=1 \
 		-run '^(TestSizeForWindows|TestBuildMatchesTheTable|TestBadModulesAreRefused)$$' ./cmd/wmco-node ./internal/build/payloadbuild
 
-.PHONY: $(PLATFORMS:%=cross/%)
-$(PLATFORMS:%=cross/%): cross/%: setup
+.PHONY: $(PLATFORMS:%=cross/%) $(MORE_PLATFORMS:%=cross/%)
+$(PLATFORMS:%=cross/%) $(MORE_PLATFORMS:%=cross/%): cross/%: setup
 	@$(STEP) "building for $*" env GOOS=$(word 1,$(subst /, ,$*)) GOARCH=$(word 2,$(subst /, ,$*)) go build ./...
 
 .PHONY: race
@@ -243,9 +240,15 @@ demo: ## render an example cluster, apply it to simulated hosts, and run the ope
 	@hack/skipped
 
 .PHONY: ci
-ci: fmt-check lint generate-check cross test test-with-programs test-modules ## the checks that every change must pass
-	@targets=$$(hack/by-path); $(MAKE) -s $$targets
-	@echo "make: ci passed" >&2
+ci: fmt-check lint generate-check cross test test-with-programs test-modules test-tracers ## the checks that every change must pass
+	@targets=$$(hack/by-path short); [ -z "$$targets" ] || $(MAKE) -s $$targets
+	@hack/skipped
+	@echo "make: ci passed; what changed is tested besides by:" $$(hack/by-path long) >&2
+
+.PHONY: by-path
+by-path: ## the targets of test-all that the changes since WMCO_BASE need, also those that take longer than make ci
+	@targets=$$(hack/by-path short; hack/by-path long); [ -z "$$targets" ] || $(MAKE) -s $$targets
+	@hack/skipped
 
 .PHONY: ci-full
 ci-full: FUZZTIME = 2m
@@ -287,7 +290,7 @@ ci-full: export WMCO_OLDER = yes
 # The tests of the packages of the node agent run under Wine too.
 ci-full: export WMCO_WINE_PACKAGES = 1
 ci-full: TEST_TIMEOUT = 90m
-ci-full: fmt-check lint generate-check cross test-all test-soak windows-steps minors mutations image-check race fuzz ## test-all with storms, long fuzzing, the race detector and the whole payload (many hours)
+ci-full: fmt-check lint generate-check cross $(MORE_PLATFORMS:%=cross/%) test-all test-soak windows-steps minors mutations image-check race fuzz ## test-all with storms, long fuzzing, the race detector and the whole payload (many hours)
 	@hack/skipped
 	@echo "make: ci-full passed" >&2
 
