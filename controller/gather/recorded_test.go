@@ -148,6 +148,16 @@ func TestAnEntryWithTheAddressOfAMachine(t *testing.T) {
 	}
 }
 
+// TestAnEntryWithANameOfAMachine is not used: what resolves the name says nothing else.
+func TestAnEntryWithANameOfAMachine(t *testing.T) {
+	machine := object(groupMachine, "Machine", namespaceMachines, "m-a", `{"metadata":{"name":"m-a","uid":"m1"},"status":{"addresses":[{"type":"InternalIP","address":"192.0.2.2"},{"type":"InternalDNS","address":"win.example.com"}]}}`)
+	entries := object("", "ConfigMap", OperatorNamespace, InstancesName, `{"data":{"Win.example.com":"username=u"}}`)
+	r := gatherFrom(t, Options{Records: &record.Set{}, Lookups: map[string]Lookup{"Win.example.com": lookup("192.0.2.9")}}, machine, entries)
+	if i := r.Instances; len(i) != 1 || !i[0].Skipped || !strings.Contains(i[0].Finding.Message, "Machine m-a") {
+		t.Errorf("%+v", i)
+	}
+}
+
 // TestAMachineTakesNoAddressOfANode: on vSphere its guest says which addresses it has.
 func TestAMachineTakesNoAddressOfANode(t *testing.T) {
 	entries := object("", "ConfigMap", OperatorNamespace, InstancesName, `{"data":{"192.0.2.2":"username=u"}}`)

@@ -25,7 +25,7 @@ func TestRolloutState(t *testing.T) {
 	if err != nil || !cmp.Equal(s, got) || len(got.Past) != maxPastTurns || got.Past[0].Bundle != digest(7) || len(text) > 4<<10 {
 		t.Errorf("%v: %s\n%s", err, text, cmp.Diff(s, got))
 	}
-	for _, bad := range []string{"{", "[]", `{"schema":0}`, `{"schema":1,"turn":3}`, strings.Repeat(" ", maxRolloutState+1)} {
+	for _, bad := range []string{"{", "[]", `{"schema":0}`, `{"schema":1,"turn":3}`, `{"schema":1}` + strings.Repeat(" ", maxRolloutState)} {
 		if _, err := DecodeRolloutState(bad); err == nil {
 			t.Errorf("%.20q is read", bad)
 		}

@@ -72,6 +72,12 @@ func TestNothingInAPreviewCanForgeALine(t *testing.T) {
 			t.Errorf("markup:\n%s", got)
 		}
 	}
+	ours := strings.NewReplacer("<details>", "", "<summary>", "", "</summary>", "", "<code>", "", "</code>", "")
+	for _, summary := range summaries.FindAllString(bad.Markdown(), -1) {
+		if strings.Contains(ours.Replace(summary), "<") {
+			t.Errorf("HTML of others: %s", summary)
+		}
+	}
 	for i, row := range strings.Split(bad.Markdown(), "\n") {
 		if strings.HasPrefix(row, "|") && strings.Count(strings.ReplaceAll(row, `\|`, ""), "|") != 4 {
 			t.Errorf("row %d has other cells: %s", i, row)

@@ -247,6 +247,18 @@ func TestARefusedKindIsListed(t *testing.T) {
 	}
 }
 
+// TestNothingIsWrittenOutsideOfTheFolder: what is collected may come from a cluster of others, whose names are not checked.
+func TestNothingIsWrittenOutsideOfTheFolder(t *testing.T) {
+	parent := t.TempDir()
+	s := source(t, "{apiVersion: v1, kind: Node, metadata: {name: ../../../../out, labels: {kubernetes.io/os: windows}}}", noLogs)
+	if _, err := Collect(t.Context(), s, filepath.Join(parent, "a", "b")); err == nil || !strings.Contains(err.Error(), "outside of the folder") {
+		t.Error(err)
+	}
+	if found, err := filepath.Glob(filepath.Join(parent, "out*")); err != nil || len(found) > 0 {
+		t.Errorf("%q, %v", found, err)
+	}
+}
+
 // TestLogsAreMaskedAsReportsAre: the log of a node and that of a Pod hold no more than the end of a log that a report has. In each of these lines
 // hunter2 is a secret.
 func TestLogsAreMaskedAsReportsAre(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -190,5 +191,32 @@ func TestTheKeyOfALoginIsSaid(t *testing.T) {
 		if c.want != slices.Equal(said, want) || !c.want && len(said) > 0 {
 			t.Errorf("%s: %v", name, said)
 		}
+	}
+}
+
+// TestALoginWithoutAKeyIsNoLoginWithOne: a host that lets everybody in has shown nothing about the key that was offered (RFC 4252, 5.2).
+func TestALoginWithoutAKeyIsNoLoginWithOne(t *testing.T) {
+	config := &ssh.ServerConfig{NoClientAuth: true}
+	config.AddHostKey(newSigner(t))
+	in := make(chan struct{}, 1)
+	address := serve(t, func(c net.Conn) {
+		server, channels, requests, err := ssh.NewServerConn(c, config)
+		if err != nil {
+			return
+		}
+		in <- struct{}{}
+		go ssh.DiscardRequests(requests)
+		go refuseChannels(channels)
+		_ = server.Wait()
+	})
+	d := Dialer{
+		Limits: generous(), Pins: NewKnownHosts(filepath.Join(t.TempDir(), "known_hosts")), Signers: keys(newSigner(t)),
+		OnLogin: func(remote.Target, ssh.PublicKey) { t.Error("a login with the key") },
+	}
+	_, _ = client(t, d).AgentFor(remote.Target{ID: "host", Address: address, User: "u"}).Facts(t.Context())
+	select {
+	case <-in:
+	default:
+		t.Error("no login")
 	}
 }

@@ -143,6 +143,17 @@ func TestUnreadableAnnotations(t *testing.T) {
 	}
 }
 
+// TestTheMostIterations: what is over the limit is not tried, whatever the key is.
+func TestTheMostIterations(t *testing.T) {
+	message := body(t, encrypted(t, "Administrator"))
+	for n, want := range map[byte]bool{maxIterations: true, maxIterations + 1: false} {
+		message[2+12] = n
+		if got := isReadableMessage(message); got != want {
+			t.Errorf("%#x: %v", n, got)
+		}
+	}
+}
+
 func TestNamesThatAreNotEncrypted(t *testing.T) {
 	for _, name := range []string{"", "a\nb", "a\x00", "\xff", strings.Repeat("x", maxName+1)} {
 		if text, err := EncryptName(rand.Reader, name, key); err == nil {

@@ -38,9 +38,13 @@ func TestARecordSurvivesItsText(t *testing.T) {
 
 func TestTextsThatAreNoRecord(t *testing.T) {
 	id := full().ID()
+	whole, err := full().Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, text := range map[string]string{
 		"nothing": "", "no JSON": "{", "no schema": `{"machine":"0d5c4a5e-5b3f-4f0e-9d8e-4f5a7f0c9a11"}`, "another host": `{"schema":1,"entry":"192.0.2.1"}`,
-		"a name of the wrong kind": `{"schema":1,"machine":"0d5c4a5e-5b3f-4f0e-9d8e-4f5a7f0c9a11","node":1}`, "too much": `{"schema":1,"node":"` + strings.Repeat("a", maxRecord) + `"}`,
+		"a name of the wrong kind": `{"schema":1,"machine":"0d5c4a5e-5b3f-4f0e-9d8e-4f5a7f0c9a11","node":1}`, "too much": whole + strings.Repeat(" ", maxRecord),
 	} {
 		if r, err := Decode(id, text); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %+v, %v", name, r, err)
