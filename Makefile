@@ -259,8 +259,8 @@ ci-full: export WMCO_ALL_CALLS = 1
 ci-full: export WMCO_KILLS = 60
 # How many events random fleets go through in the tests of the rollout.
 ci-full: export WMCO_ROLLOUT_STEPS = 1000000
-# And how many whole nodes go through, in removals, joins, upgrades and rollouts at once: about 200 a second.
-ci-full: export WMCO_LIFE_STEPS = 200000
+# And how many whole nodes go through, in removals, joins, upgrades and rollouts at once: about 200 a second on each processor.
+ci-full: export WMCO_LIFE_STEPS = 1000000
 # Machines that join at once, operators that are killed while machines join, and instances that join and are removed again and again.
 ci-full: export WMCO_JOINS = 50
 ci-full: export WMCO_STORM_MACHINES = 20

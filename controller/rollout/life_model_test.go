@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"wmco/internal/test/seed"
@@ -75,32 +77,53 @@ func randomLife(r *rand.Rand) []lifeEvent {
 	return events
 }
 
-// TestTheLifeOfNodes: when events end, each node is Joined with what is wanted, or gone, or it is said what a person has to do.
+// TestTheLifeOfNodes: when events end, each node is Joined with what is wanted, or gone, or it is said what a person has to do. Each processor plays its part of
+// the lives.
 func TestTheLifeOfNodes(t *testing.T) {
-	left, err := strconv.Atoi(os.Getenv(lifeVariable))
+	steps, err := strconv.Atoi(os.Getenv(lifeVariable))
 	if err != nil {
-		left = 1_000
+		steps = 1_000
 	}
-	number, err := strconv.ParseUint(os.Getenv(seed.Variable), 10, 64)
+	first, err := strconv.ParseUint(os.Getenv(seed.Variable), 10, 64)
 	if err != nil {
-		number = 1
+		first = 1
 	}
-	counts := map[string]int{}
-	first := number
-	for ; left > 0; number++ {
-		events := randomLife(rand.New(rand.NewPCG(number, 0))) //nolint:gosec // no secret
-		left -= len(events)
-		if why := playLife(t, events, counts); why != "" {
-			short, why := shortestLife(t, events, why)
-			t.Fatalf("%s=%d: %s\nafter\n%s", seed.Variable, number, why, describeLife(short))
+	counts, lives := map[string]int{}, uint64(0)
+	var mu sync.Mutex
+	t.Run("parts", func(t *testing.T) {
+		parts := runtime.GOMAXPROCS(0)
+		for part := range parts {
+			t.Run(strconv.Itoa(part), func(t *testing.T) {
+				t.Parallel()
+				own, number := map[string]int{}, first+uint64(part)
+				for left := steps / parts; left > 0; number += uint64(parts) {
+					left -= playRandomLife(t, number, own)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				for end, n := range own {
+					counts[end] += n
+				}
+				lives += (number - first) / uint64(parts)
+			})
 		}
-	}
-	t.Logf("%s=%d to %d; how nodes ended: %v", seed.Variable, first, number-1, counts)
+	})
+	t.Logf("%s=%d, %d lives; how nodes ended: %v", seed.Variable, first, lives, counts)
 	for _, end := range []string{endJoined, endGone, endForeign, endInterrupted, endOff, endDrain} {
-		if counts[end] == 0 && number-first > 100 {
+		if counts[end] == 0 && lives > 100 {
 			t.Errorf("no node ended as %q", end)
 		}
 	}
+}
+
+// playRandomLife plays the life of a number, and returns how many events it has.
+func playRandomLife(t *testing.T, number uint64, counts map[string]int) int {
+	events := randomLife(rand.New(rand.NewPCG(number, 0))) //nolint:gosec // no secret
+	if why := playLife(t, events, counts); why != "" {
+		short, why := shortestLife(t, events, why)
+		t.Fatalf("%s=%d: %s\nafter\n%s", seed.Variable, number, why, describeLife(short))
+	}
+	return len(events)
 }
 
 // playLife plays events, and returns which law is broken; empty if none is.
