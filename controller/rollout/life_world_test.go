@@ -493,7 +493,7 @@ func (w *lifeWorld) pass(d time.Duration) {
 }
 
 // toggleEntry removes the entry of a host, or adds it again. An entry is not removed between the registration of its Node and the record of which host that
-// is: nothing removes such a Node, or says so (it is a finding, of seconds for each host).
+// is: that Node is left to a person, as wmco status says.
 func (w *lifeWorld) toggleEntry(h *lifeHost) {
 	if w.isListed(h) {
 		n, ok := w.node(h)

@@ -297,7 +297,7 @@ func Of(node windowsnode.Node, silence windowsnode.Silence) Row {
 		r.State, r.Reason = nodestate.Waiting, ReasonAdopting
 		return r
 	case node.Annotations[published.DesiredAnnotation] == "":
-		r.State, r.Fix = nodestate.Joining, "check the events of the operator's Deployment; a node that has just joined is published when its facts are known"
+		r.State, r.Fix = nodestate.Joining, "wait while its host joins (wmco status lists it). If it has neither a Machine nor an entry in windows-instances, add the entry again, or delete the Node"
 		r.Message = "no bundle is published for this node"
 		return r
 	case node.DesiredError != nil:
