@@ -267,7 +267,7 @@ func (a *Agent) noteOutcome(ctx context.Context, o applier.Outcome, err error) {
 	switch {
 	case err == nil && o.Result == applier.ResultReboot:
 		f.noteEnd(published.StateRebootPending, "")
-		f.report.RebootPending = o.RebootPending
+		f.report.RebootPending, f.retryAt = o.RebootPending, a.sinceBoot()+bootInterval
 	case err == nil:
 		a.second = secondTry{}
 		f.noteEnd(published.StateApplied, "")

@@ -12,6 +12,8 @@ import (
 const (
 	firstRetry = 2 * time.Second
 	lastRetry  = 5 * time.Minute
+	// A boot that Windows or a person has dropped (shutdown /a, or a restart of others that was scheduled and aborted) is asked for again.
+	bootInterval = 10 * time.Minute
 	// publishedWithin is how long a layer may be missing before that is a failure.
 	publishedWithin = 2 * time.Minute
 	// lockedWithin is how long another run may change the host before that is a failure. That of an operator waits for its confirmation for five

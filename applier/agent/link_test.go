@@ -156,6 +156,32 @@ func TestWhatCanCutTheLinkIsNotBegunWhileTheAPIServerIsAway(t *testing.T) {
 	}
 }
 
+// TestABootThatWindowsDropsIsAskedForAgain: `shutdown /a` of an administrator ends it, and so does the end of a restart that others had scheduled.
+func TestABootThatWindowsDropsIsAskedForAgain(t *testing.T) {
+	for _, c := range linkChanges() {
+		if !c.boots {
+			continue
+		}
+		w, d := linkWorld(t, c)
+		for range 3 {
+			w.host.ClearLog()
+			if got := w.turn(); got.State != published.StateRebootPending || w.bootsAsked() != 1 {
+				t.Fatalf("%s: %s %s, %d boots asked for", c.name, got.State, got.Message, w.bootsAsked())
+			}
+			w.host.ClearLog()
+			if w.turn(); w.bootsAsked() > 0 {
+				t.Fatalf("%s: asked for at once", c.name)
+			}
+			w.clock.Pass(bootInterval)
+		}
+		w.boot()
+		w.restart()
+		if got := w.turn(); got.State != published.StateApplied || got.Applied != d.Bundle {
+			t.Errorf("%s: %s %s", c.name, got.State, got.Message)
+		}
+	}
+}
+
 // TestOnlyWhatCanCutTheLinkIsRolledBackIfTheAPIServerGoesAway: it goes away with the change.
 func TestOnlyWhatCanCutTheLinkIsRolledBackIfTheAPIServerGoesAway(t *testing.T) {
 	for _, c := range linkChanges() {
