@@ -94,8 +94,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// patience is the limit for one thing to happen.
-const patience = 90 * time.Second
+// patience is the limit for one thing to happen: only a hang reaches it.
+const patience = 10 * time.Minute
 
 // await waits until done returns true, for as long as OLM may take on a computer that is busy.
 func (w *world) await(what string, done func() bool) {
