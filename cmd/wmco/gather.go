@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"time"
 
@@ -119,9 +120,15 @@ func (f *gatherFlags) run(ctx context.Context, a app) error {
 }
 
 // logsOf returns what reads logs through the API server. Of a file on a node, the kubelet sends the end alone: it serves ranges
-// (net/http.FileServer).
+// (net/http.FileServer). No redirect is followed: the API server passes on that of a kubelet (k8s.io/kubernetes pkg/registry/core/node/rest, ProxyREST), and
+// client-go adds the token to each request, for whatever host.
 func logsOf(config *rest.Config) (func(context.Context, string, map[string]string, int64) ([]byte, error), error) {
-	clients, err := kubernetes.NewForConfig(config)
+	direct, err := rest.HTTPClientFor(config)
+	var clients *kubernetes.Clientset
+	if err == nil {
+		direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		clients, err = kubernetes.NewForConfigAndClient(config, direct)
+	}
 	if err != nil {
 		return nil, &gather.UnreachableError{Err: fmt.Errorf("connecting to the cluster: %w", err)}
 	}

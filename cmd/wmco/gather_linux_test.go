@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +17,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 
 	"wmco/bundle"
 	"wmco/bundle/nodestate"
@@ -86,6 +89,20 @@ func TestAMustGatherHoldsNoSecret(t *testing.T) {
 				t.Errorf("%s holds %s", path, secret)
 			}
 		}
+	}
+}
+
+// TestARedirectOfANodeIsNotFollowed: the API server passes on what a kubelet answers, and client-go adds the token to each request, for whatever host.
+func TestARedirectOfANodeIsNotFollowed(t *testing.T) {
+	stolen := 0
+	foreign := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { stolen++ }))
+	defer foreign.Close()
+	api := httptest.NewServer(http.RedirectHandler(foreign.URL, http.StatusFound))
+	defer api.Close()
+	logs, err := logsOf(&rest.Config{Host: api.URL, BearerToken: "example-token"})
+	must(t, err)
+	if text, err := logs(t.Context(), "/api/v1/nodes/win-a/proxy/logs/x", nil, 1<<10); err == nil || stolen > 0 {
+		t.Errorf("%d requests to another host, %q, %v", stolen, text, err)
 	}
 }
 
