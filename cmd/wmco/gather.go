@@ -123,10 +123,10 @@ func (f *gatherFlags) run(ctx context.Context, a app) error {
 // (net/http.FileServer). No redirect is followed: the API server passes on that of a kubelet (k8s.io/kubernetes pkg/registry/core/node/rest, ProxyREST), and
 // client-go adds the token to each request, for whatever host.
 func logsOf(config *rest.Config) (func(context.Context, string, map[string]string, int64) ([]byte, error), error) {
-	direct, err := rest.HTTPClientFor(config)
+	transport, err := rest.TransportFor(config)
 	var clients *kubernetes.Clientset
 	if err == nil {
-		direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		direct := &http.Client{Transport: transport, Timeout: config.Timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 		clients, err = kubernetes.NewForConfigAndClient(config, direct)
 	}
 	if err != nil {
