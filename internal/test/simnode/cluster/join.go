@@ -114,7 +114,8 @@ func applyTo(ctx context.Context, hosts *desired.Hosts, contents *archive.Conten
 	if err != nil {
 		return applier.Outcome{}, err
 	}
-	return m.Apply(ctx, r, applier.Options{LockWait: time.Minute})
+	// The inputs here have no signing keys. The node agent may have followed the operator by now, and have some.
+	return m.Apply(ctx, r, applier.Options{LockWait: time.Minute, RemoveSigningKeys: true})
 }
 
 // Join applies until every Node is Ready and every machine has the whole of its bundle. Approve and Network must run.
