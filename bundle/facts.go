@@ -37,6 +37,8 @@ type Facts struct {
 	PendingBoots []BootReason `json:"pendingBoots,omitempty"`
 	// MetadataName is the name of the host in the cloud's instance metadata: AWS local-hostname, GCP instance/hostname.
 	MetadataName string `json:"metadataName,omitempty"`
+	// ProviderID is the identity of the host in its cloud, in the form of Node.spec.providerID; on AWS alone.
+	ProviderID string `json:"providerID,omitempty"`
 	// Networks and Endpoints are the state of the Host Networking Service.
 	Networks  []HNSNetwork  `json:"networks,omitempty"`
 	Endpoints []HNSEndpoint `json:"endpoints,omitempty"`
@@ -87,6 +89,17 @@ func sortedCopy[E any](list []E, compare func(a, b E) int) []E {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, compare)
 	return list
+}
+
+// FirstName returns the name of a Node that a cloud means: the first of several, without its final dot, in lower case, as kubelets on Linux
+// take it. A set of DHCP options on AWS may have several domains, or one with a final dot
+// (github.com/openshift/machine-config-operator, aws-kubelet-nodename).
+func FirstName(text string) string {
+	names := strings.Fields(text)
+	if len(names) == 0 {
+		return ""
+	}
+	return strings.ToLower(strings.TrimSuffix(names[0], "."))
 }
 
 // IsZero reports whether nothing is known.

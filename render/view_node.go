@@ -61,9 +61,9 @@ func overridesHostName(p bundle.Platform) bool {
 func (n Node) predictedName(p bundle.Platform) string {
 	switch p {
 	case bundle.PlatformAWS:
-		return cmp.Or(n.Facts.MetadataName, n.objectName())
+		return cmp.Or(bundle.FirstName(n.Facts.MetadataName), n.objectName())
 	case bundle.PlatformGCP:
-		return shortenGCP(cmp.Or(n.Facts.MetadataName, n.objectName()))
+		return shortenGCP(cmp.Or(bundle.FirstName(n.Facts.MetadataName), n.objectName()))
 	case bundle.PlatformVSphere:
 		name := cmp.Or(n.MachineName, n.Facts.HostName)
 		if name == "" || n.Facts.DNSSuffix == "" {
@@ -82,6 +82,16 @@ func (n Node) objectName() string {
 		return ""
 	}
 	return n.HostNames[0]
+}
+
+// providerID returns the identity in the cloud with which the kubelet registers its Node: on AWS, where the cloud controller finds
+// an instance by the name of its Node only if that is the private DNS name (github.com/openshift/machine-config-operator,
+// aws-kubelet-providerid). On other platforms, kubelets on Linux get none.
+func (n Node) providerID(p bundle.Platform) string {
+	if p != bundle.PlatformAWS {
+		return ""
+	}
+	return cmp.Or(n.ProviderID, n.Facts.ProviderID)
 }
 
 // shortenGCP shortens a name that is too long for the label kubernetes.io/hostname as the GCP cloud provider does: at the

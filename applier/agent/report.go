@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -97,8 +98,8 @@ func (r *reporter) canonicalFacts() *bundle.Facts {
 	if before != nil {
 		f = f.KeepKnown(*before)
 	}
-	if f.MetadataName == "" && before != nil && before.HostName == f.HostName {
-		f.MetadataName = before.MetadataName // its cloud did not answer in time
+	if before != nil && before.HostName == f.HostName { // its cloud may not have answered in time
+		f.MetadataName, f.ProviderID = cmp.Or(f.MetadataName, before.MetadataName), cmp.Or(f.ProviderID, before.ProviderID)
 	}
 	return &f
 }

@@ -38,7 +38,7 @@ func (w *world) edit(change func(*simulation.State)) {
 func TestFactsAreWrittenWhenTheyChange(t *testing.T) {
 	w := newWorld(t)
 	w.edit(func(s *simulation.State) {
-		s.Facts.MetadataName = "ip-10-0-0-5.ec2.internal"
+		s.Facts.MetadataName, s.Facts.ProviderID = "ip-10-0-0-5.ec2.internal", "aws:///us-east-1a/i-0abc"
 		s.Facts.Networks = []bundle.HNSNetwork{{Name: "b"}, {Name: bundletest.Network}}
 	})
 	w.bundle.Endpoints = []bundle.Endpoint{{Name: "VIPEndpoint", Network: bundletest.Network, Compartment: 1, Impact: bundle.ImpactNone}}
@@ -59,6 +59,7 @@ func TestFactsAreWrittenWhenTheyChange(t *testing.T) {
 			s.Put(plan.Setting{Kind: bundle.KindEndpoint, Name: fmt.Sprint("pod-", i), Value: bundletest.Network + "/1", Present: true})
 			slices.Reverse(s.Facts.Networks)
 			s.Facts.MetadataName = []string{"", "ip-10-0-0-5.ec2.internal"}[i%2]
+			s.Facts.ProviderID = []string{"aws:///us-east-1a/i-0abc", ""}[i%2]
 		})
 		w.clock.Pass(6 * time.Minute)
 		if diff := cmp.Diff(first, w.turn().Facts); diff != "" {

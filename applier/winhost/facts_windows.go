@@ -28,7 +28,8 @@ func (h *Host) Facts(ctx context.Context) (bundle.Facts, error) {
 			return bundle.Facts{}, fmt.Errorf("reading facts: %w", err)
 		}
 	}
-	f.MetadataName = metadata.InstanceName(ctx, firmwareTexts())
+	instance := metadata.Ask(ctx, firmwareTexts())
+	f.MetadataName, f.ProviderID = instance.Name, instance.ProviderID
 	return f, ctx.Err()
 }
 

@@ -10,6 +10,7 @@ import (
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
@@ -64,7 +65,7 @@ func (g *gatherer) listMachines() []render.Node {
 		if !g.decodeObject(o, &m) || m.Labels[labelIgnore] == "true" || !g.checkName(m.Name, o.Ref) {
 			continue
 		}
-		n := render.Node{Backing: render.BackingMachine, MachineName: m.Name, MachineUID: string(m.UID), Ending: isBeingDeleted(m), Origins: render.Origins{render.FromMachine: o.Ref}}
+		n := render.Node{Backing: render.BackingMachine, MachineName: m.Name, MachineUID: string(m.UID), ProviderID: ptr.Deref(m.Spec.ProviderID, ""), Ending: isBeingDeleted(m), Origins: render.Origins{render.FromMachine: o.Ref}}
 		n.Addresses, n.HostNames = readAddresses(m.Status.Addresses)
 		n.Address = firstIPv4(n.Addresses)
 		if n.Address == "" {
@@ -84,8 +85,8 @@ func isBeingDeleted(m machinev1beta1.Machine) bool {
 	return m.DeletionTimestamp != nil || m.Status.Phase != nil && *m.Status.Phase == machinev1beta1.PhaseFailed
 }
 
-// readAddresses returns the addresses and host names of a Machine or Node, in their order, each once. A host name that is not a DNS name is skipped: it cannot
-// be the name of a node.
+// readAddresses returns the addresses and host names of a Machine or Node, in their order, each once. A host name is taken as that of a node
+// would be (bundle.FirstName); one that is not a DNS name is skipped.
 func readAddresses(list []corev1.NodeAddress) (addresses, hostNames []string) {
 	isKnown, isNamed := map[string]bool{}, map[string]bool{}
 	for _, a := range list {
@@ -95,8 +96,9 @@ func readAddresses(list []corev1.NodeAddress) (addresses, hostNames []string) {
 				addresses, isKnown[a.Address] = append(addresses, a.Address), true
 			}
 		case corev1.NodeInternalDNS, corev1.NodeHostName:
-			if !isNamed[a.Address] && len(validation.IsDNS1123Subdomain(a.Address)) == 0 {
-				hostNames, isNamed[a.Address] = append(hostNames, a.Address), true
+			name := bundle.FirstName(a.Address)
+			if !isNamed[name] && len(validation.IsDNS1123Subdomain(name)) == 0 {
+				hostNames, isNamed[name] = append(hostNames, name), true
 			}
 		case corev1.NodeExternalIP, corev1.NodeExternalDNS:
 		}

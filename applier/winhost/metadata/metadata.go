@@ -1,7 +1,8 @@
-// Package metadata asks the instance metadata of a cloud for the name of this host.
+// Package metadata asks the instance metadata of a cloud for the name and the identity of this host.
 //
 //	AWS  docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html
-//	     PUT latest/api/token, then GET latest/meta-data/local-hostname with the token, without one if there is none
+//	     PUT latest/api/token, then GET latest/meta-data/{local-hostname,placement/availability-zone,instance-id} with the token,
+//	     without one if there is none
 //	GCP  cloud.google.com/compute/docs/metadata/querying-metadata: GET computeMetadata/v1/instance/hostname
 package metadata
 
@@ -12,21 +13,26 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"wmco/bundle"
 )
 
 // limit is how long a host outside a cloud waits. Its network drops packets to the address, or has no route to it.
 const limit = time.Second
 
-// address is that of the metadata service. maxName is the longest name that is read, in bytes.
+// address is that of the metadata service. maxText is the longest answer that is read, in bytes.
 const (
 	address = "http://169.254.169.254"
-	maxName = 1024
+	maxText = 1024
 )
 
-// InstanceName returns the host's name in the metadata of its cloud, "" if no cloud answers in time. The firmware is the texts of
+// Instance is what a cloud says about a host. What it does not say in time is empty.
+type Instance struct{ Name, ProviderID string }
+
+// Ask returns what the metadata of its cloud says about the host, nothing if no cloud answers in time. The firmware is the texts of
 // its SMBIOS tables: they exclude clouds that need not be asked.
-func InstanceName(ctx context.Context, firmware []string) string {
-	return newService().firstCloudName(ctx, cloudsOf(firmware))
+func Ask(ctx context.Context, firmware []string) Instance {
+	return newService().firstAnswer(ctx, cloudsOf(firmware))
 }
 
 // service is a metadata service.
@@ -69,39 +75,46 @@ func cloudsOf(firmware []string) []cloud {
 	return found
 }
 
-// firstCloudName asks the clouds in parallel and returns the first answer.
-func (s service) firstCloudName(ctx context.Context, clouds []cloud) string {
+// firstAnswer asks the clouds in parallel and returns the first answer.
+func (s service) firstAnswer(ctx context.Context, clouds []cloud) Instance {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	asks := map[cloud]func(context.Context) string{cloudAWS: s.askAWS, cloudGCP: s.askGCP}
-	answers := make(chan string, len(clouds))
+	asks := map[cloud]func(context.Context) Instance{cloudAWS: s.askAWS, cloudGCP: s.askGCP}
+	answers := make(chan Instance, len(clouds))
 	for _, c := range clouds {
 		go func() { answers <- asks[c](ctx) }()
 	}
 	for range clouds {
-		if name := <-answers; name != "" {
-			return name
+		if i := <-answers; i != (Instance{}) {
+			return i
 		}
 	}
-	return ""
+	return Instance{}
 }
 
-func (s service) askAWS(ctx context.Context) string {
+func (s service) askAWS(ctx context.Context) Instance {
 	header := map[string]string{}
 	token, _ := s.fetchLine(ctx, http.MethodPut, "/latest/api/token", map[string]string{"X-aws-ec2-metadata-token-ttl-seconds": "60"})
 	if token != "" {
 		header["X-aws-ec2-metadata-token"] = token
 	}
-	name, _ := s.fetchLine(ctx, http.MethodGet, "/latest/meta-data/local-hostname", header)
-	return name
+	get := func(path string) string {
+		text, _ := s.fetchLine(ctx, http.MethodGet, "/latest/meta-data/"+path, header)
+		return text
+	}
+	i := Instance{Name: bundle.FirstName(get("local-hostname"))}
+	if zone, id := get("placement/availability-zone"), get("instance-id"); zone != "" && id != "" {
+		i.ProviderID = "aws:///" + zone + "/" + id // github.com/kubernetes/cloud-provider-aws, pkg/providers/v1/instances.go
+	}
+	return i
 }
 
-func (s service) askGCP(ctx context.Context) string {
+func (s service) askGCP(ctx context.Context) Instance {
 	name, header := s.fetchLine(ctx, http.MethodGet, "/computeMetadata/v1/instance/hostname", map[string]string{"Metadata-Flavor": "Google"})
 	if header.Get("Metadata-Flavor") != "Google" {
-		return ""
+		return Instance{}
 	}
-	return name
+	return Instance{Name: bundle.FirstName(name)}
 }
 
 // fetchLine returns the body of an answer with status 200 and one line, "" for any other.
@@ -118,9 +131,9 @@ func (s service) fetchLine(ctx context.Context, method, path string, header map[
 		return "", nil
 	}
 	defer res.Body.Close() //nolint:errcheck // nothing was written
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxName))
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxText))
 	text := strings.TrimSpace(string(body))
-	if err != nil || res.StatusCode != http.StatusOK || strings.ContainsAny(text, " \r\n<") {
+	if err != nil || res.StatusCode != http.StatusOK || strings.ContainsAny(text, "\r\n<") {
 		return "", res.Header
 	}
 	return text, res.Header

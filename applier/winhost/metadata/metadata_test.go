@@ -32,23 +32,29 @@ func (c cloudAnswers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, body)
 }
 
-func TestName(t *testing.T) {
-	const token, name = "PUT /latest/api/token", "/latest/meta-data/local-hostname"
+func TestWhatACloudSaysOfItsHost(t *testing.T) {
+	const token, name, zone, id = "PUT /latest/api/token", "GET /latest/meta-data/local-hostname", "GET /latest/meta-data/placement/availability-zone", "GET /latest/meta-data/instance-id"
 	const google = "GET /computeMetadata/v1/instance/hostname Google"
 	both := []cloud{cloudAWS, cloudGCP}
+	aws := Instance{"ip-10-0-0-5.ec2.internal", "aws:///us-east-1a/i-0abc"}
 	tests := map[string]struct {
 		answers cloudAnswers
 		clouds  []cloud
-		want    string
+		want    Instance
 	}{
-		"AWS with tokens":              {cloudAnswers{token: "t0ken", "GET " + name + " t0ken": "ip-10-0-0-5.ec2.internal"}, both, "ip-10-0-0-5.ec2.internal"},
-		"AWS without tokens":           {cloudAnswers{"GET " + name: "ip-10-0-0-5.ec2.internal\n"}, []cloud{cloudAWS}, "ip-10-0-0-5.ec2.internal"},
-		"GCP":                          {cloudAnswers{google: "win-1.c.project.internal"}, both, "win-1.c.project.internal"},
-		"no cloud":                     {cloudAnswers{google: "win-1.c.project.internal"}, nil, ""},
-		"another cloud":                {cloudAnswers{google: "win-1.c.project.internal"}, []cloud{cloudAWS}, ""},
-		"something else answers":       {cloudAnswers{"GET " + name: "<html>log in</html>"}, both, ""},
-		"something answers many lines": {cloudAnswers{"GET " + name: "a\nb"}, both, ""},
-		"no answer":                    {cloudAnswers{}, both, ""},
+		"AWS with tokens":              {cloudAnswers{token: "t0ken", name + " t0ken": aws.Name, zone + " t0ken": "us-east-1a", id + " t0ken": "i-0abc"}, both, aws},
+		"AWS without tokens":           {cloudAnswers{name: "ip-10-0-0-5.ec2.internal\n", zone: "us-east-1a", id: "i-0abc"}, []cloud{cloudAWS}, aws},
+		"a domain with a final dot":    {cloudAnswers{name: "ip-10-0-0-5.corp.example.com."}, []cloud{cloudAWS}, Instance{Name: "ip-10-0-0-5.corp.example.com"}},
+		"two domains":                  {cloudAnswers{name: "ip-10-0-0-5.corp.example.com lab.example.com"}, []cloud{cloudAWS}, Instance{Name: "ip-10-0-0-5.corp.example.com"}},
+		"two domains with final dots":  {cloudAnswers{name: "ip-10-0-0-5.Corp.example.com. lab.example.com."}, []cloud{cloudAWS}, Instance{Name: "ip-10-0-0-5.corp.example.com"}},
+		"AWS without a name":           {cloudAnswers{zone: "us-east-1a", id: "i-0abc"}, both, Instance{ProviderID: aws.ProviderID}},
+		"AWS without a zone":           {cloudAnswers{name: aws.Name, id: "i-0abc"}, both, Instance{Name: aws.Name}},
+		"GCP":                          {cloudAnswers{google: "win-1.c.project.internal"}, both, Instance{Name: "win-1.c.project.internal"}},
+		"no cloud":                     {cloudAnswers{google: "win-1.c.project.internal"}, nil, Instance{}},
+		"another cloud":                {cloudAnswers{google: "win-1.c.project.internal"}, []cloud{cloudAWS}, Instance{}},
+		"something else answers":       {cloudAnswers{name: "<html>log in</html>"}, both, Instance{}},
+		"something answers many lines": {cloudAnswers{name: "a\nb"}, both, Instance{}},
+		"no answer":                    {cloudAnswers{}, both, Instance{}},
 	}
 	for test, tt := range tests {
 		t.Run(test, func(t *testing.T) {
@@ -56,7 +62,7 @@ func TestName(t *testing.T) {
 			defer server.Close()
 			m := newService()
 			m.address = server.URL
-			if got := m.firstCloudName(t.Context(), tt.clouds); got != tt.want {
+			if got := m.firstAnswer(t.Context(), tt.clouds); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
@@ -71,7 +77,7 @@ func TestAServiceThatDoesNotAnswerIsNotWaitedForLong(t *testing.T) {
 	m := newService()
 	m.address = server.URL
 	begin := time.Now()
-	if got := m.firstCloudName(t.Context(), []cloud{cloudAWS, cloudGCP}); got != "" {
+	if got := m.firstAnswer(t.Context(), []cloud{cloudAWS, cloudGCP}); got != (Instance{}) {
 		t.Errorf("got %q", got)
 	}
 	if took := time.Since(begin); took > 5*limit {
