@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	logsv1 "k8s.io/component-base/logs/api/v1"
-	kubeletv1 "k8s.io/kubelet/config/v1"
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 	utilnet "k8s.io/utils/net"
 	"sigs.k8s.io/yaml"
@@ -220,24 +219,6 @@ func prune(have, absent map[string]any) {
 	}
 }
 
-// credentialProvider returns the cluster's configuration with ".exe" added to the names of the programs. The kubelet would
-// find a program without it too (os/exec.LookPath).
-func (c Cluster) credentialProvider() ([]byte, error) {
-	if c.Machine.CredentialProvider == "" {
-		return nil, nil
-	}
-	var config kubeletv1.CredentialProviderConfig
-	if err := yaml.UnmarshalStrict([]byte(c.Machine.CredentialProvider), &config); err != nil {
-		return nil, fmt.Errorf("reading credential provider configuration: %w", err)
-	}
-	for i, p := range config.Providers {
-		if !strings.HasSuffix(p.Name, ".exe") {
-			config.Providers[i].Name = p.Name + ".exe"
-		}
-	}
-	return encodeConfig(config, kubeletv1.CredentialProviderConfig{})
-}
-
 func (e *emitter) kubeletService() bundle.Service {
 	exe := payload.Find(payload.Kubelet).Path
 	log := dirLogs + `\kubelet\kubelet.log`
@@ -272,11 +253,6 @@ func (e *emitter) kubeletReads(exe string) []string {
 	return reads
 }
 
-func (e *emitter) hasCredentialProvider() bool {
-	r := e.rows[rowCredentialProvider]
-	return r.applies(e.cluster.Platform, e.stage) && e.cluster.Machine.CredentialProvider != ""
-}
-
 // kubeletFlags returns what the kubelet takes only as flags, and the shared flags of the pool's kubelet.service. A flag that
 // this kubelet does not know is left out, because it would stop the kubelet.
 func (e *emitter) kubeletFlags() map[string]string {
@@ -301,6 +277,9 @@ func (e *emitter) kubeletFlags() map[string]string {
 	}
 	if name := e.node.hostNameOverride(e.cluster.Platform); name != "" {
 		flags["hostname-override"] = name
+	}
+	if id := e.node.providerID(e.cluster.Platform); id != "" {
+		flags["provider-id"] = id
 	}
 	if e.hasCredentialProvider() {
 		flags["image-credential-provider-bin-dir"] = dirRoot

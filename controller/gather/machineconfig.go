@@ -174,9 +174,13 @@ func parseNamedFlags(command string, names []string) map[string]string {
 	return flags
 }
 
-// ignitionFile reads the file that Windows nodes share with Linux nodes. /etc/kubernetes/cloud.conf is none: no program on a
-// Windows node reads it, since the kubelet has no --cloud-config, and some clouds put credentials into it.
+// ignitionFile reads a file that Windows nodes share with Linux nodes, or that says what Linux nodes have besides. /etc/kubernetes/cloud.conf is
+// neither: no program on a Windows node reads it, since the kubelet has no --cloud-config, and some clouds put credentials into it.
 func (g *gatherer) ignitionFile(f ignition.File) {
+	name, isProvider := strings.CutPrefix(f.Path, dirCredentialProviders)
+	if isProvider && f.Path != fileCredentialProvider {
+		g.otherProvider(name, f)
+	}
 	if f.Path != fileCredentialProvider {
 		return
 	}
@@ -191,4 +195,16 @@ func (g *gatherer) ignitionFile(f ignition.File) {
 		return
 	}
 	g.cluster.Machine.CredentialProvider = string(contents)
+}
+
+// otherProvider notes a credential provider of Linux nodes. No Windows node reads the file, so what is wrong with it refuses nothing.
+func (g *gatherer) otherProvider(name string, f ignition.File) {
+	contents, err := f.Contents.DecodeContents()
+	if f.Appends || err != nil {
+		return
+	}
+	if g.cluster.Machine.OtherProviders == nil {
+		g.cluster.Machine.OtherProviders = map[string]string{}
+	}
+	g.cluster.Machine.OtherProviders[name] = string(contents)
 }

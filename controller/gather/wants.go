@@ -46,7 +46,8 @@ const (
 	annotationInstance     = "windowsmachineconfig.openshift.io/instance"
 	settingsName           = "windows-machine-config"
 	keyPullSecret          = ".dockerconfigjson"
-	fileCredentialProvider = "/etc/kubernetes/credential-providers/ecr-credential-provider.yaml"
+	dirCredentialProviders = "/etc/kubernetes/credential-providers/"
+	fileCredentialProvider = dirCredentialProviders + "ecr-credential-provider.yaml"
 	unitKubelet            = "kubelet.service"
 	kindPinnedImageSet     = "PinnedImageSet"
 )
