@@ -156,8 +156,9 @@ func isLoopback(host string) bool {
 }
 
 func checkRoute(r bundle.Route) error {
-	if r.Destination != MetadataRoute || r.Via != bundle.ViaDefault {
-		return fmt.Errorf("the only route is %s via %s", MetadataRoute, bundle.ViaDefault)
+	known := append(AmazonRoutes(), MetadataRoute)
+	if !slices.Contains(known, r.Destination) || r.Via != bundle.ViaDefault {
+		return fmt.Errorf("the only routes are %s via %s", strings.Join(known, ", "), bundle.ViaDefault)
 	}
 	return nil
 }

@@ -119,8 +119,8 @@ func foreign() map[bundle.EntryKind][]entry {
 		bundle.KindRoute: {
 			{"a route", func(l *bundle.Layer) {
 				l.Routes = []bundle.Route{{Destination: "10.0.0.0/8", Via: "10.0.0.1", Impact: bundle.ImpactNone}}
-			}, "the only route"},
-			{"another gateway", func(l *bundle.Layer) { l.Routes[0].Via = "10.0.0.66" }, "the only route"},
+			}, "the only routes"},
+			{"another gateway", func(l *bundle.Layer) { l.Routes[0].Via = "10.0.0.66" }, "the only routes"},
 		},
 		bundle.KindFeature: {{"a feature", func(l *bundle.Layer) {
 			l.Features = []bundle.Feature{{Name: "TelnetClient", Impact: bundle.ImpactReboot}}

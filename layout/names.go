@@ -108,6 +108,11 @@ const (
 // MetadataRoute is the link-local address of the instance metadata service.
 const MetadataRoute = "169.254.169.254/32"
 
+// AmazonRoutes are the other link-local addresses of AWS: time, the two servers that activate Windows, DNS.
+func AmazonRoutes() []string {
+	return []string{"169.254.169.123/32", "169.254.169.250/32", "169.254.169.251/32", "169.254.169.253/32"}
+}
+
 // FeatureContainers is the feature of Windows for containers.
 const FeatureContainers = "Containers"
 

@@ -247,7 +247,7 @@ func hostRows() []Row {
 		return Row{ID: id, Kind: kind, Name: name, Layer: bundle.LayerCluster, Impact: impact, Causes: causes, Doc: doc}
 	}
 	route := row(rowMetadataRoute, bundle.KindRoute, metadataRoute, bundle.ImpactNone, "instance metadata; Windows loses it when HNS networks change or the host reboots", FromInfrastructure)
-	route.Platforms = []bundle.Platform{bundle.PlatformAWS}
+	route.Platforms = []bundle.Platform{bundle.PlatformAWS, bundle.PlatformGCP}
 	endpoint := row(rowEndpoint, bundle.KindEndpoint, vipEndpoint, bundle.ImpactNone, "the source address of kube-proxy's load balancing")
 	endpoint.JoinedOnly = true
 	key := row(rowAuthorizedKey, bundle.KindAuthorizedKey, "<fingerprint>", bundle.ImpactNone, "a public key of the operator in "+bundle.AuthorizedKeysFile+"; only in bundles of the operator", FromPrivateKey)
@@ -262,8 +262,15 @@ func hostRows() []Row {
 		portable(row(rowRootCA, bundle.KindTrustedCA, "<fingerprint>", bundle.ImpactNone, "a trusted CA in LocalMachine\\Root", FromTrustedCA, FromControllers)),
 		key,
 		route,
-		row(rowContainers, bundle.KindFeature, layout.FeatureContainers, bundle.ImpactReboot, "Windows containers"),
 	}
+	for _, destination := range layout.AmazonRoutes() {
+		r := row(routeRow(destination), bundle.KindRoute, destination, bundle.ImpactNone, amazonDoc(destination)+"; lost as the one before", FromInfrastructure)
+		r.Layer, r.JoinedOnly, r.Platforms = bundle.LayerNode, true, []bundle.Platform{bundle.PlatformAWS}
+		rows = append(rows, r)
+	}
+	rows = append(rows,
+		row(rowContainers, bundle.KindFeature, layout.FeatureContainers, bundle.ImpactReboot, "Windows containers"),
+	)
 	for _, r := range layout.Firewall() {
 		rows = append(rows, row(firewallRow(r.Name), bundle.KindFirewall, r.Name, r.Impact, portDoc(r.Name)))
 	}
@@ -301,6 +308,20 @@ func payloadRows() []Row {
 		rows = append(rows, r)
 	}
 	return rows
+}
+
+// routeRow is the row of a route.
+func routeRow(destination string) RowID { return RowID("route/" + destination) }
+
+// amazonDoc says what is at a link-local address of AWS (docs.aws.amazon.com/AWSEC2/latest/UserGuide).
+func amazonDoc(destination string) string {
+	switch destination {
+	case "169.254.169.123/32":
+		return "Amazon Time Sync"
+	case "169.254.169.253/32":
+		return "Amazon DNS"
+	}
+	return "activation of Windows"
 }
 
 // firewallRow is the row of a firewall rule.

@@ -103,6 +103,8 @@ type MachineConfig struct {
 	KubeletFlags map[string]string
 	// CredentialProvider is the ECR credential provider's configuration.
 	CredentialProvider string
+	// OtherProviders are the configurations of other credential providers, by the names of their files.
+	OtherProviders map[string]string
 }
 
 // Backing is what stands behind a node.
@@ -126,6 +128,8 @@ type Node struct {
 	Address string
 	// MachineName and MachineUID are those of the Machine; empty for instances.
 	MachineName, MachineUID string
+	// ProviderID is that of the Machine; empty for instances.
+	ProviderID string
 	// Ending is true for a Machine that is being deleted or has failed: its addresses may be those of another Machine already.
 	Ending bool
 	// Username is the account of an instance, as the user gave it.
@@ -153,6 +157,8 @@ type Node struct {
 	NoKeys bool
 	// NoPolicies is true for a Node whose agent reads no policies of Windows in a layer.
 	NoPolicies bool
+	// NoAmazonRoutes is true for a Node whose agent knows of no route but that to the instance metadata.
+	NoAmazonRoutes bool
 	// AcceptedKey is the public key, "ALGORITHM BASE64", with which the operator logged in to the host last; empty if that is not known.
 	AcceptedKey string
 	// Origins are the Node, Machine and instances objects, for provenance.

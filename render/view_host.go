@@ -45,6 +45,12 @@ func (e *emitter) hostEntries() {
 		e.layer.Routes = append(e.layer.Routes, bundle.Route{Destination: r.Name, Via: bundle.ViaDefault, Impact: r.Impact})
 		e.cause(r, r.Name)
 	}
+	for _, destination := range layout.AmazonRoutes() {
+		if r, ok := e.wanted(routeRow(destination)); ok && !e.node.OlderAgent && !e.node.NoAmazonRoutes {
+			e.layer.Routes = append(e.layer.Routes, bundle.Route{Destination: destination, Via: bundle.ViaDefault, Impact: r.Impact})
+			e.cause(r, r.Name)
+		}
+	}
 	if r, ok := e.wanted(rowContainers); ok {
 		e.layer.Features = append(e.layer.Features, bundle.Feature{Name: r.Name, Impact: r.Impact})
 	}

@@ -143,6 +143,8 @@ const (
 	FeatureAuthorizedKeys Feature = "authorized-keys"
 	// FeaturePolicies means that the agent reads policies of Windows in a node layer.
 	FeaturePolicies Feature = "policies"
+	// FeatureAmazonRoutes means that the agent knows the link-local addresses of AWS besides the instance metadata.
+	FeatureAmazonRoutes Feature = "amazon-routes"
 	// FeaturePinnedImages means that the agent has images pulled and pinned, and reports how far it is.
 	FeaturePinnedImages Feature = "pinned-images"
 	// FeatureBoot means that the agent boots its host on request, once for each Desired.Boot.
@@ -151,7 +153,7 @@ const (
 
 // Features returns what the agents of this version can do on any host. FeaturePinnedImages is besides, where there is a container runtime.
 func Features() []Feature {
-	return []Feature{FeatureAuthorizedKeys, FeatureBoot, FeatureNodeName, FeaturePolicies, FeatureSigned}
+	return []Feature{FeatureAmazonRoutes, FeatureAuthorizedKeys, FeatureBoot, FeatureNodeName, FeaturePolicies, FeatureSigned}
 }
 
 // Has reports whether the agent has a feature.

@@ -28,11 +28,11 @@ func allAddresses(n render.Node) []string {
 }
 
 // addReport adds what the host's agent reports on its Node: its facts, none where there are none, and whether it refuses a layer with the name of
-// the Node or with authorized keys, or policies. One that has not reported yet came with this operator. The node writes its report itself, and so may others
+// the Node or with authorized keys, policies or routes. One that has not reported yet came with this operator. The node writes its report itself, and so may others
 // who may patch Nodes: it decides about nothing but its own layer, and facts that cannot be those of the host are not used. Such a node keeps what is published
 // for it until its agent, which sees that its report was replaced, has written it again.
 func (g *gatherer) addReport(n *render.Node, node listedNode, r record.Record) {
-	n.Facts, n.OlderAgent, n.NoKeys, n.NoPolicies = bundle.Facts{}, false, false, false
+	n.Facts, n.OlderAgent, n.NoKeys, n.NoPolicies, n.NoAmazonRoutes = bundle.Facts{}, false, false, false, false
 	if _, ok := node.Annotations[published.ReportAnnotation]; !ok {
 		return
 	}
@@ -44,6 +44,7 @@ func (g *gatherer) addReport(n *render.Node, node listedNode, r record.Record) {
 		return
 	}
 	n.OlderAgent, n.NoKeys, n.NoPolicies = !report.Has(published.FeatureNodeName), !report.Has(published.FeatureAuthorizedKeys), !report.Has(published.FeaturePolicies)
+	n.NoAmazonRoutes = !report.Has(published.FeatureAmazonRoutes)
 	if report.Facts == nil {
 		return
 	}
