@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -19,8 +20,10 @@ import (
 const (
 	ovnKubernetes = "OVNKubernetes"
 	// build1809 is Windows Server 2019, whose overlay network cannot use another VXLAN port.
-	build1809               = 17763
-	credentialProviderField = "spec.config.storage.files[ecr-credential-provider.yaml]"
+	build1809 = 17763
+	// fileECRProviders is the file of the MachineConfig with the providers of AWS.
+	fileECRProviders        = "ecr-credential-provider.yaml"
+	credentialProviderField = "spec.config.storage.files[" + fileECRProviders + "]"
 	// overlayField is where the operator.openshift.io Network configures the hybrid overlay.
 	overlayField = "spec.defaultNetwork.ovnKubernetesConfig.hybridOverlayConfig"
 	// copyStatus and copySpec are the fixes for a field that the installer sets.
@@ -201,6 +204,7 @@ func (c Cluster) checkMachineConfig() bundle.Findings {
 			}
 		}
 	}
+	c.checkProviders(&r)
 	return r.findings
 }
 
@@ -295,10 +299,13 @@ func checkFactTexts(f bundle.Facts, r *report) {
 	invalid := func(field, value, what string) {
 		r.add(bundle.SeverityError, reason.FactsInvalid, "facts."+field, fmt.Sprintf("%q is not %s", value, what), "print the facts again: wmco-node facts")
 	}
-	for field, name := range map[string]string{"hostName": f.HostName, "dnsSuffix": f.DNSSuffix, "metadataName": f.MetadataName} {
+	for field, name := range map[string]string{"hostName": f.HostName, "dnsSuffix": f.DNSSuffix, "metadataName": bundle.FirstName(f.MetadataName)} {
 		if name != "" && len(validation.IsDNS1123Subdomain(strings.ToLower(name))) > 0 {
 			invalid(field, name, "a DNS name")
 		}
+	}
+	if f.ProviderID != "" && !providerID.MatchString(f.ProviderID) {
+		invalid("providerID", f.ProviderID, "the identity of an instance")
 	}
 	network, vip := f.Network(overlayNetwork), f.Endpoint(vipEndpoint).IP
 	if a := network.ManagementIP; a != "" && !isIPv4(a) {
@@ -314,7 +321,11 @@ func checkFactTexts(f bundle.Facts, r *report) {
 	}
 }
 
+// providerID is the form of what the cloud controllers of these platforms read (Node.spec.providerID).
+var providerID = regexp.MustCompile(`^[a-z]+://[A-Za-z0-9/_.-]+$`)
+
 func (c Cluster) checkNames(n Node, r *report) {
+	c.checkCloudName(n, r)
 	backed := n.Backing == BackingMachine && (c.Platform == bundle.PlatformVSphere || c.Platform == bundle.PlatformNutanix)
 	if backed && len(n.MachineName) > MaxComputerName {
 		r.add(bundle.SeverityError, reason.MachineNameTooLong, "metadata.name",
@@ -326,5 +337,18 @@ func (c Cluster) checkNames(n Node, r *report) {
 	}
 	if n.Subnet != "" && !isIPv4Subnet(n.Subnet) {
 		r.add(bundle.SeverityError, reason.InputInvalid, `metadata.annotations["k8s.ovn.org/hybrid-overlay-node-subnet"]`, fmt.Sprintf("%q is not an IPv4 subnet", n.Subnet), "remove the annotation, which OVN sets, and check ovnkube-control-plane's log")
+	}
+}
+
+// checkCloudName checks what a cloud says of a host. A host that joins without it would register under the name of its computer, which
+// the cloud controller does not know.
+func (c Cluster) checkCloudName(n Node, r *report) {
+	fromCloud := c.Platform == bundle.PlatformAWS || c.Platform == bundle.PlatformGCP
+	if fromCloud && n.Stage() == bundle.StageJoin && !n.Facts.IsZero() && n.predictedName(c.Platform) == "" {
+		r.add(bundle.SeverityError, reason.NodeNameUnknown, "facts.metadataName", "the instance metadata of the cloud does not tell the name of the host, and its kubelet would register under another one",
+			"turn on the instance metadata of the host, and check on it that http://169.254.169.254 is reached without a proxy; the operator then goes on by itself")
+	}
+	if n.ProviderID != "" && !providerID.MatchString(n.ProviderID) {
+		r.add(bundle.SeverityError, reason.InputInvalid, "spec.providerID", fmt.Sprintf("%q is not the identity of an instance", n.ProviderID), "correct the Machine: its controller sets the field")
 	}
 }

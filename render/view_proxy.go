@@ -1,9 +1,13 @@
 package render
 
 import (
+	"fmt"
+	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"wmco/bundle"
 	"wmco/layout"
@@ -97,10 +101,54 @@ func (p Proxy) check(ref bundle.Ref) bundle.Findings {
 	if strings.ContainsAny(p.NoProxy, "\r\n\x00") {
 		bad("status.noProxy", "contains line breaks", "separate the entries with commas")
 	}
+	if unmatched := slices.DeleteFunc(strings.Split(normalizeNoProxy(p.NoProxy), ","), matchesSomething); len(unmatched) > 0 {
+		findings = append(findings, bundle.Finding{
+			Severity: bundle.SeverityWarning, Reason: reason.NoProxyUnmatched, Object: ref, Field: "status.noProxy",
+			Message: fmt.Sprintf("no destination matches %s, so what is meant goes through the proxy", bundle.JoinFirst(quoteAll(unmatched), 3, ", ", bundle.AndMore)),
+			Fix:     "write each entry in spec.noProxy as a name, .domain, address or CIDR, separated by commas: 10.0.0.0/16 for 10.0.*",
+		})
+	}
 	if len(p.NoProxy) >= maxVariable {
 		bad("status.noProxy", "is longer than the 32766 characters that Windows allows a variable", "shorten the list: a domain or CIDR covers many entries")
 	}
 	return findings
+}
+
+// matchesSomething reports whether there can be a destination that an entry of NO_PROXY matches (golang.org/x/net/http/httpproxy): all, a CIDR, an
+// address or a name, with an optional port. An entry that is none of these is taken for a name there.
+func matchesSomething(entry string) bool {
+	_, notCIDR := netip.ParsePrefix(entry)
+	_, notAddress := netip.ParseAddr(entry)
+	_, notPort := netip.ParseAddrPort(entry)
+	if entry == "" || entry == "*" || notCIDR == nil || notAddress == nil || notPort == nil {
+		return true
+	}
+	name, port, hasPort := strings.Cut(entry, ":")
+	if hasPort && !isDigits(port) {
+		return false
+	}
+	labels := strings.Split(strings.TrimSuffix(strings.TrimPrefix(name, "."), "."), ".")
+	if isDigits(labels[len(labels)-1]) {
+		return false // a part of an address: addresses match no names
+	}
+	return !slices.ContainsFunc(labels, func(l string) bool { return l == "" || strings.ContainsFunc(l, isForeignToNames) })
+}
+
+func isDigits(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r < '0' || r > '9' })
+}
+
+// isForeignToNames reports whether no name of a host has the character. Names may have underscores, and letters of all languages.
+func isForeignToNames(r rune) bool {
+	return r <= unicode.MaxASCII && r != '-' && r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+}
+
+func quoteAll(list []string) []string {
+	quoted := make([]string, len(list))
+	for i, s := range list {
+		quoted[i] = strconv.Quote(s)
+	}
+	return quoted
 }
 
 // proxyEntries adds the machine variables, for users and other programs, and the environment of the services. The service

@@ -3,6 +3,7 @@ package gather
 import (
 	"cmp"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -28,11 +29,46 @@ func (g *gatherer) readInfrastructure() configv1.Infrastructure {
 	g.cluster.APIServerInternalURL = infra.Status.APIServerInternalURL
 	if s := infra.Status.PlatformStatus; s != nil && s.Type != "" {
 		g.cluster.Platform = bundle.Platform(s.Type)
+		g.clusterHostedDNS(*s)
 		return infra
 	}
 	// Clusters before 4.2 and some dumps have only the old field.
 	g.cluster.Platform = bundle.Platform(infra.Status.Platform) //nolint:staticcheck // read for old objects only
 	return infra
+}
+
+// clusterHostedDNS says where the name of the API server is in a DNS that each node of Linux runs for itself, and no host of Windows can ask
+// (github.com/openshift/machine-config-operator, templates/common/cloud-platform-alt-dns).
+func (g *gatherer) clusterHostedDNS(s configv1.PlatformStatus) {
+	var field string
+	var config *configv1.CloudLoadBalancerConfig
+	switch {
+	case s.AWS != nil:
+		field, config = "aws", s.AWS.CloudLoadBalancerConfig
+	case s.Azure != nil:
+		field, config = "azure", s.Azure.CloudLoadBalancerConfig
+	case s.GCP != nil:
+		field, config = "gcp", s.GCP.CloudLoadBalancerConfig
+	}
+	if config == nil || config.DNSType != configv1.ClusterHostedDNSType {
+		return
+	}
+	name, addresses := g.cluster.APIServerInternalURL, "the addresses of the internal load balancer"
+	if u, err := url.Parse(name); err == nil && u.Hostname() != "" {
+		name = u.Hostname()
+	}
+	if hosted := config.ClusterHosted; hosted != nil && len(hosted.APIIntLoadBalancerIPs) > 0 {
+		var list []string
+		for _, ip := range hosted.APIIntLoadBalancerIPs {
+			list = append(list, string(ip))
+		}
+		addresses = strings.Join(list, ", ")
+	}
+	g.addFinding(bundle.SeverityWarning, reason.ClusterHostedDNS, bundle.Finding{
+		Object: g.cluster.Origins[render.FromInfrastructure], Field: "status.platformStatus." + field + ".cloudLoadBalancerConfig.dnsType",
+		Message: "is " + string(configv1.ClusterHostedDNSType) + ": nodes of Linux resolve " + name + " themselves, and the DNS that Windows hosts ask has it only if it was put there",
+		Fix:     "add " + name + " with " + addresses + " to the DNS of the hosts' network, such as a private zone; wmco preflight shows whether a host finds it",
+	})
 }
 
 // embeddedInfrastructure reads the copy that the machine-config-operator keeps in its ControllerConfig, for inputs

@@ -24,9 +24,9 @@ const (
 	administrator = "Administrator"
 	// launchVersion is the first EC2Launch v2 whose add-routes knows --persistent.
 	launchVersion = "2.0.2107"
-	// launchInstaller is the latest one
-	// (docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2launch-v2-install.html).
-	launchInstaller = "https://s3.amazonaws.com/amazon-ec2launch-v2/windows/amd64/latest/AmazonEC2Launch.msi"
+	// launchInstaller is the last one before 2.3.5, from which on EC2Launch conflicts with HNS networks
+	// (github.com/openshift/windows-machine-config-operator, pull requests 3590 and 3591).
+	launchInstaller = "https://s3.amazonaws.com/amazon-ec2launch-v2/windows/amd64/2.2.63/AmazonEC2Launch.msi"
 )
 
 // userData is the view of the template.
@@ -38,7 +38,9 @@ type userData struct {
 	// Administrator is empty if the cloud creates the account that the operator logs in to.
 	Administrator string
 	// MetadataRoutes asks EC2Launch to keep the routes to the metadata service.
-	MetadataRoutes  bool
+	MetadataRoutes bool
+	// AgentService is the service of the node agent, which keeps these routes on a node.
+	AgentService    string
 	LaunchVersion   string
 	LaunchInstaller string
 }
@@ -55,7 +57,7 @@ func UserData(p bundle.Platform, publicKey string) (string, error) {
 	}
 	view := userData{
 		Tags: p != bundle.PlatformGCP, PublicKey: key, Firewall: layout.Firewall(), Administrator: administrator,
-		MetadataRoutes: p == bundle.PlatformAWS, LaunchVersion: launchVersion, LaunchInstaller: launchInstaller,
+		MetadataRoutes: p == bundle.PlatformAWS, AgentService: layout.Agent, LaunchVersion: launchVersion, LaunchInstaller: launchInstaller,
 	}
 	if p == bundle.PlatformAzure {
 		view.Administrator = "" // Azure creates the account capi

@@ -3,6 +3,7 @@ package reason
 // Reasons of findings about the cluster and the operator's settings.
 const (
 	InfrastructureFromCopy    = "InfrastructureFromCopy"
+	ClusterHostedDNS          = "ClusterHostedDNS"
 	PlatformUnsupported       = "PlatformUnsupported"
 	ClusterVersionUnknown     = "ClusterVersionUnknown"
 	ClusterVersionUnsupported = "ClusterVersionUnsupported"
@@ -13,6 +14,7 @@ const (
 	MachineConfigGuessed      = "MachineConfigGuessed"
 	KubeletFlagUnknown        = "KubeletFlagUnknown"
 	ProxyInvalid              = "ProxyInvalid"
+	NoProxyUnmatched          = "NoProxyUnmatched"
 	ProxyWithoutStatus        = "ProxyWithoutStatus"
 	ProxyStatusPredicted      = "ProxyStatusPredicted"
 	SettingsInvalid           = "SettingsInvalid"
@@ -29,6 +31,7 @@ const (
 func cluster() []Entry {
 	return []Entry{
 		{InfrastructureFromCopy, isInfo, "Infrastructure/cluster is not in the inputs, so the copy in ControllerConfig is used.", "Add the object: `oc get infrastructures.config.openshift.io cluster -o yaml`."},
+		{ClusterHostedDNS, isWarning, "The cluster does not use the DNS of its cloud (`dnsType: ClusterHosted`). Nodes of Linux run a DNS server for themselves that knows the internal name of the API server; a Windows host asks the DNS of its network, and does not join where that lacks the name.", "Add `api-int.<cluster>.<domain>` with the addresses of the internal load balancer to the DNS of the hosts' network, such as a private zone. `wmco preflight` shows whether a host finds it."},
 		{PlatformUnsupported, isError, "Windows nodes, or MachineSets for them, are not supported on this platform.", "Use one of the platforms that the finding names. Hosts without a Machine API join by the ConfigMap windows-instances."},
 		{ClusterVersionUnknown, isInfo, "ClusterVersion is not in the inputs. The newest kubelet is rendered, and it is not checked whether this release supports the cluster's version.", "Add the object: `oc get clusterversions.config.openshift.io version -o yaml`."},
 		{ClusterVersionUnsupported, isWarning, "This release does not support the cluster's version. No host joins. Nodes that have joined follow mirrors, CAs and other inputs with the kubelet that the finding names, unless it is newer than the API server; `wmco apply` does so only with `--allow-unsupported-version`.", "Use the release of the operator for the cluster's version ([payload.md](payload.md) has the table)."},
@@ -39,6 +42,7 @@ func cluster() []Entry {
 		{MachineConfigGuessed, isWarning, "The worker pool's current MachineConfig is not known, so the newest rendered one is used. Nodes may run another one.", "Add the pool: `oc get machineconfigpools.machineconfiguration.openshift.io worker -o yaml`."},
 		{KubeletFlagUnknown, isWarning, "The worker pool's kubelet.service sets a flag that this kubelet does not have. The flag is left out.", "Nothing, if Windows nodes do not need it. Otherwise set the field of the kubelet's configuration in windows-machine-config."},
 		{ProxyInvalid, isError, "The cluster's proxy has a URL or a list that cannot be used.", "Correct Proxy/cluster; percent-encode special characters of the password."},
+		{NoProxyUnmatched, isWarning, "An entry of the proxy's `noProxy` matches no destination by the rules that all programs of a node follow (golang.org/x/net/http/httpproxy), such as one with `;`, or a pattern of addresses as `10.0.*`. What it means goes through the proxy.", "Write each entry as a name, `.domain`, an address or a CIDR, with an optional port, and separate them with commas: `10.0.0.0/16` for `10.0.*`."},
 		{ProxyWithoutStatus, errorOrWarning, "Proxy/cluster names a proxy in its spec and has none in its status, which nodes get. For an object of a file it is an error: what the network operator would write there cannot be computed from the inputs.", "Add the objects that the finding names, or copy the Proxy with its status. In a cluster, check the network operator, which sets it."},
 		{ProxyStatusPredicted, isInfo, "Proxy/cluster comes from a file without a status, as it is kept in git. The status is computed as the network operator does, from Infrastructure, Network, and the install config or the Proxy that the file replaces.", "Nothing."},
 		{SettingsInvalid, isError, "A setting in the ConfigMap windows-machine-config, or in the operator's environment, is not valid.", "Correct the setting; [operations.md](operations.md) lists all settings with their defaults."},

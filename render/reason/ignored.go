@@ -5,6 +5,7 @@ const (
 	ClusterImagePolicyIgnored           = "ClusterImagePolicyIgnored"
 	ImagePolicyIgnored                  = "ImagePolicyIgnored"
 	CRIOCredentialProviderConfigIgnored = "CRIOCredentialProviderConfigIgnored"
+	CredentialProviderIgnored           = "CredentialProviderIgnored"
 	KubeletConfigIgnored                = "KubeletConfigIgnored"
 	ContainerRuntimeConfigIgnored       = "ContainerRuntimeConfigIgnored"
 	MachineConfigFilesIgnored           = "MachineConfigFilesIgnored"
@@ -18,6 +19,7 @@ func ignored() []Entry {
 		{ClusterImagePolicyIgnored, isWarning, "The cluster has a ClusterImagePolicy, other than `openshift`, which is for the cluster's own images. containerd on Windows nodes verifies no signatures of images.", "Nothing can make Windows nodes do so. Verify signatures where images are mirrored, or in an admission controller."},
 		{ImagePolicyIgnored, isWarning, "The cluster has an ImagePolicy. containerd on Windows nodes verifies no signatures of images.", "Nothing can make Windows nodes do so. Verify signatures where images are mirrored, or in an admission controller."},
 		{CRIOCredentialProviderConfigIgnored, isWarning, "The cluster has a CRIOCredentialProviderConfig with images. Kubelets of Windows nodes do not use it, so such images may not be pulled there.", "Put credentials for these registries into the global pull secret, or into an imagePullSecret of the Pods."},
+		{CredentialProviderIgnored, isInfo, "Kubelets on Linux get credentials for images from a program, as `acr-credential-provider` on Azure and `gcr-credential-provider` on Google Cloud. Windows nodes do not have it. They have `ecr-credential-provider`, on AWS.", "Nothing if no Pod of Windows nodes has an image of these registries. Otherwise give the Pods or their ServiceAccount an imagePullSecret."},
 		{KubeletConfigIgnored, isInfo, "A KubeletConfig selects the worker pool. Windows nodes do not follow it.", "Set the same fields in `kubelet` of windows-machine-config, where Windows nodes need them."},
 		{ContainerRuntimeConfigIgnored, isInfo, "A ContainerRuntimeConfig selects the worker pool. It is for CRI-O, and Windows nodes run containerd.", "Set `containerd` or `pauseImage` of windows-machine-config, where Windows nodes need it."},
 		{MachineConfigFilesIgnored, isInfo, "A MachineConfig of the worker pool has files or units that the machine-config-operator has not made itself. Windows nodes do not get them.", "Nothing if Windows nodes do not need them."},

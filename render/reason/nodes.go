@@ -13,6 +13,7 @@ const (
 	MachineWithoutAddress = "MachineWithoutAddress"
 	MachineNameTooLong    = "MachineNameTooLong"
 	NodeNameMismatch      = "NodeNameMismatch"
+	NodeNameUnknown       = "NodeNameUnknown"
 	InstanceInvalid       = "InstanceInvalid"
 	InstanceTaken         = "InstanceTaken"
 	AddressClaimed        = "AddressClaimed"
@@ -35,6 +36,7 @@ func nodes() []Entry {
 		{MachineWithoutAddress, isInfo, "A Machine has no internal IPv4 address yet, so nothing is rendered for it.", "Wait until the cloud has assigned the address."},
 		{MachineNameTooLong, isError, "The name of a Machine is too long for a Windows computer name.", "Give the MachineSet a name of at most 9 characters."},
 		{NodeNameMismatch, isWarning, "The host would now register under another name than its Node has. The node keeps its name.", "Nothing. If the host was renamed on purpose, remove the node and let it join again."},
+		{NodeNameUnknown, isError, "On AWS and Google Cloud, a Node has the name that the instance metadata of its host has, and the host that is to join does not read it.", "Turn on the instance metadata of the host, and check on the host that `http://169.254.169.254` is reached without a proxy."},
 		{InstanceInvalid, isWarning, "An entry of windows-instances is not valid. It is skipped; the others are not affected.", "Write the entry as `<IPv4 address or DNS name>: username=<name>`."},
 		{AddressClaimed, isWarning, "A Node reports an address of a Machine or an entry that is another host by the operator's record. The address is ignored, and the other host is not affected.", "Remove the entry if it is the same host. Otherwise look at the host of the Node that reports it: its kubelet, or whoever has the kubelet's certificate, has written that."},
 		{HostRecordDamaged, isWarning, "The operator's record of a host cannot be read. The host is not reached, and its node gets nothing new.", "Remove the record with the command in the message; the host is then reached as at its first contact."},

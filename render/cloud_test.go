@@ -1,0 +1,201 @@
+package render
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/http/httpproxy"
+
+	"wmco/bundle"
+	"wmco/layout"
+	"wmco/render/reason"
+)
+
+// renderNode renders a node of a cluster; the findings are "severity reason field" of those about it.
+func renderNode(t *testing.T, c Cluster, n Node) (Bundle, []string) {
+	t.Helper()
+	b, findings, err := Render(Inputs{Cluster: c, Node: n}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for _, f := range findings {
+		if f.Severity == bundle.SeverityError || f.Reason == reason.CredentialProviderIgnored {
+			list = append(list, string(f.Severity)+" "+f.Reason+" "+f.Field)
+		}
+	}
+	return b, list
+}
+
+// kubeletFlagsOf returns the flags of the kubelet whose names begin so.
+func kubeletFlagsOf(b Bundle, names ...string) []string {
+	var list []string
+	for _, s := range b.Node.Services {
+		for _, a := range s.Argv {
+			if s.Name == layout.Kubelet && slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(a, "--"+name) }) {
+				list = append(list, a)
+			}
+		}
+	}
+	return list
+}
+
+// TestNamesAndIdentitiesOfHostsInClouds are those that kubelets on Linux take.
+func TestNamesAndIdentitiesOfHostsInClouds(t *testing.T) {
+	const corp = "--hostname-override=ip-10-0-0-5.corp.example.com"
+	const id = "aws:///eu-central-1a/i-0abc"
+	for name, c := range map[string]struct {
+		platform bundle.Platform
+		change   func(*Node)
+		flags    []string
+		findings []string
+	}{
+		"a domain with a final dot":         {bundle.PlatformAWS, func(n *Node) { n.Facts.MetadataName = "ip-10-0-0-5.corp.example.com." }, []string{corp}, nil},
+		"two domains":                       {bundle.PlatformAWS, func(n *Node) { n.Facts.MetadataName = "ip-10-0-0-5.corp.example.com lab.example.com" }, []string{corp}, nil},
+		"a domain with upper case":          {bundle.PlatformAWS, func(n *Node) { n.Facts.MetadataName = "ip-10-0-0-5.Corp.example.com" }, []string{corp}, nil},
+		"Google Cloud, a final dot":         {bundle.PlatformGCP, func(n *Node) { n.Facts.MetadataName = "win-a.c.example.internal." }, []string{"--hostname-override=win-a.c.example.internal"}, nil},
+		"no name of an instance":            {bundle.PlatformAWS, func(*Node) {}, nil, []string{"error NodeNameUnknown facts.metadataName"}},
+		"no name on Google Cloud":           {bundle.PlatformGCP, func(*Node) {}, nil, []string{"error NodeNameUnknown facts.metadataName"}},
+		"no name, but that of the Machine":  {bundle.PlatformAWS, func(n *Node) { n.Backing, n.HostNames = BackingMachine, []string{"ip-10-0-0-5.corp.example.com"} }, []string{corp}, nil},
+		"no name, but a Node":               {bundle.PlatformAWS, func(n *Node) { n.Name = "ip-10-0-0-5.corp.example.com" }, []string{corp}, nil},
+		"a name that is none":               {bundle.PlatformAWS, func(n *Node) { n.Facts.MetadataName = "a_b" }, nil, []string{"error FactsInvalid facts.metadataName"}},
+		"the identity of an instance":       {bundle.PlatformAWS, func(n *Node) { n.Facts.MetadataName, n.Facts.ProviderID = "a", id }, []string{"--hostname-override=a", "--provider-id=" + id}, nil},
+		"the identity of a Machine":         {bundle.PlatformAWS, func(n *Node) { n.Facts.MetadataName, n.ProviderID = "a", id }, []string{"--hostname-override=a", "--provider-id=" + id}, nil},
+		"the Machine knows it better":       {bundle.PlatformAWS, func(n *Node) { n.Facts.MetadataName, n.ProviderID, n.Facts.ProviderID = "a", id, id+"f" }, []string{"--hostname-override=a", "--provider-id=" + id}, nil},
+		"an identity that is none":          {bundle.PlatformAWS, func(n *Node) { n.Facts.MetadataName, n.Facts.ProviderID = "a", "aws:// --v=9" }, nil, []string{"error FactsInvalid facts.providerID"}},
+		"one of a Machine that is none":     {bundle.PlatformAWS, func(n *Node) { n.Facts.MetadataName, n.ProviderID = "a", `x"y` }, nil, []string{"error InputInvalid spec.providerID"}},
+		"kubelets on Azure get no identity": {bundle.PlatformAzure, func(n *Node) { n.ProviderID = "azure:///subscriptions/a" }, nil, nil},
+		"nor on vSphere":                    {bundle.PlatformVSphere, func(n *Node) { n.ProviderID = "vsphere://4210"; n.Facts.DNSSuffix = "example.com" }, []string{"--hostname-override=win-a.example.com"}, nil},
+	} {
+		n := testNode()
+		n.Name, n.Subnet, n.Facts.Networks, n.Facts.Endpoints = "", "", nil, nil
+		c.change(&n)
+		b, findings := renderNode(t, testCluster(c.platform), n)
+		if diff := cmp.Diff(c.flags, kubeletFlagsOf(b, "hostname-override", "provider-id")); diff != "" {
+			t.Errorf("%s: flags (-want +got):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(c.findings, findings); diff != "" {
+			t.Errorf("%s: findings (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestCredentialProvidersWithoutAProgramAreLeftOut: with one, the kubelet does not start.
+func TestCredentialProvidersWithoutAProgramAreLeftOut(t *testing.T) {
+	provider := func(name, images string) string {
+		return "- {name: " + name + ", apiVersion: credentialprovider.kubelet.k8s.io/v1, defaultCacheDuration: 10m, matchImages: [" + images + "]}\n"
+	}
+	const head = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n"
+	ecr, crio, own := provider("ecr-credential-provider", "'*.dkr.ecr.*.amazonaws.com'"), provider("crio-credential-provider", "quay.io"), provider("own", "r.example.com")
+	flags := []string{`--image-credential-provider-bin-dir=C:\k`, `--image-credential-provider-config=C:\k\credential-provider-config.yaml`}
+	const ecrField, acrField = "info CredentialProviderIgnored spec.config.storage.files[ecr-credential-provider.yaml].providers", "info CredentialProviderIgnored spec.config.storage.files[acr-credential-provider.yaml].providers"
+	for name, c := range map[string]struct {
+		platform bundle.Platform
+		config   MachineConfig
+		programs string
+		flags    []string
+		findings []string
+	}{
+		"that of AWS":            {bundle.PlatformAWS, MachineConfig{CredentialProvider: head + ecr}, "ecr-credential-provider.exe", flags, nil},
+		"with that of CRI-O":     {bundle.PlatformAWS, MachineConfig{CredentialProvider: head + ecr + crio}, "ecr-credential-provider.exe", flags, nil},
+		"with one of the user":   {bundle.PlatformAWS, MachineConfig{CredentialProvider: head + own + ecr}, "ecr-credential-provider.exe", flags, []string{ecrField + "[0]"}},
+		"one of the user alone":  {bundle.PlatformAWS, MachineConfig{CredentialProvider: head + own}, "", nil, []string{ecrField + "[0]"}},
+		"that of Azure":          {bundle.PlatformAzure, MachineConfig{OtherProviders: map[string]string{"acr-credential-provider.yaml": head + provider("acr-credential-provider", "'*.azurecr.io'")}}, "", nil, []string{acrField + "[0]"}},
+		"that of AWS, elsewhere": {bundle.PlatformVSphere, MachineConfig{CredentialProvider: head + ecr}, "", nil, []string{ecrField + "[0]"}},
+		"that is no such file":   {bundle.PlatformAzure, MachineConfig{OtherProviders: map[string]string{"acr-credential-provider.yaml": "a"}}, "", nil, nil},
+	} {
+		cluster := testCluster(c.platform)
+		cluster.Machine = c.config
+		b, findings := renderNode(t, cluster, testNode())
+		programs := ""
+		for _, f := range b.Cluster.Files {
+			if f.Path == fileCredentialProvider {
+				config, err := decodeProviders(string(f.Content.Data))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, p := range config.Providers {
+					programs += p.Name
+				}
+			}
+		}
+		if programs != c.programs {
+			t.Errorf("%s: providers %q, want %q", name, programs, c.programs)
+		}
+		if diff := cmp.Diff(c.flags, kubeletFlagsOf(b, "image-credential")); diff != "" {
+			t.Errorf("%s: flags (-want +got):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(c.findings, findings); diff != "" {
+			t.Errorf("%s: findings (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestRoutesToWhatCloudsHaveAtLinkLocalAddresses, as far as the agent of the node knows them.
+func TestRoutesToWhatCloudsHaveAtLinkLocalAddresses(t *testing.T) {
+	metadata := []string{layout.MetadataRoute}
+	for name, c := range map[string]struct {
+		platform bundle.Platform
+		change   func(*Node)
+		cluster  []string
+		node     []string
+	}{
+		"AWS":                      {bundle.PlatformAWS, func(*Node) {}, metadata, layout.AmazonRoutes()},
+		"AWS, a host joins":        {bundle.PlatformAWS, func(n *Node) { n.Name, n.Facts.MetadataName = "", "a" }, metadata, nil},
+		"AWS, an older agent":      {bundle.PlatformAWS, func(n *Node) { n.NoAmazonRoutes = true }, metadata, nil},
+		"AWS, an older one still":  {bundle.PlatformAWS, func(n *Node) { n.OlderAgent = true }, metadata, nil},
+		"Google Cloud":             {bundle.PlatformGCP, func(*Node) {}, metadata, nil},
+		"a cloud without metadata": {bundle.PlatformVSphere, func(*Node) {}, nil, nil},
+	} {
+		n := testNode()
+		c.change(&n)
+		b, _ := renderNode(t, testCluster(c.platform), n)
+		destinations := func(l bundle.Layer) []string {
+			var list []string
+			for _, r := range l.Routes {
+				list = append(list, r.Destination)
+			}
+			return list
+		}
+		if diff := cmp.Diff([][]string{c.cluster, c.node}, [][]string{destinations(b.Cluster), destinations(b.Node)}); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestEntriesOfNoProxyThatMatchNothing: an entry is reported exactly where the library of all programs of a node matches nothing with it.
+func TestEntriesOfNoProxyThatMatchNothing(t *testing.T) {
+	for entry, c := range map[string]struct {
+		meant   string
+		matches bool
+	}{
+		"*": {"a.example.com", true}, "a.example.com": {"a.example.com", true}, ".example.com": {"a.example.com", true}, "*.example.com": {"a.example.com", true},
+		"a.example.com:443": {"a.example.com", true}, "10.0.0.0/16": {"10.0.1.1", true}, "10.0.1.1": {"10.0.1.1", true}, "10.0.1.1:443": {"10.0.1.1", true},
+		"fd00::1": {"[fd00::1]", true}, "[fd00::1]:443": {"[fd00::1]", true}, "fd00::/48": {"[fd00::1]", true}, "localhost": {"localhost", true},
+		"metadata.google.internal.": {"metadata.google.internal.", true}, "b_c.example.com": {"b_c.example.com", true}, "svc": {"a.svc", true},
+		"10.0.*": {"10.0.1.1", false}, "10.0.": {"10.0.1.1", false}, "10.0": {"10.0.1.1", false}, "10.0.1.1-10.0.1.9": {"10.0.1.1", false}, "10.0.0.0/33": {"10.0.1.1", false},
+		"a.example.com;b.example.com": {"b.example.com", false}, "a.example.com b.example.com": {"b.example.com", false}, "https://a.example.com": {"a.example.com", false},
+		"a.*.com": {"a.example.com", false}, "[fd00::1]": {"[fd00::1]", false}, "a.example.com:https": {"a.example.com", false}, "a.example.com/x": {"a.example.com", false},
+	} {
+		library := httpproxy.Config{HTTPSProxy: "http://proxy.example.com", NoProxy: entry}
+		proxy, err := library.ProxyFunc()(&url.URL{Scheme: "https", Host: c.meant})
+		if err != nil || (proxy == nil) != c.matches {
+			t.Errorf("%q: the library has the proxy %v, %v", entry, proxy, err)
+		}
+		p := Proxy{HTTPS: bundle.NewSecret("http://proxy.example.com"), NoProxy: "a," + entry + ", .b"}
+		var got []string
+		for _, f := range p.check(bundle.Ref{}) {
+			got = append(got, string(f.Severity)+" "+f.Reason+" "+f.Field)
+		}
+		var want []string
+		if !c.matches {
+			want = []string{"warning NoProxyUnmatched status.noProxy"}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", entry, diff)
+		}
+	}
+}
