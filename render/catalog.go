@@ -264,7 +264,7 @@ func hostRows() []Row {
 		route,
 	}
 	for _, destination := range layout.AmazonRoutes() {
-		r := row(routeRow(destination), bundle.KindRoute, destination, bundle.ImpactNone, amazonDoc(destination)+"; lost as the one before", FromInfrastructure)
+		r := row(routeRow(destination), bundle.KindRoute, destination, bundle.ImpactNone, amazonDoc(destination)+"; Windows loses it as the route to the instance metadata", FromInfrastructure)
 		r.Layer, r.JoinedOnly, r.Platforms = bundle.LayerNode, true, []bundle.Platform{bundle.PlatformAWS}
 		rows = append(rows, r)
 	}
