@@ -198,8 +198,7 @@ func (c Cluster) checkMachineConfig() bundle.Findings {
 			r.add(bundle.SeverityError, reason.InputInvalid, credentialProviderField, fmt.Sprintf("is not a CredentialProviderConfig: %v", err), "correct the MachineConfig that the file comes from")
 		}
 		for i, p := range config.Providers {
-			// The kubelet runs the program of this name in its folder.
-			if err := bundle.CheckName(p.Name); err != nil || strings.Contains(p.Name, " ") {
+			if !isProgramName(p.Name) {
 				r.add(bundle.SeverityError, reason.InputInvalid, fmt.Sprintf("%s.providers[%d].name", credentialProviderField, i), fmt.Sprintf("%q cannot be the name of a program", p.Name), "name a program in the kubelet's folder, without a path")
 			}
 		}

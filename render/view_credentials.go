@@ -47,6 +47,11 @@ func decodeProviders(text string) (kubeletv1.CredentialProviderConfig, error) {
 // providerProgram is the file name of the one program that Windows nodes have.
 func providerProgram() string { return bundle.Base(payload.Find(payload.ECRProvider).Path) }
 
+// isProgramName reports whether a provider can have the name: the kubelet runs the program of this name in its folder.
+func isProgramName(name string) bool {
+	return bundle.CheckName(name) == nil && !strings.Contains(name, " ")
+}
+
 func programOf(p kubeletv1.CredentialProvider) string {
 	return strings.TrimSuffix(p.Name, ".exe") + ".exe"
 }
@@ -73,7 +78,7 @@ func (c Cluster) checkProviders(r *report) {
 		}
 		for i, p := range config.Providers {
 			used := c.Platform == bundle.PlatformAWS && name == fileECRProviders && programOf(p) == providerProgram()
-			if used || p.Name == crioProvider {
+			if used || p.Name == crioProvider || !isProgramName(p.Name) {
 				continue
 			}
 			r.add(bundle.SeverityInfo, reason.CredentialProviderIgnored, fmt.Sprintf("spec.config.storage.files[%s].providers[%d]", name, i),

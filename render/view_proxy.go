@@ -100,8 +100,7 @@ func (p Proxy) check(ref bundle.Ref) bundle.Findings {
 	}
 	if strings.ContainsAny(p.NoProxy, "\r\n\x00") {
 		bad("status.noProxy", "contains line breaks", "separate the entries with commas")
-	}
-	if unmatched := slices.DeleteFunc(strings.Split(normalizeNoProxy(p.NoProxy), ","), matchesSomething); len(unmatched) > 0 {
+	} else if unmatched := slices.DeleteFunc(strings.Split(normalizeNoProxy(p.NoProxy), ","), matchesSomething); len(unmatched) > 0 {
 		findings = append(findings, bundle.Finding{
 			Severity: bundle.SeverityWarning, Reason: reason.NoProxyUnmatched, Object: ref, Field: "status.noProxy",
 			Message: fmt.Sprintf("no destination matches %s, so what is meant goes through the proxy", bundle.JoinFirst(quoteAll(unmatched), 3, ", ", bundle.AndMore)),
