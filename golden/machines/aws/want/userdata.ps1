@@ -77,14 +77,16 @@ if (-not $account.Enabled) {
     Enable-LocalUser -InputObject $account
 }
 
-# Windows forgets the routes to the metadata service when container networks come and go. EC2Launch v2 can keep them since
-# the version below; v1 always did. An update may end the agent that runs this script, and the script with it: so it is last.
+# Windows forgets the routes to the metadata service when container networks come and go. On a node, the node agent keeps them. Before,
+# EC2Launch v2 can since the version below; v1 always did. From 2.3.5 on it conflicts with container networks: it is not updated to such a
+# version, and not asked for routes on a node. An update may end the agent that runs this script, and the script with it: so it is last.
+$node = Get-Service -Name 'windows-instance-config-daemon' -ErrorAction SilentlyContinue
 $launch = Join-Path -Path $env:ProgramFiles -ChildPath 'Amazon\EC2Launch\EC2Launch.exe'
-if (Test-Path -LiteralPath $launch) {
+if (-not $node -and (Test-Path -LiteralPath $launch)) {
     $version = "$(& $launch version)".Trim() -as [version]
     if ($version -lt [version]'2.0.2107') {
         $installer = Join-Path -Path $env:SystemRoot -ChildPath 'Temp\AmazonEC2Launch.msi'
-        Invoke-WebRequest -Uri 'https://s3.amazonaws.com/amazon-ec2launch-v2/windows/amd64/latest/AmazonEC2Launch.msi' -OutFile $installer -UseBasicParsing
+        Invoke-WebRequest -Uri 'https://s3.amazonaws.com/amazon-ec2launch-v2/windows/amd64/2.2.63/AmazonEC2Launch.msi' -OutFile $installer -UseBasicParsing
         $signature = Get-AuthenticodeSignature -LiteralPath $installer
         if ($signature.Status -ne 'Valid' -or $signature.SignerCertificate.Subject -notmatch 'O="?Amazon') {
             throw "$installer is not signed by Amazon"
