@@ -64,13 +64,8 @@ func (e *emitter) hasCredentialProvider() bool {
 
 // checkProviders reports the providers of pull credentials that kubelets on Linux have and those of Windows nodes do not.
 func (c Cluster) checkProviders(r *report) {
-	files := maps.Clone(c.Machine.OtherProviders)
-	if c.Machine.CredentialProvider != "" {
-		if files == nil {
-			files = map[string]string{}
-		}
-		files[fileECRProviders] = c.Machine.CredentialProvider
-	}
+	files := map[string]string{fileECRProviders: c.Machine.CredentialProvider}
+	maps.Copy(files, c.Machine.OtherProviders)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		config, err := decodeProviders(files[name])
 		if err != nil {

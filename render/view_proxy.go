@@ -119,7 +119,8 @@ func matchesSomething(entry string) bool {
 	_, notCIDR := netip.ParsePrefix(entry)
 	_, notAddress := netip.ParseAddr(entry)
 	_, notPort := netip.ParseAddrPort(entry)
-	if entry == "" || entry == "*" || notCIDR == nil || notAddress == nil || notPort == nil {
+	switch {
+	case entry == "", entry == "*", notCIDR == nil, notAddress == nil, notPort == nil:
 		return true
 	}
 	name, port, hasPort := strings.Cut(entry, ":")
