@@ -63,12 +63,13 @@ type Agent struct {
 	node  Node
 	known bool
 
-	follower follower
-	reporter reporter
-	crashes  crashes
-	booter   booter
-	network  hostNetwork
-	images   *images.Keeper
+	follower  follower
+	reporter  reporter
+	crashes   crashes
+	booter    booter
+	network   hostNetwork
+	sshServer sshServer
+	images    *images.Keeper
 	// repairAt is when the host is compared again, fullAt when every file is read again. As all times of this package they are
 	// since the boot of the host: setting its clock changes nothing.
 	repairAt, fullAt time.Duration
@@ -197,6 +198,7 @@ func (a *Agent) runDueWork(ctx context.Context) error {
 		a.lookAtServices(ctx) // what it started and stopped has not crashed
 	}
 	a.lookAtHostNetwork(ctx, node)
+	a.lookAtSSHServer(ctx, node)
 	a.copyLedger(ctx, acts)
 	if a.reporter.awaitsEndpoint() {
 		a.reporter.observeFacts(ctx, a.Engine.Host)
@@ -368,6 +370,7 @@ func (a *Agent) buildReport() published.Report {
 	r := a.follower.report
 	r.Rebooted, r.NetworkRestarts, r.NetworkUnstable = a.booter.done, a.network.count, a.network.unstable
 	r.Program, r.Repaired, r.Facts, r.Features = a.Engine.Program, a.repaired, a.reporter.canonicalFacts(), published.Features()
+	r.SSHStopped = a.sshServer.stopped
 	a.reportImages(&r)
 	return r
 }

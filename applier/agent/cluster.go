@@ -69,4 +69,7 @@ const (
 	// one that crashes more often than they are.
 	EventNetworkRestarted = "HostNetworkRestarted"
 	EventNetworkUnstable  = "HostNetworkUnstable"
+	// EventSSHStarted is about an OpenSSH server that was stopped and was started, EventSSHStopped about one that does not run.
+	EventSSHStarted = "SSHServerStarted"
+	EventSSHStopped = "SSHServerStopped"
 )

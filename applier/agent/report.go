@@ -165,6 +165,8 @@ func appliedText(r published.Report) string {
 		return fmt.Sprintf("bundle %s is applied; %s with the next boot", r.Desired.Short(), takeEffect(len(r.RebootPending)))
 	case r.NetworkUnstable:
 		return networkText(r)
+	case r.SSHStopped != "":
+		return fmt.Sprintf("bundle %s is applied; the OpenSSH server does not run: %s", r.Desired.Short(), r.SSHStopped)
 	case len(r.Crashed) > 0:
 		return fmt.Sprintf("bundle %s is applied; ended by themselves since: %s", r.Desired.Short(), strings.Join(r.Crashed, ", "))
 	case r.Facts != nil && len(r.Facts.Unknown) > 0:

@@ -91,6 +91,8 @@ type Report struct {
 	NetworkRestarts int `json:"networkRestarts,omitempty"`
 	// NetworkUnstable is true while the Host Network Service has crashed again after as many restarts as the agent makes within an hour.
 	NetworkUnstable bool `json:"networkUnstable,omitempty"`
+	// SSHStopped is why the OpenSSH server of the host does not run; empty while it does, or where the host has none. It holds no secrets.
+	SSHStopped string `json:"sshStopped,omitempty"`
 	// Images is how far the host is with the images of bundle.PinnedImagesFile; zero where there is none.
 	Images ImageProgress `json:"images,omitzero"`
 	// Features are what the agent can do that older ones cannot.
@@ -162,7 +164,7 @@ func (r Report) Has(f Feature) bool { return slices.Contains(r.Features, f) }
 // Encode returns the text of the annotation, within its limits. The same report gives the same text.
 func (r Report) Encode() (string, error) {
 	r.Schema = Schema
-	r.Message, r.Retry, r.Log = Shorten(r.Message), Shorten(r.Retry), r.Log.BoundedTail()
+	r.Message, r.Retry, r.Log, r.SSHStopped = Shorten(r.Message), Shorten(r.Retry), r.Log.BoundedTail(), Shorten(r.SSHStopped)
 	r.Images = r.Images.withinBounds()
 	r.Missing, r.RebootPending, r.Crashed, r.Features = first(r.Missing), first(r.RebootPending), first(r.Crashed), first(r.Features)
 	text, err := json.Marshal(r)

@@ -91,6 +91,8 @@ func conditionReasons() []statusReason {
 		{"ClockSkew", "The clock of a host differs from that of the API servers.", "set it: w32tm /resync on the host"},
 		{"HostNetworksStable", "No Host Network Service of a node crashes again and again.", fixNothing},
 		{"HostNetworkUnstable", "The Host Network Service of a node crashes more often than kube-proxy is restarted for it, so Services may fail there.", "install the updates of Windows, or `wmco reboot NODE`"},
+		{"SSHServersRun", "No OpenSSH server of a node is known to be stopped.", fixNothing},
+		{"SSHServerStopped", "The OpenSSH server of a node does not run, and the node agent cannot start it. Pods are not affected; the operator cannot log in to upgrade, repair or remove the node.", "`oc describe node NODE` has the error; docs/runbooks/WindowsSSHServerStopped.md"},
 		{"NoRebootPending", "No Windows waits for a boot.", fixNothing},
 		{"WindowsRebootPending", "Windows itself waits for a boot of a node, such as after its updates.", "`wmco reboot NODE`, or `windowsReboots: Coordinate` in windows-machine-config"},
 		{"NamespaceNotMonitored", "Cluster monitoring does not scrape the operator's namespace.", "the command in the message, which sets the label"},

@@ -19,19 +19,38 @@ const mostHints = 3
 // hostNetworksStable says on which nodes the Host Network Service crashes more often than the node agent restarts kube-proxy.
 func hostNetworksStable(nodes map[string]windowsnode.Node) metav1.Condition {
 	c := metav1.Condition{Type: status.HostNetworksStable, Status: metav1.ConditionTrue, Reason: status.ReasonStable, Message: "no Host Network Service is known to crash again and again"}
-	var unstable []string
-	for name, n := range nodes {
-		if n.Report.NetworkUnstable {
-			unstable = append(unstable, name)
-		}
-	}
+	unstable := namesOf(nodes, func(r published.Report) bool { return r.NetworkUnstable })
 	if len(unstable) == 0 {
 		return c
 	}
-	slices.Sort(unstable)
 	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonUnstable
 	c.Message = published.Shorten("Services may fail on nodes whose Host Network Service crashes again and again: " + bundle.JoinFirst(unstable, mostHints, ", ", moreNodes) +
 		" (fix: look for its crashes in the event log of Windows, install the updates of Windows, or boot the node: oc annotate node NAME --overwrite " + published.RebootAnnotation + "=$(date +%s))")
+	return c
+}
+
+// namesOf returns the names of the nodes with such a report, sorted.
+func namesOf(nodes map[string]windowsnode.Node, has func(published.Report) bool) []string {
+	var names []string
+	for name, n := range nodes {
+		if has(n.Report) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// sshServersRun says on which nodes the OpenSSH server does not run although the node agent has tried to start it.
+func sshServersRun(nodes map[string]windowsnode.Node) metav1.Condition {
+	c := metav1.Condition{Type: status.SSHServersRun, Status: metav1.ConditionTrue, Reason: status.ReasonSSHRuns, Message: "no OpenSSH server of a node is known to be stopped"}
+	stopped := namesOf(nodes, func(r published.Report) bool { return r.SSHStopped != "" })
+	if len(stopped) == 0 {
+		return c
+	}
+	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonSSHStopped
+	c.Message = published.Shorten("the operator cannot log in to upgrade, repair or remove nodes whose OpenSSH server does not run: " + bundle.JoinFirst(stopped, mostHints, ", ", moreNodes) +
+		" (" + stopped[0] + ": " + nodes[stopped[0]].Report.SSHStopped + "; fix: see docs/runbooks/WindowsSSHServerStopped.md)")
 	return c
 }
 

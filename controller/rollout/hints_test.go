@@ -42,6 +42,17 @@ func TestNodesThatWaitForABootOfWindowsAreNamed(t *testing.T) {
 	}
 }
 
+func TestNodesWhoseSSHServerIsStoppedAreNamed(t *testing.T) {
+	nodes := map[string]windowsnode.Node{"win-a": reportingNode(published.Report{}), "win-b": reportingNode(published.Report{})}
+	if c := sshServersRun(nodes); c.Type != status.SSHServersRun || c.Status != metav1.ConditionTrue {
+		t.Errorf("%+v", c)
+	}
+	nodes["win-b"] = reportingNode(published.Report{SSHStopped: "it is disabled"})
+	if c := sshServersRun(nodes); c.Status != metav1.ConditionFalse || c.Reason != status.ReasonSSHStopped || !strings.Contains(c.Message, "does not run: win-b (win-b: it is disabled; fix: ") {
+		t.Errorf("%+v", c)
+	}
+}
+
 func TestNodesWhoseHostNetworkCrashesAreNamed(t *testing.T) {
 	nodes := map[string]windowsnode.Node{"win-a": reportingNode(published.Report{NetworkRestarts: 3}), "win-b": reportingNode(published.Report{})}
 	if c := hostNetworksStable(nodes); c.Type != status.HostNetworksStable || c.Status != metav1.ConditionTrue {

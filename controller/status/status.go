@@ -42,6 +42,8 @@ const (
 	ClocksAgree = "ClocksAgree"
 	// HostNetworksStable is false while the Host Network Service of a node crashes more often than kube-proxy is restarted.
 	HostNetworksStable = "HostNetworksStable"
+	// SSHServersRun is false while the OpenSSH server of a node does not run, so that the operator cannot log in. Nothing is decided by it.
+	SSHServersRun = "SSHServersRun"
 	// WindowsRebooted is false while Windows itself waits for a boot of a node. Nothing is decided by this condition.
 	WindowsRebooted = "WindowsRebooted"
 	// KeysAccepted is false while the operator has not logged in to the host of each node with the key of its Secret.
@@ -66,6 +68,8 @@ const (
 	ReasonClockSkew      = "ClockSkew"
 	ReasonStable         = "HostNetworksStable"
 	ReasonUnstable       = "HostNetworkUnstable"
+	ReasonSSHRuns        = "SSHServersRun"
+	ReasonSSHStopped     = "SSHServerStopped"
 	ReasonNoReboot       = "NoRebootPending"
 	ReasonRebootPending  = "WindowsRebootPending"
 	ReasonKeysAccepted   = "KeysAccepted"

@@ -82,7 +82,7 @@ const reasonTrustedCAPending = "TrustedCAPending"
 
 // hints are the types of conditions that nothing is decided by, and that are not summed up.
 func hints() []string {
-	return []string{ClocksAgree, InputsClean, namespaceMonitored, nodeSettingsFollowed, WindowsRebooted}
+	return []string{ClocksAgree, InputsClean, namespaceMonitored, nodeSettingsFollowed, SSHServersRun, WindowsRebooted}
 }
 
 // classOfCondition says what a condition means that is not true.

@@ -37,7 +37,7 @@ func sameUrgent(a, b *Urgent) bool {
 func sameReport(a, b *published.Report) bool {
 	result := a.State == b.State && a.Desired == b.Desired && a.Applied == b.Applied && a.Impact == b.Impact && a.Message == b.Message &&
 		a.Cause == b.Cause && a.Fault == b.Fault && a.Refused == b.Refused && a.Expired == b.Expired && a.Adopting == b.Adopting && a.Images == b.Images &&
-		a.NetworkRestarts == b.NetworkRestarts && a.NetworkUnstable == b.NetworkUnstable
+		a.NetworkRestarts == b.NetworkRestarts && a.NetworkUnstable == b.NetworkUnstable && a.SSHStopped == b.SSHStopped
 	numbers := a.Schema == b.Schema && a.Program == b.Program && a.Pulled == b.Pulled && a.Retry == b.Retry && a.Rebooted == b.Rebooted && a.Repaired == b.Repaired
 	return result && numbers && a.Facts == b.Facts && a.Log.Service == b.Log.Service && slices.Equal(a.Log.Lines, b.Log.Lines) &&
 		slices.Equal(a.Layers, b.Layers) && slices.Equal(a.Missing, b.Missing) && slices.Equal(a.RebootPending, b.RebootPending) &&
