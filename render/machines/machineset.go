@@ -98,6 +98,7 @@ func MachineSet(o Options) (Manifest, bundle.Findings) {
 	d.put(at("userDataSecret.name"), UserDataSecret)
 	d.applySet()
 	d.checkNeeds()
+	d.checkUsable()
 	if d.findings.Refused() {
 		return Manifest{}, d.findings.Sorted()
 	}

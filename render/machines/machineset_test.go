@@ -3,12 +3,14 @@ package machines
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/bundle"
+	"wmco/render/reason"
 )
 
 // source returns a minimal MachineSet.
@@ -22,8 +24,9 @@ func source(name string, change func(set object)) Source {
 				"providerSpec": object{"value": object{
 					"kind": "AWSMachineProviderConfig", "apiVersion": "machine.openshift.io/v1beta1",
 					"ami": object{"id": "ami-00000000"}, "instanceType": "m6i.xlarge",
-					"placement": object{"region": "eu-central-1", "availabilityZone": "eu-central-1a"},
-					"subnet":    object{"id": "subnet-1"}, "securityGroups": []any{object{"id": "sg-1"}},
+					"blockDevices": []any{object{"ebs": object{"volumeSize": 120}}},
+					"placement":    object{"region": "eu-central-1", "availabilityZone": "eu-central-1a"},
+					"subnet":       object{"id": "subnet-1"}, "securityGroups": []any{object{"id": "sg-1"}},
 					"iamInstanceProfile": object{"id": "worker"}, "newField": object{"deep": []any{1, "two"}},
 				}},
 			},
@@ -195,6 +198,129 @@ func TestSetReadsTheTypeOfTheField(t *testing.T) {
 		got, err := d.typed(p, c.raw)
 		if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
 			t.Errorf("%s=%s: %v\n%s", c.path, c.raw, err, diff)
+		}
+	}
+}
+
+// workers returns options with a model of another platform than AWS, of which one value is changed.
+func workers(p bundle.Platform, changes ...string) Options {
+	provider := map[bundle.Platform]object{
+		bundle.PlatformAzure: {
+			"kind": "AzureMachineProviderSpec", "vmSize": "Standard_D4s_v5", "location": "l", "resourceGroup": "g", "networkResourceGroup": "g", "vnet": "v", "subnet": "s",
+			"osDisk": object{"diskSizeGB": 128},
+		},
+		bundle.PlatformGCP: {
+			"kind": "GCPMachineProviderSpec", "machineType": "n2-standard-4", "zone": "r-a", "region": "r", "projectID": "p", "serviceAccounts": []any{object{"email": "e"}},
+			"disks": []any{object{"boot": true, "sizeGb": 128}}, "networkInterfaces": []any{object{"network": "n", "subnetwork": "s"}},
+		},
+		bundle.PlatformVSphere: {
+			"kind": "VSphereMachineProviderSpec", "numCPUs": 4, "memoryMiB": 16384, "diskGiB": 128, "network": object{"devices": []any{object{"networkName": "n"}}},
+			"workspace": object{"server": "s", "datacenter": "d", "datastore": "e", "resourcePool": "r"},
+		},
+		bundle.PlatformNutanix: {
+			"kind": "NutanixMachineProviderConfig", "vcpuSockets": 4, "memorySize": "16Gi", "systemDiskSize": "120Gi", "cluster": object{"name": "c"}, "subnets": []any{object{"name": "s"}},
+		},
+	}[p]
+	o := Options{Platform: p, Name: "win", Image: "MicrosoftWindowsServer:WindowsServer:2022-datacenter-g2:latest", Set: changes}
+	o.Cluster = Cluster{InfrastructureName: "x", Sets: []Source{source("worker", with("spec.template.spec.providerSpec.value", provider))}}
+	return o
+}
+
+// TestWhatWindowsCannotUse: what works for the Linux machines of a model, or is asked for by flags, and is no Windows node.
+func TestWhatWindowsCannotUse(t *testing.T) {
+	set := func(changes ...string) Options {
+		return aws(func(o *Options) { o.Set = changes })
+	}
+	size := func(o Options, size string) Options {
+		o.InstanceType = size
+		return o
+	}
+	gen1 := func(o Options, sku string) Options {
+		o.Image = "MicrosoftWindowsServer:WindowsServer:" + sku + ":latest"
+		return o
+	}
+	arm := []string{"error InstanceTypeNotAMD64 instanceType"}
+	armAzure, armGCP := []string{"error InstanceTypeNotAMD64 vmSize"}, []string{"error InstanceTypeNotAMD64 machineType"}
+	for name, c := range map[string]struct {
+		options Options
+		want    []string
+	}{
+		"m7g.xlarge":                   {size(aws(nil), "m7g.xlarge"), arm},
+		"c7gn.large":                   {size(aws(nil), "c7gn.large"), arm},
+		"im4gn.large":                  {size(aws(nil), "im4gn.large"), arm},
+		"a1.large":                     {size(aws(nil), "a1.large"), arm},
+		"a model of Graviton":          {aws(nil, source("worker-0", with(provider1+"instanceType", "m6g.2xlarge"))), arm},
+		"g5.xlarge":                    {size(aws(nil), "g5.xlarge"), nil},
+		"g4dn.xlarge":                  {size(aws(nil), "g4dn.xlarge"), nil},
+		"m7i-flex.large":               {size(aws(nil), "m7i-flex.large"), nil},
+		"u7i-12tb.224xlarge":           {size(aws(nil), "u7i-12tb.224xlarge"), nil},
+		"Standard_D4ps_v5":             {size(workers(bundle.PlatformAzure), "Standard_D4ps_v5"), armAzure},
+		"standard_d4pds_v6":            {size(workers(bundle.PlatformAzure), "standard_d4pds_v6"), armAzure},
+		"Standard_D4s_v5":              {size(workers(bundle.PlatformAzure), "Standard_D4s_v5"), nil},
+		"Standard_NP10s":               {size(workers(bundle.PlatformAzure), "Standard_NP10s"), nil},
+		"t2a-standard-4":               {size(workers(bundle.PlatformGCP), "t2a-standard-4"), armGCP},
+		"c4a-standard-4":               {size(workers(bundle.PlatformGCP), "c4a-standard-4"), armGCP},
+		"t2d-standard-4":               {size(workers(bundle.PlatformGCP), "t2d-standard-4"), nil},
+		"30 GB on AWS":                 {set("blockDevices[0].ebs.volumeSize=30"), []string{"warning DiskSmall blockDevices[0].ebs.volumeSize"}},
+		"no disk on AWS":               {set("blockDevices=[]"), []string{"warning DiskSmall blockDevices"}},
+		"a second disk on AWS":         {set("blockDevices[0].deviceName=/dev/xvda"), []string{"warning DiskSmall blockDevices[0].deviceName"}},
+		"the root disk on AWS":         {set("blockDevices[0].deviceName=/dev/sda1"), nil},
+		"the root disk is the second":  {set("blockDevices[0].deviceName=/dev/xvdb", "blockDevices[1].ebs.volumeSize=30"), []string{"warning DiskSmall blockDevices[1].ebs.volumeSize"}},
+		"EFA":                          {set("networkInterfaceType=EFA"), []string{"warning NetworkUnusable networkInterfaceType"}},
+		"ENA":                          {set("networkInterfaceType=ENA"), nil},
+		"AMD SEV-SNP on AWS":           {set("cpuOptions.confidentialCompute=AMDEncryptedVirtualizationNestedPaging"), []string{"warning ConfidentialComputing cpuOptions.confidentialCompute"}},
+		"AMD SEV-SNP is off on AWS":    {set("cpuOptions.confidentialCompute=Disabled"), nil},
+		"64 GB on Azure":               {workers(bundle.PlatformAzure, "osDisk.diskSizeGB=64"), []string{"warning DiskSmall osDisk.diskSizeGB"}},
+		"125 GB on Azure":              {workers(bundle.PlatformAzure, "osDisk.diskSizeGB=125"), []string{"warning DiskSmall osDisk.diskSizeGB"}},
+		"125 GB for a small image":     {gen1(workers(bundle.PlatformAzure, "osDisk.diskSizeGB=125"), "2022-datacenter-smalldisk-g2"), nil},
+		"64 GB for a small image":      {gen1(workers(bundle.PlatformAzure, "osDisk.diskSizeGB=64"), "2022-datacenter-smalldisk-g2"), []string{"warning DiskSmall osDisk.diskSizeGB"}},
+		"ConfidentialVM":               {workers(bundle.PlatformAzure, "securityProfile.settings.securityType=ConfidentialVM"), []string{"warning ConfidentialComputing securityProfile.settings.securityType"}},
+		"v6 with generation 1":         {size(gen1(workers(bundle.PlatformAzure), "2022-datacenter-smalldisk"), "Standard_D4s_v6"), []string{"warning ImageGeneration image.sku"}},
+		"v6 with generation 2":         {size(workers(bundle.PlatformAzure), "Standard_D4s_v6"), nil},
+		"v6 with a gensecond image":    {size(gen1(workers(bundle.PlatformAzure), "2019-datacenter-gensecond"), "Standard_D4s_v6"), nil},
+		"v6 with an Azure edition":     {size(gen1(workers(bundle.PlatformAzure), "2022-datacenter-azure-edition-core"), "Standard_D4s_v6"), nil},
+		"v5 with generation 1":         {gen1(workers(bundle.PlatformAzure), "2022-datacenter"), nil},
+		"64 GB on GCP":                 {workers(bundle.PlatformGCP, "disks[0].sizeGb=64"), []string{"warning DiskSmall disks[0].sizeGb"}},
+		"confidential on GCP":          {workers(bundle.PlatformGCP, "confidentialCompute=Enabled"), []string{"warning ConfidentialComputing confidentialCompute"}},
+		"two network cards on GCP":     {workers(bundle.PlatformGCP, "networkInterfaces[1].network=m"), []string{"warning NetworkUnusable networkInterfaces"}},
+		"40 GiB on vSphere":            {workers(bundle.PlatformVSphere, "diskGiB=40"), []string{"warning DiskSmall diskGiB"}},
+		"two network cards on vSphere": {workers(bundle.PlatformVSphere, "network.devices[1].networkName=m"), []string{"warning NetworkUnusable network.devices"}},
+		"static addresses of a pool":   {workers(bundle.PlatformVSphere, "network.devices[0].addressesFromPools=[{group: g, resource: r, name: pool}]"), []string{"warning NetworkUnusable network.devices[0].addressesFromPools"}},
+		"a static address":             {workers(bundle.PlatformVSphere, "network.devices[0].ipAddrs=[192.0.2.1/24]"), []string{"warning NetworkUnusable network.devices[0].ipAddrs"}},
+		"40Gi on Nutanix":              {workers(bundle.PlatformNutanix, "systemDiskSize=40Gi"), []string{"warning DiskSmall systemDiskSize"}},
+		"two subnets on Nutanix":       {workers(bundle.PlatformNutanix, "subnets[1].name=t"), []string{"warning NetworkUnusable subnets"}},
+		"nothing on vSphere":           {workers(bundle.PlatformVSphere), nil},
+		"nothing on Nutanix":           {workers(bundle.PlatformNutanix), nil},
+		"nothing on GCP":               {workers(bundle.PlatformGCP), nil},
+	} {
+		_, findings := MachineSet(c.options)
+		if diff := cmp.Diff(c.want, short(slices.DeleteFunc(findings, func(f bundle.Finding) bool { return f.Reason == reason.SecurityKept }))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s\n%+v", name, diff, findings)
+		}
+	}
+}
+
+// TestTheFixOfWhatWindowsCannotUseWorks: with the --set that a finding names, nothing is left of it.
+func TestTheFixOfWhatWindowsCannotUseWorks(t *testing.T) {
+	for _, o := range []Options{
+		aws(func(o *Options) {
+			o.Set = []string{"blockDevices=[]", "networkInterfaceType=EFA", "cpuOptions.confidentialCompute=AMDEncryptedVirtualizationNestedPaging"}
+		}),
+		aws(func(o *Options) { o.Set = []string{"blockDevices[0].deviceName=/dev/xvda"} }),
+		workers(bundle.PlatformAzure, "osDisk.diskSizeGB=64", "securityProfile.settings.securityType=ConfidentialVM"),
+		workers(bundle.PlatformGCP, "disks[0].sizeGb=64", "confidentialCompute=Enabled", "networkInterfaces[1].network=m"),
+		workers(bundle.PlatformVSphere, "diskGiB=40", "network.devices=[{networkName: net, ipAddrs: [192.0.2.1/24]}, {networkName: m}]"),
+		workers(bundle.PlatformNutanix, "systemDiskSize=40Gi", "subnets[1].name=t"),
+	} {
+		_, before := MachineSet(o)
+		for _, f := range before {
+			if _, set, ok := strings.Cut(f.Fix, "--set "); ok && f.Severity == bundle.SeverityWarning {
+				set, _, _ = strings.Cut(set, ", or an image")
+				o.Set = append(o.Set, strings.ReplaceAll(strings.ReplaceAll(set, "'", ""), "...", "net"))
+			}
+		}
+		if _, after := MachineSet(o); len(short(before)) == 0 || slices.ContainsFunc(after, func(f bundle.Finding) bool { return f.Severity != bundle.SeverityInfo }) {
+			t.Errorf("%s: %q: before %q, after %+v", o.Platform, o.Set, short(before), after)
 		}
 	}
 }

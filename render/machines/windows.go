@@ -1,7 +1,6 @@
 package machines
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -51,18 +50,14 @@ func (d *draft) imageInvalid(want string) {
 	d.refuse(reason.ImageInvalid, "", fmt.Sprintf("--image %q is not %s", d.options.Image, want), "give "+providerOf(d.options.Platform).needs[0].flag)
 }
 
-// armAnnotation is where the cluster autoscaler reads the architecture of machines that do not exist yet.
-const armAnnotation = "capacity.cluster-autoscaler.kubernetes.io/labels"
-
 func (d *draft) instanceType() {
 	p := providerOf(d.options.Platform)
-	switch annotations, _ := at("metadata.annotations").get(d.model.set).(object); {
-	case d.options.InstanceType != "" && p.instanceType == "":
+	switch {
+	case d.options.InstanceType == "":
+	case p.instanceType == "":
 		d.refuse(reason.InstanceTypeUnknown, "", Flag(d.options.Platform)+" has no instance types", "leave --instance-type out, and give CPUs and memory: "+p.needs[1].flag+" "+p.needs[2].flag)
-	case d.options.InstanceType != "":
+	default:
 		d.put(at(p.instanceType), d.options.InstanceType)
-	case p.instanceType != "" && strings.Contains(fmt.Sprint(annotations[armAnnotation]), "kubernetes.io/arch=arm64"):
-		d.refuse(reason.InstanceTypeNotAMD64, providerField+"."+p.instanceType, fmt.Sprintf("the machines of %s are ARM; Windows nodes are x86-64", d.model.ref), "give --instance-type, or another --model")
 	}
 }
 
@@ -123,9 +118,6 @@ func replaceText(v any, old, with string) (any, bool) {
 	return v, false
 }
 
-// azureDisk is the size, in GB, of the disk of Microsoft's images that are not called smalldisk.
-const azureDisk = 127
-
 func (d *draft) azure() {
 	image := object{"publisher": "", "offer": "", "sku": "", "version": "", "resourceID": ""}
 	switch parts := strings.Split(d.options.Image, ":"); {
@@ -146,11 +138,6 @@ func (d *draft) azure() {
 	}
 	if security := at("securityProfile.settings.securityType").text(d.provider); security != "" {
 		d.add(bundle.SeverityInfo, reason.SecurityKept, providerField+".securityProfile", fmt.Sprintf("the model uses %s, which needs an image of generation 2", security), "choose such an image, for example one whose SKU ends in -g2")
-	}
-	size, _ := at("osDisk.diskSizeGB").get(d.provider).(json.Number)
-	n, err := size.Int64()
-	if err == nil && n < azureDisk && !d.sets(at("osDisk")) && !strings.Contains(at("image.sku").text(d.provider), "smalldisk") {
-		d.add(bundle.SeverityWarning, reason.DiskSmall, providerField+".osDisk.diskSizeGB", fmt.Sprintf("is %d; Windows images have %d GB unless they are called smalldisk", n, azureDisk), "give --set osDisk.diskSizeGB=128")
 	}
 }
 
