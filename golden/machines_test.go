@@ -104,6 +104,13 @@ func machinesOf(t *testing.T, p bundle.Platform) map[string][]byte {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if p == bundle.PlatformNone { // a host that exists, and no Machine
+		script, err := machines.Script(p, string(key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return map[string][]byte{"userdata.ps1": []byte(script)}
+	}
 	script, err := machines.UserData(p, string(key))
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +153,7 @@ func manifest(t *testing.T, m machines.Manifest) []byte {
 }
 
 func TestMachines(t *testing.T) {
-	for _, p := range machines.Platforms() {
+	for _, p := range bundle.Platforms() {
 		t.Run(machines.Flag(p), func(t *testing.T) {
 			want := machinesOf(t, p)
 			for range 20 {
@@ -181,8 +188,9 @@ func TestUserDataOpensThePortsOfEveryBundle(t *testing.T) {
 }
 
 // TestUserDataIsWhatCloudsRun: ASCII, small enough for every cloud, and marked as PowerShell everywhere but on GCP.
+// The script for a host that exists has no tags either: a person runs it.
 func TestUserDataIsWhatCloudsRun(t *testing.T) {
-	for _, p := range machines.Platforms() {
+	for _, p := range bundle.Platforms() {
 		script := string(machinesOf(t, p)["userdata.ps1"])
 		if i := strings.IndexFunc(script, func(r rune) bool { return r > '~' || r < ' ' && r != '\n' }); i >= 0 {
 			t.Errorf("%s: %q at %d is not ASCII", p, script[i:i+1], i)
@@ -190,7 +198,7 @@ func TestUserDataIsWhatCloudsRun(t *testing.T) {
 		if len(script) > 16<<10 {
 			t.Errorf("%s: %d bytes; AWS takes 16 KiB", p, len(script))
 		}
-		if tagged := strings.HasPrefix(script, "<powershell>\n") && strings.HasSuffix(script, "</powershell>\n<persist>true</persist>\n"); tagged != (p != bundle.PlatformGCP) {
+		if tagged := strings.HasPrefix(script, "<powershell>\n") && strings.HasSuffix(script, "</powershell>\n<persist>true</persist>\n"); tagged != (p != bundle.PlatformGCP && p != bundle.PlatformNone) || strings.Contains(script, "\n<") != tagged {
 			t.Errorf("%s: in tags: %t", p, tagged)
 		}
 	}

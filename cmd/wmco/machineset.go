@@ -23,32 +23,35 @@ type machineSetFlags struct {
 }
 
 // platformFlag is --platform.
-type platformFlag bundle.Platform
+type platformFlag struct {
+	value bundle.Platform
+	// among are those that the command accepts.
+	among []bundle.Platform
+}
 
 // String implements pflag.Value.
-func (p *platformFlag) String() string { return machines.Flag(bundle.Platform(*p)) }
+func (p *platformFlag) String() string { return machines.Flag(p.value) }
 
-// Set accepts the platforms that have a Machine API.
-func (p *platformFlag) Set(s string) error {
-	parsed, err := machines.ParsePlatform(s)
-	*p = platformFlag(parsed)
+// Set implements pflag.Value.
+func (p *platformFlag) Set(s string) (err error) {
+	p.value, err = machines.ParsePlatform(s, p.among)
 	return err
 }
 
 // Type is what help calls the value.
 func (p *platformFlag) Type() string { return "PLATFORM" }
 
-func platformNames() []string {
+func (p *platformFlag) names() []string {
 	var names []string
-	for _, p := range machines.Platforms() {
+	for _, p := range p.among {
 		names = append(names, machines.Flag(p))
 	}
 	return names
 }
 
 func addPlatform(cmd *cobra.Command, p *platformFlag, usage string) {
-	cmd.Flags().Var(p, "platform", usage+": "+strings.Join(platformNames(), ", "))
-	_ = cmd.RegisterFlagCompletionFunc("platform", cobra.FixedCompletions(platformNames(), cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().Var(p, "platform", usage+": "+strings.Join(p.names(), ", "))
+	_ = cmd.RegisterFlagCompletionFunc("platform", cobra.FixedCompletions(p.names(), cobra.ShellCompDirectiveNoFileComp))
 }
 
 // machineSetAnswer is the answer of `wmco machineset -o json`. There is no MachineSet where findings refuse it.
@@ -58,7 +61,7 @@ type machineSetAnswer struct {
 }
 
 func machineSetCommand(a app) *cobra.Command {
-	var f machineSetFlags
+	f := machineSetFlags{platform: platformFlag{among: machines.Platforms()}}
 	cmd := &cobra.Command{
 		Use:   "machineset --name NAME [--platform PLATFORM] [--from PATH|-|cluster[:CONTEXT]] [--zone ZONE] [--image IMAGE]",
 		Short: "Write the manifest of a MachineSet of Windows Machines",
@@ -103,7 +106,7 @@ func (f *machineSetFlags) run(ctx context.Context, a app) error {
 			return err
 		}
 	}
-	o.Platform = bundle.Platform(cmp.Or(string(f.platform), string(o.Cluster.Platform)))
+	o.Platform = cmp.Or(f.platform.value, o.Cluster.Platform)
 	o.Cluster.InfrastructureName = cmp.Or(f.infrastructureName, o.Cluster.InfrastructureName)
 	manifest, more := machines.MachineSet(o)
 	return f.answer(a, manifest, append(findings, more...).Sorted())

@@ -23,6 +23,7 @@ type userDataFlags struct {
 	platform  platformFlag
 	publicKey string
 	secret    bool
+	script    bool
 	format    cli.Format
 }
 
@@ -30,13 +31,17 @@ type userDataFlags struct {
 const maxPublicKey = 1 << 20
 
 func userDataCommand(a app) *cobra.Command {
-	var f userDataFlags
+	f := userDataFlags{platform: platformFlag{among: bundle.Platforms()}}
 	cmd := &cobra.Command{
-		Use:   "userdata --platform PLATFORM --public-key FILE|- [--secret]",
+		Use:   "userdata --platform PLATFORM --public-key FILE|- [--script|--secret]",
 		Short: "Write the user data that lets the operator reach new Windows Machines",
 		Long: `Write the PowerShell that a new Windows Machine runs: it starts the OpenSSH server, opens the ports that the operator and
 the cluster need, and accepts no login but that of the key. The operator keeps it in the Secret
 openshift-machine-api/windows-user-data; --secret writes that Secret.
+
+It is in the tags that the agents of clouds ask for. --script prints the PowerShell alone, to be run in a machine that becomes an image.
+--platform none prints it for a host that exists and joins by its entry in ConfigMap windows-instances: the keys and passwords of
+other administrators stay. Run either in Windows PowerShell as Administrator.
 
 Where Windows lacks the OpenSSH server, it is installed from Windows Update: ten attempts, half a minute apart, because a host
 that has just started may have no network yet. The log of the cloud's agent on the host has each failure.
@@ -44,15 +49,18 @@ that has just started may have no network yet. The log of the cloud's agent on t
 The same platform and key give the same text. The key's comment is left out.` +
 			cli.ExitHelp("0  done", "2  usage, or not a public key"),
 		Example: `  ssh-keygen -y -f private-key.pem | wmco userdata --platform aws --public-key -
-  wmco userdata --platform vsphere --public-key id_ed25519.pub --secret | oc apply -f -`,
+  wmco userdata --platform vsphere --public-key id_ed25519.pub --secret | oc apply -f -
+  wmco userdata --platform none --public-key id_ed25519.pub > prepare.ps1`,
 		RunE: func(*cobra.Command, []string) error { return f.run(a) },
 	}
 	addPlatform(cmd, &f.platform, "where the Machines run")
 	cmd.Flags().StringVar(&f.publicKey, "public-key", "", "file with the SSH public key of the operator's private key (- for stdin)")
 	cmd.Flags().BoolVar(&f.secret, "secret", false, "write the Secret windows-user-data with the user data in it")
+	cmd.Flags().BoolVar(&f.script, "script", false, "write the PowerShell without the tags of clouds, to be run by hand")
+	cmd.MarkFlagsMutuallyExclusive("script", "secret")
 	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON)
 	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{
-		{Flags: []string{"platform"}, Text: "say where the Machines run with --platform " + strings.Join(platformNames(), "|")},
+		{Flags: []string{"platform"}, Text: "say where the Machines run with --platform " + strings.Join(f.platform.names(), "|")},
 		{Flags: []string{"public-key"}, Text: "give the operator's public key with --public-key FILE, or - for stdin"},
 	}})
 	return cmd
@@ -63,7 +71,14 @@ func (f *userDataFlags) run(a app) error {
 	if err != nil {
 		return err
 	}
-	text, err := machines.UserData(bundle.Platform(f.platform), key)
+	if f.secret && f.platform.value == bundle.PlatformNone {
+		return cli.UsageError("--secret: Machines read the Secret, and platform none has none: leave --secret out, and run the script on each host")
+	}
+	write := machines.UserData
+	if f.script || f.platform.value == bundle.PlatformNone {
+		write = machines.Script
+	}
+	text, err := write(f.platform.value, key)
 	if err != nil {
 		return cli.UsageError("%s: %w", f.publicKey, err)
 	}

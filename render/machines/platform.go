@@ -16,21 +16,23 @@ func Platforms() []bundle.Platform {
 	return slices.DeleteFunc(bundle.Platforms(), func(p bundle.Platform) bool { return p == bundle.PlatformNone })
 }
 
-// ParsePlatform reads a platform in any case.
-func ParsePlatform(s string) (bundle.Platform, error) {
-	i := slices.IndexFunc(Platforms(), func(p bundle.Platform) bool { return strings.EqualFold(string(p), s) })
+// ParsePlatform reads one of the platforms, in any case.
+func ParsePlatform(s string, among []bundle.Platform) (bundle.Platform, error) {
+	i := slices.IndexFunc(among, func(p bundle.Platform) bool { return strings.EqualFold(string(p), s) })
 	if i < 0 {
-		return "", fmt.Errorf("platform %q is none of %s", s, platformNames("|"))
+		return "", fmt.Errorf("platform %q is none of %s", s, flags(among, "|"))
 	}
-	return Platforms()[i], nil
+	return among[i], nil
 }
 
 // Flag is the value of a flag that stands for the platform.
 func Flag(p bundle.Platform) string { return strings.ToLower(string(p)) }
 
-func platformNames(separator string) string {
+func platformNames(separator string) string { return flags(Platforms(), separator) }
+
+func flags(platforms []bundle.Platform, separator string) string {
 	var names []string
-	for _, p := range Platforms() {
+	for _, p := range platforms {
 		names = append(names, Flag(p))
 	}
 	return strings.Join(names, separator)

@@ -31,11 +31,11 @@ const (
 
 // userData is the view of the template.
 type userData struct {
-	// Tags make the cloud's agent run the text as PowerShell at every start. GCP runs it without tags.
-	Tags      bool
 	PublicKey string
 	Firewall  []bundle.FirewallRule
-	// Administrator is empty if the cloud creates the account that the operator logs in to.
+	// ExistingHost is true for a host that may have other administrators: their keys and ways to log in stay.
+	ExistingHost bool
+	// Administrator is empty if the cloud, or who owns the host, creates the account that the operator logs in to.
 	Administrator string
 	// MetadataRoutes asks EC2Launch to keep the routes to the metadata service.
 	MetadataRoutes bool
@@ -45,22 +45,32 @@ type userData struct {
 	LaunchInstaller string
 }
 
-// UserData returns the script with which a new Windows host accepts logins with the key. publicKey is the contents of a
-// public key file; an error about it wraps ErrPublicKey. The same platform and key give the same bytes.
+// UserData returns the Script as the agent of the platform's images runs it: at every start, and in tags but on GCP.
 func UserData(p bundle.Platform, publicKey string) (string, error) {
 	if !slices.Contains(Platforms(), p) {
 		return "", fmt.Errorf("platform %q has no user data: it is none of %s", p, platformNames(", "))
 	}
+	script, err := Script(p, publicKey)
+	if err != nil || p == bundle.PlatformGCP {
+		return script, err
+	}
+	return "<powershell>\n" + script + "</powershell>\n<persist>true</persist>\n", nil
+}
+
+// Script returns the PowerShell with which a Windows host accepts logins with the key: a new machine of the platform, or a host that exists for
+// PlatformNone. publicKey is the contents of a public key file; an error about it wraps ErrPublicKey. The same platform and key give the same
+// bytes.
+func Script(p bundle.Platform, publicKey string) (string, error) {
 	key, err := PublicKey(publicKey)
 	if err != nil {
 		return "", err
 	}
 	view := userData{
-		Tags: p != bundle.PlatformGCP, PublicKey: key, Firewall: layout.Firewall(), Administrator: administrator,
+		PublicKey: key, ExistingHost: p == bundle.PlatformNone, Firewall: layout.Firewall(), Administrator: administrator,
 		MetadataRoutes: p == bundle.PlatformAWS, AgentService: layout.Agent, LaunchVersion: launchVersion, LaunchInstaller: launchInstaller,
 	}
-	if p == bundle.PlatformAzure {
-		view.Administrator = "" // Azure creates the account capi
+	if p == bundle.PlatformAzure || p == bundle.PlatformNone {
+		view.Administrator = "" // Azure creates the account capi, and the entry of a host names one that it has
 	}
 	return view.script()
 }

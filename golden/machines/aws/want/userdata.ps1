@@ -22,10 +22,24 @@ if (-not (Get-Service -Name 'sshd' -ErrorAction SilentlyContinue)) {
     }
 }
 Set-Service -Name 'sshd' -StartupType Automatic
+
+# sshd does not start, and logs nothing, if others than Administrators (BA) and SYSTEM (SY) can write to its folders: others (AU) may read.
+$folders = @{
+    'ssh'      = 'O:BAD:P(A;OICI;FA;;;BA)(A;OICI;FA;;;SY)(A;OICI;0x1200a9;;;AU)'
+    'ssh\logs' = 'O:BAD:P(A;OICI;FA;;;BA)(A;OICI;FA;;;SY)'
+}
+foreach ($name in $folders.Keys) {
+    $folder = Join-Path -Path $env:ProgramData -ChildPath $name
+    if (Test-Path -LiteralPath $folder -PathType Container) {
+        $acl = New-Object -TypeName 'System.Security.AccessControl.DirectorySecurity'
+        $acl.SetSecurityDescriptorSddlForm($folders[$name], 'Owner, Access')
+        [System.IO.Directory]::SetAccessControl($folder, $acl)
+    }
+}
 # Its first start writes the host keys and the default configuration.
 Start-Service -Name 'sshd'
 
-# Only the operator's key can log in. sshd trusts the file if nobody but Administrators (BA) and SYSTEM (SY) can write it.
+# Only the operator's key can log in. sshd trusts the file if only Administrators and SYSTEM can write it.
 $keys = Join-Path -Path $env:ProgramData -ChildPath 'ssh\administrators_authorized_keys'
 Set-Content -LiteralPath $keys -Value 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKAApkO0boja/JwuSYdW7OWtct1mbyWCgltfaN7WopYa' -Encoding Ascii
 $acl = New-Object -TypeName 'System.Security.AccessControl.FileSecurity'
