@@ -21,7 +21,7 @@ type check func(Question, Answer) bundle.Findings
 func Findings(q Question, a Answer) bundle.Findings {
 	var all bundle.Findings
 	for _, c := range []check{
-		checkWindows, checkUpdate, checkComputerName, checkNames, checkRoute, checkPorts, checkFeatures, checkForeign, checkDisk,
+		checkWindows, checkUpdate, checkComputerName, checkNames, checkRoute, checkStaticAddress, checkPorts, checkFeatures, checkForeign, checkDisk,
 		checkClock, checkAPI, checkRegistries, checkPolicies, checkDefender, checkFolders, checkUnread,
 	} {
 		all = append(all, c(q, a)...)
@@ -59,6 +59,8 @@ const (
 	// (support.microsoft.com/topic/april-25-2022-kb5012637-os-build-20348-681-preview).
 	updateVXLAN = 681
 	portVXLAN   = 4789
+	// update2025 is KB5087539, the first update of Windows Server 2025 that the existing operator supports (its release notes of 10.22.0).
+	update2025 = 32860
 )
 
 func checkWindows(_ Question, a Answer) bundle.Findings {
@@ -75,6 +77,10 @@ func checkWindows(_ Question, a Answer) bundle.Findings {
 }
 
 func checkUpdate(q Question, a Answer) bundle.Findings {
+	if a.Facts.Build() == build2025 && a.Machine.Update != 0 && a.Machine.Update < update2025 {
+		return warn(reason.WindowsUpdateMissing, fmt.Sprintf("Windows 10.0.%d.%d is older than the first update that is supported", build2025, a.Machine.Update),
+			fmt.Sprintf("install the newest cumulative update (KB5087539, 26100.%d, or later)", update2025))
+	}
 	custom := q.VXLANPort != 0 && q.VXLANPort != portVXLAN
 	if a.Facts.Build() != build2022 || a.Machine.Update == 0 || a.Machine.Update >= updateVXLAN || !custom && !q.VSphere {
 		return nil
@@ -145,6 +151,16 @@ func checkPorts(_ Question, a Answer) bundle.Findings {
 		}
 	}
 	return all
+}
+
+// checkStaticAddress warns of a static address that the first container network may take off the host.
+func checkStaticAddress(q Question, a Answer) bundle.Findings {
+	address := a.Facts.DefaultRoute.Address
+	if q.Node || a.Facts.Build() == build2022 || a.Machine.DevicelessNICsDisabled || !slices.Contains(a.Machine.StaticAddresses, address) {
+		return nil
+	}
+	return warn(reason.DevicelessNICsEnabled, fmt.Sprintf("the host's address %q is static: on this release of Windows the first container network may take it off the host", address),
+		`before the host joins, set the DWORD DeviceLessNicDisabled of HKLM\SYSTEM\CurrentControlSet\Services\hns\State to 1 and boot the host`)
 }
 
 // Ports returns the TCP ports that services of a node listen on.

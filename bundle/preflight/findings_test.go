@@ -94,6 +94,13 @@ func faults() []fault {
 		{"Windows 11", machine(func(m *Machine) { m.Installation = "Client" }), "error " + reason.WindowsEditionUnsupported},
 		{"an old update with a custom VXLAN port", machine(func(m *Machine) { m.Update = 680 }), "error " + reason.WindowsUpdateMissing},
 		{"an old update on vSphere", func(q *Question, a *Answer) { q.VXLANPort, q.VSphere, a.Machine.Update = 0, true, 680 }, "error " + reason.WindowsUpdateMissing},
+		{"Windows Server 2025 before its first supported update", func(_ *Question, a *Answer) { a.Facts.OSBuild, a.Machine.Update = "10.0.26100", 32859 }, "warning " + reason.WindowsUpdateMissing},
+		{"a static address on Windows Server 2019", func(_ *Question, a *Answer) {
+			a.Facts.OSBuild, a.Machine.StaticAddresses = "10.0.17763", []string{"10.0.0.5"}
+		}, "warning " + reason.DevicelessNICsEnabled},
+		{"a static address on Windows Server 2025", func(_ *Question, a *Answer) {
+			a.Facts.OSBuild, a.Machine.Update, a.Machine.StaticAddresses = "10.0.26100", 40000, []string{"10.0.0.5"}
+		}, "warning " + reason.DevicelessNICsEnabled},
 		{"a name of 16 characters", func(_ *Question, a *Answer) {
 			a.Facts.HostName, a.Names.Pointers = "abcdefghijklmnop", []string{"abcdefghijklmnop."}
 		}, "error " + reason.ComputerNameInvalid},
@@ -167,12 +174,22 @@ func TestAHealthyHostHasNoFinding(t *testing.T) {
 // TestOtherWindowsIsHealthy: what is a fault in one cluster, or on one Windows, is none elsewhere.
 func TestOtherWindowsIsHealthy(t *testing.T) {
 	for name, change := range map[string]func(*Question, *Answer){
-		"Windows Server 2019":                   func(_ *Question, a *Answer) { a.Facts.OSBuild, a.Machine.Update = "10.0.17763", 1 },
-		"Windows Server 2025":                   func(_ *Question, a *Answer) { a.Facts.OSBuild, a.Machine.Update = "10.0.26100", 1 },
-		"the first update with a VXLAN port":    machine(func(m *Machine) { m.Update = 681 }),
-		"an old update where no port is set":    func(q *Question, a *Answer) { q.VXLANPort, a.Machine.Update = 0, 680 },
-		"an old update with the default port":   func(q *Question, a *Answer) { q.VXLANPort, a.Machine.Update = 4789, 680 },
-		"a long name where joining renames":     func(q *Question, a *Answer) { q.RenamesComputer, a.Facts.HostName = true, "abcdefghijklmnop" },
+		"Windows Server 2019":                     func(_ *Question, a *Answer) { a.Facts.OSBuild, a.Machine.Update = "10.0.17763", 1 },
+		"Windows Server 2025":                     func(_ *Question, a *Answer) { a.Facts.OSBuild, a.Machine.Update = "10.0.26100", 32860 },
+		"the first update with a VXLAN port":      machine(func(m *Machine) { m.Update = 681 }),
+		"an old update where no port is set":      func(q *Question, a *Answer) { q.VXLANPort, a.Machine.Update = 0, 680 },
+		"an old update with the default port":     func(q *Question, a *Answer) { q.VXLANPort, a.Machine.Update = 4789, 680 },
+		"a long name where joining renames":       func(q *Question, a *Answer) { q.RenamesComputer, a.Facts.HostName = true, "abcdefghijklmnop" },
+		"a static address on Windows Server 2022": machine(func(m *Machine) { m.StaticAddresses = []string{"10.0.0.5"} }),
+		"a static address without device-less cards": func(_ *Question, a *Answer) {
+			a.Facts.OSBuild, a.Machine.StaticAddresses, a.Machine.DevicelessNICsDisabled = "10.0.17763", []string{"10.0.0.5"}, true
+		},
+		"a static address of another card": func(_ *Question, a *Answer) {
+			a.Facts.OSBuild, a.Machine.StaticAddresses = "10.0.17763", []string{"192.168.0.5"}
+		},
+		"a static address of a node": func(q *Question, a *Answer) {
+			q.Node, a.Facts.OSBuild, a.Machine.StaticAddresses = true, "10.0.17763", []string{"10.0.0.5"}
+		},
 		"no Defender and no exclusion":          func(_ *Question, a *Answer) { a.Facts.DefenderRunning, a.Machine.Excluded = false, false },
 		"its own containerd":                    service("containerd", `C:\k\containerd\containerd.exe`),
 		"a clock with the latency of a request": skewed(-9),

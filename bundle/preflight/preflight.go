@@ -88,6 +88,10 @@ type Machine struct {
 	// FreeBytes can be written to drive C:. PageFile is true if Windows has a page file.
 	FreeBytes int64 `json:"freeBytes"`
 	PageFile  bool  `json:"pageFile"`
+	// StaticAddresses are the IPv4 addresses that the host does not have by DHCP. DevicelessNICsDisabled is true if the Host Network Service makes no
+	// network cards without a device, which take such an address on some releases.
+	StaticAddresses        []string `json:"staticAddresses,omitempty"`
+	DevicelessNICsDisabled bool     `json:"devicelessNICsDisabled,omitempty"`
 	// Services are those of the names that matter here that the host has.
 	Services []Service `json:"services,omitempty"`
 	Ports    []Port    `json:"ports,omitempty"`

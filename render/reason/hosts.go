@@ -11,6 +11,7 @@ const (
 	ReverseNameMissing        = "ReverseNameMissing"
 	ReverseNameDiffers        = "ReverseNameDiffers"
 	DefaultRouteMissing       = "DefaultRouteMissing"
+	DevicelessNICsEnabled     = "DevicelessNICsEnabled"
 	PortTaken                 = "PortTaken"
 	PortExcluded              = "PortExcluded"
 	ContainersFeatureMissing  = "ContainersFeatureMissing"
@@ -46,13 +47,14 @@ func hosts() []Entry {
 	return []Entry{
 		{WindowsBuildUnsupported, isError, "The host's Windows is none of Windows Server 2019 (17763), 2022 (20348) and 2025 (26100).", "Install one of them."},
 		{WindowsEditionUnsupported, isError, "The host has no Windows Server with or without a desktop, but Windows for clients or a Nano Server.", "Install Windows Server, Standard or Datacenter."},
-		{WindowsUpdateMissing, isError, "Windows Server 2022 lacks the update KB5012637 (20348.681), without which a custom VXLAN port does not work. vSphere needs one.", "Install the newest cumulative update of Windows."},
+		{WindowsUpdateMissing, errorOrWarning, "Windows Server 2022 lacks the update KB5012637 (20348.681), without which a custom VXLAN port does not work. vSphere needs one. For Windows Server 2025 it is a warning: it lacks KB5087539 (26100.32860), the first update that is supported.", "Install the newest cumulative update of Windows."},
 		{ComputerNameInvalid, isError, "The name of the computer is no DNS label (RFC 1123), or has more than 15 characters, which Windows cuts.", "Rename the computer and boot it."},
 		{HostNameUnresolvable, isWarning, "The DNS of the host does not know the host's own name.", "Add a record of the name, or check the DNS servers of the host."},
 		{HostNameOfAnotherAddress, isWarning, "The DNS of the host has other addresses for the host's name than the host has.", "Correct the record of the name."},
 		{ReverseNameMissing, isInfo, "The address of the host has no name in DNS. Only serving certificates of nodes that wait for adoption are approved by it.", "Nothing, or add a PTR record of the address with the name of the host."},
 		{ReverseNameDiffers, isInfo, "The address of the host has another name in DNS than the host.", "Correct the PTR record of the address, or rename the computer."},
 		{DefaultRouteMissing, isError, "The host has no IPv4 default route, by which the kubelet's address is chosen.", "Give the host's network adapter a default gateway."},
+		{DevicelessNICsEnabled, isWarning, "The host has a static address and is not Windows Server 2022: the first container network may take the address off the host, which is not reachable then.", "Before the host joins, set the DWORD `DeviceLessNicDisabled` of `HKLM\\SYSTEM\\CurrentControlSet\\Services\\hns\\State` to 1 and boot the host."},
 		{PortTaken, isError, "A program of the host listens on a TCP port that a service of the node needs: of the kubelet (10250, 10248), kube-proxy (10256, 10249) or windows_exporter (9182).", "Find it with `netstat -abno`, and remove it or give it another port."},
 		{PortExcluded, isError, "Windows keeps a TCP port for itself that a service of the node needs: of the kubelet (10250, 10248), kube-proxy (10256, 10249) or windows_exporter (9182). WinNAT excludes ranges of ports that may change with each boot.", "List the ranges with `netsh int ipv4 show excludedportrange protocol=tcp`; reserve the port before the service winnat starts."},
 		{ContainersFeatureMissing, isInfo, "The Windows feature Containers is off. It is turned on when the host joins, which takes a boot.", "Nothing, or turn it on before to save the boot."},

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/windows/registry"
 
 	"wmco/applier/winhost/hklm"
+	"wmco/applier/winhost/networks"
 	"wmco/applier/winhost/services"
 	"wmco/bundle/preflight"
 )
@@ -31,6 +32,7 @@ func (System) Machine(ctx context.Context, m *preflight.Machine) []error {
 		{"code integrity", readCodeIntegrity},
 		{"AppLocker", readAppLocker},
 		{"page file", readPageFile},
+		{"network cards", readNetworkCards},
 		{"ports", readPorts},
 	} {
 		if err := part.read(ctx, m); err != nil {
@@ -134,6 +136,16 @@ func readPageFile(_ context.Context, m *preflight.Machine) error {
 		m.PageFile = m.PageFile || f != ""
 	}
 	return hklm.IgnoreNotExist(err)
+}
+
+// readNetworkCards reads which addresses are static, and whether the Host Network Service makes network cards without a device
+// (the existing operator's documentation of instances).
+func readNetworkCards(_ context.Context, m *preflight.Machine) error {
+	disabled, err := readNumber(`SYSTEM\CurrentControlSet\Services\hns\State`, "DeviceLessNicDisabled")
+	m.DevicelessNICsDisabled = disabled == 1
+	static, failed := networks.StaticAddresses()
+	m.StaticAddresses = static
+	return errors.Join(err, failed)
 }
 
 // readPorts listens on each port for a moment, on the address of its service: Windows lets one program listen on all addresses and another on

@@ -13,7 +13,9 @@ import (
 type adapter struct {
 	index uint32
 	// metric is the cost of the adapter. Windows adds it to that of a route.
-	metric    uint32
+	metric uint32
+	// static is true for one that does not get its addresses by DHCP.
+	static    bool
 	addresses []netip.Addr
 }
 
@@ -43,7 +45,7 @@ func usableAdapters(first *windows.IpAdapterAddresses) []adapter {
 		if a.OperStatus != windows.IfOperStatusUp || a.IfType == windows.IF_TYPE_SOFTWARE_LOOPBACK {
 			continue
 		}
-		found := adapter{index: a.IfIndex, metric: a.Ipv4Metric}
+		found := adapter{index: a.IfIndex, metric: a.Ipv4Metric, static: a.Flags&adapterDHCP == 0}
 		for u := a.FirstUnicastAddress; u != nil; u = u.Next {
 			if ip, ok := netip.AddrFromSlice(u.Address.IP().To4()); ok {
 				found.addresses = append(found.addresses, ip)
@@ -52,6 +54,25 @@ func usableAdapters(first *windows.IpAdapterAddresses) []adapter {
 		all = append(all, found)
 	}
 	return all
+}
+
+// adapterDHCP is IP_ADAPTER_DHCP_ENABLED
+// (learn.microsoft.com/windows/win32/api/iptypes/ns-iptypes-ip_adapter_addresses_lh, Flags).
+const adapterDHCP = 0x4
+
+// StaticAddresses returns the IPv4 addresses that the host does not have by DHCP.
+func StaticAddresses() ([]string, error) {
+	all, err := listAdapters()
+	var found []string
+	for _, a := range all {
+		if !a.static {
+			continue
+		}
+		for _, ip := range a.addresses {
+			found = append(found, ip.String())
+		}
+	}
+	return found, err
 }
 
 func adapterAddresses(all []adapter) []netip.Addr {
