@@ -1,6 +1,9 @@
 package render
 
-import "strings"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // kubeletFields are fields of KubeletConfiguration about which the same is decided.
 type kubeletFields struct {
@@ -43,6 +46,26 @@ func allowedKubeletFields() []kubeletFields {
 		{about: "what has no effect on Windows", fields: `
 			allowedUnsafeSysctls failCgroupV1 hairpinMode iptablesDropBit iptablesMasqueradeBit maxOpenFiles oomScoreAdj podPidsLimit qosReserved`},
 	}
+}
+
+// KubeletFieldDoc describes a field of the setting kubelet, by its name with or without kubelet. before it.
+func KubeletFieldDoc(name string) (SettingDoc, bool) {
+	field := strings.TrimPrefix(strings.ToLower(name), "kubelet.")
+	for _, list := range [][]kubeletFields{allowedKubeletFields(), refusedKubeletFields()} {
+		for _, k := range list {
+			for f := range strings.FieldsSeq(k.fields) {
+				if strings.ToLower(f) != field {
+					continue
+				}
+				meaning := "A field of KubeletConfiguration that the setting kubelet may have: " + k.about + "."
+				if k.fix != "" {
+					meaning = "A field of KubeletConfiguration that the setting kubelet may not have: it " + k.about + ". Fix: " + k.fix + "."
+				}
+				return SettingDoc{Name: "kubelet." + f, Default: json.RawMessage("null"), Meaning: meaning}, true
+			}
+		}
+	}
+	return SettingDoc{}, false
 }
 
 // refusedKubeletFields returns the others.

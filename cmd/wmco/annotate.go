@@ -177,8 +177,11 @@ func (f *verbFlags) run(ctx context.Context, a app, v verb, names []string) erro
 	if err != nil {
 		return err
 	}
-	if (len(names) > 0) == (f.all || f.selector != "") {
+	switch chosen := f.all || f.selector != ""; {
+	case len(names) == 0 && !chosen:
 		return cli.UsageError("name the nodes, or choose them with --all or --selector")
+	case len(names) > 0 && chosen:
+		return cli.UsageError("nodes are named, and --all or --selector chooses others: leave one of the two out")
 	}
 	c, all, err := f.nodes(ctx)
 	if err != nil {
@@ -200,6 +203,9 @@ func (f *verbFlags) run(ctx context.Context, a app, v verb, names []string) erro
 		return nil
 	case len(answer) > 0:
 		return &cli.ExitError{Status: cli.ExitPartial, Err: changeErr}
+	}
+	if apierrors.IsForbidden(changeErr) {
+		return cli.UsageError("%w", changeErr)
 	}
 	return &gather.UnreachableError{Err: changeErr}
 }

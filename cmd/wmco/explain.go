@@ -32,14 +32,19 @@ type explanation struct {
 func explainCommand(a app) *cobra.Command {
 	var f cli.Format
 	cmd := &cobra.Command{
-		Use:   "explain REASON|SETTING",
+		Use:   "explain [REASON|SETTING]",
 		Short: "Explain the reason of a finding, a status or an event, or a setting",
 		Long: "Say what a reason means and what to do about it, or what a setting of windows-machine-config does and what its default is.\n" +
 			"Reasons are those of findings, of hosts, nodes and conditions in the status, and of Events. A group such as rollout has\n" +
-			"all of its settings. No cluster is asked." + cli.ExitHelp("0  done", "2  usage, or neither a reason nor a setting"),
+			"all of its settings; without a word, all that there are are listed. No cluster is asked." + cli.ExitHelp("0  done", "2  usage, or neither a reason nor a setting"),
 		Example: "  wmco explain NodeImageUnreachable\n  wmco explain HostKeyChanged\n  wmco explain rollout.maxUnavailable\n  wmco explain logs",
-		Args:    cli.Usage{Args: []string{"REASON|SETTING"}}.Check,
-		RunE:    func(_ *cobra.Command, args []string) error { return explainWord(a, f, args[0]) },
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return listExplainable(a, f)
+			}
+			return explainWord(a, f, args[0])
+		},
 	}
 	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return explainableWords(), cobra.ShellCompDirectiveNoFileComp
@@ -60,6 +65,16 @@ func explainableWords() []string {
 		names = append(names, r.name)
 	}
 	return append(names, render.SettingNames()...)
+}
+
+// listExplainable lists all words, as `kubectl api-resources` lists kinds.
+func listExplainable(a app, f cli.Format) error {
+	words := slices.Sorted(slices.Values(explainableWords()))
+	if words = slices.Compact(words); f == cli.JSON {
+		return cli.WriteJSON(a.stdout, words)
+	}
+	cli.Printf(a.stdout, "%s\n", strings.Join(words, "\n"))
+	return nil
 }
 
 func explainWord(a app, f cli.Format, name string) error {
@@ -112,6 +127,9 @@ func explained(name string) (x explanation, ok bool, err error) {
 		if strings.EqualFold(d.Name, name) || strings.HasPrefix(strings.ToLower(d.Name), strings.ToLower(name)+".") {
 			x.Settings = append(x.Settings, d)
 		}
+	}
+	if d, ok := render.KubeletFieldDoc(name); ok && len(x.Settings) == 0 {
+		x.Settings = append(x.Settings, d)
 	}
 	return x, len(x.Settings) > 0, err
 }

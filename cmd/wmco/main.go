@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -73,7 +75,9 @@ func rootCommand(a app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   programName,
 		Short: "Preview, check and apply the desired state of Windows nodes of OKD and OpenShift clusters",
-		Long: `wmco renders everything that a Windows node should have from the objects of its cluster, before anything is changed.
+		Long: `wmco previews what a change of a cluster's objects does to its Windows nodes, shows how a rollout is going and why a node waits,
+acts on nodes, and prepares hosts and Machines. Everything that a node should have is rendered from the objects of its cluster, before
+anything is changed.
 
 The answer is on stdout, messages for people are on stderr; -o json prints the same answer for programs.`,
 	}
@@ -85,8 +89,27 @@ The answer is on stdout, messages for people are on stderr; -o json prints the s
 	for _, v := range annotationVerbs() {
 		root.AddCommand(verbCommand(a, v))
 	}
+	groupCommands(root)
 	cli.Group(root)
 	cli.FitHelp(root)
 	callIt(root, cmp.Or(a.name, programName))
 	return root
+}
+
+// groupCommands puts the commands of the root under the headings of its help.
+func groupCommands(root *cobra.Command) {
+	for _, g := range []struct{ id, title, commands string }{
+		{"preview", "See a change before it is made", "render validate diff golden"},
+		{"inspect", "See how nodes are", "status gather explain"},
+		{"change", "Act on nodes", "pause resume retry reboot adopt confirm"},
+		{"hosts", "Work on hosts over SSH", "preflight selftest apply verify"},
+		{"setup", "Make Machines, run the operator", "machineset userdata operator"},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, c := range root.Commands() {
+			if slices.Contains(strings.Fields(g.commands), c.Name()) {
+				c.GroupID = g.id
+			}
+		}
+	}
 }

@@ -42,7 +42,8 @@ func (p palette) severity(s bundle.Severity) cli.Ready {
 //	         block 2 is a KEY, not a CERTIFICATE; the other certificates are used
 //	         fix: remove or correct the block
 func printFindings(w io.Writer, p palette, findings bundle.Findings) {
-	for _, f := range findings.AtMost(bundle.MostShown, reason.MoreFindings) {
+	columns := cli.TerminalColumns(w)
+	for _, f := range joinSame(findings.AtMost(bundle.MostShown, reason.MoreFindings)) {
 		where := strings.TrimSpace(f.Object.String() + " " + f.Field)
 		if f.Node != "" && f.Node != f.Object.Name {
 			where = strings.TrimSpace(f.Node + "  " + where)
@@ -52,11 +53,48 @@ func printFindings(w io.Writer, p palette, findings bundle.Findings) {
 			source = "  " + p.dim(place(f.Object))
 		}
 		cli.Printf(w, "%s%s  %s  %s%s\n", p.severity(f.Severity), strings.Repeat(" ", max(0, 7-len(f.Severity))), p.bold(f.Reason), where, source)
-		cli.Printf(w, "         %s\n", f.Message)
+		cli.Printf(w, "%s\n", fit("         ", f.Message, columns))
 		if f.Fix != "" {
-			cli.Printf(w, "         %s %s\n", p.dim("fix:"), f.Fix)
+			cli.Printf(w, "         %s%s\n", p.dim("fix:"), cli.Ready(strings.TrimPrefix(string(fit("         fix:", " "+f.Fix, columns)), "         fix:")))
 		}
 	}
+}
+
+// fit is a text behind a lead, broken to the columns of a terminal below the end of the lead; one line where there is none.
+func fit(lead, text string, columns int) cli.Ready {
+	if columns == 0 {
+		return cli.Ready(lead + cli.Plain(text))
+	}
+	return cli.Ready(cli.WrapTo(lead+text, "         ", columns))
+}
+
+// mostSame is of how many nodes the same finding is printed.
+const mostSame = 3
+
+// joinSame leaves out the findings of many nodes that say the same, and says of how many nodes.
+func joinSame(findings bundle.Findings) bundle.Findings {
+	type text struct{ reason, field, message, fix string }
+	count, seen := map[text]int{}, map[text]int{}
+	of := func(f bundle.Finding) text { return text{f.Reason, f.Field, f.Message, f.Fix} }
+	for _, f := range findings {
+		if f.Node != "" {
+			count[of(f)]++
+		}
+	}
+	var out bundle.Findings
+	for _, f := range findings {
+		t := of(f)
+		if f.Node != "" && count[t] > mostSame+1 {
+			if seen[t]++; seen[t] > mostSame {
+				continue
+			}
+			if seen[t] == mostSame {
+				f.Message += " (and the same of " + bundle.Count(count[t]-mostSame, "more node") + ")"
+			}
+		}
+		out = append(out, f)
+	}
+	return out
 }
 
 func place(r bundle.Ref) string {

@@ -89,7 +89,9 @@ func newProgress(a app, f cli.Format, hosts []*host) *progress {
 	if width, _, err := term.GetSize(int(file.Fd())); err == nil {
 		s.bars.SetTerminalWidth(width) // the default asks stdout, which may be no terminal
 	}
+	s.bars.SetTrackerLength(10)
 	style := s.bars.Style()
+	style.Options.Separator = " "
 	style.Visibility.ETA, style.Visibility.Speed = false, false
 	style.Options.TimeDonePrecision, style.Options.TimeInProgressPrecision, style.Options.TimeOverallPrecision = time.Second, time.Second, time.Second
 	for _, h := range hosts {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -174,7 +175,7 @@ func (f *statusFlags) print(a app, now fleet.Fleet, node string) error {
 	}
 	printOperator(a, now.Operator)
 	for _, c := range now.Problems() {
-		cli.Printf(a.stdout, "%s\n", cli.Ready(cli.Wrap(problem(c), "    ")))
+		cli.Printf(a.stdout, "%s\n", cli.Ready(wrapWide(a, problem(c), "    ")))
 	}
 	printRollout(a, now.Rollout)
 	switch {
@@ -193,8 +194,13 @@ func printOperator(a app, o fleet.Operator) {
 		cli.Printf(a.stderr, "%s\n", o.Note)
 	}
 	if o.Problem != "" {
-		cli.Printf(a.stdout, "%s\n", cli.Ready(cli.Wrap(operatorLine(o), "    ")))
+		cli.Printf(a.stdout, "%s\n", cli.Ready(wrapWide(a, operatorLine(o), "    ")))
 	}
+}
+
+// wrapWide breaks a text to the columns of the terminal, and to cli.Columns where there is none.
+func wrapWide(a app, text, indent string) string {
+	return cli.WrapTo(text, indent, cmp.Or(cli.TerminalColumns(a.stdout), cli.Columns))
 }
 
 // operatorLine is what is wrong with the operator, in one line.

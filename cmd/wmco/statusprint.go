@@ -23,6 +23,10 @@ const mostExplained = 20
 
 // printNodes prints a row for each node and each host that is none, and below what is wrong with them and what to do.
 func (f *statusFlags) printNodes(a app, now fleet.Fleet) error {
+	if len(now.Nodes)+len(now.Hosts) == 0 {
+		cli.Printf(a.stderr, "%s\n", f.nothing())
+		return nil
+	}
 	if f.format == cli.Wide {
 		return f.printWide(a, now)
 	}
@@ -44,6 +48,14 @@ func (f *statusFlags) printNodes(a app, now fleet.Fleet) error {
 	}
 	printAdvice(a, adviceOf(now))
 	return nil
+}
+
+// nothing says that there is no row.
+func (f *statusFlags) nothing() string {
+	if f.selector != "" || len(f.states) > 0 {
+		return "no node that is selected"
+	}
+	return "no Windows node, and no host that waits"
 }
 
 // printWide prints every column of the nodes, and then the hosts.
@@ -128,9 +140,9 @@ func adviceOf(now fleet.Fleet) []advice {
 // printAdvice prints it, within 80 columns.
 func printAdvice(a app, all []advice) {
 	for _, x := range all[:min(mostExplained, len(all))] {
-		cli.Printf(a.stdout, "\n%s\n", cli.Ready(cli.Wrap(fewNames(x.names)+": "+cmp.Or(x.message, "needs attention"), "  ")))
+		cli.Printf(a.stdout, "\n%s\n", cli.Ready(wrapWide(a, fewNames(x.names)+": "+cmp.Or(x.message, "needs attention"), "  ")))
 		if x.fix != "" {
-			cli.Printf(a.stdout, "%s\n", cli.Ready(cli.Wrap("  fix: "+x.fix, "       ")))
+			cli.Printf(a.stdout, "%s\n", cli.Ready(wrapWide(a, "  fix: "+x.fix, "       ")))
 		}
 	}
 	if n := len(all) - mostExplained; n > 0 {

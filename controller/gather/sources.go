@@ -7,10 +7,12 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
@@ -29,7 +31,12 @@ const requestLimit = 30 * time.Second
 // UnreachableError says that the cluster could not be read. Trying again later may help.
 type UnreachableError struct{ Err error }
 
-func (e *UnreachableError) Error() string { return e.Err.Error() }
+func (e *UnreachableError) Error() string {
+	if apierrors.IsUnauthorized(e.Err) {
+		return "the cluster does not accept the credentials of the kubeconfig: the token may have expired (fix: log in again, such as with oc login): " + e.Err.Error()
+	}
+	return e.Err.Error()
+}
 
 // Unwrap implements errors.
 func (e *UnreachableError) Unwrap() error { return e.Err }
@@ -96,6 +103,9 @@ func (k Kubeconfig) RESTConfig(limit time.Duration) (*rest.Config, error) {
 	if len(k.AsGroups) > 0 && k.As == "" {
 		return nil, errors.New("groups cannot be impersonated without a user: give --as too")
 	}
+	if names := k.ContextNames(); k.Context != "" && !slices.Contains(names, k.Context) {
+		return nil, fmt.Errorf("reading the kubeconfig %s: it has no context %q, and has %q%s", k.files(), k.Context, names, bundle.DidYouMean(k.Context, names))
+	}
 	config, err := k.configLoader().ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
@@ -120,6 +130,14 @@ func (k Kubeconfig) ClusterNames() []string { return slices.Sorted(maps.Keys(k.r
 
 // UserNames are the names of the users that there are.
 func (k Kubeconfig) UserNames() []string { return slices.Sorted(maps.Keys(k.rawConfig().AuthInfos)) }
+
+// files are the kubeconfig files that are read.
+func (k Kubeconfig) files() string {
+	if k.Path != "" {
+		return k.Path
+	}
+	return strings.Join(clientcmd.NewDefaultClientConfigLoadingRules().Precedence, string(filepath.ListSeparator))
+}
 
 // rawConfig is what the files say; nothing where they cannot be read.
 func (k Kubeconfig) rawConfig() api.Config {

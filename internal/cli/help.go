@@ -81,8 +81,15 @@ func usageText(c *cobra.Command) string {
 	if c.HasExample() {
 		fmt.Fprintf(&out, "\nExamples:\n%s\n", continueLines(c.Example))
 	}
-	if c.HasAvailableSubCommands() {
-		fmt.Fprintf(&out, "\nAvailable Commands:\n%s", commandList(c))
+	for _, g := range c.Groups() {
+		fmt.Fprintf(&out, "\n%s:\n%s", g.Title, commandList(c, g.ID))
+	}
+	if others := commandList(c, ""); others != "" {
+		title := "Available Commands"
+		if len(c.Groups()) > 0 {
+			title = "Other Commands"
+		}
+		fmt.Fprintf(&out, "\n%s:\n%s", title, others)
 	}
 	for _, flags := range []struct{ title, text string }{
 		{"Flags", c.LocalFlags().FlagUsagesWrapped(Columns)}, {"Global Flags", c.InheritedFlags().FlagUsagesWrapped(Columns)},
@@ -118,8 +125,8 @@ func continueLines(example string) string {
 	return strings.Join(lines, "\n")
 }
 
-// commandList has a line for each command, broken where its text is too long.
-func commandList(c *cobra.Command) string {
+// commandList has a line for each command of a group, broken where its text is too long.
+func commandList(c *cobra.Command, group string) string {
 	all := slices.DeleteFunc(slices.Clone(c.Commands()), func(b *cobra.Command) bool { return !b.IsAvailableCommand() && b.Name() != "help" })
 	width := 0
 	for _, b := range all {
@@ -127,6 +134,9 @@ func commandList(c *cobra.Command) string {
 	}
 	var out strings.Builder
 	for _, b := range all {
+		if b.GroupID != group {
+			continue
+		}
 		fmt.Fprintf(&out, "%s\n", breakLine(fmt.Sprintf("  %-*s  %s", width, b.Name(), b.Short)))
 	}
 	return out.String()

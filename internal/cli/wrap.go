@@ -1,23 +1,43 @@
 package cli
 
 import (
+	"io"
+	"os"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/term"
 )
 
 // Columns is how wide texts for people are.
 const Columns = 80
 
-// Wrap breaks a text into lines of at most Columns, between words; a word that is longer has a line of its own. Every line but the first
+// TerminalColumns returns the width of the terminal that is written to, 0 for anything else.
+func TerminalColumns(w io.Writer) int {
+	file, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return 0
+	}
+	columns, _, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		return 0
+	}
+	return columns
+}
+
+// Wrap is WrapTo with Columns.
+func Wrap(text, indent string) string { return WrapTo(text, indent, Columns) }
+
+// WrapTo breaks a text into lines of at most so many columns, between words; a word that is longer has a line of its own. Every line but the first
 // begins with the indentation. Control characters are escaped.
-func Wrap(text, indent string) string {
+func WrapTo(text, indent string, columns int) string {
 	lead := text[:len(text)-len(strings.TrimLeft(text, " "))]
 	line, lines := lead, []string(nil)
 	for _, word := range strings.Fields(Plain(text)) {
 		switch {
 		case strings.TrimSpace(line) == "":
 			line += word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > Columns:
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > columns:
 			lines = append(lines, line)
 			line = indent + word
 		default:

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -55,6 +56,9 @@ var ErrRefused = errors.New("the inputs are refused")
 // Load reads golden.yaml of a folder, strictly. A link that leads out of the folder is not followed, because errors quote the file.
 func Load(dir string) (Case, error) {
 	data, err := readCase(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Case{}, fmt.Errorf("%s is no golden folder: it has no %s (fix: write one with the list from, as docs/gitops/README.md shows): %w", dir, CaseFile, err)
+	}
 	if err != nil {
 		return Case{}, fmt.Errorf("reading case %q: %w", filepath.Join(dir, CaseFile), err)
 	}
