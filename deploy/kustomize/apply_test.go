@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -143,44 +142,6 @@ func apply(ctx context.Context, c client.Client, list []*unstructured.Unstructur
 // monitoring is the group of the Prometheus operator.
 const monitoring = "monitoring.coreos.com"
 
-// serveMonitoring defines the kinds of the Prometheus operator for the tests of this package, with any content: tools/olm-check decodes the
-// objects strictly into its types.
-func serveMonitoring(t *testing.T) {
-	t.Helper()
-	admin := server.Client(t)
-	anything := &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}}
-	for _, kind := range []string{"ServiceMonitor", "PrometheusRule"} {
-		plural := strings.ToLower(kind) + "s"
-		crd := &apiextensionsv1.CustomResourceDefinition{
-			ObjectMeta: metav1.ObjectMeta{Name: plural + "." + monitoring},
-			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-				Group: monitoring, Scope: apiextensionsv1.NamespaceScoped,
-				Names:    apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, ListKind: kind + "List", Plural: plural, Singular: strings.ToLower(kind)},
-				Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true, Schema: anything}},
-			},
-		}
-		u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
-		if err != nil {
-			t.Fatal(err)
-		}
-		definition := &unstructured.Unstructured{Object: u}
-		definition.SetAPIVersion("apiextensions.k8s.io/v1")
-		definition.SetKind("CustomResourceDefinition")
-		if err := admin.Create(t.Context(), definition); err != nil && !apierrors.IsAlreadyExists(err) {
-			t.Fatal(err)
-		}
-		list := &unstructured.UnstructuredList{}
-		list.SetAPIVersion(monitoring + "/v1")
-		list.SetKind(kind + "List")
-		err = testenv.Eventually(t.Context(), kind+" to be served", func() bool {
-			return server.Client(t).List(t.Context(), list) == nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // remove removes the objects at the end of the test. Namespaces stay: without controllers, nothing could empty them.
 func remove(t *testing.T, list []*unstructured.Unstructured) {
 	t.Helper()
@@ -200,8 +161,14 @@ func remove(t *testing.T, list []*unstructured.Unstructured) {
 // prepare creates the namespaces: that of the operator, and those that OpenShift has.
 func prepare(t *testing.T, list []*unstructured.Unstructured) {
 	t.Helper()
-	serveMonitoring(t)
+	serveMonitoring(t, newestPrometheusOperator(t))
 	remove(t, list)
+	createNamespaces(t, list)
+}
+
+// createNamespaces creates the namespaces of objects.
+func createNamespaces(t *testing.T, list []*unstructured.Unstructured) {
+	t.Helper()
 	for _, o := range list {
 		if o.GetNamespace() == "" {
 			continue

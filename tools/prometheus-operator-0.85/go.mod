@@ -1,0 +1,6 @@
+// Definitions of ServiceMonitor and PrometheusRule, for tests.
+module wmco/tools/prometheus-operator-0.85
+
+go 1.26.0
+
+require github.com/prometheus-operator/prometheus-operator v0.85.0
