@@ -33,6 +33,8 @@ func served(t *testing.T) schema {
 		"up": nil,
 		// github.com/kubernetes/kube-state-metrics, docs/metrics/workload/pod-metrics.md
 		"kube_pod_container_info": {"container", "container_id", "image", "image_id", "image_spec", "namespace", "pod", "uid"},
+		// windows_exporter 0.25, on nodes of the existing operator
+		"windows_cs_physical_memory_bytes": {},
 	}
 	var exporter struct{ Metrics schema }
 	decodeFile(t, "windows_exporter.json", &exporter)
