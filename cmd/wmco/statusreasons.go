@@ -96,6 +96,7 @@ func conditionReasons() []statusReason {
 		{"NoRebootPending", "No Windows waits for a boot.", fixNothing},
 		{"WindowsRebootPending", "Windows itself waits for a boot of a node, such as after its updates.", "`wmco reboot NODE`, or `windowsReboots: Coordinate` in windows-machine-config"},
 		{"NamespaceNotMonitored", "Cluster monitoring does not scrape the operator's namespace.", "the command in the message, which sets the label"},
+		{"InstalledElsewhere", "The operator is installed in another namespace than the recommended one, which what is shipped for Prometheus names.", "install it in openshift-windows-machine-config-operator; everything but metrics and alerts works elsewhere too"},
 		{"NamespaceNotReadable", "The operator may not read its namespace, so it is not known whether that is monitored.", "apply deploy/rbac/operator.yaml"},
 		{"KeysAccepted", "The operator has logged in to the host of each node with the key of the Secret cloud-private-key.", fixNothing},
 		{"KeysChanging", "Hosts get another key of the operator, and accept the earlier one too until it has logged in with the new one.", "nothing; hosts that are off get it when they are back"},

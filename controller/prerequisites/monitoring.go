@@ -11,6 +11,7 @@ import (
 
 	"wmco/bundle/published"
 	"wmco/controller/base/conditions"
+	"wmco/controller/gather"
 )
 
 // NamespaceMonitored is the type of the condition that cluster monitoring scrapes the operator's namespace. The existing operator has
@@ -20,6 +21,7 @@ const NamespaceMonitored = "NamespaceMonitored"
 // The reasons of NamespaceMonitored.
 const (
 	ReasonNotMonitored      = "NamespaceNotMonitored"
+	ReasonOtherNamespace    = "InstalledElsewhere"
 	ReasonMonitoringUnknown = "NamespaceNotReadable"
 )
 
@@ -32,6 +34,12 @@ const (
 // monitoringCondition says whether Prometheus of the cluster scrapes a namespace. Without that, Windows nodes have no graphs and no alerts,
 // and nothing else says so.
 func monitoringCondition(ctx context.Context, live client.Reader, namespace string) (metav1.Condition, error) {
+	if namespace != gather.OperatorNamespace {
+		return metav1.Condition{
+			Type: NamespaceMonitored, Status: metav1.ConditionFalse, Reason: ReasonOtherNamespace,
+			Message: fmt.Sprintf("the operator is installed in namespace %s, and what is shipped for Prometheus names %s: Windows nodes have neither graphs nor alerts; fix: install it in %[2]s, or write %[1]s into the serverName, namespaceSelector and namespace of its ServiceMonitors and rules", namespace, gather.OperatorNamespace),
+		}, nil
+	}
 	var n corev1.Namespace
 	err := live.Get(ctx, client.ObjectKey{Name: namespace}, &n)
 	if apierrors.IsForbidden(err) {

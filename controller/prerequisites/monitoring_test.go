@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/controller/gather"
 )
 
 // namespaceReader answers with one namespace, or with an error.
@@ -34,28 +36,36 @@ func TestANamespaceWithoutTheLabelOfClusterMonitoringIsSaid(t *testing.T) {
 		fix    string
 	}{
 		"with the label":    {namespaceReader{labels: map[string]string{monitoringLabel: "true"}}, metav1.ConditionTrue, ""},
-		"without labels":    {namespaceReader{}, metav1.ConditionFalse, "oc label namespace wmco openshift.io/cluster-monitoring=true"},
+		"without labels":    {namespaceReader{}, metav1.ConditionFalse, "oc label namespace openshift-windows-machine-config-operator openshift.io/cluster-monitoring=true"},
 		"with another text": {namespaceReader{labels: map[string]string{monitoringLabel: "false"}}, metav1.ConditionFalse, "oc label"},
 		"may not be read":   {namespaceReader{err: forbidden}, metav1.ConditionUnknown, "operator.yaml"},
 	} {
-		got, err := monitoringCondition(t.Context(), c.reader, "wmco")
+		got, err := monitoringCondition(t.Context(), c.reader, gather.OperatorNamespace)
 		if err != nil || got.Type != NamespaceMonitored || got.Status != c.status || got.Reason == "" || !strings.Contains(got.Message, c.fix) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	if _, err := monitoringCondition(t.Context(), namespaceReader{err: errors.New("no route")}, "wmco"); err == nil {
+	if _, err := monitoringCondition(t.Context(), namespaceReader{err: errors.New("no route")}, gather.OperatorNamespace); err == nil {
 		t.Error("an API server that does not answer is no label that is missing")
+	}
+}
+
+// In another namespace the label does not help: the certificate of windows_exporter is for another name than Prometheus asks for.
+func TestAnotherNamespaceIsSaid(t *testing.T) {
+	got, err := monitoringCondition(t.Context(), namespaceReader{labels: map[string]string{monitoringLabel: "true"}}, "openshift-operators")
+	if err != nil || got.Status != metav1.ConditionFalse || got.Reason != ReasonOtherNamespace || !strings.Contains(got.Message, "is installed in namespace openshift-operators") {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 
 func TestANamespaceThatIsNotMonitoredHasOneEvent(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
 	c := &Cluster{Events: recorder, Deployment: &corev1.ObjectReference{}}
-	missing, err := monitoringCondition(t.Context(), namespaceReader{}, "wmco")
+	missing, err := monitoringCondition(t.Context(), namespaceReader{}, gather.OperatorNamespace)
 	if err != nil {
 		t.Fatal(err)
 	}
-	met, err := monitoringCondition(t.Context(), namespaceReader{labels: map[string]string{monitoringLabel: "true"}}, "wmco")
+	met, err := monitoringCondition(t.Context(), namespaceReader{labels: map[string]string{monitoringLabel: "true"}}, gather.OperatorNamespace)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,8 +47,9 @@ type UserData struct {
 	Log    logr.Logger
 }
 
-// recheckKeys is how often the Secrets are compared although nothing was seen to change: those of other namespaces are not watched.
-const recheckKeys = time.Minute
+// recheckKeys is how often the Secrets are compared although nothing was seen to change: those of other namespaces are not watched. A Machine that starts
+// in between gets what is there, so a Secret that somebody has changed is back well within a minute.
+const recheckKeys = 20 * time.Second
 
 // SetupWithManager watches the private key alone, in a cache of its own.
 func (u *UserData) SetupWithManager(m base.Manager) error {
