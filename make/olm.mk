@@ -7,7 +7,7 @@ OLM_CHECK := $(TOOLS)/olm-check
 .PHONY: olm-bundle
 olm-bundle: setup ## dist/olm-bundle, olm-catalog and olm-community: make olm-bundle VERSION=x.y.z IMAGE=REGISTRY/NAME@sha256:DIGEST
 	@$(STEP) "writing dist/olm-bundle, olm-catalog and olm-community" go run ./deploy/olm/cmd/olm-bundle -version '$(VERSION)' -image '$(IMAGE)' \
-		$(if $(BUNDLE_IMAGE),-bundle-image '$(BUNDLE_IMAGE)') -pause-image '$(PAUSE_IMAGE)' -sources '$(SOURCE_TREE)' -maintainer '$(MAINTAINER)' -created "$$(git log -1 --format=%cI)"
+		$(if $(BUNDLE_IMAGE),-bundle-image '$(BUNDLE_IMAGE)') -pause-image '$(PAUSE_IMAGE)' -sources '$(SOURCE_TREE)' -repository '$(SOURCE:.git=)' -maintainer '$(MAINTAINER)' -created "$$(git log -1 --format=%cI)"
 
 # The tag keeps a C library out that checks signatures of images, which are not looked at.
 $(OLM_CHECK): tools/olm-check/go.mod tools/olm-check/go.sum tools/olm-check/main.go

@@ -29,8 +29,7 @@ const iconType = "image/svg+xml"
 
 // description returns the part of the specification that people read.
 func description(r Release) csvSpec {
-	// Release.check has read the address.
-	who, _ := mail.ParseAddress(r.Maintainer)
+	who := r.maintainer()
 	return csvSpec{
 		Description: descriptionText, DisplayName: displayName,
 		Icon: []icon{{base64.StdEncoding.EncodeToString(iconImage), iconType}},
@@ -71,7 +70,7 @@ func annotations(r Release, kinds []ownedKind, namespaceTemplate string) map[str
 		_, group, _ := strings.Cut(k.Name, ".")
 		examples = append(examples, map[string]any{"apiVersion": group + "/" + k.Version, "kind": k.Kind, "metadata": map[string]any{"name": "windows-nodes"}})
 	}
-	return map[string]string{
+	all := map[string]string{
 		"alm-examples": compact(examples), "capabilities": "Seamless Upgrades", "categories": "OpenShift Optional", "certified": "false",
 		"containerImage": r.Image, "createdAt": r.Created.UTC().Format(time.RFC3339), "description": summary, "olm.skipRange": r.skipRange(),
 		// People read the object and never create it.
@@ -83,7 +82,8 @@ func annotations(r Release, kinds []ownedKind, namespaceTemplate string) map[str
 		features + "disconnected":                           strconv.FormatBool(r.PauseImage != ""),
 		features + "fips-compliant":                         "false", // nothing is built with a validated cryptographic module
 		features + "proxy-aware":                            "true",
-		features + "tls-profiles":                           "false",
+		features + "tls-profiles":                           "true",
+		"support":                                           r.maintainer().Name,
 		features + "cni":                                    "true",
 		features + "cnf":                                    "false",
 		features + "csi":                                    "false",
@@ -91,6 +91,19 @@ func annotations(r Release, kinds []ownedKind, namespaceTemplate string) map[str
 		features + "token-auth-azure":                       "false",
 		features + "token-auth-gcp":                         "false",
 	}
+	if r.Repository != "" {
+		all["repository"] = r.Repository
+	}
+	return all
+}
+
+// maintainer returns the name and the address; Release.check has read them.
+func (r Release) maintainer() mail.Address {
+	who, err := mail.ParseAddress(r.Maintainer)
+	if err != nil {
+		return mail.Address{}
+	}
+	return *who
 }
 
 // compact returns JSON of names and texts, which can always be encoded.

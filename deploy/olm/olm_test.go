@@ -26,7 +26,7 @@ const digest = "sha256:2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db022587179
 func example() Release {
 	return Release{
 		Version: "0.1.0", Image: "registry.example.com/wmco/operator@" + digest, BundleImage: "registry.example.com/wmco/operator-bundle:v0.1.0",
-		PauseImage: "mcr.microsoft.com/oss/kubernetes/pause@" + digest,
+		PauseImage: "mcr.microsoft.com/oss/kubernetes/pause@" + digest, Repository: "https://wmco.example/wmco",
 		Maintainer: "Example maintainers <maintainers@wmco.example>", Created: time.Date(2026, time.November, 22, 0, 0, 0, 0, time.UTC),
 	}
 }

@@ -46,6 +46,8 @@ type Release struct {
 	PauseImage string
 	// Maintainer is who makes the release, as NAME <ADDRESS>.
 	Maintainer string
+	// Repository is the URL of the sources; empty if there is none.
+	Repository string
 	Created    time.Time
 }
 
