@@ -43,6 +43,9 @@ func TestDraw(t *testing.T) {
 	if diff := cmp.Diff(want, texts(t, picture)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
+	if n := bytes.Count(picture, []byte(`<text xml:space="preserve" `)); n != len(want) || bytes.Contains(picture, []byte(`<g xml:space`)) {
+		t.Errorf("%d texts keep their spaces in Chromium, want %d", n, len(want))
+	}
 	if again := Draw("wmco status", "a <b> & \"c\"\n\n  123456789012345\nlast   \n", 12); !bytes.Equal(picture, again) {
 		t.Error("another picture of the same text")
 	}
