@@ -73,7 +73,7 @@ func listExplainable(a app, f cli.Format) error {
 	if words = slices.Compact(words); f == cli.JSON {
 		return cli.WriteJSON(a.stdout, words)
 	}
-	cli.Printf(a.stdout, "%s\n", strings.Join(words, "\n"))
+	cli.Printf(a.stdout, "%s\n", cli.Ready(strings.Join(words, "\n")))
 	return nil
 }
 

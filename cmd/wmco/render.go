@@ -59,8 +59,8 @@ func (f *renderFlags) run(ctx context.Context, a app) error {
 	if f.showSecrets && isPage(f.out) {
 		return cli.UsageError("a page has no secrets in clear; write a folder with --show-secrets")
 	}
-	if ext := filepath.Ext(f.out); slices.Contains([]string{".zip", ".7z", ".tgz", ".xz", ".bz2", ".zst", ".htm"}, strings.ToLower(ext)) {
-		return cli.UsageError("--out %s: a file ends in .tar, .tar.gz or .html, a folder not in %s", f.out, ext)
+	if ext := filepath.Ext(f.out); slices.Contains([]string{".zip", ".7z", ".xz", ".bz2", ".zst", ".htm"}, strings.ToLower(ext)) {
+		return cli.UsageError("--out %s: a file ends in .tar, .tar.gz, .tgz or .html, a folder not in %s", f.out, ext)
 	}
 	var key bundle.Key
 	if f.archive != "" {
