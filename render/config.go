@@ -127,8 +127,6 @@ type MirrorSettings struct {
 	ExistingPaths bool `json:"existingPaths"`
 }
 
-func (m MirrorSettings) options() mirrors.Options { return mirrors.Options(m) }
-
 // ContainerdSettings override containerd's configuration.
 type ContainerdSettings struct {
 	// LogLevel is trace, debug, info, warn, error, fatal or panic.

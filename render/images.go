@@ -16,9 +16,14 @@ type NodeImage struct {
 	mirrors.Lookup
 }
 
+// mirrorOptions returns how the mirrors of the cluster are rendered.
+func (c Cluster) mirrorOptions() mirrors.Options {
+	return mirrors.Options{PartialNever: c.Settings.Mirrors.PartialNever, ExistingPaths: c.Settings.Mirrors.ExistingPaths, PauseImage: c.Settings.PauseImage}
+}
+
 // NodeImages returns the images that every node needs before any workload of a user.
 func (c Cluster) NodeImages() []NodeImage {
-	hosts := mirrors.Build(c.Mirrors, c.Settings.Mirrors.options())
+	hosts := mirrors.Build(c.Mirrors, c.mirrorOptions())
 	return []NodeImage{{Purpose: "pause", Lookup: hosts.Lookup(c.Settings.PauseImage)}}
 }
 
@@ -44,7 +49,7 @@ func (c Cluster) checkNodeImages(hosts mirrors.Result) bundle.Findings {
 
 // PausePlaces returns where containerd asks for the pause image, without which no pod starts.
 func (c Cluster) PausePlaces() []mirrors.Place {
-	return mirrors.Build(c.Mirrors, c.Settings.Mirrors.options()).Places(c.Settings.PauseImage)
+	return mirrors.Build(c.Mirrors, c.mirrorOptions()).Places(c.Settings.PauseImage)
 }
 
 // checkPinnedImages says which images are not pulled to Windows nodes. Whether there is an image for Windows, the registry alone knows: the node says it.

@@ -59,7 +59,7 @@ type Bundle struct {
 // NewFleet checks the cluster's inputs and renders its layers. With findings of severity error, the fleet is nil. An error
 // is a defect of this program, not of the inputs.
 func NewFleet(c Cluster, o Options) (*Fleet, bundle.Findings, error) {
-	hosts := mirrors.Build(c.Mirrors, c.Settings.Mirrors.options())
+	hosts := mirrors.Build(c.Mirrors, c.mirrorOptions())
 	findings := slices.Concat(c.check(), hosts.Findings, c.checkNodeImages(hosts), c.checkPinnedImages(), c.checkPayload(o.Payload))
 	if findings.Refused() {
 		return nil, findings.Sorted(), nil

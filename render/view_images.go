@@ -55,7 +55,7 @@ func (e *emitter) pinnedImageEntries() {
 func (e *emitter) pinnedCredentials(images []string, causes []bundle.Ref) error {
 	r, _ := e.wanted(rowPinnedCredentials)
 	in := e.cluster.Mirrors
-	list := mirrors.Build(in, e.cluster.Settings.Mirrors.options()).SourceCredentials(in, images)
+	list := mirrors.Build(in, e.cluster.mirrorOptions()).SourceCredentials(in, images)
 	if len(list) == 0 {
 		return nil
 	}

@@ -19,7 +19,7 @@ type Result struct {
 
 // Build makes the hosts files. With findings of severity error there are none.
 func Build(in Inputs, o Options) Result {
-	b := &builder{in: in, partial: o.PartialNever, existingPaths: o.ExistingPaths, hosts: map[string]*host{}}
+	b := &builder{in: in, partial: o.PartialNever, existingPaths: o.ExistingPaths, pauseImage: o.PauseImage, hosts: map[string]*host{}}
 	b.findings = in.validate()
 	if b.findings.Refused() {
 		return Result{Findings: b.findings.Sorted()}
@@ -43,6 +43,7 @@ type builder struct {
 	partial PartialNever
 	// existingPaths is that option.
 	existingPaths bool
+	pauseImage    string
 	credentials   []credential
 	hosts         map[string]*host
 	findings      bundle.Findings
@@ -166,7 +167,7 @@ func (b *builder) addChain(c Chain, kind pullKind) {
 	source, _ := parseScope(c.Source) // validated before
 	refs := b.refs(c.Source, kind)
 	if problem := unrepresentable(source); problem != "" {
-		b.notRepresentable(refs, c, problem)
+		b.notRepresentable(refs, source, c, problem)
 		return
 	}
 	h := b.host(source.host)
@@ -249,12 +250,12 @@ func unrepresentable(source scope) string {
 	return ""
 }
 
-func (b *builder) notRepresentable(refs []bundle.Ref, c Chain, why string) {
-	b.warn(reason.MirrorNotRepresentable, bundle.Finding{
+func (b *builder) notRepresentable(refs []bundle.Ref, source scope, c Chain, why string) {
+	b.leaveOut(reason.MirrorNotRepresentable, source, bundle.Finding{
 		Object: refs[0], Field: c.Source, Message: fmt.Sprintf("source %s is left out: %s", c.Source, why), Fix: "use a separate source for each registry",
 	})
 	if b.sources[c.Source] {
-		b.warn(reason.NeverNotKept, bundle.Finding{
+		b.leaveOut(reason.NeverNotKept, source, bundle.Finding{
 			Object: refs[0], Field: c.Source, Message: fmt.Sprintf("NeverContactSource has no effect on Windows nodes for %s: %s", c.Source, why), Fix: "use a separate source for each registry",
 		})
 	}

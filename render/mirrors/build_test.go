@@ -73,7 +73,7 @@ func reasons(findings bundle.Findings) []string {
 }
 
 func TestHostsFilesAndFindings(t *testing.T) {
-	const widened, notRepresentable = "warning MirrorScopeWidened", "warning MirrorNotRepresentable"
+	const widened, mixed, notRepresentable = "info MirrorScopeWidened", "warning MirrorScopeWidened", "warning MirrorNotRepresentable"
 	tests := []struct {
 		name     string
 		sets     []Set
@@ -91,15 +91,15 @@ func TestHostsFilesAndFindings(t *testing.T) {
 		{name: "a mirror without the organization", sets: idms("q.io/org/app m.io/app"), findings: []string{notRepresentable}},
 		{name: "a mirror that ends in a part of the segment", sets: idms("q.io/lib m.io/mylib"), findings: []string{notRepresentable}},
 		{name: "the source between its mirrors", sets: idms("q.io m.io q.io n.io"), want: []string{"q.io: m.io q.io n.io"}},
-		{name: "two mirrors collapse to one endpoint", sets: slices.Concat(idms("q.io/a m.io/a", "q.io/b m.io/b"), itms("q.io/c m.io/c")), want: []string{"q.io: m.io+t"}, findings: []string{widened}},
+		{name: "two mirrors collapse to one endpoint", sets: slices.Concat(idms("q.io/a m.io/a", "q.io/b m.io/b"), itms("q.io/c m.io/c")), want: []string{"q.io: m.io+t"}, findings: []string{mixed}},
 		{name: "tags only", sets: itms("q.io m.io"), want: []string{"q.io: m.io+t"}, findings: []string{"info TagMirrorServesDigests"}},
 		{name: "NeverContactSource", sets: idms("!q.io m.io n.io"), want: []string{"q.io: server=n.io m.io n.io"}},
 		{name: "NeverContactSource, for tags too", sets: slices.Concat(idms("!q.io m.io"), itms("!q.io m.io")), want: []string{"q.io: server=m.io+t m.io+t"}},
 		{name: "NeverContactSource without mirrors is ignored", sets: idms("!q.io")},
-		{name: "NeverContactSource on one of two parts", sets: idms("!q.io/a m.io/a", "q.io/b n.io/b"), want: []string{"q.io: server=n.io m.io n.io"}, findings: []string{widened, "warning NeverWidened"}},
-		{name: "NeverContactSource on one of two parts, partialNever Open", sets: idms("!q.io/a m.io/a", "q.io/b n.io/b"), open: true, want: []string{"q.io: m.io n.io"}, findings: []string{widened, "warning NeverNotKept"}},
-		{name: "NeverContactSource on the whole registry, a part allowed", sets: idms("!q.io m.io", "q.io/b n.io/b"), want: []string{"q.io: server=n.io m.io n.io"}, findings: []string{widened, "warning NeverWidened"}},
-		{name: "NeverContactSource on one part, the source among the mirrors of another", sets: idms("!q.io/a m.io/a", "q.io/b n.io/b q.io/b o.io/b"), want: []string{"q.io: server=o.io m.io n.io o.io"}, findings: []string{widened, "warning NeverWidened"}},
+		{name: "NeverContactSource on one of two parts", sets: idms("!q.io/a m.io/a", "q.io/b n.io/b"), want: []string{"q.io: server=n.io m.io n.io"}, findings: []string{"warning NeverWidened", widened}},
+		{name: "NeverContactSource on one of two parts, partialNever Open", sets: idms("!q.io/a m.io/a", "q.io/b n.io/b"), open: true, want: []string{"q.io: m.io n.io"}, findings: []string{"warning NeverNotKept", widened}},
+		{name: "NeverContactSource on the whole registry, a part allowed", sets: idms("!q.io m.io", "q.io/b n.io/b"), want: []string{"q.io: server=n.io m.io n.io"}, findings: []string{"warning NeverWidened", widened}},
+		{name: "NeverContactSource on one part, the source among the mirrors of another", sets: idms("!q.io/a m.io/a", "q.io/b n.io/b q.io/b o.io/b"), want: []string{"q.io: server=o.io m.io n.io o.io"}, findings: []string{"warning NeverWidened", widened}},
 		{name: "NeverContactSource and no representable mirror", sets: idms("!q.io/a m.io/b"), want: []string{"q.io: server=q.io(push)"}, findings: []string{"warning NeverWidened", notRepresentable}},
 		{name: "a wildcard", sets: idms("*.q.io m.io"), findings: []string{notRepresentable}},
 		{name: "a wildcard with NeverContactSource", sets: idms("!*.q.io m.io"), findings: []string{notRepresentable, "warning NeverNotKept"}},
@@ -168,11 +168,11 @@ func TestFindingsAdviseWhatHelps(t *testing.T) {
 		}},
 		"widened, without the sources whose mirrors are left out": {idms("q.io/a m.io/a", "q.io/b m.io/c", "q.io/d m.io/d"), reason.MirrorScopeWidened, []string{
 			"the mirrors for q.io/a, q.io/d are used for every image of q.io: containerd configures whole registries",
-			"pull by digest and mirror with an ImageDigestMirrorSet, so that no mirror can serve another image",
+			"nothing: a digest is verified wherever the image comes from",
 		}},
 		"the mirrors of all, for a part whose mirrors are left out": {idms("q.io m.io", "q.io/b m.io/c"), reason.MirrorScopeWidened, []string{
 			"the mirrors for q.io are used for q.io/b too, which has no mirror left: containerd configures whole registries",
-			"pull by digest and mirror with an ImageDigestMirrorSet, so that no mirror can serve another image",
+			"nothing: a digest is verified wherever the image comes from",
 		}},
 	} {
 		var got []string

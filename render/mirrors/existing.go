@@ -103,7 +103,7 @@ func (b *builder) reportPath(ref bundle.Ref, source scope, c Chain, text string)
 			f.Fix += fmt.Sprintf("; if nodes of the existing operator pulled from %s, mirrors.existingPaths: true asks there", place)
 		}
 	}
-	b.warn(reason.MirrorNotRepresentable, f)
+	b.leaveOut(reason.MirrorNotRepresentable, source, f)
 }
 
 // readByExisting reports whether an object that the existing operator reads has this mirror.

@@ -13,7 +13,7 @@ import (
 
 // TestPlacesOfTheExistingOperator: with existingPaths its places come after the right ones; without, nothing is asked there.
 func TestPlacesOfTheExistingOperator(t *testing.T) {
-	const asked, left, widened = "info ExistingPathAsked", "warning MirrorNotRepresentable", "warning MirrorScopeWidened"
+	const asked, left, widened = "info ExistingPathAsked", "warning MirrorNotRepresentable", "info MirrorScopeWidened"
 	tests := []struct {
 		name          string
 		sets          []Set

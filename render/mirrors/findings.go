@@ -52,16 +52,15 @@ func (b *builder) reportWidened(h *host) {
 		}
 	}
 	slices.Sort(parts)
-	const fix = "pull by digest and mirror with an ImageDigestMirrorSet, so that no mirror can serve another image"
 	without := partsOf(slices.Concat(h.never, h.allow))
 	switch {
 	case len(parts) > 0:
-		b.warn(reason.MirrorScopeWidened, bundle.Finding{
-			Object: ref, Field: h.name, Message: fmt.Sprintf("the mirrors for %s are used for every image of %s: containerd configures whole registries", strings.Join(parts, ", "), h.name), Fix: fix,
+		b.addWidened(h, bundle.Finding{
+			Object: ref, Message: fmt.Sprintf("the mirrors for %s are used for every image of %s: containerd configures whole registries", strings.Join(parts, ", "), h.name),
 		})
 	case !whole.IsZero() && len(without) > 0: // the mirrors of these are left out
-		b.warn(reason.MirrorScopeWidened, bundle.Finding{
-			Object: whole, Field: h.name, Message: fmt.Sprintf("the mirrors for %s are used for %s too, which has no mirror left: containerd configures whole registries", h.name, strings.Join(without, ", ")), Fix: fix,
+		b.addWidened(h, bundle.Finding{
+			Object: whole, Message: fmt.Sprintf("the mirrors for %s are used for %s too, which has no mirror left: containerd configures whole registries", h.name, strings.Join(without, ", ")),
 		})
 	}
 	for x := range h.tagged {
@@ -72,6 +71,24 @@ func (b *builder) reportWidened(h *host) {
 			break
 		}
 	}
+}
+
+// addWidened adds the finding that mirrors of a registry are asked for more than their sets say. Nothing is wrong with that where they are asked for digests
+// alone, or have nothing but copies.
+func (b *builder) addWidened(h *host, f bundle.Finding) {
+	f.Field = h.name
+	if x, ok := b.mayServeAnother(h); ok {
+		name, _, _ := strings.Cut(h.name, ":")
+		f.Message += fmt.Sprintf(". %s is asked for tags too, and may have other images of the same names", x)
+		f.Fix = fmt.Sprintf("mirror to a path that has nothing but copies, such as %s/%s/<source path>, or pull by digest and mirror with an ImageDigestMirrorSet", x, name)
+		b.warn(reason.MirrorScopeWidened, f)
+		return
+	}
+	f.Fix = "nothing: a digest is verified wherever the image comes from"
+	if len(h.tagged) > 0 {
+		f.Fix = "nothing, if the mirrors have nothing but copies of what they mirror; otherwise pull by digest"
+	}
+	b.info(reason.MirrorScopeWidened, f)
 }
 
 func partsOf(list []scope) []string {

@@ -68,6 +68,8 @@ type Options struct {
 	PartialNever PartialNever
 	// ExistingPaths asks also where the existing operator's nodes asked, after the right places.
 	ExistingPaths bool
+	// PauseImage is the image that every node pulls.
+	PauseImage string
 }
 
 // Inputs is all that the hosts files of a cluster depend on.

@@ -23,6 +23,7 @@ const (
 	isWarning      = "warning"
 	isInfo         = "info"
 	errorOrWarning = "error or warning"
+	warningOrInfo  = "warning or info"
 )
 
 // Area is a group of reasons.

@@ -57,7 +57,7 @@ func TestEveryReasonHasOneEntry(t *testing.T) {
 			if _, twice := entries[e.Reason]; twice {
 				t.Errorf("%s has two entries", e.Reason)
 			}
-			if !slices.Contains([]string{isError, isWarning, isInfo, errorOrWarning}, e.Severity) || !strings.HasSuffix(e.Meaning, ".") || !strings.HasSuffix(e.Fix, ".") {
+			if !slices.Contains([]string{isError, isWarning, isInfo, errorOrWarning, warningOrInfo}, e.Severity) || !strings.HasSuffix(e.Meaning, ".") || !strings.HasSuffix(e.Fix, ".") {
 				t.Errorf("%s: an entry has a severity, and sentences for meaning and fix: %+v", e.Reason, e)
 			}
 			entries[e.Reason] = e
@@ -89,7 +89,7 @@ type site struct {
 var camelCase = regexp.MustCompile(`^"[A-Z][a-z0-9]+([A-Z][A-Za-z0-9]*)+"$`)
 
 // makers are the functions that make a finding of the reason among their arguments, with its severity where it is fixed.
-var makers = map[string]string{"add": "", "finding": "", "warn": isWarning, "info": isInfo, "refuse": isError}
+var makers = map[string]string{"add": "", "finding": "", "leaveOut": "", "warn": isWarning, "info": isInfo, "refuse": isError}
 
 // siteOf reads a call of a maker, a bundle.Finding, or an assignment of a severity and a reason.
 func siteOf(n ast.Node) (s site) {
