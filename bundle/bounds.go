@@ -16,6 +16,7 @@ const (
 // clipped returns the finding with texts that fit into a condition, an Event and a terminal.
 func (f Finding) clipped() Finding {
 	f.Field, f.Message, f.Fix = clip(f.Field, maxFindingField), clip(f.Message, maxFindingMessage), clip(f.Fix, maxFindingFix)
+	f.Accepted = Acceptance{clip(f.Accepted.Reason, maxFindingFix), clip(f.Accepted.Owner, maxFindingField)}
 	return f
 }
 
@@ -60,13 +61,21 @@ func (f Findings) AtMost(most int, reason string) Findings {
 		if !ok {
 			rest[object], i = len(out), len(out)
 			n := total[object] - most
-			out = append(out, Finding{Severity: x.Severity, Reason: reason, Object: object, Message: "and " + Count(n, "more finding") + " about this object", Fix: "fix those that are shown, and look again"})
+			out = append(out, Finding{Severity: openSeverity(x), Reason: reason, Object: object, Message: "and " + Count(n, "more finding") + " about this object", Fix: "fix those that are shown, and look again"})
 		}
-		if x.Severity.rank() < out[i].Severity.rank() {
-			out[i].Severity = x.Severity
+		if severity := openSeverity(x); severity.rank() < out[i].Severity.rank() {
+			out[i].Severity = severity
 		}
 	}
 	return out
+}
+
+// openSeverity is that of a finding, unless it is accepted.
+func openSeverity(f Finding) Severity {
+	if f.IsAccepted() {
+		return SeverityInfo
+	}
+	return f.Severity
 }
 
 // about is the object of a finding, without the line in its file.

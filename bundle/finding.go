@@ -75,7 +75,18 @@ type Finding struct {
 	Fix     string `json:"fix,omitempty"`
 	// Node is the node or address that the finding is about; empty for the whole cluster.
 	Node string `json:"node,omitempty"`
+	// Accepted is zero unless a team has looked at the finding and leaves it as it is. An error never is.
+	Accepted Acceptance `json:"accepted,omitzero"`
 }
+
+// Acceptance is why a finding stays as it is, and who answers for that.
+type Acceptance struct {
+	Reason string `json:"reason"`
+	Owner  string `json:"owner"`
+}
+
+// IsAccepted reports whether a team has accepted the finding.
+func (f Finding) IsAccepted() bool { return f.Accepted != Acceptance{} }
 
 // Findings is a list of them. Every check appends to it, and none stops at the first.
 type Findings []Finding
@@ -83,6 +94,14 @@ type Findings []Finding
 // Refused reports whether any finding is an error.
 func (f Findings) Refused() bool {
 	return slices.ContainsFunc(f, func(x Finding) bool { return x.Severity == SeverityError })
+}
+
+// Open returns the findings that are not accepted.
+func (f Findings) Open() Findings { return slices.DeleteFunc(slices.Clone(f), Finding.IsAccepted) }
+
+// Accepted returns those that are.
+func (f Findings) Accepted() Findings {
+	return slices.DeleteFunc(slices.Clone(f), func(x Finding) bool { return !x.IsAccepted() })
 }
 
 // Of returns the findings of one severity.
@@ -117,5 +136,7 @@ func compareFindings(a, b Finding) int {
 		cmp.Compare(a.Reason, b.Reason),
 		cmp.Compare(a.Message, b.Message),
 		cmp.Compare(a.Fix, b.Fix),
+		cmp.Compare(a.Accepted.Owner, b.Accepted.Owner),
+		cmp.Compare(a.Accepted.Reason, b.Accepted.Reason),
 	)
 }

@@ -84,6 +84,8 @@ type Settings struct {
 	Containerd     ContainerdSettings `json:"containerd"`
 	// PauseImage is the image of the pod sandbox.
 	PauseImage string `json:"pauseImage"`
+	// AcceptedFindings are warnings and infos that are left as they are.
+	AcceptedFindings []AcceptedFinding `json:"acceptedFindings,omitempty"`
 	// Debug raises the verbosity of the services; the operator's --debugLogging sets it.
 	Debug bool `json:"debug"`
 }
@@ -247,7 +249,7 @@ func wrongType(err error) string {
 }
 
 func (s Settings) check(ref bundle.Ref) bundle.Findings {
-	findings := slices.Concat(s.Rollout.check(), s.Logs.check(), s.Containerd.check(), s.Kubernetes.check(), decodeKubeletOverride(s.Kubelet))
+	findings := slices.Concat(s.Rollout.check(), s.Logs.check(), s.Containerd.check(), s.Kubernetes.check(), decodeKubeletOverride(s.Kubelet), CheckAccepted(s.AcceptedFindings))
 	if s.Drift != DriftRepair && s.Drift != DriftReport {
 		findings = append(findings, invalid("drift", "%q is neither Repair nor Report", s.Drift))
 	}

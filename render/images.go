@@ -47,6 +47,18 @@ func (c Cluster) checkNodeImages(hosts mirrors.Result) bundle.Findings {
 	return bundle.Findings{f}
 }
 
+// StopsAsErrors returns the findings with those as errors with which no pod could start. The operator alone has them as warnings: it holds the change until a
+// person has confirmed it.
+func StopsAsErrors(findings bundle.Findings) bundle.Findings {
+	out := append(bundle.Findings{}, findings...)
+	for i, f := range out {
+		if f.Reason == reason.NodeImageUnreachable {
+			out[i].Severity = bundle.SeverityError
+		}
+	}
+	return out
+}
+
 // PausePlaces returns where containerd asks for the pause image, without which no pod starts.
 func (c Cluster) PausePlaces() []mirrors.Place {
 	return mirrors.Build(c.Mirrors, c.mirrorOptions()).Places(c.Settings.PauseImage)

@@ -48,6 +48,7 @@ func meanings() []SettingDoc {
 		{Name: "containerd.maxConcurrentDownloads", Meaning: "layers of one image that are fetched at once, 1 to 100"},
 		{Name: "containerd.imagePullProgressTimeout", Meaning: "a pull without progress is given up after this time"},
 		{Name: "pauseImage", Meaning: "image of the pod sandbox, with a tag or digest"},
+		{Name: "acceptedFindings", Meaning: "warnings and infos that are left as they are: a list of `finding`, `object`, `field`, `reason` and `owner` ([below](#accepted-findings))"},
 		{Name: "debug", Meaning: "raises the verbosity of the services"},
 	}
 }

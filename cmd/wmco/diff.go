@@ -212,6 +212,7 @@ type reviewed struct {
 func printReview(a app, f cli.Format, r reviewed, limit failOn) error {
 	var text string
 	var err error
+	r.Review = r.Refuse(bundle.Severity(limit))
 	switch f {
 	case cli.JSON:
 		err = cli.WriteJSON(a.stdout, r)

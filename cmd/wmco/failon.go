@@ -44,15 +44,19 @@ func (f *failOn) add(cmd *cobra.Command, standard bundle.Severity) {
 }
 
 // judge refuses findings of the severity.
-func (f *failOn) judge(what string, findings bundle.Findings) error {
-	grave := findings.AtLeast(bundle.Severity(*f))
+func (f *failOn) judge(findings bundle.Findings) error {
+	grave := findings.Open().AtLeast(bundle.Severity(*f))
 	if len(grave) == 0 {
 		return nil
 	}
-	return cli.UsageError("%s%s (--fail-on %s)", what, severities(grave), *f)
+	return cli.UsageError("%s (--fail-on %s)", severities(grave), *f)
 }
 
 // judgeChange refuses a change that adds findings of the severity.
 func (f *failOn) judgeChange(r review.Review) error {
-	return f.judge("the change adds ", r.Findings.Added)
+	why, goOn := r.Findings.Refusal()
+	if why == "" {
+		return nil
+	}
+	return cli.UsageError("%s (--fail-on %s); %s", why, *f, goOn)
 }

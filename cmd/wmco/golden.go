@@ -28,6 +28,11 @@ func goldenCommand(a app) *cobra.Command {
     facts: facts.json  # optional, the facts that hosts report
     payload: payload   # optional, a folder that make payload wrote: digests of executables
     nodes:             # optional, names or addresses; all without
+    acceptedFindings:  # optional, warnings and infos that fail no check (docs/operations.md)
+    - finding: NodeNameMismatch
+      object: Node/win-a
+      reason: renamed on purpose in May
+      owner: windows-team
 
 check renders the inputs and compares, byte for byte; update rewrites want/.`,
 	}

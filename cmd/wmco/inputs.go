@@ -31,6 +31,8 @@ type inputFlags struct {
 	strict   bool
 	// keyless says that the keys of an operator are not read: bundles bring none.
 	keyless bool
+	// refuseStops refuses inputs with which no pod could start.
+	refuseStops bool
 }
 
 func (f *inputFlags) add(cmd *cobra.Command) {
@@ -92,7 +94,7 @@ func (f *inputFlags) read(ctx context.Context, a app, key bundle.Key) (*desired.
 	keys, unknown, unread := f.signingKeys(ctx)
 	hosts, err := desired.ReadHosts(ctx, desired.Source{
 		Objects: reader, Gather: gather.Options{Namespace: f.namespace, Complete: complete, Facts: facts}, Payload: f.payload, Key: key, Strict: f.strict,
-		SigningKeys: keys,
+		SigningKeys: keys, RefuseStops: f.refuseStops,
 	})
 	if err = cmp.Or(err, unread); err != nil { // the first one says which objects every command needs
 		return nil, err

@@ -53,11 +53,21 @@ func printFindings(w io.Writer, p palette, findings bundle.Findings) {
 			source = "  " + p.dim(place(f.Object))
 		}
 		cli.Printf(w, "%s%s  %s  %s%s\n", p.severity(f.Severity), strings.Repeat(" ", max(0, 7-len(f.Severity))), p.bold(f.Reason), where, source)
-		cli.Printf(w, "%s\n", fit("         ", f.Message, columns))
-		if f.Fix != "" {
-			cli.Printf(w, "         %s%s\n", p.dim("fix:"), cli.Ready(strings.TrimPrefix(string(fit("         fix:", " "+f.Fix, columns)), "         fix:")))
+		cli.Printf(w, "%s
+", fit("         ", f.Message, columns))
+		switch {
+		case f.IsAccepted():
+			printLabelled(w, p, "accepted by "+f.Accepted.Owner+":", f.Accepted.Reason, columns)
+		case f.Fix != "":
+			printLabelled(w, p, "fix:", f.Fix, columns)
 		}
 	}
+}
+
+// printLabelled prints a text behind a label, in the width of the terminal.
+func printLabelled(w io.Writer, p palette, label, text string, columns int) {
+	indented := "         " + label
+	cli.Printf(w, "         %s%s\n", p.dim(label), cli.Ready(strings.TrimPrefix(string(fit(indented, " "+text, columns)), indented)))
 }
 
 // fit is a text behind a lead, broken to the columns of a terminal below the end of the lead; one line where there is none.
@@ -112,10 +122,14 @@ func findingsAnswer(findings bundle.Findings) bundle.Findings {
 // counts returns how many findings of each severity there are.
 func counts(findings bundle.Findings) string {
 	n := map[bundle.Severity]int{}
-	for _, f := range findings {
+	for _, f := range findings.Open() {
 		n[f.Severity]++
 	}
-	return bundle.Count(n[bundle.SeverityError], "error") + ", " + bundle.Count(n[bundle.SeverityWarning], "warning") + ", " + bundle.Count(n[bundle.SeverityInfo], "info")
+	accepted := ""
+	if n := len(findings.Accepted()); n > 0 {
+		accepted = fmt.Sprintf(", %d accepted", n)
+	}
+	return bundle.Count(n[bundle.SeverityError], "error") + ", " + bundle.Count(n[bundle.SeverityWarning], "warning") + ", " + bundle.Count(n[bundle.SeverityInfo], "info") + accepted
 }
 
 // severities returns how many findings of each severity there are that any has, the most severe first.

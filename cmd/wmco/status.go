@@ -42,7 +42,7 @@ rollout: how many nodes have what is wanted, whose turn it is, what the others w
 
 It is read from the cluster alone, from Nodes, WindowsNodesStatus, the settings and the operator's Lease: no host and no operator is asked. --watch prints
 each move of a node, and how long after the change it is updated, until it is interrupted. -o html is a page for a browser.` +
-			cli.ExitHelp("0  every node is updated and Ready", "1  a node is not, the rollout is not done, inputs are refused, or the operator is silent or absent", "2  usage, or a node or host that does not exist", "3  the cluster cannot be reached", "130  interrupted"),
+			cli.ExitHelp("0  the operator's condition Ready is true (of some nodes alone: they are done), and every node is updated and Ready", "1  that is not so, or the operator is silent or absent", "2  usage, or a node or host that does not exist", "3  the cluster cannot be reached", "130  interrupted"),
 		Example: `  wmco status
   wmco status --watch
   wmco status --state Degraded,NotReporting -o name

@@ -58,6 +58,7 @@ type validation struct {
 // readInputs reads the inputs that the flags name, or those of the golden folder.
 func (v *validation) readInputs(ctx context.Context, a app) (*desired.Hosts, error) {
 	if v.golden == "" {
+		v.refuseStops = true
 		return v.read(ctx, a, nil)
 	}
 	c, err := golden.Load(v.golden)
@@ -83,7 +84,7 @@ func validate(ctx context.Context, a app, v validation) error {
 	if err != nil {
 		return err
 	}
-	findings = append(findings, hosts.Cluster.Expiring(a.now())...).Sorted()
+	findings = hosts.MarkAccepted(append(findings, hosts.Cluster.Expiring(a.now())...)).Sorted()
 	answer := validateJSON{Nodes: []string{}, Findings: findingsAnswer(findings), Images: hosts.Cluster.NodeImages()}
 	for _, n := range nodes {
 		answer.Nodes = append(answer.Nodes, n.ID())
@@ -94,7 +95,7 @@ func validate(ctx context.Context, a app, v validation) error {
 	if findings.Refused() {
 		return cli.Exit(cli.ExitUsage)
 	}
-	return v.limit.judge("", findings)
+	return v.limit.judge(findings)
 }
 
 func printValidation(a app, f cli.Format, answer validateJSON, findings bundle.Findings) error {

@@ -81,7 +81,7 @@ func inputsConfirmed(r rendering) metav1.Condition {
 
 // inputsClean says which findings about the inputs are warnings. Nothing waits for that.
 func inputsClean(r rendering) metav1.Condition {
-	c := metav1.Condition{Type: status.InputsClean, Status: metav1.ConditionTrue, Reason: status.ReasonNoWarnings, Message: "no finding about the inputs is a warning"}
+	c := metav1.Condition{Type: status.InputsClean, Status: metav1.ConditionTrue, Reason: status.ReasonNoWarnings, Message: "no finding about the inputs is a warning that is not accepted"}
 	if len(r.warnings) == 0 {
 		return c
 	}
@@ -95,10 +95,10 @@ func inputsClean(r rendering) metav1.Condition {
 	return c
 }
 
-// warningsOf returns the findings that are warnings, each once.
+// warningsOf returns the findings that are warnings and not accepted, each once.
 func warningsOf(findings bundle.Findings) bundle.Findings {
 	var list bundle.Findings
-	for _, f := range findings {
+	for _, f := range findings.Open() {
 		if f.Severity == bundle.SeverityWarning && !slices.Contains(list, f) {
 			list = append(list, f)
 		}

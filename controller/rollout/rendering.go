@@ -154,7 +154,7 @@ func (r *renderer) renderJoined(ctx context.Context) (rendering, error) {
 	if err != nil {
 		return rendering{}, err
 	}
-	result.warnings = warningsOf(findings)
+	result.warnings = warningsOf(hosts.MarkAccepted(findings))
 	var executables bundle.Digest
 	if r.executables != nil {
 		executables = r.executables(hosts.Cluster.Kubernetes())

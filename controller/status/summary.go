@@ -85,10 +85,13 @@ func hints() []string {
 	return []string{ClocksAgree, InputsClean, namespaceMonitored, nodeSettingsFollowed, SSHServersRun, WindowsRebooted}
 }
 
+// IsHint reports whether nothing is decided by a condition, and the three do not sum it up.
+func IsHint(conditionType string) bool { return slices.Contains(hints(), conditionType) }
+
 // classOfCondition says what a condition means that is not true.
 func classOfCondition(c metav1.Condition) class {
 	switch {
-	case slices.Contains(hints(), c.Type):
+	case IsHint(c.Type):
 		return ignored
 	case c.Reason == ReasonInputsRefused: // InputsAccepted says why
 		return ignored

@@ -38,7 +38,7 @@ status=0
 wmco validate --golden "$dir" --strict >"$report" 2>&1 || status=$?
 cat "$report" >&2
 if [ "$status" -ne 0 ]; then
-	printf '### Windows nodes\n\n**The inputs are refused.** Nodes would keep what they have.\n\n' >>"$comment"
+	printf '### Windows nodes\n\n**Refused:** the inputs have errors, and nodes would keep what they have. To go on, fix them: an error cannot be accepted.\n\n' >>"$comment"
 	head -c 50000 "$report" | sed 's/^/    /' >>"$comment"
 	exit "$status"
 fi

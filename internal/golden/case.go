@@ -1,7 +1,7 @@
 // Package golden keeps previews on disk: folders that `wmco render --out` writes, and golden folders, which hold inputs and
 // the preview that they are wanted to render to, for review in git.
 //
-//	golden.yaml  from: the --from list, relative to the folder; facts; payload; nodes (empty for all)
+//	golden.yaml  from: the --from list, relative to the folder; facts; payload; nodes (empty for all); acceptedFindings
 //	want/        one folder per node, as `wmco render --all --out` writes it
 package golden
 
@@ -35,6 +35,8 @@ type Case struct {
 	Payload string `json:"payload,omitempty"`
 	// Nodes are names or addresses; empty means every Windows host of the inputs.
 	Nodes []string `json:"nodes,omitempty"`
+	// AcceptedFindings are left as they are, beside those of the settings.
+	AcceptedFindings []render.AcceptedFinding `json:"acceptedFindings,omitempty"`
 	// Strict refuses documents and fields that have no effect. It is not in the file.
 	Strict bool `json:"-"`
 }
@@ -69,6 +71,9 @@ func Load(dir string) (Case, error) {
 	if len(c.From) == 0 {
 		return Case{}, fmt.Errorf("reading case %q: from is empty", dir)
 	}
+	for _, f := range render.CheckAccepted(c.AcceptedFindings) {
+		return Case{}, fmt.Errorf("reading case %q: %s %s", dir, f.Field, f.Message)
+	}
 	return c, nil
 }
 
@@ -84,7 +89,7 @@ func readCase(dir string) ([]byte, error) {
 // Read reads the inputs of the case. Paths are relative to dir, and findings name them as the case does. Without a key,
 // the digests of secrets are masked.
 func (c Case) Read(ctx context.Context, dir string, key bundle.Key) (*desired.Hosts, error) {
-	s := desired.Source{Objects: objects.NewPathsReaderIn(dir, c.From), Payload: c.PayloadDir(dir), Key: key, Strict: c.Strict}
+	s := desired.Source{Objects: objects.NewPathsReaderIn(dir, c.From), Payload: c.PayloadDir(dir), Key: key, Strict: c.Strict, Accepted: c.AcceptedFindings, AcceptedIn: CaseFile, RefuseStops: true}
 	var err error
 	if c.Facts != "" {
 		if s.Gather.Facts, err = gather.FactsFile(filepath.Join(dir, c.Facts)); err != nil {

@@ -25,6 +25,8 @@ const (
 	ExecutablesUnknown = "ExecutablesUnknown"
 	MachinesRefused    = "MachinesRefused"
 	MoreFindings       = "MoreFindings"
+	// AcceptedFindingUnused is about an entry of acceptedFindings.
+	AcceptedFindingUnused = "AcceptedFindingUnused"
 )
 
 func inputs() []Entry {
@@ -49,6 +51,7 @@ func inputs() []Entry {
 		{SigningKeysUnknown, isInfo, "The public halves of the keys with which the operator signs what it publishes are not known: its Secret does not exist, or the user may not read it. Bundles bring none, and `wmco apply` refuses to remove those that a host has. Only the command line reports this.", "Give the user the right to get the Secret windows-desired-state-signing in the operator's namespace; without an operator, nothing."},
 		{ExecutablesUnknown, isInfo, "Without `--payload`, a node of an operator keeps the executables that the operator has published for it, and those are not known: nothing that the operator has signed is published for the node, or the user may not read it. Only the command line reports this.", "Give the executables with `--payload`, or give the user the right to list Secrets in the operator's namespace."},
 		{MachinesRefused, isWarning, "The cluster refuses to list Machines. Their hosts wait, and their nodes keep what is published for them; all others go on. Only the operator reports this.", "Add the RBAC rule that the finding names."},
+		{AcceptedFindingUnused, warningOrInfo, "An entry of acceptedFindings accepts nothing. It is an info if the finding is not there any longer, and a warning if there is no such finding in this release, or it is an error, which cannot be accepted.", "Remove the entry, or correct the name of the finding."},
 		{MoreFindings, errorOrWarning, "There are more findings about one object than are shown: 20 as text, 200 as JSON. The severity is the highest of theirs.", "Fix those that are shown, and look again."},
 	}
 }

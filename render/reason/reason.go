@@ -26,6 +26,9 @@ const (
 	warningOrInfo  = "warning or info"
 )
 
+// IsAcceptable reports whether some of the findings can be accepted. What would stop all pods cannot, although the operator, which holds it, has it as a warning.
+func (e Entry) IsAcceptable() bool { return e.Severity != isError && e.Reason != NodeImageUnreachable }
+
 // Area is a group of reasons.
 type Area struct {
 	Title   string
@@ -47,6 +50,18 @@ func Areas() []Area {
 	}
 }
 
+// OfInputs returns the entries of findings about the inputs of nodes. Those of a host before it joins and of a MachineSet are of commands that read no settings.
+func OfInputs() []Entry {
+	return slices.Concat(inputs(), cluster(), secrets(), nodes(), ignored(), images(), executables())
+}
+
+// IsReportedByAll reports whether all programs that read the inputs give the findings of a reason, by what its entry says.
+func IsReportedByAll(reason string) bool {
+	return !slices.ContainsFunc(OfInputs(), func(e Entry) bool {
+		return e.Reason == reason && (strings.Contains(e.Meaning, "Only the ") || strings.Contains(e.Meaning, "Only `wmco "))
+	})
+}
+
 // Markdown is docs/findings.md.
 func Markdown() string {
 	var out strings.Builder
@@ -58,6 +73,8 @@ prints every finding; ` + "`-o json`" + ` prints them for programs, which may br
 * **error**: the inputs are refused. Nothing is written, and what is published stays published.
 * **warning**: the command goes on, but something is not as the inputs ask for.
 * **info**: nothing is wrong.
+
+Warnings and infos can be [accepted](operations.md#accepted-findings).
 `)
 	for _, area := range Areas() {
 		fmt.Fprintf(&out, "\n## %s\n\n| reason | severity | meaning | fix |\n|---|---|---|---|\n", area.Title)

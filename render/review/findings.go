@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"wmco/bundle"
+	"wmco/render"
 	"wmco/render/reason"
 )
 
@@ -14,6 +15,10 @@ import (
 type Findings struct {
 	Added   bundle.Findings `json:"added"`
 	Removed bundle.Findings `json:"removed"`
+	// Accepted are those that the new side accepts, and the earlier one has not or does not accept.
+	Accepted bundle.Findings `json:"accepted"`
+	// Refused are those of the added ones for which the change is refused.
+	Refused bundle.Findings `json:"refused"`
 }
 
 // mostFindings is how many findings of one kind of change a text shows. JSON has all.
@@ -22,7 +27,7 @@ const mostFindings = 20
 // compareFindings compares what is said about the inputs of two sides.
 func compareFindings(before, after []Node) Findings {
 	was, is := findingsOf(before), findingsOf(after)
-	return Findings{Added: without(is, was), Removed: without(was, is)}
+	return Findings{Added: render.StopsAsErrors(without(is.Open(), was.Open())), Removed: without(was, is), Accepted: without(is.Accepted(), was.Accepted()), Refused: bundle.Findings{}}
 }
 
 // findingsOf returns each finding of the nodes once.
@@ -75,6 +80,35 @@ func without(findings, others bundle.Findings) bundle.Findings {
 	return left
 }
 
+// Refuse returns the review of a change that is refused for the findings that it adds of a severity or a higher one.
+func (r Review) Refuse(least bundle.Severity) Review {
+	r.Findings.Refused = r.Findings.Added.AtLeast(least)
+	return r
+}
+
+// Refusal says in one sentence for which findings a change is refused, and how to go on: "the change adds 1 warning: NodeNameMismatch". It is empty where it is not.
+func (f Findings) Refusal() (why, goOn string) {
+	if len(f.Refused) == 0 {
+		return "", ""
+	}
+	var counts, names []string
+	for _, s := range []bundle.Severity{bundle.SeverityError, bundle.SeverityWarning, bundle.SeverityInfo} {
+		if n := len(f.Refused.Of(s)); n > 0 {
+			counts = append(counts, bundle.Count(n, string(s)))
+		}
+	}
+	for _, x := range f.Refused {
+		if name := escapeName(x.Reason); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	goOn = "fix what they name, or accept them with a reason and an owner: acceptedFindings in golden.yaml or windows-machine-config"
+	if f.Refused.Refused() {
+		goOn = "fix what they name: an error cannot be accepted"
+	}
+	return "the change adds " + strings.Join(counts, ", ") + ": " + strings.Join(names, ", "), goOn
+}
+
 // Summary is the change in one sentence: "6 Windows nodes change: no restart; 1 new finding: the pause image cannot be pulled".
 func (r Review) Summary() string {
 	parts := []string{r.changes()}
@@ -92,6 +126,9 @@ func (r Review) Summary() string {
 			text += ": " + line(worst.Message)
 		}
 		parts = append(parts, text)
+	}
+	if n := len(r.Findings.Accepted); n > 0 {
+		parts = append(parts, bundle.Count(n, "finding")+" accepted")
 	}
 	if n := len(r.Findings.Removed); n > 0 {
 		parts = append(parts, bundle.Count(n, "finding")+" resolved")
@@ -141,7 +178,7 @@ func (f Findings) count() string {
 //     no pod can start
 //     fix: allow its registry
 func (f Findings) text() string {
-	return findingsText("+", f.Added) + findingsText("-", f.Removed)
+	return findingsText("+", f.Added) + findingsText("=", f.Accepted) + findingsText("-", f.Removed)
 }
 
 func findingsText(sign string, findings bundle.Findings) string {
@@ -149,14 +186,27 @@ func findingsText(sign string, findings bundle.Findings) string {
 	const margin = "           "
 	for _, f := range findings[:min(mostFindings, len(findings))] {
 		fmt.Fprintf(&out, "%s %-7s  %s%s\n%s%s\n", sign, escapeName(string(f.Severity)), escapeName(f.Reason), prefixed("  ", line(about(f))), margin, line(f.Message))
-		if f.Fix != "" && sign == "+" {
-			fmt.Fprintf(&out, "%sfix: %s\n", margin, line(f.Fix))
+		if next := nextStep(f, sign != "-"); next != "" {
+			fmt.Fprintf(&out, "%s%s\n", margin, line(next))
 		}
 	}
 	if n := len(findings) - mostFindings; n > 0 {
 		fmt.Fprintf(&out, "%s and %s\n", sign, bundle.Count(n, "more finding"))
 	}
 	return out.String()
+}
+
+// nextStep is what to do about a finding that is there, or who has accepted it and why.
+func nextStep(f bundle.Finding, isThere bool) string {
+	switch {
+	case !isThere:
+		return ""
+	case f.IsAccepted():
+		return "accepted by " + strings.ReplaceAll(f.Accepted.Owner, ": ", " ") + ": " + f.Accepted.Reason
+	case f.Fix != "":
+		return "fix: " + f.Fix
+	}
+	return ""
 }
 
 // about is the node, the object and the field of a finding, as far as it has them.
@@ -185,16 +235,17 @@ func (f Findings) markdown() string {
 	for _, side := range []struct {
 		title    string
 		findings bundle.Findings
-		isAdded  bool
-	}{{"New findings", f.Added, true}, {"Resolved findings", f.Removed, false}} {
+		isThere  bool
+	}{{"New findings", f.Added, true}, {"Accepted findings", f.Accepted, true}, {"Resolved findings", f.Removed, false}} {
 		if len(side.findings) == 0 {
 			continue
 		}
 		fmt.Fprintf(&out, "**%s**\n\n", side.title)
 		for _, x := range side.findings[:min(mostFindings, len(side.findings))] {
 			fmt.Fprintf(&out, "* **%s** `%s`%s: %s", escapeName(string(x.Severity)), escapeName(x.Reason), prefixed(" ", codeSpan(about(x))), codeSpan(x.Message))
-			if x.Fix != "" && side.isAdded {
-				fmt.Fprintf(&out, "<br>fix: %s", codeSpan(x.Fix))
+			if next := nextStep(x, side.isThere); next != "" {
+				label, text, _ := strings.Cut(next, ": ")
+				fmt.Fprintf(&out, "<br>%s: %s", wordsOrCode(label), codeSpan(text))
 			}
 			out.WriteString("\n")
 		}

@@ -32,10 +32,59 @@ func TestFindingsAreComparedByWhatTheySay(t *testing.T) {
 		"where objects came from": {side(), side(bundle.Finding{Severity: bundle.SeverityInfo, Reason: reason.Replaced, Message: "replaces"}), nil, nil},
 		"a higher severity":       {side(bundle.Finding{Severity: bundle.SeverityInfo, Reason: "X"}), side(bundle.Finding{Severity: bundle.SeverityWarning, Reason: "X"}), bundle.Findings{{Severity: bundle.SeverityWarning, Reason: "X"}}, bundle.Findings{{Severity: bundle.SeverityInfo, Reason: "X"}}},
 	} {
-		want := Findings{Added: append(bundle.Findings{}, c.added...), Removed: append(bundle.Findings{}, c.removed...)}
+		want := Findings{Added: append(bundle.Findings{}, c.added...), Removed: append(bundle.Findings{}, c.removed...), Accepted: bundle.Findings{}, Refused: bundle.Findings{}}
 		if diff := cmp.Diff(want, Compare(c.before, c.after).Findings); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// acceptedBy returns the finding as somebody has accepted it.
+func acceptedBy(owner string, f bundle.Finding) bundle.Finding {
+	f.Accepted = bundle.Acceptance{Reason: "the rest has copies", Owner: owner}
+	return f
+}
+
+// TestAcceptedFindingsFailNoChange: what a change accepts is shown with who accepts it and why. What it does not accept any longer is added.
+func TestAcceptedFindingsFailNoChange(t *testing.T) {
+	open := widened("quay.io is widened", "spec[0]", 1)
+	accepted, other := acceptedBy("team-a", open), acceptedBy("team-b", open)
+	for name, c := range map[string]struct {
+		before, after            []Node
+		added, accepted, removed bundle.Findings
+	}{
+		"with its finding":           {side(), side(accepted), nil, bundle.Findings{accepted}, nil},
+		"of a finding that is there": {side(open), side(accepted), nil, bundle.Findings{accepted}, nil},
+		"already":                    {side(accepted), side(accepted), nil, nil, nil},
+		"by another owner":           {side(accepted), side(other), nil, nil, nil},
+		"not any longer":             {side(accepted), side(open), bundle.Findings{open}, nil, nil},
+		"and resolved":               {side(accepted), side(), nil, nil, bundle.Findings{accepted}},
+	} {
+		r := Compare(c.before, c.after).Refuse(bundle.SeverityWarning)
+		want := Findings{Added: append(bundle.Findings{}, c.added...), Removed: append(bundle.Findings{}, c.removed...), Accepted: append(bundle.Findings{}, c.accepted...), Refused: append(bundle.Findings{}, c.added...)}
+		if diff := cmp.Diff(want, r.Findings); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		for format, text := range map[string]string{"text": r.Text(), "markdown": r.Markdown()} {
+			if got := strings.Contains(text, "team-a") && strings.Contains(text, "the rest has copies"); got != (len(c.accepted) > 0) {
+				t.Errorf("%s, %s:\n%s", name, format, text)
+			}
+		}
+		if refused := strings.HasPrefix(r.Markdown(), "### Windows nodes\n\n**Refused:** the change adds 1 warning: MirrorScopeWidened. To go on, fix what"); refused != (len(c.added) > 0) {
+			t.Errorf("%s: refused is %t:\n%s", name, refused, r.Markdown())
+		}
+	}
+}
+
+// TestWhatStopsAllPodsIsAnError of the change that adds it, which cannot be accepted.
+func TestWhatStopsAllPodsIsAnError(t *testing.T) {
+	stop := bundle.Finding{Severity: bundle.SeverityWarning, Reason: reason.NodeImageUnreachable, Message: "no pod can start"}
+	r := Compare(side(), side(stop)).Refuse(bundle.SeverityError)
+	if why, goOn := r.Findings.Refusal(); why != "the change adds 1 error: NodeImageUnreachable" || !strings.Contains(goOn, "an error cannot be accepted") {
+		t.Errorf("%q, %q", why, goOn)
+	}
+	if why, _ := Compare(side(stop), side(stop)).Refuse(bundle.SeverityError).Findings.Refusal(); why != "" {
+		t.Errorf("what is there already: %q", why)
 	}
 }
 

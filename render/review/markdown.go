@@ -12,6 +12,9 @@ import (
 func (r Review) Markdown() string {
 	var out strings.Builder
 	out.WriteString("### Windows nodes\n\n")
+	if why, goOn := r.Findings.Refusal(); why != "" {
+		fmt.Fprintf(&out, "**Refused:** %s. To go on, %s.\n\n", why, goOn)
+	}
 	if r.HasFindings() {
 		fmt.Fprintf(&out, "%s\n\n%s", wordsOrCode(r.Summary()), r.Findings.markdown())
 	}

@@ -51,7 +51,9 @@ type Group struct {
 func (r Review) Differs() bool { return len(r.Groups)+len(r.Added)+len(r.Removed) > 0 }
 
 // HasFindings reports whether the change adds or resolves any finding.
-func (r Review) HasFindings() bool { return len(r.Findings.Added)+len(r.Findings.Removed) > 0 }
+func (r Review) HasFindings() bool {
+	return len(r.Findings.Added)+len(r.Findings.Removed)+len(r.Findings.Accepted) > 0
+}
 
 // Compare compares the nodes of two sides. They are matched by name, or else by address.
 func Compare(before, after []Node) Review {

@@ -3,6 +3,7 @@ package fleet
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"wmco/bundle/nodestate"
@@ -10,17 +11,37 @@ import (
 	"wmco/controller/status"
 )
 
-// IsDone reports whether every node has what is wanted and is Ready, no host waits, and the operator works and says that nothing is wrong.
+// IsDone reports whether every node has what is wanted and is Ready, no host waits, and the operator works and says that it is Ready. Of some nodes or
+// hosts alone, the operator may be busy with others.
 func (f Fleet) IsDone() bool {
-	return f.Operator.Problem == "" && len(f.Problems()) == 0 && len(f.Hosts) == 0 && !slices.ContainsFunc(f.Rollout.Nodes, isLeft) &&
+	return f.Operator.Problem == "" && f.isReady() && len(f.Hosts) == 0 && !slices.ContainsFunc(f.Rollout.Nodes, isLeft) &&
 		!slices.ContainsFunc(f.Nodes, func(r Row) bool { return r.State != nodestate.Updated || !r.IsReady() })
 }
 
-// Problems are the conditions of the operator that are not as they should be, but that of the rollout, which has its own line.
+// isReady reports whether the condition Ready is true. An operator that has none, and what is said about some nodes alone, is judged by what it sums up.
+func (f Fleet) isReady() bool {
+	if c := meta.FindStatusCondition(f.Conditions, status.Ready); c != nil && !f.partial {
+		return c.Status == metav1.ConditionTrue
+	}
+	return !slices.ContainsFunc(f.Problems(), func(c metav1.Condition) bool { return !status.IsHint(c.Type) })
+}
+
+// Problems are the conditions of the operator that are not as they should be, but that of the rollout, which has its own line. Hints, by which nothing is
+// decided, come last.
 func (f Fleet) Problems() []metav1.Condition {
-	return slices.DeleteFunc(slices.Clone(f.Conditions), func(c metav1.Condition) bool {
+	list := slices.DeleteFunc(slices.Clone(f.Conditions), func(c metav1.Condition) bool {
 		return c.Status == metav1.ConditionTrue || c.Type == status.RolledOut || status.IsSummary(c.Type)
 	})
+	slices.SortStableFunc(list, func(a, b metav1.Condition) int {
+		switch isHint := status.IsHint(a.Type); {
+		case isHint == status.IsHint(b.Type):
+			return 0
+		case isHint:
+			return 1
+		}
+		return -1
+	})
+	return list
 }
 
 // Others are the hosts that their node's row does not explain: those without a node, and those about which the operator says something

@@ -99,6 +99,8 @@ type Fleet struct {
 	// turns and labels are those of all nodes, by name.
 	turns  map[string][]plan.Turn
 	labels map[string]labels.Set
+	// partial reports whether nodes or hosts are left out.
+	partial bool
 }
 
 // Read reads the Windows nodes and what the operator in the namespace says. Findings are about objects that cannot be read.
@@ -227,7 +229,7 @@ func (f Fleet) Only(name string) (Fleet, bool) {
 	if i < 0 && len(hosts) == 0 {
 		return Fleet{}, false
 	}
-	f.Hosts, f.MoreHosts = hosts, 0
+	f.Hosts, f.MoreHosts, f.partial = hosts, 0, true
 	rows := []Row{}
 	if i >= 0 {
 		row := f.Nodes[i]
@@ -253,6 +255,7 @@ func (f Fleet) Selected(selector labels.Selector, states []nodestate.State) Flee
 		return !isAll && !kept(h.Node)
 	})
 	f.Rollout.Nodes = slices.DeleteFunc(slices.Clone(f.Rollout.Nodes), func(s plan.Status) bool { return !kept(s.Node) })
+	f.partial = f.partial || !selector.Empty() || len(states) > 0
 	return f
 }
 

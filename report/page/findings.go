@@ -22,14 +22,14 @@ type findingList struct {
 
 // findingView is one finding.
 type findingView struct {
-	Severity, Reason, About, Source, Message, Fix string
+	Severity, Reason, About, Source, Message, Fix, Accepted string
 }
 
 // findingLists are those of the page: what a change adds and resolves, or what the inputs have.
 func findingLists(p Page) []findingList {
 	list := []findingList{}
 	if p.Review != nil {
-		list = append(list, listed("New findings", p.Review.Findings.Added), listed("Resolved findings", p.Review.Findings.Removed))
+		list = append(list, listed("New findings", p.Review.Findings.Added), listed("Accepted findings", p.Review.Findings.Accepted), listed("Resolved findings", p.Review.Findings.Removed))
 	}
 	list = append(list, listed("Findings of the inputs", p.Findings))
 	return slices.DeleteFunc(list, func(l findingList) bool { return len(l.Findings) == 0 })
@@ -41,6 +41,9 @@ func listed(title string, findings bundle.Findings) findingList {
 	l := findingList{Title: fmt.Sprintf("%s: %d", title, len(sorted)), More: len(sorted) - len(shown)}
 	for _, f := range shown {
 		v := findingView{Severity: string(f.Severity), Reason: f.Reason, About: aboutOf(f), Message: f.Message, Fix: f.Fix}
+		if f.IsAccepted() {
+			v.Fix, v.Accepted = "", f.Accepted.Owner+": "+f.Accepted.Reason
+		}
 		if f.Object.Source != "" {
 			v.Source = strings.TrimSuffix(fmt.Sprintf("%s:%d", f.Object.Source, f.Object.Line), ":0")
 		}

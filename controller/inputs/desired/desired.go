@@ -42,6 +42,12 @@ type Source struct {
 	Key bundle.Key
 	// WithoutCredentials renders what does not depend on any (render.Cluster.WithoutCredentials).
 	WithoutCredentials bool
+	// RefuseStops refuses inputs with which no pod could start. Without it, whoever reads holds such a change (controller/inputs/deletions), or says what it adds
+	// (render/review).
+	RefuseStops bool
+	// Accepted are findings that are left as they are, beside those of the settings, and AcceptedIn the file that they are in.
+	Accepted   []render.AcceptedFinding
+	AcceptedIn string
 }
 
 // Hosts are the Windows hosts of one cluster, and what renders their bundles.
@@ -63,6 +69,7 @@ type Hosts struct {
 	WithoutCredentials bool
 	// SigningKeys are those of the bundles, in PEM; empty where none are known.
 	SigningKeys []byte
+	accepted    []accepted
 	// fleet is nil where the findings refuse the cluster.
 	fleet *render.Fleet
 }
@@ -102,10 +109,16 @@ func ReadHosts(ctx context.Context, s Source) (*Hosts, error) {
 	if s.Gather.Records != nil {
 		records = *s.Gather.Records
 	}
-	return &Hosts{
+	h := &Hosts{
 		Records: records, LoginKey: s.LoginKey, SigningKeys: s.SigningKeys, WithoutCredentials: s.WithoutCredentials, Reserved: gathered.Reserved,
-		All: gathered.Nodes, Instances: gathered.Instances, Cluster: gathered.Cluster, Findings: withoutConsequences(slices.Concat(refused, gathered.Findings, found)).Sorted(), fleet: fleet,
-	}, nil
+		All: gathered.Nodes, Instances: gathered.Instances, Cluster: gathered.Cluster, accepted: acceptedOf(s, gathered.Cluster), fleet: fleet,
+	}
+	h.Findings = withoutConsequences(slices.Concat(refused, gathered.Findings, found))
+	if s.RefuseStops {
+		h.Findings = render.StopsAsErrors(h.Findings)
+	}
+	h.Findings = h.MarkAccepted(h.Findings.Sorted())
+	return h, nil
 }
 
 // readPayload reads the executables of a folder. What is wrong with it is findings.
@@ -152,22 +165,27 @@ func (h *Hosts) RenderBundlesSharing(nodes []render.Node, known func(bundle.Dige
 	if h.fleet == nil {
 		return nil, h.Findings, nil
 	}
-	list, all, shared := make([]Rendered, 0, len(nodes)), slices.Clone(h.Findings), slices.Clip(h.Findings.Sorted())
+	list, all := make([]Rendered, 0, len(nodes)), slices.Clone(h.Findings)
 	for _, n := range nodes {
 		b, own, err := h.fleet.Node(n)
 		if err != nil {
 			return nil, nil, err
 		}
+		own = h.MarkAccepted(own)
 		if layer, ok := known(b.NodeDigest); ok && reflect.DeepEqual(layer, b.Bundle.Node) {
 			b.Bundle.Node = layer
 		}
-		r := Rendered{Node: n, Bundle: b, Own: own, Findings: shared}
-		if len(own) > 0 {
-			r.Findings = slices.Concat(h.Findings, own).Sorted()
-		}
-		list, all = append(list, r), append(all, own...)
+		list, all = append(list, Rendered{Node: n, Bundle: b, Own: own}), append(all, own...)
 	}
-	return list, all.Sorted(), nil
+	unused := h.unusedAccepted(all, len(nodes) == len(h.All))
+	shared := slices.Clip(slices.Concat(h.Findings, unused).Sorted())
+	for i, r := range list {
+		list[i].Findings = shared
+		if len(r.Own) > 0 {
+			list[i].Findings = slices.Concat(shared, r.Own).Sorted()
+		}
+	}
+	return list, append(all, unused...).Sorted(), nil
 }
 
 // RenderProvenance returns which objects cause the entries of the bundle of a host; nil where it is refused.

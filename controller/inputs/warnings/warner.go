@@ -149,7 +149,7 @@ func (w *Warner) renderSide(ctx context.Context, from *proposed) ([]review.Node,
 func warningLines(r review.Review, some sample, blocking bundle.Findings) []string {
 	var lines []string
 	added := slices.DeleteFunc(slices.Clone(r.Findings.Added), func(f bundle.Finding) bool { return f.Severity == bundle.SeverityInfo })
-	r.Findings.Added, r.Findings.Removed = added, nil
+	r.Findings = review.Findings{Added: added}
 	r.Added, r.Removed = nil, nil
 	switch {
 	case len(blocking) > 0 && len(added) > 0:
