@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/bundle"
+	"wmco/controller/inputs/desired"
 	"wmco/internal/cli"
 	"wmco/internal/golden"
 	"wmco/render/preview"
@@ -20,7 +21,8 @@ func goldenCommand(a app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "golden",
 		Short: "Keep the desired state of Windows nodes in git, and review it in pull requests",
-		Long: `A golden folder has golden.yaml and want/, which is the output of render --all --out:
+		Long: `A golden folder has golden.yaml and want/, which has what render --all --out writes: of nodes that share most of it, what they share
+once (want/nodes_joined), and what each has alone below it (want/nodes_joined/nodes/NAME).
 
     from:              # the --from list, relative to the folder; a later one wins
     - ../snapshot
@@ -72,16 +74,7 @@ func goldenUpdateCommand(a app) *cobra.Command {
 			cli.ExitHelp("0  done", "2  usage, inputs with findings of severity error, a node that is not in the inputs, or no node at all: nothing is written", "130  interrupted"),
 		Args: oneFolder().Check,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			nodes, files, err := goldenRender(cmd.Context(), a, goldenFolder{args[0], strict})
-			if err != nil {
-				return err
-			}
-			defer cli.Orderly(cmd.Context())()
-			if err := golden.WriteWant(cmd.Context(), args[0], files); err != nil {
-				return err
-			}
-			wrote(a, len(nodes), golden.WantDir(args[0]))
-			return nil
+			return goldenUpdate(cmd.Context(), a, goldenFolder{args[0], strict})
 		},
 	}
 	addStrict(cmd, &strict, true)
@@ -94,32 +87,64 @@ type goldenFolder struct {
 	strict bool
 }
 
-// goldenRender renders a golden folder: its nodes, and its files. Refused inputs are printed and end with status 2.
-func goldenRender(ctx context.Context, a app, folder goldenFolder) ([]review.Node, []preview.File, error) {
+// goldenRender renders the nodes of a golden folder. Refused inputs are printed and end with status 2.
+func goldenRender(ctx context.Context, a app, folder goldenFolder) ([]desired.Rendered, error) {
 	c, err := golden.Load(folder.dir)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	c.Strict = folder.strict
 	hosts, err := c.Read(ctx, folder.dir, nil)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	list, findings, err := c.Render(hosts)
 	if errors.Is(err, golden.ErrRefused) {
-		return nil, nil, refused(a, "", findings)
+		return nil, refused(a, "", findings)
 	}
+	return list, err
+}
+
+// goldenUpdate makes want/ what is rendered.
+func goldenUpdate(ctx context.Context, a app, folder goldenFolder) error {
+	list, err := goldenRender(ctx, a, folder)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	files, err := golden.Files(list, preview.Options{})
-	return golden.Reviewed(list), files, err
+	files, err := golden.WantFiles(list)
+	if err != nil {
+		return err
+	}
+	old, err := golden.ReadWant(folder.dir)
+	if err != nil {
+		return err
+	}
+	defer cli.Orderly(ctx)()
+	if err := golden.WriteWant(ctx, folder.dir, files); err != nil {
+		return err
+	}
+	if len(old) > 0 && !golden.HasGroups(old) && golden.HasGroups(golden.Tree(files)) {
+		cli.Printf(a.stderr, "%s had one folder for each node; it has one for each group of equal nodes now\n", golden.WantDir(folder.dir))
+	}
+	wrote(a, len(list), golden.WantDir(folder.dir))
+	return nil
+}
+
+// wantTree is what want/ should be, in the form that it has: an earlier version wrote each node whole.
+func wantTree(a app, dir string, want map[string][]byte, list []desired.Rendered) (map[string][]byte, error) {
+	files, err := golden.WantFiles(list)
+	if err != nil || len(want) == 0 || golden.HasGroups(want) || !golden.HasGroups(golden.Tree(files)) {
+		return golden.Tree(files), err
+	}
+	cli.Printf(a.stderr, "%s has one folder for each node: wmco golden update %s writes one for each group of equal nodes, so that fewer files change\n", golden.WantDir(dir), dir)
+	files, err = golden.Files(list, preview.Options{})
+	return golden.Tree(files), err
 }
 
 // goldenCheck compares bundles, and then bytes: files beside the bundles (findings, provenance) may differ alone.
 func goldenCheck(ctx context.Context, a app, f cli.Format, limit failOn, folder goldenFolder) error {
 	dir := folder.dir
-	after, files, err := goldenRender(ctx, a, folder)
+	list, err := goldenRender(ctx, a, folder)
 	if err != nil {
 		return err
 	}
@@ -127,8 +152,13 @@ func goldenCheck(ctx context.Context, a app, f cli.Format, limit failOn, folder 
 	if err != nil {
 		return err
 	}
+	wanted, err := wantTree(a, dir, want, list)
+	if err != nil {
+		return err
+	}
+	after := golden.Reviewed(list)
 	before, err := golden.PreviewedTree(want)
-	differences := golden.Differences(want, golden.Tree(files))
+	differences := golden.Differences(want, wanted)
 	if errors.Is(err, preview.ErrNotPreview) {
 		return outdated(a, dir, golden.WantDir(dir)+" was edited by hand", differences)
 	}

@@ -2,7 +2,7 @@
 // the preview that they are wanted to render to, for review in git.
 //
 //	golden.yaml  from: the --from list, relative to the folder; facts; payload; nodes (empty for all); acceptedFindings
-//	want/        one folder per node, as `wmco render --all --out` writes it
+//	want/        one folder for each group of nodes with the same cluster layer (WantFiles)
 package golden
 
 import (

@@ -180,5 +180,6 @@ func PreviewedTree(tree map[string][]byte) ([]review.Node, error) {
 		}
 		nodes = append(nodes, review.Node{Name: name, Bundle: b, Findings: preview.ReadFindings(roots[name])})
 	}
-	return nodes, nil
+	grouped, err := groupedNodes(tree)
+	return append(nodes, grouped...), err
 }

@@ -146,14 +146,14 @@ func earlierPreview(root *os.Root) ([]string, error) {
 	return files, nil
 }
 
-// isPreviewFile reports whether a path is beside a MANIFEST.json, or in a drive folder beside one.
+// isPreviewFile reports whether a path is beside the index of a preview or of one layer, or in a drive folder beside one.
 func isPreviewFile(name string, files []string) bool {
 	parts := strings.Split(name, "/")
-	for depth := range min(2, len(parts)) {
+	for depth := range min(4, len(parts)) { // want/<group>/nodes/<node>
 		root := strings.Join(parts[:depth], "/")
-		manifest := strings.TrimPrefix(root+"/"+preview.ManifestFile, "/")
 		rest := parts[depth:]
-		if slices.Contains(files, manifest) && (len(rest) == 1 && isDocument(rest[0]) || len(rest) > 1 && len(rest[0]) == 1) {
+		isRoot := slices.ContainsFunc([]string{preview.ManifestFile, preview.LayerFile}, func(index string) bool { return slices.Contains(files, path.Join(root, index)) })
+		if isRoot && (len(rest) == 1 && isDocument(rest[0]) || len(rest) > 1 && len(rest[0]) == 1) {
 			return true
 		}
 	}
@@ -162,7 +162,7 @@ func isPreviewFile(name string, files []string) bool {
 
 func isDocument(name string) bool {
 	return slices.Contains([]string{
-		preview.ManifestFile, preview.ServicesFile, preview.EnvironmentFile, preview.HostFile, preview.PayloadFile, preview.FindingsFile, preview.ProvenanceFile,
+		preview.ManifestFile, preview.LayerFile, preview.ServicesFile, preview.EnvironmentFile, preview.HostFile, preview.PayloadFile, preview.FindingsFile, preview.ProvenanceFile,
 	}, name)
 }
 

@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -74,6 +75,21 @@ func TestEveryReasonHasOneEntry(t *testing.T) {
 	}
 	if len(entries) != len(all) {
 		t.Errorf("%d entries for %d constants", len(entries), len(all))
+	}
+}
+
+// TestNoFixSendsToThePullSecret for images of Pods: no kubelet of a Windows node gets it. It has credentials of mirrors and of pinned images alone.
+func TestNoFixSendsToThePullSecret(t *testing.T) {
+	for _, area := range Areas() {
+		for _, e := range area.Entries {
+			if text := strings.ToLower(e.Fix); strings.Contains(text, "global pull secret") || strings.Contains(text, "pull secret, or into") {
+				t.Errorf("%s: %s", e.Reason, e.Fix)
+			}
+		}
+	}
+	page, err := os.ReadFile("../../docs/platforms/azure.md")
+	if err != nil || !strings.Contains(string(page), "* **ACR.** ") || !strings.Contains(string(page), "need an imagePullSecret") {
+		t.Errorf("azure.md does not say which credentials images of ACR need: %v", err)
 	}
 }
 
