@@ -13,7 +13,9 @@ import (
 
 // TestDoneFollowsReady: what the operator says of all, unless some nodes alone are asked for. Warnings and other hints decide nothing.
 func TestDoneFollowsReady(t *testing.T) {
-	condition := func(of string, s metav1.ConditionStatus) metav1.Condition { return metav1.Condition{Type: of, Status: s} }
+	condition := func(of string, s metav1.ConditionStatus) metav1.Condition {
+		return metav1.Condition{Type: of, Status: s}
+	}
 	isReady, isNot := condition(status.Ready, metav1.ConditionTrue), condition(status.Ready, metav1.ConditionFalse)
 	for name, c := range map[string]struct {
 		conditions []metav1.Condition
