@@ -53,8 +53,7 @@ func printFindings(w io.Writer, p palette, findings bundle.Findings) {
 			source = "  " + p.dim(place(f.Object))
 		}
 		cli.Printf(w, "%s%s  %s  %s%s\n", p.severity(f.Severity), strings.Repeat(" ", max(0, 7-len(f.Severity))), p.bold(f.Reason), where, source)
-		cli.Printf(w, "%s
-", fit("         ", f.Message, columns))
+		cli.Printf(w, "%s\n", fit("         ", f.Message, columns))
 		switch {
 		case f.IsAccepted():
 			printLabelled(w, p, "accepted by "+f.Accepted.Owner+":", f.Accepted.Reason, columns)
