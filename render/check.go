@@ -45,7 +45,7 @@ func (r *report) add(severity bundle.Severity, why, field, message, fix string) 
 func (c Cluster) check() bundle.Findings {
 	return slices.Concat(
 		c.checkInfrastructure(), c.checkNetwork(), c.checkVersion(), c.Proxy.check(c.Origins[FromProxy]),
-		c.checkCertificates(), c.checkMachineConfig(), c.checkPauseImage(), c.checkKubeletOverride(),
+		c.checkCertificates(), c.checkMachineConfig(), c.checkPauseImage(), c.checkKubeletOverride(), c.checkMaxPods(),
 	)
 }
 
@@ -75,6 +75,7 @@ func (c Cluster) checkNetwork() bundle.Findings {
 		r.add(bundle.SeverityError, reason.InputMissing, "", "the config.openshift.io object is not in the inputs", "add it: oc get networks.config.openshift.io cluster -o yaml")
 	} else {
 		c.checkServiceNetwork(&r)
+		c.checkClassE(&r)
 	}
 	o := report{ref: c.Origins[FromOperatorNetwork]}
 	switch {
@@ -82,11 +83,15 @@ func (c Cluster) checkNetwork() bundle.Findings {
 		o.ref = bundle.Ref{Kind: "Network", Name: "cluster"}
 		o.add(bundle.SeverityError, reason.InputMissing, "", "the operator.openshift.io object is not in the inputs", "add it: oc get networks.operator.openshift.io cluster -o yaml")
 	case !c.Network.HybridOverlay:
-		o.add(bundle.SeverityError, reason.HybridOverlayMissing, overlayField, "the cluster has no hybrid overlay network", "set "+overlayField+" of the operator.openshift.io Network cluster")
+		fix := "set " + overlayField + " of the operator.openshift.io Network cluster"
+		if c.Platform == bundle.PlatformVSphere {
+			fix += " with hybridOverlayVXLANPort, such as 9898: it cannot be changed afterwards, and ESXi and NSX use the default, 4789"
+		}
+		o.add(bundle.SeverityError, reason.HybridOverlayMissing, overlayField, "the cluster has no hybrid overlay network", fix)
 	case len(c.Network.HybridNetworks) == 0:
-		o.add(bundle.SeverityError, reason.HybridOverlayMissing, overlayField+".hybridClusterNetwork", "the hybrid overlay has no network, so Windows nodes get no pod subnet", "add a CIDR and host prefix that no other network of the cluster uses, such as 10.132.0.0/14 and 23")
-	case c.Network.HybridOverlayPort < 0 || c.Network.HybridOverlayPort > 65535:
-		o.add(bundle.SeverityError, reason.InputInvalid, overlayField+".hybridOverlayVXLANPort", fmt.Sprintf("%d is not a port", c.Network.HybridOverlayPort), "use a free UDP port from 1 to 65535")
+		o.add(bundle.SeverityError, reason.HybridOverlayMissing, overlayRange, "the hybrid overlay has no network, so Windows nodes get no pod subnet", "add a CIDR and host prefix that no other network of the cluster uses, such as 10.132.0.0/14 and 23")
+	default:
+		c.checkOverlay(&o)
 	}
 	return append(r.findings, o.findings...)
 }
@@ -219,6 +224,7 @@ func (c Cluster) checkPauseImage() bundle.Findings {
 func (c Cluster) checkNode(n Node) bundle.Findings {
 	r := report{ref: n.ref()}
 	c.checkFacts(n, &r)
+	c.checkOverlayAddress(n, &r)
 	c.checkNames(n, &r)
 	for i := range r.findings {
 		r.findings[i].Node = n.ID()

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -21,8 +22,8 @@ import (
 // the log of the kubelet (k8s.io/client-go/rest, logBody).
 const mostVerbose = 7
 
-// decodeKubeletOverride decodes the override into Kubernetes' own type and applies the list of fields that may be set. The kubelet's own
-// validation is not repeated.
+// decodeKubeletOverride decodes the override into Kubernetes' own type and applies the list of fields that may be set. What the kubelet of the nodes
+// does with them is checkKubeletOverride's.
 func decodeKubeletOverride(raw json.RawMessage) bundle.Findings {
 	if len(raw) == 0 {
 		return nil
@@ -30,7 +31,7 @@ func decodeKubeletOverride(raw json.RawMessage) bundle.Findings {
 	var config kubeletv1beta1.KubeletConfiguration
 	strict, err := kjson.UnmarshalStrict(raw, &config)
 	if err != nil {
-		return bundle.Findings{invalid(strings.TrimSuffix("kubelet."+typeErrorField(err), "."), "%s", wrongType(err))}
+		return bundle.Findings{invalid(strings.TrimSuffix("kubelet."+cmp.Or(typeErrorField(err), undecodable(raw)), "."), "%s", wrongType(err))}
 	}
 	var findings bundle.Findings
 	isUnknown := map[string]bool{}
@@ -50,6 +51,21 @@ func decodeKubeletOverride(raw json.RawMessage) bundle.Findings {
 	return append(findings, checkVerbosity(config.Logging)...)
 }
 
+// undecodable returns the first field that cannot be decoded. Errors about durations and quantities do not name theirs.
+func undecodable(raw json.RawMessage) string {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil {
+		return ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		one, err := json.Marshal(map[string]json.RawMessage{name: fields[name]})
+		if err != nil || json.Unmarshal(one, new(kubeletv1beta1.KubeletConfiguration)) != nil {
+			return name
+		}
+	}
+	return ""
+}
+
 // listIndex is the place in a list, as in a[1].b.
 var listIndex = regexp.MustCompile(`\[[0-9]+\]`)
 
@@ -67,8 +83,8 @@ func checkVerbosity(logging logsv1.LoggingConfiguration) bundle.Findings {
 	return findings
 }
 
-// checkKubeletOverride holds the override to what the kubelet of the nodes knows. An unknown gate stops it; an unknown field is ignored,
-// as the kubelet falls back to lenient decoding (k8s.io/kubernetes/pkg/kubelet/kubeletconfig/util/codec).
+// checkKubeletOverride holds the override to what the kubelet of the nodes knows, and the whole configuration to its rules. An unknown gate stops it; an
+// unknown field is ignored, as the kubelet falls back to lenient decoding (k8s.io/kubernetes/pkg/kubelet/kubeletconfig/util/codec).
 func (c Cluster) checkKubeletOverride() bundle.Findings {
 	if len(c.Settings.Kubelet) == 0 {
 		return nil
@@ -84,10 +100,10 @@ func (c Cluster) checkKubeletOverride() bundle.Findings {
 		findings = append(findings, invalid("kubelet."+path, "is not known to kubelet %s, which would ignore it", table.Version))
 	}
 	findings = append(findings, checkGates(config.FeatureGates, table)...)
-	if policy := config.CPUManagerPolicy; policy != "" && policy != "none" && !isGateOn(config.FeatureGates, table, gateWindowsAffinity) {
+	if policy := config.CPUManagerPolicy; policy != "" && policy != "none" && !table.IsOn(config.FeatureGates, gateWindowsAffinity) {
 		findings = append(findings, invalid("kubelet.cpuManagerPolicy", "has no effect without the feature gate %s, which is off in kubelet %s", gateWindowsAffinity, table.Version))
 	}
-	findings = append(findings, c.checkShutdown(config)...)
+	findings = append(findings, c.checkWholeKubelet()...)
 	for i, f := range findings {
 		findings[i] = settingsFinding(c.Origins[FromSettings], f.Field, f.Message)
 	}
@@ -95,6 +111,23 @@ func (c Cluster) checkKubeletOverride() bundle.Findings {
 		findings = append(findings, c.checkShutdownUsed(config, c.Origins[FromSettings])...)
 	}
 	return append(findings, checkEviction(config, c.Origins[FromSettings])...)
+}
+
+// checkWholeKubelet returns what the kubelet would end with, of the rendered configuration with the override on top.
+func (c Cluster) checkWholeKubelet() bundle.Findings {
+	config, err := c.mergedKubelet(bundle.StageJoined)
+	if err != nil {
+		return nil // DecodeSettings has refused it
+	}
+	var findings bundle.Findings
+	for _, p := range c.kubelet().Check(config) {
+		field := p.Fields[0]
+		if i := slices.IndexFunc(p.Fields, func(f string) bool { top, _, _ := strings.Cut(f, "."); return c.overrides(top) }); i >= 0 {
+			field = p.Fields[i]
+		}
+		findings = append(findings, invalid("kubelet."+field, "%s: the kubelet would not start", p.Message))
+	}
+	return findings
 }
 
 // checkEviction returns a finding for an evictionHard without one of the default thresholds: the map replaces ours as a whole. A kubelet that
@@ -166,8 +199,6 @@ func checkGates(gates map[string]bool, kubelet kubelets.Table) bundle.Findings {
 			findings = append(findings, invalid("kubelet.featureGates."+name, "turns on gates that are not named: name each gate"))
 		case gate.Locked && gate.Default != gates[name]:
 			bad(name, "is locked to %t", gate.Default)
-		case name == "NodeLogQuery" && !gates[name]:
-			bad(name, "is off, and oc adm node-logs needs it")
 		case name == "RotateKubeletServerCertificate" && !gates[name]:
 			bad(name, "is off, and serverTLSBootstrap needs it")
 		case name == "GitRepoVolumeDriver" && gates[name]:
@@ -176,18 +207,10 @@ func checkGates(gates map[string]bool, kubelet kubelets.Table) bundle.Findings {
 	}
 	for _, name := range slices.Sorted(maps.Keys(kubelet.Gates)) {
 		for _, needed := range kubelet.Gates[name].Needs {
-			if isGateOn(gates, kubelet, name) && !isGateOn(gates, kubelet, needed) {
+			if kubelet.IsOn(gates, name) && !kubelet.IsOn(gates, needed) {
 				bad(name, "is on and needs %s, which is off", needed)
 			}
 		}
 	}
 	return findings
-}
-
-// isGateOn reports whether a feature gate is on in a kubelet with these gates set. One that it does not know is off.
-func isGateOn(gates map[string]bool, kubelet kubelets.Table, name string) bool {
-	if value, given := gates[name]; given {
-		return value
-	}
-	return kubelet.Gates[name].Default
 }

@@ -182,7 +182,6 @@ func TestGatesThatSettingsMayNotSet(t *testing.T) {
 	}{
 		"GitRepoVolumeDriver":            {true, "1.33", []string{"has whoever makes a Pod run git as SYSTEM on the node"}},
 		"RotateKubeletServerCertificate": {false, "1.37", []string{"is off, and serverTLSBootstrap needs it: the kubelet would not start"}},
-		"NodeLogQuery":                   {false, "1.35", []string{"is off, and oc adm node-logs needs it: the kubelet would not start"}},
 		"AllAlpha":                       {true, "1.37", []string{"turns on gates that are not named: name each gate"}},
 		"WindowsGracefulNodeShutdown":    {true, "1.33", nil},
 	} {

@@ -54,10 +54,17 @@ type Network struct {
 	ServiceNetworks []string
 	// HybridOverlay reports whether the hybrid overlay is configured.
 	HybridOverlay bool
+	// ClusterNetworks are the CIDRs of Pods on Linux nodes, JoinNetworks those that OVN-Kubernetes uses inside, and MachineNetworks those of machines where the
+	// platform has them.
+	ClusterNetworks, JoinNetworks, MachineNetworks []string
 	// HybridNetworks are the CIDRs of which OVN gives each Windows node its pod subnet.
 	HybridNetworks []string
+	// HybridHostPrefixes are the lengths of the prefixes of nodes' subnets in each of them; 0 is the default, 23.
+	HybridHostPrefixes []int
 	// HybridOverlayPort is the custom VXLAN port; 0 is the default, 4789.
 	HybridOverlayPort int
+	// GenevePort is the port of the overlay network of Linux nodes; 0 is the default, 6081.
+	GenevePort int
 }
 
 // Proxy is the cluster-wide proxy. The URLs may hold passwords.

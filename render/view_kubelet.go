@@ -30,6 +30,8 @@ const (
 	dnsIndex       = 10
 	normalLogLevel = "2"
 	debugLogLevel  = "4"
+	// ownMaxPods is that of Linux nodes in OpenShift.
+	ownMaxPods = 250
 )
 
 func (e *emitter) kubeletEntries() {
@@ -57,17 +59,23 @@ func (c Cluster) kubeletConfig(stage bundle.Stage) (kubeletv1beta1.KubeletConfig
 	if err != nil {
 		return kubeletv1beta1.KubeletConfiguration{}, err
 	}
-	config := kubeletv1beta1.KubeletConfiguration{
+	config, err := c.mergedKubelet(stage)
+	config.ClusterDNS = []string{dns}
+	return config, err
+}
+
+// mergedKubelet is the configuration without the cluster's DNS.
+func (c Cluster) mergedKubelet(stage bundle.Stage) (kubeletv1beta1.KubeletConfiguration, error) {
+	config, err := overrideKubelet(kubeletv1beta1.KubeletConfiguration{
 		TypeMeta:              metav1.TypeMeta{APIVersion: kubeletv1beta1.SchemeGroupVersion.String(), Kind: "KubeletConfiguration"},
 		RotateCertificates:    stage == bundle.StageJoined,
 		ServerTLSBootstrap:    true,
 		StaticPodPath:         dirManifests,
 		Authentication:        kubeletv1beta1.KubeletAuthentication{X509: kubeletv1beta1.KubeletX509Authentication{ClientCAFile: fileKubeletCA}, Anonymous: kubeletv1beta1.KubeletAnonymousAuthentication{Enabled: new(false)}},
 		ClusterDomain:         clusterDomain,
-		ClusterDNS:            []string{dns},
 		CgroupsPerQOS:         new(false),
 		RuntimeRequestTimeout: metav1.Duration{Duration: 10 * time.Minute},
-		MaxPods:               250,
+		MaxPods:               ownMaxPods,
 		KubeAPIQPS:            new(int32(50)),
 		KubeAPIBurst:          100,
 		SerializeImagePulls:   new(false),
@@ -86,8 +94,8 @@ func (c Cluster) kubeletConfig(stage bundle.Stage) (kubeletv1beta1.KubeletConfig
 		ResolverConfig:           new(""),
 		TLSMinVersion:            c.TLS.MinVersion,
 		TLSCipherSuites:          c.TLS.Ciphers,
-	}
-	config, err = overrideKubelet(config, c.Settings.Kubelet)
+	}, c.Settings.Kubelet)
+	config.MaxPods = c.maxPods(config.MaxPods)
 	config.FeatureGates = c.withGates(config.FeatureGates, "NodeLogQuery")
 	return c.endsPods(config), err
 }

@@ -19,19 +19,18 @@ const (
 	shutdownGracePeriodCriticalPods = 10 * time.Second
 )
 
-// Feature gates of a graceful shutdown. A kubelet does not start that has a period without the first, or periods by priority without the second, and
-// ignores all of them on Windows without the third (k8s.io/kubernetes/pkg/kubelet/apis/config/validation and pkg/kubelet/nodeshutdown,
-// nodeshutdown_manager_windows.go). The third is in kubelets since 1.32, off before 1.34.
+// Feature gates of a graceful shutdown. A kubelet does not start that has a period without the first, and ignores it on Windows without the second
+// (k8s.io/kubernetes/pkg/kubelet/apis/config/validation and pkg/kubelet/nodeshutdown, nodeshutdown_manager_windows.go). The second is in kubelets since
+// 1.32, off before 1.34.
 const (
 	gateShutdown        = "GracefulNodeShutdown"
-	gateByPriority      = "GracefulNodeShutdownBasedOnPodPriority"
 	gateWindowsShutdown = "WindowsGracefulNodeShutdown"
 )
 
 // endsPods sets how long a kubelet has to end its Pods where it can end them before Windows shuts down. What settings say stays.
 func (c Cluster) endsPods(config kubeletv1beta1.KubeletConfiguration) kubeletv1beta1.KubeletConfiguration {
 	gates := config.FeatureGates
-	if !isGateOn(gates, c.kubelet(), gateShutdown) || !isGateOn(gates, c.kubelet(), gateWindowsShutdown) || len(config.ShutdownGracePeriodByPodPriority) > 0 {
+	if !c.kubelet().IsOn(gates, gateShutdown) || !c.kubelet().IsOn(gates, gateWindowsShutdown) || len(config.ShutdownGracePeriodByPodPriority) > 0 {
 		return config
 	}
 	if !c.overrides("shutdownGracePeriod") {
@@ -54,33 +53,6 @@ func (c Cluster) overrides(field string) bool {
 	return ok
 }
 
-// checkShutdown applies the kubelet's own rules for the periods of a shutdown to the settings. given is what they say.
-func (c Cluster) checkShutdown(given kubeletv1beta1.KubeletConfiguration) bundle.Findings {
-	whole := c.endsPods(given)
-	period, critical := whole.ShutdownGracePeriod.Duration, whole.ShutdownGracePeriodCriticalPods.Duration
-	byPriority := len(given.ShutdownGracePeriodByPodPriority) > 0
-	bad := func(field, format string, args ...any) bundle.Findings {
-		return bundle.Findings{invalid("kubelet."+field, "%s: the kubelet would not start", fmt.Sprintf(format, args...))}
-	}
-	switch {
-	case isNoPeriod(period):
-		return bad("shutdownGracePeriod", "%s is neither 0s nor at least 1s", period)
-	case isNoPeriod(critical):
-		return bad("shutdownGracePeriodCriticalPods", "%s is neither 0s nor at least 1s", critical)
-	case critical > period:
-		return bad("shutdownGracePeriodCriticalPods", "%s is longer than shutdownGracePeriod, %s", critical, period)
-	case period > 0 && !isGateOn(given.FeatureGates, c.kubelet(), gateShutdown):
-		return bad("shutdownGracePeriod", "needs the feature gate %s, which is off", gateShutdown)
-	case byPriority && period > 0:
-		return bad("shutdownGracePeriodByPodPriority", "is set together with shutdownGracePeriod")
-	case byPriority && !isGateOn(given.FeatureGates, c.kubelet(), gateByPriority):
-		return bad("shutdownGracePeriodByPodPriority", "needs the feature gate %s, which is off", gateByPriority)
-	}
-	return nil
-}
-
-func isNoPeriod(d time.Duration) bool { return d < 0 || d > 0 && d < time.Second }
-
 // checkShutdownUsed returns a finding for settings that give Pods time which a kubelet on Windows does not give them.
 func (c Cluster) checkShutdownUsed(given kubeletv1beta1.KubeletConfiguration, settings bundle.Ref) bundle.Findings {
 	field := "shutdownGracePeriod"
@@ -90,7 +62,7 @@ func (c Cluster) checkShutdownUsed(given kubeletv1beta1.KubeletConfiguration, se
 		return nil
 	}
 	table := c.kubelet()
-	if isGateOn(given.FeatureGates, table, gateWindowsShutdown) {
+	if table.IsOn(given.FeatureGates, gateWindowsShutdown) {
 		return nil
 	}
 	f := settingsFinding(settings, "kubelet."+field, fmt.Sprintf("has no effect: the feature gate %s is off in kubelet %s, so Pods end at once when Windows shuts down", gateWindowsShutdown, table.Version))

@@ -96,6 +96,7 @@ func (g *gatherer) readNetworks() {
 	if g.readObject(render.FromClusterNetwork, place{groupConfig, "Network", "", clusterName}, &network) {
 		g.cluster.Network.Type = cmp.Or(network.Status.NetworkType, network.Spec.NetworkType)
 		g.network = network
+		g.cluster.Network.ClusterNetworks = g.podNetworks()
 		g.cluster.Network.ServiceNetworks = network.Spec.ServiceNetwork
 		if len(network.Spec.ServiceNetwork) == 0 {
 			g.cluster.Network.ServiceNetworks = network.Status.ServiceNetwork
@@ -110,12 +111,46 @@ func (g *gatherer) readNetworks() {
 		return
 	}
 	g.cluster.Network.HybridOverlay = true
+	g.cluster.Network.JoinNetworks = insideNetworks(ovn)
+	g.cluster.Network.MachineNetworks = machineNetworks(g.infra)
+	if ovn.GenevePort != nil {
+		g.cluster.Network.GenevePort = int(*ovn.GenevePort)
+	}
 	for _, n := range ovn.HybridOverlayConfig.HybridClusterNetwork {
 		g.cluster.Network.HybridNetworks = append(g.cluster.Network.HybridNetworks, n.CIDR)
+		g.cluster.Network.HybridHostPrefixes = append(g.cluster.Network.HybridHostPrefixes, int(n.HostPrefix))
 	}
 	if port := ovn.HybridOverlayConfig.HybridOverlayVXLANPort; port != nil {
 		g.cluster.Network.HybridOverlayPort = int(*port)
 	}
+}
+
+// insideNetworks returns the networks between the routers of OVN-Kubernetes, with its defaults.
+func insideNetworks(ovn *operatorv1.OVNKubernetesConfig) []string {
+	join, transit := cmp.Or(ovn.V4InternalSubnet, "100.64.0.0/16"), "100.88.0.0/16"
+	if ovn.IPv4 != nil {
+		join, transit = cmp.Or(ovn.IPv4.InternalJoinSubnet, join), cmp.Or(ovn.IPv4.InternalTransitSwitchSubnet, transit)
+	}
+	return []string{join, transit}
+}
+
+// machineNetworks returns the networks of machines that the installer has written down, on platforms without a cloud's own networks.
+func machineNetworks(infra configv1.Infrastructure) []string {
+	var cidrs []configv1.CIDR
+	if p := infra.Spec.PlatformSpec.VSphere; p != nil {
+		cidrs = append(cidrs, p.MachineNetworks...)
+	}
+	if p := infra.Spec.PlatformSpec.BareMetal; p != nil {
+		cidrs = append(cidrs, p.MachineNetworks...)
+	}
+	if p := infra.Status.PlatformStatus; p != nil && p.VSphere != nil {
+		cidrs = append(cidrs, p.VSphere.MachineNetworks...)
+	}
+	var list []string
+	for _, cidr := range cidrs {
+		list = append(list, string(cidr))
+	}
+	return sortedOnce(list)
 }
 
 func (g *gatherer) readClusterVersion() {

@@ -9,6 +9,9 @@ const (
 	ClusterVersionUnsupported = "ClusterVersionUnsupported"
 	NetworkTypeUnsupported    = "NetworkTypeUnsupported"
 	HybridOverlayMissing      = "HybridOverlayMissing"
+	HybridOverlayOverlaps     = "HybridOverlayOverlaps"
+	ClassENetwork             = "ClassENetwork"
+	MaxPodsLowered            = "MaxPodsLowered"
 	ServiceNetworkMissing     = "ServiceNetworkMissing"
 	ServiceNetworkIPv6        = "ServiceNetworkIPv6"
 	MachineConfigGuessed      = "MachineConfigGuessed"
@@ -37,6 +40,9 @@ func cluster() []Entry {
 		{ClusterVersionUnsupported, isWarning, "This release does not support the cluster's version. No host joins. Nodes that have joined follow mirrors, CAs and other inputs with the kubelet that the finding names, unless it is newer than the API server; `wmco apply` does so only with `--allow-unsupported-version`.", "Use the release of the operator for the cluster's version ([payload.md](payload.md) has the table)."},
 		{NetworkTypeUnsupported, isError, "The cluster's network type does not support Windows nodes.", "Use OVNKubernetes with the hybrid overlay."},
 		{HybridOverlayMissing, isError, "The hybrid overlay network, which Windows nodes need, is not configured, or has no `hybridClusterNetwork`.", "Set `spec.defaultNetwork.ovnKubernetesConfig.hybridOverlayConfig` of the operator.openshift.io Network `cluster`, with a `hybridClusterNetwork`."},
+		{HybridOverlayOverlaps, isError, "A range of the hybrid overlay overlaps a network of the cluster or of its machines, so some addresses are there twice.", "Give the hybrid overlay a range that no network of the cluster and no machine uses."},
+		{ClassENetwork, isError, "A network of the cluster is in 240.0.0.0/4 (class E), which Windows cannot use.", "Use another range. Those of Pods and Services cannot be changed after the installation."},
+		{MaxPodsLowered, isWarning, "The subnet of a Windows node has fewer addresses than the kubelet may have Pods, so `maxPods` is lowered.", "Set `kubelet.maxPods` in `windows-machine-config` to that number or less. More Pods need a shorter `hostPrefix`."},
 		{ServiceNetworkMissing, isError, "The cluster's Network object has no service network.", "Give the whole object; the installer sets the field."},
 		{ServiceNetworkIPv6, isError, "The first service network is IPv6. Windows nodes need IPv4.", "In a dual-stack cluster, list the IPv4 service network first."},
 		{MachineConfigGuessed, isWarning, "The worker pool's current MachineConfig is not known, so the newest rendered one is used. Nodes may run another one.", "Add the pool: `oc get machineconfigpools.machineconfiguration.openshift.io worker -o yaml`."},

@@ -9,6 +9,7 @@ const (
 	FactsContradicted     = "FactsContradicted"
 	NetworkPending        = "NetworkPending"
 	NetworksUnknown       = "NetworksUnknown"
+	VXLANPortOnVSphere    = "VXLANPortOnVSphere"
 	VXLANPortUnsupported  = "VXLANPortUnsupported"
 	MachineWithoutAddress = "MachineWithoutAddress"
 	MachineNameTooLong    = "MachineNameTooLong"
@@ -32,6 +33,7 @@ func nodes() []Entry {
 		{FactsContradicted, isWarning, "A Node reports facts that cannot be those of its host: an address that neither its Machine nor its entry has, another subnet than OVN gave it, or more addresses than a host has. They are not used, and the node keeps what it has.", "Nothing if the node agent has written its report again a minute later. Otherwise correct the address in the Machine, in windows-instances or in the DNS, or find out who writes the annotation."},
 		{NetworkPending, isInfo, "The overlay network of the node does not exist yet. cni.conf and kube-proxy are added when hybrid-overlay-node has created it.", "Nothing with the operator, which resumes by itself. After `wmco apply`, apply again. If the network does not appear, check hybrid-overlay-node's log."},
 		{NetworksUnknown, isError, "The Host Networking Service of the host does not answer, so the networks of the node are not known. What is published for the node stays.", "Nothing if it passes. Otherwise look at the service hns on the host, or boot it with the annotation `windowsmachineconfig.openshift.io/reboot`."},
+		{VXLANPortOnVSphere, isWarning, "The hybrid overlay of a cluster on vSphere has the VXLAN port 4789, which ESXi and NSX use for themselves. Packets between Pods on different hosts can be lost.", "Set another port, such as 9898, together with the hybrid overlay. It cannot be changed in a cluster that has one."},
 		{VXLANPortUnsupported, isError, "Windows Server 2019 cannot use the cluster's VXLAN port.", "Use Windows Server 2022 or later, or the default port 4789."},
 		{MachineWithoutAddress, isInfo, "A Machine has no internal IPv4 address yet, so nothing is rendered for it.", "Wait until the cloud has assigned the address."},
 		{MachineNameTooLong, isError, "The name of a Machine is too long for a Windows computer name.", "Give the MachineSet a name of at most 9 characters."},

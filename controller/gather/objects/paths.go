@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"wmco/bundle"
+	"wmco/render/reason"
 )
 
 // stdinPath is the path that stands for standard input.
@@ -229,7 +230,7 @@ func (v *visit) readDocuments(ctx context.Context, r *reading, text []byte) erro
 	return nil
 }
 
-// unparsableFinding returns a finding for a document of a file that the user named, if no parser can read it.
+// unparsableFinding returns a finding for a document that no parser can read. In a folder it may be none of the cluster's, so that is a warning.
 func (r *reading) unparsableFinding(s segment) batch {
 	if s.text[s.start] == '%' { // a directive, which belongs to the next document
 		return batch{}
@@ -238,7 +239,11 @@ func (r *reading) unparsableFinding(s segment) batch {
 		return batch{}
 	}
 	if _, bad := decodeSegment(s); bad != nil {
-		return batch{findings: bundle.Findings{r.malformedFinding(s, head{}, *bad)}}
+		f := r.malformedFinding(s, head{}, *bad)
+		if !r.byHand {
+			f.Severity, f.Reason, f.Fix = bundle.SeverityWarning, reason.DocumentSkipped, "correct the document, or remove it from the folder"
+		}
+		return batch{findings: bundle.Findings{f}}
 	}
 	return batch{}
 }

@@ -101,6 +101,10 @@ func (r *reading) readBlock(s segment, inherited typeMeta, depth int) batch {
 		return r.readList(list, h, depth)
 	case r.mayHold(s, h, depth):
 		return r.parseSingle(s, h, depth)
+	case depth == 0 && !r.byHand && h.kind.count == 0:
+		if broken := r.unparsableFinding(s); !broken.isEmpty() {
+			return broken
+		}
 	}
 	return r.misfitFinding(s, h)
 }
@@ -171,6 +175,8 @@ func (r *reading) parseSingle(s segment, h head, depth int) batch {
 		return batch{findings: bundle.Findings{r.tooLargeFinding(s, h)}}
 	case r.mayBeWanted(h) || r.kinds.hasKind(h.inherited.kind) || r.kinds.areAllNamed(s.text):
 		return batch{findings: bundle.Findings{r.malformedFinding(s, h, *bad)}, isPartial: true}
+	case depth == 0 && !r.byHand && h.kind.count == 0:
+		return r.unparsableFinding(s)
 	}
 	return batch{isPartial: true}
 }

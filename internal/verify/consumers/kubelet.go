@@ -4,17 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/kubelet/config/v1beta1"
 	"k8s.io/kubernetes/pkg/kubelet/apis/config"
 	"k8s.io/kubernetes/pkg/kubelet/apis/config/scheme"
 	"k8s.io/kubernetes/pkg/kubelet/apis/config/validation"
-	"k8s.io/kubernetes/pkg/kubelet/eviction"
 
 	// The kubelet's own packages register its feature gates, including those of logging.
 	_ "k8s.io/kubernetes/cmd/kubelet/app"
@@ -27,15 +24,12 @@ func checkKubelet(_ context.Context, contents []byte, _ Options) error {
 	if err != nil {
 		return err
 	}
-	errs := []error{kubeletOnWindows(kc), kubeletQuantities(kc)}
+	errs := []error{kubeletOnWindows(kc), kubeletStart(kc)}
 	// This turns off the Linux-only part of the validation, which reads the cgroup version of this system.
 	kc.FailCgroupV1 = false
 	kc.SingleProcessOOMKill = nil
 	kc.UserNamespaces = nil
-	errs = append(errs, validation.ValidateKubeletConfiguration(kc, utilfeature.DefaultFeatureGate))
-	_, err = eviction.ParseThresholdConfig(
-		kc.EnforceNodeAllocatable, kc.EvictionHard, kc.EvictionSoft, kc.EvictionSoftGracePeriod, kc.EvictionMinimumReclaim)
-	return errors.Join(append(errs, err)...)
+	return errors.Join(append(errs, validation.ValidateKubeletConfiguration(kc, utilfeature.DefaultFeatureGate))...)
 }
 
 func decodeKubelet(contents []byte) (*config.KubeletConfiguration, error) {
@@ -69,25 +63,6 @@ func kubeletOnWindows(kc *config.KubeletConfiguration) error {
 	}
 	if !slices.Equal(kc.EnforceNodeAllocatable, []string{"none"}) {
 		errs = append(errs, fmt.Errorf("enforceNodeAllocatable %v is not supported on Windows", kc.EnforceNodeAllocatable))
-	}
-	return errors.Join(errs...)
-}
-
-// kubeletQuantities reads what the kubelet parses only after validation.
-func kubeletQuantities(kc *config.KubeletConfiguration) error {
-	var errs []error
-	parse := func(field, value string) {
-		if _, err := resource.ParseQuantity(value); err != nil {
-			errs = append(errs, fmt.Errorf("%s %q: %w", field, value, err))
-		}
-	}
-	parse("containerLogMaxSize", kc.ContainerLogMaxSize)
-	for field, reserved := range map[string]map[string]string{
-		"systemReserved": kc.SystemReserved, "kubeReserved": kc.KubeReserved,
-	} {
-		for _, name := range slices.Sorted(maps.Keys(reserved)) {
-			parse(field+"."+name, reserved[name])
-		}
 	}
 	return errors.Join(errs...)
 }

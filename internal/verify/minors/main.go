@@ -1,12 +1,14 @@
 // Command minors holds rendered configuration to the kubelet and kube-proxy of one minor version of Kubernetes: their own decoders, strictly,
 // with their defaults, feature gates and validation. hack/minors builds it with the pins of each payload/kubernetes-<minor>.
 //
-//	minors FILE... (kubelet.conf, kube-proxy.conf)
+//	minors FILE... (kubelet.conf, kube-proxy.conf; settings.jsonl: random settings with our findings)
 //
+// settings.go and the rules of the kubelet's start are those of internal/verify/consumers, which hack/minors copies.
 // It runs on Linux, where what only exists there is left out. Exit status: 0 all are accepted, 1 one is not.
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -17,6 +19,7 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-base/featuregate"
 	logsapi "k8s.io/component-base/logs/api/v1"
+	_ "k8s.io/component-base/logs/json/register"
 	_ "k8s.io/kubernetes/pkg/features"
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 	kubeletscheme "k8s.io/kubernetes/pkg/kubelet/apis/config/scheme"
@@ -53,11 +56,20 @@ func check(file string) error {
 		return checkKubelet(data)
 	case "kube-proxy.conf":
 		return checkProxy(data)
+	case "settings.jsonl":
+		accepted, refused, differences := compareSettings(bytes.NewReader(data), checkKubelet)
+		fmt.Printf("minors: random settings: %d accepted, %d refused\n", accepted, refused)
+		return errors.Join(differences...)
 	}
-	return errors.New("is neither kubelet.conf nor kube-proxy.conf")
+	return errors.New("is none of kubelet.conf, kube-proxy.conf and settings.jsonl")
 }
 
-func checkKubelet(data []byte) error {
+func checkKubelet(data []byte) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("would panic: %v", cause)
+		}
+	}()
 	_, codecs, err := kubeletscheme.NewSchemeAndCodecs(serializer.EnableStrict)
 	if err != nil {
 		return err
@@ -80,7 +92,7 @@ func checkKubelet(data []byte) error {
 	if err != nil {
 		return err
 	}
-	return kubeletvalidation.ValidateKubeletConfiguration(config, gates)
+	return errors.Join(kubeletvalidation.ValidateKubeletConfiguration(config, gates), kubeletStart(config))
 }
 
 // withGates sets gates as the programs do at start: an unknown one, or another value of a locked one, is an error.
