@@ -55,7 +55,9 @@ func TestRangesOfTheHybridOverlay(t *testing.T) {
 }
 
 func hybrid(cidr string, hostPrefix int) func(*Cluster) {
-	return func(c *Cluster) { c.Network.HybridNetworks, c.Network.HybridHostPrefixes = []string{cidr}, []int{hostPrefix} }
+	return func(c *Cluster) {
+		c.Network.HybridNetworks, c.Network.HybridHostPrefixes = []string{cidr}, []int{hostPrefix}
+	}
 }
 
 // TestTheHybridOverlayOfVSphereIsSetWithItsPort: it cannot be changed afterwards.

@@ -243,3 +243,48 @@ func TestFieldsOfTheKubeletAreDocumented(t *testing.T) {
 		}
 	}
 }
+
+// TestSettingsWithWhichAKubeletEnds are refused with their field. TestRandomSettingsOfTheKubelet has many more, which the kubelets themselves judge; those of a
+// gate for Windows alone, of periods below zero and of texts that cannot be decoded are here only.
+func TestSettingsWithWhichAKubeletEnds(t *testing.T) {
+	const affinityOf = `"featureGates":{"WindowsCPUAndMemoryAffinity":true}`
+	for _, tt := range []struct{ version, settings, want string }{
+		{"5.0.1", `{"imageGCHighThresholdPercent":70,"imageGCLowThresholdPercent":80}`, "imageGCLowThresholdPercent cannot be used: imageGCLowThresholdPercent 80 is not below imageGCHighThresholdPercent 70"},
+		{"5.0.1", `{"imageGCHighThresholdPercent":70}`, "imageGCHighThresholdPercent cannot be used: imageGCLowThresholdPercent 80 is not below imageGCHighThresholdPercent 70"},
+		{"5.0.1", `{"imageMaximumGCAge":"1m"}`, "imageMaximumGCAge cannot be used: imageMaximumGCAge 1m0s is not longer than imageMinimumGCAge 2m0s"},
+		{"5.0.1", `{"serializeImagePulls":true,"maxParallelImagePulls":5}`, "maxParallelImagePulls cannot be used: maxParallelImagePulls 5 needs serializeImagePulls: false"},
+		{"5.0.1", `{"maxParallelImagePulls":5}`, ""},
+		{"5.0.1", `{"eventRecordQPS":-1}`, "eventRecordQPS -1 is less than 0"},
+		{"5.0.1", `{"evictionSoft":{"memory.available":"1Gi"}}`, "evictionSoft.memory.available has no period in evictionSoftGracePeriod"},
+		{"5.0.1", `{"evictionSoft":{"memory.available":"1Gi"},"evictionSoftGracePeriod":{"memory.available":"1m"}}`, ""},
+		{"5.0.1", `{"systemReserved":{"memory":"2G i"}}`, `systemReserved.memory "2G i" is not a quantity such as 500m or 2Gi`},
+		{"4.18.1", `{"imageMinimumGCAge":"-1s"}`, ""},
+		{"5.0.1", `{"imageMinimumGCAge":"-1s"}`, "imageMinimumGCAge -1s is negative"},
+		{"4.22.1", `{"enableSystemLogQuery":false,"featureGates":{"NodeLogQuery":false}}`, ""},
+		{"4.22.1", `{"featureGates":{"NodeLogQuery":false}}`, "featureGates.NodeLogQuery cannot be used: enableSystemLogQuery needs the feature gate NodeLogQuery, which is off"},
+		{"5.0.1", `{"fileCheckFrequency":"-1s"}`, "fileCheckFrequency -1s is negative"},
+		{"5.0.1", `{"syncFrequency":"often"}`, `syncFrequency cannot be read: time: invalid duration "often"`},
+		{"4.20.1", `{"memoryManagerPolicy":"Static",` + affinityOf + `}`, `memoryManagerPolicy "Static" is not one of None, BestEffort`},
+		{"4.20.1", `{"cpuManagerPolicy":"static","systemReserved":{"memory":"2Gi"},` + affinityOf + `}`, "cpuManagerPolicy cannot be used: cpuManagerPolicy: static needs a cpu above zero in systemReserved or kubeReserved"},
+		{"4.20.1", `{"cpuManagerPolicy":"static","cpuManagerPolicyOptions":{"full-pcpus-only":"yes"},` + affinityOf + `}`, "cpuManagerPolicyOptions.full-pcpus-only is not an option of the static policy with the value true or false"},
+		{"4.20.1", `{"cpuManagerPolicyOptions":{"full-pcpus-only":"true"},` + affinityOf + `}`, "cpuManagerPolicyOptions cannot be used: cpuManagerPolicyOptions needs cpuManagerPolicy: static"},
+		{"4.20.1", `{"topologyManagerPolicy":"restricted","topologyManagerPolicyOptions":{"max-allowable-numa-nodes":"7"},` + affinityOf + `}`, `topologyManagerPolicyOptions.max-allowable-numa-nodes "7" is not a number from 8`},
+	} {
+		c := testCluster(bundle.PlatformNone)
+		c.Version = tt.version
+		settings, findings := DecodeSettings("kubelet: "+tt.settings, settingsRef)
+		if !findings.Refused() {
+			c.Settings = settings
+			findings = c.checkKubeletOverride()
+		}
+		var got []string
+		for _, f := range findings {
+			if f.Severity == bundle.SeverityError {
+				got = append(got, strings.TrimSuffix(strings.TrimPrefix(f.Message, "kubelet."), ": the kubelet would not start"))
+			}
+		}
+		if diff := cmp.Diff(tt.want, strings.Join(got, "; ")); diff != "" {
+			t.Errorf("%s with %s (-want +got):\n%s", tt.version, tt.settings, diff)
+		}
+	}
+}

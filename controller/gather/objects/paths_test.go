@@ -133,7 +133,7 @@ func TestMalformed(t *testing.T) {
 		{"a document of another name that does not parse", config + "  name: whatever\ndata: {\n", []string{}},
 		{"one item that does not parse", "apiVersion: v1\nkind: NodeList\nitems:\n- metadata: {name: a}\n- metadata: {name: b\n- metadata: {name: c}\n", []string{"Node/a at f.yaml:4", "Node/c at f.yaml:6", "error ObjectMalformed at f.yaml:5 Node"}},
 		{"a truncated JSON list", `{"kind": "List", "items": [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}},`, []string{"error ObjectMalformed at f.yaml:1"}},
-		{"a truncated JSON list of other kinds", `{"kind": "List", "items": [{"apiVersion": "v1", "kind": "Pod"},`, []string{}},
+		{"a truncated JSON list of other kinds", `{"kind": "List", "items": [{"apiVersion": "v1", "kind": "Pod"},`, []string{"warning DocumentSkipped at f.yaml:1"}},
 		{"no name", "apiVersion: v1\nkind: Node\nmetadata: {}\n---\nkind: Node\napiVersion: v1\n", []string{"error ObjectMalformed at f.yaml:1 Node metadata.name", "error ObjectMalformed at f.yaml:5 Node metadata.name"}},
 		{"no name, in another namespace", "apiVersion: v1\nkind: Secret\nmetadata: {}\n", []string{}},
 		{"no apiVersion", "kind: Node\nmetadata: {name: a}\n", []string{"error ObjectMalformed at f.yaml:1 Node/a apiVersion"}},
@@ -221,7 +221,7 @@ func TestPathKinds(t *testing.T) {
 			want:  []string{"error InputNotManifest at a.tgz:0", "error InputNotManifest at b.txt:0", "error InputNotManifest at c.yaml:0", "error InputNotManifest at d.yaml:0", "error ObjectMalformed at e.yaml:1"}},
 		{name: "the same files in a folder",
 			files: map[string]string{"d/a.yaml": "\x1f\x8b\x00\x00", "d/b.yaml": "Hello world\n", "d/c.yaml": "", "d/d.yaml": "# nothing\n---\n", "d/e.json": "{", "d/f.yaml": "{{ template }}\n"},
-			paths: []string{"d"}, want: []string{}},
+			paths: []string{"d"}, want: []string{"warning DocumentSkipped at d/a.yaml:1", "warning DocumentSkipped at d/e.json:1", "warning DocumentSkipped at d/f.yaml:1"}},
 		{name: "a named file of other things", files: map[string]string{"a.yaml": "a: b\n", "b.json": "[]", "c.yaml": "- a\n", "d.yaml": "{a: b}\n"}, paths: []string{"a.yaml", "b.json", "c.yaml", "d.yaml"}, want: []string{"warning DocumentSkipped at c.yaml:1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
