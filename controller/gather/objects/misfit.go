@@ -122,13 +122,13 @@ func (r *reading) isWantedGroup(group string) bool {
 }
 
 // withoutKind returns a finding for an object without a kind. In a folder, many documents are no Kubernetes objects: there
-// it must have metadata alone, the group of a wanted object, or the name of one.
+// it must have a name and no apiVersion, the group of a wanted object, or the name of one.
 func (r *reading) withoutKind(s segment, h head) batch {
 	if h.apiVersion.count == 0 && !h.hasMetadata {
 		return batch{}
 	}
 	version, name := h.apiVersion.textValue(), h.name.textValue()
-	isMeant := r.byHand || h.apiVersion.count == 0 || slices.ContainsFunc(r.wants, func(w Want) bool {
+	isMeant := r.byHand || version == "" && name != "" || slices.ContainsFunc(r.wants, func(w Want) bool {
 		isGroup := groupOf(version) == w.Group
 		isName := len(w.Names) > 0 && slices.Contains(w.Names, name) && w.admitsNamespace(h.namespace.textValue())
 		return isGroup && w.Group != "" || isName && (version == "" || isGroup)

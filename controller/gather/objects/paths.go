@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"wmco/bundle"
 	"wmco/render/reason"
@@ -230,9 +231,13 @@ func (v *visit) readDocuments(ctx context.Context, r *reading, text []byte) erro
 	return nil
 }
 
-// unparsableFinding returns a finding for a document that no parser can read. In a folder it may be none of the cluster's, so that is a warning.
+// unparsableFinding returns a finding for a document that no parser can read. In a folder it may be none of the cluster's, so that is a warning, and there
+// is none for a template or binary data.
 func (r *reading) unparsableFinding(s segment) batch {
 	if s.text[s.start] == '%' { // a directive, which belongs to the next document
+		return batch{}
+	}
+	if !r.byHand && (bytes.Contains(s.text, []byte("{{")) || bytes.IndexByte(s.text, 0) >= 0 || !utf8.Valid(s.text)) {
 		return batch{}
 	}
 	if s.text[s.start] == '{' && isJSONStream(s.text[s.start:]) || len(s.text)-s.start > maxObject {
