@@ -118,7 +118,7 @@ others never see it.'
 	printf '\n$ bin/wmco status\n'
 	bin/wmco status || true
 	local tried
-	tried=$(grep -l 'imageGCLowThresholdPercent' "$out"/made/win-[1-4]/machine/C/k/kubelet.conf || true)
+	tried=$(grep -l 'cpuManagerPolicy' "$out"/made/win-[1-4]/machine/C/k/kubelet.conf || true)
 	[ -z "$tried" ] || fail "the setting is on $tried"
 	say 'The setting is corrected.'
 	watch "$out/corrected"

@@ -479,7 +479,7 @@ const limits = `rollout: {settle: 0s, maxParallel: 2, maxUnavailable: 1}`
 func (s *storm) checkBadSetting(t *testing.T) {
 	s.o.keep(rules{unavailable: intstr.FromInt32(1), parallel: 2, operators: 1})
 	before, r := s.bundles(t), s.read(t)
-	s.settings(t, `{`+limits+`, kubelet: {maxPods: 100, imageGCLowThresholdPercent: 90}}`)
+	s.settings(t, `{`+limits+`, kubelet: {maxPods: 100, cpuManagerPolicy: static, kubeReserved: {cpu: '64'}, featureGates: {WindowsCPUAndMemoryAffinity: true}}}`)
 	var note string
 	// The kubelet may take two minutes to become healthy; those of these machines are 12 s.
 	eventually(t, "a rollout that has stopped", func() bool {

@@ -25,8 +25,8 @@ const (
 	defaultLogFiles     = 5
 )
 
-// readConfig reads kubelet.conf and refuses what the kubelet refuses.
-func readConfig(text []byte, log *slog.Logger) (kubeletv1beta1.KubeletConfiguration, error) {
+// readConfig reads kubelet.conf and refuses what the kubelet refuses on a host with that many processors.
+func readConfig(text []byte, log *slog.Logger, processors int64) (kubeletv1beta1.KubeletConfiguration, error) {
 	var c kubeletv1beta1.KubeletConfiguration
 	if err := yaml.UnmarshalStrict(text, &c); err != nil {
 		c = kubeletv1beta1.KubeletConfiguration{}
@@ -40,7 +40,24 @@ func readConfig(text []byte, log *slog.Logger) (kubeletv1beta1.KubeletConfigurat
 		return c, fmt.Errorf("no kind %q is registered for version %q", c.Kind, c.APIVersion)
 	}
 	setDefaults(&c)
-	return c, checkConfig(c)
+	return c, errors.Join(checkConfig(c), checkProcessors(c, processors))
+}
+
+// checkProcessors has the rule of the static policy (pkg/kubelet/cm/cpumanager, NewStaticPolicy).
+func checkProcessors(c kubeletv1beta1.KubeletConfiguration, have int64) error {
+	if c.CPUManagerPolicy != "static" || !c.FeatureGates["WindowsCPUAndMemoryAffinity"] {
+		return nil
+	}
+	var all resource.Quantity
+	for _, list := range []map[string]string{c.SystemReserved, c.KubeReserved} {
+		if q, err := resource.ParseQuantity(list["cpu"]); err == nil {
+			all.Add(q)
+		}
+	}
+	if all.CmpInt64(have) > 0 {
+		return fmt.Errorf("unable to reserve %s of %d processors", all.String(), have)
+	}
+	return nil
 }
 
 func setDefaults(c *kubeletv1beta1.KubeletConfiguration) {

@@ -12,6 +12,7 @@ const head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfigurat
 
 // TestConfigurations are accepted and refused as by Kubernetes 1.36.
 func TestConfigurations(t *testing.T) {
+	const affinity = "cpuManagerPolicy: static\nfeatureGates: {WindowsCPUAndMemoryAffinity: true}\n"
 	for text, refused := range map[string]string{
 		head:                                                 "",
 		head + "healthzPort: 0\n":                            "",
@@ -31,11 +32,13 @@ func TestConfigurations(t *testing.T) {
 		head + "evictionHard: {x.y: 1Gi}\n":                  "evictionHard",
 		head + "singleProcessOOMKill: true\n":                "Windows",
 		head + "imageGCLowThresholdPercent: 90\n":            "imageGC",
+		head + affinity + "kubeReserved: {cpu: '4'}\n":       "",
+		head + affinity + "kubeReserved: {cpu: '5'}\n":       "processors",
 		head + "evictionHard: {nodefs.available: 120%}\n":    "evictionHard",
 		head + "registerWithTaints: [{key: a, effect: x}]\n": "taint",
 		strings.Replace(head, "[none]", "[pods]", 1):         "enforceNodeAllocatable",
 	} {
-		_, err := readConfig([]byte(text), slog.New(slog.DiscardHandler))
+		_, err := readConfig([]byte(text), slog.New(slog.DiscardHandler), 4)
 		if refused == "" && err != nil || refused != "" && (err == nil || !strings.Contains(err.Error(), refused)) {
 			t.Errorf("%q: %v, want %q", text, err, refused)
 		}

@@ -174,7 +174,7 @@ func prepare(ctx context.Context, o Options) (*kubelet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the configuration: %w", err)
 	}
-	if k.config, err = readConfig(text, o.Log); err != nil {
+	if k.config, err = readConfig(text, o.Log, k.Hardware.CPUs); err != nil {
 		return nil, fmt.Errorf("reading the configuration %s: %w", k.flags.config, err)
 	}
 	if k.version, err = versionOf(o.Host); err != nil {
