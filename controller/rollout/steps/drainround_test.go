@@ -117,3 +117,27 @@ func TestAPodThatMayNotBeEvictedKeepsNoOtherWaiting(t *testing.T) {
 		t.Errorf("%d pods are left, %d are blocked", len(left.Pods), len(left.Blocked))
 	}
 }
+
+// TestAPodWithAnImpossibleOwnerKeepsNoOtherWaiting: whoever may create a pod names its owner, and kubectl cannot ask for a DaemonSet of such a name.
+func TestAPodWithAnImpossibleOwnerKeepsNoOtherWaiting(t *testing.T) {
+	p := newPlane(t)
+	p.node("win-owned", rendered(t, "old", bundle.ImpactReboot))
+	p.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "default"}})
+	p.workload("f-free", "win-owned")
+	p.create(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "f-owned", OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "a/b", UID: "d7e6a0e5-0000-4000-8000-000000000000", Controller: new(true)},
+		}},
+		Spec: corev1.PodSpec{NodeName: "win-owned", Containers: []corev1.Container{{Name: "c", Image: "registry.example.com/app:1"}}},
+	})
+	left, err := p.Drains.Drainer.EvictOnce(t.Context(), "win-owned")
+	must(t, err)
+	if got := p.ending(); !slices.Equal(got, []string{"f-free"}) {
+		t.Errorf("%q are evicted", got)
+	}
+	remaining, err := p.Drains.Drainer.RemainingPods(t.Context(), "win-owned")
+	must(t, err)
+	if len(left.Pods) != 2 || len(left.Blocked) != 1 || len(remaining.Pods) != 2 || !strings.Contains(left.String(), "default/f-owned") {
+		t.Errorf("%+v, then %+v", left, remaining)
+	}
+}

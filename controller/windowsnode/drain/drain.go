@@ -63,8 +63,7 @@ func (l Left) String() string {
 
 // RemainingPods returns what runs on a node, and evicts nothing.
 func (d Drainer) RemainingPods(ctx context.Context, node string) (Left, error) {
-	pods, err := d.podsToEvict(d.drainHelper(ctx), node)
-	var left Left
+	pods, left, err := d.podsToEvict(ctx, node)
 	for _, pod := range pods {
 		left.addPod(pod)
 	}
@@ -74,11 +73,10 @@ func (d Drainer) RemainingPods(ctx context.Context, node string) (Left, error) {
 // EvictOnce evicts every pod of a node once. Pods end in their own grace period. A pod that may not be evicted, or whose eviction fails, keeps no
 // other one waiting; the error is of all that failed.
 func (d Drainer) EvictOnce(ctx context.Context, node string) (Left, error) {
-	pods, err := d.podsToEvict(d.drainHelper(ctx), node)
+	pods, left, err := d.podsToEvict(ctx, node)
 	if err != nil {
 		return Left{}, err
 	}
-	var left Left
 	var errs []error
 	for _, pod := range pods {
 		if ctx.Err() != nil {
@@ -110,13 +108,17 @@ func (d Drainer) drainHelper(ctx context.Context) *kubectl.Helper {
 	}
 }
 
-// podsToEvict returns the pods that a drain evicts.
-func (d Drainer) podsToEvict(h *kubectl.Helper, node string) ([]corev1.Pod, error) {
-	list, errs := h.GetPodsForDeletion(node)
-	if len(errs) > 0 {
-		return nil, fmt.Errorf("listing the pods of node %s: %w", node, errs[0])
+// podsToEvict returns the pods that a drain evicts, and those of which kubectl cannot say whether it does. Whoever may create a pod decides that, by an owner that
+// no DaemonSet can be: such a pod stays, and keeps no other one waiting.
+func (d Drainer) podsToEvict(ctx context.Context, node string) (pods []corev1.Pod, unclear Left, err error) {
+	list, errs := d.drainHelper(ctx).GetPodsForDeletion(node)
+	if len(errs) > 0 && (list == nil || ctx.Err() != nil) {
+		return nil, Left{}, fmt.Errorf("listing the pods of node %s: %w", node, errs[0])
 	}
-	return list.Pods(), nil
+	for _, err := range errs { // such as: cannot delete REASON: NAMESPACE/NAME
+		unclear.Pods, unclear.Blocked = append(unclear.Pods, err.Error()), append(unclear.Blocked, err.Error())
+	}
+	return list.Pods(), unclear, nil
 }
 
 // evictPod asks for the eviction of one pod. A pod that is ending already is only waited for. Blocked names what forbids it.
