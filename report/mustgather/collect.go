@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -253,18 +255,36 @@ func (c *collection) json(name string, value any) error {
 }
 
 // Collected returns when a folder was collected; false if Collect did not write it. `oc adm must-gather` puts what an image writes into a
-// folder of its own.
+// folder of its own. The folder may be from anybody: no link leads out of it, and nothing but the beginning of a file is read.
 func Collected(dir string) (time.Time, bool) {
-	for _, pattern := range []string{CollectedFile, filepath.Join("*", CollectedFile)} {
-		found, _ := filepath.Glob(filepath.Join(dir, pattern))
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return time.Time{}, false
+	}
+	defer root.Close() //nolint:errcheck // only read from
+	for _, pattern := range []string{CollectedFile, path.Join("*", CollectedFile)} {
+		found, _ := fs.Glob(root.FS(), pattern)
 		for _, name := range found {
-			text, err := os.ReadFile(name)
-			if at, bad := time.Parse(time.RFC3339, strings.TrimSpace(string(text))); err == nil && bad == nil {
+			if at, err := time.Parse(time.RFC3339, strings.TrimSpace(beginningOf(root, name))); err == nil {
 				return at, true
 			}
 		}
 	}
 	return time.Time{}, false
+}
+
+// beginningOf returns as much of a file as a time may have; empty where it is no file.
+func beginningOf(root *os.Root, name string) string {
+	if info, err := root.Stat(name); err != nil || !info.Mode().IsRegular() {
+		return "" // opening a pipe would wait for its writer
+	}
+	file, err := root.Open(name)
+	if err != nil {
+		return ""
+	}
+	defer file.Close() //nolint:errcheck // only read from
+	text, _ := io.ReadAll(io.LimitReader(file, 1<<10))
+	return string(text)
 }
 
 // ofLayer is what is written of a layer: its entries with their digests.

@@ -312,3 +312,36 @@ func TestACutLogBeginsWithAWholeLine(t *testing.T) {
 		t.Errorf("%.100q, %v", got, err)
 	}
 }
+
+// TestTheTimeOfAFolderOfSomebodyElse: neither a link nor a file without an end is read for it.
+func TestTheTimeOfAFolderOfSomebodyElse(t *testing.T) {
+	at := "2026-01-01T12:00:00Z\n"
+	outside := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(outside, []byte(at), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		write func(dir string) error
+		want  bool
+	}{
+		"its own": {func(dir string) error { return os.WriteFile(filepath.Join(dir, CollectedFile), []byte(at), 0o600) }, true},
+		"of an image": {func(dir string) error {
+			below := filepath.Join(dir, "registry")
+			return errors.Join(os.Mkdir(below, 0o700), os.WriteFile(filepath.Join(below, CollectedFile), []byte(at), 0o600))
+		}, true},
+		"a link outside": {func(dir string) error { return os.Symlink(outside, filepath.Join(dir, CollectedFile)) }, false},
+		"much text": {func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, CollectedFile), []byte(at+strings.Repeat(" ", 1<<10)+"x"), 0o600)
+		}, true},
+		"a folder": {func(dir string) error { return os.Mkdir(filepath.Join(dir, CollectedFile), 0o700) }, false},
+		"nothing":  {func(dir string) error { return os.Remove(dir) }, false},
+	} {
+		dir := t.TempDir()
+		if err := tt.write(dir); err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := Collected(dir); ok != tt.want || ok && got.Format(time.RFC3339) != strings.TrimSpace(at) {
+			t.Errorf("%s: %v, %t", name, got, ok)
+		}
+	}
+}
