@@ -44,7 +44,8 @@ func KindOf(w objects.Want) schema.GroupVersionKind {
 }
 
 // CacheOptions keep in memory what is read and no more: no Secret and no ConfigMap but those that are named. Nodes are kept as Go types, all other
-// kinds unstructured.
+// kinds unstructured. Of certificate signing requests the names are kept: each kubelet, and whoever has the bootstrap token, makes as many as it likes, with as
+// many labels as an object holds.
 func CacheOptions(wants []objects.Want) cache.Options {
 	byKind := map[schema.GroupVersionKind]cache.ByObject{}
 	for _, w := range wants {
@@ -60,7 +61,7 @@ func CacheOptions(wants []objects.Want) cache.Options {
 		}
 		byKind[KindOf(w)] = of
 	}
-	all := map[client.Object]cache.ByObject{}
+	all := map[client.Object]cache.ByObject{MetadataOf(CertificateRequestKind()): {Transform: keepNameOnly}}
 	for kind, of := range byKind {
 		if kind == NodeKind() {
 			all[&corev1.Node{}] = of // without what only a scheduler needs: nodeSource

@@ -70,10 +70,10 @@ func groupOfDefinition(name string) string {
 	return group
 }
 
-// keepNameOnly keeps of a definition in memory what watchGroups and its informer need.
+// keepNameOnly keeps of an object that is watched as metadata what tells it from others, and its informer its versions.
 func keepNameOnly(o any) (any, error) {
-	if definition, ok := o.(*metav1.PartialObjectMetadata); ok {
-		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: definition.Name, UID: definition.UID, ResourceVersion: definition.ResourceVersion}}, nil
+	if m, ok := o.(*metav1.PartialObjectMetadata); ok {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion}}, nil
 	}
 	return o, nil
 }
