@@ -288,6 +288,31 @@ func (a *approver) intercept(f interceptor.Funcs) {
 	a.Live, a.Client = live, live
 }
 
+// TestNodesAreListedInParts: the one that has the name of the host is in the last part, and none is larger than it has to be.
+func TestNodesAreListedInParts(t *testing.T) {
+	a := newCluster(t).approver(t, first("win-a"))
+	parts := map[string]corev1.NodeList{
+		"":       {ListMeta: metav1.ListMeta{Continue: "second"}, Items: []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "linux-a"}}}},
+		"second": {Items: []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "win-a"}}}},
+	}
+	listed := 0
+	a.intercept(interceptor.Funcs{List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+		o := (&client.ListOptions{}).ApplyOptions(options)
+		if o.Limit == 0 || o.Limit > nodesAtATime {
+			t.Errorf("%d Nodes at a time", o.Limit)
+		}
+		part := parts[o.Continue]
+		part.DeepCopyInto(list.(*corev1.NodeList)) //nolint:forcetypeassert // nothing else is listed
+		listed++
+		return nil
+	}})
+	_, said, err := a.reconcile(t)
+	must(t, err)
+	if listed != len(parts) || a.approved(t) || !strings.Contains(strings.Join(said, " "), "a Node of this name exists") {
+		t.Errorf("%d lists, approved %t: %q", listed, a.approved(t), said)
+	}
+}
+
 // TestWhatIsJudgedIsWhatIsApproved: a request that changed since it was read is judged again, and nothing else that fails approves one.
 func TestWhatIsJudgedIsWhatIsApproved(t *testing.T) {
 	broken := errors.New("no answer")
