@@ -44,13 +44,27 @@ func (e *Executor) recordReadyPods(ctx context.Context, s plan.Step) error {
 	return nil
 }
 
+// podsAtATime is how many pods are in memory whole: a kubelet makes as many mirror pods of its own node as it likes, each as large as an object may be.
+const podsAtATime = 25
+
+// podsOf returns the pods of a node, with what says whether they are Ready.
 func (e *Executor) podsOf(ctx context.Context, node string) ([]corev1.Pod, error) {
-	selector := fields.OneTermEqualSelector("spec.nodeName", node).String()
-	list, err := e.Pods.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: selector, ResourceVersion: "0"})
-	if err != nil {
-		return nil, fmt.Errorf("listing the pods of node %s: %w", node, err)
+	o := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(), Limit: podsAtATime}
+	var all []corev1.Pod
+	for more := true; more; more = o.Continue != "" {
+		list, err := e.Pods.CoreV1().Pods(metav1.NamespaceAll).List(ctx, o)
+		if err != nil {
+			return nil, fmt.Errorf("listing the pods of node %s: %w", node, err)
+		}
+		for _, p := range list.Items {
+			all = append(all, corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID, CreationTimestamp: p.CreationTimestamp, DeletionTimestamp: p.DeletionTimestamp},
+				Status:     corev1.PodStatus{Phase: p.Status.Phase, Conditions: []corev1.PodCondition{readyCondition(p)}},
+			})
+		}
+		o.Continue = list.Continue
 	}
-	return list.Items, nil
+	return all, nil
 }
 
 // unsettledPods says which pods of a canary do not work since its turn; empty for all other nodes.

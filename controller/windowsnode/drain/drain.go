@@ -103,7 +103,7 @@ func (l *Left) addPod(pod corev1.Pod) {
 
 func (d Drainer) drainHelper(ctx context.Context) *kubectl.Helper {
 	return &kubectl.Helper{
-		Ctx: ctx, Client: d.Client, Force: true, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, Out: io.Discard, ErrOut: io.Discard,
+		Ctx: ctx, Client: listing{d.Client}, ChunkSize: podsAtATime, Force: true, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, Out: io.Discard, ErrOut: io.Discard,
 		SkipWaitForDeleteTimeoutSeconds: int(d.GiveUp.Seconds()),
 	}
 }
@@ -175,14 +175,19 @@ func (d Drainer) requestEviction(ctx context.Context, pod corev1.Pod) error {
 
 // budgets returns the PodDisruptionBudgets of a pod, by name.
 func (d Drainer) budgets(ctx context.Context, pod corev1.Pod) ([]policyv1.PodDisruptionBudget, error) {
-	list, err := d.Client.PolicyV1().PodDisruptionBudgets(pod.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
+	var all []policyv1.PodDisruptionBudget
+	for page, more := "", true; more; more = page != "" {
+		list, err := d.Client.PolicyV1().PodDisruptionBudgets(pod.Namespace).List(ctx, metav1.ListOptions{Limit: podsAtATime, Continue: page})
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range list.Items {
+			if selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector); err == nil && selector.Matches(labels.Set(pod.Labels)) && len(all) < shown {
+				all = append(all, policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: b.Name}, Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: b.Status.DisruptionsAllowed}})
+			}
+		}
+		page = list.Continue
 	}
-	all := slices.DeleteFunc(list.Items, func(b policyv1.PodDisruptionBudget) bool {
-		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
-		return err != nil || !selector.Matches(labels.Set(pod.Labels))
-	})
 	slices.SortFunc(all, func(a, b policyv1.PodDisruptionBudget) int { return strings.Compare(a.Name, b.Name) })
 	return all, nil
 }
