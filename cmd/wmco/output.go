@@ -3,7 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
+
+	"golang.org/x/term"
 
 	"wmco/bundle"
 	"wmco/internal/cli"
@@ -36,13 +39,26 @@ func (p palette) severity(s bundle.Severity) cli.Ready {
 	return cli.Ready(cli.Plain(string(s)))
 }
 
+// terminalColumns returns the width of the terminal that is written to, 0 for anything else.
+func terminalColumns(w io.Writer) int {
+	file, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return 0
+	}
+	columns, _, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		return 0
+	}
+	return columns
+}
+
 // printFindings writes findings as people read them: what, where, and what to do.
 //
 //	warning  CertificateSkipped  ConfigMap/ns/trusted-ca data["ca-bundle.crt"]  (trusted-ca.yaml:1)
 //	         block 2 is a KEY, not a CERTIFICATE; the other certificates are used
 //	         fix: remove or correct the block
 func printFindings(w io.Writer, p palette, findings bundle.Findings) {
-	columns := cli.TerminalColumns(w)
+	columns := terminalColumns(w)
 	for _, f := range joinSame(findings.AtMost(bundle.MostShown, reason.MoreFindings)) {
 		where := strings.TrimSpace(f.Object.String() + " " + f.Field)
 		if f.Node != "" && f.Node != f.Object.Name {

@@ -200,7 +200,7 @@ func printOperator(a app, o fleet.Operator) {
 
 // wrapWide breaks a text to the columns of the terminal, and to cli.Columns where there is none.
 func wrapWide(a app, text, indent string) string {
-	return cli.WrapTo(text, indent, cmp.Or(cli.TerminalColumns(a.stdout), cli.Columns))
+	return cli.WrapTo(text, indent, cmp.Or(terminalColumns(a.stdout), cli.Columns))
 }
 
 // operatorLine is what is wrong with the operator, in one line.

@@ -1,29 +1,12 @@
 package cli
 
 import (
-	"io"
-	"os"
 	"strings"
 	"unicode/utf8"
-
-	"golang.org/x/term"
 )
 
 // Columns is how wide texts for people are.
 const Columns = 80
-
-// TerminalColumns returns the width of the terminal that is written to, 0 for anything else.
-func TerminalColumns(w io.Writer) int {
-	file, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) {
-		return 0
-	}
-	columns, _, err := term.GetSize(int(file.Fd()))
-	if err != nil {
-		return 0
-	}
-	return columns
-}
 
 // Wrap is WrapTo with Columns.
 func Wrap(text, indent string) string { return WrapTo(text, indent, Columns) }

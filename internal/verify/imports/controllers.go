@@ -164,7 +164,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/prerequisites",
-		imports: []string{"bundle", "bundle/published", "controller/base", "controller/base/conditions", "controller/base/named", "controller/base/policies", "controller/configure", "controller/configure/checks", "controller/gather/ignored", "controller/windowsnode/nodelist", "controller/windowsnode/record", "deploy/admission", "report/fleet"},
+		imports: []string{"bundle", "bundle/published", "controller/base", "controller/base/conditions", "controller/base/named", "controller/base/policies", "controller/configure", "controller/configure/checks", "controller/gather", "controller/gather/ignored", "controller/windowsnode/nodelist", "controller/windowsnode/record", "deploy/admission", "report/fleet"},
 		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("prerequisites")...),
 	},
 	{

@@ -55,7 +55,7 @@ func checkProcessors(c kubeletv1beta1.KubeletConfiguration, have int64) error {
 		}
 	}
 	if all.CmpInt64(have) > 0 {
-		return fmt.Errorf("unable to reserve %s of %d processors", all.String(), have)
+		return fmt.Errorf("reserving %s processors: the host has %d", all.String(), have)
 	}
 	return nil
 }
