@@ -204,9 +204,6 @@ func (f *verbFlags) run(ctx context.Context, a app, v verb, names []string) erro
 	case len(answer) > 0:
 		return &cli.ExitError{Status: cli.ExitPartial, Err: changeErr}
 	}
-	if apierrors.IsForbidden(changeErr) {
-		return cli.UsageError("%w", changeErr)
-	}
 	return &gather.UnreachableError{Err: changeErr}
 }
 

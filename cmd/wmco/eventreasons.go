@@ -42,6 +42,8 @@ func eventReasons() []statusReason {
 		{"ServiceCrashed", "A service has ended by itself. Windows starts it again.", "the log of the service under C:\\var\\log on the host"},
 		{"HostBooting", "The host boots, as the annotation `reboot` asks, or the setting `windowsReboots` for what Windows waits for.", fixNothing},
 		{"HostBootFailed", "The host cannot be booted.", "what the message says; boot it by hand"},
+		{"SSHServerStarted", "The OpenSSH server of the host was stopped, so the node agent has started it.", fixNothing},
+		{"SSHServerStopped", "The OpenSSH server of the host does not run, so the operator cannot log in.", "see runbooks/WindowsSSHServerStopped.md"},
 		{"HostNetworkRestarted", "The Host Network Service has restarted, so kube-proxy was restarted.", fixNothing},
 	}
 }

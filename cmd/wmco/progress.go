@@ -91,7 +91,6 @@ func newProgress(a app, f cli.Format, hosts []*host) *progress {
 	}
 	s.bars.SetTrackerLength(10)
 	style := s.bars.Style()
-	style.Options.Separator = " "
 	style.Visibility.ETA, style.Visibility.Speed = false, false
 	style.Options.TimeDonePrecision, style.Options.TimeInProgressPrecision, style.Options.TimeOverallPrecision = time.Second, time.Second, time.Second
 	for _, h := range hosts {
