@@ -60,7 +60,7 @@ func TestInputsWithoutEffectAreRefused(t *testing.T) {
 		checkAnswer(t, entry.key+": "+entry.value, try(configMap(Instances, map[string]string{entry.key: entry.value})), entry.refused)
 	}
 
-	const unknown, key = "knows these settings: adoption, ", "in the key config.yaml"
+	const unknown, key = "knows these settings: acceptedFindings, adoption, ", "in the key config.yaml"
 	for _, s := range []struct {
 		text, refused string
 	}{

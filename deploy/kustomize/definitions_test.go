@@ -187,8 +187,10 @@ func within(want, got any, path string) error {
 		g, _ := got.(map[string]any)
 		var missing []error
 		for _, key := range slices.Sorted(maps.Keys(w)) {
-			if _, ok := g[key]; !ok && w[key] != nil && !reflect.ValueOf(w[key]).IsZero() {
-				missing = append(missing, fmt.Errorf("%s.%s is not kept", path, key))
+			if _, ok := g[key]; !ok {
+				if w[key] != nil && !reflect.ValueOf(w[key]).IsZero() { // what is zero is left out
+					missing = append(missing, fmt.Errorf("%s.%s is not kept", path, key))
+				}
 				continue
 			}
 			missing = append(missing, within(w[key], g[key], path+"."+key))
