@@ -19,6 +19,7 @@ const folder = "../../../docs/examples"
 var notServed = []string{
 	"MachineAutoscaler",     // of cluster-autoscaler-operator
 	"ImageSetConfiguration", // a file of oc-mirror; no cluster serves it
+	"ServiceMonitor",        // of prometheus-operator; deploy/kustomize has those of several versions
 }
 
 var server testenv.Environment

@@ -383,7 +383,7 @@ func TestAConfigurationThatTheKubeletRefuses(t *testing.T) {
 	good := m.Text(path)
 	settings := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-windows-machine-config-operator", Name: "windows-machine-config"},
-		Data:       map[string]string{"config.yaml": "kubelet:\n  topologyManagerPolicy: nonsense\n"},
+		Data:       map[string]string{"config.yaml": "kubelet: {cpuManagerPolicy: static, kubeReserved: {cpu: '64'}, featureGates: {WindowsCPUAndMemoryAffinity: true}}\n"},
 	}
 	must(t, c.Create(t.Context(), settings))
 	_, err := joiner(t).Apply(t.Context(), m)
