@@ -351,7 +351,7 @@ func (c Cluster) checkCloudName(n Node, r *report) {
 	fromCloud := c.Platform == bundle.PlatformAWS || c.Platform == bundle.PlatformGCP
 	if fromCloud && n.Stage() == bundle.StageJoin && !n.Facts.IsZero() && n.predictedName(c.Platform) == "" {
 		r.add(bundle.SeverityError, reason.NodeNameUnknown, "facts.metadataName", "the instance metadata of the cloud does not tell the name of the host, and its kubelet would register under another one",
-			"turn on the instance metadata of the host, and check on it that http://169.254.169.254 is reached without a proxy; the operator then goes on by itself")
+			"turn on the instance metadata of the host, and check on it that http://169.254.169.254 is reached without a proxy")
 	}
 	if n.ProviderID != "" && !providerID.MatchString(n.ProviderID) {
 		r.add(bundle.SeverityError, reason.InputInvalid, "spec.providerID", fmt.Sprintf("%q is not the identity of an instance", n.ProviderID), "correct the Machine: its controller sets the field")

@@ -48,7 +48,7 @@ type UserData struct {
 }
 
 // recheckKeys is how often the Secrets are compared although nothing was seen to change: those of other namespaces are not watched. A Machine that starts
-// in between gets what is there, so a Secret that somebody has changed is back well within a minute.
+// in between gets what is there, so a changed Secret is corrected within half a minute.
 const recheckKeys = 20 * time.Second
 
 // SetupWithManager watches the private key alone, in a cache of its own.

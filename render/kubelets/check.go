@@ -23,18 +23,18 @@ type Problem struct {
 // settings may not set and feature gates. hack/minors holds it to the kubelets themselves.
 func (t Table) Check(config kubeletv1beta1.KubeletConfiguration) []Problem {
 	c := &check{kubelet: t, config: config}
-	c.numbers()
-	c.choices()
-	c.times()
-	c.images()
-	c.preloaded()
-	c.shutdown()
-	c.handlers()
-	c.logging()
-	c.eviction()
-	c.quantities()
-	c.reservedMemory()
-	c.managers()
+	c.checkNumbers()
+	c.checkChoices()
+	c.checkTimes()
+	c.checkImageRemoval()
+	c.checkPreloadedImages()
+	c.checkShutdown()
+	c.checkLogHandlers()
+	c.checkLogging()
+	c.checkEviction()
+	c.checkQuantities()
+	c.checkReservedMemory()
+	c.checkManagers()
 	slices.SortStableFunc(c.problems, func(a, b Problem) int { return strings.Compare(a.Fields[0], b.Fields[0]) })
 	return c.problems
 }
@@ -47,8 +47,8 @@ func (t Table) IsOn(set map[string]bool, name string) bool {
 	return t.Gates[name].Default
 }
 
-// minor is 36 for "v1.36.3".
-func (t Table) minor() int {
+// minorVersion is 36 for "v1.36.3".
+func (t Table) minorVersion() int {
 	var n int
 	_, _ = fmt.Sscanf(t.Version, "v1.%d.", &n)
 	return n
@@ -63,19 +63,19 @@ type check struct {
 
 func (c *check) isOn(gate string) bool { return c.kubelet.IsOn(c.config.FeatureGates, gate) }
 
-func (c *check) bad(field, format string, args ...any) {
+func (c *check) addProblem(field, format string, args ...any) {
 	c.problems = append(c.problems, Problem{Fields: []string{field}, Message: fmt.Sprintf(format, args...)})
 }
 
-// conflict is a problem of two fields. The message names both.
-func (c *check) conflict(field, other, format string, args ...any) {
+// addConflict is a problem of two fields. The message names both.
+func (c *check) addConflict(field, other, format string, args ...any) {
 	c.problems = append(c.problems, Problem{Fields: []string{field, other}, Message: "cannot be used: " + fmt.Sprintf(format, args...)})
 }
 
-// needs adds a problem of a field whose feature gate is off.
-func (c *check) needs(field, gate string) {
+// requireGate adds a problem of a field whose feature gate is off.
+func (c *check) requireGate(field, gate string) {
 	if !c.isOn(gate) {
-		c.bad(field, "needs the feature gate %s, which is off", gate)
+		c.addProblem(field, "needs the feature gate %s, which is off", gate)
 	}
 }
 
@@ -87,7 +87,7 @@ func orElse[T any](p *T, otherwise T) T {
 	return *p
 }
 
-func (c *check) numbers() {
+func (c *check) checkNumbers() {
 	k := c.config
 	for _, n := range []struct {
 		field              string
@@ -114,17 +114,17 @@ func (c *check) numbers() {
 	} {
 		switch {
 		case n.value < n.least && n.most == math.MaxInt32:
-			c.bad(n.field, "%d is less than %d", n.value, n.least)
+			c.addProblem(n.field, "%d is less than %d", n.value, n.least)
 		case n.value < n.least || n.value > n.most:
-			c.bad(n.field, "%d is not from %d to %d", n.value, n.least, n.most)
+			c.addProblem(n.field, "%d is not from %d to %d", n.value, n.least, n.most)
 		}
 	}
 	if k.MaxOpenFiles < 0 {
-		c.bad("maxOpenFiles", "%d is less than 0", k.MaxOpenFiles)
+		c.addProblem("maxOpenFiles", "%d is less than 0", k.MaxOpenFiles)
 	}
 }
 
-func (c *check) choices() {
+func (c *check) checkChoices() {
 	k := c.config
 	for _, choice := range []struct{ field, value, choices string }{
 		{"configMapAndSecretChangeDetectionStrategy", string(k.ConfigMapAndSecretChangeDetectionStrategy), "Get Cache Watch"},
@@ -133,43 +133,43 @@ func (c *check) choices() {
 		{"topologyManagerPolicy", k.TopologyManagerPolicy, "none best-effort restricted single-numa-node"},
 		{"topologyManagerScope", k.TopologyManagerScope, "container pod"},
 		// A kubelet shows the metrics of one minor version before it (k8s.io/component-base/metrics).
-		{"showHiddenMetricsForVersion", k.ShowHiddenMetricsForVersion, fmt.Sprintf("1.%d", c.kubelet.minor()-1)},
+		{"showHiddenMetricsForVersion", k.ShowHiddenMetricsForVersion, fmt.Sprintf("1.%d", c.kubelet.minorVersion()-1)},
 	} {
-		c.choose(choice.field, choice.value, choice.choices)
+		c.requireChoice(choice.field, choice.value, choice.choices)
 	}
 }
 
-func (c *check) choose(field, value, choices string) {
+func (c *check) requireChoice(field, value, choices string) {
 	if all := strings.Fields(choices); value != "" && !slices.Contains(all, value) {
-		c.bad(field, "%q is not one of %s", value, strings.Join(all, ", "))
+		c.addProblem(field, "%q is not one of %s", value, strings.Join(all, ", "))
 	}
 }
 
-func (c *check) times() {
+func (c *check) checkTimes() {
 	k := c.config
 	// The kubelet ends with a period below zero: it makes a ticker of the second, and a limit of time of the third.
 	for field, d := range map[string]time.Duration{
 		"syncFrequency": k.SyncFrequency.Duration, "fileCheckFrequency": k.FileCheckFrequency.Duration, "runtimeRequestTimeout": k.RuntimeRequestTimeout.Duration,
 	} {
 		if d < 0 {
-			c.bad(field, "%s is negative", d)
+			c.addProblem(field, "%s is negative", d)
 		}
 	}
 	if d := k.ContainerLogMonitorInterval; d != nil && d.Duration < 3*time.Second {
-		c.bad("containerLogMonitorInterval", "%s is less than 3s", d.Duration)
+		c.addProblem("containerLogMonitorInterval", "%s is less than 3s", d.Duration)
 	}
 	const wholeQuota = 100 * time.Millisecond
 	switch d := k.CPUCFSQuotaPeriod; {
 	case d == nil || d.Duration == wholeQuota:
 	case !c.isOn("CustomCPUCFSQuotaPeriod"):
-		c.needs("cpuCFSQuotaPeriod", "CustomCPUCFSQuotaPeriod")
+		c.requireGate("cpuCFSQuotaPeriod", "CustomCPUCFSQuotaPeriod")
 	case d.Duration < time.Millisecond || d.Duration > time.Second:
-		c.bad("cpuCFSQuotaPeriod", "%s is not from 1ms to 1s", d.Duration)
+		c.addProblem("cpuCFSQuotaPeriod", "%s is not from 1ms to 1s", d.Duration)
 	}
-	c.crashLoop()
+	c.checkCrashLoop()
 }
 
-func (c *check) crashLoop() {
+func (c *check) checkCrashLoop() {
 	const field = "crashLoopBackOff.maxContainerRestartPeriod"
 	d := c.config.CrashLoopBackOff.MaxContainerRestartPeriod
 	if d == nil {
@@ -177,44 +177,44 @@ func (c *check) crashLoop() {
 	}
 	// The kubelet compares whole milliseconds.
 	if ms := d.Milliseconds(); c.isOn("KubeletCrashLoopBackOffMax") && (ms < 1000 || ms > 300000) {
-		c.bad(field, "%s is not from 1s to 300s", d.Duration)
+		c.addProblem(field, "%s is not from 1s to 300s", d.Duration)
 	}
-	c.needs(field, "KubeletCrashLoopBackOffMax")
+	c.requireGate(field, "KubeletCrashLoopBackOffMax")
 }
 
-// shutdown is about the periods of a shutdown, which kubelets on Windows use or not.
-func (c *check) shutdown() {
+// checkShutdown is about the periods of a shutdown, which kubelets on Windows use or not.
+func (c *check) checkShutdown() {
 	const byPriority, gate, gateByPriority = "shutdownGracePeriodByPodPriority", "GracefulNodeShutdown", "GracefulNodeShutdownBasedOnPodPriority"
 	period, critical := c.config.ShutdownGracePeriod.Duration, c.config.ShutdownGracePeriodCriticalPods.Duration
 	for field, d := range map[string]time.Duration{"shutdownGracePeriod": period, "shutdownGracePeriodCriticalPods": critical} {
 		switch {
 		case d > 0 && !c.isOn(gate):
-			c.needs(field, gate)
+			c.requireGate(field, gate)
 		case c.isOn(gate) && (d < 0 || d > 0 && d < time.Second):
-			c.bad(field, "%s is neither 0s nor at least 1s", d)
+			c.addProblem(field, "%s is neither 0s nor at least 1s", d)
 		}
 	}
 	if c.isOn(gate) && period >= 0 && critical > period {
-		c.bad("shutdownGracePeriodCriticalPods", "%s is longer than shutdownGracePeriod, %s", critical, period)
+		c.addProblem("shutdownGracePeriodCriticalPods", "%s is longer than shutdownGracePeriod, %s", critical, period)
 	}
 	if len(c.config.ShutdownGracePeriodByPodPriority) == 0 {
 		return
 	}
 	if c.isOn(gateByPriority) && (period > 0 || critical > 0) {
-		c.bad(byPriority, "is set together with shutdownGracePeriod")
+		c.addProblem(byPriority, "is set together with shutdownGracePeriod")
 	}
-	c.needs(byPriority, gateByPriority)
+	c.requireGate(byPriority, gateByPriority)
 }
 
-// handlers is about the logs of the host, which oc adm node-logs reads.
-func (c *check) handlers() {
+// checkLogHandlers is about the logs of the host, which oc adm node-logs reads.
+func (c *check) checkLogHandlers() {
 	if !orElse(c.config.EnableSystemLogQuery, false) {
 		return
 	}
 	if !orElse(c.config.EnableSystemLogHandler, true) {
-		c.conflict("enableSystemLogHandler", "enableSystemLogQuery", "enableSystemLogQuery needs enableSystemLogHandler, which is false")
+		c.addConflict("enableSystemLogHandler", "enableSystemLogQuery", "enableSystemLogQuery needs enableSystemLogHandler, which is false")
 	}
 	if !c.isOn("NodeLogQuery") {
-		c.conflict("featureGates.NodeLogQuery", "enableSystemLogQuery", "enableSystemLogQuery needs the feature gate NodeLogQuery, which is off")
+		c.addConflict("featureGates.NodeLogQuery", "enableSystemLogQuery", "enableSystemLogQuery needs the feature gate NodeLogQuery, which is off")
 	}
 }

@@ -8,59 +8,59 @@ import (
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 )
 
-// images is about pulls of images and when they are removed.
-func (c *check) images() {
+// checkImageRemoval is about pulls of images and when they are removed.
+func (c *check) checkImageRemoval() {
 	k := c.config
 	high, low := orElse(k.ImageGCHighThresholdPercent, 85), orElse(k.ImageGCLowThresholdPercent, 80)
 	if low >= high {
-		c.conflict("imageGCLowThresholdPercent", "imageGCHighThresholdPercent", "imageGCLowThresholdPercent %d is not below imageGCHighThresholdPercent %d", low, high)
+		c.addConflict("imageGCLowThresholdPercent", "imageGCHighThresholdPercent", "imageGCLowThresholdPercent %d is not below imageGCHighThresholdPercent %d", low, high)
 	}
 	if parallel := orElse(k.MaxParallelImagePulls, 1); parallel > 1 && orElse(k.SerializeImagePulls, false) {
-		c.conflict("maxParallelImagePulls", "serializeImagePulls", "maxParallelImagePulls %d needs serializeImagePulls: false", parallel)
+		c.addConflict("maxParallelImagePulls", "serializeImagePulls", "maxParallelImagePulls %d needs serializeImagePulls: false", parallel)
 	}
-	c.imageAges(k.ImageMinimumGCAge.Duration, k.ImageMaximumGCAge.Duration)
+	c.checkImageAges(k.ImageMinimumGCAge.Duration, k.ImageMaximumGCAge.Duration)
 }
 
-func (c *check) imageAges(least, most time.Duration) {
+func (c *check) checkImageAges(least, most time.Duration) {
 	const since = 36
-	if least < 0 && c.kubelet.minor() >= since {
-		c.bad("imageMinimumGCAge", "%s is negative", least)
+	if least < 0 && c.kubelet.minorVersion() >= since {
+		c.addProblem("imageMinimumGCAge", "%s is negative", least)
 	}
 	if least == 0 {
 		least = 2 * time.Minute
 	}
 	switch {
 	case most < 0:
-		c.bad("imageMaximumGCAge", "%s is negative", most)
+		c.addProblem("imageMaximumGCAge", "%s is negative", most)
 	case most > 0 && most <= least:
-		c.conflict("imageMaximumGCAge", "imageMinimumGCAge", "imageMaximumGCAge %s is not longer than imageMinimumGCAge %s", most, least)
+		c.addConflict("imageMaximumGCAge", "imageMinimumGCAge", "imageMaximumGCAge %s is not longer than imageMinimumGCAge %s", most, least)
 	}
 	if most != 0 {
-		c.needs("imageMaximumGCAge", "ImageMaximumGCAge")
+		c.requireGate("imageMaximumGCAge", "ImageMaximumGCAge")
 	}
 }
 
-// preloaded is about images that are there before a Pod pulls them.
-func (c *check) preloaded() {
+// checkPreloadedImages is about images that are there before a Pod pulls them.
+func (c *check) checkPreloadedImages() {
 	const policyField, listField, gate = "imagePullCredentialsVerificationPolicy", "preloadedImagesVerificationAllowlist", "KubeletEnsureSecretPulledImages"
 	policy, list := string(c.config.ImagePullCredentialsVerificationPolicy), c.config.PreloadedImagesVerificationAllowlist
 	if policy != "" {
-		c.needs(policyField, gate)
+		c.requireGate(policyField, gate)
 	}
 	if len(list) > 0 {
-		c.needs(listField, gate)
+		c.requireGate(listField, gate)
 	}
 	if !c.isOn(gate) {
 		return
 	}
-	c.choose(policyField, policy, "NeverVerify NeverVerifyPreloadedImages NeverVerifyAllowlistedImages AlwaysVerify")
+	c.requireChoice(policyField, policy, "NeverVerify NeverVerifyPreloadedImages NeverVerifyAllowlistedImages AlwaysVerify")
 	if len(list) > 0 && policy != string(kubeletv1beta1.NeverVerifyAllowlistedImages) {
-		c.conflict(listField, policyField, "%s needs %s: %s", listField, policyField, kubeletv1beta1.NeverVerifyAllowlistedImages)
+		c.addConflict(listField, policyField, "%s needs %s: %s", listField, policyField, kubeletv1beta1.NeverVerifyAllowlistedImages)
 		return
 	}
 	for _, pattern := range list {
 		if !isAllowlistPattern(pattern) {
-			c.bad(listField, "%q is neither an image without tag and digest nor a prefix of one that ends with /*", pattern)
+			c.addProblem(listField, "%q is neither an image without tag and digest nor a prefix of one that ends with /*", pattern)
 		}
 	}
 }

@@ -15,27 +15,27 @@ import (
 // signals are what an eviction can depend on (pkg/kubelet/eviction/api).
 const signals = "memory.available nodefs.available nodefs.inodesFree imagefs.available imagefs.inodesFree containerfs.available containerfs.inodesFree pid.available allocatableMemory.available"
 
-// eviction applies the rules of the parser of thresholds (pkg/kubelet/eviction/helpers.go, ParseThresholdConfig).
-func (c *check) eviction() {
+// checkEviction applies the rules of the parser of thresholds (pkg/kubelet/eviction/helpers.go, ParseThresholdConfig).
+func (c *check) checkEviction() {
 	k := c.config
-	c.eachSignal("evictionHard", k.EvictionHard, whyNotThreshold)
-	c.eachSignal("evictionSoft", k.EvictionSoft, whyNotThreshold)
-	c.eachSignal("evictionSoftGracePeriod", k.EvictionSoftGracePeriod, whyNotPeriod)
-	c.eachSignal("evictionMinimumReclaim", k.EvictionMinimumReclaim, whyNotReclaim)
+	c.checkSignals("evictionHard", k.EvictionHard, whyNotThreshold)
+	c.checkSignals("evictionSoft", k.EvictionSoft, whyNotThreshold)
+	c.checkSignals("evictionSoftGracePeriod", k.EvictionSoftGracePeriod, whyNotPeriod)
+	c.checkSignals("evictionMinimumReclaim", k.EvictionMinimumReclaim, whyNotReclaim)
 	for _, signal := range slices.Sorted(maps.Keys(k.EvictionSoft)) {
 		if _, given := k.EvictionSoftGracePeriod[signal]; !given && !isIgnored(k.EvictionSoft[signal]) {
-			c.bad("evictionSoft."+signal, "has no period in evictionSoftGracePeriod")
+			c.addProblem("evictionSoft."+signal, "has no period in evictionSoftGracePeriod")
 		}
 	}
 }
 
-// eachSignal adds a problem for each entry that is not about a signal, or whose value is refused.
-func (c *check) eachSignal(field string, values map[string]string, whyNot func(string) string) {
+// checkSignals adds a problem for each entry that is not about a signal, or whose value is refused.
+func (c *check) checkSignals(field string, values map[string]string, whyNot func(string) string) {
 	for _, signal := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(strings.Fields(signals), signal) {
-			c.bad(field+"."+signal, "is not a signal of an eviction: these are %s", strings.Join(strings.Fields(signals), ", "))
+			c.addProblem(field+"."+signal, "is not a signal of an eviction: these are %s", strings.Join(strings.Fields(signals), ", "))
 		} else if why := whyNot(values[signal]); why != "" {
-			c.bad(field+"."+signal, "%q %s", values[signal], why)
+			c.addProblem(field+"."+signal, "%q %s", values[signal], why)
 		}
 	}
 }
@@ -85,37 +85,37 @@ func percentage(value string) (float32, bool) {
 	return float32(n) / 100, err == nil //nolint:mnd // per cent
 }
 
-// quantities applies the rules of what is reserved (cmd/kubelet/app/server.go, parseResourceList; pkg/kubelet/cm, ParseQOSReserved) and of the size of logs
+// checkQuantities applies the rules of what is reserved (cmd/kubelet/app/server.go, parseResourceList; pkg/kubelet/cm, ParseQOSReserved) and of the size of logs
 // (pkg/kubelet/logs, parseMaxSize).
-func (c *check) quantities() {
+func (c *check) checkQuantities() {
 	for field, reserved := range map[string]map[string]string{"systemReserved": c.config.SystemReserved, "kubeReserved": c.config.KubeReserved} {
 		for _, name := range slices.Sorted(maps.Keys(reserved)) {
 			q, err := resource.ParseQuantity(reserved[name])
 			switch {
 			case !slices.Contains([]string{"cpu", "memory", "ephemeral-storage", "pid"}, name):
-				c.bad(field+"."+name, "is none of cpu, memory, ephemeral-storage and pid")
+				c.addProblem(field+"."+name, "is none of cpu, memory, ephemeral-storage and pid")
 			case err != nil || q.Sign() < 0:
-				c.bad(field+"."+name, "%q is not a quantity such as 500m or 2Gi", reserved[name])
+				c.addProblem(field+"."+name, "%q is not a quantity such as 500m or 2Gi", reserved[name])
 			}
 		}
 	}
 	if size := c.config.ContainerLogMaxSize; size != "" {
 		q, err := resource.ParseQuantity(size)
 		if _, whole := q.AsInt64(); err != nil || !whole {
-			c.bad("containerLogMaxSize", "%q is not a quantity of bytes such as 50Mi", size)
+			c.addProblem("containerLogMaxSize", "%q is not a quantity of bytes such as 50Mi", size)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.config.QOSReserved)) {
 		number, isPercentage := strings.CutSuffix(c.config.QOSReserved[name], "%")
 		n, err := strconv.Atoi(strings.TrimRight(number, "%"))
 		if name != string(corev1.ResourceMemory) || !isPercentage || err != nil || n < 0 || n > 100 {
-			c.bad("qosReserved."+name, "is not memory with a percentage from 0%% to 100%%")
+			c.addProblem("qosReserved."+name, "is not memory with a percentage from 0%% to 100%%")
 		}
 	}
 }
 
-// reservedMemory applies the rules of validation_reserved_memory.go.
-func (c *check) reservedMemory() {
+// checkReservedMemory applies the rules of validation_reserved_memory.go.
+func (c *check) checkReservedMemory() {
 	type limit struct {
 		node int32
 		name corev1.ResourceName
@@ -127,11 +127,11 @@ func (c *check) reservedMemory() {
 			q := r.Limits[name]
 			switch {
 			case name != corev1.ResourceMemory && !strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
-				c.bad(field, "is neither memory nor one of huge pages")
+				c.addProblem(field, "is neither memory nor one of huge pages")
 			case q.IsZero():
-				c.bad(field, "is zero")
+				c.addProblem(field, "is zero")
 			case seen[limit{r.NumaNode, name}]:
-				c.bad(field, "is there twice for NUMA node %d", r.NumaNode)
+				c.addProblem(field, "is there twice for NUMA node %d", r.NumaNode)
 			}
 			seen[limit{r.NumaNode, name}] = true
 		}

@@ -186,8 +186,8 @@ func findingsText(sign string, findings bundle.Findings) string {
 	const margin = "           "
 	for _, f := range findings[:min(mostFindings, len(findings))] {
 		fmt.Fprintf(&out, "%s %-7s  %s%s\n%s%s\n", sign, escapeName(string(f.Severity)), escapeName(f.Reason), prefixed("  ", line(about(f))), margin, line(f.Message))
-		if next := nextStep(f, sign != "-"); next != "" {
-			fmt.Fprintf(&out, "%s%s\n", margin, line(next))
+		if label, text := nextStep(f); text != "" && sign != "-" {
+			fmt.Fprintf(&out, "%s%s: %s\n", margin, line(label), line(text))
 		}
 	}
 	if n := len(findings) - mostFindings; n > 0 {
@@ -196,17 +196,12 @@ func findingsText(sign string, findings bundle.Findings) string {
 	return out.String()
 }
 
-// nextStep is what to do about a finding that is there, or who has accepted it and why.
-func nextStep(f bundle.Finding, isThere bool) string {
-	switch {
-	case !isThere:
-		return ""
-	case f.IsAccepted():
-		return "accepted by " + strings.ReplaceAll(f.Accepted.Owner, ": ", " ") + ": " + f.Accepted.Reason
-	case f.Fix != "":
-		return "fix: " + f.Fix
+// nextStep is what to do about a finding, or why it is accepted, with the label in front of it.
+func nextStep(f bundle.Finding) (label, text string) {
+	if f.IsAccepted() {
+		return "accepted by " + f.Accepted.Owner, f.Accepted.Reason
 	}
-	return ""
+	return "fix", f.Fix
 }
 
 // about is the node, the object and the field of a finding, as far as it has them.
@@ -243,8 +238,7 @@ func (f Findings) markdown() string {
 		fmt.Fprintf(&out, "**%s**\n\n", side.title)
 		for _, x := range side.findings[:min(mostFindings, len(side.findings))] {
 			fmt.Fprintf(&out, "* **%s** `%s`%s: %s", escapeName(string(x.Severity)), escapeName(x.Reason), prefixed(" ", codeSpan(about(x))), codeSpan(x.Message))
-			if next := nextStep(x, side.isThere); next != "" {
-				label, text, _ := strings.Cut(next, ": ")
+			if label, text := nextStep(x); text != "" && side.isThere {
 				fmt.Fprintf(&out, "<br>%s: %s", wordsOrCode(label), codeSpan(text))
 			}
 			out.WriteString("\n")

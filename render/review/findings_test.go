@@ -39,7 +39,7 @@ func TestFindingsAreComparedByWhatTheySay(t *testing.T) {
 	}
 }
 
-// acceptedBy returns the finding as somebody has accepted it.
+// acceptedBy returns the finding with the acceptance of the entry that covers it.
 func acceptedBy(owner string, f bundle.Finding) bundle.Finding {
 	f.Accepted = bundle.Acceptance{Reason: "the rest has copies", Owner: owner}
 	return f

@@ -18,7 +18,7 @@ func (f Fleet) IsDone() bool {
 		!slices.ContainsFunc(f.Nodes, func(r Row) bool { return r.State != nodestate.Updated || !r.IsReady() })
 }
 
-// isReady reports whether the condition Ready is true. An operator that has none, and what is said about some nodes alone, is judged by what it sums up.
+// isReady reports whether the condition Ready is true. Without that condition, and for a selection of nodes, the conditions that it sums up are used.
 func (f Fleet) isReady() bool {
 	if c := meta.FindStatusCondition(f.Conditions, status.Ready); c != nil && !f.partial {
 		return c.Status == metav1.ConditionTrue

@@ -313,8 +313,8 @@ func TestACutLogBeginsWithAWholeLine(t *testing.T) {
 	}
 }
 
-// TestTheTimeOfAFolderOfSomebodyElse: neither a link nor a file without an end is read for it.
-func TestTheTimeOfAFolderOfSomebodyElse(t *testing.T) {
+// TestTheTimeOfAForeignFolder: neither a link nor a file without an end is read for it.
+func TestTheTimeOfAForeignFolder(t *testing.T) {
 	at := "2026-01-01T12:00:00Z\n"
 	outside := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(outside, []byte(at), 0o600); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/controller/rollout/plan"
+	"wmco/controller/windowsnode/drain"
 )
 
 // readyBefore are the pods of a canary that were Ready when its change was permitted, by UID.
@@ -44,12 +45,9 @@ func (e *Executor) recordReadyPods(ctx context.Context, s plan.Step) error {
 	return nil
 }
 
-// podsAtATime is how many pods are in memory whole: a kubelet makes as many mirror pods of its own node as it likes, each as large as an object may be.
-const podsAtATime = 25
-
 // podsOf returns the pods of a node, with what says whether they are Ready.
 func (e *Executor) podsOf(ctx context.Context, node string) ([]corev1.Pod, error) {
-	o := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(), Limit: podsAtATime}
+	o := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(), Limit: drain.PodsAtATime}
 	var all []corev1.Pod
 	for more := true; more; more = o.Continue != "" {
 		list, err := e.Pods.CoreV1().Pods(metav1.NamespaceAll).List(ctx, o)

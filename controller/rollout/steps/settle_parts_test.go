@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"wmco/controller/windowsnode/drain"
 )
 
 // TestPodsOfACanaryAreListedInParts: the pods of each part are there, without what a kubelet can make large, and no part has more than is in memory at a time.
@@ -16,7 +18,7 @@ func TestPodsOfACanaryAreListedInParts(t *testing.T) {
 	parts := []string{"a", "b"}
 	clients.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		o := action.(clienttesting.ListActionImpl).ListOptions //nolint:forcetypeassert // as its verb says
-		if o.Limit != podsAtATime || len(parts) == 0 {
+		if o.Limit != drain.PodsAtATime || len(parts) == 0 {
 			t.Errorf("%d pods at a time, %d parts are left", o.Limit, len(parts))
 		}
 		list := &corev1.PodList{Items: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: parts[0], Labels: map[string]string{"a": "b"}}}}}

@@ -103,7 +103,7 @@ func (l *Left) addPod(pod corev1.Pod) {
 
 func (d Drainer) drainHelper(ctx context.Context) *kubectl.Helper {
 	return &kubectl.Helper{
-		Ctx: ctx, Client: listing{d.Client}, ChunkSize: podsAtATime, Force: true, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, Out: io.Discard, ErrOut: io.Discard,
+		Ctx: ctx, Client: listing{d.Client}, ChunkSize: PodsAtATime, Force: true, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, Out: io.Discard, ErrOut: io.Discard,
 		SkipWaitForDeleteTimeoutSeconds: int(d.GiveUp.Seconds()),
 	}
 }
@@ -177,7 +177,7 @@ func (d Drainer) requestEviction(ctx context.Context, pod corev1.Pod) error {
 func (d Drainer) budgets(ctx context.Context, pod corev1.Pod) ([]policyv1.PodDisruptionBudget, error) {
 	var all []policyv1.PodDisruptionBudget
 	for page, more := "", true; more; more = page != "" {
-		list, err := d.Client.PolicyV1().PodDisruptionBudgets(pod.Namespace).List(ctx, metav1.ListOptions{Limit: podsAtATime, Continue: page})
+		list, err := d.Client.PolicyV1().PodDisruptionBudgets(pod.Namespace).List(ctx, metav1.ListOptions{Limit: PodsAtATime, Continue: page})
 		if err != nil {
 			return nil, err
 		}

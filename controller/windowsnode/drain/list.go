@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// podsAtATime is how many pods are in memory whole: a kubelet makes as many mirror pods of its own node as it likes, each as large as an object may be.
-	podsAtATime = 25
+	// PodsAtATime is how many pods are in memory whole: a kubelet makes as many mirror pods of its own node as it likes, each as large as an object may be.
+	PodsAtATime = 25
 	// mostLabels is how many labels of a pod are kept, by which the PodDisruptionBudgets of one that is not evicted are found.
 	mostLabels = 100
 )

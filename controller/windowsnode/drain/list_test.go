@@ -53,7 +53,7 @@ func TestPodsAreListedInParts(t *testing.T) {
 	parts := []string{"a", "b"}
 	clients.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		o := action.(clienttesting.ListActionImpl).ListOptions //nolint:forcetypeassert // as its verb says
-		if o.Limit != podsAtATime || len(parts) == 0 {
+		if o.Limit != PodsAtATime || len(parts) == 0 {
 			t.Errorf("%d pods at a time, %d parts are left", o.Limit, len(parts))
 		}
 		list := &corev1.PodList{Items: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: parts[0]}}}}

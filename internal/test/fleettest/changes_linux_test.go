@@ -116,7 +116,7 @@ func mirrorChanges() []change {
   spec: {imageDigestMirrors: [{source: quay.io/example, mirrors: ["mirror.example.com:5000/example"]}]}}`)
 			},
 			want: effects{
-				Operator: warnedAll(), Agents: reported(),
+				Operator: publishedAll(), Agents: reported(),
 				Node: nodeEffects{Files: []string{`make ` + registries + `quay.io`, `write ` + registries + `quay.io\hosts.toml`}},
 			},
 			see: hasText(registries+`quay.io\hosts.toml`, "mirror.example.com:5000"),
