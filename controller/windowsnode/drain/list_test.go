@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
@@ -64,6 +65,30 @@ func TestPodsAreListedInParts(t *testing.T) {
 	})
 	left, err := Drainer{Client: clients}.RemainingPods(t.Context(), "win-a")
 	if diff := cmp.Diff([]string{"default/a", "default/b"}, left.Pods); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+// TestBudgetsAreListedInParts: whoever may create a PodDisruptionBudget makes as many and as large ones as the namespace holds.
+func TestBudgetsAreListedInParts(t *testing.T) {
+	clients := fake.NewClientset()
+	parts := []string{"b", "a"}
+	clients.PrependReactor("list", "poddisruptionbudgets", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		o := action.(clienttesting.ListActionImpl).ListOptions //nolint:forcetypeassert // as its verb says
+		if o.Limit != PodsAtATime || len(parts) == 0 {
+			t.Errorf("%d budgets at a time, %d parts are left", o.Limit, len(parts))
+		}
+		list := &policyv1.PodDisruptionBudgetList{Items: []policyv1.PodDisruptionBudget{{
+			ObjectMeta: metav1.ObjectMeta{Name: parts[0], Annotations: map[string]string{"much": "text"}}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}},
+		}}}
+		if parts = parts[1:]; len(parts) > 0 {
+			list.Continue = "more"
+		}
+		return true, list, nil
+	})
+	got, err := Drainer{Client: clients}.budgets(t.Context(), corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default"}})
+	want := []policyv1.PodDisruptionBudget{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, {ObjectMeta: metav1.ObjectMeta{Name: "b"}}}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }
