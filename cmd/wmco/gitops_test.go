@@ -58,7 +58,7 @@ func newRepository(t *testing.T) repository {
 		t.Fatal(err)
 	}
 	// Each of these gives the job the image of the release, with this program in it.
-	release := "#!/bin/sh\nd=$(mktemp -d) && mkdir -p $d/usr/bin && printf '#!/bin/sh\\nexec " + filepath.Join(r.bin, "wmco") + " \"$@\"\\n' >$d/usr/bin/wmco && chmod +x $d/usr/bin/wmco\n"
+	release := "#!/bin/sh\nd=$(mktemp -d " + r.bin + "/release-XXXXXX) && mkdir -p $d/usr/bin && printf '#!/bin/sh\\nexec " + filepath.Join(r.bin, "wmco") + " \"$@\"\\n' >$d/usr/bin/wmco && chmod +x $d/usr/bin/wmco\n"
 	r.write(filepath.Join(r.bin, "docker"), release+"exec tar -C $d/usr/bin -c wmco\n")
 	r.write(filepath.Join(r.bin, "crane"), release+"exec tar -C $d -c usr\n")
 	r.run(0, `git init --quiet --initial-branch=main . && printf 'comment.md\npage.html\nusr/\n' >.gitignore && git config user.name x && git config user.email x@example.com`)

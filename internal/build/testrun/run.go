@@ -46,18 +46,34 @@ type Result struct {
 	Skips []string
 	// Again are the tests that failed first and passed alone.
 	Again []string
-	// refused are the skips that are not allowed.
-	refused []string
-	broken  bool
+	// refused are the skips that are not allowed, left the files and processes that the tests did not remove.
+	refused, left []string
+	broken        bool
 }
 
-// OK reports whether nothing failed, and nothing was skipped that must not be.
-func (r Result) OK() bool { return r.Failed == 0 && !r.broken && len(r.refused) == 0 }
+// OK reports whether nothing failed or was left, and nothing was skipped that must not be.
+func (r Result) OK() bool { return r.Failed == 0 && !r.broken && len(r.refused)+len(r.left) == 0 }
 
 // Run tests packages. Its error means that the tests could not be run, or that their output could not be kept.
 func Run(ctx context.Context, o Options) (Result, error) {
 	o.Out = &lockedWriter{out: o.Out}
-	p := printer{o: o}
+	s, err := newScratch(o.Logs)
+	if err != nil {
+		return Result{}, fmt.Errorf("making a folder for temporary files: %w", err)
+	}
+	p := printer{o: o, scratch: s}
+	r, err := p.test(ctx)
+	left, failed := s.remove()
+	if err := errors.Join(err, failed, p.err); err != nil {
+		return r, err
+	}
+	r.left = left
+	p.printEnd(r)
+	return r, nil
+}
+
+func (p *printer) test(ctx context.Context) (Result, error) {
+	o := p.o
 	c, exit, err := p.goTest(ctx, o.Args...)
 	if err != nil {
 		return Result{}, err
@@ -78,8 +94,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 			r.refused = append(r.refused, text)
 		}
 	}
-	p.printEnd(r)
-	return r, p.err
+	return r, nil
 }
 
 // lockedWriter is written by two: what the go command itself says comes in between.
@@ -97,6 +112,7 @@ func (w *lockedWriter) Write(p []byte) (int, error) {
 // printer prints while tests run.
 type printer struct {
 	o        Options
+	scratch  scratch
 	packages []Package
 	err      error
 }
@@ -106,7 +122,7 @@ func (p *printer) printf(format string, args ...any) { _, _ = fmt.Fprintf(p.o.Ou
 // goTest runs go test once, and returns what it said and its exit status.
 func (p *printer) goTest(ctx context.Context, args ...string) (*collected, int, error) {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, args...)...)
-	cmd.Dir = p.o.Dir
+	cmd.Dir, cmd.Env = p.o.Dir, p.scratch.environment()
 	cmd.Stderr = p.o.Out
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // go test ends its test programs then
 	out, err := cmd.StdoutPipe()
@@ -232,6 +248,9 @@ func describeResult(action string) string {
 func (p *printer) printEnd(r Result) {
 	for _, text := range r.refused {
 		p.printf("skipped, which is not allowed here: %s\n", text)
+	}
+	for _, text := range r.left {
+		p.printf("left by a test: %s\n", text)
 	}
 	for _, text := range r.Again {
 		p.printf("failed once, and passed alone: %s: a defect of the test or of the code\n", text)

@@ -43,6 +43,15 @@ func TestMain(m *testing.M) {
 }
 func TestPanics(t *testing.T) { if os.Getenv("CASE") == "panic" { panic("broken") } }
 `,
+	"leaves/leaves_test.go": `package leaves
+import ("os"; "os/exec"; "testing")
+func TestLeaves(t *testing.T) {
+	switch os.Getenv("CASE") {
+	case "a file is left": _, _ = os.CreateTemp("", "forgotten")
+	case "a process is left": _ = exec.Command("sleep", "3600").Start()
+	}
+}
+`,
 	"broken/broken_test.go": `package broken
 import "testing"
 func TestFine(t *testing.T) {}
@@ -86,6 +95,17 @@ func TestOnlyWhatPassedCounts(t *testing.T) {
 		{
 			name: "panic", args: []string{"./whole"}, want: Result{Failed: 1},
 			says: []string{"failed: TestPanics of example/whole", "panic: broken"},
+		},
+		{
+			name: "a file is left", args: []string{"./leaves"}, want: Result{Passed: 1},
+			says: []string{"left by a test: " + os.TempDir(), "/forgotten"},
+		},
+		{
+			name: "a process is left", args: []string{"./leaves"}, want: Result{Passed: 1},
+			says: []string{"left by a test: process ", ": sleep 3600"},
+		},
+		{
+			name: "nothing is left", args: []string{"./leaves"}, ok: true, want: Result{Passed: 1},
 		},
 		{
 			name: "no package", args: []string{"./nowhere"}, again: 3, want: Result{},

@@ -70,12 +70,26 @@ func eventually(t testing.TB, what string, done func() bool) {
 
 // logTo logs to the test, and to nowhere after its end.
 func logTo(t testing.TB) *slog.Logger {
-	if !testing.Verbose() {
-		return slog.New(slog.DiscardHandler)
-	}
-	file, err := os.OpenFile(filepath.Join(os.TempDir(), "simnode.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	must(t, err)
-	return slog.New(slog.NewTextHandler(io.Writer(file), nil))
+	log := &testLog{out: t.Output()}
+	t.Cleanup(func() { log.set(io.Discard) })
+	return slog.New(slog.NewTextHandler(log, nil))
+}
+
+type testLog struct {
+	mu  sync.Mutex
+	out io.Writer
+}
+
+func (l *testLog) set(out io.Writer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.out = out
+}
+
+func (l *testLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.out.Write(p)
 }
 
 // startCluster loads a golden cluster and what a real one has around it.

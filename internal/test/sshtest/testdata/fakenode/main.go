@@ -45,9 +45,12 @@ func main() {
 	os.Exit(n.run(os.Args[1:], os.Stderr))
 }
 
-// hang does not end before the process that started it.
-func hang() {
+// hang does not end before the process that started it, or the machine, which its test removes. That process may have ended before this line.
+func (n node) hang() {
 	for parent := os.Getppid(); os.Getppid() == parent; {
+		if _, err := os.Stat(n.root); err != nil {
+			break
+		}
 		time.Sleep(100 * time.Millisecond)
 	}
 	os.Exit(2)
@@ -87,7 +90,7 @@ func (n node) command(args []string) error {
 		return os.WriteFile(filepath.Join(n.root, "confirmed"), []byte(args[1]), 0o600)
 	case "verify":
 		if n.is(drowsy) {
-			hang()
+			n.hang()
 		}
 		return n.observe()
 	case "observe":
@@ -160,7 +163,7 @@ func (n node) observe() error {
 		return err
 	}
 	if n.is(hangs) {
-		hang()
+		n.hang()
 	}
 	o := applier.Observation{
 		Schema: applier.Schema, Program: "fake", Bundle: r.Manifest.Digest, Applied: n.applied(),
@@ -237,7 +240,7 @@ func (n node) take(r *archive.Reader) error {
 			n.emit(applier.Event{Event: applier.EventNote, Message: "its last words"})
 			self, _ := os.FindProcess(os.Getpid())
 			_ = self.Kill()
-			hang()
+			n.hang()
 		}
 		if err := keep(n.part(p), data); err != nil {
 			return err
