@@ -22,7 +22,7 @@ payload: setup $(PAYLOAD_BUILDER) ## bin/payload: the Windows executables (PAYLO
 	@$(STEP) "building the payload" $(PAYLOAD_BUILDER) build --version '$(VERSION)' --sources '$(SOURCE_TREE)' --only '$(PAYLOAD)'
 
 .PHONY: payload-check
-payload-check: payload ## build the payload again from empty caches, compare the bytes, and list newer versions
+payload-check: payload ## build the payload again from empty caches, compare the bytes, and ask for newer versions
 	@$(STEP) "comparing the payload with a second build" $(PAYLOAD_BUILDER) check --version '$(VERSION)' --sources '$(SOURCE_TREE)' --only '$(PAYLOAD)'
 	@$(STEP) "looking for newer versions" $(PAYLOAD_BUILDER) newer
 

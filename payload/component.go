@@ -21,6 +21,8 @@ type Component struct {
 	Debug []string
 	// Executables are the programs of the component. Fields that they share with it may be empty.
 	Executables []Executable
+	// Patches are made in a copy of the module before it is built.
+	Patches []Patch
 }
 
 // Ours is the name of the component that is built from this module.
@@ -71,7 +73,7 @@ func cni() Component {
 		return Executable{Name: name, Path: `C:\k\cni\` + name + ".exe", Package: module + pkg + name, VersionCommand: VersionCommand{Prints: "plugin " + CNIVersion}}
 	}
 	return Component{
-		Name: "cni", Module: module, Version: CNIVersion, Debug: []string{"default=go1.24"},
+		Name: "cni", Module: module, Version: CNIVersion,
 		Variables:   []string{module + "/pkg/utils/buildversion.BuildVersion=" + CNIVersion},
 		Executables: []Executable{plugin(HostLocal, "/plugins/ipam/"), plugin(WinBridge, "/plugins/main/windows/"), plugin(WinOverlay, "/plugins/main/windows/")},
 	}
@@ -94,7 +96,7 @@ func exporter() Component {
 	const module = "github.com/prometheus-community/windows_exporter"
 	version := strings.TrimPrefix(ExporterVersion, "v")
 	return Component{
-		Name: "windows-exporter", Module: module, Version: ExporterVersion, Debug: []string{"default=go1.23"},
+		Name: "windows-exporter", Module: module, Version: ExporterVersion, Debug: []string{"default=go1.25"},
 		Variables: []string{"github.com/prometheus/common/version.Version=" + version},
 		Executables: []Executable{{
 			Name: Exporter, Path: `C:\k\windows_exporter.exe`, Package: module + "/cmd/windows_exporter",
@@ -130,7 +132,7 @@ func ecr() Component {
 func azure() Component {
 	const module = "sigs.k8s.io/cloud-provider-azure"
 	return Component{
-		Name: "azure", Module: module, Version: AzureVersion, Debug: []string{"default=go1.24"},
+		Name: "azure", Module: module, Version: AzureVersion,
 		Variables: []string{module + "/pkg/version.gitVersion=" + AzureVersion},
 		Executables: []Executable{{
 			Name: CloudManager, Path: `C:\k\azure-cloud-node-manager.exe`, Package: module + "/cmd/cloud-node-manager",

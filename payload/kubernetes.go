@@ -21,9 +21,9 @@ func Releases() []Release {
 		{"1.31", "v1.31.14", []string{"default=go1.22"}},
 		{"1.32", "v1.32.13", []string{"default=go1.23", "winsymlink=0"}},
 		{"1.33", "v1.33.13", []string{"default=go1.24"}},
-		{"1.34", "v1.34.9", []string{"default=go1.24"}},
-		{"1.35", "v1.35.4", []string{"default=go1.25"}},
-		{"1.36", "v1.36.3", nil},
+		{"1.34", "v1.34.12", []string{"default=go1.24"}},
+		{"1.35", "v1.35.8", []string{"default=go1.25"}},
+		{"1.36", "v1.36.5", nil},
 		{"1.37", "v1.37.2", nil},
 	}
 }
@@ -101,10 +101,11 @@ func kubernetes(r Release) Component {
 			VersionCommand: VersionCommand{Args: []string{"--version"}, Prints: "Kubernetes " + r.Version},
 		}
 	}
+	programs := []Executable{program(Kubelet), program(KubeProxy)}
 	return Component{
 		Name: "kubernetes-" + r.Minor, Module: "k8s.io/kubernetes", Version: r.Version, Debug: r.debug,
 		Variables:   []string{version + "gitVersion=" + r.Version, version + "gitMajor=" + numbers[0], version + "gitMinor=" + numbers[1]},
-		Executables: []Executable{program(Kubelet), program(KubeProxy)},
+		Executables: programs, Patches: patchesOf(programs),
 	}
 }
 

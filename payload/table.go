@@ -16,15 +16,15 @@ import (
 
 // Versions of the components. One component is one pinned Go module.
 const (
-	KubeLogRunnerVersion = "v0.36.3" // of k8s.io/component-base
+	KubeLogRunnerVersion = "v0.36.6" // of k8s.io/component-base
 	ContainerdVersion    = "v2.4.2"
 	ShimVersion          = "v0.14.1"
-	CNIVersion           = "v1.9.1"
+	CNIVersion           = "v1.10.0"
 	CSIProxyVersion      = "v1.3.0"
-	ExporterVersion      = "v0.30.8"
+	ExporterVersion      = "v0.31.8"
 	HybridOverlayVersion = "v0.0.0-20260707145430-b93b6a72bc15"
-	ECRVersion           = "v1.36.0"
-	AzureVersion         = "v1.34.3"
+	ECRVersion           = "v1.37.1"
+	AzureVersion         = "v1.36.4"
 )
 
 // Executable is one program on the node.

@@ -30,7 +30,7 @@ const (
 
 // hostNetwork notices that the Host Network Service has crashed: the service control manager starts it again, with another process id. Load
 // balancers that kube-proxy has made may be lost then, or be others than it remembers: Services fail on the node until kube-proxy is restarted, which
-// makes them all again (kubernetes/kubernetes#110849, #139519; version 1.36.3 still takes a service that does not answer for a network that is
+// makes them all again (kubernetes/kubernetes#110849, #139519; version 1.36.5 still takes a service that does not answer for a network that is
 // gone).
 type hostNetwork struct {
 	// process is the process for which kube-proxy works; 0 until one was seen.

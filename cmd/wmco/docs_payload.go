@@ -34,6 +34,8 @@ versions that it lists instead of the others.
 	out.WriteString(executableTable())
 	out.WriteString("\n## Components\n\nThe linker sets the variables, so each program can print its version. Go takes GODEBUG from the main module\nonly, so each go.mod repeats what upstream's go.mod declares or its go line implies; `-` is the default of the Go release used.\n\n")
 	out.WriteString(componentTable())
+	out.WriteString("\n## Known defects\n\nOf the pinned versions, by upstream's reports. A defect leaves the table with the version that does not have it any more. Patches are in `payload/defect.go`;\nthe bills of materials name them.\n\n")
+	out.WriteString(defectTable())
 	fmt.Fprintf(&out, `
 ## bin/payload
 
@@ -71,6 +73,15 @@ func executableTable() string {
 			path, version = payload.AgentPattern(), "that of wmco"
 		}
 		fmt.Fprintf(&out, "| %s | %s | %s | %s | `%s` | %s |\n", e.Name, e.Component, e.Module, version, path, cmp.Or(joinBy(e.Platforms, func(p bundle.Platform) string { return string(p) }, ", "), "all"))
+	}
+	return out.String()
+}
+
+func defectTable() string {
+	var out strings.Builder
+	out.WriteString("| executables | defect | report | first right version | here |\n|---|---|---|---|---|\n")
+	for _, d := range payload.Defects() {
+		fmt.Fprintf(&out, "| %s | %s | %s | %s | %s |\n", strings.Join(d.Executables, ", "), d.Effect, d.Report, cmp.Or(d.Fixed, "-"), d.Here)
 	}
 	return out.String()
 }

@@ -35,7 +35,7 @@ func TestVersionShowsTheOperatorOfTheCluster(t *testing.T) {
 func TestVersionShowsTheKubeletOfTheCluster(t *testing.T) {
 	for _, tt := range []struct{ answer, kubernetes, cluster, said string }{
 		{`{"gitVersion":"v1.32.9+abcdef0"}`, "v1.32.9+abcdef0", "4.19                       kubelet and kube-proxy v1.32.13 (this cluster)\n", ""},
-		{`{"gitVersion":"v1.36.3","emulationMajor":"1","emulationMinor":"35"}`, "v1.35.0+emulated-by-v1.36.3", "4.22                       kubelet and kube-proxy v1.35.4 (this cluster)\n", ""},
+		{`{"gitVersion":"v1.36.3","emulationMajor":"1","emulationMinor":"35"}`, "v1.35.0+emulated-by-v1.36.3", "4.22                       kubelet and kube-proxy v1.35.8 (this cluster)\n", ""},
 		{`{"gitVersion":"v1.30.4"}`, "v1.30.4", "", "skew: this release has no kubelet for Kubernetes v1.30.4 of the cluster: it serves OpenShift and OKD 4.18 to 5.1"},
 	} {
 		api := newPatchedAPI(t)

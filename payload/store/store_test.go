@@ -229,7 +229,7 @@ func TestFoldersThatDifferFromTheListAreRefused(t *testing.T) {
 				data := strings.Replace(string(encode(t, list)), payload.Find(kubelet).Version, "v1.35.0", 1)
 				write(t, filepath.Join(dir, ListFile), []byte(data))
 			},
-			[]string{`payload.json: checking "kubelet-1.36": it is k8s.io/kubernetes "v1.35.0", but this version of wmco ships k8s.io/kubernetes "v1.36.3"`},
+			[]string{`payload.json: checking "kubelet-1.36": it is k8s.io/kubernetes "v1.35.0", but this version of wmco ships k8s.io/kubernetes "` + payload.Find(kubelet).Version + `"`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -89,9 +89,9 @@ func Linked(release string, info *debug.BuildInfo) []cyclonedx.Component {
 	return list
 }
 
-// Built returns the module that was built: the replacement, if there is one.
+// Built returns the module that was built: the replacement, if there is one. A patched copy in a folder is no module of its own.
 func Built(m debug.Module) debug.Module {
-	if m.Replace != nil {
+	if m.Replace != nil && m.Replace.Version != "" && m.Replace.Version != "(devel)" {
 		return *m.Replace
 	}
 	return m

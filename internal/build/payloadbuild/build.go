@@ -113,7 +113,11 @@ func (o Options) one(ctx context.Context, r recipe) error {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // what remains of it is harmless
 	exe := filepath.Join(dir, r.Name+".exe")
-	if _, err := o.output(ctx, r.dir, r.arguments(exe)...); err != nil {
+	source, err := o.source(ctx, r, filepath.Join(dir, "source"))
+	if err != nil {
+		return fmt.Errorf("patching %s: %w", r.Name, err)
+	}
+	if _, err := o.output(ctx, source, r.arguments(exe)...); err != nil {
 		return fmt.Errorf("building %s: %w", r.Name, err)
 	}
 	info, err := r.inspect(exe)

@@ -1,18 +1,22 @@
 package payloadbuild
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
+	"regexp"
 
 	"github.com/Masterminds/semver/v3"
 
 	"wmco/payload"
 )
 
-// Newer prints the newer versions of each component that the module proxy lists. No listed version is not an error: a proxy
-// may serve versions that it does not list.
+// Newer prints the newer versions of each component that the module proxy serves: those that it lists, and the next patch releases, which are
+// asked for by name. A proxy may serve versions that it does not list.
 func Newer(ctx context.Context, o Options) {
 	for _, c := range payload.Components() {
 		if c.Name == payload.Ours {
@@ -24,24 +28,93 @@ func Newer(ctx context.Context, o Options) {
 
 func (o Options) newer(ctx context.Context, c payload.Component) string {
 	line := fmt.Sprintf("%s %s: ", c.Module, c.Version)
-	data, err := o.output(ctx, filepath.Join(o.Root, "payload", c.Name), "list", "-mod=readonly", "-m", "-versions", "-json=Versions", c.Module)
-	if err != nil {
-		return line + "the module proxy does not list its versions"
+	dir := filepath.Join(o.Root, "payload", c.Name)
+	listed, err := o.listed(ctx, dir, c.Module)
+	next, failed := o.nextPatches(ctx, dir, c)
+	if err := errors.Join(err, failed); err != nil {
+		return line + "the module proxy does not answer: " + err.Error()
 	}
-	var listed struct{ Versions []string }
-	if err := json.Unmarshal(data, &listed); err != nil {
-		return line + "the output of go list is not JSON"
-	}
-	patch, latest := newest(c.Version, listed.Versions)
+	patch, latest := newest(c.Version, append(listed, next...))
 	switch {
 	case patch == "" && latest == "":
-		return line + "nothing newer is listed"
+		return line + "nothing newer is served"
 	case patch == "" || patch == latest:
 		return line + latest + " is available"
 	case latest == "":
 		return line + patch + " is available"
 	}
 	return line + patch + " and " + latest + " are available"
+}
+
+// listed returns the versions that the module proxy lists. None is no error.
+func (o Options) listed(ctx context.Context, dir, module string) ([]string, error) {
+	found, err := o.queryModules(ctx, dir, "-versions", module)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return found[0].Versions, nil
+}
+
+// lookahead is how many patch releases are asked for at a time. Some are never served: k8s.io/kubernetes v1.35.7 is refused, and v1.35.8 is not.
+const lookahead = 4
+
+// nextPatches returns the patch releases after that of a component, until the module proxy serves none of the next few.
+func (o Options) nextPatches(ctx context.Context, dir string, c payload.Component) ([]string, error) {
+	pinned, err := semver.NewVersion(c.Version)
+	if err != nil || pinned.Prerelease() != "" { // a pseudo-version
+		return nil, err
+	}
+	var served []string
+	for next := pinned.IncPatch(); ; {
+		var names []string
+		for range lookahead {
+			names = append(names, c.Module+"@v"+next.String())
+			next = next.IncPatch()
+		}
+		found, err := o.queryModules(ctx, dir, names...)
+		if err != nil {
+			return nil, err
+		}
+		before := len(served)
+		for _, m := range found {
+			switch {
+			case m.Error == nil:
+				served = append(served, m.Version)
+			case !refused.MatchString(m.Error.Err):
+				return nil, errors.New(m.Error.Err)
+			}
+		}
+		if len(served) == before {
+			return served, nil
+		}
+	}
+}
+
+// refused matches the answer of a proxy that does not have a version.
+var refused = regexp.MustCompile(`: (403 Forbidden|404 Not Found|410 Gone)`)
+
+// moduleQuery is what `go list -m -json` prints of a module.
+type moduleQuery struct {
+	Version  string
+	Versions []string
+	Error    *struct{ Err string }
+}
+
+func (o Options) queryModules(ctx context.Context, dir string, what ...string) ([]moduleQuery, error) {
+	data, err := o.output(ctx, dir, append([]string{"list", "-mod=readonly", "-m", "-e", "-json=Version,Versions,Error"}, what...)...)
+	if err != nil {
+		return nil, err
+	}
+	var all []moduleQuery
+	for d := json.NewDecoder(bytes.NewReader(data)); ; {
+		var m moduleQuery
+		if err := d.Decode(&m); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("reading the output of go list: %w", err)
+		}
+		all = append(all, m)
+	}
 }
 
 // newest returns the newest patch of the same minor version and the newest version of all. Each is empty if none is newer.

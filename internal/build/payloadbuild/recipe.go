@@ -126,7 +126,7 @@ const packing = "zstd best 8MiB 1"
 
 func (o Options) key(ctx context.Context, r recipe) (string, error) {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%s\n%q\n", r.release, packing, r.arguments(""))
+	fmt.Fprintf(h, "%s\n%s\n%q\n%q\n", r.release, packing, r.arguments(""), r.component.Patches)
 	files := []string{filepath.Join(r.dir, "go.mod"), filepath.Join(r.dir, "go.sum")}
 	if r.dir == o.Root {
 		sources, err := o.sources(ctx, r.Package)

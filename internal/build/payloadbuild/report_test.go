@@ -28,9 +28,9 @@ func TestReportListsMissingExecutablesWithReasons(t *testing.T) {
 	table := func(azure, cni string) string {
 		return strings.Join([]string{
 			"COMPONENT        VERSION  RESULT",
-			"azure            v1.34.3  " + azure,
-			"cni              v1.9.1   " + cni,
-			"kube-log-runner  v0.36.3  built: kube-log-runner",
+			"azure            v1.36.4  " + azure,
+			"cni              v1.10.0  " + cni,
+			"kube-log-runner  v0.36.6  built: kube-log-runner",
 			"",
 		}, "\n")
 	}

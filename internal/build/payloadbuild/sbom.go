@@ -3,11 +3,13 @@ package payloadbuild
 import (
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	cyclonedx "github.com/CycloneDX/cyclonedx-go"
 
 	"wmco/internal/build/bills"
+	"wmco/payload"
 	"wmco/payload/store"
 )
 
@@ -53,5 +55,20 @@ func program(e store.Entry, info *debug.BuildInfo) cyclonedx.Component {
 		PackageURL: bills.PackageURL(e.Module, e.Version),
 		Hashes:     &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: strings.TrimPrefix(string(e.Raw.Digest), "sha256:")}},
 		Properties: &[]cyclonedx.Property{{Name: "wmco:path", Value: e.Path}, {Name: "wmco:package", Value: info.Path}, {Name: "wmco:go", Value: e.Go}},
+		Pedigree:   pedigree(e.Name),
 	}
+}
+
+// pedigree names the defects that patches of ours correct in an executable; nil without any.
+func pedigree(name string) *cyclonedx.Pedigree {
+	var patches []cyclonedx.Patch
+	for _, d := range payload.Defects() {
+		if len(d.Patches) > 0 && slices.Contains(d.Executables, name) {
+			patches = append(patches, cyclonedx.Patch{Type: cyclonedx.PatchTypeUnofficial, Resolves: &[]cyclonedx.Issue{{Type: cyclonedx.IssueTypeDefect, ID: d.Report, Description: d.Effect}}})
+		}
+	}
+	if len(patches) == 0 {
+		return nil
+	}
+	return &cyclonedx.Pedigree{Patches: &patches}
 }
