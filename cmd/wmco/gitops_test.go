@@ -78,7 +78,7 @@ func (r repository) run(status int, script string, env ...string) string {
 	r.t.Helper()
 	cmd := exec.Command("sh", "-eu", "-c", script)
 	cmd.Dir = r.dir
-	cmd.Env = append(os.Environ(), "PATH="+r.bin+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+r.home)
+	cmd.Env = append(os.Environ(), "PATH="+r.bin+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+r.home, "TMPDIR="+r.bin)
 	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.CombinedOutput()
 	if code := cmd.ProcessState.ExitCode(); code != status {
