@@ -203,3 +203,20 @@ func TestUserDataIsWhatCloudsRun(t *testing.T) {
 		}
 	}
 }
+
+// TestNothingOfAnotherUserIsTrusted: whoever has an account on a host that exists may make the folder of sshd before there is one, with a key or a configuration
+// in it. The access that the script gives would make it one that sshd follows.
+func TestNothingOfAnotherUserIsTrusted(t *testing.T) {
+	script := string(machinesOf(t, bundle.PlatformNone)["userdata.ps1"])
+	last := -1
+	for _, step := range []string{
+		"::CreateDirectory($folder, $acl)", "Assert-Owner -Path $folder", "::SetAccessControl($folder, $acl)",
+		"'sshd_config', 'administrators_authorized_keys'", "Assert-Owner -Path $file", "Start-Service -Name 'sshd'", "AppendAllText($keys", "::SetAccessControl($keys, $acl)",
+	} {
+		at := strings.Index(script, step)
+		if at <= last {
+			t.Errorf("%s is at %d, after %d was expected", step, at, last)
+		}
+		last = at
+	}
+}

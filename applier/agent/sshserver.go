@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"wmco/applier/plan"
@@ -17,6 +18,7 @@ const (
 	// Administrators may write to them (PowerShell/Win32-OpenSSH#2282, #2287).
 	sshFolder = `C:\ProgramData\ssh`
 	sshLogs   = sshFolder + `\logs`
+	sshConfig = sshFolder + `\sshd_config`
 )
 
 const (
@@ -84,15 +86,21 @@ func (a *Agent) noteSSHServer(ctx context.Context, why string) {
 	a.sendEventToNode(ctx, Event{Warning: true, Reason: EventSSHStopped, Message: "the OpenSSH server does not run, so the operator cannot log in: " + why})
 }
 
-// startSSHServer gives its folders the access that it wants, and starts it.
+// startSSHServer gives its folders the access that it wants, and starts it. What another user owns is theirs to fill: sshd refuses such a folder, and would
+// follow their configuration in one that was put right.
 func (a *Agent) startSSHServer(ctx context.Context) error {
-	folders, err := a.Engine.Host.Stat(ctx, []string{sshFolder, sshLogs})
+	files, err := a.Engine.Host.Stat(ctx, []string{sshFolder, sshLogs, sshConfig})
 	if err != nil {
 		return err
 	}
+	for _, f := range files {
+		if f.Kind != plan.FileAbsent && f.Owner != plan.OwnerAdmins {
+			return fmt.Errorf("%s is a link or belongs to another user than Administrators and SYSTEM, who may have changed how logins work", f.Path)
+		}
+	}
 	for i, access := range []bundle.Access{bundle.AccessUsers, bundle.AccessAdmins} {
-		f := folders[i]
-		if f.Kind == plan.FileDirectory && (f.Owner == plan.OwnerOther || f.Access == plan.AccessOther) {
+		f := files[i]
+		if f.Kind == plan.FileDirectory && f.Access == plan.AccessOther {
 			err = errors.Join(err, a.Engine.Host.MakeDirectory(ctx, f.Path, access))
 		}
 	}

@@ -78,6 +78,25 @@ func TestAStoppedSSHServerIsStartedWithTheAccessThatItWants(t *testing.T) {
 	}
 }
 
+// TestAnSSHServerDoesNotFollowWhatAnotherUserHasConfigured: sshd refuses a folder that others may write to, and so what they put there before.
+func TestAnSSHServerDoesNotFollowWhatAnotherUserHasConfigured(t *testing.T) {
+	for _, path := range []string{sshFolder, sshLogs, sshConfig} {
+		w := withSSHServer(t)
+		w.host.Place(sshConfig, bundle.AccessUsers, "Subsystem sftp C:/Users/user/sftp.exe")
+		w.host.SetOwner(path, plan.OwnerOther)
+		w.stopSSHServer()
+		got := w.turnAfter(sshGrace)
+		info, err := w.host.Stat(t.Context(), []string{sshFolder})
+		if want := path + " is a link or belongs to another user"; !strings.Contains(got.SSHStopped, want) || w.starts(sshService) != 0 || err != nil || info[0].Access != plan.AccessOther {
+			t.Errorf("%s: started %d times, %q, %v, access %q", path, w.starts(sshService), got.SSHStopped, err, info[0].Access)
+		}
+		w.host.SetOwner(path, plan.OwnerAdmins)
+		if w.turnAfter(sshRetry); w.starts(sshService) != 1 {
+			t.Errorf("%s: not started for Administrators", path)
+		}
+	}
+}
+
 func TestAnSSHServerThatDoesNotStartIsReportedAndTriedAgain(t *testing.T) {
 	w := withSSHServer(t)
 	w.stopSSHServer()

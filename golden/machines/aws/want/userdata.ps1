@@ -24,15 +24,15 @@ if (-not (Get-Service -Name 'sshd' -ErrorAction SilentlyContinue)) {
 Set-Service -Name 'sshd' -StartupType Automatic
 
 # sshd does not start, and logs nothing, if others than Administrators (BA) and SYSTEM (SY) can write to its folders: others (AU) may read.
-$folders = @{
+$folders = [ordered]@{
     'ssh'      = 'O:BAD:P(A;OICI;FA;;;BA)(A;OICI;FA;;;SY)(A;OICI;0x1200a9;;;AU)'
     'ssh\logs' = 'O:BAD:P(A;OICI;FA;;;BA)(A;OICI;FA;;;SY)'
 }
 foreach ($name in $folders.Keys) {
     $folder = Join-Path -Path $env:ProgramData -ChildPath $name
+    $acl = New-Object -TypeName 'System.Security.AccessControl.DirectorySecurity'
+    $acl.SetSecurityDescriptorSddlForm($folders[$name], 'Owner, Access')
     if (Test-Path -LiteralPath $folder -PathType Container) {
-        $acl = New-Object -TypeName 'System.Security.AccessControl.DirectorySecurity'
-        $acl.SetSecurityDescriptorSddlForm($folders[$name], 'Owner, Access')
         [System.IO.Directory]::SetAccessControl($folder, $acl)
     }
 }
@@ -99,7 +99,8 @@ $launch = Join-Path -Path $env:ProgramFiles -ChildPath 'Amazon\EC2Launch\EC2Laun
 if (-not $node -and (Test-Path -LiteralPath $launch)) {
     $version = "$(& $launch version)".Trim() -as [version]
     if ($version -lt [version]'2.0.2107') {
-        $installer = Join-Path -Path $env:SystemRoot -ChildPath 'Temp\AmazonEC2Launch.msi'
+        # Users may make files in this folder: the name is not known before.
+        $installer = Join-Path -Path $env:SystemRoot -ChildPath "Temp\AmazonEC2Launch-$([System.Guid]::NewGuid()).msi"
         Invoke-WebRequest -Uri 'https://s3.amazonaws.com/amazon-ec2launch-v2/windows/amd64/2.2.63/AmazonEC2Launch.msi' -OutFile $installer -UseBasicParsing
         $signature = Get-AuthenticodeSignature -LiteralPath $installer
         if ($signature.Status -ne 'Valid' -or $signature.SignerCertificate.Subject -notmatch 'O="?Amazon') {

@@ -23,15 +23,15 @@ if (-not (Get-Service -Name 'sshd' -ErrorAction SilentlyContinue)) {
 Set-Service -Name 'sshd' -StartupType Automatic
 
 # sshd does not start, and logs nothing, if others than Administrators (BA) and SYSTEM (SY) can write to its folders: others (AU) may read.
-$folders = @{
+$folders = [ordered]@{
     'ssh'      = 'O:BAD:P(A;OICI;FA;;;BA)(A;OICI;FA;;;SY)(A;OICI;0x1200a9;;;AU)'
     'ssh\logs' = 'O:BAD:P(A;OICI;FA;;;BA)(A;OICI;FA;;;SY)'
 }
 foreach ($name in $folders.Keys) {
     $folder = Join-Path -Path $env:ProgramData -ChildPath $name
+    $acl = New-Object -TypeName 'System.Security.AccessControl.DirectorySecurity'
+    $acl.SetSecurityDescriptorSddlForm($folders[$name], 'Owner, Access')
     if (Test-Path -LiteralPath $folder -PathType Container) {
-        $acl = New-Object -TypeName 'System.Security.AccessControl.DirectorySecurity'
-        $acl.SetSecurityDescriptorSddlForm($folders[$name], 'Owner, Access')
         [System.IO.Directory]::SetAccessControl($folder, $acl)
     }
 }

@@ -24,17 +24,38 @@ if (-not (Get-Service -Name 'sshd' -ErrorAction SilentlyContinue)) {
 }
 Set-Service -Name 'sshd' -StartupType Automatic
 
+# What another user of the host has made where sshd looks may hold a key or a configuration of theirs, or lead elsewhere.
+function Assert-Owner {
+    param([string]$Path)
+    $item = Get-Item -LiteralPath $Path -Force
+    $owner = $item.GetAccessControl('Owner').GetOwner([System.Security.Principal.SecurityIdentifier]).Value
+    # SYSTEM, Administrators, TrustedInstaller, the built-in administrator
+    $trusted = '^S-1-5-(18|32-544|80-956008885-3418522649-1831038044-1853292631-2271478464|21-.*-500)$'
+    if (($item.Attributes -band [System.IO.FileAttributes]::ReparsePoint) -or ($owner -notmatch $trusted)) {
+        throw "$Path is a link or belongs to $owner, and sshd would trust it (fix: look at what it is, delete it or give it to Administrators with takeown.exe /A /F, and run this again)"
+    }
+}
+
 # sshd does not start, and logs nothing, if others than Administrators (BA) and SYSTEM (SY) can write to its folders: others (AU) may read.
-$folders = @{
+$folders = [ordered]@{
     'ssh'      = 'O:BAD:P(A;OICI;FA;;;BA)(A;OICI;FA;;;SY)(A;OICI;0x1200a9;;;AU)'
     'ssh\logs' = 'O:BAD:P(A;OICI;FA;;;BA)(A;OICI;FA;;;SY)'
 }
 foreach ($name in $folders.Keys) {
     $folder = Join-Path -Path $env:ProgramData -ChildPath $name
+    $acl = New-Object -TypeName 'System.Security.AccessControl.DirectorySecurity'
+    $acl.SetSecurityDescriptorSddlForm($folders[$name], 'Owner, Access')
+    # One that does not exist is made before another user makes it.
+    [System.IO.Directory]::CreateDirectory($folder, $acl) | Out-Null
+    Assert-Owner -Path $folder
     if (Test-Path -LiteralPath $folder -PathType Container) {
-        $acl = New-Object -TypeName 'System.Security.AccessControl.DirectorySecurity'
-        $acl.SetSecurityDescriptorSddlForm($folders[$name], 'Owner, Access')
         [System.IO.Directory]::SetAccessControl($folder, $acl)
+    }
+}
+foreach ($name in 'sshd_config', 'administrators_authorized_keys') {
+    $file = Join-Path -Path $env:ProgramData -ChildPath "ssh\$name"
+    if (Test-Path -LiteralPath $file) {
+        Assert-Owner -Path $file
     }
 }
 # Its first start writes the host keys and the default configuration.
