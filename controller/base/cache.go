@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -103,19 +104,21 @@ func NewCache(wants []objects.Want, refused *RefusedWatches) func(*rest.Config, 
 	}
 }
 
-// newInformers returns what makes the informers of the cache: that of the Nodes that are wanted has a source of its own.
+// newInformers returns what makes the informers of the cache: that of the Nodes that are wanted, and that of certificate signing requests, have a source of their own.
 func newInformers(config *rest.Config, c *http.Client, wants []objects.Want, refused *RefusedWatches) (informerFunc, error) {
-	i := slices.IndexFunc(wants, func(w objects.Want) bool { return KindOf(w) == NodeKind() })
-	if i < 0 {
-		return refused.NewInformer, nil
-	}
-	nodes, err := newNodeSource(config, c, wants[i])
-	if err != nil {
-		return nil, err
+	var nodes toolscache.ListerWatcherWithContext
+	if i := slices.IndexFunc(wants, func(w objects.Want) bool { return KindOf(w) == NodeKind() }); i >= 0 {
+		var err error
+		if nodes, err = newNodeSource(config, c, wants[i]); err != nil {
+			return nil, err
+		}
 	}
 	return func(from toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-		if _, ok := o.(*corev1.Node); ok {
+		if _, ok := o.(*corev1.Node); ok && nodes != nil {
 			return refused.newInformer(nodes, o, resync, indexers)
+		}
+		if _, ok := o.(*metav1.PartialObjectMetadata); ok && o.GetObjectKind().GroupVersionKind() == CertificateRequestKind() {
+			return refused.newInformer(namesInParts{toolscache.ToListerWatcherWithContext(from)}, o, resync, indexers)
 		}
 		return refused.NewInformer(from, o, resync, indexers)
 	}, nil
