@@ -29,6 +29,9 @@ const NodeSettingsFollowed = "NodeSettingsFollowed"
 // recheckIgnored is how often it is looked for what Windows nodes ignore. These objects change seldom, and nothing is decided by them.
 const recheckIgnored = 10 * time.Minute
 
+// ignoredAtATime is how many objects of a kind are in memory: those of some kinds are in namespaces of users.
+const ignoredAtATime = 50
+
 // ignoredCondition says what the cluster asks of its nodes that Windows nodes do not do.
 func ignoredCondition(ctx context.Context, live client.Reader) (metav1.Condition, error) {
 	pool, err := poolLabels(ctx, live)
@@ -63,27 +66,30 @@ func ignoredCondition(ctx context.Context, live client.Reader) (metav1.Condition
 // listNames returns the names of the objects that ask something of workers, with their namespaces, sorted. A kind that the cluster does not serve, or that
 // the operator may not list, has none: an older cluster, or one where deploy/rbac is older, is judged by the rest.
 func listNames(ctx context.Context, live client.Reader, k ignored.Kind, pool labels.Set) ([]string, error) {
-	list, err := listKind(ctx, live, k.GroupVersionKind, client.MatchingLabels(k.Labels))
-	if err != nil {
-		return nil, err
-	}
 	var names []string
-	for _, o := range list {
-		if k.AsksOfNodes(o, pool) {
-			names = append(names, strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/"))
+	for page, more := "", true; more; more = page != "" {
+		list, err := listKind(ctx, live, k.GroupVersionKind, client.MatchingLabels(k.Labels), client.Limit(ignoredAtATime), client.Continue(page))
+		if err != nil {
+			return nil, err
 		}
+		for _, o := range list.Items {
+			if k.AsksOfNodes(o, pool) {
+				names = append(names, strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/"))
+			}
+		}
+		page = list.GetContinue()
 	}
 	slices.Sort(names)
 	return names, nil
 }
 
-func listKind(ctx context.Context, live client.Reader, kind schema.GroupVersionKind, options ...client.ListOption) ([]unstructured.Unstructured, error) {
+func listKind(ctx context.Context, live client.Reader, kind schema.GroupVersionKind, options ...client.ListOption) (*unstructured.UnstructuredList, error) {
 	list := base.NewList(kind)
 	err := live.List(ctx, list, options...)
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-		return nil, nil
+		return &unstructured.UnstructuredList{}, nil
 	}
-	return list.Items, err
+	return list, err
 }
 
 func poolKind() schema.GroupVersionKind {
@@ -96,7 +102,7 @@ func poolLabels(ctx context.Context, live client.Reader) (labels.Set, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading MachineConfigPool %s: %w", ignored.WorkerPool, err)
 	}
-	for _, p := range pools {
+	for _, p := range pools.Items {
 		if p.GetName() == ignored.WorkerPool {
 			return p.GetLabels(), nil
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +43,13 @@ func (r kindReader) List(_ context.Context, into client.ObjectList, options ...c
 	}
 	var o client.ListOptions
 	o.ApplyOptions(options)
+	if first, _ := strconv.Atoi(o.Continue); o.Limit > 0 {
+		last := min(len(all), first+int(o.Limit))
+		if last < len(all) {
+			list.SetContinue(strconv.Itoa(last))
+		}
+		all = all[first:last]
+	}
 	for _, u := range all {
 		if o.LabelSelector == nil || o.LabelSelector.Matches(labels.Set(u.GetLabels())) {
 			list.Items = append(list.Items, u)
@@ -132,4 +141,32 @@ func TestAKindThatCannotBeReadHoldsUpNothing(t *testing.T) {
 	if c.lookForIgnored(t.Context()); c.ignored.Type != NodeSettingsFollowed || c.ignoredAt.IsZero() {
 		t.Errorf("%+v", c.ignored)
 	}
+}
+
+// TestWhatIsIgnoredIsListedInParts: whoever may make ImagePolicies in a namespace makes as many as they like.
+func TestWhatIsIgnoredIsListedInParts(t *testing.T) {
+	r := clusterWith(t)
+	for i := range 2*ignoredAtATime + 1 {
+		u := unstructured.Unstructured{Object: map[string]any{"kind": "ImagePolicy"}}
+		u.SetName(fmt.Sprintf("policy-%03d", i))
+		r.objects["ImagePolicy"] = append(r.objects["ImagePolicy"], u)
+	}
+	c, err := ignoredCondition(t.Context(), bounded{r, t})
+	if want := "ImagePolicy policy-000, policy-001, policy-002, and 98 more"; err != nil || !strings.Contains(c.Message, want) {
+		t.Errorf("%v: %q, want %q", err, c.Message, want)
+	}
+}
+
+// bounded has no list of more objects than are in memory at a time.
+type bounded struct {
+	kindReader
+	t *testing.T
+}
+
+func (b bounded) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+	err := b.kindReader.List(ctx, into, options...)
+	if n := len(into.(*unstructured.UnstructuredList).Items); n > ignoredAtATime {
+		b.t.Errorf("%d objects at a time", n)
+	}
+	return err
 }
