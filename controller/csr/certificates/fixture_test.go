@@ -18,8 +18,8 @@ import (
 	"wmco/bundle"
 )
 
-// keys are made once: the kubelet's, and another one.
-var keys = struct{ kubelet, other, rsa crypto.Signer }{newKey(), newKey(), newRSA()}
+// keys are made once: the kubelet's, and others.
+var keys = struct{ kubelet, other, rsa, large crypto.Signer }{newKey(), newKey(), newRSA(), newLargeRSA()}
 
 func newKey() crypto.Signer {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -31,6 +31,15 @@ func newKey() crypto.Signer {
 
 func newRSA() crypto.Signer {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return key
+}
+
+// newLargeRSA is made of many primes, which takes a second.
+func newLargeRSA() crypto.Signer {
+	key, err := rsa.GenerateMultiPrimeKey(rand.Reader, 9, maxKeyBits+64) //nolint:staticcheck // it is for no more than this
 	if err != nil {
 		panic(err)
 	}

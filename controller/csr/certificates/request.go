@@ -1,6 +1,7 @@
 package certificates
 
 import (
+	"crypto/rsa"
 	"crypto/x509"
 	"encoding/asn1"
 	"encoding/pem"
@@ -113,12 +114,23 @@ var subjectAltName = asn1.ObjectIdentifier{2, 5, 29, 17} //nolint:gochecknogloba
 // of all hosts and Nodes.
 const maxNames = 64
 
+// maxKeyBits is the size of the largest RSA key with which clients in Go talk to a server (crypto/tls). What it costs to check a signature grows with its square:
+// with one of 262,144 bits, which is 32 KiB, it takes seconds.
+const maxKeyBits = 8192
+
+func (r request) isKeyTooLarge() bool {
+	key, ok := r.x509.PublicKey.(*rsa.PublicKey)
+	return ok && key.N.BitLen() > maxKeyBits
+}
+
 // formProblem returns what is wrong with the form of the request, empty if it has exactly the form that client-go gives it
 // (k8s.io/client-go/util/certificate).
 func (r request) formProblem() string {
 	switch {
 	case r.extra:
 		return "there is more than the request in its text"
+	case r.isKeyTooLarge():
+		return "its key has more than " + strconv.Itoa(maxKeyBits) + " bits"
 	case r.x509.CheckSignature() != nil:
 		return "it is not signed with its own key"
 	case !slices.Equal(r.x509.Subject.Organization, []string{r.subjectGroup()}) || len(r.x509.Subject.Names) != 2:
