@@ -203,6 +203,15 @@ func TestReportsStayWithinTheirLimits(t *testing.T) {
 }
 
 // TestWhatANodeReportsOfALogIsLimited, whoever wrote the annotation.
+// TestWhatANodeWritesItselfIsLimited: its agent keeps to the limits, and whoever has its certificate need not.
+func TestWhatANodeWritesItselfIsLimited(t *testing.T) {
+	long := strings.Repeat("x", 2*MaxMessage)
+	got, err := DecodeReport(`{"schema":1,"state":"Applied","message":"` + long + `","sshStopped":"` + long + `"}`)
+	if err != nil || len(got.Message) != MaxMessage || len(got.SSHStopped) != MaxMessage {
+		t.Errorf("%v: a message of %d bytes, why sshd is stopped of %d", err, len(got.Message), len(got.SSHStopped))
+	}
+}
+
 func TestWhatANodeReportsOfALogIsLimited(t *testing.T) {
 	lines, err := json.Marshal(append(slicesOf("x", 1000), "\x1b[2Jend", strings.Repeat("y", 2000)))
 	if err != nil {
@@ -243,7 +252,7 @@ func FuzzDecode(f *testing.F) {
 			}
 			_, _ = d.Node.Open(nil)
 		}
-		if r, err := DecodeReport(text); err == nil && len(r.Message) > MaxMessage {
+		if r, err := DecodeReport(text); err == nil && max(len(r.Message), len(r.SSHStopped)) > MaxMessage {
 			t.Error("a message without a limit")
 		}
 	})
