@@ -135,7 +135,7 @@ type Node struct {
 	Address string
 	// MachineName and MachineUID are those of the Machine; empty for instances.
 	MachineName, MachineUID string
-	// ProviderID is that of the Machine; empty for instances.
+	// ProviderID is that of the Machine, and on AWS else that of the Node; empty for instances that have not joined.
 	ProviderID string
 	// Ending is true for a Machine that is being deleted or has failed: its addresses may be those of another Machine already.
 	Ending bool

@@ -25,6 +25,18 @@ func TestAMachineOfAWSWithADomainOfItsOwn(t *testing.T) {
 	}
 }
 
+// TestANodeKeepsItsIdentity: whoever may patch Nodes writes another one into its report, and its kubelet would be started again with it.
+func TestANodeKeepsItsIdentity(t *testing.T) {
+	for platform, want := range map[string]string{"AWS": "aws:///a/i-1", "GCP": ""} {
+		r := gatherFrom(t, Options{}, object(groupConfig, "Infrastructure", "", clusterName, `{"status":{"platformStatus":{"type":"`+platform+`"}}}`),
+			object("", "Node", "", "win-a", `{"metadata":{"name":"win-a","labels":{"kubernetes.io/os":"windows"},"annotations":{"`+published.ReportAnnotation+`":"{\"schema\":1,\"state\":\"Applied\",\"facts\":{\"schema\":1,\"providerID\":\"aws:///a/i-2\",\"addresses\":[\"10.0.0.5\"]}}"}},`+
+				`"spec":{"providerID":"aws:///a/i-1"},"status":{"addresses":[{"type":"InternalIP","address":"10.0.0.5"}]}}`))
+		if len(r.Nodes) != 1 || r.Nodes[0].Facts.ProviderID != "aws:///a/i-2" || r.Nodes[0].ProviderID != want {
+			t.Errorf("%s: %+v", platform, r.Nodes)
+		}
+	}
+}
+
 // TestADNSOfTheClusterAlone is a warning with the name and the addresses that the DNS of the hosts has to have.
 func TestADNSOfTheClusterAlone(t *testing.T) {
 	for status, want := range map[string]string{

@@ -283,7 +283,7 @@ func (g *gatherer) addNodes(list []render.Node) []render.Node {
 			matches = []int{len(list) - 1}
 		}
 		n := &list[matches[0]]
-		n.Name, n.Subnet = node.Name, node.Annotations[annotationSubnet]
+		n.Name, n.Subnet, n.ProviderID = node.Name, node.Annotations[annotationSubnet], g.identityOf(*n, node)
 		n.Origins[render.FromNode] = node.ref
 		n.Addresses = appendMissing(n.Addresses, described.Addresses)
 		g.addReport(n, node, record.Record{})

@@ -1,6 +1,7 @@
 package gather
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,7 +36,7 @@ func (g *gatherer) addRecordedNodes(list []render.Node, records record.Set) []re
 		if known {
 			n.AcceptedKey = g.usableKey(r)
 		}
-		n.Name, n.Subnet, n.Reported = node.Name, node.Annotations[annotationSubnet], described.Addresses
+		n.Name, n.Subnet, n.Reported, n.ProviderID = node.Name, node.Annotations[annotationSubnet], described.Addresses, g.identityOf(*n, node)
 		n.Origins[render.FromNode] = node.ref
 		if !n.Unconfirmed {
 			g.addReport(n, node, r)
@@ -43,6 +44,15 @@ func (g *gatherer) addRecordedNodes(list []render.Node, records record.Set) []re
 	}
 	g.judgeClaims(list)
 	return list
+}
+
+// identityOf returns the identity in the cloud of a Node's host. One that the Node has cannot be changed, and so by no report
+// (k8s.io/kubernetes pkg/apis/core/validation, ValidateNodeUpdate).
+func (g *gatherer) identityOf(n render.Node, node listedNode) string {
+	if g.cluster.Platform != bundle.PlatformAWS {
+		return n.ProviderID
+	}
+	return cmp.Or(n.ProviderID, node.Spec.ProviderID)
 }
 
 // usableKey returns the key with which the operator has logged in to a host last; none where the record has something else in its place.
