@@ -191,7 +191,8 @@ func DecodeReport(text string) (Report, error) {
 			return Report{}, fmt.Errorf("%w: %v", ErrInvalid, err) //nolint:errorlint // one kind of error for all of it
 		}
 	}
-	r.Message, r.SSHStopped, r.Log = Shorten(r.Message), Shorten(r.SSHStopped), r.Log.BoundedTail()
+	r.Message, r.Log = Shorten(r.Message), r.Log.BoundedTail()
+	r.SSHStopped = Shorten(r.SSHStopped)
 	r.Images = r.Images.withinBounds()
 	r.Missing, r.RebootPending, r.Crashed, r.Features = first(r.Missing), first(r.RebootPending), first(r.Crashed), first(r.Features)
 	return r, nil
