@@ -208,7 +208,7 @@ var controllerRules = []rule{
 		// It parses keys as the SSH library does, and opens no connection.
 		pkg:     "controller/keys",
 		imports: []string{"bundle", "render/machines", "render/reason"},
-		never:   join(cluster, []string{"github.com/pkg/sftp/...", "applier/..."}),
+		never:   join(cluster, []string{"github.com/pkg/sftp/...", "github.com/ProtonMail/...", "applier/..."}),
 	},
 	{
 		// It alone links an OpenPGP library.
