@@ -161,6 +161,8 @@ lint: setup ## golangci-lint over this module and the test modules
 	@$(call optional-program,$(GOLANGCI_LINT),golangci-lint,tools/lint)
 	@[ ! -x $(GOLANGCI_LINT) ] || $(STEP) "linting" $(GOLANGCI_LINT) run ./...
 	@[ ! -x $(GOLANGCI_LINT) ] || $(STEP) "linting what is for Windows" hack/lint-windows $(CURDIR)/$(GOLANGCI_LINT)
+	@$(call optional-program,$(DEADCODE),deadcode,tools/lint)
+	@[ ! -x $(DEADCODE) ] || $(STEP) "looking for functions that neither program calls" hack/deadcode $(CURDIR)/$(DEADCODE)
 	@[ ! -x $(GOLANGCI_LINT) ] || for module in $(TEST_MODULES); do \
 		hack/optional "linting $$module" --tests "$$module" ./... -- $(STEP) "linting $$module" \
 			env -C "$$module" $(CURDIR)/$(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...; \

@@ -3,12 +3,18 @@
 
 TOOLS := bin/tools
 GOLANGCI_LINT := $(TOOLS)/golangci-lint
+DEADCODE := $(TOOLS)/deadcode
 CONTAINERD := $(TOOLS)/containerd
 
 $(GOLANGCI_LINT): tools/lint/go.mod tools/lint/go.sum
 	@hack/need go
 	@$(STEP) "building golangci-lint (two minutes the first time)" go -C tools/lint build -trimpath -ldflags '-s -w' \
 		-o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch $@
+
+$(DEADCODE): tools/lint/go.mod tools/lint/go.sum
+	@hack/need go
+	@$(STEP) "building deadcode" go -C tools/lint build -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ golang.org/x/tools/cmd/deadcode
 	@touch $@
 
 # The containerd of the payload, built for this computer: its `config dump` checks the rendered configuration. Two modules
