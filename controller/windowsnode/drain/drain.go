@@ -78,11 +78,12 @@ func (d Drainer) EvictOnce(ctx context.Context, node string) (Left, error) {
 		return Left{}, err
 	}
 	var errs []error
+	lookups := mostLookups
 	for _, pod := range pods {
 		if ctx.Err() != nil {
 			return left, errors.Join(append(errs, ctx.Err())...)
 		}
-		gone, blocked, err := d.evictPod(ctx, pod)
+		gone, blocked, err := d.evictPod(ctx, pod, &lookups)
 		errs = append(errs, err)
 		if !gone {
 			left.addPod(pod)
@@ -121,24 +122,39 @@ func (d Drainer) podsToEvict(ctx context.Context, node string) (pods []corev1.Po
 	return list.Pods(), unclear, nil
 }
 
-// evictPod asks for the eviction of one pod. A pod that is ending already is only waited for. Blocked names what forbids it.
-func (d Drainer) evictPod(ctx context.Context, pod corev1.Pod) (gone bool, blocked string, err error) {
+const (
+	// mostLookups is of how many pods a round finds out which PodDisruptionBudgets forbid the eviction, and mostBudgets how many of a namespace it looks at for each:
+	// whoever may create both in a namespace would have a round take as long as it may, and the pods of others would not be evicted.
+	mostLookups = 10
+	mostBudgets = 20 * PodsAtATime
+)
+
+// evictPod asks for the eviction of one pod. A pod that is ending already is only waited for. Blocked names what forbids it. Lookups is how many more of those a round makes.
+func (d Drainer) evictPod(ctx context.Context, pod corev1.Pod, lookups *int) (gone bool, blocked string, err error) {
 	if pod.DeletionTimestamp != nil {
 		return false, "", nil
 	}
 	err = d.requestEviction(ctx, pod)
+	mayLookUp := *lookups > 0
+	if apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) {
+		*lookups--
+	}
 	switch {
 	case err == nil:
 		return false, "", nil
 	case apierrors.IsNotFound(err):
 		return true, "", nil
 	case apierrors.IsTooManyRequests(err):
-		blocked = d.blockingBudgets(ctx, pod)
+		if mayLookUp {
+			blocked = d.blockingBudgets(ctx, pod)
+		}
 		if blocked == "" && apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) {
 			blocked = "a PodDisruptionBudget"
 		}
-	case apierrors.IsInternalError(err):
+	case apierrors.IsInternalError(err) && mayLookUp:
 		blocked = d.severalBudgets(ctx, pod)
+	case apierrors.IsInternalError(err):
+		blocked = "the API server: " + err.Error()
 	case isDenied(err):
 		blocked = "the API server: " + err.Error()
 	}
@@ -176,7 +192,7 @@ func (d Drainer) requestEviction(ctx context.Context, pod corev1.Pod) error {
 // budgets returns the PodDisruptionBudgets of a pod, by name.
 func (d Drainer) budgets(ctx context.Context, pod corev1.Pod) ([]policyv1.PodDisruptionBudget, error) {
 	var all []policyv1.PodDisruptionBudget
-	for page, more := "", true; more; more = page != "" {
+	for page, seen := "", 0; seen == 0 || page != "" && seen < mostBudgets; seen += PodsAtATime {
 		list, err := d.Client.PolicyV1().PodDisruptionBudgets(pod.Namespace).List(ctx, metav1.ListOptions{Limit: PodsAtATime, Continue: page})
 		if err != nil {
 			return nil, err

@@ -1,16 +1,24 @@
 package drain
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 )
 
@@ -90,5 +98,44 @@ func TestBudgetsAreListedInParts(t *testing.T) {
 	want := []policyv1.PodDisruptionBudget{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, {ObjectMeta: metav1.ObjectMeta{Name: "b"}}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+// TestManyBudgetsTakeNoTimeFromOtherPods: whoever may create pods and PodDisruptionBudgets in one namespace makes as many of both as they like.
+func TestManyBudgetsTakeNoTimeFromOtherPods(t *testing.T) {
+	const guarded = 3 * mostLookups
+	pods := corev1.PodList{Items: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "z", Name: "other"}}}}
+	for i := range guarded {
+		pods.Items = append(pods.Items, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: strconv.Itoa(i)}})
+	}
+	lists, evicted := 0, 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var answer any = pods
+		status := http.StatusOK
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/poddisruptionbudgets"):
+			lists++
+			answer = policyv1.PodDisruptionBudgetList{ListMeta: metav1.ListMeta{Continue: "more"}}
+		case r.URL.Path == "/api/v1/namespaces/z/pods/other/eviction":
+			evicted++
+			answer = metav1.Status{Status: metav1.StatusSuccess}
+		case strings.HasSuffix(r.URL.Path, "/eviction"):
+			refused := apierrors.NewTooManyRequests("", 0)
+			if strings.HasSuffix(r.URL.Path, "9/eviction") { // a pod with several budgets, as API servers say it
+				refused = apierrors.NewInternalError(errors.New("more than one"))
+			}
+			refused.ErrStatus.TypeMeta, refused.ErrStatus.Details = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause}}}
+			status, answer = int(refused.ErrStatus.Code), refused.ErrStatus
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		if err := json.NewEncoder(w).Encode(answer); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	left, err := Drainer{Client: kubernetes.NewForConfigOrDie(&rest.Config{Host: server.URL, QPS: -1})}.EvictOnce(t.Context(), "win-a")
+	if most := mostLookups * mostBudgets / PodsAtATime; lists != most || evicted != 1 || len(left.Blocked) != guarded-1 || err == nil || !strings.Contains(err.Error(), "pod a/9") {
+		t.Errorf("%v: %d lists, want %d; %d evicted; %d of %d pods are blocked", err, lists, most, evicted, len(left.Blocked), len(left.Pods))
 	}
 }
