@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -63,6 +64,9 @@ const (
 	lookupKept = time.Minute
 	// lookupLimit is for one question.
 	lookupLimit = 5 * time.Second
+	// mostResolved is how many addresses of a name are looked at. They are kept in the record of the host, which may write its own names in the DNS: an answer
+	// has room for thousands.
+	mostResolved = 64
 )
 
 // Read returns the hosts that the cluster wants, with the findings about them.
@@ -181,6 +185,8 @@ func (r *Reader) resolveName(ctx context.Context, name string) gather.Lookup {
 			l.Addresses = append(l.Addresses, a)
 		}
 	}
+	slices.SortFunc(l.Addresses, netip.Addr.Compare) // the same ones each time
+	l.Addresses = l.Addresses[:min(len(l.Addresses), mostResolved)]
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.answers == nil {

@@ -17,12 +17,15 @@ import (
 	"wmco/controller/windowsnode/record"
 )
 
-// resolver notes the names that it is asked about.
-type resolver struct{ asked []string }
+// resolver notes the names that it is asked about. Its answer is one address where it has none.
+type resolver struct{ asked, answer []string }
 
 // LookupHost implements Resolver.
 func (r *resolver) LookupHost(_ context.Context, name string) ([]string, error) {
 	r.asked = append(r.asked, name)
+	if r.answer != nil {
+		return r.answer, nil
+	}
 	return []string{"192.0.2.7"}, nil
 }
 
@@ -73,5 +76,17 @@ func TestProposedObjectsAskNoResolver(t *testing.T) {
 		if known := i.Address == "win-a.example.com"; known != (len(i.Addresses) == 1) {
 			t.Errorf("%s has the addresses %q", i.Address, i.Addresses)
 		}
+	}
+}
+
+// TestOfManyAddressesOfANameAFewAreKept, the same ones whatever their order is: a host may write its own names in the DNS, and its record has what they are.
+func TestOfManyAddressesOfANameAFewAreKept(t *testing.T) {
+	names := resolver{answer: []string{"2001:db8::1"}}
+	for i := range 2 * mostResolved {
+		names.answer = append(names.answer, fmt.Sprintf("192.0.2.%d", 2*mostResolved-i))
+	}
+	got := (&Reader{Resolver: &names, Now: time.Now}).resolveName(t.Context(), "win-a.example.com").Addresses
+	if first, last := got[0].String(), got[len(got)-1].String(); len(got) != mostResolved || first != "192.0.2.1" || last != "192.0.2.64" {
+		t.Errorf("%d addresses, from %s to %s", len(got), first, last)
 	}
 }
