@@ -211,6 +211,9 @@ func TestAPullRequestRunsNothing(t *testing.T) {
 			"for f in check.sh comment.sh; do printf '" + bad + "' >$f; done; mkdir -p usr/bin; for f in git sh jq curl wmco; do printf '" + bad + "' >usr/bin/$f; chmod +x usr/bin/$f; done" +
 				"; printf '<!-- wmco golden check windows -->\nall is well' >comment.md; git add -f usr comment.md", 0, "No change on 2 nodes",
 		},
+		"files that git-lfs, where it is installed, would fetch from a server of the pull request": {
+			"git config filter.lfs.smudge '[ -n \"$GIT_LFS_SKIP_SMUDGE\" ] || env >$HOME/stolen; cat'; echo '* filter=lfs' >.gitattributes; git add -f .gitattributes", 0, "No change on 2 nodes",
+		},
 		"links for what is read and written": {
 			"echo mine >$HOME/mine; for f in comment.md page.html; do ln -s $HOME/mine $f; done; mkdir $HOME/want; rm -r windows/want; ln -s $HOME/want windows/want; git add -f comment.md page.html",
 			1, "No change on 2 nodes",

@@ -9,6 +9,7 @@
 # Status 0: want/ is up to date. 1: it is not. 2: the inputs are refused, or the pull request adds a warning; the comment begins with
 # it. FAIL_ON=error in the environment lets warnings through. PAGE is the same as the comment for a browser, with pictures.
 set -eu
+export GIT_LFS_SKIP_SMUDGE=1 # a pull request names the server that git-lfs would fetch large files from
 
 dir=${1#./}
 dir=${dir%/}
