@@ -6,7 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/internal/test/testenv"
@@ -107,5 +111,31 @@ func TestTheExamplesTolerateTheTaint(t *testing.T) {
 	}
 	if windows < 3 {
 		t.Errorf("%d workloads", windows)
+	}
+}
+
+// TestThereIsARuntimeClassForEachRelease: it chooses nodes by the build that kubelets of this release write, and tolerates the taint of Windows nodes.
+func TestThereIsARuntimeClassForEachRelease(t *testing.T) {
+	list, err := manifests.Read(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tolerates := corev1.Toleration{Key: "os", Operator: corev1.TolerationOpEqual, Value: "Windows", Effect: corev1.TaintEffectNoSchedule}
+	builds := map[string]string{}
+	for _, m := range list {
+		var class nodev1.RuntimeClass
+		if m.GetKind() != "RuntimeClass" {
+			continue
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(m.Object, &class, true); err != nil {
+			t.Fatal(err)
+		}
+		if class.Scheduling.NodeSelector[corev1.LabelOSStable] != "windows" || !slices.Contains(class.Scheduling.Tolerations, tolerates) {
+			t.Errorf("%s does not choose Windows nodes", class.Name)
+		}
+		builds[class.Name] = class.Scheduling.NodeSelector[corev1.LabelWindowsBuild]
+	}
+	if diff := cmp.Diff(map[string]string{"windows2019": "10.0.17763", "windows2022": "10.0.20348", "windows2025": "10.0.26100"}, builds); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -120,8 +120,10 @@ func TestTheGuideOfYourOwnHostsIsFollowed(t *testing.T) {
 		t.Errorf("a mirror set has restarted services, and the page says that nothing restarts (-before +after):\n%s", diff)
 	}
 
-	w.discard(&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "windows2022"}},
-		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "web"}},
+	for _, release := range []string{"2019", "2022", "2025"} {
+		w.discard(&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "windows" + release}})
+	}
+	w.discard(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "web"}},
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "web"}})
 	p.run(p.open("docs/workloads.md").block("Workloads on Windows nodes", "oc apply"))
 	var pods corev1.PodList
