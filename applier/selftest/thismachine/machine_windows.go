@@ -49,6 +49,9 @@ func (m Machine) host() *winhost.Host {
 // Folder implements selftest.Fixture.
 func (Machine) Folder() string { return folderWork }
 
+// Skips implements selftest.Machine.
+func (m Machine) Skips() map[string]string { return Skips(m.Wine) }
+
 // Prepare implements selftest.Machine.
 func (m Machine) Prepare(ctx context.Context) error {
 	if err := m.recordBefore(ctx); err != nil {

@@ -1,7 +1,7 @@
 package thismachine
 
-// Skips implements selftest.Machine.
-func (m Machine) Skips() map[string]string {
+// Skips returns the clauses that are not tested on a Windows, or under Wine, and why.
+func Skips(wine bool) map[string]string {
 	const (
 		boot = "a boot ends this program; TestBoot in applier/winhost"
 		full = "a full drive C: would stop other programs of this machine; files.TestReasonOfAFileError has the errors of Windows"
@@ -14,13 +14,16 @@ func (m Machine) Skips() map[string]string {
 		"a file takes its room, and gives it back when it is removed":              full,
 		"a file for which there is no room changes nothing and leaves no file":     full,
 	}
-	if m.Wine {
+	if wine {
 		for clause, g := range notOnWine() {
-			skips[clause] = g.lacks + "; what Windows does: " + g.windows
+			skips[clause] = g.lacks + WindowsDoes + g.windows
 		}
 	}
 	return skips
 }
+
+// WindowsDoes stands in a reason between what Wine lacks and the page about Windows.
+const WindowsDoes = "; what Windows does: "
 
 // gap is why Wine does not pass a clause.
 type gap struct {
