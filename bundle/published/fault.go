@@ -59,9 +59,9 @@ func (r Report) BlamesInput() bool {
 	return false
 }
 
-// RetryCommand returns the command by which a person asks a node for another try.
+// RetryCommand returns the commands by which a person asks a node for another try.
 func RetryCommand(node string) string {
-	return "oc annotate --overwrite node " + node + " " + RetryAnnotation + `="$(date)"`
+	return "wmco retry " + node + ", or oc annotate --overwrite node " + node + " " + RetryAnnotation + `="$(date)"`
 }
 
 // Fix returns what to do about a node that says StateFailed or StateRolledBack; empty for other states.

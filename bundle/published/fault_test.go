@@ -7,7 +7,7 @@ import (
 
 // TestFixesNameWhatHelps: each state and fault has its own, and the inputs are named only where they can be the reason.
 func TestFixesNameWhatHelps(t *testing.T) {
-	const retry = `oc annotate --overwrite node win-a windowsmachineconfig.openshift.io/retry="$(date)"`
+	const retry = `wmco retry win-a, or oc annotate --overwrite node win-a windowsmachineconfig.openshift.io/retry="$(date)"`
 	for _, tt := range []struct {
 		report Report
 		want   string

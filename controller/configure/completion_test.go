@@ -254,7 +254,7 @@ func TestAJoiningNodeIsFollowedUntilItIsWhole(t *testing.T) {
 				s.publish(published.Report{State: published.StateRolledBack, Message: "containerd does not start"})
 			},
 			refused(ReasonRolledBack, "containerd does not start", "correct what the message names; another bundle is tried at once, the same one after: "+
-				`oc annotate --overwrite node win-a windowsmachineconfig.openshift.io/retry="$(date)"`), "",
+				`wmco retry win-a, or oc annotate --overwrite node win-a windowsmachineconfig.openshift.io/retry="$(date)"`), "",
 		},
 		"all is there": {func(s *scene) { s.publish(s.applied()) }, "Joined Joined: node win-a has joined", ""},
 	} {

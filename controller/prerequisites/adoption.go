@@ -69,7 +69,7 @@ func adoptionCondition(ctx context.Context, nodes *nodelist.Cache, r client.Read
 		text += "; asked for, and not begun: " + firstNames(asked) + " (wmco status says what keeps a node from it)"
 	}
 	if len(waiting) > len(asked) {
-		text += "; fix: adopt one with oc annotate node NAME " + published.AdoptAnnotation + "=" + published.AdoptTrue + ", or all with the setting adoption: Rollout; see docs/takeover.md"
+		text += "; fix: adopt one with wmco adopt NAME, or oc annotate node NAME " + published.AdoptAnnotation + "=" + published.AdoptTrue + ", or all with the setting adoption: Rollout; see docs/takeover.md"
 	}
 	return metav1.Condition{Type: NodesAdopted, Status: metav1.ConditionFalse, Reason: fleet.ReasonWaitingForAdoption, Message: published.Shorten(text)}, nil
 }

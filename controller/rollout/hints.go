@@ -25,7 +25,7 @@ func hostNetworksStable(nodes map[string]windowsnode.Node) metav1.Condition {
 	}
 	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonUnstable
 	c.Message = published.Shorten("Services may fail on nodes whose Host Network Service crashes again and again: " + bundle.JoinFirst(unstable, mostHints, ", ", moreNodes) +
-		" (fix: look for its crashes in the event log of Windows, install the updates of Windows, or boot the node: oc annotate node NAME --overwrite " + published.RebootAnnotation + "=$(date +%s))")
+		" (fix: look for its crashes in the event log of Windows, install the updates of Windows, or boot the node: wmco reboot NAME, or oc annotate node NAME --overwrite " + published.RebootAnnotation + "=$(date +%s))")
 	return c
 }
 
@@ -72,7 +72,7 @@ func windowsRebooted(nodes map[string]windowsnode.Node, mode render.WindowsReboo
 	}
 	slices.Sort(waiting)
 	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonRebootPending
-	fix := "the operator drains and boots a node after oc annotate node NAME --overwrite " + published.RebootAnnotation + "=$(date +%s)"
+	fix := "the operator drains and boots a node after wmco reboot NAME, or oc annotate node NAME --overwrite " + published.RebootAnnotation + "=$(date +%s)"
 	if mode == render.WindowsRebootsCoordinate {
 		fix = "nothing: the operator drains and boots them as rollout says, once for what each waits for; wmco status NODE says when"
 	}

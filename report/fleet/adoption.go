@@ -18,7 +18,7 @@ func IsAdoptionWanted(s render.Settings, annotations map[string]string) bool {
 
 // AdoptFix says how a node of another operator is adopted.
 func AdoptFix(node string) string {
-	return "adopt it: oc annotate node " + node + " " + published.AdoptAnnotation + "=" + published.AdoptTrue + "; see docs/takeover.md"
+	return "adopt it: wmco adopt " + node + ", or oc annotate node " + node + " " + published.AdoptAnnotation + "=" + published.AdoptTrue + "; see docs/takeover.md"
 }
 
 // explainAdoption says of a node whose adoption is wanted what keeps it from that: to ask for it again changes nothing. Which Node a host is, the operator

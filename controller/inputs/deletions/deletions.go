@@ -190,7 +190,7 @@ func (f Found) ExplainHeld() string {
 	for _, input := range slices.Sorted(maps.Keys(f.Held)) {
 		x := f.Findings[input]
 		nodes := bundle.JoinFirst(f.Held[input], mostNamed, ", ", bundle.AndMore)
-		texts = append(texts, bundle.Count(len(f.Held[input]), "node")+" will get no other bundle ("+nodes+"), because "+x.Message+" (fix: "+x.Fix+", or roll it out nevertheless with: oc annotate nodes -l "+
+		texts = append(texts, bundle.Count(len(f.Held[input]), "node")+" will get no other bundle ("+nodes+"), because "+x.Message+" (fix: "+x.Fix+", or roll it out nevertheless with: wmco confirm --all --input "+string(input)+", or oc annotate nodes -l "+
 			selectWindows+" "+published.ConfirmFindingAnnotation+"="+string(input)+")")
 	}
 	return strings.Join(texts, "; ")
@@ -217,7 +217,7 @@ const (
 // ExplainDeletion says what was deleted, what its nodes keep, and what to do, for people.
 func (f Found) ExplainDeletion(input published.Input) string {
 	nodes := bundle.Count(len(f.Waiting[input]), "node")
-	confirm := "oc annotate nodes -l " + selectWindows + " " + published.ConfirmAnnotation + "=" + string(input)
+	confirm := "wmco confirm --all --input " + string(input) + ", or oc annotate nodes -l " + selectWindows + " " + published.ConfirmAnnotation + "=" + string(input)
 	switch input {
 	case published.InputMirrors:
 		return "all mirror sets are gone: " + nodes + " with mirrors will get no other bundle (fix: restore a mirror set, or confirm with: " + confirm + ")"

@@ -21,7 +21,7 @@ func faults(s published.State, f published.Fault) edit {
 func TestWhoseFaultItIs(t *testing.T) {
 	full, damaged, locked := faults(failing, published.FaultDisk), faults(failing, published.FaultLayer), faults(rolledBack, published.FaultHost)
 	open := node("z-done", done)
-	const retry = `oc annotate --overwrite node a windowsmachineconfig.openshift.io/retry="$(date)"`
+	const retry = `wmco retry a, or oc annotate --overwrite node a windowsmachineconfig.openshift.io/retry="$(date)"`
 	for _, tt := range []struct {
 		name  string
 		nodes []Node
