@@ -21,6 +21,8 @@ import (
 type asked struct {
 	mu      sync.Mutex
 	headers []http.Header
+	// status is that of its answers.
+	status int
 }
 
 // ServeHTTP implements http.Handler.
@@ -28,13 +30,13 @@ func (a *asked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.headers = append(a.headers, r.Header.Clone())
-	w.WriteHeader(http.StatusForbidden)
+	w.WriteHeader(a.status)
 }
 
 // twoClusters writes a kubeconfig with two clusters and two users. The context has the first of each; requests to the second cluster are kept.
 func twoClusters(t *testing.T) *asked {
 	t.Helper()
-	a := &asked{}
+	a := &asked{status: http.StatusForbidden}
 	server := httptest.NewTLSServer(a) // client-go sends no token without TLS
 	t.Cleanup(server.Close)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
@@ -117,5 +119,20 @@ func TestFlagsOfAClusterThatAreWrong(t *testing.T) {
 		if status, _, said := runLine(t, line); status != cli.ExitUsage || !strings.Contains(said, want) || len(a.headers) > 0 {
 			t.Errorf("%s: status %d, asked %d times: %s", line, status, len(a.headers), said)
 		}
+	}
+}
+
+// TestATokenThatHasExpiredIsNamed: kubectl says so too, and client-go does not.
+func TestATokenThatHasExpiredIsNamed(t *testing.T) {
+	for _, line := range []string{"status", "validate --from cluster", "diff --from cluster --against golden", "pause --all", "machineset --from cluster --name w"} {
+		twoClusters(t).status = http.StatusUnauthorized
+		status, stdout, said := runLine(t, line+" --cluster two")
+		if status != cli.ExitUnreachable || stdout != "" || !strings.Contains(said, "the cluster does not accept the credentials of the kubeconfig: the token may have expired (fix: log in again, such as with oc login)") {
+			t.Errorf("%s: status %d, %q, %s", line, status, stdout, said)
+		}
+	}
+	twoClusters(t)
+	if status, _, said := runLine(t, "status --context d"); status != cli.ExitUsage || !strings.Contains(said, `it has no context "d", and has ["c"]`) || !strings.Contains(said, "kubeconfig") {
+		t.Errorf("status %d: %s", status, said)
 	}
 }

@@ -21,7 +21,7 @@ const (
 
 // printDiff prints a review: lines that are added are green, those that are removed red, places in files cyan.
 func (p palette) printDiff(w io.Writer, text string) error {
-	if !p.on {
+	if text = wrapReview(text, terminalColumns(w)); !p.on {
 		return cli.PrintText(w, text)
 	}
 	var safe strings.Builder // what nodes and objects say is escaped before any colour is added

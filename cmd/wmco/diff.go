@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,6 +80,11 @@ func (f *diffFlags) run(ctx context.Context, a app) error {
 	if len(f.hosts) > 0 {
 		return f.observe(ctx, a)
 	}
+	return answerRefused(a, f.format, f.review(ctx, a))
+}
+
+// review compares with the other side that the flags name.
+func (f *diffFlags) review(ctx context.Context, a app) error {
 	hosts, after, err := f.side(ctx, a)
 	if err != nil {
 		return err
@@ -206,6 +212,18 @@ type reviewed struct {
 	Rollout *forecast.Forecast `json:"rollout,omitempty"`
 	// nodes are those of the new side, for pictures.
 	nodes []review.Node
+}
+
+// answerRefused answers with the findings that refuse the inputs: in JSON a program reads them, not the text on stderr.
+func answerRefused(a app, f cli.Format, err error) error {
+	refusal := (*refusedError)(nil)
+	if f != cli.JSON || !errors.As(err, &refusal) {
+		return err
+	}
+	r := review.Compare(nil, nil)
+	r.Findings.Added = findingsAnswer(refusal.findings)
+	r = r.Refuse(bundle.SeverityError)
+	return cmp.Or(cli.WriteJSON(a.stdout, reviewed{Review: r}), err)
 }
 
 // printReview answers with a review. Findings that the change adds and --fail-on names are status 2, differences status 1.

@@ -56,7 +56,7 @@ by hand are named.` +
 			cli.ExitHelp("0  the same", "1  something differs, or there is no want/ yet: wmco golden update DIR", "2  usage, inputs with findings of severity error, a node that is not in the inputs, or a change that adds findings of --fail-on", "130  interrupted"),
 		Args: oneFolder().Check,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return goldenCheck(cmd.Context(), a, f, limit, goldenFolder{args[0], strict})
+			return answerRefused(a, f, goldenCheck(cmd.Context(), a, f, limit, goldenFolder{args[0], strict}))
 		},
 	}
 	addStrict(cmd, &strict, true)

@@ -170,8 +170,18 @@ func (f *inputFlags) render(ctx context.Context, a app, key bundle.Key) ([]desir
 	return hosts.RenderBundles(nodes)
 }
 
+// refusedError are findings that refuse the inputs.
+type refusedError struct {
+	what     string
+	findings bundle.Findings
+}
+
+func (e *refusedError) Error() string {
+	return "the inputs are refused" + e.what + ": " + counts(e.findings)
+}
+
 // refused prints findings that refuse the inputs. What says what was not done for that.
 func refused(a app, what string, findings bundle.Findings) error {
 	printFindings(a.stderr, palette{}, findings)
-	return cli.UsageError("the inputs are refused%s: %s", what, counts(findings))
+	return cli.UsageError("%w", &refusedError{what, findings})
 }

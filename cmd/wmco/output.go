@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 
@@ -64,11 +65,7 @@ func printFindings(w io.Writer, p palette, findings bundle.Findings) {
 		if f.Node != "" && f.Node != f.Object.Name {
 			where = strings.TrimSpace(f.Node + "  " + where)
 		}
-		var source cli.Ready
-		if f.Object.Source != "" {
-			source = "  " + p.dim(place(f.Object))
-		}
-		cli.Printf(w, "%s%s  %s  %s%s\n", p.severity(f.Severity), strings.Repeat(" ", max(0, 7-len(f.Severity))), p.bold(f.Reason), where, source)
+		printHeading(w, p, f, where, columns)
 		cli.Printf(w, "%s\n", fit("         ", f.Message, columns))
 		switch {
 		case f.IsAccepted():
@@ -77,6 +74,45 @@ func printFindings(w io.Writer, p palette, findings bundle.Findings) {
 			printLabelled(w, p, "fix:", f.Fix, columns)
 		}
 	}
+}
+
+// printHeading prints what a finding is about, and its place. Where both are too long for the terminal, each has lines of its own.
+func printHeading(w io.Writer, p palette, f bundle.Finding, where string, columns int) {
+	var source string
+	if f.Object.Source != "" {
+		source = place(f.Object)
+	}
+	about, separator := fit("  ", where, 0), cli.Ready("  ")
+	if columns > 0 && utf8.RuneCountInString(fmt.Sprintf("%-7s  %s%s  %s", f.Severity, f.Reason, about, source)) > columns {
+		separator = "\n         "
+		if where != "" {
+			about = "\n" + fit("         ", where, columns)
+		}
+	}
+	if source == "" {
+		separator = ""
+	}
+	cli.Printf(w, "%s%s  %s%s%s%s\n", p.severity(f.Severity), strings.Repeat(" ", max(0, 7-len(f.Severity))), p.bold(f.Reason), about, separator, p.dim(source))
+}
+
+// wrapReview breaks the summary of a review and the texts of its findings to the columns of a terminal.
+func wrapReview(text string, columns int) string {
+	if columns == 0 {
+		return text
+	}
+	const indent = "           "
+	lines := strings.Split(text, "\n")
+	isFinding := false
+	for i, line := range lines {
+		isFinding = strings.HasPrefix(line, "+ ") || strings.HasPrefix(line, "- ") || isFinding && line != ""
+		switch {
+		case i == 0:
+			lines[i] = cli.WrapTo(line, "  ", columns)
+		case isFinding && strings.HasPrefix(line, indent):
+			lines[i] = cli.WrapTo(line, indent, columns)
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // printLabelled prints a text behind a label, in the width of the terminal.

@@ -91,7 +91,7 @@ func newProgress(a app, f cli.Format, hosts []*host) *progress {
 	}
 	s.bars.SetTrackerLength(10)
 	style := s.bars.Style()
-	style.Visibility.ETA, style.Visibility.Speed = false, false
+	style.Visibility.ETA, style.Visibility.Speed, style.Visibility.Percentage, style.Visibility.Value = false, false, false, false // what the host does has the room
 	style.Options.TimeDonePrecision, style.Options.TimeInProgressPrecision, style.Options.TimeOverallPrecision = time.Second, time.Second, time.Second
 	for _, h := range hosts {
 		s.byHost[h.target] = &bars.Tracker{Message: cli.Plain(h.target.String() + "  connecting"), AutoStopDisabled: true}

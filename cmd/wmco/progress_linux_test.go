@@ -75,7 +75,7 @@ func TestEventsNameTheirHost(t *testing.T) {
 }
 
 // changing is what differs from run to run: the times of bars, and addresses.
-var changing = regexp.MustCompile(`\[\d+ in .*|dial tcp [0-9.:]+: connect: `)
+var changing = regexp.MustCompile(`\[\d+[a-z0-9]*\].*|dial tcp [0-9.:]+: connect: `)
 
 // watched runs apply on a terminal and returns the lines that stay on it, by host and sorted.
 func (o *overSSH) watched(t *testing.T) (status int, kept []string) {

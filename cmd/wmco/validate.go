@@ -108,7 +108,8 @@ func printValidation(a app, f cli.Format, answer validateJSON, findings bundle.F
 		if i.Source {
 			places = append(places, "its own registry")
 		}
-		cli.Printf(a.stdout, "%s image %s is pulled by %s from %s\n", i.Purpose, i.Image, i.By, cmp.Or(strings.Join(places, ", "), "nowhere"))
+		text := fmt.Sprintf("%s image %s is pulled by %s from %s", i.Purpose, i.Image, i.By, cmp.Or(strings.Join(places, ", "), "nowhere"))
+		cli.Printf(a.stdout, "%s\n", fit("", text, terminalColumns(a.stdout)))
 	}
 	return cli.PrintText(a.stdout, fmt.Sprintf("%s: %s\n", bundle.Count(len(answer.Nodes), "Windows host"), counts(findings)))
 }

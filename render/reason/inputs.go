@@ -34,7 +34,7 @@ func inputs() []Entry {
 		{InputUnreadable, isError, "A path does not exist or cannot be read.", "Check the path and its permissions."},
 		{InputTooLarge, isError, "A file is too large to be read.", "Split the file, or remove it from the inputs."},
 		{InputNotManifest, isError, "A file that `--from` names holds no YAML or JSON document.", "Give a file or folder of Kubernetes objects, or an unpacked must-gather."},
-		{InputUnused, isWarning, "A `--from` holds no object that Windows nodes depend on.", "Check the path, and the kinds and names of its objects."},
+		{InputUnused, isWarning, "A `--from` holds no object from which Windows nodes are rendered.", "Check the path, and the kinds and names of its objects."},
 		{DefaultsAssumed, isInfo, "Optional objects are not in the inputs. The finding names them and what is assumed for each. It is not given for a live cluster.", "Nothing if the cluster lacks them too; otherwise add them with one more `--from`."},
 		{DocumentSkipped, isWarning, "A document or an item of a list seems to be meant as a needed object, and is skipped: its kind is written in another case, its apiVersion is of another group, it has no kind, or it is not an object. Or a document in a folder, no template and no binary data, is not valid YAML or JSON.", "Write the apiVersion and the kind that the finding names, correct the document, or remove it from the folder."},
 		{InputMissing, errorOrWarning, "An object or a value that every node needs is not in the inputs. It is a warning only for a MachineConfig on platform None.", "Add the object with one more `--from`; the finding names the command that prints it."},

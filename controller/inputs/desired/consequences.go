@@ -18,7 +18,8 @@ func withoutConsequences(findings bundle.Findings) bundle.Findings {
 		}
 	}
 	return slices.DeleteFunc(findings, func(f bundle.Finding) bool {
-		return f.Reason == reason.InputMissing && slices.ContainsFunc(unread, func(r bundle.Ref) bool { return mayBeObject(r, f.Object) })
+		isMissing := f.Reason == reason.InputMissing || f.Reason == reason.SecretStandIn || f.Reason == reason.ClusterVersionUnknown
+		return isMissing && slices.ContainsFunc(unread, func(r bundle.Ref) bool { return mayBeObject(r, f.Object) })
 	})
 }
 
