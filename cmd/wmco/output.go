@@ -129,6 +129,19 @@ func fit(lead, text string, columns int) cli.Ready {
 	return cli.Ready(cli.WrapTo(lead+text, "         ", columns))
 }
 
+// hang is a text behind a lead, broken to the columns of a terminal at the end of the lead; one line where there is none, or no room.
+func hang(lead, text string, columns int) cli.Ready {
+	lead, text = cli.Plain(lead), cli.Plain(text)
+	width := utf8.RuneCountInString(lead)
+	if columns < width+leastHanging {
+		return cli.Ready(lead + text)
+	}
+	return cli.Ready(lead + strings.ReplaceAll(cli.WrapTo(text, "", columns-width), "\n", "\n"+strings.Repeat(" ", width)))
+}
+
+// leastHanging is the room without which a text does not hang behind its lead.
+const leastHanging = 24
+
 // mostSame is of how many nodes the same finding is printed.
 const mostSame = 3
 

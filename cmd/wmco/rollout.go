@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"wmco/bundle"
@@ -20,9 +21,10 @@ func printRollout(a app, r fleet.Rollout) {
 	if len(groups) == 0 {
 		return
 	}
-	cli.Printf(a.stdout, "%s\n", rolloutLine(r))
+	columns := terminalColumns(a.stdout)
+	cli.Printf(a.stdout, "%s\n", hang("rollout: ", strings.TrimPrefix(rolloutLine(r), "rollout: "), columns))
 	for _, g := range groups {
-		cli.Printf(a.stdout, "  %-8s  %s  %s\n", g.Phase, fewNames(g.Names), g.Message)
+		cli.Printf(a.stdout, "%s\n", hang(fmt.Sprintf("  %-8s  %s  ", g.Phase, fewNames(g.Names)), g.Message, columns))
 	}
 	cli.Printf(a.stdout, "\n")
 }

@@ -71,6 +71,21 @@ func rolledNode(t *testing.T, name, text string, turn plan.Turn) corev1.Node {
 	return n
 }
 
+// TestATextHangsBehindItsLead: within the columns of a terminal, and in one line where there is none or no room.
+func TestATextHangsBehindItsLead(t *testing.T) {
+	const text = "the canary is observed until 12:00, and others wait"
+	for columns, want := range map[int]string{
+		0:  "rollout: the canary is observed until 12:00, and others wait",
+		30: "rollout: the canary is observed until 12:00, and others wait",
+		40: "rollout: the canary is observed until\n         12:00, and others wait",
+		60: "rollout: the canary is observed until 12:00, and others wait",
+	} {
+		if got := string(hang("rollout: ", text, columns)); got != want {
+			t.Errorf("%d columns:\n%s", columns, got)
+		}
+	}
+}
+
 func annotate(t *testing.T, n *corev1.Node, key string, encode func() (string, error)) {
 	t.Helper()
 	text, err := encode()

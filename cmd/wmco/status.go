@@ -214,11 +214,7 @@ func problem(c metav1.Condition) string {
 // printNode prints everything about the one node.
 func (f *statusFlags) printNode(a app, now fleet.Fleet) {
 	r := now.Nodes[0]
-	line := func(name, text string) {
-		if text != "" {
-			cli.Printf(a.stdout, "%-14s  %s\n", name, text)
-		}
-	}
+	line := func(name, text string) { printRow(a, name, text) }
 	line("node", r.Node)
 	line("state", string(r.State))
 	line("ready", string(r.Ready))

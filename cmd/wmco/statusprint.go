@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -156,11 +157,16 @@ func (f *statusFlags) printHosts(a app, now fleet.Fleet) {
 		for _, line := range [][2]string{
 			{"host", h.Name}, {"address", h.Address}, {"node", h.Node}, {"state", string(h.State)}, {"reason", h.Reason}, {"message", h.Message}, {"fix", h.Fix},
 		} {
-			if line[1] != "" {
-				cli.Printf(a.stdout, "%-14s  %s\n", line[0], line[1])
-			}
+			printRow(a, line[0], line[1])
 		}
 		printLog(a, h.Log)
+	}
+}
+
+// printRow prints what is known under a name, if anything.
+func printRow(a app, name, text string) {
+	if text != "" {
+		cli.Printf(a.stdout, "%s\n", hang(fmt.Sprintf("%-14s  ", name), text, terminalColumns(a.stdout)))
 	}
 }
 

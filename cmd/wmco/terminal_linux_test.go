@@ -110,7 +110,7 @@ func TestFindingsFitTheTerminal(t *testing.T) {
 	const tags = "apiVersion: config.openshift.io/v1\nkind: ImageTagMirrorSet\nmetadata: {name: tags}\nspec:\n  imageTagMirrors:\n  - {source: mcr.microsoft.com/windows, mirrors: [mirror.example.com/windows]}\n"
 	must(t, os.WriteFile(filepath.Join(folder, "mirrors.yaml"), []byte(tags), 0o600))
 	const cluster = " --from ../../golden/clusters/common --from ../../golden/clusters/none"
-	for _, line := range []string{"validate" + cluster + " --from " + folder, "diff" + cluster + " --from " + folder + " --against ../../golden/clusters/common --against ../../golden/clusters/none"} {
+	for _, line := range []string{"status win-a --from ../../golden/clusters/none", "validate" + cluster + " --from " + folder, "diff" + cluster + " --from " + folder + " --against ../../golden/clusters/common --against ../../golden/clusters/none"} {
 		status, plain, _ := runLine(t, line)
 		if !slices.ContainsFunc(strings.Split(plain, "\n"), func(s string) bool { return len(s) > 120 }) {
 			t.Fatalf("%s: status %d, no line is long:\n%s", line, status, plain)
