@@ -50,7 +50,12 @@ func (m Machine) host() *winhost.Host {
 func (Machine) Folder() string { return folderWork }
 
 // Skips implements selftest.Machine.
-func (m Machine) Skips() map[string]string { return Skips(m.Wine) }
+func (m Machine) Skips() map[string]string {
+	if m.Wine {
+		return SkipsOnWine()
+	}
+	return skips()
+}
 
 // Prepare implements selftest.Machine.
 func (m Machine) Prepare(ctx context.Context) error {

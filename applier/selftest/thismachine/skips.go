@@ -1,12 +1,12 @@
 package thismachine
 
-// Skips returns the clauses that are not tested on a Windows, or under Wine, and why.
-func Skips(wine bool) map[string]string {
+// skips returns the clauses that are not tested on any Windows, and why.
+func skips() map[string]string {
 	const (
 		boot = "a boot ends this program; TestBoot in applier/winhost"
 		full = "a full drive C: would stop other programs of this machine; files.TestReasonOfAFileError has the errors of Windows"
 	)
-	skips := map[string]string{
+	return map[string]string{
 		"services with automatic start and their dependencies are started at boot": boot,
 		"the boot time changes with a boot":                                        boot,
 		"a new host name takes effect with the next boot":                          boot,
@@ -14,12 +14,15 @@ func Skips(wine bool) map[string]string {
 		"a file takes its room, and gives it back when it is removed":              full,
 		"a file for which there is no room changes nothing and leaves no file":     full,
 	}
-	if wine {
-		for clause, g := range notOnWine() {
-			skips[clause] = g.lacks + WindowsDoes + g.windows
-		}
+}
+
+// SkipsOnWine returns the clauses that are not tested under Wine, and why.
+func SkipsOnWine() map[string]string {
+	all := skips()
+	for clause, g := range notOnWine() {
+		all[clause] = g.lacks + WindowsDoes + g.windows
 	}
-	return skips
+	return all
 }
 
 // WindowsDoes stands in a reason between what Wine lacks and the page about Windows.
