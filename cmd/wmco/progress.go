@@ -89,7 +89,7 @@ func newProgress(a app, f cli.Format, hosts []*host) *progress {
 	if width, _, err := term.GetSize(int(file.Fd())); err == nil {
 		s.bars.SetTerminalWidth(width) // the default asks stdout, which may be no terminal
 	}
-	s.bars.SetTrackerLength(10)
+	s.bars.SetTrackerLength(6)
 	style := s.bars.Style()
 	style.Visibility.ETA, style.Visibility.Speed, style.Visibility.Percentage, style.Visibility.Value = false, false, false, false // what the host does has the room
 	style.Options.TimeDonePrecision, style.Options.TimeInProgressPrecision, style.Options.TimeOverallPrecision = time.Second, time.Second, time.Second

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier"
+	"wmco/applier/remote"
 	"wmco/internal/cli"
 )
 
@@ -120,5 +121,24 @@ func TestATerminalShowsTheResultOfEachHost(t *testing.T) {
 	}
 	if status, kept = o.watched(t); status != cli.ExitUnreachable || len(kept) != 6 {
 		t.Errorf("without any host: status %d, %q", status, kept)
+	}
+}
+
+// TestABarLeavesRoomForWhatAHostWaitsFor: at 80 columns, the service and the times are seen.
+func TestABarLeavesRoomForWhatAHostWaitsFor(t *testing.T) {
+	x := newTerminal(t)
+	h := &host{target: remote.Target{User: "Administrator", Address: "192.0.2.13:22"}}
+	s := newProgress(app{stdout: io.Discard, stderr: x.program, now: time.Now}, cli.Text, []*host{h})
+	const text = "Administrator@192.0.2.13  waiting for kubelet: 1m20s of 2m"
+	s.byHost[h.target].UpdateTotal(9)
+	s.byHost[h.target].SetValue(8)
+	s.byHost[h.target].UpdateMessage(text)
+	eventually := time.Now().Add(20 * time.Second)
+	for !strings.Contains(x.text(), "[") && time.Now().Before(eventually) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	s.end()
+	if shown := x.close(); !strings.Contains(shown, text) {
+		t.Errorf("the terminal shows %q", lines(shown))
 	}
 }

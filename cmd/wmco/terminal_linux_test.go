@@ -71,6 +71,11 @@ func (x *terminal) close() string {
 	_ = x.program.Close() // it may be closed
 	<-x.gone
 	_ = x.person.Close()
+	return x.text()
+}
+
+// text is everything that the terminal has shown so far.
+func (x *terminal) text() string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.shown.String()
