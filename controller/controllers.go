@@ -85,7 +85,7 @@ func newShared(m base.Manager, o Options, key bundle.Key, admission policies.Pol
 	}
 	backings := []string{string(render.BackingMachine), string(render.BackingInstance)}
 	return shared{
-		reader: reader, read: (&inputs.Coalesced{Source: reader.Read}).Read, signs: signs, records: records, login: login, executables: configure.NewExecutables(o.Payload), servers: servers, admission: admission,
+		reader: reader, read: (&base.Coalesced[*desired.Hosts]{Source: reader.Read}).Read, signs: signs, records: records, login: login, executables: configure.NewExecutables(o.Payload), servers: servers, admission: admission,
 		counters: metrics.NewCounters(metrics.Known{Version: o.Version, Backings: backings, Reasons: configure.FailureReasons(), Traffic: o.Traffic}), unjoined: &configure.Unjoined{Elapsed: o.elapsed},
 		deployment: &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: o.Namespace, Name: operatorName},
 		clocks:     hosts.NewClocks(o.Now), upgrade: &status.Upgrade{},

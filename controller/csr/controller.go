@@ -56,6 +56,9 @@ type Approver struct {
 	refused configure.Sightings
 	// judging has the places of each host, by its ID.
 	judging sync.Map
+	// nodes are all Nodes, listed once for all requests that wait.
+	nodes      base.Coalesced[[]clusterNode]
+	listsNodes sync.Once
 }
 
 // lookupLimit is for one question to the resolver.

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -311,6 +314,43 @@ func TestNodesAreListedInParts(t *testing.T) {
 	if listed != len(parts) || a.approved(t) || !strings.Contains(strings.Join(said, " "), "a Node of this name exists") {
 		t.Errorf("%d lists, approved %t: %q", listed, a.approved(t), said)
 	}
+}
+
+// TestNodesAreListedOnceForAllRequests that wait: whoever has the identity of a node makes requests all the time, and each would have all Nodes listed.
+func TestNodesAreListedOnceForAllRequests(t *testing.T) {
+	a := newCluster(t).approver(t, first("win-a"))
+	synctest.Test(t, func(t *testing.T) {
+		goOn := make(chan struct{})
+		var lists atomic.Int32
+		a.intercept(interceptor.Funcs{List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+			lists.Add(1)
+			<-goOn
+			list.(*corev1.NodeList).Items = []corev1.Node{{ //nolint:forcetypeassert // nothing else is listed
+				ObjectMeta: metav1.ObjectMeta{Name: "linux-a"}, Status: corev1.NodeStatus{Addresses: make([]corev1.NodeAddress, 2*mostAddresses)},
+			}}
+			return nil
+		}})
+		known := make([]certificates.Known, 10)
+		var judged sync.WaitGroup
+		for i := range known {
+			judged.Go(func() {
+				if err := a.addClusterFacts(t.Context(), &desired.Hosts{}, certificates.Host{}, &known[i]); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		close(goOn)
+		judged.Wait()
+		if n := lists.Load(); n != 2 { // one that had begun, and one for all who came later
+			t.Errorf("%d lists", n)
+		}
+		for _, k := range known {
+			if len(k.Nodes) != 1 || len(k.Others) != mostAddresses {
+				t.Errorf("%q, %d addresses", k.Nodes, len(k.Others))
+			}
+		}
+	})
 }
 
 // TestWhatIsJudgedIsWhatIsApproved: a request that changed since it was read is judged again, and nothing else that fails approves one.

@@ -20,14 +20,12 @@ import (
 // addClusterFacts adds what the API server and the records say: the names of all Nodes, and what belongs to the cluster, other Nodes and other hosts than
 // this one.
 func (a *Approver) addClusterFacts(ctx context.Context, inputs *desired.Hosts, h certificates.Host, k *certificates.Known) error {
-	for page, more := "", true; more; more = page != "" {
-		var nodes corev1.NodeList
-		if err := a.Live.List(ctx, &nodes, client.Limit(nodesAtATime), client.Continue(page)); err != nil {
-			return fmt.Errorf("listing Nodes: %w", err)
-		}
-		addNodes(nodes.Items, inputs, k)
-		page = nodes.Continue
+	a.listsNodes.Do(func() { a.nodes.Source = a.listNodes })
+	nodes, err := a.nodes.Read(ctx)
+	if err != nil {
+		return err
 	}
+	addNodes(nodes, inputs, k)
 	k.Reserved = append(k.Reserved, inputs.Reserved.Names...)
 	k.Domains = inputs.Reserved.Domains
 	for _, cidr := range inputs.Reserved.Networks {
@@ -39,22 +37,51 @@ func (a *Approver) addClusterFacts(ctx context.Context, inputs *desired.Hosts, h
 	return nil
 }
 
-// nodesAtATime is how many Nodes are in memory for one request. Whoever has the bootstrap token has several requests judged at the same time, and 5,000 Nodes take
-// 120 MiB.
-const nodesAtATime = 500
+// clusterNode is what of a Node decides about the certificates of others.
+type clusterNode struct {
+	name      string
+	isWindows bool
+	addresses []string
+}
+
+const (
+	// nodesAtATime is how many Nodes are in memory whole: 5,000 take 120 MiB.
+	nodesAtATime = 500
+	// mostAddresses is how many addresses of a Node are looked at: its kubelet may write as many as an object holds.
+	mostAddresses = 64
+)
+
+// listNodes returns all Nodes as the API server has them. It is called once for all requests that wait: whoever has the bootstrap token, or the identity of a node,
+// has as many judged as they like.
+func (a *Approver) listNodes(ctx context.Context) ([]clusterNode, error) {
+	var all []clusterNode
+	for page, more := "", true; more; more = page != "" {
+		var nodes corev1.NodeList
+		if err := a.Live.List(ctx, &nodes, client.Limit(nodesAtATime), client.Continue(page)); err != nil {
+			return nil, fmt.Errorf("listing Nodes: %w", err)
+		}
+		for _, n := range nodes.Items {
+			node := clusterNode{name: n.Name, isWindows: n.Labels[corev1.LabelOSStable] == "windows"}
+			for _, address := range n.Status.Addresses[:min(len(n.Status.Addresses), mostAddresses)] {
+				node.addresses = append(node.addresses, address.Address)
+			}
+			all = append(all, node)
+		}
+		page = nodes.Continue
+	}
+	return all, nil
+}
 
 // addNodes adds the names of Nodes, and what those report that the operator does not know.
-func addNodes(nodes []corev1.Node, inputs *desired.Hosts, k *certificates.Known) {
+func addNodes(nodes []clusterNode, inputs *desired.Hosts, k *certificates.Known) {
 	for _, n := range nodes {
-		k.Nodes = append(k.Nodes, n.Name)
-		_, known := inputs.Records.RecordOfNode(n.Name)
-		if known || n.Labels[corev1.LabelOSStable] == "windows" {
+		k.Nodes = append(k.Nodes, n.name)
+		_, known := inputs.Records.RecordOfNode(n.name)
+		if known || n.isWindows {
 			continue // what it reports is no evidence against another host either, and it writes its label itself
 		}
 		// It writes them itself, so none of them is refused to a host whose entry it is (certificates.Known).
-		for _, address := range n.Status.Addresses {
-			k.Others = append(k.Others, address.Address)
-		}
+		k.Others = append(k.Others, n.addresses...)
 	}
 }
 

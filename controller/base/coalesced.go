@@ -1,40 +1,38 @@
-package inputs
+package base
 
 import (
 	"context"
 	"sync"
 	"time"
-
-	"wmco/controller/inputs/desired"
 )
 
-// Coalesced shares readings of the inputs among those who wait for one: a thousand Machines that join would read the objects of a thousand
+// Coalesced shares readings of a cluster among those who wait for one: a thousand Machines that join would read the objects of a thousand
 // Machines a thousand times otherwise.
-type Coalesced struct {
-	// Source reads them.
-	Source func(context.Context) (*desired.Hosts, error)
+type Coalesced[T any] struct {
+	// Source reads.
+	Source func(context.Context) (T, error)
 
 	// mu guards what is below. Next is the reading that begins when the one that is running has ended.
 	mu      sync.Mutex
-	next    *shared
+	next    *shared[T]
 	running bool
 }
 
 // shared is one reading. Its callers share what was read and do not change it.
-type shared struct {
+type shared[T any] struct {
 	done  chan struct{}
-	hosts *desired.Hosts
+	value T
 	err   error
 }
 
-// readLimit is for one reading, which is from a cache but for the answers of the resolver.
+// readLimit is for one reading. That of the inputs is from a cache, but for the answers of the resolver.
 const readLimit = time.Minute
 
 // Read returns a reading that began after the call.
-func (s *Coalesced) Read(ctx context.Context) (*desired.Hosts, error) {
+func (s *Coalesced[T]) Read(ctx context.Context) (T, error) {
 	s.mu.Lock()
 	if s.next == nil {
-		s.next = &shared{done: make(chan struct{})}
+		s.next = &shared[T]{done: make(chan struct{})}
 	}
 	mine := s.next
 	if !s.running {
@@ -44,14 +42,15 @@ func (s *Coalesced) Read(ctx context.Context) (*desired.Hosts, error) {
 	s.mu.Unlock()
 	select {
 	case <-mine.done:
-		return mine.hosts, mine.err
+		return mine.value, mine.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		var none T
+		return none, ctx.Err()
 	}
 }
 
 // readUntilServed reads until no caller waits.
-func (s *Coalesced) readUntilServed(ctx context.Context) {
+func (s *Coalesced[T]) readUntilServed(ctx context.Context) {
 	for {
 		s.mu.Lock()
 		now := s.next
@@ -61,7 +60,7 @@ func (s *Coalesced) readUntilServed(ctx context.Context) {
 			return
 		}
 		limited, cancel := context.WithTimeout(ctx, readLimit)
-		now.hosts, now.err = s.Source(limited)
+		now.value, now.err = s.Source(limited)
 		cancel()
 		close(now.done)
 	}

@@ -1,4 +1,4 @@
-package inputs
+package base
 
 import (
 	"context"
@@ -6,22 +6,20 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-
-	"wmco/controller/inputs/desired"
 )
 
 // Whoever asks while a reading runs gets the next one, together with all others who do.
 func TestReadingsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		release := make(chan *desired.Hosts)
+		release := make(chan *string)
 		readings := 0
-		s := &Coalesced{Source: func(context.Context) (*desired.Hosts, error) {
+		s := &Coalesced[*string]{Source: func(context.Context) (*string, error) {
 			readings++
 			return <-release, nil
 		}}
-		first, second := &desired.Hosts{}, &desired.Hosts{}
+		first, second := new(string), new(string)
 		var asking sync.WaitGroup
-		ask := func(want *desired.Hosts) {
+		ask := func(want *string) {
 			asking.Go(func() {
 				if got, err := s.Read(t.Context()); got != want || err != nil {
 					t.Errorf("%p, %v, want %p", got, err, want)
