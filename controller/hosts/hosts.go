@@ -293,7 +293,7 @@ func (h *Hosts) renderRequest(w Wish, facts bundle.Facts) (remote.Request, error
 	if err != nil {
 		return remote.Request{}, err
 	}
-	findings = append(findings, w.Inputs.Findings...)
+	findings = append(findings, w.Inputs.FindingsFor(w.Node)...)
 	if len(list) == 1 {
 		findings = append(findings, list[0].Own...)
 	}

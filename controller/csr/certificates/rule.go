@@ -119,8 +119,8 @@ func (c candidate) decideClient() Verdict {
 		return c.refuseRequest("it was requested by %s, not by the node bootstrapper; %s", quoteForeignText(c.spec.Username), notOurs)
 	case c.formProblem() != "":
 		return c.refuseRequest("%s; %s", c.formProblem(), notOurs)
-	case len(validation.IsDNS1123Subdomain(c.node)) > 0:
-		v := c.refuseRequest("the host's name is not a DNS name, which the name of a Node must be; fix: rename the computer with letters, digits and hyphens")
+	case len(validation.IsDNS1123Subdomain(c.node)) > 0 || bundle.CheckName(c.node) != nil:
+		v := c.refuseRequest("the host's name is not a DNS name, which the name of a Node must be, or one that Windows reserves; fix: rename the computer with letters, digits and hyphens")
 		v.Reason = NodeNameInvalid
 		return v
 	case slices.Contains(c.known.Nodes, c.node):

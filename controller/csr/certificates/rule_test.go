@@ -59,6 +59,7 @@ var cases = []struct {
 	{"a host that calls itself like another one by its record", clientOf("win-away"), func(_ *ask, k *Known) { k.Hosts[0].Name = "win-away" }, Leave, "belongs to another host"},
 	{"a host that calls itself like a service", clientOf("kubernetes.default.svc"), func(_ *ask, k *Known) { k.Hosts[0].Name = "kubernetes.default.svc" }, Leave, "belongs to another host"},
 	{"two hosts with one name", clientOf("win-a"), func(_ *ask, k *Known) { k.Hosts[1].Name = "win-a" }, Leave, "10.0.0.5 and win-b.example.com both say"},
+	{"a name that Windows reserves", clientOf("con"), func(_ *ask, k *Known) { k.Hosts[0].Name = "con" }, Leave, "rename the computer"},
 	{"a name that no Node can have", clientOf("win_a"), func(_ *ask, k *Known) { k.Hosts[0].Name = "win_a" }, Leave, "rename the computer"},
 	{"a client certificate with a name", clientOf("win-a"), func(a *ask, _ *Known) { a.template.DNSNames = []string{"win-a"} }, Leave, "extension 2.5.29.17"},
 	{"a client certificate that may sign", clientOf("win-a"), func(a *ask, _ *Known) {

@@ -3,7 +3,10 @@ package desired
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"wmco/bundle"
+	"wmco/render"
 	"wmco/render/reason"
 )
 
@@ -20,5 +23,17 @@ func TestWhatHoldsUpAllNodes(t *testing.T) {
 		if got := len(BlockingFindings(bundle.Findings{c.finding})) > 0; got != c.blocks {
 			t.Errorf("%s: blocks: %t", name, got)
 		}
+	}
+}
+
+// TestWhatConcernsAHost: an error about the cluster, or about the host itself, by its name or address. Another host may choose its name.
+func TestWhatConcernsAHost(t *testing.T) {
+	of := func(node string) bundle.Finding {
+		return bundle.Finding{Severity: bundle.SeverityError, Reason: reason.InputInvalid, Node: node}
+	}
+	h := &Hosts{Findings: bundle.Findings{of(""), of("nul"), of("win-a"), of("10.0.0.5")}}
+	got := h.FindingsFor(render.Node{Name: "win-a", Address: "10.0.0.5"})
+	if diff := cmp.Diff(bundle.Findings{of(""), of("win-a"), of("10.0.0.5")}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -160,6 +160,11 @@ func (h *Hosts) dropOtherFindings(nodes []render.Node) {
 	})
 }
 
+// FindingsFor returns the findings about the inputs that concern a host: not those about another one by name, such as one whose name cannot be used.
+func (h *Hosts) FindingsFor(n render.Node) bundle.Findings {
+	return slices.DeleteFunc(slices.Clone(h.Findings), func(f bundle.Finding) bool { return f.Node != "" && !isAboutNode(f, n) })
+}
+
 // isAboutCluster reports whether a finding is about no single node.
 func isAboutCluster(f bundle.Finding) bool {
 	return f.Node == "" && f.Object.Kind != string(render.FromNode) && f.Object.Kind != string(render.FromMachine)

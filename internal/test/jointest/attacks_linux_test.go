@@ -373,3 +373,14 @@ func TestFactsOfANodeAreNotSignedUnlessTheyAreItsHosts(t *testing.T) {
 	eventually(t, "the agent's own report", isHonest)
 	check()
 }
+
+// TestANameThatWindowsReservesKeepsNoOtherHostFromJoining: a host may say that it is called con, and has a Node of that name then.
+func TestANameThatWindowsReservesKeepsNoOtherHostFromJoining(t *testing.T) {
+	w := newWorld(t)
+	w.otherNode("con", "windows", "192.0.2.94")
+	t.Cleanup(func() { must(t, w.Delete(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "con"}})) })
+	w.machine("instance-a", "192.0.2.93")
+	w.instances("192.0.2.93")
+	w.operate()
+	w.allJoin([]string{"instance-a"})
+}
