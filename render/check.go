@@ -243,11 +243,11 @@ func (n Node) ref() bundle.Ref {
 }
 
 func (c Cluster) checkFacts(n Node, r *report) {
+	checkFactTexts(n.Facts, r) // also of facts that count as none: a host may leave their schema out
 	if n.Facts.IsZero() {
 		c.factsUnknown(n, r)
 		return
 	}
-	checkFactTexts(n.Facts, r)
 	if a := n.Address; a != "" && !n.Facts.HasAddress(a) && isIPv4(a) {
 		r.add(bundle.SeverityError, reason.FactsMismatch, "", fmt.Sprintf("the facts are of another host: none of its addresses is %s", a), "give the facts of this host")
 	}

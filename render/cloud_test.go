@@ -67,6 +67,7 @@ func TestNamesAndIdentitiesOfHostsInClouds(t *testing.T) {
 		"the Machine knows it better":       {bundle.PlatformAWS, func(n *Node) { n.Facts.MetadataName, n.ProviderID, n.Facts.ProviderID = "a", id, id+"f" }, []string{"--hostname-override=a", "--provider-id=" + id}, nil},
 		"an identity that is none":          {bundle.PlatformAWS, func(n *Node) { n.Facts.MetadataName, n.Facts.ProviderID = "a", "aws:// --v=9" }, nil, []string{"error FactsInvalid facts.providerID"}},
 		"one that fills a Secret":           {bundle.PlatformAWS, func(n *Node) { n.Facts.MetadataName, n.Facts.ProviderID = "a", id+strings.Repeat("f", 500) }, nil, []string{"error FactsInvalid facts.providerID"}},
+		"one in facts without a schema":     {bundle.PlatformAWS, func(n *Node) { n.Facts = bundle.Facts{ProviderID: "%PATH%"} }, nil, []string{"error FactsInvalid facts.providerID"}},
 		"one of a Machine that is none":     {bundle.PlatformAWS, func(n *Node) { n.Facts.MetadataName, n.ProviderID = "a", `x"y` }, nil, []string{"error InputInvalid spec.providerID"}},
 		"kubelets on Azure get no identity": {bundle.PlatformAzure, func(n *Node) { n.ProviderID = "azure:///subscriptions/a" }, nil, nil},
 		"nor on vSphere":                    {bundle.PlatformVSphere, func(n *Node) { n.ProviderID = "vsphere://4210"; n.Facts.DNSSuffix = "example.com" }, []string{"--hostname-override=win-a.example.com"}, nil},
