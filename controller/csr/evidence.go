@@ -47,8 +47,8 @@ type clusterNode struct {
 const (
 	// nodesAtATime is how many Nodes are in memory whole: 5,000 take 120 MiB.
 	nodesAtATime = 500
-	// mostAddresses is how many addresses of a Node are looked at: its kubelet may write as many as an object holds.
-	mostAddresses = 64
+	// mostAddresses is how many addresses of a Node are looked at: its kubelet may write as many as an object holds. One with addresses of services has hundreds.
+	mostAddresses = 512
 )
 
 // listNodes returns all Nodes as the API server has them. It is called once for all requests that wait: whoever has the bootstrap token, or the identity of a node,
