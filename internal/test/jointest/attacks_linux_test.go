@@ -378,7 +378,9 @@ func TestFactsOfANodeAreNotSignedUnlessTheyAreItsHosts(t *testing.T) {
 func TestANameThatWindowsReservesKeepsNoOtherHostFromJoining(t *testing.T) {
 	w := newWorld(t)
 	w.otherNode("con", "windows", "192.0.2.94")
-	t.Cleanup(func() { must(t, w.Delete(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "con"}})) })
+	t.Cleanup(func() {
+		must(t, w.Delete(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "con"}}))
+	})
 	w.machine("instance-a", "192.0.2.93")
 	w.instances("192.0.2.93")
 	w.operate()
