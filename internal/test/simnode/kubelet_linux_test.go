@@ -29,6 +29,7 @@ import (
 	"wmco/internal/test/simnode/cluster"
 	"wmco/internal/test/simnode/kubelet"
 	"wmco/internal/test/simnode/overlay"
+	"wmco/payload"
 )
 
 // inMemory returns a machine in memory that is a Machine of the cluster. Its Node is removed with the test.
@@ -219,7 +220,7 @@ func TestTheNodeIsThatOfAWindowsKubelet(t *testing.T) {
 	want := corev1.NodeStatus{
 		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.7.2"}, {Type: corev1.NodeHostName, Address: "win-node"}},
 		NodeInfo: corev1.NodeSystemInfo{
-			MachineID: "win-node", KernelVersion: "10.0.20348.1000", OSImage: "Windows Server 2022 Datacenter", ContainerRuntimeVersion: "containerd://2.4.2", KubeletVersion: "v1.36.3",
+			MachineID: "win-node", KernelVersion: "10.0.20348.1000", OSImage: "Windows Server 2022 Datacenter", ContainerRuntimeVersion: "containerd://2.4.2", KubeletVersion: payload.Find("kubelet-1.36").Version,
 			OperatingSystem: "windows", Architecture: "amd64",
 		},
 	}
