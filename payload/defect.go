@@ -38,28 +38,28 @@ func Defects() []Defect {
 			},
 		},
 		{
-			Executables: executablesOf(KubeProxy, "1.31", "1.35"),
+			Executables: executablesUntil(KubeProxy, "1.35"),
 			Effect:      "kube-proxy panics, again after each start, while HNS has a load balancer without ports. HNS leaves one when it could not make it whole. Services fail on the node.",
 			Report:      "kubernetes/kubernetes#141488", Fixed: "v1.36.5", Here: patched,
 			Patches: []Patch{{winkernel + "hns.go", firstPorts, "if len(lb.PortMappings) == 0 {\n\t\t\tcontinue // not of kube-proxy, or never made whole\n\t\t}\n\t\t" + firstPorts}},
 		},
 		{
-			Executables: executablesOf(KubeProxy, "1.31", "1.33"),
+			Executables: executablesUntil(KubeProxy, "1.33"),
 			Effect:      "A remote endpoint that HNS has kept hides the local Pod that has its address now. Services do not reach that Pod from the node.",
 			Report:      "kubernetes/kubernetes#138602", Fixed: "v1.34.9", Here: waits,
 		},
 		{
-			Executables: executablesOf(Kubelet, "1.31", "1.33"),
+			Executables: executablesUntil(Kubelet, "1.33"),
 			Effect:      "The kubelet deletes the mount of a CSI volume when the driver refuses to publish it again. Secrets and keys in the Pod stay as they were until the Pod is made anew.",
 			Report:      "kubernetes/kubernetes#121271", Fixed: "v1.34.9", Here: waits,
 		},
 		{
-			Executables: executablesOf(KubeProxy, "1.31", "1.36"),
+			Executables: executablesUntil(KubeProxy, "1.36"),
 			Effect:      "kube-proxy takes its load balancers for lost while the Host Network Service starts again, and cannot make them again when Windows has restored them.",
 			Report:      "kubernetes/kubernetes#139519", Fixed: "v1.37.2", Here: "the node agent restarts kube-proxy after the Host Network Service ([operations.md](operations.md))",
 		},
 		{
-			Executables: executablesOf(KubeProxy, "1.31", "1.37"),
+			Executables: executablesUntil(KubeProxy, "1.37"),
 			Effect:      "Policies in HNS of a Service that has lost its last endpoint can stay. The next load balancer with this address is refused (0x803b0013).",
 			Report:      "kubernetes/kubernetes#137530", Here: "none: upstream has no correction; a restart of kube-proxy makes all load balancers again",
 		},
@@ -79,11 +79,11 @@ const (
 	firstPorts      = "portMap := lb.PortMappings[0]"
 )
 
-// executablesOf returns the names of a program from one minor version of Kubernetes to another.
-func executablesOf(program, first, last string) []string {
+// executablesUntil returns the names of a program up to a minor version of Kubernetes.
+func executablesUntil(program, last string) []string {
 	var names []string
 	for _, r := range Releases() {
-		if !isOlder(r.Minor, first) && !isOlder(last, r.Minor) {
+		if !isOlder(last, r.Minor) {
 			names = append(names, program+"-"+r.Minor)
 		}
 	}
