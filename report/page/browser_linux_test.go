@@ -52,6 +52,7 @@ func openBrowser(t *testing.T, text string) *browser {
 	profile := browserProfile(t)
 	cmd := exec.CommandContext(t.Context(), program, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
 		"--user-data-dir="+profile, "--remote-debugging-pipe", "about:blank")
+	cmd.Env = append(os.Environ(), "TMPDIR="+profile) // it leaves folders there
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.ExtraFiles = []*os.File{theirIn, theirOut} // descriptors 3 and 4
 	must(t, cmd.Start())

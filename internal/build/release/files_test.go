@@ -16,6 +16,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"wmco/payload"
 	"wmco/payload/store"
 )
 
@@ -169,9 +170,9 @@ func TestNotes(t *testing.T) {
 	set("wmco-node", func(e *store.Entry) { e.Name = "wmco-agent" })
 	got := Notes("v1.0.0", before, store.List{Executables: now.Executables})
 	for _, want := range []string{
-		"# wmco v1.0.0\n", "| kubelet-1.36 | v1.36.1 | v1.36.3 | version |\n", "| kube-proxy-1.36 | v1.36.3 | v1.36.3 | built with go1.26.0, before with go1.25.9 |\n",
+		"# wmco v1.0.0\n", "| kubelet-1.36 | v1.36.1 | " + payload.Find("kubelet-1.36").Version + " | version |\n", "| kube-proxy-1.36 | " + payload.Find("kube-proxy-1.36").Version + " | " + payload.Find("kube-proxy-1.36").Version + " | built with go1.26.0, before with go1.25.9 |\n",
 		"| csi-proxy | v1.3.0 | v1.3.0 | a module that it links |\n", "| wmco-agent | v1.0.0 | removed | removed |\n", "| wmco-node | - | v1.0.0 | new |\n",
-		"\nUnchanged: azure-cloud-node-manager v1.34.3, containerd v2.4.2, ",
+		"\nUnchanged: azure-cloud-node-manager " + payload.AzureVersion + ", containerd v2.4.2, ",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s\nlacks %s", got, want)
