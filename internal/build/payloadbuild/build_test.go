@@ -155,7 +155,7 @@ func checkBill(t *testing.T, o Options) {
 		for _, c := range *bom.Components {
 			urls = append(urls, c.PackageURL)
 		}
-		for _, want := range []string{"pkg:golang/github.com/containernetworking/cni@v1.3.0", "pkg:golang/" + payload.Find(small).Module + "@" + payload.CNIVersion} {
+		for _, want := range []string{"pkg:golang/github.com/containernetworking/cni@v1.3.1", "pkg:golang/" + payload.Find(small).Module + "@" + payload.CNIVersion} {
 			if !slices.Contains(urls, want) {
 				t.Errorf("%s lacks %s: %s", name, want, urls)
 			}
@@ -172,8 +172,8 @@ func TestBadModulesAreRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		file, old, new, want string
 	}{
-		"a changed digest in go.sum": {"go.sum", "github.com/containernetworking/cni v1.3.0 h1:", "github.com/containernetworking/cni v1.3.0 h1:A", "verifying"},
-		"a line less in go.sum":      {"go.sum", "github.com/containernetworking/cni v1.3.0 h1:", "github.com/containernetworking/cni v0.0.1 h1:", "missing go.sum entry"},
+		"a changed digest in go.sum": {"go.sum", "github.com/containernetworking/cni v1.3.1 h1:", "github.com/containernetworking/cni v1.3.1 h1:A", "verifying"},
+		"a line less in go.sum":      {"go.sum", "github.com/containernetworking/cni v1.3.1 h1:", "github.com/containernetworking/cni v0.0.1 h1:", "missing go.sum entry"},
 		"another version in go.mod":  {"go.mod", "github.com/containernetworking/plugins " + payload.CNIVersion, "github.com/containernetworking/plugins v1.9.0", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
