@@ -73,7 +73,7 @@ WINE_TESTS := ./internal/test/winetest ./internal/test/winnode
 SOAK_TESTS := TestSoak TestTheObserverFindsFaultsOfTheOperator TestAHostThatLocksTheOperatorOutIsFound
 OTHER_TIERS := $(STORIES) $(WINE_TESTS) ./internal/test/olmtest
 PROGRAM_TESTS := TestPagesInABrowser TestABrowserComplains TestRealContainerd TestRealContainerdTakesCredentials TestPromtoolAcceptsTheRules
-PAYLOAD_TESTS := TestBuildInformationMatchesTheTable TestExecutablesStartAndPrintTheirVersion
+PAYLOAD_TESTS := TestPatchesFitTheirModules TestBuildInformationMatchesTheTable TestExecutablesStartAndPrintTheirVersion
 # $(call pattern,TestA TestB): the value of -run or -skip for tests.
 space := $(subst ,, )
 pattern = ^($(subst $(space),|,$(strip $(1))))$$

@@ -50,7 +50,7 @@ func Defects() []Defect {
 		},
 		{
 			Executables: executablesUntil(Kubelet, "1.33"),
-			Effect:      "The kubelet deletes the mount of a CSI volume when the driver refuses to publish it again. Secrets and keys in the Pod stay as they were until the Pod is made anew.",
+			Effect:      "The kubelet deletes the mount of a CSI volume when the driver refuses to publish it again. Secrets and keys in the Pod stay as they were until the Pod is created again.",
 			Report:      "kubernetes/kubernetes#121271", Fixed: "v1.34.9", Here: waits,
 		},
 		{

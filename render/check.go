@@ -327,7 +327,7 @@ func checkFactTexts(f bundle.Facts, r *report) {
 }
 
 // providerID is the form of what the cloud controllers of these platforms read (Node.spec.providerID). Those of Azure are the longest, some 300 characters. A
-// host that reports a longer one would have its layer grow beyond what stands on its Node: each value would be a Secret of its own.
+// host that reports a longer one would have its layer outgrow the annotation of its Node: each value would be a Secret of its own.
 var providerID = regexp.MustCompile(`^[a-z]{1,20}://[A-Za-z0-9/_.-]{1,500}$`)
 
 func (c Cluster) checkNames(n Node, r *report) {

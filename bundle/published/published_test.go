@@ -202,7 +202,6 @@ func TestReportsStayWithinTheirLimits(t *testing.T) {
 	}
 }
 
-// TestWhatANodeReportsOfALogIsLimited, whoever wrote the annotation.
 // TestWhatANodeWritesItselfIsLimited: its agent keeps to the limits, and whoever has its certificate need not.
 func TestWhatANodeWritesItselfIsLimited(t *testing.T) {
 	long := strings.Repeat("x", 2*MaxMessage)
@@ -212,6 +211,7 @@ func TestWhatANodeWritesItselfIsLimited(t *testing.T) {
 	}
 }
 
+// TestWhatANodeReportsOfALogIsLimited, whoever wrote the annotation.
 func TestWhatANodeReportsOfALogIsLimited(t *testing.T) {
 	lines, err := json.Marshal(append(slicesOf("x", 1000), "\x1b[2Jend", strings.Repeat("y", 2000)))
 	if err != nil {

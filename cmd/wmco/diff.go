@@ -80,11 +80,11 @@ func (f *diffFlags) run(ctx context.Context, a app) error {
 	if len(f.hosts) > 0 {
 		return f.observe(ctx, a)
 	}
-	return answerRefused(a, f.format, f.review(ctx, a))
+	return answerRefused(a, f.format, f.compareSides(ctx, a))
 }
 
-// review compares with the other side that the flags name.
-func (f *diffFlags) review(ctx context.Context, a app) error {
+// compareSides compares with the other side that the flags name.
+func (f *diffFlags) compareSides(ctx context.Context, a app) error {
 	hosts, after, err := f.side(ctx, a)
 	if err != nil {
 		return err

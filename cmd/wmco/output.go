@@ -129,8 +129,8 @@ func fit(lead, text string, columns int) cli.Ready {
 	return cli.Ready(cli.WrapTo(lead+text, "         ", columns))
 }
 
-// hang is a text behind a lead, broken to the columns of a terminal at the end of the lead; one line where there is none, or no room.
-func hang(lead, text string, columns int) cli.Ready {
+// hangingText is a text behind a lead, broken to the columns of a terminal at the end of the lead; one line where there is none, or no room.
+func hangingText(lead, text string, columns int) cli.Ready {
 	lead, text = cli.Plain(lead), cli.Plain(text)
 	width := utf8.RuneCountInString(lead)
 	if columns < width+leastHanging {

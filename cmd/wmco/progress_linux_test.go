@@ -133,9 +133,10 @@ func TestABarLeavesRoomForWhatAHostWaitsFor(t *testing.T) {
 	s.byHost[h.target].UpdateTotal(9)
 	s.byHost[h.target].SetValue(8)
 	s.byHost[h.target].UpdateMessage(text)
-	eventually := time.Now().Add(20 * time.Second)
-	for !strings.Contains(x.text(), "[") && time.Now().Before(eventually) {
-		time.Sleep(10 * time.Millisecond)
+	for end := time.Now().Add(2 * time.Minute); !strings.Contains(x.text(), "["); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("no bar is shown")
+		}
 	}
 	s.end()
 	if shown := x.close(); !strings.Contains(shown, text) {

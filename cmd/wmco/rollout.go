@@ -22,9 +22,9 @@ func printRollout(a app, r fleet.Rollout) {
 		return
 	}
 	columns := terminalColumns(a.stdout)
-	cli.Printf(a.stdout, "%s\n", hang("rollout: ", strings.TrimPrefix(rolloutLine(r), "rollout: "), columns))
+	cli.Printf(a.stdout, "%s\n", hangingText("rollout: ", strings.TrimPrefix(rolloutLine(r), "rollout: "), columns))
 	for _, g := range groups {
-		cli.Printf(a.stdout, "%s\n", hang(fmt.Sprintf("  %-8s  %s  ", g.Phase, fewNames(g.Names)), g.Message, columns))
+		cli.Printf(a.stdout, "%s\n", hangingText(fmt.Sprintf("  %-8s  %s  ", g.Phase, fewNames(g.Names)), g.Message, columns))
 	}
 	cli.Printf(a.stdout, "\n")
 }

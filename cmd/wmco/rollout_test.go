@@ -80,7 +80,7 @@ func TestATextHangsBehindItsLead(t *testing.T) {
 		40: "rollout: the canary is observed until\n         12:00, and others wait",
 		60: "rollout: the canary is observed until 12:00, and others wait",
 	} {
-		if got := string(hang("rollout: ", text, columns)); got != want {
+		if got := string(hangingText("rollout: ", text, columns)); got != want {
 			t.Errorf("%d columns:\n%s", columns, got)
 		}
 	}

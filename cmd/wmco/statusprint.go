@@ -163,10 +163,10 @@ func (f *statusFlags) printHosts(a app, now fleet.Fleet) {
 	}
 }
 
-// printRow prints what is known under a name, if anything.
+// printRow prints a name and its text, and nothing without a text.
 func printRow(a app, name, text string) {
 	if text != "" {
-		cli.Printf(a.stdout, "%s\n", hang(fmt.Sprintf("%-14s  ", name), text, terminalColumns(a.stdout)))
+		cli.Printf(a.stdout, "%s\n", hangingText(fmt.Sprintf("%-14s  ", name), text, terminalColumns(a.stdout)))
 	}
 }
 

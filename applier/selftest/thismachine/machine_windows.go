@@ -54,7 +54,7 @@ func (m Machine) Skips() map[string]string {
 	if m.Wine {
 		return SkipsOnWine()
 	}
-	return skips()
+	return skipsEverywhere()
 }
 
 // Prepare implements selftest.Machine.

@@ -1,7 +1,7 @@
 package thismachine
 
-// skips returns the clauses that are not tested on any Windows, and why.
-func skips() map[string]string {
+// skipsEverywhere returns the clauses that are not tested on any Windows, and why.
+func skipsEverywhere() map[string]string {
 	const (
 		boot = "a boot ends this program; TestBoot in applier/winhost"
 		full = "a full drive C: would stop other programs of this machine; files.TestReasonOfAFileError has the errors of Windows"
@@ -18,7 +18,7 @@ func skips() map[string]string {
 
 // SkipsOnWine returns the clauses that are not tested under Wine, and why.
 func SkipsOnWine() map[string]string {
-	all := skips()
+	all := skipsEverywhere()
 	for clause, g := range notOnWine() {
 		all[clause] = g.lacks + WindowsDoes + g.windows
 	}

@@ -113,7 +113,7 @@ func (o Options) one(ctx context.Context, r recipe) error {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // what remains of it is harmless
 	exe := filepath.Join(dir, r.Name+".exe")
-	source, err := o.source(ctx, r, filepath.Join(dir, "source"))
+	source, err := o.patchedSource(ctx, r, filepath.Join(dir, "source"))
 	if err != nil {
 		return fmt.Errorf("patching %s: %w", r.Name, err)
 	}

@@ -29,7 +29,7 @@ func Newer(ctx context.Context, o Options) {
 func (o Options) newer(ctx context.Context, c payload.Component) string {
 	line := fmt.Sprintf("%s %s: ", c.Module, c.Version)
 	dir := filepath.Join(o.Root, "payload", c.Name)
-	listed, err := o.listed(ctx, dir, c.Module)
+	listed, err := o.listedVersions(ctx, dir, c.Module)
 	next, failed := o.nextPatches(ctx, dir, c)
 	if err := errors.Join(err, failed); err != nil {
 		return line + "the module proxy does not answer: " + err.Error()
@@ -46,8 +46,8 @@ func (o Options) newer(ctx context.Context, c payload.Component) string {
 	return line + patch + " and " + latest + " are available"
 }
 
-// listed returns the versions that the module proxy lists. None is no error.
-func (o Options) listed(ctx context.Context, dir, module string) ([]string, error) {
+// listedVersions returns the versions that the module proxy lists. None is no error.
+func (o Options) listedVersions(ctx context.Context, dir, module string) ([]string, error) {
 	found, err := o.queryModules(ctx, dir, "-versions", module)
 	if err != nil || len(found) == 0 {
 		return nil, err

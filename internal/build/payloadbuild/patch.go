@@ -14,9 +14,9 @@ import (
 // patched is the folder of the patched module. It stands in the build information, so it is the same wherever the build runs.
 const patched = "./patched"
 
-// source returns the folder to build an executable in: that of its go.mod, or a new one with a patched copy of its module. Go replaces no
+// patchedSource returns the folder to build an executable in: that of its go.mod, or a new one with a patched copy of its module. Go replaces no
 // files below its module cache (go build -overlay).
-func (o Options) source(ctx context.Context, r recipe, scratch string) (string, error) {
+func (o Options) patchedSource(ctx context.Context, r recipe, scratch string) (string, error) {
 	if len(r.component.Patches) == 0 {
 		return r.dir, nil
 	}
@@ -28,7 +28,7 @@ func (o Options) source(ctx context.Context, r recipe, scratch string) (string, 
 		return "", err
 	}
 	for _, p := range r.component.Patches {
-		if err := patch(filepath.Join(scratch, patched), p); err != nil {
+		if err := applyPatch(filepath.Join(scratch, patched), p); err != nil {
 			return "", err
 		}
 	}
@@ -42,8 +42,8 @@ func (o Options) source(ctx context.Context, r recipe, scratch string) (string, 
 	return scratch, err
 }
 
-// patch changes one file of a module. The line must be there exactly once: the version that is pinned is the one that the patch was written for.
-func patch(module string, p payload.Patch) error {
+// applyPatch changes one file of a module. The line must be there exactly once: the version that is pinned is the one that the patch was written for.
+func applyPatch(module string, p payload.Patch) error {
 	path := filepath.Join(module, filepath.FromSlash(p.File))
 	data, err := os.ReadFile(path)
 	if err != nil {

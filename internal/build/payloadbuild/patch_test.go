@@ -22,7 +22,7 @@ func TestPatch(t *testing.T) {
 		if err := write(path, []byte(tt.text)); err != nil {
 			t.Fatal(err)
 		}
-		err := patch(dir, payload.Patch{File: "pkg/x.go", Line: "b()", With: "d()"})
+		err := applyPatch(dir, payload.Patch{File: "pkg/x.go", Line: "b()", With: "d()"})
 		if tt.problem != "" {
 			if err == nil || !strings.Contains(err.Error(), tt.problem) {
 				t.Errorf("%s: %v", name, err)
@@ -65,7 +65,7 @@ func TestPatchesFitTheirModules(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := patch(copied, p); err != nil {
+			if err := applyPatch(copied, p); err != nil {
 				t.Errorf("%s: %v", c.Name, err)
 			}
 		}

@@ -30,8 +30,8 @@ func (s scratch) environment() []string { return append(os.Environ(), "TMPDIR="+
 // processesEnd is how long processes may need to end after the test that started them.
 const processesEnd = 10 * time.Second
 
-// remove ends the processes that the tests have left, removes their files, and returns both.
-func (s scratch) remove() ([]string, error) {
+// removeLeft ends the processes that the tests have left, removes their files, and returns both.
+func (s scratch) removeLeft() ([]string, error) {
 	running := s.processes()
 	for deadline := time.Now().Add(processesEnd); len(running) > 0 && time.Now().Before(deadline); running = s.processes() {
 		time.Sleep(100 * time.Millisecond)

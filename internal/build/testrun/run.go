@@ -62,17 +62,17 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		return Result{}, fmt.Errorf("making a folder for temporary files: %w", err)
 	}
 	p := printer{o: o, scratch: s}
-	r, err := p.test(ctx)
-	left, failed := s.remove()
-	if err := errors.Join(err, failed, p.err); err != nil {
-		return r, err
+	r, err := p.runTests(ctx)
+	left, failed := s.removeLeft()
+	if err != nil {
+		return r, errors.Join(err, failed)
 	}
 	r.left = left
 	p.printEnd(r)
-	return r, nil
+	return r, errors.Join(failed, p.err)
 }
 
-func (p *printer) test(ctx context.Context) (Result, error) {
+func (p *printer) runTests(ctx context.Context) (Result, error) {
 	o := p.o
 	c, exit, err := p.goTest(ctx, o.Args...)
 	if err != nil {
