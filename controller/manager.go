@@ -13,7 +13,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -81,11 +80,7 @@ func newManager(ctx context.Context, o Options) (base.Manager, error) {
 	if err := addServers(ctx, m, o); err != nil {
 		return base.Manager{}, err
 	}
-	definitions, err := metadata.NewForConfigAndClient(metadata.ConfigFor(m.GetConfig()), m.GetHTTPClient())
-	if err != nil {
-		return base.Manager{}, err
-	}
-	missing := base.NewKinds(m.GetRESTMapper(), m.GetAPIReader(), refused, base.Definitions{Client: definitions, Log: o.Log.WithName("kinds")})
+	missing := base.NewKinds(m.GetRESTMapper(), m.GetAPIReader(), refused, o.Log.WithName("kinds"))
 	operator, err := base.NewManager(m, lock, again, missing, gather.WantedObjects(o.Namespace))
 	operator.Pages = o.Pages
 	return operator, err

@@ -1,7 +1,6 @@
 package base
 
 import (
-	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -65,7 +64,8 @@ func CacheOptions(wants []objects.Want) cache.Options {
 	all := map[client.Object]cache.ByObject{MetadataOf(CertificateRequestKind()): {Transform: keepNameOnly}}
 	for kind, of := range byKind {
 		if kind == NodeKind() {
-			all[&corev1.Node{}] = of // without what only a scheduler needs: nodeSource
+			of.Transform = keepWhatIsRead
+			all[&corev1.Node{}] = of
 			continue
 		}
 		all[NewObject(kind)] = of
@@ -93,35 +93,21 @@ func labelSelectorOf(w objects.Want) labels.Selector {
 func NewCache(wants []objects.Want, refused *RefusedWatches) func(*rest.Config, cache.Options) (cache.Cache, error) {
 	return func(config *rest.Config, o cache.Options) (cache.Cache, error) {
 		scopes := &knownScopes{RESTMapper: o.Mapper, wants: wants}
-		newInformer, err := newInformers(config, o.HTTPClient, wants, refused)
-		if err != nil {
-			return nil, err
-		}
-		o.Mapper, o.NewInformer = scopes, newInformer
+		o.Mapper, o.NewInformer = scopes, newInformers(refused)
 		c, err := cache.New(config, o)
 		scopes.made.Store(true)
 		return c, err
 	}
 }
 
-// newInformers returns what makes the informers of the cache: that of the Nodes that are wanted, and that of certificate signing requests, have a source of their own.
-func newInformers(config *rest.Config, c *http.Client, wants []objects.Want, refused *RefusedWatches) (informerFunc, error) {
-	var nodes toolscache.ListerWatcherWithContext
-	if i := slices.IndexFunc(wants, func(w objects.Want) bool { return KindOf(w) == NodeKind() }); i >= 0 {
-		var err error
-		if nodes, err = newNodeSource(config, c, wants[i]); err != nil {
-			return nil, err
-		}
-	}
+// newInformers returns what makes the informers of the cache: that of certificate signing requests lists them in parts.
+func newInformers(refused *RefusedWatches) informerFunc {
 	return func(from toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-		if _, ok := o.(*corev1.Node); ok && nodes != nil {
-			return refused.newInformer(nodes, o, resync, indexers)
-		}
 		if _, ok := o.(*metav1.PartialObjectMetadata); ok && o.GetObjectKind().GroupVersionKind() == CertificateRequestKind() {
 			return refused.newInformer(namesInParts{toolscache.ToListerWatcherWithContext(from)}, o, resync, indexers)
 		}
 		return refused.NewInformer(from, o, resync, indexers)
-	}, nil
+	}
 }
 
 // informerFunc is cache.Options.NewInformer.

@@ -18,10 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"wmco/internal/test/testenv"
 )
@@ -56,29 +54,8 @@ func TestOfCertificateRequestsTheNamesAreKept(t *testing.T) {
 		}
 	})
 
-	o, config := CacheOptions(nil), rest.CopyConfig(server.Config(t))
-	if o.HTTPClient, err = rest.HTTPClientFor(config); err != nil {
-		t.Fatal(err)
-	}
-	if o.Mapper, err = apiutil.NewDynamicRESTMapper(config, o.HTTPClient); err != nil {
-		t.Fatal(err)
-	}
-	kept, err := NewCache(nil, nil)(config, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- kept.Start(ctx) }()
 	got := MetadataOf(CertificateRequestKind())
-	if !kept.WaitForCacheSync(ctx) {
-		t.Error("the cache does not start")
-	}
-	if err := kept.Get(ctx, client.ObjectKeyFromObject(request), got); err != nil {
-		t.Error(err)
-	}
-	stop()
-	if err := <-ended; err != nil {
+	if err := startedCache(t).Get(t.Context(), client.ObjectKeyFromObject(request), got); err != nil {
 		t.Error(err)
 	}
 	if got.Name != request.Name || got.UID != request.UID || got.ResourceVersion == "" || len(got.Labels)+len(got.Annotations)+len(got.Finalizers)+len(got.ManagedFields) > 0 {
@@ -120,11 +97,7 @@ func TestCertificateRequestsAreListedInParts(t *testing.T) {
 	for i := range 3*namesAtATime + 1 {
 		server.objects = append(server.objects, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: strconv.Itoa(i), ResourceVersion: "1", Labels: map[string]string{"a": "b"}}})
 	}
-	newInformer, err := newInformers(nil, nil, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	informer := newInformer(server, MetadataOf(CertificateRequestKind()), 0, toolscache.Indexers{})
+	informer := newInformers(nil)(server, MetadataOf(CertificateRequestKind()), 0, toolscache.Indexers{})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { informer.RunWithContext(ctx); close(ended) }()

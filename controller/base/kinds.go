@@ -2,7 +2,6 @@ package base
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,28 +19,24 @@ import (
 	"wmco/controller/gather/objects"
 )
 
-// KindsPeriod is how often the cluster is asked for kinds that it did not serve, or refused, at least: when a definition of their group appears or
-// changes, it is asked at once. Definitions say nothing of kinds that are refused, or that another API server serves, and the right to watch them
-// may be missing. What is removed is noticed without either: the API server deletes the objects, and ends the watch.
+// KindsPeriod is how often the cluster is asked for kinds that it did not serve, or refused. What is removed is noticed without that: the API server
+// deletes the objects, and ends the watch.
 const KindsPeriod = 30 * time.Second
 
 // Kinds are those that cannot be watched now: the cluster does not serve them, or refuses to list them. What needs one begins when it can be
 // watched. A cache would wait for it for ever, and everything that reads the cache with it.
 //
 //	WatchWhenServed --served, may be listed--> what watches it --its informer is refused--> missing: reads return why
-//	   '----otherwise--> missing: reads return why --a definition, or every KindsPeriod: when it can be--> what watches it
+//	   '----otherwise--> missing: reads return why --every KindsPeriod: when it can be--> what watches it
 //
 // A watch goes on when the right to it is taken away. It is noticed when the API server has ended the watch: the cache has what it had then, and
 // says nothing.
 type Kinds struct {
-	mapper      meta.RESTMapper
-	live        client.Reader
-	log         logr.Logger
-	refused     *RefusedWatches
-	definitions Definitions
-	clock       clock.Clock
-	// defined wakes Start when a definition of a missing kind's group has changed.
-	defined chan struct{}
+	mapper  meta.RESTMapper
+	live    client.Reader
+	log     logr.Logger
+	refused *RefusedWatches
+	clock   clock.Clock
 
 	mu      sync.Mutex
 	missing map[schema.GroupVersionKind]*missingKind
@@ -99,9 +94,9 @@ type missingKind struct {
 }
 
 // NewKinds returns kinds that are all served, as far as is known. Refused is what the informers of the cache note.
-func NewKinds(mapper meta.RESTMapper, live client.Reader, refused *RefusedWatches, definitions Definitions) *Kinds {
+func NewKinds(mapper meta.RESTMapper, live client.Reader, refused *RefusedWatches, log logr.Logger) *Kinds {
 	return &Kinds{
-		mapper: mapper, live: live, refused: refused, definitions: definitions, clock: clock.RealClock{}, log: definitions.Log, defined: make(chan struct{}, 1),
+		mapper: mapper, live: live, refused: refused, clock: clock.RealClock{}, log: log,
 		missing: map[schema.GroupVersionKind]*missingKind{}, watched: map[schema.GroupVersionKind][]objects.Want{},
 	}
 }
@@ -169,47 +164,18 @@ func (k *Kinds) listOne(ctx context.Context, w objects.Want) error {
 	return k.live.List(ctx, MetadataList(kind), &client.ListOptions{Namespace: w.Namespace, FieldSelector: byName(w), LabelSelector: labelSelectorOf(w), Limit: 1})
 }
 
-// Start implements manager.Runnable.
+// Start implements manager.Runnable: it looks for what is missing until the context ends.
 func (k *Kinds) Start(ctx context.Context) error {
-	ctx, stop := context.WithCancel(ctx)
-	watched := make(chan error, 1)
-	go func() { watched <- k.definitions.watchGroups(ctx, k.noteDefinition) }()
-	err := k.lookForKinds(ctx)
-	stop()
-	return errors.Join(err, <-watched)
-}
-
-// lookForKinds looks for what is missing until the context ends.
-func (k *Kinds) lookForKinds(ctx context.Context) error {
-	pause := KindsPeriod
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-k.clock.After(pause):
-			pause = min(2*pause, KindsPeriod) //nolint:mnd // it doubles
-		case <-k.defined:
-			pause = firstKindsPause
+		case <-k.clock.After(KindsPeriod):
 		case <-k.refused.wake:
 		}
 		k.holdRefused(ctx)
 		if err := k.watchServed(ctx); err != nil {
 			return err
-		}
-	}
-}
-
-// noteDefinition has kinds looked for at once if one of the group is missing.
-func (k *Kinds) noteDefinition(group string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for kind := range k.missing {
-		if kind.Group == group {
-			select {
-			case k.defined <- struct{}{}:
-			default: // it is woken already
-			}
-			return
 		}
 	}
 }

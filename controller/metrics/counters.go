@@ -25,7 +25,6 @@ type Counters struct {
 	// held are nodes that an urgent input cannot reach, expires when their CA does.
 	held, expires  *prometheus.GaugeVec
 	warnings, keys *prometheus.GaugeVec
-	differences    prometheus.Counter
 	ssh            []prometheus.Collector
 	build          prometheus.Gauge
 }
@@ -68,9 +67,6 @@ func NewCounters(k Known) *Counters {
 		keys: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "wmco_login_key_nodes", Help: "Number of Windows nodes by the key of the operator with which it has logged in last: current, older, or unknown.",
 		}, []string{labelKey}),
-		differences: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "wmco_kept_differences_total", Help: "How often what the operator keeps of the nodes differed from what all of them give. Each is corrected, and a bug.",
-		}),
 		build: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "wmco_build_info", Help: "1, with the version of the operator.", ConstLabels: prometheus.Labels{labelVersion: k.Version},
 		}),
@@ -136,13 +132,6 @@ func (c *Counters) AddPublished(bytes int) {
 	}
 }
 
-// CountKeptDifference counts a difference between what was kept of the nodes and what all of them give.
-func (c *Counters) CountKeptDifference() {
-	if c != nil {
-		c.differences.Inc()
-	}
-}
-
 // SetUrgentHeld notes the urgent inputs that cannot reach nodes, by name. What is not among them reaches all.
 func (c *Counters) SetUrgentHeld(held map[string]status.UrgentHeld) {
 	if c == nil {
@@ -182,7 +171,7 @@ func (c *Counters) SetLoginKeys(nodes map[string]int) {
 }
 
 func (c *Counters) allCollectors() []prometheus.Collector {
-	return append(c.ssh, c.Joined, c.MachineJoined, c.JoinFailures, c.Published, c.held, c.expires, c.warnings, c.keys, c.differences, c.build)
+	return append(c.ssh, c.Joined, c.MachineJoined, c.JoinFailures, c.Published, c.held, c.expires, c.warnings, c.keys, c.build)
 }
 
 // Registration has a registry serve the metrics of an operator while that runs. It is a Runnable of its manager.

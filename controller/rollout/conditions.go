@@ -22,6 +22,7 @@ import (
 	"wmco/controller/status"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/heartbeat"
+	"wmco/report/fleet"
 )
 
 // EventLayerReplaced is the reason of an Event about a Secret of a layer that others have written.
@@ -65,8 +66,6 @@ type teller struct {
 	stepped time.Time
 	// warned are the warnings of the last rendering: one is an Event when it is new, not at each rendering.
 	warned map[string]bool
-	// rows are those that were counted last.
-	rows keptRows
 	// unserved is true after it was said that the cluster does not serve the kind.
 	unserved bool
 }
@@ -100,9 +99,6 @@ func (t *teller) reportOutcome(ctx context.Context, o outcome) (time.Duration, e
 	t.upgrade.NoteKubelets(kubelets)
 	if o.rollErr == nil {
 		t.upgrade.NoteChanging(o.rollout.ChangingNodes())
-	}
-	if o.fresh {
-		t.checkRows(nodes)
 	}
 	counts, hosts := t.countNodes(nodes, o.rendering)
 	s := status.Status{
@@ -323,14 +319,9 @@ func rolloutCondition(o outcome) metav1.Condition {
 	return c
 }
 
-// countNodes counts the Windows nodes by their state, and returns the hosts that are not nodes with their bundle. Nodes that are as they were are
-// not read again.
+// countNodes counts the Windows nodes by their state, and returns the hosts that are not nodes with their bundle.
 func (t *teller) countNodes(nodes map[string]windowsnode.Node, r rendering) (*status.Nodes, []status.Host) {
 	t.heartbeats.RetainNodes(nodes)
-	if t.rows == nil {
-		t.rows = keptRows{}
-	}
-	t.rows.retainNodes(nodes)
 	var hosts []status.Host
 	listed := map[string]bool{}
 	if r.unjoined != nil {
@@ -341,7 +332,7 @@ func (t *teller) countNodes(nodes map[string]windowsnode.Node, r rendering) (*st
 	}
 	n := &status.Nodes{Total: len(nodes), Refused: len(r.refused)}
 	for _, node := range nodes {
-		row := t.rows.rowOf(node, t.silence)
+		row := fleet.Of(node, t.silence)
 		*counterOfState(n, row.State)++
 		if i := slices.IndexFunc(r.refused, func(f refusedNode) bool { return f.name == node.Name }); i >= 0 {
 			row.Refuse(refusedStatus(r.refused[i]))
@@ -352,12 +343,4 @@ func (t *teller) countNodes(nodes map[string]windowsnode.Node, r rendering) (*st
 		}
 	}
 	return n, hosts
-}
-
-// checkRows compares the rows that are kept with those of all Nodes.
-func (t *teller) checkRows(nodes map[string]windowsnode.Node) {
-	if names := t.rows.differing(nodes, t.silence); len(names) > 0 {
-		t.log.Error(nil, "the states that are kept of nodes differ from what their Nodes say, and are read again; please report this", "nodes", names)
-		t.counters.CountKeptDifference()
-	}
 }

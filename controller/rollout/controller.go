@@ -28,8 +28,6 @@ import (
 type Counters interface {
 	// AddPublished counts bytes that were written for nodes.
 	AddPublished(bytes int)
-	// CountKeptDifference counts a difference between what was kept of the nodes and what all of them give.
-	CountKeptDifference()
 	// SetUrgentHeld notes the urgent inputs that cannot reach nodes, by name.
 	SetUrgentHeld(held map[string]status.UrgentHeld)
 	// SetWarnings notes the findings about the inputs that are warnings: their number, by reason.
@@ -166,7 +164,7 @@ func (c *Controller) newExecutor(m base.Manager, changed base.Signal, try tryFun
 		Nodes: m.Kinds.WatchedClient(m.GetClient()), Decoded: m.Decoded, Live: m.GetAPIReader(), Client: m.GetClient(), Pods: clients, Drains: drains, Notary: c.Keys,
 		Namespace: c.Deployment.Namespace, Deployment: c.Deployment, Events: recorder, Try: try,
 		Layers: &layers.Cache{Live: m.GetAPIReader(), Namespace: c.Deployment.Namespace},
-		Log:    c.Log.WithName("rollout"), Now: c.Now, Elapsed: c.Elapsed, Heartbeats: c.Silence, CountDifference: c.Counters.CountKeptDifference,
+		Log:    c.Log.WithName("rollout"), Now: c.Now, Elapsed: c.Elapsed, Heartbeats: c.Silence,
 	}, nil
 }
 
@@ -223,8 +221,6 @@ type publisher struct {
 	forget func(context.Context, []windowsnode.Node) []windowsnode.Node
 
 	kept *rendering
-	// renderings is the number of renderings so far.
-	renderings uint64
 	// told is the last outcome, while its rendering is kept.
 	told *outcome
 	// used are the Nodes whose confirmations nothing waits for.
@@ -269,8 +265,6 @@ func (p *publisher) Reconcile(ctx context.Context, req reconcile.Request) (recon
 		if err != nil {
 			return reconcile.Result{}, err
 		}
-		p.renderings++
-		r.number = p.renderings
 		p.kept, p.used = &r, r.deleted.Used
 	}
 	if len(p.used) > 0 {

@@ -34,8 +34,6 @@ import (
 // rendering is what the inputs of one moment are for all nodes.
 type rendering struct {
 	at time.Time
-	// number is that of steps.Rendered.
-	number uint64
 	// wanted are the bundles of the nodes that have joined and whose facts are known. The others keep what they have.
 	wanted []steps.Wanted
 	// layersOf and byNode are the same, as the publisher and the rollout read them at each comparison; nil before the first.
@@ -325,7 +323,7 @@ func (r *rendering) rolloutInput(unpublished error, ready []layers.Wanted) steps
 			r.byNode[r.wanted[i].Node] = r.wanted[i]
 		}
 	}
-	x := steps.Rendered{Number: r.number, Wanted: r.byNode, Platform: r.platform, Policy: r.policy, Closed: r.closed, Provenance: r.provenance, Urgent: r.urgent, Ready: map[bundle.Digest]bool{}, From: digestOfNode}
+	x := steps.Rendered{Wanted: r.byNode, Platform: r.platform, Policy: r.policy, Closed: r.closed, Provenance: r.provenance, Urgent: r.urgent, Ready: map[bundle.Digest]bool{}, From: digestOfNode}
 	if unpublished != nil {
 		x.Held = func(w layers.Wanted) bool { return !layers.IsPublished(w, unpublished) }
 	}

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -92,9 +91,7 @@ func TestThePrivateKeyAloneIsWatched(t *testing.T) {
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper, nil },
 	})
 	must(t, err)
-	definitions, err := metadata.NewForConfig(config)
-	must(t, err)
-	kinds := base.NewKinds(mapper, m.GetAPIReader(), base.NewRefusedWatches(), base.Definitions{Client: definitions, Log: logr.Discard()})
+	kinds := base.NewKinds(mapper, m.GetAPIReader(), base.NewRefusedWatches(), logr.Discard())
 	all, err := base.NewManager(m, nil, base.NewRetries(clock.RealClock{}), kinds, nil)
 	must(t, err)
 	must(t, o.SetupWithManager(all))

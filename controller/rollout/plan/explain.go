@@ -288,6 +288,5 @@ func (s Summary) summaryLine(p Policy, reasons map[Reason]string) string {
 
 // formatAfter returns the time of day that is expected after a wait, for people.
 func (p *planner) formatAfter(left time.Duration) string {
-	p.uses.clock = true
 	return p.now.Add(left).Round(time.Second).UTC().Format(time.RFC3339)
 }

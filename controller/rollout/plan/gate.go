@@ -24,8 +24,6 @@ type canaryGate struct {
 	confirmed, wanted int
 	// canaries are the names of those that may pass before it is open.
 	canaries []string
-	// version is another one when other nodes may pass; Kept numbers it.
-	version uint64
 }
 
 func (g canaryGate) isOpen() bool { return g.confirmed >= g.wanted }

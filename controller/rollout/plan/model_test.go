@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -97,16 +96,12 @@ type operator struct {
 	watches map[string]*Watch
 	looked  time.Duration
 	ahead   time.Duration
-	// kept is what it has kept of its plans.
-	kept Kept
 }
 
 // world is the model.
 type world struct {
 	t *testing.T
 	r chance
-	// looker makes a plan after each event, and no step.
-	looker operator
 	// elapsed is the true time, which no clock tells.
 	elapsed  time.Duration
 	policy   Policy
@@ -266,7 +261,7 @@ func (w *world) machine(name string) *machine {
 // plan lets an operator decide and make steps; it may be killed between two.
 func (w *world) plan(o *operator, kills bool) int {
 	f := Fleet{Nodes: o.view, Policy: w.policy, Now: w.clock(o.ahead)}
-	p := w.planKept(o, f)
+	p := NextSteps(f)
 	w.checkPlan(f, p)
 	made := 0
 	for _, s := range p.Steps {
@@ -285,26 +280,6 @@ func (w *world) plan(o *operator, kills bool) int {
 		w.checkWorld()
 	}
 	return made
-}
-
-// planKept returns the plan that an operator makes with what it has kept. It must be the same as the whole one.
-func (w *world) planKept(o *operator, f Fleet) Plan {
-	whole, kept := NextSteps(f), o.kept.NextSteps(f)
-	if !kept.Same(whole) {
-		w.fatalf("the plan with what was kept differs: -whole +kept:\n%s", cmp.Diff(whole, kept))
-	}
-	return whole
-}
-
-// compareKept compares the plan of one that looks after each event.
-func (w *world) compareKept() {
-	w.refresh(&w.looker)
-	f := Fleet{Nodes: w.looker.view, Policy: w.policy, Now: w.clock(0)}
-	period := f.Now.Truncate(4 * time.Hour)
-	if f.Now.Sub(period) < 2*time.Hour { // windows that open in that time, while the policy stays the same
-		f.Policy.Closed = Closed{Restart: period.Add(30 * time.Minute), Drain: period.Add(time.Hour), Reboot: period.Add(90 * time.Minute)}
-	}
-	w.planKept(&w.looker, f)
 }
 
 // make writes a step.

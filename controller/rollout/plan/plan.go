@@ -47,9 +47,7 @@ type planner struct {
 	windowsBoots map[Group][]string
 	// unavailableText is that of describeUnavailable, once it was needed.
 	unavailableText string
-	// uses are the parts of the fleet that the decision about the node at hand has looked at.
-	uses consulted
-	plan Plan
+	plan            Plan
 }
 
 // NextSteps decides about the whole fleet. The steps may be made in any order, all or some of them.

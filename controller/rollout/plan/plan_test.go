@@ -382,3 +382,18 @@ func TestTheLogOfTheNodeThatStoppedTheRollout(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkPlan is the plan for 5,000 nodes, all but one of which wait for a canary.
+func BenchmarkPlan(b *testing.B) {
+	f := Fleet{Policy: policy(), Now: noon()}
+	f.Policy.Canaries = 1
+	f.Nodes = append(f.Nodes, node("win-0000", wants(restart), given(restart, 1), says(applying, ""), func(n *Node) { n.State.Turn.Canary = true }))
+	for i := range 4999 {
+		f.Nodes = append(f.Nodes, node(fmt.Sprintf("win-%04d", i+1), wants(restart)))
+	}
+	f = ElapsedByStamps(f)
+	b.ReportAllocs()
+	for b.Loop() {
+		NextSteps(f)
+	}
+}

@@ -47,7 +47,6 @@ func (d decision) takeSlot(why string) {
 
 // slotAvailable reports whether the node may have a slot. One that is not Ready has one already: what is done to it costs nothing more.
 func (d decision) slotAvailable() bool {
-	d.fleet.uses.slots = true
 	return !d.Ready || d.fleet.unavailable+boolToInt(!d.unavailable) <= d.fleet.limit
 }
 
@@ -65,7 +64,6 @@ func (p *planner) countReservations() {
 
 // describeUnavailable names the nodes that use the slots. What a decision does changes none of that.
 func (p *planner) describeUnavailable() string {
-	p.uses.text = true
 	if p.unavailableText != "" {
 		return p.unavailableText
 	}

@@ -119,7 +119,6 @@ func (d decision) waitForRoom() {
 // permitRestart permits the restart of services where there is a slot.
 func (d decision) permitRestart() {
 	restarting := d.isRestarting()
-	d.fleet.uses.restarts = true
 	if d.fleet.restarting >= d.policy.MaxParallel && !restarting {
 		d.publishUrgentOrWait(waiting{ReasonParallel, fmt.Sprintf("waits until fewer than %s restart", bundle.Count(d.policy.MaxParallel, "node"))})
 		return

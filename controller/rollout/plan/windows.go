@@ -23,11 +23,6 @@ func (c Closed) openTime(i bundle.Impact) time.Time {
 	return time.Time{}
 }
 
-// toUTC returns the same times in UTC, without what a process adds to them.
-func (c Closed) toUTC() Closed {
-	return Closed{c.Restart.UTC().Round(0), c.Drain.UTC().Round(0), c.Reboot.UTC().Round(0)}
-}
-
 // awaitsWindow reports whether the change of a node must wait until a window opens. One that has begun goes on, and what is urgent and restarts something
 // does not wait. A boot that a person asks for is no change.
 func (d decision) awaitsWindow() bool {

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"wmco/bundle"
@@ -60,7 +59,6 @@ func (d decision) windowsBootHeld() string {
 	if d.policy.Canaries == 0 || len(others) < d.policy.Canaries {
 		return ""
 	}
-	d.fleet.uses.clock = true // a step of this call may be among them
 	return "waits until the boot of " + joinFirst(others) + " has proved well"
 }
 
@@ -158,14 +156,4 @@ func (d decision) countWindowsBoot() {
 	if boots := d.fleet.windowsBoots; d.slotAvailable() && !d.personAsksBoot() && !slices.Contains(boots[d.Group], d.Name) {
 		boots[d.Group] = append(boots[d.Group], d.Name)
 	}
-}
-
-// listWindowsBoots returns all of them as one text.
-func (p *planner) listWindowsBoots() string {
-	var all []string
-	for g, names := range p.windowsBoots {
-		all = append(all, string(g.Platform)+" "+g.OSBuild+" "+strings.Join(names, " "))
-	}
-	slices.Sort(all)
-	return strings.Join(all, "\n")
 }

@@ -11,51 +11,58 @@ import (
 	"wmco/controller/windowsnode"
 )
 
-// costs knows what changes cost: the impact of the difference between the bundle that a node has and the one that it gets. Layers and
-// differences never change, so they are kept while a node needs them.
-type costs struct {
-	layers *layers.Cache
-	// round has the layers of this snapshot.
-	round        *layers.Round
-	known, still map[step]bundle.Impact
+// comparison compares what nodes have with what they get, for one snapshot.
+type comparison struct {
+	// layers are those that the snapshot needs.
+	layers *layers.Round
+	// before is what the last snapshot has found out, found what this one has.
+	before, found compared
+}
+
+// compared is what was found out about layers by their digests. Neither they nor their differences ever change.
+type compared struct {
+	impacts map[step]bundle.Impact
+	urgents map[[2]bundle.Digest]*urgentLayer
 }
 
 // step is a change from one bundle to another one, by their layers; the node layers are empty if they are the same.
 type step struct{ from, to [2]bundle.Digest }
 
-// beginSnapshot begins a snapshot: what is not used until its end is forgotten.
-func (c *costs) beginSnapshot(r Rendered) {
-	c.round, c.still = c.layers.BeginRound("compared"), map[step]bundle.Impact{}
+// newComparison begins to compare nodes with what is rendered for them.
+func newComparison(cache *layers.Cache, before compared, r Rendered) *comparison {
+	c := &comparison{cache.BeginRound("compared"), before, compared{map[step]bundle.Impact{}, map[[2]bundle.Digest]*urgentLayer{}}}
 	for _, w := range r.Wanted {
-		c.round.AddLayer(w.Cluster.Digest, w.Content.Cluster)
-		c.round.AddLayer(w.Own.Digest, w.Content.Node)
+		c.layers.AddLayer(w.Cluster.Digest, w.Content.Cluster)
+		c.layers.AddLayer(w.Own.Digest, w.Content.Node)
 	}
+	return c
 }
 
-func (c *costs) endSnapshot() {
-	c.round.EndRound()
-	c.known = c.still
+// end returns what the next comparison begins with: what this one has not asked for is forgotten, layers too.
+func (c *comparison) end() compared {
+	c.layers.EndRound()
+	return c.found
 }
 
 // impactOf returns the impact for a node that has a bundle of these layers.
-func (c *costs) impactOf(has bundle.Bundle, layers []bundle.Digest, w Wanted) bundle.Impact {
+func (c *comparison) impactOf(has bundle.Bundle, layers []bundle.Digest, w Wanted) bundle.Impact {
 	s, next := step{[2]bundle.Digest(layers), [2]bundle.Digest{w.Cluster.Digest, w.Own.Digest}}, *w.Content
 	if s.from[1] == s.to[1] { // an entry is in one layer alone (bundle.Bundle.Check): the comparison is the same for all nodes with these cluster layers
 		s.from[1], s.to[1] = "", ""
 		has.Node, next.Node = bundle.Layer{}, bundle.Layer{}
 	}
-	impact, ok := c.known[s]
+	impact, ok := c.found.impacts[s]
 	if !ok {
-		if impact, ok = c.still[s]; !ok {
+		if impact, ok = c.before.impacts[s]; !ok {
 			impact = bundle.Diff(has, next).Impact()
 		}
+		c.found.impacts[s] = impact
 	}
-	c.still[s] = impact
 	return impact
 }
 
 // appliedBundle returns the bundle that a node has; false where it is not known.
-func (c *costs) appliedBundle(ctx context.Context, has published.Report, node windowsnode.Node) (bundle.Bundle, bool) {
+func (c *comparison) appliedBundle(ctx context.Context, has published.Report, node windowsnode.Node) (bundle.Bundle, bool) {
 	if !reportsLayers(has) {
 		return bundle.Bundle{}, false
 	}
@@ -81,13 +88,13 @@ func reportsLayers(has published.Report) bool {
 }
 
 // layerByDigest returns a layer by its digest: one that is known, that stands on the Node, or that Secrets hold. A node chooses the digest by what it
-// reports, so what is returned is compared with what is wanted, and never published: see told.
-func (c *costs) layerByDigest(ctx context.Context, d bundle.Digest, node windowsnode.Node) (bundle.Layer, bool) {
+// reports, so what is returned is compared with what is wanted, and never published: see nodeMemory.signed.
+func (c *comparison) layerByDigest(ctx context.Context, d bundle.Digest, node windowsnode.Node) (bundle.Layer, bool) {
 	from := published.Layer{Digest: d}
 	if on := node.Desired.Node; on.Digest == d { // unverified: the layer is checked by its digest
 		from = on
 	}
-	l, err := c.round.ReadLayer(ctx, from)
+	l, err := c.layers.ReadLayer(ctx, from)
 	return l, err == nil // if not, the node agent is asked what the change costs
 }
 
@@ -99,8 +106,8 @@ func (e *Executor) failureCause(v view, r Rendered) string {
 		if !ok || n.Published != n.Wanted || n.Report.Desired != n.Wanted || !n.Report.BlamesInput() || len(n.Report.Layers) != 2 {
 			continue
 		}
-		from, known := e.costs.layers.LookupLayer(n.Report.Layers[0])
-		own, both := e.costs.layers.LookupLayer(n.Report.Layers[1])
+		from, known := e.Layers.LookupLayer(n.Report.Layers[0])
+		own, both := e.Layers.LookupLayer(n.Report.Layers[1])
 		if !known || !both {
 			continue
 		}

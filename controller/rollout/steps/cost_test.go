@@ -71,15 +71,15 @@ func TestTheCostOfAChange(t *testing.T) {
 		build.WithObjects(layers.Secret{Part: p, Label: has.Cluster.Label()}.SecretObject(namespace))
 	}
 	reads := 0
-	c := costs{layers: &layers.Cache{Namespace: namespace, Live: interceptor.NewClient(build.Build(), interceptor.Funcs{
+	cache, kept := &layers.Cache{Namespace: namespace, Live: interceptor.NewClient(build.Build(), interceptor.Funcs{
 		List: func(ctx context.Context, w client.WithWatch, l client.ObjectList, o ...client.ListOption) error {
 			reads++
 			return w.List(ctx, l, o...)
 		},
-	})}}
+	})}, compared{}
 	cost := func(r published.Report) bundle.Impact {
-		c.beginSnapshot(Rendered{Wanted: map[string]Wanted{"win-1": next}})
-		defer c.endSnapshot()
+		c := newComparison(cache, kept, Rendered{Wanted: map[string]Wanted{"win-1": next}})
+		defer func() { kept = c.end() }()
 		before, ok := c.appliedBundle(t.Context(), r, windowsnode.Decode(nodeWith(t, has)))
 		if !ok {
 			return ""
@@ -147,7 +147,11 @@ func TestUrgentThatANodeWasToldOf(t *testing.T) {
 		"all that it wants is that": {plan.Node{Name: "win-1", Wanted: urgent.Bundle, Published: urgent.Bundle}, nil, 0},
 	} {
 		v.Nodes = []plan.Node{tt.node}
-		if got := (&Executor{written: tt.written}).toldUrgent(v); len(got) != tt.want {
+		e := &Executor{}
+		for name, node := range tt.written {
+			e.memory.ofNode(name).written = &node
+		}
+		if got := e.toldUrgent(v); len(got) != tt.want {
 			t.Errorf("%s: %d", name, len(got))
 		}
 	}
@@ -158,7 +162,7 @@ func TestTheProvenanceIsAskedForWhereANodeHasFailed(t *testing.T) {
 	has, next := rendered(t, "old", bundle.ImpactRestart), rendered(t, "new", bundle.ImpactRestart)
 	content := *next.Content
 	content.Provenance, next.Content = nil, &content
-	e := &Executor{costs: costs{layers: cacheOf(has)}}
+	e := &Executor{Layers: cacheOf(has)}
 	var asked []string
 	causes := func(node string) bundle.Provenance {
 		asked = append(asked, node)
@@ -180,7 +184,7 @@ func TestTheProvenanceIsAskedForWhereANodeHasFailed(t *testing.T) {
 // TestWhatIsBlamed: an object is named where the host did what the bundle says and does not work with it, and for nothing else.
 func TestWhatIsBlamed(t *testing.T) {
 	has, next := rendered(t, "old", bundle.ImpactRestart), rendered(t, "new", bundle.ImpactRestart)
-	e := &Executor{costs: costs{layers: cacheOf(has)}}
+	e := &Executor{Layers: cacheOf(has)}
 	for _, tt := range []struct {
 		state published.State
 		fault published.Fault
@@ -221,8 +225,7 @@ func TestAChangeOfTheLayerThatAllShareIsComparedOnce(t *testing.T) {
 		w.Wanted, w.Content = packed, &content
 		return w
 	}
-	c := costs{layers: cacheOf()}
-	c.beginSnapshot(Rendered{})
+	c := newComparison(cacheOf(), compared{}, Rendered{})
 	for i, tt := range []struct {
 		from, to string
 		want     bundle.Impact
@@ -232,8 +235,8 @@ func TestAChangeOfTheLayerThatAllShareIsComparedOnce(t *testing.T) {
 	} {
 		from, to := ofNode(has, tt.from), ofNode(next, tt.to)
 		got := c.impactOf(*from.Content, reportOf(from).Layers, to)
-		if whole := bundle.Diff(*from.Content, *to.Content).Impact(); got != tt.want || got != whole || len(c.still) != tt.compared {
-			t.Errorf("%d: %s, of whole bundles %s, want %s; %d comparisons", i, got, whole, tt.want, len(c.still))
+		if whole := bundle.Diff(*from.Content, *to.Content).Impact(); got != tt.want || got != whole || len(c.found.impacts) != tt.compared {
+			t.Errorf("%d: %s, of whole bundles %s, want %s; %d comparisons", i, got, whole, tt.want, len(c.found.impacts))
 		}
 	}
 }

@@ -1,13 +1,11 @@
 package steps
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -39,9 +37,6 @@ type Wanted struct {
 
 // Rendered is what is rendered for all nodes at one moment.
 type Rendered struct {
-	// Number is another one for each rendering: what was found out about a node with the rendering of this number holds while the node is the same.
-	// With zero everything is found out at each call.
-	Number uint64
 	// Wanted has no node whose bundle is refused.
 	Wanted   map[string]Wanted
 	Platform bundle.Platform
@@ -68,7 +63,7 @@ type Executor struct {
 	// Decoded are the Nodes of the cache; nil decodes them at each call.
 	Decoded *nodelist.Cache
 	Client  client.Client
-	// Layers are those that nodes have and get; nil is a cache of its own.
+	// Layers are those that nodes have and get.
 	Layers *layers.Cache
 	// Pods lists the pods of nodes.
 	Pods      kubernetes.Interface
@@ -87,24 +82,10 @@ type Executor struct {
 	Try func(ctx context.Context, what string, do func(context.Context) error) error
 	// Heartbeats says for how long the agent of a node has been silent.
 	Heartbeats windowsnode.Silence
-	// CountDifference counts a plan that differed from the whole one; nil counts none.
-	CountDifference func()
 
-	// mu guards written, ready and told.texts while steps are made at the same time.
-	mu sync.Mutex
-	// written are Nodes as this executor wrote them, until the cache has them.
-	written      map[string]windowsnode.Node
-	costs        costs
-	urgents      urgents
-	teller       teller
-	told         told
-	observations observations
-	observed     observedNodes
-	kept         keptPlan
-	// fleet are the nodes of the last view.
-	fleet []plan.Node
-	// ready are the pods of canaries before their changes, by node.
-	ready map[string]readyBefore
+	memory   memory
+	compared compared
+	teller   teller
 }
 
 // Result is where the fleet is, and what was done.
@@ -136,10 +117,6 @@ const (
 
 // RunSteps makes the next steps. The error is why none was made; calling it again continues.
 func (e *Executor) RunSteps(ctx context.Context, r Rendered) (Result, error) {
-	if e.written == nil {
-		e.written, e.costs = map[string]windowsnode.Node{}, costs{layers: cmp.Or(e.Layers, &layers.Cache{Live: e.Live, Namespace: e.Namespace})}
-		e.told, e.observations = newTold(), observations{}
-	}
 	if err := e.beginSigning(ctx); err != nil {
 		return Result{}, err
 	}
@@ -147,17 +124,19 @@ func (e *Executor) RunSteps(ctx context.Context, r Rendered) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	view, next, err := e.observeAndPlan(ctx, nodes, r)
+	view, err := e.observeFleet(ctx, nodes, r)
 	if err != nil {
 		return Result{}, err
 	}
+	next := plan.NextSteps(view.Fleet)
 	if slices.ContainsFunc(next.Steps, isDisruptive) {
 		if nodes, err = e.liveNodes(ctx); err == nil {
-			view, next, err = e.observeAndPlan(ctx, nodes, r)
+			view, err = e.observeFleet(ctx, nodes, r)
 		}
 		if err != nil {
 			return Result{}, fmt.Errorf("reading the nodes before one is taken away: %w", err)
 		}
+		next = plan.NextSteps(view.Fleet)
 	}
 	e.Drains.keepClaimed(claimedSince(view.Fleet))
 	result := Result{Plan: next, Policy: r.Policy, Blame: e.failureCause(view, r)}

@@ -47,7 +47,7 @@ func TestANodeThatCannotBeWrittenKeepsNoOtherOneWaiting(t *testing.T) {
 	}
 	var mu sync.Mutex
 	asked := map[string]int{}
-	e.written, e.Events, e.Log, e.Try = map[string]windowsnode.Node{}, events.NewFakeRecorder(10), logr.Discard(), base.NewPauses(logr.Discard()).Try
+	e.Events, e.Log, e.Try = events.NewFakeRecorder(10), logr.Discard(), base.NewPauses(logr.Discard()).Try
 	e.Client = interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 		Patch: func(_ context.Context, _ client.WithWatch, o client.Object, _ client.Patch, _ ...client.PatchOption) error {
 			mu.Lock()

@@ -31,10 +31,9 @@ func beside(t *testing.T, objects ...client.Object) (*Executor, *events.FakeReco
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 	recorder := events.NewFakeRecorder(10)
-	return &Executor{Notary: notary(t), told: newTold(),
+	return &Executor{Notary: notary(t), Layers: &layers.Cache{Live: c, Namespace: namespace},
 		Nodes: c, Live: c, Drains: &Drains{}, Namespace: namespace, Events: recorder, Now: func() time.Time { return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) },
-		Elapsed: heartbeat.MonotonicClock(clock.RealClock{}), Heartbeats: windowsnode.SilenceByKubelet, observations: observations{},
-		costs: costs{layers: &layers.Cache{Live: c, Namespace: namespace}},
+		Elapsed: heartbeat.MonotonicClock(clock.RealClock{}), Heartbeats: windowsnode.SilenceByKubelet,
 	}, recorder
 }
 

@@ -2,7 +2,7 @@ package steps
 
 import (
 	"context"
-	"maps"
+	"fmt"
 	"slices"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
@@ -32,14 +32,14 @@ func (e *Executor) CachedNodes(ctx context.Context) (map[string]windowsnode.Node
 
 // newestNode returns what this executor has written on the Node, while the cache is behind. Two steps are not made where one is allowed.
 func (e *Executor) newestNode(node windowsnode.Node) windowsnode.Node {
-	written, ok := e.written[node.Name]
-	if !ok {
+	m := e.memory.ofNode(node.Name)
+	if m.written == nil {
 		return node
 	}
-	if order, err := resourceversion.CompareResourceVersion(node.ResourceVersion, written.ResourceVersion); err == nil && order < 0 && node.UID == written.UID {
-		return written
+	if order, err := resourceversion.CompareResourceVersion(node.ResourceVersion, m.written.ResourceVersion); err == nil && order < 0 && node.UID == m.written.UID {
+		return *m.written
 	}
-	delete(e.written, node.Name)
+	m.written = nil
 	return node
 }
 
@@ -81,10 +81,9 @@ func (v view) stepTarget(s plan.Step, r Rendered) target {
 	return t
 }
 
-// observeFleet makes the snapshot that is decided from. Only the nodes that changed since the last one are observed again. The next call uses the memory
-// of its nodes.
+// observeFleet makes the snapshot that is decided from. What no node needs any longer is forgotten.
 func (e *Executor) observeFleet(ctx context.Context, nodes map[string]windowsnode.Node, r Rendered) (view, error) {
-	v := view{Fleet: plan.Fleet{Nodes: slices.Grow(e.fleet[:0], len(nodes)), Policy: r.Policy, Now: e.Now()}, urgent: map[string]layers.Wanted{}}
+	v := view{Fleet: plan.Fleet{Nodes: make([]plan.Node, 0, len(nodes)), Policy: r.Policy, Now: e.Now()}, urgent: map[string]layers.Wanted{}}
 	if r.Closed != nil {
 		v.Policy.Closed = r.Closed(v.Now)
 	}
@@ -92,38 +91,23 @@ func (e *Executor) observeFleet(ctx context.Context, nodes map[string]windowsnod
 	if err != nil {
 		return view{}, err
 	}
-	isWhole := e.observed.beginCall(r.Number)
-	if isWhole { // layers that no node needs any longer are forgotten
-		e.costs.beginSnapshot(r)
-		e.urgents.beginSnapshot(e.costs.round)
-	}
-	defer func() {
-		if isWhole || len(e.observed.again) > 0 {
-			e.urgents.endSnapshot()
-			e.costs.endSnapshot()
-		}
-	}()
+	c := newComparison(e.Layers, e.compared, r)
+	defer func() { e.compared = c.end() }()
 	for _, name := range nodeNames(nodes) {
-		node := nodes[name]
-		o := e.observeChanged(ctx, node, r)
-		if o.failed != nil {
-			v.failed = append(v.failed, o.failed)
+		n, urgent, failed := e.observeNode(ctx, nodes[name], r, c)
+		if failed != nil {
+			v.failed = append(v.failed, fmt.Errorf("preparing what is urgent for node %s: %w", name, failed))
 		}
-		if o.node.Urgent.Bundle != "" {
-			v.urgent[name] = o.urgent
+		if n.Urgent.Bundle != "" {
+			v.urgent[name] = urgent
 		}
-		v.Nodes = append(v.Nodes, o.node)
-		n := &v.Nodes[len(v.Nodes)-1]
-		if err := e.addPassing(ctx, n, node, deleted); err != nil {
+		if err := e.observeSurroundings(ctx, &n, nodes[name], deleted); err != nil {
 			return view{}, err
 		}
 		v.unsettled = v.unsettled || n.Unsettled != ""
+		v.Nodes = append(v.Nodes, n)
 	}
-	e.fleet = v.Nodes
-	e.observed.retainNodes(nodes)
-	e.told.retainNodes(nodes)
-	e.observations.retainNodes(nodes)
-	maps.DeleteFunc(e.ready, func(name string, _ readyBefore) bool { _, ok := nodes[name]; return !ok })
+	e.memory.retainNodes(nodes)
 	return v, nil
 }
 

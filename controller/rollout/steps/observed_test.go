@@ -29,7 +29,7 @@ func (c *clocks) pass(d time.Duration) { c.wall, c.elapsed = c.wall.Add(d), c.el
 func (p *plane) start(c *clocks) {
 	before := p.Executor
 	p.Executor = &Executor{
-		Notary: before.Notary, Nodes: before.Nodes, Live: before.Live, Client: before.Client, Pods: before.Pods, Namespace: namespace, Events: before.Events,
+		Notary: before.Notary, Nodes: before.Nodes, Live: before.Live, Client: before.Client, Pods: before.Pods, Namespace: namespace, Events: before.Events, Layers: cacheOf(),
 		Drains: &Drains{Drainer: before.Drains.Drainer, Live: before.Live, Begin: before.Drains.Begin, Changed: func() {}, Events: before.Events},
 		Now:    func() time.Time { return c.wall }, Elapsed: func() time.Duration { return c.elapsed },
 		Heartbeats: heartbeat.NewWatch(func() time.Time { return c.wall }, func() time.Duration { return c.elapsed }).SilentFor,
@@ -137,15 +137,15 @@ func TestANodeWhoseClockIsSlowGetsItsTurn(t *testing.T) {
 func TestAFrozenExecutorHasObservedNothing(t *testing.T) {
 	turn := plan.Turn{Bundle: bundle.Of(nil), Impact: bundle.ImpactReboot, Begun: time.Unix(1, 0), Permitted: time.Unix(1, 0)}
 	n := plan.Node{Name: "win-1", Published: turn.Bundle, State: plan.State{Turn: turn}}
-	o := observations{}
-	o.observeNode(n, time.Minute)
-	if got := o.observeNode(n, 9*time.Minute); got.Permitted != 8*time.Minute {
+	var m nodeMemory
+	m.observeNode(n, time.Minute)
+	if got := m.observeNode(n, 9*time.Minute); got.Permitted != 8*time.Minute {
 		t.Errorf("%s have been observed, want 8m", got.Permitted)
 	}
-	if got := o.observeNode(n, 12*time.Hour); got.Permitted > 30*time.Minute {
+	if got := m.observeNode(n, 12*time.Hour); got.Permitted > 30*time.Minute {
 		t.Errorf("%s have been observed by a process that was frozen", got.Permitted)
 	}
-	if got := o.observeNode(plan.Node{Name: "win-2", State: n.State}, 12*time.Hour); got.Permitted != 0 {
+	if got := new(nodeMemory).observeNode(plan.Node{Name: "win-2", State: n.State}, 12*time.Hour); got.Permitted != 0 {
 		t.Errorf("%s have been observed of another node", got.Permitted)
 	}
 }

@@ -49,7 +49,7 @@ func newPlane(t *testing.T) *plane {
 	must(t, err)
 	p := &plane{Client: c, t: t}
 	p.Executor = &Executor{
-		Notary: notary(t), told: newTold(), Nodes: c, Live: c, Client: c, Pods: set, Namespace: namespace, Events: events.NewFakeRecorder(100), Now: time.Now,
+		Notary: notary(t), Nodes: c, Live: c, Client: c, Pods: set, Namespace: namespace, Events: events.NewFakeRecorder(100), Now: time.Now, Layers: &layers.Cache{Live: c, Namespace: namespace},
 		Elapsed: heartbeat.MonotonicClock(clock.RealClock{}), Heartbeats: windowsnode.SilenceByKubelet,
 		Drains: &Drains{Drainer: drain.Drainer{Client: set}, Live: c, Begin: func(_ context.Context, node string) { p.begun = append(p.begun, node) }, Changed: func() {}},
 	}
@@ -123,7 +123,6 @@ func TestAStepOfAnOldNodeIsNotMade(t *testing.T) {
 	decided := p.now("win-old")
 	pause := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+published.PausedAnnotation+`":"true"}}}`))
 	must(t, p.Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-old"}}, pause))
-	p.written = map[string]windowsnode.Node{}
 	take := plan.Step{Node: "win-old", Action: plan.ActionReserve, Cordon: plan.SwitchOn, State: plan.State{Claim: plan.Claim{Taken: time.Now()}}}
 	did := p.makeSteps(t.Context(), []plan.Step{take}, map[string]windowsnode.Node{"win-old": windowsnode.Decode(decided)}, func(plan.Step) target { return known(has) })
 	if !apierrors.IsConflict(did[0].err) || did[0].written {
@@ -150,7 +149,6 @@ func TestAPodThatCameAfterTheDrain(t *testing.T) {
 		Spec:       corev1.PodSpec{NodeName: "win-drained", Containers: []corev1.Container{{Name: "c", Image: "registry.example.com/app:1"}}},
 	}
 	p.create(pod)
-	p.written = map[string]windowsnode.Node{}
 	held := plan.State{Claim: plan.Claim{Taken: time.Now(), Held: true}}
 	p.Drains.beginDrain(t.Context(), "win-drained", held.Claim.Taken)
 	for _, permit := range []bundle.Impact{bundle.ImpactDrain, bundle.ImpactReboot} {

@@ -36,12 +36,7 @@ func (e *Executor) recordReadyPods(ctx context.Context, s plan.Step) error {
 			before.pods[p.UID] = true
 		}
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.ready == nil {
-		e.ready = map[string]readyBefore{}
-	}
-	e.ready[s.Node] = before
+	e.memory.ofNode(s.Node).ready = before
 	return nil
 }
 
@@ -74,8 +69,8 @@ func (e *Executor) unsettledPods(ctx context.Context, n plan.Node) (string, erro
 	if err != nil {
 		return "", err
 	}
-	before, known := e.ready[n.Name]
-	known = known && before.bundle == n.Published
+	before := e.memory.ofNode(n.Name).ready
+	known := before.pods != nil && before.bundle == n.Published
 	var broken []string
 	for _, p := range list {
 		if known && before.pods[p.UID] && isPodNotReady(p) || !known && brokeDuringTurn(p, n.State.Turn.Begun) {

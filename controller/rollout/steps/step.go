@@ -105,24 +105,23 @@ func (e *Executor) makeStep(ctx context.Context, s plan.Step, node windowsnode.N
 	if err := s.EditNode(&after, from); err != nil {
 		return false, err
 	}
-	done := false
-	if !maps.Equal(node.Annotations, after.Annotations) || node.Spec.Unschedulable != after.Spec.Unschedulable {
+	changes := !maps.Equal(node.Annotations, after.Annotations) || node.Spec.Unschedulable != after.Spec.Unschedulable
+	if changes {
 		if err := e.patchNode(ctx, node.Node, &after); err != nil {
 			return false, err
 		}
 		decoded := windowsnode.DecodeAfter(node, after)
-		e.mu.Lock()
-		e.written[s.Node], done = decoded, true
+		m := e.memory.ofNode(s.Node)
+		m.written = &decoded
 		if s.Bundle != "" {
-			e.told.texts[s.Node] = bundle.Of([]byte(after.Annotations[published.DesiredAnnotation]))
+			m.text = bundle.Of([]byte(after.Annotations[published.DesiredAnnotation]))
 		}
-		e.mu.Unlock()
 		e.recordStep(s, node, from.Wanted.Bundle)
 	}
 	if s.Action == plan.ActionDrain {
 		e.Drains.beginDrain(ctx, s.Node, s.State.Claim.Taken)
 	}
-	return done, nil
+	return changes, nil
 }
 
 // patchNode writes what a step changes on a Node, and gives after the version that it has then. Only the metadata is asked for: the patch is refused if

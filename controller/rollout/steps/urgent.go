@@ -20,12 +20,6 @@ type Urgent struct {
 	Mixed string
 }
 
-// urgents makes the bundles of nodes that must not wait.
-type urgents struct {
-	round              *layers.Round
-	shared, sharedKept map[[2]bundle.Digest]*urgentLayer
-}
-
 // urgentLayer is what is urgent for the nodes that have one cluster layer, and for which another one is rendered.
 type urgentLayer struct {
 	Urgent
@@ -34,20 +28,13 @@ type urgentLayer struct {
 	cost   bundle.Impact
 }
 
-// beginSnapshot begins a snapshot, with its layers: what is not used until its end is forgotten.
-func (u *urgents) beginSnapshot(round *layers.Round) {
-	u.round, u.sharedKept = round, map[[2]bundle.Digest]*urgentLayer{}
-}
-
-func (u *urgents) endSnapshot() { u.shared = u.sharedKept }
-
 // urgentFor returns what is urgent for a node that has a bundle of which it was told, and how it is published.
-func (u *urgents) urgentFor(has bundle.Bundle, told published.Desired, node windowsnode.Node, to destination) (plan.Urgent, layers.Wanted, error) {
+func (c *comparison) urgentFor(has bundle.Bundle, told published.Desired, node windowsnode.Node, to destination) (plan.Urgent, layers.Wanted, error) {
 	on := [2]bundle.Digest{told.Cluster.Digest, told.Node.Digest}
 	if to.find == nil || on[0] == to.Cluster.Digest {
 		return plan.Urgent{}, layers.Wanted{}, nil
 	}
-	l, err := u.urgentLayerBetween(has.Cluster, [2]bundle.Digest{on[0], to.Cluster.Digest}, to)
+	l, err := c.urgentLayerBetween(has.Cluster, [2]bundle.Digest{on[0], to.Cluster.Digest}, to)
 	if err != nil {
 		return plan.Urgent{}, layers.Wanted{}, err
 	}
@@ -55,7 +42,7 @@ func (u *urgents) urgentFor(has bundle.Bundle, told published.Desired, node wind
 	if l.packed == nil {
 		return found, layers.Wanted{}, nil
 	}
-	own, err := u.round.PackLayer(on[1], has.Node)
+	own, err := c.layers.PackLayer(on[1], has.Node)
 	if err != nil {
 		return plan.Urgent{}, layers.Wanted{}, err
 	}
@@ -72,10 +59,10 @@ func (u *urgents) urgentFor(has bundle.Bundle, told published.Desired, node wind
 }
 
 // urgentLayerBetween returns what is urgent between two cluster layers.
-func (u *urgents) urgentLayerBetween(has bundle.Layer, between [2]bundle.Digest, to destination) (*urgentLayer, error) {
-	for _, known := range []map[[2]bundle.Digest]*urgentLayer{u.sharedKept, u.shared} {
-		if l, ok := known[between]; ok {
-			u.sharedKept[between] = l
+func (c *comparison) urgentLayerBetween(has bundle.Layer, between [2]bundle.Digest, to destination) (*urgentLayer, error) {
+	for _, known := range []compared{c.found, c.before} {
+		if l, ok := known.urgents[between]; ok {
+			c.found.urgents[between] = l
 			return l, nil
 		}
 	}
@@ -89,12 +76,12 @@ func (u *urgents) urgentLayerBetween(has bundle.Layer, between [2]bundle.Digest,
 		if err != nil {
 			return nil, fmt.Errorf("packing what is urgent: %w", err)
 		}
-		if l.packed, err = u.round.PackLayer(digest, found.Layer); err != nil {
+		if l.packed, err = c.layers.PackLayer(digest, found.Layer); err != nil {
 			return nil, fmt.Errorf("packing what is urgent: %w", err)
 		}
 		l.cost = bundle.Diff(bundle.Bundle{Cluster: has}, bundle.Bundle{Cluster: found.Layer}).Impact()
 	}
-	u.sharedKept[between] = l
+	c.found.urgents[between] = l
 	return l, nil
 }
 
@@ -109,7 +96,7 @@ func (e *Executor) toldUrgent(v view) []layers.Wanted {
 	var list []layers.Wanted
 	for _, n := range v.Nodes {
 		u, told := v.urgent[n.Name], n.Published
-		if node, ok := e.written[n.Name]; ok {
+		if node := e.memory.ofNode(n.Name).written; node != nil {
 			told = node.Desired.Bundle // what this executor has written itself
 		}
 		if u.Bundle != "" && u.Bundle == told && u.Bundle != n.Wanted {
@@ -119,23 +106,20 @@ func (e *Executor) toldUrgent(v view) []layers.Wanted {
 	return list
 }
 
-// compareNode finds out what the change of a node costs, and what of it must not wait. It returns false where a layer that the node has could not be
-// read, so that its cost is not known.
-func (e *Executor) compareNode(ctx context.Context, n *plan.Node, node windowsnode.Node, to destination) (layers.Wanted, bool, error) {
-	if !reportsLayers(n.Report) {
-		return layers.Wanted{}, true, nil
-	}
-	has, known := e.costs.appliedBundle(ctx, n.Report, node)
+// compareNode finds out what the change of a node costs, and what of it must not wait. Where a layer that the node has cannot be read, neither is
+// known.
+func (c *comparison) compareNode(ctx context.Context, n *plan.Node, node windowsnode.Node, m *nodeMemory, to destination) (layers.Wanted, error) {
+	has, known := c.appliedBundle(ctx, n.Report, node)
 	if !known {
-		return layers.Wanted{}, false, nil
+		return layers.Wanted{}, nil
 	}
-	n.Cost = e.costs.impactOf(has, n.Report.Layers, to.Wanted)
-	told, ok := e.told.toldDesired(node.Name, n.Report.Applied)
+	n.Cost = c.impactOf(has, n.Report.Layers, to.Wanted)
+	told, ok := m.toldDesired(n.Report.Applied)
 	if !ok { // what is urgent is signed with the rest of what the node has, so the operator must have chosen that
-		return layers.Wanted{}, true, nil
+		return layers.Wanted{}, nil
 	}
 	var how layers.Wanted
 	var err error
-	n.Urgent, how, err = e.urgents.urgentFor(has, told, node, to)
-	return how, true, err
+	n.Urgent, how, err = c.urgentFor(has, told, node, to)
+	return how, err
 }

@@ -1,7 +1,6 @@
 package steps
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +14,6 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/keys/signing"
-	"wmco/controller/layers"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/heartbeat"
@@ -36,8 +34,7 @@ func notary(t testing.TB) *signing.Keys {
 func executorOf(t *testing.T) (*Executor, Wanted, corev1.Node) {
 	t.Helper()
 	has := rendered(t, "has", bundle.ImpactRestart)
-	e := &Executor{Notary: notary(t), Namespace: namespace, Now: time.Now, Elapsed: heartbeat.MonotonicClock(clock.RealClock{}), Heartbeats: windowsnode.SilenceByKubelet, observations: observations{}, Drains: &Drains{}, costs: costs{layers: &layers.Cache{Live: fake.NewClientBuilder().Build(), Namespace: namespace}}}
-	e.told = newTold()
+	e := &Executor{Notary: notary(t), Namespace: namespace, Now: time.Now, Elapsed: heartbeat.MonotonicClock(clock.RealClock{}), Heartbeats: windowsnode.SilenceByKubelet, Drains: &Drains{}, Layers: cacheOf()}
 	return e, has, signedNode(t, e, has, reportOf(has))
 }
 
@@ -109,7 +106,7 @@ func TestAnEarlierAnnotationCountsAsNothing(t *testing.T) {
 		t.Error("what was signed before counts")
 	}
 	// A process that has just begun knows no counter.
-	e.told = newTold()
+	e.memory.retainNodes(nil)
 	if n, _ := e.seen(t, earlier, has, nil); n.Published != has.Bundle {
 		t.Error("what is signed does not count after a restart")
 	}
@@ -118,7 +115,7 @@ func TestAnEarlierAnnotationCountsAsNothing(t *testing.T) {
 	if n, _ := e.seen(t, nodeThatSays(t, text, says), has, nil); n.Published != "" {
 		t.Error("what the agent refuses counts")
 	}
-	e.told.texts["win-1"] = bundle.Of([]byte(text))
+	e.memory.ofNode("win-1").text = bundle.Of([]byte(text))
 	if n, _ := e.seen(t, nodeThatSays(t, text, says), has, nil); n.Published != has.Bundle {
 		t.Error("what this process has written is written again and again")
 	}
@@ -170,7 +167,7 @@ func TestNothingUrgentIsMadeOfWhatANodeSays(t *testing.T) {
 		l.Files[0].Impact = bundle.ImpactNone
 		return Urgent{Layer: l, Inputs: []plan.UrgentInput{{Name: "a CA"}}}, nil
 	}
-	e.costs.layers = cacheOf(has)
+	e.Layers = cacheOf(has)
 	n, v := e.seen(t, node, next, find)
 	if n.Urgent.Bundle == "" || v.urgent["win-1"].Own.Digest != has.Own.Digest {
 		t.Fatalf("nothing is urgent: %+v", n.Urgent)
@@ -188,7 +185,7 @@ func TestNothingUrgentIsMadeOfWhatANodeSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, x := range []Wanted{evil} {
-		e.costs.layers = cacheOf(x)
+		e.Layers = cacheOf(x)
 		text, err := x.DesiredAnnotation(namespace, bundle.ImpactRestart).Encode()
 		if err != nil {
 			t.Fatal(err)
@@ -202,7 +199,7 @@ func TestNothingUrgentIsMadeOfWhatANodeSays(t *testing.T) {
 		}
 	}
 	// What the node had is known still, while its report says so.
-	e.costs.layers = cacheOf(has)
+	e.Layers = cacheOf(has)
 	e.seen(t, node, next, find)
 	if n, _ := e.seen(t, nodeThatSays(t, "", reportOf(has)), next, find); n.Urgent.Bundle == "" {
 		t.Error("whoever removes the annotation keeps the node from what is urgent")
@@ -238,10 +235,9 @@ func TestTheSameIsNotSignedAgain(t *testing.T) {
 func TestNodesThatAreGoneAreForgotten(t *testing.T) {
 	e, has, node := executorOf(t)
 	e.seen(t, node, has, nil)
-	e.told.texts["win-1"] = "x"
-	e.told.retainNodes(nil)
-	if n := len(e.told.texts) + len(e.told.signed) + len(e.told.newest); n > 0 {
-		t.Errorf("%d are kept: %v", n, slices.Collect(maps.Keys(e.told.signed)))
+	e.memory.retainNodes(nil)
+	if len(e.memory.nodes) > 0 {
+		t.Errorf("%+v", e.memory.nodes)
 	}
 }
 

@@ -7,13 +7,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"wmco/bundle/published"
 	"wmco/controller/gather/objects"
@@ -24,13 +26,39 @@ var server testenv.Environment
 
 func TestMain(m *testing.M) { os.Exit(server.Main(m)) }
 
-// TestNodeSourceGivesWhatTheAPIServerHas: lists and events have the Nodes that are wanted as JSON has them, but for what the cache drops.
-func TestNodeSourceGivesWhatTheAPIServerHas(t *testing.T) {
-	c := server.Client(t)
-	source, err := newNodeSource(server.Config(t), nil, objects.Want{Version: "v1", Kind: "Node", Labels: map[string]string{corev1.LabelOSStable: "windows"}})
+// startedCache returns the cache of the operator, which ends with the test.
+func startedCache(t *testing.T, wants ...objects.Want) cache.Cache {
+	t.Helper()
+	o, config := CacheOptions(wants), rest.CopyConfig(server.Config(t))
+	var err error
+	if o.HTTPClient, err = rest.HTTPClientFor(config); err != nil {
+		t.Fatal(err)
+	}
+	if o.Mapper, err = apiutil.NewDynamicRESTMapper(config, o.HTTPClient); err != nil {
+		t.Fatal(err)
+	}
+	c, err := NewCache(wants, nil)(config, o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- c.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	if !c.WaitForCacheSync(ctx) {
+		t.Fatal("the cache does not start")
+	}
+	return c
+}
+
+// TestTheCacheHasNodesAsTheAPIServerHasThem: the Nodes that are wanted, as JSON has them, but for what is not read.
+func TestTheCacheHasNodesAsTheAPIServerHasThem(t *testing.T) {
+	c := server.Client(t)
 	now := metav1.Now()
 	for name, system := range map[string]string{"win-source-a": "windows", "win-source-b": "windows", "linux-source": "linux"} {
 		node := &corev1.Node{
@@ -65,53 +93,33 @@ func TestNodeSourceGivesWhatTheAPIServerHas(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all, err := source.ListWithContext(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, ok := all.(*corev1.NodeList)
-	if !ok || len(list.Items) != 2 || list.GetResourceVersion() == "" {
-		t.Fatalf("%T of version %q with %d Nodes", all, list.GetResourceVersion(), len(list.Items))
+	cached := startedCache(t, objects.Want{Version: "v1", Kind: "Node", Labels: map[string]string{corev1.LabelOSStable: "windows"}})
+	var list corev1.NodeList
+	if err := cached.List(t.Context(), &list); err != nil || len(list.Items) != 2 {
+		t.Fatalf("%d Nodes, %v", len(list.Items), err)
 	}
 	for i := range list.Items {
 		sameAsJSON(t, c, &list.Items[i])
 	}
-	first, err := source.ListWithContext(t.Context(), metav1.ListOptions{Limit: 1})
-	if page, ok := first.(*corev1.NodeList); err != nil || !ok || len(page.Items) != 1 || page.GetContinue() == "" || page.GetRemainingItemCount() != nil && *page.GetRemainingItemCount() != 1 {
-		t.Errorf("a page: %+v, %v", first, err)
-	}
-	events, err := source.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	informer, err := cached.GetInformer(t.Context(), &corev1.Node{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer events.Stop()
+	changed := make(chan *corev1.Node, 10)
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{UpdateFunc: func(_, now any) { changed <- now.(*corev1.Node) }}); err != nil { //nolint:forcetypeassert // nothing else is cached
+		t.Fatal(err)
+	}
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"a":"c"}}}`))
 	for _, name := range []string{"linux-source", "win-source-a"} {
 		if err := c.Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, patch); err != nil {
 			t.Fatal(err)
 		}
 	}
-	changed := <-events.ResultChan()
-	node, ok := changed.Object.(*corev1.Node)
-	if !ok || changed.Type != watch.Modified || node.Name != "win-source-a" || node.Annotations["a"] != "c" {
-		t.Fatalf("%+v", changed)
+	node := <-changed
+	if node.Name != "win-source-a" || node.Annotations["a"] != "c" {
+		t.Fatalf("%+v", node)
 	}
 	sameAsJSON(t, c, node)
-	if err := c.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-source-b"}}); err != nil {
-		t.Fatal(err)
-	}
-	gone := <-events.ResultChan()
-	if node, ok := gone.Object.(*corev1.Node); !ok || gone.Type != watch.Deleted || node.Name != "win-source-b" {
-		t.Errorf("%+v", gone)
-	}
-	tooOld, err := source.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "1"})
-	if err != nil {
-		return // the API server says so at once
-	}
-	defer tooOld.Stop()
-	if e := <-tooOld.ResultChan(); e.Type == watch.Error && !apierrors.IsResourceExpired(apierrors.FromObject(e.Object)) {
-		t.Errorf("an error that informers do not know: %+v", e.Object)
-	}
 }
 
 // sameAsJSON compares a Node, and what it is for those who read all kinds alike, with the one that the API server sends as JSON.
