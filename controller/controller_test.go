@@ -38,12 +38,7 @@ import (
 
 var cluster = testenv.Environment{Options: controlplane.Options{Audit: true}}
 
-func TestMain(m *testing.M) {
-	if kubeconfig := os.Getenv(operatorVariable); kubeconfig != "" {
-		os.Exit(runOperator(kubeconfig))
-	}
-	os.Exit(cluster.Main(m))
-}
+func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }
 
 // running is the example cluster with a joined node, and the operator.
 type running struct {

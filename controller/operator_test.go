@@ -3,14 +3,10 @@ package controller
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
-	ossignal "os/signal"
-	"runtime"
-	"runtime/pprof"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,62 +15,66 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"wmco/applier/remote"
 	"wmco/controller/gather"
-	"wmco/controller/hosts"
+	"wmco/internal/test/sshtest/sshd"
 )
-
-// operatorVariable makes this program an operator. Its value is the path of a kubeconfig.
-const operatorVariable = "WMCO_TEST_OPERATOR"
-
-// profileVariable is a file for the CPU profile of that operator.
-const profileVariable = "WMCO_TEST_PROFILE"
-
-// heapVariable is a file for the heap profile of that operator, of the moment at which the most was in use. Both profiles are of a change, once
-// beginProfiles was called.
-const heapVariable = "WMCO_TEST_HEAP"
 
 const operatorUser = "system:serviceaccount:" + gather.OperatorNamespace + ":" + operatorName
 
-// dialed is what the operator prints for each attempt to reach a host.
-const dialed = "ssh"
+// builtVersion is that of a program that is built without one.
+const builtVersion = "devel"
 
-// operatorProcess is the operator in a process of its own.
+// operatorProcess is the program of a release, run as the operator.
 type operatorProcess struct {
 	*exec.Cmd
-	t      testing.TB
-	stdin  io.WriteCloser
-	logins atomic.Int64
+	t testing.TB
+	// dialed is how many lines of its log are about an attempt to reach a host.
+	dialed atomic.Int64
 	stop   func()
 }
 
+// startOperatorProcess starts the operator as its Deployment does, but for the ports that it opens, and with the API server's address and its rights in a file.
 func startOperatorProcess(t testing.TB) *operatorProcess {
 	t.Helper()
-	o := &operatorProcess{Cmd: exec.CommandContext(context.Background(), os.Args[0]), t: t}
-	o.Env = append(os.Environ(), operatorVariable+"="+cluster.ControlPlane(t).Kubeconfig)
-	o.Stderr = os.Stderr
-	stdin, err := o.StdinPipe() // it ends with this program
+	programs, err := sshd.Build(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := o.StdoutPipe()
+	t.Cleanup(func() {
+		if err := programs.Remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	var built []string
+	for _, pkg := range []string{"wmco/cmd/wmco", "wmco/cmd/wmco-node"} {
+		program, err := programs.Go(t.Context(), pkg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		built = append(built, program)
+	}
+	o := &operatorProcess{t: t, Cmd: exec.CommandContext(context.Background(), built[0], "operator", "--node-program="+built[1], "--health-address=0")} //nolint:gosec // it was built just now
+	o.Env = append(os.Environ(), "KUBECONFIG="+operatorKubeconfig(t), "GOMEMLIMIT=1792MiB") // deploy/manager/deployment.yaml
+	o.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	log, err := o.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.stdin = stdin
 	if err := o.Start(); err != nil {
 		t.Fatal(err)
 	}
 	var reading sync.WaitGroup
 	reading.Go(func() {
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			if strings.HasPrefix(lines.Text(), dialed) {
-				o.logins.Add(1)
+		lines := bufio.NewReader(log)
+		for {
+			line, err := lines.ReadString('\n')
+			if strings.Contains(line, "ssh:") || strings.Contains(line, "dial tcp") {
+				o.dialed.Add(1)
+			}
+			if err != nil {
+				return
 			}
 		}
 	})
@@ -84,17 +84,25 @@ func startOperatorProcess(t testing.TB) *operatorProcess {
 		if err := o.Wait(); err != nil {
 			t.Errorf("the operator: %v", err)
 		}
-		_ = stdin.Close()
 	})
 	return o
 }
 
-// beginProfiles has the process begin the profiles that are asked for.
-func (o *operatorProcess) beginProfiles() {
-	o.t.Helper()
-	if _, err := o.stdin.Write([]byte{'\n'}); err != nil {
-		o.t.Fatal(err)
+// operatorKubeconfig returns the path of a kubeconfig with the rights of the operator.
+func operatorKubeconfig(t testing.TB) string {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(cluster.ControlPlane(t).Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
 	}
+	for _, user := range config.AuthInfos {
+		user.Impersonate, user.ImpersonateGroups = operatorUser, []string{"system:serviceaccounts", "system:authenticated"}
+	}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // cpu returns the time that the process has used.
@@ -145,116 +153,3 @@ func (o *operatorProcess) memory(line string) uint64 {
 	o.t.Fatalf("no line %s", line)
 	return 0
 }
-
-// runOperator is this program as the operator. It stops when it is asked to, and ends with the test that started it.
-func runOperator(kubeconfig string) int {
-	ctx, stop := ossignal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	change := make(chan struct{})
-	go func() {
-		if n, _ := os.Stdin.Read(make([]byte, 1)); n > 0 {
-			close(change)
-		}
-		_, _ = io.Copy(io.Discard, os.Stdin) // it ends with the test
-		os.Exit(1)
-	}()
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err == nil {
-		log.SetLogger(logr.Discard())
-		config.Impersonate = rest.ImpersonationConfig{UserName: operatorUser, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
-		err = profiled(ctx, change, func() error {
-			return Run(ctx, Options{
-				Config: config, Version: scaleVersion, HealthAddress: "0", MetricsAddress: "0", Log: logr.Discard(),
-				Hosts: func(*hosts.Login) *hosts.Hosts {
-					return hosts.New(hosts.Options{Transports: hosts.Transports{Kept: noHosts{}, Fresh: noHosts{}}})
-				},
-			})
-		})
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
-}
-
-// scaleVersion is that of the nodes, so that none of them is upgraded.
-const scaleVersion = "11.0.0-9f27c41"
-
-// profileHeap writes a heap profile each time that more is in use than before.
-func profileHeap(ctx context.Context, path string) {
-	var most uint64
-	for ctx.Err() == nil {
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		if m.HeapInuse > most+most/20 {
-			most = m.HeapInuse
-			if file, err := os.Create(path); err == nil {
-				_ = pprof.Lookup("heap").WriteTo(file, 0) // a profile is for people
-				_ = file.Close()
-			}
-		}
-		time.Sleep(200 * time.Millisecond)
-	}
-}
-
-// profiled writes profiles of CPU and heap if they are asked for, from when the change begins.
-func profiled(ctx context.Context, change <-chan struct{}, run func() error) error {
-	path := os.Getenv(profileVariable)
-	if path == "" && os.Getenv(heapVariable) == "" {
-		return run()
-	}
-	ctx, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() {
-		select {
-		case <-change:
-			ended <- writeProfiles(ctx, path)
-		case <-ctx.Done():
-			ended <- nil
-		}
-	}()
-	err := run()
-	stop()
-	return errors.Join(err, <-ended)
-}
-
-// writeProfiles returns when the context ends.
-func writeProfiles(ctx context.Context, path string) error {
-	if heap := os.Getenv(heapVariable); heap != "" {
-		go profileHeap(ctx, heap)
-	}
-	if path == "" {
-		return nil
-	}
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	if err := pprof.StartCPUProfile(file); err != nil {
-		return err
-	}
-	<-ctx.Done()
-	pprof.StopCPUProfile()
-	return file.Close()
-}
-
-// noHosts reaches no host, and prints that somebody has tried.
-type noHosts struct{}
-
-var errNoHosts = errors.New("there are no hosts")
-
-func (noHosts) try(t remote.Target) error {
-	fmt.Println(dialed, t.Host())
-	return errNoHosts
-}
-
-func (n noHosts) Connect(_ context.Context, t remote.Target) error { return n.try(t) }
-func (n noHosts) Run(_ context.Context, t remote.Target, _ remote.Command) error {
-	return n.try(t)
-}
-
-func (n noHosts) Transfer(_ context.Context, t remote.Target, _ func(remote.Files) error) error {
-	return n.try(t)
-}
-func (noHosts) Close() error { return nil }

@@ -172,6 +172,9 @@ func (f *scaled) createNodes() map[string]bundle.Facts {
 	f.t.Helper()
 	example, facts := exampleNode(f.t)
 	delete(example.Labels, "windowsmachineconfig.openshift.io/byoh")
+	for _, key := range []string{published.VersionAnnotation, published.DesiredVersionAnnotation} {
+		example.Annotations[key] = builtVersion // none of them is upgraded
+	}
 	of := map[string]bundle.Facts{}
 	parallel(f.t, 8, f.n, func(i int) error {
 		node := nodeLike(f.t, example, facts, i)
@@ -282,9 +285,6 @@ func (f *scaled) change() costs {
 	f.changes++
 	since, cpu := len(f.requests()), f.operator.cpu()
 	before := f.seen.bundles()
-	if f.changes == 1 {
-		f.operator.beginProfiles()
-	}
 	begun := time.Now()
 	f.must(f.Patch(f.t.Context(), mirrorSet("scale", ""), client.RawPatch(types.MergePatchType, fmt.Appendf(nil,
 		`{"spec":{"imageDigestMirrors":[{"source":"quay.io","mirrors":["mirror-%d.example.com"]}]}}`, f.changes))))
@@ -312,7 +312,7 @@ func (f *scaled) change() costs {
 		c.countForNode(q)
 	}
 	c.rest = f.operator.atRest(5 * time.Second)
-	c.logins, c.peak, c.program = f.operator.logins.Load(), f.operator.memory("VmHWM"), f.operator.memory("RssFile")
+	c.logins, c.peak, c.program = f.operator.dialed.Load(), f.operator.memory("VmHWM"), f.operator.memory("RssFile")
 	return c
 }
 

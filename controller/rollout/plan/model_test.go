@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"wmco/bundle"
