@@ -21,33 +21,19 @@ type Dashboard struct {
 
 // Panel is a graph, or a single number.
 type Panel struct {
-	Title string `json:"title"`
-	Type  string `json:"type"`
-	// Position is on a grid of 24 columns.
-	Position struct{ X, Y, W, H int } `json:"gridPos"`
-	Stack    bool                     `json:"stack"`
-	// Format is the unit of a single number, Axes have that of a graph.
-	Format  string                    `json:"format"`
-	Axes    []struct{ Format string } `json:"yaxes"`
+	Title   string `json:"title"`
+	Type    string `json:"type"`
 	Targets []struct {
 		Expr   string `json:"expr"`
 		Legend string `json:"legendFormat"`
 	} `json:"targets"`
 }
 
-// Types of panels that are drawn.
+// Types of panels.
 const (
 	typeGraph  = "graph"
 	typeNumber = "singlestat"
 )
-
-// unit returns the unit of the values.
-func (p Panel) unit() string {
-	if p.Type == typeGraph && len(p.Axes) > 0 {
-		return p.Axes[0].Format
-	}
-	return p.Format
-}
 
 var errUnknownPanel = errors.New("a panel is neither a graph nor a single number")
 

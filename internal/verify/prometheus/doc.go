@@ -1,9 +1,6 @@
 // Package prometheus holds deploy/monitoring and deploy/dashboard to Prometheus: its operator's types decode the objects without an
-// unknown field, and its query engine evaluates each panel of the dashboard, which is drawn for docs/screens.
+// unknown field, and its query engine evaluates each panel of the dashboard with the samples of samples.txt.
 //
-//	samples.txt ----------.
-//	deploy/dashboard ------+--Evaluate--> panels with their lines --Draw--> SVG
-//
-// A panel without data is an error. The same files give the same bytes. Tests hold the labels that rules, panels and samples name to those
-// that are served, as internal/verify/monitoring/testdata records them.
+// A panel without data is an error. Tests hold the labels that rules, panels and samples name to those that are served, as
+// internal/verify/monitoring/testdata records them.
 package prometheus

@@ -30,13 +30,7 @@ type Point struct {
 // Evaluated is a panel with its lines.
 type Evaluated struct {
 	Panel
-	Lines      []Line
-	Begin, End time.Time
-}
-
-// isZero reports whether a line is at zero all the time.
-func (l Line) isZero() bool {
-	return !slices.ContainsFunc(l.Points, func(p Point) bool { return p.Value != 0 })
+	Lines []Line
 }
 
 // errNoData says that a panel would be empty.
@@ -57,7 +51,7 @@ func Evaluate(ctx context.Context, d Dashboard, s storage.Queryable, begin, end 
 	var all []Evaluated
 	var failed []error
 	for _, p := range d.Panels() {
-		e := Evaluated{Panel: p, Begin: begin, End: end}
+		e := Evaluated{Panel: p}
 		for _, t := range p.Targets {
 			query, err := engine.NewRangeQuery(ctx, s, nil, t.Expr, begin, end, step)
 			if err != nil {
