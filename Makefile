@@ -232,8 +232,12 @@ soak: setup testenv ## 200 light nodes in a storm for MINUTES (default 30): chan
 		go test -count=1 -v -timeout $(SOAK_TIMEOUT) -run '^TestSoak$$' ./internal/test/soak
 
 .PHONY: figures
-figures: ## how many packages, imports, long names and dense functions there are; no check
+figures: ## lines, names and words by area, beside those of .ci/figures; no check
 	@go run ./internal/verify/figures
+
+.PHONY: figures-update
+figures-update: ## write the figures of now to .ci/figures: at the end of an issue
+	@go run ./internal/verify/figures -update
 
 .PHONY: demo
 # It prepares nothing before its first part, which is compiled faster than what prepares the others.
@@ -245,6 +249,7 @@ demo: ## render an example cluster, apply it to simulated hosts, and run the ope
 ci: fmt-check lint generate-check cross test test-with-programs test-modules test-tracers ## the checks that every change must pass
 	@targets=$$(hack/by-path short); [ -z "$$targets" ] || $(MAKE) -s $$targets
 	@hack/skipped
+	@echo "make: figures that are other ones than in .ci/figures:"; go run ./internal/verify/figures -changes
 	@echo "make: ci passed; what changed is tested besides by:" $$(hack/by-path long) >&2
 
 .PHONY: by-path

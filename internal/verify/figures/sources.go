@@ -9,11 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"strconv"
 	"strings"
 )
 
-// source is one Go file of the product: no test, and nothing that is generated.
+// source is one Go file that is written by hand.
 type source struct {
 	// path is below the tree, with slashes; lines is its length.
 	path  string
@@ -23,36 +22,25 @@ type source struct {
 	text  []byte
 }
 
-// module is the name with which the product imports its own packages.
-const module = "wmco/"
-
-// folders are those of the product that are counted.
-var folders = []string{"applier", "bundle", "cmd", "controller", "payload", "render"}
-
 func readSources(tree string) ([]source, error) {
 	var all []source
 	root := os.DirFS(tree)
-	for _, folder := range folders {
-		err := fs.WalkDir(root, folder, func(name string, d fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-				return err
-			case d.IsDir() && d.Name() == "testdata":
-				return fs.SkipDir
-			case d.IsDir() || path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go"):
-				return nil
-			}
-			s, err := readSource(root, name)
-			if err == nil && !ast.IsGenerated(s.file) {
-				all = append(all, s)
-			}
+	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
 			return err
-		})
-		if err != nil {
-			return nil, err
+		case d.IsDir() && (name == "bin" || d.Name() == ".git" || d.Name() == "testdata"):
+			return fs.SkipDir
+		case d.IsDir() || path.Ext(name) != ".go":
+			return nil
 		}
-	}
-	return all, nil
+		s, err := readSource(root, name)
+		if err == nil && !ast.IsGenerated(s.file) {
+			all = append(all, s)
+		}
+		return err
+	})
+	return all, err
 }
 
 func readSource(root fs.FS, name string) (source, error) {
@@ -61,25 +49,22 @@ func readSource(root fs.FS, name string) (source, error) {
 		return source{}, err
 	}
 	set := token.NewFileSet()
-	file, err := parser.ParseFile(set, name, text, parser.ParseComments)
+	file, err := parser.ParseFile(set, name, text, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return source{}, fmt.Errorf("parsing %s: %w", name, err)
 	}
 	return source{path: name, lines: bytes.Count(text, []byte("\n")), set: set, file: file, text: text}, nil
 }
 
-// isBelow reports whether the file is in a folder, or in one below it.
-func (s source) isBelow(folder string) bool { return strings.HasPrefix(s.path, folder+"/") }
+func (s source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
 
-// imports returns the folders of the product that the file imports.
-func (s source) imports() []string {
-	var all []string
-	for _, i := range s.file.Imports {
-		if name, err := strconv.Unquote(i.Path.Value); err == nil && strings.HasPrefix(name, module) {
-			all = append(all, strings.TrimPrefix(name, module))
-		}
+// area returns the folder at the top; of programs and of what is internal the one below.
+func (s source) area() string {
+	parts := strings.Split(path.Dir(s.path), "/")
+	if parts[0] == "internal" || parts[0] == "cmd" {
+		return path.Join(parts[:min(len(parts), 2)]...)
 	}
-	return all
+	return parts[0]
 }
 
 // functions returns the functions and methods that the file declares.
