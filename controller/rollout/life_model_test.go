@@ -210,6 +210,9 @@ func TestLivesThatWereStuck(t *testing.T) {
 		"the operator is exchanged while a node is adopted": {
 			{"existing", 2, 0}, {"adopt", 2, 0}, {"join", 2, 0}, {"node", 2, 0}, {"publish", 2, 0}, {"operator", 2, 1},
 		},
+		"a canary needs the place of a node that the existing operator left cordoned": {
+			{"existing", 2, 0}, {"entry", 2, 0}, {"adopt", 2, 0}, {"existing", 0, 0}, {"entry", 2, 0}, {"adopt", 0, 0},
+		},
 		"the existing operator has ended in an upgrade, with the version removed": {{"existing", 0, 1}},
 		"the existing operator has ended in an upgrade":                           {{"existing", 0, 0}, {"adopt", 0, 0}},
 	} {

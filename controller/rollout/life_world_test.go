@@ -146,8 +146,16 @@ func newLifeWorld(t *testing.T) *lifeWorld {
 
 // cachedReads keeps what was read until something is written: the fake client encodes and decodes each object that it returns.
 func cachedReads(c client.WithWatch) client.Client {
+	var mu sync.Mutex // Nodes are told of their bundles at the same time
 	known := map[string]runtime.Object{}
+	forget := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		clear(known)
+	}
 	read := func(into runtime.Object, what string, do func() error) error {
+		mu.Lock()
+		defer mu.Unlock()
 		have, ok := known[what]
 		if !ok {
 			if err := do(); err != nil {
@@ -167,23 +175,23 @@ func cachedReads(c client.WithWatch) client.Client {
 			return read(list, fmt.Sprintf("%T %s %v", list, list.GetObjectKind().GroupVersionKind(), opts), func() error { return c.List(ctx, list, opts...) })
 		},
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			clear(known)
+			defer forget()
 			return c.Create(ctx, o, opts...)
 		},
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
-			clear(known)
+			defer forget()
 			return c.Update(ctx, o, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			clear(known)
+			defer forget()
 			return c.Patch(ctx, o, p, opts...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			clear(known)
+			defer forget()
 			return c.Delete(ctx, o, opts...)
 		},
 		SubResourceUpdate: func(ctx context.Context, c client.Client, name string, o client.Object, opts ...client.SubResourceUpdateOption) error {
-			clear(known)
+			defer forget()
 			return c.SubResource(name).Update(ctx, o, opts...)
 		},
 	})}

@@ -85,6 +85,8 @@ type Node struct {
 	// Unschedulable is the Node's field, CordonedFor the annotation.
 	Unschedulable bool
 	CordonedFor   string
+	// LeftCordoned is true for a node that the existing operator cordoned for an upgrade which it did not end: its adoption uncordons it.
+	LeftCordoned bool
 	// Drained is true if no pod is left that a drain would evict.
 	Drained bool
 	// DrainBlocked names what keeps pods from being evicted, such as a PodDisruptionBudget and its pod.

@@ -20,6 +20,7 @@ func ObserveNode(node windowsnode.Node, read windowsnode.DesiredReader) Node {
 		Paused: node.IsPaused(), Retry: node.Annotations[published.RetryAnnotation], Joining: node.Life() == windowsnode.LifeJoining,
 		Ready: node.IsReady(), ReadySince: node.KubeletCondition.LastTransitionTime.UTC(), Since: node.AgentCondition.LastTransitionTime.UTC(),
 	}
+	n.LeftCordoned = n.Unschedulable && n.CordonedFor == "" && node.Life() == windowsnode.LifeForeign && node.Labels[published.UpgradingLabel] == "true"
 	n.Boot.Asked = retryDigest(node.Annotations[published.RebootAnnotation])
 	n.readAnnotations(node, read)
 	n.Boot.Windows = windowsnode.JoinBoots(windowsnode.PendingBoots(n.Report))

@@ -90,6 +90,9 @@ func (m *nodeState) unavailableReason() string {
 	case m.cordonedByUs() || m.isDisruptive():
 		return "its turn ends"
 	}
+	if m.LeftCordoned {
+		return "cordoned by the existing operator, until it is adopted"
+	}
 	return "cordoned by another user"
 }
 

@@ -49,7 +49,12 @@ func (d decision) isPaused() bool         { return d.Paused }
 func (d decision) isRolloutPaused() bool  { return d.policy.Paused }
 func (d decision) isRolloutStopped() bool { return d.fleet.stopped != "" }
 func (d decision) awaitsPayload() bool    { return d.PayloadPending }
-func (d decision) awaitsCanaries() bool   { return !d.fleet.gate[d.canaryKind()].allowsNode(d.Name) }
+
+// awaitsCanaries is not about a node that the existing operator left cordoned: only its own turn gives it back, and a canary that needs a slot would wait
+// for that.
+func (d decision) awaitsCanaries() bool {
+	return !d.LeftCordoned && !d.fleet.gate[d.canaryKind()].allowsNode(d.Name)
+}
 
 // startRules are for a node without a slot that does not have what is wanted.
 func startRules() []nodeRule {
