@@ -47,7 +47,7 @@ const (
 	writesBesides = 20
 	// operatorMemory is in bytes, for up to a thousand nodes; memoryPerNode are more of them for each further node. Memory and time depend on the computer:
 	// they are judged where scaleVariable is set.
-	operatorMemory = 220 << 20
+	operatorMemory = 250 << 20
 	memoryPerNode  = 80 << 10
 	// operatorRest is how much of one processor the operator uses when nothing changes.
 	operatorRest = 0.1
