@@ -64,7 +64,7 @@ TEST_PACKAGES ?= $(shell n=$$(nproc); echo $$(( n > 3 ? n : 3 )))
 # The tiers. Each test belongs to the first one that can run it:
 #
 #	test       needs Go, an API server that is built here, and OpenSSH; whoever changes the code runs it
-#	test-all   also other programs (containerd, Chromium, promtool, Wine, OLM, older API servers) and stories of whole clusters
+#	test-all   also other programs (containerd, promtool, Wine, OLM, older API servers) and stories of whole clusters
 #	ci-full    also storms, soaks, long simulations, the race detector and the whole payload
 #
 # Packages that make test leaves out, and the tests of others that need another program.
@@ -72,7 +72,7 @@ STORIES := ./internal/test/jointest ./internal/test/fleettest
 WINE_TESTS := ./internal/test/winetest ./internal/test/winnode
 SOAK_TESTS := TestSoak TestTheObserverFindsFaultsOfTheOperator TestAHostThatLocksTheOperatorOutIsFound
 OTHER_TIERS := $(STORIES) $(WINE_TESTS) ./internal/test/olmtest
-PROGRAM_TESTS := TestPagesInABrowser TestABrowserComplains TestRealContainerd TestRealContainerdTakesCredentials TestPromtoolAcceptsTheRules
+PROGRAM_TESTS := TestRealContainerd TestRealContainerdTakesCredentials TestPromtoolAcceptsTheRules
 PAYLOAD_TESTS := TestPatchesFitTheirModules TestBuildInformationMatchesTheTable TestExecutablesStartAndPrintTheirVersion
 # $(call pattern,TestA TestB): the value of -run or -skip for tests.
 space := $(subst ,, )
@@ -98,11 +98,11 @@ test: setup $(TESTRUN) testenv-if-possible test-programs ## the tests, in ten mi
 test-all: test test-with-programs test-modules test-payload test-stories test-wine test-olm test-old ## also with other programs, and whole clusters (an hour)
 	@hack/skipped
 
-# Root installs Chromium and promtool; containerd runs as root.
+# Root installs promtool; containerd runs as root.
 .PHONY: test-with-programs
-test-with-programs: setup $(TESTRUN) containerd-if-possible chromium-if-possible promtool-if-possible ## the tests with containerd, Chromium and promtool
+test-with-programs: setup $(TESTRUN) containerd-if-possible promtool-if-possible ## the tests with containerd and promtool
 	@$(STEP) "testing with other programs" hack/go-test programs -- -count=1 -timeout=$(TEST_TIMEOUT) -run '$(call pattern,$(PROGRAM_TESTS))' \
-		./report/page ./applier/agent/images/cri ./internal/verify/monitoring
+		./applier/agent/images/cri ./internal/verify/monitoring
 
 .PHONY: test-payload
 test-payload: setup $(TESTRUN) payload-if-possible ## the executables that were built have what the table says
@@ -179,20 +179,6 @@ generate: setup ## rewrite the generated files
 .PHONY: generate-check
 generate-check: setup ## the generated files are up to date
 	@$(STEP) "checking the generated files" hack/generate-check
-
-# Debian's Chromium shows the pages of wmco.
-CHROMIUM := chromium fonts-dejavu-core
-
-# Without Chromium, all other tests run. Continuous integration must have it.
-.PHONY: chromium-if-possible
-chromium-if-possible:
-	@hack/packages $(CHROMIUM) || { [ "$${CI:-}" != true ] && hack/skip "the tests of pages in a browser" "no Chromium: the line above says why"; }
-
-# Their pixels depend on the version of Chromium, so they are no part of generate.
-.PHONY: pictures
-pictures: setup ## docs/screens/page-*.png: the pages of wmco in headless Chromium (installs Debian's)
-	@hack/packages $(CHROMIUM)
-	@WMCO_PICTURES=$(CURDIR)/docs/screens $(STEP) "drawing pages" go test ./report/page -run InABrowser -count=1
 
 .PHONY: cross
 cross: setup $(PLATFORMS:%=cross/%) ## everything builds for every platform; go vet for Windows

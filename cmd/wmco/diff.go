@@ -50,7 +50,6 @@ Nodes that wait for adoption are named, with what their adoption changes where t
 		Example: `  wmco diff --from cluster --from new-mirrors.yaml --against cluster
   wmco diff --from must-gather-today --against must-gather-yesterday -o markdown
   wmco diff --from manifests --golden windows-nodes
-  wmco diff --from cluster --from new-mirrors.yaml --against cluster -o html >page.html
   wmco diff --from cluster --host 10.0.0.5 --node-program wmco-node.exe`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), a) },
 	}
@@ -60,7 +59,7 @@ Nodes that wait for adoption are named, with what their adoption changes where t
 	cmd.Flags().StringArrayVar(&f.against, "against", nil, "what to compare with: objects as for --from, or a folder that render --out wrote; repeatable")
 	cmd.Flags().StringVar(&f.golden, "golden", "", "compare with the want/ of a golden folder")
 	f.failOn.add(cmd, bundle.SeverityError)
-	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON, cli.Markdown, cli.HTML)
+	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON, cli.Markdown)
 	sides := []string{"against", "golden", "host"}
 	program := needsProgram()
 	program.With = "host"
@@ -95,7 +94,7 @@ func (f *diffFlags) compareSides(ctx context.Context, a app) error {
 	}
 	nodes := golden.Reviewed(after)
 	omitKeys(side)
-	r := reviewed{Review: review.Compare(side, nodes), nodes: nodes}
+	r := reviewed{Review: review.Compare(side, nodes)}
 	if expected.reader != nil {
 		if r.Rollout, err = expected.forecast(ctx, a, hosts, after); err != nil {
 			return err
@@ -106,7 +105,7 @@ func (f *diffFlags) compareSides(ctx context.Context, a app) error {
 
 // observe compares with the state of hosts.
 func (f *diffFlags) observe(ctx context.Context, a app) error {
-	if f.format == cli.Markdown || f.format == cli.HTML {
+	if f.format == cli.Markdown {
 		return cli.UsageError("-o %s goes with --against and --golden; --host has text and json", f.format)
 	}
 	return f.compare(ctx, a, f.format, (*remote.Agent).Observe)
@@ -210,8 +209,6 @@ func (f *diffFlags) only(nodes []review.Node, after []desired.Rendered) []review
 type reviewed struct {
 	review.Review
 	Rollout *forecast.Forecast `json:"rollout,omitempty"`
-	// nodes are those of the new side, for pictures.
-	nodes []review.Node
 }
 
 // answerRefused answers with the findings that refuse the inputs: in JSON a program reads them, not the text on stderr.
@@ -242,8 +239,6 @@ func printReview(a app, f cli.Format, r reviewed, limit failOn) error {
 		if text = r.Text(); r.Rollout != nil && !r.Rollout.IsEmpty() {
 			text += "\n" + r.Rollout.Text()
 		}
-	case cli.HTML:
-		err = writePage(a.stdout, reviewPage(r, r.nodes))
 	case cli.YAML, cli.Wide, cli.Name: // no formats of this command
 	}
 	if err == nil && text != "" {

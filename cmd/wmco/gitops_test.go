@@ -61,7 +61,7 @@ func newRepository(t *testing.T) repository {
 	release := "#!/bin/sh\nd=$(mktemp -d " + r.bin + "/release-XXXXXX) && mkdir -p $d/usr/bin && printf '#!/bin/sh\\nexec " + filepath.Join(r.bin, "wmco") + " \"$@\"\\n' >$d/usr/bin/wmco && chmod +x $d/usr/bin/wmco\n"
 	r.write(filepath.Join(r.bin, "docker"), release+"exec tar -C $d/usr/bin -c wmco\n")
 	r.write(filepath.Join(r.bin, "crane"), release+"exec tar -C $d -c usr\n")
-	r.run(0, `git init --quiet --initial-branch=main . && printf 'comment.md\npage.html\nusr/\n' >.gitignore && git config user.name x && git config user.email x@example.com`)
+	r.run(0, `git init --quiet --initial-branch=main . && printf 'comment.md\nwhole.md\nusr/\n' >.gitignore && git config user.name x && git config user.email x@example.com`)
 	r.run(0, "wmco golden update windows && git add -A && git commit --quiet -m base && git branch base")
 	return r
 }
@@ -156,8 +156,8 @@ type pipeline struct {
 	temp string
 }
 
-// pages is the folder with the page.
-func (p pipeline) pages(checkout string) string {
+// attached is the folder with whole.md.
+func (p pipeline) attached(checkout string) string {
 	if p.temp != "" {
 		return p.temp
 	}
@@ -215,7 +215,7 @@ func TestAPullRequestRunsNothing(t *testing.T) {
 			"git config filter.lfs.smudge '[ -n \"$GIT_LFS_SKIP_SMUDGE\" ] || env >$HOME/stolen; cat'; echo '* filter=lfs' >.gitattributes; git add -f .gitattributes", 0, "No change on 2 nodes",
 		},
 		"links for what is read and written": {
-			"echo mine >$HOME/mine; for f in comment.md page.html; do ln -s $HOME/mine $f; done; mkdir $HOME/want; rm -r windows/want; ln -s $HOME/want windows/want; git add -f comment.md page.html",
+			"echo mine >$HOME/mine; for f in comment.md whole.md; do ln -s $HOME/mine $f; done; mkdir $HOME/want; rm -r windows/want; ln -s $HOME/want windows/want; git add -f comment.md whole.md",
 			1, "No change on 2 nodes",
 		},
 		"a link for the folder": {
@@ -255,8 +255,8 @@ func TestPipelinesCommentOnWhatAPullRequestChanges(t *testing.T) {
 			if told.login == "" || !strings.Contains(told.login, p.login) && !strings.Contains(p.login, told.login) {
 				t.Errorf("the login is %q", told.login)
 			}
-			if page, err := os.ReadFile(filepath.Join(p.pages(r.dir), "page.html")); err != nil || !strings.Contains(string(page), "<title>Changes of Windows nodes</title>") || !strings.Contains(string(page), "kubelet") {
-				t.Errorf("the page is %.100q, %v", page, err)
+			if whole, err := os.ReadFile(filepath.Join(p.attached(r.dir), "whole.md")); err != nil || !strings.HasPrefix(string(whole), "### Windows nodes") || !strings.Contains(string(whole), "service kubelet") {
+				t.Errorf("whole.md is %.100q, %v", whole, err)
 			}
 			r.run(0, "wmco golden update windows && git add -A && git commit --quiet -m update")
 			r.run(0, p.script, env...)
@@ -330,15 +330,19 @@ func TestTheCommentSaysThatOtherInputsAreCompared(t *testing.T) {
 	}
 }
 
-// A comment is shorter than GitHub takes, whatever changes, and says where the rest is.
+// A comment is shorter than GitHub takes, whatever changes, and names the file with the rest.
 func TestALongCommentIsShortened(t *testing.T) {
 	r := newRepository(t)
 	r.run(0, "for i in $(seq 300); do printf '%s\n' --- 'apiVersion: config.openshift.io/v1' 'kind: ImageDigestMirrorSet' \"metadata: {name: m$i}\" 'spec:' '  imageDigestMirrors:' \"  - {source: r$i.example.com, mirrors: [mirror.example.com/r$i]}\"; done >config/many.yaml; wmco golden update windows && git add -A && git commit --quiet -m many")
 	r.run(2, "./check.sh windows gone comment.md")
-	r.run(0, "./check.sh windows base comment.md page.html", "FAIL_ON=error")
+	r.run(0, "./check.sh windows base comment.md whole.md", "FAIL_ON=error")
 	text, err := os.ReadFile(filepath.Join(r.dir, "comment.md"))
-	if err != nil || len(text) > 65000 || len(text) < 200 || !strings.Contains(string(text), "see the page of this job") || strings.Contains(string(text), "<details>") {
+	if err != nil || len(text) > 65000 || len(text) < 200 || !strings.Contains(string(text), "see whole.md of this job") || strings.Contains(string(text), "<details>") {
 		t.Errorf("%d bytes, %v", len(text), err)
+	}
+	whole, err := os.ReadFile(filepath.Join(r.dir, "whole.md"))
+	if err != nil || !strings.Contains(string(whole), "<details>") || !strings.Contains(string(whole), "r300.example.com") {
+		t.Errorf("whole.md has %d bytes, %v", len(whole), err)
 	}
 }
 

@@ -51,7 +51,7 @@ func goldenCheckCommand(a app) *cobra.Command {
 		Use:   "check DIR",
 		Short: "Compare what is rendered with the want/ of a golden folder",
 		Long: `Render the golden folder's inputs and compare with want/, byte for byte. Differences are printed as wmco diff does,
-findings that the change adds or resolves first; -o markdown is a comment for a pull request, -o html a page with pictures. Files of want/ that were edited
+findings that the change adds or resolves first; -o markdown is a comment for a pull request. Files of want/ that were edited
 by hand are named.` +
 			cli.ExitHelp("0  the same", "1  something differs, or there is no want/ yet: wmco golden update DIR", "2  usage, inputs with findings of severity error, a node that is not in the inputs, or a change that adds findings of --fail-on", "130  interrupted"),
 		Args: oneFolder().Check,
@@ -61,7 +61,7 @@ by hand are named.` +
 	}
 	addStrict(cmd, &strict, true)
 	limit.add(cmd, bundle.SeverityWarning)
-	cli.AddFormat(cmd, &f, cli.Text, cli.JSON, cli.Markdown, cli.HTML)
+	cli.AddFormat(cmd, &f, cli.Text, cli.JSON, cli.Markdown)
 	return cmd
 }
 
@@ -168,7 +168,7 @@ func goldenCheck(ctx context.Context, a app, f cli.Format, limit failOn, folder 
 	if len(want) == 0 {
 		limit = failOn(bundle.SeverityError) // there is nothing yet that the findings were added to
 	}
-	err = printReview(a, f, reviewed{Review: review.Compare(before, after), nodes: after}, limit)
+	err = printReview(a, f, reviewed{Review: review.Compare(before, after)}, limit)
 	switch {
 	case len(want) == 0 && cli.StatusOf(err) == cli.ExitDiffers:
 		return outdated(a, dir, golden.WantDir(dir)+" does not exist or is empty", nil)

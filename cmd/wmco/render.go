@@ -17,7 +17,6 @@ import (
 	"wmco/internal/golden"
 	"wmco/render/preview"
 	"wmco/render/reason"
-	"wmco/report/page"
 )
 
 // renderFlags are those of `wmco render`.
@@ -32,22 +31,21 @@ type renderFlags struct {
 func renderCommand(a app) *cobra.Command {
 	var f renderFlags
 	cmd := &cobra.Command{
-		Use:   "render --from PATH|-|cluster[:CONTEXT] [--node NAME | --instance ADDRESS | --all] [--out DIR|FILE.tar|FILE.tar.gz|FILE.html]",
+		Use:   "render --from PATH|-|cluster[:CONTEXT] [--node NAME | --instance ADDRESS | --all] [--out DIR|FILE.tar|FILE.tar.gz]",
 		Short: "Show everything that a Windows node should have",
 		Long: `Render the complete desired state of Windows nodes from the objects of their cluster. Nothing is changed.
 
 Without --out, a summary is printed. With --out, every file is written under its Windows path (C:\k\x as C/k/x),
 beside MANIFEST.json, services.yaml, environment.yaml, host.yaml, payload.yaml, findings.json and provenance.json; with
---all, in one folder per node or address. Secrets are masked. With --out FILE.html, one page for a browser shows all of it.` +
+--all, in one folder per node or address. Secrets are masked.` +
 			cli.ExitHelp("0  done", "2  usage, or inputs with findings of severity error: nothing is written", "3  the cluster cannot be reached", "130  interrupted"),
 		Example: `  wmco render --from must-gather.local.123 --all --out nodes
   wmco render --from cluster --node winworker-x7k2p
-  wmco render --from cluster --all --out page.html
   wmco render --from cluster --from changed-idms.yaml --all -o json`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), a) },
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&f.out, "out", "", "folder, or file ending in .tar, .tar.gz or .html, to write the bundles to")
+	cmd.Flags().StringVar(&f.out, "out", "", "folder, or file ending in .tar or .tar.gz, to write the bundles to")
 	cmd.Flags().StringVar(&f.archive, "archive", "", "file (- for stdout) to write the input of 'wmco-node apply' to: one bundle with all contents, secrets in clear")
 	cmd.Flags().BoolVar(&f.showSecrets, "show-secrets", false, "write secrets in clear")
 	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON)
@@ -56,11 +54,8 @@ beside MANIFEST.json, services.yaml, environment.yaml, host.yaml, payload.yaml, 
 }
 
 func (f *renderFlags) run(ctx context.Context, a app) error {
-	if f.showSecrets && isPage(f.out) {
-		return cli.UsageError("a page has no secrets in clear; write a folder with --show-secrets")
-	}
-	if ext := filepath.Ext(f.out); slices.Contains([]string{".zip", ".7z", ".xz", ".bz2", ".zst", ".htm"}, strings.ToLower(ext)) {
-		return cli.UsageError("--out %s: a file ends in .tar, .tar.gz, .tgz or .html, a folder not in %s", f.out, ext)
+	if ext := filepath.Ext(f.out); slices.Contains([]string{".zip", ".7z", ".xz", ".bz2", ".zst", ".htm", ".html"}, strings.ToLower(ext)) {
+		return cli.UsageError("--out %s: a file ends in .tar, .tar.gz or .tgz, a folder not in %s", f.out, ext)
 	}
 	var key bundle.Key
 	if f.archive != "" {
@@ -78,7 +73,7 @@ func (f *renderFlags) run(ctx context.Context, a app) error {
 		printFindings(a.stderr, palette{}, only)
 		return cli.UsageError("no archive is written: stand-ins would replace secrets; without --archive these inputs can be shown")
 	}
-	if err := f.write(ctx, a, bundles, findings); err != nil {
+	if err := f.write(ctx, a, bundles); err != nil {
 		return err
 	}
 	if f.archive != "" {
@@ -103,13 +98,10 @@ func (f *renderFlags) refuse(a app, findings bundle.Findings) error {
 	return cli.UsageError("the inputs are refused, nothing is written: %s", counts(findings))
 }
 
-// write writes what --out asks for: a page, or the preview of every bundle, in a folder of its own with --all.
-func (f *renderFlags) write(ctx context.Context, a app, bundles []desired.Rendered, findings bundle.Findings) error {
-	switch {
-	case f.out == "":
+// write writes the preview of every bundle to --out, in a folder of its own with --all.
+func (f *renderFlags) write(ctx context.Context, a app, bundles []desired.Rendered) error {
+	if f.out == "" {
 		return nil
-	case isPage(f.out):
-		return f.writePage(a, bundles, page.Page{Findings: findings})
 	}
 	options := preview.Options{ShowSecrets: f.showSecrets}
 	var files []preview.File

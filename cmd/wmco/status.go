@@ -41,7 +41,7 @@ join, what waits for adoption, a removal that is stuck; each has a reason and a 
 rollout: how many nodes have what is wanted, whose turn it is, what the others wait for, and how long it will take by the turns before.
 
 It is read from the cluster alone, from Nodes, WindowsNodesStatus, the settings and the operator's Lease: no host and no operator is asked. --watch prints
-each move of a node, and how long after the change it is updated, until it is interrupted. -o html is a page for a browser.` +
+each move of a node, and how long after the change it is updated, until it is interrupted.` +
 			cli.ExitHelp("0  the operator's condition Ready is true (of some nodes alone: they are done), and every node is updated and Ready", "1  that is not so, or the operator is silent or absent", "2  usage, or a node or host that does not exist", "3  the cluster cannot be reached", "130  interrupted"),
 		Example: `  wmco status
   wmco status --watch
@@ -59,15 +59,12 @@ each move of a node, and how long after the change it is updated, until it is in
 	cmd.Flags().StringSliceVar(&f.states, "state", nil, "only nodes in these states, such as Degraded,NotReporting")
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(nodestate.Names(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.ValidArgsFunction = f.completeNames
-	cli.AddFormat(cmd, &f.format, cli.Text, cli.Wide, cli.JSON, cli.YAML, cli.Name, cli.HTML)
+	cli.AddFormat(cmd, &f.format, cli.Text, cli.Wide, cli.JSON, cli.YAML, cli.Name)
 	return cmd
 }
 
 func (f *statusFlags) run(ctx context.Context, a app, args []string) error {
 	node := strings.Join(args, "")
-	if f.watch && f.format == cli.HTML {
-		return cli.UsageError("-o html is one page; it does not go with --watch")
-	}
 	now, err := f.read(ctx, a, node)
 	if err != nil {
 		return err
@@ -165,8 +162,6 @@ func (f *statusFlags) print(a app, now fleet.Fleet, node string) error {
 		return cli.WriteJSONLine(a.stdout, now)
 	case f.format == cli.JSON:
 		return cli.WriteJSON(a.stdout, now)
-	case f.format == cli.HTML:
-		return writePage(a.stdout, f.statusPage(a, now))
 	case f.format == cli.YAML:
 		return writeYAML(a.stdout, now)
 	case f.format == cli.Name:

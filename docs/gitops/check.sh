@@ -1,13 +1,13 @@
 #!/bin/sh
 # Checks a golden folder of this repository and writes the comment for a pull request.
 #
-#	check.sh DIR BASE COMMENT [PAGE]     e.g. check.sh windows refs/remotes/origin/main comment.md page.html
+#	check.sh DIR BASE COMMENT [WHOLE]     e.g. check.sh windows refs/remotes/origin/main comment.md whole.md
 #
 # Run the one of the target branch, at the top of a checkout of the pull request: whose scripts run decides what the pipeline may do. DIR is
 # relative to the top. Nothing of the checkout is run, and no link of it is followed.
 #
 # Status 0: want/ is up to date. 1: it is not. 2: the inputs are refused, or the pull request adds a warning; the comment begins with
-# it. FAIL_ON=error in the environment lets warnings through. PAGE is the same as the comment for a browser, with pictures.
+# it. FAIL_ON=error in the environment lets warnings through. WHOLE gets the whole answer of wmco golden check -o markdown, however long it is.
 set -eu
 export GIT_LFS_SKIP_SMUDGE=1 # a pull request names the server that git-lfs would fetch large files from
 
@@ -15,9 +15,9 @@ dir=${1#./}
 dir=${dir%/}
 base=$(git rev-parse --verify --quiet "$2^{commit}") || { echo "check.sh: $2 is no commit here: fetch it" >&2; exit 2; } # FETCH_HEAD is one of each worktree
 comment=$3
-page=${4:-}
+whole=${4:-}
 
-rm -f "$comment" ${page:+"$page"} # the checkout may have a link of that name
+rm -f "$comment" ${whole:+"$whole"} # the checkout may have a link of that name
 
 # By this line comment.sh finds the comment of the last run.
 printf '<!-- wmco golden check %s -->\n' "$dir" >"$comment"
@@ -57,15 +57,13 @@ if git cat-file -e "$base:$dir/want" 2>/dev/null; then
 	git -C "$tree" checkout --quiet "$base" -- "$dir/want"
 fi
 wmco golden check "$tree/$dir" -o markdown --fail-on "${FAIL_ON:-warning}" >"$report" || status=$?
+[ -z "$whole" ] || cp "$report" "$whole"
 # Comments are limited to 65536 characters: what changes in each file is left out where there is more.
 if [ "$(wc -c <"$report")" -gt 60000 ]; then
 	sed '/^#### /,$d' "$report" | head -c 60000 >>"$comment"
-	printf '\nThe differences are too many for a comment: see the page of this job.\n' >>"$comment"
+	printf '\nThe differences are too many for a comment: see whole.md of this job.\n' >>"$comment"
 else
 	cat "$report" >>"$comment"
-fi
-if [ -n "$page" ]; then
-	wmco golden check "$tree/$dir" -o html >"$page" 2>/dev/null || true # its status is that above
 fi
 if [ "$status" -gt 1 ]; then
 	exit "$status"

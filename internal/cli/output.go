@@ -20,8 +20,6 @@ const (
 	JSON Format = "json"
 	// Markdown is for comments of pull requests.
 	Markdown Format = "markdown"
-	// HTML is one page for a browser.
-	HTML Format = "html"
 	// YAML is JSON, written as YAML.
 	YAML Format = "yaml"
 	// Wide is text with all columns.

@@ -93,11 +93,6 @@ var controllerRules = []rule{
 		never:   join(remote, []string{"applier/..."}),
 	},
 	{
-		pkg:     "report/page",
-		imports: []string{"bundle", "bundle/nodestate", "bundle/published", "controller/rollout/plan", "controller/status", "render/review", "report/fleet", "report/forecast"},
-		never:   join(remote, []string{"applier/...", "cmd/..."}),
-	},
-	{
 		pkg:     "report/mustgather",
 		imports: []string{"bundle", "bundle/published", "report/fleet", "controller/gather", "controller/gather/objects", "controller/windowsnode"},
 		never:   join(remote, []string{"applier/..."}),
