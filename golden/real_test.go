@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"wmco/applier/selftest"
+	"wmco/applier/selftest/result"
 	"wmco/internal/hostsim"
 	"wmco/internal/hostsim/folderhost"
 )
 
 // simulated returns the result of the self-test on a simulated host.
-func simulated(t *testing.T) selftest.Result {
+func simulated(t *testing.T) result.Result {
 	t.Helper()
 	root := t.TempDir()
 	clock := hostsim.NewClock(hostsim.Epoch())
@@ -28,7 +29,7 @@ func simulated(t *testing.T) selftest.Result {
 		t.Fatal(err)
 	}
 	machine := folderhost.NewMachine(root, folderhost.Options{Now: clock.Now})
-	r, err := selftest.Run(t.Context(), machine, selftest.Options{Now: time.Now, Tell: func(selftest.Outcome) {}})
+	r, err := selftest.Run(t.Context(), machine, selftest.Options{Now: time.Now, Tell: func(result.Outcome) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,7 @@ func TestRealResultsAgreeWithTheSimulation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var r selftest.Result
+		var r result.Result
 		if err := json.Unmarshal(data, &r); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
@@ -65,10 +66,10 @@ func TestRealResultsAgreeWithTheSimulation(t *testing.T) {
 	// The comparison can fail: a made-up Windows does two things that the simulation does not.
 	madeUp := fake
 	madeUp.Clauses = slices.Clone(fake.Clauses)
-	passed := slices.IndexFunc(madeUp.Clauses, func(o selftest.Outcome) bool { return o.Status == selftest.StatusPassed })
-	madeUp.Clauses[passed].Status = selftest.StatusFailed
-	madeUp.Clauses[passed].Failures = []selftest.Failure{{Expected: "one", Seen: "two", Code: 5}}
-	madeUp.Clauses = append(madeUp.Clauses, selftest.Outcome{Clause: "a clause of later", Status: selftest.StatusPassed})
+	passed := slices.IndexFunc(madeUp.Clauses, func(o result.Outcome) bool { return o.Status == result.StatusPassed })
+	madeUp.Clauses[passed].Status = result.StatusFailed
+	madeUp.Clauses[passed].Failures = []result.Failure{{Expected: "one", Seen: "two", Code: 5}}
+	madeUp.Clauses = append(madeUp.Clauses, result.Outcome{Clause: "a clause of later", Status: result.StatusPassed})
 	if got := selftest.Compare(madeUp, fake); len(got) != 2 || got[0].Clause != madeUp.Clauses[passed].Clause || got[1].Clause != "a clause of later" {
 		t.Errorf("the made-up result has the differences %v", got)
 	}

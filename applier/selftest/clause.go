@@ -10,10 +10,12 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"wmco/applier"
 	"wmco/applier/plan"
+	"wmco/applier/selftest/result"
 	"wmco/bundle"
 )
 
@@ -92,10 +94,10 @@ type trial struct {
 }
 
 // recorder takes a failure with its parts. A test of Go gets a text.
-type recorder interface{ record(f Failure) }
+type recorder interface{ record(f result.Failure) }
 
 // fail reports a failure.
-func (t *trial) fail(f Failure) {
+func (t *trial) fail(f result.Failure) {
 	t.Helper()
 	if r, ok := t.T.(recorder); ok {
 		r.record(f)
@@ -124,7 +126,7 @@ func (t *trial) ok(err error) {
 		return
 	}
 	if r, ok := t.T.(recorder); ok {
-		r.record(Failure{Expected: "no error", Seen: err.Error(), Code: codeOf(err)})
+		r.record(result.Failure{Expected: "no error", Seen: err.Error(), Code: codeOf(err)})
 		runtime.Goexit()
 	}
 	t.Fatal(err)
@@ -134,7 +136,7 @@ func (t *trial) ok(err error) {
 func (t *trial) equal(want, got any) {
 	t.Helper()
 	if !reflect.DeepEqual(want, got) {
-		t.fail(Failure{Expected: valueText(want), Seen: valueText(got)})
+		t.fail(result.Failure{Expected: valueText(want), Seen: valueText(got)})
 	}
 }
 
@@ -213,7 +215,7 @@ func (t *trial) refused(err error, reasons ...applier.FileReason) {
 	t.Helper()
 	var refusal *applier.FileError
 	if !errors.As(err, &refusal) || !slices.Contains(reasons, refusal.Reason) {
-		t.fail(Failure{Expected: fmt.Sprintf("an error of a file with one of the reasons %q", reasons), Seen: errorText(err), Code: codeOf(err)})
+		t.fail(result.Failure{Expected: fmt.Sprintf("an error of a file with one of the reasons %q", reasons), Seen: errorText(err), Code: codeOf(err)})
 	}
 }
 
@@ -240,4 +242,13 @@ func (t *trial) soon() context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// codeOf returns the number of the system's error in err (learn.microsoft.com/windows/win32/debug/system-error-codes on Windows).
+func codeOf(err error) uint32 {
+	var number syscall.Errno
+	if errors.As(err, &number) {
+		return uint32(number) //nolint:gosec // an error of the system has 32 bits
+	}
+	return 0
 }

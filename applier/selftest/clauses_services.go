@@ -9,6 +9,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/plan"
+	"wmco/applier/selftest/result"
 	"wmco/bundle"
 )
 
@@ -171,7 +172,7 @@ var serviceClauses = []Clause{
 		t.installed(ProgramGood)
 		t.put(t.config(ServiceA))
 		t.ok(t.host.StartService(t.Context(), ServiceA))
-		t.equal(AccountSystem, need[ServiceInstaller](t).Seen(t, ServiceA).Account)
+		t.equal(result.AccountSystem, need[ServiceInstaller](t).Seen(t, ServiceA).Account)
 	}},
 	// A service that ends without reporting that it has stopped has failed
 	// (learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_failure_actionsw).

@@ -14,6 +14,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/plan"
+	"wmco/applier/selftest/result"
 	"wmco/bundle"
 )
 
@@ -247,7 +248,7 @@ func (t *trial) refusedSetting(x plan.Setting) {
 	t.Helper()
 	err := t.host.Set(t.Context(), x)
 	if err == nil || errors.Is(err, context.Canceled) {
-		t.fail(Failure{Expected: "an error", Seen: string(x.ID()) + " set: " + errorText(err)})
+		t.fail(result.Failure{Expected: "an error", Seen: string(x.ID()) + " set: " + errorText(err)})
 	}
 }
 

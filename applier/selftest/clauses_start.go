@@ -6,6 +6,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/plan"
+	"wmco/applier/selftest/result"
 	"wmco/bundle"
 )
 
@@ -14,7 +15,7 @@ func (t *trial) serviceError(err error, name string) {
 	t.Helper()
 	var refusal *applier.ServiceError
 	if !errors.As(err, &refusal) {
-		t.fail(Failure{Expected: "an error of the service " + name, Seen: errorText(err), Code: codeOf(err)})
+		t.fail(result.Failure{Expected: "an error of the service " + name, Seen: errorText(err), Code: codeOf(err)})
 		return
 	}
 	t.equal(name, refusal.Name)

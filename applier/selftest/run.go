@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"wmco/applier/selftest/result"
 )
 
 // Machine is a Fixture on which the whole contract runs clause by clause, as on a real Windows.
@@ -19,7 +21,7 @@ type Machine interface {
 	// Skips has the reasons for which clauses are skipped, by their names.
 	Skips() map[string]string
 	// System describes the machine.
-	System(ctx context.Context) (System, error)
+	System(ctx context.Context) (result.System, error)
 }
 
 // Options are how a run is done.
@@ -29,7 +31,7 @@ type Options struct {
 	// Now is the clock.
 	Now func() time.Time
 	// Tell gets each outcome as it is known.
-	Tell func(Outcome)
+	Tell func(result.Outcome)
 	// ClauseLimit is how long a clause may take; zero is five minutes.
 	ClauseLimit time.Duration
 }
@@ -39,9 +41,9 @@ const defaultClauseLimit = 5 * time.Minute
 
 // Run tests all clauses on a machine. It first removes what an interrupted run has left, and at the end what this one has.
 // An error means that the machine could not be prepared or cleaned; the result has what was found until then.
-func Run(ctx context.Context, m Machine, o Options) (Result, error) {
+func Run(ctx context.Context, m Machine, o Options) (result.Result, error) {
 	begin := o.Now()
-	r := Result{Schema: Schema, Program: o.Program, Started: started(begin)}
+	r := result.Result{Schema: result.Schema, Program: o.Program, Started: started(begin)}
 	var err error
 	if r.System, err = m.System(ctx); err != nil {
 		return r, fmt.Errorf("describing this machine: %w", err)
@@ -58,7 +60,7 @@ func Run(ctx context.Context, m Machine, o Options) (Result, error) {
 	return r, err
 }
 
-func runParts(ctx context.Context, m Machine, o Options, r *Result) error {
+func runParts(ctx context.Context, m Machine, o Options, r *result.Result) error {
 	skips := m.Skips()
 	hung := ""
 	for _, part := range Parts() {
@@ -66,7 +68,7 @@ func runParts(ctx context.Context, m Machine, o Options, r *Result) error {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			outcome := Outcome{Part: part.Name, Clause: c.Name, Status: StatusSkipped, Why: skips[c.Name]}
+			outcome := result.Outcome{Part: part.Name, Clause: c.Name, Status: result.StatusSkipped, Why: skips[c.Name]}
 			switch {
 			case outcome.Why != "":
 			case hung != "":
@@ -81,18 +83,21 @@ func runParts(ctx context.Context, m Machine, o Options, r *Result) error {
 				}
 				outcome.Status, outcome.Why, outcome.Failures = a.outcome()
 			}
-			r.add(outcome)
+			r.Add(outcome)
 			o.Tell(outcome)
 		}
 	}
 	return nil
 }
 
+// started returns a time as a Result has it.
+func started(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
 // attempt is the T of one clause in a Run.
 type attempt struct {
 	ctx      context.Context //nolint:containedctx // the context of a test is its own, as in package testing
 	limit    time.Duration
-	failures []Failure
+	failures []result.Failure
 	skipped  string
 	undo     []func()
 }
@@ -127,7 +132,7 @@ func (a *attempt) run(c Clause, m Machine) (ended bool) {
 	select {
 	case <-done:
 	case <-time.After(a.limit + a.limit/4):
-		a.failures = []Failure{{Expected: "an end", Seen: fmt.Sprintf("the clause was still running after %s", a.limit)}}
+		a.failures = []result.Failure{{Expected: "an end", Seen: fmt.Sprintf("the clause was still running after %s", a.limit)}}
 		return false
 	}
 	a.failures, a.skipped = inner.failures, inner.skipped
@@ -141,7 +146,7 @@ func (a *attempt) guarded(call func()) {
 		defer close(done)
 		defer func() {
 			if p := recover(); p != nil {
-				a.record(Failure{Expected: "no panic", Seen: fmt.Sprint(p)})
+				a.record(result.Failure{Expected: "no panic", Seen: fmt.Sprint(p)})
 			}
 		}()
 		call()
@@ -149,17 +154,17 @@ func (a *attempt) guarded(call func()) {
 	<-done
 }
 
-func (a *attempt) outcome() (Status, string, []Failure) {
+func (a *attempt) outcome() (result.Status, string, []result.Failure) {
 	switch {
 	case len(a.failures) > 0:
-		return StatusFailed, "", a.failures
+		return result.StatusFailed, "", a.failures
 	case a.skipped != "":
-		return StatusSkipped, a.skipped, nil
+		return result.StatusSkipped, a.skipped, nil
 	}
-	return StatusPassed, "", nil
+	return result.StatusPassed, "", nil
 }
 
-func (a *attempt) record(f Failure) { a.failures = append(a.failures, f) }
+func (a *attempt) record(f result.Failure) { a.failures = append(a.failures, f) }
 
 // Helper implements T.
 func (*attempt) Helper() {}
@@ -172,7 +177,7 @@ func (a *attempt) Cleanup(undo func()) { a.undo = append(a.undo, undo) }
 
 // Error implements T.
 func (a *attempt) Error(args ...any) {
-	f := Failure{Seen: strings.TrimSpace(fmt.Sprintln(args...))}
+	f := result.Failure{Seen: strings.TrimSpace(fmt.Sprintln(args...))}
 	for _, arg := range args {
 		if err, ok := arg.(error); ok && f.Code == 0 {
 			f.Code = codeOf(err)

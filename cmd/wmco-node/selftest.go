@@ -9,6 +9,7 @@ import (
 
 	"wmco/applier/plan"
 	"wmco/applier/selftest"
+	"wmco/applier/selftest/result"
 	"wmco/internal/cli"
 	"wmco/layout"
 )
@@ -53,7 +54,7 @@ func (a *app) selftest(ctx context.Context, format cli.Format, onNode bool) erro
 	}
 	r, err := selftest.Run(ctx, machine, selftest.Options{
 		Program: a.version, Now: time.Now,
-		Tell: func(o selftest.Outcome) {
+		Tell: func(o result.Outcome) {
 			for _, line := range o.Lines() {
 				cli.Printf(lines, "%s\n", line)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"wmco/applier/plan"
 	"wmco/applier/selftest"
+	"wmco/applier/selftest/result"
 	"wmco/bundle"
 	"wmco/internal/cli"
 	"wmco/internal/hostsim/folderhost"
@@ -44,7 +45,7 @@ func TestSelfTestPrintsALineForEachClauseAndOneResult(t *testing.T) {
 	if status != cli.ExitDone {
 		t.Fatalf("status %d: %s", status, stderr)
 	}
-	var r selftest.Result
+	var r result.Result
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,7 @@ func TestSelfTestSaysWhatDiffers(t *testing.T) {
 		}
 	}
 	status, stdout, stderr := selftested(t, broken, "-o", "json")
-	var r selftest.Result
+	var r result.Result
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
 		t.Fatal(err)
 	}

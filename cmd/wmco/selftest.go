@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/applier/remote"
-	"wmco/applier/selftest"
+	"wmco/applier/selftest/result"
 	"wmco/internal/cli"
 )
 
@@ -48,7 +48,7 @@ type selftestRun struct {
 type testedJSON struct {
 	Host string `json:"host"`
 	// Result is absent where there is an Error.
-	Result *selftest.Result `json:"result,omitempty"`
+	Result *result.Result `json:"result,omitempty"`
 	Error  string           `json:"error,omitempty"`
 	Fix    string           `json:"fix,omitempty"`
 }
@@ -59,7 +59,7 @@ func (f *hostFlags) selftest(ctx context.Context, a app, run selftestRun) error 
 		return err
 	}
 	defer cli.Orderly(ctx)()
-	results := map[remote.Target]selftest.Result{}
+	results := map[remote.Target]result.Result{}
 	var mu sync.Mutex
 	errs := client.ForEachHost(ctx, targets, f.parallel, func(ctx context.Context, m *remote.Agent) error {
 		r, err := m.SelfTest(ctx, run.options)
@@ -74,7 +74,7 @@ func (f *hostFlags) selftest(ctx context.Context, a app, run selftestRun) error 
 	return printTested(a, run.format, targets, results, errs)
 }
 
-func printTested(a app, format cli.Format, targets []remote.Target, results map[remote.Target]selftest.Result, errs []error) error {
+func printTested(a app, format cli.Format, targets []remote.Target, results map[remote.Target]result.Result, errs []error) error {
 	answer, status := []testedJSON{}, cli.ExitDone
 	for i, t := range targets {
 		entry := testedJSON{Host: t.String()}
@@ -106,7 +106,7 @@ func printTested(a app, format cli.Format, targets []remote.Target, results map[
 }
 
 // printTestedHost writes what one machine answered.
-func printTestedHost(a app, h *host, r selftest.Result) {
+func printTestedHost(a app, h *host, r result.Result) {
 	if h.err != nil {
 		printFailure(a, cli.Text, h)
 		return

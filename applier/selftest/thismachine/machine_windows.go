@@ -14,6 +14,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/selftest"
+	"wmco/applier/selftest/result"
 	"wmco/applier/winhost"
 	"wmco/applier/winhost/hklm"
 	"wmco/applier/winhost/inspect"
@@ -167,8 +168,8 @@ func (m Machine) cleaner(before selftest.Before) selftest.Cleaner {
 }
 
 // System implements selftest.Machine.
-func (m Machine) System(ctx context.Context) (selftest.System, error) {
-	var s selftest.System
+func (m Machine) System(ctx context.Context) (result.System, error) {
+	var s result.System
 	facts, err := m.host().Facts(ctx)
 	if err != nil {
 		return s, err
@@ -194,7 +195,7 @@ func account() (string, error) {
 		return "", err
 	}
 	if user.User.Sid.IsWellKnown(windows.WinLocalSystemSid) {
-		return selftest.AccountSystem, nil
+		return result.AccountSystem, nil
 	}
 	admins, err := windows.CreateWellKnownSid(windows.WinBuiltinAdministratorsSid)
 	if err != nil {

@@ -10,33 +10,34 @@ import (
 	"strings"
 
 	"wmco/applier/selftest"
+	"wmco/applier/selftest/result"
 	"wmco/applier/selftest/thismachine"
 )
 
 // Read returns the results in a folder, by build.
-func Read(folder string) ([]selftest.Result, error) {
+func Read(folder string) ([]result.Result, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	if err != nil {
 		return nil, err
 	}
-	var all []selftest.Result
+	var all []result.Result
 	for _, path := range files {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			return nil, err
 		}
-		var r selftest.Result
+		var r result.Result
 		if err := json.Unmarshal(data, &r); err != nil {
 			return nil, fmt.Errorf("reading %s: %w", path, err)
 		}
 		all = append(all, r)
 	}
-	slices.SortFunc(all, func(a, b selftest.Result) int { return strings.Compare(a.System.OSBuild, b.System.OSBuild) })
+	slices.SortFunc(all, func(a, b result.Result) int { return strings.Compare(a.System.OSBuild, b.System.OSBuild) })
 	return all, nil
 }
 
 // Sentence says in one sentence what has run on a real Windows. The README has it.
-func Sentence(results []selftest.Result) string {
+func Sentence(results []result.Result) string {
 	if len(results) == 0 {
 		return "nothing has run on a real Windows yet."
 	}
@@ -48,7 +49,7 @@ func Sentence(results []selftest.Result) string {
 }
 
 // Markdown is docs/tested.md.
-func Markdown(results []selftest.Result) string {
+func Markdown(results []result.Result) string {
 	var out strings.Builder
 	out.WriteString(`# What was seen where
 
@@ -79,14 +80,14 @@ tested, pass it too, but for three clauses about a shutdown. Wine 10 runs the sa
 // onWine is the result under Wine, by why the clause is skipped there.
 func onWine(skipped string) string {
 	if skipped == "" {
-		return string(selftest.StatusPassed)
+		return string(result.StatusPassed)
 	}
 	why, _, _ := strings.Cut(skipped, thismachine.WindowsDoes)
 	return "no: " + why
 }
 
-func statusOf(r selftest.Result, clause string) string {
-	i := slices.IndexFunc(r.Clauses, func(o selftest.Outcome) bool { return o.Clause == clause })
+func statusOf(r result.Result, clause string) string {
+	i := slices.IndexFunc(r.Clauses, func(o result.Outcome) bool { return o.Clause == clause })
 	if i < 0 {
 		return "not asked"
 	}

@@ -17,6 +17,7 @@ import (
 	"wmco/applier"
 	"wmco/applier/plan"
 	"wmco/applier/selftest"
+	"wmco/applier/selftest/result"
 	"wmco/bundle"
 	"wmco/internal/hostsim/fixtures"
 	"wmco/internal/hostsim/simulation"
@@ -201,10 +202,10 @@ func (Machine) Skips() map[string]string {
 }
 
 // System implements selftest.Machine.
-func (m Machine) System(ctx context.Context) (s selftest.System, err error) {
+func (m Machine) System(ctx context.Context) (s result.System, err error) {
 	err = m.with(func(h *Host) error {
 		facts, err := h.Facts(ctx)
-		s = selftest.System{OSBuild: facts.OSBuild, StandIn: "simulation"}
+		s = result.System{OSBuild: facts.OSBuild, StandIn: "simulation"}
 		return err
 	})
 	return s, err

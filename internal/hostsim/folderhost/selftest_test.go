@@ -14,6 +14,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/selftest"
+	"wmco/applier/selftest/result"
 	"wmco/bundle"
 	"wmco/internal/hostsim"
 	"wmco/internal/hostsim/simulation"
@@ -49,10 +50,10 @@ func TestASelfTestPassesAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	before := m.now(t)
-	r, err := selftest.Run(t.Context(), m, selftest.Options{Now: time.Now, Tell: func(selftest.Outcome) {}})
+	r, err := selftest.Run(t.Context(), m, selftest.Options{Now: time.Now, Tell: func(result.Outcome) {}})
 	ok(t, err)
 	for _, o := range r.Clauses {
-		if o.Status == selftest.StatusFailed {
+		if o.Status == result.StatusFailed {
 			t.Errorf("%s: %+v", o.Clause, o.Failures)
 		}
 	}

@@ -11,17 +11,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier/selftest"
+	"wmco/applier/selftest/result"
 	"wmco/bundle/preflight"
 	"wmco/internal/test/winetest"
 )
 
 // selfTest runs the self-test of the shipped program.
-func (m machine) selfTest(t *testing.T) selftest.Result {
+func (m machine) selfTest(t *testing.T) result.Result {
 	t.Helper()
-	result := m.Start(t, winetest.Command{Path: exe, Args: []string{"selftest", "-o", "json"}}).Wait(t)
-	var r selftest.Result
-	if err := json.Unmarshal([]byte(result.Stdout), &r); err != nil {
-		t.Fatalf("%v: %+v", err, result)
+	ended := m.Start(t, winetest.Command{Path: exe, Args: []string{"selftest", "-o", "json"}}).Wait(t)
+	var r result.Result
+	if err := json.Unmarshal([]byte(ended.Stdout), &r); err != nil {
+		t.Fatalf("%v: %+v", err, ended)
 	}
 	return r
 }
@@ -90,10 +91,10 @@ func TestTheSelfTestUnderWine(t *testing.T) {
 	}
 	r := m.selfTest(t)
 	for _, o := range r.Clauses {
-		if o.Status == selftest.StatusFailed {
+		if o.Status == result.StatusFailed {
 			t.Errorf("%s: %+v", o.Clause, o.Failures)
 		}
-		if o.Status == selftest.StatusSkipped && o.Why == "" {
+		if o.Status == result.StatusSkipped && o.Why == "" {
 			t.Errorf("%s is skipped without a reason", o.Clause)
 		}
 	}

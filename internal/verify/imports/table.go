@@ -129,14 +129,18 @@ var programRules = []rule{
 		never:   join(rendering, cluster, remote, windows),
 	},
 	{
+		pkg:  "applier/selftest/result",
+		only: []string{},
+	},
+	{
 		// It is a part of the shipped program.
 		pkg:     "applier/selftest",
-		imports: []string{"applier", "applier/plan", "bundle"},
+		imports: []string{"applier", "applier/plan", "applier/selftest/result", "bundle"},
 		never:   join(rendering, cluster, remote, windows, []string{"testing"}),
 	},
 	{
 		pkg:     "applier/selftest/thismachine",
-		imports: []string{"applier", "applier/plan", "applier/selftest", "applier/winhost", "applier/winhost/hklm", "applier/winhost/inspect", "applier/winhost/settings", "bundle", "bundle/preflight"},
+		imports: []string{"applier", "applier/plan", "applier/selftest", "applier/selftest/result", "applier/winhost", "applier/winhost/hklm", "applier/winhost/inspect", "applier/winhost/settings", "bundle", "bundle/preflight"},
 		never:   join(rendering, cluster, remote, []string{"testing"}),
 	},
 	{
@@ -146,7 +150,7 @@ var programRules = []rule{
 	},
 	{
 		pkg:     "internal/hostsim/fixtures",
-		imports: []string{"applier", "applier/plan", "applier/selftest", "internal/hostsim/simulation", "bundle"},
+		imports: []string{"applier", "applier/plan", "applier/selftest", "applier/selftest/result", "internal/hostsim/simulation", "bundle"},
 		never:   join(rendering, cluster, remote, windows, []string{"testing"}),
 	},
 	{
@@ -166,13 +170,13 @@ var programRules = []rule{
 	},
 	{
 		pkg:     "internal/hostsim/folderhost",
-		imports: []string{"applier", "applier/plan", "applier/selftest", "internal/hostsim/fixtures", "internal/hostsim/simulation", "bundle", "bundle/archive", "bundle/preflight"},
+		imports: []string{"applier", "applier/plan", "applier/selftest", "applier/selftest/result", "internal/hostsim/fixtures", "internal/hostsim/simulation", "bundle", "bundle/archive", "bundle/preflight"},
 		never:   join(rendering, cluster, remote, windows, []string{"testing", "internal/hostsim"}),
 	},
 	{
 		pkg:     "applier/remote",
-		imports: []string{"applier", "applier/plan", "applier/selftest", "bundle", "bundle/archive", "bundle/preflight", "internal/ownfile"},
-		never:   join(rendering, cluster, remote, windows, []string{"applier/remote/ssh", "applier/winhost/...", "controller/..."}),
+		imports: []string{"applier", "applier/plan", "applier/selftest/result", "bundle", "bundle/archive", "bundle/preflight", "internal/ownfile"},
+		never:   join(rendering, cluster, remote, windows, []string{"applier/remote/ssh", "applier/selftest", "applier/winhost/...", "controller/..."}),
 	},
 	{
 		// It alone links an SSH library, beside the commands, which hand it to remote.NewClient.
@@ -193,7 +197,7 @@ var programRules = []rule{
 	{
 		pkg: "cmd/wmco-node",
 		// Where it is not on Windows, the program works on a folderhost.
-		imports: []string{"applier", "applier/plan", "applier/agent", "applier/agent/images", "applier/agent/images/cri", "bundle/published", "internal/hostsim/folderhost", "internal/hostsim/simulation", "applier/collect", "applier/selftest", "applier/selftest/thismachine", "applier/winhost", "applier/winhost/inspect", "applier/winhost/services", "bundle", "bundle/preflight", "bundle/archive", "internal/cli", "internal/ownfile", "layout"},
+		imports: []string{"applier", "applier/plan", "applier/agent", "applier/agent/images", "applier/agent/images/cri", "bundle/published", "internal/hostsim/folderhost", "internal/hostsim/simulation", "applier/collect", "applier/selftest", "applier/selftest/result", "applier/selftest/thismachine", "applier/winhost", "applier/winhost/inspect", "applier/winhost/services", "bundle", "bundle/preflight", "bundle/archive", "internal/cli", "internal/ownfile", "layout"},
 		never:   join(rendering, remote),
 	},
 	{pkg: "cmd", anything: true},

@@ -1,11 +1,9 @@
-package selftest
+// Package result has what the self-test answers: its outcomes, and their form in JSON. Whoever reads it links none of the clauses.
+package result
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"syscall"
-	"time"
 )
 
 // Schema is the version of a Result.
@@ -76,17 +74,8 @@ type Failure struct {
 	Code uint32 `json:"code,omitempty"`
 }
 
-// codeOf returns the number of the system's error in err (learn.microsoft.com/windows/win32/debug/system-error-codes on Windows).
-func codeOf(err error) uint32 {
-	var number syscall.Errno
-	if errors.As(err, &number) {
-		return uint32(number) //nolint:gosec // an error of the system has 32 bits
-	}
-	return 0
-}
-
-// add counts an outcome.
-func (r *Result) add(o Outcome) {
+// Add counts an outcome.
+func (r *Result) Add(o Outcome) {
 	switch o.Status {
 	case StatusPassed:
 		r.Passed++
@@ -97,9 +86,6 @@ func (r *Result) add(o Outcome) {
 	}
 	r.Clauses = append(r.Clauses, o)
 }
-
-// started returns a time as a Result has it.
-func started(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
 // Lines returns the outcome for people. What a machine says is not escaped.
 func (o Outcome) Lines() []string {
