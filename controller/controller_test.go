@@ -26,6 +26,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/base"
+	"wmco/controller/fleet"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/controller/inputs/warnings"
@@ -33,7 +34,6 @@ import (
 	simcluster "wmco/internal/test/simnode/cluster"
 	"wmco/internal/test/testenv"
 	"wmco/internal/test/testenv/controlplane"
-	"wmco/report/fleet"
 )
 
 var cluster = testenv.Environment{Options: controlplane.Options{Audit: true}}

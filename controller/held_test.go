@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"wmco/bundle/published"
+	"wmco/bundle/reason"
 	"wmco/controller/gather"
 	"wmco/controller/rollout"
 	"wmco/controller/status"
-	"wmco/render/reason"
 )
 
 // never is a mirror set that lets no node pull the pause image: it is named by a tag, and mirrors are for digests.

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"wmco/bundle/reason"
 	"wmco/controller/status"
 	"wmco/internal/test/testenv"
-	"wmco/render/reason"
 )
 
 const tagMirrors = "imagetagmirrorsets"

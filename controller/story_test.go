@@ -17,12 +17,12 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
+	"wmco/controller/fleet"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/controller/layers"
 	"wmco/controller/status"
 	"wmco/internal/test/testenv"
-	"wmco/report/fleet"
 )
 
 // TestOperator runs one operator for all: controller-runtime's metrics know a controller by its name.

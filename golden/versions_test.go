@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/payload"
-	"wmco/render/reason"
 )
 
 // TestEachVersionHasACluster of Kubernetes in the cases, without a finding about its version. A must-gather of 4.19 and a cluster of OKD are among them.

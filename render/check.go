@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"wmco/bundle"
-	"wmco/render/reason"
+	"wmco/bundle/reason"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/bundle"
-	"wmco/render/reason"
+	"wmco/bundle/reason"
 )
 
 // TestRangesOfTheHybridOverlay that OVN-Kubernetes refuses or that Windows cannot use.

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/net/http/httpproxy"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/layout"
-	"wmco/render/reason"
 )
 
 // renderNode renders a node of a cluster; the findings are "severity reason field" of those about it.

@@ -17,14 +17,23 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/render/mirrors"
-	"wmco/render/reason"
 )
 
 // The ConfigMap with the operator's settings, and the key in it.
 const (
 	SettingsConfigMap = "windows-machine-config"
 	SettingsKey       = "config.yaml"
+)
+
+// InstancesConfigMap is the ConfigMap of the operator's namespace with the instances that are no Machines, by address.
+const InstancesConfigMap = "windows-instances"
+
+// PullSecretName is the Secret of PullSecretNamespace with the credentials of registries.
+const (
+	PullSecretName      = "pull-secret"
+	PullSecretNamespace = "openshift-config"
 )
 
 // DriftMode is what a node does about drift.

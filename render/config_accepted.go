@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"wmco/bundle"
-	"wmco/render/reason"
+	"wmco/bundle/reason"
 )
 
 // AcceptedFinding is a warning or an info that a team has looked at and leaves as it is. It is shown as accepted and fails no check. What it is about is

@@ -14,8 +14,8 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/render/kubelets"
-	"wmco/render/reason"
 )
 
 // mostVerbose is the highest verbosity of logs that settings may set: above it, client-go writes what the API server answers, Secrets among it, into

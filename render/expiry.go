@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"wmco/bundle"
-	"wmco/render/reason"
+	"wmco/bundle/reason"
 )
 
 // soon is how long before it expires a certificate is reported.

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/render/mirrors"
-	"wmco/render/reason"
 )
 
 // NodeImage is an image that every node needs, and where containerd looks for it.

@@ -6,9 +6,9 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/payload"
 	"wmco/render/kubelets"
-	"wmco/render/reason"
 )
 
 // PausedPoolMode is what Windows nodes do about a new minor version of Kubernetes while the worker pool is paused.

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/payload"
-	"wmco/render/reason"
 )
 
 // TestTheMinorVersionThatNodesGet: that of the cluster, and of a paused worker pool while it waits, which skips the versions in between (EUS to

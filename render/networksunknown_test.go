@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"wmco/bundle"
-	"wmco/render/reason"
+	"wmco/bundle/reason"
 )
 
 // TestANodeWhoseNetworksAreNotKnown is not rendered as one that has none: what is published for it stays.

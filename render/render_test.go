@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"wmco/bundle"
-	"wmco/render/reason"
+	"wmco/bundle/reason"
 )
 
 func TestKubeletOverridesReplaceWholeFields(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"wmco/bundle"
-	"wmco/render/reason"
+	"wmco/bundle/reason"
 )
 
 // TestHowLongAKubeletHasToEndItsPods: from Kubernetes 1.34 on a kubelet on Windows ends its Pods before Windows shuts down, unless settings say otherwise.

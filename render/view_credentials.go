@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/payload"
-	"wmco/render/reason"
 )
 
 // crioProvider is what the machine-config-operator adds to the file of the cloud for a CRIOCredentialProviderConfig, about which there is

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/payload"
-	"wmco/render/reason"
 )
 
 // executable adds the executable of a row and reports whether there is one. The agent has no entry without a payload,

@@ -10,8 +10,8 @@ import (
 	"unicode"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/layout"
-	"wmco/render/reason"
 )
 
 // IsZero reports whether there is no proxy.

@@ -9,7 +9,7 @@ import (
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 
 	"wmco/bundle"
-	"wmco/render/reason"
+	"wmco/bundle/reason"
 )
 
 // What a kubelet has to end its Pods before Windows shuts down: half a minute for ordinary ones, which is a Pod's own default

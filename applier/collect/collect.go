@@ -14,7 +14,7 @@ import (
 	"wmco/applier"
 	"wmco/applier/plan"
 	"wmco/bundle"
-	"wmco/bundle/preflight"
+	"wmco/preflight"
 )
 
 // System is what a host says of its Windows beyond applier.Host.

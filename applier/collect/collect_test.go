@@ -19,8 +19,8 @@ import (
 	"wmco/applier"
 	"wmco/applier/plan"
 	"wmco/bundle"
-	"wmco/bundle/preflight"
 	"wmco/internal/hostsim"
+	"wmco/preflight"
 )
 
 const password = "s3cret-of-the-mirror"

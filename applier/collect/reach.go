@@ -19,7 +19,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
-	"wmco/bundle/preflight"
+	"wmco/preflight"
 )
 
 // manifestTypes are the forms of a manifest (github.com/opencontainers/image-spec, media-types.md; Docker's second schema).

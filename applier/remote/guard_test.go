@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"wmco/applier"
+	"wmco/applier/ownfile"
 	"wmco/bundle"
 	"wmco/bundle/archive"
-	"wmco/internal/ownfile"
 )
 
 // answering is a host with an agent that answers each command, and notes them.

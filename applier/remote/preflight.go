@@ -6,7 +6,7 @@ import (
 	"errors"
 	"io"
 
-	"wmco/bundle/preflight"
+	"wmco/preflight"
 )
 
 // Preflight asks the host what it has and what it reaches. Nothing on the host changes. The question has credentials, which are sent on stdin.

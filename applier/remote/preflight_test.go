@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"wmco/bundle/preflight"
+	"wmco/preflight"
 )
 
 // lyingHost is a Transport to one host that has the agent. What runs there prints a text, or nothing until it is ended.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"wmco/applier/ownfile"
 	"wmco/bundle"
-	"wmco/internal/ownfile"
 	"wmco/internal/test/sshtest/simulated"
 )
 

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"wmco/applier/ownfile"
 	"wmco/bundle"
-	"wmco/internal/ownfile"
 )
 
 // ask is one run of the agent.
@@ -43,7 +43,7 @@ var ownStatuses = []int{NoStatus, 0, 2, 4, 5, 130}
 // powerShellStatus is what PowerShell makes of every status but 0.
 const powerShellStatus = 1
 
-// runChecked runs the agent that is on the host. It checks its own file before it does anything (internal/ownfile), so nothing is read back first.
+// runChecked runs the agent that is on the host. It checks its own file before it does anything (applier/ownfile), so nothing is read back first.
 // Where it gives no answer, run reads it back, and uploads it again if it is missing or differs, unless the client only observes. If the
 // agent is right and cannot read its stdin, run sends text from then on.
 func (a *Agent) runChecked(ctx context.Context, q ask) error {

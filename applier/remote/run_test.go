@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"wmco/applier/ownfile"
 	"wmco/bundle"
-	"wmco/internal/ownfile"
 )
 
 const programPath = `C:\Windows\wmco\wmco-node-0123456789ab.exe`

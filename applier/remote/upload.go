@@ -17,9 +17,9 @@ import (
 	"strings"
 	"time"
 
+	"wmco/applier/ownfile"
 	"wmco/applier/plan"
 	"wmco/bundle"
-	"wmco/internal/ownfile"
 )
 
 // programFolder is where the program lies on hosts (docs/decisions/0015-where-the-agent-is-uploaded.md).
@@ -38,7 +38,7 @@ type Program struct {
 	Size int64
 	// Open opens it for one reader of many.
 	Open func() (io.ReadCloser, error)
-	// Sum is its checksum (internal/ownfile). If it is empty, a client computes it in the background, and agents use the digest in their
+	// Sum is its checksum (applier/ownfile). If it is empty, a client computes it in the background, and agents use the digest in their
 	// name until then.
 	Sum string
 }

@@ -21,8 +21,8 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/agent"
+	"wmco/applier/ownfile"
 	"wmco/internal/cli"
-	"wmco/internal/ownfile"
 	"wmco/layout"
 )
 

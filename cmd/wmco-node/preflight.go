@@ -10,8 +10,8 @@ import (
 
 	"wmco/applier/collect"
 	"wmco/bundle"
-	"wmco/bundle/preflight"
 	"wmco/internal/cli"
+	"wmco/preflight"
 )
 
 func preflightCommand(a *app) *cobra.Command {

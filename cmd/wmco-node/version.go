@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/applier"
+	"wmco/applier/ownfile"
 	"wmco/bundle"
 	"wmco/internal/cli"
-	"wmco/internal/ownfile"
 )
 
 // versionAnswer is the JSON of `wmco-node version`.

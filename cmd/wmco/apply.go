@@ -14,10 +14,10 @@ import (
 	"wmco/applier"
 	"wmco/applier/remote"
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/controller/inputs/desired"
 	"wmco/controller/windowsnode/heartbeat"
 	"wmco/internal/cli"
-	"wmco/render/reason"
 )
 
 // applyFlags are those of `wmco apply`.

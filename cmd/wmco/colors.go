@@ -6,8 +6,8 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/nodestate"
+	"wmco/controller/fleet"
 	"wmco/internal/cli"
-	"wmco/report/fleet"
 )
 
 // The codes of colours: SGR of ECMA-48.

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/internal/cli"
 	"wmco/render"
-	"wmco/render/reason"
 )
 
 // generateDocsCommand writes the generated part of docs/; the Makefile calls it.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"wmco/render/reason"
+	"wmco/bundle/reason"
 )
 
 // reasonDocs is the page with a heading for each reason, to which Events, conditions and `wmco explain` of a release link.

@@ -9,9 +9,9 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/bundle/reason"
 	"wmco/internal/cli"
 	"wmco/render"
-	"wmco/render/reason"
 )
 
 // explanation is the answer of `wmco explain -o json`. It is of a reason or of settings.

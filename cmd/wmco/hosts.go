@@ -14,11 +14,11 @@ import (
 	"wmco/applier/remote/ssh"
 	"wmco/bundle"
 	"wmco/bundle/archive"
+	"wmco/bundle/reason"
 	"wmco/controller/gather"
 	"wmco/controller/inputs/desired"
 	"wmco/internal/cli"
 	"wmco/render"
-	"wmco/render/reason"
 	"wmco/report/inuse"
 )
 

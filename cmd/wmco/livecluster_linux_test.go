@@ -31,6 +31,7 @@ import (
 	"wmco/internal/cli"
 	"wmco/internal/test/testenv/readonly"
 	"wmco/layout"
+	"wmco/render"
 )
 
 // liveCluster is an API server with the example cluster of platform None, and what an operator has published for its one node, win-0.
@@ -51,7 +52,7 @@ func newLiveCluster(t *testing.T, facts bundle.Facts) *liveCluster {
 	t.Helper()
 	c := &liveCluster{api: &readonly.API{}, files: t.TempDir()}
 	for _, o := range clusterObjects(t, "common", "none") {
-		if o.GetKind() != "Node" && o.GetName() != gather.InstancesName {
+		if o.GetKind() != "Node" && o.GetName() != render.InstancesConfigMap {
 			c.add(t, o.Object)
 		}
 	}

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"wmco/bundle/reason"
 	"wmco/internal/cli"
 	"wmco/internal/hostsim/folderhost"
-	"wmco/render/reason"
 )
 
 func TestSelfTestOverSSH(t *testing.T) {

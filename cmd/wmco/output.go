@@ -10,8 +10,8 @@ import (
 	"golang.org/x/term"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/internal/cli"
-	"wmco/render/reason"
 )
 
 // palette colours words; the zero value does not.

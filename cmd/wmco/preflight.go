@@ -11,9 +11,9 @@ import (
 
 	"wmco/applier/remote"
 	"wmco/bundle"
-	"wmco/bundle/preflight"
 	"wmco/controller/inputs/desired"
 	"wmco/internal/cli"
+	"wmco/preflight"
 	"wmco/render"
 )
 

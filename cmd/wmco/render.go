@@ -12,11 +12,11 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/archive"
+	"wmco/bundle/reason"
 	"wmco/controller/inputs/desired"
 	"wmco/internal/cli"
 	"wmco/internal/golden"
 	"wmco/render/preview"
-	"wmco/render/reason"
 )
 
 // renderFlags are those of `wmco render`.

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"wmco/bundle"
+	"wmco/controller/fleet"
 	"wmco/controller/rollout/plan"
 	"wmco/internal/cli"
-	"wmco/report/fleet"
 )
 
 // printRollout prints where the rollout is: one line, and one for each group of nodes that does or waits for the same. Nothing is

@@ -15,9 +15,9 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/fleet"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
-	"wmco/report/fleet"
 )
 
 func rolloutNoon() time.Time { return time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC) }

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"reflect"
 
-	"wmco/internal/schema"
+	"wmco/controller/fleet"
+	"wmco/internal/build/schema"
 	"wmco/render"
-	"wmco/report/fleet"
 	"wmco/report/mustgather"
 )
 

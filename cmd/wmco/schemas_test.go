@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
+	"wmco/internal/build/schema"
 	"wmco/internal/cli"
-	"wmco/internal/schema"
 )
 
 func TestTheSchemasOfTheDocumentsAreThoseOfTheProgram(t *testing.T) {

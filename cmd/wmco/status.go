@@ -14,9 +14,9 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/nodestate"
+	"wmco/controller/fleet"
 	"wmco/controller/gather"
 	"wmco/internal/cli"
-	"wmco/report/fleet"
 	"wmco/report/mustgather"
 )
 

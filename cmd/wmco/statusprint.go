@@ -14,9 +14,9 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/nodestate"
+	"wmco/controller/fleet"
 	"wmco/controller/status"
 	"wmco/internal/cli"
-	"wmco/report/fleet"
 )
 
 // mostExplained is how many reasons are explained below a table.

@@ -13,7 +13,7 @@ import (
 func sourcesOfReasons() map[string]string {
 	const reasons = `(?m)^\s*(?:const )?Reason\w+\s+(?:Reason )?= "(\w+)"`
 	return map[string]string{
-		"controller/configure": reasons, "controller/status": reasons, "controller/prerequisites": reasons, "controller/rollout/plan": reasons, "report/fleet": reasons,
+		"controller/configure": reasons, "controller/status": reasons, "controller/prerequisites": reasons, "controller/rollout/plan": reasons, "controller/fleet": reasons,
 		"bundle/published": `(?m)^\s*State\w+ State = "(\w+)"`,
 	}
 }

@@ -12,9 +12,9 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/nodestate"
+	"wmco/controller/fleet"
 	"wmco/controller/status"
 	"wmco/internal/cli"
-	"wmco/report/fleet"
 )
 
 // watchPause is the time between two looks at the cluster with --watch, and watchPerNode what each node adds: a look transfers every

@@ -11,10 +11,10 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/nodestate"
+	"wmco/controller/fleet"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/status"
 	"wmco/internal/cli"
-	"wmco/report/fleet"
 )
 
 func row(node string, state nodestate.State, desired string) fleet.Row {

@@ -15,9 +15,9 @@ import (
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/fleet"
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
-	"wmco/report/fleet"
 )
 
 // A host of the existing operator is asked which Node it is, and changed by nothing here:

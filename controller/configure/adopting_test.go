@@ -8,10 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"wmco/bundle/published"
+	"wmco/controller/fleet"
 	"wmco/controller/hosts"
 	"wmco/controller/windowsnode/record"
 	"wmco/render"
-	"wmco/report/fleet"
 )
 
 // TestANodeOfAnotherOperatorIsAdopted when that is wanted, with the host that says under the pinned key that it is this Node. Nothing is changed on

@@ -14,6 +14,8 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
+	"wmco/bundle/reason"
+	"wmco/controller/fleet"
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
 	"wmco/controller/keys"
@@ -21,8 +23,6 @@ import (
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/record"
 	"wmco/render"
-	"wmco/render/reason"
-	"wmco/report/fleet"
 )
 
 // completeNode is for a host that has a Node.

@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"wmco/controller/gather"
+	"wmco/render"
 )
 
 // ActionJoin is the action of events about hosts that become nodes.
@@ -22,7 +22,7 @@ const (
 )
 
 // InstancesName is the ConfigMap with the instances.
-const InstancesName = gather.InstancesName
+const InstancesName = render.InstancesConfigMap
 
 // InstanceReference names an entry of windows-instances in an event. With its UID, `oc describe configmap` shows the event; an object that
 // cannot be read is named without.

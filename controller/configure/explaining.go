@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"wmco/bundle"
-	"wmco/bundle/preflight"
 	"wmco/bundle/published"
 	"wmco/controller/hosts"
 	"wmco/controller/inputs/desired"
+	"wmco/preflight"
 )
 
 const (

@@ -14,12 +14,12 @@ import (
 	"wmco/applier"
 	"wmco/applier/remote"
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
 	"wmco/controller/inputs/desired"
 	"wmco/controller/windowsnode"
 	"wmco/render"
-	"wmco/render/reason"
 )
 
 // Counters count for Prometheus; metrics.Counters does.

@@ -12,12 +12,12 @@ import (
 	"wmco/applier"
 	"wmco/applier/remote"
 	"wmco/bundle"
-	"wmco/bundle/preflight"
+	"wmco/bundle/reason"
 	"wmco/controller/gather"
 	"wmco/controller/inputs/desired"
 	"wmco/controller/keys"
+	"wmco/preflight"
 	"wmco/render"
-	"wmco/render/reason"
 )
 
 // TestWhatAHostWaitsFor before it is reached, and what is said of one that cannot be.

@@ -5,11 +5,11 @@ import (
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 
-	"wmco/controller/keys"
+	"wmco/render/machines"
 )
 
 // ClusterAPINamespace is the namespace of the Cluster API, where the cluster has one.
-const ClusterAPINamespace = keys.ClusterAPINamespace
+const ClusterAPINamespace = machines.ClusterAPINamespace
 
 // FixByDeletion asks to delete a Machine, so that its MachineSet creates another one: the Machine of the Cluster API, where the other is a copy of it.
 func FixByDeletion(m *machinev1beta1.Machine) string {

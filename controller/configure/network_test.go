@@ -16,8 +16,8 @@ import (
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/bundle/archive"
-	"wmco/bundle/preflight"
 	"wmco/controller/hosts"
+	"wmco/preflight"
 )
 
 // computer is a host that is reached in process: what it says, and what was done on it.

@@ -13,8 +13,8 @@ import (
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/bundle/reason"
 	"wmco/controller/hosts"
-	"wmco/render/reason"
 )
 
 // State is where a host is on its way to becoming a node.

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"wmco/render"
 )
 
 // TestAccountsOfInstances: a name that no Windows account has, or that shows as another one, is no entry.
@@ -43,7 +45,7 @@ func TestAccountsOfInstances(t *testing.T) {
 
 // TestAnEntryWithAnImpossibleAccountIsSkipped: the account reaches nothing that logs in or prints it.
 func TestAnEntryWithAnImpossibleAccountIsSkipped(t *testing.T) {
-	r := gatherFrom(t, Options{}, object("", "ConfigMap", OperatorNamespace, InstancesName,
+	r := gatherFrom(t, Options{}, object("", "ConfigMap", OperatorNamespace, render.InstancesConfigMap,
 		`{"data":{"10.0.0.1":"username=-oProxyCommand","10.0.0.2":"username=a\u202eb","10.0.0.3":"username=u"}}`))
 	if len(r.Instances) != 3 {
 		t.Fatalf("%+v", r.Instances)

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/bundle/published"
+	"wmco/bundle/reason"
 	"wmco/controller/gather/objects"
-	"wmco/render/reason"
 )
 
 // TestAMachineOfAWSWithADomainOfItsOwn: its names are taken as kubelets on Linux take them, and its identity.

@@ -14,8 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/render"
-	"wmco/render/reason"
 )
 
 // readInfrastructure reads Infrastructure/cluster and returns it.

@@ -12,9 +12,9 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/controller/gather/objects"
 	"wmco/render"
-	"wmco/render/reason"
 )
 
 // findObject returns the object at that place, if it was read.

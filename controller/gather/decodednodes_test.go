@@ -13,6 +13,7 @@ import (
 	"wmco/controller/gather/objects"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/record"
+	"wmco/render"
 )
 
 // TestDecodedNodesAreReadAsObjectsAre: Nodes that are decoded already give what the same Nodes give as objects, in any order, and those of
@@ -20,7 +21,7 @@ import (
 func TestDecodedNodesAreReadAsObjectsAre(t *testing.T) {
 	unreadable := object("", "Node", "", "win-d", `{"metadata":{"name":"win-d","annotations":{"windowsmachineconfig.openshift.io/report":"{"}},"status":{"addresses":[]}}`)
 	nodes := []objects.Object{nodeSaying(t, "win-a", "uid-1", "192.0.2.1"), nodeSaying(t, "win-b", "uid-2", "192.0.2.2"), nodeSaying(t, "win-c", "uid-3", "192.0.2.7"), unreadable, object("", "Node", "", "a_b", `{"metadata":{"name":"a_b"}}`)}
-	others := []objects.Object{machineAt("m-a", "m1", "192.0.2.1"), object("", "ConfigMap", OperatorNamespace, InstancesName, `{"data":{"192.0.2.2":"username=u"}}`)}
+	others := []objects.Object{machineAt("m-a", "m1", "192.0.2.1"), object("", "ConfigMap", OperatorNamespace, render.InstancesConfigMap, `{"data":{"192.0.2.2":"username=u"}}`)}
 	recorded := record.New("machine_m1")
 	recorded.Node, recorded.NodeUID, recorded.Address = "win-a", "uid-1", "192.0.2.1"
 	set := record.NewSet(recorded)

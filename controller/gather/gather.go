@@ -14,12 +14,12 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/controller/gather/ignored"
 	"wmco/controller/gather/objects"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/record"
 	"wmco/render"
-	"wmco/render/reason"
 )
 
 // OperatorNamespace is the namespace of the operator and its objects, unless the user chose another.

@@ -14,9 +14,9 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/bundle/reason"
 	"wmco/controller/gather/objects"
 	"wmco/render"
-	"wmco/render/reason"
 )
 
 // given is a reader of fixed objects.
@@ -181,7 +181,7 @@ func TestTextOfASecretReplacesItsData(t *testing.T) {
 	encode := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	r := gatherFrom(t, Options{},
 		object("", "Secret", namespaceMCO, bootstrapTokenName, `{"data":{"token":"`+encode("old")+`","ca.crt":"`+encode("CA")+`"},"stringData":{"token":"new"}}`),
-		object("", "Secret", PullSecretNamespace, PullSecretName, `{"stringData":{".dockerconfigjson":"{}"}}`))
+		object("", "Secret", render.PullSecretNamespace, render.PullSecretName, `{"stringData":{".dockerconfigjson":"{}"}}`))
 	if got := r.Cluster.Bootstrap.Token.Reveal(); got != "new" || r.Cluster.Bootstrap.CA != "CA" {
 		t.Errorf("token %q, CA %q", got, r.Cluster.Bootstrap.CA)
 	}
@@ -193,7 +193,7 @@ func TestTextOfASecretReplacesItsData(t *testing.T) {
 // TestPullSecretWithoutItsValue: nodes must not lose the credentials of their mirrors because an input lacks them.
 func TestPullSecretWithoutItsValue(t *testing.T) {
 	pullSecret := func(rest string) []objects.Object {
-		return []objects.Object{object("", "Secret", PullSecretNamespace, PullSecretName, "{"+rest+"}")}
+		return []objects.Object{object("", "Secret", render.PullSecretNamespace, render.PullSecretName, "{"+rest+"}")}
 	}
 	finding := `warning SecretStandIn data[".dockerconfigjson"]`
 	for _, tt := range []struct {
@@ -290,7 +290,7 @@ func TestMachinesNodesAndInstancesAreMatched(t *testing.T) {
 	}
 	r := gatherFrom(t, Options{Facts: []bundle.Facts{{Schema: 1, HostName: "B", Addresses: []string{"10.0.0.2"}}}},
 		machine("m-a", "10.0.0.1"), machine("m-x", "10.0.0.9"), node("n-a", "10.0.0.1"), node("n-b", "10.0.0.2"), node("n-c", "10.0.0.3"),
-		object("", "ConfigMap", OperatorNamespace, InstancesName, `{"data":{"10.0.0.2":"username=u","10.0.0.1":"username=u","N-C":"username=u","10.0.0.8":"username=u"}}`),
+		object("", "ConfigMap", OperatorNamespace, render.InstancesConfigMap, `{"data":{"10.0.0.2":"username=u","10.0.0.1":"username=u","N-C":"username=u","10.0.0.8":"username=u"}}`),
 	)
 	var got []string
 	for _, n := range r.Nodes {
@@ -515,7 +515,7 @@ func TestEntriesOfInstancesAreJudgedOneByOne(t *testing.T) {
 	}},
 		object(groupMachine, "Machine", namespaceMachines, "m", `{"metadata":{"name":"m"},"status":{"addresses":[{"type":"InternalIP","address":"10.0.0.1"}]}}`),
 		node("win-23", "10.0.0.23"), node("silent", "10.0.0.24"),
-		object("", "ConfigMap", OperatorNamespace, InstancesName, string(text)),
+		object("", "ConfigMap", OperatorNamespace, render.InstancesConfigMap, string(text)),
 	)
 	got := map[string]string{}
 	for _, i := range r.Instances {
@@ -567,7 +567,7 @@ func TestInstancesThatAreNotThere(t *testing.T) {
 	for text, found := range map[string]bool{"": false, `{}`: true, `{"data":{}}`: true, `{"data":null}`: true} {
 		var list []objects.Object
 		if text != "" {
-			list = append(list, object("", "ConfigMap", OperatorNamespace, InstancesName, text))
+			list = append(list, object("", "ConfigMap", OperatorNamespace, render.InstancesConfigMap, text))
 		}
 		r := gatherFrom(t, Options{}, list...)
 		if _, ok := r.Cluster.Origins[render.FromInstances]; ok != found || len(r.Instances) != 0 || len(r.Nodes) != 0 {

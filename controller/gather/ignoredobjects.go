@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/controller/gather/ignored"
 	"wmco/controller/gather/objects"
-	"wmco/render/reason"
 )
 
 // reportIgnored says what the inputs ask of nodes and Windows nodes do not do. The operator does not read these objects here: it says the same in

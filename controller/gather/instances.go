@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/render"
-	"wmco/render/reason"
 )
 
 // Instance is one entry of windows-instances, and what is said about it. One entry never concerns another, unless both are the
@@ -40,7 +40,7 @@ type Lookup struct {
 // readInstances reads windows-instances. An invalid entry is a finding and is skipped; the others are used.
 func (g *gatherer) readInstances() {
 	var cm corev1.ConfigMap
-	if !g.readObject(render.FromInstances, place{"", "ConfigMap", g.options.Namespace, InstancesName}, &cm) {
+	if !g.readObject(render.FromInstances, place{"", "ConfigMap", g.options.Namespace, render.InstancesConfigMap}, &cm) {
 		return
 	}
 	for _, address := range slices.Sorted(maps.Keys(cm.Data)) {

@@ -19,12 +19,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/internal/golden"
 	"wmco/internal/test/testenv"
 	"wmco/render"
-	"wmco/render/reason"
 )
 
 var server testenv.Environment

@@ -9,10 +9,10 @@ import (
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/controller/gather/ignition"
 	"wmco/controller/gather/objects"
 	"wmco/render"
-	"wmco/render/reason"
 )
 
 // sharedKubeletFlags returns the flags of Linux kubelets that WMCO passes to Windows kubelets.

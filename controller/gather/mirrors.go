@@ -87,7 +87,7 @@ func isObject(text []byte) bool {
 // pullSecret reads the pull secret. Every cluster has one, {} where it needs no credentials. Without its value, a stand-in
 // keeps the bundle from being applied: nodes would lose the credentials of their mirrors.
 func (g *gatherer) pullSecret() {
-	data, ref := g.readSecret(render.FromPullSecret, PullSecretNamespace, PullSecretName)
+	data, ref := g.readSecret(render.FromPullSecret, render.PullSecretNamespace, render.PullSecretName)
 	g.cluster.Mirrors.PullSecretRef = g.cluster.Origins[render.FromPullSecret]
 	if value := data[keyPullSecret]; hasValue(value) && isObject(value) {
 		g.cluster.Mirrors.PullSecret = bundle.NewSecret(string(value))

@@ -14,10 +14,10 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/bundle/reason"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/record"
 	"wmco/render"
-	"wmco/render/reason"
 )
 
 // listHosts combines Machines, windows-instances, Nodes and facts into one list of Windows hosts.

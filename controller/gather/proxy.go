@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/controller/gather/objects"
 	"wmco/render"
-	"wmco/render/reason"
 	"wmco/render/yamltext"
 )
 

@@ -10,8 +10,8 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/controller/gather/objects"
-	"wmco/render/reason"
 )
 
 const (

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/controller/windowsnode/record"
 	"wmco/render"
-	"wmco/render/reason"
 )
 
 // addRecordedNodes adds the Nodes to the hosts that they are by the operator's own records. What a Node reports about itself makes it no
@@ -161,5 +161,5 @@ func describeHostSource(n render.Node) string {
 	if n.Backing == render.BackingMachine {
 		return "Machine " + n.MachineName
 	}
-	return "the entry " + n.Address + " of " + InstancesName
+	return "the entry " + n.Address + " of " + render.InstancesConfigMap
 }

@@ -51,7 +51,7 @@ func nodeSaying(t *testing.T, name, uid string, addresses ...string) objects.Obj
 
 // TestRecordsSayWhichHostANodeIs: what a Node says about itself does not.
 func TestRecordsSayWhichHostANodeIs(t *testing.T) {
-	entries := object("", "ConfigMap", OperatorNamespace, InstancesName, `{"data":{"192.0.2.2":"username=u","Win.example.com":"username=u"}}`)
+	entries := object("", "ConfigMap", OperatorNamespace, render.InstancesConfigMap, `{"data":{"192.0.2.2":"username=u","Win.example.com":"username=u"}}`)
 	of := func(id record.ID, node, uid string) record.Record {
 		r := record.New(id)
 		r.Node, r.NodeUID, r.Address, r.Account = node, types.UID("uid-"+uid), "192.0.2.200", "kept"
@@ -140,7 +140,7 @@ func TestAnEntryWithTheAddressOfAMachine(t *testing.T) {
 		"remove the entry":               machineAt("m-a", "m1", "192.0.2.2"),
 		"wait until the Machine is gone": machineEnding("m-a", "m1", "192.0.2.2", "Deleting"),
 	} {
-		entries := object("", "ConfigMap", OperatorNamespace, InstancesName, `{"data":{"192.0.2.2":"username=u"}}`)
+		entries := object("", "ConfigMap", OperatorNamespace, render.InstancesConfigMap, `{"data":{"192.0.2.2":"username=u"}}`)
 		r := gatherFrom(t, Options{Records: &record.Set{}}, machine, entries)
 		if i := r.Instances; len(i) != 1 || !i[0].Skipped || !strings.Contains(i[0].Finding.Message, "Machine m-a") || !strings.HasPrefix(i[0].Finding.Fix, fix) {
 			t.Errorf("%+v", i)
@@ -151,7 +151,7 @@ func TestAnEntryWithTheAddressOfAMachine(t *testing.T) {
 // TestAnEntryWithANameOfAMachine is not used: what resolves the name says nothing else.
 func TestAnEntryWithANameOfAMachine(t *testing.T) {
 	machine := object(groupMachine, "Machine", namespaceMachines, "m-a", `{"metadata":{"name":"m-a","uid":"m1"},"status":{"addresses":[{"type":"InternalIP","address":"192.0.2.2"},{"type":"InternalDNS","address":"win.example.com"}]}}`)
-	entries := object("", "ConfigMap", OperatorNamespace, InstancesName, `{"data":{"Win.example.com":"username=u"}}`)
+	entries := object("", "ConfigMap", OperatorNamespace, render.InstancesConfigMap, `{"data":{"Win.example.com":"username=u"}}`)
 	r := gatherFrom(t, Options{Records: &record.Set{}, Lookups: map[string]Lookup{"Win.example.com": lookup("192.0.2.9")}}, machine, entries)
 	if i := r.Instances; len(i) != 1 || !i[0].Skipped || !strings.Contains(i[0].Finding.Message, "Machine m-a") {
 		t.Errorf("%+v", i)
@@ -160,7 +160,7 @@ func TestAnEntryWithANameOfAMachine(t *testing.T) {
 
 // TestAMachineTakesNoAddressOfANode: on vSphere its guest says which addresses it has.
 func TestAMachineTakesNoAddressOfANode(t *testing.T) {
-	entries := object("", "ConfigMap", OperatorNamespace, InstancesName, `{"data":{"192.0.2.2":"username=u"}}`)
+	entries := object("", "ConfigMap", OperatorNamespace, render.InstancesConfigMap, `{"data":{"192.0.2.2":"username=u"}}`)
 	for node, skipped := range map[string]bool{"win-b": false, "": true} {
 		r := record.New(record.OfEntry("192.0.2.2"))
 		r.Node = node
@@ -199,7 +199,7 @@ func TestANameTakesNoAddressOfAnotherEntry(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := record.NewSet(tt.records...)
-			entries := object("", "ConfigMap", OperatorNamespace, InstancesName, `{"data":{"a.example.com":"username=u","`+tt.entry+`":"username=u"}}`)
+			entries := object("", "ConfigMap", OperatorNamespace, render.InstancesConfigMap, `{"data":{"a.example.com":"username=u","`+tt.entry+`":"username=u"}}`)
 			r := gatherFrom(t, Options{Records: &set, Lookups: map[string]Lookup{"a.example.com": lookup(tt.first...), "b.example.com": lookup(tt.second...)}}, entries)
 			var used []string
 			for _, n := range r.Nodes {
@@ -235,7 +235,7 @@ func describeHost(n render.Node) string {
 // TestTheAcceptedKeyOfAHostIsThatOfItsRecord: what the Node says has no part in it, and a text that is no key is none.
 func TestTheAcceptedKeyOfAHostIsThatOfItsRecord(t *testing.T) {
 	const key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
-	entries := object("", "ConfigMap", OperatorNamespace, InstancesName, `{"data":{"192.0.2.2":"username=u"}}`)
+	entries := object("", "ConfigMap", OperatorNamespace, render.InstancesConfigMap, `{"data":{"192.0.2.2":"username=u"}}`)
 	for text, want := range map[string]string{key: key, "": "", "no key": "", key + "\nssh-rsa AAAA": ""} {
 		r := record.New("192.0.2.2")
 		r.Node, r.NodeUID = "win-a", "uid-1"

@@ -13,11 +13,11 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/bundle/reason"
 	"wmco/controller/gather/objects"
 	"wmco/controller/windowsnode/record"
 	"wmco/layout"
 	"wmco/render"
-	"wmco/render/reason"
 )
 
 // reported is a Node of a host in an overlay network, with what its agent reports.
@@ -58,7 +58,7 @@ func TestFactsOfANodeAreComparedWithWhatIsKnown(t *testing.T) {
 	const foreign = "203.0.113.7"
 	machine := machineAt("m-a", "m1", "192.0.2.1", "192.0.2.11")
 	entries := func(entry string) objects.Object {
-		return object("", "ConfigMap", OperatorNamespace, InstancesName, fmt.Sprintf(`{"data":{%q:"username=u"}}`, entry))
+		return object("", "ConfigMap", OperatorNamespace, render.InstancesConfigMap, fmt.Sprintf(`{"data":{%q:"username=u"}}`, entry))
 	}
 	of := func(id record.ID, address, resolved string) record.Record {
 		r := record.New(id)

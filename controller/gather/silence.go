@@ -11,9 +11,10 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/controller/gather/objects"
+	"wmco/render"
 	"wmco/render/mirrors"
-	"wmco/render/reason"
 )
 
 // What would otherwise be ignored in silence: sources without an object, fields that no type has, optional objects that are
@@ -143,7 +144,7 @@ func (g *gatherer) reportAbsentObjects() {
 		{place{groupConfig, "Image", "", clusterName}, "no registry is blocked or insecure"},
 		{place{groupConfig, "Proxy", "", clusterName}, "the proxy of the operator's Deployment, if it has one"},
 		{place{"", "ConfigMap", g.options.Namespace, settingsName}, "the default settings"},
-		{place{"", "ConfigMap", g.options.Namespace, InstancesName}, "no instances"},
+		{place{"", "ConfigMap", g.options.Namespace, render.InstancesConfigMap}, "no instances"},
 	} {
 		isRefused := func(f bundle.Finding) bool { return f.Object.Kind == o.kind && f.Object.Name == o.name }
 		if _, ok := g.findObject(o.place); !ok && !slices.ContainsFunc(g.findings, isRefused) {

@@ -7,8 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/controller/gather/objects"
-	"wmco/render/reason"
+	"wmco/render"
 )
 
 func TestMaskedProxyOfTheOperatorIsReported(t *testing.T) {
@@ -74,7 +75,7 @@ func TestAbsentOptionalObjectsAreOneFinding(t *testing.T) {
 		}
 		return list
 	}
-	some := []objects.Object{object(groupConfig, "Proxy", "", clusterName, `{}`), object("", "ConfigMap", OperatorNamespace, InstancesName, `{}`)}
+	some := []objects.Object{object(groupConfig, "Proxy", "", clusterName, `{}`), object("", "ConfigMap", OperatorNamespace, render.InstancesConfigMap, `{}`)}
 	want := []string{"info: not in the inputs, so defaults are assumed: APIServer/cluster (TLS 1.2), Image/cluster (no registry is blocked or insecure), ConfigMap/windows-machine-config (the default settings)"}
 	if diff := cmp.Diff(want, messages(gatherFrom(t, Options{}, some...))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

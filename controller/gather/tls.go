@@ -7,8 +7,8 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/render"
-	"wmco/render/reason"
 )
 
 // tlsVersions are those that the kubelet knows (k8s.io/component-base/cli/flag, TLSPossibleVersions).

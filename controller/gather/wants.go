@@ -5,7 +5,6 @@ import (
 
 	"wmco/controller/gather/ignored"
 	"wmco/controller/gather/objects"
-	"wmco/controller/windowsnode/record"
 	"wmco/render"
 )
 
@@ -16,15 +15,6 @@ const (
 	groupMachineConfig = "machineconfiguration.openshift.io"
 	groupMachine       = "machine.openshift.io"
 	groupApps          = "apps"
-)
-
-// InstancesName is the ConfigMap of the operator's namespace with the instances that are no Machines, by address.
-const InstancesName = record.InstancesName
-
-// PullSecretName is the Secret of PullSecretNamespace with the credentials of registries.
-const (
-	PullSecretName      = "pull-secret"
-	PullSecretNamespace = "openshift-config"
 )
 
 // Names of objects, labels, keys, files and units that are read.
@@ -85,10 +75,10 @@ func wantedObjects(namespace string) []objects.Want {
 		{Group: groupMachineConfig, Version: "v1", Kind: "ControllerConfig", Names: []string{controllerConfigName}},
 		optional(objects.Want{Group: groupMachine, Version: "v1beta1", Kind: "Machine", Namespace: namespaceMachines, Labels: map[string]string{labelMachineOS: "Windows"}}),
 		{Version: "v1", Kind: "Node", Labels: map[string]string{labelOS: "windows"}},
-		{Version: "v1", Kind: "ConfigMap", Namespace: namespace, Names: []string{InstancesName, settingsName, render.TrustedCAConfigMap}, OnlyHere: []string{InstancesName, settingsName}},
+		{Version: "v1", Kind: "ConfigMap", Namespace: namespace, Names: []string{render.InstancesConfigMap, settingsName, render.TrustedCAConfigMap}, OnlyHere: []string{render.InstancesConfigMap, settingsName}},
 		{Group: groupApps, Version: "v1", Kind: "Deployment", Namespace: namespace, Names: []string{operatorName}},
 		secret(namespace, exporterTLSName),
 		secret(namespaceMCO, bootstrapTokenName),
-		secret(PullSecretNamespace, PullSecretName),
+		secret(render.PullSecretNamespace, render.PullSecretName),
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"wmco/controller/base"
 	"wmco/controller/hosts"
 	"wmco/controller/windowsnode/record"
+	"wmco/render"
 )
 
 // Collector removes the records of hosts that are gone, with their host keys: another host may get the address, as it does on most clouds.
@@ -127,8 +128,8 @@ func (c *Collector) observeHosts(ctx context.Context) (existing, error) {
 		is.nodes[n.Name] = n.UID
 	}
 	var instances corev1.ConfigMap
-	if err := c.Live.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: record.InstancesName}, &instances); client.IgnoreNotFound(err) != nil {
-		return existing{}, fmt.Errorf("reading ConfigMap %s: %w", record.InstancesName, err)
+	if err := c.Live.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: render.InstancesConfigMap}, &instances); client.IgnoreNotFound(err) != nil {
+		return existing{}, fmt.Errorf("reading ConfigMap %s: %w", render.InstancesConfigMap, err)
 	}
 	for entry := range instances.Data {
 		is.entries[record.OfEntry(entry)], is.addresses[strings.ToLower(strings.TrimSpace(entry))] = true, true

@@ -14,10 +14,10 @@ import (
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/bundle/archive"
-	"wmco/bundle/preflight"
 	"wmco/controller/base/leader"
 	"wmco/controller/inputs/desired"
 	"wmco/controller/windowsnode/record"
+	"wmco/preflight"
 	"wmco/render"
 )
 

@@ -15,13 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/controller/base"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/controller/inputs/desired"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/record"
-	"wmco/render/reason"
+	"wmco/render"
 )
 
 // Reader reads the inputs from the cache of the operator, with what the resolver says about instances that are given by name.
@@ -123,8 +124,8 @@ func (r *Reader) readFrom(ctx context.Context, s desired.Source, from client.Rea
 // namedInstances returns the instances that are not given by address.
 func (r *Reader) namedInstances(ctx context.Context, from client.Reader) ([]string, error) {
 	u := base.NewObject(base.ConfigMapKind())
-	if err := from.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: gather.InstancesName}, u); client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading ConfigMap %s: %w", gather.InstancesName, err)
+	if err := from.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: render.InstancesConfigMap}, u); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading ConfigMap %s: %w", render.InstancesConfigMap, err)
 	}
 	entries, _, _ := unstructured.NestedStringMap(u.Object, "data")
 	var names []string

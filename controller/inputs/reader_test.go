@@ -15,6 +15,7 @@ import (
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/controller/windowsnode/record"
+	"wmco/render"
 )
 
 // resolver notes the names that it is asked about. Its answer is one address where it has none.
@@ -34,7 +35,7 @@ func instances(t *testing.T, names ...string) client.Client {
 	t.Helper()
 	u := base.NewObject(base.ConfigMapKind())
 	u.SetNamespace(gather.OperatorNamespace)
-	u.SetName(gather.InstancesName)
+	u.SetName(render.InstancesConfigMap)
 	for _, n := range names {
 		if err := unstructured.SetNestedField(u.Object, "username=admin", "data", n); err != nil {
 			t.Fatal(err)

@@ -16,8 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/render/machines"
-	"wmco/render/reason"
 )
 
 // The Secret that the user makes, and its key.

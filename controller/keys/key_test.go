@@ -24,8 +24,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/render/machines"
-	"wmco/render/reason"
 )
 
 const namespace = "openshift-windows-machine-config-operator"
@@ -205,7 +205,7 @@ func TestHash(t *testing.T) {
 func TestUserDataSecrets(t *testing.T) {
 	key, _ := ReadSecret(secret(openssh(edKey())), namespace)
 	for _, p := range machines.Platforms() {
-		list, err := UserDataSecrets(p, key, []string{machines.Namespace, ClusterAPINamespace})
+		list, err := UserDataSecrets(p, key, []string{machines.Namespace, machines.ClusterAPINamespace})
 		if err != nil || len(list) != 2 {
 			t.Fatalf("%s: %d Secrets, %v", p, len(list), err)
 		}

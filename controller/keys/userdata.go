@@ -11,9 +11,6 @@ import (
 	"wmco/render/machines"
 )
 
-// ClusterAPINamespace is the namespace of the Cluster API, where the cluster has one.
-const ClusterAPINamespace = "openshift-cluster-api"
-
 // UserDataSecrets returns the Secrets with the user data of new Machines, one for each namespace. Platforms whose Machines are
 // not made by the cluster have none. The same platform and key give the same bytes. A Secret that differs is replaced; only
 // another key (Key.PublicKeyHash), never another text, is a reason to replace Machines.

@@ -11,10 +11,10 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
+	"wmco/controller/fleet"
 	"wmco/controller/status"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/nodelist"
-	"wmco/report/fleet"
 )
 
 // Collector computes what the cluster says about its Windows nodes. It keeps nothing between scrapes.

@@ -16,10 +16,10 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/configure"
+	"wmco/controller/fleet"
 	"wmco/controller/hosts"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/record"
-	"wmco/report/fleet"
 )
 
 // A host that is adopted has the agent of another operator, which follows nothing that is published here. Until it has its bundle, the operator does over

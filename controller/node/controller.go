@@ -24,16 +24,16 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
+	"wmco/bundle/reason"
 	"wmco/controller/base"
 	"wmco/controller/configure"
+	"wmco/controller/fleet"
 	"wmco/controller/hosts"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/drain"
 	"wmco/controller/windowsnode/nodelist"
 	"wmco/controller/windowsnode/record"
 	"wmco/render"
-	"wmco/render/reason"
-	"wmco/report/fleet"
 )
 
 // Reasons of events on Nodes.

@@ -12,11 +12,11 @@ import (
 	"wmco/applier/remote"
 	"wmco/bundle/nodestate"
 	"wmco/controller/configure"
+	"wmco/controller/fleet"
 	"wmco/controller/hosts"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/record"
 	"wmco/render"
-	"wmco/report/fleet"
 )
 
 // The login to the host of a node with another key, or another account of its entry (configure.ConfirmLogin). It is tried when it may work for the first

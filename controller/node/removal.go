@@ -14,13 +14,13 @@ import (
 	"wmco/applier"
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/bundle/reason"
 	"wmco/controller/configure"
 	"wmco/controller/hosts"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/drain"
 	"wmco/controller/windowsnode/record"
 	"wmco/render"
-	"wmco/render/reason"
 )
 
 // RemoveAnnotation of a Node removes an instance although the ConfigMap is gone, or its host cannot be cleaned up.

@@ -17,9 +17,9 @@ import (
 	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
 	"wmco/controller/configure"
+	"wmco/controller/fleet"
 	"wmco/controller/hosts"
 	"wmco/controller/windowsnode"
-	"wmco/report/fleet"
 )
 
 // Reasons of events about executables.

@@ -23,9 +23,9 @@ import (
 	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
 	"wmco/controller/base"
+	"wmco/controller/fleet"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/nodelist"
-	"wmco/report/fleet"
 )
 
 // ConditionVariable is the name of the OperatorCondition in the environment, where OLM has installed the operator.

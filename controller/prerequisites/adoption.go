@@ -12,9 +12,9 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/base/conditions"
+	"wmco/controller/fleet"
 	"wmco/controller/windowsnode/nodelist"
 	"wmco/controller/windowsnode/record"
-	"wmco/report/fleet"
 )
 
 // NodesAdopted is the type of the condition that no node of another operator waits for adoption.

@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"wmco/bundle/published"
+	"wmco/controller/fleet"
 	"wmco/controller/windowsnode"
 	"wmco/render"
-	"wmco/report/fleet"
 )
 
 // TestWhatIsAskedForIsNotAdvised: who has asked for an adoption, or set that all are adopted, is not told to do so.

@@ -23,9 +23,9 @@ import (
 	"wmco/controller/base/policies"
 	"wmco/controller/configure"
 	"wmco/controller/configure/checks"
+	"wmco/controller/fleet"
 	"wmco/controller/windowsnode/nodelist"
 	"wmco/deploy/admission"
-	"wmco/report/fleet"
 )
 
 // Owner is the field manager of what is applied.

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"wmco/bundle/reason"
 	"wmco/controller/configure"
-	"wmco/render/reason"
 )
 
 // kindReader lists objects by kind. A kind that it does not have is not served.

@@ -22,7 +22,7 @@ import (
 	"wmco/controller/status"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/heartbeat"
-	"wmco/report/fleet"
+	"wmco/controller/fleet"
 )
 
 // EventLayerReplaced is the reason of an Event about a Secret of a layer that others have written.

@@ -28,11 +28,11 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/nodestate"
 	"wmco/controller/base"
+	"wmco/controller/fleet"
 	"wmco/controller/metrics"
 	"wmco/controller/status"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/heartbeat"
-	"wmco/report/fleet"
 )
 
 // TestCountsAreWrittenWithPauses has a node more in each second of a minute. What is not a count or a message is said at once.

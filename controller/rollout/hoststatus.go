@@ -5,8 +5,8 @@ import (
 
 	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
+	"wmco/controller/fleet"
 	"wmco/controller/status"
-	"wmco/report/fleet"
 )
 
 func refusedStatus(r refusedNode) status.Refused {

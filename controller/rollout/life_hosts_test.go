@@ -24,12 +24,12 @@ import (
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/bundle/archive"
-	"wmco/bundle/preflight"
 	"wmco/bundle/published"
 	"wmco/controller/hosts"
 	"wmco/controller/layers"
 	"wmco/controller/windowsnode"
 	"wmco/layout"
+	"wmco/preflight"
 )
 
 // lifeHost is a Windows host with its kubelet, its node agent and the pods of its node.

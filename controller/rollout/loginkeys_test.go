@@ -9,11 +9,11 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/nodestate"
+	"wmco/controller/fleet"
 	"wmco/controller/inputs/desired"
 	"wmco/controller/status"
 	"wmco/controller/windowsnode/record"
 	"wmco/render"
-	"wmco/report/fleet"
 )
 
 const presentKey, earlierKey = "ssh-ed25519 present", "ssh-ed25519 earlier"

@@ -17,7 +17,9 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/archive"
 	"wmco/bundle/published"
+	"wmco/bundle/reason"
 	"wmco/controller/base/skew"
+	"wmco/controller/fleet"
 	"wmco/controller/inputs/deletions"
 	"wmco/controller/inputs/desired"
 	"wmco/controller/layers"
@@ -27,8 +29,6 @@ import (
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/nodelist"
 	"wmco/render"
-	"wmco/render/reason"
-	"wmco/report/fleet"
 )
 
 // rendering is what the inputs of one moment are for all nodes.

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/controller/inputs/desired"
 	"wmco/controller/layers"
 	"wmco/render"
-	"wmco/render/reason"
 )
 
 // A layer that is too large is that node's alone: the bundles of the others are published.

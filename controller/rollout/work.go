@@ -2,8 +2,8 @@ package rollout
 
 import (
 	"wmco/bundle/published"
+	"wmco/controller/fleet"
 	"wmco/controller/status"
-	"wmco/report/fleet"
 )
 
 // listedHost returns what a node needs, or why its host does not accept the operator's key, and what is being done on its host; false for one that needs nothing and has nothing done.

@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/bundle/nodestate"
+	"wmco/controller/fleet"
 	"wmco/controller/status"
-	"wmco/report/fleet"
 )
 
 // TestWorkOnTheHostOfANodeIsListed: alone where the node needs nothing, else after what it needs.

@@ -32,6 +32,7 @@ import (
 	"wmco/controller/base/policies"
 	"wmco/controller/hosts"
 	"wmco/controller/keys"
+	"wmco/render/machines"
 )
 
 // UserData keeps the Secrets with the user data of new Machines. It replaces no Machine.
@@ -180,7 +181,7 @@ func (u *UserData) clusterPlatform(ctx context.Context) (bundle.Platform, error)
 // secretNamespaces are those of machine-api and, where it exists, of the Cluster API.
 func (u *UserData) secretNamespaces(ctx context.Context) ([]string, error) {
 	var list []string
-	for _, name := range []string{base.MachinesNamespace, keys.ClusterAPINamespace} {
+	for _, name := range []string{base.MachinesNamespace, machines.ClusterAPINamespace} {
 		var ns corev1.Namespace
 		err := u.Live.Get(ctx, client.ObjectKey{Name: name}, &ns)
 		switch {

@@ -34,6 +34,7 @@ import (
 	"wmco/controller/keys"
 	"wmco/deploy/admission"
 	"wmco/internal/test/testenv/manifests"
+	"wmco/render/machines"
 )
 
 func must(t testing.TB, err error) {
@@ -53,7 +54,7 @@ type operator struct {
 	said []metav1.Condition
 }
 
-const machineAPI, clusterAPI = "openshift-machine-api", keys.ClusterAPINamespace
+const machineAPI, clusterAPI = "openshift-machine-api", machines.ClusterAPINamespace
 
 // newOperator is that of a vSphere cluster with the private key, the policy about the operator's Secrets, and the namespaces.
 func newOperator(t *testing.T, change ...func(*configv1.Infrastructure)) *operator {

@@ -9,7 +9,6 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"wmco/controller/gather"
 	"wmco/render"
 )
 
@@ -25,7 +24,7 @@ func CheckInstances(namespace string) (*admissionv1.ValidatingAdmissionPolicy, *
 	const entries = "has(object.data) ? object.data : {}"
 	const before = "oldObject != null && has(oldObject.data) ? oldObject.data : {}"
 	const changed = "variables.entries.all(k, k in variables.before && variables.before[k] == variables.entries[k] || %s)"
-	p := configMapPolicy(Instances, namespace, gather.InstancesName)
+	p := configMapPolicy(Instances, namespace, render.InstancesConfigMap)
 	p.Spec.Variables = []admissionv1.Variable{{Name: "entries", Expression: entries}, {Name: "before", Expression: before}}
 	p.Spec.Validations = []admissionv1.Validation{
 		{

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"wmco/bundle/published"
-	"wmco/controller/keys"
 	"wmco/render/machines"
 )
 
@@ -32,7 +31,7 @@ func OperatorSecrets(namespace string) (*admissionv1.ValidatingAdmissionPolicy, 
 			Validations: []admissionv1.Validation{
 				{
 					Expression: fmt.Sprintf("request.namespace == '%s' || request.namespace in %s && object.metadata.name == '%s'",
-						namespace, list(machines.Namespace, keys.ClusterAPINamespace), machines.UserDataSecret),
+						namespace, list(machines.Namespace, machines.ClusterAPINamespace), machines.UserDataSecret),
 					Message: "the operator for Windows nodes writes Secrets of its own namespace, and " + machines.UserDataSecret + " where Machines are",
 				},
 				{

@@ -7,7 +7,6 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"wmco/controller/gather"
 	"wmco/render"
 )
 
@@ -44,9 +43,9 @@ func askedAbout() []asked {
 func AsksAbout(group, kind, namespace, name string) bool {
 	switch {
 	case group != "":
-	case kind == "Secret" && (namespace != gather.PullSecretNamespace || name != gather.PullSecretName):
+	case kind == "Secret" && (namespace != render.PullSecretNamespace || name != render.PullSecretName):
 		return false
-	case kind == "ConfigMap" && name != gather.InstancesName && name != render.SettingsConfigMap:
+	case kind == "ConfigMap" && name != render.InstancesConfigMap && name != render.SettingsConfigMap:
 		return false
 	}
 	return slices.ContainsFunc(askedAbout(), func(a asked) bool { return a.group == group && a.kind == kind })
@@ -84,8 +83,8 @@ func WarningWebhook(namespace string) *admissionv1.ValidatingWebhookConfiguratio
 			}},
 			Rules: rules,
 			MatchConditions: []admissionv1.MatchCondition{
-				{Name: "secrets", Expression: fmt.Sprintf("request.resource.resource != 'secrets' || request.namespace == '%s' && request.name == '%s'", gather.PullSecretNamespace, gather.PullSecretName)},
-				{Name: "configmaps", Expression: fmt.Sprintf("request.resource.resource != 'configmaps' || request.namespace == '%s' && request.name in %s", namespace, list(gather.InstancesName, render.SettingsConfigMap))},
+				{Name: "secrets", Expression: fmt.Sprintf("request.resource.resource != 'secrets' || request.namespace == '%s' && request.name == '%s'", render.PullSecretNamespace, render.PullSecretName)},
+				{Name: "configmaps", Expression: fmt.Sprintf("request.resource.resource != 'configmaps' || request.namespace == '%s' && request.name in %s", namespace, list(render.InstancesConfigMap, render.SettingsConfigMap))},
 			},
 		}},
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/render"
-	"wmco/render/reason"
 )
 
 // Labels of the Machine API.

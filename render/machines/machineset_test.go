@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/bundle"
-	"wmco/render/reason"
+	"wmco/bundle/reason"
 )
 
 // source returns a minimal MachineSet.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"wmco/bundle"
-	"wmco/render/reason"
+	"wmco/bundle/reason"
 )
 
 // model is an existing MachineSet. The zero value is none.

@@ -8,7 +8,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"wmco/render/reason"
+	"wmco/bundle/reason"
 )
 
 // applySet applies the user's --set flags, after every other change.

@@ -17,6 +17,8 @@ const (
 	UserDataKey    = "userData"
 	// Namespace is the namespace of the Machine API, and of everything here.
 	Namespace = "openshift-machine-api"
+	// ClusterAPINamespace is the namespace of the Cluster API, where the cluster has one.
+	ClusterAPINamespace = "openshift-cluster-api"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"wmco/bundle"
-	"wmco/render/reason"
+	"wmco/bundle/reason"
 )
 
 // forWindows changes what a Windows machine needs and the model does not have.

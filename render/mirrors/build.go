@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"wmco/bundle"
-	"wmco/render/reason"
+	"wmco/bundle/reason"
 )
 
 // Result is the hosts files of a cluster, and the findings about its inputs.

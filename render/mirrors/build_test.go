@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/bundle"
-	"wmco/render/reason"
+	"wmco/bundle/reason"
 )
 
 // idms and itms parse sets written as "source mirror mirror", with "!" before the source for NeverContactSource and "+" for

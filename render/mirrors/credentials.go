@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"wmco/bundle"
-	"wmco/render/reason"
+	"wmco/bundle/reason"
 )
 
 // credential is one entry of the pull secret: a key host[/path] and the value of an Authorization header.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"wmco/bundle"
-	"wmco/render/reason"
+	"wmco/bundle/reason"
 )
 
 // existingEndpoint returns the endpoint that the existing operator makes of a mirror since April 2025, and reports whether there

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/bundle"
-	"wmco/render/reason"
+	"wmco/bundle/reason"
 )
 
 // TestPlacesOfTheExistingOperator: with existingPaths its places come after the right ones; without, nothing is asked there.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"wmco/bundle"
-	"wmco/render/reason"
+	"wmco/bundle/reason"
 )
 
 // reportOrder warns if the sources of one host list their mirrors in orders that contradict each other.

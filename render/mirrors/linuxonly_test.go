@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/bundle"
-	"wmco/render/reason"
+	"wmco/bundle/reason"
 )
 
 // TestSourcesForLinuxAloneAreNoWarnings: what Windows nodes do not do for an image that they never pull is information, and there is nothing to do.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"wmco/bundle"
-	"wmco/render/reason"
+	"wmco/bundle/reason"
 )
 
 // addScopes adds the entries of Image/cluster that are whole hosts, and reports those that containerd cannot express.

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"wmco/bundle"
-	"wmco/render/reason"
+	"wmco/bundle/reason"
 )
 
 // validate refuses what the machine-config-operator refuses, with its messages. Linux nodes then keep their last

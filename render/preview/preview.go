@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/render"
-	"wmco/render/reason"
 )
 
 // Names of the files beside the node's own.

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/render"
-	"wmco/render/reason"
 )
 
 // Findings are those about the inputs that one side has and the other one has not.

@@ -3,10 +3,10 @@ package forecast
 import (
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/fleet"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
 	"wmco/render"
-	"wmco/report/fleet"
 )
 
 // maxPlanText is how many bytes of the plan of an adoption are shown. The operator writes it on the Node, where the node can write too.

@@ -8,12 +8,12 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/fleet"
 	"wmco/controller/gather/objects"
 	"wmco/controller/inputs/desired"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
 	"wmco/render"
-	"wmco/report/fleet"
 	"wmco/report/inuse"
 )
 

@@ -9,9 +9,9 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/bundle/reason"
 	"wmco/controller/gather/objects"
 	"wmco/controller/keys/signing"
-	"wmco/render/reason"
 )
 
 // LookUpKeys returns the public halves of the keys with which the operator of a namespace signs. They come from its Secret alone: what is on Nodes

@@ -12,11 +12,11 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/fleet"
 	"wmco/controller/gather/objects"
 	"wmco/controller/keys/signing"
 	"wmco/controller/layers"
 	"wmco/controller/windowsnode"
-	"wmco/report/fleet"
 )
 
 // Layers are those that nodes have, by digest.

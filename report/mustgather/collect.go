@@ -24,10 +24,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"wmco/bundle"
+	"wmco/controller/fleet"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/controller/windowsnode"
-	"wmco/report/fleet"
 )
 
 // DefaultDir is where `oc adm must-gather` fetches from.

@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier"
+	"wmco/applier/ownfile"
 	"wmco/applier/remote"
 	"wmco/bundle"
-	"wmco/internal/ownfile"
 	"wmco/internal/test/seed"
 	"wmco/internal/test/sshtest"
 	"wmco/internal/test/sshtest/simulated"

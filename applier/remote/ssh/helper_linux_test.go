@@ -18,10 +18,10 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"wmco/applier"
+	"wmco/applier/ownfile"
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/bundle/archive"
-	"wmco/internal/ownfile"
 	"wmco/internal/test/sshtest"
 )
 

@@ -19,7 +19,7 @@ import (
 	"wmco/applier/winhost/hklm"
 	"wmco/applier/winhost/inspect"
 	"wmco/bundle"
-	"wmco/bundle/preflight"
+	"wmco/preflight"
 )
 
 // Folders below selftest.Root: the fixture's, and the one in which services write what they were started with.

@@ -14,7 +14,7 @@ import (
 	"wmco/applier/winhost/hklm"
 	"wmco/applier/winhost/networks"
 	"wmco/applier/winhost/services"
-	"wmco/bundle/preflight"
+	"wmco/preflight"
 )
 
 // System is this Windows.

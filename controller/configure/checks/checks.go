@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/controller/base/conditions"
 	"wmco/controller/base/skew"
 	"wmco/payload"
 	"wmco/render"
-	"wmco/render/reason"
 )
 
 // Type is the type of a condition. Each is met or not; none is left out.
@@ -49,7 +49,7 @@ func conditionTypes() []Type {
 type Condition struct {
 	Type Type
 	Met  bool
-	// Reason is conditions.ReasonAsExpected, or one of render/reason.
+	// Reason is conditions.ReasonAsExpected, or one of bundle/reason.
 	Reason string
 	// Message is what is wrong and Fix what to do, empty for a condition that is met.
 	Message, Fix string

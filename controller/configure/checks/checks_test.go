@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/controller/base/conditions"
 	"wmco/payload"
-	"wmco/render/reason"
 )
 
 var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)

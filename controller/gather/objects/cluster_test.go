@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/controller/gather/objects"
-	"wmco/render/reason"
 )
 
 // TestClusterRefusals checks that every refused request is a finding and that the other objects are read.

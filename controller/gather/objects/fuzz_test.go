@@ -16,8 +16,8 @@ import (
 	yaml "go.yaml.in/yaml/v2"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/controller/gather/objects"
-	"wmco/render/reason"
 )
 
 // FuzzPaths reads any bytes. Reading must not panic, must be deterministic, must give every object and finding a place, and

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"wmco/bundle"
-	"wmco/render/reason"
+	"wmco/bundle/reason"
 )
 
 // headOf returns the head of a parsed object. Of p it takes what the object has from its list.

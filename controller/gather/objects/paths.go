@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 
 	"wmco/bundle"
-	"wmco/render/reason"
+	"wmco/bundle/reason"
 )
 
 // stdinPath is the path that stands for standard input.

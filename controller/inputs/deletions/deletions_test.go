@@ -10,12 +10,12 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/bundle/reason"
 	"wmco/controller/gather"
 	"wmco/controller/inputs/desired"
 	"wmco/controller/windowsnode"
 	"wmco/render"
 	"wmco/render/mirrors"
-	"wmco/render/reason"
 )
 
 // madeOf returns a Node with a bundle that was made from the inputs.

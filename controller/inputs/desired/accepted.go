@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/render"
-	"wmco/render/reason"
 )
 
 // accepted is an entry of acceptedFindings, and where it is written.

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/controller/gather"
 	"wmco/render"
-	"wmco/render/reason"
 )
 
 var (

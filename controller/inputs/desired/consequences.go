@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"wmco/bundle"
-	"wmco/render/reason"
+	"wmco/bundle/reason"
 )
 
 // withoutConsequences drops that an object is missing from the inputs where one that cannot be read may be it: that one is

@@ -13,13 +13,13 @@ import (
 	"slices"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/controller/windowsnode/record"
 	"wmco/payload"
 	"wmco/payload/store"
 	"wmco/render"
-	"wmco/render/reason"
 )
 
 // Source is where the inputs come from.

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"wmco/bundle"
-	"wmco/render/reason"
+	"wmco/bundle/reason"
 )
 
 // PreviewOnly returns the findings for which a bundle may be shown, but must not reach a host: a stand-in would replace a

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"wmco/bundle"
-	"wmco/bundle/preflight"
+	"wmco/preflight"
 	"wmco/render"
 )
 

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"wmco/controller/gather"
+	"wmco/render"
 )
 
 const (
@@ -63,7 +64,7 @@ func holders(password string) []*unstructured.Unstructured {
 		object(openshift("config", "v1", "Proxy"), "", "cluster", map[string]any{"spec": map[string]any{}, "status": proxies}),
 		object(openshift("config", "v1", "Proxy"), "", "cluster", map[string]any{"spec": proxies, "status": map[string]any{}}),
 		object(openshift("config", "v1", "Proxy"), "", "cluster", map[string]any{"spec": proxies, "status": proxies}),
-		secret(gather.PullSecretNamespace, gather.PullSecretName, ".dockerconfigjson", auths(password)),
+		secret(render.PullSecretNamespace, render.PullSecretName, ".dockerconfigjson", auths(password)),
 		secret("openshift-machine-config-operator", "node-bootstrapper-token", "token", password),
 		secret(gather.OperatorNamespace, "windows-machine-config-operator-tls", "tls.key", password),
 		object(openshift("machineconfiguration", "v1", "ControllerConfig"), "", "machine-config-controller", map[string]any{"spec": map[string]any{"internalRegistryPullSecret": encoded(auths(password))}}),
@@ -171,13 +172,13 @@ func TestAnswersDoNotDependOnCredentials(t *testing.T) {
 		"one that makes the address of the proxy invalid": withPassword("a%zz"),
 		"no credentials of registries": func(u *unstructured.Unstructured) {
 			withPassword(password)(u)
-			if u.GetName() == gather.PullSecretName {
+			if u.GetName() == render.PullSecretName {
 				_ = unstructured.SetNestedField(u.Object, encoded("{}"), "data", ".dockerconfigjson")
 			}
 		},
 		"credentials that are no base64": func(u *unstructured.Unstructured) {
 			withPassword(password)(u)
-			if u.GetName() == gather.PullSecretName {
+			if u.GetName() == render.PullSecretName {
 				_ = unstructured.SetNestedField(u.Object, encoded(`{"auths":{"mirror.example.com":{"auth":"%"}}}`), "data", ".dockerconfigjson")
 			}
 		},

@@ -34,6 +34,7 @@ import (
 	"wmco/controller/inputs/desired"
 	"wmco/internal/hostsim/simulation"
 	"wmco/internal/test/testenv/manifests"
+	"wmco/render"
 )
 
 // cluster is the example cluster with so many Windows nodes and some changes, as a cache has it: lists are not copied.
@@ -187,7 +188,7 @@ func TestOnlyWantedObjectsAreRead(t *testing.T) {
 		"the image settings of the cluster":   {config("Image"), "", "cluster", true},
 		"others of another name":              {config("Image"), "", "other", false},
 		"the proxy, which may have passwords": {config("Proxy"), "", "cluster", false},
-		"the pull secret":                     {core("Secret"), gather.PullSecretNamespace, gather.PullSecretName, false},
+		"the pull secret":                     {core("Secret"), render.PullSecretNamespace, render.PullSecretName, false},
 		"an input that no API server asks of": {config("Infrastructure"), "", "cluster", false},
 		"a kind that no node depends on":      {core("Pod"), "a", "b", false},
 		"the kind of another group":           {metav1.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "ImageDigestMirrorSet"}, "", "any", false},

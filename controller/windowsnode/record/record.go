@@ -74,9 +74,6 @@ const machinePrefix = "machine_"
 // OfMachine is the ID of the host of a Machine.
 func OfMachine(uid types.UID) ID { return ID(machinePrefix + string(uid)) }
 
-// InstancesName is the ConfigMap of the operator's namespace with the instances that are no Machines, by address.
-const InstancesName = "windows-instances"
-
 // OfEntry is the ID of the host of an entry of windows-instances.
 func OfEntry(entry string) ID { return ID(strings.ToLower(strings.TrimSpace(entry))) }
 

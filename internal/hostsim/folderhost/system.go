@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"wmco/bundle/preflight"
+	"wmco/preflight"
 )
 
 // FileSystem is the file beside the drive of a simulated host that says what is not as on a healthy Windows: fields of preflight.Machine.

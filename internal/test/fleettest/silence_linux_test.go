@@ -17,11 +17,11 @@ import (
 	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
 	"wmco/controller/configure"
+	fleetstate "wmco/controller/fleet"
 	"wmco/controller/node"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/heartbeat"
 	"wmco/internal/hostsim/simulation"
-	fleetstate "wmco/report/fleet"
 )
 
 // checkSilence: somebody has stopped and disabled the service of a node agent. Half an hour later the operator starts it over SSH, and

@@ -19,6 +19,7 @@ import (
 	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
 	"wmco/controller/configure"
+	"wmco/controller/fleet"
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
 	"wmco/controller/keys"
@@ -27,7 +28,6 @@ import (
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/record"
 	"wmco/internal/hostsim/simulation"
-	"wmco/report/fleet"
 )
 
 // adopt asks for the adoption of a node.

@@ -17,11 +17,11 @@ import (
 
 	"wmco/applier/plan"
 	"wmco/bundle/published"
+	"wmco/bundle/reason"
 	"wmco/controller/configure"
 	"wmco/controller/node"
 	"wmco/controller/windowsnode/record"
 	"wmco/internal/hostsim/simulation"
-	"wmco/render/reason"
 )
 
 // stolen is the certificate of a kubelet in the hands of an attacker: NodeRestriction lets them write the Node's own annotations and status.

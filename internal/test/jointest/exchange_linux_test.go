@@ -18,12 +18,12 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/bundle/reason"
 	"wmco/controller/gather"
 	"wmco/controller/status"
 	"wmco/internal/test/seed"
 	"wmco/internal/test/testenv/controlplane"
 	"wmco/payload"
-	"wmco/render/reason"
 )
 
 // nextVariable is a folder with the API server of a newer minor version: the one of the control plane is exchanged for it. Without it, the control

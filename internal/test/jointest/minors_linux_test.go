@@ -8,10 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 
+	"wmco/bundle/reason"
 	"wmco/controller/configure/checks"
 	"wmco/controller/status"
 	"wmco/payload"
-	"wmco/render/reason"
 )
 
 // minorOfServer returns the minor version of Kubernetes of the test control plane, such as "1.31", and a version of a cluster that has it.

@@ -13,11 +13,11 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/bundle/reason"
 	"wmco/controller/configure/checks"
 	"wmco/controller/windowsnode/record"
 	"wmco/internal/test/faults"
 	"wmco/internal/test/seed"
-	"wmco/render/reason"
 )
 
 // refuseMachines takes the right to list Machines from the operator until it is given back.

@@ -21,12 +21,12 @@ import (
 
 	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
+	"wmco/controller/fleet"
 	"wmco/controller/gather"
 	"wmco/controller/prerequisites"
 	"wmco/deploy/kustomize"
 	"wmco/internal/test/testenv/controlplane"
 	"wmco/internal/test/testenv/manifests"
-	"wmco/report/fleet"
 )
 
 // existingObjects are the objects of an installation of the existing operator, beside its Deployment, which is in the example cluster.

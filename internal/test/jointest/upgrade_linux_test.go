@@ -19,6 +19,7 @@ import (
 	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/fleet"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/controller/node"
@@ -26,7 +27,6 @@ import (
 	"wmco/internal/test/simnode"
 	"wmco/payload"
 	"wmco/payload/store"
-	"wmco/report/fleet"
 )
 
 // newerPayload returns a folder with the executables of golden/payload, and others for those that are named.

@@ -30,6 +30,7 @@ import (
 
 	"wmco/applier/agent/images"
 	"wmco/bundle"
+	"wmco/controller/fleet"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/controller/hosts"
@@ -43,7 +44,6 @@ import (
 	"wmco/internal/test/testenv"
 	"wmco/internal/test/testenv/controlplane"
 	"wmco/internal/verify/permissions"
-	"wmco/report/fleet"
 )
 
 var server = testenv.Environment{Options: controlplane.Options{Controllers: true, Audit: true}, BeforeStop: keepRequests}

@@ -31,6 +31,7 @@ import (
 	"wmco/internal/test/sshtest/simulated"
 	"wmco/internal/test/sshtest/sshd"
 	"wmco/layout"
+	"wmco/render"
 )
 
 // Some nodes are instances of windows-instances. One that is removed gets an SSH server in front of a host in a folder, which has what its host in memory
@@ -159,7 +160,7 @@ func (s *soak) writeInstances(t testing.TB) {
 	}
 	text, err := json.Marshal(data)
 	must(t, err)
-	s.put(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: %s, name: %s}, data: %s}", gather.OperatorNamespace, record.InstancesName, text))
+	s.put(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: %s, name: %s}, data: %s}", gather.OperatorNamespace, render.InstancesConfigMap, text))
 }
 
 // pin writes a host key into the record of an instance, nil for none: the removal of one waits until the hosts of all others were reached once.

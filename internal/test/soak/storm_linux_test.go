@@ -20,8 +20,8 @@ import (
 	"wmco/controller/gather"
 	"wmco/controller/keys"
 	"wmco/controller/keys/signing"
-	"wmco/controller/windowsnode/record"
 	"wmco/internal/test/faults"
+	"wmco/render"
 )
 
 // firstSecret is the first password of the proxy. Later ones differ in their number.
@@ -66,7 +66,7 @@ func (s *soak) written() []client.Object {
 		return metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: name}
 	}
 	list := []client.Object{
-		&corev1.ConfigMap{ObjectMeta: named("windows-machine-config")}, &corev1.ConfigMap{ObjectMeta: named(record.InstancesName)}, &corev1.Secret{ObjectMeta: named(keys.SecretName)},
+		&corev1.ConfigMap{ObjectMeta: named("windows-machine-config")}, &corev1.ConfigMap{ObjectMeta: named(render.InstancesConfigMap)}, &corev1.Secret{ObjectMeta: named(keys.SecretName)},
 	}
 	for i := range mirrorSets {
 		list = append(list, mirrorSet(i))

@@ -12,8 +12,8 @@ import (
 
 	"wmco/applier/selftest"
 	"wmco/applier/selftest/result"
-	"wmco/bundle/preflight"
 	"wmco/internal/test/winetest"
+	"wmco/preflight"
 )
 
 // selfTest runs the self-test of the shipped program.

@@ -18,12 +18,12 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"wmco/applier"
+	"wmco/applier/ownfile"
 	"wmco/applier/remote"
 	remotessh "wmco/applier/remote/ssh"
 	"wmco/bundle"
 	"wmco/internal/cli"
 	"wmco/internal/hostsim/bundletest"
-	"wmco/internal/ownfile"
 	"wmco/internal/test/seed"
 	"wmco/internal/test/sshtest"
 	"wmco/internal/test/sshtest/sshd"

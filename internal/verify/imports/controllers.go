@@ -20,12 +20,12 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/gather",
-		imports: []string{"controller/windowsnode/record", "controller/windowsnode", "render", "bundle", "bundle/published", "render/machines", "render/mirrors", "render/reason", "render/yamltext"},
+		imports: []string{"controller/windowsnode/record", "controller/windowsnode", "render", "bundle", "bundle/published", "render/machines", "render/mirrors", "bundle/reason", "render/yamltext"},
 		never:   []string{"applier/..."},
 	},
 	{
 		pkg:     "controller/inputs/desired",
-		imports: []string{"controller/gather", "controller/gather/objects", "controller/windowsnode/record", "render", "render/reason", "bundle", "bundle/archive", "bundle/preflight", "payload", "payload/store"},
+		imports: []string{"controller/gather", "controller/gather/objects", "controller/windowsnode/record", "render", "bundle/reason", "bundle", "bundle/archive", "preflight", "payload", "payload/store"},
 		never:   []string{"applier/..."},
 	},
 	{
@@ -55,7 +55,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/rollout",
-		imports: []string{"bundle", "bundle/archive", "bundle/nodestate", "bundle/published", "controller/base", "controller/base/skew", "controller/inputs/deletions", "controller/inputs/desired", "controller/keys/signing", "controller/layers", "controller/rollout/plan", "controller/rollout/steps", "controller/status", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/heartbeat", "controller/windowsnode/nodelist", "payload", "render", "render/reason", "report/fleet"},
+		imports: []string{"bundle", "bundle/archive", "bundle/nodestate", "bundle/published", "controller/base", "controller/base/skew", "controller/inputs/deletions", "controller/inputs/desired", "controller/keys/signing", "controller/layers", "controller/rollout/plan", "controller/rollout/steps", "controller/status", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/heartbeat", "controller/windowsnode/nodelist", "payload", "render", "bundle/reason", "controller/fleet"},
 		never:   join(remote, controllers("rollout")),
 	},
 	{
@@ -73,34 +73,34 @@ var controllerRules = []rule{
 		never: join(remote, rendering, []string{"applier/...", "sigs.k8s.io/controller-runtime/..."}),
 	},
 	{
-		pkg:     "report/fleet",
-		imports: []string{"bundle", "bundle/nodestate", "bundle/published", "controller/gather/objects", "controller/rollout/plan", "controller/status", "controller/windowsnode", "controller/windowsnode/heartbeat", "render", "render/reason"},
+		pkg:     "controller/fleet",
+		imports: []string{"bundle", "bundle/nodestate", "bundle/published", "controller/gather/objects", "controller/rollout/plan", "controller/status", "controller/windowsnode", "controller/windowsnode/heartbeat", "render", "bundle/reason"},
 		never:   join(remote, []string{"applier/..."}),
 	},
 	{
 		pkg:     "controller/metrics",
-		imports: []string{"bundle", "bundle/nodestate", "bundle/published", "controller/base/ports", "controller/status", "controller/windowsnode", "controller/windowsnode/nodelist", "render", "report/fleet"},
+		imports: []string{"bundle", "bundle/nodestate", "bundle/published", "controller/base/ports", "controller/status", "controller/windowsnode", "controller/windowsnode/nodelist", "render", "controller/fleet"},
 		never:   join(remote, []string{"applier/...", "cmd/...", "k8s.io/apiserver/..."}),
 	},
 	{
 		pkg:     "report/inuse",
-		imports: []string{"bundle", "bundle/published", "controller/gather/objects", "controller/keys/signing", "controller/layers", "controller/windowsnode", "render/reason", "report/fleet"},
+		imports: []string{"bundle", "bundle/published", "controller/gather/objects", "controller/keys/signing", "controller/layers", "controller/windowsnode", "bundle/reason", "controller/fleet"},
 		never:   join(remote, []string{"applier/...", "cmd/..."}),
 	},
 	{
 		pkg:     "report/forecast",
-		imports: []string{"bundle", "bundle/published", "controller/inputs/desired", "report/fleet", "report/inuse", "controller/gather/objects", "controller/rollout/plan", "controller/windowsnode", "render"},
+		imports: []string{"bundle", "bundle/published", "controller/inputs/desired", "controller/fleet", "report/inuse", "controller/gather/objects", "controller/rollout/plan", "controller/windowsnode", "render"},
 		never:   join(remote, []string{"applier/..."}),
 	},
 	{
 		pkg:     "report/mustgather",
-		imports: []string{"bundle", "bundle/published", "report/fleet", "controller/gather", "controller/gather/objects", "controller/windowsnode"},
+		imports: []string{"bundle", "bundle/published", "controller/fleet", "controller/gather", "controller/gather/objects", "controller/windowsnode"},
 		never:   join(remote, []string{"applier/..."}),
 	},
 	{
 		// It parses keys, and dials nothing.
 		pkg:     "controller/hosts",
-		imports: []string{"controller/inputs/desired", "controller/keys", "controller/base", "controller/base/leader", "controller/base/named", "controller/windowsnode/heartbeat", "controller/windowsnode/record", "render", "bundle", "bundle/archive", "bundle/preflight", "applier", "applier/remote"},
+		imports: []string{"controller/inputs/desired", "controller/keys", "controller/base", "controller/base/leader", "controller/base/named", "controller/windowsnode/heartbeat", "controller/windowsnode/record", "render", "bundle", "bundle/archive", "preflight", "applier", "applier/remote"},
 		never:   []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
 	},
 	{
@@ -109,12 +109,12 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/olm",
-		imports: []string{"bundle", "bundle/nodestate", "bundle/published", "controller/base", "report/fleet", "controller/windowsnode", "controller/windowsnode/nodelist"},
+		imports: []string{"bundle", "bundle/nodestate", "bundle/published", "controller/base", "controller/fleet", "controller/windowsnode", "controller/windowsnode/nodelist"},
 		never:   join(remote, controllers("olm")),
 	},
 	{
 		pkg:     "controller/inputs",
-		imports: []string{"bundle", "controller/base", "controller/gather", "controller/gather/objects", "controller/inputs/desired", "controller/windowsnode", "controller/windowsnode/record", "render/reason"},
+		imports: []string{"bundle", "controller/base", "controller/gather", "controller/gather/objects", "controller/inputs/desired", "controller/windowsnode", "controller/windowsnode/record", "bundle/reason", "render"},
 		never:   append([]string{"github.com/pkg/sftp/..."}, controllers("")...),
 	},
 	{
@@ -129,7 +129,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/configure",
-		imports: []string{"applier", "applier/remote", "bundle", "bundle/nodestate", "bundle/preflight", "bundle/published", "controller/base", "controller/base/conditions", "controller/base/named", "controller/configure/checks", "controller/gather", "controller/hosts", "controller/inputs/deletions", "controller/inputs/desired", "controller/keys", "controller/keys/username", "controller/status", "controller/windowsnode", "controller/windowsnode/record", "layout", "payload", "render", "render/reason", "report/fleet"},
+		imports: []string{"applier", "applier/remote", "bundle", "bundle/nodestate", "preflight", "bundle/published", "controller/base", "controller/base/conditions", "controller/base/named", "controller/configure/checks", "controller/gather", "controller/hosts", "controller/inputs/deletions", "controller/inputs/desired", "controller/keys", "controller/keys/username", "controller/status", "controller/windowsnode", "controller/windowsnode/record", "layout", "payload", "render", "bundle/reason", "controller/fleet", "render/machines"},
 		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("configure")...),
 	},
 	{
@@ -139,7 +139,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/hostkeys",
-		imports: []string{"controller/base", "controller/hosts", "controller/windowsnode/record"},
+		imports: []string{"controller/base", "controller/hosts", "controller/windowsnode/record", "render"},
 		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("hostkeys")...),
 	},
 	{
@@ -154,17 +154,17 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/node",
-		imports: []string{"applier", "applier/remote", "bundle", "bundle/nodestate", "bundle/published", "controller/base", "controller/configure", "controller/hosts", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/nodelist", "controller/windowsnode/record", "payload", "render", "render/reason", "report/fleet"},
+		imports: []string{"applier", "applier/remote", "bundle", "bundle/nodestate", "bundle/published", "controller/base", "controller/configure", "controller/hosts", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/nodelist", "controller/windowsnode/record", "payload", "render", "bundle/reason", "controller/fleet"},
 		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("node")...),
 	},
 	{
 		pkg:     "controller/prerequisites",
-		imports: []string{"bundle", "bundle/published", "controller/base", "controller/base/conditions", "controller/base/named", "controller/base/policies", "controller/configure", "controller/configure/checks", "controller/gather", "controller/gather/ignored", "controller/windowsnode/nodelist", "controller/windowsnode/record", "deploy/admission", "report/fleet"},
+		imports: []string{"bundle", "bundle/published", "controller/base", "controller/base/conditions", "controller/base/named", "controller/base/policies", "controller/configure", "controller/configure/checks", "controller/gather", "controller/gather/ignored", "controller/windowsnode/nodelist", "controller/windowsnode/record", "deploy/admission", "controller/fleet"},
 		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("prerequisites")...),
 	},
 	{
 		pkg:     "controller/userdata",
-		imports: []string{"bundle", "bundle/published", "controller/base", "controller/base/conditions", "controller/base/named", "controller/base/policies", "controller/hosts", "controller/keys"},
+		imports: []string{"bundle", "bundle/published", "controller/base", "controller/base/conditions", "controller/base/named", "controller/base/policies", "controller/hosts", "controller/keys", "render/machines"},
 		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("userdata")...),
 	},
 	{
@@ -174,7 +174,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/base/skew",
-		imports: []string{"bundle", "render/reason"},
+		imports: []string{"bundle", "bundle/reason"},
 		never:   join(cluster, remote, windows, []string{"applier/..."}),
 	},
 	{
@@ -196,13 +196,13 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/configure/checks",
-		imports: []string{"bundle", "controller/base/conditions", "controller/base/skew", "payload", "render", "render/reason"},
+		imports: []string{"bundle", "controller/base/conditions", "controller/base/skew", "payload", "render", "bundle/reason"},
 		never:   join(cluster, remote, []string{"applier/..."}),
 	},
 	{
 		// It parses keys as the SSH library does, and opens no connection.
 		pkg:     "controller/keys",
-		imports: []string{"bundle", "render/machines", "render/reason"},
+		imports: []string{"bundle", "render/machines", "bundle/reason"},
 		never:   join(cluster, []string{"github.com/pkg/sftp/...", "github.com/ProtonMail/...", "applier/..."}),
 	},
 	{

@@ -26,6 +26,27 @@ func TestImportsFollowTable(t *testing.T) {
 	}
 }
 
+// TestFoldersImportDownwards: of the folders at the top, each imports those before it alone, so that the tree is read from the first to the last one.
+func TestFoldersImportDownwards(t *testing.T) {
+	order := []string{"docs", "templates", "bundle", "payload", "layout", "preflight", "applier", "render", "deploy", "controller", "report", "internal", "cmd"}
+	g, err := load(t.Context(), root, "windows")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := func(own string) string { name, _, _ := strings.Cut(own, "/"); return name }
+	for path, p := range g.packages {
+		own, ok := g.own(path)
+		if !ok || slices.Index(order, folder(own)) < 0 {
+			continue
+		}
+		for _, imported := range p.Imports {
+			if other, ok := g.own(imported); ok && slices.Index(order, folder(other)) > slices.Index(order, folder(own)) {
+				t.Errorf("%s imports %s, which stands above it", path, imported)
+			}
+		}
+	}
+}
+
 func TestPureCode(t *testing.T) {
 	for dir, banned := range pure {
 		violations, err := checkPurity(filepath.Join(root, dir), banned)

@@ -57,17 +57,17 @@ var programRules = []rule{
 		only:    []string{"github.com/opencontainers/go-digest", "github.com/klauspost/compress/..."},
 	},
 	{
-		pkg:     "bundle/preflight",
-		imports: []string{"bundle", "layout", "payload", "render/reason"},
+		pkg:  "bundle/reason",
+		only: []string{},
+	},
+	{
+		pkg:     "preflight",
+		imports: []string{"bundle", "bundle/reason", "layout"},
 		only:    []string{"github.com/opencontainers/go-digest"},
 	},
 	{
-		pkg:   "render/reason",
-		never: join(cluster, remote),
-	},
-	{
 		pkg:     "render/mirrors",
-		imports: []string{"bundle", "render/reason"},
+		imports: []string{"bundle", "bundle/reason"},
 		never:   join(cluster, remote),
 	},
 	{
@@ -95,22 +95,22 @@ var programRules = []rule{
 	},
 	{
 		pkg:     "render",
-		imports: []string{"bundle", "layout", "render/kubelets", "render/mirrors", "render/reason", "payload", "templates"},
+		imports: []string{"bundle", "layout", "render/kubelets", "render/mirrors", "bundle/reason", "payload", "templates"},
 		never:   join(cluster, remote),
 	},
 	{
 		pkg:     "render/preview",
-		imports: []string{"render", "render/reason", "render/yamltext", "bundle"},
+		imports: []string{"render", "bundle/reason", "render/yamltext", "bundle"},
 		never:   join(cluster, remote),
 	},
 	{
 		pkg:     "render/review",
-		imports: []string{"render", "render/reason", "bundle"},
+		imports: []string{"render", "bundle/reason", "bundle"},
 		never:   join(cluster, remote),
 	},
 	{
 		pkg:     "render/machines",
-		imports: []string{"bundle", "layout", "render", "render/reason", "templates"},
+		imports: []string{"bundle", "layout", "render", "bundle/reason", "templates"},
 		never:   join(cluster, remote),
 	},
 	{
@@ -140,12 +140,12 @@ var programRules = []rule{
 	},
 	{
 		pkg:     "applier/selftest/thismachine",
-		imports: []string{"applier", "applier/plan", "applier/selftest", "applier/selftest/result", "applier/winhost", "applier/winhost/hklm", "applier/winhost/inspect", "applier/winhost/settings", "bundle", "bundle/preflight"},
+		imports: []string{"applier", "applier/plan", "applier/selftest", "applier/selftest/result", "applier/winhost", "applier/winhost/hklm", "applier/winhost/inspect", "applier/winhost/settings", "bundle", "preflight"},
 		never:   join(rendering, cluster, remote, []string{"testing"}),
 	},
 	{
 		pkg:     "applier/collect",
-		imports: []string{"applier", "applier/plan", "bundle", "bundle/preflight"},
+		imports: []string{"applier", "applier/plan", "bundle", "preflight"},
 		never:   join(rendering, cluster, remote, []string{"applier/remote/...", "applier/winhost/..."}),
 	},
 	{
@@ -170,12 +170,12 @@ var programRules = []rule{
 	},
 	{
 		pkg:     "internal/hostsim/folderhost",
-		imports: []string{"applier", "applier/plan", "applier/selftest", "applier/selftest/result", "internal/hostsim/fixtures", "internal/hostsim/simulation", "bundle", "bundle/archive", "bundle/preflight"},
+		imports: []string{"applier", "applier/plan", "applier/selftest", "applier/selftest/result", "internal/hostsim/fixtures", "internal/hostsim/simulation", "bundle", "bundle/archive", "preflight"},
 		never:   join(rendering, cluster, remote, windows, []string{"testing", "internal/hostsim"}),
 	},
 	{
 		pkg:     "applier/remote",
-		imports: []string{"applier", "applier/plan", "applier/selftest/result", "bundle", "bundle/archive", "bundle/preflight", "internal/ownfile"},
+		imports: []string{"applier", "applier/plan", "applier/selftest/result", "bundle", "bundle/archive", "preflight", "applier/ownfile"},
 		never:   join(rendering, cluster, remote, windows, []string{"applier/remote/ssh", "applier/selftest", "applier/winhost/...", "controller/..."}),
 	},
 	{
@@ -186,7 +186,7 @@ var programRules = []rule{
 	},
 	{
 		pkg:     "applier/winhost",
-		imports: []string{"applier", "applier/plan", "bundle", "bundle/archive", "bundle/preflight"},
+		imports: []string{"applier", "applier/plan", "bundle", "bundle/archive", "preflight"},
 		never:   join(rendering, []string{"applier/remote/...", "controller/..."}),
 	},
 	{
@@ -197,7 +197,7 @@ var programRules = []rule{
 	{
 		pkg: "cmd/wmco-node",
 		// Where it is not on Windows, the program works on a folderhost.
-		imports: []string{"applier", "applier/plan", "applier/agent", "applier/agent/images", "applier/agent/images/cri", "bundle/published", "internal/hostsim/folderhost", "internal/hostsim/simulation", "applier/collect", "applier/selftest", "applier/selftest/result", "applier/selftest/thismachine", "applier/winhost", "applier/winhost/inspect", "applier/winhost/services", "bundle", "bundle/preflight", "bundle/archive", "internal/cli", "internal/ownfile", "layout"},
+		imports: []string{"applier", "applier/plan", "applier/agent", "applier/agent/images", "applier/agent/images/cri", "bundle/published", "internal/hostsim/folderhost", "internal/hostsim/simulation", "applier/collect", "applier/selftest", "applier/selftest/result", "applier/selftest/thismachine", "applier/winhost", "applier/winhost/inspect", "applier/winhost/services", "bundle", "preflight", "bundle/archive", "internal/cli", "applier/ownfile", "layout"},
 		never:   join(rendering, remote),
 	},
 	{pkg: "cmd", anything: true},
@@ -218,6 +218,10 @@ var programRules = []rule{
 	},
 	{pkg: "deploy", anything: true},
 	{pkg: "golden", anything: true},
+	{
+		pkg:  "applier/ownfile",
+		only: []string{},
+	},
 	{
 		pkg:  "internal/cli",
 		only: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/inconshreveable/mousetrap"},

@@ -17,10 +17,10 @@ import (
 	"time"
 
 	"wmco/applier"
+	"wmco/applier/ownfile"
 	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/bundle/archive"
-	"wmco/internal/ownfile"
 )
 
 // Faults.

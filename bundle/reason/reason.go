@@ -67,7 +67,7 @@ func Markdown() string {
 	var out strings.Builder
 	out.WriteString(`# Findings
 
-Generated from the table (` + "`render/reason`, `make generate`" + `). A finding says what is wrong with an input, or worth knowing about it. ` + "`wmco validate`" + `
+Generated from the table (` + "`bundle/reason`, `make generate`" + `). A finding says what is wrong with an input, or worth knowing about it. ` + "`wmco validate`" + `
 prints every finding; ` + "`-o json`" + ` prints them for programs, which may branch on the reason.
 
 * **error**: the inputs are refused. Nothing is written, and what is published stays published.

@@ -25,12 +25,12 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
+	"wmco/bundle/reason"
 	"wmco/controller/gather/objects"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/status"
 	"wmco/controller/windowsnode"
 	"wmco/render"
-	"wmco/render/reason"
 )
 
 // ReasonWaitingForAdoption is that of a node that another operator has joined. Nothing is published for it.

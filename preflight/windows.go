@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"wmco/bundle"
-	"wmco/render/reason"
+	"wmco/bundle/reason"
 )
 
 func checkUpdate(q Question, a Answer) bundle.Findings {

@@ -172,7 +172,7 @@ func TestTheCodeAgreesWithTheTable(t *testing.T) {
 		}
 	}
 	sites := 0
-	for _, folder := range []string{"render", "controller", "cmd/wmco", "bundle/preflight"} {
+	for _, folder := range []string{"render", "controller", "cmd/wmco", "preflight"} {
 		for path, file := range parsed(t, filepath.Join("../..", folder)) {
 			ast.Inspect(file, func(n ast.Node) bool {
 				if e, ok := n.(*ast.SelectorExpr); ok && name(e.X) == "reason" {

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/layout"
-	"wmco/render/reason"
 )
 
 const (

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"wmco/bundle"
+	"wmco/bundle/reason"
 	"wmco/layout"
-	"wmco/render/reason"
 )
 
 // check is one rule.
