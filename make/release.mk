@@ -72,7 +72,7 @@ olm-image = $(RELEASER) $(1) $(RELEASE_FLAGS) --content dist/olm-$(1) --image bi
 .PHONY: manual
 manual: setup
 	@rm -rf $(RELEASE_OUT)/man
-	@env SOURCE_DATE_EPOCH="$$(git log -1 --format=%ct)" go run ./cmd/wmco generate-man $(RELEASE_OUT)/man
+	@env SOURCE_DATE_EPOCH="$$(git log -1 --format=%ct)" go test ./cmd/wmco -count=1 -run '^TestManualPages$$' -manual $(CURDIR)/$(RELEASE_OUT)/man >/dev/null
 
 .PHONY: release
 release: manual image $(CLI_PLATFORMS:%=program/%) ## dist: everything that an administrator installs, with checksums (VERSION=x.y.z)

@@ -3,10 +3,7 @@ package render
 import (
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // SettingDoc explains one setting.
@@ -76,57 +73,4 @@ func valueAt(data json.RawMessage, path []string) json.RawMessage {
 		data = object[name]
 	}
 	return data
-}
-
-// SettingsSchema is the JSON schema of config.yaml, for editors: closed, so that a misspelt setting is underlined.
-func SettingsSchema() (map[string]any, error) {
-	docs, err := SettingDocs()
-	if err != nil {
-		return nil, err
-	}
-	s := settingsSchema(reflect.TypeFor[Settings](), "", docs)
-	s["$schema"], s["$id"] = "https://json-schema.org/draft/2020-12/schema", "urn:wmco:windows-machine-config:v1"
-	s["title"] = SettingsKey + " of the ConfigMap " + SettingsConfigMap
-	return s, nil
-}
-
-func settingsSchema(t reflect.Type, prefix string, docs []SettingDoc) map[string]any {
-	properties := map[string]any{}
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch {
-		case f.Type == reflect.TypeFor[json.RawMessage]():
-			properties[name] = map[string]any{"type": "object"}
-		case f.Type == reflect.TypeFor[intstr.IntOrString]():
-			properties[name] = map[string]any{"type": []string{"integer", "string"}}
-		case f.Type.Kind() == reflect.Struct:
-			properties[name] = settingsSchema(f.Type, prefix+name+".", docs)
-		case f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct:
-			properties[name] = map[string]any{"type": "array", "items": settingsSchema(f.Type.Elem(), prefix+name+".", docs)}
-		case f.Type.Kind() == reflect.Slice:
-			properties[name] = map[string]any{"type": "array", "items": map[string]any{"type": "string"}}
-		default:
-			properties[name] = map[string]any{"type": map[reflect.Kind]string{reflect.Int: "integer", reflect.Bool: "boolean", reflect.String: "string"}[f.Type.Kind()]}
-		}
-		describe(properties[name], prefix+name, docs)
-	}
-	return map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
-}
-
-// describe adds what is said about a setting.
-func describe(property any, name string, docs []SettingDoc) {
-	s, ok := property.(map[string]any)
-	for _, d := range docs {
-		if !ok || d.Name != name {
-			continue
-		}
-		s["description"] = d.Meaning
-		if string(d.Default) != "null" {
-			s["default"] = d.Default
-		}
-		if len(d.Values) > 0 {
-			s["enum"] = d.Values
-		}
-	}
 }

@@ -1,9 +1,8 @@
-// Package reason is the closed list of the reasons that findings give (bundle.Finding.Reason), each with its severity, its
-// meaning and what to do. docs/findings.md is made from it. It decides nothing: whoever makes a finding chooses the reason.
+// Package reason is the closed list of reasons: of findings (bundle.Finding.Reason), of hosts, nodes and conditions in a status, and of Events,
+// each with its meaning and what to do. docs/reasons.md and `wmco explain` are made from it. It decides nothing: whoever makes a finding chooses the reason.
 package reason
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -11,7 +10,7 @@ import (
 // Entry explains one reason.
 type Entry struct {
 	Reason string
-	// Severity is that of the findings, or both where it depends on the case.
+	// Severity is that of the findings, or both where it depends on the case; empty elsewhere.
 	Severity string
 	// Meaning is one sentence or two, Fix what the user does about it.
 	Meaning, Fix string
@@ -62,27 +61,32 @@ func IsReportedByAll(reason string) bool {
 	})
 }
 
-// Markdown is docs/findings.md.
-func Markdown() string {
-	var out strings.Builder
-	out.WriteString(`# Findings
+// Status returns the entries of what is in a status: of hosts that are not nodes, of nodes, of conditions.
+func Status() []Entry { return slices.Concat(hostStatus(), nodeStatus(), conditions()) }
 
-Generated from the table (` + "`bundle/reason`, `make generate`" + `). A finding says what is wrong with an input, or worth knowing about it. ` + "`wmco validate`" + `
-prints every finding; ` + "`-o json`" + ` prints them for programs, which may branch on the reason.
-
-* **error**: the inputs are refused. Nothing is written, and what is published stays published.
-* **warning**: the command goes on, but something is not as the inputs ask for.
-* **info**: nothing is wrong.
-
-Warnings and infos can be [accepted](operations.md#accepted-findings).
-`)
+// All returns the entries of all reasons: those of findings, of a status, of Events. A reason can be in several places.
+func All() []Entry {
+	var all []Entry
 	for _, area := range Areas() {
-		fmt.Fprintf(&out, "\n## %s\n\n| reason | severity | meaning | fix |\n|---|---|---|---|\n", area.Title)
-		for _, e := range slices.SortedFunc(slices.Values(area.Entries), func(a, b Entry) int { return strings.Compare(a.Reason, b.Reason) }) {
-			fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", e.Reason, e.Severity, cell(e.Meaning), cell(e.Fix))
-		}
+		all = append(all, area.Entries...)
 	}
-	return out.String()
+	return slices.Concat(all, Status(), Events())
 }
 
-func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
+// Find returns the first entry of a reason, whatever the case of its letters, and where the reason is: the severity of its findings, status or event.
+func Find(name string) (e Entry, where string, ok bool) {
+	all := All()
+	i := slices.IndexFunc(all, func(e Entry) bool { return strings.EqualFold(e.Reason, name) })
+	if i < 0 {
+		return Entry{}, "", false
+	}
+	switch events := len(all) - len(Events()); {
+	case all[i].Severity != "":
+		where = all[i].Severity
+	case i < events:
+		where = "status"
+	default:
+		where = "event"
+	}
+	return all[i], where, true
+}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -23,7 +22,7 @@ type explanation struct {
 	Fix      string `json:"fix,omitempty"`
 	// Page is the URL of the page about it in the release; empty in what is not a release.
 	Page string `json:"page,omitempty"`
-	// where the reason is, if it is not that of a finding.
+	// where the reason is: the severity of its findings, status or event.
 	where string
 	// Settings are the one that was asked for, or all of a group such as rollout.
 	Settings []render.SettingDoc `json:"settings,omitempty"`
@@ -56,13 +55,8 @@ func explainCommand(a app) *cobra.Command {
 // explainableWords are all reasons and settings.
 func explainableWords() []string {
 	var names []string
-	for _, area := range reason.Areas() {
-		for _, e := range area.Entries {
-			names = append(names, e.Reason)
-		}
-	}
-	for _, r := range append(statusReasons(), eventReasons()...) {
-		names = append(names, r.name)
+	for _, e := range reason.All() {
+		names = append(names, e.Reason)
 	}
 	return append(names, render.SettingNames()...)
 }
@@ -90,7 +84,7 @@ func explainWord(a app, f cli.Format, name string) error {
 		return cli.WriteJSON(a.stdout, x)
 	}
 	if x.Reason != "" {
-		cli.Printf(a.stdout, "%s (%s)\n", palette{a.color}.bold(x.Reason), cmp.Or(x.Severity, x.where))
+		cli.Printf(a.stdout, "%s (%s)\n", palette{a.color}.bold(x.Reason), x.where)
 		cli.Printf(a.stdout, "%s\n%s\n", cli.Ready(cli.Wrap("  "+x.Meaning, "  ")), cli.Ready(cli.Wrap("  fix: "+x.Fix, "       ")))
 		if x.Page != "" {
 			cli.Printf(a.stdout, "  see %s\n", x.Page)
@@ -108,19 +102,8 @@ func explainWord(a app, f cli.Format, name string) error {
 
 // explained looks a reason or a setting up, whatever the case of its letters.
 func explained(name string) (x explanation, ok bool, err error) {
-	for _, area := range reason.Areas() {
-		i := slices.IndexFunc(area.Entries, func(e reason.Entry) bool { return strings.EqualFold(e.Reason, name) })
-		if i >= 0 {
-			e := area.Entries[i]
-			return explanation{Reason: e.Reason, Severity: e.Severity, Meaning: e.Meaning, Fix: e.Fix}, true, nil
-		}
-	}
-	for where, list := range map[string][]statusReason{"status": statusReasons(), "event": eventReasons()} {
-		for _, r := range list {
-			if strings.EqualFold(r.name, name) {
-				return explanation{Reason: r.name, Meaning: r.meaning, Fix: r.fix, where: where}, true, nil
-			}
-		}
+	if e, where, ok := reason.Find(name); ok {
+		return explanation{Reason: e.Reason, Severity: e.Severity, Meaning: e.Meaning, Fix: e.Fix, where: where}, true, nil
 	}
 	docs, err := render.SettingDocs()
 	for _, d := range docs {

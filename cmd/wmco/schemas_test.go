@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -13,24 +15,60 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
+	"wmco/controller/fleet"
+	"wmco/internal/build/pages"
 	"wmco/internal/build/schema"
 	"wmco/internal/cli"
+	"wmco/report/mustgather"
 )
 
-func TestTheSchemasOfTheDocumentsAreThoseOfTheProgram(t *testing.T) {
-	files, err := schemaFiles()
+// pagesTo is the folder that make generate has the pages written to.
+var pagesTo = flag.String("pages", "", "folder to write the generated pages of docs to")
+
+func TestTheGeneratedPagesAreThoseOfTheProgram(t *testing.T) {
+	files, err := pages.Pages(rootCommand(app{}), answerTypes())
 	if err != nil {
 		t.Fatal(err)
 	}
+	if *pagesTo != "" {
+		if err := pages.Write(*pagesTo, files); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
 	for name, want := range files {
-		got, err := os.ReadFile(filepath.Join("..", "..", "docs", "schemas", name))
+		got, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, string(got)); diff != "" {
-			t.Errorf("docs/schemas/%s: run make generate; a field that scripts may use is not removed (-want +got):\n%s", name, diff)
+			t.Errorf("docs/%s: run make generate; a field that scripts may use is not removed (-want +got):\n%s", name, diff)
 		}
 	}
+}
+
+// answerTypes are the types of what -o json prints, by command; of commands that print a line for each event, of one line.
+func answerTypes() map[string]reflect.Type {
+	list := map[string]reflect.Type{
+		"apply":        reflect.TypeFor[hostEvent](),
+		"diff":         reflect.TypeFor[reviewed](),
+		"explain":      reflect.TypeFor[explanation](),
+		"gather":       reflect.TypeFor[mustgather.Summary](),
+		"golden check": reflect.TypeFor[reviewed](),
+		"machineset":   reflect.TypeFor[machineSetAnswer](),
+		"preflight":    reflect.TypeFor[[]preflightJSON](),
+		"render":       reflect.TypeFor[renderJSON](),
+		"selftest":     reflect.TypeFor[[]testedJSON](),
+		"status":       reflect.TypeFor[fleet.Fleet](),
+		"userdata":     reflect.TypeFor[userDataAnswer](),
+		"validate":     reflect.TypeFor[validateJSON](),
+		"verify":       reflect.TypeFor[[]comparedJSON](),
+		"version":      reflect.TypeFor[versionAnswer](),
+	}
+	for _, v := range annotationVerbs() {
+		list[v.name] = reflect.TypeFor[verbAnswer]()
+	}
+	return list
 }
 
 // Every command that answers in JSON has a schema.
@@ -80,7 +118,7 @@ func TestAnswersFitTheirSchemas(t *testing.T) {
 			t.Errorf("wmco %s: %v", line, err)
 			continue
 		}
-		for _, problem := range misfits(schemaOf(command), answer, "") {
+		for _, problem := range misfits(pages.Schema(command, answerTypes()[command]), answer, "") {
 			t.Errorf("wmco %s: %s", line, problem)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package pages
 
 import (
 	"go/ast"
@@ -11,12 +11,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"wmco/bundle/reason"
 )
 
 // TestEachReasonOfAnEventHasAHeading, once, in the page that warnings link to.
 func TestEachReasonOfAnEventHasAHeading(t *testing.T) {
 	headings := map[string]int{}
-	for _, m := range regexp.MustCompile(`(?m)^## (\w+)$`).FindAllStringSubmatch(reasonDocs(), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^## (\w+)$`).FindAllStringSubmatch(reasons(), -1) {
 		headings[strings.ToLower(m[1])]++
 	}
 	for heading, n := range headings {
@@ -33,9 +35,9 @@ func TestEachReasonOfAnEventHasAHeading(t *testing.T) {
 			t.Errorf("%s: reason %s has no heading", at, name)
 		}
 	}
-	for _, r := range eventReasons() {
-		if _, ok := events[r.name]; !ok {
-			t.Errorf("no Event has the reason %s", r.name)
+	for _, r := range reason.Events() {
+		if _, ok := events[r.Reason]; !ok {
+			t.Errorf("no Event has the reason %s", r.Reason)
 		}
 	}
 }
@@ -46,7 +48,7 @@ func reasonsOfEvents(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	for _, folder := range []string{"controller", "applier/agent"} {
-		noteReasons(t, filepath.Join("..", "..", folder), found)
+		noteReasons(t, filepath.Join("..", "..", "..", folder), found)
 	}
 	return found
 }
@@ -95,20 +97,5 @@ func noteReasons(t *testing.T, folder string, found map[string]string) {
 	})
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-// TestExplainNamesThePageOfARelease, and of nothing else.
-func TestExplainNamesThePageOfARelease(t *testing.T) {
-	defer func(before string) { sourceTree = before }(sourceTree)
-	for _, tree := range []string{"", "https://example.com/blob/v1"} {
-		sourceTree = tree
-		status, out, stderr := runLine(t, "explain turnpostponed")
-		if status != 0 {
-			t.Fatal(stderr)
-		}
-		if has := strings.Contains(out, "  see https://example.com/blob/v1/docs/reasons.md#turnpostponed\n"); has != (tree != "") {
-			t.Errorf("with %q: %s", tree, out)
-		}
 	}
 }

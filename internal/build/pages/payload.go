@@ -1,17 +1,16 @@
-package main
+package pages
 
 import (
 	"cmp"
 	"fmt"
 	"strings"
 
-	"wmco/bundle"
 	"wmco/payload"
 	"wmco/payload/store"
 )
 
-// payloadDocs is the table of executables, for reference.
-func payloadDocs() string {
+// executables is payload.md: the table of the Windows executables.
+func executables() string {
 	var out strings.Builder
 	out.WriteString(`# The Windows executables
 
@@ -72,7 +71,7 @@ func executableTable() string {
 		if e.Name == payload.Agent {
 			path, version = payload.AgentPattern(), "that of wmco"
 		}
-		fmt.Fprintf(&out, "| %s | %s | %s | %s | `%s` | %s |\n", e.Name, e.Component, e.Module, version, path, cmp.Or(joinBy(e.Platforms, func(p bundle.Platform) string { return string(p) }, ", "), "all"))
+		fmt.Fprintf(&out, "| %s | %s | %s | %s | `%s` | %s |\n", e.Name, e.Component, e.Module, version, path, cmp.Or(join(e.Platforms), "all"))
 	}
 	return out.String()
 }

@@ -1,4 +1,4 @@
-package main
+package reason
 
 import (
 	"os"
@@ -13,7 +13,7 @@ import (
 func sourcesOfReasons() map[string]string {
 	const reasons = `(?m)^\s*(?:const )?Reason\w+\s+(?:Reason )?= "(\w+)"`
 	return map[string]string{
-		"controller/configure": reasons, "controller/status": reasons, "controller/prerequisites": reasons, "controller/rollout/plan": reasons, "controller/fleet": reasons,
+		"controller/configure": reasons, "controller/machine": reasons, "controller/status": reasons, "controller/prerequisites": reasons, "controller/rollout/plan": reasons, "controller/fleet": reasons,
 		"bundle/published": `(?m)^\s*State\w+ State = "(\w+)"`,
 	}
 }
@@ -51,15 +51,26 @@ func TestEachReasonOfTheStatusIsExplained(t *testing.T) {
 		defined = append(defined, names...)
 	}
 	for _, name := range defined {
-		if x, ok, err := explained(name); err != nil || !ok || x.Meaning == "" || x.Fix == "" {
-			t.Errorf("wmco explain %s: %+v, %v", name, x, err)
+		if e, _, ok := Find(name); !ok || e.Meaning == "" || e.Fix == "" {
+			t.Errorf("%s is not explained: %+v", name, e)
 		}
 	}
 	seen := map[string]bool{}
-	for _, r := range statusReasons() {
-		if !slices.Contains(defined, r.name) || seen[r.name] {
-			t.Errorf("%s stands in no status, or is explained twice", r.name)
+	for _, r := range Status() {
+		if !slices.Contains(defined, r.Reason) || seen[r.Reason] {
+			t.Errorf("%s is in no status, or is explained twice", r.Reason)
 		}
-		seen[r.name] = true
+		seen[r.Reason] = true
+	}
+}
+
+// TestAReasonOfSeveralPlaces: Find returns the same entry each time, that of a finding before that of a status, and this before that of an Event.
+func TestAReasonOfSeveralPlaces(t *testing.T) {
+	for range 20 { // the places were in a map, whose order changes
+		for name, want := range map[string]string{"sshserverstopped": "status", "ClockSkew": "error or warning", "LayerReplaced": "event"} {
+			if _, where, _ := Find(name); where != want {
+				t.Fatalf("%s is explained as of %q, want %q", name, where, want)
+			}
+		}
 	}
 }
