@@ -10,15 +10,6 @@ import (
 	"wmco/internal/cli"
 )
 
-// The codes of colours: SGR of ECMA-48.
-const (
-	bold   = "1"
-	red    = "31"
-	green  = "32"
-	yellow = "33"
-	cyan   = "36"
-)
-
 // printDiff prints a review: lines that are added are green, those that are removed red, places in files cyan.
 func (p palette) printDiff(w io.Writer, text string) error {
 	if text = wrapReview(text, terminalColumns(w)); !p.on {

@@ -176,11 +176,6 @@ func omitKeys(nodes []review.Node) {
 	}
 }
 
-func isLive(source string) bool {
-	_, ok := gather.IsCluster(source)
-	return ok
-}
-
 // forecast predicts the rollout of the change.
 func (l live) forecast(ctx context.Context, a app, hosts *desired.Hosts, after []desired.Rendered) (*forecast.Forecast, error) {
 	f, findings, err := forecast.Make(ctx, l.reader, forecast.Change{

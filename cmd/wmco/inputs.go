@@ -185,3 +185,8 @@ func refused(a app, what string, findings bundle.Findings) error {
 	printFindings(a.stderr, palette{}, findings)
 	return cli.UsageError("%w", &refusedError{what, findings})
 }
+
+func isLive(source string) bool {
+	_, ok := gather.IsCluster(source)
+	return ok
+}

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"os"
 	"os/signal"
 	"slices"
@@ -16,16 +15,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"wmco/applier/remote/ssh"
 	"wmco/controller/gather"
 	"wmco/internal/cli"
 )
-
-// version is set by the Makefile.
-var version = "devel"
-
-// sourceTree is the URL below which the files of a release can be read; make release sets it.
-var sourceTree string //nolint:gochecknoglobals // the linker sets it
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -38,26 +30,11 @@ func main() {
 		color:   term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == "",
 		version: version,
 	}
-	os.Exit(run(ctx, app, append(before, os.Args[1:]...)))
+	os.Exit(execute(ctx, app, append(before, os.Args[1:]...)))
 }
 
-// app is what commands take from the process.
-type app struct {
-	// name is that of the program in usage texts, wmco if it is empty.
-	name   string
-	stdin  io.Reader
-	stdout io.Writer
-	stderr io.Writer
-	now    func() time.Time
-	// color is true where stdout is a terminal that shows colours.
-	color   bool
-	version string
-	// limits are of connections to hosts; the zero value is ssh.DefaultLimits.
-	limits ssh.Limits
-}
-
-// run executes one command line and returns the exit status.
-func run(ctx context.Context, a app, args []string) int {
+// execute runs one command line and returns the exit status.
+func execute(ctx context.Context, a app, args []string) int {
 	root := rootCommand(a)
 	root.SetArgs(args)
 	return cli.Execute(ctx, root, exitStatus)

@@ -62,7 +62,7 @@ func TestMustGatherSaysSinceWhen(t *testing.T) {
 func TestUsageTextsFollowTheName(t *testing.T) {
 	for _, args := range [][]string{{"diff", "--help"}, {"golden", "check", "--help"}, {"--help"}} {
 		var out bytes.Buffer
-		if status := run(t.Context(), app{name: "kubectl windows", stdout: &out, stderr: &out}, args); status != 0 {
+		if status := execute(t.Context(), app{name: "kubectl windows", stdout: &out, stderr: &out}, args); status != 0 {
 			t.Errorf("%q: %d", args, status)
 		}
 		if !strings.Contains(out.String(), "\n  kubectl windows ") || strings.Contains(out.String(), "\n  wmco ") {
@@ -70,7 +70,7 @@ func TestUsageTextsFollowTheName(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	if status := run(t.Context(), app{name: "oc windows", stdout: &out, stderr: &out}, []string{"nodes"}); status != 2 || out.String() != "oc windows: unknown command \"nodes\": oc windows --help lists the commands\n" {
+	if status := execute(t.Context(), app{name: "oc windows", stdout: &out, stderr: &out}, []string{"nodes"}); status != 2 || out.String() != "oc windows: unknown command \"nodes\": oc windows --help lists the commands\n" {
 		t.Errorf("%d: %s", status, out.String())
 	}
 }

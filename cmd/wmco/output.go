@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +15,15 @@ import (
 	"wmco/internal/cli"
 )
 
+// The codes of colours: SGR of ECMA-48.
+const (
+	bold   = "1"
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+	cyan   = "36"
+)
+
 // palette colours words; the zero value does not.
 type palette struct{ on bool }
 
@@ -25,17 +35,17 @@ func (p palette) paint(code, text string) cli.Ready {
 	return cli.Ready("\x1b[" + code + "m" + text + "\x1b[0m")
 }
 
-func (p palette) bold(text string) cli.Ready { return p.paint("1", text) }
+func (p palette) bold(text string) cli.Ready { return p.paint(bold, text) }
 func (p palette) dim(text string) cli.Ready  { return p.paint("2", text) }
 
 func (p palette) severity(s bundle.Severity) cli.Ready {
 	switch s {
 	case bundle.SeverityError:
-		return p.paint("31", string(s))
+		return p.paint(red, string(s))
 	case bundle.SeverityWarning:
-		return p.paint("33", string(s))
+		return p.paint(yellow, string(s))
 	case bundle.SeverityInfo:
-		return p.paint("36", string(s))
+		return p.paint(cyan, string(s))
 	}
 	return cli.Ready(cli.Plain(string(s)))
 }
@@ -221,4 +231,9 @@ func size(n int64) string {
 		return fmt.Sprintf("%d KiB", n>>10)
 	}
 	return fmt.Sprintf("%d B", n)
+}
+
+// wrapWide breaks a text to the columns of the terminal, and to cli.Columns where there is none.
+func wrapWide(a app, text, indent string) string {
+	return cli.WrapTo(text, indent, cmp.Or(terminalColumns(a.stdout), cli.Columns))
 }

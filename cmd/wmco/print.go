@@ -110,14 +110,6 @@ func printHost(w io.Writer, p palette, b render.Bundle) {
 	}
 }
 
-func joinBy[E any](list []E, text func(E) string, separator string) string {
-	var parts []string
-	for _, e := range list {
-		parts = append(parts, text(e))
-	}
-	return strings.Join(parts, separator)
-}
-
 func printPayload(w io.Writer, p palette, b render.Bundle) error {
 	cli.Printf(w, "\n%s\n", p.bold("Executables"))
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)

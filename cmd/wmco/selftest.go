@@ -49,8 +49,8 @@ type testedJSON struct {
 	Host string `json:"host"`
 	// Result is absent where there is an Error.
 	Result *result.Result `json:"result,omitempty"`
-	Error  string           `json:"error,omitempty"`
-	Fix    string           `json:"fix,omitempty"`
+	Error  string         `json:"error,omitempty"`
+	Fix    string         `json:"fix,omitempty"`
 }
 
 func (f *hostFlags) selftest(ctx context.Context, a app, run selftestRun) error {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"wmco/bundle"
@@ -191,19 +189,6 @@ func printOperator(a app, o fleet.Operator) {
 	if o.Problem != "" {
 		cli.Printf(a.stdout, "%s\n", cli.Ready(wrapWide(a, operatorLine(o), "    ")))
 	}
-}
-
-// wrapWide breaks a text to the columns of the terminal, and to cli.Columns where there is none.
-func wrapWide(a app, text, indent string) string {
-	return cli.WrapTo(text, indent, cmp.Or(terminalColumns(a.stdout), cli.Columns))
-}
-
-// operatorLine is what is wrong with the operator, in one line.
-func operatorLine(o fleet.Operator) string { return o.Problem + " (fix: " + o.Fix + ")" }
-
-// problem is a condition in one line.
-func problem(c metav1.Condition) string {
-	return fmt.Sprintf("%s is %s since %s (%s): %s", c.Type, c.Status, c.LastTransitionTime.UTC().Format(time.RFC3339), c.Reason, c.Message)
 }
 
 // printNode prints everything about the one node.

@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/duration"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"wmco/bundle"
@@ -185,19 +185,6 @@ func printNames(a app, now fleet.Fleet) {
 	}
 }
 
-func short(d bundle.Digest) string { return cmp.Or(d.Short(), "-") }
-
-// since is how long ago something was, as kubectl writes ages.
-func since(now, t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	return formatAge(now.Sub(t))
-}
-
-// formatAge is a duration as kubectl writes it: 45s, 5m, 2d1h.
-func formatAge(d time.Duration) string { return duration.HumanDuration(max(d, 0)) }
-
 // writeYAML writes an answer as YAML, with the fields of its JSON.
 func writeYAML(w io.Writer, answer any) error {
 	text, err := yaml.Marshal(answer)
@@ -205,4 +192,12 @@ func writeYAML(w io.Writer, answer any) error {
 		return err
 	}
 	return cli.PrintText(w, string(text))
+}
+
+// operatorLine is what is wrong with the operator, in one line.
+func operatorLine(o fleet.Operator) string { return o.Problem + " (fix: " + o.Fix + ")" }
+
+// problem is a condition in one line.
+func problem(c metav1.Condition) string {
+	return fmt.Sprintf("%s is %s since %s (%s): %s", c.Type, c.Status, c.LastTransitionTime.UTC().Format(time.RFC3339), c.Reason, c.Message)
 }
