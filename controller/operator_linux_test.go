@@ -56,7 +56,7 @@ func startOperatorProcess(t testing.TB) *operatorProcess {
 		built = append(built, program)
 	}
 	o := &operatorProcess{t: t, Cmd: exec.CommandContext(context.Background(), built[0], "operator", "--node-program="+built[1], "--health-address=0")} //nolint:gosec // it was built just now
-	o.Env = append(os.Environ(), "KUBECONFIG="+operatorKubeconfig(t), "GOMEMLIMIT=1792MiB") // deploy/manager/deployment.yaml
+	o.Env = append(os.Environ(), "KUBECONFIG="+operatorKubeconfig(t), "GOMEMLIMIT=1792MiB")                                                             // deploy/manager/deployment.yaml
 	o.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	log, err := o.StderrPipe()
 	if err != nil {

@@ -18,11 +18,11 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/base"
+	"wmco/controller/fleet"
 	"wmco/controller/rollout/steps"
 	"wmco/controller/status"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/heartbeat"
-	"wmco/controller/fleet"
 )
 
 // EventLayerReplaced is the reason of an Event about a Secret of a layer that others have written.
