@@ -2,6 +2,7 @@ package golden
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,6 +37,8 @@ type hostState struct {
 	Before  []edit    `json:"before,omitempty"`
 	Bundles []earlier `json:"bundles,omitempty"`
 	Edits   []edit    `json:"edits,omitempty"`
+	// Like is the folder of the case, relative to this one's, whose golden this one is shown as differences to.
+	Like string `json:"like,omitempty"`
 	// Reset is the node that the host may stop being, as the operator says it when it has seen that there is none.
 	Reset string `json:"reset,omitempty"`
 }
@@ -77,20 +80,28 @@ type host struct {
 	secrets map[string]bool
 	// reset is hostState.Reset.
 	reset string
+	// change is made to every bundle.
+	change change
+	// names are those of bundles in goldens, by digest.
+	names map[bundle.Digest]string
 }
 
 // prepare creates the host of a case in its state before.
-func prepare(t testing.TB, dir string, c hostCase) *host {
+func prepare(t testing.TB, dir string, c hostCase, change change) *host {
 	t.Helper()
 	clock := hostsim.NewClock(hostsim.Epoch())
-	h := &host{clock: clock, dir: dir, wanted: ship(t, dir, c.Case), secrets: map[string]bool{}}
-	h.hide(h.wanted)
+	h := &host{clock: clock, dir: dir, change: change, secrets: map[string]bool{}, names: map[bundle.Digest]string{}}
+	h.wanted = h.ship(t, c.Case)
+	h.names[h.wanted.Manifest.Digest] = "this bundle"
 	h.Memory = hostsim.NewMemory(h.facts(t, c.Host.Facts), clock)
 	for _, e := range c.Host.Before {
 		e.do(t, h)
 	}
-	for _, b := range c.Host.Bundles {
+	for i, b := range c.Host.Bundles {
 		h.later()
+		if d := h.ship(t, b.Case).Manifest.Digest; h.names[d] == "" {
+			h.names[d] = fmt.Sprint("bundle ", i+1)
+		}
 		h.apply(t, b)
 	}
 	h.later()
@@ -105,8 +116,10 @@ func prepare(t testing.TB, dir string, c hostCase) *host {
 // later advances the clock by an hour.
 func (h *host) later() { h.clock.Jump(time.Hour) }
 
-// hide keeps the secrets of a bundle out of the goldens.
-func (h *host) hide(s shipment) {
+// ship renders the node of a case, and keeps its secrets out of the goldens.
+func (h *host) ship(t testing.TB, c golden.Case) shipment {
+	t.Helper()
+	s := ship(t, h.dir, c, h.change)
 	for _, l := range s.Bundle.Layers() {
 		variables := slices.Clone(l.Variables)
 		for _, e := range l.Environments {
@@ -118,6 +131,7 @@ func (h *host) hide(s shipment) {
 			}
 		}
 	}
+	return s
 }
 
 // facts returns the facts that the host reports.
@@ -176,8 +190,7 @@ func (h *host) observe(t testing.TB, s shipment) applier.Observation {
 // apply applies an earlier bundle, with the boots that it needs, or kills the process where the case says so.
 func (h *host) apply(t testing.TB, b earlier) {
 	t.Helper()
-	s := ship(t, h.dir, b.Case)
-	h.hide(s)
+	s := h.ship(t, b.Case)
 	missing := h.observe(t, s).Missing
 	if b.CutAt != nil {
 		h.CutAt(*b.CutAt)
@@ -222,6 +235,14 @@ func (h *host) boot(t testing.TB) {
 func (h *host) masked(text string) string {
 	for secret := range h.secrets {
 		text = strings.ReplaceAll(text, secret, "masked:"+key.Of([]byte(secret)).Short())
+	}
+	return text
+}
+
+// named returns a text with the names of bundles in place of their digests.
+func (h *host) named(text string) string {
+	for digest, name := range h.names {
+		text = strings.ReplaceAll(strings.ReplaceAll(text, string(digest), name), digest.Short(), name)
 	}
 	return text
 }

@@ -85,9 +85,9 @@ func (e edit) do(t testing.TB, h *host) {
 	t.Helper()
 	switch {
 	case e.CAsOf != nil:
-		h.trust(t, ship(t, h.dir, *e.CAsOf))
+		h.trust(t, h.ship(t, *e.CAsOf))
 	case e.ImportsOf != nil:
-		h.imports(t, ship(t, h.dir, *e.ImportsOf))
+		h.imports(t, h.ship(t, *e.ImportsOf))
 	case e.Place != nil:
 		h.Place(e.Place.Path, orUsers(e.Place.Access), e.Place.Text)
 	case e.Wanted != nil:

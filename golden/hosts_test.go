@@ -21,40 +21,78 @@ import (
 const rounds = 2
 
 // TestHosts: what the applier plans for a host, what applying the plan changes, and that nothing differs afterwards. Each
-// folder of hosts has
+// folder of hosts has golden.yaml, a case of one node, and under host the state of the host before (hostState); and want/host.txt, or want/host.diff
+// with what differs from another case, with
 //
-//	golden.yaml           a case of one node, and under host: the state of the host before (hostState)
-//	want/observed.yaml    that state
-//	want/bundle.txt       the digest of the bundle
-//	want/plan.txt, .json  the answer of observe
-//	want/after.txt        the result, what it changed, and the answers of observe and verify afterwards
+//	observed.txt          that state
+//	plan.txt, plan.json   the answer of observe
+//	after.txt             the result, what it changed, and the answers of observe and verify afterwards
+//
+// Digests of bundles have names there: "this bundle", and "bundle 1" for the first one that was applied before.
 func TestHosts(t *testing.T) {
+	hosts := hostTrees{}
 	for _, dir := range caseDirs(t, "hosts") {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			t.Parallel()
-			h := prepare(t, dir, loadHostCase(t, dir))
-			before, o := h.seen(t), h.observe(t, h.wanted)
-			if diff := cmp.Diff(before, h.seen(t)); diff != "" && len(before.Records) == 0 {
-				t.Errorf("observing changed an unmanaged host:\n%s", diff)
-			}
-			compareTree(t, golden.WantDir(dir), map[string][]byte{
-				"observed.yaml": yamlText(t, before),
-				"bundle.txt":    []byte(o.Bundle + "\n"),
-				"plan.txt":      []byte(planText(o)),
-				"plan.json":     planJSON(t, o),
-				"after.txt":     []byte(h.after(t, before, o)),
-			})
+			compareTree(t, golden.WantDir(dir), hosts.texts(t, dir))
 		})
 	}
 }
 
+// hostTrees are the texts of hosts that were made, by folder.
+type hostTrees struct {
+	change change
+	made   memo[map[string][]byte]
+}
+
+// texts returns what want/ of a case has.
+func (x *hostTrees) texts(t testing.TB, dir string) map[string][]byte {
+	t.Helper()
+	like, tree := loadHostCase(t, dir).Host.Like, x.tree(t, dir)
+	if like == "" {
+		return map[string][]byte{"host.txt": wholeText(t, tree)}
+	}
+	title := fmt.Sprintf("%s: what differs from %s", filepath.Base(dir), filepath.Base(like))
+	return map[string][]byte{"host.diff": differences(title, essentials(t, x.tree(t, filepath.Join(dir, like))), essentials(t, tree))}
+}
+
+// tree returns the texts of a host, which are made once.
+func (x *hostTrees) tree(t testing.TB, dir string) map[string][]byte {
+	t.Helper()
+	return x.made.get(t, dir, func() map[string][]byte { return makeHost(t, dir, x.change) })
+}
+
+// makeHost observes the host of a case, and applies its bundle.
+func makeHost(t testing.TB, dir string, c change) map[string][]byte {
+	t.Helper()
+	h := prepare(t, dir, loadHostCase(t, dir), c)
+	before, o := h.seen(t), h.observe(t, h.wanted)
+	if diff := cmp.Diff(before, h.seen(t)); diff != "" && len(before.Records) == 0 {
+		t.Errorf("observing changed an unmanaged host:\n%s", diff)
+	}
+	tree := map[string][]byte{
+		"observed.txt": []byte(before.text()),
+		"plan.txt":     []byte(planText(o)),
+		planFile:       planJSON(t, o),
+		"after.txt":    []byte(h.after(t, before, o)),
+	}
+	for name, data := range tree {
+		if text := string(data); h.masked(text) != text {
+			t.Errorf("%s: %s holds a secret", dir, name)
+		}
+		tree[name] = []byte(h.named(string(data)))
+	}
+	checkMasked(t, dir, tree)
+	return tree
+}
+
 // after applies the bundle and returns the result as text.
-func (h *host) after(t *testing.T, before seenHost, o applier.Observation) string {
+func (h *host) after(t testing.TB, before seenHost, o applier.Observation) string {
 	t.Helper()
 	var out strings.Builder
 	for range rounds {
 		result := h.applyPlan(t, o)
-		fmt.Fprintf(&out, "apply: %s, %d of %s, %s written, %s started\n", result.Result, result.Done, bundle.Count(result.Total, "action"), bundle.Count(result.Written, "file"), bundle.Count(result.Restarted, "service"))
+		fmt.Fprintf(&out, "apply: %s, %s\n", result.Result, done(result, o.Actions))
 		if result.Result != applier.ResultReboot {
 			break
 		}
@@ -75,8 +113,24 @@ func (h *host) after(t *testing.T, before seenHost, o applier.Observation) strin
 	return out.String()
 }
 
+// done says what was done of a plan.
+func done(r applier.Outcome, planned []plan.Action) string {
+	count := func(v plan.Verb) (n int) {
+		for _, a := range planned {
+			if a.Verb == v {
+				n++
+			}
+		}
+		return n
+	}
+	if r.Done == len(planned) && r.Total == len(planned) && r.Written == count(plan.VerbWrite) && r.Restarted == count(plan.VerbStart) {
+		return "as planned"
+	}
+	return fmt.Sprintf("%d of %s, %s written, %s started", r.Done, bundle.Count(r.Total, "action"), bundle.Count(r.Written, "file"), bundle.Count(r.Restarted, "service"))
+}
+
 // applyPlan applies the bundle with the contents that observe lists as missing, and compares what is done with the plan.
-func (h *host) applyPlan(t *testing.T, o applier.Observation) applier.Outcome {
+func (h *host) applyPlan(t testing.TB, o applier.Observation) applier.Outcome {
 	t.Helper()
 	var done []plan.Action
 	outcome, err := h.engine(func(e applier.Event) {
@@ -92,7 +146,7 @@ func (h *host) applyPlan(t *testing.T, o applier.Observation) applier.Outcome {
 }
 
 // unchanged applies the bundle again, which must change nothing on the host.
-func (h *host) unchanged(t *testing.T) {
+func (h *host) unchanged(t testing.TB) {
 	t.Helper()
 	before := h.Snapshot()
 	outcome, err := h.engine(nil).Apply(t.Context(), h.wanted.Manifest, reader(t, h.wanted, nil), applier.Options{})
@@ -110,20 +164,6 @@ func settled(o applier.Observation) string {
 		return "nothing differs\n" + strings.TrimPrefix(planText(o), "\n")
 	}
 	return "it differs\n" + planText(o)
-}
-
-// TestHostCasesHoldNoSecret: no golden has a secret of the bundles of its case.
-func TestHostCasesHoldNoSecret(t *testing.T) {
-	for _, dir := range caseDirs(t, "hosts") {
-		tree, err := golden.ReadTree(golden.WantDir(dir))
-		must(t, err)
-		h := prepare(t, dir, loadHostCase(t, dir))
-		for path, data := range tree {
-			if masked := h.masked(string(data)); masked != string(data) {
-				t.Errorf("%s/%s holds a secret", dir, path)
-			}
-		}
-	}
 }
 
 // TestPayloadBefore keeps the payload of the previous release, which the case of an upgrade has on its host: the same

@@ -10,35 +10,33 @@ import (
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/yaml"
-
 	"wmco/applier"
 	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/internal/hostsim/simulation"
 )
 
-// seenHost is a host as observed.yaml shows it.
+// seenHost is a host as observed.txt shows it.
 type seenHost struct {
-	HostName     string `json:"hostName"`
-	NextHostName string `json:"nextHostName,omitempty"`
+	HostName     string
+	NextHostName string
 	// Files by path: kind, access and digest. Of files that only administrators read, the digest is the keyed one.
-	Files    map[string]string      `json:"files,omitempty"`
-	Services map[string]seenService `json:"services,omitempty"`
-	Settings map[string]string      `json:"settings,omitempty"`
-	Networks []string               `json:"networks,omitempty"`
-	// Records are the numbers of files that the applier keeps.
-	Records map[string]string `json:"records,omitempty"`
+	Files    map[string]string
+	Services map[string]seenService
+	Settings map[string]string
+	Networks []string
+	// Records are the numbers of files that the applier keeps; of contents, which ones it keeps.
+	Records map[string]string
 }
 
 type seenService struct {
-	Status       plan.ServiceStatus `json:"status"`
-	Start        bundle.StartType   `json:"start"`
-	CommandLine  string             `json:"commandLine"`
-	Description  string             `json:"description"`
-	Dependencies string             `json:"dependencies,omitempty"`
-	Environment  []string           `json:"environment,omitempty"`
-	Recovery     string             `json:"recovery,omitempty"`
+	Status       plan.ServiceStatus
+	Start        bundle.StartType
+	CommandLine  string
+	Description  string
+	Dependencies string
+	Environment  []string
+	Recovery     string
 }
 
 func (h *host) seen(t testing.TB) seenHost {
@@ -48,10 +46,15 @@ func (h *host) seen(t testing.TB) seenHost {
 		HostName: snap.HostName, NextHostName: snap.NextHostName, Files: map[string]string{}, Services: map[string]seenService{},
 		Settings: map[string]string{}, Records: map[string]string{},
 	}
-	records := map[string]int{}
+	records, contents := map[string]int{}, map[string]bool{}
 	for path, f := range snap.Files {
 		if name, ours := strings.CutPrefix(path, plan.StateFolder+`\`); ours {
-			records[recordName(name)]++
+			folder, inside := recordName(name)
+			if sum, _, _ := strings.Cut(inside, "-"); folder == `contents\*` {
+				contents[sum] = true
+			} else {
+				records[folder]++
+			}
 			continue
 		}
 		if f.Access == bundle.AccessAdmins {
@@ -63,6 +66,7 @@ func (h *host) seen(t testing.TB) seenHost {
 	for name, n := range records {
 		s.Records[name] = fmt.Sprint(n)
 	}
+	h.addContents(t, s.Records, contents)
 	for _, x := range snap.Services {
 		s.Services[x.Name] = h.seenService(x.ServiceConfig, x.Status)
 	}
@@ -76,12 +80,40 @@ func (h *host) seen(t testing.TB) seenHost {
 }
 
 // recordName joins the files of a folder, which are named by their digests.
-func recordName(name string) string {
-	folder, _, inside := strings.Cut(name, `\`)
-	if inside {
-		return folder + `\*`
+func recordName(name string) (folder, inside string) {
+	folder, inside, isInside := strings.Cut(name, `\`)
+	if isInside {
+		return folder + `\*`, inside
 	}
-	return folder
+	return folder, ""
+}
+
+// addContents adds to the records which contents are kept, by their sums: how many of this bundle, and how many others.
+func (h *host) addContents(t testing.TB, records map[string]string, kept map[string]bool) {
+	t.Helper()
+	manifest, err := h.wanted.Manifest.Encode()
+	must(t, err)
+	missing, present := 0, 0
+	for _, c := range h.wanted.Source.Contents() { // of all executables of a release
+		switch {
+		case !strings.Contains(string(manifest), string(c.Digest)):
+		case kept[c.SHA256]:
+			present++
+		default:
+			missing++
+		}
+	}
+	if others := len(kept) - present; others > 0 {
+		records["contents of other bundles"] = fmt.Sprint(others)
+	}
+	switch {
+	case missing == 0:
+		records["contents of this bundle"] = "all"
+	case missing < present:
+		records["contents of this bundle"] = fmt.Sprint("all but ", missing)
+	case present > 0:
+		records["contents of this bundle"] = fmt.Sprint(present)
+	}
 }
 
 func fileLine(f simulation.FileSnapshot) string {
@@ -143,6 +175,19 @@ func (s seenHost) lines() map[string]string {
 	return all
 }
 
+// text returns the host as observed.txt.
+func (s seenHost) text() string {
+	lines := s.lines()
+	for name, n := range s.Records {
+		lines["record "+name] = n
+	}
+	var out strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(lines)) {
+		fmt.Fprintf(&out, "%s: %s\n", name, lines[name])
+	}
+	return out.String()
+}
+
 func (x seenService) addLines(all map[string]string, name string) {
 	for field, text := range map[string]string{
 		"status": string(x.Status), "start": string(x.Start), "command": x.CommandLine, "description": x.Description,
@@ -179,13 +224,20 @@ func changed(before, after seenHost) string {
 	return out.String()
 }
 
-// planText is an observation for people.
+// planText is an observation for people, with all that its JSON has.
 func planText(o applier.Observation) string {
 	var out strings.Builder
 	for _, a := range o.Actions {
-		fmt.Fprintln(&out, strings.TrimRight(fmt.Sprintf("%-7s %-75s %-11s %s", a.Verb, a.Entry, a.Reason, a.Impact), " "))
+		line := fmt.Sprintf("%-7s %-75s %-11s %s", a.Verb, a.Entry, a.Reason, a.Impact)
+		if a.Size > 0 {
+			line += fmt.Sprintf(", %d bytes", a.Size)
+		}
+		fmt.Fprintln(&out, line)
 	}
-	fmt.Fprintf(&out, "\n%s, impact %s\n", bundle.Count(len(o.Actions), "action"), o.Impact)
+	fmt.Fprintf(&out, "\nimpact %s\n", o.Impact)
+	if o.InSync != (len(o.Actions) == 0) {
+		fmt.Fprintf(&out, "in sync: %t\n", o.InSync)
+	}
 	line := func(name string, values ...string) {
 		if len(values) > 0 && values[0] != "" {
 			fmt.Fprintf(&out, "%-15s %s\n", name, strings.Join(values, ", "))
@@ -194,8 +246,8 @@ func planText(o applier.Observation) string {
 	line("applied", o.Applied.Short())
 	line("interrupted", o.Interrupted.Short())
 	line("restarts", o.Restarts...)
-	if len(o.Missing) > 0 {
-		line("missing", bundle.Count(len(o.Missing), "content"))
+	for _, m := range o.Missing {
+		line("missing", strings.TrimSuffix(fmt.Sprint(m.Digest.Short(), " parts ", m.Parts), " parts []"))
 	}
 	for _, path := range o.Foreign {
 		line("foreign", path)
@@ -206,6 +258,9 @@ func planText(o applier.Observation) string {
 	for _, id := range o.RebootPending {
 		line("reboot pending", string(id))
 	}
+	for _, id := range o.Waiting {
+		line("waiting", string(id))
+	}
 	for _, n := range o.Notes {
 		line("note", n)
 	}
@@ -214,6 +269,9 @@ func planText(o applier.Observation) string {
 	}
 	return out.String()
 }
+
+// planFile is the name of what planJSON returns.
+const planFile = "plan.json"
 
 // planJSON is an observation as the node agent prints it, without facts, which are in the inputs.
 func planJSON(t testing.TB, o applier.Observation) []byte {
@@ -224,11 +282,4 @@ func planJSON(t testing.TB, o applier.Observation) []byte {
 	}{Observation: o}, "", "  ")
 	must(t, err)
 	return append(data, '\n')
-}
-
-func yamlText(t testing.TB, value any) []byte {
-	t.Helper()
-	data, err := yaml.Marshal(value)
-	must(t, err)
-	return data
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -115,7 +116,10 @@ func machinesOf(t *testing.T, p bundle.Platform) map[string][]byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree := map[string][]byte{"userdata.ps1": []byte(script), "secret.yaml": manifest(t, machines.Secret(script))}
+	// The script is in one file: in the Secret, only what is around it.
+	indented := regexp.MustCompile(`(?m)^(.)`).ReplaceAllString(script, "    $1")
+	secret := strings.Replace(string(manifest(t, machines.Secret(script))), indented, "    the lines of userdata.ps1\n", 1)
+	tree := map[string][]byte{"userdata.ps1": []byte(script), "secret.yaml": []byte(secret)}
 	var with []string
 	if p != bundle.PlatformAWS { // the one example cluster with a worker MachineSet of Linux
 		with = append(with, filepath.Join("machines", machines.Flag(p), "worker.yaml"))

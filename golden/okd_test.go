@@ -2,6 +2,7 @@ package golden
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,10 +30,7 @@ func TestTheDeploymentOfTheOKDPage(t *testing.T) {
 	if err := yaml.UnmarshalStrict(block[1], &d); err != nil {
 		t.Fatal(err)
 	}
-	kubelet, err := os.ReadFile("cases/none/want/win-a/C/k/kubelet.conf")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kubelet := renderNodes(t, filepath.Join("cases", "none"))[0].tree["C/k/kubelet.conf"]
 	var config kubeletv1beta1.KubeletConfiguration
 	if err := yaml.Unmarshal(kubelet, &config); err != nil || len(config.RegisterWithTaints) != 1 {
 		t.Fatalf("%v, %v", config.RegisterWithTaints, err)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -27,30 +28,86 @@ import (
 // TestWhatIsPublishedForEveryCluster keeps golden/published: the objects that the operator writes in a cluster with the inputs of a
 // case in which nothing is published yet. Cases whose bundles may only be shown, or without a node that has joined, have none.
 func TestWhatIsPublishedForEveryCluster(t *testing.T) {
-	tree := map[string][]byte{}
+	texts := publishedTexts(t, nil)
+	if len(texts) < 15 {
+		t.Errorf("only %d cases have something to publish", len(texts))
+	}
+	compareTree(t, "published", texts)
+}
+
+// objectsFile names the objects in a difference.
+const objectsFile = "objects.yaml"
+
+// publishedBase is the case whose objects are kept whole; of the others is kept what differs.
+const publishedBase = "none"
+
+func publishedTexts(t testing.TB, change change) map[string][]byte {
+	t.Helper()
+	all := map[string]string{}
 	for _, dir := range caseDirs(t, "cases") {
-		h, err := load(t, dir).Read(t.Context(), dir, key)
-		must(t, err)
-		if len(desired.BlockingFindings(h.Findings)) > 0 || len(h.ListJoined()) == 0 {
+		if list := change.to(t, joinedNodes(t, dir)); len(list) > 0 {
+			c, told := publication(t, list)
+			checkPublished(t, list, c, told)
+			all[filepath.Base(dir)] = string(shown(t, c, told))
+		}
+	}
+	base := publishedNames{}
+	whole := base.named(all[publishedBase], "digest")
+	texts := map[string][]byte{}
+	for name, text := range all {
+		if name == publishedBase {
+			texts[name+".yaml"] = []byte(text)
 			continue
 		}
-		c, told := publication(t, h)
-		checkPublished(t, h, c, told)
-		tree[filepath.Base(dir)+".yaml"] = shown(t, c, told)
+		title := fmt.Sprintf("%s: what differs from %s", name, publishedBase)
+		text = maps.Clone(base).named(text, "other")
+		texts[name+".diff"] = differences(title, map[string]string{objectsFile: whole}, map[string]string{objectsFile: text})
 	}
-	if len(tree) < 15 {
-		t.Errorf("only %d cases have something to publish", len(tree))
-	}
-	compareTree(t, "published", tree)
+	return texts
+}
+
+// joinedNodes returns the bundles of a case that the operator publishes.
+func joinedNodes(t testing.TB, dir string) []desired.Rendered {
+	t.Helper()
+	return joined.get(t, dir, func() []desired.Rendered {
+		h, err := load(t, dir).Read(t.Context(), dir, key)
+		must(t, err)
+		if len(desired.BlockingFindings(h.Findings)) > 0 {
+			return nil
+		}
+		list, findings, err := h.RenderBundles(h.ListJoined())
+		if err != nil || findings.Refused() {
+			t.Fatalf("%v %+v", err, findings)
+		}
+		return list
+	})
+}
+
+// joined is what joinedNodes returned, by folder.
+var joined memo[[]desired.Rendered]
+
+// publishedNames are names of digests, by the part of them that is in names of objects.
+type publishedNames map[string]string
+
+var (
+	publishedDigest = regexp.MustCompile(`(?:sha256:)?([0-9a-f]{40})(?:[0-9a-f]{24})?\b`)
+	publishedBytes  = regexp.MustCompile(`\b\d+ bytes(?:, sha256:[0-9a-f]{64})?`)
+)
+
+// named returns a text without sizes, and with names in place of digests: the known ones for what is known.
+func (n publishedNames) named(text, kind string) string {
+	return publishedDigest.ReplaceAllStringFunc(publishedBytes.ReplaceAllString(text, "bytes"), func(d string) string {
+		begin := publishedDigest.FindStringSubmatch(d)[1]
+		if n[begin] == "" {
+			n[begin] = fmt.Sprintf("%s-%d", kind, len(n)+1)
+		}
+		return n[begin]
+	})
 }
 
 // publication decides as the operator does. Told is the annotation of each node, when it learns of its first bundle.
-func publication(t *testing.T, h *desired.Hosts) (c layers.Changes, told map[string]string) {
+func publication(t testing.TB, list []desired.Rendered) (c layers.Changes, told map[string]string) {
 	t.Helper()
-	list, findings, err := h.RenderBundles(h.ListJoined())
-	if err != nil || findings.Refused() {
-		t.Fatalf("%v %+v", err, findings)
-	}
 	var wanted []layers.Wanted
 	var o layers.Observed
 	told = map[string]string{}
@@ -66,14 +123,12 @@ func publication(t *testing.T, h *desired.Hosts) (c layers.Changes, told map[str
 }
 
 // checkPublished opens the objects as a node does: it gets the bundle that was rendered for it.
-func checkPublished(t *testing.T, h *desired.Hosts, c layers.Changes, told map[string]string) {
+func checkPublished(t testing.TB, list []desired.Rendered, c layers.Changes, told map[string]string) {
 	t.Helper()
 	parts := map[string][]byte{}
 	for _, s := range c.Create {
 		parts[s.Name] = s.SecretObject(gather.OperatorNamespace).Data[published.SecretKey]
 	}
-	list, _, err := h.RenderBundles(h.ListJoined())
-	must(t, err)
 	for _, r := range list {
 		d, err := published.DecodeDesired(told[r.Node.Name])
 		must(t, err)
@@ -99,7 +154,7 @@ func checkPublished(t *testing.T, h *desired.Hosts, c layers.Changes, told map[s
 }
 
 // shown prints the objects in the order in which they are written. Compressed bytes are shown as their number and digest.
-func shown(t *testing.T, c layers.Changes, told map[string]string) []byte {
+func shown(t testing.TB, c layers.Changes, told map[string]string) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	write := func(kind schema.GroupVersionKind, object any) {
@@ -136,7 +191,7 @@ func shown(t *testing.T, c layers.Changes, told map[string]string) []byte {
 }
 
 // readable indents the annotation; a layer that stands in it is summarized.
-func readable(t *testing.T, annotation string) string {
+func readable(t testing.TB, annotation string) string {
 	t.Helper()
 	var d map[string]any
 	must(t, json.Unmarshal([]byte(annotation), &d))

@@ -3,6 +3,8 @@ package golden
 import (
 	"fmt"
 	"io"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"wmco/bundle"
@@ -20,8 +22,25 @@ type shipment struct {
 	archive.Request
 }
 
-// ship renders the one node of a case for a host.
-func ship(t testing.TB, dir string, c golden.Case) shipment {
+// ship renders the one node of a case for a host, once for all cases with the same inputs.
+func ship(t testing.TB, dir string, c golden.Case, change change) shipment {
+	t.Helper()
+	return shipped.get(t, fmt.Sprint(inputsName(dir, c), change == nil), func() shipment { return renderShipment(t, dir, c, change) })
+}
+
+// inputsName is the same for cases with the same inputs, also in other folders.
+func inputsName(dir string, c golden.Case) string {
+	name := fmt.Sprintf("%+v", c)
+	for _, path := range append(slices.Clone(c.From), c.Facts, c.Payload) {
+		name += " " + filepath.Join(dir, path)
+	}
+	return name
+}
+
+// shipped are shipments by their inputs.
+var shipped memo[shipment]
+
+func renderShipment(t testing.TB, dir string, c golden.Case, change change) shipment {
 	t.Helper()
 	inputs, err := c.Read(t.Context(), dir, key)
 	must(t, err)
@@ -29,6 +48,7 @@ func ship(t testing.TB, dir string, c golden.Case) shipment {
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%s: %d nodes, want 1: %v %+v", dir, len(list), err, findings)
 	}
+	list = change.to(t, list)
 	contents, err := desired.PayloadContents(c.PayloadDir(dir))
 	must(t, err)
 	r, err := list[0].ArchiveRequest(contents)

@@ -12,6 +12,9 @@ import (
 	"wmco/render/review"
 )
 
+// reviewFile is the name of a review as JSON.
+const reviewFile = "diff.json"
+
 // transitionFile is the name of the file that makes a folder a transition.
 const transitionFile = "transition.yaml"
 
@@ -26,7 +29,7 @@ type transition struct {
 	Nodes []string `json:"nodes,omitempty"`
 }
 
-func loadTransition(t *testing.T, dir string) transition {
+func loadTransition(t testing.TB, dir string) transition {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, transitionFile))
 	must(t, err)
@@ -38,45 +41,56 @@ func loadTransition(t *testing.T, dir string) transition {
 	return x
 }
 
-// review renders both states and compares them.
-func (x transition) review(t *testing.T, dir string) review.Review {
+// transitionDirs returns the folders of transitions.
+func transitionDirs(t testing.TB) []string {
 	t.Helper()
-	return review.Compare(x.before(t, dir), nodesOf(t, dir, x.After))
+	files, err := filepath.Glob(filepath.Join("transitions", "*", transitionFile))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transitions: %v", err)
+	}
+	for i, file := range files {
+		files[i] = filepath.Dir(file)
+	}
+	return files
 }
 
-func (x transition) before(t *testing.T, dir string) []review.Node {
+func (x transition) before(t testing.TB, dir string, c change) []review.Node {
 	t.Helper()
 	if x.Preview == "" {
-		return nodesOf(t, dir, x.Before)
+		return nodesOf(t, dir, x.Before, c)
 	}
 	nodes, err := golden.Previewed(filepath.Join(dir, x.Preview))
 	must(t, err)
 	return nodes
 }
 
-func nodesOf(t *testing.T, dir string, c golden.Case) []review.Node {
+func nodesOf(t testing.TB, dir string, c golden.Case, change change) []review.Node {
 	t.Helper()
 	list, findings, err := c.Render(read(t, dir, c))
 	if err != nil {
 		t.Fatalf("%v: %+v", err, findings)
 	}
-	return golden.Reviewed(list)
+	return golden.Reviewed(change.to(t, list))
 }
 
 // TestTransitions: what changes between two states of a cluster, what it costs and which objects caused it, in all three
 // formats, byte for byte.
 func TestTransitions(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join("transitions", "*", transitionFile))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no transitions: %v", err)
-	}
-	for _, file := range files {
-		dir := filepath.Dir(file)
+	for _, dir := range transitionDirs(t) {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
-			r := loadTransition(t, dir).review(t, dir)
-			data, err := json.MarshalIndent(r, "", "  ")
-			must(t, err)
-			compareTree(t, golden.WantDir(dir), map[string][]byte{"diff.txt": []byte(r.Text()), "diff.md": []byte(r.Markdown()), "diff.json": append(data, '\n')})
+			x := loadTransition(t, dir)
+			r := review.Compare(x.before(t, dir, nil), nodesOf(t, dir, x.After, nil))
+			compareTree(t, golden.WantDir(dir), reviewTexts(t, r))
 		})
+	}
+}
+
+// reviewTexts returns what want/ of a transition has.
+func reviewTexts(t testing.TB, r review.Review) map[string][]byte {
+	t.Helper()
+	data, err := json.MarshalIndent(r, "", "  ")
+	must(t, err)
+	return map[string][]byte{
+		"diff.txt": []byte(r.Text()), "diff.md": []byte(r.Markdown()), reviewFile: []byte(oneLineEach(t, reviewFile, string(data)+"\n")),
 	}
 }

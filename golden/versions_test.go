@@ -12,6 +12,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/reason"
 	"wmco/payload"
+	"wmco/render/preview"
 )
 
 // TestEachVersionHasACluster of Kubernetes in the cases, without a finding about its version. A must-gather of 4.19 and a cluster of OKD are among them.
@@ -19,14 +20,10 @@ func TestEachVersionHasACluster(t *testing.T) {
 	about := []string{reason.ClusterVersionUnknown, reason.ClusterVersionUnsupported, reason.KubeletKept, reason.KubeletTooNew, reason.APIServerVersionUnknown}
 	clean := map[string]bool{}
 	for _, dir := range caseDirs(t, "cases") {
-		version := read(t, dir, load(t, dir)).Cluster.Version
-		files, err := filepath.Glob(filepath.Join(dir, "want", "*", "findings.json"))
-		must(t, err)
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			must(t, err)
+		version := readAll(t, dir).Cluster.Version
+		for _, n := range renderNodes(t, dir) {
 			var found bundle.Findings
-			must(t, json.Unmarshal(text, &found))
+			must(t, json.Unmarshal(n.tree[preview.FindingsFile], &found))
 			if !slices.ContainsFunc(found, func(f bundle.Finding) bool { return slices.Contains(about, f.Reason) }) {
 				minor, _ := payload.KubernetesOf(version)
 				clean[fmt.Sprintf("1.%d", minor)] = true

@@ -1,0 +1,146 @@
+package golden
+
+import (
+	"encoding/json"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"wmco/render/preview"
+)
+
+// TestDifferences of two trees, as a reviewer reads them.
+func TestDifferences(t *testing.T) {
+	base := map[string]string{
+		"same": "a\n", "old.conf": "gone\n", "services.yaml": "services:\n- argv:\n  - one\n  - two\n  name: first\n- argv:\n  - one\n  - two\n  - three\n  name: second\n",
+		"plan.txt": "1\n2\n3\n4\n", "short": "a\n",
+	}
+	got := map[string]string{
+		"same": "a\n", "new.conf": "here\n", "services.yaml": "services:\n- argv:\n  - one\n  - two\n  name: first\n- argv:\n  - one\n  - 2\n  - three\n  name: second\n",
+		"plan.txt": "1\n2\n4\n5\n", "short": "b",
+	}
+	want := `# title
+=== new.conf (new)
++here
+=== old.conf (absent)
+=== plan.txt
+@@
+-3
++5
+=== services.yaml
+@@ services: second
+ - argv:
+   - one
+-  - two
++  - 2
+   - three
+   name: second
+=== short (whole)
++b
+`
+	if diff := cmp.Diff(want, string(differences("title", base, got))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff("# title\n# nothing\n", string(differences("title", base, base))); diff != "" {
+		t.Errorf("of equal trees (-want +got):\n%s", diff)
+	}
+}
+
+// TestADifferenceShowsEveryLine that changes: each line of each file is changed alone. Lists of the manifest that are left out are compared below.
+func TestADifferenceShowsEveryLine(t *testing.T) {
+	for _, name := range []string{"azure", "none-proxy"} {
+		for _, n := range renderNodes(t, filepath.Join("cases", name))[:1] {
+			for file, data := range n.tree {
+				checkEveryLine(t, n.dir+" "+n.name, file, string(data))
+			}
+		}
+	}
+}
+
+func checkEveryLine(t *testing.T, node, file, text string) {
+	t.Helper()
+	had := essentials(t, map[string][]byte{file: []byte(text)})
+	lines := strings.SplitAfter(text, "\n")
+	shown := 0
+	for i, line := range lines {
+		lines[i] = otherLine(line)
+		has := essentials(t, map[string][]byte{file: []byte(strings.Join(lines, ""))})
+		isShown := strings.Contains(string(differences("", had, has)), "\n+")
+		if isShown {
+			shown++
+		}
+		if lines[i] != line && !isShown && file != preview.ManifestFile {
+			t.Errorf("%s: %s: no difference shows a change of %q", node, file, line)
+		}
+		lines[i] = line
+	}
+	if file == preview.ManifestFile && shown < 20 {
+		t.Errorf("%s: a change of %d lines of the manifest is shown", node, shown)
+	}
+}
+
+// otherLine returns a line of a document with another value.
+func otherLine(line string) string {
+	at := strings.LastIndexAny(line, "abcdefghijklmnopqrstuvwxyz0123456789")
+	switch {
+	case at < 0:
+		return line
+	case strings.Contains(line, ": true"):
+		return strings.Replace(line, ": true", ": false", 1)
+	case line[at] <= '9':
+		return line[:at] + string('9'-line[at]+'0') + line[at+1:]
+	}
+	return line[:at] + "Q" + line[at:]
+}
+
+// TestOtherDocumentsHaveTheListsOfTheManifest that differences leave out.
+func TestOtherDocumentsHaveTheListsOfTheManifest(t *testing.T) {
+	for _, dir := range caseDirs(t, "cases") {
+		for _, n := range renderNodes(t, dir) {
+			for list, file := range listsElsewhere() {
+				var document map[string]any
+				must(t, yaml.Unmarshal(n.tree[file], &document))
+				entries, _ := document[list].([]any)
+				for _, e := range entries {
+					delete(e.(map[string]any), "commandLine") // made from argv
+				}
+				if diff := cmp.Diff(sortedEntries(t, manifestEntries(t, n, list)), sortedEntries(t, entries)); diff != "" {
+					t.Errorf("%s %s: %s (-manifest +%s):\n%s", dir, n.name, list, file, diff)
+				}
+			}
+		}
+	}
+}
+
+// manifestEntries returns a list of both layers of a manifest.
+func manifestEntries(t *testing.T, n seenNode, list string) []any {
+	t.Helper()
+	var manifest struct {
+		Layers []struct {
+			Layer map[string]any `json:"layer"`
+		} `json:"layers"`
+	}
+	must(t, json.Unmarshal(n.tree[preview.ManifestFile], &manifest))
+	var all []any
+	for _, l := range manifest.Layers {
+		entries, _ := l.Layer[list].([]any)
+		all = append(all, entries...)
+	}
+	return all
+}
+
+func sortedEntries(t *testing.T, entries []any) []string {
+	t.Helper()
+	texts := map[string]bool{}
+	for _, e := range entries {
+		data, err := json.Marshal(e)
+		must(t, err)
+		texts[string(data)] = true
+	}
+	return slices.Sorted(maps.Keys(texts))
+}
