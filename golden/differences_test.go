@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"wmco/applier"
+	"wmco/applier/plan"
+	"wmco/bundle"
 	"wmco/render/preview"
 )
 
@@ -143,4 +147,41 @@ func sortedEntries(t *testing.T, entries []any) []string {
 		texts[string(data)] = true
 	}
 	return slices.Sorted(maps.Keys(texts))
+}
+
+// TestThePlanAsTextHasAllFields of an observation, of which differences of hosts have plan.txt alone.
+func TestThePlanAsTextHasAllFields(t *testing.T) {
+	o := applier.Observation{
+		Applied: bundle.Of([]byte("a")), Interrupted: bundle.Of([]byte("b")), Impact: bundle.ImpactDrain, Restarts: []string{"kubelet"},
+		Actions: []plan.Action{{Verb: plan.VerbWrite, Entry: "file x", Reason: plan.ReasonAbsent, Impact: bundle.ImpactRestart, Size: 7}},
+		Missing: []plan.Missing{{Digest: bundle.Of([]byte("c"))}, {Digest: bundle.Of([]byte("d")), Parts: []int{2, 3}}},
+		Foreign: []string{"file y"}, Adopt: []bundle.EntryID{"feature z"}, RebootPending: []bundle.EntryID{"feature u"}, Waiting: []bundle.EntryID{"endpoint v"},
+		Unhealthy: []applier.Unhealthy{{Service: "containerd", Reason: "no pipe"}}, Notes: []string{"a note"},
+	}
+	value := reflect.ValueOf(o)
+	for i := range value.NumField() {
+		name := value.Type().Field(i).Name
+		constant := slices.Contains([]string{"Schema", "Program", "Bundle", "InSync", "Facts"}, name)
+		if value.Field(i).IsZero() != constant {
+			t.Errorf("the test has no value for %s, or plan.txt none", name)
+		}
+	}
+	want := `write   file x                                                                      absent      restart, 7 bytes
+
+impact drain
+applied         ` + o.Applied.Short() + `
+interrupted     ` + o.Interrupted.Short() + `
+restarts        kubelet
+missing         ` + o.Missing[0].Digest.Short() + `
+missing         ` + o.Missing[1].Digest.Short() + ` parts [2 3]
+foreign         file y
+adopted         feature z
+reboot pending  feature u
+waiting         endpoint v
+note            a note
+unhealthy       containerd: no pipe
+`
+	if diff := cmp.Diff(want, planText(o)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }

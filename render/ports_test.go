@@ -1,8 +1,7 @@
-package render
+package render_test
 
 import (
 	"net/url"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,7 +12,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"wmco/bundle"
+	"wmco/internal/golden"
 	"wmco/layout"
+	"wmco/render/preview"
 )
 
 // portSetting is a setting of a configuration by which a service would listen on another port than its default.
@@ -22,14 +23,10 @@ var portSetting = regexp.MustCompile(`(?im)^\s*"?(?:port|healthzPort|readOnlyPor
 // TestThePortsOfTheTableAreThoseOfBundles: what the services of rendered bundles listen on, by their probes, by the firewall and by their
 // configuration.
 func TestThePortsOfTheTableAreThoseOfBundles(t *testing.T) {
-	const want = "../golden/cases/none-mirrors/want/win-a"
+	tree := exampleNode(t)
 	read := func(name string, into any) {
-		text, err := os.ReadFile(filepath.Join(want, name))
-		if err == nil {
-			err = yaml.Unmarshal(text, into)
-		}
-		if err != nil {
-			t.Fatal(err)
+		if err := yaml.Unmarshal(tree[name], into); err != nil || tree[name] == nil {
+			t.Fatalf("%s: %v", name, err)
 		}
 	}
 	var services struct {
@@ -72,12 +69,35 @@ func TestThePortsOfTheTableAreThoseOfBundles(t *testing.T) {
 	for file, settings := range map[string][]string{
 		`kubelet.conf`: nil, `kube-proxy.conf`: nil, `containerd/containerd_conf.toml`: {`  stream_server_port = "0"`},
 	} {
-		text, err := os.ReadFile(filepath.Join(want, "C/k", filepath.FromSlash(file)))
-		if err != nil {
-			t.Fatal(err)
+		text := tree["C/k/"+file]
+		if text == nil {
+			t.Fatalf("no %s", file)
 		}
 		if diff := cmp.Diff(settings, portSetting.FindAllString(string(text), -1)); diff != "" {
 			t.Errorf("%s sets a port (-want +got):\n%s", file, diff)
 		}
 	}
+}
+
+// exampleNode returns the preview of a node that has mirrors.
+func exampleNode(t *testing.T) map[string][]byte {
+	t.Helper()
+	dir := filepath.Join("..", "golden", "cases", "none-mirrors")
+	c, err := golden.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosts, err := c.Read(t.Context(), dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, findings, err := c.Render(hosts)
+	if err != nil {
+		t.Fatalf("%v: %+v", err, findings)
+	}
+	files, err := golden.Files(list, preview.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return preview.Roots(golden.Tree(files))["win-a"]
 }

@@ -1,8 +1,9 @@
 package preview_test
 
 import (
+	"bytes"
 	"errors"
-	"os"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/bundle"
+	"wmco/controller/inputs/desired"
 	"wmco/internal/golden"
 	"wmco/render/preview"
 )
@@ -24,28 +26,46 @@ func cases(t testing.TB) string {
 	return dir
 }
 
+// nodeTree returns the preview of a node of a case.
+func nodeTree(t testing.TB, name, node string) map[string][]byte {
+	t.Helper()
+	return preview.Roots(golden.Tree(renderCase(t, name).files))[node]
+}
+
+// rendered is what a case renders.
+type rendered struct {
+	nodes []desired.Rendered
+	files []preview.File
+}
+
+func renderCase(t testing.TB, name string) rendered {
+	t.Helper()
+	dir := filepath.Join(cases(t), name)
+	c, err := golden.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosts, err := c.Read(t.Context(), dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, _, err := c.Render(hosts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := golden.Files(list, preview.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rendered{nodes: list, files: files}
+}
+
 // TestPreviewsReadBackAsTheirBundles: a bundle that is read from its preview equals the rendered one.
 func TestPreviewsReadBackAsTheirBundles(t *testing.T) {
 	for _, name := range []string{"aws", "none-proxy", "none-mirrors", "vsphere", "none-trusted-ca", "none-payload"} {
-		dir := filepath.Join(cases(t), name)
-		c, err := golden.Load(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		hosts, err := c.Read(t.Context(), dir, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		list, _, err := c.Render(hosts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files, err := golden.Files(list, preview.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		roots := preview.Roots(golden.Tree(files))
-		for _, node := range list {
+		r := renderCase(t, name)
+		roots := preview.Roots(golden.Tree(r.files))
+		for _, node := range r.nodes {
 			b, err := preview.Read(roots[node.Node.ID()])
 			if err != nil {
 				t.Fatal(err)
@@ -61,13 +81,8 @@ func TestPreviewsReadBackAsTheirBundles(t *testing.T) {
 }
 
 func TestDamagedPreviewsAreRefused(t *testing.T) {
-	whole := func() map[string][]byte {
-		tree, err := golden.ReadTree(filepath.Join(cases(t), "none-proxy", "want", "win-a"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return tree
-	}
+	rendered := nodeTree(t, "none-proxy", "win-a")
+	whole := func() map[string][]byte { return maps.Clone(rendered) }
 	if _, err := preview.Read(whole()); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +90,7 @@ func TestDamagedPreviewsAreRefused(t *testing.T) {
 		"no manifest":          func(m map[string][]byte) { delete(m, preview.ManifestFile) },
 		"a truncated manifest": func(m map[string][]byte) { m[preview.ManifestFile] = m[preview.ManifestFile][:500] },
 		"a missing file":       func(m map[string][]byte) { delete(m, "C/k/kubelet.conf") },
-		"an edited file":       func(m map[string][]byte) { m["C/k/kubelet.conf"] = append(m["C/k/kubelet.conf"], '\n') },
+		"an edited file":       func(m map[string][]byte) { m["C/k/kubelet.conf"] = append(bytes.Clone(m["C/k/kubelet.conf"]), '\n') },
 		"a file with CRLF": func(m map[string][]byte) {
 			m["C/k/kubelet.conf"] = []byte(strings.ReplaceAll(string(m["C/k/kubelet.conf"]), "\n", "\r\n"))
 		},
@@ -99,16 +114,9 @@ func TestPathsOfTheTree(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	dir := filepath.Join(cases(f), "none-proxy", "want", "win-a")
-	read := func(name string) []byte {
-		data, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			f.Fatal(err)
-		}
-		return data
-	}
+	tree := nodeTree(f, "none-proxy", "win-a")
 	f.Add([]byte(`{"schema":1}`), []byte("machine: []\nservices: []\n"), []byte("{}"))
-	f.Add([]byte(`{"schema":1,"digest":"masked","layers":[]}`), read(preview.EnvironmentFile), []byte(`{"file C:\\k":[{"kind":"A"}]}`))
+	f.Add([]byte(`{"schema":1,"digest":"masked","layers":[]}`), tree[preview.EnvironmentFile], []byte(`{"file C:\\k":[{"kind":"A"}]}`))
 	f.Fuzz(func(t *testing.T, manifest, environment, provenance []byte) {
 		b, err := preview.Read(map[string][]byte{preview.ManifestFile: manifest, preview.EnvironmentFile: environment, preview.ProvenanceFile: provenance})
 		if err == nil {

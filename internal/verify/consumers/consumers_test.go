@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,7 +13,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-const goldens = "../../../golden/cases"
+const repository = "../../.."
 
 func TestMain(m *testing.M) {
 	// Kubernetes also logs the errors that it returns.
@@ -27,12 +28,9 @@ func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 // Every file of every golden bundle is accepted by the program that reads it on the node.
 func TestConsumersAcceptGoldens(t *testing.T) {
-	trees, err := filepath.Glob(filepath.Join(goldens, "*", "want"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(trees) == 0 {
-		t.Fatal("there are no goldens in golden/cases/*/want: nothing would be checked")
+	trees, err := filepath.Glob(filepath.Join(renderCases(t), "*", "want"))
+	if err != nil || len(trees) < 30 {
+		t.Fatalf("golden/cases has %d cases, %v", len(trees), err)
 	}
 	met := checkTrees(t, trees)
 	for _, c := range All() {
@@ -40,6 +38,21 @@ func TestConsumersAcceptGoldens(t *testing.T) {
 			t.Errorf("no golden holds a file that %s reads: %v", c.Name, c.Patterns)
 		}
 	}
+}
+
+// renderedCases is the name of the folder that renderCases returns.
+const renderedCases = "cases"
+
+// renderCases writes the nodes of each case of golden/cases whole, to CASE/want/NODE of the folder that it returns.
+func renderCases(t *testing.T) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), renderedCases)
+	render := exec.CommandContext(t.Context(), "go", "run", "./internal/build/goldencases", "golden/cases", out)
+	render.Dir = repository
+	if said, err := render.CombinedOutput(); err != nil {
+		t.Fatalf("rendering golden/cases: %v\n%s", err, said)
+	}
+	return out
 }
 
 // Files written by hand, so that a check that refuses everything fails without goldens.
@@ -132,7 +145,11 @@ func checkTrees(t *testing.T, trees []string) map[string]bool {
 	met := map[string]bool{}
 	for _, f := range findFiles(t, trees) {
 		met[f.consumer.Name] = true
-		t.Run(filepath.ToSlash(f.path), func(t *testing.T) {
+		name := filepath.ToSlash(f.path)
+		if _, inCases, ok := strings.Cut(name, "/"+renderedCases+"/"); ok {
+			name = inCases
+		}
+		t.Run(name, func(t *testing.T) {
 			err := f.consumer.Check(t.Context(), f.contents, options(t))
 			if errors.Is(err, ErrUnavailable) {
 				t.Skip("skipped:", err)

@@ -19,6 +19,7 @@ const overridden = "none-overrides"
 // A kubelet has its own thresholds only where the configuration has none (cmd/kubelet/app/server.go, loadConfigFile): ours must have all.
 func TestBundlesHaveTheEvictionThresholdsOfWindows(t *testing.T) {
 	want := windowsThresholds(t)
+	goldens := renderCases(t)
 	files, err := filepath.Glob(filepath.Join(goldens, "*", "want", "*", "C", "k", "kubelet.conf"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("goldens of kubelet.conf: %d, %v", len(files), err)
