@@ -10,7 +10,8 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 # Debian packages for the build and the tests. Root installs missing ones; other users get their names.
 DEBIAN_PACKAGES := docker-registry jq openssh-server
 
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+# Tags come with a fetch from any fork: one that a shell reads as more than a word is no version.
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null | grep -xE '[A-Za-z0-9][A-Za-z0-9._+-]*' || echo dev)
 # How long each fuzz target runs.
 FUZZTIME ?= 30s
 # The platforms that everything must build for, as GOOS/GOARCH, and those that only ci-full builds for: no file of ours is for one of them alone.

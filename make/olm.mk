@@ -1,13 +1,12 @@
 # The OLM bundle and the file-based catalog, from the manifests in deploy.
 
-# IMAGE is that of the operator, by digest; MAINTAINER who makes the release.
-MAINTAINER ?= $(shell git log -1 --format='%an <%ae>')
+# IMAGE is that of the operator, by digest; MAINTAINER who makes the release, by default the author of the last commit, whose name is any text.
 OLM_CHECK := $(TOOLS)/olm-check
 
 .PHONY: olm-bundle
 olm-bundle: setup ## dist/olm-bundle, olm-catalog and olm-community: make olm-bundle VERSION=x.y.z IMAGE=REGISTRY/NAME@sha256:DIGEST
 	@$(STEP) "writing dist/olm-bundle, olm-catalog and olm-community" go run ./deploy/olm/cmd/olm-bundle -version '$(VERSION)' -image '$(IMAGE)' \
-		$(if $(BUNDLE_IMAGE),-bundle-image '$(BUNDLE_IMAGE)') -pause-image '$(PAUSE_IMAGE)' -sources '$(SOURCE_TREE)' -repository '$(SOURCE:.git=)' -maintainer '$(MAINTAINER)' -created "$$(git log -1 --format=%cI)"
+		$(if $(BUNDLE_IMAGE),-bundle-image '$(BUNDLE_IMAGE)') -pause-image '$(PAUSE_IMAGE)' -sources '$(SOURCE_TREE)' -repository '$(SOURCE:.git=)' -maintainer "$${MAINTAINER:-$$(git log -1 --format='%an <%ae>')}" -created "$$(git log -1 --format=%cI)"
 
 # The tag keeps a C library out that checks signatures of images, which are not looked at.
 $(OLM_CHECK): tools/olm-check/go.mod tools/olm-check/go.sum tools/olm-check/main.go

@@ -15,8 +15,8 @@ BILLS_DIR ?= $(dir $(PAYLOAD_DIR:/=))sbom
 ALLOW_MISSING ?=
 # The list of executables of the release before (payload.json), for the notes.
 BEFORE ?=
-# The URL of the sources, and the one below which the files of the release will be.
-SOURCE ?= $(filter https://%,$(shell git remote get-url origin 2>/dev/null))
+# The URL of the sources, without a token that the clone was made with, and the one below which the files of the release will be.
+SOURCE ?= $(filter https://%,$(shell git remote get-url origin 2>/dev/null | sed -E 's,^https://[^/]*@,https://,' | grep -xE '[A-Za-z0-9._~:/%-]+'))
 DOWNLOADS ?= $(if $(SOURCE),$(SOURCE:.git=)/releases/download/$(VERSION),https://localhost)
 # The URL below which the sources of the release can be read: alerts, events, conditions and wmco explain name pages there.
 SOURCE_TREE ?= $(if $(SOURCE),$(SOURCE:.git=)/blob/$(VERSION))
