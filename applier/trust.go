@@ -66,10 +66,15 @@ func (r *run) claimRoots(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("observing %s: %w", path, err)
 		}
-		if !isForeign(infos[0]) {
-			continue
+		switch f := infos[0]; {
+		case isForeign(f):
+			err = r.quarantineFolder(ctx, f)
+		case f.Kind == plan.FileDirectory && path == plan.ProgramRoot:
+			// Without an access of its own, users may add files, and a program looks for libraries in its own folder first
+			// (learn.microsoft.com/windows/win32/dlls/dynamic-link-library-search-order).
+			err = r.quarantineContents(ctx, f)
 		}
-		if err := r.quarantineFolder(ctx, infos[0]); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -87,18 +92,28 @@ func (r *run) quarantineFolder(ctx context.Context, f plan.FileInfo) error {
 	if !errors.As(err, &file) || f.Kind != plan.FileDirectory {
 		return err
 	}
-	inside, listErr := r.Host.List(ctx, f.Path)
-	if listErr != nil {
-		return errors.Join(err, listErr)
+	return r.quarantineContents(ctx, f)
+}
+
+// quarantineContents takes a folder, and sets aside what is somebody else's in it and in the folders below.
+func (r *run) quarantineContents(ctx context.Context, f plan.FileInfo) error {
+	if f.Access == plan.AccessOther {
+		if err := r.Host.MakeDirectory(ctx, f.Path, bundle.AccessUsers); err != nil {
+			return fmt.Errorf("making %s: %w", f.Path, err)
+		}
 	}
-	if err := r.Host.MakeDirectory(ctx, f.Path, bundle.AccessUsers); err != nil {
-		return fmt.Errorf("making %s: %w", f.Path, err)
+	inside, err := r.Host.List(ctx, f.Path)
+	if err != nil {
+		return fmt.Errorf("listing %s: %w", f.Path, err)
 	}
 	for _, child := range inside {
-		if !isForeign(child) {
-			continue
+		switch {
+		case child.Owner == plan.OwnerOther:
+			err = r.quarantineFolder(ctx, child)
+		case child.Kind == plan.FileDirectory:
+			err = r.quarantineContents(ctx, child)
 		}
-		if err := r.quarantineFolder(ctx, child); err != nil {
+		if err != nil {
 			return err
 		}
 	}

@@ -233,6 +233,36 @@ func TestAPlantedFolderInARootGetsOurAccess(t *testing.T) {
 	}
 }
 
+// TestFilesOfUsersBesideProgramsAreSetAside: where an administrator or the existing operator has made the folder without an access of its own, users
+// may have put a library there that our programs would load.
+func TestFilesOfUsersBesideProgramsAreSetAside(t *testing.T) {
+	t.Parallel()
+	m := newMachine()
+	for _, path := range []string{`C:\k`, `C:\k\cni`} {
+		m.PlaceFolder(path)
+		if err := m.MakeDirectory(t.Context(), path, plan.AccessOther); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.Place(`C:\k\of-the-administrator.txt`, plan.AccessOther, "kept")
+	m.Plant(`C:\k\pdh.dll`, "evil")
+	m.Plant(`C:\k\cni\version.dll`, "evil")
+	m.mustApply(t, newNode())
+	for path, f := range m.Snapshot().Files {
+		if f.Owner == plan.OwnerOther && !strings.HasPrefix(path, records.DirAside+`\`) {
+			t.Errorf("%s is still the user's", path)
+		}
+	}
+	m.keptAside(t, "pdh.dll")
+	m.keptAside(t, "version.dll")
+	if _, there := m.Contents(`C:\k\of-the-administrator.txt`); !there {
+		t.Error("a file of the administrator was moved")
+	}
+	if f := m.Snapshot().Files[`C:\k`]; f.Access != bundle.AccessUsers {
+		t.Errorf("%+v", f)
+	}
+}
+
 // entriesOutOfBounds are in records of ours, and no bundle can have them.
 func TestRecordsWithEntriesOutOfBoundsAreRefused(t *testing.T) {
 	t.Parallel()

@@ -22,7 +22,10 @@ func CheckKept(path string) error {
 
 // managedRoots are the folders in which bundles may have files, folders, state and logs. A bundle that names another place is
 // refused, whoever sent it.
-func managedRoots() []string { return []string{`C:\k`, `C:\var\log`, `C:\var\lib`} }
+func managedRoots() []string { return []string{ProgramRoot, `C:\var\log`, `C:\var\lib`} }
+
+// ProgramRoot is the root with the programs of services.
+const ProgramRoot = `C:\k`
 
 // GuardedFolders returns the roots and the folders above them, outer ones first. Whoever owns one of them decides what is in a root.
 func GuardedFolders() []string {
