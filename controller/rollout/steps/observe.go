@@ -101,9 +101,7 @@ func (e *Executor) observeFleet(ctx context.Context, nodes map[string]windowsnod
 		if n.Urgent.Bundle != "" {
 			v.urgent[name] = urgent
 		}
-		if err := e.observeSurroundings(ctx, &n, nodes[name], deleted); err != nil {
-			return view{}, err
-		}
+		e.observeSurroundings(ctx, &n, nodes[name], deleted)
 		v.unsettled = v.unsettled || n.Unsettled != ""
 		v.Nodes = append(v.Nodes, n)
 	}

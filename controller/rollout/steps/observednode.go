@@ -43,12 +43,11 @@ func (e *Executor) observeNode(ctx context.Context, node windowsnode.Node, r Ren
 }
 
 // observeSurroundings adds what the object of the node does not say: for how long something has lasted, its drain, its pods and its Machine.
-func (e *Executor) observeSurroundings(ctx context.Context, n *plan.Node, node windowsnode.Node, deleted []machinev1beta1.Machine) (err error) {
+func (e *Executor) observeSurroundings(ctx context.Context, n *plan.Node, node windowsnode.Node, deleted []machinev1beta1.Machine) {
 	n.Seen, n.Silent = e.memory.ofNode(n.Name).observeNode(*n, e.Elapsed()), e.Heartbeats.IsSilent(node)
 	if n.Leaving == "" && slices.ContainsFunc(deleted, func(m machinev1beta1.Machine) bool { return isMachineOfNode(m, node) }) {
 		n.Leaving = "its Machine is being deleted"
 	}
 	e.Drains.noteResult(n)
-	n.Unsettled, err = e.unsettledPods(ctx, *n)
-	return err
+	n.Unsettled = e.unsettledPods(ctx, *n)
 }

@@ -40,8 +40,17 @@ func (e *Executor) recordReadyPods(ctx context.Context, s plan.Step) error {
 	return nil
 }
 
+const (
+	// mostPods is how many pods of a node are looked at: a kubelet runs 250 and makes as many mirror pods as it likes.
+	mostPods = 1000
+	// podsLimit is how long that may take, so that one node does not keep the others waiting.
+	podsLimit = 15 * time.Second
+)
+
 // podsOf returns the pods of a node, with what says whether they are Ready.
 func (e *Executor) podsOf(ctx context.Context, node string) ([]corev1.Pod, error) {
+	ctx, cancel := context.WithTimeout(ctx, podsLimit)
+	defer cancel()
 	o := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(), Limit: drain.PodsAtATime}
 	var all []corev1.Pod
 	for more := true; more; more = o.Continue != "" {
@@ -55,19 +64,26 @@ func (e *Executor) podsOf(ctx context.Context, node string) ([]corev1.Pod, error
 				Status:     corev1.PodStatus{Phase: p.Status.Phase, Conditions: []corev1.PodCondition{readyCondition(p)}},
 			})
 		}
-		o.Continue = list.Continue
+		if o.Continue = list.Continue; len(all) > mostPods {
+			return nil, fmt.Errorf("listing the pods of node %s: it has more than %d", node, mostPods)
+		}
 	}
 	return all, nil
 }
 
-// unsettledPods says which pods of a canary do not work since its turn; empty for all other nodes.
-func (e *Executor) unsettledPods(ctx context.Context, n plan.Node) (string, error) {
+// unsettledPods says which pods of a canary do not work since its turn; empty for all other nodes. That they cannot be listed is its own fault, and keeps
+// nothing else waiting.
+func (e *Executor) unsettledPods(ctx context.Context, n plan.Node) string {
 	if !mustSettle(n) {
-		return "", nil
+		return ""
 	}
-	list, err := e.podsOf(ctx, n.Name)
+	var list []corev1.Pod
+	err := e.tryForNode(ctx, "pods of the canary "+n.Name, func(ctx context.Context) (err error) {
+		list, err = e.podsOf(ctx, n.Name)
+		return err
+	})
 	if err != nil {
-		return "", err
+		return err.Error()
 	}
 	before := e.memory.ofNode(n.Name).ready
 	known := before.pods != nil && before.bundle == n.Published
@@ -78,10 +94,10 @@ func (e *Executor) unsettledPods(ctx context.Context, n plan.Node) (string, erro
 		}
 	}
 	if len(broken) == 0 {
-		return "", nil
+		return ""
 	}
 	others := func(left int) string { return " and " + bundle.Count(left, "other") }
-	return "these pods are not Ready: " + bundle.JoinFirst(broken, 3, ", ", others), nil
+	return "these pods are not Ready: " + bundle.JoinFirst(broken, 3, ", ", others)
 }
 
 // brokeDuringTurn reports whether a pod was on the node before its turn, and ceased to be Ready in it, by the times of others: for a process that has begun in
