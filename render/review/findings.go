@@ -191,9 +191,25 @@ func findingsText(sign string, findings bundle.Findings) string {
 		}
 	}
 	if n := len(findings) - mostFindings; n > 0 {
-		fmt.Fprintf(&out, "%s and %s\n", sign, bundle.Count(n, "more finding"))
+		fmt.Fprintf(&out, "%s and %s: %s\n", sign, bundle.Count(n, "more finding"), kindsOf(findings[mostFindings:], escapeName))
 	}
 	return out.String()
+}
+
+// kindsOf counts findings by severity and reason, so that those which a text does not show are no surprise: "30 warning A, 1 info B".
+func kindsOf(findings bundle.Findings, show func(string) string) string {
+	var kinds []string
+	count := map[string]int{}
+	for _, f := range findings {
+		kind := escapeName(string(f.Severity)) + " " + show(f.Reason)
+		if count[kind]++; count[kind] == 1 {
+			kinds = append(kinds, kind)
+		}
+	}
+	for i, kind := range kinds {
+		kinds[i] = fmt.Sprintf("%d %s", count[kind], kind)
+	}
+	return strings.Join(kinds, ", ")
 }
 
 // nextStep is what to do about a finding, or why it is accepted, with the label in front of it.
@@ -244,7 +260,7 @@ func (f Findings) markdown() string {
 			out.WriteString("\n")
 		}
 		if n := len(side.findings) - mostFindings; n > 0 {
-			fmt.Fprintf(&out, "* and %d more\n", n)
+			fmt.Fprintf(&out, "* and %d more: %s\n", n, kindsOf(side.findings[mostFindings:], codeSpan))
 		}
 		out.WriteString("\n")
 	}

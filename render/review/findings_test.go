@@ -1,6 +1,7 @@
 package review
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -97,11 +98,34 @@ func TestTheTextOfFindingsIsBounded(t *testing.T) {
 	if n := len(r.Findings.Added); n != 1000 {
 		t.Errorf("%d findings in JSON", n)
 	}
-	if lines := strings.Count(r.Text(), "\n"); lines > 60 || !strings.Contains(r.Text(), "+ and 980 more findings\n") {
+	if lines := strings.Count(r.Text(), "\n"); lines > 60 || !strings.Contains(r.Text(), "+ and 980 more findings: ") {
 		t.Errorf("%d lines of text", lines)
 	}
-	if lines := strings.Count(r.Markdown(), "\n"); lines > 60 || !strings.Contains(r.Markdown(), "* and 980 more\n") {
+	if lines := strings.Count(r.Markdown(), "\n"); lines > 60 || !strings.Contains(r.Markdown(), "* and 980 more: ") {
 		t.Errorf("%d lines of markdown", lines)
+	}
+}
+
+// Whoever accepts many findings cannot hide what else they accept: a person who reads the comment sees at least its reason.
+func TestWhatIsAcceptedIsNotHiddenByOthers(t *testing.T) {
+	var before, after []bundle.Finding
+	for i := range 40 {
+		f := bundle.Finding{Severity: bundle.SeverityWarning, Reason: "Noise", Message: fmt.Sprint("noise ", i)}
+		if i == 30 {
+			f.Reason, f.Message = "WindowsIgnoresTheMirror", "zzz"
+		}
+		before = append(before, f)
+		f.Accepted = bundle.Acceptance{Owner: "team", Reason: "fine"}
+		after = append(after, f)
+	}
+	r := Compare(side(before...), side(after...))
+	for _, text := range []string{r.Text(), r.Markdown()} {
+		if !strings.Contains(text, "WindowsIgnoresTheMirror") {
+			t.Errorf("nothing names it:\n%s", text)
+		}
+	}
+	if !strings.Contains(r.Markdown(), "* and 20 more: 19 warning `Noise`, 1 warning `WindowsIgnoresTheMirror`\n") {
+		t.Error(r.Markdown())
 	}
 }
 
