@@ -330,8 +330,8 @@ func (r *run) sweepAfter(ctx context.Context, p plan.Plan) {
 }
 
 // doSteps does the steps in order.
-func (r *run) doSteps(ctx context.Context, p plan.Plan) error {
-	for steps := p.Steps; len(steps) > 0; {
+func (r *run) doSteps(ctx context.Context, steps []plan.Step) error {
+	for len(steps) > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -61,7 +61,17 @@ func (r *run) changeHost(ctx context.Context, steps plan.Plan, swap *plan.Step, 
 			return err
 		}
 	}
-	return r.doSteps(ctx, steps)
+	first := slices.IndexFunc(steps.Steps, func(s plan.Step) bool { return s.Verb == plan.VerbStart })
+	if first < 0 {
+		first = len(steps.Steps)
+	}
+	if err := r.doSteps(ctx, steps.Steps[:first]); err != nil {
+		return err
+	}
+	if err := r.claimPrograms(ctx); err != nil {
+		return err
+	}
+	return r.doSteps(ctx, steps.Steps[first:])
 }
 
 // keepProgram gives the program that the service runs a second name for the guard, before a step moves it aside. A run that is resumed has it.

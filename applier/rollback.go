@@ -56,7 +56,7 @@ func (r *run) restoreBefore(ctx context.Context, why error) error {
 		return fmt.Errorf("restoring %s: %s", p.Unknown[0], observed.Settings[p.Unknown[0]].Unknown)
 	}
 	r.done, r.total = 0, len(p.Steps)
-	if err := r.doSteps(ctx, p); err != nil {
+	if err := r.doSteps(ctx, p.Steps); err != nil {
 		return err
 	}
 	if err := r.checkRunning(ctx, &t); err != nil {

@@ -66,19 +66,28 @@ func (r *run) claimRoots(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("observing %s: %w", path, err)
 		}
-		switch f := infos[0]; {
-		case isForeign(f):
-			err = r.quarantineFolder(ctx, f)
-		case f.Kind == plan.FileDirectory && path == plan.ProgramRoot:
-			// Without an access of its own, users may add files, and a program looks for libraries in its own folder first
-			// (learn.microsoft.com/windows/win32/dlls/dynamic-link-library-search-order).
-			err = r.quarantineContents(ctx, f)
+		if !isForeign(infos[0]) {
+			continue
 		}
-		if err != nil {
+		if err := r.quarantineFolder(ctx, infos[0]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// claimPrograms sets aside what others have put beside the programs before the first bundle was applied. Where an administrator or another operator had
+// made the folder without an access of its own, users could add files, and a program looks for libraries in its own folder first
+// (learn.microsoft.com/windows/win32/dlls/dynamic-link-library-search-order). It comes after the folder has our access, and before anything starts.
+func (r *run) claimPrograms(ctx context.Context) error {
+	if r.situation.Ledger.AppliedDigest() != "" {
+		return nil
+	}
+	infos, err := r.Host.Stat(ctx, []string{plan.ProgramRoot})
+	if err != nil || infos[0].Kind != plan.FileDirectory {
+		return err
+	}
+	return r.quarantineContents(ctx, infos[0])
 }
 
 // isForeign reports whether something belongs to another product, or leads elsewhere.
@@ -97,7 +106,7 @@ func (r *run) quarantineFolder(ctx context.Context, f plan.FileInfo) error {
 
 // quarantineContents takes a folder, and sets aside what is somebody else's in it and in the folders below.
 func (r *run) quarantineContents(ctx context.Context, f plan.FileInfo) error {
-	if f.Access == plan.AccessOther {
+	if f.Access == plan.AccessOther || f.Owner == plan.OwnerOther {
 		if err := r.Host.MakeDirectory(ctx, f.Path, bundle.AccessUsers); err != nil {
 			return fmt.Errorf("making %s: %w", f.Path, err)
 		}
