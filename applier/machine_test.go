@@ -123,6 +123,56 @@ func TestStateOfAnotherClusterIsRemovedBeforeAnythingStarts(t *testing.T) {
 	}
 }
 
+// TestKeysOfTheKubeletAreForAdministrators: the kubelet makes the folder of its keys with the access of the one around it, which users read.
+func TestKeysOfTheKubeletAreForAdministrators(t *testing.T) {
+	t.Parallel()
+	const key = plan.KubeletKeys + `\kubelet-client-current.pem`
+	blue, red := newNode(), newNode().Changed(func(n *node) { n.Cluster = "red" })
+	for name, bring := range map[string]func(*testing.T, *machine){
+		"before the kubelet makes the folder": func(t *testing.T, m *machine) { m.mustApply(t, blue) },
+		"where another operator's kubelet made it": func(t *testing.T, m *machine) {
+			m.Place(key, bundle.AccessUsers, "key")
+			m.mustApply(t, blue)
+		},
+		"where an older version of this agent left it so": func(t *testing.T, m *machine) {
+			m.mustApply(t, blue)
+			m.Place(key, bundle.AccessUsers, "key")
+			if err := m.MakeDirectory(t.Context(), plan.KubeletKeys, bundle.AccessUsers); err != nil {
+				t.Fatal(err)
+			}
+			if o := m.observe(t, blue); o.InSync {
+				t.Error("nothing differs")
+			}
+			if _, err := m.repair(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"after the keys of another cluster were removed": func(t *testing.T, m *machine) {
+			m.mustApply(t, blue)
+			m.Place(key, bundle.AccessAdmins, "key")
+			m.mustApply(t, red)
+			if _, there := m.Contents(key); there {
+				t.Error("the key of another cluster stays")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine()
+			bring(t, m)
+			if f := m.Snapshot().Files[plan.KubeletKeys]; f.Kind != plan.FileDirectory || f.Access != bundle.AccessAdmins {
+				t.Errorf("%+v", f)
+			}
+			if _, err := m.engine().Cleanup(t.Context(), applier.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			if f, there := m.Snapshot().Files[plan.KubeletKeys]; there {
+				t.Errorf("it stays after a cleanup: %+v", f)
+			}
+		})
+	}
+}
+
 func TestChangesThatNeedARebootWaitForIt(t *testing.T) {
 	t.Parallel()
 	m := newMachine()

@@ -286,6 +286,9 @@ func (p *planner) removeUnknown() {
 // removeUnwanted removes what is managed and no longer wanted. A folder goes if nothing else is in it.
 func (p *planner) removeUnwanted() {
 	going := map[string]bool{}
+	for _, path := range p.circumstances.Stale.Paths { // removed whole
+		going[bundle.FoldPath(path)] = true
+	}
 	for _, s := range p.removeSteps {
 		going[bundle.FoldPath(s.File.Path)] = true
 	}
@@ -352,6 +355,11 @@ func (p *planner) clearSteps() []Step {
 			Action: Action{Verb: VerbClear, Entry: bundle.KindState.ID(path), Reason: ReasonStale, Impact: bundle.ImpactNone},
 			File:   WantedFile{Path: path},
 		})
+		for _, f := range p.target.Files {
+			if f.Kind == FileDirectory && bundle.FoldPath(f.Path) == bundle.FoldPath(path) {
+				list = append(list, Step{Action: Action{Verb: VerbMake, Entry: f.ID, Reason: ReasonAbsent, Impact: f.Impact}, File: f})
+			}
+		}
 	}
 	for _, name := range p.circumstances.Stale.Networks {
 		s := WantedSetting{Kind: bundle.KindNetwork, Name: name}

@@ -24,6 +24,10 @@ func CheckKept(path string) error {
 // refused, whoever sent it.
 func managedRoots() []string { return []string{ProgramRoot, `C:\var\log`, `C:\var\lib`} }
 
+// KubeletKeys is the state in which the kubelet keeps the private keys of its certificates. It would make the folder without an access of its own, so
+// that all users could read them (k8s.io/client-go util/certificate: modes of files do nothing on Windows).
+const KubeletKeys = `C:\var\lib\kubelet\pki`
+
 // ProgramRoot is the root with the programs of services.
 const ProgramRoot = `C:\k`
 

@@ -91,6 +91,13 @@ func (t *Target) addLayer(l bundle.Layer, contents Contents) {
 			t.Exclusive[bundle.FoldPath(d.Path)] = true
 		}
 	}
+	for _, s := range l.State {
+		if bundle.FoldPath(s.Path) == bundle.FoldPath(KubeletKeys) {
+			t.Files = append(t.Files, WantedFile{
+				ID: bundle.KindDirectory.ID(s.Path), Path: s.Path, Kind: FileDirectory, Access: bundle.AccessAdmins, Impact: bundle.ImpactNone,
+			})
+		}
+	}
 	for _, f := range l.Files {
 		t.Files = append(t.Files, WantedFile{
 			ID: bundle.KindFile.ID(f.Path), Path: f.Path, Kind: FileRegular, Access: f.Access, Impact: f.Impact,
