@@ -145,11 +145,17 @@ func wants(namespace string) []objects.Want {
 		return objects.Want{Group: group, Version: "v1", Kind: kind, Namespace: namespace, Optional: true}
 	}
 	return append(list,
-		own("", "Secret"), own("", "ConfigMap"), own("", "Pod"), own("", "Event"), own("apps", "Deployment"),
+		own("", "Secret"), own("", "ConfigMap"), bounded(own("", "Pod")), bounded(own("", "Event")), own("apps", "Deployment"),
 		own("rbac.authorization.k8s.io", "Role"), own("rbac.authorization.k8s.io", "RoleBinding"), own("coordination.k8s.io", "Lease"),
 		// Events about Nodes are in this namespace (client-go tools/record).
-		objects.Want{Version: "v1", Kind: "Event", Namespace: "default"},
+		bounded(objects.Want{Version: "v1", Kind: "Event", Namespace: "default"}),
 	)
+}
+
+// bounded is a want of what every kubelet may make as much of as it likes.
+func bounded(w objects.Want) objects.Want {
+	w.Bounded = true
+	return w
 }
 
 func (c *collection) miss(format string, args ...any) {
@@ -188,7 +194,10 @@ func (c *collection) look(o objects.Object) error {
 	case o.Kind == "Pod":
 		var p corev1.Pod
 		err = json.Unmarshal(o.JSON, &p)
-		c.pods = append(c.pods, p)
+		// A kubelet may make a mirror pod of its own node in each namespace, and answers the request for its log as slowly as it likes.
+		if _, mirrors := p.Annotations[corev1.MirrorPodAnnotationKey]; !mirrors {
+			c.pods = append(c.pods, p)
+		}
 	case o.Kind == "Secret":
 		var s corev1.Secret
 		err = json.Unmarshal(o.JSON, &s)

@@ -345,3 +345,28 @@ func TestTheTimeOfAForeignFolder(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatKubeletsMakeIsBounded: of a live cluster, Events and Pods are read in parts, and the log of a mirror pod is not asked for.
+func TestWhatKubeletsMakeIsBounded(t *testing.T) {
+	for _, w := range wants(gather.OperatorNamespace) {
+		if (w.Kind == "Event" || w.Kind == "Pod") && !w.Bounded {
+			t.Errorf("%s in %s is read whole", w.Kind, w.Namespace)
+		}
+	}
+	text := `
+{apiVersion: v1, kind: Pod, metadata: {name: operator, namespace: openshift-windows-machine-config-operator}, spec: {containers: [{name: manager}]}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: mirror, namespace: openshift-windows-machine-config-operator, annotations: {kubernetes.io/config.mirror: x}}, spec: {containers: [{name: slow}]}}
+`
+	var asked []string
+	logs := func(_ context.Context, path string, _ map[string]string, _ int64) ([]byte, error) {
+		asked = append(asked, path)
+		return []byte("a\n"), nil
+	}
+	if _, err := Collect(t.Context(), source(t, text, logs), t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	if len(asked) != 1 || !strings.HasSuffix(asked[0], "/pods/operator/log") {
+		t.Errorf("asked for %q", asked)
+	}
+}

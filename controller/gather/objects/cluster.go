@@ -47,22 +47,26 @@ func (c *clusterReader) Read(ctx context.Context, wants []Want) (Set, error) {
 	var findings bundle.Findings
 	defer c.digests.beginReading()()
 	for _, w := range wants {
-		items, err := c.fetchWanted(ctx, w)
+		size := 0
+		err := c.fetchWanted(ctx, w, func(items []unstructured.Unstructured) (more bool) {
+			for _, item := range items {
+				p, bad := fromCluster(item, w)
+				switch {
+				case bad != nil:
+					findings = append(findings, flawedFinding(p, *bad))
+				case w.admitsObject(p):
+					p.Content = c.digests.digestOf(item, p)
+					found[p.objectIdentity()] = p.Object
+					size += len(p.JSON)
+				}
+			}
+			return size < boundedBytes
+		})
 		refused, err := refusalFindings(w, err)
 		if err != nil {
 			return Set{}, err
 		}
 		findings = append(findings, refused...)
-		for _, item := range items {
-			p, bad := fromCluster(item, w)
-			switch {
-			case bad != nil:
-				findings = append(findings, flawedFinding(p, *bad))
-			case w.admitsObject(p):
-				p.Content = c.digests.digestOf(item, p)
-				found[p.objectIdentity()] = p.Object
-			}
-		}
 	}
 	return newSet(found, findings), nil
 }
@@ -76,17 +80,19 @@ func fromCluster(u unstructured.Unstructured, w Want) (parsed, *flaw) {
 	return p, bad
 }
 
-// fetchWanted requests the objects of the want and few others. If some of the names are forbidden, it returns the other objects
-// and an error.
-func (c *clusterReader) fetchWanted(ctx context.Context, w Want) ([]unstructured.Unstructured, error) {
+// fetchWanted gives the objects of the want and few others to take, at once or in parts. If some of the names are forbidden, it gives the other
+// objects and returns an error.
+func (c *clusterReader) fetchWanted(ctx context.Context, w Want, take func([]unstructured.Unstructured) (more bool)) error {
 	byName, err := c.canGet(w)
 	switch {
 	case err != nil:
-		return nil, &requestError{"discover", w, "", err}
+		return &requestError{"discover", w, "", err}
 	case byName:
-		return c.getEachName(ctx, w)
+		items, err := c.getEachName(ctx, w)
+		take(items)
+		return err
 	}
-	return c.listKind(ctx, w)
+	return c.listKind(ctx, w, take)
 }
 
 // requestError is an error with the verb, the kind and the name of the request.
@@ -161,17 +167,39 @@ func kindIsGone(err error) bool {
 	return apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
+const (
+	// partSize is how many objects of a bounded kind are in memory whole, each as large as an object may be.
+	partSize = 25
+	// boundedBytes is how much is kept of a bounded kind, as JSON.
+	boundedBytes = 64 << 20
+)
+
+// errMore is the error for a bounded kind of which the cluster has more.
+var errMore = errors.New("there is more")
+
 // listKind requests all objects of the kind, in the namespace and with the labels of the want.
-func (c *clusterReader) listKind(ctx context.Context, w Want) ([]unstructured.Unstructured, error) {
+func (c *clusterReader) listKind(ctx context.Context, w Want, take func([]unstructured.Unstructured) (more bool)) error {
 	list := NewList(w.groupVersionKind())
-	err := c.client.List(ctx, list, client.InNamespace(w.Namespace), client.MatchingLabels(w.Labels), client.UnsafeDisableDeepCopyOption(c.digests != nil))
-	switch {
-	case err == nil:
-		return list.Items, nil
-	case apierrors.IsNotFound(err):
-		return nil, errNotServed
+	options := []client.ListOption{client.InNamespace(w.Namespace), client.MatchingLabels(w.Labels), client.UnsafeDisableDeepCopyOption(c.digests != nil)}
+	if w.Bounded {
+		options = append(options, client.Limit(partSize))
 	}
-	return nil, &requestError{"list", w, "", err}
+	for {
+		err := c.client.List(ctx, list, append(options, client.Continue(list.GetContinue()))...)
+		switch {
+		case apierrors.IsNotFound(err):
+			return errNotServed
+		case err != nil:
+			return &requestError{"list", w, "", err}
+		}
+		switch goesOn := take(list.Items); {
+		case list.GetContinue() == "":
+			return nil
+		case w.Bounded && !goesOn:
+			return errMore
+		}
+		list.Items = nil
+	}
 }
 
 // WatchError says that a cache cannot list and watch a kind: Err is what the API server has said.
@@ -215,8 +243,18 @@ func refusalFindings(w Want, err error) (bundle.Findings, error) {
 		return bundle.Findings{notServedFinding(w)}, nil
 	case apierrors.IsForbidden(err):
 		return bundle.Findings{forbiddenFinding(w, err)}, nil
+	case errors.Is(err, errMore):
+		return bundle.Findings{moreFinding(w)}, nil
 	}
 	return nil, err
+}
+
+func moreFinding(w Want) bundle.Finding {
+	return bundle.Finding{
+		Severity: bundle.SeverityError, Reason: reason.InputTooLarge, Object: bundle.Ref{Kind: w.Kind, Namespace: w.Namespace},
+		Message: fmt.Sprintf("the cluster has more than %s of %s objects in namespace %s, and the rest is not read", sizeText(boundedBytes), w.Kind, w.Namespace),
+		Fix:     "look for who makes so many of them",
+	}
 }
 
 func notServedFinding(w Want) bundle.Finding {

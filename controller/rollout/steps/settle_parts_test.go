@@ -56,7 +56,9 @@ func TestACanaryWhosePodsCannotBeListedWaitsAlone(t *testing.T) {
 			list.Continue = "more"
 			return list, nil
 		}, "it has more than 1000", mostPods/drain.PodsAtATime + 1},
-		"a list that has expired": {func() (*corev1.PodList, error) { return &corev1.PodList{}, errors.New("the continue parameter is too old") }, "is too old", 1},
+		"a list that has expired": {func() (*corev1.PodList, error) {
+			return &corev1.PodList{}, errors.New("the continue parameter is too old")
+		}, "is too old", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clients, requests := fake.NewClientset(), 0
