@@ -14,6 +14,7 @@ const (
 	MachineWithoutAddress = "MachineWithoutAddress"
 	MachineNameTooLong    = "MachineNameTooLong"
 	NodeNameMismatch      = "NodeNameMismatch"
+	NodeNameReserved      = "NodeNameReserved"
 	NodeNameUnknown       = "NodeNameUnknown"
 	InstanceInvalid       = "InstanceInvalid"
 	InstanceTaken         = "InstanceTaken"
@@ -38,6 +39,7 @@ func nodes() []Entry {
 		{MachineWithoutAddress, isInfo, "A Machine has no internal IPv4 address yet, so nothing is rendered for it.", "Wait until the cloud has assigned the address."},
 		{MachineNameTooLong, isError, "The name of a Machine is too long for a Windows computer name.", "Give the MachineSet a name of at most 9 characters."},
 		{NodeNameMismatch, isWarning, "The host would now register under another name than its Node has. The node keeps its name.", "Nothing. If the host was renamed on purpose, remove the node and let it join again."},
+		{NodeNameReserved, isWarning, "A Machine or a Node has a name that no file on Windows can have, such as `con`. It is left out; the others are not affected.", "Rename the computer and let it join again, or delete the object."},
 		{NodeNameUnknown, isError, "On AWS and Google Cloud, a Node has the name that the instance metadata of its host has, and the host that is to join does not read it.", "Turn on the instance metadata of the host, and check on the host that `http://169.254.169.254` is reached without a proxy."},
 		{InstanceInvalid, isWarning, "An entry of windows-instances is not valid. It is skipped; the others are not affected.", "Write the entry as `<IPv4 address or DNS name>: username=<name>`."},
 		{AddressClaimed, isWarning, "A Node reports an address of a Machine or an entry that is another host by the operator's record. The address is ignored, and the other host is not affected.", "Remove the entry if it is the same host. Otherwise look at the host of the Node that reports it: its kubelet, or whoever has the kubelet's certificate, has written that."},

@@ -333,14 +333,19 @@ func appendMissing(list, more []string) []string {
 	return list
 }
 
-// checkName accepts only names that an API server accepts: names of Machines and Nodes become names of hosts, folders and
-// files.
+// checkName accepts only names that an API server accepts and that a file on Windows can have: names of Machines and Nodes become names of hosts, folders
+// and files. A Node may have one that Windows reserves, and keeps no other one waiting.
 func (g *gatherer) checkName(name string, ref bundle.Ref) bool {
-	if len(validation.IsDNS1123Subdomain(name)) == 0 && bundle.CheckName(name) == nil {
-		return true
+	f := bundle.Finding{Object: ref, Field: "metadata.name", Node: name}
+	switch {
+	case len(validation.IsDNS1123Subdomain(name)) > 0:
+		f.Message, f.Fix = fmt.Sprintf("%q is not a valid name of a host", name), "an API server refuses this name: check where the object comes from"
+		g.addFinding(bundle.SeverityError, reason.InputInvalid, f)
+		return false
+	case bundle.CheckName(name) != nil:
+		f.Message, f.Fix = fmt.Sprintf("%q is a name that Windows reserves, and is left out", name), "rename the computer and let it join again, or delete the object"
+		g.addFinding(bundle.SeverityWarning, reason.NodeNameReserved, f)
+		return false
 	}
-	g.addFinding(bundle.SeverityError, reason.InputInvalid, bundle.Finding{
-		Object: ref, Field: "metadata.name", Node: name, Message: fmt.Sprintf("%q is not a valid name of a host", name), Fix: "an API server or Windows refuses this name: check where the object comes from",
-	})
-	return false
+	return true
 }
