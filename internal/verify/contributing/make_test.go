@@ -22,17 +22,10 @@ func TestWhatGitSaysRunsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{
+	writePrograms(t, dir, map[string]string{
 		"Makefile": string(makefile), "bin/tools/modules": stub, "path/go": stub,
 		"hack/step": stub, "hack/packages": stub, "hack/need": stub, "hack/downloads": stub,
-	} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil { //nolint:gosec // programs
-			t.Fatal(err)
-		}
-	}
+	})
 	run := func(name string, args ...string) string {
 		t.Helper()
 		cmd := exec.Command(name, args...)
@@ -60,6 +53,39 @@ func TestWhatGitSaysRunsNothing(t *testing.T) {
 	for _, want := range []string{author + " <a@example.com>\n", "https://git.example.com/wmco", "-X main.version=dev"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
+// TestWineComesWithASignature: debootstrap goes on without one where it has no keys, as on Ubuntu, and what it downloads runs as root.
+func TestWineComesWithASignature(t *testing.T) {
+	dir := t.TempDir()
+	script, err := os.ReadFile(filepath.Join(root, "hack", "wine-root"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	writePrograms(t, dir, map[string]string{
+		"hack/wine-root": string(script), "hack/step": stub, "hack/packages": stub, "path/id": "#!/bin/sh\necho 0\n", "path/unshare": "#!/bin/sh\n",
+	})
+	cmd := exec.Command(filepath.Join(dir, "hack", "wine-root"), filepath.Join(dir, "wine"))
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "path")+":"+os.Getenv("PATH"), "XDG_CACHE_HOME="+dir)
+	out, _ := cmd.CombinedOutput() // nothing was installed
+	for _, want := range []string{"debootstrap\ndebian-archive-keyring\n", "debootstrap\n--force-check-gpg\n"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
+// writePrograms writes programs below a folder.
+func writePrograms(t *testing.T, dir string, texts map[string]string) {
+	t.Helper()
+	for name, text := range texts {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil { //nolint:gosec // programs
+			t.Fatal(err)
 		}
 	}
 }
