@@ -117,7 +117,7 @@ func (r *run) quarantineContents(ctx context.Context, f plan.FileInfo) error {
 	}
 	for _, child := range inside {
 		switch {
-		case child.Owner == plan.OwnerOther:
+		case isForeign(child):
 			err = r.quarantineFolder(ctx, child)
 		case child.Kind == plan.FileDirectory:
 			err = r.quarantineContents(ctx, child)

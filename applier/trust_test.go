@@ -247,6 +247,7 @@ func TestFilesOfUsersBesideProgramsAreSetAside(t *testing.T) {
 	m.Place(`C:\k\of-the-administrator.txt`, plan.AccessOther, "kept")
 	m.Plant(`C:\k\pdh.dll`, "evil")
 	m.Plant(`C:\k\cni\version.dll`, "evil")
+	m.PlaceLink(`C:\k\wtsapi32.dll`)
 	m.mustApply(t, newNode())
 	for path, f := range m.Snapshot().Files {
 		if f.Owner == plan.OwnerOther && !strings.HasPrefix(path, records.DirAside+`\`) {
@@ -255,6 +256,7 @@ func TestFilesOfUsersBesideProgramsAreSetAside(t *testing.T) {
 	}
 	m.keptAside(t, "pdh.dll")
 	m.keptAside(t, "version.dll")
+	m.keptAside(t, "wtsapi32.dll")
 	if _, there := m.Contents(`C:\k\of-the-administrator.txt`); !there {
 		t.Error("a file of the administrator was moved")
 	}

@@ -130,3 +130,13 @@ func (c Cleaner) giveName(ctx context.Context) (changed bool, err error) {
 	}
 	return true, c.Host.Set(ctx, plan.Setting{Kind: bundle.KindHostName, Name: bundle.Computer, Value: name, Present: true})
 }
+
+// CheckRoot returns an error unless what is at Root is of administrators, with the access that the self-test gives it. The self-test runs programs there as
+// SYSTEM, and every user may make a folder of that name before.
+func CheckRoot(f plan.FileInfo) error {
+	ours := f.Kind == plan.FileDirectory && f.Owner != plan.OwnerOther && (f.Access == "" || f.Access == bundle.AccessUsers)
+	if f.Kind == plan.FileAbsent || ours {
+		return nil
+	}
+	return fmt.Errorf("%s was made by another user or program, who could change what the self-test runs there: look at it, and delete it", Root)
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -63,19 +64,31 @@ func (m Machine) Prepare(ctx context.Context) error {
 	if err := m.recordBefore(ctx); err != nil {
 		return err
 	}
+	h := m.host()
+	if err := h.CreateDirectory(ctx, selftest.Root, bundle.AccessUsers); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := m.checkRoot(ctx); err != nil {
+		return err
+	}
 	for _, f := range []string{folderWork, folderSeen} {
 		if err := removeAll(ctx, f); err != nil {
 			return err
 		}
 	}
-	h := m.host()
-	if err := h.MakeDirectory(ctx, selftest.Root, bundle.AccessUsers); err != nil {
-		return err
-	}
 	if err := h.MakeDirectory(ctx, folderWork, bundle.AccessUsers); err != nil {
 		return err
 	}
 	return os.Mkdir(folderSeen, 0o755)
+}
+
+// checkRoot returns an error for a folder that another user of this machine has made.
+func (m Machine) checkRoot(ctx context.Context) error {
+	infos, err := m.host().Stat(ctx, []string{selftest.Root})
+	if err != nil {
+		return err
+	}
+	return selftest.CheckRoot(infos[0])
 }
 
 // removalLimit is how long the file of a program that has ended may still be open: scanners read what has just been run.
@@ -135,6 +148,9 @@ func recordedBefore() (before selftest.Before, err error) {
 // Clean implements selftest.Machine. The record of what was before is removed last, and only if all else is done.
 func (m Machine) Clean(ctx context.Context) (removed []string, err error) {
 	before, err := recordedBefore()
+	if err == nil {
+		err = m.checkRoot(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}

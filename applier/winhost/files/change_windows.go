@@ -24,6 +24,16 @@ func (f Files) MakeDirectory(ctx context.Context, path string, access bundle.Acc
 	return errors.Join(fileError(path, "making the folder", err), ctx.Err())
 }
 
+// CreateDirectory makes the folder and gives it the access at once, so that what is in it is of whoever has that access. One that exists is fs.ErrExist.
+func (f Files) CreateDirectory(ctx context.Context, path string, access bundle.Access) error {
+	parent, err := holdFolder(path)
+	if err != nil {
+		return err
+	}
+	defer parent.closeHandle()
+	return errors.Join(fileError(path, "making the folder", createFolder(path, access)), ctx.Err())
+}
+
 func createFolder(path string, access bundle.Access) error {
 	sa, err := securityAttributes(access, plan.FileDirectory)
 	if err != nil {
