@@ -21,12 +21,8 @@ import (
 	"wmco/controller/windowsnode/drain"
 )
 
-const (
-	// drainAgain is the pause between two rounds of evictions on one node.
-	drainAgain = 5 * time.Second
-	// drainLimit is how long one round may take.
-	drainLimit = time.Minute
-)
+// drainAgain is the pause between two rounds of evictions on one node.
+const drainAgain = 5 * time.Second
 
 // parallelDrains is how many nodes are drained at the same time. A round of evictions is short, and waits for nothing.
 const parallelDrains = 4
@@ -150,9 +146,7 @@ func (d *Drains) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 		d.Changed()
 		return reconcile.Result{}, nil // the rollout decides about it
 	}
-	round, cancel := context.WithTimeout(ctx, drainLimit)
-	defer cancel()
-	left, err := d.Drainer.EvictOnce(round, name)
+	left, err := d.Drainer.EvictOnce(ctx, name)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("draining node %s: %w", name, err)
 	}

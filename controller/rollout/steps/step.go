@@ -167,9 +167,7 @@ func patchOf(before, after *corev1.Node) (client.Patch, error) {
 
 // checkDrained asks the API server for pods: somebody may have bound one to the node without the scheduler.
 func (e *Executor) checkDrained(ctx context.Context, s plan.Step, node windowsnode.Node) error {
-	limited, cancel := context.WithTimeout(ctx, podsLimit)
-	defer cancel()
-	left, err := e.Drains.Drainer.RemainingPods(limited, s.Node)
+	left, err := e.Drains.Drainer.RemainingPods(ctx, s.Node)
 	if err != nil {
 		return fmt.Errorf("looking for pods before impact %s is permitted: %w", s.Permit, err)
 	}

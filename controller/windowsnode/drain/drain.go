@@ -61,8 +61,13 @@ func (l Left) String() string {
 	return text
 }
 
+// roundLimit is how long one round may take: a kubelet makes mirror pods of its own node faster than they can be listed, and whoever drains it has other nodes.
+const roundLimit = time.Minute
+
 // RemainingPods returns what runs on a node, and evicts nothing.
 func (d Drainer) RemainingPods(ctx context.Context, node string) (Left, error) {
+	ctx, cancel := context.WithTimeout(ctx, roundLimit)
+	defer cancel()
 	pods, left, err := d.podsToEvict(ctx, node)
 	for _, pod := range pods {
 		left.addPod(pod)
@@ -73,6 +78,8 @@ func (d Drainer) RemainingPods(ctx context.Context, node string) (Left, error) {
 // EvictOnce evicts every pod of a node once. Pods end in their own grace period. A pod that may not be evicted, or whose eviction fails, keeps no
 // other one waiting; the error is of all that failed.
 func (d Drainer) EvictOnce(ctx context.Context, node string) (Left, error) {
+	ctx, cancel := context.WithTimeout(ctx, roundLimit)
+	defer cancel()
 	pods, left, err := d.podsToEvict(ctx, node)
 	if err != nil {
 		return Left{}, err
