@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -140,7 +141,7 @@ func (f *renderFlags) writeArchive(ctx context.Context, a app, r desired.Rendere
 	if f.archive == "-" {
 		return archive.Send(ctx, a.stdout, request)
 	}
-	out, err := os.OpenFile(f.archive, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	out, err := openSecret(f.archive)
 	if err != nil {
 		return fmt.Errorf("writing the archive: %w", err)
 	}
@@ -153,6 +154,22 @@ func (f *renderFlags) writeArchive(ctx context.Context, a app, r desired.Rendere
 	}
 	cli.Printf(a.stderr, "wrote the archive of %s to %s\n", r.Node.ID(), f.archive)
 	return nil
+}
+
+// openSecret opens a file for its owner alone, also one that others may read until now. A pipe stays as it is.
+func openSecret(name string) (*os.File, error) {
+	out, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	info, err := out.Stat()
+	if err == nil && info.Mode().IsRegular() {
+		err = out.Chmod(0o600)
+	}
+	if err != nil {
+		return nil, errors.Join(err, out.Close())
+	}
+	return out, nil
 }
 
 // renderJSON is the answer of `wmco render -o json`.
