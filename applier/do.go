@@ -21,7 +21,7 @@ func (r *run) doStep(ctx context.Context, s plan.Step) error {
 		if access == "" || access == plan.AccessOther {
 			access = bundle.AccessUsers
 		}
-		return r.Host.MakeDirectory(ctx, s.File.Path, access)
+		return r.makeFolder(ctx, s.File.Path, access)
 	case plan.VerbWrite:
 		r.written++
 		return r.situation.Store.RejectCorrupt(ctx, s.File.Content.SHA256, r.writeFile(ctx, s.File))

@@ -16,19 +16,23 @@ import (
 func (r *run) lockAndQuarantine(ctx context.Context) (release func() error, err error) {
 	// An error may be that another run is removing its records at this moment: the lock waits for that, and it is asked again.
 	bad, _ := records.UntrustedRecords(ctx, r.Host)
+	var moved []string
 	if slices.Contains(bad, plan.StateFolder) {
 		if r.options.DryRun {
 			return func() error { return nil }, nil // nobody of ours has its lock there
 		}
-		if err := r.quarantinePath(ctx, plan.StateFolder); err != nil {
+		// The lock makes the next one, unless its maker does so before: then the lock is refused.
+		beside, err := records.MoveBeside(ctx, r.Host, plan.StateFolder, r.Clock.Now())
+		if err != nil {
 			return nil, err
 		}
+		moved = append(moved, beside)
 	}
 	if release, err = r.Engine.lockHost(ctx, r.options.LockWait); err != nil || r.options.DryRun {
 		return release, err
 	}
 	if bad, err = records.UntrustedRecords(ctx, r.Host); err == nil {
-		for _, path := range bad {
+		for _, path := range append(moved, bad...) {
 			err = errors.Join(err, r.quarantinePath(ctx, path))
 		}
 	}
@@ -49,7 +53,7 @@ func (r *run) releaseLock(release func() error) {
 func (r *run) quarantinePath(ctx context.Context, path string) error {
 	to, err := records.SetAside(ctx, r.Host, path, r.Clock.Now())
 	if err != nil {
-		return err
+		return fmt.Errorf("%w (fix: end the programs that have it open, or boot the host)", err)
 	}
 	r.emitNote(fmt.Sprintf("%s is ignored: users other than SYSTEM and Administrators could change it. It is now %s: look at it, then delete it", path, to))
 	return nil
@@ -69,16 +73,17 @@ func (r *run) claimRoots(ctx context.Context) error {
 		if !isForeign(infos[0]) {
 			continue
 		}
-		if err := r.quarantineFolder(ctx, infos[0]); err != nil {
+		if err := r.quarantinePath(ctx, path); err != nil {
 			return err
 		}
 	}
-	return nil
+	return r.claimPrograms(ctx)
 }
 
 // claimPrograms sets aside what others have put beside the programs before the first bundle was applied. Where an administrator or another operator had
 // made the folder without an access of its own, users could add files, and a program looks for libraries in its own folder first
-// (learn.microsoft.com/windows/win32/dlls/dynamic-link-library-search-order). It comes after the folder has our access, and before anything starts.
+// (learn.microsoft.com/windows/win32/dlls/dynamic-link-library-search-order). It comes before the plan, which then has what is missing, and again when the
+// folders have our access, before anything starts.
 func (r *run) claimPrograms(ctx context.Context) error {
 	if r.situation.Ledger.AppliedDigest() != "" {
 		return nil
@@ -93,32 +98,40 @@ func (r *run) claimPrograms(ctx context.Context) error {
 // isForeign reports whether something belongs to another product, or leads elsewhere.
 func isForeign(f plan.FileInfo) bool { return f.Owner == plan.OwnerOther || f.Kind == plan.FileOther }
 
-// quarantineFolder sets a folder aside. One in which a program runs, such as the node agent itself on the first contact, cannot be
-// moved: then everything in it that is somebody else's is set aside, and the plan takes the folder.
-func (r *run) quarantineFolder(ctx context.Context, f plan.FileInfo) error {
-	err := r.quarantinePath(ctx, f.Path)
-	var file *FileError
-	if !errors.As(err, &file) || f.Kind != plan.FileDirectory {
-		return err
+// makeFolder makes a folder, or gives one that exists its access. Whoever has made a folder may hold it open with the right to change its access, which no
+// other access takes away (learn.microsoft.com/windows/win32/secauthz/access-rights-and-access-masks): before the first bundle, one of another user is set
+// aside and not taken, also where a program keeps it from being moved.
+func (r *run) makeFolder(ctx context.Context, path string, access bundle.Access) error {
+	if r.situation.Ledger.AppliedDigest() != "" || r.situation.Damaged {
+		return r.Host.MakeDirectory(ctx, path, access)
 	}
-	return r.quarantineContents(ctx, f)
+	infos, err := r.Host.Stat(ctx, []string{path})
+	if err != nil {
+		return fmt.Errorf("observing %s: %w", path, err)
+	}
+	f := infos[0]
+	if isForeign(f) {
+		if err := r.quarantinePath(ctx, path); err != nil {
+			return err
+		}
+		f.Kind = plan.FileAbsent
+	}
+	if f.Kind == plan.FileAbsent && slices.Contains(plan.GuardedFolders(), path) {
+		return records.PlaceFolder(ctx, r.Host, path, access)
+	}
+	return r.Host.MakeDirectory(ctx, path, access)
 }
 
-// quarantineContents takes a folder, and sets aside what is somebody else's in it and in the folders below.
+// quarantineContents sets aside what is somebody else's in a folder and in the folders below.
 func (r *run) quarantineContents(ctx context.Context, f plan.FileInfo) error {
-	if f.Access == plan.AccessOther || f.Owner == plan.OwnerOther {
-		if err := r.Host.MakeDirectory(ctx, f.Path, bundle.AccessUsers); err != nil {
-			return fmt.Errorf("making %s: %w", f.Path, err)
-		}
-	}
 	inside, err := r.Host.List(ctx, f.Path)
 	if err != nil {
 		return fmt.Errorf("listing %s: %w", f.Path, err)
 	}
 	for _, child := range inside {
 		switch {
-		case isForeign(child):
-			err = r.quarantineFolder(ctx, child)
+		case child.Owner == plan.OwnerOther:
+			err = r.quarantinePath(ctx, child.Path)
 		case child.Kind == plan.FileDirectory:
 			err = r.quarantineContents(ctx, child)
 		}

@@ -175,15 +175,7 @@ func TestOneRecordOfAnotherUserDoesNotCount(t *testing.T) {
 func TestAFolderThatAUserMadeIsSetAsideAtTheFirstContact(t *testing.T) {
 	t.Parallel()
 	for name, plant := range map[string]func(*machine){
-		"the folder of programs": func(m *machine) { m.Plant(`C:\k\version.dll`, "evil") },
-		"a program runs in it": func(m *machine) {
-			m.Plant(`C:\k\version.dll`, "evil")
-			m.Plant(`C:\k\agent\evil.dll`, "evil")
-			m.Place(`C:\k\agent\wmco-node.exe`, bundle.AccessUsers, "the agent itself")
-			if _, err := m.StartProcess(t.Context(), `C:\k\agent\wmco-node.exe`); err != nil {
-				t.Error(err)
-			}
-		},
+		"the folder of programs":     func(m *machine) { m.Plant(`C:\k\version.dll`, "evil") },
 		"the folder around the logs": func(m *machine) { m.Plant(`C:\var\log\evil.dll`, "evil") },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -197,6 +189,100 @@ func TestAFolderThatAUserMadeIsSetAsideAtTheFirstContact(t *testing.T) {
 				}
 			}
 			m.keptAside(t, ".dll")
+		})
+	}
+}
+
+// TestAFolderThatAUserHoldsIsNotTaken: whoever has made a folder may have it open with the right to change its access. It is not taken for want of another
+// one, and nothing is started from it.
+func TestAFolderThatAUserHoldsIsNotTaken(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{`C:\k`, `C:\k\containerd`} {
+		m := newMachine()
+		if path != `C:\k` {
+			m.PlaceFolder(`C:\k`)
+		}
+		m.Plant(path+`\theirs.exe`, "evil")
+		if _, err := m.StartProcess(t.Context(), path+`\theirs.exe`); err != nil {
+			t.Fatal(err)
+		}
+		if o, err := m.apply(t, newNode(), applier.Options{}); err == nil || !strings.Contains(err.Error(), "fix: end the programs") {
+			t.Errorf("%s: %v, %+v", path, err, o)
+		}
+		if f := m.Snapshot().Files[path]; f.Owner != plan.OwnerOther {
+			t.Errorf("%s was taken: %+v", path, f)
+		}
+		if s, there := m.Snapshot().Services["kubelet"]; there {
+			t.Errorf("a service was made: %+v", s)
+		}
+	}
+}
+
+// TestAFolderThatAUserMakesDuringTheFirstApplyIsNotTaken: contents arrive for minutes after the roots were looked at.
+func TestAFolderThatAUserMakesDuringTheFirstApplyIsNotTaken(t *testing.T) {
+	t.Parallel()
+	const made = plan.StateFolder + `\folder` + bundle.NewMark
+	for i, path := range []string{`C:\k`, `C:\var`} {
+		m, planted, moves := newMachine(), false, 0
+		m.Faults.Before = func(op simulation.Operation) error {
+			makes := op.Verb == simulation.VerbMake && op.Target == path
+			if op.Verb == simulation.VerbMove && op.Target == made {
+				makes = moves == i
+				moves++
+			}
+			if makes && !planted {
+				planted = true
+				m.PlantFolder(path)
+			}
+			return nil
+		}
+		if o, err := m.apply(t, newNode(), applier.Options{}); err == nil || !planted {
+			t.Errorf("%s: %+v, planted %t", path, o, planted)
+		}
+		if f, there := m.Snapshot().Files[path]; there && f.Owner != plan.OwnerOther {
+			t.Errorf("%s was taken: %+v", path, f)
+		}
+		m.mustApply(t, newNode())
+		for path, f := range m.Snapshot().Files {
+			if f.Owner == plan.OwnerOther && !strings.HasPrefix(path, records.DirAside+`\`) {
+				t.Errorf("%s is still the user's", path)
+			}
+		}
+	}
+}
+
+// TestWhatAUserAddsDuringTheFirstApplyIsSetAside: after the roots were looked at, and before they have our access.
+func TestWhatAUserAddsDuringTheFirstApplyIsSetAside(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		before func(*machine) error
+		plant  func(*machine)
+		aside  string
+	}{
+		"a root": {func(*machine) error { return nil }, func(m *machine) { m.PlantFolder(`C:\k`) }, "-k"},
+		"a library in a folder of the administrator": {
+			func(m *machine) error {
+				m.PlaceFolder(`C:\k`)
+				return m.MakeDirectory(t.Context(), `C:\k`, plan.AccessOther)
+			},
+			func(m *machine) { m.Plant(`C:\k\pdh.dll`, "evil") }, "pdh.dll",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, planted := newMachine(), false
+			if err := tt.before(m); err != nil {
+				t.Fatal(err)
+			}
+			m.Faults.Before = func(op simulation.Operation) error {
+				if !planted && op.Verb == simulation.VerbWrite && op.Target == journalPath {
+					planted = true
+					tt.plant(m)
+				}
+				return nil
+			}
+			m.mustApply(t, newNode())
+			m.keptAside(t, tt.aside)
 		})
 	}
 }
@@ -248,6 +334,7 @@ func TestFilesOfUsersBesideProgramsAreSetAside(t *testing.T) {
 	m.Plant(`C:\k\pdh.dll`, "evil")
 	m.Plant(`C:\k\cni\version.dll`, "evil")
 	m.PlaceLink(`C:\k\wtsapi32.dll`)
+	m.SetOwner(`C:\k\wtsapi32.dll`, plan.OwnerOther)
 	m.mustApply(t, newNode())
 	for path, f := range m.Snapshot().Files {
 		if f.Owner == plan.OwnerOther && !strings.HasPrefix(path, records.DirAside+`\`) {

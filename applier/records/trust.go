@@ -42,24 +42,50 @@ func UntrustedRecords(ctx context.Context, host Files) ([]string, error) {
 }
 
 // SetAside moves something that does not count into DirAside, under a name with the time, and returns its new path. Whoever
-// owns it may still read and write it there.
+// owns it may still read and write it there. The StateFolder is that of who has the lock.
 func SetAside(ctx context.Context, host Mover, path string, now time.Time) (string, error) {
-	name := now.UTC().Format("20060102-150405") + "-" + bundle.Base(path)
-	if bundle.FoldPath(path) != bundle.FoldPath(plan.StateFolder) && bundle.FoldPath(path) != bundle.FoldPath(DirAside) {
+	name := nameAside(path, now)
+	if bundle.FoldPath(path) != bundle.FoldPath(DirAside) {
 		return moveInto(ctx, host, path, name)
 	}
 	// It cannot be moved into itself: it makes room first.
-	beside, err := moveFree(ctx, host, path, bundle.Dir(path)+`\`+bundle.Base(path)+"-"+name)
+	beside, err := MoveBeside(ctx, host, path, now)
 	if err != nil {
 		return "", err
-	}
-	if err := host.MakeDirectory(ctx, plan.StateFolder, bundle.AccessAdmins); err != nil {
-		return "", fmt.Errorf("making %s: %w", plan.StateFolder, err)
 	}
 	return moveInto(ctx, host, beside, name)
 }
 
+func nameAside(path string, now time.Time) string {
+	return now.UTC().Format("20060102-150405") + "-" + bundle.Base(path)
+}
+
+// MoveBeside gives something another name in its folder, and returns its new path.
+func MoveBeside(ctx context.Context, host Mover, path string, now time.Time) (string, error) {
+	return moveFree(ctx, host, path, bundle.Dir(path)+`\`+bundle.Base(path)+"-"+nameAside(path, now))
+}
+
+// PlaceFolder makes a folder where everybody may make one: in the StateFolder, from which it is moved to its place. There it is an error if another one was
+// faster.
+func PlaceFolder(ctx context.Context, host Mover, path string, access bundle.Access) error {
+	const made = plan.StateFolder + `\folder` + bundle.NewMark
+	if err := host.MakeDirectory(ctx, made, access); err != nil {
+		return fmt.Errorf("making %s: %w", made, err)
+	}
+	if err := host.Move(ctx, made, path); err != nil {
+		return fmt.Errorf("making %s: %w", path, err)
+	}
+	return nil
+}
+
 func moveInto(ctx context.Context, host Mover, path, name string) (string, error) {
+	infos, err := host.Stat(ctx, []string{plan.StateFolder})
+	if err == nil && infos[0].Kind == plan.FileAbsent { // on a host that locks without it
+		err = host.MakeDirectory(ctx, plan.StateFolder, bundle.AccessAdmins)
+	}
+	if err != nil {
+		return "", fmt.Errorf("making %s: %w", plan.StateFolder, err)
+	}
 	if err := host.MakeDirectory(ctx, DirAside, bundle.AccessAdmins); err != nil {
 		return "", fmt.Errorf("making %s: %w", DirAside, err)
 	}

@@ -61,7 +61,7 @@ func (f Files) List(ctx context.Context, directory string) ([]plan.FileInfo, err
 	return all, ctx.Err()
 }
 
-// statPath returns AccessOther and OwnerOther if it may not read the security descriptor.
+// statPath returns AccessOther and OwnerOther if it may not read the security descriptor. A link has an owner and no access.
 func (f Files) statPath(path string) (plan.FileInfo, error) {
 	file, err := openHandle(path, windows.FILE_READ_ATTRIBUTES|windows.READ_CONTROL, shareAll)
 	readable := err == nil
@@ -76,12 +76,15 @@ func (f Files) statPath(path string) (plan.FileInfo, error) {
 	}
 	defer windows.CloseHandle(file) //nolint:errcheck // nothing was written
 	info, err := describeFile(path, file)
-	if err != nil || info.Kind == plan.FileOther {
+	if err != nil {
 		return info, fileError(path, "observing", err)
 	}
 	info.Access, info.Owner = plan.AccessOther, plan.OwnerOther
 	if readable {
 		info.Access, info.Owner, err = f.accessAndOwner(file, info.Kind)
+	}
+	if info.Kind == plan.FileOther {
+		info.Access = ""
 	}
 	return info, fileError(path, "observing", err)
 }
