@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"wmco/bundle"
-	"wmco/render/reason"
+	"wmco/bundle/reason"
 )
 
 // TestANameThatWindowsReservesIsLeftOutAlone: a host may say that it is called con. Nothing is refused to the others for it, and a name that leaves its
