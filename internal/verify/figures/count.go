@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"go/ast"
 	"maps"
@@ -22,28 +23,28 @@ const (
 )
 
 // count returns all figures of a tree.
-func count(tree string) ([]figure, error) {
+func count(ctx context.Context, tree string) ([]figure, error) {
 	sources, err := readSources(tree)
 	if err != nil {
 		return nil, err
 	}
-	list, err := countLinked(tree)
+	list, err := countLinked(ctx, tree)
 	if err != nil {
 		return nil, err
 	}
 	list = append(list, countLines(sources)...)
 	list = append(list, countNames(sources)...)
 	list = append(list, countDense(sources)...)
-	texts, err := countTexts(tree)
+	texts, err := countTexts(ctx, tree)
 	return append(list, texts...), err
 }
 
 // countLinked counts the lines of this module in the two programs as they are released.
-func countLinked(tree string) ([]figure, error) {
+func countLinked(ctx context.Context, tree string) ([]figure, error) {
 	either := map[string]int{}
 	var list []figure
 	for _, p := range []struct{ name, system string }{{"wmco", "linux"}, {"wmco-node", "windows"}} {
-		files, err := linkedFiles(tree, "./cmd/"+p.name, p.system)
+		files, err := linkedFiles(ctx, tree, "./cmd/"+p.name, p.system)
 		if err != nil {
 			return nil, err
 		}
@@ -66,9 +67,9 @@ func countLinked(tree string) ([]figure, error) {
 }
 
 // linkedFiles returns the files of this module that a program is made of.
-func linkedFiles(tree, program, system string) ([]string, error) {
+func linkedFiles(ctx context.Context, tree, program, system string) ([]string, error) {
 	const format = `{{if .Module}}{{if .Module.Main}}{{$dir := .Dir}}{{range .GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}{{end}}{{end}}`
-	cmd := exec.Command("go", "list", "-deps", "-f", format, program)
+	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-f", format, program)
 	cmd.Dir, cmd.Env, cmd.Stderr = tree, append(os.Environ(), "GOOS="+system, "CGO_ENABLED=0"), os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -182,8 +183,8 @@ var texts = []struct {
 }
 
 // countTexts counts words in what is committed: pages, goldens, and lines with words that say little.
-func countTexts(tree string) ([]figure, error) {
-	out, err := exec.Command("git", "-C", tree, "ls-files", "-z").Output()
+func countTexts(ctx context.Context, tree string) ([]figure, error) {
+	out, err := exec.CommandContext(ctx, "git", "-C", tree, "ls-files", "-z").Output()
 	if err != nil {
 		return nil, fmt.Errorf("listing files: %w", err)
 	}

@@ -32,14 +32,14 @@ func TestFigures(t *testing.T) {
 	write("golden/g.txt", "1\n2\n")
 	write("docs/a.md", "Nobody reads.\n")
 	write(".ci/keep", "")
-	if out, err := exec.Command("git", "-C", tree, "init", "--quiet").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "git", "-C", tree, "init", "--quiet").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if out, err := exec.Command("git", "-C", tree, "add", "--all").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "git", "-C", tree, "add", "--all").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	var got bytes.Buffer
-	if err := run(tree, options{}, &got); err != nil {
+	if err := run(t.Context(), tree, options{}, &got); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -53,12 +53,12 @@ func TestFigures(t *testing.T) {
 			t.Errorf("no line %q in\n%s", want, got.String())
 		}
 	}
-	if err := run(tree, options{update: true}, &got); err != nil {
+	if err := run(t.Context(), tree, options{update: true}, &got); err != nil {
 		t.Fatal(err)
 	}
 	write("golden/g.txt", "1\n2\n3\n")
 	got.Reset()
-	if err := run(tree, options{changes: true}, &got); err != nil {
+	if err := run(t.Context(), tree, options{changes: true}, &got); err != nil {
 		t.Fatal(err)
 	}
 	if text := got.String(); !hasLine(text, "3 was 2 lines below golden") || strings.Count(text, "\n") != 1 {

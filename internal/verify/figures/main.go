@@ -7,6 +7,7 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"flag"
 	"fmt"
 	"io"
@@ -22,7 +23,7 @@ func main() {
 	flag.BoolVar(&o.changes, "changes", false, "print those alone that differ from .ci/figures")
 	flag.Usage = func() { _, _ = fmt.Fprintln(os.Stderr, "usage: figures [-changes | -update] [TREE]") }
 	flag.Parse()
-	if err := run(cmp.Or(flag.Arg(0), "."), o, os.Stdout); err != nil {
+	if err := run(context.Background(), cmp.Or(flag.Arg(0), "."), o, os.Stdout); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "figures:", err)
 		os.Exit(1)
 	}
@@ -33,15 +34,12 @@ type options struct{ update, changes bool }
 // figure is one number, with what is counted.
 type figure struct{ what, is string }
 
-// keptFigures is the file with the figures of the last update, below a tree.
-var keptFigures = filepath.Join(".ci", "figures")
-
-func run(tree string, o options, to io.Writer) error {
-	list, err := count(tree)
+func run(ctx context.Context, tree string, o options, to io.Writer) error {
+	list, err := count(ctx, tree)
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(tree, keptFigures)
+	file := filepath.Join(tree, ".ci", "figures")
 	if o.update {
 		var text strings.Builder
 		for _, f := range list {
