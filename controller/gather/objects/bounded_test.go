@@ -2,6 +2,7 @@ package objects_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -52,5 +53,24 @@ func TestABoundedKindHasAnEnd(t *testing.T) {
 	}
 	if len(set.Findings) != 1 || set.Findings[0].Reason != reason.InputTooLarge || !strings.Contains(set.Findings[0].Message, "more than 64 MiB of Event") {
 		t.Errorf("%+v", set.Findings)
+	}
+}
+
+// cached gives all at once, and a token that it does not take, as the cache of controller-runtime does.
+type cached struct{ client.Reader }
+
+func (cached) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if (&client.ListOptions{}).ApplyOptions(options).Continue != "" {
+		return errors.New("continue list option is not supported by the cache")
+	}
+	list.SetContinue("continue-not-supported")
+	return nil
+}
+
+// TestACacheIsReadOnce: the operator reads its inputs from one.
+func TestACacheIsReadOnce(t *testing.T) {
+	set, err := objects.NewClusterReader(cached{}).Read(t.Context(), []objects.Want{{Group: "config.openshift.io", Version: "v1", Kind: "ImageDigestMirrorSet"}})
+	if err != nil || len(set.Objects) > 0 {
+		t.Errorf("%+v, %v", set, err)
 	}
 }

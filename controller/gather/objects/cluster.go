@@ -193,9 +193,9 @@ func (c *clusterReader) listKind(ctx context.Context, w Want, take func([]unstru
 			return &requestError{"list", w, "", err}
 		}
 		switch goesOn := take(list.Items); {
-		case list.GetContinue() == "":
+		case !w.Bounded || list.GetContinue() == "": // a cache gives all at once, and a token that it does not take
 			return nil
-		case w.Bounded && !goesOn:
+		case !goesOn:
 			return errMore
 		}
 		list.Items = nil
