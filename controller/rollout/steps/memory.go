@@ -12,8 +12,8 @@ import (
 	"wmco/controller/windowsnode/heartbeat"
 )
 
-// memory is what this process knows of nodes that does not stand on them, by name. A process that starts knows nothing: what the one before it has noted
-// stands on the Nodes, and the time in which there was none, or it was frozen, is held against no node.
+// memory is what this process knows of nodes and their annotations do not have, by name. A process that starts knows nothing but what the one before it has
+// written on the Nodes. The time in which there was none, or it was frozen, is held against no node.
 type memory struct {
 	mu    sync.Mutex
 	nodes map[string]*nodeMemory
@@ -23,12 +23,12 @@ type memory struct {
 type nodeMemory struct {
 	// written is the Node as this executor wrote it, until the cache has it; nil if that has.
 	written *windowsnode.Node
-	// text is the digest of the annotation that this process has written last. One that the agent refuses all the same is not written again: why it is
-	// refused is said on the Node.
+	// text is the digest of the annotation that this process has written last. One that the agent refuses all the same is not written again: its
+	// report has the reason.
 	text bundle.Digest
-	// signed are the bundles that the node was told of: what stands signed on the Node, and the one before it while the agent still reports it.
+	// signed are the bundles that the node was told of: the signed one in its annotation, and the one before it while the agent still reports it.
 	signed []published.Desired
-	// newest is the counter of the newest that stood on the Node.
+	// newest is the counter of the newest that its annotation has had.
 	newest published.Counter
 	// watch is for how long what the Node says has lasted; it was observed last at observed, a time of the monotonic clock.
 	watch    plan.Watch
