@@ -1,4 +1,4 @@
-// Package bundle holds the nouns of the project: the complete desired state of one Windows node as one value with one
+// Package bundle holds the complete desired state of one Windows node as one value with one
 // digest, and the findings and facts that go with it.
 //
 //	cluster layer (same for every node of a platform and stage; holds the secrets) --.

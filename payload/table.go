@@ -1,7 +1,7 @@
 // Package payload is the table of the Windows executables that we ship: the module, the version and the path on the node
 // of each. It is pure: other packages build and read the executables.
 //
-//	Components (module, version) --internal/payloadbuild--> bin/payload --payload/store--> Set --render--> bundle
+//	Components (module, version) --internal/build/payloadbuild--> bin/payload --payload/store--> Set --render--> bundle
 package payload
 
 import (

@@ -26,7 +26,7 @@ import (
 var pagesTo = flag.String("pages", "", "folder to write the generated pages of docs to")
 
 func TestTheGeneratedPagesAreThoseOfTheProgram(t *testing.T) {
-	files, err := pages.Pages(rootCommand(app{}), answerTypes())
+	files, err := pages.Pages(filepath.Join("..", ".."), rootCommand(app{}), answerTypes())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ import (
 	"wmco/render"
 )
 
-// Which host a Node is stands in the operator's own record (controller/record). A host comes to be a Node there only when both say so and
+// Which host a Node is stands in the operator's own record (controller/windowsnode/record). A host comes to be a Node there only when both say so and
 // no third one does:
 //
 //	the host, over SSH under its pinned key: its kubelet registers under the name of the Node

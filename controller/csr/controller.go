@@ -37,7 +37,7 @@ type Resolver interface {
 	LookupAddr(ctx context.Context, address string) ([]string, error)
 }
 
-// Approver approves the certificate signing requests of managed hosts. The rules are in controller/certificates.
+// Approver approves the certificate signing requests of managed hosts. The rules are in controller/csr/certificates.
 type Approver struct {
 	Inputs   configure.Inputs
 	Hosts    *hosts.Hosts

@@ -1,4 +1,4 @@
-// Package fleet says where each Windows node is on its way to the bundle that is published for it, from the cluster alone.
+// Package fleet computes the state of each Windows node and of the rollout from cluster objects alone.
 //
 //	Nodes (annotations, conditions) --Read--> a row for each node: desired, applied, state, since when, why, what to do
 //	WindowsNodesStatus ----------------|      conditions: what the operator says about all of them

@@ -1,4 +1,4 @@
-// Package inputs reads what the operator works from, once for all who ask at the same time.
+// Package inputs reads the inputs of the operator, once for concurrent callers.
 //
 //	cache, resolver, records, keys --Reader--> desired.Hosts --base.Coalesced--> publish, join
 package inputs

@@ -1,4 +1,4 @@
-// Package status is the object in which the operator says how the Windows nodes of a cluster are: one WindowsNodesStatus in its
+// Package status reads and writes the WindowsNodesStatus, in which the operator reports about all Windows nodes: one object in its
 // namespace, which has a status and nothing else.
 //
 //	reconcilers --Writer--> conditions, counts of nodes, refused nodes --> oc get windowsnodesstatus, wmco status

@@ -5,5 +5,5 @@
 //
 // It makes no requests, and links no client: the planner of rollouts takes these values. The package nodelist below it lists Nodes. It trusts
 // nothing: a node may write the annotations of its own Node, and whoever may write Nodes those of all. Whether the operator has signed what
-// is published, and so has told the node of it, is checked where that decides (DesiredReader, controller/signing).
+// is published, and so has told the node of it, is checked where that decides (DesiredReader, controller/keys/signing).
 package windowsnode

@@ -1,4 +1,4 @@
-// Package forecast says what the rollout of a change will do, before the change is made.
+// Package forecast predicts what the rollout of a change will do.
 //
 //	hosts rendered from the cluster's objects and from the changed ones --.
 //	Nodes: what they have, their turns before -----------------------------+--Make--> Forecast --> text | markdown | JSON

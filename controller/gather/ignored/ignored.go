@@ -1,4 +1,4 @@
-// Package ignored is the table of the objects that ask something of a cluster's nodes and that Windows nodes do not do. The operator says it in a
+// Package ignored lists the objects that configure the nodes of a cluster and that Windows nodes ignore. The operator reports them in a
 // condition, the command line in findings. It reads nothing, and nothing is decided by it.
 package ignored
 

@@ -1,4 +1,4 @@
-// Package warnings says, while an object is applied, what it will change on the Windows nodes: as a warning that oc apply prints.
+// Package warnings computes what an object will change on the Windows nodes, for the warning that oc apply prints.
 //
 //	request --> its object in the place of that in the cache --> inputs --> bundles of a sample of the nodes --.
 //	            the cache as it is ------------------------------> inputs --> bundles ------------------------ Compare --> one sentence

@@ -1,4 +1,4 @@
-// Package heartbeat knows for how long node agents have been silent, and whose clocks are not ours.
+// Package heartbeat tracks for how long node agents have been silent, and which clocks differ.
 //
 //	Nodes, as they are read --Watch.SilentFor--> how long this process has seen no new sign of life, on its monotonic clock
 //	                          `--------------> by how much the clock of a node differs: a hint for people

@@ -1,4 +1,4 @@
-// Package record is the operator's own knowledge of which host a Node is. Nodes can write their addresses, labels and annotations
+// Package record is the operator's own record of which host each Node is. Nodes can write their addresses, labels and annotations
 // themselves, so none of these says it.
 //
 //	host (Machine by UID, or entry of windows-instances) --first contact over SSH--> address, account, host key

@@ -1,5 +1,5 @@
-// Package pages writes the pages of docs that are made from tables and from the help of the commands, the schemas of what commands print, and
-// manual pages. The tests of cmd/wmco call it with the commands and the types of their answers: no program links it.
+// Package pages writes the pages of docs that are made from tables, package comments and the help of the commands, the schemas of what commands print,
+// and manual pages. The tests of cmd/wmco call it with the commands and the types of their answers: no program links it.
 package pages
 
 import (
@@ -13,14 +13,16 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// Pages returns the generated files of docs, by path. Root is the command wmco; answers are the types of what -o json prints, by command.
-func Pages(root *cobra.Command, answers map[string]reflect.Type) (map[string]string, error) {
+// Pages returns the generated files of docs, by path. Tree is the folder of the sources; root is the command wmco; answers are the types of what -o json
+// prints, by command.
+func Pages(tree string, root *cobra.Command, answers map[string]reflect.Type) (map[string]string, error) {
 	files, err := schemas(answers)
 	if err != nil {
 		return nil, err
 	}
 	files["cli.md"], files["node-layout.md"], files["payload.md"], files["findings.md"], files["reasons.md"] = commands(root), nodeLayout(), executables(), findings(), reasons()
-	return files, nil
+	files["architecture.md"], err = architecture(tree)
+	return files, err
 }
 
 // Write writes files below a folder.

@@ -34,7 +34,7 @@ type APIServer struct {
 	secrets string
 }
 
-// Publish tells the agent of a bundle that cmd/inputs has written.
+// Publish tells the agent of a bundle that internal/test/winsteps/cmd/inputs has written.
 func (s *APIServer) Publish(folder string) (published.Desired, error) {
 	text, err := os.ReadFile(filepath.Join(folder, FileDesired))
 	if err != nil {

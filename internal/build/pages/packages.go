@@ -1,0 +1,172 @@
+package pages
+
+import (
+	"errors"
+	"fmt"
+	"go/doc"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// packagesBegin and packagesEnd enclose the tables of packages in architecture.md. The rest of the page is written by hand.
+const (
+	packagesBegin = "<!-- packages: generated from the package comments by make generate -->\n"
+	packagesEnd   = "<!-- end of packages -->\n"
+)
+
+// packageGroup is one table of packages. A name that ends in /... stands for the packages below it that no group names, and has no row of its own.
+type packageGroup struct {
+	title string
+	names []string
+}
+
+// packageGroups are all packages in the order of the data: from the objects of a cluster to a host.
+func packageGroups() []packageGroup {
+	return []packageGroup{
+		{"Cluster objects to inputs", []string{"controller/gather/objects", "controller/gather", "controller/gather/...", "controller/inputs/desired", "render/yamltext"}},
+		{"Inputs to a bundle", []string{"render", "render/mirrors", "render/kubelets", "render/...", "templates", "payload", "payload/store", "layout"}},
+		{"The bundle", []string{"bundle", "bundle/archive", "bundle/published", "bundle/nodestate", "bundle/reason"}},
+		{"Previews and reports", []string{"render/preview", "render/review", "report/...", "controller/fleet"}},
+		{"Rollout", []string{
+			"controller/inputs", "controller/inputs/...", "controller/layers", "controller/keys/signing", "controller/rollout", "controller/rollout/plan", "controller/rollout/steps",
+			"controller/windowsnode", "controller/windowsnode/nodelist", "controller/windowsnode/...", "controller/status", "controller/metrics",
+		}},
+		{"Joining, upgrade and removal of hosts", []string{
+			"preflight", "render/machines", "controller/hosts", "controller/keys", "controller/keys/username", "controller/configure", "controller/configure/checks",
+			"controller/machine", "controller/instance", "controller/node", "controller/...",
+		}},
+		{"The operator's process", []string{"controller", "controller/base", "controller/base/..."}},
+		{"The host", []string{"applier", "applier/plan", "applier/records", "applier/agent", "applier/agent/...", "applier/winhost", "applier/winhost/...", "applier/remote", "applier/remote/ssh", "applier/..."}},
+		{"Programs and manifests", []string{"cmd/wmco", "cmd/wmco-node", "internal/cli", "docs", "deploy/..."}},
+		{"Tests", []string{"internal/golden", "internal/hostsim", "internal/hostsim/...", "internal/test/..."}},
+		{"Checks", []string{"internal/verify/..."}},
+		{"Builds", []string{"internal/build/...", "tools/..."}},
+	}
+}
+
+// architecture is architecture.md with the tables of today.
+func architecture(tree string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(tree, "docs", "architecture.md"))
+	if err != nil {
+		return "", err
+	}
+	before, rest, begins := strings.Cut(string(text), packagesBegin)
+	_, after, ends := strings.Cut(rest, packagesEnd)
+	if !begins || !ends {
+		return "", errors.New("docs/architecture.md lacks the marks of the tables of packages")
+	}
+	tables, err := packageTables(os.DirFS(tree))
+	return before + packagesBegin + tables + packagesEnd + after, err
+}
+
+func packageTables(tree fs.FS) (string, error) {
+	sentences, err := packageSentences(tree)
+	if err != nil {
+		return "", err
+	}
+	groups := packageGroups()
+	var named []string
+	for _, g := range groups {
+		named = append(named, g.names...)
+	}
+	var out strings.Builder
+	for _, g := range groups {
+		fmt.Fprintf(&out, "\n### %s\n\n| package | |\n|---|---|\n", g.title)
+		for _, name := range g.names {
+			for _, found := range packagesOf(name, sentences, named) {
+				fmt.Fprintf(&out, "| `%s` | %s |\n", found, sentences[found])
+				delete(sentences, found)
+			}
+		}
+	}
+	for name := range sentences {
+		err = errors.Join(err, fmt.Errorf("%s: add it to packageGroups (internal/build/pages)", name))
+	}
+	out.WriteString("\n")
+	return out.String(), err
+}
+
+// packagesOf returns the packages that a name of a group stands for, sorted.
+func packagesOf(name string, sentences map[string]string, named []string) []string {
+	below, all := strings.CutSuffix(name, "...")
+	if !all {
+		return []string{name}
+	}
+	var found []string
+	for p := range sentences {
+		if strings.HasPrefix(p, below) && !slices.Contains(named, p) && isNearest(name, p, named) {
+			found = append(found, p)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// isNearest reports whether no other pattern has a longer match.
+func isNearest(name, p string, named []string) bool {
+	return !slices.ContainsFunc(named, func(other string) bool {
+		below, all := strings.CutSuffix(other, "...")
+		return all && len(other) > len(name) && strings.HasPrefix(p, below)
+	})
+}
+
+// packageSentences returns the first sentence of each package comment, by folder: of the product, and below internal of what is not a part of another
+// package.
+func packageSentences(tree fs.FS) (map[string]string, error) {
+	sentences := map[string]string{}
+	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || name == "bin" || name == "dist" || name != "." && strings.HasPrefix(d.Name(), ".")):
+			return fs.SkipDir
+		case d.IsDir() && (d.Name() == "cmd" || d.Name() == "standins" || strings.Count(name, "/") == 3) && path.Dir(name) != "." && !isProduct(name):
+			return fs.SkipDir
+		case path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(path.Base(name), "zz_"):
+			return nil
+		}
+		sentence, err := packageSentence(tree, name)
+		folder := path.Dir(name)
+		if have, ok := sentences[folder]; sentence != "" || !ok {
+			sentences[folder] = strings.TrimPrefix(have+"; "+sentence, "; ")
+		}
+		return err
+	})
+	for folder, sentence := range sentences {
+		if sentence == "" {
+			err = errors.Join(err, fmt.Errorf("%s has no package comment", folder))
+		}
+	}
+	return sentences, err
+}
+
+func isProduct(folder string) bool {
+	top, _, _ := strings.Cut(folder, "/")
+	return top != "internal" && top != "deploy"
+}
+
+// packageSentence returns the first sentence of the package comment in a file, up to a colon and without the name of the package; "" where the file has
+// none.
+func packageSentence(tree fs.FS, name string) (string, error) {
+	text, err := fs.ReadFile(tree, name)
+	if err != nil {
+		return "", err
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.PackageClauseOnly|parser.ParseComments)
+	if err != nil || file.Doc == nil {
+		return "", err
+	}
+	sentence := new(doc.Package).Synopsis(file.Doc.Text())
+	first, rest, _ := strings.Cut(sentence, " ")
+	if first == "Package" || first == "Command" {
+		_, rest, _ = strings.Cut(rest, " ")
+	}
+	rest, _, _ = strings.Cut(rest, ": ")
+	return strings.ReplaceAll(strings.TrimRight(rest, ".:"), "|", `\|`), nil
+}
