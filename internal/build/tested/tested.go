@@ -1,4 +1,4 @@
-// Package tested makes docs/tested.md: what was seen on which Windows, from the results in golden/real.
+// Package tested makes docs/tested.md: what was tested on which platform, with the results in golden/real.
 package tested
 
 import (
@@ -36,7 +36,7 @@ func Read(folder string) ([]result.Result, error) {
 	return all, nil
 }
 
-// Sentence says in one sentence what has run on a real Windows. The README has it.
+// Sentence is what has run on a real Windows, in one sentence. The README has it.
 func Sentence(results []result.Result) string {
 	if len(results) == 0 {
 		return "nothing has run on a real Windows yet."
@@ -48,42 +48,113 @@ func Sentence(results []result.Result) string {
 	return "the self-test has run on a real Windows (" + strings.Join(builds, ", ") + ")."
 }
 
+// run is one row of what was tested on which platform.
+type run struct{ platform, what, how, when, result string }
+
+// runs are what was tested without a real Windows. Whoever runs one writes its day and its result.
+func runs() []run {
+	const days = "29 November 2026"
+	return []run{
+		{"AWS, Azure, Google Cloud, vSphere, Nutanix", "bundles, MachineSets and user data, compared with goldens; no cloud was used", "`make test`", days, "passed"},
+		{"Kubernetes 1.36, with simulated Windows hosts", "the operator, the node agent and the command line over real SSH servers, against a real API server", "`make test`, in each CI run", days, "5,485 passed, 19 skipped"},
+		{"the same, with the controllers of Kubernetes", "nodes join, change, are adopted and removed: one story of each kind", "`make test-tracers`, in each CI run", days, "35 passed"},
+		{"Kubernetes 1.31", "nodes join, change and leave", "`make test-old`", "27 November 2026", "passed"},
+		{"Kubernetes 1.33, and an API server that is updated from 1.31", "the same", "`make test-old`, in `make ci-full`", "no run is recorded", "-"},
+		{"OLM", "installs, upgrades and removes the operator, and takes over from the existing one", "`make test-olm`", "27 November 2026", "passed"},
+		{"kubelet, kube-proxy, containerd 2.4.2 and 1.7, CNI", "their own code reads the rendered files", "`make test-modules`, in each CI run", days, "passed"},
+		{"kubelets of 1.31 and 1.36", "their own validation, 13,000 settings", "`make minors`", "28 November 2026", "passed; 1.32 to 1.35 and 1.37 were not compared"},
+		{"Wine 10", "`wmco-node.exe` as a service, its Windows APIs, the clauses below", "`make test-wine`, in CI where its code changes", days, "76 passed, 4 skipped"},
+		{"the Windows executables", "built from source, the versions of [payload.md](payload.md)", "`make payload payload-check`", days, "kubelet 1.36 alone; the others were not built in these versions yet"},
+		{"1,000 and 5,000 simulated nodes", "a change on all of them", "`TestScale`", "29 and 27 November 2026", "[scale.md](scale.md)"},
+	}
+}
+
 // Markdown is docs/tested.md.
 func Markdown(results []result.Result) string {
 	var out strings.Builder
-	out.WriteString(`# What was seen where
+	fmt.Fprintf(&out, `# What was tested
 
-Generated from the results in ` + "`golden/real` (`make generate`)" + `. Each promise of the table is a clause of the contract that the node agent
-relies on, tested by ` + "`wmco-node selftest`" + `, which [first contact](first-contact.md) runs on a machine of yours. The simulated hosts, on which all else is
-tested, pass it too, but for three clauses about a shutdown. Wine 10 runs the same programs; for what it cannot do the column names the test that is in its place.
+Generated (`+"`internal/build/tested`, `golden/real`, `make generate`"+`). On real machines: %s [first-contact.md](first-contact.md) has the commands for your first machine, and how to
+send a result.
+
+## Platforms
+
+| platform | what ran | by | last seen | result |
+|---|---|---|---|---|
+`, Sentence(results))
+	const windows, selfTest = "Windows Server 2025, 2022, 2019", "`wmco selftest`, or the workflow `windows` of a fork (2025, 2022)"
+	for _, r := range results {
+		day, _, _ := strings.Cut(r.Started, "T")
+		counts := fmt.Sprintf("%d passed, %d failed, %d skipped", r.Passed, r.Failed, r.Skipped)
+		out.WriteString(row(run{"Windows " + r.System.OSBuild + ", " + r.System.Edition, "the clauses below", selfTest, day, counts}))
+	}
+	if len(results) == 0 {
+		out.WriteString(row(run{windows, "the clauses below, preflight, a node with a stand-in API server", selfTest, "never", "not run"}))
+	}
+	for _, r := range runs() {
+		out.WriteString(row(r))
+	}
+	out.WriteString(`
+## Clauses
+
+What the node agent relies on, as ` + "`wmco-node selftest`" + ` tests it. The simulated hosts pass all clauses but three about a shutdown.
 
 `)
-	fmt.Fprintf(&out, "On real machines: %s\n\n", Sentence(results))
-	out.WriteString("| clause | Wine 10 |")
-	for _, r := range results {
-		fmt.Fprintf(&out, " %s %s |", r.System.OSBuild, r.System.Edition)
+	writeClauses(&out)
+	out.WriteString("\n### Not run under Wine\n\nWine 10 passes all others.\n\n| why, and the test in its place | clauses |\n|---|---|\n")
+	reasons, skipped := clausesByReason()
+	for _, why := range reasons {
+		fmt.Fprintf(&out, "| %s | %s |\n", why, strings.Join(skipped[why], "; "))
 	}
-	out.WriteString("\n|---|---|" + strings.Repeat("---|", len(results)) + "\n")
-	skips := thismachine.SkipsOnWine()
-	for _, part := range selftest.Parts() {
-		for _, c := range part.Clauses {
-			fmt.Fprintf(&out, "| %s: %s | %s |", part.Name, strings.ReplaceAll(c.Name, "|", `\|`), onWine(skips[c.Name]))
-			for _, r := range results {
-				fmt.Fprintf(&out, " %s |", statusOf(r, c.Name))
+	for _, r := range results {
+		fmt.Fprintf(&out, "\n### Not passed on %s\n\n| clause | result |\n|---|---|\n", r.System.OSBuild)
+		eachClause(func(name, clause string) {
+			if status := statusOf(r, clause); status != string(result.StatusPassed) {
+				fmt.Fprintf(&out, "| %s | %s |\n", name, status)
 			}
-			out.WriteString("\n")
-		}
+		})
 	}
 	return out.String()
 }
 
-// onWine is the result under Wine, by why the clause is skipped there.
-func onWine(skipped string) string {
-	if skipped == "" {
-		return string(result.StatusPassed)
+// clausesByReason returns why clauses are skipped under Wine, in the order of the contract, and the clauses by reason.
+func clausesByReason() (reasons []string, skipped map[string][]string) {
+	skips, skipped := thismachine.SkipsOnWine(), map[string][]string{}
+	eachClause(func(name, clause string) {
+		why, _, _ := strings.Cut(skips[clause], thismachine.WindowsDoes)
+		if why == "" {
+			return
+		}
+		if skipped[why] == nil {
+			reasons = append(reasons, why)
+		}
+		skipped[why] = append(skipped[why], name)
+	})
+	return reasons, skipped
+}
+
+// writeClauses writes a paragraph for each part of the contract.
+func writeClauses(out *strings.Builder) {
+	for _, part := range selftest.Parts() {
+		var names []string
+		for _, c := range part.Clauses {
+			names = append(names, c.Name)
+		}
+		fmt.Fprintf(out, "* **%s**: %s.\n", part.Name, strings.Join(names, "; "))
 	}
-	why, _, _ := strings.Cut(skipped, thismachine.WindowsDoes)
-	return "no: " + why
+}
+
+// eachClause calls a function with the name of each clause in a cell of a table, and with the clause.
+func eachClause(call func(name, clause string)) {
+	for _, part := range selftest.Parts() {
+		for _, c := range part.Clauses {
+			call(part.Name+": "+strings.ReplaceAll(c.Name, "|", `\|`), c.Name)
+		}
+	}
+}
+
+func row(r run) string {
+	return "| " + strings.Join([]string{r.platform, r.what, r.how, r.when, r.result}, " | ") + " |\n"
 }
 
 func statusOf(r result.Result, clause string) string {

@@ -32,7 +32,7 @@ func TestTheREADMEHasTheSentence(t *testing.T) {
 
 func TestAResultIsInTheTable(t *testing.T) {
 	folder := t.TempDir()
-	text := `{"schema": 1, "system": {"osBuild": "10.0.20348.1", "edition": "ServerStandard Server"}, "clauses": [{"clause": "Stat of no paths returns nothing", "status": "failed"}]}`
+	text := `{"schema": 1, "started": "2026-12-01T10:00:00Z", "passed": 0, "failed": 1, "system": {"osBuild": "10.0.20348.1", "edition": "ServerStandard Server"}, "clauses": [{"clause": "Stat of no paths returns nothing", "status": "failed"}]}`
 	if err := os.WriteFile(filepath.Join(folder, "10.0.20348.1.json"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,11 @@ func TestAResultIsInTheTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := Markdown(results)
-	for _, want := range []string{"| reading: Stat of no paths returns nothing | passed | failed |", "10.0.20348.1 ServerStandard Server", "| reading: Stat keeps the order of the paths | passed | not asked |", "| no: Wine has no HNS; networks.TestEndpoints | not asked |", Sentence(results)} {
+	for _, want := range []string{
+		"| Windows 10.0.20348.1, ServerStandard Server | the clauses below |", "| 2026-12-01 | 0 passed, 1 failed, 0 skipped |\n",
+		"| reading: Stat of no paths returns nothing | failed |", "| reading: Stat keeps the order of the paths | not asked |",
+		"| Wine has no HNS; networks.TestEndpoints | settings: an HNS endpoint is made and removed; settings: an HNS network", Sentence(results),
+	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
