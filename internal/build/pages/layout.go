@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -14,12 +13,12 @@ func nodeLayout() string {
 	var out strings.Builder
 	out.WriteString(`# What is on a Windows node
 
-Generated from the catalog (` + "`render/catalog.go`, `make generate`" + `). Nothing is installed on a node that has no row here.
+Generated from the catalog (` + "`render/catalog.go`, `make generate`" + `). A node has nothing of this project without a row here.
 
-* **Layer**: ` + "`cluster`" + ` entries are the same for every node of a platform and stage, ` + "`node`" + ` entries are a node's own.
-* **Stage**: ` + "`join`" + ` entries are installed at first contact, ` + "`joined`" + ` entries when the node exists; cni.conf and kube-proxy also wait for the facts of its host.
-* **Impact**: the cost of a change of the entry: ` + "`none` < `restart` (of the services that read it) < `drain` < `reboot`" + `.
-* **From**: the input objects that cause it.
+* **Layer**: ` + "`cluster`" + ` entries are equal on all nodes of a platform and stage, ` + "`node`" + ` entries are a node's own.
+* **Stage**: ` + "`join`" + ` entries are installed at first contact, ` + "`joined`" + ` entries when the Node exists; cni.conf and kube-proxy also wait for the facts of the host.
+* **Impact**: the cost of a change: ` + "`none` < `restart` (of the services that read it) < `drain` < `reboot`" + `.
+* **From**: the input objects.
 `)
 	for _, section := range []bundle.Section{
 		bundle.SectionFiles, bundle.SectionServices, bundle.SectionPayload, bundle.SectionFolders, bundle.SectionState, bundle.SectionHost,
@@ -32,7 +31,7 @@ Generated from the catalog (` + "`render/catalog.go`, `make generate`" + `). Not
 // layoutTable lists the rows of a section, kind by kind.
 func layoutTable(section bundle.Section) string {
 	var out strings.Builder
-	out.WriteString("| name | what | layer | stage | impact | platforms | from |\n|---|---|---|---|---|---|---|\n")
+	out.WriteString("| name | what | layer, stage | impact | from |\n|---|---|---|---|---|\n")
 	for _, kind := range bundle.Kinds() {
 		for _, r := range render.Catalog() {
 			if kind.Section == section && r.Kind == kind.Kind {
@@ -52,9 +51,10 @@ func layoutRow(r render.Row) string {
 	if r.Secret {
 		what += " (secret)"
 	}
-	platforms := join(r.Platforms)
-	from := join(r.Causes)
-	return fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s | %s |\n", strings.ReplaceAll(r.Name, "|", `\|`), what, r.Layer, stage, r.Impact, cmp.Or(platforms, "all"), from)
+	if len(r.Platforms) > 0 {
+		what += " (" + join(r.Platforms) + ")"
+	}
+	return fmt.Sprintf("| `%s` | %s | %s, %s | %s | %s |\n", strings.ReplaceAll(r.Name, "|", `\|`), what, r.Layer, stage, r.Impact, join(r.Causes))
 }
 
 // join lists names.

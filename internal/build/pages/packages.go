@@ -14,13 +14,13 @@ import (
 	"strings"
 )
 
-// packagesBegin and packagesEnd enclose the tables of packages in architecture.md. The rest of the page is written by hand.
+// packagesBegin and packagesEnd enclose the lists of packages in architecture.md. The rest of the page is written by hand.
 const (
 	packagesBegin = "<!-- packages: generated from the package comments by make generate -->\n"
 	packagesEnd   = "<!-- end of packages -->\n"
 )
 
-// packageGroup is one table of packages. A name that ends in /... stands for the packages below it that no group names, and has no row of its own.
+// packageGroup is one list of packages. A name that ends in /... stands for the packages below it that no group names, and has no row of its own.
 type packageGroup struct {
 	title string
 	names []string
@@ -58,7 +58,7 @@ func testHelpers() []string {
 	}
 }
 
-// architecture is architecture.md with the tables of today.
+// architecture is architecture.md with the lists of today.
 func architecture(tree string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(tree, "docs", "architecture.md"))
 	if err != nil {
@@ -67,13 +67,13 @@ func architecture(tree string) (string, error) {
 	before, rest, begins := strings.Cut(string(text), packagesBegin)
 	_, after, ends := strings.Cut(rest, packagesEnd)
 	if !begins || !ends {
-		return "", errors.New("docs/architecture.md lacks the marks of the tables of packages")
+		return "", errors.New("docs/architecture.md lacks the marks of the lists of packages")
 	}
-	tables, err := packageTables(os.DirFS(tree))
-	return before + packagesBegin + tables + packagesEnd + after, err
+	lists, err := packageLists(os.DirFS(tree))
+	return before + packagesBegin + lists + packagesEnd + after, err
 }
 
-func packageTables(tree fs.FS) (string, error) {
+func packageLists(tree fs.FS) (string, error) {
 	sentences, err := packageSentences(tree)
 	if err != nil {
 		return "", err
@@ -88,10 +88,10 @@ func packageTables(tree fs.FS) (string, error) {
 	}
 	var out strings.Builder
 	for _, g := range groups {
-		fmt.Fprintf(&out, "\n### %s\n\n| package | |\n|---|---|\n", g.title)
+		fmt.Fprintf(&out, "\n### %s\n\n", g.title)
 		for _, name := range g.names {
 			for _, found := range packagesOf(name, sentences, named) {
-				fmt.Fprintf(&out, "| `%s` | %s |\n", found, sentences[found])
+				fmt.Fprintf(&out, "* `%s` %s\n", found, sentences[found])
 				delete(sentences, found)
 			}
 		}
@@ -179,5 +179,5 @@ func packageSentence(tree fs.FS, name string) (string, error) {
 		_, rest, _ = strings.Cut(rest, " ")
 	}
 	rest, _, _ = strings.Cut(rest, ": ")
-	return strings.ReplaceAll(strings.TrimRight(rest, ".:"), "|", `\|`), nil
+	return strings.TrimRight(rest, ".:"), nil
 }

@@ -6,7 +6,7 @@ import (
 	"testing/fstest"
 )
 
-func TestPackageTablesNeedACommentAndAGroup(t *testing.T) {
+func TestPackageListsNeedACommentAndAGroup(t *testing.T) {
 	source := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	tree := fstest.MapFS{
 		"applier/doc.go":              source("// Package applier brings a host to a bundle: one | engine. More.\npackage applier\n"),
@@ -16,13 +16,13 @@ func TestPackageTablesNeedACommentAndAGroup(t *testing.T) {
 		"internal/test/a/b/part.go":   source("package part\n"),
 		"internal/test/testdata/x.go": source("package x\n"),
 	}
-	tables, err := packageTables(tree)
+	lists, err := packageLists(tree)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"| `applier` | brings a host to a bundle |\n", "| `internal/test/a` | tests |\n"} {
-		if !strings.Contains(tables, want) {
-			t.Errorf("no %q in\n%s", want, tables)
+	for _, want := range []string{"* `applier` brings a host to a bundle\n", "* `internal/test/a` tests\n"} {
+		if !strings.Contains(lists, want) {
+			t.Errorf("no %q in\n%s", want, lists)
 		}
 	}
 	for name, want := range map[string]string{"applier/plan/plan.go": "applier/plan has no package comment", "other/x.go": "other: add it to packageGroups"} {
@@ -30,7 +30,7 @@ func TestPackageTablesNeedACommentAndAGroup(t *testing.T) {
 		if strings.Contains(want, "comment") {
 			tree[name] = source("package x\n")
 		}
-		if _, err := packageTables(tree); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := packageLists(tree); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 		delete(tree, name)

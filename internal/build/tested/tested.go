@@ -101,10 +101,9 @@ What the node agent relies on, as ` + "`wmco-node selftest`" + ` tests it. The s
 
 `)
 	writeClauses(&out)
-	out.WriteString("\n### Not run under Wine\n\nWine 10 passes all others.\n\n| why, and the test in its place | clauses |\n|---|---|\n")
-	reasons, skipped := clausesByReason()
-	for _, why := range reasons {
-		fmt.Fprintf(&out, "| %s | %s |\n", why, strings.Join(skipped[why], "; "))
+	out.WriteString("\nWine 10 passes all clauses without a number. The others do not run there:\n\n| | why, and the test in its place |\n|---|---|\n")
+	for i, why := range reasonsOnWine() {
+		fmt.Fprintf(&out, "| %d | %s |\n", i+1, why)
 	}
 	for _, r := range results {
 		fmt.Fprintf(&out, "\n### Not passed on %s\n\n| clause | result |\n|---|---|\n", r.System.OSBuild)
@@ -117,28 +116,34 @@ What the node agent relies on, as ` + "`wmco-node selftest`" + ` tests it. The s
 	return out.String()
 }
 
-// clausesByReason returns why clauses are skipped under Wine, in the order of the contract, and the clauses by reason.
-func clausesByReason() (reasons []string, skipped map[string][]string) {
-	skips, skipped := thismachine.SkipsOnWine(), map[string][]string{}
-	eachClause(func(name, clause string) {
-		why, _, _ := strings.Cut(skips[clause], thismachine.WindowsDoes)
-		if why == "" {
-			return
-		}
-		if skipped[why] == nil {
-			reasons = append(reasons, why)
-		}
-		skipped[why] = append(skipped[why], name)
-	})
-	return reasons, skipped
+// onWine is why a clause is skipped under Wine, "" where it is not.
+func onWine(clause string) string {
+	why, _, _ := strings.Cut(thismachine.SkipsOnWine()[clause], thismachine.WindowsDoes)
+	return why
 }
 
-// writeClauses writes a paragraph for each part of the contract.
+// reasonsOnWine are the reasons for which clauses are skipped under Wine, in the order of the contract.
+func reasonsOnWine() []string {
+	var reasons []string
+	eachClause(func(_, clause string) {
+		if why := onWine(clause); why != "" && !slices.Contains(reasons, why) {
+			reasons = append(reasons, why)
+		}
+	})
+	return reasons
+}
+
+// writeClauses writes a paragraph for each part of the contract. A number is the reason for which a clause is skipped under Wine.
 func writeClauses(out *strings.Builder) {
+	reasons := reasonsOnWine()
 	for _, part := range selftest.Parts() {
 		var names []string
 		for _, c := range part.Clauses {
-			names = append(names, c.Name)
+			name := c.Name
+			if i := slices.Index(reasons, onWine(name)); i >= 0 {
+				name += fmt.Sprintf(" [%d]", i+1)
+			}
+			names = append(names, name)
 		}
 		fmt.Fprintf(out, "* **%s**: %s.\n", part.Name, strings.Join(names, "; "))
 	}
