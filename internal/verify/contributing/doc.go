@@ -1,2 +1,2 @@
-// Package contributing holds the test of CONTRIBUTING.md: its recipes name files that exist, and as many as they say.
+// Package contributing checks what documents and comments say about the tree: recipes, controllers, tests, names of packages.
 package contributing
