@@ -1,4 +1,4 @@
-// Package layout is the table of what a bundle of this project may have on a node: the names of services and their programs, settings,
+// Package layout lists everything that a bundle may name on a node: the names of services and their programs, settings,
 // state and folders. render takes its names from here, and the node agent refuses a bundle that has others, by the table that it was
 // built with (docs/decisions/0023-what-a-bundle-may-name.md).
 //

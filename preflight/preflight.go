@@ -1,4 +1,4 @@
-// Package preflight is what a host is asked before it can become a node, what it answers, and what the answer lacks.
+// Package preflight holds the question for a host before it becomes a node, its answer, and the findings that follow from both.
 //
 //	inputs of the cluster --> Question --stdin--> wmco-node preflight --> Answer --Findings--> what is missing, each with a fix
 //

@@ -1,4 +1,4 @@
-// Package mustgather writes what is known about the Windows nodes of a cluster to a folder, without secrets.
+// Package mustgather writes the state of the Windows nodes of a cluster to a folder, without secrets.
 //
 //	objects --without secrets--> cluster-scoped-resources/GROUP/RESOURCE/NAME.yaml, namespaces/NAMESPACE/GROUP/RESOURCE/NAME.yaml
 //	layers (Secrets), Nodes ---> nodes/NAME/desired.json, applied.json, report.json, rollout.json: what stands on the Node, readable

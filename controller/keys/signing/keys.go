@@ -1,4 +1,4 @@
-// Package signing keeps the keys with which the operator signs what it publishes for nodes, and knows what it has signed.
+// Package signing keeps the keys with which the operator signs desired bundles, and verifies its signatures.
 //
 //	Secret (keys, term) --ReadPublicKeys--> Keys --SignDesired--> text of an annotation --on the Node, where others write too--> OpenDesired --> what it says, or an error
 //

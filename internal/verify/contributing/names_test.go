@@ -76,7 +76,7 @@ func textWithNames(tree fs.FS, name string) (string, error) {
 		comment = "//"
 	case path.Ext(name) == ".md":
 		comment = ""
-	case !slices.Contains([]string{".yaml", ".yml", ".mk"}, path.Ext(name)) && name != "Makefile" && (path.Dir(name) != "hack" || path.Ext(name) != ""):
+	case !slices.Contains([]string{".yaml", ".yml", ".mk", ".sh"}, path.Ext(name)) && name != "Makefile" && (path.Dir(name) != "hack" || path.Ext(name) != ""):
 		return "", nil
 	}
 	if info, err := fs.Stat(tree, name); err != nil || info.IsDir() {

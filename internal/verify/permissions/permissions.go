@@ -1,4 +1,4 @@
-// Package permissions compares what operators have asked an API server for, in all tests that keep it, with what the operator may.
+// Package permissions compares the requests of operators, in all tests that keep them, with the rights of the operator.
 //
 //	deploy/rbac --> permissions --.
 //	                               Judge --> what is refused, and what nothing needs
