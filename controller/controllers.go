@@ -139,11 +139,10 @@ func addHostControllers(ctx context.Context, m base.Manager, o Options, s shared
 		Replacements: machine.Replacements{Live: live, Client: cached, Namespace: o.Namespace},
 	}
 	for _, c := range []interface{ SetupWithManager(base.Manager) error }{
-		&node.Nodes{
-			Reader: cached, Decoded: m.Decoded, Client: cached, Joiner: joiner, Inputs: s.read, Hosts: joiner.Hosts, Drainer: drain.Drainer{Client: clients}, Machines: machines,
-			Namespace: o.Namespace, Version: o.Version, Payload: s.executables, Copying: node.CopyPlaces(), Told: windowsnode.VerifyWith(s.signs.OpenDesired),
-			Events: events, Log: log.WithName("nodes"), Clock: o.Clock, Elapsed: o.elapsed, APITime: s.servers.ServerTime,
-		},
+		node.New(node.Options{
+			Decoded: m.Decoded, Joiner: joiner, Drainer: drain.Drainer{Client: clients}, Machines: machines, Namespace: o.Namespace, Payload: s.executables, Copying: node.CopyPlaces(),
+			Told: windowsnode.VerifyWith(s.signs.OpenDesired), Events: events, Log: log.WithName("nodes"), Clock: o.Clock, APITime: s.servers.ServerTime,
+		}),
 		&instance.Instances{Joiner: joiner, Namespace: o.Namespace, Events: events, Log: log.WithName("instances")},
 		&csr.Approver{
 			Inputs: s.read, Hosts: joiner.Hosts, Records: s.records, Resolver: o.Resolver, Live: live, Client: cached,

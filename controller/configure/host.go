@@ -3,6 +3,7 @@ package configure
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -61,6 +62,26 @@ type Joiner struct {
 	pulling Sightings
 	// explained is what hosts that do not join lacked when they were asked last.
 	explained explanations
+}
+
+// ErrNotListed says that no Machine and no entry of windows-instances has the host, so that its account is not known.
+var ErrNotListed = errors.New("no Machine and no entry of windows-instances is for this node, so its account is not known; start the service " + bundle.AgentService + " on the host")
+
+// HostOfNode returns the host of a node.
+func (j *Joiner) HostOfNode(ctx context.Context, name string) (Host, error) {
+	inputs, err := j.Inputs(ctx)
+	if err != nil {
+		return Host{}, err
+	}
+	i := slices.IndexFunc(inputs.All, func(h render.Node) bool { return h.Name == name })
+	if i < 0 {
+		return Host{}, ErrNotListed
+	}
+	h := Host{Joiner: j, Node: inputs.All[i], Wanted: inputs}
+	if LoginAccount(h.Node, inputs.Cluster.Platform) == "" {
+		return Host{}, ErrNotListed
+	}
+	return h, nil
 }
 
 // Ref names a host by the object that asks for it: a Machine, or an entry of windows-instances.

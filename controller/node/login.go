@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -85,52 +86,65 @@ func (a *attempts) forgetAttempt(node string) {
 	delete(a.all, node)
 }
 
+// loginConfirmer confirms the login to hosts with another key or account, and has the Machines of those that refuse it replaced.
+type loginConfirmer struct {
+	joiner    *configure.Joiner
+	namespace string
+	// machines replaces Machines whose hosts refuse the key, where that is asked for.
+	machines MachineReplacer
+	events   nodeEvents
+	log      logr.Logger
+	// tried are the logins with another key or account, refusing is since when hosts refuse them.
+	tried    attempts
+	refusing configure.Sightings
+}
+
 // forgetLogin ends what is noted of a node that no longer exists, or whose login is confirmed.
-func (n *Nodes) forgetLogin(node string) {
-	n.logins.forgetAttempt(node)
-	n.refusing.ForgetHost(node)
-	n.Joiner.Unjoined.NoteLogin(node, "", configure.Progress{})
+func (lc *loginConfirmer) forgetLogin(node string) {
+	lc.tried.forgetAttempt(node)
+	lc.refusing.ForgetHost(node)
+	lc.joiner.Unjoined.NoteLogin(node, "", configure.Progress{})
 }
 
 // continueLogin confirms the login to a host with another key or account than its record has. It returns when to look again, zero for never.
-func (n *Nodes) continueLogin(ctx context.Context, node windowsnode.Node, r record.Record) (time.Duration, error) {
-	public, _ := n.Joiner.Login.PublicKey()
+func (lc *loginConfirmer) continueLogin(ctx context.Context, node windowsnode.Node, r record.Record) (time.Duration, error) {
+	public, _ := lc.joiner.Login.PublicKey()
 	if public == "" || !node.IsJoined() {
 		return 0, nil
 	}
-	if written, err := n.Joiner.WriteKeyMark(ctx, node.Node, r); written || err != nil {
+	if written, err := lc.joiner.WriteKeyMark(ctx, node.Node, r); written || err != nil {
 		return 0, ignoreConflict(err) // the Node is looked at again when it has changed
 	}
-	accepted := r.ProvenKey(n.Joiner.Login.RecordKey)
-	changed, err := n.Joiner.IsAccountChanged(ctx, n.Namespace, r)
+	accepted := r.ProvenKey(lc.joiner.Login.RecordKey)
+	changed, err := lc.joiner.IsAccountChanged(ctx, lc.namespace, r)
 	if err != nil {
 		return 0, err
 	}
 	if accepted == public && !changed {
-		n.forgetLogin(node.Name)
+		lc.forgetLogin(node.Name)
 		return 0, nil
 	}
-	h, err := n.findHost(ctx, node.Name)
-	if errors.Is(err, errNotListed) {
+	h, err := lc.joiner.HostOfNode(ctx, node.Name)
+	if errors.Is(err, configure.ErrNotListed) {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	has, err := n.hasRenderedBundle(h, node, public)
+	has, err := lc.hasRenderedBundle(h, node, public)
 	if err != nil {
 		return 0, err
 	}
 	what := public + "\n" + configure.LoginAccount(h.Node, h.Wanted.Cluster.Platform) + "\n"
 	if has {
-		what += string(fleet.Of(node, n.Joiner.Silence).Applied)
+		what += string(fleet.Of(node, lc.joiner.Silence).Applied)
 	}
-	count, next := n.logins.isDue(node.Name, wantedLogin{what, has || accepted == "" || changed || h.NoKeys}, n.Elapsed())
+	count, next := lc.tried.isDue(node.Name, wantedLogin{what, has || accepted == "" || changed || h.NoKeys}, lc.joiner.Elapsed())
 	if count == 0 {
 		return next, nil
 	}
 	err = h.ConfirmLogin(ctx, node.Name)
-	return n.tellLogin(ctx, loginAttempt{node: node, record: r, host: h, hasKey: has, isKnown: accepted != "", count: count, next: next}, err), nil
+	return lc.tellLogin(ctx, loginAttempt{node: node, record: r, host: h, hasKey: has, isKnown: accepted != "", count: count, next: next}, err), nil
 }
 
 // loginAttempt is a login with another key or account to the host of a node.
@@ -154,8 +168,8 @@ func ignoreConflict(err error) error {
 }
 
 // hasRenderedBundle reports whether the node agent has reported the bundle that has this key.
-func (n *Nodes) hasRenderedBundle(h configure.Host, node windowsnode.Node, public string) (bool, error) {
-	row := fleet.Of(node, n.Joiner.Silence)
+func (lc *loginConfirmer) hasRenderedBundle(h configure.Host, node windowsnode.Node, public string) (bool, error) {
+	row := fleet.Of(node, lc.joiner.Silence)
 	if h.Wanted.LoginKey != public || row.State != nodestate.Updated {
 		return false, nil
 	}
@@ -164,25 +178,25 @@ func (n *Nodes) hasRenderedBundle(h configure.Host, node windowsnode.Node, publi
 }
 
 // tellLogin says how a login ended. One that has failed for the first time is not said: it is tried again at once. It returns when to look again.
-func (n *Nodes) tellLogin(ctx context.Context, a loginAttempt, err error) time.Duration {
+func (lc *loginConfirmer) tellLogin(ctx context.Context, a loginAttempt, err error) time.Duration {
 	node, h := a.node, a.host
 	if err == nil {
-		n.Log.Info("the host accepts the operator's key", "node", node.Name)
-		n.forgetLogin(node.Name)
+		lc.log.Info("the host accepts the operator's key", "node", node.Name)
+		lc.forgetLogin(node.Name)
 		return 0
 	}
 	p := configure.ProgressOfError(err)
 	if hosts.IsHostBusy(err) || apierrors.IsConflict(err) || configure.IsStopped(err) || p.Reason == configure.ReasonAPIError {
-		n.logins.forgetAttempt(node.Name)
+		lc.tried.forgetAttempt(node.Name)
 		return configure.AgainSoon
 	}
-	n.Log.Info("logging in with another key or account", "node", node.Name, "error", err)
-	refused := n.noteRefusal(a, err)
+	lc.log.Info("logging in with another key or account", "node", node.Name, "error", err)
+	refused := lc.noteRefusal(a, err)
 	if a.count > 1 {
 		p.Message, p.Fix = describeLoginFailure(h, p, err)
-		p.Message += n.replaceRefusing(ctx, a, refused)
-		n.Joiner.Unjoined.NoteLogin(node.Name, h.Address, p)
-		n.recordEvent(node.Node, corev1.EventTypeWarning, EventLoginNotConfirmed, actionLogin, p.DisplayText())
+		p.Message += lc.replaceRefusing(ctx, a, refused)
+		lc.joiner.Unjoined.NoteLogin(node.Name, h.Address, p)
+		lc.events.recordOnNode(node.Node, corev1.EventTypeWarning, EventLoginNotConfirmed, actionLogin, p.DisplayText())
 	}
 	return a.next
 }

@@ -31,26 +31,26 @@ type MachineReplacer interface {
 
 // noteRefusal notes whether a host has refused a login, and returns for how long it has, and for how long the node agent has been unable to write the
 // key for one reason; zero if it has not. A reason that comes and goes, as a report that another client writes, is counted from its start each time.
-func (n *Nodes) noteRefusal(a loginAttempt, err error) time.Duration {
+func (lc *loginConfirmer) noteRefusal(a loginAttempt, err error) time.Duration {
 	var refused *remote.AuthError
 	if !errors.As(err, &refused) {
-		n.refusing.ForgetHost(a.node.Name)
+		lc.refusing.ForgetHost(a.node.Name)
 		return 0
 	}
-	return max(n.refusing.SeenFor(a.node.Name, string(a.record.ID())+" "+string(a.node.UID)+" "+a.host.Wanted.LoginKey+" "+n.keyEvidence(a), n.Elapsed()), 1)
+	return max(lc.refusing.SeenFor(a.node.Name, string(a.record.ID())+" "+string(a.node.UID)+" "+a.host.Wanted.LoginKey+" "+lc.keyEvidence(a), lc.joiner.Elapsed()), 1)
 }
 
 // replaceRefusing has the Machine of a host replaced that has refused the key for long enough, if that is asked for. It returns what is said about it
 // after the message, empty for nothing.
-func (n *Nodes) replaceRefusing(ctx context.Context, a loginAttempt, refused time.Duration) string {
+func (lc *loginConfirmer) replaceRefusing(ctx context.Context, a loginAttempt, refused time.Duration) string {
 	if refused == 0 || a.host.Wanted.Cluster.Settings.Keys != render.KeysReplace {
 		return ""
 	}
-	why := n.whyNotReplaced(a, refused)
+	why := lc.whyNotReplaced(a, refused)
 	if why == "" {
 		var err error
-		if why, err = n.Machines.ReplaceNode(ctx, a.record.Machine, "its host does not accept the key of cloud-private-key, and its node agent cannot write it"); err != nil {
-			n.Log.Info("replacing the Machine of a host that refuses the key", "node", a.node.Name, "error", err)
+		if why, err = lc.machines.ReplaceNode(ctx, a.record.Machine, "its host does not accept the key of cloud-private-key, and its node agent cannot write it"); err != nil {
+			lc.log.Info("replacing the Machine of a host that refuses the key", "node", a.node.Name, "error", err)
 			why = err.Error()
 		}
 	}
@@ -61,8 +61,8 @@ func (n *Nodes) replaceRefusing(ctx context.Context, a loginAttempt, refused tim
 }
 
 // whyNotReplaced returns why the Machine of a host that refuses the key stays, empty if it is to be replaced.
-func (n *Nodes) whyNotReplaced(a loginAttempt, refused time.Duration) string {
-	settings, evidence := a.host.Wanted.Cluster.Settings, n.keyEvidence(a)
+func (lc *loginConfirmer) whyNotReplaced(a loginAttempt, refused time.Duration) string {
+	settings, evidence := a.host.Wanted.Cluster.Settings, lc.keyEvidence(a)
 	switch {
 	case a.record.Machine == "" || a.host.Backing != render.BackingMachine:
 		return "the host has none"
@@ -77,7 +77,7 @@ func (n *Nodes) whyNotReplaced(a loginAttempt, refused time.Duration) string {
 	case refused <= refusedWithin:
 		return fmt.Sprintf("it is when the host has refused the key for %s", refusedWithin)
 	}
-	if opens := settings.Rollout.NextStart(bundle.ImpactDrain, n.Joiner.Now()); !opens.IsZero() {
+	if opens := settings.Rollout.NextStart(bundle.ImpactDrain, lc.joiner.Now()); !opens.IsZero() {
 		return "changes that drain wait for " + opens.UTC().Format(time.RFC3339)
 	}
 	return ""
@@ -99,11 +99,11 @@ const (
 //
 // The last two can be feigned for a while, by who writes reports, or the status of Nodes. An agent that lives writes the key, and its report, well within
 // refusedWithin.
-func (n *Nodes) keyEvidence(a loginAttempt) string {
+func (lc *loginConfirmer) keyEvidence(a loginAttempt) string {
 	switch {
 	case !a.isKnown:
 		return evidenceUnknown
-	case n.Joiner.Silence.IsSilent(a.node):
+	case lc.joiner.Silence.IsSilent(a.node):
 		return evidenceSilent
 	case a.hasKey && !a.host.NoKeys && !a.host.OlderAgent: // a bundle without keys may be what is applied
 		return evidenceWritten

@@ -262,11 +262,10 @@ func (w *lifeWorld) startOperator() {
 	op.instances = &instance.Instances{Joiner: op.joiner, Namespace: lifeNamespace, Events: noEvents{}, Log: logr.Discard()}
 	signs := &signing.Keys{Live: c, Client: c, Namespace: lifeNamespace, Now: now}
 	told := windowsnode.VerifyWith(signs.OpenDesired)
-	op.nodes = &node.Nodes{
-		Reader: c, Decoded: op.decoded, Client: c, Joiner: op.joiner, Inputs: w.read, Hosts: op.joiner.Hosts, Drainer: drain.Drainer{Client: w.pods},
-		Namespace: lifeNamespace, Version: op.version, Payload: executables, Copying: node.CopyPlaces(), Told: told, Events: noEvents{}, Log: logr.Discard(), Clock: w.clock, Elapsed: w.elapsed,
-		APITime: func(context.Context) (time.Time, error) { return now(), nil },
-	}
+	op.nodes = node.New(node.Options{
+		Decoded: op.decoded, Joiner: op.joiner, Drainer: drain.Drainer{Client: w.pods}, Namespace: lifeNamespace, Payload: executables, Copying: node.CopyPlaces(), Told: told,
+		Events: noEvents{}, Log: logr.Discard(), Clock: w.clock, APITime: func(context.Context) (time.Time, error) { return now(), nil },
+	})
 	op.drains = &steps.Drains{Drainer: drain.Drainer{Client: w.pods}, Live: c, Begin: func(context.Context, string) {}, Changed: func() {}, Events: noEvents{}}
 	executor := &steps.Executor{
 		Nodes: c, Decoded: op.decoded, Live: c, Client: c, Pods: w.pods, Drains: op.drains, Notary: signs, Namespace: lifeNamespace, Deployment: &corev1.ObjectReference{Name: "operator"}, Events: noEvents{},
