@@ -133,27 +133,27 @@ func addHostControllers(ctx context.Context, m base.Manager, o Options, s shared
 		Reader: cached, Client: cached, Inputs: s.read, Hosts: o.Hosts(login).WithGuard(m.MayChangeHosts()).NotingClocks(s.clocks), Login: login, Version: o.Version,
 		Log: log.WithName("join"), Now: o.Now, Elapsed: o.elapsed, Silence: o.Silence, Random: rand.Read, Unjoined: s.unjoined, Counters: s.counters,
 	}
-	collector := &hostkeys.Collector{Live: live, Login: login, Namespace: o.Namespace, Log: log.WithName("collector")}
+	collector := &hostkeys.Collector{Live: live, Login: login, Namespace: o.Namespace, Log: log.WithName("hostkeys")}
 	machines := &machine.Machines{
-		Joiner: joiner, Reader: cached, Live: live, Client: cached, Events: events, Log: log.WithName("machines"), Now: o.Now, Elapsed: o.elapsed,
+		Joiner: joiner, Reader: cached, Live: live, Client: cached, Events: events, Log: log.WithName("machine"), Now: o.Now, Elapsed: o.elapsed,
 		Replacements: machine.Replacements{Live: live, Client: cached, Namespace: o.Namespace},
 	}
 	for _, c := range []interface{ SetupWithManager(base.Manager) error }{
 		node.New(node.Options{
 			Decoded: m.Decoded, Joiner: joiner, Drainer: drain.Drainer{Client: clients}, Machines: machines, Namespace: o.Namespace, Payload: s.executables, Copying: node.CopyPlaces(),
-			Told: windowsnode.VerifyWith(s.signs.OpenDesired), Events: events, Log: log.WithName("nodes"), Clock: o.Clock, APITime: s.servers.ServerTime,
+			Told: windowsnode.VerifyWith(s.signs.OpenDesired), Events: events, Log: log.WithName("node"), Clock: o.Clock, APITime: s.servers.ServerTime,
 		}),
-		&instance.Instances{Joiner: joiner, Namespace: o.Namespace, Events: events, Log: log.WithName("instances")},
+		&instance.Instances{Joiner: joiner, Namespace: o.Namespace, Events: events, Log: log.WithName("instance")},
 		&csr.Approver{
 			Inputs: s.read, Hosts: joiner.Hosts, Records: s.records, Resolver: o.Resolver, Live: live, Client: cached,
-			Namespace: o.Namespace, Events: events, Log: log.WithName("certificates"), Elapsed: o.elapsed,
+			Namespace: o.Namespace, Events: events, Log: log.WithName("csr"), Elapsed: o.elapsed,
 		},
 		&userdata.UserData{
 			Reader: cached, Live: live, Client: cached, Policies: s.admission, Say: conditionsOf(m, o, prerequisites.Owner+"-userdata"), Login: login, Events: events, Log: log.WithName("userdata"),
 		},
 		&prerequisites.Cluster{
 			Checks: joiner.Checks, Unjoined: joiner.Unjoined, Inputs: s.read, Client: cached, Decoded: m.Decoded, Policies: s.admission, Say: conditionsOf(m, o, prerequisites.Owner),
-			Deployment: s.deployment, Events: events, Log: log.WithName("cluster"),
+			Deployment: s.deployment, Events: events, Log: log.WithName("prerequisites"),
 		},
 	} {
 		if err := c.SetupWithManager(m); err != nil {

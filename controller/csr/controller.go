@@ -69,7 +69,7 @@ const retryAsk = 5 * time.Second
 
 // SetupWithManager watches certificate signing requests as metadata: the one that is judged is read without a cache.
 func (a *Approver) SetupWithManager(m base.Manager) error {
-	c, err := m.NewHostController("certificates", a, base.ParallelHosts)
+	c, err := m.NewHostController("csr", a, base.ParallelHosts)
 	if err != nil {
 		return fmt.Errorf("approving certificates: %w", err)
 	}

@@ -37,7 +37,7 @@ type Collector struct {
 // SetupWithManager watches what hosts are known by: all records are looked at whenever something is removed, and at the start. It returns what
 // watches the Machines as well, once the cluster serves them.
 func (c *Collector) SetupWithManager(m base.Manager) (watchMachines func() error, err error) {
-	added, err := m.NewController("collector", c, base.ParallelHosts)
+	added, err := m.NewController("hostkeys", c, base.ParallelHosts)
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ type Instances struct {
 
 // SetupWithManager watches windows-instances, and the Nodes whose hosts have yet to join.
 func (i *Instances) SetupWithManager(m base.Manager) error {
-	c, err := m.NewHostController("instances", i, base.ParallelHosts)
+	c, err := m.NewHostController("instance", i, base.ParallelHosts)
 	if err != nil {
 		return err
 	}

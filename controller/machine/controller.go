@@ -73,7 +73,7 @@ type Machines struct {
 
 // SetupWithManager watches the Machines, and the Nodes whose hosts have yet to join.
 func (m *Machines) SetupWithManager(mgr base.Manager) error {
-	c, err := mgr.NewHostController("machines", m, base.ParallelHosts)
+	c, err := mgr.NewHostController("machine", m, base.ParallelHosts)
 	if err != nil {
 		return err
 	}

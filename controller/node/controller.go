@@ -88,7 +88,7 @@ func New(o Options) *Nodes {
 
 // SetupWithManager watches the Windows Nodes, and windows-instances for entries that are removed.
 func (n *Nodes) SetupWithManager(m base.Manager) error {
-	c, err := m.NewHostController("nodes", n, base.ParallelHosts)
+	c, err := m.NewHostController("node", n, base.ParallelHosts)
 	if err != nil {
 		return err
 	}

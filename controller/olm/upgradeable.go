@@ -148,7 +148,7 @@ type Rollout interface {
 
 // SetupWithManager watches the Windows Nodes.
 func (u *Upgradeable) SetupWithManager(m base.Manager) error {
-	c, err := m.NewController("upgradeable", u, 1)
+	c, err := m.NewController("olm", u, 1)
 	if err != nil {
 		return err
 	}

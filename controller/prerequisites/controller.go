@@ -64,7 +64,7 @@ func (c *Cluster) SetupWithManager(m base.Manager) error {
 	changed := base.NewSignal()
 	c.Unjoined.OnChange(changed.WakeController)
 	m.Kinds.OnChange(changed.WakeController)
-	added, err := m.NewController("cluster", c, base.ParallelHosts)
+	added, err := m.NewController("prerequisites", c, base.ParallelHosts)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"wmco/controller/inputs/desired"
 	"wmco/controller/keys/signing"
 	"wmco/controller/layers"
+	"wmco/controller/rollout/drains"
 	"wmco/controller/rollout/steps"
 	"wmco/controller/status"
 	"wmco/controller/windowsnode"
@@ -98,7 +99,7 @@ func (c *Controller) SetupWithManager(ctx context.Context, m base.Manager) error
 	}
 	again := base.NewSignal()
 	c.Unjoined.OnChange(again.WakeController)
-	pauses := m.AddPauses(c.Log.WithName("publish"), again.WakeController)
+	pauses := m.AddPauses(c.Log.WithName("rollout"), again.WakeController)
 	executor, err := c.newExecutor(m, again, pauses.Try)
 	if err != nil {
 		return err
@@ -109,7 +110,7 @@ func (c *Controller) SetupWithManager(ctx context.Context, m base.Manager) error
 	if err != nil {
 		return err
 	}
-	queue, err := m.NewController("publish", publishes, 1)
+	queue, err := m.NewController("rollout", publishes, 1)
 	if err != nil {
 		return err
 	}
@@ -156,12 +157,12 @@ func (c *Controller) newExecutor(m base.Manager, changed base.Signal, try tryFun
 		return nil, err
 	}
 	recorder := m.GetEventRecorder(c.Deployment.Name)
-	drains := &steps.Drains{Drainer: drain.Drainer{Client: clients}, Live: m.GetAPIReader(), Events: recorder, Changed: changed.WakeController}
-	if err := drains.SetupWithManager(m); err != nil {
+	drained := &drains.Drains{Drainer: drain.Drainer{Client: clients}, Live: m.GetAPIReader(), Events: recorder, Changed: changed.WakeController}
+	if err := drained.SetupWithManager(m); err != nil {
 		return nil, err
 	}
 	return &steps.Executor{
-		Nodes: m.Kinds.WatchedClient(m.GetClient()), Decoded: m.Decoded, Live: m.GetAPIReader(), Client: m.GetClient(), Pods: clients, Drains: drains, Notary: c.Keys,
+		Nodes: m.Kinds.WatchedClient(m.GetClient()), Decoded: m.Decoded, Live: m.GetAPIReader(), Client: m.GetClient(), Pods: clients, Drains: drained, Notary: c.Keys,
 		Namespace: c.Deployment.Namespace, Deployment: c.Deployment, Events: recorder, Try: try,
 		Layers: &layers.Cache{Live: m.GetAPIReader(), Namespace: c.Deployment.Namespace},
 		Log:    c.Log.WithName("rollout"), Now: c.Now, Elapsed: c.Elapsed, Heartbeats: c.Silence,
@@ -174,7 +175,7 @@ func (c *Controller) newPublisher(m base.Manager, executor *steps.Executor, paus
 	if err != nil {
 		return nil, err
 	}
-	log := c.Log.WithName("publish")
+	log := c.Log.WithName("rollout")
 	r := &renderer{
 		read: c.Inputs, nodes: m.GetClient(), decoded: m.Decoded, told: windowsnode.VerifyWith(c.Keys.OpenDesired), unjoined: c.Unjoined, login: c.Login, executables: c.Executables, servers: c.Servers,
 		keeper: &keeper{cache: executor.Layers, told: windowsnode.VerifyWith(c.Keys.OpenNewest), log: log},

@@ -49,6 +49,7 @@ import (
 	"wmco/controller/keys/signing"
 	"wmco/controller/layers"
 	"wmco/controller/node"
+	"wmco/controller/rollout/drains"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/rollout/steps"
 	"wmco/controller/status"
@@ -103,7 +104,7 @@ type lifeOperator struct {
 	instances *instance.Instances
 	nodes     *node.Nodes
 	publishes *publisher
-	drains    *steps.Drains
+	drains    *drains.Drains
 	decoded   *nodelist.Cache
 	// seen are the Nodes of the last call of publishes, and a key for the other inputs: watches see them change.
 	seen map[string]*corev1.Node
@@ -266,7 +267,7 @@ func (w *lifeWorld) startOperator() {
 		Decoded: op.decoded, Joiner: op.joiner, Drainer: drain.Drainer{Client: w.pods}, Namespace: lifeNamespace, Payload: executables, Copying: node.CopyPlaces(), Told: told,
 		Events: noEvents{}, Log: logr.Discard(), Clock: w.clock, APITime: func(context.Context) (time.Time, error) { return now(), nil },
 	})
-	op.drains = &steps.Drains{Drainer: drain.Drainer{Client: w.pods}, Live: c, Begin: func(context.Context, string) {}, Changed: func() {}, Events: noEvents{}}
+	op.drains = &drains.Drains{Drainer: drain.Drainer{Client: w.pods}, Live: c, Enqueue: func(context.Context, string) {}, Changed: func() {}, Events: noEvents{}}
 	executor := &steps.Executor{
 		Nodes: c, Decoded: op.decoded, Live: c, Client: c, Pods: w.pods, Drains: op.drains, Notary: signs, Namespace: lifeNamespace, Deployment: &corev1.ObjectReference{Name: "operator"}, Events: noEvents{},
 		Layers: &layers.Cache{Live: c, Namespace: lifeNamespace}, Log: logr.Discard(), Now: now, Elapsed: w.elapsed, Heartbeats: windowsnode.SilenceByKubelet,

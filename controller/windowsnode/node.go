@@ -32,6 +32,11 @@ type Decoded struct {
 	KubeletCondition, AgentCondition corev1.NodeCondition
 }
 
+// Reference is what Events on the Node are about.
+func (n Node) Reference() *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: n.Name, UID: n.UID}
+}
+
 // Decode decodes a Node.
 func Decode(object corev1.Node) Node { return decode(object, Node{}) }
 

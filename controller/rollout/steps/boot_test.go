@@ -67,7 +67,8 @@ func TestAnAnnotationBootsANode(t *testing.T) {
 	var booted []string
 	for round := range 30 {
 		if round%5 == 4 { // another process of the operator, which remembers nothing
-			p.begun, p.Drains.nodes = nil, nil
+			p.begun = nil
+			p.Drains.KeepClaimed(nil)
 			p.memory.retainNodes(nil)
 		}
 		r.Policy.Paused = round > 2 // the rest of a rollout waits, and a boot does not

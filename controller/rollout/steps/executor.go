@@ -17,6 +17,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/controller/layers"
+	"wmco/controller/rollout/drains"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/nodelist"
@@ -67,7 +68,7 @@ type Executor struct {
 	Layers *layers.Cache
 	// Pods lists the pods of nodes.
 	Pods      kubernetes.Interface
-	Drains    *Drains
+	Drains    *drains.Drains
 	Notary    Notary
 	Namespace string
 	// Deployment is the object of events about the whole fleet.
@@ -138,7 +139,7 @@ func (e *Executor) RunSteps(ctx context.Context, r Rendered) (Result, error) {
 		}
 		next = plan.NextSteps(view.Fleet)
 	}
-	e.Drains.keepClaimed(claimedSince(view.Fleet))
+	e.Drains.KeepClaimed(claimedSince(view.Fleet))
 	result := Result{Plan: next, Policy: r.Policy, Blame: e.failureCause(view, r)}
 	if next.Wake > 0 {
 		result.Again = max(next.Wake, time.Second)

@@ -44,7 +44,7 @@ func (e *Executor) warnShortHealthCheck(ctx context.Context, v view, node window
 	}
 	for _, check := range list.Items {
 		if limit, ok := timesOutBefore(check, machine, took); ok {
-			e.Events.Eventf(nodeReference(node), nil, corev1.EventTypeWarning, EventHealthCheckShort, "Turn "+v.Nodes[i].Wanted.Short(), "%s", published.Shorten(fmt.Sprintf(
+			e.Events.Eventf(node.Reference(), nil, corev1.EventTypeWarning, EventHealthCheckShort, "Turn "+v.Nodes[i].Wanted.Short(), "%s", published.Shorten(fmt.Sprintf(
 				"MachineHealthCheck %s deletes a Machine whose node is not Ready for %s, and a turn with a boot takes %s here (fix: raise the timeout, or pause the check with the annotation cluster.x-k8s.io/paused)",
 				check.Name, limit, took.Round(time.Second))))
 		}

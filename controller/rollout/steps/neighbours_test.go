@@ -17,6 +17,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/layers"
+	"wmco/controller/rollout/drains"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/heartbeat"
@@ -32,7 +33,7 @@ func beside(t *testing.T, objects ...client.Object) (*Executor, *events.FakeReco
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 	recorder := events.NewFakeRecorder(10)
 	return &Executor{Notary: notary(t), Layers: &layers.Cache{Live: c, Namespace: namespace},
-		Nodes: c, Live: c, Drains: &Drains{}, Namespace: namespace, Events: recorder, Now: func() time.Time { return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) },
+		Nodes: c, Live: c, Drains: &drains.Drains{}, Namespace: namespace, Events: recorder, Now: func() time.Time { return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) },
 		Elapsed: heartbeat.MonotonicClock(clock.RealClock{}), Heartbeats: windowsnode.SilenceByKubelet,
 	}, recorder
 }

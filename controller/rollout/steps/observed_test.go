@@ -14,6 +14,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/layers"
+	"wmco/controller/rollout/drains"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode/heartbeat"
 )
@@ -31,7 +32,7 @@ func (p *plane) start(c *clocks) {
 	before := p.Executor
 	p.Executor = &Executor{
 		Notary: before.Notary, Nodes: before.Nodes, Live: before.Live, Client: before.Client, Pods: before.Pods, Namespace: namespace, Events: before.Events, Layers: &layers.Cache{Live: before.Live, Namespace: namespace},
-		Drains: &Drains{Drainer: before.Drains.Drainer, Live: before.Live, Begin: before.Drains.Begin, Changed: func() {}, Events: before.Events},
+		Drains: &drains.Drains{Drainer: before.Drains.Drainer, Live: before.Live, Enqueue: before.Drains.Enqueue, Changed: func() {}, Events: before.Events},
 		Now:    func() time.Time { return c.wall }, Elapsed: func() time.Duration { return c.elapsed },
 		Heartbeats: heartbeat.NewWatch(func() time.Time { return c.wall }, func() time.Duration { return c.elapsed }).SilentFor,
 	}

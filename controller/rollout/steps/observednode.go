@@ -48,6 +48,6 @@ func (e *Executor) observeSurroundings(ctx context.Context, n *plan.Node, node w
 	if n.Leaving == "" && slices.ContainsFunc(deleted, func(m machinev1beta1.Machine) bool { return isMachineOfNode(m, node) }) {
 		n.Leaving = "its Machine is being deleted"
 	}
-	e.Drains.noteResult(n)
+	e.Drains.NoteResult(n)
 	n.Unsettled = e.unsettledPods(ctx, *n)
 }

@@ -12,6 +12,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/rollout/drains"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
 )
@@ -48,7 +49,7 @@ func newObserving(t testing.TB, names ...string) *observing {
 func (o *observing) another(n Notary) *Executor {
 	return &Executor{
 		Notary: n, Namespace: namespace, Now: func() time.Time { return time.Unix(1e9, 0).Add(o.elapsed) }, Elapsed: func() time.Duration { return o.elapsed },
-		Heartbeats: windowsnode.SilenceByKubelet, Drains: &Drains{}, Log: logr.Discard(),
+		Heartbeats: windowsnode.SilenceByKubelet, Drains: &drains.Drains{}, Log: logr.Discard(),
 		Nodes: fake.NewClientBuilder().Build(),
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/layers"
+	"wmco/controller/rollout/drains"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/drain"
@@ -51,7 +52,7 @@ func newPlane(t *testing.T) *plane {
 	p.Executor = &Executor{
 		Notary: notary(t), Nodes: c, Live: c, Client: c, Pods: set, Namespace: namespace, Events: events.NewFakeRecorder(100), Now: time.Now, Layers: &layers.Cache{Live: c, Namespace: namespace},
 		Elapsed: heartbeat.MonotonicClock(clock.RealClock{}), Heartbeats: windowsnode.SilenceByKubelet,
-		Drains: &Drains{Drainer: drain.Drainer{Client: set}, Live: c, Begin: func(_ context.Context, node string) { p.begun = append(p.begun, node) }, Changed: func() {}},
+		Drains: &drains.Drains{Drainer: drain.Drainer{Client: set}, Live: c, Enqueue: func(_ context.Context, node string) { p.begun = append(p.begun, node) }, Changed: func() {}},
 	}
 	return p
 }
@@ -150,7 +151,7 @@ func TestAPodThatCameAfterTheDrain(t *testing.T) {
 	}
 	p.create(pod)
 	held := plan.State{Claim: plan.Claim{Taken: time.Now(), Held: true}}
-	p.Drains.beginDrain(t.Context(), "win-drained", held.Claim.Taken)
+	p.Drains.DrainNode(t.Context(), "win-drained", held.Claim.Taken)
 	for _, permit := range []bundle.Impact{bundle.ImpactDrain, bundle.ImpactReboot} {
 		s := plan.Step{Node: "win-drained", Action: plan.ActionPublish, Bundle: next.Bundle, Permit: permit, State: held}
 		did := p.makeSteps(t.Context(), []plan.Step{s}, map[string]windowsnode.Node{"win-drained": windowsnode.Decode(p.now("win-drained"))}, func(plan.Step) target { return known(next) })
@@ -162,7 +163,7 @@ func TestAPodThatCameAfterTheDrain(t *testing.T) {
 		}
 	}
 	// It is drained again, and then told.
-	p.Drains.beginDrain(t.Context(), "win-drained", held.Claim.Taken)
+	p.Drains.DrainNode(t.Context(), "win-drained", held.Claim.Taken)
 	if len(p.begun) != 2 {
 		t.Errorf("its drain was begun %d times, want 2", len(p.begun))
 	}

@@ -22,7 +22,6 @@ const (
 	EventTurnBegun      = "TurnBegun"
 	EventTurnEnded      = "TurnEnded"
 	EventTurnPostponed  = "TurnPostponed"
-	EventDrainBlocked   = "DrainBlocked"
 	// EventHealthCheckShort warns of a MachineHealthCheck that does not wait for a boot.
 	EventHealthCheckShort = "HealthCheckTimeoutShort"
 )
@@ -140,6 +139,6 @@ func (e *Executor) recordStep(s plan.Step, before windowsnode.Node, wanted bundl
 	}
 	e.Log.V(level).Info("step", "node", s.Node, "action", s.Action, "permit", s.Permit, "bundle", s.Bundle.Short(), "why", s.Why)
 	if reason != "" {
-		e.Events.Eventf(nodeReference(before), nil, kind, reason, "Turn "+wanted.Short(), "%s", published.Shorten(s.Why))
+		e.Events.Eventf(before.Reference(), nil, kind, reason, "Turn "+wanted.Short(), "%s", published.Shorten(s.Why))
 	}
 }

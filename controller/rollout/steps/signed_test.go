@@ -14,6 +14,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/keys/signing"
+	"wmco/controller/rollout/drains"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/heartbeat"
@@ -34,7 +35,7 @@ func notary(t testing.TB) *signing.Keys {
 func executorOf(t *testing.T) (*Executor, Wanted, corev1.Node) {
 	t.Helper()
 	has := rendered(t, "has", bundle.ImpactRestart)
-	e := &Executor{Notary: notary(t), Namespace: namespace, Now: time.Now, Elapsed: heartbeat.MonotonicClock(clock.RealClock{}), Heartbeats: windowsnode.SilenceByKubelet, Drains: &Drains{}, Layers: cacheOf()}
+	e := &Executor{Notary: notary(t), Namespace: namespace, Now: time.Now, Elapsed: heartbeat.MonotonicClock(clock.RealClock{}), Heartbeats: windowsnode.SilenceByKubelet, Drains: &drains.Drains{}, Layers: cacheOf()}
 	return e, has, signedNode(t, e, has, reportOf(has))
 }
 

@@ -18,6 +18,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/base"
 	"wmco/controller/layers"
+	"wmco/controller/rollout/drains"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
 )
@@ -119,7 +120,7 @@ func (e *Executor) makeStep(ctx context.Context, s plan.Step, node windowsnode.N
 		e.recordStep(s, node, from.Wanted.Bundle)
 	}
 	if s.Action == plan.ActionDrain {
-		e.Drains.beginDrain(ctx, s.Node, s.State.Claim.Taken)
+		e.Drains.DrainNode(ctx, s.Node, s.State.Claim.Taken)
 	}
 	return changes, nil
 }
@@ -171,8 +172,8 @@ func (e *Executor) checkDrained(ctx context.Context, s plan.Step, node windowsno
 	if err != nil {
 		return fmt.Errorf("looking for pods before impact %s is permitted: %w", s.Permit, err)
 	}
-	if !isDrained(left, node.IsReady()) {
-		e.Drains.forgetNode(s.Node)
+	if !drains.IsDrained(left, node.IsReady()) {
+		e.Drains.RepeatDrain(s.Node)
 		return errPodsCame
 	}
 	return nil
