@@ -10,7 +10,7 @@ import (
 	"wmco/bundle/published"
 )
 
-// Wanted is the bundle of one node.
+// Wanted is what one node should get: its bundle, with the layers as they are published.
 type Wanted struct {
 	Node    string
 	Bundle  bundle.Digest
@@ -20,6 +20,14 @@ type Wanted struct {
 	Inputs []published.Input
 	// Payload is the digest of the executables that it was made with.
 	Payload bundle.Digest
+	// PayloadKept is true while the bundle has the executables that are published for the node, because newer ones are not on its host yet.
+	PayloadKept bool
+	// Content is the bundle itself, which is only read. It may be without its provenance, and is nil for what is urgent of a bundle.
+	Content *bundle.Bundle
+	// Target is that of plan.TargetDigest.
+	Target bundle.Digest
+	// From is what of its Node the bundle was rendered from; empty is not compared.
+	From bundle.Digest
 }
 
 // Observed is what the cluster has.

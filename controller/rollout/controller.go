@@ -188,7 +188,7 @@ func (c *Controller) newPublisher(m base.Manager, executor *steps.Executor, paus
 	}
 	return &publisher{
 		inputs: &debouncer{now: m.Clock().Now, settle: settle}, pauses: pauses, now: m.Clock().Now, log: log,
-		render: r.renderJoined, publish: countPublished(c.Counters, to.PublishLayers), roll: executor.RunSteps, forget: forgetConfirmations(m.GetClient(), pauses.Try, log), tell: says.reportOutcome,
+		render: r.renderJoined, publish: countPublished(c.Counters, to.PublishLayers), roll: executor.RunSteps, removeConfirmations: removeConfirmations(m.GetClient(), pauses.Try, log), tell: says.reportOutcome,
 	}, nil
 }
 
@@ -218,8 +218,8 @@ type publisher struct {
 	publish func(context.Context, []layers.Wanted) (layers.Changes, error)
 	roll    func(context.Context, steps.Rendered) (steps.Result, error)
 	tell    func(context.Context, outcome) (time.Duration, error)
-	// forget removes from Nodes the confirmations that nothing waits for. It returns those of which it could not.
-	forget func(context.Context, []windowsnode.Node) []windowsnode.Node
+	// removeConfirmations removes from Nodes the confirmations that nothing waits for. It returns those of which it could not.
+	removeConfirmations func(context.Context, []windowsnode.Node) []windowsnode.Node
 
 	kept *rendering
 	// told is the last outcome, while its rendering is kept.
@@ -269,7 +269,7 @@ func (p *publisher) Reconcile(ctx context.Context, req reconcile.Request) (recon
 		p.kept, p.used = &r, r.deleted.Used
 	}
 	if len(p.used) > 0 {
-		p.used = p.forget(ctx, p.used)
+		p.used = p.removeConfirmations(ctx, p.used)
 	}
 	did := p.publishAndRoll(ctx)
 	p.noteComparison(len(did.rollout.Nodes))

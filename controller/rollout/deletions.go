@@ -106,12 +106,12 @@ func warningsOf(findings bundle.Findings) bundle.Findings {
 	return list
 }
 
-// forgetConfirmations returns what removes confirmations from Nodes, as they were read: one that is given since stays. It returns the Nodes
+// removeConfirmations returns what removes confirmations from Nodes, as they were read: one that is given since stays. It returns the Nodes
 // for which that is tried again.
-func forgetConfirmations(c client.Client, try tryFunc, log logr.Logger) func(context.Context, []windowsnode.Node) []windowsnode.Node {
+func removeConfirmations(c client.Client, try tryFunc, log logr.Logger) func(context.Context, []windowsnode.Node) []windowsnode.Node {
 	return func(ctx context.Context, nodes []windowsnode.Node) (left []windowsnode.Node) {
 		for _, n := range nodes {
-			if err := try(ctx, "confirmation of Node "+n.Name, func(ctx context.Context) error { return forgetConfirmation(ctx, c, n, log) }); err != nil {
+			if err := try(ctx, "confirmation of Node "+n.Name, func(ctx context.Context) error { return removeConfirmation(ctx, c, n, log) }); err != nil {
 				left = append(left, n)
 			}
 		}
@@ -119,7 +119,7 @@ func forgetConfirmations(c client.Client, try tryFunc, log logr.Logger) func(con
 	}
 }
 
-func forgetConfirmation(ctx context.Context, c client.Client, n windowsnode.Node, log logr.Logger) error {
+func removeConfirmation(ctx context.Context, c client.Client, n windowsnode.Node, log logr.Logger) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"resourceVersion": n.ResourceVersion, "annotations": map[string]any{published.ConfirmAnnotation: nil, published.ConfirmFindingAnnotation: nil},
 	}})

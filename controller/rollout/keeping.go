@@ -26,7 +26,7 @@ type keeper struct {
 
 // keeping is one rendering's part of a keeper.
 type keeping struct {
-	*layers.Round
+	*layers.Cache
 	// made are the cluster layers that were made, by what is published and what is wanted.
 	made map[[2]bundle.Digest]madeLayer
 }
@@ -49,8 +49,7 @@ func (k *keeper) keepWaitingBundles(ctx context.Context, list []desired.Rendered
 			}
 		}
 	}
-	all := keeping{k.cache.BeginRound("kept"), map[[2]bundle.Digest]madeLayer{}}
-	defer all.EndRound()
+	all := keeping{k.cache, map[[2]bundle.Digest]madeLayer{}}
 	kept := map[string]published.Desired{}
 	for i, n := range list {
 		d, ok := waiting[n.Node.Name]

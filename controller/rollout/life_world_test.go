@@ -279,8 +279,8 @@ func (w *lifeWorld) startOperator() {
 	layersTo := &layers.Publisher{Nodes: &lifeClient{c}, Decoded: op.decoded, Layers: &lifeClient{c}, Live: c, Client: c, Known: records.KnownNodes, Namespace: lifeNamespace, Now: now, Elapsed: w.elapsed}
 	op.publishes = &publisher{
 		inputs: &debouncer{now: now}, pauses: base.NewPauses(logr.Discard()), now: now, log: logr.Discard(), render: renders.renderJoined, publish: layersTo.PublishLayers, roll: executor.RunSteps,
-		forget: func(context.Context, []windowsnode.Node) []windowsnode.Node { return nil },
-		tell:   func(_ context.Context, o outcome) (time.Duration, error) { op.said = o; return 0, nil },
+		removeConfirmations: func(context.Context, []windowsnode.Node) []windowsnode.Node { return nil },
+		tell:                func(_ context.Context, o outcome) (time.Duration, error) { op.said = o; return 0, nil },
 	}
 }
 

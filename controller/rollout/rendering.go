@@ -35,10 +35,9 @@ import (
 type rendering struct {
 	at time.Time
 	// wanted are the bundles of the nodes that have joined and whose facts are known. The others keep what they have.
-	wanted []steps.Wanted
-	// layersOf and byNode are the same, as the publisher and the rollout read them at each comparison; nil before the first.
-	layersOf []layers.Wanted
-	byNode   map[string]steps.Wanted
+	wanted []layers.Wanted
+	// byNode are the same by node, as the rollout reads them at each comparison; nil before the first.
+	byNode map[string]layers.Wanted
 	// platform and policy are those of the cluster; the settings are refused where the inputs are.
 	platform bundle.Platform
 	policy   plan.Policy
@@ -161,11 +160,9 @@ func (r *renderer) renderJoined(ctx context.Context) (rendering, error) {
 	dropProvenance(list, kept)
 	result.provenance = provenanceFunc(hosts, result.deleted)
 	result.urgent = func(has bundle.Layer) (steps.Urgent, error) { return urgentFor(hosts, has) }
-	round := r.layers.BeginRound("rendered")
-	if err := result.packBundles(round, list); err != nil {
+	if err := result.packBundles(r.layers, list); err != nil {
 		return rendering{}, err
 	}
-	round.EndRound()
 	result.holdMachines(hosts)
 	inputs, from := deletions.BundleInputMarks(hosts), digestsOf(nodes)
 	for i, w := range result.wanted {
@@ -241,7 +238,7 @@ func digestOfNode(n windowsnode.Node) bundle.Digest {
 }
 
 // packBundles packs the bundles of nodes. A bundle that is refused, or that is too large to be published, is left out and named.
-func (r *rendering) packBundles(round *layers.Round, list []desired.Rendered) error {
+func (r *rendering) packBundles(cache *layers.Cache, list []desired.Rendered) error {
 	r.wanted = slices.Grow(r.wanted, len(list))
 	for _, n := range list {
 		name := n.Node.Name
@@ -252,14 +249,14 @@ func (r *rendering) packBundles(round *layers.Round, list []desired.Rendered) er
 		if r.deleted.KeepsPublished(name) {
 			continue
 		}
-		switch w, err := round.PackWanted(name, n.Bundle.Bundle, n.Bundle.ClusterDigest, n.Bundle.NodeDigest); {
+		switch w, err := cache.PackWanted(name, n.Bundle.Bundle, n.Bundle.ClusterDigest, n.Bundle.NodeDigest); {
 		case errors.Is(err, archive.ErrTooLarge):
 			r.refused = append(r.refused, refusedNode{name, tooLargeFinding(name, err)})
 		case err != nil:
 			return fmt.Errorf("packing the bundle of %s: %w", name, err)
 		default:
-			content := n.Bundle.Bundle
-			r.wanted = append(r.wanted, steps.Wanted{Wanted: w, Content: &content, Target: plan.TargetDigest(n.Bundle.ClusterDigest, n.Bundle.Bundle.Node)})
+			w.Target = plan.TargetDigest(n.Bundle.ClusterDigest, n.Bundle.Bundle.Node)
+			r.wanted = append(r.wanted, w)
 		}
 	}
 	return nil
@@ -303,22 +300,16 @@ func urgentFor(hosts *desired.Hosts, has bundle.Layer) (steps.Urgent, error) {
 
 // wantedLayers are what is published, with what is urgent. The list is only read.
 func (r *rendering) wantedLayers(urgent []layers.Wanted) []layers.Wanted {
-	if r.layersOf == nil {
-		r.layersOf = make([]layers.Wanted, len(r.wanted))
-		for i := range r.wanted {
-			r.layersOf[i] = r.wanted[i].Wanted
-		}
-	}
 	if len(urgent) == 0 {
-		return r.layersOf
+		return r.wanted
 	}
-	return slices.Concat(r.layersOf, urgent)
+	return slices.Concat(r.wanted, urgent)
 }
 
 // rolloutInput is what the rollout is about. Unpublished is why not all layers are published, ready are urgent bundles whose layers are.
 func (r *rendering) rolloutInput(unpublished error, ready []layers.Wanted) steps.Rendered {
 	if r.byNode == nil {
-		r.byNode = make(map[string]steps.Wanted, len(r.wanted))
+		r.byNode = make(map[string]layers.Wanted, len(r.wanted))
 		for i := range r.wanted {
 			r.byNode[r.wanted[i].Node] = r.wanted[i]
 		}

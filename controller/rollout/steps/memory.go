@@ -1,9 +1,11 @@
 package steps
 
 import (
-	"maps"
+	"slices"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
@@ -52,11 +54,6 @@ func (m *memory) ofNode(name string) *nodeMemory {
 	return n
 }
 
-// retainNodes forgets all nodes but these.
-func (m *memory) retainNodes(nodes map[string]windowsnode.Node) {
-	maps.DeleteFunc(m.nodes, func(name string, _ *nodeMemory) bool { _, ok := nodes[name]; return !ok })
-}
-
 // observeNode notes what a node says now, and returns for how long that has lasted.
 func (m *nodeMemory) observeNode(n plan.Node, now time.Duration) plan.Seen {
 	var passed time.Duration
@@ -65,4 +62,34 @@ func (m *nodeMemory) observeNode(n plan.Node, now time.Duration) plan.Seen {
 	}
 	m.observed = &now
 	return m.watch.ObserveNode(n, passed)
+}
+
+// noteSigned notes what stands signed on a Node, and forgets what its agent does not have any longer. It reports whether what stands there is what
+// this operator published last, as far as it knows: an earlier one that was put back is no evidence.
+func (m *nodeMemory) noteSigned(node windowsnode.Node, on published.Desired, has published.Report) bool {
+	refused := has.Refused != "" && has.Refused == bundle.Of([]byte(node.Annotations[published.DesiredAnnotation])) && m.text != has.Refused
+	if on.Bundle != "" && (refused || on.Counter().Compare(m.newest) < 0) {
+		return false
+	}
+	m.signed = slices.DeleteFunc(m.signed, func(d published.Desired) bool { return d.Bundle != has.Applied || d.Bundle == on.Bundle })
+	if on.Bundle != "" {
+		m.signed, m.newest = append(m.signed, on), on.Counter()
+	}
+	return true
+}
+
+// toldDesired returns what the node was told of the bundle that it has; nil if this operator does not know to have told it. What a node reports chooses
+// among that, and adds nothing.
+func (m *nodeMemory) toldDesired(has bundle.Digest) *published.Desired {
+	i := slices.IndexFunc(m.signed, func(d published.Desired) bool { return d.Bundle == has })
+	if i < 0 {
+		return nil
+	}
+	return &m.signed[i]
+}
+
+// readyBefore are the pods of a canary that were Ready when its change was permitted, by UID.
+type readyBefore struct {
+	bundle bundle.Digest
+	pods   map[types.UID]bool
 }

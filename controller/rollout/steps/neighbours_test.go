@@ -89,8 +89,8 @@ func TestAHealthCheckThatDoesNotWaitForABoot(t *testing.T) {
 		machineOf("win-1", func(m *machinev1beta1.Machine) { m.Status.NodeRef = &corev1.ObjectReference{Name: "win-1"} }))
 	node := windowsnode.Decode(corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-1"}})
 	begun := e.Now().Add(-time.Hour)
-	snapshot := func(past ...plan.Turn) view {
-		return view{Fleet: plan.Fleet{Policy: plan.Policy{Timeout: 30 * time.Minute}, Now: e.Now(), Nodes: []plan.Node{{Name: "win-1", State: plan.State{Past: past}}}}}
+	snapshot := func(past ...plan.Turn) snapshot {
+		return snapshot{Fleet: plan.Fleet{Policy: plan.Policy{Timeout: 30 * time.Minute}, Now: e.Now(), Nodes: []plan.Node{{Name: "win-1", State: plan.State{Past: past}}}}}
 	}
 	if err := e.warnShortHealthCheck(t.Context(), snapshot(), node); err != nil || len(recorder.Events) > 0 {
 		t.Errorf("no boot was measured: %d events, %v", len(recorder.Events), err)

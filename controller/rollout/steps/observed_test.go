@@ -39,7 +39,7 @@ func (p *plane) start(c *clocks) {
 }
 
 // applies is what the agent of a node reports, by a clock that is ahead of the true time.
-func (p *plane) applies(name string, w Wanted, at time.Time) {
+func (p *plane) applies(name string, w layers.Wanted, at time.Time) {
 	p.t.Helper()
 	node := p.now(name)
 	report, err := reported(w).Encode()
@@ -69,7 +69,7 @@ func TestAnOperatorThatWasAwayOverNight(t *testing.T) {
 		c := &clocks{wall: time.Now()}
 		run := func() Result {
 			t.Helper()
-			r, err := p.RunSteps(t.Context(), Rendered{Wanted: map[string]Wanted{"win-1": next, "win-2": next}, Policy: canaryFirst()})
+			r, err := p.RunSteps(t.Context(), Rendered{Wanted: map[string]layers.Wanted{"win-1": next, "win-2": next}, Policy: canaryFirst()})
 			must(t, err)
 			if r.Fleet.Stopped != "" {
 				t.Fatalf("set by %s: %s", set, r.Fleet.Message)
@@ -110,11 +110,11 @@ func TestANodeWhoseClockIsSlowGetsItsTurn(t *testing.T) {
 	p.twoNodes(has)
 	c := &clocks{wall: time.Now()}
 	p.start(c)
-	run := func(wanted Wanted) {
+	run := func(wanted layers.Wanted) {
 		t.Helper()
 		policy := canaryFirst()
 		policy.Canaries, policy.MaxParallel = 0, 2
-		_, err := p.RunSteps(t.Context(), Rendered{Wanted: map[string]Wanted{"win-1": wanted, "win-2": wanted}, Policy: policy})
+		_, err := p.RunSteps(t.Context(), Rendered{Wanted: map[string]layers.Wanted{"win-1": wanted, "win-2": wanted}, Policy: policy})
 		must(t, err)
 	}
 	p.applies("win-2", has, c.wall.Add(5*time.Hour))

@@ -9,36 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
 	"wmco/bundle"
-	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode/drain"
 )
-
-// readyBefore are the pods of a canary that were Ready when its change was permitted, by UID.
-type readyBefore struct {
-	bundle bundle.Digest
-	pods   map[types.UID]bool
-}
-
-// recordReadyPods notes which pods of a canary are Ready before its change.
-func (e *Executor) recordReadyPods(ctx context.Context, s plan.Step) error {
-	if !s.State.Turn.Canary || s.State.Turn.Bundle != s.Bundle || s.Permit == "" || s.Permit == bundle.ImpactNone || s.Action == plan.ActionRelease {
-		return nil
-	}
-	list, err := e.podsOf(ctx, s.Node)
-	if err != nil {
-		return err
-	}
-	before := readyBefore{s.Bundle, map[types.UID]bool{}}
-	for _, p := range list {
-		if c := readyCondition(p); c.Status == corev1.ConditionTrue {
-			before.pods[p.UID] = true
-		}
-	}
-	e.memory.ofNode(s.Node).ready = before
-	return nil
-}
 
 const (
 	// mostPods is how many pods of a node are looked at: a kubelet runs 250 and makes as many mirror pods as it likes.
@@ -47,14 +22,14 @@ const (
 	podsLimit = 15 * time.Second
 )
 
-// podsOf returns the pods of a node, with what says whether they are Ready.
-func (e *Executor) podsOf(ctx context.Context, node string) ([]corev1.Pod, error) {
+// listPods returns the pods of a node, with what says whether they are Ready.
+func listPods(ctx context.Context, clients kubernetes.Interface, node string) ([]corev1.Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, podsLimit)
 	defer cancel()
 	o := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(), Limit: drain.PodsAtATime}
 	var all []corev1.Pod
 	for more := true; more; more = o.Continue != "" {
-		list, err := e.Pods.CoreV1().Pods(metav1.NamespaceAll).List(ctx, o)
+		list, err := clients.CoreV1().Pods(metav1.NamespaceAll).List(ctx, o)
 		if err != nil {
 			return nil, fmt.Errorf("listing the pods of node %s: %w", node, err)
 		}
@@ -71,25 +46,11 @@ func (e *Executor) podsOf(ctx context.Context, node string) ([]corev1.Pod, error
 	return all, nil
 }
 
-// unsettledPods says which pods of a canary do not work since its turn; empty for all other nodes. That they cannot be listed is its own fault, and keeps
-// nothing else waiting.
-func (e *Executor) unsettledPods(ctx context.Context, n plan.Node) string {
-	if !mustSettle(n) {
-		return ""
-	}
-	var list []corev1.Pod
-	err := e.tryForNode(ctx, "pods of the canary "+n.Name, func(ctx context.Context) (err error) {
-		list, err = e.podsOf(ctx, n.Name)
-		return err
-	})
-	if err != nil {
-		return err.Error()
-	}
-	before := e.memory.ofNode(n.Name).ready
-	known := before.pods != nil && before.bundle == n.Published
+// describeBroken names the pods that do not work since a turn; empty if all do. Ready are those that were Ready before it, by UID; nil if that is not known.
+func describeBroken(list []corev1.Pod, ready map[types.UID]bool, begun time.Time) string {
 	var broken []string
 	for _, p := range list {
-		if known && before.pods[p.UID] && isPodNotReady(p) || !known && brokeDuringTurn(p, n.State.Turn.Begun) {
+		if ready != nil && ready[p.UID] && isPodNotReady(p) || ready == nil && brokeDuringTurn(p, begun) {
 			broken = append(broken, p.Namespace+"/"+p.Name)
 		}
 	}
