@@ -12,7 +12,8 @@ import (
 func bootRules() []nodeRule {
 	drain := drainRules()
 	return append([]nodeRule{
-		{"a host that does not boot in time is given up", decision.bootTimedOut, decision.giveUpBoot},
+		{"a host that does not boot in time is given up",
+			func(d decision) bool { return d.bootOutstanding() && d.timedOut && d.Ready }, decision.giveUpBoot},
 		{"a node agent that may boot its host is waited for", decision.bootOutstanding, func(d decision) {
 			if d.timedOut {
 				d.reportWaiting(ReasonUnreachable, "its host has not come back from the boot that was asked for (fix: check the host)")
@@ -21,17 +22,19 @@ func bootRules() []nodeRule {
 			d.reportWaiting(ReasonApplying, "its host boots, "+d.bootCause()+"; until "+d.fleet.formatAfter(d.policy.Timeout-d.Seen.Permitted))
 		}},
 		{"what is urgent is published before a boot", decision.urgentIsDue, decision.publishUrgent},
-		{"a node that does not respond is not drained for a boot", decision.cannotRespond, func(d decision) {
-			d.releaseOrWait(waiting{ReasonUnreachable, "a boot is asked for, and the node does not answer"})
-		}},
+		{"a node that does not respond is not drained for a boot",
+			func(d decision) bool { return !d.reachable }, func(d decision) {
+				d.releaseOrWait(waiting{ReasonUnreachable, "a boot is asked for, and the node does not answer"})
+			}},
 		{"a node whose drain did not end in time boots later", decision.isPostponed, func(d decision) {
 			d.releaseOrWait(waiting{ReasonDrain, "a boot is asked for; its drain did not end in time and is tried again at " + d.fleet.formatAfter(d.policy.Timeout-d.Seen.Postponed)})
 		}},
-		{"a boot begins with a slot among the unavailable nodes", decision.lacksSlot, func(d decision) {
-			d.countWindowsBoot()
-			d.takeSlot(d.bootRequest())
-		}},
-	}, append(drain[:len(drain)-1:len(drain)-1], nodeRule{"the host of a drained node may boot", decision.appliesToAnyNode, decision.permitBoot})...)
+		{"a boot begins with a slot among the unavailable nodes",
+			func(d decision) bool { return !d.hasSlot() }, func(d decision) {
+				d.countWindowsBoot()
+				d.takeSlot(d.bootRequest())
+			}},
+	}, append(drain[:len(drain)-1:len(drain)-1], nodeRule{"the host of a drained node may boot", nil, decision.permitBoot})...)
 }
 
 // bootsOnRequest reports whether the agent of the node knows of boots that a person asks for.
@@ -59,7 +62,7 @@ func (d decision) isBooting() bool {
 // mayBoot reports whether a boot that is asked for may begin.
 func (d decision) mayBoot() bool {
 	switch {
-	case d.Paused, d.isLeaving(), d.Published == "":
+	case d.Paused, d.Leaving != "", d.Published == "":
 		return false
 	case d.agentMayBeAtWork():
 		return false
@@ -77,9 +80,6 @@ func (d decision) urgentIsDue() bool {
 	rules := d.fleet.rules.urgent
 	return d.isBlocked() && firstRule(rules, d).name == rules[len(rules)-1].name
 }
-
-func (d decision) bootTimedOut() bool { return d.bootOutstanding() && d.timedOut && d.Ready }
-func (d decision) lacksSlot() bool    { return !d.hasSlot() }
 
 // giveUpBoot releases the slot. The same value of the annotation does not ask for a boot again.
 func (d decision) giveUpBoot() {

@@ -97,14 +97,24 @@ type canaryRule = rule[*nodeState, int]
 func canaryRules() []canaryRule {
 	return []canaryRule{
 		{"a node whose disk is full is no canary that others wait for", (*nodeState).waitsForRoom, 4},
-		{"a node whose drain did not end is no canary that others wait for", (*nodeState).isPostponedIdle, 4},
-		{"a canary that has begun stays the canary", (*nodeState).hasBegunWanted, 0},
-		{"of nodes that do not respond, the one with the bundle stays the canary", (*nodeState).isUnreachableWithWanted, 5},
-		{"a node that does not respond is the last choice", (*nodeState).isUnreachable, 6},
-		{"a Ready node with a slot is chosen before one without", (*nodeState).isReadyInSlot, 1},
-		{"a node that is unavailable or awaits executables is no canary that others wait for", (*nodeState).isUnsuitableCanary, 4},
-		{"the node on which the last change failed is chosen before the others", (*nodeState).failedLastChange, 2},
-		{"any node that works can be the canary", (*nodeState).appliesToAnyNode, 3},
+		{"a node whose drain did not end is no canary that others wait for",
+			func(m *nodeState) bool { return !m.State.Postponed.IsZero() && !m.usesDisruption() && m.reachable }, 4},
+		{"a canary that has begun stays the canary",
+			func(m *nodeState) bool {
+				return m.publishesWanted() && (m.answered || m.Ready && !m.isUnresponsive() && !m.Silent)
+			},
+			0},
+		{"of nodes that do not respond, the one with the bundle stays the canary",
+			func(m *nodeState) bool { return !m.reachable && m.publishesWanted() }, 5},
+		{"a node that does not respond is the last choice", func(m *nodeState) bool { return !m.reachable }, 6},
+		// Not a slot that was taken for a boot alone: the node would give it back to be the canary, and take it again.
+		{"a Ready node with a slot is chosen before one without",
+			func(m *nodeState) bool { return m.hasSlot() && m.Ready && (m.needsDrain() || !m.bootAsked()) }, 1},
+		{"a node that is unavailable or awaits executables is no canary that others wait for",
+			func(m *nodeState) bool { return m.unavailableAlone || m.PayloadPending }, 4},
+		{"the node on which the last change failed is chosen before the others",
+			func(m *nodeState) bool { return m.Report.State == published.StateRolledBack || m.State.Failed != "" }, 2},
+		{"any node that works can be the canary", nil, 3},
 	}
 }
 
@@ -112,29 +122,6 @@ func canaryRules() []canaryRule {
 func (m *nodeState) canaryRank() int { return firstRule(canaryTable, m).result }
 
 var canaryTable = canaryRules() //nolint:gochecknoglobals // a table
-
-func (m *nodeState) isPostponedIdle() bool {
-	return !m.State.Postponed.IsZero() && !m.usesDisruption() && m.reachable
-}
-
-func (m *nodeState) hasBegunWanted() bool {
-	return m.publishesWanted() && (m.answered || m.Ready && !m.isUnresponsive() && !m.Silent)
-}
-
-func (m *nodeState) isUnreachable() bool { return !m.reachable }
-
-func (m *nodeState) isUnreachableWithWanted() bool { return !m.reachable && m.publishesWanted() }
-
-// isReadyInSlot is not about a slot that was taken for a boot alone: the node would give it back to be the canary, and take it again.
-func (m *nodeState) isReadyInSlot() bool {
-	return m.hasSlot() && m.Ready && (m.needsDrain() || !m.bootAsked())
-}
-
-func (m *nodeState) isUnsuitableCanary() bool { return m.unavailableAlone || m.PayloadPending }
-
-func (m *nodeState) failedLastChange() bool {
-	return m.Report.State == published.StateRolledBack || m.State.Failed != ""
-}
 
 // stopReason says why no node is started; empty if nothing keeps the rollout. A canary that failed for a fault of its host alone says nothing about the
 // bundle: another one is the canary. The first node that failed so does not count towards the limit; a second one may be the bundle all the same.

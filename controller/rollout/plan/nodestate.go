@@ -44,40 +44,15 @@ func (m *nodeState) evaluateNode(n *Node, p *Policy) {
 	if n.State.Turn.Bundle == n.Published {
 		m.turn = n.State.Turn
 	}
-	m.answered = m.hasAnswered()
-	m.upToDate = m.hasWantedBundle()
+	m.answered = m.Published != "" && m.Report.State != "" && m.Report.Desired == m.Published
+	m.upToDate = m.Wanted != "" && m.publishesWanted() && m.answered && m.Report.State == published.StateApplied
 	m.need = m.neededImpact()
 	m.done = m.answered && m.agentFinished()
-	m.unavailableAlone = m.isUnavailableAlone()
-	m.unavailable = m.unavailableAlone || m.isDisrupted()
-	m.reachable = m.canRespond()
+	m.unavailableAlone = !m.Ready || m.Leaving != "" || m.Unschedulable && !m.cordonedByUs() && !m.Joining
+	m.unavailable = m.unavailableAlone || m.Unschedulable || m.hasSlot() || m.usesDisruption()
+	m.reachable = !m.Silent && (m.Ready || m.answered && m.publishesWanted())
 	m.timedOut = !m.turn.Permitted.IsZero() && n.Seen.Permitted >= p.Timeout
 	m.failed = m.failureMessage()
-}
-
-// hasAnswered reports whether the report is about the published bundle.
-func (m *nodeState) hasAnswered() bool {
-	return m.Published != "" && m.Report.State != "" && m.Report.Desired == m.Published
-}
-
-// hasWantedBundle reports whether the wanted bundle is applied.
-func (m *nodeState) hasWantedBundle() bool {
-	return m.Wanted != "" && m.Published == m.Wanted && m.answered && m.Report.State == published.StateApplied
-}
-
-// isUnavailableAlone reports whether the node is unavailable without what a rollout does to it.
-func (m *nodeState) isUnavailableAlone() bool {
-	return !m.Ready || m.Leaving != "" || m.Unschedulable && !m.cordonedByUs() && !m.Joining
-}
-
-// isDisrupted reports whether the node counts as unavailable because of a rollout.
-func (m *nodeState) isDisrupted() bool {
-	return m.Unschedulable || m.hasSlot() || m.usesDisruption()
-}
-
-// canRespond reports whether something on the node can be expected to act.
-func (m *nodeState) canRespond() bool {
-	return !m.Silent && (m.Ready || m.answered && m.publishesWanted())
 }
 
 // hasSlot reports whether the node has a slot among the unavailable nodes, confirmed or not.
@@ -229,11 +204,6 @@ func (m *nodeState) provesBundle() bool {
 // isPostponed reports whether the node waits because its drain did not end in time.
 func (m *nodeState) isPostponed() bool {
 	return !m.State.Postponed.IsZero() && m.Seen.Postponed < m.policy.Timeout
-}
-
-// retryRequested reports whether a person asks for another try of the turn that has failed, by another value of the annotation.
-func (m *nodeState) retryRequested() bool {
-	return m.failed != "" && m.Retry != "" && m.publishesWanted() && !m.turn.IsZero() && m.turn.Retry != retryDigest(m.Retry)
 }
 
 // previousTurn returns the turn that the node has behind it, with its end as far as it is known.

@@ -134,20 +134,27 @@ func (p *planner) newDecision(m *nodeState) decision {
 // nodeRules are for every node.
 func nodeRules() []nodeRule {
 	return []nodeRule{
-		{"a node with annotations of a newer operator is left as it is", decision.hasNewerAnnotations, func(d decision) { d.reportWaiting(ReasonForeign, d.Foreign) }},
-		{"a joining node gets its bundle and every permission at once", decision.isJoining, decision.publishForJoin},
-		{"a requested retry gives a failed turn its time again", decision.retryRequested, decision.restartTurn},
-		{"a boot that a person or Windows asks for has a turn of its own", decision.isBooting, func(d decision) { d.applyFirst(d.fleet.rules.boot) }},
-		{"a node that has a slot, or something left of one, goes on with its turn", decision.isInTurn, func(d decision) { d.applyFirst(d.fleet.rules.slot) }},
-		{"a node that is up to date is done, unless it is a canary that soaks", decision.isUpToDate, func(d decision) { d.applyFirst(d.fleet.rules.upToDate) }},
-		{"any other node is started", decision.appliesToAnyNode, func(d decision) { d.applyFirst(d.fleet.rules.start) }},
+		{"a node with annotations of a newer operator is left as it is",
+			func(d decision) bool { return d.Foreign != "" },
+			func(d decision) { d.reportWaiting(ReasonForeign, d.Foreign) }},
+		{"a joining node gets its bundle and every permission at once",
+			func(d decision) bool { return d.Joining }, decision.publishForJoin},
+		// A person does, by another value of the annotation.
+		{"a requested retry gives a failed turn its time again",
+			func(d decision) bool {
+				return d.failed != "" && d.Retry != "" && d.publishesWanted() && !d.turn.IsZero() && d.turn.Retry != retryDigest(d.Retry)
+			},
+			decision.restartTurn},
+		{"a boot that a person or Windows asks for has a turn of its own",
+			decision.isBooting, func(d decision) { d.applyFirst(d.fleet.rules.boot) }},
+		{"a node that has a slot, or something left of one, goes on with its turn",
+			func(d decision) bool { return d.hasSlot() || d.cordonedByUs() || d.isDisruptive() },
+			func(d decision) { d.applyFirst(d.fleet.rules.slot) }},
+		{"a node that is up to date is done, unless it is a canary that soaks",
+			func(d decision) bool { return d.upToDate }, func(d decision) { d.applyFirst(d.fleet.rules.upToDate) }},
+		{"any other node is started", nil, func(d decision) { d.applyFirst(d.fleet.rules.start) }},
 	}
 }
-
-func (d decision) hasNewerAnnotations() bool { return d.Foreign != "" }
-func (d decision) isJoining() bool           { return d.Joining }
-func (d decision) isUpToDate() bool          { return d.upToDate }
-func (d decision) isInTurn() bool            { return d.hasSlot() || d.cordonedByUs() || d.isDisruptive() }
 
 // publishForJoin publishes for a node that has no pods yet: everything is permitted, and it waits for no other node. One that joins again, because its removal
 // was taken back, may have been told of the wanted bundle without a permission.
@@ -167,30 +174,33 @@ func (d decision) needsMoreForJoin() bool {
 // upToDateRules are for a node that has what is wanted.
 func upToDateRules() []nodeRule {
 	return []nodeRule{
-		{"a node whose executables were kept waits for the newer ones", decision.keepsPayload, func(d decision) {
-			d.reportWaiting(ReasonPayload, "executables are being copied to the host; it has every other change that needs none of them")
-		}},
+		{"a node whose executables were kept waits for the newer ones",
+			func(d decision) bool { return d.isConfirmed() && d.PayloadKept }, func(d decision) {
+				d.reportWaiting(ReasonPayload, "executables are being copied to the host; it has every other change that needs none of them")
+			}},
 		{"a node that is no unconfirmed canary is done", decision.isConfirmed, func(d decision) {
 			d.reportWaiting(ReasonUpdated, joinMessage("has the wanted bundle", d.describeHeldBoot()))
 		}},
 		{"a canary that has soaked is confirmed", decision.hasSoaked, decision.confirmCanary},
-		{"a canary that failed is not confirmed", decision.hasFailed, func(d decision) { d.reportWaiting(ReasonFailed, d.failed) }},
-		{"the end of a canary's turn is written before it soaks", decision.turnEndIsUnwritten, decision.endCanaryTurn},
-		{"a canary that is not Ready does not soak", decision.isNotReady, func(d decision) { d.reportWaiting(ReasonSettling, "the canary is not Ready") }},
-		{"a canary with pods that are not healthy does not soak", decision.isUnsettled, func(d decision) {
-			d.reportWaiting(ReasonSettling, "the canary has not settled: "+d.Unsettled)
-		}},
-		{"any other canary soaks", decision.appliesToAnyNode, func(d decision) {
+		{"a canary that failed is not confirmed",
+			func(d decision) bool { return d.failed != "" },
+			func(d decision) { d.reportWaiting(ReasonFailed, d.failed) }},
+		{"the end of a canary's turn is written before it soaks",
+			func(d decision) bool { return d.turn.Ended.IsZero() && d.Ready }, decision.endCanaryTurn},
+		{"a canary that is not Ready does not soak",
+			func(d decision) bool { return !d.Ready },
+			func(d decision) { d.reportWaiting(ReasonSettling, "the canary is not Ready") }},
+		{"a canary with pods that are not healthy does not soak",
+			func(d decision) bool { return d.Unsettled != "" }, func(d decision) {
+				d.reportWaiting(ReasonSettling, "the canary has not settled: "+d.Unsettled)
+			}},
+		{"any other canary soaks", nil, func(d decision) {
 			d.reportWaiting(ReasonSettling, "the canary is observed until "+d.fleet.formatAfter(d.soakTimeLeft()))
 		}},
 	}
 }
 
-func (d decision) keepsPayload() bool       { return d.isConfirmed() && d.PayloadKept }
-func (d decision) isConfirmed() bool        { return !d.isUnconfirmed() }
-func (d decision) turnEndIsUnwritten() bool { return d.turn.Ended.IsZero() && d.Ready }
-func (d decision) isNotReady() bool         { return !d.Ready }
-func (d decision) isUnsettled() bool        { return d.Unsettled != "" }
+func (d decision) isConfirmed() bool { return !d.isUnconfirmed() }
 
 func (d decision) confirmCanary() {
 	s := d.State

@@ -33,17 +33,15 @@ func newRuleTables() ruleTables {
 	}
 }
 
-// firstRule returns the first rule of a table that applies. The last one of each table is for any node.
+// firstRule returns the first rule of a table that applies. One without a condition always does, and the last one of each table has none.
 func firstRule[S, R any](rules []rule[S, R], subject S) rule[S, R] {
 	for _, r := range rules {
-		if r.applies(subject) {
+		if r.applies == nil || r.applies(subject) {
 			return r
 		}
 	}
 	return rules[len(rules)-1]
 }
-
-func (*nodeState) appliesToAnyNode() bool { return true }
 
 // decision is about one node, in the fleet as far as it has been planned.
 type decision struct {

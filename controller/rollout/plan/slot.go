@@ -99,14 +99,23 @@ func (m *nodeState) unavailableReason() string {
 // slotRules are for a node that has a slot, or something that is left of one.
 func slotRules() []nodeRule {
 	return []nodeRule{
-		{"a paused node whose node agent does not begin releases its slot", decision.isPausedBeforeStart, func(d decision) {
-			d.releaseSlot("the node is paused and its node agent does not begin")
-		}},
-		{"a drained node whose disk is full releases its slot", decision.lacksRoomWhileDrained, func(d decision) { d.releaseSlot(d.Report.Message) }},
+		{"a paused node whose node agent does not begin releases its slot",
+			decision.isPausedBeforeStart, func(d decision) {
+				d.releaseSlot("the node is paused and its node agent does not begin")
+			}},
+		{"a drained node whose disk is full releases its slot",
+			func(d decision) bool { return d.waitsForRoom() && d.publishesWanted() && d.isDisruptive() },
+			func(d decision) { d.releaseSlot(d.Report.Message) }},
 		{"a node agent that uses a disruptive permission is waited for", decision.agentUsesDisruption, decision.waitForAgent},
-		{"a node that needs its slot goes on with its drain", decision.needsSlot, func(d decision) { d.applyFirst(d.fleet.rules.drain) }},
-		{"a node that does not need its slot releases it", decision.canReleaseSlot, func(d decision) { d.releaseSlot(d.blocked.message) }},
-		{"a node that has the bundle keeps its slot until it is Ready", decision.appliesToAnyNode, func(d decision) {
+		{"a node that needs its slot goes on with its drain",
+			func(d decision) bool {
+				return d.continuesTurn() && d.reachable && (d.needsDrain() || d.usesDisruption())
+			},
+			func(d decision) { d.applyFirst(d.fleet.rules.drain) }},
+		{"a node that does not need its slot releases it",
+			func(d decision) bool { return d.Ready || !d.upToDate },
+			func(d decision) { d.releaseSlot(d.blocked.message) }},
+		{"a node that has the bundle keeps its slot until it is Ready", nil, func(d decision) {
 			d.reportWaiting(ReasonApplying, "has the bundle and is not Ready yet")
 		}},
 	}
@@ -123,10 +132,6 @@ func (m *nodeState) hasBegun() bool {
 	return m.answered && (m.Report.State == published.StateApplying || m.Report.State == published.StateRebootPending)
 }
 
-func (m *nodeState) lacksRoomWhileDrained() bool {
-	return m.waitsForRoom() && m.publishesWanted() && m.isDisruptive()
-}
-
 // agentUsesDisruption reports whether the agent may be at work on a drained node. Another wanted bundle may replace the one it works on, where the
 // turn goes on.
 func (d decision) agentUsesDisruption() bool {
@@ -137,46 +142,34 @@ func (d decision) agentUsesDisruption() bool {
 // continuesTurn reports whether the node has a slot, lacks the wanted bundle and may go on.
 func (d decision) continuesTurn() bool { return d.hasSlot() && !d.isBlocked() && !d.upToDate }
 
-func (d decision) needsSlot() bool {
-	return d.continuesTurn() && d.reachable && (d.needsDrain() || d.usesDisruption())
-}
-
 func (m *nodeState) needsDrain() bool { return m.need.Rank() >= bundle.ImpactDrain.Rank() }
-
-func (m *nodeState) canReleaseSlot() bool { return m.Ready || !m.upToDate }
 
 // drainRules are for a node that needs its slot.
 func drainRules() []nodeRule {
 	return []nodeRule{
-		{"a reservation is confirmed when all reservations fit", decision.reservationFits, decision.confirmReservation},
-		{"the latest reservation that does not fit is canceled", decision.mustCancelReservation, func(d decision) { d.releaseSlot(d.fleet.describeUnavailable()) }},
-		{"a reservation that is not confirmed waits for a later one to be canceled", decision.isUnconfirmedReservation, func(d decision) {
-			d.reportWaiting(ReasonUnavailable, "waits until a later claim is withdrawn")
-		}},
-		{"a drain that does not end in time is postponed", decision.drainTimedOut, decision.postponeDrain},
-		{"a node with a confirmed slot is cordoned and drained", decision.needsDraining, decision.drainNode},
-		{"a drained node gets the wanted bundle and the permission", decision.appliesToAnyNode, func(d decision) {
+		// One of a node that is not Ready always fits: what is done to it costs nothing more.
+		{"a reservation is confirmed when all reservations fit",
+			func(d decision) bool { return !d.State.Claim.Held && (d.fleet.reservationsFit || !d.Ready) },
+			decision.confirmReservation},
+		{"the latest reservation that does not fit is canceled",
+			func(d decision) bool { return !d.State.Claim.Held && slices.Contains(d.fleet.toCancel, d.Name) },
+			func(d decision) { d.releaseSlot(d.fleet.describeUnavailable()) }},
+		{"a reservation that is not confirmed waits for a later one to be canceled",
+			decision.isUnconfirmedReservation, func(d decision) {
+				d.reportWaiting(ReasonUnavailable, "waits until a later claim is withdrawn")
+			}},
+		{"a drain that does not end in time is postponed",
+			func(d decision) bool { return !d.Drained && !d.usesDisruption() && d.Seen.Taken >= d.policy.Timeout },
+			decision.postponeDrain},
+		{"a node with a confirmed slot is cordoned and drained",
+			func(d decision) bool { return !d.Drained || !d.Unschedulable }, decision.drainNode},
+		{"a drained node gets the wanted bundle and the permission", nil, func(d decision) {
 			d.publishWanted(largerImpact(d.need, bundle.ImpactDrain), "the node is drained")
 		}},
 	}
 }
 
 func (m *nodeState) isUnconfirmedReservation() bool { return m.hasSlot() && !m.State.Claim.Held }
-
-// reservationFits: one of a node that is not Ready always fits, because what is done to it costs nothing more.
-func (d decision) reservationFits() bool {
-	return !d.State.Claim.Held && (d.fleet.reservationsFit || !d.Ready)
-}
-
-func (d decision) mustCancelReservation() bool {
-	return !d.State.Claim.Held && slices.Contains(d.fleet.toCancel, d.Name)
-}
-
-func (m *nodeState) drainTimedOut() bool {
-	return !m.Drained && !m.usesDisruption() && m.Seen.Taken >= m.policy.Timeout
-}
-
-func (m *nodeState) needsDraining() bool { return !m.Drained || !m.Unschedulable }
 
 func (d decision) confirmReservation() {
 	s := d.State

@@ -19,21 +19,37 @@ type blocker struct {
 func blockerRules() []blockerRule {
 	always := func(text string) func(decision) string { return func(decision) string { return text } }
 	return []blockerRule{
-		{"a node without a bundle does not start", decision.hasNoBundle, blocker{ReasonUnknown, always("there is no bundle for the node")}},
-		{"a node that failed does not start again", decision.hasFailed, blocker{ReasonFailed, func(d decision) string { return d.failed }}},
-		{"a node that is leaving does not start", decision.isLeaving, blocker{ReasonLeaving, func(d decision) string { return d.Leaving }}},
-		{"a paused node does not start", decision.isPaused, blocker{ReasonPaused, always("the node is paused")}},
-		{"a paused rollout starts no node", decision.isRolloutPaused, blocker{ReasonPaused, always("the rollout is paused")}},
-		{"a rollout that failures stopped starts no node", decision.isRolloutStopped, blocker{ReasonStopped, func(d decision) string { return d.fleet.stopped }}},
-		{"a node whose drain did not end in time starts later", decision.isPostponed, blocker{ReasonDrain, func(d decision) string {
-			return "its drain did not end in time and is tried again at " + d.fleet.formatAfter(d.policy.Timeout-d.Seen.Postponed)
-		}}},
-		{"a node starts when its executables are on the host", decision.awaitsPayload, blocker{ReasonPayload, always("executables are being copied to the host")}},
+		{"a node without a bundle does not start",
+			func(d decision) bool { return d.Wanted == "" },
+			blocker{ReasonUnknown, always("there is no bundle for the node")}},
+		{"a node that failed does not start again",
+			func(d decision) bool { return d.failed != "" },
+			blocker{ReasonFailed, func(d decision) string { return d.failed }}},
+		{"a node that is leaving does not start",
+			func(d decision) bool { return d.Leaving != "" },
+			blocker{ReasonLeaving, func(d decision) string { return d.Leaving }}},
+		{"a paused node does not start",
+			func(d decision) bool { return d.Paused }, blocker{ReasonPaused, always("the node is paused")}},
+		{"a paused rollout starts no node",
+			func(d decision) bool { return d.policy.Paused }, blocker{ReasonPaused, always("the rollout is paused")}},
+		{"a rollout that failures stopped starts no node",
+			func(d decision) bool { return d.fleet.stopped != "" },
+			blocker{ReasonStopped, func(d decision) string { return d.fleet.stopped }}},
+		{"a node whose drain did not end in time starts later",
+			decision.isPostponed, blocker{ReasonDrain, func(d decision) string {
+				return "its drain did not end in time and is tried again at " + d.fleet.formatAfter(d.policy.Timeout-d.Seen.Postponed)
+			}}},
+		{"a node starts when its executables are on the host",
+			func(d decision) bool { return d.PayloadPending },
+			blocker{ReasonPayload, always("executables are being copied to the host")}},
 		{"a node starts while a window for its change is open", decision.awaitsWindow, blocker{ReasonWindow, decision.describeWindow}},
-		{"a node starts after the canaries of its kind", decision.awaitsCanaries, blocker{ReasonCanary, func(d decision) string {
-			return "waits for " + d.fleet.gate[d.canaryKind()].describeCanaries()
-		}}},
-		{"nothing else keeps a node from starting", decision.appliesToAnyNode, blocker{"", always("")}},
+		// Not one that the existing operator left cordoned: only its own turn gives it back, and a canary that needs a slot would wait for that.
+		{"a node starts after the canaries of its kind",
+			func(d decision) bool { return !d.LeftCordoned && !d.fleet.gate[d.canaryKind()].allowsNode(d.Name) },
+			blocker{ReasonCanary, func(d decision) string {
+				return "waits for " + d.fleet.gate[d.canaryKind()].describeCanaries()
+			}}},
+		{"nothing else keeps a node from starting", nil, blocker{"", always("")}},
 	}
 }
 
@@ -42,64 +58,49 @@ func (d decision) findBlocker() waiting {
 	return waiting{b.reason, b.message(d)}
 }
 
-func (d decision) hasNoBundle() bool      { return d.Wanted == "" }
-func (d decision) hasFailed() bool        { return d.failed != "" }
-func (d decision) isLeaving() bool        { return d.Leaving != "" }
-func (d decision) isPaused() bool         { return d.Paused }
-func (d decision) isRolloutPaused() bool  { return d.policy.Paused }
-func (d decision) isRolloutStopped() bool { return d.fleet.stopped != "" }
-func (d decision) awaitsPayload() bool    { return d.PayloadPending }
-
-// awaitsCanaries is not about a node that the existing operator left cordoned: only its own turn gives it back, and a canary that needs a slot would wait
-// for that.
-func (d decision) awaitsCanaries() bool {
-	return !d.LeftCordoned && !d.fleet.gate[d.canaryKind()].allowsNode(d.Name)
-}
-
 // startRules are for a node without a slot that does not have what is wanted.
 func startRules() []nodeRule {
 	return []nodeRule{
 		{"a permission that the node agent does not answer is revoked", decision.isUnresponsive, decision.revokePermission},
-		{"a node whose disk is full waits for room without a permission", decision.lacksRoomForWanted, decision.waitForRoom},
+		{"a node whose disk is full waits for room without a permission",
+			func(d decision) bool { return d.waitsForRoom() && d.publishesWanted() && d.reachable && !d.Paused },
+			decision.waitForRoom},
 		{"a node agent that works on the wanted bundle is waited for", decision.agentAppliesWanted, decision.waitForAgent},
-		{"a blocked node gets nothing but what is urgent", decision.isBlocked, func(d decision) { d.publishUrgentOrWait(d.blocked) }},
-		{"a node agent that restarts services for the bundle before is waited for", decision.agentAppliesPrevious, func(d decision) {
-			d.reportWaiting(ReasonApplying, "the node agent still applies the bundle before this one")
-		}},
-		{"a node that does not respond gets the wanted bundle without a permission", decision.cannotRespondToWanted, func(d decision) {
-			d.publishWanted(bundle.ImpactNone, "the node does not answer; what it needs beyond impact none is permitted when it does")
-		}},
-		{"a node that does not respond is waited for", decision.cannotRespond, func(d decision) { d.reportWaiting(ReasonUnreachable, "the node does not answer") }},
-		{"a change without impact is published at once", decision.needsNothing, func(d decision) { d.publishWanted(d.need, "nothing restarts") }},
-		{"a node whose disk was full is not drained before its agent says that there is room", decision.lackedRoomBeforeDrain, func(d decision) {
-			d.publishWanted(bundle.ImpactNone, "the disk of its host was full: the node is not drained before its agent says that there is room")
-		}},
-		{"services restart on at most maxParallel nodes", decision.needsRestart, decision.permitRestart},
-		{"a drain or a reboot begins with a slot among the unavailable nodes", decision.appliesToAnyNode, decision.reserveSlot},
+		{"a blocked node gets nothing but what is urgent",
+			decision.isBlocked, func(d decision) { d.publishUrgentOrWait(d.blocked) }},
+		{"a node agent that restarts services for the bundle before is waited for",
+			func(d decision) bool {
+				return d.Permitted == bundle.ImpactRestart && d.answered && !d.done && !d.timedOut && d.Report.State == published.StateApplying
+			},
+			func(d decision) {
+				d.reportWaiting(ReasonApplying, "the node agent still applies the bundle before this one")
+			}},
+		{"a node that does not respond gets the wanted bundle without a permission",
+			func(d decision) bool { return !d.reachable && !d.publishesWanted() }, func(d decision) {
+				d.publishWanted(bundle.ImpactNone, "the node does not answer; what it needs beyond impact none is permitted when it does")
+			}},
+		{"a node that does not respond is waited for",
+			func(d decision) bool { return !d.reachable },
+			func(d decision) { d.reportWaiting(ReasonUnreachable, "the node does not answer") }},
+		{"a change without impact is published at once",
+			func(d decision) bool { return d.need == bundle.ImpactNone },
+			func(d decision) { d.publishWanted(d.need, "nothing restarts") }},
+		// This is about the bundle before the wanted one.
+		{"a node whose disk was full is not drained before its agent says that there is room",
+			func(d decision) bool { return d.waitsForRoom() && d.need != bundle.ImpactRestart }, func(d decision) {
+				d.publishWanted(bundle.ImpactNone, "the disk of its host was full: the node is not drained before its agent says that there is room")
+			}},
+		{"services restart on at most maxParallel nodes",
+			func(d decision) bool { return d.need == bundle.ImpactRestart }, decision.permitRestart},
+		{"a drain or a reboot begins with a slot among the unavailable nodes", nil, decision.reserveSlot},
 	}
 }
 
-func (d decision) isBlocked() bool     { return d.blocked.reason != "" }
-func (d decision) cannotRespond() bool { return !d.reachable }
-func (d decision) needsNothing() bool  { return d.need == bundle.ImpactNone }
-func (d decision) needsRestart() bool  { return d.need == bundle.ImpactRestart }
-
-func (d decision) cannotRespondToWanted() bool { return !d.reachable && !d.publishesWanted() }
-
-func (d decision) lacksRoomForWanted() bool {
-	return d.waitsForRoom() && d.publishesWanted() && d.reachable && !d.Paused
-}
-
-// lackedRoomBeforeDrain is about the bundle before the wanted one.
-func (d decision) lackedRoomBeforeDrain() bool { return d.waitsForRoom() && !d.needsRestart() }
+func (d decision) isBlocked() bool { return d.blocked.reason != "" }
 
 func (d decision) agentAppliesWanted() bool {
 	expected := d.Wanted != "" && d.publishesWanted() && !d.done && d.failed == "" && !d.Paused
 	return expected && (d.reachable || d.Permitted != bundle.ImpactNone)
-}
-
-func (d decision) agentAppliesPrevious() bool {
-	return d.Permitted == bundle.ImpactRestart && d.answered && !d.done && !d.timedOut && d.Report.State == published.StateApplying
 }
 
 // revokePermission takes back what the node agent does not answer.

@@ -46,9 +46,9 @@ func (d decision) windowsBootHeld() string {
 	switch {
 	case d.Paused:
 		return "the node is paused"
-	case d.isRolloutPaused():
+	case d.policy.Paused:
 		return "the rollout is paused"
-	case d.isRolloutStopped():
+	case d.fleet.stopped != "":
 		return d.fleet.stopped
 	case d.hasSlot():
 		return ""
