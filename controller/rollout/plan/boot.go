@@ -1,10 +1,10 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"wmco/bundle"
-	"wmco/bundle/published"
 )
 
 // bootRules are for a node whose host boots because a person asked for it with published.RebootAnnotation, or Windows waits for it: it is drained as for any
@@ -36,44 +36,6 @@ func bootRules() []nodeRule {
 			}},
 	}, append(drain[:len(drain)-1:len(drain)-1], nodeRule{"the host of a drained node may boot", nil, decision.permitBoot})...)
 }
-
-// bootsOnRequest reports whether the agent of the node knows of boots that a person asks for.
-func (m *nodeState) bootsOnRequest() bool { return m.Report.Has(published.FeatureBoot) }
-
-// bootAsked reports whether a person or Windows asks for a boot.
-func (m *nodeState) bootAsked() bool { return m.personAsksBoot() || m.windowsAsksBoot() }
-
-// personAsksBoot reports whether a person asks for a boot, which the agent has not done and the operator not given up.
-func (m *nodeState) personAsksBoot() bool {
-	return m.Boot.Asked != "" && m.Boot.Asked != m.Report.Rebooted && m.Boot.Asked != m.State.Booted && m.bootsOnRequest()
-}
-
-// bootOutstanding reports whether the agent may boot the host, and does not say that it has.
-func (m *nodeState) bootOutstanding() bool {
-	return m.isDisruptive() && m.Boot.Permitted != "" && m.Boot.Permitted != m.Report.Rebooted && m.bootsOnRequest()
-}
-
-// isBooting reports whether a boot that is asked for is what happens to the node. A change that can begin, or has, comes first; a canary is observed
-// to the end.
-func (d decision) isBooting() bool {
-	return d.bootOutstanding() || d.personAsksBoot() && d.mayBoot() || d.windowsAsksBoot() && d.mayBootForWindows()
-}
-
-// mayBoot reports whether a boot that is asked for may begin.
-func (d decision) mayBoot() bool {
-	switch {
-	case d.Paused, d.Leaving != "", d.Published == "":
-		return false
-	case d.agentMayBeAtWork():
-		return false
-	case d.upToDate:
-		return d.isConfirmed()
-	}
-	return d.isBlocked()
-}
-
-// agentMayBeAtWork reports whether the agent may be using what it was permitted.
-func (m *nodeState) agentMayBeAtWork() bool { return m.usesDisruption() || m.isRestarting() }
 
 // urgentIsDue reports whether something urgent would be published at once if the node waited for something else than a boot.
 func (d decision) urgentIsDue() bool {
@@ -111,4 +73,43 @@ func (d decision) permitBoot() {
 		}
 	}
 	d.addStep(Step{Action: ActionPermit, Bundle: d.Published, Permit: bundle.ImpactReboot, Boot: request, State: s, Why: "the node is drained for the boot that is asked for"})
+}
+
+// describeHeldBoot says what a boot that Windows waits for waits for itself; empty where Windows waits for none, or the operator boots for none.
+func (d decision) describeHeldBoot() string {
+	what := "Windows waits for a boot: " + d.describeBoots()
+	switch {
+	case !d.policy.WindowsBoots || d.Boot.Windows == "":
+		return ""
+	case !d.bootsOnRequest():
+		return what + "; its node agent cannot boot its host on request"
+	case !d.windowsWaits():
+		return what + ", although its host was booted for that (fix: see on the host what asks for it, or wmco reboot " + d.Name + ")"
+	case !d.windowsAsksBoot():
+		return what + "; that begins at " + d.fleet.formatAfter(restAfterBoot-d.Seen.Booted) + " at the earliest, " + restAfterBoot.String() + " after the last boot"
+	}
+	return joinMessage(what, d.windowsBootHeld())
+}
+
+// countWindowsBoots finds the nodes whose boots for Windows have not proved well.
+func (p *planner) countWindowsBoots() {
+	if !p.policy.WindowsBoots {
+		return
+	}
+	p.windowsBoots = map[Group][]string{}
+	for _, m := range p.nodes {
+		if m.isUnprovenBoot() {
+			p.windowsBoots[m.Group] = append(p.windowsBoots[m.Group], m.Name)
+		}
+	}
+	for _, names := range p.windowsBoots {
+		slices.Sort(names)
+	}
+}
+
+// countWindowsBoot counts the node for the decisions that follow.
+func (d decision) countWindowsBoot() {
+	if boots := d.fleet.windowsBoots; d.slotAvailable() && !d.personAsksBoot() && !slices.Contains(boots[d.Group], d.Name) {
+		boots[d.Group] = append(boots[d.Group], d.Name)
+	}
 }

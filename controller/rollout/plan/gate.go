@@ -2,42 +2,12 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
 )
-
-// canaryKind is what a canary stands for.
-type canaryKind struct {
-	group  Group
-	target bundle.Digest
-}
-
-func (n *Node) canaryKind() canaryKind { return canaryKind{n.Group, n.Target} }
-
-// canaryGate lets canaries pass before the others of their kind.
-type canaryGate struct {
-	// confirmed is the number of nodes that prove the bundle, wanted how many must.
-	confirmed, wanted int
-	// canaries are the names of those that may pass before it is open.
-	canaries []string
-}
-
-func (g canaryGate) isOpen() bool { return g.confirmed >= g.wanted }
-
-func (g canaryGate) describeCanaries() string {
-	if len(g.canaries) == 0 {
-		return "a canary"
-	}
-	return fmt.Sprintf("%s %s", map[bool]string{true: "the canary", false: "the canaries"}[len(g.canaries) == 1], joinFirst(g.canaries))
-}
-
-func (g canaryGate) allowsNode(name string) bool {
-	return g.isOpen() || slices.Contains(g.canaries, name)
-}
 
 // canaryGates returns the gates of all kinds.
 func (p *planner) canaryGates() map[canaryKind]canaryGate {
@@ -152,9 +122,4 @@ func (p *planner) stopReason() string {
 		return p.failures
 	}
 	return ""
-}
-
-// joinFirst joins the first few of a list for people.
-func joinFirst(list []string) string {
-	return bundle.JoinFirst(list, 3, ", ", bundle.AndOthers)
 }

@@ -1,54 +1,14 @@
 package plan
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"time"
 
 	"wmco/bundle"
+	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
 )
-
-// Plan is what to do next, and where every node is.
-type Plan struct {
-	// Steps are at most one for each node.
-	Steps []Step
-	// Nodes are all nodes, by name.
-	Nodes []Status
-	Fleet Summary
-	// Wake is the time until the next decision is due although nothing changes; zero if none is.
-	Wake time.Duration
-}
-
-// planner is one decision about a fleet.
-type planner struct {
-	policy Policy
-	// now is what is written on Nodes and shown to people. Nothing is decided by it.
-	now time.Time
-	// nodes are in the order of starts.
-	nodes []*nodeState
-	rules ruleTables
-	gate  map[canaryKind]canaryGate
-	// stopped says why failures keep the rollout from starting nodes.
-	stopped string
-	// failures names the nodes that failed, whether or not they keep others; empty if none did.
-	failures string
-	// fix says what to do about the first of them.
-	fix string
-	// log is the end of the log of the service because of which that one was rolled back.
-	log bundle.LogTail
-	// limit is how many nodes may be unavailable, unavailable how many are or will be after the steps, restarting likewise.
-	limit, unavailable, restarting int
-	// reservationsFit is true if all reservations in this view fit together, toCancel are the names of the nodes whose do not.
-	reservationsFit bool
-	toCancel        []string
-	// windowsBoots are the nodes of each group whose boots for Windows have not proved well yet.
-	windowsBoots map[Group][]string
-	// unavailableText is that of describeUnavailable, once it was needed.
-	unavailableText string
-	plan            Plan
-}
 
 // NextSteps decides about the whole fleet. The steps may be made in any order, all or some of them.
 func NextSteps(f Fleet) Plan {
@@ -78,43 +38,6 @@ func newPlanner(f Fleet) *planner {
 	p.countWindowsBoots()
 	slices.SortFunc(p.nodes, compareStarts)
 	return p
-}
-
-// compareStarts orders nodes by when they start.
-func compareStarts(a, b *nodeState) int {
-	return cmp.Or(cmp.Compare(a.startOrder(), b.startOrder()), strings.Compare(a.Name, b.Name))
-}
-
-// startOrder is that of starts: nodes that are unavailable already cost nothing more.
-func (m *nodeState) startOrder() int {
-	switch {
-	case m.hasSlot():
-		return 0
-	case m.unavailableAlone:
-		return 1
-	}
-	return 2
-}
-
-func boolToInt(b bool) int { //nolint:revive // a number, not a mode
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// openReservations returns the nodes whose reservation is not confirmed, the latest first.
-func (p *planner) openReservations() []*nodeState {
-	var open []*nodeState
-	for _, m := range p.nodes {
-		if m.isUnconfirmedReservation() {
-			open = append(open, m)
-		}
-	}
-	slices.SortFunc(open, func(a, b *nodeState) int {
-		return cmp.Or(b.State.Claim.Taken.Compare(a.State.Claim.Taken), strings.Compare(b.Name, a.Name))
-	})
-	return open
 }
 
 // decideNode makes the step of one node, or says what it waits for.
@@ -200,8 +123,6 @@ func upToDateRules() []nodeRule {
 	}
 }
 
-func (d decision) isConfirmed() bool { return !d.isUnconfirmed() }
-
 func (d decision) confirmCanary() {
 	s := d.State
 	s.Turn.Confirmed = d.fleet.now
@@ -224,4 +145,59 @@ func (d decision) restartTurn() {
 	s.Turn.Permitted, s.Turn.Retry = d.fleet.now, retryDigest(d.Retry)
 	s.Turn.Ended, s.Turn.Confirmed = time.Time{}, time.Time{}
 	d.addStep(Step{Action: ActionNote, State: s, Why: "another try is asked for by the annotation retry: the time of its turn begins again"})
+}
+
+// summarizeFleet counts, and finds the one line that explains the rest.
+func (p *planner) summarizeFleet() Summary {
+	s := p.plan.Fleet
+	slices.SortFunc(s.Urgent, func(a, b Held) int { return strings.Compare(a.Node, b.Node) })
+	s.Limit, s.Stopped = p.limit, p.stopped
+	for _, m := range p.nodes {
+		s.Unavailable += boolToInt(m.unavailable)
+	}
+	reasons := map[Reason]string{}
+	for _, n := range p.plan.Nodes {
+		switch n.Phase {
+		case PhaseUpdated:
+			s.Updated++
+		case PhaseUpdating:
+			s.Updating++
+		case PhaseWaiting:
+			s.Waiting++
+		case PhaseDegraded:
+			s.Degraded++
+		case nodestate.Stale, nodestate.Joining, nodestate.Removing, nodestate.Refused, nodestate.NotReporting: // no phases of a rollout
+		}
+		if reasons[n.Reason] == "" {
+			reasons[n.Reason] = n.Node + " " + n.Message
+		}
+	}
+	if s.Stopped == "" && s.Updating+s.Waiting == 0 { // only failed nodes are left, if any
+		s.Stopped = p.failures
+	}
+	if s.Stopped != "" {
+		s.Fix, s.Log = p.fix, p.log
+	}
+	if reasons[ReasonWindow] != "" || slices.ContainsFunc(p.nodes, (*nodeState).windowsAsksBoot) {
+		p.wakeForWindow()
+	}
+	s.Message = s.summaryLine(p.policy, reasons)
+	return s
+}
+
+func newRuleTables() ruleTables {
+	return ruleTables{
+		node: nodeRules(), upToDate: upToDateRules(), start: startRules(), urgent: urgentRules(), alert: alertRules(), boot: bootRules(), slot: slotRules(),
+		drain: drainRules(), blocker: blockerRules(),
+	}
+}
+
+// wakeForWindow has the next decision made when the next window opens. It is for all nodes that wait, also for those about which nothing is decided
+// again: Closed is another one then.
+func (p *planner) wakeForWindow() {
+	for _, opens := range []time.Time{p.policy.Closed.Restart, p.policy.Closed.Drain, p.policy.Closed.Reboot} {
+		if left := opens.Sub(p.now); left > 0 && (p.plan.Wake == 0 || left < p.plan.Wake) {
+			p.plan.Wake = left
+		}
+	}
 }

@@ -7,19 +7,6 @@ import (
 	"wmco/bundle/published"
 )
 
-// Seen is for how long what is decided by has lasted, as the operator has observed it by its own monotonic clock. No time that is written
-// somewhere is subtracted from now: clocks are set, those of other computers are others, and an operator that was away has observed nothing.
-type Seen struct {
-	// Permitted is the time since the impact of State.Turn was permitted, Ended since that turn ended.
-	Permitted, Ended time.Duration
-	// Taken is the time since State.Claim was taken, Postponed since a drain was postponed.
-	Taken, Postponed time.Duration
-	// Ready is for how long the node has been Ready, or not; Reported for how long its report has been Applied, or not.
-	Ready, Reported time.Duration
-	// Booted is the time since the agent might boot the host on request last; the longest time where no such boot is known.
-	Booted time.Duration
-}
-
 // longest is the longest time that is counted. Sums of a few stay in range.
 const longest = 1e6 * time.Hour
 
@@ -147,22 +134,6 @@ func (m *nodeState) noteTimers() []time.Duration {
 	note(!m.State.Postponed.IsZero(), m.Seen.Postponed, written.Postponed, m.policy.Timeout)
 	note(!m.State.WindowsBoot.IsZero(), m.Seen.Booted, written.Booted, restAfterBoot)
 	return list
-}
-
-// noteElapsed writes what has elapsed in a turn that takes long, if no other step does.
-func (d decision) noteElapsed() {
-	why := "its turn takes long: its duration is kept"
-	s := d.noteGoneBoots()
-	if s.WindowsBoot != d.State.WindowsBoot {
-		why = "Windows waits no longer for what its host was booted for"
-	} else if !d.mustRecordTimers() {
-		return
-	}
-	if d.Foreign != "" || d.Joining || slices.ContainsFunc(d.fleet.plan.Steps, func(s Step) bool { return s.Node == d.Name }) {
-		return
-	}
-	s.Elapsed = d.elapsedFor(s)
-	d.fleet.plan.Steps = append(d.fleet.plan.Steps, Step{Node: d.Name, Action: ActionNote, State: s, Why: why})
 }
 
 func (m *nodeState) mustRecordTimers() bool {

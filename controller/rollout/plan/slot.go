@@ -1,8 +1,10 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
@@ -43,11 +45,6 @@ func (d decision) takeSlot(why string) {
 	}
 	step.State = s
 	d.addStep(step)
-}
-
-// slotAvailable reports whether the node may have a slot. One that is not Ready has one already: what is done to it costs nothing more.
-func (d decision) slotAvailable() bool {
-	return !d.Ready || d.fleet.unavailable+boolToInt(!d.unavailable) <= d.fleet.limit
 }
 
 // countReservations finds out which reservations have to be canceled: of those that are not confirmed the latest ones, until the rest fits.
@@ -142,8 +139,6 @@ func (d decision) agentUsesDisruption() bool {
 // continuesTurn reports whether the node has a slot, lacks the wanted bundle and may go on.
 func (d decision) continuesTurn() bool { return d.hasSlot() && !d.isBlocked() && !d.upToDate }
 
-func (m *nodeState) needsDrain() bool { return m.need.Rank() >= bundle.ImpactDrain.Rank() }
-
 // drainRules are for a node that needs its slot.
 func drainRules() []nodeRule {
 	return []nodeRule{
@@ -168,8 +163,6 @@ func drainRules() []nodeRule {
 		}},
 	}
 }
-
-func (m *nodeState) isUnconfirmedReservation() bool { return m.hasSlot() && !m.State.Claim.Held }
 
 func (d decision) confirmReservation() {
 	s := d.State
@@ -229,4 +222,18 @@ func (d decision) releaseSlotWith(s State, why string) {
 		step.Why = "nothing is left to do that needs a drained node"
 	}
 	d.addStep(step)
+}
+
+// openReservations returns the nodes whose reservation is not confirmed, the latest first.
+func (p *planner) openReservations() []*nodeState {
+	var open []*nodeState
+	for _, m := range p.nodes {
+		if m.isUnconfirmedReservation() {
+			open = append(open, m)
+		}
+	}
+	slices.SortFunc(open, func(a, b *nodeState) int {
+		return cmp.Or(b.State.Claim.Taken.Compare(a.State.Claim.Taken), strings.Compare(b.Name, a.Name))
+	})
+	return open
 }

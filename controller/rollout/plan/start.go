@@ -2,18 +2,11 @@ package plan
 
 import (
 	"fmt"
+	"time"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
 )
-
-// blockerRule is a rule whose result is what the node waits for. Its message is about the node and the fleet.
-type blockerRule = rule[decision, blocker]
-
-type blocker struct {
-	reason  Reason
-	message func(decision) string
-}
 
 // blockerRules say why a node that has something to do may not start it.
 func blockerRules() []blockerRule {
@@ -96,8 +89,6 @@ func startRules() []nodeRule {
 	}
 }
 
-func (d decision) isBlocked() bool { return d.blocked.reason != "" }
-
 func (d decision) agentAppliesWanted() bool {
 	expected := d.Wanted != "" && d.publishesWanted() && !d.done && d.failed == "" && !d.Paused
 	return expected && (d.reachable || d.Permitted != bundle.ImpactNone)
@@ -133,28 +124,23 @@ func (d decision) permitRestart() {
 	d.publishWanted(d.need, "services restart")
 }
 
-// publishWanted publishes what is wanted with a permission.
-func (d decision) publishWanted(permit bundle.Impact, why string) {
-	action := ActionPublish
-	if d.publishesWanted() {
-		action = ActionPermit
-	}
-	d.addStep(Step{Action: action, Bundle: d.Wanted, Permit: permit, Again: d.permissionExpired(), State: d.stateWithTurn(d.Wanted, permit), Why: why})
+// awaitsWindow reports whether the change of a node must wait until a window opens. One that has begun goes on, and what is urgent and restarts something
+// does not wait. A boot that a person asks for is no change.
+func (d decision) awaitsWindow() bool {
+	return !d.hasBegunChange() && !d.urgentNeedsTurn() && d.fleet.now.Before(d.policy.Closed.openTime(d.need))
 }
 
-// stateWithTurn returns the state of a node when a bundle is published on it.
-func (d decision) stateWithTurn(b bundle.Digest, permit bundle.Impact) State {
-	now, canary := d.fleet.now, !d.fleet.gate[d.canaryKind()].isOpen() && b == d.Wanted && !d.Joining
-	t := Turn{Bundle: b, Impact: permit, Begun: now, Permitted: now, Retry: retryDigest(d.Retry), Canary: canary}
-	if c := d.State.Claim; !c.IsZero() {
-		t.Begun = c.Taken
-	}
-	if d.turn.Bundle == b && d.turn.Ended.IsZero() && !d.hasSlot() {
-		t.Begun = d.turn.Begun
-	}
-	s := d.State.WithTurn(t, d.previousTurn())
-	if s.Failed != d.Wanted || b == d.Wanted {
-		s.Failed, s.FailedRetry = "", ""
-	}
-	return s
+// hasBegunChange reports whether the node has a slot for the change, or its agent the permission.
+func (d decision) hasBegunChange() bool {
+	return d.hasSlot() || d.publishesWanted() && !d.done && d.Permitted.Rank() >= d.need.Rank()
+}
+
+// urgentNeedsTurn reports whether something urgent cannot reach the node without a turn.
+func (d decision) urgentNeedsTurn() bool {
+	return d.Urgent.Bundle != "" && d.urgentHasImpact() || d.Urgent.Mixed != ""
+}
+
+// describeWindow says when the window opens.
+func (d decision) describeWindow() string {
+	return "a change with impact " + string(d.need) + " waits for rollout.windows: the next one opens at " + d.policy.Closed.openTime(d.need).UTC().Format(time.RFC3339)
 }

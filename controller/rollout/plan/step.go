@@ -1,7 +1,13 @@
 package plan
 
 import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
 	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/windowsnode"
 )
 
 // Action is what a step does.
@@ -60,4 +66,72 @@ type Step struct {
 	State State
 	// Why is for people.
 	Why string
+}
+
+// Source is what a step publishes, and how.
+type Source struct {
+	// Wanted is what is rendered for the node, Told what this operator has signed that stands on the Node; both are zero where there is none.
+	Wanted, Told published.Desired
+	// Sign returns the text of the annotation for the Node.
+	Sign func(published.Desired) (string, error)
+}
+
+// EditNode changes a Node object as the step says, with what is wanted where the step is about that bundle, and what it was told otherwise. Nothing
+// that stands on the Node unsigned is ever signed. The caller writes the difference with the resourceVersion of the object that the decision
+// was made from.
+func (s Step) EditNode(node *corev1.Node, from Source) error {
+	text, err := s.State.Encode()
+	if err != nil {
+		return err
+	}
+	if node.Annotations == nil {
+		node.Annotations = map[string]string{}
+	}
+	if err := s.publishDesired(node, from); err != nil {
+		return err
+	}
+	node.Annotations[published.RolloutAnnotation] = text
+	if s.Cordon != SwitchKeep {
+		node.Spec.Unschedulable = s.Cordon == SwitchOn
+		annotateNode(node, s.Cordon, published.CordonAnnotation, published.CordonedForRollout)
+	}
+	annotateNode(node, s.ScaleDown, windowsnode.ScaleDownAnnotation, "true")
+	return nil
+}
+
+// publishDesired writes the annotation, unless it says the same already.
+func (s Step) publishDesired(node *corev1.Node, from Source) error {
+	if s.Bundle == "" {
+		return nil
+	}
+	d := from.Wanted
+	if d.Bundle != s.Bundle {
+		d = from.Told
+	}
+	switch {
+	case d.Bundle == s.Bundle:
+	case s.Action == ActionRelease || s.Action == ActionCancelReservation:
+		return nil // of an operator before signatures: it is replaced when the turn has ended
+	default:
+		return fmt.Errorf("publishing bundle %s on Node %s: the layers are those of %s", s.Bundle.Short(), node.Name, d.Bundle.Short())
+	}
+	d.MaxImpact, d.Urgent, d.NodeName, d.NodeUID, d.Boot = s.Permit, s.Urgent, node.Name, string(node.UID), s.Boot
+	if from.Told.SaysTheSame(d) && !s.Again {
+		return nil
+	}
+	text, err := from.Sign(d)
+	if err == nil {
+		node.Annotations[published.DesiredAnnotation] = text
+	}
+	return err
+}
+
+func annotateNode(node *corev1.Node, s Switch, key, value string) {
+	switch s {
+	case SwitchOn:
+		node.Annotations[key] = value
+	case SwitchOff:
+		delete(node.Annotations, key)
+	case SwitchKeep:
+	}
 }

@@ -37,8 +37,6 @@ func (d decision) publishUrgentOrWait(w waiting) {
 
 func (d decision) waitForBlocker() { d.reportWaiting(d.blocked.reason, d.blocked.message) }
 
-func (d decision) urgentHasImpact() bool { return d.Urgent.Cost != bundle.ImpactNone }
-
 // urgentIsPublished reports whether the node agent has, or gets, what is urgent. The same may have been published as not urgent: then the agent of
 // a paused node does not begin, and another one does not where it has drift to repair that costs more.
 func (d decision) urgentIsPublished() bool {

@@ -2,13 +2,11 @@ package plan
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"wmco/bundle"
 	"wmco/bundle/nodestate"
-	"wmco/bundle/published"
 )
 
 // Phase is where a node is in the rollout, in the words of all states of nodes.
@@ -114,151 +112,6 @@ type Held struct {
 	Inputs []UrgentInput `json:"-"`
 }
 
-// addStep adds a step, and says so.
-func (d decision) addStep(s Step) {
-	s.Node = d.Name
-	s.State.Elapsed = d.elapsedAfterStep(s)
-	d.fleet.plan.Steps = append(d.fleet.plan.Steps, s)
-	message := string(s.Action)
-	if s.Permit != "" {
-		message += " (at most impact " + string(s.Permit) + ")"
-	}
-	d.reportWaiting(ReasonStep, message+": "+s.Why)
-}
-
-// reportWaiting says what a node waits for, or does.
-func (d decision) reportWaiting(r Reason, message string) {
-	p := d.fleet
-	canary := d.turn.Canary || slices.Contains(p.gate[d.canaryKind()].canaries, d.Name)
-	s := Status{Node: d.Name, Phase: d.phaseFor(r), Reason: r, Message: message, Canary: canary}
-	if !d.upToDate {
-		s.Impact = d.need
-	}
-	if d.isBooting() {
-		s.Impact = bundle.ImpactReboot
-	}
-	if d.State.Claim.Held && !d.Drained {
-		s.DrainBlocked = d.DrainBlocked
-	}
-	p.plan.Nodes = append(p.plan.Nodes, s)
-	for _, left := range d.pendingTimers() {
-		if left > 0 && (p.plan.Wake == 0 || left < p.plan.Wake) {
-			p.plan.Wake = left
-		}
-	}
-}
-
-func (m *nodeState) phaseFor(r Reason) Phase {
-	switch r {
-	case ReasonUpdated:
-		return PhaseUpdated
-	case ReasonStep, ReasonApplying, ReasonSettling:
-		if m.failed != "" {
-			return PhaseDegraded
-		}
-		return PhaseUpdating
-	case ReasonFailed:
-		return PhaseDegraded
-	case ReasonCanary, ReasonWindow, ReasonUnavailable, ReasonParallel, ReasonPaused, ReasonStopped, ReasonDrain, ReasonPayload, ReasonRoom, ReasonUnreachable,
-		ReasonLeaving, ReasonJoining, ReasonUnknown, ReasonForeign:
-	}
-	return PhaseWaiting
-}
-
-// waitForAgent says what the agent does.
-func (d decision) waitForAgent() {
-	switch {
-	case d.failed != "":
-		d.reportWaiting(ReasonFailed, d.failed)
-		return
-	case d.turn.IsZero():
-		d.reportWaiting(ReasonApplying, "bundle was not published by a rollout; waiting for the node agent")
-		return
-	}
-	limit := "its turn may take until " + d.fleet.formatAfter(d.policy.Timeout-d.Seen.Permitted)
-	if d.timedOut {
-		limit = "its turn takes longer than " + d.policy.Timeout.String() + " (fix: check the host)"
-	}
-	d.reportWaiting(ReasonApplying, d.describeAgent()+"; "+limit)
-}
-
-// describeAgent says what the agent does about the published bundle.
-func (m *nodeState) describeAgent() string {
-	if !m.answered {
-		return "has not answered yet"
-	}
-	switch m.Report.State { //nolint:exhaustive // of the others the permission is told
-	case published.StateApplying:
-		return "applies the bundle"
-	case published.StateRebootPending:
-		return "reboots"
-	case published.StatePayloadMissing:
-		return "waits for executables"
-	case published.StateFailed:
-		return "tries again: " + m.Report.Message
-	}
-	return "has been permitted impact " + string(m.Permitted)
-}
-
-// pendingTimers are the times until something about the node changes although nothing happens; those that have passed are not above zero.
-func (m *nodeState) pendingTimers() []time.Duration {
-	list := m.noteTimers()
-	if m.hasTimeLimit() {
-		list = append(list, m.policy.Timeout-m.Seen.Permitted)
-	}
-	if m.isUnconfirmed() && !m.turn.Ended.IsZero() {
-		list = append(list, m.soakTimeLeft(), m.policy.Settle+m.policy.Timeout+time.Second-m.Seen.Ended)
-	}
-	if m.State.Claim.Held {
-		list = append(list, m.policy.Timeout-m.Seen.Taken)
-	}
-	if m.upToDate && !m.Ready {
-		list = append(list, m.policy.Settle-m.Seen.Reported)
-	}
-	if !m.State.Postponed.IsZero() {
-		list = append(list, m.policy.Timeout-m.Seen.Postponed)
-	}
-	return append(list, m.windowsBootTimers()...)
-}
-
-// summarizeFleet counts, and finds the one line that explains the rest.
-func (p *planner) summarizeFleet() Summary {
-	s := p.plan.Fleet
-	slices.SortFunc(s.Urgent, func(a, b Held) int { return strings.Compare(a.Node, b.Node) })
-	s.Limit, s.Stopped = p.limit, p.stopped
-	for _, m := range p.nodes {
-		s.Unavailable += boolToInt(m.unavailable)
-	}
-	reasons := map[Reason]string{}
-	for _, n := range p.plan.Nodes {
-		switch n.Phase {
-		case PhaseUpdated:
-			s.Updated++
-		case PhaseUpdating:
-			s.Updating++
-		case PhaseWaiting:
-			s.Waiting++
-		case PhaseDegraded:
-			s.Degraded++
-		case nodestate.Stale, nodestate.Joining, nodestate.Removing, nodestate.Refused, nodestate.NotReporting: // no phases of a rollout
-		}
-		if reasons[n.Reason] == "" {
-			reasons[n.Reason] = n.Node + " " + n.Message
-		}
-	}
-	if s.Stopped == "" && s.Updating+s.Waiting == 0 { // only failed nodes are left, if any
-		s.Stopped = p.failures
-	}
-	if s.Stopped != "" {
-		s.Fix, s.Log = p.fix, p.log
-	}
-	if reasons[ReasonWindow] != "" || slices.ContainsFunc(p.nodes, (*nodeState).windowsAsksBoot) {
-		p.wakeForWindow()
-	}
-	s.Message = s.summaryLine(p.policy, reasons)
-	return s
-}
-
 func (s Summary) summaryLine(p Policy, reasons map[Reason]string) string {
 	parts := []string{fmt.Sprintf("%d of %s updated", s.Updated, bundle.Count(s.Updated+s.Updating+s.Waiting+s.Degraded, "node"))}
 	for _, x := range []struct {
@@ -286,7 +139,13 @@ func (s Summary) summaryLine(p Policy, reasons map[Reason]string) string {
 	return line
 }
 
-// formatAfter returns the time of day that is expected after a wait, for people.
-func (p *planner) formatAfter(left time.Duration) string {
-	return p.now.Add(left).Round(time.Second).UTC().Format(time.RFC3339)
+// Plan is what to do next, and where every node is.
+type Plan struct {
+	// Steps are at most one for each node.
+	Steps []Step
+	// Nodes are all nodes, by name.
+	Nodes []Status
+	Fleet Summary
+	// Wake is the time until the next decision is due although nothing changes; zero if none is.
+	Wake time.Duration
 }
