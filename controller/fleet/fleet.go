@@ -292,7 +292,7 @@ func Of(node windowsnode.Node, silence windowsnode.Silence) Row {
 	r := Row{Node: node.Name}
 	reported := r.readReport(node)
 	switch {
-	case published.WaitsForAdoption(node.Annotations) && !node.Report.Adopting:
+	case node.WaitsForAdoption() && !node.Report.Adopting:
 		r.State, r.Reason, r.Fix = nodestate.Waiting, ReasonWaitingForAdoption, AdoptFix(node.Name)
 		r.Message = "another operator has joined this node, version " + node.Annotations[published.VersionAnnotation] + "; it keeps what it has, and no CA or pull secret that is rotated reaches it"
 		return r

@@ -44,7 +44,7 @@ func adoptionCondition(ctx context.Context, nodes *nodelist.Cache, r client.Read
 		switch host, known := of.records.RecordOfNode(n.Name); {
 		case known && host.Adopting:
 			adopting = append(adopting, n.Name)
-		case !known && published.WaitsForAdoption(n.Annotations):
+		case !known && n.WaitsForAdoption():
 			waiting = append(waiting, n.Name)
 			if of.isWanted(n.Annotations) {
 				asked = append(asked, n.Name)

@@ -20,6 +20,11 @@ const (
 	LifeEnding Life = "Ending"
 )
 
+// WaitsForAdoption is published.WaitsForAdoption.
+func (n Node) WaitsForAdoption() bool {
+	return published.WaitsByReport(n.Annotations, n.Report, n.ReportError)
+}
+
 // Life returns where the node is in its life, by its Node. Which host it is, is in the records alone.
 func (n Node) Life() Life {
 	switch version, marked := n.Annotations[published.VersionAnnotation] != "", n.Annotations[published.JoiningAnnotation] != ""; {
@@ -29,7 +34,7 @@ func (n Node) Life() Life {
 		return LifeRemoving
 	case marked:
 		return LifeJoining
-	case published.WaitsForAdoption(n.Annotations):
+	case n.WaitsForAdoption():
 		return LifeForeign
 	case version:
 		return LifeJoined

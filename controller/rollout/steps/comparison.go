@@ -40,12 +40,12 @@ type comparison struct {
 
 // compared is what was found out about layers by their digests. Neither they nor their differences ever change.
 type compared struct {
-	impacts map[step]bundle.Impact
+	impacts map[layerChange]bundle.Impact
 	urgents map[[2]bundle.Digest]*urgentLayer
 }
 
-// step is a change from one bundle to another one, by their layers; the node layers are empty if they are the same.
-type step struct{ from, to [2]bundle.Digest }
+// layerChange is one from one bundle to another one, by their layers; the node layers are empty if they are the same.
+type layerChange struct{ from, to [2]bundle.Digest }
 
 // newComparison begins to compare nodes with what is rendered for them.
 func newComparison(cache *layers.Cache, before compared, wanted map[string]layers.Wanted, find func(bundle.Layer) (Urgent, error)) *comparison {
@@ -53,12 +53,12 @@ func newComparison(cache *layers.Cache, before compared, wanted map[string]layer
 		cache.AddLayer(w.Cluster.Digest, w.Content.Cluster)
 		cache.AddLayer(w.Own.Digest, w.Content.Node)
 	}
-	return &comparison{cache, find, before, compared{map[step]bundle.Impact{}, map[[2]bundle.Digest]*urgentLayer{}}}
+	return &comparison{cache, find, before, compared{map[layerChange]bundle.Impact{}, map[[2]bundle.Digest]*urgentLayer{}}}
 }
 
 // impactOf returns the impact for a node that has a bundle of these layers.
 func (c *comparison) impactOf(has bundle.Bundle, digests []bundle.Digest, w layers.Wanted) bundle.Impact {
-	s, next := step{[2]bundle.Digest(digests), [2]bundle.Digest{w.Cluster.Digest, w.Own.Digest}}, *w.Content
+	s, next := layerChange{[2]bundle.Digest(digests), [2]bundle.Digest{w.Cluster.Digest, w.Own.Digest}}, *w.Content
 	if s.from[1] == s.to[1] { // an entry is in one layer alone (bundle.Bundle.Check): the comparison is the same for all nodes with these cluster layers
 		s.from[1], s.to[1] = "", ""
 		has.Node, next.Node = bundle.Layer{}, bundle.Layer{}
