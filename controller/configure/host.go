@@ -25,14 +25,16 @@ import (
 
 // Counters count for Prometheus; metrics.Counters does.
 type Counters interface {
-	// CountNode notes that the host of a Node has joined, Machine that the host of a Machine has, and how long that took.
+	// CountNode notes that the host of a Node has joined, Machine that the host of a Machine has, and how long that
+	// took.
 	CountNode(backing string, took time.Duration)
 	CountMachine(took time.Duration)
 	// CountFailure notes a failed attempt to bring a host further.
 	CountFailure(reason string)
 }
 
-// Joiner makes hosts nodes. It keeps nothing between calls: where a host is on its way is read from its Node and from the host.
+// Joiner makes hosts nodes. It keeps nothing between calls: where a host is on its way is read from its Node and from
+// the host.
 type Joiner struct {
 	// Reader is a cache of Windows Nodes, unstructured.
 	Reader client.Reader
@@ -65,7 +67,8 @@ type Joiner struct {
 }
 
 // ErrNotListed says that no Machine and no entry of windows-instances has the host, so that its account is not known.
-var ErrNotListed = errors.New("no Machine and no entry of windows-instances is for this node, so its account is not known; start the service " + bundle.AgentService + " on the host")
+var ErrNotListed = errors.New("no Machine and no entry of windows-instances is for this node, so its account is not " +
+	"known; start the service " + bundle.AgentService + " on the host")
 
 // HostOfNode returns the host of a node.
 func (j *Joiner) HostOfNode(ctx context.Context, name string) (Host, error) {
@@ -151,9 +154,12 @@ func (j *Joiner) continueJoin(ctx context.Context, ref Ref) (Progress, error) {
 	return h.completeNode(ctx, node)
 }
 
-// unusableEntry says what is wrong with an entry of windows-instances that stands for no host, or for one that cannot be found.
+// unusableEntry says what is wrong with an entry of windows-instances that stands for no host, or for one that cannot
+// be found.
 func unusableEntry(inputs *desired.Hosts, ref Ref) (Progress, bool) {
-	i := slices.IndexFunc(inputs.Instances, func(e gather.Instance) bool { return ref.Machine == "" && e.Address == ref.Address })
+	i := slices.IndexFunc(inputs.Instances, func(e gather.Instance) bool {
+		return ref.Machine == "" && e.Address == ref.Address
+	})
 	if i < 0 || !inputs.Instances[i].Skipped && inputs.Instances[i].Finding.Reason != reason.InstanceUnresolvable {
 		return Progress{}, false
 	}
@@ -168,7 +174,8 @@ type Host struct {
 	Wanted *desired.Hosts
 }
 
-// applyHostBundle applies the bundle of the host over SSH, where it differs. A host whose Node exists and is not recorded yet is recorded first.
+// applyHostBundle applies the bundle of the host over SSH, where it differs. A host whose Node exists and is not
+// recorded yet is recorded first.
 func (h Host) applyHostBundle(ctx context.Context) Progress {
 	w, err := h.ApplyRequest()
 	if err != nil {
@@ -197,8 +204,8 @@ func (h Host) applyHostBundle(ctx context.Context) Progress {
 	return h.awaitNode(ctx, w, p)
 }
 
-// formerNode returns the name of the Node that a host with these facts may have been: identify has seen that there is no such Node, and
-// that no other host has the name.
+// formerNode returns the name of the Node that a host with these facts may have been: identify has seen that there is
+// no such Node, and that no other host has the name.
 func (h Host) formerNode(facts bundle.Facts) string {
 	name := NameByFacts(h.Node, facts, h.Wanted.Cluster.Platform)
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
@@ -220,7 +227,8 @@ func (h Host) progressOfError(err error) Progress {
 	return p
 }
 
-// resumeInterrupted helps a host on whose agent a run is in the way that another operator has begun, before it was killed.
+// resumeInterrupted helps a host on whose agent a run is in the way that another operator has begun, before it was
+// killed.
 func (h Host) resumeInterrupted(ctx context.Context) {
 	w, err := h.ApplyRequest()
 	if err == nil {
@@ -236,7 +244,8 @@ func (h Host) progressOfOutcome(o hosts.Outcome) Progress {
 	p := Progress{State: StateJoining, Node: h.Name, Again: AgainSoon}
 	switch o.Result {
 	case applier.ResultSame, applier.ResultApplied:
-		p.Reason, p.Message = ReasonRegistering, "waiting for the Node: the kubelet registers it when its certificate is approved"
+		p.Reason, p.Message = ReasonRegistering,
+			"waiting for the Node: the kubelet registers it when its certificate is approved"
 		if h.Name != "" {
 			p.Reason, p.Message = ReasonCompleting, "waiting for the node agent: it reports when it follows the cluster"
 		}
@@ -246,7 +255,8 @@ func (h Host) progressOfOutcome(o hosts.Outcome) Progress {
 	case applier.ResultReboot:
 		p.Reason, p.Message = ReasonRebooting, "host is rebooting; configuration continues after the reboot"
 	case applier.ResultRolledBack:
-		p.State, p.Reason, p.Message, p.Again = StateFailed, ReasonRolledBack, "the host was rolled back: "+o.Message, AgainLater
+		p.State, p.Reason, p.Message, p.Again = StateFailed, ReasonRolledBack,
+			"the host was rolled back: "+o.Message, AgainLater
 		p.Log = o.Log
 		p.Fix = `read the log of the service under C:\var\log on the host, and fix the inputs`
 	case applier.ResultPartial, applier.ResultRefused, applier.ResultPlanned, applier.ResultHandedOver:

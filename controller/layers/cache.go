@@ -11,7 +11,8 @@ import (
 	"wmco/bundle/published"
 )
 
-// Cache keeps the layers that are in use, opened and packed, by their digest: a layer never changes. A Cache is not for use by several goroutines.
+// Cache keeps the layers that are in use, opened and packed, by their digest: a layer never changes. A Cache is not for
+// use by several goroutines.
 type Cache struct {
 	// Live reads the Secrets of layers in Namespace, the operator's.
 	Live      client.Reader
@@ -31,7 +32,8 @@ type cached struct {
 	used bool
 }
 
-// DropUnused drops the layers that were not asked for since it was called last, and gives the memory of the compressor back, which is 12 MiB.
+// DropUnused drops the layers that were not asked for since it was called last, and gives the memory of the compressor
+// back, which is 12 MiB.
 func (c *Cache) DropUnused() {
 	c.packer = published.Packer{}
 	maps.DeleteFunc(c.known, func(_ bundle.Digest, l *cached) bool {
@@ -60,7 +62,8 @@ func (c *Cache) AddLayer(d bundle.Digest, l bundle.Layer) *cached {
 		known = &cached{}
 		c.known[d] = known
 	}
-	known.used, known.layer = true, l // of the newest rendering, which is kept anyway: that of an earlier one would be kept beside it
+	// of the newest rendering, which is kept anyway: that of an earlier one would be kept beside it
+	known.used, known.layer = true, l
 	return known
 }
 

@@ -23,8 +23,9 @@ import (
 	"wmco/controller/windowsnode/record"
 )
 
-// A host that is adopted has the agent of another operator, which follows nothing that is published here. Until it has its bundle, the operator does over
-// SSH what the node agent does on other nodes, and says so in the report of the Node: so an adoption is a turn of the rollout like any other.
+// A host that is adopted has the agent of another operator, which follows nothing that is published here. Until it has
+// its bundle, the operator does over SSH what the node agent does on other nodes, and says so in the report of the
+// Node: so an adoption is a turn of the rollout like any other.
 //
 //	compare --> report: facts, plan, impact --rollout: canaries, drain, permission--> apply, confirm --> the node agent reports
 //	                                                                                   `-- rolled back: the host is as before
@@ -48,12 +49,14 @@ type adopter struct {
 	clock    clock.Clock
 	events   nodeEvents
 	log      logr.Logger
-	// compared is since when adopted hosts have been as they were compared last, permitted since when their turns are permitted.
+	// compared is since when adopted hosts have been as they were compared last, permitted since when their turns are
+	// permitted.
 	compared, permitted configure.Sightings
 }
 
 // continueAdoption does the next step of an adoption.
-func (ad *adopter) continueAdoption(ctx context.Context, node windowsnode.Node, r record.Record) (reconcile.Result, error) {
+func (ad *adopter) continueAdoption(ctx context.Context, node windowsnode.Node,
+	r record.Record) (reconcile.Result, error) {
 	h, err := ad.joiner.HostOfNode(ctx, node.Name)
 	if err != nil {
 		return ad.delayAdoption(node, err)
@@ -82,7 +85,9 @@ func (ad *adopter) continueAdoption(ctx context.Context, node windowsnode.Node, 
 		return ad.finishAdoption(ctx, h, node, r)
 	}
 	report := published.Report{
-		State: published.StateUnpublished, Adopting: true, Facts: &seen.Facts, Features: published.Features(), Impact: seen.Seen.Impact, Message: describeAdoption(seen.Seen), Retry: node.Annotations[published.RetryAnnotation],
+		State: published.StateUnpublished, Adopting: true, Facts: &seen.Facts, Features: published.Features(),
+		Impact: seen.Seen.Impact, Message: describeAdoption(seen.Seen),
+		Retry: node.Annotations[published.RetryAnnotation],
 	}
 	if toldErr == nil { // what an operator with other executables has published stays until these are there
 		if staged, err := ad.upgrader.stageMissing(ctx, node, seen); err != nil || !staged {
@@ -90,7 +95,8 @@ func (ad *adopter) continueAdoption(ctx context.Context, node windowsnode.Node, 
 		}
 	}
 	if toldErr != nil || told.Bundle != seen.Bundle {
-		return reconcile.Result{}, ad.writeReport(ctx, node, report) // what is rendered from these facts is published next
+		// what is rendered from these facts is published next
+		return reconcile.Result{}, ad.writeReport(ctx, node, report)
 	}
 	report.Desired = told.Bundle
 	if ad.mayBegin(node, told, &report) {
@@ -102,7 +108,8 @@ func (ad *adopter) continueAdoption(ctx context.Context, node windowsnode.Node, 
 // comparedBy is what a comparison with the host goes by: while it is the same, the host is not asked again soon.
 func comparedBy(annotations map[string]string) string {
 	var list []string
-	for _, key := range []string{published.DesiredAnnotation, published.ReportAnnotation, published.RetryAnnotation, published.PausedAnnotation, published.RolloutAnnotation, published.CordonAnnotation} {
+	for _, key := range []string{published.DesiredAnnotation, published.ReportAnnotation, published.RetryAnnotation,
+		published.PausedAnnotation, published.RolloutAnnotation, published.CordonAnnotation} {
 		list = append(list, annotations[key])
 	}
 	return strings.Join(list, "\n")
@@ -114,7 +121,8 @@ func hasOwnAgent(node windowsnode.Node) bool { return node.ReportError == nil &&
 // hasRolledBack reports whether the host has rolled back what is published, and no other try is asked for.
 func hasRolledBack(node windowsnode.Node, told published.Desired) bool {
 	has := node.Report
-	return has.State == published.StateRolledBack && has.Adopting && has.Desired == told.Bundle && has.Retry == published.Shorten(node.Annotations[published.RetryAnnotation])
+	return has.State == published.StateRolledBack && has.Adopting && has.Desired == told.Bundle &&
+		has.Retry == published.Shorten(node.Annotations[published.RetryAnnotation])
 }
 
 // describeAdoption says what an adoption changes.
@@ -140,7 +148,8 @@ func (ad *adopter) mayBegin(node windowsnode.Node, told published.Desired, repor
 	}
 	// A permission to drain is for the turn in which the node has its place, and is still cordoned.
 	limit := time.Duration(told.PermitFor) * time.Second
-	report.Expired = limit > 0 && ad.permitted.SeenFor(node.Name, node.Annotations[published.DesiredAnnotation], ad.joiner.Elapsed()) > limit
+	report.Expired = limit > 0 && ad.permitted.SeenFor(node.Name, node.Annotations[published.DesiredAnnotation],
+		ad.joiner.Elapsed()) > limit
 	return !report.Expired && node.Rollout.Claim.Held && node.Spec.Unschedulable
 }
 
@@ -153,7 +162,8 @@ type adoption struct {
 }
 
 // applyAdoption makes the host what is published for it, at the price that is permitted.
-func (ad *adopter) applyAdoption(ctx context.Context, h configure.Host, node windowsnode.Node, a adoption) (reconcile.Result, error) {
+func (ad *adopter) applyAdoption(ctx context.Context, h configure.Host, node windowsnode.Node,
+	a adoption) (reconcile.Result, error) {
 	a.report.State, a.report.Impact = published.StateApplying, ""
 	if err := ad.writeReport(ctx, node, a.report); err != nil {
 		return reconcile.Result{}, err
@@ -172,7 +182,8 @@ func (ad *adopter) applyAdoption(ctx context.Context, h configure.Host, node win
 	case outcome.Result == applier.ResultSame, outcome.Result == applier.ResultApplied:
 		return ad.finishAdoption(ctx, h, node, a.record)
 	case outcome.Result == applier.ResultRolledBack:
-		a.report.State, a.report.Fault, a.report.Message = published.StateRolledBack, published.FaultHost, "the host is again as the existing operator left it: "+outcome.Message
+		a.report.State, a.report.Fault, a.report.Message = published.StateRolledBack, published.FaultHost,
+			"the host is again as the existing operator left it: "+outcome.Message
 		a.report.Cause, a.report.Log = published.CauseStep, outcome.Log
 		switch {
 		case outcome.Unconfirmed != "":
@@ -180,7 +191,8 @@ func (ad *adopter) applyAdoption(ctx context.Context, h configure.Host, node win
 		case !outcome.Log.IsZero(): // that of the service which is to blame
 			a.report.Cause = published.CauseService
 		}
-		ad.events.recordOnNode(node.Node, corev1.EventTypeWarning, EventNotAdopted, actionAdopt+" "+a.told.Bundle.Short(), a.report.Message)
+		ad.events.recordOnNode(node.Node, corev1.EventTypeWarning, EventNotAdopted,
+			actionAdopt+" "+a.told.Bundle.Short(), a.report.Message)
 	default: // it boots, another run has it, or the plan has changed: it is compared again
 		return reconcile.Result{RequeueAfter: configure.AgainSoon}, nil
 	}
@@ -188,7 +200,8 @@ func (ad *adopter) applyAdoption(ctx context.Context, h configure.Host, node win
 }
 
 // finishAdoption is for a host that has its bundle: its node agent follows what is published from now on.
-func (ad *adopter) finishAdoption(ctx context.Context, h configure.Host, node windowsnode.Node, r record.Record) (reconcile.Result, error) {
+func (ad *adopter) finishAdoption(ctx context.Context, h configure.Host, node windowsnode.Node,
+	r record.Record) (reconcile.Result, error) {
 	finished := false
 	now, err := configure.ReadNode(ctx, ad.joiner.Login.Live, node.Name)
 	if err == nil {
@@ -205,18 +218,23 @@ func (ad *adopter) finishAdoption(ctx context.Context, h configure.Host, node wi
 	}
 	ad.forgetAdoption(node.Name)
 	ad.log.Info("adopted a node", "node", node.Name, "host", r.String())
-	ad.events.recordOnNode(node.Node, corev1.EventTypeNormal, EventAdopted, actionAdopt, "the node has the bundle and the node agent of this operator")
+	ad.events.recordOnNode(node.Node, corev1.EventTypeNormal, EventAdopted, actionAdopt,
+		"the node has the bundle and the node agent of this operator")
 	return reconcile.Result{RequeueAfter: configure.AgainSoon}, nil
 }
 
-// withdrawAdoption is for a Node whose adoption is not wanted any longer, before anything was published for it: it waits again.
+// withdrawAdoption is for a Node whose adoption is not wanted any longer, before anything was published for it: it
+// waits again.
 func (ad *adopter) withdrawAdoption(ctx context.Context, node windowsnode.Node, r record.Record) error {
 	h := configure.Host{Joiner: ad.joiner}
-	if _, err := h.WriteMarks(ctx, node.Node, configure.Marks{Annotations: map[string]string{published.ReportAnnotation: ""}}); err != nil {
+	if _, err := h.WriteMarks(ctx, node.Node,
+		configure.Marks{Annotations: map[string]string{published.ReportAnnotation: ""}}); err != nil {
 		return err
 	}
 	ad.forgetAdoption(node.Name)
-	return ad.updateAdoption(ctx, r, func(r *record.Record) { r.Node, r.NodeUID, r.Origin, r.Adopting = "", "", "", false })
+	return ad.updateAdoption(ctx, r, func(r *record.Record) {
+		r.Node, r.NodeUID, r.Origin, r.Adopting = "", "", "", false
+	})
 }
 
 // updateAdoption changes the record of a host that is adopted, if that is still of this Node.
@@ -245,13 +263,16 @@ func (ad *adopter) writeReport(ctx context.Context, node windowsnode.Node, repor
 		return client.IgnoreNotFound(err)
 	}
 	before, _ := windowsnode.ReadReport(now.Annotations) // what cannot be read is replaced
-	if _, err := (configure.Host{Joiner: ad.joiner}).WriteMarks(ctx, now, configure.Marks{Annotations: map[string]string{published.ReportAnnotation: text}}); err != nil {
+	if _, err := (configure.Host{Joiner: ad.joiner}).WriteMarks(ctx, now,
+		configure.Marks{Annotations: map[string]string{published.ReportAnnotation: text}}); err != nil {
 		return err
 	}
-	ad.joiner.Unjoined.RecordProgress(configure.LostNodeKey(node.Name), configure.Progress{State: configure.StateJoined})
+	ad.joiner.Unjoined.RecordProgress(configure.LostNodeKey(node.Name),
+		configure.Progress{State: configure.StateJoined})
 	planned := report.State == published.StateUnpublished || report.State == published.StateNeedsPermission
 	if planned && before.Message != report.Message {
-		ad.events.recordOnNode(now, corev1.EventTypeNormal, EventAdoptionPlanned, actionAdopt+" "+bundle.Of([]byte(report.Message)).Short(), report.Message+"; nothing was changed yet")
+		ad.events.recordOnNode(now, corev1.EventTypeNormal, EventAdoptionPlanned,
+			actionAdopt+" "+bundle.Of([]byte(report.Message)).Short(), report.Message+"; nothing was changed yet")
 	}
 	// What the report is about counts: what was published since is compared next.
 	judged := maps.Clone(node.Annotations)
@@ -273,6 +294,7 @@ func (ad *adopter) delayAdoption(node windowsnode.Node, err error) (reconcile.Re
 	p.Node, p.Message = node.Name, "adopting the node: "+p.Message
 	ad.log.Info("adopting a node", "node", node.Name, "error", err, "fix", remote.SuggestFix(err))
 	ad.joiner.Unjoined.RecordProgress(configure.LostNodeKey(node.Name), p)
-	ad.events.recordOnNode(node.Node, corev1.EventTypeWarning, EventNotAdopted, p.Reason, p.DisplayText()+"; it is tried again")
+	ad.events.recordOnNode(node.Node, corev1.EventTypeWarning, EventNotAdopted, p.Reason,
+		p.DisplayText()+"; it is tried again")
 	return reconcile.Result{RequeueAfter: p.Again}, nil
 }

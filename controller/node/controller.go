@@ -1,5 +1,5 @@
-// Package node has the controller of the Windows Nodes that the operator has recorded: it copies executables, repairs a silent node agent, lets a
-// host join again, and removes instances, one step at each call.
+// Package node has the controller of the Windows Nodes that the operator has recorded: it copies executables, repairs a
+// silent node agent, lets a host join again, and removes instances, one step at each call.
 package node
 
 import (
@@ -55,7 +55,8 @@ type Options struct {
 	Told windowsnode.DesiredReader
 }
 
-// Nodes does for Nodes, over SSH, what their agents cannot do. Each job is a type of its own; Reconcile says which one has its turn.
+// Nodes does for Nodes, over SSH, what their agents cannot do. Each job is a type of its own; Reconcile says which one
+// has its turn.
 type Nodes struct {
 	joiner  *configure.Joiner
 	decoded *nodelist.Cache
@@ -79,7 +80,8 @@ func New(o Options) *Nodes {
 		adopter:  adopter{joiner: o.Joiner, told: o.Told, clock: o.Clock, events: says, log: o.Log},
 		rejoiner: rejoiner{joiner: o.Joiner, namespace: o.Namespace, apiTime: o.APITime, events: says, log: o.Log},
 		upgrader: upgrader{joiner: o.Joiner, payload: o.Payload, copying: o.Copying, events: says, log: o.Log},
-		logins:   loginConfirmer{joiner: o.Joiner, namespace: o.Namespace, machines: o.Machines, events: says, log: o.Log},
+		logins: loginConfirmer{joiner: o.Joiner, namespace: o.Namespace, machines: o.Machines,
+			events: says, log: o.Log},
 		repairer: agentRepairer{joiner: o.Joiner, events: says, log: o.Log},
 	}
 	n.adopter.upgrader = &n.upgrader
@@ -92,7 +94,8 @@ func (n *Nodes) SetupWithManager(m base.Manager) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Watch(source.Kind(m.GetCache(), &corev1.Node{}, &handler.TypedEnqueueRequestForObject[*corev1.Node]{}, base.NodeChanges())); err != nil {
+	if err := c.Watch(source.Kind(m.GetCache(), &corev1.Node{}, &handler.TypedEnqueueRequestForObject[*corev1.Node]{},
+		base.NodeChanges())); err != nil {
 		return err
 	}
 	key := base.NewSignal()
@@ -102,14 +105,17 @@ func (n *Nodes) SetupWithManager(m base.Manager) error {
 			return err
 		}
 	}
-	return c.Watch(source.Kind(m.GetCache(), base.NewObject(base.ConfigMapKind()), handler.TypedEnqueueRequestsFromMapFunc(n.nodesOfConfig)))
+	return c.Watch(source.Kind(m.GetCache(), base.NewObject(base.ConfigMapKind()),
+		handler.TypedEnqueueRequestsFromMapFunc(n.nodesOfConfig)))
 }
 
-// enqueueRecorded requests all Nodes whose hosts are known: other executables are to be copied to them, or they are to accept another key.
+// enqueueRecorded requests all Nodes whose hosts are known: other executables are to be copied to them, or they are to
+// accept another key.
 func (n *Nodes) enqueueRecorded(q base.Queue) {
 	records, _, err := n.joiner.Login.Records.CachedRecords(context.Background())
 	if err != nil {
-		n.log.Info("executables or the private key have changed, and the records of hosts cannot be read: a node is looked at when it changes", "error", err)
+		n.log.Info("executables or the private key have changed, and the records of hosts cannot be read: a node is "+
+			"looked at when it changes", "error", err)
 		return
 	}
 	for _, id := range records.IDs() {
@@ -119,7 +125,8 @@ func (n *Nodes) enqueueRecorded(q base.Queue) {
 	}
 }
 
-// nodesOfConfig returns the Nodes of instances, one of which may have lost its entry, and those of records that are adopted.
+// nodesOfConfig returns the Nodes of instances, one of which may have lost its entry, and those of records that are
+// adopted.
 func (n *Nodes) nodesOfConfig(ctx context.Context, config base.Object) []reconcile.Request {
 	entries := config.GetName() == configure.InstancesName
 	if config.GetLabels()[hosts.RecordsLabel] == "" && !entries {
@@ -138,8 +145,9 @@ func (n *Nodes) nodesOfConfig(ctx context.Context, config base.Object) []reconci
 	return base.RequestsFor(names)
 }
 
-// Reconcile removes an instance that has no entry any longer, adopts a node of another operator, lets a host join again whose certificate has
-// expired, copies executables that a host lacks, confirms another key or account, and repairs a silent node agent.
+// Reconcile removes an instance that has no entry any longer, adopts a node of another operator, lets a host join again
+// whose certificate has expired, copies executables that a host lacks, confirms another key or account, and repairs a
+// silent node agent.
 func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	records, _, err := n.joiner.Login.Records.CachedRecords(ctx)
 	if err != nil {
@@ -153,7 +161,8 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 		n.forgetNode(req.Name)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	// What a Node says about itself is not asked: it cannot leave the record, and nothing is done about one that is not in it.
+	// What a Node says about itself is not asked: it cannot leave the record, and nothing is done about one that is not
+	// in it.
 	r, recorded := records.OfNode(node.Name, node.UID)
 	if !recorded {
 		return reconcile.Result{}, nil
@@ -231,21 +240,25 @@ func (n *Nodes) readNode(ctx context.Context, name string) (*corev1.Node, error)
 	return decoded.Node, nil
 }
 
-// findRelabeled returns a recorded Node that calls itself one of another operating system, nil if there is none: it would leave the operator's
-// caches, and could not be removed. It gets its label back.
+// findRelabeled returns a recorded Node that calls itself one of another operating system, nil if there is none: it
+// would leave the operator's caches, and could not be removed. It gets its label back.
 func (n *Nodes) findRelabeled(ctx context.Context, name string, records record.Set) (*corev1.Node, error) {
 	r, known := records.RecordOfNode(name)
 	if !known {
 		return nil, nil
 	}
 	var node corev1.Node
-	if err := n.joiner.Login.Live.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil || !r.IsNode(node.Name, node.UID) || node.Labels[corev1.LabelOSStable] == "windows" {
+	if err := n.joiner.Login.Live.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil ||
+		!r.IsNode(node.Name, node.UID) || node.Labels[corev1.LabelOSStable] == "windows" {
 		return nil, client.IgnoreNotFound(err)
 	}
-	if _, err := (configure.Host{Joiner: n.joiner}).WriteMarks(ctx, &node, configure.Marks{Labels: map[string]string{corev1.LabelOSStable: "windows"}}); err != nil {
+	if _, err := (configure.Host{Joiner: n.joiner}).WriteMarks(ctx, &node,
+		configure.Marks{Labels: map[string]string{corev1.LabelOSStable: "windows"}}); err != nil {
 		return nil, err
 	}
-	n.events.recordOnNode(&node, corev1.EventTypeWarning, eventRelabeled, actionRepair, "the Node had another label "+corev1.LabelOSStable+" than windows, which its kubelet, or whoever has the kubelet's certificate, has written; it was written back; fix: look at the host")
+	n.events.recordOnNode(&node, corev1.EventTypeWarning, eventRelabeled, actionRepair,
+		"the Node had another label "+corev1.LabelOSStable+" than windows, which its kubelet, or whoever has the "+
+			"kubelet's certificate, has written; it was written back; fix: look at the host")
 	return configure.ReadNode(ctx, n.joiner.Login.Live, name)
 }
 
@@ -254,12 +267,15 @@ func (n *Nodes) reportAddressConflict(node *corev1.Node, r record.Record, record
 	for _, a := range configure.InternalAddresses(node) {
 		// A Machine that is being deleted keeps its address in its record.
 		if other, ok := records.RecordAtAddress(a); ok && other.ID() != r.ID() && a != r.Address {
-			n.events.recordOnNode(node, corev1.EventTypeWarning, reason.AddressClaimed, configure.ActionJoin, fmt.Sprintf("the Node reports the address %s, which is that of %s (node %s); it is ignored; fix: look at the host of this Node: its kubelet, or whoever has the kubelet's certificate, has written that", a, other, other.Node))
+			n.events.recordOnNode(node, corev1.EventTypeWarning, reason.AddressClaimed, configure.ActionJoin,
+				fmt.Sprintf("the Node reports the address %s, which is that of %s (node %s); it is ignored; fix: "+
+					"look at the host of this Node: its kubelet, or whoever has the kubelet's certificate, has written that", a, other, other.Node))
 		}
 	}
 }
 
-// keepUnadopted is for a Node whose entry was removed before it was adopted. Its host cannot be cleaned up: what is there is not known from a bundle.
+// keepUnadopted is for a Node whose entry was removed before it was adopted. Its host cannot be cleaned up: what is
+// there is not known from a bundle.
 func (n *Nodes) keepUnadopted(ctx context.Context, node *corev1.Node, r record.Record) (reconcile.Result, error) {
 	if node.Annotations[published.DesiredAnnotation] == "" {
 		n.joiner.Unjoined.NoteRemoval(node.Name, "", configure.Progress{})
@@ -268,7 +284,9 @@ func (n *Nodes) keepUnadopted(ctx context.Context, node *corev1.Node, r record.R
 	p := configure.Progress{
 		State: configure.StateFailed, Reason: fleet.ReasonAdopting, Again: configure.AgainLater,
 		Message: "its entry was removed while the node is adopted; what the existing operator has left on its host can be removed when it is adopted",
-		Fix:     "write the entry " + r.Entry + " to " + configure.InstancesName + " again, and remove it when wmco status shows the node as Updated; or, if the host no longer exists, oc annotate --overwrite node " + node.Name + " " + RemoveAnnotation + "=" + removeForce,
+		Fix: "write the entry " + r.Entry + " to " + configure.InstancesName +
+			" again, and remove it when wmco status shows the node as Updated; or, if the host no longer exists, oc " +
+			"annotate --overwrite node " + node.Name + " " + RemoveAnnotation + "=" + removeForce,
 	}
 	n.remover.tellRemoval(ctx, node, r, p)
 	return reconcile.Result{RequeueAfter: p.Again}, nil

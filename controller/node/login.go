@@ -20,8 +20,9 @@ import (
 	"wmco/render"
 )
 
-// The login to the host of a node with another key, or another account of its entry (configure.ConfirmLogin). It is tried when it may work for the first
-// time, and after each failure (loginPauses). What the node reports decides when it is tried, and nothing else.
+// The login to the host of a node with another key, or another account of its entry (configure.ConfirmLogin). It is
+// tried when it may work for the first time, and after each failure (loginPauses). What the node reports decides when
+// it is tried, and nothing else.
 
 // EventLoginNotConfirmed is the reason of an Event about a key or an account with which the operator could not log in.
 const EventLoginNotConfirmed = "LoginNotConfirmed"
@@ -47,14 +48,15 @@ type wantedLogin struct {
 	mayWork bool
 }
 
-// loginPauses are those after the first login that failed, after the second, and after each one that follows: an agent has just changed the file that
-// the SSH server reads.
+// loginPauses are those after the first login that failed, after the second, and after each one that follows: an agent
+// has just changed the file that the SSH server reads.
 func loginPauses() []time.Duration {
 	return []time.Duration{15 * time.Second, time.Minute, retrySilent}
 }
 
-// isDue reports how often this was tried, this time included, if it is to be tried now, and otherwise zero; and in how long it is to be tried next. What
-// cannot work yet is tried after the longest pause only: an administrator may have given the host the key.
+// isDue reports how often this was tried, this time included, if it is to be tried now, and otherwise zero; and in how
+// long it is to be tried next. What cannot work yet is tried after the longest pause only: an administrator may have
+// given the host the key.
 func (a *attempts) isDue(node string, login wantedLogin, now time.Duration) (count int, next time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -86,7 +88,8 @@ func (a *attempts) forgetAttempt(node string) {
 	delete(a.all, node)
 }
 
-// loginConfirmer confirms the login to hosts with another key or account, and has the Machines of those that refuse it replaced.
+// loginConfirmer confirms the login to hosts with another key or account, and has the Machines of those that refuse it
+// replaced.
 type loginConfirmer struct {
 	joiner    *configure.Joiner
 	namespace string
@@ -106,8 +109,10 @@ func (lc *loginConfirmer) forgetLogin(node string) {
 	lc.joiner.Unjoined.NoteLogin(node, "", configure.Progress{})
 }
 
-// continueLogin confirms the login to a host with another key or account than its record has. It returns when to look again, zero for never.
-func (lc *loginConfirmer) continueLogin(ctx context.Context, node windowsnode.Node, r record.Record) (time.Duration, error) {
+// continueLogin confirms the login to a host with another key or account than its record has. It returns when to look
+// again, zero for never.
+func (lc *loginConfirmer) continueLogin(ctx context.Context, node windowsnode.Node,
+	r record.Record) (time.Duration, error) {
 	public, _ := lc.joiner.Login.PublicKey()
 	if public == "" || !node.IsJoined() {
 		return 0, nil
@@ -139,12 +144,14 @@ func (lc *loginConfirmer) continueLogin(ctx context.Context, node windowsnode.No
 	if has {
 		what += string(fleet.Of(node, lc.joiner.Silence).Applied)
 	}
-	count, next := lc.tried.isDue(node.Name, wantedLogin{what, has || accepted == "" || changed || h.NoKeys}, lc.joiner.Elapsed())
+	count, next := lc.tried.isDue(node.Name, wantedLogin{what, has || accepted == "" || changed || h.NoKeys},
+		lc.joiner.Elapsed())
 	if count == 0 {
 		return next, nil
 	}
 	err = h.ConfirmLogin(ctx, node.Name)
-	return lc.tellLogin(ctx, loginAttempt{node: node, record: r, host: h, hasKey: has, isKnown: accepted != "", count: count, next: next}, err), nil
+	return lc.tellLogin(ctx, loginAttempt{node: node, record: r, host: h, hasKey: has, isKnown: accepted != "",
+		count: count, next: next}, err), nil
 }
 
 // loginAttempt is a login with another key or account to the host of a node.
@@ -152,7 +159,8 @@ type loginAttempt struct {
 	node   windowsnode.Node
 	record record.Record
 	host   configure.Host
-	// hasKey is true once the node agent has reported the bundle with the key; isKnown is true if it is known which key the host accepts.
+	// hasKey is true once the node agent has reported the bundle with the key; isKnown is true if it is known which key
+	// the host accepts.
 	hasKey, isKnown bool
 	// count is how often it was tried, next when it is tried again.
 	count int
@@ -177,7 +185,8 @@ func (lc *loginConfirmer) hasRenderedBundle(h configure.Host, node windowsnode.N
 	return err == nil && len(list) > 0 && list[0].Bundle.Digest == row.Applied, err
 }
 
-// tellLogin says how a login ended. One that has failed for the first time is not said: it is tried again at once. It returns when to look again.
+// tellLogin says how a login ended. One that has failed for the first time is not said: it is tried again at once. It
+// returns when to look again.
 func (lc *loginConfirmer) tellLogin(ctx context.Context, a loginAttempt, err error) time.Duration {
 	node, h := a.node, a.host
 	if err == nil {
@@ -186,7 +195,8 @@ func (lc *loginConfirmer) tellLogin(ctx context.Context, a loginAttempt, err err
 		return 0
 	}
 	p := configure.ProgressOfError(err)
-	if hosts.IsHostBusy(err) || apierrors.IsConflict(err) || configure.IsStopped(err) || p.Reason == configure.ReasonAPIError {
+	if hosts.IsHostBusy(err) || apierrors.IsConflict(err) || configure.IsStopped(err) ||
+		p.Reason == configure.ReasonAPIError {
 		lc.tried.forgetAttempt(node.Name)
 		return configure.AgainSoon
 	}
@@ -209,7 +219,8 @@ func describeLoginFailure(h configure.Host, p configure.Progress, err error) (me
 	case !errors.As(err, &refused):
 		return message, p.Fix
 	case h.NoKeys:
-		return message + "; its node agent is older than this operator, and changes no keys", refused.Fix() + "; or put the earlier key back into the Secret until the node has the executables of this operator (docs/keys.md)"
+		return message + "; its node agent is older than this operator, and changes no keys", refused.Fix() +
+			"; or put the earlier key back into the Secret until the node has the executables of this operator (docs/keys.md)"
 	}
 	return message, refused.Fix() + "; if the line is there, see in sshd_config of the host whether that file counts for the account (docs/keys.md)"
 }

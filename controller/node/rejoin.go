@@ -23,8 +23,8 @@ import (
 	"wmco/render"
 )
 
-// A kubelet whose client certificate has expired cannot renew it: the host was off for longer than the certificate is valid. The host of
-// an instance joins again:
+// A kubelet whose client certificate has expired cannot renew it: the host was off for longer than the certificate is
+// valid. The host of an instance joins again:
 //
 //	Node not Ready, and not because its kubelet says so  -->  the host is asked over SSH  -->  its certificate has expired
 //	keep what users set on the Node (ConfigMap)  -->  delete the Node  -->  join as at first (Joiner)  -->  set it again
@@ -44,7 +44,8 @@ const (
 type rejoiner struct {
 	joiner    *configure.Joiner
 	namespace string
-	// apiTime asks an API server for its time of day: it is the one that accepts the certificate of a kubelet, or refuses it.
+	// apiTime asks an API server for its time of day: it is the one that accepts the certificate of a kubelet, or
+	// refuses it.
 	apiTime func(context.Context) (time.Time, error)
 	events  nodeEvents
 	log     logr.Logger
@@ -76,12 +77,14 @@ func (re *rejoiner) findExpired(ctx context.Context, node *corev1.Node) (reconci
 		return reconcile.Result{}, err
 	}
 	if !expired {
-		re.joiner.Unjoined.RecordProgress(configure.LostNodeKey(node.Name), configure.Progress{State: configure.StateJoined})
+		re.joiner.Unjoined.RecordProgress(configure.LostNodeKey(node.Name),
+			configure.Progress{State: configure.StateJoined})
 		return reconcile.Result{RequeueAfter: retryLost}, nil
 	}
 	p := configure.Progress{
 		State: configure.StateFailed, Reason: configure.ReasonExpired, Again: retryLost, Node: node.Name,
-		Message: fmt.Sprintf("the client certificate of the kubelet of node %s expired on %s, and the cluster approves no other one for its Machine", node.Name, expires.UTC().Format(time.RFC3339)),
+		Message: fmt.Sprintf("the client certificate of the kubelet of node %s expired on %s, and the cluster "+
+			"approves no other one for its Machine", node.Name, expires.UTC().Format(time.RFC3339)),
 	}
 	if h.Backing == render.BackingInstance {
 		p, err = re.deleteToRejoin(ctx, h, expires)
@@ -94,16 +97,18 @@ func (re *rejoiner) findExpired(ctx context.Context, node *corev1.Node) (reconci
 	re.joiner.Unjoined.RecordProgress(configure.LostNodeKey(node.Name), p)
 	switch p.State { //nolint:exhaustive // a host that has joined is none that joins again
 	case configure.StateJoining:
-		re.events.Eventf(about, nil, corev1.EventTypeNormal, configure.ReasonRejoining, actionRejoin, "%s", p.DisplayText())
-		re.log.Info("a host joins again: the certificate of its kubelet has expired", "node", node.Name, "expired", expires)
+		re.events.Eventf(about, nil, corev1.EventTypeNormal, configure.ReasonRejoining, actionRejoin, "%s",
+			p.DisplayText())
+		re.log.Info("a host joins again: the certificate of its kubelet has expired", "node", node.Name,
+			"expired", expires)
 	case configure.StateWaiting, configure.StateFailed:
 		re.events.Eventf(about, nil, corev1.EventTypeWarning, p.Reason, actionRejoin, "%s", p.DisplayText())
 	}
 	return reconcile.Result{RequeueAfter: p.Again}, nil
 }
 
-// hostOf returns the host of a node, and what events about it are about: nil where the host is not asked, because nobody manages it, it is
-// about to go, or an administrator keeps it as it is.
+// hostOf returns the host of a node, and what events about it are about: nil where the host is not asked, because
+// nobody manages it, it is about to go, or an administrator keeps it as it is.
 func (re *rejoiner) hostOf(ctx context.Context, node *corev1.Node) (h configure.Host, about runtime.Object, err error) {
 	if _, paused := node.Annotations[published.PausedAnnotation]; paused || node.DeletionTimestamp != nil {
 		return configure.Host{}, nil, nil
@@ -132,13 +137,15 @@ func (re *rejoiner) hostOf(ctx context.Context, node *corev1.Node) (h configure.
 func (re *rejoiner) machineOf(ctx context.Context, h configure.Host) (configure.Host, runtime.Object, error) {
 	var m machinev1beta1.Machine
 	err := re.joiner.Reader.Get(ctx, client.ObjectKey{Namespace: base.MachinesNamespace, Name: h.MachineName}, &m)
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || err == nil && (m.DeletionTimestamp != nil || m.Labels[configure.LabelIgnore] == configure.ValueTrue) {
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || err == nil &&
+		(m.DeletionTimestamp != nil || m.Labels[configure.LabelIgnore] == configure.ValueTrue) {
 		return configure.Host{}, nil, nil
 	}
 	if err != nil {
 		return configure.Host{}, nil, fmt.Errorf("reading Machine %s: %w", h.MachineName, err)
 	}
-	return h, &corev1.ObjectReference{APIVersion: machinev1beta1.GroupVersion.String(), Kind: base.MachineKind().Kind, Namespace: m.Namespace, Name: m.Name, UID: m.UID}, nil
+	return h, &corev1.ObjectReference{APIVersion: machinev1beta1.GroupVersion.String(), Kind: base.MachineKind().Kind,
+		Namespace: m.Namespace, Name: m.Name, UID: m.UID}, nil
 }
 
 // fixByDeletion asks to delete the Machine of a host.
@@ -148,7 +155,8 @@ func (re *rejoiner) fixByDeletion(ctx context.Context, h configure.Host) (string
 	return configure.FixByDeletion(&m), client.IgnoreNotFound(err)
 }
 
-// certificateExpiry asks a host over SSH, with its pinned host key, when the certificate of its kubelet expires; zero if it has none.
+// certificateExpiry asks a host over SSH, with its pinned host key, when the certificate of its kubelet expires; zero
+// if it has none.
 func (re *rejoiner) certificateExpiry(ctx context.Context, h configure.Host) (time.Time, error) {
 	w, err := h.ApplyRequest()
 	if err != nil {
@@ -161,8 +169,9 @@ func (re *rejoiner) certificateExpiry(ctx context.Context, h configure.Host) (ti
 	return key.NotAfter, h.CheckFacts(facts)
 }
 
-// hasExpired reports whether a certificate has expired by the clock of an API server, which refuses it then. The clock of a host that was off for long
-// may be wrong, and with a wrong clock of the operator each node that is lost would have to join again.
+// hasExpired reports whether a certificate has expired by the clock of an API server, which refuses it then. The clock
+// of a host that was off for long may be wrong, and with a wrong clock of the operator each node that is lost would
+// have to join again.
 func (re *rejoiner) hasExpired(ctx context.Context, expires time.Time) (bool, error) {
 	if expires.IsZero() {
 		return false, nil
@@ -172,7 +181,8 @@ func (re *rejoiner) hasExpired(ctx context.Context, expires time.Time) (bool, er
 }
 
 // deleteToRejoin deletes the Node of an instance, after what users have set there is kept.
-func (re *rejoiner) deleteToRejoin(ctx context.Context, h configure.Host, expired time.Time) (configure.Progress, error) {
+func (re *rejoiner) deleteToRejoin(ctx context.Context, h configure.Host,
+	expired time.Time) (configure.Progress, error) {
 	result, _, err := re.joiner.Checks.JudgeCluster(ctx, h.Wanted)
 	if err != nil {
 		return configure.Progress{}, err
@@ -188,26 +198,33 @@ func (re *rejoiner) deleteToRejoin(ctx context.Context, h configure.Host, expire
 	if !windowsnode.Decode(node).IsLost() {
 		return configure.Progress{State: configure.StateJoined}, nil
 	}
-	// Only the host says that its certificate has expired, and no kubelet may remove a taint: without its Node, it would be rid of them.
+	// Only the host says that its certificate has expired, and no kubelet may remove a taint: without its Node, it
+	// would be rid of them.
 	if keys := configure.TaintsOfUsers(&node); len(keys) > 0 {
 		return configure.Progress{
 			State: configure.StateFailed, Reason: configure.ReasonExpired, Again: retryLost, Node: node.Name,
-			Message: fmt.Sprintf("the client certificate of the kubelet of node %s expired on %s; it has a taint (%s), so whether it joins again is for a person to decide", node.Name, expired.UTC().Format(time.RFC3339), strings.Join(keys, ", ")),
-			Fix:     "if it may join, remove the taint (oc adm taint node " + node.Name + " " + keys[0] + "-), and set it again on the new Node",
+			Message: fmt.Sprintf("the client certificate of the kubelet of node %s expired on %s; it has a taint "+
+				"(%s), so whether it joins again is for a person to decide", node.Name, expired.UTC().Format(time.RFC3339), strings.Join(keys, ", ")),
+			Fix: "if it may join, remove the taint (oc adm taint node " + node.Name + " " + keys[0] +
+				"-), and set it again on the new Node",
 		}, nil
 	}
 	tooLarge, err := re.joiner.RejoiningNodes().KeepNode(ctx, configure.SetByUsers(&node, h.Address))
 	if err != nil {
 		return configure.Progress{}, fmt.Errorf("keeping what is set on Node %s: %w", node.Name, err)
 	}
-	err = re.joiner.Client.Delete(ctx, &node, client.Preconditions{UID: &node.UID, ResourceVersion: &node.ResourceVersion})
+	err = re.joiner.Client.Delete(ctx, &node,
+		client.Preconditions{UID: &node.UID, ResourceVersion: &node.ResourceVersion})
 	if apierrors.IsConflict(err) {
-		return configure.Progress{State: configure.StateJoined, Again: configure.AgainSoon}, re.joiner.RejoiningNodes().ForgetNode(ctx, node.Name) // it has changed since
+		// it has changed since
+		return configure.Progress{State: configure.StateJoined, Again: configure.AgainSoon},
+			re.joiner.RejoiningNodes().ForgetNode(ctx, node.Name)
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return configure.Progress{}, fmt.Errorf("deleting Node %s: %w", node.Name, err)
 	}
-	message := fmt.Sprintf("the client certificate of the kubelet of node %s expired on %s: its Node was deleted, and the host joins again; labels, annotations and a cordon of users are set again", node.Name, expired.UTC().Format(time.RFC3339))
+	message := fmt.Sprintf("the client certificate of the kubelet of node %s expired on %s: its Node was deleted, "+
+		"and the host joins again; labels, annotations and a cordon of users are set again", node.Name, expired.UTC().Format(time.RFC3339))
 	if len(tooLarge) > 0 {
 		message += ", but not its " + strings.Join(tooLarge, " and ") + ", which are too large"
 	}

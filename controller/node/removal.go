@@ -29,8 +29,8 @@ const RemoveAnnotation = published.RemoveAnnotation
 
 const removeForce = "force"
 
-// giveUpPods is how long after the time at which a pod had to end the removal of its node waits for it: a kubelet that does not end its pods does not keep its
-// host from being removed.
+// giveUpPods is how long after the time at which a pod had to end the removal of its node waits for it: a kubelet that
+// does not end its pods does not keep its host from being removed.
 const giveUpPods = 10 * time.Minute
 
 // Reasons of events about a removal.
@@ -57,14 +57,16 @@ type remover struct {
 	awaiting configure.Sightings
 }
 
-// isInstanceRemoved reports whether the instance of a record was removed from windows-instances. A ConfigMap that is gone or empty removes nothing
-// by itself: that is more often a mistake.
-func (rm *remover) isInstanceRemoved(ctx context.Context, from client.Reader, node *corev1.Node, r record.Record) (removed bool, why string, err error) {
+// isInstanceRemoved reports whether the instance of a record was removed from windows-instances. A ConfigMap that is
+// gone or empty removes nothing by itself: that is more often a mistake.
+func (rm *remover) isInstanceRemoved(ctx context.Context, from client.Reader, node *corev1.Node,
+	r record.Record) (removed bool, why string, err error) {
 	if r.Entry == "" {
 		return false, "", nil
 	}
 	var instances corev1.ConfigMap
-	if err := from.Get(ctx, client.ObjectKey{Namespace: rm.namespace, Name: configure.InstancesName}, &instances); client.IgnoreNotFound(err) != nil {
+	if err := from.Get(ctx, client.ObjectKey{Namespace: rm.namespace, Name: configure.InstancesName},
+		&instances); client.IgnoreNotFound(err) != nil {
 		return false, "", fmt.Errorf("reading ConfigMap %s: %w", configure.InstancesName, err)
 	}
 	entries := instances.Data
@@ -74,11 +76,15 @@ func (rm *remover) isInstanceRemoved(ctx context.Context, from client.Reader, no
 		}
 	}
 	if len(entries) == 0 && node.Annotations[RemoveAnnotation] == "" {
-		return false, "ConfigMap " + configure.InstancesName + " does not exist or has no entry; fix: restore it, or remove this node with oc annotate node " + node.Name + " " + RemoveAnnotation + "=true", nil
+		return false, "ConfigMap " + configure.InstancesName +
+			" does not exist or has no entry; fix: restore it, or remove this node with oc annotate node " + node.Name +
+			" " + RemoveAnnotation + "=true", nil
 	}
 	replaced, unknown, err := rm.isReplaced(ctx, node, r, entries)
 	if unknown != "" && node.Annotations[RemoveAnnotation] == "" {
-		return false, "the entry " + r.Entry + " was removed from " + configure.InstancesName + ", and it is not known whether " + unknown + " is the same host, because the name cannot be resolved; fix: correct that entry, or remove this node with oc annotate node " +
+		return false, "the entry " + r.Entry + " was removed from " + configure.InstancesName +
+			", and it is not known whether " + unknown +
+			" is the same host, because the name cannot be resolved; fix: correct that entry, or remove this node with oc annotate node " +
 			node.Name + " " + RemoveAnnotation + "=true", err
 	}
 	return !replaced, "", err
@@ -90,16 +96,17 @@ func isEntryOf(r record.Record, entry string) bool {
 	return record.OfEntry(entry) == r.ID() || strings.EqualFold(entry, r.Address)
 }
 
-// askedWithin is how long a removal waits for the first contact with the hosts of new entries: one of them may be the same host at another
-// address, and its kubelet writes a new one within seconds.
+// askedWithin is how long a removal waits for the first contact with the hosts of new entries: one of them may be the
+// same host at another address, and its kubelet writes a new one within seconds.
 const askedWithin = time.Minute
 
 // errNotAsked says that a removal waits for that.
 var errNotAsked = errors.New("the host of a new entry was not reached yet, and may be the same one")
 
-// isReplaced reports whether another entry is one for the address of the host: the record follows when the host was asked. Unknown is an
-// entry of which that cannot be said, because its name cannot be resolved.
-func (rm *remover) isReplaced(ctx context.Context, node *corev1.Node, r record.Record, entries map[string]string) (replaced bool, unknown string, err error) {
+// isReplaced reports whether another entry is one for the address of the host: the record follows when the host was
+// asked. Unknown is an entry of which that cannot be said, because its name cannot be resolved.
+func (rm *remover) isReplaced(ctx context.Context, node *corev1.Node, r record.Record,
+	entries map[string]string) (replaced bool, unknown string, err error) {
 	inputs, err := rm.joiner.Inputs(ctx)
 	if err != nil {
 		return false, "", fmt.Errorf("reading the inputs: %w", err)
@@ -110,7 +117,9 @@ func (rm *remover) isReplaced(ctx context.Context, node *corev1.Node, r record.R
 		if other.Node != "" && other.Node != r.Node {
 			continue // the entry of another node, whatever its name resolves to
 		}
-		if slices.ContainsFunc(append(slices.Clone(i.Addresses), i.Address), func(a string) bool { return slices.Contains(own, a) }) {
+		if slices.ContainsFunc(append(slices.Clone(i.Addresses), i.Address), func(a string) bool {
+			return slices.Contains(own, a)
+		}) {
 			return true, "", nil
 		}
 		if i.Finding.Reason == reason.InstanceUnresolvable && other.Node == "" {
@@ -123,8 +132,8 @@ func (rm *remover) isReplaced(ctx context.Context, node *corev1.Node, r record.R
 	return false, unknown, nil
 }
 
-// awaitsContact reports whether there is an entry whose host was not reached yet, or has the key of this one and is not known to be a Node,
-// and there was not enough time for that. Hosts that were copied have one key.
+// awaitsContact reports whether there is an entry whose host was not reached yet, or has the key of this one and is not
+// known to be a Node, and there was not enough time for that. Hosts that were copied have one key.
 func (rm *remover) awaitsContact(r record.Record, entries map[string]string, records record.Set) bool {
 	for entry := range entries {
 		other, _ := records.RecordByID(record.OfEntry(entry))
@@ -135,8 +144,8 @@ func (rm *remover) awaitsContact(r record.Record, entries map[string]string, rec
 	return false
 }
 
-// forgetRemoval takes RemoveAnnotation from the Node of an instance that has an entry: it was for another time, and must not confirm the next
-// mistake.
+// forgetRemoval takes RemoveAnnotation from the Node of an instance that has an entry: it was for another time, and
+// must not confirm the next mistake.
 func (rm *remover) forgetRemoval(ctx context.Context, node *corev1.Node, r record.Record) error {
 	value := node.Annotations[RemoveAnnotation]
 	if value == "" || r.Entry == "" {
@@ -146,16 +155,21 @@ func (rm *remover) forgetRemoval(ctx context.Context, node *corev1.Node, r recor
 	if _, err := h.WriteMarks(ctx, node, configure.Marks{Annotations: map[string]string{RemoveAnnotation: ""}}); err != nil {
 		return err
 	}
-	rm.recordRemoval(ctx, node, r, removalEvent{corev1.EventTypeWarning, eventForgotten, actionRemove, "the annotation " + RemoveAnnotation + "=" + value +
-		" is taken back, because the instance has an entry in " + configure.InstancesName + "; fix: to remove the instance, remove its entry first"})
+	rm.recordRemoval(ctx, node, r, removalEvent{corev1.EventTypeWarning, eventForgotten, actionRemove,
+		"the annotation " + RemoveAnnotation + "=" + value +
+			" is taken back, because the instance has an entry in " + configure.InstancesName +
+			"; fix: to remove the instance, remove its entry first"})
 	return nil
 }
 
 // tellUnconfirmed says that a removal waits for a person.
 func (rm *remover) tellUnconfirmed(ctx context.Context, node *corev1.Node, r record.Record, why string) {
-	rm.recordRemoval(ctx, node, r, removalEvent{corev1.EventTypeWarning, configure.ReasonNotConfirmed, actionRemove, why})
+	rm.recordRemoval(ctx, node, r, removalEvent{corev1.EventTypeWarning, configure.ReasonNotConfirmed,
+		actionRemove, why})
 	message, fix, _ := strings.Cut(why, "; fix: ")
-	rm.joiner.Unjoined.NoteRemoval(node.Name, r.Address, configure.Progress{State: configure.StateWaiting, Reason: configure.ReasonNotConfirmed, Message: message, Fix: fix})
+	rm.joiner.Unjoined.NoteRemoval(node.Name, r.Address,
+		configure.Progress{State: configure.StateWaiting, Reason: configure.ReasonNotConfirmed,
+			Message: message, Fix: fix})
 }
 
 // tellRemoval says how far a removal is.
@@ -181,31 +195,35 @@ func (rm *remover) tellRemoval(ctx context.Context, node *corev1.Node, r record.
 // removalEvent is an Event about a removal.
 type removalEvent struct{ kind, reason, action, message string }
 
-// recordRemoval says something on the Node, and on the entry of windows-instances: the Node does not outlive a removal, and the ConfigMap has the Events about
-// how the instance has joined.
+// recordRemoval says something on the Node, and on the entry of windows-instances: the Node does not outlive a removal,
+// and the ConfigMap has the Events about how the instance has joined.
 func (rm *remover) recordRemoval(ctx context.Context, node *corev1.Node, r record.Record, e removalEvent) {
 	rm.events.recordOnNode(node, e.kind, e.reason, e.action, e.message)
 	if r.Entry != "" {
 		ref := configure.InstanceReference(ctx, rm.joiner.Reader, rm.namespace, r.Entry)
-		rm.events.Eventf(ref, nil, e.kind, e.reason, e.action, "%s", published.Shorten(r.Entry+" (node "+node.Name+"): "+e.message))
+		rm.events.Eventf(ref, nil, e.kind, e.reason, e.action, "%s",
+			published.Shorten(r.Entry+" (node "+node.Name+"): "+e.message))
 	}
 }
 
-// continueRemoval does the next step of a removal: cordon, drain, clean up, delete the Node, forget the host. Each can be repeated. Whom to reach is in
-// the record alone: the Node may say anything.
-func (rm *remover) continueRemoval(ctx context.Context, node *corev1.Node, r record.Record) (configure.Progress, error) {
+// continueRemoval does the next step of a removal: cordon, drain, clean up, delete the Node, forget the host. Each can
+// be repeated. Whom to reach is in the record alone: the Node may say anything.
+func (rm *remover) continueRemoval(ctx context.Context, node *corev1.Node,
+	r record.Record) (configure.Progress, error) {
 	if !windowsnode.HasTaint(node, windowsnode.RemovingTaint) {
 		m := configure.Marks{Removing: new(true)}
 		if !node.Spec.Unschedulable { // a cordon of others is theirs
 			m.Annotations, m.Cordon = map[string]string{configure.JoiningAnnotation: configure.ValueTrue}, new(true)
 		}
 		_, err := configure.Host{Joiner: rm.joiner}.WriteMarks(ctx, node, m)
-		return configure.Progress{State: configure.StateWaiting, Reason: reasonCordoned, Message: "the node is cordoned: its entry was removed", Again: configure.AgainSoon}, err
+		return configure.Progress{State: configure.StateWaiting, Reason: reasonCordoned,
+			Message: "the node is cordoned: its entry was removed", Again: configure.AgainSoon}, err
 	}
 	if windowsnode.Decode(*node).IsReady() {
 		left, err := drain.Drainer{Client: rm.drainer.Client, GiveUp: giveUpPods}.EvictOnce(ctx, node.Name)
 		if err != nil || !left.IsEmpty() {
-			p := configure.Progress{State: configure.StateWaiting, Reason: reasonDraining, Message: "draining the node, its entry was removed: " + left.String(), Again: configure.AgainDrain}
+			p := configure.Progress{State: configure.StateWaiting, Reason: reasonDraining,
+				Message: "draining the node, its entry was removed: " + left.String(), Again: configure.AgainDrain}
 			if len(left.Blocked) > 0 {
 				p.Reason = configure.ReasonDrainBlocked
 			}
@@ -225,14 +243,16 @@ func (rm *remover) continueRemoval(ctx context.Context, node *corev1.Node, r rec
 		return configure.Progress{State: configure.StateWaiting, Again: configure.AgainSoon}, err
 	}
 	// From here on the host is no node any longer: if its entry comes back before the Node is deleted, it joins again.
-	written, err := configure.Host{Joiner: rm.joiner}.WriteMarks(ctx, node, configure.Marks{Annotations: map[string]string{configure.VersionAnnotation: ""}})
+	written, err := configure.Host{Joiner: rm.joiner}.WriteMarks(ctx, node,
+		configure.Marks{Annotations: map[string]string{configure.VersionAnnotation: ""}})
 	if written || err != nil {
 		return configure.Progress{State: configure.StateWaiting, Again: configure.AgainSoon}, err
 	}
 	cleaning, end := rm.joiner.Unjoined.BeginWork(ctx, node.Name, configure.CleanUpHost())
 	err = rm.cleanUpHost(cleaning, node, still)
 	end()
-	done := configure.Progress{State: configure.StateGone, Finished: true, Message: "the instance was cleaned up, and its Node deleted"}
+	done := configure.Progress{State: configure.StateGone, Finished: true,
+		Message: "the instance was cleaned up, and its Node deleted"}
 	if err != nil {
 		// A host that only waits for its turn is cleaned up, also where the removal is forced.
 		if hosts.IsHostBusy(err) {
@@ -244,7 +264,8 @@ func (rm *remover) continueRemoval(ctx context.Context, node *corev1.Node, r rec
 			p.Fix = strings.TrimPrefix(p.Fix+"; or, if the host no longer exists, oc annotate --overwrite node "+node.Name+" "+RemoveAnnotation+"="+removeForce, "; ")
 			return p, nil
 		}
-		rm.log.Info("removing an instance that cannot be cleaned up", "node", node.Name, "address", still.Address, "error", err)
+		rm.log.Info("removing an instance that cannot be cleaned up", "node", node.Name, "address", still.Address,
+			"error", err)
 		done = configure.RemovedByForce(still.Address, err)
 	}
 	uid := node.UID

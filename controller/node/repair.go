@@ -67,16 +67,18 @@ func (ar *agentRepairer) repairSilent(ctx context.Context, node windowsnode.Node
 			text += "; fix: " + fix
 		}
 		ar.log.Info("repairing a silent node agent", "node", node.Name, "error", err)
-		ar.events.recordOnNode(node.Node, corev1.EventTypeWarning, EventAgentSilent, actionRepair, "the node agent is silent, and could not be repaired over SSH: "+text)
+		ar.events.recordOnNode(node.Node, corev1.EventTypeWarning, EventAgentSilent, actionRepair,
+			"the node agent is silent, and could not be repaired over SSH: "+text)
 		return reconcile.Result{RequeueAfter: retrySilent}
 	}
 	ar.log.Info("repaired a silent node agent", "node", node.Name, "result", message)
-	ar.events.recordOnNode(node.Node, corev1.EventTypeNormal, EventAgentRepaired, actionRepair, "the node agent was silent; over SSH: "+message)
+	ar.events.recordOnNode(node.Node, corev1.EventTypeNormal, EventAgentRepaired, actionRepair,
+		"the node agent was silent; over SSH: "+message)
 	return reconcile.Result{RequeueAfter: retrySilent}
 }
 
-// repairHost restores what was applied last, from what the host keeps: what is published may need a permission that it does not have. It
-// returns what was done.
+// repairHost restores what was applied last, from what the host keeps: what is published may need a permission that it
+// does not have. It returns what was done.
 func (ar *agentRepairer) repairHost(ctx context.Context, name string) (string, error) {
 	h, err := ar.joiner.HostOfNode(ctx, name)
 	if err != nil {
@@ -95,8 +97,10 @@ func (ar *agentRepairer) repairHost(ctx context.Context, name string) (string, e
 	case applier.ResultSame:
 		return "", fmt.Errorf("nothing differs on the host, and the service %s runs; read its log under C:\\var\\log\\wicd", bundle.AgentService)
 	case applier.ResultApplied:
-		return fmt.Sprintf("%s written, %s started", bundle.Count(event.Written, "file"), bundle.Count(event.Restarted, "service")), nil
-	case applier.ResultPlanned, applier.ResultPartial, applier.ResultRolledBack, applier.ResultRefused, applier.ResultReboot, applier.ResultHandedOver:
+		return fmt.Sprintf("%s written, %s started", bundle.Count(event.Written, "file"),
+			bundle.Count(event.Restarted, "service")), nil
+	case applier.ResultPlanned, applier.ResultPartial, applier.ResultRolledBack, applier.ResultRefused,
+		applier.ResultReboot, applier.ResultHandedOver:
 	}
 	return "", fmt.Errorf("%s: %s", event.Result, event.Message)
 }

@@ -51,8 +51,8 @@ type upgrader struct {
 	log     logr.Logger
 }
 
-// continueUpgrade does the next step that brings a node from the executables of another operator to those of this one. It reports whether there
-// is nothing else to do now.
+// continueUpgrade does the next step that brings a node from the executables of another operator to those of this one.
+// It reports whether there is nothing else to do now.
 //
 //	desired-version --> executables on the host, payload --> the bundle with them is published and applied --> version
 func (up *upgrader) continueUpgrade(ctx context.Context, node windowsnode.Node) (reconcile.Result, bool, error) {
@@ -88,28 +88,32 @@ func (up *upgrader) continueUpgrade(ctx context.Context, node windowsnode.Node) 
 			text += "; fix: " + fix
 		}
 		up.log.Info("copying executables", "node", node.Name, "error", err)
-		up.events.recordOnNode(node.Node, corev1.EventTypeWarning, EventPayloadNotCopied, actionUpgrade, "the executables of operator "+up.joiner.Version+" could not be copied, the node runs on with those that it has: "+text)
+		up.events.recordOnNode(node.Node, corev1.EventTypeWarning, EventPayloadNotCopied, actionUpgrade,
+			"the executables of operator "+up.joiner.Version+" could not be copied, the node runs on with those that it has: "+text)
 		return reconcile.Result{RequeueAfter: copyAgainAfter(err)}, false, nil
 	}
 	up.log.Info("copied executables", "node", node.Name, "result", event.Result)
 	if event.Result == applier.ResultApplied {
-		up.events.recordOnNode(node.Node, corev1.EventTypeNormal, EventPayloadCopied, actionUpgrade, "the executables of operator "+up.joiner.Version+" are on the host")
+		up.events.recordOnNode(node.Node, corev1.EventTypeNormal, EventPayloadCopied, actionUpgrade,
+			"the executables of operator "+up.joiner.Version+" are on the host")
 	}
 	// Copying takes minutes: the Node has changed meanwhile.
 	now, err := configure.ReadNode(ctx, up.joiner.Reader, node.Name)
 	if err != nil {
 		return reconcile.Result{}, true, client.IgnoreNotFound(err)
 	}
-	_, err = configure.Host{Joiner: up.joiner}.WriteMarks(ctx, now, configure.Marks{Annotations: map[string]string{published.PayloadAnnotation: string(payload)}})
+	_, err = configure.Host{Joiner: up.joiner}.WriteMarks(ctx, now,
+		configure.Marks{Annotations: map[string]string{published.PayloadAnnotation: string(payload)}})
 	return reconcile.Result{RequeueAfter: retrySilent}, true, err
 }
 
 const actionUpgrade = "Upgrade"
 
-// versionMarks are the marks of a node on its way to this operator's version. The version is written when the node has a bundle with the
-// executables of this operator.
+// versionMarks are the marks of a node on its way to this operator's version. The version is written when the node has
+// a bundle with the executables of this operator.
 func (up *upgrader) versionMarks(node windowsnode.Node, payload bundle.Digest) configure.Marks {
-	m := configure.Marks{Labels: map[string]string{published.UpgradingLabel: ""}, Annotations: map[string]string{configure.DesiredVersionAnnotation: up.joiner.Version}}
+	m := configure.Marks{Labels: map[string]string{published.UpgradingLabel: ""},
+		Annotations: map[string]string{configure.DesiredVersionAnnotation: up.joiner.Version}}
 	switch mine := node.DesiredError == nil && node.Desired.Payload == payload; {
 	case node.Annotations[configure.VersionAnnotation] == up.joiner.Version || !mine:
 	case fleet.Of(node, up.joiner.Silence).State == nodestate.Updated:
@@ -162,7 +166,8 @@ func (up *upgrader) stageMissing(ctx context.Context, node windowsnode.Node, see
 	}
 	now, err := configure.ReadNode(ctx, up.joiner.Reader, node.Name)
 	if err == nil {
-		_, err = configure.Host{Joiner: up.joiner}.WriteMarks(ctx, now, configure.Marks{Annotations: map[string]string{published.PayloadAnnotation: string(payload)}})
+		_, err = configure.Host{Joiner: up.joiner}.WriteMarks(ctx, now,
+			configure.Marks{Annotations: map[string]string{published.PayloadAnnotation: string(payload)}})
 	}
 	return false, err // the bundle with them is rendered next
 }
@@ -170,7 +175,8 @@ func (up *upgrader) stageMissing(ctx context.Context, node windowsnode.Node, see
 // parallelCopies is to how many hosts executables are copied at the same time: each gets up to 150 MB.
 const parallelCopies = 4
 
-// CopyPlaces are the places of hosts that get executables. None of them waits for an open one: whether there is a place is asked before.
+// CopyPlaces are the places of hosts that get executables. None of them waits for an open one: whether there is a place
+// is asked before.
 func CopyPlaces() *remote.Places {
 	limits := remote.DefaultLimits().PlacesFor(parallelCopies)
 	limits.Asking, limits.Open = math.MaxInt, math.MaxInt

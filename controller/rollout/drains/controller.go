@@ -61,7 +61,8 @@ func (d *Drains) SetupWithManager(m base.Manager) error {
 	if err != nil {
 		return err
 	}
-	nodes := handler.TypedFuncs[string, reconcile.Request]{GenericFunc: func(_ context.Context, e event.TypedGenericEvent[string], q base.Queue) {
+	nodes := handler.TypedFuncs[string, reconcile.Request]{GenericFunc: func(_ context.Context,
+		e event.TypedGenericEvent[string], q base.Queue) {
 		q.Add(base.RequestsFor([]string{e.Object})[0])
 	}}
 	return c.Watch(source.TypedChannel(chan event.TypedGenericEvent[string](begun), nodes))
@@ -126,7 +127,8 @@ func (d *Drains) NoteResult(node *plan.Node) {
 	}
 }
 
-// IsDrained reports whether nothing is left to wait for. Where the kubelet does not work, pods that were told to end cannot do so.
+// IsDrained reports whether nothing is left to wait for. Where the kubelet does not work, pods that were told to end
+// cannot do so.
 func IsDrained(left drain.Left, ready bool) bool {
 	return left.IsEmpty() || !ready && left.Ending == len(left.Pods)
 }
@@ -164,12 +166,14 @@ func (d *Drains) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 // noteRound notes what a round has found, and says what is new.
 func (d *Drains) noteRound(n *draining, node windowsnode.Node, left drain.Left) {
 	d.mu.Lock()
-	news := !n.looked || n.left.String() != left.String() || n.left.Ending != left.Ending || n.left.IsEmpty() != left.IsEmpty()
+	news := !n.looked || n.left.String() != left.String() || n.left.Ending != left.Ending ||
+		n.left.IsEmpty() != left.IsEmpty()
 	blocked := len(left.Blocked) > 0 && n.left.String() != left.String()
 	n.looked, n.left = true, left
 	d.mu.Unlock()
 	if blocked {
-		d.Events.Eventf(node.Reference(), nil, corev1.EventTypeWarning, EventDrainBlocked, "Drain", "%s", published.Shorten("the node cannot be drained: "+left.String()))
+		d.Events.Eventf(node.Reference(), nil, corev1.EventTypeWarning, EventDrainBlocked, "Drain", "%s",
+			published.Shorten("the node cannot be drained: "+left.String()))
 	}
 	if news {
 		d.Changed()

@@ -7,8 +7,9 @@ import (
 	"wmco/bundle"
 )
 
-// bootRules are for a node whose host boots because a person asked for it with published.RebootAnnotation, or Windows waits for it: it is drained as for any
-// other boot. One that a person asks for needs no canary, and does not wait for a rollout that is paused or stopped: a boot may be what helps.
+// bootRules are for a node whose host boots because a person asked for it with published.RebootAnnotation, or Windows
+// waits for it: it is drained as for any other boot. One that a person asks for needs no canary, and does not wait for
+// a rollout that is paused or stopped: a boot may be what helps.
 func bootRules() []nodeRule {
 	drain := drainRules()
 	return append([]nodeRule{
@@ -16,7 +17,8 @@ func bootRules() []nodeRule {
 			func(d decision) bool { return d.bootOutstanding() && d.timedOut && d.Ready }, decision.giveUpBoot},
 		{"a node agent that may boot its host is waited for", decision.bootOutstanding, func(d decision) {
 			if d.timedOut {
-				d.reportWaiting(ReasonUnreachable, "its host has not come back from the boot that was asked for (fix: check the host)")
+				d.reportWaiting(ReasonUnreachable,
+					"its host has not come back from the boot that was asked for (fix: check the host)")
 				return
 			}
 			d.reportWaiting(ReasonApplying, "its host boots, "+d.bootCause()+"; until "+d.fleet.formatAfter(d.policy.Timeout-d.Seen.Permitted))
@@ -27,17 +29,21 @@ func bootRules() []nodeRule {
 				d.releaseOrWait(waiting{ReasonUnreachable, "a boot is asked for, and the node does not answer"})
 			}},
 		{"a node whose drain did not end in time boots later", decision.isPostponed, func(d decision) {
-			d.releaseOrWait(waiting{ReasonDrain, "a boot is asked for; its drain did not end in time and is tried again at " + d.fleet.formatAfter(d.policy.Timeout-d.Seen.Postponed)})
+			d.releaseOrWait(waiting{ReasonDrain,
+				"a boot is asked for; its drain did not end in time and is tried again at " +
+					d.fleet.formatAfter(d.policy.Timeout-d.Seen.Postponed)})
 		}},
 		{"a boot begins with a slot among the unavailable nodes",
 			func(d decision) bool { return !d.hasSlot() }, func(d decision) {
 				d.countWindowsBoot()
 				d.takeSlot(d.bootRequest())
 			}},
-	}, append(drain[:len(drain)-1:len(drain)-1], nodeRule{"the host of a drained node may boot", nil, decision.permitBoot})...)
+	}, append(drain[:len(drain)-1:len(drain)-1],
+		nodeRule{"the host of a drained node may boot", nil, decision.permitBoot})...)
 }
 
-// urgentIsDue reports whether something urgent would be published at once if the node waited for something else than a boot.
+// urgentIsDue reports whether something urgent would be published at once if the node waited for something else than a
+// boot.
 func (d decision) urgentIsDue() bool {
 	rules := d.fleet.rules.urgent
 	return d.isBlocked() && firstRule(rules, d).name == rules[len(rules)-1].name
@@ -45,7 +51,8 @@ func (d decision) urgentIsDue() bool {
 
 // giveUpBoot releases the slot. The same value of the annotation does not ask for a boot again.
 func (d decision) giveUpBoot() {
-	d.releaseSlot("the host did not boot in " + d.policy.Timeout.String() + " although that was asked for (fix: check the service windows-instance-config-daemon on it, and ask again: wmco reboot " + d.Name + ")")
+	d.releaseSlot("the host did not boot in " + d.policy.Timeout.String() +
+		" although that was asked for (fix: check the service windows-instance-config-daemon on it, and ask again: wmco reboot " + d.Name + ")")
 }
 
 // releaseOrWait gives back a slot in which nothing was permitted.
@@ -57,12 +64,13 @@ func (d decision) releaseOrWait(w waiting) {
 	d.reportWaiting(w.reason, w.message)
 }
 
-// permitBoot permits the boot with the bundle that is published. What is known of the turn before as a canary stays: a boot proves nothing about a bundle,
-// and takes nothing back.
+// permitBoot permits the boot with the bundle that is published. What is known of the turn before as a canary stays: a
+// boot proves nothing about a bundle, and takes nothing back.
 func (d decision) permitBoot() {
 	s := d.State
 	s.Turn = d.turn
-	s.Turn.Bundle, s.Turn.Impact, s.Turn.Begun, s.Turn.Permitted = d.Published, bundle.ImpactReboot, s.Claim.Taken, d.fleet.now
+	s.Turn.Bundle, s.Turn.Impact, s.Turn.Begun, s.Turn.Permitted = d.Published, bundle.ImpactReboot,
+		s.Claim.Taken, d.fleet.now
 	s.Turn.Ended, s.Turn.Result = time.Time{}, ""
 	request := d.Boot.Asked
 	if d.policy.WindowsBoots && d.Boot.Windows != "" {
@@ -72,10 +80,12 @@ func (d decision) permitBoot() {
 			s.WindowsBoot.Request = request
 		}
 	}
-	d.addStep(Step{Action: ActionPermit, Bundle: d.Published, Permit: bundle.ImpactReboot, Boot: request, State: s, Why: "the node is drained for the boot that is asked for"})
+	d.addStep(Step{Action: ActionPermit, Bundle: d.Published, Permit: bundle.ImpactReboot, Boot: request, State: s,
+		Why: "the node is drained for the boot that is asked for"})
 }
 
-// describeHeldBoot says what a boot that Windows waits for waits for itself; empty where Windows waits for none, or the operator boots for none.
+// describeHeldBoot says what a boot that Windows waits for waits for itself; empty where Windows waits for none, or the
+// operator boots for none.
 func (d decision) describeHeldBoot() string {
 	what := "Windows waits for a boot: " + d.describeBoots()
 	switch {
@@ -86,7 +96,8 @@ func (d decision) describeHeldBoot() string {
 	case !d.windowsWaits():
 		return what + ", although its host was booted for that (fix: see on the host what asks for it, or wmco reboot " + d.Name + ")"
 	case !d.windowsAsksBoot():
-		return what + "; that begins at " + d.fleet.formatAfter(restAfterBoot-d.Seen.Booted) + " at the earliest, " + restAfterBoot.String() + " after the last boot"
+		return what + "; that begins at " + d.fleet.formatAfter(restAfterBoot-d.Seen.Booted) + " at the earliest, " +
+			restAfterBoot.String() + " after the last boot"
 	}
 	return joinMessage(what, d.windowsBootHeld())
 }
@@ -109,7 +120,8 @@ func (p *planner) countWindowsBoots() {
 
 // countWindowsBoot counts the node for the decisions that follow.
 func (d decision) countWindowsBoot() {
-	if boots := d.fleet.windowsBoots; d.slotAvailable() && !d.personAsksBoot() && !slices.Contains(boots[d.Group], d.Name) {
+	if boots := d.fleet.windowsBoots; d.slotAvailable() && !d.personAsksBoot() &&
+		!slices.Contains(boots[d.Group], d.Name) {
 		boots[d.Group] = append(boots[d.Group], d.Name)
 	}
 }

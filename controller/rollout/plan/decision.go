@@ -9,8 +9,8 @@ import (
 	"wmco/bundle/published"
 )
 
-// isBooting reports whether a boot that is asked for is what happens to the node. A change that can begin, or has, comes first; a canary is observed
-// to the end.
+// isBooting reports whether a boot that is asked for is what happens to the node. A change that can begin, or has,
+// comes first; a canary is observed to the end.
 func (d decision) isBooting() bool {
 	return d.bootOutstanding() || d.personAsksBoot() && d.mayBoot() || d.windowsAsksBoot() && d.mayBootForWindows()
 }
@@ -73,7 +73,8 @@ func (m *nodeState) phaseFor(r Reason) Phase {
 		return PhaseUpdating
 	case ReasonFailed:
 		return PhaseDegraded
-	case ReasonCanary, ReasonWindow, ReasonUnavailable, ReasonParallel, ReasonPaused, ReasonStopped, ReasonDrain, ReasonPayload, ReasonRoom, ReasonUnreachable,
+	case ReasonCanary, ReasonWindow, ReasonUnavailable, ReasonParallel, ReasonPaused, ReasonStopped, ReasonDrain,
+		ReasonPayload, ReasonRoom, ReasonUnreachable,
 		ReasonLeaving, ReasonJoining, ReasonUnknown, ReasonForeign:
 	}
 	return PhaseWaiting
@@ -114,7 +115,8 @@ func (m *nodeState) describeAgent() string {
 	return "has been permitted impact " + string(m.Permitted)
 }
 
-// pendingTimers are the times until something about the node changes although nothing happens; those that have passed are not above zero.
+// pendingTimers are the times until something about the node changes although nothing happens; those that have passed
+// are not above zero.
 func (m *nodeState) pendingTimers() []time.Duration {
 	list := m.noteTimers()
 	if m.hasTimeLimit() {
@@ -154,7 +156,8 @@ func (g canaryGate) describeCanaries() string {
 	if len(g.canaries) == 0 {
 		return "a canary"
 	}
-	return fmt.Sprintf("%s %s", map[bool]string{true: "the canary", false: "the canaries"}[len(g.canaries) == 1], joinFirst(g.canaries))
+	return fmt.Sprintf("%s %s", map[bool]string{true: "the canary", false: "the canaries"}[len(g.canaries) == 1],
+		joinFirst(g.canaries))
 }
 
 func (g canaryGate) allowsNode(name string) bool {
@@ -178,9 +181,11 @@ type planner struct {
 	fix string
 	// log is the end of the log of the service because of which that one was rolled back.
 	log bundle.LogTail
-	// limit is how many nodes may be unavailable, unavailable how many are or will be after the steps, restarting likewise.
+	// limit is how many nodes may be unavailable, unavailable how many are or will be after the steps, restarting
+	// likewise.
 	limit, unavailable, restarting int
-	// reservationsFit is true if all reservations in this view fit together, toCancel are the names of the nodes whose do not.
+	// reservationsFit is true if all reservations in this view fit together, toCancel are the names of the nodes whose
+	// do not.
 	reservationsFit bool
 	toCancel        []string
 	// windowsBoots are the nodes of each group whose boots for Windows have not proved well yet.
@@ -227,14 +232,17 @@ func (d decision) noteElapsed() {
 	} else if !d.mustRecordTimers() {
 		return
 	}
-	if d.Foreign != "" || d.Joining || slices.ContainsFunc(d.fleet.plan.Steps, func(s Step) bool { return s.Node == d.Name }) {
+	if d.Foreign != "" || d.Joining || slices.ContainsFunc(d.fleet.plan.Steps, func(s Step) bool {
+		return s.Node == d.Name
+	}) {
 		return
 	}
 	s.Elapsed = d.elapsedFor(s)
 	d.fleet.plan.Steps = append(d.fleet.plan.Steps, Step{Node: d.Name, Action: ActionNote, State: s, Why: why})
 }
 
-// slotAvailable reports whether the node may have a slot. One that is not Ready has one already: what is done to it costs nothing more.
+// slotAvailable reports whether the node may have a slot. One that is not Ready has one already: what is done to it
+// costs nothing more.
 func (d decision) slotAvailable() bool {
 	return !d.Ready || d.fleet.unavailable+boolToInt(!d.unavailable) <= d.fleet.limit
 }
@@ -255,7 +263,8 @@ func (d decision) publishWanted(permit bundle.Impact, why string) {
 	if d.publishesWanted() {
 		action = ActionPermit
 	}
-	d.addStep(Step{Action: action, Bundle: d.Wanted, Permit: permit, Again: d.permissionExpired(), State: d.stateWithTurn(d.Wanted, permit), Why: why})
+	d.addStep(Step{Action: action, Bundle: d.Wanted, Permit: permit, Again: d.permissionExpired(),
+		State: d.stateWithTurn(d.Wanted, permit), Why: why})
 }
 
 // stateWithTurn returns the state of a node when a bundle is published on it.
@@ -277,8 +286,8 @@ func (d decision) stateWithTurn(b bundle.Digest, permit bundle.Impact) State {
 
 func (d decision) urgentHasImpact() bool { return d.Urgent.Cost != bundle.ImpactNone }
 
-// mayBootForWindows reports whether a boot for Windows may begin, or go on before the agent is permitted it: by the rules for changes, on a node that has
-// what is wanted. A change that is wanted comes first: it may boot the host.
+// mayBootForWindows reports whether a boot for Windows may begin, or go on before the agent is permitted it: by the
+// rules for changes, on a node that has what is wanted. A change that is wanted comes first: it may boot the host.
 func (d decision) mayBootForWindows() bool {
 	return d.mayBoot() && d.upToDate && d.windowsBootHeld() == ""
 }
@@ -297,7 +306,9 @@ func (d decision) windowsBootHeld() string {
 	case d.fleet.now.Before(d.policy.Closed.Reboot):
 		return "waits for rollout.windows: the next one opens at " + d.policy.Closed.Reboot.UTC().Format(time.RFC3339)
 	}
-	others := slices.DeleteFunc(slices.Clone(d.fleet.windowsBoots[d.Group]), func(name string) bool { return name == d.Name })
+	others := slices.DeleteFunc(slices.Clone(d.fleet.windowsBoots[d.Group]), func(name string) bool {
+		return name == d.Name
+	})
 	if d.policy.Canaries == 0 || len(others) < d.policy.Canaries {
 		return ""
 	}

@@ -28,8 +28,8 @@ type Policy struct {
 	MaxParallel int
 	// Canaries is how many nodes of each kind go before the others.
 	Canaries int
-	// FailureLimit is the number of failed nodes that stops the rollout, without the first that failed for a fault of its host alone. A canary that
-	// failed otherwise always does.
+	// FailureLimit is the number of failed nodes that stops the rollout, without the first that failed for a fault of
+	// its host alone. A canary that failed otherwise always does.
 	FailureLimit int
 	// Paused starts no node.
 	Paused bool
@@ -61,19 +61,22 @@ type Group struct {
 type Node struct {
 	Name  string
 	Group Group
-	// Target is what the wanted bundle is, without the values that belong to this node alone (see Target). A canary stands for
-	// the nodes of its group and target.
+	// Target is what the wanted bundle is, without the values that belong to this node alone (see Target). A canary
+	// stands for the nodes of its group and target.
 	Target bundle.Digest
 
-	// Wanted is the bundle that is rendered for the node; empty if there is none, for example because its inputs are refused.
+	// Wanted is the bundle that is rendered for the node; empty if there is none, for example because its inputs are
+	// refused.
 	Wanted bundle.Digest
-	// Cost is the impact of the difference between what the node has applied and what is wanted; empty if that is not known.
+	// Cost is the impact of the difference between what the node has applied and what is wanted; empty if that is not
+	// known.
 	Cost bundle.Impact
 	// Urgent is what must reach the node while Wanted may not.
 	Urgent Urgent
 	// PayloadPending is true while executables of Wanted are still on their way to the host.
 	PayloadPending bool
-	// PayloadKept is true while Wanted has the executables of before, because newer ones are still on their way to the host.
+	// PayloadKept is true while Wanted has the executables of before, because newer ones are still on their way to the
+	// host.
 	PayloadKept bool
 
 	// Published and Permitted are what stands on the Node.
@@ -81,8 +84,8 @@ type Node struct {
 	Permitted bundle.Impact
 	// PublishedUrgent is true if what is published is for a paused node too.
 	PublishedUrgent bool
-	// Report is what the node agent says, Since when that became Applied or ceased to be, by the clock of the node: it is for estimates, and
-	// tells one report from the next. Silent is true if the agent should report and does not.
+	// Report is what the node agent says, Since when that became Applied or ceased to be, by the clock of the node: it
+	// is for estimates, and tells one report from the next. Silent is true if the agent should report and does not.
 	Report published.Report
 	Since  time.Time
 	Silent bool
@@ -96,7 +99,8 @@ type Node struct {
 	// Unschedulable is the Node's field, CordonedFor the annotation.
 	Unschedulable bool
 	CordonedFor   string
-	// LeftCordoned is true for a node that the existing operator cordoned for an upgrade which it did not end: its adoption uncordons it.
+	// LeftCordoned is true for a node that the existing operator cordoned for an upgrade which it did not end: its
+	// adoption uncordons it.
 	LeftCordoned bool
 	// Drained is true if no pod is left that a drain would evict.
 	Drained bool
@@ -143,7 +147,8 @@ func (n *Node) bootsOnRequest() bool { return n.Report.Has(published.FeatureBoot
 
 // personAsksBoot reports whether a person asks for a boot, which the agent has not done and the operator not given up.
 func (n *Node) personAsksBoot() bool {
-	return n.Boot.Asked != "" && n.Boot.Asked != n.Report.Rebooted && n.Boot.Asked != n.State.Booted && n.bootsOnRequest()
+	return n.Boot.Asked != "" && n.Boot.Asked != n.Report.Rebooted && n.Boot.Asked != n.State.Booted &&
+		n.bootsOnRequest()
 }
 
 // bootOutstanding reports whether the agent may boot the host, and does not say that it has.
@@ -153,21 +158,23 @@ func (n *Node) bootOutstanding() bool {
 
 // Boot is a boot that no bundle is the reason of.
 type Boot struct {
-	// Asked is the digest of the value of published.RebootAnnotation, by which a person asks, Permitted what the operator has signed that the agent may do;
-	// each is empty where there is none.
+	// Asked is the digest of the value of published.RebootAnnotation, by which a person asks, Permitted what the
+	// operator has signed that the agent may do; each is empty where there is none.
 	Asked, Permitted bundle.Digest
-	// Windows is what Windows waits for, as windowsnode.JoinBoots writes it; empty where it waits for nothing, or that is not known.
+	// Windows is what Windows waits for, as windowsnode.JoinBoots writes it; empty where it waits for nothing, or that
+	// is not known.
 	Windows string
 }
 
-// Urgent is a bundle that differs from what the node has only in what must not wait for a rollout: the CAs that kubelet and API server
-// trust each other by, and the pull secret.
+// Urgent is a bundle that differs from what the node has only in what must not wait for a rollout: the CAs that kubelet
+// and API server trust each other by, and the pull secret.
 type Urgent struct {
 	// Bundle is empty if nothing is urgent.
 	Bundle bundle.Digest
 	Cost   bundle.Impact
 	Inputs []UrgentInput
-	// Mixed says what is urgent and not in Bundle, because it cannot be separated from other changes; empty if nothing is.
+	// Mixed says what is urgent and not in Bundle, because it cannot be separated from other changes; empty if nothing
+	// is.
 	Mixed string
 }
 
@@ -190,8 +197,9 @@ func (u Urgent) describeInputs() string {
 	return strings.Join(list, " and ")
 }
 
-// Closed is until when no change of an impact may begin, because no window for it is open; zero for an impact that may begin now. A change without
-// impact always may. It is a value of the moment of the Fleet: who makes a Fleet computes it from the settings.
+// Closed is until when no change of an impact may begin, because no window for it is open; zero for an impact that may
+// begin now. A change without impact always may. It is a value of the moment of the Fleet: who makes a Fleet computes
+// it from the settings.
 type Closed struct{ Restart, Drain, Reboot time.Time }
 
 // openTime returns when a change of that impact may begin; zero if it may begin at once.
@@ -207,8 +215,9 @@ func (c Closed) openTime(i bundle.Impact) time.Time {
 	return time.Time{}
 }
 
-// Seen is for how long what is decided by has lasted, as the operator has observed it by its own monotonic clock. No time that is written
-// somewhere is subtracted from now: clocks are set, those of other computers are others, and an operator that was away has observed nothing.
+// Seen is for how long what is decided by has lasted, as the operator has observed it by its own monotonic clock. No
+// time that is written somewhere is subtracted from now: clocks are set, those of other computers are others, and an
+// operator that was away has observed nothing.
 type Seen struct {
 	// Permitted is the time since the impact of State.Turn was permitted, Ended since that turn ended.
 	Permitted, Ended time.Duration
@@ -216,12 +225,14 @@ type Seen struct {
 	Taken, Postponed time.Duration
 	// Ready is for how long the node has been Ready, or not; Reported for how long its report has been Applied, or not.
 	Ready, Reported time.Duration
-	// Booted is the time since the agent might boot the host on request last; the longest time where no such boot is known.
+	// Booted is the time since the agent might boot the host on request last; the longest time where no such boot is
+	// known.
 	Booted time.Duration
 }
 
-// restAfterBoot is the least time between two boots of a host for what Windows waits for, and after one that a person asked for. What Windows waits for
-// is the word of the node alone: with this, a node that always says another thing boots four times a day.
+// restAfterBoot is the least time between two boots of a host for what Windows waits for, and after one that a person
+// asked for. What Windows waits for is the word of the node alone: with this, a node that always says another thing
+// boots four times a day.
 const restAfterBoot = 6 * time.Hour
 
 // The state of a rollout on a Node: windowsnode encodes and decodes it.

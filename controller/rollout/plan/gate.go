@@ -45,7 +45,8 @@ type candidate struct {
 // insertCandidate returns the first candidates, at most as many as are wanted, in the order in which they are chosen.
 func insertCandidate(first []candidate, c candidate, wanted int) []candidate {
 	at, _ := slices.BinarySearchFunc(first, c, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.need.Rank(), a.need.Rank()), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.need.Rank(), a.need.Rank()),
+			strings.Compare(a.Name, b.Name))
 	})
 	if at == wanted {
 		return first
@@ -63,7 +64,8 @@ func (m *nodeState) isCanaryCandidate() bool {
 // canaryRule is a rule whose result is the rank of a candidate: the lowest go first.
 type canaryRule = rule[*nodeState, int]
 
-// canaryRules rank the candidates. A node whose drain does not end, whose disk is full, or that is off, comes last: it proves nothing.
+// canaryRules rank the candidates. A node whose drain does not end, whose disk is full, or that is off, comes last: it
+// proves nothing.
 func canaryRules() []canaryRule {
 	return []canaryRule{
 		{"a node whose disk is full is no canary that others wait for", (*nodeState).waitsForRoom, 4},
@@ -93,8 +95,9 @@ func (m *nodeState) canaryRank() int { return firstRule(canaryTable, m).result }
 
 var canaryTable = canaryRules() //nolint:gochecknoglobals // a table
 
-// stopReason says why no node is started; empty if nothing keeps the rollout. A canary that failed for a fault of its host alone says nothing about the
-// bundle: another one is the canary. The first node that failed so does not count towards the limit; a second one may be the bundle all the same.
+// stopReason says why no node is started; empty if nothing keeps the rollout. A canary that failed for a fault of its
+// host alone says nothing about the bundle: another one is the canary. The first node that failed so does not count
+// towards the limit; a second one may be the bundle all the same.
 func (p *planner) stopReason() string {
 	var failed []string
 	canary, hosts := "", 0

@@ -13,16 +13,21 @@ import (
 	"wmco/controller/windowsnode"
 )
 
-// ObserveNode reads what a Node object says. What it does not say is left to the caller: what is wanted and urgent, the platform, pods,
-// executables, a Machine that is being deleted, whether the agent is silent, and how long all that has lasted.
+// ObserveNode reads what a Node object says. What it does not say is left to the caller: what is wanted and urgent, the
+// platform, pods, executables, a Machine that is being deleted, whether the agent is silent, and how long all that has
+// lasted.
 func ObserveNode(node windowsnode.Node, read windowsnode.DesiredReader) Node {
 	n := Node{
-		Name: node.Name, Unschedulable: node.Spec.Unschedulable, CordonedFor: node.Annotations[published.CordonAnnotation],
+		Name: node.Name, Unschedulable: node.Spec.Unschedulable,
+		CordonedFor:       node.Annotations[published.CordonAnnotation],
 		ScaleDownDisabled: node.Annotations[windowsnode.ScaleDownAnnotation] == "true", Leaving: leavingReason(node),
-		Paused: node.IsPaused(), Retry: node.Annotations[published.RetryAnnotation], Joining: node.Life() == windowsnode.LifeJoining,
-		Ready: node.IsReady(), ReadySince: node.KubeletCondition.LastTransitionTime.UTC(), Since: node.AgentCondition.LastTransitionTime.UTC(),
+		Paused: node.IsPaused(), Retry: node.Annotations[published.RetryAnnotation],
+		Joining: node.Life() == windowsnode.LifeJoining,
+		Ready:   node.IsReady(), ReadySince: node.KubeletCondition.LastTransitionTime.UTC(),
+		Since: node.AgentCondition.LastTransitionTime.UTC(),
 	}
-	n.LeftCordoned = n.Unschedulable && n.CordonedFor == "" && node.Life() == windowsnode.LifeForeign && node.Labels[published.UpgradingLabel] == "true"
+	n.LeftCordoned = n.Unschedulable && n.CordonedFor == "" && node.Life() == windowsnode.LifeForeign &&
+		node.Labels[published.UpgradingLabel] == "true"
 	n.Boot.Asked = retryDigest(node.Annotations[published.RebootAnnotation])
 	n.readAnnotations(node, read)
 	n.Boot.Windows = windowsnode.JoinBoots(windowsnode.PendingBoots(n.Report))
@@ -47,16 +52,17 @@ func leavingReason(node windowsnode.Node) string {
 	return "the Node is being deleted"
 }
 
-// readAnnotations reads what operator and agent wrote. What is damaged counts as absent and is written again; what a newer operator
-// wrote is not touched. What the operator has not signed counts as absent too, with one exception: an agent of before signatures that is in its
-// turn acts on it until that ends.
+// readAnnotations reads what operator and agent wrote. What is damaged counts as absent and is written again; what a
+// newer operator wrote is not touched. What the operator has not signed counts as absent too, with one exception: an
+// agent of before signatures that is in its turn acts on it until that ends.
 func (n *Node) readAnnotations(node windowsnode.Node, read windowsnode.DesiredReader) {
 	if node.ReportError == nil {
 		n.Report = node.Report
 	}
 	newer := (*bundle.SchemaError)(nil)
 	if errors.As(node.RolloutError, &newer) {
-		n.Foreign = fmt.Sprintf("the annotation %s is of a newer operator: %v", published.RolloutAnnotation, node.RolloutError)
+		n.Foreign = fmt.Sprintf("the annotation %s is of a newer operator: %v", published.RolloutAnnotation,
+			node.RolloutError)
 	}
 	n.State = node.Rollout
 	d, err := read(node)
@@ -70,9 +76,10 @@ func (n *Node) readAnnotations(node windowsnode.Node, read windowsnode.DesiredRe
 	}
 }
 
-// TargetDigest returns what a bundle is, without the values that belong to one node alone: the digest of its cluster layer, and of its node
-// layer which entries there are, with the flags of services but not their values. Two nodes with the same target get the same change. If values
-// alone change on all nodes, none of them has what is wanted yet, so canaries go first as well.
+// TargetDigest returns what a bundle is, without the values that belong to one node alone: the digest of its cluster
+// layer, and of its node layer which entries there are, with the flags of services but not their values. Two nodes with
+// the same target get the same change. If values alone change on all nodes, none of them has what is wanted yet, so
+// canaries go first as well.
 func TargetDigest(cluster bundle.Digest, node bundle.Layer) bundle.Digest {
 	lines := []string{"cluster " + string(cluster), "stage " + string(node.Stage)}
 	for _, id := range node.IDs() {

@@ -20,7 +20,8 @@ type nodeState struct {
 	need bundle.Impact
 	// upToDate is true if the node has Wanted.
 	upToDate bool
-	// answered is true if the report is about the published bundle, done if the agent does nothing more about it as it is permitted.
+	// answered is true if the report is about the published bundle, done if the agent does nothing more about it as it
+	// is permitted.
 	answered, done bool
 	// unavailable is true for a node that is unavailable, unavailableAlone if it is without what a rollout does to it.
 	unavailable, unavailableAlone bool
@@ -56,9 +57,9 @@ func (m *nodeState) evaluateNode(n *Node, p *Policy) {
 	m.failed = m.failureMessage()
 }
 
-// neededImpact returns the larger of what the bundles differ in and what the agent reports. What is not known is taken for none: then the
-// agent is asked by a publication that permits nothing more. A node that has its slot is drained for what it was: it is not given back, only to be
-// drained again when the cost is known.
+// neededImpact returns the larger of what the bundles differ in and what the agent reports. What is not known is taken
+// for none: then the agent is asked by a publication that permits nothing more. A node that has its slot is drained for
+// what it was: it is not given back, only to be drained again when the cost is known.
 func (m *nodeState) neededImpact() bundle.Impact {
 	need := m.Cost
 	switch {
@@ -67,7 +68,8 @@ func (m *nodeState) neededImpact() bundle.Impact {
 	case need == "":
 		need = bundle.ImpactNone
 	}
-	// What has drifted is there whatever is wanted: a node in its turn is not given back for a change that comes in that time.
+	// What has drifted is there whatever is wanted: a node in its turn is not given back for a change that comes in
+	// that time.
 	drifted := m.hasSlot() && m.Report.State == published.StateNeedsPermission && m.Report.Applied == m.Published
 	if m.answered && (m.publishesWanted() || drifted) {
 		switch m.Report.State { //nolint:exhaustive // the others need nothing
@@ -103,8 +105,8 @@ func (m *nodeState) agentFinished() bool {
 	return false
 }
 
-// waitsForRoom reports whether the agent begins what is published when the disk of its host has room. That is no failure of the bundle, and the
-// node is no canary that others wait for if there is another one.
+// waitsForRoom reports whether the agent begins what is published when the disk of its host has room. That is no
+// failure of the bundle, and the node is no canary that others wait for if there is another one.
 func (m *nodeState) waitsForRoom() bool { return m.answered && m.Report.WaitsForRoom() }
 
 // permissionExpired reports whether the agent does not use its permission, because that was too long ago.
@@ -121,8 +123,8 @@ func (m *nodeState) hasTimeLimit() bool {
 	return !m.turn.Permitted.IsZero() && (!m.done || away)
 }
 
-// isRestarting reports whether the node uses one of the slots for restarts: until its agent has ended, and until it is Ready
-// again. A turn that takes too long counts as failed, and no other node waits for it.
+// isRestarting reports whether the node uses one of the slots for restarts: until its agent has ended, and until it is
+// Ready again. A turn that takes too long counts as failed, and no other node waits for it.
 func (m *nodeState) isRestarting() bool {
 	if m.Published == "" || m.Permitted != bundle.ImpactRestart || m.Joining {
 		return false
@@ -141,8 +143,8 @@ func (m *nodeState) isUnconfirmed() bool {
 	return m.upToDate && m.turn.Canary && m.turn.Confirmed.IsZero()
 }
 
-// soakedFor returns for how long a canary has had time to become healthy. One that is Ready has it from when the end of its turn was written: the
-// operator may have been away when that was.
+// soakedFor returns for how long a canary has had time to become healthy. One that is Ready has it from when the end of
+// its turn was written: the operator may have been away when that was.
 func (m *nodeState) soakedFor() time.Duration {
 	switch {
 	case !m.turn.Ended.IsZero():
@@ -246,7 +248,8 @@ func failureRules() []failureRule {
 				return m.isUnconfirmed() && m.turn.Impact != bundle.ImpactNone && len(m.Report.Crashed) > 0
 			},
 			func(m *nodeState) string {
-				return bundle.Count(len(m.Report.Crashed), "service") + " ended after the change: " + joinFirst(m.Report.Crashed)
+				return bundle.Count(len(m.Report.Crashed), "service") + " ended after the change: " +
+					joinFirst(m.Report.Crashed)
 			}},
 		{"a canary has failed when it is not healthy in time",
 			func(m *nodeState) bool {
@@ -288,7 +291,8 @@ func (m *nodeState) fixCommand() string {
 	case fix == "" || !m.answered:
 		return "correct the inputs" + pause
 	case m.Report.BlamesInput() && m.Report.Fault != published.FaultAPI:
-		return "correct the inputs" + pause + "; the same bundle is tried again after: " + published.RetryCommand(m.Name)
+		return "correct the inputs" + pause + "; the same bundle is tried again after: " +
+			published.RetryCommand(m.Name)
 	}
 	return fix + pause
 }

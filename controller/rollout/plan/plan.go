@@ -21,9 +21,11 @@ func NextSteps(f Fleet) Plan {
 	return p.plan
 }
 
-// newPlanner finds out what the decision about each node depends on: nodes in the order of starts, canaries, failures and slots.
+// newPlanner finds out what the decision about each node depends on: nodes in the order of starts, canaries, failures
+// and slots.
 func newPlanner(f Fleet) *planner {
-	p := &planner{policy: f.Policy, now: f.Now.UTC().Truncate(time.Second), limit: f.Policy.unavailableLimit(len(f.Nodes)), nodes: make([]*nodeState, len(f.Nodes)), rules: newRuleTables()}
+	p := &planner{policy: f.Policy, now: f.Now.UTC().Truncate(time.Second),
+		limit: f.Policy.unavailableLimit(len(f.Nodes)), nodes: make([]*nodeState, len(f.Nodes)), rules: newRuleTables()}
 	states := make([]nodeState, len(f.Nodes))
 	for i := range f.Nodes {
 		m := &states[i]
@@ -65,7 +67,8 @@ func nodeRules() []nodeRule {
 		// A person does, by another value of the annotation.
 		{"a requested retry gives a failed turn its time again",
 			func(d decision) bool {
-				return d.failed != "" && d.Retry != "" && d.publishesWanted() && !d.turn.IsZero() && d.turn.Retry != retryDigest(d.Retry)
+				return d.failed != "" && d.Retry != "" && d.publishesWanted() && !d.turn.IsZero() &&
+					d.turn.Retry != retryDigest(d.Retry)
 			},
 			decision.restartTurn},
 		{"a boot that a person or Windows asks for has a turn of its own",
@@ -79,8 +82,9 @@ func nodeRules() []nodeRule {
 	}
 }
 
-// publishForJoin publishes for a node that has no pods yet: everything is permitted, and it waits for no other node. One that joins again, because its removal
-// was taken back, may have been told of the wanted bundle without a permission.
+// publishForJoin publishes for a node that has no pods yet: everything is permitted, and it waits for no other node.
+// One that joins again, because its removal was taken back, may have been told of the wanted bundle without a
+// permission.
 func (d decision) publishForJoin() {
 	if d.Wanted != "" && (!d.publishesWanted() || d.permissionExpired() || d.needsMoreForJoin()) {
 		d.publishWanted(bundle.ImpactReboot, "the node is joining")
@@ -99,7 +103,8 @@ func upToDateRules() []nodeRule {
 	return []nodeRule{
 		{"a node whose executables were kept waits for the newer ones",
 			func(d decision) bool { return d.isConfirmed() && d.PayloadKept }, func(d decision) {
-				d.reportWaiting(ReasonPayload, "executables are being copied to the host; it has every other change that needs none of them")
+				d.reportWaiting(ReasonPayload,
+					"executables are being copied to the host; it has every other change that needs none of them")
 			}},
 		{"a node that is no unconfirmed canary is done", decision.isConfirmed, func(d decision) {
 			d.reportWaiting(ReasonUpdated, joinMessage("has the wanted bundle", d.describeHeldBoot()))
@@ -138,13 +143,14 @@ func (d decision) endCanaryTurn() {
 	d.addStep(Step{Action: ActionRelease, State: s, Why: "the canary has the bundle and is observed"})
 }
 
-// restartTurn gives a turn that has failed its time again, because a person asks for that. What the node agent reported as failed it tries again by
-// itself.
+// restartTurn gives a turn that has failed its time again, because a person asks for that. What the node agent reported
+// as failed it tries again by itself.
 func (d decision) restartTurn() {
 	s := d.State
 	s.Turn.Permitted, s.Turn.Retry = d.fleet.now, retryDigest(d.Retry)
 	s.Turn.Ended, s.Turn.Confirmed = time.Time{}, time.Time{}
-	d.addStep(Step{Action: ActionNote, State: s, Why: "another try is asked for by the annotation retry: the time of its turn begins again"})
+	d.addStep(Step{Action: ActionNote, State: s,
+		Why: "another try is asked for by the annotation retry: the time of its turn begins again"})
 }
 
 // summarizeFleet counts, and finds the one line that explains the rest.
@@ -166,7 +172,8 @@ func (p *planner) summarizeFleet() Summary {
 			s.Waiting++
 		case PhaseDegraded:
 			s.Degraded++
-		case nodestate.Stale, nodestate.Joining, nodestate.Removing, nodestate.Refused, nodestate.NotReporting: // no phases of a rollout
+		case nodestate.Stale, nodestate.Joining, nodestate.Removing, nodestate.Refused, nodestate.NotReporting:
+			// no phases of a rollout
 		}
 		if reasons[n.Reason] == "" {
 			reasons[n.Reason] = n.Node + " " + n.Message
@@ -187,13 +194,14 @@ func (p *planner) summarizeFleet() Summary {
 
 func newRuleTables() ruleTables {
 	return ruleTables{
-		node: nodeRules(), upToDate: upToDateRules(), start: startRules(), urgent: urgentRules(), alert: alertRules(), boot: bootRules(), slot: slotRules(),
+		node: nodeRules(), upToDate: upToDateRules(), start: startRules(), urgent: urgentRules(), alert: alertRules(),
+		boot: bootRules(), slot: slotRules(),
 		drain: drainRules(), blocker: blockerRules(),
 	}
 }
 
-// wakeForWindow has the next decision made when the next window opens. It is for all nodes that wait, also for those about which nothing is decided
-// again: Closed is another one then.
+// wakeForWindow has the next decision made when the next window opens. It is for all nodes that wait, also for those
+// about which nothing is decided again: Closed is another one then.
 func (p *planner) wakeForWindow() {
 	for _, opens := range []time.Time{p.policy.Closed.Restart, p.policy.Closed.Drain, p.policy.Closed.Reboot} {
 		if left := opens.Sub(p.now); left > 0 && (p.plan.Wake == 0 || left < p.plan.Wake) {

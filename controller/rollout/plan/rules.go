@@ -1,7 +1,8 @@
 package plan
 
-// rule is one decision: its name is a sentence, applies says when it is used, and result is what is decided then. A table of rules is read from
-// the top, and the first rule that applies decides. So a rule may rely on what the rules above it have ruled out.
+// rule is one decision: its name is a sentence, applies says when it is used, and result is what is decided then. A
+// table of rules is read from the top, and the first rule that applies decides. So a rule may rely on what the rules
+// above it have ruled out.
 //
 //	nodeRules         what happens to a node                               plan.go
 //	  upToDateRules   a node that has the wanted bundle                    plan.go
@@ -20,7 +21,8 @@ type rule[S, R any] struct {
 	result  R
 }
 
-// firstRule returns the first rule of a table that applies. One without a condition always does, and the last one of each table has none.
+// firstRule returns the first rule of a table that applies. One without a condition always does, and the last one of
+// each table has none.
 func firstRule[S, R any](rules []rule[S, R], subject S) rule[S, R] {
 	for _, r := range rules {
 		if r.applies == nil || r.applies(subject) {

@@ -47,7 +47,8 @@ func (d decision) takeSlot(why string) {
 	d.addStep(step)
 }
 
-// countReservations finds out which reservations have to be canceled: of those that are not confirmed the latest ones, until the rest fits.
+// countReservations finds out which reservations have to be canceled: of those that are not confirmed the latest ones,
+// until the rest fits.
 func (p *planner) countReservations() {
 	p.reservationsFit = p.unavailable <= p.limit
 	unavailable := p.unavailable
@@ -70,7 +71,8 @@ func (p *planner) describeUnavailable() string {
 			names = append(names, m.Name+" ("+m.unavailableReason()+")")
 		}
 	}
-	p.unavailableText = fmt.Sprintf("waits for a place: at most %s may be unavailable, and these are: %s", bundle.Count(p.limit, "node"), joinFirst(names))
+	p.unavailableText = fmt.Sprintf("waits for a place: at most %s may be unavailable, and these are: %s",
+		bundle.Count(p.limit, "node"), joinFirst(names))
 	return p.unavailableText
 }
 
@@ -103,7 +105,8 @@ func slotRules() []nodeRule {
 		{"a drained node whose disk is full releases its slot",
 			func(d decision) bool { return d.waitsForRoom() && d.publishesWanted() && d.isDisruptive() },
 			func(d decision) { d.releaseSlot(d.Report.Message) }},
-		{"a node agent that uses a disruptive permission is waited for", decision.agentUsesDisruption, decision.waitForAgent},
+		{"a node agent that uses a disruptive permission is waited for", decision.agentUsesDisruption,
+			decision.waitForAgent},
 		{"a node that needs its slot goes on with its drain",
 			func(d decision) bool {
 				return d.continuesTurn() && d.reachable && (d.needsDrain() || d.usesDisruption())
@@ -118,8 +121,9 @@ func slotRules() []nodeRule {
 	}
 }
 
-// isPausedBeforeStart reports whether a disruptive permission is not used, because the node is paused: its agent does not begin now, nor try again
-// what has failed. The time of a turn is long enough for one that began at the last moment to say so.
+// isPausedBeforeStart reports whether a disruptive permission is not used, because the node is paused: its agent does
+// not begin now, nor try again what has failed. The time of a turn is long enough for one that began at the last moment
+// to say so.
 func (m *nodeState) isPausedBeforeStart() bool {
 	return m.Paused && m.usesDisruption() && m.timedOut && !m.hasBegun()
 }
@@ -129,8 +133,8 @@ func (m *nodeState) hasBegun() bool {
 	return m.answered && (m.Report.State == published.StateApplying || m.Report.State == published.StateRebootPending)
 }
 
-// agentUsesDisruption reports whether the agent may be at work on a drained node. Another wanted bundle may replace the one it works on, where the
-// turn goes on.
+// agentUsesDisruption reports whether the agent may be at work on a drained node. Another wanted bundle may replace the
+// one it works on, where the turn goes on.
 func (d decision) agentUsesDisruption() bool {
 	replaceable := d.continuesTurn() && d.reachable && !d.publishesWanted()
 	return d.usesDisruption() && !replaceable
@@ -182,7 +186,8 @@ func (d decision) drainNode() {
 	if d.DrainForbidden {
 		s.Claim.Blocked = published.Shorten(d.DrainBlocked)
 	}
-	step := Step{Action: ActionDrain, State: s, Why: joinMessage("is drained for impact "+string(d.turnImpact()), d.DrainBlocked)}
+	step := Step{Action: ActionDrain, State: s, Why: joinMessage("is drained for impact "+string(d.turnImpact()),
+		d.DrainBlocked)}
 	if !d.Unschedulable {
 		step.Cordon = SwitchOn
 	}

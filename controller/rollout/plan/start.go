@@ -30,13 +30,16 @@ func blockerRules() []blockerRule {
 			blocker{ReasonStopped, func(d decision) string { return d.fleet.stopped }}},
 		{"a node whose drain did not end in time starts later",
 			decision.isPostponed, blocker{ReasonDrain, func(d decision) string {
-				return "its drain did not end in time and is tried again at " + d.fleet.formatAfter(d.policy.Timeout-d.Seen.Postponed)
+				return "its drain did not end in time and is tried again at " +
+					d.fleet.formatAfter(d.policy.Timeout-d.Seen.Postponed)
 			}}},
 		{"a node starts when its executables are on the host",
 			func(d decision) bool { return d.PayloadPending },
 			blocker{ReasonPayload, always("executables are being copied to the host")}},
-		{"a node starts while a window for its change is open", decision.awaitsWindow, blocker{ReasonWindow, decision.describeWindow}},
-		// Not one that the existing operator left cordoned: only its own turn gives it back, and a canary that needs a slot would wait for that.
+		{"a node starts while a window for its change is open", decision.awaitsWindow,
+			blocker{ReasonWindow, decision.describeWindow}},
+		// Not one that the existing operator left cordoned: only its own turn gives it back, and a canary that needs a
+		// slot would wait for that.
 		{"a node starts after the canaries of its kind",
 			func(d decision) bool { return !d.LeftCordoned && !d.fleet.gate[d.canaryKind()].allowsNode(d.Name) },
 			blocker{ReasonCanary, func(d decision) string {
@@ -54,23 +57,27 @@ func (d decision) findBlocker() waiting {
 // startRules are for a node without a slot that does not have what is wanted.
 func startRules() []nodeRule {
 	return []nodeRule{
-		{"a permission that the node agent does not answer is revoked", decision.isUnresponsive, decision.revokePermission},
+		{"a permission that the node agent does not answer is revoked", decision.isUnresponsive,
+			decision.revokePermission},
 		{"a node whose disk is full waits for room without a permission",
 			func(d decision) bool { return d.waitsForRoom() && d.publishesWanted() && d.reachable && !d.Paused },
 			decision.waitForRoom},
-		{"a node agent that works on the wanted bundle is waited for", decision.agentAppliesWanted, decision.waitForAgent},
+		{"a node agent that works on the wanted bundle is waited for", decision.agentAppliesWanted,
+			decision.waitForAgent},
 		{"a blocked node gets nothing but what is urgent",
 			decision.isBlocked, func(d decision) { d.publishUrgentOrWait(d.blocked) }},
 		{"a node agent that restarts services for the bundle before is waited for",
 			func(d decision) bool {
-				return d.Permitted == bundle.ImpactRestart && d.answered && !d.done && !d.timedOut && d.Report.State == published.StateApplying
+				return d.Permitted == bundle.ImpactRestart && d.answered && !d.done && !d.timedOut &&
+					d.Report.State == published.StateApplying
 			},
 			func(d decision) {
 				d.reportWaiting(ReasonApplying, "the node agent still applies the bundle before this one")
 			}},
 		{"a node that does not respond gets the wanted bundle without a permission",
 			func(d decision) bool { return !d.reachable && !d.publishesWanted() }, func(d decision) {
-				d.publishWanted(bundle.ImpactNone, "the node does not answer; what it needs beyond impact none is permitted when it does")
+				d.publishWanted(bundle.ImpactNone,
+					"the node does not answer; what it needs beyond impact none is permitted when it does")
 			}},
 		{"a node that does not respond is waited for",
 			func(d decision) bool { return !d.reachable },
@@ -81,7 +88,8 @@ func startRules() []nodeRule {
 		// This is about the bundle before the wanted one.
 		{"a node whose disk was full is not drained before its agent says that there is room",
 			func(d decision) bool { return d.waitsForRoom() && d.need != bundle.ImpactRestart }, func(d decision) {
-				d.publishWanted(bundle.ImpactNone, "the disk of its host was full: the node is not drained before its agent says that there is room")
+				d.publishWanted(bundle.ImpactNone,
+					"the disk of its host was full: the node is not drained before its agent says that there is room")
 			}},
 		{"services restart on at most maxParallel nodes",
 			func(d decision) bool { return d.need == bundle.ImpactRestart }, decision.permitRestart},
@@ -98,11 +106,12 @@ func (d decision) agentAppliesWanted() bool {
 func (d decision) revokePermission() {
 	s := d.State
 	s.Turn.Permitted, s.Turn.Impact = d.fleet.now, bundle.ImpactNone
-	d.addStep(Step{Action: ActionPermit, Bundle: d.Published, Permit: bundle.ImpactNone, State: s, Why: "disruption permission revoked: the node agent is not responding"})
+	d.addStep(Step{Action: ActionPermit, Bundle: d.Published, Permit: bundle.ImpactNone, State: s,
+		Why: "disruption permission revoked: the node agent is not responding"})
 }
 
-// waitForRoom keeps no slot for a node whose disk is full: its permission to restart services ends. When there is room, its agent asks for it
-// again.
+// waitForRoom keeps no slot for a node whose disk is full: its permission to restart services ends. When there is room,
+// its agent asks for it again.
 func (d decision) waitForRoom() {
 	if d.Permitted != bundle.ImpactRestart {
 		d.reportWaiting(ReasonRoom, d.Report.Message)
@@ -110,22 +119,24 @@ func (d decision) waitForRoom() {
 	}
 	s := d.State
 	s.Turn.Permitted = d.fleet.now
-	d.addStep(Step{Action: ActionPermit, Bundle: d.Published, Permit: bundle.ImpactNone, State: s, Why: "the disk of its host is full: its place is given back"})
+	d.addStep(Step{Action: ActionPermit, Bundle: d.Published, Permit: bundle.ImpactNone, State: s,
+		Why: "the disk of its host is full: its place is given back"})
 }
 
 // permitRestart permits the restart of services where there is a slot.
 func (d decision) permitRestart() {
 	restarting := d.isRestarting()
 	if d.fleet.restarting >= d.policy.MaxParallel && !restarting {
-		d.publishUrgentOrWait(waiting{ReasonParallel, fmt.Sprintf("waits until fewer than %s restart", bundle.Count(d.policy.MaxParallel, "node"))})
+		d.publishUrgentOrWait(waiting{ReasonParallel,
+			fmt.Sprintf("waits until fewer than %s restart", bundle.Count(d.policy.MaxParallel, "node"))})
 		return
 	}
 	d.fleet.restarting += boolToInt(!restarting)
 	d.publishWanted(d.need, "services restart")
 }
 
-// awaitsWindow reports whether the change of a node must wait until a window opens. One that has begun goes on, and what is urgent and restarts something
-// does not wait. A boot that a person asks for is no change.
+// awaitsWindow reports whether the change of a node must wait until a window opens. One that has begun goes on, and
+// what is urgent and restarts something does not wait. A boot that a person asks for is no change.
 func (d decision) awaitsWindow() bool {
 	return !d.hasBegunChange() && !d.urgentNeedsTurn() && d.fleet.now.Before(d.policy.Closed.openTime(d.need))
 }
@@ -142,5 +153,6 @@ func (d decision) urgentNeedsTurn() bool {
 
 // describeWindow says when the window opens.
 func (d decision) describeWindow() string {
-	return "a change with impact " + string(d.need) + " waits for rollout.windows: the next one opens at " + d.policy.Closed.openTime(d.need).UTC().Format(time.RFC3339)
+	return "a change with impact " + string(d.need) + " waits for rollout.windows: the next one opens at " +
+		d.policy.Closed.openTime(d.need).UTC().Format(time.RFC3339)
 }

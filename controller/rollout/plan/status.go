@@ -78,7 +78,8 @@ type Status struct {
 	Impact bundle.Impact `json:"impact,omitempty"`
 	// Canary is true for a node that goes before the others.
 	Canary bool `json:"canary,omitempty"`
-	// DrainBlocked names what keeps the drain of the node from ending: the PodDisruptionBudget and the pod, or pods that are ending.
+	// DrainBlocked names what keeps the drain of the node from ending: the PodDisruptionBudget and the pod, or pods
+	// that are ending.
 	DrainBlocked string `json:"drainBlocked,omitempty"`
 }
 
@@ -113,7 +114,8 @@ type Held struct {
 }
 
 func (s Summary) summaryLine(p Policy, reasons map[Reason]string) string {
-	parts := []string{fmt.Sprintf("%d of %s updated", s.Updated, bundle.Count(s.Updated+s.Updating+s.Waiting+s.Degraded, "node"))}
+	parts := []string{fmt.Sprintf("%d of %s updated", s.Updated,
+		bundle.Count(s.Updated+s.Updating+s.Waiting+s.Degraded, "node"))}
 	for _, x := range []struct {
 		n    int
 		what string
@@ -131,7 +133,9 @@ func (s Summary) summaryLine(p Policy, reasons map[Reason]string) string {
 	case s.Stopped != "":
 		return line + "; " + s.Stopped + " (fix: " + s.Fix + ")"
 	}
-	for _, r := range []Reason{ReasonSettling, ReasonUnavailable, ReasonDrain, ReasonWindow, ReasonStep, ReasonApplying, ReasonPayload, ReasonRoom, ReasonUnreachable, ReasonLeaving, ReasonPaused, ReasonJoining, ReasonUnknown, ReasonForeign} {
+	for _, r := range []Reason{ReasonSettling, ReasonUnavailable, ReasonDrain, ReasonWindow, ReasonStep, ReasonApplying,
+		ReasonPayload, ReasonRoom, ReasonUnreachable, ReasonLeaving, ReasonPaused, ReasonJoining, ReasonUnknown,
+		ReasonForeign} {
 		if why := reasons[r]; why != "" {
 			return line + "; " + why
 		}

@@ -5,13 +5,16 @@ import (
 	"wmco/bundle/published"
 )
 
-// urgentRules are for a node that waits, whose blocked says for what: all but the last keep what is urgent from being published before.
+// urgentRules are for a node that waits, whose blocked says for what: all but the last keep what is urgent from being
+// published before.
 func urgentRules() []nodeRule {
 	return []nodeRule{
 		{"a node without anything urgent waits",
 			func(d decision) bool { return d.Urgent.Bundle == "" }, decision.waitForBlocker},
-		{"an urgent bundle that is published already is waited for", decision.urgentIsPublished, decision.waitForBlocker},
-		{"an urgent bundle that restarts something waits for its turn", decision.urgentHasImpact, decision.waitForBlocker},
+		{"an urgent bundle that is published already is waited for", decision.urgentIsPublished,
+			decision.waitForBlocker},
+		{"an urgent bundle that restarts something waits for its turn", decision.urgentHasImpact,
+			decision.waitForBlocker},
 		{"a node without a bundle gets nothing urgent",
 			func(d decision) bool { return d.blocked.reason == ReasonUnknown }, decision.waitForBlocker},
 		{"a node that is leaving gets nothing urgent",
@@ -37,8 +40,9 @@ func (d decision) publishUrgentOrWait(w waiting) {
 
 func (d decision) waitForBlocker() { d.reportWaiting(d.blocked.reason, d.blocked.message) }
 
-// urgentIsPublished reports whether the node agent has, or gets, what is urgent. The same may have been published as not urgent: then the agent of
-// a paused node does not begin, and another one does not where it has drift to repair that costs more.
+// urgentIsPublished reports whether the node agent has, or gets, what is urgent. The same may have been published as
+// not urgent: then the agent of a paused node does not begin, and another one does not where it has drift to repair
+// that costs more.
 func (d decision) urgentIsPublished() bool {
 	begins := d.PublishedUrgent || !d.Paused && !d.done || d.answered && d.Report.State == published.StateApplied
 	return d.Urgent.Bundle == d.Published && begins
@@ -71,7 +75,8 @@ func alertRules() []nodeRule {
 				return d.Urgent.Bundle == d.Published && d.Ready && (d.timedOut || d.done && d.answered)
 			},
 			func(d decision) {
-				d.addAlert(d.Urgent.describeInputs(), joinMessage("the node agent has not applied it", d.Report.Message))
+				d.addAlert(d.Urgent.describeInputs(),
+					joinMessage("the node agent has not applied it", d.Report.Message))
 				d.alertMixed()
 			}},
 		{"what is urgent and restarts something waits as long as the node is blocked",
@@ -87,7 +92,8 @@ func alertRules() []nodeRule {
 // alertMixed is about what is urgent and cannot be separated from other changes.
 func (d decision) alertMixed() {
 	if u := d.Urgent; u.Mixed != "" && d.isBlocked() {
-		d.fleet.addHeld(Held{Node: d.Name, Message: u.Mixed + ", which changes together with other settings of the node: " + d.blocked.message})
+		d.fleet.addHeld(Held{Node: d.Name, Message: u.Mixed +
+			", which changes together with other settings of the node: " + d.blocked.message})
 	}
 }
 

@@ -8,8 +8,9 @@ import (
 	"wmco/controller/windowsnode"
 )
 
-// windowsAsksBoot reports whether a boot is due for what Windows waits for: at least one reason has not been there since the last such boot, and that is
-// long enough ago. It is the node's own word, and so it is a reason for a boot of this node alone.
+// windowsAsksBoot reports whether a boot is due for what Windows waits for: at least one reason has not been there
+// since the last such boot, and that is long enough ago. It is the node's own word, and so it is a reason for a boot of
+// this node alone.
 func (m *nodeState) windowsAsksBoot() bool { return m.windowsWaits() && m.Seen.Booted >= restAfterBoot }
 
 // windowsWaits reports whether Windows waits for a boot that the operator sees to, now or later.
@@ -23,10 +24,13 @@ func (m *nodeState) lacksBootFor(reasons string) bool {
 		return false
 	}
 	known := windowsnode.SplitBoots(reasons)
-	return slices.ContainsFunc(windowsnode.SplitBoots(m.Boot.Windows), func(r bundle.BootReason) bool { return !slices.Contains(known, r) })
+	return slices.ContainsFunc(windowsnode.SplitBoots(m.Boot.Windows), func(r bundle.BootReason) bool {
+		return !slices.Contains(known, r)
+	})
 }
 
-// windowsRequest stands for one boot for Windows. No other request of the node is the same, so that its agent does not take it for one that it has done.
+// windowsRequest stands for one boot for Windows. No other request of the node is the same, so that its agent does not
+// take it for one that it has done.
 func windowsRequest(node string, b WindowsBoot) bundle.Digest {
 	return bundle.Of([]byte("windows boot\n" + node + "\n" + b.Reasons + "\n" + b.Begun.UTC().Format(time.RFC3339)))
 }
@@ -51,21 +55,23 @@ func (m *nodeState) bootRequest() string {
 	return "Windows waits for a boot: " + m.describeBoots()
 }
 
-// noteGoneBoots returns the state without the reasons of the last boot that the node no longer reports: they ask for another boot when they are back. A
-// report without facts says nothing.
+// noteGoneBoots returns the state without the reasons of the last boot that the node no longer reports: they ask for
+// another boot when they are back. A report without facts says nothing.
 func (m *nodeState) noteGoneBoots() State {
 	s := m.State
 	if s.WindowsBoot.Reasons == "" || m.Report.Facts == nil || m.bootOutstanding() {
 		return s
 	}
 	now := windowsnode.SplitBoots(m.Boot.Windows)
-	left := slices.DeleteFunc(windowsnode.SplitBoots(s.WindowsBoot.Reasons), func(r bundle.BootReason) bool { return !slices.Contains(now, r) })
+	left := slices.DeleteFunc(windowsnode.SplitBoots(s.WindowsBoot.Reasons), func(r bundle.BootReason) bool {
+		return !slices.Contains(now, r)
+	})
 	s.WindowsBoot.Reasons = windowsnode.JoinBoots(left)
 	return s
 }
 
-// isUnprovenBoot reports whether the host is being booted for Windows, or was, and the node has not worked since. A node that never works again keeps others
-// of its group waiting for restAfterBoot, and no change of theirs.
+// isUnprovenBoot reports whether the host is being booted for Windows, or was, and the node has not worked since. A
+// node that never works again keeps others of its group waiting for restAfterBoot, and no change of theirs.
 func (m *nodeState) isUnprovenBoot() bool {
 	switch {
 	case m.hasSlot() && m.upToDate && m.windowsAsksBoot():

@@ -48,18 +48,22 @@ type compared struct {
 type layerChange struct{ from, to [2]bundle.Digest }
 
 // newComparison begins to compare nodes with what is rendered for them.
-func newComparison(cache *layers.Cache, before compared, wanted map[string]layers.Wanted, find func(bundle.Layer) (Urgent, error)) *comparison {
+func newComparison(cache *layers.Cache, before compared, wanted map[string]layers.Wanted,
+	find func(bundle.Layer) (Urgent, error)) *comparison {
 	for _, w := range wanted {
 		cache.AddLayer(w.Cluster.Digest, w.Content.Cluster)
 		cache.AddLayer(w.Own.Digest, w.Content.Node)
 	}
-	return &comparison{cache, find, before, compared{map[layerChange]bundle.Impact{}, map[[2]bundle.Digest]*urgentLayer{}}}
+	return &comparison{cache, find, before, compared{map[layerChange]bundle.Impact{},
+		map[[2]bundle.Digest]*urgentLayer{}}}
 }
 
 // impactOf returns the impact for a node that has a bundle of these layers.
 func (c *comparison) impactOf(has bundle.Bundle, digests []bundle.Digest, w layers.Wanted) bundle.Impact {
 	s, next := layerChange{[2]bundle.Digest(digests), [2]bundle.Digest{w.Cluster.Digest, w.Own.Digest}}, *w.Content
-	if s.from[1] == s.to[1] { // an entry is in one layer alone (bundle.Bundle.Check): the comparison is the same for all nodes with these cluster layers
+	// an entry is in one layer alone (bundle.Bundle.Check): the comparison is the same for all nodes with these cluster
+	// layers
+	if s.from[1] == s.to[1] {
 		s.from[1], s.to[1] = "", ""
 		has.Node, next.Node = bundle.Layer{}, bundle.Layer{}
 	}
@@ -74,7 +78,8 @@ func (c *comparison) impactOf(has bundle.Bundle, digests []bundle.Digest, w laye
 }
 
 // appliedBundle returns the bundle that a node has; false where it is not known.
-func (c *comparison) appliedBundle(ctx context.Context, has published.Report, node windowsnode.Node) (bundle.Bundle, bool) {
+func (c *comparison) appliedBundle(ctx context.Context, has published.Report,
+	node windowsnode.Node) (bundle.Bundle, bool) {
 	if !reportsLayers(has) {
 		return bundle.Bundle{}, false
 	}
@@ -89,8 +94,8 @@ func (c *comparison) appliedBundle(ctx context.Context, has published.Report, no
 	return bundle.Bundle{Cluster: both[0], Node: both[1]}, true
 }
 
-// reportsLayers reports whether a node says which layers it has, and they are those of the bundle that it says it has: the report of a node is not
-// trusted.
+// reportsLayers reports whether a node says which layers it has, and they are those of the bundle that it says it has:
+// the report of a node is not trusted.
 func reportsLayers(has published.Report) bool {
 	if has.Applied == "" || len(has.Layers) != 2 {
 		return false
@@ -99,8 +104,9 @@ func reportsLayers(has published.Report) bool {
 	return err == nil && d == has.Applied
 }
 
-// layerByDigest returns a layer by its digest: one that is known, that stands on the Node, or that Secrets hold. A node chooses the digest by what it
-// reports, so what is returned is compared with what is wanted, and never published: see nodeMemory.signed.
+// layerByDigest returns a layer by its digest: one that is known, that stands on the Node, or that Secrets hold. A node
+// chooses the digest by what it reports, so what is returned is compared with what is wanted, and never published: see
+// nodeMemory.signed.
 func (c *comparison) layerByDigest(ctx context.Context, d bundle.Digest, node windowsnode.Node) (bundle.Layer, bool) {
 	from := published.Layer{Digest: d}
 	if on := node.Desired.Node; on.Digest == d { // unverified: the layer is checked by its digest
@@ -110,9 +116,11 @@ func (c *comparison) layerByDigest(ctx context.Context, d bundle.Digest, node wi
 	return l, err == nil // if not, the node agent is asked what the change costs
 }
 
-// compareNode finds out what the change of a node costs, and what of it must not wait. Told is what the operator has told the node of the bundle that it has;
-// nil if it does not know to have done so. Where a layer that the node has cannot be read, neither is known.
-func (c *comparison) compareNode(ctx context.Context, n *plan.Node, node windowsnode.Node, told *published.Desired, to layers.Wanted) (layers.Wanted, error) {
+// compareNode finds out what the change of a node costs, and what of it must not wait. Told is what the operator has
+// told the node of the bundle that it has; nil if it does not know to have done so. Where a layer that the node has
+// cannot be read, neither is known.
+func (c *comparison) compareNode(ctx context.Context, n *plan.Node, node windowsnode.Node, told *published.Desired,
+	to layers.Wanted) (layers.Wanted, error) {
 	has, known := c.appliedBundle(ctx, n.Report, node)
 	if !known {
 		return layers.Wanted{}, nil
@@ -128,7 +136,8 @@ func (c *comparison) compareNode(ctx context.Context, n *plan.Node, node windows
 }
 
 // urgentFor returns what is urgent for a node that has a bundle of which it was told, and how it is published.
-func (c *comparison) urgentFor(has bundle.Bundle, told published.Desired, to layers.Wanted) (plan.Urgent, layers.Wanted, error) {
+func (c *comparison) urgentFor(has bundle.Bundle, told published.Desired, to layers.Wanted) (plan.Urgent,
+	layers.Wanted, error) {
 	on := [2]bundle.Digest{told.Cluster.Digest, told.Node.Digest}
 	if c.find == nil || on[0] == to.Cluster.Digest {
 		return plan.Urgent{}, layers.Wanted{}, nil
@@ -145,7 +154,8 @@ func (c *comparison) urgentFor(has bundle.Bundle, told published.Desired, to lay
 	if err != nil {
 		return plan.Urgent{}, layers.Wanted{}, err
 	}
-	// Executables and inputs are those that the node has been told of with this bundle: no others belong to what it has.
+	// Executables and inputs are those that the node has been told of with this bundle: no others belong to what it
+	// has.
 	w := layers.Wanted{Node: to.Node, Cluster: l.packed, Own: *own, Inputs: told.Inputs, Payload: told.Payload}
 	if w.Bundle, err = bundle.DigestLayers(w.Cluster.Digest, own.Digest); err != nil {
 		return plan.Urgent{}, layers.Wanted{}, err
@@ -202,5 +212,7 @@ func describeChanges(changes bundle.Changes) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return "it changes " + bundle.JoinFirst(parts, most, ", ", func(left int) string { return fmt.Sprintf(", %d more", left) })
+	return "it changes " + bundle.JoinFirst(parts, most, ", ", func(left int) string {
+		return fmt.Sprintf(", %d more", left)
+	})
 }

@@ -28,7 +28,8 @@ type Rendered struct {
 	Policy   plan.Policy
 	// Closed returns until when changes wait for a window, by the time of day; nil is for windows that are always open.
 	Closed func(now time.Time) plan.Closed
-	// Provenance returns that of the bundle of a node, which is made again: it is asked for where a node has failed. Nil knows none.
+	// Provenance returns that of the bundle of a node, which is made again: it is asked for where a node has failed.
+	// Nil knows none.
 	Provenance func(node string) bundle.Provenance
 	// Urgent finds what must not wait for nodes with a cluster layer; nil is nothing.
 	Urgent func(has bundle.Layer) (Urgent, error)
@@ -36,13 +37,14 @@ type Rendered struct {
 	Ready map[bundle.Digest]bool
 	// Held reports whether not all layers of a bundle can be read by nodes: none is told of it. Nil holds none.
 	Held func(layers.Wanted) bool
-	// From returns what of a Node its bundle is rendered from. A bundle that was rendered from something else is not published any more: the next
-	// rendering knows what it was not made from, such as the networks of a host that joins. Nil compares nothing.
+	// From returns what of a Node its bundle is rendered from. A bundle that was rendered from something else is not
+	// published any more: the next rendering knows what it was not made from, such as the networks of a host that
+	// joins. Nil compares nothing.
 	From func(windowsnode.Node) bundle.Digest
 }
 
-// isWithheld reports whether a node is not told of what is rendered for it now: nodes cannot read all its layers yet, or it was made from another state of the
-// Node.
+// isWithheld reports whether a node is not told of what is rendered for it now: nodes cannot read all its layers yet,
+// or it was made from another state of the Node.
 func (r Rendered) isWithheld(w layers.Wanted, node windowsnode.Node) bool {
 	return r.Held != nil && r.Held(w) || w.From != "" && r.From != nil && r.From(node) != w.From
 }
@@ -68,8 +70,8 @@ type Executor struct {
 	// Now is the time of day, which is written on Nodes. Elapsed is a monotonic clock, which turns are decided by.
 	Now     func() time.Time
 	Elapsed func() time.Duration
-	// Try does one thing, unless it has failed a moment ago (base.Pauses). What fails for one Node keeps no other one waiting. Nil tries at each
-	// call.
+	// Try does one thing, unless it has failed a moment ago (base.Pauses). What fails for one Node keeps no other one
+	// waiting. Nil tries at each call.
 	Try func(ctx context.Context, what string, do func(context.Context) error) error
 	// Heartbeats says for how long the agent of a node has been silent.
 	Heartbeats windowsnode.Silence
@@ -98,7 +100,8 @@ func (e *Executor) tryForNode(ctx context.Context, what string, do func(context.
 	return e.Try(ctx, what, do)
 }
 
-// CachedNodes returns the Windows Nodes by name as the cache has them, with what this executor has written since. They are only read.
+// CachedNodes returns the Windows Nodes by name as the cache has them, with what this executor has written since. They
+// are only read.
 func (e *Executor) CachedNodes(ctx context.Context) (map[string]windowsnode.Node, error) {
 	list, err := e.Decoded.ListCached(ctx, e.Nodes)
 	if err != nil {
@@ -111,13 +114,15 @@ func (e *Executor) CachedNodes(ctx context.Context) (map[string]windowsnode.Node
 	return nodes, nil
 }
 
-// newestNode returns what this executor has written on the Node, while the cache is behind. Two steps are not made where one is allowed.
+// newestNode returns what this executor has written on the Node, while the cache is behind. Two steps are not made
+// where one is allowed.
 func (e *Executor) newestNode(node windowsnode.Node) windowsnode.Node {
 	m := e.memory.ofNode(node.Name)
 	if m.written == nil {
 		return node
 	}
-	if order, err := resourceversion.CompareResourceVersion(node.ResourceVersion, m.written.ResourceVersion); err == nil && order < 0 && node.UID == m.written.UID {
+	if order, err := resourceversion.CompareResourceVersion(node.ResourceVersion,
+		m.written.ResourceVersion); err == nil && order < 0 && node.UID == m.written.UID {
 		return *m.written
 	}
 	m.written = nil

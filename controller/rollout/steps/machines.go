@@ -29,8 +29,8 @@ type machines struct {
 	cached, live client.Reader
 }
 
-// shortHealthChecks says which MachineHealthChecks may take the machine of a node for dead during a turn with a boot, and delete it: their timeout is shorter
-// than such a turn has taken in this cluster.
+// shortHealthChecks says which MachineHealthChecks may take the machine of a node for dead during a turn with a boot,
+// and delete it: their timeout is shorter than such a turn has taken in this cluster.
 func (m machines) shortHealthChecks(ctx context.Context, node windowsnode.Node, took time.Duration) ([]string, error) {
 	machine, ok, err := m.machineOf(ctx, node)
 	if err != nil || !ok {
@@ -47,7 +47,8 @@ func (m machines) shortHealthChecks(ctx context.Context, node windowsnode.Node, 
 	for _, check := range list.Items {
 		if limit, ok := timesOutBefore(check, machine, took); ok {
 			short = append(short, fmt.Sprintf(
-				"MachineHealthCheck %s deletes a Machine whose node is not Ready for %s, and a turn with a boot takes %s here (fix: raise the timeout, or pause the check with the annotation cluster.x-k8s.io/paused)",
+				"MachineHealthCheck %s deletes a Machine whose node is not Ready for %s, and a turn with a boot "+
+					"takes %s here (fix: raise the timeout, or pause the check with the annotation cluster.x-k8s.io/paused)",
 				check.Name, limit, took.Round(time.Second)))
 		}
 	}
@@ -55,13 +56,15 @@ func (m machines) shortHealthChecks(ctx context.Context, node windowsnode.Node, 
 }
 
 // timesOutBefore reports whether a check is for the Machine and waits for a shorter time; limit is how long.
-func timesOutBefore(check machinev1beta1.MachineHealthCheck, m machinev1beta1.Machine, took time.Duration) (limit time.Duration, ok bool) {
+func timesOutBefore(check machinev1beta1.MachineHealthCheck, m machinev1beta1.Machine,
+	took time.Duration) (limit time.Duration, ok bool) {
 	selector, err := metav1.LabelSelectorAsSelector(&check.Spec.Selector)
 	if err != nil || !selector.Matches(labels.Set(m.Labels)) {
 		return 0, false
 	}
 	for _, c := range check.Spec.UnhealthyConditions {
-		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue && c.Timeout.Duration < took && (!ok || c.Timeout.Duration < limit) {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue && c.Timeout.Duration < took &&
+			(!ok || c.Timeout.Duration < limit) {
 			limit, ok = c.Timeout.Duration, true
 		}
 	}
@@ -124,7 +127,8 @@ func (m machines) deletedMachines(ctx context.Context) ([]machinev1beta1.Machine
 	return deleted, nil
 }
 
-// isMachineOfNode reports whether a Machine is that of a Node: machine-api names the Node, or they have an address in common.
+// isMachineOfNode reports whether a Machine is that of a Node: machine-api names the Node, or they have an address in
+// common.
 func isMachineOfNode(m machinev1beta1.Machine, node windowsnode.Node) bool {
 	if m.Status.NodeRef != nil {
 		return m.Status.NodeRef.Name == node.Name

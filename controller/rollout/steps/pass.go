@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// againConflict is the pause after a step that was refused because the Node had changed: the cache has to learn of that.
+	// againConflict is the pause after a step that was refused because the Node had changed: the cache has to learn of
+	// that.
 	againConflict = 300 * time.Millisecond
 	// againUnsettled is the pause while a canary's pods are not back: pods are not watched.
 	againUnsettled = 10 * time.Second
@@ -54,7 +55,8 @@ func (e *Executor) RunSteps(ctx context.Context, r Rendered) (Result, error) {
 		result.Again = max(next.Wake, time.Second)
 	}
 	for i, n := range next.Nodes { // both are sorted by name
-		result.pending = result.pending || n.Phase != plan.PhaseUpdated && !view.Nodes[i].Joining && view.Nodes[i].Wanted != ""
+		result.pending = result.pending || n.Phase != plan.PhaseUpdated && !view.Nodes[i].Joining &&
+			view.Nodes[i].Wanted != ""
 	}
 	if view.unsettled {
 		result.requeueWithin(againUnsettled)
@@ -65,8 +67,8 @@ func (e *Executor) RunSteps(ctx context.Context, r Rendered) (Result, error) {
 	return result, nil
 }
 
-// makeNextSteps makes the steps of the plan, but for those whose layers are not published yet, and notes in the result what became of them. It returns why steps
-// could not be made.
+// makeNextSteps makes the steps of the plan, but for those whose layers are not published yet, and notes in the result
+// what became of them. It returns why steps could not be made.
 func (e *Executor) makeNextSteps(ctx context.Context, result *Result, view snapshot, r Rendered) (failed []error) {
 	var steps []nodeStep
 	for _, s := range result.Steps {
@@ -75,7 +77,8 @@ func (e *Executor) makeNextSteps(ctx context.Context, result *Result, view snaps
 			continue
 		}
 		wanted, withheld := view.wantedForStep(s, r)
-		steps = append(steps, nodeStep{Step: s, node: view.nodes[s.Node], wanted: wanted, withheld: withheld, permitFor: r.Policy.Timeout})
+		steps = append(steps, nodeStep{Step: s, node: view.nodes[s.Node], wanted: wanted, withheld: withheld,
+			permitFor: r.Policy.Timeout})
 	}
 	for i, did := range e.makeSteps(ctx, steps) {
 		switch s, err := steps[i], did.err; {
@@ -86,7 +89,8 @@ func (e *Executor) makeNextSteps(ctx context.Context, result *Result, view snaps
 		case did.written && s.Action == plan.ActionPublish:
 			result.Published++
 		case did.written && s.Action == plan.ActionReserve && needsBoot(result.Plan, s.Node):
-			failed = append(failed, e.tryForNode(ctx, "warning about health checks of "+s.Node, func(ctx context.Context) error { return e.warnShortHealthCheck(ctx, view, s.node) }))
+			failed = append(failed, e.tryForNode(ctx, "warning about health checks of "+s.Node,
+				func(ctx context.Context) error { return e.warnShortHealthCheck(ctx, view, s.node) }))
 		}
 	}
 	return failed
@@ -109,7 +113,9 @@ func (e *Executor) toldUrgent(v snapshot) []layers.Wanted {
 
 // needsBoot reports whether the turn of a node has a boot.
 func needsBoot(p plan.Plan, node string) bool {
-	return slices.ContainsFunc(p.Nodes, func(s plan.Status) bool { return s.Node == node && s.Impact == bundle.ImpactReboot })
+	return slices.ContainsFunc(p.Nodes, func(s plan.Status) bool {
+		return s.Node == node && s.Impact == bundle.ImpactReboot
+	})
 }
 
 // claimedSince returns when the places of nodes were taken whose pods may be evicted.
@@ -123,7 +129,8 @@ func claimedSince(f plan.Fleet) map[string]time.Time {
 	return held
 }
 
-// warnShortHealthCheck says before a boot which MachineHealthCheck may take the machine for dead during the turn, and delete it.
+// warnShortHealthCheck says before a boot which MachineHealthCheck may take the machine for dead during the turn, and
+// delete it.
 func (e *Executor) warnShortHealthCheck(ctx context.Context, v snapshot, node windowsnode.Node) error {
 	i := slices.IndexFunc(v.Nodes, func(n plan.Node) bool { return n.Name == node.Name })
 	took, ok := plan.LearnDurations(v.Fleet).MedianOf(v.Nodes[i].Group, bundle.ImpactReboot)
@@ -132,7 +139,8 @@ func (e *Executor) warnShortHealthCheck(ctx context.Context, v snapshot, node wi
 	}
 	short, err := machines{e.Nodes, e.Live}.shortHealthChecks(ctx, node, took)
 	for _, text := range short {
-		e.Events.Eventf(node.Reference(), nil, corev1.EventTypeWarning, EventHealthCheckShort, "Turn "+v.Nodes[i].Wanted.Short(), "%s", published.Shorten(text))
+		e.Events.Eventf(node.Reference(), nil, corev1.EventTypeWarning, EventHealthCheckShort,
+			"Turn "+v.Nodes[i].Wanted.Short(), "%s", published.Shorten(text))
 	}
 	return err
 }
@@ -153,5 +161,6 @@ func (e *Executor) sendFleetEvents(r Result, rendered Rendered) {
 	}
 	e.Log.Info("rollout", "phase", now.phase, "message", r.FleetMessage())
 	// Events with the same reason and action are one for client-go, which keeps the first message.
-	e.Events.Eventf(e.Deployment, nil, kind, reason, "Rollout "+now.change, "%s", published.AppendLog(r.FleetMessage(), r.Fleet.Log))
+	e.Events.Eventf(e.Deployment, nil, kind, reason, "Rollout "+now.change, "%s",
+		published.AppendLog(r.FleetMessage(), r.Fleet.Log))
 }

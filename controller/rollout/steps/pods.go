@@ -35,8 +35,10 @@ func listPods(ctx context.Context, clients kubernetes.Interface, node string) ([
 		}
 		for _, p := range list.Items {
 			all = append(all, corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID, CreationTimestamp: p.CreationTimestamp, DeletionTimestamp: p.DeletionTimestamp},
-				Status:     corev1.PodStatus{Phase: p.Status.Phase, Conditions: []corev1.PodCondition{readyCondition(p)}},
+				ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID,
+					CreationTimestamp: p.CreationTimestamp, DeletionTimestamp: p.DeletionTimestamp},
+				Status: corev1.PodStatus{Phase: p.Status.Phase,
+					Conditions: []corev1.PodCondition{readyCondition(p)}},
 			})
 		}
 		if o.Continue = list.Continue; len(all) > mostPods {
@@ -46,7 +48,8 @@ func listPods(ctx context.Context, clients kubernetes.Interface, node string) ([
 	return all, nil
 }
 
-// describeBroken names the pods that do not work since a turn; empty if all do. Ready are those that were Ready before it, by UID; nil if that is not known.
+// describeBroken names the pods that do not work since a turn; empty if all do. Ready are those that were Ready before
+// it, by UID; nil if that is not known.
 func describeBroken(list []corev1.Pod, ready map[types.UID]bool, begun time.Time) string {
 	var broken []string
 	for _, p := range list {
@@ -61,16 +64,19 @@ func describeBroken(list []corev1.Pod, ready map[types.UID]bool, begun time.Time
 	return "these pods are not Ready: " + bundle.JoinFirst(broken, 3, ", ", others)
 }
 
-// brokeDuringTurn reports whether a pod was on the node before its turn, and ceased to be Ready in it, by the times of others: for a process that has begun in
-// the turn. One that was not Ready before says nothing about the change, and neither does one that came later.
+// brokeDuringTurn reports whether a pod was on the node before its turn, and ceased to be Ready in it, by the times of
+// others: for a process that has begun in the turn. One that was not Ready before says nothing about the change, and
+// neither does one that came later.
 func brokeDuringTurn(p corev1.Pod, begun time.Time) bool {
-	return isPodNotReady(p) && p.CreationTimestamp.Time.Before(begun) && !readyCondition(p).LastTransitionTime.Time.Before(begun)
+	return isPodNotReady(p) && p.CreationTimestamp.Time.Before(begun) &&
+		!readyCondition(p).LastTransitionTime.Time.Before(begun)
 }
 
 // isPodNotReady reports whether a pod should be Ready and is not.
 func isPodNotReady(p corev1.Pod) bool {
 	c := readyCondition(p)
-	return p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning && c.Type != "" && c.Status != corev1.ConditionTrue
+	return p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning && c.Type != "" &&
+		c.Status != corev1.ConditionTrue
 }
 
 // readyCondition is the condition of a pod; zero if it has none.

@@ -73,8 +73,8 @@ func (r Result) FleetPhase() Phase {
 	return PhaseUpdating
 }
 
-// ChangingNodes returns the nodes that the rollout is changing now: they have their turn, or their next step is due. A step does not count while one
-// fails: that may take long.
+// ChangingNodes returns the nodes that the rollout is changing now: they have their turn, or their next step is due. A
+// step does not count while one fails: that may take long.
 func (r Result) ChangingNodes() []string {
 	var names []string
 	for _, n := range r.Nodes {

@@ -29,8 +29,8 @@ type snapshot struct {
 	failed []error
 }
 
-// wantedForStep returns what a step publishes on its node, if it publishes anything; nil where nothing is rendered for it. Withheld reports whether the node is not
-// told of it now.
+// wantedForStep returns what a step publishes on its node, if it publishes anything; nil where nothing is rendered for
+// it. Withheld reports whether the node is not told of it now.
 func (v snapshot) wantedForStep(s plan.Step, r Rendered) (wanted *layers.Wanted, withheld bool) {
 	w, ok := r.Wanted[s.Node]
 	if u, isUrgent := v.urgent[s.Node]; isUrgent && s.Urgent {
@@ -45,7 +45,8 @@ func (v snapshot) wantedForStep(s plan.Step, r Rendered) (wanted *layers.Wanted,
 
 // observeFleet makes the snapshot that is decided from. What no node needs any longer is forgotten.
 func (e *Executor) observeFleet(ctx context.Context, nodes map[string]windowsnode.Node, r Rendered) (snapshot, error) {
-	v := snapshot{nodes: nodes, Fleet: plan.Fleet{Nodes: make([]plan.Node, 0, len(nodes)), Policy: r.Policy, Now: e.Now()}, urgent: map[string]layers.Wanted{}}
+	v := snapshot{nodes: nodes, Fleet: plan.Fleet{Nodes: make([]plan.Node, 0, len(nodes)), Policy: r.Policy,
+		Now: e.Now()}, urgent: map[string]layers.Wanted{}}
 	if r.Closed != nil {
 		v.Policy.Closed = r.Closed(v.Now)
 	}
@@ -72,9 +73,10 @@ func (e *Executor) observeFleet(ctx context.Context, nodes map[string]windowsnod
 	return v, nil
 }
 
-// observeNode finds out what the object of a node says beside what is rendered for it, and how what is urgent is published. Its error is why the latter
-// could not be prepared, if it is tried again by itself.
-func (e *Executor) observeNode(ctx context.Context, node windowsnode.Node, r Rendered, c *comparison) (plan.Node, layers.Wanted, error) {
+// observeNode finds out what the object of a node says beside what is rendered for it, and how what is urgent is
+// published. Its error is why the latter could not be prepared, if it is tried again by itself.
+func (e *Executor) observeNode(ctx context.Context, node windowsnode.Node, r Rendered, c *comparison) (plan.Node,
+	layers.Wanted, error) {
 	on, err := e.Notary.OpenDesired(node.ID(), node.Annotations[published.DesiredAnnotation])
 	n := plan.ObserveNode(node, func(windowsnode.Node) (published.Desired, error) { return on, err })
 	if err != nil {
@@ -102,29 +104,34 @@ func (e *Executor) observeNode(ctx context.Context, node windowsnode.Node, r Ren
 	return n, urgent, err
 }
 
-// observeSurroundings adds what the object of the node does not say: for how long something has lasted, its drain, its pods and its Machine.
-func (e *Executor) observeSurroundings(ctx context.Context, n *plan.Node, node windowsnode.Node, deleted []machinev1beta1.Machine) {
+// observeSurroundings adds what the object of the node does not say: for how long something has lasted, its drain, its
+// pods and its Machine.
+func (e *Executor) observeSurroundings(ctx context.Context, n *plan.Node, node windowsnode.Node,
+	deleted []machinev1beta1.Machine) {
 	n.Seen, n.Silent = e.memory.ofNode(n.Name).observeNode(*n, e.Elapsed()), e.Heartbeats.IsSilent(node)
-	if n.Leaving == "" && slices.ContainsFunc(deleted, func(m machinev1beta1.Machine) bool { return isMachineOfNode(m, node) }) {
+	if n.Leaving == "" && slices.ContainsFunc(deleted, func(m machinev1beta1.Machine) bool {
+		return isMachineOfNode(m, node)
+	}) {
 		n.Leaving = "its Machine is being deleted"
 	}
 	e.Drains.NoteResult(n)
 	n.Unsettled = e.unsettledPods(ctx, *n)
 }
 
-// isDamaged reports whether a Node was told of the wanted bundle, and of something else about it than is rendered. What is not signed is damaged
-// too, and counts as absent (plan.ObserveNode).
+// isDamaged reports whether a Node was told of the wanted bundle, and of something else about it than is rendered. What
+// is not signed is damaged too, and counts as absent (plan.ObserveNode).
 func isDamaged(on published.Desired, w layers.Wanted, namespace string) bool {
 	if on.Bundle == "" || on.Bundle != w.Bundle {
 		return false
 	}
 	want := w.DesiredAnnotation(namespace, on.MaxImpact)
-	want.Urgent, want.NodeName, want.NodeUID, want.Boot = on.Urgent, on.NodeName, on.NodeUID, on.Boot // whether it was said that a paused node gets it too
+	// whether it was said that a paused node gets it too
+	want.Urgent, want.NodeName, want.NodeUID, want.Boot = on.Urgent, on.NodeName, on.NodeUID, on.Boot
 	return !on.SaysTheSame(want)
 }
 
-// unsettledPods says which pods of a canary do not work since its turn; empty for all other nodes. That they cannot be listed is its own fault, and keeps
-// nothing else waiting.
+// unsettledPods says which pods of a canary do not work since its turn; empty for all other nodes. That they cannot be
+// listed is its own fault, and keeps nothing else waiting.
 func (e *Executor) unsettledPods(ctx context.Context, n plan.Node) string {
 	if !mustSettle(n) {
 		return ""
@@ -147,15 +154,17 @@ func (e *Executor) unsettledPods(ctx context.Context, n plan.Node) string {
 // mustSettle reports whether the node is a canary with something new whose pods have to come back.
 func mustSettle(n plan.Node) bool {
 	t := n.State.Turn
-	return t.Canary && t.Confirmed.IsZero() && t.Bundle == n.Published && t.Impact != bundle.ImpactNone && n.Report.State == published.StateApplied
+	return t.Canary && t.Confirmed.IsZero() && t.Bundle == n.Published && t.Impact != bundle.ImpactNone &&
+		n.Report.State == published.StateApplied
 }
 
-// failureCause names what the bundle of failed nodes changes, and which objects caused that. A full disk, a damaged layer and a locked file are no
-// fault of an object.
+// failureCause names what the bundle of failed nodes changes, and which objects caused that. A full disk, a damaged
+// layer and a locked file are no fault of an object.
 func (v snapshot) failureCause(cache *layers.Cache, r Rendered) string {
 	for _, n := range v.Nodes {
 		w, ok := r.Wanted[n.Name]
-		if !ok || n.Published != n.Wanted || n.Report.Desired != n.Wanted || !n.Report.BlamesInput() || len(n.Report.Layers) != 2 {
+		if !ok || n.Published != n.Wanted || n.Report.Desired != n.Wanted || !n.Report.BlamesInput() ||
+			len(n.Report.Layers) != 2 {
 			continue
 		}
 		from, known := cache.LookupLayer(n.Report.Layers[0])

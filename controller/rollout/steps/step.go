@@ -44,8 +44,8 @@ type nodeStep struct {
 	permitFor time.Duration
 }
 
-// parallelSteps is how many Nodes are told of their bundles at the same time: one after the other, a thousand take as long as a thousand
-// round trips to the API server and to its disk.
+// parallelSteps is how many Nodes are told of their bundles at the same time: one after the other, a thousand take as
+// long as a thousand round trips to the API server and to its disk.
 const parallelSteps = 8
 
 // outcome is what became of a step.
@@ -54,8 +54,8 @@ type outcome struct {
 	err     error
 }
 
-// makeSteps makes the steps, each of another node, and returns what became of each. Those that only publish are made at the same time, the
-// others in their order.
+// makeSteps makes the steps, each of another node, and returns what became of each. Those that only publish are made at
+// the same time, the others in their order.
 func (e *Executor) makeSteps(ctx context.Context, steps []nodeStep) []outcome {
 	all := make([]outcome, len(steps))
 	places := make(chan struct{}, parallelSteps)
@@ -76,8 +76,8 @@ func (e *Executor) makeSteps(ctx context.Context, steps []nodeStep) []outcome {
 	return all
 }
 
-// tryStep makes a step, unless one of this Node has failed and its pause has not passed. A step that is decided again, because of what has
-// changed since the snapshot, is no failure.
+// tryStep makes a step, unless one of this Node has failed and its pause has not passed. A step that is decided again,
+// because of what has changed since the snapshot, is no failure.
 func (e *Executor) tryStep(ctx context.Context, s nodeStep) (did outcome) {
 	var changed error
 	did.err = e.tryForNode(ctx, "Node "+s.Node, func(ctx context.Context) error {
@@ -132,8 +132,9 @@ func (e *Executor) makeStep(ctx context.Context, s nodeStep) (bool, error) {
 	return changes, nil
 }
 
-// patchNode writes what a step changes on a Node, and gives after the version that it has then. Only the metadata is asked for: the patch is refused if
-// the Node has changed since before. What the API server itself adds comes with the watch.
+// patchNode writes what a step changes on a Node, and gives after the version that it has then. Only the metadata is
+// asked for: the patch is refused if the Node has changed since before. What the API server itself adds comes with the
+// watch.
 func (e *Executor) patchNode(ctx context.Context, before, after *corev1.Node) error {
 	patch, err := patchOf(before, after)
 	if err != nil {
@@ -148,8 +149,8 @@ func (e *Executor) patchNode(ctx context.Context, before, after *corev1.Node) er
 	return nil
 }
 
-// patchOf returns the patch of what a step changes on a Node: annotations, and whether it is schedulable. It is refused if the Node has changed since.
-// The library would encode and compare both whole Nodes.
+// patchOf returns the patch of what a step changes on a Node: annotations, and whether it is schedulable. It is refused
+// if the Node has changed since. The library would encode and compare both whole Nodes.
 func patchOf(before, after *corev1.Node) (client.Patch, error) {
 	annotations := map[string]any{}
 	for key, value := range after.Annotations {
@@ -218,7 +219,8 @@ func (e *Executor) sourceOfStep(s nodeStep) plan.Source {
 
 // recordReadyPods notes which pods of a canary are Ready before its change.
 func (e *Executor) recordReadyPods(ctx context.Context, s plan.Step) error {
-	if !s.State.Turn.Canary || s.State.Turn.Bundle != s.Bundle || s.Permit == "" || s.Permit == bundle.ImpactNone || s.Action == plan.ActionRelease {
+	if !s.State.Turn.Canary || s.State.Turn.Bundle != s.Bundle || s.Permit == "" || s.Permit == bundle.ImpactNone ||
+		s.Action == plan.ActionRelease {
 		return nil
 	}
 	list, err := listPods(ctx, e.Pods, s.Node)
@@ -235,7 +237,8 @@ func (e *Executor) recordReadyPods(ctx context.Context, s plan.Step) error {
 	return nil
 }
 
-// recordStep says what a step did to a node: those that take it away and give it back as an event, all of them in the log.
+// recordStep says what a step did to a node: those that take it away and give it back as an event, all of them in the
+// log.
 func (e *Executor) recordStep(s plan.Step, before windowsnode.Node, wanted bundle.Digest) {
 	kind, reason := corev1.EventTypeNormal, ""
 	level := 1
@@ -254,7 +257,8 @@ func (e *Executor) recordStep(s plan.Step, before windowsnode.Node, wanted bundl
 		level = 0
 	case plan.ActionPublish, plan.ActionConfirm, plan.ActionNote:
 	}
-	e.Log.V(level).Info("step", "node", s.Node, "action", s.Action, "permit", s.Permit, "bundle", s.Bundle.Short(), "why", s.Why)
+	e.Log.V(level).Info("step", "node", s.Node, "action", s.Action, "permit", s.Permit, "bundle", s.Bundle.Short(),
+		"why", s.Why)
 	if reason != "" {
 		e.Events.Eventf(before.Reference(), nil, kind, reason, "Turn "+wanted.Short(), "%s", published.Shorten(s.Why))
 	}
