@@ -25,48 +25,46 @@ import (
 	"wmco/render"
 )
 
-// completeNode is for a host that has a Node.
-func (h Host) completeNode(ctx context.Context, node *corev1.Node) (Progress, error) {
-	if err := h.keepRecord(ctx); err != nil {
-		return Progress{}, err
-	}
-	if windowsnode.IsJoined(node.Annotations) {
-		if r, ok := h.Wanted.Records.RecordByID(gather.HostID(h.Node)); ok && r.Origin == record.OriginAdopted &&
-			!r.Adopting && lacksMarks(h.Node, node) {
-			if err := h.MarkAdopted(ctx, node); err != nil {
-				return Progress{}, err
-			}
+// keepJoined is for a host whose Node has joined.
+func (h Host) keepJoined(ctx context.Context, node *corev1.Node) (Progress, error) {
+	if r, ok := h.Wanted.Records.RecordByID(gather.HostID(h.Node)); ok && r.Origin == record.OriginAdopted &&
+		!r.Adopting && lacksMarks(h.Node, node) {
+		if err := h.MarkAdopted(ctx, node); err != nil {
+			return Progress{}, err
 		}
-		if windowsnode.HasTaint(node, windowsnode.RemovingTaint) {
-			return h.takeBackRemoval(ctx, node, Marks{Removing: new(false)})
-		}
-		return Progress{State: StateJoined, Reason: ReasonJoined, Node: node.Name}, nil
 	}
+	if windowsnode.HasTaint(node, windowsnode.RemovingTaint) {
+		return h.takeBackRemoval(ctx, node, Marks{Removing: new(false)})
+	}
+	return Progress{State: StateJoined, Reason: ReasonJoined, Node: node.Name}, nil
+}
+
+// completeNode is for a host whose Node has yet to join.
+func (h Host) completeNode(ctx context.Context, node windowsnode.Node) (Progress, error) {
 	if !node.DeletionTimestamp.IsZero() {
 		message := "its Node is being deleted, and waits for " + strings.Join(node.Finalizers, ", ")
 		return Progress{State: StateWaiting, Reason: ReasonCompleting, Message: message,
 			Fix: "look at the controllers whose finalizers are on the Node", Node: node.Name, Again: AgainSoon}, nil
 	}
-	decoded := windowsnode.Decode(*node)
-	row := fleet.Of(decoded, h.Silence)
+	row := fleet.Of(node, h.Silence)
 	silent := row.Reported.IsZero() || row.State == nodestate.NotReporting
-	if decoded.Life() == windowsnode.LifeRemoving {
+	if node.Life() == windowsnode.LifeRemoving {
 		m := Marks{Annotations: map[string]string{JoiningAnnotation: ""}, Cordon: new(false)}
-		if !decoded.IsReady() || silent {
+		if !node.IsReady() || silent {
 			m = Marks{Annotations: map[string]string{VersionAnnotation: ""}}
 		}
-		return h.takeBackRemoval(ctx, node, m)
+		return h.takeBackRemoval(ctx, node.Node, m)
 	}
-	if done, err := h.labelAndCordonNode(ctx, node); done || err != nil {
+	if done, err := h.labelAndCordonNode(ctx, node.Node); done || err != nil {
 		return Progress{State: StateJoining, Reason: ReasonCompleting,
 			Message: "the Node is labelled, and cordoned until it has joined", Node: node.Name, Again: AgainSoon}, err
 	}
 	// An agent cannot get executables by itself: those of another operator, or of another version of the cluster, come
 	// over SSH.
-	if silent || decoded.LacksPayload() {
+	if silent || node.LacksPayload() {
 		return h.applyHostBundle(ctx), nil
 	}
-	wanted, missing, err := h.findMissing(decoded, row)
+	wanted, missing, err := h.findMissing(node, row)
 	if err != nil || missing != "" {
 		p := Progress{State: StateJoining, Reason: ReasonCompleting,
 			Message: "waiting for the node agent, which follows the cluster: " + missing, Node: node.Name,
@@ -77,14 +75,14 @@ func (h Host) completeNode(ctx context.Context, node *corev1.Node) (Progress, er
 		}
 		return p, err
 	}
-	if h.awaitsImages(decoded, wanted) {
-		return pullingImages(decoded), nil
+	if h.awaitsImages(node, wanted) {
+		return pullingImages(node), nil
 	}
-	if err := h.uncordonAndMark(ctx, node); err != nil {
+	if err := h.uncordonAndMark(ctx, node.Node); err != nil {
 		return Progress{}, err
 	}
 	h.Counters.CountNode(string(h.Backing), h.Now().Sub(node.CreationTimestamp.Time))
-	return Progress{State: StateJoined, Reason: ReasonJoined, Message: describeJoined(decoded), Node: node.Name,
+	return Progress{State: StateJoined, Reason: ReasonJoined, Message: describeJoined(node), Node: node.Name,
 		Finished: true}, nil
 }
 

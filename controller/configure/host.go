@@ -151,7 +151,13 @@ func (j *Joiner) continueJoin(ctx context.Context, ref Ref) (Progress, error) {
 	if err != nil {
 		return Progress{}, client.IgnoreNotFound(err)
 	}
-	return h.completeNode(ctx, node)
+	if err := h.keepRecord(ctx); err != nil {
+		return Progress{}, err
+	}
+	if windowsnode.IsJoined(node.Annotations) {
+		return h.keepJoined(ctx, node)
+	}
+	return h.completeNode(ctx, windowsnode.Decode(*node))
 }
 
 // unusableEntry says what is wrong with an entry of windows-instances that stands for no host, or for one that cannot
