@@ -237,13 +237,13 @@ func (h Host) uncordonAndMark(ctx context.Context, node *corev1.Node) error {
 }
 
 // WriteMarks writes what of the marks a Node does not have, as it was read. It reports whether anything was written.
-func (h Host) WriteMarks(ctx context.Context, node *corev1.Node, m Marks) (bool, error) {
+func (j *Joiner) WriteMarks(ctx context.Context, node *corev1.Node, m Marks) (bool, error) {
 	patch, err := m.mergePatch(node)
 	if err != nil || patch == nil {
 		return false, err
 	}
 	o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}}
-	if err := h.Client.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)); err != nil {
+	if err := j.Client.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return false, fmt.Errorf("writing labels and annotations of Node %s: %w", node.Name, err)
 	}
 	return true, nil

@@ -26,7 +26,7 @@ func (j *Joiner) WriteKeyMark(ctx context.Context, node *corev1.Node, r record.R
 	if accepted == "" {
 		return false, nil
 	}
-	return Host{Joiner: j}.WriteMarks(ctx, node,
+	return j.WriteMarks(ctx, node,
 		Marks{Annotations: map[string]string{keys.HashAnnotation: keys.HashPublicKey(accepted)}})
 }
 

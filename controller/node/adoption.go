@@ -226,8 +226,7 @@ func (ad *adopter) finishAdoption(ctx context.Context, h configure.Host, node wi
 // withdrawAdoption is for a Node whose adoption is not wanted any longer, before anything was published for it: it
 // waits again.
 func (ad *adopter) withdrawAdoption(ctx context.Context, node windowsnode.Node, r record.Record) error {
-	h := configure.Host{Joiner: ad.joiner}
-	if _, err := h.WriteMarks(ctx, node.Node,
+	if _, err := ad.joiner.WriteMarks(ctx, node.Node,
 		configure.Marks{Annotations: map[string]string{published.ReportAnnotation: ""}}); err != nil {
 		return err
 	}
@@ -263,7 +262,7 @@ func (ad *adopter) writeReport(ctx context.Context, node windowsnode.Node, repor
 		return client.IgnoreNotFound(err)
 	}
 	before, _ := windowsnode.ReadReport(now.Annotations) // what cannot be read is replaced
-	if _, err := (configure.Host{Joiner: ad.joiner}).WriteMarks(ctx, now,
+	if _, err := ad.joiner.WriteMarks(ctx, now,
 		configure.Marks{Annotations: map[string]string{published.ReportAnnotation: text}}); err != nil {
 		return err
 	}

@@ -252,7 +252,7 @@ func (n *Nodes) findRelabeled(ctx context.Context, name string, records record.S
 		!r.IsNode(node.Name, node.UID) || node.Labels[corev1.LabelOSStable] == "windows" {
 		return nil, client.IgnoreNotFound(err)
 	}
-	if _, err := (configure.Host{Joiner: n.joiner}).WriteMarks(ctx, &node,
+	if _, err := n.joiner.WriteMarks(ctx, &node,
 		configure.Marks{Labels: map[string]string{corev1.LabelOSStable: "windows"}}); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 
+	"wmco/applier/remote"
 	"wmco/bundle/published"
 )
 
@@ -15,4 +16,12 @@ type nodeEvents struct{ events.EventRecorder }
 func (e nodeEvents) recordOnNode(node *corev1.Node, kind, reason, action, message string) {
 	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
 	e.Eventf(ref, nil, kind, reason, action, "%s", published.Shorten(message))
+}
+
+// describeError says what is wrong, and what to do.
+func describeError(err error) string {
+	if fix := remote.SuggestFix(err); fix != "" {
+		return err.Error() + "; fix: " + fix
+	}
+	return err.Error()
 }

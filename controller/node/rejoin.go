@@ -204,7 +204,8 @@ func (re *rejoiner) deleteToRejoin(ctx context.Context, h configure.Host,
 		return configure.Progress{
 			State: configure.StateFailed, Reason: configure.ReasonExpired, Again: retryLost, Node: node.Name,
 			Message: fmt.Sprintf("the client certificate of the kubelet of node %s expired on %s; it has a taint "+
-				"(%s), so whether it joins again is for a person to decide", node.Name, expired.UTC().Format(time.RFC3339), strings.Join(keys, ", ")),
+				"(%s), so whether it joins again is for a person to decide", node.Name,
+				expired.UTC().Format(time.RFC3339), strings.Join(keys, ", ")),
 			Fix: "if it may join, remove the taint (oc adm taint node " + node.Name + " " + keys[0] +
 				"-), and set it again on the new Node",
 		}, nil
@@ -224,7 +225,8 @@ func (re *rejoiner) deleteToRejoin(ctx context.Context, h configure.Host,
 		return configure.Progress{}, fmt.Errorf("deleting Node %s: %w", node.Name, err)
 	}
 	message := fmt.Sprintf("the client certificate of the kubelet of node %s expired on %s: its Node was deleted, "+
-		"and the host joins again; labels, annotations and a cordon of users are set again", node.Name, expired.UTC().Format(time.RFC3339))
+		"and the host joins again; labels, annotations and a cordon of users are set again", node.Name,
+		expired.UTC().Format(time.RFC3339))
 	if len(tooLarge) > 0 {
 		message += ", but not its " + strings.Join(tooLarge, " and ") + ", which are too large"
 	}

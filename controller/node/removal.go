@@ -151,8 +151,8 @@ func (rm *remover) forgetRemoval(ctx context.Context, node *corev1.Node, r recor
 	if value == "" || r.Entry == "" {
 		return nil
 	}
-	h := configure.Host{Joiner: rm.joiner}
-	if _, err := h.WriteMarks(ctx, node, configure.Marks{Annotations: map[string]string{RemoveAnnotation: ""}}); err != nil {
+	if _, err := rm.joiner.WriteMarks(ctx, node,
+		configure.Marks{Annotations: map[string]string{RemoveAnnotation: ""}}); err != nil {
 		return err
 	}
 	rm.recordRemoval(ctx, node, r, removalEvent{corev1.EventTypeWarning, eventForgotten, actionRemove,
@@ -215,7 +215,7 @@ func (rm *remover) continueRemoval(ctx context.Context, node *corev1.Node,
 		if !node.Spec.Unschedulable { // a cordon of others is theirs
 			m.Annotations, m.Cordon = map[string]string{configure.JoiningAnnotation: configure.ValueTrue}, new(true)
 		}
-		_, err := configure.Host{Joiner: rm.joiner}.WriteMarks(ctx, node, m)
+		_, err := rm.joiner.WriteMarks(ctx, node, m)
 		return configure.Progress{State: configure.StateWaiting, Reason: reasonCordoned,
 			Message: "the node is cordoned: its entry was removed", Again: configure.AgainSoon}, err
 	}
@@ -243,7 +243,7 @@ func (rm *remover) continueRemoval(ctx context.Context, node *corev1.Node,
 		return configure.Progress{State: configure.StateWaiting, Again: configure.AgainSoon}, err
 	}
 	// From here on the host is no node any longer: if its entry comes back before the Node is deleted, it joins again.
-	written, err := configure.Host{Joiner: rm.joiner}.WriteMarks(ctx, node,
+	written, err := rm.joiner.WriteMarks(ctx, node,
 		configure.Marks{Annotations: map[string]string{configure.VersionAnnotation: ""}})
 	if written || err != nil {
 		return configure.Progress{State: configure.StateWaiting, Again: configure.AgainSoon}, err

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"wmco/applier"
-	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
@@ -62,13 +61,9 @@ func (ar *agentRepairer) repairSilent(ctx context.Context, node windowsnode.Node
 		return reconcile.Result{RequeueAfter: configure.AgainSoon}
 	}
 	if err != nil {
-		text := err.Error()
-		if fix := remote.SuggestFix(err); fix != "" {
-			text += "; fix: " + fix
-		}
 		ar.log.Info("repairing a silent node agent", "node", node.Name, "error", err)
 		ar.events.recordOnNode(node.Node, corev1.EventTypeWarning, EventAgentSilent, actionRepair,
-			"the node agent is silent, and could not be repaired over SSH: "+text)
+			"the node agent is silent, and could not be repaired over SSH: "+describeError(err))
 		return reconcile.Result{RequeueAfter: retrySilent}
 	}
 	ar.log.Info("repaired a silent node agent", "node", node.Name, "result", message)

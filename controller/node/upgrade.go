@@ -63,7 +63,7 @@ func (up *upgrader) continueUpgrade(ctx context.Context, node windowsnode.Node) 
 	if !known {
 		return reconcile.Result{}, false, nil // the first rendering wakes this controller
 	}
-	written, err := configure.Host{Joiner: up.joiner}.WriteMarks(ctx, node.Node, up.versionMarks(node, payload))
+	written, err := up.joiner.WriteMarks(ctx, node.Node, up.versionMarks(node, payload))
 	if err != nil || written {
 		return reconcile.Result{}, true, err
 	}
@@ -83,13 +83,9 @@ func (up *upgrader) continueUpgrade(ctx context.Context, node windowsnode.Node) 
 	case hosts.IsHostBusy(err):
 		return reconcile.Result{RequeueAfter: configure.AgainSoon}, true, nil
 	case err != nil:
-		text := err.Error()
-		if fix := remote.SuggestFix(err); fix != "" {
-			text += "; fix: " + fix
-		}
 		up.log.Info("copying executables", "node", node.Name, "error", err)
 		up.events.recordOnNode(node.Node, corev1.EventTypeWarning, EventPayloadNotCopied, actionUpgrade,
-			"the executables of operator "+up.joiner.Version+" could not be copied, the node runs on with those that it has: "+text)
+			"the executables of operator "+up.joiner.Version+" could not be copied, the node runs on with those that it has: "+describeError(err))
 		return reconcile.Result{RequeueAfter: copyAgainAfter(err)}, false, nil
 	}
 	up.log.Info("copied executables", "node", node.Name, "result", event.Result)
@@ -102,7 +98,7 @@ func (up *upgrader) continueUpgrade(ctx context.Context, node windowsnode.Node) 
 	if err != nil {
 		return reconcile.Result{}, true, client.IgnoreNotFound(err)
 	}
-	_, err = configure.Host{Joiner: up.joiner}.WriteMarks(ctx, now,
+	_, err = up.joiner.WriteMarks(ctx, now,
 		configure.Marks{Annotations: map[string]string{published.PayloadAnnotation: string(payload)}})
 	return reconcile.Result{RequeueAfter: retrySilent}, true, err
 }
@@ -166,7 +162,7 @@ func (up *upgrader) stageMissing(ctx context.Context, node windowsnode.Node, see
 	}
 	now, err := configure.ReadNode(ctx, up.joiner.Reader, node.Name)
 	if err == nil {
-		_, err = configure.Host{Joiner: up.joiner}.WriteMarks(ctx, now,
+		_, err = up.joiner.WriteMarks(ctx, now,
 			configure.Marks{Annotations: map[string]string{published.PayloadAnnotation: string(payload)}})
 	}
 	return false, err // the bundle with them is rendered next

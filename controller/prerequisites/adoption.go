@@ -59,7 +59,8 @@ func adoptionCondition(ctx context.Context, nodes *nodelist.Cache, r client.Read
 	if len(waiting) > 0 {
 		slices.Sort(waiting)
 		parts = append(parts, fmt.Sprintf("%s of another operator, which keep what they have, and get no CA or pull "+
-			"secret that is rotated: %s", bundle.Count(len(waiting), "node"), firstNames(waiting))+waitingCAs(of.clientCAs, of.serverCAs))
+			"secret that is rotated: %s", bundle.Count(len(waiting), "node"),
+			firstNames(waiting))+waitingCAs(of.clientCAs, of.serverCAs))
 	}
 	if len(adopting) > 0 {
 		slices.Sort(adopting)

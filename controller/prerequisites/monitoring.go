@@ -39,7 +39,8 @@ func monitoringCondition(ctx context.Context, live client.Reader, namespace stri
 			Type: NamespaceMonitored, Status: metav1.ConditionFalse, Reason: ReasonOtherNamespace,
 			Message: fmt.Sprintf("the operator is installed in namespace %s, and what is shipped for Prometheus "+
 				"names %s: Windows nodes have neither graphs nor alerts; fix: install it in %[2]s, or write %[1]s "+
-				"into the serverName, namespaceSelector and namespace of its ServiceMonitors and rules", namespace, gather.OperatorNamespace),
+				"into the serverName, namespaceSelector and namespace of its ServiceMonitors and rules", namespace,
+				gather.OperatorNamespace),
 		}, nil
 	}
 	var n corev1.Namespace
@@ -60,6 +61,7 @@ func monitoringCondition(ctx context.Context, live client.Reader, namespace stri
 	return metav1.Condition{
 		Type: NamespaceMonitored, Status: metav1.ConditionFalse, Reason: ReasonNotMonitored,
 		Message: fmt.Sprintf("Prometheus of the cluster does not scrape namespace %[1]s, so Windows nodes have "+
-			"neither graphs nor alerts; fix: oc label namespace %[1]s %[2]s=%[3]s", namespace, monitoringLabel, monitoringTrue),
+			"neither graphs nor alerts; fix: oc label namespace %[1]s %[2]s=%[3]s", namespace, monitoringLabel,
+			monitoringTrue),
 	}, nil
 }
