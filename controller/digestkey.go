@@ -37,7 +37,8 @@ func digestKey(ctx context.Context, m manager.Manager, namespace string) (bundle
 		}
 		key := make([]byte, keySize)
 		_, _ = rand.Read(key) // crypto/rand documents that it never fails
-		secret = corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}, Data: map[string][]byte{keyField: key}, Immutable: new(true)}
+		secret = corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name},
+			Data: map[string][]byte{keyField: key}, Immutable: new(true)}
 		if err := m.GetClient().Create(ctx, &secret); err != nil && !apierrors.IsAlreadyExists(err) {
 			return nil, fmt.Errorf("creating Secret %s: %w", at, err)
 		}

@@ -40,7 +40,8 @@ type Lease struct{ Duration, Renew, Retry time.Duration }
 // newManager returns the manager with its caches, its metrics and, if asked, its Lease.
 func newManager(ctx context.Context, o Options) (base.Manager, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, certificatesv1.AddToScheme, machinev1beta1.Install, configv1.Install} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme,
+		certificatesv1.AddToScheme, machinev1beta1.Install, configv1.Install} {
 		if err := add(scheme); err != nil {
 			return base.Manager{}, err
 		}
@@ -51,17 +52,20 @@ func newManager(ctx context.Context, o Options) (base.Manager, error) {
 	var lock *leader.Lock
 	if o.LeaderElection {
 		var err error
-		if lock, err = base.NewLock(o.Config, types.NamespacedName{Namespace: o.Namespace, Name: operatorName}, o.Lease.Renew); err != nil {
+		if lock, err = base.NewLock(o.Config, types.NamespacedName{Namespace: o.Namespace, Name: operatorName},
+			o.Lease.Renew); err != nil {
 			return base.Manager{}, err
 		}
 	}
 	refused := base.NewRefusedWatches()
 	options := manager.Options{
-		Scheme: scheme, Logger: o.Log, Cache: base.CacheOptions(gather.WantedObjects(o.Namespace)), NewCache: base.NewCache(gather.WantedObjects(o.Namespace), refused),
+		Scheme: scheme, Logger: o.Log, Cache: base.CacheOptions(gather.WantedObjects(o.Namespace)),
+		NewCache:               base.NewCache(gather.WantedObjects(o.Namespace), refused),
 		Client:                 client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 		HealthProbeBindAddress: nowhere, Metrics: server.Options{BindAddress: nowhere}, // addServers
 		Controller:     config.Controller{SkipNameValidation: &o.SkipNameValidation},
-		LeaderElection: o.LeaderElection, LeaderElectionID: operatorName, LeaderElectionNamespace: o.Namespace, LeaderElectionReleaseOnCancel: true, GracefulShutdownTimeout: new(base.StopWithin),
+		LeaderElection: o.LeaderElection, LeaderElectionID: operatorName, LeaderElectionNamespace: o.Namespace,
+		LeaderElectionReleaseOnCancel: true, GracefulShutdownTimeout: new(base.StopWithin),
 		LeaseDuration: &o.Lease.Duration, RenewDeadline: &o.Lease.Renew, RetryPeriod: &o.Lease.Retry,
 	}
 	if lock != nil {
@@ -94,7 +98,8 @@ func addServers(ctx context.Context, m manager.Manager, o Options) error {
 	if o.HealthAddress != "" && o.HealthAddress != nowhere {
 		probes := ports.Server(probesHandler(""))
 		probes.Addr = o.HealthAddress
-		if err := m.Add(&manager.Server{Name: "health", Server: probes, ShutdownTimeout: new(ports.StopWithin)}); err != nil {
+		if err := m.Add(&manager.Server{Name: "health", Server: probes,
+			ShutdownTimeout: new(ports.StopWithin)}); err != nil {
 			return err
 		}
 	}
@@ -114,6 +119,8 @@ func probesHandler(notReady string) http.Handler {
 		mux.HandleFunc("/readyz", ok)
 		return mux
 	}
-	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, notReady, http.StatusServiceUnavailable) })
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, notReady, http.StatusServiceUnavailable)
+	})
 	return mux
 }

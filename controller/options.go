@@ -1,10 +1,10 @@
-// Package controller is the operator: its options, its manager, and the list of its controllers (controllers.go). Each controller is a package
-// below, with what it watches and its Reconcile in one file.
+// Package controller is the operator: its options, its manager, and the list of its controllers (controllers.go). Each
+// controller is a package below, with what it watches and its Reconcile in one file.
 //
 //	objects of the cluster --watch, cache--> inputs (gather, render) --> rollout --> Secrets, Nodes
 //
-// What is in the cluster decides. A controller keeps what it has read or rendered until that changes, and what it has observed itself, such as
-// for how long a node agent is silent; each is found out again after a restart.
+// What is in the cluster decides. A controller keeps what it has read or rendered until that changes, and what it has
+// observed itself, such as for how long a node agent is silent; each is found out again after a restart.
 package controller
 
 import (
@@ -52,7 +52,8 @@ type Options struct {
 	MetricsCertificates string
 	// Warnings is where API servers ask what an object will change on the nodes.
 	Warnings warnings.Serving
-	// SkipNameValidation lets one process run the operator again, as tests do: controller-runtime's metrics know a controller by its name.
+	// SkipNameValidation lets one process run the operator again, as tests do: controller-runtime's metrics know a
+	// controller by its name.
 	SkipNameValidation bool
 	// Resolver looks up instances that are given by name; nil is that of this process.
 	Resolver csr.Resolver
@@ -65,8 +66,8 @@ type Options struct {
 	// Traffic returns how many bytes were sent and received over SSH since the process began; nil is none.
 	Traffic func() (sent, received int64)
 	Log     logr.Logger
-	// Clock is what everything is decided by, and what all pauses are counted on but those of client-go, of requests and of leader election. It is
-	// monotonic. Nil is that of this computer.
+	// Clock is what everything is decided by, and what all pauses are counted on but those of client-go, of requests
+	// and of leader election. It is monotonic. Nil is that of this computer.
 	Clock clock.WithTicker
 	// Now is the wall clock, which may be set at any time: its times are for people. Nil is that of Clock.
 	Now func() time.Time
@@ -118,13 +119,15 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 	// Before anything else is written. Whoever cannot apply it is told by a condition, once the operator works.
 	admission := policies.Policies{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace}
 	if err := admission.BindOperator(ctx); err != nil {
-		o.Log.Info("no admission policy binds the Secrets that the operator may write", "error", err.Error(), "condition", policies.SecretWritesBound)
+		o.Log.Info("no admission policy binds the Secrets that the operator may write", "error", err.Error(),
+			"condition", policies.SecretWritesBound)
 	}
 	if err := admission.LimitPorts(ctx); err != nil {
 		o.Log.Info("no NetworkPolicy limits who reaches the ports of the operator", "error", err.Error())
 	}
 	if o.LeaderElection {
-		if err := base.CreateLease(ctx, m.GetClient(), types.NamespacedName{Namespace: o.Namespace, Name: operatorName}); err != nil {
+		if err := base.CreateLease(ctx, m.GetClient(),
+			types.NamespacedName{Namespace: o.Namespace, Name: operatorName}); err != nil {
 			return nil, startError("starting the operator", err)
 		}
 	}

@@ -16,16 +16,17 @@ import (
 	"wmco/controller/base/ports"
 )
 
-// predecessorLock is the ConfigMap with which the existing operator makes sure that it is alone. It is never given back: the Pod that owns
-// it holds it as long as the Pod exists (operator-framework/operator-lib, leader).
+// predecessorLock is the ConfigMap with which the existing operator makes sure that it is alone. It is never given
+// back: the Pod that owns it holds it as long as the Pod exists (operator-framework/operator-lib, leader).
 const predecessorLock = "windows-machine-config-operator-lock"
 
-// startError says why the operator cannot start. Where the API server refuses its credentials or its rights, that is all there is to say: what it
-// was about to do has nothing to do with it.
+// startError says why the operator cannot start. Where the API server refuses its credentials or its rights, that is
+// all there is to say: what it was about to do has nothing to do with it.
 func startError(doing string, err error) error {
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("the API server does not accept the operator's credentials (401); fix: check the token of its ServiceAccount, or KUBECONFIG: %w", err)
+		return fmt.Errorf("the API server does not accept the operator's credentials (401); fix: check the token of "+
+			"its ServiceAccount, or KUBECONFIG: %w", err)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("the operator lacks a right (403); fix: apply deploy/rbac: %w", err)
 	}
@@ -35,8 +36,8 @@ func startError(doing string, err error) error {
 // askAgain is how often the existing operator is looked for.
 const askAgain = 5 * time.Second
 
-// awaitPredecessor returns when no Pod of the existing operator works for the cluster. Nothing is written before. Meanwhile the process is
-// alive and not ready.
+// awaitPredecessor returns when no Pod of the existing operator works for the cluster. Nothing is written before.
+// Meanwhile the process is alive and not ready.
 func awaitPredecessor(ctx context.Context, o Options) error {
 	c, err := kubernetes.NewForConfig(o.Config)
 	if err != nil {
@@ -52,7 +53,8 @@ func awaitPredecessor(ctx context.Context, o Options) error {
 	}
 	defer stop()
 	for pod != "" {
-		o.Log.Info("the existing operator still runs; waiting until its Pod has ended. fix: scale its Deployment to 0, or delete the Pod if its node no longer exists", "pod", pod, "lock", predecessorLock)
+		o.Log.Info("the existing operator still runs; waiting until its Pod has ended. fix: scale its Deployment to "+
+			"0, or delete the Pod if its node no longer exists", "pod", pod, "lock", predecessorLock)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

@@ -43,9 +43,9 @@ func KindOf(w objects.Want) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: w.Group, Version: w.Version, Kind: w.Kind}
 }
 
-// CacheOptions keep in memory what is read and no more: no Secret and no ConfigMap but those that are named. Nodes are kept as Go types, all other
-// kinds unstructured. Of certificate signing requests the names are kept: each kubelet, and whoever has the bootstrap token, makes as many as it likes, with as
-// many labels as an object holds.
+// CacheOptions keep in memory what is read and no more: no Secret and no ConfigMap but those that are named. Nodes are
+// kept as Go types, all other kinds unstructured. Of certificate signing requests the names are kept: each kubelet, and
+// whoever has the bootstrap token, makes as many as it likes, with as many labels as an object holds.
 func CacheOptions(wants []objects.Want) cache.Options {
 	byKind := map[schema.GroupVersionKind]cache.ByObject{}
 	for _, w := range wants {
@@ -87,9 +87,9 @@ func labelSelectorOf(w objects.Want) labels.Selector {
 	return labels.SelectorFromSet(w.Labels)
 }
 
-// NewCache makes the cache of the operator. The library asks for the scope of each kind that has a selector, and refuses to work where the
-// cluster does not serve one of them: what is wanted says that scope as well. Its informers note in refused what they
-// may not list or watch.
+// NewCache makes the cache of the operator. The library asks for the scope of each kind that has a selector, and
+// refuses to work where the cluster does not serve one of them: what is wanted says that scope as well. Its informers
+// note in refused what they may not list or watch.
 func NewCache(wants []objects.Want, refused *RefusedWatches) func(*rest.Config, cache.Options) (cache.Cache, error) {
 	return func(config *rest.Config, o cache.Options) (cache.Cache, error) {
 		scopes := &knownScopes{RESTMapper: o.Mapper, wants: wants}
@@ -102,8 +102,10 @@ func NewCache(wants []objects.Want, refused *RefusedWatches) func(*rest.Config, 
 
 // newInformers returns what makes the informers of the cache: that of certificate signing requests lists them in parts.
 func newInformers(refused *RefusedWatches) informerFunc {
-	return func(from toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-		if _, ok := o.(*metav1.PartialObjectMetadata); ok && o.GetObjectKind().GroupVersionKind() == CertificateRequestKind() {
+	return func(from toolscache.ListerWatcher, o runtime.Object, resync time.Duration,
+		indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+		if _, ok := o.(*metav1.PartialObjectMetadata); ok &&
+			o.GetObjectKind().GroupVersionKind() == CertificateRequestKind() {
 			return refused.newInformer(namesInParts{toolscache.ToListerWatcherWithContext(from)}, o, resync, indexers)
 		}
 		return refused.NewInformer(from, o, resync, indexers)
@@ -111,14 +113,16 @@ func newInformers(refused *RefusedWatches) informerFunc {
 }
 
 // informerFunc is cache.Options.NewInformer.
-type informerFunc = func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer
+type informerFunc = func(toolscache.ListerWatcher, runtime.Object, time.Duration,
+	toolscache.Indexers) toolscache.SharedIndexInformer
 
 // knownScopes is a mapper that knows the scope of what is wanted, until the cache is made.
 type knownScopes struct {
 	meta.RESTMapper
 	wants []objects.Want
 	made  atomic.Bool
-	// core are the mappings of kinds that every API server serves in the same way. A cache asks for that of a kind with each list.
+	// core are the mappings of kinds that every API server serves in the same way. A cache asks for that of a kind with
+	// each list.
 	core sync.Map
 }
 

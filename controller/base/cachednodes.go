@@ -11,9 +11,9 @@ import (
 	"wmco/bundle/published"
 )
 
-// keepWhatIsRead drops of a Node what no part of the operator reads, such as managedFields, images, volumes and resources, and says the kind, which Go
-// types do not say by themselves. It is the transform of the cache, which has Nodes as Go types: the API server sends those in its own form (protobuf),
-// and nothing is converted when one is read.
+// keepWhatIsRead drops of a Node what no part of the operator reads, such as managedFields, images, volumes and
+// resources, and says the kind, which Go types do not say by themselves. It is the transform of the cache, which has
+// Nodes as Go types: the API server sends those in its own form (protobuf), and nothing is converted when one is read.
 func keepWhatIsRead(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok { // the last that is known of one whose deletion was missed
@@ -22,7 +22,8 @@ func keepWhatIsRead(object any) (any, error) {
 	node.TypeMeta, node.ManagedFields = typeMeta(NodeKind()), nil
 	node.Status = corev1.NodeStatus{
 		Addresses: node.Status.Addresses, NodeInfo: corev1.NodeSystemInfo{KubeletVersion: node.Status.NodeInfo.KubeletVersion},
-		Conditions: slices.Clip(slices.DeleteFunc(slices.Clone(node.Status.Conditions), func(c corev1.NodeCondition) bool { return c.Type != corev1.NodeReady && c.Type != published.Condition })),
+		Conditions: slices.Clip(slices.DeleteFunc(slices.Clone(node.Status.Conditions),
+			func(c corev1.NodeCondition) bool { return c.Type != corev1.NodeReady && c.Type != published.Condition })),
 	}
 	return node, nil
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Coalesced shares readings of a cluster among those who wait for one: a thousand Machines that join would read the objects of a thousand
-// Machines a thousand times otherwise.
+// Coalesced shares readings of a cluster among those who wait for one: a thousand Machines that join would read the
+// objects of a thousand Machines a thousand times otherwise.
 type Coalesced[T any] struct {
 	// Source reads.
 	Source func(context.Context) (T, error)

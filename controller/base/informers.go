@@ -16,17 +16,21 @@ import (
 )
 
 // NewInformer is for cache.Options.NewInformer of a cache that nobody waits for when it is refused.
-func NewInformer(from toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+func NewInformer(from toolscache.ListerWatcher, o runtime.Object, resync time.Duration,
+	indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	return (*RefusedWatches)(nil).NewInformer(from, o, resync, indexers)
 }
 
-// NewInformer is for cache.Options.NewInformer. After failures the library's informers wait for up to a minute (k8s.io/client-go,
-// tools/cache/reflector.go): all that an operator learns would come so late after an outage. Its lists and watches are tried again here instead.
-func (r *RefusedWatches) NewInformer(from toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+// NewInformer is for cache.Options.NewInformer. After failures the library's informers wait for up to a minute
+// (k8s.io/client-go, tools/cache/reflector.go): all that an operator learns would come so late after an outage. Its
+// lists and watches are tried again here instead.
+func (r *RefusedWatches) NewInformer(from toolscache.ListerWatcher, o runtime.Object, resync time.Duration,
+	indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	return r.newInformer(toolscache.ToListerWatcherWithContext(from), o, resync, indexers)
 }
 
-func (r *RefusedWatches) newInformer(from toolscache.ListerWatcherWithContext, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+func (r *RefusedWatches) newInformer(from toolscache.ListerWatcherWithContext, o runtime.Object, resync time.Duration,
+	indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	kind := o.GetObjectKind().GroupVersionKind()
 	if _, ok := o.(*corev1.Node); ok {
 		kind = NodeKind() // Go types do not say it
@@ -44,8 +48,8 @@ func relistPauses() wait.Backoff {
 	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 1 << 30, Cap: 5 * time.Second}
 }
 
-// patientListWatch tries lists and watches again that fail because the API server, or the way to it, is not well. All other errors are the
-// informer's: a version that is gone, what is not permitted, a kind that is not served.
+// patientListWatch tries lists and watches again that fail because the API server, or the way to it, is not well. All
+// other errors are the informer's: a version that is gone, what is not permitted, a kind that is not served.
 type patientListWatch struct {
 	toolscache.ListerWatcherWithContext
 	pauses wait.Backoff
@@ -55,14 +59,18 @@ type patientListWatch struct {
 
 // ListWithContext implements cache.ListerWithContext.
 func (p patientListWatch) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-	list, err := untilWell(ctx, p.pauses, func() (runtime.Object, error) { return p.ListerWatcherWithContext.ListWithContext(ctx, o) })
+	list, err := untilWell(ctx, p.pauses, func() (runtime.Object, error) {
+		return p.ListerWatcherWithContext.ListWithContext(ctx, o)
+	})
 	p.noteRefusal(err)
 	return list, err
 }
 
 // WatchWithContext implements cache.WatcherWithContext.
 func (p patientListWatch) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-	events, err := untilWell(ctx, p.pauses, func() (watch.Interface, error) { return p.ListerWatcherWithContext.WatchWithContext(ctx, o) })
+	events, err := untilWell(ctx, p.pauses, func() (watch.Interface, error) {
+		return p.ListerWatcherWithContext.WatchWithContext(ctx, o)
+	})
 	p.noteRefusal(err)
 	return events, err
 }
@@ -112,6 +120,7 @@ func isUnwell(err error) bool {
 	if !errors.As(err, &status) {
 		return !errors.Is(err, context.Canceled)
 	}
-	return apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
+	return apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) ||
+		apierrors.IsServerTimeout(err) ||
 		apierrors.IsTooManyRequests(err) || status.Status().Code >= 500 //nolint:mnd // 5xx
 }

@@ -19,18 +19,18 @@ import (
 	"wmco/controller/gather/objects"
 )
 
-// KindsPeriod is how often the cluster is asked for kinds that it did not serve, or refused. What is removed is noticed without that: the API server
-// deletes the objects, and ends the watch.
+// KindsPeriod is how often the cluster is asked for kinds that it did not serve, or refused. What is removed is noticed
+// without that: the API server deletes the objects, and ends the watch.
 const KindsPeriod = 30 * time.Second
 
-// Kinds are those that cannot be watched now: the cluster does not serve them, or refuses to list them. What needs one begins when it can be
-// watched. A cache would wait for it for ever, and everything that reads the cache with it.
+// Kinds are those that cannot be watched now: the cluster does not serve them, or refuses to list them. What needs one
+// begins when it can be watched. A cache would wait for it for ever, and everything that reads the cache with it.
 //
 //	WatchWhenServed --served, may be listed--> what watches it --its informer is refused--> missing: reads return why
 //	   '----otherwise--> missing: reads return why --every KindsPeriod: when it can be--> what watches it
 //
-// A watch goes on when the right to it is taken away. It is noticed when the API server has ended the watch: the cache has what it had then, and
-// says nothing.
+// A watch goes on when the right to it is taken away. It is noticed when the API server has ended the watch: the cache
+// has what it had then, and says nothing.
 type Kinds struct {
 	mapper  meta.RESTMapper
 	live    client.Reader
@@ -40,7 +40,8 @@ type Kinds struct {
 
 	mu      sync.Mutex
 	missing map[schema.GroupVersionKind]*missingKind
-	// watched are what was asked for of each kind, onChange what is called when a kind that was watched is missing, or is there again.
+	// watched are what was asked for of each kind, onChange what is called when a kind that was watched is missing, or
+	// is there again.
 	watched  map[schema.GroupVersionKind][]objects.Want
 	onChange []func()
 }
@@ -127,7 +128,8 @@ func (k *Kinds) WatchWhenServed(ctx context.Context, wants []objects.Want, do fu
 	if m == nil {
 		m = &missingKind{}
 		k.missing[kind] = m
-		k.log.Info("a kind cannot be watched; it is looked for again", "kind", kind.Kind, "group", kind.Group, "every", KindsPeriod, "error", firstError(errs))
+		k.log.Info("a kind cannot be watched; it is looked for again", "kind", kind.Kind, "group", kind.Group, "every",
+			KindsPeriod, "error", firstError(errs))
 	}
 	m.errs, m.wants, m.begin = errs, append(m.wants, wants...), append(m.begin, do)
 	return nil
@@ -137,7 +139,8 @@ func firstError(errs map[string]error) error {
 	return errs[slices.Min(slices.Collect(maps.Keys(errs)))]
 }
 
-// checkWatchable returns why objects cannot be watched, by namespace. The error is of an API server that gives no answer.
+// checkWatchable returns why objects cannot be watched, by namespace. The error is of an API server that gives no
+// answer.
 func (k *Kinds) checkWatchable(ctx context.Context, wants []objects.Want) (map[string]error, error) {
 	errs := map[string]error{}
 	for _, w := range wants {
@@ -145,7 +148,8 @@ func (k *Kinds) checkWatchable(ctx context.Context, wants []objects.Want) (map[s
 		case meta.IsNoMatchError(err):
 			errs[w.Namespace] = err
 		case apierrors.IsNotFound(err): // a mapper that has not noticed that the kind was removed
-			errs[w.Namespace] = &meta.NoKindMatchError{GroupKind: KindOf(w).GroupKind(), SearchedVersions: []string{w.Version}}
+			errs[w.Namespace] = &meta.NoKindMatchError{GroupKind: KindOf(w).GroupKind(),
+				SearchedVersions: []string{w.Version}}
 		case apierrors.IsForbidden(err):
 			errs[w.Namespace] = &objects.WatchError{Err: err}
 		case err != nil:
@@ -161,7 +165,8 @@ func (k *Kinds) listOne(ctx context.Context, w objects.Want) error {
 	if _, err := k.mapper.RESTMapping(kind.GroupKind(), kind.Version); err != nil {
 		return err
 	}
-	return k.live.List(ctx, MetadataList(kind), &client.ListOptions{Namespace: w.Namespace, FieldSelector: byName(w), LabelSelector: labelSelectorOf(w), Limit: 1})
+	return k.live.List(ctx, MetadataList(kind), &client.ListOptions{Namespace: w.Namespace, FieldSelector: byName(w),
+		LabelSelector: labelSelectorOf(w), Limit: 1})
 }
 
 // Start implements manager.Runnable: it looks for what is missing until the context ends.
@@ -180,8 +185,8 @@ func (k *Kinds) Start(ctx context.Context) error {
 	}
 }
 
-// holdRefused looks whether kinds whose informers were refused can be watched: if not, reads of them return why from now on. Their informers go
-// on, so nothing has to begin when they can be.
+// holdRefused looks whether kinds whose informers were refused can be watched: if not, reads of them return why from
+// now on. Their informers go on, so nothing has to begin when they can be.
 func (k *Kinds) holdRefused(ctx context.Context) {
 	all := k.refused.takeRefusedKinds()
 	for i, kind := range all {
@@ -199,7 +204,8 @@ func (k *Kinds) holdRefused(ctx context.Context) {
 		if len(errs) == 0 {
 			continue
 		}
-		k.log.Info("a kind cannot be watched any longer; it is looked for again", "kind", kind.Kind, "group", kind.Group, "every", KindsPeriod, "error", firstError(errs))
+		k.log.Info("a kind cannot be watched any longer; it is looked for again", "kind", kind.Kind, "group",
+			kind.Group, "every", KindsPeriod, "error", firstError(errs))
 		k.mu.Lock()
 		k.missing[kind] = &missingKind{errs: errs, wants: wants}
 		changed := slices.Clone(k.onChange)
@@ -246,7 +252,8 @@ func (k *Kinds) watchServed(ctx context.Context) error {
 	return nil
 }
 
-// whyNotWatched returns why objects of a kind in a namespace, or in all if that is empty, cannot be read; nil if they can.
+// whyNotWatched returns why objects of a kind in a namespace, or in all if that is empty, cannot be read; nil if they
+// can.
 func (k *Kinds) whyNotWatched(kind schema.GroupVersionKind, namespace string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -24,12 +24,13 @@ import (
 	"wmco/controller/windowsnode/nodelist"
 )
 
-// StopWithin is how long the operator waits for what it has begun when it is asked to stop. The rest of the grace period of its Pod
-// (deploy/manager/deployment.yaml) is for the Lease: one that is not released holds up the next operator until it has expired.
+// StopWithin is how long the operator waits for what it has begun when it is asked to stop. The rest of the grace
+// period of its Pod (deploy/manager/deployment.yaml) is for the Lease: one that is not released holds up the next
+// operator until it has expired.
 const StopWithin = 20 * time.Second
 
-// NewLock returns the lock of leader election. It is the library's, with one that notes when it was renewed in between. Renew is how long a leader
-// tries to renew the Lease.
+// NewLock returns the lock of leader election. It is the library's, with one that notes when it was renewed in between.
+// Renew is how long a leader tries to renew the Lease.
 func NewLock(config *rest.Config, lease types.NamespacedName, renew time.Duration) (*leader.Lock, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -41,10 +42,12 @@ func NewLock(config *rest.Config, lease types.NamespacedName, renew time.Duratio
 	if err != nil {
 		return nil, err
 	}
-	return leader.New(leader.Options{Leases: leases, Lease: lease, Identity: host + "_" + string(uuid.NewUUID()), Renew: renew}), nil
+	return leader.New(leader.Options{Leases: leases, Lease: lease, Identity: host + "_" + string(uuid.NewUUID()),
+		Renew: renew}), nil
 }
 
-// CreateLease creates the Lease of leader election, without a holder, where there is none: by its name, which the library does not do.
+// CreateLease creates the Lease of leader election, without a holder, where there is none: by its name, which the
+// library does not do.
 func CreateLease(ctx context.Context, c client.Client, lease types.NamespacedName) error {
 	return named.CreateIfAbsent(ctx, c, &coordinationv1.Lease{
 		TypeMeta:   metav1.TypeMeta{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease"},
@@ -52,8 +55,8 @@ func CreateLease(ctx context.Context, c client.Client, lease types.NamespacedNam
 	})
 }
 
-// WithRequestRate returns the configuration with the rate of requests that publishing for a thousand nodes needs: three seconds. The API server
-// limits its clients by priority and fairness.
+// WithRequestRate returns the configuration with the rate of requests that publishing for a thousand nodes needs: three
+// seconds. The API server limits its clients by priority and fairness.
 func WithRequestRate(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	if config.QPS >= 0 {
@@ -62,7 +65,8 @@ func WithRequestRate(config *rest.Config) *rest.Config {
 	return config
 }
 
-// GuardWrites returns the configuration for clients whose writes are refused once this process does not lead any longer, whoever makes them.
+// GuardWrites returns the configuration for clients whose writes are refused once this process does not lead any
+// longer, whoever makes them.
 func GuardWrites(config *rest.Config, lock *leader.Lock) *rest.Config {
 	if lock == nil {
 		return config
@@ -109,7 +113,8 @@ type Manager struct {
 
 // NewManager returns a manager with what its parts share. Lock is nil without leader election; cached is what the
 // cache has unstructured.
-func NewManager(m manager.Manager, lock *leader.Lock, again *Retries, kinds *Kinds, cached []objects.Want) (Manager, error) {
+func NewManager(m manager.Manager, lock *leader.Lock, again *Retries, kinds *Kinds,
+	cached []objects.Want) (Manager, error) {
 	kinds.clock = again.clock
 	return Manager{m, lock, again, kinds, &nodelist.Cache{}, "", TypedClient(m.GetClient(), cached)}, m.Add(kinds)
 }
@@ -133,8 +138,8 @@ func (m Manager) MayChangeHosts() func(context.Context) error {
 	return m.lock.ConfirmLeading
 }
 
-// Start works until the context ends, or until another process holds the Lease. It does not wait for anything then: whatever was begun ends
-// with this process.
+// Start works until the context ends, or until another process holds the Lease. It does not wait for anything then:
+// whatever was begun ends with this process.
 func (m Manager) Start(ctx context.Context) error {
 	if m.lock == nil {
 		return m.Manager.Start(ctx)

@@ -18,14 +18,17 @@ func keepNameOnly(o any) (any, error) {
 }
 
 func nameOf(m *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
-	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion}}
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: m.Name, UID: m.UID,
+		ResourceVersion: m.ResourceVersion}}
 }
 
-// namesAtATime is how many objects are in memory whole while their names are listed: each may be as large as an object may be.
+// namesAtATime is how many objects are in memory whole while their names are listed: each may be as large as an object
+// may be.
 const namesAtATime = 20
 
-// namesInParts lists objects in parts, and keeps their names. An API server that streams no lists would send all of them at once, whole, from its cache, which
-// knows no limit (kubernetes.io/docs/reference/using-api/api-concepts, "Streaming lists" and "Retrieving large results sets in chunks").
+// namesInParts lists objects in parts, and keeps their names. An API server that streams no lists would send all of
+// them at once, whole, from its cache, which knows no limit (kubernetes.io/docs/reference/using-api/api-concepts,
+// "Streaming lists" and "Retrieving large results sets in chunks").
 type namesInParts struct {
 	toolscache.ListerWatcherWithContext
 }

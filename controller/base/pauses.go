@@ -13,11 +13,13 @@ import (
 	"wmco/controller/base/leader"
 )
 
-// forgetFailure is how long after the end of its pause a failure counts that was not tried again: nothing wanted it any longer.
+// forgetFailure is how long after the end of its pause a failure counts that was not tried again: nothing wanted it any
+// longer.
 const forgetFailure = 10 * LastRetry
 
-// Pauses are those of a controller that does many things in one go, such as writing a thousand Nodes. What has failed is tried again after
-// pauses of its own, and nothing else waits for it. After an outage of the API server all of it is tried again at once.
+// Pauses are those of a controller that does many things in one go, such as writing a thousand Nodes. What has failed
+// is tried again after pauses of its own, and nothing else waits for it. After an outage of the API server all of it is
+// tried again at once.
 //
 //	Begin --> Try "Node win-1"  done
 //	          Try "Node win-2"  failed: tried again after 5 ms, 10 ms, ... 30 s, or when the API server says
@@ -73,8 +75,9 @@ func (p *Pauses) BeginPass() {
 	}
 }
 
-// Try does something, unless it has failed and its pause has not passed. It returns why it was not done. Requests that are made with the
-// context do not wait where the API server asks for a pause: that is the next pause of this thing alone.
+// Try does something, unless it has failed and its pause has not passed. It returns why it was not done. Requests that
+// are made with the context do not wait where the API server asks for a pause: that is the next pause of this thing
+// alone.
 func (p *Pauses) Try(ctx context.Context, what string, do func(context.Context) error) error {
 	if err := p.whyWaiting(what); err != nil {
 		return err
@@ -123,7 +126,8 @@ func (p *Pauses) noteResult(what string, err error) {
 	p.log.Info("not done; it is tried again", "what", what, "in", pause.String(), "error", err)
 }
 
-// pauseAfter returns the pause after an error. What the API server asks for, and an object that has changed since it was read, make no pause longer.
+// pauseAfter returns the pause after an error. What the API server asks for, and an object that has changed since it
+// was read, make no pause longer.
 func (p *Pauses) pauseAfter(what string, err error) time.Duration {
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok && seconds > 0 {
 		return min(time.Duration(seconds)*time.Second, longestAway)

@@ -10,9 +10,9 @@ import (
 	"wmco/applier/remote"
 )
 
-// reaching is a reconciler that reaches hosts over SSH. Each reconcile is a turn (remote.Places): a host that says nothing costs the others
-// nothing. One that finds no place ends at once, and is requested again when there is one: so no worker waits, and what it reads is not
-// old.
+// reaching is a reconciler that reaches hosts over SSH. Each reconcile is a turn (remote.Places): a host that says
+// nothing costs the others nothing. One that finds no place ends at once, and is requested again when there is one: so
+// no worker waits, and what it reads is not old.
 type reaching struct {
 	reconcile.Reconciler
 	places *remote.Places
@@ -37,8 +37,9 @@ func (r reaching) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	return r.Reconciler.Reconcile(ctx, req)
 }
 
-// NewHostController is NewController for reconcilers that reach hosts: there are workers for all hosts that may be open, and for parallel requests
-// that need no host. As many hosts are worked on at the same time; one without progress does not count.
+// NewHostController is NewController for reconcilers that reach hosts: there are workers for all hosts that may be
+// open, and for parallel requests that need no host. As many hosts are worked on at the same time; one without progress
+// does not count.
 func (m Manager) NewHostController(name string, r reconcile.Reconciler, parallel int) (controller.Controller, error) {
 	limits := remote.DefaultLimits().PlacesFor(parallel)
 	reaches, queue := newReaching(r, limits)

@@ -36,7 +36,8 @@ type (
 // MachinesNamespace is that of all Machines.
 const MachinesNamespace = "openshift-machine-api"
 
-// ParallelHosts is how many hosts of one kind are worked on at the same time. One without progress does not count (remote.Places).
+// ParallelHosts is how many hosts of one kind are worked on at the same time. One without progress does not count
+// (remote.Places).
 const ParallelHosts = 16
 
 // NodeKind is the kind Node.
@@ -70,7 +71,9 @@ func RequestsFor(names []string) []reconcile.Request {
 
 // EnqueueAll requests everything.
 func EnqueueAll[T client.Object]() handler.TypedEventHandler[T, reconcile.Request] {
-	return handler.TypedEnqueueRequestsFromMapFunc(func(context.Context, T) []reconcile.Request { return RequestsFor([]string{"all"}) })
+	return handler.TypedEnqueueRequestsFromMapFunc(func(context.Context, T) []reconcile.Request {
+		return RequestsFor([]string{"all"})
+	})
 }
 
 // EnqueueAllAfter requests everything once for all changes within a pause.
@@ -117,19 +120,23 @@ func (s Signal) WakeController() {
 // QueueSource calls do with the queue of the controller that watches it.
 func (s Signal) QueueSource(do func(Queue)) source.Source {
 	return source.TypedChannel(s, handler.TypedFuncs[struct{}, reconcile.Request]{
-		GenericFunc: func(_ context.Context, _ event.TypedGenericEvent[struct{}], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		GenericFunc: func(_ context.Context, _ event.TypedGenericEvent[struct{}],
+			q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			do(q)
 		},
 	})
 }
 
-// NodeChanges passes what a Node says besides the kubelet's own signs of life: with each of those, a host that cannot be reached would be tried
-// again.
+// NodeChanges passes what a Node says besides the kubelet's own signs of life: with each of those, a host that cannot
+// be reached would be tried again.
 func NodeChanges() predicate.TypedPredicate[*corev1.Node] {
-	return predicate.TypedFuncs[*corev1.Node]{UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool { return changesNode(e.ObjectOld, e.ObjectNew) }}
+	return predicate.TypedFuncs[*corev1.Node]{UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {
+		return changesNode(e.ObjectOld, e.ObjectNew)
+	}}
 }
 
-// changesNode compares the labels, annotations and addresses of a Node, whether its kubelet is Ready, and the last sign of life of its node agent.
+// changesNode compares the labels, annotations and addresses of a Node, whether its kubelet is Ready, and the last sign
+// of life of its node agent.
 func changesNode(before, now *corev1.Node) bool {
 	return !maps.Equal(before.Labels, now.Labels) || !maps.Equal(before.Annotations, now.Annotations) ||
 		!slices.Equal(before.Status.Addresses, now.Status.Addresses) || signsOfLife(before) != signsOfLife(now)
@@ -153,7 +160,8 @@ func signsOfLife(node *corev1.Node) (s signs) {
 	return s
 }
 
-// EqualNodeBesides reports whether two maps of a Node, its labels or annotations, are equal but for the keys that are left out.
+// EqualNodeBesides reports whether two maps of a Node, its labels or annotations, are equal but for the keys that are
+// left out.
 func EqualNodeBesides(a, b map[string]string, leftOut func(key string) bool) bool {
 	for key, value := range a {
 		if other, ok := b[key]; !leftOut(key) && (!ok || value != other) {

@@ -30,15 +30,16 @@ const (
 	LastRetry = 30 * time.Second
 	// outage is how long the API server must have answered no request for its next answer to be the end of an outage.
 	outage = 5 * time.Second
-	// longestPause is the longest that a request waits by itself because the API server asks for a pause. What the server asks for beyond that the
-	// caller waits for, without a worker that does nothing else: client-go would wait ten times in one request (k8s.io/client-go, rest/with_retry.go).
+	// longestPause is the longest that a request waits by itself because the API server asks for a pause. What the
+	// server asks for beyond that the caller waits for, without a worker that does nothing else: client-go would wait
+	// ten times in one request (k8s.io/client-go, rest/with_retry.go).
 	longestPause = 10 * time.Second
 	// longestAway is the longest pause that is kept.
 	longestAway = 5 * time.Minute
 )
 
-// Retries know what of an operator has failed and waits for its next try. When the API server answers after an outage, all of it is tried at
-// once, within the rate of the client.
+// Retries know what of an operator has failed and waits for its next try. When the API server answers after an outage,
+// all of it is tried at once, within the rate of the client.
 type Retries struct {
 	clock clock.WithTicker
 
@@ -91,8 +92,8 @@ func (r *Retries) noteUnanswered() {
 	}
 }
 
-// noteAnswered notes that the API server has answered a request. Single failures between answers are no outage: what fails for a reason of its own
-// keeps its pauses.
+// noteAnswered notes that the API server has answered a request. Single failures between answers are no outage: what
+// fails for a reason of its own keeps its pauses.
 func (r *Retries) noteAnswered() {
 	r.mu.Lock()
 	since := r.failing
@@ -106,7 +107,9 @@ func (r *Retries) noteAnswered() {
 	for _, do := range recovered {
 		do()
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(all), func(a, b waitingFor) int { return strings.Compare(a.Request.String(), b.Request.String()) }) {
+	for _, key := range slices.SortedFunc(maps.Keys(all), func(a, b waitingFor) int {
+		return strings.Compare(a.Request.String(), b.Request.String())
+	}) {
 		all[key].Add(key.Request)
 	}
 }
@@ -125,7 +128,8 @@ type watchedRequests struct {
 func (w watchedRequests) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := w.RoundTripper.RoundTrip(req)
 	switch {
-	case err == nil && resp.StatusCode < http.StatusInternalServerError && resp.StatusCode != http.StatusTooManyRequests:
+	case err == nil && resp.StatusCode < http.StatusInternalServerError &&
+		resp.StatusCode != http.StatusTooManyRequests:
 		w.retries.noteAnswered()
 	case err == nil || req.Context().Err() == nil:
 		w.retries.noteUnanswered()
@@ -141,11 +145,12 @@ func (w watchedRequests) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// hasPauses is the key of a context whose requests wait for no pause that the API server asks for: the caller has pauses of its own (Pauses).
+// hasPauses is the key of a context whose requests wait for no pause that the API server asks for: the caller has
+// pauses of its own (Pauses).
 type hasPauses struct{}
 
-// asksForPause returns for how long an API server that does nothing for a request asks to be left alone, zero if it does not (RFC 9110, section
-// 10.2.3; API servers write seconds).
+// asksForPause returns for how long an API server that does nothing for a request asks to be left alone, zero if it
+// does not (RFC 9110, section 10.2.3; API servers write seconds).
 func asksForPause(resp *http.Response) time.Duration {
 	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode < http.StatusInternalServerError {
 		return 0
@@ -160,14 +165,16 @@ func asksForPause(resp *http.Response) time.Duration {
 // pauseError is the answer as an error, whose pause apierrors.SuggestsClientDelay returns.
 func pauseError(req *http.Request, resp *http.Response) error {
 	seconds := int(min(asksForPause(resp), longestAway) / time.Second)
-	return apierrors.NewGenericServerResponse(resp.StatusCode, strings.ToLower(req.Method), schema.GroupResource{}, "", "", seconds, true)
+	return apierrors.NewGenericServerResponse(resp.StatusCode, strings.ToLower(req.Method), schema.GroupResource{}, "",
+		"", seconds, true)
 }
 
 // NewController adds a controller whose requests are tried again as LastRetry says, each by itself.
 func (m Manager) NewController(name string, r reconcile.Reconciler, workers int) (controller.Controller, error) {
 	q := new(Queue)
 	options := queueOptions(m.retries.clock)
-	options.Reconciler, options.MaxConcurrentReconciles = retrying{r, name, m.retries, q, m.GetLogger().WithName(name)}, workers
+	options.Reconciler, options.MaxConcurrentReconciles = retrying{r, name, m.retries, q,
+		m.GetLogger().WithName(name)}, workers
 	c, err := controller.New(name, m, options)
 	if err != nil {
 		return nil, err
@@ -178,20 +185,23 @@ func (m Manager) NewController(name string, r reconcile.Reconciler, workers int)
 	}))
 }
 
-// queueOptions are those of all controllers. Each has a limiter of its own, in which each request has its own pauses. The library's queue takes no clock:
-// where the clock is not that of this computer, its place is taken by client-go's, which knows no priorities.
+// queueOptions are those of all controllers. Each has a limiter of its own, in which each request has its own pauses.
+// The library's queue takes no clock: where the clock is not that of this computer, its place is taken by client-go's,
+// which knows no priorities.
 func queueOptions(c clock.WithTicker) controller.Options {
 	o := controller.Options{RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, LastRetry)}
 	if c != (clock.RealClock{}) {
 		o.NewQueue = func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) Queue {
-			return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: c})
+			return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
+				workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: c})
 		}
 	}
 	return o
 }
 
-// retrying is a reconciler of which some errors are none: where an object has changed since it was read, which kubelets, agents and approvers
-// write too, and where the API server says when to come again (429 and 503 with Retry-After; client-go waits for that itself a few times).
+// retrying is a reconciler of which some errors are none: where an object has changed since it was read, which
+// kubelets, agents and approvers write too, and where the API server says when to come again (429 and 503 with
+// Retry-After; client-go waits for that itself a few times).
 type retrying struct {
 	reconcile.Reconciler
 	name    string

@@ -35,9 +35,10 @@ func typeMeta(kind schema.GroupVersionKind) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: version, Kind: name}
 }
 
-// TypedClient returns a client that reads objects with a Go type from a cache that has them unstructured, and unstructured Nodes from a cache that
-// has them as Go types. Without it, controller-runtime would begin a second watch for the other form, and keep all objects of the kind once more.
-// Other lists are as the cache has them: each object would be converted each time.
+// TypedClient returns a client that reads objects with a Go type from a cache that has them unstructured, and
+// unstructured Nodes from a cache that has them as Go types. Without it, controller-runtime would begin a second watch
+// for the other form, and keep all objects of the kind once more. Other lists are as the cache has them: each object
+// would be converted each time.
 func TypedClient(c client.Client, cached []objects.Want) client.Client {
 	t := typedClient{c, map[schema.GroupVersionKind]bool{}}
 	for _, w := range cached {
@@ -52,7 +53,8 @@ type typedClient struct {
 }
 
 // Get implements client.Reader.
-func (t typedClient) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+func (t typedClient) Get(ctx context.Context, key client.ObjectKey, o client.Object,
+	options ...client.GetOption) error {
 	switch o := o.(type) {
 	case Object:
 		if o.GroupVersionKind() == NodeKind() {
@@ -70,7 +72,8 @@ func (t typedClient) Get(ctx context.Context, key client.ObjectKey, o client.Obj
 		return t.Client.Get(ctx, key, o, options...)
 	}
 	u := NewObject(kind)
-	if err := t.Client.Get(ctx, key, u, append(options, client.UnsafeDisableDeepCopy)...); err != nil { // the conversion copies
+	// the conversion copies
+	if err := t.Client.Get(ctx, key, u, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		return err
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o); err != nil {
@@ -99,7 +102,8 @@ func (t typedClient) List(ctx context.Context, list client.ObjectList, options .
 		return t.Client.List(ctx, list, options...)
 	}
 	var nodes corev1.NodeList
-	if err := t.Client.List(ctx, &nodes, append(options, client.UnsafeDisableDeepCopy)...); err != nil { // the conversion copies
+	// the conversion copies
+	if err := t.Client.List(ctx, &nodes, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		return err
 	}
 	into.Items = make([]unstructured.Unstructured, len(nodes.Items))

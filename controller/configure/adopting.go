@@ -25,10 +25,12 @@ import (
 //	a Node asks for adoption, or the settings do --> the host of a Machine or entry with its address, under the key that is pinned on the Node
 //	                                             --> its facts name the Node --> the record of the host: adopted from now on
 //
-// What is done then is that of a rollout (controller/node, controller/rollout). The Node chooses no host: it is asked for by the host.
+// What is done then is that of a rollout (controller/node, controller/rollout). The Node chooses no host: it is asked
+// for by the host.
 
-// waitingNodes are the Nodes of another operator that report an address of the host, which is not known to be a Node. Such a host is not reached
-// before its adoption is wanted. A Node that this operator knows says nothing about another host.
+// waitingNodes are the Nodes of another operator that report an address of the host, which is not known to be a Node.
+// Such a host is not reached before its adoption is wanted. A Node that this operator knows says nothing about another
+// host.
 func (h Host) waitingNodes(ctx context.Context) ([]corev1.Node, error) {
 	if h.Name != "" || h.ClaimedBy == "" {
 		return nil, nil
@@ -56,7 +58,8 @@ func (h Host) IsAdoptionWanted(node *corev1.Node) bool {
 	return fleet.IsAdoptionWanted(h.Wanted.Cluster.Settings, node.Annotations)
 }
 
-// identifyAdopted records which of the wanted Nodes the host is, if it is one of them. A Node that lies about its address keeps no other one from that.
+// identifyAdopted records which of the wanted Nodes the host is, if it is one of them. A Node that lies about its
+// address keeps no other one from that.
 func (h Host) identifyAdopted(ctx context.Context, wanted []corev1.Node) Progress {
 	var first error
 	for _, node := range wanted {
@@ -69,7 +72,8 @@ func (h Host) identifyAdopted(ctx context.Context, wanted []corev1.Node) Progres
 	return h.progressOfError(first)
 }
 
-// identifyAs records that the host is this Node, if it says so under the key that the existing operator has pinned for it.
+// identifyAs records that the host is this Node, if it says so under the key that the existing operator has pinned for
+// it.
 func (h Host) identifyAs(ctx context.Context, node corev1.Node) error {
 	w, err := h.ApplyRequest()
 	if err != nil {
@@ -79,8 +83,10 @@ func (h Host) identifyAs(ctx context.Context, node corev1.Node) error {
 	w.Check = func(facts bundle.Facts) error {
 		if name := NameByFacts(h.Node, facts, h.Wanted.Cluster.Platform); name != node.Name {
 			return &refusal{
-				ReasonNotTheHost, fmt.Sprintf("node %s is to be adopted and reports the address %s, and the host there says that it is node %q; nothing was changed on it", node.Name, h.Address, name),
-				"look at the host of node " + node.Name + ", and whether the address is its own; if the computer was renamed, give it its name back",
+				ReasonNotTheHost, fmt.Sprintf("node %s is to be adopted and reports the address %s, and the host "+
+					"there says that it is node %q; nothing was changed on it", node.Name, h.Address, name),
+				"look at the host of node " + node.Name +
+					", and whether the address is its own; if the computer was renamed, give it its name back",
 			}
 		}
 		return h.identifyHost(ctx, w.Target, facts)
@@ -91,10 +97,13 @@ func (h Host) identifyAs(ctx context.Context, node corev1.Node) error {
 	return errRecorded // the Node was deleted
 }
 
-// checkAdoption refuses the adoption of a Node that is not asked for, or whose host has another key than the existing operator has pinned.
+// checkAdoption refuses the adoption of a Node that is not asked for, or whose host has another key than the existing
+// operator has pinned.
 func (h Host) checkAdoption(ctx context.Context, t remote.Target, node *corev1.Node) error {
 	if !h.IsAdoptionWanted(node) {
-		return &refusal{fleet.ReasonWaitingForAdoption, fmt.Sprintf("the host is node %s of another operator, which waits for adoption", node.Name), fleet.AdoptFix(node.Name)}
+		return &refusal{fleet.ReasonWaitingForAdoption,
+			fmt.Sprintf("the host is node %s of another operator, which waits for adoption", node.Name),
+			fleet.AdoptFix(node.Name)}
 	}
 	text := node.Annotations[hosts.PinAnnotation]
 	key := h.Login.PinnedKey(ctx, t)
@@ -106,7 +115,11 @@ func (h Host) checkAdoption(ctx context.Context, t remote.Target, node *corev1.N
 		shown = key.Type() + " " + ssh.FingerprintSHA256(key)
 	}
 	return &refusal{
-		ReasonHostKey, fmt.Sprintf("the host at %s has the key %s, and the existing operator has pinned another one for node %s (annotation %s); nothing was changed on it", h.Address, shown, node.Name, hosts.PinAnnotation),
-		"if the host was installed again, or got another key, remove what was pinned: " + hosts.UnpinNodeCommand(node.Name) + "; otherwise another host answers, or has answered first: find out which, and forget its key: " + h.Login.Unpin(t),
+		ReasonHostKey, fmt.Sprintf("the host at %s has the key %s, and the existing operator has pinned another one "+
+			"for node %s (annotation %s); nothing was changed on it", h.Address, shown, node.Name, hosts.PinAnnotation),
+		"if the host was installed again, or got another key, remove what was pinned: " +
+			hosts.UnpinNodeCommand(node.Name) +
+			"; otherwise another host answers, or has answered first: find out which, and forget its key: " +
+			h.Login.Unpin(t),
 	}
 }

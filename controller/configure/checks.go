@@ -26,7 +26,8 @@ type Checks struct {
 	// Payload are the executables that the operator has.
 	Payload payload.Set
 	Now     func() time.Time
-	// Held returns why a change of these inputs waits for a confirmation, empty if none does; nil is never asked. A new host would get it.
+	// Held returns why a change of these inputs waits for a confirmation, empty if none does; nil is never asked. A new
+	// host would get it.
 	Held func(context.Context, *desired.Hosts) (string, error)
 }
 
@@ -34,7 +35,8 @@ type Checks struct {
 func (c *Checks) JudgeCluster(ctx context.Context, inputs *desired.Hosts) (checks.Result, checks.TrustedCA, error) {
 	trusted := checks.TrustedCA{Proxy: !inputs.Cluster.Proxy.IsZero()}
 	if trusted.Proxy {
-		if err := c.Live.Get(ctx, client.ObjectKey{Namespace: c.Login.Namespace, Name: render.TrustedCAConfigMap}, &trusted.ConfigMap); client.IgnoreNotFound(err) != nil {
+		if err := c.Live.Get(ctx, client.ObjectKey{Namespace: c.Login.Namespace, Name: render.TrustedCAConfigMap},
+			&trusted.ConfigMap); client.IgnoreNotFound(err) != nil {
 			return checks.Result{}, trusted, fmt.Errorf("reading ConfigMap %s: %w", render.TrustedCAConfigMap, err)
 		}
 	}
@@ -51,7 +53,8 @@ func (c *Checks) JudgeCluster(ctx context.Context, inputs *desired.Hosts) (check
 		return checks.Result{}, trusted, err
 	}
 	return checks.JudgeCluster(checks.Cluster{
-		Findings: slices.Concat(found, held, inputs.Findings), APIServers: versions, Kubelet: inputs.Cluster.KubeletVersion(), TrustedCA: trusted, Payload: c.Payload, Now: c.Now(),
+		Findings: slices.Concat(found, held, inputs.Findings), APIServers: versions,
+		Kubelet: inputs.Cluster.KubeletVersion(), TrustedCA: trusted, Payload: c.Payload, Now: c.Now(),
 	}), trusted, nil
 }
 
@@ -82,7 +85,8 @@ func WaitingFor(r checks.Result) (p Progress, ok bool) {
 	}
 	for _, c := range r.Conditions {
 		if !c.Met {
-			return Progress{State: StateWaiting, Reason: c.Reason, Message: "no host joins now: " + c.Message, Fix: c.Fix, Again: AgainLater}, true
+			return Progress{State: StateWaiting, Reason: c.Reason, Message: "no host joins now: " + c.Message,
+				Fix: c.Fix, Again: AgainLater}, true
 		}
 	}
 	return Progress{}, false

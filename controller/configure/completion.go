@@ -25,71 +25,77 @@ import (
 	"wmco/render"
 )
 
-// completeNode is for a host that has a Node.
-func (h Host) completeNode(ctx context.Context, node *corev1.Node) (Progress, error) {
-	if err := h.keepRecord(ctx); err != nil {
-		return Progress{}, err
-	}
-	if windowsnode.IsJoined(node.Annotations) {
-		if r, ok := h.Wanted.Records.RecordByID(gather.HostID(h.Node)); ok && r.Origin == record.OriginAdopted && !r.Adopting && lacksMarks(h.Node, node) {
-			if err := h.MarkAdopted(ctx, node); err != nil {
-				return Progress{}, err
-			}
+// keepJoined is for a host whose Node has joined.
+func (h Host) keepJoined(ctx context.Context, node *corev1.Node) (Progress, error) {
+	if r, ok := h.Wanted.Records.RecordByID(gather.HostID(h.Node)); ok && r.Origin == record.OriginAdopted &&
+		!r.Adopting && lacksMarks(h.Node, node) {
+		if err := h.MarkAdopted(ctx, node); err != nil {
+			return Progress{}, err
 		}
-		if windowsnode.HasTaint(node, windowsnode.RemovingTaint) {
-			return h.takeBackRemoval(ctx, node, Marks{Removing: new(false)})
-		}
-		return Progress{State: StateJoined, Reason: ReasonJoined, Node: node.Name}, nil
 	}
+	if windowsnode.HasTaint(node, windowsnode.RemovingTaint) {
+		return h.takeBackRemoval(ctx, node, Marks{Removing: new(false)})
+	}
+	return Progress{State: StateJoined, Reason: ReasonJoined, Node: node.Name}, nil
+}
+
+// completeNode is for a host whose Node has yet to join.
+func (h Host) completeNode(ctx context.Context, node windowsnode.Node) (Progress, error) {
 	if !node.DeletionTimestamp.IsZero() {
 		message := "its Node is being deleted, and waits for " + strings.Join(node.Finalizers, ", ")
-		return Progress{State: StateWaiting, Reason: ReasonCompleting, Message: message, Fix: "look at the controllers whose finalizers are on the Node", Node: node.Name, Again: AgainSoon}, nil
+		return Progress{State: StateWaiting, Reason: ReasonCompleting, Message: message,
+			Fix: "look at the controllers whose finalizers are on the Node", Node: node.Name, Again: AgainSoon}, nil
 	}
-	decoded := windowsnode.Decode(*node)
-	row := fleet.Of(decoded, h.Silence)
+	row := fleet.Of(node, h.Silence)
 	silent := row.Reported.IsZero() || row.State == nodestate.NotReporting
-	if decoded.Life() == windowsnode.LifeRemoving {
+	if node.Life() == windowsnode.LifeRemoving {
 		m := Marks{Annotations: map[string]string{JoiningAnnotation: ""}, Cordon: new(false)}
-		if !decoded.IsReady() || silent {
+		if !node.IsReady() || silent {
 			m = Marks{Annotations: map[string]string{VersionAnnotation: ""}}
 		}
-		return h.takeBackRemoval(ctx, node, m)
+		return h.takeBackRemoval(ctx, node.Node, m)
 	}
-	if done, err := h.labelAndCordonNode(ctx, node); done || err != nil {
-		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the Node is labelled, and cordoned until it has joined", Node: node.Name, Again: AgainSoon}, err
+	if done, err := h.labelAndCordonNode(ctx, node.Node); done || err != nil {
+		return Progress{State: StateJoining, Reason: ReasonCompleting,
+			Message: "the Node is labelled, and cordoned until it has joined", Node: node.Name, Again: AgainSoon}, err
 	}
-	// An agent cannot get executables by itself: those of another operator, or of another version of the cluster, come over SSH.
-	if silent || decoded.LacksPayload() {
+	// An agent cannot get executables by itself: those of another operator, or of another version of the cluster, come
+	// over SSH.
+	if silent || node.LacksPayload() {
 		return h.applyHostBundle(ctx), nil
 	}
-	wanted, missing, err := h.findMissing(decoded, row)
+	wanted, missing, err := h.findMissing(node, row)
 	if err != nil || missing != "" {
-		p := Progress{State: StateJoining, Reason: ReasonCompleting, Message: "waiting for the node agent, which follows the cluster: " + missing, Node: node.Name, Again: AgainSoon}
+		p := Progress{State: StateJoining, Reason: ReasonCompleting,
+			Message: "waiting for the node agent, which follows the cluster: " + missing, Node: node.Name,
+			Again: AgainSoon}
 		if row.State == nodestate.Degraded || row.Fault == published.FaultDisk {
 			h.resumeInterrupted(ctx)
 			p.State, p.Reason, p.Message, p.Fix, p.Log = StateFailed, row.Reason, row.Message, row.Fix, row.Log
 		}
 		return p, err
 	}
-	if h.awaitsImages(decoded, wanted) {
-		return pullingImages(decoded), nil
+	if h.awaitsImages(node, wanted) {
+		return pullingImages(node), nil
 	}
-	if err := h.uncordonAndMark(ctx, node); err != nil {
+	if err := h.uncordonAndMark(ctx, node.Node); err != nil {
 		return Progress{}, err
 	}
 	h.Counters.CountNode(string(h.Backing), h.Now().Sub(node.CreationTimestamp.Time))
-	return Progress{State: StateJoined, Reason: ReasonJoined, Message: describeJoined(decoded), Node: node.Name, Finished: true}, nil
+	return Progress{State: StateJoined, Reason: ReasonJoined, Message: describeJoined(node), Node: node.Name,
+		Finished: true}, nil
 }
 
-// takeBackRemoval ends a removal whose entry is there again. A node that works is joined, as it was before: what it lacks comes with the rollout. Any other
-// one joins again, as its host may have been cleaned up.
+// takeBackRemoval ends a removal whose entry is there again. A node that works is joined, as it was before: what it
+// lacks comes with the rollout. Any other one joins again, as its host may have been cleaned up.
 func (h Host) takeBackRemoval(ctx context.Context, node *corev1.Node, m Marks) (Progress, error) {
 	_, err := h.WriteMarks(ctx, node, m)
-	return Progress{State: StateJoining, Reason: ReasonCompleting, Message: "its removal is taken back: its entry is there again", Node: node.Name, Again: AgainSoon}, err
+	return Progress{State: StateJoining, Reason: ReasonCompleting,
+		Message: "its removal is taken back: its entry is there again", Node: node.Name, Again: AgainSoon}, err
 }
 
-// findMissing says what a node waits for that has not joined, empty if it has the bundle that is rendered from its facts, with nothing that waits for its
-// network, and is Ready. It returns that bundle.
+// findMissing says what a node waits for that has not joined, empty if it has the bundle that is rendered from its
+// facts, with nothing that waits for its network, and is Ready. It returns that bundle.
 func (h Host) findMissing(node windowsnode.Node, row fleet.Row) (bundle.Bundle, string, error) {
 	list, _, err := h.Wanted.RenderBundles([]render.Node{h.Node})
 	if err != nil {
@@ -99,7 +105,9 @@ func (h Host) findMissing(node windowsnode.Node, row fleet.Row) (bundle.Bundle, 
 		return bundle.Bundle{}, "its bundle is refused", nil
 	}
 	wanted := list[0].Bundle
-	isPending := slices.ContainsFunc(list[0].Own, func(f bundle.Finding) bool { return f.Reason == reason.NetworkPending })
+	isPending := slices.ContainsFunc(list[0].Own, func(f bundle.Finding) bool {
+		return f.Reason == reason.NetworkPending
+	})
 	switch {
 	case isPending && h.Subnet == "":
 		return wanted.Bundle, "the cluster network has not given it a subnet yet", nil
@@ -126,10 +134,11 @@ func (h Host) labelAndCordonNode(ctx context.Context, node *corev1.Node) (bool, 
 		return false, err
 	}
 	before.restoreOnto(&m, node)
-	// A node whose agent has reported was joined by hand (wmco apply), where this operator did not do it: it has pods already. The cordon of an administrator
-	// stays theirs.
+	// A node whose agent has reported was joined by hand (wmco apply), where this operator did not do it: it has pods
+	// already. The cordon of an administrator stays theirs.
 	interrupted := h.isUpgradeInterrupted(node)
-	if !before.Cordoned && (node.Annotations[published.ReportAnnotation] == "" || h.joinedHere(node)) && (!node.Spec.Unschedulable || interrupted) {
+	if !before.Cordoned && (node.Annotations[published.ReportAnnotation] == "" || h.joinedHere(node)) &&
+		(!node.Spec.Unschedulable || interrupted) {
 		m.Annotations[JoiningAnnotation], m.Cordon = ValueTrue, new(true)
 	}
 	if interrupted {
@@ -147,7 +156,8 @@ func (h Host) joinedHere(node *corev1.Node) bool {
 	return ok && r.Origin == record.OriginJoined && node.Annotations[JoiningAnnotation] == ""
 }
 
-// hostMarks are those of every node, by what the operator knows of its host. There are none while the private key cannot be used.
+// hostMarks are those of every node, by what the operator knows of its host. There are none while the private key
+// cannot be used.
 func (h Host) hostMarks(ctx context.Context, node *corev1.Node) (Marks, error) {
 	m := Marks{Labels: map[string]string{RoleLabel: ""}, Annotations: map[string]string{}}
 	key, findings, err := h.Login.PrivateKey(ctx)
@@ -164,7 +174,8 @@ func (h Host) hostMarks(ctx context.Context, node *corev1.Node) (Marks, error) {
 	}
 	if h.Backing == render.BackingInstance {
 		m.Labels[InstanceLabel], m.Annotations[InstanceAnnotation] = ValueTrue, h.Address
-		if have, err := username.DecryptName(node.Annotations[UsernameAnnotation], key.SecretText()); err != nil || have != h.Username {
+		if have, err := username.DecryptName(node.Annotations[UsernameAnnotation], key.SecretText()); err != nil ||
+			have != h.Username {
 			text, err := username.EncryptName(reader(h.Random), h.Username, key.SecretText())
 			if err != nil {
 				return Marks{}, fmt.Errorf("encrypting the user name of %s: %w", h.Address, err)
@@ -192,17 +203,21 @@ func (h Host) MarkAdopted(ctx context.Context, node *corev1.Node) error {
 	return err
 }
 
-// isUpgradeInterrupted reports whether the cordon of a Node is that of the existing operator, which was removed in an upgrade of the node: it labels the
-// node, cordons and drains it, and uncordons it at the end (openshift/windows-machine-config-operator, pkg/nodeconfig). This operator writes the label only on
-// nodes that have its desired version.
+// isUpgradeInterrupted reports whether the cordon of a Node is that of the existing operator, which was removed in an
+// upgrade of the node: it labels the node, cordons and drains it, and uncordons it at the end
+// (openshift/windows-machine-config-operator, pkg/nodeconfig). This operator writes the label only on nodes that have
+// its desired version.
 func (h Host) isUpgradeInterrupted(node *corev1.Node) bool {
-	return node.Spec.Unschedulable && node.Labels[published.UpgradingLabel] == ValueTrue && node.Annotations[DesiredVersionAnnotation] != h.Version &&
+	return node.Spec.Unschedulable && node.Labels[published.UpgradingLabel] == ValueTrue &&
+		node.Annotations[DesiredVersionAnnotation] != h.Version &&
 		node.Annotations[published.CordonAnnotation] == ""
 }
 
-// lacksMarks reports whether the Node of an adopted host lacks one of the annotations that only this operator writes, or that it always does.
+// lacksMarks reports whether the Node of an adopted host lacks one of the annotations that only this operator writes,
+// or that it always does.
 func lacksMarks(n render.Node, node *corev1.Node) bool {
-	return node.Annotations[hosts.PinAnnotation] == "" || node.Annotations[keys.HashAnnotation] == "" || n.Backing == render.BackingInstance && node.Annotations[InstanceAnnotation] == ""
+	return node.Annotations[hosts.PinAnnotation] == "" || node.Annotations[keys.HashAnnotation] == "" ||
+		n.Backing == render.BackingInstance && node.Annotations[InstanceAnnotation] == ""
 }
 
 // reader makes a reader of a function.
@@ -212,7 +227,8 @@ func (r reader) Read(p []byte) (int, error) { return r(p) }
 
 // uncordonAndMark lifts the cordon, if it is the operator's, and writes the version last.
 func (h Host) uncordonAndMark(ctx context.Context, node *corev1.Node) error {
-	m := Marks{Annotations: map[string]string{VersionAnnotation: h.Version, DesiredVersionAnnotation: h.Version, JoiningAnnotation: ""}}
+	m := Marks{Annotations: map[string]string{VersionAnnotation: h.Version, DesiredVersionAnnotation: h.Version,
+		JoiningAnnotation: ""}}
 	if node.Annotations[JoiningAnnotation] != "" {
 		m.Cordon = new(false)
 	}
@@ -221,13 +237,13 @@ func (h Host) uncordonAndMark(ctx context.Context, node *corev1.Node) error {
 }
 
 // WriteMarks writes what of the marks a Node does not have, as it was read. It reports whether anything was written.
-func (h Host) WriteMarks(ctx context.Context, node *corev1.Node, m Marks) (bool, error) {
+func (j *Joiner) WriteMarks(ctx context.Context, node *corev1.Node, m Marks) (bool, error) {
 	patch, err := m.mergePatch(node)
 	if err != nil || patch == nil {
 		return false, err
 	}
 	o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}}
-	if err := h.Client.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)); err != nil {
+	if err := j.Client.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return false, fmt.Errorf("writing labels and annotations of Node %s: %w", node.Name, err)
 	}
 	return true, nil

@@ -24,16 +24,17 @@ const (
 // InstancesName is the ConfigMap with the instances.
 const InstancesName = render.InstancesConfigMap
 
-// InstanceReference names an entry of windows-instances in an event. With its UID, `oc describe configmap` shows the event; an object that
-// cannot be read is named without.
+// InstanceReference names an entry of windows-instances in an event. With its UID, `oc describe configmap` shows the
+// event; an object that cannot be read is named without.
 func InstanceReference(ctx context.Context, r client.Reader, namespace, entry string) *corev1.ObjectReference {
 	var instances corev1.ConfigMap
 	_ = r.Get(ctx, client.ObjectKey{Namespace: namespace, Name: InstancesName}, &instances) // see above
-	return &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: InstancesName, UID: instances.UID, FieldPath: "data[" + entry + "]"}
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: InstancesName,
+		UID: instances.UID, FieldPath: "data[" + entry + "]"}
 }
 
-// RecordProgress says on an object that a host has joined, or why it has not. Events that differ in their note alone are one for client-go, which
-// keeps the first note: the action is the reason why, and each entry has a field path.
+// RecordProgress says on an object that a host has joined, or why it has not. Events that differ in their note alone
+// are one for client-go, which keeps the first note: the action is the reason why, and each entry has a field path.
 func RecordProgress(recorder events.EventRecorder, about runtime.Object, p Progress, done, failure string) {
 	switch {
 	case p.Finished:

@@ -8,8 +8,9 @@ import (
 	"wmco/payload"
 )
 
-// Executables are those of this operator that nodes get: of all minor versions of Kubernetes, the ones of the cluster's. Another minor
-// version is like another operator: its executables are on a host before a bundle with them is published for its node.
+// Executables are those of this operator that nodes get: of all minor versions of Kubernetes, the ones of the
+// cluster's. Another minor version is like another operator: its executables are on a host before a bundle with them is
+// published for its node.
 type Executables struct {
 	set     payload.Set
 	Changed base.Signal
@@ -24,7 +25,8 @@ func NewExecutables(set payload.Set) *Executables {
 	return &Executables{set: set, Changed: base.NewSignal()}
 }
 
-// ChooseMinorVersion says which minor version of Kubernetes nodes get, and returns the digest of their executables, empty if the operator has none.
+// ChooseMinorVersion says which minor version of Kubernetes nodes get, and returns the digest of their executables,
+// empty if the operator has none.
 func (x *Executables) ChooseMinorVersion(kubernetes string) bundle.Digest {
 	digest := x.set.For(kubernetes).Digest()
 	x.mu.Lock()

@@ -18,7 +18,8 @@ import (
 const (
 	// mostExplained is how many findings a Progress has, maxExplained how many bytes each: their texts are of the host.
 	mostExplained, maxExplained = 3, 200
-	// explainEvery is how often a host is asked what it lacks while it is tried again: it asks API servers and registries for that.
+	// explainEvery is how often a host is asked what it lacks while it is tried again: it asks API servers and
+	// registries for that.
 	explainEvery = 10 * time.Minute
 )
 
@@ -51,7 +52,8 @@ func (e *explanations) keepExplanation(host string, x explanation) {
 	e.all[host] = x
 }
 
-// explainFailure adds what the host lacks to the progress of one that does not join. A host that gives no answer leaves it as it is.
+// explainFailure adds what the host lacks to the progress of one that does not join. A host that gives no answer leaves
+// it as it is.
 func (h Host) explainFailure(ctx context.Context, w hosts.Wish, p Progress) Progress {
 	now := h.Elapsed()
 	findings, known := h.explained.recentOf(h.recordID(), now)
@@ -70,8 +72,9 @@ func (h Host) explainFailure(ctx context.Context, w hosts.Wish, p Progress) Prog
 	return withFindings(p, findings)
 }
 
-// withFindings adds the findings that may explain why a host does not join: errors, and warnings where there are none. What is only worth
-// knowing explains nothing. The fix is that of an error; a warning may have nothing to do with it, so it leaves a fix that is known.
+// withFindings adds the findings that may explain why a host does not join: errors, and warnings where there are none.
+// What is only worth knowing explains nothing. The fix is that of an error; a warning may have nothing to do with it,
+// so it leaves a fix that is known.
 func withFindings(p Progress, findings bundle.Findings) Progress {
 	likely := findings.Of(bundle.SeverityError)
 	sure := len(likely) > 0

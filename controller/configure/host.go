@@ -3,6 +3,7 @@ package configure
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -24,14 +25,16 @@ import (
 
 // Counters count for Prometheus; metrics.Counters does.
 type Counters interface {
-	// CountNode notes that the host of a Node has joined, Machine that the host of a Machine has, and how long that took.
+	// CountNode notes that the host of a Node has joined, Machine that the host of a Machine has, and how long that
+	// took.
 	CountNode(backing string, took time.Duration)
 	CountMachine(took time.Duration)
 	// CountFailure notes a failed attempt to bring a host further.
 	CountFailure(reason string)
 }
 
-// Joiner makes hosts nodes. It keeps nothing between calls: where a host is on its way is read from its Node and from the host.
+// Joiner makes hosts nodes. It keeps nothing between calls: where a host is on its way is read from its Node and from
+// the host.
 type Joiner struct {
 	// Reader is a cache of Windows Nodes, unstructured.
 	Reader client.Reader
@@ -61,6 +64,27 @@ type Joiner struct {
 	pulling Sightings
 	// explained is what hosts that do not join lacked when they were asked last.
 	explained explanations
+}
+
+// ErrNotListed says that no Machine and no entry of windows-instances has the host, so that its account is not known.
+var ErrNotListed = errors.New("no Machine and no entry of windows-instances is for this node, so its account is not " +
+	"known; start the service " + bundle.AgentService + " on the host")
+
+// HostOfNode returns the host of a node.
+func (j *Joiner) HostOfNode(ctx context.Context, name string) (Host, error) {
+	inputs, err := j.Inputs(ctx)
+	if err != nil {
+		return Host{}, err
+	}
+	i := slices.IndexFunc(inputs.All, func(h render.Node) bool { return h.Name == name })
+	if i < 0 {
+		return Host{}, ErrNotListed
+	}
+	h := Host{Joiner: j, Node: inputs.All[i], Wanted: inputs}
+	if LoginAccount(h.Node, inputs.Cluster.Platform) == "" {
+		return Host{}, ErrNotListed
+	}
+	return h, nil
 }
 
 // Ref names a host by the object that asks for it: a Machine, or an entry of windows-instances.
@@ -127,12 +151,21 @@ func (j *Joiner) continueJoin(ctx context.Context, ref Ref) (Progress, error) {
 	if err != nil {
 		return Progress{}, client.IgnoreNotFound(err)
 	}
-	return h.completeNode(ctx, node)
+	if err := h.keepRecord(ctx); err != nil {
+		return Progress{}, err
+	}
+	if windowsnode.IsJoined(node.Annotations) {
+		return h.keepJoined(ctx, node)
+	}
+	return h.completeNode(ctx, windowsnode.Decode(*node))
 }
 
-// unusableEntry says what is wrong with an entry of windows-instances that stands for no host, or for one that cannot be found.
+// unusableEntry says what is wrong with an entry of windows-instances that stands for no host, or for one that cannot
+// be found.
 func unusableEntry(inputs *desired.Hosts, ref Ref) (Progress, bool) {
-	i := slices.IndexFunc(inputs.Instances, func(e gather.Instance) bool { return ref.Machine == "" && e.Address == ref.Address })
+	i := slices.IndexFunc(inputs.Instances, func(e gather.Instance) bool {
+		return ref.Machine == "" && e.Address == ref.Address
+	})
 	if i < 0 || !inputs.Instances[i].Skipped && inputs.Instances[i].Finding.Reason != reason.InstanceUnresolvable {
 		return Progress{}, false
 	}
@@ -147,7 +180,8 @@ type Host struct {
 	Wanted *desired.Hosts
 }
 
-// applyHostBundle applies the bundle of the host over SSH, where it differs. A host whose Node exists and is not recorded yet is recorded first.
+// applyHostBundle applies the bundle of the host over SSH, where it differs. A host whose Node exists and is not
+// recorded yet is recorded first.
 func (h Host) applyHostBundle(ctx context.Context) Progress {
 	w, err := h.ApplyRequest()
 	if err != nil {
@@ -176,8 +210,8 @@ func (h Host) applyHostBundle(ctx context.Context) Progress {
 	return h.awaitNode(ctx, w, p)
 }
 
-// formerNode returns the name of the Node that a host with these facts may have been: identify has seen that there is no such Node, and
-// that no other host has the name.
+// formerNode returns the name of the Node that a host with these facts may have been: identify has seen that there is
+// no such Node, and that no other host has the name.
 func (h Host) formerNode(facts bundle.Facts) string {
 	name := NameByFacts(h.Node, facts, h.Wanted.Cluster.Platform)
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
@@ -199,7 +233,8 @@ func (h Host) progressOfError(err error) Progress {
 	return p
 }
 
-// resumeInterrupted helps a host on whose agent a run is in the way that another operator has begun, before it was killed.
+// resumeInterrupted helps a host on whose agent a run is in the way that another operator has begun, before it was
+// killed.
 func (h Host) resumeInterrupted(ctx context.Context) {
 	w, err := h.ApplyRequest()
 	if err == nil {
@@ -215,7 +250,8 @@ func (h Host) progressOfOutcome(o hosts.Outcome) Progress {
 	p := Progress{State: StateJoining, Node: h.Name, Again: AgainSoon}
 	switch o.Result {
 	case applier.ResultSame, applier.ResultApplied:
-		p.Reason, p.Message = ReasonRegistering, "waiting for the Node: the kubelet registers it when its certificate is approved"
+		p.Reason, p.Message = ReasonRegistering,
+			"waiting for the Node: the kubelet registers it when its certificate is approved"
 		if h.Name != "" {
 			p.Reason, p.Message = ReasonCompleting, "waiting for the node agent: it reports when it follows the cluster"
 		}
@@ -225,7 +261,8 @@ func (h Host) progressOfOutcome(o hosts.Outcome) Progress {
 	case applier.ResultReboot:
 		p.Reason, p.Message = ReasonRebooting, "host is rebooting; configuration continues after the reboot"
 	case applier.ResultRolledBack:
-		p.State, p.Reason, p.Message, p.Again = StateFailed, ReasonRolledBack, "the host was rolled back: "+o.Message, AgainLater
+		p.State, p.Reason, p.Message, p.Again = StateFailed, ReasonRolledBack,
+			"the host was rolled back: "+o.Message, AgainLater
 		p.Log = o.Log
 		p.Fix = `read the log of the service under C:\var\log on the host, and fix the inputs`
 	case applier.ResultPartial, applier.ResultRefused, applier.ResultPlanned, applier.ResultHandedOver:

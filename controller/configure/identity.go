@@ -32,15 +32,17 @@ import (
 //	                                         unless the operator approved the certificate of this name for the key that the host waited with
 //	the records and the inputs:              no other host is this Node, and none has one of these addresses
 //
-// A Node that reports another host's addresses does not get that host, and a host that takes another one's name does not get that Node.
+// A Node that reports another host's addresses does not get that host, and a host that takes another one's name does
+// not get that Node.
 
-// CheckFacts refuses a host that does not say that it is the Node of its record. It is called with the facts of the host, before anything is
-// changed there.
+// CheckFacts refuses a host that does not say that it is the Node of its record. It is called with the facts of the
+// host, before anything is changed there.
 func (h Host) CheckFacts(facts bundle.Facts) error {
 	return CheckSameNode(h.Node, h.Name, facts, h.Wanted.Cluster)
 }
 
-// CheckSameNode refuses a host that has become another Node than the one that its record names, or a node of another cluster.
+// CheckSameNode refuses a host that has become another Node than the one that its record names, or a node of another
+// cluster.
 func CheckSameNode(n render.Node, node string, facts bundle.Facts, c render.Cluster) error {
 	if err := checkCluster(facts, c); err != nil {
 		return err
@@ -50,13 +52,14 @@ func CheckSameNode(n render.Node, node string, facts bundle.Facts, c render.Clus
 		return nil
 	}
 	return &refusal{
-		ReasonNotTheHost, fmt.Sprintf("the host at %s says that it is node %q, and the operator knows it as node %s; nothing was changed on it", n.Address, name, node),
+		ReasonNotTheHost, fmt.Sprintf("the host at %s says that it is node %q, and the operator knows it as node "+
+			"%s; nothing was changed on it", n.Address, name, node),
 		"check which host has the address " + n.Address + "; if the computer was renamed, give it its name back",
 	}
 }
 
-// checkCluster refuses a host whose kubelet belongs to another cluster: it is that one's. What the host says of it keeps nothing but itself from being
-// changed.
+// checkCluster refuses a host whose kubelet belongs to another cluster: it is that one's. What the host says of it
+// keeps nothing but itself from being changed.
 func checkCluster(facts bundle.Facts, c render.Cluster) error {
 	if why, fix := c.ForeignKubelet(facts); why != "" {
 		return &refusal{ReasonOtherCluster, why, fix}
@@ -67,8 +70,8 @@ func checkCluster(facts bundle.Facts, c render.Cluster) error {
 // errRecorded ends an attempt in which the host turned out to be a Node that exists: the next one knows it.
 var errRecorded = errors.New("the host is recorded as a Node")
 
-// identifyHost is for a host that is not known to be a Node. It refuses one that is another host already, and records the Node that the host is. A
-// Node of another operator is recorded when its adoption is wanted.
+// identifyHost is for a host that is not known to be a Node. It refuses one that is another host already, and records
+// the Node that the host is. A Node of another operator is recorded when its adoption is wanted.
 func (h Host) identifyHost(ctx context.Context, t remote.Target, facts bundle.Facts) error {
 	if err := checkCluster(facts, h.Wanted.Cluster); err != nil {
 		return err
@@ -77,7 +80,8 @@ func (h Host) identifyHost(ctx context.Context, t remote.Target, facts bundle.Fa
 		return err
 	}
 	if other, ok := h.findDuplicateHost(facts); ok {
-		return &refusal{ReasonSameHost, fmt.Sprintf("%s is the same host as %s, which is in the inputs too", h.Address, other.Address), "remove one of the two entries of windows-instances"}
+		return &refusal{ReasonSameHost, fmt.Sprintf("%s is the same host as %s, which is in the inputs too", h.Address,
+			other.Address), "remove one of the two entries of windows-instances"}
 	}
 	name := NameByFacts(h.Node, facts, h.Wanted.Cluster.Platform)
 	replaced, err := h.yieldRecords(ctx, t, name, facts)
@@ -132,17 +136,21 @@ func (h Host) noteJoin(ctx context.Context, t remote.Target) error {
 	return nil
 }
 
-// checkOwnAddress refuses an instance that is reached at an address which its host does not have, as behind a translation of addresses. The kubelet
-// gets the address of the entry as --node-ip, finds no adapter with it, and never reports one (k8s.io/kubernetes pkg/kubelet/nodestatus,
-// NodeAddress): the host would wait for ever.
+// checkOwnAddress refuses an instance that is reached at an address which its host does not have, as behind a
+// translation of addresses. The kubelet gets the address of the entry as --node-ip, finds no adapter with it, and never
+// reports one (k8s.io/kubernetes pkg/kubelet/nodestatus, NodeAddress): the host would wait for ever.
 func (h Host) checkOwnAddress(facts bundle.Facts) error {
 	if h.Backing != render.BackingInstance || !isIPAddress(h.Address) || facts.HasAddress(h.Address) {
 		return nil
 	}
-	has := bundle.JoinFirst(facts.Addresses, 5, ", ", func(left int) string { return fmt.Sprintf(" and %d more", left) })
+	has := bundle.JoinFirst(facts.Addresses, 5, ", ", func(left int) string {
+		return fmt.Sprintf(" and %d more", left)
+	})
 	return &refusal{
-		ReasonTranslated, fmt.Sprintf("the host that answers at %s has no adapter with this address (it has %s); its kubelet could not announce it", h.Address, cmp.Or(has, "none")),
-		"write the address that the host has in the network of the cluster in the place of " + h.Address + "; the operator and the pods have to reach it there",
+		ReasonTranslated, fmt.Sprintf("the host that answers at %s has no adapter with this address (it has %s); "+
+			"its kubelet could not announce it", h.Address, cmp.Or(has, "none")),
+		"write the address that the host has in the network of the cluster in the place of " + h.Address +
+			"; the operator and the pods have to reach it there",
 	}
 }
 
@@ -155,7 +163,8 @@ func isIPAddress(entry string) bool {
 // errNoAddress ends an attempt while the kubelet has not written the addresses of its Node yet.
 var errNoAddress = errors.New("the Node has no address yet")
 
-// originOf returns how a host came to be the Node: one that was complete before it was recorded was joined by another operator, an older version or a person.
+// originOf returns how a host came to be the Node: one that was complete before it was recorded was joined by another
+// operator, an older version or a person.
 func originOf(node *corev1.Node) record.Origin {
 	if windowsnode.IsJoined(node.Annotations) || node.Annotations[published.ReportAnnotation] != "" {
 		return record.OriginAdopted
@@ -163,11 +172,12 @@ func originOf(node *corev1.Node) record.Origin {
 	return record.OriginJoined
 }
 
-// findDuplicateHost returns another host of the inputs without a Node that is the same host by its facts. Of the two, the one whose address sorts first
-// goes on.
+// findDuplicateHost returns another host of the inputs without a Node that is the same host by its facts. Of the two,
+// the one whose address sorts first goes on.
 func (h Host) findDuplicateHost(facts bundle.Facts) (render.Node, bool) {
 	i := slices.IndexFunc(h.Wanted.All, func(other render.Node) bool {
-		return gather.HostID(other) != gather.HostID(h.Node) && other.Backing != render.BackingNode && other.Name == "" && other.Address < h.Address && factsMatchHost(facts, other)
+		return gather.HostID(other) != gather.HostID(h.Node) && other.Backing != render.BackingNode &&
+			other.Name == "" && other.Address < h.Address && factsMatchHost(facts, other)
 	})
 	if i < 0 {
 		return render.Node{}, false
@@ -175,9 +185,10 @@ func (h Host) findDuplicateHost(facts bundle.Facts) (render.Node, bool) {
 	return h.Wanted.All[i], true
 }
 
-// yieldRecords refuses the host if another one is, or was, the Node of this name. It returns the record of an entry that was replaced by this
-// one, for the same host under the same key.
-func (h Host) yieldRecords(ctx context.Context, t remote.Target, name string, facts bundle.Facts) (replaced record.Record, err error) {
+// yieldRecords refuses the host if another one is, or was, the Node of this name. It returns the record of an entry
+// that was replaced by this one, for the same host under the same key.
+func (h Host) yieldRecords(ctx context.Context, t remote.Target, name string,
+	facts bundle.Facts) (replaced record.Record, err error) {
 	all, err := h.Login.Records.LiveRecords(ctx)
 	if err != nil {
 		return record.Record{}, err
@@ -196,7 +207,8 @@ func (h Host) yieldRecords(ctx context.Context, t remote.Target, name string, fa
 			return record.Record{}, h.refuseOtherHost(other, name)
 		default:
 			return record.Record{}, &refusal{
-				ReasonNameTaken, fmt.Sprintf("the host would register as Node %s, which is %s (%s)", name, other, other.Address),
+				ReasonNameTaken, fmt.Sprintf("the host would register as Node %s, which is %s (%s)", name, other,
+					other.Address),
 				"rename the computer of this host",
 			}
 		}
@@ -206,12 +218,15 @@ func (h Host) yieldRecords(ctx context.Context, t remote.Target, name string, fa
 
 // refuseOtherHost refuses a host that is the Node of a record already.
 func (h Host) refuseOtherHost(other record.Record, name string) error {
-	this, fix := record.Record{Machine: types.UID(h.MachineUID), MachineName: h.MachineName, Entry: h.Address}, "remove the entry "+h.Address+" of "+InstancesName
+	this, fix := record.Record{Machine: types.UID(h.MachineUID), MachineName: h.MachineName, Entry: h.Address},
+		"remove the entry "+h.Address+" of "+InstancesName
 	if h.Backing == render.BackingMachine {
-		fix = "nothing has to be done if " + other.String() + " is being deleted; otherwise check which host has the address " + h.Address
+		fix = "nothing has to be done if " + other.String() +
+			" is being deleted; otherwise check which host has the address " + h.Address
 	}
 	return &refusal{
-		ReasonSameHost, fmt.Sprintf("%s (%s) is the same host as %s (%s), which is node %s; nothing was changed on it", this, h.Address, other, other.Address, name), fix,
+		ReasonSameHost, fmt.Sprintf("%s (%s) is the same host as %s (%s), which is node %s; nothing was changed on it",
+			this, h.Address, other, other.Address, name), fix,
 	}
 }
 
@@ -220,20 +235,23 @@ func (h Host) forgetReplaced(ctx context.Context, r record.Record) error {
 	if r.Entry == "" {
 		return nil
 	}
-	h.Log.Info("an entry of windows-instances was replaced by another one for the same host", "node", r.Node, "before", r.Entry, "now", h.Address)
+	h.Log.Info("an entry of windows-instances was replaced by another one for the same host", "node", r.Node, "before",
+		r.Entry, "now", h.Address)
 	return h.Login.Records.ForgetRecord(ctx, r.ID())
 }
 
-// refuseForeignNode refuses a host whose name is that of a Node which is not its own by the Node's addresses. The host of an entry that was replaced is
-// that Node by its key, and may have changed its address.
-func (h Host) refuseForeignNode(ctx context.Context, node *corev1.Node, facts bundle.Facts, replaced record.Record) error {
+// refuseForeignNode refuses a host whose name is that of a Node which is not its own by the Node's addresses. The host
+// of an entry that was replaced is that Node by its key, and may have changed its address.
+func (h Host) refuseForeignNode(ctx context.Context, node *corev1.Node, facts bundle.Facts,
+	replaced record.Record) error {
 	known := replaced.IsNode(node.Name, node.UID)
 	fix := "rename the computer at " + h.Address + "; if the Node is what is left of this host, delete the Node"
 	if windowsnode.Decode(*node).IsReady() {
 		fix = "rename the computer at " + h.Address + "; do not delete the Node: its kubelet runs"
 	}
 	taken := func(why string) error {
-		return &refusal{ReasonNameTaken, fmt.Sprintf("the host would register as Node %s, which exists and %s", node.Name, why), fix}
+		return &refusal{ReasonNameTaken, fmt.Sprintf("the host would register as Node %s, which exists and %s",
+			node.Name, why), fix}
 	}
 	if os := node.Labels[corev1.LabelOSStable]; os != "" && os != "windows" {
 		return taken("is a Node of " + os)
@@ -245,27 +263,32 @@ func (h Host) refuseForeignNode(ctx context.Context, node *corev1.Node, facts bu
 	if !facts.HasAll(addresses) {
 		if known {
 			return &refusal{
-				ReasonNotTheHost, fmt.Sprintf("the host has another address than before, and Node %s does not report it yet (%s)", node.Name, strings.Join(addresses, ", ")),
+				ReasonNotTheHost, fmt.Sprintf("the host has another address than before, and Node %s does not "+
+					"report it yet (%s)", node.Name, strings.Join(addresses, ", ")),
 				"wait until its kubelet has written the Node; if it does not, start the service kubelet on the host",
 			}
 		}
 		return taken("has other addresses (" + strings.Join(addresses, ", ") + ")")
 	}
-	// The host may say anything about its addresses. The operator itself knows at which it was reached, and whose certificate it approved.
+	// The host may say anything about its addresses. The operator itself knows at which it was reached, and whose
+	// certificate it approved.
 	r, _, err := h.Login.Records.GetRecord(ctx, gather.HostID(h.Node))
 	if err != nil {
 		return err
 	}
 	reached := func(a string) bool { return a == h.Address || slices.Contains(h.Addresses, a) }
 	if r.Node != node.Name && !known && !slices.ContainsFunc(addresses, reached) {
-		fix = "if it is the same host, write an address of the Node in the place of " + h.Address + "; if it is another computer, rename that; do not delete the Node"
+		fix = "if it is the same host, write an address of the Node in the place of " + h.Address +
+			"; if it is another computer, rename that; do not delete the Node"
 		return taken("does not report the address at which the host is reached (" + strings.Join(addresses, ", ") + ")")
 	}
 	for _, other := range h.Wanted.All {
 		if other.Backing == render.BackingNode || other.Ending || gather.HostID(other) == gather.HostID(h.Node) {
 			continue
 		}
-		if slices.ContainsFunc(addresses, func(a string) bool { return a == other.Address || slices.Contains(other.Addresses, a) }) {
+		if slices.ContainsFunc(addresses, func(a string) bool {
+			return a == other.Address || slices.Contains(other.Addresses, a)
+		}) {
 			fix = "look which of the two hosts has the address; do not delete the Node"
 			return taken("has the address of " + record.New(gather.HostID(other)).String() + " (" + other.Address + ")")
 		}
@@ -289,10 +312,13 @@ func factsMatchHost(f bundle.Facts, n render.Node) bool {
 	if f.HasAddress(n.Address) {
 		return true
 	}
-	return slices.ContainsFunc([]string{f.HostName, f.HostName + "." + f.DNSSuffix}, func(name string) bool { return name != "" && strings.EqualFold(name, n.Address) })
+	return slices.ContainsFunc([]string{f.HostName, f.HostName + "." + f.DNSSuffix}, func(name string) bool {
+		return name != "" && strings.EqualFold(name, n.Address)
+	})
 }
 
-// resolvedAddresses are the addresses of an instance as the operator knows them: the entry, or what the resolver says about it.
+// resolvedAddresses are the addresses of an instance as the operator knows them: the entry, or what the resolver says
+// about it.
 func (h Host) resolvedAddresses() string {
 	if h.Backing != render.BackingInstance {
 		return ""
@@ -303,13 +329,15 @@ func (h Host) resolvedAddresses() string {
 	return strings.Join(slices.Sorted(slices.Values(h.Addresses)), " ")
 }
 
-// keepRecord notes a new address of a host that is known. Another account is noted when a login with it has succeeded (ConfirmLogin).
+// keepRecord notes a new address of a host that is known. Another account is noted when a login with it has succeeded
+// (ConfirmLogin).
 func (h Host) keepRecord(ctx context.Context) error {
 	id := gather.HostID(h.Node)
 	r, ok := h.Wanted.Records.RecordByID(id)
 	account := cmp.Or(r.Account, LoginAccount(h.Node, h.Wanted.Cluster.Platform))
 	resolved := cmp.Or(h.resolvedAddresses(), r.Resolved) // a resolver that does not answer says nothing
-	if !ok || r.Account == account && r.MachineName == h.MachineName && r.Address == h.Address && r.Resolved == resolved {
+	if !ok || r.Account == account && r.MachineName == h.MachineName && r.Address == h.Address &&
+		r.Resolved == resolved {
 		return nil
 	}
 	return h.Login.Records.UpdateRecord(ctx, id, func(r record.Record) (record.Record, error) {
@@ -321,8 +349,8 @@ func (h Host) keepRecord(ctx context.Context) error {
 	})
 }
 
-// NameByFacts is the name under which the kubelet of a host with these facts registers. The name of the Node that has the host's address says
-// nothing: the Node wrote its addresses itself.
+// NameByFacts is the name under which the kubelet of a host with these facts registers. The name of the Node that has
+// the host's address says nothing: the Node wrote its addresses itself.
 func NameByFacts(n render.Node, facts bundle.Facts, p bundle.Platform) string {
 	n.Name, n.Facts = "", facts
 	return n.KubernetesName(p)

@@ -25,13 +25,14 @@ type KeptNode struct {
 	Cordoned bool `json:"cordoned,omitempty"`
 }
 
-// systemDomains are the domains, with those below them, of labels, annotations and taints that a controller or the kubelet writes for one Node
-// object: on another one they are wrong, such as the subnet that OVN gave it.
+// systemDomains are the domains, with those below them, of labels, annotations and taints that a controller or the
+// kubelet writes for one Node object: on another one they are wrong, such as the subnet that OVN gave it.
 func systemDomains() (labels, annotations, taints []string) {
 	operator := strings.TrimSuffix(domain, "/")
 	return []string{operator},
 		[]string{
-			operator, "k8s.ovn.org", "cloud.network.openshift.io", "machine.openshift.io", "machineconfiguration.openshift.io", "node.alpha.kubernetes.io",
+			operator, "k8s.ovn.org", "cloud.network.openshift.io", "machine.openshift.io",
+			"machineconfiguration.openshift.io", "node.alpha.kubernetes.io",
 			"alpha.kubernetes.io", "volumes.kubernetes.io", "csi.volume.kubernetes.io", "volume.beta.kubernetes.io",
 		},
 		[]string{operator, "node.kubernetes.io", "node.cloudprovider.kubernetes.io"}
@@ -40,10 +41,13 @@ func systemDomains() (labels, annotations, taints []string) {
 // isOfDomain reports whether the domain of a key is one of the domains or below one.
 func isOfDomain(key string, domains []string) bool {
 	prefix, _, ok := strings.Cut(key, "/")
-	return ok && slices.ContainsFunc(domains, func(d string) bool { return prefix == d || strings.HasSuffix(prefix, "."+d) })
+	return ok && slices.ContainsFunc(domains, func(d string) bool {
+		return prefix == d || strings.HasSuffix(prefix, "."+d)
+	})
 }
 
-// SetByUsers returns what users have set on a Node. What else is in it is set again by whoever wrote it, and never overwritten (onto).
+// SetByUsers returns what users have set on a Node. What else is in it is set again by whoever wrote it, and never
+// overwritten (onto).
 func SetByUsers(node *corev1.Node, address string) KeptNode {
 	k := KeptNode{Name: node.Name, UID: node.UID, Address: address, Labels: node.Labels, Annotations: node.Annotations}
 	own := node.Annotations[JoiningAnnotation] != "" || node.Annotations[published.CordonAnnotation] != ""

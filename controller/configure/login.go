@@ -16,20 +16,23 @@ import (
 //	Secret: another key --render--> bundle with both keys --agent--> the host accepts both
 //	login with the new key --> annotations of the Node, then Record.AcceptedKey --render--> bundle with the new key alone
 //
-// The record is written last: an operator that is killed before logs in once more. What the Node says of itself has no part in it.
+// The record is written last: an operator that is killed before logs in once more. What the Node says of itself has no
+// part in it.
 
-// WriteKeyMark writes on a Node which key its host accepts by its record, if that differs: a kubelet may write the annotations of its Node. It reports
-// whether anything was written.
+// WriteKeyMark writes on a Node which key its host accepts by its record, if that differs: a kubelet may write the
+// annotations of its Node. It reports whether anything was written.
 func (j *Joiner) WriteKeyMark(ctx context.Context, node *corev1.Node, r record.Record) (bool, error) {
 	accepted := r.ProvenKey(j.Login.RecordKey)
 	if accepted == "" {
 		return false, nil
 	}
-	return Host{Joiner: j}.WriteMarks(ctx, node, Marks{Annotations: map[string]string{keys.HashAnnotation: keys.HashPublicKey(accepted)}})
+	return j.WriteMarks(ctx, node,
+		Marks{Annotations: map[string]string{keys.HashAnnotation: keys.HashPublicKey(accepted)}})
 }
 
-// ConfirmLogin logs in to the host of a Node with the present key and the account of the inputs, over a new connection, and writes down that they
-// are accepted. A host that is recorded without a key needs no other login than one of this process.
+// ConfirmLogin logs in to the host of a Node with the present key and the account of the inputs, over a new connection,
+// and writes down that they are accepted. A host that is recorded without a key needs no other login than one of this
+// process.
 func (h Host) ConfirmLogin(ctx context.Context, name string) error {
 	w, err := h.ApplyRequest()
 	if err != nil {
@@ -83,7 +86,8 @@ func (h Host) writeLoginMarks(ctx context.Context, node *corev1.Node, public str
 	return err
 }
 
-// IsAccountChanged reports whether the entry of an instance names another account than that with which the operator has logged in.
+// IsAccountChanged reports whether the entry of an instance names another account than that with which the operator has
+// logged in.
 func (j *Joiner) IsAccountChanged(ctx context.Context, namespace string, r record.Record) (bool, error) {
 	if r.Entry == "" || r.Account == "" {
 		return false, nil

@@ -6,7 +6,8 @@ import (
 	"wmco/controller/status"
 )
 
-// NoteLogin notes why the operator could not log in to the host of a node with another key or account; a Progress without a message ends that.
+// NoteLogin notes why the operator could not log in to the host of a node with another key or account; a Progress
+// without a message ends that.
 func (u *Unjoined) NoteLogin(node, address string, p Progress) {
 	u.mu.Lock()
 	before, known := u.logins[node]
@@ -25,10 +26,12 @@ func (u *Unjoined) NoteLogin(node, address string, p Progress) {
 	}
 }
 
-// LoginProblem returns why the operator could not log in to the host of a node with another key or account; false if nothing is known to be wrong.
+// LoginProblem returns why the operator could not log in to the host of a node with another key or account; false if
+// nothing is known to be wrong.
 func (u *Unjoined) LoginProblem(node string) (status.Host, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	r, ok := u.logins[node]
-	return status.Host{Name: node, Address: r.address, Node: node, State: nodestate.Waiting, Reason: r.Reason, Message: published.Shorten(r.Message), Fix: published.Shorten(r.Fix)}, ok
+	return status.Host{Name: node, Address: r.address, Node: node, State: nodestate.Waiting, Reason: r.Reason,
+		Message: published.Shorten(r.Message), Fix: published.Shorten(r.Fix)}, ok
 }

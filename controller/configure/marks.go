@@ -40,8 +40,8 @@ type Marks struct {
 	Removing *bool
 }
 
-// mergePatch returns the merge patch that gives a Node its marks, nil if it has them. The resourceVersion makes the API server refuse it
-// where the Node has changed since it was read: a cordon must not undo an administrator's.
+// mergePatch returns the merge patch that gives a Node its marks, nil if it has them. The resourceVersion makes the API
+// server refuse it where the Node has changed since it was read: a cordon must not undo an administrator's.
 func (m Marks) mergePatch(n *corev1.Node) ([]byte, error) {
 	metadata := map[string]any{}
 	if labels := differingValues(m.Labels, n.Labels); len(labels) > 0 {
@@ -57,9 +57,12 @@ func (m Marks) mergePatch(n *corev1.Node) ([]byte, error) {
 	removing, tainted := m.Removing != nil && *m.Removing, windowsnode.HasTaint(n, windowsnode.RemovingTaint)
 	switch isOver := m.Removing != nil || m.Cordon != nil && !*m.Cordon; {
 	case removing && !tainted:
-		spec["taints"] = append(slices.Clone(n.Spec.Taints), corev1.Taint{Key: windowsnode.RemovingTaint, Effect: corev1.TaintEffectNoSchedule})
+		spec["taints"] = append(slices.Clone(n.Spec.Taints),
+			corev1.Taint{Key: windowsnode.RemovingTaint, Effect: corev1.TaintEffectNoSchedule})
 	case tainted && isOver && !removing:
-		spec["taints"] = slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return t.Key == windowsnode.RemovingTaint })
+		spec["taints"] = slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool {
+			return t.Key == windowsnode.RemovingTaint
+		})
 	}
 	if len(metadata) == 0 && len(spec) == 0 {
 		return nil, nil
@@ -72,8 +75,8 @@ func (m Marks) mergePatch(n *corev1.Node) ([]byte, error) {
 	return json.Marshal(body)
 }
 
-// differingValues returns what of the wanted values a Node lacks. Only the operator's own keys are removed by an empty value: others, such as
-// the labels of roles, have it.
+// differingValues returns what of the wanted values a Node lacks. Only the operator's own keys are removed by an empty
+// value: others, such as the labels of roles, have it.
 func differingValues(want, have map[string]string) map[string]any {
 	list := map[string]any{}
 	for _, key := range slices.Sorted(maps.Keys(want)) {

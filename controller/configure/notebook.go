@@ -43,7 +43,8 @@ func (n Notebook) ChangeEntry(ctx context.Context, key string, value any) error 
 			return err
 		}
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": cm.ResourceVersion}, "data": map[string]any{key: value}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": cm.ResourceVersion},
+		"data": map[string]any{key: value}})
 	if err != nil {
 		return err
 	}

@@ -13,9 +13,9 @@ import (
 // imagesWithin is for how long a new node is kept cordoned until its pinned images are there.
 const imagesWithin = 45 * time.Minute
 
-// awaitsImages reports whether a new node stays cordoned because its host still pulls the images of the list in its bundle. A node whose cordon is
-// not that of its join may have pods: nothing waits there, nor for an agent that pulls none. What the node says decides about this node alone, and
-// for so long at most.
+// awaitsImages reports whether a new node stays cordoned because its host still pulls the images of the list in its
+// bundle. A node whose cordon is not that of its join may have pods: nothing waits there, nor for an agent that pulls
+// none. What the node says decides about this node alone, and for so long at most.
 func (h Host) awaitsImages(node windowsnode.Node, b bundle.Bundle) bool {
 	list := imageList(b)
 	images := node.Report.Images

@@ -31,7 +31,8 @@ const (
 	StateFailed State = "Failed"
 	// StateGone means that the inputs do not have the host.
 	StateGone State = "Gone"
-	// StateLeaving means that the inputs have the host, and that it is not reached any more: its Machine is being deleted.
+	// StateLeaving means that the inputs have the host, and that it is not reached any more: its Machine is being
+	// deleted.
 	StateLeaving State = "Leaving"
 )
 
@@ -77,9 +78,12 @@ const (
 	ReasonNotConfirmed = "RemovalNotConfirmed"
 )
 
-// FailureReasons returns those of a host that could not be brought further. Those of findings and of node agents are besides.
+// FailureReasons returns those of a host that could not be brought further. Those of findings and of node agents are
+// besides.
 func FailureReasons() []string {
-	return []string{ReasonUnreachable, ReasonSilent, ReasonLoginRefused, ReasonHostKey, ReasonRolledBack, ReasonSameHost, ReasonNameTaken, ReasonNotTheHost, ReasonTranslated, ReasonOtherCluster, ReasonExpired, ReasonAPIError, ReasonFailed}
+	return []string{ReasonUnreachable, ReasonSilent, ReasonLoginRefused, ReasonHostKey, ReasonRolledBack,
+		ReasonSameHost, ReasonNameTaken, ReasonNotTheHost, ReasonTranslated, ReasonOtherCluster, ReasonExpired,
+		ReasonAPIError, ReasonFailed}
 }
 
 // Pauses between two calls.
@@ -112,7 +116,8 @@ func (e *refusal) Error() string { return e.message }
 
 // ProgressOfError says what an error means.
 func ProgressOfError(err error) Progress {
-	p := Progress{State: StateFailed, Reason: ReasonFailed, Message: err.Error(), Fix: remote.SuggestFix(err), Again: AgainLater, Err: err}
+	p := Progress{State: StateFailed, Reason: ReasonFailed, Message: err.Error(), Fix: remote.SuggestFix(err),
+		Again: AgainLater, Err: err}
 	var unreachable *remote.UnreachableError
 	var auth *remote.AuthError
 	var key *remote.HostKeyError
@@ -122,9 +127,11 @@ func ProgressOfError(err error) Progress {
 	var other *hosts.OtherRunError
 	switch {
 	case IsStopped(err):
-		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the operator was stopped; the next one goes on", Again: AgainSoon}
+		return Progress{State: StateJoining, Reason: ReasonCompleting,
+			Message: "the operator was stopped; the next one goes on", Again: AgainSoon}
 	case apierrors.IsConflict(err):
-		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the Node was changed by another client; it is read again", Again: AgainSoon}
+		return Progress{State: StateJoining, Reason: ReasonCompleting,
+			Message: "the Node was changed by another client; it is read again", Again: AgainSoon}
 	case errors.Is(err, errRecorded), errors.Is(err, errNoAddress), errors.Is(err, errOtherKey):
 		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: err.Error(), Again: againRecorded}
 	case errors.Is(err, remote.ErrNoPlace):
@@ -151,15 +158,17 @@ func ProgressOfError(err error) Progress {
 	case errors.Is(err, io.ErrUnexpectedEOF): // an answer that was cut, of the API server or of the host
 		p.Again = againAPI
 	case errors.Is(err, remote.ErrNoProgress), errors.As(err, &limit):
-		p.Reason, p.Fix = ReasonSilent, "log in to the host over SSH and run a command, such as hostname: if it does not end, restart the service sshd, or the host"
+		p.Reason, p.Fix = ReasonSilent, "log in to the host over SSH and run a command, such as hostname: if it "+
+			"does not end, restart the service sshd, or the host"
 	}
 	return p
 }
 
-// IsStopped reports whether an error says that the operator was asked to stop, and nothing about a host. What a host took too long for ends a
-// context too.
+// IsStopped reports whether an error says that the operator was asked to stop, and nothing about a host. What a host
+// took too long for ends a context too.
 func IsStopped(err error) bool {
-	return errors.Is(err, context.Canceled) && !errors.Is(err, remote.ErrNoProgress) && !errors.As(err, new(*remote.LimitError))
+	return errors.Is(err, context.Canceled) && !errors.Is(err, remote.ErrNoProgress) &&
+		!errors.As(err, new(*remote.LimitError))
 }
 
 // isAPIServerError reports whether an error is of the API server, or of the way to it, and not of a host.

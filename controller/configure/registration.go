@@ -11,13 +11,13 @@ import (
 	"wmco/layout"
 )
 
-// registersWithin is how long a kubelet that has its certificate may take to register its Node. It tries that every few seconds until it
-// succeeds, and then not again before it is started anew (k8s.io/kubernetes/pkg/kubelet, registerWithAPIServer): if the Node is not there,
-// it was deleted, or etcd was restored to before it.
+// registersWithin is how long a kubelet that has its certificate may take to register its Node. It tries that every few
+// seconds until it succeeds, and then not again before it is started anew (k8s.io/kubernetes/pkg/kubelet,
+// registerWithAPIServer): if the Node is not there, it was deleted, or etcd was restored to before it.
 const registersWithin = 2 * time.Minute
 
-// awaitNode is for a host that has the bundle to join with, and no Node: its kubelet waits for its certificate, or registers the Node. One that
-// has its certificate and registers none is restarted. Nothing else runs on the host yet.
+// awaitNode is for a host that has the bundle to join with, and no Node: its kubelet waits for its certificate, or
+// registers the Node. One that has its certificate and registers none is restarted. Nothing else runs on the host yet.
 func (h Host) awaitNode(ctx context.Context, w hosts.Wish, p Progress) Progress {
 	waited := h.unregistered.SeenFor(h.recordID(), h.Address, h.Elapsed())
 	if waited < registersWithin {

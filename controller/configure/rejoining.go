@@ -9,7 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// rejoiningName is a ConfigMap of the operator's namespace: what users have set on the Nodes of hosts that join again, by their names.
+// rejoiningName is a ConfigMap of the operator's namespace: what users have set on the Nodes of hosts that join again,
+// by their names.
 const rejoiningName = "windows-rejoining-nodes"
 
 const (
@@ -19,7 +20,8 @@ const (
 	ReasonRejoining = "InstanceRejoins"
 )
 
-// LostNodeKey is under what a lost node is noted among the hosts that cannot join. No Machine and no address has a blank.
+// LostNodeKey is under what a lost node is noted among the hosts that cannot join. No Machine and no address has a
+// blank.
 func LostNodeKey(node string) string { return lostPrefix + node }
 
 const lostPrefix = "node "
@@ -34,8 +36,8 @@ func (j *Joiner) RejoiningNodes() Rejoining {
 	return Rejoining{Notebook{j.Login.Live, j.Client, j.Login.Namespace, rejoiningName}}
 }
 
-// maxKept is how many bytes are kept of one Node: sixty that join again at once fit into a ConfigMap. A kubelet may write as much on its own Node as etcd
-// takes.
+// maxKept is how many bytes are kept of one Node: sixty that join again at once fit into a ConfigMap. A kubelet may
+// write as much on its own Node as etcd takes.
 const maxKept = 16 << 10
 
 // KeepNode keeps what was set on a Node. It returns what is too large to be kept: annotations, labels.
@@ -69,7 +71,8 @@ func (r Rejoining) KeptNode(ctx context.Context, node *corev1.Node, address stri
 	}
 	var k KeptNode
 	if err := json.Unmarshal([]byte(cm.Data[node.Name]), &k); err != nil {
-		return KeptNode{}, fmt.Errorf("reading the key %s of ConfigMap %s: %w; fix: remove the key", node.Name, r.Name, err)
+		return KeptNode{}, fmt.Errorf("reading the key %s of ConfigMap %s: %w; fix: remove the key",
+			node.Name, r.Name, err)
 	}
 	if k.UID == node.UID || k.Address != address {
 		return KeptNode{}, nil // the Node was not deleted, or another host has its name

@@ -15,13 +15,15 @@ import (
 	"wmco/controller/status"
 )
 
-// InstancesRemoved is the type of the condition that every instance whose entry was removed is cleaned up and has no Node.
+// InstancesRemoved is the type of the condition that every instance whose entry was removed is cleaned up and has no
+// Node.
 const InstancesRemoved = "InstancesRemoved"
 
 // reasonRemoving is its reason while removals go on by themselves.
 const reasonRemoving = "Removing"
 
-// removalLimit is how long a removal may take before it is stuck, whatever it does: pods have their grace period, and end within minutes.
+// removalLimit is how long a removal may take before it is stuck, whatever it does: pods have their grace period, and
+// end within minutes.
 const removalLimit = 30 * time.Minute
 
 // removal is how far the removal of an instance is, and since when it is known, by Unjoined.Elapsed.
@@ -31,7 +33,8 @@ type removal struct {
 	since   time.Duration
 }
 
-// NoteRemoval notes how far the removal of an instance is, by its Node. A Progress without a message is none, or its end.
+// NoteRemoval notes how far the removal of an instance is, by its Node. A Progress without a message is none, or its
+// end.
 func (u *Unjoined) NoteRemoval(node, address string, p Progress) {
 	u.mu.Lock()
 	before, known := u.removals[node]
@@ -62,8 +65,8 @@ func (u *Unjoined) elapsed() time.Duration {
 	return u.Elapsed()
 }
 
-// stateOfRemoval says what a removal needs: Degraded means that the host cannot be cleaned up, Waiting that a person or another program has to
-// do something first.
+// stateOfRemoval says what a removal needs: Degraded means that the host cannot be cleaned up, Waiting that a person or
+// another program has to do something first.
 func (u *Unjoined) stateOfRemoval(r removal) nodestate.State {
 	switch {
 	case r.State == StateFailed:
@@ -78,27 +81,33 @@ func (u *Unjoined) stateOfRemoval(r removal) nodestate.State {
 func (u *Unjoined) statusOfRemoval(node string) status.Host {
 	r := u.removals[node]
 	return status.Host{
-		Name: node, Address: r.address, Node: node, State: u.stateOfRemoval(r), Reason: r.Reason, Message: published.Shorten(r.Message), Fix: published.Shorten(r.Fix),
+		Name: node, Address: r.address, Node: node, State: u.stateOfRemoval(r), Reason: r.Reason,
+		Message: published.Shorten(r.Message), Fix: published.Shorten(r.Fix),
 	}
 }
 
-// InstancesRemovedCondition is false while removals are stuck: the host cannot be cleaned up, pods do not end, or an empty list
-// was not confirmed. It says which, why the first ones are, and what to do. While all removals go on by themselves it is unknown.
+// InstancesRemovedCondition is false while removals are stuck: the host cannot be cleaned up, pods do not end, or an
+// empty list was not confirmed. It says which, why the first ones are, and what to do. While all removals go on by
+// themselves it is unknown.
 func (u *Unjoined) InstancesRemovedCondition() metav1.Condition {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	c := conditions.AsExpected(InstancesRemoved)
 	names := slices.Sorted(maps.Keys(u.removals))
-	stuck := slices.DeleteFunc(slices.Clone(names), func(node string) bool { return u.stateOfRemoval(u.removals[node]) == nodestate.Removing })
+	stuck := slices.DeleteFunc(slices.Clone(names), func(node string) bool {
+		return u.stateOfRemoval(u.removals[node]) == nodestate.Removing
+	})
 	slices.SortStableFunc(stuck, func(a, b string) int {
 		return nodestate.Compare(u.stateOfRemoval(u.removals[b]), u.stateOfRemoval(u.removals[a]))
 	})
 	switch {
 	case len(stuck) > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, u.removals[stuck[0]].Reason
-		c.Message = describeFailures(stuck, bundle.Count(len(stuck), "instance")+" cannot be removed", func(node string) Progress { return u.removals[node].Progress })
+		c.Message = describeFailures(stuck, bundle.Count(len(stuck), "instance")+" cannot be removed",
+			func(node string) Progress { return u.removals[node].Progress })
 	case len(names) > 0:
-		text := fmt.Sprintf("%s being removed: %s", bundle.Count(len(names), "instance"), bundle.JoinFirst(names, mostNames, ", ", bundle.AndMore))
+		text := fmt.Sprintf("%s being removed: %s", bundle.Count(len(names), "instance"),
+			bundle.JoinFirst(names, mostNames, ", ", bundle.AndMore))
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, reasonRemoving, published.Shorten(text)
 	}
 	return c

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Sightings are when this process saw things first, by a monotonic clock: setting the clock of a computer changes nothing. A new process begins
-// again. The zero value has none.
+// Sightings are when this process saw things first, by a monotonic clock: setting the clock of a computer changes
+// nothing. A new process begins again. The zero value has none.
 type Sightings struct {
 	mu  sync.Mutex
 	all map[string]sighting
@@ -18,7 +18,8 @@ type sighting struct {
 	first time.Duration
 }
 
-// SeenFor notes what is seen under a name at a time of the monotonic clock, and returns for how long it has been the same.
+// SeenFor notes what is seen under a name at a time of the monotonic clock, and returns for how long it has been the
+// same.
 func (s *Sightings) SeenFor(name, what string, now time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,8 @@ type underWay struct {
 	// steps are those of hosts that are worked on, works what is done on those of nodes.
 	steps map[string]remote.Step
 	works map[string]Work
-	// stepCalls are called when a step is another one, and waiting is true from then until the steps are read: thousands of steps are one call.
+	// stepCalls are called when a step is another one, and waiting is true from then until the steps are read:
+	// thousands of steps are one call.
 	stepCalls []func()
 	waiting   bool
 	// moved reports whether the last Progress says something else of a host that is on its way.
@@ -25,8 +26,8 @@ type underWay struct {
 // maxStep is how much is said of a step, in bytes. It may be what a host says.
 const maxStep = 200
 
-// OnStep has f called when a host does something else, or has got further with it: once until StatusHosts is called. It is called before hosts
-// are noted, and f must not block.
+// OnStep has f called when a host does something else, or has got further with it: once until StatusHosts is called. It
+// is called before hosts are noted, and f must not block.
 func (u *Unjoined) OnStep(f func()) { u.stepCalls = append(u.stepCalls, f) }
 
 // NoteStep notes what is being done with a host.
@@ -68,7 +69,8 @@ func (u *Unjoined) changeSteps(change func() bool) {
 	}
 }
 
-// visibleStep returns what is being done with a host. That it is connected to again says less than what is known of it, and would come and go.
+// visibleStep returns what is being done with a host. That it is connected to again says less than what is known of it,
+// and would come and go.
 func (u *Unjoined) visibleStep(host string) string {
 	s := u.steps[host]
 	if _, failed := u.hosts[host]; s.Connects && (failed || u.joining[host].Message != "") {
@@ -88,7 +90,8 @@ func (u *Unjoined) joiningText(host string) string {
 	return cmp.Or(u.visibleStep(host), bundle.BoundedText(u.joining[host].Message, maxStep), "the host is joining")
 }
 
-// withStep adds what is being done with a host that was kept from joining. One that did not answer yet, and answers now, is on its way.
+// withStep adds what is being done with a host that was kept from joining. One that did not answer yet, and answers
+// now, is on its way.
 func (u *Unjoined) withStep(h status.Host, host string) status.Host {
 	step := u.visibleStep(host)
 	switch {

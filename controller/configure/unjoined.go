@@ -29,8 +29,8 @@ const reasonJoining = "Joining"
 // mostNames is how many hosts a message names.
 const mostNames = 10
 
-// Unjoined is how far hosts were when they were last tried. It is for people alone: nothing is decided by it, and after a restart of the
-// operator it is complete when every host has been tried again. The zero value knows none.
+// Unjoined is how far hosts were when they were last tried. It is for people alone: nothing is decided by it, and after
+// a restart of the operator it is complete when every host has been tried again. The zero value knows none.
 type Unjoined struct {
 	// Elapsed is a monotonic clock. Without one, a host that does not answer has failed at once.
 	Elapsed func() time.Duration
@@ -38,7 +38,8 @@ type Unjoined struct {
 	mu sync.Mutex
 	// calls are called when the condition is another one.
 	calls []func()
-	// hosts are those that were kept from joining; settled those that have joined, or are not wanted any more; joining those that are on their way.
+	// hosts are those that were kept from joining; settled those that have joined, or are not wanted any more; joining
+	// those that are on their way.
 	hosts   map[string]Progress
 	settled map[string]bool
 	joining map[string]Progress
@@ -61,7 +62,8 @@ type atNode struct {
 	address string
 }
 
-// RecordProgress notes how far a host is. While its reason stays, the first message does: those of connections have other ports every time.
+// RecordProgress notes how far a host is. While its reason stays, the first message does: those of connections have
+// other ports every time.
 func (u *Unjoined) RecordProgress(host string, p Progress) {
 	if u.storeProgress(host, p) {
 		u.noteChange()
@@ -84,7 +86,8 @@ func (u *Unjoined) storeProgress(host string, p Progress) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.hosts == nil {
-		u.hosts, u.settled, u.joining, u.first, u.late = map[string]Progress{}, map[string]bool{}, map[string]Progress{}, map[string]time.Duration{}, map[string]bool{}
+		u.hosts, u.settled, u.joining, u.first, u.late = map[string]Progress{}, map[string]bool{},
+			map[string]Progress{}, map[string]time.Duration{}, map[string]bool{}
 	}
 	before, known := u.hosts[host]
 	settled := u.settled[host]
@@ -167,7 +170,8 @@ func ListHosts(inputs *desired.Hosts) []Listed {
 	return list
 }
 
-// describeFailures names what has failed, after a summary where it is more than one, and says why the first ones have, and what to do.
+// describeFailures names what has failed, after a summary where it is more than one, and says why the first ones have,
+// and what to do.
 func describeFailures(names []string, summary string, progressOf func(name string) Progress) string {
 	var texts []string
 	for _, name := range names[:min(len(names), mostTexts)] {
@@ -183,8 +187,8 @@ func describeFailures(names []string, summary string, progressOf func(name strin
 // mostTexts is how many hosts a message says the reasons of.
 const mostTexts = 3
 
-// HostsJoinedCondition is true when every listed host has joined. It says which hosts cannot join, why the first ones cannot, and what to do; and
-// otherwise how many have not joined yet.
+// HostsJoinedCondition is true when every listed host has joined. It says which hosts cannot join, why the first ones
+// cannot, and what to do; and otherwise how many have not joined yet.
 func (u *Unjoined) HostsJoinedCondition(listed []Listed) metav1.Condition {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -193,35 +197,44 @@ func (u *Unjoined) HostsJoinedCondition(listed []Listed) metav1.Condition {
 	switch {
 	case len(names) > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, u.hosts[names[0]].Reason
-		c.Message = describeFailures(names, bundle.Count(len(names), "host")+" cannot join", func(name string) Progress { return u.hosts[name] })
+		c.Message = describeFailures(names, bundle.Count(len(names), "host")+" cannot join",
+			func(name string) Progress { return u.hosts[name] })
 	case len(left) > 0:
 		var names []string
 		for _, h := range left {
 			names = append(names, h.Name)
 		}
-		text := fmt.Sprintf("%d of %s on the way to become nodes: %s", len(left), bundle.Count(len(listed), "host"), bundle.JoinFirst(names, mostNames, ", ", bundle.AndMore))
+		text := fmt.Sprintf("%d of %s on the way to become nodes: %s", len(left), bundle.Count(len(listed), "host"),
+			bundle.JoinFirst(names, mostNames, ", ", bundle.AndMore))
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, reasonJoining, published.Shorten(text)
 	}
 	return c
 }
 
-// failingHosts returns the names of hosts that were kept from joining. A host may be worked on for a while after it was removed from the inputs.
+// failingHosts returns the names of hosts that were kept from joining. A host may be worked on for a while after it was
+// removed from the inputs.
 func (u *Unjoined) failingHosts(listed []Listed) []string {
 	is := map[string]bool{}
 	for _, h := range listed {
 		is[h.Name] = true
 	}
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(u.hosts)), func(name string) bool { return !is[name] && !isLostName(name) })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(u.hosts)), func(name string) bool {
+		return !is[name] && !isLostName(name)
+	})
 }
 
-// unjoinedHosts returns the hosts that have not joined, by name. One with a Node was a node before, as far as is known when the operator starts.
+// unjoinedHosts returns the hosts that have not joined, by name. One with a Node was a node before, as far as is known
+// when the operator starts.
 func (u *Unjoined) unjoinedHosts(listed []Listed) []Listed {
-	left := slices.DeleteFunc(slices.Clone(listed), func(h Listed) bool { return u.settled[h.Name] || h.Node != "" && !u.isOnItsWay(h.Name) })
+	left := slices.DeleteFunc(slices.Clone(listed), func(h Listed) bool {
+		return u.settled[h.Name] || h.Node != "" && !u.isOnItsWay(h.Name)
+	})
 	slices.SortFunc(left, func(a, b Listed) int { return strings.Compare(a.Name, b.Name) })
 	return left
 }
 
-// UnjoinedHostsFunc returns what returns the hosts of the inputs that have not joined, and those that are being removed.
+// UnjoinedHostsFunc returns what returns the hosts of the inputs that have not joined, and those that are being
+// removed.
 func (u *Unjoined) UnjoinedHostsFunc(inputs *desired.Hosts) func() []status.Host {
 	listed := ListHosts(inputs)
 	return func() []status.Host { return u.StatusHosts(listed) }
@@ -240,7 +253,9 @@ func (u *Unjoined) StatusHosts(listed []Listed) []status.Host {
 	names := u.failingHosts(listed)
 	for _, name := range names {
 		p := u.hosts[name]
-		h := status.Host{Name: strings.TrimPrefix(name, lostPrefix), Address: byName[name].Address, Node: cmp.Or(p.Node, byName[name].Node), Reason: p.Reason, Message: published.Shorten(p.Message), Fix: published.Shorten(p.Fix), Log: p.Log}
+		h := status.Host{Name: strings.TrimPrefix(name, lostPrefix), Address: byName[name].Address,
+			Node: cmp.Or(p.Node, byName[name].Node), Reason: p.Reason, Message: published.Shorten(p.Message),
+			Fix: published.Shorten(p.Fix), Log: p.Log}
 		if isLostName(name) {
 			h.Node = h.Name
 		}
@@ -250,7 +265,8 @@ func (u *Unjoined) StatusHosts(listed []Listed) []status.Host {
 		if slices.Contains(names, h.Name) {
 			continue
 		}
-		list = append(list, status.Host{Name: h.Name, Address: h.Address, Node: h.Node, State: nodestate.Joining, Reason: reasonJoining, Message: u.joiningText(h.Name)})
+		list = append(list, status.Host{Name: h.Name, Address: h.Address, Node: h.Node, State: nodestate.Joining,
+			Reason: reasonJoining, Message: u.joiningText(h.Name)})
 	}
 	for _, node := range slices.Sorted(maps.Keys(u.removals)) {
 		list = append(list, u.withWork(u.statusOfRemoval(node)))

@@ -13,8 +13,8 @@ import (
 	"wmco/controller/windowsnode/record"
 )
 
-// UnjoinedNodes passes Nodes that the operator has not finished with, those whose adoption is asked for, and those that are gone: their hosts join
-// again.
+// UnjoinedNodes passes Nodes that the operator has not finished with, those whose adoption is asked for, and those that
+// are gone: their hosts join again.
 func UnjoinedNodes() predicate.TypedPredicate[*corev1.Node] {
 	isUnjoined := func(u *corev1.Node) bool { return !windowsnode.IsJoined(u.Annotations) }
 	isAsked := func(u *corev1.Node) bool {
@@ -22,7 +22,8 @@ func UnjoinedNodes() predicate.TypedPredicate[*corev1.Node] {
 	}
 	p := predicate.NewTypedPredicateFuncs(func(u *corev1.Node) bool { return isUnjoined(u) || isAsked(u) })
 	p.UpdateFunc = func(e event.TypedUpdateEvent[*corev1.Node]) bool {
-		return isUnjoined(e.ObjectNew) || isAsked(e.ObjectNew) && !maps.Equal(e.ObjectOld.Annotations, e.ObjectNew.Annotations)
+		return isUnjoined(e.ObjectNew) || isAsked(e.ObjectNew) &&
+			!maps.Equal(e.ObjectOld.Annotations, e.ObjectNew.Annotations)
 	}
 	p.DeleteFunc = func(event.TypedDeleteEvent[*corev1.Node]) bool { return true }
 	return p

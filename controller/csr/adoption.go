@@ -15,10 +15,11 @@ import (
 	"wmco/controller/gather"
 )
 
-// withResolvedNames returns what is known, with what the resolver says of a host whose Node waits for adoption in the place of facts: such a host is not
-// reached. It reports whether the resolver gives the entry the name of the Node, without which nothing connects the two but what the Node
-// reports.
-func (a *Approver) withResolvedNames(ctx context.Context, h certificates.Host, k certificates.Known, reserved gather.Reserved) (certificates.Known, bool, error) {
+// withResolvedNames returns what is known, with what the resolver says of a host whose Node waits for adoption in the
+// place of facts: such a host is not reached. It reports whether the resolver gives the entry the name of the Node,
+// without which nothing connects the two but what the Node reports.
+func (a *Approver) withResolvedNames(ctx context.Context, h certificates.Host, k certificates.Known,
+	reserved gather.Reserved) (certificates.Known, bool, error) {
 	var node corev1.Node
 	if err := a.Live.Get(ctx, client.ObjectKey{Name: h.Name}, &node); err != nil {
 		return k, false, client.IgnoreNotFound(err)

@@ -1,4 +1,5 @@
-// Package csr has the controller that approves certificate signing requests of hosts that the operator knows. The rules are in certificates.
+// Package csr has the controller that approves certificate signing requests of hosts that the operator knows. The rules
+// are in certificates.
 package csr
 
 import (
@@ -69,11 +70,12 @@ const retryAsk = 5 * time.Second
 
 // SetupWithManager watches certificate signing requests as metadata: the one that is judged is read without a cache.
 func (a *Approver) SetupWithManager(m base.Manager) error {
-	c, err := m.NewHostController("certificates", a, base.ParallelHosts)
+	c, err := m.NewHostController("csr", a, base.ParallelHosts)
 	if err != nil {
 		return fmt.Errorf("approving certificates: %w", err)
 	}
-	return c.Watch(source.Kind(m.GetCache(), base.MetadataOf(base.CertificateRequestKind()), &handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{}))
+	return c.Watch(source.Kind(m.GetCache(), base.MetadataOf(base.CertificateRequestKind()),
+		&handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{}))
 }
 
 // Reconcile judges one request.
@@ -118,7 +120,8 @@ func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 			}
 		}
 		if err := a.askHostOverSSH(ctx, &csr, inputs, v.Host, &known); err != nil {
-			a.Log.Info("a host cannot be asked about its certificate", "csr", csr.Name, "host", v.Host.ID(), "error", err)
+			a.Log.Info("a host cannot be asked about its certificate", "csr", csr.Name, "host", v.Host.ID(),
+				"error", err)
 			return reconcile.Result{RequeueAfter: a.requeueAsk(csr)}, nil
 		}
 		if v = certificates.DecideRequest(&csr, known); v.Decision == certificates.Ask {
@@ -129,8 +132,9 @@ func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: a.requeueUnapproved(csr, v)}, a.executeVerdict(ctx, &csr, v)
 }
 
-// hostPlaces is how many requests of one host are judged at a time: whoever has the identity of one node may make as many as they like, and so may whoever has
-// the bootstrap token, in the name of any host. The other hosts have the other places.
+// hostPlaces is how many requests of one host are judged at a time: whoever has the identity of one node may make as
+// many as they like, and so may whoever has the bootstrap token, in the name of any host. The other hosts have the
+// other places.
 const hostPlaces = 8
 
 // takePlace returns what gives a place of the host back, and whether there was one.
@@ -145,7 +149,8 @@ func (a *Approver) takePlace(host string) (free func(), ok bool) {
 	}
 }
 
-// requeueAsk returns when to look again at a request whose host could not be asked: a host that is there again is asked within a minute.
+// requeueAsk returns when to look again at a request whose host could not be asked: a host that is there again is asked
+// within a minute.
 func (a *Approver) requeueAsk(csr certificatesv1.CertificateSigningRequest) time.Duration {
 	return min(a.requeueAged(csr, retryAsk), configure.AgainLater)
 }
@@ -153,9 +158,11 @@ func (a *Approver) requeueAsk(csr certificatesv1.CertificateSigningRequest) time
 // lookLimit is the longest time between two looks at a request that is not approved.
 const lookLimit = time.Hour
 
-// requeueUnapproved returns when to look again at a request that is not approved: what is wrong may be fixed by then. Old ones are looked at less and
-// less often, because each look may cost a question to the host, and anybody with the bootstrap token can make many.
-func (a *Approver) requeueUnapproved(csr certificatesv1.CertificateSigningRequest, v certificates.Verdict) time.Duration {
+// requeueUnapproved returns when to look again at a request that is not approved: what is wrong may be fixed by then.
+// Old ones are looked at less and less often, because each look may cost a question to the host, and anybody with the
+// bootstrap token can make many.
+func (a *Approver) requeueUnapproved(csr certificatesv1.CertificateSigningRequest,
+	v certificates.Verdict) time.Duration {
 	if v.Decision == certificates.Approve {
 		return 0
 	}
@@ -167,9 +174,13 @@ func (a *Approver) requeueAged(csr certificatesv1.CertificateSigningRequest, sho
 	return min(max(shortest, a.refused.SeenFor(csr.Name, string(csr.UID), a.Elapsed())), lookLimit)
 }
 
-// requeueUnknownHost returns when to look again at a request for a name that no host has: as long as there are hosts whose name is not known.
-func (a *Approver) requeueUnknownHost(k certificates.Known, csr certificatesv1.CertificateSigningRequest) time.Duration {
-	pending := len(csr.Status.Conditions) == 0 && slices.ContainsFunc(k.Hosts, func(h certificates.Host) bool { return h.Machine == "" && h.Name == "" })
+// requeueUnknownHost returns when to look again at a request for a name that no host has: as long as there are hosts
+// whose name is not known.
+func (a *Approver) requeueUnknownHost(k certificates.Known,
+	csr certificatesv1.CertificateSigningRequest) time.Duration {
+	pending := len(csr.Status.Conditions) == 0 && slices.ContainsFunc(k.Hosts, func(h certificates.Host) bool {
+		return h.Machine == "" && h.Name == ""
+	})
 	if !pending {
 		return 0
 	}
@@ -206,9 +217,12 @@ func (a *Approver) managedHosts(inputs *desired.Hosts) []certificates.Host {
 
 // askHostOverSSH asks a host over SSH what it is, and puts the answer where the rule finds it.
 func (a *Approver) askHostOverSSH(
-	ctx context.Context, csr *certificatesv1.CertificateSigningRequest, inputs *desired.Hosts, h certificates.Host, k *certificates.Known,
+	ctx context.Context, csr *certificatesv1.CertificateSigningRequest, inputs *desired.Hosts, h certificates.Host,
+	k *certificates.Known,
 ) error {
-	i := slices.IndexFunc(inputs.All, func(n render.Node) bool { return n.Backing == render.BackingInstance && n.Address == h.Address })
+	i := slices.IndexFunc(inputs.All, func(n render.Node) bool {
+		return n.Backing == render.BackingInstance && n.Address == h.Address
+	})
 	if i < 0 {
 		return fmt.Errorf("%s is not in the inputs", h.ID())
 	}
@@ -253,11 +267,13 @@ func (a *Approver) resolveAddress(ctx context.Context, address string) []string 
 
 var _ Resolver = (*net.Resolver)(nil)
 
-// checkAdmissionPolicy returns an error unless the admission policy is there that holds a cloud-node-manager to its own Node.
+// checkAdmissionPolicy returns an error unless the admission policy is there that holds a cloud-node-manager to its own
+// Node.
 func (a *Approver) checkAdmissionPolicy(ctx context.Context) error {
 	policy, binding := admission.CloudNodeManager()
 	for _, o := range []client.Object{policy, binding} {
-		if err := a.Live.Get(ctx, client.ObjectKeyFromObject(o), base.MetadataOf(o.GetObjectKind().GroupVersionKind())); err != nil {
+		if err := a.Live.Get(ctx, client.ObjectKeyFromObject(o),
+			base.MetadataOf(o.GetObjectKind().GroupVersionKind())); err != nil {
 			return fmt.Errorf("no certificate for cloud-node-manager before it is bound to its own Node: %w", err)
 		}
 	}
@@ -265,11 +281,14 @@ func (a *Approver) checkAdmissionPolicy(ctx context.Context) error {
 }
 
 // executeVerdict does what the verdict says.
-func (a *Approver) executeVerdict(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, v certificates.Verdict) error {
+func (a *Approver) executeVerdict(ctx context.Context, csr *certificatesv1.CertificateSigningRequest,
+	v certificates.Verdict) error {
 	if v.Decision != certificates.Approve {
 		if v.Message != "" {
-			a.Events.Eventf(configure.InstanceReference(ctx, a.Live, a.Namespace, v.Host.Address), csr, corev1.EventTypeWarning, string(v.Reason), "Approve", "%s: %s", csr.Name, v.Message)
-			a.Log.Info("a certificate signing request is not approved", "csr", csr.Name, "host", v.Host.ID(), "reason", v.Reason, "message", v.Message)
+			a.Events.Eventf(configure.InstanceReference(ctx, a.Live, a.Namespace, v.Host.Address), csr,
+				corev1.EventTypeWarning, string(v.Reason), "Approve", "%s: %s", csr.Name, v.Message)
+			a.Log.Info("a certificate signing request is not approved", "csr", csr.Name, "host", v.Host.ID(), "reason",
+				v.Reason, "message", v.Message)
 		}
 		return nil
 	}
@@ -294,6 +313,7 @@ func (a *Approver) executeVerdict(ctx context.Context, csr *certificatesv1.Certi
 		}
 		return fmt.Errorf("approving %s: %w", csr.Name, err)
 	}
-	a.Log.Info("approved a certificate signing request", "csr", csr.Name, "host", v.Host.ID(), "signer", csr.Spec.SignerName)
+	a.Log.Info("approved a certificate signing request", "csr", csr.Name, "host", v.Host.ID(), "signer",
+		csr.Spec.SignerName)
 	return nil
 }

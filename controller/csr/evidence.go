@@ -17,9 +17,10 @@ import (
 	"wmco/render"
 )
 
-// addClusterFacts adds what the API server and the records say: the names of all Nodes, and what belongs to the cluster, other Nodes and other hosts than
-// this one.
-func (a *Approver) addClusterFacts(ctx context.Context, inputs *desired.Hosts, h certificates.Host, k *certificates.Known) error {
+// addClusterFacts adds what the API server and the records say: the names of all Nodes, and what belongs to the
+// cluster, other Nodes and other hosts than this one.
+func (a *Approver) addClusterFacts(ctx context.Context, inputs *desired.Hosts, h certificates.Host,
+	k *certificates.Known) error {
 	a.listsNodes.Do(func() { a.nodes.Source = a.listNodes })
 	nodes, err := a.nodes.Read(ctx)
 	if err != nil {
@@ -33,7 +34,8 @@ func (a *Approver) addClusterFacts(ctx context.Context, inputs *desired.Hosts, h
 			k.Networks = append(k.Networks, p)
 		}
 	}
-	k.Others = append(k.Others, inputs.NamesOfOthers(render.Node{Backing: render.BackingInstance, Address: h.Address})...)
+	k.Others = append(k.Others, inputs.NamesOfOthers(render.Node{Backing: render.BackingInstance,
+		Address: h.Address})...)
 	return nil
 }
 
@@ -47,12 +49,13 @@ type clusterNode struct {
 const (
 	// nodesAtATime is how many Nodes are in memory whole: 5,000 take 120 MiB.
 	nodesAtATime = 500
-	// mostAddresses is how many addresses of a Node are looked at: its kubelet may write as many as an object holds. One with addresses of services has hundreds.
+	// mostAddresses is how many addresses of a Node are looked at: its kubelet may write as many as an object holds.
+	// One with addresses of services has hundreds.
 	mostAddresses = 512
 )
 
-// listNodes returns all Nodes as the API server has them. It is called once for all requests that wait: whoever has the bootstrap token, or the identity of a node,
-// has as many judged as they like.
+// listNodes returns all Nodes as the API server has them. It is called once for all requests that wait: whoever has the
+// bootstrap token, or the identity of a node, has as many judged as they like.
 func (a *Approver) listNodes(ctx context.Context) ([]clusterNode, error) {
 	var all []clusterNode
 	for page, more := "", true; more; more = page != "" {
@@ -85,9 +88,11 @@ func addNodes(nodes []clusterNode, inputs *desired.Hosts, k *certificates.Known)
 	}
 }
 
-// reachAddresses returns those of the addresses at which a host is reached that has said its name. They are what it asks for besides its entry, also what the
-// resolver gives its entry: a host may write its own record in the DNS. Where it does not answer under its pinned key, the address is not its own.
-func (a *Approver) reachAddresses(ctx context.Context, inputs *desired.Hosts, node render.Node, name string, addresses []netip.Addr) ([]string, error) {
+// reachAddresses returns those of the addresses at which a host is reached that has said its name. They are what it
+// asks for besides its entry, also what the resolver gives its entry: a host may write its own record in the DNS. Where
+// it does not answer under its pinned key, the address is not its own.
+func (a *Approver) reachAddresses(ctx context.Context, inputs *desired.Hosts, node render.Node, name string,
+	addresses []netip.Addr) ([]string, error) {
 	// At a first contact, whoever answers at the address would be taken for the host.
 	id, _ := inputs.RecordOf(node)
 	switch r, _, err := a.Records.GetRecord(ctx, id); {
@@ -104,7 +109,8 @@ func (a *Approver) reachAddresses(ctx context.Context, inputs *desired.Hosts, no
 		}
 		facts, err := a.Hosts.AskAtOtherAddress(ctx, t)
 		if err != nil || facts.HostName != name { // copies of one machine have one host key
-			a.Log.Info("a host is not reached at an address that it asks a certificate for", "host", node.Address, "address", address, "answers", facts.HostName, "error", err)
+			a.Log.Info("a host is not reached at an address that it asks a certificate for", "host", node.Address,
+				"address", address, "answers", facts.HostName, "error", err)
 			break
 		}
 		reached = append(reached, address.String())
@@ -118,8 +124,8 @@ var errNotPinned = errors.New("its host key is not in its record yet")
 // routeLabel is a name below the domain of routes: that of the console. All of them have the same addresses.
 const routeLabel = "console-openshift-console."
 
-// resolveReserved returns the addresses that the resolver gives the names of the API server and of routes: where the load balancers are not the cluster's own,
-// nothing else says them.
+// resolveReserved returns the addresses that the resolver gives the names of the API server and of routes: where the
+// load balancers are not the cluster's own, nothing else says them.
 func (a *Approver) resolveReserved(ctx context.Context, r gather.Reserved) []string {
 	names := slices.DeleteFunc(slices.Clone(r.Names), func(name string) bool {
 		_, err := netip.ParseAddr(name)

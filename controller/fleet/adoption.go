@@ -11,22 +11,26 @@ import (
 	"wmco/render"
 )
 
-// IsAdoptionWanted reports whether a node of another operator is to be adopted: the settings say so for all, or its annotations ask for it.
+// IsAdoptionWanted reports whether a node of another operator is to be adopted: the settings say so for all, or its
+// annotations ask for it.
 func IsAdoptionWanted(s render.Settings, annotations map[string]string) bool {
 	return s.Adoption == render.AdoptionRollout || annotations[published.AdoptAnnotation] == published.AdoptTrue
 }
 
 // AdoptFix says how a node of another operator is adopted.
 func AdoptFix(node string) string {
-	return "adopt it: wmco adopt " + node + ", or oc annotate node " + node + " " + published.AdoptAnnotation + "=" + published.AdoptTrue + "; see docs/takeover.md"
+	return "adopt it: wmco adopt " + node + ", or oc annotate node " + node + " " + published.AdoptAnnotation + "=" +
+		published.AdoptTrue + "; see docs/takeover.md"
 }
 
-// explainAdoption says of a node whose adoption is wanted what keeps it from that: to ask for it again changes nothing. Which Node a host is, the operator
-// knows when the host has said so; before, it says of the host at the address what is wrong. Its row stays: a Node can claim any address.
+// explainAdoption says of a node whose adoption is wanted what keeps it from that: to ask for it again changes nothing.
+// Which Node a host is, the operator knows when the host has said so; before, it says of the host at the address what
+// is wrong. Its row stays: a Node can claim any address.
 func (r *Row) explainAdoption(node windowsnode.Node, hosts []status.Host) {
 	i := slices.IndexFunc(hosts, func(h status.Host) bool {
 		isAt := func(a corev1.NodeAddress) bool { return a.Address == h.Address }
-		return h.Reason != ReasonWaitingForAdoption && (h.Node == r.Node || h.Node == "" && slices.ContainsFunc(node.Status.Addresses, isAt))
+		return h.Reason != ReasonWaitingForAdoption &&
+			(h.Node == r.Node || h.Node == "" && slices.ContainsFunc(node.Status.Addresses, isAt))
 	})
 	if i < 0 {
 		r.Message, r.Fix = "its adoption is asked for, and has not begun; until then: "+r.Message, ""

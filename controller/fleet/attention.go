@@ -11,14 +11,16 @@ import (
 	"wmco/controller/status"
 )
 
-// IsDone reports whether every node has what is wanted and is Ready, no host waits, and the operator works and says that it is Ready. Of some nodes or
-// hosts alone, the operator may be busy with others.
+// IsDone reports whether every node has what is wanted and is Ready, no host waits, and the operator works and says
+// that it is Ready. Of some nodes or hosts alone, the operator may be busy with others.
 func (f Fleet) IsDone() bool {
-	return f.Operator.Problem == "" && f.isReady() && len(f.Hosts) == 0 && !slices.ContainsFunc(f.Rollout.Nodes, isLeft) &&
+	return f.Operator.Problem == "" && f.isReady() && len(f.Hosts) == 0 &&
+		!slices.ContainsFunc(f.Rollout.Nodes, isLeft) &&
 		!slices.ContainsFunc(f.Nodes, func(r Row) bool { return r.State != nodestate.Updated || !r.IsReady() })
 }
 
-// isReady reports whether the condition Ready is true. Without that condition, and for a selection of nodes, the conditions that it sums up are used.
+// isReady reports whether the condition Ready is true. Without that condition, and for a selection of nodes, the
+// conditions that it sums up are used.
 func (f Fleet) isReady() bool {
 	if c := meta.FindStatusCondition(f.Conditions, status.Ready); c != nil && !f.partial {
 		return c.Status == metav1.ConditionTrue
@@ -26,8 +28,8 @@ func (f Fleet) isReady() bool {
 	return !slices.ContainsFunc(f.Problems(), func(c metav1.Condition) bool { return !status.IsHint(c.Type) })
 }
 
-// Problems are the conditions of the operator that are not as they should be, but that of the rollout, which has its own line. Hints, by which nothing is
-// decided, come last.
+// Problems are the conditions of the operator that are not as they should be, but that of the rollout, which has its
+// own line. Hints, by which nothing is decided, come last.
 func (f Fleet) Problems() []metav1.Condition {
 	list := slices.DeleteFunc(slices.Clone(f.Conditions), func(c metav1.Condition) bool {
 		return c.Status == metav1.ConditionTrue || c.Type == status.RolledOut || status.IsSummary(c.Type)
@@ -44,12 +46,13 @@ func (f Fleet) Problems() []metav1.Condition {
 	return list
 }
 
-// Others are the hosts that their node's row does not explain: those without a node, and those about which the operator says something
-// else, such as a removal that is stuck or what is being done on its host.
+// Others are the hosts that their node's row does not explain: those without a node, and those about which the operator
+// says something else, such as a removal that is stuck or what is being done on its host.
 func (f Fleet) Others() []status.Host {
 	return slices.DeleteFunc(slices.Clone(f.Hosts), func(h status.Host) bool {
 		return slices.ContainsFunc(f.Nodes, func(r Row) bool {
-			return r.Node == h.Node && h.State != nodestate.Updating && (r.Reason == h.Reason || r.State == h.State && h.State == nodestate.Joining)
+			return r.Node == h.Node && h.State != nodestate.Updating &&
+				(r.Reason == h.Reason || r.State == h.State && h.State == nodestate.Joining)
 		})
 	})
 }
@@ -66,8 +69,8 @@ type SamePlace struct {
 	Names []string
 }
 
-// Left returns the nodes that do not have what is wanted, those with the same message together. That nothing is published for a node is
-// in its row.
+// Left returns the nodes that do not have what is wanted, those with the same message together. That nothing is
+// published for a node is in its row.
 func (r Rollout) Left() []SamePlace {
 	var list []SamePlace
 	at := map[string]int{}

@@ -36,10 +36,12 @@ import (
 // ReasonWaitingForAdoption is that of a node that another operator has joined. Nothing is published for it.
 const ReasonWaitingForAdoption = "WaitingForAdoption"
 
-// ReasonAdopting is that of a node of another operator whose host was asked what adopting it changes, and which waits for its turn.
+// ReasonAdopting is that of a node of another operator whose host was asked what adopting it changes, and which waits
+// for its turn.
 const ReasonAdopting = "Adopting"
 
-// ReasonNewerOperator is that of a node whose desired bundle has a form that this program does not know, as a newer operator writes it.
+// ReasonNewerOperator is that of a node whose desired bundle has a form that this program does not know, as a newer
+// operator writes it.
 const ReasonNewerOperator = "NewerOperator"
 
 // ReasonDiskFull is that of a node whose agent waits for room on drive C:.
@@ -49,7 +51,8 @@ const ReasonDiskFull = "DiskFull"
 type Row struct {
 	Node  string          `json:"node"`
 	State nodestate.State `json:"state"`
-	// Ready is the condition Ready of the Node: True, False or Unknown; empty for an object that has none, and where only Of was asked.
+	// Ready is the condition Ready of the Node: True, False or Unknown; empty for an object that has none, and where
+	// only Of was asked.
 	Ready   corev1.ConditionStatus `json:"ready,omitempty"`
 	Stage   bundle.Stage           `json:"stage,omitempty"`
 	Desired bundle.Digest          `json:"desired,omitempty"`
@@ -86,12 +89,13 @@ type Row struct {
 type Fleet struct {
 	// Operator is what is known of the operator itself.
 	Operator Operator `json:"operator,omitzero"`
-	// Conditions are what the operator says about all nodes; none where the cluster does not serve the kind or the user may not read it.
+	// Conditions are what the operator says about all nodes; none where the cluster does not serve the kind or the user
+	// may not read it.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// Nodes are sorted by name.
 	Nodes []Row `json:"nodes"`
-	// Hosts are those that are not nodes with their bundle, as the operator lists them: what cannot join, waits, or is being removed.
-	// MoreHosts is how many it has left out.
+	// Hosts are those that are not nodes with their bundle, as the operator lists them: what cannot join, waits, or is
+	// being removed. MoreHosts is how many it has left out.
 	Hosts     []status.Host `json:"hosts,omitempty"`
 	MoreHosts int           `json:"moreHosts,omitempty"`
 	// Rollout is where the last change of what is wanted is.
@@ -103,7 +107,8 @@ type Fleet struct {
 	partial bool
 }
 
-// Read reads the Windows nodes and what the operator in the namespace says. Findings are about objects that cannot be read.
+// Read reads the Windows nodes and what the operator in the namespace says. Findings are about objects that cannot be
+// read.
 func Read(ctx context.Context, r objects.Reader, namespace string, now time.Time) (Fleet, bundle.Findings, error) {
 	set, err := r.Read(ctx, Wants(namespace))
 	if err != nil {
@@ -116,7 +121,8 @@ func Read(ctx context.Context, r objects.Reader, namespace string, now time.Time
 		}
 	}
 	slices.SortFunc(all.nodes, func(a, b windowsnode.Node) int { return strings.Compare(a.Name, b.Name) })
-	f := Fleet{Conditions: all.said.Conditions, Nodes: []Row{}, Hosts: all.said.Hosts, turns: map[string][]plan.Turn{}, labels: map[string]labels.Set{}}
+	f := Fleet{Conditions: all.said.Conditions, Nodes: []Row{}, Hosts: all.said.Hosts, turns: map[string][]plan.Turn{},
+		labels: map[string]labels.Set{}}
 	if n := all.said.HostsWaiting; n != nil {
 		f.MoreHosts = max(0, *n-len(f.Hosts))
 	}
@@ -167,7 +173,8 @@ func Wants(namespace string) []objects.Want {
 
 // WantNodes are the Windows Nodes of the cluster.
 func WantNodes() objects.Want {
-	return objects.Want{Version: "v1", Kind: "Node", Labels: map[string]string{corev1.LabelOSStable: windowsnode.Windows}}
+	return objects.Want{Version: "v1", Kind: "Node",
+		Labels: map[string]string{corev1.LabelOSStable: windowsnode.Windows}}
 }
 
 // DecodeNode decodes one of them.
@@ -209,14 +216,16 @@ func (r *read) add(o objects.Object) (err error) {
 
 // decodeSettings returns the settings, and says where they are not those of the object.
 func (r *read) decodeSettings() (render.Settings, string) {
-	s, findings := render.DecodeSettings(r.settings.Data[render.SettingsKey], bundle.Ref{Kind: "ConfigMap", Namespace: r.settings.Namespace, Name: r.settings.Name})
+	s, findings := render.DecodeSettings(r.settings.Data[render.SettingsKey],
+		bundle.Ref{Kind: "ConfigMap", Namespace: r.settings.Namespace, Name: r.settings.Name})
 	if findings.Refused() {
 		return s, "the settings are taken for the default ones: " + findings[0].Message
 	}
 	return s, ""
 }
 
-// Only returns the fleet with the one node, or the one host that is no node, of a name or address. It has the turns of the node.
+// Only returns the fleet with the one node, or the one host that is no node, of a name or address. It has the turns of
+// the node.
 func (f Fleet) Only(name string) (Fleet, bool) {
 	node := name
 	hosts := slices.DeleteFunc(slices.Clone(f.Hosts), func(h status.Host) bool {
@@ -237,12 +246,14 @@ func (f Fleet) Only(name string) (Fleet, bool) {
 		rows = append(rows, row)
 	}
 	f.Nodes = rows
-	f.Rollout.Nodes = slices.DeleteFunc(slices.Clone(f.Rollout.Nodes), func(s plan.Status) bool { return s.Node != node })
+	f.Rollout.Nodes = slices.DeleteFunc(slices.Clone(f.Rollout.Nodes), func(s plan.Status) bool {
+		return s.Node != node
+	})
 	return f, true
 }
 
-// Selected returns the fleet with the nodes that a selector of labels matches, and that are in one of the states; all where there is none.
-// Hosts that are no nodes have no labels.
+// Selected returns the fleet with the nodes that a selector of labels matches, and that are in one of the states; all
+// where there is none. Hosts that are no nodes have no labels.
 func (f Fleet) Selected(selector labels.Selector, states []nodestate.State) Fleet {
 	f.Nodes = slices.DeleteFunc(slices.Clone(f.Nodes), func(r Row) bool {
 		return !selector.Matches(f.labels[r.Node]) || len(states) > 0 && !slices.Contains(states, r.State)
@@ -254,7 +265,9 @@ func (f Fleet) Selected(selector labels.Selector, states []nodestate.State) Flee
 		isAll := selector.Empty() && (len(states) == 0 || slices.Contains(states, h.State))
 		return !isAll && !kept(h.Node)
 	})
-	f.Rollout.Nodes = slices.DeleteFunc(slices.Clone(f.Rollout.Nodes), func(s plan.Status) bool { return !kept(s.Node) })
+	f.Rollout.Nodes = slices.DeleteFunc(slices.Clone(f.Rollout.Nodes), func(s plan.Status) bool {
+		return !kept(s.Node)
+	})
 	f.partial = f.partial || !selector.Empty() || len(states) > 0
 	return f
 }
@@ -286,27 +299,33 @@ func (r *Row) Refuse(by status.Refused) {
 	r.State, r.Reason, r.Message, r.Fix = nodestate.Refused, by.Reason, by.Message, by.Fix
 }
 
-// Of returns the row of one node without its stage, which takes longer than all else: the operator does this for all nodes again and again.
-// Silence is what the operator has observed, or windowsnode.SilenceByKubelet for who has observed nothing.
+// Of returns the row of one node without its stage, which takes longer than all else: the operator does this for all
+// nodes again and again. Silence is what the operator has observed, or windowsnode.SilenceByKubelet for who has
+// observed nothing.
 func Of(node windowsnode.Node, silence windowsnode.Silence) Row {
 	r := Row{Node: node.Name}
 	reported := r.readReport(node)
 	switch {
-	case published.WaitsForAdoption(node.Annotations) && !node.Report.Adopting:
+	case node.WaitsForAdoption() && !node.Report.Adopting:
 		r.State, r.Reason, r.Fix = nodestate.Waiting, ReasonWaitingForAdoption, AdoptFix(node.Name)
-		r.Message = "another operator has joined this node, version " + node.Annotations[published.VersionAnnotation] + "; it keeps what it has, and no CA or pull secret that is rotated reaches it"
+		r.Message = "another operator has joined this node, version " + node.Annotations[published.VersionAnnotation] +
+			"; it keeps what it has, and no CA or pull secret that is rotated reaches it"
 		return r
 	case node.Annotations[published.DesiredAnnotation] == "" && node.Report.Adopting:
 		r.State, r.Reason = nodestate.Waiting, ReasonAdopting
 		return r
 	case node.Annotations[published.DesiredAnnotation] == "":
-		r.State, r.Fix = nodestate.Joining, "wait while its host joins (wmco status lists it). If it has neither a Machine nor an entry in windows-instances, add the entry again, or delete the Node"
+		r.State, r.Fix = nodestate.Joining, "wait while its host joins (wmco status lists it). If it has neither a "+
+			"Machine nor an entry in windows-instances, add the entry again, or delete the Node"
 		r.Message = "no bundle is published for this node"
 		return r
 	case node.DesiredError != nil:
-		r.State, r.Message, r.Fix = nodestate.Degraded, fmt.Sprintf("the annotation %s cannot be read: %v", published.DesiredAnnotation, node.DesiredError), "remove the annotation; the operator writes it again"
+		r.State, r.Message, r.Fix = nodestate.Degraded,
+			fmt.Sprintf("the annotation %s cannot be read: %v", published.DesiredAnnotation, node.DesiredError),
+			"remove the annotation; the operator writes it again"
 		if newer := (*bundle.SchemaError)(nil); errors.As(node.DesiredError, &newer) {
-			r.Reason, r.Fix = ReasonNewerOperator, "leave the annotation alone, and use the wmco of the operator's version "+node.Annotations[published.DesiredVersionAnnotation]
+			r.Reason, r.Fix = ReasonNewerOperator,
+				"leave the annotation alone, and use the wmco of the operator's version "+node.Annotations[published.DesiredVersionAnnotation]
 		}
 		return r
 	}
@@ -315,7 +334,8 @@ func Of(node windowsnode.Node, silence windowsnode.Silence) Row {
 	case !reported:
 		r.State, r.Message, r.Fix = nodestate.NotReporting, "the node agent has not reported yet", agentFix
 	case silence.IsSilent(node):
-		r.State, r.Message, r.Fix = nodestate.NotReporting, "the node agent has not reported for "+silence(node).Round(time.Minute).String(), agentFix
+		r.State, r.Message, r.Fix = nodestate.NotReporting,
+			"the node agent has not reported for "+silence(node).Round(time.Minute).String(), agentFix
 	case node.Report.Desired != node.Desired.Bundle:
 		r.State, r.Reason, r.Message = nodestate.Stale, "", "the node agent has not acted on the published bundle yet"
 	default:
@@ -345,7 +365,8 @@ func (r *Row) readReport(node windowsnode.Node) bool {
 		return false
 	}
 	report := node.Report
-	r.Reason, r.Message, r.Agent, r.Applied, r.Repaired = string(report.State), report.Message, report.Program, report.Applied, report.Repaired
+	r.Reason, r.Message, r.Agent, r.Applied, r.Repaired = string(report.State), report.Message, report.Program,
+		report.Applied, report.Repaired
 	r.Impact, r.Missing, r.RebootPending = report.Impact, report.Missing, report.RebootPending
 	r.Cause, r.Pulled, r.Fault = report.Cause, max(report.Pulled, 0), report.Fault.Known()
 	return true
@@ -359,7 +380,8 @@ func (r *Row) judge(report published.Report) {
 	case published.StateApplied:
 		r.State = nodestate.Updated
 		if images := report.Images; images.CountMissing() > 0 && r.Message == "" {
-			r.Message = strings.TrimSuffix(fmt.Sprintf("%d of %s on the node: %s", images.Present, bundle.Count(images.Wanted, "pinned image"), images.Message), ": ")
+			r.Message = strings.TrimSuffix(fmt.Sprintf("%d of %s on the node: %s", images.Present,
+				bundle.Count(images.Wanted, "pinned image"), images.Message), ": ")
 		}
 	case published.StateApplying:
 		r.State = nodestate.Updating
@@ -379,5 +401,6 @@ func (r *Row) judge(report published.Report) {
 
 // WantStatus is the WindowsNodesStatus, for a reader.
 func WantStatus(namespace string) objects.Want {
-	return objects.Want{Group: status.Group, Version: status.Version, Kind: status.Kind, Namespace: namespace, Names: []string{status.Name}, Optional: true}
+	return objects.Want{Group: status.Group, Version: status.Version, Kind: status.Kind, Namespace: namespace,
+		Names: []string{status.Name}, Optional: true}
 }

@@ -21,7 +21,8 @@ import (
 type Operator struct {
 	// Heard is when it last renewed its Lease; zero where that is not known.
 	Heard time.Time `json:"heard,omitzero"`
-	// Problem says that it is silent or absent: what else is said may be of earlier. It is empty while the operator works, and where that is not known.
+	// Problem says that it is silent or absent: what else is said may be of earlier. It is empty while the operator
+	// works, and where that is not known.
 	Problem string `json:"problem,omitempty"`
 	Fix     string `json:"fix,omitempty"`
 	// Note says why it is not known.
@@ -30,10 +31,12 @@ type Operator struct {
 
 // wantLease is the Lease of the operator, for a reader.
 func wantLease(namespace string) objects.Want {
-	return objects.Want{Group: coordinationv1.GroupName, Version: "v1", Kind: "Lease", Namespace: namespace, Names: []string{status.OperatorName}, Optional: true}
+	return objects.Want{Group: coordinationv1.GroupName, Version: "v1", Kind: "Lease", Namespace: namespace,
+		Names: []string{status.OperatorName}, Optional: true}
 }
 
-// operatorOf judges the Lease; nil is none. An operator is silent if it should have renewed the Lease and has not, also by a clock that differs from its own.
+// operatorOf judges the Lease; nil is none. An operator is silent if it should have renewed the Lease and has not, also
+// by a clock that differs from its own.
 func operatorOf(lease *coordinationv1.Lease, namespace string, now time.Time) Operator {
 	if lease == nil {
 		return Operator{}
@@ -47,18 +50,21 @@ func operatorOf(lease *coordinationv1.Lease, namespace string, now time.Time) Op
 		lasts = time.Duration(*s) * time.Second
 	}
 	if silent := now.Sub(o.Heard); !o.Heard.IsZero() && silent > lasts+heartbeat.Tolerance {
-		o.Problem = fmt.Sprintf("the operator in namespace %s has been silent for %s: what it says here is of then", namespace, duration.HumanDuration(silent))
+		o.Problem = fmt.Sprintf("the operator in namespace %s has been silent for %s: what it says here is of then",
+			namespace, duration.HumanDuration(silent))
 		o.Fix = fmt.Sprintf("look at its Pods and their logs: oc -n %s get deployment,pods,lease", namespace)
 	}
 	return o
 }
 
-// NoteAbsence is for a cluster that is read as a whole: without a Lease and without a word of the operator, there is none in the namespace.
+// NoteAbsence is for a cluster that is read as a whole: without a Lease and without a word of the operator, there is
+// none in the namespace.
 func (f *Fleet) NoteAbsence(namespace string) {
 	if f.Operator == (Operator{}) && len(f.Conditions) == 0 {
 		f.Operator = Operator{
-			Problem: fmt.Sprintf("no operator in namespace %s: it has neither the Lease %s nor a WindowsNodesStatus", namespace, status.OperatorName),
-			Fix:     "name the namespace of the operator with -n, or install it (docs/install.md)",
+			Problem: fmt.Sprintf("no operator in namespace %s: it has neither the Lease %s nor a WindowsNodesStatus",
+				namespace, status.OperatorName),
+			Fix: "name the namespace of the operator with -n, or install it (docs/install.md)",
 		}
 	}
 }

@@ -15,14 +15,15 @@ import (
 	"wmco/render"
 )
 
-// Rollout is how far the nodes are on their way to what is wanted. It is judged by the rules that the operator decides by, from what
-// stands on the Nodes: the bundle that is wanted for a node whose turn has not come is not known, only that there is one.
+// Rollout is how far the nodes are on their way to what is wanted. It is judged by the rules that the operator decides
+// by, from what stands on the Nodes: the bundle that is wanted for a node whose turn has not come is not known, only
+// that there is one.
 type Rollout struct {
 	plan.Summary
 	// Nodes are all Windows nodes, by name.
 	Nodes []plan.Status `json:"nodes"`
-	// TakesSeconds is the estimated time to the end, from the turns before; 0 where nothing moves. It is a lower limit if Unmeasured
-	// holds impacts, of which no turn is known, or if nodes are left behind.
+	// TakesSeconds is the estimated time to the end, from the turns before; 0 where nothing moves. It is a lower limit
+	// if Unmeasured holds impacts, of which no turn is known, or if nodes are left behind.
 	TakesSeconds int64           `json:"takesSeconds,omitempty"`
 	Unmeasured   []bundle.Impact `json:"unmeasured,omitempty"`
 	// Note says what could not be read.
@@ -38,7 +39,8 @@ func Policy(settings render.Settings) plan.Policy {
 	settle, _ := time.ParseDuration(s.Settle)
 	timeout, _ := time.ParseDuration(s.NodeTimeout)
 	return plan.Policy{
-		MaxUnavailable: s.MaxUnavailable, MaxParallel: s.MaxParallel, Canaries: s.Canaries, FailureLimit: s.FailureLimit, Paused: s.Paused,
+		MaxUnavailable: s.MaxUnavailable, MaxParallel: s.MaxParallel, Canaries: s.Canaries,
+		FailureLimit: s.FailureLimit, Paused: s.Paused,
 		Settle: settle, Timeout: timeout, WindowsBoots: settings.WindowsReboots == render.WindowsRebootsCoordinate,
 	}
 }
@@ -46,7 +48,8 @@ func Policy(settings render.Settings) plan.Policy {
 // ClosedWindows returns until when changes wait for a window of the settings, by the time of day.
 func ClosedWindows(s render.RolloutSettings) func(now time.Time) plan.Closed {
 	return func(now time.Time) plan.Closed {
-		return plan.Closed{Restart: s.NextStart(bundle.ImpactRestart, now), Drain: s.NextStart(bundle.ImpactDrain, now), Reboot: s.NextStart(bundle.ImpactReboot, now)}
+		return plan.Closed{Restart: s.NextStart(bundle.ImpactRestart, now), Drain: s.NextStart(bundle.ImpactDrain, now),
+			Reboot: s.NextStart(bundle.ImpactReboot, now)}
 	}
 }
 
@@ -60,7 +63,8 @@ func PolicyAt(s render.Settings, now time.Time) plan.Policy {
 // rolling returns where the rollout is. What the operator says about it wins: it has rendered what is wanted.
 func rolling(nodes []windowsnode.Node, policy plan.Policy, said []metav1.Condition, now time.Time) Rollout {
 	c := meta.FindStatusCondition(said, status.RolledOut)
-	f := plan.ElapsedByStamps(plan.Fleet{Policy: policy, Now: now, Nodes: observed(nodes, c != nil && c.Status == metav1.ConditionFalse)})
+	f := plan.ElapsedByStamps(plan.Fleet{Policy: policy, Now: now,
+		Nodes: observed(nodes, c != nil && c.Status == metav1.ConditionFalse)})
 	next := plan.NextSteps(f)
 	r := Rollout{Summary: next.Fleet, Nodes: next.Nodes}
 	if c != nil && c.Message != "" {
@@ -100,17 +104,19 @@ func observed(nodes []windowsnode.Node, pending bool) []plan.Node {
 			n.Wanted = unknown(n.Name)
 		case claimedFirst(*n):
 			n.Wanted, n.Cost = unknown(n.Name), bundle.ImpactDrain
-		case pending && newest >= 0 && !n.PayloadKept && layers[i] != layers[newest] && n.Published != "" && !n.Joining && n.State.Turn.Permitted.Before(list[newest].State.Turn.Begun):
+		case pending && newest >= 0 && !n.PayloadKept && layers[i] != layers[newest] && n.Published != "" &&
+			!n.Joining && n.State.Turn.Permitted.Before(list[newest].State.Turn.Begun):
 			n.Wanted, n.Target, n.Cost = unknown(n.Name), layers[newest], list[newest].State.Turn.Impact
 		}
 	}
 	return list
 }
 
-// keepsPayload reports whether an operator of another version works on the node, whose executables are not on its host yet: it labels the
-// node when they are.
+// keepsPayload reports whether an operator of another version works on the node, whose executables are not on its host
+// yet: it labels the node when they are.
 func keepsPayload(node windowsnode.Node) bool {
-	version, wanted := node.Annotations[published.VersionAnnotation], node.Annotations[published.DesiredVersionAnnotation]
+	version, wanted := node.Annotations[published.VersionAnnotation],
+		node.Annotations[published.DesiredVersionAnnotation]
 	return version != "" && wanted != "" && version != wanted && node.Labels[published.UpgradingLabel] == ""
 }
 

@@ -1,4 +1,5 @@
-// Package hostkeys has the controller that removes the records and host keys of hosts that are no longer in the cluster.
+// Package hostkeys has the controller that removes the records and host keys of hosts that are no longer in the
+// cluster.
 package hostkeys
 
 import (
@@ -25,7 +26,8 @@ import (
 	"wmco/render"
 )
 
-// Collector removes the records of hosts that are gone, with their host keys: another host may get the address, as it does on most clouds.
+// Collector removes the records of hosts that are gone, with their host keys: another host may get the address, as it
+// does on most clouds.
 type Collector struct {
 	// Live reads without a cache: what is removed cannot be found out again.
 	Live      client.Reader
@@ -34,29 +36,32 @@ type Collector struct {
 	Log       logr.Logger
 }
 
-// SetupWithManager watches what hosts are known by: all records are looked at whenever something is removed, and at the start. It returns what
-// watches the Machines as well, once the cluster serves them.
+// SetupWithManager watches what hosts are known by: all records are looked at whenever something is removed, and at the
+// start. It returns what watches the Machines as well, once the cluster serves them.
 func (c *Collector) SetupWithManager(m base.Manager) (watchMachines func() error, err error) {
-	added, err := m.NewController("collector", c, base.ParallelHosts)
+	added, err := m.NewController("hostkeys", c, base.ParallelHosts)
 	if err != nil {
 		return nil, err
 	}
 	watchMachines = func() error {
-		return added.Watch(source.Kind(m.GetCache(), base.NewObject(base.MachineKind()), base.EnqueueAll[base.Object](), base.OnlyDeletions[base.Object]()))
+		return added.Watch(source.Kind(m.GetCache(), base.NewObject(base.MachineKind()), base.EnqueueAll[base.Object](),
+			base.OnlyDeletions[base.Object]()))
 	}
 	return watchMachines, errors.Join(
-		added.Watch(source.Kind(m.GetCache(), &corev1.Node{}, base.EnqueueAll[*corev1.Node](), base.OnlyDeletions[*corev1.Node]())),
-		added.Watch(source.Kind(m.GetCache(), base.NewObject(base.ConfigMapKind()), base.EnqueueAllAfter[base.Object](settle))),
+		added.Watch(source.Kind(m.GetCache(), &corev1.Node{}, base.EnqueueAll[*corev1.Node](),
+			base.OnlyDeletions[*corev1.Node]())),
+		added.Watch(source.Kind(m.GetCache(), base.NewObject(base.ConfigMapKind()),
+			base.EnqueueAllAfter[base.Object](settle))),
 		added.Watch(base.AtStart()),
 	)
 }
 
-// settle is how long after a change of a ConfigMap all records are looked at. Each host that joins writes its record: a look at all hosts for each of
-// them would list all Machines and Nodes as often as there are hosts.
+// settle is how long after a change of a ConfigMap all records are looked at. Each host that joins writes its record: a
+// look at all hosts for each of them would list all Machines and Nodes as often as there are hosts.
 const settle = 5 * time.Second
 
-// Reconcile looks at all records. One whose Machine exists, whose entry is in windows-instances, or whose Node exists is kept: a Node whose
-// host is away is still the same host, and is removed step by step (Nodes).
+// Reconcile looks at all records. One whose Machine exists, whose entry is in windows-instances, or whose Node exists
+// is kept: a Node whose host is away is still the same host, and is removed step by step (Nodes).
 func (c *Collector) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	// Read first: a host that is recorded later is not missing in what is read next.
 	records, err := c.Login.Records.LiveRecords(ctx)
@@ -80,23 +85,27 @@ func (c *Collector) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 	if is.unserved {
 		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{}, c.Login.ForgetPins(ctx, func(p hosts.Pin) bool { return !is.addresses[strings.ToLower(p.Address)] })
+	return reconcile.Result{}, c.Login.ForgetPins(ctx, func(p hosts.Pin) bool {
+		return !is.addresses[strings.ToLower(p.Address)]
+	})
 }
 
 // existing is what the cluster has.
 type existing struct {
-	// machines are the UIDs of Machines, nodes the UIDs of Windows Nodes by their names, entries those of windows-instances.
+	// machines are the UIDs of Machines, nodes the UIDs of Windows Nodes by their names, entries those of
+	// windows-instances.
 	machines map[types.UID]bool
 	nodes    map[string]types.UID
 	entries  map[record.ID]bool
 	// addresses are those of Machines and entries.
 	addresses map[string]bool
-	// unserved is true while the cluster does not serve Machines, or refuses to list them: whether one was deleted is not known then.
+	// unserved is true while the cluster does not serve Machines, or refuses to list them: whether one was deleted is
+	// not known then.
 	unserved bool
 }
 
-// hasHost reports whether the host of a record is still one of the cluster. Without any entry that of an instance is: the ConfigMap may be gone by
-// mistake.
+// hasHost reports whether the host of a record is still one of the cluster. Without any entry that of an instance is:
+// the ConfigMap may be gone by mistake.
 func (e existing) hasHost(r record.Record) bool {
 	if r.Machine != "" {
 		return e.unserved || e.machines[r.Machine]
@@ -106,10 +115,13 @@ func (e existing) hasHost(r record.Record) bool {
 }
 
 func (c *Collector) observeHosts(ctx context.Context) (existing, error) {
-	is := existing{machines: map[types.UID]bool{}, nodes: map[string]types.UID{}, entries: map[record.ID]bool{}, addresses: map[string]bool{}}
+	is := existing{machines: map[types.UID]bool{}, nodes: map[string]types.UID{}, entries: map[record.ID]bool{},
+		addresses: map[string]bool{}}
 	var machines machinev1beta1.MachineList
 	switch err := c.Live.List(ctx, &machines, client.InNamespace(base.MachinesNamespace)); {
-	case meta.IsNoMatchError(err), apierrors.IsNotFound(err), runtime.IsNotRegisteredError(err), apierrors.IsForbidden(err): // not found: by a client that has known the kind
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err), runtime.IsNotRegisteredError(err),
+		apierrors.IsForbidden(err):
+		// not found: by a client that has known the kind
 		is.unserved = true
 	case err != nil:
 		return existing{}, fmt.Errorf("listing Machines: %w", err)
@@ -128,7 +140,8 @@ func (c *Collector) observeHosts(ctx context.Context) (existing, error) {
 		is.nodes[n.Name] = n.UID
 	}
 	var instances corev1.ConfigMap
-	if err := c.Live.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: render.InstancesConfigMap}, &instances); client.IgnoreNotFound(err) != nil {
+	if err := c.Live.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: render.InstancesConfigMap},
+		&instances); client.IgnoreNotFound(err) != nil {
 		return existing{}, fmt.Errorf("reading ConfigMap %s: %w", render.InstancesConfigMap, err)
 	}
 	for entry := range instances.Data {

@@ -10,8 +10,9 @@ import (
 	"wmco/controller/windowsnode/heartbeat"
 )
 
-// Clocks are by how much the clocks of hosts differed from ours when they were last changed over SSH, by address. They are for people: a kubelet
-// whose clock is behind gets no certificate, and says nothing about it to the cluster. Nothing is decided by them.
+// Clocks are by how much the clocks of hosts differed from ours when they were last changed over SSH, by address. They
+// are for people: a kubelet whose clock is behind gets no certificate, and says nothing about it to the cluster.
+// Nothing is decided by them.
 type Clocks struct {
 	now func() time.Time
 

@@ -8,8 +8,8 @@ import (
 	"wmco/bundle"
 )
 
-// CheckHost asks a host for its facts, and refuses it as Wish.Check does. It changes nothing there. The connection is not kept: a key that is expected
-// now is not expected later (Login.ExpectKey).
+// CheckHost asks a host for its facts, and refuses it as Wish.Check does. It changes nothing there. The connection is
+// not kept: a key that is expected now is not expected later (Login.ExpectKey).
 func (h *Hosts) CheckHost(ctx context.Context, w Wish) error {
 	release, err := h.lockHost(w.Target.Host())
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"wmco/bundle"
 )
 
-// A run on a host waits for its confirmation, and rolls the host back without one. The operator gives it when the host answers over a new connection,
-// and the Confirmation of the wish agrees:
+// A run on a host waits for its confirmation, and rolls the host back without one. The operator gives it when the host
+// answers over a new connection, and the Confirmation of the wish agrees:
 //
 //	apply --action: a service has stopped, was started--> Confirmation.NoteEvent
 //	      --confirm: all services are healthy----------> Confirmation.AwaitConfirmation --nil--> confirm, over a new connection
@@ -23,14 +23,17 @@ type Confirmation interface {
 	NoteManifest(m bundle.Manifest)
 	// NoteEvent is told the actions of the run, in order, each after it was done.
 	NoteEvent(ctx context.Context, e applier.Event)
-	// AwaitConfirmation returns nil when the change is confirmed, and when the context ends an error that says why it is not, without secrets.
+	// AwaitConfirmation returns nil when the change is confirmed, and when the context ends an error that says why it
+	// is not, without secrets.
 	AwaitConfirmation(ctx context.Context) error
 }
 
-// resumeWithin is how long an interrupted run is asked about in one call: the host goes on to wait, and the next call asks again.
+// resumeWithin is how long an interrupted run is asked about in one call: the host goes on to wait, and the next call
+// asks again.
 const resumeWithin = 90 * time.Second
 
-// resumeOverNewConnections confirms an interrupted run, as a whole one is confirmed. A run that does not wait yet ignores it.
+// resumeOverNewConnections confirms an interrupted run, as a whole one is confirmed. A run that does not wait yet
+// ignores it.
 func (h *Hosts) resumeOverNewConnections(ctx context.Context, w Wish, r remote.Request) error {
 	agent := h.confirms.AgentFor(w.Target)
 	seen, err := agent.Observe(ctx, r)
@@ -51,7 +54,8 @@ func (h *Hosts) resumeOverNewConnections(ctx context.Context, w Wish, r remote.R
 }
 
 // applyAndConfirm applies what is wished, and confirms it. Unconfirmed is why that was not done.
-func (h *Hosts) applyAndConfirm(ctx context.Context, w Wish, r remote.Request, agent *remote.Agent) (result applier.Event, unconfirmed string, err error) {
+func (h *Hosts) applyAndConfirm(ctx context.Context, w Wish, r remote.Request,
+	agent *remote.Agent) (result applier.Event, unconfirmed string, err error) {
 	var confirming sync.WaitGroup
 	ctx, ended := context.WithCancel(ctx)
 	defer ended()
@@ -85,7 +89,8 @@ func (h *Hosts) applyAndConfirm(ctx context.Context, w Wish, r remote.Request, a
 	return result, unconfirmed, err
 }
 
-// confirmRun confirms a run when its Confirmation does, until the context ends, which is that of the run. It returns why not.
+// confirmRun confirms a run when its Confirmation does, until the context ends, which is that of the run. It returns
+// why not.
 func (h *Hosts) confirmRun(ctx context.Context, w Wish, d bundle.Digest) string {
 	if w.Confirmation != nil {
 		if err := w.Confirmation.AwaitConfirmation(ctx); err != nil {

@@ -21,7 +21,8 @@ import (
 	"wmco/render"
 )
 
-// Transports reach hosts. Kept keeps connections for the next command; Fresh opens one for each, which is how a change is confirmed.
+// Transports reach hosts. Kept keeps connections for the next command; Fresh opens one for each, which is how a change
+// is confirmed.
 type Transports struct{ Kept, Fresh remote.Transport }
 
 // Options are what hosts are reached with.
@@ -54,15 +55,17 @@ type Hosts struct {
 // New connects to nothing.
 func New(o Options) *Hosts {
 	client := remote.NewClient(o.Transports.Kept, o.Program, remote.DefaultLimits())
-	h := &Hosts{client: client, confirms: client.WithTransport(o.Transports.Fresh), port: o.Port, kubeletWithin: cmp.Or(o.KubeletWithin, kubeletWithin), clocks: NewClocks(time.Now), busy: map[string]bool{}, seen: map[string]bundle.Facts{}}
+	h := &Hosts{client: client, confirms: client.WithTransport(o.Transports.Fresh), port: o.Port,
+		kubeletWithin: cmp.Or(o.KubeletWithin, kubeletWithin), clocks: NewClocks(time.Now), busy: map[string]bool{},
+		seen: map[string]bundle.Facts{}}
 	if o.Executables != nil {
 		h.executables = []archive.Source{o.Executables}
 	}
 	return h
 }
 
-// WithGuard has these hosts ask before each act that changes one whether this process still may (remote.Client.GuardedBy). It is called before
-// they are used.
+// WithGuard has these hosts ask before each act that changes one whether this process still may
+// (remote.Client.GuardedBy). It is called before they are used.
 func (h *Hosts) WithGuard(mayChange func(context.Context) error) *Hosts {
 	h.client, h.confirms = h.client.GuardedBy(mayChange), h.confirms.GuardedBy(mayChange)
 	return h
@@ -77,8 +80,8 @@ func (h *Hosts) NotingClocks(c *Clocks) *Hosts {
 // ErrBusy says that somebody else of this process works on the host.
 var ErrBusy = errors.New("the host is being worked on")
 
-// IsHostBusy reports whether nothing was done on a host because it, or as many others as may be, are being worked on, or because another operator
-// leads: the same works later, or is that one's.
+// IsHostBusy reports whether nothing was done on a host because it, or as many others as may be, are being worked on,
+// or because another operator leads: the same works later, or is that one's.
 func IsHostBusy(err error) bool {
 	return errors.Is(err, ErrBusy) || errors.Is(err, remote.ErrNoPlace) || errors.Is(err, leader.ErrNotLeading)
 }
@@ -124,11 +127,11 @@ type Wish struct {
 	Node   render.Node
 	// Inputs render its bundle.
 	Inputs *desired.Hosts
-	// Check refuses a host by the facts that it reports under its pinned key, before anything is changed there: it must be the host that is
-	// meant.
+	// Check refuses a host by the facts that it reports under its pinned key, before anything is changed there: it must
+	// be the host that is meant.
 	Check Check
-	// Reset returns the name of the Node that a host with these facts, which Check has passed, may stop being. Nil is none: a host that is
-	// a node refuses a bundle to join with.
+	// Reset returns the name of the Node that a host with these facts, which Check has passed, may stop being. Nil is
+	// none: a host that is a node refuses a bundle to join with.
 	Reset func(bundle.Facts) string
 	// MaxImpact refuses a plan with a higher impact.
 	MaxImpact bundle.Impact
@@ -136,7 +139,8 @@ type Wish struct {
 	Reboot bool
 	// Restart are services that RepairHost restarts although nothing about them differs.
 	Restart []string
-	// Confirmation has to confirm what ApplyBundle does, beside that the host is reached over a new connection. Nil is none.
+	// Confirmation has to confirm what ApplyBundle does, beside that the host is reached over a new connection. Nil is
+	// none.
 	Confirmation Confirmation
 }
 
@@ -150,12 +154,13 @@ type Outcome struct {
 	Bundle bundle.Digest
 	// Facts are those that the host reported before.
 	Facts bundle.Facts
-	// Unconfirmed is why Wish.Confirmation did not confirm the run; empty where it did, or was not asked. It holds no secret.
+	// Unconfirmed is why Wish.Confirmation did not confirm the run; empty where it did, or was not asked. It holds no
+	// secret.
 	Unconfirmed string
 }
 
-// OtherRunError says that nothing was done on a host because another run changes it: one that another process has begun, or that of its node
-// agent.
+// OtherRunError says that nothing was done on a host because another run changes it: one that another process has
+// begun, or that of its node agent.
 type OtherRunError struct {
 	// Run is what the other run says of itself.
 	Run string
@@ -191,8 +196,8 @@ func (e *RefusedError) Error() string {
 // Fix says what to do.
 func (e *RefusedError) Fix() string { return e.Findings.Sorted()[0].Fix }
 
-// ApplyBundle asks a host for its facts, renders its bundle and applies it. A host in sync costs two commands. Without a result, the error says
-// whether it may work later (remote.IsRetryable).
+// ApplyBundle asks a host for its facts, renders its bundle and applies it. A host in sync costs two commands. Without
+// a result, the error says whether it may work later (remote.IsRetryable).
 func (h *Hosts) ApplyBundle(ctx context.Context, w Wish) (Outcome, error) {
 	release, err := h.lockHost(w.Target.Host())
 	if err != nil {
@@ -230,8 +235,8 @@ func (h *Hosts) ApplyBundle(ctx context.Context, w Wish) (Outcome, error) {
 	return Outcome{event, request.Manifest.Digest, facts, unconfirmed}, err
 }
 
-// ResumeInterrupted confirms what a run on a host waits with that an operator has begun which has ended: the host would be rolled back otherwise,
-// only to be brought there again.
+// ResumeInterrupted confirms what a run on a host waits with that an operator has begun which has ended: the host would
+// be rolled back otherwise, only to be brought there again.
 func (h *Hosts) ResumeInterrupted(ctx context.Context, w Wish) error {
 	release, err := h.lockHost(w.Target.Host())
 	if err != nil {
@@ -270,8 +275,8 @@ func (h *Hosts) askCheckedFacts(ctx context.Context, agent *remote.Agent, check 
 	return facts, err
 }
 
-// LastFacts returns what a host reported when it was last reached by this process, zero if it was not. They only say whom to ask: a
-// decision needs new ones.
+// LastFacts returns what a host reported when it was last reached by this process, zero if it was not. They only say
+// whom to ask: a decision needs new ones.
 func (h *Hosts) LastFacts(address string) bundle.Facts {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -336,8 +341,8 @@ func (h *Hosts) StageExecutables(ctx context.Context, w Wish) (applier.Event, er
 	return unlessLocked(agent.Stage(ctx, request, runWait))
 }
 
-// RepairHost restores on a host what was applied last, from what the host keeps. That starts a node agent that does not run. Wish.MaxImpact is
-// the highest impact of it.
+// RepairHost restores on a host what was applied last, from what the host keeps. That starts a node agent that does not
+// run. Wish.MaxImpact is the highest impact of it.
 func (h *Hosts) RepairHost(ctx context.Context, w Wish) (applier.Event, error) {
 	release, err := h.lockHost(w.Target.Host())
 	if err != nil {
@@ -376,15 +381,16 @@ func (h *Hosts) AskPendingKey(ctx context.Context, t remote.Target) (bundle.Fact
 	return facts, key, err
 }
 
-// AskAtOtherAddress asks a host what it is at another of its addresses than that at which it is known, over a connection of its own. Nothing is noted of an
-// address that a host claims.
+// AskAtOtherAddress asks a host what it is at another of its addresses than that at which it is known, over a
+// connection of its own. Nothing is noted of an address that a host claims.
 func (h *Hosts) AskAtOtherAddress(ctx context.Context, t remote.Target) (bundle.Facts, error) {
 	return h.confirms.Observing().AgentFor(t).Facts(ctx)
 }
 
-// AskPreflight asks a host what it lacks before it can become a node, after check has found that it is the right one: the question has the
-// credentials of registries. It changes nothing there.
-func (h *Hosts) AskPreflight(ctx context.Context, t remote.Target, check Check, q preflight.Question) (preflight.Answer, error) {
+// AskPreflight asks a host what it lacks before it can become a node, after check has found that it is the right one:
+// the question has the credentials of registries. It changes nothing there.
+func (h *Hosts) AskPreflight(ctx context.Context, t remote.Target, check Check,
+	q preflight.Question) (preflight.Answer, error) {
 	agent := h.client.AgentFor(t)
 	if _, err := h.askCheckedFacts(ctx, agent, check); err != nil {
 		return preflight.Answer{}, err

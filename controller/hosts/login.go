@@ -26,8 +26,9 @@ import (
 
 // Names and keys that the existing operator uses.
 const (
-	// PinsConfigMap has the host key of each address: the wire form (RFC 4253, 6.6) in base64. It is what a person, the existing operator or
-	// an older version of this one has pinned. A key moves from there to the record of its host when that is known.
+	// PinsConfigMap has the host key of each address: the wire form (RFC 4253, 6.6) in base64. It is what a person, the
+	// existing operator or an older version of this one has pinned. A key moves from there to the record of its host
+	// when that is known.
 	PinsConfigMap = "windows-ssh-host-keys"
 	// PinAnnotation and PinTypeAnnotation of a Node are a copy for the existing operator.
 	PinAnnotation     = "windowsmachineconfig.openshift.io/ssh-host-key"
@@ -37,7 +38,8 @@ const (
 // requestLimit is for one question to the API server about a host key: a handshake waits for it.
 const requestLimit = 15 * time.Second
 
-// Login is what a connection needs. Every connection reads the Secret and the record of the host; nothing secret is kept.
+// Login is what a connection needs. Every connection reads the Secret and the record of the host; nothing secret is
+// kept.
 type Login struct {
 	// Live reads without a cache: a key that was just pinned must be seen, and no Secret is kept in memory.
 	Live   client.Reader
@@ -52,8 +54,8 @@ type Login struct {
 	// pinning is held while PinsConfigMap is changed.
 	pinning sync.Mutex
 
-	// mu guards expected: keys that hosts should have which have none yet, while they are reached for the first time; and used: the keys with which
-	// this process has logged in to hosts last.
+	// mu guards expected: keys that hosts should have which have none yet, while they are reached for the first time;
+	// and used: the keys with which this process has logged in to hosts last.
 	mu       sync.Mutex
 	expected map[record.ID]expectedKey
 	used     map[record.ID]string
@@ -64,8 +66,9 @@ type Login struct {
 // expectedKey is the key of a host as the existing operator has pinned it on a Node.
 type expectedKey struct{ key, node string }
 
-// ExpectKey has a host that no key is pinned for refused where it has another one than a Node of the existing operator says, until the returned
-// function is called. That is kept nowhere: the Node may not be the host's. An empty key expects none.
+// ExpectKey has a host that no key is pinned for refused where it has another one than a Node of the existing operator
+// says, until the returned function is called. That is kept nowhere: the Node may not be the host's. An empty key
+// expects none.
 func (l *Login) ExpectKey(id record.ID, node, key string) (forget func()) {
 	if key == "" {
 		return func() {}
@@ -104,7 +107,8 @@ func (l *Login) Signers(ctx context.Context) ([]ssh.Signer, error) {
 // PrivateKey returns the private key, and what is wrong with it.
 func (l *Login) PrivateKey(ctx context.Context) (keys.Key, bundle.Findings, error) {
 	var secret corev1.Secret
-	if err := l.Live.Get(ctx, client.ObjectKey{Namespace: l.Namespace, Name: keys.SecretName}, &secret); client.IgnoreNotFound(err) != nil {
+	if err := l.Live.Get(ctx, client.ObjectKey{Namespace: l.Namespace, Name: keys.SecretName},
+		&secret); client.IgnoreNotFound(err) != nil {
 		return keys.Key{}, nil, fmt.Errorf("reading Secret %s: %w", keys.SecretName, err)
 	}
 	key, findings := keys.ReadSecret(secret, l.Namespace)
@@ -115,8 +119,9 @@ func (l *Login) PrivateKey(ctx context.Context) (keys.Key, bundle.Findings, erro
 // errNoHost is a defect: the operator reaches no host without saying which.
 var errNoHost = errors.New("the target does not say which host it is")
 
-// Pinned returns the pinned key of a host: that of its record, or of its address where the record has none yet. There is none before the
-// first contact, unless one is expected (ExpectKey). The copy on the Node of a known host never counts: a node may write its own annotations.
+// Pinned returns the pinned key of a host: that of its record, or of its address where the record has none yet. There
+// is none before the first contact, unless one is expected (ExpectKey). The copy on the Node of a known host never
+// counts: a node may write its own annotations.
 func (l *Login) Pinned(ctx context.Context, t remote.Target) ([]ssh.PublicKey, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestLimit)
 	defer cancel()
@@ -183,8 +188,8 @@ func EncodeKey(key ssh.PublicKey) string { return base64.StdEncoding.EncodeToStr
 // ErrPinnedMeanwhile says that another key was pinned for the host after this connection began.
 var ErrPinnedMeanwhile = errors.New("another key was pinned for this host at the same time")
 
-// Pin stores the key of a host in its record on first contact. Of two that pin different keys for one host at the same time, one gets an
-// error.
+// Pin stores the key of a host in its record on first contact. Of two that pin different keys for one host at the same
+// time, one gets an error.
 func (l *Login) Pin(ctx context.Context, t remote.Target, key ssh.PublicKey) error {
 	if t.ID == "" {
 		return errNoHost
@@ -203,9 +208,10 @@ func withPinnedKey(r record.Record, key string, t remote.Target) (record.Record,
 	return r, nil
 }
 
-// BindRecord notes what is known of a host that was reached under its pinned key: its address, its account and, where it is one, its Node. The key
-// that was pinned for its address moves to the record.
-func (l *Login) BindRecord(ctx context.Context, t remote.Target, know func(record.Record) (record.Record, error)) error {
+// BindRecord notes what is known of a host that was reached under its pinned key: its address, its account and, where
+// it is one, its Node. The key that was pinned for its address moves to the record.
+func (l *Login) BindRecord(ctx context.Context, t remote.Target,
+	know func(record.Record) (record.Record, error)) error {
 	pinned, known, err := l.pinnedKeyText(ctx, t)
 	if err != nil {
 		return err
@@ -228,8 +234,9 @@ func (l *Login) BindRecord(ctx context.Context, t remote.Target, know func(recor
 // Pin is a key of PinsConfigMap.
 type Pin struct {
 	Address, Key string
-	// Written is until when the key may have been written, by the API server's clock and record of who writes which field
-	// (metadata.managedFields), in seconds. It has one time for all fields that a client has written, that of the last one. Zero is not known.
+	// Written is until when the key may have been written, by the API server's clock and record of who writes which
+	// field (metadata.managedFields), in seconds. It has one time for all fields that a client has written, that of the
+	// last one. Zero is not known.
 	Written time.Time
 }
 
@@ -269,7 +276,8 @@ func (l *Login) ForgetPins(ctx context.Context, forget func(Pin) bool) error {
 			return nil
 		}
 		// The resourceVersion makes the API server refuse the patch if it was changed since.
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": cm.ResourceVersion}, "data": remove})
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": cm.ResourceVersion},
+			"data": remove})
 		if err != nil {
 			return err
 		}
@@ -287,12 +295,14 @@ func (l *Login) Unpin(t remote.Target) string {
 				return UnpinNodeCommand(e.node)
 			}
 		}
-		return fmt.Sprintf(`oc -n %s patch configmap %s --type=json -p '[{"op":"remove","path":"/data/%s"}]'`, l.Namespace, PinsConfigMap, t.Host())
+		return fmt.Sprintf(`oc -n %s patch configmap %s --type=json -p '[{"op":"remove","path":"/data/%s"}]'`,
+			l.Namespace, PinsConfigMap, t.Host())
 	}
 	return l.Records.RemoveCommand(record.ID(t.ID))
 }
 
-// UnpinNodeCommand returns the command with which a person removes from a Node the key that the existing operator has pinned.
+// UnpinNodeCommand returns the command with which a person removes from a Node the key that the existing operator has
+// pinned.
 func UnpinNodeCommand(node string) string {
 	return "oc annotate node " + node + " " + PinAnnotation + "- " + PinTypeAnnotation + "-"
 }

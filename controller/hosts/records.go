@@ -28,7 +28,8 @@ import (
 // RecordsLabel marks the ConfigMaps of records.
 const RecordsLabel = "windowsmachineconfig.openshift.io/hosts"
 
-// Records keeps the records of hosts in ConfigMaps of the operator's namespace. Its methods may be called by many goroutines at once.
+// Records keeps the records of hosts in ConfigMaps of the operator's namespace. Its methods may be called by many
+// goroutines at once.
 type Records struct {
 	// Live reads without a cache: what decides about a host must be current.
 	Live   client.Reader
@@ -65,7 +66,8 @@ func (r *Records) GetRecord(ctx context.Context, id record.ID) (record.Record, b
 	return r.recordInConfigMap(cm, id)
 }
 
-// recordInConfigMap returns the record of a host in its ConfigMap. One that cannot be read is an error: the host could be taken for another one.
+// recordInConfigMap returns the record of a host in its ConfigMap. One that cannot be read is an error: the host could
+// be taken for another one.
 func (r *Records) recordInConfigMap(cm *corev1.ConfigMap, id record.ID) (record.Record, bool, error) {
 	text, ok := cm.Data[string(id)]
 	if !ok {
@@ -73,17 +75,20 @@ func (r *Records) recordInConfigMap(cm *corev1.ConfigMap, id record.ID) (record.
 	}
 	have, err := record.Decode(id, text)
 	if err != nil {
-		return record.Record{}, false, fmt.Errorf("reading ConfigMap %s/%s: %w (fix: %s)", r.Namespace, cm.Name, err, r.RemoveCommand(id))
+		return record.Record{}, false, fmt.Errorf("reading ConfigMap %s/%s: %w (fix: %s)", r.Namespace, cm.Name, err,
+			r.RemoveCommand(id))
 	}
 	return have, true, nil
 }
 
 // RemoveCommand returns the command with which a person removes the record of a host. Its next contact is a first one.
 func (r *Records) RemoveCommand(id record.ID) string {
-	return fmt.Sprintf(`oc -n %s patch configmap %s --type=json -p '[{"op":"remove","path":"/data/%s"}]'`, r.Namespace, record.ConfigMapName(id), id)
+	return fmt.Sprintf(`oc -n %s patch configmap %s --type=json -p '[{"op":"remove","path":"/data/%s"}]'`, r.Namespace,
+		record.ConfigMapName(id), id)
 }
 
-// KnownNodes returns what reports whether a Node, by its name and UID, has a host: from the cache, or as the API server has the records now.
+// KnownNodes returns what reports whether a Node, by its name and UID, has a host: from the cache, or as the API server
+// has the records now.
 func (r *Records) KnownNodes(ctx context.Context, live bool) (func(name string, uid types.UID) bool, error) { //nolint:revive // layers.Publisher asks in both ways
 	read := r.CachedRecords
 	if live {
@@ -130,11 +135,12 @@ func (r *Records) CurrentRecords(ctx context.Context) (all record.Set, damaged, 
 	return record.NewSet(records...), errors.Join(wrong...), nil
 }
 
-// CachedRecords returns all records as the cache has them. Those that cannot be read are left out, and said in damaged: their hosts are known to be
-// no Nodes.
+// CachedRecords returns all records as the cache has them. Those that cannot be read are left out, and said in damaged:
+// their hosts are known to be no Nodes.
 func (r *Records) CachedRecords(ctx context.Context) (all record.Set, damaged, err error) {
 	list := base.NewList(base.ConfigMapKind())
-	if err := r.Cache.List(ctx, list, client.InNamespace(r.Namespace), client.HasLabels{RecordsLabel}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Cache.List(ctx, list, client.InNamespace(r.Namespace), client.HasLabels{RecordsLabel},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return record.Set{}, nil, fmt.Errorf("listing the records of hosts: %w", err)
 	}
 	r.mu.Lock()
@@ -143,7 +149,8 @@ func (r *Records) CachedRecords(ctx context.Context) (all record.Set, damaged, e
 		d, ok := r.decoded[u.GetName()]
 		return !ok || d.uid != u.GetUID() || d.version != u.GetResourceVersion()
 	}
-	if r.decoded != nil && len(list.Items) == len(r.decoded) && !slices.ContainsFunc(list.Items, isChanged) { // as with nearly all events of Nodes
+	// as with nearly all events of Nodes
+	if r.decoded != nil && len(list.Items) == len(r.decoded) && !slices.ContainsFunc(list.Items, isChanged) {
 		return r.set, r.damaged, nil
 	}
 	now := map[string]decodedRecords{}
@@ -187,9 +194,10 @@ func (r *Records) decodeRecords(name string, data map[string]string) decodedReco
 	return d
 }
 
-// UpdateRecord changes the record of a host, which is empty where there is none. The change may be called again with a newer record, while
-// others change records too: a person, or an operator that is the leader no longer.
-func (r *Records) UpdateRecord(ctx context.Context, id record.ID, change func(record.Record) (record.Record, error)) error {
+// UpdateRecord changes the record of a host, which is empty where there is none. The change may be called again with a
+// newer record, while others change records too: a person, or an operator that is the leader no longer.
+func (r *Records) UpdateRecord(ctx context.Context, id record.ID,
+	change func(record.Record) (record.Record, error)) error {
 	return r.retryOnConflict(ctx, func(ctx context.Context) error {
 		cm, err := r.readConfigMap(ctx, record.ConfigMapName(id))
 		if err != nil {
@@ -238,19 +246,23 @@ func (r *Records) retryOnConflict(ctx context.Context, do func(context.Context) 
 	return retry.OnError(pauses, apierrors.IsConflict, func() error { return do(ctx) })
 }
 
-// patchConfigMap changes a ConfigMap as it was read: the resourceVersion makes the API server refuse the patch if it has changed since. One that does
-// not exist is applied first: so the permission to create it is one for its name alone.
+// patchConfigMap changes a ConfigMap as it was read: the resourceVersion makes the API server refuse the patch if it
+// has changed since. One that does not exist is applied first: so the permission to create it is one for its name
+// alone.
 func (r *Records) patchConfigMap(ctx context.Context, cm *corev1.ConfigMap, data map[string]any) error {
 	if cm.UID == "" {
-		cm = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: cm.Name, Labels: map[string]string{RecordsLabel: "true"}}}
+		cm = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: cm.Name,
+			Labels: map[string]string{RecordsLabel: "true"}}}
 		if err := named.CreateIfAbsent(ctx, r.Client, cm); err != nil {
 			return err
 		}
 		if len(cm.Data) > 0 {
-			return apierrors.NewConflict(corev1.Resource("configmaps"), cm.Name, errors.New("it was created at the same time"))
+			return apierrors.NewConflict(corev1.Resource("configmaps"), cm.Name,
+				errors.New("it was created at the same time"))
 		}
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": cm.ResourceVersion}, "data": data})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": cm.ResourceVersion},
+		"data": data})
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,8 @@ func (l *Login) NoteLogin(t remote.Target, key ssh.PublicKey) {
 	l.used[record.ID(t.ID)] = strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 }
 
-// UsedKey returns the public key, "ALGORITHM BASE64", with which this process has logged in to a host last; empty if it has not.
+// UsedKey returns the public key, "ALGORITHM BASE64", with which this process has logged in to a host last; empty if it
+// has not.
 func (l *Login) UsedKey(id record.ID) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -38,8 +39,8 @@ func (l *Login) forgetUsedKey(id record.ID) {
 // errNoKeyAsked says that a host let the operator in without having asked for a key, which proves nothing about keys.
 var errNoKeyAsked = errors.New("the host lets the operator in without a key")
 
-// ProveLogin logs in to a host over a new connection, under its pinned key, and returns the public key that it has accepted. A host that Wish.Check
-// refuses, or for which no key is pinned yet, proves nothing.
+// ProveLogin logs in to a host over a new connection, under its pinned key, and returns the public key that it has
+// accepted. A host that Wish.Check refuses, or for which no key is pinned yet, proves nothing.
 func (h *Hosts) ProveLogin(ctx context.Context, l *Login, w Wish) (string, error) {
 	pinned, err := l.Pinned(ctx, w.Target)
 	if err != nil {

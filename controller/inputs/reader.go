@@ -25,7 +25,8 @@ import (
 	"wmco/render"
 )
 
-// Reader reads the inputs from the cache of the operator, with what the resolver says about instances that are given by name.
+// Reader reads the inputs from the cache of the operator, with what the resolver says about instances that are given by
+// name.
 type Reader struct {
 	// Source reads the objects of the cluster and gathers them.
 	Source desired.Source
@@ -33,7 +34,8 @@ type Reader struct {
 	Nodes func(context.Context) ([]windowsnode.Node, error)
 	// Keys are those that sign what is published: their public halves are in every bundle.
 	Keys func(context.Context) ([]byte, error)
-	// LoginKey returns the public key with which the operator logs in to hosts (hosts.Login.ReadPublicKey); nil where it reaches none.
+	// LoginKey returns the public key with which the operator logs in to hosts (hosts.Login.ReadPublicKey); nil where
+	// it reaches none.
 	LoginKey func(context.Context) (string, error)
 	// Cache reads objects of the operator's namespace, Namespace.
 	Cache     client.Reader
@@ -65,8 +67,8 @@ const (
 	lookupKept = time.Minute
 	// lookupLimit is for one question.
 	lookupLimit = 5 * time.Second
-	// mostResolved is how many addresses of a name are looked at. They are kept in the record of the host, which may write its own names in the DNS: an answer
-	// has room for thousands.
+	// mostResolved is how many addresses of a name are looked at. They are kept in the record of the host, which may
+	// write its own names in the DNS: an answer has room for thousands.
 	mostResolved = 64
 )
 
@@ -74,22 +76,24 @@ const (
 func (r *Reader) Read(ctx context.Context) (*desired.Hosts, error) {
 	s := r.Source
 	if r.Nodes != nil {
-		if nodes, err := r.Nodes(ctx); err == nil { // otherwise the reader of objects says why Nodes cannot be listed, as of any kind
+		// otherwise the reader of objects says why Nodes cannot be listed, as of any kind
+		if nodes, err := r.Nodes(ctx); err == nil {
 			s.Gather.Nodes = nodes
 		}
 	}
 	return r.readFrom(ctx, s, r.Cache, r.resolveNames)
 }
 
-// ReadProposed is Read for other objects than those of Source, which any user may have proposed: no credential is among the inputs, and no resolver is
-// asked about a name that only they have.
+// ReadProposed is Read for other objects than those of Source, which any user may have proposed: no credential is among
+// the inputs, and no resolver is asked about a name that only they have.
 func (r *Reader) ReadProposed(ctx context.Context, from client.Reader) (*desired.Hosts, error) {
 	s := r.Source
 	s.Objects, s.WithoutCredentials = objects.NewClusterReader(from), true
 	return r.readFrom(ctx, s, from, r.recallNames)
 }
 
-func (r *Reader) readFrom(ctx context.Context, s desired.Source, from client.Reader, lookUp func(context.Context, []string) map[string]gather.Lookup) (*desired.Hosts, error) {
+func (r *Reader) readFrom(ctx context.Context, s desired.Source, from client.Reader,
+	lookUp func(context.Context, []string) map[string]gather.Lookup) (*desired.Hosts, error) {
 	records, damaged, err := r.Records(ctx)
 	if err != nil {
 		return nil, err
@@ -113,7 +117,8 @@ func (r *Reader) readFrom(ctx context.Context, s desired.Source, from client.Rea
 	inputs, err := desired.ReadHosts(ctx, s)
 	if err == nil && damaged != nil {
 		inputs.Findings = append(inputs.Findings, bundle.Finding{
-			Severity: bundle.SeverityWarning, Reason: reason.HostRecordDamaged, Object: bundle.Ref{Kind: "ConfigMap", Namespace: r.Namespace},
+			Severity: bundle.SeverityWarning, Reason: reason.HostRecordDamaged,
+			Object:  bundle.Ref{Kind: "ConfigMap", Namespace: r.Namespace},
 			Message: damaged.Error(), Fix: "remove the record as the message says; the host is reached again as at its first contact",
 		})
 		r.Log.Info("records of hosts that cannot be read", "error", damaged)
@@ -124,7 +129,8 @@ func (r *Reader) readFrom(ctx context.Context, s desired.Source, from client.Rea
 // namedInstances returns the instances that are not given by address.
 func (r *Reader) namedInstances(ctx context.Context, from client.Reader) ([]string, error) {
 	u := base.NewObject(base.ConfigMapKind())
-	if err := from.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: render.InstancesConfigMap}, u); client.IgnoreNotFound(err) != nil {
+	if err := from.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: render.InstancesConfigMap},
+		u); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading ConfigMap %s: %w", render.InstancesConfigMap, err)
 	}
 	entries, _, _ := unstructured.NestedStringMap(u.Object, "data")
@@ -154,7 +160,8 @@ func (r *Reader) resolveNames(ctx context.Context, names []string) map[string]ga
 	return all
 }
 
-// recallNames returns the last answers about names. Those that were not looked up are not judged (gather.Options.Lookups).
+// recallNames returns the last answers about names. Those that were not looked up are not judged
+// (gather.Options.Lookups).
 func (r *Reader) recallNames(_ context.Context, names []string) map[string]gather.Lookup {
 	r.mu.Lock()
 	defer r.mu.Unlock()

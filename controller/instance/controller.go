@@ -36,7 +36,7 @@ type Instances struct {
 
 // SetupWithManager watches windows-instances, and the Nodes whose hosts have yet to join.
 func (i *Instances) SetupWithManager(m base.Manager) error {
-	c, err := m.NewHostController("instances", i, base.ParallelHosts)
+	c, err := m.NewHostController("instance", i, base.ParallelHosts)
 	if err != nil {
 		return err
 	}
@@ -50,18 +50,22 @@ func (i *Instances) SetupWithManager(m base.Manager) error {
 	if err := c.Watch(source.Kind(m.GetCache(), base.NewObject(base.ConfigMapKind()), entries)); err != nil {
 		return err
 	}
-	return c.Watch(source.Kind(m.GetCache(), &corev1.Node{}, handler.TypedEnqueueRequestsFromMapFunc(i.entriesOfNode), configure.UnjoinedNodes()))
+	return c.Watch(source.Kind(m.GetCache(), &corev1.Node{}, handler.TypedEnqueueRequestsFromMapFunc(i.entriesOfNode),
+		configure.UnjoinedNodes()))
 }
 
 // entriesOfNode returns the entry of the Node, and those with an address that it reports.
 func (i *Instances) entriesOfNode(ctx context.Context, node *corev1.Node) []reconcile.Request {
 	u := base.NewObject(base.ConfigMapKind())
-	if err := i.Joiner.Reader.Get(ctx, client.ObjectKey{Namespace: i.Namespace, Name: configure.InstancesName}, u); err != nil {
+	if err := i.Joiner.Reader.Get(ctx, client.ObjectKey{Namespace: i.Namespace, Name: configure.InstancesName},
+		u); err != nil {
 		return nil
 	}
 	data, _, _ := unstructured.NestedStringMap(u.Object, "data")
 	names := append(base.NodeAddresses(node), i.Joiner.RecordOfNode(ctx, node).Entry)
-	return base.RequestsFor(slices.DeleteFunc(slices.Sorted(maps.Keys(data)), func(entry string) bool { return !slices.Contains(names, strings.ToLower(entry)) }))
+	return base.RequestsFor(slices.DeleteFunc(slices.Sorted(maps.Keys(data)), func(entry string) bool {
+		return !slices.Contains(names, strings.ToLower(entry))
+	}))
 }
 
 // Reconcile does the next steps for one entry.
@@ -74,7 +78,8 @@ func (i *Instances) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	if p.Message != "" {
 		p.Message = req.Name + ": " + p.Message
 	}
-	configure.RecordProgress(i.Events, configure.InstanceReference(ctx, i.Joiner.Reader, i.Namespace, req.Name), p, eventInstanceSetup, eventInstanceSetupFailure)
+	configure.RecordProgress(i.Events, configure.InstanceReference(ctx, i.Joiner.Reader, i.Namespace, req.Name), p,
+		eventInstanceSetup, eventInstanceSetupFailure)
 	i.Log.V(1).Info("instance", "address", req.Name, "state", p.State, "reason", p.Reason)
 	return reconcile.Result{RequeueAfter: p.Again}, nil
 }

@@ -51,14 +51,15 @@ func (k Key) PublicKey() string { return k.public }
 // PublicKeyHash is HashPublicKey of PublicKey.
 func (k Key) PublicKeyHash() string { return HashPublicKey(k.public) }
 
-// HashPublicKey returns the SHA-256 of a line of authorized_keys without a comment, in hexadecimal, as the existing operator writes it on Nodes.
+// HashPublicKey returns the SHA-256 of a line of authorized_keys without a comment, in hexadecimal, as the existing
+// operator writes it on Nodes.
 func HashPublicKey(public string) string {
 	sum := sha256.Sum256([]byte(public))
 	return hex.EncodeToString(sum[:])
 }
 
-// ReadSecret judges the Secret of the operator's namespace; one without a name is absent. A key that cannot be used is one finding
-// of severity error.
+// ReadSecret judges the Secret of the operator's namespace; one without a name is absent. A key that cannot be used is
+// one finding of severity error.
 func ReadSecret(secret corev1.Secret, namespace string) (Key, bundle.Findings) {
 	r := reader{ref: bundle.Ref{Kind: "Secret", Namespace: namespace, Name: SecretName}}
 	if secret.Name == "" {
@@ -84,12 +85,14 @@ func ReadSecret(secret corev1.Secret, namespace string) (Key, bundle.Findings) {
 }
 
 const (
-	convertFix = "give the file that ssh-keygen wrote, unchanged: oc create secret generic " + SecretName + " --from-file=" + SecretKey + "=<file>"
-	strongFix  = "create another key, such as ssh-keygen -t ed25519 or -t rsa -b 3072, and give it in its place"
+	convertFix = "give the file that ssh-keygen wrote, unchanged: oc create secret generic " + SecretName +
+		" --from-file=" + SecretKey + "=<file>"
+	strongFix = "create another key, such as ssh-keygen -t ed25519 or -t rsa -b 3072, and give it in its place"
 )
 
 func (r *reader) createFix() string {
-	return "create the Secret with a key without a passphrase: ssh-keygen -t ed25519 -N '' -f key; oc create secret generic " + SecretName + " --from-file=" + SecretKey + "=key -n " + r.ref.Namespace
+	return "create the Secret with a key without a passphrase: ssh-keygen -t ed25519 -N '' -f key; oc create secret " +
+		"generic " + SecretName + " --from-file=" + SecretKey + "=key -n " + r.ref.Namespace
 }
 
 // reader collects what is wrong with one Secret.
@@ -100,7 +103,8 @@ type reader struct {
 }
 
 func (r *reader) addFinding(why, message, fix string) {
-	r.findings = append(r.findings, bundle.Finding{Severity: bundle.SeverityError, Reason: why, Object: r.ref, Field: r.field, Message: message, Fix: fix})
+	r.findings = append(r.findings, bundle.Finding{Severity: bundle.SeverityError, Reason: why, Object: r.ref,
+		Field: r.field, Message: message, Fix: fix})
 }
 
 func (r *reader) refuseKey(why, message, fix string) (Key, bundle.Findings) {
@@ -113,8 +117,8 @@ const (
 	encryptedKey = "ENCRYPTED " + privateKey
 )
 
-// onlyPrivateKey returns the one private key of a PEM text. Other blocks, such as the parameters that openssl writes before a key on a
-// curve, are skipped.
+// onlyPrivateKey returns the one private key of a PEM text. Other blocks, such as the parameters that openssl writes
+// before a key on a curve, are skipped.
 func (r *reader) onlyPrivateKey(text []byte) (*pem.Block, bool) {
 	var found []*pem.Block
 	for rest := text; ; {
@@ -133,7 +137,8 @@ func (r *reader) onlyPrivateKey(text []byte) (*pem.Block, bool) {
 	case 1:
 		return found[0], true
 	}
-	r.addFinding(reason.PrivateKeyAmbiguous, fmt.Sprintf("there are %d private keys, and hosts accept one", len(found)), "give the one whose public key the hosts have")
+	r.addFinding(reason.PrivateKeyAmbiguous, fmt.Sprintf("there are %d private keys, and hosts accept one", len(found)),
+		"give the one whose public key the hosts have")
 	return nil, false
 }
 
@@ -142,11 +147,14 @@ func (r *reader) explainNotPEM(text string) {
 	decoded, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
 	switch {
 	case strings.Contains(text, privateKey+"-----"):
-		r.addFinding(reason.PrivateKeyMalformed, "the private key is incomplete, or its lines are indented or joined", convertFix)
+		r.addFinding(reason.PrivateKeyMalformed,
+			"the private key is incomplete, or its lines are indented or joined", convertFix)
 	case err == nil && strings.Contains(string(decoded), "-----BEGIN "):
-		r.addFinding(reason.PrivateKeyNotPEM, "the private key was encoded as base64 twice", "put the base64 text of the file into data, or the file itself into stringData")
+		r.addFinding(reason.PrivateKeyNotPEM, "the private key was encoded as base64 twice",
+			"put the base64 text of the file into data, or the file itself into stringData")
 	case strings.HasPrefix(text, "PuTTY-User-Key-File"):
-		r.addFinding(reason.PrivateKeyNotPEM, "the private key has the format of PuTTY", "export it as an OpenSSH key with PuTTYgen (Conversions)")
+		r.addFinding(reason.PrivateKeyNotPEM, "the private key has the format of PuTTY",
+			"export it as an OpenSSH key with PuTTYgen (Conversions)")
 	case strings.Contains(text, "PUBLIC KEY-----") || isPublicKey(text):
 		r.addFinding(reason.PrivateKeyNotPEM, "it is a public key, not a private one", convertFix)
 	default:
@@ -166,20 +174,24 @@ func (r *reader) parseKey(block *pem.Block, text []byte) (Key, bundle.Findings) 
 	_, isDSA := raw.(*dsa.PrivateKey)
 	switch {
 	case errors.As(err, &locked) || block.Type == encryptedKey:
-		return r.refuseKey(reason.PrivateKeyLocked, "the private key has a passphrase, which the operator cannot know", "remove it from a copy: ssh-keygen -p -N '' -f <copy>; access to the Secret protects the key")
+		return r.refuseKey(reason.PrivateKeyLocked, "the private key has a passphrase, which the operator cannot know",
+			"remove it from a copy: ssh-keygen -p -N '' -f <copy>; access to the Secret protects the key")
 	case isDSA:
 		return r.refuseKey(reason.PrivateKeyWeak, "the private key is a DSA key, which OpenSSH refuses", strongFix)
 	case err != nil:
-		return r.refuseKey(reason.PrivateKeyMalformed, "the private key is damaged, or of a kind that SSH does not have", convertFix)
+		return r.refuseKey(reason.PrivateKeyMalformed,
+			"the private key is damaged, or of a kind that SSH does not have", convertFix)
 	}
 	signer, err := ssh.NewSignerFromKey(raw)
 	if err != nil {
-		return r.refuseKey(reason.PrivateKeyWeak, "the private key is of a kind or on a curve that SSH does not have", strongFix)
+		return r.refuseKey(reason.PrivateKeyWeak,
+			"the private key is of a kind or on a curve that SSH does not have", strongFix)
 	}
 	public, err := machines.PublicKey(string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
 	if err != nil {
 		// The error is about the public key alone, and has no part of it.
-		return r.refuseKey(reason.PrivateKeyWeak, "the private key is too weak: "+strings.TrimPrefix(err.Error(), machines.ErrPublicKey.Error()+": "), strongFix)
+		return r.refuseKey(reason.PrivateKeyWeak, "the private key is too weak: "+strings.TrimPrefix(err.Error(),
+			machines.ErrPublicKey.Error()+": "), strongFix)
 	}
 	return Key{signer: signer, text: bundle.NewSecret(string(text)), public: public}, nil
 }

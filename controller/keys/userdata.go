@@ -11,9 +11,9 @@ import (
 	"wmco/render/machines"
 )
 
-// UserDataSecrets returns the Secrets with the user data of new Machines, one for each namespace. Platforms whose Machines are
-// not made by the cluster have none. The same platform and key give the same bytes. A Secret that differs is replaced; only
-// another key (Key.PublicKeyHash), never another text, is a reason to replace Machines.
+// UserDataSecrets returns the Secrets with the user data of new Machines, one for each namespace. Platforms whose
+// Machines are not made by the cluster have none. The same platform and key give the same bytes. A Secret that differs
+// is replaced; only another key (Key.PublicKeyHash), never another text, is a reason to replace Machines.
 func UserDataSecrets(p bundle.Platform, k Key, namespaces []string) ([]corev1.Secret, error) {
 	if !slices.Contains(machines.Platforms(), p) {
 		return nil, nil

@@ -8,28 +8,30 @@ import (
 )
 
 const (
-	// ReplacedAnnotation of a Secret is since when its layer is wanted no longer, as RFC 3339 in UTC, by the operator's clock. It is for people, and
-	// tells one replacement from the next. Nothing is counted from it: clocks are set.
+	// ReplacedAnnotation of a Secret is since when its layer is wanted no longer, as RFC 3339 in UTC, by the operator's
+	// clock. It is for people, and tells one replacement from the next. Nothing is counted from it: clocks are set.
 	ReplacedAnnotation = published.Domain + "replaced-at"
-	// ReplacedForAnnotation is for how many seconds operators have observed that. Without it they have observed nothing.
+	// ReplacedForAnnotation is for how many seconds operators have observed that. Without it they have observed
+	// nothing.
 	ReplacedForAnnotation = published.Domain + "replaced-for-seconds"
 )
 
-// How often an age is written. An operator that is started again counts from there, so each start makes a layer stay for at most that much longer.
+// How often an age is written. An operator that is started again counts from there, so each start makes a layer stay
+// for at most that much longer.
 const (
 	noteReadable = time.Hour
 	noteKept     = 24 * time.Hour
 )
 
-// Age is for how long a layer has been wanted no longer, as operators have observed it on their monotonic clocks. The time in which none ran
-// does not count: it keeps a layer longer, and removes none that a node may need.
+// Age is for how long a layer has been wanted no longer, as operators have observed it on their monotonic clocks. The
+// time in which none ran does not count: it keeps a layer longer, and removes none that a node may need.
 type Age struct {
 	// For is the age, Noted what of it is written on the Secret.
 	For, Noted time.Duration
 }
 
-// mustBeNoted reports whether an operator that is started later would lose too much of the age. The end of ReadableFor is noted at once: what
-// nodes may read no longer does not become readable again.
+// mustBeNoted reports whether an operator that is started later would lose too much of the age. The end of ReadableFor
+// is noted at once: what nodes may read no longer does not become readable again.
 func (a Age) mustBeNoted() bool {
 	switch {
 	case a.For < ReadableFor:
@@ -56,7 +58,8 @@ func notedAge(text string) time.Duration {
 type ages map[string]*observedAge
 
 type observedAge struct {
-	// replaced is the text of ReplacedAnnotation that the age is about, looked when the Secret was looked at last, on the monotonic clock.
+	// replaced is the text of ReplacedAnnotation that the age is about, looked when the Secret was looked at last, on
+	// the monotonic clock.
 	replaced string
 	age      Age
 	looked   time.Duration

@@ -3,6 +3,7 @@ package layers
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -10,8 +11,8 @@ import (
 	"wmco/bundle/published"
 )
 
-// Cache keeps the layers that are in use, opened and packed, by their digest: a layer never changes. A layer that no user needed in its last round is
-// forgotten. A Cache is not for use by several goroutines.
+// Cache keeps the layers that are in use, opened and packed, by their digest: a layer never changes. A Cache is not for
+// use by several goroutines.
 type Cache struct {
 	// Live reads the Secrets of layers in Namespace, the operator's.
 	Live      client.Reader
@@ -19,8 +20,6 @@ type Cache struct {
 
 	packer published.Packer
 	known  map[bundle.Digest]*cached
-	// needed are the digests of the last round of each user.
-	needed map[string]map[bundle.Digest]bool
 }
 
 // cached is a layer, and what was made of it.
@@ -29,44 +28,22 @@ type cached struct {
 	// packed is nil before it was packed; err is why that cannot be.
 	packed *published.Packed
 	err    error
+	// used is true if the layer was asked for since the last DropUnused.
+	used bool
 }
 
-// Round is what one user of a Cache needs at one time.
-type Round struct {
-	cache  *Cache
-	user   string
-	needed map[bundle.Digest]bool
+// DropUnused drops the layers that were not asked for since it was called last, and gives the memory of the compressor
+// back, which is 12 MiB.
+func (c *Cache) DropUnused() {
+	c.packer = published.Packer{}
+	maps.DeleteFunc(c.known, func(_ bundle.Digest, l *cached) bool {
+		used := l.used
+		l.used = false
+		return !used
+	})
 }
 
-// BeginRound begins the next round of a user. What that needed in the one before is kept until the end of this one.
-func (c *Cache) BeginRound(user string) *Round {
-	if c.known == nil {
-		c.known, c.needed = map[bundle.Digest]*cached{}, map[string]map[bundle.Digest]bool{}
-	}
-	return &Round{c, user, map[bundle.Digest]bool{}}
-}
-
-// EndRound ends a round, and gives the memory of the compressor back, which is 12 MiB.
-func (r *Round) EndRound() {
-	r.cache.packer = published.Packer{}
-	r.cache.needed[r.user] = r.needed
-	for d := range r.cache.known {
-		if !r.cache.isNeeded(d) {
-			delete(r.cache.known, d)
-		}
-	}
-}
-
-func (c *Cache) isNeeded(d bundle.Digest) bool {
-	for _, round := range c.needed {
-		if round[d] {
-			return true
-		}
-	}
-	return false
-}
-
-// LookupLayer returns a layer that is known, without needing it.
+// LookupLayer returns a layer that is known. It does not count as asked for.
 func (c *Cache) LookupLayer(d bundle.Digest) (bundle.Layer, bool) {
 	l, ok := c.known[d]
 	if !ok {
@@ -76,21 +53,24 @@ func (c *Cache) LookupLayer(d bundle.Digest) (bundle.Layer, bool) {
 }
 
 // AddLayer notes a layer that was rendered, with its digest.
-func (r *Round) AddLayer(d bundle.Digest, l bundle.Layer) *cached {
-	r.needed[d] = true
-	known, ok := r.cache.known[d]
+func (c *Cache) AddLayer(d bundle.Digest, l bundle.Layer) *cached {
+	known, ok := c.known[d]
 	if !ok {
+		if c.known == nil {
+			c.known = map[bundle.Digest]*cached{}
+		}
 		known = &cached{}
-		r.cache.known[d] = known
+		c.known[d] = known
 	}
-	known.layer = l // of the newest rendering, which is kept anyway: that of an earlier one would be kept beside it
+	// of the newest rendering, which is kept anyway: that of an earlier one would be kept beside it
+	known.used, known.layer = true, l
 	return known
 }
 
 // ReadLayer returns a published layer: one that is known, that is inline, or that Secrets hold.
-func (r *Round) ReadLayer(ctx context.Context, l published.Layer) (bundle.Layer, error) {
-	if known, ok := r.cache.known[l.Digest]; ok {
-		r.needed[l.Digest] = true
+func (c *Cache) ReadLayer(ctx context.Context, l published.Layer) (bundle.Layer, error) {
+	if known, ok := c.known[l.Digest]; ok {
+		known.used = true
 		return known.layer, nil
 	}
 	var layer bundle.Layer
@@ -98,20 +78,20 @@ func (r *Round) ReadLayer(ctx context.Context, l published.Layer) (bundle.Layer,
 	if len(l.Inline) > 0 {
 		layer, err = l.Open(nil)
 	} else {
-		layer, err = ReadLayer(ctx, r.cache.Live, r.cache.Namespace, l.Digest)
+		layer, err = ReadLayer(ctx, c.Live, c.Namespace, l.Digest)
 	}
 	if err != nil {
 		return bundle.Layer{}, err
 	}
-	r.AddLayer(l.Digest, layer)
+	c.AddLayer(l.Digest, layer)
 	return layer, nil
 }
 
 // PackLayer returns a layer as it is published. One that cannot be published for its size is archive.ErrTooLarge.
-func (r *Round) PackLayer(d bundle.Digest, l bundle.Layer) (*published.Packed, error) {
-	known := r.AddLayer(d, l)
+func (c *Cache) PackLayer(d bundle.Digest, l bundle.Layer) (*published.Packed, error) {
+	known := c.AddLayer(d, l)
 	if known.packed == nil && known.err == nil {
-		packed, err := r.cache.packer.Pack(l)
+		packed, err := c.packer.Pack(l)
 		known.packed, known.err = &packed, err
 	}
 	if known.err != nil {
@@ -121,13 +101,13 @@ func (r *Round) PackLayer(d bundle.Digest, l bundle.Layer) (*published.Packed, e
 }
 
 // PackWanted packs the bundle of a node, whose layers have these digests.
-func (r *Round) PackWanted(node string, b bundle.Bundle, cluster, own bundle.Digest) (Wanted, error) {
-	w := Wanted{Node: node}
+func (c *Cache) PackWanted(node string, b bundle.Bundle, cluster, own bundle.Digest) (Wanted, error) {
+	w := Wanted{Node: node, Content: &b}
 	var err error
-	if w.Cluster, err = r.PackLayer(cluster, b.Cluster); err != nil {
+	if w.Cluster, err = c.PackLayer(cluster, b.Cluster); err != nil {
 		return Wanted{}, fmt.Errorf("packing the layer that all nodes share: %w", err)
 	}
-	packed, err := r.PackLayer(own, b.Node)
+	packed, err := c.PackLayer(own, b.Node)
 	if err != nil {
 		return Wanted{}, fmt.Errorf("packing the layer of node %s: %w", node, err)
 	}
@@ -136,7 +116,7 @@ func (r *Round) PackWanted(node string, b bundle.Bundle, cluster, own bundle.Dig
 	return w, err
 }
 
-// PackBundle is Round.PackWanted for one bundle.
+// PackBundle is PackWanted for one bundle.
 func PackBundle(node string, b bundle.Bundle) (Wanted, error) {
 	cluster, err := b.Cluster.Digest()
 	if err != nil {
@@ -146,5 +126,5 @@ func PackBundle(node string, b bundle.Bundle) (Wanted, error) {
 	if err != nil {
 		return Wanted{}, err
 	}
-	return new(Cache).BeginRound(node).PackWanted(node, b, cluster, own)
+	return new(Cache).PackWanted(node, b, cluster, own)
 }

@@ -12,7 +12,7 @@ import (
 	"wmco/bundle/published"
 )
 
-// TestCache: a layer is read from its Secrets and packed once while one user needs it, and forgotten when the last one does not.
+// TestCache: a layer is read from its Secrets and packed once while it is asked for, and dropped when it is not any more.
 func TestCache(t *testing.T) {
 	layer := bundle.Layer{Schema: bundle.Schema, Kind: bundle.LayerCluster, Stage: bundle.StageJoined}
 	packed, err := published.Pack(layer)
@@ -30,41 +30,40 @@ func TestCache(t *testing.T) {
 			return w.List(ctx, l, o...)
 		},
 	})}
-	need := func(user string) *published.Packed {
+	need := func() *published.Packed {
 		t.Helper()
-		round := c.BeginRound(user)
-		defer round.EndRound()
-		l, err := round.ReadLayer(t.Context(), published.Layer{Digest: packed.Digest})
+		l, err := c.ReadLayer(t.Context(), published.Layer{Digest: packed.Digest})
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := round.PackLayer(packed.Digest, l)
+		p, err := c.PackLayer(packed.Digest, l)
 		if err != nil || p.Digest != packed.Digest {
 			t.Fatalf("%s, %v", p.Digest, err)
 		}
 		return p
 	}
-	first := need("a")
-	if again := need("b"); reads != 1 || again != first {
+	first := need()
+	c.DropUnused()
+	if again := need(); reads != 1 || again != first {
 		t.Errorf("%d reads; packed once: %t", reads, again == first)
 	}
-	c.BeginRound("a").EndRound()
+	c.DropUnused()
 	if _, ok := c.LookupLayer(packed.Digest); !ok {
-		t.Error("forgotten while b needs it")
+		t.Error("dropped although it was asked for")
 	}
-	c.BeginRound("b").EndRound()
+	c.DropUnused()
 	if _, ok := c.LookupLayer(packed.Digest); ok {
-		t.Error("kept although no user needs it")
+		t.Error("kept although it was looked up alone")
 	}
 	// Whoever writes on a Node chooses what is inline there. What the cache has under a digest is published.
 	lie := published.Layer{Digest: bundle.Of([]byte("other")), Inline: inlineOf(t)}
-	if _, err := c.BeginRound("a").ReadLayer(t.Context(), lie); err == nil {
+	if _, err := c.ReadLayer(t.Context(), lie); err == nil {
 		t.Error("a layer under the digest of another one")
 	}
 	if _, ok := c.LookupLayer(lie.Digest); ok {
 		t.Error("a layer under the digest of another one is kept")
 	}
-	if _, err := c.BeginRound("a").ReadLayer(t.Context(), published.Layer{Digest: bundle.Of([]byte("other"))}); err == nil {
+	if _, err := c.ReadLayer(t.Context(), published.Layer{Digest: bundle.Of([]byte("other"))}); err == nil {
 		t.Error("a layer without Secrets")
 	}
 }

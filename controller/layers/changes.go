@@ -10,7 +10,7 @@ import (
 	"wmco/bundle/published"
 )
 
-// Wanted is the bundle of one node.
+// Wanted is what one node should get: its bundle, with the layers as they are published.
 type Wanted struct {
 	Node    string
 	Bundle  bundle.Digest
@@ -20,6 +20,16 @@ type Wanted struct {
 	Inputs []published.Input
 	// Payload is the digest of the executables that it was made with.
 	Payload bundle.Digest
+	// PayloadKept is true while the bundle has the executables that are published for the node, because newer ones are
+	// not on its host yet.
+	PayloadKept bool
+	// Content is the bundle itself, which is only read. It may be without its provenance, and is nil for what is urgent
+	// of a bundle.
+	Content *bundle.Bundle
+	// Target is that of plan.TargetDigest.
+	Target bundle.Digest
+	// From is what of its Node the bundle was rendered from; empty is not compared.
+	From bundle.Digest
 }
 
 // Observed is what the cluster has.
@@ -27,11 +37,11 @@ type Observed struct {
 	Nodes []Node
 	// Secrets are the layers' Secrets: the label of the layer by the name of the Secret.
 	Secrets map[string]string
-	// Replaced says for how long a Secret has been of a layer that is wanted no longer, by its name. It has no Secret of a layer that was wanted
-	// when it was last looked at.
+	// Replaced says for how long a Secret has been of a layer that is wanted no longer, by its name. It has no Secret
+	// of a layer that was wanted when it was last looked at.
 	Replaced map[string]Age
-	// Readable are the names that the Role lists, Readers the users that its binding lists; both sorted. Nil where there is
-	// no such object.
+	// Readable are the names that the Role lists, Readers the users that its binding lists; both sorted. Nil where
+	// there is no such object.
 	Readable, Readers []string
 	// roleVersion and bindingVersion are those that were read; empty where there is no such object.
 	roleVersion, bindingVersion string
@@ -40,19 +50,21 @@ type Observed struct {
 // Node is what is published on a Windows node and what its agent reports.
 type Node struct {
 	Name string
-	// Desired is what the annotation says, whoever has written it, Report what the node agent says; zero where there is none that can be read.
+	// Desired is what the annotation says, whoever has written it, Report what the node agent says; zero where there is
+	// none that can be read.
 	Desired published.Desired
 	Report  published.Report
 	// Known reports whether the operator knows the host of the Node.
 	Known bool
 }
 
-// Changes are what brings the cluster to what is wanted, in the order in which they must be made. Zero values are no change.
+// Changes are what brings the cluster to what is wanted, in the order in which they must be made. Zero values are no
+// change.
 type Changes struct {
 	// Create are the Secrets that are missing, by name, each with the layer that it is a part of.
 	Create []Secret
-	// Replaced are the names of Secrets to note as replaced now, Aged those on which it is noted for how long they have been, and Restored those
-	// whose notes are removed: their layer is wanted again.
+	// Replaced are the names of Secrets to note as replaced now, Aged those on which it is noted for how long they have
+	// been, and Restored those whose notes are removed: their layer is wanted again.
 	Replaced, Aged, Restored []string
 	// Readable and Readers are set where the Role or its binding differ.
 	Readable, Readers []string
@@ -73,11 +85,12 @@ type Secret struct {
 
 // IsZero reports whether nothing has to be written.
 func (c Changes) IsZero() bool {
-	return len(c.Create) == 0 && len(c.Replaced) == 0 && len(c.Aged) == 0 && len(c.Restored) == 0 && c.Readable == nil && c.Readers == nil && len(c.Check) == 0 && len(c.Delete) == 0
+	return len(c.Create) == 0 && len(c.Replaced) == 0 && len(c.Aged) == 0 && len(c.Restored) == 0 &&
+		c.Readable == nil && c.Readers == nil && len(c.Check) == 0 && len(c.Delete) == 0
 }
 
-// revokesAccess reports whether a node loses anything that it could have now. A Node or a layer that was not seen yet would lose it
-// by mistake.
+// revokesAccess reports whether a node loses anything that it could have now. A Node or a layer that was not seen yet
+// would lose it by mistake.
 func (c Changes) revokesAccess(o Observed) bool {
 	lacks := func(now, before []string) bool {
 		return now != nil && slices.ContainsFunc(before, func(x string) bool { return !slices.Contains(now, x) })
@@ -85,8 +98,8 @@ func (c Changes) revokesAccess(o Observed) bool {
 	return len(c.Delete) > 0 || lacks(c.Readable, o.Readable) || lacks(c.Readers, o.Readers)
 }
 
-// PlanChanges decides. Layers that are wanted are kept and readable; those that a node has or is told to have, for as long as ReadableFor and
-// KeptFor say.
+// PlanChanges decides. Layers that are wanted are kept and readable; those that a node has or is told to have, for as
+// long as ReadableFor and KeptFor say.
 func PlanChanges(wanted []Wanted, o Observed) Changes {
 	var c Changes
 	parts := map[string]Secret{}
@@ -118,14 +131,18 @@ func PlanChanges(wanted []Wanted, o Observed) Changes {
 	return c
 }
 
-// DesiredAnnotation returns what stands on the node when the bundle is published there; namespace is that of the Secrets.
+// DesiredAnnotation returns what stands on the node when the bundle is published there; namespace is that of the
+// Secrets.
 func (w Wanted) DesiredAnnotation(namespace string, permit bundle.Impact) published.Desired {
-	return published.Desired{Bundle: w.Bundle, MaxImpact: permit, Namespace: namespace, Cluster: w.Cluster.Layer, Node: w.Own.Layer, Inputs: w.Inputs, Payload: w.Payload}
+	return published.Desired{Bundle: w.Bundle, MaxImpact: permit, Namespace: namespace, Cluster: w.Cluster.Layer,
+		Node: w.Own.Layer, Inputs: w.Inputs, Payload: w.Payload}
 }
 
-// hasFailed reports whether the node says that it cannot use this bundle. One that waits for room has nothing to say about layers.
+// hasFailed reports whether the node says that it cannot use this bundle. One that waits for room has nothing to say
+// about layers.
 func (n *Node) hasFailed(b bundle.Digest) bool {
-	return n.Desired.Bundle == b && n.Report.State == published.StateFailed && n.Report.Desired == b && !n.Report.WaitsForRoom()
+	return n.Desired.Bundle == b && n.Report.State == published.StateFailed && n.Report.Desired == b &&
+		!n.Report.WaitsForRoom()
 }
 
 // areAllPublished reports whether every node has been told of the bundle that is wanted for it.
@@ -154,18 +171,20 @@ func (w Wanted) layerSecrets() []Secret {
 	return list
 }
 
-// How long what is wanted no longer stays for nodes that say that they have it or are told to have it. What a node says is not trusted, so that
-// has an end, which the operator alone decides: it counts for how long it has not wanted the layer (Age).
+// How long what is wanted no longer stays for nodes that say that they have it or are told to have it. What a node says
+// is not trusted, so that has an end, which the operator alone decides: it counts for how long it has not wanted the
+// layer (Age).
 const (
-	// ReadableFor is how long nodes may fetch it: one that was told of it a moment before its end does so within minutes. An agent that
-	// starts again does not need what its host has already.
+	// ReadableFor is how long nodes may fetch it: one that was told of it a moment before its end does so within
+	// minutes. An agent that starts again does not need what its host has already.
 	ReadableFor = 24 * time.Hour
-	// KeptFor is how long the operator keeps it for itself, to know what a change costs and what of it is urgent. For a node that has had no
-	// update for longer, it asks the node's agent.
+	// KeptFor is how long the operator keeps it for itself, to know what a change costs and what of it is urgent. For a
+	// node that has had no update for longer, it asks the node's agent.
 	KeptFor = 90 * 24 * time.Hour
 )
 
-// needs are the labels of layers that are wanted, and of those that nodes have or are told to have by what stands on them.
+// needs are the labels of layers that are wanted, and of those that nodes have or are told to have by what stands on
+// them.
 type needs struct{ wanted, said map[string]bool }
 
 func labelsOf(wanted []Wanted) map[string]bool {
@@ -220,8 +239,8 @@ func (n needs) decideUse(name string, o Observed) use {
 	return useNone
 }
 
-// noteReplaced notes that a Secret that stays is of a layer that is wanted no longer, and for how long it has been. Where nothing is wanted for any node,
-// because all inputs are refused, what is published stays.
+// noteReplaced notes that a Secret that stays is of a layer that is wanted no longer, and for how long it has been.
+// Where nothing is wanted for any node, because all inputs are refused, what is published stays.
 func (c *Changes) noteReplaced(name string, n needs, o Observed) {
 	age, noted := o.Replaced[name]
 	switch wanted := n.wanted[o.Secrets[name]]; {
@@ -260,8 +279,8 @@ func (c *Changes) decideLayers(parts map[string]Secret, n needs, o Observed) {
 	}
 }
 
-// decideReaders keeps the subjects of the binding in step with the nodes of known hosts. A node that could read before stays while its Node is
-// there: after an upgrade of the operator, each host has to be asked once.
+// decideReaders keeps the subjects of the binding in step with the nodes of known hosts. A node that could read before
+// stays while its Node is there: after an upgrade of the operator, each host has to be asked once.
 func (c *Changes) decideReaders(o Observed) {
 	users := make([]string, 0, len(o.Nodes))
 	for i := range o.Nodes {
@@ -276,7 +295,8 @@ func (c *Changes) decideReaders(o Observed) {
 	}
 }
 
-// NodeUser is the user that a kubelet's client certificate names (kubernetes.io/docs/reference/access-authn-authz/node).
+// NodeUser is the user that a kubelet's client certificate names
+// (kubernetes.io/docs/reference/access-authn-authz/node).
 func NodeUser(node string) string { return "system:node:" + node }
 
 func uniqueSecrets(list []Secret) []Secret {

@@ -14,14 +14,15 @@ import (
 // ReadLayer returns a layer that is published in Secrets of a namespace.
 func ReadLayer(ctx context.Context, r client.Reader, namespace string, d bundle.Digest) (bundle.Layer, error) {
 	var list corev1.SecretList
-	if err := r.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{published.LayerLabel: published.Label(d)}); err != nil {
+	if err := r.List(ctx, &list, client.InNamespace(namespace),
+		client.MatchingLabels{published.LayerLabel: published.Label(d)}); err != nil {
 		return bundle.Layer{}, fmt.Errorf("listing the Secrets of layer %s: %w", d.Short(), err)
 	}
 	return OpenLayer(d, list.Items)
 }
 
-// OpenLayer returns the layer that Secrets hold; they are all with its label. What is not complete, or not what its digest says, is an
-// error.
+// OpenLayer returns the layer that Secrets hold; they are all with its label. What is not complete, or not what its
+// digest says, is an error.
 func OpenLayer(d bundle.Digest, secrets []corev1.Secret) (bundle.Layer, error) {
 	data := map[string][]byte{}
 	for _, s := range secrets {

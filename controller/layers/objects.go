@@ -16,8 +16,9 @@ const Access = "windows-node-layers"
 // SecretObject returns the Secret. It has no owner: the publisher collects it.
 func (s Secret) SecretObject(namespace string) *corev1.Secret {
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: s.Name, Labels: map[string]string{published.LayerLabel: s.Label}},
-		Type:       published.SecretType, Immutable: new(true), Data: map[string][]byte{published.SecretKey: s.Data},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: s.Name,
+			Labels: map[string]string{published.LayerLabel: s.Label}},
+		Type: published.SecretType, Immutable: new(true), Data: map[string][]byte{published.SecretKey: s.Data},
 	}
 }
 
@@ -28,7 +29,8 @@ func LayerRole(namespace string, names []string) *rbacv1.Role {
 
 // LayerRoleBinding gives the Role to users.
 func LayerRoleBinding(namespace string, users []string) *rbacv1.RoleBinding {
-	return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Access}, RoleRef: roleRef(), Subjects: userSubjects(users)}
+	return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Access}, RoleRef: roleRef(),
+		Subjects: userSubjects(users)}
 }
 
 // readRules let read the named Secrets and nothing else. A rule without names would allow all of them.
@@ -40,7 +42,8 @@ func readRules(names []string) []rbacv1.PolicyRule {
 }
 
 func sameRule(a, b rbacv1.PolicyRule) bool {
-	return slices.Equal(a.APIGroups, b.APIGroups) && slices.Equal(a.Resources, b.Resources) && slices.Equal(a.Verbs, b.Verbs) &&
+	return slices.Equal(a.APIGroups, b.APIGroups) && slices.Equal(a.Resources, b.Resources) &&
+		slices.Equal(a.Verbs, b.Verbs) &&
 		slices.Equal(a.ResourceNames, b.ResourceNames) && len(a.NonResourceURLs) == 0
 }
 

@@ -25,24 +25,24 @@ import (
 
 // Publisher writes to one cluster.
 type Publisher struct {
-	// Nodes reads the Windows nodes, and Layers the Secrets of layers as metadata, the Role and its binding. Both may be caches,
-	// which may be behind: they decide only that nothing has to be done.
+	// Nodes reads the Windows nodes, and Layers the Secrets of layers as metadata, the Role and its binding. Both may
+	// be caches, which may be behind: they decide only that nothing has to be done.
 	Nodes, Layers client.Reader
 	// Decoded are the Nodes of the cache; nil decodes them at each call.
 	Decoded *nodelist.Cache
 	// Live asks the API server. What is taken away is decided by it.
 	Live   client.Reader
 	Client client.Client
-	// Known returns what reports whether the operator knows the host of a Node, by its name and UID; live asks the API server. Layers are for
-	// these alone.
+	// Known returns what reports whether the operator knows the host of a Node, by its name and UID; live asks the API
+	// server. Layers are for these alone.
 	Known func(ctx context.Context, live bool) (func(name string, uid types.UID) bool, error)
 	// Namespace is that of the operator.
 	Namespace string
-	// Try does one thing, unless it has failed a moment ago (base.Pauses). What fails for one Secret keeps nothing else waiting. Nil tries at each
-	// call.
+	// Try does one thing, unless it has failed a moment ago (base.Pauses). What fails for one Secret keeps nothing else
+	// waiting. Nil tries at each call.
 	Try func(ctx context.Context, what string, do func(context.Context) error) error
-	// Now is the operator's clock, whose times are for people. Elapsed is a monotonic one, by which the ages of layers are counted; without it
-	// all of them are as they are noted.
+	// Now is the operator's clock, whose times are for people. Elapsed is a monotonic one, by which the ages of layers
+	// are counted; without it all of them are as they are noted.
 	Now     func() time.Time
 	Elapsed func() time.Duration
 
@@ -51,11 +51,11 @@ type Publisher struct {
 	failed map[string]bool
 }
 
-// PublishLayers makes the cluster have the layers that are wanted, so that each node may be told of its bundle. It returns what it did, also with
-// an error; calling it again continues.
+// PublishLayers makes the cluster have the layers that are wanted, so that each node may be told of its bundle. It
+// returns what it did, also with an error; calling it again continues.
 func (p *Publisher) PublishLayers(ctx context.Context, wanted []Wanted) (Changes, error) {
-	// Most calls find nothing to do, and make no request. A node that will be told of its bundle finds its layers in the cluster: the cache
-	// may still have one that was collected.
+	// Most calls find nothing to do, and make no request. A node that will be told of its bundle finds its layers in
+	// the cluster: the cache may still have one that was collected.
 	c, o, err := p.compareWithCluster(ctx, wanted, p.Nodes, p.Layers)
 	if err != nil || c.IsZero() && areAllPublished(wanted, o.Nodes) {
 		return c, err
@@ -71,7 +71,8 @@ func (p *Publisher) PublishLayers(ctx context.Context, wanted []Wanted) (Changes
 	return c, err
 }
 
-func (p *Publisher) compareWithCluster(ctx context.Context, wanted []Wanted, nodes, layers client.Reader) (Changes, Observed, error) {
+func (p *Publisher) compareWithCluster(ctx context.Context, wanted []Wanted, nodes, layers client.Reader) (Changes,
+	Observed, error) {
 	o, err := p.observeCluster(ctx, nodes, layers)
 	if err != nil {
 		return Changes{}, Observed{}, err
@@ -85,7 +86,8 @@ func (p *Publisher) observeCluster(ctx context.Context, nodes, layers client.Rea
 		return Observed{}, err
 	}
 	secrets := metadataOf("SecretList")
-	if err := layers.List(ctx, secrets, client.InNamespace(p.Namespace), client.HasLabels{published.LayerLabel}); err != nil {
+	if err := layers.List(ctx, secrets, client.InNamespace(p.Namespace),
+		client.HasLabels{published.LayerLabel}); err != nil {
 		return Observed{}, fmt.Errorf("listing published layers: %w", err)
 	}
 	o.Secrets = map[string]string{}
@@ -115,8 +117,8 @@ func (p *Publisher) observeAges(secrets []metav1.PartialObjectMetadata) map[stri
 	return replaced
 }
 
-// observeNodes reads Nodes from a cache whole, so that one cache serves all who need Nodes. The API server is asked for no more
-// than their metadata.
+// observeNodes reads Nodes from a cache whole, so that one cache serves all who need Nodes. The API server is asked for
+// no more than their metadata.
 func (p *Publisher) observeNodes(ctx context.Context, r client.Reader) ([]Node, error) {
 	if r == p.Live {
 		all, err := nodelist.ListLiveMetadata(ctx, r)
@@ -161,7 +163,8 @@ func (p *Publisher) observeAccess(ctx context.Context, r client.Reader, o *Obser
 	if o.roleVersion != "" && slices.EqualFunc(role.Rules, readRules(resourceNames(role)), sameRule) {
 		o.Readable = resourceNames(role)
 	}
-	if o.bindingVersion != "" && binding.RoleRef == roleRef() && slices.Equal(binding.Subjects, userSubjects(boundUsers(binding))) {
+	if o.bindingVersion != "" && binding.RoleRef == roleRef() &&
+		slices.Equal(binding.Subjects, userSubjects(boundUsers(binding))) {
 		o.Readers = boundUsers(binding)
 	}
 	return nil
@@ -200,15 +203,21 @@ func boundUsers(b rbacv1.RoleBinding) []string {
 func (p *Publisher) writeChanges(ctx context.Context, c *Changes, o Observed) error {
 	some := p.writeLayers(ctx, c)
 	// Nothing that others could create under such a name can be read.
-	c.Readable = slices.DeleteFunc(slices.Clone(c.Readable), func(name string) bool { return some.Lacking[name] && o.Secrets[name] == "" })
+	c.Readable = slices.DeleteFunc(slices.Clone(c.Readable), func(name string) bool {
+		return some.Lacking[name] && o.Secrets[name] == ""
+	})
 	failed := p.writeAges(ctx, *c, o)
-	if _, err := p.tryOnce(ctx, "access to layers", func(ctx context.Context) error { return p.grantAccess(ctx, *c, o) }); err != nil {
+	if _, err := p.tryOnce(ctx, "access to layers", func(ctx context.Context) error {
+		return p.grantAccess(ctx, *c, o)
+	}); err != nil {
 		some.Unreadable = true
 		failed = append(failed, err)
 		c.Delete = nil // what nodes may read stays
 	}
 	for _, name := range c.Delete {
-		if _, err := p.tryOnce(ctx, "Secret "+name, func(ctx context.Context) error { return p.deleteSecrets(ctx, name) }); err != nil {
+		if _, err := p.tryOnce(ctx, "Secret "+name, func(ctx context.Context) error {
+			return p.deleteSecrets(ctx, name)
+		}); err != nil {
 			failed = append(failed, err)
 		}
 	}
@@ -227,8 +236,9 @@ func (p *Publisher) deleteSecrets(ctx context.Context, name string) error {
 	return nil
 }
 
-// createSecret publishes one part. One that exists already is the same: its name is that of its content. Its label may be missing, as after the restore of a
-// backup without labels; without it, nothing would see it, collect it or replace it.
+// createSecret publishes one part. One that exists already is the same: its name is that of its content. Its label may
+// be missing, as after the restore of a backup without labels; without it, nothing would see it, collect it or replace
+// it.
 func (p *Publisher) createSecret(ctx context.Context, s Secret) error {
 	err := p.Client.Create(ctx, s.SecretObject(p.Namespace))
 	if apierrors.IsAlreadyExists(err) {
@@ -240,13 +250,15 @@ func (p *Publisher) createSecret(ctx context.Context, s Secret) error {
 	return nil
 }
 
-// writeAges writes on Secrets that their layers are wanted no longer, for how long, or that they are wanted again. It returns what could not be
-// written, which keeps nothing else from being published.
+// writeAges writes on Secrets that their layers are wanted no longer, for how long, or that they are wanted again. It
+// returns what could not be written, which keeps nothing else from being published.
 func (p *Publisher) writeAges(ctx context.Context, c Changes, o Observed) []error {
 	var failed []error
 	note := func(names []string, annotations func(name string) map[string]any) {
 		for _, name := range names {
-			if _, err := p.tryOnce(ctx, "age of Secret "+name, func(ctx context.Context) error { return p.annotateSecret(ctx, name, annotations(name)) }); err != nil {
+			if _, err := p.tryOnce(ctx, "age of Secret "+name, func(ctx context.Context) error {
+				return p.annotateSecret(ctx, name, annotations(name))
+			}); err != nil {
 				failed = append(failed, fmt.Errorf("noting on Secret %s for how long its layer is wanted no longer: %w", name, err))
 			}
 		}
@@ -277,8 +289,8 @@ func (p *Publisher) patchMetadata(ctx context.Context, name string, metadata map
 	return p.Client.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch))
 }
 
-// replaceUnusable replaces a part that a node could not use, if it is not what was published: it was deleted and created by others. It reports whether it
-// did.
+// replaceUnusable replaces a part that a node could not use, if it is not what was published: it was deleted and
+// created by others. It reports whether it did.
 func (p *Publisher) replaceUnusable(ctx context.Context, s Secret) (bool, error) {
 	var have corev1.Secret
 	err := p.Live.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: s.Name}, &have)
@@ -316,8 +328,8 @@ func (p *Publisher) grantAccess(ctx context.Context, c Changes, o Observed) erro
 	return nil
 }
 
-// createOrReplace creates an object, or replaces the one that was read. One that another publisher created since then is a conflict. The role of a
-// binding cannot be changed, so a foreign one is deleted.
+// createOrReplace creates an object, or replaces the one that was read. One that another publisher created since then
+// is a conflict. The role of a binding cannot be changed, so a foreign one is deleted.
 func (p *Publisher) createOrReplace(ctx context.Context, o client.Object) error {
 	if o.GetResourceVersion() == "" {
 		return named.CreateIfAbsent(ctx, p.Client, o)

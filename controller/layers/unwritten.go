@@ -9,8 +9,8 @@ import (
 
 // UnwrittenError says that not all could be written, and all else was. Nodes can use the bundles that lack nothing.
 type UnwrittenError struct {
-	// Lacking are the names of Secrets that could not be written. Unreadable is true if the access of nodes could not be: then they may be able
-	// to read nothing new.
+	// Lacking are the names of Secrets that could not be written. Unreadable is true if the access of nodes could not
+	// be: then they may be able to read nothing new.
 	Lacking    map[string]bool
 	Unreadable bool
 	Err        error
@@ -21,7 +21,8 @@ func (e *UnwrittenError) Error() string { return e.Err.Error() }
 // Unwrap implements errors.
 func (e *UnwrittenError) Unwrap() error { return e.Err }
 
-// IsPublished reports whether nodes can read all layers of a bundle after a call of PublishLayers that returned this error, or none.
+// IsPublished reports whether nodes can read all layers of a bundle after a call of PublishLayers that returned this
+// error, or none.
 func IsPublished(w Wanted, err error) bool {
 	var some *UnwrittenError
 	if !errors.As(err, &some) {
@@ -30,7 +31,8 @@ func IsPublished(w Wanted, err error) bool {
 	return !some.Unreadable && !slices.ContainsFunc(w.layerSecrets(), func(s Secret) bool { return some.Lacking[s.Name] })
 }
 
-// maxFailures is how many Secrets may fail one after the other before the rest is not tried: then it is not about single ones.
+// maxFailures is how many Secrets may fail one after the other before the rest is not tried: then it is not about
+// single ones.
 const maxFailures = 8
 
 // tryOnce does one thing, unless it has failed a moment ago. It reports whether it was tried now.
@@ -44,8 +46,8 @@ func (p *Publisher) tryOnce(ctx context.Context, what string, do func(context.Co
 	return tried, err
 }
 
-// writeLayers creates and checks Secrets, and notes those that were damaged. One that fails keeps no other one waiting: those that have failed
-// come last.
+// writeLayers creates and checks Secrets, and notes those that were damaged. One that fails keeps no other one waiting:
+// those that have failed come last.
 func (p *Publisher) writeLayers(ctx context.Context, c *Changes) *UnwrittenError {
 	w := layerWriter{Publisher: p, unwritten: UnwrittenError{Lacking: map[string]bool{}}, failed: map[string]bool{}}
 	_, err := p.tryOnce(ctx, "layers", func(ctx context.Context) error {

@@ -1,4 +1,5 @@
-// Package machine has the controller that makes the hosts of Machines nodes, and replaces Machines whose host cannot join.
+// Package machine has the controller that makes the hosts of Machines nodes, and replaces Machines whose host cannot
+// join.
 //
 //	Machine, Node --> configure.Joiner --> conditions and Events; a Machine that refuses the login --> deleted, with limits
 package machine
@@ -37,13 +38,15 @@ const (
 	eventMachineDeletionLimited = "MachineDeletionRestricted"
 )
 
-// Limits of a Machine's life before it has a Node. They count from when this operator saw first that its host could not be joined: the
-// clock of the API server, which wrote when the Machine was created, may be another one, and a Machine may have waited for its host.
+// Limits of a Machine's life before it has a Node. They count from when this operator saw first that its host could not
+// be joined: the clock of the API server, which wrote when the Machine was created, may be another one, and a Machine
+// may have waited for its host.
 const (
-	// loginWithin is how long the host of a Machine may refuse the login: its user data sets up the SSH server and the key.
+	// loginWithin is how long the host of a Machine may refuse the login: its user data sets up the SSH server and the
+	// key.
 	loginWithin = 30 * time.Minute
-	// approvedWithin is how long after a Machine's creation the cluster's approver accepts the first request of its kubelet
-	// (github.com/openshift/cluster-machine-approver). The Machine is at least as old as what was seen.
+	// approvedWithin is how long after a Machine's creation the cluster's approver accepts the first request of its
+	// kubelet (github.com/openshift/cluster-machine-approver). The Machine is at least as old as what was seen.
 	approvedWithin = 2 * time.Hour
 )
 
@@ -67,23 +70,27 @@ type Machines struct {
 
 	// failing is since when the hosts of Machines could not be joined, refusing since when they have refused the login.
 	failing, refusing configure.Sightings
-	// replacing is held from the look at the other Machines to the deletion: otherwise two workers each see that no other is deleted.
+	// replacing is held from the look at the other Machines to the deletion: otherwise two workers each see that no
+	// other is deleted.
 	replacing sync.Mutex
 }
 
 // SetupWithManager watches the Machines, and the Nodes whose hosts have yet to join.
 func (m *Machines) SetupWithManager(mgr base.Manager) error {
-	c, err := mgr.NewHostController("machines", m, base.ParallelHosts)
+	c, err := mgr.NewHostController("machine", m, base.ParallelHosts)
 	if err != nil {
 		return err
 	}
-	if err := c.Watch(source.Kind(mgr.GetCache(), base.NewObject(base.MachineKind()), &handler.TypedEnqueueRequestForObject[base.Object]{})); err != nil {
+	if err := c.Watch(source.Kind(mgr.GetCache(), base.NewObject(base.MachineKind()),
+		&handler.TypedEnqueueRequestForObject[base.Object]{})); err != nil {
 		return err
 	}
-	return c.Watch(source.Kind(mgr.GetCache(), &corev1.Node{}, handler.TypedEnqueueRequestsFromMapFunc(m.machinesOfNode), configure.UnjoinedNodes()))
+	return c.Watch(source.Kind(mgr.GetCache(), &corev1.Node{},
+		handler.TypedEnqueueRequestsFromMapFunc(m.machinesOfNode), configure.UnjoinedNodes()))
 }
 
-// machinesOfNode returns the Machine of the Node, and those with an address that it reports: one of them may be its own, and has to be asked.
+// machinesOfNode returns the Machine of the Node, and those with an address that it reports: one of them may be its
+// own, and has to be asked.
 func (m *Machines) machinesOfNode(ctx context.Context, node *corev1.Node) []reconcile.Request {
 	list := base.NewList(base.MachineKind())
 	if err := m.Reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil { // they are only read
@@ -92,7 +99,9 @@ func (m *Machines) machinesOfNode(ctx context.Context, node *corev1.Node) []reco
 	names, own := base.NodeAddresses(node), m.Joiner.RecordOfNode(ctx, node).Machine
 	var requests []reconcile.Request
 	for _, machine := range list.Items {
-		if own != "" && machine.GetUID() == own || slices.ContainsFunc(base.StatusAddresses(&machine), func(a string) bool { return slices.Contains(names, a) }) {
+		if own != "" && machine.GetUID() == own ||
+			slices.ContainsFunc(base.StatusAddresses(&machine),
+				func(a string) bool { return slices.Contains(names, a) }) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&machine)})
 		}
 	}
@@ -139,8 +148,9 @@ func (m *Machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: p.Again}, nil
 }
 
-// joinMachine does the next steps for the host of a Machine. One that is recorded as a Node which has joined needs no inputs. A Machine that
-// machine-api has found a Node for is never replaced, although nobody knows for sure that it is its own.
+// joinMachine does the next steps for the host of a Machine. One that is recorded as a Node which has joined needs no
+// inputs. A Machine that machine-api has found a Node for is never replaced, although nobody knows for sure that it is
+// its own.
 func (m *Machines) joinMachine(ctx context.Context, machine *machinev1beta1.Machine) (configure.Progress, error) {
 	records, _, err := m.Joiner.Login.Records.CachedRecords(ctx)
 	if err != nil {
@@ -149,7 +159,8 @@ func (m *Machines) joinMachine(ctx context.Context, machine *machinev1beta1.Mach
 	if r, ok := records.RecordByID(record.OfMachine(machine.UID)); ok && r.Node != "" && r.Address == firstIPv4(machine) {
 		node, err := configure.ReadNode(ctx, m.Joiner.Reader, r.Node)
 		if err == nil && r.IsNode(node.Name, node.UID) && windowsnode.IsJoined(node.Annotations) {
-			return configure.Progress{State: configure.StateJoined, Reason: configure.ReasonJoined, Node: node.Name}, nil
+			return configure.Progress{State: configure.StateJoined, Reason: configure.ReasonJoined,
+				Node: node.Name}, nil
 		}
 		if client.IgnoreNotFound(err) != nil {
 			return configure.Progress{}, err
@@ -187,13 +198,15 @@ func (m *Machines) forgetMachine(machine string) {
 }
 
 // judgeFailure decides what becomes of a Machine whose host could not be joined.
-func (m *Machines) judgeFailure(ctx context.Context, machine *machinev1beta1.Machine, p configure.Progress) configure.Progress {
+func (m *Machines) judgeFailure(ctx context.Context, machine *machinev1beta1.Machine,
+	p configure.Progress) configure.Progress {
 	// Another Machine may have the name, and another host the address.
 	what, now := string(machine.UID)+" "+firstIPv4(machine), m.Elapsed()
 	switch {
 	case m.failing.SeenFor(machine.Name, what, now) > approvedWithin:
 		p.Reason, p.Fix = ReasonTooOld, configure.FixByDeletion(machine)
-		p.Message = fmt.Sprintf("the Machine has been without a Node for longer than %s: the cluster's approver accepts no first certificate for it any more; last: %s", approvedWithin, p.Message)
+		p.Message = fmt.Sprintf("the Machine has been without a Node for longer than %s: the cluster's approver "+
+			"accepts no first certificate for it any more; last: %s", approvedWithin, p.Message)
 		p.Again = configure.AgainLater * 10
 	case p.Reason != configure.ReasonLoginRefused:
 	case m.refusing.SeenFor(machine.Name, what, now) <= loginWithin:
@@ -207,5 +220,6 @@ func (m *Machines) judgeFailure(ctx context.Context, machine *machinev1beta1.Mac
 
 // machineReference names a Machine in an event.
 func machineReference(m *machinev1beta1.Machine) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: machinev1beta1.GroupVersion.String(), Kind: "Machine", Namespace: m.Namespace, Name: m.Name, UID: m.UID}
+	return &corev1.ObjectReference{APIVersion: machinev1beta1.GroupVersion.String(), Kind: "Machine",
+		Namespace: m.Namespace, Name: m.Name, UID: m.UID}
 }

@@ -9,7 +9,8 @@ import (
 	"wmco/controller/configure"
 )
 
-// replacementsName is a ConfigMap of the operator's namespace: how many Machines of a MachineSet were replaced in a row, by its name.
+// replacementsName is a ConfigMap of the operator's namespace: how many Machines of a MachineSet were replaced in a
+// row, by its name.
 const replacementsName = "windows-machine-replacements"
 
 // Replacements count Machines that were replaced, until one of the same MachineSet joins.

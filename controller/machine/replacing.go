@@ -38,12 +38,15 @@ const whyDeleting = "it is being deleted already"
 type limits struct {
 	// inARow is how many of its Machines may be replaced before one has joined.
 	inARow int
-	// nodes is true for a Machine whose host is a node: it is replaced only while all others of the MachineSet have Nodes. Otherwise it has none itself.
+	// nodes is true for a Machine whose host is a node: it is replaced only while all others of the MachineSet have
+	// Nodes. Otherwise it has none itself.
 	nodes bool
 }
 
-// replaceMachine deletes a Machine whose host refuses the login for good, so that its MachineSet creates another one with the current user data.
-func (m *Machines) replaceMachine(ctx context.Context, machine *machinev1beta1.Machine, p configure.Progress) configure.Progress {
+// replaceMachine deletes a Machine whose host refuses the login for good, so that its MachineSet creates another one
+// with the current user data.
+func (m *Machines) replaceMachine(ctx context.Context, machine *machinev1beta1.Machine,
+	p configure.Progress) configure.Progress {
 	m.replacing.Lock()
 	defer m.replacing.Unlock()
 	d, why, err := m.planDeletion(ctx, machine.UID, limits{inARow: replacementsInARow})
@@ -56,15 +59,17 @@ func (m *Machines) replaceMachine(ctx context.Context, machine *machinev1beta1.M
 		return p
 	case why != "":
 		p.Message += "; it is not replaced: " + why
-		m.Events.Eventf(machineReference(machine), nil, corev1.EventTypeWarning, eventMachineDeletionLimited, actionReplace, "%s", p.DisplayText())
+		m.Events.Eventf(machineReference(machine), nil, corev1.EventTypeWarning, eventMachineDeletionLimited,
+			actionReplace, "%s", p.DisplayText())
 		p.Again = 10 * configure.AgainLater
 		return p
 	}
 	return configure.Progress{State: configure.StateJoining, Reason: p.Reason, Message: "the Machine is replaced"}
 }
 
-// ReplaceNode deletes the Machine with this UID, whose host is a node, so that its MachineSet creates another one: one at a time of a MachineSet, and
-// the next one when another one has joined. It returns why it does not, empty if it does.
+// ReplaceNode deletes the Machine with this UID, whose host is a node, so that its MachineSet creates another one: one
+// at a time of a MachineSet, and the next one when another one has joined. It returns why it does not, empty if it
+// does.
 func (m *Machines) ReplaceNode(ctx context.Context, uid types.UID, because string) (why string, err error) {
 	m.replacing.Lock()
 	defer m.replacing.Unlock()
@@ -75,22 +80,24 @@ func (m *Machines) ReplaceNode(ctx context.Context, uid types.UID, because strin
 	case why == "":
 		return "", m.deletePlanned(ctx, d, because)
 	case d.machine != nil:
-		m.Events.Eventf(machineReference(d.machine), nil, corev1.EventTypeWarning, eventMachineDeletionLimited, actionReplace, "%s", configure.Progress{Message: because + "; it is not replaced: " + why}.DisplayText())
+		m.Events.Eventf(machineReference(d.machine), nil, corev1.EventTypeWarning, eventMachineDeletionLimited,
+			actionReplace, "%s", configure.Progress{Message: because + "; it is not replaced: " + why}.DisplayText())
 	}
 	return why, nil
 }
 
 // deletion is what is deleted to replace a Machine.
 type deletion struct {
-	// machine is the Machine as the API server has it; object is what is deleted, which may be another one (findAuthority).
+	// machine is the Machine as the API server has it; object is what is deleted, which may be another one
+	// (findAuthority).
 	machine *machinev1beta1.Machine
 	object  client.Object
 	// set is the name of the MachineSet that creates another one.
 	set string
 }
 
-// isUndeleted reports whether the object is there and not being deleted. A request that was repeated after an error of the API server can be refused
-// although the first one has deleted the object.
+// isUndeleted reports whether the object is there and not being deleted. A request that was repeated after an error of
+// the API server can be refused although the first one has deleted the object.
 func (m *Machines) isUndeleted(ctx context.Context, d deletion) bool {
 	uid := d.object.GetUID()
 	if _, isMachine := d.object.(*machinev1beta1.Machine); !isMachine {
@@ -98,13 +105,16 @@ func (m *Machines) isUndeleted(ctx context.Context, d deletion) bool {
 		return err == nil && now != nil && now.GetUID() == uid
 	}
 	list, err := m.listMachines(ctx)
-	return err == nil && slices.ContainsFunc(list, func(now machinev1beta1.Machine) bool { return now.UID == uid && now.DeletionTimestamp.IsZero() })
+	return err == nil && slices.ContainsFunc(list, func(now machinev1beta1.Machine) bool {
+		return now.UID == uid && now.DeletionTimestamp.IsZero()
+	})
 }
 
 // listMachines returns the Machines of Windows hosts as the API server has them.
 func (m *Machines) listMachines(ctx context.Context) ([]machinev1beta1.Machine, error) {
 	var list machinev1beta1.MachineList
-	err := m.Live.List(ctx, &list, client.InNamespace(base.MachinesNamespace), client.MatchingLabels{labelMachineOS: valueWindows})
+	err := m.Live.List(ctx, &list, client.InNamespace(base.MachinesNamespace),
+		client.MatchingLabels{labelMachineOS: valueWindows})
 	return list.Items, err
 }
 
@@ -115,19 +125,24 @@ func (m *Machines) deletePlanned(ctx context.Context, d deletion, because string
 		return fmt.Errorf("noting that a Machine is replaced: %w", err)
 	}
 	uid, version := d.object.GetUID(), d.object.GetResourceVersion()
-	if err := m.Client.Delete(ctx, d.object, client.Preconditions{UID: &uid, ResourceVersion: &version}); client.IgnoreNotFound(err) != nil {
+	if err := m.Client.Delete(ctx, d.object,
+		client.Preconditions{UID: &uid, ResourceVersion: &version}); client.IgnoreNotFound(err) != nil {
 		if apierrors.IsForbidden(err) || apierrors.IsConflict(err) && m.isUndeleted(ctx, d) {
 			err = errors.Join(err, m.Replacements.addReplacement(ctx, d.set, -1))
 		}
-		m.Events.Eventf(machineReference(d.machine), nil, corev1.EventTypeWarning, eventMachineDeletionFailed, actionReplace, "%s", configure.Progress{Message: m.explainRefusal(d.machine, err)}.DisplayText())
+		m.Events.Eventf(machineReference(d.machine), nil, corev1.EventTypeWarning, eventMachineDeletionFailed,
+			actionReplace, "%s", configure.Progress{Message: m.explainRefusal(d.machine, err)}.DisplayText())
 		return fmt.Errorf("deleting Machine %s: %w", d.machine.Name, err)
 	}
-	m.Log.Info("a Machine is replaced", "machine", d.machine.Name, "machineSet", d.set, "namespace", d.object.GetNamespace(), "because", because)
-	m.Events.Eventf(machineReference(d.machine), nil, corev1.EventTypeNormal, eventMachineDeleted, actionReplace, "%s", because+"; MachineSet "+d.set+" creates another one")
+	m.Log.Info("a Machine is replaced", "machine", d.machine.Name, "machineSet", d.set, "namespace",
+		d.object.GetNamespace(), "because", because)
+	m.Events.Eventf(machineReference(d.machine), nil, corev1.EventTypeNormal, eventMachineDeleted, actionReplace, "%s",
+		because+"; MachineSet "+d.set+" creates another one")
 	return nil
 }
 
-// planDeletion returns what is deleted to replace the Machine with this UID, or why it is not replaced. What the API server has decides, and no cache.
+// planDeletion returns what is deleted to replace the Machine with this UID, or why it is not replaced. What the API
+// server has decides, and no cache.
 func (m *Machines) planDeletion(ctx context.Context, uid types.UID, l limits) (d deletion, why string, err error) {
 	list, err := m.listMachines(ctx)
 	if err != nil {
@@ -182,9 +197,12 @@ func whyNotNow(machine *machinev1beta1.Machine, list []machinev1beta1.Machine, s
 
 func describeCount(set string, count int, l limits) string {
 	if l.nodes {
-		return fmt.Sprintf("a Machine of MachineSet %s was replaced, and none has joined since; fix: see why none joins; if none is to join, remove the key %s from ConfigMap %s", set, set, replacementsName)
+		return fmt.Sprintf("a Machine of MachineSet %s was replaced, and none has joined since; fix: see why none "+
+			"joins; if none is to join, remove the key %s from ConfigMap %s", set, set, replacementsName)
 	}
-	return fmt.Sprintf("%d Machines in a row of MachineSet %s refused the login; fix: check that Secret windows-user-data has the key of Secret cloud-private-key, and check the image; then delete the Machine and remove the key %s from ConfigMap %s", count, set, set, replacementsName)
+	return fmt.Sprintf("%d Machines in a row of MachineSet %s refused the login; fix: check that Secret "+
+		"windows-user-data has the key of Secret cloud-private-key, and check the image; then delete the Machine "+
+		"and remove the key %s from ConfigMap %s", count, set, set, replacementsName)
 }
 
 // deletedSibling returns the name of another Machine of a MachineSet that is being deleted; false if there is none.
@@ -210,7 +228,9 @@ func metadataOf[T any, P interface {
 }
 
 func isOwnedBy(o metav1.Object, set types.UID) bool {
-	return slices.ContainsFunc(o.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.UID == set })
+	return slices.ContainsFunc(o.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
+		return owner.UID == set
+	})
 }
 
 func describeSibling(name string) string {

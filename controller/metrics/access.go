@@ -21,19 +21,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// access lets requests pass whose bearer token the API server knows, and whose user may ask for the path. It needs to create TokenReviews
-// and SubjectAccessReviews and nothing else: a reader of client certificates would need the ConfigMap with their CA in kube-system.
+// access lets requests pass whose bearer token the API server knows, and whose user may ask for the path. It needs to
+// create TokenReviews and SubjectAccessReviews and nothing else: a reader of client certificates would need the
+// ConfigMap with their CA in kube-system.
 //
-// controller-runtime's own filter answers a wrong token with status 500, logs each, and links the library of API servers.
+// controller-runtime's own filter answers a wrong token with status 500, logs each, and links the library of API
+// servers.
 type access struct {
 	tokens  authenticationclient.TokenReviewInterface
 	reviews authorizationclient.SubjectAccessReviewInterface
-	// allowed is what was allowed, refused are other verdicts; both by the digest of what was asked. They are two, as a client can have any number of tokens
-	// refused.
+	// allowed is what was allowed, refused are other verdicts; both by the digest of what was asked. They are two, as a
+	// client can have any number of tokens refused.
 	allowed, refused *cache.LRUExpireCache
 	// addresses are those from which a token was allowed: the kubelet exchanges that of Prometheus within the hour.
 	addresses *cache.LRUExpireCache
-	// renewals and firsts are how often the API server may be asked: by those that come from where something was allowed, and by others.
+	// renewals and firsts are how often the API server may be asked: by those that come from where something was
+	// allowed, and by others.
 	renewals, firsts flowcontrol.RateLimiter
 }
 
@@ -41,22 +44,25 @@ type access struct {
 type verdict int
 
 const (
-	// allowedFor is how long a token is let in after the API server was asked; one that is revoked is as long still valid.
+	// allowedFor is how long a token is let in after the API server was asked; one that is revoked is as long still
+	// valid.
 	allowedFor = time.Minute
 	// refusedFor is how long a refused one is refused without asking.
 	refusedFor = 10 * time.Second
-	// renewedFor is how long it is known that a token from an address was let in: Prometheus comes back within a minute, and after a while without it too.
+	// renewedFor is how long it is known that a token from an address was let in: Prometheus comes back within a
+	// minute, and after a while without it too.
 	renewedFor = 24 * time.Hour
 	// maxKnown is the number of verdicts of each kind that are kept.
 	maxKnown = 256
-	// rate and burst are how many questions of each kind there are in a second for long, and at once. Each is one or two requests to the API server.
+	// rate and burst are how many questions of each kind there are in a second for long, and at once. Each is one or
+	// two requests to the API server.
 	rate, burst = 5, 10
 	// askLimit is for both questions.
 	askLimit = 10 * time.Second
 )
 
-// NewAccessFilter returns what is before a handler. Its requests have rates of their own: whoever sends tokens to the port does not slow down the operator,
-// nor who was let in before.
+// NewAccessFilter returns what is before a handler. Its requests have rates of their own: whoever sends tokens to the
+// port does not slow down the operator, nor who was let in before.
 func NewAccessFilter(config *rest.Config, http *http.Client) (server.Filter, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.RateLimiter = -1, nil // who has to wait is turned away before
@@ -70,8 +76,10 @@ func NewAccessFilter(config *rest.Config, http *http.Client) (server.Filter, err
 	}
 	a := access{
 		tokens: tokens.TokenReviews(), reviews: reviews.SubjectAccessReviews(),
-		allowed: cache.NewLRUExpireCache(maxKnown), refused: cache.NewLRUExpireCache(maxKnown), addresses: cache.NewLRUExpireCache(maxKnown),
-		renewals: flowcontrol.NewTokenBucketRateLimiter(rate, burst), firsts: flowcontrol.NewTokenBucketRateLimiter(rate, burst),
+		allowed: cache.NewLRUExpireCache(maxKnown), refused: cache.NewLRUExpireCache(maxKnown),
+		addresses: cache.NewLRUExpireCache(maxKnown),
+		renewals:  flowcontrol.NewTokenBucketRateLimiter(rate, burst),
+		firsts:    flowcontrol.NewTokenBucketRateLimiter(rate, burst),
 	}
 	return a.filterRequests, nil
 }
@@ -94,7 +102,8 @@ func (a access) filterRequests(log logr.Logger, next http.Handler) (http.Handler
 	}), nil
 }
 
-// judgeRequest returns the status of a request. The error is why the API server could not be asked, and is not remembered.
+// judgeRequest returns the status of a request. The error is why the API server could not be asked, and is not
+// remembered.
 func (a access) judgeRequest(r *http.Request) (verdict, error) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)

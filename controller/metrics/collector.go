@@ -65,29 +65,43 @@ func newDescription(name, help string, labels ...string) *prometheus.Desc {
 
 var (
 	nodes = newDescription("wmco_nodes", "Number of Windows nodes in a state, as wmco status shows it.", labelState)
-	state = newDescription("wmco_node_state", "1 for the state in which a Windows node is. The reason is the state that its agent reports.", labelNode, labelState, labelReason)
+	state = newDescription("wmco_node_state",
+		"1 for the state in which a Windows node is. The reason is the state that its agent reports.", labelNode,
+		labelState, labelReason)
 	since = newDescription("wmco_node_pending_since_timestamp_seconds",
 		"Since when a Windows node is on its way to the bundle that is published for it. There is none for a node that has it.", labelNode)
-	oldest  = newDescription("wmco_oldest_pending_change_seconds", "How long the oldest change that is published for a Windows node and not finished has been pending, 0 if every node has its bundle.")
+	oldest = newDescription("wmco_oldest_pending_change_seconds",
+		"How long the oldest change that is published for a Windows node and not finished has been pending, 0 if every node has its bundle.")
 	drifted = newDescription("wmco_node_drift_repaired_entries",
 		"Number of entries that had drifted on a Windows node and were restored since its bundle was applied.", labelNode)
 	networkRestarts = newDescription("wmco_node_host_network_restarts",
 		"Number of restarts of kube-proxy on a Windows node since its agent started, because the Host Network Service had crashed.", labelNode)
-	imagesMissing = newDescription("wmco_node_pinned_images_missing", "Number of images of PinnedImageSets for Windows nodes that are not on a Windows node, as its agent reports.", labelNode)
-	bootPending   = newDescription("wmco_node_windows_reboot_pending", "1 while Windows itself waits for a boot of a node, by what asked for it.", labelNode, labelReason)
-	rolledBack    = newDescription("wmco_node_rolled_back_changes", "Number of bundles that were rolled back on a Windows node, of those that its agent and the rollout remember.", labelNode)
-	change        = newDescription("wmco_node_last_change_seconds",
-		"How long the last finished change of a Windows node took: until it was permitted, which is the drain, and from then until its end.", labelNode, labelImpact, labelPhase)
-	backed    = newDescription("wmco_rolled_back_nodes", "Number of Windows nodes whose published bundle was rolled back, by cause.", labelCause)
-	pulled    = newDescription("wmco_node_pulled_bytes", "Number of bytes of layers that a Windows node has fetched from the API server for its bundle.", labelNode)
-	refused   = newDescription("wmco_refused_nodes", "Number of Windows nodes whose newest bundle is refused. They have what was published before, and are counted in wmco_nodes.")
-	condition = newDescription("wmco_condition", "1 for what a condition of the WindowsNodesStatus is.", labelType, labelStatus, labelReason)
-	unjoined  = newDescription("wmco_unjoined_hosts", "Number of hosts that were kept from becoming nodes when they were last tried.", labelReason)
-	complete  = newDescription("wmco_scrape_complete", "1 if all that the gauges are computed from could be read, otherwise 0.")
+	imagesMissing = newDescription("wmco_node_pinned_images_missing",
+		"Number of images of PinnedImageSets for Windows nodes that are not on a Windows node, as its agent reports.", labelNode)
+	bootPending = newDescription("wmco_node_windows_reboot_pending",
+		"1 while Windows itself waits for a boot of a node, by what asked for it.", labelNode, labelReason)
+	rolledBack = newDescription("wmco_node_rolled_back_changes",
+		"Number of bundles that were rolled back on a Windows node, of those that its agent and the rollout remember.", labelNode)
+	change = newDescription("wmco_node_last_change_seconds",
+		"How long the last finished change of a Windows node took: until it was permitted, which is the drain, and "+
+			"from then until its end.", labelNode, labelImpact, labelPhase)
+	backed = newDescription("wmco_rolled_back_nodes",
+		"Number of Windows nodes whose published bundle was rolled back, by cause.", labelCause)
+	pulled = newDescription("wmco_node_pulled_bytes",
+		"Number of bytes of layers that a Windows node has fetched from the API server for its bundle.", labelNode)
+	refused = newDescription("wmco_refused_nodes",
+		"Number of Windows nodes whose newest bundle is refused. They have what was published before, and are counted in wmco_nodes.")
+	condition = newDescription("wmco_condition", "1 for what a condition of the WindowsNodesStatus is.", labelType,
+		labelStatus, labelReason)
+	unjoined = newDescription("wmco_unjoined_hosts",
+		"Number of hosts that were kept from becoming nodes when they were last tried.", labelReason)
+	complete = newDescription("wmco_scrape_complete",
+		"1 if all that the gauges are computed from could be read, otherwise 0.")
 )
 
 func allDescriptions() []*prometheus.Desc {
-	return []*prometheus.Desc{nodes, state, since, oldest, drifted, networkRestarts, imagesMissing, bootPending, rolledBack, backed, pulled, change, refused, condition, unjoined, complete}
+	return []*prometheus.Desc{nodes, state, since, oldest, drifted, networkRestarts, imagesMissing, bootPending,
+		rolledBack, backed, pulled, change, refused, condition, unjoined, complete}
 }
 
 // Describe implements prometheus.Collector.
@@ -97,8 +111,8 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. What cannot be read is left out, and the last gauge says so: the other metrics of the process
-// are served nevertheless.
+// Collect implements prometheus.Collector. What cannot be read is left out, and the last gauge says so: the other
+// metrics of the process are served nevertheless.
 func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	ctx, stop := context.WithTimeout(context.Background(), readLimit)
 	defer stop()
@@ -156,7 +170,8 @@ func (c *Collector) collectFleet(to chan<- prometheus.Metric, list []windowsnode
 		lastChange(to, row.Node, turns)
 	}
 	for _, s := range nodestate.All() {
-		if s != nodestate.Refused && s != nodestate.Removing { // refused nodes are counted besides, and removals are hosts
+		// refused nodes are counted besides, and removals are hosts
+		if s != nodestate.Refused && s != nodestate.Removing {
 			sendGauge(to, nodes, count[s], string(s))
 		}
 	}
@@ -166,7 +181,8 @@ func (c *Collector) collectFleet(to chan<- prometheus.Metric, list []windowsnode
 	sendGauge(to, oldest, now.Sub(first).Seconds())
 }
 
-// pendingSince returns since when a node is on its way to what is published; zero if it has that, or if that is not known.
+// pendingSince returns since when a node is on its way to what is published; zero if it has that, or if that is not
+// known.
 func pendingSince(row fleet.Row, s windowsnode.RolloutState) time.Time {
 	switch row.State {
 	case nodestate.Updated, nodestate.Joining, nodestate.Removing, nodestate.Refused:
@@ -186,8 +202,8 @@ func pendingSince(row fleet.Row, s windowsnode.RolloutState) time.Time {
 	return row.Since
 }
 
-// countRollbacks returns how many bundles did not work on a node. A node may write both annotations of its own Node, so the digests are
-// counted and are no labels.
+// countRollbacks returns how many bundles did not work on a node. A node may write both annotations of its own Node, so
+// the digests are counted and are no labels.
 func countRollbacks(row fleet.Row, s windowsnode.RolloutState) int {
 	all := map[bundle.Digest]bool{}
 	if row.Reason == string(published.StateRolledBack) {
@@ -207,7 +223,8 @@ func countRollbacks(row fleet.Row, s windowsnode.RolloutState) int {
 // lastChange sends how long the last turn took whose end was noted.
 func lastChange(to chan<- prometheus.Metric, node string, s windowsnode.RolloutState) {
 	for _, t := range append([]windowsnode.Turn{s.Turn}, s.Past...) {
-		if t.Ended.IsZero() || t.Permitted.Before(t.Begun) || t.Ended.Before(t.Permitted) || t.Impact.Rank() > bundle.ImpactReboot.Rank() {
+		if t.Ended.IsZero() || t.Permitted.Before(t.Begun) || t.Ended.Before(t.Permitted) ||
+			t.Impact.Rank() > bundle.ImpactReboot.Rank() {
 			continue
 		}
 		sendGauge(to, change, t.Permitted.Sub(t.Begun).Seconds(), node, string(t.Impact), phaseDrain)

@@ -12,7 +12,8 @@ import (
 	"wmco/render"
 )
 
-// Counters count what no object of the cluster says. They begin at zero with the process, as Prometheus expects of counters.
+// Counters count what no object of the cluster says. They begin at zero with the process, as Prometheus expects of
+// counters.
 type Counters struct {
 	// Joined is how long the Node of a host was there before the host had joined, by what is behind the host.
 	Joined *prometheus.HistogramVec
@@ -29,8 +30,8 @@ type Counters struct {
 	build          prometheus.Gauge
 }
 
-// Known is what is known of an operator from the start. Backings of hosts and reasons of failures are served before they happen: otherwise
-// Prometheus sees no increase where the first one does.
+// Known is what is known of an operator from the start. Backings of hosts and reasons of failures are served before
+// they happen: otherwise Prometheus sees no increase where the first one does.
 type Known struct {
 	Version           string
 	Backings, Reasons []string
@@ -40,35 +41,45 @@ type Known struct {
 
 // NewCounters returns the counters of an operator.
 func NewCounters(k Known) *Counters {
-	// From half a minute to two hours: the time after which a cluster's approver accepts no certificate of a new Machine.
+	// From half a minute to two hours: the time after which a cluster's approver accepts no certificate of a new
+	// Machine.
 	buckets := []float64{30, 60, 120, 180, 300, 450, 600, 900, 1200, 1800, 3600, 7200}
 	c := &Counters{
 		Joined: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "wmco_join_duration_seconds", Help: "How long hosts took from the registration of their Node until they had joined.", Buckets: buckets,
+			Name:    "wmco_join_duration_seconds",
+			Help:    "How long hosts took from the registration of their Node until they had joined.",
+			Buckets: buckets,
 		}, []string{labelBacking}),
 		MachineJoined: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "wmco_machine_join_duration_seconds", Help: "How long hosts of Machines took from the creation of the Machine until they had joined.", Buckets: buckets,
+			Name:    "wmco_machine_join_duration_seconds",
+			Help:    "How long hosts of Machines took from the creation of the Machine until they had joined.",
+			Buckets: buckets,
 		}),
 		JoinFailures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "wmco_join_failures_total", Help: "Number of attempts to join a host that failed. They are repeated.",
 		}, []string{labelReason}),
 		Published: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "wmco_published_bytes_total", Help: "Number of bytes written to the API server for nodes: packed layers in Secrets.",
+			Name: "wmco_published_bytes_total",
+			Help: "Number of bytes written to the API server for nodes: packed layers in Secrets.",
 		}),
 		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "wmco_urgent_input_held_nodes", Help: "Number of Windows nodes that a CA or the pull secret, which must not wait for a rollout, cannot reach.",
+			Name: "wmco_urgent_input_held_nodes",
+			Help: "Number of Windows nodes that a CA or the pull secret, which must not wait for a rollout, cannot reach.",
 		}, []string{labelInput}),
 		expires: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "wmco_urgent_input_expiry_timestamp_seconds", Help: "When the first CA of these nodes expires. 0 where no CA is held.",
+			Name: "wmco_urgent_input_expiry_timestamp_seconds",
+			Help: "When the first CA of these nodes expires. 0 where no CA is held.",
 		}, []string{labelInput}),
 		warnings: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "wmco_input_warnings", Help: "Number of findings about the inputs that are warnings, by reason (docs/findings.md).",
 		}, []string{labelReason}),
 		keys: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "wmco_login_key_nodes", Help: "Number of Windows nodes by the key of the operator with which it has logged in last: current, older, or unknown.",
+			Name: "wmco_login_key_nodes", Help: "Number of Windows nodes by the key of the operator with which it " +
+				"has logged in last: current, older, or unknown.",
 		}, []string{labelKey}),
 		build: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "wmco_build_info", Help: "1, with the version of the operator.", ConstLabels: prometheus.Labels{labelVersion: k.Version},
+			Name: "wmco_build_info", Help: "1, with the version of the operator.",
+			ConstLabels: prometheus.Labels{labelVersion: k.Version},
 		}),
 	}
 	c.build.Set(1)
@@ -104,7 +115,8 @@ func trafficCounters(read func() (sent, received int64)) []prometheus.Collector 
 	}
 }
 
-// CountNode notes that the host of a Node has joined. It and the methods below may be called on nil, which counts nothing.
+// CountNode notes that the host of a Node has joined. It and the methods below may be called on nil, which counts
+// nothing.
 func (c *Counters) CountNode(backing string, took time.Duration) {
 	if c != nil {
 		c.Joined.WithLabelValues(backing).Observe(took.Seconds())
@@ -148,7 +160,8 @@ func (c *Counters) SetUrgentHeld(held map[string]status.UrgentHeld) {
 	}
 }
 
-// SetWarnings notes the findings about the inputs that are warnings: their number, by reason. One that holds a change is always served.
+// SetWarnings notes the findings about the inputs that are warnings: their number, by reason. One that holds a change
+// is always served.
 func (c *Counters) SetWarnings(found map[string]int) {
 	if c == nil {
 		return
@@ -160,7 +173,8 @@ func (c *Counters) SetWarnings(found map[string]int) {
 	}
 }
 
-// SetLoginKeys notes how many nodes accept which key of the operator, by current, older and unknown. Nothing is served before it is called.
+// SetLoginKeys notes how many nodes accept which key of the operator, by current, older and unknown. Nothing is served
+// before it is called.
 func (c *Counters) SetLoginKeys(nodes map[string]int) {
 	if c == nil {
 		return
@@ -171,7 +185,8 @@ func (c *Counters) SetLoginKeys(nodes map[string]int) {
 }
 
 func (c *Counters) allCollectors() []prometheus.Collector {
-	return append(c.ssh, c.Joined, c.MachineJoined, c.JoinFailures, c.Published, c.held, c.expires, c.warnings, c.keys, c.build)
+	return append(c.ssh, c.Joined, c.MachineJoined, c.JoinFailures, c.Published, c.held, c.expires, c.warnings,
+		c.keys, c.build)
 }
 
 // Registration has a registry serve the metrics of an operator while that runs. It is a Runnable of its manager.
@@ -188,7 +203,8 @@ func (r *Registration) Start(ctx context.Context) error {
 		switch err := r.Registry.Register(c); {
 		case err == nil:
 			mine = append(mine, c)
-		case !errors.As(err, new(prometheus.AlreadyRegisteredError)): // tests run several operators in a process: the first one is served
+		case !errors.As(err, new(prometheus.AlreadyRegisteredError)):
+			// tests run several operators in a process: the first one is served
 			return err
 		}
 	}

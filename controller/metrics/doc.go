@@ -1,5 +1,5 @@
-// Package metrics serves numbers about the Windows nodes to Prometheus: over TLS as the cluster's profile asks for, and to those who may
-// read them.
+// Package metrics serves numbers about the Windows nodes to Prometheus: over TLS as the cluster's profile asks for, and
+// to those who may read them.
 //
 //	Nodes (cache), WindowsNodesStatus (API server) --Collector--> gauges, computed at each scrape
 //	joins, failed attempts, published bytes        --Counters---> what no object of the cluster says; they begin at zero with the process

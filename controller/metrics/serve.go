@@ -29,17 +29,19 @@ import (
 type Serving struct {
 	// Address is host:port; "0" serves nothing.
 	Address string
-	// Certificates is the folder of a mounted Secret of type kubernetes.io/tls. It is read at each handshake, so that a renewed certificate
-	// is served at once. Without a folder, or while the Secret does not exist, the certificate is self-signed.
+	// Certificates is the folder of a mounted Secret of type kubernetes.io/tls. It is read at each handshake, so that a
+	// renewed certificate is served at once. Without a folder, or while the Secret does not exist, the certificate is
+	// self-signed.
 	Certificates string
-	// Profile returns the profile that the API server's object asks for, zero if it asks for none; a problem has a message. gather.ServerTLSProfile is one.
+	// Profile returns the profile that the API server's object asks for, zero if it asks for none; a problem has a
+	// message. gather.ServerTLSProfile is one.
 	Profile func(configv1.APIServer) (render.TLSProfile, bundle.Finding)
 	// Cluster is a cache of the API server's object, unstructured. It is set before the first handshake.
 	Cluster client.Reader
 }
 
-// AddTo listens, and adds the server to a manager; nothing where no address is given. The server is not that of controller-runtime, which takes a megabyte of
-// headers from whoever connects.
+// AddTo listens, and adds the server to a manager; nothing where no address is given. The server is not that of
+// controller-runtime, which takes a megabyte of headers from whoever connects.
 func (s *Serving) AddTo(ctx context.Context, m manager.Manager) error {
 	if s.Address == "" || s.Address == "0" {
 		return nil
@@ -52,7 +54,8 @@ func (s *Serving) AddTo(ctx context.Context, m manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("serving metrics: %w", err)
 	}
-	handler, err := filter(m.GetLogger().WithName("metrics"), promhttp.HandlerFor(registry.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
+	handler, err := filter(m.GetLogger().WithName("metrics"),
+		promhttp.HandlerFor(registry.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
 	if err != nil {
 		return fmt.Errorf("serving metrics: %w", err)
 	}
@@ -62,13 +65,15 @@ func (s *Serving) AddTo(ctx context.Context, m manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("serving metrics: %w", err)
 	}
-	return m.Add(&manager.Server{Name: "metrics", Server: ports.Server(mux), Listener: tls.NewListener(listener, s.tlsConfig(certificate)), ShutdownTimeout: new(ports.StopWithin)})
+	return m.Add(&manager.Server{Name: "metrics", Server: ports.Server(mux),
+		Listener: tls.NewListener(listener, s.tlsConfig(certificate)), ShutdownTimeout: new(ports.StopWithin)})
 }
 
 // path is where the metrics are.
 const path = "/metrics"
 
-// tlsConfig looks the cluster's TLS profile up in the cache at each handshake: a change is followed by the next connection, and nothing restarts.
+// tlsConfig looks the cluster's TLS profile up in the cache at each handshake: a change is followed by the next
+// connection, and nothing restarts.
 func (s *Serving) tlsConfig(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *tls.Config {
 	base := &tls.Config{NextProtos: []string{"http/1.1"}, GetCertificate: certificate} //nolint:gosec // the profile has the version; a scrape has no use for more than one stream
 	c := base.Clone()
@@ -84,7 +89,8 @@ func (s *Serving) tlsConfig(certificate func(*tls.ClientHelloInfo) (*tls.Certifi
 
 // certificateGetter returns what gives the certificate of a connection.
 func (s *Serving) certificateGetter() (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
-	text, key, err := certutil.GenerateSelfSignedCertKeyWithFixtures("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil, "")
+	text, key, err := certutil.GenerateSelfSignedCertKeyWithFixtures("localhost",
+		[]net.IP{net.IPv4(127, 0, 0, 1)}, nil, "")
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +102,8 @@ func (s *Serving) certificateGetter() (func(*tls.ClientHelloInfo) (*tls.Certific
 		if s.Certificates == "" {
 			return &own, nil
 		}
-		pair, err := tls.LoadX509KeyPair(filepath.Join(s.Certificates, corev1.TLSCertKey), filepath.Join(s.Certificates, corev1.TLSPrivateKeyKey))
+		pair, err := tls.LoadX509KeyPair(filepath.Join(s.Certificates, corev1.TLSCertKey),
+			filepath.Join(s.Certificates, corev1.TLSPrivateKeyKey))
 		if errors.Is(err, fs.ErrNotExist) {
 			return &own, nil
 		}
@@ -104,8 +111,8 @@ func (s *Serving) certificateGetter() (func(*tls.ClientHelloInfo) (*tls.Certific
 	}, nil
 }
 
-// clusterTLSProfile returns the TLS profile of the cluster. A cluster that asks for none, or for one that is refused (the inputs are refused as
-// well, which a condition says), has OpenShift's default.
+// clusterTLSProfile returns the TLS profile of the cluster. A cluster that asks for none, or for one that is refused
+// (the inputs are refused as well, which a condition says), has OpenShift's default.
 func (s *Serving) clusterTLSProfile(ctx context.Context) (render.TLSProfile, error) {
 	var own configv1.APIServer
 	err := s.Cluster.Get(ctx, client.ObjectKey{Name: "cluster"}, &own)
@@ -137,5 +144,6 @@ func withTLSProfile(base *tls.Config, p render.TLSProfile) *tls.Config {
 }
 
 var versions = map[configv1.TLSProtocolVersion]uint16{
-	configv1.VersionTLS10: tls.VersionTLS10, configv1.VersionTLS11: tls.VersionTLS11, configv1.VersionTLS12: tls.VersionTLS12, configv1.VersionTLS13: tls.VersionTLS13,
+	configv1.VersionTLS10: tls.VersionTLS10, configv1.VersionTLS11: tls.VersionTLS11,
+	configv1.VersionTLS12: tls.VersionTLS12, configv1.VersionTLS13: tls.VersionTLS13,
 }

@@ -25,8 +25,9 @@ const (
 	kubeletPause = time.Second
 	// readNodeWithin is how long one look may take.
 	readNodeWithin = 10 * time.Second
-	// kubeletSteady is how long a Node has to be seen Ready where it is not known what its kubelet said before the change. It is longer than a
-	// cluster takes to see that a kubelet is lost (--node-monitor-grace-period of kube-controller-manager, 50 s).
+	// kubeletSteady is how long a Node has to be seen Ready where it is not known what its kubelet said before the
+	// change. It is longer than a cluster takes to see that a kubelet is lost (--node-monitor-grace-period of
+	// kube-controller-manager, 50 s).
 	kubeletSteady = time.Minute
 	// maxReadyText is how many bytes of the message of a Node are shown.
 	maxReadyText = 300
@@ -34,14 +35,16 @@ const (
 
 var errKubeletSilent = errors.New("the kubelet has not reported to the API server since it was restarted")
 
-// adoptedKubelet confirms an adoption: the Node is Ready by a report of the kubelet that was started by the run. Probes on the host do not see a
-// kubelet that the API server refuses. Times of the host are compared only for being different: its clock may be wrong.
+// adoptedKubelet confirms an adoption: the Node is Ready by a report of the kubelet that was started by the run. Probes
+// on the host do not see a kubelet that the API server refuses. Times of the host are compared only for being
+// different: its clock may be wrong.
 //
 //	stopped: the last report of the old kubelet --> started --> another report, and Ready: confirmed
 //	no stop seen, as another operator has begun the run  -----> another report than the first one seen, or Ready for kubeletSteady
 //	a run that does not restart the kubelet ------------------> Ready
 //
-// In each case the Node has the version of the kubelet in the bundle: a report that the old kubelet sent before it was stopped may arrive later.
+// In each case the Node has the version of the kubelet in the bundle: a report that the old kubelet sent before it was
+// stopped may arrive later.
 type adoptedKubelet struct {
 	live  client.Reader
 	node  string
@@ -150,22 +153,26 @@ type observedKubelet struct {
 	unrestarted bool
 	// before is the time in the last report before the restart, zero if that is not known.
 	before time.Time
-	// isReady is true while the Node is seen Ready, since when by the operator's clock, with first as the time in the report that was seen then.
+	// isReady is true while the Node is seen Ready, since when by the operator's clock, with first as the time in the
+	// report that was seen then.
 	isReady      bool
 	since, first time.Time
 }
 
-// judgeReport returns nil if what the Node has confirms the change, otherwise why it does not. Now is of a monotonic clock.
+// judgeReport returns nil if what the Node has confirms the change, otherwise why it does not. Now is of a monotonic
+// clock.
 func (o *observedKubelet) judgeReport(report kubeletReport, now time.Time) error {
 	ready := report.ready
 	if ready.Status != corev1.ConditionTrue {
 		o.isReady = false
-		return fmt.Errorf("the Node is not Ready: %s", bundle.BoundedText(ready.Reason+": "+ready.Message, maxReadyText))
+		return fmt.Errorf("the Node is not Ready: %s",
+			bundle.BoundedText(ready.Reason+": "+ready.Message, maxReadyText))
 	}
 	// A build of the same version may have more in its name: v1.36.3+1a2b3c4.
 	if of, _, _ := strings.Cut(report.version, "+"); o.version != "" && of != o.version {
 		o.isReady = false
-		return fmt.Errorf("%w: the Node has kubelet %s, and the bundle %s", errKubeletSilent, bundle.BoundedText(report.version, maxReadyText), o.version)
+		return fmt.Errorf("%w: the Node has kubelet %s, and the bundle %s", errKubeletSilent,
+			bundle.BoundedText(report.version, maxReadyText), o.version)
 	}
 	reported := ready.LastHeartbeatTime.Time
 	if !o.isReady {

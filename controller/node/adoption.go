@@ -7,7 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -16,14 +18,14 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/configure"
-	"wmco/controller/fleet"
 	"wmco/controller/hosts"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/record"
 )
 
-// A host that is adopted has the agent of another operator, which follows nothing that is published here. Until it has its bundle, the operator does over
-// SSH what the node agent does on other nodes, and says so in the report of the Node: so an adoption is a turn of the rollout like any other.
+// A host that is adopted has the agent of another operator, which follows nothing that is published here. Until it has
+// its bundle, the operator does over SSH what the node agent does on other nodes, and says so in the report of the
+// Node: so an adoption is a turn of the rollout like any other.
 //
 //	compare --> report: facts, plan, impact --rollout: canaries, drain, permission--> apply, confirm --> the node agent reports
 //	                                                                                   `-- rolled back: the host is as before
@@ -37,57 +39,77 @@ const (
 	actionAdopt = "Adopt"
 )
 
+// adopter adopts the nodes of another operator.
+type adopter struct {
+	joiner *configure.Joiner
+	// told returns what this operator has told a Node.
+	told windowsnode.DesiredReader
+	// upgrader copies executables that hosts lack.
+	upgrader *upgrader
+	clock    clock.Clock
+	events   nodeEvents
+	log      logr.Logger
+	// compared is since when adopted hosts have been as they were compared last, permitted since when their turns are
+	// permitted.
+	compared, permitted configure.Sightings
+}
+
 // continueAdoption does the next step of an adoption.
-func (n *Nodes) continueAdoption(ctx context.Context, node windowsnode.Node, r record.Record) (reconcile.Result, error) {
-	h, err := n.findHost(ctx, node.Name)
+func (ad *adopter) continueAdoption(ctx context.Context, node windowsnode.Node,
+	r record.Record) (reconcile.Result, error) {
+	h, err := ad.joiner.HostOfNode(ctx, node.Name)
 	if err != nil {
-		return n.delayAdoption(node, err)
+		return ad.delayAdoption(node, err)
 	}
 	if !h.IsAdoptionWanted(node.Node) && node.Annotations[published.DesiredAnnotation] == "" {
-		return reconcile.Result{}, n.withdrawAdoption(ctx, node, r)
+		return reconcile.Result{}, ad.withdrawAdoption(ctx, node, r)
 	}
-	told, toldErr := n.Told(node)
-	if toldErr == nil && n.hasRolledBack(node, told) {
+	told, toldErr := ad.told(node)
+	if toldErr == nil && hasRolledBack(node, told) {
 		return reconcile.Result{}, nil // another bundle, or a person who asks for another try, changes the Node
 	}
-	seenFor := n.compared.SeenFor(node.Name, comparedBy(node.Annotations), n.Elapsed())
+	seenFor := ad.compared.SeenFor(node.Name, comparedBy(node.Annotations), ad.joiner.Elapsed())
 	if seenFor > 0 && seenFor < retrySilent {
 		return reconcile.Result{RequeueAfter: retrySilent - seenFor}, nil
 	}
-	n.compared.ForgetHost(node.Name)
+	ad.compared.ForgetHost(node.Name)
 	w, err := h.ApplyRequest()
 	if err != nil {
-		return n.delayAdoption(node, err)
+		return ad.delayAdoption(node, err)
 	}
-	seen, err := n.Hosts.CompareHost(ctx, w)
+	seen, err := ad.joiner.Hosts.CompareHost(ctx, w)
 	if err != nil {
-		return n.delayAdoption(node, err)
+		return ad.delayAdoption(node, err)
 	}
 	if seen.Seen.Applied == seen.Bundle && (seen.Seen.InSync || hasOwnAgent(node)) {
-		return n.finishAdoption(ctx, h, node, r)
+		return ad.finishAdoption(ctx, h, node, r)
 	}
 	report := published.Report{
-		State: published.StateUnpublished, Adopting: true, Facts: &seen.Facts, Features: published.Features(), Impact: seen.Seen.Impact, Message: describeAdoption(seen.Seen), Retry: node.Annotations[published.RetryAnnotation],
+		State: published.StateUnpublished, Adopting: true, Facts: &seen.Facts, Features: published.Features(),
+		Impact: seen.Seen.Impact, Message: describeAdoption(seen.Seen),
+		Retry: node.Annotations[published.RetryAnnotation],
 	}
 	if toldErr == nil { // what an operator with other executables has published stays until these are there
-		if staged, err := n.stageMissing(ctx, node, seen); err != nil || !staged {
-			return n.delayAdoption(node, err)
+		if staged, err := ad.upgrader.stageMissing(ctx, node, seen); err != nil || !staged {
+			return ad.delayAdoption(node, err)
 		}
 	}
 	if toldErr != nil || told.Bundle != seen.Bundle {
-		return reconcile.Result{}, n.writeReport(ctx, node, report) // what is rendered from these facts is published next
+		// what is rendered from these facts is published next
+		return reconcile.Result{}, ad.writeReport(ctx, node, report)
 	}
 	report.Desired = told.Bundle
-	if n.mayBegin(node, told, &report) {
-		return n.applyAdoption(ctx, h, node, adoption{w, told, report, r})
+	if ad.mayBegin(node, told, &report) {
+		return ad.applyAdoption(ctx, h, node, adoption{w, told, report, r})
 	}
-	return reconcile.Result{}, n.writeReport(ctx, node, report)
+	return reconcile.Result{}, ad.writeReport(ctx, node, report)
 }
 
 // comparedBy is what a comparison with the host goes by: while it is the same, the host is not asked again soon.
 func comparedBy(annotations map[string]string) string {
 	var list []string
-	for _, key := range []string{published.DesiredAnnotation, published.ReportAnnotation, published.RetryAnnotation, published.PausedAnnotation, published.RolloutAnnotation, published.CordonAnnotation} {
+	for _, key := range []string{published.DesiredAnnotation, published.ReportAnnotation, published.RetryAnnotation,
+		published.PausedAnnotation, published.RolloutAnnotation, published.CordonAnnotation} {
 		list = append(list, annotations[key])
 	}
 	return strings.Join(list, "\n")
@@ -97,9 +119,10 @@ func comparedBy(annotations map[string]string) string {
 func hasOwnAgent(node windowsnode.Node) bool { return node.ReportError == nil && !node.Report.Adopting }
 
 // hasRolledBack reports whether the host has rolled back what is published, and no other try is asked for.
-func (n *Nodes) hasRolledBack(node windowsnode.Node, told published.Desired) bool {
+func hasRolledBack(node windowsnode.Node, told published.Desired) bool {
 	has := node.Report
-	return has.State == published.StateRolledBack && has.Adopting && has.Desired == told.Bundle && has.Retry == published.Shorten(node.Annotations[published.RetryAnnotation])
+	return has.State == published.StateRolledBack && has.Adopting && has.Desired == told.Bundle &&
+		has.Retry == published.Shorten(node.Annotations[published.RetryAnnotation])
 }
 
 // describeAdoption says what an adoption changes.
@@ -115,7 +138,7 @@ func describeAdoption(o applier.Observation) string {
 }
 
 // mayBegin reports whether the rollout permits what the plan needs, as the node agent does. The report says why not.
-func (n *Nodes) mayBegin(node windowsnode.Node, told published.Desired, report *published.Report) bool {
+func (ad *adopter) mayBegin(node windowsnode.Node, told published.Desired, report *published.Report) bool {
 	report.State = published.StateNeedsPermission
 	switch {
 	case report.Impact.Rank() > told.MaxImpact.Rank(), node.IsPaused():
@@ -125,35 +148,9 @@ func (n *Nodes) mayBegin(node windowsnode.Node, told published.Desired, report *
 	}
 	// A permission to drain is for the turn in which the node has its place, and is still cordoned.
 	limit := time.Duration(told.PermitFor) * time.Second
-	report.Expired = limit > 0 && n.permitted.SeenFor(node.Name, node.Annotations[published.DesiredAnnotation], n.Elapsed()) > limit
+	report.Expired = limit > 0 && ad.permitted.SeenFor(node.Name, node.Annotations[published.DesiredAnnotation],
+		ad.joiner.Elapsed()) > limit
 	return !report.Expired && node.Rollout.Claim.Held && node.Spec.Unschedulable
-}
-
-// stageMissing copies executables that the host lacks before it is drained for them. It reports whether they are there.
-func (n *Nodes) stageMissing(ctx context.Context, node windowsnode.Node, seen hosts.Comparison) (bool, error) {
-	payload, known := n.Payload.ChosenDigest()
-	pending := known && node.IsPayloadPending(payload)
-	if !seen.LacksPayload && !pending {
-		return true, nil
-	}
-	if n.Copying.IsBusy() {
-		return false, nil
-	}
-	copying, turn := n.Copying.WithTurn(ctx, "", nil)
-	event, err := n.stageExecutables(copying, node.Name)
-	turn.End()
-	if err != nil {
-		return false, fmt.Errorf("copying executables: %w", err)
-	}
-	n.Log.Info("copied executables before an adoption", "node", node.Name, "result", event.Result)
-	if !pending {
-		return true, nil
-	}
-	now, err := configure.ReadNode(ctx, n.Reader, node.Name)
-	if err == nil {
-		_, err = configure.Host{Joiner: n.Joiner}.WriteMarks(ctx, now, configure.Marks{Annotations: map[string]string{published.PayloadAnnotation: string(payload)}})
-	}
-	return false, err // the bundle with them is rendered next
 }
 
 // adoption is one that is applied.
@@ -165,26 +162,28 @@ type adoption struct {
 }
 
 // applyAdoption makes the host what is published for it, at the price that is permitted.
-func (n *Nodes) applyAdoption(ctx context.Context, h configure.Host, node windowsnode.Node, a adoption) (reconcile.Result, error) {
+func (ad *adopter) applyAdoption(ctx context.Context, h configure.Host, node windowsnode.Node,
+	a adoption) (reconcile.Result, error) {
 	a.report.State, a.report.Impact = published.StateApplying, ""
-	if err := n.writeReport(ctx, node, a.report); err != nil {
+	if err := ad.writeReport(ctx, node, a.report); err != nil {
 		return reconcile.Result{}, err
 	}
-	n.compared.ForgetHost(node.Name)
+	ad.compared.ForgetHost(node.Name)
 	a.MaxImpact, a.Reboot = a.told.MaxImpact, a.told.MaxImpact == bundle.ImpactReboot
-	a.Confirmation = newAdoptedKubelet(n.Joiner.Login.Live, node.Name, n.Clock)
-	outcome, err := n.Hosts.ApplyBundle(ctx, a.Wish)
+	a.Confirmation = newAdoptedKubelet(ad.joiner.Login.Live, node.Name, ad.clock)
+	outcome, err := ad.joiner.Hosts.ApplyBundle(ctx, a.Wish)
 	if err != nil {
-		return n.delayAdoption(node, err)
+		return ad.delayAdoption(node, err)
 	}
-	n.Log.Info("adopting a node", "node", node.Name, "result", outcome.Result, "message", outcome.Message)
+	ad.log.Info("adopting a node", "node", node.Name, "result", outcome.Result, "message", outcome.Message)
 	switch {
 	case outcome.DiskFull:
 		a.report.State, a.report.Fault, a.report.Message = published.StateFailed, published.FaultDisk, outcome.Message
 	case outcome.Result == applier.ResultSame, outcome.Result == applier.ResultApplied:
-		return n.finishAdoption(ctx, h, node, a.record)
+		return ad.finishAdoption(ctx, h, node, a.record)
 	case outcome.Result == applier.ResultRolledBack:
-		a.report.State, a.report.Fault, a.report.Message = published.StateRolledBack, published.FaultHost, "the host is again as the existing operator left it: "+outcome.Message
+		a.report.State, a.report.Fault, a.report.Message = published.StateRolledBack, published.FaultHost,
+			"the host is again as the existing operator left it: "+outcome.Message
 		a.report.Cause, a.report.Log = published.CauseStep, outcome.Log
 		switch {
 		case outcome.Unconfirmed != "":
@@ -192,22 +191,24 @@ func (n *Nodes) applyAdoption(ctx context.Context, h configure.Host, node window
 		case !outcome.Log.IsZero(): // that of the service which is to blame
 			a.report.Cause = published.CauseService
 		}
-		n.recordEvent(node.Node, corev1.EventTypeWarning, EventNotAdopted, actionAdopt+" "+a.told.Bundle.Short(), a.report.Message)
+		ad.events.recordOnNode(node.Node, corev1.EventTypeWarning, EventNotAdopted,
+			actionAdopt+" "+a.told.Bundle.Short(), a.report.Message)
 	default: // it boots, another run has it, or the plan has changed: it is compared again
 		return reconcile.Result{RequeueAfter: configure.AgainSoon}, nil
 	}
-	return reconcile.Result{RequeueAfter: configure.AgainLater}, n.writeReport(ctx, node, a.report)
+	return reconcile.Result{RequeueAfter: configure.AgainLater}, ad.writeReport(ctx, node, a.report)
 }
 
 // finishAdoption is for a host that has its bundle: its node agent follows what is published from now on.
-func (n *Nodes) finishAdoption(ctx context.Context, h configure.Host, node windowsnode.Node, r record.Record) (reconcile.Result, error) {
+func (ad *adopter) finishAdoption(ctx context.Context, h configure.Host, node windowsnode.Node,
+	r record.Record) (reconcile.Result, error) {
 	finished := false
-	now, err := configure.ReadNode(ctx, n.Joiner.Login.Live, node.Name)
+	now, err := configure.ReadNode(ctx, ad.joiner.Login.Live, node.Name)
 	if err == nil {
 		err = h.MarkAdopted(ctx, now)
 	}
 	if err == nil {
-		err = n.updateAdoption(ctx, r, func(r *record.Record) { finished, r.Adopting = r.Adopting, false })
+		err = ad.updateAdoption(ctx, r, func(r *record.Record) { finished, r.Adopting = r.Adopting, false })
 	}
 	if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -215,40 +216,29 @@ func (n *Nodes) finishAdoption(ctx context.Context, h configure.Host, node windo
 	if !finished { // the cache is behind: the record changes there without a request for this Node
 		return reconcile.Result{RequeueAfter: configure.AgainSoon}, nil
 	}
-	n.forgetAdoption(node.Name)
-	n.Log.Info("adopted a node", "node", node.Name, "host", r.String())
-	n.recordEvent(node.Node, corev1.EventTypeNormal, EventAdopted, actionAdopt, "the node has the bundle and the node agent of this operator")
+	ad.forgetAdoption(node.Name)
+	ad.log.Info("adopted a node", "node", node.Name, "host", r.String())
+	ad.events.recordOnNode(node.Node, corev1.EventTypeNormal, EventAdopted, actionAdopt,
+		"the node has the bundle and the node agent of this operator")
 	return reconcile.Result{RequeueAfter: configure.AgainSoon}, nil
 }
 
-// withdrawAdoption is for a Node whose adoption is not wanted any longer, before anything was published for it: it waits again.
-func (n *Nodes) withdrawAdoption(ctx context.Context, node windowsnode.Node, r record.Record) error {
-	h := configure.Host{Joiner: n.Joiner}
-	if _, err := h.WriteMarks(ctx, node.Node, configure.Marks{Annotations: map[string]string{published.ReportAnnotation: ""}}); err != nil {
+// withdrawAdoption is for a Node whose adoption is not wanted any longer, before anything was published for it: it
+// waits again.
+func (ad *adopter) withdrawAdoption(ctx context.Context, node windowsnode.Node, r record.Record) error {
+	if _, err := ad.joiner.WriteMarks(ctx, node.Node,
+		configure.Marks{Annotations: map[string]string{published.ReportAnnotation: ""}}); err != nil {
 		return err
 	}
-	n.forgetAdoption(node.Name)
-	return n.updateAdoption(ctx, r, func(r *record.Record) { r.Node, r.NodeUID, r.Origin, r.Adopting = "", "", "", false })
-}
-
-// keepUnadopted is for a Node whose entry was removed before it was adopted. Its host cannot be cleaned up: what is there is not known from a bundle.
-func (n *Nodes) keepUnadopted(ctx context.Context, node *corev1.Node, r record.Record) (reconcile.Result, error) {
-	if node.Annotations[published.DesiredAnnotation] == "" {
-		n.Joiner.Unjoined.NoteRemoval(node.Name, "", configure.Progress{})
-		return reconcile.Result{}, n.withdrawAdoption(ctx, windowsnode.Decode(*node), r)
-	}
-	p := configure.Progress{
-		State: configure.StateFailed, Reason: fleet.ReasonAdopting, Again: configure.AgainLater,
-		Message: "its entry was removed while the node is adopted; what the existing operator has left on its host can be removed when it is adopted",
-		Fix:     "write the entry " + r.Entry + " to " + configure.InstancesName + " again, and remove it when wmco status shows the node as Updated; or, if the host no longer exists, oc annotate --overwrite node " + node.Name + " " + RemoveAnnotation + "=" + removeForce,
-	}
-	n.tellRemoval(ctx, node, r, p)
-	return reconcile.Result{RequeueAfter: p.Again}, nil
+	ad.forgetAdoption(node.Name)
+	return ad.updateAdoption(ctx, r, func(r *record.Record) {
+		r.Node, r.NodeUID, r.Origin, r.Adopting = "", "", "", false
+	})
 }
 
 // updateAdoption changes the record of a host that is adopted, if that is still of this Node.
-func (n *Nodes) updateAdoption(ctx context.Context, of record.Record, change func(*record.Record)) error {
-	return n.Joiner.Login.Records.UpdateRecord(ctx, of.ID(), func(r record.Record) (record.Record, error) {
+func (ad *adopter) updateAdoption(ctx context.Context, of record.Record, change func(*record.Record)) error {
+	return ad.joiner.Login.Records.UpdateRecord(ctx, of.ID(), func(r record.Record) (record.Record, error) {
 		if r.IsNode(of.Node, of.NodeUID) {
 			change(&r)
 		}
@@ -256,40 +246,43 @@ func (n *Nodes) updateAdoption(ctx context.Context, of record.Record, change fun
 	})
 }
 
-func (n *Nodes) forgetAdoption(node string) {
-	n.compared.ForgetHost(node)
-	n.permitted.ForgetHost(node)
+func (ad *adopter) forgetAdoption(node string) {
+	ad.compared.ForgetHost(node)
+	ad.permitted.ForgetHost(node)
 }
 
 // writeReport writes what the operator says in the place of a node agent, and says a new plan in an event.
-func (n *Nodes) writeReport(ctx context.Context, node windowsnode.Node, report published.Report) error {
+func (ad *adopter) writeReport(ctx context.Context, node windowsnode.Node, report published.Report) error {
 	text, err := report.Encode()
 	if err != nil {
 		return fmt.Errorf("reporting about node %s: %w", node.Name, err)
 	}
-	now, err := configure.ReadNode(ctx, n.Joiner.Login.Live, node.Name)
+	now, err := configure.ReadNode(ctx, ad.joiner.Login.Live, node.Name)
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	before, _ := windowsnode.ReadReport(now.Annotations) // what cannot be read is replaced
-	if _, err := (configure.Host{Joiner: n.Joiner}).WriteMarks(ctx, now, configure.Marks{Annotations: map[string]string{published.ReportAnnotation: text}}); err != nil {
+	if _, err := ad.joiner.WriteMarks(ctx, now,
+		configure.Marks{Annotations: map[string]string{published.ReportAnnotation: text}}); err != nil {
 		return err
 	}
-	n.Joiner.Unjoined.RecordProgress(configure.LostNodeKey(node.Name), configure.Progress{State: configure.StateJoined})
+	ad.joiner.Unjoined.RecordProgress(configure.LostNodeKey(node.Name),
+		configure.Progress{State: configure.StateJoined})
 	planned := report.State == published.StateUnpublished || report.State == published.StateNeedsPermission
 	if planned && before.Message != report.Message {
-		n.recordEvent(now, corev1.EventTypeNormal, EventAdoptionPlanned, actionAdopt+" "+bundle.Of([]byte(report.Message)).Short(), report.Message+"; nothing was changed yet")
+		ad.events.recordOnNode(now, corev1.EventTypeNormal, EventAdoptionPlanned,
+			actionAdopt+" "+bundle.Of([]byte(report.Message)).Short(), report.Message+"; nothing was changed yet")
 	}
 	// What the report is about counts: what was published since is compared next.
 	judged := maps.Clone(node.Annotations)
 	judged[published.ReportAnnotation] = text
-	n.compared.SeenFor(node.Name, comparedBy(judged), n.Elapsed())
+	ad.compared.SeenFor(node.Name, comparedBy(judged), ad.joiner.Elapsed())
 	return nil
 }
 
 // delayAdoption is for a host that cannot be asked or changed now. Without an error, it waits for others.
-func (n *Nodes) delayAdoption(node windowsnode.Node, err error) (reconcile.Result, error) {
-	n.compared.ForgetHost(node.Name)
+func (ad *adopter) delayAdoption(node windowsnode.Node, err error) (reconcile.Result, error) {
+	ad.compared.ForgetHost(node.Name)
 	if err == nil || hosts.IsHostBusy(err) {
 		return reconcile.Result{RequeueAfter: configure.AgainSoon}, nil
 	}
@@ -298,8 +291,9 @@ func (n *Nodes) delayAdoption(node windowsnode.Node, err error) (reconcile.Resul
 		return reconcile.Result{RequeueAfter: p.Again}, nil
 	}
 	p.Node, p.Message = node.Name, "adopting the node: "+p.Message
-	n.Log.Info("adopting a node", "node", node.Name, "error", err, "fix", remote.SuggestFix(err))
-	n.Joiner.Unjoined.RecordProgress(configure.LostNodeKey(node.Name), p)
-	n.recordEvent(node.Node, corev1.EventTypeWarning, EventNotAdopted, p.Reason, p.DisplayText()+"; it is tried again")
+	ad.log.Info("adopting a node", "node", node.Name, "error", err, "fix", remote.SuggestFix(err))
+	ad.joiner.Unjoined.RecordProgress(configure.LostNodeKey(node.Name), p)
+	ad.events.recordOnNode(node.Node, corev1.EventTypeWarning, EventNotAdopted, p.Reason,
+		p.DisplayText()+"; it is tried again")
 	return reconcile.Result{RequeueAfter: p.Again}, nil
 }

@@ -33,15 +33,15 @@ func TestWhatIsPublishedDuringAComparisonIsComparedNext(t *testing.T) {
 		c := fake.NewClientBuilder().WithObjects(live).Build()
 		now := time.Hour
 		elapsed := func() time.Duration { return now }
-		n := &Nodes{Elapsed: elapsed, Joiner: &configure.Joiner{Client: c, Login: &hosts.Login{Live: c}, Unjoined: &configure.Unjoined{Elapsed: elapsed}}}
-		if err := n.writeReport(t.Context(), windowsnode.Decode(*judged.DeepCopy()), published.Report{State: published.StateApplying, Adopting: true}); err != nil {
+		ad := &adopter{joiner: &configure.Joiner{Elapsed: elapsed, Client: c, Login: &hosts.Login{Live: c}, Unjoined: &configure.Unjoined{Elapsed: elapsed}}}
+		if err := ad.writeReport(t.Context(), windowsnode.Decode(*judged.DeepCopy()), published.Report{State: published.StateApplying, Adopting: true}); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
 			t.Fatal(err)
 		}
 		now += time.Second
-		if seen := n.compared.SeenFor("a", comparedBy(live.Annotations), n.Elapsed()) > 0; seen != tt.compared {
+		if seen := ad.compared.SeenFor("a", comparedBy(live.Annotations), elapsed()) > 0; seen != tt.compared {
 			t.Errorf("%s: compared %t, want %t", name, seen, tt.compared)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -19,8 +20,9 @@ import (
 	"wmco/render"
 )
 
-// The login to the host of a node with another key, or another account of its entry (configure.ConfirmLogin). It is tried when it may work for the first
-// time, and after each failure (loginPauses). What the node reports decides when it is tried, and nothing else.
+// The login to the host of a node with another key, or another account of its entry (configure.ConfirmLogin). It is
+// tried when it may work for the first time, and after each failure (loginPauses). What the node reports decides when
+// it is tried, and nothing else.
 
 // EventLoginNotConfirmed is the reason of an Event about a key or an account with which the operator could not log in.
 const EventLoginNotConfirmed = "LoginNotConfirmed"
@@ -46,14 +48,15 @@ type wantedLogin struct {
 	mayWork bool
 }
 
-// loginPauses are those after the first login that failed, after the second, and after each one that follows: an agent has just changed the file that
-// the SSH server reads.
+// loginPauses are those after the first login that failed, after the second, and after each one that follows: an agent
+// has just changed the file that the SSH server reads.
 func loginPauses() []time.Duration {
 	return []time.Duration{15 * time.Second, time.Minute, retrySilent}
 }
 
-// isDue reports how often this was tried, this time included, if it is to be tried now, and otherwise zero; and in how long it is to be tried next. What
-// cannot work yet is tried after the longest pause only: an administrator may have given the host the key.
+// isDue reports how often this was tried, this time included, if it is to be tried now, and otherwise zero; and in how
+// long it is to be tried next. What cannot work yet is tried after the longest pause only: an administrator may have
+// given the host the key.
 func (a *attempts) isDue(node string, login wantedLogin, now time.Duration) (count int, next time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -85,52 +88,70 @@ func (a *attempts) forgetAttempt(node string) {
 	delete(a.all, node)
 }
 
-// forgetLogin ends what is noted of a node that no longer exists, or whose login is confirmed.
-func (n *Nodes) forgetLogin(node string) {
-	n.logins.forgetAttempt(node)
-	n.refusing.ForgetHost(node)
-	n.Joiner.Unjoined.NoteLogin(node, "", configure.Progress{})
+// loginConfirmer confirms the login to hosts with another key or account, and has the Machines of those that refuse it
+// replaced.
+type loginConfirmer struct {
+	joiner    *configure.Joiner
+	namespace string
+	// machines replaces Machines whose hosts refuse the key, where that is asked for.
+	machines MachineReplacer
+	events   nodeEvents
+	log      logr.Logger
+	// tried are the logins with another key or account, refusing is since when hosts refuse them.
+	tried    attempts
+	refusing configure.Sightings
 }
 
-// continueLogin confirms the login to a host with another key or account than its record has. It returns when to look again, zero for never.
-func (n *Nodes) continueLogin(ctx context.Context, node windowsnode.Node, r record.Record) (time.Duration, error) {
-	public, _ := n.Joiner.Login.PublicKey()
+// forgetLogin ends what is noted of a node that no longer exists, or whose login is confirmed.
+func (lc *loginConfirmer) forgetLogin(node string) {
+	lc.tried.forgetAttempt(node)
+	lc.refusing.ForgetHost(node)
+	lc.joiner.Unjoined.NoteLogin(node, "", configure.Progress{})
+}
+
+// continueLogin confirms the login to a host with another key or account than its record has. It returns when to look
+// again, zero for never.
+func (lc *loginConfirmer) continueLogin(ctx context.Context, node windowsnode.Node,
+	r record.Record) (time.Duration, error) {
+	public, _ := lc.joiner.Login.PublicKey()
 	if public == "" || !node.IsJoined() {
 		return 0, nil
 	}
-	if written, err := n.Joiner.WriteKeyMark(ctx, node.Node, r); written || err != nil {
+	if written, err := lc.joiner.WriteKeyMark(ctx, node.Node, r); written || err != nil {
 		return 0, ignoreConflict(err) // the Node is looked at again when it has changed
 	}
-	accepted := r.ProvenKey(n.Joiner.Login.RecordKey)
-	changed, err := n.Joiner.IsAccountChanged(ctx, n.Namespace, r)
+	accepted := r.ProvenKey(lc.joiner.Login.RecordKey)
+	changed, err := lc.joiner.IsAccountChanged(ctx, lc.namespace, r)
 	if err != nil {
 		return 0, err
 	}
 	if accepted == public && !changed {
-		n.forgetLogin(node.Name)
+		lc.forgetLogin(node.Name)
 		return 0, nil
 	}
-	h, err := n.findHost(ctx, node.Name)
-	if errors.Is(err, errNotListed) {
+	h, err := lc.joiner.HostOfNode(ctx, node.Name)
+	if errors.Is(err, configure.ErrNotListed) {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	has, err := n.hasRenderedBundle(h, node, public)
+	has, err := lc.hasRenderedBundle(h, node, public)
 	if err != nil {
 		return 0, err
 	}
 	what := public + "\n" + configure.LoginAccount(h.Node, h.Wanted.Cluster.Platform) + "\n"
 	if has {
-		what += string(fleet.Of(node, n.Joiner.Silence).Applied)
+		what += string(fleet.Of(node, lc.joiner.Silence).Applied)
 	}
-	count, next := n.logins.isDue(node.Name, wantedLogin{what, has || accepted == "" || changed || h.NoKeys}, n.Elapsed())
+	count, next := lc.tried.isDue(node.Name, wantedLogin{what, has || accepted == "" || changed || h.NoKeys},
+		lc.joiner.Elapsed())
 	if count == 0 {
 		return next, nil
 	}
 	err = h.ConfirmLogin(ctx, node.Name)
-	return n.tellLogin(ctx, loginAttempt{node: node, record: r, host: h, hasKey: has, isKnown: accepted != "", count: count, next: next}, err), nil
+	return lc.tellLogin(ctx, loginAttempt{node: node, record: r, host: h, hasKey: has, isKnown: accepted != "",
+		count: count, next: next}, err), nil
 }
 
 // loginAttempt is a login with another key or account to the host of a node.
@@ -138,7 +159,8 @@ type loginAttempt struct {
 	node   windowsnode.Node
 	record record.Record
 	host   configure.Host
-	// hasKey is true once the node agent has reported the bundle with the key; isKnown is true if it is known which key the host accepts.
+	// hasKey is true once the node agent has reported the bundle with the key; isKnown is true if it is known which key
+	// the host accepts.
 	hasKey, isKnown bool
 	// count is how often it was tried, next when it is tried again.
 	count int
@@ -154,8 +176,8 @@ func ignoreConflict(err error) error {
 }
 
 // hasRenderedBundle reports whether the node agent has reported the bundle that has this key.
-func (n *Nodes) hasRenderedBundle(h configure.Host, node windowsnode.Node, public string) (bool, error) {
-	row := fleet.Of(node, n.Joiner.Silence)
+func (lc *loginConfirmer) hasRenderedBundle(h configure.Host, node windowsnode.Node, public string) (bool, error) {
+	row := fleet.Of(node, lc.joiner.Silence)
 	if h.Wanted.LoginKey != public || row.State != nodestate.Updated {
 		return false, nil
 	}
@@ -163,26 +185,28 @@ func (n *Nodes) hasRenderedBundle(h configure.Host, node windowsnode.Node, publi
 	return err == nil && len(list) > 0 && list[0].Bundle.Digest == row.Applied, err
 }
 
-// tellLogin says how a login ended. One that has failed for the first time is not said: it is tried again at once. It returns when to look again.
-func (n *Nodes) tellLogin(ctx context.Context, a loginAttempt, err error) time.Duration {
+// tellLogin says how a login ended. One that has failed for the first time is not said: it is tried again at once. It
+// returns when to look again.
+func (lc *loginConfirmer) tellLogin(ctx context.Context, a loginAttempt, err error) time.Duration {
 	node, h := a.node, a.host
 	if err == nil {
-		n.Log.Info("the host accepts the operator's key", "node", node.Name)
-		n.forgetLogin(node.Name)
+		lc.log.Info("the host accepts the operator's key", "node", node.Name)
+		lc.forgetLogin(node.Name)
 		return 0
 	}
 	p := configure.ProgressOfError(err)
-	if hosts.IsHostBusy(err) || apierrors.IsConflict(err) || configure.IsStopped(err) || p.Reason == configure.ReasonAPIError {
-		n.logins.forgetAttempt(node.Name)
+	if hosts.IsHostBusy(err) || apierrors.IsConflict(err) || configure.IsStopped(err) ||
+		p.Reason == configure.ReasonAPIError {
+		lc.tried.forgetAttempt(node.Name)
 		return configure.AgainSoon
 	}
-	n.Log.Info("logging in with another key or account", "node", node.Name, "error", err)
-	refused := n.noteRefusal(a, err)
+	lc.log.Info("logging in with another key or account", "node", node.Name, "error", err)
+	refused := lc.noteRefusal(a, err)
 	if a.count > 1 {
 		p.Message, p.Fix = describeLoginFailure(h, p, err)
-		p.Message += n.replaceRefusing(ctx, a, refused)
-		n.Joiner.Unjoined.NoteLogin(node.Name, h.Address, p)
-		n.recordEvent(node.Node, corev1.EventTypeWarning, EventLoginNotConfirmed, actionLogin, p.DisplayText())
+		p.Message += lc.replaceRefusing(ctx, a, refused)
+		lc.joiner.Unjoined.NoteLogin(node.Name, h.Address, p)
+		lc.events.recordOnNode(node.Node, corev1.EventTypeWarning, EventLoginNotConfirmed, actionLogin, p.DisplayText())
 	}
 	return a.next
 }
@@ -195,7 +219,8 @@ func describeLoginFailure(h configure.Host, p configure.Progress, err error) (me
 	case !errors.As(err, &refused):
 		return message, p.Fix
 	case h.NoKeys:
-		return message + "; its node agent is older than this operator, and changes no keys", refused.Fix() + "; or put the earlier key back into the Secret until the node has the executables of this operator (docs/keys.md)"
+		return message + "; its node agent is older than this operator, and changes no keys", refused.Fix() +
+			"; or put the earlier key back into the Secret until the node has the executables of this operator (docs/keys.md)"
 	}
 	return message, refused.Fix() + "; if the line is there, see in sshd_config of the host whether that file counts for the account (docs/keys.md)"
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,8 +23,8 @@ import (
 	"wmco/render"
 )
 
-// A kubelet whose client certificate has expired cannot renew it: the host was off for longer than the certificate is valid. The host of
-// an instance joins again:
+// A kubelet whose client certificate has expired cannot renew it: the host was off for longer than the certificate is
+// valid. The host of an instance joins again:
 //
 //	Node not Ready, and not because its kubelet says so  -->  the host is asked over SSH  -->  its certificate has expired
 //	keep what users set on the Node (ConfigMap)  -->  delete the Node  -->  join as at first (Joiner)  -->  set it again
@@ -39,63 +40,80 @@ const (
 	retryLost = 10 * time.Minute
 )
 
+// rejoiner lets hosts join again.
+type rejoiner struct {
+	joiner    *configure.Joiner
+	namespace string
+	// apiTime asks an API server for its time of day: it is the one that accepts the certificate of a kubelet, or
+	// refuses it.
+	apiTime func(context.Context) (time.Time, error)
+	events  nodeEvents
+	log     logr.Logger
+	// lost is since when kubelets are seen to be lost.
+	lost configure.Sightings
+}
+
 // findExpired looks whether a kubelet that was lost is lost because its certificate has expired.
-func (n *Nodes) findExpired(ctx context.Context, node *corev1.Node) (reconcile.Result, error) {
-	if left := lostWithin - n.lost.SeenFor(node.Name, string(node.UID), n.Elapsed()); left > 0 {
-		n.Log.V(1).Info("a kubelet is lost", "node", node.Name, "askedIn", left.Round(time.Second))
+func (re *rejoiner) findExpired(ctx context.Context, node *corev1.Node) (reconcile.Result, error) {
+	if left := lostWithin - re.lost.SeenFor(node.Name, string(node.UID), re.joiner.Elapsed()); left > 0 {
+		re.log.V(1).Info("a kubelet is lost", "node", node.Name, "askedIn", left.Round(time.Second))
 		return reconcile.Result{RequeueAfter: left + time.Second}, nil
 	}
-	h, about, err := n.hostOf(ctx, node)
+	h, about, err := re.hostOf(ctx, node)
 	if err != nil || about == nil {
 		return reconcile.Result{}, err
 	}
-	expires, err := n.certificateExpiry(ctx, h)
+	expires, err := re.certificateExpiry(ctx, h)
 	if hosts.IsHostBusy(err) {
 		return reconcile.Result{RequeueAfter: configure.AgainSoon}, nil
 	}
 	if err != nil {
 		// A host that is off is said to be not Ready already.
-		n.Log.V(1).Info("asking the host of a lost node for its certificate", "node", node.Name, "error", err)
+		re.log.V(1).Info("asking the host of a lost node for its certificate", "node", node.Name, "error", err)
 		return reconcile.Result{RequeueAfter: retryLost}, nil
 	}
-	expired, err := n.hasExpired(ctx, expires)
+	expired, err := re.hasExpired(ctx, expires)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if !expired {
-		n.Joiner.Unjoined.RecordProgress(configure.LostNodeKey(node.Name), configure.Progress{State: configure.StateJoined})
+		re.joiner.Unjoined.RecordProgress(configure.LostNodeKey(node.Name),
+			configure.Progress{State: configure.StateJoined})
 		return reconcile.Result{RequeueAfter: retryLost}, nil
 	}
 	p := configure.Progress{
 		State: configure.StateFailed, Reason: configure.ReasonExpired, Again: retryLost, Node: node.Name,
-		Message: fmt.Sprintf("the client certificate of the kubelet of node %s expired on %s, and the cluster approves no other one for its Machine", node.Name, expires.UTC().Format(time.RFC3339)),
+		Message: fmt.Sprintf("the client certificate of the kubelet of node %s expired on %s, and the cluster "+
+			"approves no other one for its Machine", node.Name, expires.UTC().Format(time.RFC3339)),
 	}
 	if h.Backing == render.BackingInstance {
-		p, err = n.deleteToRejoin(ctx, h, expires)
+		p, err = re.deleteToRejoin(ctx, h, expires)
 	} else {
-		p.Fix, err = n.fixByDeletion(ctx, h)
+		p.Fix, err = re.fixByDeletion(ctx, h)
 	}
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	n.Joiner.Unjoined.RecordProgress(configure.LostNodeKey(node.Name), p)
+	re.joiner.Unjoined.RecordProgress(configure.LostNodeKey(node.Name), p)
 	switch p.State { //nolint:exhaustive // a host that has joined is none that joins again
 	case configure.StateJoining:
-		n.Events.Eventf(about, nil, corev1.EventTypeNormal, configure.ReasonRejoining, actionRejoin, "%s", p.DisplayText())
-		n.Log.Info("a host joins again: the certificate of its kubelet has expired", "node", node.Name, "expired", expires)
+		re.events.Eventf(about, nil, corev1.EventTypeNormal, configure.ReasonRejoining, actionRejoin, "%s",
+			p.DisplayText())
+		re.log.Info("a host joins again: the certificate of its kubelet has expired", "node", node.Name,
+			"expired", expires)
 	case configure.StateWaiting, configure.StateFailed:
-		n.Events.Eventf(about, nil, corev1.EventTypeWarning, p.Reason, actionRejoin, "%s", p.DisplayText())
+		re.events.Eventf(about, nil, corev1.EventTypeWarning, p.Reason, actionRejoin, "%s", p.DisplayText())
 	}
 	return reconcile.Result{RequeueAfter: p.Again}, nil
 }
 
-// hostOf returns the host of a node, and what events about it are about: nil where the host is not asked, because nobody manages it, it is
-// about to go, or an administrator keeps it as it is.
-func (n *Nodes) hostOf(ctx context.Context, node *corev1.Node) (h configure.Host, about runtime.Object, err error) {
+// hostOf returns the host of a node, and what events about it are about: nil where the host is not asked, because
+// nobody manages it, it is about to go, or an administrator keeps it as it is.
+func (re *rejoiner) hostOf(ctx context.Context, node *corev1.Node) (h configure.Host, about runtime.Object, err error) {
 	if _, paused := node.Annotations[published.PausedAnnotation]; paused || node.DeletionTimestamp != nil {
 		return configure.Host{}, nil, nil
 	}
-	inputs, err := n.Inputs(ctx)
+	inputs, err := re.joiner.Inputs(ctx)
 	if err != nil {
 		return configure.Host{}, nil, fmt.Errorf("reading the inputs: %w", err)
 	}
@@ -103,12 +121,12 @@ func (n *Nodes) hostOf(ctx context.Context, node *corev1.Node) (h configure.Host
 		if candidate.Name != node.Name {
 			continue
 		}
-		h = configure.Host{Joiner: n.Joiner, Wanted: inputs, Node: candidate}
+		h = configure.Host{Joiner: re.joiner, Wanted: inputs, Node: candidate}
 		switch candidate.Backing {
 		case render.BackingInstance:
-			return h, configure.InstanceReference(ctx, n.Reader, n.Namespace, candidate.Address), nil
+			return h, configure.InstanceReference(ctx, re.joiner.Reader, re.namespace, candidate.Address), nil
 		case render.BackingMachine:
-			return n.machineOf(ctx, h)
+			return re.machineOf(ctx, h)
 		case render.BackingNode:
 		}
 	}
@@ -116,51 +134,56 @@ func (n *Nodes) hostOf(ctx context.Context, node *corev1.Node) (h configure.Host
 }
 
 // machineOf returns the Machine of a host. One that is being deleted is machine-api's.
-func (n *Nodes) machineOf(ctx context.Context, h configure.Host) (configure.Host, runtime.Object, error) {
+func (re *rejoiner) machineOf(ctx context.Context, h configure.Host) (configure.Host, runtime.Object, error) {
 	var m machinev1beta1.Machine
-	err := n.Reader.Get(ctx, client.ObjectKey{Namespace: base.MachinesNamespace, Name: h.MachineName}, &m)
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || err == nil && (m.DeletionTimestamp != nil || m.Labels[configure.LabelIgnore] == configure.ValueTrue) {
+	err := re.joiner.Reader.Get(ctx, client.ObjectKey{Namespace: base.MachinesNamespace, Name: h.MachineName}, &m)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || err == nil &&
+		(m.DeletionTimestamp != nil || m.Labels[configure.LabelIgnore] == configure.ValueTrue) {
 		return configure.Host{}, nil, nil
 	}
 	if err != nil {
 		return configure.Host{}, nil, fmt.Errorf("reading Machine %s: %w", h.MachineName, err)
 	}
-	return h, &corev1.ObjectReference{APIVersion: machinev1beta1.GroupVersion.String(), Kind: base.MachineKind().Kind, Namespace: m.Namespace, Name: m.Name, UID: m.UID}, nil
+	return h, &corev1.ObjectReference{APIVersion: machinev1beta1.GroupVersion.String(), Kind: base.MachineKind().Kind,
+		Namespace: m.Namespace, Name: m.Name, UID: m.UID}, nil
 }
 
 // fixByDeletion asks to delete the Machine of a host.
-func (n *Nodes) fixByDeletion(ctx context.Context, h configure.Host) (string, error) {
+func (re *rejoiner) fixByDeletion(ctx context.Context, h configure.Host) (string, error) {
 	var m machinev1beta1.Machine
-	err := n.Reader.Get(ctx, client.ObjectKey{Namespace: base.MachinesNamespace, Name: h.MachineName}, &m)
+	err := re.joiner.Reader.Get(ctx, client.ObjectKey{Namespace: base.MachinesNamespace, Name: h.MachineName}, &m)
 	return configure.FixByDeletion(&m), client.IgnoreNotFound(err)
 }
 
-// certificateExpiry asks a host over SSH, with its pinned host key, when the certificate of its kubelet expires; zero if it has none.
-func (n *Nodes) certificateExpiry(ctx context.Context, h configure.Host) (time.Time, error) {
+// certificateExpiry asks a host over SSH, with its pinned host key, when the certificate of its kubelet expires; zero
+// if it has none.
+func (re *rejoiner) certificateExpiry(ctx context.Context, h configure.Host) (time.Time, error) {
 	w, err := h.ApplyRequest()
 	if err != nil {
 		return time.Time{}, err
 	}
-	facts, key, err := n.Hosts.AskPendingKey(ctx, w.Target)
+	facts, key, err := re.joiner.Hosts.AskPendingKey(ctx, w.Target)
 	if err != nil {
 		return time.Time{}, err
 	}
 	return key.NotAfter, h.CheckFacts(facts)
 }
 
-// hasExpired reports whether a certificate has expired by the clock of an API server, which refuses it then. The clock of a host that was off for long
-// may be wrong, and with a wrong clock of the operator each node that is lost would have to join again.
-func (n *Nodes) hasExpired(ctx context.Context, expires time.Time) (bool, error) {
+// hasExpired reports whether a certificate has expired by the clock of an API server, which refuses it then. The clock
+// of a host that was off for long may be wrong, and with a wrong clock of the operator each node that is lost would
+// have to join again.
+func (re *rejoiner) hasExpired(ctx context.Context, expires time.Time) (bool, error) {
 	if expires.IsZero() {
 		return false, nil
 	}
-	now, err := n.APITime(ctx)
+	now, err := re.apiTime(ctx)
 	return err == nil && !now.Before(expires), err
 }
 
 // deleteToRejoin deletes the Node of an instance, after what users have set there is kept.
-func (n *Nodes) deleteToRejoin(ctx context.Context, h configure.Host, expired time.Time) (configure.Progress, error) {
-	result, _, err := n.Joiner.Checks.JudgeCluster(ctx, h.Wanted)
+func (re *rejoiner) deleteToRejoin(ctx context.Context, h configure.Host,
+	expired time.Time) (configure.Progress, error) {
+	result, _, err := re.joiner.Checks.JudgeCluster(ctx, h.Wanted)
 	if err != nil {
 		return configure.Progress{}, err
 	}
@@ -169,32 +192,41 @@ func (n *Nodes) deleteToRejoin(ctx context.Context, h configure.Host, expired ti
 	}
 	// What is kept is what is deleted, and not an older state of it.
 	var node corev1.Node
-	if err := n.Joiner.Login.Live.Get(ctx, client.ObjectKey{Name: h.Name}, &node); err != nil {
+	if err := re.joiner.Login.Live.Get(ctx, client.ObjectKey{Name: h.Name}, &node); err != nil {
 		return configure.Progress{}, client.IgnoreNotFound(err)
 	}
 	if !windowsnode.Decode(node).IsLost() {
 		return configure.Progress{State: configure.StateJoined}, nil
 	}
-	// Only the host says that its certificate has expired, and no kubelet may remove a taint: without its Node, it would be rid of them.
+	// Only the host says that its certificate has expired, and no kubelet may remove a taint: without its Node, it
+	// would be rid of them.
 	if keys := configure.TaintsOfUsers(&node); len(keys) > 0 {
 		return configure.Progress{
 			State: configure.StateFailed, Reason: configure.ReasonExpired, Again: retryLost, Node: node.Name,
-			Message: fmt.Sprintf("the client certificate of the kubelet of node %s expired on %s; it has a taint (%s), so whether it joins again is for a person to decide", node.Name, expired.UTC().Format(time.RFC3339), strings.Join(keys, ", ")),
-			Fix:     "if it may join, remove the taint (oc adm taint node " + node.Name + " " + keys[0] + "-), and set it again on the new Node",
+			Message: fmt.Sprintf("the client certificate of the kubelet of node %s expired on %s; it has a taint "+
+				"(%s), so whether it joins again is for a person to decide", node.Name,
+				expired.UTC().Format(time.RFC3339), strings.Join(keys, ", ")),
+			Fix: "if it may join, remove the taint (oc adm taint node " + node.Name + " " + keys[0] +
+				"-), and set it again on the new Node",
 		}, nil
 	}
-	tooLarge, err := n.Joiner.RejoiningNodes().KeepNode(ctx, configure.SetByUsers(&node, h.Address))
+	tooLarge, err := re.joiner.RejoiningNodes().KeepNode(ctx, configure.SetByUsers(&node, h.Address))
 	if err != nil {
 		return configure.Progress{}, fmt.Errorf("keeping what is set on Node %s: %w", node.Name, err)
 	}
-	err = n.Client.Delete(ctx, &node, client.Preconditions{UID: &node.UID, ResourceVersion: &node.ResourceVersion})
+	err = re.joiner.Client.Delete(ctx, &node,
+		client.Preconditions{UID: &node.UID, ResourceVersion: &node.ResourceVersion})
 	if apierrors.IsConflict(err) {
-		return configure.Progress{State: configure.StateJoined, Again: configure.AgainSoon}, n.Joiner.RejoiningNodes().ForgetNode(ctx, node.Name) // it has changed since
+		// it has changed since
+		return configure.Progress{State: configure.StateJoined, Again: configure.AgainSoon},
+			re.joiner.RejoiningNodes().ForgetNode(ctx, node.Name)
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return configure.Progress{}, fmt.Errorf("deleting Node %s: %w", node.Name, err)
 	}
-	message := fmt.Sprintf("the client certificate of the kubelet of node %s expired on %s: its Node was deleted, and the host joins again; labels, annotations and a cordon of users are set again", node.Name, expired.UTC().Format(time.RFC3339))
+	message := fmt.Sprintf("the client certificate of the kubelet of node %s expired on %s: its Node was deleted, "+
+		"and the host joins again; labels, annotations and a cordon of users are set again", node.Name,
+		expired.UTC().Format(time.RFC3339))
 	if len(tooLarge) > 0 {
 		message += ", but not its " + strings.Join(tooLarge, " and ") + ", which are too large"
 	}

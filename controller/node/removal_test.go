@@ -70,13 +70,13 @@ func TestANodeHasNoVersionBeforeItsHostIsCleanedUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &Nodes{
-		Client: c, Namespace: "n", Drainer: drain.Drainer{Client: kubernetesfake.NewClientset(overdue)}, Hosts: hosts.New(hosts.Options{Transports: hosts.Transports{Kept: away, Fresh: away}, Program: program}),
+	rm := &remover{namespace: "n", drainer: drain.Drainer{Client: kubernetesfake.NewClientset(overdue)}, joiner: &configure.Joiner{
+		Client: c, Unjoined: &configure.Unjoined{}, Login: &hosts.Login{Live: c, Records: &hosts.Records{Live: c, Namespace: "n"}},
+		Hosts:  hosts.New(hosts.Options{Transports: hosts.Transports{Kept: away, Fresh: away}, Program: program}),
 		Inputs: func(context.Context) (*desired.Hosts, error) { return &desired.Hosts{}, nil },
-		Joiner: &configure.Joiner{Client: c, Unjoined: &configure.Unjoined{}, Login: &hosts.Login{Live: c, Records: &hosts.Records{Live: c, Namespace: "n"}}},
-	}
+	}}
 	for range 3 {
-		if _, err := n.continueRemoval(t.Context(), read().DeepCopy(), r); err != nil {
+		if _, err := rm.continueRemoval(t.Context(), read().DeepCopy(), r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -103,9 +103,9 @@ func TestWhichEntriesReplaceAnother(t *testing.T) {
 		inputs := &desired.Hosts{
 			Instances: []gather.Instance{{Address: "b.example.com", Addresses: []string{"192.0.2.1", "192.0.2.2"}}}, Records: record.NewSet(removed, tt.other),
 		}
-		n := &Nodes{Inputs: func(context.Context) (*desired.Hosts, error) { return inputs, nil }, Elapsed: func() time.Duration { return 0 }}
+		rm := &remover{joiner: &configure.Joiner{Inputs: func(context.Context) (*desired.Hosts, error) { return inputs, nil }, Elapsed: func() time.Duration { return 0 }}}
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-a", UID: "uid-a"}}
-		got, unknown, err := n.isReplaced(t.Context(), node, removed, map[string]string{"b.example.com": "username=u"})
+		got, unknown, err := rm.isReplaced(t.Context(), node, removed, map[string]string{"b.example.com": "username=u"})
 		if got != tt.want || unknown != "" || err != nil {
 			t.Errorf("%s: replaced %t, unknown %q, %v", name, got, unknown, err)
 		}

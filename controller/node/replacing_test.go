@@ -87,14 +87,13 @@ func TestWhichMachinesAreReplaced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, r, now := refusal(), &replacer{}, time.Duration(0)
 			c.change(&a)
-			n := &Nodes{
-				Machines: r, Log: logr.Discard(), Elapsed: func() time.Duration { return now },
-				Joiner: &configure.Joiner{Silence: windowsnode.SilenceByKubelet, Now: func() time.Time { return time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC) }},
-			}
+			lc := &loginConfirmer{machines: r, log: logr.Discard(), joiner: &configure.Joiner{
+				Silence: windowsnode.SilenceByKubelet, Elapsed: func() time.Duration { return now }, Now: func() time.Time { return time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC) },
+			}}
 			refused := &remote.AuthError{Err: errors.New("no")}
-			n.noteRefusal(a, refused)
+			lc.noteRefusal(a, refused)
 			now = c.after
-			if got := n.replaceRefusing(t.Context(), a, n.noteRefusal(a, refused)); len(r.asked) != c.asked || !strings.Contains(got, c.said) || (c.said == "") != (got == "") {
+			if got := lc.replaceRefusing(t.Context(), a, lc.noteRefusal(a, refused)); len(r.asked) != c.asked || !strings.Contains(got, c.said) || (c.said == "") != (got == "") {
 				t.Errorf("%d are replaced, %q", len(r.asked), got)
 			}
 			if c.asked == 1 && r.asked[0] != "machine-a" {
@@ -107,17 +106,17 @@ func TestWhichMachinesAreReplaced(t *testing.T) {
 // TestARefusalBeginsAgain after another failure: the host was away, or is another one.
 func TestARefusalBeginsAgain(t *testing.T) {
 	now := time.Duration(0)
-	n := &Nodes{Elapsed: func() time.Duration { return now }, Joiner: &configure.Joiner{Silence: windowsnode.SilenceByKubelet}}
+	lc := &loginConfirmer{joiner: &configure.Joiner{Silence: windowsnode.SilenceByKubelet, Elapsed: func() time.Duration { return now }}}
 	refused := &remote.AuthError{Err: errors.New("no")}
-	n.noteRefusal(refusal(), refused)
+	lc.noteRefusal(refusal(), refused)
 	now = time.Hour
-	if got := n.noteRefusal(refusal(), refused); got != time.Hour {
+	if got := lc.noteRefusal(refusal(), refused); got != time.Hour {
 		t.Errorf("it has been refused for %s", got)
 	}
-	if got := n.noteRefusal(refusal(), errors.New("cut off")); got != 0 {
+	if got := lc.noteRefusal(refusal(), errors.New("cut off")); got != 0 {
 		t.Errorf("another failure is a refusal of %s", got)
 	}
-	if got := n.noteRefusal(refusal(), refused); got > time.Second {
+	if got := lc.noteRefusal(refusal(), refused); got > time.Second {
 		t.Errorf("after another failure: %s", got)
 	}
 }
@@ -125,13 +124,13 @@ func TestARefusalBeginsAgain(t *testing.T) {
 // TestAReportThatChangesBeginsAgain: what is written into a report for a moment replaces no Machine, however long the host has refused the key before.
 func TestAReportThatChangesBeginsAgain(t *testing.T) {
 	now := time.Duration(0)
-	n := &Nodes{Elapsed: func() time.Duration { return now }, Joiner: &configure.Joiner{Silence: windowsnode.SilenceByKubelet}}
+	lc := &loginConfirmer{joiner: &configure.Joiner{Silence: windowsnode.SilenceByKubelet, Elapsed: func() time.Duration { return now }}}
 	refused := &remote.AuthError{Err: errors.New("no")}
 	waits := refusal()
 	waits.hasKey = false
-	n.noteRefusal(waits, refused)
+	lc.noteRefusal(waits, refused)
 	now = time.Hour
-	if got := n.noteRefusal(refusal(), refused); got > time.Second {
+	if got := lc.noteRefusal(refusal(), refused); got > time.Second {
 		t.Errorf("an agent that has reported the bundle with the key now is said to have been refused for %s with it", got)
 	}
 }
@@ -139,8 +138,8 @@ func TestAReportThatChangesBeginsAgain(t *testing.T) {
 // TestWhatIsSaidOfAMachineThatIsNotReplaced has the reason.
 func TestWhatIsSaidOfAMachineThatIsNotReplaced(t *testing.T) {
 	for want, r := range map[string]*replacer{"another one": {why: "another one is being deleted"}, "forbidden": {err: errors.New("forbidden")}} {
-		n := &Nodes{Machines: r, Log: logr.Discard(), Joiner: &configure.Joiner{Silence: windowsnode.SilenceByKubelet, Now: time.Now}}
-		if got := n.replaceRefusing(t.Context(), refusal(), time.Hour); !strings.HasPrefix(got, "; its Machine is not replaced: ") || !strings.Contains(got, want) {
+		lc := &loginConfirmer{machines: r, log: logr.Discard(), joiner: &configure.Joiner{Silence: windowsnode.SilenceByKubelet, Now: time.Now}}
+		if got := lc.replaceRefusing(t.Context(), refusal(), time.Hour); !strings.HasPrefix(got, "; its Machine is not replaced: ") || !strings.Contains(got, want) {
 			t.Errorf("%q", got)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -40,19 +41,29 @@ func copyAgainAfter(err error) time.Duration {
 	return retrySilent
 }
 
-// continueUpgrade does the next step that brings a node from the executables of another operator to those of this one. It reports whether there
-// is nothing else to do now.
+// upgrader copies executables to hosts that lack them.
+type upgrader struct {
+	joiner  *configure.Joiner
+	payload *configure.Executables
+	// copying are the places of hosts to which executables are copied at the same time.
+	copying *remote.Places
+	events  nodeEvents
+	log     logr.Logger
+}
+
+// continueUpgrade does the next step that brings a node from the executables of another operator to those of this one.
+// It reports whether there is nothing else to do now.
 //
 //	desired-version --> executables on the host, payload --> the bundle with them is published and applied --> version
-func (n *Nodes) continueUpgrade(ctx context.Context, node windowsnode.Node) (reconcile.Result, bool, error) {
+func (up *upgrader) continueUpgrade(ctx context.Context, node windowsnode.Node) (reconcile.Result, bool, error) {
 	if !node.IsJoined() {
 		return reconcile.Result{}, false, nil
 	}
-	payload, known := n.Payload.ChosenDigest()
+	payload, known := up.payload.ChosenDigest()
 	if !known {
 		return reconcile.Result{}, false, nil // the first rendering wakes this controller
 	}
-	written, err := configure.Host{Joiner: n.Joiner}.WriteMarks(ctx, node.Node, n.versionMarks(node, payload))
+	written, err := up.joiner.WriteMarks(ctx, node.Node, up.versionMarks(node, payload))
 	if err != nil || written {
 		return reconcile.Result{}, true, err
 	}
@@ -60,49 +71,49 @@ func (n *Nodes) continueUpgrade(ctx context.Context, node windowsnode.Node) (rec
 	if !pending && !node.LacksPayload() {
 		return reconcile.Result{}, false, nil
 	}
-	if n.Copying.IsBusy() {
+	if up.copying.IsBusy() {
 		return reconcile.Result{RequeueAfter: configure.AgainSoon}, true, nil
 	}
-	copying, turn := n.Copying.WithTurn(ctx, "", nil)
-	copying, end := n.Joiner.Unjoined.BeginWork(copying, node.Name, configure.CopyExecutables())
-	event, err := n.stageExecutables(copying, node.Name)
+	copying, turn := up.copying.WithTurn(ctx, "", nil)
+	copying, end := up.joiner.Unjoined.BeginWork(copying, node.Name, configure.CopyExecutables())
+	event, err := up.stageExecutables(copying, node.Name)
 	end()
 	turn.End()
 	switch {
 	case hosts.IsHostBusy(err):
 		return reconcile.Result{RequeueAfter: configure.AgainSoon}, true, nil
 	case err != nil:
-		text := err.Error()
-		if fix := remote.SuggestFix(err); fix != "" {
-			text += "; fix: " + fix
-		}
-		n.Log.Info("copying executables", "node", node.Name, "error", err)
-		n.recordEvent(node.Node, corev1.EventTypeWarning, EventPayloadNotCopied, actionUpgrade, "the executables of operator "+n.Version+" could not be copied, the node runs on with those that it has: "+text)
+		up.log.Info("copying executables", "node", node.Name, "error", err)
+		up.events.recordOnNode(node.Node, corev1.EventTypeWarning, EventPayloadNotCopied, actionUpgrade,
+			"the executables of operator "+up.joiner.Version+" could not be copied, the node runs on with those that it has: "+describeError(err))
 		return reconcile.Result{RequeueAfter: copyAgainAfter(err)}, false, nil
 	}
-	n.Log.Info("copied executables", "node", node.Name, "result", event.Result)
+	up.log.Info("copied executables", "node", node.Name, "result", event.Result)
 	if event.Result == applier.ResultApplied {
-		n.recordEvent(node.Node, corev1.EventTypeNormal, EventPayloadCopied, actionUpgrade, "the executables of operator "+n.Version+" are on the host")
+		up.events.recordOnNode(node.Node, corev1.EventTypeNormal, EventPayloadCopied, actionUpgrade,
+			"the executables of operator "+up.joiner.Version+" are on the host")
 	}
 	// Copying takes minutes: the Node has changed meanwhile.
-	now, err := configure.ReadNode(ctx, n.Reader, node.Name)
+	now, err := configure.ReadNode(ctx, up.joiner.Reader, node.Name)
 	if err != nil {
 		return reconcile.Result{}, true, client.IgnoreNotFound(err)
 	}
-	_, err = configure.Host{Joiner: n.Joiner}.WriteMarks(ctx, now, configure.Marks{Annotations: map[string]string{published.PayloadAnnotation: string(payload)}})
+	_, err = up.joiner.WriteMarks(ctx, now,
+		configure.Marks{Annotations: map[string]string{published.PayloadAnnotation: string(payload)}})
 	return reconcile.Result{RequeueAfter: retrySilent}, true, err
 }
 
 const actionUpgrade = "Upgrade"
 
-// versionMarks are the marks of a node on its way to this operator's version. The version is written when the node has a bundle with the
-// executables of this operator.
-func (n *Nodes) versionMarks(node windowsnode.Node, payload bundle.Digest) configure.Marks {
-	m := configure.Marks{Labels: map[string]string{published.UpgradingLabel: ""}, Annotations: map[string]string{configure.DesiredVersionAnnotation: n.Version}}
+// versionMarks are the marks of a node on its way to this operator's version. The version is written when the node has
+// a bundle with the executables of this operator.
+func (up *upgrader) versionMarks(node windowsnode.Node, payload bundle.Digest) configure.Marks {
+	m := configure.Marks{Labels: map[string]string{published.UpgradingLabel: ""},
+		Annotations: map[string]string{configure.DesiredVersionAnnotation: up.joiner.Version}}
 	switch mine := node.DesiredError == nil && node.Desired.Payload == payload; {
-	case node.Annotations[configure.VersionAnnotation] == n.Version || !mine:
-	case fleet.Of(node, n.Joiner.Silence).State == nodestate.Updated:
-		m.Annotations[configure.VersionAnnotation] = n.Version
+	case node.Annotations[configure.VersionAnnotation] == up.joiner.Version || !mine:
+	case fleet.Of(node, up.joiner.Silence).State == nodestate.Updated:
+		m.Annotations[configure.VersionAnnotation] = up.joiner.Version
 	default:
 		m.Labels[published.UpgradingLabel] = configure.ValueTrue
 	}
@@ -110,12 +121,16 @@ func (n *Nodes) versionMarks(node windowsnode.Node, payload bundle.Digest) confi
 }
 
 // stageExecutables copies what the host lacks. Nothing that runs there is changed.
-func (n *Nodes) stageExecutables(ctx context.Context, name string) (applier.Event, error) {
-	w, err := n.applyRequest(ctx, name)
+func (up *upgrader) stageExecutables(ctx context.Context, name string) (applier.Event, error) {
+	h, err := up.joiner.HostOfNode(ctx, name)
 	if err != nil {
 		return applier.Event{}, err
 	}
-	event, err := n.Hosts.StageExecutables(ctx, w)
+	w, err := h.ApplyRequest()
+	if err != nil {
+		return applier.Event{}, err
+	}
+	event, err := up.joiner.Hosts.StageExecutables(ctx, w)
 	if err != nil {
 		return applier.Event{}, err
 	}
@@ -125,10 +140,39 @@ func (n *Nodes) stageExecutables(ctx context.Context, name string) (applier.Even
 	return event, nil
 }
 
+// stageMissing copies executables that the host lacks before it is drained for them. It reports whether they are there.
+func (up *upgrader) stageMissing(ctx context.Context, node windowsnode.Node, seen hosts.Comparison) (bool, error) {
+	payload, known := up.payload.ChosenDigest()
+	pending := known && node.IsPayloadPending(payload)
+	if !seen.LacksPayload && !pending {
+		return true, nil
+	}
+	if up.copying.IsBusy() {
+		return false, nil
+	}
+	copying, turn := up.copying.WithTurn(ctx, "", nil)
+	event, err := up.stageExecutables(copying, node.Name)
+	turn.End()
+	if err != nil {
+		return false, fmt.Errorf("copying executables: %w", err)
+	}
+	up.log.Info("copied executables before an adoption", "node", node.Name, "result", event.Result)
+	if !pending {
+		return true, nil
+	}
+	now, err := configure.ReadNode(ctx, up.joiner.Reader, node.Name)
+	if err == nil {
+		_, err = up.joiner.WriteMarks(ctx, now,
+			configure.Marks{Annotations: map[string]string{published.PayloadAnnotation: string(payload)}})
+	}
+	return false, err // the bundle with them is rendered next
+}
+
 // parallelCopies is to how many hosts executables are copied at the same time: each gets up to 150 MB.
 const parallelCopies = 4
 
-// CopyPlaces are the places of hosts that get executables. None of them waits for an open one: whether there is a place is asked before.
+// CopyPlaces are the places of hosts that get executables. None of them waits for an open one: whether there is a place
+// is asked before.
 func CopyPlaces() *remote.Places {
 	limits := remote.DefaultLimits().PlacesFor(parallelCopies)
 	limits.Asking, limits.Open = math.MaxInt, math.MaxInt

@@ -21,7 +21,7 @@ import (
 func TestVersionsOfANodeOnItsWayToAnother(t *testing.T) {
 	older, newer := bundle.Of([]byte("older")), bundle.Of([]byte("newer"))
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	n := &Nodes{Version: "2", Joiner: &configure.Joiner{Silence: windowsnode.SilenceByKubelet}}
+	up := &upgrader{joiner: &configure.Joiner{Version: "2", Silence: windowsnode.SilenceByKubelet}}
 	for _, tt := range []struct {
 		name    string
 		payload bundle.Digest
@@ -56,7 +56,7 @@ func TestVersionsOfANodeOnItsWayToAnother(t *testing.T) {
 			configure.VersionAnnotation: "1", published.DesiredAnnotation: desired, published.ReportAnnotation: report,
 		}}}
 		node.Status.Conditions = []corev1.NodeCondition{{Type: published.Condition, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.NewTime(now)}}
-		m := n.versionMarks(windowsnode.Decode(*node), newer)
+		m := up.versionMarks(windowsnode.Decode(*node), newer)
 		if m.Annotations[configure.DesiredVersionAnnotation] != "2" || m.Annotations[configure.VersionAnnotation] != tt.version || m.Labels[published.UpgradingLabel] != tt.label {
 			t.Errorf("%s: %+v", tt.name, m)
 		}

@@ -1,5 +1,6 @@
-// Package olm tells the Operator Lifecycle Manager whether the operator may be replaced: OLM does that only while the OperatorCondition does not
-// say that it is not safe (docs.okd.io, Communicating Operator conditions to Operator Lifecycle Manager).
+// Package olm tells the Operator Lifecycle Manager whether the operator may be replaced: OLM does that only while the
+// OperatorCondition does not say that it is not safe (docs.okd.io, Communicating Operator conditions to Operator
+// Lifecycle Manager).
 package olm
 
 import (
@@ -41,9 +42,11 @@ const (
 const (
 	// upgradeableSettle gathers changes of many Nodes.
 	upgradeableSettle = 2 * time.Second
-	// recheckUpgradeable is how often nodes are looked at although none was seen to change: that one is lost is a matter of time.
+	// recheckUpgradeable is how often nodes are looked at although none was seen to change: that one is lost is a
+	// matter of time.
 	recheckUpgradeable = time.Minute
-	// recheckChanging is the same while nodes are being changed: the rollout finds out that nothing is left after the last Node has changed.
+	// recheckChanging is the same while nodes are being changed: the rollout finds out that nothing is left after the
+	// last Node has changed.
 	recheckChanging = 10 * time.Second
 )
 
@@ -51,9 +54,11 @@ func kindOperatorCondition() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "operators.coreos.com", Version: "v2", Kind: "OperatorCondition"}
 }
 
-// conditionOf says whether nodes are being changed; isChanging reports whether the rollout is changing one. Nodes that are not, because they have
-// failed, cannot be reached or are paused, do not hold up an upgrade, which may be what they need.
-func conditionOf(nodes []windowsnode.Node, silence windowsnode.Silence, isChanging func(node string) bool) metav1.Condition {
+// conditionOf says whether nodes are being changed; isChanging reports whether the rollout is changing one. Nodes that
+// are not, because they have failed, cannot be reached or are paused, do not hold up an upgrade, which may be what they
+// need.
+func conditionOf(nodes []windowsnode.Node, silence windowsnode.Silence,
+	isChanging func(node string) bool) metav1.Condition {
 	var moving []string
 	for _, n := range nodes {
 		what := movementOf(n, silence)
@@ -66,18 +71,20 @@ func conditionOf(nodes []windowsnode.Node, silence windowsnode.Silence, isChangi
 	}
 	slices.Sort(moving)
 	if len(moving) == 0 {
-		return metav1.Condition{Type: ConditionUpgradeable, Status: metav1.ConditionTrue, Reason: ReasonSafe, Message: "no Windows node is being changed"}
+		return metav1.Condition{Type: ConditionUpgradeable, Status: metav1.ConditionTrue, Reason: ReasonSafe,
+			Message: "no Windows node is being changed"}
 	}
 	const most = 5
 	text := bundle.JoinFirst(moving, most, ", ", bundle.AndMore)
 	return metav1.Condition{
 		Type: ConditionUpgradeable, Status: metav1.ConditionFalse, Reason: ReasonNotSafe,
-		Message: published.Shorten(bundle.Count(len(moving), "Windows node") + " being changed: " + text + "; the upgrade waits until that has ended"),
+		Message: published.Shorten(bundle.Count(len(moving), "Windows node") + " being changed: " + text +
+			"; the upgrade waits until that has ended"),
 	}
 }
 
-// withKubelets adds what keeps the cluster from its next update. It does not keep the operator from its own: OLM holds back the operator alone
-// by this condition, and a newer operator may be what these nodes wait for.
+// withKubelets adds what keeps the cluster from its next update. It does not keep the operator from its own: OLM holds
+// back the operator alone by this condition, and a newer operator may be what these nodes wait for.
 func withKubelets(c metav1.Condition, kubelets string) metav1.Condition {
 	if kubelets != "" {
 		c.Message = published.Shorten(c.Message + "; " + kubelets)
@@ -93,7 +100,8 @@ func isStuck(n windowsnode.Node, silence windowsnode.Silence) bool {
 	return n.IsLost() || n.IsPaused() || row.State == nodestate.Degraded || silent
 }
 
-// canBeChanged reports whether a node in its turn goes on by itself. One that lacks executables may do so for long, and an upgrade brings others.
+// canBeChanged reports whether a node in its turn goes on by itself. One that lacks executables may do so for long, and
+// an upgrade brings others.
 func canBeChanged(n windowsnode.Node, silence windowsnode.Silence) bool {
 	return !isStuck(n, silence) && n.Report.State != published.StatePayloadMissing
 }
@@ -118,10 +126,12 @@ func movementOf(n windowsnode.Node, silence windowsnode.Silence) string {
 	return ""
 }
 
-// isObserved reports whether a canary has its bundle, and the others wait until it has settled: the next one begins within minutes.
+// isObserved reports whether a canary has its bundle, and the others wait until it has settled: the next one begins
+// within minutes.
 func isObserved(n windowsnode.Node) bool {
 	t := n.Rollout.Turn
-	return t.Canary && t.Confirmed.IsZero() && n.Rollout.Failed == "" && n.DesiredError == nil && t.Bundle == n.Desired.Bundle
+	return t.Canary && t.Confirmed.IsZero() && n.Rollout.Failed == "" && n.DesiredError == nil &&
+		t.Bundle == n.Desired.Bundle
 }
 
 // Upgradeable tells OLM whether the operator may be replaced now.
@@ -140,7 +150,8 @@ type Upgradeable struct {
 
 // Rollout is what the rollout has found out last; status.Upgrade is.
 type Rollout interface {
-	// IsChanging reports whether a node has its turn, or its next step is due: a canary has proved well, and the others have not begun yet.
+	// IsChanging reports whether a node has its turn, or its next step is due: a canary has proved well, and the others
+	// have not begun yet.
 	IsChanging(node string) bool
 	// KubeletProblem says which Windows nodes keep the cluster from its next minor update, empty if none does.
 	KubeletProblem() string
@@ -148,11 +159,12 @@ type Rollout interface {
 
 // SetupWithManager watches the Windows Nodes.
 func (u *Upgradeable) SetupWithManager(m base.Manager) error {
-	c, err := m.NewController("upgradeable", u, 1)
+	c, err := m.NewController("olm", u, 1)
 	if err != nil {
 		return err
 	}
-	if err := c.Watch(source.Kind(m.GetCache(), &corev1.Node{}, base.EnqueueAllAfter[*corev1.Node](upgradeableSettle), base.NodeChanges())); err != nil {
+	if err := c.Watch(source.Kind(m.GetCache(), &corev1.Node{}, base.EnqueueAllAfter[*corev1.Node](upgradeableSettle),
+		base.NodeChanges())); err != nil {
 		return err
 	}
 	return c.Watch(base.AtStart())
@@ -192,7 +204,8 @@ func (u *Upgradeable) writeCondition(ctx context.Context, c metav1.Condition) er
 	if !meta.SetStatusCondition(&have.Spec.Conditions, c) {
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": o.GetResourceVersion()}, "spec": have.Spec})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": o.GetResourceVersion()},
+		"spec": have.Spec})
 	if err != nil {
 		return err
 	}

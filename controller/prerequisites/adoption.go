@@ -20,8 +20,8 @@ import (
 // NodesAdopted is the type of the condition that no node of another operator waits for adoption.
 const NodesAdopted = "NodesAdopted"
 
-// adoptionInputs are what the condition is made from: the records of hosts, and the CAs (PEM) that the cluster has for clients of kubelets and for its API
-// server.
+// adoptionInputs are what the condition is made from: the records of hosts, and the CAs (PEM) that the cluster has for
+// clients of kubelets and for its API server.
 type adoptionInputs struct {
 	records              record.Set
 	clientCAs, serverCAs string
@@ -32,9 +32,10 @@ type adoptionInputs struct {
 // maxWaiting is how many nodes that wait are named: the text has to fit with what to do.
 const maxWaiting = 10
 
-// adoptionCondition says which nodes wait for adoption, and which are being adopted. Nothing is done to those that wait but that their certificates
-// are approved.
-func adoptionCondition(ctx context.Context, nodes *nodelist.Cache, r client.Reader, of adoptionInputs) (metav1.Condition, error) {
+// adoptionCondition says which nodes wait for adoption, and which are being adopted. Nothing is done to those that wait
+// but that their certificates are approved.
+func adoptionCondition(ctx context.Context, nodes *nodelist.Cache, r client.Reader,
+	of adoptionInputs) (metav1.Condition, error) {
 	list, err := nodes.ListCached(ctx, r)
 	if err != nil {
 		return metav1.Condition{}, err
@@ -44,7 +45,7 @@ func adoptionCondition(ctx context.Context, nodes *nodelist.Cache, r client.Read
 		switch host, known := of.records.RecordOfNode(n.Name); {
 		case known && host.Adopting:
 			adopting = append(adopting, n.Name)
-		case !known && published.WaitsForAdoption(n.Annotations):
+		case !known && n.WaitsForAdoption():
 			waiting = append(waiting, n.Name)
 			if of.isWanted(n.Annotations) {
 				asked = append(asked, n.Name)
@@ -57,7 +58,9 @@ func adoptionCondition(ctx context.Context, nodes *nodelist.Cache, r client.Read
 	var parts []string
 	if len(waiting) > 0 {
 		slices.Sort(waiting)
-		parts = append(parts, fmt.Sprintf("%s of another operator, which keep what they have, and get no CA or pull secret that is rotated: %s", bundle.Count(len(waiting), "node"), firstNames(waiting))+waitingCAs(of.clientCAs, of.serverCAs))
+		parts = append(parts, fmt.Sprintf("%s of another operator, which keep what they have, and get no CA or pull "+
+			"secret that is rotated: %s", bundle.Count(len(waiting), "node"),
+			firstNames(waiting))+waitingCAs(of.clientCAs, of.serverCAs))
 	}
 	if len(adopting) > 0 {
 		slices.Sort(adopting)
@@ -69,9 +72,11 @@ func adoptionCondition(ctx context.Context, nodes *nodelist.Cache, r client.Read
 		text += "; asked for, and not begun: " + firstNames(asked) + " (wmco status says what keeps a node from it)"
 	}
 	if len(waiting) > len(asked) {
-		text += "; fix: adopt one with wmco adopt NAME, or oc annotate node NAME " + published.AdoptAnnotation + "=" + published.AdoptTrue + ", or all with the setting adoption: Rollout; see docs/takeover.md"
+		text += "; fix: adopt one with wmco adopt NAME, or oc annotate node NAME " + published.AdoptAnnotation + "=" +
+			published.AdoptTrue + ", or all with the setting adoption: Rollout; see docs/takeover.md"
 	}
-	return metav1.Condition{Type: NodesAdopted, Status: metav1.ConditionFalse, Reason: fleet.ReasonWaitingForAdoption, Message: published.Shorten(text)}, nil
+	return metav1.Condition{Type: NodesAdopted, Status: metav1.ConditionFalse, Reason: fleet.ReasonWaitingForAdoption,
+		Message: published.Shorten(text)}, nil
 }
 
 // firstNames names the first nodes of a list.

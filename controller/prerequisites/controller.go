@@ -1,4 +1,5 @@
-// Package prerequisites has the controller that says what the cluster lacks for hosts to join, and adds what the operator may.
+// Package prerequisites has the controller that says what the cluster lacks for hosts to join, and adds what the
+// operator may.
 package prerequisites
 
 import (
@@ -31,7 +32,8 @@ import (
 // Owner is the field manager of what is applied.
 const Owner = "windows-machine-config-operator-join"
 
-// CloudIdentitiesBound is the type of the condition that cloud-node-managers on Azure can change no other Node than their own.
+// CloudIdentitiesBound is the type of the condition that cloud-node-managers on Azure can change no other Node than
+// their own.
 const CloudIdentitiesBound = "CloudIdentitiesBound"
 
 // Cluster says what the cluster lacks, and adds what the operator may.
@@ -49,7 +51,8 @@ type Cluster struct {
 	Events     events.EventRecorder
 	Log        logr.Logger
 
-	// saidOnce are the last messages of the conditions whose Event is written once, by type. Only one call of Reconcile runs at a time.
+	// saidOnce are the last messages of the conditions whose Event is written once, by type. Only one call of Reconcile
+	// runs at a time.
 	saidOnce map[string]string
 	// ignored is what Windows nodes ignored when that was looked at last, ignoredAt is when.
 	ignored   metav1.Condition
@@ -59,12 +62,13 @@ type Cluster struct {
 // recheckCluster is how often the cluster is judged although nothing was seen to change.
 const recheckCluster = time.Minute
 
-// SetupWithManager has the cluster judged at the start. A host that cannot join any longer, or can again, is said at once.
+// SetupWithManager has the cluster judged at the start. A host that cannot join any longer, or can again, is said at
+// once.
 func (c *Cluster) SetupWithManager(m base.Manager) error {
 	changed := base.NewSignal()
 	c.Unjoined.OnChange(changed.WakeController)
 	m.Kinds.OnChange(changed.WakeController)
-	added, err := m.NewController("cluster", c, base.ParallelHosts)
+	added, err := m.NewController("prerequisites", c, base.ParallelHosts)
 	if err != nil {
 		return err
 	}
@@ -124,11 +128,13 @@ func (c *Cluster) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 		again = min(again, result.Again)
 	}
 	// Events about hosts are on their own objects.
-	return reconcile.Result{RequeueAfter: again}, c.Say(ctx, append(list, c.Unjoined.HostsJoinedCondition(configure.ListHosts(inputs)), c.Unjoined.InstancesRemovedCondition()))
+	return reconcile.Result{RequeueAfter: again},
+		c.Say(ctx, append(list, c.Unjoined.HostsJoinedCondition(configure.ListHosts(inputs)),
+			c.Unjoined.InstancesRemovedCondition()))
 }
 
-// lookForIgnored looks for what Windows nodes ignore, every recheckIgnored. Where that cannot be read, what was known stays, and it is tried with
-// the next call: nothing else waits for it.
+// lookForIgnored looks for what Windows nodes ignore, every recheckIgnored. Where that cannot be read, what was known
+// stays, and it is tried with the next call: nothing else waits for it.
 func (c *Cluster) lookForIgnored(ctx context.Context) {
 	now := c.Checks.Now()
 	if !c.ignoredAt.IsZero() && now.Sub(c.ignoredAt).Abs() < recheckIgnored {
@@ -145,11 +151,13 @@ func (c *Cluster) lookForIgnored(ctx context.Context) {
 // warn writes an Event of a condition that is not met.
 func (c *Cluster) warn(condition metav1.Condition) {
 	if condition.Status != metav1.ConditionTrue {
-		c.Events.Eventf(c.Deployment, nil, corev1.EventTypeWarning, condition.Reason, "Check", "%s: %s", condition.Type, condition.Message)
+		c.Events.Eventf(c.Deployment, nil, corev1.EventTypeWarning, condition.Reason, "Check", "%s: %s", condition.Type,
+			condition.Message)
 	}
 }
 
-// warnOnce writes an Event of a condition that is not met, and another one only when its message has changed, or the operator starts again.
+// warnOnce writes an Event of a condition that is not met, and another one only when its message has changed, or the
+// operator starts again.
 func (c *Cluster) warnOnce(condition metav1.Condition) {
 	if c.saidOnce[condition.Type] == condition.Message {
 		return
@@ -164,7 +172,8 @@ func (c *Cluster) warnOnce(condition metav1.Condition) {
 func conditionsOfChecks(r checks.Result) []metav1.Condition {
 	var list []metav1.Condition
 	for _, c := range r.Conditions {
-		condition := metav1.Condition{Type: string(c.Type), Status: metav1.ConditionTrue, Reason: c.Reason, Message: cmp.Or(c.Note, conditions.MessageAsExpected)}
+		condition := metav1.Condition{Type: string(c.Type), Status: metav1.ConditionTrue, Reason: c.Reason,
+			Message: cmp.Or(c.Note, conditions.MessageAsExpected)}
 		if !c.Met {
 			condition.Status, condition.Message = metav1.ConditionFalse, c.Message
 			if c.Fix != "" {
@@ -182,7 +191,9 @@ func (c *Cluster) bindCloudIdentities(ctx context.Context) metav1.Condition {
 	if err := c.Policies.BindCloudIdentities(ctx); err != nil {
 		return metav1.Condition{
 			Type: CloudIdentitiesBound, Status: metav1.ConditionFalse, Reason: policies.ReasonPolicyNotApplied,
-			Message: published.Shorten(fmt.Sprintf("cloud-node-managers get no certificate, because one of another node could be used for any: %v; fix: apply the file cloud-node-manager.yaml of deploy/admission, which has ValidatingAdmissionPolicy %s and its binding", err, admission.Name)),
+			Message: published.Shorten(fmt.Sprintf("cloud-node-managers get no certificate, because one of another "+
+				"node could be used for any: %v; fix: apply the file cloud-node-manager.yaml of deploy/admission, "+
+				"which has ValidatingAdmissionPolicy %s and its binding", err, admission.Name)),
 		}
 	}
 	return conditions.AsExpected(CloudIdentitiesBound)
@@ -193,7 +204,10 @@ func secretWrites(ctx context.Context, p policies.Policies) metav1.Condition {
 	if err := p.BindOperator(ctx); err != nil {
 		return metav1.Condition{
 			Type: policies.SecretWritesBound, Status: metav1.ConditionFalse, Reason: policies.ReasonPolicyNotApplied,
-			Message: published.Shorten(fmt.Sprintf("no user data is written for new Machines, because whoever has the operator's token could have the API server issue tokens of other ServiceAccounts: %v; fix: apply the file operator.yaml of deploy/admission, which has ValidatingAdmissionPolicy %s and its binding", err, admission.Operator)),
+			Message: published.Shorten(fmt.Sprintf("no user data is written for new Machines, because whoever has "+
+				"the operator's token could have the API server issue tokens of other ServiceAccounts: %v; fix: "+
+				"apply the file operator.yaml of deploy/admission, which has ValidatingAdmissionPolicy %s and "+
+				"its binding", err, admission.Operator)),
 		}
 	}
 	return conditions.AsExpected(policies.SecretWritesBound)

@@ -22,11 +22,12 @@ import (
 	"wmco/controller/gather/ignored"
 )
 
-// NodeSettingsFollowed is the type of the condition that the cluster asks nothing of its nodes that Windows nodes do not do. Its reason is that of
-// the first kind of the table that has objects; the message has all.
+// NodeSettingsFollowed is the type of the condition that the cluster asks nothing of its nodes that Windows nodes do
+// not do. Its reason is that of the first kind of the table that has objects; the message has all.
 const NodeSettingsFollowed = "NodeSettingsFollowed"
 
-// recheckIgnored is how often it is looked for what Windows nodes ignore. These objects change seldom, and nothing is decided by them.
+// recheckIgnored is how often it is looked for what Windows nodes ignore. These objects change seldom, and nothing is
+// decided by them.
 const recheckIgnored = 10 * time.Minute
 
 // ignoredAtATime is how many objects of a kind are in memory: those of some kinds are in namespaces of users.
@@ -52,7 +53,8 @@ func ignoredCondition(ctx context.Context, live client.Reader) (metav1.Condition
 			first = k.Reason
 		}
 		const most = 3
-		texts = append(texts, fmt.Sprintf("%s %s: %s", k.Kind, bundle.JoinFirst(names, most, ", ", bundle.AndMore), k.Instead))
+		texts = append(texts, fmt.Sprintf("%s %s: %s", k.Kind,
+			bundle.JoinFirst(names, most, ", ", bundle.AndMore), k.Instead))
 	}
 	if len(texts) == 0 {
 		return conditions.AsExpected(NodeSettingsFollowed), nil
@@ -63,12 +65,14 @@ func ignoredCondition(ctx context.Context, live client.Reader) (metav1.Condition
 	}, nil
 }
 
-// listNames returns the names of the objects that ask something of workers, with their namespaces, sorted. A kind that the cluster does not serve, or that
-// the operator may not list, has none: an older cluster, or one where deploy/rbac is older, is judged by the rest.
+// listNames returns the names of the objects that ask something of workers, with their namespaces, sorted. A kind that
+// the cluster does not serve, or that the operator may not list, has none: an older cluster, or one where deploy/rbac
+// is older, is judged by the rest.
 func listNames(ctx context.Context, live client.Reader, k ignored.Kind, pool labels.Set) ([]string, error) {
 	var names []string
 	for page, more := "", true; more; more = page != "" {
-		list, err := listKind(ctx, live, k.GroupVersionKind, client.MatchingLabels(k.Labels), client.Limit(ignoredAtATime), client.Continue(page))
+		list, err := listKind(ctx, live, k.GroupVersionKind, client.MatchingLabels(k.Labels),
+			client.Limit(ignoredAtATime), client.Continue(page))
 		if err != nil {
 			return nil, err
 		}
@@ -83,7 +87,8 @@ func listNames(ctx context.Context, live client.Reader, k ignored.Kind, pool lab
 	return names, nil
 }
 
-func listKind(ctx context.Context, live client.Reader, kind schema.GroupVersionKind, options ...client.ListOption) (*unstructured.UnstructuredList, error) {
+func listKind(ctx context.Context, live client.Reader, kind schema.GroupVersionKind,
+	options ...client.ListOption) (*unstructured.UnstructuredList, error) {
 	list := base.NewList(kind)
 	err := live.List(ctx, list, options...)
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {

@@ -14,8 +14,8 @@ import (
 	"wmco/controller/gather"
 )
 
-// NamespaceMonitored is the type of the condition that cluster monitoring scrapes the operator's namespace. The existing operator has
-// Events alone for it.
+// NamespaceMonitored is the type of the condition that cluster monitoring scrapes the operator's namespace. The
+// existing operator has Events alone for it.
 const NamespaceMonitored = "NamespaceMonitored"
 
 // The reasons of NamespaceMonitored.
@@ -31,13 +31,16 @@ const (
 	monitoringTrue  = "true"
 )
 
-// monitoringCondition says whether Prometheus of the cluster scrapes a namespace. Without that, Windows nodes have no graphs and no alerts,
-// and nothing else says so.
+// monitoringCondition says whether Prometheus of the cluster scrapes a namespace. Without that, Windows nodes have no
+// graphs and no alerts, and nothing else says so.
 func monitoringCondition(ctx context.Context, live client.Reader, namespace string) (metav1.Condition, error) {
 	if namespace != gather.OperatorNamespace {
 		return metav1.Condition{
 			Type: NamespaceMonitored, Status: metav1.ConditionFalse, Reason: ReasonOtherNamespace,
-			Message: fmt.Sprintf("the operator is installed in namespace %s, and what is shipped for Prometheus names %s: Windows nodes have neither graphs nor alerts; fix: install it in %[2]s, or write %[1]s into the serverName, namespaceSelector and namespace of its ServiceMonitors and rules", namespace, gather.OperatorNamespace),
+			Message: fmt.Sprintf("the operator is installed in namespace %s, and what is shipped for Prometheus "+
+				"names %s: Windows nodes have neither graphs nor alerts; fix: install it in %[2]s, or write %[1]s "+
+				"into the serverName, namespaceSelector and namespace of its ServiceMonitors and rules", namespace,
+				gather.OperatorNamespace),
 		}, nil
 	}
 	var n corev1.Namespace
@@ -45,7 +48,8 @@ func monitoringCondition(ctx context.Context, live client.Reader, namespace stri
 	if apierrors.IsForbidden(err) {
 		return metav1.Condition{
 			Type: NamespaceMonitored, Status: metav1.ConditionUnknown, Reason: ReasonMonitoringUnknown,
-			Message: published.Shorten(fmt.Sprintf("whether metrics of Windows nodes are collected is not known: %v; fix: apply deploy/rbac/operator.yaml", err)),
+			Message: published.Shorten(fmt.Sprintf("whether metrics of Windows nodes are collected is not known: "+
+				"%v; fix: apply deploy/rbac/operator.yaml", err)),
 		}, nil
 	}
 	if err != nil {
@@ -56,6 +60,8 @@ func monitoringCondition(ctx context.Context, live client.Reader, namespace stri
 	}
 	return metav1.Condition{
 		Type: NamespaceMonitored, Status: metav1.ConditionFalse, Reason: ReasonNotMonitored,
-		Message: fmt.Sprintf("Prometheus of the cluster does not scrape namespace %[1]s, so Windows nodes have neither graphs nor alerts; fix: oc label namespace %[1]s %[2]s=%[3]s", namespace, monitoringLabel, monitoringTrue),
+		Message: fmt.Sprintf("Prometheus of the cluster does not scrape namespace %[1]s, so Windows nodes have "+
+			"neither graphs nor alerts; fix: oc label namespace %[1]s %[2]s=%[3]s", namespace, monitoringLabel,
+			monitoringTrue),
 	}, nil
 }

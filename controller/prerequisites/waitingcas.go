@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// waitingCAs says until when nodes that wait for adoption can have CAs in force: what is on them was in the cluster before, and gets no later one. Empty
-// is not known.
+// waitingCAs says until when nodes that wait for adoption can have CAs in force: what is on them was in the cluster
+// before, and gets no later one. Empty is not known.
 func waitingCAs(clientCAs, serverCAs string) string {
 	var text string
 	if end := lastEnd(clientCAs); !end.IsZero() {

@@ -22,7 +22,8 @@ import (
 	"wmco/controller/layers"
 )
 
-// publishedObjects are the kinds that the publisher writes besides Nodes. Of Secrets only the metadata is kept in memory.
+// publishedObjects are the kinds that the publisher writes besides Nodes. Of Secrets only the metadata is kept in
+// memory.
 func publishedObjects() []client.Object {
 	return []client.Object{base.MetadataOf(base.SecretKind()), &rbacv1.Role{}, &rbacv1.RoleBinding{}}
 }
@@ -56,8 +57,11 @@ func newLayerCache(m manager.Manager, namespace string) (kubecluster.Cluster, er
 // newKeyCache caches the metadata of the Secret with the keys that sign, apart from the Secrets that are inputs.
 func newKeyCache(m manager.Manager, namespace string) (cache.Cache, error) {
 	secret := base.MetadataOf(base.SecretKind())
-	only := cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, signing.SecretName), Namespaces: map[string]cache.Config{namespace: {}}}
-	keys, err := cache.New(m.GetConfig(), cache.Options{Scheme: m.GetScheme(), Mapper: m.GetRESTMapper(), HTTPClient: m.GetHTTPClient(), NewInformer: base.NewInformer, ByObject: map[client.Object]cache.ByObject{secret: only}})
+	only := cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, signing.SecretName),
+		Namespaces: map[string]cache.Config{namespace: {}}}
+	keys, err := cache.New(m.GetConfig(), cache.Options{Scheme: m.GetScheme(), Mapper: m.GetRESTMapper(),
+		HTTPClient: m.GetHTTPClient(), NewInformer: base.NewInformer,
+		ByObject: map[client.Object]cache.ByObject{secret: only}})
 	if err != nil {
 		return nil, err
 	}

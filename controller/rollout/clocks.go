@@ -11,7 +11,8 @@ import (
 	"wmco/controller/windowsnode/heartbeat"
 )
 
-// clockSkews returns the nodes whose clocks differ, and then the hosts that have no Node yet: of those that have one, the node agent knows better.
+// clockSkews returns the nodes whose clocks differ, and then the hosts that have no Node yet: of those that have one,
+// the node agent knows better.
 func (t *teller) clockSkews(nodes map[string]windowsnode.Node, r rendering) []heartbeat.Skew {
 	list := t.heartbeats.ClockSkews()
 	if t.hostClocks == nil {
@@ -31,7 +32,9 @@ func (t *teller) clockSkews(nodes map[string]windowsnode.Node, r rendering) []he
 
 // clocksAgree says whose clocks differ from the operator's. It is a hint: nothing is decided by it.
 func clocksAgree(skews []heartbeat.Skew) metav1.Condition {
-	c := metav1.Condition{Type: status.ClocksAgree, Status: metav1.ConditionTrue, Reason: status.ReasonClocksAgree, Message: "no clock of a node is known to differ from the operator's by more than " + strings.TrimSuffix(heartbeat.Tolerance.String(), "0s")}
+	c := metav1.Condition{Type: status.ClocksAgree, Status: metav1.ConditionTrue, Reason: status.ReasonClocksAgree,
+		Message: "no clock of a node is known to differ from the operator's by more than " +
+			strings.TrimSuffix(heartbeat.Tolerance.String(), "0s")}
 	if len(skews) == 0 {
 		return c
 	}

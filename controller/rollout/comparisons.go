@@ -2,10 +2,11 @@ package rollout
 
 import "time"
 
-// What nodes report, and what others do to what is published, is found by a comparison of all nodes with what is wanted for them. That costs some
-// 25 microseconds of processor time for each node (docs/scale.md), so its pause grows with the fleet: comparisons take about one percent of one
-// processor, however large the fleet is and however many nodes report. Up to 500 nodes the pause is no longer than that in which changes settle. A change of the inputs,
-// such as a CA, a credential, a mirror set, or a Node that comes or goes, does not wait for it.
+// What nodes report, and what others do to what is published, is found by a comparison of all nodes with what is wanted
+// for them. That costs some 25 microseconds of processor time for each node (docs/scale.md), so its pause grows with
+// the fleet: comparisons take about one percent of one processor, however large the fleet is and however many nodes
+// report. Up to 500 nodes the pause is no longer than that in which changes settle. A change of the inputs, such as a
+// CA, a credential, a mirror set, or a Node that comes or goes, does not wait for it.
 const (
 	comparisonPausePerNode = 2 * time.Millisecond
 	longestComparisonPause = 10 * time.Second

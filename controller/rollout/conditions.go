@@ -34,11 +34,12 @@ const EventChangeHeld = "ChangeHeld"
 // maxNodeEvents is how many refused nodes get an Event from one rendering: a mistake may refuse every node.
 const maxNodeEvents = 20
 
-// StatusPause is the least time between two writes of a status whose counts and messages alone differ: while a thousand nodes report, each
-// call has other counts.
+// StatusPause is the least time between two writes of a status whose counts and messages alone differ: while a thousand
+// nodes report, each call has other counts.
 const StatusPause = 3 * time.Second
 
-// teller says how publication and rollout go: on the WindowsNodesStatus, and in Events on the operator's Deployment and on Nodes.
+// teller says how publication and rollout go: on the WindowsNodesStatus, and in Events on the operator's Deployment and
+// on Nodes.
 type teller struct {
 	writer     *status.Writer
 	deployment *corev1.ObjectReference
@@ -49,7 +50,8 @@ type teller struct {
 	now    func() time.Time
 	// try is Pauses.Try: a status that cannot be written keeps nothing else waiting.
 	try tryFunc
-	// silence is for how long node agents have been silent, heartbeats knows whose clocks differ, and hostClocks those of hosts; nil knows none.
+	// silence is for how long node agents have been silent, heartbeats knows whose clocks differ, and hostClocks those
+	// of hosts; nil knows none.
 	silence    windowsnode.Silence
 	heartbeats *heartbeat.Watch
 	hostClocks func() []heartbeat.Skew
@@ -58,8 +60,8 @@ type teller struct {
 	// counters serve what is urgent and held.
 	counters Counters
 
-	// said is what was written last, so that only what differs is compared with the cluster before the inputs are rendered again, and wrote
-	// is when.
+	// said is what was written last, so that only what differs is compared with the cluster before the inputs are
+	// rendered again, and wrote is when.
 	said  *status.Status
 	wrote time.Time
 	// stepped is when the messages of hosts were written that were other ones than before.
@@ -102,12 +104,16 @@ func (t *teller) reportOutcome(ctx context.Context, o outcome) (time.Duration, e
 	}
 	counts, hosts := t.countNodes(nodes, o.rendering)
 	s := status.Status{
-		Conditions: append(outcomeConditions(o), inputsPresent(o.rendering), inputsConfirmed(o.rendering), inputsClean(o.rendering), urgentReached(o), kubelets, clocksAgree(t.clockSkews(nodes, o.rendering)),
+		Conditions: append(outcomeConditions(o), inputsPresent(o.rendering), inputsConfirmed(o.rendering),
+			inputsClean(o.rendering), urgentReached(o), kubelets, clocksAgree(t.clockSkews(nodes, o.rendering)),
 			hostNetworksStable(nodes), sshServersRun(nodes), windowsRebooted(nodes, o.windowsReboots)),
 		Nodes: counts, Hosts: status.SortHosts(hosts), HostsWaiting: new(len(hosts)),
 	}
 	if o.keys != nil {
-		s.Conditions = append(s.Conditions, o.keys.keysAccepted(o.loginProblem, func(node string) bool { n, ok := nodes[node]; return ok && t.silence.IsSilent(n) }))
+		s.Conditions = append(s.Conditions, o.keys.keysAccepted(o.loginProblem, func(node string) bool {
+			n, ok := nodes[node]
+			return ok && t.silence.IsSilent(n)
+		}))
 		t.counters.SetLoginKeys(o.keys.countByState())
 	}
 	for _, r := range o.refused {
@@ -122,7 +128,8 @@ func (t *teller) reportOutcome(ctx context.Context, o outcome) (time.Duration, e
 		if reflect.DeepEqual(s, *t.said) {
 			return 0, nil
 		}
-		if wait := t.wrote.Add(StatusPause).Sub(t.now()); wait > 0 && slices.EqualFunc(s.Conditions, t.said.Conditions, sameReason) {
+		if wait := t.wrote.Add(StatusPause).Sub(t.now()); wait > 0 &&
+			slices.EqualFunc(s.Conditions, t.said.Conditions, sameReason) {
 			return wait, nil
 		}
 	}
@@ -172,7 +179,8 @@ func (t *teller) sayUnserved() {
 		return
 	}
 	t.unserved = true
-	const message = "the cluster does not serve " + status.Kind + " of " + status.Group + "/" + status.Version + ", so conditions are said in the log and in events alone (fix: apply deploy/crd)"
+	const message = "the cluster does not serve " + status.Kind + " of " + status.Group + "/" + status.Version +
+		", so conditions are said in the log and in events alone (fix: apply deploy/crd)"
 	t.log.Info(message)
 	t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, "StatusNotServed", "Publish", message)
 }
@@ -181,37 +189,44 @@ func (t *teller) sayUnserved() {
 func (t *teller) sayDamaged(secrets []string) {
 	for _, name := range secrets {
 		t.log.Info("a Secret was not what was published, and was replaced", "secret", name)
-		t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, EventLayerReplaced, "Replace "+name, "Secret %s was damaged, or was another one, and was replaced; nodes fetch it again by themselves; fix: see in the audit log who writes Secrets of namespace %s", name, t.writer.Namespace)
+		t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, EventLayerReplaced, "Replace "+name,
+			"Secret %s was damaged, or was another one, and was replaced; nodes fetch it again by themselves; fix: "+
+				"see in the audit log who writes Secrets of namespace %s", name, t.writer.Namespace)
 	}
 }
 
 // sendEvents sends the Events of a rendering.
 func (t *teller) sendEvents(r rendering) {
 	if len(r.blocking) > 0 {
-		t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, r.blocking[0].Reason, "Publish", "%s", published.Shorten(refusalReason(r.blocking)))
+		t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, r.blocking[0].Reason, "Publish", "%s",
+			published.Shorten(refusalReason(r.blocking)))
 	}
 	if list := r.deleted.WaitingInputs(); len(list) > 0 {
-		t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, status.ReasonDeleted, "Publish", "%s", inputsPresent(r).Message)
+		t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, status.ReasonDeleted, "Publish", "%s",
+			inputsPresent(r).Message)
 	}
 	if text := r.deleted.ExplainHeld(); text != "" {
-		t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, EventChangeHeld, "Publish", "%s", published.Shorten(text))
+		t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, EventChangeHeld, "Publish", "%s",
+			published.Shorten(text))
 	}
 	t.sendWarnings(r.warnings)
 	for _, n := range r.refused[:min(len(r.refused), maxNodeEvents)] {
 		// Kubelets and kubectl use the name of a Node as its UID in events.
 		node := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: n.name, UID: types.UID(n.name)}
-		t.events.Eventf(node, nil, corev1.EventTypeWarning, n.Reason, "Publish", "%s", published.Shorten("the bundle of this node is refused, what is published for it stays: "+findingSentence(n.Finding)))
+		t.events.Eventf(node, nil, corev1.EventTypeWarning, n.Reason, "Publish", "%s",
+			published.Shorten("the bundle of this node is refused, what is published for it stays: "+findingSentence(n.Finding)))
 	}
 }
 
-// sendWarnings sends an Event for each warning that the last rendering did not have. Events with the same reason and action are one for client-go, which
-// keeps the first message.
+// sendWarnings sends an Event for each warning that the last rendering did not have. Events with the same reason and
+// action are one for client-go, which keeps the first message.
 func (t *teller) sendWarnings(findings bundle.Findings) {
 	now := map[string]bool{}
 	for _, f := range findings {
 		text := findingSentence(f)
 		if now[text] = true; !t.warned[text] && len(now) <= maxNodeEvents {
-			t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, f.Reason, "Warn "+bundle.Of([]byte(text)).Short(), "%s", published.Shorten(text))
+			t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, f.Reason,
+				"Warn "+bundle.Of([]byte(text)).Short(), "%s", published.Shorten(text))
 		}
 	}
 	t.warned = now
@@ -219,7 +234,8 @@ func (t *teller) sendWarnings(findings bundle.Findings) {
 
 // refusalReason is why nothing is published.
 func refusalReason(findings bundle.Findings) string {
-	return "invalid inputs: keeping the published bundles: " + findingSentence(findings[0]) + countMoreText(len(findings)-1, "finding")
+	return "invalid inputs: keeping the published bundles: " + findingSentence(findings[0]) +
+		countMoreText(len(findings)-1, "finding")
 }
 
 func countMoreText(n int, what string) string {
@@ -234,16 +250,21 @@ func moreNodes(left int) string { return countMoreText(left, "node") }
 
 // outcomeConditions says how the publication and the rollout go.
 func outcomeConditions(o outcome) []metav1.Condition {
-	accepted := metav1.Condition{Type: status.InputsAccepted, Status: metav1.ConditionTrue, Reason: status.ReasonAccepted, Message: "the inputs are accepted"}
-	done := metav1.Condition{Type: status.Published, Status: metav1.ConditionTrue, Reason: status.ReasonPublished, Message: "the newest bundles are published"}
+	accepted := metav1.Condition{Type: status.InputsAccepted, Status: metav1.ConditionTrue,
+		Reason: status.ReasonAccepted, Message: "the inputs are accepted"}
+	done := metav1.Condition{Type: status.Published, Status: metav1.ConditionTrue, Reason: status.ReasonPublished,
+		Message: "the newest bundles are published"}
 	switch {
 	case len(o.blocking) > 0:
-		accepted.Status, accepted.Reason, accepted.Message = metav1.ConditionFalse, o.blocking[0].Reason, published.Shorten(refusalReason(o.blocking))
-		done.Status, done.Reason, done.Message = metav1.ConditionFalse, status.ReasonInputsRefused, "invalid inputs: keeping the published bundles"
+		accepted.Status, accepted.Reason, accepted.Message = metav1.ConditionFalse, o.blocking[0].Reason,
+			published.Shorten(refusalReason(o.blocking))
+		done.Status, done.Reason, done.Message = metav1.ConditionFalse, status.ReasonInputsRefused,
+			"invalid inputs: keeping the published bundles"
 	case len(o.refused) > 0:
 		first := o.refused[0]
 		accepted.Status, accepted.Reason = metav1.ConditionFalse, status.ReasonNodesRefused
-		accepted.Message = published.Shorten(fmt.Sprintf("the bundle of %s is refused, what is published for it stays: %s%s", first.name, findingSentence(first.Finding), countMoreText(len(o.refused)-1, "node")))
+		accepted.Message = published.Shorten(fmt.Sprintf("the bundle of %s is refused, what is published for it "+
+			"stays: %s%s", first.name, findingSentence(first.Finding), countMoreText(len(o.refused)-1, "node")))
 		done.Message = "the newest bundles of all other nodes are published"
 	}
 	if o.err != nil {
@@ -255,18 +276,21 @@ func outcomeConditions(o outcome) []metav1.Condition {
 
 // urgentReached says which CAs and credentials cannot reach their nodes.
 func urgentReached(o outcome) metav1.Condition {
-	c := metav1.Condition{Type: status.UrgentInputsReached, Status: metav1.ConditionTrue, Reason: status.ReasonReached, Message: "all nodes have the urgent CAs and credentials, or get them now"}
+	c := metav1.Condition{Type: status.UrgentInputsReached, Status: metav1.ConditionTrue, Reason: status.ReasonReached,
+		Message: "all nodes have the urgent CAs and credentials, or get them now"}
 	held := o.rollout.Fleet.Urgent
 	switch {
 	case len(o.blocking) > 0:
-		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, status.ReasonInputsRefused, "invalid inputs: keeping the published bundles"
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, status.ReasonInputsRefused,
+			"invalid inputs: keeping the published bundles"
 	case len(held) > 0:
 		var texts []string
 		for _, h := range held {
 			texts = append(texts, h.Node+": "+h.Message)
 		}
 		c.Status, c.Reason = metav1.ConditionFalse, status.ReasonUrgentHeld
-		c.Message = published.Shorten(bundle.JoinFirst(texts, 3, "; ", moreNodes) + " (fix: let the rollout of these nodes go on before a CA expires)")
+		c.Message = published.Shorten(bundle.JoinFirst(texts, 3, "; ", moreNodes) +
+			" (fix: let the rollout of these nodes go on before a CA expires)")
 	}
 	return c
 }
@@ -298,7 +322,8 @@ func urgentHeld(o outcome) map[string]status.UrgentHeld {
 
 // rolloutCondition says how the rollout goes.
 func rolloutCondition(o outcome) metav1.Condition {
-	c := metav1.Condition{Type: status.RolledOut, Status: metav1.ConditionFalse, Message: published.Shorten(o.rollout.FleetMessage())}
+	c := metav1.Condition{Type: status.RolledOut, Status: metav1.ConditionFalse,
+		Message: published.Shorten(o.rollout.FleetMessage())}
 	switch o.rollout.FleetPhase() {
 	case steps.PhaseUpdated:
 		c.Status, c.Reason = metav1.ConditionTrue, status.ReasonRolledOut
@@ -314,7 +339,8 @@ func rolloutCondition(o outcome) metav1.Condition {
 		c.Message = "invalid inputs: the wanted bundles are not known"
 	}
 	if err := errors.Join(o.rollErr, o.rollout.Failed); err != nil {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, status.ReasonRolloutFailed, published.Shorten("it is tried again: "+err.Error())
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, status.ReasonRolloutFailed,
+			published.Shorten("it is tried again: "+err.Error())
 	}
 	return c
 }

@@ -17,6 +17,7 @@ import (
 	"wmco/controller/inputs/desired"
 	"wmco/controller/keys/signing"
 	"wmco/controller/layers"
+	"wmco/controller/rollout/drains"
 	"wmco/controller/rollout/steps"
 	"wmco/controller/status"
 	"wmco/controller/windowsnode"
@@ -73,11 +74,13 @@ type Controller struct {
 
 // Unjoined knows which hosts have not joined. Nothing is decided by it.
 type Unjoined interface {
-	// UnjoinedHostsFunc returns what returns the hosts of the inputs that have not joined, and those that are being removed.
+	// UnjoinedHostsFunc returns what returns the hosts of the inputs that have not joined, and those that are being
+	// removed.
 	UnjoinedHostsFunc(*desired.Hosts) func() []status.Host
 	// NodeWork returns what is being done on the host of a node; false if that is nothing.
 	NodeWork(node string) (status.Host, bool)
-	// LoginProblem returns why the operator could not log in to the host of a node with another key or account; false if nothing is wrong.
+	// LoginProblem returns why the operator could not log in to the host of a node with another key or account; false
+	// if nothing is wrong.
 	LoginProblem(node string) (status.Host, bool)
 	// OnChange has a function called when that is different.
 	OnChange(func())
@@ -98,18 +101,20 @@ func (c *Controller) SetupWithManager(ctx context.Context, m base.Manager) error
 	}
 	again := base.NewSignal()
 	c.Unjoined.OnChange(again.WakeController)
-	pauses := m.AddPauses(c.Log.WithName("publish"), again.WakeController)
+	pauses := m.AddPauses(c.Log.WithName("rollout"), again.WakeController)
 	executor, err := c.newExecutor(m, again, pauses.Try)
 	if err != nil {
 		return err
 	}
 	publishes, err := c.newPublisher(m, executor, pauses, &layers.Publisher{
-		Nodes: m.GetClient(), Decoded: m.Decoded, Layers: published.GetClient(), Live: m.GetAPIReader(), Client: m.GetClient(), Known: c.Known, Namespace: namespace, Try: pauses.Try, Now: c.Now, Elapsed: c.Elapsed,
+		Nodes: m.GetClient(), Decoded: m.Decoded, Layers: published.GetClient(), Live: m.GetAPIReader(),
+		Client: m.GetClient(), Known: c.Known, Namespace: namespace, Try: pauses.Try, Now: c.Now,
+		Elapsed: c.Elapsed,
 	})
 	if err != nil {
 		return err
 	}
-	queue, err := m.NewController("publish", publishes, 1)
+	queue, err := m.NewController("rollout", publishes, 1)
 	if err != nil {
 		return err
 	}
@@ -149,19 +154,22 @@ func (c *Controller) SetupWithManager(ctx context.Context, m base.Manager) error
 	return nil
 }
 
-// newExecutor returns what makes the steps of the rollout, with what drains nodes. Changed is signalled when a drain has got further.
+// newExecutor returns what makes the steps of the rollout, with what drains nodes. Changed is signalled when a drain
+// has got further.
 func (c *Controller) newExecutor(m base.Manager, changed base.Signal, try tryFunc) (*steps.Executor, error) {
 	clients, err := kubernetes.NewForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
 	if err != nil {
 		return nil, err
 	}
 	recorder := m.GetEventRecorder(c.Deployment.Name)
-	drains := &steps.Drains{Drainer: drain.Drainer{Client: clients}, Live: m.GetAPIReader(), Events: recorder, Changed: changed.WakeController}
-	if err := drains.SetupWithManager(m); err != nil {
+	drained := &drains.Drains{Drainer: drain.Drainer{Client: clients}, Live: m.GetAPIReader(), Events: recorder,
+		Changed: changed.WakeController}
+	if err := drained.SetupWithManager(m); err != nil {
 		return nil, err
 	}
 	return &steps.Executor{
-		Nodes: m.Kinds.WatchedClient(m.GetClient()), Decoded: m.Decoded, Live: m.GetAPIReader(), Client: m.GetClient(), Pods: clients, Drains: drains, Notary: c.Keys,
+		Nodes: m.Kinds.WatchedClient(m.GetClient()), Decoded: m.Decoded, Live: m.GetAPIReader(), Client: m.GetClient(),
+		Pods: clients, Drains: drained, Notary: c.Keys,
 		Namespace: c.Deployment.Namespace, Deployment: c.Deployment, Events: recorder, Try: try,
 		Layers: &layers.Cache{Live: m.GetAPIReader(), Namespace: c.Deployment.Namespace},
 		Log:    c.Log.WithName("rollout"), Now: c.Now, Elapsed: c.Elapsed, Heartbeats: c.Silence,
@@ -169,25 +177,31 @@ func (c *Controller) newExecutor(m base.Manager, changed base.Signal, try tryFun
 }
 
 // newPublisher returns the reconciler.
-func (c *Controller) newPublisher(m base.Manager, executor *steps.Executor, pauses *base.Pauses, to *layers.Publisher) (*publisher, error) {
+func (c *Controller) newPublisher(m base.Manager, executor *steps.Executor, pauses *base.Pauses,
+	to *layers.Publisher) (*publisher, error) {
 	renders, err := registerRenderCounter()
 	if err != nil {
 		return nil, err
 	}
-	log := c.Log.WithName("publish")
+	log := c.Log.WithName("rollout")
 	r := &renderer{
-		read: c.Inputs, nodes: m.GetClient(), decoded: m.Decoded, told: windowsnode.VerifyWith(c.Keys.OpenDesired), unjoined: c.Unjoined, login: c.Login, executables: c.Executables, servers: c.Servers,
+		read: c.Inputs, nodes: m.GetClient(), decoded: m.Decoded, told: windowsnode.VerifyWith(c.Keys.OpenDesired),
+		unjoined: c.Unjoined, login: c.Login, executables: c.Executables, servers: c.Servers,
 		keeper: &keeper{cache: executor.Layers, told: windowsnode.VerifyWith(c.Keys.OpenNewest), log: log},
 		layers: executor.Layers, now: m.Clock().Now, log: log, count: renders,
 	}
 	says := &teller{
-		writer:     &status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: to.Namespace, Owner: c.Deployment.Name + "-publish", Now: c.Now, Expected: c.Expected, AddPage: m.Pages.AddPage},
-		deployment: c.Deployment, nodes: executor.CachedNodes, events: m.GetEventRecorder(c.Deployment.Name), log: log, now: m.Clock().Now, try: pauses.Try,
-		counters: c.Counters, upgrade: c.Upgrade, silence: c.Silence, heartbeats: c.Heartbeats, hostClocks: c.HostClocks,
+		writer: &status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: to.Namespace,
+			Owner: c.Deployment.Name + "-publish", Now: c.Now, Expected: c.Expected, AddPage: m.Pages.AddPage},
+		deployment: c.Deployment, nodes: executor.CachedNodes, events: m.GetEventRecorder(c.Deployment.Name), log: log,
+		now: m.Clock().Now, try: pauses.Try,
+		counters: c.Counters, upgrade: c.Upgrade, silence: c.Silence, heartbeats: c.Heartbeats,
+		hostClocks: c.HostClocks,
 	}
 	return &publisher{
 		inputs: &debouncer{now: m.Clock().Now, settle: settle}, pauses: pauses, now: m.Clock().Now, log: log,
-		render: r.renderJoined, publish: countPublished(c.Counters, to.PublishLayers), roll: executor.RunSteps, forget: forgetConfirmations(m.GetClient(), pauses.Try, log), tell: says.reportOutcome,
+		render: r.renderJoined, publish: countPublished(c.Counters, to.PublishLayers), roll: executor.RunSteps,
+		removeConfirmations: removeConfirmations(m.GetClient(), pauses.Try, log), tell: says.reportOutcome,
 	}, nil
 }
 
@@ -203,22 +217,23 @@ const recheck = 10 * time.Minute
 // recheckServers is the same while an API server is older than the kubelet that nodes get.
 const recheckServers = time.Minute
 
-// publisher publishes the bundles of all joined nodes, and gives the nodes their turns. What is rendered is kept until an input changes: what
-// nodes report and what others do to published objects is compared with it.
+// publisher publishes the bundles of all joined nodes, and gives the nodes their turns. What is rendered is kept until
+// an input changes: what nodes report and what others do to published objects is compared with it.
 type publisher struct {
 	inputs *debouncer
 	// pauses are those of each layer, each Node and the status: what fails for one keeps no other one waiting.
 	pauses *base.Pauses
 	now    func() time.Time
 	log    logr.Logger
-	// render reads the inputs and renders all nodes, publish makes the cluster have the layers, roll makes the next steps of the
-	// rollout, and tell says how it went where people look; it returns when it has to say more.
+	// render reads the inputs and renders all nodes, publish makes the cluster have the layers, roll makes the next
+	// steps of the rollout, and tell says how it went where people look; it returns when it has to say more.
 	render  func(context.Context) (rendering, error)
 	publish func(context.Context, []layers.Wanted) (layers.Changes, error)
 	roll    func(context.Context, steps.Rendered) (steps.Result, error)
 	tell    func(context.Context, outcome) (time.Duration, error)
-	// forget removes from Nodes the confirmations that nothing waits for. It returns those of which it could not.
-	forget func(context.Context, []windowsnode.Node) []windowsnode.Node
+	// removeConfirmations removes from Nodes the confirmations that nothing waits for. It returns those of which it
+	// could not.
+	removeConfirmations func(context.Context, []windowsnode.Node) []windowsnode.Node
 
 	kept *rendering
 	// told is the last outcome, while its rendering is kept.
@@ -245,8 +260,8 @@ type outcome struct {
 	damaged []string
 }
 
-// Reconcile publishes what differs. Inputs that are refused leave everything as it is published. Its error is why nothing was done; what
-// fails for single layers or Nodes is in the status, and is tried again by itself.
+// Reconcile publishes what differs. Inputs that are refused leave everything as it is published. Its error is why
+// nothing was done; what fails for single layers or Nodes is in the status, and is tried again by itself.
 func (p *publisher) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	if req == stepsOfHosts {
 		return p.tellSteps(ctx)
@@ -268,7 +283,7 @@ func (p *publisher) Reconcile(ctx context.Context, req reconcile.Request) (recon
 		p.kept, p.used = &r, r.deleted.Used
 	}
 	if len(p.used) > 0 {
-		p.used = p.forget(ctx, p.used)
+		p.used = p.removeConfirmations(ctx, p.used)
 	}
 	did := p.publishAndRoll(ctx)
 	p.noteComparison(len(did.rollout.Nodes))
@@ -313,10 +328,12 @@ func (p *publisher) tellSteps(ctx context.Context) (reconcile.Result, error) {
 func (p *publisher) publishAndRoll(ctx context.Context) outcome {
 	changes, err := p.publish(ctx, p.kept.wantedLayers(p.urgent))
 	result, rollErr := p.roll(ctx, p.kept.rolloutInput(err, p.urgent))
-	if len(result.Unready) > 0 && unlessSome(err) == nil { // what is urgent is made for what nodes have, so its layers are known only now
+	// what is urgent is made for what nodes have, so its layers are known only now
+	if len(result.Unready) > 0 && unlessSome(err) == nil {
 		urgent := slices.Concat(p.urgent, result.Unready)
 		more, failed := p.publish(ctx, p.kept.wantedLayers(urgent))
-		changes.Create, changes.Damaged, err = append(changes.Create, more.Create...), append(changes.Damaged, more.Damaged...), failed
+		changes.Create, changes.Damaged, err = append(changes.Create, more.Create...),
+			append(changes.Damaged, more.Damaged...), failed
 		if unlessSome(err) == nil {
 			result, rollErr = p.roll(ctx, p.kept.rolloutInput(err, urgent))
 		}
@@ -325,7 +342,8 @@ func (p *publisher) publishAndRoll(ctx context.Context) outcome {
 		p.urgent = result.Urgent
 	}
 	if !changes.IsZero() || result.Published > 0 {
-		p.log.Info("published", "nodes", result.Published, "secrets", len(changes.Create), "deleted", len(changes.Delete), "checked", len(changes.Check))
+		p.log.Info("published", "nodes", result.Published, "secrets", len(changes.Create), "deleted",
+			len(changes.Delete), "checked", len(changes.Check))
 	}
 	return outcome{err: err, rollout: result, rollErr: rollErr, damaged: changes.Damaged}
 }

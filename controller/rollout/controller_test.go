@@ -31,7 +31,7 @@ func TestUrgentLayersStayWanted(t *testing.T) {
 	p := &publisher{
 		inputs: &debouncer{now: time.Now, settle: settle}, pauses: base.NewPauses(logr.Discard()), now: time.Now, log: logr.Discard(),
 		render: func(context.Context) (rendering, error) {
-			return rendering{at: time.Now(), wanted: []steps.Wanted{{Wanted: layers.Wanted{Node: "win-1", Bundle: usual}}}}, nil
+			return rendering{at: time.Now(), wanted: []layers.Wanted{{Node: "win-1", Bundle: usual}}}, nil
 		},
 		publish: func(_ context.Context, wanted []layers.Wanted) (layers.Changes, error) {
 			var list []bundle.Digest
@@ -46,8 +46,8 @@ func TestUrgentLayersStayWanted(t *testing.T) {
 			ready = append(ready, r.Ready[urgent])
 			return result, nil
 		},
-		tell:   func(context.Context, outcome) (time.Duration, error) { return 0, nil },
-		forget: func(context.Context, []windowsnode.Node) []windowsnode.Node { return nil },
+		tell:                func(context.Context, outcome) (time.Duration, error) { return 0, nil },
+		removeConfirmations: func(context.Context, []windowsnode.Node) []windowsnode.Node { return nil },
 	}
 	for range 4 {
 		if _, err := p.Reconcile(t.Context(), reconcile.Request{}); err != nil {
@@ -130,7 +130,7 @@ func TestAConfirmationThatCannotBeRemovedKeepsNothingWaiting(t *testing.T) {
 		publish: func(context.Context, []layers.Wanted) (layers.Changes, error) { return layers.Changes{}, nil },
 		roll:    func(context.Context, steps.Rendered) (steps.Result, error) { rolled++; return steps.Result{}, nil },
 		tell:    func(context.Context, outcome) (time.Duration, error) { return 0, nil },
-		forget: func(_ context.Context, nodes []windowsnode.Node) []windowsnode.Node {
+		removeConfirmations: func(_ context.Context, nodes []windowsnode.Node) []windowsnode.Node {
 			removed = append(removed, len(nodes))
 			return nodes[:max(0, 2-len(removed))] // the first try fails
 		},

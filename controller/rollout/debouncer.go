@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// settle is how long inputs must stay the same before they are rendered: what is applied together is rendered once. Changes that do
-// not end keep them from it for settleLimit times as long.
+// settle is how long inputs must stay the same before they are rendered: what is applied together is rendered once.
+// Changes that do not end keep them from it for settleLimit times as long.
 const (
 	settle      = time.Second
 	settleLimit = 10
@@ -48,8 +48,8 @@ func (i *debouncer) untilSettled() time.Duration {
 	return max(due.Sub(i.now()), 0)
 }
 
-// takeChange reports whether there was a change since the last call. It is called before the inputs are read: a change that comes while they
-// are read is another one.
+// takeChange reports whether there was a change since the last call. It is called before the inputs are read: a change
+// that comes while they are read is another one.
 func (i *debouncer) takeChange() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -28,10 +28,12 @@ import (
 func (r *renderer) findDeleted(hosts *desired.Hosts, nodes []windowsnode.Node) deletions.Found {
 	found := deletions.CompareInputs(hosts, nodes, r.publishedInputs)
 	for _, input := range found.WaitingInputs() {
-		r.log.Info("input deleted; waiting for confirmation before rolling it out", "input", input, "nodes", len(found.Waiting[input]))
+		r.log.Info("input deleted; waiting for confirmation before rolling it out", "input", input, "nodes",
+			len(found.Waiting[input]))
 	}
 	if text := found.ExplainHeld(); text != "" {
-		r.log.Info("a change of the inputs would stop all pods; waiting for confirmation before rolling it out", "message", text)
+		r.log.Info("a change of the inputs would stop all pods; waiting for confirmation before rolling it out",
+			"message", text)
 	}
 	return found
 }
@@ -51,9 +53,11 @@ func asJoinedHosts(found deletions.Found, hosts []render.Node) []render.Node {
 
 // inputsPresent says which inputs were deleted.
 func inputsPresent(r rendering) metav1.Condition {
-	c := metav1.Condition{Type: status.InputsPresent, Status: metav1.ConditionTrue, Reason: status.ReasonPresent, Message: "all inputs are present"}
+	c := metav1.Condition{Type: status.InputsPresent, Status: metav1.ConditionTrue, Reason: status.ReasonPresent,
+		Message: "all inputs are present"}
 	if len(r.blocking) > 0 {
-		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, status.ReasonInputsRefused, "invalid inputs: keeping the published bundles"
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, status.ReasonInputsRefused,
+			"invalid inputs: keeping the published bundles"
 		return c
 	}
 	var texts []string
@@ -61,27 +65,32 @@ func inputsPresent(r rendering) metav1.Condition {
 		texts = append(texts, r.deleted.ExplainDeletion(input))
 	}
 	if len(texts) > 0 {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, status.ReasonDeleted, published.Shorten(strings.Join(texts, "; "))
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, status.ReasonDeleted,
+			published.Shorten(strings.Join(texts, "; "))
 	}
 	return c
 }
 
 // inputsConfirmed says which change of the inputs is held.
 func inputsConfirmed(r rendering) metav1.Condition {
-	c := metav1.Condition{Type: status.InputsConfirmed, Status: metav1.ConditionTrue, Reason: status.ReasonNothingHeld, Message: "no change waits for a confirmation"}
+	c := metav1.Condition{Type: status.InputsConfirmed, Status: metav1.ConditionTrue, Reason: status.ReasonNothingHeld,
+		Message: "no change waits for a confirmation"}
 	if len(r.blocking) > 0 {
-		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, status.ReasonInputsRefused, "invalid inputs: keeping the published bundles"
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, status.ReasonInputsRefused,
+			"invalid inputs: keeping the published bundles"
 		return c
 	}
 	if held := slices.Sorted(maps.Keys(r.deleted.Held)); len(held) > 0 {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, string(held[0]), published.Shorten(r.deleted.ExplainHeld())
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, string(held[0]),
+			published.Shorten(r.deleted.ExplainHeld())
 	}
 	return c
 }
 
 // inputsClean says which findings about the inputs are warnings. Nothing waits for that.
 func inputsClean(r rendering) metav1.Condition {
-	c := metav1.Condition{Type: status.InputsClean, Status: metav1.ConditionTrue, Reason: status.ReasonNoWarnings, Message: "no finding about the inputs is a warning that is not accepted"}
+	c := metav1.Condition{Type: status.InputsClean, Status: metav1.ConditionTrue, Reason: status.ReasonNoWarnings,
+		Message: "no finding about the inputs is a warning that is not accepted"}
 	if len(r.warnings) == 0 {
 		return c
 	}
@@ -91,7 +100,9 @@ func inputsClean(r rendering) metav1.Condition {
 		texts = append(texts, findingSentence(f))
 	}
 	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonWarned
-	c.Message = published.Shorten(bundle.JoinFirst(texts, most, "; ", func(left int) string { return countMoreText(left, "warning") }))
+	c.Message = published.Shorten(bundle.JoinFirst(texts, most, "; ", func(left int) string {
+		return countMoreText(left, "warning")
+	}))
 	return c
 }
 
@@ -106,12 +117,15 @@ func warningsOf(findings bundle.Findings) bundle.Findings {
 	return list
 }
 
-// forgetConfirmations returns what removes confirmations from Nodes, as they were read: one that is given since stays. It returns the Nodes
-// for which that is tried again.
-func forgetConfirmations(c client.Client, try tryFunc, log logr.Logger) func(context.Context, []windowsnode.Node) []windowsnode.Node {
+// removeConfirmations returns what removes confirmations from Nodes, as they were read: one that is given since stays.
+// It returns the Nodes for which that is tried again.
+func removeConfirmations(c client.Client, try tryFunc, log logr.Logger) func(context.Context,
+	[]windowsnode.Node) []windowsnode.Node {
 	return func(ctx context.Context, nodes []windowsnode.Node) (left []windowsnode.Node) {
 		for _, n := range nodes {
-			if err := try(ctx, "confirmation of Node "+n.Name, func(ctx context.Context) error { return forgetConfirmation(ctx, c, n, log) }); err != nil {
+			if err := try(ctx, "confirmation of Node "+n.Name, func(ctx context.Context) error {
+				return removeConfirmation(ctx, c, n, log)
+			}); err != nil {
 				left = append(left, n)
 			}
 		}
@@ -119,20 +133,23 @@ func forgetConfirmations(c client.Client, try tryFunc, log logr.Logger) func(con
 	}
 }
 
-func forgetConfirmation(ctx context.Context, c client.Client, n windowsnode.Node, log logr.Logger) error {
+func removeConfirmation(ctx context.Context, c client.Client, n windowsnode.Node, log logr.Logger) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"resourceVersion": n.ResourceVersion, "annotations": map[string]any{published.ConfirmAnnotation: nil, published.ConfirmFindingAnnotation: nil},
+		"resourceVersion": n.ResourceVersion, "annotations": map[string]any{published.ConfirmAnnotation: nil,
+			published.ConfirmFindingAnnotation: nil},
 	}})
 	if err != nil {
 		return err
 	}
-	err = c.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}, client.RawPatch(types.MergePatchType, patch))
+	err = c.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}},
+		client.RawPatch(types.MergePatchType, patch))
 	switch {
 	case apierrors.IsConflict(err): // the next rendering looks at it again
 	case client.IgnoreNotFound(err) != nil:
 		return fmt.Errorf("removing the confirmation from Node %s: %w", n.Name, err)
 	default:
-		log.Info("a confirmation that nothing waits for is removed", "node", n.Name, "annotations", []string{published.ConfirmAnnotation, published.ConfirmFindingAnnotation})
+		log.Info("a confirmation that nothing waits for is removed", "node", n.Name, "annotations",
+			[]string{published.ConfirmAnnotation, published.ConfirmFindingAnnotation})
 	}
 	return nil
 }

@@ -16,16 +16,20 @@ import (
 // mostHints is how many nodes the message of a hint names.
 const mostHints = 3
 
-// hostNetworksStable says on which nodes the Host Network Service crashes more often than the node agent restarts kube-proxy.
+// hostNetworksStable says on which nodes the Host Network Service crashes more often than the node agent restarts
+// kube-proxy.
 func hostNetworksStable(nodes map[string]windowsnode.Node) metav1.Condition {
-	c := metav1.Condition{Type: status.HostNetworksStable, Status: metav1.ConditionTrue, Reason: status.ReasonStable, Message: "no Host Network Service is known to crash again and again"}
+	c := metav1.Condition{Type: status.HostNetworksStable, Status: metav1.ConditionTrue, Reason: status.ReasonStable,
+		Message: "no Host Network Service is known to crash again and again"}
 	unstable := namesOf(nodes, func(r published.Report) bool { return r.NetworkUnstable })
 	if len(unstable) == 0 {
 		return c
 	}
 	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonUnstable
-	c.Message = published.Shorten("Services may fail on nodes whose Host Network Service crashes again and again: " + bundle.JoinFirst(unstable, mostHints, ", ", moreNodes) +
-		" (fix: look for its crashes in the event log of Windows, install the updates of Windows, or boot the node: wmco reboot NAME, or oc annotate node NAME --overwrite " + published.RebootAnnotation + "=$(date +%s))")
+	c.Message = published.Shorten("Services may fail on nodes whose Host Network Service crashes again and again: " +
+		bundle.JoinFirst(unstable, mostHints, ", ", moreNodes) +
+		" (fix: look for its crashes in the event log of Windows, install the updates of Windows, or boot the node: " +
+		"wmco reboot NAME, or oc annotate node NAME --overwrite " + published.RebootAnnotation + "=$(date +%s))")
 	return c
 }
 
@@ -43,20 +47,24 @@ func namesOf(nodes map[string]windowsnode.Node, has func(published.Report) bool)
 
 // sshServersRun says on which nodes the OpenSSH server does not run although the node agent has tried to start it.
 func sshServersRun(nodes map[string]windowsnode.Node) metav1.Condition {
-	c := metav1.Condition{Type: status.SSHServersRun, Status: metav1.ConditionTrue, Reason: status.ReasonSSHRuns, Message: "no OpenSSH server of a node is known to be stopped"}
+	c := metav1.Condition{Type: status.SSHServersRun, Status: metav1.ConditionTrue, Reason: status.ReasonSSHRuns,
+		Message: "no OpenSSH server of a node is known to be stopped"}
 	stopped := namesOf(nodes, func(r published.Report) bool { return r.SSHStopped != "" })
 	if len(stopped) == 0 {
 		return c
 	}
 	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonSSHStopped
-	c.Message = published.Shorten("the operator cannot log in to upgrade, repair or remove nodes whose OpenSSH server does not run: " + bundle.JoinFirst(stopped, mostHints, ", ", moreNodes) +
-		" (" + stopped[0] + ": " + nodes[stopped[0]].Report.SSHStopped + "; fix: see docs/runbooks/WindowsSSHServerStopped.md)")
+	c.Message = published.Shorten("the operator cannot log in to upgrade, repair or remove nodes whose OpenSSH " +
+		"server does not run: " + bundle.JoinFirst(stopped, mostHints, ", ", moreNodes) +
+		" (" + stopped[0] + ": " + nodes[stopped[0]].Report.SSHStopped +
+		"; fix: see docs/runbooks/WindowsSSHServerStopped.md)")
 	return c
 }
 
 // windowsRebooted says which nodes Windows waits to boot, unless the settings ask to ignore it.
 func windowsRebooted(nodes map[string]windowsnode.Node, mode render.WindowsRebootMode) metav1.Condition {
-	c := metav1.Condition{Type: status.WindowsRebooted, Status: metav1.ConditionTrue, Reason: status.ReasonNoReboot, Message: "no Windows is known to wait for a boot"}
+	c := metav1.Condition{Type: status.WindowsRebooted, Status: metav1.ConditionTrue, Reason: status.ReasonNoReboot,
+		Message: "no Windows is known to wait for a boot"}
 	if mode == render.WindowsRebootsIgnore {
 		c.Message = "boots that Windows waits for are ignored, as the setting windowsReboots asks"
 		return c
@@ -72,10 +80,12 @@ func windowsRebooted(nodes map[string]windowsnode.Node, mode render.WindowsReboo
 	}
 	slices.Sort(waiting)
 	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonRebootPending
-	fix := "the operator drains and boots a node after wmco reboot NAME, or oc annotate node NAME --overwrite " + published.RebootAnnotation + "=$(date +%s)"
+	fix := "the operator drains and boots a node after wmco reboot NAME, or oc annotate node NAME --overwrite " +
+		published.RebootAnnotation + "=$(date +%s)"
 	if mode == render.WindowsRebootsCoordinate {
 		fix = "nothing: the operator drains and boots them as rollout says, once for what each waits for; wmco status NODE says when"
 	}
-	c.Message = published.Shorten("Windows waits for a boot of " + bundle.JoinFirst(waiting, mostHints, ", ", moreNodes) + " (fix: " + fix + ")")
+	c.Message = published.Shorten("Windows waits for a boot of " +
+		bundle.JoinFirst(waiting, mostHints, ", ", moreNodes) + " (fix: " + fix + ")")
 	return c
 }

@@ -15,7 +15,8 @@ func refusedStatus(r refusedNode) status.Refused {
 
 // statusOfHost returns what a node needs; false for one that has its bundle, or gets it by itself.
 func statusOfHost(r fleet.Row) (status.Host, bool) {
-	h := status.Host{Name: r.Node, Node: r.Node, State: r.State, Reason: r.Reason, Message: published.Shorten(r.Message), Fix: published.Shorten(r.Fix), Log: r.Log}
+	h := status.Host{Name: r.Node, Node: r.Node, State: r.State, Reason: r.Reason,
+		Message: published.Shorten(r.Message), Fix: published.Shorten(r.Fix), Log: r.Log}
 	switch r.State {
 	case nodestate.Waiting:
 		if r.Reason == string(published.StateNeedsPermission) { // it is its turn next: condition RolledOut

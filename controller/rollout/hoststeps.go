@@ -8,7 +8,8 @@ import (
 	"wmco/controller/status"
 )
 
-// StepPause is StatusPause where what is said of single hosts alone differs: while hosts join, each call has other steps.
+// StepPause is StatusPause where what is said of single hosts alone differs: while hosts join, each call has other
+// steps.
 const StepPause = 5 * time.Second
 
 // untilSteps is how long the messages of hosts are left as they are in the cluster.

@@ -15,8 +15,8 @@ import (
 	"wmco/render"
 )
 
-// keeper finds what nodes get that wait for the executables of this operator: what is published for them, with what changes without
-// executables (render.Keep). So a mirror change reaches a host that nobody can copy executables to.
+// keeper finds what nodes get that wait for the executables of this operator: what is published for them, with what
+// changes without executables (render.Keep). So a mirror change reaches a host that nobody can copy executables to.
 type keeper struct {
 	cache *layers.Cache
 	// told returns what this operator has told a Node. What others have written there is ignored.
@@ -26,7 +26,7 @@ type keeper struct {
 
 // keeping is one rendering's part of a keeper.
 type keeping struct {
-	*layers.Round
+	*layers.Cache
 	// made are the cluster layers that were made, by what is published and what is wanted.
 	made map[[2]bundle.Digest]madeLayer
 }
@@ -38,9 +38,10 @@ type madeLayer struct {
 	err        error
 }
 
-// keepWaitingBundles exchanges in the list the bundles of nodes that wait for the executables of that digest. It returns what is published for those, by
-// node.
-func (k *keeper) keepWaitingBundles(ctx context.Context, list []desired.Rendered, nodes []windowsnode.Node, payload bundle.Digest) map[string]published.Desired {
+// keepWaitingBundles exchanges in the list the bundles of nodes that wait for the executables of that digest. It
+// returns what is published for those, by node.
+func (k *keeper) keepWaitingBundles(ctx context.Context, list []desired.Rendered, nodes []windowsnode.Node,
+	payload bundle.Digest) map[string]published.Desired {
 	waiting := map[string]published.Desired{}
 	for _, n := range nodes {
 		if n.IsJoined() && n.IsPayloadPending(payload) {
@@ -49,8 +50,7 @@ func (k *keeper) keepWaitingBundles(ctx context.Context, list []desired.Rendered
 			}
 		}
 	}
-	all := keeping{k.cache.BeginRound("kept"), map[[2]bundle.Digest]madeLayer{}}
-	defer all.EndRound()
+	all := keeping{k.cache, map[[2]bundle.Digest]madeLayer{}}
 	kept := map[string]published.Desired{}
 	for i, n := range list {
 		d, ok := waiting[n.Node.Name]
@@ -95,7 +95,8 @@ func (k keeping) makeKeptLayer(ctx context.Context, l published.Layer, want rend
 		return madeLayer{err: err}
 	}
 	if has.Stage != want.Cluster.Stage {
-		return madeLayer{err: fmt.Errorf("the published layer is of stage %s, the wanted one of stage %s", has.Stage, want.Cluster.Stage)}
+		return madeLayer{err: fmt.Errorf("the published layer is of stage %s, the wanted one of stage %s", has.Stage,
+			want.Cluster.Stage)}
 	}
 	m := madeLayer{provenance: bundle.Provenance{}}
 	if m.layer, m.err = render.Keep(has, want.Cluster); m.err != nil {
@@ -110,8 +111,8 @@ func (k keeping) makeKeptLayer(ctx context.Context, l published.Layer, want rend
 	return m
 }
 
-// inputsOfKeptBundle returns the inputs that a kept bundle is made from: mirrors, and the findings about them, change without executables; settings stay as
-// they are published.
+// inputsOfKeptBundle returns the inputs that a kept bundle is made from: mirrors, and the findings about them, change
+// without executables; settings stay as they are published.
 func inputsOfKeptBundle(now []published.Input, d published.Desired) []published.Input {
 	ofMirrors := func(i published.Input) bool {
 		return i == published.InputMirrors || i == published.InputUnreachableImages

@@ -12,10 +12,11 @@ import (
 	"wmco/payload"
 )
 
-// kubeletsUpgradeable says which Windows nodes keep the cluster from its next minor update, before that is tried. It is what Nodes say about
-// themselves, as OpenShift takes it too, and a hint: nothing is decided by it.
+// kubeletsUpgradeable says which Windows nodes keep the cluster from its next minor update, before that is tried. It is
+// what Nodes say about themselves, as OpenShift takes it too, and a hint: nothing is decided by it.
 func kubeletsUpgradeable(cluster string, nodes map[string]windowsnode.Node) metav1.Condition {
-	c := metav1.Condition{Type: status.KubeletsUpgradeable, Status: metav1.ConditionTrue, Reason: status.ReasonKubelets, Message: "no Windows node keeps the cluster from its next minor update"}
+	c := metav1.Condition{Type: status.KubeletsUpgradeable, Status: metav1.ConditionTrue, Reason: status.ReasonKubelets,
+		Message: "no Windows node keeps the cluster from its next minor update"}
 	refuses := map[string]bool{} // by version: a fleet has few of them
 	var old []string
 	for name, n := range nodes {
@@ -32,7 +33,8 @@ func kubeletsUpgradeable(cluster string, nodes map[string]windowsnode.Node) meta
 	}
 	slices.Sort(old)
 	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonOldKubelets
-	c.Message = published.Shorten("OpenShift refuses the next minor update of this cluster, which has version " + cluster + ", because of the kubelets of " + bundle.JoinFirst(old, 3, ", ", moreNodes) +
+	c.Message = published.Shorten("OpenShift refuses the next minor update of this cluster, which has version " +
+		cluster + ", because of the kubelets of " + bundle.JoinFirst(old, 3, ", ", moreNodes) +
 		" (fix: let the rollout end, which wmco status shows; resume the MachineConfigPool worker if it is paused)")
 	return c
 }

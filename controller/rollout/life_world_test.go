@@ -49,6 +49,7 @@ import (
 	"wmco/controller/keys/signing"
 	"wmco/controller/layers"
 	"wmco/controller/node"
+	"wmco/controller/rollout/drains"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/rollout/steps"
 	"wmco/controller/status"
@@ -103,7 +104,7 @@ type lifeOperator struct {
 	instances *instance.Instances
 	nodes     *node.Nodes
 	publishes *publisher
-	drains    *steps.Drains
+	drains    *drains.Drains
 	decoded   *nodelist.Cache
 	// seen are the Nodes of the last call of publishes, and a key for the other inputs: watches see them change.
 	seen map[string]*corev1.Node
@@ -262,12 +263,11 @@ func (w *lifeWorld) startOperator() {
 	op.instances = &instance.Instances{Joiner: op.joiner, Namespace: lifeNamespace, Events: noEvents{}, Log: logr.Discard()}
 	signs := &signing.Keys{Live: c, Client: c, Namespace: lifeNamespace, Now: now}
 	told := windowsnode.VerifyWith(signs.OpenDesired)
-	op.nodes = &node.Nodes{
-		Reader: c, Decoded: op.decoded, Client: c, Joiner: op.joiner, Inputs: w.read, Hosts: op.joiner.Hosts, Drainer: drain.Drainer{Client: w.pods},
-		Namespace: lifeNamespace, Version: op.version, Payload: executables, Copying: node.CopyPlaces(), Told: told, Events: noEvents{}, Log: logr.Discard(), Clock: w.clock, Elapsed: w.elapsed,
-		APITime: func(context.Context) (time.Time, error) { return now(), nil },
-	}
-	op.drains = &steps.Drains{Drainer: drain.Drainer{Client: w.pods}, Live: c, Begin: func(context.Context, string) {}, Changed: func() {}, Events: noEvents{}}
+	op.nodes = node.New(node.Options{
+		Decoded: op.decoded, Joiner: op.joiner, Drainer: drain.Drainer{Client: w.pods}, Namespace: lifeNamespace, Payload: executables, Copying: node.CopyPlaces(), Told: told,
+		Events: noEvents{}, Log: logr.Discard(), Clock: w.clock, APITime: func(context.Context) (time.Time, error) { return now(), nil },
+	})
+	op.drains = &drains.Drains{Drainer: drain.Drainer{Client: w.pods}, Live: c, Enqueue: func(context.Context, string) {}, Changed: func() {}, Events: noEvents{}}
 	executor := &steps.Executor{
 		Nodes: c, Decoded: op.decoded, Live: c, Client: c, Pods: w.pods, Drains: op.drains, Notary: signs, Namespace: lifeNamespace, Deployment: &corev1.ObjectReference{Name: "operator"}, Events: noEvents{},
 		Layers: &layers.Cache{Live: c, Namespace: lifeNamespace}, Log: logr.Discard(), Now: now, Elapsed: w.elapsed, Heartbeats: windowsnode.SilenceByKubelet,
@@ -279,8 +279,8 @@ func (w *lifeWorld) startOperator() {
 	layersTo := &layers.Publisher{Nodes: &lifeClient{c}, Decoded: op.decoded, Layers: &lifeClient{c}, Live: c, Client: c, Known: records.KnownNodes, Namespace: lifeNamespace, Now: now, Elapsed: w.elapsed}
 	op.publishes = &publisher{
 		inputs: &debouncer{now: now}, pauses: base.NewPauses(logr.Discard()), now: now, log: logr.Discard(), render: renders.renderJoined, publish: layersTo.PublishLayers, roll: executor.RunSteps,
-		forget: func(context.Context, []windowsnode.Node) []windowsnode.Node { return nil },
-		tell:   func(_ context.Context, o outcome) (time.Duration, error) { op.said = o; return 0, nil },
+		removeConfirmations: func(context.Context, []windowsnode.Node) []windowsnode.Node { return nil },
+		tell:                func(_ context.Context, o outcome) (time.Duration, error) { op.said = o; return 0, nil },
 	}
 }
 

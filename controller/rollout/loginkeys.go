@@ -41,7 +41,8 @@ type loginKeys struct {
 	noKeys map[string]bool
 }
 
-// readLoginKeys returns the keys of the nodes of the inputs; nil where the operator reaches no hosts. Nodes of another operator have none of ours.
+// readLoginKeys returns the keys of the nodes of the inputs; nil where the operator reaches no hosts. Nodes of another
+// operator have none of ours.
 func readLoginKeys(login LoginKey, hosts *desired.Hosts) *loginKeys {
 	if login == nil {
 		return nil
@@ -49,7 +50,8 @@ func readLoginKeys(login LoginKey, hosts *desired.Hosts) *loginKeys {
 	l := &loginKeys{states: map[string]string{}, noKeys: map[string]bool{}}
 	_, l.problem = login.PublicKey()
 	for _, n := range hosts.All {
-		if r, ok := hosts.Records.RecordOfNode(n.Name); n.Name == "" || n.Unconfirmed || n.Backing == render.BackingNode || !ok || r.Adopting {
+		if r, ok := hosts.Records.RecordOfNode(n.Name); n.Name == "" || n.Unconfirmed ||
+			n.Backing == render.BackingNode || !ok || r.Adopting {
 			continue
 		}
 		switch n.AcceptedKey {
@@ -77,11 +79,14 @@ func (l *loginKeys) countByState() map[string]int {
 func isAway(h status.Host) bool { return h.Reason == "Unreachable" || h.Reason == "HostSilent" }
 
 // keysAccepted says which hosts are not known to accept the key of the operator.
-func (l *loginKeys) keysAccepted(problem func(node string) (status.Host, bool), isSilent func(node string) bool) metav1.Condition {
-	c := metav1.Condition{Type: status.KeysAccepted, Status: metav1.ConditionTrue, Reason: status.ReasonKeysAccepted, Message: "the hosts of all nodes accept the key of the Secret cloud-private-key"}
+func (l *loginKeys) keysAccepted(problem func(node string) (status.Host, bool),
+	isSilent func(node string) bool) metav1.Condition {
+	c := metav1.Condition{Type: status.KeysAccepted, Status: metav1.ConditionTrue, Reason: status.ReasonKeysAccepted,
+		Message: "the hosts of all nodes accept the key of the Secret cloud-private-key"}
 	if l.problem.Reason != "" {
 		c.Status, c.Reason = metav1.ConditionUnknown, status.ReasonKeyUnusable
-		c.Message = published.Shorten("the private key cannot be used, and the keys on the hosts stay as they are: " + findingSentence(l.problem))
+		c.Message = published.Shorten("the private key cannot be used, and the keys on the hosts stay as they are: " +
+			findingSentence(l.problem))
 		return c
 	}
 	var failing, others []string
@@ -112,7 +117,8 @@ func (l *loginKeys) keysAccepted(problem func(node string) (status.Host, bool), 
 	if len(failing) > 0 {
 		c.Reason = status.ReasonKeyNotAccepted
 	}
-	text := fmt.Sprintf("%d of %s not known to accept the key of cloud-private-key: ", len(list), bundle.Count(len(l.states), "node")) + bundle.JoinFirst(list, mostHints, "; ", moreNodes)
+	text := fmt.Sprintf("%d of %s not known to accept the key of cloud-private-key: ", len(list),
+		bundle.Count(len(l.states), "node")) + bundle.JoinFirst(list, mostHints, "; ", moreNodes)
 	if fix != "" {
 		text += " (fix: " + fix + ")"
 	}

@@ -35,10 +35,9 @@ import (
 type rendering struct {
 	at time.Time
 	// wanted are the bundles of the nodes that have joined and whose facts are known. The others keep what they have.
-	wanted []steps.Wanted
-	// layersOf and byNode are the same, as the publisher and the rollout read them at each comparison; nil before the first.
-	layersOf []layers.Wanted
-	byNode   map[string]steps.Wanted
+	wanted []layers.Wanted
+	// byNode are the same by node, as the rollout reads them at each comparison; nil before the first.
+	byNode map[string]layers.Wanted
 	// platform and policy are those of the cluster; the settings are refused where the inputs are.
 	platform bundle.Platform
 	policy   plan.Policy
@@ -49,15 +48,16 @@ type rendering struct {
 	windowsReboots render.WindowsRebootMode
 	// blocking are the findings that keep everything as it is. Nothing is wanted then.
 	blocking bundle.Findings
-	// refused are nodes whose bundle is refused, each with its most severe finding. What is wrong with one does not concern the
-	// others.
+	// refused are nodes whose bundle is refused, each with its most severe finding. What is wrong with one does not
+	// concern the others.
 	refused []refusedNode
 	// unjoined returns the hosts that have not joined; addresses are those of the hosts that have a Node, by its name.
 	unjoined func() []status.Host
 	// nodeWork returns what is being done on the host of a node.
 	nodeWork  func(node string) (status.Host, bool)
 	addresses map[string]string
-	// keys are what the hosts of nodes accept; nil where the operator reaches none. LoginProblem returns why a key is not accepted.
+	// keys are what the hosts of nodes accept; nil where the operator reaches none. LoginProblem returns why a key is
+	// not accepted.
 	keys         *loginKeys
 	loginProblem func(node string) (status.Host, bool)
 	// provenance is steps.Rendered.Provenance.
@@ -86,8 +86,8 @@ type renderer struct {
 	unjoined Unjoined
 	// login knows the key with which the operator logs in; nil where it reaches no hosts.
 	login LoginKey
-	// executables chooses those of the operator for a version of Kubernetes, nil where nobody copies them. keeper is for nodes that do not have
-	// them yet.
+	// executables chooses those of the operator for a version of Kubernetes, nil where nobody copies them. keeper is
+	// for nodes that do not have them yet.
 	executables func(kubernetes string) bundle.Digest
 	keeper      *keeper
 	// layers are those that nodes have and get.
@@ -100,7 +100,8 @@ type renderer struct {
 }
 
 func newRenderCounter() prometheus.Counter {
-	return prometheus.NewCounter(prometheus.CounterOpts{Name: "wmco_renders_total", Help: "How often the inputs were read and the bundles of all Windows nodes rendered."})
+	return prometheus.NewCounter(prometheus.CounterOpts{Name: "wmco_renders_total",
+		Help: "How often the inputs were read and the bundles of all Windows nodes rendered."})
 }
 
 // registerRenderCounter registers the counter of renderings.
@@ -129,10 +130,12 @@ func (r *renderer) renderJoined(ctx context.Context) (rendering, error) {
 	if err != nil {
 		return rendering{}, fmt.Errorf("reading the inputs: %w", err)
 	}
-	result.platform, result.version, result.policy = hosts.Cluster.Platform, hosts.Cluster.Version, fleet.Policy(hosts.Cluster.Settings)
+	result.platform, result.version, result.policy = hosts.Cluster.Platform, hosts.Cluster.Version,
+		fleet.Policy(hosts.Cluster.Settings)
 	result.closed = fleet.ClosedWindows(hosts.Cluster.Settings.Rollout)
 	result.windowsReboots = hosts.Cluster.Settings.WindowsReboots
-	result.unjoined, result.nodeWork, result.addresses = r.unjoined.UnjoinedHostsFunc(hosts), r.unjoined.NodeWork, map[string]string{}
+	result.unjoined, result.nodeWork, result.addresses = r.unjoined.UnjoinedHostsFunc(hosts), r.unjoined.NodeWork,
+		map[string]string{}
 	for _, n := range hosts.All {
 		result.addresses[n.Name] = n.Address
 	}
@@ -144,11 +147,13 @@ func (r *renderer) renderJoined(ctx context.Context) (rendering, error) {
 		}
 	}
 	if len(result.blocking) > 0 {
-		r.log.Info("invalid inputs: keeping the published bundles", "reason", result.blocking[0].Reason, "message", findingSentence(result.blocking[0]))
+		r.log.Info("invalid inputs: keeping the published bundles", "reason", result.blocking[0].Reason, "message",
+			findingSentence(result.blocking[0]))
 		return result, nil
 	}
 	result.deleted = r.findDeleted(hosts, nodes)
-	list, findings, err := hosts.RenderBundlesSharing(asJoinedHosts(result.deleted, hosts.ListJoined()), r.layers.LookupLayer)
+	list, findings, err := hosts.RenderBundlesSharing(asJoinedHosts(result.deleted, hosts.ListJoined()),
+		r.layers.LookupLayer)
 	if err != nil {
 		return rendering{}, err
 	}
@@ -161,11 +166,9 @@ func (r *renderer) renderJoined(ctx context.Context) (rendering, error) {
 	dropProvenance(list, kept)
 	result.provenance = provenanceFunc(hosts, result.deleted)
 	result.urgent = func(has bundle.Layer) (steps.Urgent, error) { return urgentFor(hosts, has) }
-	round := r.layers.BeginRound("rendered")
-	if err := result.packBundles(round, list); err != nil {
+	if err := result.packBundles(r.layers, list); err != nil {
 		return rendering{}, err
 	}
-	round.EndRound()
 	result.holdMachines(hosts)
 	inputs, from := deletions.BundleInputMarks(hosts), digestsOf(nodes)
 	for i, w := range result.wanted {
@@ -176,12 +179,14 @@ func (r *renderer) renderJoined(ctx context.Context) (rendering, error) {
 		result.wanted[i] = w
 	}
 	for _, n := range result.refused {
-		r.log.Info("the bundle of a node is refused, what is published for it stays", "node", n.name, "reason", n.Reason, "message", findingSentence(n.Finding))
+		r.log.Info("the bundle of a node is refused, what is published for it stays", "node", n.name, "reason",
+			n.Reason, "message", findingSentence(n.Finding))
 	}
 	return result, nil
 }
 
-// dropProvenance drops the provenance of bundles, which takes much memory for many nodes. Nodes that keep what is published share theirs.
+// dropProvenance drops the provenance of bundles, which takes much memory for many nodes. Nodes that keep what is
+// published share theirs.
 func dropProvenance(list []desired.Rendered, kept map[string]published.Desired) {
 	for i, n := range list {
 		if _, ok := kept[n.Node.Name]; !ok {
@@ -217,9 +222,11 @@ func (r *renderer) checkVersionSkew(ctx context.Context, kubelet string) (bundle
 	return nil, nil
 }
 
-// validFor is how long a rendering serves although nothing was seen to change. API servers that are updated send no event.
+// validFor is how long a rendering serves although nothing was seen to change. API servers that are updated send no
+// event.
 func (r rendering) validFor() time.Duration {
-	if len(r.blocking) > 0 && (r.blocking[0].Reason == reason.KubeletTooNew || r.blocking[0].Reason == reason.APIServerVersionUnknown) {
+	if len(r.blocking) > 0 && (r.blocking[0].Reason == reason.KubeletTooNew ||
+		r.blocking[0].Reason == reason.APIServerVersionUnknown) {
 		return recheckServers
 	}
 	return recheck
@@ -240,8 +247,9 @@ func digestOfNode(n windowsnode.Node) bundle.Digest {
 	return bundle.Of(text)
 }
 
-// packBundles packs the bundles of nodes. A bundle that is refused, or that is too large to be published, is left out and named.
-func (r *rendering) packBundles(round *layers.Round, list []desired.Rendered) error {
+// packBundles packs the bundles of nodes. A bundle that is refused, or that is too large to be published, is left out
+// and named.
+func (r *rendering) packBundles(cache *layers.Cache, list []desired.Rendered) error {
 	r.wanted = slices.Grow(r.wanted, len(list))
 	for _, n := range list {
 		name := n.Node.Name
@@ -252,14 +260,14 @@ func (r *rendering) packBundles(round *layers.Round, list []desired.Rendered) er
 		if r.deleted.KeepsPublished(name) {
 			continue
 		}
-		switch w, err := round.PackWanted(name, n.Bundle.Bundle, n.Bundle.ClusterDigest, n.Bundle.NodeDigest); {
+		switch w, err := cache.PackWanted(name, n.Bundle.Bundle, n.Bundle.ClusterDigest, n.Bundle.NodeDigest); {
 		case errors.Is(err, archive.ErrTooLarge):
 			r.refused = append(r.refused, refusedNode{name, tooLargeFinding(name, err)})
 		case err != nil:
 			return fmt.Errorf("packing the bundle of %s: %w", name, err)
 		default:
-			content := n.Bundle.Bundle
-			r.wanted = append(r.wanted, steps.Wanted{Wanted: w, Content: &content, Target: plan.TargetDigest(n.Bundle.ClusterDigest, n.Bundle.Bundle.Node)})
+			w.Target = plan.TargetDigest(n.Bundle.ClusterDigest, n.Bundle.Bundle.Node)
+			r.wanted = append(r.wanted, w)
 		}
 	}
 	return nil
@@ -280,7 +288,8 @@ func (r *rendering) holdMachines(hosts *desired.Hosts) {
 
 func tooLargeFinding(node string, err error) bundle.Finding {
 	return bundle.Finding{
-		Severity: bundle.SeverityError, Reason: reason.BundleTooLarge, Node: node, Object: bundle.Ref{Kind: "Node", Name: node},
+		Severity: bundle.SeverityError, Reason: reason.BundleTooLarge, Node: node,
+		Object:  bundle.Ref{Kind: "Node", Name: node},
 		Message: err.Error(), Fix: "make the inputs of the node smaller, such as mirror sets, trusted CAs and what the host reports about itself",
 	}
 }
@@ -303,27 +312,23 @@ func urgentFor(hosts *desired.Hosts, has bundle.Layer) (steps.Urgent, error) {
 
 // wantedLayers are what is published, with what is urgent. The list is only read.
 func (r *rendering) wantedLayers(urgent []layers.Wanted) []layers.Wanted {
-	if r.layersOf == nil {
-		r.layersOf = make([]layers.Wanted, len(r.wanted))
-		for i := range r.wanted {
-			r.layersOf[i] = r.wanted[i].Wanted
-		}
-	}
 	if len(urgent) == 0 {
-		return r.layersOf
+		return r.wanted
 	}
-	return slices.Concat(r.layersOf, urgent)
+	return slices.Concat(r.wanted, urgent)
 }
 
-// rolloutInput is what the rollout is about. Unpublished is why not all layers are published, ready are urgent bundles whose layers are.
+// rolloutInput is what the rollout is about. Unpublished is why not all layers are published, ready are urgent bundles
+// whose layers are.
 func (r *rendering) rolloutInput(unpublished error, ready []layers.Wanted) steps.Rendered {
 	if r.byNode == nil {
-		r.byNode = make(map[string]steps.Wanted, len(r.wanted))
+		r.byNode = make(map[string]layers.Wanted, len(r.wanted))
 		for i := range r.wanted {
 			r.byNode[r.wanted[i].Node] = r.wanted[i]
 		}
 	}
-	x := steps.Rendered{Wanted: r.byNode, Platform: r.platform, Policy: r.policy, Closed: r.closed, Provenance: r.provenance, Urgent: r.urgent, Ready: map[bundle.Digest]bool{}, From: digestOfNode}
+	x := steps.Rendered{Wanted: r.byNode, Platform: r.platform, Policy: r.policy, Closed: r.closed,
+		Provenance: r.provenance, Urgent: r.urgent, Ready: map[bundle.Digest]bool{}, From: digestOfNode}
 	if unpublished != nil {
 		x.Held = func(w layers.Wanted) bool { return !layers.IsPublished(w, unpublished) }
 	}
@@ -335,7 +340,8 @@ func (r *rendering) rolloutInput(unpublished error, ready []layers.Wanted) steps
 
 type publishFunc = func(context.Context, []layers.Wanted) (layers.Changes, error)
 
-// countPublished counts the bytes that are published. A call that fails in the middle is repeated with what is left, and counts that twice.
+// countPublished counts the bytes that are published. A call that fails in the middle is repeated with what is left,
+// and counts that twice.
 func countPublished(counters Counters, do publishFunc) publishFunc {
 	return func(ctx context.Context, wanted []layers.Wanted) (layers.Changes, error) {
 		changes, err := do(ctx, wanted)

@@ -29,7 +29,7 @@ func TestABundleThatIsTooLargeConcernsOneNode(t *testing.T) {
 		return desired.Rendered{Node: render.Node{Name: name}, Bundle: render.Bundle{Bundle: bundle.Bundle{Cluster: layer(bundle.LayerCluster, 1), Node: layer(bundle.LayerNode, size)}, ClusterDigest: bundle.Of([]byte("cluster")), NodeDigest: bundle.Of([]byte(name))}}
 	}
 	var r rendering
-	if err := r.packBundles(new(layers.Cache).BeginRound("test"), []desired.Rendered{node("win-a", 1), node("win-b", 64<<20), node("win-c", 2)}); err != nil {
+	if err := r.packBundles(new(layers.Cache), []desired.Rendered{node("win-a", 1), node("win-b", 64<<20), node("win-c", 2)}); err != nil {
 		t.Fatal(err)
 	}
 	if len(r.wanted) != 2 || r.wanted[0].Node != "win-a" || r.wanted[1].Node != "win-c" {

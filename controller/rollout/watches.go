@@ -40,7 +40,8 @@ func (i *debouncer) watchKind(c cache.Cache, kind schema.GroupVersionKind) sourc
 }
 
 // watchObjects watches objects of which an update can change bundles, or whose turn it is.
-func watchObjects[T client.Object](i *debouncer, c cache.Cache, like T, changesInput, changesTurn func(before, now T) bool) source.Source {
+func watchObjects[T client.Object](i *debouncer, c cache.Cache, like T, changesInput,
+	changesTurn func(before, now T) bool) source.Source {
 	return source.Kind(c, like, handler.TypedFuncs[T, reconcile.Request]{
 		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[T], q base.Queue) { i.requestRendering(q) },
 		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[T], q base.Queue) { i.requestRendering(q) },
@@ -64,19 +65,20 @@ func (i *debouncer) watchPublished(c cache.Cache, o client.Object) source.Source
 	})
 }
 
-// watchKeys watches the Secret with the keys that sign: bundles have their public halves. That a term began, which the operator itself writes,
-// changes none of them.
+// watchKeys watches the Secret with the keys that sign: bundles have their public halves. That a term began, which the
+// operator itself writes, changes none of them.
 func (i *debouncer) watchKeys(c cache.Cache) source.Source {
-	return source.Kind(c, base.MetadataOf(base.SecretKind()), handler.TypedFuncs[*metav1.PartialObjectMetadata, reconcile.Request]{
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*metav1.PartialObjectMetadata], q base.Queue) {
-			if e.ObjectOld.Annotations[signing.TermAnnotation] == e.ObjectNew.Annotations[signing.TermAnnotation] {
+	return source.Kind(c, base.MetadataOf(base.SecretKind()),
+		handler.TypedFuncs[*metav1.PartialObjectMetadata, reconcile.Request]{
+			UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*metav1.PartialObjectMetadata], q base.Queue) {
+				if e.ObjectOld.Annotations[signing.TermAnnotation] == e.ObjectNew.Annotations[signing.TermAnnotation] {
+					i.requestRendering(q)
+				}
+			},
+			DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[*metav1.PartialObjectMetadata], q base.Queue) {
 				i.requestRendering(q)
-			}
-		},
-		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[*metav1.PartialObjectMetadata], q base.Queue) {
-			i.requestRendering(q)
-		},
-	})
+			},
+		})
 }
 
 // requestRendering has everything rendered and published.
@@ -93,13 +95,15 @@ func (i *debouncer) requestSteps(q base.Queue) { q.AddAfter(stepsOfHosts, i.sett
 
 // changesInput reports whether an update of an object that is no Node can change a bundle.
 func changesInput(before, now base.Object) bool {
-	return !reflect.DeepEqual(base.MetadataValues(before, "labels"), base.MetadataValues(now, "labels")) || !reflect.DeepEqual(base.MetadataValues(before, "annotations"), base.MetadataValues(now, "annotations")) ||
+	return !reflect.DeepEqual(base.MetadataValues(before, "labels"), base.MetadataValues(now, "labels")) ||
+		!reflect.DeepEqual(base.MetadataValues(before, "annotations"), base.MetadataValues(now, "annotations")) ||
 		!base.EqualBesides(before.Object, now.Object, func(key string) bool { return key == "metadata" })
 }
 
-// changesNodeInput reports whether an update of a Node can change a bundle: its labels, its addresses, the facts that its agent reports, the
-// executables on its host, and the annotations that are not the operator's (inputOfNode). Its status changes all the time. Each event of a thousand
-// Nodes comes here, so nothing is copied or decoded that is the same.
+// changesNodeInput reports whether an update of a Node can change a bundle: its labels, its addresses, the facts that
+// its agent reports, the executables on its host, and the annotations that are not the operator's (inputOfNode). Its
+// status changes all the time. Each event of a thousand Nodes comes here, so nothing is copied or decoded that is the
+// same.
 func changesNodeInput(before, now *corev1.Node) bool {
 	isOwn := func(key string) bool { return isOperatorKey(key) && !isInputKey(key) }
 	switch {
@@ -108,7 +112,8 @@ func changesNodeInput(before, now *corev1.Node) bool {
 		!slices.Equal(before.Status.Addresses, now.Status.Addresses):
 		return true
 	}
-	return changesReportedInput(before.Annotations[published.ReportAnnotation], now.Annotations[published.ReportAnnotation])
+	return changesReportedInput(before.Annotations[published.ReportAnnotation],
+		now.Annotations[published.ReportAnnotation])
 }
 
 // changesReportedInput compares two reports of a node agent.
@@ -131,7 +136,8 @@ func isOperatorKey(key string) bool {
 // isInputKey reports whether an annotation of this operator's domain is an input as it stands there.
 func isInputKey(key string) bool {
 	switch key {
-	case published.PayloadAnnotation, published.ConfirmAnnotation, published.RemoveAnnotation, published.ConfirmFindingAnnotation:
+	case published.PayloadAnnotation, published.ConfirmAnnotation, published.RemoveAnnotation,
+		published.ConfirmFindingAnnotation:
 		return true
 	}
 	return false
@@ -148,7 +154,8 @@ func inputOfNode(n windowsnode.Node) map[string]any {
 	// A node whose executables are on its host gets the bundle with them.
 	in["payload"] = n.Annotations[published.PayloadAnnotation]
 	// What an administrator confirms.
-	in["confirmed"], in["removed"] = n.Annotations[published.ConfirmAnnotation], n.Annotations[published.RemoveAnnotation]
+	in["confirmed"], in["removed"] = n.Annotations[published.ConfirmAnnotation],
+		n.Annotations[published.RemoveAnnotation]
 	in["accepted"] = n.Annotations[published.ConfirmFindingAnnotation]
 	return in
 }
@@ -171,8 +178,10 @@ func changesDeletion(before, now base.Object) bool {
 // changesNodeTurn reports whether an update of a Node changes whose turn it is, besides what a bundle depends on.
 func changesNodeTurn(before, now *corev1.Node) bool {
 	isForeign := func(key string) bool { return !isOperatorKey(key) }
-	return !before.DeletionTimestamp.Equal(now.DeletionTimestamp) || !base.EqualNodeBesides(before.Annotations, now.Annotations, isForeign) ||
-		before.Spec.Unschedulable != now.Spec.Unschedulable || !reflect.DeepEqual(before.Spec.Taints, now.Spec.Taints) ||
+	return !before.DeletionTimestamp.Equal(now.DeletionTimestamp) ||
+		!base.EqualNodeBesides(before.Annotations, now.Annotations, isForeign) ||
+		before.Spec.Unschedulable != now.Spec.Unschedulable ||
+		!reflect.DeepEqual(before.Spec.Taints, now.Spec.Taints) ||
 		turnConditions(before) != turnConditions(now)
 }
 

@@ -6,7 +6,8 @@ import (
 	"wmco/controller/status"
 )
 
-// listedHost returns what a node needs, or why its host does not accept the operator's key, and what is being done on its host; false for one that needs nothing and has nothing done.
+// listedHost returns what a node needs, or why its host does not accept the operator's key, and what is being done on
+// its host; false for one that needs nothing and has nothing done.
 func (r rendering) listedHost(row fleet.Row) (status.Host, bool) {
 	h, needs := statusOfHost(row)
 	if r.loginProblem != nil && !needs {

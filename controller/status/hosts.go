@@ -8,7 +8,8 @@ import (
 	"wmco/bundle/nodestate"
 )
 
-// Host is a host that is not a node with its bundle: one that has not joined, waits for adoption or is removed, or whose node needs attention.
+// Host is a host that is not a node with its bundle: one that has not joined, waits for adoption or is removed, or
+// whose node needs attention.
 type Host struct {
 	// Name is that of the Machine, the entry of windows-instances, or the Node.
 	Name    string `json:"name"`

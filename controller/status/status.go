@@ -27,22 +27,28 @@ const (
 	Published = "Published"
 	// RolledOut is false while a node does not have what is wanted; the message is the rollout in one line.
 	RolledOut = "RolledOut"
-	// InputsPresent is false while nodes keep what they have because an input was deleted as a whole, until that is confirmed.
+	// InputsPresent is false while nodes keep what they have because an input was deleted as a whole, until that is
+	// confirmed.
 	InputsPresent = "InputsPresent"
-	// UrgentInputsReached is false while a CA or the pull secret, which must not wait for a rollout, cannot reach a node.
+	// UrgentInputsReached is false while a CA or the pull secret, which must not wait for a rollout, cannot reach a
+	// node.
 	UrgentInputsReached = "UrgentInputsReached"
-	// KubeletsUpgradeable is false while OpenShift refuses the next minor update of the cluster because of kubelets of Windows nodes. It is
-	// called as the condition of ClusterOperator kube-apiserver, which counts all nodes. Nothing is decided by it.
+	// KubeletsUpgradeable is false while OpenShift refuses the next minor update of the cluster because of kubelets of
+	// Windows nodes. It is called as the condition of ClusterOperator kube-apiserver, which counts all nodes. Nothing
+	// is decided by it.
 	KubeletsUpgradeable = "KubeletMinorVersionUpgradeable"
 	// InputsClean is false while the inputs have findings that are warnings. Nothing waits for that.
 	InputsClean = "InputsClean"
-	// InputsConfirmed is false while nodes keep what they have because a change of the inputs would stop their pods, until that is confirmed.
+	// InputsConfirmed is false while nodes keep what they have because a change of the inputs would stop their pods,
+	// until that is confirmed.
 	InputsConfirmed = "InputsConfirmed"
 	// ClocksAgree is false while the clock of a node differs much from the operator's. Nothing is decided by that.
 	ClocksAgree = "ClocksAgree"
-	// HostNetworksStable is false while the Host Network Service of a node crashes more often than kube-proxy is restarted.
+	// HostNetworksStable is false while the Host Network Service of a node crashes more often than kube-proxy is
+	// restarted.
 	HostNetworksStable = "HostNetworksStable"
-	// SSHServersRun is false while the OpenSSH server of a node does not run, so that the operator cannot log in. Nothing is decided by it.
+	// SSHServersRun is false while the OpenSSH server of a node does not run, so that the operator cannot log in.
+	// Nothing is decided by it.
 	SSHServersRun = "SSHServersRun"
 	// WindowsRebooted is false while Windows itself waits for a boot of a node. Nothing is decided by this condition.
 	WindowsRebooted = "WindowsRebooted"
@@ -91,8 +97,8 @@ type Status struct {
 	Nodes      *Nodes             `json:"nodes,omitempty"`
 	// Refused are nodes whose bundle is refused, by name; at most MaxRefused. Nodes has their number.
 	Refused []Refused `json:"refused,omitempty"`
-	// Hosts are those that are not nodes with their bundle, as SortHosts lists them. HostsWaiting is the number of all such hosts; one writer gives
-	// both.
+	// Hosts are those that are not nodes with their bundle, as SortHosts lists them. HostsWaiting is the number of all
+	// such hosts; one writer gives both.
 	Hosts        []Host `json:"hosts,omitempty"`
 	HostsWaiting *int   `json:"hostsWaiting,omitempty"`
 }
@@ -100,8 +106,8 @@ type Status struct {
 // MaxRefused is how many refused nodes are listed.
 const MaxRefused = 100
 
-// Nodes are numbers of Windows nodes. Each node is counted in Total and in the one state that `wmco status` shows; Refused are counted
-// besides.
+// Nodes are numbers of Windows nodes. Each node is counted in Total and in the one state that `wmco status` shows;
+// Refused are counted besides.
 type Nodes struct {
 	Total        int `json:"total"`
 	Updated      int `json:"updated"`
@@ -114,7 +120,8 @@ type Nodes struct {
 	Degraded     int `json:"degraded"`
 }
 
-// MarshalJSON writes the numbers, and those of the names of the release before beside them. The next release does not write the former names.
+// MarshalJSON writes the numbers, and those of the names of the release before beside them. The next release does not
+// write the former names.
 func (n Nodes) MarshalJSON() ([]byte, error) {
 	type numbers Nodes
 	return json.Marshal(struct {

@@ -12,8 +12,9 @@ import (
 	"wmco/bundle/published"
 )
 
-// The three conditions that other programs wait for. They sum up all others, whoever wrote those, and mean what they mean in a ClusterOperator
-// (github.com/openshift/api, config/v1, ClusterStatusConditionType) and to kstatus (sigs.k8s.io/cli-utils, pkg/kstatus):
+// The three conditions that other programs wait for. They sum up all others, whoever wrote those, and mean what they
+// mean in a ClusterOperator (github.com/openshift/api, config/v1, ClusterStatusConditionType) and to kstatus
+// (sigs.k8s.io/cli-utils, pkg/kstatus):
 //
 //	              | Ready | Progressing | Degraded
 //	all is done   | True  | False       | False
@@ -47,7 +48,8 @@ func IsSummary(conditionType string) bool {
 // mostNamed is how many problems a message names; it says how many more there are.
 const mostNamed = 3
 
-// maxNamed is how much a message has of all problems that it names, in bytes: with their number it fits into 1 KiB (published.Shorten).
+// maxNamed is how much a message has of all problems that it names, in bytes: with their number it fits into 1 KiB
+// (published.Shorten).
 const maxNamed = 990
 
 // class is what a condition that is not true means to the summary.
@@ -97,7 +99,9 @@ func classOfCondition(c metav1.Condition) class {
 		return ignored
 	case c.Reason == ReasonKeyUnusable: // PrerequisitesMet says why
 		return ignored
-	case c.Reason == ReasonRollingOut, c.Reason == ReasonKeysChanging, c.Reason == reasonTrustedCAPending, c.Type == hostsJoined, c.Type == instancesRemoved: // hosts that cannot join or be removed are listed within seconds
+	case c.Reason == ReasonRollingOut, c.Reason == ReasonKeysChanging, c.Reason == reasonTrustedCAPending,
+		c.Type == hostsJoined, c.Type == instancesRemoved:
+		// hosts that cannot join or be removed are listed within seconds
 		return moving
 	case c.Reason == ReasonPaused, c.Type == nodesAdopted:
 		return waiting
@@ -140,22 +144,26 @@ func sortFacts(conditions []metav1.Condition, hosts []Host) facts {
 	return all
 }
 
-// summarizeConditions returns the three conditions for all other ones. Unlisted is the number of hosts that are not among the hosts. Expected are the types
-// that the operator writes always: until they are there, nothing is known to be ready.
+// summarizeConditions returns the three conditions for all other ones. Unlisted is the number of hosts that are not
+// among the hosts. Expected are the types that the operator writes always: until they are there, nothing is known to be
+// ready.
 func summarizeConditions(conditions []metav1.Condition, s Status, expected []string) []metav1.Condition {
 	all := sortFacts(conditions, s.Hosts)
 	unlisted := 0
 	if s.HostsWaiting != nil {
 		unlisted = *s.HostsWaiting - len(s.Hosts)
 	}
-	bad := problemCondition(Degraded, all[degraded], unlisted, metav1.Condition{Reason: ReasonHealthy, Message: "nothing is known to be wrong"})
-	on := problemCondition(Progressing, all[moving], unlisted, metav1.Condition{Reason: ReasonIdle, Message: "no host joins or is removed, and no node gets another bundle"})
+	bad := problemCondition(Degraded, all[degraded], unlisted,
+		metav1.Condition{Reason: ReasonHealthy, Message: "nothing is known to be wrong"})
+	on := problemCondition(Progressing, all[moving], unlisted,
+		metav1.Condition{Reason: ReasonIdle, Message: "no host joins or is removed, and no node gets another bundle"})
 	return []metav1.Condition{readyCondition(missingTypes(conditions, expected), s.Nodes, all, bad, on), on, bad}
 }
 
 // WithSummary returns the status with the three conditions, as a Writer writes it for all writers together.
 func (s Status) WithSummary(expected []string) Status {
-	s.Conditions = append(slices.Clone(s.Conditions), summarizeConditions(mergeConditions(s.Conditions, nil), s, expected)...)
+	s.Conditions = append(slices.Clone(s.Conditions),
+		summarizeConditions(mergeConditions(s.Conditions, nil), s, expected)...)
 	return s
 }
 
@@ -176,7 +184,8 @@ func problemCondition(of string, problems []problem, unlisted int, none metav1.C
 	}
 }
 
-// readyCondition says whether everything is done, and otherwise what is first to know. Missing are the conditions that were not written yet.
+// readyCondition says whether everything is done, and otherwise what is first to know. Missing are the conditions that
+// were not written yet.
 func readyCondition(missing []string, nodes *Nodes, all facts, bad, on metav1.Condition) metav1.Condition {
 	c := metav1.Condition{Type: Ready, Status: metav1.ConditionFalse}
 	waits := problemCondition(Ready, all[waiting], 0, metav1.Condition{})
@@ -184,13 +193,15 @@ func readyCondition(missing []string, nodes *Nodes, all facts, bad, on metav1.Co
 	case bad.Status == metav1.ConditionTrue:
 		c.Reason, c.Message = bad.Reason, bad.Message
 	case len(missing) > 0:
-		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, ReasonStarting, "the operator has just started; not known yet: "+strings.Join(missing, ", ")
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, ReasonStarting,
+			"the operator has just started; not known yet: "+strings.Join(missing, ", ")
 	case on.Status == metav1.ConditionTrue:
 		c.Reason, c.Message = on.Reason, on.Message
 	case len(all[waiting]) > 0:
 		c.Reason, c.Message = waits.Reason, waits.Message
 	case nodes != nil && nodes.Updated < nodes.Total:
-		c.Reason, c.Message = ReasonWaiting, fmt.Sprintf("%d of %s updated", nodes.Updated, bundle.Count(nodes.Total, "Windows node"))
+		c.Reason, c.Message = ReasonWaiting,
+			fmt.Sprintf("%d of %s updated", nodes.Updated, bundle.Count(nodes.Total, "Windows node"))
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ReasonReady, everythingDone(nodes)
 	}

@@ -6,7 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Upgrade is what the rollout has found out last that OLM is told before it replaces the operator. The zero value knows nothing.
+// Upgrade is what the rollout has found out last that OLM is told before it replaces the operator. The zero value knows
+// nothing.
 type Upgrade struct {
 	kubelets atomic.Pointer[string]
 	changing atomic.Pointer[map[string]bool]
@@ -29,7 +30,8 @@ func (u *Upgrade) KubeletProblem() string {
 	return ""
 }
 
-// NoteChanging notes the nodes that the rollout is changing now: they have their turn, or the next step for them is due.
+// NoteChanging notes the nodes that the rollout is changing now: they have their turn, or the next step for them is
+// due.
 func (u *Upgrade) NoteChanging(nodes []string) {
 	changing := map[string]bool{}
 	for _, n := range nodes {

@@ -26,9 +26,11 @@ type Writer struct {
 	// Owner is the field manager. Writers of different conditions have different ones.
 	Owner string
 	Now   func() time.Time
-	// Expected are the types of the conditions that the operator's writers always give. Until all are there, the object is not Ready.
+	// Expected are the types of the conditions that the operator's writers always give. Until all are there, the object
+	// is not Ready.
 	Expected []string
-	// AddPage adds to the message of a condition that is False the page that explains its reason (published.Pages); nil adds none.
+	// AddPage adds to the message of a condition that is False the page that explains its reason (published.Pages); nil
+	// adds none.
 	AddPage func(message, reason string, most int) string
 }
 
@@ -38,8 +40,8 @@ const maxConditionMessage = 32768
 // maxConflicts is how often a write is repeated because another writer was faster.
 const maxConflicts = 5
 
-// WriteConditions writes all conditions of this owner. It writes nothing and returns no error where the cluster does not serve the kind: then the
-// conditions are in events alone, which the controller of rollouts says.
+// WriteConditions writes all conditions of this owner. It writes nothing and returns no error where the cluster does
+// not serve the kind: then the conditions are in events alone, which the controller of rollouts says.
 func (w *Writer) WriteConditions(ctx context.Context, conditions []metav1.Condition) error {
 	err := w.WriteStatus(ctx, Status{Conditions: conditions})
 	if meta.IsNoMatchError(err) {
@@ -48,9 +50,9 @@ func (w *Writer) WriteConditions(ctx context.Context, conditions []metav1.Condit
 	return err
 }
 
-// WriteStatus makes the object say this, and sums up what all writers say (Ready, Progressing, Degraded). It writes nothing that is there already.
-// Where the cluster does not serve the kind, the error is one that meta.IsNoMatchError knows. The times of conditions are set by WriteStatus: a
-// condition keeps its time while its status stays.
+// WriteStatus makes the object say this, and sums up what all writers say (Ready, Progressing, Degraded). It writes
+// nothing that is there already. Where the cluster does not serve the kind, the error is one that meta.IsNoMatchError
+// knows. The times of conditions are set by WriteStatus: a condition keeps its time while its status stays.
 func (w *Writer) WriteStatus(ctx context.Context, s Status) error {
 	for range maxConflicts - 1 {
 		if err := w.writeOnce(ctx, s); !apierrors.IsConflict(err) {
@@ -79,7 +81,8 @@ func (w *Writer) writeOnce(ctx context.Context, s Status) error {
 	if next.Object["status"], err = runtime.DefaultUnstructuredConverter.ToUnstructured(&s); err != nil {
 		return err
 	}
-	if err := w.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(next), client.FieldOwner(w.Owner), client.ForceOwnership); err != nil {
+	if err := w.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(next), client.FieldOwner(w.Owner),
+		client.ForceOwnership); err != nil {
 		return fmt.Errorf("writing the status of %s (fix: if its definition is of an earlier version, apply deploy/crd): %w", Kind, err)
 	}
 	return nil
@@ -98,14 +101,15 @@ func (w *Writer) currentObject(ctx context.Context) (*unstructured.Unstructured,
 		return have, nil
 	}
 	have = emptyObject(w.Namespace)
-	if err := w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(have), client.FieldOwner(w.Owner), client.ForceOwnership); err != nil {
+	if err := w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(have), client.FieldOwner(w.Owner),
+		client.ForceOwnership); err != nil {
 		return nil, fmt.Errorf("creating %s: %w", Kind, err)
 	}
 	return have, nil
 }
 
-// Read returns what all writers have said; nothing where there is no object yet. Where the cluster does not serve the kind, the error is
-// one that meta.IsNoMatchError knows.
+// Read returns what all writers have said; nothing where there is no object yet. Where the cluster does not serve the
+// kind, the error is one that meta.IsNoMatchError knows.
 func Read(ctx context.Context, live client.Reader, namespace string) (Status, error) {
 	have := emptyObject(namespace)
 	switch err := live.Get(ctx, client.ObjectKeyFromObject(have), have); {
@@ -151,8 +155,10 @@ func (w *Writer) settledStatus(s, before Status, generation int64) Status {
 	slices.SortFunc(s.Refused, func(a, b Refused) int { return strings.Compare(a.Node, b.Node) })
 	s.Refused = s.Refused[:min(len(s.Refused), MaxRefused)]
 	s.Hosts = SortHosts(s.Hosts)
-	s.Conditions = w.withPages(s.Conditions) // before they are summed up: each writer sums up what the others have written
-	conditions := append(slices.Clone(s.Conditions), summarizeConditions(mergeConditions(s.Conditions, before.Conditions), s.withCounts(before), w.Expected)...)
+	// before they are summed up: each writer sums up what the others have written
+	s.Conditions = w.withPages(s.Conditions)
+	conditions := append(slices.Clone(s.Conditions),
+		summarizeConditions(mergeConditions(s.Conditions, before.Conditions), s.withCounts(before), w.Expected)...)
 	for i, c := range conditions {
 		c.ObservedGeneration, c.LastTransitionTime = generation, metav1.NewTime(w.Now().Truncate(time.Second))
 		if old := meta.FindStatusCondition(before.Conditions, c.Type); old != nil && old.Status == c.Status {
@@ -201,10 +207,13 @@ func (s Status) withCounts(before Status) Status {
 // isAlreadyIn reports whether the object says this already. It may have conditions of other writers.
 func (s Status) isAlreadyIn(before Status) bool {
 	for _, c := range s.Conditions {
-		if old := meta.FindStatusCondition(before.Conditions, c.Type); old == nil || !apiequality.Semantic.DeepEqual(*old, c) {
+		if old := meta.FindStatusCondition(before.Conditions, c.Type); old == nil ||
+			!apiequality.Semantic.DeepEqual(*old, c) {
 			return false
 		}
 	}
-	same := s.Nodes == nil || apiequality.Semantic.DeepEqual(s.Nodes, before.Nodes) && apiequality.Semantic.DeepEqual(s.Refused, before.Refused)
-	return same && (s.HostsWaiting == nil || apiequality.Semantic.DeepEqual(s.HostsWaiting, before.HostsWaiting) && apiequality.Semantic.DeepEqual(s.Hosts, before.Hosts))
+	same := s.Nodes == nil || apiequality.Semantic.DeepEqual(s.Nodes, before.Nodes) &&
+		apiequality.Semantic.DeepEqual(s.Refused, before.Refused)
+	return same && (s.HostsWaiting == nil || apiequality.Semantic.DeepEqual(s.HostsWaiting, before.HostsWaiting) &&
+		apiequality.Semantic.DeepEqual(s.Hosts, before.Hosts))
 }

@@ -48,8 +48,9 @@ type UserData struct {
 	Log    logr.Logger
 }
 
-// recheckKeys is how often the Secrets are compared although nothing was seen to change: those of other namespaces are not watched. A Machine that starts
-// in between gets what is there, so a changed Secret is corrected within half a minute.
+// recheckKeys is how often the Secrets are compared although nothing was seen to change: those of other namespaces are
+// not watched. A Machine that starts in between gets what is there, so a changed Secret is corrected within half a
+// minute.
 const recheckKeys = 20 * time.Second
 
 // SetupWithManager watches the private key alone, in a cache of its own.
@@ -58,7 +59,8 @@ func (u *UserData) SetupWithManager(m base.Manager) error {
 	if err != nil {
 		return err
 	}
-	only := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", keys.SecretName), Namespaces: map[string]cache.Config{u.Login.Namespace: {}}}
+	only := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", keys.SecretName),
+		Namespaces: map[string]cache.Config{u.Login.Namespace: {}}}
 	secrets, err := cache.New(m.GetConfig(), cache.Options{
 		Scheme: m.GetScheme(), Mapper: m.GetRESTMapper(), HTTPClient: m.GetHTTPClient(), NewInformer: base.NewInformer,
 		ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: only},
@@ -69,7 +71,9 @@ func (u *UserData) SetupWithManager(m base.Manager) error {
 	if err := m.Add(secrets); err != nil {
 		return err
 	}
-	once := handler.TypedEnqueueRequestsFromMapFunc(func(context.Context, *corev1.Secret) []reconcile.Request { return base.RequestsFor([]string{"all"}) })
+	once := handler.TypedEnqueueRequestsFromMapFunc(func(context.Context, *corev1.Secret) []reconcile.Request {
+		return base.RequestsFor([]string{"all"})
+	})
 	if err := c.Watch(source.Kind(secrets, &corev1.Secret{}, once)); err != nil {
 		return err
 	}
@@ -85,7 +89,8 @@ func (u *UserData) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 	}
 	if findings.Refused() {
 		f := findings.Sorted()[0]
-		u.Events.Eventf(u.eventObject(), nil, corev1.EventTypeWarning, f.Reason, actionJoin, "%s; fix: %s", f.Message, f.Fix)
+		u.Events.Eventf(u.eventObject(), nil, corev1.EventTypeWarning, f.Reason, actionJoin, "%s; fix: %s",
+			f.Message, f.Fix)
 		return reconcile.Result{RequeueAfter: recheckKeys}, nil
 	}
 	platform, err := u.clusterPlatform(ctx)
@@ -102,7 +107,8 @@ func (u *UserData) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 	}
 	condition, err := u.writeSecrets(ctx, wanted)
 	if condition.Status != metav1.ConditionTrue {
-		u.Events.Eventf(u.eventObject(), nil, corev1.EventTypeWarning, condition.Reason, actionJoin, "%s: %s", condition.Type, condition.Message)
+		u.Events.Eventf(u.eventObject(), nil, corev1.EventTypeWarning, condition.Reason, actionJoin, "%s: %s",
+			condition.Type, condition.Message)
 	}
 	return reconcile.Result{RequeueAfter: recheckKeys}, errors.Join(err, u.Say(ctx, []metav1.Condition{condition}))
 }
@@ -124,11 +130,13 @@ const mayLack = "new Machines may get no user data, or that of an earlier key: "
 
 // eventObject is the object of events.
 func (u *UserData) eventObject() *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: u.Login.Namespace, Name: keys.SecretName}
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: u.Login.Namespace,
+		Name: keys.SecretName}
 }
 
-// writeSecrets writes the Secrets that differ, each also where another one cannot be written, and says how that ended. It writes none while
-// nothing binds what else could be done with that right. An error is one that another try may not have.
+// writeSecrets writes the Secrets that differ, each also where another one cannot be written, and says how that ended.
+// It writes none while nothing binds what else could be done with that right. An error is one that another try may not
+// have.
 func (u *UserData) writeSecrets(ctx context.Context, wanted []corev1.Secret) (metav1.Condition, error) {
 	c := conditions.AsExpected(UserDataWritten)
 	if len(wanted) == 0 {
@@ -136,7 +144,8 @@ func (u *UserData) writeSecrets(ctx context.Context, wanted []corev1.Secret) (me
 	}
 	if err := u.Policies.BindOperator(ctx); err != nil {
 		c.Status, c.Reason = metav1.ConditionFalse, policies.ReasonPolicyNotApplied
-		c.Message = published.Shorten(fmt.Sprintf("%s%v; fix: see the condition %s", mayLack, err, policies.SecretWritesBound))
+		c.Message = published.Shorten(fmt.Sprintf("%s%v; fix: see the condition %s", mayLack, err,
+			policies.SecretWritesBound))
 		return c, nil
 	}
 	var failed error
@@ -152,7 +161,8 @@ func (u *UserData) writeSecrets(ctx context.Context, wanted []corev1.Secret) (me
 	switch {
 	case len(denied) > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, reasonNotPermitted
-		c.Message = fmt.Sprintf("%sthe operator may not write Secret %s in %s; fix: %s", mayLack, wanted[0].Name, strings.Join(denied, " and "), strings.Join(fixes, " && "))
+		c.Message = fmt.Sprintf("%sthe operator may not write Secret %s in %s; fix: %s", mayLack, wanted[0].Name,
+			strings.Join(denied, " and "), strings.Join(fixes, " && "))
 	case failed != nil:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, reasonNotWritten, mayLack+failed.Error()
 	}
@@ -160,10 +170,12 @@ func (u *UserData) writeSecrets(ctx context.Context, wanted []corev1.Secret) (me
 	return c, failed
 }
 
-// grantCommands returns the commands with which an administrator lets the operator write a Secret. They make what deploy has for it.
+// grantCommands returns the commands with which an administrator lets the operator write a Secret. They make what
+// deploy has for it.
 func (u *UserData) grantCommands(s corev1.Secret) string {
 	const name = "windows-machine-config-operator"
-	return fmt.Sprintf("oc -n %[1]s create role %[2]s --verb=get,create,patch --resource=secrets --resource-name=%[3]s && oc -n %[1]s create rolebinding %[2]s --role=%[2]s --serviceaccount=%[4]s:%[2]s",
+	return fmt.Sprintf("oc -n %[1]s create role %[2]s --verb=get,create,patch --resource=secrets "+
+		"--resource-name=%[3]s && oc -n %[1]s create rolebinding %[2]s --role=%[2]s --serviceaccount=%[4]s:%[2]s",
 		s.Namespace, name, s.Name, u.Login.Namespace)
 }
 
@@ -211,8 +223,8 @@ func (u *UserData) writeSecret(ctx context.Context, want corev1.Secret) error {
 	return nil
 }
 
-// replaceSecret makes a Secret, as it was read, hold this data and no other. Its type, which cannot be changed, its labels and its annotations
-// stay.
+// replaceSecret makes a Secret, as it was read, hold this data and no other. Its type, which cannot be changed, its
+// labels and its annotations stay.
 func (u *UserData) replaceSecret(ctx context.Context, have corev1.Secret, want map[string][]byte) error {
 	data := map[string]any{}
 	for key := range have.Data {

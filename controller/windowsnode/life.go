@@ -2,11 +2,13 @@ package windowsnode
 
 import "wmco/bundle/published"
 
-// Life is where a node is in its life. docs/architecture.md, The life of a node, says what is done in each, and what ends it.
+// Life is where a node is in its life. docs/architecture.md, The life of a node, says what is done in each, and what
+// ends it.
 type Life string
 
 const (
-	// LifeNew is a Node that the operator has not marked yet: its kubelet has just registered it, or a person has joined its host.
+	// LifeNew is a Node that the operator has not marked yet: its kubelet has just registered it, or a person has
+	// joined its host.
 	LifeNew Life = "New"
 	// LifeJoining is one that the operator has cordoned until it has all that it needs.
 	LifeJoining Life = "Joining"
@@ -20,16 +22,23 @@ const (
 	LifeEnding Life = "Ending"
 )
 
+// WaitsForAdoption is published.WaitsForAdoption.
+func (n Node) WaitsForAdoption() bool {
+	return published.WaitsByReport(n.Annotations, n.Report, n.ReportError)
+}
+
 // Life returns where the node is in its life, by its Node. Which host it is, is in the records alone.
 func (n Node) Life() Life {
-	switch version, marked := n.Annotations[published.VersionAnnotation] != "", n.Annotations[published.JoiningAnnotation] != ""; {
+	switch version, marked := n.Annotations[published.VersionAnnotation] != "",
+		n.Annotations[published.JoiningAnnotation] != ""; {
 	case !n.DeletionTimestamp.IsZero(), n.HasScaleDownTaint():
 		return LifeEnding
-	case version && (marked || HasTaint(n.Node, RemovingTaint)): // the mark is left out where others have cordoned the node
+	case version && (marked || HasTaint(n.Node, RemovingTaint)):
+		// the mark is left out where others have cordoned the node
 		return LifeRemoving
 	case marked:
 		return LifeJoining
-	case published.WaitsForAdoption(n.Annotations):
+	case n.WaitsForAdoption():
 		return LifeForeign
 	case version:
 		return LifeJoined

@@ -10,8 +10,9 @@ import (
 	"wmco/bundle/published"
 )
 
-// Node is a Windows Node with what its annotations and conditions say. It is two pointers, so that lists of all Nodes are small; Decode makes both. What
-// they point to is shared by those who read it: whoever changes the object copies it before.
+// Node is a Windows Node with what its annotations and conditions say. It is two pointers, so that lists of all Nodes
+// are small; Decode makes both. What they point to is shared by those who read it: whoever changes the object copies it
+// before.
 type Node struct {
 	*corev1.Node
 	*Decoded
@@ -19,24 +20,32 @@ type Node struct {
 
 // Decoded is what the annotations and conditions of a Node say.
 type Decoded struct {
-	// Desired is what the DesiredAnnotation says, whoever has written it; DesiredError is why it cannot be used, set also where there is none.
+	// Desired is what the DesiredAnnotation says, whoever has written it; DesiredError is why it cannot be used, set
+	// also where there is none.
 	Desired      published.Desired
 	DesiredError error
 	// Report is what the node agent says; ReportError is why it cannot be used, set also where there is none.
 	Report      published.Report
 	ReportError error
-	// Rollout is what the operator has noted. It is zero where there is nothing, and where RolloutError says why it cannot be used.
+	// Rollout is what the operator has noted. It is zero where there is nothing, and where RolloutError says why it
+	// cannot be used.
 	Rollout      RolloutState
 	RolloutError error
-	// KubeletCondition is the condition Ready, AgentCondition that of the node agent (published.Condition); zero where there is none.
+	// KubeletCondition is the condition Ready, AgentCondition that of the node agent (published.Condition); zero where
+	// there is none.
 	KubeletCondition, AgentCondition corev1.NodeCondition
+}
+
+// Reference is what Events on the Node are about.
+func (n Node) Reference() *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: n.Name, UID: n.UID}
 }
 
 // Decode decodes a Node.
 func Decode(object corev1.Node) Node { return decode(object, Node{}) }
 
-// DecodeAfter is Decode for a Node of which another version was decoded before: an annotation that has not changed is not decoded again, and both
-// have the same value of it.
+// DecodeAfter is Decode for a Node of which another version was decoded before: an annotation that has not changed is
+// not decoded again, and both have the same value of it.
 func DecodeAfter(before Node, object corev1.Node) Node { return decode(object, before) }
 
 func decode(object corev1.Node, before Node) Node {
@@ -73,7 +82,8 @@ func decode(object corev1.Node, before Node) Node {
 	return n
 }
 
-// shareUnchanged gives a report those parts of the one before that are the same. Both are in memory until all who use Nodes have read the newer one.
+// shareUnchanged gives a report those parts of the one before that are the same. Both are in memory until all who use
+// Nodes have read the newer one.
 func shareUnchanged(now *published.Report, before published.Report) {
 	if slices.Equal(now.Features, before.Features) {
 		now.Features = before.Features
@@ -94,10 +104,12 @@ func ReadReport(annotations map[string]string) (published.Report, error) {
 // DesiredReader returns the desired bundle of a Node. Only the operator knows whether it has written it.
 type DesiredReader func(Node) (published.Desired, error)
 
-// ReadUnverified is for those who only show what a Node says, and have no keys: anybody may have written it who may write to Nodes.
+// ReadUnverified is for those who only show what a Node says, and have no keys: anybody may have written it who may
+// write to Nodes.
 func ReadUnverified(n Node) (published.Desired, error) { return n.Desired, n.DesiredError }
 
-// VerifyWith returns what reads a desired bundle with a check of its signatures, which gets the Node and the text of the annotation.
+// VerifyWith returns what reads a desired bundle with a check of its signatures, which gets the Node and the text of
+// the annotation.
 func VerifyWith(open func(node published.NodeID, text string) (published.Desired, error)) DesiredReader {
 	return func(n Node) (published.Desired, error) {
 		return open(n.ID(), n.Annotations[published.DesiredAnnotation])
@@ -110,7 +122,8 @@ func (n Node) ID() published.NodeID { return published.NodeID{Name: n.Name, UID:
 // IsReady reports whether the kubelet says that it is.
 func (n Node) IsReady() bool { return n.KubeletCondition.Status == corev1.ConditionTrue }
 
-// IsLost reports whether the cluster has lost the kubelet. One that says by itself that it is not Ready is not lost, and has a certificate.
+// IsLost reports whether the cluster has lost the kubelet. One that says by itself that it is not Ready is not lost,
+// and has a certificate.
 func (n Node) IsLost() bool { return n.KubeletCondition.Status == corev1.ConditionUnknown }
 
 // IsPaused reports whether an administrator keeps the node as it is.
@@ -135,15 +148,16 @@ func HasTaint(node *corev1.Node, key string) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
 }
 
-// LacksPayload reports whether the agent cannot apply the published bundle for want of executables: another operator publishes others, or contents of the
-// host were damaged.
+// LacksPayload reports whether the agent cannot apply the published bundle for want of executables: another operator
+// publishes others, or contents of the host were damaged.
 func (n Node) LacksPayload() bool {
-	return n.DesiredError == nil && n.ReportError == nil && n.Report.State == published.StatePayloadMissing && n.Report.Desired == n.Desired.Bundle
+	return n.DesiredError == nil && n.ReportError == nil && n.Report.State == published.StatePayloadMissing &&
+		n.Report.Desired == n.Desired.Bundle
 }
 
-// IsPayloadPending reports whether executables have to be copied to the host before a bundle with them is published there: the bundle that
-// is published is not made with this payload, and it has not been copied yet. A node for which nothing is published gets its executables when it
-// joins. An empty digest is no payload.
+// IsPayloadPending reports whether executables have to be copied to the host before a bundle with them is published
+// there: the bundle that is published is not made with this payload, and it has not been copied yet. A node for which
+// nothing is published gets its executables when it joins. An empty digest is no payload.
 func (n Node) IsPayloadPending(payload bundle.Digest) bool {
 	if payload == "" || n.Annotations[published.PayloadAnnotation] == string(payload) {
 		return false

@@ -19,11 +19,12 @@ const maxRolloutState = 16 << 10
 // maxPastTurns is how many turns of a node are kept.
 const maxPastTurns = 5
 
-// RolloutState is what the operator knows about a node: the content of published.RolloutAnnotation. A node may change the annotations
-// of its own Node, so it decides about this node and about places that others wait for, and about nothing else.
+// RolloutState is what the operator knows about a node: the content of published.RolloutAnnotation. A node may change
+// the annotations of its own Node, so it decides about this node and about places that others wait for, and about
+// nothing else.
 //
-// Its times are for people and for estimates, and tell one turn from the next. How long something lasts is decided by Elapsed: the clock of the
-// operator may be set, and the operator may have been away.
+// Its times are for people and for estimates, and tell one turn from the next. How long something lasts is decided by
+// Elapsed: the clock of the operator may be set, and the operator may have been away.
 type RolloutState struct {
 	Schema int `json:"schema"`
 	// Turn is about the bundle that is published.
@@ -36,9 +37,11 @@ type RolloutState struct {
 	FailedRetry bundle.Digest `json:"failedRetry,omitempty"`
 	// Postponed is set for a node whose drain did not end in time: when it was expected to be taken again.
 	Postponed time.Time `json:"postponed,omitzero"`
-	// Booted stands for the value of published.RebootAnnotation that the host was booted for last, or that was given up. It asks for no other boot.
+	// Booted stands for the value of published.RebootAnnotation that the host was booted for last, or that was given
+	// up. It asks for no other boot.
 	Booted bundle.Digest `json:"booted,omitempty"`
-	// WindowsBoot is the last boot that Windows itself had waited for, where the settings ask the operator to see to such boots.
+	// WindowsBoot is the last boot that Windows itself had waited for, where the settings ask the operator to see to
+	// such boots.
 	WindowsBoot WindowsBoot `json:"windowsBoot,omitzero"`
 	// Elapsed is how much time operators have seen pass before this was written.
 	Elapsed Elapsed `json:"elapsed,omitzero"`
@@ -56,7 +59,8 @@ type Turn struct {
 	// Begun is when the node was taken, or the bundle published; Permitted is when this impact was permitted.
 	Begun     time.Time `json:"begun"`
 	Permitted time.Time `json:"permitted"`
-	// Ended is when the node was released or, for canaries, seen to have the bundle. Confirmed is when a canary had settled.
+	// Ended is when the node was released or, for canaries, seen to have the bundle. Confirmed is when a canary had
+	// settled.
 	Ended     time.Time `json:"ended,omitzero"`
 	Confirmed time.Time `json:"confirmed,omitzero"`
 	// Retry stands for what published.RetryAnnotation was. Another value gives a turn that has failed its time again.
@@ -68,7 +72,8 @@ type Turn struct {
 // Claim is a place among the unavailable nodes.
 type Claim struct {
 	Taken time.Time `json:"taken"`
-	// Held is true when all claims were counted after it was taken, and fitted. Before, it is withdrawn where they do not.
+	// Held is true when all claims were counted after it was taken, and fitted. Before, it is withdrawn where they do
+	// not.
 	Held bool `json:"held,omitempty"`
 	// Blocked names the PodDisruptionBudget that forbids the drain, and the pod; empty while none does.
 	Blocked string `json:"blocked,omitempty"`
@@ -78,7 +83,8 @@ type Claim struct {
 
 // WindowsBoot is a boot of a host for what Windows itself waited for.
 type WindowsBoot struct {
-	// Reasons are what Windows waited for, as JoinBoots writes them, without those that have been seen gone since. They ask for no other boot.
+	// Reasons are what Windows waited for, as JoinBoots writes them, without those that have been seen gone since. They
+	// ask for no other boot.
 	Reasons string `json:"reasons,omitempty"`
 	// Request is what the operator signed for the boot; empty if a person asked for it.
 	Request bundle.Digest `json:"request,omitempty"`
@@ -86,8 +92,8 @@ type WindowsBoot struct {
 	Begun time.Time `json:"begun"`
 }
 
-// Elapsed is for how long what is decided by had lasted, for an operator that is started later. It is written with every step and, where a turn
-// takes long, a few times in it.
+// Elapsed is for how long what is decided by had lasted, for an operator that is started later. It is written with
+// every step and, where a turn takes long, a few times in it.
 type Elapsed struct {
 	Permitted int64 `json:"permittedSeconds,omitempty"`
 	Ended     int64 `json:"endedSeconds,omitempty"`
@@ -95,8 +101,8 @@ type Elapsed struct {
 	Postponed int64 `json:"postponedSeconds,omitempty"`
 	// Booted is about WindowsBoot.
 	Booted int64 `json:"bootedSeconds,omitempty"`
-	// Ready is for a canary that is observed: for how long it had been Ready, since it became so at ReadySince by its clock. It counts for an operator
-	// that is started later if that has not changed.
+	// Ready is for a canary that is observed: for how long it had been Ready, since it became so at ReadySince by its
+	// clock. It counts for an operator that is started later if that has not changed.
 	Ready      int64     `json:"readySeconds,omitempty"`
 	ReadySince time.Time `json:"readySince,omitzero"`
 }
@@ -120,14 +126,15 @@ func (s RolloutState) Encode() (string, error) {
 	return string(text), nil
 }
 
-// DecodeRolloutState reads what Encode wrote; empty text is no state. The annotation of a newer program is a *bundle.SchemaError, anything
-// else that cannot be used is published.ErrInvalid.
+// DecodeRolloutState reads what Encode wrote; empty text is no state. The annotation of a newer program is a
+// *bundle.SchemaError, anything else that cannot be used is published.ErrInvalid.
 func DecodeRolloutState(text string) (RolloutState, error) {
 	if text == "" {
 		return RolloutState{}, nil
 	}
 	if len(text) > maxRolloutState {
-		return RolloutState{}, fmt.Errorf("%w: the state of the rollout has %d bytes, at most %d are allowed", published.ErrInvalid, len(text), maxRolloutState)
+		return RolloutState{}, fmt.Errorf("%w: the state of the rollout has %d bytes, at most %d are allowed",
+			published.ErrInvalid, len(text), maxRolloutState)
 	}
 	if err := bundle.CheckSchema([]byte(text), "state of the rollout", rolloutSchema); err != nil {
 		if newer := (*bundle.SchemaError)(nil); errors.As(err, &newer) {

@@ -15,7 +15,7 @@ const maxPlanText = 500
 // adoptionStatus says what the adoption of a node of another operator changes: no rollout of a change reaches such a node before, and its adoption
 // brings it the whole bundle. Waits is false for other nodes, and for one whose adoption has a turn of the rollout.
 func adoptionStatus(n windowsnode.Node, settings render.Settings) (s plan.Status, waits bool) {
-	if !published.WaitsForAdoption(n.Annotations) || n.Annotations[published.DesiredAnnotation] != "" {
+	if !n.WaitsForAdoption() || n.Annotations[published.DesiredAnnotation] != "" {
 		return plan.Status{}, false
 	}
 	s = plan.Status{Node: n.Name, Phase: plan.PhaseWaiting, Reason: fleet.ReasonWaitingForAdoption}

@@ -1,5 +1,5 @@
-// Package apiservers asks each API server of the cluster for its version, and one for its time. While a cluster is updated they differ, and an address that serves
-// them all answers with any one of them.
+// Package apiservers asks each API server of the cluster for its version, and one for its time. While a cluster is
+// updated they differ, and an address that serves them all answers with any one of them.
 //
 //	EndpointSlice default/kubernetes --> address of each --> /version --> versions
 //
@@ -29,11 +29,13 @@ import (
 )
 
 const (
-	// slice is the EndpointSlice in which each API server that lives has its address (k8s.io/kubernetes/pkg/controlplane/reconcilers).
+	// slice is the EndpointSlice in which each API server that lives has its address
+	// (k8s.io/kubernetes/pkg/controlplane/reconcilers).
 	slice = "kubernetes"
 	// serviceName is a name in the certificate of every API server: that of its Service.
 	serviceName = "kubernetes.default.svc"
-	// patience is how long one API server is waited for. One that does not answer is about to be taken out of the EndpointSlice.
+	// patience is how long one API server is waited for. One that does not answer is about to be taken out of the
+	// EndpointSlice.
 	patience = 2 * time.Second
 	// maxVersion is the size of the largest answer that is read, in bytes.
 	maxVersion = 64 << 10
@@ -61,7 +63,8 @@ func New(config *rest.Config, client *http.Client) (*Servers, error) {
 	return newServers(config, client, read)
 }
 
-func newServers(config *rest.Config, client *http.Client, read func(context.Context) (*discoveryv1.EndpointSlice, error)) (*Servers, error) {
+func newServers(config *rest.Config, client *http.Client,
+	read func(context.Context) (*discoveryv1.EndpointSlice, error)) (*Servers, error) {
 	usual, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("reading the address of the API server: %w", err)
@@ -73,9 +76,9 @@ func newServers(config *rest.Config, client *http.Client, read func(context.Cont
 	return &Servers{slice: read, usual: usual, usualClient: client, each: each}, nil
 }
 
-// eachClient returns a client for servers by their address. Their certificates have names, not addresses: each must have the name that the
-// operator's own address has, or that of the Service. Nothing is sent, a token neither, before the certificate has been verified. A proxy is
-// for what is outside of the cluster.
+// eachClient returns a client for servers by their address. Their certificates have names, not addresses: each must
+// have the name that the operator's own address has, or that of the Service. Nothing is sent, a token neither, before
+// the certificate has been verified. A proxy is for what is outside of the cluster.
 func eachClient(config *rest.Config, host string) (*http.Client, error) {
 	own := rest.CopyConfig(config)
 	if own.ServerName == "" {
@@ -95,8 +98,8 @@ func eachClient(config *rest.Config, host string) (*http.Client, error) {
 	return &http.Client{Transport: transport, Timeout: patience}, nil
 }
 
-// ListVersions returns the version of the API server that answers at the operator's own address, and of each one in the EndpointSlice that
-// answers. The error is about the former: without it nothing else is done either.
+// ListVersions returns the version of the API server that answers at the operator's own address, and of each one in the
+// EndpointSlice that answers. The error is about the former: without it nothing else is done either.
 func (s *Servers) ListVersions(ctx context.Context) ([]string, error) {
 	first, err := fetchVersion(ctx, s.usualClient, s.usual)
 	if err != nil {
@@ -139,15 +142,16 @@ func (s *Servers) listServerURLs(ctx context.Context) ([]*url.URL, error) {
 		}
 		for _, e := range endpoints.Endpoints {
 			for _, address := range e.Addresses {
-				all = append(all, &url.URL{Scheme: "https", Host: net.JoinHostPort(address, strconv.Itoa(int(*port.Port)))})
+				all = append(all, &url.URL{Scheme: "https",
+					Host: net.JoinHostPort(address, strconv.Itoa(int(*port.Port)))})
 			}
 		}
 	}
 	return all, nil
 }
 
-// ServerTime returns the time of day of the API server that answers at the operator's own address. It stands in the header Date of each answer (RFC 9110,
-// section 6.6.1; package net/http, ResponseWriter).
+// ServerTime returns the time of day of the API server that answers at the operator's own address. It stands in the
+// header Date of each answer (RFC 9110, section 6.6.1; package net/http, ResponseWriter).
 func (s *Servers) ServerTime(ctx context.Context) (now time.Time, err error) {
 	_, header, err := fetchFromServer(ctx, s.usualClient, s.usual)
 	if err == nil {
@@ -172,20 +176,24 @@ func fetchVersion(ctx context.Context, client *http.Client, at *url.URL) (string
 	return EffectiveVersion(info), nil
 }
 
-// EffectiveVersion returns the version that an API server behaves as: that of its program, or the older minor version that it emulates (kube-apiserver
-// --emulated-version; kubernetes.io/docs/concepts/cluster-administration/compatibility-version), such as "v1.35.0+emulated-by-v1.36.3". It serves
-// the APIs of that one, so a newer kubelet would ask for what it does not have.
+// EffectiveVersion returns the version that an API server behaves as: that of its program, or the older minor version
+// that it emulates (kube-apiserver --emulated-version;
+// kubernetes.io/docs/concepts/cluster-administration/compatibility-version), such as "v1.35.0+emulated-by-v1.36.3". It
+// serves the APIs of that one, so a newer kubelet would ask for what it does not have.
 func EffectiveVersion(info version.Info) string {
 	program, err := semver.ParseSemantic(info.GitVersion)
 	emulated, unknown := semver.ParseGeneric(info.EmulationMajor + "." + info.EmulationMinor)
 	if err != nil || unknown != nil || !emulated.LessThan(semver.MajorMinor(program.Major(), program.Minor())) {
 		return info.GitVersion
 	}
-	return fmt.Sprintf("v%d.%d.0+emulated-by-v%d.%d.%d", emulated.Major(), emulated.Minor(), program.Major(), program.Minor(), program.Patch())
+	return fmt.Sprintf("v%d.%d.0+emulated-by-v%d.%d.%d", emulated.Major(), emulated.Minor(), program.Major(),
+		program.Minor(), program.Patch())
 }
 
-// fetchFromServer asks an API server for its version, which each user may (kubernetes.io/docs/reference/access-authn-authz/rbac, Discovery Roles).
-func fetchFromServer(ctx context.Context, client *http.Client, at *url.URL) (body []byte, header http.Header, err error) {
+// fetchFromServer asks an API server for its version, which each user may
+// (kubernetes.io/docs/reference/access-authn-authz/rbac, Discovery Roles).
+func fetchFromServer(ctx context.Context, client *http.Client, at *url.URL) (body []byte,
+	header http.Header, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.JoinPath("version").String(), http.NoBody)
 	if err != nil {
 		return nil, nil, err

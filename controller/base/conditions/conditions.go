@@ -11,5 +11,6 @@ const (
 
 // AsExpected returns a condition that is met.
 func AsExpected(kind string) metav1.Condition {
-	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: ReasonAsExpected, Message: MessageAsExpected}
+	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: ReasonAsExpected,
+		Message: MessageAsExpected}
 }

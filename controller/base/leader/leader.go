@@ -3,8 +3,9 @@
 //	leader election --renews--> Lock --notes when--> CheckLeading, ConfirmLeading: before a write, before a host is changed
 //	                              '---another holder---> Lost: the process ends
 //
-// The library of leader election gives up only when it could not renew the Lease for a while, so a process that was frozen for longer than the
-// Lease would go on beside the next holder until then. It decides when to renew; this package writes nothing to the Lease by itself.
+// The library of leader election gives up only when it could not renew the Lease for a while, so a process that was
+// frozen for longer than the Lease would go on beside the next holder until then. It decides when to renew; this
+// package writes nothing to the Lease by itself.
 package leader
 
 import (
@@ -21,7 +22,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// ErrNotLeading means that this process may not change anything: another one leads, or it is not known that this one still does.
+// ErrNotLeading means that this process may not change anything: another one leads, or it is not known that this one
+// still does.
 var ErrNotLeading = errors.New("this process does not lead")
 
 // LostError means that another process holds the Lease. This one ends.
@@ -31,7 +33,8 @@ type LostError struct {
 }
 
 func (e *LostError) Error() string {
-	return fmt.Sprintf("Lease %s is held by %s now: another operator works for this cluster, so this one ends", e.Lease, e.Holder)
+	return fmt.Sprintf("Lease %s is held by %s now: another operator works for this cluster, so this one ends",
+		e.Lease, e.Holder)
 }
 
 // Is makes a LostError an ErrNotLeading.
@@ -46,13 +49,15 @@ const (
 	clockSlack = 2 * time.Second
 )
 
-// Lock is that of leader election, which notes when it was renewed. The methods of resourcelock.Interface are for the library alone, the others
-// may be called by many goroutines.
+// Lock is that of leader election, which notes when it was renewed. The methods of resourcelock.Interface are for the
+// library alone, the others may be called by many goroutines.
 type Lock struct {
 	*resourcelock.LeaseLock
-	// look reads the Lease for others than the library, whose lock keeps what it has read: it would renew a Lease that it has not seen change.
+	// look reads the Lease for others than the library, whose lock keeps what it has read: it would renew a Lease that
+	// it has not seen change.
 	look *resourcelock.LeaseLock
-	// valid is how long after a renewal this process leads: no longer than the library tries to renew, which is less than the Lease lasts.
+	// valid is how long after a renewal this process leads: no longer than the library tries to renew, which is less
+	// than the Lease lasts.
 	valid time.Duration
 	now   func() reading
 
@@ -61,8 +66,8 @@ type Lock struct {
 	lost   chan struct{}
 
 	mu sync.Mutex
-	// held is true once this process has had the Lease, released once it has given that back. Renewed is when the last renewal began, and asked
-	// when the last look at the Lease began that found this process.
+	// held is true once this process has had the Lease, released once it has given that back. Renewed is when the last
+	// renewal began, and asked when the last look at the Lease began that found this process.
 	held, released bool
 	renewed, asked reading
 	// err is why this process leads no longer; nil while it may.
@@ -88,7 +93,8 @@ func New(o Options) *Lock {
 			LockConfig: resourcelock.ResourceLockConfig{Identity: o.Identity},
 		}
 	}
-	return &Lock{LeaseLock: lease(), look: lease(), valid: o.Renew, now: newClockReader(), asking: make(chan struct{}, 1), lost: make(chan struct{})}
+	return &Lock{LeaseLock: lease(), look: lease(), valid: o.Renew, now: newClockReader(),
+		asking: make(chan struct{}, 1), lost: make(chan struct{})}
 }
 
 // Lost is closed when another process holds the Lease that this one has held. Err says which.
@@ -124,8 +130,8 @@ func (l *Lock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 	return err
 }
 
-// Update renews or releases the Lease for the library. A Lease that another process holds is left alone: the library would release it at the end, as it
-// was its own when the library looked last.
+// Update renews or releases the Lease for the library. A Lease that another process holds is left alone: the library
+// would release it at the end, as it was its own when the library looked last.
 func (l *Lock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	if err := l.Err(); err != nil {
 		return err
@@ -160,8 +166,9 @@ func (l *Lock) noteRenewal(holder string, begun reading) {
 	}
 }
 
-// CheckLeading returns an error if this process must not write to the cluster. It asks nothing as long as the Lease was renewed lately by all clocks.
-// A process that has not held the Lease yet may write: what an operator prepares before it leads is the same for all.
+// CheckLeading returns an error if this process must not write to the cluster. It asks nothing as long as the Lease was
+// renewed lately by all clocks. A process that has not held the Lease yet may write: what an operator prepares before
+// it leads is the same for all.
 func (l *Lock) CheckLeading(ctx context.Context) error {
 	l.mu.Lock()
 	held, lost, asked, now := l.held, l.err, l.asked, l.now()
@@ -181,8 +188,9 @@ func (l *Lock) isExpired(now reading) bool {
 	return !l.held || l.released || now.ageSince(l.renewed) >= l.valid
 }
 
-// ConfirmLeading returns an error if this process must not change a host. It looks at the Lease, as a computer that was paused may have no clock that
-// shows it. Where the API server gives no answer, the time since the last renewal decides.
+// ConfirmLeading returns an error if this process must not change a host. It looks at the Lease, as a computer that was
+// paused may have no clock that shows it. Where the API server gives no answer, the time since the last renewal
+// decides.
 func (l *Lock) ConfirmLeading(ctx context.Context) error {
 	if l.isFresh() {
 		return nil

@@ -1,5 +1,5 @@
-// Package named creates objects of fixed names by server-side apply. The API server authorizes that with the name, so a right to create can
-// be limited to it; a plain create is authorized without one.
+// Package named creates objects of fixed names by server-side apply. The API server authorizes that with the name, so a
+// right to create can be limited to it; a plain create is authorized without one.
 //
 //	verbs: [create, patch], resourceNames: [x]   --> x can be created, and nothing else
 package named
@@ -17,14 +17,15 @@ import (
 // Owner is the field manager of what is created.
 const Owner = "windows-machine-config-operator"
 
-// CreateIfAbsent creates the object where there is none of its name, and makes it what the API server has then. Where another one created it
-// before, its fields stay: one that differs from a field of the object is a conflict (apierrors.IsConflict), and changes nothing.
+// CreateIfAbsent creates the object where there is none of its name, and makes it what the API server has then. Where
+// another one created it before, its fields stay: one that differs from a field of the object is a conflict
+// (apierrors.IsConflict), and changes nothing.
 func CreateIfAbsent(ctx context.Context, c client.Client, o client.Object) error {
 	return serverSideApply(ctx, c, o, client.FieldOwner(Owner))
 }
 
-// ForceApply makes the object have these fields, whoever wrote them before, and creates it where there is none. The API server writes nothing
-// where nothing changes.
+// ForceApply makes the object have these fields, whoever wrote them before, and creates it where there is none. The API
+// server writes nothing where nothing changes.
 func ForceApply(ctx context.Context, c client.Client, o client.Object, owner client.FieldOwner) error {
 	return serverSideApply(ctx, c, o, owner, client.ForceOwnership)
 }

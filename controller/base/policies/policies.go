@@ -1,4 +1,5 @@
-// Package policies applies the admission policies of deploy/admission, and the NetworkPolicy of deploy/network, where the operator may.
+// Package policies applies the admission policies of deploy/admission, and the NetworkPolicy of deploy/network, where
+// the operator may.
 package policies
 
 import (
@@ -20,14 +21,15 @@ import (
 	"wmco/deploy/network"
 )
 
-// SecretWritesBound is the type of the condition that an admission policy refuses Secrets that the operator has no reason to write.
+// SecretWritesBound is the type of the condition that an admission policy refuses Secrets that the operator has no
+// reason to write.
 const SecretWritesBound = "SecretWritesBound"
 
 // ReasonPolicyNotApplied is the reason of a condition that lacks a policy.
 const ReasonPolicyNotApplied = "PolicyNotApplied"
 
-// Policies are the admission policies of deploy/admission. The manifests install them; a bundle of OLM cannot carry a policy, so there the
-// operator may apply them, by their names.
+// Policies are the admission policies of deploy/admission. The manifests install them; a bundle of OLM cannot carry a
+// policy, so there the operator may apply them, by their names.
 type Policies struct {
 	// Live reads from the API server, and Client writes.
 	Live   client.Reader
@@ -38,7 +40,8 @@ type Policies struct {
 
 // BindOperator makes sure that the policy about the operator's own Secrets is in the cluster, as it must be.
 func (p Policies) BindOperator(ctx context.Context) error {
-	return p.ensurePolicy(ctx, func() (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
+	return p.ensurePolicy(ctx, func() (*admissionv1.ValidatingAdmissionPolicy,
+		*admissionv1.ValidatingAdmissionPolicyBinding) {
 		return admission.OperatorSecrets(p.Namespace)
 	})
 }
@@ -48,19 +51,22 @@ func (p Policies) BindCloudIdentities(ctx context.Context) error {
 	return p.ensurePolicy(ctx, admission.CloudNodeManager)
 }
 
-// LimitPorts makes sure that there is a NetworkPolicy for the ports of the operator. One that there is stays as it is: administrators may let in whom they like.
+// LimitPorts makes sure that there is a NetworkPolicy for the ports of the operator. One that there is stays as it is:
+// administrators may let in whom they like.
 func (p Policies) LimitPorts(ctx context.Context) error {
 	want, err := network.Policy(p.Namespace)
 	if err != nil {
 		return err
 	}
-	if err := p.Live.Get(ctx, client.ObjectKeyFromObject(want), objects.NewObject(want.GroupVersionKind())); !apierrors.IsNotFound(err) {
+	if err := p.Live.Get(ctx, client.ObjectKeyFromObject(want),
+		objects.NewObject(want.GroupVersionKind())); !apierrors.IsNotFound(err) {
 		return err
 	}
 	return named.CreateIfAbsent(ctx, p.Client, want)
 }
 
-func (p Policies) ensurePolicy(ctx context.Context, pair func() (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding)) error {
+func (p Policies) ensurePolicy(ctx context.Context,
+	pair func() (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding)) error {
 	policy, binding := pair()
 	if err := p.applyPolicy(ctx, policy); err != nil {
 		return err

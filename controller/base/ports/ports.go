@@ -1,5 +1,5 @@
-// Package ports bounds what the ports of the operator take of its memory and its log. Whoever reaches a port needs no credential to connect, to send
-// headers and to keep a connection.
+// Package ports bounds what the ports of the operator take of its memory and its log. Whoever reaches a port needs no
+// credential to connect, to send headers and to keep a connection.
 package ports
 
 import (
@@ -10,13 +10,16 @@ import (
 )
 
 const (
-	// mostHeader bounds the headers of a request, in bytes: net/http takes 4 KiB more, which the longest tokens of service accounts need half of.
+	// mostHeader bounds the headers of a request, in bytes: net/http takes 4 KiB more, which the longest tokens of
+	// service accounts need half of.
 	mostHeader = 8 << 10
-	// headerLimit is for the TLS handshake and the headers, readLimit for a whole request, writeLimit for its answer too.
+	// headerLimit is for the TLS handshake and the headers, readLimit for a whole request, writeLimit for its answer
+	// too.
 	headerLimit = 5 * time.Second
 	readLimit   = 10 * time.Second
 	writeLimit  = time.Minute
-	// idleLimit is how long a connection waits for the next request: longer than the minute after which Prometheus and the kubelet ask again.
+	// idleLimit is how long a connection waits for the next request: longer than the minute after which Prometheus and
+	// the kubelet ask again.
 	idleLimit = 90 * time.Second
 )
 

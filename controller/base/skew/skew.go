@@ -17,8 +17,8 @@ import (
 )
 
 // CheckKubelet compares the kubelet that nodes get with the oldest API server: it may not be of a newer minor version
-// (kubernetes.io/releases/version-skew-policy). It returns what is wrong, and whether the kubelet may be published. The cluster's own version
-// says what was updated, not what runs now.
+// (kubernetes.io/releases/version-skew-policy). It returns what is wrong, and whether the kubelet may be published. The
+// cluster's own version says what was updated, not what runs now.
 func CheckKubelet(shipped string, answers []string) (bundle.Finding, bool) {
 	f := bundle.Finding{Severity: bundle.SeverityError, Object: bundle.Ref{Kind: "ClusterVersion", Name: "version"}}
 	kubelet, err := version.ParseSemantic(shipped)
@@ -29,14 +29,16 @@ func CheckKubelet(shipped string, answers []string) (bundle.Finding, bool) {
 		servers = append(servers, v)
 	}
 	if err != nil || len(servers) == 0 {
-		f.Reason, f.Message = reason.APIServerVersionUnknown, "the version of the API server is not known, so kubelet "+shipped+" may be too new for it"
+		f.Reason, f.Message = reason.APIServerVersionUnknown,
+			"the version of the API server is not known, so kubelet "+shipped+" may be too new for it"
 		f.Fix = "check that oc version prints the server's version"
 		return f, false
 	}
 	oldest := slices.MinFunc(servers, compareVersions)
 	if kubelet.Major() == oldest.Major() && kubelet.Minor() > oldest.Minor() || kubelet.Major() > oldest.Major() {
 		f.Reason = reason.KubeletTooNew
-		f.Message = fmt.Sprintf("kubelet %s, which nodes of this cluster get, is newer than one of its API servers, v%s: nothing is published and no host joins until all API servers are updated", shipped, oldest)
+		f.Message = fmt.Sprintf("kubelet %s, which nodes of this cluster get, is newer than one of its API servers, "+
+			"v%s: nothing is published and no host joins until all API servers are updated", shipped, oldest)
 		f.Fix = "finish the cluster's update first"
 		return f, false
 	}

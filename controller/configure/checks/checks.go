@@ -2,8 +2,8 @@
 //
 //	findings of the inputs and of the key, versions, ConfigMap trusted-ca --JudgeCluster--> conditions; who waits
 //
-// A check that fails makes something wait and is said in a condition. It never stops the operator: certificates of nodes are
-// approved and what is published stays, whatever is wrong. The package makes no requests and reads no clock.
+// A check that fails makes something wait and is said in a condition. It never stops the operator: certificates of
+// nodes are approved and what is published stays, whatever is wrong. The package makes no requests and reads no clock.
 package checks
 
 import (
@@ -29,7 +29,8 @@ const (
 	APIsServed Type = "APIsServed"
 	// NetworkSupported means OVN-Kubernetes with a hybrid overlay.
 	NetworkSupported Type = "NetworkSupported"
-	// VersionSupported means that this release is for the cluster's version, and the kubelet of its nodes not newer than an API server.
+	// VersionSupported means that this release is for the cluster's version, and the kubelet of its nodes not newer
+	// than an API server.
 	VersionSupported Type = "VersionSupported"
 	// TrustedCAReady means that the CAs of the proxy are known, where there is one.
 	TrustedCAReady Type = "TrustedCAReady"
@@ -42,7 +43,8 @@ const (
 )
 
 func conditionTypes() []Type {
-	return []Type{APIsServed, NetworkSupported, VersionSupported, TrustedCAReady, InputsValid, PrivateKeyValid, PayloadComplete}
+	return []Type{APIsServed, NetworkSupported, VersionSupported, TrustedCAReady, InputsValid, PrivateKeyValid,
+		PayloadComplete}
 }
 
 // Condition is what one check says.
@@ -61,7 +63,8 @@ type Condition struct {
 type Cluster struct {
 	// Findings are those of the inputs (desired.Hosts.Findings) and of the private key (keys.ReadSecret).
 	Findings bundle.Findings
-	// APIServers are the versions that API servers have told (/version, gitVersion). During an update there are several.
+	// APIServers are the versions that API servers have told (/version, gitVersion). During an update there are
+	// several.
 	APIServers []string
 	// Kubelet is the version of the kubelet that nodes of the cluster get.
 	Kubelet   string
@@ -75,7 +78,8 @@ type Cluster struct {
 type Result struct {
 	// Conditions has every type once.
 	Conditions []Condition
-	// JoinsWait reports whether no host may join now, PublishWaits whether nothing may be published. What is published stays.
+	// JoinsWait reports whether no host may join now, PublishWaits whether nothing may be published. What is published
+	// stays.
 	JoinsWait, PublishWaits bool
 	// Again is when time alone will change the answer, zero if it will not.
 	Again time.Duration
@@ -107,7 +111,8 @@ func JudgeCluster(c Cluster) Result {
 			condition = c.servedPlatforms(condition)
 		}
 		r.Conditions = append(r.Conditions, condition)
-		r.JoinsWait = r.JoinsWait || !condition.Met && (len(found[t]) == 0 || slices.ContainsFunc(found[t], func(f bundle.Finding) bool { return !ofMachines(f) }))
+		r.JoinsWait = r.JoinsWait || !condition.Met &&
+			(len(found[t]) == 0 || slices.ContainsFunc(found[t], func(f bundle.Finding) bool { return !ofMachines(f) }))
 	}
 	return r
 }
@@ -115,8 +120,8 @@ func JudgeCluster(c Cluster) Result {
 // ofMachines reports whether a finding holds up the hosts of Machines alone, which are not in the inputs then.
 func ofMachines(f bundle.Finding) bool { return f.Reason == reason.MachinesRefused }
 
-// typeOf returns the condition that a finding is about, empty if nothing waits for it. A finding about one host is said where
-// that host is.
+// typeOf returns the condition that a finding is about, empty if nothing waits for it. A finding about one host is said
+// where that host is.
 func typeOf(f bundle.Finding) Type {
 	switch f.Reason {
 	case reason.ClusterVersionUnsupported: // a warning, for which nodes that have joined do not wait
@@ -134,9 +139,11 @@ func typeOf(f bundle.Finding) Type {
 		return PayloadComplete
 	case reason.KindNotServed, reason.Forbidden, reason.UnknownVersion:
 		return APIsServed
-	case reason.NetworkTypeUnsupported, reason.HybridOverlayMissing, reason.ServiceNetworkMissing, reason.ServiceNetworkIPv6:
+	case reason.NetworkTypeUnsupported, reason.HybridOverlayMissing, reason.ServiceNetworkMissing,
+		reason.ServiceNetworkIPv6:
 		return NetworkSupported
-	case reason.PrivateKeyMissing, reason.PrivateKeyNotPEM, reason.PrivateKeyLocked, reason.PrivateKeyWeak, reason.PrivateKeyMalformed, reason.PrivateKeyAmbiguous:
+	case reason.PrivateKeyMissing, reason.PrivateKeyNotPEM, reason.PrivateKeyLocked, reason.PrivateKeyWeak,
+		reason.PrivateKeyMalformed, reason.PrivateKeyAmbiguous:
 		return PrivateKeyValid
 	case reason.InputMissing:
 		if f.Object.Kind == "ConfigMap" && f.Object.Name == render.TrustedCAConfigMap {
@@ -164,7 +171,8 @@ func conditionOf(t Type, found bundle.Findings) Condition {
 	return Condition{Type: t, Reason: first.Reason, Message: message, Fix: first.Fix}
 }
 
-// servedPlatforms says what a payload that lacks executables means to the cluster: that no host joins, or which platforms have to be others.
+// servedPlatforms says what a payload that lacks executables means to the cluster: that no host joins, or which
+// platforms have to be others.
 func (c Cluster) servedPlatforms(condition Condition) Condition {
 	missing := c.Payload.Missing()
 	if len(missing) == 0 {
@@ -174,7 +182,8 @@ func (c Cluster) servedPlatforms(condition Condition) Condition {
 	for _, x := range missing {
 		lines = append(lines, fmt.Sprintf("%s (%s)", x.Name, x.On()))
 	}
-	lacks := "the payload of this operator lacks executables, and cannot serve nodes that need them: " + strings.Join(lines, ", ")
+	lacks := "the payload of this operator lacks executables, and cannot serve nodes that need them: " +
+		strings.Join(lines, ", ")
 	if condition.Met {
 		condition.Note = "nodes on this cluster's platform have all that they need; " + lacks
 		return condition

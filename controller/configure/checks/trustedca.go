@@ -13,8 +13,8 @@ import (
 	"wmco/render"
 )
 
-// TrustedCALimit is how long the network operator has to fill the ConfigMap before that is an error. It takes seconds, unless
-// it is being updated.
+// TrustedCALimit is how long the network operator has to fill the ConfigMap before that is an error. It takes seconds,
+// unless it is being updated.
 const TrustedCALimit = 10 * time.Minute
 
 // TrustedCA is what the cluster has of the proxy's CAs.
@@ -25,15 +25,16 @@ type TrustedCA struct {
 	ConfigMap corev1.ConfigMap
 }
 
-// ConfigMapToApply returns the ConfigMap to apply: its name and its label, which is all that is the operator's. ok is false if the cluster
-// has them, or needs none.
+// ConfigMapToApply returns the ConfigMap to apply: its name and its label, which is all that is the operator's. ok is
+// false if the cluster has them, or needs none.
 func (t TrustedCA) ConfigMapToApply(namespace string) (wanted corev1.ConfigMap, ok bool) {
 	if !t.Proxy || t.isLabelled() {
 		return corev1.ConfigMap{}, false
 	}
 	return corev1.ConfigMap{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: render.TrustedCAConfigMap, Labels: map[string]string{render.TrustedCALabel: "true"}},
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: render.TrustedCAConfigMap,
+			Labels: map[string]string{render.TrustedCALabel: "true"}},
 	}, true
 }
 
@@ -49,14 +50,17 @@ func (t TrustedCA) checkInjected(now time.Time) (f bundle.Finding, again time.Du
 	f = bundle.Finding{
 		Severity: bundle.SeverityWarning, Reason: reason.TrustedCAPending,
 		Object: bundle.Ref{Kind: "ConfigMap", Namespace: t.ConfigMap.Namespace, Name: render.TrustedCAConfigMap},
-		Fix:    "nothing for " + TrustedCALimit.String() + "; then check the network operator: oc get clusteroperator network",
+		Fix: "nothing for " + TrustedCALimit.String() +
+			"; then check the network operator: oc get clusteroperator network",
 	}
 	switch {
 	case t.ConfigMap.Name == "":
-		f.Message = "does not exist; the operator creates it with the label " + render.TrustedCALabel + "=true, and the network operator fills it"
+		f.Message = "does not exist; the operator creates it with the label " + render.TrustedCALabel +
+			"=true, and the network operator fills it"
 		return f, 0, false
 	case !t.isLabelled():
-		f.Message = "has not the label " + render.TrustedCALabel + "=true; the operator sets it, and the network operator fills the ConfigMap"
+		f.Message = "has not the label " + render.TrustedCALabel +
+			"=true; the operator sets it, and the network operator fills the ConfigMap"
 		return f, 0, false
 	}
 	f.Field = `data["` + render.TrustedCAKey + `"]`
@@ -66,12 +70,14 @@ func (t TrustedCA) checkInjected(now time.Time) (f bundle.Finding, again time.Du
 		return f, TrustedCALimit - max(waited, 0), false
 	}
 	f.Severity, f.Reason = bundle.SeverityError, reason.TrustedCAEmpty
-	f.Message = fmt.Sprintf("is empty, and the network operator has not filled it with the CAs of the proxy for more than %s; hosts wait to join", TrustedCALimit)
+	f.Message = fmt.Sprintf("is empty, and the network operator has not filled it with the CAs of the proxy for "+
+		"more than %s; hosts wait to join", TrustedCALimit)
 	f.Fix = "check the network operator (oc get clusteroperator network), and the ConfigMap that spec.trustedCA of Proxy/cluster names"
 	return f, 0, false
 }
 
-// lastWritten is when the ConfigMap was last written, by its label or its data: nothing else remembers since when it waits.
+// lastWritten is when the ConfigMap was last written, by its label or its data: nothing else remembers since when it
+// waits.
 func (t TrustedCA) lastWritten() time.Time {
 	last := t.ConfigMap.CreationTimestamp.Time
 	for _, m := range t.ConfigMap.ManagedFields {

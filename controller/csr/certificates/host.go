@@ -19,18 +19,21 @@ type Host struct {
 	Address string
 	// Machine is the name of the Machine; empty for an instance.
 	Machine string
-	// Name is the name under which the host's kubelet registers, computed from Facts. Without facts it may be a guess, such
-	// as a Node with the address: nothing is approved by it, and it only says which host to ask. For a Machine it is the
-	// name of its Node. Empty is not known.
+	// Name is the name under which the host's kubelet registers, computed from Facts. Without facts it may be a guess,
+	// such as a Node with the address: nothing is approved by it, and it only says which host to ask. For a Machine it
+	// is the name of its Node. Empty is not known.
 	Name string
-	// Facts are what the host said over SSH, with its pinned host key: never those that its Node has. Zero is not asked yet.
+	// Facts are what the host said over SSH, with its pinned host key: never those that its Node has. Zero is not asked
+	// yet.
 	Facts bundle.Facts
-	// PendingKey is the public key (PKIX, DER) whose request the kubelet waits for, read over SSH. Empty is not asked yet.
+	// PendingKey is the public key (PKIX, DER) whose request the kubelet waits for, read over SSH. Empty is not asked
+	// yet.
 	PendingKey []byte
-	// Lookups are what the operator's own resolver says about Address: the addresses of a name, or the names of an address.
+	// Lookups are what the operator's own resolver says about Address: the addresses of a name, or the names of an
+	// address.
 	Lookups []string
-	// Reached are addresses besides Address at which the host was reached under its pinned key. For one that is not reached, because its Node waits
-	// for adoption, they are those that the resolver gives Address.
+	// Reached are addresses besides Address at which the host was reached under its pinned key. For one that is not
+	// reached, because its Node waits for adoption, they are those that the resolver gives Address.
 	Reached []string
 }
 
@@ -44,7 +47,8 @@ func (h Host) ID() string {
 
 func (h Host) isInstance() bool { return h.Machine == "" }
 
-// hasName reports whether a DNS name is one of the host's: the node's, the entry, or what the host or the resolver said.
+// hasName reports whether a DNS name is one of the host's: the node's, the entry, or what the host or the resolver
+// said.
 func (h Host) hasName(name string) bool {
 	known := []string{h.Name, h.Address, h.Facts.HostName}
 	if h.Facts.DNSSuffix != "" {
@@ -53,7 +57,8 @@ func (h Host) hasName(name string) bool {
 	return containsName(append(known, h.Lookups...), name)
 }
 
-// claimsAddress reports whether the host or the resolver says that an address is one of the host's own. It proves nothing.
+// claimsAddress reports whether the host or the resolver says that an address is one of the host's own. It proves
+// nothing.
 func (h Host) claimsAddress(a netip.Addr) bool {
 	return h.isReachedAt(a) || containsAddress(h.Facts.Addresses, a) || containsAddress(h.Lookups, a)
 }
@@ -79,21 +84,24 @@ func containsAddress(list []string, a netip.Addr) bool {
 	})
 }
 
-// isForeign reports whether no host may have the address as its own: every host reaches itself, or several hosts, by it.
+// isForeign reports whether no host may have the address as its own: every host reaches itself, or several hosts, by
+// it.
 func isForeign(a netip.Addr) bool {
 	return a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() || a.IsLinkLocalUnicast() || a.Zone() != ""
 }
 
-// isClusterName reports whether clients in a cluster reach the API server, a service or themselves by a name. A host may
-// claim anything to be its name.
+// isClusterName reports whether clients in a cluster reach the API server, a service or themselves by a name. A host
+// may claim anything to be its name.
 func isClusterName(name string) bool {
 	name = strings.ToLower(name)
 	return slices.Contains([]string{"kubernetes", "kubernetes.default", "openshift", "openshift.default", "localhost"}, name) ||
-		slices.ContainsFunc([]string{".svc", ".cluster.local", ".localhost"}, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
+		slices.ContainsFunc([]string{".svc", ".cluster.local", ".localhost"}, func(suffix string) bool {
+			return strings.HasSuffix(name, suffix)
+		})
 }
 
-// isDNSName reports whether a name is that of one host: a wildcard would be that of others too, and a dot at the end would make it differ from
-// names that it must not be.
+// isDNSName reports whether a name is that of one host: a wildcard would be that of others too, and a dot at the end
+// would make it differ from names that it must not be.
 func isDNSName(name string) bool {
 	return len(validation.IsDNS1123Subdomain(strings.ToLower(name))) == 0
 }

@@ -48,8 +48,8 @@ type request struct {
 	extra bool
 }
 
-// NodeName returns the name of the node that a CSR is about, empty for one that is never approved here. It proves nothing: it
-// is for finding the host.
+// NodeName returns the name of the node that a CSR is about, empty for one that is never approved here. It proves
+// nothing: it is for finding the host.
 func NodeName(csr *certificatesv1.CertificateSigningRequest) string {
 	r, err := parseRequest(csr)
 	if err != nil || r.kind == kindOther {
@@ -89,9 +89,10 @@ func parseRequest(csr *certificatesv1.CertificateSigningRequest) (request, error
 
 // isDecided reports whether somebody approved or denied the CSR, or the signer is done with it.
 func isDecided(csr *certificatesv1.CertificateSigningRequest) bool {
-	return len(csr.Status.Certificate) > 0 || slices.ContainsFunc(csr.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
-		return c.Type == certificatesv1.CertificateApproved || c.Type == certificatesv1.CertificateDenied || c.Type == certificatesv1.CertificateFailed
-	})
+	return len(csr.Status.Certificate) > 0 ||
+		slices.ContainsFunc(csr.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
+			return c.Type == certificatesv1.CertificateApproved || c.Type == certificatesv1.CertificateDenied || c.Type == certificatesv1.CertificateFailed
+		})
 }
 
 // isFromNode reports whether the node itself made the request, with its client certificate.
@@ -110,12 +111,12 @@ func (r request) subjectGroup() string {
 // subjectAltName is the one extension that a serving certificate asks for (RFC 5280, section 4.2.1.6).
 var subjectAltName = asn1.ObjectIdentifier{2, 5, 29, 17} //nolint:gochecknoglobals // a constant that Go cannot express
 
-// maxNames is for how many names and addresses a serving certificate is. A kubelet asks for those of its Node's status; each of them is compared with those
-// of all hosts and Nodes.
+// maxNames is for how many names and addresses a serving certificate is. A kubelet asks for those of its Node's status;
+// each of them is compared with those of all hosts and Nodes.
 const maxNames = 64
 
-// maxKeyBits is the size of the largest RSA key with which clients in Go talk to a server (crypto/tls). What it costs to check a signature grows with its square:
-// with one of 262,144 bits, which is 32 KiB, it takes seconds.
+// maxKeyBits is the size of the largest RSA key with which clients in Go talk to a server (crypto/tls). What it costs
+// to check a signature grows with its square: with one of 262,144 bits, which is 32 KiB, it takes seconds.
 const maxKeyBits = 8192
 
 func (r request) isKeyTooLarge() bool {
@@ -123,8 +124,8 @@ func (r request) isKeyTooLarge() bool {
 	return ok && key.N.BitLen() > maxKeyBits
 }
 
-// formProblem returns what is wrong with the form of the request, empty if it has exactly the form that client-go gives it
-// (k8s.io/client-go/util/certificate).
+// formProblem returns what is wrong with the form of the request, empty if it has exactly the form that client-go gives
+// it (k8s.io/client-go/util/certificate).
 func (r request) formProblem() string {
 	switch {
 	case r.extra:

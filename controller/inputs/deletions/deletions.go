@@ -1,11 +1,11 @@
-// Package deletions finds inputs that were deleted as a whole while nodes have bundles that were made from them. That is more often a
-// mistake than meant, and would change every node at once.
+// Package deletions finds inputs that were deleted as a whole while nodes have bundles that were made from them. That
+// is more often a mistake than meant, and would change every node at once.
 //
 //	inputs, Nodes (desired-bundle, confirm-deleted) --CompareInputs--> which inputs are gone, and which nodes keep what is published for them
 //
-// What a bundle was made from stands on its Node, beside its digest. So an operator that has just started decides as one that saw the
-// inputs go. A change that would stop all pods is held in the same way: the bundle of a node that has confirmed it is marked with the finding.
-// The package makes no requests.
+// What a bundle was made from stands on its Node, beside its digest. So an operator that has just started decides as
+// one that saw the inputs go. A change that would stop all pods is held in the same way: the bundle of a node that has
+// confirmed it is marked with the finding. The package makes no requests.
 package deletions
 
 import (
@@ -23,8 +23,9 @@ import (
 	"wmco/render"
 )
 
-// InputsOfPublished returns the guarded inputs of the bundle that is published on a Node, for CompareInputs, as who has told the Node says. What is not signed counts while the agent is of an older operator: a deletion at
-// that time is guarded too, and inputs only keep a node from getting another bundle.
+// InputsOfPublished returns the guarded inputs of the bundle that is published on a Node, for CompareInputs, as who has
+// told the Node says. What is not signed counts while the agent is of an older operator: a deletion at that time is
+// guarded too, and inputs only keep a node from getting another bundle.
 func InputsOfPublished(told windowsnode.DesiredReader, n windowsnode.Node) []published.Input {
 	d, err := told(n)
 	if err != nil && n.ReportError == nil && !n.Report.Has(published.FeatureSigned) {
@@ -36,8 +37,9 @@ func InputsOfPublished(told windowsnode.DesiredReader, n windowsnode.Node) []pub
 	return d.Inputs
 }
 
-// GuardedInputs returns the inputs that bundles are made from now, of those that are guarded, sorted. Mirror sets without an entry do not count:
-// they say the same as none. A settings object that is empty does: whoever leaves it there asks for the defaults.
+// GuardedInputs returns the inputs that bundles are made from now, of those that are guarded, sorted. Mirror sets
+// without an entry do not count: they say the same as none. A settings object that is empty does: whoever leaves it
+// there asks for the defaults.
 func GuardedInputs(c render.Cluster) []published.Input {
 	var list []published.Input
 	if len(c.Mirrors.Sets) > 0 {
@@ -63,28 +65,32 @@ func HoldingFindings(findings bundle.Findings) map[published.Input]bundle.Findin
 	return all
 }
 
-// BundleInputMarks returns what stands on the Node of a bundle that is made from these inputs now: the guarded inputs, and the findings that were
-// confirmed. Sorted.
+// BundleInputMarks returns what stands on the Node of a bundle that is made from these inputs now: the guarded inputs,
+// and the findings that were confirmed. Sorted.
 func BundleInputMarks(hosts *desired.Hosts) []published.Input {
-	return slices.Sorted(slices.Values(slices.Concat(GuardedInputs(hosts.Cluster), slices.Collect(maps.Keys(HoldingFindings(hosts.Findings))))))
+	return slices.Sorted(slices.Values(slices.Concat(GuardedInputs(hosts.Cluster),
+		slices.Collect(maps.Keys(HoldingFindings(hosts.Findings))))))
 }
 
 // Found is what was deleted, or is held.
 type Found struct {
-	// Waiting are the nodes that keep what they have, by the input that is gone. For published.InputInstances they are the nodes of
-	// instances, none of which is removed; they get other changes.
+	// Waiting are the nodes that keep what they have, by the input that is gone. For published.InputInstances they are
+	// the nodes of instances, none of which is removed; they get other changes.
 	Waiting map[published.Input][]string
-	// Held are the nodes that keep what they have because of a finding about the inputs that would stop all pods, and Findings what was found.
+	// Held are the nodes that keep what they have because of a finding about the inputs that would stop all pods, and
+	// Findings what was found.
 	Held     map[published.Input][]string
 	Findings map[published.Input]bundle.Finding
 	// Used are the nodes with a confirmation that nothing waits for any longer, so that it counts for one deletion.
 	Used []windowsnode.Node
 }
 
-// CompareInputs compares the inputs with those of the bundles that are published on the Windows nodes, which madeFrom returns. An annotation that cannot
-// be read, or that the operator did not write, says nothing: it is written again.
-func CompareInputs(hosts *desired.Hosts, nodes []windowsnode.Node, madeFrom func(windowsnode.Node) []published.Input) Found {
-	f := Found{Waiting: map[published.Input][]string{}, Held: map[published.Input][]string{}, Findings: HoldingFindings(hosts.Findings)}
+// CompareInputs compares the inputs with those of the bundles that are published on the Windows nodes, which madeFrom
+// returns. An annotation that cannot be read, or that the operator did not write, says nothing: it is written again.
+func CompareInputs(hosts *desired.Hosts, nodes []windowsnode.Node,
+	madeFrom func(windowsnode.Node) []published.Input) Found {
+	f := Found{Waiting: map[published.Input][]string{}, Held: map[published.Input][]string{},
+		Findings: HoldingFindings(hosts.Findings)}
 	has, instances := GuardedInputs(hosts.Cluster), removedInstances(hosts)
 	for _, n := range nodes {
 		confirmed, used := confirmedInputs(n), true
@@ -116,7 +122,8 @@ func CompareInputs(hosts *desired.Hosts, nodes []windowsnode.Node, madeFrom func
 	return f
 }
 
-// holdNode holds a node for which a bundle without the findings is published. It reports whether a confirmation of the node is needed.
+// holdNode holds a node for which a bundle without the findings is published. It reports whether a confirmation of the
+// node is needed.
 func (f Found) holdNode(n windowsnode.Node, from []published.Input) (needed bool) {
 	for _, input := range slices.Sorted(maps.Keys(f.Findings)) {
 		switch {
@@ -134,7 +141,8 @@ func (f Found) holdNode(n windowsnode.Node, from []published.Input) (needed bool
 func (f Found) holdNewNodes(nodes []windowsnode.Node) {
 	for input, list := range f.Held {
 		for _, n := range nodes {
-			if n.Annotations[published.DesiredAnnotation] == "" && !slices.Contains(annotationValues(n, published.ConfirmFindingAnnotation), string(input)) {
+			if n.Annotations[published.DesiredAnnotation] == "" &&
+				!slices.Contains(annotationValues(n, published.ConfirmFindingAnnotation), string(input)) {
 				list = append(list, n.Name)
 			}
 		}
@@ -166,18 +174,24 @@ func removedInstances(hosts *desired.Hosts) map[string]bool {
 
 // KeepsPublished reports whether the node keeps what is published for it.
 func (f Found) KeepsPublished(node string) bool {
-	return slices.Contains(f.Waiting[published.InputMirrors], node) || slices.Contains(f.Waiting[published.InputSettings], node) ||
-		slices.ContainsFunc(holdingReasons(), func(input published.Input) bool { return slices.Contains(f.Held[input], node) })
+	return slices.Contains(f.Waiting[published.InputMirrors], node) ||
+		slices.Contains(f.Waiting[published.InputSettings], node) ||
+		slices.ContainsFunc(holdingReasons(), func(input published.Input) bool {
+			return slices.Contains(f.Held[input], node)
+		})
 }
 
 // HeldChangesFunc returns what says why a change of the inputs waits for a confirmation; empty when none does.
-func HeldChangesFunc(nodes func(context.Context) ([]windowsnode.Node, error), told windowsnode.DesiredReader) func(context.Context, *desired.Hosts) (string, error) {
+func HeldChangesFunc(nodes func(context.Context) ([]windowsnode.Node, error),
+	told windowsnode.DesiredReader) func(context.Context, *desired.Hosts) (string, error) {
 	return func(ctx context.Context, inputs *desired.Hosts) (string, error) {
 		list, err := nodes(ctx)
 		if err != nil {
 			return "", err
 		}
-		return CompareInputs(inputs, list, func(n windowsnode.Node) []published.Input { return InputsOfPublished(told, n) }).ExplainHeld(), nil
+		return CompareInputs(inputs, list, func(n windowsnode.Node) []published.Input {
+			return InputsOfPublished(told, n)
+		}).ExplainHeld(), nil
 	}
 }
 
@@ -190,7 +204,8 @@ func (f Found) ExplainHeld() string {
 	for _, input := range slices.Sorted(maps.Keys(f.Held)) {
 		x := f.Findings[input]
 		nodes := bundle.JoinFirst(f.Held[input], mostNamed, ", ", bundle.AndMore)
-		texts = append(texts, bundle.Count(len(f.Held[input]), "node")+" will get no other bundle ("+nodes+"), because "+x.Message+" (fix: "+x.Fix+", or roll it out nevertheless with: wmco confirm --all --input "+string(input)+", or oc annotate nodes -l "+
+		texts = append(texts, bundle.Count(len(f.Held[input]),
+			"node")+" will get no other bundle ("+nodes+"), because "+x.Message+" (fix: "+x.Fix+", or roll it out nevertheless with: wmco confirm --all --input "+string(input)+", or oc annotate nodes -l "+
 			selectWindows+" "+published.ConfirmFindingAnnotation+"="+string(input)+")")
 	}
 	return strings.Join(texts, "; ")
@@ -199,8 +214,9 @@ func (f Found) ExplainHeld() string {
 // WaitingInputs returns the inputs that are gone and waited for, sorted.
 func (f Found) WaitingInputs() []published.Input { return slices.Sorted(maps.Keys(f.Waiting)) }
 
-// AsJoinedHost returns the host as its bundle is rendered: the node of an instance stays one when its entry is gone. Otherwise its kubelet
-// would restart with another address, only to be removed, or to be as before when the entry is back.
+// AsJoinedHost returns the host as its bundle is rendered: the node of an instance stays one when its entry is gone.
+// Otherwise its kubelet would restart with another address, only to be removed, or to be as before when the entry is
+// back.
 func (f Found) AsJoinedHost(h render.Node) render.Node {
 	if h.Backing == render.BackingNode && h.RemovedEntry != "" {
 		h.Backing, h.Address = render.BackingInstance, h.RemovedEntry
@@ -217,14 +233,19 @@ const (
 // ExplainDeletion says what was deleted, what its nodes keep, and what to do, for people.
 func (f Found) ExplainDeletion(input published.Input) string {
 	nodes := bundle.Count(len(f.Waiting[input]), "node")
-	confirm := "wmco confirm --all --input " + string(input) + ", or oc annotate nodes -l " + selectWindows + " " + published.ConfirmAnnotation + "=" + string(input)
+	confirm := "wmco confirm --all --input " + string(input) + ", or oc annotate nodes -l " + selectWindows + " " +
+		published.ConfirmAnnotation + "=" + string(input)
 	switch input {
 	case published.InputMirrors:
-		return "all mirror sets are gone: " + nodes + " with mirrors will get no other bundle (fix: restore a mirror set, or confirm with: " + confirm + ")"
+		return "all mirror sets are gone: " + nodes +
+			" with mirrors will get no other bundle (fix: restore a mirror set, or confirm with: " + confirm + ")"
 	case published.InputSettings:
-		return "ConfigMap windows-machine-config is gone: " + nodes + " with its settings will get no other bundle (fix: restore it, create it empty for the defaults, or confirm with: " + confirm + ")"
+		return "ConfigMap windows-machine-config is gone: " + nodes +
+			" with its settings will get no other bundle (fix: restore it, create it empty for the defaults, or confirm with: " + confirm + ")"
 	case published.InputInstances:
-		return "ConfigMap windows-instances does not exist or has no entry: " + nodes + " will not be removed (fix: restore it, or remove them with: oc annotate nodes -l " + selectInstances + " " + published.RemoveAnnotation + "=true)"
+		return "ConfigMap windows-instances does not exist or has no entry: " + nodes +
+			" will not be removed (fix: restore it, or remove them with: oc annotate nodes -l " + selectInstances +
+			" " + published.RemoveAnnotation + "=true)"
 	case published.InputUnreachableImages: // ExplainHeld
 	}
 	return ""

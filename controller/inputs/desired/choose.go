@@ -22,7 +22,8 @@ var (
 	ErrAmbiguous = errors.New("this is the short name of several Windows hosts")
 )
 
-var errNone = errors.New("the inputs have no Windows host: no Node, no Machine with label machine.openshift.io/os-id=Windows and an address, no entry of windows-instances")
+var errNone = errors.New("the inputs have no Windows host: no Node, no Machine with label " +
+	"machine.openshift.io/os-id=Windows and an address, no entry of windows-instances")
 
 // SelectAll returns all hosts. None is an error, unless findings refuse the inputs: they may be why.
 func (h *Hosts) SelectAll() ([]render.Node, error) {
@@ -32,9 +33,12 @@ func (h *Hosts) SelectAll() ([]render.Node, error) {
 	return h.All, nil
 }
 
-// ListJoined returns the hosts that are known to have a Node and whose facts are known: those for which the operator publishes a bundle.
+// ListJoined returns the hosts that are known to have a Node and whose facts are known: those for which the operator
+// publishes a bundle.
 func (h *Hosts) ListJoined() []render.Node {
-	return slices.DeleteFunc(slices.Clone(h.All), func(n render.Node) bool { return n.Name == "" || n.Unconfirmed || n.Facts.IsZero() })
+	return slices.DeleteFunc(slices.Clone(h.All), func(n render.Node) bool {
+		return n.Name == "" || n.Unconfirmed || n.Facts.IsZero()
+	})
 }
 
 // SelectOnlyHost returns the one host of the inputs; ErrSeveral where there are more. Errors are as for SelectAll.
@@ -45,13 +49,14 @@ func (h *Hosts) SelectOnlyHost() ([]render.Node, error) {
 	return h.SelectAll()
 }
 
-// SelectByNode returns the host with the Node of this name. The first label is enough where no other host has it. Errors are as for
-// SelectAll.
+// SelectByNode returns the host with the Node of this name. The first label is enough where no other host has it.
+// Errors are as for SelectAll.
 func (h *Hosts) SelectByNode(name string) ([]render.Node, error) {
 	return h.chooseOne(pickHost(h.All, name, func(n render.Node) bool { return n.Name == name }))
 }
 
-// SelectNamed returns the hosts with these names or addresses, in the order of All. All unknown ones are one ErrUnknown.
+// SelectNamed returns the hosts with these names or addresses, in the order of All. All unknown ones are one
+// ErrUnknown.
 func (h *Hosts) SelectNamed(list []string) ([]render.Node, error) {
 	wanted := func(n render.Node) bool { return slices.Contains(list, n.ID()) || slices.Contains(list, n.Address) }
 	var unknown []string
@@ -68,7 +73,9 @@ func (h *Hosts) SelectNamed(list []string) ([]render.Node, error) {
 
 // SelectByAddress returns the host with this address, whether it has a Node or not. Errors are as for SelectAll.
 func (h *Hosts) SelectByAddress(address string) ([]render.Node, error) {
-	i := slices.IndexFunc(h.All, func(n render.Node) bool { return n.Address == address || slices.Contains(n.Addresses, address) })
+	i := slices.IndexFunc(h.All, func(n render.Node) bool {
+		return n.Address == address || slices.Contains(n.Addresses, address)
+	})
 	if i < 0 {
 		return nil, h.unlessRefused(unknownHost(address, h.All))
 	}
@@ -121,9 +128,9 @@ func isShortName(n render.Node, name string) bool {
 	})
 }
 
-// AssignToNodes returns which of the chosen nodes each host is, by the address or name that it is reached at. A single host is
-// the single node, whatever its address. Two hosts are two nodes. Warnings about nodes that are not assigned are dropped
-// from the findings. Errors are as for SelectAll.
+// AssignToNodes returns which of the chosen nodes each host is, by the address or name that it is reached at. A single
+// host is the single node, whatever its address. Two hosts are two nodes. Warnings about nodes that are not assigned
+// are dropped from the findings. Errors are as for SelectAll.
 func (h *Hosts) AssignToNodes(hosts []string, chosen []render.Node) ([]render.Node, error) {
 	taken := map[string]string{}
 	var nodes []render.Node
@@ -152,7 +159,8 @@ func (h *Hosts) unlessRefused(err error) error {
 	return err
 }
 
-// dropOtherFindings drops findings about other nodes than these. Errors stay: an object that cannot be read may be about any node.
+// dropOtherFindings drops findings about other nodes than these. Errors stay: an object that cannot be read may be
+// about any node.
 func (h *Hosts) dropOtherFindings(nodes []render.Node) {
 	h.Findings = slices.DeleteFunc(slices.Clone(h.Findings), func(f bundle.Finding) bool {
 		return f.Severity != bundle.SeverityError && !isAboutCluster(f) &&
@@ -160,9 +168,12 @@ func (h *Hosts) dropOtherFindings(nodes []render.Node) {
 	})
 }
 
-// FindingsFor returns the findings about the inputs that concern a host: not those about another one by name, such as one whose name cannot be used.
+// FindingsFor returns the findings about the inputs that concern a host: not those about another one by name, such as
+// one whose name cannot be used.
 func (h *Hosts) FindingsFor(n render.Node) bundle.Findings {
-	return slices.DeleteFunc(slices.Clone(h.Findings), func(f bundle.Finding) bool { return f.Node != "" && !isAboutNode(f, n) })
+	return slices.DeleteFunc(slices.Clone(h.Findings), func(f bundle.Finding) bool {
+		return f.Node != "" && !isAboutNode(f, n)
+	})
 }
 
 // isAboutCluster reports whether a finding is about no single node.
@@ -195,9 +206,9 @@ func joinNames(nodes []render.Node) string {
 	return strings.Join(list, ", ")
 }
 
-// WithFacts returns the node with the facts that its host reports. Facts of another host are not used and are a finding, for
-// a host that has joined one of severity error: it would get the bundle of a node that it is not. Host is where they come
-// from.
+// WithFacts returns the node with the facts that its host reports. Facts of another host are not used and are a
+// finding, for a host that has joined one of severity error: it would get the bundle of a node that it is not. Host is
+// where they come from.
 func WithFacts(n render.Node, facts bundle.Facts, host string) (render.Node, bundle.Findings) {
 	if gather.FactsDescribe(facts, n) {
 		n.Facts = facts
@@ -209,7 +220,8 @@ func WithFacts(n render.Node, facts bundle.Facts, host string) (render.Node, bun
 	}
 	return n, bundle.Findings{{
 		Severity: severity, Reason: reason.FactsUnmatched, Node: n.ID(), Object: bundle.Ref{Source: host},
-		Message: fmt.Sprintf("the host reports the name %q and the addresses %s: its facts are not used for %s", facts.HostName, strings.Join(facts.Addresses, ", "), n.ID()),
-		Fix:     "check that --host and --node or --instance are the same host, and check its address in the inputs",
+		Message: fmt.Sprintf("the host reports the name %q and the addresses %s: its facts are not used for %s",
+			facts.HostName, strings.Join(facts.Addresses, ", "), n.ID()),
+		Fix: "check that --host and --node or --instance are the same host, and check its address in the inputs",
 	}}
 }

@@ -8,8 +8,8 @@ import (
 	"wmco/bundle/reason"
 )
 
-// withoutConsequences drops that an object is missing from the inputs where one that cannot be read may be it: that one is
-// an error already.
+// withoutConsequences drops that an object is missing from the inputs where one that cannot be read may be it: that one
+// is an error already.
 func withoutConsequences(findings bundle.Findings) bundle.Findings {
 	var unread []bundle.Ref
 	for _, f := range findings {
@@ -18,7 +18,8 @@ func withoutConsequences(findings bundle.Findings) bundle.Findings {
 		}
 	}
 	return slices.DeleteFunc(findings, func(f bundle.Finding) bool {
-		isMissing := f.Reason == reason.InputMissing || f.Reason == reason.SecretStandIn || f.Reason == reason.ClusterVersionUnknown
+		isMissing := f.Reason == reason.InputMissing || f.Reason == reason.SecretStandIn ||
+			f.Reason == reason.ClusterVersionUnknown
 		return isMissing && slices.ContainsFunc(unread, func(r bundle.Ref) bool { return mayBeObject(r, f.Object) })
 	})
 }

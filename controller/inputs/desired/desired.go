@@ -1,5 +1,5 @@
-// Package desired computes what the Windows hosts of a cluster should be. This is the one place that gathers the inputs,
-// renders what nodes share, then each node, and joins the findings of all three.
+// Package desired computes what the Windows hosts of a cluster should be. This is the one place that gathers the
+// inputs, renders what nodes share, then each node, and joins the findings of all three.
 //
 //	Source --ReadHosts--> Hosts --SelectNamed, AssignToNodes--> some of them --RenderBundles--> bundles and findings
 //
@@ -34,7 +34,8 @@ type Source struct {
 	Payload string
 	// Set is a payload that was read already; Payload is empty then.
 	Set payload.Set
-	// SigningKeys are the public keys with which the operator signs what it publishes, in PEM. Without them, as in previews, bundles bring none.
+	// SigningKeys are the public keys with which the operator signs what it publishes, in PEM. Without them, as in
+	// previews, bundles bring none.
 	SigningKeys []byte
 	// LoginKey is render.Options.LoginKey.
 	LoginKey string
@@ -42,10 +43,11 @@ type Source struct {
 	Key bundle.Key
 	// WithoutCredentials renders what does not depend on any (render.Cluster.WithoutCredentials).
 	WithoutCredentials bool
-	// RefuseStops refuses inputs with which no pod could start. Without it, whoever reads holds such a change (controller/inputs/deletions), or says what it adds
-	// (render/review).
+	// RefuseStops refuses inputs with which no pod could start. Without it, whoever reads holds such a change
+	// (controller/inputs/deletions), or says what it adds (render/review).
 	RefuseStops bool
-	// Accepted are findings that are left as they are, beside those of the settings, and AcceptedIn the file that they are in.
+	// Accepted are findings that are left as they are, beside those of the settings, and AcceptedIn the file that they
+	// are in.
 	Accepted   []render.AcceptedFinding
 	AcceptedIn string
 }
@@ -98,7 +100,8 @@ func ReadHosts(ctx context.Context, s Source) (*Hosts, error) {
 	if s.WithoutCredentials {
 		gathered.Cluster = gathered.Cluster.WithoutCredentials()
 	}
-	fleet, found, err := render.NewFleet(gathered.Cluster, render.Options{Payload: set, Key: s.Key, SigningKeys: s.SigningKeys, LoginKey: s.LoginKey})
+	fleet, found, err := render.NewFleet(gathered.Cluster,
+		render.Options{Payload: set, Key: s.Key, SigningKeys: s.SigningKeys, LoginKey: s.LoginKey})
 	if err != nil {
 		return nil, err
 	}
@@ -110,8 +113,10 @@ func ReadHosts(ctx context.Context, s Source) (*Hosts, error) {
 		records = *s.Gather.Records
 	}
 	h := &Hosts{
-		Records: records, LoginKey: s.LoginKey, SigningKeys: s.SigningKeys, WithoutCredentials: s.WithoutCredentials, Reserved: gathered.Reserved,
-		All: gathered.Nodes, Instances: gathered.Instances, Cluster: gathered.Cluster, accepted: acceptedOf(s, gathered.Cluster), fleet: fleet,
+		Records: records, LoginKey: s.LoginKey, SigningKeys: s.SigningKeys, WithoutCredentials: s.WithoutCredentials,
+		Reserved: gathered.Reserved,
+		All:      gathered.Nodes, Instances: gathered.Instances, Cluster: gathered.Cluster,
+		accepted: acceptedOf(s, gathered.Cluster), fleet: fleet,
 	}
 	h.Findings = withoutConsequences(slices.Concat(refused, gathered.Findings, found))
 	if s.RefuseStops {
@@ -133,7 +138,8 @@ func readPayload(ctx context.Context, dir string) (payload.Set, bundle.Findings,
 	}
 	var findings bundle.Findings
 	for _, p := range refused.Problems {
-		findings = append(findings, bundle.Finding{Severity: bundle.SeverityError, Reason: reason.PayloadInvalid, Object: bundle.Ref{Source: p.Path}, Message: p.Message, Fix: p.Fix})
+		findings = append(findings, bundle.Finding{Severity: bundle.SeverityError, Reason: reason.PayloadInvalid,
+			Object: bundle.Ref{Source: p.Path}, Message: p.Message, Fix: p.Fix})
 	}
 	return payload.Set{}, findings, nil
 }
@@ -153,15 +159,17 @@ func (h *Hosts) RecordOf(n render.Node) (record.ID, record.Record) {
 	return id, r
 }
 
-// RenderBundles renders the bundles of these hosts, and returns all findings: the cluster's, then those of each. With a finding
-// of severity error, a bundle may be empty. Where the cluster is refused there is none.
+// RenderBundles renders the bundles of these hosts, and returns all findings: the cluster's, then those of each. With a
+// finding of severity error, a bundle may be empty. Where the cluster is refused there is none.
 func (h *Hosts) RenderBundles(nodes []render.Node) ([]Rendered, bundle.Findings, error) {
 	return h.RenderBundlesSharing(nodes, func(bundle.Digest) (bundle.Layer, bool) { return bundle.Layer{}, false })
 }
 
-// RenderBundlesSharing is RenderBundles for who knows layers of an earlier rendering: a node layer that is the same again is the one that is known, and
-// takes no more memory. The digest alone decides nothing: that of a secret content is not checked when a layer is read (archive.UnpackLayer).
-func (h *Hosts) RenderBundlesSharing(nodes []render.Node, known func(bundle.Digest) (bundle.Layer, bool)) ([]Rendered, bundle.Findings, error) {
+// RenderBundlesSharing is RenderBundles for who knows layers of an earlier rendering: a node layer that is the same
+// again is the one that is known, and takes no more memory. The digest alone decides nothing: that of a secret content
+// is not checked when a layer is read (archive.UnpackLayer).
+func (h *Hosts) RenderBundlesSharing(nodes []render.Node, known func(bundle.Digest) (bundle.Layer, bool)) ([]Rendered,
+	bundle.Findings, error) {
 	if h.fleet == nil {
 		return nil, h.Findings, nil
 	}

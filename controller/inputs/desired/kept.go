@@ -6,8 +6,9 @@ import (
 	"wmco/bundle"
 )
 
-// KeepExecutables returns a bundle as it is for a host that has another one. Where it was rendered without a payload, the executables and the command
-// of the node agent, whose path has the digest of its executable, stay as they are there.
+// KeepExecutables returns a bundle as it is for a host that has another one. Where it was rendered without a payload,
+// the executables and the command of the node agent, whose path has the digest of its executable, stay as they are
+// there.
 func KeepExecutables(want, has bundle.Bundle) bundle.Bundle {
 	if slices.ContainsFunc(want.Payload(), func(p bundle.Payload) bool { return p.Digest != "" }) {
 		return want

@@ -13,9 +13,9 @@ import (
 // keySize is the length of the key of secret digests, in bytes.
 const keySize = 32
 
-// UserKey returns the key of this user's secret digests, which is made at its first use. With the same key, the same inputs
-// are the same bundle, so a host that has it is recognized. Where no key can be kept, each run has its own: hosts compare
-// secrets by the index that travels with the manifest, and only the bundle's digest differs.
+// UserKey returns the key of this user's secret digests, which is made at its first use. With the same key, the same
+// inputs are the same bundle, so a host that has it is recognized. Where no key can be kept, each run has its own:
+// hosts compare secrets by the index that travels with the manifest, and only the bundle's digest differs.
 func UserKey() bundle.Key {
 	fresh := make(bundle.Key, keySize)
 	_, _ = rand.Read(fresh) // crypto/rand documents that it never fails

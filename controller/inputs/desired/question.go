@@ -8,11 +8,14 @@ import (
 	"wmco/render"
 )
 
-// Question returns what a host is asked before it can become a node of the cluster. It has the credentials of the pull secret.
+// Question returns what a host is asked before it can become a node of the cluster. It has the credentials of the pull
+// secret.
 func Question(c render.Cluster, n render.Node) preflight.Question {
 	q := preflight.Question{
-		Schema: preflight.Schema, Address: n.Address, VSphere: c.Platform == bundle.PlatformVSphere, VXLANPort: c.Network.HybridOverlayPort,
-		Node: n.Name != "", RenamesComputer: n.MachineName != "" && (c.Platform == bundle.PlatformVSphere || c.Platform == bundle.PlatformNutanix),
+		Schema: preflight.Schema, Address: n.Address, VSphere: c.Platform == bundle.PlatformVSphere,
+		VXLANPort: c.Network.HybridOverlayPort,
+		Node:      n.Name != "", RenamesComputer: n.MachineName != "" &&
+			(c.Platform == bundle.PlatformVSphere || c.Platform == bundle.PlatformNutanix),
 		CA: c.Bootstrap.CA, TrustedCAs: trustedCAs(c),
 		Proxy: preflight.Proxy{HTTP: revealed(c.Proxy.HTTP), HTTPS: revealed(c.Proxy.HTTPS), NoProxy: c.Proxy.NoProxy},
 	}
@@ -20,7 +23,8 @@ func Question(c render.Cluster, n render.Node) preflight.Question {
 		q.API = []string{c.APIServerInternalURL}
 	}
 	for _, p := range c.PausePlaces() {
-		q.Places = append(q.Places, preflight.Place{Manifest: p.Manifest, Authorization: revealed(p.Authorization), SkipVerify: p.SkipVerify})
+		q.Places = append(q.Places, preflight.Place{Manifest: p.Manifest, Authorization: revealed(p.Authorization),
+			SkipVerify: p.SkipVerify})
 	}
 	return q
 }

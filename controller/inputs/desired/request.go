@@ -8,7 +8,8 @@ import (
 	"wmco/payload/store"
 )
 
-// PayloadContents returns the contents of bundles, with the executables of a folder that make payload wrote, if one is named.
+// PayloadContents returns the contents of bundles, with the executables of a folder that make payload wrote, if one is
+// named.
 func PayloadContents(payload string) (*archive.Contents, error) {
 	if payload == "" {
 		return archive.NewContents(), nil
@@ -23,8 +24,8 @@ func PayloadContents(payload string) (*archive.Contents, error) {
 // ErrFactsUnknown says that the bundle of a node lacks what the facts of its host decide.
 var ErrFactsUnknown = errors.New("the bundle of a node without facts is a preview, which would remove from its host what the facts decide")
 
-// ArchiveRequest returns what a host that has none of the contents yet is sent. The bundle of a node without facts is an
-// ErrFactsUnknown.
+// ArchiveRequest returns what a host that has none of the contents yet is sent. The bundle of a node without facts is
+// an ErrFactsUnknown.
 func (r Rendered) ArchiveRequest(contents *archive.Contents) (archive.Request, error) {
 	if r.Node.Incomplete() {
 		return archive.Request{}, fmt.Errorf("%s: %w: give them with --facts", r.Node.ID(), ErrFactsUnknown)

@@ -16,23 +16,26 @@ import (
 )
 
 const (
-	// defaultLimit is how long an answer takes at most. The API server waits for 2 seconds (deploy/warnings), and applies what it has no answer for.
+	// defaultLimit is how long an answer takes at most. The API server waits for 2 seconds (deploy/warnings), and
+	// applies what it has no answer for.
 	defaultLimit = 1500 * time.Millisecond
 	// mostWaiting is how many requests are answered or wait at a time.
 	mostWaiting = 16
-	// share and burst are how long requests are worked on, of each second for long, and at once: a folder with mirror sets is applied at once, and whoever asks
-	// all the time takes a fifth of a processor.
+	// share and burst are how long requests are worked on, of each second for long, and at once: a folder with mirror
+	// sets is applied at once, and whoever asks all the time takes a fifth of a processor.
 	share, burst = 200 * time.Millisecond, 10 * time.Second
-	// mostBytes bounds a request. An API server takes objects of 3 MiB at most (k8s.io/apiserver, pkg/server/config.go, MaxRequestBodyBytes), and those that
-	// are asked about are far smaller, the one before and the one after together.
+	// mostBytes bounds a request. An API server takes objects of 3 MiB at most (k8s.io/apiserver, pkg/server/config.go,
+	// MaxRequestBodyBytes), and those that are asked about are far smaller, the one before and the one after together.
 	mostBytes = 3 << 20
-	// mostValues bounds what is in it: an empty object takes 3 bytes of a request and a hundred times that in memory, and what is compared with each other takes
-	// time. Two lists of 1,000 instances with their managed fields have 6,000.
+	// mostValues bounds what is in it: an empty object takes 3 bytes of a request and a hundred times that in memory,
+	// and what is compared with each other takes time. Two lists of 1,000 instances with their managed fields have
+	// 6,000.
 	mostValues = 10_000
 )
 
-// door is before the handler of admission requests, which whoever reaches the port may send. It lets one in after the other, and reads nothing of a request
-// before that. Whom it turns away, an API server takes for a webhook that failed, and applies the object (failurePolicy Ignore).
+// door is before the handler of admission requests, which whoever reaches the port may send. It lets one in after the
+// other, and reads nothing of a request before that. Whom it turns away, an API server takes for a webhook that failed,
+// and applies the object (failurePolicy Ignore).
 type door struct {
 	next  http.Handler
 	limit time.Duration
@@ -95,8 +98,8 @@ func turnAway(w http.ResponseWriter, status int) {
 	http.Error(w, http.StatusText(status), status)
 }
 
-// readRequest returns the body of a request, or the status with which it is turned away. A body has to be there before the context ends. It has to be JSON:
-// the decoder behind the door reads YAML as well, which takes more memory.
+// readRequest returns the body of a request, or the status with which it is turned away. A body has to be there before
+// the context ends. It has to be JSON: the decoder behind the door reads YAML as well, which takes more memory.
 func readRequest(ctx context.Context, w http.ResponseWriter, r *http.Request) ([]byte, int) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return nil, http.StatusUnsupportedMediaType

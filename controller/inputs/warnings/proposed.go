@@ -20,8 +20,8 @@ import (
 	"wmco/controller/windowsnode"
 )
 
-// change is one object as it was before a request or as it will be after it. Both come from the request: what is said about an object says nothing about
-// the one in the cluster to whoever asks about a made-up one.
+// change is one object as it was before a request or as it will be after it. Both come from the request: what is said
+// about an object says nothing about the one in the cluster to whoever asks about a made-up one.
 type change struct {
 	kind schema.GroupVersionKind
 	key  client.ObjectKey
@@ -60,13 +60,15 @@ func (c change) decodeObject(text []byte) (*unstructured.Unstructured, error) {
 	if err := u.UnmarshalJSON(text); err != nil {
 		return nil, err
 	}
-	if u.GroupVersionKind() != c.kind || u.GetNamespace() != c.key.Namespace || c.key.Name != "" && u.GetName() != c.key.Name {
+	if u.GroupVersionKind() != c.kind || u.GetNamespace() != c.key.Namespace || c.key.Name != "" &&
+		u.GetName() != c.key.Name {
 		return nil, errOtherObject
 	}
 	return u, nil
 }
 
-// changesPart reports whether a part of the object, such as its spec, differs. What is in the cluster has no part in that.
+// changesPart reports whether a part of the object, such as its spec, differs. What is in the cluster has no part in
+// that.
 func changesPart(before, after change, part string) bool {
 	partOf := func(c change) any {
 		if c.object == nil {
@@ -96,12 +98,13 @@ type sample struct {
 	names map[string]bool
 }
 
-// newSample chooses at most so many of the Windows Nodes, spread over their names: nodes of one MachineSet have names that begin with the same
-// text.
+// newSample chooses at most so many of the Windows Nodes, spread over their names: nodes of one MachineSet have names
+// that begin with the same text.
 func newSample(ctx context.Context, from client.Reader, most int) (sample, error) {
 	list := base.NewList(base.NodeKind())
 	// Only names are read: nothing is copied from the cache.
-	if err := from.List(ctx, list, client.MatchingLabels{corev1.LabelOSStable: windowsnode.Windows}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := from.List(ctx, list, client.MatchingLabels{corev1.LabelOSStable: windowsnode.Windows},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return sample{}, err
 	}
 	var names []string
@@ -123,7 +126,8 @@ func (p *proposed) Get(ctx context.Context, key client.ObjectKey, o client.Objec
 		return p.Client.Get(ctx, key, o, options...)
 	}
 	if p.change.object == nil {
-		return apierrors.NewNotFound(schema.GroupResource{Group: u.GroupVersionKind().Group, Resource: u.GetKind()}, key.Name)
+		return apierrors.NewNotFound(schema.GroupResource{Group: u.GroupVersionKind().Group,
+			Resource: u.GetKind()}, key.Name)
 	}
 	u.Object = p.change.object.DeepCopy().Object
 	return nil
@@ -151,8 +155,11 @@ func (p *proposed) List(ctx context.Context, list client.ObjectList, options ...
 }
 
 // exchangeObject returns the list with the object as it will be.
-func (p *proposed) exchangeObject(items []unstructured.Unstructured, selector labels.Selector) []unstructured.Unstructured {
-	items = slices.DeleteFunc(slices.Clone(items), func(u unstructured.Unstructured) bool { return client.ObjectKeyFromObject(&u) == p.change.key })
+func (p *proposed) exchangeObject(items []unstructured.Unstructured,
+	selector labels.Selector) []unstructured.Unstructured {
+	items = slices.DeleteFunc(slices.Clone(items), func(u unstructured.Unstructured) bool {
+		return client.ObjectKeyFromObject(&u) == p.change.key
+	})
 	if o := p.change.object; o != nil && (selector == nil || selector.Matches(labels.Set(o.GetLabels()))) {
 		items = append(items, *o.DeepCopy())
 	}

@@ -25,8 +25,8 @@ const mostConnections = 256
 type Serving struct {
 	// Address is host:port; empty or "0" answers nothing.
 	Address string
-	// Certificates is the folder of a mounted Secret of type kubernetes.io/tls. It is read at each handshake. While the Secret does not exist, no
-	// handshake succeeds, and API servers apply objects without a warning.
+	// Certificates is the folder of a mounted Secret of type kubernetes.io/tls. It is read at each handshake. While the
+	// Secret does not exist, no handshake succeeds, and API servers apply objects without a warning.
 	Certificates string
 }
 
@@ -42,9 +42,12 @@ func (s Serving) AddTo(m manager.Manager, w Warner) error {
 	return m.Add(runnable{Serving: s, handler: handler, log: w.Log})
 }
 
-// NewHandler returns what answers requests over HTTP. The library counts them in its metrics; its log would quote what is sent.
+// NewHandler returns what answers requests over HTTP. The library counts them in its metrics; its log would quote what
+// is sent.
 func NewHandler(w Warner) (http.Handler, error) {
-	hook := &admission.Webhook{Handler: &w, LogConstructor: func(logr.Logger, *admission.Request) logr.Logger { return logr.Discard() }}
+	hook := &admission.Webhook{Handler: &w, LogConstructor: func(logr.Logger, *admission.Request) logr.Logger {
+		return logr.Discard()
+	}}
 	counted, err := admission.StandaloneWebhook(hook, admission.StandaloneOptions{MetricsPath: policies.WarningsPath})
 	if err != nil {
 		return nil, err
@@ -54,8 +57,8 @@ func NewHandler(w Warner) (http.Handler, error) {
 	return mux, nil
 }
 
-// runnable listens while this process leads: the caches of another one are not filled, and it would fill them for whoever asks. The operator works without
-// it.
+// runnable listens while this process leads: the caches of another one are not filled, and it would fill them for
+// whoever asks. The operator works without it.
 type runnable struct {
 	Serving
 	handler http.Handler
@@ -70,10 +73,12 @@ func (r runnable) Start(ctx context.Context) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", r.Address)
 	if err == nil {
 		listener = tls.NewListener(netutil.LimitListener(listener, mostConnections), r.tlsConfig())
-		err = (&manager.Server{Name: "warnings", Server: ports.Server(r.handler), Listener: listener, ShutdownTimeout: new(ports.StopWithin)}).Start(ctx)
+		err = (&manager.Server{Name: "warnings", Server: ports.Server(r.handler), Listener: listener,
+			ShutdownTimeout: new(ports.StopWithin)}).Start(ctx)
 	}
 	if err != nil {
-		r.log.Info("oc apply gives no warnings about Windows nodes (fix: choose another --webhook-address)", "error", err.Error())
+		r.log.Info("oc apply gives no warnings about Windows nodes (fix: choose another --webhook-address)",
+			"error", err.Error())
 	}
 	return nil
 }
@@ -84,7 +89,8 @@ func (r runnable) tlsConfig() *tls.Config {
 		// Every API server that is served speaks it, and every TLS profile of a cluster allows it.
 		MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			pair, err := tls.LoadX509KeyPair(filepath.Join(r.Certificates, corev1.TLSCertKey), filepath.Join(r.Certificates, corev1.TLSPrivateKeyKey))
+			pair, err := tls.LoadX509KeyPair(filepath.Join(r.Certificates, corev1.TLSCertKey),
+				filepath.Join(r.Certificates, corev1.TLSPrivateKeyKey))
 			return &pair, err
 		},
 	}

@@ -24,8 +24,8 @@ import (
 const (
 	// mostNodes is how many nodes are rendered, twice. Changes of these inputs are mostly the same for all.
 	mostNodes = 40
-	// mostLines and mostLength are how many warnings an answer has, and of how many bytes: an API server cuts longer ones
-	// (kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers, Response).
+	// mostLines and mostLength are how many warnings an answer has, and of how many bytes: an API server cuts longer
+	// ones (kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers, Response).
 	mostLines  = 4
 	mostLength = 250
 )
@@ -47,7 +47,8 @@ func (w *Warner) Handle(ctx context.Context, req admission.Request) admission.Re
 	lines, err := w.warningsOf(ctx, req)
 	if err != nil {
 		// Without the error, which may quote the object.
-		w.Log.V(1).Info("a change is not predicted", "kind", req.Kind.Kind, "namespace", req.Namespace, "name", req.Name, "timeout", ctx.Err() != nil)
+		w.Log.V(1).Info("a change is not predicted", "kind", req.Kind.Kind, "namespace", req.Namespace, "name",
+			req.Name, "timeout", ctx.Err() != nil)
 	}
 	return admission.Allowed("").WithWarnings(lines...)
 }
@@ -82,24 +83,27 @@ const (
 	kindSecret = "Secret"
 )
 
-// holdsCredentials reports whether objects of a kind hold credentials. Such an object is never put into the place of the one of the cluster: whoever
-// reaches the port asks without a credential, and would hear whether a guess is right.
+// holdsCredentials reports whether objects of a kind hold credentials. Such an object is never put into the place of
+// the one of the cluster: whoever reaches the port asks without a credential, and would hear whether a guess is right.
 func holdsCredentials(kind string) bool { return kind == kindProxy || kind == kindSecret }
 
 const (
 	// proxyFollows is said of a Proxy whose spec changes: nodes follow its status, which is written a moment later.
 	proxyFollows = "Windows nodes change when the network operator has written the status of Proxy/cluster: their services restart"
 	// pullSecretFollows is said of a pull secret that changes (render/mirrors, credentials).
-	pullSecretFollows = "Windows nodes get credentials of this Secret for their mirrors and pinned images, without a restart; how many nodes change is not said of a Secret"
-	inputsRefused     = "the inputs of Windows nodes would be refused: all nodes keep what they have"
+	pullSecretFollows = "Windows nodes get credentials of this Secret for their mirrors and pinned images, without " +
+		"a restart; how many nodes change is not said of a Secret"
+	inputsRefused = "the inputs of Windows nodes would be refused: all nodes keep what they have"
 )
 
 // isWanted reports whether nodes depend on the object, and API servers ask about it (deploy/admission, WarningWebhook).
 func (w *Warner) isWanted(req admission.Request) bool {
-	return policies.AsksAbout(req.Kind.Group, req.Kind.Kind, req.Namespace, req.Name) && slices.ContainsFunc(w.Wants, func(want objects.Want) bool {
-		return want.Group == req.Kind.Group && want.Version == req.Kind.Version && want.Kind == req.Kind.Kind &&
-			(want.Namespace == "" || want.Namespace == req.Namespace) && (len(want.Names) == 0 || slices.Contains(want.Names, req.Name))
-	})
+	return policies.AsksAbout(req.Kind.Group, req.Kind.Kind, req.Namespace, req.Name) &&
+		slices.ContainsFunc(w.Wants, func(want objects.Want) bool {
+			return want.Group == req.Kind.Group && want.Version == req.Kind.Version && want.Kind == req.Kind.Kind &&
+				(want.Namespace == "" || want.Namespace == req.Namespace) &&
+				(len(want.Names) == 0 || slices.Contains(want.Names, req.Name))
+		})
 }
 
 // compareSides returns what the nodes change between the two.
@@ -118,7 +122,8 @@ func (w *Warner) compareSides(ctx context.Context, some sample, before, after ch
 // errCredentials is the error for inputs that a made-up object could be compared with.
 var errCredentials = errors.New("the inputs have credentials")
 
-// renderSide returns the nodes as they are rendered from a reader, and the findings about the inputs. Where those are refused, the nodes have no bundle.
+// renderSide returns the nodes as they are rendered from a reader, and the findings about the inputs. Where those are
+// refused, the nodes have no bundle.
 func (w *Warner) renderSide(ctx context.Context, from *proposed) ([]review.Node, bundle.Findings, error) {
 	hosts, err := w.Read(ctx, from)
 	if err != nil {
@@ -136,7 +141,8 @@ func (w *Warner) renderSide(ctx context.Context, from *proposed) ([]review.Node,
 	}
 	var nodes []review.Node
 	for _, r := range list {
-		nodes = append(nodes, review.Node{Name: r.Node.ID(), Address: r.Node.Address, Bundle: r.Bundle.Bundle, Findings: preview.Shown(r.Findings)})
+		nodes = append(nodes, review.Node{Name: r.Node.ID(), Address: r.Node.Address, Bundle: r.Bundle.Bundle,
+			Findings: preview.Shown(r.Findings)})
 	}
 	if len(nodes) == 0 {
 		// What is wrong with the inputs is said without nodes too.
@@ -145,10 +151,13 @@ func (w *Warner) renderSide(ctx context.Context, from *proposed) ([]review.Node,
 	return nodes, desired.BlockingFindings(hosts.Findings), nil
 }
 
-// warningLines returns the sentence of wmco diff, and what to do about new findings. Nothing is said of a change that no node notices.
+// warningLines returns the sentence of wmco diff, and what to do about new findings. Nothing is said of a change that
+// no node notices.
 func warningLines(r review.Review, some sample, blocking bundle.Findings) []string {
 	var lines []string
-	added := slices.DeleteFunc(slices.Clone(r.Findings.Added), func(f bundle.Finding) bool { return f.Severity == bundle.SeverityInfo })
+	added := slices.DeleteFunc(slices.Clone(r.Findings.Added), func(f bundle.Finding) bool {
+		return f.Severity == bundle.SeverityInfo
+	})
 	r.Findings = review.Findings{Added: added}
 	r.Added, r.Removed = nil, nil
 	switch {

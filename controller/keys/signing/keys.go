@@ -29,9 +29,11 @@ import (
 )
 
 const (
-	// SecretName is the Secret in the operator's namespace. Each of its data keys holds one private key (PKCS #8, PEM). All of them sign.
+	// SecretName is the Secret in the operator's namespace. Each of its data keys holds one private key (PKCS #8, PEM).
+	// All of them sign.
 	SecretName = "windows-desired-state-signing"
-	// AddAnnotation of the Secret, with any value, asks the operator for another key. The operator removes it when it has made one.
+	// AddAnnotation of the Secret, with any value, asks the operator for another key. The operator removes it when it
+	// has made one.
 	AddAnnotation = published.Domain + "add-signing-key"
 	// TermAnnotation of the Secret is the term of the operator that began last.
 	TermAnnotation = published.Domain + "signing-term"
@@ -82,7 +84,8 @@ func (k *Keys) secretReference() client.ObjectKey {
 	return client.ObjectKey{Namespace: k.Namespace, Name: SecretName}
 }
 
-// ReadPublicKeys reads the keys, and returns the public ones in PEM, as hosts keep them. It makes the first key, and another one where that is asked for.
+// ReadPublicKeys reads the keys, and returns the public ones in PEM, as hosts keep them. It makes the first key, and
+// another one where that is asked for.
 func (k *Keys) ReadPublicKeys(ctx context.Context) ([]byte, error) {
 	for {
 		secret, err := k.readSecret(ctx)
@@ -107,9 +110,9 @@ func (k *Keys) ReadPublicKeys(ctx context.Context) ([]byte, error) {
 // ErrSuperseded means that another operator has begun to sign since. What this one would sign, nodes refuse.
 var ErrSuperseded = errors.New("another operator has begun to sign after this one")
 
-// BeginTerm begins a term, once. It is called when this operator is the one that works: what it signs is newer than what another one has signed
-// before. An operator after which another one has begun gets ErrSuperseded. Where a Secret of an earlier day was restored, it begins again
-// after what stands on Nodes.
+// BeginTerm begins a term, once. It is called when this operator is the one that works: what it signs is newer than
+// what another one has signed before. An operator after which another one has begun gets ErrSuperseded. Where a Secret
+// of an earlier day was restored, it begins again after what stands on Nodes.
 func (k *Keys) BeginTerm(ctx context.Context) error {
 	own, seen := k.ownAndHighestTerm()
 	if own > 0 && seen <= own {
@@ -126,7 +129,8 @@ func (k *Keys) BeginTerm(ctx context.Context) error {
 		// The time keeps an operator ahead whose Secret was restored from an earlier day.
 		stored, now := termOf(secret), k.Now().Unix()
 		if stored > now+farTerm {
-			return fmt.Errorf("beginning to sign: the annotation %s of Secret %s is %d, which no operator has written; fix: remove the annotation", TermAnnotation, SecretName, stored)
+			return fmt.Errorf("beginning to sign: the annotation %s of Secret %s is %d, which no operator has "+
+				"written; fix: remove the annotation", TermAnnotation, SecretName, stored)
 		}
 		if own > 0 && stored != own {
 			return ErrSuperseded
@@ -146,7 +150,8 @@ func (k *Keys) BeginTerm(ctx context.Context) error {
 	}
 }
 
-// farTerm is how far a term may be ahead of the clock, in seconds: 50 years. A term that cannot rise would end all updates.
+// farTerm is how far a term may be ahead of the clock, in seconds: 50 years. A term that cannot rise would end all
+// updates.
 const farTerm = 50 * 365 * 24 * 3600
 
 // termOf returns the term in a Secret; 0 if there is none that can be read.
@@ -233,7 +238,8 @@ func (k *Keys) useSecret(secret *corev1.Secret) ([]byte, error) {
 	return text, nil
 }
 
-// PublicKeysIn returns the public halves of the keys in a Secret, for programs that sign nothing. An error quotes no content.
+// PublicKeysIn returns the public halves of the keys in a Secret, for programs that sign nothing. An error quotes no
+// content.
 func PublicKeysIn(secret *corev1.Secret) (published.Keys, error) {
 	private, err := privateKeysIn(secret)
 	return publicHalves(private), err
@@ -316,8 +322,8 @@ func (k *Keys) noteNewest(node string, d published.Desired) {
 // ErrOlder means that an annotation was signed before another one for the same Node.
 var ErrOlder = errors.New("it is an earlier one: it was put back, or the cache is behind")
 
-// OpenNewest is OpenDesired for what something new is made of: an annotation that is older than what this process has signed or seen for the Node is
-// ErrOlder.
+// OpenNewest is OpenDesired for what something new is made of: an annotation that is older than what this process has
+// signed or seen for the Node is ErrOlder.
 func (k *Keys) OpenNewest(node published.NodeID, text string) (published.Desired, error) {
 	d, err := k.OpenDesired(node, text)
 	if err != nil {
@@ -334,8 +340,8 @@ func (k *Keys) OpenNewest(node published.NodeID, text string) (published.Desired
 // ErrOtherNode means that an annotation was signed for another Node, which may have had the same name.
 var ErrOtherNode = errors.New("it is signed for another node")
 
-// OpenDesired returns what the annotation of a Node says, if this operator, or one before it with the same keys, has signed it for this Node. What a
-// newer operator has written is a *bundle.SchemaError.
+// OpenDesired returns what the annotation of a Node says, if this operator, or one before it with the same keys, has
+// signed it for this Node. What a newer operator has written is a *bundle.SchemaError.
 func (k *Keys) OpenDesired(node published.NodeID, text string) (published.Desired, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

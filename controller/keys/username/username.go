@@ -1,10 +1,11 @@
-// Package username encrypts the user name of an instance for the annotation of its Node, and reads it again, in the form of the
-// existing operator, so that either can take over from the other.
+// Package username encrypts the user name of an instance for the annotation of its Node, and reads it again, in the
+// form of the existing operator, so that either can take over from the other.
 //
 //	name --OpenPGP, passphrase: the text of private-key.pem--> armor --first and last line left out, one line--> annotation
 //
-// The name needs no secrecy: windows-instances has it in plain text. The annotation is written by nodes too, so it is never a
-// reason to log in as somebody; it is read for instances that are no longer in windows-instances, to clean them up.
+// The name needs no secrecy: windows-instances has it in plain text. The annotation is written by nodes too, so it is
+// never a reason to log in as somebody; it is read for instances that are no longer in windows-instances, to clean them
+// up.
 package username
 
 import (
@@ -64,7 +65,8 @@ func writeEncrypted(out io.Writer, random io.Reader, name string, key bundle.Sec
 	if err != nil {
 		return err
 	}
-	message, err := openpgp.SymmetricallyEncrypt(armored, []byte(key.Reveal()), nil, &packet.Config{Rand: random, DefaultCipher: packet.CipherAES128})
+	message, err := openpgp.SymmetricallyEncrypt(armored, []byte(key.Reveal()), nil,
+		&packet.Config{Rand: random, DefaultCipher: packet.CipherAES128})
 	if err != nil {
 		return err
 	}
@@ -74,8 +76,8 @@ func writeEncrypted(out io.Writer, random io.Reader, name string, key bundle.Sec
 	return errors.Join(message.Close(), armored.Close())
 }
 
-// DecryptName returns the name in an annotation. It also reads the older form, with the first and the last line. Errors wrap
-// ErrUnreadable and have nothing of the text.
+// DecryptName returns the name in an annotation. It also reads the older form, with the first and the last line. Errors
+// wrap ErrUnreadable and have nothing of the text.
 func DecryptName(text string, key bundle.Secret) (string, error) {
 	if len(text) > maxAnnotation {
 		return "", fmt.Errorf("%w: it is too long", ErrUnreadable)
@@ -110,8 +112,9 @@ const (
 	maxIterations = 0xe0 // 16 MiB hashed
 )
 
-// isReadableMessage reports whether the message is one that either operator writes: one key from a passphrase by repeated hashing, and
-// one encrypted packet. A node can write others, whose reading takes gigabytes of memory (Argon2) or endless attempts.
+// isReadableMessage reports whether the message is one that either operator writes: one key from a passphrase by
+// repeated hashing, and one encrypted packet. A node can write others, whose reading takes gigabytes of memory (Argon2)
+// or endless attempts.
 func isReadableMessage(body []byte) bool {
 	var tags []uint8
 	for packets := packet.NewOpaqueReader(bytes.NewReader(body)); ; {
@@ -140,7 +143,8 @@ func decryptBody(body []byte, key bundle.Secret) (string, error) {
 		return []byte(key.Reveal()), nil
 	}
 	limit := int64(maxName)
-	message, err := openpgp.ReadMessage(bytes.NewReader(body), nil, prompt, &packet.Config{MaxDecompressedMessageSize: &limit})
+	message, err := openpgp.ReadMessage(bytes.NewReader(body), nil, prompt,
+		&packet.Config{MaxDecompressedMessageSize: &limit})
 	if err != nil {
 		return "", err
 	}

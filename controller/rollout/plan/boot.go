@@ -1,89 +1,58 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"wmco/bundle"
-	"wmco/bundle/published"
 )
 
-// bootRules are for a node whose host boots because a person asked for it with published.RebootAnnotation, or Windows waits for it: it is drained as for any
-// other boot. One that a person asks for needs no canary, and does not wait for a rollout that is paused or stopped: a boot may be what helps.
+// bootRules are for a node whose host boots because a person asked for it with published.RebootAnnotation, or Windows
+// waits for it: it is drained as for any other boot. One that a person asks for needs no canary, and does not wait for
+// a rollout that is paused or stopped: a boot may be what helps.
 func bootRules() []nodeRule {
 	drain := drainRules()
 	return append([]nodeRule{
-		{"a host that does not boot in time is given up", decision.bootTimedOut, decision.giveUpBoot},
+		{"a host that does not boot in time is given up",
+			func(d decision) bool { return d.bootOutstanding() && d.timedOut && d.Ready }, decision.giveUpBoot},
 		{"a node agent that may boot its host is waited for", decision.bootOutstanding, func(d decision) {
 			if d.timedOut {
-				d.reportWaiting(ReasonUnreachable, "its host has not come back from the boot that was asked for (fix: check the host)")
+				d.reportWaiting(ReasonUnreachable,
+					"its host has not come back from the boot that was asked for (fix: check the host)")
 				return
 			}
 			d.reportWaiting(ReasonApplying, "its host boots, "+d.bootCause()+"; until "+d.fleet.formatAfter(d.policy.Timeout-d.Seen.Permitted))
 		}},
 		{"what is urgent is published before a boot", decision.urgentIsDue, decision.publishUrgent},
-		{"a node that does not respond is not drained for a boot", decision.cannotRespond, func(d decision) {
-			d.releaseOrWait(waiting{ReasonUnreachable, "a boot is asked for, and the node does not answer"})
-		}},
+		{"a node that does not respond is not drained for a boot",
+			func(d decision) bool { return !d.reachable }, func(d decision) {
+				d.releaseOrWait(waiting{ReasonUnreachable, "a boot is asked for, and the node does not answer"})
+			}},
 		{"a node whose drain did not end in time boots later", decision.isPostponed, func(d decision) {
-			d.releaseOrWait(waiting{ReasonDrain, "a boot is asked for; its drain did not end in time and is tried again at " + d.fleet.formatAfter(d.policy.Timeout-d.Seen.Postponed)})
+			d.releaseOrWait(waiting{ReasonDrain,
+				"a boot is asked for; its drain did not end in time and is tried again at " +
+					d.fleet.formatAfter(d.policy.Timeout-d.Seen.Postponed)})
 		}},
-		{"a boot begins with a slot among the unavailable nodes", decision.lacksSlot, func(d decision) {
-			d.countWindowsBoot()
-			d.takeSlot(d.bootRequest())
-		}},
-	}, append(drain[:len(drain)-1:len(drain)-1], nodeRule{"the host of a drained node may boot", decision.appliesToAnyNode, decision.permitBoot})...)
+		{"a boot begins with a slot among the unavailable nodes",
+			func(d decision) bool { return !d.hasSlot() }, func(d decision) {
+				d.countWindowsBoot()
+				d.takeSlot(d.bootRequest())
+			}},
+	}, append(drain[:len(drain)-1:len(drain)-1],
+		nodeRule{"the host of a drained node may boot", nil, decision.permitBoot})...)
 }
 
-// bootsOnRequest reports whether the agent of the node knows of boots that a person asks for.
-func (m *nodeState) bootsOnRequest() bool { return m.Report.Has(published.FeatureBoot) }
-
-// bootAsked reports whether a person or Windows asks for a boot.
-func (m *nodeState) bootAsked() bool { return m.personAsksBoot() || m.windowsAsksBoot() }
-
-// personAsksBoot reports whether a person asks for a boot, which the agent has not done and the operator not given up.
-func (m *nodeState) personAsksBoot() bool {
-	return m.Boot.Asked != "" && m.Boot.Asked != m.Report.Rebooted && m.Boot.Asked != m.State.Booted && m.bootsOnRequest()
-}
-
-// bootOutstanding reports whether the agent may boot the host, and does not say that it has.
-func (m *nodeState) bootOutstanding() bool {
-	return m.isDisruptive() && m.Boot.Permitted != "" && m.Boot.Permitted != m.Report.Rebooted && m.bootsOnRequest()
-}
-
-// isBooting reports whether a boot that is asked for is what happens to the node. A change that can begin, or has, comes first; a canary is observed
-// to the end.
-func (d decision) isBooting() bool {
-	return d.bootOutstanding() || d.personAsksBoot() && d.mayBoot() || d.windowsAsksBoot() && d.mayBootForWindows()
-}
-
-// mayBoot reports whether a boot that is asked for may begin.
-func (d decision) mayBoot() bool {
-	switch {
-	case d.Paused, d.isLeaving(), d.Published == "":
-		return false
-	case d.agentMayBeAtWork():
-		return false
-	case d.upToDate:
-		return d.isConfirmed()
-	}
-	return d.isBlocked()
-}
-
-// agentMayBeAtWork reports whether the agent may be using what it was permitted.
-func (m *nodeState) agentMayBeAtWork() bool { return m.usesDisruption() || m.isRestarting() }
-
-// urgentIsDue reports whether something urgent would be published at once if the node waited for something else than a boot.
+// urgentIsDue reports whether something urgent would be published at once if the node waited for something else than a
+// boot.
 func (d decision) urgentIsDue() bool {
 	rules := d.fleet.rules.urgent
 	return d.isBlocked() && firstRule(rules, d).name == rules[len(rules)-1].name
 }
 
-func (d decision) bootTimedOut() bool { return d.bootOutstanding() && d.timedOut && d.Ready }
-func (d decision) lacksSlot() bool    { return !d.hasSlot() }
-
 // giveUpBoot releases the slot. The same value of the annotation does not ask for a boot again.
 func (d decision) giveUpBoot() {
-	d.releaseSlot("the host did not boot in " + d.policy.Timeout.String() + " although that was asked for (fix: check the service windows-instance-config-daemon on it, and ask again: wmco reboot " + d.Name + ")")
+	d.releaseSlot("the host did not boot in " + d.policy.Timeout.String() +
+		" although that was asked for (fix: check the service windows-instance-config-daemon on it, and ask again: wmco reboot " + d.Name + ")")
 }
 
 // releaseOrWait gives back a slot in which nothing was permitted.
@@ -95,12 +64,13 @@ func (d decision) releaseOrWait(w waiting) {
 	d.reportWaiting(w.reason, w.message)
 }
 
-// permitBoot permits the boot with the bundle that is published. What is known of the turn before as a canary stays: a boot proves nothing about a bundle,
-// and takes nothing back.
+// permitBoot permits the boot with the bundle that is published. What is known of the turn before as a canary stays: a
+// boot proves nothing about a bundle, and takes nothing back.
 func (d decision) permitBoot() {
 	s := d.State
 	s.Turn = d.turn
-	s.Turn.Bundle, s.Turn.Impact, s.Turn.Begun, s.Turn.Permitted = d.Published, bundle.ImpactReboot, s.Claim.Taken, d.fleet.now
+	s.Turn.Bundle, s.Turn.Impact, s.Turn.Begun, s.Turn.Permitted = d.Published, bundle.ImpactReboot,
+		s.Claim.Taken, d.fleet.now
 	s.Turn.Ended, s.Turn.Result = time.Time{}, ""
 	request := d.Boot.Asked
 	if d.policy.WindowsBoots && d.Boot.Windows != "" {
@@ -110,5 +80,48 @@ func (d decision) permitBoot() {
 			s.WindowsBoot.Request = request
 		}
 	}
-	d.addStep(Step{Action: ActionPermit, Bundle: d.Published, Permit: bundle.ImpactReboot, Boot: request, State: s, Why: "the node is drained for the boot that is asked for"})
+	d.addStep(Step{Action: ActionPermit, Bundle: d.Published, Permit: bundle.ImpactReboot, Boot: request, State: s,
+		Why: "the node is drained for the boot that is asked for"})
+}
+
+// describeHeldBoot says what a boot that Windows waits for waits for itself; empty where Windows waits for none, or the
+// operator boots for none.
+func (d decision) describeHeldBoot() string {
+	what := "Windows waits for a boot: " + d.describeBoots()
+	switch {
+	case !d.policy.WindowsBoots || d.Boot.Windows == "":
+		return ""
+	case !d.bootsOnRequest():
+		return what + "; its node agent cannot boot its host on request"
+	case !d.windowsWaits():
+		return what + ", although its host was booted for that (fix: see on the host what asks for it, or wmco reboot " + d.Name + ")"
+	case !d.windowsAsksBoot():
+		return what + "; that begins at " + d.fleet.formatAfter(restAfterBoot-d.Seen.Booted) + " at the earliest, " +
+			restAfterBoot.String() + " after the last boot"
+	}
+	return joinMessage(what, d.windowsBootHeld())
+}
+
+// countWindowsBoots finds the nodes whose boots for Windows have not proved well.
+func (p *planner) countWindowsBoots() {
+	if !p.policy.WindowsBoots {
+		return
+	}
+	p.windowsBoots = map[Group][]string{}
+	for _, m := range p.nodes {
+		if m.isUnprovenBoot() {
+			p.windowsBoots[m.Group] = append(p.windowsBoots[m.Group], m.Name)
+		}
+	}
+	for _, names := range p.windowsBoots {
+		slices.Sort(names)
+	}
+}
+
+// countWindowsBoot counts the node for the decisions that follow.
+func (d decision) countWindowsBoot() {
+	if boots := d.fleet.windowsBoots; d.slotAvailable() && !d.personAsksBoot() &&
+		!slices.Contains(boots[d.Group], d.Name) {
+		boots[d.Group] = append(boots[d.Group], d.Name)
+	}
 }

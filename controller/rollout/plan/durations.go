@@ -19,13 +19,15 @@ type measured struct {
 	impact bundle.Impact
 }
 
-// LearnDurations reads the turns that nodes have behind them. A turn that took longer than it may is not counted: its end was not noted.
+// LearnDurations reads the turns that nodes have behind them. A turn that took longer than it may is not counted: its
+// end was not noted.
 func LearnDurations(f Fleet) Durations {
 	d := Durations{byKind: map[measured][]time.Duration{}, byImpact: map[bundle.Impact][]time.Duration{}}
 	for _, n := range f.Nodes {
 		for _, t := range TurnHistory(n) {
 			took := t.Ended.Sub(t.Begun)
-			if t.Ended.IsZero() || took < 0 || took > 2*f.Policy.Timeout || t.Result != "" && t.Result != published.StateApplied {
+			if t.Ended.IsZero() || took < 0 || took > 2*f.Policy.Timeout || t.Result != "" &&
+				t.Result != published.StateApplied {
 				continue
 			}
 			k := measured{n.Group, t.Impact}
@@ -35,7 +37,8 @@ func LearnDurations(f Fleet) Durations {
 	return d
 }
 
-// TurnHistory returns the turns of a node with their ends as far as they are known, the latest first. The first one may be under way.
+// TurnHistory returns the turns of a node with their ends as far as they are known, the latest first. The first one may
+// be under way.
 func TurnHistory(n Node) []Turn {
 	m := evaluateNode(n, &Policy{})
 	if m.turn.IsZero() {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/windowsnode"
 )
 
 // Fleet is everything that a decision is made from: one snapshot of all Windows nodes.
@@ -26,8 +28,8 @@ type Policy struct {
 	MaxParallel int
 	// Canaries is how many nodes of each kind go before the others.
 	Canaries int
-	// FailureLimit is the number of failed nodes that stops the rollout, without the first that failed for a fault of its host alone. A canary that
-	// failed otherwise always does.
+	// FailureLimit is the number of failed nodes that stops the rollout, without the first that failed for a fault of
+	// its host alone. A canary that failed otherwise always does.
 	FailureLimit int
 	// Paused starts no node.
 	Paused bool
@@ -37,6 +39,15 @@ type Policy struct {
 	Closed Closed
 	// WindowsBoots has hosts booted for what Windows itself waits for.
 	WindowsBoots bool
+}
+
+// unavailableLimit returns how many of n nodes may be unavailable.
+func (p Policy) unavailableLimit(n int) int {
+	scaled, err := intstr.GetScaledValueFromIntOrPercent(&p.MaxUnavailable, n, false)
+	if err != nil {
+		return 1 // the settings are checked before; the smallest number is never wrong
+	}
+	return max(1, scaled)
 }
 
 // Group is what makes nodes alike.
@@ -50,19 +61,22 @@ type Group struct {
 type Node struct {
 	Name  string
 	Group Group
-	// Target is what the wanted bundle is, without the values that belong to this node alone (see Target). A canary stands for
-	// the nodes of its group and target.
+	// Target is what the wanted bundle is, without the values that belong to this node alone (see Target). A canary
+	// stands for the nodes of its group and target.
 	Target bundle.Digest
 
-	// Wanted is the bundle that is rendered for the node; empty if there is none, for example because its inputs are refused.
+	// Wanted is the bundle that is rendered for the node; empty if there is none, for example because its inputs are
+	// refused.
 	Wanted bundle.Digest
-	// Cost is the impact of the difference between what the node has applied and what is wanted; empty if that is not known.
+	// Cost is the impact of the difference between what the node has applied and what is wanted; empty if that is not
+	// known.
 	Cost bundle.Impact
 	// Urgent is what must reach the node while Wanted may not.
 	Urgent Urgent
 	// PayloadPending is true while executables of Wanted are still on their way to the host.
 	PayloadPending bool
-	// PayloadKept is true while Wanted has the executables of before, because newer ones are still on their way to the host.
+	// PayloadKept is true while Wanted has the executables of before, because newer ones are still on their way to the
+	// host.
 	PayloadKept bool
 
 	// Published and Permitted are what stands on the Node.
@@ -70,8 +84,8 @@ type Node struct {
 	Permitted bundle.Impact
 	// PublishedUrgent is true if what is published is for a paused node too.
 	PublishedUrgent bool
-	// Report is what the node agent says, Since when that became Applied or ceased to be, by the clock of the node: it is for estimates, and
-	// tells one report from the next. Silent is true if the agent should report and does not.
+	// Report is what the node agent says, Since when that became Applied or ceased to be, by the clock of the node: it
+	// is for estimates, and tells one report from the next. Silent is true if the agent should report and does not.
 	Report published.Report
 	Since  time.Time
 	Silent bool
@@ -85,7 +99,8 @@ type Node struct {
 	// Unschedulable is the Node's field, CordonedFor the annotation.
 	Unschedulable bool
 	CordonedFor   string
-	// LeftCordoned is true for a node that the existing operator cordoned for an upgrade which it did not end: its adoption uncordons it.
+	// LeftCordoned is true for a node that the existing operator cordoned for an upgrade which it did not end: its
+	// adoption uncordons it.
 	LeftCordoned bool
 	// Drained is true if no pod is left that a drain would evict.
 	Drained bool
@@ -113,23 +128,53 @@ type Node struct {
 	Seen  Seen
 }
 
+// hasSlot reports whether the node has a slot among the unavailable nodes, confirmed or not.
+func (n *Node) hasSlot() bool { return !n.State.Claim.IsZero() }
+
+// publishesWanted reports whether the wanted bundle is the one that is published.
+func (n *Node) publishesWanted() bool { return n.Published == n.Wanted }
+
+// isDisruptive reports whether something is permitted that needs a drained node.
+func (n *Node) isDisruptive() bool {
+	return n.Published != "" && (n.Permitted == bundle.ImpactDrain || n.Permitted == bundle.ImpactReboot)
+}
+
+// cordonedByUs reports whether a rollout cordoned the node.
+func (n *Node) cordonedByUs() bool { return n.CordonedFor == published.CordonedForRollout }
+
+// bootsOnRequest reports whether the agent of the node knows of boots that a person asks for.
+func (n *Node) bootsOnRequest() bool { return n.Report.Has(published.FeatureBoot) }
+
+// personAsksBoot reports whether a person asks for a boot, which the agent has not done and the operator not given up.
+func (n *Node) personAsksBoot() bool {
+	return n.Boot.Asked != "" && n.Boot.Asked != n.Report.Rebooted && n.Boot.Asked != n.State.Booted &&
+		n.bootsOnRequest()
+}
+
+// bootOutstanding reports whether the agent may boot the host, and does not say that it has.
+func (n *Node) bootOutstanding() bool {
+	return n.isDisruptive() && n.Boot.Permitted != "" && n.Boot.Permitted != n.Report.Rebooted && n.bootsOnRequest()
+}
+
 // Boot is a boot that no bundle is the reason of.
 type Boot struct {
-	// Asked is the digest of the value of published.RebootAnnotation, by which a person asks, Permitted what the operator has signed that the agent may do;
-	// each is empty where there is none.
+	// Asked is the digest of the value of published.RebootAnnotation, by which a person asks, Permitted what the
+	// operator has signed that the agent may do; each is empty where there is none.
 	Asked, Permitted bundle.Digest
-	// Windows is what Windows waits for, as windowsnode.JoinBoots writes it; empty where it waits for nothing, or that is not known.
+	// Windows is what Windows waits for, as windowsnode.JoinBoots writes it; empty where it waits for nothing, or that
+	// is not known.
 	Windows string
 }
 
-// Urgent is a bundle that differs from what the node has only in what must not wait for a rollout: the CAs that kubelet and API server
-// trust each other by, and the pull secret.
+// Urgent is a bundle that differs from what the node has only in what must not wait for a rollout: the CAs that kubelet
+// and API server trust each other by, and the pull secret.
 type Urgent struct {
 	// Bundle is empty if nothing is urgent.
 	Bundle bundle.Digest
 	Cost   bundle.Impact
 	Inputs []UrgentInput
-	// Mixed says what is urgent and not in Bundle, because it cannot be separated from other changes; empty if nothing is.
+	// Mixed says what is urgent and not in Bundle, because it cannot be separated from other changes; empty if nothing
+	// is.
 	Mixed string
 }
 
@@ -152,14 +197,89 @@ func (u Urgent) describeInputs() string {
 	return strings.Join(list, " and ")
 }
 
-// cordonedByUs reports whether a rollout cordoned the node.
-func (n *Node) cordonedByUs() bool { return n.CordonedFor == published.CordonedForRollout }
+// Closed is until when no change of an impact may begin, because no window for it is open; zero for an impact that may
+// begin now. A change without impact always may. It is a value of the moment of the Fleet: who makes a Fleet computes
+// it from the settings.
+type Closed struct{ Restart, Drain, Reboot time.Time }
 
-// unavailableLimit returns how many of n nodes may be unavailable.
-func (p Policy) unavailableLimit(n int) int {
-	scaled, err := intstr.GetScaledValueFromIntOrPercent(&p.MaxUnavailable, n, false)
-	if err != nil {
-		return 1 // the settings are checked before; the smallest number is never wrong
+// openTime returns when a change of that impact may begin; zero if it may begin at once.
+func (c Closed) openTime(i bundle.Impact) time.Time {
+	switch i { //nolint:exhaustive // the others never wait
+	case bundle.ImpactRestart:
+		return c.Restart
+	case bundle.ImpactDrain:
+		return c.Drain
+	case bundle.ImpactReboot:
+		return c.Reboot
 	}
-	return max(1, scaled)
+	return time.Time{}
+}
+
+// Seen is for how long what is decided by has lasted, as the operator has observed it by its own monotonic clock. No
+// time that is written somewhere is subtracted from now: clocks are set, those of other computers are others, and an
+// operator that was away has observed nothing.
+type Seen struct {
+	// Permitted is the time since the impact of State.Turn was permitted, Ended since that turn ended.
+	Permitted, Ended time.Duration
+	// Taken is the time since State.Claim was taken, Postponed since a drain was postponed.
+	Taken, Postponed time.Duration
+	// Ready is for how long the node has been Ready, or not; Reported for how long its report has been Applied, or not.
+	Ready, Reported time.Duration
+	// Booted is the time since the agent might boot the host on request last; the longest time where no such boot is
+	// known.
+	Booted time.Duration
+}
+
+// restAfterBoot is the least time between two boots of a host for what Windows waits for, and after one that a person
+// asked for. What Windows waits for is the word of the node alone: with this, a node that always says another thing
+// boots four times a day.
+const restAfterBoot = 6 * time.Hour
+
+// The state of a rollout on a Node: windowsnode encodes and decodes it.
+type (
+	// State is what the operator knows about a node.
+	State = windowsnode.RolloutState
+	// Turn is the change of one node to one bundle.
+	Turn = windowsnode.Turn
+	// Claim is a place among the unavailable nodes.
+	Claim = windowsnode.Claim
+	// WindowsBoot is a boot of a host for what Windows itself waited for.
+	WindowsBoot = windowsnode.WindowsBoot
+	// Elapsed is what of Seen is in the annotation.
+	Elapsed = windowsnode.Elapsed
+)
+
+// retryDigest stands for the value of published.RetryAnnotation or RebootAnnotation, whose length has no limit.
+func retryDigest(text string) bundle.Digest {
+	if text == "" {
+		return ""
+	}
+	return bundle.Of([]byte(text))
+}
+
+func largerImpact(a, b bundle.Impact) bundle.Impact {
+	if b.Rank() > a.Rank() {
+		return b
+	}
+	return a
+}
+
+// joinMessage puts what a node says behind what is known, unless it says the same.
+func joinMessage(what, message string) string {
+	if message == "" || strings.HasPrefix(message, what) {
+		return cmp.Or(message, what)
+	}
+	return what + ": " + message
+}
+
+// joinFirst joins the first few of a list for people.
+func joinFirst(list []string) string {
+	return bundle.JoinFirst(list, 3, ", ", bundle.AndOthers)
+}
+
+func boolToInt(b bool) int { //nolint:revive // a number, not a mode
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -2,42 +2,12 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
 )
-
-// canaryKind is what a canary stands for.
-type canaryKind struct {
-	group  Group
-	target bundle.Digest
-}
-
-func (n *Node) canaryKind() canaryKind { return canaryKind{n.Group, n.Target} }
-
-// canaryGate lets canaries pass before the others of their kind.
-type canaryGate struct {
-	// confirmed is the number of nodes that prove the bundle, wanted how many must.
-	confirmed, wanted int
-	// canaries are the names of those that may pass before it is open.
-	canaries []string
-}
-
-func (g canaryGate) isOpen() bool { return g.confirmed >= g.wanted }
-
-func (g canaryGate) describeCanaries() string {
-	if len(g.canaries) == 0 {
-		return "a canary"
-	}
-	return fmt.Sprintf("%s %s", map[bool]string{true: "the canary", false: "the canaries"}[len(g.canaries) == 1], joinFirst(g.canaries))
-}
-
-func (g canaryGate) allowsNode(name string) bool {
-	return g.isOpen() || slices.Contains(g.canaries, name)
-}
 
 // canaryGates returns the gates of all kinds.
 func (p *planner) canaryGates() map[canaryKind]canaryGate {
@@ -75,7 +45,8 @@ type candidate struct {
 // insertCandidate returns the first candidates, at most as many as are wanted, in the order in which they are chosen.
 func insertCandidate(first []candidate, c candidate, wanted int) []candidate {
 	at, _ := slices.BinarySearchFunc(first, c, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.need.Rank(), a.need.Rank()), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.need.Rank(), a.need.Rank()),
+			strings.Compare(a.Name, b.Name))
 	})
 	if at == wanted {
 		return first
@@ -93,18 +64,29 @@ func (m *nodeState) isCanaryCandidate() bool {
 // canaryRule is a rule whose result is the rank of a candidate: the lowest go first.
 type canaryRule = rule[*nodeState, int]
 
-// canaryRules rank the candidates. A node whose drain does not end, whose disk is full, or that is off, comes last: it proves nothing.
+// canaryRules rank the candidates. A node whose drain does not end, whose disk is full, or that is off, comes last: it
+// proves nothing.
 func canaryRules() []canaryRule {
 	return []canaryRule{
 		{"a node whose disk is full is no canary that others wait for", (*nodeState).waitsForRoom, 4},
-		{"a node whose drain did not end is no canary that others wait for", (*nodeState).isPostponedIdle, 4},
-		{"a canary that has begun stays the canary", (*nodeState).hasBegunWanted, 0},
-		{"of nodes that do not respond, the one with the bundle stays the canary", (*nodeState).isUnreachableWithWanted, 5},
-		{"a node that does not respond is the last choice", (*nodeState).isUnreachable, 6},
-		{"a Ready node with a slot is chosen before one without", (*nodeState).isReadyInSlot, 1},
-		{"a node that is unavailable or awaits executables is no canary that others wait for", (*nodeState).isUnsuitableCanary, 4},
-		{"the node on which the last change failed is chosen before the others", (*nodeState).failedLastChange, 2},
-		{"any node that works can be the canary", (*nodeState).appliesToAnyNode, 3},
+		{"a node whose drain did not end is no canary that others wait for",
+			func(m *nodeState) bool { return !m.State.Postponed.IsZero() && !m.usesDisruption() && m.reachable }, 4},
+		{"a canary that has begun stays the canary",
+			func(m *nodeState) bool {
+				return m.publishesWanted() && (m.answered || m.Ready && !m.isUnresponsive() && !m.Silent)
+			},
+			0},
+		{"of nodes that do not respond, the one with the bundle stays the canary",
+			func(m *nodeState) bool { return !m.reachable && m.publishesWanted() }, 5},
+		{"a node that does not respond is the last choice", func(m *nodeState) bool { return !m.reachable }, 6},
+		// Not a slot that was taken for a boot alone: the node would give it back to be the canary, and take it again.
+		{"a Ready node with a slot is chosen before one without",
+			func(m *nodeState) bool { return m.hasSlot() && m.Ready && (m.needsDrain() || !m.bootAsked()) }, 1},
+		{"a node that is unavailable or awaits executables is no canary that others wait for",
+			func(m *nodeState) bool { return m.unavailableAlone || m.PayloadPending }, 4},
+		{"the node on which the last change failed is chosen before the others",
+			func(m *nodeState) bool { return m.Report.State == published.StateRolledBack || m.State.Failed != "" }, 2},
+		{"any node that works can be the canary", nil, 3},
 	}
 }
 
@@ -113,31 +95,9 @@ func (m *nodeState) canaryRank() int { return firstRule(canaryTable, m).result }
 
 var canaryTable = canaryRules() //nolint:gochecknoglobals // a table
 
-func (m *nodeState) isPostponedIdle() bool {
-	return !m.State.Postponed.IsZero() && !m.usesDisruption() && m.reachable
-}
-
-func (m *nodeState) hasBegunWanted() bool {
-	return m.publishesWanted() && (m.answered || m.Ready && !m.isUnresponsive() && !m.Silent)
-}
-
-func (m *nodeState) isUnreachable() bool { return !m.reachable }
-
-func (m *nodeState) isUnreachableWithWanted() bool { return !m.reachable && m.publishesWanted() }
-
-// isReadyInSlot is not about a slot that was taken for a boot alone: the node would give it back to be the canary, and take it again.
-func (m *nodeState) isReadyInSlot() bool {
-	return m.hasSlot() && m.Ready && (m.needsDrain() || !m.bootAsked())
-}
-
-func (m *nodeState) isUnsuitableCanary() bool { return m.unavailableAlone || m.PayloadPending }
-
-func (m *nodeState) failedLastChange() bool {
-	return m.Report.State == published.StateRolledBack || m.State.Failed != ""
-}
-
-// stopReason says why no node is started; empty if nothing keeps the rollout. A canary that failed for a fault of its host alone says nothing about the
-// bundle: another one is the canary. The first node that failed so does not count towards the limit; a second one may be the bundle all the same.
+// stopReason says why no node is started; empty if nothing keeps the rollout. A canary that failed for a fault of its
+// host alone says nothing about the bundle: another one is the canary. The first node that failed so does not count
+// towards the limit; a second one may be the bundle all the same.
 func (p *planner) stopReason() string {
 	var failed []string
 	canary, hosts := "", 0
@@ -165,9 +125,4 @@ func (p *planner) stopReason() string {
 		return p.failures
 	}
 	return ""
-}
-
-// joinFirst joins the first few of a list for people.
-func joinFirst(list []string) string {
-	return bundle.JoinFirst(list, 3, ", ", bundle.AndOthers)
 }

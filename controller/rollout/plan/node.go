@@ -3,6 +3,8 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -11,16 +13,21 @@ import (
 	"wmco/controller/windowsnode"
 )
 
-// ObserveNode reads what a Node object says. What it does not say is left to the caller: what is wanted and urgent, the platform, pods,
-// executables, a Machine that is being deleted, whether the agent is silent, and how long all that has lasted.
+// ObserveNode reads what a Node object says. What it does not say is left to the caller: what is wanted and urgent, the
+// platform, pods, executables, a Machine that is being deleted, whether the agent is silent, and how long all that has
+// lasted.
 func ObserveNode(node windowsnode.Node, read windowsnode.DesiredReader) Node {
 	n := Node{
-		Name: node.Name, Unschedulable: node.Spec.Unschedulable, CordonedFor: node.Annotations[published.CordonAnnotation],
+		Name: node.Name, Unschedulable: node.Spec.Unschedulable,
+		CordonedFor:       node.Annotations[published.CordonAnnotation],
 		ScaleDownDisabled: node.Annotations[windowsnode.ScaleDownAnnotation] == "true", Leaving: leavingReason(node),
-		Paused: node.IsPaused(), Retry: node.Annotations[published.RetryAnnotation], Joining: node.Life() == windowsnode.LifeJoining,
-		Ready: node.IsReady(), ReadySince: node.KubeletCondition.LastTransitionTime.UTC(), Since: node.AgentCondition.LastTransitionTime.UTC(),
+		Paused: node.IsPaused(), Retry: node.Annotations[published.RetryAnnotation],
+		Joining: node.Life() == windowsnode.LifeJoining,
+		Ready:   node.IsReady(), ReadySince: node.KubeletCondition.LastTransitionTime.UTC(),
+		Since: node.AgentCondition.LastTransitionTime.UTC(),
 	}
-	n.LeftCordoned = n.Unschedulable && n.CordonedFor == "" && node.Life() == windowsnode.LifeForeign && node.Labels[published.UpgradingLabel] == "true"
+	n.LeftCordoned = n.Unschedulable && n.CordonedFor == "" && node.Life() == windowsnode.LifeForeign &&
+		node.Labels[published.UpgradingLabel] == "true"
 	n.Boot.Asked = retryDigest(node.Annotations[published.RebootAnnotation])
 	n.readAnnotations(node, read)
 	n.Boot.Windows = windowsnode.JoinBoots(windowsnode.PendingBoots(n.Report))
@@ -45,16 +52,17 @@ func leavingReason(node windowsnode.Node) string {
 	return "the Node is being deleted"
 }
 
-// readAnnotations reads what operator and agent wrote. What is damaged counts as absent and is written again; what a newer operator
-// wrote is not touched. What the operator has not signed counts as absent too, with one exception: an agent of before signatures that is in its
-// turn acts on it until that ends.
+// readAnnotations reads what operator and agent wrote. What is damaged counts as absent and is written again; what a
+// newer operator wrote is not touched. What the operator has not signed counts as absent too, with one exception: an
+// agent of before signatures that is in its turn acts on it until that ends.
 func (n *Node) readAnnotations(node windowsnode.Node, read windowsnode.DesiredReader) {
 	if node.ReportError == nil {
 		n.Report = node.Report
 	}
 	newer := (*bundle.SchemaError)(nil)
 	if errors.As(node.RolloutError, &newer) {
-		n.Foreign = fmt.Sprintf("the annotation %s is of a newer operator: %v", published.RolloutAnnotation, node.RolloutError)
+		n.Foreign = fmt.Sprintf("the annotation %s is of a newer operator: %v", published.RolloutAnnotation,
+			node.RolloutError)
 	}
 	n.State = node.Rollout
 	d, err := read(node)
@@ -68,70 +76,33 @@ func (n *Node) readAnnotations(node windowsnode.Node, read windowsnode.DesiredRe
 	}
 }
 
-// Source is what a step publishes, and how.
-type Source struct {
-	// Wanted is what is rendered for the node, Told what this operator has signed that stands on the Node; both are zero where there is none.
-	Wanted, Told published.Desired
-	// Sign returns the text of the annotation for the Node.
-	Sign func(published.Desired) (string, error)
+// TargetDigest returns what a bundle is, without the values that belong to one node alone: the digest of its cluster
+// layer, and of its node layer which entries there are, with the flags of services but not their values. Two nodes with
+// the same target get the same change. If values alone change on all nodes, none of them has what is wanted yet, so
+// canaries go first as well.
+func TargetDigest(cluster bundle.Digest, node bundle.Layer) bundle.Digest {
+	lines := []string{"cluster " + string(cluster), "stage " + string(node.Stage)}
+	for _, id := range node.IDs() {
+		lines = append(lines, "entry "+string(id))
+	}
+	for _, s := range node.Services {
+		lines = append(lines, "service "+s.Name+" "+s.Environment+" "+strings.Join(flagNames(s.Argv), " "))
+	}
+	for _, p := range node.Payload {
+		lines = append(lines, fmt.Sprintf("payload %s %s", p.Path, p.Digest))
+	}
+	slices.Sort(lines)
+	return bundle.Of([]byte(strings.Join(lines, "\n")))
 }
 
-// EditNode changes a Node object as the step says, with what is wanted where the step is about that bundle, and what it was told otherwise. Nothing
-// that stands on the Node unsigned is ever signed. The caller writes the difference with the resourceVersion of the object that the decision
-// was made from.
-func (s Step) EditNode(node *corev1.Node, from Source) error {
-	text, err := s.State.Encode()
-	if err != nil {
-		return err
+// flagNames returns the names of flags in a command.
+func flagNames(argv []string) []string {
+	var names []string
+	for _, a := range argv {
+		name, _, _ := strings.Cut(a, "=")
+		if strings.HasPrefix(name, "-") {
+			names = append(names, name)
+		}
 	}
-	if node.Annotations == nil {
-		node.Annotations = map[string]string{}
-	}
-	if err := s.publishDesired(node, from); err != nil {
-		return err
-	}
-	node.Annotations[published.RolloutAnnotation] = text
-	if s.Cordon != SwitchKeep {
-		node.Spec.Unschedulable = s.Cordon == SwitchOn
-		annotateNode(node, s.Cordon, published.CordonAnnotation, published.CordonedForRollout)
-	}
-	annotateNode(node, s.ScaleDown, windowsnode.ScaleDownAnnotation, "true")
-	return nil
-}
-
-// publishDesired writes the annotation, unless it says the same already.
-func (s Step) publishDesired(node *corev1.Node, from Source) error {
-	if s.Bundle == "" {
-		return nil
-	}
-	d := from.Wanted
-	if d.Bundle != s.Bundle {
-		d = from.Told
-	}
-	switch {
-	case d.Bundle == s.Bundle:
-	case s.Action == ActionRelease || s.Action == ActionCancelReservation:
-		return nil // of an operator before signatures: it is replaced when the turn has ended
-	default:
-		return fmt.Errorf("publishing bundle %s on Node %s: the layers are those of %s", s.Bundle.Short(), node.Name, d.Bundle.Short())
-	}
-	d.MaxImpact, d.Urgent, d.NodeName, d.NodeUID, d.Boot = s.Permit, s.Urgent, node.Name, string(node.UID), s.Boot
-	if from.Told.SaysTheSame(d) && !s.Again {
-		return nil
-	}
-	text, err := from.Sign(d)
-	if err == nil {
-		node.Annotations[published.DesiredAnnotation] = text
-	}
-	return err
-}
-
-func annotateNode(node *corev1.Node, s Switch, key, value string) {
-	switch s {
-	case SwitchOn:
-		node.Annotations[key] = value
-	case SwitchOff:
-		delete(node.Annotations, key)
-	case SwitchKeep:
-	}
+	return names
 }

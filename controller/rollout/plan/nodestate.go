@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 	"time"
 
@@ -19,7 +20,8 @@ type nodeState struct {
 	need bundle.Impact
 	// upToDate is true if the node has Wanted.
 	upToDate bool
-	// answered is true if the report is about the published bundle, done if the agent does nothing more about it as it is permitted.
+	// answered is true if the report is about the published bundle, done if the agent does nothing more about it as it
+	// is permitted.
 	answered, done bool
 	// unavailable is true for a node that is unavailable, unavailableAlone if it is without what a rollout does to it.
 	unavailable, unavailableAlone bool
@@ -44,51 +46,20 @@ func (m *nodeState) evaluateNode(n *Node, p *Policy) {
 	if n.State.Turn.Bundle == n.Published {
 		m.turn = n.State.Turn
 	}
-	m.answered = m.hasAnswered()
-	m.upToDate = m.hasWantedBundle()
+	m.answered = m.Published != "" && m.Report.State != "" && m.Report.Desired == m.Published
+	m.upToDate = m.Wanted != "" && m.publishesWanted() && m.answered && m.Report.State == published.StateApplied
 	m.need = m.neededImpact()
 	m.done = m.answered && m.agentFinished()
-	m.unavailableAlone = m.isUnavailableAlone()
-	m.unavailable = m.unavailableAlone || m.isDisrupted()
-	m.reachable = m.canRespond()
+	m.unavailableAlone = !m.Ready || m.Leaving != "" || m.Unschedulable && !m.cordonedByUs() && !m.Joining
+	m.unavailable = m.unavailableAlone || m.Unschedulable || m.hasSlot() || m.usesDisruption()
+	m.reachable = !m.Silent && (m.Ready || m.answered && m.publishesWanted())
 	m.timedOut = !m.turn.Permitted.IsZero() && n.Seen.Permitted >= p.Timeout
 	m.failed = m.failureMessage()
 }
 
-// hasAnswered reports whether the report is about the published bundle.
-func (m *nodeState) hasAnswered() bool {
-	return m.Published != "" && m.Report.State != "" && m.Report.Desired == m.Published
-}
-
-// hasWantedBundle reports whether the wanted bundle is applied.
-func (m *nodeState) hasWantedBundle() bool {
-	return m.Wanted != "" && m.Published == m.Wanted && m.answered && m.Report.State == published.StateApplied
-}
-
-// isUnavailableAlone reports whether the node is unavailable without what a rollout does to it.
-func (m *nodeState) isUnavailableAlone() bool {
-	return !m.Ready || m.Leaving != "" || m.Unschedulable && !m.cordonedByUs() && !m.Joining
-}
-
-// isDisrupted reports whether the node counts as unavailable because of a rollout.
-func (m *nodeState) isDisrupted() bool {
-	return m.Unschedulable || m.hasSlot() || m.usesDisruption()
-}
-
-// canRespond reports whether something on the node can be expected to act.
-func (m *nodeState) canRespond() bool {
-	return !m.Silent && (m.Ready || m.answered && m.publishesWanted())
-}
-
-// hasSlot reports whether the node has a slot among the unavailable nodes, confirmed or not.
-func (m *nodeState) hasSlot() bool { return !m.State.Claim.IsZero() }
-
-// publishesWanted reports whether the wanted bundle is the one that is published.
-func (m *nodeState) publishesWanted() bool { return m.Published == m.Wanted }
-
-// neededImpact returns the larger of what the bundles differ in and what the agent reports. What is not known is taken for none: then the
-// agent is asked by a publication that permits nothing more. A node that has its slot is drained for what it was: it is not given back, only to be
-// drained again when the cost is known.
+// neededImpact returns the larger of what the bundles differ in and what the agent reports. What is not known is taken
+// for none: then the agent is asked by a publication that permits nothing more. A node that has its slot is drained for
+// what it was: it is not given back, only to be drained again when the cost is known.
 func (m *nodeState) neededImpact() bundle.Impact {
 	need := m.Cost
 	switch {
@@ -97,7 +68,8 @@ func (m *nodeState) neededImpact() bundle.Impact {
 	case need == "":
 		need = bundle.ImpactNone
 	}
-	// What has drifted is there whatever is wanted: a node in its turn is not given back for a change that comes in that time.
+	// What has drifted is there whatever is wanted: a node in its turn is not given back for a change that comes in
+	// that time.
 	drifted := m.hasSlot() && m.Report.State == published.StateNeedsPermission && m.Report.Applied == m.Published
 	if m.answered && (m.publishesWanted() || drifted) {
 		switch m.Report.State { //nolint:exhaustive // the others need nothing
@@ -111,13 +83,6 @@ func (m *nodeState) neededImpact() bundle.Impact {
 		return bundle.ImpactReboot // of a newer agent, or damaged: more than that there is not
 	}
 	return need
-}
-
-func largerImpact(a, b bundle.Impact) bundle.Impact {
-	if b.Rank() > a.Rank() {
-		return b
-	}
-	return a
 }
 
 // agentFinished reports whether the agent, as it says, does nothing more about the published bundle.
@@ -140,18 +105,13 @@ func (m *nodeState) agentFinished() bool {
 	return false
 }
 
-// waitsForRoom reports whether the agent begins what is published when the disk of its host has room. That is no failure of the bundle, and the
-// node is no canary that others wait for if there is another one.
+// waitsForRoom reports whether the agent begins what is published when the disk of its host has room. That is no
+// failure of the bundle, and the node is no canary that others wait for if there is another one.
 func (m *nodeState) waitsForRoom() bool { return m.answered && m.Report.WaitsForRoom() }
 
 // permissionExpired reports whether the agent does not use its permission, because that was too long ago.
 func (m *nodeState) permissionExpired() bool {
 	return m.answered && m.Report.State == published.StateNeedsPermission && m.Report.Expired
-}
-
-// isDisruptive reports whether something is permitted that needs a drained node.
-func (m *nodeState) isDisruptive() bool {
-	return m.Published != "" && (m.Permitted == bundle.ImpactDrain || m.Permitted == bundle.ImpactReboot)
 }
 
 // usesDisruption reports whether a disruptive permission is in use.
@@ -163,8 +123,8 @@ func (m *nodeState) hasTimeLimit() bool {
 	return !m.turn.Permitted.IsZero() && (!m.done || away)
 }
 
-// isRestarting reports whether the node uses one of the slots for restarts: until its agent has ended, and until it is Ready
-// again. A turn that takes too long counts as failed, and no other node waits for it.
+// isRestarting reports whether the node uses one of the slots for restarts: until its agent has ended, and until it is
+// Ready again. A turn that takes too long counts as failed, and no other node waits for it.
 func (m *nodeState) isRestarting() bool {
 	if m.Published == "" || m.Permitted != bundle.ImpactRestart || m.Joining {
 		return false
@@ -183,8 +143,8 @@ func (m *nodeState) isUnconfirmed() bool {
 	return m.upToDate && m.turn.Canary && m.turn.Confirmed.IsZero()
 }
 
-// soakedFor returns for how long a canary has had time to become healthy. One that is Ready has it from when the end of its turn was written: the
-// operator may have been away when that was.
+// soakedFor returns for how long a canary has had time to become healthy. One that is Ready has it from when the end of
+// its turn was written: the operator may have been away when that was.
 func (m *nodeState) soakedFor() time.Duration {
 	switch {
 	case !m.turn.Ended.IsZero():
@@ -231,11 +191,6 @@ func (m *nodeState) isPostponed() bool {
 	return !m.State.Postponed.IsZero() && m.Seen.Postponed < m.policy.Timeout
 }
 
-// retryRequested reports whether a person asks for another try of the turn that has failed, by another value of the annotation.
-func (m *nodeState) retryRequested() bool {
-	return m.failed != "" && m.Retry != "" && m.publishesWanted() && !m.turn.IsZero() && m.turn.Retry != retryDigest(m.Retry)
-}
-
 // previousTurn returns the turn that the node has behind it, with its end as far as it is known.
 func (m *nodeState) previousTurn() Turn {
 	t := m.turn
@@ -249,10 +204,122 @@ func (m *nodeState) previousTurn() Turn {
 	return t
 }
 
-// joinMessage puts what a node says behind what is known, unless it says the same.
-func joinMessage(what, message string) string {
-	if message == "" || strings.HasPrefix(message, what) {
-		return cmp.Or(message, what)
+// agentMayBeAtWork reports whether the agent may be using what it was permitted.
+func (m *nodeState) agentMayBeAtWork() bool { return m.usesDisruption() || m.isRestarting() }
+
+// failureRule is a rule whose result says why the node counts as failed; empty if it does not.
+type failureRule = rule[*nodeState, func(*nodeState) string]
+
+// failureRules say why a node counts as failed. A node that does not answer does not: it may be off.
+func failureRules() []failureRule {
+	return []failureRule{
+		{"a node that is leaving, paused, joining or without a bundle does not count as failed",
+			func(m *nodeState) bool { return m.Leaving != "" || m.Paused || m.Joining || m.Wanted == "" }, neverFails},
+		{"a bundle that was rolled back before counts as failed until a retry is requested",
+			func(m *nodeState) bool {
+				return m.State.Failed == m.Wanted && m.State.FailedRetry == retryDigest(m.Retry)
+			},
+			func(*nodeState) string { return "it was rolled back" }},
+		{"a node that has another bundle published has not failed",
+			func(m *nodeState) bool { return !m.publishesWanted() }, neverFails},
+		{"a full disk is no failure of the bundle", (*nodeState).waitsForRoom, neverFails},
+		{"a node that rolled the bundle back has failed",
+			func(m *nodeState) bool { return m.answered && m.Report.State == published.StateRolledBack },
+			func(m *nodeState) string { return joinMessage("rolled back", m.Report.Message) }},
+		{"a failure that does not heal, or lasts longer than a turn, counts as failed",
+			func(m *nodeState) bool {
+				return m.answered && m.Report.State == published.StateFailed && (m.timedOut || !m.Report.Heals())
+			},
+			func(m *nodeState) string { return joinMessage("failed", m.Report.Message) }},
+		{"a node that answered or holds a slot has failed when its turn timed out",
+			func(m *nodeState) bool {
+				return m.timedOut && !m.done && (m.answered || m.mayBeDisrupted()) && !m.bootOutstanding()
+			},
+			func(m *nodeState) string { return fmt.Sprintf("not done after %s", m.policy.Timeout) }},
+		{"a disrupted node that has the bundle has failed when it is not Ready in time",
+			func(m *nodeState) bool {
+				return m.timedOut && m.upToDate && m.mayBeDisrupted() && !m.Ready && !m.bootOutstanding()
+			},
+			func(m *nodeState) string {
+				return fmt.Sprintf("not Ready %s after it was permitted", m.policy.Timeout)
+			}},
+		{"a canary has failed when a service crashed after the change",
+			func(m *nodeState) bool {
+				return m.isUnconfirmed() && m.turn.Impact != bundle.ImpactNone && len(m.Report.Crashed) > 0
+			},
+			func(m *nodeState) string {
+				return bundle.Count(len(m.Report.Crashed), "service") + " ended after the change: " +
+					joinFirst(m.Report.Crashed)
+			}},
+		{"a canary has failed when it is not healthy in time",
+			func(m *nodeState) bool {
+				return m.isUnconfirmed() && !m.hasSoaked() && m.soakedFor() > m.policy.Settle+m.policy.Timeout
+			},
+			func(m *nodeState) string { return joinMessage("not settled after its turn", m.Unsettled) }},
+		{"any other node has not failed", nil, neverFails},
 	}
-	return what + ": " + message
 }
+
+func neverFails(*nodeState) string { return "" }
+
+// failureMessage says why the node counts as failed; empty if it does not.
+func (m *nodeState) failureMessage() string { return firstRule(failureTable, m).result(m) }
+
+var failureTable = failureRules() //nolint:gochecknoglobals // a table
+
+// failedForHost reports whether the node failed, and says that its host alone is why.
+func (m *nodeState) failedForHost() bool {
+	return m.failed != "" && m.answered && m.publishesWanted() && m.Report.BlamesHost()
+}
+
+// mayBeDisrupted reports whether the node has a slot, or an agent that uses what it was permitted with one.
+func (m *nodeState) mayBeDisrupted() bool { return m.hasSlot() || m.usesDisruption() }
+
+// failureLog returns the end of the log of the service because of which the published bundle was rolled back.
+func (m *nodeState) failureLog() bundle.LogTail {
+	if !m.answered {
+		return bundle.LogTail{}
+	}
+	return m.Report.Log
+}
+
+// fixCommand says what to do about a node that failed.
+func (m *nodeState) fixCommand() string {
+	const pause = ", or pause the node with the annotation " + published.PausedAnnotation
+	fix := m.Report.Fix(m.Name)
+	switch {
+	case fix == "" || !m.answered:
+		return "correct the inputs" + pause
+	case m.Report.BlamesInput() && m.Report.Fault != published.FaultAPI:
+		return "correct the inputs" + pause + "; the same bundle is tried again after: " +
+			published.RetryCommand(m.Name)
+	}
+	return fix + pause
+}
+
+// canaryKind is what a canary stands for.
+type canaryKind struct {
+	group  Group
+	target bundle.Digest
+}
+
+func (n *Node) canaryKind() canaryKind { return canaryKind{n.Group, n.Target} }
+
+// compareStarts orders nodes by when they start.
+func compareStarts(a, b *nodeState) int {
+	return cmp.Or(cmp.Compare(a.startOrder(), b.startOrder()), strings.Compare(a.Name, b.Name))
+}
+
+// startOrder is that of starts: nodes that are unavailable already cost nothing more.
+func (m *nodeState) startOrder() int {
+	switch {
+	case m.hasSlot():
+		return 0
+	case m.unavailableAlone:
+		return 1
+	}
+	return 2
+}
+
+func (m *nodeState) needsDrain() bool               { return m.need.Rank() >= bundle.ImpactDrain.Rank() }
+func (m *nodeState) isUnconfirmedReservation() bool { return m.hasSlot() && !m.State.Claim.Held }

@@ -1,54 +1,14 @@
 package plan
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"time"
 
 	"wmco/bundle"
+	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
 )
-
-// Plan is what to do next, and where every node is.
-type Plan struct {
-	// Steps are at most one for each node.
-	Steps []Step
-	// Nodes are all nodes, by name.
-	Nodes []Status
-	Fleet Summary
-	// Wake is the time until the next decision is due although nothing changes; zero if none is.
-	Wake time.Duration
-}
-
-// planner is one decision about a fleet.
-type planner struct {
-	policy Policy
-	// now is what is written on Nodes and shown to people. Nothing is decided by it.
-	now time.Time
-	// nodes are in the order of starts.
-	nodes []*nodeState
-	rules ruleTables
-	gate  map[canaryKind]canaryGate
-	// stopped says why failures keep the rollout from starting nodes.
-	stopped string
-	// failures names the nodes that failed, whether or not they keep others; empty if none did.
-	failures string
-	// fix says what to do about the first of them.
-	fix string
-	// log is the end of the log of the service because of which that one was rolled back.
-	log bundle.LogTail
-	// limit is how many nodes may be unavailable, unavailable how many are or will be after the steps, restarting likewise.
-	limit, unavailable, restarting int
-	// reservationsFit is true if all reservations in this view fit together, toCancel are the names of the nodes whose do not.
-	reservationsFit bool
-	toCancel        []string
-	// windowsBoots are the nodes of each group whose boots for Windows have not proved well yet.
-	windowsBoots map[Group][]string
-	// unavailableText is that of describeUnavailable, once it was needed.
-	unavailableText string
-	plan            Plan
-}
 
 // NextSteps decides about the whole fleet. The steps may be made in any order, all or some of them.
 func NextSteps(f Fleet) Plan {
@@ -61,9 +21,11 @@ func NextSteps(f Fleet) Plan {
 	return p.plan
 }
 
-// newPlanner finds out what the decision about each node depends on: nodes in the order of starts, canaries, failures and slots.
+// newPlanner finds out what the decision about each node depends on: nodes in the order of starts, canaries, failures
+// and slots.
 func newPlanner(f Fleet) *planner {
-	p := &planner{policy: f.Policy, now: f.Now.UTC().Truncate(time.Second), limit: f.Policy.unavailableLimit(len(f.Nodes)), nodes: make([]*nodeState, len(f.Nodes)), rules: newRuleTables()}
+	p := &planner{policy: f.Policy, now: f.Now.UTC().Truncate(time.Second),
+		limit: f.Policy.unavailableLimit(len(f.Nodes)), nodes: make([]*nodeState, len(f.Nodes)), rules: newRuleTables()}
 	states := make([]nodeState, len(f.Nodes))
 	for i := range f.Nodes {
 		m := &states[i]
@@ -78,43 +40,6 @@ func newPlanner(f Fleet) *planner {
 	p.countWindowsBoots()
 	slices.SortFunc(p.nodes, compareStarts)
 	return p
-}
-
-// compareStarts orders nodes by when they start.
-func compareStarts(a, b *nodeState) int {
-	return cmp.Or(cmp.Compare(a.startOrder(), b.startOrder()), strings.Compare(a.Name, b.Name))
-}
-
-// startOrder is that of starts: nodes that are unavailable already cost nothing more.
-func (m *nodeState) startOrder() int {
-	switch {
-	case m.hasSlot():
-		return 0
-	case m.unavailableAlone:
-		return 1
-	}
-	return 2
-}
-
-func boolToInt(b bool) int { //nolint:revive // a number, not a mode
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// openReservations returns the nodes whose reservation is not confirmed, the latest first.
-func (p *planner) openReservations() []*nodeState {
-	var open []*nodeState
-	for _, m := range p.nodes {
-		if m.isUnconfirmedReservation() {
-			open = append(open, m)
-		}
-	}
-	slices.SortFunc(open, func(a, b *nodeState) int {
-		return cmp.Or(b.State.Claim.Taken.Compare(a.State.Claim.Taken), strings.Compare(b.Name, a.Name))
-	})
-	return open
 }
 
 // decideNode makes the step of one node, or says what it waits for.
@@ -134,23 +59,32 @@ func (p *planner) newDecision(m *nodeState) decision {
 // nodeRules are for every node.
 func nodeRules() []nodeRule {
 	return []nodeRule{
-		{"a node with annotations of a newer operator is left as it is", decision.hasNewerAnnotations, func(d decision) { d.reportWaiting(ReasonForeign, d.Foreign) }},
-		{"a joining node gets its bundle and every permission at once", decision.isJoining, decision.publishForJoin},
-		{"a requested retry gives a failed turn its time again", decision.retryRequested, decision.restartTurn},
-		{"a boot that a person or Windows asks for has a turn of its own", decision.isBooting, func(d decision) { d.applyFirst(d.fleet.rules.boot) }},
-		{"a node that has a slot, or something left of one, goes on with its turn", decision.isInTurn, func(d decision) { d.applyFirst(d.fleet.rules.slot) }},
-		{"a node that is up to date is done, unless it is a canary that soaks", decision.isUpToDate, func(d decision) { d.applyFirst(d.fleet.rules.upToDate) }},
-		{"any other node is started", decision.appliesToAnyNode, func(d decision) { d.applyFirst(d.fleet.rules.start) }},
+		{"a node with annotations of a newer operator is left as it is",
+			func(d decision) bool { return d.Foreign != "" },
+			func(d decision) { d.reportWaiting(ReasonForeign, d.Foreign) }},
+		{"a joining node gets its bundle and every permission at once",
+			func(d decision) bool { return d.Joining }, decision.publishForJoin},
+		// A person does, by another value of the annotation.
+		{"a requested retry gives a failed turn its time again",
+			func(d decision) bool {
+				return d.failed != "" && d.Retry != "" && d.publishesWanted() && !d.turn.IsZero() &&
+					d.turn.Retry != retryDigest(d.Retry)
+			},
+			decision.restartTurn},
+		{"a boot that a person or Windows asks for has a turn of its own",
+			decision.isBooting, func(d decision) { d.applyFirst(d.fleet.rules.boot) }},
+		{"a node that has a slot, or something left of one, goes on with its turn",
+			func(d decision) bool { return d.hasSlot() || d.cordonedByUs() || d.isDisruptive() },
+			func(d decision) { d.applyFirst(d.fleet.rules.slot) }},
+		{"a node that is up to date is done, unless it is a canary that soaks",
+			func(d decision) bool { return d.upToDate }, func(d decision) { d.applyFirst(d.fleet.rules.upToDate) }},
+		{"any other node is started", nil, func(d decision) { d.applyFirst(d.fleet.rules.start) }},
 	}
 }
 
-func (d decision) hasNewerAnnotations() bool { return d.Foreign != "" }
-func (d decision) isJoining() bool           { return d.Joining }
-func (d decision) isUpToDate() bool          { return d.upToDate }
-func (d decision) isInTurn() bool            { return d.hasSlot() || d.cordonedByUs() || d.isDisruptive() }
-
-// publishForJoin publishes for a node that has no pods yet: everything is permitted, and it waits for no other node. One that joins again, because its removal
-// was taken back, may have been told of the wanted bundle without a permission.
+// publishForJoin publishes for a node that has no pods yet: everything is permitted, and it waits for no other node.
+// One that joins again, because its removal was taken back, may have been told of the wanted bundle without a
+// permission.
 func (d decision) publishForJoin() {
 	if d.Wanted != "" && (!d.publishesWanted() || d.permissionExpired() || d.needsMoreForJoin()) {
 		d.publishWanted(bundle.ImpactReboot, "the node is joining")
@@ -167,30 +101,32 @@ func (d decision) needsMoreForJoin() bool {
 // upToDateRules are for a node that has what is wanted.
 func upToDateRules() []nodeRule {
 	return []nodeRule{
-		{"a node whose executables were kept waits for the newer ones", decision.keepsPayload, func(d decision) {
-			d.reportWaiting(ReasonPayload, "executables are being copied to the host; it has every other change that needs none of them")
-		}},
+		{"a node whose executables were kept waits for the newer ones",
+			func(d decision) bool { return d.isConfirmed() && d.PayloadKept }, func(d decision) {
+				d.reportWaiting(ReasonPayload,
+					"executables are being copied to the host; it has every other change that needs none of them")
+			}},
 		{"a node that is no unconfirmed canary is done", decision.isConfirmed, func(d decision) {
 			d.reportWaiting(ReasonUpdated, joinMessage("has the wanted bundle", d.describeHeldBoot()))
 		}},
 		{"a canary that has soaked is confirmed", decision.hasSoaked, decision.confirmCanary},
-		{"a canary that failed is not confirmed", decision.hasFailed, func(d decision) { d.reportWaiting(ReasonFailed, d.failed) }},
-		{"the end of a canary's turn is written before it soaks", decision.turnEndIsUnwritten, decision.endCanaryTurn},
-		{"a canary that is not Ready does not soak", decision.isNotReady, func(d decision) { d.reportWaiting(ReasonSettling, "the canary is not Ready") }},
-		{"a canary with pods that are not healthy does not soak", decision.isUnsettled, func(d decision) {
-			d.reportWaiting(ReasonSettling, "the canary has not settled: "+d.Unsettled)
-		}},
-		{"any other canary soaks", decision.appliesToAnyNode, func(d decision) {
+		{"a canary that failed is not confirmed",
+			func(d decision) bool { return d.failed != "" },
+			func(d decision) { d.reportWaiting(ReasonFailed, d.failed) }},
+		{"the end of a canary's turn is written before it soaks",
+			func(d decision) bool { return d.turn.Ended.IsZero() && d.Ready }, decision.endCanaryTurn},
+		{"a canary that is not Ready does not soak",
+			func(d decision) bool { return !d.Ready },
+			func(d decision) { d.reportWaiting(ReasonSettling, "the canary is not Ready") }},
+		{"a canary with pods that are not healthy does not soak",
+			func(d decision) bool { return d.Unsettled != "" }, func(d decision) {
+				d.reportWaiting(ReasonSettling, "the canary has not settled: "+d.Unsettled)
+			}},
+		{"any other canary soaks", nil, func(d decision) {
 			d.reportWaiting(ReasonSettling, "the canary is observed until "+d.fleet.formatAfter(d.soakTimeLeft()))
 		}},
 	}
 }
-
-func (d decision) keepsPayload() bool       { return d.isConfirmed() && d.PayloadKept }
-func (d decision) isConfirmed() bool        { return !d.isUnconfirmed() }
-func (d decision) turnEndIsUnwritten() bool { return d.turn.Ended.IsZero() && d.Ready }
-func (d decision) isNotReady() bool         { return !d.Ready }
-func (d decision) isUnsettled() bool        { return d.Unsettled != "" }
 
 func (d decision) confirmCanary() {
 	s := d.State
@@ -207,11 +143,69 @@ func (d decision) endCanaryTurn() {
 	d.addStep(Step{Action: ActionRelease, State: s, Why: "the canary has the bundle and is observed"})
 }
 
-// restartTurn gives a turn that has failed its time again, because a person asks for that. What the node agent reported as failed it tries again by
-// itself.
+// restartTurn gives a turn that has failed its time again, because a person asks for that. What the node agent reported
+// as failed it tries again by itself.
 func (d decision) restartTurn() {
 	s := d.State
 	s.Turn.Permitted, s.Turn.Retry = d.fleet.now, retryDigest(d.Retry)
 	s.Turn.Ended, s.Turn.Confirmed = time.Time{}, time.Time{}
-	d.addStep(Step{Action: ActionNote, State: s, Why: "another try is asked for by the annotation retry: the time of its turn begins again"})
+	d.addStep(Step{Action: ActionNote, State: s,
+		Why: "another try is asked for by the annotation retry: the time of its turn begins again"})
+}
+
+// summarizeFleet counts, and finds the one line that explains the rest.
+func (p *planner) summarizeFleet() Summary {
+	s := p.plan.Fleet
+	slices.SortFunc(s.Urgent, func(a, b Held) int { return strings.Compare(a.Node, b.Node) })
+	s.Limit, s.Stopped = p.limit, p.stopped
+	for _, m := range p.nodes {
+		s.Unavailable += boolToInt(m.unavailable)
+	}
+	reasons := map[Reason]string{}
+	for _, n := range p.plan.Nodes {
+		switch n.Phase {
+		case PhaseUpdated:
+			s.Updated++
+		case PhaseUpdating:
+			s.Updating++
+		case PhaseWaiting:
+			s.Waiting++
+		case PhaseDegraded:
+			s.Degraded++
+		case nodestate.Stale, nodestate.Joining, nodestate.Removing, nodestate.Refused, nodestate.NotReporting:
+			// no phases of a rollout
+		}
+		if reasons[n.Reason] == "" {
+			reasons[n.Reason] = n.Node + " " + n.Message
+		}
+	}
+	if s.Stopped == "" && s.Updating+s.Waiting == 0 { // only failed nodes are left, if any
+		s.Stopped = p.failures
+	}
+	if s.Stopped != "" {
+		s.Fix, s.Log = p.fix, p.log
+	}
+	if reasons[ReasonWindow] != "" || slices.ContainsFunc(p.nodes, (*nodeState).windowsAsksBoot) {
+		p.wakeForWindow()
+	}
+	s.Message = s.summaryLine(p.policy, reasons)
+	return s
+}
+
+func newRuleTables() ruleTables {
+	return ruleTables{
+		node: nodeRules(), upToDate: upToDateRules(), start: startRules(), urgent: urgentRules(), alert: alertRules(),
+		boot: bootRules(), slot: slotRules(),
+		drain: drainRules(), blocker: blockerRules(),
+	}
+}
+
+// wakeForWindow has the next decision made when the next window opens. It is for all nodes that wait, also for those
+// about which nothing is decided again: Closed is another one then.
+func (p *planner) wakeForWindow() {
+	for _, opens := range []time.Time{p.policy.Closed.Restart, p.policy.Closed.Drain, p.policy.Closed.Reboot} {
+		if left := opens.Sub(p.now); left > 0 && (p.plan.Wake == 0 || left < p.plan.Wake) {
+			p.plan.Wake = left
+		}
+	}
 }

@@ -12,8 +12,9 @@ import (
 
 // Prediction is what a rollout will do if nothing goes wrong and nothing else changes.
 type Prediction struct {
-	// Nodes is the number of nodes that change, Restarts those of whom only services restart, Drains those that are drained, Boots
-	// those of them that boot. WindowsBoots are the hosts that boot for what Windows itself waits for, and change nothing with that.
+	// Nodes is the number of nodes that change, Restarts those of whom only services restart, Drains those that are
+	// drained, Boots those of them that boot. WindowsBoots are the hosts that boot for what Windows itself waits for,
+	// and change nothing with that.
 	Nodes    int
 	Restarts int
 	Drains   int
@@ -24,7 +25,8 @@ type Prediction struct {
 	Order []Change
 	// Left are the nodes that do not get the change, or the boot that Windows waits for, with what they wait for.
 	Left []Status
-	// Takes is the time to the end. It is a lower limit if Unmeasured holds impacts: of those no turn in this cluster is known.
+	// Takes is the time to the end. It is a lower limit if Unmeasured holds impacts: of those no turn in this cluster
+	// is known.
 	Takes      time.Duration
 	Unmeasured []bundle.Impact
 }
@@ -43,7 +45,8 @@ type Change struct {
 
 // PredictRollout makes the steps of the planner on nodes that do as they are told, until nothing is left to do.
 func PredictRollout(f Fleet, d Durations) Prediction {
-	s := simulation{fleet: f, durations: d, begun: f.Now, ends: map[string]time.Time{}, index: map[string]int{}, open: map[string]int{}}
+	s := simulation{fleet: f, durations: d, begun: f.Now, ends: map[string]time.Time{}, index: map[string]int{},
+		open: map[string]int{}}
 	s.fleet.Nodes = slices.Clone(f.Nodes)
 	for i, n := range s.fleet.Nodes {
 		s.index[n.Name] = i
@@ -117,8 +120,8 @@ func (s *simulation) passTime(d time.Duration) {
 	}
 }
 
-// needsOnlyTime reports whether time alone brings the rollout on: a canary settles, a drain is tried again, a boot for Windows proves well, or a window opens. It stays open then: when
-// it closes again is not simulated.
+// needsOnlyTime reports whether time alone brings the rollout on: a canary settles, a drain is tried again, a boot for
+// Windows proves well, or a window opens. It stays open then: when it closes again is not simulated.
 func (s *simulation) needsOnlyTime() bool {
 	return slices.ContainsFunc(s.last.Nodes, func(n Status) bool {
 		return n.Reason == ReasonSettling || n.Reason == ReasonDrain || n.Reason == ReasonWindow

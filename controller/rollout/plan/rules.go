@@ -1,7 +1,8 @@
 package plan
 
-// rule is one decision: its name is a sentence, applies says when it is used, and result is what is decided then. A table of rules is read from
-// the top, and the first rule that applies decides. So a rule may rely on what the rules above it have ruled out.
+// rule is one decision: its name is a sentence, applies says when it is used, and result is what is decided then. A
+// table of rules is read from the top, and the first rule that applies decides. So a rule may rely on what the rules
+// above it have ruled out.
 //
 //	nodeRules         what happens to a node                               plan.go
 //	  upToDateRules   a node that has the wanted bundle                    plan.go
@@ -12,7 +13,7 @@ package plan
 //	    drainRules    a node that needs its slot                           slot.go
 //	blockerRules      why a node may not start                             start.go
 //	alertRules        why something urgent does not reach a node           urgent.go
-//	failureRules      why a node counts as failed                          failure.go
+//	failureRules      why a node counts as failed                          nodestate.go
 //	canaryRules       which nodes are chosen as canaries first             gate.go
 type rule[S, R any] struct {
 	name    string
@@ -20,47 +21,13 @@ type rule[S, R any] struct {
 	result  R
 }
 
-// ruleTables are made once for a plan: each is for many nodes.
-type ruleTables struct {
-	node, upToDate, start, urgent, alert, boot, slot, drain []nodeRule
-	blocker                                                 []blockerRule
-}
-
-func newRuleTables() ruleTables {
-	return ruleTables{
-		node: nodeRules(), upToDate: upToDateRules(), start: startRules(), urgent: urgentRules(), alert: alertRules(), boot: bootRules(), slot: slotRules(),
-		drain: drainRules(), blocker: blockerRules(),
-	}
-}
-
-// firstRule returns the first rule of a table that applies. The last one of each table is for any node.
+// firstRule returns the first rule of a table that applies. One without a condition always does, and the last one of
+// each table has none.
 func firstRule[S, R any](rules []rule[S, R], subject S) rule[S, R] {
 	for _, r := range rules {
-		if r.applies(subject) {
+		if r.applies == nil || r.applies(subject) {
 			return r
 		}
 	}
 	return rules[len(rules)-1]
 }
-
-func (*nodeState) appliesToAnyNode() bool { return true }
-
-// decision is about one node, in the fleet as far as it has been planned.
-type decision struct {
-	*nodeState
-	fleet *planner
-	// blocked says why the node may not start. Its reason is empty if it may.
-	blocked waiting
-}
-
-// waiting is what a node waits for.
-type waiting struct {
-	reason  Reason
-	message string
-}
-
-// nodeRule is a rule that makes the step of a node, or says what it waits for.
-type nodeRule = rule[decision, func(decision)]
-
-// applyFirst does what the first rule of the table that applies says.
-func (d decision) applyFirst(rules []nodeRule) { firstRule(rules, d).result(d) }

@@ -7,19 +7,6 @@ import (
 	"wmco/bundle/published"
 )
 
-// Seen is for how long what is decided by has lasted, as the operator has observed it by its own monotonic clock. No time that is written
-// somewhere is subtracted from now: clocks are set, those of other computers are others, and an operator that was away has observed nothing.
-type Seen struct {
-	// Permitted is the time since the impact of State.Turn was permitted, Ended since that turn ended.
-	Permitted, Ended time.Duration
-	// Taken is the time since State.Claim was taken, Postponed since a drain was postponed.
-	Taken, Postponed time.Duration
-	// Ready is for how long the node has been Ready, or not; Reported for how long its report has been Applied, or not.
-	Ready, Reported time.Duration
-	// Booted is the time since the agent might boot the host on request last; the longest time where no such boot is known.
-	Booted time.Duration
-}
-
 // longest is the longest time that is counted. Sums of a few stay in range.
 const longest = 1e6 * time.Hour
 
@@ -29,21 +16,25 @@ func clampSeconds(seconds int64) time.Duration {
 
 // seenBefore returns what the annotation of the Node says.
 func seenBefore(e Elapsed) Seen {
-	return Seen{Permitted: clampSeconds(e.Permitted), Ended: clampSeconds(e.Ended), Taken: clampSeconds(e.Taken), Postponed: clampSeconds(e.Postponed), Booted: clampSeconds(e.Booted)}
+	return Seen{Permitted: clampSeconds(e.Permitted), Ended: clampSeconds(e.Ended), Taken: clampSeconds(e.Taken),
+		Postponed: clampSeconds(e.Postponed), Booted: clampSeconds(e.Booted)}
 }
 
 func (s Seen) toElapsed() Elapsed {
 	seconds := func(d time.Duration) int64 { return int64(d / time.Second) }
-	return Elapsed{Permitted: seconds(s.Permitted), Ended: seconds(s.Ended), Taken: seconds(s.Taken), Postponed: seconds(s.Postponed), Booted: seconds(s.Booted)}
+	return Elapsed{Permitted: seconds(s.Permitted), Ended: seconds(s.Ended), Taken: seconds(s.Taken),
+		Postponed: seconds(s.Postponed), Booted: seconds(s.Booted)}
 }
 
 // addTime adds the time since the last observation.
 func (s Seen) addTime(d time.Duration) Seen {
 	add := func(t time.Duration) time.Duration { return min(t+max(d, 0), longest) }
-	return Seen{add(s.Permitted), add(s.Ended), add(s.Taken), add(s.Postponed), add(s.Ready), add(s.Reported), add(s.Booted)}
+	return Seen{add(s.Permitted), add(s.Ended), add(s.Taken), add(s.Postponed), add(s.Ready), add(s.Reported),
+		add(s.Booted)}
 }
 
-// followState is for a Node whose state was another one before: what is about something else now begins with what stands there.
+// followState is for a Node whose state was another one before: what is about something else now begins with what
+// stands there.
 func (s Seen) followState(before, now State) Seen {
 	base := seenBefore(now.Elapsed)
 	since := func(before, now time.Time, seen, base time.Duration) time.Duration {
@@ -80,7 +71,8 @@ type Watch struct {
 
 // ObserveNode observes a node some time after the last time, and returns for how long what it says has lasted.
 func (w *Watch) ObserveNode(n Node, passed time.Duration) Seen {
-	now := Watch{state: n.State, isReady: n.Ready, applied: n.Report.State == published.StateApplied, ready: n.ReadySince, transition: n.Since}
+	now := Watch{state: n.State, isReady: n.Ready, applied: n.Report.State == published.StateApplied,
+		ready: n.ReadySince, transition: n.Since}
 	now.seen = w.seen.addTime(passed).followState(w.state, n.State)
 	now.seen.Booted, now.knowsBoot = w.bootedFor(n, passed)
 	if w.isReady != now.isReady || !w.ready.Equal(now.ready) {
@@ -96,8 +88,9 @@ func (w *Watch) ObserveNode(n Node, passed time.Duration) Seen {
 	return now.seen
 }
 
-// bootedFor returns Seen.Booted, and whether a boot is known. What this operator has signed decides: what else the Node has, which the node may
-// write, counts only for a boot before this process began. So a node gains no boot by what it writes there.
+// bootedFor returns Seen.Booted, and whether a boot is known. What this operator has signed decides: what else the Node
+// has, which the node may write, counts only for a boot before this process began. So a node gains no boot by what it
+// writes there.
 func (w *Watch) bootedFor(n Node, passed time.Duration) (time.Duration, bool) {
 	switch {
 	case n.Boot.Permitted != "":
@@ -110,16 +103,19 @@ func (w *Watch) bootedFor(n Node, passed time.Duration) (time.Duration, bool) {
 	return clampSeconds(n.State.Elapsed.Booted), true
 }
 
-// ElapsedByStamps returns a fleet in which all has lasted since the times that stand on the Nodes, for those who have observed nothing: a command that
-// shows where the nodes are. The clocks may have been wrong when those were written, so it decides nothing.
+// ElapsedByStamps returns a fleet in which all has lasted since the times that stand on the Nodes, for those who have
+// observed nothing: a command that shows where the nodes are. The clocks may have been wrong when those were written,
+// so it decides nothing.
 func ElapsedByStamps(f Fleet) Fleet {
 	since := func(t time.Time) time.Duration { return min(max(f.Now.Sub(t), 0), longest) }
 	f.Nodes = slices.Clone(f.Nodes)
 	for i := range f.Nodes {
 		n := &f.Nodes[i]
 		n.Seen = Seen{
-			Permitted: since(n.State.Turn.Permitted), Ended: since(n.State.Turn.Ended), Taken: since(n.State.Claim.Taken),
-			Postponed: since(n.State.Postponed.Add(-f.Policy.Timeout)), Ready: since(n.ReadySince), Reported: since(n.Since), Booted: longest,
+			Permitted: since(n.State.Turn.Permitted), Ended: since(n.State.Turn.Ended),
+			Taken:     since(n.State.Claim.Taken),
+			Postponed: since(n.State.Postponed.Add(-f.Policy.Timeout)), Ready: since(n.ReadySince),
+			Reported: since(n.Since), Booted: longest,
 		}
 		if b := n.State.WindowsBoot; !b.IsZero() {
 			n.Seen.Booted = since(b.Begun)
@@ -128,11 +124,12 @@ func ElapsedByStamps(f Fleet) Fleet {
 	return f
 }
 
-// notesOfTurn is how often in the time of a turn that takes so long its duration is written, so that an operator that is restarted again and again
-// ends it some time.
+// notesOfTurn is how often in the time of a turn that takes so long its duration is written, so that an operator that
+// is restarted again and again ends it some time.
 const notesOfTurn = 4
 
-// noteTimers are the times until what has elapsed is to be written, without another step. Once a limit has passed, there is nothing more to write.
+// noteTimers are the times until what has elapsed is to be written, without another step. Once a limit has passed,
+// there is nothing more to write.
 func (m *nodeState) noteTimers() []time.Duration {
 	written := seenBefore(m.State.Elapsed)
 	var list []time.Duration
@@ -149,28 +146,12 @@ func (m *nodeState) noteTimers() []time.Duration {
 	return list
 }
 
-// noteElapsed writes what has elapsed in a turn that takes long, if no other step does.
-func (d decision) noteElapsed() {
-	why := "its turn takes long: its duration is kept"
-	s := d.noteGoneBoots()
-	if s.WindowsBoot != d.State.WindowsBoot {
-		why = "Windows waits no longer for what its host was booted for"
-	} else if !d.mustRecordTimers() {
-		return
-	}
-	if d.Foreign != "" || d.Joining || slices.ContainsFunc(d.fleet.plan.Steps, func(s Step) bool { return s.Node == d.Name }) {
-		return
-	}
-	s.Elapsed = d.elapsedFor(s)
-	d.fleet.plan.Steps = append(d.fleet.plan.Steps, Step{Node: d.Name, Action: ActionNote, State: s, Why: why})
-}
-
 func (m *nodeState) mustRecordTimers() bool {
 	return slices.ContainsFunc(m.noteTimers(), func(left time.Duration) bool { return left <= 0 })
 }
 
-// elapsedAfterStep returns what the annotation of the Node says after a step. A step that changes nothing else, such as a drain that goes on, is no reason to
-// write.
+// elapsedAfterStep returns what the annotation of the Node says after a step. A step that changes nothing else, such as
+// a drain that goes on, is no reason to write.
 func (m *nodeState) elapsedAfterStep(s Step) Elapsed {
 	still := s.Action == ActionDrain && s.Cordon == SwitchKeep && s.State.Claim == m.State.Claim
 	if still && !m.mustRecordTimers() {

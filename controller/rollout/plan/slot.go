@@ -1,8 +1,10 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
@@ -45,12 +47,8 @@ func (d decision) takeSlot(why string) {
 	d.addStep(step)
 }
 
-// slotAvailable reports whether the node may have a slot. One that is not Ready has one already: what is done to it costs nothing more.
-func (d decision) slotAvailable() bool {
-	return !d.Ready || d.fleet.unavailable+boolToInt(!d.unavailable) <= d.fleet.limit
-}
-
-// countReservations finds out which reservations have to be canceled: of those that are not confirmed the latest ones, until the rest fits.
+// countReservations finds out which reservations have to be canceled: of those that are not confirmed the latest ones,
+// until the rest fits.
 func (p *planner) countReservations() {
 	p.reservationsFit = p.unavailable <= p.limit
 	unavailable := p.unavailable
@@ -73,7 +71,8 @@ func (p *planner) describeUnavailable() string {
 			names = append(names, m.Name+" ("+m.unavailableReason()+")")
 		}
 	}
-	p.unavailableText = fmt.Sprintf("waits for a place: at most %s may be unavailable, and these are: %s", bundle.Count(p.limit, "node"), joinFirst(names))
+	p.unavailableText = fmt.Sprintf("waits for a place: at most %s may be unavailable, and these are: %s",
+		bundle.Count(p.limit, "node"), joinFirst(names))
 	return p.unavailableText
 }
 
@@ -99,21 +98,32 @@ func (m *nodeState) unavailableReason() string {
 // slotRules are for a node that has a slot, or something that is left of one.
 func slotRules() []nodeRule {
 	return []nodeRule{
-		{"a paused node whose node agent does not begin releases its slot", decision.isPausedBeforeStart, func(d decision) {
-			d.releaseSlot("the node is paused and its node agent does not begin")
-		}},
-		{"a drained node whose disk is full releases its slot", decision.lacksRoomWhileDrained, func(d decision) { d.releaseSlot(d.Report.Message) }},
-		{"a node agent that uses a disruptive permission is waited for", decision.agentUsesDisruption, decision.waitForAgent},
-		{"a node that needs its slot goes on with its drain", decision.needsSlot, func(d decision) { d.applyFirst(d.fleet.rules.drain) }},
-		{"a node that does not need its slot releases it", decision.canReleaseSlot, func(d decision) { d.releaseSlot(d.blocked.message) }},
-		{"a node that has the bundle keeps its slot until it is Ready", decision.appliesToAnyNode, func(d decision) {
+		{"a paused node whose node agent does not begin releases its slot",
+			decision.isPausedBeforeStart, func(d decision) {
+				d.releaseSlot("the node is paused and its node agent does not begin")
+			}},
+		{"a drained node whose disk is full releases its slot",
+			func(d decision) bool { return d.waitsForRoom() && d.publishesWanted() && d.isDisruptive() },
+			func(d decision) { d.releaseSlot(d.Report.Message) }},
+		{"a node agent that uses a disruptive permission is waited for", decision.agentUsesDisruption,
+			decision.waitForAgent},
+		{"a node that needs its slot goes on with its drain",
+			func(d decision) bool {
+				return d.continuesTurn() && d.reachable && (d.needsDrain() || d.usesDisruption())
+			},
+			func(d decision) { d.applyFirst(d.fleet.rules.drain) }},
+		{"a node that does not need its slot releases it",
+			func(d decision) bool { return d.Ready || !d.upToDate },
+			func(d decision) { d.releaseSlot(d.blocked.message) }},
+		{"a node that has the bundle keeps its slot until it is Ready", nil, func(d decision) {
 			d.reportWaiting(ReasonApplying, "has the bundle and is not Ready yet")
 		}},
 	}
 }
 
-// isPausedBeforeStart reports whether a disruptive permission is not used, because the node is paused: its agent does not begin now, nor try again
-// what has failed. The time of a turn is long enough for one that began at the last moment to say so.
+// isPausedBeforeStart reports whether a disruptive permission is not used, because the node is paused: its agent does
+// not begin now, nor try again what has failed. The time of a turn is long enough for one that began at the last moment
+// to say so.
 func (m *nodeState) isPausedBeforeStart() bool {
 	return m.Paused && m.usesDisruption() && m.timedOut && !m.hasBegun()
 }
@@ -123,12 +133,8 @@ func (m *nodeState) hasBegun() bool {
 	return m.answered && (m.Report.State == published.StateApplying || m.Report.State == published.StateRebootPending)
 }
 
-func (m *nodeState) lacksRoomWhileDrained() bool {
-	return m.waitsForRoom() && m.publishesWanted() && m.isDisruptive()
-}
-
-// agentUsesDisruption reports whether the agent may be at work on a drained node. Another wanted bundle may replace the one it works on, where the
-// turn goes on.
+// agentUsesDisruption reports whether the agent may be at work on a drained node. Another wanted bundle may replace the
+// one it works on, where the turn goes on.
 func (d decision) agentUsesDisruption() bool {
 	replaceable := d.continuesTurn() && d.reachable && !d.publishesWanted()
 	return d.usesDisruption() && !replaceable
@@ -137,46 +143,30 @@ func (d decision) agentUsesDisruption() bool {
 // continuesTurn reports whether the node has a slot, lacks the wanted bundle and may go on.
 func (d decision) continuesTurn() bool { return d.hasSlot() && !d.isBlocked() && !d.upToDate }
 
-func (d decision) needsSlot() bool {
-	return d.continuesTurn() && d.reachable && (d.needsDrain() || d.usesDisruption())
-}
-
-func (m *nodeState) needsDrain() bool { return m.need.Rank() >= bundle.ImpactDrain.Rank() }
-
-func (m *nodeState) canReleaseSlot() bool { return m.Ready || !m.upToDate }
-
 // drainRules are for a node that needs its slot.
 func drainRules() []nodeRule {
 	return []nodeRule{
-		{"a reservation is confirmed when all reservations fit", decision.reservationFits, decision.confirmReservation},
-		{"the latest reservation that does not fit is canceled", decision.mustCancelReservation, func(d decision) { d.releaseSlot(d.fleet.describeUnavailable()) }},
-		{"a reservation that is not confirmed waits for a later one to be canceled", decision.isUnconfirmedReservation, func(d decision) {
-			d.reportWaiting(ReasonUnavailable, "waits until a later claim is withdrawn")
-		}},
-		{"a drain that does not end in time is postponed", decision.drainTimedOut, decision.postponeDrain},
-		{"a node with a confirmed slot is cordoned and drained", decision.needsDraining, decision.drainNode},
-		{"a drained node gets the wanted bundle and the permission", decision.appliesToAnyNode, func(d decision) {
+		// One of a node that is not Ready always fits: what is done to it costs nothing more.
+		{"a reservation is confirmed when all reservations fit",
+			func(d decision) bool { return !d.State.Claim.Held && (d.fleet.reservationsFit || !d.Ready) },
+			decision.confirmReservation},
+		{"the latest reservation that does not fit is canceled",
+			func(d decision) bool { return !d.State.Claim.Held && slices.Contains(d.fleet.toCancel, d.Name) },
+			func(d decision) { d.releaseSlot(d.fleet.describeUnavailable()) }},
+		{"a reservation that is not confirmed waits for a later one to be canceled",
+			decision.isUnconfirmedReservation, func(d decision) {
+				d.reportWaiting(ReasonUnavailable, "waits until a later claim is withdrawn")
+			}},
+		{"a drain that does not end in time is postponed",
+			func(d decision) bool { return !d.Drained && !d.usesDisruption() && d.Seen.Taken >= d.policy.Timeout },
+			decision.postponeDrain},
+		{"a node with a confirmed slot is cordoned and drained",
+			func(d decision) bool { return !d.Drained || !d.Unschedulable }, decision.drainNode},
+		{"a drained node gets the wanted bundle and the permission", nil, func(d decision) {
 			d.publishWanted(largerImpact(d.need, bundle.ImpactDrain), "the node is drained")
 		}},
 	}
 }
-
-func (m *nodeState) isUnconfirmedReservation() bool { return m.hasSlot() && !m.State.Claim.Held }
-
-// reservationFits: one of a node that is not Ready always fits, because what is done to it costs nothing more.
-func (d decision) reservationFits() bool {
-	return !d.State.Claim.Held && (d.fleet.reservationsFit || !d.Ready)
-}
-
-func (d decision) mustCancelReservation() bool {
-	return !d.State.Claim.Held && slices.Contains(d.fleet.toCancel, d.Name)
-}
-
-func (m *nodeState) drainTimedOut() bool {
-	return !m.Drained && !m.usesDisruption() && m.Seen.Taken >= m.policy.Timeout
-}
-
-func (m *nodeState) needsDraining() bool { return !m.Drained || !m.Unschedulable }
 
 func (d decision) confirmReservation() {
 	s := d.State
@@ -196,7 +186,8 @@ func (d decision) drainNode() {
 	if d.DrainForbidden {
 		s.Claim.Blocked = published.Shorten(d.DrainBlocked)
 	}
-	step := Step{Action: ActionDrain, State: s, Why: joinMessage("is drained for impact "+string(d.turnImpact()), d.DrainBlocked)}
+	step := Step{Action: ActionDrain, State: s, Why: joinMessage("is drained for impact "+string(d.turnImpact()),
+		d.DrainBlocked)}
 	if !d.Unschedulable {
 		step.Cordon = SwitchOn
 	}
@@ -236,4 +227,18 @@ func (d decision) releaseSlotWith(s State, why string) {
 		step.Why = "nothing is left to do that needs a drained node"
 	}
 	d.addStep(step)
+}
+
+// openReservations returns the nodes whose reservation is not confirmed, the latest first.
+func (p *planner) openReservations() []*nodeState {
+	var open []*nodeState
+	for _, m := range p.nodes {
+		if m.isUnconfirmedReservation() {
+			open = append(open, m)
+		}
+	}
+	slices.SortFunc(open, func(a, b *nodeState) int {
+		return cmp.Or(b.State.Claim.Taken.Compare(a.State.Claim.Taken), strings.Compare(b.Name, a.Name))
+	})
+	return open
 }

@@ -2,38 +2,50 @@ package plan
 
 import (
 	"fmt"
+	"time"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
 )
 
-// blockerRule is a rule whose result is what the node waits for. Its message is about the node and the fleet.
-type blockerRule = rule[decision, blocker]
-
-type blocker struct {
-	reason  Reason
-	message func(decision) string
-}
-
 // blockerRules say why a node that has something to do may not start it.
 func blockerRules() []blockerRule {
 	always := func(text string) func(decision) string { return func(decision) string { return text } }
 	return []blockerRule{
-		{"a node without a bundle does not start", decision.hasNoBundle, blocker{ReasonUnknown, always("there is no bundle for the node")}},
-		{"a node that failed does not start again", decision.hasFailed, blocker{ReasonFailed, func(d decision) string { return d.failed }}},
-		{"a node that is leaving does not start", decision.isLeaving, blocker{ReasonLeaving, func(d decision) string { return d.Leaving }}},
-		{"a paused node does not start", decision.isPaused, blocker{ReasonPaused, always("the node is paused")}},
-		{"a paused rollout starts no node", decision.isRolloutPaused, blocker{ReasonPaused, always("the rollout is paused")}},
-		{"a rollout that failures stopped starts no node", decision.isRolloutStopped, blocker{ReasonStopped, func(d decision) string { return d.fleet.stopped }}},
-		{"a node whose drain did not end in time starts later", decision.isPostponed, blocker{ReasonDrain, func(d decision) string {
-			return "its drain did not end in time and is tried again at " + d.fleet.formatAfter(d.policy.Timeout-d.Seen.Postponed)
-		}}},
-		{"a node starts when its executables are on the host", decision.awaitsPayload, blocker{ReasonPayload, always("executables are being copied to the host")}},
-		{"a node starts while a window for its change is open", decision.awaitsWindow, blocker{ReasonWindow, decision.describeWindow}},
-		{"a node starts after the canaries of its kind", decision.awaitsCanaries, blocker{ReasonCanary, func(d decision) string {
-			return "waits for " + d.fleet.gate[d.canaryKind()].describeCanaries()
-		}}},
-		{"nothing else keeps a node from starting", decision.appliesToAnyNode, blocker{"", always("")}},
+		{"a node without a bundle does not start",
+			func(d decision) bool { return d.Wanted == "" },
+			blocker{ReasonUnknown, always("there is no bundle for the node")}},
+		{"a node that failed does not start again",
+			func(d decision) bool { return d.failed != "" },
+			blocker{ReasonFailed, func(d decision) string { return d.failed }}},
+		{"a node that is leaving does not start",
+			func(d decision) bool { return d.Leaving != "" },
+			blocker{ReasonLeaving, func(d decision) string { return d.Leaving }}},
+		{"a paused node does not start",
+			func(d decision) bool { return d.Paused }, blocker{ReasonPaused, always("the node is paused")}},
+		{"a paused rollout starts no node",
+			func(d decision) bool { return d.policy.Paused }, blocker{ReasonPaused, always("the rollout is paused")}},
+		{"a rollout that failures stopped starts no node",
+			func(d decision) bool { return d.fleet.stopped != "" },
+			blocker{ReasonStopped, func(d decision) string { return d.fleet.stopped }}},
+		{"a node whose drain did not end in time starts later",
+			decision.isPostponed, blocker{ReasonDrain, func(d decision) string {
+				return "its drain did not end in time and is tried again at " +
+					d.fleet.formatAfter(d.policy.Timeout-d.Seen.Postponed)
+			}}},
+		{"a node starts when its executables are on the host",
+			func(d decision) bool { return d.PayloadPending },
+			blocker{ReasonPayload, always("executables are being copied to the host")}},
+		{"a node starts while a window for its change is open", decision.awaitsWindow,
+			blocker{ReasonWindow, decision.describeWindow}},
+		// Not one that the existing operator left cordoned: only its own turn gives it back, and a canary that needs a
+		// slot would wait for that.
+		{"a node starts after the canaries of its kind",
+			func(d decision) bool { return !d.LeftCordoned && !d.fleet.gate[d.canaryKind()].allowsNode(d.Name) },
+			blocker{ReasonCanary, func(d decision) string {
+				return "waits for " + d.fleet.gate[d.canaryKind()].describeCanaries()
+			}}},
+		{"nothing else keeps a node from starting", nil, blocker{"", always("")}},
 	}
 }
 
@@ -42,75 +54,64 @@ func (d decision) findBlocker() waiting {
 	return waiting{b.reason, b.message(d)}
 }
 
-func (d decision) hasNoBundle() bool      { return d.Wanted == "" }
-func (d decision) hasFailed() bool        { return d.failed != "" }
-func (d decision) isLeaving() bool        { return d.Leaving != "" }
-func (d decision) isPaused() bool         { return d.Paused }
-func (d decision) isRolloutPaused() bool  { return d.policy.Paused }
-func (d decision) isRolloutStopped() bool { return d.fleet.stopped != "" }
-func (d decision) awaitsPayload() bool    { return d.PayloadPending }
-
-// awaitsCanaries is not about a node that the existing operator left cordoned: only its own turn gives it back, and a canary that needs a slot would wait
-// for that.
-func (d decision) awaitsCanaries() bool {
-	return !d.LeftCordoned && !d.fleet.gate[d.canaryKind()].allowsNode(d.Name)
-}
-
 // startRules are for a node without a slot that does not have what is wanted.
 func startRules() []nodeRule {
 	return []nodeRule{
-		{"a permission that the node agent does not answer is revoked", decision.isUnresponsive, decision.revokePermission},
-		{"a node whose disk is full waits for room without a permission", decision.lacksRoomForWanted, decision.waitForRoom},
-		{"a node agent that works on the wanted bundle is waited for", decision.agentAppliesWanted, decision.waitForAgent},
-		{"a blocked node gets nothing but what is urgent", decision.isBlocked, func(d decision) { d.publishUrgentOrWait(d.blocked) }},
-		{"a node agent that restarts services for the bundle before is waited for", decision.agentAppliesPrevious, func(d decision) {
-			d.reportWaiting(ReasonApplying, "the node agent still applies the bundle before this one")
-		}},
-		{"a node that does not respond gets the wanted bundle without a permission", decision.cannotRespondToWanted, func(d decision) {
-			d.publishWanted(bundle.ImpactNone, "the node does not answer; what it needs beyond impact none is permitted when it does")
-		}},
-		{"a node that does not respond is waited for", decision.cannotRespond, func(d decision) { d.reportWaiting(ReasonUnreachable, "the node does not answer") }},
-		{"a change without impact is published at once", decision.needsNothing, func(d decision) { d.publishWanted(d.need, "nothing restarts") }},
-		{"a node whose disk was full is not drained before its agent says that there is room", decision.lackedRoomBeforeDrain, func(d decision) {
-			d.publishWanted(bundle.ImpactNone, "the disk of its host was full: the node is not drained before its agent says that there is room")
-		}},
-		{"services restart on at most maxParallel nodes", decision.needsRestart, decision.permitRestart},
-		{"a drain or a reboot begins with a slot among the unavailable nodes", decision.appliesToAnyNode, decision.reserveSlot},
+		{"a permission that the node agent does not answer is revoked", decision.isUnresponsive,
+			decision.revokePermission},
+		{"a node whose disk is full waits for room without a permission",
+			func(d decision) bool { return d.waitsForRoom() && d.publishesWanted() && d.reachable && !d.Paused },
+			decision.waitForRoom},
+		{"a node agent that works on the wanted bundle is waited for", decision.agentAppliesWanted,
+			decision.waitForAgent},
+		{"a blocked node gets nothing but what is urgent",
+			decision.isBlocked, func(d decision) { d.publishUrgentOrWait(d.blocked) }},
+		{"a node agent that restarts services for the bundle before is waited for",
+			func(d decision) bool {
+				return d.Permitted == bundle.ImpactRestart && d.answered && !d.done && !d.timedOut &&
+					d.Report.State == published.StateApplying
+			},
+			func(d decision) {
+				d.reportWaiting(ReasonApplying, "the node agent still applies the bundle before this one")
+			}},
+		{"a node that does not respond gets the wanted bundle without a permission",
+			func(d decision) bool { return !d.reachable && !d.publishesWanted() }, func(d decision) {
+				d.publishWanted(bundle.ImpactNone,
+					"the node does not answer; what it needs beyond impact none is permitted when it does")
+			}},
+		{"a node that does not respond is waited for",
+			func(d decision) bool { return !d.reachable },
+			func(d decision) { d.reportWaiting(ReasonUnreachable, "the node does not answer") }},
+		{"a change without impact is published at once",
+			func(d decision) bool { return d.need == bundle.ImpactNone },
+			func(d decision) { d.publishWanted(d.need, "nothing restarts") }},
+		// This is about the bundle before the wanted one.
+		{"a node whose disk was full is not drained before its agent says that there is room",
+			func(d decision) bool { return d.waitsForRoom() && d.need != bundle.ImpactRestart }, func(d decision) {
+				d.publishWanted(bundle.ImpactNone,
+					"the disk of its host was full: the node is not drained before its agent says that there is room")
+			}},
+		{"services restart on at most maxParallel nodes",
+			func(d decision) bool { return d.need == bundle.ImpactRestart }, decision.permitRestart},
+		{"a drain or a reboot begins with a slot among the unavailable nodes", nil, decision.reserveSlot},
 	}
 }
-
-func (d decision) isBlocked() bool     { return d.blocked.reason != "" }
-func (d decision) cannotRespond() bool { return !d.reachable }
-func (d decision) needsNothing() bool  { return d.need == bundle.ImpactNone }
-func (d decision) needsRestart() bool  { return d.need == bundle.ImpactRestart }
-
-func (d decision) cannotRespondToWanted() bool { return !d.reachable && !d.publishesWanted() }
-
-func (d decision) lacksRoomForWanted() bool {
-	return d.waitsForRoom() && d.publishesWanted() && d.reachable && !d.Paused
-}
-
-// lackedRoomBeforeDrain is about the bundle before the wanted one.
-func (d decision) lackedRoomBeforeDrain() bool { return d.waitsForRoom() && !d.needsRestart() }
 
 func (d decision) agentAppliesWanted() bool {
 	expected := d.Wanted != "" && d.publishesWanted() && !d.done && d.failed == "" && !d.Paused
 	return expected && (d.reachable || d.Permitted != bundle.ImpactNone)
 }
 
-func (d decision) agentAppliesPrevious() bool {
-	return d.Permitted == bundle.ImpactRestart && d.answered && !d.done && !d.timedOut && d.Report.State == published.StateApplying
-}
-
 // revokePermission takes back what the node agent does not answer.
 func (d decision) revokePermission() {
 	s := d.State
 	s.Turn.Permitted, s.Turn.Impact = d.fleet.now, bundle.ImpactNone
-	d.addStep(Step{Action: ActionPermit, Bundle: d.Published, Permit: bundle.ImpactNone, State: s, Why: "disruption permission revoked: the node agent is not responding"})
+	d.addStep(Step{Action: ActionPermit, Bundle: d.Published, Permit: bundle.ImpactNone, State: s,
+		Why: "disruption permission revoked: the node agent is not responding"})
 }
 
-// waitForRoom keeps no slot for a node whose disk is full: its permission to restart services ends. When there is room, its agent asks for it
-// again.
+// waitForRoom keeps no slot for a node whose disk is full: its permission to restart services ends. When there is room,
+// its agent asks for it again.
 func (d decision) waitForRoom() {
 	if d.Permitted != bundle.ImpactRestart {
 		d.reportWaiting(ReasonRoom, d.Report.Message)
@@ -118,42 +119,40 @@ func (d decision) waitForRoom() {
 	}
 	s := d.State
 	s.Turn.Permitted = d.fleet.now
-	d.addStep(Step{Action: ActionPermit, Bundle: d.Published, Permit: bundle.ImpactNone, State: s, Why: "the disk of its host is full: its place is given back"})
+	d.addStep(Step{Action: ActionPermit, Bundle: d.Published, Permit: bundle.ImpactNone, State: s,
+		Why: "the disk of its host is full: its place is given back"})
 }
 
 // permitRestart permits the restart of services where there is a slot.
 func (d decision) permitRestart() {
 	restarting := d.isRestarting()
 	if d.fleet.restarting >= d.policy.MaxParallel && !restarting {
-		d.publishUrgentOrWait(waiting{ReasonParallel, fmt.Sprintf("waits until fewer than %s restart", bundle.Count(d.policy.MaxParallel, "node"))})
+		d.publishUrgentOrWait(waiting{ReasonParallel,
+			fmt.Sprintf("waits until fewer than %s restart", bundle.Count(d.policy.MaxParallel, "node"))})
 		return
 	}
 	d.fleet.restarting += boolToInt(!restarting)
 	d.publishWanted(d.need, "services restart")
 }
 
-// publishWanted publishes what is wanted with a permission.
-func (d decision) publishWanted(permit bundle.Impact, why string) {
-	action := ActionPublish
-	if d.publishesWanted() {
-		action = ActionPermit
-	}
-	d.addStep(Step{Action: action, Bundle: d.Wanted, Permit: permit, Again: d.permissionExpired(), State: d.stateWithTurn(d.Wanted, permit), Why: why})
+// awaitsWindow reports whether the change of a node must wait until a window opens. One that has begun goes on, and
+// what is urgent and restarts something does not wait. A boot that a person asks for is no change.
+func (d decision) awaitsWindow() bool {
+	return !d.hasBegunChange() && !d.urgentNeedsTurn() && d.fleet.now.Before(d.policy.Closed.openTime(d.need))
 }
 
-// stateWithTurn returns the state of a node when a bundle is published on it.
-func (d decision) stateWithTurn(b bundle.Digest, permit bundle.Impact) State {
-	now, canary := d.fleet.now, !d.fleet.gate[d.canaryKind()].isOpen() && b == d.Wanted && !d.Joining
-	t := Turn{Bundle: b, Impact: permit, Begun: now, Permitted: now, Retry: retryDigest(d.Retry), Canary: canary}
-	if c := d.State.Claim; !c.IsZero() {
-		t.Begun = c.Taken
-	}
-	if d.turn.Bundle == b && d.turn.Ended.IsZero() && !d.hasSlot() {
-		t.Begun = d.turn.Begun
-	}
-	s := d.State.WithTurn(t, d.previousTurn())
-	if s.Failed != d.Wanted || b == d.Wanted {
-		s.Failed, s.FailedRetry = "", ""
-	}
-	return s
+// hasBegunChange reports whether the node has a slot for the change, or its agent the permission.
+func (d decision) hasBegunChange() bool {
+	return d.hasSlot() || d.publishesWanted() && !d.done && d.Permitted.Rank() >= d.need.Rank()
+}
+
+// urgentNeedsTurn reports whether something urgent cannot reach the node without a turn.
+func (d decision) urgentNeedsTurn() bool {
+	return d.Urgent.Bundle != "" && d.urgentHasImpact() || d.Urgent.Mixed != ""
+}
+
+// describeWindow says when the window opens.
+func (d decision) describeWindow() string {
+	return "a change with impact " + string(d.need) + " waits for rollout.windows: the next one opens at " +
+		d.policy.Closed.openTime(d.need).UTC().Format(time.RFC3339)
 }

@@ -1,7 +1,13 @@
 package plan
 
 import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
 	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/windowsnode"
 )
 
 // Action is what a step does.
@@ -12,12 +18,13 @@ const (
 	ActionPublish Action = "publish"
 	// ActionPermit permits another impact for the bundle that is published.
 	ActionPermit Action = "permit"
-	// ActionReserve reserves a slot among the unavailable nodes, cordons and marks the node, in one patch. Nothing else may follow before
-	// the reservation is confirmed.
+	// ActionReserve reserves a slot among the unavailable nodes, cordons and marks the node, in one patch. Nothing else
+	// may follow before the reservation is confirmed.
 	ActionReserve Action = "take"
 	// ActionConfirmReservation notes that the reservation fits.
 	ActionConfirmReservation Action = "hold"
-	// ActionCancelReservation takes a reservation back that does not fit, or is not needed any more. No pod was evicted for it.
+	// ActionCancelReservation takes a reservation back that does not fit, or is not needed any more. No pod was evicted
+	// for it.
 	ActionCancelReservation Action = "withdraw"
 	// ActionDrain cordons the node if it is not, and evicts its pods. It is asked for until Drained is true.
 	ActionDrain Action = "drain"
@@ -25,7 +32,8 @@ const (
 	ActionRelease Action = "release"
 	// ActionConfirm notes that a canary has settled.
 	ActionConfirm Action = "confirm"
-	// ActionNote writes how long a turn has taken, for an operator that is started later, or that its time begins again.
+	// ActionNote writes how long a turn has taken, for an operator that is started later, or that its time begins
+	// again.
 	ActionNote Action = "note"
 )
 
@@ -48,11 +56,13 @@ type Step struct {
 	// Bundle and Permit are what stands in the desired bundle after the step; empty if that does not change.
 	Bundle bundle.Digest
 	Permit bundle.Impact
-	// Boot is the request of a person for a boot that the agent may do, which the operator signs; empty if there is none.
+	// Boot is the request of a person for a boot that the agent may do, which the operator signs; empty if there is
+	// none.
 	Boot bundle.Digest
 	// Urgent is true for a bundle that a paused node gets too.
 	Urgent bool
-	// Again gives a permission again that was given already, and that the node agent does not use because it was too long ago.
+	// Again gives a permission again that was given already, and that the node agent does not use because it was too
+	// long ago.
 	Again bool
 	// Cordon is about unschedulable and its mark, ScaleDown about the autoscaler's annotation.
 	Cordon, ScaleDown Switch
@@ -60,4 +70,74 @@ type Step struct {
 	State State
 	// Why is for people.
 	Why string
+}
+
+// Source is what a step publishes, and how.
+type Source struct {
+	// Wanted is what is rendered for the node, Told what this operator has signed that stands on the Node; both are
+	// zero where there is none.
+	Wanted, Told published.Desired
+	// Sign returns the text of the annotation for the Node.
+	Sign func(published.Desired) (string, error)
+}
+
+// EditNode changes a Node object as the step says, with what is wanted where the step is about that bundle, and what it
+// was told otherwise. Nothing that stands on the Node unsigned is ever signed. The caller writes the difference with
+// the resourceVersion of the object that the decision was made from.
+func (s Step) EditNode(node *corev1.Node, from Source) error {
+	text, err := s.State.Encode()
+	if err != nil {
+		return err
+	}
+	if node.Annotations == nil {
+		node.Annotations = map[string]string{}
+	}
+	if err := s.publishDesired(node, from); err != nil {
+		return err
+	}
+	node.Annotations[published.RolloutAnnotation] = text
+	if s.Cordon != SwitchKeep {
+		node.Spec.Unschedulable = s.Cordon == SwitchOn
+		annotateNode(node, s.Cordon, published.CordonAnnotation, published.CordonedForRollout)
+	}
+	annotateNode(node, s.ScaleDown, windowsnode.ScaleDownAnnotation, "true")
+	return nil
+}
+
+// publishDesired writes the annotation, unless it says the same already.
+func (s Step) publishDesired(node *corev1.Node, from Source) error {
+	if s.Bundle == "" {
+		return nil
+	}
+	d := from.Wanted
+	if d.Bundle != s.Bundle {
+		d = from.Told
+	}
+	switch {
+	case d.Bundle == s.Bundle:
+	case s.Action == ActionRelease || s.Action == ActionCancelReservation:
+		return nil // of an operator before signatures: it is replaced when the turn has ended
+	default:
+		return fmt.Errorf("publishing bundle %s on Node %s: the layers are those of %s", s.Bundle.Short(), node.Name,
+			d.Bundle.Short())
+	}
+	d.MaxImpact, d.Urgent, d.NodeName, d.NodeUID, d.Boot = s.Permit, s.Urgent, node.Name, string(node.UID), s.Boot
+	if from.Told.SaysTheSame(d) && !s.Again {
+		return nil
+	}
+	text, err := from.Sign(d)
+	if err == nil {
+		node.Annotations[published.DesiredAnnotation] = text
+	}
+	return err
+}
+
+func annotateNode(node *corev1.Node, s Switch, key, value string) {
+	switch s {
+	case SwitchOn:
+		node.Annotations[key] = value
+	case SwitchOff:
+		delete(node.Annotations, key)
+	case SwitchKeep:
+	}
 }

@@ -5,18 +5,30 @@ import (
 	"wmco/bundle/published"
 )
 
-// urgentRules are for a node that waits, whose blocked says for what: all but the last keep what is urgent from being published before.
+// urgentRules are for a node that waits, whose blocked says for what: all but the last keep what is urgent from being
+// published before.
 func urgentRules() []nodeRule {
 	return []nodeRule{
-		{"a node without anything urgent waits", decision.hasNothingUrgent, decision.waitForBlocker},
-		{"an urgent bundle that is published already is waited for", decision.urgentIsPublished, decision.waitForBlocker},
-		{"an urgent bundle that restarts something waits for its turn", decision.urgentHasImpact, decision.waitForBlocker},
-		{"a node without a bundle gets nothing urgent", decision.isBlockedWithoutBundle, decision.waitForBlocker},
-		{"a node that is leaving gets nothing urgent", decision.isBlockedByLeaving, decision.waitForBlocker},
-		{"a change without impact follows its canary soon enough", decision.followsCanarySoon, decision.waitForBlocker},
-		{"a bundle that failed is not published because it is urgent", decision.urgentHasFailed, decision.waitForBlocker},
-		{"a node agent that may be restarting services is not interrupted", decision.mayBeRestarting, decision.waitForBlocker},
-		{"anything else that is urgent is published at once", decision.appliesToAnyNode, decision.publishUrgent},
+		{"a node without anything urgent waits",
+			func(d decision) bool { return d.Urgent.Bundle == "" }, decision.waitForBlocker},
+		{"an urgent bundle that is published already is waited for", decision.urgentIsPublished,
+			decision.waitForBlocker},
+		{"an urgent bundle that restarts something waits for its turn", decision.urgentHasImpact,
+			decision.waitForBlocker},
+		{"a node without a bundle gets nothing urgent",
+			func(d decision) bool { return d.blocked.reason == ReasonUnknown }, decision.waitForBlocker},
+		{"a node that is leaving gets nothing urgent",
+			func(d decision) bool { return d.blocked.reason == ReasonLeaving }, decision.waitForBlocker},
+		{"a change without impact follows its canary soon enough",
+			func(d decision) bool { return d.blocked.reason == ReasonCanary && d.need == bundle.ImpactNone },
+			decision.waitForBlocker},
+		{"a bundle that failed is not published because it is urgent",
+			func(d decision) bool { return d.Urgent.Bundle == d.Wanted && (d.fleet.stopped != "" || d.failed != "") },
+			decision.waitForBlocker},
+		// It may be applying. That of a paused node does not begin.
+		{"a node agent that may be restarting services is not interrupted",
+			func(d decision) bool { return d.isRestarting() && (!d.Paused || d.answered) }, decision.waitForBlocker},
+		{"anything else that is urgent is published at once", nil, decision.publishUrgent},
 	}
 }
 
@@ -28,27 +40,13 @@ func (d decision) publishUrgentOrWait(w waiting) {
 
 func (d decision) waitForBlocker() { d.reportWaiting(d.blocked.reason, d.blocked.message) }
 
-func (d decision) hasNothingUrgent() bool       { return d.Urgent.Bundle == "" }
-func (d decision) urgentHasImpact() bool        { return d.Urgent.Cost != bundle.ImpactNone }
-func (d decision) isBlockedWithoutBundle() bool { return d.blocked.reason == ReasonUnknown }
-func (d decision) isBlockedByLeaving() bool     { return d.blocked.reason == ReasonLeaving }
-func (d decision) followsCanarySoon() bool {
-	return d.blocked.reason == ReasonCanary && d.needsNothing()
-}
-
-// urgentIsPublished reports whether the node agent has, or gets, what is urgent. The same may have been published as not urgent: then the agent of
-// a paused node does not begin, and another one does not where it has drift to repair that costs more.
+// urgentIsPublished reports whether the node agent has, or gets, what is urgent. The same may have been published as
+// not urgent: then the agent of a paused node does not begin, and another one does not where it has drift to repair
+// that costs more.
 func (d decision) urgentIsPublished() bool {
 	begins := d.PublishedUrgent || !d.Paused && !d.done || d.answered && d.Report.State == published.StateApplied
 	return d.Urgent.Bundle == d.Published && begins
 }
-
-func (d decision) urgentHasFailed() bool {
-	return d.Urgent.Bundle == d.Wanted && (d.isRolloutStopped() || d.hasFailed())
-}
-
-// mayBeRestarting is about an agent that restarts services: it may be applying. That of a paused node does not begin.
-func (d decision) mayBeRestarting() bool { return d.isRestarting() && (!d.Paused || d.answered) }
 
 func (d decision) publishUrgent() {
 	s := d.stateWithTurn(d.Urgent.Bundle, bundle.ImpactNone)
@@ -64,38 +62,38 @@ func (d decision) publishUrgent() {
 // alertRules say why what is urgent does not reach the node. A node that does not answer gets it when it does.
 func alertRules() []nodeRule {
 	return []nodeRule{
-		{"a node that is up to date or leaving raises no alert", decision.needsNoAlert, func(decision) {}},
-		{"a node without anything urgent raises no alert", decision.hasNothingUrgent, decision.alertMixed},
+		{"a node that is up to date or leaving raises no alert",
+			func(d decision) bool { return d.upToDate || d.Leaving != "" }, func(decision) {}},
+		{"a node without anything urgent raises no alert",
+			func(d decision) bool { return d.Urgent.Bundle == "" }, decision.alertMixed},
 		{"a full disk keeps what is urgent from the node", decision.waitsForRoom, func(d decision) {
 			d.addAlert(d.Urgent.describeInputs(), d.Report.Message)
 			d.alertMixed()
 		}},
-		{"a node agent that has ended or timed out has not applied what is urgent", decision.agentIgnoresUrgent, func(d decision) {
-			d.addAlert(d.Urgent.describeInputs(), joinMessage("the node agent has not applied it", d.Report.Message))
-			d.alertMixed()
-		}},
-		{"what is urgent and restarts something waits as long as the node is blocked", decision.urgentIsBlocked, func(d decision) {
-			d.addAlert(d.Urgent.describeInputs()+" (impact "+string(d.Urgent.Cost)+")", d.blocked.message)
-			d.alertMixed()
-		}},
-		{"anything else that is urgent is on its way", decision.appliesToAnyNode, decision.alertMixed},
+		{"a node agent that has ended or timed out has not applied what is urgent",
+			func(d decision) bool {
+				return d.Urgent.Bundle == d.Published && d.Ready && (d.timedOut || d.done && d.answered)
+			},
+			func(d decision) {
+				d.addAlert(d.Urgent.describeInputs(),
+					joinMessage("the node agent has not applied it", d.Report.Message))
+				d.alertMixed()
+			}},
+		{"what is urgent and restarts something waits as long as the node is blocked",
+			func(d decision) bool { return d.Urgent.Bundle != d.Published && d.urgentHasImpact() && d.isBlocked() },
+			func(d decision) {
+				d.addAlert(d.Urgent.describeInputs()+" (impact "+string(d.Urgent.Cost)+")", d.blocked.message)
+				d.alertMixed()
+			}},
+		{"anything else that is urgent is on its way", nil, decision.alertMixed},
 	}
-}
-
-func (d decision) needsNoAlert() bool { return d.upToDate || d.isLeaving() }
-
-func (d decision) agentIgnoresUrgent() bool {
-	return d.Urgent.Bundle == d.Published && d.Ready && (d.timedOut || d.done && d.answered)
-}
-
-func (d decision) urgentIsBlocked() bool {
-	return d.Urgent.Bundle != d.Published && d.urgentHasImpact() && d.isBlocked()
 }
 
 // alertMixed is about what is urgent and cannot be separated from other changes.
 func (d decision) alertMixed() {
 	if u := d.Urgent; u.Mixed != "" && d.isBlocked() {
-		d.fleet.addHeld(Held{Node: d.Name, Message: u.Mixed + ", which changes together with other settings of the node: " + d.blocked.message})
+		d.fleet.addHeld(Held{Node: d.Name, Message: u.Mixed +
+			", which changes together with other settings of the node: " + d.blocked.message})
 	}
 }
 

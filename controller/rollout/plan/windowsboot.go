@@ -8,12 +8,9 @@ import (
 	"wmco/controller/windowsnode"
 )
 
-// restAfterBoot is the least time between two boots of a host for what Windows waits for, and after one that a person asked for. What Windows waits for
-// is the word of the node alone: with this, a node that always says another thing boots four times a day.
-const restAfterBoot = 6 * time.Hour
-
-// windowsAsksBoot reports whether a boot is due for what Windows waits for: at least one reason has not been there since the last such boot, and that is
-// long enough ago. It is the node's own word, and so it is a reason for a boot of this node alone.
+// windowsAsksBoot reports whether a boot is due for what Windows waits for: at least one reason has not been there
+// since the last such boot, and that is long enough ago. It is the node's own word, and so it is a reason for a boot of
+// this node alone.
 func (m *nodeState) windowsAsksBoot() bool { return m.windowsWaits() && m.Seen.Booted >= restAfterBoot }
 
 // windowsWaits reports whether Windows waits for a boot that the operator sees to, now or later.
@@ -27,55 +24,15 @@ func (m *nodeState) lacksBootFor(reasons string) bool {
 		return false
 	}
 	known := windowsnode.SplitBoots(reasons)
-	return slices.ContainsFunc(windowsnode.SplitBoots(m.Boot.Windows), func(r bundle.BootReason) bool { return !slices.Contains(known, r) })
+	return slices.ContainsFunc(windowsnode.SplitBoots(m.Boot.Windows), func(r bundle.BootReason) bool {
+		return !slices.Contains(known, r)
+	})
 }
 
-// windowsRequest stands for one boot for Windows. No other request of the node is the same, so that its agent does not take it for one that it has done.
+// windowsRequest stands for one boot for Windows. No other request of the node is the same, so that its agent does not
+// take it for one that it has done.
 func windowsRequest(node string, b WindowsBoot) bundle.Digest {
 	return bundle.Of([]byte("windows boot\n" + node + "\n" + b.Reasons + "\n" + b.Begun.UTC().Format(time.RFC3339)))
-}
-
-// mayBootForWindows reports whether a boot for Windows may begin, or go on before the agent is permitted it: by the rules for changes, on a node that has
-// what is wanted. A change that is wanted comes first: it may boot the host.
-func (d decision) mayBootForWindows() bool {
-	return d.mayBoot() && d.upToDate && d.windowsBootHeld() == ""
-}
-
-// windowsBootHeld says what keeps a boot for Windows from beginning; empty if nothing does.
-func (d decision) windowsBootHeld() string {
-	switch {
-	case d.Paused:
-		return "the node is paused"
-	case d.isRolloutPaused():
-		return "the rollout is paused"
-	case d.isRolloutStopped():
-		return d.fleet.stopped
-	case d.hasSlot():
-		return ""
-	case d.fleet.now.Before(d.policy.Closed.Reboot):
-		return "waits for rollout.windows: the next one opens at " + d.policy.Closed.Reboot.UTC().Format(time.RFC3339)
-	}
-	others := slices.DeleteFunc(slices.Clone(d.fleet.windowsBoots[d.Group]), func(name string) bool { return name == d.Name })
-	if d.policy.Canaries == 0 || len(others) < d.policy.Canaries {
-		return ""
-	}
-	return "waits until the boot of " + joinFirst(others) + " has proved well"
-}
-
-// describeHeldBoot says what a boot that Windows waits for waits for itself; empty where Windows waits for none, or the operator boots for none.
-func (d decision) describeHeldBoot() string {
-	what := "Windows waits for a boot: " + d.describeBoots()
-	switch {
-	case !d.policy.WindowsBoots || d.Boot.Windows == "":
-		return ""
-	case !d.bootsOnRequest():
-		return what + "; its node agent cannot boot its host on request"
-	case !d.windowsWaits():
-		return what + ", although its host was booted for that (fix: see on the host what asks for it, or wmco reboot " + d.Name + ")"
-	case !d.windowsAsksBoot():
-		return what + "; that begins at " + d.fleet.formatAfter(restAfterBoot-d.Seen.Booted) + " at the earliest, " + restAfterBoot.String() + " after the last boot"
-	}
-	return joinMessage(what, d.windowsBootHeld())
 }
 
 func (m *nodeState) describeBoots() string {
@@ -98,21 +55,23 @@ func (m *nodeState) bootRequest() string {
 	return "Windows waits for a boot: " + m.describeBoots()
 }
 
-// noteGoneBoots returns the state without the reasons of the last boot that the node no longer reports: they ask for another boot when they are back. A
-// report without facts says nothing.
+// noteGoneBoots returns the state without the reasons of the last boot that the node no longer reports: they ask for
+// another boot when they are back. A report without facts says nothing.
 func (m *nodeState) noteGoneBoots() State {
 	s := m.State
 	if s.WindowsBoot.Reasons == "" || m.Report.Facts == nil || m.bootOutstanding() {
 		return s
 	}
 	now := windowsnode.SplitBoots(m.Boot.Windows)
-	left := slices.DeleteFunc(windowsnode.SplitBoots(s.WindowsBoot.Reasons), func(r bundle.BootReason) bool { return !slices.Contains(now, r) })
+	left := slices.DeleteFunc(windowsnode.SplitBoots(s.WindowsBoot.Reasons), func(r bundle.BootReason) bool {
+		return !slices.Contains(now, r)
+	})
 	s.WindowsBoot.Reasons = windowsnode.JoinBoots(left)
 	return s
 }
 
-// isUnprovenBoot reports whether the host is being booted for Windows, or was, and the node has not worked since. A node that never works again keeps others
-// of its group waiting for restAfterBoot, and no change of theirs.
+// isUnprovenBoot reports whether the host is being booted for Windows, or was, and the node has not worked since. A
+// node that never works again keeps others of its group waiting for restAfterBoot, and no change of theirs.
 func (m *nodeState) isUnprovenBoot() bool {
 	switch {
 	case m.hasSlot() && m.upToDate && m.windowsAsksBoot():
@@ -135,25 +94,5 @@ func (m *nodeState) windowsBootTimers() []time.Duration {
 	return list
 }
 
-// countWindowsBoots finds the nodes whose boots for Windows have not proved well.
-func (p *planner) countWindowsBoots() {
-	if !p.policy.WindowsBoots {
-		return
-	}
-	p.windowsBoots = map[Group][]string{}
-	for _, m := range p.nodes {
-		if m.isUnprovenBoot() {
-			p.windowsBoots[m.Group] = append(p.windowsBoots[m.Group], m.Name)
-		}
-	}
-	for _, names := range p.windowsBoots {
-		slices.Sort(names)
-	}
-}
-
-// countWindowsBoot counts the node for the decisions that follow.
-func (d decision) countWindowsBoot() {
-	if boots := d.fleet.windowsBoots; d.slotAvailable() && !d.personAsksBoot() && !slices.Contains(boots[d.Group], d.Name) {
-		boots[d.Group] = append(boots[d.Group], d.Name)
-	}
-}
+// bootAsked reports whether a person or Windows asks for a boot.
+func (m *nodeState) bootAsked() bool { return m.personAsksBoot() || m.windowsAsksBoot() }

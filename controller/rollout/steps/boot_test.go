@@ -15,6 +15,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/layers"
 	"wmco/controller/rollout/plan"
 )
 
@@ -56,7 +57,7 @@ func TestAnAnnotationBootsANode(t *testing.T) {
 	p.twoNodes(has)
 	pod := p.withPod("win-1")
 	r := Rendered{
-		Wanted: map[string]Wanted{"win-1": has, "win-2": has},
+		Wanted: map[string]layers.Wanted{"win-1": has, "win-2": has},
 		Policy: plan.Policy{MaxUnavailable: intstr.FromInt32(1), MaxParallel: 1, FailureLimit: 1, Timeout: time.Hour},
 	}
 	names := []string{"win-1", "win-2"}
@@ -67,8 +68,9 @@ func TestAnAnnotationBootsANode(t *testing.T) {
 	var booted []string
 	for round := range 30 {
 		if round%5 == 4 { // another process of the operator, which remembers nothing
-			p.begun, p.Drains.nodes = nil, nil
-			p.memory.retainNodes(nil)
+			p.begun = nil
+			p.Drains.KeepClaimed(nil)
+			p.memory = memory{}
 		}
 		r.Policy.Paused = round > 2 // the rest of a rollout waits, and a boot does not
 		_, err := p.RunSteps(t.Context(), r)
@@ -101,7 +103,7 @@ func TestAnAnnotationBootsANode(t *testing.T) {
 }
 
 // bootTold lets the agents of the nodes that are told to boot say that they have, and adds their names.
-func (p *plane) bootTold(names, booted []string, has Wanted) []string {
+func (p *plane) bootTold(names, booted []string, has layers.Wanted) []string {
 	p.t.Helper()
 	for _, name := range names {
 		d, n := p.desired(name), p.now(name)

@@ -3,9 +3,18 @@
 //	Nodes, Machines, pods, what is rendered --> a snapshot --plan--> steps --> one patch of one Node each
 //	                                                                   `--> drains, in the background
 //
-// It decides nothing: whose turn it is says controller/rollout/plan, from a snapshot. A step is written with the resourceVersion of that
-// snapshot, so it is refused if anything about the Node has changed, and decided again. What takes a node away is decided from a list that
-// was read without a cache. The package keeps no state: what it remembers are its own writes until the cache has them, what changes
-// cost, what it found out about the versions of Nodes that it has seen, which is found out again for each rendering and compared now and then,
-// and for how long it has seen what the Nodes say (docs/decisions/0025-time-as-observed.md).
+// It decides nothing: whose turn it is says controller/rollout/plan, from a snapshot. A step is written with the
+// resourceVersion of that snapshot, so it is refused if anything about the Node has changed, and decided again. What
+// takes a node away is decided from a list that was read without a cache.
+//
+//	memory.go, comparison.go   what is known between two passes: of each node, and of changes of layers, by their digests
+//	pods.go, machines.go       what is beside a node
+//	executor.go                what a pass gets, and the Executor
+//	snapshot.go                the fleet at one moment, built whole in each pass
+//	step.go                    one step of one node
+//	pass.go, result.go         a pass, and what it says
+//
+// Between two passes a process knows of a node what it has written, until the cache has that, what it was told, and for
+// how long it has seen what the node says (docs/decisions/0025-time-as-observed.md). All of it is found out again by a
+// process that starts.
 package steps

@@ -37,13 +37,12 @@ func TestANodeThatCannotBeWrittenKeepsNoOtherOneWaiting(t *testing.T) {
 		"win-7": errors.New("no answer"),
 		"win-9": apierrors.NewConflict(resource, "win-9", errors.New("changed")),
 	}
-	nodes := map[string]windowsnode.Node{}
-	var list []plan.Step
+	var list []nodeStep
 	for i := range 10 {
 		node := signedNode(t, e, has, reportOf(has))
 		node.Name, node.ResourceVersion = fmt.Sprintf("win-%d", i), "1"
-		nodes[node.Name] = windowsnode.Decode(node)
-		list = append(list, plan.Step{Node: node.Name, Action: plan.ActionPublish, Bundle: next.Bundle, Permit: bundle.ImpactNone})
+		s := plan.Step{Node: node.Name, Action: plan.ActionPublish, Bundle: next.Bundle, Permit: bundle.ImpactNone}
+		list = append(list, nodeStep{Step: s, node: windowsnode.Decode(node), wanted: &next})
 	}
 	var mu sync.Mutex
 	asked := map[string]int{}
@@ -57,7 +56,7 @@ func TestANodeThatCannotBeWrittenKeepsNoOtherOneWaiting(t *testing.T) {
 		},
 	})
 	makeAll := func() (written, failed []string) {
-		for i, did := range e.makeSteps(t.Context(), list, nodes, func(plan.Step) target { return known(next) }) {
+		for i, did := range e.makeSteps(t.Context(), list) {
 			if did.written {
 				written = append(written, list[i].Node)
 			}
@@ -69,7 +68,7 @@ func TestANodeThatCannotBeWrittenKeepsNoOtherOneWaiting(t *testing.T) {
 	}
 	for range 3 {
 		written, failed := makeAll()
-		if diff := cmp.Diff(slices.Sorted(maps.Keys(failing)), failed); diff != "" || len(written) != len(nodes)-len(failing) {
+		if diff := cmp.Diff(slices.Sorted(maps.Keys(failing)), failed); diff != "" || len(written) != len(list)-len(failing) {
 			t.Errorf("written: %s; failed (-want +got):\n%s", strings.Join(written, ", "), diff)
 		}
 	}

@@ -1,9 +1,11 @@
 package steps
 
 import (
-	"maps"
+	"slices"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
@@ -12,8 +14,9 @@ import (
 	"wmco/controller/windowsnode/heartbeat"
 )
 
-// memory is what this process knows of nodes and their annotations do not have, by name. A process that starts knows nothing but what the one before it has
-// written on the Nodes. The time in which there was none, or it was frozen, is held against no node.
+// memory is what this process knows of nodes and their annotations do not have, by name. A process that starts knows
+// nothing but what the one before it has written on the Nodes. The time in which there was none, or it was frozen, is
+// held against no node.
 type memory struct {
 	mu    sync.Mutex
 	nodes map[string]*nodeMemory
@@ -23,14 +26,16 @@ type memory struct {
 type nodeMemory struct {
 	// written is the Node as this executor wrote it, until the cache has it; nil if that has.
 	written *windowsnode.Node
-	// text is the digest of the annotation that this process has written last. One that the agent refuses all the same is not written again: its
-	// report has the reason.
+	// text is the digest of the annotation that this process has written last. One that the agent refuses all the same
+	// is not written again: its report has the reason.
 	text bundle.Digest
-	// signed are the bundles that the node was told of: the signed one in its annotation, and the one before it while the agent still reports it.
+	// signed are the bundles that the node was told of: the signed one in its annotation, and the one before it while
+	// the agent still reports it.
 	signed []published.Desired
 	// newest is the counter of the newest that its annotation has had.
 	newest published.Counter
-	// watch is for how long what the Node says has lasted; it was observed last at observed, a time of the monotonic clock.
+	// watch is for how long what the Node says has lasted; it was observed last at observed, a time of the monotonic
+	// clock.
 	watch    plan.Watch
 	observed *time.Duration
 	// ready are the pods of a canary before its change.
@@ -52,11 +57,6 @@ func (m *memory) ofNode(name string) *nodeMemory {
 	return n
 }
 
-// retainNodes forgets all nodes but these.
-func (m *memory) retainNodes(nodes map[string]windowsnode.Node) {
-	maps.DeleteFunc(m.nodes, func(name string, _ *nodeMemory) bool { _, ok := nodes[name]; return !ok })
-}
-
 // observeNode notes what a node says now, and returns for how long that has lasted.
 func (m *nodeMemory) observeNode(n plan.Node, now time.Duration) plan.Seen {
 	var passed time.Duration
@@ -65,4 +65,37 @@ func (m *nodeMemory) observeNode(n plan.Node, now time.Duration) plan.Seen {
 	}
 	m.observed = &now
 	return m.watch.ObserveNode(n, passed)
+}
+
+// noteSigned notes what stands signed on a Node, and forgets what its agent does not have any longer. It reports
+// whether what stands there is what this operator published last, as far as it knows: an earlier one that was put back
+// is no evidence.
+func (m *nodeMemory) noteSigned(node windowsnode.Node, on published.Desired, has published.Report) bool {
+	refused := has.Refused != "" && has.Refused == bundle.Of([]byte(node.Annotations[published.DesiredAnnotation])) && m.text != has.Refused
+	if on.Bundle != "" && (refused || on.Counter().Compare(m.newest) < 0) {
+		return false
+	}
+	m.signed = slices.DeleteFunc(m.signed, func(d published.Desired) bool {
+		return d.Bundle != has.Applied || d.Bundle == on.Bundle
+	})
+	if on.Bundle != "" {
+		m.signed, m.newest = append(m.signed, on), on.Counter()
+	}
+	return true
+}
+
+// toldDesired returns what the node was told of the bundle that it has; nil if this operator does not know to have told
+// it. What a node reports chooses among that, and adds nothing.
+func (m *nodeMemory) toldDesired(has bundle.Digest) *published.Desired {
+	i := slices.IndexFunc(m.signed, func(d published.Desired) bool { return d.Bundle == has })
+	if i < 0 {
+		return nil
+	}
+	return &m.signed[i]
+}
+
+// readyBefore are the pods of a canary that were Ready when its change was permitted, by UID.
+type readyBefore struct {
+	bundle bundle.Digest
+	pods   map[types.UID]bool
 }

@@ -17,6 +17,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/layers"
+	"wmco/controller/rollout/drains"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/heartbeat"
@@ -32,7 +33,7 @@ func beside(t *testing.T, objects ...client.Object) (*Executor, *events.FakeReco
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 	recorder := events.NewFakeRecorder(10)
 	return &Executor{Notary: notary(t), Layers: &layers.Cache{Live: c, Namespace: namespace},
-		Nodes: c, Live: c, Drains: &Drains{}, Namespace: namespace, Events: recorder, Now: func() time.Time { return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) },
+		Nodes: c, Live: c, Drains: &drains.Drains{}, Namespace: namespace, Events: recorder, Now: func() time.Time { return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) },
 		Elapsed: heartbeat.MonotonicClock(clock.RealClock{}), Heartbeats: windowsnode.SilenceByKubelet,
 	}, recorder
 }
@@ -88,8 +89,8 @@ func TestAHealthCheckThatDoesNotWaitForABoot(t *testing.T) {
 		machineOf("win-1", func(m *machinev1beta1.Machine) { m.Status.NodeRef = &corev1.ObjectReference{Name: "win-1"} }))
 	node := windowsnode.Decode(corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-1"}})
 	begun := e.Now().Add(-time.Hour)
-	snapshot := func(past ...plan.Turn) view {
-		return view{Fleet: plan.Fleet{Policy: plan.Policy{Timeout: 30 * time.Minute}, Now: e.Now(), Nodes: []plan.Node{{Name: "win-1", State: plan.State{Past: past}}}}}
+	snapshot := func(past ...plan.Turn) snapshot {
+		return snapshot{Fleet: plan.Fleet{Policy: plan.Policy{Timeout: 30 * time.Minute}, Now: e.Now(), Nodes: []plan.Node{{Name: "win-1", State: plan.State{Past: past}}}}}
 	}
 	if err := e.warnShortHealthCheck(t.Context(), snapshot(), node); err != nil || len(recorder.Events) > 0 {
 		t.Errorf("no boot was measured: %d events, %v", len(recorder.Events), err)

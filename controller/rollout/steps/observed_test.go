@@ -14,6 +14,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/layers"
+	"wmco/controller/rollout/drains"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode/heartbeat"
 )
@@ -31,14 +32,14 @@ func (p *plane) start(c *clocks) {
 	before := p.Executor
 	p.Executor = &Executor{
 		Notary: before.Notary, Nodes: before.Nodes, Live: before.Live, Client: before.Client, Pods: before.Pods, Namespace: namespace, Events: before.Events, Layers: &layers.Cache{Live: before.Live, Namespace: namespace},
-		Drains: &Drains{Drainer: before.Drains.Drainer, Live: before.Live, Begin: before.Drains.Begin, Changed: func() {}, Events: before.Events},
+		Drains: &drains.Drains{Drainer: before.Drains.Drainer, Live: before.Live, Enqueue: before.Drains.Enqueue, Changed: func() {}, Events: before.Events},
 		Now:    func() time.Time { return c.wall }, Elapsed: func() time.Duration { return c.elapsed },
 		Heartbeats: heartbeat.NewWatch(func() time.Time { return c.wall }, func() time.Duration { return c.elapsed }).SilentFor,
 	}
 }
 
 // applies is what the agent of a node reports, by a clock that is ahead of the true time.
-func (p *plane) applies(name string, w Wanted, at time.Time) {
+func (p *plane) applies(name string, w layers.Wanted, at time.Time) {
 	p.t.Helper()
 	node := p.now(name)
 	report, err := reported(w).Encode()
@@ -68,7 +69,7 @@ func TestAnOperatorThatWasAwayOverNight(t *testing.T) {
 		c := &clocks{wall: time.Now()}
 		run := func() Result {
 			t.Helper()
-			r, err := p.RunSteps(t.Context(), Rendered{Wanted: map[string]Wanted{"win-1": next, "win-2": next}, Policy: canaryFirst()})
+			r, err := p.RunSteps(t.Context(), Rendered{Wanted: map[string]layers.Wanted{"win-1": next, "win-2": next}, Policy: canaryFirst()})
 			must(t, err)
 			if r.Fleet.Stopped != "" {
 				t.Fatalf("set by %s: %s", set, r.Fleet.Message)
@@ -109,11 +110,11 @@ func TestANodeWhoseClockIsSlowGetsItsTurn(t *testing.T) {
 	p.twoNodes(has)
 	c := &clocks{wall: time.Now()}
 	p.start(c)
-	run := func(wanted Wanted) {
+	run := func(wanted layers.Wanted) {
 		t.Helper()
 		policy := canaryFirst()
 		policy.Canaries, policy.MaxParallel = 0, 2
-		_, err := p.RunSteps(t.Context(), Rendered{Wanted: map[string]Wanted{"win-1": wanted, "win-2": wanted}, Policy: policy})
+		_, err := p.RunSteps(t.Context(), Rendered{Wanted: map[string]layers.Wanted{"win-1": wanted, "win-2": wanted}, Policy: policy})
 		must(t, err)
 	}
 	p.applies("win-2", has, c.wall.Add(5*time.Hour))

@@ -22,6 +22,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/layers"
+	"wmco/controller/rollout/drains"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/drain"
@@ -51,7 +52,7 @@ func newPlane(t *testing.T) *plane {
 	p.Executor = &Executor{
 		Notary: notary(t), Nodes: c, Live: c, Client: c, Pods: set, Namespace: namespace, Events: events.NewFakeRecorder(100), Now: time.Now, Layers: &layers.Cache{Live: c, Namespace: namespace},
 		Elapsed: heartbeat.MonotonicClock(clock.RealClock{}), Heartbeats: windowsnode.SilenceByKubelet,
-		Drains: &Drains{Drainer: drain.Drainer{Client: set}, Live: c, Begin: func(_ context.Context, node string) { p.begun = append(p.begun, node) }, Changed: func() {}},
+		Drains: &drains.Drains{Drainer: drain.Drainer{Client: set}, Live: c, Enqueue: func(_ context.Context, node string) { p.begun = append(p.begun, node) }, Changed: func() {}},
 	}
 	return p
 }
@@ -73,7 +74,7 @@ func (p *plane) create(o client.Object) {
 }
 
 // node creates a Node that is Ready and has applied a bundle.
-func (p *plane) node(name string, has Wanted) {
+func (p *plane) node(name string, has layers.Wanted) {
 	p.t.Helper()
 	node := nodeWith(p.t, has)
 	node.Name, node.Labels = name, map[string]string{corev1.LabelOSStable: "windows"}
@@ -90,7 +91,7 @@ func (p *plane) node(name string, has Wanted) {
 }
 
 // reported is a report of a node about what is published for it.
-func reported(has Wanted) published.Report {
+func reported(has layers.Wanted) published.Report {
 	r := reportOf(has)
 	r.Desired = has.Bundle
 	return r
@@ -112,8 +113,11 @@ func (p *plane) desired(name string) published.Desired {
 	return d
 }
 
-// known is what a node is told by a step.
-func known(w Wanted) target { return target{Wanted: w.Wanted, known: true} }
+// do makes a step of a Node as the API server has it, or as it was decided from.
+func (p *plane) do(s plan.Step, node corev1.Node, w layers.Wanted) outcome {
+	p.t.Helper()
+	return p.makeSteps(p.t.Context(), []nodeStep{{Step: s, node: windowsnode.Decode(node), wanted: &w}})[0]
+}
 
 // TestAStepOfAnOldNodeIsNotMade: what a person did after the decision holds, and the executor comes back for it.
 func TestAStepOfAnOldNodeIsNotMade(t *testing.T) {
@@ -124,17 +128,17 @@ func TestAStepOfAnOldNodeIsNotMade(t *testing.T) {
 	pause := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+published.PausedAnnotation+`":"true"}}}`))
 	must(t, p.Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-old"}}, pause))
 	take := plan.Step{Node: "win-old", Action: plan.ActionReserve, Cordon: plan.SwitchOn, State: plan.State{Claim: plan.Claim{Taken: time.Now()}}}
-	did := p.makeSteps(t.Context(), []plan.Step{take}, map[string]windowsnode.Node{"win-old": windowsnode.Decode(decided)}, func(plan.Step) target { return known(has) })
-	if !apierrors.IsConflict(did[0].err) || did[0].written {
-		t.Errorf("written %v, error %v, want a conflict", did[0].written, did[0].err)
+	did := p.do(take, decided, has)
+	if !apierrors.IsConflict(did.err) || did.written {
+		t.Errorf("written %v, error %v, want a conflict", did.written, did.err)
 	}
 	if n := p.now("win-old"); n.Spec.Unschedulable || n.Annotations[windowsnode.ScaleDownAnnotation] != "" || n.Annotations[published.RolloutAnnotation] != "" {
 		t.Errorf("a node that was paused after the decision is taken: %v", n.Annotations)
 	}
 	// Decided from the Node of now, it is made.
-	did = p.makeSteps(t.Context(), []plan.Step{take}, map[string]windowsnode.Node{"win-old": windowsnode.Decode(p.now("win-old"))}, func(plan.Step) target { return known(has) })
-	if n := p.now("win-old"); did[0].err != nil || !did[0].written || !n.Spec.Unschedulable {
-		t.Errorf("written %v, error %v, cordoned %v", did[0].written, did[0].err, n.Spec.Unschedulable)
+	did = p.do(take, p.now("win-old"), has)
+	if n := p.now("win-old"); did.err != nil || !did.written || !n.Spec.Unschedulable {
+		t.Errorf("written %v, error %v, cordoned %v", did.written, did.err, n.Spec.Unschedulable)
 	}
 }
 
@@ -150,27 +154,27 @@ func TestAPodThatCameAfterTheDrain(t *testing.T) {
 	}
 	p.create(pod)
 	held := plan.State{Claim: plan.Claim{Taken: time.Now(), Held: true}}
-	p.Drains.beginDrain(t.Context(), "win-drained", held.Claim.Taken)
+	p.Drains.DrainNode(t.Context(), "win-drained", held.Claim.Taken)
 	for _, permit := range []bundle.Impact{bundle.ImpactDrain, bundle.ImpactReboot} {
 		s := plan.Step{Node: "win-drained", Action: plan.ActionPublish, Bundle: next.Bundle, Permit: permit, State: held}
-		did := p.makeSteps(t.Context(), []plan.Step{s}, map[string]windowsnode.Node{"win-drained": windowsnode.Decode(p.now("win-drained"))}, func(plan.Step) target { return known(next) })
+		did := p.do(s, p.now("win-drained"), next)
 		if d := p.desired("win-drained"); d.Bundle != has.Bundle || d.MaxImpact != bundle.ImpactNone {
 			t.Fatalf("impact %s of bundle %s is permitted while a pod runs on the node", d.MaxImpact, d.Bundle.Short())
 		}
-		if !errors.Is(did[0].err, errPodsCame) {
-			t.Errorf("error %v", did[0].err)
+		if !errors.Is(did.err, errPodsCame) {
+			t.Errorf("error %v", did.err)
 		}
 	}
 	// It is drained again, and then told.
-	p.Drains.beginDrain(t.Context(), "win-drained", held.Claim.Taken)
+	p.Drains.DrainNode(t.Context(), "win-drained", held.Claim.Taken)
 	if len(p.begun) != 2 {
 		t.Errorf("its drain was begun %d times, want 2", len(p.begun))
 	}
 	must(t, p.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
 	s := plan.Step{Node: "win-drained", Action: plan.ActionPublish, Bundle: next.Bundle, Permit: bundle.ImpactReboot, State: held}
-	did := p.makeSteps(t.Context(), []plan.Step{s}, map[string]windowsnode.Node{"win-drained": windowsnode.Decode(p.now("win-drained"))}, func(plan.Step) target { return known(next) })
-	if d := p.desired("win-drained"); did[0].err != nil || d.Bundle != next.Bundle || d.MaxImpact != bundle.ImpactReboot {
-		t.Errorf("error %v, impact %s of bundle %s", did[0].err, d.MaxImpact, d.Bundle.Short())
+	did := p.do(s, p.now("win-drained"), next)
+	if d := p.desired("win-drained"); did.err != nil || d.Bundle != next.Bundle || d.MaxImpact != bundle.ImpactReboot {
+		t.Errorf("error %v, impact %s of bundle %s", did.err, d.MaxImpact, d.Bundle.Short())
 	}
 }
 
@@ -196,7 +200,7 @@ func (b behind) List(ctx context.Context, list client.ObjectList, o ...client.Li
 }
 
 // twoNodes makes win-1 and win-2, which have a bundle.
-func (p *plane) twoNodes(has Wanted) {
+func (p *plane) twoNodes(has layers.Wanted) {
 	p.t.Helper()
 	// A namespace does not end without controllers.
 	must(p.t, client.IgnoreAlreadyExists(p.Create(p.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})))
@@ -217,7 +221,7 @@ func TestACacheThatIsBehind(t *testing.T) {
 	policy := plan.Policy{MaxParallel: 1, FailureLimit: 1, Timeout: time.Hour}
 	told := func(wanted ...string) (names []string) {
 		t.Helper()
-		r := Rendered{Wanted: map[string]Wanted{}, Policy: policy}
+		r := Rendered{Wanted: map[string]layers.Wanted{}, Policy: policy}
 		for _, name := range wanted {
 			r.Wanted[name] = next
 		}
@@ -259,7 +263,7 @@ func TestABundleThatWasRenderedFromAnotherNode(t *testing.T) {
 	now := bundle.Of([]byte("with networks"))
 	told := func() bool {
 		t.Helper()
-		r := Rendered{Wanted: map[string]Wanted{"win-1": next}, Policy: plan.Policy{MaxParallel: 1, FailureLimit: 1, Timeout: time.Hour}, From: func(windowsnode.Node) bundle.Digest { return now }}
+		r := Rendered{Wanted: map[string]layers.Wanted{"win-1": next}, Policy: plan.Policy{MaxParallel: 1, FailureLimit: 1, Timeout: time.Hour}, From: func(windowsnode.Node) bundle.Digest { return now }}
 		_, err := p.RunSteps(t.Context(), r)
 		must(t, err)
 		return p.desired("win-1").Bundle == next.Bundle
@@ -286,7 +290,7 @@ func TestAPlaceThatTheCacheDoesNotShow(t *testing.T) {
 	taken.Spec.Unschedulable = true
 	must(t, p.Update(t.Context(), &taken))
 	_, err = p.RunSteps(t.Context(), Rendered{
-		Wanted: map[string]Wanted{"win-1": next, "win-2": next},
+		Wanted: map[string]layers.Wanted{"win-1": next, "win-2": next},
 		Policy: plan.Policy{MaxUnavailable: intstr.FromInt32(1), MaxParallel: 1, FailureLimit: 1, Timeout: time.Hour},
 	})
 	must(t, err)

@@ -14,6 +14,8 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/keys/signing"
+	"wmco/controller/layers"
+	"wmco/controller/rollout/drains"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/heartbeat"
@@ -31,15 +33,15 @@ func notary(t testing.TB) *signing.Keys {
 }
 
 // executorOf returns an executor that has begun, with the Node win-1, which has a bundle of an operator.
-func executorOf(t *testing.T) (*Executor, Wanted, corev1.Node) {
+func executorOf(t *testing.T) (*Executor, layers.Wanted, corev1.Node) {
 	t.Helper()
 	has := rendered(t, "has", bundle.ImpactRestart)
-	e := &Executor{Notary: notary(t), Namespace: namespace, Now: time.Now, Elapsed: heartbeat.MonotonicClock(clock.RealClock{}), Heartbeats: windowsnode.SilenceByKubelet, Drains: &Drains{}, Layers: cacheOf()}
+	e := &Executor{Notary: notary(t), Namespace: namespace, Now: time.Now, Elapsed: heartbeat.MonotonicClock(clock.RealClock{}), Heartbeats: windowsnode.SilenceByKubelet, Drains: &drains.Drains{}, Layers: cacheOf()}
 	return e, has, signedNode(t, e, has, reportOf(has))
 }
 
 // signedNode is the Node as this operator has told it, with what its agent says.
-func signedNode(t *testing.T, e *Executor, w Wanted, says published.Report) corev1.Node {
+func signedNode(t *testing.T, e *Executor, w layers.Wanted, says published.Report) corev1.Node {
 	t.Helper()
 	text, err := e.Notary.SignDesired(published.NodeID{Name: "win-1"}, w.DesiredAnnotation(namespace, bundle.ImpactRestart))
 	if err != nil {
@@ -58,10 +60,10 @@ func nodeThatSays(t *testing.T, desired string, says published.Report) corev1.No
 }
 
 // seen is what the executor decides from.
-func (e *Executor) seen(t *testing.T, node corev1.Node, w Wanted, find func(bundle.Layer) (Urgent, error)) (plan.Node, view) {
+func (e *Executor) seen(t *testing.T, node corev1.Node, w layers.Wanted, find func(bundle.Layer) (Urgent, error)) (plan.Node, snapshot) {
 	t.Helper()
 	e.Nodes = fake.NewClientBuilder().Build()
-	v, err := e.observeFleet(t.Context(), map[string]windowsnode.Node{node.Name: windowsnode.Decode(node)}, Rendered{Wanted: map[string]Wanted{node.Name: w}, Urgent: find})
+	v, err := e.observeFleet(t.Context(), map[string]windowsnode.Node{node.Name: windowsnode.Decode(node)}, Rendered{Wanted: map[string]layers.Wanted{node.Name: w}, Urgent: find})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +108,7 @@ func TestAnEarlierAnnotationCountsAsNothing(t *testing.T) {
 		t.Error("what was signed before counts")
 	}
 	// A process that has just begun knows no counter.
-	e.memory.retainNodes(nil)
+	e.memory = memory{}
 	if n, _ := e.seen(t, earlier, has, nil); n.Published != has.Bundle {
 		t.Error("what is signed does not count after a restart")
 	}
@@ -141,12 +143,12 @@ func TestAnOlderAgentInItsTurnKeepsWhatItWasTold(t *testing.T) {
 	}
 	release := plan.Step{Node: "win-1", Action: plan.ActionRelease, Bundle: has.Bundle, Permit: bundle.ImpactRestart}
 	after := node.DeepCopy()
-	if err := release.EditNode(after, e.sourceOfStep(windowsnode.Decode(node), target{Wanted: next.Wanted, known: true}, release.Permit)); err != nil || after.Annotations[published.DesiredAnnotation] != plain {
+	if err := release.EditNode(after, e.sourceOfStep(nodeStep{Step: release, node: windowsnode.Decode(node), wanted: &next})); err != nil || after.Annotations[published.DesiredAnnotation] != plain {
 		t.Errorf("%v: %s", err, after.Annotations[published.DesiredAnnotation])
 	}
 	publish := release
 	publish.Action = plan.ActionPublish
-	if err := publish.EditNode(node.DeepCopy(), e.sourceOfStep(windowsnode.Decode(node), target{Wanted: next.Wanted, known: true}, release.Permit)); err == nil {
+	if err := publish.EditNode(node.DeepCopy(), e.sourceOfStep(nodeStep{Step: release, node: windowsnode.Decode(node), wanted: &next})); err == nil {
 		t.Error("what is not signed was signed")
 	}
 	says.Features = published.Features()
@@ -184,7 +186,7 @@ func TestNothingUrgentIsMadeOfWhatANodeSays(t *testing.T) {
 	if evil.Bundle, err = bundle.DigestLayers(evil.Cluster.Digest, packed.Digest); err != nil {
 		t.Fatal(err)
 	}
-	for _, x := range []Wanted{evil} {
+	for _, x := range []layers.Wanted{evil} {
 		e.Layers = cacheOf(x)
 		text, err := x.DesiredAnnotation(namespace, bundle.ImpactRestart).Encode()
 		if err != nil {
@@ -210,34 +212,26 @@ func TestNothingUrgentIsMadeOfWhatANodeSays(t *testing.T) {
 func TestTheSameIsNotSignedAgain(t *testing.T) {
 	e, has, node := executorOf(t)
 	text := node.Annotations[published.DesiredAnnotation]
-	to := target{Wanted: has.Wanted, known: true, permitFor: time.Hour}
 	s := plan.Step{Node: "win-1", Action: plan.ActionPermit, Bundle: has.Bundle, Permit: bundle.ImpactRestart}
+	source := func() plan.Source {
+		return e.sourceOfStep(nodeStep{Step: s, node: windowsnode.Decode(node), wanted: &has, permitFor: time.Hour})
+	}
 	after := node.DeepCopy()
-	if err := s.EditNode(after, e.sourceOfStep(windowsnode.Decode(node), to, s.Permit)); err != nil || after.Annotations[published.DesiredAnnotation] != text {
+	if err := s.EditNode(after, source()); err != nil || after.Annotations[published.DesiredAnnotation] != text {
 		t.Errorf("%v: it is written again", err)
 	}
 	s.Again = true
-	if err := s.EditNode(after, e.sourceOfStep(windowsnode.Decode(node), to, s.Permit)); err != nil || after.Annotations[published.DesiredAnnotation] == text {
+	if err := s.EditNode(after, source()); err != nil || after.Annotations[published.DesiredAnnotation] == text {
 		t.Errorf("%v: it is not given again", err)
 	}
 	s.Again, s.Permit = false, bundle.ImpactReboot
 	node.UID, after.UID = "1-2-3", "1-2-3"
-	if err := s.EditNode(after, e.sourceOfStep(windowsnode.Decode(node), to, s.Permit)); err != nil {
+	if err := s.EditNode(after, source()); err != nil {
 		t.Fatal(err)
 	}
 	d, err := e.Notary.OpenDesired(published.NodeID{Name: "win-1", UID: "1-2-3"}, after.Annotations[published.DesiredAnnotation])
 	if err != nil || d.PermitFor != 3600 || d.NodeName != "win-1" || d.NodeUID != "1-2-3" || d.MaxImpact != bundle.ImpactReboot {
 		t.Errorf("%+v, %v", d, err)
-	}
-}
-
-// TestNodesThatAreGoneAreForgotten keeps the memory of an operator small.
-func TestNodesThatAreGoneAreForgotten(t *testing.T) {
-	e, has, node := executorOf(t)
-	e.seen(t, node, has, nil)
-	e.memory.retainNodes(nil)
-	if len(e.memory.nodes) > 0 {
-		t.Errorf("%+v", e.memory.nodes)
 	}
 }
 

@@ -18,26 +18,34 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/base"
 	"wmco/controller/layers"
+	"wmco/controller/rollout/drains"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
+)
+
+// Reasons of events about the turn of one node, on the Node.
+const (
+	EventTurnBegun     = "TurnBegun"
+	EventTurnEnded     = "TurnEnded"
+	EventTurnPostponed = "TurnPostponed"
 )
 
 // errPodsCame is temporary: the node is drained again.
 var errPodsCame = errors.New("pods have come to the node since it was drained")
 
-// target is what a node can be told of.
-type target struct {
-	layers.Wanted
-	// known is false where nothing is rendered for the node, held true while not all layers can be read by nodes.
-	known, held bool
-	// outdated reports whether what is rendered was made from another state of the Node; nil is never.
-	outdated func(windowsnode.Node) bool
+// nodeStep is a step with the Node that it was decided from, and what that can be told of.
+type nodeStep struct {
+	plan.Step
+	node windowsnode.Node
+	// wanted is nil where nothing is rendered for the node. Withheld is true while it is not told of that.
+	wanted   *layers.Wanted
+	withheld bool
 	// permitFor is how long an impact above restart is permitted.
 	permitFor time.Duration
 }
 
-// parallelSteps is how many Nodes are told of their bundles at the same time: one after the other, a thousand take as long as a thousand
-// round trips to the API server and to its disk.
+// parallelSteps is how many Nodes are told of their bundles at the same time: one after the other, a thousand take as
+// long as a thousand round trips to the API server and to its disk.
 const parallelSteps = 8
 
 // outcome is what became of a step.
@@ -46,15 +54,15 @@ type outcome struct {
 	err     error
 }
 
-// makeSteps makes the steps, each of another node, and returns what became of each. Those that only publish are made at the same time, the
-// others in their order.
-func (e *Executor) makeSteps(ctx context.Context, steps []plan.Step, nodes map[string]windowsnode.Node, to func(plan.Step) target) []outcome {
+// makeSteps makes the steps, each of another node, and returns what became of each. Those that only publish are made at
+// the same time, the others in their order.
+func (e *Executor) makeSteps(ctx context.Context, steps []nodeStep) []outcome {
 	all := make([]outcome, len(steps))
 	places := make(chan struct{}, parallelSteps)
 	var publishing sync.WaitGroup
 	for i, s := range steps {
-		do := func() { all[i] = e.tryStep(ctx, s, nodes[s.Node], to(s)) }
-		if s.Action != plan.ActionPublish || needsEmptyNode(s) {
+		do := func() { all[i] = e.tryStep(ctx, s) }
+		if s.Action != plan.ActionPublish || needsEmptyNode(s.Step) {
 			do()
 			continue
 		}
@@ -68,12 +76,12 @@ func (e *Executor) makeSteps(ctx context.Context, steps []plan.Step, nodes map[s
 	return all
 }
 
-// tryStep makes a step, unless one of this Node has failed and its pause has not passed. A step that is decided again, because of what has
-// changed since the snapshot, is no failure.
-func (e *Executor) tryStep(ctx context.Context, s plan.Step, node windowsnode.Node, to target) (did outcome) {
+// tryStep makes a step, unless one of this Node has failed and its pause has not passed. A step that is decided again,
+// because of what has changed since the snapshot, is no failure.
+func (e *Executor) tryStep(ctx context.Context, s nodeStep) (did outcome) {
 	var changed error
 	did.err = e.tryForNode(ctx, "Node "+s.Node, func(ctx context.Context) error {
-		written, err := e.makeStep(ctx, s, node, to)
+		written, err := e.makeStep(ctx, s)
 		did.written = written
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || errors.Is(err, errPodsCame) {
 			changed, err = err, nil
@@ -87,17 +95,17 @@ func (e *Executor) tryStep(ctx context.Context, s plan.Step, node windowsnode.No
 }
 
 // makeStep makes one step. It reports whether the Node was written.
-func (e *Executor) makeStep(ctx context.Context, s plan.Step, node windowsnode.Node, to target) (bool, error) {
-	from := e.sourceOfStep(node, to, s.Permit)
-	if s.Bundle != "" && from.Told.Bundle != s.Bundle && (to.held || to.outdated != nil && to.outdated(node)) {
+func (e *Executor) makeStep(ctx context.Context, s nodeStep) (bool, error) {
+	from, node := e.sourceOfStep(s), s.node
+	if s.Bundle != "" && from.Told.Bundle != s.Bundle && s.withheld {
 		return false, nil // it is rendered again
 	}
-	if needsEmptyNode(s) {
-		if err := e.checkDrained(ctx, s, node); err != nil {
+	if needsEmptyNode(s.Step) {
+		if err := e.checkDrained(ctx, s); err != nil {
 			return false, err
 		}
 	}
-	if err := e.recordReadyPods(ctx, s); err != nil {
+	if err := e.recordReadyPods(ctx, s.Step); err != nil {
 		return false, err
 	}
 	after := *node.Node
@@ -116,16 +124,17 @@ func (e *Executor) makeStep(ctx context.Context, s plan.Step, node windowsnode.N
 		if s.Bundle != "" {
 			m.text = bundle.Of([]byte(after.Annotations[published.DesiredAnnotation]))
 		}
-		e.recordStep(s, node, from.Wanted.Bundle)
+		e.recordStep(s.Step, node, from.Wanted.Bundle)
 	}
 	if s.Action == plan.ActionDrain {
-		e.Drains.beginDrain(ctx, s.Node, s.State.Claim.Taken)
+		e.Drains.DrainNode(ctx, s.Node, s.State.Claim.Taken)
 	}
 	return changes, nil
 }
 
-// patchNode writes what a step changes on a Node, and gives after the version that it has then. Only the metadata is asked for: the patch is refused if
-// the Node has changed since before. What the API server itself adds comes with the watch.
+// patchNode writes what a step changes on a Node, and gives after the version that it has then. Only the metadata is
+// asked for: the patch is refused if the Node has changed since before. What the API server itself adds comes with the
+// watch.
 func (e *Executor) patchNode(ctx context.Context, before, after *corev1.Node) error {
 	patch, err := patchOf(before, after)
 	if err != nil {
@@ -140,8 +149,8 @@ func (e *Executor) patchNode(ctx context.Context, before, after *corev1.Node) er
 	return nil
 }
 
-// patchOf returns the patch of what a step changes on a Node: annotations, and whether it is schedulable. It is refused if the Node has changed since.
-// The library would encode and compare both whole Nodes.
+// patchOf returns the patch of what a step changes on a Node: annotations, and whether it is schedulable. It is refused
+// if the Node has changed since. The library would encode and compare both whole Nodes.
 func patchOf(before, after *corev1.Node) (client.Patch, error) {
 	annotations := map[string]any{}
 	for key, value := range after.Annotations {
@@ -166,14 +175,91 @@ func patchOf(before, after *corev1.Node) (client.Patch, error) {
 }
 
 // checkDrained asks the API server for pods: somebody may have bound one to the node without the scheduler.
-func (e *Executor) checkDrained(ctx context.Context, s plan.Step, node windowsnode.Node) error {
+func (e *Executor) checkDrained(ctx context.Context, s nodeStep) error {
 	left, err := e.Drains.Drainer.RemainingPods(ctx, s.Node)
 	if err != nil {
 		return fmt.Errorf("looking for pods before impact %s is permitted: %w", s.Permit, err)
 	}
-	if !isDrained(left, node.IsReady()) {
-		e.Drains.forgetNode(s.Node)
+	if !drains.IsDrained(left, s.node.IsReady()) {
+		e.Drains.RepeatDrain(s.Node)
 		return errPodsCame
 	}
 	return nil
+}
+
+// isDisruptive reports whether a step takes a node away: it is decided from what the API server has now.
+func isDisruptive(s plan.Step) bool {
+	return s.Action == plan.ActionReserve || s.Action == plan.ActionConfirmReservation || needsEmptyNode(s)
+}
+
+// needsEmptyNode reports whether a step permits what needs a node without pods. Nodes that are joining have none.
+func needsEmptyNode(s plan.Step) bool {
+	return (s.Permit == bundle.ImpactDrain || s.Permit == bundle.ImpactReboot) && !s.State.Claim.IsZero()
+}
+
+// sourceOfStep is what a step publishes on a Node.
+func (e *Executor) sourceOfStep(s nodeStep) plan.Source {
+	id := s.node.ID()
+	told, err := e.Notary.OpenDesired(id, s.node.Annotations[published.DesiredAnnotation])
+	if err != nil {
+		told = published.Desired{} // what stands there is not signed by this operator
+	}
+	from := plan.Source{Told: told, Sign: func(d published.Desired) (string, error) {
+		d.PermitFor = 0
+		if d.MaxImpact.Rank() > bundle.ImpactRestart.Rank() {
+			d.PermitFor = int64(s.permitFor.Seconds())
+		}
+		return e.Notary.SignDesired(id, d)
+	}}
+	if s.wanted != nil {
+		from.Wanted = s.wanted.DesiredAnnotation(e.Namespace, s.Permit)
+	}
+	return from
+}
+
+// recordReadyPods notes which pods of a canary are Ready before its change.
+func (e *Executor) recordReadyPods(ctx context.Context, s plan.Step) error {
+	if !s.State.Turn.Canary || s.State.Turn.Bundle != s.Bundle || s.Permit == "" || s.Permit == bundle.ImpactNone ||
+		s.Action == plan.ActionRelease {
+		return nil
+	}
+	list, err := listPods(ctx, e.Pods, s.Node)
+	if err != nil {
+		return err
+	}
+	before := readyBefore{s.Bundle, map[types.UID]bool{}}
+	for _, p := range list {
+		if c := readyCondition(p); c.Status == corev1.ConditionTrue {
+			before.pods[p.UID] = true
+		}
+	}
+	e.memory.ofNode(s.Node).ready = before
+	return nil
+}
+
+// recordStep says what a step did to a node: those that take it away and give it back as an event, all of them in the
+// log.
+func (e *Executor) recordStep(s plan.Step, before windowsnode.Node, wanted bundle.Digest) {
+	kind, reason := corev1.EventTypeNormal, ""
+	level := 1
+	switch s.Action {
+	case plan.ActionReserve:
+		reason, level = EventTurnBegun, 0
+	case plan.ActionRelease, plan.ActionCancelReservation:
+		level = 0
+		if !before.Rollout.Claim.IsZero() {
+			reason = EventTurnEnded
+			if s.State.Turn.Ended.IsZero() || !s.State.Postponed.IsZero() {
+				kind, reason = corev1.EventTypeWarning, EventTurnPostponed
+			}
+		}
+	case plan.ActionConfirmReservation, plan.ActionDrain, plan.ActionPermit:
+		level = 0
+	case plan.ActionPublish, plan.ActionConfirm, plan.ActionNote:
+	}
+	e.Log.V(level).Info("step", "node", s.Node, "action", s.Action, "permit", s.Permit, "bundle", s.Bundle.Short(),
+		"why", s.Why)
+	if reason != "" {
+		e.Events.Eventf(before.Reference(), nil, kind, reason, "Turn "+wanted.Short(), "%s", published.Shorten(s.Why))
+	}
 }

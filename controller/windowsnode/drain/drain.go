@@ -2,8 +2,9 @@
 //
 //	EvictOnce: pods of the node --kubectl's filters--> evict each once --> what is left, and what blocks it
 //
-// It waits for nothing: the caller calls again until nothing is left. Pods of DaemonSets and mirror pods stay. Pods without a
-// controller, and those with data in an emptyDir, are evicted too, as `kubectl drain --force --delete-emptydir-data` does.
+// It waits for nothing: the caller calls again until nothing is left. Pods of DaemonSets and mirror pods stay. Pods
+// without a controller, and those with data in an emptyDir, are evicted too, as `kubectl drain --force
+// --delete-emptydir-data` does.
 package drain
 
 import (
@@ -38,7 +39,8 @@ type Left struct {
 	Pods []string
 	// Ending is how many of them have been told to end.
 	Ending int
-	// Blocked says for each pod that may not be evicted now what forbids it: a PodDisruptionBudget, or the answer of the API server.
+	// Blocked says for each pod that may not be evicted now what forbids it: a PodDisruptionBudget, or the answer of
+	// the API server.
 	Blocked []string
 }
 
@@ -61,7 +63,8 @@ func (l Left) String() string {
 	return text
 }
 
-// roundLimit is how long one round may take: a kubelet makes mirror pods of its own node faster than they can be listed, and whoever drains it has other nodes.
+// roundLimit is how long one round may take: a kubelet makes mirror pods of its own node faster than they can be
+// listed, and whoever drains it has other nodes.
 const roundLimit = time.Minute
 
 // RemainingPods returns what runs on a node, and evicts nothing.
@@ -75,8 +78,8 @@ func (d Drainer) RemainingPods(ctx context.Context, node string) (Left, error) {
 	return left, err
 }
 
-// EvictOnce evicts every pod of a node once. Pods end in their own grace period. A pod that may not be evicted, or whose eviction fails, keeps no
-// other one waiting; the error is of all that failed.
+// EvictOnce evicts every pod of a node once. Pods end in their own grace period. A pod that may not be evicted, or
+// whose eviction fails, keeps no other one waiting; the error is of all that failed.
 func (d Drainer) EvictOnce(ctx context.Context, node string) (Left, error) {
 	ctx, cancel := context.WithTimeout(ctx, roundLimit)
 	defer cancel()
@@ -111,13 +114,14 @@ func (l *Left) addPod(pod corev1.Pod) {
 
 func (d Drainer) drainHelper(ctx context.Context) *kubectl.Helper {
 	return &kubectl.Helper{
-		Ctx: ctx, Client: listing{d.Client}, ChunkSize: PodsAtATime, Force: true, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, Out: io.Discard, ErrOut: io.Discard,
+		Ctx: ctx, Client: listing{d.Client}, ChunkSize: PodsAtATime, Force: true, GracePeriodSeconds: -1,
+		IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, Out: io.Discard, ErrOut: io.Discard,
 		SkipWaitForDeleteTimeoutSeconds: int(d.GiveUp.Seconds()),
 	}
 }
 
-// podsToEvict returns the pods that a drain evicts, and those of which kubectl cannot say whether it does. Whoever may create a pod decides that, by an owner that
-// no DaemonSet can be: such a pod stays, and keeps no other one waiting.
+// podsToEvict returns the pods that a drain evicts, and those of which kubectl cannot say whether it does. Whoever may
+// create a pod decides that, by an owner that no DaemonSet can be: such a pod stays, and keeps no other one waiting.
 func (d Drainer) podsToEvict(ctx context.Context, node string) (pods []corev1.Pod, unclear Left, err error) {
 	list, errs := d.drainHelper(ctx).GetPodsForDeletion(node)
 	if len(errs) > 0 && (list == nil || ctx.Err() != nil) {
@@ -130,13 +134,15 @@ func (d Drainer) podsToEvict(ctx context.Context, node string) (pods []corev1.Po
 }
 
 const (
-	// mostLookups is of how many pods a round finds out which PodDisruptionBudgets forbid the eviction, and mostBudgets how many of a namespace it looks at for each:
-	// whoever may create both in a namespace would have a round take as long as it may, and the pods of others would not be evicted.
+	// mostLookups is of how many pods a round finds out which PodDisruptionBudgets forbid the eviction, and mostBudgets
+	// how many of a namespace it looks at for each: whoever may create both in a namespace would have a round take as
+	// long as it may, and the pods of others would not be evicted.
 	mostLookups = 10
 	mostBudgets = 20 * PodsAtATime
 )
 
-// evictPod asks for the eviction of one pod. A pod that is ending already is only waited for. Blocked names what forbids it. Lookups is how many more of those a round makes.
+// evictPod asks for the eviction of one pod. A pod that is ending already is only waited for. Blocked names what
+// forbids it. Lookups is how many more of those a round makes.
 func (d Drainer) evictPod(ctx context.Context, pod corev1.Pod, lookups *int) (gone bool, blocked string, err error) {
 	if pod.DeletionTimestamp != nil {
 		return false, "", nil
@@ -171,9 +177,9 @@ func (d Drainer) evictPod(ctx context.Context, pod corev1.Pod, lookups *int) (go
 	return false, "", fmt.Errorf("evicting pod %s/%s: %w", pod.Namespace, pod.Name, err)
 }
 
-// isDenied reports whether a request was refused for what it asks, as by an admission webhook or policy, which give statuses of their own
-// (kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers, Response). What passes by itself is tried again instead: a token that is
-// renewed, a limit of time, and a pod that was replaced.
+// isDenied reports whether a request was refused for what it asks, as by an admission webhook or policy, which give
+// statuses of their own (kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers, Response).
+// What passes by itself is tried again instead: a token that is renewed, a limit of time, and a pod that was replaced.
 func isDenied(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -187,9 +193,9 @@ func isDenied(err error) bool {
 	}
 }
 
-// requestEviction makes one request. An API server that has not counted a PodDisruptionBudget yet asks for a pause of ten seconds
-// (k8s.io/kubernetes, pkg/registry/core/pod/storage/eviction.go), which client-go would make ten times while the other pods wait: the next round asks
-// again instead.
+// requestEviction makes one request. An API server that has not counted a PodDisruptionBudget yet asks for a pause of
+// ten seconds (k8s.io/kubernetes, pkg/registry/core/pod/storage/eviction.go), which client-go would make ten times
+// while the other pods wait: the next round asks again instead.
 func (d Drainer) requestEviction(ctx context.Context, pod corev1.Pod) error {
 	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
 	return d.Client.PolicyV1().RESTClient().Post().AbsPath("/api/v1").Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("eviction").
@@ -200,13 +206,16 @@ func (d Drainer) requestEviction(ctx context.Context, pod corev1.Pod) error {
 func (d Drainer) budgets(ctx context.Context, pod corev1.Pod) ([]policyv1.PodDisruptionBudget, error) {
 	var all []policyv1.PodDisruptionBudget
 	for page, seen := "", 0; seen == 0 || page != "" && seen < mostBudgets; seen += PodsAtATime {
-		list, err := d.Client.PolicyV1().PodDisruptionBudgets(pod.Namespace).List(ctx, metav1.ListOptions{Limit: PodsAtATime, Continue: page})
+		list, err := d.Client.PolicyV1().PodDisruptionBudgets(pod.Namespace).List(ctx,
+			metav1.ListOptions{Limit: PodsAtATime, Continue: page})
 		if err != nil {
 			return nil, err
 		}
 		for _, b := range list.Items {
-			if selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector); err == nil && selector.Matches(labels.Set(pod.Labels)) && len(all) < shown {
-				all = append(all, policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: b.Name}, Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: b.Status.DisruptionsAllowed}})
+			if selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector); err == nil &&
+				selector.Matches(labels.Set(pod.Labels)) && len(all) < shown {
+				all = append(all, policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: b.Name},
+					Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: b.Status.DisruptionsAllowed}})
 			}
 		}
 		page = list.Continue
@@ -233,7 +242,8 @@ func (d Drainer) blockingBudgets(ctx context.Context, pod corev1.Pod) string {
 	return "PodDisruptionBudget " + strings.Join(names, ", ")
 }
 
-// severalBudgets names the PodDisruptionBudgets of a pod with more than one, which API servers do not evict; empty for all others.
+// severalBudgets names the PodDisruptionBudgets of a pod with more than one, which API servers do not evict; empty for
+// all others.
 func (d Drainer) severalBudgets(ctx context.Context, pod corev1.Pod) string {
 	budgets, err := d.budgets(ctx, pod)
 	if err != nil || len(budgets) < 2 { //nolint:mnd // more than one

@@ -11,9 +11,11 @@ import (
 )
 
 const (
-	// PodsAtATime is how many pods are in memory whole: a kubelet makes as many mirror pods of its own node as it likes, each as large as an object may be.
+	// PodsAtATime is how many pods are in memory whole: a kubelet makes as many mirror pods of its own node as it
+	// likes, each as large as an object may be.
 	PodsAtATime = 25
-	// mostLabels is how many labels of a pod are kept, by which the PodDisruptionBudgets of one that is not evicted are found.
+	// mostLabels is how many labels of a pod are kept, by which the PodDisruptionBudgets of one that is not evicted are
+	// found.
 	mostLabels = 100
 )
 
@@ -42,11 +44,13 @@ func (p listingPods) List(ctx context.Context, o metav1.ListOptions) (*corev1.Po
 	return short, nil
 }
 
-// whatDecides returns of a pod what kubectl's filters look at, and what the message about one that is not evicted needs.
+// whatDecides returns of a pod what kubectl's filters look at, and what the message about one that is not evicted
+// needs.
 func whatDecides(pod *corev1.Pod) corev1.Pod {
 	short := corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, DeletionTimestamp: pod.DeletionTimestamp},
-		Status:     corev1.PodStatus{Phase: pod.Status.Phase},
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+			DeletionTimestamp: pod.DeletionTimestamp},
+		Status: corev1.PodStatus{Phase: pod.Status.Phase},
 	}
 	if len(pod.Labels) <= mostLabels {
 		short.Labels = pod.Labels

@@ -3,7 +3,8 @@
 //	Nodes, as they are read --Watch.SilentFor--> how long this process has seen no new sign of life, on its monotonic clock
 //	                          `--------------> by how much the clock of a node differs: a hint for people
 //
-// The time of a heartbeat is the node's own. It is never subtracted from ours to decide something: only whether it has changed counts.
+// The time of a heartbeat is the node's own. It is never subtracted from ours to decide something: only whether it has
+// changed counts.
 package heartbeat
 
 import (
@@ -23,8 +24,9 @@ import (
 // Tolerance is how much clocks may differ before people are told.
 const Tolerance = 5 * time.Minute
 
-// LongestLook is how much of the time between two looks counts at most. A process that runs looks at all Nodes every ten minutes; one that was
-// frozen, or could do nothing else but wait for the API server, has observed nothing for longer.
+// LongestLook is how much of the time between two looks counts at most. A process that runs looks at all Nodes every
+// ten minutes; one that was frozen, or could do nothing else but wait for the API server, has observed nothing for
+// longer.
 const LongestLook = 15 * time.Minute
 
 // Watch remembers the signs of life of all nodes. It may be used by several goroutines.
@@ -39,7 +41,8 @@ type Watch struct {
 // sign is the last sign of life of one node.
 type sign struct {
 	uid types.UID
-	// beat is its time by the clock of the node, looked when this process looked last, silent for how long it had seen no other one then.
+	// beat is its time by the clock of the node, looked when this process looked last, silent for how long it had seen
+	// no other one then.
 	beat           time.Time
 	looked, silent time.Duration
 	// differences are those of the last two signs of life from our clock when they were seen.
@@ -51,15 +54,16 @@ func NewWatch(now func() time.Time, elapsed func() time.Duration) *Watch {
 	return &Watch{now: now, elapsed: elapsed, nodes: map[string]*sign{}}
 }
 
-// MonotonicClock returns how long ago it was called. Setting the time does not change that: a time.Time of time.Now has a monotonic reading, which
-// time.Since uses (pkg.go.dev/time, Monotonic Clocks).
+// MonotonicClock returns how long ago it was called. Setting the time does not change that: a time.Time of time.Now has
+// a monotonic reading, which time.Since uses (pkg.go.dev/time, Monotonic Clocks).
 func MonotonicClock(c clock.PassiveClock) func() time.Duration {
 	began := c.Now()
 	return func() time.Duration { return c.Since(began) }
 }
 
-// SilentFor looks at a Node, and returns for how long this process has seen no new sign of life. It is zero when the process sees the Node for the
-// first time. A Node that is older than the one before, from another cache, only begins that time again.
+// SilentFor looks at a Node, and returns for how long this process has seen no new sign of life. It is zero when the
+// process sees the Node for the first time. A Node that is older than the one before, from another cache, only begins
+// that time again.
 func (w *Watch) SilentFor(node windowsnode.Node) time.Duration {
 	beat := node.AgentCondition.LastHeartbeatTime.Time
 	w.mu.Lock()
@@ -84,8 +88,9 @@ func (w *Watch) SilentFor(node windowsnode.Node) time.Duration {
 	return s.silent
 }
 
-// clockDifference returns by how much the clock of the node is ahead of ours, negative if it is behind. A sign of life is seen some time after it was
-// written, so each makes the clock look slower than it is: of the last two the better one is taken.
+// clockDifference returns by how much the clock of the node is ahead of ours, negative if it is behind. A sign of life
+// is seen some time after it was written, so each makes the clock look slower than it is: of the last two the better
+// one is taken.
 func (s *sign) clockDifference() time.Duration {
 	if len(s.differences) == 0 {
 		return 0

@@ -1,4 +1,5 @@
-// Package nodelist lists Windows Nodes, decoded: from an informer cache, where each version of a Node is decoded once, or from the API server.
+// Package nodelist lists Windows Nodes, decoded: from an informer cache, where each version of a Node is decoded once,
+// or from the API server.
 package nodelist
 
 import (
@@ -14,8 +15,8 @@ import (
 	"wmco/controller/windowsnode"
 )
 
-// Cache keeps the Nodes that were decoded last, while there are Nodes of these names. It may be used by several goroutines; a nil Cache keeps
-// nothing, and decodes each time.
+// Cache keeps the Nodes that were decoded last, while there are Nodes of these names. It may be used by several
+// goroutines; a nil Cache keeps nothing, and decodes each time.
 type Cache struct {
 	mu      sync.Mutex
 	decoded map[string]windowsnode.Node
@@ -25,7 +26,8 @@ func windowsNodes() client.MatchingLabels {
 	return client.MatchingLabels{corev1.LabelOSStable: windowsnode.Windows}
 }
 
-// ListCached returns the Windows Nodes of an informer cache. They share what the cache has, and others get the same values: they are only read.
+// ListCached returns the Windows Nodes of an informer cache. They share what the cache has, and others get the same
+// values: they are only read.
 func (c *Cache) ListCached(ctx context.Context, r client.Reader) ([]windowsnode.Node, error) {
 	var list corev1.NodeList
 	if err := r.List(ctx, &list, windowsNodes(), client.UnsafeDisableDeepCopy); err != nil {
@@ -39,7 +41,8 @@ func (c *Cache) ListCached(ctx context.Context, r client.Reader) ([]windowsnode.
 	return c.decodeChanged(list.Items), nil
 }
 
-// decodeChanged decodes the Nodes of which another version was decoded before, or none, and forgets those that are not in the list.
+// decodeChanged decodes the Nodes of which another version was decoded before, or none, and forgets those that are not
+// in the list.
 func (c *Cache) decodeChanged(items []corev1.Node) []windowsnode.Node {
 	nodes, listed := make([]windowsnode.Node, len(items)), make(map[string]bool, len(items))
 	for i := range items {
@@ -69,8 +72,8 @@ func (c *Cache) decodeOnce(object *corev1.Node) windowsnode.Node {
 	return n
 }
 
-// ReadCached returns a Node of an informer cache, as ListCached does: an event of a Node is decoded for that node alone, and for all who list the
-// Nodes after it.
+// ReadCached returns a Node of an informer cache, as ListCached does: an event of a Node is decoded for that node
+// alone, and for all who list the Nodes after it.
 func (c *Cache) ReadCached(ctx context.Context, r client.Reader, name string) (windowsnode.Node, error) {
 	var object corev1.Node
 	if err := r.Get(ctx, client.ObjectKey{Name: name}, &object, client.UnsafeDisableDeepCopy); err != nil {

@@ -4,8 +4,8 @@
 //	host (Machine by UID, or entry of windows-instances) --first contact over SSH--> address, account, host key
 //	its facts under that key name a Node that exists     --Bind----------------->   Node by name and UID
 //
-// Records are kept in ConfigMaps of the operator's namespace, where nodes cannot write (controller/hosts). The package holds values and
-// their encoding; it makes no requests.
+// Records are kept in ConfigMaps of the operator's namespace, where nodes cannot write (controller/hosts). The package
+// holds values and their encoding; it makes no requests.
 package record
 
 import (
@@ -30,7 +30,8 @@ type Origin string
 const (
 	// OriginJoined means that the operator has made the host a node.
 	OriginJoined Origin = "Joined"
-	// OriginAdopted means that the host was a node before the operator knew it: another operator, an older version or a person joined it.
+	// OriginAdopted means that the host was a node before the operator knew it: another operator, an older version or a
+	// person joined it.
 	OriginAdopted Origin = "Adopted"
 )
 
@@ -42,23 +43,26 @@ type Record struct {
 	MachineName string    `json:"machineName,omitempty"`
 	// Entry is the key in windows-instances, in lower case; empty for the host of a Machine.
 	Entry string `json:"entry,omitempty"`
-	// Address is the IP address or DNS name at which the host was reached last under its key, Account the account there.
+	// Address is the IP address or DNS name at which the host was reached last under its key, Account the account
+	// there.
 	Address string `json:"address,omitempty"`
 	Account string `json:"account,omitempty"`
-	// Resolved are the IP addresses of an instance as the operator knows them, sorted and separated by blanks: its entry, or what the resolver
-	// said about it last.
+	// Resolved are the IP addresses of an instance as the operator knows them, sorted and separated by blanks: its
+	// entry, or what the resolver said about it last.
 	Resolved string `json:"resolved,omitempty"`
-	// HostKey is the pinned key of its SSH server: the wire form (RFC 4253, 6.6) in base64. Empty before the first contact.
+	// HostKey is the pinned key of its SSH server: the wire form (RFC 4253, 6.6) in base64. Empty before the first
+	// contact.
 	HostKey string `json:"hostKey,omitempty"`
-	// AcceptedKey is the operator's own public key, "ALGORITHM BASE64", with which it has logged in to the host last, under its pinned key; empty
-	// if that is not known. The host keeps accepting it until a login with another one has succeeded.
-	// It counts with its seal alone (ProvenKey).
+	// AcceptedKey is the operator's own public key, "ALGORITHM BASE64", with which it has logged in to the host last,
+	// under its pinned key; empty if that is not known. The host keeps accepting it until a login with another one has
+	// succeeded. It counts with its seal alone (ProvenKey).
 	AcceptedKey string `json:"acceptedKey,omitempty"`
-	// KeySeal is a digest of AcceptedKey for this host that the operator alone can make: hosts get AcceptedKey as a key that logs in, so a record that
-	// another user has written adds no key to a host. What else a right to write these ConfigMaps allows is in docs/security.md.
+	// KeySeal is a digest of AcceptedKey for this host that the operator alone can make: hosts get AcceptedKey as a key
+	// that logs in, so a record that another user has written adds no key to a host. What else a right to write these
+	// ConfigMaps allows is in docs/security.md.
 	KeySeal bundle.Digest `json:"keySeal,omitempty"`
-	// Node and NodeUID are those of its Node; empty before the host was known to be one. Of an instance whose certificate was approved, there
-	// is a name before the Node is there.
+	// Node and NodeUID are those of its Node; empty before the host was known to be one. Of an instance whose
+	// certificate was approved, there is a name before the Node is there.
 	Node    string    `json:"node,omitempty"`
 	NodeUID types.UID `json:"nodeUID,omitempty"`
 	Origin  Origin    `json:"origin,omitempty"`
@@ -66,7 +70,8 @@ type Record struct {
 	Adopting bool `json:"adopting,omitempty"`
 }
 
-// ID is the key of a Record: of a Machine "machine_" and its UID, of an instance its entry in lower case, which has no underscore.
+// ID is the key of a Record: of a Machine "machine_" and its UID, of an instance its entry in lower case, which has no
+// underscore.
 type ID string
 
 const machinePrefix = "machine_"
@@ -93,7 +98,8 @@ func (r Record) ID() ID {
 	return OfEntry(r.Entry)
 }
 
-// WithAcceptedKey returns the record with the public key with which the operator has logged in, sealed with its key of digests.
+// WithAcceptedKey returns the record with the public key with which the operator has logged in, sealed with its key of
+// digests.
 func (r Record) WithAcceptedKey(public string, k bundle.Key) Record {
 	r.AcceptedKey = public
 	r.KeySeal = r.sealOfKey(k)
@@ -142,13 +148,14 @@ func (r Record) Encode() (string, error) {
 		return "", fmt.Errorf("encoding the record of %s: %w", r, err)
 	}
 	if len(text) > maxRecord {
-		return "", fmt.Errorf("%w: the record of %.100s has %d bytes, at most %d are allowed", ErrInvalid, r, len(text), maxRecord)
+		return "", fmt.Errorf("%w: the record of %.100s has %d bytes, at most %d are allowed", ErrInvalid, r,
+			len(text), maxRecord)
 	}
 	return string(text), nil
 }
 
-// Decode reads what Encode wrote under an ID. The record of a newer operator is a *bundle.SchemaError, anything else that cannot be used
-// is ErrInvalid.
+// Decode reads what Encode wrote under an ID. The record of a newer operator is a *bundle.SchemaError, anything else
+// that cannot be used is ErrInvalid.
 func Decode(id ID, text string) (Record, error) {
 	if len(text) > maxRecord {
 		return Record{}, fmt.Errorf("%w: %s: %d bytes, at most %d are allowed", ErrInvalid, id, len(text), maxRecord)

@@ -48,8 +48,8 @@ func (s Set) OfNode(name string, uid types.UID) (Record, bool) {
 	return Record{}, false
 }
 
-// RecordOfNode returns the host that is, or was, the Node of a name: its Node object may have been deleted since. A name that two hosts have is
-// none's.
+// RecordOfNode returns the host that is, or was, the Node of a name: its Node object may have been deleted since. A
+// name that two hosts have is none's.
 func (s Set) RecordOfNode(node string) (Record, bool) {
 	ids := s.byNode[node]
 	if len(ids) != 1 {

@@ -17,6 +17,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/rollout/drains"
 	"wmco/controller/rollout/steps"
 	"wmco/internal/hostsim/simulation"
 )
@@ -57,7 +58,7 @@ func (f *fleet) checkBootsByHand(t *testing.T) {
 	var held *machine
 	eventually(t, "an event about what blocks the drain", func() bool {
 		for _, m := range asked {
-			for _, note := range f.notes(t, steps.EventDrainBlocked, m.name) {
+			for _, note := range f.notes(t, drains.EventDrainBlocked, m.name) {
 				if strings.Contains(note, "default/kept-"+m.name+" by PodDisruptionBudget boots") {
 					held = m
 				}

@@ -17,7 +17,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/gather"
-	"wmco/controller/rollout/steps"
+	"wmco/controller/rollout/drains"
 	"wmco/controller/windowsnode"
 	"wmco/internal/hostsim/simulation"
 )
@@ -81,7 +81,7 @@ func (f *fleet) checkDrains(t *testing.T) {
 	eventually(t, "an event about what blocks the drain", func() bool {
 		blocked = nil
 		for _, m := range lost {
-			blocked = append(blocked, f.notes(t, steps.EventDrainBlocked, m.name)...)
+			blocked = append(blocked, f.notes(t, drains.EventDrainBlocked, m.name)...)
 		}
 		return len(blocked) > 0
 	})

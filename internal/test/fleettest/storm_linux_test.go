@@ -21,6 +21,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/gather"
+	"wmco/controller/rollout/drains"
 	"wmco/controller/rollout/steps"
 	"wmco/controller/status"
 	"wmco/controller/windowsnode"
@@ -447,7 +448,7 @@ func (s *storm) checkStuck(t *testing.T) {
 	s.eventuallySaid(t, "the name of what blocks the drain", func(c metav1.Condition) bool {
 		return c.Status == metav1.ConditionFalse && strings.Contains(c.Message, guarded.name) && strings.Contains(c.Message, budgetName) && strings.Contains(c.Message, "default/web-guarded")
 	})
-	if notes := s.notes(t, steps.EventDrainBlocked, guarded.name); len(notes) == 0 || !strings.Contains(notes[0], budgetName) {
+	if notes := s.notes(t, drains.EventDrainBlocked, guarded.name); len(notes) == 0 || !strings.Contains(notes[0], budgetName) {
 		t.Errorf("the events about %s are %q", guarded.name, notes)
 	}
 

@@ -306,7 +306,7 @@ func TestANameThatAHostHasIsNotGivenAway(t *testing.T) {
 	csr := impostor{node: "instance-a", signer: clientSigner, usages: clientUsages}.request(t, "thief")
 	w.post(w.bootstrapper(), csr)
 	eventually(t, "the host of the record to be asked", func() bool {
-		return strings.Contains(w.log.String(), `"a host cannot be asked about its certificate" logger=certificates csr=thief host=192.0.2.95`)
+		return strings.Contains(w.log.String(), `"a host cannot be asked about its certificate" logger=csr csr=thief host=192.0.2.95`)
 	})
 	w.approvedNever("thief")
 }

@@ -220,7 +220,7 @@ func (w *world) try(impostors map[string]impostor) {
 	for name, i := range impostors {
 		if i.says == "" {
 			eventually(w.t, "the verdict on "+name, func() bool {
-				return strings.Contains(w.log.String(), "in a certificate signing request\" logger=certificates csr="+name+" ")
+				return strings.Contains(w.log.String(), "in a certificate signing request\" logger=csr csr="+name+" ")
 			})
 			continue
 		}

@@ -101,7 +101,7 @@ func TestAnInstanceGetsCertificatesOfOneName(t *testing.T) {
 	csr := impostor{node: "worker-9", signer: clientSigner, usages: clientUsages}.request(t, "second-name")
 	w.post(w.bootstrapper(), csr)
 	eventually(t, "the verdict", func() bool {
-		return strings.Contains(w.log.String(), `in a certificate signing request" logger=certificates csr=second-name `)
+		return strings.Contains(w.log.String(), `in a certificate signing request" logger=csr csr=second-name `)
 	})
 	w.approvedNever("second-name")
 }

@@ -65,7 +65,7 @@ func (w *world) lose(clock *clocktesting.FakeClock, names ...string) {
 	for _, name := range names {
 		w.setLost(name)
 		eventually(w.t, "an operator that sees that "+name+" is lost", func() bool {
-			return strings.Contains(w.log.String(), `msg="a kubelet is lost" logger=nodes node=`+name+" ")
+			return strings.Contains(w.log.String(), `msg="a kubelet is lost" logger=node node=`+name+" ")
 		})
 	}
 	clock.Step(10 * time.Minute)

@@ -46,7 +46,7 @@ func TestMachinesThatRefuseTheKeyAreReplacedIfAsked(t *testing.T) {
 		w.says("LoginNotConfirmed", name, "fix: ")
 	}
 	logins := func(name string) int {
-		return strings.Count(w.log.String(), `msg="logging in with another key or account" logger=nodes node=`+name+" ")
+		return strings.Count(w.log.String(), `msg="logging in with another key or account" logger=node node=`+name+" ")
 	}
 	// later has the operator look at every host once more.
 	later := func(d time.Duration) {

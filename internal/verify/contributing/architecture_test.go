@@ -28,14 +28,16 @@ func architecture(t *testing.T) string {
 }
 
 func TestTheArchitectureListsAllControllers(t *testing.T) {
-	added := map[string]bool{}
+	added := map[string]string{}
 	err := fs.WalkDir(os.DirFS(root), "controller", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
 			return err
 		}
 		text, err := fs.ReadFile(os.DirFS(root), name)
 		for _, m := range addsController.FindAllStringSubmatch(string(text), -1) {
-			added[m[1]] = true
+			if added[m[1]] = path.Dir(name); m[1] != path.Base(path.Dir(name)) {
+				t.Errorf("%s adds a controller of another name than its package: %s", name, m[1])
+			}
 		}
 		return err
 	})
@@ -45,8 +47,8 @@ func TestTheArchitectureListsAllControllers(t *testing.T) {
 	var listed []string
 	for _, m := range controllerRow.FindAllStringSubmatch(architecture(t), -1) {
 		listed = append(listed, m[1])
-		if !added[m[1]] {
-			t.Errorf("docs/architecture.md lists the controller %s, which nothing adds", m[1])
+		if added[m[1]] != m[2] {
+			t.Errorf("docs/architecture.md lists the controller %s, which nothing in %s adds", m[1], m[2])
 		}
 	}
 	for name := range added {

@@ -49,13 +49,18 @@ var controllerRules = []rule{
 		never:   join(cluster, remote, rendering, []string{"applier/..."}),
 	},
 	{
+		pkg:     "controller/rollout/drains",
+		imports: []string{"bundle/published", "controller/base", "controller/rollout/plan", "controller/windowsnode", "controller/windowsnode/drain"},
+		never:   join(remote, rendering),
+	},
+	{
 		pkg:     "controller/rollout/steps",
-		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/base", "controller/windowsnode/drain", "controller/windowsnode/heartbeat", "controller/layers", "controller/rollout/plan", "controller/windowsnode", "controller/windowsnode/nodelist"},
+		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/base", "controller/rollout/drains", "controller/windowsnode/drain", "controller/windowsnode/heartbeat", "controller/layers", "controller/rollout/plan", "controller/windowsnode", "controller/windowsnode/nodelist"},
 		never:   join(remote, rendering),
 	},
 	{
 		pkg:     "controller/rollout",
-		imports: []string{"bundle", "bundle/archive", "bundle/nodestate", "bundle/published", "controller/base", "controller/base/skew", "controller/inputs/deletions", "controller/inputs/desired", "controller/keys/signing", "controller/layers", "controller/rollout/plan", "controller/rollout/steps", "controller/status", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/heartbeat", "controller/windowsnode/nodelist", "payload", "render", "bundle/reason", "controller/fleet"},
+		imports: []string{"bundle", "bundle/archive", "bundle/nodestate", "bundle/published", "controller/base", "controller/base/skew", "controller/inputs/deletions", "controller/inputs/desired", "controller/keys/signing", "controller/layers", "controller/rollout/drains", "controller/rollout/plan", "controller/rollout/steps", "controller/status", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/heartbeat", "controller/windowsnode/nodelist", "payload", "render", "bundle/reason", "controller/fleet"},
 		never:   join(remote, controllers("rollout")),
 	},
 	{

@@ -1,4 +1,5 @@
-package steps
+// Package drains evicts the pods of nodes whose turn it is, in the background of a rollout.
+package drains
 
 import (
 	"context"
@@ -27,13 +28,16 @@ const drainAgain = 5 * time.Second
 // parallelDrains is how many nodes are drained at the same time. A round of evictions is short, and waits for nothing.
 const parallelDrains = 4
 
+// EventDrainBlocked is the reason of an Event about pods that keep a node from being drained.
+const EventDrainBlocked = "DrainBlocked"
+
 // Drains evicts the pods of nodes whose turn it is. A call of Reconcile is one round for one node.
 type Drains struct {
 	Drainer drain.Drainer
 	// Live asks the API server.
 	Live client.Reader
-	// Begin has Reconcile called for a node; SetupWithManager sets it. Changed has the rollout decided again.
-	Begin   func(ctx context.Context, node string)
+	// Enqueue has Reconcile called for a node; SetupWithManager sets it. Changed has the rollout decided again.
+	Enqueue func(ctx context.Context, node string)
 	Changed func()
 	Events  events.EventRecorder
 
@@ -52,12 +56,13 @@ type draining struct {
 // SetupWithManager has a node drained when its turn begins.
 func (d *Drains) SetupWithManager(m base.Manager) error {
 	begun := make(drainQueue, 1)
-	d.Begin = begun.addNode
+	d.Enqueue = begun.addNode
 	c, err := m.NewController("drains", d, parallelDrains)
 	if err != nil {
 		return err
 	}
-	nodes := handler.TypedFuncs[string, reconcile.Request]{GenericFunc: func(_ context.Context, e event.TypedGenericEvent[string], q base.Queue) {
+	nodes := handler.TypedFuncs[string, reconcile.Request]{GenericFunc: func(_ context.Context,
+		e event.TypedGenericEvent[string], q base.Queue) {
 		q.Add(base.RequestsFor([]string{e.Object})[0])
 	}}
 	return c.Watch(source.TypedChannel(chan event.TypedGenericEvent[string](begun), nodes))
@@ -74,8 +79,8 @@ func (q drainQueue) addNode(ctx context.Context, node string) {
 	}
 }
 
-// keepClaimed forgets what was found on nodes whose turn is over.
-func (d *Drains) keepClaimed(held map[string]time.Time) {
+// KeepClaimed forgets what was found on nodes whose turn is over.
+func (d *Drains) KeepClaimed(held map[string]time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for name, n := range d.nodes {
@@ -85,8 +90,8 @@ func (d *Drains) keepClaimed(held map[string]time.Time) {
 	}
 }
 
-// beginDrain has the pods of a node evicted, in the background, until none is left or the turn is over.
-func (d *Drains) beginDrain(ctx context.Context, node string, taken time.Time) {
+// DrainNode has the pods of a node evicted, in the background, until none is left or the turn is over.
+func (d *Drains) DrainNode(ctx context.Context, node string, taken time.Time) {
 	d.mu.Lock()
 	_, begun := d.nodes[node]
 	if !begun {
@@ -97,33 +102,34 @@ func (d *Drains) beginDrain(ctx context.Context, node string, taken time.Time) {
 	}
 	d.mu.Unlock()
 	if !begun {
-		d.Begin(ctx, node)
+		d.Enqueue(ctx, node)
 	}
 }
 
-// forgetNode has a node drained again.
-func (d *Drains) forgetNode(node string) {
+// RepeatDrain has a node drained again.
+func (d *Drains) RepeatDrain(node string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.nodes, node)
 }
 
-// noteResult notes on a node what the last round has found in this turn.
-func (d *Drains) noteResult(node *plan.Node) {
+// NoteResult notes on a node what the last round has found in this turn.
+func (d *Drains) NoteResult(node *plan.Node) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n, ok := d.nodes[node.Name]
 	if !ok || !n.looked || !n.taken.Equal(node.State.Claim.Taken) {
 		return
 	}
-	node.Drained, node.DrainBlocked, node.DrainForbidden = isDrained(n.left, node.Ready), "", false
+	node.Drained, node.DrainBlocked, node.DrainForbidden = IsDrained(n.left, node.Ready), "", false
 	if !node.Drained {
 		node.DrainBlocked, node.DrainForbidden = n.left.String(), len(n.left.Blocked) > 0
 	}
 }
 
-// isDrained reports whether nothing is left to wait for. Where the kubelet does not work, pods that were told to end cannot do so.
-func isDrained(left drain.Left, ready bool) bool {
+// IsDrained reports whether nothing is left to wait for. Where the kubelet does not work, pods that were told to end
+// cannot do so.
+func IsDrained(left drain.Left, ready bool) bool {
 	return left.IsEmpty() || !ready && left.Ending == len(left.Pods)
 }
 
@@ -142,7 +148,7 @@ func (d *Drains) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	}
 	node := windowsnode.Decode(object)
 	if claim := node.Rollout.Claim; !claim.Held || !claim.Taken.Equal(n.taken) || !node.Spec.Unschedulable {
-		d.forgetNode(name)
+		d.RepeatDrain(name)
 		d.Changed()
 		return reconcile.Result{}, nil // the rollout decides about it
 	}
@@ -151,7 +157,7 @@ func (d *Drains) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 		return reconcile.Result{}, fmt.Errorf("draining node %s: %w", name, err)
 	}
 	d.noteRound(n, node, left)
-	if isDrained(left, node.IsReady()) {
+	if IsDrained(left, node.IsReady()) {
 		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{RequeueAfter: drainAgain}, nil
@@ -160,18 +166,16 @@ func (d *Drains) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 // noteRound notes what a round has found, and says what is new.
 func (d *Drains) noteRound(n *draining, node windowsnode.Node, left drain.Left) {
 	d.mu.Lock()
-	news := !n.looked || n.left.String() != left.String() || n.left.Ending != left.Ending || n.left.IsEmpty() != left.IsEmpty()
+	news := !n.looked || n.left.String() != left.String() || n.left.Ending != left.Ending ||
+		n.left.IsEmpty() != left.IsEmpty()
 	blocked := len(left.Blocked) > 0 && n.left.String() != left.String()
 	n.looked, n.left = true, left
 	d.mu.Unlock()
 	if blocked {
-		d.Events.Eventf(nodeReference(node), nil, corev1.EventTypeWarning, EventDrainBlocked, "Drain", "%s", published.Shorten("the node cannot be drained: "+left.String()))
+		d.Events.Eventf(node.Reference(), nil, corev1.EventTypeWarning, EventDrainBlocked, "Drain", "%s",
+			published.Shorten("the node cannot be drained: "+left.String()))
 	}
 	if news {
 		d.Changed()
 	}
-}
-
-func nodeReference(node windowsnode.Node) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
 }

@@ -12,6 +12,8 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/layers"
+	"wmco/controller/rollout/drains"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
 )
@@ -30,7 +32,7 @@ func newObserving(t testing.TB, names ...string) *observing {
 	t.Helper()
 	has, next := rendered(t, "has", bundle.ImpactRestart), rendered(t, "next", bundle.ImpactRestart)
 	o := &observing{t: t, nodes: map[string]windowsnode.Node{}}
-	o.r = Rendered{Wanted: map[string]Wanted{}, Policy: canaryFirst(), Platform: bundle.PlatformNone}
+	o.r = Rendered{Wanted: map[string]layers.Wanted{}, Policy: canaryFirst(), Platform: bundle.PlatformNone}
 	o.Executor = o.another(notary(t))
 	o.Layers = cacheOf(has)
 	for _, name := range names {
@@ -48,12 +50,12 @@ func newObserving(t testing.TB, names ...string) *observing {
 func (o *observing) another(n Notary) *Executor {
 	return &Executor{
 		Notary: n, Namespace: namespace, Now: func() time.Time { return time.Unix(1e9, 0).Add(o.elapsed) }, Elapsed: func() time.Duration { return o.elapsed },
-		Heartbeats: windowsnode.SilenceByKubelet, Drains: &Drains{}, Log: logr.Discard(),
+		Heartbeats: windowsnode.SilenceByKubelet, Drains: &drains.Drains{}, Log: logr.Discard(),
 		Nodes: fake.NewClientBuilder().Build(),
 	}
 }
 
-func (o *observing) sign(name string, w Wanted) string {
+func (o *observing) sign(name string, w layers.Wanted) string {
 	o.t.Helper()
 	text, err := o.Notary.SignDesired(published.NodeID{Name: name}, w.DesiredAnnotation(namespace, bundle.ImpactRestart))
 	must(o.t, err)

@@ -22,7 +22,7 @@ import (
 const namespace = "openshift-windows-machine-config-operator"
 
 // rendered is the bundle of a node whose kubelet reads a file.
-func rendered(t testing.TB, text string, impact bundle.Impact) Wanted {
+func rendered(t testing.TB, text string, impact bundle.Impact) layers.Wanted {
 	t.Helper()
 	layer := func(kind bundle.LayerKind, files ...bundle.File) bundle.Layer {
 		return bundle.Layer{Schema: bundle.Schema, Kind: kind, Stage: bundle.StageJoined, Files: files}
@@ -35,26 +35,24 @@ func rendered(t testing.TB, text string, impact bundle.Impact) Wanted {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Wanted{Wanted: w, Content: &content}
+	return w
 }
 
 // cacheOf returns a cache that has the layers of bundles, and a cluster without any.
-func cacheOf(bundles ...Wanted) *layers.Cache {
+func cacheOf(bundles ...layers.Wanted) *layers.Cache {
 	cache := &layers.Cache{Live: fake.NewClientBuilder().Build(), Namespace: namespace}
-	round := cache.BeginRound("test")
 	for _, w := range bundles {
-		round.AddLayer(w.Cluster.Digest, w.Content.Cluster)
-		round.AddLayer(w.Own.Digest, w.Content.Node)
+		cache.AddLayer(w.Cluster.Digest, w.Content.Cluster)
+		cache.AddLayer(w.Own.Digest, w.Content.Node)
 	}
-	round.EndRound()
 	return cache
 }
 
-func reportOf(w Wanted) published.Report {
+func reportOf(w layers.Wanted) published.Report {
 	return published.Report{State: published.StateApplied, Applied: w.Bundle, Layers: []bundle.Digest{w.Cluster.Digest, w.Own.Digest}}
 }
 
-func nodeWith(t *testing.T, w Wanted) corev1.Node {
+func nodeWith(t *testing.T, w layers.Wanted) corev1.Node {
 	t.Helper()
 	text, err := notary(t).SignDesired(published.NodeID{Name: "win-1"}, w.DesiredAnnotation(namespace, bundle.ImpactNone))
 	if err != nil {
@@ -78,8 +76,8 @@ func TestTheCostOfAChange(t *testing.T) {
 		},
 	})}, compared{}
 	cost := func(r published.Report) bundle.Impact {
-		c := newComparison(cache, kept, Rendered{Wanted: map[string]Wanted{"win-1": next}})
-		defer func() { kept = c.end() }()
+		c := newComparison(cache, kept, map[string]layers.Wanted{"win-1": next}, nil)
+		defer func() { kept = c.found; cache.DropUnused() }()
 		before, ok := c.appliedBundle(t.Context(), r, windowsnode.Decode(nodeWith(t, has)))
 		if !ok {
 			return ""
@@ -109,7 +107,7 @@ func TestTheCostOfAChange(t *testing.T) {
 
 func TestAnAnnotationThatLeadsElsewhereIsDamaged(t *testing.T) {
 	w, other := rendered(t, "a", bundle.ImpactNone), rendered(t, "b", bundle.ImpactNone)
-	of := func(w Wanted, namespace string) published.Desired {
+	of := func(w layers.Wanted, namespace string) published.Desired {
 		return w.DesiredAnnotation(namespace, bundle.ImpactReboot)
 	}
 	later := of(w, namespace)
@@ -132,7 +130,7 @@ func TestUrgentThatANodeWasToldOf(t *testing.T) {
 	node := func(told bundle.Digest) plan.Node {
 		return plan.Node{Name: "win-1", Wanted: wanted.Bundle, Published: told}
 	}
-	v := view{urgent: map[string]layers.Wanted{"win-1": urgent.Wanted}}
+	v := snapshot{urgent: map[string]layers.Wanted{"win-1": urgent}}
 	for name, tt := range map[string]struct {
 		node    plan.Node
 		written map[string]windowsnode.Node
@@ -162,7 +160,6 @@ func TestTheProvenanceIsAskedForWhereANodeHasFailed(t *testing.T) {
 	has, next := rendered(t, "old", bundle.ImpactRestart), rendered(t, "new", bundle.ImpactRestart)
 	content := *next.Content
 	content.Provenance, next.Content = nil, &content
-	e := &Executor{Layers: cacheOf(has)}
 	var asked []string
 	causes := func(node string) bundle.Provenance {
 		asked = append(asked, node)
@@ -175,7 +172,7 @@ func TestTheProvenanceIsAskedForWhereANodeHasFailed(t *testing.T) {
 	failed := plan.Node{Name: "win-2", Published: next.Bundle, Wanted: next.Bundle, Report: reportOf(has)}
 	failed.Report.State, failed.Report.Desired = published.StateRolledBack, next.Bundle
 	nodes := []plan.Node{{Name: "win-1", Published: next.Bundle, Wanted: next.Bundle, Report: reportOf(next)}, failed}
-	got := e.failureCause(view{Fleet: plan.Fleet{Nodes: nodes}}, Rendered{Wanted: map[string]Wanted{"win-1": next, "win-2": next}, Provenance: causes})
+	got := snapshot{Fleet: plan.Fleet{Nodes: nodes}}.failureCause(cacheOf(has), Rendered{Wanted: map[string]layers.Wanted{"win-1": next, "win-2": next}, Provenance: causes})
 	if !strings.Contains(got, "(from ImageDigestMirrorSet/cause)") || !slices.Equal(asked, []string{"win-2"}) {
 		t.Errorf("%q, asked for %q", got, asked)
 	}
@@ -184,7 +181,6 @@ func TestTheProvenanceIsAskedForWhereANodeHasFailed(t *testing.T) {
 // TestWhatIsBlamed: an object is named where the host did what the bundle says and does not work with it, and for nothing else.
 func TestWhatIsBlamed(t *testing.T) {
 	has, next := rendered(t, "old", bundle.ImpactRestart), rendered(t, "new", bundle.ImpactRestart)
-	e := &Executor{Layers: cacheOf(has)}
 	for _, tt := range []struct {
 		state published.State
 		fault published.Fault
@@ -204,7 +200,7 @@ func TestWhatIsBlamed(t *testing.T) {
 	} {
 		n := plan.Node{Name: "win-1", Published: next.Bundle, Wanted: next.Bundle, Report: reportOf(has)}
 		n.Report.State, n.Report.Fault, n.Report.Desired = tt.state, tt.fault, next.Bundle
-		got := e.failureCause(view{Fleet: plan.Fleet{Nodes: []plan.Node{n}}}, Rendered{Wanted: map[string]Wanted{"win-1": next}})
+		got := snapshot{Fleet: plan.Fleet{Nodes: []plan.Node{n}}}.failureCause(cacheOf(has), Rendered{Wanted: map[string]layers.Wanted{"win-1": next}})
 		if (got != "") != tt.want {
 			t.Errorf("%s, fault %q: %q", tt.state, tt.fault, got)
 		}
@@ -214,7 +210,7 @@ func TestWhatIsBlamed(t *testing.T) {
 // TestAChangeOfTheLayerThatAllShareIsComparedOnce: for all nodes whose own layer stays. Where that changes too, it counts for the node alone.
 func TestAChangeOfTheLayerThatAllShareIsComparedOnce(t *testing.T) {
 	has, next := rendered(t, "old", bundle.ImpactRestart), rendered(t, "new", bundle.ImpactRestart)
-	ofNode := func(w Wanted, text string) Wanted {
+	ofNode := func(w layers.Wanted, text string) layers.Wanted {
 		t.Helper()
 		content := *w.Content
 		content.Node.Files = []bundle.File{{
@@ -222,10 +218,9 @@ func TestAChangeOfTheLayerThatAllShareIsComparedOnce(t *testing.T) {
 		}}
 		packed, err := layers.PackBundle("win-1", content)
 		must(t, err)
-		w.Wanted, w.Content = packed, &content
-		return w
+		return packed
 	}
-	c := newComparison(cacheOf(), compared{}, Rendered{})
+	c := newComparison(cacheOf(), compared{}, nil, nil)
 	for i, tt := range []struct {
 		from, to string
 		want     bundle.Impact

@@ -35,7 +35,7 @@ func TestPodsOfACanaryAreListedInParts(t *testing.T) {
 		}
 		return true, list, nil
 	})
-	got, err := (&Executor{Pods: clients}).podsOf(t.Context(), "win-a")
+	got, err := listPods(t.Context(), clients, "win-a")
 	if err != nil || len(got) != 2 || got[0].Name != "a" || got[1].Name != "b" || len(got[0].Labels) > 0 {
 		t.Errorf("%+v, %v", got, err)
 	}

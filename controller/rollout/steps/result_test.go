@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"wmco/bundle"
+	"wmco/controller/layers"
 	"wmco/controller/rollout/plan"
 )
 
@@ -20,7 +21,7 @@ func TestTheEventOfAStoppedRolloutHasTheLog(t *testing.T) {
 	e.sendFleetEvents(Result{Plan: plan.Plan{Fleet: plan.Summary{
 		Message: "1 failed; stopped: the canary a (rolled back) (fix: correct the inputs)", Stopped: "stopped",
 		Log: bundle.LogTail{Service: "kubelet", Lines: []string{strings.Repeat("x", 960), "unknown flag", "exit 1"}},
-	}}}, Rendered{Wanted: map[string]Wanted{"a": {}}})
+	}}}, Rendered{Wanted: map[string]layers.Wanted{"a": {}}})
 	const want = "Warning RolloutStopped 1 failed; stopped: the canary a (rolled back) (fix: correct the inputs); the log of kubelet ends: unknown flag | exit 1"
 	if got := <-recorder.Events; got != want {
 		t.Errorf("%s", got)
