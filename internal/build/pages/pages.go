@@ -19,7 +19,7 @@ func Pages(root *cobra.Command, answers map[string]reflect.Type) (map[string]str
 	if err != nil {
 		return nil, err
 	}
-	files["cli.md"], files["node-layout.md"], files["payload.md"], files["findings.md"], files["reasons.md"] = commands(root), nodeLayout(), executables(), findings(), reasons()
+	files["cli.md"], files["node-layout.md"], files["payload.md"], files["reasons.md"] = commands(root), nodeLayout(), executables(), reasons()
 	return files, nil
 }
 

@@ -50,7 +50,7 @@ the build information inside the executables.
 
 OpenShift and OKD. A node gets the kubelet and kube-proxy of its cluster's minor version: of the newest update that the cluster has
 completed. The kubelet must not be newer than an API server, and at most three minor versions older. While the MachineConfigPool `+"`worker`"+` is
-paused, Windows nodes keep the version of the pool (`+"[operations.md](operations.md#versions-of-kubernetes)"+`). wmco validate warns about a cluster that is not
+paused, Windows nodes keep the version of the pool (`+"[upgrades.md](upgrades.md#kubernetes-versions)"+`). wmco validate warns about a cluster that is not
 in this table.
 
 | cluster | its Kubernetes | kubelet and kube-proxy |
