@@ -56,7 +56,7 @@ func Defects() []Defect {
 		{
 			Executables: executablesUntil(KubeProxy, "1.36"),
 			Effect:      "kube-proxy takes its load balancers for lost while the Host Network Service starts again, and cannot make them again when Windows has restored them.",
-			Report:      "kubernetes/kubernetes#139519", Fixed: "v1.37.2", Here: "the node agent restarts kube-proxy after the Host Network Service ([operations.md](operations.md))",
+			Report:      "kubernetes/kubernetes#139519", Fixed: "v1.37.2", Here: "the node agent restarts kube-proxy after the Host Network Service ([node-agent.md](node-agent.md#host-network-service))",
 		},
 		{
 			Executables: executablesUntil(KubeProxy, "1.37"),

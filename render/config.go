@@ -225,7 +225,7 @@ func settingsFinding(ref bundle.Ref, field, message string) bundle.Finding {
 	return bundle.Finding{
 		Severity: bundle.SeverityError, Reason: reason.SettingsInvalid, Object: ref, Field: path,
 		Message: strings.TrimSpace(field + " " + message),
-		Fix:     "correct the setting; docs/operations.md lists all of them with their defaults",
+		Fix:     "correct the setting; docs/settings.md lists all of them with their defaults",
 	}
 }
 

@@ -195,7 +195,7 @@ func FuzzDecodeSettings(f *testing.F) {
 }
 
 func TestSettingsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../docs/operations.md")
+	text, err := os.ReadFile("../docs/settings.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,14 +214,14 @@ func TestSettingsAreDocumented(t *testing.T) {
 			row = fmt.Sprintf("| `%s` | |", field)
 		}
 		if !strings.Contains(string(text), row) {
-			t.Errorf("docs/operations.md lacks the row %s", row)
+			t.Errorf("docs/settings.md lacks the row %s", row)
 		}
 	}
 }
 
-// TestSettingsAreExplained: each setting has one meaning, and docs/operations.md says the same of it.
+// TestSettingsAreExplained: each setting has one meaning, and docs/settings.md says the same of it.
 func TestSettingsAreExplained(t *testing.T) {
-	text, err := os.ReadFile("../docs/operations.md")
+	text, err := os.ReadFile("../docs/settings.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestSettingsAreExplained(t *testing.T) {
 	for _, d := range docs {
 		explained[d.Name] = true
 		if !strings.Contains(string(text), "| `"+d.Name+"` | ") || !strings.Contains(string(text), "| "+d.Meaning+" |\n") {
-			t.Errorf("docs/operations.md says something else about %s than %q", d.Name, d.Meaning)
+			t.Errorf("docs/settings.md says something else about %s than %q", d.Name, d.Meaning)
 		}
 	}
 	for _, name := range SettingNames() {

@@ -19,31 +19,31 @@ type kubeletFields struct {
 // kubelet believes, to open a port or to read a file by them. A field that a new version of Kubernetes brings is refused until it is here.
 func allowedKubeletFields() []kubeletFields {
 	return []kubeletFields{
-		{about: "what a node may hold, and what is removed when it is full", fields: `
+		{about: "capacity, eviction and garbage collection", fields: `
 			containerLogMaxFiles containerLogMaxSize containerLogMaxWorkers containerLogMonitorInterval evictionHard evictionMaxPodGracePeriod
 			evictionMinimumReclaim evictionPressureTransitionPeriod evictionSoft evictionSoftGracePeriod imageGCHighThresholdPercent
 			imageGCLowThresholdPercent imageMaximumGCAge imageMinimumGCAge kubeReserved localStorageCapacityIsolation maxPods
 			mergeDefaultEvictionSettings podsPerCore systemReserved`},
-		{about: "how often and how fast the kubelet works", fields: `
+		{about: "intervals and rates", fields: `
 			configMapAndSecretChangeDetectionStrategy contentType eventBurst eventRecordQPS fileCheckFrequency httpCheckFrequency kubeAPIBurst
 			kubeAPIQPS maxParallelImagePulls nodeLeaseDurationSeconds nodeStatusMaxImages nodeStatusReportFrequency nodeStatusUpdateFrequency
 			registryBurst registryPullQPS runtimeRequestTimeout serializeImagePulls streamingConnectionIdleTimeout syncFrequency
 			volumeStatsAggPeriod`},
-		{about: "when containers are ended and started again", fields: `
+		{about: "shutdown and container restarts", fields: `
 			crashLoopBackOff crashLoopBackOff.maxContainerRestartPeriod shutdownGracePeriod shutdownGracePeriodByPodPriority
 			shutdownGracePeriodByPodPriority.priority shutdownGracePeriodByPodPriority.shutdownGracePeriodSeconds shutdownGracePeriodCriticalPods`},
-		{about: "processors and memory of containers", fields: `
+		{about: "CPU, memory and topology", fields: `
 			cpuCFSQuota cpuCFSQuotaPeriod cpuManagerPolicy cpuManagerPolicyOptions cpuManagerReconcilePeriod memoryManagerPolicy reservedMemory
 			reservedMemory.limits reservedMemory.numaNode topologyManagerPolicy topologyManagerPolicyOptions topologyManagerScope`},
-		{about: "whether a Pod needs credentials for an image that is there", fields: `
+		{about: "credentials for images on the node", fields: `
 			imagePullCredentialsVerificationPolicy preloadedImagesVerificationAllowlist`},
-		{about: "what the kubelet shows to those who may read it", fields: `
+		{about: "logs and profiling", fields: `
 			enableContentionProfiling enableDebugFlagsHandler enableProfilingHandler enableSystemLogHandler enableSystemLogQuery logging
 			logging.flushFrequency logging.format logging.options logging.options.json logging.options.json.infoBufferSize
 			logging.options.json.splitStream logging.options.text logging.options.text.infoBufferSize logging.options.text.splitStream
 			logging.verbosity logging.vmodule logging.vmodule.filePattern logging.vmodule.verbosity showHiddenMetricsForVersion`},
-		{about: "features", fields: "featureGates"},
-		{about: "what has no effect on Windows", fields: `
+		{about: "feature gates", fields: "featureGates"},
+		{about: "no effect on Windows", fields: `
 			allowedUnsafeSysctls failCgroupV1 hairpinMode iptablesDropBit iptablesMasqueradeBit maxOpenFiles oomScoreAdj podPidsLimit qosReserved`},
 	}
 }
@@ -127,5 +127,5 @@ func whyNotKubeletField(path string) kubeletFields {
 			}
 		}
 	}
-	return kubeletFields{about: "is not among the fields that are decided", fix: "remove it; docs/operations.md lists the fields that may be set"}
+	return kubeletFields{about: "is not among the fields that are decided", fix: "remove it; docs/settings.md lists the fields that may be set"}
 }

@@ -412,7 +412,7 @@ func FuzzProxy(f *testing.F) {
 	})
 }
 
-// TestSettingsAreDocumented: docs/operations.md lists every setting with its default.
+// TestSettingsAreDocumented: docs/settings.md lists every setting with its default.
 
 // TestTheFirstKeyOfAKubeletIsOnDisk: only a kubelet that does not rotate certificates writes the key down before it has one.
 func TestTheFirstKeyOfAKubeletIsOnDisk(t *testing.T) {

@@ -28,6 +28,9 @@ const (
 // IsAcceptable reports whether some of the findings can be accepted. What would stop all pods cannot, although the operator, which holds it, has it as a warning.
 func (e Entry) IsAcceptable() bool { return e.Severity != isError && e.Reason != NodeImageUnreachable }
 
+// NeedsAction reports whether the user has to do something.
+func (e Entry) NeedsAction() bool { return e.Fix != fixNothing }
+
 // Area is a group of reasons.
 type Area struct {
 	Title   string

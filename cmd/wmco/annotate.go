@@ -91,7 +91,7 @@ func annotationVerbs() []verb {
 			long: "Roll out a change that is held: inputs that were deleted as a whole (mirrors, settings), or a finding after which no pod\n" +
 				"can start (NodeImageUnreachable). wmco status says what is held. A confirmation is for the nodes that are named, so one can be\n" +
 				"tried first; the operator removes it when nothing waits for it. Deleted instances are confirmed by an annotation that removes\n" +
-				"their nodes: see docs/operations.md.",
+				"their nodes: see docs/held-changes.md.",
 			example:  "  wmco confirm winworker-x7k2p --input mirrors\n  wmco confirm --all --input NodeImageUnreachable",
 			set:      confirmationValue,
 			confirms: true,

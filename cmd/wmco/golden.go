@@ -30,7 +30,7 @@ once (want/nodes_joined), and what each has alone below it (want/nodes_joined/no
     facts: facts.json  # optional, the facts that hosts report
     payload: payload   # optional, a folder that make payload wrote: digests of executables
     nodes:             # optional, names or addresses; all without
-    acceptedFindings:  # optional, warnings and infos that fail no check (docs/operations.md)
+    acceptedFindings:  # optional, warnings and infos that fail no check (docs/held-changes.md)
     - finding: NodeNameMismatch
       object: Node/win-a
       reason: renamed on purpose in May

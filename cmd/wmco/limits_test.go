@@ -12,18 +12,18 @@ import (
 	"wmco/applier/remote/ssh"
 )
 
-// phases are the rows of the table of limits in docs/operations.md, by field.
+// phases are the rows of the table of limits in docs/command-line.md, by field.
 var phases = map[string]string{
 	"Dial": "TCP connection", "Handshake": "SSH handshake and authentication", "Channel": "opening a channel, starting a command in it, each answer over SFTP",
-	"Silence": "a command neither reads nor prints", "KeepAlive": "between two signs of life", "Missed": "signs of life that may be missing",
+	"Silence": "a command without input or output", "KeepAlive": "between two keepalives", "Missed": "missed keepalives",
 	"Kept": "an unused connection is kept", "Question": "`facts`, `version`, `confirm`", "Compare": "`observe`, `verify`",
 	"Upload": "reading the agent back and uploading it", "Apply": "`apply`, beside `--wait` and `--confirm-within`",
-	"Idle": "a host keeps its place without progress", "Turn": "a host keeps its place at most",
+	"Idle": "a host keeps its worker without progress", "Turn": "a host keeps its worker at most",
 }
 
 // Every limit is in the table, with its value.
 func TestTheDocumentedLimitsAreThoseOfTheProgram(t *testing.T) {
-	text, err := os.ReadFile("../../docs/operations.md")
+	text, err := os.ReadFile("../../docs/command-line.md")
 	if err != nil {
 		t.Fatal(err)
 	}

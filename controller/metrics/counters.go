@@ -71,7 +71,7 @@ func NewCounters(k Known) *Counters {
 			Help: "When the first CA of these nodes expires. 0 where no CA is held.",
 		}, []string{labelInput}),
 		warnings: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "wmco_input_warnings", Help: "Number of findings about the inputs that are warnings, by reason (docs/findings.md).",
+			Name: "wmco_input_warnings", Help: "Number of findings about the inputs that are warnings, by reason (docs/reasons.md).",
 		}, []string{labelReason}),
 		keys: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "wmco_login_key_nodes", Help: "Number of Windows nodes by the key of the operator with which it " +

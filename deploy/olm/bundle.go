@@ -167,7 +167,7 @@ func split(objects []*unstructured.Unstructured) (p parts, err error) {
 	return p, p.apply(policies)
 }
 
-// isLeftOut reports whether nothing depends on an object that a bundle cannot carry: administrators apply it by themselves (docs/operations.md), and the
+// isLeftOut reports whether nothing depends on an object that a bundle cannot carry: administrators apply it by themselves (docs/held-changes.md, docs/monitoring.md), and the
 // NetworkPolicy the operator does.
 func isLeftOut(o *unstructured.Unstructured) bool {
 	switch o.GetKind() {

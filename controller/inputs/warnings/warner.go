@@ -168,7 +168,7 @@ func warningLines(r review.Review, some sample, blocking bundle.Findings) []stri
 	}
 	for _, f := range added {
 		if len(deletions.HoldingFindings(bundle.Findings{f})) > 0 {
-			lines = append(lines, "no node gets this until it is confirmed: no pod could start with it (docs/operations.md, Changes that are held)")
+			lines = append(lines, "no node gets this until it is confirmed: no pod could start with it (docs/held-changes.md)")
 		}
 		lines = append(lines, warningLine(f, lines[0]))
 	}

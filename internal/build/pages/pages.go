@@ -20,7 +20,7 @@ func Pages(tree string, root *cobra.Command, answers map[string]reflect.Type) (m
 	if err != nil {
 		return nil, err
 	}
-	files["cli.md"], files["node-layout.md"], files["payload.md"], files["findings.md"], files["reasons.md"] = commands(root), nodeLayout(), executables(), findings(), reasons()
+	files["cli.md"], files["node-layout.md"], files["payload.md"], files["reasons.md"] = commands(root), nodeLayout(), executables(), reasons()
 	files["architecture.md"], err = architecture(tree)
 	return files, err
 }

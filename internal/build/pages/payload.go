@@ -41,7 +41,7 @@ bin/sbom holds bills of materials (CycloneDX %s, JSON), one for each executable 
 ## Versions of clusters
 
 A node gets the kubelet and kube-proxy of its cluster's minor version, by the newest completed update. The kubelet must not be newer than an API server, and at most three minor versions older. While the MachineConfigPool `+"`worker`"+` is paused,
-Windows nodes keep the version of the pool (`+"[operations.md](operations.md#versions-of-kubernetes)"+`). wmco validate warns about a cluster that is not in this table.
+Windows nodes keep the version of the pool (`+"[upgrades.md](upgrades.md#kubernetes-versions)"+`). wmco validate warns about a cluster that is not in this table.
 
 | cluster | its Kubernetes | kubelet and kube-proxy |
 |---|---|---|
