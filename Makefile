@@ -47,8 +47,8 @@ help: ## this list
 
 .PHONY: setup
 setup: $(MODULES)
-	@status=0; missing=$$($(MODULES) have --tests . ./...) || status=$$?; \
-	[ $$status -ne 3 ] || echo "make: needs $$missing (make pins shows what the module proxy serves)" >&2; exit $$status
+	@status=0; missing=$$($(MODULES) --tests . ./...) || status=$$?; \
+	[ $$status -ne 3 ] || echo "make: needs $$missing" >&2; exit $$status
 	@hack/packages $(DEBIAN_PACKAGES)
 
 .PHONY: build

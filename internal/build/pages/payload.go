@@ -24,8 +24,7 @@ Go give the same bytes on any machine.
     wmco render --from cluster --all --payload bin/payload    # digests and sizes in what is rendered; validate and diff take it too
 
 A component that cannot be built does not stop the others: a table at the end names each one, its version and the module
-version that could not be downloaded, and make fails. ` + "`make pins`" + ` prints which pins the module proxy serves, and the
-versions that it lists instead of the others.
+version that could not be downloaded, and make fails.
 
 ## Executables
 

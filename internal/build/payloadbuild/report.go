@@ -12,7 +12,7 @@ import (
 )
 
 // ErrNotServed is the error if executables are missing only because modules cannot be downloaded.
-var ErrNotServed = errors.New("some executables are missing: the module proxy does not serve their modules (make pins)")
+var ErrNotServed = errors.New("some executables are missing: the module proxy does not serve their modules")
 
 // report prints one line for each selected component, and returns an error for the missing executables. failed are errors by
 // the name of the executable.
