@@ -1,15 +1,13 @@
 package controller
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
@@ -71,21 +69,15 @@ func nodeLike(t testing.TB, example corev1.Node, facts bundle.Facts, i int) *cor
 	return node
 }
 
-// parallel calls do for 0 to n-1 from some goroutines.
+// parallel calls do for 0 to n-1, some at the same time.
 func parallel(t testing.TB, workers, n int, do func(i int) error) {
 	t.Helper()
-	var next atomic.Int64
-	errs := make([]error, workers)
-	var all sync.WaitGroup
-	for w := range workers {
-		all.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n && errs[w] == nil; i = int(next.Add(1)) - 1 {
-				errs[w] = do(i)
-			}
-		})
+	var all errgroup.Group
+	all.SetLimit(workers)
+	for i := range n {
+		all.Go(func() error { return do(i) })
 	}
-	all.Wait()
-	if err := errors.Join(errs...); err != nil {
+	if err := all.Wait(); err != nil {
 		t.Fatal(err)
 	}
 }

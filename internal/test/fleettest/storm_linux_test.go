@@ -56,8 +56,6 @@ func TestStorm(t *testing.T) {
 	s.live(t, 0, 0)
 	s.rests(t)
 	t.Logf("%d nodes, %.1f s until they have what is wanted", len(s.machines), time.Since(begun).Seconds())
-	t.Run("a light node", s.checkLight)
-	s.rests(t)
 	s.administrate(t)
 	for _, c := range []struct {
 		name  string

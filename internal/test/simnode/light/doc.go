@@ -1,4 +1,4 @@
-// Package light is simulated Windows nodes for measurements with a thousand of them in one process: the real node agent with the real
+// Package light is simulated Windows nodes for storms with hundreds of them in one process: the real node agent with the real
 // engine, on a host in memory or in a folder (Options.Host), with a client certificate of its own.
 //
 //	published bundle --watch, fetch--> applier/agent --plan, apply--> internal/hostsim.Memory

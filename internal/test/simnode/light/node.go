@@ -65,15 +65,6 @@ const (
 	interval, full = 5 * time.Minute, 6 * time.Hour
 )
 
-// Run runs the node agent on a new host, until the context ends.
-func Run(ctx context.Context, o Options) error {
-	n, err := New(ctx, o)
-	if err != nil {
-		return err
-	}
-	return n.Run(ctx)
-}
-
 // New returns a node. On a new host the executables are there, as if they had been uploaded; their contents are their names.
 func New(ctx context.Context, o Options) (*Node, error) {
 	if o.Log == nil {
