@@ -71,7 +71,7 @@ TEST_PACKAGES ?= $(shell n=$$(nproc); echo $$(( n > 3 ? n : 3 )))
 # Packages that make test leaves out, and the tests of others that need another program.
 STORIES := ./internal/test/jointest ./internal/test/fleettest
 WINE_TESTS := ./internal/test/winetest ./internal/test/winnode
-SOAK_TESTS := TestSoak TestTheObserverFindsFaultsOfTheOperator TestAHostThatLocksTheOperatorOutIsFound
+SOAK_TESTS := TestSoak TestTheObserverFindsFaultsOfTheOperator
 OTHER_TIERS := $(STORIES) $(WINE_TESTS) ./internal/test/olmtest
 PROGRAM_TESTS := TestRealContainerd TestRealContainerdTakesCredentials TestPromtoolAcceptsTheRules
 PAYLOAD_TESTS := TestPatchesFitTheirModules TestBuildInformationMatchesTheTable TestExecutablesStartAndPrintTheirVersion
@@ -138,7 +138,7 @@ permissions: setup ## the operator needs what it may, by the audit logs of test-
 	@$(STEP) "checking the operator's permissions" go run ./internal/verify/permissions/cmd/permissions deploy/rbac bin/audit jointest
 
 .PHONY: test-soak
-test-soak: setup $(TESTRUN) testenv-if-possible test-programs ## the observer of the soak finds what it must, and nothing in a short storm
+test-soak: setup $(TESTRUN) testenv-if-possible ## the observer of the soak finds what it must, and nothing in a short storm
 	@$(STEP) "testing the soak" hack/go-test soak -- -count=1 -timeout=60m -run '$(call pattern,$(SOAK_TESTS))' ./internal/test/soak
 
 # Starts and stops of services under Wine have limits of time: no other tests run beside them.

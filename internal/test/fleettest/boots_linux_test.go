@@ -19,6 +19,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/rollout/steps"
 	"wmco/internal/hostsim/simulation"
+	"wmco/internal/test/observer"
 )
 
 // wmco runs a command line of the program as an administrator of the cluster.
@@ -75,7 +76,7 @@ func (f *fleet) checkBootsByHand(t *testing.T) {
 	}
 	must(t, f.Delete(t.Context(), budget))
 	eventually(t, "two nodes that have booted and are given back", func() bool { return !slices.ContainsFunc(asked, func(m *machine) bool { return !f.hasBooted(t, m) }) })
-	if _, away, _ := o.most(nil); away != 1 {
+	if _, away, _ := o.Most(nil); away != 1 {
 		t.Errorf("%d nodes were cordoned at once", away)
 	}
 	// The same value asks for nothing more, also when the agent starts again.
@@ -134,10 +135,10 @@ func (f *fleet) checkBootsForWindows(t *testing.T) {
 	eventually(t, "two nodes that have booted and are given back", func() bool {
 		return !slices.ContainsFunc(waiting, func(m *machine) bool {
 			n := f.node(t, m.name)
-			return m.Boots() != r.machines[m.name].Boots+1 || len(says(m)) > 0 || !isCurrent(*n) || n.Spec.Unschedulable || n.Annotations[published.CordonAnnotation] != ""
+			return m.Boots() != r.machines[m.name].Boots+1 || len(says(m)) > 0 || !observer.IsCurrent(*n) || n.Spec.Unschedulable || n.Annotations[published.CordonAnnotation] != ""
 		})
 	})
-	if _, away, _ := o.most(nil); away != 1 {
+	if _, away, _ := o.Most(nil); away != 1 {
 		t.Errorf("%d nodes were cordoned at once", away)
 	}
 	if notes := f.notes(t, steps.EventTurnBegun, waiting[0].name); !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "an update of Windows was installed") }) {
@@ -174,6 +175,6 @@ func (f *fleet) hasBooted(t *testing.T, m *machine) bool {
 	t.Helper()
 	n := f.node(t, m.name)
 	report, err := published.DecodeReport(n.Annotations[published.ReportAnnotation])
-	return err == nil && report.Rebooted == bundle.Of([]byte(n.Annotations[published.RebootAnnotation])) && isCurrent(*n) && !n.Spec.Unschedulable &&
+	return err == nil && report.Rebooted == bundle.Of([]byte(n.Annotations[published.RebootAnnotation])) && observer.IsCurrent(*n) && !n.Spec.Unschedulable &&
 		n.Annotations[published.CordonAnnotation] == ""
 }

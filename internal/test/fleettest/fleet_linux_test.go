@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +29,7 @@ import (
 	"wmco/controller/hosts"
 	"wmco/controller/keys"
 	"wmco/internal/test/faults"
+	"wmco/internal/test/observer"
 	"wmco/internal/test/simnode"
 	"wmco/internal/test/simnode/cluster"
 	"wmco/internal/test/sshtest/sshd"
@@ -230,21 +232,21 @@ func desiredBundles(nodes []corev1.Node) map[string]bundle.Digest {
 	return all
 }
 
-// isCurrent reports whether a node is Ready, and says that it has what is published.
-func isCurrent(n corev1.Node) bool {
-	d, err := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
-	if err != nil {
-		return false
-	}
-	r, err := published.DecodeReport(n.Annotations[published.ReportAnnotation])
-	return err == nil && isReady(n) && r.State == published.StateApplied && r.Desired == d.Bundle && r.Applied == d.Bundle
+// watch observes until the end of the test.
+func (f *fleet) watch(t *testing.T) *observer.Observer {
+	t.Helper()
+	o := observer.New(time.Now, 0)
+	ctx, stop := context.WithCancel(context.Background())
+	t.Cleanup(stop)
+	must(t, o.Watch(ctx, f.plane.Config))
+	return o
 }
 
 // isSettled reports whether all nodes are current, and no Secret is left that none of them has.
 func (f *fleet) isSettled(t *testing.T) bool {
 	t.Helper()
 	nodes := f.nodes(t)
-	if len(nodes) != len(f.machines) || slices.ContainsFunc(nodes, func(n corev1.Node) bool { return !isCurrent(n) }) {
+	if len(nodes) != len(f.machines) || slices.ContainsFunc(nodes, func(n corev1.Node) bool { return !observer.IsCurrent(n) }) {
 		return false
 	}
 	wanted := map[string]bool{}

@@ -34,11 +34,6 @@ const machineNamespace = "openshift-machine-api"
 type machine struct {
 	*light.Node
 	name string
-	// entry is the address of an instance in windows-instances, empty for the host of a Machine; facts are those of the host when it was made.
-	entry string
-	facts bundle.Facts
-	// reached is the SSH server and the folder of a host that operators have logged in to; nil for a host in memory.
-	reached *reached
 	// stop ends the node agent; nil while the host is off.
 	stop func()
 }
@@ -83,11 +78,7 @@ func (s *soak) addNodes(t testing.TB, count int) {
 		})
 	}
 	all.Wait()
-	s.writeInstances(t)
 	s.try(t, "records of hosts", func() error { return cluster.RecordNodes(s.ctx, server.Config(t)) })
-	for _, m := range s.named(func(m *machine) bool { return isInstance(m) && m.reached == nil }) {
-		s.pin(t, m.entry, s.signer.PublicKey())
-	}
 }
 
 // newNode returns a Node that is not made yet, and the facts of its host.
@@ -100,32 +91,24 @@ func (s *soak) newNode(i int) (*corev1.Node, bundle.Facts) {
 	return n, simulation.FactsAt(s.facts, strings.ToUpper(name), address, subnet)
 }
 
-// lightOptions are those of the host of a Node.
-func (s *soak) lightOptions(t testing.TB, name string, facts bundle.Facts) light.Options {
-	t.Helper()
-	return light.Options{Facts: facts, Server: server.Node(t, name), Boot: func(ctx context.Context) error { return s.boot(ctx, name) }}
-}
-
 func (s *soak) addNode(t testing.TB, i int) error {
 	n, facts := s.newNode(i)
 	name, status := n.Name, n.Status
 	if err := s.attempt(func() error { return s.Create(s.ctx, n) }); err != nil {
 		return err
 	}
-	entry := ""
-	if i%instancesEach == 0 {
-		entry = facts.Addresses[0]
-	} else if err := s.makeMachine(name, status.Addresses); err != nil {
+	if err := s.makeMachine(name, status.Addresses); err != nil {
 		return err
 	}
-	l, err := light.New(s.ctx, s.lightOptions(t, name, facts))
+	boot := func(ctx context.Context) error { return s.boot(ctx, name) }
+	l, err := light.New(s.ctx, light.Options{Facts: facts, Server: server.Node(t, name), Boot: boot})
 	if err == nil {
 		err = executables.put(s.ctx, l.Host)
 	}
 	if err != nil {
 		return err
 	}
-	x := &machine{Node: l, name: name, entry: entry, facts: facts}
+	x := &machine{Node: l, name: name}
 	s.mu.Lock()
 	s.machines[name] = x
 	s.mu.Unlock()

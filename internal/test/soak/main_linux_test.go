@@ -17,11 +17,7 @@ func TestMain(m *testing.M) {
 	if kubeconfig := os.Getenv(operatorVariable); kubeconfig != "" {
 		os.Exit(runOperator(kubeconfig))
 	}
-	status := server.Main(m)
-	if programs.node != "" {
-		_ = programs.Remove() // a folder for temporary files
-	}
-	os.Exit(status)
+	os.Exit(server.Main(m))
 }
 
 func must(t testing.TB, err error) {

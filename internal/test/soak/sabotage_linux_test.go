@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"path"
 	"slices"
 	"strings"
 
 	"wmco/bundle/published"
-	"wmco/controller/windowsnode/record"
 )
 
 // sabotage is a fault in the operator: it does more or less than it should. Each is one that the observer has to find.
@@ -27,8 +25,6 @@ const (
 	leftLayers sabotage = "Secrets are left"
 	// withheld publishes nothing for one node.
 	withheld sabotage = "a bundle is not published"
-	// unrecorded notes no login in the records of hosts.
-	unrecorded sabotage = "a login with another key is not noted"
 	// leakedGoroutines starts goroutines that never end.
 	leakedGoroutines sabotage = "goroutines are left"
 	// leakedMemory keeps what it allocates.
@@ -40,7 +36,7 @@ type sabotages []sabotage
 
 // allSabotages are all of them. Those of one life do not hide each other.
 func allSabotages() []sabotages {
-	return []sabotages{{tooMany}, {leftCordon}, {shownSecret, withheld}, {leftLayers, leakedGoroutines, leakedMemory}, {unrecorded}}
+	return []sabotages{{tooMany}, {leftCordon}, {shownSecret, withheld}, {leftLayers, leakedGoroutines, leakedMemory}}
 }
 
 const betweenSabotages = ";"
@@ -90,9 +86,6 @@ type sabotaged struct {
 func (s sabotaged) RoundTrip(r *http.Request) (*http.Response, error) {
 	if s.has(leftLayers) && r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/secrets") {
 		return answer(r, http.StatusOK, `{"kind":"Status","apiVersion":"v1","status":"Success"}`), nil
-	}
-	if s.has(unrecorded) && r.Method == http.MethodPatch && slices.Contains(record.ConfigMapNames(), path.Base(r.URL.Path)) {
-		return answer(r, http.StatusConflict, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}`), nil
 	}
 	name, isNode := strings.CutPrefix(r.URL.Path, "/api/v1/nodes/")
 	if !isNode || r.Method != http.MethodPatch || strings.Contains(name, "/") {

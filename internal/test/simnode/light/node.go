@@ -18,7 +18,6 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/archive"
 	"wmco/internal/hostsim"
-	"wmco/internal/hostsim/simulation"
 	"wmco/layout"
 	"wmco/payload"
 )
@@ -33,23 +32,11 @@ type Options struct {
 	Log *slog.Logger
 	// Boot is called while the host boots, between the end of the node agent and its start; nil is a host that boots at once.
 	Boot func(ctx context.Context) error
-	// Host is where the node agent works; nil is a new host in memory. Its Reboot only asks for a boot.
-	Host Host
 }
-
-// Host is a simulated host, and what others than the node agent do to it.
-type Host interface {
-	applier.Host
-	Edit(ctx context.Context, change func(*simulation.State)) error
-	WriteFile(ctx context.Context, path string, access bundle.Access, data []byte) error
-	Restart(ctx context.Context) error
-}
-
-var _ Host = (*hostsim.Memory)(nil)
 
 // Node is a light node. What is on its host stays while the node agent does not run.
 type Node struct {
-	Host Host
+	Host *hostsim.Memory
 
 	options    Options
 	clock      *clock
@@ -65,7 +52,7 @@ const (
 	interval, full = 5 * time.Minute, 6 * time.Hour
 )
 
-// New returns a node. On a new host the executables are there, as if they had been uploaded; their contents are their names.
+// New returns a node with a new host. The executables are there, as if they had been uploaded; their contents are their names.
 func New(ctx context.Context, o Options) (*Node, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -76,11 +63,7 @@ func New(ctx context.Context, o Options) (*Node, error) {
 	}
 	clock := &clock{}
 	clock.boot()
-	n := &Node{Host: o.Host, options: o, clock: clock, kubeconfig: kubeconfig, boots: make(chan struct{}, 1)}
-	if n.Host != nil {
-		return n, nil
-	}
-	n.Host = hostsim.NewMemory(o.Facts, clock)
+	n := &Node{Host: hostsim.NewMemory(o.Facts, clock), options: o, clock: clock, kubeconfig: kubeconfig, boots: make(chan struct{}, 1)}
 	for _, e := range payload.ProgramsFor(payload.TestedKubernetes) {
 		if err := n.Host.WriteFile(ctx, e.Path, bundle.AccessUsers, []byte(e.Name)); err != nil {
 			return nil, err
@@ -158,13 +141,13 @@ func (n *Node) runAgent(ctx context.Context) error {
 
 // booting is a host that says when a boot is asked for.
 type booting struct {
-	Host
+	*hostsim.Memory
 	asked chan<- struct{}
 }
 
 // Reboot implements applier.Host.
 func (b booting) Reboot(ctx context.Context, reason string) error {
-	if err := b.Host.Reboot(ctx, reason); err != nil {
+	if err := b.Memory.Reboot(ctx, reason); err != nil {
 		return err
 	}
 	select {

@@ -1,8 +1,7 @@
-package soak
+package observer
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,15 +13,6 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// revision is a resource version of a real API server, which all kinds share.
-func revision(text string) uint64 {
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
 // kind is what is watched.
 type kind struct {
 	list  func(context.Context, metav1.ListOptions) (runtime.Object, string, error)
@@ -32,9 +22,9 @@ type kind struct {
 	see    func(apiwatch.Event)
 }
 
-// observe shows all Nodes, pods and Events to the observer, until the context ends. A watch that ends goes on where it was; where that cannot be, or the
+// Watch shows all Windows Nodes, Events and pods of the default namespace to the observer, until the context ends. Those of now are seen when it returns. A watch that ends goes on where it was; where that cannot be, or the
 // API server is away, a list as a whole is seen: its objects are those of one moment.
-func observe(ctx context.Context, config *rest.Config, o *observer) error {
+func (o *Observer) Watch(ctx context.Context, config *rest.Config) error {
 	config = rest.CopyConfig(config)
 	config.ContentType, config.QPS = runtime.ContentTypeProtobuf, -1
 	c, err := kubernetes.NewForConfig(config)
@@ -84,17 +74,22 @@ func observe(ctx context.Context, config *rest.Config, o *observer) error {
 			listed: func(runtime.Object, uint64) {}, // they were seen, or are seen again
 			see: func(e apiwatch.Event) {
 				if x, ok := e.Object.(*eventsv1.Event); ok {
-					o.searchText("an Event "+x.Reason, x.Note)
+					o.SearchText("an Event "+x.Reason, x.Note)
 				}
 			},
 		},
 	} {
-		go k.follow(ctx)
+		list, at, err := k.list(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		k.listed(list, Revision(at))
+		go k.follow(ctx, at)
 	}
 	return nil
 }
 
-func (o *observer) seeNodeEvent(e apiwatch.Event) {
+func (o *Observer) seeNodeEvent(e apiwatch.Event) {
 	n, ok := e.Object.(*corev1.Node)
 	switch {
 	case ok && e.Type == apiwatch.Deleted:
@@ -104,9 +99,8 @@ func (o *observer) seeNodeEvent(e apiwatch.Event) {
 	}
 }
 
-// follow lists, and then watches. It ends with the context.
-func (k kind) follow(ctx context.Context) {
-	version := ""
+// follow watches from a version, and lists where it cannot. It ends with the context.
+func (k kind) follow(ctx context.Context, version string) {
 	for ctx.Err() == nil {
 		if version == "" {
 			list, at, err := k.list(ctx, metav1.ListOptions{})
@@ -114,7 +108,7 @@ func (k kind) follow(ctx context.Context) {
 				pause(ctx, 200*time.Millisecond)
 				continue
 			}
-			k.listed(list, revision(at))
+			k.listed(list, Revision(at))
 			version = at
 		}
 		w, err := k.watch(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
