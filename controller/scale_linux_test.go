@@ -2,10 +2,10 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -81,9 +82,7 @@ type scaled struct {
 func newScaled(t testing.TB, n int) *scaled {
 	t.Helper()
 	log.SetLogger(logr.Discard())
-	golden := filepath.Join("..", "golden")
-	cluster.Load(t, filepath.Join(golden, "clusters", "common"), filepath.Join(golden, "clusters", "none", "infrastructure.yaml"), filepath.Join(golden, "clusters", "none", "controllerconfig.yaml"),
-		filepath.Join(golden, "clusters", "none", "machineconfigs.yaml"), filepath.Join("..", "deploy", "rbac"), filepath.Join("..", "deploy", "admission"), filepath.Join("..", "deploy", "crd"))
+	cluster.LoadExample(t, "..", "deploy/rbac", "deploy/admission", "deploy/crd")
 	f := &scaled{Client: cluster.Client(t), t: t, n: n}
 	t.Cleanup(func() {
 		_ = f.DeleteAllOf(context.Background(), &corev1.Secret{}, client.InNamespace(gather.OperatorNamespace), client.HasLabels{published.LayerLabel})
@@ -122,30 +121,20 @@ func (f *scaled) must(err error) {
 // createNodes makes Nodes that are Ready, with their Machines, and returns the facts of their hosts.
 func (f *scaled) createNodes() map[string]bundle.Facts {
 	f.t.Helper()
-	example, facts := exampleNode(f.t)
-	delete(example.Labels, "windowsmachineconfig.openshift.io/byoh")
+	example, err := simcluster.ReadExample("..")
+	f.must(err)
 	for _, key := range []string{published.VersionAnnotation, published.DesiredVersionAnnotation} {
-		example.Annotations[key] = builtVersion // none of them is upgraded
+		example.Template.Annotations[key] = builtVersion // none of them is upgraded
 	}
-	of, c := map[string]bundle.Facts{}, machineClient(f.t)
+	c := machineClient(f.t)
 	parallel(f.t, 8, f.n, func(i int) error {
-		node := nodeLike(f.t, example, facts, i)
-		if err := f.Create(f.t.Context(), node); err != nil {
-			return err
-		}
-		phase := machinev1beta1.PhaseRunning
-		machine := &machinev1beta1.Machine{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-machine-api", Name: node.Name, Labels: map[string]string{"machine.openshift.io/os-id": "Windows"}},
-		}
-		if err := c.Create(f.t.Context(), machine); err != nil {
-			return err
-		}
-		machine.Status.Phase, machine.Status.NodeRef, machine.Status.Addresses = &phase, &corev1.ObjectReference{Kind: "Node", Name: node.Name}, node.Status.Addresses
-		return c.Status().Update(f.t.Context(), machine)
+		node, _ := example.Node(i)
+		return simcluster.AddJoined(f.t.Context(), c, node)
 	})
+	of := map[string]bundle.Facts{}
 	for i := range f.n {
-		node := nodeLike(f.t, example, facts, i)
-		of[node.Name] = factsLike(facts, i)
+		node, facts := example.Node(i)
+		of[node.Name] = facts
 		f.t.Cleanup(func() {
 			_ = f.Delete(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}})
 		})
@@ -160,7 +149,7 @@ func (f *scaled) createNodes() map[string]bundle.Facts {
 func machineClient(t testing.TB) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := machinev1beta1.Install(scheme); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), machinev1beta1.Install(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	c, err := client.New(cluster.Config(t), client.Options{Scheme: scheme})

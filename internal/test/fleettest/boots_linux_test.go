@@ -25,7 +25,7 @@ import (
 // wmco runs a command line of the program as an administrator of the cluster.
 func (f *fleet) wmco(t *testing.T, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), programs.wmco, args...)
+	cmd := exec.CommandContext(t.Context(), programs.Command, args...)
 	cmd.Env, cmd.Dir = append(os.Environ(), "KUBECONFIG="+f.plane.Kubeconfig), t.TempDir()
 	out, err := cmd.CombinedOutput()
 	if err != nil {

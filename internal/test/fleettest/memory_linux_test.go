@@ -3,9 +3,7 @@ package fleettest
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -21,18 +19,6 @@ import (
 	"wmco/internal/test/simnode"
 	"wmco/internal/test/simnode/cluster"
 )
-
-// number returns that of an environment variable: `make ci-full` does more than `make ci`.
-func number(t *testing.T, variable string, otherwise int) int {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	must(t, err)
-	return n
-}
 
 // newMemoryFleet joins machines in memory, many in this process. Nobody can log in to them, and their time limits are a tenth of the real
 // ones.

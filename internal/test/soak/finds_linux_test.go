@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"wmco/internal/test/observer"
+	"wmco/internal/test/simnode/cluster"
 	"wmco/internal/test/testenv"
 )
 
@@ -33,7 +34,7 @@ func TestTheObserverFindsFaultsOfTheOperator(t *testing.T) {
 			s.operator.kill()
 			s.live(t)
 			s.setProxy(t, firstSecret)
-			s.loseFeature(t, s.machines[nodeName(3)])
+			s.loseFeature(t, s.machines[cluster.NodeName(3)])
 			must(t, testenv.Eventually(t.Context(), "the violations", func() bool {
 				s.rest(t)
 				found := s.observer.Violations()

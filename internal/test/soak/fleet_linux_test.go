@@ -2,12 +2,8 @@ package soak
 
 import (
 	"context"
-	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,15 +13,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/internal/hostsim/simulation"
 	"wmco/internal/test/simnode/cluster"
 	"wmco/internal/test/simnode/light"
-	"wmco/internal/test/simnode/overlay"
-	"wmco/payload"
 )
 
 const machineNamespace = "openshift-machine-api"
@@ -36,29 +29,6 @@ type machine struct {
 	name string
 	// stop ends the node agent; nil while the host is off.
 	stop func()
-}
-
-func nodeName(i int) string { return fmt.Sprintf("winworker-%04d", i) }
-
-// exampleNode returns the joined node of the example cluster and the facts of its host.
-func exampleNode(t testing.TB) (corev1.Node, bundle.Facts) {
-	t.Helper()
-	golden := filepath.Join("..", "..", "..", "golden")
-	text, err := os.ReadFile(filepath.Join(golden, "clusters", "none", "nodes.yaml"))
-	must(t, err)
-	var example corev1.Node
-	first, _, _ := strings.Cut(string(text), "\n---\n")
-	must(t, yaml.Unmarshal([]byte(first), &example))
-	delete(example.Labels, "windowsmachineconfig.openshift.io/byoh")
-	example.ResourceVersion, example.UID = "", ""
-	kubelet, _ := executables.set.Find(payload.For(payload.Kubelet, payload.TestedKubernetes).Name)
-	example.Status.NodeInfo.KubeletVersion = kubelet.Version
-	file, err := os.Open(filepath.Join(golden, "facts", "none.json"))
-	must(t, err)
-	defer file.Close()
-	facts, err := bundle.DecodeFacts(file)
-	must(t, err)
-	return example, facts[0]
 }
 
 // addNodes makes new nodes, some at a time, and starts their agents.
@@ -81,23 +51,10 @@ func (s *soak) addNodes(t testing.TB, count int) {
 	s.try(t, "records of hosts", func() error { return cluster.RecordNodes(s.ctx, server.Config(t)) })
 }
 
-// newNode returns a Node that is not made yet, and the facts of its host.
-func (s *soak) newNode(i int) (*corev1.Node, bundle.Facts) {
-	name, address, subnet := nodeName(i), fmt.Sprintf("10.1.%d.%d", i/250, i%250+1), fmt.Sprintf("10.%d.%d.0/24", 132+i/256, i%256)
-	n := s.example.DeepCopy()
-	n.Name, n.Labels[corev1.LabelHostname] = name, name
-	n.Annotations[overlay.SubnetAnnotation] = subnet
-	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}, {Type: corev1.NodeHostName, Address: name}}
-	return n, simulation.FactsAt(s.facts, strings.ToUpper(name), address, subnet)
-}
-
 func (s *soak) addNode(t testing.TB, i int) error {
-	n, facts := s.newNode(i)
-	name, status := n.Name, n.Status
-	if err := s.attempt(func() error { return s.Create(s.ctx, n) }); err != nil {
-		return err
-	}
-	if err := s.makeMachine(name, status.Addresses); err != nil {
+	n, facts := s.example.Node(i)
+	name := n.Name
+	if err := s.attempt(func() error { return cluster.AddJoined(s.ctx, s, n.DeepCopy()) }); err != nil {
 		return err
 	}
 	boot := func(ctx context.Context) error { return s.boot(ctx, name) }
@@ -114,17 +71,6 @@ func (s *soak) addNode(t testing.TB, i int) error {
 	s.mu.Unlock()
 	s.start(t, x)
 	return nil
-}
-
-// makeMachine makes the Machine of a Node.
-func (s *soak) makeMachine(name string, addresses []corev1.NodeAddress) error {
-	phase := machinev1beta1.PhaseRunning
-	m := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: machineNamespace, Name: name, Labels: map[string]string{"machine.openshift.io/os-id": "Windows"}}}
-	if err := s.attempt(func() error { return s.Create(s.ctx, m) }); err != nil {
-		return err
-	}
-	m.Status.Phase, m.Status.NodeRef, m.Status.Addresses = &phase, &corev1.ObjectReference{Kind: "Node", Name: name}, addresses
-	return s.attempt(func() error { return s.Status().Update(s.ctx, m) })
 }
 
 // start starts the node agent.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"wmco/bundle/published"
+	"wmco/internal/test/simnode/cluster"
 )
 
 // sabotage is a fault in the operator: it does more or less than it should. Each is one that the observer has to find.
@@ -118,11 +119,11 @@ func (s sabotaged) change(name string, body []byte) (changed []byte, also []stri
 	case s.has(tooMany) && cordons:
 		delete(metadata, "resourceVersion")
 		delete(metadata, "uid")
-		also = []string{nodeName(0), nodeName(1)}
+		also = []string{cluster.NodeName(0), cluster.NodeName(1)}
 	case s.has(leftCordon) && speaks && !cordons:
 		delete(spec, "unschedulable")
 		delete(annotations, published.CordonAnnotation)
-	case s.has(withheld) && name == nodeName(2) && annotations[published.DesiredAnnotation] != nil:
+	case s.has(withheld) && name == cluster.NodeName(2) && annotations[published.DesiredAnnotation] != nil:
 		delete(annotations, published.DesiredAnnotation)
 	case s.has(shownSecret) && annotations != nil:
 		annotations["example.com/proxy"] = firstSecret

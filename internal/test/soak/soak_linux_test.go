@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,12 +19,13 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/gather"
 	"wmco/internal/test/faults"
 	"wmco/internal/test/observer"
+	"wmco/internal/test/simnode/cluster"
 	"wmco/internal/test/testenv/controlplane"
+	"wmco/payload"
 )
 
 // noticed is how long an operator may take to learn that a node is away.
@@ -54,8 +52,7 @@ type soak struct {
 	ctx      context.Context
 	observer *observer.Observer
 	random   *rand.Rand
-	example  corev1.Node
-	facts    bundle.Facts
+	example  cluster.Example
 
 	// mu guards machines while they are added, and the counts.
 	mu       sync.Mutex
@@ -106,25 +103,10 @@ func TestSoak(t *testing.T) {
 	s.print(t, time.Since(begun))
 }
 
-// number returns that of an environment variable.
-func number(t testing.TB, variable string, otherwise int) int {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	must(t, err)
-	return n
-}
-
 // newSoak returns when all nodes have what is wanted.
 func newSoak(t testing.TB, o options) *soak {
 	t.Helper()
-	repository := filepath.Join("..", "..", "..")
-	clusters := filepath.Join(repository, "golden", "clusters")
-	server.Load(t, filepath.Join(clusters, "common"), filepath.Join(clusters, "none", "infrastructure.yaml"), filepath.Join(clusters, "none", "controllerconfig.yaml"),
-		filepath.Join(clusters, "none", "machineconfigs.yaml"), filepath.Join(repository, "deploy", "rbac"), filepath.Join(repository, "deploy", "admission"), filepath.Join(repository, "deploy", "crd"))
+	server.LoadExample(t, "../../..", "deploy/rbac", "deploy/admission", "deploy/crd")
 	scheme := runtime.NewScheme()
 	must(t, clientgoscheme.AddToScheme(scheme))
 	must(t, machinev1beta1.Install(scheme))
@@ -139,7 +121,10 @@ func newSoak(t testing.TB, o options) *soak {
 	}
 	executables, err = readPayload()
 	must(t, err)
-	s.example, s.facts = exampleNode(t)
+	s.example, err = cluster.ReadExample("../../..")
+	must(t, err)
+	kubelet, _ := executables.set.Find(payload.For(payload.Kubelet, payload.TestedKubernetes).Name)
+	s.example.Template.Status.NodeInfo.KubeletVersion = kubelet.Version
 	t.Cleanup(func() { s.end(t, cancel) })
 	s.observer.Hide("ZXhhbXBsZS11c2VyOmV4YW1wbGUtcGFzc3dvcmQ=") // of the example cluster
 	must(t, s.observer.Watch(ctx, &config))
