@@ -6,24 +6,25 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// kind is what is watched.
+// kind is what is watched: listed gets a list as a whole, see each event after it.
 type kind struct {
-	list  func(context.Context, metav1.ListOptions) (runtime.Object, string, error)
-	watch func(context.Context, metav1.ListOptions) (apiwatch.Interface, error)
-	// listed gets a list as a whole, see each event after it.
-	listed func(list runtime.Object, version uint64)
-	see    func(apiwatch.Event)
+	from   *cache.ListWatch
+	listed func(runtime.Object)
+	see    func(watch.Event)
 }
 
-// Watch shows all Windows Nodes, Events and pods of the default namespace to the observer, until the context ends. Those of now are seen when it returns. A watch that ends goes on where it was; where that cannot be, or the
-// API server is away, a list as a whole is seen: its objects are those of one moment.
+// Watch shows all Windows Nodes, Events and pods of the default namespace to the observer, until the context ends. Those of now are seen when it returns.
+// A watch that ends goes on where it was; where that cannot be, a list as a whole is seen: its objects are those of one moment.
 func (o *Observer) Watch(ctx context.Context, config *rest.Config) error {
 	config = rest.CopyConfig(config)
 	config.ContentType, config.QPS = runtime.ContentTypeProtobuf, -1
@@ -31,122 +32,88 @@ func (o *Observer) Watch(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	nodes, pods, events := c.CoreV1().Nodes(), c.CoreV1().Pods(metav1.NamespaceDefault), c.EventsV1().Events(metav1.NamespaceAll)
-	windows := func(l metav1.ListOptions) metav1.ListOptions {
-		l.LabelSelector = corev1.LabelOSStable + "=windows"
-		return l
-	}
+	windows := func(l *metav1.ListOptions) { l.LabelSelector = corev1.LabelOSStable + "=windows" }
+	all := func(*metav1.ListOptions) {}
+	core, events := c.CoreV1().RESTClient(), c.EventsV1().RESTClient()
 	for _, k := range []kind{
-		{
-			list: func(ctx context.Context, l metav1.ListOptions) (runtime.Object, string, error) {
-				list, err := nodes.List(ctx, windows(l))
-				return list, list.GetResourceVersion(), err
-			},
-			watch: func(ctx context.Context, l metav1.ListOptions) (apiwatch.Interface, error) {
-				return nodes.Watch(ctx, windows(l))
-			},
-			listed: func(list runtime.Object, version uint64) { o.replaceNodes(list.(*corev1.NodeList).Items, version) }, //nolint:forcetypeassert // as list returns it
-			see:    o.seeNodeEvent,
-		},
-		{
-			list: func(ctx context.Context, l metav1.ListOptions) (runtime.Object, string, error) {
-				list, err := pods.List(ctx, l)
-				return list, list.GetResourceVersion(), err
-			},
-			watch: pods.Watch,
-			listed: func(list runtime.Object, _ uint64) {
-				for _, p := range list.(*corev1.PodList).Items { //nolint:forcetypeassert // as list returns it
-					o.seePod(p)
-				}
-			},
-			see: func(e apiwatch.Event) {
-				if p, ok := e.Object.(*corev1.Pod); ok {
-					o.seePod(*p)
-				}
-			},
-		},
-		{
-			list: func(ctx context.Context, l metav1.ListOptions) (runtime.Object, string, error) {
-				list, err := events.List(ctx, l)
-				return list, list.GetResourceVersion(), err
-			},
-			watch:  events.Watch,
-			listed: func(runtime.Object, uint64) {}, // they were seen, or are seen again
-			see: func(e apiwatch.Event) {
-				if x, ok := e.Object.(*eventsv1.Event); ok {
-					o.SearchText("an Event "+x.Reason, x.Note)
-				}
-			},
-		},
+		{cache.NewFilteredListWatchFromClient(core, "nodes", "", windows), o.seeNodes, o.seeNodeEvent},
+		{cache.NewFilteredListWatchFromClient(core, "pods", metav1.NamespaceDefault, all), o.seePods, o.seePodEvent},
+		{cache.NewFilteredListWatchFromClient(events, "events", "", all), func(runtime.Object) {}, o.searchEvent}, // listed ones were seen, or are seen again
 	} {
-		list, at, err := k.list(ctx, metav1.ListOptions{})
+		version, err := k.list(ctx)
 		if err != nil {
 			return err
 		}
-		k.listed(list, Revision(at))
-		go k.follow(ctx, at)
+		go k.follow(ctx, version)
 	}
 	return nil
 }
 
-func (o *Observer) seeNodeEvent(e apiwatch.Event) {
+func (k kind) list(ctx context.Context) (version string, err error) {
+	list, err := k.from.ListWithContext(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "", err
+	}
+	at, err := meta.ListAccessor(list)
+	if err != nil {
+		return "", err
+	}
+	k.listed(list)
+	return at.GetResourceVersion(), nil
+}
+
+// follow watches from a version, and lists where that is not possible any more.
+func (k kind) follow(ctx context.Context, version string) {
+	for ctx.Err() == nil {
+		if w, err := watchtools.NewRetryWatcherWithContext(ctx, version, k.from); err == nil {
+			for e := range w.ResultChan() {
+				k.see(e)
+			}
+		}
+		for err := error(nil); ctx.Err() == nil; {
+			if version, err = k.list(ctx); err == nil {
+				break
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+	}
+}
+
+func (o *Observer) seeNodes(list runtime.Object) {
+	if l, ok := list.(*corev1.NodeList); ok {
+		o.replaceNodes(l.Items, Revision(l.ResourceVersion))
+	}
+}
+
+func (o *Observer) seeNodeEvent(e watch.Event) {
 	n, ok := e.Object.(*corev1.Node)
 	switch {
-	case ok && e.Type == apiwatch.Deleted:
+	case ok && e.Type == watch.Deleted:
 		o.deleteNode(*n)
-	case ok && e.Type != apiwatch.Bookmark:
+	case ok:
 		o.seeNode(*n)
 	}
 }
 
-// follow watches from a version, and lists where it cannot. It ends with the context.
-func (k kind) follow(ctx context.Context, version string) {
-	for ctx.Err() == nil {
-		if version == "" {
-			list, at, err := k.list(ctx, metav1.ListOptions{})
-			if err != nil {
-				pause(ctx, 200*time.Millisecond)
-				continue
-			}
-			k.listed(list, Revision(at))
-			version = at
+func (o *Observer) seePods(list runtime.Object) {
+	if l, ok := list.(*corev1.PodList); ok {
+		for _, p := range l.Items {
+			o.seePod(p)
 		}
-		w, err := k.watch(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
-		if err != nil {
-			pause(ctx, 200*time.Millisecond)
-			version = k.unlessGone(err, version)
-			continue
-		}
-		version = k.read(w, version)
 	}
 }
 
-// unlessGone returns the version where the watch can go on from it: the API server is only away.
-func (k kind) unlessGone(err error, version string) string {
-	if status, ok := err.(interface{ Status() metav1.Status }); ok && status.Status().Code != 0 {
-		return ""
+func (o *Observer) seePodEvent(e watch.Event) {
+	if p, ok := e.Object.(*corev1.Pod); ok {
+		o.seePod(*p)
 	}
-	return version
 }
 
-// read sees the events of a watch until it ends, and returns where the next one begins; empty is with a list.
-func (k kind) read(w apiwatch.Interface, version string) string {
-	defer w.Stop()
-	for e := range w.ResultChan() {
-		if e.Type == apiwatch.Error {
-			return ""
-		}
-		if m, ok := e.Object.(metav1.Object); ok {
-			version = m.GetResourceVersion()
-		}
-		k.see(e)
-	}
-	return version
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
+func (o *Observer) searchEvent(e watch.Event) {
+	if x, ok := e.Object.(*eventsv1.Event); ok {
+		o.SearchText("an Event "+x.Reason, x.Note)
 	}
 }
