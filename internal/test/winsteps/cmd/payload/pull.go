@@ -6,16 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/BurntSushi/toml"
 	"golang.org/x/sys/windows"
 
 	"wmco/internal/test/winsteps/standin"
@@ -29,8 +23,6 @@ const (
 	// repository is that of nanoserver in Microsoft's registry.
 	repository = "windows/nanoserver"
 	microsoft  = "https://mcr.microsoft.com"
-	// hostsFiles is where the bundle has the hosts files of containerd.
-	hostsFiles = `C:\k\containerd\registries`
 	// pipe is containerd's.
 	pipe = `\\.\pipe\containerd-containerd`
 )
@@ -51,24 +43,20 @@ func image() string { return mirrored + "/" + repository + ":" + tag() }
 
 // pull has containerd pull through its hosts files: from the registry on this machine, which hands on to Microsoft's.
 func pull(ctx context.Context, m machine) (err error) {
+	if m.wine {
+		m.cannot("containerd, so nothing is pulled")
+		return nil
+	}
 	if err := m.holds(ctx, bundleFirst); err != nil {
 		return err
 	}
 	registry := &standin.Registry{Upstream: microsoft}
-	if m.wine {
-		registry.Upstream = ""
-	}
 	stop, err := standin.Listen(ctx, address, certificates, registry)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	if m.wine {
-		m.cannot("containerd, so the mirror that the hosts file names is asked for the manifest")
-		err = askMirror(ctx)
-	} else {
-		err = m.tool(ctx, "crictl.exe", "", "--runtime-endpoint", "npipe:////./pipe/containerd-containerd", "--timeout", "15m", "pull", image())
-	}
+	err = m.tool(ctx, "crictl.exe", "", "--runtime-endpoint", "npipe:////./pipe/containerd-containerd", "--timeout", "15m", "pull", image())
 	if err != nil {
 		return err
 	}
@@ -91,56 +79,6 @@ func (m machine) tool(ctx context.Context, program, text string, args ...string)
 		return fmt.Errorf("%s %q: status %d, and the output should have %q", program, args, r.status, text)
 	}
 	return nil
-}
-
-// askMirror asks the first place of the hosts file for the manifest, with the roots that Windows trusts.
-func askMirror(ctx context.Context) error {
-	text, err := os.ReadFile(filepath.Join(hostsFiles, mirrored, "hosts.toml"))
-	if err != nil {
-		return err
-	}
-	var hosts struct {
-		Host map[string]struct {
-			Capabilities []string `toml:"capabilities"`
-			OverridePath bool     `toml:"override_path"`
-		} `toml:"host"`
-	}
-	if _, err := toml.Decode(string(text), &hosts); err != nil {
-		return err
-	}
-	for place, h := range hosts.Host {
-		if !strings.HasPrefix(place, "https://"+mirror) || !slices.Contains(h.Capabilities, "pull") {
-			continue
-		}
-		if !h.OverridePath {
-			place += "/v2"
-		}
-		return askManifest(ctx, place+"/"+repository+"/manifests/"+tag())
-	}
-	return fmt.Errorf("the hosts file names no place at %s:\n%s", mirror, text)
-}
-
-func askManifest(ctx context.Context, url string) error {
-	ctx, stop := context.WithTimeout(ctx, time.Minute)
-	defer stop()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return err
-	}
-	// Wine verifies no certificate of an address, and here it knows no name.
-	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, address)
-	}}}
-	response, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close() //nolint:errcheck // it was only read
-	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
-	if err == nil && (response.StatusCode != http.StatusOK || string(text) != standin.Manifest) {
-		err = fmt.Errorf("%s: %s: %s", url, response.Status, text)
-	}
-	return err
 }
 
 // container has containerd and runhcs run a command in a container of the image that pull pulled.
