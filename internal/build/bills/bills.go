@@ -77,27 +77,27 @@ func (b *Bill) Encode() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Linked returns the modules of a program: the standard library, the main module and all others. release is that of Go.
-func Linked(release string, info *debug.BuildInfo) []cyclonedx.Component {
+// LinkedModules returns the modules of a program: the standard library, the main module and all others. release is that of Go.
+func LinkedModules(release string, info *debug.BuildInfo) []cyclonedx.Component {
 	release = strings.TrimPrefix(release, "go")
 	list := []cyclonedx.Component{{
 		BOMRef: PackageURL("std", release), Type: cyclonedx.ComponentTypeLibrary, Name: "std", Version: release, PackageURL: PackageURL("std", release),
 	}}
 	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
-		list = append(list, library(Built(*m)))
+		list = append(list, libraryComponent(EffectiveModule(*m)))
 	}
 	return list
 }
 
-// Built returns the module that was built: the replacement, if there is one. A patched copy in a folder is no module of its own.
-func Built(m debug.Module) debug.Module {
+// EffectiveModule returns the module that was built: the replacement, if there is one. A patched copy in a folder is no module of its own.
+func EffectiveModule(m debug.Module) debug.Module {
 	if m.Replace != nil && m.Replace.Version != "" && m.Replace.Version != "(devel)" {
 		return *m.Replace
 	}
 	return m
 }
 
-func library(m debug.Module) cyclonedx.Component {
+func libraryComponent(m debug.Module) cyclonedx.Component {
 	c := cyclonedx.Component{
 		BOMRef: PackageURL(m.Path, m.Version), Type: cyclonedx.ComponentTypeLibrary, Name: m.Path, Version: m.Version, PackageURL: PackageURL(m.Path, m.Version),
 	}

@@ -25,9 +25,9 @@ type Selection struct {
 	Progress io.Writer
 }
 
-// Have downloads the modules that the packages import and that are not in the module cache. The error is a *RefusedError if a
+// Download downloads the modules that the packages import and that are not in the module cache. The error is a *RefusedError if a
 // module cannot be downloaded.
-func Have(ctx context.Context, s Selection) error {
+func Download(ctx context.Context, s Selection) error {
 	args := []string{"list", "-deps", "-f", "{{.ImportPath}}"}
 	if s.Tests {
 		args = append(args, "-test")

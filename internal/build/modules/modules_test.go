@@ -42,7 +42,7 @@ func TestHave(t *testing.T) {
 	startProxy(t, refused)
 	dir := writeModule(t)
 	var progress bytes.Buffer
-	if err := Have(t.Context(), Selection{Dir: dir, Packages: []string{"./..."}, Tests: true, Progress: &progress}); err != nil {
+	if err := Download(t.Context(), Selection{Dir: dir, Packages: []string{"./..."}, Tests: true, Progress: &progress}); err != nil {
 		t.Error(err)
 	}
 	if got := strings.Count(progress.String(), "go: downloading "); got != 2 {
@@ -50,19 +50,19 @@ func TestHave(t *testing.T) {
 	}
 	runGo(t, dir, "clean", "-modcache")
 	refused["c.io/d"] = true
-	err := Have(t.Context(), Selection{Dir: dir, Packages: []string{"./..."}})
+	err := Download(t.Context(), Selection{Dir: dir, Packages: []string{"./..."}})
 	var r *RefusedError
 	if !errors.As(err, &r) || r.Error() != "c.io/d@v1.0.0: 403 Forbidden" {
 		t.Errorf("with a refused version: %v", err)
 	}
-	if err = Have(t.Context(), Selection{Dir: dir, Packages: []string{"./nothing"}}); err == nil || errors.As(err, &r) {
+	if err = Download(t.Context(), Selection{Dir: dir, Packages: []string{"./nothing"}}); err == nil || errors.As(err, &r) {
 		t.Errorf("a package that is not there: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "go.sum"), []byte("c.io/d v1.0.0 h1:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	delete(refused, "c.io/d")
-	if err = Have(t.Context(), Selection{Dir: dir, Packages: []string{"./..."}}); err == nil || errors.As(err, &r) {
+	if err = Download(t.Context(), Selection{Dir: dir, Packages: []string{"./..."}}); err == nil || errors.As(err, &r) {
 		t.Errorf("another checksum is taken for a refusal: %v", err)
 	}
 }

@@ -15,11 +15,11 @@ import (
 
 // Pages returns the generated files of docs, by path. Root is the command wmco; answers are the types of what -o json prints, by command.
 func Pages(root *cobra.Command, answers map[string]reflect.Type) (map[string]string, error) {
-	files, err := schemas(answers)
+	files, err := schemaPages(answers)
 	if err != nil {
 		return nil, err
 	}
-	files["cli.md"], files["node-layout.md"], files["payload.md"], files["findings.md"], files["reasons.md"] = commands(root), nodeLayout(), executables(), findings(), reasons()
+	files["cli.md"], files["node-layout.md"], files["payload.md"], files["findings.md"], files["reasons.md"] = commandsPage(root), nodeLayout(), payloadPage(), findingsPage(), reasonsPage()
 	return files, nil
 }
 

@@ -9,8 +9,8 @@ import (
 	"wmco/payload/store"
 )
 
-// executables is payload.md: the table of the Windows executables.
-func executables() string {
+// payloadPage is payload.md: the table of the Windows executables.
+func payloadPage() string {
 	var out strings.Builder
 	out.WriteString(`# The Windows executables
 

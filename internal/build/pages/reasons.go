@@ -10,8 +10,8 @@ import (
 	"wmco/bundle/reason"
 )
 
-// reasons is reasons.md: a heading for each reason, to which Events, conditions and `wmco explain` of a release link.
-func reasons() string {
+// reasonsPage is reasons.md: a heading for each reason, to which Events, conditions and `wmco explain` of a release link.
+func reasonsPage() string {
 	all := reason.All()
 	slices.SortStableFunc(all, func(a, b reason.Entry) int {
 		return cmp.Or(strings.Compare(strings.ToLower(a.Reason), strings.ToLower(b.Reason)), strings.Compare(a.Severity, b.Severity))
@@ -32,8 +32,8 @@ func reasons() string {
 	return out.String()
 }
 
-// findings is findings.md: the reasons of findings by area and severity, with links to what they mean.
-func findings() string {
+// findingsPage is findings.md: the reasons of findings by area and severity, with links to what they mean.
+func findingsPage() string {
 	var out strings.Builder
 	out.WriteString(`# Findings
 

@@ -19,8 +19,8 @@ func Schema(command string, answer reflect.Type) schema.Schema {
 	return s
 }
 
-// schemas are docs/schemas: one file with the answers of all commands, and the settings for editors.
-func schemas(answers map[string]reflect.Type) (map[string]string, error) {
+// schemaPages are docs/schemas: one file with the answers of all commands, and the settings for editors.
+func schemaPages(answers map[string]reflect.Type) (map[string]string, error) {
 	all := schema.Schema{}
 	for command, answer := range answers {
 		all[command] = Schema(command, answer)

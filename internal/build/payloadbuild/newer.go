@@ -22,11 +22,11 @@ func Newer(ctx context.Context, o Options) {
 		if c.Name == payload.Ours {
 			continue
 		}
-		o.logf("%s", o.newer(ctx, c))
+		o.logf("%s", o.newerVersions(ctx, c))
 	}
 }
 
-func (o Options) newer(ctx context.Context, c payload.Component) string {
+func (o Options) newerVersions(ctx context.Context, c payload.Component) string {
 	line := fmt.Sprintf("%s %s: ", c.Module, c.Version)
 	dir := filepath.Join(o.Root, "payload", c.Name)
 	listed, err := o.listedVersions(ctx, dir, c.Module)
@@ -34,7 +34,7 @@ func (o Options) newer(ctx context.Context, c payload.Component) string {
 	if err := errors.Join(err, failed); err != nil {
 		return line + "the module proxy does not answer: " + err.Error()
 	}
-	patch, latest := newest(c.Version, append(listed, next...))
+	patch, latest := newestVersions(c.Version, append(listed, next...))
 	switch {
 	case patch == "" && latest == "":
 		return line + "nothing newer is served"
@@ -101,7 +101,7 @@ type moduleQuery struct {
 }
 
 func (o Options) queryModules(ctx context.Context, dir string, what ...string) ([]moduleQuery, error) {
-	data, err := o.output(ctx, dir, append([]string{"list", "-mod=readonly", "-m", "-e", "-json=Version,Versions,Error"}, what...)...)
+	data, err := o.goOutput(ctx, dir, append([]string{"list", "-mod=readonly", "-m", "-e", "-json=Version,Versions,Error"}, what...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -117,9 +117,9 @@ func (o Options) queryModules(ctx context.Context, dir string, what ...string) (
 	}
 }
 
-// newest returns the newest patch of the same minor version and the newest version of all. Each is empty if none is newer.
+// newestVersions returns the newest patch of the same minor version and the newest version of all. Each is empty if none is newer.
 // Prereleases are ignored.
-func newest(have string, listed []string) (patch, latest string) {
+func newestVersions(have string, listed []string) (patch, latest string) {
 	current, err := semver.NewVersion(have)
 	if err != nil {
 		return "", ""

@@ -20,7 +20,7 @@ func (o Options) patchedSource(ctx context.Context, r recipe, scratch string) (s
 	if len(r.component.Patches) == 0 {
 		return r.dir, nil
 	}
-	upstream, err := o.output(ctx, r.dir, "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", r.Module)
+	upstream, err := o.goOutput(ctx, r.dir, "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", r.Module)
 	if err != nil {
 		return "", err
 	}
@@ -38,7 +38,7 @@ func (o Options) patchedSource(ctx context.Context, r recipe, scratch string) (s
 			return "", err
 		}
 	}
-	_, err = o.output(ctx, scratch, "mod", "edit", "-replace="+r.Module+"="+patched)
+	_, err = o.goOutput(ctx, scratch, "mod", "edit", "-replace="+r.Module+"="+patched)
 	return scratch, err
 }
 

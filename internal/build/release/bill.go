@@ -69,7 +69,7 @@ func (p Program) Bill(version string) ([]byte, error) {
 		Hashes:     &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: sum}},
 		Properties: &[]cyclonedx.Property{{Name: "wmco:platform", Value: p.Platform()}, {Name: "wmco:package", Value: info.Path}, {Name: "wmco:go", Value: info.GoVersion}},
 	})
-	b.Add("", bills.Linked(info.GoVersion, info))
+	b.Add("", bills.LinkedModules(info.GoVersion, info))
 	return b.Encode()
 }
 

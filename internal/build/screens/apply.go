@@ -40,7 +40,7 @@ const (
 // warned: a change that would stop all pods is applied. What oc prints is what the API server has from the operator, and the columns of the
 // definition.
 func warned(ctx context.Context, f *Fleet) (command, output string, err error) {
-	lines, err := f.warnings(ctx)
+	lines, err := f.fleetWarnings(ctx)
 	if err != nil {
 		return "", "", err
 	}
@@ -53,8 +53,8 @@ func warned(ctx context.Context, f *Fleet) (command, output string, err error) {
 	return "oc apply -f mirrors.yaml", out.String() + table, err
 }
 
-// warnings returns what the operator answers about the change.
-func (f *Fleet) warnings(ctx context.Context) ([]string, error) {
+// fleetWarnings returns what the operator answers about the change.
+func (f *Fleet) fleetWarnings(ctx context.Context) ([]string, error) {
 	list, err := f.Objects()
 	if err != nil {
 		return nil, err

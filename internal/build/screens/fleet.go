@@ -134,14 +134,14 @@ func (f *Fleet) addNodes(like *unstructured.Unstructured, facts bundle.Facts) er
 			Type: published.Condition, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.NewTime(f.Ago(time.Minute)), LastTransitionTime: metav1.NewTime(f.Ago(50 * time.Hour)),
 		})
 		f.Nodes = append(f.Nodes, &n)
-		if err := annotate(&n, published.ReportAnnotation, published.Report{Program: version, State: published.StateApplied, Facts: &own}.Encode); err != nil {
+		if err := annotateNode(&n, published.ReportAnnotation, published.Report{Program: version, State: published.StateApplied, Facts: &own}.Encode); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func annotate(n *corev1.Node, name string, encode func() (string, error)) error {
+func annotateNode(n *corev1.Node, name string, encode func() (string, error)) error {
 	text, err := encode()
 	n.Annotations[name] = text
 	return err
@@ -202,14 +202,14 @@ func (f *Fleet) Publish(n *corev1.Node, w layers.Wanted, turn plan.Turn) error {
 	}
 	turn.Bundle, turn.Permitted = w.Bundle, turn.Begun
 	state.Turn = turn
-	if err := annotate(n, published.RolloutAnnotation, state.Encode); err != nil {
+	if err := annotateNode(n, published.RolloutAnnotation, state.Encode); err != nil {
 		return err
 	}
 	d := w.DesiredAnnotation(gather.OperatorNamespace, turn.Impact)
 	for _, s := range layers.PlanChanges([]layers.Wanted{w}, layers.Observed{Nodes: []layers.Node{{Name: n.Name, Known: true}}}).Create {
 		f.secrets[s.Name] = s.SecretObject(gather.OperatorNamespace)
 	}
-	return annotate(n, published.DesiredAnnotation, d.Encode)
+	return annotateNode(n, published.DesiredAnnotation, d.Encode)
 }
 
 // Report is what the agent of a node says since a time. A bundle that is applied is the desired one.
@@ -231,7 +231,7 @@ func (f *Fleet) Report(n *corev1.Node, r published.Report, since time.Time) erro
 			c.LastTransitionTime = metav1.NewTime(since)
 		}
 	}
-	return annotate(n, published.ReportAnnotation, r.Encode)
+	return annotateNode(n, published.ReportAnnotation, r.Encode)
 }
 
 // Say adds what the operator says: conditions that are False.

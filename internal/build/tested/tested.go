@@ -14,8 +14,8 @@ import (
 	"wmco/applier/selftest/thismachine"
 )
 
-// Read returns the results in a folder, by build.
-func Read(folder string) ([]result.Result, error) {
+// ReadResults returns the results in a folder, by build.
+func ReadResults(folder string) ([]result.Result, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	if err != nil {
 		return nil, err
@@ -36,8 +36,8 @@ func Read(folder string) ([]result.Result, error) {
 	return all, nil
 }
 
-// Sentence says in one sentence what has run on a real Windows. The README has it.
-func Sentence(results []result.Result) string {
+// SummarizeResults says in one sentence what has run on a real Windows. The README has it.
+func SummarizeResults(results []result.Result) string {
 	if len(results) == 0 {
 		return "nothing has run on a real Windows yet."
 	}
@@ -48,8 +48,8 @@ func Sentence(results []result.Result) string {
 	return "the self-test has run on a real Windows (" + strings.Join(builds, ", ") + ")."
 }
 
-// Markdown is docs/tested.md.
-func Markdown(results []result.Result) string {
+// TestedPage is docs/tested.md.
+func TestedPage(results []result.Result) string {
 	var out strings.Builder
 	out.WriteString(`# What was seen where
 
@@ -58,7 +58,7 @@ relies on, tested by ` + "`wmco-node selftest`" + `, which [first contact](first
 tested, pass it too, but for three clauses about a shutdown. Wine 10 runs the same programs; for what it cannot do the column names the test that is in its place.
 
 `)
-	fmt.Fprintf(&out, "On real machines: %s\n\n", Sentence(results))
+	fmt.Fprintf(&out, "On real machines: %s\n\n", SummarizeResults(results))
 	out.WriteString("| clause | Wine 10 |")
 	for _, r := range results {
 		fmt.Fprintf(&out, " %s %s |", r.System.OSBuild, r.System.Edition)

@@ -31,7 +31,7 @@ func ParseAllowed(text string) (Allowed, error) {
 	return all, nil
 }
 
-func (a Allowed) has(name testName) bool {
+func (a Allowed) allowsSkip(name testName) bool {
 	for _, expression := range a {
 		if expression.MatchString(name.pkg + " " + name.test) {
 			return true

@@ -78,7 +78,7 @@ func (p *printer) runTests(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r := Result{Passed: c.count("pass"), Failed: c.count("fail"), Skipped: c.count("skip"), Packages: p.packages, broken: len(c.broken) > 0}
+	r := Result{Passed: c.countEnded("pass"), Failed: c.countEnded("fail"), Skipped: c.countEnded("skip"), Packages: p.packages, broken: len(c.broken) > 0}
 	if exit != 0 && r.Failed == 0 {
 		r.broken = true
 	}
@@ -90,7 +90,7 @@ func (p *printer) runTests(ctx context.Context) (Result, error) {
 	for _, s := range c.skips {
 		text := fmt.Sprintf("%s of %s (%s)", s.name.test, s.name.pkg, s.reason)
 		r.Skips = append(r.Skips, text)
-		if o.Strict && !o.Allowed.has(s.name) {
+		if o.Strict && !o.Allowed.allowsSkip(s.name) {
 			r.refused = append(r.refused, text)
 		}
 	}
@@ -135,7 +135,7 @@ func (p *printer) goTest(ctx context.Context, args ...string) (*collected, int, 
 	c := newCollected()
 	err = readEvents(out, func(e event) {
 		before := len(c.failures)
-		ended := c.add(e)
+		ended := c.addEvent(e)
 		for _, f := range c.failures[before:] {
 			p.printFailure(f)
 		}

@@ -47,8 +47,8 @@ type fact struct {
 	lines lines
 }
 
-// place returns where a generation says it, empty if it does not.
-func (f fact) place(generation int) string {
+// factPlace returns where a generation says it, empty if it does not.
+func (f fact) factPlace(generation int) string {
 	if f.lines[generation] == 0 {
 		return ""
 	}
@@ -77,16 +77,16 @@ type Furnishing struct {
 // Agent is the program of its agent.
 const Agent = folder + `windows-instance-config-daemon.exe`
 
-// Of returns what a generation leaves, by its name.
-func Of(name string) (Furnishing, error) {
+// ReadGeneration returns what a generation leaves, by its name.
+func ReadGeneration(name string) (Furnishing, error) {
 	all := Generations()
 	i := slices.IndexFunc(all, func(g Generation) bool { return g.Name == name })
 	if i < 0 {
 		return Furnishing{}, fmt.Errorf("there is no generation %q", name)
 	}
-	f := Furnishing{Generation: all[i], Services: itemsOf(services(), i), Annotations: itemsOf(annotations(), i)}
-	for _, x := range files() {
-		item := Item{x.name, x.text, x.place(i)}
+	f := Furnishing{Generation: all[i], Services: itemsOf(existingServices(), i), Annotations: itemsOf(existingAnnotations(), i)}
+	for _, x := range existingFiles() {
+		item := Item{x.name, x.text, x.factPlace(i)}
 		if item.Place == "" {
 			f.Absent = append(f.Absent, item)
 		} else {
@@ -100,7 +100,7 @@ func Of(name string) (Furnishing, error) {
 func itemsOf(facts []fact, generation int) []Item {
 	var list []Item
 	for _, x := range facts {
-		if place := x.place(generation); place != "" {
+		if place := x.factPlace(generation); place != "" {
 			list = append(list, Item{x.name, x.text, place})
 		}
 	}

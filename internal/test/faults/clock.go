@@ -18,7 +18,7 @@ const (
 // which a clock that was set would keep (pkg.go.dev/time, Monotonic Clocks): what subtracts such times from each other sees the clock being set.
 func (n *Network) Now() time.Time {
 	now := time.Now().Round(0)
-	if !n.is(SkewedClock) {
+	if !n.isFault(SkewedClock) {
 		return now
 	}
 	begun, _ := n.begun.Load().(time.Time)

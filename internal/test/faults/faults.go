@@ -139,7 +139,7 @@ func cutsWatches(f Fault) bool { return f == CutWatches || f == GarbledWatches |
 
 // cutWatches ends every watch each second, until the fault is over.
 func (n *Network) cutWatches(f Fault) {
-	for n.is(f) {
+	for n.isFault(f) {
 		n.mu.Lock()
 		open := slices.Collect(maps.Keys(n.open))
 		n.mu.Unlock()
@@ -152,7 +152,7 @@ func (n *Network) cutWatches(f Fault) {
 	}
 }
 
-func (n *Network) is(f Fault) bool { return n.fault.Load() == f }
+func (n *Network) isFault(f Fault) bool { return n.fault.Load() == f }
 
 // watchBody is the answer to a watch that is open.
 type watchBody struct {
@@ -195,7 +195,7 @@ type transport struct {
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	fault, _ := t.fault.Load().(Fault)
 	if r.URL.Query().Get("watch") != "" {
-		return t.watch(fault, r)
+		return t.answerWatch(fault, r)
 	}
 	if fault == None || strings.Contains(r.URL.Path, "/leases") || strings.Contains(r.URL.Path, "/events") {
 		return t.next.RoundTrip(r)
@@ -204,31 +204,31 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	case fault == SlowWrites && isWrite(r):
 		t.hits.Add(1)
 		time.Sleep(slowness) // what the fault is
-	case fault == TooManyRequests && t.chosen():
-		return t.answer(r, http.StatusTooManyRequests), nil
-	case fault == ServerErrors && t.chosen():
-		return t.answer(r, t.serverError()), nil
+	case fault == TooManyRequests && t.isHit():
+		return t.answerFault(r, http.StatusTooManyRequests), nil
+	case fault == ServerErrors && t.isHit():
+		return t.answerFault(r, t.serverError()), nil
 	}
 	answer, err := t.next.RoundTrip(r)
 	switch {
 	case err != nil:
 		return nil, err
-	case fault == LostAnswers && isWrite(r) && t.chosen():
+	case fault == LostAnswers && isWrite(r) && t.isHit():
 		t.hits.Add(1)
 		_ = answer.Body.Close() // the client gets nothing of it
 		return nil, ErrLost
-	case fault == CutBodies && t.chosen():
+	case fault == CutBodies && t.isHit():
 		t.hits.Add(1)
 		return cutInHalf(answer)
 	}
 	return answer, nil
 }
 
-// watch is for a request that begins a watch.
-func (t transport) watch(f Fault, r *http.Request) (*http.Response, error) {
+// answerWatch is for a request that begins a watch.
+func (t transport) answerWatch(f Fault, r *http.Request) (*http.Response, error) {
 	// A reflector that begins from nothing, or from an initial list that is streamed, is served.
-	if from := r.URL.Query().Get("resourceVersion"); f == Gone && from != "" && from != "0" && r.URL.Query().Get("sendInitialEvents") == "" && t.chosen() {
-		return t.answer(r, http.StatusGone), nil
+	if from := r.URL.Query().Get("resourceVersion"); f == Gone && from != "" && from != "0" && r.URL.Query().Get("sendInitialEvents") == "" && t.isHit() {
+		return t.answerFault(r, http.StatusGone), nil
 	}
 	answer, err := t.next.RoundTrip(r)
 	if err != nil {
@@ -246,10 +246,10 @@ func (t transport) watch(f Fault, r *http.Request) (*http.Response, error) {
 
 func isWrite(r *http.Request) bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
 
-// chosen reports whether a request is hit. The first one is: there may be few.
-func (n *Network) chosen() bool { return n.Hits() == 0 || n.number(100) < share } //nolint:mnd // percent
+// isHit reports whether a request is hit. The first one is: there may be few.
+func (n *Network) isHit() bool { return n.Hits() == 0 || n.randomNumber(100) < share } //nolint:mnd // percent
 
-func (n *Network) number(below int) int {
+func (n *Network) randomNumber(below int) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.random == nil {
@@ -260,11 +260,11 @@ func (n *Network) number(below int) int {
 
 func (n *Network) serverError() int {
 	all := []int{http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
-	return all[n.number(len(all))]
+	return all[n.randomNumber(len(all))]
 }
 
-// answer is what an API server says without having done anything.
-func (t transport) answer(r *http.Request, code int) *http.Response {
+// answerFault is what an API server says without having done anything.
+func (t transport) answerFault(r *http.Request, code int) *http.Response {
 	t.hits.Add(1)
 	status := &metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(code), //nolint:gosec // three digits

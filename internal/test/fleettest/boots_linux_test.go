@@ -76,7 +76,7 @@ func (f *fleet) checkBootsByHand(t *testing.T) {
 	}
 	must(t, f.Delete(t.Context(), budget))
 	eventually(t, "two nodes that have booted and are given back", func() bool { return !slices.ContainsFunc(asked, func(m *machine) bool { return !f.hasBooted(t, m) }) })
-	if _, away, _ := o.Most(nil); away != 1 {
+	if _, away, _ := o.MostSinceBegin(nil); away != 1 {
 		t.Errorf("%d nodes were cordoned at once", away)
 	}
 	// The same value asks for nothing more, also when the agent starts again.
@@ -138,7 +138,7 @@ func (f *fleet) checkBootsForWindows(t *testing.T) {
 			return m.Boots() != r.machines[m.name].Boots+1 || len(says(m)) > 0 || !observer.IsCurrent(*n) || n.Spec.Unschedulable || n.Annotations[published.CordonAnnotation] != ""
 		})
 	})
-	if _, away, _ := o.Most(nil); away != 1 {
+	if _, away, _ := o.MostSinceBegin(nil); away != 1 {
 		t.Errorf("%d nodes were cordoned at once", away)
 	}
 	if notes := f.notes(t, steps.EventTurnBegun, waiting[0].name); !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "an update of Windows was installed") }) {

@@ -18,7 +18,7 @@ var server = testenv.Environment{Options: controlplane.Options{Controllers: true
 
 var programs sshtest.Shared
 
-var must, eventually, background, number = testenv.Must, testenv.Await, testenv.Background, testenv.Number
+var must, eventually, background, number = testenv.Must, testenv.Await, testenv.RunInBackground, testenv.Number
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())

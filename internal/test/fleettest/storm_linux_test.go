@@ -88,7 +88,7 @@ func (s *storm) judge(t *testing.T) {
 	for _, v := range s.o.Violations() {
 		t.Errorf("%s (seen %d times): %s", v.Rule, v.Count, v.Text)
 	}
-	s.o.Forget()
+	s.o.ForgetViolations()
 }
 
 // administrate does what an administrator does: it is there in the end, and was at every moment.
@@ -97,7 +97,7 @@ func (s *storm) administrate(t *testing.T) {
 	s.edit(t, cordoned, `{"spec":{"unschedulable":true}}`)
 	s.edit(t, annotated, `{"metadata":{"annotations":{"`+windowsnode.ScaleDownAnnotation+`":"true","example.com/note":"kept"}}}`)
 	eventually(t, "what the administrator did, as seen by the observer", func() bool {
-		return len(s.o.Those(func(n corev1.Node) bool { return n.Spec.Unschedulable || n.Annotations["example.com/note"] != "" })) == 2
+		return len(s.o.NodesThat(func(n corev1.Node) bool { return n.Spec.Unschedulable || n.Annotations["example.com/note"] != "" })) == 2
 	})
 	s.o.Protect(cordoned, func(n corev1.Node) string {
 		if !n.Spec.Unschedulable || observer.IsCordonedByUs(n) {
@@ -116,7 +116,7 @@ func (s *storm) administrate(t *testing.T) {
 // rests waits until every node is at rest, and the operator has nothing to do.
 func (s *storm) rests(t *testing.T) {
 	t.Helper()
-	s.await(t, s.o, "nodes at rest", func() bool { return s.o.Count() == len(s.machines) && s.o.Every(observer.IsAtRest) })
+	s.await(t, s.o, "nodes at rest", func() bool { return s.o.Count() == len(s.machines) && s.o.AllNodesAre(observer.IsAtRest) })
 	s.rest(t)
 }
 
@@ -126,7 +126,7 @@ func (s *storm) configure(t *testing.T, text string, r observer.Rules) {
 	seen := renders(t)
 	s.settings(t, text)
 	eventually(t, "a render by the operator", func() bool { return renders(t) > seen })
-	s.o.Keep(r)
+	s.o.KeepRules(r)
 }
 
 // renew ends all operators and starts one.
@@ -153,7 +153,7 @@ func (s *storm) mark(t *testing.T, host string) (has func() bool) {
 	s.put(t, `{apiVersion: config.openshift.io/v1, kind: ImageDigestMirrorSet, metadata: {name: mark},
   spec: {imageDigestMirrors: [{source: quay.io/mark, mirrors: ["`+host+`:5000/mark"]}]}}`)
 	return func() bool {
-		return !slices.ContainsFunc(s.machines, func(m *machine) bool { return !strings.Contains(m.Text(registries+`quay.io\hosts.toml`), host) }) && s.o.Every(observer.IsAtRest)
+		return !slices.ContainsFunc(s.machines, func(m *machine) bool { return !strings.Contains(m.Text(registries+`quay.io\hosts.toml`), host) }) && s.o.AllNodesAre(observer.IsAtRest)
 	}
 }
 
@@ -188,8 +188,8 @@ func (s *storm) checkInputs(t *testing.T) {
 		}
 		before := s.bundles(t)
 		c.apply(t, s.fleet)
-		s.await(t, s.o, "a node that is told of "+c.name, func() bool { _, _, told := s.o.Most(before); return len(told) > 0 })
-		s.o.Begin()
+		s.await(t, s.o, "a node that is told of "+c.name, func() bool { _, _, told := s.o.MostSinceBegin(before); return len(told) > 0 })
+		s.o.BeginCounts()
 		seen = append(seen, c)
 	}
 	s.await(t, s.o, "the last change on all nodes", s.mark(t, "inputs.example.com"))
@@ -211,7 +211,7 @@ func (s *storm) checkInputs(t *testing.T) {
 	if now := s.boots(); !slices.Equal(boots, now) {
 		t.Errorf("%v boots, and %v before", now, boots)
 	}
-	if _, away, _ := s.o.Most(nil); away > 0 {
+	if _, away, _ := s.o.MostSinceBegin(nil); away > 0 {
 		t.Errorf("%d nodes were cordoned at once", away)
 	}
 }
@@ -227,7 +227,7 @@ func (s *storm) boots() []int {
 
 // checkKilledRestarts: a proxy, then a mirror set, and the next operator goes on where the one before was killed.
 func (s *storm) checkKilledRestarts(t *testing.T) {
-	s.o.Keep(observer.Rules{Unavailable: intstr.FromInt32(1), Parallel: 3})
+	s.o.KeepRules(observer.Rules{Unavailable: intstr.FromInt32(1), Parallel: 3})
 	s.stop()
 	starts := map[string]int{}
 	for _, m := range s.machines {
@@ -309,7 +309,7 @@ func (b bootings) done() bool {
 			return false
 		}
 	}
-	return b.o.Every(observer.IsAtRest)
+	return b.o.AllNodesAre(observer.IsAtRest)
 }
 
 // check checks that nothing was done twice.
@@ -353,11 +353,13 @@ func (s *storm) checkMembers(t *testing.T) {
 	s.configure(t, `{rollout: {settle: 0s, maxUnavailable: 2}}`, observer.Rules{Unavailable: intstr.FromInt32(2), Parallel: 20})
 	booting := s.some()
 	mine := func(n corev1.Node) bool { return n.Name != s.machines[1].name && n.Name != s.machines[2].name }
-	turns := func() []string { return s.o.Those(func(n corev1.Node) bool { return mine(n) && observer.IsHeld(n) }) }
+	turns := func() []string {
+		return s.o.NodesThat(func(n corev1.Node) bool { return mine(n) && observer.IsHeld(n) })
+	}
 	b := s.boot(t, booting...)
 	s.await(t, s.o, "a node in its turn", func() bool { return len(turns()) > 0 })
 	s.forget(t, turns()[0])
-	waiting := s.o.Those(func(n corev1.Node) bool { return mine(n) && !observer.IsHeld(n) })
+	waiting := s.o.NodesThat(func(n corev1.Node) bool { return mine(n) && !observer.IsHeld(n) })
 	renewed := s.reimage(t, waiting[len(waiting)-1])
 	added := s.addInMemory(t, "mem-new", 200)
 	has := s.mark(t, "members.example.com")
@@ -436,7 +438,7 @@ func (s *storm) checkStuck(t *testing.T) {
 				return false
 			}
 		}
-		return !lost.IsOn() && len(s.o.Those(observer.IsAtRest)) == len(s.machines)-2
+		return !lost.IsOn() && len(s.o.NodesThat(observer.IsAtRest)) == len(s.machines)-2
 	})
 	const budgetName = "PodDisruptionBudget never"
 	s.eventuallySaid(t, "the name of what blocks the drain", func(c metav1.Condition) bool {
@@ -449,7 +451,7 @@ func (s *storm) checkStuck(t *testing.T) {
 	// The time of both is over.
 	s.turn(t, guarded.name, func(x *windowsnode.RolloutState) { x.Elapsed.Taken = anHour })
 	s.await(t, s.o, "a node that is given back", func() bool {
-		return slices.Contains(s.o.Those(func(n corev1.Node) bool {
+		return slices.Contains(s.o.NodesThat(func(n corev1.Node) bool {
 			return !observer.IsCordonedByUs(n) && !n.Spec.Unschedulable && !observer.IsHeld(n)
 		}), guarded.name)
 	})
@@ -462,7 +464,7 @@ func (s *storm) checkStuck(t *testing.T) {
 	must(t, s.Delete(t.Context(), budget))
 	lost.StickOff(false)
 	must(t, lost.PowerOn())
-	s.await(t, s.o, "the lost host", func() bool { return slices.Contains(s.o.Those(observer.IsAtRest), lost.name) })
+	s.await(t, s.o, "the lost host", func() bool { return slices.Contains(s.o.NodesThat(observer.IsAtRest), lost.name) })
 	s.o.Excuse(lost.name, false)
 	s.turn(t, guarded.name, func(x *windowsnode.RolloutState) { x.Postponed = time.Time{} })
 	s.await(t, s.o, "all nodes", b.done)
@@ -474,7 +476,7 @@ const limits = `rollout: {settle: 0s, maxParallel: 2, maxUnavailable: 1}`
 // checkBadSetting: the kubelet refuses a setting that the operator does not know to be wrong. The canary rolls back, the others never
 // learn of it, and a correct setting reaches all, two at a time.
 func (s *storm) checkBadSetting(t *testing.T) {
-	s.o.Keep(observer.Rules{Unavailable: intstr.FromInt32(1), Parallel: 2})
+	s.o.KeepRules(observer.Rules{Unavailable: intstr.FromInt32(1), Parallel: 2})
 	before, r := s.bundles(t), s.read(t)
 	s.settings(t, `{`+limits+`, kubelet: {maxPods: 100, cpuManagerPolicy: static, kubeReserved: {cpu: '64'}, featureGates: {WindowsCPUAndMemoryAffinity: true}}}`)
 	var note string
@@ -492,7 +494,7 @@ func (s *storm) checkBadSetting(t *testing.T) {
 		}
 	}
 	s.rendered(t)
-	_, _, told := s.o.Most(before)
+	_, _, told := s.o.MostSinceBegin(before)
 	if len(told) != 1 {
 		t.Fatalf("%q were told of the setting", told)
 	}
@@ -504,11 +506,11 @@ func (s *storm) checkBadSetting(t *testing.T) {
 	if n := s.node(t, told[0]); n.Spec.Unschedulable || n.Labels[corev1.LabelOSStable] == "" {
 		t.Errorf("%s is cordoned", told[0])
 	}
-	s.o.Begin()
+	s.o.BeginCounts()
 	s.settings(t, `{`+limits+`, kubelet: {maxPods: 90}}`)
 	s.followed(t, r)
 	s.rest(t)
-	restarting, away, told := s.o.Most(before)
+	restarting, away, told := s.o.MostSinceBegin(before)
 	if len(told) != len(s.machines) || restarting > 2 || away > 0 {
 		t.Errorf("%q were told, %d restarted at once, %d were cordoned", told, restarting, away)
 	}

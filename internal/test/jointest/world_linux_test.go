@@ -60,8 +60,8 @@ func TestMain(m *testing.M) {
 	}
 	audited := shards.Options{Processes: 2}
 	if folder := auditFolder(); folder != "" {
-		audited.Begin = func() error { return permissions.Begin(folder) }
-		audited.End = func() error { return permissions.End(folder) }
+		audited.Begin = func() error { return permissions.BeginLogs(folder) }
+		audited.End = func() error { return permissions.EndLogs(folder) }
 	}
 	os.Exit(shards.Run(audited, func() int {
 		status := server.Main(m)
@@ -83,7 +83,7 @@ func keepRequests(plane *controlplane.ControlPlane) error {
 	if auditFolder() == "" || !shards.IsShard() {
 		return nil
 	}
-	return permissions.Keep(auditFolder(), plane)
+	return permissions.KeepLog(auditFolder(), plane)
 }
 
 // world is a cluster, machines, and an operator that runs with the permissions that it ships.
@@ -248,7 +248,7 @@ func (w *world) create(o client.Object) {
 }
 
 // background runs something until the end of the test.
-func (w *world) background(run func(ctx context.Context) error) { testenv.Background(w.t, run) }
+func (w *world) background(run func(ctx context.Context) error) { testenv.RunInBackground(w.t, run) }
 
 // machine starts a simulated machine with this name and address, which accepts the operator's key.
 func (w *world) machine(name, address string) *joinedMachine {

@@ -19,15 +19,15 @@ func (o *Observer) replaceNodes(list []corev1.Node, version uint64) {
 	old := o.nodes
 	o.nodes = map[string]seen{}
 	for _, n := range list {
-		o.enter(old[n.Name], n)
+		o.enterNode(old[n.Name], n)
 	}
 	for name := range old {
 		if _, ok := o.nodes[name]; !ok {
-			o.hold(name, version, false)
+			o.noteHeld(name, version, false)
 		}
 	}
 	// Together they are the state of one moment. Which of them was cordoned last is not known.
-	o.judge(false)
+	o.judgeRules(false)
 }
 
 // seeNode is called with every change of a Node, in their order.
@@ -35,11 +35,11 @@ func (o *Observer) seeNode(n corev1.Node) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	before := o.nodes[n.Name]
-	o.enter(before, n)
+	o.enterNode(before, n)
 	if wrong := o.protected[n.Name]; wrong != nil && wrong(n) != "" {
-		o.note(RuleProtected, "%s: %s", n.Name, wrong(n))
+		o.noteViolation(RuleProtected, "%s: %s", n.Name, wrong(n))
 	}
-	o.judge(!before.cordoned && o.nodes[n.Name].cordoned && !before.gone && IsReady(before.node))
+	o.judgeRules(!before.cordoned && o.nodes[n.Name].cordoned && !before.gone && IsReady(before.node))
 }
 
 // deleteNode is called with the last state of a Node.
@@ -49,11 +49,11 @@ func (o *Observer) deleteNode(n corev1.Node) {
 	o.events++
 	o.moves++
 	delete(o.nodes, n.Name)
-	o.hold(n.Name, Revision(n.ResourceVersion), false)
+	o.noteHeld(n.Name, Revision(n.ResourceVersion), false)
 }
 
-// enter is called with the mutex held.
-func (o *Observer) enter(before seen, n corev1.Node) {
+// enterNode is called with the mutex held.
+func (o *Observer) enterNode(before seen, n corev1.Node) {
 	o.events++
 	if isMoved(before.node, n) {
 		o.moves++
@@ -66,7 +66,7 @@ func (o *Observer) enter(before seen, n corev1.Node) {
 		}
 	}
 	o.nodes[n.Name] = is
-	o.hold(n.Name, Revision(n.ResourceVersion), IsHeld(n))
+	o.noteHeld(n.Name, Revision(n.ResourceVersion), IsHeld(n))
 	if d, err := published.DecodeDesired(n.Annotations[published.DesiredAnnotation]); err == nil {
 		if o.told[n.Name] == nil {
 			o.told[n.Name] = map[bundle.Digest]bool{}
@@ -74,10 +74,10 @@ func (o *Observer) enter(before seen, n corev1.Node) {
 		o.told[n.Name][d.Bundle] = true
 	}
 	for key, value := range n.Annotations {
-		o.search("annotation "+key+" of a Node", value)
+		o.searchSecrets("annotation "+key+" of a Node", value)
 	}
 	for _, c := range n.Status.Conditions {
-		o.search("condition "+string(c.Type)+" of a Node", c.Message)
+		o.searchSecrets("condition "+string(c.Type)+" of a Node", c.Message)
 	}
 }
 
@@ -86,27 +86,27 @@ func isMoved(a, b corev1.Node) bool {
 	return a.UID != b.UID || a.Spec.Unschedulable != b.Spec.Unschedulable || IsReady(a) != IsReady(b) || !maps.Equal(a.Annotations, b.Annotations)
 }
 
-// judge checks the rules; began says that a node that could be used was cordoned just now.
-func (o *Observer) judge(began bool) {
+// judgeRules checks the rules; began says that a node that could be used was cordoned just now.
+func (o *Observer) judgeRules(began bool) {
 	restarting, cordoned, held, ours := 0, 0, 0, 0
 	for _, x := range o.nodes {
-		restarting += one(x.restarting)
-		cordoned += one(x.cordoned)
-		held += one(x.held)
-		ours += one(x.cordoned || x.held)
+		restarting += oneIf(x.restarting)
+		cordoned += oneIf(x.cordoned)
+		held += oneIf(x.held)
+		ours += oneIf(x.cordoned || x.held)
 	}
 	o.restarting, o.away = max(o.restarting, restarting), max(o.away, cordoned)
 	if o.rules == nil {
 		return
 	}
-	o.widen()
+	o.widenLimit()
 	operators := max(o.rules.Operators, 1)
 	alone := operators == 1
 	switch {
 	case held > o.limit, cordoned > o.limit*operators, alone && ours > o.limit, alone && began && o.countKnownAway() > o.limit:
-		o.note(RuleAway, "%d because of us, of %d that may be: %s", ours, o.limit, o.listAway())
+		o.noteViolation(RuleAway, "%d because of us, of %d that may be: %s", ours, o.limit, o.listAway())
 	case o.rules.Parallel > 0 && restarting > o.rules.Parallel*operators:
-		o.note(RuleParallel, "%d, of %d that may", restarting, o.rules.Parallel)
+		o.noteViolation(RuleParallel, "%d, of %d that may", restarting, o.rules.Parallel)
 	}
 }
 
@@ -118,7 +118,7 @@ func (o *Observer) countKnownAway() int {
 		if since.Before(o.disturbed) {
 			since = o.disturbed
 		}
-		n += one(x.cordoned || x.held || x.gone && o.now().Sub(since) > o.noticed)
+		n += oneIf(x.cordoned || x.held || x.gone && o.now().Sub(since) > o.noticed)
 	}
 	return n
 }
@@ -134,15 +134,15 @@ func (o *Observer) listAway() string {
 	return strings.Join(names, ", ")
 }
 
-func one(is bool) int {
+func oneIf(is bool) int {
 	if is {
 		return 1
 	}
 	return 0
 }
 
-// hold notes when a node begins and ceases to be held.
-func (o *Observer) hold(node string, at uint64, held bool) {
+// noteHeld notes when a node begins and ceases to be held.
+func (o *Observer) noteHeld(node string, at uint64, held bool) {
 	spans := o.held[node]
 	open := len(spans) > 0 && spans[len(spans)-1].to == 0
 	switch {

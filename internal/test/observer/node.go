@@ -57,8 +57,8 @@ func awaitsBoot(n corev1.Node, r published.Report, state windowsnode.RolloutStat
 	return value != "" && asked != r.Rebooted && asked != state.Booted
 }
 
-// Describe shows a node, for messages.
-func Describe(n corev1.Node) string {
+// DescribeNode shows a node, for messages.
+func DescribeNode(n corev1.Node) string {
 	d, _ := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
 	r, _ := published.DecodeReport(n.Annotations[published.ReportAnnotation])
 	state, _ := windowsnode.DecodeRolloutState(n.Annotations[published.RolloutAnnotation])

@@ -52,7 +52,7 @@ type Observer struct {
 	nodes map[string]seen
 	// rules are those of now; nil is none.
 	rules *Rules
-	// limit is the largest number of unavailable nodes that was allowed since Keep: the rules and the number of nodes change.
+	// limit is the largest number of unavailable nodes that was allowed since KeepRules: the rules and the number of nodes change.
 	limit int
 	// disturbed is when the operator could last not see the cluster as it is.
 	disturbed time.Time
@@ -68,7 +68,7 @@ type Observer struct {
 	found     []Violation
 	// events is how many changes of Nodes were seen, moves how many of them changed more than signs of life.
 	events, moves int
-	// restarting is how many nodes restarted services at once, away how many a rollout had cordoned, at most since Begin; told are the bundles of each node.
+	// restarting is how many nodes restarted services at once, away how many a rollout had cordoned, at most since BeginCounts; told are the bundles of each node.
 	restarting, away int
 	told             map[string]map[bundle.Digest]bool
 }
@@ -97,44 +97,44 @@ func New(now func() time.Time, noticed time.Duration) *Observer {
 	}
 }
 
-// Keep has rules checked from now on, when all nodes are at rest.
-func (o *Observer) Keep(r Rules) {
-	o.Begin()
+// KeepRules has rules checked from now on, when all nodes are at rest.
+func (o *Observer) KeepRules(r Rules) {
+	o.BeginCounts()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.rules, o.limit = &r, 0
 }
 
-// Allow is called before rules change: until the next Keep the wider limit of unavailable nodes holds.
-func (o *Observer) Allow(r Rules) {
+// AllowRules is called before rules change: until the next KeepRules the wider limit of unavailable nodes holds.
+func (o *Observer) AllowRules(r Rules) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.widen()
+	o.widenLimit()
 	o.rules = &r
-	o.widen()
+	o.widenLimit()
 }
 
-// widen is called with the mutex held, when the rules or the number of nodes has changed.
-func (o *Observer) widen() {
+// widenLimit is called with the mutex held, when the rules or the number of nodes has changed.
+func (o *Observer) widenLimit() {
 	if o.rules == nil {
 		return
 	}
 	n, err := intstr.GetScaledValueFromIntOrPercent(&o.rules.Unavailable, len(o.nodes), false)
 	if err != nil {
-		o.note(RuleAway, "%v", err)
+		o.noteViolation(RuleAway, "%v", err)
 	}
 	o.limit = max(o.limit, n, 1)
 }
 
-// Begin forgets what was the most, and who was told of what.
-func (o *Observer) Begin() {
+// BeginCounts forgets what was the most, and who was told of what.
+func (o *Observer) BeginCounts() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.restarting, o.away, o.told = 0, 0, map[string]map[bundle.Digest]bool{}
 }
 
-// Most returns what was the most since Begin, and who was told of another bundle than before.
-func (o *Observer) Most(before map[string]bundle.Digest) (restarting, away int, told []string) {
+// MostSinceBegin returns what was the most since BeginCounts, and who was told of another bundle than before.
+func (o *Observer) MostSinceBegin(before map[string]bundle.Digest) (restarting, away int, told []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for name, bundles := range o.told {
@@ -168,8 +168,8 @@ func (o *Observer) Disturb() {
 	o.disturbed = o.now()
 }
 
-// Hide adds texts that must not be seen.
-func (o *Observer) Hide(secrets ...string) {
+// HideSecrets adds texts that must not be seen.
+func (o *Observer) HideSecrets(secrets ...string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.secrets = append(o.secrets, secrets...)
@@ -179,13 +179,13 @@ func (o *Observer) Hide(secrets ...string) {
 func (o *Observer) SearchText(place, text string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.search(place, text)
+	o.searchSecrets(place, text)
 }
 
-func (o *Observer) search(place, text string) {
+func (o *Observer) searchSecrets(place, text string) {
 	for _, secret := range o.secrets {
 		if strings.Contains(text, secret) {
-			o.note(RuleSecret, "%q is in %s", secret, place)
+			o.noteViolation(RuleSecret, "%q is in %s", secret, place)
 		}
 	}
 }
@@ -194,11 +194,11 @@ func (o *Observer) search(place, text string) {
 func (o *Observer) Violate(rule, format string, args ...any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.note(rule, format, args...)
+	o.noteViolation(rule, format, args...)
 }
 
-// note is Violate with the mutex held.
-func (o *Observer) note(rule, format string, args ...any) {
+// noteViolation is Violate with the mutex held.
+func (o *Observer) noteViolation(rule, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	for i, v := range o.found {
 		if v.Rule == rule && v.Text == text {
@@ -219,8 +219,8 @@ func (o *Observer) Violations() []Violation {
 	return slices.Clone(o.found)
 }
 
-// Forget forgets the violations.
-func (o *Observer) Forget() {
+// ForgetViolations forgets the violations.
+func (o *Observer) ForgetViolations() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.found = nil
@@ -240,15 +240,15 @@ func (o *Observer) Snapshot() map[string]corev1.Node {
 // Count returns how many nodes there are.
 func (o *Observer) Count() int { return len(o.Snapshot()) }
 
-// Those returns the names of nodes, sorted.
-func (o *Observer) Those(are func(corev1.Node) bool) []string {
+// NodesThat returns the names of nodes, sorted.
+func (o *Observer) NodesThat(are func(corev1.Node) bool) []string {
 	nodes := o.Snapshot()
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(nodes)), func(name string) bool { return !are(nodes[name]) })
 }
 
-// Every reports whether all nodes are as they should be.
-func (o *Observer) Every(is func(corev1.Node) bool) bool {
-	return len(o.Those(func(n corev1.Node) bool { return !is(n) })) == 0
+// AllNodesAre reports whether all nodes are as they should be.
+func (o *Observer) AllNodesAre(is func(corev1.Node) bool) bool {
+	return len(o.NodesThat(func(n corev1.Node) bool { return !is(n) })) == 0
 }
 
 // Progress returns the number of events, and of those that changed more than signs of life.
@@ -264,7 +264,7 @@ func (o *Observer) String() string {
 	defer o.mu.Unlock()
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(o.nodes)) {
-		fmt.Fprintf(&text, "%s %s\n", o.nodes[name].standing, Describe(o.nodes[name].node))
+		fmt.Fprintf(&text, "%s %s\n", o.nodes[name].standing, DescribeNode(o.nodes[name].node))
 	}
 	return text.String()
 }
@@ -276,7 +276,7 @@ func (o *Observer) CheckEvictions() {
 	for uid, e := range o.evictions {
 		within := func(s span) bool { return s.from < e.at && (s.to == 0 || e.at < s.to) }
 		if !slices.ContainsFunc(o.held[e.node], within) {
-			o.note(RuleEvicted, "pod %s at %d from %s, which was held in %v", uid, e.at, e.node, o.held[e.node])
+			o.noteViolation(RuleEvicted, "pod %s at %d from %s, which was held in %v", uid, e.at, e.node, o.held[e.node])
 		}
 	}
 	clear(o.evictions)

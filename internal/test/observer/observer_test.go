@@ -28,7 +28,7 @@ func newScene(t *testing.T, names ...string) *scene {
 	t.Helper()
 	s := &scene{t: t, at: time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC), nodes: map[string]*corev1.Node{}}
 	s.Observer = New(func() time.Time { return s.at }, 45*time.Second)
-	s.Keep(Rules{Unavailable: intstr.FromInt32(1)})
+	s.KeepRules(Rules{Unavailable: intstr.FromInt32(1)})
 	for _, name := range names {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
 			published.DesiredAnnotation: "not read here", published.ReportAnnotation: "not read here",
@@ -138,13 +138,13 @@ func TestRules(t *testing.T) {
 			s.change("b", cordon)
 		}, ""},
 		{"two nodes are cordoned where two may be", func(s *scene) {
-			s.Allow(two)
+			s.AllowRules(two)
 			s.change("a", cordon)
 			s.change("b", cordon)
 		}, ""},
 		{"the limit was two until the last rest", func(s *scene) {
-			s.Allow(two)
-			s.Keep(Rules{Unavailable: intstr.FromInt32(1)})
+			s.AllowRules(two)
+			s.KeepRules(Rules{Unavailable: intstr.FromInt32(1)})
 			s.change("a", cordon)
 			s.change("b", cordon)
 		}, RuleAway},
@@ -159,27 +159,27 @@ func TestRules(t *testing.T) {
 			s.change("b", cordon)
 		}, ""},
 		{"two nodes are cordoned by two operators", func(s *scene) {
-			s.Keep(Rules{Unavailable: intstr.FromInt32(1), Operators: 2})
+			s.KeepRules(Rules{Unavailable: intstr.FromInt32(1), Operators: 2})
 			s.change("a", cordon)
 			s.change("b", cordon)
 		}, ""},
 		{"two nodes are held by two operators", func(s *scene) {
-			s.Keep(Rules{Unavailable: intstr.FromInt32(1), Operators: 2})
+			s.KeepRules(Rules{Unavailable: intstr.FromInt32(1), Operators: 2})
 			s.change("a", s.hold)
 			s.change("b", s.hold)
 		}, RuleAway},
 		{"half of the nodes may be away", func(s *scene) {
-			s.Keep(Rules{Unavailable: intstr.FromString("50%")})
+			s.KeepRules(Rules{Unavailable: intstr.FromString("50%")})
 			s.change("a", cordon)
 			s.change("b", cordon)
 		}, RuleAway},
 		{"two nodes restart services where one may", func(s *scene) {
-			s.Keep(Rules{Unavailable: intstr.FromInt32(1), Parallel: 1})
+			s.KeepRules(Rules{Unavailable: intstr.FromInt32(1), Parallel: 1})
 			s.change("a", s.restart)
 			s.change("b", s.restart)
 		}, RuleParallel},
 		{"a node that the test itself has stopped does not restart", func(s *scene) {
-			s.Keep(Rules{Unavailable: intstr.FromInt32(1), Parallel: 1})
+			s.KeepRules(Rules{Unavailable: intstr.FromInt32(1), Parallel: 1})
 			s.Excuse("a", true)
 			s.change("a", s.restart)
 			s.change("b", s.restart)
@@ -204,11 +204,11 @@ func TestRules(t *testing.T) {
 			s.CheckLeft()
 		}, ""},
 		{"a secret is in an annotation", func(s *scene) {
-			s.Hide("secret")
+			s.HideSecrets("secret")
 			s.change("a", func(n *corev1.Node) { n.Annotations["example.com/any"] = "a secret text" })
 		}, RuleSecret},
 		{"a secret is in a condition", func(s *scene) {
-			s.Hide("secret")
+			s.HideSecrets("secret")
 			s.change("a", func(n *corev1.Node) { n.Status.Conditions[0].Message = "secret" })
 		}, RuleSecret},
 		{"a pod is evicted from a node that is held", func(s *scene) {

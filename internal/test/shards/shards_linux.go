@@ -45,10 +45,10 @@ func Run(o Options, here func() int) int {
 		return here()
 	}
 	status := 1
-	err := call(o.Begin)
+	err := callProcess(o.Begin)
 	if err == nil {
 		status, err = splitTests(o.Processes)
-		err = errors.Join(err, call(o.End))
+		err = errors.Join(err, callProcess(o.End))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "shards:", err)
@@ -57,7 +57,7 @@ func Run(o Options, here func() int) int {
 	return status
 }
 
-func call(do func() error) error {
+func callProcess(do func() error) error {
 	if do == nil {
 		return nil
 	}

@@ -132,7 +132,7 @@ func New(o Options) (*Machine, error) {
 		return nil, err
 	}
 	m.ctx, m.stop = context.WithCancel(context.Background())
-	if err := m.prepare(); err != nil {
+	if err := m.prepareHost(); err != nil {
 		m.stop()
 		return nil, errors.Join(err, m.close())
 	}
@@ -143,11 +143,11 @@ func New(o Options) (*Machine, error) {
 				return err
 			}
 		}
-		m.operated(op)
+		m.noteOperation(op)
 		return nil
 	}
 	m.all.Go(m.run)
-	m.reconcile()
+	m.reconcileProcesses()
 	return m, nil
 }
 
@@ -170,8 +170,8 @@ func (m *Machine) open() error {
 	return nil
 }
 
-// prepare tells the host which probes the programs of this process answer.
-func (m *Machine) prepare() error {
+// prepareHost tells the host which probes the programs of this process answer.
+func (m *Machine) prepareHost() error {
 	return m.Host.Edit(m.ctx, func(s *simulation.State) {
 		m.boot = s.Boot
 		s.Live = maps.Clone(s.Live)
@@ -215,7 +215,7 @@ func (m *Machine) Behave(change func(*simulation.Script)) error {
 		}
 		change(&s.Script)
 	})
-	m.changed()
+	m.wakeUp()
 	return err
 }
 
@@ -291,8 +291,8 @@ func (m *Machine) ForgetOperations() {
 	m.done = nil
 }
 
-// operated is called after each operation of the node agent in this process.
-func (m *Machine) operated(op simulation.Operation) {
+// noteOperation is called after each operation of the node agent in this process.
+func (m *Machine) noteOperation(op simulation.Operation) {
 	isRecord := strings.HasPrefix(bundle.FoldPath(op.Target), bundle.FoldPath(plan.StateFolder)) || bundle.Base(op.Target) == bundle.LedgerCopy
 	if !isRecord {
 		m.mu.Lock()
@@ -301,9 +301,9 @@ func (m *Machine) operated(op simulation.Operation) {
 	}
 	switch op.Verb { //nolint:exhaustive // only these are about processes
 	case simulation.VerbStart, simulation.VerbStop, simulation.VerbDelete:
-		m.reconcile()
+		m.reconcileProcesses()
 	case simulation.VerbReboot:
-		m.changed()
+		m.wakeUp()
 	}
 }
 

@@ -29,7 +29,7 @@ var server = testenv.Environment{Options: controlplane.Options{Controllers: true
 
 var programs sshtest.Shared
 
-var must, eventually, background = testenv.Must, testenv.Await, testenv.Background
+var must, eventually, background = testenv.Must, testenv.Await, testenv.RunInBackground
 
 func TestMain(m *testing.M) {
 	status := server.Main(m)

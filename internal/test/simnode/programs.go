@@ -23,7 +23,7 @@ import (
 func runKubelet(ctx context.Context, m *Machine, p *process) error {
 	return kubelet.Run(ctx, kubelet.Options{
 		Host: m.Host, Argv: p.argv, Containers: m.containers, Hardware: m.options.Hardware, Times: m.options.Times.Kubelet, Now: m.clock.Now, Log: m.log.With("program", "kubelet"),
-		Healthy: func(targets ...string) { m.says(p, func(l *simulation.Live) { l.Answers = targets }) }, Serves: m.options.Serves,
+		Healthy: func(targets ...string) { m.appendLog(p, func(l *simulation.Live) { l.Answers = targets }) }, Serves: m.options.Serves,
 	})
 }
 
@@ -59,7 +59,7 @@ func runAgent(ctx context.Context, m *Machine, p *process) error {
 	}
 	options := f.ParsedOptions()
 	options.Jitter = func(d time.Duration) time.Duration { return d + rand.N(d/5+1) }
-	e := m.engine("run")
+	e := m.newEngine("run")
 	e.Self = bundle.AgentService
 	keeper := agent.Agent{Engine: e, Log: log, Options: options, Images: m.options.Images}
 	if f.Kubeconfig != "" {
@@ -88,7 +88,7 @@ const BrokenAgent = "a node agent that does not work"
 
 // runGuard is `wmco-node guard`. A machine that is switched off ends it, which is no error.
 func runGuard(ctx context.Context, m *Machine, _ *process) error {
-	e := m.engine("guard")
+	e := m.newEngine("guard")
 	e.GuardWait = m.options.Times.Guard
 	var back *applier.RolledBackError
 	if _, err := e.GuardHandover(ctx, bundle.AgentService); err != nil && !errors.As(err, &back) {

@@ -23,7 +23,7 @@ func TestTheObserverFindsFaultsOfTheOperator(t *testing.T) {
 	s := newSoak(t, options{nodes: 4, seed: 1, patience: 2 * time.Minute, collection: 2 * time.Minute, boundsUsage: true})
 	s.settings.maxUnavailable = 1
 	s.write(t)
-	s.observer.Hide(firstSecret)
+	s.observer.HideSecrets(firstSecret)
 	s.rest(t)
 	if found := s.observer.Violations(); len(found) > 0 {
 		t.Fatalf("without a fault: %+v", found)
@@ -46,13 +46,13 @@ func TestTheObserverFindsFaultsOfTheOperator(t *testing.T) {
 			s.operator.kill()
 			s.options.sabotages, s.options.patience = nil, 2*time.Minute
 			s.live(t)
-			s.observer.Forget()
+			s.observer.ForgetViolations()
 			for _, n := range s.observer.Snapshot() {
 				s.edit(t, n.Name, `{"metadata":{"annotations":{"example.com/proxy":null}}}`)
 			}
 			s.setProxy(t, s.password())
 			s.rest(t)
-			s.observer.Forget()
+			s.observer.ForgetViolations()
 		})
 	}
 }

@@ -82,7 +82,7 @@ func (s *soak) rest(t testing.TB) {
 	s.checkKept()
 	s.checkUsage()
 	s.observer.CheckLeft()
-	s.observer.Keep(s.settings.rules())
+	s.observer.KeepRules(s.settings.rules())
 }
 
 func (s *soak) lastLine() string {
@@ -101,7 +101,7 @@ func (s *soak) unrest() string {
 	for _, m := range s.named(isOn) {
 		n, ok := nodes[m.name]
 		if !ok || !observer.IsAtRest(n) {
-			busy = append(busy, observer.Describe(n))
+			busy = append(busy, observer.DescribeNode(n))
 		}
 	}
 	switch {

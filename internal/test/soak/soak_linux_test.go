@@ -126,7 +126,7 @@ func newSoak(t testing.TB, o options) *soak {
 	kubelet, _ := executables.set.Find(payload.For(payload.Kubelet, payload.TestedKubernetes).Name)
 	s.example.Template.Status.NodeInfo.KubeletVersion = kubelet.Version
 	t.Cleanup(func() { s.end(t, cancel) })
-	s.observer.Hide("ZXhhbXBsZS11c2VyOmV4YW1wbGUtcGFzc3dvcmQ=") // of the example cluster
+	s.observer.HideSecrets("ZXhhbXBsZS11c2VyOmV4YW1wbGUtcGFzc3dvcmQ=") // of the example cluster
 	must(t, s.observer.Watch(ctx, &config))
 	// The nodes get their first bundle at once.
 	s.settings = settings{maxUnavailable: o.nodes, maxParallel: 10_000, maxPods: 250}
@@ -138,7 +138,7 @@ func newSoak(t testing.TB, o options) *soak {
 	s.rest(t)
 	s.settings = settings{maxUnavailable: 2, maxParallel: 20, canaries: 1, maxPods: 250}
 	s.write(t)
-	s.observer.Keep(s.settings.rules())
+	s.observer.KeepRules(s.settings.rules())
 	go s.keepPods(ctx, o.nodes/4)
 	return s
 }

@@ -42,7 +42,7 @@ func (x settings) rules() observer.Rules {
 // write writes the settings.
 func (s *soak) write(t testing.TB) {
 	t.Helper()
-	s.observer.Allow(s.settings.rules())
+	s.observer.AllowRules(s.settings.rules())
 	s.put(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: %s, name: windows-machine-config}, data: {config.yaml: %q}}", gather.OperatorNamespace, s.settings))
 }
 
@@ -219,7 +219,7 @@ func (s *soak) putMirrorSet(t testing.TB, i int) {
 func (s *soak) password() string {
 	s.passwords++
 	text := fmt.Sprintf("soak-password-%d", s.passwords)
-	s.observer.Hide(text, base64.StdEncoding.EncodeToString([]byte("soak-user:"+text)))
+	s.observer.HideSecrets(text, base64.StdEncoding.EncodeToString([]byte("soak-user:"+text)))
 	return text
 }
 

@@ -53,8 +53,8 @@ var watchedKinds = []schema.GroupVersionResource{
 // watchAgent is the user agent of the watches in an audit log.
 const watchAgent = "wmco-testenv-changes"
 
-// follow notifies of the changes of a control plane until stop, which waits for the end of the watches.
-func (n *notifier) follow(config *rest.Config) (stop func(), err error) {
+// followCluster notifies of the changes of a control plane until stop, which waits for the end of the watches.
+func (n *notifier) followCluster(config *rest.Config) (stop func(), err error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent, config.QPS = watchAgent, -1
 	c, err := metadata.NewForConfig(config)

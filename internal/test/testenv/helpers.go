@@ -22,8 +22,8 @@ func Await(t testing.TB, what string, done func() bool) {
 	Must(t, Eventually(t.Context(), what, done))
 }
 
-// Background runs something until the end of the test.
-func Background(t testing.TB, run func(ctx context.Context) error) {
+// RunInBackground runs something until the end of the test.
+func RunInBackground(t testing.TB, run func(ctx context.Context) error) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -38,7 +38,7 @@ type Environment struct {
 // Main runs the tests of a package and stops the control plane, if one was started. It returns the exit status for TestMain.
 func (e *Environment) Main(m *testing.M) int {
 	status := m.Run()
-	if err := e.stop(); err != nil {
+	if err := e.stopServer(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return max(status, 1)
 	}
@@ -53,7 +53,7 @@ func (e *Environment) ControlPlane(t testing.TB) *controlplane.ControlPlane {
 	}
 	e.once.Do(func() {
 		if e.plane, e.err = controlplane.Start(e.Options); e.err == nil {
-			e.unfollow, e.err = changes.follow(e.plane.Config)
+			e.unfollow, e.err = changes.followCluster(e.plane.Config)
 		}
 	})
 	var missing *controlplane.MissingError
@@ -88,8 +88,8 @@ func NewClient(t testing.TB, config *rest.Config) client.Client {
 	return c
 }
 
-// stop ends what was started. It does nothing if nothing was.
-func (e *Environment) stop() error {
+// stopServer ends what was started. It does nothing if nothing was.
+func (e *Environment) stopServer() error {
 	if e.plane == nil {
 		return nil
 	}

@@ -70,7 +70,7 @@ func start(root, folder string, network Network) (*machine, error) {
 		return nil, fmt.Errorf("starting a machine for Wine: %w\n%s", err, complaints.String())
 	}
 	m.id = strings.TrimSpace(line)
-	if err := m.connect(); err != nil {
+	if err := m.connectNetwork(); err != nil {
 		return nil, errors.Join(err, m.stop())
 	}
 	return m, nil

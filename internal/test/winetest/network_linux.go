@@ -90,8 +90,8 @@ func newAdapter(name string, address netip.Addr) (*os.File, error) {
 	return tap, nil
 }
 
-// connect enables the loopback of a separate network.
-func (m *machine) connect() error {
+// connectNetwork enables the loopback of a separate network.
+func (m *machine) connectNetwork() error {
 	if m.network != NetworkAlone {
 		return nil
 	}

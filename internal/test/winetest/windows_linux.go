@@ -46,7 +46,7 @@ func (m *machine) tryToBoot(ctx context.Context) error {
 	}
 	defer printed.close()
 	// The program outlives the context, which is only for the boot.
-	cmd := m.command(context.WithoutCancel(ctx), job{dir: prefix, argv: []string{program, "cmd", "/d", "/k", "echo " + booted}})
+	cmd := m.wineCommand(context.WithoutCancel(ctx), job{dir: prefix, argv: []string{program, "cmd", "/d", "/k", "echo " + booted}})
 	cmd.Stderr = printed.err
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

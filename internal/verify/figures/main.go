@@ -35,7 +35,7 @@ type options struct{ update, changes bool }
 type figure struct{ what, is string }
 
 func run(ctx context.Context, tree string, o options, to io.Writer) error {
-	list, err := count(ctx, tree)
+	list, err := countAll(ctx, tree)
 	if err != nil {
 		return err
 	}

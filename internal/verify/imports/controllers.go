@@ -56,7 +56,7 @@ var controllerRules = []rule{
 	{
 		pkg:     "controller/rollout",
 		imports: []string{"bundle", "bundle/archive", "bundle/nodestate", "bundle/published", "controller/base", "controller/base/skew", "controller/inputs/deletions", "controller/inputs/desired", "controller/keys/signing", "controller/layers", "controller/rollout/plan", "controller/rollout/steps", "controller/status", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/heartbeat", "controller/windowsnode/nodelist", "payload", "render", "bundle/reason", "controller/fleet"},
-		never:   join(remote, controllers("rollout")),
+		never:   join(remote, otherControllers("rollout")),
 	},
 	{
 		pkg:     "controller/windowsnode/heartbeat",
@@ -110,62 +110,62 @@ var controllerRules = []rule{
 	{
 		pkg:     "controller/olm",
 		imports: []string{"bundle", "bundle/nodestate", "bundle/published", "controller/base", "controller/fleet", "controller/windowsnode", "controller/windowsnode/nodelist"},
-		never:   join(remote, controllers("olm")),
+		never:   join(remote, otherControllers("olm")),
 	},
 	{
 		pkg:     "controller/inputs",
 		imports: []string{"bundle", "controller/base", "controller/gather", "controller/gather/objects", "controller/inputs/desired", "controller/windowsnode", "controller/windowsnode/record", "bundle/reason", "render"},
-		never:   append([]string{"github.com/pkg/sftp/..."}, controllers("")...),
+		never:   append([]string{"github.com/pkg/sftp/..."}, otherControllers("")...),
 	},
 	{
 		pkg:     "controller/base",
 		imports: []string{"applier/remote", "bundle", "bundle/published", "controller/gather/objects", "controller/base/leader", "controller/base/named", "controller/windowsnode/nodelist"},
-		never:   join(remote, rendering, []string{"controller/hosts"}, controllers("")),
+		never:   join(remote, rendering, []string{"controller/hosts"}, otherControllers("")),
 	},
 	{
 		pkg:     "controller/inputs/warnings",
 		imports: []string{"bundle", "bundle/published", "controller/base", "controller/base/ports", "controller/gather/objects", "controller/inputs/deletions", "controller/inputs/desired", "controller/windowsnode", "deploy/admission", "render/preview", "render/review"},
-		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("")...),
+		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, otherControllers("")...),
 	},
 	{
 		pkg:     "controller/configure",
 		imports: []string{"applier", "applier/remote", "bundle", "bundle/nodestate", "preflight", "bundle/published", "controller/base", "controller/base/conditions", "controller/base/named", "controller/configure/checks", "controller/gather", "controller/hosts", "controller/inputs/deletions", "controller/inputs/desired", "controller/keys", "controller/keys/username", "controller/status", "controller/windowsnode", "controller/windowsnode/record", "layout", "payload", "render", "bundle/reason", "controller/fleet", "render/machines"},
-		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("configure")...),
+		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, otherControllers("configure")...),
 	},
 	{
 		pkg:     "controller/csr",
 		imports: []string{"bundle", "bundle/published", "controller/base", "controller/configure", "controller/csr/certificates", "controller/gather", "controller/hosts", "controller/inputs/desired", "deploy/admission", "render"},
-		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("csr")...),
+		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, otherControllers("csr")...),
 	},
 	{
 		pkg:     "controller/hostkeys",
 		imports: []string{"controller/base", "controller/hosts", "controller/windowsnode/record", "render"},
-		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("hostkeys")...),
+		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, otherControllers("hostkeys")...),
 	},
 	{
 		pkg:     "controller/instance",
 		imports: []string{"controller/base", "controller/configure"},
-		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("instance")...),
+		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, otherControllers("instance")...),
 	},
 	{
 		pkg:     "controller/machine",
 		imports: []string{"controller/base", "controller/configure", "controller/windowsnode", "controller/windowsnode/record"},
-		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("machine")...),
+		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, otherControllers("machine")...),
 	},
 	{
 		pkg:     "controller/node",
 		imports: []string{"applier", "applier/remote", "bundle", "bundle/nodestate", "bundle/published", "controller/base", "controller/configure", "controller/hosts", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/nodelist", "controller/windowsnode/record", "payload", "render", "bundle/reason", "controller/fleet"},
-		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("node")...),
+		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, otherControllers("node")...),
 	},
 	{
 		pkg:     "controller/prerequisites",
 		imports: []string{"bundle", "bundle/published", "controller/base", "controller/base/conditions", "controller/base/named", "controller/base/policies", "controller/configure", "controller/configure/checks", "controller/gather", "controller/gather/ignored", "controller/windowsnode/nodelist", "controller/windowsnode/record", "deploy/admission", "controller/fleet"},
-		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("prerequisites")...),
+		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, otherControllers("prerequisites")...),
 	},
 	{
 		pkg:     "controller/userdata",
 		imports: []string{"bundle", "bundle/published", "controller/base", "controller/base/conditions", "controller/base/named", "controller/base/policies", "controller/hosts", "controller/keys", "render/machines"},
-		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("userdata")...),
+		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, otherControllers("userdata")...),
 	},
 	{
 		pkg:     "controller/base/policies",

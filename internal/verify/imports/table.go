@@ -240,8 +240,8 @@ var programRules = []rule{
 	{pkg: "internal", anything: true},
 }
 
-// controllers are the packages of the controllers, but one: no package below the root imports another one's controller.
-func controllers(but string) []string {
+// otherControllers are the packages of the controllers, but one: no package below the root imports another one's controller.
+func otherControllers(but string) []string {
 	var all []string
 	for _, name := range []string{"csr", "hostkeys", "instance", "machine", "node", "olm", "prerequisites", "rollout", "userdata"} {
 		if name != but {

@@ -109,8 +109,8 @@ func (m Mutation) Apply(content string) (string, error) {
 	return strings.Replace(content, m.Old, m.New, 1), nil
 }
 
-// pattern returns the -run of go test for exactly these tests.
-func pattern(tests []string) string {
+// namePattern returns the -run of go test for exactly these tests.
+func namePattern(tests []string) string {
 	var all []string
 	for _, t := range tests {
 		parts := strings.Split(t, "/")

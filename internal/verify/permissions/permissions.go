@@ -49,15 +49,15 @@ func (p Permission) String() string {
 	return text
 }
 
-// permits reports whether a request needs the permission, or could be made with it.
-func (p Permission) permits(r controlplane.Request) bool {
+// permitsRequest reports whether a request needs the permission, or could be made with it.
+func (p Permission) permitsRequest(r controlplane.Request) bool {
 	applied := r.Verb == "patch" && r.Status == http.StatusCreated // it needs the permission to create too
 	return (p.verb == r.Verb || applied && p.verb == "create") && p.group == r.Group && p.resource == r.Resource && (p.namespace == "" || p.namespace == r.Namespace) &&
 		(len(p.names) == 0 || r.Name == "" && r.Verb != "create" || slices.Contains(p.names, r.Name))
 }
 
-// Shipped returns the permissions of the operator in a folder of manifests.
-func Shipped(folder string) ([]Permission, error) {
+// ReadShipped returns the permissions of the operator in a folder of manifests.
+func ReadShipped(folder string) ([]Permission, error) {
 	list, err := manifests.Read(folder)
 	if err != nil {
 		return nil, err
@@ -93,8 +93,8 @@ func permissionsOf(namespace string, rule rbacv1.PolicyRule) []Permission {
 	return all
 }
 
-// Judge returns what is wrong with the permissions, a sentence each.
-func Judge(shipped []Permission, requests []controlplane.Request) []string {
+// JudgePermissions returns what is wrong with the permissions, a sentence each.
+func JudgePermissions(shipped []Permission, requests []controlplane.Request) []string {
 	return append(findRefused(shipped, requests), findUnused(shipped, requests)...)
 }
 
@@ -103,7 +103,7 @@ func Judge(shipped []Permission, requests []controlplane.Request) []string {
 func findRefused(shipped []Permission, requests []controlplane.Request) []string {
 	var wrong []string
 	for _, r := range requests {
-		permitted := slices.ContainsFunc(shipped, func(p Permission) bool { return p.permits(r) })
+		permitted := slices.ContainsFunc(shipped, func(p Permission) bool { return p.permitsRequest(r) })
 		if text := fmt.Sprintf("the operator may not: %s", r); r.Status == http.StatusForbidden && !permitted && !isOptional(r) && !slices.Contains(wrong, text) {
 			wrong = append(wrong, text)
 		}
@@ -114,7 +114,7 @@ func findRefused(shipped []Permission, requests []controlplane.Request) []string
 func findUnused(shipped []Permission, requests []controlplane.Request) []string {
 	var wrong []string
 	for _, p := range shipped {
-		used := slices.ContainsFunc(requests, func(r controlplane.Request) bool { return r.Status < http.StatusBadRequest && p.permits(r) })
+		used := slices.ContainsFunc(requests, func(r controlplane.Request) bool { return r.Status < http.StatusBadRequest && p.permitsRequest(r) })
 		switch why := neededElsewhere(p); {
 		case !used && why == "":
 			wrong = append(wrong, fmt.Sprintf("nothing needs the permission to %s", p))

@@ -34,7 +34,7 @@ func Approve(ctx context.Context, admin *rest.Config, log *slog.Logger, only fun
 	if err != nil {
 		return err
 	}
-	return approve(ctx, admin, log, func(r *certificatesv1.CertificateSigningRequest, csr *x509.CertificateRequest) bool {
+	return approvePending(ctx, admin, log, func(r *certificatesv1.CertificateSigningRequest, csr *x509.CertificateRequest) bool {
 		node, ok := strings.CutPrefix(csr.Subject.CommonName, userPrefix)
 		if !ok || !slices.Equal(csr.Subject.Organization, []string{"system:nodes"}) || only != nil && !only(node) {
 			return false
@@ -53,7 +53,7 @@ func Approve(ctx context.Context, admin *rest.Config, log *slog.Logger, only fun
 // approveNetwork approves the requests of hybrid-overlay-node, as ovnkube-identity does: by the node itself, or by the certificate that
 // it renews.
 func approveNetwork(ctx context.Context, admin *rest.Config, log *slog.Logger) error {
-	return approve(ctx, admin, log, func(r *certificatesv1.CertificateSigningRequest, csr *x509.CertificateRequest) bool {
+	return approvePending(ctx, admin, log, func(r *certificatesv1.CertificateSigningRequest, csr *x509.CertificateRequest) bool {
 		node, ok := strings.CutPrefix(csr.Subject.CommonName, overlay.UserPrefix)
 		return ok && r.Spec.SignerName == certificatesv1.KubeAPIServerClientSignerName && slices.Equal(csr.Subject.Organization, []string{overlay.Group}) &&
 			(r.Spec.Username == userPrefix+node || r.Spec.Username == overlay.UserPrefix+node)
@@ -63,8 +63,8 @@ func approveNetwork(ctx context.Context, admin *rest.Config, log *slog.Logger) e
 // again is after how long a request that is not approved is looked at again.
 const again = 5 * time.Second
 
-// approve approves what a rule accepts, and leaves the rest alone.
-func approve(ctx context.Context, admin *rest.Config, log *slog.Logger, rule func(*certificatesv1.CertificateSigningRequest, *x509.CertificateRequest) bool) error {
+// approvePending approves what a rule accepts, and leaves the rest alone.
+func approvePending(ctx context.Context, admin *rest.Config, log *slog.Logger, rule func(*certificatesv1.CertificateSigningRequest, *x509.CertificateRequest) bool) error {
 	clients, err := kubernetes.NewForConfig(admin)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func approve(ctx context.Context, admin *rest.Config, log *slog.Logger, rule fun
 		if !ok || len(r.Status.Conditions) > 0 {
 			return
 		}
-		csr, err := parse(r.Spec.Request)
+		csr, err := parseRequest(r.Spec.Request)
 		if err != nil || !rule(r, csr) {
 			return
 		}
@@ -103,7 +103,7 @@ func approve(ctx context.Context, admin *rest.Config, log *slog.Logger, rule fun
 	return nil
 }
 
-func parse(text []byte) (*x509.CertificateRequest, error) {
+func parseRequest(text []byte) (*x509.CertificateRequest, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
 		return nil, errors.New("no PEM text")

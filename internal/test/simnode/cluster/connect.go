@@ -37,7 +37,7 @@ const tokenSeconds = 24 * 60 * 60
 // them reaches this API server: the internal URL of Infrastructure/cluster, the Secret with the bootstrap token and the CA, and the
 // CAs of clients in the ControllerConfig. ClientCA is the CA of the certificates that the API server shows to kubelets.
 func Connect(ctx context.Context, admin *rest.Config, clientCA []byte) error {
-	c, err := client.New(quiet(admin), client.Options{})
+	c, err := client.New(withoutWarnings(admin), client.Options{})
 	if err != nil {
 		return err
 	}
@@ -53,14 +53,14 @@ func Connect(ctx context.Context, admin *rest.Config, clientCA []byte) error {
 			return fmt.Errorf("connecting %s/%s: %w", p.kind.Kind, p.name, err)
 		}
 	}
-	if err := bootstrap(ctx, c, admin.CAData); err != nil {
+	if err := makeBootstrapToken(ctx, c, admin.CAData); err != nil {
 		return fmt.Errorf("making the bootstrap token: %w", err)
 	}
 	return nil
 }
 
-// quiet does not print what the API server warns about.
-func quiet(c *rest.Config) *rest.Config {
+// withoutWarnings does not print what the API server warns about.
+func withoutWarnings(c *rest.Config) *rest.Config {
 	c = rest.CopyConfig(c)
 	c.WarningHandler = rest.NoWarnings{}
 	return c
@@ -89,9 +89,9 @@ func (p patch) apply(ctx context.Context, c client.Client) error {
 	return c.Patch(ctx, o, change)
 }
 
-// bootstrap makes the account of the bootstrap token, its permissions and its Secret. A Secret that is there is replaced: the token
+// makeBootstrapToken makes the account of the bootstrap token, its permissions and its Secret. A Secret that is there is replaced: the token
 // controller removes the ones whose account it does not know.
-func bootstrap(ctx context.Context, c client.Client, ca []byte) error {
+func makeBootstrapToken(ctx context.Context, c client.Client, ca []byte) error {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: bootstrapNamespace, Name: bootstrapAccount}}
 	for _, o := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: bootstrapNamespace}},

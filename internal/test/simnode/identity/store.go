@@ -44,13 +44,13 @@ func (s Store) Current() (*tls.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parse(data)
+	return parsePair(data)
 }
 
 // Update implements certificate.Store.
 func (s Store) Update(cert, key []byte) (*tls.Certificate, error) {
 	data := append(append([]byte{}, cert...), key...)
-	parsed, err := parse(data)
+	parsed, err := parsePair(data)
 	if err != nil {
 		return nil, err
 	}
@@ -63,8 +63,8 @@ func (s Store) Update(cert, key []byte) (*tls.Certificate, error) {
 	return parsed, nil
 }
 
-// parse reads a certificate and its key from one PEM text.
-func parse(data []byte) (*tls.Certificate, error) {
+// parsePair reads a certificate and its key from one PEM text.
+func parsePair(data []byte) (*tls.Certificate, error) {
 	pair, err := tls.X509KeyPair(data, data)
 	if err != nil {
 		return nil, err

@@ -36,10 +36,10 @@ const (
 // otherwise one is written that points to the certificate which is requested as the bootstrap user.
 func (k *kubelet) startClientCertificate(ctx context.Context) (*identity.Client, error) {
 	if !k.config.RotateCertificates {
-		return k.bootstrap(ctx)
+		return k.awaitFirstCertificate(ctx)
 	}
-	store := k.store("kubelet-client")
-	server, bootstrap, err := k.servers(ctx, store)
+	store := k.certificateStore("kubelet-client")
+	server, bootstrap, err := k.apiServers(ctx, store)
 	if err != nil {
 		return nil, err
 	}
@@ -62,13 +62,13 @@ func (k *kubelet) startClientCertificate(ctx context.Context) (*identity.Client,
 	return client, nil
 }
 
-func (k *kubelet) store(prefix string) identity.Store {
+func (k *kubelet) certificateStore(prefix string) identity.Store {
 	return identity.Store{Files: k.Host, Folder: k.flags.certDir, Prefix: prefix, Now: k.Now}
 }
 
-// servers returns the API server by the kubelet's kubeconfig and as the bootstrap user.
-func (k *kubelet) servers(ctx context.Context, store identity.Store) (server, bootstrap *rest.Config, err error) {
-	if own, err := k.read(k.flags.kubeconfig); err == nil && valid(own.CertData) {
+// apiServers returns the API server by the kubelet's kubeconfig and as the bootstrap user.
+func (k *kubelet) apiServers(ctx context.Context, store identity.Store) (server, bootstrap *rest.Config, err error) {
+	if own, err := k.read(k.flags.kubeconfig); err == nil && areValid(own.CertData) {
 		return own, own, nil
 	}
 	if k.flags.bootstrap == "" {
@@ -85,8 +85,8 @@ func (k *kubelet) read(path string) (*rest.Config, error) {
 	return agent.Connection{Kubeconfig: path, ReadFile: k.Host.ReadFile}.RESTConfig()
 }
 
-// valid reports whether no certificate has expired, and there is one (isClientConfigStillValid).
-func valid(data []byte) bool {
+// areValid reports whether no certificate has expired, and there is one (isClientConfigStillValid).
+func areValid(data []byte) bool {
 	found := false
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type != "CERTIFICATE" {
@@ -138,7 +138,7 @@ func (k *kubelet) startServingCertificate(ctx context.Context) (certificate.Mana
 			return kubernetes.NewForConfigAndClient(k.client.Config, k.client.HTTP)
 		},
 		GetTemplate: k.servingTemplate, SignerName: certificatesv1.KubeletServingSignerName, GetUsages: certificate.DefaultKubeletServingGetUsages,
-		CertificateStore: k.store("kubelet-server"), Ctx: &ctx,
+		CertificateStore: k.certificateStore("kubelet-server"), Ctx: &ctx,
 	})
 	if err != nil {
 		return nil, err

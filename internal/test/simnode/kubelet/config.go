@@ -61,10 +61,10 @@ func checkProcessors(c kubeletv1beta1.KubeletConfiguration, have int64) error {
 }
 
 func setDefaults(c *kubeletv1beta1.KubeletConfiguration) {
-	number(&c.HealthzPort, defaultHealthzPort)
-	number(&c.ImageGCHighThresholdPercent, defaultGCHigh)
-	number(&c.ImageGCLowThresholdPercent, defaultGCLow)
-	number(&c.ContainerLogMaxFiles, defaultLogFiles)
+	setDefault(&c.HealthzPort, defaultHealthzPort)
+	setDefault(&c.ImageGCHighThresholdPercent, defaultGCHigh)
+	setDefault(&c.ImageGCLowThresholdPercent, defaultGCLow)
+	setDefault(&c.ContainerLogMaxFiles, defaultLogFiles)
 	setZero(&c.Port, defaultPort)
 	setZero(&c.MaxPods, defaultMaxPods)
 	setZero(&c.NodeLeaseDurationSeconds, defaultLeaseSeconds)
@@ -92,7 +92,7 @@ func setDefaults(c *kubeletv1beta1.KubeletConfiguration) {
 	}
 }
 
-func number(field **int32, value int32) {
+func setDefault(field **int32, value int32) {
 	if *field == nil {
 		*field = &value
 	}

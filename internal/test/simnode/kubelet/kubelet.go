@@ -145,7 +145,7 @@ func Run(ctx context.Context, o Options) error {
 	var parts sync.WaitGroup
 	if o.Serves && serving != nil {
 		parts.Go(func() {
-			if err := k.serve(ctx, serving); err != nil {
+			if err := k.serveLogs(ctx, serving); err != nil {
 				stop(err)
 			}
 		})

@@ -39,7 +39,7 @@ func (k *kubelet) initialNode(ctx context.Context) (*corev1.Node, error) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: k.name, Labels: defaultLabels(nodeName(k.flags.hostName, facts.HostName), facts), Annotations: map[string]string{}}}
 	maps.Copy(n.Labels, k.flags.labels)
 	n.Spec.Taints = slices.Clone(k.taints)
-	if k.cloud() {
+	if k.hasCloudProvider() {
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: taintUninitialized, Value: "true", Effect: corev1.TaintEffectNoSchedule})
 	}
 	if *k.config.EnableControllerAttachDetach {
@@ -57,8 +57,8 @@ func defaultLabels(host string, facts bundle.Facts) map[string]string {
 	}
 }
 
-// cloud reports whether a cloud controller manager completes the Node.
-func (k *kubelet) cloud() bool { return k.flags.cloudProvider == "external" }
+// hasCloudProvider reports whether a cloud controller manager completes the Node.
+func (k *kubelet) hasCloudProvider() bool { return k.flags.cloudProvider == "external" }
 
 // setStatus writes what the kubelet knows into the status of a Node (defaultNodeStatusFuncs).
 func (k *kubelet) setStatus(ctx context.Context, n *corev1.Node, facts bundle.Facts) {
@@ -99,14 +99,14 @@ func (k *kubelet) setAddresses(n *corev1.Node, facts bundle.Facts) {
 		ip = k.flags.nodeIP
 	}
 	switch {
-	case k.cloud() && k.flags.nodeIP != "":
+	case k.hasCloudProvider() && k.flags.nodeIP != "":
 		metav1.SetMetaDataAnnotation(&n.ObjectMeta, annotationProvidedIP, k.flags.nodeIP)
 	default:
 		delete(n.Annotations, annotationProvidedIP)
 	}
 	switch {
-	case k.cloud() && len(n.Status.Addresses) > 0: // the cloud knows better
-	case k.cloud() && k.flags.nodeIP == "":
+	case k.hasCloudProvider() && len(n.Status.Addresses) > 0: // the cloud knows better
+	case k.hasCloudProvider() && k.flags.nodeIP == "":
 		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: host}}
 	case net.ParseIP(ip) == nil || !slices.Contains(facts.Addresses, ip):
 		k.Log.Error("setting the addresses: no adapter has the node IP", "ip", ip)
@@ -141,13 +141,13 @@ func (k *kubelet) setResources(n *corev1.Node) {
 	}
 	for signal, name := range map[string]corev1.ResourceName{"memory.available": corev1.ResourceMemory, "nodefs.available": corev1.ResourceEphemeralStorage} {
 		if text := k.config.EvictionHard[signal]; text != "" {
-			keep(n.Status.Allocatable, name, threshold(text, n.Status.Capacity[name]))
+			keep(n.Status.Allocatable, name, diskThreshold(text, n.Status.Capacity[name]))
 		}
 	}
 }
 
-// threshold is a quantity, or a part of what there is.
-func threshold(text string, of resource.Quantity) resource.Quantity {
+// diskThreshold is a quantity, or a part of what there is.
+func diskThreshold(text string, of resource.Quantity) resource.Quantity {
 	percent, ok := strings.CutSuffix(text, "%")
 	if !ok {
 		return resource.MustParse(text) // checkConfig has parsed it

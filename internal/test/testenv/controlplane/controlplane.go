@@ -90,7 +90,7 @@ func Start(o Options) (*ControlPlane, error) {
 		return nil, err
 	}
 	programs := cmp.Or(os.Getenv(Variable), filepath.Join(modules.own, "bin", "testenv"))
-	if name := missing(programs, o.programs()); name != "" {
+	if name := missingPrograms(programs, o.programs()); name != "" {
 		return nil, &MissingError{name}
 	}
 	files := definitions(modules.openshift)
@@ -102,7 +102,7 @@ func Start(o Options) (*ControlPlane, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the control plane: %w", err)
 	}
-	if err := c.launch(o, snapshot); err != nil {
+	if err := c.launchPrograms(o, snapshot); err != nil {
 		err = fmt.Errorf("starting the control plane: %w; the end of its log:\n%s", err, lastLines(c.folders.log))
 		return nil, errors.Join(err, c.Stop())
 	}
@@ -121,8 +121,8 @@ func (o Options) programs() []string {
 	return all
 }
 
-// missing returns the first program that is not in the folder.
-func missing(folder string, programs []string) string {
+// missingPrograms returns the first program that is not in the folder.
+func missingPrograms(folder string, programs []string) string {
 	for _, name := range programs {
 		if _, err := os.Stat(filepath.Join(folder, name)); err != nil {
 			return name
@@ -172,7 +172,7 @@ func newControlPlane(o Options, programs string, definitions []string) (*Control
 	return &ControlPlane{CRDs: crds.CRDs, server: server, programs: programs, clients: clients, folders: folders, logs: logs}, nil
 }
 
-func (c *ControlPlane) launch(o Options, snapshot snapshot) (err error) {
+func (c *ControlPlane) launchPrograms(o Options, snapshot snapshot) (err error) {
 	if c.lifeline, err = newLifeline(c.folders.root); err != nil {
 		return err
 	}

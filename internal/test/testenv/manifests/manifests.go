@@ -175,14 +175,14 @@ func readAll(root string) ([]Manifest, error) {
 		if err != nil {
 			return err
 		}
-		more, err := parse(path, text)
+		more, err := parseManifests(path, text)
 		list = append(list, more...)
 		return err
 	})
 	return list, err
 }
 
-func parse(path string, text []byte) ([]Manifest, error) {
+func parseManifests(path string, text []byte) ([]Manifest, error) {
 	var list []Manifest
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	for {

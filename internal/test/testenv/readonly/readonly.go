@@ -46,7 +46,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, metav1.APIVersions{Versions: []string{"v1"}})
 		return
 	case len(parts) == 1:
-		answer(w, a.groups())
+		answer(w, a.serveGroups())
 		return
 	case parts[0] == "api":
 		version, parts = parts[1], parts[2:]
@@ -67,7 +67,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.answerObjects(w, r, schema.GroupVersionResource{Group: group, Version: version, Resource: parts[0]}, client.ObjectKey{Namespace: namespace, Name: name})
 }
 
-func (a *API) groups() metav1.APIGroupList {
+func (a *API) serveGroups() metav1.APIGroupList {
 	var list metav1.APIGroupList
 	for _, o := range a.Objects {
 		gv := o.GroupVersionKind().GroupVersion()

@@ -45,8 +45,8 @@ const mark = "\nwmco stub service: "
 // maxTail is the limit of mark and behaviour, in bytes.
 const maxTail = 64 << 10
 
-// Attach returns a copy of the program with this behaviour.
-func Attach(program []byte, b Behaviour) ([]byte, error) {
+// AttachBehaviour returns a copy of the program with this behaviour.
+func AttachBehaviour(program []byte, b Behaviour) ([]byte, error) {
 	text, err := json.Marshal(b)
 	if err != nil {
 		return nil, err
@@ -54,8 +54,8 @@ func Attach(program []byte, b Behaviour) ([]byte, error) {
 	return append(append(bytes.Clone(program), mark...), text...), nil
 }
 
-// Own returns the behaviour of the program that calls it.
-func Own() (Behaviour, error) {
+// ReadOwn returns the behaviour of the program that calls it.
+func ReadOwn() (Behaviour, error) {
 	path, err := os.Executable()
 	if err != nil {
 		return Behaviour{}, err

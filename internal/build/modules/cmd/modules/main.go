@@ -28,7 +28,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: modules [--tests] DIR PACKAGE...")
 		os.Exit(2) //nolint:gocritic // nothing to stop yet
 	}
-	err := modules.Have(ctx, modules.Selection{Dir: flag.Arg(0), Packages: flag.Args()[1:], Tests: *tests, Progress: os.Stderr})
+	err := modules.Download(ctx, modules.Selection{Dir: flag.Arg(0), Packages: flag.Args()[1:], Tests: *tests, Progress: os.Stderr})
 	var refused *modules.RefusedError
 	switch {
 	case errors.As(err, &refused):

@@ -69,13 +69,13 @@ func run(ctx context.Context, args []string) error {
 	}
 	switch command, rest := args[0], args[1:]; {
 	case command == "up":
-		s, err := parse(rest)
+		s, err := parseScene(rest)
 		if err != nil {
 			return err
 		}
 		return s.up(ctx)
 	case command == "apply" && len(rest) > 0:
-		return apply(ctx, os.Stdout, rest)
+		return applyFiles(ctx, os.Stdout, rest)
 	case command == "nodes" && len(rest) == 0:
 		return printNodes(ctx, os.Stdout)
 	case command == "events" && len(rest) == 1:

@@ -31,7 +31,7 @@ func writePayload(from, agent, version, to string) error {
 	if err != nil {
 		return err
 	}
-	stored, err := compress(raw)
+	stored, err := compressProgram(raw)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func writePayload(from, agent, version, to string) error {
 	return errors.Join(os.WriteFile(filepath.Join(to, store.FileOf(payload.Agent)), stored, 0o600), os.WriteFile(filepath.Join(to, store.ListFile), data, 0o600))
 }
 
-func compress(data []byte) ([]byte, error) {
+func compressProgram(data []byte) ([]byte, error) {
 	var out bytes.Buffer
 	enc, err := zstd.NewWriter(&out, zstd.WithWindowSize(store.Window))
 	if err != nil {

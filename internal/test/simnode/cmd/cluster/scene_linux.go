@@ -30,7 +30,7 @@ type machine struct {
 	locked bool
 }
 
-func parse(args []string) (scene, error) {
+func parseScene(args []string) (scene, error) {
 	var s scene
 	var locked []string
 	flags := pflag.NewFlagSet("up", pflag.ContinueOnError)

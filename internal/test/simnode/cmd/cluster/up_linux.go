@@ -76,7 +76,7 @@ func (s scene) up(ctx context.Context) (err error) {
 		return err
 	}
 	fmt.Println("ready")
-	return wait(ctx)
+	return waitForStdin(ctx)
 }
 
 // identity is the key that the operator logs in with.
@@ -145,7 +145,7 @@ func (r *running) startCluster(ctx context.Context, key identity) error {
 	if err != nil {
 		return err
 	}
-	if err := create(ctx, c, list); err != nil {
+	if err := createObject(ctx, c, list); err != nil {
 		return err
 	}
 	if err := cluster.Connect(ctx, plane.Config, plane.ClientCA()); err != nil {
@@ -169,8 +169,8 @@ func (r *running) startCluster(ctx context.Context, key identity) error {
 	return r.writeKubeconfigs(plane.Kubeconfig)
 }
 
-// create creates the objects of manifests.
-func create(ctx context.Context, c client.Client, list []manifests.Manifest) error {
+// createObject creates the objects of manifests.
+func createObject(ctx context.Context, c client.Client, list []manifests.Manifest) error {
 	namespaces, others := manifests.Namespaces(list)
 	for _, m := range append(namespaces, others...) {
 		// The garbage collector removes what has an owner that does not exist, and in manifests no owner has the right UID.
@@ -225,8 +225,8 @@ func (r *running) writeKubeconfigs(admin string) error {
 	return write("operator.kubeconfig")
 }
 
-// wait waits until stdin ends, or for a signal.
-func wait(ctx context.Context) error {
+// waitForStdin waits until stdin ends, or for a signal.
+func waitForStdin(ctx context.Context) error {
 	ended := make(chan error, 1)
 	go func() {
 		_, err := io.Copy(io.Discard, os.Stdin)

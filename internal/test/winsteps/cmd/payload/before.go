@@ -108,12 +108,12 @@ func keepBefore() error {
 // own are the folders of bundles and of the node agent. Logs stay.
 var own = []string{`C:\ProgramData\wmco`, `C:\k`, `C:\Windows\wmco`, `C:\var`}
 
-// cleanup removes the bundle, and compares the machine with what it had before.
-func cleanup(ctx context.Context, m machine) error {
-	if err := m.holds(ctx, bundleFirst); err != nil {
+// cleanUp removes the bundle, and compares the machine with what it had before.
+func cleanUp(ctx context.Context, m machine) error {
+	if err := m.applyAndVerify(ctx, bundleFirst); err != nil {
 		return err
 	}
-	if _, err := m.wmco(ctx, "cleanup", "", 0); err != nil {
+	if _, err := m.runAgent(ctx, "cleanup", "", 0); err != nil {
 		return err
 	}
 	text, err := os.ReadFile(fileBefore)

@@ -30,8 +30,8 @@ type step struct {
 
 func steps() []step {
 	return []step{
-		{"apply", apply}, {"pull", pull}, {"container", container}, {"logs", rotate}, {"crash", crash},
-		{"exchange", exchange}, {"killed", killed}, {"rollback", rollback}, {"cleanup", cleanup},
+		{"apply", applyFirst}, {"pull", pullImage}, {"container", runContainer}, {"logs", awaitRotation}, {"crash", crashService},
+		{"exchange", exchangeAgents}, {"killed", killRuns}, {"rollback", rollBack}, {"cleanup", cleanUp},
 	}
 }
 

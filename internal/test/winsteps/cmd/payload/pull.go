@@ -27,9 +27,9 @@ const (
 	pipe = `\\.\pipe\containerd-containerd`
 )
 
-// tag is that of the image that runs on this build without Hyper-V
+// imageTag is that of the image that runs on this build without Hyper-V
 // (learn.microsoft.com/virtualization/windowscontainers/deploy-containers/version-compatibility).
-func tag() string {
+func imageTag() string {
 	switch _, _, build := windows.RtlGetNtVersionNumbers(); {
 	case build >= 26100:
 		return "ltsc2025"
@@ -39,15 +39,15 @@ func tag() string {
 	return "1809"
 }
 
-func image() string { return mirrored + "/" + repository + ":" + tag() }
+func imageName() string { return mirrored + "/" + repository + ":" + imageTag() }
 
-// pull has containerd pull through its hosts files: from the registry on this machine, which hands on to Microsoft's.
-func pull(ctx context.Context, m machine) (err error) {
+// pullImage has containerd pull through its hosts files: from the registry on this machine, which hands on to Microsoft's.
+func pullImage(ctx context.Context, m machine) (err error) {
 	if m.wine {
 		m.cannot("containerd, so nothing is pulled")
 		return nil
 	}
-	if err := m.holds(ctx, bundleFirst); err != nil {
+	if err := m.applyAndVerify(ctx, bundleFirst); err != nil {
 		return err
 	}
 	registry := &standin.Registry{Upstream: microsoft}
@@ -56,7 +56,7 @@ func pull(ctx context.Context, m machine) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	err = m.tool(ctx, "crictl.exe", "", "--runtime-endpoint", "npipe:////./pipe/containerd-containerd", "--timeout", "15m", "pull", image())
+	err = m.runTool(ctx, "crictl.exe", "", "--runtime-endpoint", "npipe:////./pipe/containerd-containerd", "--timeout", "15m", "pull", imageName())
 	if err != nil {
 		return err
 	}
@@ -64,13 +64,13 @@ func pull(ctx context.Context, m machine) (err error) {
 	if !slices.ContainsFunc(asked, func(path string) bool { return strings.HasPrefix(path, "/v2/"+repository+"/manifests/") }) {
 		return fmt.Errorf("the registry on this machine was not asked for %s, only for %q", repository, asked)
 	}
-	m.say("%s came from the mirror %s", image(), mirror)
+	m.say("%s came from the mirror %s", imageName(), mirror)
 	return nil
 }
 
-// tool runs a program of containerd's, which must print a text.
-func (m machine) tool(ctx context.Context, program, text string, args ...string) error {
-	r, err := run(ctx, "", filepath.Join(root, program), args...)
+// runTool runs a program of containerd's, which must print a text.
+func (m machine) runTool(ctx context.Context, program, text string, args ...string) error {
+	r, err := runProgram(ctx, "", filepath.Join(root, program), args...)
 	if err != nil {
 		return err
 	}
@@ -81,15 +81,15 @@ func (m machine) tool(ctx context.Context, program, text string, args ...string)
 	return nil
 }
 
-// container has containerd and runhcs run a command in a container of the image that pull pulled.
-func container(ctx context.Context, m machine) error {
+// runContainer has containerd and runhcs run a command in a container of the image that pull pulled.
+func runContainer(ctx context.Context, m machine) error {
 	if m.wine {
 		m.cannot("containerd and runhcs, so no container is started")
 		return nil
 	}
-	if err := m.holds(ctx, bundleFirst); err != nil {
+	if err := m.applyAndVerify(ctx, bundleFirst); err != nil {
 		return err
 	}
 	const text = "a container of nanoserver"
-	return m.tool(ctx, "ctr.exe", text, "--address", pipe, "--namespace", "k8s.io", "run", "--rm", image(), "wmco-steps", "cmd", "/c", "echo "+text)
+	return m.runTool(ctx, "ctr.exe", text, "--address", pipe, "--namespace", "k8s.io", "run", "--rm", imageName(), "wmco-steps", "cmd", "/c", "echo "+text)
 }

@@ -72,9 +72,9 @@ func run(ctx context.Context, args []string) error {
 	chosen := all
 	switch {
 	case *sample > 0:
-		chosen = mutations.Sample(all, *sample, *seed)
+		chosen = mutations.ChooseSample(all, *sample, *seed)
 	case flags.NArg() > 0:
-		if chosen, err = mutations.Named(all, flags.Args()); err != nil {
+		if chosen, err = mutations.ChooseNamed(all, flags.Args()); err != nil {
 			return fmt.Errorf("%w\n%w", err, errUsage)
 		}
 	}
@@ -84,11 +84,11 @@ func run(ctx context.Context, args []string) error {
 		}
 		return nil
 	}
-	return judge(ctx, chosen, mutations.Options{Copy: *copied, Limit: *limit, Report: os.Stdout})
+	return judgeMutations(ctx, chosen, mutations.Options{Copy: *copied, Limit: *limit, Report: os.Stdout})
 }
 
-// judge runs the mutations on the tree of the current folder and reports how many were killed.
-func judge(ctx context.Context, chosen []mutations.Mutation, o mutations.Options) error {
+// judgeMutations runs the mutations on the tree of the current folder and reports how many were killed.
+func judgeMutations(ctx context.Context, chosen []mutations.Mutation, o mutations.Options) error {
 	var err error
 	if o.Tree, err = os.Getwd(); err != nil {
 		return err
