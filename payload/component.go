@@ -16,8 +16,8 @@ type Component struct {
 	Version string
 	// Variables are set by the linker (-X), so that a program reports its version.
 	Variables []string
-	// Debug are the GODEBUG settings of the go.mod. They repeat those of upstream's go.mod, because Go reads them from the
-	// main module only. They are empty if upstream's defaults equal those of our Go.
+	// Debug are the GODEBUG settings of the go.mod. They repeat those of upstream's go.mod, because Go reads them from
+	// the main module only. They are empty if upstream's defaults equal those of our Go.
 	Debug []string
 	// Executables are the programs of the component. Fields that they share with it may be empty.
 	Executables []Executable

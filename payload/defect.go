@@ -16,7 +16,8 @@ type Defect struct {
 	Patches []Patch
 }
 
-// Patch replaces one line in the source of a pinned module. The words are ours: upstream has corrected it in newer minor versions alone.
+// Patch replaces one line in the source of a pinned module. The words are ours: upstream has corrected it in newer
+// minor versions alone.
 type Patch struct {
 	// File is the path in the module. Line is a line that it has exactly once, without indentation.
 	File, Line string

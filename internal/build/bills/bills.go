@@ -1,5 +1,5 @@
-// Package bills makes bills of materials, CycloneDX in JSON, from what Go writes into every program about its modules. They have
-// no time and no place: the same programs have the same bills.
+// Package bills makes bills of materials, CycloneDX in JSON, from what Go writes into every program about its modules.
+// They have no time and no place: the same programs have the same bills.
 package bills
 
 import (
@@ -77,7 +77,8 @@ func (b *Bill) Encode() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// LinkedModules returns the modules of a program: the standard library, the main module and all others. release is that of Go.
+// LinkedModules returns the modules of a program: the standard library, the main module and all others. release is that
+// of Go.
 func LinkedModules(release string, info *debug.BuildInfo) []cyclonedx.Component {
 	release = strings.TrimPrefix(release, "go")
 	list := []cyclonedx.Component{{
@@ -89,7 +90,8 @@ func LinkedModules(release string, info *debug.BuildInfo) []cyclonedx.Component 
 	return list
 }
 
-// EffectiveModule returns the module that was built: the replacement, if there is one. A patched copy in a folder is no module of its own.
+// EffectiveModule returns the module that was built: the replacement, if there is one. A patched copy in a folder is no
+// module of its own.
 func EffectiveModule(m debug.Module) debug.Module {
 	if m.Replace != nil && m.Replace.Version != "" && m.Replace.Version != "(devel)" {
 		return *m.Replace
@@ -108,8 +110,8 @@ func libraryComponent(m debug.Module) cyclonedx.Component {
 	return c
 }
 
-// PackageURL returns the URL of a Go module as in github.com/package-url/purl-spec: + is escaped, upper and lower case stay as
-// in the module path.
+// PackageURL returns the URL of a Go module as in github.com/package-url/purl-spec: + is escaped, upper and lower case
+// stay as in the module path.
 func PackageURL(module, version string) string {
 	return "pkg:golang/" + module + "@" + strings.ReplaceAll(version, "+", "%2B")
 }

@@ -2,10 +2,10 @@
 //
 //	go run ./internal/build/examplecerts golden/clusters
 //
-// It finds PEM certificates in the YAML files of the folders, as text or as the base64 of a Secret, and replaces each by a new
-// one with the same common name. In a new file, a block may contain `name <common name>` instead of a certificate. A name has
-// the same certificate in all files of a run. Private keys are never written. Every run changes the goldens that contain
-// certificates or their fingerprints.
+// It finds PEM certificates in the YAML files of the folders, as text or as the base64 of a Secret, and replaces each
+// by a new one with the same common name. In a new file, a block may contain `name <common name>` instead of a
+// certificate. A name has the same certificate in all files of a run. Private keys are never written. Every run changes
+// the goldens that contain certificates or their fingerprints.
 package main
 
 import (

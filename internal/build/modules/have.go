@@ -25,8 +25,8 @@ type Selection struct {
 	Progress io.Writer
 }
 
-// Download downloads the modules that the packages import and that are not in the module cache. The error is a *RefusedError if a
-// module cannot be downloaded.
+// Download downloads the modules that the packages import and that are not in the module cache. The error is a
+// *RefusedError if a module cannot be downloaded.
 func Download(ctx context.Context, s Selection) error {
 	args := []string{"list", "-deps", "-f", "{{.ImportPath}}"}
 	if s.Tests {

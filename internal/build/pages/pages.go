@@ -1,5 +1,6 @@
-// Package pages writes the pages of docs that are made from tables and from the help of the commands, the schemas of what commands print, and
-// manual pages. The tests of cmd/wmco call it with the commands and the types of their answers: no program links it.
+// Package pages writes the pages of docs that are made from tables and from the help of the commands, the schemas of
+// what commands print, and manual pages. The tests of cmd/wmco call it with the commands and the types of their
+// answers: no program links it.
 package pages
 
 import (
@@ -13,7 +14,8 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// Pages returns the generated files of docs, by path. Root is the command wmco; answers are the types of what -o json prints, by command.
+// Pages returns the generated files of docs, by path. Root is the command wmco; answers are the types of what -o json
+// prints, by command.
 func Pages(root *cobra.Command, answers map[string]reflect.Type) (map[string]string, error) {
 	files, err := schemaPages(answers)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"wmco/bundle/reason"
 )
 
-// reasonsPage is reasons.md: a heading for each reason, to which Events, conditions and `wmco explain` of a release link.
+// reasonsPage is reasons.md: a heading for each reason, to which Events, conditions and `wmco explain` of a release
+// link.
 func reasonsPage() string {
 	all := reason.All()
 	slices.SortStableFunc(all, func(a, b reason.Entry) int {

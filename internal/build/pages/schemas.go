@@ -8,7 +8,8 @@ import (
 	"wmco/internal/build/schema"
 )
 
-// answerVersion is that of the JSON of all commands. Fields are added without a new one; it rises if one is removed or means something else.
+// answerVersion is that of the JSON of all commands. Fields are added without a new one; it rises if one is removed or
+// means something else.
 const answerVersion = "v2"
 
 // Schema is the schema of the JSON of a command, of its type.

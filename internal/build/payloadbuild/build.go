@@ -21,9 +21,9 @@ import (
 	"wmco/payload/store"
 )
 
-// Build builds the selected executables that are not current, writes the list and the bills of materials of all that are
-// current, and prints a table of components. A component that cannot be built does not stop the others. The error is
-// ErrNotServed if the only reason is that modules cannot be downloaded.
+// Build builds the selected executables that are not current, writes the list and the bills of materials of all that
+// are current, and prints a table of components. A component that cannot be built does not stop the others. The error
+// is ErrNotServed if the only reason is that modules cannot be downloaded.
 func Build(ctx context.Context, o Options) error {
 	all, err := o.readRecipes(ctx)
 	if err != nil {
@@ -51,8 +51,8 @@ func Build(ctx context.Context, o Options) error {
 // Linking a kubelet takes 1.5 GB.
 const perBuild = 3 << 30
 
-// buildStale builds components in parallel, and the executables of one component in sequence, as they share packages. It returns
-// the errors by the name of the executable.
+// buildStale builds components in parallel, and the executables of one component in sequence, as they share packages.
+// It returns the errors by the name of the executable.
 func (o Options) buildStale(ctx context.Context, stale []recipe) map[string]error {
 	var mu sync.Mutex
 	started, failed := 0, map[string]error{}
@@ -174,7 +174,8 @@ func storedSize(l store.List) int64 {
 	return size
 }
 
-// removeUnlisted removes the files of a folder that belong to no listed executable: those of another build or of an interrupted one.
+// removeUnlisted removes the files of a folder that belong to no listed executable: those of another build or of an
+// interrupted one.
 func (o Options) removeUnlisted(dir, index string, l store.List, file func(name string) string) error {
 	keep := map[string]bool{index: true}
 	for _, e := range l.Executables {

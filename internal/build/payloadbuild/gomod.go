@@ -44,8 +44,8 @@ func (m goMod) debugSettings() []string {
 	return list
 }
 
-// checkDebug compares the table's GODEBUG settings of a component with those of upstream's go.mod: its godebug lines, and the
-// defaults of its go line if that is older than ours. The go command reads GODEBUG from the main module only
+// checkDebug compares the table's GODEBUG settings of a component with those of upstream's go.mod: its godebug lines,
+// and the defaults of its go line if that is older than ours. The go command reads GODEBUG from the main module only
 // (https://go.dev/doc/godebug), so our go.mod must repeat them.
 func (o Options) checkDebug(ctx context.Context, c payload.Component) error {
 	dir := filepath.Join(o.Root, "payload", c.Name)

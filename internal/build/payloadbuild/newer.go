@@ -15,8 +15,8 @@ import (
 	"wmco/payload"
 )
 
-// Newer prints the newer versions of each component that the module proxy serves: those that it lists, and the next patch releases, which are
-// asked for by name. A proxy may serve versions that it does not list.
+// Newer prints the newer versions of each component that the module proxy serves: those that it lists, and the next
+// patch releases, which are asked for by name. A proxy may serve versions that it does not list.
 func Newer(ctx context.Context, o Options) {
 	for _, c := range payload.Components() {
 		if c.Name == payload.Ours {
@@ -55,7 +55,8 @@ func (o Options) listedVersions(ctx context.Context, dir, module string) ([]stri
 	return found[0].Versions, nil
 }
 
-// lookahead is how many patch releases are asked for at a time. Some are never served: k8s.io/kubernetes v1.35.7 is refused, and v1.35.8 is not.
+// lookahead is how many patch releases are asked for at a time. Some are never served: k8s.io/kubernetes v1.35.7 is
+// refused, and v1.35.8 is not.
 const lookahead = 4
 
 // nextPatches returns the patch releases after that of a component, until the module proxy serves none of the next few.
@@ -117,8 +118,8 @@ func (o Options) queryModules(ctx context.Context, dir string, what ...string) (
 	}
 }
 
-// newestVersions returns the newest patch of the same minor version and the newest version of all. Each is empty if none is newer.
-// Prereleases are ignored.
+// newestVersions returns the newest patch of the same minor version and the newest version of all. Each is empty if
+// none is newer. Prereleases are ignored.
 func newestVersions(have string, listed []string) (patch, latest string) {
 	current, err := semver.NewVersion(have)
 	if err != nil {

@@ -34,8 +34,8 @@ func packProgram(from, to string) (raw, stored store.Blob, err error) {
 	return raw, stored, os.Rename(out.Name(), to)
 }
 
-// compressTo uses one thread: with several, block boundaries would differ between runs. Its level takes five times as long as
-// the next one and saves 6%: the result is made once and sent to every host.
+// compressTo uses one thread: with several, block boundaries would differ between runs. Its level takes five times as
+// long as the next one and saves 6%: the result is made once and sent to every host.
 func compressTo(w io.Writer, r io.Reader) (raw, stored store.Blob, err error) {
 	before, after := newMeter(io.Discard), newMeter(w)
 	enc, err := zstd.NewWriter(after, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithWindowSize(store.Window), zstd.WithEncoderCRC(true))

@@ -14,8 +14,8 @@ import (
 // ErrNotServed is the error if executables are missing only because modules cannot be downloaded.
 var ErrNotServed = errors.New("some executables are missing: the module proxy does not serve their modules")
 
-// reportResults prints one line for each selected component, and returns an error for the missing executables. failed are errors by
-// the name of the executable.
+// reportResults prints one line for each selected component, and returns an error for the missing executables. failed
+// are errors by the name of the executable.
 func (o Options) reportResults(wanted []recipe, failed map[string]error) error {
 	table := tabwriter.NewWriter(o.Progress, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "COMPONENT\tVERSION\tRESULT")

@@ -19,8 +19,8 @@ const wholeBill = "payload.cdx.json"
 // billOf returns the name of the bill of materials of one executable.
 func billOf(name string) string { return name + ".cdx.json" }
 
-// writeBills writes a bill of materials for each executable and one for all. They come from the build information and have no
-// time and no place: the same executables have the same bills.
+// writeBills writes a bill of materials for each executable and one for all. They come from the build information and
+// have no time and no place: the same executables have the same bills.
 func (o Options) writeBills(stamps []stamp) error {
 	whole := bills.New(cyclonedx.Component{BOMRef: "payload", Type: cyclonedx.ComponentTypeApplication, Name: "wmco payload", Version: o.Version})
 	for _, s := range stamps {

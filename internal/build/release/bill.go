@@ -19,7 +19,8 @@ import (
 	"wmco/payload/store"
 )
 
-// Bill returns the bill of materials of the image with that digest: the operators and the executables, and what they link.
+// Bill returns the bill of materials of the image with that digest: the operators and the executables, and what they
+// link.
 func (i Image) Bill(digest string) ([]byte, error) {
 	opened, err := store.Open(i.Payload)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package schema makes JSON schemas (json-schema.org, 2020-12) of Go types: of what encoding/json writes of a value. It knows no type by
-// name but those of the standard library.
+// Package schema makes JSON schemas (json-schema.org, 2020-12) of Go types: of what encoding/json writes of a value. It
+// knows no type by name but those of the standard library.
 package schema
 
 import (
@@ -16,8 +16,8 @@ type Schema map[string]any
 // Draft names the version of JSON schema.
 const Draft = "https://json-schema.org/draft/2020-12/schema"
 
-// Of returns the schema of a type. Objects may have more fields than it says: a later version adds some. Of a type that encodes itself it says
-// nothing. A type that holds itself is not supported.
+// Of returns the schema of a type. Objects may have more fields than it says: a later version adds some. Of a type that
+// encodes itself it says nothing. A type that holds itself is not supported.
 func Of(t reflect.Type) Schema {
 	switch {
 	case t == reflect.TypeFor[time.Time]():

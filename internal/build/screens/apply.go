@@ -37,8 +37,8 @@ const (
 	definition = "../deploy/crd/windowsnodesstatus.yaml"
 )
 
-// warned: a change that would stop all pods is applied. What oc prints is what the API server has from the operator, and the columns of the
-// definition.
+// warned: a change that would stop all pods is applied. What oc prints is what the API server has from the operator,
+// and the columns of the definition.
 func warned(ctx context.Context, f *Fleet) (command, output string, err error) {
 	lines, err := f.fleetWarnings(ctx)
 	if err != nil {

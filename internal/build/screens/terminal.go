@@ -16,7 +16,8 @@ const (
 	fontTop = 13
 )
 
-// Draw returns the picture of a terminal: a command and what it prints. Lines longer than columns are broken, as a terminal does.
+// Draw returns the picture of a terminal: a command and what it prints. Lines longer than columns are broken, as a
+// terminal does.
 func Draw(command, output string, columns int) []byte {
 	lines := []string{"$ " + command}
 	for text := range strings.SplitSeq(strings.TrimRight(output, "\n"), "\n") {

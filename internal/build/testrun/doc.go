@@ -1,4 +1,5 @@
-// Package testrun runs go test and prints what a person needs of it: one line for each package, the reason of each failure, and the counts last.
+// Package testrun runs go test and prints what a person needs of it: one line for each package, the reason of each
+// failure, and the counts last.
 //
 //	go test -json --> events --> packages: ok PACKAGE SECONDS
 //	                        '--> failures: the lines of t.Error, and the file that has the whole output

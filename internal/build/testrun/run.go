@@ -22,7 +22,8 @@ type Options struct {
 	Args []string
 	// Logs is the folder in which the output of each failed test is kept.
 	Logs string
-	// Again is how many failed tests are run once more at most, each alone. With more of them, or with a package that fails without a failed test, none is.
+	// Again is how many failed tests are run once more at most, each alone. With more of them, or with a package that
+	// fails without a failed test, none is.
 	Again int
 	// Strict makes a skip that is not allowed a failure.
 	Strict  bool
@@ -119,7 +120,8 @@ type printer struct {
 
 func (p *printer) printf(format string, args ...any) { _, _ = fmt.Fprintf(p.o.Out, format, args...) }
 
-// goTest runs go test once, and returns what it said and its exit status. Without go vet, which takes a fifth of the time: make lint runs it.
+// goTest runs go test once, and returns what it said and its exit status. Without go vet, which takes a fifth of the
+// time: make lint runs it.
 func (p *printer) goTest(ctx context.Context, args ...string) (*collected, int, error) {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json", "-vet=off"}, args...)...)
 	cmd.Dir, cmd.Env = p.o.Dir, p.scratch.environment()
@@ -199,7 +201,8 @@ func fileName(n testName) string {
 	return filepath.Join(filepath.FromSlash(n.pkg), test[:min(len(test), 120)]+".log")
 }
 
-// runAgain runs each failed test once more, alone. One that does not pass then, because it fails, is skipped or does not run, stays failed.
+// runAgain runs each failed test once more, alone. One that does not pass then, because it fails, is skipped or does
+// not run, stays failed.
 func (p *printer) runAgain(ctx context.Context, c *collected, r *Result) error {
 	var roots []testName
 	for name, action := range c.results {

@@ -17,8 +17,8 @@ import (
 	"wmco/internal/hostsim/simulation"
 )
 
-// settingFiles returns the files of the settings by kind. Certificates are files of their own, and the host name is in the
-// document of the host.
+// settingFiles returns the files of the settings by kind. Certificates are files of their own, and the host name is in
+// the document of the host.
 func settingFiles() map[bundle.EntryKind]string {
 	files := map[bundle.EntryKind]string{}
 	for _, k := range bundle.Kinds() {

@@ -1,9 +1,11 @@
-// Package existing lists what the generations of the existing operator leave on the host and the Node of an instance: its files, services and
-// annotations. Its agent cannot be had here; a simulated host is furnished by the list, and adopted.
+// Package existing lists what the generations of the existing operator leave on the host and the Node of an instance:
+// its files, services and annotations. Its agent cannot be had here; a simulated host is furnished by the list, and
+// adopted.
 //
 //	fact: a path, a service or an annotation, and the line of its source in each generation --Of--> Furnishing of one generation
 //
-// Each line names the place in github.com/openshift/windows-machine-config-operator that says so. Values are composed of the constants there.
+// Each line names the place in github.com/openshift/windows-machine-config-operator that says so. Values are composed
+// of the constants there.
 package existing
 
 import (
@@ -35,7 +37,8 @@ func Generations() []Generation {
 	}
 }
 
-// lines are the line of a place in each generation, in the order of Generations; 0 where a generation has no such thing.
+// lines are the line of a place in each generation, in the order of Generations; 0 where a generation has no such
+// thing.
 type lines [9]int
 
 // fact is something that some generations leave.
@@ -68,7 +71,8 @@ type Furnishing struct {
 	Generation
 	// Files are on the host, Absent are files of other generations, which are not.
 	Files, Absent []Item
-	// Services have other commands than those of this operator. NODE_NAME, NODE_SUBNET and ENDPOINT_IP in them are replaced by its agent.
+	// Services have other commands than those of this operator. NODE_NAME, NODE_SUBNET and ENDPOINT_IP in them are
+	// replaced by its agent.
 	Services []Item
 	// Annotations are on the Node. That of the user name is on those of instances alone.
 	Annotations []Item

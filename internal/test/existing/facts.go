@@ -12,7 +12,8 @@ const (
 	servicesFile = "pkg/services/services.go"
 )
 
-// existingFiles are those that this operator does not write, or writes with other contents, and what stands for their contents.
+// existingFiles are those that this operator does not write, or writes with other contents, and what stands for their
+// contents.
 func existingFiles() []fact {
 	return []fact{
 		// wicdPath
@@ -43,8 +44,8 @@ const (
 	proxyBegin   = folder + `kube-log-runner.exe -log-file=` + logs + `kube-proxy\kube-proxy.log ` + folder + `kube-proxy.exe`
 )
 
-// existingServices are those whose commands are not those of this operator, without debug logging and without limits of logs. The command of the kubelet
-// is: what its stand-in reads there is the same.
+// existingServices are those whose commands are not those of this operator, without debug logging and without limits of
+// logs. The command of the kubelet is: what its stand-in reads there is the same.
 func existingServices() []fact {
 	return []fact{
 		// ConfigureWICD

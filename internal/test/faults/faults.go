@@ -1,5 +1,5 @@
-// Package faults gives a client of the API server the bad days that API servers have, and a clock that is set: what tests of the operator run
-// it through.
+// Package faults gives a client of the API server the bad days that API servers have, and a clock that is set: what
+// tests of the operator run it through.
 //
 //	client --RoundTrip--> Network: as the Fault that is set says --> API server
 //	client --Now--> Network: the wall clock, as the Fault says
@@ -49,7 +49,8 @@ const (
 	None Fault = ""
 	// CutWatches ends all watches each second, as a load balancer that restarts does.
 	CutWatches Fault = "watches are cut"
-	// GarbledWatches ends all watches each second as well, with bytes that are no event, as a proxy does that answers for the API server.
+	// GarbledWatches ends all watches each second as well, with bytes that are no event, as a proxy does that answers
+	// for the API server.
 	GarbledWatches Fault = "watches bring garbage"
 	// Gone ends all watches too, and answers two of five that go on from a version with 410: that version is compacted.
 	Gone Fault = "versions are gone"
@@ -63,7 +64,8 @@ const (
 	LostAnswers Fault = "answers of writes are lost"
 	// SlowWrites lets each write happen half a second late.
 	SlowWrites Fault = "writes are slow"
-	// SkewedClock sets the wall clock of the client every two seconds, an hour ahead and half an hour back in turns, and right in the end.
+	// SkewedClock sets the wall clock of the client every two seconds, an hour ahead and half an hour back in turns,
+	// and right in the end.
 	SkewedClock Fault = "the clock is set"
 )
 
@@ -75,8 +77,8 @@ func All() []Fault {
 // Whole reports whether the tests go through everything, however long it takes.
 func Whole() bool { return os.Getenv("WMCO_FAULTS") == "all" }
 
-// OfJoins returns those that each run of the tests lets joins and removals go through, OfRollouts those of rollouts; every one with WMCO_FAULTS=all.
-// Together they are all.
+// OfJoins returns those that each run of the tests lets joins and removals go through, OfRollouts those of rollouts;
+// every one with WMCO_FAULTS=all. Together they are all.
 func OfJoins() []Fault {
 	return orAll(ServerErrors, LostAnswers, CutBodies, GarbledWatches, SkewedClock)
 }

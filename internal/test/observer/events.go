@@ -153,7 +153,8 @@ func (o *Observer) noteHeld(node string, at uint64, held bool) {
 	}
 }
 
-// seePod is called with every change of a pod. An eviction is checked when the Nodes of its time were seen (CheckEvictions).
+// seePod is called with every change of a pod. An eviction is checked when the Nodes of its time were seen
+// (CheckEvictions).
 func (o *Observer) seePod(p corev1.Pod) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -38,7 +38,8 @@ func IsHeld(n corev1.Node) bool {
 	return err == nil && state.Claim.Held
 }
 
-// IsAtRest reports whether a node is current, nothing of a rollout is left on it, and no boot that was asked for is to come.
+// IsAtRest reports whether a node is current, nothing of a rollout is left on it, and no boot that was asked for is to
+// come.
 func IsAtRest(n corev1.Node) bool {
 	d, _ := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
 	r, _ := published.DecodeReport(n.Annotations[published.ReportAnnotation])
@@ -69,12 +70,14 @@ func DescribeNode(n corev1.Node) string {
 
 // standing is how a node is, as anybody can see.
 type standing struct {
-	// cordoned is by a rollout. Held is a node whose pods may be evicted, or on which a boot is permitted and not over. Gone is one that pods cannot use for
-	// another reason: it is not Ready, or somebody else cordoned it. Restarting is one whose services may restart.
+	// cordoned is by a rollout. Held is a node whose pods may be evicted, or on which a boot is permitted and not over.
+	// Gone is one that pods cannot use for another reason: it is not Ready, or somebody else cordoned it. Restarting is
+	// one whose services may restart.
 	cordoned, held, gone, restarting bool
 }
 
-// standingOf returns that of a node. One that is excused is kept from being Ready by the test itself, and does not restart.
+// standingOf returns that of a node. One that is excused is kept from being Ready by the test itself, and does not
+// restart.
 func standingOf(n corev1.Node, excused bool) standing {
 	d, err := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
 	r, unread := published.DecodeReport(n.Annotations[published.ReportAnnotation])
@@ -85,7 +88,8 @@ func standingOf(n corev1.Node, excused bool) standing {
 		held:       IsHeld(n) || open && isDrastic(d),
 		restarting: open && d.MaxImpact == bundle.ImpactRestart && !excused,
 	}
-	// A node that restarts services may be without a kubelet for a moment: that is counted apart. A new one was never Ready.
+	// A node that restarts services may be without a kubelet for a moment: that is counted apart. A new one was never
+	// Ready.
 	s.gone = n.Spec.Unschedulable && !s.cordoned || known && r.Applied != "" && !IsReady(n) && !s.restarting
 	return s
 }

@@ -18,11 +18,12 @@ import (
 
 // Rules are what a rollout must keep at every moment.
 type Rules struct {
-	// Unavailable is how many nodes may be, a number or a percentage. Parallel is how many may restart services; zero is not judged.
+	// Unavailable is how many nodes may be, a number or a percentage. Parallel is how many may restart services; zero
+	// is not judged.
 	Unavailable intstr.IntOrString
 	Parallel    int
-	// Operators is how many believe that they lead, zero is one. Two may cordon one node each where one is allowed, until one withdraws: no pod is evicted
-	// before that.
+	// Operators is how many believe that they lead, zero is one. Two may cordon one node each where one is allowed,
+	// until one withdraws: no pod is evicted before that.
 	Operators int
 }
 
@@ -52,11 +53,13 @@ type Observer struct {
 	nodes map[string]seen
 	// rules are those of now; nil is none.
 	rules *Rules
-	// limit is the largest number of unavailable nodes that was allowed since KeepRules: the rules and the number of nodes change.
+	// limit is the largest number of unavailable nodes that was allowed since KeepRules: the rules and the number of
+	// nodes change.
 	limit int
 	// disturbed is when the operator could last not see the cluster as it is.
 	disturbed time.Time
-	// excused are nodes that the test itself keeps from being Ready; protected says what is wrong with what an administrator has done to a node.
+	// excused are nodes that the test itself keeps from being Ready; protected says what is wrong with what an
+	// administrator has done to a node.
 	excused   map[string]bool
 	protected map[string]func(corev1.Node) string
 	// held are the resource versions between which each node was held; the last span may be open.
@@ -68,7 +71,8 @@ type Observer struct {
 	found     []Violation
 	// events is how many changes of Nodes were seen, moves how many of them changed more than signs of life.
 	events, moves int
-	// restarting is how many nodes restarted services at once, away how many a rollout had cordoned, at most since BeginCounts; told are the bundles of each node.
+	// restarting is how many nodes restarted services at once, away how many a rollout had cordoned, at most since
+	// BeginCounts; told are the bundles of each node.
 	restarting, away int
 	told             map[string]map[bundle.Digest]bool
 }

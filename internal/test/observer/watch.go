@@ -23,8 +23,9 @@ type kind struct {
 	see    func(watch.Event)
 }
 
-// Watch shows all Windows Nodes, Events and pods of the default namespace to the observer, until the context ends. Those of now are seen when it returns.
-// A watch that ends goes on where it was; where that cannot be, a list as a whole is seen: its objects are those of one moment.
+// Watch shows all Windows Nodes, Events and pods of the default namespace to the observer, until the context ends.
+// Those of now are seen when it returns. A watch that ends goes on where it was; where that cannot be, a list as a
+// whole is seen: its objects are those of one moment.
 func (o *Observer) Watch(ctx context.Context, config *rest.Config) error {
 	config = rest.CopyConfig(config)
 	config.ContentType, config.QPS = runtime.ContentTypeProtobuf, -1

@@ -28,7 +28,8 @@ import (
 type Options struct {
 	// Facts are those of a new machine: host name, addresses, default route, build of Windows.
 	Facts bundle.Facts
-	// Folder is where the machine is kept; empty is memory. A machine that is in the folder already is opened, and Facts are not used.
+	// Folder is where the machine is kept; empty is memory. A machine that is in the folder already is opened, and
+	// Facts are not used.
 	Folder   string
 	Hardware kubelet.Hardware
 	Times    Times
@@ -36,7 +37,8 @@ type Options struct {
 	Log *slog.Logger
 	// Program is the version of the node agent that it reports.
 	Program string
-	// Serves reports whether its addresses are addresses of this computer: the kubelet serves logs there, and the agent writes one.
+	// Serves reports whether its addresses are addresses of this computer: the kubelet serves logs there, and the agent
+	// writes one.
 	Serves bool
 	// Images is its container runtime, as far as the node agent has it pull images; nil where there is none.
 	Images images.Runtime
@@ -48,8 +50,8 @@ type Times struct {
 	Boot time.Duration
 	// Recovery divides the pauses before the service control manager restarts a service; zero is 1.
 	Recovery int
-	// Engine divides the time limits and pauses of the node agent in this process; zero is 1. A machine in a folder has 1: runs over
-	// SSH share what the engine writes about time.
+	// Engine divides the time limits and pauses of the node agent in this process; zero is 1. A machine in a folder has
+	// 1: runs over SSH share what the engine writes about time.
 	Engine int
 	// Guard is how long the guard waits for a new node agent.
 	Guard time.Duration
@@ -222,7 +224,8 @@ func (m *Machine) Behave(change func(*simulation.Script)) error {
 // SetClock makes the clock of the machine differ from the system's.
 func (m *Machine) SetClock(skew time.Duration) { m.clock.set(skew) }
 
-// InstallPayload puts stand-ins for the executables on the disk, as if they had been uploaded. Their contents are their names.
+// InstallPayload puts stand-ins for the executables on the disk, as if they had been uploaded. Their contents are their
+// names.
 func (m *Machine) InstallPayload() error {
 	for _, e := range payload.ProgramsFor(payload.TestedKubernetes) {
 		if err := m.Host.WriteFile(m.ctx, e.Path, bundle.AccessUsers, []byte(e.Name)); err != nil {
@@ -252,7 +255,8 @@ func (m *Machine) Starts() map[string]int {
 	return starts
 }
 
-// Recoveries returns how often the service control manager has restarted each service, because its process had ended by itself.
+// Recoveries returns how often the service control manager has restarted each service, because its process had ended by
+// itself.
 func (m *Machine) Recoveries() map[string]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -276,8 +280,8 @@ func (m *Machine) Boots() int {
 // Pods returns how many pods run on the machine, whether or not its kubelet runs.
 func (m *Machine) Pods() int { return m.containers.Running() }
 
-// Operations returns what the node agent in this process has changed since ForgetOperations, without its own records and their copy. Runs over SSH
-// are in other processes: their results say what they wrote.
+// Operations returns what the node agent in this process has changed since ForgetOperations, without its own records
+// and their copy. Runs over SSH are in other processes: their results say what they wrote.
 func (m *Machine) Operations() []simulation.Operation {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -173,7 +173,8 @@ func (m *Machine) handleEnd(p *process, err error) {
 	}
 }
 
-// countFailure counts a failure and returns the pause before the restart (SERVICE_FAILURE_ACTIONS: the last action repeats).
+// countFailure counts a failure and returns the pause before the restart (SERVICE_FAILURE_ACTIONS: the last action
+// repeats).
 func (m *Machine) countFailure(p *process, r bundle.Recovery) (time.Duration, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -38,7 +38,8 @@ func (n *notifier) notify() {
 	n.change = make(chan struct{})
 }
 
-// watchedKinds are those that tests wait for. Others, such as Leases that are renewed all the time, are seen by the looks in between.
+// watchedKinds are those that tests wait for. Others, such as Leases that are renewed all the time, are seen by the
+// looks in between.
 var watchedKinds = []schema.GroupVersionResource{
 	{Version: "v1", Resource: "nodes"},
 	{Version: "v1", Resource: "pods"},

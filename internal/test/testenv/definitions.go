@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Without hides kinds until the end of the test, as if they had not been defined. The names are those of definitions, such as
-// "machines.machine.openshift.io". Without names it hides every kind that is not part of Kubernetes.
+// Without hides kinds until the end of the test, as if they had not been defined. The names are those of definitions,
+// such as "machines.machine.openshift.io". Without names it hides every kind that is not part of Kubernetes.
 func (e *Environment) Without(t testing.TB, names ...string) {
 	t.Helper()
 	e.Config(t)

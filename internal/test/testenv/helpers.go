@@ -48,7 +48,8 @@ func Number(t testing.TB, variable string, otherwise int) int {
 	return n
 }
 
-// LoadExample loads the example cluster of golden/clusters without its nodes, and more files and folders. Root is the folder of this module.
+// LoadExample loads the example cluster of golden/clusters without its nodes, and more files and folders. Root is the
+// folder of this module.
 func (e *Environment) LoadExample(t testing.TB, root string, more ...string) {
 	t.Helper()
 	var paths []string

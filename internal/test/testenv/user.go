@@ -17,8 +17,8 @@ type Rule struct {
 	rbacv1.PolicyRule
 }
 
-// User returns the configuration of a user with a client certificate who has these rules, and those of every user, until the
-// end of the test. The namespaces must exist. User returns when every rule is in effect.
+// User returns the configuration of a user with a client certificate who has these rules, and those of every user,
+// until the end of the test. The namespaces must exist. User returns when every rule is in effect.
 func (e *Environment) User(t testing.TB, name string, rules ...Rule) *rest.Config {
 	t.Helper()
 	admin := e.Client(t)

@@ -24,7 +24,8 @@ func (p *Prefix) Build(t testing.TB, windows, dir, pkg string) {
 	runGo(t, dir, pkg, "build", "-o", p.Path(windows))
 }
 
-// Program returns a program of the module in dir, built for Windows. The linker sets the variables, such as main.name=value.
+// Program returns a program of the module in dir, built for Windows. The linker sets the variables, such as
+// main.name=value.
 func Program(t testing.TB, dir, pkg string, variables ...string) []byte {
 	t.Helper()
 	exe := filepath.Join(t.TempDir(), "program.exe")
@@ -41,8 +42,8 @@ func Program(t testing.TB, dir, pkg string, variables ...string) []byte {
 	return data
 }
 
-// Test builds the tests of a package of the module in dir for Windows and runs them, without the files in testdata. It returns
-// the result of each test and subtest: pass, fail or skip.
+// Test builds the tests of a package of the module in dir for Windows and runs them, without the files in testdata. It
+// returns the result of each test and subtest: pass, fail or skip.
 func (p *Prefix) Test(t testing.TB, dir, pkg string) map[string]string {
 	t.Helper()
 	const exe = `C:\k\package.test.exe`
@@ -59,8 +60,8 @@ func (p *Prefix) Test(t testing.TB, dir, pkg string) map[string]string {
 	return results
 }
 
-// parseResults reads the output of a test program. It returns the result of each test, and what failed tests and the package itself
-// printed.
+// parseResults reads the output of a test program. It returns the result of each test, and what failed tests and the
+// package itself printed.
 func parseResults(t testing.TB, printed string) (results map[string]string, failures string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "tool", "test2json")
@@ -89,7 +90,8 @@ func parseResults(t testing.TB, printed string) (results map[string]string, fail
 	}
 }
 
-// failedOutput joins the output of tests that neither passed nor were skipped, by name. A test that was interrupted has no result.
+// failedOutput joins the output of tests that neither passed nor were skipped, by name. A test that was interrupted has
+// no result.
 func failedOutput(results, output map[string]string) string {
 	var all strings.Builder
 	for _, test := range slices.Sorted(maps.Keys(output)) {
@@ -115,9 +117,9 @@ func runGo(t testing.TB, dir, pkg string, args ...string) string {
 	return string(out)
 }
 
-// touchFolders opens the folders of a package and of the packages of its module that it links. go test caches results by the files
-// that the test itself opens, not by those that its compiler opens. Without this, the test of a changed package would not run
-// again.
+// touchFolders opens the folders of a package and of the packages of its module that it links. go test caches results
+// by the files that the test itself opens, not by those that its compiler opens. Without this, the test of a changed
+// package would not run again.
 func touchFolders(t testing.TB, dir, pkg string) {
 	t.Helper()
 	folders := runGo(t, dir, pkg, "list", "-deps", "-test", "-f", "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}")

@@ -17,9 +17,9 @@ const (
 	user    = 65534
 )
 
-// boot is the first process of a machine. When the mounts are done, it prints its process id outside of the machine (which
-// it reads before it replaces /proc), and waits until its input is closed. The mounts and every process of the machine end
-// with it. It ignores its children, so that the kernel reaps the processes that Wine leaves.
+// boot is the first process of a machine. When the mounts are done, it prints its process id outside of the machine
+// (which it reads before it replaces /proc), and waits until its input is closed. The mounts and every process of the
+// machine end with it. It ignores its children, so that the kernel reaps the processes that Wine leaves.
 const boot = `set -eu
 root=$1 folder=$2
 mount --bind "$folder" "$root` + prefix + `"

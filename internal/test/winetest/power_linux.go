@@ -12,8 +12,8 @@ func (p *Prefix) Reboot(t testing.TB) {
 	p.boot(t, p.machine.shutDown)
 }
 
-// Cut simulates a loss of power and boots Windows again. Every program is killed. The registry is what Wine wrote to the disk
-// last, which it does every 30 seconds and at a Reboot. Files keep what was written to them.
+// Cut simulates a loss of power and boots Windows again. Every program is killed. The registry is what Wine wrote to
+// the disk last, which it does every 30 seconds and at a Reboot. Files keep what was written to them.
 func (p *Prefix) Cut(t testing.TB) {
 	t.Helper()
 	p.boot(t, p.machine.cut)
@@ -48,7 +48,8 @@ func (m *machine) shutDown(ctx context.Context) error {
 	return m.windowsEnded()
 }
 
-// cut kills all processes of the user of the machine except the shell that does it, and waits for the end of the server.
+// cut kills all processes of the user of the machine except the shell that does it, and waits for the end of the
+// server.
 func (m *machine) cut(ctx context.Context) error {
 	r, err := m.runInMachine(ctx, job{dir: prefix, argv: []string{"/bin/sh", "-c", "kill -KILL -1; exec /usr/bin/wineserver --wait"}})
 	if err != nil {

@@ -79,8 +79,8 @@ func Open(ctx context.Context, root string, network Network) (*Prefix, error) {
 // Close ends every program and removes the drive.
 func (p *Prefix) Close() error { return p.machine.stop() }
 
-// Path returns the Linux path of a file on the drive C:, such as C:\k\kubelet.exe. Linux paths depend on case, those of Windows
-// do not: Wine's own files are in lower case.
+// Path returns the Linux path of a file on the drive C:, such as C:\k\kubelet.exe. Linux paths depend on case, those of
+// Windows do not: Wine's own files are in lower case.
 func (p *Prefix) Path(windows string) string {
 	rest, ok := strings.CutPrefix(windows, `C:\`)
 	if !ok {

@@ -36,7 +36,8 @@ func (p *Prefix) Start(t testing.TB, c Command) *Process {
 	return x
 }
 
-// endStarted kills what Start started. A program that is just starting would start Windows again while it is being ended.
+// endStarted kills what Start started. A program that is just starting would start Windows again while it is being
+// ended.
 func (p *Prefix) endStarted() {
 	for _, x := range p.started {
 		select {

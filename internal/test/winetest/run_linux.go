@@ -26,8 +26,8 @@ type Command struct {
 	Args []string
 	// Dir is the working folder, in the case of the disk; by default C:\.
 	Dir string
-	// Env has lines NAME=value, in addition to what Windows sets. PATH, PATHEXT, TEMP, TMP, HOME and the variables with names
-	// and folders of users cannot be set.
+	// Env has lines NAME=value, in addition to what Windows sets. PATH, PATHEXT, TEMP, TMP, HOME and the variables with
+	// names and folders of users cannot be set.
 	Env   []string
 	Stdin string
 	// Limit is how long it may take; 0 is patience.
@@ -52,8 +52,8 @@ func (p *Prefix) Run(t testing.TB, c Command) Result {
 	return r
 }
 
-// CommandLine returns a Linux command that runs a Windows program with its own streams in dir. The program and its arguments
-// are to be appended.
+// CommandLine returns a Linux command that runs a Windows program with its own streams in dir. The program and its
+// arguments are to be appended.
 func (p *Prefix) CommandLine(dir string) []string {
 	cmd := p.machine.wineCommand(context.Background(), p.machine.job(Command{Dir: dir}))
 	return cmd.Args[:len(cmd.Args)-1]
@@ -89,8 +89,8 @@ type job struct {
 	stdin     string
 }
 
-// runInMachine runs a Linux program in the machine and waits for its end. The streams are files: the processes that it leaves would
-// keep a pipe open.
+// runInMachine runs a Linux program in the machine and waits for its end. The streams are files: the processes that it
+// leaves would keep a pipe open.
 func (m *machine) runInMachine(ctx context.Context, j job) (Result, error) {
 	streams, err := newStreams(j.stdin)
 	if err != nil {

@@ -17,12 +17,12 @@ import (
 //go:embed server2022.reg
 var server2022 []byte
 
-// shared is the size from which clones link a file of the template instead of copying it. Such files belong to root, so that
-// no program changes them in all clones. A program may still replace them.
+// shared is the size from which clones link a file of the template instead of copying it. Such files belong to root, so
+// that no program changes them in all clones. A program may still replace them.
 const shared = 32 << 10
 
-// ensureTemplate returns the folder with a new installation of Windows, beside the Debian: clones must be on the same file system.
-// The first caller creates it. Others wait, in other programs too.
+// ensureTemplate returns the folder with a new installation of Windows, beside the Debian: clones must be on the same
+// file system. The first caller creates it. Others wait, in other programs too.
 func ensureTemplate(ctx context.Context, root string) (string, error) {
 	root, err := filepath.EvalSymlinks(root)
 	if err != nil {

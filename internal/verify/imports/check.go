@@ -46,8 +46,8 @@ func (g graph) checkImports(own string, r rule, rules []rule) []string {
 	return out
 }
 
-// checkLinks compares everything that a package links with its row. Of the packages that match one pattern, it returns the
-// one with the shortest chain.
+// checkLinks compares everything that a package links with its row. Of the packages that match one pattern, it returns
+// the one with the shortest chain.
 func (g graph) checkLinks(own string, r rule) []string {
 	chains := g.importChains(g.full(own))
 	shortest := map[string][]string{}

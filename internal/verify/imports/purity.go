@@ -29,8 +29,8 @@ var (
 	}
 )
 
-// checkPurity returns every use of the clock, files, the environment, the network or random numbers in the Go files of dir
-// and below, without tests, with file and line. banned are further packages that are violations.
+// checkPurity returns every use of the clock, files, the environment, the network or random numbers in the Go files of
+// dir and below, without tests, with file and line. banned are further packages that are violations.
 func checkPurity(dir string, banned []string) ([]string, error) {
 	var out []string
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

@@ -10,8 +10,8 @@ import "slices"
 // rule is one row of the table. It covers its package and the packages below it that have no row of their own; packages
 // of one row may import each other.
 //
-// Packages of the module are written without its name, others in full (their first element has a dot). A trailing "/..."
-// includes everything below.
+// Packages of the module are written without its name, others in full (their first element has a dot). A trailing
+// "/..." includes everything below.
 type rule struct {
 	pkg string
 	// anything is true for a row without limits.
@@ -240,7 +240,8 @@ var programRules = []rule{
 	{pkg: "internal", anything: true},
 }
 
-// otherControllers are the packages of the controllers, but one: no package below the root imports another one's controller.
+// otherControllers are the packages of the controllers, but one: no package below the root imports another one's
+// controller.
 func otherControllers(but string) []string {
 	var all []string
 	for _, name := range []string{"csr", "hostkeys", "instance", "machine", "node", "olm", "prerequisites", "rollout", "userdata"} {

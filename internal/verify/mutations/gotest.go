@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// testLimit is how long the tests of one mutation may run. One that waits for ever because of the mutation fails at this time.
+	// testLimit is how long the tests of one mutation may run. One that waits for ever because of the mutation fails at
+	// this time.
 	testLimit = 10 * time.Minute
 	// endsWithin is how long processes have to end after an interrupt, before they are killed.
 	endsWithin = 20 * time.Second
@@ -52,7 +53,8 @@ func (t tree) goCommand(ctx context.Context, program string, args ...string) *ex
 // places are the variables of the Makefile that say where programs for tests are.
 var places = []string{"WMCO_WINE", "WMCO_CONTAINERD"}
 
-// goEnvironment returns variables without those that make tests longer or shorter: a test kills a mutation in its usual size.
+// goEnvironment returns variables without those that make tests longer or shorter: a test kills a mutation in its usual
+// size.
 func goEnvironment(all []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")

@@ -44,7 +44,8 @@ type Mutation struct {
 // named is the form of a name.
 var named = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-// Read returns the mutations of all YAML files of a folder in the order of their names. The error has everything that is wrong.
+// Read returns the mutations of all YAML files of a folder in the order of their names. The error has everything that
+// is wrong.
 func Read(folder fs.FS) ([]Mutation, error) {
 	files, err := fs.Glob(folder, "*.yaml")
 	if err != nil {

@@ -76,8 +76,8 @@ type runner struct {
 	summary Summary
 }
 
-// Run applies each mutation to the copy and runs its tests. The error is of the run itself or of its context; what became of the mutations
-// is in the summary.
+// Run applies each mutation to the copy and runs its tests. The error is of the run itself or of its context; what
+// became of the mutations is in the summary.
 func Run(ctx context.Context, list []Mutation, o Options) (Summary, error) {
 	r := runner{tree: tree{from: o.Tree, at: o.Copy}, report: o.Report, summary: Summary{}}
 	if err := os.MkdirAll(o.Copy, 0o755); err != nil {

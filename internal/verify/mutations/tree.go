@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// tree is a copy of the working tree that mutations are applied to. It stays at its place between runs, so that Go's build cache knows
-// the packages in it.
+// tree is a copy of the working tree that mutations are applied to. It stays at its place between runs, so that Go's
+// build cache knows the packages in it.
 type tree struct {
 	// from is the working tree, at the copy.
 	from, at string
@@ -22,8 +22,8 @@ type tree struct {
 // shared is the folder of built programs, which the copy has as a link.
 const shared = "bin"
 
-// syncTree makes the copy equal to the working tree: files that git has or would add. Files that are equal keep their times, so that go test
-// knows them.
+// syncTree makes the copy equal to the working tree: files that git has or would add. Files that are equal keep their
+// times, so that go test knows them.
 func (t tree) syncTree(ctx context.Context) error {
 	list := exec.CommandContext(ctx, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	list.Dir = t.from

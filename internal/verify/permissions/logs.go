@@ -13,7 +13,8 @@ import (
 	"wmco/internal/test/testenv/controlplane"
 )
 
-// Variable is the environment variable with the folder in which tests keep audit logs: a folder for each package, made by the run of all its tests.
+// Variable is the environment variable with the folder in which tests keep audit logs: a folder for each package, made
+// by the run of all its tests.
 const Variable = "WMCO_AUDIT"
 
 // complete is the file in the folder of a package that says that all its tests have run, whatever became of them.

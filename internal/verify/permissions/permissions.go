@@ -1,10 +1,12 @@
-// Package permissions compares what operators have asked an API server for, in all tests that keep it, with what the operator may.
+// Package permissions compares what operators have asked an API server for, in all tests that keep it, with what the
+// operator may.
 //
 //	deploy/rbac --> permissions --.
 //	                               Judge --> what is refused, and what nothing needs
 //	audit logs --> requests ------'
 //
-// The tests of internal/test/jointest keep the requests (Keep). A log that a test has not kept is an error: nothing is known about it.
+// The tests of internal/test/jointest keep the requests (Keep). A log that a test has not kept is an error: nothing is
+// known about it.
 package permissions
 
 import (
@@ -98,8 +100,8 @@ func JudgePermissions(shipped []Permission, requests []controlplane.Request) []s
 	return append(findRefused(shipped, requests), findUnused(shipped, requests)...)
 }
 
-// findRefused returns requests that the operator may not make. One that is permitted was refused because a test took the permission away, or by an API
-// server that has just started.
+// findRefused returns requests that the operator may not make. One that is permitted was refused because a test took
+// the permission away, or by an API server that has just started.
 func findRefused(shipped []Permission, requests []controlplane.Request) []string {
 	var wrong []string
 	for _, r := range requests {
@@ -125,8 +127,9 @@ func findUnused(shipped []Permission, requests []controlplane.Request) []string 
 	return wrong
 }
 
-// isOptional reports whether the operator asks for what only some installations permit, and says in a condition what it lacks: user data for
-// the Cluster API and its Machines (deploy/cluster-api), and the policy about its own Secrets, which manifests bring and the operator applies under OLM.
+// isOptional reports whether the operator asks for what only some installations permit, and says in a condition what it
+// lacks: user data for the Cluster API and its Machines (deploy/cluster-api), and the policy about its own Secrets,
+// which manifests bring and the operator applies under OLM.
 func isOptional(r controlplane.Request) bool {
 	return r.Namespace == "openshift-cluster-api" && (r.Resource == "secrets" && r.Name == "windows-user-data" || r.Resource == "machines") ||
 		strings.HasPrefix(r.Resource, "validatingadmissionpolic") && r.Name == admission.Operator

@@ -17,7 +17,8 @@ const registries = `C:\k\containerd\registries\`
 // Files are the hosts files of a cluster: the contents by the name of the directory.
 type Files map[string]string
 
-// Render returns the hosts files of a minimal cluster with these inputs. If the findings have an error, there are no files.
+// Render returns the hosts files of a minimal cluster with these inputs. If the findings have an error, there are no
+// files.
 func Render(in mirrors.Inputs, partial mirrors.PartialNever) (Files, bundle.Findings, error) {
 	return renderWith(in, render.MirrorSettings{PartialNever: partial})
 }

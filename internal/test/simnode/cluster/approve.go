@@ -27,8 +27,9 @@ import (
 // userPrefix begins the user name of a node.
 const userPrefix = "system:node:"
 
-// Approve approves the requests of kubelets until the context ends: the first one by the bootstrap user, while there is no Node of the
-// name, as the cluster's machine approver does; and serving certificates by the node itself. Renewals of client certificates are approved by the controller manager. Only, where set, chooses by node.
+// Approve approves the requests of kubelets until the context ends: the first one by the bootstrap user, while there is
+// no Node of the name, as the cluster's machine approver does; and serving certificates by the node itself. Renewals of
+// client certificates are approved by the controller manager. Only, where set, chooses by node.
 func Approve(ctx context.Context, admin *rest.Config, log *slog.Logger, only func(node string) bool) error {
 	clients, err := kubernetes.NewForConfig(admin)
 	if err != nil {
@@ -50,8 +51,8 @@ func Approve(ctx context.Context, admin *rest.Config, log *slog.Logger, only fun
 	})
 }
 
-// approveNetwork approves the requests of hybrid-overlay-node, as ovnkube-identity does: by the node itself, or by the certificate that
-// it renews.
+// approveNetwork approves the requests of hybrid-overlay-node, as ovnkube-identity does: by the node itself, or by the
+// certificate that it renews.
 func approveNetwork(ctx context.Context, admin *rest.Config, log *slog.Logger) error {
 	return approvePending(ctx, admin, log, func(r *certificatesv1.CertificateSigningRequest, csr *x509.CertificateRequest) bool {
 		node, ok := strings.CutPrefix(csr.Subject.CommonName, overlay.UserPrefix)

@@ -33,9 +33,10 @@ const BootstrapUser = "system:serviceaccount:" + bootstrapNamespace + ":" + boot
 // tokenSeconds is the validity of the bootstrap token: longer than any run.
 const tokenSeconds = 24 * 60 * 60
 
-// Connect changes the objects of a cluster that is in the API server, such as one of golden/clusters, so that what is rendered from
-// them reaches this API server: the internal URL of Infrastructure/cluster, the Secret with the bootstrap token and the CA, and the
-// CAs of clients in the ControllerConfig. ClientCA is the CA of the certificates that the API server shows to kubelets.
+// Connect changes the objects of a cluster that is in the API server, such as one of golden/clusters, so that what is
+// rendered from them reaches this API server: the internal URL of Infrastructure/cluster, the Secret with the bootstrap
+// token and the CA, and the CAs of clients in the ControllerConfig. ClientCA is the CA of the certificates that the API
+// server shows to kubelets.
 func Connect(ctx context.Context, admin *rest.Config, clientCA []byte) error {
 	c, err := client.New(withoutWarnings(admin), client.Options{})
 	if err != nil {
@@ -89,8 +90,8 @@ func (p patch) apply(ctx context.Context, c client.Client) error {
 	return c.Patch(ctx, o, change)
 }
 
-// makeBootstrapToken makes the account of the bootstrap token, its permissions and its Secret. A Secret that is there is replaced: the token
-// controller removes the ones whose account it does not know.
+// makeBootstrapToken makes the account of the bootstrap token, its permissions and its Secret. A Secret that is there
+// is replaced: the token controller removes the ones whose account it does not know.
 func makeBootstrapToken(ctx context.Context, c client.Client, ca []byte) error {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: bootstrapNamespace, Name: bootstrapAccount}}
 	for _, o := range []client.Object{

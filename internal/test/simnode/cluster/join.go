@@ -65,8 +65,8 @@ type Joiner struct {
 	Pause time.Duration
 }
 
-// Apply renders the bundles of machines from the objects of the cluster as they are, and applies them. It returns the outcome of each,
-// and all errors.
+// Apply renders the bundles of machines from the objects of the cluster as they are, and applies them. It returns the
+// outcome of each, and all errors.
 func (j Joiner) Apply(ctx context.Context, machines ...*simnode.Machine) ([]applier.Outcome, error) {
 	outcomes := make([]applier.Outcome, len(machines))
 	c, err := newClient(j.Admin)
@@ -148,7 +148,8 @@ func (j Joiner) Join(ctx context.Context, machines ...*simnode.Machine) error {
 	}
 }
 
-// isJoined reports whether the Node of a machine is Ready, and what is applied last runs: kube-proxy waits for the pod network.
+// isJoined reports whether the Node of a machine is Ready, and what is applied last runs: kube-proxy waits for the pod
+// network.
 func isJoined(ctx context.Context, c client.Client, m *simnode.Machine) (bool, error) {
 	var n corev1.Node
 	if err := c.Get(ctx, client.ObjectKey{Name: m.Name()}, &n); err != nil {

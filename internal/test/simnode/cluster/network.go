@@ -28,9 +28,9 @@ const HybridNetwork = "10.132.0.0/14"
 // hostBits are those of a node's subnet.
 const hostBits = 24
 
-// Network is the cluster network towards Windows nodes, until the context ends: it allocates a subnet of the hybrid network for each
-// Windows Node that has none, as ovnkube-cluster-manager does, and approves the certificates of hybrid-overlay-node, whose
-// permissions it makes.
+// Network is the cluster network towards Windows nodes, until the context ends: it allocates a subnet of the hybrid
+// network for each Windows Node that has none, as ovnkube-cluster-manager does, and approves the certificates of
+// hybrid-overlay-node, whose permissions it makes.
 func Network(ctx context.Context, admin *rest.Config, log *slog.Logger) error {
 	clients, err := kubernetes.NewForConfig(admin)
 	if err != nil {

@@ -52,7 +52,8 @@ func NewClient(server *rest.Config, m certificate.Manager) (*Client, error) {
 	return c, nil
 }
 
-// Renewed closes all connections if the certificate is another one since it was last called: it is used for new ones only.
+// Renewed closes all connections if the certificate is another one since it was last called: it is used for new ones
+// only.
 func (c *Client) Renewed() {
 	current := c.manager.Current()
 	if current == nil || current == c.last {
@@ -64,8 +65,8 @@ func (c *Client) Renewed() {
 	c.last = current
 }
 
-// Close closes all connections. Those without a request are forgotten first: HTTP/2 would send the next request on one that
-// is closed, until it has read its end.
+// Close closes all connections. Those without a request are forgotten first: HTTP/2 would send the next request on one
+// that is closed, until it has read its end.
 func (c *Client) Close() {
 	c.HTTP.CloseIdleConnections()
 	c.dialer.CloseAll()

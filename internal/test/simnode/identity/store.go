@@ -20,8 +20,8 @@ type Files interface {
 	WriteFile(ctx context.Context, path string, access bundle.Access, data []byte) error
 }
 
-// Store keeps certificates as the FileStore of k8s.io/client-go does, which needs a disk of the system. The current one is a copy
-// here, not a link.
+// Store keeps certificates as the FileStore of k8s.io/client-go does, which needs a disk of the system. The current one
+// is a copy here, not a link.
 type Store struct {
 	Files Files
 	// Folder is a Windows path, Prefix begins the names of the files.

@@ -26,8 +26,8 @@ import (
 // pendingKey is the name of the file with the key of the first certificate, until that is issued.
 const pendingKey = `\kubelet-client.key.tmp`
 
-// awaitFirstCertificate follows bootstrap.LoadClientCert, for a kubelet that does not rotate its certificate: it waits until the first one is issued,
-// and keeps its key in a file so long.
+// awaitFirstCertificate follows bootstrap.LoadClientCert, for a kubelet that does not rotate its certificate: it waits
+// until the first one is issued, and keeps its key in a file so long.
 func (k *kubelet) awaitFirstCertificate(ctx context.Context) (*identity.Client, error) {
 	store := k.certificateStore("kubelet-client")
 	if own, err := k.read(k.flags.kubeconfig); err != nil || !areValid(own.CertData) {

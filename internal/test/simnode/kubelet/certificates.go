@@ -32,8 +32,8 @@ const (
 	nodesGroup = "system:nodes"
 )
 
-// startClientCertificate follows buildKubeletClientConfig and bootstrap.LoadClientConfig: a kubeconfig that is still valid is used,
-// otherwise one is written that points to the certificate which is requested as the bootstrap user.
+// startClientCertificate follows buildKubeletClientConfig and bootstrap.LoadClientConfig: a kubeconfig that is still
+// valid is used, otherwise one is written that points to the certificate which is requested as the bootstrap user.
 func (k *kubelet) startClientCertificate(ctx context.Context) (*identity.Client, error) {
 	if !k.config.RotateCertificates {
 		return k.awaitFirstCertificate(ctx)
@@ -127,8 +127,8 @@ func (k *kubelet) writeKubeconfig(ctx context.Context, certificate string) error
 	return k.Host.WriteFile(ctx, k.flags.kubeconfig, bundle.AccessAdmins, data)
 }
 
-// startServingCertificate follows NewKubeletServerCertificateManager. Nothing is requested before the Node has an address. Nil is a
-// kubelet that is told not to ask for a certificate.
+// startServingCertificate follows NewKubeletServerCertificateManager. Nothing is requested before the Node has an
+// address. Nil is a kubelet that is told not to ask for a certificate.
 func (k *kubelet) startServingCertificate(ctx context.Context) (certificate.Manager, error) {
 	if !k.config.ServerTLSBootstrap || k.config.TLSCertFile != "" {
 		return nil, nil //nolint:nilnil // it has none
@@ -171,8 +171,8 @@ func (k *kubelet) servingTemplate() *x509.CertificateRequest {
 	return r
 }
 
-// watchCertificate follows UpdateTransport: connections are made again with a renewed certificate, and the kubelet exits when it has
-// none for a time although the API server answers.
+// watchCertificate follows UpdateTransport: connections are made again with a renewed certificate, and the kubelet
+// exits when it has none for a time although the API server answers.
 func (k *kubelet) watchCertificate(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

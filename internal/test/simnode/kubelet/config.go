@@ -105,7 +105,8 @@ func setZero[T comparable](field *T, value T) {
 	}
 }
 
-// checkConfig has rules of ValidateKubeletConfiguration (pkg/kubelet/apis/config/validation, and validation_windows.go).
+// checkConfig has rules of ValidateKubeletConfiguration (pkg/kubelet/apis/config/validation, and
+// validation_windows.go).
 func checkConfig(c kubeletv1beta1.KubeletConfiguration) error {
 	var errs []error
 	add := func(bad bool, format string, args ...any) {

@@ -124,7 +124,8 @@ func (k *kubelet) lastAddresses() []corev1.NodeAddress {
 	return k.addresses
 }
 
-// setResources follows nodestatus.MachineInfo: allocatable is what neither a reservation nor a hard eviction threshold keeps.
+// setResources follows nodestatus.MachineInfo: allocatable is what neither a reservation nor a hard eviction threshold
+// keeps.
 func (k *kubelet) setResources(n *corev1.Node) {
 	h := k.Hardware
 	n.Status.Capacity = corev1.ResourceList{

@@ -201,7 +201,8 @@ func changed(a, b *corev1.Node) bool {
 	return !apiequality.Semantic.DeepEqual(a, b)
 }
 
-// watchOwn keeps the reporter's Node current. After its deletion, the last one is compared with: it is not registered again.
+// watchOwn keeps the reporter's Node current. After its deletion, the last one is compared with: it is not registered
+// again.
 func (k *kubelet) watchOwn(ctx context.Context, r *reporter) {
 	own := fields.OneTermEqualSelector(metav1.ObjectNameField, k.name).String()
 	source := &cache.ListWatch{

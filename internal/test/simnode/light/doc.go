@@ -1,5 +1,5 @@
-// Package light is simulated Windows nodes for storms with hundreds of them in one process: the real node agent with the real
-// engine, on a host in memory, with a client certificate of its own.
+// Package light is simulated Windows nodes for storms with hundreds of them in one process: the real node agent with
+// the real engine, on a host in memory, with a client certificate of its own.
 //
 //	published bundle --watch, fetch--> applier/agent --plan, apply--> internal/hostsim.Memory
 //	Node <--report, event-------------------'

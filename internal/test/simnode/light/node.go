@@ -30,7 +30,8 @@ type Options struct {
 	Server *rest.Config
 	// Log is that of the node agent; nil is none.
 	Log *slog.Logger
-	// Boot is called while the host boots, between the end of the node agent and its start; nil is a host that boots at once.
+	// Boot is called while the host boots, between the end of the node agent and its start; nil is a host that boots at
+	// once.
 	Boot func(ctx context.Context) error
 }
 
@@ -52,7 +53,8 @@ const (
 	interval, full = 5 * time.Minute, 6 * time.Hour
 )
 
-// New returns a node with a new host. The executables are there, as if they had been uploaded; their contents are their names.
+// New returns a node with a new host. The executables are there, as if they had been uploaded; their contents are their
+// names.
 func New(ctx context.Context, o Options) (*Node, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -72,7 +74,8 @@ func New(ctx context.Context, o Options) (*Node, error) {
 	return n, nil
 }
 
-// Run runs the node agent until the context ends, and boots the host when the agent asks for it. It can be called again: the host was off then.
+// Run runs the node agent until the context ends, and boots the host when the agent asks for it. It can be called
+// again: the host was off then.
 func (n *Node) Run(ctx context.Context) error {
 	for {
 		booting, err := n.runUntilBoot(ctx)
@@ -176,7 +179,8 @@ func kubeconfigOf(c *rest.Config) ([]byte, error) {
 // alive is the API server for a node without a kubelet.
 type alive struct{ *agent.APIServer }
 
-// Heartbeat implements agent.Cluster. It makes the requests of the agent; where the Node is Ready, that is a new sign of life.
+// Heartbeat implements agent.Cluster. It makes the requests of the agent; where the Node is Ready, that is a new sign
+// of life.
 func (a alive) Heartbeat(ctx context.Context) (time.Time, error) {
 	last, err := a.APIServer.Heartbeat(ctx)
 	if err != nil || last.IsZero() {

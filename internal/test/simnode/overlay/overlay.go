@@ -59,8 +59,8 @@ type Options struct {
 	Argv []string
 	Now  func() time.Time
 	Log  *slog.Logger
-	// Wait is how long it waits for its certificate; zero is the real two minutes. Check is the time between two looks whether the
-	// certificate was renewed; zero is 10 s.
+	// Wait is how long it waits for its certificate; zero is the real two minutes. Check is the time between two looks
+	// whether the certificate was renewed; zero is 10 s.
 	Wait, Check time.Duration
 }
 

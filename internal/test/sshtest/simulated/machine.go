@@ -1,5 +1,5 @@
-// Package simulated is what SSH shows of a Windows host: its shells' rules for command lines, its files over SFTP, and programs
-// that really run.
+// Package simulated is what SSH shows of a Windows host: its shells' rules for command lines, its files over SFTP, and
+// programs that really run.
 package simulated
 
 import (

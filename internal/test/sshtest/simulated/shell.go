@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// SplitWords splits a command line as the shell does. Anything but plain words is an error: our command lines need nothing else.
+// SplitWords splits a command line as the shell does. Anything but plain words is an error: our command lines need
+// nothing else.
 func SplitWords(s Shell, line string) ([]string, error) {
 	special, escape := quotingRules(s)
 	if i := strings.IndexAny(line, special); i >= 0 {
@@ -27,7 +28,8 @@ func SplitWords(s Shell, line string) ([]string, error) {
 // quotingRules returns the characters that are special to a shell, and whether a backslash escapes.
 //
 // cmd.exe: learn.microsoft.com/windows-server/administration/windows-commands/cmd, "special characters"; , ; = separate
-// words as blanks do. PowerShell: about_Parsing, about_Special_Characters. sh: POSIX Shell Command Language, 2.2 and 2.6.
+// words as blanks do. PowerShell: about_Parsing, about_Special_Characters. sh: POSIX Shell Command Language, 2.2 and
+// 2.6.
 func quotingRules(s Shell) (special string, escape bool) {
 	switch s {
 	case ShellCmd:

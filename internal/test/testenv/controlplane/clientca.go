@@ -18,7 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// clientCA makes users. Its key is kept in a file too, so that the controller manager signs with it what the API server trusts.
+// clientCA makes users. Its key is kept in a file too, so that the controller manager signs with it what the API server
+// trusts.
 type clientCA struct {
 	parsed           *x509.Certificate
 	signer           *ecdsa.PrivateKey

@@ -1,12 +1,12 @@
-// Package controlplane starts a real control plane on loopback: etcd, a Kubernetes API server that serves the OpenShift kinds, and,
-// if asked, the controller manager and the scheduler.
+// Package controlplane starts a real control plane on loopback: etcd, a Kubernetes API server that serves the OpenShift
+// kinds, and, if asked, the controller manager and the scheduler.
 //
 //	Start: snapshot, if there is one --> etcd --> kube-apiserver (Node, RBAC, NodeRestriction) --> definitions --> [kube-controller-manager, kube-scheduler]
 //	                                                   |                                                '-- a snapshot for the next start
 //	                                                   '-- one CA for clients, with which the controller manager also signs the certificates of kubelets
 //
-// `make testenv` builds the programs. The package never downloads any and never uses an existing cluster. Without the controller
-// manager, nodes, machines and namespaces stay as they were written, and objects outlive their owners.
+// `make testenv` builds the programs. The package never downloads any and never uses an existing cluster. Without the
+// controller manager, nodes, machines and namespaces stay as they were written, and objects outlive their owners.
 package controlplane
 
 import (
@@ -243,12 +243,13 @@ func (c *ControlPlane) APIServerProgram() string { return c.server.ControlPlane.
 type Version struct {
 	// Programs is the folder of its program, empty for that of the control plane.
 	Programs string
-	// Emulated is the older minor version that it behaves as, such as "1.35"; empty for its own (kube-apiserver --emulated-version).
+	// Emulated is the older minor version that it behaves as, such as "1.35"; empty for its own (kube-apiserver
+	// --emulated-version).
 	Emulated string
 }
 
-// ExchangeAPIServer stops the API server and starts one of another version, at the same address and with the same data. Etcd, the controllers and
-// the scheduler stay.
+// ExchangeAPIServer stops the API server and starts one of another version, at the same address and with the same data.
+// Etcd, the controllers and the scheduler stay.
 func (c *ControlPlane) ExchangeAPIServer(v Version) error {
 	if err := c.StopAPIServer(); err != nil {
 		return err

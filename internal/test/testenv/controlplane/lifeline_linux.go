@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// reaper waits until the pipe is closed. It kills every process whose command line names the folder, twice, as one may have been about to start, and
-// removes the folder.
+// reaper waits until the pipe is closed. It kills every process whose command line names the folder, twice, as one may
+// have been about to start, and removes the folder.
 const reaper = `read -r _
 for _ in 1 2; do
 	for p in /proc/[0-9]*; do

@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Save copies what etcd has to a folder that does not exist. etcd stands still for that moment: the copy is what it would find if it had been killed.
+// Save copies what etcd has to a folder that does not exist. etcd stands still for that moment: the copy is what it
+// would find if it had been killed.
 func (c *ControlPlane) Save(folder string) error {
 	if err := signal(Etcd, syscall.SIGSTOP); err != nil {
 		return err
@@ -23,9 +24,9 @@ func (c *ControlPlane) Save(folder string) error {
 	return errors.Join(err, signal(Etcd, syscall.SIGCONT))
 }
 
-// Restore stops the API server, gives etcd what was saved, and starts both. As a restore of a cluster does, it makes the revision larger than any that
-// was ever seen, and has all before it compacted, so that no client goes on from a version that is another one now
-// (etcd.io/docs/v3.6/op-guide/recovery, Restoring with revision bump).
+// Restore stops the API server, gives etcd what was saved, and starts both. As a restore of a cluster does, it makes
+// the revision larger than any that was ever seen, and has all before it compacted, so that no client goes on from a
+// version that is another one now (etcd.io/docs/v3.6/op-guide/recovery, Restoring with revision bump).
 func (c *ControlPlane) Restore(folder string) error {
 	server := c.server.ControlPlane.Etcd
 	if err := c.StopAPIServer(); err != nil {

@@ -1,5 +1,5 @@
-// Package readonly is as much of a Kubernetes API server as reading needs: discovery, get and list of given objects. Real clients talk to
-// it, so that their errors are the real ones.
+// Package readonly is as much of a Kubernetes API server as reading needs: discovery, get and list of given objects.
+// Real clients talk to it, so that their errors are the real ones.
 package readonly
 
 import (

@@ -1,5 +1,5 @@
-// Package stub has the behaviour of stand-ins for the services of a Windows node. All are copies of one executable, with the
-// behaviour appended.
+// Package stub has the behaviour of stand-ins for the services of a Windows node. All are copies of one executable,
+// with the behaviour appended.
 //
 //	service.exe + Behaviour --Attach--> kubelet.exe, containerd.exe ... --Own--> Behaviour
 package stub
@@ -21,7 +21,8 @@ type Behaviour struct {
 	HTTP  []string `json:"http,omitempty"`
 	TCP   []string `json:"tcp,omitempty"`
 	Pipes []string `json:"pipes,omitempty"`
-	// Config is a file that it reads when it starts. It ends with exit code ExitBad if the file is missing or contains Bad.
+	// Config is a file that it reads when it starts. It ends with exit code ExitBad if the file is missing or contains
+	// Bad.
 	Config string `json:"config,omitempty"`
 	Bad    string `json:"bad,omitempty"`
 	// Hangs makes it ignore a stop.

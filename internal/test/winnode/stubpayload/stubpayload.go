@@ -1,5 +1,5 @@
-// Package stubpayload writes a folder as `make payload` does, with stand-ins that run under Wine and answer the probes of the
-// services that render creates. wmco-node and kube-log-runner are real.
+// Package stubpayload writes a folder as `make payload` does, with stand-ins that run under Wine and answer the probes
+// of the services that render creates. wmco-node and kube-log-runner are real.
 package stubpayload
 
 import (

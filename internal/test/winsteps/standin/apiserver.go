@@ -18,8 +18,8 @@ import (
 	"wmco/bundle/published"
 )
 
-// APIServer answers what the node agent asks: its Node, the Node's Lease, which is always fresh, and the Secrets of the published bundle. It
-// keeps the annotations and Events that the agent writes. Everything else does not exist.
+// APIServer answers what the node agent asks: its Node, the Node's Lease, which is always fresh, and the Secrets of the
+// published bundle. It keeps the annotations and Events that the agent writes. Everything else does not exist.
 type APIServer struct {
 	Node string
 	// Now is the time of the Lease and of the condition Ready.

@@ -8,7 +8,8 @@ import (
 	"sync"
 )
 
-// Registry is a registry for pulls, which hands every request on to another one. Redirects go to the client, which follows them.
+// Registry is a registry for pulls, which hands every request on to another one. Redirects go to the client, which
+// follows them.
 type Registry struct {
 	// Upstream is the URL of a registry that needs no credentials.
 	Upstream string

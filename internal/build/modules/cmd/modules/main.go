@@ -2,7 +2,8 @@
 //
 //	modules [--tests] DIR PACKAGE...
 //
-// Exit status: 0 all are available, 3 a module cannot be downloaded (stdout has its name and the reason), 1 any other error, 2 usage.
+// Exit status: 0 all are available, 3 a module cannot be downloaded (stdout has its name and the reason), 1 any other
+// error, 2 usage.
 package main
 
 import (

@@ -8,10 +8,10 @@
 //	cluster payload FROM AGENT VERSION TO
 //	                       a copy of the payload FROM with the node agent AGENT, which runs on the simulated machines
 //
-// `up` prints what it has made, then "ready", and runs until its stdin ends. The folder must not exist; control plane and machines are
-// below it. A machine that has a Machine gets its certificates approved, as by the cluster's approver. A locked machine does not accept
-// the operator's key. In a bare cluster the operator is not installed: it has no Secret with the key and no kubeconfig. The other commands
-// find the cluster as kubectl does.
+// `up` prints what it has made, then "ready", and runs until its stdin ends. The folder must not exist; control plane
+// and machines are below it. A machine that has a Machine gets its certificates approved, as by the cluster's approver.
+// A locked machine does not accept the operator's key. In a bare cluster the operator is not installed: it has no
+// Secret with the key and no kubeconfig. The other commands find the cluster as kubectl does.
 //
 // Exit status: 0 done; 1 an error; 2 usage; 3 a program that is needed is not there.
 package main

@@ -14,7 +14,8 @@ import (
 	"wmco/payload/store"
 )
 
-// writePayload copies a payload of stand-ins, such as golden/payload, with another node agent: one that runs on the simulated machines.
+// writePayload copies a payload of stand-ins, such as golden/payload, with another node agent: one that runs on the
+// simulated machines.
 func writePayload(from, agent, version, to string) error {
 	data, err := os.ReadFile(filepath.Join(from, store.ListFile))
 	if err != nil {

@@ -173,7 +173,8 @@ func (r *running) startCluster(ctx context.Context, key identity) error {
 func createObject(ctx context.Context, c client.Client, list []manifests.Manifest) error {
 	namespaces, others := manifests.Namespaces(list)
 	for _, m := range append(namespaces, others...) {
-		// The garbage collector removes what has an owner that does not exist, and in manifests no owner has the right UID.
+		// The garbage collector removes what has an owner that does not exist, and in manifests no owner has the right
+		// UID.
 		m.SetOwnerReferences(nil)
 		if err := m.Create(ctx, c); err != nil {
 			return err
@@ -204,7 +205,8 @@ func (r *running) background(ctx context.Context, run func(context.Context) erro
 	})
 }
 
-// writeKubeconfigs writes the administrator's and, unless the cluster is bare, the operator's, with the permissions of its ServiceAccount.
+// writeKubeconfigs writes the administrator's and, unless the cluster is bare, the operator's, with the permissions of
+// its ServiceAccount.
 func (r *running) writeKubeconfigs(admin string) error {
 	config, err := clientcmd.LoadFromFile(admin)
 	if err != nil {

@@ -1,9 +1,10 @@
-// Command machines starts OpenSSH servers, each in front of a simulated Windows host, and keeps them until its stdin ends:
+// Command machines starts OpenSSH servers, each in front of a simulated Windows host, and keeps them until its stdin
+// ends:
 //
 //	machines FOLDER ADDRESS...     ADDRESS is host:port on 127.0.0.0/8; a free port where it is 0
 //
-// When all listen it prints a line for each: account@host:port, the file of the private key, the host's folder. They accept the same
-// key. The hosts are empty: `wmco-node --root FOLDER machine create` creates them.
+// When all listen it prints a line for each: account@host:port, the file of the private key, the host's folder. They
+// accept the same key. The hosts are empty: `wmco-node --root FOLDER machine create` creates them.
 //
 // Exit status: 0 stdin ended; 1 a server does not start; 3 OpenSSH's server is not installed.
 package main

@@ -1,4 +1,5 @@
-// Command cluster runs a control plane with its controllers and prints the path of the administrator's kubeconfig when it is ready:
+// Command cluster runs a control plane with its controllers and prints the path of the administrator's kubeconfig when
+// it is ready:
 //
 //	cluster FOLDER     FOLDER is where data, logs and the kubeconfig are; it must not exist, and is removed at the end
 //

@@ -31,8 +31,8 @@ const (
 	bundleCrash = "crash"
 )
 
-// services returns the services that every machine gets. The bundle has kube-proxy only where the overlay network is, which the stand-in for
-// hybrid-overlay-node does not make.
+// services returns the services that every machine gets. The bundle has kube-proxy only where the overlay network is,
+// which the stand-in for hybrid-overlay-node does not make.
 func services() []string {
 	return []string{"containerd", "kubelet", "windows_exporter", "csi-proxy", "hybrid-overlay-node", bundle.AgentService}
 }

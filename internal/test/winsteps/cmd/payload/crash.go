@@ -19,7 +19,8 @@ import (
 // crashed is the service that crash ends.
 const crashed = "windows_exporter"
 
-// crashService ends a service without warning, while the node agent does not run: only the service control manager can restart it.
+// crashService ends a service without warning, while the node agent does not run: only the service control manager can
+// restart it.
 func crashService(ctx context.Context, m machine) error {
 	if err := m.applyAndVerify(ctx, bundleFirst); err != nil {
 		return err
@@ -63,7 +64,8 @@ const (
 	kills = 20
 )
 
-// killRuns ends a run without warning in its middle, while the node agent does not run, and lets the next run resume it.
+// killRuns ends a run without warning in its middle, while the node agent does not run, and lets the next run resume
+// it.
 func killRuns(ctx context.Context, m machine) error {
 	if err := m.applyAndVerify(ctx, bundleFirst); err != nil {
 		return err
@@ -122,8 +124,8 @@ func killInTheMiddle(ctx context.Context, bundle string, after time.Duration) er
 	}
 }
 
-// kubeletLogs are where kube-log-runner writes what the kubelet prints, and maxLog is the size at which it begins another file, in bytes,
-// with what it may write until it looks again.
+// kubeletLogs are where kube-log-runner writes what the kubelet prints, and maxLog is the size at which it begins
+// another file, in bytes, with what it may write until it looks again.
 const (
 	kubeletLogs = `C:\var\log\kubelet`
 	maxLog      = 4 << 20

@@ -16,7 +16,8 @@ import (
 	"wmco/internal/test/winsteps/standin"
 )
 
-// exchangeAgents publishes a bundle with another node agent, and then one with a program that ends at once in its place.
+// exchangeAgents publishes a bundle with another node agent, and then one with a program that ends at once in its
+// place.
 func exchangeAgents(ctx context.Context, m machine) (err error) {
 	if err := m.applyAndVerify(ctx, bundleFirst); err != nil {
 		return err
@@ -62,8 +63,8 @@ func exchangeAgents(ctx context.Context, m machine) (err error) {
 	return m.awaitState(ctx, bundle.AgentService, svc.Running)
 }
 
-// offerAgent copies the executables of a bundle to the machine, as the operator does over SSH, publishes the bundle, and waits until the service
-// has its program.
+// offerAgent copies the executables of a bundle to the machine, as the operator does over SSH, publishes the bundle,
+// and waits until the service has its program.
 func (m machine) offerAgent(ctx context.Context, api *standin.APIServer, name, before string) (published.Desired, error) {
 	if _, err := m.runAgent(ctx, "stage", name, 0); err != nil {
 		return published.Desired{}, err

@@ -21,8 +21,8 @@ import (
 	"wmco/internal/test/winsteps/standin"
 )
 
-// The folder of the steps, and what hack/windows/payload puts there: programs, archives for `wmco-node apply`, published bundles, and
-// certificates.
+// The folder of the steps, and what hack/windows/payload puts there: programs, archives for `wmco-node apply`,
+// published bundles, and certificates.
 const (
 	root         = `C:\wmco-steps`
 	nodeAgent    = root + `\wmco-node.exe`
@@ -78,7 +78,8 @@ func runProgram(ctx context.Context, stdin, program string, args ...string) (res
 	return result{out.String(), cmd.ProcessState.ExitCode()}, nil
 }
 
-// runAgent runs the node agent with a bundle, and fails unless it ends with the status. The last line that it prints is shown.
+// runAgent runs the node agent with a bundle, and fails unless it ends with the status. The last line that it prints is
+// shown.
 func (m machine) runAgent(ctx context.Context, command, bundle string, status int) (string, error) {
 	stdin := ""
 	if bundle != "" {

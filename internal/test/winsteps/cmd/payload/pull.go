@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// mirrored is the registry of which the bundle has a mirror, and mirror is the registry on this machine, which listens on the address.
+	// mirrored is the registry of which the bundle has a mirror, and mirror is the registry on this machine, which
+	// listens on the address.
 	mirrored = "images.example.com"
 	mirror   = "localhost:5000"
 	address  = "127.0.0.1:5000"
@@ -41,7 +42,8 @@ func imageTag() string {
 
 func imageName() string { return mirrored + "/" + repository + ":" + imageTag() }
 
-// pullImage has containerd pull through its hosts files: from the registry on this machine, which hands on to Microsoft's.
+// pullImage has containerd pull through its hosts files: from the registry on this machine, which hands on to
+// Microsoft's.
 func pullImage(ctx context.Context, m machine) (err error) {
 	if m.wine {
 		m.cannot("containerd, so nothing is pulled")

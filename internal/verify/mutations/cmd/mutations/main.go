@@ -1,12 +1,12 @@
-// Command mutations breaks lines that safety depends on, one at a time in a copy of the tree, and checks that the tests named beside each
-// fail. The Makefile calls it.
+// Command mutations breaks lines that safety depends on, one at a time in a copy of the tree, and checks that the tests
+// named beside each fail. The Makefile calls it.
 //
 //	mutations [-list] [-sample N [-seed TEXT]] [-limit TIME] [-lists DIR] [-copy DIR] [NAME...]
 //
 // It runs in the root of the tree, which is only read. Without names and without -sample, all mutations are applied.
 //
-// Exit status: 0 all were killed, or their tests are skipped on this computer; 1 one survived, or the list does not fit the tree; 2 wrong
-// use; 130 interrupted.
+// Exit status: 0 all were killed, or their tests are skipped on this computer; 1 one survived, or the list does not fit
+// the tree; 2 wrong use; 130 interrupted.
 package main
 
 import (
