@@ -42,7 +42,10 @@ func Defects() []Defect {
 			Executables: executablesUntil(KubeProxy, "1.35"),
 			Effect:      "kube-proxy panics, again after each start, while HNS has a load balancer without ports. HNS leaves one when it could not make it whole. Services fail on the node.",
 			Report:      "kubernetes/kubernetes#141488", Fixed: "v1.36.5", Here: patched,
-			Patches: []Patch{{winkernel + "hns.go", firstPorts, "if len(lb.PortMappings) == 0 {\n\t\t\tcontinue // not of kube-proxy, or never made whole\n\t\t}\n\t\t" + firstPorts}},
+			Patches: []Patch{{
+				winkernel + "hns.go", firstPorts,
+				"if len(lb.PortMappings) == 0 {\n\t\t\tcontinue // not of kube-proxy, or never made whole\n\t\t}\n\t\t" + firstPorts,
+			}},
 		},
 		{
 			Executables: executablesUntil(KubeProxy, "1.33"),
@@ -57,12 +60,14 @@ func Defects() []Defect {
 		{
 			Executables: executablesUntil(KubeProxy, "1.36"),
 			Effect:      "kube-proxy takes its load balancers for lost while the Host Network Service starts again, and cannot make them again when Windows has restored them.",
-			Report:      "kubernetes/kubernetes#139519", Fixed: "v1.37.2", Here: "the node agent restarts kube-proxy after the Host Network Service ([operations.md](operations.md))",
+			Report:      "kubernetes/kubernetes#139519", Fixed: "v1.37.2",
+			Here: "the node agent restarts kube-proxy after the Host Network Service ([operations.md](operations.md))",
 		},
 		{
 			Executables: executablesUntil(KubeProxy, "1.37"),
 			Effect:      "Policies in HNS of a Service that has lost its last endpoint can stay. The next load balancer with this address is refused (0x803b0013).",
-			Report:      "kubernetes/kubernetes#137530", Here: "none: upstream has no correction; a restart of kube-proxy makes all load balancers again",
+			Report:      "kubernetes/kubernetes#137530",
+			Here:        "none: upstream has no correction; a restart of kube-proxy makes all load balancers again",
 		},
 		{
 			Executables: []string{Shim},

@@ -116,6 +116,10 @@ func kubeLogRunner() Component {
 	return Component{
 		Name: KubeLogRunner, Module: "k8s.io/component-base", Version: KubeLogRunnerVersion,
 		// It reports no version; its flags are those of its release.
-		Executables: []Executable{{Name: KubeLogRunner, Path: `C:\k\kube-log-runner.exe`, Package: "k8s.io/component-base/logs/kube-log-runner", VersionCommand: VersionCommand{Args: []string{"-help"}, Prints: "-log-file-age"}}},
+		Executables: []Executable{{
+			Name: KubeLogRunner, Path: `C:\k\kube-log-runner.exe`,
+			Package:        "k8s.io/component-base/logs/kube-log-runner",
+			VersionCommand: VersionCommand{Args: []string{"-help"}, Prints: "-log-file-age"},
+		}},
 	}
 }

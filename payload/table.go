@@ -126,7 +126,9 @@ const TestedKubernetes = "1.36"
 // ProgramsFor returns the executables of a node with that minor version of Kubernetes, on any platform, sorted by
 // program.
 func ProgramsFor(minor string) []Executable {
-	return slices.DeleteFunc(slices.SortedFunc(slices.Values(Table()), func(a, b Executable) int { return strings.Compare(a.Program, b.Program) }), func(e Executable) bool { return !e.ServesKubernetes(minor) })
+	return slices.DeleteFunc(slices.SortedFunc(slices.Values(Table()), func(a, b Executable) int {
+		return strings.Compare(a.Program, b.Program)
+	}), func(e Executable) bool { return !e.ServesKubernetes(minor) })
 }
 
 // isOlder compares minor versions of Kubernetes.

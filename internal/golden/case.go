@@ -60,7 +60,10 @@ var ErrRefused = errors.New("the inputs are refused")
 func Load(dir string) (Case, error) {
 	data, err := readCase(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Case{}, fmt.Errorf("%s is no golden folder: it has no %s (fix: write one with the list from, as docs/gitops/README.md shows): %w", dir, CaseFile, err)
+		return Case{}, fmt.Errorf(
+			"%s is no golden folder: it has no %s (fix: write one with the list from, as docs/gitops/README.md shows): %w",
+			dir, CaseFile, err,
+		)
 	}
 	if err != nil {
 		return Case{}, fmt.Errorf("reading case %q: %w", filepath.Join(dir, CaseFile), err)
@@ -90,7 +93,10 @@ func readCase(dir string) ([]byte, error) {
 // Read reads the inputs of the case. Paths are relative to dir, and findings name them as the case does. Without a key,
 // the digests of secrets are masked.
 func (c Case) Read(ctx context.Context, dir string, key bundle.Key) (*desired.Hosts, error) {
-	s := desired.Source{Objects: objects.NewPathsReaderIn(dir, c.From), Payload: c.PayloadDir(dir), Key: key, Strict: c.Strict, Accepted: c.AcceptedFindings, AcceptedIn: CaseFile, RefuseStops: true}
+	s := desired.Source{
+		Objects: objects.NewPathsReaderIn(dir, c.From), Payload: c.PayloadDir(dir), Key: key, Strict: c.Strict,
+		Accepted: c.AcceptedFindings, AcceptedIn: CaseFile, RefuseStops: true,
+	}
 	var err error
 	if c.Facts != "" {
 		if s.Gather.Facts, err = gather.FactsFile(filepath.Join(dir, c.Facts)); err != nil {

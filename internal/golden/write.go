@@ -153,7 +153,9 @@ func isPreviewFile(name string, files []string) bool {
 	for depth := range min(4, len(parts)) { // want/<group>/nodes/<node>
 		root := strings.Join(parts[:depth], "/")
 		rest := parts[depth:]
-		isRoot := slices.ContainsFunc([]string{preview.ManifestFile, preview.LayerFile}, func(index string) bool { return slices.Contains(files, path.Join(root, index)) })
+		isRoot := slices.ContainsFunc([]string{preview.ManifestFile, preview.LayerFile}, func(index string) bool {
+			return slices.Contains(files, path.Join(root, index))
+		})
 		if isRoot && (len(rest) == 1 && isDocument(rest[0]) || len(rest) > 1 && len(rest[0]) == 1) {
 			return true
 		}
@@ -163,7 +165,8 @@ func isPreviewFile(name string, files []string) bool {
 
 func isDocument(name string) bool {
 	return slices.Contains([]string{
-		preview.ManifestFile, preview.LayerFile, preview.ServicesFile, preview.EnvironmentFile, preview.HostFile, preview.PayloadFile, preview.FindingsFile, preview.ProvenanceFile,
+		preview.ManifestFile, preview.LayerFile, preview.ServicesFile, preview.EnvironmentFile, preview.HostFile,
+		preview.PayloadFile, preview.FindingsFile, preview.ProvenanceFile,
 	}, name)
 }
 

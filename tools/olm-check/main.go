@@ -37,7 +37,8 @@ const kubernetes = "1.36"
 // validators are all but MultipleArchitecturesValidator, which pulls the image with docker.
 func validators() interfaces.Validators {
 	return validation.DefaultBundleValidators.WithValidators(
-		validation.OperatorHubV2Validator, validation.StandardCapabilitiesValidator, validation.StandardCategoriesValidator, validation.ObjectValidator,
+		validation.OperatorHubV2Validator, validation.StandardCapabilitiesValidator,
+		validation.StandardCategoriesValidator, validation.ObjectValidator,
 		validation.OperatorGroupValidator, validation.AlphaDeprecatedAPIsValidator, validation.GoodPracticesValidator,
 	)
 }

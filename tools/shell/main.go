@@ -79,7 +79,9 @@ func shell(ctx context.Context, args []string) error {
 	if len(args) > 3 {
 		parameters = args[3:]
 	}
-	runner, err := interp.New(interp.StdIO(os.Stdin, os.Stdout, os.Stderr), interp.Params(append([]string{"--"}, parameters...)...), interp.CallHandler(untrapped))
+	runner, err := interp.New(interp.StdIO(os.Stdin, os.Stdout, os.Stderr), interp.Params(append(
+		[]string{"--"}, parameters...,
+	)...), interp.CallHandler(untrapped))
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,8 @@ func (b *Bill) Encode() ([]byte, error) {
 func LinkedModules(release string, info *debug.BuildInfo) []cyclonedx.Component {
 	release = strings.TrimPrefix(release, "go")
 	list := []cyclonedx.Component{{
-		BOMRef: PackageURL("std", release), Type: cyclonedx.ComponentTypeLibrary, Name: "std", Version: release, PackageURL: PackageURL("std", release),
+		BOMRef: PackageURL("std", release), Type: cyclonedx.ComponentTypeLibrary, Name: "std", Version: release,
+		PackageURL: PackageURL("std", release),
 	}}
 	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
 		list = append(list, libraryComponent(EffectiveModule(*m)))
@@ -101,7 +102,8 @@ func EffectiveModule(m debug.Module) debug.Module {
 
 func libraryComponent(m debug.Module) cyclonedx.Component {
 	c := cyclonedx.Component{
-		BOMRef: PackageURL(m.Path, m.Version), Type: cyclonedx.ComponentTypeLibrary, Name: m.Path, Version: m.Version, PackageURL: PackageURL(m.Path, m.Version),
+		BOMRef: PackageURL(m.Path, m.Version), Type: cyclonedx.ComponentTypeLibrary, Name: m.Path, Version: m.Version,
+		PackageURL: PackageURL(m.Path, m.Version),
 	}
 	if m.Sum != "" {
 		// It is a digest of a list of digests, not the hash of a file.

@@ -60,7 +60,10 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	t := table{Version: kubernetesVersion(), Pins: os.Args[1], Gates: map[string]string{}, Needs: needs(utilfeature.DefaultMutableFeatureGate), Flags: flags}
+	t := table{
+		Version: kubernetesVersion(), Pins: os.Args[1], Gates: map[string]string{},
+		Needs: needs(utilfeature.DefaultMutableFeatureGate), Flags: flags,
+	}
 	for name, spec := range utilfeature.DefaultMutableFeatureGate.GetAll() {
 		value := "off"
 		if spec.Default {

@@ -54,7 +54,10 @@ func layoutRow(r render.Row) string {
 	}
 	platforms := join(r.Platforms)
 	from := join(r.Causes)
-	return fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s | %s |\n", strings.ReplaceAll(r.Name, "|", `\|`), what, r.Layer, stage, r.Impact, cmp.Or(platforms, "all"), from)
+	return fmt.Sprintf(
+		"| `%s` | %s | %s | %s | %s | %s | %s |\n", strings.ReplaceAll(r.Name, "|", `\|`), what, r.Layer, stage,
+		r.Impact, cmp.Or(platforms, "all"), from,
+	)
 }
 
 // join lists names.

@@ -40,7 +40,9 @@ func Write(folder string, files map[string]string) error {
 func WriteManual(folder string, root *cobra.Command) error {
 	root.DisableAutoGenTag = true
 	root.InitDefaultCompletionCmd() // as Execute does
-	err := errors.Join(os.MkdirAll(folder, 0o755), doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: root.Name(), Manual: "Commands of wmco"}, folder))
+	err := errors.Join(os.MkdirAll(folder, 0o755), doc.GenManTree(
+		root, &doc.GenManHeader{Section: "1", Source: root.Name(), Manual: "Commands of wmco"}, folder,
+	))
 	if err != nil {
 		return fmt.Errorf("writing manual pages: %w", err)
 	}

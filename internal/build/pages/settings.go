@@ -40,7 +40,9 @@ func fieldsSchema(t reflect.Type, prefix string, docs []render.SettingDoc) map[s
 		case f.Type.Kind() == reflect.Slice:
 			properties[name] = map[string]any{"type": "array", "items": map[string]any{"type": "string"}}
 		default:
-			properties[name] = map[string]any{"type": map[reflect.Kind]string{reflect.Int: "integer", reflect.Bool: "boolean", reflect.String: "string"}[f.Type.Kind()]}
+			properties[name] = map[string]any{"type": map[reflect.Kind]string{
+				reflect.Int: "integer", reflect.Bool: "boolean", reflect.String: "string",
+			}[f.Type.Kind()]}
 		}
 		describeSetting(properties[name], prefix+name, docs)
 	}

@@ -38,7 +38,10 @@ func packProgram(from, to string) (raw, stored store.Blob, err error) {
 // long as the next one and saves 6%: the result is made once and sent to every host.
 func compressTo(w io.Writer, r io.Reader) (raw, stored store.Blob, err error) {
 	before, after := newMeter(io.Discard), newMeter(w)
-	enc, err := zstd.NewWriter(after, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithWindowSize(store.Window), zstd.WithEncoderCRC(true))
+	enc, err := zstd.NewWriter(
+		after, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBestCompression),
+		zstd.WithWindowSize(store.Window), zstd.WithEncoderCRC(true),
+	)
 	if err != nil {
 		return raw, stored, err
 	}

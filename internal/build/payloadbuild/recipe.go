@@ -48,7 +48,10 @@ type recipe struct {
 
 // goEnvironment returns the environment of go build. GOPROXY and similar settings of the user stay.
 func (o Options) goEnvironment() []string {
-	env := append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "GOAMD64=v1", "CGO_ENABLED=0", "GOFLAGS=", "GOEXPERIMENT=", "GOWORK=off", "GODEBUG=", "GOTOOLCHAIN=local", "GOFIPS140=off")
+	env := append(
+		os.Environ(), "GOOS=windows", "GOARCH=amd64", "GOAMD64=v1", "CGO_ENABLED=0", "GOFLAGS=", "GOEXPERIMENT=",
+		"GOWORK=off", "GODEBUG=", "GOTOOLCHAIN=local", "GOFIPS140=off",
+	)
 	if o.Caches != "" {
 		env = append(env, "GOCACHE="+filepath.Join(o.Caches, "build"), "GOMODCACHE="+filepath.Join(o.Caches, "modules"), "GOFLAGS=-modcacherw")
 	}
@@ -175,6 +178,8 @@ func (o Options) goOutput(ctx context.Context, dir string, args ...string) ([]by
 
 // withoutDownloads returns the messages of go without its lines about downloads.
 func withoutDownloads(stderr string) string {
-	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(stderr), "\n"), func(line string) bool { return strings.HasPrefix(line, "go: downloading ") })
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(stderr), "\n"), func(line string) bool {
+		return strings.HasPrefix(line, "go: downloading ")
+	})
 	return strings.Join(lines, "\n")
 }

@@ -54,8 +54,11 @@ func programComponent(e store.Entry, info *debug.BuildInfo) cyclonedx.Component 
 		BOMRef: e.Name, Type: cyclonedx.ComponentTypeApplication, Name: e.Name, Version: e.Version,
 		PackageURL: bills.PackageURL(e.Module, e.Version),
 		Hashes:     &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: strings.TrimPrefix(string(e.Raw.Digest), "sha256:")}},
-		Properties: &[]cyclonedx.Property{{Name: "wmco:path", Value: e.Path}, {Name: "wmco:package", Value: info.Path}, {Name: "wmco:go", Value: e.Go}},
-		Pedigree:   patchPedigree(e.Name),
+		Properties: &[]cyclonedx.Property{
+			{Name: "wmco:path", Value: e.Path}, {Name: "wmco:package", Value: info.Path},
+			{Name: "wmco:go", Value: e.Go},
+		},
+		Pedigree: patchPedigree(e.Name),
 	}
 }
 
@@ -64,7 +67,9 @@ func patchPedigree(name string) *cyclonedx.Pedigree {
 	var patches []cyclonedx.Patch
 	for _, d := range payload.Defects() {
 		if len(d.Patches) > 0 && slices.Contains(d.Executables, name) {
-			patches = append(patches, cyclonedx.Patch{Type: cyclonedx.PatchTypeUnofficial, Resolves: &[]cyclonedx.Issue{{Type: cyclonedx.IssueTypeDefect, ID: d.Report, Description: d.Effect}}})
+			patches = append(patches, cyclonedx.Patch{Type: cyclonedx.PatchTypeUnofficial, Resolves: &[]cyclonedx.Issue{
+				{Type: cyclonedx.IssueTypeDefect, ID: d.Report, Description: d.Effect},
+			}})
 		}
 	}
 	if len(patches) == 0 {

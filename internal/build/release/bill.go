@@ -47,8 +47,9 @@ func (i Image) Bill(digest string) ([]byte, error) {
 			continue
 		}
 		whole.Add("", []cyclonedx.Component{{
-			BOMRef: e.Name, Type: cyclonedx.ComponentTypeApplication, Name: e.Name, Version: e.Version, PackageURL: bills.PackageURL(e.Module, e.Version),
-			Hashes: &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: string(e.Raw.Digest)[len("sha256:"):]}},
+			BOMRef: e.Name, Type: cyclonedx.ComponentTypeApplication, Name: e.Name, Version: e.Version,
+			PackageURL: bills.PackageURL(e.Module, e.Version),
+			Hashes:     &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: string(e.Raw.Digest)[len("sha256:"):]}},
 		}})
 	}
 	return whole.Encode()
@@ -67,8 +68,11 @@ func (p Program) Bill(version string) ([]byte, error) {
 	name := cmp.Or(p.Name, "wmco")
 	b := bills.New(cyclonedx.Component{
 		BOMRef: name + "-" + p.OS + "-" + p.Arch, Type: cyclonedx.ComponentTypeApplication, Name: name, Version: version,
-		Hashes:     &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: sum}},
-		Properties: &[]cyclonedx.Property{{Name: "wmco:platform", Value: p.Platform()}, {Name: "wmco:package", Value: info.Path}, {Name: "wmco:go", Value: info.GoVersion}},
+		Hashes: &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: sum}},
+		Properties: &[]cyclonedx.Property{
+			{Name: "wmco:platform", Value: p.Platform()}, {Name: "wmco:package", Value: info.Path},
+			{Name: "wmco:go", Value: info.GoVersion},
+		},
 	})
 	b.Add("", bills.LinkedModules(info.GoVersion, info))
 	return b.Encode()

@@ -176,7 +176,9 @@ func (i Image) one(p Program, executables []madeLayer) (v1.Image, error) {
 	created := v1.Time{Time: i.Labels.Created.UTC()}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	for _, a := range slices.Concat([]madeLayer{{base, "accounts, /tmp, license"}}, executables, []madeLayer{{programs, "operator, must-gather"}}) {
-		if image, err = mutate.Append(image, mutate.Addendum{Layer: a.layer, MediaType: types.OCILayer, History: v1.History{Created: created, CreatedBy: a.by}}); err != nil {
+		if image, err = mutate.Append(image, mutate.Addendum{
+			Layer: a.layer, MediaType: types.OCILayer, History: v1.History{Created: created, CreatedBy: a.by},
+		}); err != nil {
 			return nil, err
 		}
 	}
@@ -221,7 +223,9 @@ func (i Image) executables(opened *store.Store) ([]madeLayer, error) {
 	byKubernetes := map[string][]file{}
 	for _, e := range opened.Entries() {
 		minor := payload.Find(e.Name).Kubernetes
-		byKubernetes[minor] = append(byKubernetes[minor], file{name: inImage(PayloadDir, e.File()), mode: modeFile, from: filepath.Join(i.Payload, e.File())})
+		byKubernetes[minor] = append(byKubernetes[minor], file{
+			name: inImage(PayloadDir, e.File()), mode: modeFile, from: filepath.Join(i.Payload, e.File()),
+		})
 		if bill := filepath.Join(i.Bills, billOf(e.Name)); exists(bill) {
 			byKubernetes[minor] = append(byKubernetes[minor], file{name: inImage(BillsDir, billOf(e.Name)), mode: modeFile, from: bill})
 		}

@@ -72,7 +72,9 @@ func (o OLM) image() (v1.Image, error) {
 	}
 	created := v1.Time{Time: o.Labels.Created.UTC()}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	if image, err = mutate.Append(image, mutate.Addendum{Layer: content, MediaType: types.OCILayer, History: v1.History{Created: created, CreatedBy: "OLM " + string(o.Content)}}); err != nil {
+	if image, err = mutate.Append(image, mutate.Addendum{Layer: content, MediaType: types.OCILayer, History: v1.History{
+		Created: created, CreatedBy: "OLM " + string(o.Content),
+	}}); err != nil {
 		return nil, err
 	}
 	config, err := image.ConfigFile()

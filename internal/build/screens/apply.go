@@ -84,12 +84,18 @@ func (f *Fleet) fleetWarnings(ctx context.Context) ([]string, error) {
 	}
 	w := warnings.Warner{
 		Read: func(ctx context.Context, from client.Reader) (*desired.Hosts, error) {
-			return desired.ReadHosts(ctx, desired.Source{Objects: objects.NewClusterReader(from), Gather: gather.Options{Complete: true}, Key: bundle.Key(key), WithoutCredentials: true})
+			return desired.ReadHosts(ctx, desired.Source{
+				Objects: objects.NewClusterReader(from), Gather: gather.Options{Complete: true}, Key: bundle.Key(key),
+				WithoutCredentials: true,
+			})
 		},
 		Cache: cluster, Wants: gather.WantedObjects(gather.OperatorNamespace), Log: logr.Discard(),
 	}
 	kind := object.GroupVersionKind()
-	req := admissionv1.AdmissionRequest{Kind: metav1.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: kind.Kind}, Name: object.GetName(), Operation: admissionv1.Create}
+	req := admissionv1.AdmissionRequest{
+		Kind: metav1.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: kind.Kind},
+		Name: object.GetName(), Operation: admissionv1.Create,
+	}
 	req.Object.Raw = raw
 	return w.Handle(ctx, admission.Request{AdmissionRequest: req}).Warnings, nil
 }
@@ -98,8 +104,11 @@ func (f *Fleet) fleetWarnings(ctx context.Context) ([]string, error) {
 func (f *Fleet) statusTable() (string, error) {
 	n := len(f.Nodes)
 	s := status.Status{
-		Conditions: []metav1.Condition{{Type: status.InputsConfirmed, Status: metav1.ConditionFalse, Reason: "NodeImageUnreachable", Message: "held"}},
-		Nodes:      &status.Nodes{Total: n, Updated: n}, HostsWaiting: new(0),
+		Conditions: []metav1.Condition{{
+			Type: status.InputsConfirmed, Status: metav1.ConditionFalse, Reason: "NodeImageUnreachable",
+			Message: "held",
+		}},
+		Nodes: &status.Nodes{Total: n, Updated: n}, HostsWaiting: new(0),
 	}.WithSummary(nil)
 	text, err := json.Marshal(map[string]any{"metadata": map[string]any{"name": status.Name}, "status": s})
 	if err != nil {

@@ -29,7 +29,10 @@ func Draw(command, output string, columns int) []byte {
 	}
 	var out bytes.Buffer
 	width, height := float64(longest)*letter+2*border, len(lines)*line+2*border
-	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%d" viewBox="0 0 %.0f %d" role="img">`+"\n", width, height, width, height)
+	fmt.Fprintf(
+		&out, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%d" viewBox="0 0 %.0f %d" role="img">`+"\n",
+		width, height, width, height,
+	)
 	fmt.Fprintf(&out, "<title>%s</title>\n", escapeXML(command))
 	out.WriteString(`<rect width="100%" height="100%" rx="8" fill="#1e1e1e"/>` + "\n")
 	out.WriteString(`<g font-family="ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', 'Liberation Mono', monospace" font-size="13" fill="#e0e0e0">` + "\n")
@@ -42,7 +45,10 @@ func Draw(command, output string, columns int) []byte {
 		if i == 0 {
 			style = ` fill="#8fd18f"`
 		}
-		fmt.Fprintf(&out, `<text xml:space="preserve" x="%d" y="%d" textLength="%.1f"%s>%s</text>`+"\n", border, border+fontTop+i*line, float64(utf8.RuneCountInString(text))*letter, style, escapeXML(text))
+		fmt.Fprintf(
+			&out, `<text xml:space="preserve" x="%d" y="%d" textLength="%.1f"%s>%s</text>`+"\n", border,
+			border+fontTop+i*line, float64(utf8.RuneCountInString(text))*letter, style, escapeXML(text),
+		)
 	}
 	out.WriteString("</g>\n</svg>\n")
 	return out.Bytes()

@@ -79,7 +79,10 @@ func (p *printer) runTests(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r := Result{Passed: c.countEnded("pass"), Failed: c.countEnded("fail"), Skipped: c.countEnded("skip"), Packages: p.packages, broken: len(c.broken) > 0}
+	r := Result{
+		Passed: c.countEnded("pass"), Failed: c.countEnded("fail"), Skipped: c.countEnded("skip"), Packages: p.packages,
+		broken: len(c.broken) > 0,
+	}
 	if exit != 0 && r.Failed == 0 {
 		r.broken = true
 	}

@@ -110,7 +110,9 @@ func decode(documents map[string][]byte) (*simulation.State, error) {
 	}
 	var m machine
 	s := &simulation.State{Services: map[string]simulation.Service{}, Settings: map[string]plan.Setting{}}
-	for rel, v := range map[string]any{fileMachine: &m, fileFacts: &s.Facts, fileProcesses: &s.Processes, fileBehaviour: &s.Script, fileLive: &s.Live} {
+	for rel, v := range map[string]any{
+		fileMachine: &m, fileFacts: &s.Facts, fileProcesses: &s.Processes, fileBehaviour: &s.Script, fileLive: &s.Live,
+	} {
 		if err := unmarshal(documents, rel, v); err != nil {
 			return nil, err
 		}

@@ -26,7 +26,10 @@ func (m *Machine) Apply(ctx context.Context, r archive.Request, o applier.Option
 
 // newEngine returns the applier for this machine. Doing is shown to other runs that find the host locked.
 func (m *Machine) newEngine(doing string) *applier.Engine {
-	return &applier.Engine{Host: m.Applier(), Clock: m.clock, Permits: layout.Check, Program: m.options.Program, Owner: "wmco-node " + doing + " of a simulated machine", Settle: settle, Emit: m.emit}
+	return &applier.Engine{
+		Host: m.Applier(), Clock: m.clock, Permits: layout.Check, Program: m.options.Program,
+		Owner: "wmco-node " + doing + " of a simulated machine", Settle: settle, Emit: m.emit,
+	}
 }
 
 func (m *Machine) emit(e applier.Event) {

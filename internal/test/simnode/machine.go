@@ -64,7 +64,10 @@ type Times struct {
 
 // FastTimes are for tests.
 func FastTimes() Times {
-	return Times{Boot: 200 * time.Millisecond, Recovery: 50, Engine: 10, Look: 50 * time.Millisecond, Network: 20 * time.Second, Kubelet: kubelet.FastTimes()}
+	return Times{
+		Boot: 200 * time.Millisecond, Recovery: 50, Engine: 10, Look: 50 * time.Millisecond, Network: 20 * time.Second,
+		Kubelet: kubelet.FastTimes(),
+	}
 }
 
 func (t Times) withDefaults() Times {
@@ -127,7 +130,8 @@ func New(o Options) (*Machine, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	m := &Machine{
-		options: o, clock: newClock(o.Times.Engine), containers: kubelet.NewContainers(), log: o.Log.With("machine", o.Facts.HostName), wake: make(chan struct{}, 1),
+		options: o, clock: newClock(o.Times.Engine), containers: kubelet.NewContainers(),
+		log: o.Log.With("machine", o.Facts.HostName), wake: make(chan struct{}, 1),
 		on: true, running: map[string]*process{}, failures: map[string]failures{}, recovered: map[string]int{},
 	}
 	if err := m.open(); err != nil {

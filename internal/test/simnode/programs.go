@@ -22,14 +22,16 @@ import (
 
 func runKubelet(ctx context.Context, m *Machine, p *process) error {
 	return kubelet.Run(ctx, kubelet.Options{
-		Host: m.Host, Argv: p.argv, Containers: m.containers, Hardware: m.options.Hardware, Times: m.options.Times.Kubelet, Now: m.clock.Now, Log: m.log.With("program", "kubelet"),
+		Host: m.Host, Argv: p.argv, Containers: m.containers, Hardware: m.options.Hardware,
+		Times: m.options.Times.Kubelet, Now: m.clock.Now, Log: m.log.With("program", "kubelet"),
 		Healthy: func(targets ...string) { m.appendLog(p, func(l *simulation.Live) { l.Answers = targets }) }, Serves: m.options.Serves,
 	})
 }
 
 func runOverlay(ctx context.Context, m *Machine, p *process) error {
 	return overlay.Run(ctx, overlay.Options{
-		Host: m.Host, Argv: p.argv, Now: m.clock.Now, Log: m.log.With("program", "hybrid-overlay-node"), Wait: m.options.Times.Network, Check: m.options.Times.Kubelet.Certificate,
+		Host: m.Host, Argv: p.argv, Now: m.clock.Now, Log: m.log.With("program", "hybrid-overlay-node"),
+		Wait: m.options.Times.Network, Check: m.options.Times.Kubelet.Certificate,
 	})
 }
 
@@ -55,7 +57,9 @@ func runAgent(ctx context.Context, m *Machine, p *process) error {
 	}
 	log := m.log.With("program", bundle.AgentService)
 	if m.options.Serves && f.LogDir != "" {
-		log = slog.New(slog.NewMultiHandler(log.Handler(), slog.NewTextHandler(&logFile{machine: m, path: f.LogDir + `\` + bundle.AgentService + ".exe.INFO"}, nil)))
+		log = slog.New(slog.NewMultiHandler(log.Handler(), slog.NewTextHandler(
+			&logFile{machine: m, path: f.LogDir + `\` + bundle.AgentService + ".exe.INFO"}, nil,
+		)))
 	}
 	options := f.ParsedOptions()
 	options.Jitter = func(d time.Duration) time.Duration { return d + rand.N(d/5+1) }

@@ -110,8 +110,13 @@ func kubeletPeriods(kc *config.KubeletConfiguration) error {
 	var errs []error
 	for field, isWrong := range map[string]bool{
 		"syncFrequency": kc.SyncFrequency.Duration <= 0, "fileCheckFrequency": kc.FileCheckFrequency.Duration <= 0,
-		"logging.flushFrequency": kc.Logging.FlushFrequency.Duration.Duration <= 0, "runtimeRequestTimeout": kc.RuntimeRequestTimeout.Duration <= 0, "containerLogMaxFiles": kc.ContainerLogMaxFiles <= 1,
-		"configMapAndSecretChangeDetectionStrategy": !slices.Contains([]config.ResourceChangeDetectionStrategy{"Get", "Cache", "Watch"}, kc.ConfigMapAndSecretChangeDetectionStrategy),
+		"logging.flushFrequency": kc.Logging.FlushFrequency.Duration.Duration <= 0,
+		"runtimeRequestTimeout":  kc.RuntimeRequestTimeout.Duration <= 0,
+		"containerLogMaxFiles":   kc.ContainerLogMaxFiles <= 1,
+		"configMapAndSecretChangeDetectionStrategy": !slices.Contains(
+			[]config.ResourceChangeDetectionStrategy{"Get", "Cache", "Watch"},
+			kc.ConfigMapAndSecretChangeDetectionStrategy,
+		),
 	} {
 		if isWrong {
 			errs = append(errs, fmt.Errorf("%s is refused", field))

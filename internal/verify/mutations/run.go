@@ -171,7 +171,10 @@ func (done tested) whyUnusable(m Mutation) (Result, string) {
 		case "fail":
 			return Wrong, fmt.Sprintf("%s fails without the mutation\n%s", t, lastLines(done.by(t)))
 		default:
-			return Wrong, fmt.Sprintf("%s has no result in %s: it does not exist, or the tests ended before it\n%s", t, m.Package, lastLines(done.output))
+			return Wrong, fmt.Sprintf(
+				"%s has no result in %s: it does not exist, or the tests ended before it\n%s", t, m.Package,
+				lastLines(done.output),
+			)
 		}
 	}
 	if skipped == len(m.Tests) {

@@ -106,7 +106,9 @@ func findRefused(shipped []Permission, requests []controlplane.Request) []string
 	var wrong []string
 	for _, r := range requests {
 		permitted := slices.ContainsFunc(shipped, func(p Permission) bool { return p.permitsRequest(r) })
-		if text := fmt.Sprintf("the operator may not: %s", r); r.Status == http.StatusForbidden && !permitted && !isOptional(r) && !slices.Contains(wrong, text) {
+		if text := fmt.Sprintf(
+			"the operator may not: %s", r,
+		); r.Status == http.StatusForbidden && !permitted && !isOptional(r) && !slices.Contains(wrong, text) {
 			wrong = append(wrong, text)
 		}
 	}
@@ -139,7 +141,10 @@ func isOptional(r controlplane.Request) bool {
 const never = "is never a request: "
 
 // unserved are kinds that clusters of these tests do not serve; controller/prerequisites has them.
-var unserved = []string{"clusterimagepolicies", "imagepolicies", "criocredentialproviderconfigs", "kubeletconfigs", "containerruntimeconfigs", "machineconfigurations"}
+var unserved = []string{
+	"clusterimagepolicies", "imagepolicies", "criocredentialproviderconfigs", "kubeletconfigs",
+	"containerruntimeconfigs", "machineconfigurations",
+}
 
 // neededElsewhere says where a permission is used that no test with a kept log may need.
 func neededElsewhere(p Permission) string {

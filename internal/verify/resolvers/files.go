@@ -58,11 +58,16 @@ func (f Files) Write(root string) error {
 func cluster(in mirrors.Inputs, settings render.MirrorSettings) render.Cluster {
 	c := render.Cluster{
 		Platform: bundle.PlatformNone, InfrastructureName: "example-x7k2p", APIServerInternalURL: "https://api-int.example.com:6443",
-		Network:         render.Network{Type: "OVNKubernetes", ServiceNetworks: []string{"172.30.0.0/16"}, HybridOverlay: true, HybridNetworks: []string{"10.132.0.0/14"}},
+		Network: render.Network{
+			Type: "OVNKubernetes", ServiceNetworks: []string{"172.30.0.0/16"}, HybridOverlay: true,
+			HybridNetworks: []string{"10.132.0.0/14"},
+		},
 		KubeletClientCA: certificate, Bootstrap: render.Bootstrap{CA: certificate, Token: bundle.NewSecret("token")},
 		Settings: render.DefaultSettings(), Mirrors: in,
 		Origins: render.Origins{
-			render.FromInfrastructure: {Kind: "Infrastructure", Name: "cluster"}, render.FromClusterNetwork: {Kind: "Network", Name: "cluster"}, render.FromOperatorNetwork: {Kind: "Network", Name: "cluster"},
+			render.FromInfrastructure:  {Kind: "Infrastructure", Name: "cluster"},
+			render.FromClusterNetwork:  {Kind: "Network", Name: "cluster"},
+			render.FromOperatorNetwork: {Kind: "Network", Name: "cluster"},
 		},
 	}
 	c.Settings.Mirrors = settings

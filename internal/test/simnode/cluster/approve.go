@@ -56,7 +56,9 @@ func Approve(ctx context.Context, admin *rest.Config, log *slog.Logger, only fun
 func approveNetwork(ctx context.Context, admin *rest.Config, log *slog.Logger) error {
 	return approvePending(ctx, admin, log, func(r *certificatesv1.CertificateSigningRequest, csr *x509.CertificateRequest) bool {
 		node, ok := strings.CutPrefix(csr.Subject.CommonName, overlay.UserPrefix)
-		return ok && r.Spec.SignerName == certificatesv1.KubeAPIServerClientSignerName && slices.Equal(csr.Subject.Organization, []string{overlay.Group}) &&
+		return ok && r.Spec.SignerName == certificatesv1.KubeAPIServerClientSignerName && slices.Equal(
+			csr.Subject.Organization, []string{overlay.Group},
+		) &&
 			(r.Spec.Username == userPrefix+node || r.Spec.Username == overlay.UserPrefix+node)
 	})
 }
@@ -65,7 +67,10 @@ func approveNetwork(ctx context.Context, admin *rest.Config, log *slog.Logger) e
 const again = 5 * time.Second
 
 // approvePending approves what a rule accepts, and leaves the rest alone.
-func approvePending(ctx context.Context, admin *rest.Config, log *slog.Logger, rule func(*certificatesv1.CertificateSigningRequest, *x509.CertificateRequest) bool) error {
+func approvePending(
+	ctx context.Context, admin *rest.Config, log *slog.Logger,
+	rule func(*certificatesv1.CertificateSigningRequest, *x509.CertificateRequest) bool,
+) error {
 	clients, err := kubernetes.NewForConfig(admin)
 	if err != nil {
 		return err
@@ -82,7 +87,8 @@ func approvePending(ctx context.Context, admin *rest.Config, log *slog.Logger, r
 		}
 		r = r.DeepCopy()
 		r.Status.Conditions = append(r.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
-			Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "SimulatedCluster", Message: "approved as the cluster would",
+			Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "SimulatedCluster",
+			Message: "approved as the cluster would",
 		})
 		if _, err := requests.UpdateApproval(ctx, r.Name, r, metav1.UpdateOptions{}); err != nil && ctx.Err() == nil {
 			log.Warn("approving a request", "name", r.Name, "error", err)

@@ -47,8 +47,17 @@ func Connect(ctx context.Context, admin *rest.Config, clientCA []byte) error {
 		url = "https://" + url
 	}
 	for _, p := range []patch{
-		{schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "Infrastructure"}, "cluster", "status", map[string]any{"status": map[string]any{"apiServerInternalURI": url}}},
-		{schema.GroupVersionKind{Group: "machineconfiguration.openshift.io", Version: "v1", Kind: "ControllerConfig"}, "machine-config-controller", "", map[string]any{"spec": map[string]any{"kubeAPIServerServingCAData": clientCA}}},
+		{
+			schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "Infrastructure"}, "cluster",
+			"status", map[string]any{"status": map[string]any{"apiServerInternalURI": url}},
+		},
+		{
+			schema.GroupVersionKind{
+				Group: "machineconfiguration.openshift.io", Version: "v1", Kind: "ControllerConfig",
+			},
+			"machine-config-controller", "",
+			map[string]any{"spec": map[string]any{"kubeAPIServerServingCAData": clientCA}},
+		},
 	} {
 		if err := p.apply(ctx, c); err != nil {
 			return fmt.Errorf("connecting %s/%s: %w", p.kind.Kind, p.name, err)

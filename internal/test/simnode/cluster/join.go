@@ -37,7 +37,9 @@ func AddMachine(ctx context.Context, admin *rest.Config, name, address string) e
 	if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: machineNamespace}}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	m := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: machineNamespace, Name: name, Labels: map[string]string{"machine.openshift.io/os-id": "Windows"}}}
+	m := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Namespace: machineNamespace, Name: name, Labels: map[string]string{"machine.openshift.io/os-id": "Windows"},
+	}}
 	if err := c.Create(ctx, m); err != nil {
 		return err
 	}

@@ -77,7 +77,9 @@ func recordNodes(ctx context.Context, c client.Client) error {
 		return err
 	}
 	var instances corev1.ConfigMap
-	if err := c.Get(ctx, client.ObjectKey{Namespace: gather.OperatorNamespace, Name: "windows-instances"}, &instances); client.IgnoreNotFound(err) != nil {
+	if err := c.Get(
+		ctx, client.ObjectKey{Namespace: gather.OperatorNamespace, Name: "windows-instances"}, &instances,
+	); client.IgnoreNotFound(err) != nil {
 		return err
 	}
 	for _, m := range missing {

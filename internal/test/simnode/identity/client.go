@@ -39,14 +39,19 @@ func NewClient(server *rest.Config, m certificate.Manager) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{manager: m, dialer: connrotation.NewDialer((&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext), last: m.Current()}
+	c := &Client{manager: m, dialer: connrotation.NewDialer((&net.Dialer{
+		Timeout: 30 * time.Second, KeepAlive: 30 * time.Second,
+	}).DialContext), last: m.Current()}
 	settings.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		if current := m.Current(); current != nil {
 			return current, nil
 		}
 		return &tls.Certificate{}, nil
 	}
-	transport := &http.Transport{TLSClientConfig: settings, DialContext: c.dialer.DialContext, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second}
+	transport := &http.Transport{
+		TLSClientConfig: settings, DialContext: c.dialer.DialContext, ForceAttemptHTTP2: true,
+		TLSHandshakeTimeout: 10 * time.Second,
+	}
 	c.Config = &rest.Config{Host: anonymous.Host, APIPath: anonymous.APIPath, Transport: transport, QPS: -1}
 	c.HTTP = &http.Client{Transport: transport}
 	return c, nil

@@ -118,7 +118,10 @@ func (k *kubelet) requestCertificate(ctx context.Context, bootstrap *rest.Config
 	}
 	sum := sha512.Sum512_256(public)
 	usages := []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
-	name, uid, err := csr.RequestCertificateWithContext(ctx, clients, text, "node-csr-"+base64.RawURLEncoding.EncodeToString(sum[:])[:40], certificatesv1.KubeAPIServerClientKubeletSignerName, nil, usages, key)
+	name, uid, err := csr.RequestCertificateWithContext(
+		ctx, clients, text, "node-csr-"+base64.RawURLEncoding.EncodeToString(sum[:])[:40],
+		certificatesv1.KubeAPIServerClientKubeletSignerName, nil, usages, key,
+	)
 	if err != nil {
 		return nil, err
 	}

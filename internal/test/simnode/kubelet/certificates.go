@@ -114,10 +114,14 @@ func (k *kubelet) writeKubeconfig(ctx context.Context, certificate string) error
 	cluster := from.Clusters[from.Contexts[from.CurrentContext].Cluster]
 	to := clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{"default-cluster": {
-			Server: cluster.Server, CertificateAuthority: cluster.CertificateAuthority, CertificateAuthorityData: cluster.CertificateAuthorityData, InsecureSkipTLSVerify: cluster.InsecureSkipTLSVerify,
+			Server: cluster.Server, CertificateAuthority: cluster.CertificateAuthority,
+			CertificateAuthorityData: cluster.CertificateAuthorityData,
+			InsecureSkipTLSVerify:    cluster.InsecureSkipTLSVerify,
 		}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"default-auth": {ClientCertificate: certificate, ClientKey: certificate}},
-		Contexts:       map[string]*clientcmdapi.Context{"default-context": {Cluster: "default-cluster", AuthInfo: "default-auth", Namespace: "default"}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{"default-auth": {ClientCertificate: certificate, ClientKey: certificate}},
+		Contexts: map[string]*clientcmdapi.Context{
+			"default-context": {Cluster: "default-cluster", AuthInfo: "default-auth", Namespace: "default"},
+		},
 		CurrentContext: "default-context",
 	}
 	data, err := clientcmd.Write(to)

@@ -125,7 +125,10 @@ func checkConfig(c kubeletv1beta1.KubeletConfiguration) error {
 	add(c.KubeAPIBurst < 0, "kubeAPIBurst %d", c.KubeAPIBurst)
 	high, low := *c.ImageGCHighThresholdPercent, *c.ImageGCLowThresholdPercent
 	add(high < 0 || high > 100 || low < 0 || low > 100 || low >= high, "imageGCLowThresholdPercent %d, imageGCHighThresholdPercent %d", low, high)
-	add(!slices.Contains([]string{"none", "best-effort", "restricted", "single-numa-node"}, c.TopologyManagerPolicy), "topologyManagerPolicy %q", c.TopologyManagerPolicy)
+	add(
+		!slices.Contains([]string{"none", "best-effort", "restricted", "single-numa-node"}, c.TopologyManagerPolicy),
+		"topologyManagerPolicy %q", c.TopologyManagerPolicy,
+	)
 	add(!slices.Contains([]string{"container", "pod"}, c.TopologyManagerScope), "topologyManagerScope %q", c.TopologyManagerScope)
 	add(!slices.Contains([]string{"none", "hairpin-veth", "promiscuous-bridge"}, c.HairpinMode), "hairpinMode %q", c.HairpinMode)
 	add(*c.ContainerLogMaxFiles <= 1, "containerLogMaxFiles %d", *c.ContainerLogMaxFiles)
@@ -153,7 +156,10 @@ func checkConfig(c kubeletv1beta1.KubeletConfiguration) error {
 }
 
 // signals are the eviction signals (pkg/kubelet/eviction/api).
-var signals = []string{"memory.available", "allocatableMemory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree", "containerfs.available", "containerfs.inodesFree", "pid.available"}
+var signals = []string{
+	"memory.available", "allocatableMemory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available",
+	"imagefs.inodesFree", "containerfs.available", "containerfs.inodesFree", "pid.available",
+}
 
 // isThreshold reports whether a text is a quantity or a percentage.
 func isThreshold(text string) bool {

@@ -36,7 +36,10 @@ func (k *kubelet) initialNode(ctx context.Context) (*corev1.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: k.name, Labels: defaultLabels(nodeName(k.flags.hostName, facts.HostName), facts), Annotations: map[string]string{}}}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: k.name, Labels: defaultLabels(nodeName(k.flags.hostName, facts.HostName), facts),
+		Annotations: map[string]string{},
+	}}
 	maps.Copy(n.Labels, k.flags.labels)
 	n.Spec.Taints = slices.Clone(k.taints)
 	if k.hasCloudProvider() {
@@ -68,9 +71,15 @@ func (k *kubelet) setStatus(ctx context.Context, n *corev1.Node, facts bundle.Fa
 	n.Status.DaemonEndpoints.KubeletEndpoint.Port = k.config.Port
 	now := metav1.NewTime(k.Now())
 	for _, c := range []corev1.NodeCondition{
-		{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory", Message: "kubelet has sufficient memory available"},
+		{
+			Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory",
+			Message: "kubelet has sufficient memory available",
+		},
 		{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasNoDiskPressure", Message: "kubelet has no disk pressure"},
-		{Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientPID", Message: "kubelet has sufficient PID available"},
+		{
+			Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientPID",
+			Message: "kubelet has sufficient PID available",
+		},
 		k.ready(ctx),
 	} {
 		c.LastHeartbeatTime = now
@@ -140,7 +149,9 @@ func (k *kubelet) setResources(n *corev1.Node) {
 			keep(n.Status.Allocatable, corev1.ResourceName(name), resource.MustParse(text)) // checkConfig has parsed it
 		}
 	}
-	for signal, name := range map[string]corev1.ResourceName{"memory.available": corev1.ResourceMemory, "nodefs.available": corev1.ResourceEphemeralStorage} {
+	for signal, name := range map[string]corev1.ResourceName{
+		"memory.available": corev1.ResourceMemory, "nodefs.available": corev1.ResourceEphemeralStorage,
+	} {
 		if text := k.config.EvictionHard[signal]; text != "" {
 			keep(n.Status.Allocatable, name, diskThreshold(text, n.Status.Capacity[name]))
 		}
@@ -183,7 +194,8 @@ func nodeInfo(facts bundle.Facts, version string) corev1.NodeSystemInfo {
 		image = "Windows Server Datacenter"
 	}
 	return corev1.NodeSystemInfo{
-		MachineID: facts.HostName, SystemUUID: systemUUID(facts.HostName), BootID: facts.BootTime, KernelVersion: facts.OSBuild + ".1000", OSImage: image,
+		MachineID: facts.HostName, SystemUUID: systemUUID(facts.HostName), BootID: facts.BootTime,
+		KernelVersion: facts.OSBuild + ".1000", OSImage: image,
 		ContainerRuntimeVersion: "containerd://" + strings.TrimPrefix(payload.ContainerdVersion, "v"), KubeletVersion: version,
 		OperatingSystem: "windows", Architecture: "amd64",
 	}
@@ -197,7 +209,10 @@ func systemUUID(host string) string {
 
 // ready follows nodestatus.ReadyCondition: the container runtime runs, and it has a configuration of the pod network.
 func (k *kubelet) ready(ctx context.Context) corev1.NodeCondition {
-	c := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status"}
+	c := corev1.NodeCondition{
+		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady",
+		Message: "kubelet is posting ready status",
+	}
 	if err := errors.Join(k.runtimeError(ctx), k.networkError(ctx)); err != nil {
 		c.Status, c.Reason, c.Message = corev1.ConditionFalse, "KubeletNotReady", strings.ReplaceAll(err.Error(), "\n", ", ")
 	}

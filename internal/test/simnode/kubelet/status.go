@@ -74,7 +74,10 @@ func (k *kubelet) tryRegister(ctx context.Context) error {
 		return err
 	}
 	changed := existing.DeepCopy()
-	for _, name := range []string{corev1.LabelHostname, corev1.LabelOSStable, corev1.LabelArchStable, corev1.LabelWindowsBuild, labelOldOS, labelOldArch} {
+	for _, name := range []string{
+		corev1.LabelHostname, corev1.LabelOSStable, corev1.LabelArchStable, corev1.LabelWindowsBuild, labelOldOS,
+		labelOldArch,
+	} {
 		metav1.SetMetaDataLabel(&changed.ObjectMeta, name, initial.Labels[name])
 	}
 	return k.patchStatus(ctx, existing, changed)

@@ -125,7 +125,10 @@ func (n *Node) Observe(ctx context.Context, r archive.Request) (applier.Observat
 }
 
 func (n *Node) engine(owner string) *applier.Engine {
-	return &applier.Engine{Host: booting{n.Host, n.boots}, Clock: n.clock, Permits: layout.Check, Program: "light", Owner: owner, Self: bundle.AgentService, Settle: settle}
+	return &applier.Engine{
+		Host: booting{n.Host, n.boots}, Clock: n.clock, Permits: layout.Check, Program: "light", Owner: owner,
+		Self: bundle.AgentService, Settle: settle,
+	}
 }
 
 func (n *Node) runAgent(ctx context.Context) error {

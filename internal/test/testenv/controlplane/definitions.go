@@ -71,7 +71,9 @@ func (c *ControlPlane) Await(ctx context.Context, crds []*apiextensionsv1.Custom
 }
 
 func (c *ControlPlane) await(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, wanted func(error) bool) error {
-	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, Patience, true, func(ctx context.Context) (bool, error) { return wanted(c.ask(ctx, crd)), nil })
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, Patience, true, func(ctx context.Context) (bool, error) {
+		return wanted(c.ask(ctx, crd)), nil
+	})
 	if err != nil {
 		return fmt.Errorf("waiting for the answer for %s: %w", crd.Name, err)
 	}

@@ -64,7 +64,10 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(parts) > 1 {
 		name = parts[1]
 	}
-	a.answerObjects(w, r, schema.GroupVersionResource{Group: group, Version: version, Resource: parts[0]}, client.ObjectKey{Namespace: namespace, Name: name})
+	a.answerObjects(
+		w, r, schema.GroupVersionResource{Group: group, Version: version, Resource: parts[0]},
+		client.ObjectKey{Namespace: namespace, Name: name},
+	)
 }
 
 func (a *API) serveGroups() metav1.APIGroupList {
@@ -75,7 +78,9 @@ func (a *API) serveGroups() metav1.APIGroupList {
 			continue
 		}
 		version := metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: gv.Version}
-		list.Groups = append(list.Groups, metav1.APIGroup{Name: gv.Group, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version})
+		list.Groups = append(list.Groups, metav1.APIGroup{
+			Name: gv.Group, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version,
+		})
 	}
 	return list
 }

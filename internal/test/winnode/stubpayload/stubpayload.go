@@ -50,7 +50,10 @@ func Write(folder string, p Programs) error {
 			return fmt.Errorf("making the stand-in for %s: %w", x.Name, err)
 		}
 		stored := archive.Compress(raw)
-		e := store.Entry{Name: x.Name, Path: x.Path, Module: x.Module, Version: x.Version, Go: runtime.Version(), Raw: blobOf(raw), Stored: blobOf(stored)}
+		e := store.Entry{
+			Name: x.Name, Path: x.Path, Module: x.Module, Version: x.Version, Go: runtime.Version(), Raw: blobOf(raw),
+			Stored: blobOf(stored),
+		}
 		if x.Name == payload.Agent {
 			e.Path, e.Version = payload.AgentPath(e.Raw.Digest), p.Version
 		}

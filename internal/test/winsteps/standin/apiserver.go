@@ -91,7 +91,9 @@ func (s *APIServer) metadata() (metav1.PartialObjectMetadata, <-chan struct{}) {
 	if s.changed == nil {
 		s.changed = make(chan struct{})
 	}
-	return metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}, ObjectMeta: s.meta()}, s.changed
+	return metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}, ObjectMeta: s.meta(),
+	}, s.changed
 }
 
 func (s *APIServer) meta() metav1.ObjectMeta {
@@ -120,11 +122,15 @@ func (s *APIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		n := corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: s.meta()}
 		s.mu.Unlock()
-		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.NewTime(s.Now())}}
+		n.Status.Conditions = []corev1.NodeCondition{
+			{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.NewTime(s.Now())},
+		}
 		writeJSON(w, http.StatusOK, n)
 	case strings.HasSuffix(r.URL.Path, "/leases/"+s.Node):
 		now := metav1.NewMicroTime(s.Now())
-		writeJSON(w, http.StatusOK, coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: s.Node}, Spec: coordinationv1.LeaseSpec{RenewTime: &now}})
+		writeJSON(w, http.StatusOK, coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Name: s.Node}, Spec: coordinationv1.LeaseSpec{RenewTime: &now},
+		})
 	case strings.HasSuffix(r.URL.Path, "/secrets/"+name):
 		s.serveSecret(w, name)
 	case strings.HasSuffix(r.URL.Path, "/events") && r.Method == http.MethodPost:
@@ -152,7 +158,9 @@ func (s *APIServer) serveWatch(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.URL.Query().Get("sendInitialEvents") == "true" {
 		end := m
-		end.ObjectMeta = metav1.ObjectMeta{ResourceVersion: m.ResourceVersion, Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}
+		end.ObjectMeta = metav1.ObjectMeta{ResourceVersion: m.ResourceVersion, Annotations: map[string]string{
+			metav1.InitialEventsAnnotationKey: "true",
+		}}
 		if !send("BOOKMARK", end) {
 			return
 		}

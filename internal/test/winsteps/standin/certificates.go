@@ -92,7 +92,9 @@ func signPEM(template, parent *x509.Certificate, by *ecdsa.PrivateKey, now time.
 		return nil, err
 	}
 	var text bytes.Buffer
-	err = errors.Join(pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}), pem.Encode(&text, &pem.Block{Type: "EC PRIVATE KEY", Bytes: der}))
+	err = errors.Join(pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}), pem.Encode(
+		&text, &pem.Block{Type: "EC PRIVATE KEY", Bytes: der},
+	))
 	return text.Bytes(), err
 }
 

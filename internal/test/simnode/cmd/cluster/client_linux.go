@@ -41,11 +41,17 @@ func applyFiles(ctx context.Context, out io.Writer, files []string) error {
 		return err
 	}
 	for _, m := range list {
-		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(m.DeepCopy()), client.FieldOwner(fieldManager), client.ForceOwnership); err != nil {
+		if err := c.Apply(
+			ctx, client.ApplyConfigurationFromUnstructured(m.DeepCopy()), client.FieldOwner(fieldManager),
+			client.ForceOwnership,
+		); err != nil {
 			return fmt.Errorf("%s: %w", m, err)
 		}
 		if m.Object["status"] != nil {
-			if err := c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(m.Unstructured), client.FieldOwner(fieldManager), client.ForceOwnership); err != nil {
+			if err := c.Status().Apply(
+				ctx, client.ApplyConfigurationFromUnstructured(m.Unstructured), client.FieldOwner(fieldManager),
+				client.ForceOwnership,
+			); err != nil {
 				return fmt.Errorf("the status of %s: %w", m, err)
 			}
 		}

@@ -45,7 +45,9 @@ func writePayload(from, agent, version, to string) error {
 	if data, err = list.Encode(); err != nil {
 		return fmt.Errorf("listing the payload: %w", err)
 	}
-	return errors.Join(os.WriteFile(filepath.Join(to, store.FileOf(payload.Agent)), stored, 0o600), os.WriteFile(filepath.Join(to, store.ListFile), data, 0o600))
+	return errors.Join(os.WriteFile(filepath.Join(to, store.FileOf(payload.Agent)), stored, 0o600), os.WriteFile(
+		filepath.Join(to, store.ListFile), data, 0o600,
+	))
 }
 
 func compressProgram(data []byte) ([]byte, error) {

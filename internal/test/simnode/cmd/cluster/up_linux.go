@@ -120,7 +120,9 @@ func (r *running) startMachines(ctx context.Context, key ssh.Signer) error {
 		if m.locked {
 			o.Key = nil // a new one
 		}
-		simulated, _, err := simnode.WithSSH(programs, folder, o, simnode.Options{Facts: m.facts(), Times: simnode.FastTimes(), Log: r.log, Serves: true})
+		simulated, _, err := simnode.WithSSH(programs, folder, o, simnode.Options{
+			Facts: m.facts(), Times: simnode.FastTimes(), Log: r.log, Serves: true,
+		})
 		if err != nil {
 			return fmt.Errorf("starting %s: %w", m.name, err)
 		}
@@ -136,7 +138,9 @@ func (r *running) startCluster(ctx context.Context, key identity) error {
 	if err != nil {
 		return err
 	}
-	plane, err := controlplane.Start(controlplane.Options{Controllers: true, WithoutScheduler: true, Folder: filepath.Join(r.folder, "control-plane")})
+	plane, err := controlplane.Start(controlplane.Options{
+		Controllers: true, WithoutScheduler: true, Folder: filepath.Join(r.folder, "control-plane"),
+	})
 	if err != nil {
 		return err
 	}
@@ -185,7 +189,10 @@ func createObject(ctx context.Context, c client.Client, list []manifests.Manifes
 
 // putKey puts the key into the operator's Secret, in place of one that was loaded.
 func putKey(ctx context.Context, c client.Client, key identity) error {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: keys.SecretName}, Data: map[string][]byte{keys.SecretKey: key.pem}}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: keys.SecretName},
+		Data:       map[string][]byte{keys.SecretKey: key.pem},
+	}
 	if err := client.IgnoreNotFound(c.Delete(ctx, secret.DeepCopy())); err != nil {
 		return err
 	}

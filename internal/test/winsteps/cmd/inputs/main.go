@@ -98,7 +98,8 @@ func (s source) wanted(ctx context.Context) (layers.Wanted, error) {
 		return layers.Wanted{}, err
 	}
 	hosts, err := desired.ReadHosts(ctx, desired.Source{
-		Objects: reader, Gather: gather.Options{Namespace: gather.OperatorNamespace, Complete: complete, Facts: facts}, Payload: s.payload, Key: desired.UserKey(),
+		Objects: reader, Gather: gather.Options{Namespace: gather.OperatorNamespace, Complete: complete, Facts: facts},
+		Payload: s.payload, Key: desired.UserKey(),
 	})
 	if err != nil {
 		return layers.Wanted{}, err

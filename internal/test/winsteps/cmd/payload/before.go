@@ -134,7 +134,10 @@ func cleanUp(ctx context.Context, m machine) error {
 		err = fmt.Errorf("%d things are left or missing:\n%s", len(left), strings.Join(left, "\n"))
 	}
 	if err == nil {
-		m.say("nothing is left: files, %d services, %d variables, %d roots, %d firewall rules are as before", len(now.Services), len(now.Variables), len(now.Roots), len(now.Firewall))
+		m.say(
+			"nothing is left: files, %d services, %d variables, %d roots, %d firewall rules are as before",
+			len(now.Services), len(now.Variables), len(now.Roots), len(now.Firewall),
+		)
 	}
 	return err
 }

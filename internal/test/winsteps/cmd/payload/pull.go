@@ -93,5 +93,8 @@ func runContainer(ctx context.Context, m machine) error {
 		return err
 	}
 	const text = "a container of nanoserver"
-	return m.runTool(ctx, "ctr.exe", text, "--address", pipe, "--namespace", "k8s.io", "run", "--rm", imageName(), "wmco-steps", "cmd", "/c", "echo "+text)
+	return m.runTool(
+		ctx, "ctr.exe", text, "--address", pipe, "--namespace", "k8s.io", "run", "--rm", imageName(), "wmco-steps",
+		"cmd", "/c", "echo "+text,
+	)
 }
