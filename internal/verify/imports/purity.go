@@ -25,7 +25,8 @@ var (
 	allowed = []string{"net/netip", "net/url"}
 	// impureTime are the functions of package time that read the clock or the local time zone.
 	impureTime = []string{
-		"After", "AfterFunc", "LoadLocation", "Local", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until",
+		"After", "AfterFunc", "LoadLocation", "Local", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick",
+		"Until",
 	}
 )
 
