@@ -68,7 +68,6 @@ func TestStorm(t *testing.T) {
 		{"the operator is killed while nodes boot", s.checkKilledBoots},
 		{"two operators believe that they lead", s.checkTwoOperators},
 		{"the API server has bad days", s.checkFaults},
-		{"nodes come and go", s.checkMembers},
 		{"a host that does not come back, and a drain that is not allowed", s.checkStuck},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -345,31 +344,6 @@ func (s *storm) checkTwoOperators(t *testing.T) {
 	s.await(t, s.o, "boots", b.done)
 	s.await(t, s.o, "another change on all nodes", s.mark(t, "two.example.com"))
 	b.check(t)
-}
-
-// checkMembers: while nodes boot one after the other, one is removed in its turn, one gets a new disk, and one is added. Another change comes
-// meanwhile.
-func (s *storm) checkMembers(t *testing.T) {
-	s.configure(t, `{rollout: {settle: 0s, maxUnavailable: 2}}`, observer.Rules{Unavailable: intstr.FromInt32(2), Parallel: 20})
-	booting := s.some()
-	mine := func(n corev1.Node) bool { return n.Name != s.machines[1].name && n.Name != s.machines[2].name }
-	turns := func() []string {
-		return s.o.NodesThat(func(n corev1.Node) bool { return mine(n) && observer.IsHeld(n) })
-	}
-	b := s.boot(t, booting...)
-	s.await(t, s.o, "a node in its turn", func() bool { return len(turns()) > 0 })
-	s.forget(t, turns()[0])
-	waiting := s.o.NodesThat(func(n corev1.Node) bool { return mine(n) && !observer.IsHeld(n) })
-	renewed := s.reimage(t, waiting[len(waiting)-1])
-	added := s.addInMemory(t, "mem-new", 200)
-	has := s.mark(t, "members.example.com")
-	s.join(t, renewed, added.Machine)
-	s.await(t, s.o, "all nodes, the new ones too", func() bool { return s.o.Count() == len(s.machines) && has() })
-	for _, m := range booting {
-		if slices.Contains(s.machines, m) && m.Machine != renewed && m.Boots() == b.before[m] {
-			t.Errorf("%s has not booted", m.name)
-		}
-	}
 }
 
 // turn changes what the operator has noted on a Node, as if time had passed.
