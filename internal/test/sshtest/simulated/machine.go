@@ -59,8 +59,6 @@ const (
 	SilentUpload Silent = "upload"
 	// SilentApply answers everything but apply.
 	SilentApply Silent = "apply"
-	// SilentStage answers everything but stage, of whose input it reads nothing.
-	SilentStage Silent = "stage"
 )
 
 // Settings are the behaviour of a host.

@@ -28,7 +28,7 @@ func (m Machine) Run(line string) (int, error) {
 	if err := m.noteStart(line); err != nil {
 		return 0, err
 	}
-	if m.Settings.Silent == SilentAlways || (m.Settings.Silent == SilentApply || m.Settings.Silent == SilentStage) && slices.Contains(strings.Fields(line), string(m.Settings.Silent)) {
+	if m.Settings.Silent == SilentAlways || m.Settings.Silent == SilentApply && slices.Contains(strings.Fields(line), string(SilentApply)) {
 		hangForever()
 	}
 	if m.Settings.Shell == ShellPlain {
