@@ -255,8 +255,7 @@ ci-full: export WMCO_KILLS = 60
 ci-full: export WMCO_ROLLOUT_STEPS = 1000000
 # And how many whole nodes go through, in removals, joins, upgrades and rollouts at once: about 200 a second on each processor.
 ci-full: export WMCO_LIFE_STEPS = 1000000
-# Machines that join at once, operators that are killed while machines join, and instances that join and are removed again and again.
-ci-full: export WMCO_JOINS = 50
+# Operators that are killed while machines join, and instances that join and are removed again and again.
 ci-full: export WMCO_STORM_MACHINES = 20
 ci-full: export WMCO_OPERATOR_KILLS = 100
 # Nodes of the existing operator that are adopted at once, and operators that are killed meanwhile.
