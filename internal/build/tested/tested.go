@@ -48,8 +48,8 @@ func SummarizeResults(results []result.Result) string {
 	return "the self-test has run on a real Windows (" + strings.Join(builds, ", ") + ")."
 }
 
-// TestedPage is docs/tested.md.
-func TestedPage(results []result.Result) string {
+// ResultsPage is docs/tested.md.
+func ResultsPage(results []result.Result) string {
 	var out strings.Builder
 	out.WriteString(`# What was seen where
 

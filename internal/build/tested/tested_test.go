@@ -25,7 +25,7 @@ func TestTheREADMEHasTheSentence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(page) != TestedPage(results) {
+	if string(page) != ResultsPage(results) {
 		t.Error("docs/tested.md is out of date: make generate")
 	}
 }
@@ -40,7 +40,7 @@ func TestAResultIsInTheTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := TestedPage(results)
+	page := ResultsPage(results)
 	for _, want := range []string{"| reading: Stat of no paths returns nothing | passed | failed |", "10.0.20348.1 ServerStandard Server", "| reading: Stat keeps the order of the paths | passed | not asked |", "| no: Wine has no HNS; networks.TestEndpoints | not asked |", SummarizeResults(results)} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)

@@ -154,8 +154,7 @@ func (n Node) Bundle(t testing.TB) bundle.Bundle {
 			NotAfter: "2045-01-01T00:00:00Z", Impact: bundle.ImpactNone, Content: bundle.Content{Data: []byte(text)},
 		})
 	}
-	c.Endpoints = n.Endpoints
-	c.Routes, c.Features, c.Firewall = n.Routes, n.Features, n.Firewall
+	c.Endpoints, c.Routes, c.Features, c.Firewall = n.Endpoints, n.Routes, n.Features, n.Firewall
 	c.State = []bundle.State{{Path: `C:\k\kubeconfig`, File: true, Cluster: n.Cluster}, {Path: `C:\var\lib\kubelet\pki`, Cluster: n.Cluster}}
 	c.Exclusions = []bundle.Exclusion{{Process: `C:\k\containerd\containerd.exe`, Impact: bundle.ImpactNone}}
 	c.Networks = []bundle.Network{{Name: Network, Cluster: n.Cluster}}

@@ -134,7 +134,7 @@ func (o *Observer) listAway() string {
 	return strings.Join(names, ", ")
 }
 
-func oneIf(is bool) int {
+func oneIf(is bool) int { //nolint:revive // a number, not a mode
 	if is {
 		return 1
 	}

@@ -70,16 +70,13 @@ func (k kind) follow(ctx context.Context, version string) {
 			for e := range w.ResultChan() {
 				k.see(e)
 			}
-		}
-		for err := error(nil); ctx.Err() == nil; {
-			if version, err = k.list(ctx); err == nil {
-				break
-			}
+		} else {
 			select {
 			case <-ctx.Done():
 			case <-time.After(200 * time.Millisecond):
 			}
 		}
+		version, _ = k.list(ctx) // empty while the API server is away: no watch begins there, and it is listed again
 	}
 }
 

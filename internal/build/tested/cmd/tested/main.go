@@ -25,5 +25,5 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(args[1], []byte(tested.TestedPage(results)), 0o644)
+	return os.WriteFile(args[1], []byte(tested.ResultsPage(results)), 0o644)
 }
