@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"wmco/controller/gather"
-	"wmco/internal/test/sshtest/sshd"
+	"wmco/internal/test/sshtest"
 )
 
 const operatorUser = "system:serviceaccount:" + gather.OperatorNamespace + ":" + operatorName
@@ -38,25 +38,11 @@ type operatorProcess struct {
 // startOperatorProcess starts the operator as its Deployment does, but for the ports that it opens, and with the API server's address and its rights in a file.
 func startOperatorProcess(t testing.TB) *operatorProcess {
 	t.Helper()
-	programs, err := sshd.Build(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := programs.Remove(); err != nil {
-			t.Error(err)
-		}
-	})
-	var built []string
-	for _, pkg := range []string{"wmco/cmd/wmco", "wmco/cmd/wmco-node"} {
-		program, err := programs.Go(t.Context(), pkg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		built = append(built, program)
-	}
-	o := &operatorProcess{t: t, Cmd: exec.CommandContext(context.Background(), built[0], "operator", "--node-program="+built[1], "--health-address=0")} //nolint:gosec // it was built just now
-	o.Env = append(os.Environ(), "KUBECONFIG="+operatorKubeconfig(t), "GOMEMLIMIT=1792MiB")                                                             // deploy/manager/deployment.yaml
+	var programs sshtest.Shared
+	programs.Build(t)
+	t.Cleanup(programs.Remove)
+	o := &operatorProcess{t: t, Cmd: exec.CommandContext(context.Background(), programs.Command, "operator", "--node-program="+programs.Node, "--health-address=0")} //nolint:gosec // it was built just now
+	o.Env = append(os.Environ(), "KUBECONFIG="+operatorKubeconfig(t), "GOMEMLIMIT=1792MiB")                                                                          // deploy/manager/deployment.yaml
 	o.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	log, err := o.StderrPipe()
 	if err != nil {

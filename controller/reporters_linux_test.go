@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -19,13 +18,9 @@ import (
 	"wmco/bundle/published"
 )
 
-// agentsVariable is "reports" for a fleet whose nodes have no agents: reporters write what agents write. Thousands of agents need more processors than
-// a test has, and lose their connections then; what the operator does depends on the annotations of the Nodes alone.
-const agentsVariable = "WMCO_SCALE_AGENTS"
-
-func reportsAlone() bool { return os.Getenv(agentsVariable) == "reports" }
-
-// reporters report each bundle that a Node is told of as applied, and say so in an Event, with the permissions of the node. They fetch nothing.
+// reporters report each bundle that a Node is told of as applied, and say so in an Event, with the permissions of the node. They stand for node agents,
+// fetch nothing and watch no Node of their own: thousands of agents need more processors than a test has, and lose their connections then, and what the
+// operator does depends on the annotations of the Nodes alone.
 type reporters struct {
 	t       testing.TB
 	config  *rest.Config

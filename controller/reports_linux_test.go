@@ -35,7 +35,7 @@ type reports struct {
 	changed chan struct{}
 	mu      sync.Mutex
 	nodes   map[string]nodeState
-	// answer gets each Node; nil where node agents answer.
+	// answer gets each Node.
 	answer func(*metav1.PartialObjectMetadata)
 }
 
@@ -84,9 +84,7 @@ func (r *reports) see(o any) {
 	}
 	r.nodes[m.Name] = s
 	r.mu.Unlock()
-	if r.answer != nil {
-		r.answer(m)
-	}
+	r.answer(m)
 	select {
 	case r.changed <- struct{}{}:
 	default: // somebody looks soon

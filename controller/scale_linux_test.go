@@ -2,11 +2,10 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -28,20 +28,13 @@ import (
 	"wmco/controller/gather"
 	"wmco/controller/rollout"
 	simcluster "wmco/internal/test/simnode/cluster"
-	"wmco/internal/test/simnode/light"
 	"wmco/internal/test/testenv/controlplane"
 )
 
 // What a change of a mirror set may cost at most.
 const (
-	// writesPerNode are all writes of the operator and of the node agent that concern one node, operatorWritesPerNode those of the operator among them:
-	// a canary is also confirmed.
-	writesPerNode         = 4
-	operatorWritesPerNode = 2
-	// writesPerWatch are more of them for each watch that the node agent has begun again: it lost its connection, and does not know whether its
-	// last report and Event have arrived. A computer that is too busy for its agents loses them. The API server sees one watch where the client has
-	// tried several times (its TLS handshakes took too long), and in between the agent writes again on a connection that is lost as well: two of each.
-	writesPerWatch = 4
+	// writesPerNode are the operator's that concern one node: a canary is also confirmed. Its reports are two more (TestFleet counts those of node agents).
+	writesPerNode = 2
 	// writesBesides are the operator's writes that concern no node: the layer, the access to it, the same of the layer before, events
 	// and the status, whose counts are written once in a statusPause besides.
 	writesBesides = 20
@@ -56,7 +49,8 @@ const (
 // scaleVariable is the number of nodes of TestScale.
 const scaleVariable = "WMCO_SCALE_NODES"
 
-// TestScale changes a mirror set for light nodes: 20, or as many as the variable says. The time of the change is printed and not checked.
+// TestScale changes a mirror set for nodes without node agents (reporters): 20, or as many as the variable says. The time of the change is printed and not
+// checked.
 func TestScale(t *testing.T) {
 	n, text := 20, os.Getenv(scaleVariable)
 	if text != "" {
@@ -74,49 +68,21 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// BenchmarkScale prints what a change of a mirror set costs, from its update to the last node's report, beside the time for as many bare
-// patches of Nodes on the same control plane.
-func BenchmarkScale(b *testing.B) {
-	for _, n := range []int{100, 300, 1000} {
-		b.Run(fmt.Sprintf("nodes=%d", n), func(b *testing.B) {
-			f := newScaled(b, n)
-			var last costs
-			for b.Loop() {
-				last = f.change()
-				b.Log(last)
-			}
-			f.stop()
-			b.ReportMetric(f.patch(1).Seconds(), "s-bare-patches")
-			b.ReportMetric(f.patch(8).Seconds(), "s-bare-patches-by-8")
-			b.ReportMetric(last.took.Seconds(), "s/change")
-			b.ReportMetric(float64(sum(last.operator)+sum(last.agents))/float64(n), "writes/node")
-			b.ReportMetric(float64(last.reads), "operator-reads/change")
-			b.ReportMetric(last.cpu.Seconds(), "operator-cpu-s/change")
-			b.ReportMetric(float64(last.peak)/(1<<20), "operator-peak-MiB")
-			b.ReportMetric(100*last.rest, "operator-rest-%cpu")
-		})
-	}
-}
-
-// scaled is a cluster with light nodes, and the operator in a process of its own.
+// scaled is a cluster with many nodes, and the operator in a process of its own.
 type scaled struct {
 	client.Client
 	t        testing.TB
 	n        int
 	seen     *reports
 	operator *operatorProcess
-	// stop ends the operator and the node agents.
-	stop    func()
-	changes int
+	changes  int
 }
 
 // newScaled returns when all nodes have what is published for them.
 func newScaled(t testing.TB, n int) *scaled {
 	t.Helper()
 	log.SetLogger(logr.Discard())
-	golden := filepath.Join("..", "golden")
-	cluster.Load(t, filepath.Join(golden, "clusters", "common"), filepath.Join(golden, "clusters", "none", "infrastructure.yaml"), filepath.Join(golden, "clusters", "none", "controllerconfig.yaml"),
-		filepath.Join(golden, "clusters", "none", "machineconfigs.yaml"), filepath.Join("..", "deploy", "rbac"), filepath.Join("..", "deploy", "admission"), filepath.Join("..", "deploy", "crd"))
+	cluster.LoadExample(t, "..", "deploy/rbac", "deploy/admission", "deploy/crd")
 	f := &scaled{Client: cluster.Client(t), t: t, n: n}
 	t.Cleanup(func() {
 		_ = f.DeleteAllOf(context.Background(), &corev1.Secret{}, client.InNamespace(gather.OperatorNamespace), client.HasLabels{published.LayerLabel})
@@ -129,30 +95,15 @@ func newScaled(t testing.TB, n int) *scaled {
 		t.Cleanup(func() { _ = f.Delete(context.Background(), o) })
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	facts := f.createNodes()
-	var agents sync.WaitGroup
-	var answer func(*metav1.PartialObjectMetadata)
-	if reportsAlone() {
-		answer = startReporters(ctx, t, facts, &agents).see
-		facts = nil
-	}
-	f.seen = watchReports(ctx, t, n, answer)
+	var reporting sync.WaitGroup
+	f.seen = watchReports(ctx, t, n, startReporters(ctx, t, f.createNodes(), &reporting).see)
 	f.must(simcluster.RecordNodes(t.Context(), cluster.Config(t)))
 	f.operator = startOperatorProcess(t)
-	f.stop = sync.OnceFunc(func() {
+	t.Cleanup(func() {
 		f.operator.stop()
 		cancel()
-		agents.Wait()
+		reporting.Wait()
 	})
-	t.Cleanup(f.stop)
-	for name, of := range facts {
-		server := cluster.Node(t, name)
-		agents.Go(func() {
-			if err := light.Run(ctx, light.Options{Facts: of, Server: server}); err != nil {
-				t.Errorf("the agent of %s: %v", name, err)
-			}
-		})
-	}
 	f.seen.await("the first bundle of all nodes", func(s nodeState) bool { return s.applied() })
 	settings.Data["config.yaml"] = `rollout: {}`
 	f.must(f.Update(t.Context(), settings))
@@ -170,37 +121,26 @@ func (f *scaled) must(err error) {
 // createNodes makes Nodes that are Ready, with their Machines, and returns the facts of their hosts.
 func (f *scaled) createNodes() map[string]bundle.Facts {
 	f.t.Helper()
-	example, facts := exampleNode(f.t)
-	delete(example.Labels, "windowsmachineconfig.openshift.io/byoh")
+	example, err := simcluster.ReadExample("..")
+	f.must(err)
 	for _, key := range []string{published.VersionAnnotation, published.DesiredVersionAnnotation} {
-		example.Annotations[key] = builtVersion // none of them is upgraded
+		example.Template.Annotations[key] = builtVersion // none of them is upgraded
 	}
-	of := map[string]bundle.Facts{}
+	c := machineClient(f.t)
 	parallel(f.t, 8, f.n, func(i int) error {
-		node := nodeLike(f.t, example, facts, i)
-		if err := f.Create(f.t.Context(), node); err != nil {
-			return err
-		}
-		phase := machinev1beta1.PhaseRunning
-		machine := &machinev1beta1.Machine{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-machine-api", Name: node.Name, Labels: map[string]string{"machine.openshift.io/os-id": "Windows"}},
-		}
-		c := machineClient(f.t)
-		if err := c.Create(f.t.Context(), machine); err != nil {
-			return err
-		}
-		machine.Status.Phase, machine.Status.NodeRef, machine.Status.Addresses = &phase, &corev1.ObjectReference{Kind: "Node", Name: node.Name}, node.Status.Addresses
-		return c.Status().Update(f.t.Context(), machine)
+		node, _ := example.Node(i)
+		return simcluster.AddJoined(f.t.Context(), c, node)
 	})
+	of := map[string]bundle.Facts{}
 	for i := range f.n {
-		node := nodeLike(f.t, example, facts, i)
-		of[node.Name] = factsLike(facts, i)
+		node, facts := example.Node(i)
+		of[node.Name] = facts
 		f.t.Cleanup(func() {
 			_ = f.Delete(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}})
 		})
 	}
 	f.t.Cleanup(func() {
-		_ = machineClient(f.t).DeleteAllOf(context.Background(), &machinev1beta1.Machine{}, client.InNamespace("openshift-machine-api"), client.MatchingLabels{"machine.openshift.io/os-id": "Windows"})
+		_ = c.DeleteAllOf(context.Background(), &machinev1beta1.Machine{}, client.InNamespace("openshift-machine-api"), client.MatchingLabels{"machine.openshift.io/os-id": "Windows"})
 	})
 	return of
 }
@@ -209,7 +149,7 @@ func (f *scaled) createNodes() map[string]bundle.Facts {
 func machineClient(t testing.TB) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := machinev1beta1.Install(scheme); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), machinev1beta1.Install(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	c, err := client.New(cluster.Config(t), client.Options{Scheme: scheme})
@@ -244,7 +184,7 @@ func (f *scaled) requests() []controlplane.Request {
 	return all
 }
 
-// writes returns the writes of the operator and of the node agents since a request, without those of Leases.
+// writes returns the writes of the operator and the reports since a request, without those of Leases.
 func (f *scaled) writes(since int) []controlplane.Request {
 	f.t.Helper()
 	return slices.DeleteFunc(f.requests()[since:], func(q controlplane.Request) bool {
@@ -257,15 +197,12 @@ type costs struct {
 	nodes int
 	// took is from the change to the last node's report.
 	took time.Duration
-	// reads are those of the operator, operator and agents are writes by verb and resource, nodeWrites those that concern each node.
-	reads            int
-	operator, agents map[string]int
-	nodeWrites       map[string]int
-	// operatorWrites are those of the operator among them, each are all of a node, as who, verb, resource and status.
-	operatorWrites map[string]int
-	each           map[string][]string
-	// watches are those that node agents have begun again, by node.
-	watches map[string]int
+	// reads are those of the operator, writes its writes by verb and resource, each those that concern a node, by its name, with their status.
+	reads  int
+	writes map[string]int
+	each   map[string][]string
+	// reports are the nodes whose reports were written.
+	reports map[string]bool
 	// conflicts are writes that were refused because the object had changed, and are part of the others.
 	conflicts int
 	// logins are attempts to reach a host over SSH, since the start of the operator.
@@ -280,7 +217,7 @@ type costs struct {
 }
 
 // change changes the mirror set, and returns when the operator has nothing to do any more.
-func (f *scaled) change() costs {
+func (f *scaled) change() *costs {
 	f.t.Helper()
 	f.changes++
 	since, cpu := len(f.requests()), f.operator.cpu()
@@ -289,75 +226,67 @@ func (f *scaled) change() costs {
 	f.must(f.Patch(f.t.Context(), mirrorSet("scale", ""), client.RawPatch(types.MergePatchType, fmt.Appendf(nil,
 		`{"spec":{"imageDigestMirrors":[{"source":"quay.io","mirrors":["mirror-%d.example.com"]}]}}`, f.changes))))
 	last := f.seen.await("reports of another bundle by all nodes", func(s nodeState) bool { return s.applied() && s.desired != before[s.name] })
-	c := costs{nodes: f.n, took: last.Sub(begun), operator: map[string]int{}, agents: map[string]int{}, nodeWrites: map[string]int{}, operatorWrites: map[string]int{}, each: map[string][]string{}, watches: map[string]int{}, load: loadAverage()}
+	c := &costs{nodes: f.n, took: last.Sub(begun), writes: map[string]int{}, each: map[string][]string{}, reports: map[string]bool{}, load: loadAverage()}
 	f.rest()
 	c.cpu = f.operator.cpu() - cpu
 	for _, q := range f.requests()[since:] {
 		if q.User == operatorUser && (q.Verb == "get" || q.Verb == "list") && q.Resource != "leases" {
 			c.reads++
 		}
-		if node, ok := strings.CutPrefix(q.User, "system:node:"); ok && q.Verb == "watch" {
-			c.watches[node]++
-		}
 	}
 	for _, q := range f.writes(since) {
-		by := c.agents
-		if q.User == operatorUser {
-			by = c.operator
-		}
-		by[q.Verb+" "+q.Resource]++
-		if q.Status == http.StatusConflict {
-			c.conflicts++
-		}
-		c.countForNode(q)
+		c.count(q)
 	}
 	c.rest = f.operator.atRest(5 * time.Second)
 	c.logins, c.peak, c.program = f.operator.dialed.Load(), f.operator.memory("VmHWM"), f.operator.memory("RssFile")
 	return c
 }
 
-// countForNode counts a write that concerns one node.
-func (c costs) countForNode(q controlplane.Request) {
-	node, who := strings.TrimPrefix(q.User, "system:node:"), "agent"
-	if q.User == operatorUser {
-		if !strings.HasPrefix(q.Resource, "nodes") {
-			return
-		}
-		node, who = q.Name, "operator"
-		c.operatorWrites[node]++
+// count counts a write.
+func (c *costs) count(q controlplane.Request) {
+	if q.Status == http.StatusConflict {
+		c.conflicts++
 	}
-	c.nodeWrites[node]++
-	c.each[node] = append(c.each[node], fmt.Sprintf("%s: %s %s %d", who, q.Verb, q.Resource, q.Status))
+	if q.User != operatorUser {
+		c.reports[strings.TrimPrefix(q.User, "system:node:")] = true
+		return
+	}
+	c.writes[q.Verb+" "+q.Resource]++
+	if strings.HasPrefix(q.Resource, "nodes") {
+		c.each[q.Name] = append(c.each[q.Name], fmt.Sprintf("%s %s %d", q.Verb, q.Resource, q.Status))
+	}
 }
 
-func (c costs) String() string {
-	return fmt.Sprintf("%d nodes: %.1f s from the change to the last report; writes by the operator %v, by the node agents %v, at most %d for one node, %d conflicts; %d agents lost their connection; %d reads by the operator; %d SSH connections; "+
+func (c *costs) String() string {
+	return fmt.Sprintf("%d nodes: %.1f s from the change to the last report; writes by the operator %v, %d conflicts; %d reads by the operator; %d SSH connections; "+
 		"operator: %.1f s of CPU, %.1f%% of one CPU at rest, at most %d MiB of memory, %d MiB of which are pages of the program; load %s",
-		c.nodes, c.took.Seconds(), c.operator, c.agents, slices.Max(slices.Collect(maps.Values(c.nodeWrites))), c.conflicts, len(c.watches), c.reads, c.logins, c.cpu.Seconds(), 100*c.rest, c.peak>>20, c.program>>20, c.load)
+		c.nodes, c.took.Seconds(), c.writes, c.conflicts, c.reads, c.logins, c.cpu.Seconds(), 100*c.rest, c.peak>>20, c.program>>20, c.load)
 }
 
-func (c costs) checkWrites(t testing.TB) {
+func (c *costs) checkWrites(t testing.TB) {
 	t.Helper()
-	if len(c.nodeWrites) != c.nodes {
-		t.Errorf("%d of %d nodes were written", len(c.nodeWrites), c.nodes)
+	if len(c.each) != c.nodes || len(c.reports) != c.nodes {
+		t.Errorf("of %d nodes %d were written, and %d have reported", c.nodes, len(c.each), len(c.reports))
 	}
-	for name, n := range c.nodeWrites {
-		if n > writesPerNode+writesPerWatch*c.watches[name] {
-			t.Errorf("%d writes for %s, whose agent has begun %d watches: %q", n, name, c.watches[name], c.each[name])
-		}
-		if c.operatorWrites[name] > operatorWritesPerNode {
-			t.Errorf("%d writes of the operator for %s: %q", c.operatorWrites[name], name, c.each[name])
+	besides := 0
+	for _, n := range c.writes {
+		besides += n
+	}
+	for name, writes := range c.each {
+		besides -= len(writes)
+		if len(writes) > writesPerNode {
+			t.Errorf("%d writes for %s: %q", len(writes), name, writes)
 		}
 	}
-	if besides := sum(c.operator) + sum(c.agents) - sum(c.nodeWrites); besides > writesBesides+int(c.took/rollout.StatusPause) {
-		t.Errorf("%d writes that concern no node: %v", besides, c.operator)
+	if besides > writesBesides+int(c.took/rollout.StatusPause) {
+		t.Errorf("%d writes that concern no node: %v", besides, c.writes)
 	}
 	if c.logins > 0 {
 		t.Errorf("%d SSH connections", c.logins)
 	}
 }
 
-func (c costs) checkComputer(t testing.TB) {
+func (c *costs) checkComputer(t testing.TB) {
 	t.Helper()
 	if c.peak > uint64(operatorMemory+max(c.nodes-1000, 0)*memoryPerNode) {
 		t.Errorf("the operator has used %d MiB", c.peak>>20)
@@ -365,24 +294,4 @@ func (c costs) checkComputer(t testing.TB) {
 	if c.rest > operatorRest {
 		t.Errorf("the operator uses %.1f%% of one CPU at rest", 100*c.rest)
 	}
-}
-
-func sum(writes map[string]int) int {
-	total := 0
-	for _, n := range writes {
-		total += n
-	}
-	return total
-}
-
-// patch returns how long bare patches of all Nodes take.
-func (f *scaled) patch(workers int) time.Duration {
-	f.t.Helper()
-	f.changes++
-	begun := time.Now()
-	parallel(f.t, workers, f.n, func(i int) error {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeNameOf(i)}}
-		return f.Patch(f.t.Context(), node, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/bare":"%d"}}}`, f.changes)))
-	})
-	return time.Since(begun)
 }

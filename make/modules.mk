@@ -24,7 +24,3 @@ $(MODULES):
 
 # $(call optional-program,FILE,WHAT,MODULE): builds the program FILE, the tool of a module, if that can be downloaded.
 optional-program = $(MAKE) -q $(1) 2>/dev/null || hack/optional "$(2)" $(3) tool -- $(MAKE) -s $(1)
-
-.PHONY: pins
-pins: $(MODULES) ## the pinned versions that the module proxy does not serve, with the nearest that it lists
-	@$(STEP) "asking the module proxy for every pin (four minutes; all of them: bin/pins.txt)" $(MODULES) pins bin/pins.txt

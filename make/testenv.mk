@@ -77,7 +77,7 @@ cluster-if-possible: setup
 
 .PHONY: cluster-up
 cluster-up: testenv ## a control plane on loopback with the OpenShift kinds; prints its kubeconfig
-	@go build -trimpath -o $(TESTENV)/cluster ./internal/test/testenv/cmd/cluster
+	@go build -trimpath -o $(TESTENV)/cluster ./internal/test/simnode/cmd/cluster
 	@hack/cluster up
 
 .PHONY: cluster-down

@@ -16,8 +16,8 @@ type Component struct {
 	Version string
 	// Variables are set by the linker (-X), so that a program reports its version.
 	Variables []string
-	// Debug are the GODEBUG settings of the go.mod. They repeat those of upstream's go.mod, because Go reads them from the
-	// main module only. They are empty if upstream's defaults equal those of our Go.
+	// Debug are the GODEBUG settings of the go.mod. They repeat those of upstream's go.mod, because Go reads them from
+	// the main module only. They are empty if upstream's defaults equal those of our Go.
 	Debug []string
 	// Executables are the programs of the component. Fields that they share with it may be empty.
 	Executables []Executable
@@ -70,12 +70,18 @@ func cni() Component {
 	const module = "github.com/containernetworking/plugins"
 	plugin := func(name, pkg string) Executable {
 		// A plugin without a command prints its version.
-		return Executable{Name: name, Path: `C:\k\cni\` + name + ".exe", Package: module + pkg + name, VersionCommand: VersionCommand{Prints: "plugin " + CNIVersion}}
+		return Executable{
+			Name: name, Path: `C:\k\cni\` + name + ".exe", Package: module + pkg + name,
+			VersionCommand: VersionCommand{Prints: "plugin " + CNIVersion},
+		}
 	}
 	return Component{
 		Name: "cni", Module: module, Version: CNIVersion,
-		Variables:   []string{module + "/pkg/utils/buildversion.BuildVersion=" + CNIVersion},
-		Executables: []Executable{plugin(HostLocal, "/plugins/ipam/"), plugin(WinBridge, "/plugins/main/windows/"), plugin(WinOverlay, "/plugins/main/windows/")},
+		Variables: []string{module + "/pkg/utils/buildversion.BuildVersion=" + CNIVersion},
+		Executables: []Executable{
+			plugin(HostLocal, "/plugins/ipam/"), plugin(WinBridge, "/plugins/main/windows/"),
+			plugin(WinOverlay, "/plugins/main/windows/"),
+		},
 	}
 }
 
@@ -144,6 +150,9 @@ func azure() Component {
 func ours() Component {
 	return Component{
 		Name: Ours, Module: "wmco",
-		Executables: []Executable{{Name: Agent, Path: `C:\k\agent\wmco-node.exe`, Package: "wmco/cmd/wmco-node", VersionCommand: VersionCommand{Args: []string{"version"}}}},
+		Executables: []Executable{{
+			Name: Agent, Path: `C:\k\agent\wmco-node.exe`, Package: "wmco/cmd/wmco-node",
+			VersionCommand: VersionCommand{Args: []string{"version"}},
+		}},
 	}
 }

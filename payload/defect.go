@@ -16,7 +16,8 @@ type Defect struct {
 	Patches []Patch
 }
 
-// Patch replaces one line in the source of a pinned module. The words are ours: upstream has corrected it in newer minor versions alone.
+// Patch replaces one line in the source of a pinned module. The words are ours: upstream has corrected it in newer
+// minor versions alone.
 type Patch struct {
 	// File is the path in the module. Line is a line that it has exactly once, without indentation.
 	File, Line string
@@ -41,7 +42,10 @@ func Defects() []Defect {
 			Executables: executablesUntil(KubeProxy, "1.35"),
 			Effect:      "kube-proxy panics, again after each start, while HNS has a load balancer without ports. HNS leaves one when it could not make it whole. Services fail on the node.",
 			Report:      "kubernetes/kubernetes#141488", Fixed: "v1.36.5", Here: patched,
-			Patches: []Patch{{winkernel + "hns.go", firstPorts, "if len(lb.PortMappings) == 0 {\n\t\t\tcontinue // not of kube-proxy, or never made whole\n\t\t}\n\t\t" + firstPorts}},
+			Patches: []Patch{{
+				winkernel + "hns.go", firstPorts,
+				"if len(lb.PortMappings) == 0 {\n\t\t\tcontinue // not of kube-proxy, or never made whole\n\t\t}\n\t\t" + firstPorts,
+			}},
 		},
 		{
 			Executables: executablesUntil(KubeProxy, "1.33"),
@@ -61,7 +65,8 @@ func Defects() []Defect {
 		{
 			Executables: executablesUntil(KubeProxy, "1.37"),
 			Effect:      "Policies in HNS of a Service that has lost its last endpoint can stay. The next load balancer with this address is refused (0x803b0013).",
-			Report:      "kubernetes/kubernetes#137530", Here: "none: upstream has no correction; a restart of kube-proxy makes all load balancers again",
+			Report:      "kubernetes/kubernetes#137530",
+			Here:        "none: upstream has no correction; a restart of kube-proxy makes all load balancers again",
 		},
 		{
 			Executables: []string{Shim},

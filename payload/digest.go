@@ -8,7 +8,8 @@ import (
 	"wmco/bundle"
 )
 
-// Digest returns the digest of all executables of the set by name, empty without a payload. Their order does not matter.
+// Digest returns the digest of all executables of the set by name, empty without a payload. Their order does not
+// matter.
 func (s Set) Digest() bundle.Digest {
 	if len(s.Built) == 0 {
 		return ""

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Release is a release of Kubernetes whose kubelet and kube-proxy are shipped: the newest one of its minor version that the module proxy serves.
+// Release is a release of Kubernetes whose kubelet and kube-proxy are shipped: the newest one of its minor version that
+// the module proxy serves.
 type Release struct {
 	// Minor is such as "1.36", Version such as "v1.36.3".
 	Minor, Version string
@@ -44,8 +45,8 @@ type ClusterVersion struct {
 	Kubernetes string
 }
 
-// Clusters returns the minor versions of OpenShift and OKD whose API servers are of this minor version. Since 1.36 there are two: clusters 4.23 are released
-// beside 5.0.
+// Clusters returns the minor versions of OpenShift and OKD whose API servers are of this minor version. Since 1.36
+// there are two: clusters 4.23 are released beside 5.0.
 func (r Release) Clusters() []string {
 	n, _ := MinorNumber(r.Minor)
 	clusters := []string{fmt.Sprintf("4.%d", n-kubernetesOf4)}
@@ -72,8 +73,8 @@ const (
 	kubernetesOf5 = 36
 )
 
-// KubernetesOf returns the minor version of the API server of a cluster, such as 36 for "5.0.3" and "4.23.0", also of one that is not supported. It reports
-// whether that is known.
+// KubernetesOf returns the minor version of the API server of a cluster, such as 36 for "5.0.3" and "4.23.0", also of
+// one that is not supported. It reports whether that is known.
 func KubernetesOf(cluster string) (int, bool) {
 	switch major, minor, ok := majorMinor(cluster); {
 	case ok && major == 4: //nolint:mnd // OpenShift 4
@@ -109,12 +110,16 @@ func kubernetes(r Release) Component {
 	}
 }
 
-// kubeLogRunner is of the newest release for all nodes: before 1.34 it has no -log-file-size, -log-file-age and -flush-interval, and it
-// depends on no API.
+// kubeLogRunner is of the newest release for all nodes: before 1.34 it has no -log-file-size, -log-file-age and
+// -flush-interval, and it depends on no API.
 func kubeLogRunner() Component {
 	return Component{
 		Name: KubeLogRunner, Module: "k8s.io/component-base", Version: KubeLogRunnerVersion,
 		// It reports no version; its flags are those of its release.
-		Executables: []Executable{{Name: KubeLogRunner, Path: `C:\k\kube-log-runner.exe`, Package: "k8s.io/component-base/logs/kube-log-runner", VersionCommand: VersionCommand{Args: []string{"-help"}, Prints: "-log-file-age"}}},
+		Executables: []Executable{{
+			Name: KubeLogRunner, Path: `C:\k\kube-log-runner.exe`,
+			Package:        "k8s.io/component-base/logs/kube-log-runner",
+			VersionCommand: VersionCommand{Args: []string{"-help"}, Prints: "-log-file-age"},
+		}},
 	}
 }

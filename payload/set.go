@@ -41,7 +41,8 @@ func (s Set) For(minor string) Set {
 	return s
 }
 
-// Missing returns the executables of the table that the set lacks: none of a set that is zero, which has no digests at all.
+// Missing returns the executables of the table that the set lacks: none of a set that is zero, which has no digests at
+// all.
 func (s Set) Missing() []Executable {
 	if s.IsZero() {
 		return nil

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// kubeletsBehind is by how many minor versions OpenShift lets a kubelet be older than the API server of a cluster: two on even minor versions of
-// the cluster, one on odd ones; 5.0 is even (github.com/openshift/cluster-kube-apiserver-operator, pkg/operator/kubeletversionskewcontroller).
+// kubeletsBehind is by how many minor versions OpenShift lets a kubelet be older than the API server of a cluster: two
+// on even minor versions of the cluster, one on odd ones; 5.0 is even
+// (github.com/openshift/cluster-kube-apiserver-operator, pkg/operator/kubeletversionskewcontroller).
 func kubeletsBehind(clusterMinor int) int {
 	if clusterMinor%2 == 0 {
 		return 2
@@ -14,9 +15,10 @@ func kubeletsBehind(clusterMinor int) int {
 	return 1
 }
 
-// RefusesUpdate reports whether OpenShift refuses the next minor update of a cluster because of one kubelet: it is too old now, or would be
-// after the update (KubeletMinorVersionUpgradeable, which counts Windows nodes). The next minor version is taken for the number after this
-// one, as OpenShift does. Versions are such as "4.20.4" and "v1.31.14"; of unknown ones nothing is said.
+// RefusesUpdate reports whether OpenShift refuses the next minor update of a cluster because of one kubelet: it is too
+// old now, or would be after the update (KubeletMinorVersionUpgradeable, which counts Windows nodes). The next minor
+// version is taken for the number after this one, as OpenShift does. Versions are such as "4.20.4" and "v1.31.14"; of
+// unknown ones nothing is said.
 func RefusesUpdate(cluster, kubelet string) bool {
 	_, minor, ok := majorMinor(cluster)
 	server, supported := KubernetesOf(cluster)

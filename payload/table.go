@@ -1,5 +1,5 @@
-// Package payload is the table of the Windows executables that we ship: the module, the version and the path on the node
-// of each. It is pure: other packages build and read the executables.
+// Package payload is the table of the Windows executables that we ship: the module, the version and the path on the
+// node of each. It is pure: other packages build and read the executables.
 //
 //	Components (module, version) --internal/build/payloadbuild--> bin/payload --payload/store--> Set --render--> bundle
 package payload
@@ -43,7 +43,8 @@ type Executable struct {
 	// Module and Version are the Go module that it is built from. The version of the node agent is that of this build.
 	Module  string
 	Version string
-	// Platforms are the platforms that get it, as in status.platformStatus.type of Infrastructure/cluster. Empty means all.
+	// Platforms are the platforms that get it, as in status.platformStatus.type of Infrastructure/cluster. Empty means
+	// all.
 	Platforms []bundle.Platform
 	// VersionCommand makes the program print its version.
 	VersionCommand VersionCommand
@@ -76,8 +77,8 @@ const (
 // Table returns every executable, sorted by name.
 func Table() []Executable { return slices.Clone(tables().all) }
 
-// Programs returns one executable for each program, sorted by program: the newest where there are several. All of one program have the
-// same path and platforms.
+// Programs returns one executable for each program, sorted by program: the newest where there are several. All of one
+// program have the same path and platforms.
 func Programs() []Executable { return slices.Clone(tables().programs) }
 
 // index is the table, sorted and looked up in both ways.
@@ -118,12 +119,16 @@ func listExecutables() []Executable {
 	return all
 }
 
-// TestedKubernetes is the minor version of the control plane that the tests run against, and of the stand-ins that they put on hosts.
+// TestedKubernetes is the minor version of the control plane that the tests run against, and of the stand-ins that they
+// put on hosts.
 const TestedKubernetes = "1.36"
 
-// ProgramsFor returns the executables of a node with that minor version of Kubernetes, on any platform, sorted by program.
+// ProgramsFor returns the executables of a node with that minor version of Kubernetes, on any platform, sorted by
+// program.
 func ProgramsFor(minor string) []Executable {
-	return slices.DeleteFunc(slices.SortedFunc(slices.Values(Table()), func(a, b Executable) int { return strings.Compare(a.Program, b.Program) }), func(e Executable) bool { return !e.ServesKubernetes(minor) })
+	return slices.DeleteFunc(slices.SortedFunc(slices.Values(Table()), func(a, b Executable) int {
+		return strings.Compare(a.Program, b.Program)
+	}), func(e Executable) bool { return !e.ServesKubernetes(minor) })
 }
 
 // isOlder compares minor versions of Kubernetes.

@@ -23,7 +23,7 @@ func TestEveryShellReadsTheSameCommandLine(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, shell := range []simulated.Shell{simulated.ShellCmd, simulated.ShellPowerShell, simulated.ShellSh} {
-			got, err := simulated.Words(shell, line)
+			got, err := simulated.SplitWords(shell, line)
 			if err != nil {
 				t.Errorf("%s: %s: %v", shell, line, err)
 				continue

@@ -60,10 +60,10 @@ func UsageError(format string, args ...any) error {
 	return &ExitError{ExitUsage, fmt.Errorf(format, args...)}
 }
 
-// Execute runs a command line, prints the error that it ends with and returns the exit status. Interrupted is the status
-// of every error after the context ended, which ends every command within a second (Orderly has the exceptions). An error
-// without a status of its own has the one that statusOf returns, and ExitUsage where that is nil: it includes what cobra
-// refuses.
+// Execute runs a command line, prints the error that it ends with and returns the exit status. Interrupted is the
+// status of every error after the context ended, which ends every command within a second (Orderly has the exceptions).
+// An error without a status of its own has the one that statusOf returns, and ExitUsage where that is nil: it includes
+// what cobra refuses.
 func Execute(ctx context.Context, root *cobra.Command, statusOf func(error) int) int {
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.SetFlagErrorFunc(flagError)

@@ -8,8 +8,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// FitHelp makes the help of a program and of all its commands fit into Columns: paragraphs are filled, and lines that begin with blanks, such as
-// exit statuses, are broken one by one. Command lines of examples are continued on the next line.
+// FitHelp makes the help of a program and of all its commands fit into Columns: paragraphs are filled, and lines that
+// begin with blanks, such as exit statuses, are broken one by one. Command lines of examples are continued on the next
+// line.
 func FitHelp(root *cobra.Command) {
 	root.SetUsageFunc(func(c *cobra.Command) error {
 		_, err := c.OutOrStderr().Write([]byte(usageText(c)))
@@ -54,7 +55,8 @@ func fillParagraphs(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// breakLine breaks a line that is too long. What follows begins under its first text after two blanks, as that of an exit status does.
+// breakLine breaks a line that is too long. What follows begins under its first text after two blanks, as that of an
+// exit status does.
 func breakLine(line string) string {
 	if len(line) <= Columns {
 		return line

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// grace is how long an interrupted command may take to end by itself. One that still waits then, for standard input, for a
-// pipe to be opened or for an answer, changes nothing and is left behind: the program ends without it.
+// grace is how long an interrupted command may take to end by itself. One that still waits then, for standard input,
+// for a pipe to be opened or for an answer, changes nothing and is left behind: the program ends without it.
 const grace = 500 * time.Millisecond
 
 // settle is how long a command has after its orderly part to say how it ended.
@@ -20,8 +20,8 @@ var errInterrupted = errors.New("interrupted")
 type endings struct{}
 
 // Orderly says that a command ends by itself after an interrupt from here on, however long it takes: it writes, or it
-// changes a host. The command calls done when it has ended. Once an interrupted program ends, Orderly does not return: no
-// change begins anymore. It is called at most once in a command.
+// changes a host. The command calls done when it has ended. Once an interrupted program ends, Orderly does not return:
+// no change begins anymore. It is called at most once in a command.
 func Orderly(ctx context.Context) (done func()) {
 	lock, ok := ctx.Value(endings{}).(chan struct{})
 	if !ok {
@@ -31,8 +31,8 @@ func Orderly(ctx context.Context) (done func()) {
 	return func() { <-lock }
 }
 
-// interruptible runs a command until it ends, or until the context has ended and the command is in nothing that has to end
-// by itself.
+// interruptible runs a command until it ends, or until the context has ended and the command is in nothing that has to
+// end by itself.
 func interruptible(ctx context.Context, command func(context.Context) error) error {
 	lock := make(chan struct{}, 1)
 	ended := make(chan error, 1)

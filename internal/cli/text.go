@@ -12,14 +12,15 @@ import (
 // Ready is text that Printf prints as it is, such as coloured words.
 type Ready string
 
-// Printf prints a message for people. What hosts, files and clusters say in the arguments cannot look like a line of the program, nor
-// reach the terminal as a command to it: control characters are escaped, and an error is one line. All messages are printed by it.
+// Printf prints a message for people. What hosts, files and clusters say in the arguments cannot look like a line of
+// the program, nor reach the terminal as a command to it: control characters are escaped, and an error is one line. All
+// messages are printed by it.
 func Printf(w io.Writer, format string, args ...any) {
 	_, _ = fmt.Fprintf(w, format, plain(args)...) // a message that nobody can read has no other way out
 }
 
-// PrintText prints a text of several lines, with control characters escaped. A carriage return that does not end a line would have what follows
-// printed over what was there.
+// PrintText prints a text of several lines, with control characters escaped. A carriage return that does not end a line
+// would have what follows printed over what was there.
 func PrintText(w io.Writer, text string) error {
 	_, err := io.WriteString(w, escape(text, "\r\n\t"))
 	return err
@@ -65,7 +66,8 @@ func escape(text, kept string) string {
 	return out.String()
 }
 
-// isControl reports whether a terminal may act on a character, or show others in another order because of it (Unicode, UAX 9).
+// isControl reports whether a terminal may act on a character, or show others in another order because of it (Unicode,
+// UAX 9).
 func isControl(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
 }

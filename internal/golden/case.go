@@ -1,5 +1,5 @@
-// Package golden keeps previews on disk: folders that `wmco render --out` writes, and golden folders, which hold inputs and
-// the preview that they are wanted to render to, for review in git.
+// Package golden keeps previews on disk: folders that `wmco render --out` writes, and golden folders, which hold inputs
+// and the preview that they are wanted to render to, for review in git.
 //
 //	golden.yaml  from: the --from list, relative to the folder; facts; payload; nodes (empty for all); acceptedFindings
 //	want/        one folder for each group of nodes with the same cluster layer (WantFiles)
@@ -30,8 +30,8 @@ type Case struct {
 	From []string `json:"from"`
 	// Facts is a file of facts, relative to the case's folder.
 	Facts string `json:"facts,omitempty"`
-	// Payload is a folder that make payload wrote, relative to the case's folder. Without it, executables are named and have
-	// no digest.
+	// Payload is a folder that make payload wrote, relative to the case's folder. Without it, executables are named and
+	// have no digest.
 	Payload string `json:"payload,omitempty"`
 	// Nodes are names or addresses; empty means every Windows host of the inputs.
 	Nodes []string `json:"nodes,omitempty"`
@@ -55,11 +55,15 @@ func (c Case) PayloadDir(dir string) string {
 // ErrRefused says that the inputs have findings of severity error.
 var ErrRefused = errors.New("the inputs are refused")
 
-// Load reads golden.yaml of a folder, strictly. A link that leads out of the folder is not followed, because errors quote the file.
+// Load reads golden.yaml of a folder, strictly. A link that leads out of the folder is not followed, because errors
+// quote the file.
 func Load(dir string) (Case, error) {
 	data, err := readCase(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Case{}, fmt.Errorf("%s is no golden folder: it has no %s (fix: write one with the list from, as docs/gitops/README.md shows): %w", dir, CaseFile, err)
+		return Case{}, fmt.Errorf(
+			"%s is no golden folder: it has no %s (fix: write one with the list from, as docs/gitops/README.md shows): %w",
+			dir, CaseFile, err,
+		)
 	}
 	if err != nil {
 		return Case{}, fmt.Errorf("reading case %q: %w", filepath.Join(dir, CaseFile), err)
@@ -89,7 +93,10 @@ func readCase(dir string) ([]byte, error) {
 // Read reads the inputs of the case. Paths are relative to dir, and findings name them as the case does. Without a key,
 // the digests of secrets are masked.
 func (c Case) Read(ctx context.Context, dir string, key bundle.Key) (*desired.Hosts, error) {
-	s := desired.Source{Objects: objects.NewPathsReaderIn(dir, c.From), Payload: c.PayloadDir(dir), Key: key, Strict: c.Strict, Accepted: c.AcceptedFindings, AcceptedIn: CaseFile, RefuseStops: true}
+	s := desired.Source{
+		Objects: objects.NewPathsReaderIn(dir, c.From), Payload: c.PayloadDir(dir), Key: key, Strict: c.Strict,
+		Accepted: c.AcceptedFindings, AcceptedIn: CaseFile, RefuseStops: true,
+	}
 	var err error
 	if c.Facts != "" {
 		if s.Gather.Facts, err = gather.FactsFile(filepath.Join(dir, c.Facts)); err != nil {
@@ -99,9 +106,9 @@ func (c Case) Read(ctx context.Context, dir string, key bundle.Key) (*desired.Ho
 	return desired.ReadHosts(ctx, s)
 }
 
-// Render renders the nodes of the case. With findings of severity error the error is ErrRefused; findings about single nodes
-// are left out where those of the cluster refuse it. A node that the inputs do not have, or inputs without any, are an
-// error: there is always a bundle.
+// Render renders the nodes of the case. With findings of severity error the error is ErrRefused; findings about single
+// nodes are left out where those of the cluster refuse it. A node that the inputs do not have, or inputs without any,
+// are an error: there is always a bundle.
 func (c Case) Render(h *desired.Hosts) ([]desired.Rendered, bundle.Findings, error) {
 	if h.Findings.Refused() {
 		return nil, h.Findings, ErrRefused

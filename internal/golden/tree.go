@@ -74,8 +74,8 @@ func Differences(want, got map[string][]byte) []string {
 	return lines
 }
 
-// ReadTree reads a folder into a tree, by paths with forward slashes. A folder that does not exist is an empty tree, and so is a file. Links are
-// never followed: one is an error.
+// ReadTree reads a folder into a tree, by paths with forward slashes. A folder that does not exist is an empty tree,
+// and so is a file. Links are never followed: one is an error.
 func ReadTree(dir string) (map[string][]byte, error) {
 	tree, links, err := readFolder(dir)
 	if err == nil && len(links) > 0 {
@@ -92,7 +92,8 @@ func ReadWant(dir string) (map[string][]byte, error) {
 	return ReadTree(WantDir(dir))
 }
 
-// checkWant returns an error where the folder with the wanted output of a case is a link: what is read of it is printed, and it is written to.
+// checkWant returns an error where the folder with the wanted output of a case is a link: what is read of it is
+// printed, and it is written to.
 func checkWant(dir string) error {
 	info, err := os.Lstat(WantDir(dir))
 	if err == nil && !info.IsDir() {

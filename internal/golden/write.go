@@ -25,8 +25,8 @@ const (
 	modeFolder = 0o755
 )
 
-// WriteOut writes the files to a folder, or to a tar where the path ends in .tar, .tar.gz or .tgz. The same files give the
-// same bytes.
+// WriteOut writes the files to a folder, or to a tar where the path ends in .tar, .tar.gz or .tgz. The same files give
+// the same bytes.
 func WriteOut(ctx context.Context, out string, files []preview.File) error {
 	var packed bytes.Buffer
 	var err error
@@ -71,9 +71,9 @@ func writeTar(out io.Writer, files []preview.File) error {
 	return tw.Close()
 }
 
-// Write makes the folder hold exactly the files. A folder that holds anything but an earlier preview is refused, so that a
-// mistyped path deletes nothing. Links in it are refused, and nothing is written outside of it. When the context ends, files that were not reached
-// stay as they are.
+// Write makes the folder hold exactly the files. A folder that holds anything but an earlier preview is refused, so
+// that a mistyped path deletes nothing. Links in it are refused, and nothing is written outside of it. When the context
+// ends, files that were not reached stay as they are.
 func Write(ctx context.Context, dir string, files []preview.File) error {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return fmt.Errorf("writing the preview: %q is a file: name a folder, or a file that ends in .tar or .tar.gz", dir)
@@ -146,13 +146,16 @@ func earlierPreview(root *os.Root) ([]string, error) {
 	return files, nil
 }
 
-// isPreviewFile reports whether a path is beside the index of a preview or of one layer, or in a drive folder beside one.
+// isPreviewFile reports whether a path is beside the index of a preview or of one layer, or in a drive folder beside
+// one.
 func isPreviewFile(name string, files []string) bool {
 	parts := strings.Split(name, "/")
 	for depth := range min(4, len(parts)) { // want/<group>/nodes/<node>
 		root := strings.Join(parts[:depth], "/")
 		rest := parts[depth:]
-		isRoot := slices.ContainsFunc([]string{preview.ManifestFile, preview.LayerFile}, func(index string) bool { return slices.Contains(files, path.Join(root, index)) })
+		isRoot := slices.ContainsFunc([]string{preview.ManifestFile, preview.LayerFile}, func(index string) bool {
+			return slices.Contains(files, path.Join(root, index))
+		})
 		if isRoot && (len(rest) == 1 && isDocument(rest[0]) || len(rest) > 1 && len(rest[0]) == 1) {
 			return true
 		}
@@ -162,7 +165,8 @@ func isPreviewFile(name string, files []string) bool {
 
 func isDocument(name string) bool {
 	return slices.Contains([]string{
-		preview.ManifestFile, preview.LayerFile, preview.ServicesFile, preview.EnvironmentFile, preview.HostFile, preview.PayloadFile, preview.FindingsFile, preview.ProvenanceFile,
+		preview.ManifestFile, preview.LayerFile, preview.ServicesFile, preview.EnvironmentFile, preview.HostFile,
+		preview.PayloadFile, preview.FindingsFile, preview.ProvenanceFile,
 	}, name)
 }
 

@@ -11,8 +11,8 @@ import (
 	"wmco/bundle"
 )
 
-// Calls is a host of which one call goes wrong: of its methods, of what they return, and of each read of a file. It counts
-// from 0.
+// Calls is a host of which one call goes wrong: of its methods, of what they return, and of each read of a file. It
+// counts from 0.
 type Calls struct {
 	Host  applier.Host
 	Fault CallFault

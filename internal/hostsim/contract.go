@@ -6,12 +6,12 @@ import (
 	"wmco/applier/selftest"
 )
 
-// Maker returns the fixture of one clause of the contract: a new host, or one on which Folder is empty and the services and
-// settings of earlier clauses are gone. It leaves cleaning up to t.Cleanup.
+// Maker returns the fixture of one clause of the contract: a new host, or one on which Folder is empty and the services
+// and settings of earlier clauses are gone. It leaves cleaning up to t.Cleanup.
 type Maker func(t *testing.T) selftest.Fixture
 
-// Contract tests everything that applier.Host promises, each clause on a fixture of maker. skips has the reasons for which
-// clauses are skipped, by their names. An unknown name and an empty reason fail.
+// Contract tests everything that applier.Host promises, each clause on a fixture of maker. skips has the reasons for
+// which clauses are skipped, by their names. An unknown name and an empty reason fail.
 func Contract(t *testing.T, maker Maker, skips map[string]string) {
 	t.Helper()
 	unknown := map[string]bool{}

@@ -12,8 +12,8 @@ import (
 	"wmco/internal/hostsim/simulation"
 )
 
-// Memory is a host in memory. Edit, StartProcess, Restart, Place and their like are what others do to it, also while the
-// applier's process is dead. Reboot only asks for a restart, which Restart makes.
+// Memory is a host in memory. Edit, StartProcess, Restart, Place and their like are what others do to it, also while
+// the applier's process is dead. Reboot only asks for a restart, which Restart makes.
 type Memory struct {
 	*simulation.Host
 	// Faults may be changed between operations.

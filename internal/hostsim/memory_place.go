@@ -7,8 +7,8 @@ import (
 	"wmco/bundle"
 )
 
-// Place writes a file as other programs do, and makes the folders above it. A file that is there is written in place, as an
-// editor does.
+// Place writes a file as other programs do, and makes the folders above it. A file that is there is written in place,
+// as an editor does.
 func (m *Memory) Place(path string, access bundle.Access, data string) {
 	m.PlaceFolder(bundle.Dir(path))
 	m.disk.mu.Lock()
@@ -20,8 +20,8 @@ func (m *Memory) Place(path string, access bundle.Access, data string) {
 	m.disk.put(path, m.disk.file(access, []byte(data)))
 }
 
-// Plant writes a file as a user does who is no administrator, and makes the folders above it. What was not there before is
-// the user's, who may change it.
+// Plant writes a file as a user does who is no administrator, and makes the folders above it. What was not there before
+// is the user's, who may change it.
 func (m *Memory) Plant(path, data string) {
 	m.PlantFolder(bundle.Dir(path))
 	m.disk.mu.Lock()

@@ -71,8 +71,8 @@ func (l List) Encode() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Decode reads the exact bytes that Encode writes and refuses anything else. The list that it returns has no file outside
-// the folder and only paths of the table.
+// Decode reads the exact bytes that Encode writes and refuses anything else. The list that it returns has no file
+// outside the folder and only paths of the table.
 func Decode(data []byte) (List, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()

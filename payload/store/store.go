@@ -1,5 +1,5 @@
-// Package store reads a folder of executables that `make payload` built. It returns only contents that match the folder's
-// list. It never writes to the folder and never holds a whole executable in memory.
+// Package store reads a folder of executables that `make payload` built. It returns only contents that match the
+// folder's list. It never writes to the folder and never holds a whole executable in memory.
 //
 //	payload.json       every executable: digest and size, raw and stored; module, version, release of Go
 //	<name>.exe.zst     the executable, compressed
@@ -32,8 +32,8 @@ const maxList = 1 << 20
 
 const buildAgain = "build it again: make payload"
 
-// Open reads the list and checks that the folder has exactly its files, with their sizes. A folder that does not match is a
-// *RefusedError. Contents are checked when they are read, or by Verify.
+// Open reads the list and checks that the folder has exactly its files, with their sizes. A folder that does not match
+// is a *RefusedError. Contents are checked when they are read, or by Verify.
 func Open(dir string) (*Store, error) {
 	list, err := readList(dir)
 	if err != nil {
@@ -156,8 +156,8 @@ func (s *Store) verify(e Entry) error {
 	return err
 }
 
-// Read opens a folder, verifies every byte and returns it as an input of render. A folder that does not match its list is a
-// *RefusedError.
+// Read opens a folder, verifies every byte and returns it as an input of render. A folder that does not match its list
+// is a *RefusedError.
 func Read(ctx context.Context, dir string) (payload.Set, error) {
 	s, err := Open(dir)
 	if err != nil {

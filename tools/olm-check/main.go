@@ -1,12 +1,14 @@
 // Command olm-check judges an OLM bundle and a file-based catalog with operator-framework's own validators: those that
-// operator-sdk and opm call. `make olm-check` runs it. It is a module of its own, because the validators link several hundred others.
+// operator-sdk and opm call. `make olm-check` runs it. It is a module of its own, because the validators link several
+// hundred others.
 //
 //	olm-check BUNDLE CATALOG
 //
 // ServiceMonitors and PrometheusRules are decoded strictly into the types of the Prometheus operator.
 //
-// It prints every finding. Two warnings are known: channel preview is the existing operator's, and rules about events and
-// poddisruptionbudgets are taken for removed APIs, because rules name no version. Exit status: 0 no error (warnings are printed), 1 otherwise.
+// It prints every finding. Two warnings are known: channel preview is the existing operator's, and rules about events
+// and poddisruptionbudgets are taken for removed APIs, because rules name no version. Exit status: 0 no error (warnings
+// are printed), 1 otherwise.
 package main
 
 import (
@@ -35,7 +37,8 @@ const kubernetes = "1.36"
 // validators are all but MultipleArchitecturesValidator, which pulls the image with docker.
 func validators() interfaces.Validators {
 	return validation.DefaultBundleValidators.WithValidators(
-		validation.OperatorHubV2Validator, validation.StandardCapabilitiesValidator, validation.StandardCategoriesValidator, validation.ObjectValidator,
+		validation.OperatorHubV2Validator, validation.StandardCapabilitiesValidator,
+		validation.StandardCategoriesValidator, validation.ObjectValidator,
 		validation.OperatorGroupValidator, validation.AlphaDeprecatedAPIsValidator, validation.GoodPracticesValidator,
 	)
 }
@@ -100,7 +103,8 @@ func decodeMonitoring(o *unstructured.Unstructured) error {
 	return nil
 }
 
-// checkCatalog judges what opm validate judges, and whether the catalog says the same as itself when it is read as a model.
+// checkCatalog judges what opm validate judges, and whether the catalog says the same as itself when it is read as a
+// model.
 func checkCatalog(folder string) error {
 	ctx := context.Background()
 	if err := config.Validate(ctx, os.DirFS(folder)); err != nil {

@@ -1,6 +1,7 @@
-// Command shell is what `oc adm must-gather` needs of an image beside /usr/bin/gather: it starts the containers with /bin/bash -c and a
-// script, waits with sleep, flushes with sync, and copies what was gathered with tar (openshift/oc, pkg/cli/admin/mustgather and
-// pkg/cli/rsync). The operator's image has no distribution, so this one static program is all of them, by its name.
+// Command shell is what `oc adm must-gather` needs of an image beside /usr/bin/gather: it starts the containers with
+// /bin/bash -c and a script, waits with sleep, flushes with sync, and copies what was gathered with tar (openshift/oc,
+// pkg/cli/admin/mustgather and pkg/cli/rsync). The operator's image has no distribution, so this one static program is
+// all of them, by its name.
 //
 //	bash -c SCRIPT          scripts of bash, by mvdan.cc/sh
 //	sleep SECONDS|infinity
@@ -78,7 +79,9 @@ func shell(ctx context.Context, args []string) error {
 	if len(args) > 3 {
 		parameters = args[3:]
 	}
-	runner, err := interp.New(interp.StdIO(os.Stdin, os.Stdout, os.Stderr), interp.Params(append([]string{"--"}, parameters...)...), interp.CallHandler(untrapped))
+	runner, err := interp.New(interp.StdIO(os.Stdin, os.Stdout, os.Stderr), interp.Params(append(
+		[]string{"--"}, parameters...,
+	)...), interp.CallHandler(untrapped))
 	if err != nil {
 		return err
 	}
@@ -131,7 +134,8 @@ func archive(w io.Writer, args []string) error {
 	return out.Close()
 }
 
-// add adds a file, or a folder with all that is in it. Other things than files and folders are left out: nothing makes them.
+// add adds a file, or a folder with all that is in it. Other things than files and folders are left out: nothing makes
+// them.
 func add(out *tar.Writer, dir, name string) error {
 	return filepath.WalkDir(filepath.Join(dir, name), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() && !d.Type().IsRegular() {
@@ -145,7 +149,8 @@ func add(out *tar.Writer, dir, name string) error {
 		if err != nil {
 			return err
 		}
-		// archive/tar rounds to whole seconds: up, a file is from the future, and tar warns about each where it is unpacked at once.
+		// archive/tar rounds to whole seconds: up, a file is from the future, and tar warns about each where it is
+		// unpacked at once.
 		header.ModTime = header.ModTime.Truncate(time.Second)
 		if header.Name, err = filepath.Rel(dir, path); err != nil {
 			return err

@@ -1,5 +1,5 @@
-// Package bills makes bills of materials, CycloneDX in JSON, from what Go writes into every program about its modules. They have
-// no time and no place: the same programs have the same bills.
+// Package bills makes bills of materials, CycloneDX in JSON, from what Go writes into every program about its modules.
+// They have no time and no place: the same programs have the same bills.
 package bills
 
 import (
@@ -77,29 +77,33 @@ func (b *Bill) Encode() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Linked returns the modules of a program: the standard library, the main module and all others. release is that of Go.
-func Linked(release string, info *debug.BuildInfo) []cyclonedx.Component {
+// LinkedModules returns the modules of a program: the standard library, the main module and all others. release is that
+// of Go.
+func LinkedModules(release string, info *debug.BuildInfo) []cyclonedx.Component {
 	release = strings.TrimPrefix(release, "go")
 	list := []cyclonedx.Component{{
-		BOMRef: PackageURL("std", release), Type: cyclonedx.ComponentTypeLibrary, Name: "std", Version: release, PackageURL: PackageURL("std", release),
+		BOMRef: PackageURL("std", release), Type: cyclonedx.ComponentTypeLibrary, Name: "std", Version: release,
+		PackageURL: PackageURL("std", release),
 	}}
 	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
-		list = append(list, library(Built(*m)))
+		list = append(list, libraryComponent(EffectiveModule(*m)))
 	}
 	return list
 }
 
-// Built returns the module that was built: the replacement, if there is one. A patched copy in a folder is no module of its own.
-func Built(m debug.Module) debug.Module {
+// EffectiveModule returns the module that was built: the replacement, if there is one. A patched copy in a folder is no
+// module of its own.
+func EffectiveModule(m debug.Module) debug.Module {
 	if m.Replace != nil && m.Replace.Version != "" && m.Replace.Version != "(devel)" {
 		return *m.Replace
 	}
 	return m
 }
 
-func library(m debug.Module) cyclonedx.Component {
+func libraryComponent(m debug.Module) cyclonedx.Component {
 	c := cyclonedx.Component{
-		BOMRef: PackageURL(m.Path, m.Version), Type: cyclonedx.ComponentTypeLibrary, Name: m.Path, Version: m.Version, PackageURL: PackageURL(m.Path, m.Version),
+		BOMRef: PackageURL(m.Path, m.Version), Type: cyclonedx.ComponentTypeLibrary, Name: m.Path, Version: m.Version,
+		PackageURL: PackageURL(m.Path, m.Version),
 	}
 	if m.Sum != "" {
 		// It is a digest of a list of digests, not the hash of a file.
@@ -108,8 +112,8 @@ func library(m debug.Module) cyclonedx.Component {
 	return c
 }
 
-// PackageURL returns the URL of a Go module as in github.com/package-url/purl-spec: + is escaped, upper and lower case stay as
-// in the module path.
+// PackageURL returns the URL of a Go module as in github.com/package-url/purl-spec: + is escaped, upper and lower case
+// stay as in the module path.
 func PackageURL(module, version string) string {
 	return "pkg:golang/" + module + "@" + strings.ReplaceAll(version, "+", "%2B")
 }

@@ -2,10 +2,10 @@
 //
 //	go run ./internal/build/examplecerts golden/clusters
 //
-// It finds PEM certificates in the YAML files of the folders, as text or as the base64 of a Secret, and replaces each by a new
-// one with the same common name. In a new file, a block may contain `name <common name>` instead of a certificate. A name has
-// the same certificate in all files of a run. Private keys are never written. Every run changes the goldens that contain
-// certificates or their fingerprints.
+// It finds PEM certificates in the YAML files of the folders, as text or as the base64 of a Secret, and replaces each
+// by a new one with the same common name. In a new file, a block may contain `name <common name>` instead of a
+// certificate. A name has the same certificate in all files of a run. Private keys are never written. Every run changes
+// the goldens that contain certificates or their fingerprints.
 package main
 
 import (
@@ -121,14 +121,14 @@ func (a authority) renewBlocks(text []byte) ([]byte, error) {
 			errs = append(errs, err)
 			return old
 		}
-		c, err := a.issue(name)
+		c, err := a.issueCertificate(name)
 		errs = append(errs, err)
-		return indent(c.pem, block.FindSubmatch(old)[1])
+		return indentPEM(c.pem, block.FindSubmatch(old)[1])
 	})
 	return renewed, errors.Join(errs...)
 }
 
-func indent(text, by []byte) []byte {
+func indentPEM(text, by []byte) []byte {
 	lines := bytes.SplitAfter(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))
 	return append(slices.Concat(by, bytes.Join(lines, by)), '\n')
 }
@@ -138,7 +138,7 @@ func commonName(text []byte) (string, error) {
 	if m := naming.FindSubmatch(text); m != nil {
 		return string(m[1]), nil
 	}
-	der, _ := pem.Decode([]byte(unindent(string(text))))
+	der, _ := pem.Decode([]byte(unindentPEM(string(text))))
 	if der == nil {
 		return "", fmt.Errorf("reading a certificate: not PEM: %.60q", text)
 	}
@@ -149,7 +149,7 @@ func commonName(text []byte) (string, error) {
 	return c.Subject.CommonName, nil
 }
 
-func unindent(text string) string {
+func unindentPEM(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimLeft(line, " ")
@@ -157,7 +157,7 @@ func unindent(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-func (a authority) issue(name string) (issued, error) {
+func (a authority) issueCertificate(name string) (issued, error) {
 	if c, ok := a.issued[name]; ok {
 		return c, nil
 	}
@@ -165,10 +165,10 @@ func (a authority) issue(name string) (issued, error) {
 	if err != nil {
 		return issued{}, err
 	}
-	draft := template(name)
+	draft := certificateTemplate(name)
 	signer := issued{cert: draft, key: key}
 	if by, ok := issuers[name]; ok {
-		if signer, err = a.issue(by); err != nil {
+		if signer, err = a.issueCertificate(by); err != nil {
 			return issued{}, err
 		}
 	}
@@ -188,8 +188,8 @@ func (a authority) issue(name string) (issued, error) {
 	return c, nil
 }
 
-// template returns the certificate of a signer, or of a server if it has an issuer.
-func template(name string) *x509.Certificate {
+// certificateTemplate returns the certificate of a signer, or of a server if it has an issuer.
+func certificateTemplate(name string) *x509.Certificate {
 	c := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: name},
 		NotBefore:             time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC),

@@ -51,8 +51,8 @@ func withoutSecrets(c render.Cluster) clusterJSON {
 	return kept
 }
 
-// inputs returns the cluster with stand-ins of its secrets, as one from a must-gather.
-func (c clusterJSON) inputs() render.Cluster {
+// clusterInputs returns the cluster with stand-ins of its secrets, as one from a must-gather.
+func (c clusterJSON) clusterInputs() render.Cluster {
 	all := c.Cluster
 	all.Copies = true
 	all.Bootstrap = render.Bootstrap{CA: c.Bootstrap.CA, Token: bundle.NewStandIn("the token of the bootstrapper")}
@@ -70,11 +70,11 @@ func readExample(data []byte) (example, error) {
 	return e, nil
 }
 
-// changed renders the node after a change.
-func (e example) changed(c change) (review.Node, error) {
+// changedNode renders the node after a change.
+func (e example) changedNode(c change) (review.Node, error) {
 	after := e.Cluster
 	if err := json.Unmarshal(c.Cluster, &after); err != nil {
 		return review.Node{}, fmt.Errorf("reading the change %q: %w", c.Title, err)
 	}
-	return renderNode(after.inputs(), e.Node)
+	return renderNode(after.clusterInputs(), e.Node)
 }

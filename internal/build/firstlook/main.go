@@ -1,6 +1,7 @@
-// Firstlook is the first part of the demonstration: it renders a node of the example cluster and says what two changes of the cluster change on
-// it, as wmco does. It links no client of Kubernetes, so that it is compiled within a minute where nothing was compiled before. Its inputs are what
-// wmco reads from golden/clusters (example.json, kept by its test).
+// Firstlook is the first part of the demonstration: it renders a node of the example cluster and says what two changes
+// of the cluster change on it, as wmco does. It links no client of Kubernetes, so that it is compiled within a minute
+// where nothing was compiled before. Its inputs are what wmco reads from golden/clusters (example.json, kept by its
+// test).
 //
 //	go run ./internal/build/firstlook
 package main
@@ -17,19 +18,19 @@ import (
 )
 
 func main() {
-	if err := show(os.Stdout); err != nil {
+	if err := showChange(os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "firstlook:", err)
 		os.Exit(1)
 	}
 }
 
-// show writes the node of the example, and what each change does to it.
-func show(out io.Writer) error {
+// showChange writes the node of the example, and what each change does to it.
+func showChange(out io.Writer) error {
 	e, err := readExample(exampleJSON)
 	if err != nil {
 		return err
 	}
-	before, err := renderNode(e.Cluster.inputs(), e.Node)
+	before, err := renderNode(e.Cluster.clusterInputs(), e.Node)
 	if err != nil {
 		return err
 	}
@@ -41,7 +42,7 @@ func show(out io.Writer) error {
 		_, _ = fmt.Fprintf(out, "\n# %s\n%s\n", shownFile, files[i].Content.Shown())
 	}
 	for _, c := range e.Changes {
-		after, err := e.changed(c)
+		after, err := e.changedNode(c)
 		if err != nil {
 			return err
 		}

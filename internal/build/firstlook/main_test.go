@@ -105,11 +105,11 @@ func TestTheExampleRendersAsTheCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := renderNode(e.Cluster.inputs(), e.Node)
+	got, err := renderNode(e.Cluster.clusterInputs(), e.Node)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := renderNode(withoutSecrets(cluster).inputs(), node)
+	want, err := renderNode(withoutSecrets(cluster).clusterInputs(), node)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestTheExampleRendersAsTheCluster(t *testing.T) {
 // TestShow: the node has its files, each change has its impact, and no secret of the example cluster is shown.
 func TestShow(t *testing.T) {
 	var out strings.Builder
-	if err := show(&out); err != nil {
+	if err := showChange(&out); err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range []string{

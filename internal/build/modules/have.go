@@ -1,7 +1,7 @@
 package modules
 
 import (
-	"bytes"
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -25,61 +25,35 @@ type Selection struct {
 	Progress io.Writer
 }
 
-// Have downloads the modules that the packages import and that are not in the module cache. The error is a *RefusedError if a
-// module cannot be downloaded.
-func Have(ctx context.Context, s Selection) error {
-	args := []string{"go", "list", "-deps", "-f", "{{.ImportPath}}"}
+// Download downloads the modules that the packages import and that are not in the module cache. The error is a
+// *RefusedError if a module cannot be downloaded.
+func Download(ctx context.Context, s Selection) error {
+	args := []string{"list", "-deps", "-f", "{{.ImportPath}}"}
 	if s.Tests {
 		args = append(args, "-test")
 	}
-	_, err := run(ctx, command{dir: s.Dir, env: append([]string{"GOWORK=off"}, s.Env...), args: append(args, s.Packages...), progress: s.Progress})
-	return err
-}
-
-// goCommand runs the go command in a folder and returns its stdout. The error has its stderr, or is a *RefusedError.
-func goCommand(ctx context.Context, dir string, env []string, args ...string) ([]byte, error) {
-	return run(ctx, command{dir: dir, env: append([]string{"GOWORK=off"}, env...), args: append([]string{"go"}, args...)})
-}
-
-type command struct {
-	dir       string
-	env, args []string
-	progress  io.Writer
-}
-
-// downloads keeps the stderr of the go command and forwards its lines about downloads.
-type downloads struct {
-	all, line []byte
-	progress  io.Writer
-}
-
-// Write implements io.Writer.
-func (d *downloads) Write(p []byte) (int, error) {
-	for _, b := range p {
-		d.line = append(d.line, b)
-		if b != '\n' {
-			continue
-		}
-		if d.progress != nil && bytes.HasPrefix(d.line, []byte("go: downloading ")) {
-			_, _ = d.progress.Write(d.line) // a lost line of progress is harmless
-		}
-		d.line = d.line[:0]
-	}
-	d.all = append(d.all, p...)
-	return len(p), nil
-}
-
-func run(ctx context.Context, c command) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, c.args[0], c.args[1:]...)
-	cmd.Dir, cmd.Env = c.dir, append(os.Environ(), c.env...)
-	stderr := downloads{progress: c.progress}
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
+	cmd := exec.CommandContext(ctx, "go", append(args, s.Packages...)...)
+	cmd.Dir, cmd.Env = s.Dir, append(append(os.Environ(), "GOWORK=off"), s.Env...)
+	pipe, err := cmd.StderrPipe()
 	if err == nil {
-		return out, nil
+		err = cmd.Start()
 	}
-	if refused, ok := findRefused(string(stderr.all)); ok {
-		return out, refused
+	if err != nil {
+		return err
 	}
-	return out, fmt.Errorf("running %s %s in %q: %w", c.args[0], c.args[1], c.dir, errors.Join(err, errors.New(strings.TrimSpace(string(stderr.all)))))
+	var stderr strings.Builder
+	lines := bufio.NewScanner(pipe)
+	for lines.Buffer(nil, 1<<20); lines.Scan(); {
+		if s.Progress != nil && strings.HasPrefix(lines.Text(), "go: downloading ") {
+			fmt.Fprintln(s.Progress, lines.Text())
+		}
+		fmt.Fprintln(&stderr, lines.Text())
+	}
+	if err = cmd.Wait(); err == nil {
+		return nil
+	}
+	if refused, ok := findRefused(stderr.String()); ok {
+		return refused
+	}
+	return fmt.Errorf("running go list in %q: %w", s.Dir, errors.Join(err, errors.New(strings.TrimSpace(stderr.String()))))
 }

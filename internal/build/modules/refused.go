@@ -18,9 +18,9 @@ func (r *RefusedError) Error() string {
 	return fmt.Sprintf("%s@%s: %s", r.Module, r.Version, r.Reason)
 }
 
-// refusal matches the message of the go command (cmd/go/internal/modfetch) for a version that it could not fetch: the module,
-// then the failed request. The messages for a checksum mismatch, a missing line of go.sum and a source that does not compile
-// do not match.
+// refusal matches the message of the go command (cmd/go/internal/modfetch) for a version that it could not fetch: the
+// module, then the failed request. The messages for a checksum mismatch, a missing line of go.sum and a source that
+// does not compile do not match.
 var refusal = regexp.MustCompile(`(?m)(?:^|\s)([^\s@]+)@(v[^\s:]+): ((?:reading |Get "|invalid version: |unrecognized import path |module lookup disabled).*)$`)
 
 // status matches the answer of a proxy in such a line.

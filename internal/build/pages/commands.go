@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// commands is cli.md: the help of every command, one after another.
-func commands(root *cobra.Command) string {
+// commandsPage is cli.md: the help of every command, one after another.
+func commandsPage(root *cobra.Command) string {
 	var out strings.Builder
 	out.WriteString("# Commands\n\nGenerated from the commands' own help (`make generate`).\n\n")
 	fmt.Fprintf(&out, "%s\n", root.Long)

@@ -16,11 +16,11 @@ import (
 // Pages returns the generated files of docs, by path. Tree is the folder of the sources; root is the command wmco; answers are the types of what -o json
 // prints, by command.
 func Pages(tree string, root *cobra.Command, answers map[string]reflect.Type) (map[string]string, error) {
-	files, err := schemas(answers)
+	files, err := schemaPages(answers)
 	if err != nil {
 		return nil, err
 	}
-	files["cli.md"], files["node-layout.md"], files["payload.md"], files["reasons.md"] = commands(root), nodeLayout(), executables(), reasons()
+	files["cli.md"], files["node-layout.md"], files["payload.md"], files["reasons.md"] = commandsPage(root), nodeLayout(), payloadPage(), reasonsPage()
 	files["architecture.md"], err = architecture(tree)
 	return files, err
 }
@@ -40,7 +40,9 @@ func Write(folder string, files map[string]string) error {
 func WriteManual(folder string, root *cobra.Command) error {
 	root.DisableAutoGenTag = true
 	root.InitDefaultCompletionCmd() // as Execute does
-	err := errors.Join(os.MkdirAll(folder, 0o755), doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: root.Name(), Manual: "Commands of wmco"}, folder))
+	err := errors.Join(os.MkdirAll(folder, 0o755), doc.GenManTree(
+		root, &doc.GenManHeader{Section: "1", Source: root.Name(), Manual: "Commands of wmco"}, folder,
+	))
 	if err != nil {
 		return fmt.Errorf("writing manual pages: %w", err)
 	}

@@ -9,8 +9,8 @@ import (
 	"wmco/payload/store"
 )
 
-// executables is payload.md: the table of the Windows executables.
-func executables() string {
+// payloadPage is payload.md: the table of the Windows executables.
+func payloadPage() string {
 	var out strings.Builder
 	out.WriteString(`# The Windows executables
 
@@ -22,7 +22,8 @@ release of Go give the same bytes on any machine.
     make payload-check                          # builds again from empty caches and compares; lists newer versions
     wmco render --from cluster --all --payload bin/payload    # digests and sizes in what is rendered; validate and diff take it too
 
-If a component cannot be built, make builds the others, prints a table with the missing module versions, and fails. ` + "`make pins`" + ` lists the pins that the module proxy serves, and the versions that it has instead of others.
+A component that cannot be built does not stop the others: a table at the end names each one, its version and the module
+version that could not be downloaded, and make fails.
 
 ## Executables
 

@@ -10,8 +10,8 @@ import (
 	"wmco/bundle/reason"
 )
 
-// reasons is reasons.md: an index of the findings by area, and a heading for each reason, to which Events, conditions and `wmco explain` of a release link.
-func reasons() string {
+// reasonsPage is reasons.md: an index of the findings by area, and a heading for each reason, to which Events, conditions and `wmco explain` of a release link.
+func reasonsPage() string {
 	all := reason.All()
 	slices.SortStableFunc(all, func(a, b reason.Entry) int {
 		return cmp.Or(strings.Compare(strings.ToLower(a.Reason), strings.ToLower(b.Reason)), strings.Compare(a.Severity, b.Severity))

@@ -8,7 +8,8 @@ import (
 	"wmco/internal/build/schema"
 )
 
-// answerVersion is that of the JSON of all commands. Fields are added without a new one; it rises if one is removed or means something else.
+// answerVersion is that of the JSON of all commands. Fields are added without a new one; it rises if one is removed or
+// means something else.
 const answerVersion = "v2"
 
 // Schema is the schema of the JSON of a command, of its type.
@@ -19,8 +20,8 @@ func Schema(command string, answer reflect.Type) schema.Schema {
 	return s
 }
 
-// schemas are docs/schemas: one file with the answers of all commands, and the settings for editors.
-func schemas(answers map[string]reflect.Type) (map[string]string, error) {
+// schemaPages are docs/schemas: one file with the answers of all commands, and the settings for editors.
+func schemaPages(answers map[string]reflect.Type) (map[string]string, error) {
 	all := schema.Schema{}
 	for command, answer := range answers {
 		all[command] = Schema(command, answer)

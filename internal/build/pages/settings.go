@@ -40,15 +40,17 @@ func fieldsSchema(t reflect.Type, prefix string, docs []render.SettingDoc) map[s
 		case f.Type.Kind() == reflect.Slice:
 			properties[name] = map[string]any{"type": "array", "items": map[string]any{"type": "string"}}
 		default:
-			properties[name] = map[string]any{"type": map[reflect.Kind]string{reflect.Int: "integer", reflect.Bool: "boolean", reflect.String: "string"}[f.Type.Kind()]}
+			properties[name] = map[string]any{"type": map[reflect.Kind]string{
+				reflect.Int: "integer", reflect.Bool: "boolean", reflect.String: "string",
+			}[f.Type.Kind()]}
 		}
-		describe(properties[name], prefix+name, docs)
+		describeSetting(properties[name], prefix+name, docs)
 	}
 	return map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
 }
 
-// describe adds what is said about a setting.
-func describe(property any, name string, docs []render.SettingDoc) {
+// describeSetting adds what is said about a setting.
+func describeSetting(property any, name string, docs []render.SettingDoc) {
 	s, ok := property.(map[string]any)
 	for _, d := range docs {
 		if !ok || d.Name != name {

@@ -21,15 +21,15 @@ import (
 	"wmco/payload/store"
 )
 
-// Build builds the selected executables that are not current, writes the list and the bills of materials of all that are
-// current, and prints a table of components. A component that cannot be built does not stop the others. The error is
-// ErrNotServed if the only reason is that modules cannot be downloaded.
+// Build builds the selected executables that are not current, writes the list and the bills of materials of all that
+// are current, and prints a table of components. A component that cannot be built does not stop the others. The error
+// is ErrNotServed if the only reason is that modules cannot be downloaded.
 func Build(ctx context.Context, o Options) error {
-	all, err := o.recipes(ctx)
+	all, err := o.readRecipes(ctx)
 	if err != nil {
 		return err
 	}
-	wanted, err := o.chosen(all)
+	wanted, err := o.chooseRecipes(all)
 	if err != nil {
 		return err
 	}
@@ -38,26 +38,26 @@ func Build(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	stale := slices.DeleteFunc(slices.Clone(wanted), func(r recipe) bool { _, ok := o.current(r); return ok })
-	failed := o.build(ctx, stale)
+	stale := slices.DeleteFunc(slices.Clone(wanted), func(r recipe) bool { _, ok := o.currentStamp(r); return ok })
+	failed := o.buildStale(ctx, stale)
 	// The executables that were built are kept and listed even if others failed.
-	if err := errors.Join(ctx.Err(), o.finish(all)); err != nil {
+	if err := errors.Join(ctx.Err(), o.writeList(all)); err != nil {
 		return err
 	}
-	return o.report(wanted, failed)
+	return o.reportResults(wanted, failed)
 }
 
 // perBuild is the memory that one component may need, in bytes: its linker and the compilers that run at the same time.
 // Linking a kubelet takes 1.5 GB.
 const perBuild = 3 << 30
 
-// build builds components in parallel, and the executables of one component in sequence, as they share packages. It returns
-// the errors by the name of the executable.
-func (o Options) build(ctx context.Context, stale []recipe) map[string]error {
+// buildStale builds components in parallel, and the executables of one component in sequence, as they share packages.
+// It returns the errors by the name of the executable.
+func (o Options) buildStale(ctx context.Context, stale []recipe) map[string]error {
 	var mu sync.Mutex
 	started, failed := 0, map[string]error{}
 	group := errgroup.Group{}
-	group.SetLimit(max(1, min(runtime.NumCPU(), int(available()/perBuild))))
+	group.SetLimit(max(1, min(runtime.NumCPU(), int(availableMemory()/perBuild))))
 	for _, list := range byComponent(stale) {
 		group.Go(func() error {
 			for _, r := range list {
@@ -65,9 +65,9 @@ func (o Options) build(ctx context.Context, stale []recipe) map[string]error {
 				started++
 				o.logf("building %s %s (%d of %d)", r.Name, r.Version, started, len(stale))
 				mu.Unlock()
-				err := o.prepare(ctx, r)
+				err := o.prepareModules(ctx, r)
 				if err == nil {
-					err = o.one(ctx, r)
+					err = o.buildOne(ctx, r)
 				}
 				if err != nil {
 					mu.Lock()
@@ -82,12 +82,12 @@ func (o Options) build(ctx context.Context, stale []recipe) map[string]error {
 	return failed
 }
 
-// prepare downloads the modules of an executable and checks the GODEBUG settings of its component's go.mod.
-func (o Options) prepare(ctx context.Context, r recipe) error {
+// prepareModules downloads the modules of an executable and checks the GODEBUG settings of its component's go.mod.
+func (o Options) prepareModules(ctx context.Context, r recipe) error {
 	if r.Component == payload.Ours {
 		return nil
 	}
-	if err := modules.Have(ctx, modules.Selection{Dir: r.dir, Packages: []string{r.Package}, Env: o.environment()}); err != nil {
+	if err := modules.Download(ctx, modules.Selection{Dir: r.dir, Packages: []string{r.Package}, Env: o.goEnvironment()}); err != nil {
 		return err
 	}
 	return o.checkDebug(ctx, r.component)
@@ -105,7 +105,7 @@ func byComponent(all []recipe) [][]recipe {
 	return lists
 }
 
-func (o Options) one(ctx context.Context, r recipe) error {
+func (o Options) buildOne(ctx context.Context, r recipe) error {
 	begin := time.Now()
 	dir, err := os.MkdirTemp(o.stampDir(), "building-")
 	if err != nil {
@@ -117,24 +117,24 @@ func (o Options) one(ctx context.Context, r recipe) error {
 	if err != nil {
 		return fmt.Errorf("patching %s: %w", r.Name, err)
 	}
-	if _, err := o.output(ctx, source, r.arguments(exe)...); err != nil {
+	if _, err := o.goOutput(ctx, source, r.goArguments(exe)...); err != nil {
 		return fmt.Errorf("building %s: %w", r.Name, err)
 	}
-	info, err := r.inspect(exe)
+	info, err := r.inspectProgram(exe)
 	if err != nil {
 		return err
 	}
-	raw, stored, err := pack(exe, filepath.Join(o.payloadDir(), store.FileOf(r.Name)))
+	raw, stored, err := packProgram(exe, filepath.Join(o.payloadDir(), store.FileOf(r.Name)))
 	if err != nil {
 		return err
 	}
 	o.logf("built %s in %s: %d MB, %d MB stored", r.Name, time.Since(begin).Round(time.Second), megabytes(raw.Size), megabytes(stored.Size))
-	return o.keep(stamp{Key: r.key, Entry: r.entry(raw, stored), Info: info.String()})
+	return o.keepStamp(stamp{Key: r.key, Entry: r.listEntry(raw, stored), Info: info.String()})
 }
 
 func megabytes(size int64) int64 { return (size + 500_000) / 1_000_000 }
 
-func (r recipe) entry(raw, stored store.Blob) store.Entry {
+func (r recipe) listEntry(raw, stored store.Blob) store.Entry {
 	e := store.Entry{Name: r.Name, Path: r.Path, Module: r.Module, Version: r.Version, Go: r.release, Raw: raw, Stored: stored}
 	if r.Name == payload.Agent {
 		e.Path = payload.AgentPath(raw.Digest)
@@ -142,12 +142,12 @@ func (r recipe) entry(raw, stored store.Blob) store.Entry {
 	return e
 }
 
-// finish lists the executables that are current and removes all others.
-func (o Options) finish(all []recipe) error {
+// writeList lists the executables that are current and removes all others.
+func (o Options) writeList(all []recipe) error {
 	list := store.List{Schema: store.Schema}
 	var stamps []stamp
 	for _, r := range all {
-		if s, ok := o.current(r); ok {
+		if s, ok := o.currentStamp(r); ok {
 			stamps = append(stamps, s)
 			list.Executables = append(list.Executables, s.Entry)
 		}
@@ -156,17 +156,17 @@ func (o Options) finish(all []recipe) error {
 	if err != nil {
 		return err
 	}
-	if err := write(filepath.Join(o.payloadDir(), store.ListFile), data); err != nil {
+	if err := writeFile(filepath.Join(o.payloadDir(), store.ListFile), data); err != nil {
 		return err
 	}
 	if err := o.writeBills(stamps); err != nil {
 		return err
 	}
-	o.logf("%s: %d of %d executables, %d MB", o.payloadDir(), len(stamps), len(all), megabytes(stored(list)))
-	return errors.Join(o.sweep(o.payloadDir(), store.ListFile, list, store.FileOf), o.sweep(o.sbomDir(), wholeBill, list, billOf))
+	o.logf("%s: %d of %d executables, %d MB", o.payloadDir(), len(stamps), len(all), megabytes(storedSize(list)))
+	return errors.Join(o.removeUnlisted(o.payloadDir(), store.ListFile, list, store.FileOf), o.removeUnlisted(o.sbomDir(), wholeBill, list, billOf))
 }
 
-func stored(l store.List) int64 {
+func storedSize(l store.List) int64 {
 	var size int64
 	for _, e := range l.Executables {
 		size += e.Stored.Size
@@ -174,8 +174,9 @@ func stored(l store.List) int64 {
 	return size
 }
 
-// sweep removes the files of a folder that belong to no listed executable: those of another build or of an interrupted one.
-func (o Options) sweep(dir, index string, l store.List, file func(name string) string) error {
+// removeUnlisted removes the files of a folder that belong to no listed executable: those of another build or of an
+// interrupted one.
+func (o Options) removeUnlisted(dir, index string, l store.List, file func(name string) string) error {
 	keep := map[string]bool{index: true}
 	for _, e := range l.Executables {
 		keep[file(e.Name)] = true
@@ -200,8 +201,8 @@ func (o Options) logf(format string, args ...any) {
 	fmt.Fprintf(o.Progress, format+"\n", args...)
 }
 
-// available returns the available memory in bytes. If it is not known, it returns enough for one build.
-func available() int64 {
+// availableMemory returns the available memory in bytes. If it is not known, it returns enough for one build.
+func availableMemory() int64 {
 	file, err := os.Open("/proc/meminfo")
 	if err != nil {
 		return perBuild

@@ -40,11 +40,11 @@ func buildSmall(t *testing.T) Options {
 
 func smallRecipe(t *testing.T, o Options) recipe {
 	t.Helper()
-	all, err := o.recipes(t.Context())
+	all, err := o.readRecipes(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	chosen, err := o.chosen(all)
+	chosen, err := o.chooseRecipes(all)
 	if err != nil || len(chosen) != 1 {
 		t.Fatalf("%v, %v", chosen, err)
 	}
@@ -100,15 +100,15 @@ func TestBuildMatchesTheTable(t *testing.T) {
 		if err := Build(t.Context(), other); err != nil {
 			t.Fatal(err)
 		}
-		second, err := other.verified(t.Context())
+		second, err := other.verifyList(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := o.compare(entries, second); err != nil {
+		if err := o.compareBuilds(entries, second); err != nil {
 			t.Error(err)
 		}
 		second[0].Raw.Size++
-		if err := o.compare(entries, second); !errors.Is(err, errDiffers) {
+		if err := o.compareBuilds(entries, second); !errors.Is(err, errDiffers) {
 			t.Errorf("other bytes: %v", err)
 		}
 	})
@@ -131,7 +131,7 @@ func TestBuildMatchesTheTable(t *testing.T) {
 	t.Run("what is missing is told", func(t *testing.T) {
 		more := o
 		more.Only = []string{"cni"}
-		if _, err := more.verified(t.Context()); err == nil || !strings.Contains(err.Error(), "win-bridge is not built: make payload") {
+		if _, err := more.verifyList(t.Context()); err == nil || !strings.Contains(err.Error(), "win-bridge is not built: make payload") {
 			t.Error(err)
 		}
 	})
@@ -196,7 +196,7 @@ func TestBadModulesAreRefused(t *testing.T) {
 				}
 			}
 			r.dir = dir
-			err := o.one(t.Context(), r)
+			err := o.buildOne(t.Context(), r)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v, want %q", err, tt.want)
 			}
@@ -211,7 +211,7 @@ func TestBadModulesAreRefused(t *testing.T) {
 	} {
 		r := smallRecipe(t, o)
 		change(&r)
-		if err := o.one(t.Context(), r); err == nil || !strings.Contains(err.Error(), "its "+want+" is") {
+		if err := o.buildOne(t.Context(), r); err == nil || !strings.Contains(err.Error(), "its "+want+" is") {
 			t.Errorf("%s: error %v", want, err)
 		}
 	}
@@ -230,7 +230,7 @@ func TestRecipesChange(t *testing.T) {
 	} {
 		r := good
 		change(&r)
-		if key, err := o.key(t.Context(), r); err != nil || key == good.key {
+		if key, err := o.recipeKey(t.Context(), r); err != nil || key == good.key {
 			t.Errorf("%s: the key stays %s (%v)", name, key, err)
 		}
 	}
@@ -243,7 +243,7 @@ func TestRecipesChange(t *testing.T) {
 func TestTheAgentIsLinkedWithWhatThePackageHas(t *testing.T) {
 	o := testOptions(t)
 	o.Sources = "https://example.com/blob/v1"
-	all, err := o.recipes(t.Context())
+	all, err := o.readRecipes(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +252,7 @@ func TestTheAgentIsLinkedWithWhatThePackageHas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	arguments := strings.Join(r.arguments("out"), " ")
+	arguments := strings.Join(r.goArguments("out"), " ")
 	for variable, value := range map[string]string{payload.OurVersion: o.Version, payload.OurSources: o.Sources} {
 		if want := "-X " + variable + "=" + value; !strings.Contains(arguments+" ", want+" ") {
 			t.Errorf("%s lacks %s", arguments, want)
@@ -265,12 +265,12 @@ func TestTheAgentIsLinkedWithWhatThePackageHas(t *testing.T) {
 
 func TestSelection(t *testing.T) {
 	o := testOptions(t)
-	all, err := o.recipes(t.Context())
+	all, err := o.readRecipes(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.Only = []string{"cni", "kube-log-runner"}
-	chosen, err := o.chosen(all)
+	chosen, err := o.chooseRecipes(all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +283,7 @@ func TestSelection(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	o.Only = []string{"kublet"}
-	if _, err := o.chosen(all); err == nil || !strings.Contains(err.Error(), `unknown name "kublet"; use kubernetes-1.31, kubelet-1.31, `) {
+	if _, err := o.chooseRecipes(all); err == nil || !strings.Contains(err.Error(), `unknown name "kublet"; use kubernetes-1.31, kubelet-1.31, `) {
 		t.Error(err)
 	}
 }
@@ -300,7 +300,7 @@ func TestNewestVersions(t *testing.T) {
 		{"v1.2.3", []string{"v2.0.0", "v1.2.4", "nonsense"}, "v1.2.4", "v2.0.0"},
 		{"v1.2.3", []string{"v1.3.0"}, "", "v1.3.0"},
 	} {
-		if patch, latest := newest(tt.have, tt.listed); patch != tt.patch || latest != tt.latest {
+		if patch, latest := newestVersions(tt.have, tt.listed); patch != tt.patch || latest != tt.latest {
 			t.Errorf("%s of %v: %q, %q", tt.have, tt.listed, patch, latest)
 		}
 	}

@@ -49,7 +49,7 @@ func raw(t *testing.T, s *store.Store, name string) []byte {
 func TestBuildInformationMatchesTheTable(t *testing.T) {
 	s := open(t)
 	o := testOptions(t)
-	all, err := o.recipes(t.Context())
+	all, err := o.readRecipes(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestBuildInformationMatchesTheTable(t *testing.T) {
 		}
 		r := all[i]
 		r.release = e.Go
-		if _, err := r.inspect(path); err != nil {
+		if _, err := r.inspectProgram(path); err != nil {
 			t.Error(err)
 		}
 	}

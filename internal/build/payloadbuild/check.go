@@ -17,7 +17,7 @@ var errDiffers = errors.New("two builds differ")
 // Check verifies the built executables, builds them again from empty caches in a folder below Out, and compares the
 // digests.
 func Check(ctx context.Context, o Options) error {
-	first, err := o.verified(ctx)
+	first, err := o.verifyList(ctx)
 	if err != nil {
 		return err
 	}
@@ -32,20 +32,20 @@ func Check(ctx context.Context, o Options) error {
 	if err := Build(ctx, second); err != nil {
 		return fmt.Errorf("building from empty caches: %w", err)
 	}
-	entries, err := second.verified(ctx)
+	entries, err := second.verifyList(ctx)
 	if err != nil {
 		return err
 	}
-	return o.compare(first, entries)
+	return o.compareBuilds(first, entries)
 }
 
-// verified verifies the folder and returns the selected executables. It returns an error if one is missing.
-func (o Options) verified(ctx context.Context) ([]store.Entry, error) {
-	all, err := o.recipes(ctx)
+// verifyList verifies the folder and returns the selected executables. It returns an error if one is missing.
+func (o Options) verifyList(ctx context.Context) ([]store.Entry, error) {
+	all, err := o.readRecipes(ctx)
 	if err != nil {
 		return nil, err
 	}
-	wanted, err := o.chosen(all)
+	wanted, err := o.chooseRecipes(all)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (o Options) verified(ctx context.Context) ([]store.Entry, error) {
 	return entries, nil
 }
 
-func (o Options) compare(first, second []store.Entry) error {
+func (o Options) compareBuilds(first, second []store.Entry) error {
 	var problems []error
 	for i, e := range first {
 		if e != second[i] {

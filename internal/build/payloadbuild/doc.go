@@ -1,5 +1,5 @@
-// Package payloadbuild builds the Windows executables of the payload table from their pinned modules. It downloads only from
-// the Go module proxy, and each module's go.sum checks that.
+// Package payloadbuild builds the Windows executables of the payload table from their pinned modules. It downloads only
+// from the Go module proxy, and each module's go.sum checks that.
 //
 //	table --choose--> recipes --stale?--> go build --inspect--> .exe --pack--> bin/payload/<name>.exe.zst
 //	                     |                    |                                bin/payload/payload.json

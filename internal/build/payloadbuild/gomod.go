@@ -24,7 +24,7 @@ type goMod struct {
 }
 
 func (o Options) readMod(ctx context.Context, path string) (goMod, error) {
-	data, err := o.output(ctx, o.Root, "mod", "edit", "-json", path)
+	data, err := o.goOutput(ctx, o.Root, "mod", "edit", "-json", path)
 	if err != nil {
 		return goMod{}, err
 	}
@@ -35,8 +35,8 @@ func (o Options) readMod(ctx context.Context, path string) (goMod, error) {
 	return m, nil
 }
 
-// debug returns the settings of GODEBUG as name=value.
-func (m goMod) debug() []string {
+// debugSettings returns the settings of GODEBUG as name=value.
+func (m goMod) debugSettings() []string {
 	var list []string
 	for _, d := range m.Godebug {
 		list = append(list, d.Key+"="+d.Value)
@@ -44,12 +44,12 @@ func (m goMod) debug() []string {
 	return list
 }
 
-// checkDebug compares the table's GODEBUG settings of a component with those of upstream's go.mod: its godebug lines, and the
-// defaults of its go line if that is older than ours. The go command reads GODEBUG from the main module only
+// checkDebug compares the table's GODEBUG settings of a component with those of upstream's go.mod: its godebug lines,
+// and the defaults of its go line if that is older than ours. The go command reads GODEBUG from the main module only
 // (https://go.dev/doc/godebug), so our go.mod must repeat them.
 func (o Options) checkDebug(ctx context.Context, c payload.Component) error {
 	dir := filepath.Join(o.Root, "payload", c.Name)
-	path, err := o.output(ctx, dir, "list", "-mod=readonly", "-m", "-f", "{{.GoMod}}", c.Module)
+	path, err := o.goOutput(ctx, dir, "list", "-mod=readonly", "-m", "-f", "{{.GoMod}}", c.Module)
 	if err != nil {
 		return err
 	}
@@ -61,16 +61,16 @@ func (o Options) checkDebug(ctx context.Context, c payload.Component) error {
 	if err != nil {
 		return err
 	}
-	if want := inherited(upstream, ours); !slices.Equal(want, c.Debug) {
+	if want := inheritedDebug(upstream, ours); !slices.Equal(want, c.Debug) {
 		return fmt.Errorf("checking %s: its go.mod sets GODEBUG %q, but the table has %q", c.Name, want, c.Debug)
 	}
 	return nil
 }
 
-// inherited returns the settings of upstream that our go.mod must repeat.
-func inherited(upstream, ours goMod) []string {
+// inheritedDebug returns the settings of upstream that our go.mod must repeat.
+func inheritedDebug(upstream, ours goMod) []string {
 	const byRelease = "default=go"
-	want := upstream.debug()
+	want := upstream.debugSettings()
 	isDefault := func(d string) bool { return strings.HasPrefix(d, byRelease) }
 	if !slices.ContainsFunc(want, isDefault) {
 		want = append(want, byRelease+upstream.Go)

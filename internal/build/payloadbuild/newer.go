@@ -15,18 +15,18 @@ import (
 	"wmco/payload"
 )
 
-// Newer prints the newer versions of each component that the module proxy serves: those that it lists, and the next patch releases, which are
-// asked for by name. A proxy may serve versions that it does not list.
+// Newer prints the newer versions of each component that the module proxy serves: those that it lists, and the next
+// patch releases, which are asked for by name. A proxy may serve versions that it does not list.
 func Newer(ctx context.Context, o Options) {
 	for _, c := range payload.Components() {
 		if c.Name == payload.Ours {
 			continue
 		}
-		o.logf("%s", o.newer(ctx, c))
+		o.logf("%s", o.newerVersions(ctx, c))
 	}
 }
 
-func (o Options) newer(ctx context.Context, c payload.Component) string {
+func (o Options) newerVersions(ctx context.Context, c payload.Component) string {
 	line := fmt.Sprintf("%s %s: ", c.Module, c.Version)
 	dir := filepath.Join(o.Root, "payload", c.Name)
 	listed, err := o.listedVersions(ctx, dir, c.Module)
@@ -34,7 +34,7 @@ func (o Options) newer(ctx context.Context, c payload.Component) string {
 	if err := errors.Join(err, failed); err != nil {
 		return line + "the module proxy does not answer: " + err.Error()
 	}
-	patch, latest := newest(c.Version, append(listed, next...))
+	patch, latest := newestVersions(c.Version, append(listed, next...))
 	switch {
 	case patch == "" && latest == "":
 		return line + "nothing newer is served"
@@ -55,7 +55,8 @@ func (o Options) listedVersions(ctx context.Context, dir, module string) ([]stri
 	return found[0].Versions, nil
 }
 
-// lookahead is how many patch releases are asked for at a time. Some are never served: k8s.io/kubernetes v1.35.7 is refused, and v1.35.8 is not.
+// lookahead is how many patch releases are asked for at a time. Some are never served: k8s.io/kubernetes v1.35.7 is
+// refused, and v1.35.8 is not.
 const lookahead = 4
 
 // nextPatches returns the patch releases after that of a component, until the module proxy serves none of the next few.
@@ -101,7 +102,7 @@ type moduleQuery struct {
 }
 
 func (o Options) queryModules(ctx context.Context, dir string, what ...string) ([]moduleQuery, error) {
-	data, err := o.output(ctx, dir, append([]string{"list", "-mod=readonly", "-m", "-e", "-json=Version,Versions,Error"}, what...)...)
+	data, err := o.goOutput(ctx, dir, append([]string{"list", "-mod=readonly", "-m", "-e", "-json=Version,Versions,Error"}, what...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -117,9 +118,9 @@ func (o Options) queryModules(ctx context.Context, dir string, what ...string) (
 	}
 }
 
-// newest returns the newest patch of the same minor version and the newest version of all. Each is empty if none is newer.
-// Prereleases are ignored.
-func newest(have string, listed []string) (patch, latest string) {
+// newestVersions returns the newest patch of the same minor version and the newest version of all. Each is empty if
+// none is newer. Prereleases are ignored.
+func newestVersions(have string, listed []string) (patch, latest string) {
 	current, err := semver.NewVersion(have)
 	if err != nil {
 		return "", ""

@@ -37,13 +37,13 @@ func TestNewerVersionsAreAskedForByName(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{"go.mod": "module x\n\ngo 1.26.0\n", "go.sum": ""} {
 		path := filepath.Join(root, "payload", "m", name)
-		if err := write(path, []byte(text)); err != nil {
+		if err := writeFile(path, []byte(text)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	newer := func(t *testing.T, version string) string {
 		o := Options{Root: root, Caches: t.TempDir()} // what go has read once, it does not ask for again
-		return o.newer(t.Context(), payload.Component{Name: "m", Module: "example.com/m", Version: version})
+		return o.newerVersions(t.Context(), payload.Component{Name: "m", Module: "example.com/m", Version: version})
 	}
 	for name, tt := range map[string]struct{ listed, served, want string }{
 		"nothing is newer":                          {"v1.35.4", "v1.35.4", "nothing newer is served"},

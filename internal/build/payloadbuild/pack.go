@@ -15,8 +15,8 @@ import (
 	"wmco/payload/store"
 )
 
-// pack compresses a file and moves the result to its place. The same content gives the same bytes.
-func pack(from, to string) (raw, stored store.Blob, err error) {
+// packProgram compresses a file and moves the result to its place. The same content gives the same bytes.
+func packProgram(from, to string) (raw, stored store.Blob, err error) {
 	in, err := os.Open(from)
 	if err != nil {
 		return raw, stored, fmt.Errorf("packing: %w", err)
@@ -27,18 +27,21 @@ func pack(from, to string) (raw, stored store.Blob, err error) {
 		return raw, stored, fmt.Errorf("packing: %w", err)
 	}
 	defer os.Remove(out.Name()) //nolint:errcheck // after a success it does not exist
-	raw, stored, err = compress(out, in)
+	raw, stored, err = compressTo(out, in)
 	if err = errors.Join(err, out.Chmod(modeFile), out.Sync(), out.Close()); err != nil {
 		return raw, stored, fmt.Errorf("packing %q: %w", from, err)
 	}
 	return raw, stored, os.Rename(out.Name(), to)
 }
 
-// compress uses one thread: with several, block boundaries would differ between runs. Its level takes five times as long as
-// the next one and saves 6%: the result is made once and sent to every host.
-func compress(w io.Writer, r io.Reader) (raw, stored store.Blob, err error) {
+// compressTo uses one thread: with several, block boundaries would differ between runs. Its level takes five times as
+// long as the next one and saves 6%: the result is made once and sent to every host.
+func compressTo(w io.Writer, r io.Reader) (raw, stored store.Blob, err error) {
 	before, after := newMeter(io.Discard), newMeter(w)
-	enc, err := zstd.NewWriter(after, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithWindowSize(store.Window), zstd.WithEncoderCRC(true))
+	enc, err := zstd.NewWriter(
+		after, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBestCompression),
+		zstd.WithWindowSize(store.Window), zstd.WithEncoderCRC(true),
+	)
 	if err != nil {
 		return raw, stored, err
 	}

@@ -11,16 +11,17 @@ import (
 	"wmco/payload"
 )
 
-// patched is the folder of the patched module. It stands in the build information, so it is the same wherever the build runs.
+// patched is the folder of the patched module. It stands in the build information, so it is the same wherever the build
+// runs.
 const patched = "./patched"
 
-// patchedSource returns the folder to build an executable in: that of its go.mod, or a new one with a patched copy of its module. Go replaces no
-// files below its module cache (go build -overlay).
+// patchedSource returns the folder to build an executable in: that of its go.mod, or a new one with a patched copy of
+// its module. Go replaces no files below its module cache (go build -overlay).
 func (o Options) patchedSource(ctx context.Context, r recipe, scratch string) (string, error) {
 	if len(r.component.Patches) == 0 {
 		return r.dir, nil
 	}
-	upstream, err := o.output(ctx, r.dir, "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", r.Module)
+	upstream, err := o.goOutput(ctx, r.dir, "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", r.Module)
 	if err != nil {
 		return "", err
 	}
@@ -38,11 +39,12 @@ func (o Options) patchedSource(ctx context.Context, r recipe, scratch string) (s
 			return "", err
 		}
 	}
-	_, err = o.output(ctx, scratch, "mod", "edit", "-replace="+r.Module+"="+patched)
+	_, err = o.goOutput(ctx, scratch, "mod", "edit", "-replace="+r.Module+"="+patched)
 	return scratch, err
 }
 
-// applyPatch changes one file of a module. The line must be there exactly once: the version that is pinned is the one that the patch was written for.
+// applyPatch changes one file of a module. The line must be there exactly once: the version that is pinned is the one
+// that the patch was written for.
 func applyPatch(module string, p payload.Patch) error {
 	path := filepath.Join(module, filepath.FromSlash(p.File))
 	data, err := os.ReadFile(path)

@@ -19,7 +19,7 @@ func TestPatch(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "pkg", "x.go")
-		if err := write(path, []byte(tt.text)); err != nil {
+		if err := writeFile(path, []byte(tt.text)); err != nil {
 			t.Fatal(err)
 		}
 		err := applyPatch(dir, payload.Patch{File: "pkg/x.go", Line: "b()", With: "d()"})
@@ -45,7 +45,7 @@ func TestPatchesFitTheirModules(t *testing.T) {
 			continue
 		}
 		dir := filepath.Join(o.Root, "payload", c.Name)
-		upstream, err := o.output(t.Context(), dir, "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", c.Module)
+		upstream, err := o.goOutput(t.Context(), dir, "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", c.Module)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +61,7 @@ func TestPatchesFitTheirModules(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := write(path, data); err != nil {
+				if err := writeFile(path, data); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -46,17 +46,20 @@ type recipe struct {
 	key string
 }
 
-// environment returns the environment of go build. GOPROXY and similar settings of the user stay.
-func (o Options) environment() []string {
-	env := append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "GOAMD64=v1", "CGO_ENABLED=0", "GOFLAGS=", "GOEXPERIMENT=", "GOWORK=off", "GODEBUG=", "GOTOOLCHAIN=local", "GOFIPS140=off")
+// goEnvironment returns the environment of go build. GOPROXY and similar settings of the user stay.
+func (o Options) goEnvironment() []string {
+	env := append(
+		os.Environ(), "GOOS=windows", "GOARCH=amd64", "GOAMD64=v1", "CGO_ENABLED=0", "GOFLAGS=", "GOEXPERIMENT=",
+		"GOWORK=off", "GODEBUG=", "GOTOOLCHAIN=local", "GOFIPS140=off",
+	)
 	if o.Caches != "" {
 		env = append(env, "GOCACHE="+filepath.Join(o.Caches, "build"), "GOMODCACHE="+filepath.Join(o.Caches, "modules"), "GOFLAGS=-modcacherw")
 	}
 	return env
 }
 
-// arguments returns the arguments of go for the executable.
-func (r recipe) arguments(out string) []string {
+// goArguments returns the arguments of go for the executable.
+func (r recipe) goArguments(out string) []string {
 	flags := "-s -w -buildid="
 	for _, v := range r.component.Variables {
 		flags += " -X " + v
@@ -64,9 +67,9 @@ func (r recipe) arguments(out string) []string {
 	return []string{"build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", out, r.Package}
 }
 
-// recipes returns the recipes of all executables, the slowest to build first.
-func (o Options) recipes(ctx context.Context) ([]recipe, error) {
-	release, err := o.output(ctx, o.Root, "env", "GOVERSION")
+// readRecipes returns the recipes of all executables, the slowest to build first.
+func (o Options) readRecipes(ctx context.Context) ([]recipe, error) {
+	release, err := o.goOutput(ctx, o.Root, "env", "GOVERSION")
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +86,7 @@ func (o Options) recipes(ctx context.Context) ([]recipe, error) {
 			if r.Version == "" {
 				r.Version = o.Version
 			}
-			if r.key, err = o.key(ctx, r); err != nil {
+			if r.key, err = o.recipeKey(ctx, r); err != nil {
 				return nil, fmt.Errorf("preparing %s: %w", e.Name, err)
 			}
 			all = append(all, r)
@@ -92,23 +95,23 @@ func (o Options) recipes(ctx context.Context) ([]recipe, error) {
 	return all, nil
 }
 
-// chosen returns the selected recipes.
-func (o Options) chosen(all []recipe) ([]recipe, error) {
+// chooseRecipes returns the selected recipes.
+func (o Options) chooseRecipes(all []recipe) ([]recipe, error) {
 	if len(o.Only) == 0 {
 		return all, nil
 	}
 	for _, name := range o.Only {
-		if known := names(); !slices.Contains(known, name) {
+		if known := recipeNames(); !slices.Contains(known, name) {
 			return nil, fmt.Errorf("selecting executables: unknown name %q; use %s", name, strings.Join(known, ", "))
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(r recipe) bool { return !slices.ContainsFunc(o.Only, r.called) }), nil
+	return slices.DeleteFunc(slices.Clone(all), func(r recipe) bool { return !slices.ContainsFunc(o.Only, r.isCalled) }), nil
 }
 
-func (r recipe) called(name string) bool { return name == r.Name || name == r.Component }
+func (r recipe) isCalled(name string) bool { return name == r.Name || name == r.Component }
 
-// names returns the names of components and executables.
-func names() []string {
+// recipeNames returns the names of components and executables.
+func recipeNames() []string {
 	var list []string
 	for _, c := range payload.Components() {
 		list = append(list, c.Name)
@@ -124,12 +127,12 @@ func names() []string {
 // packing describes how executables are compressed. It is part of the recipe.
 const packing = "zstd best 8MiB 1"
 
-func (o Options) key(ctx context.Context, r recipe) (string, error) {
+func (o Options) recipeKey(ctx context.Context, r recipe) (string, error) {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%s\n%q\n%q\n", r.release, packing, r.arguments(""), r.component.Patches)
+	fmt.Fprintf(h, "%s\n%s\n%q\n%q\n", r.release, packing, r.goArguments(""), r.component.Patches)
 	files := []string{filepath.Join(r.dir, "go.mod"), filepath.Join(r.dir, "go.sum")}
 	if r.dir == o.Root {
-		sources, err := o.sources(ctx, r.Package)
+		sources, err := o.hashSources(ctx, r.Package)
 		if err != nil {
 			return "", err
 		}
@@ -145,10 +148,10 @@ func (o Options) key(ctx context.Context, r recipe) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// sources returns the files of this module that a program is built from.
-func (o Options) sources(ctx context.Context, pkg string) ([]string, error) {
+// hashSources returns the files of this module that a program is built from.
+func (o Options) hashSources(ctx context.Context, pkg string) ([]string, error) {
 	const format = `{{if and .Module .Module.Main}}{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}` + "\n" + `{{end}}{{range .EmbedFiles}}{{$d}}/{{.}}` + "\n" + `{{end}}{{range .SFiles}}{{$d}}/{{.}}` + "\n" + `{{end}}{{end}}`
-	out, err := o.output(ctx, o.Root, "list", "-deps", "-f", format, pkg)
+	out, err := o.goOutput(ctx, o.Root, "list", "-deps", "-f", format, pkg)
 	if err != nil {
 		return nil, err
 	}
@@ -158,10 +161,10 @@ func (o Options) sources(ctx context.Context, pkg string) ([]string, error) {
 // patience is how long an interrupted go command may take to exit.
 const patience = 10 * time.Second
 
-// output runs go in a folder and returns its stdout. The error has its stderr.
-func (o Options) output(ctx context.Context, dir string, args ...string) ([]byte, error) {
+// goOutput runs go in a folder and returns its stdout. The error has its stderr.
+func (o Options) goOutput(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir, cmd.Env = dir, o.environment()
+	cmd.Dir, cmd.Env = dir, o.goEnvironment()
 	// An interrupted go removes its temporary folders. Processes that it started may live on and are not waited for.
 	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, patience
 	var stderr bytes.Buffer
@@ -175,6 +178,8 @@ func (o Options) output(ctx context.Context, dir string, args ...string) ([]byte
 
 // withoutDownloads returns the messages of go without its lines about downloads.
 func withoutDownloads(stderr string) string {
-	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(stderr), "\n"), func(line string) bool { return strings.HasPrefix(line, "go: downloading ") })
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(stderr), "\n"), func(line string) bool {
+		return strings.HasPrefix(line, "go: downloading ")
+	})
 	return strings.Join(lines, "\n")
 }

@@ -12,15 +12,15 @@ import (
 )
 
 // ErrNotServed is the error if executables are missing only because modules cannot be downloaded.
-var ErrNotServed = errors.New("some executables are missing: the module proxy does not serve their modules (make pins)")
+var ErrNotServed = errors.New("some executables are missing: the module proxy does not serve their modules")
 
-// report prints one line for each selected component, and returns an error for the missing executables. failed are errors by
-// the name of the executable.
-func (o Options) report(wanted []recipe, failed map[string]error) error {
+// reportResults prints one line for each selected component, and returns an error for the missing executables. failed
+// are errors by the name of the executable.
+func (o Options) reportResults(wanted []recipe, failed map[string]error) error {
 	table := tabwriter.NewWriter(o.Progress, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "COMPONENT\tVERSION\tRESULT")
 	for _, list := range byComponent(wanted) {
-		fmt.Fprintf(table, "%s\t%s\t%s\n", list[0].Component, list[0].component.Version, result(list, failed))
+		fmt.Fprintf(table, "%s\t%s\t%s\n", list[0].Component, list[0].component.Version, describeResult(list, failed))
 	}
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(failed)) {
@@ -35,8 +35,8 @@ func (o Options) report(wanted []recipe, failed map[string]error) error {
 	return errors.Join(append(problems, table.Flush())...)
 }
 
-// result lists the executables of a component that were built, and the others with the reason.
-func result(list []recipe, failed map[string]error) string {
+// describeResult lists the executables of a component that were built, and the others with the reason.
+func describeResult(list []recipe, failed map[string]error) string {
 	var built, missing []string
 	for _, r := range list {
 		if err := failed[r.Name]; err != nil {

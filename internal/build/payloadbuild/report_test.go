@@ -15,12 +15,12 @@ import (
 
 func TestReportListsMissingExecutablesWithReasons(t *testing.T) {
 	o := testOptions(t)
-	all, err := o.recipes(t.Context())
+	all, err := o.readRecipes(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.Only = []string{"cni", "kube-log-runner", "azure"}
-	wanted, err := o.chosen(all)
+	wanted, err := o.chooseRecipes(all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestReportListsMissingExecutablesWithReasons(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		o.Progress = &out
-		err := o.report(wanted, tt.failed)
+		err := o.reportResults(wanted, tt.failed)
 		if diff := cmp.Diff(tt.table, out.String()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

@@ -34,8 +34,8 @@ func (o Options) stampDir() string   { return filepath.Join(o.Out, "payload-stam
 
 func (o Options) stampFile(name string) string { return filepath.Join(o.stampDir(), name+".json") }
 
-// current returns the stamp of a recipe if its executable was built and is unchanged.
-func (o Options) current(r recipe) (stamp, bool) {
+// currentStamp returns the stamp of a recipe if its executable was built and is unchanged.
+func (o Options) currentStamp(r recipe) (stamp, bool) {
 	data, err := os.ReadFile(o.stampFile(r.Name))
 	if err != nil {
 		return stamp{}, false
@@ -56,12 +56,12 @@ func (o Options) current(r recipe) (stamp, bool) {
 	return s, m.blob() == s.Entry.Stored
 }
 
-func (o Options) keep(s stamp) error {
+func (o Options) keepStamp(s stamp) error {
 	data, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return err
 	}
-	return write(o.stampFile(s.Entry.Name), append(data, '\n'))
+	return writeFile(o.stampFile(s.Entry.Name), append(data, '\n'))
 }
 
 func (s stamp) info() (*debug.BuildInfo, error) {
@@ -72,8 +72,8 @@ func (s stamp) info() (*debug.BuildInfo, error) {
 	return info, nil
 }
 
-// write replaces a file, unless it has these contents already.
-func write(path string, data []byte) error {
+// writeFile replaces a file, unless it has these contents already.
+func writeFile(path string, data []byte) error {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
 		return nil
 	}

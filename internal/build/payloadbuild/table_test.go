@@ -79,7 +79,7 @@ func TestModulesMatchTheTable(t *testing.T) {
 		if diff := cmp.Diff(packages, tools); diff != "" {
 			t.Errorf("%s: tools (-table +go.mod):\n%s", c.Name, diff)
 		}
-		if diff := cmp.Diff(c.Debug, m.debug()); diff != "" {
+		if diff := cmp.Diff(c.Debug, m.debugSettings()); diff != "" {
 			t.Errorf("%s: GODEBUG (-table +go.mod):\n%s", c.Name, diff)
 		}
 	}
@@ -135,7 +135,7 @@ func TestGODEBUGThatMustBeRepeated(t *testing.T) {
 		"a setting and no release":   {goMod{Go: "1.26.0", Godebug: []setting{{"winsymlink", "0"}}}, []string{"winsymlink=0"}},
 		"a setting and a go release": {goMod{Go: "1.22", Godebug: []setting{{"winsymlink", "0"}}}, []string{"default=go1.22", "winsymlink=0"}},
 	} {
-		if diff := cmp.Diff(tt.want, inherited(tt.upstream, goMod{Go: "1.26.0"}), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(tt.want, inheritedDebug(tt.upstream, goMod{Go: "1.26.0"}), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

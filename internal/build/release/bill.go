@@ -19,7 +19,8 @@ import (
 	"wmco/payload/store"
 )
 
-// Bill returns the bill of materials of the image with that digest: the operators and the executables, and what they link.
+// Bill returns the bill of materials of the image with that digest: the operators and the executables, and what they
+// link.
 func (i Image) Bill(digest string) ([]byte, error) {
 	opened, err := store.Open(i.Payload)
 	if err != nil {
@@ -46,8 +47,9 @@ func (i Image) Bill(digest string) ([]byte, error) {
 			continue
 		}
 		whole.Add("", []cyclonedx.Component{{
-			BOMRef: e.Name, Type: cyclonedx.ComponentTypeApplication, Name: e.Name, Version: e.Version, PackageURL: bills.PackageURL(e.Module, e.Version),
-			Hashes: &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: string(e.Raw.Digest)[len("sha256:"):]}},
+			BOMRef: e.Name, Type: cyclonedx.ComponentTypeApplication, Name: e.Name, Version: e.Version,
+			PackageURL: bills.PackageURL(e.Module, e.Version),
+			Hashes:     &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: string(e.Raw.Digest)[len("sha256:"):]}},
 		}})
 	}
 	return whole.Encode()
@@ -66,10 +68,13 @@ func (p Program) Bill(version string) ([]byte, error) {
 	name := cmp.Or(p.Name, "wmco")
 	b := bills.New(cyclonedx.Component{
 		BOMRef: name + "-" + p.OS + "-" + p.Arch, Type: cyclonedx.ComponentTypeApplication, Name: name, Version: version,
-		Hashes:     &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: sum}},
-		Properties: &[]cyclonedx.Property{{Name: "wmco:platform", Value: p.Platform()}, {Name: "wmco:package", Value: info.Path}, {Name: "wmco:go", Value: info.GoVersion}},
+		Hashes: &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: sum}},
+		Properties: &[]cyclonedx.Property{
+			{Name: "wmco:platform", Value: p.Platform()}, {Name: "wmco:package", Value: info.Path},
+			{Name: "wmco:go", Value: info.GoVersion},
+		},
 	})
-	b.Add("", bills.Linked(info.GoVersion, info))
+	b.Add("", bills.LinkedModules(info.GoVersion, info))
 	return b.Encode()
 }
 

@@ -39,7 +39,8 @@ type Image struct {
 	Labels Labels
 	// Programs are the operators, static programs for Linux.
 	Programs []Program
-	// Shells are the programs of tools/shell for the platforms of the operators: what oc adm must-gather needs beside the entry point.
+	// Shells are the programs of tools/shell for the platforms of the operators: what oc adm must-gather needs beside
+	// the entry point.
 	Shells []Program
 	// Payload is the folder that make payload wrote, Bills the one with its bills of materials.
 	Payload, Bills string
@@ -100,8 +101,8 @@ func (l Labels) configLabels() map[string]string {
 	return all
 }
 
-// Write makes the image in a folder, as an OCI layout with one index, and returns the digest of the index. A payload that does
-// not belong to this version, or lacks something, is a *RefusedError. The folder is replaced.
+// Write makes the image in a folder, as an OCI layout with one index, and returns the digest of the index. A payload
+// that does not belong to this version, or lacks something, is a *RefusedError. The folder is replaced.
 func (i Image) Write(dir string) (v1.Hash, error) {
 	opened, err := i.payload()
 	if err != nil {
@@ -124,8 +125,8 @@ func (i Image) Write(dir string) (v1.Hash, error) {
 	return index.Digest()
 }
 
-// names are the annotations by which an image is found in its layout: skopeo reads oci:DIR:VERSION, and podman load stores the image as
-// localhost/NAME:VERSION (without the second one as localhost/VERSION:latest).
+// names are the annotations by which an image is found in its layout: skopeo reads oci:DIR:VERSION, and podman load
+// stores the image as localhost/NAME:VERSION (without the second one as localhost/VERSION:latest).
 func names(name, version string) map[string]string {
 	return map[string]string{"org.opencontainers.image.ref.name": version, "io.containerd.image.name": "localhost/" + name + ":" + version}
 }
@@ -155,8 +156,8 @@ func (i Image) index(opened *store.Store) (v1.ImageIndex, error) {
 	return mutate.Annotations(index, i.Labels.annotations()).(v1.ImageIndex), nil //nolint:forcetypeassert // it returns the type that it is given
 }
 
-// plain is an image whose descriptor has no artifactType. skopeo drops that of an image and writes the index again, with another digest
-// than the one that the manifests name (github.com/podman-container-tools/skopeo/issues/2778).
+// plain is an image whose descriptor has no artifactType. skopeo drops that of an image and writes the index again,
+// with another digest than the one that the manifests name (github.com/podman-container-tools/skopeo/issues/2778).
 type plain struct{ v1.Image }
 
 // ArtifactType is asked for by partial.Descriptor.
@@ -175,7 +176,9 @@ func (i Image) one(p Program, executables []madeLayer) (v1.Image, error) {
 	created := v1.Time{Time: i.Labels.Created.UTC()}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	for _, a := range slices.Concat([]madeLayer{{base, "accounts, /tmp, license"}}, executables, []madeLayer{{programs, "operator, must-gather"}}) {
-		if image, err = mutate.Append(image, mutate.Addendum{Layer: a.layer, MediaType: types.OCILayer, History: v1.History{Created: created, CreatedBy: a.by}}); err != nil {
+		if image, err = mutate.Append(image, mutate.Addendum{
+			Layer: a.layer, MediaType: types.OCILayer, History: v1.History{Created: created, CreatedBy: a.by},
+		}); err != nil {
 			return nil, err
 		}
 	}
@@ -213,13 +216,16 @@ type madeLayer struct {
 	by    string
 }
 
-// executables returns a layer for each minor version of Kubernetes, one for what all nodes get, and one with the list of all. Their files are of no
-// time: an executable that has not changed is in the layer that a registry and a node of the cluster have from the release before.
+// executables returns a layer for each minor version of Kubernetes, one for what all nodes get, and one with the list
+// of all. Their files are of no time: an executable that has not changed is in the layer that a registry and a node of
+// the cluster have from the release before.
 func (i Image) executables(opened *store.Store) ([]madeLayer, error) {
 	byKubernetes := map[string][]file{}
 	for _, e := range opened.Entries() {
 		minor := payload.Find(e.Name).Kubernetes
-		byKubernetes[minor] = append(byKubernetes[minor], file{name: inImage(PayloadDir, e.File()), mode: modeFile, from: filepath.Join(i.Payload, e.File())})
+		byKubernetes[minor] = append(byKubernetes[minor], file{
+			name: inImage(PayloadDir, e.File()), mode: modeFile, from: filepath.Join(i.Payload, e.File()),
+		})
 		if bill := filepath.Join(i.Bills, billOf(e.Name)); exists(bill) {
 			byKubernetes[minor] = append(byKubernetes[minor], file{name: inImage(BillsDir, billOf(e.Name)), mode: modeFile, from: bill})
 		}
@@ -288,8 +294,8 @@ func ParseProgram(text string) (Program, error) {
 	return Program{OS: system, Arch: arch, Path: file}, nil
 }
 
-// check refuses a program that was built for something else: an image of the wrong platform does not say so before it starts.
-// In an image without a C library, only static programs start.
+// check refuses a program that was built for something else: an image of the wrong platform does not say so before it
+// starts. In an image without a C library, only static programs start.
 func (p Program) check() error {
 	info, err := buildinfo.ReadFile(p.Path)
 	if err != nil {

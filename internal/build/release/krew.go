@@ -46,7 +46,8 @@ type pluginFile struct {
 	To   string `json:"to"`
 }
 
-// Krew returns the manifest with which krew installs the archives of a folder. They are downloaded from below the URL base.
+// Krew returns the manifest with which krew installs the archives of a folder. They are downloaded from below the URL
+// base.
 func Krew(archives []Archive, dir, base, homepage string) ([]byte, error) {
 	p := plugin{APIVersion: "krew.googlecontainertools.github.com/v1alpha2", Kind: "Plugin", Metadata: pluginObject{PluginName}}
 	p.Spec = pluginSpec{

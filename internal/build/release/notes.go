@@ -28,8 +28,8 @@ func readList(name string) (store.List, error) {
 	return l, nil
 }
 
-// NotesOf returns the release notes about the executables, as markdown: those of the list in a file, compared with the list of
-// the release before. Without a name of that, all are listed.
+// NotesOf returns the release notes about the executables, as markdown: those of the list in a file, compared with the
+// list of the release before. Without a name of that, all are listed.
 func NotesOf(version, before, now string) (string, error) {
 	after, err := readList(now)
 	if err != nil {

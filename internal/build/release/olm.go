@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// OLM is the image of an OLM bundle or of a file-based catalog: the folder that make olm-bundle wrote. It runs nothing and is for any
-// platform.
+// OLM is the image of an OLM bundle or of a file-based catalog: the folder that make olm-bundle wrote. It runs nothing
+// and is for any platform.
 type OLM struct {
 	Labels  Labels
 	Dir     string
@@ -31,8 +31,8 @@ const (
 	ContentCatalog Content = "catalog"
 )
 
-// CatalogLabel names the folder of a catalog in its image (olm.operatorframework.io/docs/reference/file-based-catalogs), and CatalogDir is that
-// folder.
+// CatalogLabel names the folder of a catalog in its image
+// (olm.operatorframework.io/docs/reference/file-based-catalogs), and CatalogDir is that folder.
 const (
 	CatalogLabel = "operators.operatorframework.io.index.configs.v1"
 	CatalogDir   = "/configs"
@@ -72,7 +72,9 @@ func (o OLM) image() (v1.Image, error) {
 	}
 	created := v1.Time{Time: o.Labels.Created.UTC()}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	if image, err = mutate.Append(image, mutate.Addendum{Layer: content, MediaType: types.OCILayer, History: v1.History{Created: created, CreatedBy: "OLM " + string(o.Content)}}); err != nil {
+	if image, err = mutate.Append(image, mutate.Addendum{Layer: content, MediaType: types.OCILayer, History: v1.History{
+		Created: created, CreatedBy: "OLM " + string(o.Content),
+	}}); err != nil {
 		return nil, err
 	}
 	config, err := image.ConfigFile()

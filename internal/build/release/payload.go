@@ -34,7 +34,10 @@ func (i Image) payload() (*store.Store, error) {
 	var problems []string
 	for _, e := range opened.Entries() {
 		if e.Name == payload.Agent && e.Version != i.Labels.Version {
-			problems = append(problems, fmt.Sprintf("%s is of version %q, and the release %q (fix: make payload PAYLOAD=%s VERSION=%s)", e.Name, e.Version, i.Labels.Version, e.Name, i.Labels.Version))
+			problems = append(problems, fmt.Sprintf(
+				"%s is of version %q, and the release %q (fix: make payload PAYLOAD=%s VERSION=%s)", e.Name, e.Version,
+				i.Labels.Version, e.Name, i.Labels.Version,
+			))
 		}
 		problem, err := i.bill(e)
 		if err != nil {
@@ -56,7 +59,10 @@ func (i Image) payload() (*store.Store, error) {
 func missing(set payload.Set) []string {
 	var problems []string
 	for _, x := range set.Missing() {
-		problems = append(problems, fmt.Sprintf("%s is missing, which nodes on %s need (fix: make payload PAYLOAD=%s, or allow it: ALLOW_MISSING=1)", x.Name, x.On(), x.Name))
+		problems = append(problems, fmt.Sprintf(
+			"%s is missing, which nodes on %s need (fix: make payload PAYLOAD=%s, or allow it: ALLOW_MISSING=1)",
+			x.Name, x.On(), x.Name,
+		))
 	}
 	return problems
 }

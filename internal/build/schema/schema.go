@@ -1,5 +1,5 @@
-// Package schema makes JSON schemas (json-schema.org, 2020-12) of Go types: of what encoding/json writes of a value. It knows no type by
-// name but those of the standard library.
+// Package schema makes JSON schemas (json-schema.org, 2020-12) of Go types: of what encoding/json writes of a value. It
+// knows no type by name but those of the standard library.
 package schema
 
 import (
@@ -16,15 +16,15 @@ type Schema map[string]any
 // Draft names the version of JSON schema.
 const Draft = "https://json-schema.org/draft/2020-12/schema"
 
-// Of returns the schema of a type. Objects may have more fields than it says: a later version adds some. Of a type that encodes itself it says
-// nothing. A type that holds itself is not supported.
+// Of returns the schema of a type. Objects may have more fields than it says: a later version adds some. Of a type that
+// encodes itself it says nothing. A type that holds itself is not supported.
 func Of(t reflect.Type) Schema {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
 		return Schema{"type": "string", "format": "date-time"}
-	case implements[json.Marshaler](t):
+	case implementsInterface[json.Marshaler](t):
 		return Schema{}
-	case implements[encoding.TextMarshaler](t):
+	case implementsInterface[encoding.TextMarshaler](t):
 		return Schema{"type": "string"}
 	}
 	switch t.Kind() {
@@ -52,7 +52,7 @@ func Of(t reflect.Type) Schema {
 	}
 }
 
-func implements[I any](t reflect.Type) bool {
+func implementsInterface[I any](t reflect.Type) bool {
 	what := reflect.TypeFor[I]()
 	return t.Implements(what) || reflect.PointerTo(t).Implements(what)
 }
@@ -66,7 +66,7 @@ func ofStruct(t reflect.Type) Schema {
 		case name == "-" || !f.IsExported() && !f.Anonymous:
 		case f.Anonymous && name == "":
 			below := Of(f.Type)
-			for n, s := range fields(below) {
+			for n, s := range structFields(below) {
 				properties[n] = s
 			}
 			if more, ok := below["required"].([]string); ok {
@@ -89,8 +89,8 @@ func ofStruct(t reflect.Type) Schema {
 	return s
 }
 
-// fields are the properties of a schema of an object.
-func fields(s Schema) Schema {
+// structFields are the properties of a schema of an object.
+func structFields(s Schema) Schema {
 	properties, _ := s["properties"].(Schema)
 	return properties
 }

@@ -37,10 +37,10 @@ const (
 	definition = "../deploy/crd/windowsnodesstatus.yaml"
 )
 
-// warned: a change that would stop all pods is applied. What oc prints is what the API server has from the operator, and the columns of the
-// definition.
+// warned: a change that would stop all pods is applied. What oc prints is what the API server has from the operator,
+// and the columns of the definition.
 func warned(ctx context.Context, f *Fleet) (command, output string, err error) {
-	lines, err := f.warnings(ctx)
+	lines, err := f.fleetWarnings(ctx)
 	if err != nil {
 		return "", "", err
 	}
@@ -53,8 +53,8 @@ func warned(ctx context.Context, f *Fleet) (command, output string, err error) {
 	return "oc apply -f mirrors.yaml", out.String() + table, err
 }
 
-// warnings returns what the operator answers about the change.
-func (f *Fleet) warnings(ctx context.Context) ([]string, error) {
+// fleetWarnings returns what the operator answers about the change.
+func (f *Fleet) fleetWarnings(ctx context.Context) ([]string, error) {
 	list, err := f.Objects()
 	if err != nil {
 		return nil, err
@@ -84,12 +84,18 @@ func (f *Fleet) warnings(ctx context.Context) ([]string, error) {
 	}
 	w := warnings.Warner{
 		Read: func(ctx context.Context, from client.Reader) (*desired.Hosts, error) {
-			return desired.ReadHosts(ctx, desired.Source{Objects: objects.NewClusterReader(from), Gather: gather.Options{Complete: true}, Key: bundle.Key(key), WithoutCredentials: true})
+			return desired.ReadHosts(ctx, desired.Source{
+				Objects: objects.NewClusterReader(from), Gather: gather.Options{Complete: true}, Key: bundle.Key(key),
+				WithoutCredentials: true,
+			})
 		},
 		Cache: cluster, Wants: gather.WantedObjects(gather.OperatorNamespace), Log: logr.Discard(),
 	}
 	kind := object.GroupVersionKind()
-	req := admissionv1.AdmissionRequest{Kind: metav1.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: kind.Kind}, Name: object.GetName(), Operation: admissionv1.Create}
+	req := admissionv1.AdmissionRequest{
+		Kind: metav1.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: kind.Kind},
+		Name: object.GetName(), Operation: admissionv1.Create,
+	}
 	req.Object.Raw = raw
 	return w.Handle(ctx, admission.Request{AdmissionRequest: req}).Warnings, nil
 }
@@ -98,8 +104,11 @@ func (f *Fleet) warnings(ctx context.Context) ([]string, error) {
 func (f *Fleet) statusTable() (string, error) {
 	n := len(f.Nodes)
 	s := status.Status{
-		Conditions: []metav1.Condition{{Type: status.InputsConfirmed, Status: metav1.ConditionFalse, Reason: "NodeImageUnreachable", Message: "held"}},
-		Nodes:      &status.Nodes{Total: n, Updated: n}, HostsWaiting: new(0),
+		Conditions: []metav1.Condition{{
+			Type: status.InputsConfirmed, Status: metav1.ConditionFalse, Reason: "NodeImageUnreachable",
+			Message: "held",
+		}},
+		Nodes: &status.Nodes{Total: n, Updated: n}, HostsWaiting: new(0),
 	}.WithSummary(nil)
 	text, err := json.Marshal(map[string]any{"metadata": map[string]any{"name": status.Name}, "status": s})
 	if err != nil {

@@ -91,7 +91,9 @@ func NewFleet(ctx context.Context, golden string, now time.Time) (*Fleet, error)
 		return nil, err
 	}
 	for _, n := range f.Nodes {
-		if err := f.Rolled(n, plan.Turn{Impact: bundle.ImpactRestart, Begun: f.Ago(50 * time.Hour), Ended: f.Ago(50*time.Hour - 74*time.Second)}); err != nil {
+		if err := f.Rolled(n, plan.Turn{
+			Impact: bundle.ImpactRestart, Begun: f.Ago(50 * time.Hour), Ended: f.Ago(50*time.Hour - 74*time.Second),
+		}); err != nil {
 			return nil, err
 		}
 	}
@@ -131,17 +133,21 @@ func (f *Fleet) addNodes(like *unstructured.Unstructured, facts bundle.Facts) er
 			n.Status.Conditions[k].LastHeartbeatTime, n.Status.Conditions[k].LastTransitionTime = metav1.NewTime(f.Ago(time.Minute)), metav1.NewTime(f.Ago(400*time.Hour))
 		}
 		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
-			Type: published.Condition, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.NewTime(f.Ago(time.Minute)), LastTransitionTime: metav1.NewTime(f.Ago(50 * time.Hour)),
+			Type: published.Condition, Status: corev1.ConditionTrue,
+			LastHeartbeatTime:  metav1.NewTime(f.Ago(time.Minute)),
+			LastTransitionTime: metav1.NewTime(f.Ago(50 * time.Hour)),
 		})
 		f.Nodes = append(f.Nodes, &n)
-		if err := annotate(&n, published.ReportAnnotation, published.Report{Program: version, State: published.StateApplied, Facts: &own}.Encode); err != nil {
+		if err := annotateNode(&n, published.ReportAnnotation, published.Report{
+			Program: version, State: published.StateApplied, Facts: &own,
+		}.Encode); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func annotate(n *corev1.Node, name string, encode func() (string, error)) error {
+func annotateNode(n *corev1.Node, name string, encode func() (string, error)) error {
 	text, err := encode()
 	n.Annotations[name] = text
 	return err
@@ -161,7 +167,8 @@ func (f *Fleet) Render(ctx context.Context, with ...string) (map[string]layers.W
 		return nil, err
 	}
 	hosts, err := desired.ReadHosts(ctx, desired.Source{
-		Objects: objects.NewPathsReader(append([]string{folder}, with...), nil), Key: bundle.Key(key), Payload: filepath.Join(f.golden, "payload"), Gather: gather.Options{Complete: true},
+		Objects: objects.NewPathsReader(append([]string{folder}, with...), nil), Key: bundle.Key(key),
+		Payload: filepath.Join(f.golden, "payload"), Gather: gather.Options{Complete: true},
 	})
 	if err != nil {
 		return nil, err
@@ -202,14 +209,14 @@ func (f *Fleet) Publish(n *corev1.Node, w layers.Wanted, turn plan.Turn) error {
 	}
 	turn.Bundle, turn.Permitted = w.Bundle, turn.Begun
 	state.Turn = turn
-	if err := annotate(n, published.RolloutAnnotation, state.Encode); err != nil {
+	if err := annotateNode(n, published.RolloutAnnotation, state.Encode); err != nil {
 		return err
 	}
 	d := w.DesiredAnnotation(gather.OperatorNamespace, turn.Impact)
 	for _, s := range layers.PlanChanges([]layers.Wanted{w}, layers.Observed{Nodes: []layers.Node{{Name: n.Name, Known: true}}}).Create {
 		f.secrets[s.Name] = s.SecretObject(gather.OperatorNamespace)
 	}
-	return annotate(n, published.DesiredAnnotation, d.Encode)
+	return annotateNode(n, published.DesiredAnnotation, d.Encode)
 }
 
 // Report is what the agent of a node says since a time. A bundle that is applied is the desired one.
@@ -231,7 +238,7 @@ func (f *Fleet) Report(n *corev1.Node, r published.Report, since time.Time) erro
 			c.LastTransitionTime = metav1.NewTime(since)
 		}
 	}
-	return annotate(n, published.ReportAnnotation, r.Encode)
+	return annotateNode(n, published.ReportAnnotation, r.Encode)
 }
 
 // Say adds what the operator says: conditions that are False.
@@ -239,7 +246,8 @@ func (f *Fleet) Say(conditions ...metav1.Condition) {
 	var list []any
 	for _, c := range conditions {
 		list = append(list, map[string]any{
-			"type": c.Type, "status": "False", "reason": c.Reason, "message": c.Message, "lastTransitionTime": c.LastTransitionTime.UTC().Format(time.RFC3339),
+			"type": c.Type, "status": "False", "reason": c.Reason, "message": c.Message,
+			"lastTransitionTime": c.LastTransitionTime.UTC().Format(time.RFC3339),
 		})
 	}
 	f.objects = append(f.objects, map[string]any{

@@ -59,7 +59,9 @@ func Scenes() []Scene {
 		{Name: "rollout", Command: []string{"status", "--from", collected}, Status: 1, Stage: canaryObserved},
 		{Name: "node", Command: []string{"status", "win-1", "--from", collected}, Status: 1, Stage: canaryRolledBack},
 		{Name: "stopped", Command: []string{"status", "--from", collected}, Status: 1, Stage: canaryRolledBack},
-		{Name: "diff", Command: []string{"diff", "--from", "cluster", "--from", change, "--against", "cluster", "--payload", executables}, Status: 1, Live: true, Change: proxy,
+		{Name: "diff", Command: []string{
+			"diff", "--from", "cluster", "--from", change, "--against", "cluster", "--payload", executables,
+		}, Status: 1, Live: true, Change: proxy,
 			Stage: func(context.Context, *Fleet) error { return nil }},
 		{Name: "apply", Stage: func(context.Context, *Fleet) error { return nil }, Show: warned},
 	}
@@ -85,7 +87,9 @@ func canaryObserved(ctx context.Context, f *Fleet) error {
 	}
 	f.Nodes[5].Annotations[published.PausedAnnotation] = "yes"
 	f.Say(metav1.Condition{Type: status.RolledOut, Reason: "RollingOut", LastTransitionTime: metav1.NewTime(f.Ago(2 * time.Minute))})
-	return f.Rolled(f.Nodes[0], plan.Turn{Impact: bundle.ImpactRestart, Canary: true, Begun: f.Ago(100 * time.Second), Ended: f.Ago(30 * time.Second)})
+	return f.Rolled(f.Nodes[0], plan.Turn{
+		Impact: bundle.ImpactRestart, Canary: true, Begun: f.Ago(100 * time.Second), Ended: f.Ago(30 * time.Second),
+	})
 }
 
 // canaryRolledBack: a setting does not work on the first node, and the others do not get it.
@@ -164,14 +168,17 @@ func (s Scene) run(ctx context.Context, f *Fleet, program, folder string) (strin
 	defer server.Close()
 	config := filepath.Join(folder, "kubeconfig")
 	if err := clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{"c": {Server: server.URL}}, Contexts: map[string]*clientcmdapi.Context{"c": {Cluster: "c"}}, CurrentContext: "c",
+		Clusters: map[string]*clientcmdapi.Cluster{"c": {Server: server.URL}},
+		Contexts: map[string]*clientcmdapi.Context{"c": {Cluster: "c"}}, CurrentContext: "c",
 	}, config); err != nil {
 		return "", err
 	}
 	var out, said bytes.Buffer
 	cmd := exec.CommandContext(ctx, program, s.Command...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = folder, &out, &said
-	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "WMCO_") }), "KUBECONFIG="+config, "XDG_CONFIG_HOME="+folder, "TZ=UTC")
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "WMCO_")
+	}), "KUBECONFIG="+config, "XDG_CONFIG_HOME="+folder, "TZ=UTC")
 	err = cmd.Run()
 	if ended := cmd.ProcessState; ended == nil || ended.ExitCode() != s.Status {
 		return "", fmt.Errorf("running wmco %s: %w: %w\n%s%s", strings.Join(s.Command, " "), errStatus, err, out.String(), said.String())

@@ -14,8 +14,8 @@ import (
 	"wmco/applier/selftest/thismachine"
 )
 
-// Read returns the results in a folder, by build.
-func Read(folder string) ([]result.Result, error) {
+// ReadResults returns the results in a folder, by build.
+func ReadResults(folder string) ([]result.Result, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	if err != nil {
 		return nil, err
@@ -36,8 +36,8 @@ func Read(folder string) ([]result.Result, error) {
 	return all, nil
 }
 
-// Sentence is what has run on a real Windows, in one sentence. The README has it.
-func Sentence(results []result.Result) string {
+// SummarizeResults is what has run on a real Windows, in one sentence. The README has it.
+func SummarizeResults(results []result.Result) string {
 	if len(results) == 0 {
 		return "nothing has run on a real Windows yet."
 	}
@@ -69,8 +69,8 @@ func runs() []run {
 	}
 }
 
-// Markdown is docs/tested.md.
-func Markdown(results []result.Result) string {
+// ResultsPage is docs/tested.md.
+func ResultsPage(results []result.Result) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, `# What was tested
 
@@ -81,7 +81,7 @@ send a result.
 
 | platform | what ran | by | last seen | result |
 |---|---|---|---|---|
-`, Sentence(results))
+`, SummarizeResults(results))
 	const windows, selfTest = "Windows Server 2025, 2022, 2019", "`wmco selftest`, or the workflow `windows` of a fork (2025, 2022)"
 	for _, r := range results {
 		day, _, _ := strings.Cut(r.Started, "T")

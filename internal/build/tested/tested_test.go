@@ -10,7 +10,7 @@ import (
 // TestTheREADMEHasTheSentence holds the README to the results.
 func TestTheREADMEHasTheSentence(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
-	results, err := Read(filepath.Join(root, "golden", "real"))
+	results, err := ReadResults(filepath.Join(root, "golden", "real"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,14 +18,14 @@ func TestTheREADMEHasTheSentence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := strings.Join(strings.Fields(string(readme)), " "); !strings.Contains(text, Sentence(results)) {
-		t.Errorf("the README does not say %q", Sentence(results))
+	if text := strings.Join(strings.Fields(string(readme)), " "); !strings.Contains(text, SummarizeResults(results)) {
+		t.Errorf("the README does not say %q", SummarizeResults(results))
 	}
 	page, err := os.ReadFile(filepath.Join(root, "docs", "tested.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(page) != Markdown(results) {
+	if string(page) != ResultsPage(results) {
 		t.Error("docs/tested.md is out of date: make generate")
 	}
 }
@@ -36,21 +36,21 @@ func TestAResultIsInTheTable(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "10.0.20348.1.json"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	results, err := Read(folder)
+	results, err := ReadResults(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := Markdown(results)
+	page := ResultsPage(results)
 	for _, want := range []string{
 		"| Windows 10.0.20348.1, ServerStandard Server | the clauses below |", "| 2026-12-01 | 0 passed, 1 failed, 0 skipped |\n",
 		"| reading: Stat of no paths returns nothing | failed |", "| reading: Stat keeps the order of the paths | not asked |",
-		"an HNS endpoint is made and removed [16]; an HNS endpoint needs its network;", "| 16 | Wine has no HNS; networks.TestEndpoints |\n", Sentence(results),
+		"an HNS endpoint is made and removed [16]; an HNS endpoint needs its network;", "| 16 | Wine has no HNS; networks.TestEndpoints |\n", SummarizeResults(results),
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
-	if Sentence(results) == Sentence(nil) {
+	if SummarizeResults(results) == SummarizeResults(nil) {
 		t.Error("a result changes no sentence")
 	}
 }

@@ -9,8 +9,8 @@ import (
 // Allowed are the skips that do not fail a run.
 type Allowed []*regexp.Regexp
 
-// ParseAllowed reads a list of them: a regular expression for "PACKAGE TEST" in each line, a comment that says why after " # ", and lines that begin
-// with #. A line without a reason is an error.
+// ParseAllowed reads a list of them: a regular expression for "PACKAGE TEST" in each line, a comment that says why
+// after " # ", and lines that begin with #. A line without a reason is an error.
 func ParseAllowed(text string) (Allowed, error) {
 	var all Allowed
 	for i, line := range strings.Split(text, "\n") {
@@ -31,7 +31,7 @@ func ParseAllowed(text string) (Allowed, error) {
 	return all, nil
 }
 
-func (a Allowed) has(name testName) bool {
+func (a Allowed) allowsSkip(name testName) bool {
 	for _, expression := range a {
 		if expression.MatchString(name.pkg + " " + name.test) {
 			return true

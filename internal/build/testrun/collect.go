@@ -35,8 +35,8 @@ func newCollected() *collected {
 	return &collected{running: map[testName][]string{}, results: map[testName]string{}, broken: map[string]bool{}}
 }
 
-// add notes an event. It reports whether a package has ended with it.
-func (c *collected) add(e event) (ended bool) {
+// addEvent notes an event. It reports whether a package has ended with it.
+func (c *collected) addEvent(e event) (ended bool) {
 	name := testName{e.Package, e.Test}
 	switch e.Action {
 	case "build-output":
@@ -44,13 +44,13 @@ func (c *collected) add(e event) (ended bool) {
 	case "output":
 		c.running[name] = append(c.running[name], e.Output)
 	case "pass", "fail", "skip":
-		c.end(name, e.Action)
+		c.noteEnd(name, e.Action)
 		return e.Test == ""
 	}
 	return false
 }
 
-func (c *collected) end(name testName, action string) {
+func (c *collected) noteEnd(name testName, action string) {
 	output := c.running[name]
 	delete(c.running, name)
 	if name.test == "" {
@@ -70,7 +70,7 @@ func (c *collected) end(name testName, action string) {
 func (c *collected) endPackage(name testName, action string, output []string) {
 	for _, other := range slices.SortedFunc(maps.Keys(c.running), compareNames) {
 		if other.pkg == name.pkg && action == "fail" && c.results[other] == "" {
-			c.end(other, "fail")
+			c.noteEnd(other, "fail")
 		}
 	}
 	failed := slices.ContainsFunc(c.failures, func(f failure) bool { return f.name.pkg == name.pkg })
@@ -91,8 +91,8 @@ func (c *collected) hasFailedPart(name testName) bool {
 	return false
 }
 
-// count returns how many tests have ended with the action.
-func (c *collected) count(action string) int {
+// countEnded returns how many tests have ended with the action.
+func (c *collected) countEnded(action string) int {
 	n := 0
 	for _, a := range c.results {
 		if a == action {

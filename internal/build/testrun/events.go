@@ -21,7 +21,8 @@ type event struct {
 // maxLine is the longest line of go test in bytes. A test may print a long one.
 const maxLine = 64 << 20
 
-// readEvents calls each for every event. Lines that are no events, such as messages of the go command, are passed on as output of a build.
+// readEvents calls each for every event. Lines that are no events, such as messages of the go command, are passed on as
+// output of a build.
 func readEvents(r io.Reader, each func(event)) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)

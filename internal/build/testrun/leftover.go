@@ -14,8 +14,8 @@ import (
 // scratch is the folder for the temporary files of the tests.
 type scratch string
 
-// newScratch makes it, empty. Its name is the same each time: go test runs a test again, instead of taking its result from the cache, if TMPDIR changed.
-// The name is short: the path of a Unix socket has 107 bytes at most (unix(7)).
+// newScratch makes it, empty. Its name is the same each time: go test runs a test again, instead of taking its result
+// from the cache, if TMPDIR changed. The name is short: the path of a Unix socket has 107 bytes at most (unix(7)).
 func newScratch(logs string) (scratch, error) {
 	path, err := filepath.Abs(logs)
 	if err != nil {
@@ -51,7 +51,8 @@ func (s scratch) removeLeft() ([]string, error) {
 	return left, errors.Join(err, os.RemoveAll(string(s)))
 }
 
-// processes returns those whose environment names the folder, as TMPDIR or as that of a simulated machine. Without /proc, there are none.
+// processes returns those whose environment names the folder, as TMPDIR or as that of a simulated machine. Without
+// /proc, there are none.
 func (s scratch) processes() []int {
 	var found []int
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")

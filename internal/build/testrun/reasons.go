@@ -33,8 +33,8 @@ func reasonLines(output []string) []string {
 	return lines
 }
 
-// shownOf returns the part of an output that tells why a test failed: a panic from its beginning, else the end of what the test said, else the end
-// of all.
+// shownOf returns the part of an output that tells why a test failed: a panic from its beginning, else the end of what
+// the test said, else the end of all.
 func shownOf(output []string) []string {
 	for i, line := range output {
 		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {

@@ -22,7 +22,8 @@ type Options struct {
 	Args []string
 	// Logs is the folder in which the output of each failed test is kept.
 	Logs string
-	// Again is how many failed tests are run once more at most, each alone. With more of them, or with a package that fails without a failed test, none is.
+	// Again is how many failed tests are run once more at most, each alone. With more of them, or with a package that
+	// fails without a failed test, none is.
 	Again int
 	// Strict makes a skip that is not allowed a failure.
 	Strict  bool
@@ -78,7 +79,10 @@ func (p *printer) runTests(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r := Result{Passed: c.count("pass"), Failed: c.count("fail"), Skipped: c.count("skip"), Packages: p.packages, broken: len(c.broken) > 0}
+	r := Result{
+		Passed: c.countEnded("pass"), Failed: c.countEnded("fail"), Skipped: c.countEnded("skip"), Packages: p.packages,
+		broken: len(c.broken) > 0,
+	}
 	if exit != 0 && r.Failed == 0 {
 		r.broken = true
 	}
@@ -90,7 +94,7 @@ func (p *printer) runTests(ctx context.Context) (Result, error) {
 	for _, s := range c.skips {
 		text := fmt.Sprintf("%s of %s (%s)", s.name.test, s.name.pkg, s.reason)
 		r.Skips = append(r.Skips, text)
-		if o.Strict && !o.Allowed.has(s.name) {
+		if o.Strict && !o.Allowed.allowsSkip(s.name) {
 			r.refused = append(r.refused, text)
 		}
 	}
@@ -119,7 +123,8 @@ type printer struct {
 
 func (p *printer) printf(format string, args ...any) { _, _ = fmt.Fprintf(p.o.Out, format, args...) }
 
-// goTest runs go test once, and returns what it said and its exit status. Without go vet, which takes a fifth of the time: make lint runs it.
+// goTest runs go test once, and returns what it said and its exit status. Without go vet, which takes a fifth of the
+// time: make lint runs it.
 func (p *printer) goTest(ctx context.Context, args ...string) (*collected, int, error) {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json", "-vet=off"}, args...)...)
 	cmd.Dir, cmd.Env = p.o.Dir, p.scratch.environment()
@@ -135,7 +140,7 @@ func (p *printer) goTest(ctx context.Context, args ...string) (*collected, int, 
 	c := newCollected()
 	err = readEvents(out, func(e event) {
 		before := len(c.failures)
-		ended := c.add(e)
+		ended := c.addEvent(e)
 		for _, f := range c.failures[before:] {
 			p.printFailure(f)
 		}
@@ -199,7 +204,8 @@ func fileName(n testName) string {
 	return filepath.Join(filepath.FromSlash(n.pkg), test[:min(len(test), 120)]+".log")
 }
 
-// runAgain runs each failed test once more, alone. One that does not pass then, because it fails, is skipped or does not run, stays failed.
+// runAgain runs each failed test once more, alone. One that does not pass then, because it fails, is skipped or does
+// not run, stays failed.
 func (p *printer) runAgain(ctx context.Context, c *collected, r *Result) error {
 	var roots []testName
 	for name, action := range c.results {

@@ -61,12 +61,21 @@ func New() Node {
 			`C:\k\etc\kubernetes\manifests\.keep`:            "",
 			`C:\k\containerd\registries\_default\hosts.toml`: "\n",
 		},
-		Secrets:   map[string]string{`C:\k\bootstrap-kubeconfig`: "token: sesame-files\n"},
-		Programs:  map[string]string{`C:\k\kubelet.exe`: strings.Repeat("kubelet", 1000), `C:\k\containerd\containerd.exe`: strings.Repeat("containerd", 999), `C:\k\kube-log-runner.exe`: "runner"},
+		Secrets: map[string]string{`C:\k\bootstrap-kubeconfig`: "token: sesame-files\n"},
+		Programs: map[string]string{
+			`C:\k\kubelet.exe`:               strings.Repeat("kubelet", 1000),
+			`C:\k\containerd\containerd.exe`: strings.Repeat("containerd", 999), `C:\k\kube-log-runner.exe`: "runner",
+		},
 		Exclusive: []string{`C:\k\containerd\registries`},
 		Services: []bundle.Service{
-			Service("containerd", []string{`C:\k\containerd\containerd.exe`, "--run-service"}, nil, `C:\k\containerd\containerd_conf.toml`, `C:\k\containerd\containerd.exe`),
-			Service("kubelet", []string{`C:\k\kube-log-runner.exe`, `C:\k\kubelet.exe`, "--config", `C:\k\kubelet.conf`}, []string{"containerd"}, `C:\k\kubelet.conf`, `C:\k\kubelet.exe`, `C:\k\kube-log-runner.exe`),
+			Service(
+				"containerd", []string{`C:\k\containerd\containerd.exe`, "--run-service"}, nil,
+				`C:\k\containerd\containerd_conf.toml`, `C:\k\containerd\containerd.exe`,
+			),
+			Service(
+				"kubelet", []string{`C:\k\kube-log-runner.exe`, `C:\k\kubelet.exe`, "--config", `C:\k\kubelet.conf`},
+				[]string{"containerd"}, `C:\k\kubelet.conf`, `C:\k\kubelet.exe`, `C:\k\kube-log-runner.exe`,
+			),
 		},
 		Proxy: map[string]string{"NO_PROXY": ".svc"}, SecretProxy: "http://user:sesame-proxy@proxy:3128",
 		CAs: []string{"first CA", "second CA"}, Cluster: "blue", Stage: bundle.StageJoined,
@@ -96,7 +105,10 @@ func (n Node) file(path, text string) bundle.File {
 	if path == bundle.SigningKeysFile {
 		access, impact = bundle.AccessAdmins, bundle.ImpactNone
 	}
-	return bundle.File{Path: path, Digest: bundle.Of([]byte(text)), Size: int64(len(text)), Access: access, Impact: impact, Content: bundle.Content{Data: []byte(text)}}
+	return bundle.File{
+		Path: path, Digest: bundle.Of([]byte(text)), Size: int64(len(text)), Access: access, Impact: impact,
+		Content: bundle.Content{Data: []byte(text)},
+	}
 }
 
 // Bundle returns the bundle of the node as render would make it.
@@ -113,7 +125,10 @@ func (n Node) Bundle(t testing.TB) bundle.Bundle {
 		})
 	}
 	for path, text := range n.Programs {
-		c.Payload = append(c.Payload, bundle.Payload{Path: path, Component: bundle.Base(path), Version: "v1", Digest: bundle.Of([]byte(text)), Size: int64(len(text)), Impact: bundle.ImpactRestart})
+		c.Payload = append(c.Payload, bundle.Payload{
+			Path: path, Component: bundle.Base(path), Version: "v1", Digest: bundle.Of([]byte(text)),
+			Size: int64(len(text)), Impact: bundle.ImpactRestart,
+		})
 	}
 	c.Directories = []bundle.Directory{{Path: `C:\k`, Access: bundle.AccessUsers}, {Path: `C:\k\containerd`, Access: bundle.AccessUsers}}
 	for _, path := range n.Exclusive {
@@ -134,10 +149,12 @@ func (n Node) Bundle(t testing.TB) bundle.Bundle {
 	c.Environments = []bundle.Environment{env}
 	c.Services = slices.Clone(n.Services)
 	for _, text := range n.CAs {
-		c.TrustedCAs = append(c.TrustedCAs, bundle.TrustedCA{Digest: bundle.Of([]byte(text)), Subject: "CN=" + strings.ToValidUTF8(text, "?"), NotAfter: "2045-01-01T00:00:00Z", Impact: bundle.ImpactNone, Content: bundle.Content{Data: []byte(text)}})
+		c.TrustedCAs = append(c.TrustedCAs, bundle.TrustedCA{
+			Digest: bundle.Of([]byte(text)), Subject: "CN=" + strings.ToValidUTF8(text, "?"),
+			NotAfter: "2045-01-01T00:00:00Z", Impact: bundle.ImpactNone, Content: bundle.Content{Data: []byte(text)},
+		})
 	}
-	c.Endpoints = n.Endpoints
-	c.Routes, c.Features, c.Firewall = n.Routes, n.Features, n.Firewall
+	c.Endpoints, c.Routes, c.Features, c.Firewall = n.Endpoints, n.Routes, n.Features, n.Firewall
 	c.State = []bundle.State{{Path: `C:\k\kubeconfig`, File: true, Cluster: n.Cluster}, {Path: `C:\var\lib\kubelet\pki`, Cluster: n.Cluster}}
 	c.Exclusions = []bundle.Exclusion{{Process: `C:\k\containerd\containerd.exe`, Impact: bundle.ImpactNone}}
 	c.Networks = []bundle.Network{{Name: Network, Cluster: n.Cluster}}

@@ -15,7 +15,8 @@ import (
 	"wmco/internal/hostsim/simulation"
 )
 
-// fileModes and folderModes are the modes that stand for accesses. Those of AccessOther are given to copies of such files.
+// fileModes and folderModes are the modes that stand for accesses. Those of AccessOther are given to copies of such
+// files.
 var (
 	fileModes = map[bundle.Access]fs.FileMode{
 		bundle.AccessUsers: 0o644, bundle.AccessAdmins: 0o600, plan.AccessOther: 0o640,
@@ -127,8 +128,8 @@ func (d disk) MakeFolder(name string, access bundle.Access) error {
 	})
 }
 
-// createFolder makes a folder that is never seen with another mode, as a folder on Windows is created with its access: Mkdir
-// takes away the bits of the umask, so it is made outside of the drive.
+// createFolder makes a folder that is never seen with another mode, as a folder on Windows is created with its access:
+// Mkdir takes away the bits of the umask, so it is made outside of the drive.
 func (d disk) createFolder(rel string, mode fs.FileMode) error {
 	const beside = dirMachine + "/folder.new"
 	if err := d.tree.Remove(beside); err != nil && !errors.Is(err, fs.ErrNotExist) {

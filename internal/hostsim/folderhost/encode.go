@@ -17,8 +17,8 @@ import (
 	"wmco/internal/hostsim/simulation"
 )
 
-// settingFiles returns the files of the settings by kind. Certificates are files of their own, and the host name is in the
-// document of the host.
+// settingFiles returns the files of the settings by kind. Certificates are files of their own, and the host name is in
+// the document of the host.
 func settingFiles() map[bundle.EntryKind]string {
 	files := map[bundle.EntryKind]string{}
 	for _, k := range bundle.Kinds() {
@@ -110,7 +110,9 @@ func decode(documents map[string][]byte) (*simulation.State, error) {
 	}
 	var m machine
 	s := &simulation.State{Services: map[string]simulation.Service{}, Settings: map[string]plan.Setting{}}
-	for rel, v := range map[string]any{fileMachine: &m, fileFacts: &s.Facts, fileProcesses: &s.Processes, fileBehaviour: &s.Script, fileLive: &s.Live} {
+	for rel, v := range map[string]any{
+		fileMachine: &m, fileFacts: &s.Facts, fileProcesses: &s.Processes, fileBehaviour: &s.Script, fileLive: &s.Live,
+	} {
 		if err := unmarshal(documents, rel, v); err != nil {
 			return nil, err
 		}

@@ -28,7 +28,8 @@ type Options struct {
 	Facts bundle.Facts
 	// Now is the clock by which the host boots; nil is the system's.
 	Now func() time.Time
-	// OnChange, if set, is called before each change of the folder, and in the middle of one that is seen half done: tests end the process there.
+	// OnChange, if set, is called before each change of the folder, and in the middle of one that is seen half done:
+	// tests end the process there.
 	OnChange func()
 }
 

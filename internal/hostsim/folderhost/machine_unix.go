@@ -172,7 +172,9 @@ func forget(s *simulation.State) {
 	}
 	s.Script.DiskBytes = 0
 	s.Script.Locked = slices.DeleteFunc(slices.Clone(s.Script.Locked), ours)
-	s.Script.Probes = slices.DeleteFunc(slices.Clone(s.Script.Probes), func(p simulation.SilentProbe) bool { return strings.HasPrefix(p.Target, fixtures.TargetPrefix) })
+	s.Script.Probes = slices.DeleteFunc(slices.Clone(s.Script.Probes), func(p simulation.SilentProbe) bool {
+		return strings.HasPrefix(p.Target, fixtures.TargetPrefix)
+	})
 	s.Processes = nil
 	s.Facts.Networks = slices.DeleteFunc(slices.Clone(s.Facts.Networks), func(n bundle.HNSNetwork) bool { return n.Name == selftest.NetworkName })
 	maps.DeleteFunc(s.Settings, func(_ string, x plan.Setting) bool { return x.Kind == bundle.KindTrustedCA && isOwnCA(x.Value) })

@@ -12,7 +12,8 @@ import (
 
 // place is what is at a Windows path.
 type place struct {
-	// rel is the path below the root of the host, in the case of what is there. It is empty if its folder does not exist.
+	// rel is the path below the root of the host, in the case of what is there. It is empty if its folder does not
+	// exist.
 	rel string
 	// info is nil if nothing is there.
 	info fs.FileInfo
@@ -41,7 +42,8 @@ type resolver struct {
 type folder struct {
 	rel   string
 	there bool
-	// at is the folder, opened when it is needed: opening each path from the root would open all folders above it again.
+	// at is the folder, opened when it is needed: opening each path from the root would open all folders above it
+	// again.
 	at *os.Root
 	// names are the names in it by their folded form, read when they are needed.
 	names map[string]string

@@ -31,8 +31,8 @@ const (
 type store struct {
 	tree     *os.Root
 	onChange func()
-	// state is the state when the files were last read or written, and stamps are their stamps then: a difference means that
-	// they have to be read again. Both are nil before.
+	// state is the state when the files were last read or written, and stamps are their stamps then: a difference means
+	// that they have to be read again. Both are nil before.
 	state  *simulation.State
 	stamps map[string]stamp
 	// folders are the times when names in the folders changed, as of lookedAt.
@@ -160,8 +160,8 @@ func isDocument(rel string) bool {
 	return path.Ext(rel) == ".json" || path.Ext(rel) == ".der"
 }
 
-// Save implements simulation.Store. It writes fileMachine first: a boot that is cut after it has stopped all services, and
-// pending settings stay pending.
+// Save implements simulation.Store. It writes fileMachine first: a boot that is cut after it has stopped all services,
+// and pending settings stay pending.
 func (s *store) Save(state *simulation.State) error {
 	documents, err := encode(state)
 	if err != nil {
@@ -184,7 +184,8 @@ func (s *store) Save(state *simulation.State) error {
 	return nil
 }
 
-// before returns the last state as Save would write it, so that a file that a person formatted differently stays as it is.
+// before returns the last state as Save would write it, so that a file that a person formatted differently stays as it
+// is.
 func (s *store) before() (map[string][]byte, error) {
 	if s.state == nil {
 		return nil, s.makeFolders()

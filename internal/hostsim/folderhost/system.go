@@ -11,7 +11,8 @@ import (
 	"wmco/preflight"
 )
 
-// FileSystem is the file beside the drive of a simulated host that says what is not as on a healthy Windows: fields of preflight.Machine.
+// FileSystem is the file beside the drive of a simulated host that says what is not as on a healthy Windows: fields of
+// preflight.Machine.
 const FileSystem = "windows.json"
 
 // System is what the Windows of the host in a folder says of itself.

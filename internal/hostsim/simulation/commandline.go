@@ -3,7 +3,8 @@ package simulation
 import "strings"
 
 // SplitCommandLine splits a command line as CommandLineToArgvW does
-// (learn.microsoft.com/windows/win32/api/shellapi/nf-shellapi-commandlinetoargvw): the counterpart of bundle.CommandLine.
+// (learn.microsoft.com/windows/win32/api/shellapi/nf-shellapi-commandlinetoargvw): the counterpart of
+// bundle.CommandLine.
 func SplitCommandLine(line string) []string {
 	if line == "" {
 		return nil
@@ -34,8 +35,8 @@ func splitProgram(line string) (program, rest string) {
 	return line[:end], line[end:]
 }
 
-// splitArgument reads up to the first blank outside quotes. Of n backslashes before a quote, n/2 stay; the odd one makes
-// the quote a character. Two quotes inside quotes are one.
+// splitArgument reads up to the first blank outside quotes. Of n backslashes before a quote, n/2 stay; the odd one
+// makes the quote a character. Two quotes inside quotes are one.
 func splitArgument(line string) (arg, rest string) {
 	var out strings.Builder
 	quoted := false

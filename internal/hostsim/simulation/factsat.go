@@ -6,7 +6,8 @@ import (
 	"wmco/bundle"
 )
 
-// FactsAt returns the facts of another host of the same kind: with its own name, its one address, and an overlay network with the subnet of its Node.
+// FactsAt returns the facts of another host of the same kind: with its own name, its one address, and an overlay
+// network with the subnet of its Node.
 func FactsAt(f bundle.Facts, name, address, subnet string) bundle.Facts {
 	f.HostName, f.Addresses, f.DefaultRoute.Address = name, []string{address}, address
 	f.Networks, f.Endpoints = slices.Clone(f.Networks), slices.Clone(f.Endpoints)

@@ -297,9 +297,9 @@ func (h *Host) place(ctx context.Context, path string, create func(beside string
 	return FileError(path, err)
 }
 
-// discard removes what a cut or a failure left. Windows deletes no file of a program that runs, under whichever name: DeleteFile returns
-// ERROR_ACCESS_DENIED (learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-deletefilew). On a disk in a folder, the next file would get
-// the ID of the deleted one, and count as the program that runs.
+// discard removes what a cut or a failure left. Windows deletes no file of a program that runs, under whichever name:
+// DeleteFile returns ERROR_ACCESS_DENIED (learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-deletefilew). On a
+// disk in a folder, the next file would get the ID of the deleted one, and count as the program that runs.
 func (h *Host) discard(ctx context.Context, path string) error {
 	info, err := statOne(h.Storage.Files, path)
 	if err != nil || info.Kind == plan.FileAbsent {

@@ -10,7 +10,8 @@ import (
 	"wmco/bundle"
 )
 
-// Live is what a program that really runs in place of a service's says about itself. A service without it does what the Script says.
+// Live is what a program that really runs in place of a service's says about itself. A service without it does what the
+// Script says.
 type Live struct {
 	// Process is the one that says so: nothing is known about a later one.
 	Process Process `json:"process"`
@@ -60,7 +61,8 @@ func (h *Host) ReadFile(path string) ([]byte, error) {
 	return []byte(text), err
 }
 
-// WriteFile replaces a file as a program of the host does, and makes the folders above it. It is no operation of the host.
+// WriteFile replaces a file as a program of the host does, and makes the folders above it. It is no operation of the
+// host.
 func (h *Host) WriteFile(ctx context.Context, path string, access bundle.Access, data []byte) error {
 	if err := check(ctx, path); err != nil {
 		return err

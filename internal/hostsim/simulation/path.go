@@ -10,8 +10,8 @@ import (
 // Drive is the root of the one drive of a simulated host.
 const Drive = `C:\`
 
-// CheckPath reports why path is no path of a simulated host: bundle.CheckPath without its limit of length, which a name with
-// a mark of plan.NewName or plan.AsideName may exceed.
+// CheckPath reports why path is no path of a simulated host: bundle.CheckPath without its limit of length, which a name
+// with a mark of plan.NewName or plan.AsideName may exceed.
 func CheckPath(path string) error {
 	if !strings.HasPrefix(path, Drive) {
 		return fmt.Errorf("%w: %q does not begin with %s", bundle.ErrPath, path, Drive)

@@ -19,8 +19,8 @@ func (h *Host) Free(ctx context.Context) (int64, error) {
 	return h.free(s)
 }
 
-// free returns the room that is left on the drive: its size without all files, of which one with several names counts once. What other
-// programs wrote may exceed the size.
+// free returns the room that is left on the drive: its size without all files, of which one with several names counts
+// once. What other programs wrote may exceed the size.
 func (h *Host) free(s *State) (int64, error) {
 	if s.Script.DiskBytes == 0 {
 		return plenty, nil

@@ -101,7 +101,8 @@ const (
 	AfterStays AfterBehaviour = ""
 	// AfterCrashes has stopped when its status is next read.
 	AfterCrashes AfterBehaviour = "crashes"
-	// AfterRestarts is restarted by the service control manager again and again: another process each time its status is read.
+	// AfterRestarts is restarted by the service control manager again and again: another process each time its status
+	// is read.
 	AfterRestarts AfterBehaviour = "restarts"
 )
 

@@ -21,7 +21,9 @@ func (h *Host) Settings(ctx context.Context, names []plan.Setting) ([]plan.Setti
 				return fmt.Errorf("reading %s: %w", n.ID(), applier.ErrNoSetting)
 			}
 			if err := s.Script.answers(parts[n.Kind]); err != nil {
-				settings = append(settings, plan.Setting{Kind: n.Kind, Name: n.Name, Unknown: fmt.Sprintf("reading settings of kind %s: %v", n.Kind, err)})
+				settings = append(settings, plan.Setting{
+					Kind: n.Kind, Name: n.Name, Unknown: fmt.Sprintf("reading settings of kind %s: %v", n.Kind, err),
+				})
 				continue
 			}
 			settings = append(settings, k.read(s, plan.Setting{Kind: n.Kind, Name: n.Name}))

@@ -93,7 +93,8 @@ func (h *Host) run(s *State, svc Service, store Store) error {
 
 var reference = regexp.MustCompile(`%[^%]+%`)
 
-// expand replaces %NAME% by the value of the variable, as Windows does in the command line of a service. Other names stay.
+// expand replaces %NAME% by the value of the variable, as Windows does in the command line of a service. Other names
+// stay.
 func (s *State) expand(line string) string {
 	return reference.ReplaceAllStringFunc(line, func(name string) string {
 		if x, ok := s.Settings[SettingKey(bundle.KindVariable, strings.Trim(name, "%"))]; ok {

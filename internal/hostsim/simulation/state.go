@@ -107,7 +107,8 @@ func (s *State) Put(setting plan.Setting) {
 }
 
 // settle updates a state that was loaded to the present: what ran before the last boot has stopped, what crashes has
-// crashed or ended, and what was deleted is gone unless a handle keeps it. looks gives a service that restarts another process ID each time.
+// crashed or ended, and what was deleted is gone unless a handle keeps it. looks gives a service that restarts another
+// process ID each time.
 func (s *State) settle(looks int) {
 	for key, svc := range s.Services {
 		after := s.Script.behaviour(svc.Name).After

@@ -1,4 +1,5 @@
-// Package blocked waits until a process waits: a test that interrupts it then interrupts neither its beginning nor its end, on a busy computer too.
+// Package blocked waits until a process waits: a test that interrupts it then interrupts neither its beginning nor its
+// end, on a busy computer too.
 package blocked
 
 import (

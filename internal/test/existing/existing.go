@@ -1,9 +1,11 @@
-// Package existing lists what the generations of the existing operator leave on the host and the Node of an instance: its files, services and
-// annotations. Its agent cannot be had here; a simulated host is furnished by the list, and adopted.
+// Package existing lists what the generations of the existing operator leave on the host and the Node of an instance:
+// its files, services and annotations. Its agent cannot be had here; a simulated host is furnished by the list, and
+// adopted.
 //
 //	fact: a path, a service or an annotation, and the line of its source in each generation --Of--> Furnishing of one generation
 //
-// Each line names the place in github.com/openshift/windows-machine-config-operator that says so. Values are composed of the constants there.
+// Each line names the place in github.com/openshift/windows-machine-config-operator that says so. Values are composed
+// of the constants there.
 package existing
 
 import (
@@ -35,7 +37,8 @@ func Generations() []Generation {
 	}
 }
 
-// lines are the line of a place in each generation, in the order of Generations; 0 where a generation has no such thing.
+// lines are the line of a place in each generation, in the order of Generations; 0 where a generation has no such
+// thing.
 type lines [9]int
 
 // fact is something that some generations leave.
@@ -47,8 +50,8 @@ type fact struct {
 	lines lines
 }
 
-// place returns where a generation says it, empty if it does not.
-func (f fact) place(generation int) string {
+// factPlace returns where a generation says it, empty if it does not.
+func (f fact) factPlace(generation int) string {
 	if f.lines[generation] == 0 {
 		return ""
 	}
@@ -68,7 +71,8 @@ type Furnishing struct {
 	Generation
 	// Files are on the host, Absent are files of other generations, which are not.
 	Files, Absent []Item
-	// Services have other commands than those of this operator. NODE_NAME, NODE_SUBNET and ENDPOINT_IP in them are replaced by its agent.
+	// Services have other commands than those of this operator. NODE_NAME, NODE_SUBNET and ENDPOINT_IP in them are
+	// replaced by its agent.
 	Services []Item
 	// Annotations are on the Node. That of the user name is on those of instances alone.
 	Annotations []Item
@@ -77,16 +81,16 @@ type Furnishing struct {
 // Agent is the program of its agent.
 const Agent = folder + `windows-instance-config-daemon.exe`
 
-// Of returns what a generation leaves, by its name.
-func Of(name string) (Furnishing, error) {
+// ReadGeneration returns what a generation leaves, by its name.
+func ReadGeneration(name string) (Furnishing, error) {
 	all := Generations()
 	i := slices.IndexFunc(all, func(g Generation) bool { return g.Name == name })
 	if i < 0 {
 		return Furnishing{}, fmt.Errorf("there is no generation %q", name)
 	}
-	f := Furnishing{Generation: all[i], Services: itemsOf(services(), i), Annotations: itemsOf(annotations(), i)}
-	for _, x := range files() {
-		item := Item{x.name, x.text, x.place(i)}
+	f := Furnishing{Generation: all[i], Services: itemsOf(existingServices(), i), Annotations: itemsOf(existingAnnotations(), i)}
+	for _, x := range existingFiles() {
+		item := Item{x.name, x.text, x.factPlace(i)}
 		if item.Place == "" {
 			f.Absent = append(f.Absent, item)
 		} else {
@@ -100,7 +104,7 @@ func Of(name string) (Furnishing, error) {
 func itemsOf(facts []fact, generation int) []Item {
 	var list []Item
 	for _, x := range facts {
-		if place := x.place(generation); place != "" {
+		if place := x.factPlace(generation); place != "" {
 			list = append(list, Item{x.name, x.text, place})
 		}
 	}

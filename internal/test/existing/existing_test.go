@@ -13,7 +13,7 @@ func TestEachGenerationHasItsPlaces(t *testing.T) {
 		t.Fatalf("%d generations, and lines of %d", len(Generations()), len(lines{}))
 	}
 	for _, g := range Generations() {
-		f, err := Of(g.Name)
+		f, err := ReadGeneration(g.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +35,7 @@ func TestEachGenerationHasItsPlaces(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	if _, err := Of("10.15"); err == nil {
+	if _, err := ReadGeneration("10.15"); err == nil {
 		t.Error("there is a generation before the first one")
 	}
 }

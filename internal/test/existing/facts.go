@@ -12,8 +12,9 @@ const (
 	servicesFile = "pkg/services/services.go"
 )
 
-// files are those that this operator does not write, or writes with other contents, and what stands for their contents.
-func files() []fact {
+// existingFiles are those that this operator does not write, or writes with other contents, and what stands for their
+// contents.
+func existingFiles() []fact {
 	return []fact{
 		// wicdPath
 		{Agent, "the existing agent", windowsFile, lines{71, 76, 76, 76, 77, 77, 77, 81, 81}},
@@ -43,9 +44,9 @@ const (
 	proxyBegin   = folder + `kube-log-runner.exe -log-file=` + logs + `kube-proxy\kube-proxy.log ` + folder + `kube-proxy.exe`
 )
 
-// services are those whose commands are not those of this operator, without debug logging and without limits of logs. The command of the kubelet
-// is: what its stand-in reads there is the same.
-func services() []fact {
+// existingServices are those whose commands are not those of this operator, without debug logging and without limits of
+// logs. The command of the kubelet is: what its stand-in reads there is the same.
+func existingServices() []fact {
 	return []fact{
 		// ConfigureWICD
 		{agentService, agentBegin + ` --kubeconfig ` + folder + `wicd-kubeconfig --namespace ` + namespace + ` --ca-bundle ` + folder + `ca-bundle.crt`, windowsFile, lines{560, 561, 565, 570, 603, 0, 0, 0, 0}},
@@ -80,8 +81,8 @@ const domain = "windowsmachineconfig.openshift.io/"
 // Username is the annotation with the encrypted name of the user of an instance.
 const Username = domain + "username"
 
-// annotations are those of the Node.
-func annotations() []fact {
+// existingAnnotations are those of the Node.
+func existingAnnotations() []fact {
 	return []fact{
 		// VersionAnnotation, DesiredVersionAnnotation
 		{domain + "version", "", "pkg/metadata/metadata.go", lines{21, 21, 21, 21, 21, 21, 21, 21, 21}},

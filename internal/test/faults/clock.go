@@ -14,11 +14,12 @@ const (
 	setEvery = 2 * time.Second
 )
 
-// Now is the wall clock of the process that uses the network. With SkewedClock it differs from that of the computer. It has no monotonic reading,
-// which a clock that was set would keep (pkg.go.dev/time, Monotonic Clocks): what subtracts such times from each other sees the clock being set.
+// Now is the wall clock of the process that uses the network. With SkewedClock it differs from that of the computer. It
+// has no monotonic reading, which a clock that was set would keep (pkg.go.dev/time, Monotonic Clocks): what subtracts
+// such times from each other sees the clock being set.
 func (n *Network) Now() time.Time {
 	now := time.Now().Round(0)
-	if !n.is(SkewedClock) {
+	if !n.isFault(SkewedClock) {
 		return now
 	}
 	begun, _ := n.begun.Load().(time.Time)
@@ -29,7 +30,8 @@ func (n *Network) Now() time.Time {
 // clockTick is how often a clock is moved on.
 const clockTick = 10 * time.Millisecond
 
-// NewClock returns a clock that goes on like that of this computer until the context ends, and that tests move on besides.
+// NewClock returns a clock that goes on like that of this computer until the context ends, and that tests move on
+// besides.
 func NewClock(ctx context.Context) *clocktesting.FakeClock {
 	begun := time.Now()
 	c := clocktesting.NewFakeClock(begun)
@@ -42,7 +44,8 @@ func NewClock(ctx context.Context) *clocktesting.FakeClock {
 	return c
 }
 
-// MoveOn moves a clock on by a step in each hundredth of a second until the context ends. On a busy computer it moves on less.
+// MoveOn moves a clock on by a step in each hundredth of a second until the context ends. On a busy computer it moves
+// on less.
 func MoveOn(ctx context.Context, c *clocktesting.FakeClock, step time.Duration) {
 	moveOn(ctx, c, func() time.Duration { return step })
 }

@@ -1,5 +1,5 @@
-// Package faults gives a client of the API server the bad days that API servers have, and a clock that is set: what tests of the operator run
-// it through.
+// Package faults gives a client of the API server the bad days that API servers have, and a clock that is set: what
+// tests of the operator run it through.
 //
 //	client --RoundTrip--> Network: as the Fault that is set says --> API server
 //	client --Now--> Network: the wall clock, as the Fault says
@@ -49,7 +49,8 @@ const (
 	None Fault = ""
 	// CutWatches ends all watches each second, as a load balancer that restarts does.
 	CutWatches Fault = "watches are cut"
-	// GarbledWatches ends all watches each second as well, with bytes that are no event, as a proxy does that answers for the API server.
+	// GarbledWatches ends all watches each second as well, with bytes that are no event, as a proxy does that answers
+	// for the API server.
 	GarbledWatches Fault = "watches bring garbage"
 	// Gone ends all watches too, and answers two of five that go on from a version with 410: that version is compacted.
 	Gone Fault = "versions are gone"
@@ -63,7 +64,8 @@ const (
 	LostAnswers Fault = "answers of writes are lost"
 	// SlowWrites lets each write happen half a second late.
 	SlowWrites Fault = "writes are slow"
-	// SkewedClock sets the wall clock of the client every two seconds, an hour ahead and half an hour back in turns, and right in the end.
+	// SkewedClock sets the wall clock of the client every two seconds, an hour ahead and half an hour back in turns,
+	// and right in the end.
 	SkewedClock Fault = "the clock is set"
 )
 
@@ -75,8 +77,8 @@ func All() []Fault {
 // Whole reports whether the tests go through everything, however long it takes.
 func Whole() bool { return os.Getenv("WMCO_FAULTS") == "all" }
 
-// OfJoins returns those that each run of the tests lets joins and removals go through, OfRollouts those of rollouts; every one with WMCO_FAULTS=all.
-// Together they are all.
+// OfJoins returns those that each run of the tests lets joins and removals go through, OfRollouts those of rollouts;
+// every one with WMCO_FAULTS=all. Together they are all.
 func OfJoins() []Fault {
 	return orAll(ServerErrors, LostAnswers, CutBodies, GarbledWatches, SkewedClock)
 }
@@ -139,7 +141,7 @@ func cutsWatches(f Fault) bool { return f == CutWatches || f == GarbledWatches |
 
 // cutWatches ends every watch each second, until the fault is over.
 func (n *Network) cutWatches(f Fault) {
-	for n.is(f) {
+	for n.isFault(f) {
 		n.mu.Lock()
 		open := slices.Collect(maps.Keys(n.open))
 		n.mu.Unlock()
@@ -152,7 +154,7 @@ func (n *Network) cutWatches(f Fault) {
 	}
 }
 
-func (n *Network) is(f Fault) bool { return n.fault.Load() == f }
+func (n *Network) isFault(f Fault) bool { return n.fault.Load() == f }
 
 // watchBody is the answer to a watch that is open.
 type watchBody struct {
@@ -195,7 +197,7 @@ type transport struct {
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	fault, _ := t.fault.Load().(Fault)
 	if r.URL.Query().Get("watch") != "" {
-		return t.watch(fault, r)
+		return t.answerWatch(fault, r)
 	}
 	if fault == None || strings.Contains(r.URL.Path, "/leases") || strings.Contains(r.URL.Path, "/events") {
 		return t.next.RoundTrip(r)
@@ -204,31 +206,31 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	case fault == SlowWrites && isWrite(r):
 		t.hits.Add(1)
 		time.Sleep(slowness) // what the fault is
-	case fault == TooManyRequests && t.chosen():
-		return t.answer(r, http.StatusTooManyRequests), nil
-	case fault == ServerErrors && t.chosen():
-		return t.answer(r, t.serverError()), nil
+	case fault == TooManyRequests && t.isHit():
+		return t.answerFault(r, http.StatusTooManyRequests), nil
+	case fault == ServerErrors && t.isHit():
+		return t.answerFault(r, t.serverError()), nil
 	}
 	answer, err := t.next.RoundTrip(r)
 	switch {
 	case err != nil:
 		return nil, err
-	case fault == LostAnswers && isWrite(r) && t.chosen():
+	case fault == LostAnswers && isWrite(r) && t.isHit():
 		t.hits.Add(1)
 		_ = answer.Body.Close() // the client gets nothing of it
 		return nil, ErrLost
-	case fault == CutBodies && t.chosen():
+	case fault == CutBodies && t.isHit():
 		t.hits.Add(1)
 		return cutInHalf(answer)
 	}
 	return answer, nil
 }
 
-// watch is for a request that begins a watch.
-func (t transport) watch(f Fault, r *http.Request) (*http.Response, error) {
+// answerWatch is for a request that begins a watch.
+func (t transport) answerWatch(f Fault, r *http.Request) (*http.Response, error) {
 	// A reflector that begins from nothing, or from an initial list that is streamed, is served.
-	if from := r.URL.Query().Get("resourceVersion"); f == Gone && from != "" && from != "0" && r.URL.Query().Get("sendInitialEvents") == "" && t.chosen() {
-		return t.answer(r, http.StatusGone), nil
+	if from := r.URL.Query().Get("resourceVersion"); f == Gone && from != "" && from != "0" && r.URL.Query().Get("sendInitialEvents") == "" && t.isHit() {
+		return t.answerFault(r, http.StatusGone), nil
 	}
 	answer, err := t.next.RoundTrip(r)
 	if err != nil {
@@ -246,10 +248,10 @@ func (t transport) watch(f Fault, r *http.Request) (*http.Response, error) {
 
 func isWrite(r *http.Request) bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
 
-// chosen reports whether a request is hit. The first one is: there may be few.
-func (n *Network) chosen() bool { return n.Hits() == 0 || n.number(100) < share } //nolint:mnd // percent
+// isHit reports whether a request is hit. The first one is: there may be few.
+func (n *Network) isHit() bool { return n.Hits() == 0 || n.randomNumber(100) < share } //nolint:mnd // percent
 
-func (n *Network) number(below int) int {
+func (n *Network) randomNumber(below int) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.random == nil {
@@ -260,11 +262,11 @@ func (n *Network) number(below int) int {
 
 func (n *Network) serverError() int {
 	all := []int{http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
-	return all[n.number(len(all))]
+	return all[n.randomNumber(len(all))]
 }
 
-// answer is what an API server says without having done anything.
-func (t transport) answer(r *http.Request, code int) *http.Response {
+// answerFault is what an API server says without having done anything.
+func (t transport) answerFault(r *http.Request, code int) *http.Response {
 	t.hits.Add(1)
 	status := &metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(code), //nolint:gosec // three digits

@@ -128,7 +128,7 @@ func TestClientsUnderstandTheAnswers(t *testing.T) {
 		n := New(1)
 		config := &rest.Config{Host: "http://127.0.0.1:1"}
 		config.Wrap(func(http.RoundTripper) http.RoundTripper {
-			return roundTripper(func(r *http.Request) (*http.Response, error) { return transport{Network: n}.answer(r, code), nil })
+			return roundTripper(func(r *http.Request) (*http.Response, error) { return transport{Network: n}.answerFault(r, code), nil })
 		})
 		c, err := kubernetes.NewForConfig(config)
 		if err != nil {

@@ -20,12 +20,13 @@ import (
 	"wmco/controller/rollout/drains"
 	"wmco/controller/rollout/steps"
 	"wmco/internal/hostsim/simulation"
+	"wmco/internal/test/observer"
 )
 
 // wmco runs a command line of the program as an administrator of the cluster.
 func (f *fleet) wmco(t *testing.T, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), programs.wmco, args...)
+	cmd := exec.CommandContext(t.Context(), programs.Command, args...)
 	cmd.Env, cmd.Dir = append(os.Environ(), "KUBECONFIG="+f.plane.Kubeconfig), t.TempDir()
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -76,7 +77,7 @@ func (f *fleet) checkBootsByHand(t *testing.T) {
 	}
 	must(t, f.Delete(t.Context(), budget))
 	eventually(t, "two nodes that have booted and are given back", func() bool { return !slices.ContainsFunc(asked, func(m *machine) bool { return !f.hasBooted(t, m) }) })
-	if _, away, _ := o.most(nil); away != 1 {
+	if _, away, _ := o.MostSinceBegin(nil); away != 1 {
 		t.Errorf("%d nodes were cordoned at once", away)
 	}
 	// The same value asks for nothing more, also when the agent starts again.
@@ -135,10 +136,10 @@ func (f *fleet) checkBootsForWindows(t *testing.T) {
 	eventually(t, "two nodes that have booted and are given back", func() bool {
 		return !slices.ContainsFunc(waiting, func(m *machine) bool {
 			n := f.node(t, m.name)
-			return m.Boots() != r.machines[m.name].Boots+1 || len(says(m)) > 0 || !isCurrent(*n) || n.Spec.Unschedulable || n.Annotations[published.CordonAnnotation] != ""
+			return m.Boots() != r.machines[m.name].Boots+1 || len(says(m)) > 0 || !observer.IsCurrent(*n) || n.Spec.Unschedulable || n.Annotations[published.CordonAnnotation] != ""
 		})
 	})
-	if _, away, _ := o.most(nil); away != 1 {
+	if _, away, _ := o.MostSinceBegin(nil); away != 1 {
 		t.Errorf("%d nodes were cordoned at once", away)
 	}
 	if notes := f.notes(t, steps.EventTurnBegun, waiting[0].name); !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "an update of Windows was installed") }) {
@@ -175,6 +176,6 @@ func (f *fleet) hasBooted(t *testing.T, m *machine) bool {
 	t.Helper()
 	n := f.node(t, m.name)
 	report, err := published.DecodeReport(n.Annotations[published.ReportAnnotation])
-	return err == nil && report.Rebooted == bundle.Of([]byte(n.Annotations[published.RebootAnnotation])) && isCurrent(*n) && !n.Spec.Unschedulable &&
+	return err == nil && report.Rebooted == bundle.Of([]byte(n.Annotations[published.RebootAnnotation])) && observer.IsCurrent(*n) && !n.Spec.Unschedulable &&
 		n.Annotations[published.CordonAnnotation] == ""
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	"wmco/internal/test/observer"
 )
 
 // checkCosts changes a mirror set and the proxy, and counts what docs/scale.md compares with the existing operator: neither drains a node,
@@ -75,7 +76,7 @@ func (s *storm) away(t *testing.T) func() time.Duration {
 				continue
 			}
 			begun, was := since[node.Name]
-			switch counts := e.Type != watch.Deleted && !isReady(*node); {
+			switch counts := e.Type != watch.Deleted && !observer.IsReady(*node); {
 			case !counts && was:
 				total += time.Since(begun)
 				delete(since, node.Name)

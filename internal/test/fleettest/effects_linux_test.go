@@ -14,6 +14,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/internal/hostsim/simulation"
+	"wmco/internal/test/observer"
 	"wmco/internal/test/simnode"
 	"wmco/internal/test/testenv"
 	"wmco/internal/test/testenv/controlplane"
@@ -78,8 +79,8 @@ func (f *fleet) followed(t *testing.T, r reading) {
 		now := desiredBundles(nodes)
 		left = nil
 		for _, n := range nodes {
-			if now[n.Name] == r.bundles[n.Name] || !isCurrent(n) {
-				left = append(left, fmt.Sprintf("%s: has another bundle: %t, is Ready: %t, says %s", n.Name, now[n.Name] != r.bundles[n.Name], isReady(n), n.Annotations[published.ReportAnnotation]))
+			if now[n.Name] == r.bundles[n.Name] || !observer.IsCurrent(n) {
+				left = append(left, fmt.Sprintf("%s: has another bundle: %t, is Ready: %t, says %s", n.Name, now[n.Name] != r.bundles[n.Name], observer.IsReady(n), n.Annotations[published.ReportAnnotation]))
 			}
 		}
 		return len(left) == 0 && len(nodes) == len(f.machines)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"wmco/internal/test/faults"
+	"wmco/internal/test/observer"
 	"wmco/internal/test/seed"
 )
 
@@ -23,7 +24,7 @@ func faultLasts() time.Duration {
 // checkFaults: for each bad day of the API server, a change that restarts services and a node that has to be drained and to boot begin in it, two nodes
 // with WMCO_FAULTS=all. What is done is done once, and all is right soon after the end.
 func (s *storm) checkFaults(t *testing.T) {
-	s.configure(t, `{rollout: {settle: 0s, maxUnavailable: 3}}`, rules{unavailable: intstr.FromInt32(3), parallel: 20, operators: 1})
+	s.configure(t, `{rollout: {settle: 0s, maxUnavailable: 3}}`, observer.Rules{Unavailable: intstr.FromInt32(3), Parallel: 20})
 	s.network = faults.New(seed.New(t).Uint64())
 	t.Cleanup(func() { s.network = nil; s.renew(t) })
 	s.renew(t)

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
@@ -28,11 +29,15 @@ import (
 	"wmco/controller/hosts"
 	"wmco/controller/keys"
 	"wmco/internal/test/faults"
+	"wmco/internal/test/observer"
 	"wmco/internal/test/simnode"
 	"wmco/internal/test/simnode/cluster"
 	"wmco/internal/test/sshtest/sshd"
 	"wmco/internal/test/testenv/controlplane"
 )
+
+// root is the folder of this module.
+const root = "../../.."
 
 // size is the number of machines.
 const size = 5
@@ -73,7 +78,7 @@ type machine struct {
 // newFleet joins the machines. No operator runs yet.
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
-	build(t)
+	programs.Build(t)
 	f := prepare(t)
 	f.newKey(t)
 	for i := range size {
@@ -89,10 +94,8 @@ func newFleet(t *testing.T) *fleet {
 // prepare makes a cluster for machines.
 func prepare(t *testing.T) *fleet {
 	t.Helper()
-	golden := filepath.Join("..", "..", "..", "golden", "clusters")
 	f := &fleet{plane: server.ControlPlane(t), stop: func() {}}
-	server.Load(t, filepath.Join(golden, "common"), filepath.Join(golden, "none", "infrastructure.yaml"), filepath.Join(golden, "none", "controllerconfig.yaml"),
-		filepath.Join(golden, "none", "machineconfigs.yaml"), filepath.Join("..", "..", "..", "deploy", "rbac"), filepath.Join("..", "..", "..", "deploy", "admission"))
+	server.LoadExample(t, root, "deploy/rbac", "deploy/admission")
 	f.Client, f.since = server.Client(t), len(f.requests(t))
 	must(t, cluster.Connect(t.Context(), f.plane.Config, f.plane.ClientCA()))
 	t.Cleanup(func() { f.remove(t) })
@@ -163,11 +166,11 @@ func (f *fleet) add(t *testing.T, name string) {
 // apply runs `wmco apply` for all machines, as a person does.
 func (f *fleet) apply(t *testing.T) {
 	t.Helper()
-	args := []string{"apply", "--from", "cluster", "--identity", f.identity, "--known-hosts", filepath.Join(t.TempDir(), "known_hosts"), "--node-program", programs.node, "--payload", payloadFolder(t)}
+	args := []string{"apply", "--from", "cluster", "--identity", f.identity, "--known-hosts", filepath.Join(t.TempDir(), "known_hosts"), "--node-program", programs.Node, "--payload", payloadFolder(t)}
 	for _, m := range f.machines {
 		args = append(args, "--host", m.server.User+"@"+m.server.Address)
 	}
-	cmd := exec.CommandContext(t.Context(), programs.wmco, args...)
+	cmd := exec.CommandContext(t.Context(), programs.Command, args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+f.plane.Kubeconfig, "XDG_CONFIG_HOME="+t.TempDir())
 	cmd.Dir = t.TempDir() // a folder named cluster would win over the word
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -181,20 +184,6 @@ func payloadFolder(t *testing.T) string {
 	folder, err := filepath.Abs(filepath.Join("..", "..", "..", "golden", "payload"))
 	must(t, err)
 	return folder
-}
-
-// background runs something until the end of the test.
-func background(t *testing.T, run func(ctx context.Context) error) {
-	t.Helper()
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // nodes returns the Windows Nodes, by name.
@@ -230,21 +219,21 @@ func desiredBundles(nodes []corev1.Node) map[string]bundle.Digest {
 	return all
 }
 
-// isCurrent reports whether a node is Ready, and says that it has what is published.
-func isCurrent(n corev1.Node) bool {
-	d, err := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
-	if err != nil {
-		return false
-	}
-	r, err := published.DecodeReport(n.Annotations[published.ReportAnnotation])
-	return err == nil && isReady(n) && r.State == published.StateApplied && r.Desired == d.Bundle && r.Applied == d.Bundle
+// watch observes until the end of the test.
+func (f *fleet) watch(t *testing.T) *observer.Observer {
+	t.Helper()
+	o := observer.New(time.Now, 0)
+	ctx, stop := context.WithCancel(context.Background())
+	t.Cleanup(stop)
+	must(t, o.Watch(ctx, f.plane.Config))
+	return o
 }
 
 // isSettled reports whether all nodes are current, and no Secret is left that none of them has.
 func (f *fleet) isSettled(t *testing.T) bool {
 	t.Helper()
 	nodes := f.nodes(t)
-	if len(nodes) != len(f.machines) || slices.ContainsFunc(nodes, func(n corev1.Node) bool { return !isCurrent(n) }) {
+	if len(nodes) != len(f.machines) || slices.ContainsFunc(nodes, func(n corev1.Node) bool { return !observer.IsCurrent(n) }) {
 		return false
 	}
 	wanted := map[string]bool{}

@@ -58,7 +58,7 @@ type predicted struct {
 // diff compares the cluster, with what args add to it, with itself.
 func diff(t *testing.T, kubeconfig string, status int, args ...string) predicted {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), programs.wmco, slices.Concat([]string{"diff", "--from", "cluster", "--against", "cluster", "-o", "json"}, args)...)
+	cmd := exec.CommandContext(t.Context(), programs.Command, slices.Concat([]string{"diff", "--from", "cluster", "--against", "cluster", "-o", "json"}, args)...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "XDG_CONFIG_HOME="+t.TempDir())
 	cmd.Dir = t.TempDir() // a folder named cluster would win over the word
 	var out, said bytes.Buffer

@@ -66,7 +66,7 @@ func (f *fleet) checkGather(t *testing.T) {
 // runs runs the program as the administrator, and returns what it prints.
 func (f *fleet) runs(t *testing.T, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), programs.wmco, args...)
+	cmd := exec.CommandContext(t.Context(), programs.Command, args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+f.plane.Kubeconfig, "XDG_CONFIG_HOME="+t.TempDir())
 	cmd.Dir = t.TempDir()
 	out, err := cmd.CombinedOutput()

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"wmco/controller"
+	"wmco/internal/test/observer"
 	"wmco/internal/test/testenv"
 )
 
@@ -172,7 +173,7 @@ func (l *life) end() {
 
 // storm runs one operator after the other until all is done. Each is killed after as many writes as writes says for it; 0 is never. It
 // returns the number of kills.
-func (f *fleet) storm(t *testing.T, o *observer, writes func(life int) int, done func() bool) int {
+func (f *fleet) storm(t *testing.T, o *observer.Observer, writes func(life int) int, done func() bool) int {
 	t.Helper()
 	kills := 0
 	for {
@@ -187,11 +188,15 @@ func (f *fleet) storm(t *testing.T, o *observer, writes func(life int) int, done
 }
 
 // await waits as long as nodes go on: a fleet of any size may take its time.
-func (f *fleet) await(t *testing.T, o *observer, what string, done func() bool) {
+func (f *fleet) await(t *testing.T, o *observer.Observer, what string, done func() bool) {
 	t.Helper()
 	for ok := false; !ok; {
-		seen := o.progress()
-		if err := testenv.Eventually(t.Context(), what, func() bool { ok = done(); return ok || o.progress() != seen }); err != nil {
+		_, before := o.Progress()
+		if err := testenv.Eventually(t.Context(), what, func() bool {
+			_, moves := o.Progress()
+			ok = done()
+			return ok || moves != before
+		}); err != nil {
 			t.Fatalf("%v\n%s%s", err, o, &recent)
 		}
 	}

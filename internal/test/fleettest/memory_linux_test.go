@@ -3,16 +3,11 @@ package fleettest
 import (
 	"context"
 	"fmt"
-	"os"
-	"slices"
-	"strconv"
 	"testing"
 	"time"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
@@ -21,18 +16,6 @@ import (
 	"wmco/internal/test/simnode"
 	"wmco/internal/test/simnode/cluster"
 )
-
-// number returns that of an environment variable: `make ci-full` does more than `make ci`.
-func number(t *testing.T, variable string, otherwise int) int {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	must(t, err)
-	return n
-}
 
 // newMemoryFleet joins machines in memory, many in this process. Nobody can log in to them, and their time limits are a tenth of the real
 // ones.
@@ -102,37 +85,6 @@ func (f *fleet) join(t *testing.T, machines ...*simnode.Machine) {
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute+time.Duration(len(machines))*5*time.Second)
 	defer stop()
 	must(t, cluster.Joiner{Admin: f.plane.Config, Key: f.digestKey(t)}.Join(ctx, machines...))
-}
-
-// machine returns the machine of a node.
-func (f *fleet) machine(t *testing.T, name string) *machine {
-	t.Helper()
-	i := slices.IndexFunc(f.machines, func(m *machine) bool { return m.name == name })
-	if i < 0 {
-		t.Fatalf("there is no machine %s", name)
-	}
-	return f.machines[i]
-}
-
-// forget removes a machine from the cluster with its Node, as machine-api does, and ends it.
-func (f *fleet) forget(t *testing.T, name string) {
-	t.Helper()
-	m := f.machine(t, name)
-	must(t, f.Delete(t.Context(), object(machinev1beta1.GroupVersion.String(), "Machine", "openshift-machine-api", name)))
-	m.PowerOff()
-	must(t, f.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
-	f.machines = slices.DeleteFunc(f.machines, func(x *machine) bool { return x == m })
-}
-
-// reimage gives a machine a new disk: nothing of what was on it is there, and its Node is removed, as the certificate of a new kubelet is
-// approved only then.
-func (f *fleet) reimage(t *testing.T, name string) *simnode.Machine {
-	t.Helper()
-	m := f.machine(t, name)
-	m.PowerOff()
-	must(t, f.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
-	m.Machine = f.start(t, name, m.address)
-	return m.Machine
 }
 
 // loseFeature takes a Windows feature from machines, which can only be added again with a boot. Their agents look at once.

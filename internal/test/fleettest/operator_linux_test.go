@@ -90,7 +90,7 @@ func (r *reached) target(t remote.Target) remote.Target {
 // hosts is for controller.Options.
 func (r *reached) hosts(t *testing.T) func(*hosts.Login) *hosts.Hosts {
 	t.Helper()
-	program, err := remote.FileProgram(programs.node)
+	program, err := remote.FileProgram(programs.Node)
 	must(t, err)
 	return func(login *hosts.Login) *hosts.Hosts {
 		dialer := remotessh.Dialer{Limits: remotessh.DefaultLimits(), Pins: login, Signers: login.Signers, OnLogin: login.NoteLogin}

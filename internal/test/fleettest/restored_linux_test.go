@@ -11,6 +11,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/windowsnode"
 	"wmco/internal/test/faults"
+	"wmco/internal/test/observer"
 )
 
 // TestRolloutsWhenEtcdIsRestored to a turn that has ended since, and to before a change that nodes have followed. No node stays cordoned, nothing boots
@@ -33,7 +34,7 @@ func TestRolloutsWhenEtcdIsRestored(t *testing.T) {
 		saved := f.save(t)
 		booting.StickOff(false)
 		must(t, booting.PowerOn())
-		free := func() bool { n := f.node(t, booting.name); return isCurrent(*n) && !isKeptFree(n) }
+		free := func() bool { n := f.node(t, booting.name); return observer.IsCurrent(*n) && !isKeptFree(n) }
 		eventually(t, "the end of the turn", func() bool { return booting.Boots() > r.machines[booting.name].Boots && free() })
 		took := f.restore(t, saved)
 		if n := f.node(t, booting.name); !isKeptFree(n) {
@@ -54,7 +55,7 @@ func TestRolloutsWhenEtcdIsRestored(t *testing.T) {
 		t.Logf("a change that nodes have followed: changed back %.1f s after the restore", took(func() bool {
 			for _, m := range f.machines {
 				n := f.node(t, m.name)
-				if m.since(t, r.machines[m.name]).Starts["kubelet"] < 2 || !isCurrent(*n) || isKeptFree(n) {
+				if m.since(t, r.machines[m.name]).Starts["kubelet"] < 2 || !observer.IsCurrent(*n) || isKeptFree(n) {
 					return false
 				}
 			}

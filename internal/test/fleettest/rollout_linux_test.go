@@ -20,6 +20,7 @@ import (
 	"wmco/controller/rollout/drains"
 	"wmco/controller/windowsnode"
 	"wmco/internal/hostsim/simulation"
+	"wmco/internal/test/observer"
 )
 
 // settings are the operator's.
@@ -39,7 +40,7 @@ func (f *fleet) checkKept(t *testing.T) {
 	eventually(t, "the change on all nodes but one", func() bool {
 		now, done := f.bundles(t), 0
 		for _, n := range f.nodes(t) {
-			if now[n.Name] != before[n.Name] && isCurrent(n) {
+			if now[n.Name] != before[n.Name] && observer.IsCurrent(n) {
 				done++
 			}
 		}
@@ -105,13 +106,13 @@ func (f *fleet) checkDrains(t *testing.T) {
 	eventually(t, "two nodes that have booted and are given back", func() bool {
 		for _, m := range lost {
 			n := f.node(t, m.name)
-			if m.Boots() != r.machines[m.name].Boots+1 || !isCurrent(*n) || n.Spec.Unschedulable || n.Annotations[published.CordonAnnotation] != "" || n.Annotations[windowsnode.ScaleDownAnnotation] != "" {
+			if m.Boots() != r.machines[m.name].Boots+1 || !observer.IsCurrent(*n) || n.Spec.Unschedulable || n.Annotations[published.CordonAnnotation] != "" || n.Annotations[windowsnode.ScaleDownAnnotation] != "" {
 				return false
 			}
 		}
 		return true
 	})
-	if _, away, _ := o.most(nil); away != 1 {
+	if _, away, _ := o.MostSinceBegin(nil); away != 1 {
 		t.Errorf("%d nodes were cordoned at once", away)
 	}
 	for _, m := range f.machines {

@@ -17,6 +17,7 @@ import (
 	"wmco/controller/gather"
 	"wmco/controller/olm"
 	"wmco/controller/windowsnode"
+	"wmco/internal/test/observer"
 )
 
 // conditionName is that of the OperatorCondition for which controller/testdata has a Role.
@@ -47,13 +48,13 @@ func (u *upgradeable) see(o client.Object) {
 			m, _ := c.(map[string]any)
 			status, _ := m["status"].(string)
 			if m["type"] == olm.ConditionUpgradeable && (len(u.told) == 0 || u.told[len(u.told)-1].status != status) {
-				u.told = append(u.told, verdict{status, revision(x.GetResourceVersion())})
+				u.told = append(u.told, verdict{status, observer.Revision(x.GetResourceVersion())})
 			}
 		}
 	case *corev1.Node:
 		d, err := published.DecodeDesired(x.Annotations[published.DesiredAnnotation])
-		if b, ok := u.before[x.Name]; ok && err == nil && d.Bundle != b && isCurrent(*x) && u.since[x.Name] == 0 {
-			u.since[x.Name] = revision(x.ResourceVersion)
+		if b, ok := u.before[x.Name]; ok && err == nil && d.Bundle != b && observer.IsCurrent(*x) && u.since[x.Name] == 0 {
+			u.since[x.Name] = observer.Revision(x.ResourceVersion)
 		}
 	}
 }
@@ -108,7 +109,7 @@ func TestOLMDoesNotReplaceTheOperatorBetweenCanaryAndRest(t *testing.T) {
 	f.environment = map[string]string{olm.ConditionVariable: conditionName}
 	f.live(t, 0, 0)
 	eventually(t, "nodes that follow the cluster", func() bool {
-		return !slices.ContainsFunc(f.nodes(t), func(n corev1.Node) bool { return !isCurrent(n) })
+		return !slices.ContainsFunc(f.nodes(t), func(n corev1.Node) bool { return !observer.IsCurrent(n) })
 	})
 	f.rest(t)
 	says := func(status string) func() bool {

@@ -13,6 +13,7 @@ import (
 
 	"wmco/controller/gather"
 	"wmco/controller/status"
+	"wmco/internal/test/observer"
 )
 
 // TestAChangeWaitsForItsWindow: a change that restarts services waits while no window is open, and the condition says when the next one opens. What restarts
@@ -24,7 +25,7 @@ func TestAChangeWaitsForItsWindow(t *testing.T) {
 	f.settings(t, `{`+closed+`}`)
 	f.live(t, 0, 0)
 	current := func() bool {
-		return !slices.ContainsFunc(f.nodes(t), func(n corev1.Node) bool { return !isCurrent(n) })
+		return !slices.ContainsFunc(f.nodes(t), func(n corev1.Node) bool { return !observer.IsCurrent(n) })
 	}
 	eventually(t, "nodes that follow the cluster", current)
 	f.rest(t)

@@ -40,7 +40,7 @@ type existingNode struct {
 // furnishing is what the generation leaves.
 func (n existingNode) furnishing(t testing.TB) existing.Furnishing {
 	t.Helper()
-	f, err := existing.Of(cmp.Or(n.generation, newestExisting))
+	f, err := existing.ReadGeneration(cmp.Or(n.generation, newestExisting))
 	must(t, err)
 	return f
 }

@@ -67,7 +67,7 @@ func (w *world) settings() settings {
 	w.t.Helper()
 	me, err := user.Current()
 	must(w.t, err)
-	return settings{Kubeconfig: server.ControlPlane(w.t).Kubeconfig, Program: programs.node, Addresses: w.at, User: me.Username, Names: w.names, Payload: filepath.Join("..", "..", "..", "golden", "payload"), Version: "test"}
+	return settings{Kubeconfig: server.ControlPlane(w.t).Kubeconfig, Program: programs.Node, Addresses: w.at, User: me.Username, Names: w.names, Payload: filepath.Join("..", "..", "..", "golden", "payload"), Version: "test"}
 }
 
 // operatorUser is the account of the operator.

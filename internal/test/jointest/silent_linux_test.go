@@ -2,18 +2,14 @@ package jointest_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"wmco/bundle/nodestate"
 	"wmco/controller/configure"
-	"wmco/controller/node"
 	"wmco/internal/test/sshtest/simulated"
 	"wmco/internal/test/sshtest/sshd"
 )
@@ -45,68 +41,6 @@ func listening(t *testing.T) string {
 // reached returns how many of the hosts operators have tried to reach.
 func (w *world) reached(addresses []string) int {
 	return count(addresses, func(address string) bool { return w.at.dialed(w.t, address) > 0 })
-}
-
-// TestASlowUploadIsSeenInTheStatus while it lasts, with how much of the node agent is on the host; and there is no event about it.
-func TestASlowUploadIsSeenInTheStatus(t *testing.T) {
-	w := newWorld(t)
-	w.mute("instance-slow", "192.0.2.30", simulated.SilentUpload)
-	w.instances("192.0.2.30")
-	w.operate()
-	step := regexp.MustCompile(`^copying the node program: [1-9]\d* of \d+ MiB$`)
-	eventually(t, "the step of the host", func() bool {
-		h := w.host("192.0.2.30")
-		return h.State == nodestate.Joining && h.Reason == "Joining" && step.MatchString(h.Message)
-	})
-	if notes := w.events("InstanceSetupFailure", "windows-instances"); len(notes) > 0 {
-		t.Errorf("events about a host that is copied to: %q", notes)
-	}
-}
-
-// TestSlowWorkOnANodeIsSeenInTheStatus: executables that are copied to a node, and the cleanup of its host, are in the status while they last, with
-// how far they are.
-func TestSlowWorkOnANodeIsSeenInTheStatus(t *testing.T) {
-	w := newWorld(t)
-	const name, address = "instance-slow", "192.0.2.31"
-	m := w.machine(name, address)
-	w.machine("instance-stays", "192.0.2.32")
-	w.instances(address, "192.0.2.32")
-	stop := w.operate()
-	w.allJoin([]string{name, "instance-stays"})
-	stop()
-
-	must(t, m.ssh.MuteFrom(simulated.SilentStage))
-	next := w.settings()
-	next.Version, next.Payload = "next", newerPayload(t, map[string]string{"csi-proxy": incompressible(3 << 20)})
-	stop = w.operateAs(next)
-	row := func(state nodestate.State, message string) func() bool {
-		pattern := regexp.MustCompile(message)
-		return func() bool {
-			h := w.host(name)
-			return h.State == state && pattern.MatchString(h.Message)
-		}
-	}
-	eventually(t, "the executables that are copied", row(nodestate.Updating, `^executables of its next bundle are copied to the host: copying executables: [1-9]\d* of \d+ MiB$`))
-	must(t, m.ssh.MuteFrom(""))
-	must(t, m.ssh.Restart())
-	eventually(t, "the executables on the host", func() bool { return len(w.events(node.EventPayloadCopied, name)) > 0 })
-
-	must(t, m.ssh.MuteFrom(simulated.SilentAlways))
-	must(t, m.ssh.Restart())
-	w.removeEntry(address)
-	eventually(t, "the host that is cleaned up", row(nodestate.Removing, `^the host is cleaned up`))
-	must(t, m.ssh.MuteFrom(""))
-	must(t, m.ssh.Restart())
-	eventually(t, "the end of the Node", func() bool { return !w.hasNode(name) })
-	eventually(t, "the status without it", func() bool { return w.host(name).Name == "" })
-	stop()
-}
-
-// incompressible is a text that travels in as many bytes.
-func incompressible(bytes int) string {
-	text := make([]byte, bytes)
-	_, _ = rand.NewChaCha8([32]byte{}).Read(text)
-	return string(text)
 }
 
 // TestSilentHostsHoldUpNobody: hosts whose SSH servers live and that say nothing, each from another point on, are there before hosts that

@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -18,18 +16,6 @@ import (
 	"wmco/controller/gather"
 	"wmco/internal/test/seed"
 )
-
-// number returns that of an environment variable: `make ci-full` does more than `make ci`.
-func number(t *testing.T, variable string, otherwise int) int {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	must(t, err)
-	return n
-}
 
 // many starts machines, every other one that of a Machine, the rest instances, and returns their names. The objects are created last,
 // all at once.

@@ -40,6 +40,7 @@ import (
 	"wmco/internal/test/shards"
 	"wmco/internal/test/simnode"
 	"wmco/internal/test/simnode/cluster"
+	"wmco/internal/test/sshtest"
 	"wmco/internal/test/sshtest/sshd"
 	"wmco/internal/test/testenv"
 	"wmco/internal/test/testenv/controlplane"
@@ -48,13 +49,9 @@ import (
 
 var server = testenv.Environment{Options: controlplane.Options{Controllers: true, Audit: true}, BeforeStop: keepRequests}
 
-// programs are built for the first test that needs them.
-var programs struct {
-	sshd.Programs
-	once sync.Once
-	node string
-	err  error
-}
+var programs sshtest.Shared
+
+var must, number = testenv.Must, testenv.Number
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
@@ -63,14 +60,12 @@ func TestMain(m *testing.M) {
 	}
 	audited := shards.Options{Processes: 2}
 	if folder := auditFolder(); folder != "" {
-		audited.Begin = func() error { return permissions.Begin(folder) }
-		audited.End = func() error { return permissions.End(folder) }
+		audited.Begin = func() error { return permissions.BeginLogs(folder) }
+		audited.End = func() error { return permissions.EndLogs(folder) }
 	}
 	os.Exit(shards.Run(audited, func() int {
 		status := server.Main(m)
-		if programs.node != "" {
-			_ = programs.Remove() // a folder for temporary files
-		}
+		programs.Remove()
 		return status
 	}))
 }
@@ -88,14 +83,7 @@ func keepRequests(plane *controlplane.ControlPlane) error {
 	if auditFolder() == "" || !shards.IsShard() {
 		return nil
 	}
-	return permissions.Keep(auditFolder(), plane)
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	return permissions.KeepLog(auditFolder(), plane)
 }
 
 // world is a cluster, machines, and an operator that runs with the permissions that it ships.
@@ -149,17 +137,9 @@ func (j *journal) String() string {
 // newWorld loads the example cluster, and the key with which the operator logs in. No operator runs yet.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	programs.once.Do(func() {
-		ctx := context.Background()
-		if programs.Programs, programs.err = sshd.Build(ctx); programs.err == nil {
-			programs.node, programs.err = programs.Go(ctx, "wmco/cmd/wmco-node")
-		}
-	})
-	must(t, programs.err)
+	programs.Build(t)
 	plane := server.ControlPlane(t)
-	golden := filepath.Join("..", "..", "..", "golden", "clusters")
-	server.Load(t, filepath.Join(golden, "common"), filepath.Join(golden, "none", "infrastructure.yaml"), filepath.Join(golden, "none", "controllerconfig.yaml"),
-		filepath.Join(golden, "none", "machineconfigs.yaml"), filepath.Join("..", "..", "..", "deploy", "rbac"), filepath.Join("..", "..", "..", "deploy", "admission"), filepath.Join("..", "..", "..", "deploy", "crd"))
+	server.LoadExample(t, "../../..", "deploy/rbac", "deploy/admission", "deploy/crd")
 	must(t, cluster.Connect(t.Context(), plane.Config, plane.ClientCA()))
 	with := runtime.NewScheme()
 	must(t, scheme.AddToScheme(with))
@@ -268,17 +248,7 @@ func (w *world) create(o client.Object) {
 }
 
 // background runs something until the end of the test.
-func (w *world) background(run func(ctx context.Context) error) {
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- run(ctx) }()
-	w.t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			w.t.Error(err)
-		}
-	})
-}
+func (w *world) background(run func(ctx context.Context) error) { testenv.RunInBackground(w.t, run) }
 
 // machine starts a simulated machine with this name and address, which accepts the operator's key.
 func (w *world) machine(name, address string) *joinedMachine {

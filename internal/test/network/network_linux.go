@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RunAlone runs this program again, with the same arguments and the variable set, in a network of its own that has only 127.0.0.0/8, and
-// returns its exit status. It needs the rights of root; without them it returns an error that is fs.ErrPermission.
+// RunAlone runs this program again, with the same arguments and the variable set, in a network of its own that has only
+// 127.0.0.0/8, and returns its exit status. It needs the rights of root; without them it returns an error that is
+// fs.ErrPermission.
 func RunAlone(variable string) (int, error) {
 	// The log is for the cache of go test, and two processes must not write it.
 	args := slices.DeleteFunc(slices.Clone(os.Args), func(a string) bool { return strings.HasPrefix(a, "-test.testlogfile") })

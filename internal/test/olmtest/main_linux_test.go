@@ -29,6 +29,8 @@ const (
 // The node of the tests sends no heartbeat.
 var server = testenv.Environment{Options: controlplane.Options{Controllers: true, Loopback: true, NodeGrace: time.Hour}}
 
+var must = testenv.Must
+
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
 	os.Exit(run(m))
@@ -84,13 +86,6 @@ func begin(t *testing.T, logs string, c *exec.Cmd) (end func()) {
 		time.AfterFunc(10*time.Second, func() { _ = c.Process.Kill() })
 		_ = c.Wait()
 		_ = file.Close()
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -29,7 +29,10 @@ func Publish(ctx context.Context, p *layers.Publisher, wanted ...layers.Wanted) 
 		if err != nil {
 			return err
 		}
-		if err := p.Client.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.Node}}, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		if err := p.Client.Patch(
+			ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.Node}},
+			client.RawPatch(types.MergePatchType, patch),
+		); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,5 @@
-// Package seed gives tests their random choices so that a failure can be repeated: each test logs its seed, and WMCO_SEED takes it back.
+// Package seed gives tests their random choices so that a failure can be repeated: each test logs its seed, and
+// WMCO_SEED takes it back.
 package seed
 
 import (
@@ -8,7 +9,8 @@ import (
 	"testing"
 )
 
-// Variable is the environment variable whose number is the seed of all tests of a run. Without it, each has another one.
+// Variable is the environment variable whose number is the seed of all tests of a run. Without it, each has another
+// one.
 const Variable = "WMCO_SEED"
 
 // New returns the random choices of a test, and logs how to make the same ones again.

@@ -1,5 +1,5 @@
-// Package shards runs the tests of a package in several processes, for tests that mostly wait and cannot share what they wait for: each process
-// starts a control plane of its own.
+// Package shards runs the tests of a package in several processes, for tests that mostly wait and cannot share what
+// they wait for: each process starts a control plane of its own.
 //
 //	go test --> TestMain: Run --+--> the same program, -test.run='^(A|C|...)$'
 //	                            '--> the same program, -test.run='^(B|D|...)$'
@@ -32,12 +32,13 @@ var oneProcess = []string{"run", "skip", "list", "bench", "fuzz", "coverprofile"
 // Options are how the tests of a package run in several processes.
 type Options struct {
 	Processes int
-	// Begin is called before the first test, and End after the last one, in the process that starts the others; nil is nothing.
+	// Begin is called before the first test, and End after the last one, in the process that starts the others; nil is
+	// nothing.
 	Begin, End func() error
 }
 
-// Run runs the tests of the calling package in several processes, and returns the exit status for TestMain.
-// Where tests are chosen (go test -run), or measures, all of them run in this process, by here, and Begin and End are not called.
+// Run runs the tests of the calling package in several processes, and returns the exit status for TestMain. Where tests
+// are chosen (go test -run), or measures, all of them run in this process, by here, and Begin and End are not called.
 func Run(o Options, here func() int) int {
 	flag.Parse()
 	chosen := slices.ContainsFunc(oneProcess, func(name string) bool { return flag.Lookup("test."+name).Value.String() != "" })
@@ -45,10 +46,10 @@ func Run(o Options, here func() int) int {
 		return here()
 	}
 	status := 1
-	err := call(o.Begin)
+	err := callProcess(o.Begin)
 	if err == nil {
 		status, err = splitTests(o.Processes)
-		err = errors.Join(err, call(o.End))
+		err = errors.Join(err, callProcess(o.End))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "shards:", err)
@@ -57,7 +58,7 @@ func Run(o Options, here func() int) int {
 	return status
 }
 
-func call(do func() error) error {
+func callProcess(do func() error) error {
 	if do == nil {
 		return nil
 	}
@@ -174,8 +175,8 @@ func (s sharded) testLog(number int) string {
 	return filepath.Join(s.folder, "testlog-"+strconv.Itoa(number))
 }
 
-// joinTestLogs writes the files and variables that the processes have read, each once, into the file from which go test knows whether its cached
-// result is still true.
+// joinTestLogs writes the files and variables that the processes have read, each once, into the file from which go test
+// knows whether its cached result is still true.
 func (s sharded) joinTestLogs(processes int) (err error) {
 	if testLogFile() == "" {
 		return nil

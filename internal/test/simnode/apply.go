@@ -20,13 +20,16 @@ func (m *Machine) Apply(ctx context.Context, r archive.Request, o applier.Option
 	if err != nil {
 		return applier.Outcome{}, fmt.Errorf("reading the bundle: %w", err)
 	}
-	e := m.engine("apply")
+	e := m.newEngine("apply")
 	return e.Apply(ctx, reader.Manifest, reader, o)
 }
 
-// engine returns the applier for this machine. Doing is shown to other runs that find the host locked.
-func (m *Machine) engine(doing string) *applier.Engine {
-	return &applier.Engine{Host: m.Applier(), Clock: m.clock, Permits: layout.Check, Program: m.options.Program, Owner: "wmco-node " + doing + " of a simulated machine", Settle: settle, Emit: m.emit}
+// newEngine returns the applier for this machine. Doing is shown to other runs that find the host locked.
+func (m *Machine) newEngine(doing string) *applier.Engine {
+	return &applier.Engine{
+		Host: m.Applier(), Clock: m.clock, Permits: layout.Check, Program: m.options.Program,
+		Owner: "wmco-node " + doing + " of a simulated machine", Settle: settle, Emit: m.emit,
+	}
 }
 
 func (m *Machine) emit(e applier.Event) {

@@ -6,9 +6,10 @@
 //	           |-- the node agent       applier/agent with the real engine on this host, while the service runs
 //	           '-- [SSH server]         real sshd, to which the real wmco-node is uploaded (internal/test/sshtest/sshd)
 //
-// A program runs exactly while the service control manager of the host says so, with the command line and the files that the bundle
-// has put there. Who changes the host does not matter: the agent in this process, or wmco-node over SSH. Package cluster has what a
-// real cluster has around the machines: approvers, the cluster network, and objects that lead to the test's API server.
+// A program runs exactly while the service control manager of the host says so, with the command line and the files
+// that the bundle has put there. Who changes the host does not matter: the agent in this process, or wmco-node over
+// SSH. Package cluster has what a real cluster has around the machines: approvers, the cluster network, and objects
+// that lead to the test's API server.
 //
 // What is simplified, besides what packages simulation, kubelet and overlay say about themselves:
 //   - containerd, kube-proxy, csi-proxy, windows_exporter and cloud-node-manager do nothing: their services run, and their probes

@@ -28,7 +28,8 @@ import (
 type Options struct {
 	// Facts are those of a new machine: host name, addresses, default route, build of Windows.
 	Facts bundle.Facts
-	// Folder is where the machine is kept; empty is memory. A machine that is in the folder already is opened, and Facts are not used.
+	// Folder is where the machine is kept; empty is memory. A machine that is in the folder already is opened, and
+	// Facts are not used.
 	Folder   string
 	Hardware kubelet.Hardware
 	Times    Times
@@ -36,7 +37,8 @@ type Options struct {
 	Log *slog.Logger
 	// Program is the version of the node agent that it reports.
 	Program string
-	// Serves reports whether its addresses are addresses of this computer: the kubelet serves logs there, and the agent writes one.
+	// Serves reports whether its addresses are addresses of this computer: the kubelet serves logs there, and the agent
+	// writes one.
 	Serves bool
 	// Images is its container runtime, as far as the node agent has it pull images; nil where there is none.
 	Images images.Runtime
@@ -48,8 +50,8 @@ type Times struct {
 	Boot time.Duration
 	// Recovery divides the pauses before the service control manager restarts a service; zero is 1.
 	Recovery int
-	// Engine divides the time limits and pauses of the node agent in this process; zero is 1. A machine in a folder has 1: runs over
-	// SSH share what the engine writes about time.
+	// Engine divides the time limits and pauses of the node agent in this process; zero is 1. A machine in a folder has
+	// 1: runs over SSH share what the engine writes about time.
 	Engine int
 	// Guard is how long the guard waits for a new node agent.
 	Guard time.Duration
@@ -62,7 +64,10 @@ type Times struct {
 
 // FastTimes are for tests.
 func FastTimes() Times {
-	return Times{Boot: 200 * time.Millisecond, Recovery: 50, Engine: 10, Look: 50 * time.Millisecond, Network: 20 * time.Second, Kubelet: kubelet.FastTimes()}
+	return Times{
+		Boot: 200 * time.Millisecond, Recovery: 50, Engine: 10, Look: 50 * time.Millisecond, Network: 20 * time.Second,
+		Kubelet: kubelet.FastTimes(),
+	}
 }
 
 func (t Times) withDefaults() Times {
@@ -125,14 +130,15 @@ func New(o Options) (*Machine, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	m := &Machine{
-		options: o, clock: newClock(o.Times.Engine), containers: kubelet.NewContainers(), log: o.Log.With("machine", o.Facts.HostName), wake: make(chan struct{}, 1),
+		options: o, clock: newClock(o.Times.Engine), containers: kubelet.NewContainers(),
+		log: o.Log.With("machine", o.Facts.HostName), wake: make(chan struct{}, 1),
 		on: true, running: map[string]*process{}, failures: map[string]failures{}, recovered: map[string]int{},
 	}
 	if err := m.open(); err != nil {
 		return nil, err
 	}
 	m.ctx, m.stop = context.WithCancel(context.Background())
-	if err := m.prepare(); err != nil {
+	if err := m.prepareHost(); err != nil {
 		m.stop()
 		return nil, errors.Join(err, m.close())
 	}
@@ -143,11 +149,11 @@ func New(o Options) (*Machine, error) {
 				return err
 			}
 		}
-		m.operated(op)
+		m.noteOperation(op)
 		return nil
 	}
 	m.all.Go(m.run)
-	m.reconcile()
+	m.reconcileProcesses()
 	return m, nil
 }
 
@@ -170,8 +176,8 @@ func (m *Machine) open() error {
 	return nil
 }
 
-// prepare tells the host which probes the programs of this process answer.
-func (m *Machine) prepare() error {
+// prepareHost tells the host which probes the programs of this process answer.
+func (m *Machine) prepareHost() error {
 	return m.Host.Edit(m.ctx, func(s *simulation.State) {
 		m.boot = s.Boot
 		s.Live = maps.Clone(s.Live)
@@ -215,14 +221,15 @@ func (m *Machine) Behave(change func(*simulation.Script)) error {
 		}
 		change(&s.Script)
 	})
-	m.changed()
+	m.wakeUp()
 	return err
 }
 
 // SetClock makes the clock of the machine differ from the system's.
 func (m *Machine) SetClock(skew time.Duration) { m.clock.set(skew) }
 
-// InstallPayload puts stand-ins for the executables on the disk, as if they had been uploaded. Their contents are their names.
+// InstallPayload puts stand-ins for the executables on the disk, as if they had been uploaded. Their contents are their
+// names.
 func (m *Machine) InstallPayload() error {
 	for _, e := range payload.ProgramsFor(payload.TestedKubernetes) {
 		if err := m.Host.WriteFile(m.ctx, e.Path, bundle.AccessUsers, []byte(e.Name)); err != nil {
@@ -252,7 +259,8 @@ func (m *Machine) Starts() map[string]int {
 	return starts
 }
 
-// Recoveries returns how often the service control manager has restarted each service, because its process had ended by itself.
+// Recoveries returns how often the service control manager has restarted each service, because its process had ended by
+// itself.
 func (m *Machine) Recoveries() map[string]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -276,8 +284,8 @@ func (m *Machine) Boots() int {
 // Pods returns how many pods run on the machine, whether or not its kubelet runs.
 func (m *Machine) Pods() int { return m.containers.Running() }
 
-// Operations returns what the node agent in this process has changed since ForgetOperations, without its own records and their copy. Runs over SSH
-// are in other processes: their results say what they wrote.
+// Operations returns what the node agent in this process has changed since ForgetOperations, without its own records
+// and their copy. Runs over SSH are in other processes: their results say what they wrote.
 func (m *Machine) Operations() []simulation.Operation {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -291,8 +299,8 @@ func (m *Machine) ForgetOperations() {
 	m.done = nil
 }
 
-// operated is called after each operation of the node agent in this process.
-func (m *Machine) operated(op simulation.Operation) {
+// noteOperation is called after each operation of the node agent in this process.
+func (m *Machine) noteOperation(op simulation.Operation) {
 	isRecord := strings.HasPrefix(bundle.FoldPath(op.Target), bundle.FoldPath(plan.StateFolder)) || bundle.Base(op.Target) == bundle.LedgerCopy
 	if !isRecord {
 		m.mu.Lock()
@@ -301,9 +309,9 @@ func (m *Machine) operated(op simulation.Operation) {
 	}
 	switch op.Verb { //nolint:exhaustive // only these are about processes
 	case simulation.VerbStart, simulation.VerbStop, simulation.VerbDelete:
-		m.reconcile()
+		m.reconcileProcesses()
 	case simulation.VerbReboot:
-		m.changed()
+		m.wakeUp()
 	}
 }
 

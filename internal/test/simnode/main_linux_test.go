@@ -19,6 +19,7 @@ import (
 	"wmco/bundle"
 	"wmco/internal/test/simnode"
 	"wmco/internal/test/simnode/cluster"
+	"wmco/internal/test/sshtest"
 	"wmco/internal/test/sshtest/sshd"
 	"wmco/internal/test/testenv"
 	"wmco/internal/test/testenv/controlplane"
@@ -26,46 +27,14 @@ import (
 
 var server = testenv.Environment{Options: controlplane.Options{Controllers: true, NodeGrace: 8 * time.Second}}
 
-// programs are built for the first test that needs them.
-var programs struct {
-	sshd.Programs
-	once       sync.Once
-	wmco, node string
-	err        error
-}
+var programs sshtest.Shared
+
+var must, eventually, background = testenv.Must, testenv.Await, testenv.RunInBackground
 
 func TestMain(m *testing.M) {
 	status := server.Main(m)
-	if programs.node != "" {
-		_ = programs.Remove() // a folder for temporary files
-	}
+	programs.Remove()
 	os.Exit(status)
-}
-
-func build(t *testing.T) {
-	t.Helper()
-	programs.once.Do(func() {
-		ctx := context.Background()
-		if programs.Programs, programs.err = sshd.Build(ctx); programs.err != nil {
-			return
-		}
-		if programs.node, programs.err = programs.Go(ctx, "wmco/cmd/wmco-node"); programs.err == nil {
-			programs.wmco, programs.err = programs.Go(ctx, "wmco/cmd/wmco")
-		}
-	})
-	must(t, programs.err)
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func eventually(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	must(t, testenv.Eventually(t.Context(), what, done))
 }
 
 // logTo logs to the test, and to nowhere after its end.
@@ -121,23 +90,8 @@ func startNetwork(t testing.TB) {
 func loadCluster(t testing.TB) {
 	t.Helper()
 	plane := server.ControlPlane(t)
-	golden := filepath.Join("..", "..", "..", "golden", "clusters")
-	server.Load(t, filepath.Join(golden, "common"), filepath.Join(golden, "none", "infrastructure.yaml"), filepath.Join(golden, "none", "controllerconfig.yaml"), filepath.Join(golden, "none", "machineconfigs.yaml"))
+	server.LoadExample(t, "../../..")
 	must(t, cluster.Connect(t.Context(), plane.Config, plane.ClientCA()))
-}
-
-// background runs something until the end of the test.
-func background(t testing.TB, run func(ctx context.Context) error) {
-	t.Helper()
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // overSSH is a machine behind an SSH server that is a Machine of the cluster.
@@ -149,7 +103,7 @@ type overSSH struct {
 
 func newOverSSH(t *testing.T, name string) *overSSH {
 	t.Helper()
-	build(t)
+	programs.Build(t)
 	host := sshd.Loopback()
 	m, s, err := simnode.WithSSH(programs.Programs, t.TempDir(), sshd.Options{Address: net.JoinHostPort(host, "0")}, simnode.Options{Facts: facts(name, host), Times: simnode.FastTimes(), Log: logTo(t)})
 	must(t, err)
@@ -175,8 +129,8 @@ func facts(name, address string) bundle.Facts {
 // apply runs `wmco apply` against the cluster, as a person does.
 func (o *overSSH) apply(t *testing.T) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), programs.wmco, "apply", "--from", "cluster", "--host", o.server.User+"@"+o.server.Address, "--identity", o.server.KeyFile,
-		"--known-hosts", o.known, "--node-program", programs.node)
+	cmd := exec.CommandContext(t.Context(), programs.Command, "apply", "--from", "cluster", "--host", o.server.User+"@"+o.server.Address, "--identity", o.server.KeyFile,
+		"--known-hosts", o.known, "--node-program", programs.Node)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+server.ControlPlane(t).Kubeconfig, "XDG_CONFIG_HOME="+t.TempDir())
 	cmd.Dir = t.TempDir() // a folder named cluster would win over the word
 	out, err := cmd.CombinedOutput()

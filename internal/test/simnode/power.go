@@ -48,7 +48,7 @@ func (m *Machine) PowerOn() error {
 	m.mu.Lock()
 	m.on = true
 	m.mu.Unlock()
-	m.reconcile()
+	m.reconcileProcesses()
 	if m.ssh != nil {
 		return m.ssh.Restart()
 	}
@@ -58,7 +58,7 @@ func (m *Machine) PowerOn() error {
 // startUp is what a boot does to the host.
 func (m *Machine) startUp() error {
 	m.containers.Boot(time.Now())
-	m.edit(overlay.Boot)
+	m.editState(overlay.Boot)
 	err := m.Host.Restart(m.ctx)
 	boot := m.Boots()
 	m.mu.Lock()

@@ -27,8 +27,8 @@ type process struct {
 	stopped chan struct{}
 }
 
-// changed makes the machine look at its services.
-func (m *Machine) changed() {
+// wakeUp makes the machine look at its services.
+func (m *Machine) wakeUp() {
 	select {
 	case m.wake <- struct{}{}:
 	default: // it is due already
@@ -45,7 +45,7 @@ func (m *Machine) run() {
 		case <-time.After(m.pause()):
 		}
 		m.bootIfAsked()
-		m.reconcile()
+		m.reconcileProcesses()
 	}
 }
 
@@ -59,9 +59,9 @@ func (m *Machine) pause() time.Duration {
 	return m.options.Times.Look
 }
 
-// reconcile starts and stops programs, so that those run whose service does.
-func (m *Machine) reconcile() {
-	for _, p := range m.adjust() {
+// reconcileProcesses starts and stops programs, so that those run whose service does.
+func (m *Machine) reconcileProcesses() {
+	for _, p := range m.adjustProcesses() {
 		// The agent may be the one that asks, and cannot wait for itself.
 		if p.name != bundle.AgentService {
 			<-p.stopped
@@ -69,14 +69,14 @@ func (m *Machine) reconcile() {
 	}
 }
 
-// adjust starts programs, and returns those that it has told to stop.
-func (m *Machine) adjust() []*process {
+// adjustProcesses starts programs, and returns those that it has told to stop.
+func (m *Machine) adjustProcesses() []*process {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.on {
 		return nil
 	}
-	wanted, boot := m.wanted()
+	wanted, boot := m.wantedPrograms()
 	var ended []*process
 	for name, p := range m.running {
 		if w, ok := wanted[name]; !ok || w.id != p.id {
@@ -89,18 +89,18 @@ func (m *Machine) adjust() []*process {
 		// wmco-node over SSH has booted the host.
 		m.boot = boot
 		m.containers.Boot(time.Now())
-		m.edit(overlay.Boot)
+		m.editState(overlay.Boot)
 	}
 	for name, w := range wanted {
 		if _, ok := m.running[name]; !ok {
-			m.start(w)
+			m.startProcess(w)
 		}
 	}
 	return ended
 }
 
-// wanted returns the programs whose services run, and the number of the boot.
-func (m *Machine) wanted() (map[string]*process, int) {
+// wantedPrograms returns the programs whose services run, and the number of the boot.
+func (m *Machine) wantedPrograms() (map[string]*process, int) {
 	wanted := map[string]*process{}
 	boot := m.boot
 	m.look(func(s *simulation.State) {
@@ -115,7 +115,7 @@ func (m *Machine) wanted() (map[string]*process, int) {
 	return wanted, boot
 }
 
-func (m *Machine) start(p *process) {
+func (m *Machine) startProcess(p *process) {
 	ctx, stop := context.WithCancel(m.ctx)
 	p.stop, p.stopped = stop, make(chan struct{})
 	m.running[p.name] = p
@@ -125,14 +125,14 @@ func (m *Machine) start(p *process) {
 		stop()
 		close(p.stopped)
 		if !asked {
-			m.ended(p, err)
+			m.handleEnd(p, err)
 		}
 	})
 }
 
-// says writes what a program says about itself.
-func (m *Machine) says(p *process, change func(*simulation.Live)) {
-	m.edit(func(s *simulation.State) {
+// appendLog writes what a program says about itself.
+func (m *Machine) appendLog(p *process, change func(*simulation.Live)) {
+	m.editState(func(s *simulation.State) {
 		live := s.Live[simulation.Key(p.name)]
 		if live.Process != p.id {
 			live = simulation.Live{Process: p.id, Targets: live.Targets}
@@ -142,8 +142,8 @@ func (m *Machine) says(p *process, change func(*simulation.Live)) {
 	})
 }
 
-// edit changes the state. Writing fails only if the folder is gone.
-func (m *Machine) edit(change func(*simulation.State)) {
+// editState changes the state. Writing fails only if the folder is gone.
+func (m *Machine) editState(change func(*simulation.State)) {
 	if err := m.Host.Edit(m.ctx, change); err != nil && m.ctx.Err() == nil {
 		m.log.Error("writing the state of the host", "error", err)
 	}
@@ -155,14 +155,14 @@ type failures struct {
 	last  time.Time
 }
 
-// ended lets the service control manager do what it does about a process that ended by itself.
-func (m *Machine) ended(p *process, err error) {
+// handleEnd lets the service control manager do what it does about a process that ended by itself.
+func (m *Machine) handleEnd(p *process, err error) {
 	m.log.Warn("a program ended by itself", "service", p.name, "error", err)
-	m.says(p, func(l *simulation.Live) { l.Ended, l.Answers = true, nil })
+	m.appendLog(p, func(l *simulation.Live) { l.Ended, l.Answers = true, nil })
 	var recovery bundle.Recovery
 	m.look(func(s *simulation.State) { recovery = s.Services[simulation.Key(p.name)].Recovery })
-	pause, ok := m.recovers(p, recovery)
-	m.changed()
+	pause, ok := m.countFailure(p, recovery)
+	m.wakeUp()
 	if !ok {
 		return
 	}
@@ -173,8 +173,9 @@ func (m *Machine) ended(p *process, err error) {
 	}
 }
 
-// recovers counts a failure and returns the pause before the restart (SERVICE_FAILURE_ACTIONS: the last action repeats).
-func (m *Machine) recovers(p *process, r bundle.Recovery) (time.Duration, bool) {
+// countFailure counts a failure and returns the pause before the restart (SERVICE_FAILURE_ACTIONS: the last action
+// repeats).
+func (m *Machine) countFailure(p *process, r bundle.Recovery) (time.Duration, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.running[p.name] == p {
@@ -211,7 +212,7 @@ func (m *Machine) restart(p *process) {
 	case m.ctx.Err() == nil:
 		m.log.Warn("restarting a service", "service", p.name, "error", err)
 	}
-	m.reconcile()
+	m.reconcileProcesses()
 }
 
 func (m *Machine) isOn() bool {

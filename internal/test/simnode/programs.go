@@ -22,14 +22,16 @@ import (
 
 func runKubelet(ctx context.Context, m *Machine, p *process) error {
 	return kubelet.Run(ctx, kubelet.Options{
-		Host: m.Host, Argv: p.argv, Containers: m.containers, Hardware: m.options.Hardware, Times: m.options.Times.Kubelet, Now: m.clock.Now, Log: m.log.With("program", "kubelet"),
-		Healthy: func(targets ...string) { m.says(p, func(l *simulation.Live) { l.Answers = targets }) }, Serves: m.options.Serves,
+		Host: m.Host, Argv: p.argv, Containers: m.containers, Hardware: m.options.Hardware,
+		Times: m.options.Times.Kubelet, Now: m.clock.Now, Log: m.log.With("program", "kubelet"),
+		Healthy: func(targets ...string) { m.appendLog(p, func(l *simulation.Live) { l.Answers = targets }) }, Serves: m.options.Serves,
 	})
 }
 
 func runOverlay(ctx context.Context, m *Machine, p *process) error {
 	return overlay.Run(ctx, overlay.Options{
-		Host: m.Host, Argv: p.argv, Now: m.clock.Now, Log: m.log.With("program", "hybrid-overlay-node"), Wait: m.options.Times.Network, Check: m.options.Times.Kubelet.Certificate,
+		Host: m.Host, Argv: p.argv, Now: m.clock.Now, Log: m.log.With("program", "hybrid-overlay-node"),
+		Wait: m.options.Times.Network, Check: m.options.Times.Kubelet.Certificate,
 	})
 }
 
@@ -55,11 +57,13 @@ func runAgent(ctx context.Context, m *Machine, p *process) error {
 	}
 	log := m.log.With("program", bundle.AgentService)
 	if m.options.Serves && f.LogDir != "" {
-		log = slog.New(slog.NewMultiHandler(log.Handler(), slog.NewTextHandler(&logFile{machine: m, path: f.LogDir + `\` + bundle.AgentService + ".exe.INFO"}, nil)))
+		log = slog.New(slog.NewMultiHandler(log.Handler(), slog.NewTextHandler(
+			&logFile{machine: m, path: f.LogDir + `\` + bundle.AgentService + ".exe.INFO"}, nil,
+		)))
 	}
 	options := f.ParsedOptions()
 	options.Jitter = func(d time.Duration) time.Duration { return d + rand.N(d/5+1) }
-	e := m.engine("run")
+	e := m.newEngine("run")
 	e.Self = bundle.AgentService
 	keeper := agent.Agent{Engine: e, Log: log, Options: options, Images: m.options.Images}
 	if f.Kubeconfig != "" {
@@ -88,7 +92,7 @@ const BrokenAgent = "a node agent that does not work"
 
 // runGuard is `wmco-node guard`. A machine that is switched off ends it, which is no error.
 func runGuard(ctx context.Context, m *Machine, _ *process) error {
-	e := m.engine("guard")
+	e := m.newEngine("guard")
 	e.GuardWait = m.options.Times.Guard
 	var back *applier.RolledBackError
 	if _, err := e.GuardHandover(ctx, bundle.AgentService); err != nil && !errors.As(err, &back) {

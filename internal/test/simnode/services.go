@@ -7,8 +7,8 @@ import (
 	"wmco/internal/hostsim/simulation"
 )
 
-// Stop stops a service, and first those that depend on it, as an administrator does with Stop-Service -Force. It returns what it
-// stopped, in order.
+// Stop stops a service, and first those that depend on it, as an administrator does with Stop-Service -Force. It
+// returns what it stopped, in order.
 func (m *Machine) Stop(ctx context.Context, service string) ([]string, error) {
 	var stopped []string
 	for _, name := range append(m.dependents(service), service) {

@@ -6,8 +6,8 @@ import (
 	"wmco/internal/test/sshtest/sshd"
 )
 
-// WithSSH returns a machine behind a real SSH server, to which the real node program is uploaded. Folder holds both; Options.Folder is
-// set to the part of the machine. The server ends with the machine.
+// WithSSH returns a machine behind a real SSH server, to which the real node program is uploaded. Folder holds both;
+// Options.Folder is set to the part of the machine. The server ends with the machine.
 func WithSSH(programs sshd.Programs, folder string, s sshd.Options, o Options) (*Machine, *sshd.Server, error) {
 	server, err := programs.Start(folder, s)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/archive"
+	"wmco/internal/hostsim"
 	"wmco/payload"
 	"wmco/payload/store"
 )
@@ -19,7 +20,6 @@ var executables payloads
 
 type payloads struct {
 	set      payload.Set
-	source   archive.Source
 	contents *archive.Contents
 	// files are what nodes of the example cluster have, by their paths.
 	files map[string][]byte
@@ -31,7 +31,7 @@ func readPayload() (payloads, error) {
 	if err != nil {
 		return payloads{}, err
 	}
-	p := payloads{set: s.Set(), source: s.Source(), contents: archive.NewContents(s.Source()), files: map[string][]byte{}}
+	p := payloads{set: s.Set(), contents: archive.NewContents(s.Source()), files: map[string][]byte{}}
 	for _, b := range p.set.For(payload.TestedKubernetes).Built {
 		if !payload.Find(b.Name).Serves(bundle.PlatformNone) {
 			continue
@@ -57,10 +57,7 @@ func readRaw(s *store.Store, name string) ([]byte, error) {
 }
 
 // put writes them to a host, as if they had been copied there.
-func (p payloads) put(ctx context.Context, h interface {
-	WriteFile(ctx context.Context, path string, access bundle.Access, data []byte) error
-},
-) error {
+func (p payloads) put(ctx context.Context, h *hostsim.Memory) error {
 	for path, data := range p.files {
 		if err := h.WriteFile(ctx, path, bundle.AccessUsers, data); err != nil {
 			return err

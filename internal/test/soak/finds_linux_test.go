@@ -5,13 +5,16 @@ import (
 	"testing"
 	"time"
 
+	"wmco/internal/test/observer"
+	"wmco/internal/test/simnode/cluster"
 	"wmco/internal/test/testenv"
 )
 
 // finds is which rule finds a sabotage.
 func finds() map[sabotage]string {
 	return map[sabotage]string{
-		tooMany: ruleAway, leftCordon: ruleCordon, shownSecret: ruleSecret, leftLayers: ruleSecrets, withheld: ruleRender, leakedGoroutines: ruleGoroutines, leakedMemory: ruleMemory, unrecorded: ruleKeys,
+		tooMany: observer.RuleAway, leftCordon: observer.RuleCordon, shownSecret: observer.RuleSecret, leftLayers: ruleSecrets, withheld: ruleRender,
+		leakedGoroutines: ruleGoroutines, leakedMemory: ruleMemory,
 	}
 }
 
@@ -20,10 +23,9 @@ func TestTheObserverFindsFaultsOfTheOperator(t *testing.T) {
 	s := newSoak(t, options{nodes: 4, seed: 1, patience: 2 * time.Minute, collection: 2 * time.Minute, boundsUsage: true})
 	s.settings.maxUnavailable = 1
 	s.write(t)
-	s.observer.hide(firstSecret)
-	s.adoptNode(t)
+	s.observer.HideSecrets(firstSecret)
 	s.rest(t)
-	if found := s.observer.violations(); len(found) > 0 {
+	if found := s.observer.Violations(); len(found) > 0 {
 		t.Fatalf("without a fault: %+v", found)
 	}
 	for _, life := range allSabotages() {
@@ -32,26 +34,25 @@ func TestTheObserverFindsFaultsOfTheOperator(t *testing.T) {
 			s.operator.kill()
 			s.live(t)
 			s.setProxy(t, firstSecret)
-			s.loseFeature(t, s.machines[nodeName(3)])
-			s.changeLoginKey(t)
+			s.loseFeature(t, s.machines[cluster.NodeName(3)])
 			must(t, testenv.Eventually(t.Context(), "the violations", func() bool {
 				s.rest(t)
-				found := s.observer.violations()
+				found := s.observer.Violations()
 				return !slices.ContainsFunc(life, func(fault sabotage) bool {
-					return !slices.ContainsFunc(found, func(v violation) bool { return v.rule == finds()[fault] })
+					return !slices.ContainsFunc(found, func(v observer.Violation) bool { return v.Rule == finds()[fault] })
 				})
 			}))
 			// It heals without the faults, and the observer forgets what it has found.
 			s.operator.kill()
 			s.options.sabotages, s.options.patience = nil, 2*time.Minute
 			s.live(t)
-			s.observer.forget()
-			for _, n := range s.observer.snapshot() {
+			s.observer.ForgetViolations()
+			for _, n := range s.observer.Snapshot() {
 				s.edit(t, n.Name, `{"metadata":{"annotations":{"example.com/proxy":null}}}`)
 			}
 			s.setProxy(t, s.password())
 			s.rest(t)
-			s.observer.forget()
+			s.observer.ForgetViolations()
 		})
 	}
 }

@@ -2,12 +2,8 @@ package soak
 
 import (
 	"context"
-	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,15 +13,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/internal/hostsim/simulation"
 	"wmco/internal/test/simnode/cluster"
 	"wmco/internal/test/simnode/light"
-	"wmco/internal/test/simnode/overlay"
-	"wmco/payload"
 )
 
 const machineNamespace = "openshift-machine-api"
@@ -34,36 +27,8 @@ const machineNamespace = "openshift-machine-api"
 type machine struct {
 	*light.Node
 	name string
-	// entry is the address of an instance in windows-instances, empty for the host of a Machine; facts are those of the host when it was made.
-	entry string
-	facts bundle.Facts
-	// reached is the SSH server and the folder of a host that operators have logged in to; nil for a host in memory.
-	reached *reached
 	// stop ends the node agent; nil while the host is off.
 	stop func()
-}
-
-func nodeName(i int) string { return fmt.Sprintf("winworker-%04d", i) }
-
-// exampleNode returns the joined node of the example cluster and the facts of its host.
-func exampleNode(t testing.TB) (corev1.Node, bundle.Facts) {
-	t.Helper()
-	golden := filepath.Join("..", "..", "..", "golden")
-	text, err := os.ReadFile(filepath.Join(golden, "clusters", "none", "nodes.yaml"))
-	must(t, err)
-	var example corev1.Node
-	first, _, _ := strings.Cut(string(text), "\n---\n")
-	must(t, yaml.Unmarshal([]byte(first), &example))
-	delete(example.Labels, "windowsmachineconfig.openshift.io/byoh")
-	example.ResourceVersion, example.UID = "", ""
-	kubelet, _ := executables.set.Find(payload.For(payload.Kubelet, payload.TestedKubernetes).Name)
-	example.Status.NodeInfo.KubeletVersion = kubelet.Version
-	file, err := os.Open(filepath.Join(golden, "facts", "none.json"))
-	must(t, err)
-	defer file.Close()
-	facts, err := bundle.DecodeFacts(file)
-	must(t, err)
-	return example, facts[0]
 }
 
 // addNodes makes new nodes, some at a time, and starts their agents.
@@ -83,65 +48,29 @@ func (s *soak) addNodes(t testing.TB, count int) {
 		})
 	}
 	all.Wait()
-	s.writeInstances(t)
 	s.try(t, "records of hosts", func() error { return cluster.RecordNodes(s.ctx, server.Config(t)) })
-	for _, m := range s.named(func(m *machine) bool { return isInstance(m) && m.reached == nil }) {
-		s.pin(t, m.entry, s.signer.PublicKey())
-	}
-}
-
-// newNode returns a Node that is not made yet, and the facts of its host.
-func (s *soak) newNode(i int) (*corev1.Node, bundle.Facts) {
-	name, address, subnet := nodeName(i), fmt.Sprintf("10.1.%d.%d", i/250, i%250+1), fmt.Sprintf("10.%d.%d.0/24", 132+i/256, i%256)
-	n := s.example.DeepCopy()
-	n.Name, n.Labels[corev1.LabelHostname] = name, name
-	n.Annotations[overlay.SubnetAnnotation] = subnet
-	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}, {Type: corev1.NodeHostName, Address: name}}
-	return n, simulation.FactsAt(s.facts, strings.ToUpper(name), address, subnet)
-}
-
-// lightOptions are those of the host of a Node.
-func (s *soak) lightOptions(t testing.TB, name string, facts bundle.Facts) light.Options {
-	t.Helper()
-	return light.Options{Facts: facts, Server: server.Node(t, name), Boot: func(ctx context.Context) error { return s.boot(ctx, name) }}
 }
 
 func (s *soak) addNode(t testing.TB, i int) error {
-	n, facts := s.newNode(i)
-	name, status := n.Name, n.Status
-	if err := s.attempt(func() error { return s.Create(s.ctx, n) }); err != nil {
+	n, facts := s.example.Node(i)
+	name := n.Name
+	if err := s.attempt(func() error { return cluster.AddJoined(s.ctx, s, n.DeepCopy()) }); err != nil {
 		return err
 	}
-	entry := ""
-	if i%instancesEach == 0 {
-		entry = facts.Addresses[0]
-	} else if err := s.makeMachine(name, status.Addresses); err != nil {
-		return err
-	}
-	l, err := light.New(s.ctx, s.lightOptions(t, name, facts))
+	boot := func(ctx context.Context) error { return s.boot(ctx, name) }
+	l, err := light.New(s.ctx, light.Options{Facts: facts, Server: server.Node(t, name), Boot: boot})
 	if err == nil {
 		err = executables.put(s.ctx, l.Host)
 	}
 	if err != nil {
 		return err
 	}
-	x := &machine{Node: l, name: name, entry: entry, facts: facts}
+	x := &machine{Node: l, name: name}
 	s.mu.Lock()
 	s.machines[name] = x
 	s.mu.Unlock()
 	s.start(t, x)
 	return nil
-}
-
-// makeMachine makes the Machine of a Node.
-func (s *soak) makeMachine(name string, addresses []corev1.NodeAddress) error {
-	phase := machinev1beta1.PhaseRunning
-	m := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: machineNamespace, Name: name, Labels: map[string]string{"machine.openshift.io/os-id": "Windows"}}}
-	if err := s.attempt(func() error { return s.Create(s.ctx, m) }); err != nil {
-		return err
-	}
-	m.Status.Phase, m.Status.NodeRef, m.Status.Addresses = &phase, &corev1.ObjectReference{Kind: "Node", Name: name}, addresses
-	return s.attempt(func() error { return s.Status().Update(s.ctx, m) })
 }
 
 // start starts the node agent.

@@ -12,21 +12,12 @@ import (
 
 var server testenv.Environment
 
+var must, number = testenv.Must, testenv.Number
+
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
 	if kubeconfig := os.Getenv(operatorVariable); kubeconfig != "" {
 		os.Exit(runOperator(kubeconfig))
 	}
-	status := server.Main(m)
-	if programs.node != "" {
-		_ = programs.Remove() // a folder for temporary files
-	}
-	os.Exit(status)
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	os.Exit(server.Main(m))
 }

@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/user"
 	"runtime"
 	"strconv"
 	"strings"
@@ -23,11 +22,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"wmco/applier/remote"
-	remotessh "wmco/applier/remote/ssh"
 	"wmco/controller"
 	"wmco/controller/gather"
-	"wmco/controller/hosts"
 	"wmco/internal/test/faults"
 )
 
@@ -36,13 +32,9 @@ const (
 	operatorVariable = "WMCO_SOAK_OPERATOR"
 	// sabotageVariable gives that operator faults which the observer has to find.
 	sabotageVariable = "WMCO_SOAK_SABOTAGE"
-	// programVariable is the node agent that it uploads, addressesVariable the file that says where hosts are.
-	programVariable, addressesVariable = "WMCO_SOAK_PROGRAM", "WMCO_SOAK_ADDRESSES"
 	// faultsVariable is the seed of the faults of its network.
 	faultsVariable = "WMCO_SOAK_FAULTS"
 )
-
-const operatorNamespace = gather.OperatorNamespace
 
 const operatorUser = "system:serviceaccount:" + gather.OperatorNamespace + ":windows-machine-config-operator"
 
@@ -70,19 +62,10 @@ type usage struct {
 	heap uint64
 }
 
-// life is what a process is told at its start.
-type life struct {
-	hosts  addresses
-	faulty sabotages
-	// faults is the seed of the faults of its network.
-	faults uint64
-}
-
-// startOperator starts a life. Each line that it logs is given to line.
-func startOperator(kubeconfig string, l life, line func(string)) (*operator, error) {
+// startOperator starts a life, with the seed of the faults of its network. Each line that it logs is given to line.
+func startOperator(kubeconfig string, faulty sabotages, seed uint64, line func(string)) (*operator, error) {
 	o := &operator{command: exec.CommandContext(context.Background(), os.Args[0]), usages: make(chan usage, 1), ended: make(chan struct{})}
-	o.command.Env = append(os.Environ(), operatorVariable+"="+kubeconfig, sabotageVariable+"="+l.faulty.encode(), programVariable+"="+programs.node,
-		addressesVariable+"="+string(l.hosts), faultsVariable+"="+strconv.FormatUint(l.faults, 10))
+	o.command.Env = append(os.Environ(), operatorVariable+"="+kubeconfig, sabotageVariable+"="+faulty.encode(), faultsVariable+"="+strconv.FormatUint(seed, 10))
 	var err error
 	if o.stdin, err = o.command.StdinPipe(); err != nil { // it ends with this program
 		return nil, err
@@ -169,25 +152,13 @@ func runOperator(kubeconfig string) int {
 	config.Impersonate = rest.ImpersonationConfig{UserName: operatorUser, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
 	config.Wrap(network.Wrap)
 	config.Wrap(faulty.wrap)
-	program, err := remote.FileProgram(os.Getenv(programVariable))
-	if err == nil {
-		executables, err = readPayload()
-	}
-	if err != nil {
+	if executables, err = readPayload(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	err = controller.Run(context.Background(), controller.Options{
 		Config: config, Version: operatorVersion, Payload: executables.set, Resolver: noNames{}, HealthAddress: "0", MetricsAddress: "0", Now: network.Now, Clock: clock,
 		Log: logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, nil)),
-		Hosts: func(login *hosts.Login) *hosts.Hosts {
-			dialer := remotessh.Dialer{Limits: remotessh.DefaultLimits(), Pins: login, Signers: login.Signers, OnLogin: login.NoteLogin, Dial: addresses(os.Getenv(addressesVariable)).dial}
-			o := hosts.Options{Program: program, Executables: executables.source}
-			o.Transports.Kept = asMe{remotessh.NewTransport(dialer)}
-			dialer.Limits.Kept = 0
-			o.Transports.Fresh = asMe{remotessh.NewTransport(dialer)}
-			return hosts.New(o)
-		},
 	})
 	fmt.Fprintln(os.Stderr, "the operator has ended:", err)
 	return 1
@@ -231,32 +202,10 @@ func (noNames) LookupAddr(_ context.Context, address string) ([]string, error) {
 	return nil, &net.DNSError{Err: "no such host", Name: address, IsNotFound: true}
 }
 
-// asMe logs in as the account that this program runs with, the only one that a simulated host has.
-type asMe struct{ remote.Transport }
-
-func (asMe) to(t remote.Target) remote.Target {
-	if me, err := user.Current(); err == nil {
-		t.User = me.Username
-	}
-	return t
-}
-
-func (a asMe) Connect(ctx context.Context, t remote.Target) error {
-	return a.Transport.Connect(ctx, a.to(t))
-}
-
-func (a asMe) Run(ctx context.Context, t remote.Target, c remote.Command) error {
-	return a.Transport.Run(ctx, a.to(t), c)
-}
-
-func (a asMe) Transfer(ctx context.Context, t remote.Target, do func(remote.Files) error) error {
-	return a.Transport.Transfer(ctx, a.to(t), do)
-}
-
 // live starts a life of the operator after the one before, which has ended.
 func (s *soak) live(t testing.TB) {
 	t.Helper()
-	o, err := startOperator(server.ControlPlane(t).Kubeconfig, life{s.addresses, s.options.sabotages, s.options.seed + uint64(s.lives)}, s.readLog) //nolint:gosec // not negative
+	o, err := startOperator(server.ControlPlane(t).Kubeconfig, s.options.sabotages, s.options.seed+uint64(s.lives), s.readLog) //nolint:gosec // not negative
 	must(t, err)
 	s.operator, s.lives = o, s.lives+1
 	s.baseline = nil
@@ -264,7 +213,7 @@ func (s *soak) live(t testing.TB) {
 
 // readLog looks for secrets in what the operator logs, and keeps the last lines.
 func (s *soak) readLog(line string) {
-	s.observer.searchText("the log of the operator", line)
+	s.observer.SearchText("the log of the operator", line)
 	s.logMutex.Lock()
 	defer s.logMutex.Unlock()
 	const kept = 60

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/internal/test/observer"
 )
 
 // keepPods keeps some pods on schedulable nodes, as a controller, a scheduler and kubelets do: one that is told to end has ended a moment later, and runs
@@ -26,12 +28,12 @@ func (s *soak) keepPods(ctx context.Context, count int) {
 			}
 			_ = s.Delete(ctx, &p, client.GracePeriodSeconds(0)) // again, if it does not work
 		}
-		nodes := s.observer.snapshot()
+		nodes := s.observer.Snapshot()
 		for name, n := range nodes {
 			if left >= count {
 				break
 			}
-			if n.Spec.Unschedulable || !isReady(n) {
+			if n.Spec.Unschedulable || !observer.IsReady(n) {
 				continue
 			}
 			made++
@@ -48,4 +50,11 @@ func podOn(node string, number int) *corev1.Pod {
 		NodeName: node, TerminationGracePeriodSeconds: new(int64(1)), Containers: []corev1.Container{{Name: "web", Image: "mcr.microsoft.com/windows/nanoserver:ltsc2022"}},
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, AutomountServiceAccountToken: new(false),
 	}}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
 }

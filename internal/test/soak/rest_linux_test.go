@@ -12,12 +12,8 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"wmco/applier/remote"
-	"wmco/bundle"
-	"wmco/bundle/archive"
 	"wmco/bundle/published"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
@@ -26,9 +22,18 @@ import (
 	"wmco/controller/inputs/desired"
 	"wmco/controller/keys/signing"
 	"wmco/controller/status"
-	"wmco/controller/windowsnode"
-	"wmco/controller/windowsnode/record"
-	"wmco/render"
+	"wmco/internal/test/observer"
+)
+
+// The rules of the soak, beside those of its observer.
+const (
+	ruleKept       = observer.RuleProtected
+	ruleRest       = "nodes do not come to rest"
+	ruleRender     = "a node has something else than what is rendered"
+	ruleSecrets    = "Secrets of layers are left"
+	ruleEnds       = "the operator ends by itself"
+	ruleGoroutines = "the operator gets more and more goroutines"
+	ruleMemory     = "the operator gets more and more memory"
 )
 
 const (
@@ -46,34 +51,24 @@ func (s *soak) rest(t testing.TB) {
 	rule, why := ruleRest, "nothing was looked at"
 	for why != "" {
 		if time.Since(begun) > s.options.patience {
-			s.observer.violate(rule, "after %s: %s", s.options.patience, why)
-			s.observer.checkLeft()
+			s.observer.Violate(rule, "after %s: %s", s.options.patience, why)
+			s.observer.CheckLeft()
 			return
 		}
 		if s.operator != nil {
 			select {
 			case <-s.operator.ended:
-				s.observer.violate(ruleEnds, "%s", s.lastLine())
+				s.observer.Violate(ruleEnds, "%s", s.lastLine())
 				s.live(t)
 			default: // it lives
 			}
 		}
-		s.followAdoptions(t)
-		rule = ruleRest
-		if why = s.leavingUnrest(); why == "" {
-			why = s.adoptingUnrest()
-		}
-		if why == "" {
-			why = s.unrest()
-		}
+		rule, why = ruleRest, s.unrest()
 		if why == "" {
 			rule, why = ruleRender, s.unlike(t)
 		}
-		if why == "" {
-			rule, why = ruleKeys, s.keysUnrest()
-		}
 		if why != "" {
-			pause(s.ctx, s.lookAgain())
+			pause(s.ctx, time.Second)
 		}
 		if time.Since(said) > time.Minute {
 			said = time.Now()
@@ -81,21 +76,13 @@ func (s *soak) rest(t testing.TB) {
 		}
 	}
 	s.waited = time.Since(begun)
-	s.observer.checkEvictions()
+	s.observer.CheckEvictions()
 	s.checkSecrets(t)
 	s.checkShown(t)
 	s.checkKept()
 	s.checkUsage()
-	s.observer.checkLeft()
-	s.observer.restAt(s.settings.maxUnavailable)
-}
-
-// lookAgain is the time between two looks. The moments of an adoption are short.
-func (s *soak) lookAgain() time.Duration {
-	if len(s.adopting) > 0 {
-		return 100 * time.Millisecond
-	}
-	return time.Second
+	s.observer.CheckLeft()
+	s.observer.KeepRules(s.settings.rules())
 }
 
 func (s *soak) lastLine() string {
@@ -109,12 +96,12 @@ func (s *soak) lastLine() string {
 
 // unrest returns why the nodes are not at rest; empty if they are.
 func (s *soak) unrest() string {
-	nodes := s.observer.snapshot()
+	nodes := s.observer.Snapshot()
 	var busy []string
 	for _, m := range s.named(isOn) {
 		n, ok := nodes[m.name]
-		if !ok || !isAtRest(n) {
-			busy = append(busy, describe(m.name, n))
+		if !ok || !observer.IsAtRest(n) {
+			busy = append(busy, observer.DescribeNode(n))
 		}
 	}
 	switch {
@@ -127,33 +114,8 @@ func (s *soak) unrest() string {
 	return ""
 }
 
-// isAtRest reports whether a node is Ready and has what it is told, nothing of a rollout is left on it, and no boot that was asked for is to come.
-func isAtRest(n corev1.Node) bool {
-	d, err := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
-	r, unread := published.DecodeReport(n.Annotations[published.ReportAnnotation])
-	state, undecoded := windowsnode.DecodeRolloutState(n.Annotations[published.RolloutAnnotation])
-	drastic := d.MaxImpact == bundle.ImpactDrain || d.MaxImpact == bundle.ImpactReboot
-	return err == nil && unread == nil && undecoded == nil && isReady(n) && r.State == published.StateApplied && r.Desired == d.Bundle && r.Applied == d.Bundle &&
-		!isCordonedByUs(n) && state.Claim.IsZero() && !drastic && !awaitsBoot(n, r, state)
-}
-
-// awaitsBoot reports whether a boot is to come that was asked for with the annotation: its turn may not have begun.
-func awaitsBoot(n corev1.Node, r published.Report, state windowsnode.RolloutState) bool {
-	value := n.Annotations[published.RebootAnnotation]
-	asked := bundle.Of([]byte(value))
-	return value != "" && asked != r.Rebooted && asked != state.Booted
-}
-
-func describe(name string, n corev1.Node) string {
-	d, _ := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
-	r, _ := published.DecodeReport(n.Annotations[published.ReportAnnotation])
-	state, _ := windowsnode.DecodeRolloutState(n.Annotations[published.RolloutAnnotation])
-	return fmt.Sprintf("%s: Ready %t, unschedulable %t, cordoned for %q, desired %s with at most %s, reported %s for %s with %s needed (%s), turn %+v, claim %+v", name, isReady(n), n.Spec.Unschedulable,
-		n.Annotations[published.CordonAnnotation], d.Bundle.Short(), d.MaxImpact, r.State, r.Desired.Short(), r.Impact, r.Message, state.Turn, state.Claim)
-}
-
-// readInputs reads the cluster as it is, with these records of hosts too.
-func (s *soak) readInputs(ctx context.Context, more ...record.Record) (*desired.Hosts, error) {
+// render renders all nodes from the cluster as it is, by their names.
+func (s *soak) render(ctx context.Context) (map[string]desired.Rendered, error) {
 	var key corev1.Secret
 	if err := s.Get(ctx, client.ObjectKey{Namespace: gather.OperatorNamespace, Name: "windows-digest-key"}, &key); err != nil {
 		return nil, err
@@ -162,39 +124,18 @@ func (s *soak) readInputs(ctx context.Context, more ...record.Record) (*desired.
 	records := &hosts.Records{Live: s, Client: s, Cache: s, Namespace: gather.OperatorNamespace}
 	reader := &inputs.Reader{
 		Keys: signs.ReadPublicKeys, Log: logr.Discard(), Cache: s, Namespace: gather.OperatorNamespace, Resolver: noNames{}, Now: time.Now,
-		Records: func(ctx context.Context) (record.Set, error, error) {
-			all, damaged, err := records.CurrentRecords(ctx)
-			return withRecords(all, more...), damaged, err
+		Records:  records.CurrentRecords,
+		LoginKey: func(context.Context) (string, error) { return "", nil },
+		Source: desired.Source{
+			Objects: objects.NewClusterReader(s), Key: key.Data["key"], Set: executables.set,
+			Gather: gather.Options{Namespace: gather.OperatorNamespace, Complete: true},
 		},
-		LoginKey: func(context.Context) (string, error) {
-			return s.loginLine(), nil
-		},
-		Source: desired.Source{Objects: objects.NewClusterReader(s), Key: key.Data["key"], Set: executables.set, Gather: gather.Options{Namespace: gather.OperatorNamespace, Complete: true}},
 	}
-	return reader.Read(ctx)
-}
-
-func withRecords(all record.Set, more ...record.Record) record.Set {
-	for _, id := range all.IDs() {
-		if r, ok := all.RecordByID(id); ok {
-			more = append(more, r)
-		}
-	}
-	return record.NewSet(more...)
-}
-
-// render renders all nodes from the cluster as it is.
-func (s *soak) render(ctx context.Context) (map[string]desired.Rendered, error) {
-	all, err := s.readInputs(ctx)
+	all, err := reader.Read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return renderNodes(all, all.ListJoined())
-}
-
-// renderNodes renders some nodes, by their names.
-func renderNodes(all *desired.Hosts, nodes []render.Node) (map[string]desired.Rendered, error) {
-	list, findings, err := all.RenderBundles(nodes)
+	list, findings, err := all.RenderBundles(all.ListJoined())
 	if err != nil {
 		return nil, err
 	}
@@ -208,24 +149,6 @@ func renderNodes(all *desired.Hosts, nodes []render.Node) (map[string]desired.Re
 	return rendered, nil
 }
 
-// renderUnadopted renders a node of the existing operator as one of this one.
-func (s *soak) renderUnadopted(ctx context.Context, a *adopting, uid types.UID) (archive.Request, error) {
-	all, err := s.readInputs(ctx, record.Record{Entry: a.entry, Address: a.entry, Account: remote.DefaultUser, Node: a.name, NodeUID: uid, Origin: record.OriginJoined})
-	if err != nil {
-		return archive.Request{}, err
-	}
-	nodes, err := all.SelectByNode(a.name)
-	if err != nil {
-		return archive.Request{}, err
-	}
-	n, _ := desired.WithFacts(nodes[0], a.facts, a.name) // facts of another host would be a bundle without them, which is no request
-	rendered, err := renderNodes(all, []render.Node{n})
-	if err != nil {
-		return archive.Request{}, err
-	}
-	return rendered[a.name].ArchiveRequest(executables.contents)
-}
-
 // unlike returns why the nodes do not have what is rendered; empty if they have. Of some hosts every file and service is compared.
 func (s *soak) unlike(t testing.TB) string {
 	t.Helper()
@@ -233,7 +156,7 @@ func (s *soak) unlike(t testing.TB) string {
 	if err != nil {
 		return err.Error()
 	}
-	nodes := s.observer.snapshot()
+	nodes := s.observer.Snapshot()
 	on := s.named(isOn)
 	for _, m := range on {
 		r, ok := rendered[m.name]
@@ -266,7 +189,7 @@ func (s *soak) checkSecrets(t testing.TB) {
 	var left []string
 	for begun := time.Now(); time.Since(begun) < s.options.collection; pause(s.ctx, 500*time.Millisecond) {
 		wanted := map[string]bool{}
-		for _, n := range s.observer.snapshot() {
+		for _, n := range s.observer.Snapshot() {
 			d, _ := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
 			for _, l := range []published.Layer{d.Cluster, d.Node} {
 				for _, name := range l.Names() {
@@ -288,7 +211,7 @@ func (s *soak) checkSecrets(t testing.TB) {
 			return
 		}
 	}
-	s.observer.violate(ruleSecrets, "%d %s after all nodes were at rest", len(left), s.options.collection)
+	s.observer.Violate(ruleSecrets, "%d %s after all nodes were at rest", len(left), s.options.collection)
 }
 
 // checkShown looks for secrets in what the operator writes for people.
@@ -302,19 +225,19 @@ func (s *soak) checkShown(t testing.TB) {
 	})
 	text, err := json.Marshal(said.Object)
 	must(t, err)
-	s.observer.searchText("the status of the operator", string(text))
+	s.observer.SearchText("the status of the operator", string(text))
 	var configs corev1.ConfigMapList
 	s.try(t, "ConfigMaps", func() error { return s.List(s.ctx, &configs, client.InNamespace(gather.OperatorNamespace)) })
 	for _, c := range configs.Items {
-		s.observer.searchText("ConfigMap "+c.Name, fmt.Sprint(c.Data, c.Annotations))
+		s.observer.SearchText("ConfigMap "+c.Name, fmt.Sprint(c.Data, c.Annotations))
 	}
 }
 
 // checkKept checks that what an administrator did is there.
 func (s *soak) checkKept() {
-	n, ok := s.observer.snapshot()[s.cordoned]
-	if s.cordoned != "" && ok && (!n.Spec.Unschedulable || isCordonedByUs(n)) {
-		s.observer.violate(ruleKept, "the cordon of %s", s.cordoned)
+	n, ok := s.observer.Snapshot()[s.cordoned]
+	if s.cordoned != "" && ok && (!n.Spec.Unschedulable || observer.IsCordonedByUs(n)) {
+		s.observer.Violate(ruleKept, "the cordon of %s", s.cordoned)
 	}
 }
 
@@ -322,7 +245,7 @@ func (s *soak) checkKept() {
 func (s *soak) checkUsage() {
 	u, err := s.operator.usage()
 	if err != nil {
-		s.observer.violate(ruleEnds, "%v: %s", err, s.lastLine())
+		s.observer.Violate(ruleEnds, "%v: %s", err, s.lastLine())
 		return
 	}
 	s.usages = append(s.usages, u)
@@ -331,9 +254,9 @@ func (s *soak) checkUsage() {
 		return
 	}
 	if most := s.baseline.goroutines + moreGoroutines; u.goroutines > most {
-		s.observer.violate(ruleGoroutines, "%d goroutines at rest, %d before", u.goroutines, s.baseline.goroutines)
+		s.observer.Violate(ruleGoroutines, "%d goroutines at rest, %d before", u.goroutines, s.baseline.goroutines)
 	}
 	if most := s.baseline.heap + uint64(moreHeapShare*float64(s.baseline.heap)) + moreHeap; u.heap > most {
-		s.observer.violate(ruleMemory, "%d MiB at rest, %d MiB before", u.heap>>20, s.baseline.heap>>20)
+		s.observer.Violate(ruleMemory, "%d MiB at rest, %d MiB before", u.heap>>20, s.baseline.heap>>20)
 	}
 }

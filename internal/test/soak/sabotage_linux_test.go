@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"path"
 	"slices"
 	"strings"
 
 	"wmco/bundle/published"
-	"wmco/controller/windowsnode/record"
+	"wmco/internal/test/simnode/cluster"
 )
 
 // sabotage is a fault in the operator: it does more or less than it should. Each is one that the observer has to find.
@@ -27,8 +26,6 @@ const (
 	leftLayers sabotage = "Secrets are left"
 	// withheld publishes nothing for one node.
 	withheld sabotage = "a bundle is not published"
-	// unrecorded notes no login in the records of hosts.
-	unrecorded sabotage = "a login with another key is not noted"
 	// leakedGoroutines starts goroutines that never end.
 	leakedGoroutines sabotage = "goroutines are left"
 	// leakedMemory keeps what it allocates.
@@ -40,7 +37,7 @@ type sabotages []sabotage
 
 // allSabotages are all of them. Those of one life do not hide each other.
 func allSabotages() []sabotages {
-	return []sabotages{{tooMany}, {leftCordon}, {shownSecret, withheld}, {leftLayers, leakedGoroutines, leakedMemory}, {unrecorded}}
+	return []sabotages{{tooMany}, {leftCordon}, {shownSecret, withheld}, {leftLayers, leakedGoroutines, leakedMemory}}
 }
 
 const betweenSabotages = ";"
@@ -91,9 +88,6 @@ func (s sabotaged) RoundTrip(r *http.Request) (*http.Response, error) {
 	if s.has(leftLayers) && r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/secrets") {
 		return answer(r, http.StatusOK, `{"kind":"Status","apiVersion":"v1","status":"Success"}`), nil
 	}
-	if s.has(unrecorded) && r.Method == http.MethodPatch && slices.Contains(record.ConfigMapNames(), path.Base(r.URL.Path)) {
-		return answer(r, http.StatusConflict, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}`), nil
-	}
 	name, isNode := strings.CutPrefix(r.URL.Path, "/api/v1/nodes/")
 	if !isNode || r.Method != http.MethodPatch || strings.Contains(name, "/") {
 		return s.next.RoundTrip(r)
@@ -125,11 +119,11 @@ func (s sabotaged) change(name string, body []byte) (changed []byte, also []stri
 	case s.has(tooMany) && cordons:
 		delete(metadata, "resourceVersion")
 		delete(metadata, "uid")
-		also = []string{nodeName(0), nodeName(1)}
+		also = []string{cluster.NodeName(0), cluster.NodeName(1)}
 	case s.has(leftCordon) && speaks && !cordons:
 		delete(spec, "unschedulable")
 		delete(annotations, published.CordonAnnotation)
-	case s.has(withheld) && name == nodeName(2) && annotations[published.DesiredAnnotation] != nil:
+	case s.has(withheld) && name == cluster.NodeName(2) && annotations[published.DesiredAnnotation] != nil:
 		delete(annotations, published.DesiredAnnotation)
 	case s.has(shownSecret) && annotations != nil:
 		annotations["example.com/proxy"] = firstSecret

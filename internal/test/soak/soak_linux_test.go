@@ -5,17 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
-	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,21 +19,24 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/gather"
 	"wmco/internal/test/faults"
+	"wmco/internal/test/observer"
+	"wmco/internal/test/simnode/cluster"
 	"wmco/internal/test/testenv/controlplane"
+	"wmco/payload"
 )
+
+// noticed is how long an operator may take to learn that a node is away.
+const noticed = 45 * time.Second
 
 // options are how long and how hard.
 type options struct {
 	nodes int
 	// lasts is how long all rounds last together, storm how long each storm does, pause the time between two of its events, at most twice.
 	lasts, storm, pause time.Duration
-	// hangs is for how long hosts that are cleaned up hang, some of them; the operator tries them again a minute later. Zero is never.
-	hangs time.Duration
-	seed  uint64
+	seed                uint64
 	// patience is how long nodes may take to come to rest, and collection how long Secrets that no node needs may be left then.
 	patience, collection time.Duration
 	// boundsUsage reports whether memory and goroutines at rest have limits: in storms that are long enough, and where they leak.
@@ -51,25 +50,13 @@ type soak struct {
 	options options
 	//nolint:containedctx // the fleet lives as long as it
 	ctx      context.Context
-	observer *observer
+	observer *observer.Observer
 	random   *rand.Rand
-	example  corev1.Node
-	facts    bundle.Facts
+	example  cluster.Example
 
 	// mu guards machines while they are added, and the counts.
 	mu       sync.Mutex
 	machines map[string]*machine
-	// leaving are instances that are removed; signer is the key with which the operator logs in to them, where addresses says.
-	leaving   map[string]*leaving
-	signer    ssh.Signer
-	addresses addresses
-	// adopting are nodes that are being adopted, adoptions is how many adoptions were begun, adopted how many were done. mayKill is false while operators
-	// have to live.
-	adopting           map[string]*adopting
-	adoptions, adopted int
-	mayKill            bool
-	// served are all hosts with SSH servers.
-	served []*reached
 	// made is how many nodes were made.
 	made, boots int
 
@@ -81,6 +68,8 @@ type soak struct {
 	logged   []string
 
 	settings settings
+	// mayKill is false while operators have to live.
+	mayKill bool
 	// passwords is how many there were, cordoned is the node that an administrator has cordoned.
 	passwords int
 	cordoned  string
@@ -103,7 +92,7 @@ const shortSeed = 32
 func TestSoak(t *testing.T) {
 	o := options{nodes: number(t, "WMCO_SOAK_NODES", 10), seed: uint64(number(t, "WMCO_SOAK_SEED", shortSeed)), patience: controlplane.Patience + 2*time.Minute, lasts: 30 * time.Second, storm: 15 * time.Second, pause: 200 * time.Millisecond, collection: 3 * time.Minute} //nolint:gosec // not negative
 	if minutes := number(t, "WMCO_SOAK_MINUTES", 0); minutes > 0 {
-		o.hangs, o.boundsUsage = 5*time.Second, true
+		o.boundsUsage = true
 		o.lasts, o.storm, o.pause, o.patience = time.Duration(minutes)*time.Minute, 90*time.Second, time.Second, 15*time.Minute
 		o.nodes, o.seed = number(t, "WMCO_SOAK_NODES", 200), uint64(number(t, "WMCO_SOAK_SEED", int(time.Now().Unix()))) //nolint:gosec // not negative
 	}
@@ -114,25 +103,10 @@ func TestSoak(t *testing.T) {
 	s.print(t, time.Since(begun))
 }
 
-// number returns that of an environment variable.
-func number(t testing.TB, variable string, otherwise int) int {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	must(t, err)
-	return n
-}
-
 // newSoak returns when all nodes have what is wanted.
 func newSoak(t testing.TB, o options) *soak {
 	t.Helper()
-	repository := filepath.Join("..", "..", "..")
-	clusters := filepath.Join(repository, "golden", "clusters")
-	server.Load(t, filepath.Join(clusters, "common"), filepath.Join(clusters, "none", "infrastructure.yaml"), filepath.Join(clusters, "none", "controllerconfig.yaml"),
-		filepath.Join(clusters, "none", "machineconfigs.yaml"), filepath.Join(repository, "deploy", "rbac"), filepath.Join(repository, "deploy", "admission"), filepath.Join(repository, "deploy", "crd"))
+	server.LoadExample(t, "../../..", "deploy/rbac", "deploy/admission", "deploy/crd")
 	scheme := runtime.NewScheme()
 	must(t, clientgoscheme.AddToScheme(scheme))
 	must(t, machinev1beta1.Install(scheme))
@@ -142,18 +116,18 @@ func newSoak(t testing.TB, o options) *soak {
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &soak{
-		Client: c, options: o, ctx: ctx, observer: newObserver(time.Now), random: rand.New(rand.NewPCG(o.seed, 0)), //nolint:gosec // tests repeat
-		machines: map[string]*machine{}, leaving: map[string]*leaving{}, adopting: map[string]*adopting{}, addresses: addresses(filepath.Join(t.TempDir(), "addresses")), changes: map[string]int{}, faults: map[string]int{},
+		Client: c, options: o, ctx: ctx, observer: observer.New(time.Now, noticed), random: rand.New(rand.NewPCG(o.seed, 0)), //nolint:gosec // tests repeat
+		machines: map[string]*machine{}, changes: map[string]int{}, faults: map[string]int{},
 	}
 	executables, err = readPayload()
 	must(t, err)
-	s.example, s.facts = exampleNode(t)
+	s.example, err = cluster.ReadExample("../../..")
+	must(t, err)
+	kubelet, _ := executables.set.Find(payload.For(payload.Kubelet, payload.TestedKubernetes).Name)
+	s.example.Template.Status.NodeInfo.KubeletVersion = kubelet.Version
 	t.Cleanup(func() { s.end(t, cancel) })
-	s.observer.hide("ZXhhbXBsZS11c2VyOmV4YW1wbGUtcGFzc3dvcmQ=") // of the example cluster
-	must(t, observe(ctx, &config, s.observer))
-	buildPrograms(t)
-	must(t, s.addresses.write(map[string]string{}))
-	s.writeKey(t)
+	s.observer.HideSecrets("ZXhhbXBsZS11c2VyOmV4YW1wbGUtcGFzc3dvcmQ=") // of the example cluster
+	must(t, s.observer.Watch(ctx, &config))
 	// The nodes get their first bundle at once.
 	s.settings = settings{maxUnavailable: o.nodes, maxParallel: 10_000, maxPods: 250}
 	s.write(t)
@@ -164,7 +138,7 @@ func newSoak(t testing.TB, o options) *soak {
 	s.rest(t)
 	s.settings = settings{maxUnavailable: 2, maxParallel: 20, canaries: 1, maxPods: 250}
 	s.write(t)
-	s.observer.restAt(s.settings.maxUnavailable)
+	s.observer.KeepRules(s.settings.rules())
 	go s.keepPods(ctx, o.nodes/4)
 	return s
 }
@@ -177,17 +151,7 @@ func (s *soak) end(t testing.TB, cancel context.CancelFunc) {
 	for _, m := range s.named(isOn) {
 		m.stop()
 	}
-	for _, a := range s.adopting {
-		if a.stop != nil {
-			a.stop()
-		}
-	}
 	cancel()
-	for _, l := range s.served {
-		if err := l.end(); err != nil {
-			t.Error(err)
-		}
-	}
 	ctx := context.Background()
 	zero := client.GracePeriodSeconds(0)
 	for _, err := range []error{
@@ -221,19 +185,12 @@ func (s *soak) run(t *testing.T) {
 			s.days(t)
 		}
 		u := s.usages[len(s.usages)-1]
-		t.Logf("round %d: %d nodes at rest after %s; life %d of the operator: %d goroutines, %d MiB; %d violations", round, len(s.machines), s.waited.Round(time.Second), s.lives, u.goroutines, u.heap>>20, len(s.observer.violations()))
-		for _, v := range s.observer.violations()[seen:] {
-			t.Logf("violation: %s: %s", v.rule, v.text)
+		t.Logf("round %d: %d nodes at rest after %s; life %d of the operator: %d goroutines, %d MiB; %d violations", round, len(s.machines), s.waited.Round(time.Second), s.lives, u.goroutines, u.heap>>20, len(s.observer.Violations()))
+		for _, v := range s.observer.Violations()[seen:] {
+			t.Logf("violation: %s: %s", v.Rule, v.Text)
 			seen++
 		}
 	}
-	s.mayKill = true
-	// A short storm may have had none of these, or no time to kill an operator in between.
-	s.change(t, eventAdopted, s.adoptNode)
-	s.change(t, eventRemoved, s.removeInstance)
-	s.rest(t)
-	s.mayKill = false
-	s.change(t, eventLoginKey, s.changeLoginKey)
 	// The last life has changes of each kind, and must not grow.
 	for range 3 {
 		s.change(t, "mirror set", always(s.changeMirrors))
@@ -256,25 +213,22 @@ func (s *soak) print(t *testing.T, took time.Duration) {
 	never := s.countUnseen()
 	changes, which := total(s.changes)
 	faulty, whichFaults := total(s.faults)
-	found := s.observer.violations()
-	s.observer.mu.Lock()
-	peak, events := s.observer.peak, s.observer.events
-	s.observer.mu.Unlock()
+	found := s.observer.Violations()
+	events, _ := s.observer.Progress()
 	last := s.usages[len(s.usages)-1]
 	s.mu.Lock()
 	boots := s.boots
 	s.mu.Unlock()
-	t.Logf("seed %d, %s: %d nodes at the end of %d made; %d operators; %d boots; at most %d nodes away because of us at once; %d changes of Nodes observed; the last operator had %d goroutines and %d MiB",
-		s.options.seed, took.Round(time.Second), len(s.machines), s.made, s.lives, boots, peak, events, last.goroutines, last.heap>>20)
+	t.Logf("seed %d, %s: %d nodes at the end of %d made; %d operators; %d boots; %d changes of Nodes observed; the last operator had %d goroutines and %d MiB",
+		s.options.seed, took.Round(time.Second), len(s.machines), s.made, s.lives, boots, events, last.goroutines, last.heap>>20)
 	t.Logf("%d changes: %s", changes, which)
 	t.Logf("%d faults: %s", faulty, whichFaults)
-	t.Logf("%d nodes adopted", s.adopted)
 	if len(never) > 0 && s.options.lasts >= wholeStorm {
 		t.Errorf("never happened: %s", strings.Join(never, ", "))
 	}
 	t.Logf("%d violations", len(found))
 	for _, v := range found {
-		t.Errorf("%s (seen %d times): %s", v.rule, v.count, v.text)
+		t.Errorf("%s (seen %d times): %s", v.Rule, v.Count, v.Text)
 	}
 	if t.Failed() {
 		s.logMutex.Lock()
@@ -309,7 +263,6 @@ func (s *soak) countUnseen() []string {
 		}
 	}
 	see(s.faults, faultDaysOff)
-	see(s.faults, faultKilledAdopting)
 	return never
 }
 

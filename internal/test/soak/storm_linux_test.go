@@ -13,15 +13,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"wmco/bundle/published"
 	"wmco/controller/gather"
-	"wmco/controller/keys"
 	"wmco/controller/keys/signing"
 	"wmco/internal/test/faults"
-	"wmco/render"
+	"wmco/internal/test/observer"
 )
 
 // firstSecret is the first password of the proxy. Later ones differ in their number.
@@ -34,10 +34,15 @@ func (x settings) String() string {
 	return fmt.Sprintf("{rollout: {settle: 0s, canaries: %d, maxUnavailable: %d, maxParallel: %d, failureLimit: 100}, kubelet: {maxPods: %d}}", x.canaries, x.maxUnavailable, x.maxParallel, x.maxPods)
 }
 
+// rules are what these settings have an observer check.
+func (x settings) rules() observer.Rules {
+	return observer.Rules{Unavailable: intstr.FromInt32(int32(x.maxUnavailable))} //nolint:gosec // some nodes
+}
+
 // write writes the settings.
 func (s *soak) write(t testing.TB) {
 	t.Helper()
-	s.observer.allow(s.settings.maxUnavailable)
+	s.observer.AllowRules(s.settings.rules())
 	s.put(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: %s, name: windows-machine-config}, data: {config.yaml: %q}}", gather.OperatorNamespace, s.settings))
 }
 
@@ -66,7 +71,7 @@ func (s *soak) written() []client.Object {
 		return metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: name}
 	}
 	list := []client.Object{
-		&corev1.ConfigMap{ObjectMeta: named("windows-machine-config")}, &corev1.ConfigMap{ObjectMeta: named(render.InstancesConfigMap)}, &corev1.Secret{ObjectMeta: named(keys.SecretName)},
+		&corev1.ConfigMap{ObjectMeta: named("windows-machine-config")},
 	}
 	for i := range mirrorSets {
 		list = append(list, mirrorSet(i))
@@ -91,7 +96,7 @@ type event struct {
 	do func(*testing.T) bool
 }
 
-const eventKilled, eventRemoved, eventAdopted, eventLoginKey = "operator killed", "instance removed over SSH", "adoption over SSH begun", "login key"
+const eventKilled = "operator killed"
 
 // always is an event that is always possible.
 func always(do func(*testing.T)) func(*testing.T) bool {
@@ -107,14 +112,11 @@ func (s *soak) events() []event {
 		{"settings of kubelets", 2, false, always(func(t *testing.T) { s.settings.maxPods = 100 + s.random.IntN(150); s.write(t) })},
 		{"limits of the rollout", 3, false, always(s.changeLimits)},
 		{"signing key", 1, false, always(s.changeSigningKey)},
-		{eventLoginKey, 2, false, s.changeLoginKey},
 		{"boots that Windows features need", 3, false, s.toEach(3, s.isOrdinary, s.loseFeature)},
 		{"boot by annotation", 2, false, s.toEach(2, s.isOrdinary, s.askForBoot)},
 		{"drift", 3, false, s.toEach(3, isOn, s.drift)},
 		{"nodes added", 2, false, always(func(t *testing.T) { s.addNodes(t, 1+s.random.IntN(1+s.options.nodes/20)) })},
 		{"nodes removed", 2, false, s.removeNodes},
-		{eventRemoved, 2, false, s.removeInstance},
-		{eventAdopted, 2, false, s.adoptNode},
 		{"pause and resume", 1, false, always(s.pauseNodes)},
 		{eventKilled, 4, true, always(func(t *testing.T) { s.operator.kill(); s.live(t) })},
 		{"API server away", 1, true, always(s.stopAPIServer)},
@@ -173,7 +175,6 @@ func (s *soak) deal() event {
 func (s *soak) storm(t *testing.T, round int, lasts time.Duration) {
 	s.mayKill = round%3 != 0
 	for until := time.Now().Add(lasts); time.Now().Before(until) && !t.Failed(); {
-		s.followAdoptions(t)
 		e := s.deal()
 		switch {
 		case e.name == eventKilled && !s.mayKill:
@@ -192,7 +193,7 @@ func (s *soak) calm(t *testing.T) {
 	t.Helper()
 	s.powerAllOn(t)
 	for _, m := range s.named(isOn) {
-		if _, paused := s.observer.snapshot()[m.name].Annotations[published.PausedAnnotation]; paused {
+		if _, paused := s.observer.Snapshot()[m.name].Annotations[published.PausedAnnotation]; paused {
 			s.edit(t, m.name, `{"metadata":{"annotations":{"`+published.PausedAnnotation+`":null}}}`)
 		}
 	}
@@ -218,7 +219,7 @@ func (s *soak) putMirrorSet(t testing.TB, i int) {
 func (s *soak) password() string {
 	s.passwords++
 	text := fmt.Sprintf("soak-password-%d", s.passwords)
-	s.observer.hide(text, base64.StdEncoding.EncodeToString([]byte("soak-user:"+text)))
+	s.observer.HideSecrets(text, base64.StdEncoding.EncodeToString([]byte("soak-user:"+text)))
 	return text
 }
 
@@ -291,7 +292,7 @@ func (s *soak) removeNodes(t *testing.T) bool {
 	if len(s.machines) <= s.options.nodes/2 {
 		return false
 	}
-	return s.toEach(1+s.options.nodes/20, func(m *machine) bool { return m.name != s.cordoned && !isInstance(m) }, s.remove)(t)
+	return s.toEach(1+s.options.nodes/20, func(m *machine) bool { return m.name != s.cordoned }, s.remove)(t)
 }
 
 func (s *soak) pauseNodes(t *testing.T) {
@@ -315,11 +316,11 @@ func (s *soak) powerAllOn(t *testing.T) bool {
 
 func (s *soak) stopAPIServer(t *testing.T) {
 	plane := server.ControlPlane(t)
-	s.observer.disturb()
+	s.observer.Disturb()
 	must(t, plane.StopAPIServer())
 	pause(s.ctx, time.Duration(1+s.random.IntN(6))*time.Second)
 	must(t, plane.StartAPIServer())
-	s.observer.disturb()
+	s.observer.Disturb()
 }
 
 func (s *soak) badDay(t *testing.T) {
@@ -330,11 +331,11 @@ func (s *soak) badDay(t *testing.T) {
 	fault := s.badDays[0]
 	s.badDays = s.badDays[1:]
 	s.faults[badDayOf(fault)]++
-	s.observer.disturb()
+	s.observer.Disturb()
 	s.tell(t, sayFault+string(fault))
 	pause(s.ctx, time.Duration(2+s.random.IntN(6))*time.Second)
 	s.tell(t, sayFault+string(faults.None))
-	s.observer.disturb()
+	s.observer.Disturb()
 }
 
 // badDayOf is how a fault is counted.
@@ -362,7 +363,6 @@ func (s *soak) days(t *testing.T) {
 	s.heartbeats(t)
 	s.change(t, "mirror set", always(s.changeMirrors))
 	s.change(t, "signing key", always(s.changeSigningKey))
-	s.change(t, eventLoginKey, s.changeLoginKey)
 	s.change(t, "proxy", always(s.changeProxy))
 	pause(s.ctx, s.options.storm/4)
 	for _, m := range off {

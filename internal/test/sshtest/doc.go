@@ -1,9 +1,10 @@
-// Package sshtest starts real OpenSSH servers on loopback addresses for tests, each in front of a simulated Windows host, and a
-// network in between that is slow or breaks.
+// Package sshtest starts real OpenSSH servers on loopback addresses for tests, each in front of a simulated Windows
+// host, and a network in between that is slow or breaks.
 //
 //	test --Line (delay, rate, cut)--> sshd --ForceCommand--> simhost --> SFTP below the host's folder
 //	                                                            '------> the node agent that was uploaded, for real
 //
-// A host is a folder in which C:\k\x is C/k/x. Its shell reads command lines as cmd.exe, PowerShell or sh would. Servers
-// listen on 127.0.0.0/8 only and end with the test, or with the process. Package sshd starts them; this package ties them to a test.
+// A host is a folder in which C:\k\x is C/k/x. Its shell reads command lines as cmd.exe, PowerShell or sh would.
+// Servers listen on 127.0.0.0/8 only and end with the test, or with the process. Package sshd starts them; this package
+// ties them to a test.
 package sshtest

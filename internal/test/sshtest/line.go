@@ -63,7 +63,7 @@ func NewLineFrom(t testing.TB, listener net.Listener, address string, o LineOpti
 		_ = listener.Close()
 		l.Reset()
 	})
-	go l.accept()
+	go l.acceptConnections()
 	return l
 }
 
@@ -124,17 +124,17 @@ func (l *Line) Open() int {
 	return len(l.open) / 2
 }
 
-func (l *Line) accept() {
+func (l *Line) acceptConnections() {
 	for {
 		client, err := l.listener.Accept()
 		if err != nil {
 			return
 		}
-		go l.connect(client)
+		go l.connectUpstream(client)
 	}
 }
 
-func (l *Line) connect(client net.Conn) {
+func (l *Line) connectUpstream(client net.Conn) {
 	time.Sleep(2 * l.options.Delay)          // the handshake of TCP
 	server, err := net.Dial("tcp", l.target) //nolint:noctx // loopback only
 	if err != nil {
@@ -179,7 +179,7 @@ func (l *Line) read(from net.Conn, to *flow, count func(int64)) {
 	for {
 		buffer := make([]byte, 32<<10)
 		n, err := from.Read(buffer)
-		if n > 0 && !l.pass(int64(n), count) {
+		if n > 0 && !l.mayPass(int64(n), count) {
 			l.Reset()
 			return
 		}
@@ -192,9 +192,9 @@ func (l *Line) read(from net.Conn, to *flow, count func(int64)) {
 	}
 }
 
-// pass reports whether so many bytes may pass.
-func (l *Line) pass(n int64, count func(int64)) bool {
-	for l.stuck() {
+// mayPass reports whether so many bytes may pass.
+func (l *Line) mayPass(n int64, count func(int64)) bool {
+	for l.isStuck() {
 		time.Sleep(time.Millisecond)
 	}
 	l.mu.Lock()
@@ -207,7 +207,7 @@ func (l *Line) pass(n int64, count func(int64)) bool {
 	return l.cut > 0
 }
 
-func (l *Line) stuck() bool {
+func (l *Line) isStuck() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.frozen && len(l.open) > 0

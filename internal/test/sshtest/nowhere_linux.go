@@ -13,12 +13,12 @@ import (
 // Refusing returns an address that nothing listens on. Its port is held, so that nobody else listens there.
 func Refusing(t testing.TB) string {
 	t.Helper()
-	_, address := bound(t)
+	_, address := boundAddress(t)
 	return address
 }
 
-// bound returns a socket that has an address and does not listen.
-func bound(t testing.TB) (socket int, address string) {
+// boundAddress returns a socket that has an address and does not listen.
+func boundAddress(t testing.TB) (socket int, address string) {
 	t.Helper()
 	host := sshd.Loopback()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
@@ -35,7 +35,7 @@ func bound(t testing.TB) (socket int, address string) {
 // BlackHole returns an address that never answers: its listener has a full queue.
 func BlackHole(t testing.TB) string {
 	t.Helper()
-	fd, to := bound(t)
+	fd, to := boundAddress(t)
 	must(t, syscall.Listen(fd, 0))
 	for range 8 {
 		c, err := net.DialTimeout("tcp", to, 200*time.Millisecond) //nolint:noctx // loopback only

@@ -38,7 +38,8 @@ func (n *notifier) notify() {
 	n.change = make(chan struct{})
 }
 
-// watchedKinds are those that tests wait for. Others, such as Leases that are renewed all the time, are seen by the looks in between.
+// watchedKinds are those that tests wait for. Others, such as Leases that are renewed all the time, are seen by the
+// looks in between.
 var watchedKinds = []schema.GroupVersionResource{
 	{Version: "v1", Resource: "nodes"},
 	{Version: "v1", Resource: "pods"},
@@ -53,8 +54,8 @@ var watchedKinds = []schema.GroupVersionResource{
 // watchAgent is the user agent of the watches in an audit log.
 const watchAgent = "wmco-testenv-changes"
 
-// follow notifies of the changes of a control plane until stop, which waits for the end of the watches.
-func (n *notifier) follow(config *rest.Config) (stop func(), err error) {
+// followCluster notifies of the changes of a control plane until stop, which waits for the end of the watches.
+func (n *notifier) followCluster(config *rest.Config) (stop func(), err error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent, config.QPS = watchAgent, -1
 	c, err := metadata.NewForConfig(config)

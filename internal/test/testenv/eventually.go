@@ -9,8 +9,9 @@ import (
 // Limit is how long Eventually waits: only what hangs reaches it.
 const Limit = 5 * time.Minute
 
-// The pauses between two looks are multiples of what a look costs, so that tests do not take the processors from what they wait for: a look at a file
-// is repeated after 20 ms, a list of the API server, which takes 10 ms, after 200 ms if something has changed there, after a second in any case.
+// The pauses between two looks are multiples of what a look costs, so that tests do not take the processors from what
+// they wait for: a look at a file is repeated after 20 ms, a list of the API server, which takes 10 ms, after 200 ms if
+// something has changed there, after a second in any case.
 const (
 	shortestPause = 20 * time.Millisecond
 	// pauseAfterChange and pauseWithoutChange are multiples of the duration of a look, in between those.
@@ -18,8 +19,8 @@ const (
 	pauseWithoutChange, longestWithoutChange = 100, 2 * time.Second
 )
 
-// Eventually waits until done returns true. It looks again when something in a cluster of this process has changed, and sometimes without that: what
-// else tests wait for is seen by no watch.
+// Eventually waits until done returns true. It looks again when something in a cluster of this process has changed, and
+// sometimes without that: what else tests wait for is seen by no watch.
 func Eventually(ctx context.Context, what string, done func() bool) error {
 	return changes.eventually(ctx, what, done)
 }

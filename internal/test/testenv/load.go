@@ -7,9 +7,9 @@ import (
 	"wmco/internal/test/testenv/manifests"
 )
 
-// Load creates the objects of files and folders, with their status, until the end of the test. Of two manifests of one object
-// the later one wins, as with --from. The test fails if the server refuses an object or does not know one of its fields.
-// Namespaces stay: without controllers, nothing could empty them.
+// Load creates the objects of files and folders, with their status, until the end of the test. Of two manifests of one
+// object the later one wins, as with --from. The test fails if the server refuses an object or does not know one of its
+// fields. Namespaces stay: without controllers, nothing could empty them.
 func (e *Environment) Load(t testing.TB, paths ...string) {
 	t.Helper()
 	list, err := manifests.Read(paths...)
@@ -34,7 +34,8 @@ func (e *Environment) Load(t testing.TB, paths ...string) {
 			}
 		})
 		if e.Options.Controllers {
-			// The garbage collector removes what has an owner that does not exist, and in manifests no owner has the right UID.
+			// The garbage collector removes what has an owner that does not exist, and in manifests no owner has the
+			// right UID.
 			m.SetOwnerReferences(nil)
 		}
 		if err := m.Create(t.Context(), c); err != nil {

@@ -15,8 +15,9 @@ const (
 	retryPause  = 200 * time.Millisecond
 )
 
-// RetryReads returns the configuration of a client for tests: what it reads it asks for again if the API server is busy, not there for a moment, or
-// loses etcd. That is no result of the test. Writes, watches, and what an API server has decided are not repeated.
+// RetryReads returns the configuration of a client for tests: what it reads it asks for again if the API server is
+// busy, not there for a moment, or loses etcd. That is no result of the test. Writes, watches, and what an API server
+// has decided are not repeated.
 func RetryReads(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return retriedReads{next} })

@@ -1,5 +1,5 @@
-// Package testenv gives tests a real control plane: an API server that serves the OpenShift kinds and, if asked, the controllers
-// of Kubernetes, on loopback.
+// Package testenv gives tests a real control plane: an API server that serves the OpenShift kinds and, if asked, the
+// controllers of Kubernetes, on loopback.
 //
 //	TestMain: Main --> tests: Client, User, Load ... --first use--> controlplane.Start
 //	            '----- after the last test: stopped and removed <--------'
@@ -21,11 +21,12 @@ import (
 	"wmco/internal/test/testenv/controlplane"
 )
 
-// Environment is one control plane for the tests of a package, which run one after another. The zero value is an API server
-// without controllers. The first test that needs it starts it.
+// Environment is one control plane for the tests of a package, which run one after another. The zero value is an API
+// server without controllers. The first test that needs it starts it.
 type Environment struct {
 	Options controlplane.Options
-	// BeforeStop, where set, is called after the last test, while the control plane still runs: what it keeps can be read, and clients can end.
+	// BeforeStop, where set, is called after the last test, while the control plane still runs: what it keeps can be
+	// read, and clients can end.
 	BeforeStop func(*controlplane.ControlPlane) error
 
 	once  sync.Once
@@ -35,10 +36,11 @@ type Environment struct {
 	err      error
 }
 
-// Main runs the tests of a package and stops the control plane, if one was started. It returns the exit status for TestMain.
+// Main runs the tests of a package and stops the control plane, if one was started. It returns the exit status for
+// TestMain.
 func (e *Environment) Main(m *testing.M) int {
 	status := m.Run()
-	if err := e.stop(); err != nil {
+	if err := e.stopServer(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return max(status, 1)
 	}
@@ -53,7 +55,7 @@ func (e *Environment) ControlPlane(t testing.TB) *controlplane.ControlPlane {
 	}
 	e.once.Do(func() {
 		if e.plane, e.err = controlplane.Start(e.Options); e.err == nil {
-			e.unfollow, e.err = changes.follow(e.plane.Config)
+			e.unfollow, e.err = changes.followCluster(e.plane.Config)
 		}
 	})
 	var missing *controlplane.MissingError
@@ -88,8 +90,8 @@ func NewClient(t testing.TB, config *rest.Config) client.Client {
 	return c
 }
 
-// stop ends what was started. It does nothing if nothing was.
-func (e *Environment) stop() error {
+// stopServer ends what was started. It does nothing if nothing was.
+func (e *Environment) stopServer() error {
 	if e.plane == nil {
 		return nil
 	}

@@ -58,7 +58,7 @@ func TestSkipsWithoutThePrograms(t *testing.T) {
 			t.Errorf("skipped with %q, want %q", outer.skipped, want)
 		}
 	}
-	if err := nothing.stop(); err != nil {
+	if err := nothing.stopServer(); err != nil {
 		t.Error(err)
 	}
 }

@@ -17,8 +17,8 @@ type Rule struct {
 	rbacv1.PolicyRule
 }
 
-// User returns the configuration of a user with a client certificate who has these rules, and those of every user, until the
-// end of the test. The namespaces must exist. User returns when every rule is in effect.
+// User returns the configuration of a user with a client certificate who has these rules, and those of every user,
+// until the end of the test. The namespaces must exist. User returns when every rule is in effect.
 func (e *Environment) User(t testing.TB, name string, rules ...Rule) *rest.Config {
 	t.Helper()
 	admin := e.Client(t)
@@ -31,7 +31,7 @@ func (e *Environment) User(t testing.TB, name string, rules ...Rule) *rest.Confi
 		grants[r.Namespace] = append(grants[r.Namespace], r.PolicyRule)
 	}
 	for namespace, list := range grants {
-		for _, o := range roles(name, namespace, list) {
+		for _, o := range rolesOf(name, namespace, list) {
 			if err := admin.Create(t.Context(), o); err != nil {
 				t.Fatal(err)
 			}
@@ -43,8 +43,8 @@ func (e *Environment) User(t testing.TB, name string, rules ...Rule) *rest.Confi
 		}
 	}
 	for _, r := range rules {
-		for _, review := range reviews(name, r) {
-			if err := Eventually(t.Context(), "rule "+r.String(), func() bool { return allowed(t, admin, review) }); err != nil {
+		for _, review := range accessReviews(name, r) {
+			if err := Eventually(t.Context(), "rule "+r.String(), func() bool { return isAllowed(t, admin, review) }); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -62,8 +62,8 @@ func (e *Environment) Node(t testing.TB, name string) *rest.Config {
 	return user
 }
 
-// roles returns a role and its binding to the user.
-func roles(user, namespace string, rules []rbacv1.PolicyRule) []client.Object {
+// rolesOf returns a role and its binding to the user.
+func rolesOf(user, namespace string, rules []rbacv1.PolicyRule) []client.Object {
 	meta := metav1.ObjectMeta{Name: user, Namespace: namespace}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user}
@@ -80,8 +80,8 @@ func roles(user, namespace string, rules []rbacv1.PolicyRule) []client.Object {
 	}
 }
 
-// reviews returns the questions for everything that the rule allows.
-func reviews(user string, r Rule) []authorizationv1.SubjectAccessReview {
+// accessReviews returns the questions for everything that the rule allows.
+func accessReviews(user string, r Rule) []authorizationv1.SubjectAccessReview {
 	var list []authorizationv1.SubjectAccessReview
 	names := r.ResourceNames
 	if len(names) == 0 {
@@ -104,7 +104,7 @@ func reviews(user string, r Rule) []authorizationv1.SubjectAccessReview {
 	return list
 }
 
-func allowed(t testing.TB, admin client.Client, review authorizationv1.SubjectAccessReview) bool {
+func isAllowed(t testing.TB, admin client.Client, review authorizationv1.SubjectAccessReview) bool {
 	t.Helper()
 	if err := admin.Create(t.Context(), &review); err != nil {
 		t.Fatal(err)

@@ -20,20 +20,21 @@ func (p *Prefix) Build(t testing.TB, windows, dir, pkg string) {
 	if err := p.mkdir(windows); err != nil {
 		t.Fatal(err)
 	}
-	touch(t, dir, pkg)
-	golang(t, dir, pkg, "build", "-o", p.Path(windows))
+	touchFolders(t, dir, pkg)
+	runGo(t, dir, pkg, "build", "-o", p.Path(windows))
 }
 
-// Program returns a program of the module in dir, built for Windows. The linker sets the variables, such as main.name=value.
+// Program returns a program of the module in dir, built for Windows. The linker sets the variables, such as
+// main.name=value.
 func Program(t testing.TB, dir, pkg string, variables ...string) []byte {
 	t.Helper()
 	exe := filepath.Join(t.TempDir(), "program.exe")
-	touch(t, dir, pkg)
+	touchFolders(t, dir, pkg)
 	flags := "-s -w"
 	for _, v := range variables {
 		flags += " -X " + v
 	}
-	golang(t, dir, pkg, "build", "-trimpath", "-ldflags="+flags, "-o", exe)
+	runGo(t, dir, pkg, "build", "-trimpath", "-ldflags="+flags, "-o", exe)
 	data, err := os.ReadFile(exe)
 	if err != nil {
 		t.Fatal(err)
@@ -41,27 +42,27 @@ func Program(t testing.TB, dir, pkg string, variables ...string) []byte {
 	return data
 }
 
-// Test builds the tests of a package of the module in dir for Windows and runs them, without the files in testdata. It returns
-// the result of each test and subtest: pass, fail or skip.
+// Test builds the tests of a package of the module in dir for Windows and runs them, without the files in testdata. It
+// returns the result of each test and subtest: pass, fail or skip.
 func (p *Prefix) Test(t testing.TB, dir, pkg string) map[string]string {
 	t.Helper()
 	const exe = `C:\k\package.test.exe`
 	if err := p.mkdir(exe); err != nil {
 		t.Fatal(err)
 	}
-	touch(t, dir, pkg)
-	golang(t, dir, pkg, "test", "-c", "-o", p.Path(exe))
+	touchFolders(t, dir, pkg)
+	runGo(t, dir, pkg, "test", "-c", "-o", p.Path(exe))
 	r := p.Run(t, Command{Path: exe, Args: []string{"-test.v=test2json"}, Dir: `C:\k`, Limit: 5 * patience})
-	results, failures := parse(t, r.Stdout)
+	results, failures := parseResults(t, r.Stdout)
 	if r.ExitCode != 0 {
 		t.Errorf("exit code %d:\n%s%s", r.ExitCode, failures, r.Stderr)
 	}
 	return results
 }
 
-// parse reads the output of a test program. It returns the result of each test, and what failed tests and the package itself
-// printed.
-func parse(t testing.TB, printed string) (results map[string]string, failures string) {
+// parseResults reads the output of a test program. It returns the result of each test, and what failed tests and the
+// package itself printed.
+func parseResults(t testing.TB, printed string) (results map[string]string, failures string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "tool", "test2json")
 	cmd.Stdin = strings.NewReader(printed)
@@ -74,7 +75,7 @@ func parse(t testing.TB, printed string) (results map[string]string, failures st
 	for decoder := json.NewDecoder(bytes.NewReader(events)); ; {
 		var e struct{ Action, Test, Output string }
 		if err := decoder.Decode(&e); errors.Is(err, io.EOF) {
-			return results, failed(results, output)
+			return results, failedOutput(results, output)
 		} else if err != nil {
 			t.Fatal(err)
 		}
@@ -89,8 +90,9 @@ func parse(t testing.TB, printed string) (results map[string]string, failures st
 	}
 }
 
-// failed joins the output of tests that neither passed nor were skipped, by name. A test that was interrupted has no result.
-func failed(results, output map[string]string) string {
+// failedOutput joins the output of tests that neither passed nor were skipped, by name. A test that was interrupted has
+// no result.
+func failedOutput(results, output map[string]string) string {
 	var all strings.Builder
 	for _, test := range slices.Sorted(maps.Keys(output)) {
 		if result := results[test]; result != "pass" && result != "skip" {
@@ -100,8 +102,8 @@ func failed(results, output map[string]string) string {
 	return all.String()
 }
 
-// golang runs the go command for a package, with Windows as the target.
-func golang(t testing.TB, dir, pkg string, args ...string) string {
+// runGo runs the go command for a package, with Windows as the target.
+func runGo(t testing.TB, dir, pkg string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", append(args, pkg)...)
 	cmd.Dir = dir
@@ -115,12 +117,12 @@ func golang(t testing.TB, dir, pkg string, args ...string) string {
 	return string(out)
 }
 
-// touch opens the folders of a package and of the packages of its module that it links. go test caches results by the files
-// that the test itself opens, not by those that its compiler opens. Without this, the test of a changed package would not run
-// again.
-func touch(t testing.TB, dir, pkg string) {
+// touchFolders opens the folders of a package and of the packages of its module that it links. go test caches results
+// by the files that the test itself opens, not by those that its compiler opens. Without this, the test of a changed
+// package would not run again.
+func touchFolders(t testing.TB, dir, pkg string) {
 	t.Helper()
-	folders := golang(t, dir, pkg, "list", "-deps", "-test", "-f", "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}")
+	folders := runGo(t, dir, pkg, "list", "-deps", "-test", "-f", "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}")
 	for _, folder := range append(strings.Fields(folders), dir) {
 		if _, err := os.ReadDir(folder); err != nil {
 			t.Fatal(err)

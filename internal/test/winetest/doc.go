@@ -4,5 +4,6 @@
 //	make wine:  root/ (Debian with Wine) --first test--> prefix-<digest>/ (a Windows Server 2022, once per computer)
 //	each test:  prefix-<digest>/ --clone--> a machine (namespaces, with Wine not as root) --Run--> Result
 //
-// It needs root, and changes nothing outside its cache. Wine differs from Windows. What it does not do is tested elsewhere.
+// It needs root, and changes nothing outside its cache. Wine differs from Windows. What it does not do is tested
+// elsewhere.
 package winetest

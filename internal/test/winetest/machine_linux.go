@@ -17,9 +17,9 @@ const (
 	user    = 65534
 )
 
-// boot is the first process of a machine. When the mounts are done, it prints its process id outside of the machine (which
-// it reads before it replaces /proc), and waits until its input is closed. The mounts and every process of the machine end
-// with it. It ignores its children, so that the kernel reaps the processes that Wine leaves.
+// boot is the first process of a machine. When the mounts are done, it prints its process id outside of the machine
+// (which it reads before it replaces /proc), and waits until its input is closed. The mounts and every process of the
+// machine end with it. It ignores its children, so that the kernel reaps the processes that Wine leaves.
 const boot = `set -eu
 root=$1 folder=$2
 mount --bind "$folder" "$root` + prefix + `"
@@ -70,7 +70,7 @@ func start(root, folder string, network Network) (*machine, error) {
 		return nil, fmt.Errorf("starting a machine for Wine: %w\n%s", err, complaints.String())
 	}
 	m.id = strings.TrimSpace(line)
-	if err := m.connect(); err != nil {
+	if err := m.connectNetwork(); err != nil {
 		return nil, errors.Join(err, m.stop())
 	}
 	return m, nil

@@ -20,7 +20,8 @@ type Network string
 const (
 	// NetworkOfHost is that of this computer.
 	NetworkOfHost Network = "host"
-	// NetworkAlone is a separate one with only 127.0.0.0/8, so that programs on several machines can listen on the same port.
+	// NetworkAlone is a separate one with only 127.0.0.0/8, so that programs on several machines can listen on the same
+	// port.
 	NetworkAlone Network = "alone"
 )
 
@@ -32,8 +33,8 @@ func (n Network) option() string {
 	return ""
 }
 
-// Listen listens on a TCP address in the network of the machine, such as 127.0.0.1:6443, until the end of the test. Of a machine
-// that is alone, such listeners are the only way out.
+// Listen listens on a TCP address in the network of the machine, such as 127.0.0.1:6443, until the end of the test. Of
+// a machine that is alone, such listeners are the only way out.
 func (p *Prefix) Listen(t testing.TB, address string) net.Listener {
 	t.Helper()
 	var listener net.Listener
@@ -48,7 +49,8 @@ func (p *Prefix) Listen(t testing.TB, address string) net.Listener {
 	return listener
 }
 
-// AddAdapter gives a machine that is alone a network adapter with this address, until the end of the test. It leads nowhere.
+// AddAdapter gives a machine that is alone a network adapter with this address, until the end of the test. It leads
+// nowhere.
 func (p *Prefix) AddAdapter(t testing.TB, address netip.Addr) {
 	t.Helper()
 	if p.machine.network != NetworkAlone {
@@ -90,8 +92,8 @@ func newAdapter(name string, address netip.Addr) (*os.File, error) {
 	return tap, nil
 }
 
-// connect enables the loopback of a separate network.
-func (m *machine) connect() error {
+// connectNetwork enables the loopback of a separate network.
+func (m *machine) connectNetwork() error {
 	if m.network != NetworkAlone {
 		return nil
 	}

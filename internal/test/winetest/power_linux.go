@@ -9,11 +9,11 @@ import (
 // Reboot ends every program, writes the registry to the disk and boots Windows again.
 func (p *Prefix) Reboot(t testing.TB) {
 	t.Helper()
-	p.boot(t, p.machine.shutdown)
+	p.boot(t, p.machine.shutDown)
 }
 
-// Cut simulates a loss of power and boots Windows again. Every program is killed. The registry is what Wine wrote to the disk
-// last, which it does every 30 seconds and at a Reboot. Files keep what was written to them.
+// Cut simulates a loss of power and boots Windows again. Every program is killed. The registry is what Wine wrote to
+// the disk last, which it does every 30 seconds and at a Reboot. Files keep what was written to them.
 func (p *Prefix) Cut(t testing.TB) {
 	t.Helper()
 	p.boot(t, p.machine.cut)
@@ -33,10 +33,10 @@ func (p *Prefix) boot(t testing.TB, end func(context.Context) error) {
 	}
 }
 
-// shutdown returns when the server of Wine has written the registry and ended.
-func (m *machine) shutdown(ctx context.Context) error {
+// shutDown returns when the server of Wine has written the registry and ended.
+func (m *machine) shutDown(ctx context.Context) error {
 	for _, option := range []string{"--kill", "--wait"} {
-		r, err := m.enter(ctx, job{dir: prefix, argv: []string{"/usr/bin/wineserver", option}})
+		r, err := m.runInMachine(ctx, job{dir: prefix, argv: []string{"/usr/bin/wineserver", option}})
 		if err != nil {
 			return fmt.Errorf("stopping Wine: %w", err)
 		}
@@ -48,9 +48,10 @@ func (m *machine) shutdown(ctx context.Context) error {
 	return m.windowsEnded()
 }
 
-// cut kills all processes of the user of the machine except the shell that does it, and waits for the end of the server.
+// cut kills all processes of the user of the machine except the shell that does it, and waits for the end of the
+// server.
 func (m *machine) cut(ctx context.Context) error {
-	r, err := m.enter(ctx, job{dir: prefix, argv: []string{"/bin/sh", "-c", "kill -KILL -1; exec /usr/bin/wineserver --wait"}})
+	r, err := m.runInMachine(ctx, job{dir: prefix, argv: []string{"/bin/sh", "-c", "kill -KILL -1; exec /usr/bin/wineserver --wait"}})
 	if err != nil {
 		return fmt.Errorf("killing Wine: %w", err)
 	}

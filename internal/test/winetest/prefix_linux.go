@@ -55,7 +55,7 @@ func newFor(t testing.TB, network Network) *Prefix {
 
 // Open is New for programs that are not tests. The root is the folder that `make wine` installed.
 func Open(ctx context.Context, root string, network Network) (*Prefix, error) {
-	from, err := template(ctx, root)
+	from, err := ensureTemplate(ctx, root)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func Open(ctx context.Context, root string, network Network) (*Prefix, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := clone(from, folder); err != nil {
+	if err := cloneTemplate(from, folder); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))
 	}
 	m, err := start(root, folder, network)
@@ -79,8 +79,8 @@ func Open(ctx context.Context, root string, network Network) (*Prefix, error) {
 // Close ends every program and removes the drive.
 func (p *Prefix) Close() error { return p.machine.stop() }
 
-// Path returns the Linux path of a file on the drive C:, such as C:\k\kubelet.exe. Linux paths depend on case, those of Windows
-// do not: Wine's own files are in lower case.
+// Path returns the Linux path of a file on the drive C:, such as C:\k\kubelet.exe. Linux paths depend on case, those of
+// Windows do not: Wine's own files are in lower case.
 func (p *Prefix) Path(windows string) string {
 	rest, ok := strings.CutPrefix(windows, `C:\`)
 	if !ok {

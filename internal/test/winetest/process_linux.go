@@ -23,7 +23,7 @@ func (p *Prefix) Start(t testing.TB, c Command) *Process {
 		t.Fatal(err)
 	}
 	// The context of the test ends before the machine does. A program that runs until then must not fail the test.
-	x := &Process{cmd: p.machine.command(context.WithoutCancel(t.Context()), p.machine.job(c)), streams: streams, ended: make(chan struct{})}
+	x := &Process{cmd: p.machine.wineCommand(context.WithoutCancel(t.Context()), p.machine.job(c)), streams: streams, ended: make(chan struct{})}
 	x.cmd.Stdin, x.cmd.Stdout, x.cmd.Stderr = streams.in, streams.out, streams.err
 	if err := x.cmd.Start(); err != nil {
 		t.Fatalf("starting %s: %v", c.Path, err)
@@ -36,7 +36,8 @@ func (p *Prefix) Start(t testing.TB, c Command) *Process {
 	return x
 }
 
-// endStarted kills what Start started. A program that is just starting would start Windows again while it is being ended.
+// endStarted kills what Start started. A program that is just starting would start Windows again while it is being
+// ended.
 func (p *Prefix) endStarted() {
 	for _, x := range p.started {
 		select {

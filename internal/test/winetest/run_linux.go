@@ -26,8 +26,8 @@ type Command struct {
 	Args []string
 	// Dir is the working folder, in the case of the disk; by default C:\.
 	Dir string
-	// Env has lines NAME=value, in addition to what Windows sets. PATH, PATHEXT, TEMP, TMP, HOME and the variables with names
-	// and folders of users cannot be set.
+	// Env has lines NAME=value, in addition to what Windows sets. PATH, PATHEXT, TEMP, TMP, HOME and the variables with
+	// names and folders of users cannot be set.
 	Env   []string
 	Stdin string
 	// Limit is how long it may take; 0 is patience.
@@ -52,15 +52,15 @@ func (p *Prefix) Run(t testing.TB, c Command) Result {
 	return r
 }
 
-// CommandLine returns a Linux command that runs a Windows program with its own streams in dir. The program and its arguments
-// are to be appended.
+// CommandLine returns a Linux command that runs a Windows program with its own streams in dir. The program and its
+// arguments are to be appended.
 func (p *Prefix) CommandLine(dir string) []string {
-	cmd := p.machine.command(context.Background(), p.machine.job(Command{Dir: dir}))
+	cmd := p.machine.wineCommand(context.Background(), p.machine.job(Command{Dir: dir}))
 	return cmd.Args[:len(cmd.Args)-1]
 }
 
 func (m *machine) run(ctx context.Context, c Command) (Result, error) {
-	return m.enter(ctx, m.job(c))
+	return m.runInMachine(ctx, m.job(c))
 }
 
 // job returns the Linux program that runs a Windows program.
@@ -74,8 +74,8 @@ func (m *machine) job(c Command) job {
 	}
 }
 
-// environment is what Wine needs. With TMPDIR in it, Debian's Wine 10 aborts.
-func environment() []string {
+// wineEnvironment is what Wine needs. With TMPDIR in it, Debian's Wine 10 aborts.
+func wineEnvironment() []string {
 	return []string{
 		"PATH=/usr/bin:/bin", "HOME=" + prefix, "USER=nobody", "LC_ALL=C.UTF-8", "XDG_RUNTIME_DIR=/tmp",
 		"WINEPREFIX=" + prefix, "WINEARCH=win64", "WINEDEBUG=-all", "WINEDLLOVERRIDES=winemenubuilder.exe,winedbg.exe,mscoree,mshtml=",
@@ -89,24 +89,24 @@ type job struct {
 	stdin     string
 }
 
-// enter runs a Linux program in the machine and waits for its end. The streams are files: the processes that it leaves would
-// keep a pipe open.
-func (m *machine) enter(ctx context.Context, j job) (Result, error) {
+// runInMachine runs a Linux program in the machine and waits for its end. The streams are files: the processes that it
+// leaves would keep a pipe open.
+func (m *machine) runInMachine(ctx context.Context, j job) (Result, error) {
 	streams, err := newStreams(j.stdin)
 	if err != nil {
 		return Result{}, err
 	}
 	defer streams.close()
-	cmd := m.command(ctx, j)
+	cmd := m.wineCommand(ctx, j)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = streams.in, streams.out, streams.err
 	return streams.result(cmd.Run())
 }
 
-// command returns a command that ends with the context: canceling kills its process group, nsenter and the program.
-func (m *machine) command(ctx context.Context, j job) *exec.Cmd {
+// wineCommand returns a command that ends with the context: canceling kills its process group, nsenter and the program.
+func (m *machine) wineCommand(ctx context.Context, j job) *exec.Cmd {
 	args := slices.Concat(
 		[]string{"--target", m.id, "--mount", "--pid", "--uts", "--net", "--root", "--setuid", fmt.Sprint(user), "--setgid", fmt.Sprint(user)},
-		[]string{"--", "/usr/bin/env", "--ignore-environment", "--chdir", j.dir}, environment(), j.env, j.argv,
+		[]string{"--", "/usr/bin/env", "--ignore-environment", "--chdir", j.dir}, wineEnvironment(), j.env, j.argv,
 	)
 	cmd := exec.CommandContext(ctx, "nsenter", args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

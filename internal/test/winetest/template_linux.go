@@ -17,13 +17,13 @@ import (
 //go:embed server2022.reg
 var server2022 []byte
 
-// shared is the size from which clones link a file of the template instead of copying it. Such files belong to root, so that
-// no program changes them in all clones. A program may still replace them.
+// shared is the size from which clones link a file of the template instead of copying it. Such files belong to root, so
+// that no program changes them in all clones. A program may still replace them.
 const shared = 32 << 10
 
-// template returns the folder with a new installation of Windows, beside the Debian: clones must be on the same file system.
-// The first caller creates it. Others wait, in other programs too.
-func template(ctx context.Context, root string) (string, error) {
+// ensureTemplate returns the folder with a new installation of Windows, beside the Debian: clones must be on the same
+// file system. The first caller creates it. Others wait, in other programs too.
+func ensureTemplate(ctx context.Context, root string) (string, error) {
 	root, err := filepath.EvalSymlinks(root)
 	if err != nil {
 		return "", err
@@ -66,15 +66,15 @@ func makeTemplate(ctx context.Context, root, folder string) error {
 	if err != nil {
 		return err
 	}
-	if err = m.install(ctx, work); err == nil {
+	if err = m.installTools(ctx, work); err == nil {
 		err = os.Rename(work, folder)
 	}
 	// The end of the machine removes the folder work, unless it was renamed.
 	return errors.Join(err, m.stop())
 }
 
-// install installs Windows Server 2022 into an empty folder.
-func (m *machine) install(ctx context.Context, folder string) error {
+// installTools installs Windows Server 2022 into an empty folder.
+func (m *machine) installTools(ctx context.Context, folder string) error {
 	const registry = `C:\server2022.reg`
 	file := filepath.Join(folder, "drive_c", "server2022.reg")
 	err := m.must(ctx, Command{Path: "wineboot", Args: []string{"--init"}})
@@ -87,7 +87,7 @@ func (m *machine) install(ctx context.Context, folder string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(m.shutdown(ctx), os.Remove(file), seal(folder))
+	return errors.Join(m.shutDown(ctx), os.Remove(file), sealTemplate(folder))
 }
 
 // must runs a program and returns an error if it fails.
@@ -102,8 +102,8 @@ func (m *machine) must(ctx context.Context, c Command) error {
 	return nil
 }
 
-// seal makes root the owner of the files that clones share.
-func seal(folder string) error {
+// sealTemplate makes root the owner of the files that clones share.
+func sealTemplate(folder string) error {
 	return filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -123,8 +123,8 @@ func isShared(d fs.DirEntry) (bool, error) {
 	return err == nil && info.Size() >= shared, err
 }
 
-// clone copies the template to an empty folder. It links large files.
-func clone(from, to string) error {
+// cloneTemplate copies the template to an empty folder. It links large files.
+func cloneTemplate(from, to string) error {
 	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err

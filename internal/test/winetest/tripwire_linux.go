@@ -12,8 +12,8 @@ import (
 // tripwireLog is the file in which a tripwire records its command line.
 const tripwireLog = `C:\tripwire.log`
 
-// traps are the programs with which people configure Windows. Wine has stubs for most of them that do nothing and succeed, so
-// that a program that relies on them would pass its tests.
+// traps are the programs with which people configure Windows. Wine has stubs for most of them that do nothing and
+// succeed, so that a program that relies on them would pass its tests.
 var traps = []string{
 	`C:\windows\system32\WindowsPowerShell\v1.0\powershell.exe`, `C:\windows\system32\shutdown.exe`, `C:\windows\system32\netsh.exe`,
 	`C:\windows\system32\dism.exe`, `C:\windows\system32\sc.exe`, `C:\windows\system32\net.exe`, `C:\windows\system32\certutil.exe`,

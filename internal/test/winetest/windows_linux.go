@@ -16,8 +16,8 @@ type windows struct {
 	stdin   io.Closer
 }
 
-// bootAttempts is how often Windows is booted until it has: after a loss of power and on a busy computer, the first program sometimes ends
-// before it has begun.
+// bootAttempts is how often Windows is booted until it has: after a loss of power and on a busy computer, the first
+// program sometimes ends before it has begun.
 const bootAttempts = 3
 
 // bootWindows returns when Windows has booted.
@@ -36,8 +36,8 @@ func (m *machine) bootWindows(ctx context.Context) error {
 	return fmt.Errorf("booting Windows: %w", errors.Join(errs...))
 }
 
-// tryToBoot boots once. Services write to the streams of the first program: here those of the program that waits, so that they are in no
-// Result.
+// tryToBoot boots once. Services write to the streams of the first program: here those of the program that waits, so
+// that they are in no Result.
 func (m *machine) tryToBoot(ctx context.Context) error {
 	const booted = "booted"
 	printed, err := newStreams("")
@@ -46,7 +46,7 @@ func (m *machine) tryToBoot(ctx context.Context) error {
 	}
 	defer printed.close()
 	// The program outlives the context, which is only for the boot.
-	cmd := m.command(context.WithoutCancel(ctx), job{dir: prefix, argv: []string{program, "cmd", "/d", "/k", "echo " + booted}})
+	cmd := m.wineCommand(context.WithoutCancel(ctx), job{dir: prefix, argv: []string{program, "cmd", "/d", "/k", "echo " + booted}})
 	cmd.Stderr = printed.err
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

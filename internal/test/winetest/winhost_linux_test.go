@@ -48,7 +48,7 @@ func TestWinhostOnWindows(t *testing.T) {
 // tested returns the packages with tests for Windows.
 func tested(t *testing.T, pattern string) []string {
 	t.Helper()
-	return strings.Fields(golang(t, module, pattern, "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}"))
+	return strings.Fields(runGo(t, module, pattern, "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}"))
 }
 
 // packagesVariable has TestThePackagesOfTheAgentOnWindows run the two packages that take minutes too.
@@ -172,7 +172,7 @@ func checkModes(t *testing.T, p *Prefix) {
 func TestWinhostAcrossABoot(t *testing.T) {
 	t.Parallel()
 	exe := filepath.Join(t.TempDir(), "winhost.test.exe")
-	golang(t, module, winhost, "test", "-c", "-o", exe)
+	runGo(t, module, winhost, "test", "-c", "-o", exe)
 	program, err := os.ReadFile(exe)
 	if err != nil {
 		t.Fatal(err)

@@ -61,7 +61,7 @@ func build(t *testing.T) programs {
 // stand returns an executable that stands in for a service.
 func stand(t *testing.T, b stub.Behaviour) string {
 	t.Helper()
-	data, err := stub.Attach(build(t).service, b)
+	data, err := stub.AttachBehaviour(build(t).service, b)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/containernetworking/plugins/plugins/ipam/host-local/backend/allocator"
 )
 
-// checkCNI reads a network configuration as its three readers do: the library in containerd, the win-overlay plugin, and
-// host-local, which assigns the addresses.
+// checkCNI reads a network configuration as its three readers do: the library in containerd, the win-overlay plugin,
+// and host-local, which assigns the addresses.
 func checkCNI(_ context.Context, contents []byte, _ Options) error {
 	plugin, err := libcni.NetworkPluginConfFromBytes(contents)
 	if err != nil {
@@ -61,8 +61,8 @@ type overlayPolicy struct {
 	Value endpointValue `json:"value"`
 }
 
-// endpointValue is an endpoint policy of version 2 of the Host Networking Service. The plugin silently drops one that it
-// cannot decode.
+// endpointValue is an endpoint policy of version 2 of the Host Networking Service. The plugin silently drops one that
+// it cannot decode.
 type endpointValue struct {
 	Type     string          `json:"Type"`
 	Settings json.RawMessage `json:"Settings"`

@@ -87,8 +87,8 @@ func Find(file string) (Consumer, bool) {
 	return Consumer{}, false
 }
 
-// Check returns why the program would refuse the contents, all reasons at once, or an ErrUnavailable. A file that is masked
-// or a stand-in as a whole passes. A panic is a refusal too: the kubelet panics on an unknown feature gate.
+// Check returns why the program would refuse the contents, all reasons at once, or an ErrUnavailable. A file that is
+// masked or a stand-in as a whole passes. A panic is a refusal too: the kubelet panics on an unknown feature gate.
 func (c Consumer) Check(ctx context.Context, contents []byte, o Options) (err error) {
 	if hidden(contents) {
 		return nil

@@ -17,9 +17,9 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// checkContainerd loads the configuration with containerd itself and reads what is then in effect. Its loader accepts almost
-// everything, so three things must hold: no warning (misspelt keys), no unknown plugin (it silently keeps their tables), and
-// every value in the file is in effect.
+// checkContainerd loads the configuration with containerd itself and reads what is then in effect. Its loader accepts
+// almost everything, so three things must hold: no warning (misspelt keys), no unknown plugin (it silently keeps their
+// tables), and every value in the file is in effect.
 func checkContainerd(ctx context.Context, contents []byte, o Options) error {
 	if o.Containerd == "" {
 		return fmt.Errorf("%w: needs WMCO_CONTAINERD, the path of a containerd for this system (make bin/tools/containerd)", ErrUnavailable)
@@ -59,7 +59,8 @@ func containerdConfig(ctx context.Context, program string, args ...string) (map[
 	return config, nil
 }
 
-// windowsPlugins have settings and exist in the Windows build only, so the Linux build that runs here lists them nowhere.
+// windowsPlugins have settings and exist in the Windows build only, so the Linux build that runs here lists them
+// nowhere.
 var windowsPlugins = []string{}
 
 // unknownPlugins returns an error for every configured plugin that containerd's default configuration lacks.

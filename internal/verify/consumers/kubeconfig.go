@@ -16,8 +16,8 @@ import (
 // windowsPath is an absolute path on a drive. The programs resolve any other path relative to the kubeconfig.
 var windowsPath = regexp.MustCompile(`^[A-Z]:\\`)
 
-// checkKubeconfig reads a kubeconfig as every Kubernetes client does, down to the HTTP client that it makes from it. The
-// certificates that it names are on the node, so they are replaced by others.
+// checkKubeconfig reads a kubeconfig as every Kubernetes client does, down to the HTTP client that it makes from it.
+// The certificates that it names are on the node, so they are replaced by others.
 func checkKubeconfig(_ context.Context, contents []byte, o Options) error {
 	// client-go ignores unknown fields.
 	if err := yaml.UnmarshalStrict(contents, &clientcmdv1.Config{}); err != nil {

@@ -13,7 +13,8 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/apis/config/scheme"
 	"k8s.io/kubernetes/pkg/kubelet/apis/config/validation"
 
-	// The kubelet's own packages register its feature gates, including those of logging, and the format of logs that its program adds.
+	// The kubelet's own packages register its feature gates, including those of logging, and the format of logs that
+	// its program adds.
 	_ "k8s.io/component-base/logs/json/register"
 	_ "k8s.io/kubernetes/cmd/kubelet/app"
 )

@@ -10,8 +10,9 @@ import (
 	"github.com/distribution/reference"
 )
 
-// checkPinnedImages reads the list of images as the node agent does, and each name as containerd's CRI does when it pulls: a name that it would complete,
-// such as one without a registry, is another image than the list says (github.com/containerd/containerd/v2, internal/cri/server/images).
+// checkPinnedImages reads the list of images as the node agent does, and each name as containerd's CRI does when it
+// pulls: a name that it would complete, such as one without a registry, is another image than the list says
+// (github.com/containerd/containerd/v2, internal/cri/server/images).
 func checkPinnedImages(_ context.Context, contents []byte, _ Options) error {
 	var list struct {
 		Schema int      `json:"schema"`
@@ -42,8 +43,8 @@ func checkCanonical(name string) error {
 	return nil
 }
 
-// checkPinnedCredentials reads the credentials of pinned images as the node agent does, but for the values, which a golden must not have: each is for images
-// whose names containerd takes as they are.
+// checkPinnedCredentials reads the credentials of pinned images as the node agent does, but for the values, which a
+// golden must not have: each is for images whose names containerd takes as they are.
 func checkPinnedCredentials(_ context.Context, contents []byte, _ Options) error {
 	var file struct {
 		Schema      int `json:"schema"`

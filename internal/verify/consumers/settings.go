@@ -17,7 +17,8 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/eviction"
 )
 
-// settingsCase is one random setting, as TestRandomSettingsOfTheKubelet of wmco/render writes it. hack/minors compiles this file with each minor version too.
+// settingsCase is one random setting, as TestRandomSettingsOfTheKubelet of wmco/render writes it. hack/minors compiles
+// this file with each minor version too.
 type settingsCase struct {
 	// Settings are the override, Config is kubelet.conf with it.
 	Settings, Config string
@@ -25,7 +26,8 @@ type settingsCase struct {
 	Refused []string
 }
 
-// compareSettings returns how often a kubelet ends, and each case in which our findings differ from what the kubelet does.
+// compareSettings returns how often a kubelet ends, and each case in which our findings differ from what the kubelet
+// does.
 func compareSettings(cases io.Reader, kubelet func(config []byte) error) (accepted, refused int, differences []error) {
 	lines := bufio.NewScanner(cases)
 	for lines.Scan() {
@@ -102,14 +104,19 @@ func kubeletQuantities(kc *config.KubeletConfiguration) error {
 	return errors.Join(errs...)
 }
 
-// kubeletPeriods is the start of NewMainKubelet of pkg/kubelet, its watch of files and klog's daemon, which make tickers, its connection to containerd, and
-// NewContainerLogManager of pkg/kubelet/logs.
+// kubeletPeriods is the start of NewMainKubelet of pkg/kubelet, its watch of files and klog's daemon, which make
+// tickers, its connection to containerd, and NewContainerLogManager of pkg/kubelet/logs.
 func kubeletPeriods(kc *config.KubeletConfiguration) error {
 	var errs []error
 	for field, isWrong := range map[string]bool{
 		"syncFrequency": kc.SyncFrequency.Duration <= 0, "fileCheckFrequency": kc.FileCheckFrequency.Duration <= 0,
-		"logging.flushFrequency": kc.Logging.FlushFrequency.Duration.Duration <= 0, "runtimeRequestTimeout": kc.RuntimeRequestTimeout.Duration <= 0, "containerLogMaxFiles": kc.ContainerLogMaxFiles <= 1,
-		"configMapAndSecretChangeDetectionStrategy": !slices.Contains([]config.ResourceChangeDetectionStrategy{"Get", "Cache", "Watch"}, kc.ConfigMapAndSecretChangeDetectionStrategy),
+		"logging.flushFrequency": kc.Logging.FlushFrequency.Duration.Duration <= 0,
+		"runtimeRequestTimeout":  kc.RuntimeRequestTimeout.Duration <= 0,
+		"containerLogMaxFiles":   kc.ContainerLogMaxFiles <= 1,
+		"configMapAndSecretChangeDetectionStrategy": !slices.Contains(
+			[]config.ResourceChangeDetectionStrategy{"Get", "Cache", "Watch"},
+			kc.ConfigMapAndSecretChangeDetectionStrategy,
+		),
 	} {
 		if isWrong {
 			errs = append(errs, fmt.Errorf("%s is refused", field))

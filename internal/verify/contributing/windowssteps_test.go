@@ -35,7 +35,7 @@ func TestTheWorkflowRunsEveryStep(t *testing.T) {
 		t.Errorf("(-hack/windows-steps +windows.yml):\n%s", diff)
 	}
 	payload := []string{"payload-build"}
-	for _, name := range matches(t, "internal/test/winsteps/cmd/payload/main.go", `\{"([a-z]+)", [a-z]+\}`) {
+	for _, name := range matches(t, "internal/test/winsteps/cmd/payload/main.go", `\{"([a-z]+)", [a-zA-Z]+\}`) {
 		payload = append(payload, "payload-"+name)
 	}
 	if diff := cmp.Diff(payload, steps[len(steps)-len(payload):]); diff != "" {

@@ -22,8 +22,8 @@ const (
 	tooManyColumns = 150
 )
 
-// count returns all figures of a tree.
-func count(ctx context.Context, tree string) ([]figure, error) {
+// countAll returns all figures of a tree.
+func countAll(ctx context.Context, tree string) ([]figure, error) {
 	sources, err := readSources(tree)
 	if err != nil {
 		return nil, err

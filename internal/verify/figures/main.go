@@ -1,5 +1,6 @@
-// Figures prints what a reader of this repository meets, area by area: lines that either program links, of product and of tests, lines that are
-// long, how names and texts read. It is no check: it shows which way a change goes. Each figure stands beside that of .ci/figures, where it differs.
+// Figures prints what a reader of this repository meets, area by area: lines that either program links, of product and
+// of tests, lines that are long, how names and texts read. It is no check: it shows which way a change goes. Each
+// figure stands beside that of .ci/figures, where it differs.
 //
 //	figures [-changes | -update] [TREE]
 package main
@@ -35,7 +36,7 @@ type options struct{ update, changes bool }
 type figure struct{ what, is string }
 
 func run(ctx context.Context, tree string, o options, to io.Writer) error {
-	list, err := count(ctx, tree)
+	list, err := countAll(ctx, tree)
 	if err != nil {
 		return err
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// check returns every violation of the rules in a module, sorted. A package without a row is a violation.
-func check(g graph, rules []rule) []string {
+// checkRules returns every violation of the rules in a module, sorted. A package without a row is a violation.
+func checkRules(g graph, rules []rule) []string {
 	var out []string
 	for _, path := range slices.Sorted(maps.Keys(g.packages)) {
 		if own, ok := g.own(path); ok {
@@ -46,10 +46,10 @@ func (g graph) checkImports(own string, r rule, rules []rule) []string {
 	return out
 }
 
-// checkLinks compares everything that a package links with its row. Of the packages that match one pattern, it returns the
-// one with the shortest chain.
+// checkLinks compares everything that a package links with its row. Of the packages that match one pattern, it returns
+// the one with the shortest chain.
 func (g graph) checkLinks(own string, r rule) []string {
-	chains := g.chains(g.full(own))
+	chains := g.importChains(g.full(own))
 	shortest := map[string][]string{}
 	note := func(reason string, chain []string) {
 		known, ok := shortest[reason]
@@ -63,7 +63,7 @@ func (g graph) checkLinks(own string, r rule) []string {
 			name = path
 		}
 		for _, pattern := range r.never {
-			if matches(pattern, name) {
+			if matchesPattern(pattern, name) {
 				note("must never link "+pattern, chain)
 			}
 		}
@@ -98,10 +98,10 @@ func (g graph) own(path string) (string, bool) {
 func (g graph) full(own string) string { return g.module + "/" + own }
 
 func matchesAny(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { return matches(p, name) })
+	return slices.ContainsFunc(patterns, func(p string) bool { return matchesPattern(p, name) })
 }
 
-func matches(pattern, name string) bool {
+func matchesPattern(pattern, name string) bool {
 	prefix, tree := strings.CutSuffix(pattern, "/...")
 	return name == prefix || tree && strings.HasPrefix(name, prefix+"/")
 }

@@ -27,13 +27,13 @@ type graph struct {
 	packages map[string]pkg
 }
 
-// load returns all packages of the module in dir as they are built for goos.
-func load(ctx context.Context, dir, goos string) (graph, error) {
-	module, err := golist(ctx, dir, goos, "-m")
+// loadGraph returns all packages of the module in dir as they are built for goos.
+func loadGraph(ctx context.Context, dir, goos string) (graph, error) {
+	module, err := runGoList(ctx, dir, goos, "-m")
 	if err != nil {
 		return graph{}, err
 	}
-	listed, err := golist(ctx, dir, goos, "-deps", "-json=ImportPath,Standard,Imports,DepOnly", "./...")
+	listed, err := runGoList(ctx, dir, goos, "-deps", "-json=ImportPath,Standard,Imports,DepOnly", "./...")
 	if err != nil {
 		return graph{}, err
 	}
@@ -52,7 +52,7 @@ func load(ctx context.Context, dir, goos string) (graph, error) {
 	}
 }
 
-func golist(ctx context.Context, dir, goos string, args ...string) ([]byte, error) {
+func runGoList(ctx context.Context, dir, goos string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"list"}, args...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOOS="+goos, "GOARCH=amd64", "CGO_ENABLED=0", "GOWORK=off")
@@ -65,8 +65,8 @@ func golist(ctx context.Context, dir, goos string, args ...string) ([]byte, erro
 	return out, nil
 }
 
-// chains returns the shortest chain of imports from start to every package that it links, start included.
-func (g graph) chains(start string) map[string][]string {
+// importChains returns the shortest chain of imports from start to every package that it links, start included.
+func (g graph) importChains(start string) map[string][]string {
 	found := map[string][]string{start: {start}}
 	for queue := []string{start}; len(queue) > 0; queue = queue[1:] {
 		at := queue[0]

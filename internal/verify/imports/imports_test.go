@@ -15,11 +15,11 @@ func TestImportsFollowTable(t *testing.T) {
 	readSources(t)
 	for _, goos := range []string{"linux", "windows"} {
 		t.Run(goos, func(t *testing.T) {
-			g, err := load(t.Context(), root, goos)
+			g, err := loadGraph(t.Context(), root, goos)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, violation := range check(g, table()) {
+			for _, violation := range checkRules(g, table()) {
 				t.Error(violation)
 			}
 		})
@@ -29,7 +29,7 @@ func TestImportsFollowTable(t *testing.T) {
 // TestFoldersImportDownwards: of the folders at the top, each imports those before it alone, so that the tree is read from the first to the last one.
 func TestFoldersImportDownwards(t *testing.T) {
 	order := []string{"docs", "templates", "bundle", "payload", "layout", "preflight", "applier", "render", "deploy", "controller", "report", "internal", "cmd"}
-	g, err := load(t.Context(), root, "windows")
+	g, err := loadGraph(t.Context(), root, "windows")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,11 +61,11 @@ func TestPureCode(t *testing.T) {
 
 // testdata/bad is a module that breaks every kind of rule.
 func TestCheckFindsViolations(t *testing.T) {
-	g, err := load(t.Context(), "testdata/bad", "linux")
+	g, err := loadGraph(t.Context(), "testdata/bad", "linux")
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, check(g, table()), []string{
+	same(t, checkRules(g, table()), []string{
 		"wmco/applier must never link render/mirrors: wmco/applier -> wmco/render/mirrors",
 		"wmco/applier must never link k8s.io/client-go/...: wmco/applier -> wmco/render/mirrors -> k8s.io/client-go/rest",
 		"wmco/applier may not import wmco/render/mirrors",

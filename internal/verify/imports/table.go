@@ -10,8 +10,8 @@ import "slices"
 // rule is one row of the table. It covers its package and the packages below it that have no row of their own; packages
 // of one row may import each other.
 //
-// Packages of the module are written without its name, others in full (their first element has a dot). A trailing "/..."
-// includes everything below.
+// Packages of the module are written without its name, others in full (their first element has a dot). A trailing
+// "/..." includes everything below.
 type rule struct {
 	pkg string
 	// anything is true for a row without limits.
@@ -28,7 +28,10 @@ type rule struct {
 var (
 	cluster = []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/..."}
 	remote  = []string{"golang.org/x/crypto/ssh/...", "github.com/pkg/sftp/..."}
-	windows = []string{"golang.org/x/sys/windows/...", "github.com/Microsoft/go-winio/...", "github.com/Microsoft/hcsshim/...", "github.com/Microsoft/hnslib/...", "github.com/go-ole/go-ole/..."}
+	windows = []string{
+		"golang.org/x/sys/windows/...", "github.com/Microsoft/go-winio/...", "github.com/Microsoft/hcsshim/...",
+		"github.com/Microsoft/hnslib/...", "github.com/go-ole/go-ole/...",
+	}
 	// rendering are packages that no program on a node links.
 	rendering = []string{"render", "render/mirrors", "templates"}
 )
@@ -94,9 +97,11 @@ var programRules = []rule{
 		never: join(cluster, remote),
 	},
 	{
-		pkg:     "render",
-		imports: []string{"bundle", "layout", "render/kubelets", "render/mirrors", "bundle/reason", "payload", "templates"},
-		never:   join(cluster, remote),
+		pkg: "render",
+		imports: []string{
+			"bundle", "layout", "render/kubelets", "render/mirrors", "bundle/reason", "payload", "templates",
+		},
+		never: join(cluster, remote),
 	},
 	{
 		pkg:     "render/preview",
@@ -139,9 +144,12 @@ var programRules = []rule{
 		never:   join(rendering, cluster, remote, windows, []string{"testing"}),
 	},
 	{
-		pkg:     "applier/selftest/thismachine",
-		imports: []string{"applier", "applier/plan", "applier/selftest", "applier/selftest/result", "applier/winhost", "applier/winhost/hklm", "applier/winhost/inspect", "applier/winhost/settings", "bundle", "preflight"},
-		never:   join(rendering, cluster, remote, []string{"testing"}),
+		pkg: "applier/selftest/thismachine",
+		imports: []string{
+			"applier", "applier/plan", "applier/selftest", "applier/selftest/result", "applier/winhost",
+			"applier/winhost/hklm", "applier/winhost/inspect", "applier/winhost/settings", "bundle", "preflight",
+		},
+		never: join(rendering, cluster, remote, []string{"testing"}),
 	},
 	{
 		pkg:     "applier/collect",
@@ -149,9 +157,12 @@ var programRules = []rule{
 		never:   join(rendering, cluster, remote, []string{"applier/remote/...", "applier/winhost/..."}),
 	},
 	{
-		pkg:     "internal/hostsim/fixtures",
-		imports: []string{"applier", "applier/plan", "applier/selftest", "applier/selftest/result", "internal/hostsim/simulation", "bundle"},
-		never:   join(rendering, cluster, remote, windows, []string{"testing"}),
+		pkg: "internal/hostsim/fixtures",
+		imports: []string{
+			"applier", "applier/plan", "applier/selftest", "applier/selftest/result", "internal/hostsim/simulation",
+			"bundle",
+		},
+		never: join(rendering, cluster, remote, windows, []string{"testing"}),
 	},
 	{
 		pkg:     "internal/hostsim/simulation",
@@ -164,19 +175,30 @@ var programRules = []rule{
 		never:   join(rendering, cluster, remote, windows),
 	},
 	{
-		pkg:     "internal/hostsim",
-		imports: []string{"applier", "applier/plan", "applier/selftest", "internal/hostsim/fixtures", "internal/hostsim/simulation", "bundle", "bundle/archive"},
-		never:   join(rendering, cluster, remote, windows),
+		pkg: "internal/hostsim",
+		imports: []string{
+			"applier", "applier/plan", "applier/selftest", "internal/hostsim/fixtures", "internal/hostsim/simulation",
+			"bundle", "bundle/archive",
+		},
+		never: join(rendering, cluster, remote, windows),
 	},
 	{
-		pkg:     "internal/hostsim/folderhost",
-		imports: []string{"applier", "applier/plan", "applier/selftest", "applier/selftest/result", "internal/hostsim/fixtures", "internal/hostsim/simulation", "bundle", "bundle/archive", "preflight"},
-		never:   join(rendering, cluster, remote, windows, []string{"testing", "internal/hostsim"}),
+		pkg: "internal/hostsim/folderhost",
+		imports: []string{
+			"applier", "applier/plan", "applier/selftest", "applier/selftest/result", "internal/hostsim/fixtures",
+			"internal/hostsim/simulation", "bundle", "bundle/archive", "preflight",
+		},
+		never: join(rendering, cluster, remote, windows, []string{"testing", "internal/hostsim"}),
 	},
 	{
-		pkg:     "applier/remote",
-		imports: []string{"applier", "applier/plan", "applier/selftest/result", "bundle", "bundle/archive", "preflight", "applier/ownfile"},
-		never:   join(rendering, cluster, remote, windows, []string{"applier/remote/ssh", "applier/selftest", "applier/winhost/...", "controller/..."}),
+		pkg: "applier/remote",
+		imports: []string{
+			"applier", "applier/plan", "applier/selftest/result", "bundle", "bundle/archive", "preflight",
+			"applier/ownfile",
+		},
+		never: join(rendering, cluster, remote, windows, []string{
+			"applier/remote/ssh", "applier/selftest", "applier/winhost/...", "controller/...",
+		}),
 	},
 	{
 		// It alone links an SSH library, beside the commands, which hand it to remote.NewClient.
@@ -197,8 +219,14 @@ var programRules = []rule{
 	{
 		pkg: "cmd/wmco-node",
 		// Where it is not on Windows, the program works on a folderhost.
-		imports: []string{"applier", "applier/plan", "applier/agent", "applier/agent/images", "applier/agent/images/cri", "bundle/published", "internal/hostsim/folderhost", "internal/hostsim/simulation", "applier/collect", "applier/selftest", "applier/selftest/result", "applier/selftest/thismachine", "applier/winhost", "applier/winhost/inspect", "applier/winhost/services", "bundle", "preflight", "bundle/archive", "internal/cli", "applier/ownfile", "layout"},
-		never:   join(rendering, remote),
+		imports: []string{
+			"applier", "applier/plan", "applier/agent", "applier/agent/images", "applier/agent/images/cri",
+			"bundle/published", "internal/hostsim/folderhost", "internal/hostsim/simulation", "applier/collect",
+			"applier/selftest", "applier/selftest/result", "applier/selftest/thismachine", "applier/winhost",
+			"applier/winhost/inspect", "applier/winhost/services", "bundle", "preflight", "bundle/archive",
+			"internal/cli", "applier/ownfile", "layout",
+		},
+		never: join(rendering, remote),
 	},
 	{pkg: "cmd", anything: true},
 	{pkg: "docs"},
@@ -227,9 +255,12 @@ var programRules = []rule{
 		only: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/inconshreveable/mousetrap"},
 	},
 	{
-		pkg:     "internal/golden",
-		imports: []string{"controller/inputs/desired", "controller/gather", "controller/gather/objects", "render", "render/preview", "render/review", "render/yamltext", "bundle"},
-		never:   []string{"applier/..."},
+		pkg: "internal/golden",
+		imports: []string{
+			"controller/inputs/desired", "controller/gather", "controller/gather/objects", "render", "render/preview",
+			"render/review", "render/yamltext", "bundle",
+		},
+		never: []string{"applier/..."},
 	},
 	{
 		// The first part of the demonstration: what it links is compiled before its first answer.
@@ -240,10 +271,13 @@ var programRules = []rule{
 	{pkg: "internal", anything: true},
 }
 
-// controllers are the packages of the controllers, but one: no package below the root imports another one's controller.
-func controllers(but string) []string {
+// otherControllers are the packages of the controllers, but one: no package below the root imports another one's
+// controller.
+func otherControllers(but string) []string {
 	var all []string
-	for _, name := range []string{"csr", "hostkeys", "instance", "machine", "node", "olm", "prerequisites", "rollout", "userdata"} {
+	for _, name := range []string{
+		"csr", "hostkeys", "instance", "machine", "node", "olm", "prerequisites", "rollout", "userdata",
+	} {
 		if name != but {
 			all = append(all, "controller/"+name)
 		}

@@ -1,5 +1,6 @@
-// Command minors holds rendered configuration to the kubelet and kube-proxy of one minor version of Kubernetes: their own decoders, strictly,
-// with their defaults, feature gates and validation. hack/minors builds it with the pins of each payload/kubernetes-<minor>.
+// Command minors holds rendered configuration to the kubelet and kube-proxy of one minor version of Kubernetes: their
+// own decoders, strictly, with their defaults, feature gates and validation. hack/minors builds it with the pins of
+// each payload/kubernetes-<minor>.
 //
 //	minors FILE... (kubelet.conf, kube-proxy.conf; settings.jsonl: random settings with our findings)
 //
@@ -82,7 +83,8 @@ func checkKubelet(data []byte) (err error) {
 	if !ok {
 		return fmt.Errorf("is a %T", decoded)
 	}
-	// The part of the validation that reads the cgroups of this computer. Not every minor version has all of these fields.
+	// The part of the validation that reads the cgroups of this computer. Not every minor version has all of these
+	// fields.
 	for _, name := range []string{"FailCgroupV1", "SingleProcessOOMKill", "UserNamespaces"} {
 		if f := reflect.ValueOf(config).Elem().FieldByName(name); f.IsValid() {
 			f.SetZero()

@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// testLimit is how long the tests of one mutation may run. One that waits for ever because of the mutation fails at this time.
+	// testLimit is how long the tests of one mutation may run. One that waits for ever because of the mutation fails at
+	// this time.
 	testLimit = 10 * time.Minute
 	// endsWithin is how long processes have to end after an interrupt, before they are killed.
 	endsWithin = 20 * time.Second
@@ -40,10 +41,10 @@ type tested struct {
 	failed, unbuilt bool
 }
 
-// command returns a command in the copy that ends with everything that it has started when the context does.
-func (t tree) command(ctx context.Context, program string, args ...string) *exec.Cmd {
+// goCommand returns a command in the copy that ends with everything that it has started when the context does.
+func (t tree) goCommand(ctx context.Context, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Dir, cmd.Env = t.at, environment(os.Environ())
+	cmd.Dir, cmd.Env = t.at, goEnvironment(os.Environ())
 	cmd.WaitDelay = endsWithin
 	endAsGroup(cmd)
 	return cmd
@@ -52,19 +53,20 @@ func (t tree) command(ctx context.Context, program string, args ...string) *exec
 // places are the variables of the Makefile that say where programs for tests are.
 var places = []string{"WMCO_WINE", "WMCO_CONTAINERD"}
 
-// environment returns variables without those that make tests longer or shorter: a test kills a mutation in its usual size.
-func environment(all []string) []string {
+// goEnvironment returns variables without those that make tests longer or shorter: a test kills a mutation in its usual
+// size.
+func goEnvironment(all []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
 		return strings.HasPrefix(name, "WMCO_") && !slices.Contains(places, name)
 	})
 }
 
-// test runs tests of a package. A failure of tests is no error.
-func (t tree) test(ctx context.Context, pkg string, tests []string, args ...string) (tested, error) {
-	args = append([]string{"test", "-json", "-vet=off", "-timeout", testLimit.String(), "-run", pattern(tests)}, append(args, pkg)...)
+// runTests runs tests of a package. A failure of tests is no error.
+func (t tree) runTests(ctx context.Context, pkg string, tests []string, args ...string) (tested, error) {
+	args = append([]string{"test", "-json", "-vet=off", "-timeout", testLimit.String(), "-run", namePattern(tests)}, append(args, pkg)...)
 	var out, problems bytes.Buffer
-	cmd := t.command(ctx, "go", args...)
+	cmd := t.goCommand(ctx, "go", args...)
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	err := cmd.Run()
 	if ctx.Err() != nil {
@@ -123,8 +125,8 @@ func (done tested) by(test string) string {
 	return text.String()
 }
 
-// tail returns the end of an output.
-func tail(output string) string {
+// lastLines returns the end of an output.
+func lastLines(output string) string {
 	output = strings.TrimSpace(output)
 	if len(output) <= shownOutput {
 		return output

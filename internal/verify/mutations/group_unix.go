@@ -10,7 +10,8 @@ import (
 	"syscall"
 )
 
-// endAsGroup has a command interrupted with everything that it has started: go test does not pass a signal on to the tests.
+// endAsGroup has a command interrupted with everything that it has started: go test does not pass a signal on to the
+// tests.
 func endAsGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }

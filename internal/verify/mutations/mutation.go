@@ -44,7 +44,8 @@ type Mutation struct {
 // named is the form of a name.
 var named = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-// Read returns the mutations of all YAML files of a folder in the order of their names. The error has everything that is wrong.
+// Read returns the mutations of all YAML files of a folder in the order of their names. The error has everything that
+// is wrong.
 func Read(folder fs.FS) ([]Mutation, error) {
 	files, err := fs.Glob(folder, "*.yaml")
 	if err != nil {
@@ -93,7 +94,9 @@ func (m Mutation) check() error {
 		return errors.New("old is empty or equal to new")
 	case !strings.HasPrefix(m.Package, "./"):
 		return fmt.Errorf("package %q does not begin with ./", m.Package)
-	case len(m.Tests) == 0 || slices.ContainsFunc(m.Tests, func(t string) bool { return !strings.HasPrefix(t, "Test") && !strings.HasPrefix(t, "Fuzz") }):
+	case len(m.Tests) == 0 || slices.ContainsFunc(m.Tests, func(t string) bool {
+		return !strings.HasPrefix(t, "Test") && !strings.HasPrefix(t, "Fuzz")
+	}):
 		return errors.New("tests are not names of tests")
 	case m.Needs != NeedNothing && m.Needs != NeedControlPlane && m.Needs != NeedWine:
 		return fmt.Errorf("needs %q is none of %q and %q", m.Needs, NeedControlPlane, NeedWine)
@@ -104,13 +107,16 @@ func (m Mutation) check() error {
 // Apply returns the content of the file with the mutation. Old must stand in it exactly once.
 func (m Mutation) Apply(content string) (string, error) {
 	if n := strings.Count(content, m.Old); n != 1 {
-		return "", fmt.Errorf("the old text stands %d times in %s, and must stand there once; fix: copy the text again from the line that the sentence is about", n, m.File)
+		return "", fmt.Errorf(
+			"the old text stands %d times in %s, and must stand there once; fix: copy the text again from the line that the sentence is about",
+			n, m.File,
+		)
 	}
 	return strings.Replace(content, m.Old, m.New, 1), nil
 }
 
-// pattern returns the -run of go test for exactly these tests.
-func pattern(tests []string) string {
+// namePattern returns the -run of go test for exactly these tests.
+func namePattern(tests []string) string {
 	var all []string
 	for _, t := range tests {
 		parts := strings.Split(t, "/")

@@ -65,7 +65,7 @@ func tinyList(t *testing.T) []Mutation {
 
 func choose(t *testing.T, names ...string) []Mutation {
 	t.Helper()
-	list, err := Named(tinyList(t), names)
+	list, err := ChooseNamed(tinyList(t), names)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestTheCopyFollowsTheTree(t *testing.T) {
 	}
 	sync := func() {
 		t.Helper()
-		if err := c.sync(t.Context()); err != nil {
+		if err := c.syncTree(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(files(t, o.Tree), files(t, o.Copy)); diff != "" {
@@ -260,7 +260,7 @@ func TestTwoRuns(t *testing.T) {
 
 // TestTheSizeOfTestsIsTheUsualOne, also where make ci-full runs them longer.
 func TestTheSizeOfTestsIsTheUsualOne(t *testing.T) {
-	got := environment([]string{"PATH=/bin", "WMCO_OPERATOR_KILLS=100", "WMCO_WINE=/wine", "WMCO_SCALE_NODES="})
+	got := goEnvironment([]string{"PATH=/bin", "WMCO_OPERATOR_KILLS=100", "WMCO_WINE=/wine", "WMCO_SCALE_NODES="})
 	if diff := cmp.Diff([]string{"PATH=/bin", "WMCO_WINE=/wine"}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -295,11 +295,11 @@ func TestASample(t *testing.T) {
 		}
 		return names
 	}
-	one, two := names(Sample(list, 4, "one")), names(Sample(list, 4, "two"))
-	if len(one) != 4 || !cmp.Equal(one, names(Sample(list, 4, "one"))) || cmp.Equal(one, two) {
+	one, two := names(ChooseSample(list, 4, "one")), names(ChooseSample(list, 4, "two"))
+	if len(one) != 4 || !cmp.Equal(one, names(ChooseSample(list, 4, "one"))) || cmp.Equal(one, two) {
 		t.Errorf("samples %q and %q", one, two)
 	}
-	if all := names(Sample(list, 100, "")); len(all) != len(list)-1 || strings.Contains(strings.Join(all, " "), "slow") {
+	if all := names(ChooseSample(list, 100, "")); len(all) != len(list)-1 || strings.Contains(strings.Join(all, " "), "slow") {
 		t.Errorf("all that run in memory: %q", all)
 	}
 }

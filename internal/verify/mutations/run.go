@@ -76,8 +76,8 @@ type runner struct {
 	summary Summary
 }
 
-// Run applies each mutation to the copy and runs its tests. The error is of the run itself or of its context; what became of the mutations
-// is in the summary.
+// Run applies each mutation to the copy and runs its tests. The error is of the run itself or of its context; what
+// became of the mutations is in the summary.
 func Run(ctx context.Context, list []Mutation, o Options) (Summary, error) {
 	r := runner{tree: tree{from: o.Tree, at: o.Copy}, report: o.Report, summary: Summary{}}
 	if err := os.MkdirAll(o.Copy, 0o755); err != nil {
@@ -90,7 +90,7 @@ func Run(ctx context.Context, list []Mutation, o Options) (Summary, error) {
 	defer func() { _ = held.Close() }() // nothing was written to it
 	within, cancel := o.withLimit(ctx)
 	defer cancel()
-	if err := r.sync(within); err != nil {
+	if err := r.syncTree(within); err != nil {
 		return nil, err
 	}
 	for pkg, group := range byPackage(list) {
@@ -133,35 +133,35 @@ func (r *runner) judgePackage(ctx context.Context, pkg string, group []Mutation)
 			}
 		}
 	}
-	before, err := r.test(ctx, pkg, tests)
+	before, err := r.runTests(ctx, pkg, tests)
 	if err != nil {
-		return r.late(ctx, group, err)
+		return r.noteLate(ctx, group, err)
 	}
 	for i, m := range group {
 		begun := time.Now()
-		result, why := before.usable(m)
+		result, why := before.whyUnusable(m)
 		if result == "" {
-			if result, why, err = r.judge(ctx, m); err != nil {
-				return r.late(ctx, group[i:], err)
+			if result, why, err = r.judgeMutation(ctx, m); err != nil {
+				return r.noteLate(ctx, group[i:], err)
 			}
 		}
-		r.tell(m, result, why, time.Since(begun))
+		r.reportVerdict(m, result, why, time.Since(begun))
 	}
 	return nil
 }
 
-// late notes the mutations that the limit of time left out.
-func (r *runner) late(ctx context.Context, group []Mutation, err error) error {
+// noteLate notes the mutations that the limit of time left out.
+func (r *runner) noteLate(ctx context.Context, group []Mutation, err error) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		for _, m := range group {
-			r.tell(m, Late, "", 0)
+			r.reportVerdict(m, Late, "", 0)
 		}
 	}
 	return err
 }
 
-// usable returns why the tests of a mutation cannot judge it; no result if they can.
-func (done tested) usable(m Mutation) (Result, string) {
+// whyUnusable returns why the tests of a mutation cannot judge it; no result if they can.
+func (done tested) whyUnusable(m Mutation) (Result, string) {
 	skipped := 0
 	for _, t := range m.Tests {
 		switch done.results[t] {
@@ -169,9 +169,12 @@ func (done tested) usable(m Mutation) (Result, string) {
 		case "skip":
 			skipped++
 		case "fail":
-			return Wrong, fmt.Sprintf("%s fails without the mutation\n%s", t, tail(done.by(t)))
+			return Wrong, fmt.Sprintf("%s fails without the mutation\n%s", t, lastLines(done.by(t)))
 		default:
-			return Wrong, fmt.Sprintf("%s has no result in %s: it does not exist, or the tests ended before it\n%s", t, m.Package, tail(done.output))
+			return Wrong, fmt.Sprintf(
+				"%s has no result in %s: it does not exist, or the tests ended before it\n%s", t, m.Package,
+				lastLines(done.output),
+			)
 		}
 	}
 	if skipped == len(m.Tests) {
@@ -180,16 +183,16 @@ func (done tested) usable(m Mutation) (Result, string) {
 	return "", ""
 }
 
-// judge applies a mutation and runs its tests. The error is of the context.
-func (r *runner) judge(ctx context.Context, m Mutation) (result Result, why string, err error) {
-	err = r.with(m, func() error {
-		if err := r.compile(ctx, m); err != nil {
+// judgeMutation applies a mutation and runs its tests. The error is of the context.
+func (r *runner) judgeMutation(ctx context.Context, m Mutation) (result Result, why string, err error) {
+	err = r.withMutation(m, func() error {
+		if err := r.compileTests(ctx, m); err != nil {
 			return err
 		}
 		// -count=1: tests may run programs of the mutated package, which go test's cache does not know.
-		done, err := r.test(ctx, m.Package, m.Tests, "-count=1", "-failfast")
+		done, err := r.runTests(ctx, m.Package, m.Tests, "-count=1", "-failfast")
 		if err == nil {
-			result, why = done.judged(m)
+			result, why = done.judgeResult(m)
 		}
 		return err
 	})
@@ -202,22 +205,22 @@ func (r *runner) judge(ctx context.Context, m Mutation) (result Result, why stri
 	return result, why, nil
 }
 
-// judged returns what tests say about a mutation.
-func (done tested) judged(m Mutation) (Result, string) {
+// judgeResult returns what tests say about a mutation.
+func (done tested) judgeResult(m Mutation) (Result, string) {
 	fails := func(t string) bool { return done.results[t] == "fail" }
 	switch {
 	case done.unbuilt:
-		return Wrong, "the tests do not compile with the mutation\n" + tail(done.output)
+		return Wrong, "the tests do not compile with the mutation\n" + lastLines(done.output)
 	case slices.ContainsFunc(m.Tests, fails):
 		return Killed, "by " + m.Tests[slices.IndexFunc(m.Tests, fails)]
 	case done.failed:
-		return Wrong, "the tests ended without a result\n" + tail(done.output)
+		return Wrong, "the tests ended without a result\n" + lastLines(done.output)
 	}
 	return Survived, ""
 }
 
-// tell notes and reports what became of a mutation.
-func (r *runner) tell(m Mutation, result Result, why string, took time.Duration) {
+// reportVerdict notes and reports what became of a mutation.
+func (r *runner) reportVerdict(m Mutation, result Result, why string, took time.Duration) {
 	r.summary[result] = append(r.summary[result], m.Name)
 	line := fmt.Sprintf("%-8s %5.1fs  %s", result, took.Seconds(), m.Name)
 	switch result {
@@ -225,7 +228,7 @@ func (r *runner) tell(m Mutation, result Result, why string, took time.Duration)
 		line += ", " + why
 	case Survived:
 		line += ": no test of " + strings.Join(m.Tests, ", ") + " in " + m.Package + " fails although this does not hold any more:\n\t" + m.Sentence +
-			"\n\t" + m.File + ": " + quoted(m.Old) + "\n\tis now: " + quoted(m.New)
+			"\n\t" + m.File + ": " + quoteOutput(m.Old) + "\n\tis now: " + quoteOutput(m.New)
 	case Wrong, Skipped:
 		line += ": " + why
 	case Late:
@@ -234,8 +237,8 @@ func (r *runner) tell(m Mutation, result Result, why string, took time.Duration)
 	fmt.Fprintln(r.report, line)
 }
 
-// quoted shows a text in one line.
-func quoted(text string) string {
+// quoteOutput shows a text in one line.
+func quoteOutput(text string) string {
 	if text = strings.Join(strings.Fields(text), " "); text == "" {
 		return "(removed)"
 	}

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Named returns the mutations with these names.
-func Named(all []Mutation, names []string) ([]Mutation, error) {
+// ChooseNamed returns the mutations with these names.
+func ChooseNamed(all []Mutation, names []string) ([]Mutation, error) {
 	var chosen []Mutation
 	for _, name := range names {
 		i := slices.IndexFunc(all, func(m Mutation) bool { return m.Name == name })
@@ -20,8 +20,8 @@ func Named(all []Mutation, names []string) ([]Mutation, error) {
 	return chosen, nil
 }
 
-// Sample returns up to n mutations whose tests run in memory. The same seed chooses the same ones.
-func Sample(all []Mutation, n int, seed string) []Mutation {
+// ChooseSample returns up to n mutations whose tests run in memory. The same seed chooses the same ones.
+func ChooseSample(all []Mutation, n int, seed string) []Mutation {
 	fast := slices.DeleteFunc(slices.Clone(all), func(m Mutation) bool { return m.Needs != NeedNothing })
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(seed)) // a hash takes everything

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// tree is a copy of the working tree that mutations are applied to. It stays at its place between runs, so that Go's build cache knows
-// the packages in it.
+// tree is a copy of the working tree that mutations are applied to. It stays at its place between runs, so that Go's
+// build cache knows the packages in it.
 type tree struct {
 	// from is the working tree, at the copy.
 	from, at string
@@ -22,9 +22,9 @@ type tree struct {
 // shared is the folder of built programs, which the copy has as a link.
 const shared = "bin"
 
-// sync makes the copy equal to the working tree: files that git has or would add. Files that are equal keep their times, so that go test
-// knows them.
-func (t tree) sync(ctx context.Context) error {
+// syncTree makes the copy equal to the working tree: files that git has or would add. Files that are equal keep their
+// times, so that go test knows them.
+func (t tree) syncTree(ctx context.Context) error {
 	list := exec.CommandContext(ctx, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	list.Dir = t.from
 	out, err := list.Output()
@@ -41,7 +41,7 @@ func (t tree) sync(ctx context.Context) error {
 			wanted[filepath.FromSlash(name)] = true
 		}
 	}
-	if err := t.prune(wanted); err != nil {
+	if err := t.pruneTree(wanted); err != nil {
 		return fmt.Errorf("cleaning the copy of the tree: %w", err)
 	}
 	if err := os.MkdirAll(filepath.Join(t.from, shared), 0o755); err != nil {
@@ -75,19 +75,19 @@ func (t tree) copyFile(name string) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return err
 	}
-	return replace(to, content, info)
+	return replaceFile(to, content, info)
 }
 
-// replace writes a file with the mode and time of another one.
-func replace(path string, content []byte, as fs.FileInfo) error {
+// replaceFile writes a file with the mode and time of another one.
+func replaceFile(path string, content []byte, as fs.FileInfo) error {
 	if err := os.WriteFile(path, content, as.Mode()); err != nil {
 		return err
 	}
 	return errors.Join(os.Chmod(path, as.Mode()), os.Chtimes(path, as.ModTime(), as.ModTime()))
 }
 
-// prune removes files from the copy that the working tree does not have.
-func (t tree) prune(wanted map[string]bool) error {
+// pruneTree removes files from the copy that the working tree does not have.
+func (t tree) pruneTree(wanted map[string]bool) error {
 	return filepath.WalkDir(t.at, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -100,8 +100,8 @@ func (t tree) prune(wanted map[string]bool) error {
 	})
 }
 
-// with calls do while a mutation is applied to the copy, and puts the file back.
-func (t tree) with(m Mutation, do func() error) (err error) {
+// withMutation calls do while a mutation is applied to the copy, and puts the file back.
+func (t tree) withMutation(m Mutation, do func() error) (err error) {
 	path := filepath.Join(t.at, filepath.FromSlash(m.File))
 	info, err := os.Stat(path)
 	if err != nil {
@@ -115,7 +115,7 @@ func (t tree) with(m Mutation, do func() error) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, replace(path, content, info)) }()
+	defer func() { err = errors.Join(err, replaceFile(path, content, info)) }()
 	if err := os.WriteFile(path, []byte(mutated), info.Mode()); err != nil {
 		return err
 	}
@@ -127,13 +127,13 @@ func (m Mutation) isGo() (is, windows bool) {
 	return strings.HasSuffix(m.File, ".go"), strings.HasSuffix(strings.TrimSuffix(m.File, ".go"), "_windows")
 }
 
-// compile builds the package of the mutated file. Tests that build programs of it would fail for the wrong reason.
-func (t tree) compile(ctx context.Context, m Mutation) error {
+// compileTests builds the package of the mutated file. Tests that build programs of it would fail for the wrong reason.
+func (t tree) compileTests(ctx context.Context, m Mutation) error {
 	is, windows := m.isGo()
 	if !is {
 		return nil
 	}
-	build := t.command(ctx, "go", "build", "./"+filepath.ToSlash(filepath.Dir(m.File)))
+	build := t.goCommand(ctx, "go", "build", "./"+filepath.ToSlash(filepath.Dir(m.File)))
 	if windows {
 		build.Env = append(build.Environ(), "GOOS=windows", "GOARCH=amd64")
 	}

@@ -13,19 +13,20 @@ import (
 	"wmco/internal/test/testenv/controlplane"
 )
 
-// Variable is the environment variable with the folder in which tests keep audit logs: a folder for each package, made by the run of all its tests.
+// Variable is the environment variable with the folder in which tests keep audit logs: a folder for each package, made
+// by the run of all its tests.
 const Variable = "WMCO_AUDIT"
 
 // complete is the file in the folder of a package that says that all its tests have run, whatever became of them.
 const complete = "complete"
 
-// Begin empties the folder of a package, before its tests run.
-func Begin(folder string) error {
+// BeginLogs empties the folder of a package, before its tests run.
+func BeginLogs(folder string) error {
 	return errors.Join(os.RemoveAll(folder), os.MkdirAll(folder, 0o755))
 }
 
-// Keep writes what operators have asked for into the folder of a package, for one control plane.
-func Keep(folder string, plane *controlplane.ControlPlane) error {
+// KeepLog writes what operators have asked for into the folder of a package, for one control plane.
+func KeepLog(folder string, plane *controlplane.ControlPlane) error {
 	requests, err := plane.Requests()
 	if err != nil {
 		return err
@@ -38,11 +39,11 @@ func Keep(folder string, plane *controlplane.ControlPlane) error {
 	return os.WriteFile(filepath.Join(folder, strconv.Itoa(os.Getpid())+".json"), data, 0o600)
 }
 
-// End notes that all tests of the package have run.
-func End(folder string) error { return os.WriteFile(filepath.Join(folder, complete), nil, 0o600) }
+// EndLogs notes that all tests of the package have run.
+func EndLogs(folder string) error { return os.WriteFile(filepath.Join(folder, complete), nil, 0o600) }
 
-// Read returns what the tests of packages have kept. One that has not kept the log of all its tests is an error.
-func Read(folder string, packages ...string) ([]controlplane.Request, error) {
+// ReadLogs returns what the tests of packages have kept. One that has not kept the log of all its tests is an error.
+func ReadLogs(folder string, packages ...string) ([]controlplane.Request, error) {
 	var all []controlplane.Request
 	for _, name := range packages {
 		requests, err := readPackage(filepath.Join(folder, name))

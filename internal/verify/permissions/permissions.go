@@ -4,7 +4,8 @@
 //	                               Judge --> what is refused, and what nothing needs
 //	audit logs --> requests ------'
 //
-// The tests of internal/test/jointest keep the requests (Keep). A log that a test has not kept is an error: nothing is known about it.
+// The tests of internal/test/jointest keep the requests (Keep). A log that a test has not kept is an error: nothing is
+// known about it.
 package permissions
 
 import (
@@ -49,15 +50,15 @@ func (p Permission) String() string {
 	return text
 }
 
-// permits reports whether a request needs the permission, or could be made with it.
-func (p Permission) permits(r controlplane.Request) bool {
+// permitsRequest reports whether a request needs the permission, or could be made with it.
+func (p Permission) permitsRequest(r controlplane.Request) bool {
 	applied := r.Verb == "patch" && r.Status == http.StatusCreated // it needs the permission to create too
 	return (p.verb == r.Verb || applied && p.verb == "create") && p.group == r.Group && p.resource == r.Resource && (p.namespace == "" || p.namespace == r.Namespace) &&
 		(len(p.names) == 0 || r.Name == "" && r.Verb != "create" || slices.Contains(p.names, r.Name))
 }
 
-// Shipped returns the permissions of the operator in a folder of manifests.
-func Shipped(folder string) ([]Permission, error) {
+// ReadShipped returns the permissions of the operator in a folder of manifests.
+func ReadShipped(folder string) ([]Permission, error) {
 	list, err := manifests.Read(folder)
 	if err != nil {
 		return nil, err
@@ -93,18 +94,20 @@ func permissionsOf(namespace string, rule rbacv1.PolicyRule) []Permission {
 	return all
 }
 
-// Judge returns what is wrong with the permissions, a sentence each.
-func Judge(shipped []Permission, requests []controlplane.Request) []string {
+// JudgePermissions returns what is wrong with the permissions, a sentence each.
+func JudgePermissions(shipped []Permission, requests []controlplane.Request) []string {
 	return append(findRefused(shipped, requests), findUnused(shipped, requests)...)
 }
 
-// findRefused returns requests that the operator may not make. One that is permitted was refused because a test took the permission away, or by an API
-// server that has just started.
+// findRefused returns requests that the operator may not make. One that is permitted was refused because a test took
+// the permission away, or by an API server that has just started.
 func findRefused(shipped []Permission, requests []controlplane.Request) []string {
 	var wrong []string
 	for _, r := range requests {
-		permitted := slices.ContainsFunc(shipped, func(p Permission) bool { return p.permits(r) })
-		if text := fmt.Sprintf("the operator may not: %s", r); r.Status == http.StatusForbidden && !permitted && !isOptional(r) && !slices.Contains(wrong, text) {
+		permitted := slices.ContainsFunc(shipped, func(p Permission) bool { return p.permitsRequest(r) })
+		if text := fmt.Sprintf(
+			"the operator may not: %s", r,
+		); r.Status == http.StatusForbidden && !permitted && !isOptional(r) && !slices.Contains(wrong, text) {
 			wrong = append(wrong, text)
 		}
 	}
@@ -114,7 +117,7 @@ func findRefused(shipped []Permission, requests []controlplane.Request) []string
 func findUnused(shipped []Permission, requests []controlplane.Request) []string {
 	var wrong []string
 	for _, p := range shipped {
-		used := slices.ContainsFunc(requests, func(r controlplane.Request) bool { return r.Status < http.StatusBadRequest && p.permits(r) })
+		used := slices.ContainsFunc(requests, func(r controlplane.Request) bool { return r.Status < http.StatusBadRequest && p.permitsRequest(r) })
 		switch why := neededElsewhere(p); {
 		case !used && why == "":
 			wrong = append(wrong, fmt.Sprintf("nothing needs the permission to %s", p))
@@ -125,8 +128,9 @@ func findUnused(shipped []Permission, requests []controlplane.Request) []string 
 	return wrong
 }
 
-// isOptional reports whether the operator asks for what only some installations permit, and says in a condition what it lacks: user data for
-// the Cluster API and its Machines (deploy/cluster-api), and the policy about its own Secrets, which manifests bring and the operator applies under OLM.
+// isOptional reports whether the operator asks for what only some installations permit, and says in a condition what it
+// lacks: user data for the Cluster API and its Machines (deploy/cluster-api), and the policy about its own Secrets,
+// which manifests bring and the operator applies under OLM.
 func isOptional(r controlplane.Request) bool {
 	return r.Namespace == "openshift-cluster-api" && (r.Resource == "secrets" && r.Name == "windows-user-data" || r.Resource == "machines") ||
 		strings.HasPrefix(r.Resource, "validatingadmissionpolic") && r.Name == admission.Operator
@@ -136,7 +140,10 @@ func isOptional(r controlplane.Request) bool {
 const never = "is never a request: "
 
 // unserved are kinds that clusters of these tests do not serve; controller/prerequisites has them.
-var unserved = []string{"clusterimagepolicies", "imagepolicies", "criocredentialproviderconfigs", "kubeletconfigs", "containerruntimeconfigs", "machineconfigurations"}
+var unserved = []string{
+	"clusterimagepolicies", "imagepolicies", "criocredentialproviderconfigs", "kubeletconfigs",
+	"containerruntimeconfigs", "machineconfigurations",
+}
 
 // neededElsewhere says where a permission is used that no test with a kept log may need.
 func neededElsewhere(p Permission) string {

@@ -50,7 +50,7 @@ func TestJudge(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, Judge(shipped, c.requests)); diff != "" {
+			if diff := cmp.Diff(c.want, JudgePermissions(shipped, c.requests)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -59,14 +59,14 @@ func TestJudge(t *testing.T) {
 
 // TestShipped: the roles of the operator are read, and only those.
 func TestShipped(t *testing.T) {
-	all, err := Shipped(filepath.Join("..", "..", "..", "deploy", "rbac"))
+	all, err := ReadShipped(filepath.Join("..", "..", "..", "deploy", "rbac"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !slices.ContainsFunc(all, func(p Permission) bool { return p.verb == "patch" && p.resource == "nodes" && p.namespace == "" }) {
 		t.Errorf("the operator may not patch Nodes: %v", all)
 	}
-	if _, err := Shipped(t.TempDir()); err == nil {
+	if _, err := ReadShipped(t.TempDir()); err == nil {
 		t.Error("a folder without roles is accepted")
 	}
 }
@@ -85,7 +85,7 @@ func TestEveryLogIsThere(t *testing.T) {
 	}
 	read := func(want string) {
 		t.Helper()
-		switch _, err := Read(folder, "stories"); {
+		switch _, err := ReadLogs(folder, "stories"); {
 		case want == "" && err != nil:
 			t.Error(err)
 		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
@@ -93,12 +93,12 @@ func TestEveryLogIsThere(t *testing.T) {
 		}
 	}
 	read("not all of its tests have run")
-	if err := Begin(filepath.Join(folder, "stories")); err != nil {
+	if err := BeginLogs(filepath.Join(folder, "stories")); err != nil {
 		t.Fatal(err)
 	}
 	write("1.json", controlplane.Request{Verb: "get"})
 	read("not all of its tests have run")
-	if err := End(filepath.Join(folder, "stories")); err != nil {
+	if err := EndLogs(filepath.Join(folder, "stories")); err != nil {
 		t.Fatal(err)
 	}
 	read("")

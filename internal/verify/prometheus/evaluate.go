@@ -44,8 +44,8 @@ const (
 	step = 2 * time.Minute
 )
 
-// Evaluate returns the panels of a dashboard between two times. All queries without data, or with values that are no numbers alone, are
-// one error.
+// Evaluate returns the panels of a dashboard between two times. All queries without data, or with values that are no
+// numbers alone, are one error.
 func Evaluate(ctx context.Context, d Dashboard, s storage.Queryable, begin, end time.Time) ([]Evaluated, error) {
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: maxSamples, Timeout: queryLimit})
 	var all []Evaluated

@@ -21,8 +21,8 @@ const Interval = time.Minute
 // Samples are series of numbers, as Prometheus keeps them.
 type Samples []storage.Series
 
-// ReadSamples reads series, one in a line, in the notation of promtool's tests: the first sample of each is at the given time. Empty lines
-// and those that begin with # are skipped.
+// ReadSamples reads series, one in a line, in the notation of promtool's tests: the first sample of each is at the
+// given time. Empty lines and those that begin with # are skipped.
 func ReadSamples(file string, first time.Time) (Samples, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package registriesconf compares render/mirrors with the code with which OpenShift configures its Linux nodes:
-// openshift/runtime-utils, which the machine-config-operator calls for registries.conf. It is a module of its own, because
-// the operator must not link it.
+// openshift/runtime-utils, which the machine-config-operator calls for registries.conf. It is a module of its own,
+// because the operator must not link it.
 //
 //	bytes --generator--> mirror sets --+--> EditRegistriesConfig --> entries of registries.conf --+--> equal
 //	                                   +--> mirrors.Merge --> chains -----------------------------+

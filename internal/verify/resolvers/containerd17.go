@@ -9,7 +9,8 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// registries17 returns the registry hosts as containerd's CRI plugin does with config_path (pkg/cri/server, registryHosts).
+// registries17 returns the registry hosts as containerd's CRI plugin does with config_path (pkg/cri/server,
+// registryHosts).
 func registries17(ctx context.Context, c Client) docker.RegistryHosts {
 	return config.ConfigureHosts(ctx, config.HostOptions{HostDir: config.HostDirFromRoot(c.Root), Credentials: c.Credentials, UpdateClient: c.update})
 }

@@ -12,7 +12,8 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// registries24 returns the registry hosts as containerd's CRI plugin does with config_path (internal/cri/server/images, registryHosts).
+// registries24 returns the registry hosts as containerd's CRI plugin does with config_path (internal/cri/server/images,
+// registryHosts).
 func registries24(ctx context.Context, c Client) docker.RegistryHosts {
 	return config.ConfigureHosts(ctx, config.HostOptions{HostDir: config.HostDirFromRoot(c.Root), Credentials: c.Credentials, UpdateClient: c.update})
 }

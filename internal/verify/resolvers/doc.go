@@ -1,6 +1,6 @@
-// Package resolvers tests rendered hosts files with containerd's own resolvers: the version that nodes get, and the one that
-// adopted nodes may still run. It compares the places where they look for an image with what OpenShift means. It is a
-// module of its own, because the operator must not link containerd.
+// Package resolvers tests rendered hosts files with containerd's own resolvers: the version that nodes get, and the one
+// that adopted nodes may still run. It compares the places where they look for an image with what OpenShift means. It
+// is a module of its own, because the operator must not link containerd.
 //
 //	mirror sets --render--> hosts.toml --containerd--> URLs, in order --.
 //	     |                                                              >-- the same, or a finding says what differs

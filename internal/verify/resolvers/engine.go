@@ -37,7 +37,8 @@ func Engines() []Engine {
 type Client struct {
 	// Root is the folder of the hosts files (config_path).
 	Root string
-	// Credentials returns those that the kubelet passes for the image. containerd calls it with the name of the endpoint.
+	// Credentials returns those that the kubelet passes for the image. containerd calls it with the name of the
+	// endpoint.
 	Credentials func(host string) (user, password string, err error)
 	// Update changes the HTTP clients before their use, so that a test can resolve names.
 	Update func(*http.Client) error

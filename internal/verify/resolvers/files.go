@@ -17,7 +17,8 @@ const registries = `C:\k\containerd\registries\`
 // Files are the hosts files of a cluster: the contents by the name of the directory.
 type Files map[string]string
 
-// Render returns the hosts files of a minimal cluster with these inputs. If the findings have an error, there are no files.
+// Render returns the hosts files of a minimal cluster with these inputs. If the findings have an error, there are no
+// files.
 func Render(in mirrors.Inputs, partial mirrors.PartialNever) (Files, bundle.Findings, error) {
 	return renderWith(in, render.MirrorSettings{PartialNever: partial})
 }
@@ -57,11 +58,16 @@ func (f Files) Write(root string) error {
 func cluster(in mirrors.Inputs, settings render.MirrorSettings) render.Cluster {
 	c := render.Cluster{
 		Platform: bundle.PlatformNone, InfrastructureName: "example-x7k2p", APIServerInternalURL: "https://api-int.example.com:6443",
-		Network:         render.Network{Type: "OVNKubernetes", ServiceNetworks: []string{"172.30.0.0/16"}, HybridOverlay: true, HybridNetworks: []string{"10.132.0.0/14"}},
+		Network: render.Network{
+			Type: "OVNKubernetes", ServiceNetworks: []string{"172.30.0.0/16"}, HybridOverlay: true,
+			HybridNetworks: []string{"10.132.0.0/14"},
+		},
 		KubeletClientCA: certificate, Bootstrap: render.Bootstrap{CA: certificate, Token: bundle.NewSecret("token")},
 		Settings: render.DefaultSettings(), Mirrors: in,
 		Origins: render.Origins{
-			render.FromInfrastructure: {Kind: "Infrastructure", Name: "cluster"}, render.FromClusterNetwork: {Kind: "Network", Name: "cluster"}, render.FromOperatorNetwork: {Kind: "Network", Name: "cluster"},
+			render.FromInfrastructure:  {Kind: "Infrastructure", Name: "cluster"},
+			render.FromClusterNetwork:  {Kind: "Network", Name: "cluster"},
+			render.FromOperatorNetwork: {Kind: "Network", Name: "cluster"},
 		},
 	}
 	c.Settings.Mirrors = settings

@@ -1,6 +1,6 @@
-// Package erofs stands in for github.com/erofs/go-erofs in the containerd that checks rendered files in tests. containerd reads
-// images of that file system with it, which no test and no Windows node needs. With the stand-in, containerd can be built
-// where that module cannot be downloaded.
+// Package erofs stands in for github.com/erofs/go-erofs in the containerd that checks rendered files in tests.
+// containerd reads images of that file system with it, which no test and no Windows node needs. With the stand-in,
+// containerd can be built where that module cannot be downloaded.
 package erofs
 
 import (

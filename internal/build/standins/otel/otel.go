@@ -1,6 +1,6 @@
-// Package otel stands in for github.com/containerd/log/otel in the containerd that checks rendered files in tests. containerd
-// uses it to trace its log, which no test needs. With the stand-in, containerd can be built where that module cannot be
-// downloaded.
+// Package otel stands in for github.com/containerd/log/otel in the containerd that checks rendered files in tests.
+// containerd uses it to trace its log, which no test needs. With the stand-in, containerd can be built where that
+// module cannot be downloaded.
 package otel
 
 import "github.com/containerd/log"

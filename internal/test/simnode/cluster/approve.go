@@ -27,14 +27,15 @@ import (
 // userPrefix begins the user name of a node.
 const userPrefix = "system:node:"
 
-// Approve approves the requests of kubelets until the context ends: the first one by the bootstrap user, while there is no Node of the
-// name, as the cluster's machine approver does; and serving certificates by the node itself. Renewals of client certificates are approved by the controller manager. Only, where set, chooses by node.
+// Approve approves the requests of kubelets until the context ends: the first one by the bootstrap user, while there is
+// no Node of the name, as the cluster's machine approver does; and serving certificates by the node itself. Renewals of
+// client certificates are approved by the controller manager. Only, where set, chooses by node.
 func Approve(ctx context.Context, admin *rest.Config, log *slog.Logger, only func(node string) bool) error {
 	clients, err := kubernetes.NewForConfig(admin)
 	if err != nil {
 		return err
 	}
-	return approve(ctx, admin, log, func(r *certificatesv1.CertificateSigningRequest, csr *x509.CertificateRequest) bool {
+	return approvePending(ctx, admin, log, func(r *certificatesv1.CertificateSigningRequest, csr *x509.CertificateRequest) bool {
 		node, ok := strings.CutPrefix(csr.Subject.CommonName, userPrefix)
 		if !ok || !slices.Equal(csr.Subject.Organization, []string{"system:nodes"}) || only != nil && !only(node) {
 			return false
@@ -50,12 +51,14 @@ func Approve(ctx context.Context, admin *rest.Config, log *slog.Logger, only fun
 	})
 }
 
-// approveNetwork approves the requests of hybrid-overlay-node, as ovnkube-identity does: by the node itself, or by the certificate that
-// it renews.
+// approveNetwork approves the requests of hybrid-overlay-node, as ovnkube-identity does: by the node itself, or by the
+// certificate that it renews.
 func approveNetwork(ctx context.Context, admin *rest.Config, log *slog.Logger) error {
-	return approve(ctx, admin, log, func(r *certificatesv1.CertificateSigningRequest, csr *x509.CertificateRequest) bool {
+	return approvePending(ctx, admin, log, func(r *certificatesv1.CertificateSigningRequest, csr *x509.CertificateRequest) bool {
 		node, ok := strings.CutPrefix(csr.Subject.CommonName, overlay.UserPrefix)
-		return ok && r.Spec.SignerName == certificatesv1.KubeAPIServerClientSignerName && slices.Equal(csr.Subject.Organization, []string{overlay.Group}) &&
+		return ok && r.Spec.SignerName == certificatesv1.KubeAPIServerClientSignerName && slices.Equal(
+			csr.Subject.Organization, []string{overlay.Group},
+		) &&
 			(r.Spec.Username == userPrefix+node || r.Spec.Username == overlay.UserPrefix+node)
 	})
 }
@@ -63,8 +66,11 @@ func approveNetwork(ctx context.Context, admin *rest.Config, log *slog.Logger) e
 // again is after how long a request that is not approved is looked at again.
 const again = 5 * time.Second
 
-// approve approves what a rule accepts, and leaves the rest alone.
-func approve(ctx context.Context, admin *rest.Config, log *slog.Logger, rule func(*certificatesv1.CertificateSigningRequest, *x509.CertificateRequest) bool) error {
+// approvePending approves what a rule accepts, and leaves the rest alone.
+func approvePending(
+	ctx context.Context, admin *rest.Config, log *slog.Logger,
+	rule func(*certificatesv1.CertificateSigningRequest, *x509.CertificateRequest) bool,
+) error {
 	clients, err := kubernetes.NewForConfig(admin)
 	if err != nil {
 		return err
@@ -75,13 +81,14 @@ func approve(ctx context.Context, admin *rest.Config, log *slog.Logger, rule fun
 		if !ok || len(r.Status.Conditions) > 0 {
 			return
 		}
-		csr, err := parse(r.Spec.Request)
+		csr, err := parseRequest(r.Spec.Request)
 		if err != nil || !rule(r, csr) {
 			return
 		}
 		r = r.DeepCopy()
 		r.Status.Conditions = append(r.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
-			Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "SimulatedCluster", Message: "approved as the cluster would",
+			Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "SimulatedCluster",
+			Message: "approved as the cluster would",
 		})
 		if _, err := requests.UpdateApproval(ctx, r.Name, r, metav1.UpdateOptions{}); err != nil && ctx.Err() == nil {
 			log.Warn("approving a request", "name", r.Name, "error", err)
@@ -103,7 +110,7 @@ func approve(ctx context.Context, admin *rest.Config, log *slog.Logger, rule fun
 	return nil
 }
 
-func parse(text []byte) (*x509.CertificateRequest, error) {
+func parseRequest(text []byte) (*x509.CertificateRequest, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
 		return nil, errors.New("no PEM text")

@@ -33,11 +33,12 @@ const BootstrapUser = "system:serviceaccount:" + bootstrapNamespace + ":" + boot
 // tokenSeconds is the validity of the bootstrap token: longer than any run.
 const tokenSeconds = 24 * 60 * 60
 
-// Connect changes the objects of a cluster that is in the API server, such as one of golden/clusters, so that what is rendered from
-// them reaches this API server: the internal URL of Infrastructure/cluster, the Secret with the bootstrap token and the CA, and the
-// CAs of clients in the ControllerConfig. ClientCA is the CA of the certificates that the API server shows to kubelets.
+// Connect changes the objects of a cluster that is in the API server, such as one of golden/clusters, so that what is
+// rendered from them reaches this API server: the internal URL of Infrastructure/cluster, the Secret with the bootstrap
+// token and the CA, and the CAs of clients in the ControllerConfig. ClientCA is the CA of the certificates that the API
+// server shows to kubelets.
 func Connect(ctx context.Context, admin *rest.Config, clientCA []byte) error {
-	c, err := client.New(quiet(admin), client.Options{})
+	c, err := client.New(withoutWarnings(admin), client.Options{})
 	if err != nil {
 		return err
 	}
@@ -46,21 +47,30 @@ func Connect(ctx context.Context, admin *rest.Config, clientCA []byte) error {
 		url = "https://" + url
 	}
 	for _, p := range []patch{
-		{schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "Infrastructure"}, "cluster", "status", map[string]any{"status": map[string]any{"apiServerInternalURI": url}}},
-		{schema.GroupVersionKind{Group: "machineconfiguration.openshift.io", Version: "v1", Kind: "ControllerConfig"}, "machine-config-controller", "", map[string]any{"spec": map[string]any{"kubeAPIServerServingCAData": clientCA}}},
+		{
+			schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "Infrastructure"}, "cluster",
+			"status", map[string]any{"status": map[string]any{"apiServerInternalURI": url}},
+		},
+		{
+			schema.GroupVersionKind{
+				Group: "machineconfiguration.openshift.io", Version: "v1", Kind: "ControllerConfig",
+			},
+			"machine-config-controller", "",
+			map[string]any{"spec": map[string]any{"kubeAPIServerServingCAData": clientCA}},
+		},
 	} {
 		if err := p.apply(ctx, c); err != nil {
 			return fmt.Errorf("connecting %s/%s: %w", p.kind.Kind, p.name, err)
 		}
 	}
-	if err := bootstrap(ctx, c, admin.CAData); err != nil {
+	if err := makeBootstrapToken(ctx, c, admin.CAData); err != nil {
 		return fmt.Errorf("making the bootstrap token: %w", err)
 	}
 	return nil
 }
 
-// quiet does not print what the API server warns about.
-func quiet(c *rest.Config) *rest.Config {
+// withoutWarnings does not print what the API server warns about.
+func withoutWarnings(c *rest.Config) *rest.Config {
 	c = rest.CopyConfig(c)
 	c.WarningHandler = rest.NoWarnings{}
 	return c
@@ -89,9 +99,9 @@ func (p patch) apply(ctx context.Context, c client.Client) error {
 	return c.Patch(ctx, o, change)
 }
 
-// bootstrap makes the account of the bootstrap token, its permissions and its Secret. A Secret that is there is replaced: the token
-// controller removes the ones whose account it does not know.
-func bootstrap(ctx context.Context, c client.Client, ca []byte) error {
+// makeBootstrapToken makes the account of the bootstrap token, its permissions and its Secret. A Secret that is there
+// is replaced: the token controller removes the ones whose account it does not know.
+func makeBootstrapToken(ctx context.Context, c client.Client, ca []byte) error {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: bootstrapNamespace, Name: bootstrapAccount}}
 	for _, o := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: bootstrapNamespace}},

@@ -37,7 +37,9 @@ func AddMachine(ctx context.Context, admin *rest.Config, name, address string) e
 	if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: machineNamespace}}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	m := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: machineNamespace, Name: name, Labels: map[string]string{"machine.openshift.io/os-id": "Windows"}}}
+	m := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Namespace: machineNamespace, Name: name, Labels: map[string]string{"machine.openshift.io/os-id": "Windows"},
+	}}
 	if err := c.Create(ctx, m); err != nil {
 		return err
 	}
@@ -53,7 +55,7 @@ func newClient(admin *rest.Config) (client.Client, error) {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), machinev1beta1.Install(scheme)); err != nil {
 		return nil, err
 	}
-	return client.New(quiet(admin), client.Options{Scheme: scheme})
+	return client.New(withoutWarnings(admin), client.Options{Scheme: scheme})
 }
 
 // Joiner applies to machines what `wmco apply --from cluster` does, without SSH and in this process: many at once.
@@ -65,8 +67,8 @@ type Joiner struct {
 	Pause time.Duration
 }
 
-// Apply renders the bundles of machines from the objects of the cluster as they are, and applies them. It returns the outcome of each,
-// and all errors.
+// Apply renders the bundles of machines from the objects of the cluster as they are, and applies them. It returns the
+// outcome of each, and all errors.
 func (j Joiner) Apply(ctx context.Context, machines ...*simnode.Machine) ([]applier.Outcome, error) {
 	outcomes := make([]applier.Outcome, len(machines))
 	c, err := newClient(j.Admin)
@@ -131,7 +133,7 @@ func (j Joiner) Join(ctx context.Context, machines ...*simnode.Machine) error {
 		}
 		var rest []*simnode.Machine
 		for _, m := range left {
-			if ok, err := joined(ctx, c, m); err != nil {
+			if ok, err := isJoined(ctx, c, m); err != nil {
 				return err
 			} else if !ok {
 				rest = append(rest, m)
@@ -148,8 +150,9 @@ func (j Joiner) Join(ctx context.Context, machines ...*simnode.Machine) error {
 	}
 }
 
-// joined reports whether the Node of a machine is Ready, and what is applied last runs: kube-proxy waits for the pod network.
-func joined(ctx context.Context, c client.Client, m *simnode.Machine) (bool, error) {
+// isJoined reports whether the Node of a machine is Ready, and what is applied last runs: kube-proxy waits for the pod
+// network.
+func isJoined(ctx context.Context, c client.Client, m *simnode.Machine) (bool, error) {
 	var n corev1.Node
 	if err := c.Get(ctx, client.ObjectKey{Name: m.Name()}, &n); err != nil {
 		return false, client.IgnoreNotFound(err)

@@ -28,28 +28,30 @@ const HybridNetwork = "10.132.0.0/14"
 // hostBits are those of a node's subnet.
 const hostBits = 24
 
-// Network is the cluster network towards Windows nodes, until the context ends: it allocates a subnet of the hybrid network for each
-// Windows Node that has none, as ovnkube-cluster-manager does, and approves the certificates of hybrid-overlay-node, whose
-// permissions it makes.
+// Network is the cluster network towards Windows nodes, until the context ends: it allocates a subnet of the hybrid
+// network for each Windows Node that has none, as ovnkube-cluster-manager does, and approves the certificates of
+// hybrid-overlay-node, whose permissions it makes.
 func Network(ctx context.Context, admin *rest.Config, log *slog.Logger) error {
 	clients, err := kubernetes.NewForConfig(admin)
 	if err != nil {
 		return err
 	}
-	if err := permit(ctx, clients); err != nil {
+	if err := permitOverlay(ctx, clients); err != nil {
 		return err
 	}
 	a := &allocator{clients: clients, log: log, used: map[string]bool{}}
-	go a.run(identity.Context(ctx, log))
+	go a.allocateSubnets(identity.Context(ctx, log))
 	return approveNetwork(ctx, admin, log)
 }
 
-// permit lets hybrid-overlay-node read Nodes and annotate them, as OVN-Kubernetes' roles do.
-func permit(ctx context.Context, clients kubernetes.Interface) error {
+// permitOverlay lets hybrid-overlay-node read Nodes and annotate them, as OVN-Kubernetes' roles do.
+func permitOverlay(ctx context.Context, clients kubernetes.Interface) error {
 	name := metav1.ObjectMeta{Name: "simnode-ovn-nodes"}
 	_, err := clients.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: name, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch", "patch"}},
-		{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create", "get", "list", "watch"}},
+		{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{
+			"create", "get", "list", "watch",
+		}},
 	}}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
@@ -72,13 +74,13 @@ type allocator struct {
 	used    map[string]bool
 }
 
-// run returns when the context ends.
-func (a *allocator) run(ctx context.Context) {
+// allocateSubnets returns when the context ends.
+func (a *allocator) allocateSubnets(ctx context.Context) {
 	nodes := a.clients.CoreV1().Nodes()
 	windows := metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelOSStable: "windows"}})
 	give := func(o any) {
 		if n, ok := o.(*corev1.Node); ok {
-			if err := a.give(ctx, n); err != nil && ctx.Err() == nil {
+			if err := a.giveSubnet(ctx, n); err != nil && ctx.Err() == nil {
 				a.log.Warn("giving a subnet to a Node", "node", n.Name, "error", err)
 			}
 		}
@@ -104,12 +106,12 @@ func (a *allocator) run(ctx context.Context) {
 	controller.RunWithContext(ctx)
 }
 
-func (a *allocator) give(ctx context.Context, n *corev1.Node) error {
+func (a *allocator) giveSubnet(ctx context.Context, n *corev1.Node) error {
 	if has := n.Annotations[overlay.SubnetAnnotation]; has != "" {
 		a.used[has] = true
 		return nil
 	}
-	subnet, err := a.free()
+	subnet, err := a.freeSubnet()
 	if err != nil {
 		return err
 	}
@@ -123,8 +125,8 @@ func (a *allocator) give(ctx context.Context, n *corev1.Node) error {
 	return err
 }
 
-// free returns the first subnet that no Node has.
-func (a *allocator) free() (string, error) {
+// freeSubnet returns the first subnet that no Node has.
+func (a *allocator) freeSubnet() (string, error) {
 	network := netip.MustParsePrefix(HybridNetwork)
 	for at := network.Addr(); network.Contains(at); {
 		subnet := netip.PrefixFrom(at, hostBits).String()

@@ -24,8 +24,9 @@ import (
 // recordPause is the time between two looks at the Nodes.
 const recordPause = 200 * time.Millisecond
 
-// Record writes the operator's record of each Windows Node that has none and is not to be adopted, until the context ends: it stands for the joins over
-// SSH of an operator that reaches no hosts. A Node is the host of the Machine or the entry of windows-instances with its address, or of a Machine that is not there.
+// Record writes the operator's record of each Windows Node that has none and is not to be adopted, until the context
+// ends: it stands for the joins over SSH of an operator that reaches no hosts. A Node is the host of the Machine or the
+// entry of windows-instances with its address, or of a Machine that is not there.
 func Record(ctx context.Context, admin *rest.Config, log *slog.Logger) error {
 	c, err := newClient(admin)
 	if err != nil {
@@ -76,7 +77,9 @@ func recordNodes(ctx context.Context, c client.Client) error {
 		return err
 	}
 	var instances corev1.ConfigMap
-	if err := c.Get(ctx, client.ObjectKey{Namespace: gather.OperatorNamespace, Name: "windows-instances"}, &instances); client.IgnoreNotFound(err) != nil {
+	if err := c.Get(
+		ctx, client.ObjectKey{Namespace: gather.OperatorNamespace, Name: "windows-instances"}, &instances,
+	); client.IgnoreNotFound(err) != nil {
 		return err
 	}
 	for _, m := range missing {
@@ -110,7 +113,8 @@ func machinesByAddress(ctx context.Context, c client.Client) (map[string]machine
 	return all, nil
 }
 
-// recordOf returns the record of a Node: it is the host of the Machine or the entry with its address, or of a Machine that is not there.
+// recordOf returns the record of a Node: it is the host of the Machine or the entry with its address, or of a Machine
+// that is not there.
 func recordOf(n corev1.Node, machines map[string]machinev1beta1.Machine, entries map[string]string) record.Record {
 	r := record.Record{Machine: n.UID, Node: n.Name, NodeUID: n.UID, Account: remote.DefaultUser, Origin: record.OriginJoined}
 	for _, a := range n.Status.Addresses {

@@ -39,20 +39,26 @@ func NewClient(server *rest.Config, m certificate.Manager) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{manager: m, dialer: connrotation.NewDialer((&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext), last: m.Current()}
+	c := &Client{manager: m, dialer: connrotation.NewDialer((&net.Dialer{
+		Timeout: 30 * time.Second, KeepAlive: 30 * time.Second,
+	}).DialContext), last: m.Current()}
 	settings.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		if current := m.Current(); current != nil {
 			return current, nil
 		}
 		return &tls.Certificate{}, nil
 	}
-	transport := &http.Transport{TLSClientConfig: settings, DialContext: c.dialer.DialContext, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second}
+	transport := &http.Transport{
+		TLSClientConfig: settings, DialContext: c.dialer.DialContext, ForceAttemptHTTP2: true,
+		TLSHandshakeTimeout: 10 * time.Second,
+	}
 	c.Config = &rest.Config{Host: anonymous.Host, APIPath: anonymous.APIPath, Transport: transport, QPS: -1}
 	c.HTTP = &http.Client{Transport: transport}
 	return c, nil
 }
 
-// Renewed closes all connections if the certificate is another one since it was last called: it is used for new ones only.
+// Renewed closes all connections if the certificate is another one since it was last called: it is used for new ones
+// only.
 func (c *Client) Renewed() {
 	current := c.manager.Current()
 	if current == nil || current == c.last {
@@ -64,8 +70,8 @@ func (c *Client) Renewed() {
 	c.last = current
 }
 
-// Close closes all connections. Those without a request are forgotten first: HTTP/2 would send the next request on one that
-// is closed, until it has read its end.
+// Close closes all connections. Those without a request are forgotten first: HTTP/2 would send the next request on one
+// that is closed, until it has read its end.
 func (c *Client) Close() {
 	c.HTTP.CloseIdleConnections()
 	c.dialer.CloseAll()

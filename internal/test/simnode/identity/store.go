@@ -20,8 +20,8 @@ type Files interface {
 	WriteFile(ctx context.Context, path string, access bundle.Access, data []byte) error
 }
 
-// Store keeps certificates as the FileStore of k8s.io/client-go does, which needs a disk of the system. The current one is a copy
-// here, not a link.
+// Store keeps certificates as the FileStore of k8s.io/client-go does, which needs a disk of the system. The current one
+// is a copy here, not a link.
 type Store struct {
 	Files Files
 	// Folder is a Windows path, Prefix begins the names of the files.
@@ -44,13 +44,13 @@ func (s Store) Current() (*tls.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parse(data)
+	return parsePair(data)
 }
 
 // Update implements certificate.Store.
 func (s Store) Update(cert, key []byte) (*tls.Certificate, error) {
 	data := append(append([]byte{}, cert...), key...)
-	parsed, err := parse(data)
+	parsed, err := parsePair(data)
 	if err != nil {
 		return nil, err
 	}
@@ -63,8 +63,8 @@ func (s Store) Update(cert, key []byte) (*tls.Certificate, error) {
 	return parsed, nil
 }
 
-// parse reads a certificate and its key from one PEM text.
-func parse(data []byte) (*tls.Certificate, error) {
+// parsePair reads a certificate and its key from one PEM text.
+func parsePair(data []byte) (*tls.Certificate, error) {
 	pair, err := tls.X509KeyPair(data, data)
 	if err != nil {
 		return nil, err

@@ -26,11 +26,11 @@ import (
 // pendingKey is the name of the file with the key of the first certificate, until that is issued.
 const pendingKey = `\kubelet-client.key.tmp`
 
-// bootstrap follows bootstrap.LoadClientCert, for a kubelet that does not rotate its certificate: it waits until the first one is issued,
-// and keeps its key in a file so long.
-func (k *kubelet) bootstrap(ctx context.Context) (*identity.Client, error) {
-	store := k.store("kubelet-client")
-	if own, err := k.read(k.flags.kubeconfig); err != nil || !valid(own.CertData) {
+// awaitFirstCertificate follows bootstrap.LoadClientCert, for a kubelet that does not rotate its certificate: it waits
+// until the first one is issued, and keeps its key in a file so long.
+func (k *kubelet) awaitFirstCertificate(ctx context.Context) (*identity.Client, error) {
+	store := k.certificateStore("kubelet-client")
+	if own, err := k.read(k.flags.kubeconfig); err != nil || !areValid(own.CertData) {
 		if err := k.requestFirst(ctx, store); err != nil {
 			return nil, err
 		}
@@ -65,7 +65,7 @@ func (k *kubelet) requestFirst(ctx context.Context, store identity.Store) error 
 	if err != nil {
 		return err
 	}
-	issued, err := k.request(ctx, bootstrap, key)
+	issued, err := k.requestCertificate(ctx, bootstrap, key)
 	if err != nil {
 		return err
 	}
@@ -101,8 +101,8 @@ func (k *kubelet) pendingKey(ctx context.Context, store identity.Store) (crypto.
 	return parsed.(crypto.Signer), text, nil
 }
 
-// request makes the request, under a name that follows from the key, and waits for the certificate.
-func (k *kubelet) request(ctx context.Context, bootstrap *rest.Config, key crypto.Signer) ([]byte, error) {
+// requestCertificate makes the request, under a name that follows from the key, and waits for the certificate.
+func (k *kubelet) requestCertificate(ctx context.Context, bootstrap *rest.Config, key crypto.Signer) ([]byte, error) {
 	clients, err := kubernetes.NewForConfig(bootstrap)
 	if err != nil {
 		return nil, err
@@ -118,7 +118,10 @@ func (k *kubelet) request(ctx context.Context, bootstrap *rest.Config, key crypt
 	}
 	sum := sha512.Sum512_256(public)
 	usages := []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
-	name, uid, err := csr.RequestCertificateWithContext(ctx, clients, text, "node-csr-"+base64.RawURLEncoding.EncodeToString(sum[:])[:40], certificatesv1.KubeAPIServerClientKubeletSignerName, nil, usages, key)
+	name, uid, err := csr.RequestCertificateWithContext(
+		ctx, clients, text, "node-csr-"+base64.RawURLEncoding.EncodeToString(sum[:])[:40],
+		certificatesv1.KubeAPIServerClientKubeletSignerName, nil, usages, key,
+	)
 	if err != nil {
 		return nil, err
 	}

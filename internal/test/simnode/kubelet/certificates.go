@@ -32,14 +32,14 @@ const (
 	nodesGroup = "system:nodes"
 )
 
-// startClientCertificate follows buildKubeletClientConfig and bootstrap.LoadClientConfig: a kubeconfig that is still valid is used,
-// otherwise one is written that points to the certificate which is requested as the bootstrap user.
+// startClientCertificate follows buildKubeletClientConfig and bootstrap.LoadClientConfig: a kubeconfig that is still
+// valid is used, otherwise one is written that points to the certificate which is requested as the bootstrap user.
 func (k *kubelet) startClientCertificate(ctx context.Context) (*identity.Client, error) {
 	if !k.config.RotateCertificates {
-		return k.bootstrap(ctx)
+		return k.awaitFirstCertificate(ctx)
 	}
-	store := k.store("kubelet-client")
-	server, bootstrap, err := k.servers(ctx, store)
+	store := k.certificateStore("kubelet-client")
+	server, bootstrap, err := k.apiServers(ctx, store)
 	if err != nil {
 		return nil, err
 	}
@@ -62,13 +62,13 @@ func (k *kubelet) startClientCertificate(ctx context.Context) (*identity.Client,
 	return client, nil
 }
 
-func (k *kubelet) store(prefix string) identity.Store {
+func (k *kubelet) certificateStore(prefix string) identity.Store {
 	return identity.Store{Files: k.Host, Folder: k.flags.certDir, Prefix: prefix, Now: k.Now}
 }
 
-// servers returns the API server by the kubelet's kubeconfig and as the bootstrap user.
-func (k *kubelet) servers(ctx context.Context, store identity.Store) (server, bootstrap *rest.Config, err error) {
-	if own, err := k.read(k.flags.kubeconfig); err == nil && valid(own.CertData) {
+// apiServers returns the API server by the kubelet's kubeconfig and as the bootstrap user.
+func (k *kubelet) apiServers(ctx context.Context, store identity.Store) (server, bootstrap *rest.Config, err error) {
+	if own, err := k.read(k.flags.kubeconfig); err == nil && areValid(own.CertData) {
 		return own, own, nil
 	}
 	if k.flags.bootstrap == "" {
@@ -85,8 +85,8 @@ func (k *kubelet) read(path string) (*rest.Config, error) {
 	return agent.Connection{Kubeconfig: path, ReadFile: k.Host.ReadFile}.RESTConfig()
 }
 
-// valid reports whether no certificate has expired, and there is one (isClientConfigStillValid).
-func valid(data []byte) bool {
+// areValid reports whether no certificate has expired, and there is one (isClientConfigStillValid).
+func areValid(data []byte) bool {
 	found := false
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type != "CERTIFICATE" {
@@ -114,10 +114,14 @@ func (k *kubelet) writeKubeconfig(ctx context.Context, certificate string) error
 	cluster := from.Clusters[from.Contexts[from.CurrentContext].Cluster]
 	to := clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{"default-cluster": {
-			Server: cluster.Server, CertificateAuthority: cluster.CertificateAuthority, CertificateAuthorityData: cluster.CertificateAuthorityData, InsecureSkipTLSVerify: cluster.InsecureSkipTLSVerify,
+			Server: cluster.Server, CertificateAuthority: cluster.CertificateAuthority,
+			CertificateAuthorityData: cluster.CertificateAuthorityData,
+			InsecureSkipTLSVerify:    cluster.InsecureSkipTLSVerify,
 		}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"default-auth": {ClientCertificate: certificate, ClientKey: certificate}},
-		Contexts:       map[string]*clientcmdapi.Context{"default-context": {Cluster: "default-cluster", AuthInfo: "default-auth", Namespace: "default"}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{"default-auth": {ClientCertificate: certificate, ClientKey: certificate}},
+		Contexts: map[string]*clientcmdapi.Context{
+			"default-context": {Cluster: "default-cluster", AuthInfo: "default-auth", Namespace: "default"},
+		},
 		CurrentContext: "default-context",
 	}
 	data, err := clientcmd.Write(to)
@@ -127,8 +131,8 @@ func (k *kubelet) writeKubeconfig(ctx context.Context, certificate string) error
 	return k.Host.WriteFile(ctx, k.flags.kubeconfig, bundle.AccessAdmins, data)
 }
 
-// startServingCertificate follows NewKubeletServerCertificateManager. Nothing is requested before the Node has an address. Nil is a
-// kubelet that is told not to ask for a certificate.
+// startServingCertificate follows NewKubeletServerCertificateManager. Nothing is requested before the Node has an
+// address. Nil is a kubelet that is told not to ask for a certificate.
 func (k *kubelet) startServingCertificate(ctx context.Context) (certificate.Manager, error) {
 	if !k.config.ServerTLSBootstrap || k.config.TLSCertFile != "" {
 		return nil, nil //nolint:nilnil // it has none
@@ -138,7 +142,7 @@ func (k *kubelet) startServingCertificate(ctx context.Context) (certificate.Mana
 			return kubernetes.NewForConfigAndClient(k.client.Config, k.client.HTTP)
 		},
 		GetTemplate: k.servingTemplate, SignerName: certificatesv1.KubeletServingSignerName, GetUsages: certificate.DefaultKubeletServingGetUsages,
-		CertificateStore: k.store("kubelet-server"), Ctx: &ctx,
+		CertificateStore: k.certificateStore("kubelet-server"), Ctx: &ctx,
 	})
 	if err != nil {
 		return nil, err
@@ -171,8 +175,8 @@ func (k *kubelet) servingTemplate() *x509.CertificateRequest {
 	return r
 }
 
-// watchCertificate follows UpdateTransport: connections are made again with a renewed certificate, and the kubelet exits when it has
-// none for a time although the API server answers.
+// watchCertificate follows UpdateTransport: connections are made again with a renewed certificate, and the kubelet
+// exits when it has none for a time although the API server answers.
 func (k *kubelet) watchCertificate(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -61,10 +61,10 @@ func checkProcessors(c kubeletv1beta1.KubeletConfiguration, have int64) error {
 }
 
 func setDefaults(c *kubeletv1beta1.KubeletConfiguration) {
-	number(&c.HealthzPort, defaultHealthzPort)
-	number(&c.ImageGCHighThresholdPercent, defaultGCHigh)
-	number(&c.ImageGCLowThresholdPercent, defaultGCLow)
-	number(&c.ContainerLogMaxFiles, defaultLogFiles)
+	setDefault(&c.HealthzPort, defaultHealthzPort)
+	setDefault(&c.ImageGCHighThresholdPercent, defaultGCHigh)
+	setDefault(&c.ImageGCLowThresholdPercent, defaultGCLow)
+	setDefault(&c.ContainerLogMaxFiles, defaultLogFiles)
 	setZero(&c.Port, defaultPort)
 	setZero(&c.MaxPods, defaultMaxPods)
 	setZero(&c.NodeLeaseDurationSeconds, defaultLeaseSeconds)
@@ -92,7 +92,7 @@ func setDefaults(c *kubeletv1beta1.KubeletConfiguration) {
 	}
 }
 
-func number(field **int32, value int32) {
+func setDefault(field **int32, value int32) {
 	if *field == nil {
 		*field = &value
 	}
@@ -105,7 +105,8 @@ func setZero[T comparable](field *T, value T) {
 	}
 }
 
-// checkConfig has rules of ValidateKubeletConfiguration (pkg/kubelet/apis/config/validation, and validation_windows.go).
+// checkConfig has rules of ValidateKubeletConfiguration (pkg/kubelet/apis/config/validation, and
+// validation_windows.go).
 func checkConfig(c kubeletv1beta1.KubeletConfiguration) error {
 	var errs []error
 	add := func(bad bool, format string, args ...any) {
@@ -124,7 +125,10 @@ func checkConfig(c kubeletv1beta1.KubeletConfiguration) error {
 	add(c.KubeAPIBurst < 0, "kubeAPIBurst %d", c.KubeAPIBurst)
 	high, low := *c.ImageGCHighThresholdPercent, *c.ImageGCLowThresholdPercent
 	add(high < 0 || high > 100 || low < 0 || low > 100 || low >= high, "imageGCLowThresholdPercent %d, imageGCHighThresholdPercent %d", low, high)
-	add(!slices.Contains([]string{"none", "best-effort", "restricted", "single-numa-node"}, c.TopologyManagerPolicy), "topologyManagerPolicy %q", c.TopologyManagerPolicy)
+	add(
+		!slices.Contains([]string{"none", "best-effort", "restricted", "single-numa-node"}, c.TopologyManagerPolicy),
+		"topologyManagerPolicy %q", c.TopologyManagerPolicy,
+	)
 	add(!slices.Contains([]string{"container", "pod"}, c.TopologyManagerScope), "topologyManagerScope %q", c.TopologyManagerScope)
 	add(!slices.Contains([]string{"none", "hairpin-veth", "promiscuous-bridge"}, c.HairpinMode), "hairpinMode %q", c.HairpinMode)
 	add(*c.ContainerLogMaxFiles <= 1, "containerLogMaxFiles %d", *c.ContainerLogMaxFiles)
@@ -152,7 +156,10 @@ func checkConfig(c kubeletv1beta1.KubeletConfiguration) error {
 }
 
 // signals are the eviction signals (pkg/kubelet/eviction/api).
-var signals = []string{"memory.available", "allocatableMemory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree", "containerfs.available", "containerfs.inodesFree", "pid.available"}
+var signals = []string{
+	"memory.available", "allocatableMemory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available",
+	"imagefs.inodesFree", "containerfs.available", "containerfs.inodesFree", "pid.available",
+}
 
 // isThreshold reports whether a text is a quantity or a percentage.
 func isThreshold(text string) bool {

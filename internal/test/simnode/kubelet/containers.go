@@ -18,7 +18,8 @@ type Containers struct {
 // pod is what runs for a Pod.
 type pod struct {
 	number int
-	// made is when its sandbox was made, started when its containers run, stopping when they were asked to end; zero before.
+	// made is when its sandbox was made, started when its containers run, stopping when they were asked to end; zero
+	// before.
 	made, started, stopping time.Time
 	// restarts is how often its containers were started again, after boots.
 	restarts int32

@@ -1,7 +1,8 @@
-// Package kubelet is a stand-in for the kubelet of a simulated Windows machine. Towards the API it behaves as the real one: it reads
-// the command line of its service and kubelet.conf, requests its client certificate with the bootstrap kubeconfig, registers its
-// Node when it starts and only then, keeps a Lease and the status of the Node, requests a serving certificate, and reports the pods
-// that are bound to its Node as running. Which lines of Kubernetes 1.36 each part follows is said where it is.
+// Package kubelet is a stand-in for the kubelet of a simulated Windows machine. Towards the API it behaves as the real
+// one: it reads the command line of its service and kubelet.conf, requests its client certificate with the bootstrap
+// kubeconfig, registers its Node when it starts and only then, keeps a Lease and the status of the Node, requests a
+// serving certificate, and reports the pods that are bound to its Node as running. Which lines of Kubernetes 1.36 each
+// part follows is said where it is.
 //
 //	flags, kubelet.conf --> client certificate --> Node --> Lease, status --> pods
 //	      '-- refused: Run returns an error, as the process exits

@@ -42,7 +42,10 @@ func parseFlags(argv []string) (flags, error) {
 	set.StringToStringVar(&f.labels, "node-labels", nil, "")
 	set.StringSliceVar(&f.taints, "register-with-taints", nil, "")
 	// Read by what is not simulated.
-	for _, name := range []string{"v", "vmodule", "windows-priorityclass", "image-credential-provider-bin-dir", "image-credential-provider-config", "root-dir", "runtime-cgroups", "max-pods", "provider-id"} {
+	for _, name := range []string{
+		"v", "vmodule", "windows-priorityclass", "image-credential-provider-bin-dir",
+		"image-credential-provider-config", "root-dir", "runtime-cgroups", "max-pods", "provider-id",
+	} {
 		set.String(name, "", "")
 	}
 	set.Bool("windows-service", false, "")

@@ -57,15 +57,15 @@ type Hardware struct {
 
 // Times are those of the real kubelet where they are zero.
 type Times struct {
-	// Status is the time between two comparisons of the Node with the machine, Report between two reports of what has not changed,
-	// Fast between two comparisons before the Node is Ready for the first time.
+	// Status is the time between two comparisons of the Node with the machine, Report between two reports of what has
+	// not changed, Fast between two comparisons before the Node is Ready for the first time.
 	Status, Report, Fast time.Duration
 	// Register is the first pause between two attempts to register; it doubles up to 7 s.
 	Register time.Duration
 	// Lease is the time between two renewals of the Lease.
 	Lease time.Duration
-	// Certificate is the time between two looks whether the certificate was renewed; NoCertificate is how long the kubelet runs
-	// without one while the API server answers.
+	// Certificate is the time between two looks whether the certificate was renewed; NoCertificate is how long the
+	// kubelet runs without one while the API server answers.
 	Certificate, NoCertificate time.Duration
 	// PodStart is how long a pod takes to become Ready, PodStop how long it takes to end when it is asked to.
 	PodStart, PodStop time.Duration
@@ -79,8 +79,8 @@ func FastTimes() Times {
 	}
 }
 
-// withDefaults are the times of Kubernetes 1.36: syncNodeStatus, fastNodeStatusUpdate, registerWithAPIServer, NewLeaseController and
-// UpdateTransport.
+// withDefaults are the times of Kubernetes 1.36: syncNodeStatus, fastNodeStatusUpdate, registerWithAPIServer,
+// NewLeaseController and UpdateTransport.
 func (t Times) withDefaults(c kubeletv1beta1.KubeletConfiguration) Times {
 	setZero(&t.Status, c.NodeStatusUpdateFrequency.Duration)
 	setZero(&t.Status, 10*time.Second)
@@ -145,7 +145,7 @@ func Run(ctx context.Context, o Options) error {
 	var parts sync.WaitGroup
 	if o.Serves && serving != nil {
 		parts.Go(func() {
-			if err := k.serve(ctx, serving); err != nil {
+			if err := k.serveLogs(ctx, serving); err != nil {
 				stop(err)
 			}
 		})

@@ -16,7 +16,7 @@ func (k *kubelet) keepLease(ctx context.Context) {
 	var last *coordinationv1.Lease
 	every(ctx, func() time.Duration { return jitter(k.Times.Lease) }, func() {
 		var err error
-		if last, err = k.renew(ctx, last); err != nil && ctx.Err() == nil {
+		if last, err = k.renewLease(ctx, last); err != nil && ctx.Err() == nil {
 			k.Log.Warn("renewing the Lease", "error", err)
 		}
 	})
@@ -25,8 +25,8 @@ func (k *kubelet) keepLease(ctx context.Context) {
 // jitter is up to 4 % longer (leaseControllerRenewJitterFactor).
 func jitter(d time.Duration) time.Duration { return d + rand.N(d/25+1) }
 
-// renew updates the Lease that it returned last, or looks for it, or makes it.
-func (k *kubelet) renew(ctx context.Context, last *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+// renewLease updates the Lease that it returned last, or looks for it, or makes it.
+func (k *kubelet) renewLease(ctx context.Context, last *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	leases := k.leases.Leases(corev1.NamespaceNodeLease)
 	now := metav1.NewMicroTime(k.Now())
 	spec := coordinationv1.LeaseSpec{HolderIdentity: &k.name, LeaseDurationSeconds: &k.config.NodeLeaseDurationSeconds, RenewTime: &now}

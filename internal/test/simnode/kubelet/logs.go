@@ -26,8 +26,9 @@ const logsPrefix = "/logs/"
 // headerWait is how long a client may take to ask.
 const headerWait = 10 * time.Second
 
-// serve listens on the first address of the Node, and answers those who have a certificate of the CA for clients until the context ends.
-func (k *kubelet) serve(ctx context.Context, serving certificate.Manager) error {
+// serveLogs listens on the first address of the Node, and answers those who have a certificate of the CA for clients
+// until the context ends.
+func (k *kubelet) serveLogs(ctx context.Context, serving certificate.Manager) error {
 	pem, err := k.Host.ReadFile(k.config.Authentication.X509.ClientCAFile)
 	if err != nil {
 		return fmt.Errorf("reading the CA of clients: %w", err)

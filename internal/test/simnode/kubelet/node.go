@@ -36,10 +36,13 @@ func (k *kubelet) initialNode(ctx context.Context) (*corev1.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: k.name, Labels: defaultLabels(nodeName(k.flags.hostName, facts.HostName), facts), Annotations: map[string]string{}}}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: k.name, Labels: defaultLabels(nodeName(k.flags.hostName, facts.HostName), facts),
+		Annotations: map[string]string{},
+	}}
 	maps.Copy(n.Labels, k.flags.labels)
 	n.Spec.Taints = slices.Clone(k.taints)
-	if k.cloud() {
+	if k.hasCloudProvider() {
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: taintUninitialized, Value: "true", Effect: corev1.TaintEffectNoSchedule})
 	}
 	if *k.config.EnableControllerAttachDetach {
@@ -57,8 +60,8 @@ func defaultLabels(host string, facts bundle.Facts) map[string]string {
 	}
 }
 
-// cloud reports whether a cloud controller manager completes the Node.
-func (k *kubelet) cloud() bool { return k.flags.cloudProvider == "external" }
+// hasCloudProvider reports whether a cloud controller manager completes the Node.
+func (k *kubelet) hasCloudProvider() bool { return k.flags.cloudProvider == "external" }
 
 // setStatus writes what the kubelet knows into the status of a Node (defaultNodeStatusFuncs).
 func (k *kubelet) setStatus(ctx context.Context, n *corev1.Node, facts bundle.Facts) {
@@ -68,9 +71,15 @@ func (k *kubelet) setStatus(ctx context.Context, n *corev1.Node, facts bundle.Fa
 	n.Status.DaemonEndpoints.KubeletEndpoint.Port = k.config.Port
 	now := metav1.NewTime(k.Now())
 	for _, c := range []corev1.NodeCondition{
-		{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory", Message: "kubelet has sufficient memory available"},
+		{
+			Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory",
+			Message: "kubelet has sufficient memory available",
+		},
 		{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasNoDiskPressure", Message: "kubelet has no disk pressure"},
-		{Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientPID", Message: "kubelet has sufficient PID available"},
+		{
+			Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientPID",
+			Message: "kubelet has sufficient PID available",
+		},
 		k.ready(ctx),
 	} {
 		c.LastHeartbeatTime = now
@@ -99,14 +108,14 @@ func (k *kubelet) setAddresses(n *corev1.Node, facts bundle.Facts) {
 		ip = k.flags.nodeIP
 	}
 	switch {
-	case k.cloud() && k.flags.nodeIP != "":
+	case k.hasCloudProvider() && k.flags.nodeIP != "":
 		metav1.SetMetaDataAnnotation(&n.ObjectMeta, annotationProvidedIP, k.flags.nodeIP)
 	default:
 		delete(n.Annotations, annotationProvidedIP)
 	}
 	switch {
-	case k.cloud() && len(n.Status.Addresses) > 0: // the cloud knows better
-	case k.cloud() && k.flags.nodeIP == "":
+	case k.hasCloudProvider() && len(n.Status.Addresses) > 0: // the cloud knows better
+	case k.hasCloudProvider() && k.flags.nodeIP == "":
 		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: host}}
 	case net.ParseIP(ip) == nil || !slices.Contains(facts.Addresses, ip):
 		k.Log.Error("setting the addresses: no adapter has the node IP", "ip", ip)
@@ -124,7 +133,8 @@ func (k *kubelet) lastAddresses() []corev1.NodeAddress {
 	return k.addresses
 }
 
-// setResources follows nodestatus.MachineInfo: allocatable is what neither a reservation nor a hard eviction threshold keeps.
+// setResources follows nodestatus.MachineInfo: allocatable is what neither a reservation nor a hard eviction threshold
+// keeps.
 func (k *kubelet) setResources(n *corev1.Node) {
 	h := k.Hardware
 	n.Status.Capacity = corev1.ResourceList{
@@ -139,15 +149,17 @@ func (k *kubelet) setResources(n *corev1.Node) {
 			keep(n.Status.Allocatable, corev1.ResourceName(name), resource.MustParse(text)) // checkConfig has parsed it
 		}
 	}
-	for signal, name := range map[string]corev1.ResourceName{"memory.available": corev1.ResourceMemory, "nodefs.available": corev1.ResourceEphemeralStorage} {
+	for signal, name := range map[string]corev1.ResourceName{
+		"memory.available": corev1.ResourceMemory, "nodefs.available": corev1.ResourceEphemeralStorage,
+	} {
 		if text := k.config.EvictionHard[signal]; text != "" {
-			keep(n.Status.Allocatable, name, threshold(text, n.Status.Capacity[name]))
+			keep(n.Status.Allocatable, name, diskThreshold(text, n.Status.Capacity[name]))
 		}
 	}
 }
 
-// threshold is a quantity, or a part of what there is.
-func threshold(text string, of resource.Quantity) resource.Quantity {
+// diskThreshold is a quantity, or a part of what there is.
+func diskThreshold(text string, of resource.Quantity) resource.Quantity {
 	percent, ok := strings.CutSuffix(text, "%")
 	if !ok {
 		return resource.MustParse(text) // checkConfig has parsed it
@@ -182,7 +194,8 @@ func nodeInfo(facts bundle.Facts, version string) corev1.NodeSystemInfo {
 		image = "Windows Server Datacenter"
 	}
 	return corev1.NodeSystemInfo{
-		MachineID: facts.HostName, SystemUUID: systemUUID(facts.HostName), BootID: facts.BootTime, KernelVersion: facts.OSBuild + ".1000", OSImage: image,
+		MachineID: facts.HostName, SystemUUID: systemUUID(facts.HostName), BootID: facts.BootTime,
+		KernelVersion: facts.OSBuild + ".1000", OSImage: image,
 		ContainerRuntimeVersion: "containerd://" + strings.TrimPrefix(payload.ContainerdVersion, "v"), KubeletVersion: version,
 		OperatingSystem: "windows", Architecture: "amd64",
 	}
@@ -196,7 +209,10 @@ func systemUUID(host string) string {
 
 // ready follows nodestatus.ReadyCondition: the container runtime runs, and it has a configuration of the pod network.
 func (k *kubelet) ready(ctx context.Context) corev1.NodeCondition {
-	c := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status"}
+	c := corev1.NodeCondition{
+		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady",
+		Message: "kubelet is posting ready status",
+	}
 	if err := errors.Join(k.runtimeError(ctx), k.networkError(ctx)); err != nil {
 		c.Status, c.Reason, c.Message = corev1.ConditionFalse, "KubeletNotReady", strings.ReplaceAll(err.Error(), "\n", ", ")
 	}

@@ -160,7 +160,9 @@ func (k *kubelet) endPod(ctx context.Context, p *corev1.Pod) (time.Duration, err
 		return 0, err
 	}
 	none := int64(0)
-	err := k.core.Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &none, Preconditions: &metav1.Preconditions{UID: &p.UID}})
+	err := k.core.Pods(p.Namespace).Delete(
+		ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &none, Preconditions: &metav1.Preconditions{UID: &p.UID}},
+	)
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return 0, err
 	}

@@ -22,7 +22,7 @@ import (
 
 // keepNode registers the Node and reports until the context ends.
 func (k *kubelet) keepNode(ctx context.Context) {
-	if *k.config.RegisterNode && !k.register(ctx) {
+	if *k.config.RegisterNode && !k.registerNode(ctx) {
 		return
 	}
 	r := &reporter{kubelet: k}
@@ -37,8 +37,8 @@ func (k *kubelet) keepNode(ctx context.Context) {
 // lastRegister is the longest pause between two attempts.
 const lastRegister = 7 * time.Second
 
-// register follows registerWithAPIServer: it is tried until it succeeds, and reports whether it did.
-func (k *kubelet) register(ctx context.Context) bool {
+// registerNode follows registerWithAPIServer: it is tried until it succeeds, and reports whether it did.
+func (k *kubelet) registerNode(ctx context.Context) bool {
 	pause := k.Times.Register
 	for {
 		select {
@@ -74,14 +74,17 @@ func (k *kubelet) tryRegister(ctx context.Context) error {
 		return err
 	}
 	changed := existing.DeepCopy()
-	for _, name := range []string{corev1.LabelHostname, corev1.LabelOSStable, corev1.LabelArchStable, corev1.LabelWindowsBuild, labelOldOS, labelOldArch} {
+	for _, name := range []string{
+		corev1.LabelHostname, corev1.LabelOSStable, corev1.LabelArchStable, corev1.LabelWindowsBuild, labelOldOS,
+		labelOldArch,
+	} {
 		metav1.SetMetaDataLabel(&changed.ObjectMeta, name, initial.Labels[name])
 	}
-	return k.patch(ctx, existing, changed)
+	return k.patchStatus(ctx, existing, changed)
 }
 
-// patch sends the difference between two states of the Node to its status.
-func (k *kubelet) patch(ctx context.Context, from, to *corev1.Node) error {
+// patchStatus sends the difference between two states of the Node to its status.
+func (k *kubelet) patchStatus(ctx context.Context, from, to *corev1.Node) error {
 	patch, err := nodePatch(from, to)
 	if err != nil || string(patch) == "{}" {
 		return err
@@ -152,7 +155,7 @@ func (r *reporter) run(ctx context.Context) {
 		if node == nil {
 			return
 		}
-		if err := r.report(ctx, node); err != nil && ctx.Err() == nil {
+		if err := r.reportStatus(ctx, node); err != nil && ctx.Err() == nil {
 			r.Log.Warn("updating the status of the Node", "error", err)
 		}
 	})
@@ -166,7 +169,7 @@ func (r *reporter) pause() time.Duration {
 	return min(r.Times.Fast, r.Times.Status)
 }
 
-func (r *reporter) report(ctx context.Context, node *corev1.Node) error {
+func (r *reporter) reportStatus(ctx context.Context, node *corev1.Node) error {
 	facts, err := r.Host.Facts(ctx)
 	if err != nil {
 		return err
@@ -177,7 +180,7 @@ func (r *reporter) report(ctx context.Context, node *corev1.Node) error {
 	if !changed(node, now) && time.Since(r.sent) < r.Times.Report {
 		return nil
 	}
-	if err := r.patch(ctx, node, now); err != nil {
+	if err := r.patchStatus(ctx, node, now); err != nil {
 		return err
 	}
 	r.sent = time.Now()
@@ -201,7 +204,8 @@ func changed(a, b *corev1.Node) bool {
 	return !apiequality.Semantic.DeepEqual(a, b)
 }
 
-// watchOwn keeps the reporter's Node current. After its deletion, the last one is compared with: it is not registered again.
+// watchOwn keeps the reporter's Node current. After its deletion, the last one is compared with: it is not registered
+// again.
 func (k *kubelet) watchOwn(ctx context.Context, r *reporter) {
 	own := fields.OneTermEqualSelector(metav1.ObjectNameField, k.name).String()
 	source := &cache.ListWatch{

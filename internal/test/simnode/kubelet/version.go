@@ -10,8 +10,8 @@ import (
 // longestStandIn is the size of a file, in bytes, up to which it is a stand-in: a line of text.
 const longestStandIn = 1 << 10
 
-// versionOf returns the version of the executable that this process was started from. Stand-ins say in their contents which executable of
-// the payload they stand for; all else is the release of the tests.
+// versionOf returns the version of the executable that this process was started from. Stand-ins say in their contents
+// which executable of the payload they stand for; all else is the release of the tests.
 func versionOf(host Host) (string, error) {
 	text, err := host.ReadFile(payload.Find(payload.Kubelet).Path)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package light is simulated Windows nodes for measurements with a thousand of them in one process: the real node agent with the real
-// engine, on a host in memory or in a folder (Options.Host), with a client certificate of its own.
+// Package light is simulated Windows nodes for storms with hundreds of them in one process: the real node agent with
+// the real engine, on a host in memory, with a client certificate of its own.
 //
 //	published bundle --watch, fetch--> applier/agent --plan, apply--> internal/hostsim.Memory
 //	Node <--report, event-------------------'
@@ -8,6 +8,6 @@
 //   - A kubelet. Who makes the Node says that it is Ready; nobody renews its Lease, approves its certificates or runs its pods. When the
 //     agent looks for a sign of life it asks the API server as always, and takes each answer for a new one.
 //   - hybrid-overlay-node. The networks and endpoints of the host are those of Options.Facts.
-//   - An SSH server, processes that die; a disk, where the host is in memory. A restart of the agent by its service is a new agent in this
+//   - An SSH server, processes that die; a disk. A restart of the agent by its service is a new agent in this
 //     process, and a boot is one too, after Options.Boot.
 package light

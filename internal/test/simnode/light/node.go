@@ -18,7 +18,6 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/archive"
 	"wmco/internal/hostsim"
-	"wmco/internal/hostsim/simulation"
 	"wmco/layout"
 	"wmco/payload"
 )
@@ -31,25 +30,14 @@ type Options struct {
 	Server *rest.Config
 	// Log is that of the node agent; nil is none.
 	Log *slog.Logger
-	// Boot is called while the host boots, between the end of the node agent and its start; nil is a host that boots at once.
+	// Boot is called while the host boots, between the end of the node agent and its start; nil is a host that boots at
+	// once.
 	Boot func(ctx context.Context) error
-	// Host is where the node agent works; nil is a new host in memory. Its Reboot only asks for a boot.
-	Host Host
 }
-
-// Host is a simulated host, and what others than the node agent do to it.
-type Host interface {
-	applier.Host
-	Edit(ctx context.Context, change func(*simulation.State)) error
-	WriteFile(ctx context.Context, path string, access bundle.Access, data []byte) error
-	Restart(ctx context.Context) error
-}
-
-var _ Host = (*hostsim.Memory)(nil)
 
 // Node is a light node. What is on its host stays while the node agent does not run.
 type Node struct {
-	Host Host
+	Host *hostsim.Memory
 
 	options    Options
 	clock      *clock
@@ -65,16 +53,8 @@ const (
 	interval, full = 5 * time.Minute, 6 * time.Hour
 )
 
-// Run runs the node agent on a new host, until the context ends.
-func Run(ctx context.Context, o Options) error {
-	n, err := New(ctx, o)
-	if err != nil {
-		return err
-	}
-	return n.Run(ctx)
-}
-
-// New returns a node. On a new host the executables are there, as if they had been uploaded; their contents are their names.
+// New returns a node with a new host. The executables are there, as if they had been uploaded; their contents are their
+// names.
 func New(ctx context.Context, o Options) (*Node, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -85,11 +65,7 @@ func New(ctx context.Context, o Options) (*Node, error) {
 	}
 	clock := &clock{}
 	clock.boot()
-	n := &Node{Host: o.Host, options: o, clock: clock, kubeconfig: kubeconfig, boots: make(chan struct{}, 1)}
-	if n.Host != nil {
-		return n, nil
-	}
-	n.Host = hostsim.NewMemory(o.Facts, clock)
+	n := &Node{Host: hostsim.NewMemory(o.Facts, clock), options: o, clock: clock, kubeconfig: kubeconfig, boots: make(chan struct{}, 1)}
 	for _, e := range payload.ProgramsFor(payload.TestedKubernetes) {
 		if err := n.Host.WriteFile(ctx, e.Path, bundle.AccessUsers, []byte(e.Name)); err != nil {
 			return nil, err
@@ -98,7 +74,8 @@ func New(ctx context.Context, o Options) (*Node, error) {
 	return n, nil
 }
 
-// Run runs the node agent until the context ends, and boots the host when the agent asks for it. It can be called again: the host was off then.
+// Run runs the node agent until the context ends, and boots the host when the agent asks for it. It can be called
+// again: the host was off then.
 func (n *Node) Run(ctx context.Context) error {
 	for {
 		booting, err := n.runUntilBoot(ctx)
@@ -148,7 +125,10 @@ func (n *Node) Observe(ctx context.Context, r archive.Request) (applier.Observat
 }
 
 func (n *Node) engine(owner string) *applier.Engine {
-	return &applier.Engine{Host: booting{n.Host, n.boots}, Clock: n.clock, Permits: layout.Check, Program: "light", Owner: owner, Self: bundle.AgentService, Settle: settle}
+	return &applier.Engine{
+		Host: booting{n.Host, n.boots}, Clock: n.clock, Permits: layout.Check, Program: "light", Owner: owner,
+		Self: bundle.AgentService, Settle: settle,
+	}
 }
 
 func (n *Node) runAgent(ctx context.Context) error {
@@ -167,13 +147,13 @@ func (n *Node) runAgent(ctx context.Context) error {
 
 // booting is a host that says when a boot is asked for.
 type booting struct {
-	Host
+	*hostsim.Memory
 	asked chan<- struct{}
 }
 
 // Reboot implements applier.Host.
 func (b booting) Reboot(ctx context.Context, reason string) error {
-	if err := b.Host.Reboot(ctx, reason); err != nil {
+	if err := b.Memory.Reboot(ctx, reason); err != nil {
 		return err
 	}
 	select {
@@ -202,7 +182,8 @@ func kubeconfigOf(c *rest.Config) ([]byte, error) {
 // alive is the API server for a node without a kubelet.
 type alive struct{ *agent.APIServer }
 
-// Heartbeat implements agent.Cluster. It makes the requests of the agent; where the Node is Ready, that is a new sign of life.
+// Heartbeat implements agent.Cluster. It makes the requests of the agent; where the Node is Ready, that is a new sign
+// of life.
 func (a alive) Heartbeat(ctx context.Context) (time.Time, error) {
 	last, err := a.APIServer.Heartbeat(ctx)
 	if err != nil || last.IsZero() {

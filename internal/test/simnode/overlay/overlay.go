@@ -59,8 +59,8 @@ type Options struct {
 	Argv []string
 	Now  func() time.Time
 	Log  *slog.Logger
-	// Wait is how long it waits for its certificate; zero is the real two minutes. Check is the time between two looks whether the
-	// certificate was renewed; zero is 10 s.
+	// Wait is how long it waits for its certificate; zero is the real two minutes. Check is the time between two looks
+	// whether the certificate was renewed; zero is 10 s.
 	Wait, Check time.Duration
 }
 
@@ -110,7 +110,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	ctx, stop := context.WithCancelCause(identity.Context(ctx, o.Log))
 	defer stop(nil)
-	client, manager, err := o.connect(ctx, f)
+	client, manager, err := o.connectToCluster(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	node := &node{Options: o, name: f.node, core: core}
-	go node.watch(ctx, stop)
+	go node.watchNode(ctx, stop)
 	for {
 		select {
 		case <-ctx.Done():
@@ -140,8 +140,8 @@ func Run(ctx context.Context, o Options) error {
 	}
 }
 
-// connect follows StartNodeCertificateManager.
-func (o Options) connect(ctx context.Context, f flags) (*identity.Client, certificate.Manager, error) {
+// connectToCluster follows StartNodeCertificateManager.
+func (o Options) connectToCluster(ctx context.Context, f flags) (*identity.Client, certificate.Manager, error) {
 	bootstrap, err := agent.Connection{Kubeconfig: f.bootstrap, ReadFile: o.Host.ReadFile}.RESTConfig()
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the bootstrap kubeconfig: %w", err)
@@ -197,8 +197,8 @@ type node struct {
 	subnet string
 }
 
-// watch calls update whenever the Node changes, and ends the program with its error.
-func (n *node) watch(ctx context.Context, stop context.CancelCauseFunc) {
+// watchNode calls update whenever the Node changes, and ends the program with its error.
+func (n *node) watchNode(ctx context.Context, stop context.CancelCauseFunc) {
 	own := fields.OneTermEqualSelector(metav1.ObjectNameField, n.name).String()
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -215,7 +215,7 @@ func (n *node) watch(ctx context.Context, stop context.CancelCauseFunc) {
 		if !ok {
 			return
 		}
-		if err := n.update(ctx, object); err != nil && ctx.Err() == nil {
+		if err := n.updateNetworks(ctx, object); err != nil && ctx.Err() == nil {
 			stop(err)
 		}
 	}
@@ -226,8 +226,8 @@ func (n *node) watch(ctx context.Context, stop context.CancelCauseFunc) {
 	controller.RunWithContext(ctx)
 }
 
-// update makes the networks when the Node has a subnet, and again when it has another one.
-func (n *node) update(ctx context.Context, object *corev1.Node) error {
+// updateNetworks makes the networks when the Node has a subnet, and again when it has another one.
+func (n *node) updateNetworks(ctx context.Context, object *corev1.Node) error {
 	subnet := object.Annotations[SubnetAnnotation]
 	if subnet == "" || subnet == n.subnet {
 		return nil
@@ -250,7 +250,7 @@ func (n *node) update(ctx context.Context, object *corev1.Node) error {
 	}
 	n.subnet = subnet
 	n.Log.Info("made the networks", "subnet", subnet)
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{GatewayAnnotation: gateway(n.name)}}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{GatewayAnnotation: gatewayMAC(n.name)}}})
 	if err != nil {
 		return err
 	}
@@ -278,8 +278,8 @@ func Boot(s *simulation.State) {
 	}
 }
 
-// gateway is a MAC address with the prefix of those that Windows makes.
-func gateway(node string) string {
+// gatewayMAC is a MAC address with the prefix of those that Windows makes.
+func gatewayMAC(node string) string {
 	sum := strings.ToUpper(strings.TrimPrefix(string(bundle.Of([]byte(node))), "sha256:"))
 	return fmt.Sprintf("00-15-5D-%s-%s-%s", sum[:2], sum[2:4], sum[4:6])
 }

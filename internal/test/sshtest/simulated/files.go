@@ -10,11 +10,11 @@ import (
 
 // ServeFiles runs the host's SFTP server on stdin and stdout.
 func (m Machine) ServeFiles() (int, error) {
-	if err := m.started(SFTP); err != nil {
+	if err := m.noteStart(SFTP); err != nil {
 		return 1, err
 	}
 	if m.Settings.Silent == SilentAlways || m.Settings.Silent == SilentSFTP {
-		hang()
+		hangForever()
 	}
 	f := files{m}
 	server := sftp.NewRequestServer(streams{os.Stdin, os.Stdout}, sftp.Handlers{FileGet: f, FilePut: f, FileCmd: f, FileList: f})
@@ -74,7 +74,7 @@ type limited struct {
 // WriteAt implements io.WriterAt.
 func (l limited) WriteAt(p []byte, at int64) (int, error) {
 	if l.stops && at >= 1<<20 {
-		hang()
+		hangForever()
 	}
 	if l.bytes > 0 && at+int64(len(p)) > l.bytes {
 		return 0, errors.New("no space left on device")

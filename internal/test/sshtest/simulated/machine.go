@@ -1,5 +1,5 @@
-// Package simulated is what SSH shows of a Windows host: its shells' rules for command lines, its files over SFTP, and programs
-// that really run.
+// Package simulated is what SSH shows of a Windows host: its shells' rules for command lines, its files over SFTP, and
+// programs that really run.
 package simulated
 
 import (
@@ -59,8 +59,6 @@ const (
 	SilentUpload Silent = "upload"
 	// SilentApply answers everything but apply.
 	SilentApply Silent = "apply"
-	// SilentStage answers everything but stage, of whose input it reads nothing.
-	SilentStage Silent = "stage"
 )
 
 // Settings are the behaviour of a host.
@@ -100,16 +98,16 @@ func (m Machine) Local(windows string) (string, error) {
 	return filepath.Join(m.Folder, strings.ToUpper(drive), filepath.FromSlash(rest)), nil
 }
 
-// hang ends with the connection: with the process that started this one.
-func hang() {
+// hangForever ends with the connection: with the process that started this one.
+func hangForever() {
 	for parent := os.Getppid(); os.Getppid() == parent; {
 		time.Sleep(100 * time.Millisecond)
 	}
 	os.Exit(1)
 }
 
-// started adds a command to StartsFile.
-func (m Machine) started(command string) error {
+// noteStart adds a command to StartsFile.
+func (m Machine) noteStart(command string) error {
 	file, err := os.OpenFile(filepath.Join(m.Folder, StartsFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err

@@ -25,17 +25,17 @@ var notFound = map[Shell]struct {
 
 // Run runs a command line as the host's shell does. It returns the exit status.
 func (m Machine) Run(line string) (int, error) {
-	if err := m.started(line); err != nil {
+	if err := m.noteStart(line); err != nil {
 		return 0, err
 	}
-	if m.Settings.Silent == SilentAlways || (m.Settings.Silent == SilentApply || m.Settings.Silent == SilentStage) && slices.Contains(strings.Fields(line), string(m.Settings.Silent)) {
-		hang()
+	if m.Settings.Silent == SilentAlways || m.Settings.Silent == SilentApply && slices.Contains(strings.Fields(line), string(SilentApply)) {
+		hangForever()
 	}
 	if m.Settings.Shell == ShellPlain {
 		return 0, syscall.Exec("/bin/sh", []string{"sh", "-c", line}, os.Environ())
 	}
 	fmt.Print(m.Settings.Noise)
-	words, err := Words(m.Settings.Shell, line)
+	words, err := SplitWords(m.Settings.Shell, line)
 	if err != nil {
 		return 1, err
 	}

@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// Words splits a command line as the shell does. Anything but plain words is an error: our command lines need nothing else.
-func Words(s Shell, line string) ([]string, error) {
-	special, escape := rules(s)
+// SplitWords splits a command line as the shell does. Anything but plain words is an error: our command lines need
+// nothing else.
+func SplitWords(s Shell, line string) ([]string, error) {
+	special, escape := quotingRules(s)
 	if i := strings.IndexAny(line, special); i >= 0 {
 		return nil, fmt.Errorf("%q is special to %s", line[i], s)
 	}
@@ -24,11 +25,12 @@ func Words(s Shell, line string) ([]string, error) {
 	return words, nil
 }
 
-// rules returns the characters that are special to a shell, and whether a backslash escapes.
+// quotingRules returns the characters that are special to a shell, and whether a backslash escapes.
 //
 // cmd.exe: learn.microsoft.com/windows-server/administration/windows-commands/cmd, "special characters"; , ; = separate
-// words as blanks do. PowerShell: about_Parsing, about_Special_Characters. sh: POSIX Shell Command Language, 2.2 and 2.6.
-func rules(s Shell) (special string, escape bool) {
+// words as blanks do. PowerShell: about_Parsing, about_Special_Characters. sh: POSIX Shell Command Language, 2.2 and
+// 2.6.
+func quotingRules(s Shell) (special string, escape bool) {
 	switch s {
 	case ShellCmd:
 		return "\"&|<>^%!()@,;=`'[]{}+~*?\r\n", false

@@ -27,7 +27,7 @@ const (
 
 // newKey creates a key pair and its files.
 func (s *Server) newKey(name string, kind KeyType) (ssh.Signer, string, error) {
-	private, err := generate(kind)
+	private, err := generateKey(kind)
 	if err != nil {
 		return nil, "", err
 	}
@@ -46,7 +46,7 @@ func (s *Server) newKey(name string, kind KeyType) (ssh.Signer, string, error) {
 	return signer, path, os.WriteFile(path+".pub", ssh.MarshalAuthorizedKey(signer.PublicKey()), 0o600)
 }
 
-func generate(kind KeyType) (any, error) {
+func generateKey(kind KeyType) (any, error) {
 	switch kind {
 	case Ed25519:
 		_, private, err := ed25519.GenerateKey(rand.Reader)

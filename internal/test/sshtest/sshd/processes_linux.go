@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// sessions returns the descendants of a process.
-func sessions(of int) []int {
+// listDescendants returns the descendants of a process.
+func listDescendants(of int) []int {
 	parents := map[int][]int{}
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -33,16 +33,16 @@ func sessions(of int) []int {
 		}
 		parents[parent] = append(parents[parent], pid)
 	}
-	return below(of, parents)
+	return descendantsOf(of, parents)
 }
 
-func below(of int, parents map[int][]int) []int {
+func descendantsOf(of int, parents map[int][]int) []int {
 	var all []int
 	for _, pid := range parents[of] {
-		all = append(append(all, pid), below(pid, parents)...)
+		all = append(append(all, pid), descendantsOf(pid, parents)...)
 	}
 	return all
 }
 
 // Sessions returns the number of processes of the server's connections.
-func (s *Server) Sessions() int { return len(sessions(s.process.Process.Pid)) }
+func (s *Server) Sessions() int { return len(listDescendants(s.process.Process.Pid)) }

@@ -20,7 +20,8 @@ type Programs struct {
 // simhostPackage is the program that servers run in place of a shell.
 const simhostPackage = "wmco/internal/test/sshtest/simhost"
 
-// builtVariable is the environment variable with the folder of programs that were built for all packages (make test-programs).
+// builtVariable is the environment variable with the folder of programs that were built for all packages (make
+// test-programs).
 const builtVariable = "WMCO_TEST_PROGRAMS"
 
 // Build builds the programs into a folder that Remove removes.

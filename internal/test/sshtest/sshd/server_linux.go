@@ -88,14 +88,14 @@ func (p Programs) Start(folder string, o Options) (*Server, error) {
 			return nil, err
 		}
 	}
-	if err := s.prepare(); err != nil {
+	if err := s.prepareFolder(); err != nil {
 		return nil, err
 	}
-	return s, s.listen()
+	return s, s.startListening()
 }
 
-// prepare creates the host and the keys.
-func (s *Server) prepare() error {
+// prepareFolder creates the host and the keys.
+func (s *Server) prepareFolder() error {
 	s.Root = filepath.Join(s.folder, "machine")
 	if err := os.MkdirAll(filepath.Join(s.Root, "C", "Windows"), 0o700); err != nil {
 		return err
@@ -131,15 +131,15 @@ func (s *Server) MuteFrom(from simulated.Silent) error {
 	return s.Settings(settings)
 }
 
-// listen starts sshd, after a restart on the same port.
-func (s *Server) listen() error {
+// startListening starts sshd, after a restart on the same port.
+func (s *Server) startListening() error {
 	address, err := freeAddress(s.Address)
 	if err != nil {
 		return err
 	}
 	s.Address = address
 	config := filepath.Join(s.folder, "sshd_config")
-	if err := os.WriteFile(config, []byte(s.config()), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(s.sshdConfig()), 0o600); err != nil {
 		return err
 	}
 	log, err := os.OpenFile(s.logFile(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -153,11 +153,11 @@ func (s *Server) listen() error {
 		return errors.Join(err, log.Close())
 	}
 	s.process, s.complain = process, log
-	return s.await()
+	return s.awaitListening()
 }
 
-// await waits until the server listens.
-func (s *Server) await() error {
+// awaitListening waits until the server listens.
+func (s *Server) awaitListening() error {
 	for end := time.Now().Add(startLimit); ; time.Sleep(5 * time.Millisecond) {
 		c, err := net.Dial("tcp", s.Address) //nolint:noctx // loopback only
 		if err == nil {
@@ -171,7 +171,7 @@ func (s *Server) await() error {
 	}
 }
 
-func (s *Server) config() string {
+func (s *Server) sshdConfig() string {
 	host, port, _ := net.SplitHostPort(s.Address)
 	lines := []string{
 		"ListenAddress " + host, "Port " + port, "PidFile none", "UsePAM no", "StrictModes no",
@@ -196,7 +196,7 @@ func (s *Server) config() string {
 // Restart ends the server and its connections, and starts it again.
 func (s *Server) Restart() error {
 	s.Stop()
-	return s.listen()
+	return s.startListening()
 }
 
 // Stop ends the server and its connections.
@@ -204,9 +204,10 @@ func (s *Server) Stop() {
 	if s.process == nil {
 		return
 	}
-	// It may have ended. Otherwise it accepts nobody from here on, and is the parent of its sessions until they are found.
+	// It may have ended. Otherwise it accepts nobody from here on, and is the parent of its sessions until they are
+	// found.
 	_ = syscall.Kill(-s.process.Process.Pid, syscall.SIGSTOP)
-	for _, pid := range sessions(s.process.Process.Pid) {
+	for _, pid := range listDescendants(s.process.Process.Pid) {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
 	}
 	_ = syscall.Kill(-s.process.Process.Pid, syscall.SIGKILL)

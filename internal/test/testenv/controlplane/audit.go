@@ -20,7 +20,8 @@ type Request struct {
 	// Agent is the user agent of the program.
 	Agent string
 	Verb  string
-	// Group, Resource, Namespace and Name are empty where the path is not one of a resource. A Resource may be one like nodes/status.
+	// Group, Resource, Namespace and Name are empty where the path is not one of a resource. A Resource may be one like
+	// nodes/status.
 	Group, Resource, Namespace, Name string
 	// Status is that of HTTP.
 	Status int

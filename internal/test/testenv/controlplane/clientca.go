@@ -18,7 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// clientCA makes users. Its key is kept in a file too, so that the controller manager signs with it what the API server trusts.
+// clientCA makes users. Its key is kept in a file too, so that the controller manager signs with it what the API server
+// trusts.
 type clientCA struct {
 	parsed           *x509.Certificate
 	signer           *ecdsa.PrivateKey
@@ -39,7 +40,7 @@ func newClientCA() (*clientCA, error) {
 		Subject: pkix.Name{CommonName: "wmco-testenv-clients"}, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
-	if c.certificate, err = c.sign(template, template, c.signer.Public()); err != nil {
+	if c.certificate, err = c.signCertificate(template, template, c.signer.Public()); err != nil {
 		return nil, err
 	}
 	block, _ := pem.Decode(c.certificate)
@@ -56,7 +57,7 @@ func newKey() (*ecdsa.PrivateKey, []byte, error) {
 	return key, text, err
 }
 
-func (c *clientCA) sign(template, parent *x509.Certificate, public any) ([]byte, error) {
+func (c *clientCA) signCertificate(template, parent *x509.Certificate, public any) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
 		return nil, err
@@ -92,7 +93,7 @@ func (c *clientCA) user(name string, groups ...string) (certificate, key []byte,
 	if err != nil {
 		return nil, nil, err
 	}
-	certificate, err = c.sign(&x509.Certificate{
+	certificate, err = c.signCertificate(&x509.Certificate{
 		Subject:  pkix.Name{CommonName: name, Organization: groups},
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}, c.parsed, private.Public())

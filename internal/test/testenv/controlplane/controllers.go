@@ -19,8 +19,9 @@ import (
 // nodeGrace is how long a node may be silent, as in a cluster: with less, a busy computer makes lost nodes.
 const nodeGrace = 40 * time.Second
 
-// controllers are those that a node, its certificates and its pods meet in a cluster. Of the approving one, a cluster uses only the
-// part for renewals: bootstrap requests are approved by the cluster's machine approver, which does not run here.
+// controllers are those that a node, its certificates and its pods meet in a cluster. Of the approving one, a cluster
+// uses only the part for renewals: bootstrap requests are approved by the cluster's machine approver, which does not
+// run here.
 var controllers = []string{
 	"certificatesigningrequest-signing-controller", "certificatesigningrequest-cleaner-controller", "certificatesigningrequest-approving-controller",
 	"serviceaccount-controller", "serviceaccount-token-controller", "root-ca-certificate-publisher-controller",
@@ -29,8 +30,8 @@ var controllers = []string{
 	"pod-garbage-collector-controller", "garbage-collector-controller", "namespace-controller",
 }
 
-// RestartControllers starts the controller manager and the scheduler again. After another API server was there, the garbage collector waits for kinds
-// that are not served any longer.
+// RestartControllers starts the controller manager and the scheduler again. After another API server was there, the
+// garbage collector waits for kinds that are not served any longer.
 func (c *ControlPlane) RestartControllers() error {
 	for _, child := range c.children {
 		if err := child.stop(); err != nil {
@@ -81,7 +82,10 @@ func (c *ControlPlane) bindRenewals() error {
 	return client.IgnoreAlreadyExists(admin.Create(context.Background(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "wmco-testenv-renewals"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:nodes"}},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient"},
+		RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName, Kind: "ClusterRole",
+			Name: "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient",
+		},
 	}))
 }
 

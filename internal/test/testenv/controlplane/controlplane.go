@@ -1,12 +1,12 @@
-// Package controlplane starts a real control plane on loopback: etcd, a Kubernetes API server that serves the OpenShift kinds, and,
-// if asked, the controller manager and the scheduler.
+// Package controlplane starts a real control plane on loopback: etcd, a Kubernetes API server that serves the OpenShift
+// kinds, and, if asked, the controller manager and the scheduler.
 //
 //	Start: snapshot, if there is one --> etcd --> kube-apiserver (Node, RBAC, NodeRestriction) --> definitions --> [kube-controller-manager, kube-scheduler]
 //	                                                   |                                                '-- a snapshot for the next start
 //	                                                   '-- one CA for clients, with which the controller manager also signs the certificates of kubelets
 //
-// `make testenv` builds the programs. The package never downloads any and never uses an existing cluster. Without the controller
-// manager, nodes, machines and namespaces stay as they were written, and objects outlive their owners.
+// `make testenv` builds the programs. The package never downloads any and never uses an existing cluster. Without the
+// controller manager, nodes, machines and namespaces stay as they were written, and objects outlive their owners.
 package controlplane
 
 import (
@@ -90,7 +90,7 @@ func Start(o Options) (*ControlPlane, error) {
 		return nil, err
 	}
 	programs := cmp.Or(os.Getenv(Variable), filepath.Join(modules.own, "bin", "testenv"))
-	if name := missing(programs, o.programs()); name != "" {
+	if name := missingPrograms(programs, o.programs()); name != "" {
 		return nil, &MissingError{name}
 	}
 	files := definitions(modules.openshift)
@@ -102,7 +102,7 @@ func Start(o Options) (*ControlPlane, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the control plane: %w", err)
 	}
-	if err := c.launch(o, snapshot); err != nil {
+	if err := c.launchPrograms(o, snapshot); err != nil {
 		err = fmt.Errorf("starting the control plane: %w; the end of its log:\n%s", err, lastLines(c.folders.log))
 		return nil, errors.Join(err, c.Stop())
 	}
@@ -121,8 +121,8 @@ func (o Options) programs() []string {
 	return all
 }
 
-// missing returns the first program that is not in the folder.
-func missing(folder string, programs []string) string {
+// missingPrograms returns the first program that is not in the folder.
+func missingPrograms(folder string, programs []string) string {
 	for _, name := range programs {
 		if _, err := os.Stat(filepath.Join(folder, name)); err != nil {
 			return name
@@ -172,7 +172,7 @@ func newControlPlane(o Options, programs string, definitions []string) (*Control
 	return &ControlPlane{CRDs: crds.CRDs, server: server, programs: programs, clients: clients, folders: folders, logs: logs}, nil
 }
 
-func (c *ControlPlane) launch(o Options, snapshot snapshot) (err error) {
+func (c *ControlPlane) launchPrograms(o Options, snapshot snapshot) (err error) {
 	if c.lifeline, err = newLifeline(c.folders.root); err != nil {
 		return err
 	}
@@ -243,12 +243,13 @@ func (c *ControlPlane) APIServerProgram() string { return c.server.ControlPlane.
 type Version struct {
 	// Programs is the folder of its program, empty for that of the control plane.
 	Programs string
-	// Emulated is the older minor version that it behaves as, such as "1.35"; empty for its own (kube-apiserver --emulated-version).
+	// Emulated is the older minor version that it behaves as, such as "1.35"; empty for its own (kube-apiserver
+	// --emulated-version).
 	Emulated string
 }
 
-// ExchangeAPIServer stops the API server and starts one of another version, at the same address and with the same data. Etcd, the controllers and
-// the scheduler stay.
+// ExchangeAPIServer stops the API server and starts one of another version, at the same address and with the same data.
+// Etcd, the controllers and the scheduler stay.
 func (c *ControlPlane) ExchangeAPIServer(v Version) error {
 	if err := c.StopAPIServer(); err != nil {
 		return err

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// crdFiles are the definitions that the server serves, with their paths in github.com/openshift/api: those of a cluster without
-// preview features. A folder has several variants of a definition, so they are listed one by one.
+// crdFiles are the definitions that the server serves, with their paths in github.com/openshift/api: those of a cluster
+// without preview features. A folder has several variants of a definition, so they are listed one by one.
 var crdFiles = []struct {
 	folder string
 	files  []string
@@ -56,8 +56,8 @@ func definitions(openshift string) []string {
 	return paths
 }
 
-// Await lists each kind until the result is as wanted. It lists them in parallel, as the first request for a kind takes a
-// second.
+// Await lists each kind until the result is as wanted. It lists them in parallel, as the first request for a kind takes
+// a second.
 func (c *ControlPlane) Await(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition, wanted func(error) bool) error {
 	answers := make([]error, len(crds))
 	var group sync.WaitGroup
@@ -71,7 +71,9 @@ func (c *ControlPlane) Await(ctx context.Context, crds []*apiextensionsv1.Custom
 }
 
 func (c *ControlPlane) await(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, wanted func(error) bool) error {
-	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, Patience, true, func(ctx context.Context) (bool, error) { return wanted(c.ask(ctx, crd)), nil })
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, Patience, true, func(ctx context.Context) (bool, error) {
+		return wanted(c.ask(ctx, crd)), nil
+	})
 	if err != nil {
 		return fmt.Errorf("waiting for the answer for %s: %w", crd.Name, err)
 	}

@@ -5,8 +5,8 @@ import (
 	"os/exec"
 )
 
-// lifeline ends what this program started if the program ends before its tests do: interrupted, killed, or after a timeout. A
-// shell reads from a pipe, which is closed when the program ends.
+// lifeline ends what this program started if the program ends before its tests do: interrupted, killed, or after a
+// timeout. A shell reads from a pipe, which is closed when the program ends.
 type lifeline struct {
 	shell *exec.Cmd
 	pipe  io.Closer

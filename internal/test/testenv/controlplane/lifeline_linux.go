@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// reaper waits until the pipe is closed. It kills every process whose command line names the folder, twice, as one may have been about to start, and
-// removes the folder.
+// reaper waits until the pipe is closed. It kills every process whose command line names the folder, twice, as one may
+// have been about to start, and removes the folder.
 const reaper = `read -r _
 for _ in 1 2; do
 	for p in /proc/[0-9]*; do
@@ -39,8 +39,8 @@ var names = []string{Etcd, APIServer, ControllerManager, Scheduler}
 // commLength is how much of a program's name the kernel keeps (man 5 proc_pid_stat).
 const commLength = 15
 
-// children returns the processes of these programs that a process has started.
-func children(of int, programs []string) ([]string, error) {
+// childProcesses returns the processes of these programs that a process has started.
+func childProcesses(of int, programs []string) ([]string, error) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func kill(program string) error { return signal(program, syscall.SIGKILL) }
 
 // signal is for the processes of a program that this one has started.
 func signal(program string, what syscall.Signal) error {
-	pids, err := children(os.Getpid(), []string{program})
+	pids, err := childProcesses(os.Getpid(), []string{program})
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func TestAKilledProgramLeavesNothing(t *testing.T) {
 	lines := bufio.NewScanner(out)
 	lines.Scan()
 	left := strings.Fields(lines.Text())
-	pids, err := children(program.Process.Pid, names)
+	pids, err := childProcesses(program.Process.Pid, names)
 	if err != nil || len(pids) != 2 || len(left) != 1 {
 		t.Fatalf("%q started %q: %v", left, pids, err)
 	}
@@ -53,7 +53,7 @@ func TestAKilledProgramLeavesNothing(t *testing.T) {
 
 func TestTheServerListensOnLoopbackOnly(t *testing.T) {
 	start(t, Options{Controllers: true})
-	pids, err := children(os.Getpid(), names)
+	pids, err := childProcesses(os.Getpid(), names)
 	if err != nil || len(pids) != len(names) {
 		t.Fatalf("%q, %v", pids, err)
 	}

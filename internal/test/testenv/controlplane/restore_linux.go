@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Save copies what etcd has to a folder that does not exist. etcd stands still for that moment: the copy is what it would find if it had been killed.
+// Save copies what etcd has to a folder that does not exist. etcd stands still for that moment: the copy is what it
+// would find if it had been killed.
 func (c *ControlPlane) Save(folder string) error {
 	if err := signal(Etcd, syscall.SIGSTOP); err != nil {
 		return err
@@ -23,22 +24,22 @@ func (c *ControlPlane) Save(folder string) error {
 	return errors.Join(err, signal(Etcd, syscall.SIGCONT))
 }
 
-// Restore stops the API server, gives etcd what was saved, and starts both. As a restore of a cluster does, it makes the revision larger than any that
-// was ever seen, and has all before it compacted, so that no client goes on from a version that is another one now
-// (etcd.io/docs/v3.6/op-guide/recovery, Restoring with revision bump).
+// Restore stops the API server, gives etcd what was saved, and starts both. As a restore of a cluster does, it makes
+// the revision larger than any that was ever seen, and has all before it compacted, so that no client goes on from a
+// version that is another one now (etcd.io/docs/v3.6/op-guide/recovery, Restoring with revision bump).
 func (c *ControlPlane) Restore(folder string) error {
 	server := c.server.ControlPlane.Etcd
 	if err := c.StopAPIServer(); err != nil {
 		return err
 	}
-	seen, err := revision(server.URL)
+	seen, err := currentRevision(server.URL)
 	if err != nil {
 		return err
 	}
 	if err := errors.Join(server.Stop(), os.RemoveAll(c.folders.data), os.CopyFS(c.folders.data, os.DirFS(folder)), server.Start()); err != nil {
 		return fmt.Errorf("restoring etcd: %w", err)
 	}
-	if err := bump(server.URL, seen); err != nil {
+	if err := bumpRevision(server.URL, seen); err != nil {
 		return fmt.Errorf("raising the revision of etcd: %w", err)
 	}
 	return c.StartAPIServer()
@@ -50,9 +51,9 @@ const bumpKey = "d21jby10ZXN0ZW52"
 // parallelWrites is how many writes are asked for at once.
 const parallelWrites = 16
 
-// bump makes the revision of etcd larger than one, by as many writes, and has what was before it compacted.
-func bump(etcd *url.URL, above int64) error {
-	now, err := revision(etcd)
+// bumpRevision makes the revision of etcd larger than one, by as many writes, and has what was before it compacted.
+func bumpRevision(etcd *url.URL, above int64) error {
+	now, err := currentRevision(etcd)
 	if err != nil {
 		return err
 	}
@@ -67,8 +68,8 @@ func bump(etcd *url.URL, above int64) error {
 	return ask(etcd, "v3/kv/compaction", map[string]string{"revision": strconv.FormatInt(above, 10)}, nil)
 }
 
-// revision returns that of the last write.
-func revision(etcd *url.URL) (int64, error) {
+// currentRevision returns that of the last write.
+func currentRevision(etcd *url.URL) (int64, error) {
 	var answer struct {
 		Header struct {
 			Revision int64 `json:"revision,string"`

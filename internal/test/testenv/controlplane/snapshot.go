@@ -11,8 +11,9 @@ import (
 	"path/filepath"
 )
 
-// snapshot is what etcd has after the start of a control plane, with the definitions and the objects that an API server makes at its first start:
-// the next control plane of the same programs and definitions begins with it. The zero value keeps nothing.
+// snapshot is what etcd has after the start of a control plane, with the definitions and the objects that an API server
+// makes at its first start: the next control plane of the same programs and definitions begins with it. The zero value
+// keeps nothing.
 type snapshot struct{ folder string }
 
 // newSnapshot returns the one for programs and the files of definitions, beside the programs. It need not exist.

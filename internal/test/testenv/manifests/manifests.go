@@ -1,4 +1,5 @@
-// Package manifests reads Kubernetes objects from files, and puts them into an API server with their status, as a cluster has them.
+// Package manifests reads Kubernetes objects from files, and puts them into an API server with their status, as a
+// cluster has them.
 package manifests
 
 import (
@@ -47,8 +48,8 @@ func (m Manifest) id() string {
 
 const kindNamespace = "Namespace"
 
-// Read reads the objects, and those in lists, of files and of all YAML files below folders. Of two manifests of one object the later one
-// wins, as with --from.
+// Read reads the objects, and those in lists, of files and of all YAML files below folders. Of two manifests of one
+// object the later one wins, as with --from.
 func Read(paths ...string) ([]Manifest, error) {
 	var list []Manifest
 	for _, p := range paths {
@@ -86,8 +87,8 @@ func Namespaces(list []Manifest) (namespaces, others []Manifest) {
 	return namespaces, others
 }
 
-// NewClient returns a client that refuses unknown fields. It prints no warnings: the server warns about what every cluster has, such as
-// finalizers without a slash.
+// NewClient returns a client that refuses unknown fields. It prints no warnings: the server warns about what every
+// cluster has, such as finalizers without a slash.
 func NewClient(admin *rest.Config) (client.Client, error) {
 	quiet := rest.CopyConfig(admin)
 	quiet.WarningHandler = rest.NoWarnings{}
@@ -98,7 +99,8 @@ func NewClient(admin *rest.Config) (client.Client, error) {
 	return client.WithFieldValidation(c, metav1.FieldValidationStrict), nil
 }
 
-// Create creates an object and then sets its status, for which a subresource needs a second request. A Namespace that exists is no error.
+// Create creates an object and then sets its status, for which a subresource needs a second request. A Namespace that
+// exists is no error.
 func (m Manifest) Create(ctx context.Context, c client.Client) error {
 	sent := m.DeepCopy()
 	for _, field := range []string{"creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"} {
@@ -128,14 +130,14 @@ func (m Manifest) Create(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// isBeingDeleted reports whether an object of that name is about to go, as a definition does until its objects are gone. Only the message
-// of the API server tells it from one that stays.
+// isBeingDeleted reports whether an object of that name is about to go, as a definition does until its objects are
+// gone. Only the message of the API server tells it from one that stays.
 func isBeingDeleted(err error) bool {
 	return apierrors.IsAlreadyExists(err) && strings.Contains(err.Error(), "object is being deleted")
 }
 
-// Remove deletes an object without its finalizers, as no controller runs that would remove them. An object that does not exist is no
-// error.
+// Remove deletes an object without its finalizers, as no controller runs that would remove them. An object that does
+// not exist is no error.
 func (m Manifest) Remove(ctx context.Context, c client.Client) (err error) {
 	if len(m.GetFinalizers()) > 0 {
 		none := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
@@ -155,8 +157,8 @@ func (m Manifest) Remove(ctx context.Context, c client.Client) (err error) {
 	return fmt.Errorf("removing %s: %w", m, err)
 }
 
-// awaitRemoved waits until an object does not exist any longer: the API server removes the objects of a definition first, and until then it cannot be
-// created again.
+// awaitRemoved waits until an object does not exist any longer: the API server removes the objects of a definition
+// first, and until then it cannot be created again.
 func (m Manifest) awaitRemoved(ctx context.Context, c client.Client) error {
 	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
 		err := c.Get(ctx, client.ObjectKeyFromObject(m), m.DeepCopy())
@@ -175,14 +177,14 @@ func readAll(root string) ([]Manifest, error) {
 		if err != nil {
 			return err
 		}
-		more, err := parse(path, text)
+		more, err := parseManifests(path, text)
 		list = append(list, more...)
 		return err
 	})
 	return list, err
 }
 
-func parse(path string, text []byte) ([]Manifest, error) {
+func parseManifests(path string, text []byte) ([]Manifest, error) {
 	var list []Manifest
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	for {

@@ -1,5 +1,5 @@
-// Package readonly is as much of a Kubernetes API server as reading needs: discovery, get and list of given objects. Real clients talk to
-// it, so that their errors are the real ones.
+// Package readonly is as much of a Kubernetes API server as reading needs: discovery, get and list of given objects.
+// Real clients talk to it, so that their errors are the real ones.
 package readonly
 
 import (
@@ -46,7 +46,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, metav1.APIVersions{Versions: []string{"v1"}})
 		return
 	case len(parts) == 1:
-		answer(w, a.groups())
+		answer(w, a.serveGroups())
 		return
 	case parts[0] == "api":
 		version, parts = parts[1], parts[2:]
@@ -64,10 +64,13 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(parts) > 1 {
 		name = parts[1]
 	}
-	a.answerObjects(w, r, schema.GroupVersionResource{Group: group, Version: version, Resource: parts[0]}, client.ObjectKey{Namespace: namespace, Name: name})
+	a.answerObjects(
+		w, r, schema.GroupVersionResource{Group: group, Version: version, Resource: parts[0]},
+		client.ObjectKey{Namespace: namespace, Name: name},
+	)
 }
 
-func (a *API) groups() metav1.APIGroupList {
+func (a *API) serveGroups() metav1.APIGroupList {
 	var list metav1.APIGroupList
 	for _, o := range a.Objects {
 		gv := o.GroupVersionKind().GroupVersion()
@@ -75,7 +78,9 @@ func (a *API) groups() metav1.APIGroupList {
 			continue
 		}
 		version := metav1.GroupVersionForDiscovery{GroupVersion: gv.String(), Version: gv.Version}
-		list.Groups = append(list.Groups, metav1.APIGroup{Name: gv.Group, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version})
+		list.Groups = append(list.Groups, metav1.APIGroup{
+			Name: gv.Group, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version,
+		})
 	}
 	return list
 }

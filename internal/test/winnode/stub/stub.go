@@ -1,5 +1,5 @@
-// Package stub has the behaviour of stand-ins for the services of a Windows node. All are copies of one executable, with the
-// behaviour appended.
+// Package stub has the behaviour of stand-ins for the services of a Windows node. All are copies of one executable,
+// with the behaviour appended.
 //
 //	service.exe + Behaviour --Attach--> kubelet.exe, containerd.exe ... --Own--> Behaviour
 package stub
@@ -21,7 +21,8 @@ type Behaviour struct {
 	HTTP  []string `json:"http,omitempty"`
 	TCP   []string `json:"tcp,omitempty"`
 	Pipes []string `json:"pipes,omitempty"`
-	// Config is a file that it reads when it starts. It ends with exit code ExitBad if the file is missing or contains Bad.
+	// Config is a file that it reads when it starts. It ends with exit code ExitBad if the file is missing or contains
+	// Bad.
 	Config string `json:"config,omitempty"`
 	Bad    string `json:"bad,omitempty"`
 	// Hangs makes it ignore a stop.
@@ -45,8 +46,8 @@ const mark = "\nwmco stub service: "
 // maxTail is the limit of mark and behaviour, in bytes.
 const maxTail = 64 << 10
 
-// Attach returns a copy of the program with this behaviour.
-func Attach(program []byte, b Behaviour) ([]byte, error) {
+// AttachBehaviour returns a copy of the program with this behaviour.
+func AttachBehaviour(program []byte, b Behaviour) ([]byte, error) {
 	text, err := json.Marshal(b)
 	if err != nil {
 		return nil, err
@@ -54,8 +55,8 @@ func Attach(program []byte, b Behaviour) ([]byte, error) {
 	return append(append(bytes.Clone(program), mark...), text...), nil
 }
 
-// Own returns the behaviour of the program that calls it.
-func Own() (Behaviour, error) {
+// ReadOwn returns the behaviour of the program that calls it.
+func ReadOwn() (Behaviour, error) {
 	path, err := os.Executable()
 	if err != nil {
 		return Behaviour{}, err

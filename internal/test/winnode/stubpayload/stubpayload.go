@@ -1,5 +1,5 @@
-// Package stubpayload writes a folder as `make payload` does, with stand-ins that run under Wine and answer the probes of the
-// services that render creates. wmco-node and kube-log-runner are real.
+// Package stubpayload writes a folder as `make payload` does, with stand-ins that run under Wine and answer the probes
+// of the services that render creates. wmco-node and kube-log-runner are real.
 package stubpayload
 
 import (
@@ -50,7 +50,10 @@ func Write(folder string, p Programs) error {
 			return fmt.Errorf("making the stand-in for %s: %w", x.Name, err)
 		}
 		stored := archive.Compress(raw)
-		e := store.Entry{Name: x.Name, Path: x.Path, Module: x.Module, Version: x.Version, Go: runtime.Version(), Raw: blob(raw), Stored: blob(stored)}
+		e := store.Entry{
+			Name: x.Name, Path: x.Path, Module: x.Module, Version: x.Version, Go: runtime.Version(), Raw: blobOf(raw),
+			Stored: blobOf(stored),
+		}
 		if x.Name == payload.Agent {
 			e.Path, e.Version = payload.AgentPath(e.Raw.Digest), p.Version
 		}
@@ -71,7 +74,7 @@ func (p Programs) executable(name string) ([]byte, error) {
 	built, ok := p.Built[name]
 	switch {
 	case name == payload.Agent && p.AgentEnds:
-		return stub.Attach(p.Service, stub.Behaviour{Version: name, Config: `C:\k\missing`})
+		return stub.AttachBehaviour(p.Service, stub.Behaviour{Version: name, Config: `C:\k\missing`})
 	case name == payload.Agent:
 		return p.Agent, nil
 	case ok:
@@ -84,9 +87,9 @@ func (p Programs) executable(name string) ([]byte, error) {
 	if name == payload.Kubelet && p.KubeletPrints {
 		b.LogBytes, b.LogMilliseconds = 10000, 50
 	}
-	return stub.Attach(p.Service, b)
+	return stub.AttachBehaviour(p.Service, b)
 }
 
-func blob(data []byte) store.Blob {
+func blobOf(data []byte) store.Blob {
 	return store.Blob{Digest: bundle.Of(data), Size: int64(len(data))}
 }

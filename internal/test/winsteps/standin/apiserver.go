@@ -18,8 +18,8 @@ import (
 	"wmco/bundle/published"
 )
 
-// APIServer answers what the node agent asks: its Node, the Node's Lease, which is always fresh, and the Secrets of the published bundle. It
-// keeps the annotations and Events that the agent writes. Everything else does not exist.
+// APIServer answers what the node agent asks: its Node, the Node's Lease, which is always fresh, and the Secrets of the
+// published bundle. It keeps the annotations and Events that the agent writes. Everything else does not exist.
 type APIServer struct {
 	Node string
 	// Now is the time of the Lease and of the condition Ready.
@@ -47,15 +47,15 @@ func (s *APIServer) Publish(folder string) (published.Desired, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.secrets = folder
-	s.annotate(map[string]string{published.DesiredAnnotation: string(text)})
+	s.annotateNode(map[string]string{published.DesiredAnnotation: string(text)})
 	return d, nil
 }
 
 // FileDesired is the annotation of a published bundle, in the folder that also has the parts of its layers.
 const FileDesired = "desired.json"
 
-// annotate changes annotations and ends the wait of the watches. The caller has the lock.
-func (s *APIServer) annotate(changes map[string]string) {
+// annotateNode changes annotations and ends the wait of the watches. The caller has the lock.
+func (s *APIServer) annotateNode(changes map[string]string) {
 	if s.annotations == nil {
 		s.annotations = map[string]string{}
 	}
@@ -91,7 +91,9 @@ func (s *APIServer) metadata() (metav1.PartialObjectMetadata, <-chan struct{}) {
 	if s.changed == nil {
 		s.changed = make(chan struct{})
 	}
-	return metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}, ObjectMeta: s.meta()}, s.changed
+	return metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}, ObjectMeta: s.meta(),
+	}, s.changed
 }
 
 func (s *APIServer) meta() metav1.ObjectMeta {
@@ -107,35 +109,39 @@ func (s *APIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
 	switch node := "/api/v1/nodes/" + s.Node; {
 	case r.URL.Path == "/api/v1/nodes" && r.URL.Query().Get("watch") != "":
-		s.watch(w, r)
+		s.serveWatch(w, r)
 	case r.URL.Path == "/api/v1/nodes":
 		m, _ := s.metadata()
-		write(w, http.StatusOK, metav1.PartialObjectMetadataList{
+		writeJSON(w, http.StatusOK, metav1.PartialObjectMetadataList{
 			TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"},
 			ListMeta: metav1.ListMeta{ResourceVersion: m.ResourceVersion}, Items: []metav1.PartialObjectMetadata{m},
 		})
 	case r.URL.Path == node+"/status" && r.Method == http.MethodPatch:
-		s.patch(w, r)
+		s.servePatch(w, r)
 	case r.URL.Path == node:
 		s.mu.Lock()
 		n := corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: s.meta()}
 		s.mu.Unlock()
-		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.NewTime(s.Now())}}
-		write(w, http.StatusOK, n)
+		n.Status.Conditions = []corev1.NodeCondition{
+			{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.NewTime(s.Now())},
+		}
+		writeJSON(w, http.StatusOK, n)
 	case strings.HasSuffix(r.URL.Path, "/leases/"+s.Node):
 		now := metav1.NewMicroTime(s.Now())
-		write(w, http.StatusOK, coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: s.Node}, Spec: coordinationv1.LeaseSpec{RenewTime: &now}})
+		writeJSON(w, http.StatusOK, coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Name: s.Node}, Spec: coordinationv1.LeaseSpec{RenewTime: &now},
+		})
 	case strings.HasSuffix(r.URL.Path, "/secrets/"+name):
-		s.secret(w, name)
+		s.serveSecret(w, name)
 	case strings.HasSuffix(r.URL.Path, "/events") && r.Method == http.MethodPost:
-		s.event(w, r)
+		s.keepEvent(w, r)
 	default:
-		missing(w, r.URL.Path)
+		answerMissing(w, r.URL.Path)
 	}
 }
 
-// watch sends the Node, and again whenever it is written, until the client ends it or its time is over.
-func (s *APIServer) watch(w http.ResponseWriter, r *http.Request) {
+// serveWatch sends the Node, and again whenever it is written, until the client ends it or its time is over.
+func (s *APIServer) serveWatch(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	limit := make(<-chan time.Time)
 	if seconds, err := strconv.Atoi(r.URL.Query().Get("timeoutSeconds")); err == nil {
@@ -152,7 +158,9 @@ func (s *APIServer) watch(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.URL.Query().Get("sendInitialEvents") == "true" {
 		end := m
-		end.ObjectMeta = metav1.ObjectMeta{ResourceVersion: m.ResourceVersion, Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}
+		end.ObjectMeta = metav1.ObjectMeta{ResourceVersion: m.ResourceVersion, Annotations: map[string]string{
+			metav1.InitialEventsAnnotationKey: "true",
+		}}
 		if !send("BOOKMARK", end) {
 			return
 		}
@@ -171,31 +179,31 @@ func (s *APIServer) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *APIServer) patch(w http.ResponseWriter, r *http.Request) {
+func (s *APIServer) servePatch(w http.ResponseWriter, r *http.Request) {
 	var m metav1.PartialObjectMetadata
 	if err := json.NewDecoder(r.Body).Decode(&m); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	s.mu.Lock()
-	s.annotate(m.Annotations)
+	s.annotateNode(m.Annotations)
 	s.mu.Unlock()
-	write(w, http.StatusOK, struct{}{})
+	writeJSON(w, http.StatusOK, struct{}{})
 }
 
-func (s *APIServer) secret(w http.ResponseWriter, name string) {
+func (s *APIServer) serveSecret(w http.ResponseWriter, name string) {
 	s.mu.Lock()
 	folder := s.secrets
 	s.mu.Unlock()
 	data, err := os.ReadFile(filepath.Join(folder, filepath.Base(name)))
 	if folder == "" || err != nil {
-		missing(w, "Secret "+name)
+		answerMissing(w, "Secret "+name)
 		return
 	}
-	write(w, http.StatusOK, corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{published.SecretKey: data}})
+	writeJSON(w, http.StatusOK, corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{published.SecretKey: data}})
 }
 
-func (s *APIServer) event(w http.ResponseWriter, r *http.Request) {
+func (s *APIServer) keepEvent(w http.ResponseWriter, r *http.Request) {
 	var e corev1.Event
 	if err := json.NewDecoder(r.Body).Decode(&e); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -204,17 +212,17 @@ func (s *APIServer) event(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.events = append(s.events, e)
 	s.mu.Unlock()
-	write(w, http.StatusCreated, e)
+	writeJSON(w, http.StatusCreated, e)
 }
 
-func missing(w http.ResponseWriter, what string) {
-	write(w, http.StatusNotFound, metav1.Status{
+func answerMissing(w http.ResponseWriter, what string) {
+	writeJSON(w, http.StatusNotFound, metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
 		Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Message: fmt.Sprintf("%q does not exist here", what),
 	})
 }
 
-func write(w http.ResponseWriter, status int, answer any) {
+func writeJSON(w http.ResponseWriter, status int, answer any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(answer) // whoever asked may have gone

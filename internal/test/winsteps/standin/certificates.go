@@ -31,7 +31,7 @@ const validity = 24 * time.Hour
 
 // WriteCertificates writes a new CA, a certificate for servers on 127.0.0.1, and one of the kubelet of a Node.
 func WriteCertificates(folder, node string, now time.Time) error {
-	ca, caKey, err := sign(&x509.Certificate{
+	ca, caKey, err := signCertificate(&x509.Certificate{
 		Subject: pkix.Name{CommonName: "wmco windows-steps"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}, nil, nil, now)
 	if err != nil {
@@ -61,8 +61,8 @@ func WriteCertificates(folder, node string, now time.Time) error {
 	return nil
 }
 
-// sign returns a certificate and its key. Without a parent it signs itself.
-func sign(template, parent *x509.Certificate, by *ecdsa.PrivateKey, now time.Time) (*x509.Certificate, *ecdsa.PrivateKey, error) {
+// signCertificate returns a certificate and its key. Without a parent it signs itself.
+func signCertificate(template, parent *x509.Certificate, by *ecdsa.PrivateKey, now time.Time) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, err
@@ -83,7 +83,7 @@ func sign(template, parent *x509.Certificate, by *ecdsa.PrivateKey, now time.Tim
 }
 
 func signPEM(template, parent *x509.Certificate, by *ecdsa.PrivateKey, now time.Time) ([]byte, error) {
-	cert, key, err := sign(template, parent, by, now)
+	cert, key, err := signCertificate(template, parent, by, now)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,9 @@ func signPEM(template, parent *x509.Certificate, by *ecdsa.PrivateKey, now time.
 		return nil, err
 	}
 	var text bytes.Buffer
-	err = errors.Join(pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}), pem.Encode(&text, &pem.Block{Type: "EC PRIVATE KEY", Bytes: der}))
+	err = errors.Join(pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}), pem.Encode(
+		&text, &pem.Block{Type: "EC PRIVATE KEY", Bytes: der},
+	))
 	return text.Bytes(), err
 }
 

@@ -1,4 +1,5 @@
-// Package standin has servers for one Windows machine that is no node of a cluster: an API server that knows one Node, and a registry.
+// Package standin has servers for one Windows machine that is no node of a cluster: an API server that knows one Node,
+// and a registry.
 package standin
 
 import (
@@ -9,7 +10,8 @@ import (
 	"time"
 )
 
-// Listen serves a handler by TLS on an address of this machine until the returned function is called. The certificate is that of the folder.
+// Listen serves a handler by TLS on an address of this machine until the returned function is called. The certificate
+// is that of the folder.
 func Listen(ctx context.Context, address, certificates string, h http.Handler) (stop func() error, err error) {
 	config, err := serverTLS(certificates)
 	if err != nil {

@@ -21,9 +21,9 @@ func run(args []string) error {
 	if len(args) != 2 {
 		return fmt.Errorf("usage: tested FOLDER FILE")
 	}
-	results, err := tested.Read(args[0])
+	results, err := tested.ReadResults(args[0])
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(args[1], []byte(tested.Markdown(results)), 0o644)
+	return os.WriteFile(args[1], []byte(tested.ResultsPage(results)), 0o644)
 }

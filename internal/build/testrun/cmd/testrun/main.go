@@ -2,7 +2,8 @@
 //
 //	testrun [-dir MODULE] [-logs FOLDER] [-allowed FILE] [-skipped FILE] [-times FILE] [-again N] -- FLAGS AND PACKAGES OF go test
 //
-// It exits with 1 if a test failed, or was skipped that is not in the file of allowed skips, and with 2 if the tests could not be run.
+// It exits with 1 if a test failed, or was skipped that is not in the file of allowed skips, and with 2 if the tests
+// could not be run.
 package main
 
 import (

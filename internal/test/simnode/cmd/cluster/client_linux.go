@@ -22,7 +22,7 @@ import (
 // fieldManager is the name under which objects are applied.
 const fieldManager = "demo"
 
-func connect() (client.Client, error) {
+func connectCluster() (client.Client, error) {
 	c, err := config.GetConfig()
 	if err != nil {
 		return nil, err
@@ -30,9 +30,9 @@ func connect() (client.Client, error) {
 	return manifests.NewClient(c)
 }
 
-// apply applies objects with their status, and prints what has become of each.
-func apply(ctx context.Context, out io.Writer, files []string) error {
-	c, err := connect()
+// applyFiles applies objects with their status, and prints what has become of each.
+func applyFiles(ctx context.Context, out io.Writer, files []string) error {
+	c, err := connectCluster()
 	if err != nil {
 		return err
 	}
@@ -41,11 +41,17 @@ func apply(ctx context.Context, out io.Writer, files []string) error {
 		return err
 	}
 	for _, m := range list {
-		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(m.DeepCopy()), client.FieldOwner(fieldManager), client.ForceOwnership); err != nil {
+		if err := c.Apply(
+			ctx, client.ApplyConfigurationFromUnstructured(m.DeepCopy()), client.FieldOwner(fieldManager),
+			client.ForceOwnership,
+		); err != nil {
 			return fmt.Errorf("%s: %w", m, err)
 		}
 		if m.Object["status"] != nil {
-			if err := c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(m.Unstructured), client.FieldOwner(fieldManager), client.ForceOwnership); err != nil {
+			if err := c.Status().Apply(
+				ctx, client.ApplyConfigurationFromUnstructured(m.Unstructured), client.FieldOwner(fieldManager),
+				client.ForceOwnership,
+			); err != nil {
 				return fmt.Errorf("the status of %s: %w", m, err)
 			}
 		}
@@ -56,7 +62,7 @@ func apply(ctx context.Context, out io.Writer, files []string) error {
 
 // printNodes prints what kubectl get nodes does, and the version of the operator, which a node gets when it has joined.
 func printNodes(ctx context.Context, out io.Writer) error {
-	c, err := connect()
+	c, err := connectCluster()
 	if err != nil {
 		return err
 	}
@@ -102,7 +108,7 @@ func addressOf(n corev1.Node) string {
 // printEvents prints the events about an object, the oldest first.
 func printEvents(ctx context.Context, out io.Writer, object string) error {
 	kind, name, _ := strings.Cut(object, "/")
-	c, err := connect()
+	c, err := connectCluster()
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func must(t *testing.T, err error) {
 
 func TestCommandLine(t *testing.T) {
 	folder := t.TempDir()
-	got, err := parse([]string{folder, "--bare", "--load", "a", "--load", "b.yaml", "--locked", "win-2", "win-1=192.0.2.11", "win-2=192.0.2.12"})
+	got, err := parseScene([]string{folder, "--bare", "--load", "a", "--load", "b.yaml", "--locked", "win-2", "win-1=192.0.2.11", "win-2=192.0.2.12"})
 	must(t, err)
 	want := scene{folder: folder, bare: true, load: []string{"a", "b.yaml"}, machines: []machine{{"win-1", netip.MustParseAddr("192.0.2.11"), false}, {"win-2", netip.MustParseAddr("192.0.2.12"), true}}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(scene{}, machine{}), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
@@ -56,7 +56,7 @@ func TestClient(t *testing.T) {
 	mirrors := filepath.Join("..", "..", "..", "..", "..", "golden", "transitions", "mirror-added", "idms.yaml")
 	var out bytes.Buffer
 	for range 2 { // as often as one likes
-		must(t, apply(t.Context(), &out, []string{mirrors}))
+		must(t, applyFiles(t.Context(), &out, []string{mirrors}))
 	}
 	c, err := client.New(server.Config(t), client.Options{Scheme: scheme.Scheme})
 	must(t, err)

@@ -2,16 +2,17 @@
 //
 //	cluster up FOLDER [--bare] [--load PATH]... [--locked NAME]... NAME=ADDRESS...
 //	                       a control plane with the objects of the paths, and machines that listen on port 22 of their addresses
+//	cluster plane FOLDER   a control plane alone, with its controllers, until it is interrupted; prints the path of its kubeconfig
 //	cluster apply FILE...  server-side apply, as kubectl apply --server-side does
 //	cluster nodes          the Nodes, one a line
 //	cluster events OBJECT  the events about an object, such as ConfigMap/windows-instances
 //	cluster payload FROM AGENT VERSION TO
 //	                       a copy of the payload FROM with the node agent AGENT, which runs on the simulated machines
 //
-// `up` prints what it has made, then "ready", and runs until its stdin ends. The folder must not exist; control plane and machines are
-// below it. A machine that has a Machine gets its certificates approved, as by the cluster's approver. A locked machine does not accept
-// the operator's key. In a bare cluster the operator is not installed: it has no Secret with the key and no kubeconfig. The other commands
-// find the cluster as kubectl does.
+// `up` prints what it has made, then "ready", and runs until its stdin ends. The folder must not exist; control plane
+// and machines are below it. A machine that has a Machine gets its certificates approved, as by the cluster's approver.
+// A locked machine does not accept the operator's key. In a bare cluster the operator is not installed: it has no
+// Secret with the key and no kubeconfig. The other commands find the cluster as kubectl does.
 //
 // Exit status: 0 done; 1 an error; 2 usage; 3 a program that is needed is not there.
 package main
@@ -38,7 +39,7 @@ const (
 )
 
 // errUsage says that the command line is not one of those above.
-var errUsage = errors.New("usage: cluster up FOLDER [--bare] [--load PATH]... [--locked NAME]... NAME=ADDRESS... | apply FILE... | nodes | events OBJECT | payload FROM AGENT VERSION TO")
+var errUsage = errors.New("usage: cluster up FOLDER [--bare] [--load PATH]... [--locked NAME]... NAME=ADDRESS... | plane FOLDER | apply FILE... | nodes | events OBJECT | payload FROM AGENT VERSION TO")
 
 func main() {
 	log.SetLogger(logr.Discard())
@@ -69,13 +70,15 @@ func run(ctx context.Context, args []string) error {
 	}
 	switch command, rest := args[0], args[1:]; {
 	case command == "up":
-		s, err := parse(rest)
+		s, err := parseScene(rest)
 		if err != nil {
 			return err
 		}
 		return s.up(ctx)
+	case command == "plane" && len(rest) == 1:
+		return runPlane(ctx, rest[0])
 	case command == "apply" && len(rest) > 0:
-		return apply(ctx, os.Stdout, rest)
+		return applyFiles(ctx, os.Stdout, rest)
 	case command == "nodes" && len(rest) == 0:
 		return printNodes(ctx, os.Stdout)
 	case command == "events" && len(rest) == 1:
@@ -84,4 +87,15 @@ func run(ctx context.Context, args []string) error {
 		return writePayload(rest[0], rest[1], rest[2], rest[3])
 	}
 	return errUsage
+}
+
+// runPlane runs a control plane, whose folder is removed at the end.
+func runPlane(ctx context.Context, folder string) error {
+	c, err := controlplane.Start(controlplane.Options{Controllers: true, Folder: folder})
+	if err != nil {
+		return err
+	}
+	fmt.Println(c.Kubeconfig)
+	<-ctx.Done()
+	return c.Stop()
 }

@@ -14,7 +14,8 @@ import (
 	"wmco/payload/store"
 )
 
-// writePayload copies a payload of stand-ins, such as golden/payload, with another node agent: one that runs on the simulated machines.
+// writePayload copies a payload of stand-ins, such as golden/payload, with another node agent: one that runs on the
+// simulated machines.
 func writePayload(from, agent, version, to string) error {
 	data, err := os.ReadFile(filepath.Join(from, store.ListFile))
 	if err != nil {
@@ -31,7 +32,7 @@ func writePayload(from, agent, version, to string) error {
 	if err != nil {
 		return err
 	}
-	stored, err := compress(raw)
+	stored, err := compressProgram(raw)
 	if err != nil {
 		return err
 	}
@@ -44,10 +45,12 @@ func writePayload(from, agent, version, to string) error {
 	if data, err = list.Encode(); err != nil {
 		return fmt.Errorf("listing the payload: %w", err)
 	}
-	return errors.Join(os.WriteFile(filepath.Join(to, store.FileOf(payload.Agent)), stored, 0o600), os.WriteFile(filepath.Join(to, store.ListFile), data, 0o600))
+	return errors.Join(os.WriteFile(filepath.Join(to, store.FileOf(payload.Agent)), stored, 0o600), os.WriteFile(
+		filepath.Join(to, store.ListFile), data, 0o600,
+	))
 }
 
-func compress(data []byte) ([]byte, error) {
+func compressProgram(data []byte) ([]byte, error) {
 	var out bytes.Buffer
 	enc, err := zstd.NewWriter(&out, zstd.WithWindowSize(store.Window))
 	if err != nil {

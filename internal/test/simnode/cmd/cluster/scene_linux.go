@@ -30,7 +30,7 @@ type machine struct {
 	locked bool
 }
 
-func parse(args []string) (scene, error) {
+func parseScene(args []string) (scene, error) {
 	var s scene
 	var locked []string
 	flags := pflag.NewFlagSet("up", pflag.ContinueOnError)
@@ -68,7 +68,8 @@ func parse(args []string) (scene, error) {
 // facts are those of a new Windows Server 2022.
 func (m machine) facts() bundle.Facts {
 	return bundle.Facts{
-		Schema: bundle.FactsSchema, HostName: m.name, Addresses: []string{m.address.String()}, OSBuild: "10.0.20348", DefenderRunning: true, Features: []string{"Containers"},
+		Schema: bundle.FactsSchema, HostName: m.name, Addresses: []string{m.address.String()}, OSBuild: "10.0.20348",
+		DefenderRunning: true, Features: []string{"Containers"},
 		DefaultRoute: bundle.DefaultRoute{Address: m.address.String(), Gateway: netip.PrefixFrom(m.address, 24).Masked().Addr().Next().String()},
 	}
 }

@@ -76,7 +76,7 @@ func (s scene) up(ctx context.Context) (err error) {
 		return err
 	}
 	fmt.Println("ready")
-	return wait(ctx)
+	return waitForStdin(ctx)
 }
 
 // identity is the key that the operator logs in with.
@@ -120,7 +120,9 @@ func (r *running) startMachines(ctx context.Context, key ssh.Signer) error {
 		if m.locked {
 			o.Key = nil // a new one
 		}
-		simulated, _, err := simnode.WithSSH(programs, folder, o, simnode.Options{Facts: m.facts(), Times: simnode.FastTimes(), Log: r.log, Serves: true})
+		simulated, _, err := simnode.WithSSH(programs, folder, o, simnode.Options{
+			Facts: m.facts(), Times: simnode.FastTimes(), Log: r.log, Serves: true,
+		})
 		if err != nil {
 			return fmt.Errorf("starting %s: %w", m.name, err)
 		}
@@ -136,7 +138,9 @@ func (r *running) startCluster(ctx context.Context, key identity) error {
 	if err != nil {
 		return err
 	}
-	plane, err := controlplane.Start(controlplane.Options{Controllers: true, WithoutScheduler: true, Folder: filepath.Join(r.folder, "control-plane")})
+	plane, err := controlplane.Start(controlplane.Options{
+		Controllers: true, WithoutScheduler: true, Folder: filepath.Join(r.folder, "control-plane"),
+	})
 	if err != nil {
 		return err
 	}
@@ -145,7 +149,7 @@ func (r *running) startCluster(ctx context.Context, key identity) error {
 	if err != nil {
 		return err
 	}
-	if err := create(ctx, c, list); err != nil {
+	if err := createObject(ctx, c, list); err != nil {
 		return err
 	}
 	if err := cluster.Connect(ctx, plane.Config, plane.ClientCA()); err != nil {
@@ -169,11 +173,12 @@ func (r *running) startCluster(ctx context.Context, key identity) error {
 	return r.writeKubeconfigs(plane.Kubeconfig)
 }
 
-// create creates the objects of manifests.
-func create(ctx context.Context, c client.Client, list []manifests.Manifest) error {
+// createObject creates the objects of manifests.
+func createObject(ctx context.Context, c client.Client, list []manifests.Manifest) error {
 	namespaces, others := manifests.Namespaces(list)
 	for _, m := range append(namespaces, others...) {
-		// The garbage collector removes what has an owner that does not exist, and in manifests no owner has the right UID.
+		// The garbage collector removes what has an owner that does not exist, and in manifests no owner has the right
+		// UID.
 		m.SetOwnerReferences(nil)
 		if err := m.Create(ctx, c); err != nil {
 			return err
@@ -184,7 +189,10 @@ func create(ctx context.Context, c client.Client, list []manifests.Manifest) err
 
 // putKey puts the key into the operator's Secret, in place of one that was loaded.
 func putKey(ctx context.Context, c client.Client, key identity) error {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: keys.SecretName}, Data: map[string][]byte{keys.SecretKey: key.pem}}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: keys.SecretName},
+		Data:       map[string][]byte{keys.SecretKey: key.pem},
+	}
 	if err := client.IgnoreNotFound(c.Delete(ctx, secret.DeepCopy())); err != nil {
 		return err
 	}
@@ -204,7 +212,8 @@ func (r *running) background(ctx context.Context, run func(context.Context) erro
 	})
 }
 
-// writeKubeconfigs writes the administrator's and, unless the cluster is bare, the operator's, with the permissions of its ServiceAccount.
+// writeKubeconfigs writes the administrator's and, unless the cluster is bare, the operator's, with the permissions of
+// its ServiceAccount.
 func (r *running) writeKubeconfigs(admin string) error {
 	config, err := clientcmd.LoadFromFile(admin)
 	if err != nil {
@@ -225,8 +234,8 @@ func (r *running) writeKubeconfigs(admin string) error {
 	return write("operator.kubeconfig")
 }
 
-// wait waits until stdin ends, or for a signal.
-func wait(ctx context.Context) error {
+// waitForStdin waits until stdin ends, or for a signal.
+func waitForStdin(ctx context.Context) error {
 	ended := make(chan error, 1)
 	go func() {
 		_, err := io.Copy(io.Discard, os.Stdin)

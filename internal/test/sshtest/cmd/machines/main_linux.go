@@ -1,9 +1,10 @@
-// Command machines starts OpenSSH servers, each in front of a simulated Windows host, and keeps them until its stdin ends:
+// Command machines starts OpenSSH servers, each in front of a simulated Windows host, and keeps them until its stdin
+// ends:
 //
 //	machines FOLDER ADDRESS...     ADDRESS is host:port on 127.0.0.0/8; a free port where it is 0
 //
-// When all listen it prints a line for each: account@host:port, the file of the private key, the host's folder. They accept the same
-// key. The hosts are empty: `wmco-node --root FOLDER machine create` creates them.
+// When all listen it prints a line for each: account@host:port, the file of the private key, the host's folder. They
+// accept the same key. The hosts are empty: `wmco-node --root FOLDER machine create` creates them.
 //
 // Exit status: 0 stdin ended; 1 a server does not start; 3 OpenSSH's server is not installed.
 package main
@@ -51,7 +52,7 @@ func run(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	servers, err := start(programs, folder, addresses)
+	servers, err := startMachines(programs, folder, addresses)
 	defer func() {
 		for _, s := range servers {
 			s.Stop()
@@ -63,11 +64,11 @@ func run(ctx context.Context, args []string) (err error) {
 	for _, s := range servers {
 		fmt.Printf("%s@%s %s %s\n", s.User, s.Address, servers[0].KeyFile, s.Root)
 	}
-	return wait(ctx)
+	return waitForStdin(ctx)
 }
 
-// start starts all servers. The caller stops them, also after an error.
-func start(programs sshd.Programs, folder string, addresses []string) ([]*sshd.Server, error) {
+// startMachines starts all servers. The caller stops them, also after an error.
+func startMachines(programs sshd.Programs, folder string, addresses []string) ([]*sshd.Server, error) {
 	var all []*sshd.Server
 	for i, address := range addresses {
 		host, _, err := net.SplitHostPort(address)
@@ -94,8 +95,8 @@ func start(programs sshd.Programs, folder string, addresses []string) ([]*sshd.S
 	return all, nil
 }
 
-// wait waits until stdin ends, or for a signal.
-func wait(ctx context.Context) error {
+// waitForStdin waits until stdin ends, or for a signal.
+func waitForStdin(ctx context.Context) error {
 	ended := make(chan error, 1)
 	go func() {
 		_, err := io.Copy(io.Discard, os.Stdin)

@@ -50,15 +50,15 @@ func run(args []string) error {
 	}
 	if *from != "" {
 		var err error
-		if p.Built, err = built(*from); err != nil {
+		if p.Built, err = builtPrograms(*from); err != nil {
 			return err
 		}
 	}
 	return stubpayload.Write(args[0], p)
 }
 
-// built reads the executables of a folder.
-func built(folder string) (map[string][]byte, error) {
+// builtPrograms reads the executables of a folder.
+func builtPrograms(folder string) (map[string][]byte, error) {
 	s, err := store.Open(folder)
 	if err != nil {
 		return nil, err

@@ -2,8 +2,8 @@
 //
 //	windows COMMAND [ARGUMENT...]
 //
-// It sets two variables for the command: WINDOWS is a command line to which a Windows program and its arguments are to be
-// appended, and DRIVE_C is the folder of the drive C:. WMCO_WINE is the folder that `make wine` installed.
+// It sets two variables for the command: WINDOWS is a command line to which a Windows program and its arguments are to
+// be appended, and DRIVE_C is the folder of the drive C:. WMCO_WINE is the folder that `make wine` installed.
 //
 // Exit status: that of the command; 1 if Windows does not start.
 package main

@@ -26,9 +26,9 @@ func main() {
 		fmt.Println("waits") // as a process outside of the service
 		time.Sleep(time.Hour)
 	}
-	b, err := stub.Own()
+	b, err := stub.ReadOwn()
 	if err == nil {
-		err = record()
+		err = recordStart()
 	}
 	if err == nil {
 		err = svc.Run("", service(b))
@@ -39,8 +39,8 @@ func main() {
 	}
 }
 
-// record appends the arguments of this start.
-func record() error {
+// recordStart appends the arguments of this start.
+func recordStart() error {
 	line, err := json.Marshal(os.Args)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ type service stub.Behaviour
 // Execute implements svc.Handler.
 func (s service) Execute(_ []string, requests <-chan svc.ChangeRequest, changes chan<- svc.Status) (specific bool, code uint32) {
 	changes <- svc.Status{State: svc.StartPending}
-	if err := s.begin(); err != nil {
+	if err := s.beginServing(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return true, stub.ExitBad
 	}
@@ -83,8 +83,8 @@ func (s service) Execute(_ []string, requests <-chan svc.ChangeRequest, changes 
 	return false, 0
 }
 
-// begin starts everything that runs until the program ends.
-func (s service) begin() error {
+// beginServing starts everything that runs until the program ends.
+func (s service) beginServing() error {
 	if s.Config != "" {
 		text, err := os.ReadFile(s.Config)
 		if err != nil {
@@ -95,12 +95,12 @@ func (s service) begin() error {
 		}
 	}
 	for _, address := range s.HTTP {
-		if err := serve(address, "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok"); err != nil {
+		if err := serveTarget(address, "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok"); err != nil {
 			return err
 		}
 	}
 	for _, address := range s.TCP {
-		if err := serve(address, ""); err != nil {
+		if err := serveTarget(address, ""); err != nil {
 			return err
 		}
 	}
@@ -109,11 +109,11 @@ func (s service) begin() error {
 			return err
 		}
 	}
-	return s.log()
+	return s.writeLog()
 }
 
-// serve sends the same answer on every connection.
-func serve(address, answer string) error {
+// serveTarget sends the same answer on every connection.
+func serveTarget(address, answer string) error {
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
 	if err != nil {
 		return err
@@ -124,13 +124,13 @@ func serve(address, answer string) error {
 			if err != nil {
 				return
 			}
-			go reply(conn, answer)
+			go answerConnection(conn, answer)
 		}
 	}()
 	return nil
 }
 
-func reply(conn net.Conn, answer string) {
+func answerConnection(conn net.Conn, answer string) {
 	defer conn.Close() //nolint:errcheck // the client may have disconnected
 	if answer == "" {
 		return
@@ -142,8 +142,8 @@ func reply(conn net.Conn, answer string) {
 	}
 }
 
-// log appends until the program ends.
-func (s service) log() error {
+// writeLog appends until the program ends.
+func (s service) writeLog() error {
 	if s.LogBytes == 0 {
 		return nil
 	}

@@ -40,7 +40,7 @@ func run(ctx context.Context, args []string) error {
 		}
 		return standin.WriteCertificates(args[1], args[2], time.Now())
 	case len(args) > 5 && args[0] == "publish":
-		return publish(ctx, source{folder: args[1], facts: args[2], payload: args[3], node: args[4], from: args[5:]})
+		return publishBundle(ctx, source{folder: args[1], facts: args[2], payload: args[3], node: args[4], from: args[5:]})
 	}
 	return errors.New("usage: inputs host FACTS | inputs certificates FOLDER NODE | inputs publish FOLDER FACTS PAYLOAD NODE PATH, and more paths")
 }
@@ -63,7 +63,7 @@ type source struct {
 	from                         []string
 }
 
-func publish(ctx context.Context, s source) error {
+func publishBundle(ctx context.Context, s source) error {
 	w, err := s.wanted(ctx)
 	if err != nil {
 		return err
@@ -98,7 +98,8 @@ func (s source) wanted(ctx context.Context) (layers.Wanted, error) {
 		return layers.Wanted{}, err
 	}
 	hosts, err := desired.ReadHosts(ctx, desired.Source{
-		Objects: reader, Gather: gather.Options{Namespace: gather.OperatorNamespace, Complete: complete, Facts: facts}, Payload: s.payload, Key: desired.UserKey(),
+		Objects: reader, Gather: gather.Options{Namespace: gather.OperatorNamespace, Complete: complete, Facts: facts},
+		Payload: s.payload, Key: desired.UserKey(),
 	})
 	if err != nil {
 		return layers.Wanted{}, err

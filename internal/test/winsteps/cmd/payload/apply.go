@@ -31,8 +31,8 @@ const (
 	bundleCrash = "crash"
 )
 
-// services returns the services that every machine gets. The bundle has kube-proxy only where the overlay network is, which the stand-in for
-// hybrid-overlay-node does not make.
+// services returns the services that every machine gets. The bundle has kube-proxy only where the overlay network is,
+// which the stand-in for hybrid-overlay-node does not make.
 func services() []string {
 	return []string{"containerd", "kubelet", "windows_exporter", "csi-proxy", "hybrid-overlay-node", bundle.AgentService}
 }
@@ -40,8 +40,8 @@ func services() []string {
 // kubeletClient is the kubelet's certificate, which the node agent uses.
 const kubeletClient = `C:\var\lib\kubelet\pki\kubelet-client-current.pem`
 
-// apply makes the machine a node, and lets the agent report to the API server.
-func apply(ctx context.Context, m machine) (err error) {
+// applyFirst makes the machine a node, and lets the agent report to the API server.
+func applyFirst(ctx context.Context, m machine) (err error) {
 	if err := keepBefore(); err != nil {
 		return err
 	}
@@ -50,29 +50,29 @@ func apply(ctx context.Context, m machine) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	if err := m.holds(ctx, bundleFirst); err != nil {
+	if err := m.applyAndVerify(ctx, bundleFirst); err != nil {
 		return err
 	}
 	for _, name := range services() {
-		if err := m.is(ctx, name, svc.Running); err != nil {
+		if err := m.awaitState(ctx, name, svc.Running); err != nil {
 			return err
 		}
 	}
-	if err := certify(); err != nil {
+	if err := writeCertificate(); err != nil {
 		return err
 	}
-	if err := m.follows(ctx, api, bundleFirst); err != nil {
+	if err := m.publishAndAwait(ctx, api, bundleFirst); err != nil {
 		return err
 	}
-	text, err := m.wmco(ctx, "apply", bundleFirst, 0)
+	text, err := m.runAgent(ctx, "apply", bundleFirst, 0)
 	if err == nil && !strings.Contains(text, "same: 0 files written, 0 services started") {
 		err = fmt.Errorf("the second run changed something:\n%s", tail(text))
 	}
 	return err
 }
 
-// certify gives the agent the certificate that a kubelet has when it has joined.
-func certify() error {
+// writeCertificate gives the agent the certificate that a kubelet has when it has joined.
+func writeCertificate() error {
 	text, err := os.ReadFile(filepath.Join(certificates, standin.FileNode))
 	if err != nil {
 		return err
@@ -83,18 +83,18 @@ func certify() error {
 	return os.WriteFile(kubeletClient, text, 0o600)
 }
 
-// follows publishes a bundle and waits until the agent reports that the machine has it.
-func (m machine) follows(ctx context.Context, api *standin.APIServer, bundle string) error {
+// publishAndAwait publishes a bundle and waits until the agent reports that the machine has it.
+func (m machine) publishAndAwait(ctx context.Context, api *standin.APIServer, bundle string) error {
 	d, err := api.Publish(publishedOf(bundle))
 	if err != nil {
 		return err
 	}
-	return m.reports(ctx, api, published.StateApplied, func(r published.Report) bool { return r.Applied == d.Bundle })
+	return m.awaitReport(ctx, api, published.StateApplied, func(r published.Report) bool { return r.Applied == d.Bundle })
 }
 
-// reports waits for a report of the agent. It reads its files again after a minute.
-func (m machine) reports(ctx context.Context, api *standin.APIServer, state published.State, also func(published.Report) bool) error {
-	err := until(ctx, fmt.Sprintf("the agent reports %s", state), 5*time.Minute, func() (bool, error) {
+// awaitReport waits for a report of the agent. It reads its files again after a minute.
+func (m machine) awaitReport(ctx context.Context, api *standin.APIServer, state published.State, also func(published.Report) bool) error {
+	err := waitUntil(ctx, fmt.Sprintf("the agent reports %s", state), 5*time.Minute, func() (bool, error) {
 		r, ok := api.Report()
 		return ok && r.State == state && also(r), nil
 	})
@@ -106,16 +106,16 @@ func (m machine) reports(ctx context.Context, api *standin.APIServer, state publ
 	return nil
 }
 
-// rollback applies a bundle with which a service does not start.
-func rollback(ctx context.Context, m machine) error {
-	if err := m.holds(ctx, bundleFirst); err != nil {
+// rollBack applies a bundle with which a service does not start.
+func rollBack(ctx context.Context, m machine) error {
+	if err := m.applyAndVerify(ctx, bundleFirst); err != nil {
 		return err
 	}
-	if _, err := m.wmco(ctx, "apply", bundleBad, 5); err != nil {
+	if _, err := m.runAgent(ctx, "apply", bundleBad, 5); err != nil {
 		return err
 	}
-	if _, err := m.wmco(ctx, "verify", bundleFirst, 0); err != nil {
+	if _, err := m.runAgent(ctx, "verify", bundleFirst, 0); err != nil {
 		return err
 	}
-	return m.is(ctx, "kubelet", svc.Running)
+	return m.awaitState(ctx, "kubelet", svc.Running)
 }

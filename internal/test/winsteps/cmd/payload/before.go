@@ -108,12 +108,12 @@ func keepBefore() error {
 // own are the folders of bundles and of the node agent. Logs stay.
 var own = []string{`C:\ProgramData\wmco`, `C:\k`, `C:\Windows\wmco`, `C:\var`}
 
-// cleanup removes the bundle, and compares the machine with what it had before.
-func cleanup(ctx context.Context, m machine) error {
-	if err := m.holds(ctx, bundleFirst); err != nil {
+// cleanUp removes the bundle, and compares the machine with what it had before.
+func cleanUp(ctx context.Context, m machine) error {
+	if err := m.applyAndVerify(ctx, bundleFirst); err != nil {
 		return err
 	}
-	if _, err := m.wmco(ctx, "cleanup", "", 0); err != nil {
+	if _, err := m.runAgent(ctx, "cleanup", "", 0); err != nil {
 		return err
 	}
 	text, err := os.ReadFile(fileBefore)
@@ -134,7 +134,10 @@ func cleanup(ctx context.Context, m machine) error {
 		err = fmt.Errorf("%d things are left or missing:\n%s", len(left), strings.Join(left, "\n"))
 	}
 	if err == nil {
-		m.say("nothing is left: files, %d services, %d variables, %d roots, %d firewall rules are as before", len(now.Services), len(now.Variables), len(now.Roots), len(now.Firewall))
+		m.say(
+			"nothing is left: files, %d services, %d variables, %d roots, %d firewall rules are as before",
+			len(now.Services), len(now.Variables), len(now.Roots), len(now.Firewall),
+		)
 	}
 	return err
 }
@@ -171,7 +174,8 @@ func lines(variables map[string]string) []string {
 	return all
 }
 
-// leftFiles returns what is left in the folders of bundles, except logs and the kubelet's certificate, which these steps wrote.
+// leftFiles returns what is left in the folders of bundles, except logs and the kubelet's certificate, which these
+// steps wrote.
 func leftFiles() ([]string, error) {
 	var left []string
 	for _, folder := range own {

@@ -19,41 +19,42 @@ import (
 // crashed is the service that crash ends.
 const crashed = "windows_exporter"
 
-// crash ends a service without warning, while the node agent does not run: only the service control manager can restart it.
-func crash(ctx context.Context, m machine) error {
-	if err := m.holds(ctx, bundleFirst); err != nil {
+// crashService ends a service without warning, while the node agent does not run: only the service control manager can
+// restart it.
+func crashService(ctx context.Context, m machine) error {
+	if err := m.applyAndVerify(ctx, bundleFirst); err != nil {
 		return err
 	}
-	if err := stop(bundle.AgentService); err != nil {
+	if err := stopService(bundle.AgentService); err != nil {
 		return err
 	}
-	if err := m.is(ctx, bundle.AgentService, svc.Stopped); err != nil {
+	if err := m.awaitState(ctx, bundle.AgentService, svc.Stopped); err != nil {
 		return err
 	}
-	before, err := status(crashed)
+	before, err := queryService(crashed)
 	if err != nil {
 		return err
 	}
-	if err := kill(before.ProcessId); err != nil {
+	if err := killProcess(before.ProcessId); err != nil {
 		return err
 	}
 	if m.wine {
 		m.cannot("recovery actions, so the service is restarted by wmco-node repair")
-		if err := m.is(ctx, crashed, svc.Stopped); err != nil {
+		if err := m.awaitState(ctx, crashed, svc.Stopped); err != nil {
 			return err
 		}
-		if _, err := m.wmco(ctx, "repair", "", 0); err != nil {
+		if _, err := m.runAgent(ctx, "repair", "", 0); err != nil {
 			return err
 		}
 	}
-	if err := until(ctx, crashed+" runs again", 2*time.Minute, func() (bool, error) {
-		now, err := status(crashed)
+	if err := waitUntil(ctx, crashed+" runs again", 2*time.Minute, func() (bool, error) {
+		now, err := queryService(crashed)
 		return now.State == svc.Running && now.ProcessId != before.ProcessId, err
 	}); err != nil {
 		return err
 	}
 	m.say("%s, process %d, was ended and runs again", crashed, before.ProcessId)
-	return m.holds(ctx, bundleFirst)
+	return m.applyAndVerify(ctx, bundleFirst)
 }
 
 const (
@@ -63,15 +64,16 @@ const (
 	kills = 20
 )
 
-// killed ends a run without warning in its middle, while the node agent does not run, and lets the next run resume it.
-func killed(ctx context.Context, m machine) error {
-	if err := m.holds(ctx, bundleFirst); err != nil {
+// killRuns ends a run without warning in its middle, while the node agent does not run, and lets the next run resume
+// it.
+func killRuns(ctx context.Context, m machine) error {
+	if err := m.applyAndVerify(ctx, bundleFirst); err != nil {
 		return err
 	}
-	if err := stop(bundle.AgentService); err != nil {
+	if err := stopService(bundle.AgentService); err != nil {
 		return err
 	}
-	if err := m.is(ctx, bundle.AgentService, svc.Stopped); err != nil {
+	if err := m.awaitState(ctx, bundle.AgentService, svc.Stopped); err != nil {
 		return err
 	}
 	for i := range kills {
@@ -81,7 +83,7 @@ func killed(ctx context.Context, m machine) error {
 		}
 		if _, err := os.Stat(journal); err == nil {
 			m.say("run %d was ended in its middle", i+1)
-			return m.holds(ctx, name)
+			return m.applyAndVerify(ctx, name)
 		}
 	}
 	return fmt.Errorf("none of %d runs was ended in its middle", kills)
@@ -122,20 +124,20 @@ func killInTheMiddle(ctx context.Context, bundle string, after time.Duration) er
 	}
 }
 
-// kubeletLogs are where kube-log-runner writes what the kubelet prints, and maxLog is the size at which it begins another file, in bytes,
-// with what it may write until it looks again.
+// kubeletLogs are where kube-log-runner writes what the kubelet prints, and maxLog is the size at which it begins
+// another file, in bytes, with what it may write until it looks again.
 const (
 	kubeletLogs = `C:\var\log\kubelet`
 	maxLog      = 4 << 20
 )
 
-// rotate waits for rotated logs. The kubelet's stand-in prints 200 kB a second, and the bundle rotates at 1 MiB.
-func rotate(ctx context.Context, m machine) error {
-	if err := m.holds(ctx, bundleFirst); err != nil {
+// awaitRotation waits for rotated logs. The kubelet's stand-in prints 200 kB a second, and the bundle rotates at 1 MiB.
+func awaitRotation(ctx context.Context, m machine) error {
+	if err := m.applyAndVerify(ctx, bundleFirst); err != nil {
 		return err
 	}
 	var rotated []string
-	err := until(ctx, "kube-log-runner has rotated twice", 2*time.Minute, func() (bool, error) {
+	err := waitUntil(ctx, "kube-log-runner has rotated twice", 2*time.Minute, func() (bool, error) {
 		var err error
 		rotated, err = filepath.Glob(kubeletLogs + `\kubelet-2*.log`)
 		return len(rotated) >= 2, err

@@ -21,8 +21,8 @@ import (
 	"wmco/internal/test/winsteps/standin"
 )
 
-// The folder of the steps, and what hack/windows/payload puts there: programs, archives for `wmco-node apply`, published bundles, and
-// certificates.
+// The folder of the steps, and what hack/windows/payload puts there: programs, archives for `wmco-node apply`,
+// published bundles, and certificates.
 const (
 	root         = `C:\wmco-steps`
 	nodeAgent    = root + `\wmco-node.exe`
@@ -54,8 +54,8 @@ type result struct {
 	status int
 }
 
-// run runs a program. Stdin is the path of a file, or empty.
-func run(ctx context.Context, stdin, program string, args ...string) (result, error) {
+// runProgram runs a program. Stdin is the path of a file, or empty.
+func runProgram(ctx context.Context, stdin, program string, args ...string) (result, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -78,13 +78,14 @@ func run(ctx context.Context, stdin, program string, args ...string) (result, er
 	return result{out.String(), cmd.ProcessState.ExitCode()}, nil
 }
 
-// wmco runs the node agent with a bundle, and fails unless it ends with the status. The last line that it prints is shown.
-func (m machine) wmco(ctx context.Context, command, bundle string, status int) (string, error) {
+// runAgent runs the node agent with a bundle, and fails unless it ends with the status. The last line that it prints is
+// shown.
+func (m machine) runAgent(ctx context.Context, command, bundle string, status int) (string, error) {
 	stdin := ""
 	if bundle != "" {
 		stdin = archiveOf(bundle)
 	}
-	r, err := run(ctx, stdin, nodeAgent, command, "-o", "text")
+	r, err := runProgram(ctx, stdin, nodeAgent, command, "-o", "text")
 	if err != nil {
 		return "", err
 	}
@@ -99,17 +100,17 @@ func (m machine) wmco(ctx context.Context, command, bundle string, status int) (
 // tail is the end of a text, of at most 4000 bytes.
 func tail(text string) string { return text[max(0, len(text)-4000):] }
 
-// holds applies a bundle and checks the machine by it.
-func (m machine) holds(ctx context.Context, bundle string) error {
-	if _, err := m.wmco(ctx, "apply", bundle, 0); err != nil {
+// applyAndVerify applies a bundle and checks the machine by it.
+func (m machine) applyAndVerify(ctx context.Context, bundle string) error {
+	if _, err := m.runAgent(ctx, "apply", bundle, 0); err != nil {
 		return err
 	}
-	_, err := m.wmco(ctx, "verify", bundle, 0)
+	_, err := m.runAgent(ctx, "verify", bundle, 0)
 	return err
 }
 
-// until waits for what holds at last.
-func until(ctx context.Context, what string, within time.Duration, holds func() (bool, error)) error {
+// waitUntil waits for what holds at last.
+func waitUntil(ctx context.Context, what string, within time.Duration, holds func() (bool, error)) error {
 	var last error
 	for deadline := time.Now().Add(within); ; time.Sleep(200 * time.Millisecond) {
 		done, err := holds()
@@ -146,7 +147,7 @@ func withService(name string, use func(*mgr.Service) error) (err error) {
 	return use(s)
 }
 
-func status(name string) (state svc.Status, err error) {
+func queryService(name string) (state svc.Status, err error) {
 	err = withService(name, func(s *mgr.Service) (err error) {
 		state, err = s.Query()
 		return err
@@ -154,19 +155,19 @@ func status(name string) (state svc.Status, err error) {
 	return state, err
 }
 
-// is waits until a service has a state.
-func (m machine) is(ctx context.Context, name string, want svc.State) error {
-	return until(ctx, fmt.Sprintf("service %s has state %d", name, want), 2*time.Minute, func() (bool, error) {
-		s, err := status(name)
+// awaitState waits until a service has a state.
+func (m machine) awaitState(ctx context.Context, name string, want svc.State) error {
+	return waitUntil(ctx, fmt.Sprintf("service %s has state %d", name, want), 2*time.Minute, func() (bool, error) {
+		s, err := queryService(name)
 		return s.State == want, err
 	})
 }
 
-func start(name string) error {
+func startService(name string) error {
 	return withService(name, func(s *mgr.Service) error { return s.Start() })
 }
 
-func stop(name string) error {
+func stopService(name string) error {
 	return withService(name, func(s *mgr.Service) error {
 		_, err := s.Control(svc.Stop)
 		return err
@@ -189,8 +190,8 @@ func agentCommand() (text string, err error) {
 	return text, err
 }
 
-// kill ends a process without warning.
-func kill(id uint32) error {
+// killProcess ends a process without warning.
+func killProcess(id uint32) error {
 	process, err := os.FindProcess(int(id))
 	if err != nil {
 		return err

@@ -1,12 +1,12 @@
 //go:build windows
 
-// Command payload runs steps on the Windows machine that it runs on, see hack/windows-steps. It changes the machine: it applies bundles, and
-// the step cleanup removes them.
+// Command payload runs steps on the Windows machine that it runs on, see hack/windows-steps. It changes the machine: it
+// applies bundles, and the step cleanup removes them.
 //
 //	payload NODE STEP...
 //
-// Its folder is C:\wmco-steps, which hack/windows/payload fills. Each step says what it does, and what cannot run where it is built for Wine
-// (-X main.wine=yes).
+// Its folder is C:\wmco-steps, which hack/windows/payload fills. Each step says what it does, and what cannot run where
+// it is built for Wine (-X main.wine=yes).
 //
 // Exit status: 0 done; 1 a step failed; 2 usage.
 package main
@@ -30,8 +30,8 @@ type step struct {
 
 func steps() []step {
 	return []step{
-		{"apply", apply}, {"pull", pull}, {"container", container}, {"logs", rotate}, {"crash", crash},
-		{"exchange", exchange}, {"killed", killed}, {"rollback", rollback}, {"cleanup", cleanup},
+		{"apply", applyFirst}, {"pull", pullImage}, {"container", runContainer}, {"logs", awaitRotation}, {"crash", crashService},
+		{"exchange", exchangeAgents}, {"killed", killRuns}, {"rollback", rollBack}, {"cleanup", cleanUp},
 	}
 }
 

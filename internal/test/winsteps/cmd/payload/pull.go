@@ -6,38 +6,31 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/BurntSushi/toml"
 	"golang.org/x/sys/windows"
 
 	"wmco/internal/test/winsteps/standin"
 )
 
 const (
-	// mirrored is the registry of which the bundle has a mirror, and mirror is the registry on this machine, which listens on the address.
+	// mirrored is the registry of which the bundle has a mirror, and mirror is the registry on this machine, which
+	// listens on the address.
 	mirrored = "images.example.com"
 	mirror   = "localhost:5000"
 	address  = "127.0.0.1:5000"
 	// repository is that of nanoserver in Microsoft's registry.
 	repository = "windows/nanoserver"
 	microsoft  = "https://mcr.microsoft.com"
-	// hostsFiles is where the bundle has the hosts files of containerd.
-	hostsFiles = `C:\k\containerd\registries`
 	// pipe is containerd's.
 	pipe = `\\.\pipe\containerd-containerd`
 )
 
-// tag is that of the image that runs on this build without Hyper-V
+// imageTag is that of the image that runs on this build without Hyper-V
 // (learn.microsoft.com/virtualization/windowscontainers/deploy-containers/version-compatibility).
-func tag() string {
+func imageTag() string {
 	switch _, _, build := windows.RtlGetNtVersionNumbers(); {
 	case build >= 26100:
 		return "ltsc2025"
@@ -47,28 +40,25 @@ func tag() string {
 	return "1809"
 }
 
-func image() string { return mirrored + "/" + repository + ":" + tag() }
+func imageName() string { return mirrored + "/" + repository + ":" + imageTag() }
 
-// pull has containerd pull through its hosts files: from the registry on this machine, which hands on to Microsoft's.
-func pull(ctx context.Context, m machine) (err error) {
-	if err := m.holds(ctx, bundleFirst); err != nil {
+// pullImage has containerd pull through its hosts files: from the registry on this machine, which hands on to
+// Microsoft's.
+func pullImage(ctx context.Context, m machine) (err error) {
+	if m.wine {
+		m.cannot("containerd, so nothing is pulled")
+		return nil
+	}
+	if err := m.applyAndVerify(ctx, bundleFirst); err != nil {
 		return err
 	}
 	registry := &standin.Registry{Upstream: microsoft}
-	if m.wine {
-		registry.Upstream = ""
-	}
 	stop, err := standin.Listen(ctx, address, certificates, registry)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	if m.wine {
-		m.cannot("containerd, so the mirror that the hosts file names is asked for the manifest")
-		err = askMirror(ctx)
-	} else {
-		err = m.tool(ctx, "crictl.exe", "", "--runtime-endpoint", "npipe:////./pipe/containerd-containerd", "--timeout", "15m", "pull", image())
-	}
+	err = m.runTool(ctx, "crictl.exe", "", "--runtime-endpoint", "npipe:////./pipe/containerd-containerd", "--timeout", "15m", "pull", imageName())
 	if err != nil {
 		return err
 	}
@@ -76,13 +66,13 @@ func pull(ctx context.Context, m machine) (err error) {
 	if !slices.ContainsFunc(asked, func(path string) bool { return strings.HasPrefix(path, "/v2/"+repository+"/manifests/") }) {
 		return fmt.Errorf("the registry on this machine was not asked for %s, only for %q", repository, asked)
 	}
-	m.say("%s came from the mirror %s", image(), mirror)
+	m.say("%s came from the mirror %s", imageName(), mirror)
 	return nil
 }
 
-// tool runs a program of containerd's, which must print a text.
-func (m machine) tool(ctx context.Context, program, text string, args ...string) error {
-	r, err := run(ctx, "", filepath.Join(root, program), args...)
+// runTool runs a program of containerd's, which must print a text.
+func (m machine) runTool(ctx context.Context, program, text string, args ...string) error {
+	r, err := runProgram(ctx, "", filepath.Join(root, program), args...)
 	if err != nil {
 		return err
 	}
@@ -93,65 +83,18 @@ func (m machine) tool(ctx context.Context, program, text string, args ...string)
 	return nil
 }
 
-// askMirror asks the first place of the hosts file for the manifest, with the roots that Windows trusts.
-func askMirror(ctx context.Context) error {
-	text, err := os.ReadFile(filepath.Join(hostsFiles, mirrored, "hosts.toml"))
-	if err != nil {
-		return err
-	}
-	var hosts struct {
-		Host map[string]struct {
-			Capabilities []string `toml:"capabilities"`
-			OverridePath bool     `toml:"override_path"`
-		} `toml:"host"`
-	}
-	if _, err := toml.Decode(string(text), &hosts); err != nil {
-		return err
-	}
-	for place, h := range hosts.Host {
-		if !strings.HasPrefix(place, "https://"+mirror) || !slices.Contains(h.Capabilities, "pull") {
-			continue
-		}
-		if !h.OverridePath {
-			place += "/v2"
-		}
-		return askManifest(ctx, place+"/"+repository+"/manifests/"+tag())
-	}
-	return fmt.Errorf("the hosts file names no place at %s:\n%s", mirror, text)
-}
-
-func askManifest(ctx context.Context, url string) error {
-	ctx, stop := context.WithTimeout(ctx, time.Minute)
-	defer stop()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return err
-	}
-	// Wine verifies no certificate of an address, and here it knows no name.
-	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, address)
-	}}}
-	response, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close() //nolint:errcheck // it was only read
-	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
-	if err == nil && (response.StatusCode != http.StatusOK || string(text) != standin.Manifest) {
-		err = fmt.Errorf("%s: %s: %s", url, response.Status, text)
-	}
-	return err
-}
-
-// container has containerd and runhcs run a command in a container of the image that pull pulled.
-func container(ctx context.Context, m machine) error {
+// runContainer has containerd and runhcs run a command in a container of the image that pull pulled.
+func runContainer(ctx context.Context, m machine) error {
 	if m.wine {
 		m.cannot("containerd and runhcs, so no container is started")
 		return nil
 	}
-	if err := m.holds(ctx, bundleFirst); err != nil {
+	if err := m.applyAndVerify(ctx, bundleFirst); err != nil {
 		return err
 	}
 	const text = "a container of nanoserver"
-	return m.tool(ctx, "ctr.exe", text, "--address", pipe, "--namespace", "k8s.io", "run", "--rm", image(), "wmco-steps", "cmd", "/c", "echo "+text)
+	return m.runTool(
+		ctx, "ctr.exe", text, "--address", pipe, "--namespace", "k8s.io", "run", "--rm", imageName(), "wmco-steps",
+		"cmd", "/c", "echo "+text,
+	)
 }

@@ -1,12 +1,12 @@
-// Command mutations breaks lines that safety depends on, one at a time in a copy of the tree, and checks that the tests named beside each
-// fail. The Makefile calls it.
+// Command mutations breaks lines that safety depends on, one at a time in a copy of the tree, and checks that the tests
+// named beside each fail. The Makefile calls it.
 //
 //	mutations [-list] [-sample N [-seed TEXT]] [-limit TIME] [-lists DIR] [-copy DIR] [NAME...]
 //
 // It runs in the root of the tree, which is only read. Without names and without -sample, all mutations are applied.
 //
-// Exit status: 0 all were killed, or their tests are skipped on this computer; 1 one survived, or the list does not fit the tree; 2 wrong
-// use; 130 interrupted.
+// Exit status: 0 all were killed, or their tests are skipped on this computer; 1 one survived, or the list does not fit
+// the tree; 2 wrong use; 130 interrupted.
 package main
 
 import (
@@ -72,9 +72,9 @@ func run(ctx context.Context, args []string) error {
 	chosen := all
 	switch {
 	case *sample > 0:
-		chosen = mutations.Sample(all, *sample, *seed)
+		chosen = mutations.ChooseSample(all, *sample, *seed)
 	case flags.NArg() > 0:
-		if chosen, err = mutations.Named(all, flags.Args()); err != nil {
+		if chosen, err = mutations.ChooseNamed(all, flags.Args()); err != nil {
 			return fmt.Errorf("%w\n%w", err, errUsage)
 		}
 	}
@@ -84,11 +84,11 @@ func run(ctx context.Context, args []string) error {
 		}
 		return nil
 	}
-	return judge(ctx, chosen, mutations.Options{Copy: *copied, Limit: *limit, Report: os.Stdout})
+	return judgeMutations(ctx, chosen, mutations.Options{Copy: *copied, Limit: *limit, Report: os.Stdout})
 }
 
-// judge runs the mutations on the tree of the current folder and reports how many were killed.
-func judge(ctx context.Context, chosen []mutations.Mutation, o mutations.Options) error {
+// judgeMutations runs the mutations on the tree of the current folder and reports how many were killed.
+func judgeMutations(ctx context.Context, chosen []mutations.Mutation, o mutations.Options) error {
 	var err error
 	if o.Tree, err = os.Getwd(); err != nil {
 		return err

@@ -17,7 +17,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: permissions ROLES LOGS PACKAGE...")
 		os.Exit(2)
 	}
-	wrong, requests, err := judge(os.Args[1], os.Args[2], os.Args[3:])
+	wrong, requests, err := judgePermissions(os.Args[1], os.Args[2], os.Args[3:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "permissions:", err)
 		os.Exit(2)
@@ -31,14 +31,14 @@ func main() {
 	fmt.Printf("the operator needs what it may, and may what it needs, in %d requests\n", requests)
 }
 
-func judge(roles, logs string, packages []string) (wrong []string, requests int, err error) {
-	shipped, err := permissions.Shipped(roles)
+func judgePermissions(roles, logs string, packages []string) (wrong []string, requests int, err error) {
+	shipped, err := permissions.ReadShipped(roles)
 	if err != nil {
 		return nil, 0, err
 	}
-	asked, err := permissions.Read(logs, packages...)
+	asked, err := permissions.ReadLogs(logs, packages...)
 	if err != nil {
 		return nil, 0, err
 	}
-	return permissions.Judge(shipped, asked), len(asked), nil
+	return permissions.JudgePermissions(shipped, asked), len(asked), nil
 }

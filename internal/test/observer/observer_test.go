@@ -1,4 +1,4 @@
-package soak
+package observer
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
@@ -16,7 +17,7 @@ import (
 
 // scene is what an observer sees, and its clock.
 type scene struct {
-	*observer
+	*Observer
 	t       *testing.T
 	at      time.Time
 	version int
@@ -26,7 +27,8 @@ type scene struct {
 func newScene(t *testing.T, names ...string) *scene {
 	t.Helper()
 	s := &scene{t: t, at: time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC), nodes: map[string]*corev1.Node{}}
-	s.observer = newObserver(func() time.Time { return s.at })
+	s.Observer = New(func() time.Time { return s.at }, 45*time.Second)
+	s.KeepRules(Rules{Unavailable: intstr.FromInt32(1)})
 	for _, name := range names {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
 			published.DesiredAnnotation: "not read here", published.ReportAnnotation: "not read here",
@@ -58,18 +60,35 @@ func uncordon(n *corev1.Node) {
 	delete(n.Annotations, published.CordonAnnotation)
 }
 
-// rolledBack reports the end of an adoption, as an operator does.
-func rolledBack(n *corev1.Node) {
-	n.Annotations[published.ReportAnnotation] = `{"schema":1,"state":"RolledBack","adopting":true,"message":"a service is not healthy"}`
-}
-
 func byAdministrator(n *corev1.Node) { n.Spec.Unschedulable = true }
 
 func (s *scene) hold(n *corev1.Node) {
 	s.t.Helper()
 	text, err := windowsnode.RolloutState{Claim: windowsnode.Claim{Taken: s.at, Held: true}}.Encode()
-	must(s.t, err)
+	if err != nil {
+		s.t.Fatal(err)
+	}
 	n.Annotations[published.RolloutAnnotation] = text
+}
+
+// restart says that the services of a node may restart, and that they have not yet.
+func (s *scene) restart(n *corev1.Node) {
+	s.t.Helper()
+	layer := func(text string) published.Layer {
+		return published.Layer{Digest: bundle.Of([]byte(text)), Inline: []byte(text)}
+	}
+	d := published.Desired{MaxImpact: bundle.ImpactRestart, Cluster: layer("cluster"), Node: layer("node")}
+	var err error
+	d.Bundle, err = bundle.DigestLayers(d.Cluster.Digest, d.Node.Digest)
+	if err == nil {
+		n.Annotations[published.DesiredAnnotation], err = d.Encode()
+	}
+	if err == nil {
+		n.Annotations[published.ReportAnnotation], err = published.Report{State: published.StateApplying}.Encode()
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 func (s *scene) evict(node string) {
@@ -83,6 +102,7 @@ func (s *scene) evict(node string) {
 
 // TestRules shows each rule that needs no cluster what it must find, and what it must not.
 func TestRules(t *testing.T) {
+	two := Rules{Unavailable: intstr.FromInt32(2)}
 	for _, c := range []struct {
 		name string
 		see  func(*scene)
@@ -96,16 +116,16 @@ func TestRules(t *testing.T) {
 		{"two nodes are cordoned", func(s *scene) {
 			s.change("a", cordon)
 			s.change("b", cordon)
-		}, ruleAway},
+		}, RuleAway},
 		{"two nodes are held", func(s *scene) {
 			s.change("a", s.hold)
 			s.change("b", s.hold)
-		}, ruleAway},
+		}, RuleAway},
 		{"a node is cordoned while another one is away for long", func(s *scene) {
 			s.change("a", byAdministrator)
 			s.at = s.at.Add(time.Minute)
 			s.change("b", cordon)
-		}, ruleAway},
+		}, RuleAway},
 		{"a node is cordoned while another one has just gone away", func(s *scene) {
 			s.change("a", byAdministrator)
 			s.at = s.at.Add(time.Second)
@@ -114,107 +134,110 @@ func TestRules(t *testing.T) {
 		{"a node is cordoned after another one went away unseen", func(s *scene) {
 			s.change("a", byAdministrator)
 			s.at = s.at.Add(time.Minute)
-			s.disturb()
+			s.Disturb()
 			s.change("b", cordon)
 		}, ""},
 		{"two nodes are cordoned where two may be", func(s *scene) {
-			s.allow(2)
+			s.AllowRules(two)
 			s.change("a", cordon)
 			s.change("b", cordon)
 		}, ""},
 		{"the limit was two until the last rest", func(s *scene) {
-			s.allow(2)
-			s.restAt(1)
+			s.AllowRules(two)
+			s.KeepRules(Rules{Unavailable: intstr.FromInt32(1)})
 			s.change("a", cordon)
 			s.change("b", cordon)
-		}, ruleAway},
+		}, RuleAway},
 		{"a list has two cordoned nodes", func(s *scene) {
 			cordon(s.nodes["a"])
 			cordon(s.nodes["b"])
 			s.replaceNodes([]corev1.Node{*s.nodes["a"], *s.nodes["b"]}, 100)
-		}, ruleAway},
+		}, RuleAway},
 		{"a cordoned node is deleted, another one is cordoned", func(s *scene) {
 			s.change("a", cordon)
 			s.deleteNode(*s.nodes["a"])
 			s.change("b", cordon)
 		}, ""},
+		{"two nodes are cordoned by two operators", func(s *scene) {
+			s.KeepRules(Rules{Unavailable: intstr.FromInt32(1), Operators: 2})
+			s.change("a", cordon)
+			s.change("b", cordon)
+		}, ""},
+		{"two nodes are held by two operators", func(s *scene) {
+			s.KeepRules(Rules{Unavailable: intstr.FromInt32(1), Operators: 2})
+			s.change("a", s.hold)
+			s.change("b", s.hold)
+		}, RuleAway},
+		{"half of the nodes may be away", func(s *scene) {
+			s.KeepRules(Rules{Unavailable: intstr.FromString("50%")})
+			s.change("a", cordon)
+			s.change("b", cordon)
+		}, RuleAway},
+		{"two nodes restart services where one may", func(s *scene) {
+			s.KeepRules(Rules{Unavailable: intstr.FromInt32(1), Parallel: 1})
+			s.change("a", s.restart)
+			s.change("b", s.restart)
+		}, RuleParallel},
+		{"a node that the test itself has stopped does not restart", func(s *scene) {
+			s.KeepRules(Rules{Unavailable: intstr.FromInt32(1), Parallel: 1})
+			s.Excuse("a", true)
+			s.change("a", s.restart)
+			s.change("b", s.restart)
+		}, ""},
+		{"what an administrator did is undone", func(s *scene) {
+			s.Protect("a", func(n corev1.Node) string {
+				return map[bool]string{false: "the cordon is not there"}[n.Spec.Unschedulable]
+			})
+			s.change("a", byAdministrator)
+			s.change("a", func(n *corev1.Node) { n.Spec.Unschedulable = false })
+		}, RuleProtected},
 		{"a cordon is left", func(s *scene) {
 			s.change("a", cordon)
-			s.checkLeft()
-		}, ruleCordon},
+			s.CheckLeft()
+		}, RuleCordon},
 		{"a claim is left", func(s *scene) {
 			s.change("a", s.hold)
-			s.checkLeft()
-		}, ruleCordon},
+			s.CheckLeft()
+		}, RuleCordon},
 		{"the cordon of an administrator is there", func(s *scene) {
 			s.change("a", byAdministrator)
-			s.checkLeft()
+			s.CheckLeft()
 		}, ""},
 		{"a secret is in an annotation", func(s *scene) {
-			s.hide("secret")
+			s.HideSecrets("secret")
 			s.change("a", func(n *corev1.Node) { n.Annotations["example.com/any"] = "a secret text" })
-		}, ruleSecret},
+		}, RuleSecret},
 		{"a secret is in a condition", func(s *scene) {
-			s.hide("secret")
+			s.HideSecrets("secret")
 			s.change("a", func(n *corev1.Node) { n.Status.Conditions[0].Message = "secret" })
-		}, ruleSecret},
-		{"an adoption is rolled back", func(s *scene) { s.change("a", rolledBack) }, ruleBack},
+		}, RuleSecret},
 		{"a pod is evicted from a node that is held", func(s *scene) {
 			s.change("a", s.hold)
 			s.evict("a")
-			s.checkEvictions()
+			s.CheckEvictions()
 		}, ""},
 		{"a pod is evicted from a node that was held", func(s *scene) {
 			s.change("a", s.hold)
 			s.change("a", func(n *corev1.Node) { delete(n.Annotations, published.RolloutAnnotation) })
 			s.evict("a")
-			s.checkEvictions()
-		}, ruleEvicted},
+			s.CheckEvictions()
+		}, RuleEvicted},
 		{"a pod is evicted from a node that is held later", func(s *scene) {
 			s.evict("a")
 			s.change("a", s.hold)
-			s.checkEvictions()
-		}, ruleEvicted},
+			s.CheckEvictions()
+		}, RuleEvicted},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newScene(t, "a", "b")
 			c.see(s)
 			var rules []string
-			for _, v := range s.violations() {
-				rules = append(rules, v.rule)
+			for _, v := range s.Violations() {
+				rules = append(rules, v.Rule)
 			}
 			rules = slices.Compact(rules)
 			if want := slices.DeleteFunc([]string{c.want}, func(r string) bool { return r == "" }); !slices.Equal(rules, want) {
-				t.Errorf("violations %+v, want %q", s.violations(), want)
-			}
-		})
-	}
-}
-
-// TestAnAdoptionThatRestartsMoreThanItNeedsIsFound: each service once where the plan says so, or once for each bundle where more than one was published.
-func TestAnAdoptionThatRestartsMoreThanItNeedsIsFound(t *testing.T) {
-	planned, other := bundle.Of([]byte("planned")), bundle.Of([]byte("other"))
-	a := adopting{before: map[string]int{"kubelet": 1, "csi-proxy": 1}, planned: map[string]bool{"kubelet": true}, bundle: planned}
-	for _, c := range []struct {
-		name    string
-		after   map[string]int
-		bundles []bundle.Digest
-		want    int
-	}{
-		{"what is planned is restarted", map[string]int{"kubelet": 2, "csi-proxy": 1}, []bundle.Digest{planned}, 0},
-		{"it is restarted twice", map[string]int{"kubelet": 3, "csi-proxy": 1}, []bundle.Digest{planned}, 1},
-		{"what is right is restarted", map[string]int{"kubelet": 2, "csi-proxy": 2}, []bundle.Digest{planned}, 1},
-		{"the plan of another bundle is not known", map[string]int{"kubelet": 2, "csi-proxy": 2}, []bundle.Digest{other}, 0},
-		{"two bundles were published", map[string]int{"kubelet": 3, "csi-proxy": 2}, []bundle.Digest{planned, other}, 0},
-		{"a service is restarted more often than that", map[string]int{"kubelet": 4, "csi-proxy": 2}, []bundle.Digest{planned, other}, 1},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			bundles := map[bundle.Digest]bool{}
-			for _, b := range c.bundles {
-				bundles[b] = true
-			}
-			if list := a.restartsTooMuch(c.after, bundles); len(list) != c.want {
-				t.Errorf("found %q", list)
+				t.Errorf("violations %+v, want %q", s.Violations(), want)
 			}
 		})
 	}
