@@ -14,14 +14,8 @@ import (
 // programs of the bundle wrote, and at last our own records. Logs stay, and so do features and the host name. An
 // interrupted cleanup starts over.
 func (e *Engine) Cleanup(ctx context.Context, o Options) (Outcome, error) {
-	r := &run{Engine: e, options: o}
-	release, err := r.lockAndQuarantine(ctx)
-	if err != nil {
-		return r.endRun("", err)
-	}
-	err = r.cleanupHost(ctx)
-	r.releaseLock(release)
-	return r.endRun("", err)
+	r := newRun(e, o)
+	return r.end("", r.whileLocked(ctx, func() error { return r.cleanupHost(ctx) }))
 }
 
 func (r *run) cleanupHost(ctx context.Context) error {
@@ -47,15 +41,15 @@ func (r *run) cleanupHost(ctx context.Context) error {
 		return err
 	}
 	p := plan.Make(t, observed, plan.Circumstances{Owned: map[string]bool{}, Stale: ours, Self: r.Self})
-	r.emitPlan(p, records.BundleRecord{})
+	r.progress.showPlan(p, "", r.situation.Notes)
 	if r.options.DryRun {
-		r.result = ResultPlanned
+		r.progress.result = ResultPlanned
 		return nil
 	}
 	if err := r.removeGuard(ctx); err != nil { // first: it would restore what is removed
 		return &PartialError{Err: err}
 	}
-	r.result = ResultApplied
+	r.progress.result = ResultApplied
 	// Leftovers first, because a folder with one in it is not empty. The records go last, as they tell the next try what is left.
 	r.sweepLeftovers(ctx, p)
 	if err := errors.Join(r.cleanupSteps(ctx, p), r.checkAllKnown(p, observed)); err != nil {
@@ -96,8 +90,7 @@ func (r *run) cleanupSteps(ctx context.Context, p plan.Plan) error {
 			errs = append(errs, fmt.Errorf("%s %s: %w", s.Verb, s.Entry, err))
 			continue
 		}
-		r.done++
-		r.emitEvent(Event{Event: EventAction, Action: &s.Action, Done: r.done, Total: r.total})
+		r.progress.countAction(s.Action)
 	}
 	return errors.Join(errs...)
 }

@@ -6,12 +6,80 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"wmco/applier/plan"
 	"wmco/bundle"
 )
+
+// doSteps does the steps in order.
+func (r *run) doSteps(ctx context.Context, steps []plan.Step) error {
+	for len(steps) > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n := batchLength(steps)
+		if err := r.doStepBatch(ctx, steps[:n]); err != nil {
+			return err
+		}
+		for _, s := range steps[:n] {
+			r.progress.countAction(s.Action)
+		}
+		steps = steps[n:]
+	}
+	return nil
+}
+
+// batchLength returns the number of steps, from the first one on, that are done at once: files that follow each other in the
+// plan and are large enough for more than one processor.
+func batchLength(steps []plan.Step) int {
+	n, size := 0, int64(0)
+	for n < len(steps) && steps[n].Verb == plan.VerbWrite && size < batchSize {
+		size += steps[n].Size
+		n++
+	}
+	if size < batchSize {
+		return 1
+	}
+	return n
+}
+
+// batchSize is the size in bytes of files that are written at once.
+const batchSize = 64 << 20
+
+// doStepBatch does one step, or several files on all processors.
+func (r *run) doStepBatch(ctx context.Context, steps []plan.Step) error {
+	if len(steps) == 1 {
+		return nameStep(steps[0], r.doStep(ctx, steps[0]))
+	}
+	errs := make([]error, len(steps))
+	var work sync.WaitGroup
+	slots := make(chan struct{}, runtime.NumCPU())
+	for i, s := range steps {
+		slots <- struct{}{}
+		work.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = r.writeFile(ctx, s.File)
+		})
+	}
+	work.Wait()
+	r.progress.written += len(steps)
+	for i, s := range steps {
+		errs[i] = nameStep(s, r.situation.Store.RejectCorrupt(ctx, s.File.Content.SHA256, errs[i]))
+	}
+	return errors.Join(errs...)
+}
+
+// nameStep adds the step to an error.
+func nameStep(s plan.Step, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %s: %w", s.Verb, s.Entry, err)
+}
 
 // doStep does one step. Every step can be done twice.
 func (r *run) doStep(ctx context.Context, s plan.Step) error {
@@ -23,7 +91,7 @@ func (r *run) doStep(ctx context.Context, s plan.Step) error {
 		}
 		return r.makeFolder(ctx, s.File.Path, access)
 	case plan.VerbWrite:
-		r.written++
+		r.progress.written++
 		return r.situation.Store.RejectCorrupt(ctx, s.File.Content.SHA256, r.writeFile(ctx, s.File))
 	case plan.VerbRemove:
 		return r.removeFile(ctx, s.File)
@@ -48,7 +116,7 @@ func (r *run) stopService(ctx context.Context, s plan.WantedService) error {
 	j := r.situation.Journal
 	if name := s.Config.Name; s.Run && r.situation.Interrupted && !slices.Contains(j.Restart, name) {
 		j.Restart = withName(j.Restart, name)
-		if err := r.writeJournal(ctx, j); err != nil {
+		if err := r.situation.WriteJournal(ctx, j); err != nil {
 			return err
 		}
 	}
@@ -107,11 +175,11 @@ func (r *run) applySetting(ctx context.Context, s plan.Step) error {
 		r.situation.Journal.Stale.Networks = slices.DeleteFunc(r.situation.Journal.Stale.Networks, func(n string) bool { return n == setting.Name })
 	}
 	if errors.Is(err, ErrNoSetting) {
-		r.emitNote(fmt.Sprintf("%s: %v", s.Entry, err))
+		r.progress.note(fmt.Sprintf("%s: %v", s.Entry, err))
 		return nil
 	}
 	if err == nil && setting.Present && s.Impact == bundle.ImpactReboot {
-		r.pending = append(r.pending, s.Entry)
+		r.progress.pending = append(r.progress.pending, s.Entry)
 	}
 	return err
 }
@@ -146,7 +214,7 @@ func (r *run) configureService(ctx context.Context, s plan.WantedService) error 
 	config.Environment = append(config.Environment, s.HiddenVariables(r.shadows)...)
 	slices.Sort(config.Environment)
 	if strings.EqualFold(config.Name, r.Self) {
-		r.restartSelf = true
+		r.progress.restartSelf = true
 	}
 	return r.Host.PutService(ctx, config)
 }

@@ -2,7 +2,6 @@ package applier
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -288,24 +287,4 @@ func (e *Engine) observationOf(ctx context.Context, s *situation, record records
 		o.Interrupted = s.Journal.Bundle.Manifest.Digest
 	}
 	return o, wrapAsFault(err)
-}
-
-// lockPause is the pause between two attempts to lock a host.
-const lockPause = 200 * time.Millisecond
-
-// lockHost waits while another run has the host locked, for as long as the options say.
-func (e *Engine) lockHost(ctx context.Context, wait time.Duration) (func() error, error) {
-	begin := e.Clock.Now()
-	for {
-		release, err := e.Host.Lock(ctx, e.Owner)
-		var locked *LockedError
-		if err == nil || !errors.As(err, &locked) || e.Clock.Now().Sub(begin) >= wait {
-			return release, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-e.Clock.After(lockPause):
-		}
-	}
 }

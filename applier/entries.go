@@ -47,9 +47,9 @@ func (r *run) repairEntries(ctx context.Context, record records.BundleRecord) er
 			r.Backoff.noteRepair(now, w.failed, skipped)
 		}
 	}()
-	r.emitPlan(p, record)
+	r.progress.showPlan(p, record.Manifest.Digest, r.situation.Notes)
 	r.sweepLeftovers(ctx, p)
-	r.pending, r.observed = p.Pending, w.observed
+	r.progress.pending, r.observed = p.Pending, w.observed
 	if err := CheckImpact(p.HighestImpact(), r.impactLimit()); err != nil {
 		return err
 	}
@@ -59,13 +59,13 @@ func (r *run) repairEntries(ctx context.Context, record records.BundleRecord) er
 	case len(p.Steps) == 0 && !r.situation.Interrupted && len(w.failed)+len(skipped) > 0:
 		return w.unrepairedError(skipped)
 	case len(p.Steps) == 0 && !r.situation.Interrupted:
-		r.result = ResultSame
+		r.progress.result = ResultSame
 		if err := r.writeLedger(ctx, record, p, w.target); err != nil {
 			return err
 		}
 		return r.rebootHost(ctx)
 	case len(p.Steps) == 0 && p.Reboot && r.awaitsBoot(record):
-		r.result = ResultReboot
+		r.progress.result = ResultReboot
 		return r.rebootHost(ctx)
 	}
 	return w.repairSteps(ctx, record, p, skipped)
@@ -112,7 +112,7 @@ func (w *repairing) possiblePlan(ctx context.Context) (plan.Plan, error) {
 func (w *repairing) skipUnknown() {
 	for _, s := range w.target.Settings {
 		if why := w.observed.Settings[s.ID()].Unknown; why != "" {
-			w.noteUnknown(s.ID(), why)
+			w.progress.noteUnknown(s.ID(), why)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func (w *repairing) skipEntry(id bundle.EntryID, why error) {
 	w.circumstances.Skip[id] = true
 	if w.failed[id] == nil {
 		w.failed[id] = why
-		w.emitNote(fmt.Sprintf("%s is not repaired: %v", id, why))
+		w.progress.note(fmt.Sprintf("%s is not repaired: %v", id, why))
 	}
 }
 
@@ -152,12 +152,12 @@ func (w *repairing) repairSteps(ctx context.Context, record records.BundleRecord
 	}
 	w.sweepAfter(ctx, p)
 	if len(w.failed)+len(skipped) > 0 {
-		if err := w.removeJournal(ctx); err != nil {
+		if err := w.situation.RemoveJournal(ctx); err != nil {
 			return err
 		}
 		return w.unrepairedError(skipped)
 	}
-	w.result = ResultApplied
+	w.progress.result = ResultApplied
 	if err := w.writeLedger(ctx, record, p, w.target); err != nil {
 		return err
 	}
@@ -192,8 +192,7 @@ func (w *repairing) doEachStep(ctx context.Context, steps []plan.Step) error {
 			w.skipEntry(s.Entry, err)
 			continue
 		}
-		w.done++
-		w.emitEvent(Event{Event: EventAction, Action: &s.Action, Done: w.done, Total: w.total})
+		w.progress.countAction(s.Action)
 	}
 	return nil
 }

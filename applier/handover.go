@@ -97,14 +97,14 @@ func (r *run) handOverService(ctx context.Context, swap plan.Step) error {
 	if err := r.exchangeProgram(ctx, swap); err != nil {
 		return r.rollBackChange(ctx, err)
 	}
-	r.result, r.applying = ResultHandedOver, false
+	r.progress.result, r.situation.Applying = ResultHandedOver, false
 	return nil
 }
 
 func (r *run) exchangeProgram(ctx context.Context, swap plan.Step) error {
 	j := r.situation.Journal
 	j.Phase = records.PhaseHandover
-	if err := r.writeJournal(ctx, j); err != nil {
+	if err := r.situation.WriteJournal(ctx, j); err != nil {
 		return err
 	}
 	guard := plan.ServiceConfig{
@@ -121,8 +121,7 @@ func (r *run) exchangeProgram(ctx context.Context, swap plan.Step) error {
 	if err := nameStep(swap, r.doStep(ctx, swap)); err != nil {
 		return err
 	}
-	r.done++
-	r.emitEvent(Event{Event: EventAction, Action: &swap.Action, Done: r.done, Total: r.total})
+	r.progress.countAction(swap.Action)
 	return nil
 }
 
@@ -224,22 +223,20 @@ const guardLock = time.Minute
 
 // restoreAgent rolls back, unless somebody else has ended the run meanwhile, and starts the agent.
 func (e *Engine) restoreAgent(ctx context.Context, agent string, why error) (Outcome, error) {
-	r := &run{Engine: e, options: Options{LockWait: guardLock}, repairs: true}
-	release, err := r.lockAndQuarantine(ctx)
-	if err != nil {
-		return r.endRun("", err)
-	}
-	if err = r.openRecords(ctx); err == nil {
+	r := newRun(e, Options{LockWait: guardLock})
+	r.repairs = true
+	return r.end("", r.whileLocked(ctx, func() error {
+		if err := r.openRecords(ctx); err != nil {
+			return err
+		}
 		switch r.situation.Journal.Phase { //nolint:exhaustive // somebody else has gone on
 		case records.PhaseHandover, records.PhaseRollback:
-			err = r.rollBackChange(ctx, why)
+			return r.rollBackChange(ctx, why)
 		default:
-			r.result = ResultSame
-			err = e.Host.StartService(ctx, agent)
+			r.progress.result = ResultSame
+			return e.Host.StartService(ctx, agent)
 		}
-	}
-	r.releaseLock(release)
-	return r.endRun("", err)
+	}))
 }
 
 // Undone is a bundle that was rolled back by a process that could not report it; zero if none was.
@@ -258,18 +255,14 @@ func (e *Engine) UnreportedRollback(ctx context.Context) (Undone, error) {
 	if err != nil || !u.Guarded {
 		return undone, err
 	}
-	r := &run{Engine: e, options: Options{LockWait: guardLock}}
-	release, err := r.lockAndQuarantine(ctx) // until the guard has ended its run
-	if err != nil {
-		return undone, err
-	}
-	err = r.removeGuard(ctx)
-	if err == nil {
+	r := newRun(e, Options{LockWait: guardLock})
+	return undone, r.whileLocked(ctx, func() error { // until the guard has ended its run
+		if err := r.removeGuard(ctx); err != nil {
+			return err
+		}
 		u.Guarded = false
-		err = records.WriteUndone(ctx, e.Host, u)
-	}
-	r.releaseLock(release)
-	return undone, err
+		return records.WriteUndone(ctx, e.Host, u)
+	})
 }
 
 // ForgetUndone is for a bundle that was applied since.

@@ -56,7 +56,7 @@ func (r *run) beginRun(ctx context.Context, record records.BundleRecord, p plan.
 		}
 	}
 	r.shadows = maskedVariables(r.situation, t, observed)
-	return r.writeJournal(ctx, j)
+	return r.situation.WriteJournal(ctx, j)
 }
 
 // withName returns a list that has the name, once. The list itself is not changed.
@@ -65,15 +65,6 @@ func withName(list []string, name string) []string {
 		return list
 	}
 	return append(slices.Clone(list), name)
-}
-
-// writeJournal writes the journal.
-func (r *run) writeJournal(ctx context.Context, j records.Journal) error {
-	if err := r.situation.WriteJournal(ctx, j); err != nil {
-		return err
-	}
-	r.applying = true
-	return nil
 }
 
 // recordBefore adds what the steps are about to change.

@@ -21,7 +21,7 @@ func (r *run) checkKept(ctx context.Context, record records.BundleRecord, p plan
 		if r.Reset == "" {
 			return &RefusedError{Why: keysWhy + "; " + keysFix}
 		}
-		r.emitNote(fmt.Sprintf("%s is removed: the host stops being node %s", bundle.SigningKeysFile, r.Reset))
+		r.progress.note(fmt.Sprintf("%s is removed: the host stops being node %s", bundle.SigningKeysFile, r.Reset))
 	}
 	lacks, err := r.lackedProgram(ctx, record, p)
 	if err == nil && lacks != "" {

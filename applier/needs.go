@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"wmco/applier/plan"
 	"wmco/applier/records"
@@ -106,17 +105,7 @@ func (r *run) checkKnown(p plan.Plan, record records.BundleRecord, observed plan
 		if slices.Contains(changed, id) {
 			return fmt.Errorf("%s is changed: %s", id, why)
 		}
-		r.noteUnknown(id, why)
+		r.progress.noteUnknown(id, why)
 	}
 	return nil
-}
-
-// noteUnknown notes a setting that could not be read, once for each kind.
-func (r *run) noteUnknown(id bundle.EntryID, why string) {
-	kind, _, _ := strings.Cut(string(id), " ")
-	u := bundle.UnknownFact{Part: bundle.FactPart(kind), Error: why}
-	if !slices.Contains(r.unknown, u) {
-		r.unknown = append(r.unknown, u)
-		r.emitNote(string(id) + " stays as it is: " + why)
-	}
 }

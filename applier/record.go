@@ -24,7 +24,7 @@ func (r *run) writeLedger(ctx context.Context, record records.BundleRecord, p pl
 	for _, f := range t.Files {
 		files[bundle.FoldPath(f.Path)] = f.Kind == plan.FileRegular
 	}
-	if r.result == ResultSame {
+	if r.progress.result == ResultSame {
 		next.Shadows = r.situation.Ledger.Shadows
 	}
 	for _, s := range t.Settings {
@@ -35,26 +35,25 @@ func (r *run) writeLedger(ctx context.Context, record records.BundleRecord, p pl
 	if err := r.keepContents(ctx, record, t); err != nil {
 		return err
 	}
-	if r.situation.Interrupted && r.result != ResultSame {
+	if r.situation.Interrupted && r.progress.result != ResultSame {
 		j := r.situation.Journal
 		j.Phase = records.PhaseRecording
-		if err := r.writeJournal(ctx, j); err != nil {
+		if err := r.situation.WriteJournal(ctx, j); err != nil {
 			return err
 		}
 	}
-	if r.result != ResultSame || len(p.Adopt) > 0 || r.situation.Ledger.AppliedDigest() != next.AppliedDigest() || r.situation.Damaged {
+	if r.progress.result != ResultSame || len(p.Adopt) > 0 || r.situation.Ledger.AppliedDigest() != next.AppliedDigest() || r.situation.Damaged {
 		if err := r.situation.WriteLedger(ctx, next); err != nil {
 			return err
 		}
 	}
 	r.situation.Cache.KeepPaths(files)
-	if r.result == ResultSame {
-		r.applying = false
+	if r.progress.result == ResultSame {
 		r.situation.SweepContents(ctx, r.abandonedSince())
 		r.situation.SaveCache(ctx)
 		return nil
 	}
-	return r.removeJournal(ctx)
+	return r.situation.RemoveJournal(ctx)
 }
 
 // preexistingEntries returns the entries that were on the host before us and may belong to another product: those that earlier runs

@@ -18,28 +18,26 @@ import (
 // repaired is, and what cannot is left alone for a while (Backoff) and makes the result partial. An interrupted run is resumed
 // or undone. On a host without a bundle it does nothing. A dry run only reports.
 func (e *Engine) Repair(ctx context.Context, o Options) (Outcome, error) {
-	r := &run{Engine: e, options: o, repairs: true}
-	release, err := r.lockAndQuarantine(ctx)
-	if err != nil {
-		return r.endRun("", err)
-	}
+	r := newRun(e, o)
+	r.repairs = true
 	digest := bundle.Digest("")
-	if !o.DryRun {
-		err = e.prepareFolders(ctx)
-	}
-	if err == nil {
-		err = r.openRecords(ctx)
-	}
-	if err == nil {
+	err := r.whileLocked(ctx, func() error {
+		if !o.DryRun {
+			if err := e.prepareFolders(ctx); err != nil {
+				return err
+			}
+		}
+		if err := r.openRecords(ctx); err != nil {
+			return err
+		}
 		digest = r.situation.Ledger.AppliedDigest()
 		r.options.DryRun = o.DryRun || o.OnlyInterrupted && !r.situation.Interrupted
 		if r.situation.Interrupted {
-			digest, r.resumed = r.situation.Journal.Bundle.Manifest.Digest, true
+			digest, r.progress.resumed = r.situation.Journal.Bundle.Manifest.Digest, true
 		}
-		err = r.repairHost(ctx)
-	}
-	r.releaseLock(release)
-	return r.endRun(digest, err)
+		return r.repairHost(ctx)
+	})
+	return r.end(digest, err)
 }
 
 func (r *run) repairHost(ctx context.Context) error {
@@ -49,7 +47,7 @@ func (r *run) repairHost(ctx context.Context) error {
 		}
 	}
 	if !r.situation.Interrupted && r.situation.Ledger.AppliedDigest() == "" {
-		r.result = ResultSame
+		r.progress.result = ResultSame
 		if !r.options.DryRun {
 			r.situation.SweepContents(ctx, r.abandonedSince())
 		}
@@ -72,7 +70,7 @@ func (r *run) repairHost(ctx context.Context) error {
 	switch j := r.situation.Journal; j.Phase {
 	case records.PhaseRollback:
 		var why string
-		why, r.log = splitReason(j.Reason)
+		why, r.progress.log = splitReason(j.Reason)
 		return r.rollBackChange(ctx, errors.New(cmp.Or(why, "an earlier run was interrupted while it rolled back")))
 	case records.PhaseRecording:
 		return r.convergeHost(ctx, j.Bundle)
@@ -115,8 +113,8 @@ func (r *run) repairUnconfirmed(ctx context.Context) error {
 	if j.IsLate(r.situation.facts.BootTime, r.Clock.SinceBoot(), r.Clock.Now()) {
 		return r.rollBackChange(ctx, errUnconfirmed)
 	}
-	r.result = ResultPartial
-	r.emitNote("waiting for confirmation")
+	r.progress.result = ResultPartial
+	r.progress.note("waiting for confirmation")
 	return nil
 }
 

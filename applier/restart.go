@@ -14,13 +14,11 @@ var ErrInterrupted = errors.New("an interrupted run comes first")
 // RestartServices stops services in the order of their names and starts them in the reverse order, so a service stands before those that it
 // depends on. A service that does not exist is left out. What cannot be started stays stopped, and Repair starts it. Wait is how long another
 // run may keep the host.
-func (e *Engine) RestartServices(ctx context.Context, names []string, wait time.Duration) (err error) {
-	r := &run{Engine: e, options: Options{LockWait: wait}}
-	release, err := r.lockAndQuarantine(ctx)
-	if err != nil {
-		return err
-	}
-	defer r.releaseLock(release)
+func (e *Engine) RestartServices(ctx context.Context, names []string, wait time.Duration) error {
+	return newRun(e, Options{LockWait: wait}).whileLocked(ctx, func() error { return e.restartServices(ctx, names) })
+}
+
+func (e *Engine) restartServices(ctx context.Context, names []string) error {
 	s, err := e.loadSituation(ctx)
 	switch {
 	case err != nil:

@@ -14,22 +14,22 @@ func (r *run) rollBackChange(ctx context.Context, why error) error {
 	if ctx.Err() != nil {
 		return &PartialError{Err: fmt.Errorf("interrupted: %w", why)}
 	}
-	if r.log.IsZero() { // a rollback that is resumed has it from its journal
-		r.log = r.tailLog(ctx, why)
+	if r.progress.log.IsZero() { // a rollback that is resumed has it from its journal
+		r.progress.log = r.tailLog(ctx, why)
 	}
-	r.emitEvent(Event{Event: EventRollback, Message: why.Error(), Log: r.log})
+	r.progress.emit(Event{Event: EventRollback, Message: why.Error(), Log: r.progress.log})
 	if err := r.restoreBefore(ctx, why); err != nil {
 		return &PartialError{Err: &UnfinishedError{Why: why, Err: err}}
 	}
-	r.result = ResultRolledBack
+	r.progress.result = ResultRolledBack
 	return &RolledBackError{Err: why}
 }
 
 // restoreBefore applies the state in the journal, by the same steps as anything else, and removes the journal.
 func (r *run) restoreBefore(ctx context.Context, why error) error {
-	j, reason := r.situation.Journal, joinReason(why.Error(), r.log)
+	j, reason := r.situation.Journal, joinReason(why.Error(), r.progress.log)
 	j.Phase, j.Reason = records.PhaseRollback, reason
-	if err := r.writeJournal(ctx, j); err != nil {
+	if err := r.situation.WriteJournal(ctx, j); err != nil {
 		return err
 	}
 	if r.guards {
@@ -55,7 +55,7 @@ func (r *run) restoreBefore(ctx context.Context, why error) error {
 	if len(p.Unknown) > 0 {
 		return fmt.Errorf("restoring %s: %s", p.Unknown[0], observed.Settings[p.Unknown[0]].Unknown)
 	}
-	r.done, r.total = 0, len(p.Steps)
+	r.progress.done, r.progress.total = 0, len(p.Steps)
 	if err := r.doSteps(ctx, p.Steps); err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (r *run) restoreBefore(ctx context.Context, why error) error {
 		return err
 	}
 	r.sweepAfter(ctx, p)
-	if r.restartSelf && !r.guards && !errors.Is(why, ErrDiskFull) { // what the disk had no room for is tried again
+	if r.progress.restartSelf && !r.guards && !errors.Is(why, ErrDiskFull) { // what the disk had no room for is tried again
 		u := records.Undone{Program: r.Program, Time: r.Clock.Now(), Bundle: j.Bundle.Manifest.Digest, Reason: reason}
 		if err := records.WriteUndone(ctx, r.Host, u); err != nil {
 			return err
@@ -75,7 +75,7 @@ func (r *run) restoreBefore(ctx context.Context, why error) error {
 	if err := r.removeGuard(ctx); err != nil {
 		return err
 	}
-	return r.removeJournal(ctx)
+	return r.situation.RemoveJournal(ctx)
 }
 
 // awaitingBoot notes the settings that take effect with the next boot although the host was rolled back.
@@ -88,10 +88,10 @@ func (r *run) awaitingBoot(ctx context.Context, t *plan.Target) error {
 	if err != nil {
 		return fmt.Errorf("observing settings: %w", err)
 	}
-	r.pending = nil
+	r.progress.pending = nil
 	for i, s := range have {
 		if s.Pending {
-			r.pending = append(r.pending, names[i].ID())
+			r.progress.pending = append(r.progress.pending, names[i].ID())
 		}
 	}
 	return nil
@@ -121,14 +121,5 @@ func (r *run) checkRunning(ctx context.Context, t *plan.Target) error {
 			}
 		}
 	}
-	return nil
-}
-
-// removeJournal ends the run.
-func (r *run) removeJournal(ctx context.Context) error {
-	if err := r.situation.RemoveJournal(ctx); err != nil {
-		return err
-	}
-	r.applying = false
 	return nil
 }

@@ -27,7 +27,7 @@ func (r *run) tailLog(ctx context.Context, why error) bundle.LogTail {
 	}
 	text, err := readEnd(ctx, r.Host, path)
 	if err != nil {
-		r.emitNote("reading the log of service " + name + ": " + err.Error())
+		r.progress.note("reading the log of service " + name + ": " + err.Error())
 	}
 	return bundle.NewLogTail(name, text)
 }

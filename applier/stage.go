@@ -16,28 +16,24 @@ import (
 // next call with the parts that are missing. A result of ResultSame means that everything was here, ResultRefused that contents are
 // missing, which it names.
 func (e *Engine) Stage(ctx context.Context, m bundle.Manifest, from ContentSource, wait time.Duration) (Outcome, error) {
-	r := &run{Engine: e, options: Options{LockWait: wait}}
+	r := newRun(e, Options{LockWait: wait})
 	record, err := e.admitBundle(m, from.Contents())
-	if err != nil {
-		return r.endRun(m.Digest, err)
-	}
-	release, err := r.lockAndQuarantine(ctx)
-	if err != nil {
-		return r.endRun(m.Digest, err)
-	}
-	err = r.receiveContents(ctx, record, from)
 	if err == nil {
-		err = r.stageContents(ctx, record)
+		err = r.whileLocked(ctx, func() error {
+			if err := r.receiveContents(ctx, record, from); err != nil {
+				return err
+			}
+			return r.stageContents(ctx, record)
+		})
 	}
-	r.releaseLock(release)
-	return r.endRun(m.Digest, err)
+	return r.end(m.Digest, err)
 }
 
 func (r *run) stageContents(ctx context.Context, record records.BundleRecord) error {
 	wanted := PayloadDigests(record.Manifest)
 	s := records.Staged{Schema: records.Schema, Program: r.Program, Time: r.Clock.Now(), Bundle: record.Manifest.Digest}
 	var missing []plan.Missing
-	r.result = ResultSame
+	r.progress.result = ResultSame
 	for _, c := range record.Contents {
 		if !wanted[c.Digest] {
 			continue
@@ -46,7 +42,7 @@ func (r *run) stageContents(ctx context.Context, record records.BundleRecord) er
 		case !store.IsWhole(c.SHA256):
 			missing = append(missing, plan.Missing{Digest: c.Digest, Parts: store.PartsOf(c.SHA256)})
 		case store.HasArrived(c.SHA256):
-			r.result = ResultApplied
+			r.progress.result = ResultApplied
 		}
 		s.Contents = append(s.Contents, c.SHA256)
 	}

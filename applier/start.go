@@ -13,7 +13,7 @@ import (
 // service control manager has started it since it was observed, as it does with a service that has crashed some time after that
 // (learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_failure_actionsw), its process may have read what was there before, and is ended first.
 func (r *run) startService(ctx context.Context, s plan.Step) error {
-	r.restarted++
+	r.progress.restarted++
 	name := s.Service.Config.Name
 	var ended []string
 	if s.Fresh {
@@ -35,7 +35,7 @@ func (r *run) startService(ctx context.Context, s plan.Step) error {
 		return nil
 	}
 	j.Restart = slices.DeleteFunc(slices.Clone(j.Restart), func(n string) bool { return n == name })
-	return r.writeJournal(ctx, j)
+	return r.situation.WriteJournal(ctx, j)
 }
 
 // endEarlyStart stops a service that runs although it was stopped, and returns the services that were stopped for it, in that order: Windows refuses to stop
@@ -45,7 +45,7 @@ func (r *run) endEarlyStart(ctx context.Context, name string) ([]string, error) 
 	if err != nil || process == 0 {
 		return nil, err
 	}
-	r.emitNote("service " + name + " was started in between by the service control manager: it is started again, as its configuration may have changed since")
+	r.progress.note("service " + name + " was started in between by the service control manager: it is started again, as its configuration may have changed since")
 	var stopped []string
 	return stopped, r.stopWithDependents(ctx, name, name, &stopped)
 }

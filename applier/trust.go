@@ -2,7 +2,6 @@ package applier
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -11,51 +10,13 @@ import (
 	"wmco/bundle"
 )
 
-// lockAndQuarantine locks the host and sets aside the records that do not count. It comes before anything of ours is written, and before
-// folders get our access: until then their owner and access show who made them.
-func (r *run) lockAndQuarantine(ctx context.Context) (release func() error, err error) {
-	// An error may be that another run is removing its records at this moment: the lock waits for that, and it is asked again.
-	bad, _ := records.UntrustedRecords(ctx, r.Host)
-	var moved []string
-	if slices.Contains(bad, plan.StateFolder) {
-		if r.options.DryRun {
-			return func() error { return nil }, nil // nobody of ours has its lock there
-		}
-		// The lock makes the next one, unless its maker does so before: then the lock is refused.
-		beside, err := records.MoveBeside(ctx, r.Host, plan.StateFolder, r.Clock.Now())
-		if err != nil {
-			return nil, err
-		}
-		moved = append(moved, beside)
-	}
-	if release, err = r.Engine.lockHost(ctx, r.options.LockWait); err != nil || r.options.DryRun {
-		return release, err
-	}
-	if bad, err = records.UntrustedRecords(ctx, r.Host); err == nil {
-		for _, path := range append(moved, bad...) {
-			err = errors.Join(err, r.quarantinePath(ctx, path))
-		}
-	}
-	if err != nil {
-		return nil, errors.Join(err, release())
-	}
-	return release, nil
-}
-
-// releaseLock releases the lock. That it cannot changes nothing of what the run did: the lock of a process that ends is free.
-func (r *run) releaseLock(release func() error) {
-	if err := release(); err != nil {
-		r.emitNote(fmt.Sprintf("releasing the lock: %v", err))
-	}
-}
-
 // quarantinePath moves away what others than SYSTEM and Administrators could have written, and says so.
 func (r *run) quarantinePath(ctx context.Context, path string) error {
 	to, err := records.SetAside(ctx, r.Host, path, r.Clock.Now())
 	if err != nil {
 		return fmt.Errorf("%w (fix: end the programs that have it open, or boot the host)", err)
 	}
-	r.emitNote(fmt.Sprintf("%s is ignored: users other than SYSTEM and Administrators could change it. It is now %s: look at it, then delete it", path, to))
+	r.progress.note(fmt.Sprintf("%s is ignored: users other than SYSTEM and Administrators could change it. It is now %s: look at it, then delete it", path, to))
 	return nil
 }
 

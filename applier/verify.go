@@ -76,10 +76,10 @@ func (r *run) probeServices(ctx context.Context, list []*watched) (int, error) {
 		}
 		switch {
 		case w.healthy:
-			r.emitEvent(Event{Event: EventProbe, Service: w.Config.Name, Message: "healthy"})
+			r.progress.emit(Event{Event: EventProbe, Service: w.Config.Name, Message: "healthy"})
 			continue
 		case late && reason != "":
-			r.emitEvent(Event{Event: EventProbe, Service: w.Config.Name, Message: reason})
+			r.progress.emit(Event{Event: EventProbe, Service: w.Config.Name, Message: reason})
 			return waiting, &ServiceError{Name: w.Config.Name, Doing: "probing", Err: errors.New(reason)}
 		}
 		waiting++
@@ -148,7 +148,7 @@ func (r *run) awaitConfirmation(ctx context.Context) error {
 	}
 	j := r.situation.Journal
 	j.Phase, j.Waiting.Since = records.PhaseConfirming, r.Clock.SinceBoot()
-	if err := r.writeJournal(ctx, j); err != nil {
+	if err := r.situation.WriteJournal(ctx, j); err != nil {
 		return err
 	}
 	return r.pollConfirmation(ctx, ask, j.Waiting.Limit)
@@ -168,7 +168,7 @@ func (r *run) confirmationSource() func(context.Context) error {
 // pollConfirmation asks for the confirmation until its time is up.
 func (r *run) pollConfirmation(ctx context.Context, ask func(context.Context) error, within time.Duration) error {
 	j := r.situation.Journal
-	r.emitEvent(Event{Event: EventConfirm, Bundle: j.Bundle.Manifest.Digest, Message: "waiting for confirmation"})
+	r.progress.emit(Event{Event: EventConfirm, Bundle: j.Bundle.Manifest.Digest, Message: "waiting for confirmation"})
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	late := r.Clock.After(within)

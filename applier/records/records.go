@@ -25,6 +25,9 @@ type Records struct {
 	// Finished reports whether there is a journal of a run that was interrupted after it had recorded its bundle in the
 	// ledger: nothing of it is left to do, and its journal does not count.
 	Finished bool
+	// Applying reports whether this process has written the journal and has neither ended the run nor left it to another process: one that ends now without
+	// a result is interrupted.
+	Applying bool
 	// Damaged reports whether the ledger or the journal could not be read: services may run with what they read before a
 	// change.
 	Damaged bool
@@ -143,7 +146,7 @@ func (r *Records) WriteJournal(ctx context.Context, j Journal) error {
 	if err := ReplaceFile(ctx, r.host, FileJournal, j); err != nil {
 		return fmt.Errorf("writing the journal: %w", err)
 	}
-	r.Journal, r.Interrupted = j, true
+	r.Journal, r.Interrupted, r.Applying = j, true, true
 	return nil
 }
 
@@ -164,7 +167,7 @@ func (r *Records) EndRun(ctx context.Context) error {
 			return fmt.Errorf("removing %s: %w", path, err)
 		}
 	}
-	r.Journal, r.Interrupted, r.Finished = Journal{}, false, false
+	r.Journal, r.Interrupted, r.Finished, r.Applying = Journal{}, false, false, false
 	return nil
 }
 

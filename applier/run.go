@@ -1,0 +1,115 @@
+package applier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"wmco/applier/plan"
+	"wmco/applier/records"
+	"wmco/bundle"
+)
+
+// run is one run of the engine.
+type run struct {
+	*Engine
+	options Options
+	// repairs reports whether the run repairs what differs, and not a caller who wants a bundle applied.
+	repairs   bool
+	progress  *progress
+	situation *situation
+	// observed is the host before the first action.
+	observed plan.Observed
+	// shadows are the variables that services get with an empty value.
+	shadows []string
+	// agreed reports whether the run is confirmed.
+	agreed bool
+}
+
+func newRun(e *Engine, o Options) *run {
+	return &run{Engine: e, options: o, progress: &progress{clock: e.Clock, send: e.Emit}}
+}
+
+// end returns the outcome for a bundle, and sends the last event.
+func (r *run) end(d bundle.Digest, err error) (Outcome, error) {
+	return r.progress.end(d, r.situation != nil && r.situation.Applying, err)
+}
+
+// openRecords loads the records, and removes what interrupted runs left of them.
+func (r *run) openRecords(ctx context.Context) (err error) {
+	if r.situation, err = r.loadSituation(ctx); err != nil || r.options.DryRun {
+		return err
+	}
+	var file *FileError // a program that still runs stays until another time
+	if err := r.situation.SweepLeftovers(ctx); err != nil && !errors.As(err, &file) {
+		return err
+	}
+	if r.situation.Finished {
+		return r.situation.EndRun(ctx)
+	}
+	return nil
+}
+
+// abandonedAfter is how long a content that no run needs is kept when the host is repaired: its transfer may have been
+// interrupted, and its sender comes back.
+const abandonedAfter = time.Hour
+
+// abandonedSince returns the time since which contents were written that are kept although no run needs them.
+func (r *run) abandonedSince() time.Time {
+	if !r.repairs {
+		return time.Time{}
+	}
+	return r.Clock.Now().Add(-abandonedAfter)
+}
+
+// prepareFolders makes the folders of the records.
+func (e *Engine) prepareFolders(ctx context.Context) error {
+	wanted := []struct {
+		path   string
+		access bundle.Access
+	}{
+		{bundle.Dir(plan.StateFolder), bundle.AccessUsers},
+		{plan.StateFolder, bundle.AccessAdmins},
+		{records.DirContents, bundle.AccessAdmins},
+		{records.DirPrevious, bundle.AccessAdmins},
+	}
+	var paths []string
+	for _, w := range wanted {
+		paths = append(paths, w.path)
+	}
+	have, err := e.Host.Stat(ctx, paths)
+	if err != nil {
+		return fmt.Errorf("observing %s: %w", plan.StateFolder, err)
+	}
+	for i, w := range wanted {
+		ours := have[i].Kind == plan.FileDirectory && (i == 0 || have[i].Access == "" || have[i].Access == w.access)
+		if ours {
+			continue
+		}
+		if err := e.Host.MakeDirectory(ctx, w.path, w.access); err != nil {
+			return fmt.Errorf("making %s: %w", w.path, err)
+		}
+	}
+	return nil
+}
+
+// checkAllowed refuses a plan whose impact is too high or that lacks contents.
+func (r *run) checkAllowed(p plan.Plan) error {
+	if err := CheckImpact(p.HighestImpact(), r.impactLimit()); err != nil {
+		return err
+	}
+	if len(p.Missing) > 0 && !r.options.DryRun {
+		return &RefusedError{Why: fmt.Sprintf("%s missing, the first is %s: send them", bundle.Count(len(p.Missing), "content"), p.Missing[0].Digest), Missing: p.Missing}
+	}
+	return nil
+}
+
+// impactLimit returns the highest impact that is allowed. What was allowed for a run holds for the process that resumes it: the
+// host is between two bundles, and rolling back costs no less.
+func (r *run) impactLimit() bundle.Impact {
+	if j := r.situation.Journal; r.repairs && j.Allowed != "" && j.Allowed.Rank() > r.options.MaxImpact.Rank() {
+		return j.Allowed
+	}
+	return r.options.MaxImpact
+}
