@@ -64,10 +64,10 @@ func isMasked(m bundle.Manifest) bool {
 // whatever it was; another bundle, or a cleanup, removes what is recorded.
 func (r *run) permittedRecord() error {
 	switch {
-	case !r.situation.Interrupted:
-		return r.checkPermitted(r.situation.Ledger.Bundle.ManifestBundle())
-	case r.situation.Journal.Phase == records.PhaseRollback:
+	case !r.records.Interrupted:
+		return r.checkPermitted(r.records.Ledger.Bundle.ManifestBundle())
+	case r.records.Journal.Phase == records.PhaseRollback:
 		return nil
 	}
-	return r.checkPermitted(r.situation.Journal.Bundle.ManifestBundle())
+	return r.checkPermitted(r.records.Journal.Bundle.ManifestBundle())
 }

@@ -30,8 +30,7 @@ func (e *Engine) Apply(ctx context.Context, m bundle.Manifest, from ContentSourc
 
 // dryRun plans and reports the plan.
 func (r *run) dryRun(ctx context.Context, record records.BundleRecord) error {
-	var err error
-	if r.situation, err = r.loadSituation(ctx); err != nil {
+	if err := r.openRecords(ctx); err != nil {
 		return err
 	}
 	if err := r.checkNodeName(ctx, r.situation, record.Manifest); err != nil {
@@ -42,7 +41,7 @@ func (r *run) dryRun(ctx context.Context, record records.BundleRecord) error {
 
 // previewPlan is convergeHost, stopped before the first write.
 func (r *run) previewPlan(ctx context.Context, record records.BundleRecord) error {
-	_, p, err := r.observeAndPlan(ctx, r.situation, r.situation.targetOf(record), record, r.options.Full)
+	_, p, err := r.situation.observeAndPlan(ctx, r.situation.targetOf(record), record, r.options.Full)
 	if err != nil {
 		return err
 	}
@@ -50,7 +49,7 @@ func (r *run) previewPlan(ctx context.Context, record records.BundleRecord) erro
 		return err
 	}
 	r.progress.result, r.progress.pending = ResultPlanned, p.Pending
-	r.progress.showPlan(p, record.Manifest.Digest, r.situation.Notes)
+	r.progress.showPlan(p, record.Manifest.Digest, r.records.Notes)
 	for _, s := range p.Steps {
 		r.progress.emit(Event{Event: EventAction, Action: &s.Action, Total: r.progress.total})
 	}
@@ -69,11 +68,11 @@ func (r *run) convergeHost(ctx context.Context, record records.BundleRecord) err
 		r.situation.limitToChanges(record)
 	}
 	t := r.situation.targetOf(record)
-	observed, p, err := r.observeAndPlan(ctx, r.situation, t, record, r.options.Full)
+	observed, p, err := r.situation.observeAndPlan(ctx, t, record, r.options.Full)
 	if err != nil {
 		return err
 	}
-	r.progress.showPlan(p, record.Manifest.Digest, r.situation.Notes)
+	r.progress.showPlan(p, record.Manifest.Digest, r.records.Notes)
 	if err := r.checkKnown(p, record, observed); err != nil {
 		return err
 	}
@@ -94,7 +93,7 @@ func (r *run) convergeHost(ctx context.Context, record records.BundleRecord) err
 	}
 	r.sweepLeftovers(ctx, p)
 	r.progress.pending, r.observed = p.Pending, observed
-	if len(p.Steps) == 0 && !r.situation.Interrupted {
+	if len(p.Steps) == 0 && !r.records.Interrupted {
 		r.progress.result = ResultSame
 	} else if err := r.changeToTarget(ctx, record, p, t); err != nil || r.progress.result != ResultApplied {
 		return err

@@ -13,18 +13,18 @@ import (
 
 // awaitsBoot reports whether an earlier run left the rest of the bundle to a boot that has not happened yet.
 func (r *run) awaitsBoot(record records.BundleRecord) bool {
-	j := r.situation.Journal
+	j := r.records.Journal
 	return j.Phase == records.PhaseReboot && j.Boot == r.situation.facts.BootTime && j.Bundle.Manifest.Digest == record.Manifest.Digest
 }
 
 // awaitBoot leaves the rest to the first run after the next boot.
 func (r *run) awaitBoot(ctx context.Context) error {
-	j := r.situation.Journal
+	j := r.records.Journal
 	j.Phase = records.PhaseReboot
-	if err := r.situation.WriteJournal(ctx, j); err != nil {
+	if err := r.records.WriteJournal(ctx, j); err != nil {
 		return err
 	}
-	r.progress.result, r.situation.Applying = ResultReboot, false
+	r.progress.result, r.records.Applying = ResultReboot, false
 	return r.rebootHost(ctx)
 }
 

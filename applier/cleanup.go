@@ -24,14 +24,14 @@ func (r *run) cleanupHost(ctx context.Context) error {
 		return err
 	}
 	t := &plan.Target{Exclusive: map[string]bool{}, Logs: map[string]bool{}}
-	t.DropUnwanted(r.situation.OwnedBundles(), r.situation.FoundEntries(), r.situation.MadeFolders())
-	for _, b := range r.situation.OwnedBundles() {
+	t.DropUnwanted(r.records.OwnedBundles(), r.records.FoundEntries(), r.records.MadeFolders())
+	for _, b := range r.records.OwnedBundles() {
 		old := plan.NewTarget(b, nil)
 		for dir := range old.Exclusive {
 			t.Exclusive[dir] = true
 		}
 	}
-	o := observer{host: r.Host, cache: r.situation.Cache, now: r.Clock.Now()}
+	o := observer{host: r.Host, cache: r.records.Cache, now: r.Clock.Now()}
 	observed, err := o.observeTarget(ctx, t)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (r *run) cleanupHost(ctx context.Context) error {
 		return err
 	}
 	p := plan.Make(t, observed, plan.Circumstances{Owned: map[string]bool{}, Stale: ours, Self: r.Self})
-	r.progress.showPlan(p, "", r.situation.Notes)
+	r.progress.showPlan(p, "", r.records.Notes)
 	if r.options.DryRun {
 		r.progress.result = ResultPlanned
 		return nil
@@ -67,7 +67,7 @@ func (r *run) checkAllKnown(p plan.Plan, observed plan.Observed) error {
 	for _, id := range p.Unknown {
 		errs = append(errs, fmt.Errorf("%s: %s", id, observed.Settings[id].Unknown))
 	}
-	for _, b := range r.situation.OwnedBundles() {
+	for _, b := range r.records.OwnedBundles() {
 		if len(b.Cluster.Networks)+len(b.Node.Networks) > 0 {
 			return errors.Join(append(errs, r.situation.checkNetworks())...)
 		}
@@ -84,7 +84,7 @@ func (r *run) cleanupSteps(ctx context.Context, p plan.Plan) error {
 		}
 		do := r.doStep
 		if s.Verb == plan.VerbClear {
-			do = func(ctx context.Context, s plan.Step) error { return r.removeTree(ctx, s.File.Path) }
+			do = func(ctx context.Context, s plan.Step) error { return removeTree(ctx, r.Host, s.File.Path) }
 		}
 		if err := do(ctx, s); err != nil {
 			errs = append(errs, fmt.Errorf("%s %s: %w", s.Verb, s.Entry, err))
@@ -98,10 +98,10 @@ func (r *run) cleanupSteps(ctx context.Context, p plan.Plan) error {
 // listAllState returns what programs of our bundles wrote and made.
 func (r *run) listAllState(ctx context.Context) (plan.Stale, error) {
 	var all plan.Stale
-	for _, b := range r.situation.OwnedBundles() {
+	for _, b := range r.records.OwnedBundles() {
 		for _, l := range b.Layers() {
 			for _, state := range l.State {
-				there, err := r.statePaths(ctx, state)
+				there, err := statePaths(ctx, r.Host, state)
 				if err != nil {
 					return plan.Stale{}, err
 				}
@@ -122,7 +122,7 @@ func (r *run) listAllState(ctx context.Context) (plan.Stale, error) {
 // removeRecords removes our records, the ledger last but for the folders.
 func (r *run) removeRecords(ctx context.Context) error {
 	for _, path := range []string{records.DirContents, records.DirPrevious, records.FileCache, records.FileConfirm, records.FileStaged, records.FileUndone, records.FileAccepted, records.FileSigners, records.FileBoots, records.FileJournal, records.FileLedger} {
-		if err := r.removeTree(ctx, path); err != nil {
+		if err := removeTree(ctx, r.Host, path); err != nil {
 			return fmt.Errorf("removing %s: %w", path, records.HideContentName(err))
 		}
 	}

@@ -68,7 +68,7 @@ func (r *run) doStepBatch(ctx context.Context, steps []plan.Step) error {
 	work.Wait()
 	r.progress.written += len(steps)
 	for i, s := range steps {
-		errs[i] = nameStep(s, r.situation.Store.RejectCorrupt(ctx, s.File.Content.SHA256, errs[i]))
+		errs[i] = nameStep(s, r.records.Store.RejectCorrupt(ctx, s.File.Content.SHA256, errs[i]))
 	}
 	return errors.Join(errs...)
 }
@@ -92,7 +92,7 @@ func (r *run) doStep(ctx context.Context, s plan.Step) error {
 		return r.makeFolder(ctx, s.File.Path, access)
 	case plan.VerbWrite:
 		r.progress.written++
-		return r.situation.Store.RejectCorrupt(ctx, s.File.Content.SHA256, r.writeFile(ctx, s.File))
+		return r.records.Store.RejectCorrupt(ctx, s.File.Content.SHA256, r.writeFile(ctx, s.File))
 	case plan.VerbRemove:
 		return r.removeFile(ctx, s.File)
 	case plan.VerbClear:
@@ -113,10 +113,10 @@ func (r *run) doStep(ctx context.Context, s plan.Step) error {
 
 // stopService records that the service has to be started again, then stops it.
 func (r *run) stopService(ctx context.Context, s plan.WantedService) error {
-	j := r.situation.Journal
-	if name := s.Config.Name; s.Run && r.situation.Interrupted && !slices.Contains(j.Restart, name) {
+	j := r.records.Journal
+	if name := s.Config.Name; s.Run && r.records.Interrupted && !slices.Contains(j.Restart, name) {
 		j.Restart = withName(j.Restart, name)
-		if err := r.situation.WriteJournal(ctx, j); err != nil {
+		if err := r.records.WriteJournal(ctx, j); err != nil {
 			return err
 		}
 	}
@@ -136,10 +136,10 @@ func (r *run) removeFile(ctx context.Context, f plan.WantedFile) error {
 
 // writeFile writes a content to its path. A file that was kept whole is moved back, with its own security.
 func (r *run) writeFile(ctx context.Context, f plan.WantedFile) error {
-	if r.situation.Store.RestoreFile(ctx, f.Content.SHA256, f.Path) {
+	if r.records.Store.RestoreFile(ctx, f.Content.SHA256, f.Path) {
 		return nil
 	}
-	data, err := r.situation.Store.OpenContent(ctx, f.Content)
+	data, err := r.records.Store.OpenContent(ctx, f.Content)
 	if err != nil {
 		return err
 	}
@@ -152,11 +152,11 @@ func (r *run) writeFile(ctx context.Context, f plan.WantedFile) error {
 
 // clearState removes state of another cluster and records that it did.
 func (r *run) clearState(ctx context.Context, path string) error {
-	if err := r.removeTree(ctx, path); err != nil {
+	if err := removeTree(ctx, r.Host, path); err != nil {
 		return err
 	}
-	r.situation.Journal.Stale.Paths = slices.DeleteFunc(r.situation.Journal.Stale.Paths, func(p string) bool { return p == path })
-	return r.situation.WriteJournal(ctx, r.situation.Journal)
+	r.records.Journal.Stale.Paths = slices.DeleteFunc(r.records.Journal.Stale.Paths, func(p string) bool { return p == path })
+	return r.records.WriteJournal(ctx, r.records.Journal)
 }
 
 // applySetting makes a setting what it should be. A setting that this host cannot have is noted and is no error: an endpoint whose
@@ -172,7 +172,7 @@ func (r *run) applySetting(ctx context.Context, s plan.Step) error {
 	}
 	err := r.Host.Set(ctx, setting)
 	if setting.Kind == bundle.KindNetwork && err == nil {
-		r.situation.Journal.Stale.Networks = slices.DeleteFunc(r.situation.Journal.Stale.Networks, func(n string) bool { return n == setting.Name })
+		r.records.Journal.Stale.Networks = slices.DeleteFunc(r.records.Journal.Stale.Networks, func(n string) bool { return n == setting.Name })
 	}
 	if errors.Is(err, ErrNoSetting) {
 		r.progress.note(fmt.Sprintf("%s: %v", s.Entry, err))
@@ -192,12 +192,12 @@ func (r *run) valueText(ctx context.Context, v plan.Value) (string, error) {
 	if v.Known {
 		return v.Text, nil
 	}
-	f, err := r.situation.Store.OpenContent(ctx, v.Content)
+	f, err := r.records.Store.OpenContent(ctx, v.Content)
 	if err != nil {
 		return "", err
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxText))
-	return string(data), r.situation.Store.RejectCorrupt(ctx, v.Content.SHA256, errors.Join(err, f.Close()))
+	return string(data), r.records.Store.RejectCorrupt(ctx, v.Content.SHA256, errors.Join(err, f.Close()))
 }
 
 // configureService configures a service.

@@ -31,7 +31,7 @@ func (r *run) repairEntries(ctx context.Context, record records.BundleRecord) er
 	now := r.Clock.Now()
 	w := &repairing{run: r, target: r.situation.targetOf(record), failed: map[bundle.EntryID]error{}}
 	var err error
-	if w.observed, w.circumstances, err = r.surveyHost(ctx, r.situation, w.target, record, r.options.Full); err != nil {
+	if w.observed, w.circumstances, err = r.situation.surveyHost(ctx, w.target, record, r.options.Full); err != nil {
 		return err
 	}
 	w.circumstances.Skip = r.Backoff.pausedEntries(now)
@@ -47,18 +47,18 @@ func (r *run) repairEntries(ctx context.Context, record records.BundleRecord) er
 			r.Backoff.noteRepair(now, w.failed, skipped)
 		}
 	}()
-	r.progress.showPlan(p, record.Manifest.Digest, r.situation.Notes)
+	r.progress.showPlan(p, record.Manifest.Digest, r.records.Notes)
 	r.sweepLeftovers(ctx, p)
 	r.progress.pending, r.observed = p.Pending, w.observed
 	if err := CheckImpact(p.HighestImpact(), r.impactLimit()); err != nil {
 		return err
 	}
 	switch {
-	case len(p.Steps) == 0 && len(w.missing) > 0 && !r.situation.Interrupted:
+	case len(p.Steps) == 0 && len(w.missing) > 0 && !r.records.Interrupted:
 		return &RefusedError{Why: fmt.Sprintf("%s missing or corrupt, the first is %s: send them again", bundle.Count(len(w.missing), "content"), w.missing[0].Digest), Missing: w.missing}
-	case len(p.Steps) == 0 && !r.situation.Interrupted && len(w.failed)+len(skipped) > 0:
+	case len(p.Steps) == 0 && !r.records.Interrupted && len(w.failed)+len(skipped) > 0:
 		return w.unrepairedError(skipped)
-	case len(p.Steps) == 0 && !r.situation.Interrupted:
+	case len(p.Steps) == 0 && !r.records.Interrupted:
 		r.progress.result = ResultSame
 		if err := r.writeLedger(ctx, record, p, w.target); err != nil {
 			return err
@@ -83,12 +83,12 @@ func (w *repairing) possiblePlan(ctx context.Context) (plan.Plan, error) {
 		whole := sum != "" && n.Content.Size >= 0
 		if whole {
 			var err error
-			if whole, err = w.situation.Store.VerifyContent(ctx, n.Content); err != nil {
+			if whole, err = w.records.Store.VerifyContent(ctx, n.Content); err != nil {
 				return plan.Plan{}, fmt.Errorf("reading kept content %s: %w", n.Digest, err)
 			}
 		}
 		if right[sum] = whole; !whole {
-			w.missing = append(w.missing, plan.Missing{Digest: n.Digest, Parts: w.situation.Store.PartsOf(sum)})
+			w.missing = append(w.missing, plan.Missing{Digest: n.Digest, Parts: w.records.Store.PartsOf(sum)})
 		}
 	}
 	for _, s := range p.Steps {
@@ -152,7 +152,7 @@ func (w *repairing) repairSteps(ctx context.Context, record records.BundleRecord
 	}
 	w.sweepAfter(ctx, p)
 	if len(w.failed)+len(skipped) > 0 {
-		if err := w.situation.RemoveJournal(ctx); err != nil {
+		if err := w.records.RemoveJournal(ctx); err != nil {
 			return err
 		}
 		return w.unrepairedError(skipped)

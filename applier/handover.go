@@ -97,14 +97,14 @@ func (r *run) handOverService(ctx context.Context, swap plan.Step) error {
 	if err := r.exchangeProgram(ctx, swap); err != nil {
 		return r.rollBackChange(ctx, err)
 	}
-	r.progress.result, r.situation.Applying = ResultHandedOver, false
+	r.progress.result, r.records.Applying = ResultHandedOver, false
 	return nil
 }
 
 func (r *run) exchangeProgram(ctx context.Context, swap plan.Step) error {
-	j := r.situation.Journal
+	j := r.records.Journal
 	j.Phase = records.PhaseHandover
-	if err := r.situation.WriteJournal(ctx, j); err != nil {
+	if err := r.records.WriteJournal(ctx, j); err != nil {
 		return err
 	}
 	guard := plan.ServiceConfig{
@@ -128,14 +128,14 @@ func (r *run) exchangeProgram(ctx context.Context, swap plan.Step) error {
 // confirmHandover confirms the run that the program before this one has begun, if this is the new one. Until then it changes nothing, no record
 // either. A run for another bundle is confirmed too, before it begins.
 func (r *run) confirmHandover(ctx context.Context, d bundle.Digest) error {
-	j := r.situation.Journal
+	j := r.records.Journal
 	switch {
 	case j.Phase != records.PhaseHandover:
 		return nil
 	case r.Self == "": // from outside, the agent's service is one of many
 		return r.removeGuard(ctx)
 	}
-	observed, p, err := r.observeAndPlan(ctx, r.situation, r.situation.targetOf(j.Bundle), j.Bundle, false)
+	observed, p, err := r.situation.observeAndPlan(ctx, r.situation.targetOf(j.Bundle), j.Bundle, false)
 	if err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func (e *Engine) restoreAgent(ctx context.Context, agent string, why error) (Out
 		if err := r.openRecords(ctx); err != nil {
 			return err
 		}
-		switch r.situation.Journal.Phase { //nolint:exhaustive // somebody else has gone on
+		switch r.records.Journal.Phase { //nolint:exhaustive // somebody else has gone on
 		case records.PhaseHandover, records.PhaseRollback:
 			return r.rollBackChange(ctx, why)
 		default:

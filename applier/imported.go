@@ -26,8 +26,8 @@ const maxImported = 8 << 20
 // the CAs that the bundle does not want, and after them the file: until then, an interrupted run finds them there.
 //
 // A CA that cannot be read is in no plan. The file stays then, and a note says so.
-func (s *situation) readImported(ctx context.Context, host Host) error {
-	infos, err := host.Stat(ctx, []string{fileImported})
+func (s *situation) readImported(ctx context.Context) error {
+	infos, err := s.host.Stat(ctx, []string{fileImported})
 	if err != nil {
 		return fmt.Errorf("observing %s: %w", fileImported, err)
 	}
@@ -36,12 +36,12 @@ func (s *situation) readImported(ctx context.Context, host Host) error {
 		return nil
 	case isForeign(infos[0]):
 		// The daemon runs as SYSTEM. Whoever else made the file must not choose which CAs are removed.
-		s.Notes = append(s.Notes, fileImported+" is ignored: it is neither SYSTEM's nor an administrator's")
+		s.records.Notes = append(s.records.Notes, fileImported+" is ignored: it is neither SYSTEM's nor an administrator's")
 		return nil
 	}
 	whole := false
 	if infos[0].Size <= maxImported {
-		data, err := records.ReadAll(ctx, host, fileImported)
+		data, err := records.ReadAll(ctx, s.host, fileImported)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // the daemon has removed it meanwhile
 		}
@@ -51,7 +51,7 @@ func (s *situation) readImported(ctx context.Context, host Host) error {
 		s.imported.Cluster.TrustedCAs, whole = parseImported(data)
 	}
 	if !whole {
-		s.Notes = append(s.Notes, fileImported+` is damaged: CAs of the existing operator that cannot be read from it stay trusted (fix: remove them from LocalMachine\Root, then remove the file)`)
+		s.records.Notes = append(s.records.Notes, fileImported+` is damaged: CAs of the existing operator that cannot be read from it stay trusted (fix: remove them from LocalMachine\Root, then remove the file)`)
 		return nil
 	}
 	s.imported.Cluster.Files = []bundle.File{{Path: fileImported, Impact: bundle.ImpactNone}}

@@ -15,16 +15,16 @@ import (
 // beginRun records, before the first action, what is about to change and what it was, and keeps the files that are about to
 // be replaced. After an interruption, what the first run recorded stays.
 func (r *run) beginRun(ctx context.Context, record records.BundleRecord, p plan.Plan, observed plan.Observed, t *plan.Target) error {
-	j := r.situation.Journal
-	if r.situation.Interrupted && j.Bundle.Manifest.Digest != record.Manifest.Digest {
+	j := r.records.Journal
+	if r.records.Interrupted && j.Bundle.Manifest.Digest != record.Manifest.Digest {
 		j.Earlier = append(j.Earlier, j.Bundle)
 	}
 	j.Schema, j.Phase, j.Bundle, j.Boot = records.Schema, records.PhaseApplying, record, r.situation.facts.BootTime
-	if !r.repairs || !r.situation.Interrupted {
+	if !r.repairs || !r.records.Interrupted {
 		j.Allowed, j.Confirmer = cmp.Or(r.options.MaxImpact, bundle.ImpactReboot), r.options.Confirmer
 		j.Waiting, j.Deadline = records.Waiting{Limit: r.options.ConfirmWithin}, time.Time{}
 	}
-	if !r.repairs || record.Manifest.Digest != r.situation.Ledger.AppliedDigest() { // drift is not restored
+	if !r.repairs || record.Manifest.Digest != r.records.Ledger.AppliedDigest() { // drift is not restored
 		if err := r.recordBefore(ctx, &j.Before, p, observed); err != nil {
 			return err
 		}
@@ -55,8 +55,8 @@ func (r *run) beginRun(ctx context.Context, record records.BundleRecord, p plan.
 			j.Starts = withName(j.Starts, s.Config.Name)
 		}
 	}
-	r.shadows = maskedVariables(r.situation, t, observed)
-	return r.situation.WriteJournal(ctx, j)
+	r.shadows = r.situation.maskedVariables(t, observed)
+	return r.records.WriteJournal(ctx, j)
 }
 
 // withName returns a list that has the name, once. The list itself is not changed.
@@ -107,7 +107,7 @@ func (r *run) recordFile(ctx context.Context, b *records.Before, s plan.Step, ob
 			f.Kind = plan.FileAbsent // it has gone since it was observed
 		} else {
 			f.Content = plan.Content{SHA256: sum, Size: have.Size}
-			if err := r.situation.Store.KeepFile(ctx, s.File.Path, f.Content); err != nil {
+			if err := r.records.Store.KeepFile(ctx, s.File.Path, f.Content); err != nil {
 				return fmt.Errorf("keeping %s: %w", s.File.Path, err)
 			}
 		}

@@ -17,8 +17,8 @@ func (s *situation) missingContents(p plan.Plan) []plan.Missing {
 	for _, step := range p.Steps {
 		for _, n := range step.NeededContents() {
 			listed := slices.ContainsFunc(list, func(m plan.Missing) bool { return m.Digest == n.Digest })
-			if c := n.Content; c.SHA256 != "" && (c.Size < 0 || !s.Store.HasContent(c.SHA256)) && !listed {
-				list = append(list, plan.Missing{Digest: n.Digest, Parts: s.Store.PartsOf(c.SHA256)})
+			if c := n.Content; c.SHA256 != "" && (c.Size < 0 || !s.records.Store.HasContent(c.SHA256)) && !listed {
+				list = append(list, plan.Missing{Digest: n.Digest, Parts: s.records.Store.PartsOf(c.SHA256)})
 			}
 		}
 	}
@@ -48,10 +48,10 @@ func contentsOfPlan(p plan.Plan) []plan.Need {
 // addCorrupt adds to what a plan misses the kept contents that are corrupt. It changes nothing on the host.
 func (s *situation) addCorrupt(ctx context.Context, p *plan.Plan) error {
 	for _, n := range contentsOfPlan(*p) {
-		if n.Content.SHA256 == "" || !s.Store.HasContent(n.Content.SHA256) {
+		if n.Content.SHA256 == "" || !s.records.Store.HasContent(n.Content.SHA256) {
 			continue
 		}
-		right, err := s.Store.CheckContent(ctx, n.Content)
+		right, err := s.records.Store.CheckContent(ctx, n.Content)
 		if err != nil {
 			return fmt.Errorf("reading kept content %s: %w", n.Digest, err)
 		}
@@ -68,7 +68,7 @@ func (s *situation) addCorrupt(ctx context.Context, p *plan.Plan) error {
 func (r *run) checkContents(ctx context.Context, p plan.Plan) error {
 	var bad []plan.Missing
 	for _, n := range contentsOfPlan(p) {
-		right, err := r.situation.Store.VerifyContent(ctx, n.Content)
+		right, err := r.records.Store.VerifyContent(ctx, n.Content)
 		if err != nil {
 			return fmt.Errorf("reading kept content %s: %w", n.Digest, err)
 		}
@@ -99,7 +99,7 @@ func (r *run) checkKnown(p plan.Plan, record records.BundleRecord, observed plan
 	if len(p.Unknown) == 0 {
 		return nil
 	}
-	changed := bundle.Differing(r.situation.Ledger.Bundle.ManifestBundle(), record.ManifestBundle())
+	changed := bundle.Differing(r.records.Ledger.Bundle.ManifestBundle(), record.ManifestBundle())
 	for _, id := range p.Unknown {
 		why := observed.Settings[id].Unknown
 		if slices.Contains(changed, id) {

@@ -117,11 +117,11 @@ func (in *receiver) receivePart(ctx context.Context) error {
 func (in *receiver) recheckContent(ctx context.Context, c archive.Content) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if !in.situation.Store.IsWhole(c.SHA256) || in.checked[c.SHA256] {
+	if !in.records.Store.IsWhole(c.SHA256) || in.checked[c.SHA256] {
 		return nil
 	}
 	in.checked[c.SHA256] = true
-	if _, err := in.situation.Store.VerifyContent(ctx, plan.Content{SHA256: c.SHA256, Size: c.Size}); err != nil {
+	if _, err := in.records.Store.VerifyContent(ctx, plan.Content{SHA256: c.SHA256, Size: c.Size}); err != nil {
 		return fmt.Errorf("reading a kept content: %w", err)
 	}
 	return nil
@@ -136,7 +136,7 @@ func (in *receiver) firstFailure() error {
 func (in *receiver) receiveSmall(ctx context.Context, part archive.Part, data *streamReader) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if err := in.situation.Store.PutPart(ctx, part, data); err != nil {
+	if err := in.records.Store.PutPart(ctx, part, data); err != nil {
 		if data.err != nil {
 			err = &streamError{err}
 		}
@@ -148,7 +148,7 @@ func (in *receiver) receiveSmall(ctx context.Context, part archive.Part, data *s
 
 func (in *receiver) receiveLarge(ctx context.Context, part archive.Part, data *streamReader) error {
 	in.mu.Lock()
-	wanted, err := in.situation.Store.AdmitPart(ctx, part)
+	wanted, err := in.records.Store.AdmitPart(ctx, part)
 	in.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("keeping a content: %w", err)
@@ -170,7 +170,7 @@ func (in *receiver) receiveLarge(ctx context.Context, part archive.Part, data *s
 // storePart writes a part, and frees the buffer.
 func (in *receiver) storePart(ctx context.Context, part archive.Part, buffer *bytes.Buffer) {
 	size := int64(buffer.Len())
-	err := in.situation.Store.WritePart(ctx, part, bytes.NewReader(buffer.Bytes()))
+	err := in.records.Store.WritePart(ctx, part, bytes.NewReader(buffer.Bytes()))
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.buffers <- buffer
@@ -178,13 +178,13 @@ func (in *receiver) storePart(ctx context.Context, part archive.Part, buffer *by
 		in.err = errors.Join(in.err, fmt.Errorf("keeping a content: %w", err))
 		return
 	}
-	in.situation.Store.AddPart(part, size)
+	in.records.Store.AddPart(part, size)
 	in.emitReceived(part)
 }
 
 // emitReceived sends an event when a content has arrived whole.
 func (in *receiver) emitReceived(part archive.Part) {
-	if in.situation.Store.HasArrived(part.SHA256) {
+	if in.records.Store.HasArrived(part.SHA256) {
 		in.progress.emit(Event{Event: EventReceived, Content: in.digests[part.SHA256]})
 	}
 }

@@ -25,7 +25,7 @@ func (r *run) writeLedger(ctx context.Context, record records.BundleRecord, p pl
 		files[bundle.FoldPath(f.Path)] = f.Kind == plan.FileRegular
 	}
 	if r.progress.result == ResultSame {
-		next.Shadows = r.situation.Ledger.Shadows
+		next.Shadows = r.records.Ledger.Shadows
 	}
 	for _, s := range t.Settings {
 		if s.Kind == bundle.KindVariable && s.Present && r.situation.setSinceBoot(s.Name) {
@@ -35,32 +35,32 @@ func (r *run) writeLedger(ctx context.Context, record records.BundleRecord, p pl
 	if err := r.keepContents(ctx, record, t); err != nil {
 		return err
 	}
-	if r.situation.Interrupted && r.progress.result != ResultSame {
-		j := r.situation.Journal
+	if r.records.Interrupted && r.progress.result != ResultSame {
+		j := r.records.Journal
 		j.Phase = records.PhaseRecording
-		if err := r.situation.WriteJournal(ctx, j); err != nil {
+		if err := r.records.WriteJournal(ctx, j); err != nil {
 			return err
 		}
 	}
-	if r.progress.result != ResultSame || len(p.Adopt) > 0 || r.situation.Ledger.AppliedDigest() != next.AppliedDigest() || r.situation.Damaged {
-		if err := r.situation.WriteLedger(ctx, next); err != nil {
+	if r.progress.result != ResultSame || len(p.Adopt) > 0 || r.records.Ledger.AppliedDigest() != next.AppliedDigest() || r.records.Damaged {
+		if err := r.records.WriteLedger(ctx, next); err != nil {
 			return err
 		}
 	}
-	r.situation.Cache.KeepPaths(files)
+	r.records.Cache.KeepPaths(files)
 	if r.progress.result == ResultSame {
-		r.situation.SweepContents(ctx, r.abandonedSince())
-		r.situation.SaveCache(ctx)
+		r.records.SweepContents(ctx, r.abandonedSince())
+		r.records.SaveCache(ctx)
 		return nil
 	}
-	return r.situation.RemoveJournal(ctx)
+	return r.records.RemoveJournal(ctx)
 }
 
 // preexistingEntries returns the entries that were on the host before us and may belong to another product: those that earlier runs
 // found, and those that this run neither wrote nor owned. Entries of other kinds are adopted, and so are all entries of a
 // host with the existing operator's services: that operator put them there.
 func (r *run) preexistingEntries(t *plan.Target) []bundle.EntryID {
-	earlier := r.situation.FoundEntries()
+	earlier := r.records.FoundEntries()
 	adopts := r.isAdoption(t)
 	var list []bundle.EntryID
 	for _, s := range t.Settings {
@@ -79,14 +79,14 @@ func (r *run) preexistingEntries(t *plan.Target) []bundle.EntryID {
 // isAdoption reports whether the host was the existing operator's: it has one of our services by name and description, or that
 // operator's list of CAs, and we never applied a bundle to it.
 func (r *run) isAdoption(t *plan.Target) bool {
-	if r.situation.Ledger.AppliedDigest() != "" {
+	if r.records.Ledger.AppliedDigest() != "" {
 		return false
 	}
-	if slices.ContainsFunc(r.situation.Journal.Before.Files, func(f records.FileBefore) bool { return f.Path == fileImported }) {
+	if slices.ContainsFunc(r.records.Journal.Before.Files, func(f records.FileBefore) bool { return f.Path == fileImported }) {
 		return true
 	}
 	var services []plan.ServiceConfig
-	for _, b := range r.situation.Journal.Before.Services {
+	for _, b := range r.records.Journal.Before.Services {
 		services = append(services, b.Config)
 	}
 	for _, s := range r.observed.Services {
@@ -94,7 +94,7 @@ func (r *run) isAdoption(t *plan.Target) bool {
 	}
 	return slices.ContainsFunc(services, func(have plan.ServiceConfig) bool {
 		return slices.ContainsFunc(t.Services, func(s plan.WantedService) bool {
-			started := r.situation.Journal.StartedByUs(have.Name)
+			started := r.records.Journal.StartedByUs(have.Name)
 			return !started && s.Present && have.CommandLine != "" && plan.ServiceName(have.Name) == plan.ServiceName(s.Config.Name) && have.Description == s.Config.Description
 		})
 	})
@@ -102,7 +102,7 @@ func (r *run) isAdoption(t *plan.Target) bool {
 
 // ownsEntry reports whether the bundle that was applied before has an entry.
 func (r *run) ownsEntry(id bundle.EntryID) bool {
-	b := r.situation.Ledger.Bundle.ManifestBundle()
+	b := r.records.Ledger.Bundle.ManifestBundle()
 	for _, l := range b.Layers() {
 		if slices.Contains(l.IDs(), id) {
 			return true
@@ -113,7 +113,7 @@ func (r *run) ownsEntry(id bundle.EntryID) bool {
 
 // wasThere reports whether an entry was on the host before the run began.
 func (r *run) wasThere(id bundle.EntryID) bool {
-	for _, s := range r.situation.Journal.Before.Settings {
+	for _, s := range r.records.Journal.Before.Settings {
 		if s.Kind.ID(s.Name) == id {
 			return s.Present
 		}
@@ -123,12 +123,12 @@ func (r *run) wasThere(id bundle.EntryID) bool {
 
 // madeFolders returns the parents that we made, in this run or earlier.
 func (r *run) madeFolders(t *plan.Target) []string {
-	list := slices.Clone(r.situation.Ledger.Folders)
+	list := slices.Clone(r.records.Ledger.Folders)
 	for _, f := range t.Files {
 		if f.Kind != plan.FileDirectory || f.Access != "" || slices.Contains(list, f.Path) {
 			continue
 		}
-		for _, b := range r.situation.Journal.Before.Files {
+		for _, b := range r.records.Journal.Before.Files {
 			if b.Kind == plan.FileAbsent && bundle.FoldPath(b.Path) == bundle.FoldPath(f.Path) {
 				list = append(list, f.Path)
 			}
@@ -141,7 +141,7 @@ func (r *run) madeFolders(t *plan.Target) []string {
 // keepContents stores the contents that were not sent because the host had the files: nothing could be repaired without
 // them.
 func (r *run) keepContents(ctx context.Context, record records.BundleRecord, t *plan.Target) error {
-	missing := r.situation.Store.MissingContents(record)
+	missing := r.records.Store.MissingContents(record)
 	for _, f := range t.Files {
 		if f.Kind != plan.FileRegular || !missing[f.Content.SHA256] {
 			continue
@@ -183,7 +183,7 @@ func (r *run) wantedTexts(t *plan.Target) []string {
 // keepCurrent stores the contents of files that are right and are only written for their access: they need not be sent.
 func (r *run) keepCurrent(ctx context.Context, p plan.Plan) error {
 	for _, s := range p.Steps {
-		if s.Verb != plan.VerbWrite || s.Reason != plan.ReasonAccess || r.situation.Store.IsWhole(s.File.Content.SHA256) {
+		if s.Verb != plan.VerbWrite || s.Reason != plan.ReasonAccess || r.records.Store.IsWhole(s.File.Content.SHA256) {
 			continue
 		}
 		if err := r.keepFile(ctx, s.File); err != nil {
@@ -213,7 +213,7 @@ func (r *run) keepParts(ctx context.Context, c plan.Content, stored []byte) erro
 	for i := range whole.Parts() {
 		data := stored[:whole.PartSize(i+1)]
 		stored = stored[len(data):]
-		if err := r.situation.Store.PutPart(ctx, whole.Part(i+1), bytes.NewReader(data)); err != nil {
+		if err := r.records.Store.PutPart(ctx, whole.Part(i+1), bytes.NewReader(data)); err != nil {
 			return err
 		}
 	}

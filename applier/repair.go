@@ -30,10 +30,10 @@ func (e *Engine) Repair(ctx context.Context, o Options) (Outcome, error) {
 		if err := r.openRecords(ctx); err != nil {
 			return err
 		}
-		digest = r.situation.Ledger.AppliedDigest()
-		r.options.DryRun = o.DryRun || o.OnlyInterrupted && !r.situation.Interrupted
-		if r.situation.Interrupted {
-			digest, r.progress.resumed = r.situation.Journal.Bundle.Manifest.Digest, true
+		digest = r.records.Ledger.AppliedDigest()
+		r.options.DryRun = o.DryRun || o.OnlyInterrupted && !r.records.Interrupted
+		if r.records.Interrupted {
+			digest, r.progress.resumed = r.records.Journal.Bundle.Manifest.Digest, true
 		}
 		return r.repairHost(ctx)
 	})
@@ -41,33 +41,33 @@ func (e *Engine) Repair(ctx context.Context, o Options) (Outcome, error) {
 }
 
 func (r *run) repairHost(ctx context.Context) error {
-	if !r.situation.Interrupted && !r.options.DryRun {
+	if !r.records.Interrupted && !r.options.DryRun {
 		if err := r.removeGuard(ctx); err != nil { // of an exchange that another program has ended, or that was given up before it began
 			return err
 		}
 	}
-	if !r.situation.Interrupted && r.situation.Ledger.AppliedDigest() == "" {
+	if !r.records.Interrupted && r.records.Ledger.AppliedDigest() == "" {
 		r.progress.result = ResultSame
 		if !r.options.DryRun {
-			r.situation.SweepContents(ctx, r.abandonedSince())
+			r.records.SweepContents(ctx, r.abandonedSince())
 		}
 		return nil
 	}
 	if err := r.permittedRecord(); err != nil {
-		if !r.situation.Interrupted || r.options.DryRun {
+		if !r.records.Interrupted || r.options.DryRun {
 			return err
 		}
 		return r.rollBackChange(ctx, err)
 	}
 	switch {
-	case r.options.DryRun && r.situation.Interrupted:
-		return r.previewPlan(ctx, r.situation.Journal.Bundle)
+	case r.options.DryRun && r.records.Interrupted:
+		return r.previewPlan(ctx, r.records.Journal.Bundle)
 	case r.options.DryRun:
-		return r.previewPlan(ctx, r.situation.Ledger.Bundle)
-	case !r.situation.Interrupted:
-		return r.repairEntries(ctx, r.situation.Ledger.Bundle)
+		return r.previewPlan(ctx, r.records.Ledger.Bundle)
+	case !r.records.Interrupted:
+		return r.repairEntries(ctx, r.records.Ledger.Bundle)
 	}
-	switch j := r.situation.Journal; j.Phase {
+	switch j := r.records.Journal; j.Phase {
 	case records.PhaseRollback:
 		var why string
 		why, r.progress.log = splitReason(j.Reason)
@@ -79,7 +79,7 @@ func (r *run) repairHost(ctx context.Context) error {
 	case records.PhaseHandover:
 		return r.convergeHost(ctx, j.Bundle)
 	case records.PhaseApplying, records.PhaseReboot:
-		if j.Bundle.Manifest.Digest == r.situation.Ledger.AppliedDigest() {
+		if j.Bundle.Manifest.Digest == r.records.Ledger.AppliedDigest() {
 			return r.repairEntries(ctx, j.Bundle)
 		}
 		err := r.convergeHost(ctx, j.Bundle)
@@ -89,12 +89,12 @@ func (r *run) repairHost(ctx context.Context) error {
 		}
 		return err
 	}
-	return r.convergeHost(ctx, r.situation.Journal.Bundle)
+	return r.convergeHost(ctx, r.records.Journal.Bundle)
 }
 
 // repairUnconfirmed ends a run that was interrupted while it waited for the caller.
 func (r *run) repairUnconfirmed(ctx context.Context) error {
-	j := r.situation.Journal
+	j := r.records.Journal
 	confirmed, err := r.confirmedDigest(ctx)
 	switch {
 	case err != nil:

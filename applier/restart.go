@@ -23,7 +23,7 @@ func (e *Engine) restartServices(ctx context.Context, names []string) error {
 	switch {
 	case err != nil:
 		return err
-	case s.Interrupted:
+	case s.records.Interrupted:
 		return ErrInterrupted
 	}
 	states, err := e.Host.Services(ctx, names)

@@ -27,9 +27,9 @@ func (r *run) rollBackChange(ctx context.Context, why error) error {
 
 // restoreBefore applies the state in the journal, by the same steps as anything else, and removes the journal.
 func (r *run) restoreBefore(ctx context.Context, why error) error {
-	j, reason := r.situation.Journal, joinReason(why.Error(), r.progress.log)
+	j, reason := r.records.Journal, joinReason(why.Error(), r.progress.log)
 	j.Phase, j.Reason = records.PhaseRollback, reason
-	if err := r.situation.WriteJournal(ctx, j); err != nil {
+	if err := r.records.WriteJournal(ctx, j); err != nil {
 		return err
 	}
 	if r.guards {
@@ -40,12 +40,12 @@ func (r *run) restoreBefore(ctx context.Context, why error) error {
 		}
 	}
 	t := j.Before.TargetBefore()
-	o := observer{host: r.Host, cache: r.situation.Cache, full: true, now: r.Clock.Now()}
+	o := observer{host: r.Host, cache: r.records.Cache, full: true, now: r.Clock.Now()}
 	observed, err := o.observeTarget(ctx, &t)
 	if err != nil {
 		return err
 	}
-	r.shadows = r.situation.Ledger.Shadows
+	r.shadows = r.records.Ledger.Shadows
 	p := plan.Make(&t, observed, plan.Circumstances{
 		Owned: map[string]bool{}, Self: r.Self, Restart: r.restartAgain(&t, observed), Shadows: r.shadows, Networks: r.situation.facts.Networks,
 	})
@@ -75,7 +75,7 @@ func (r *run) restoreBefore(ctx context.Context, why error) error {
 	if err := r.removeGuard(ctx); err != nil {
 		return err
 	}
-	return r.situation.RemoveJournal(ctx)
+	return r.records.RemoveJournal(ctx)
 }
 
 // awaitingBoot notes the settings that take effect with the next boot although the host was rolled back.

@@ -19,6 +19,8 @@ type run struct {
 	repairs   bool
 	progress  *progress
 	situation *situation
+	// records are those of the situation.
+	records *records.Records
 	// observed is the host before the first action.
 	observed plan.Observed
 	// shadows are the variables that services get with an empty value.
@@ -33,20 +35,23 @@ func newRun(e *Engine, o Options) *run {
 
 // end returns the outcome for a bundle, and sends the last event.
 func (r *run) end(d bundle.Digest, err error) (Outcome, error) {
-	return r.progress.end(d, r.situation != nil && r.situation.Applying, err)
+	return r.progress.end(d, r.records != nil && r.records.Applying, err)
 }
 
 // openRecords loads the records, and removes what interrupted runs left of them.
 func (r *run) openRecords(ctx context.Context) (err error) {
-	if r.situation, err = r.loadSituation(ctx); err != nil || r.options.DryRun {
+	if r.situation, err = r.loadSituation(ctx); err != nil {
 		return err
+	}
+	if r.records = r.situation.records; r.options.DryRun {
+		return nil
 	}
 	var file *FileError // a program that still runs stays until another time
-	if err := r.situation.SweepLeftovers(ctx); err != nil && !errors.As(err, &file) {
+	if err := r.records.SweepLeftovers(ctx); err != nil && !errors.As(err, &file) {
 		return err
 	}
-	if r.situation.Finished {
-		return r.situation.EndRun(ctx)
+	if r.records.Finished {
+		return r.records.EndRun(ctx)
 	}
 	return nil
 }
@@ -108,7 +113,7 @@ func (r *run) checkAllowed(p plan.Plan) error {
 // impactLimit returns the highest impact that is allowed. What was allowed for a run holds for the process that resumes it: the
 // host is between two bundles, and rolling back costs no less.
 func (r *run) impactLimit() bundle.Impact {
-	if j := r.situation.Journal; r.repairs && j.Allowed != "" && j.Allowed.Rank() > r.options.MaxImpact.Rank() {
+	if j := r.records.Journal; r.repairs && j.Allowed != "" && j.Allowed.Rank() > r.options.MaxImpact.Rank() {
 		return j.Allowed
 	}
 	return r.options.MaxImpact

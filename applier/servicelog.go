@@ -21,7 +21,7 @@ const (
 // read. It is read before the service is restored, which writes to the same log.
 func (r *run) tailLog(ctx context.Context, why error) bundle.LogTail {
 	name := r.blamedService(why)
-	path := logOfService(r.situation.Journal.Bundle.ManifestBundle(), name)
+	path := logOfService(r.records.Journal.Bundle.ManifestBundle(), name)
 	if path == "" {
 		return bundle.LogTail{}
 	}

@@ -38,7 +38,7 @@ func (r *run) stageContents(ctx context.Context, record records.BundleRecord) er
 		if !wanted[c.Digest] {
 			continue
 		}
-		switch store := r.situation.Store; {
+		switch store := r.records.Store; {
 		case !store.IsWhole(c.SHA256):
 			missing = append(missing, plan.Missing{Digest: c.Digest, Parts: store.PartsOf(c.SHA256)})
 		case store.HasArrived(c.SHA256):
@@ -48,8 +48,8 @@ func (r *run) stageContents(ctx context.Context, record records.BundleRecord) er
 	}
 	slices.Sort(s.Contents)
 	s.Contents = slices.Compact(s.Contents)
-	if !slices.Equal(s.Contents, r.situation.Staged.Contents) {
-		if err := r.situation.WriteStaged(ctx, s); err != nil {
+	if !slices.Equal(s.Contents, r.records.Staged.Contents) {
+		if err := r.records.WriteStaged(ctx, s); err != nil {
 			return err
 		}
 	}

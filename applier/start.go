@@ -30,12 +30,12 @@ func (r *run) startService(ctx context.Context, s plan.Step) error {
 			return err
 		}
 	}
-	j := r.situation.Journal
+	j := r.records.Journal
 	if !slices.Contains(j.Restart, name) {
 		return nil
 	}
 	j.Restart = slices.DeleteFunc(slices.Clone(j.Restart), func(n string) bool { return n == name })
-	return r.situation.WriteJournal(ctx, j)
+	return r.records.WriteJournal(ctx, j)
 }
 
 // endEarlyStart stops a service that runs although it was stopped, and returns the services that were stopped for it, in that order: Windows refuses to stop

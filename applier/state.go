@@ -11,15 +11,15 @@ import (
 )
 
 // findStaleState returns what belongs to another cluster than the bundle's, and what an earlier run found and did not remove.
-func (e *Engine) findStaleState(ctx context.Context, s *situation, record records.BundleRecord) (plan.Stale, error) {
+func (s *situation) findStaleState(ctx context.Context, record records.BundleRecord) (plan.Stale, error) {
 	b := record.ManifestBundle()
-	found := plan.Stale{Paths: slices.Clone(s.Journal.Stale.Paths), Networks: slices.Clone(s.Journal.Stale.Networks)}
+	found := plan.Stale{Paths: slices.Clone(s.records.Journal.Stale.Paths), Networks: slices.Clone(s.records.Journal.Stale.Networks)}
 	for _, l := range b.Layers() {
 		for _, state := range l.State {
 			if !s.fromAnother(bundle.FoldPath(state.Path), state.Cluster, l.Stage) {
 				continue
 			}
-			there, err := e.statePaths(ctx, state)
+			there, err := statePaths(ctx, s.host, state)
 			if err != nil {
 				return plan.Stale{}, err
 			}
@@ -57,7 +57,7 @@ func (s *situation) fromAnother(name, cluster string, stage bundle.Stage) bool {
 		return false
 	}
 	known := false
-	for _, b := range s.OwnedBundles() {
+	for _, b := range s.records.OwnedBundles() {
 		for _, l := range b.Layers() {
 			switch owner := clusterOf(l, name); owner {
 			case "":
@@ -68,7 +68,7 @@ func (s *situation) fromAnother(name, cluster string, stage bundle.Stage) bool {
 			}
 		}
 	}
-	never := s.Ledger.AppliedDigest() == "" && !s.Interrupted && !s.Damaged
+	never := s.records.Ledger.AppliedDigest() == "" && !s.records.Interrupted && !s.records.Damaged
 	return known || never && stage == bundle.StageJoin
 }
 
@@ -88,15 +88,15 @@ func clusterOf(l bundle.Layer, name string) string {
 }
 
 // statePaths returns the paths of a state that exist: the path itself, or the files in it that match the pattern.
-func (e *Engine) statePaths(ctx context.Context, state bundle.State) ([]string, error) {
+func statePaths(ctx context.Context, host Host, state bundle.State) ([]string, error) {
 	if state.Pattern == "" {
-		infos, err := e.Host.Stat(ctx, []string{state.Path})
+		infos, err := host.Stat(ctx, []string{state.Path})
 		if err != nil || infos[0].Kind == plan.FileAbsent {
 			return nil, err
 		}
 		return []string{state.Path}, nil
 	}
-	infos, err := e.Host.List(ctx, state.Path)
+	infos, err := host.List(ctx, state.Path)
 	if err != nil {
 		return nil, fmt.Errorf("listing %s: %w", state.Path, err)
 	}
@@ -110,21 +110,21 @@ func (e *Engine) statePaths(ctx context.Context, state bundle.State) ([]string, 
 }
 
 // removeTree removes a path with everything in it. Links are removed and not followed.
-func (e *Engine) removeTree(ctx context.Context, path string) error {
-	infos, err := e.Host.Stat(ctx, []string{path})
+func removeTree(ctx context.Context, host Host, path string) error {
+	infos, err := host.Stat(ctx, []string{path})
 	if err != nil {
 		return err
 	}
 	if infos[0].Kind == plan.FileDirectory {
-		children, err := e.Host.List(ctx, path)
+		children, err := host.List(ctx, path)
 		if err != nil {
 			return err
 		}
 		for _, c := range children {
-			if err := e.removeTree(ctx, c.Path); err != nil {
+			if err := removeTree(ctx, host, c.Path); err != nil {
 				return err
 			}
 		}
 	}
-	return e.Host.Remove(ctx, path)
+	return host.Remove(ctx, path)
 }

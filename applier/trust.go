@@ -23,7 +23,7 @@ func (r *run) quarantinePath(ctx context.Context, path string) error {
 // claimRoots sets aside the roots that somebody else made before us: whoever owns a folder can put programs beside ours, and
 // change the access that we give it. On a host with a ledger they are ours, and the plan gives them their access again.
 func (r *run) claimRoots(ctx context.Context) error {
-	if r.situation.Ledger.AppliedDigest() != "" || r.situation.Interrupted || r.situation.Damaged {
+	if r.records.Ledger.AppliedDigest() != "" || r.records.Interrupted || r.records.Damaged {
 		return nil
 	}
 	for _, path := range plan.GuardedFolders() {
@@ -46,7 +46,7 @@ func (r *run) claimRoots(ctx context.Context) error {
 // (learn.microsoft.com/windows/win32/dlls/dynamic-link-library-search-order). It comes before the plan, which then has what is missing, and again when the
 // folders have our access, before anything starts.
 func (r *run) claimPrograms(ctx context.Context) error {
-	if r.situation.Ledger.AppliedDigest() != "" {
+	if r.records.Ledger.AppliedDigest() != "" {
 		return nil
 	}
 	infos, err := r.Host.Stat(ctx, []string{plan.ProgramRoot})
@@ -63,7 +63,7 @@ func isForeign(f plan.FileInfo) bool { return f.Owner == plan.OwnerOther || f.Ki
 // other access takes away (learn.microsoft.com/windows/win32/secauthz/access-rights-and-access-masks): before the first bundle, one of another user is set
 // aside and not taken, also where a program keeps it from being moved.
 func (r *run) makeFolder(ctx context.Context, path string, access bundle.Access) error {
-	if r.situation.Ledger.AppliedDigest() != "" || r.situation.Damaged {
+	if r.records.Ledger.AppliedDigest() != "" || r.records.Damaged {
 		return r.Host.MakeDirectory(ctx, path, access)
 	}
 	infos, err := r.Host.Stat(ctx, []string{path})

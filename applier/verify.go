@@ -6,13 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"wmco/applier/plan"
 	"wmco/applier/records"
 	"wmco/bundle"
-	"wmco/bundle/archive"
 )
 
 // probePause is the pause between two probes of a service.
@@ -22,7 +20,7 @@ const probePause = 500 * time.Millisecond
 // deadline of its probe, all at once. A service that was left alone is not checked.
 func (r *run) awaitHealthy(ctx context.Context, t *plan.Target) error {
 	started := slices.DeleteFunc(slices.Clone(t.Services), func(s plan.WantedService) bool {
-		return !s.Run || !slices.Contains(r.situation.Journal.Starts, s.Config.Name)
+		return !s.Run || !slices.Contains(r.records.Journal.Starts, s.Config.Name)
 	})
 	return r.probeUntilHealthy(ctx, started)
 }
@@ -68,7 +66,7 @@ func (r *run) probeServices(ctx context.Context, list []*watched) (int, error) {
 			continue
 		}
 		late := r.Clock.SinceBoot()-w.begin > time.Duration(w.Probe.DeadlineSeconds)*time.Second
-		reason := r.unhealthyReason(ctx, w.WantedService, states[i])
+		reason := unhealthyReason(ctx, r.Host, w.WantedService, states[i])
 		if reason == "" {
 			reason = w.noteHealthy(states[i].Process, r.Clock.SinceBoot(), r.settleTime(w.Probe))
 		} else {
@@ -123,14 +121,14 @@ func (r *run) readStates(ctx context.Context, list []*watched) ([]plan.ServiceSt
 }
 
 // unhealthyReason returns why a service is not healthy at the moment, empty when it is.
-func (r *run) unhealthyReason(ctx context.Context, s plan.WantedService, have plan.ServiceState) string {
+func unhealthyReason(ctx context.Context, host Host, s plan.WantedService, have plan.ServiceState) string {
 	if have.Status != plan.ServiceRunning {
 		return "it is " + statusText(have.Status)
 	}
 	if s.Probe.Kind == "" || s.Probe.Kind == bundle.ProbeRunning {
 		return ""
 	}
-	if err := r.Host.Probe(ctx, s.Probe); err != nil {
+	if err := host.Probe(ctx, s.Probe); err != nil {
 		return err.Error()
 	}
 	return ""
@@ -146,9 +144,9 @@ func (r *run) awaitConfirmation(ctx context.Context) error {
 	if err := r.Host.Remove(ctx, records.FileConfirm); err != nil {
 		return fmt.Errorf("removing %s: %w", records.FileConfirm, err)
 	}
-	j := r.situation.Journal
+	j := r.records.Journal
 	j.Phase, j.Waiting.Since = records.PhaseConfirming, r.Clock.SinceBoot()
-	if err := r.situation.WriteJournal(ctx, j); err != nil {
+	if err := r.records.WriteJournal(ctx, j); err != nil {
 		return err
 	}
 	return r.pollConfirmation(ctx, ask, j.Waiting.Limit)
@@ -159,7 +157,7 @@ func (r *run) confirmationSource() func(context.Context) error {
 	if !r.repairs {
 		return r.options.Confirm
 	}
-	if j := r.situation.Journal; j.Confirmer != "" && r.options.Resume != nil {
+	if j := r.records.Journal; j.Confirmer != "" && r.options.Resume != nil {
 		return r.options.Resume(j.Confirmer)
 	}
 	return nil
@@ -167,7 +165,7 @@ func (r *run) confirmationSource() func(context.Context) error {
 
 // pollConfirmation asks for the confirmation until its time is up.
 func (r *run) pollConfirmation(ctx context.Context, ask func(context.Context) error, within time.Duration) error {
-	j := r.situation.Journal
+	j := r.records.Journal
 	r.progress.emit(Event{Event: EventConfirm, Bundle: j.Bundle.Manifest.Digest, Message: "waiting for confirmation"})
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -193,61 +191,6 @@ func (r *run) pollConfirmation(ctx context.Context, ask func(context.Context) er
 }
 
 var errUnconfirmed = errors.New("not confirmed in time")
-
-// Verify is Observe with every file read and every service probed. It writes nothing but the cache.
-func (e *Engine) Verify(ctx context.Context, m bundle.Manifest, contents []archive.Content) (Observation, error) {
-	record, err := e.admitBundle(m, contents)
-	if err != nil {
-		return Observation{}, err
-	}
-	s, err := e.loadSituation(ctx)
-	if err != nil {
-		return Observation{}, wrapAsFault(err)
-	}
-	t := s.targetOf(record)
-	_, p, err := e.observeAndPlan(ctx, s, t, record, true)
-	if err == nil {
-		err = s.addCorrupt(ctx, &p)
-	}
-	if err != nil {
-		return Observation{}, wrapAsFault(err)
-	}
-	if s.Ledger.AppliedDigest() != "" {
-		s.SaveCache(ctx) // without the entries that were wrong
-	}
-	o, err := e.observationOf(ctx, s, record, p)
-	if err == nil {
-		o.Unhealthy, err = e.unhealthyServices(ctx, t)
-	}
-	return o, wrapAsFault(err)
-}
-
-// unhealthyServices probes each service that should run, once. One that has to run for a while only has to run.
-func (e *Engine) unhealthyServices(ctx context.Context, t *plan.Target) ([]Unhealthy, error) {
-	names := t.ServiceNames()
-	states, err := e.Host.Services(ctx, names)
-	if err != nil {
-		return nil, fmt.Errorf("observing services: %w", err)
-	}
-	var list []Unhealthy
-	for _, s := range t.Services {
-		i := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, s.Config.Name) })
-		if !s.Run {
-			continue
-		}
-		if states[i].Status != plan.ServiceRunning {
-			list = append(list, Unhealthy{Service: s.Config.Name, Reason: "it is " + statusText(states[i].Status)})
-			continue
-		}
-		if s.Probe.Kind == "" || s.Probe.Kind == bundle.ProbeRunning {
-			continue
-		}
-		if err := e.Host.Probe(ctx, s.Probe); err != nil {
-			list = append(list, Unhealthy{Service: s.Config.Name, Reason: err.Error()})
-		}
-	}
-	return list, nil
-}
 
 func statusText(s plan.ServiceStatus) string {
 	if s == plan.ServiceAbsent {
