@@ -85,13 +85,13 @@ func (r *run) convergeHost(ctx context.Context, record records.BundleRecord) err
 	if err := checkWritable(p, observed); err != nil {
 		return err
 	}
-	if err := r.keepCurrent(ctx, p); err != nil {
+	if err := keepCurrent(ctx, r.records.Store, p); err != nil {
 		return err
 	}
 	if err := r.checkContents(ctx, p); err != nil {
 		return err
 	}
-	r.sweepLeftovers(ctx, p)
+	sweepLeftovers(ctx, r.Host, p)
 	r.progress.pending, r.observed = p.Pending, observed
 	if len(p.Steps) == 0 && !r.records.Interrupted {
 		r.progress.result = ResultSame
@@ -127,38 +127,10 @@ func (r *run) changeToTarget(ctx context.Context, record records.BundleRecord, p
 	if err := r.awaitConfirmation(ctx); err != nil {
 		return r.rollBackChange(ctx, err)
 	}
-	r.sweepAfter(ctx, p)
+	sweepAfter(ctx, r.Host, p)
 	if swap != nil {
 		return r.handOverService(ctx, *swap)
 	}
 	r.progress.result = ResultApplied
 	return nil
-}
-
-// sweepLeftovers removes what interruptions left behind. A program that still runs stays until another time.
-func (r *run) sweepLeftovers(ctx context.Context, p plan.Plan) {
-	for _, path := range p.Leftovers {
-		_ = r.Host.Remove(ctx, path)
-	}
-}
-
-// sweepAfter removes the programs that steps moved aside because they were running.
-func (r *run) sweepAfter(ctx context.Context, p plan.Plan) {
-	folders := map[string]bool{}
-	for _, s := range p.Steps {
-		if s.Verb == plan.VerbWrite || s.Verb == plan.VerbRemove {
-			folders[bundle.Dir(s.File.Path)] = true
-		}
-	}
-	for dir := range folders {
-		infos, err := r.Host.List(ctx, dir)
-		if err != nil {
-			continue
-		}
-		for _, f := range infos {
-			if plan.IsLeftover(f.Path) {
-				_ = r.Host.Remove(ctx, f.Path)
-			}
-		}
-	}
 }

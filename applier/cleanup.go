@@ -51,7 +51,7 @@ func (r *run) cleanupHost(ctx context.Context) error {
 	}
 	r.progress.result = ResultApplied
 	// Leftovers first, because a folder with one in it is not empty. The records go last, as they tell the next try what is left.
-	r.sweepLeftovers(ctx, p)
+	sweepLeftovers(ctx, r.Host, p)
 	if err := errors.Join(r.cleanupSteps(ctx, p), r.checkAllKnown(p, observed)); err != nil {
 		return &PartialError{Err: err}
 	}
@@ -82,7 +82,7 @@ func (r *run) cleanupSteps(ctx context.Context, p plan.Plan) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		do := r.doStep
+		do := r.steps.doStep
 		if s.Verb == plan.VerbClear {
 			do = func(ctx context.Context, s plan.Step) error { return removeTree(ctx, r.Host, s.File.Path) }
 		}

@@ -48,7 +48,7 @@ func (r *run) repairEntries(ctx context.Context, record records.BundleRecord) er
 		}
 	}()
 	r.progress.showPlan(p, record.Manifest.Digest, r.records.Notes)
-	r.sweepLeftovers(ctx, p)
+	sweepLeftovers(ctx, r.Host, p)
 	r.progress.pending, r.observed = p.Pending, w.observed
 	if err := CheckImpact(p.HighestImpact(), r.impactLimit()); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (r *run) repairEntries(ctx context.Context, record records.BundleRecord) er
 // possiblePlan returns the plan without the steps whose contents are missing or corrupt.
 func (w *repairing) possiblePlan(ctx context.Context) (plan.Plan, error) {
 	p := plan.Make(w.target, w.observed, w.circumstances)
-	if err := w.keepCurrent(ctx, p); err != nil {
+	if err := keepCurrent(ctx, w.records.Store, p); err != nil {
 		return plan.Plan{}, err
 	}
 	right := map[string]bool{}
@@ -150,7 +150,7 @@ func (w *repairing) repairSteps(ctx context.Context, record records.BundleRecord
 	} else if err != nil {
 		return err
 	}
-	w.sweepAfter(ctx, p)
+	sweepAfter(ctx, w.Host, p)
 	if len(w.failed)+len(skipped) > 0 {
 		if err := w.records.RemoveJournal(ctx); err != nil {
 			return err
@@ -184,7 +184,7 @@ func (w *repairing) doEachStep(ctx context.Context, steps []plan.Step) error {
 		if w.failed[s.Entry] != nil && s.Verb != plan.VerbStart {
 			continue
 		}
-		err := w.run.doStep(ctx, s)
+		err := w.steps.doStep(ctx, s)
 		if ctx.Err() != nil {
 			return &PartialError{Err: fmt.Errorf("interrupted: %w", ctx.Err())}
 		}

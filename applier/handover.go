@@ -65,13 +65,13 @@ func (r *run) changeHost(ctx context.Context, steps plan.Plan, swap *plan.Step, 
 	if first < 0 {
 		first = len(steps.Steps)
 	}
-	if err := r.doSteps(ctx, steps.Steps[:first]); err != nil {
+	if err := r.steps.doSteps(ctx, steps.Steps[:first]); err != nil {
 		return err
 	}
-	if err := r.claimPrograms(ctx); err != nil {
+	if err := r.quarantine.claimPrograms(ctx, r.records); err != nil {
 		return err
 	}
-	return r.doSteps(ctx, steps.Steps[first:])
+	return r.steps.doSteps(ctx, steps.Steps[first:])
 }
 
 // keepProgram gives the program that the service runs a second name for the guard, before a step moves it aside. A run that is resumed has it.
@@ -118,7 +118,7 @@ func (r *run) exchangeProgram(ctx context.Context, swap plan.Step) error {
 	if err := r.Host.StartService(ctx, guard.Name); err != nil {
 		return err
 	}
-	if err := nameStep(swap, r.doStep(ctx, swap)); err != nil {
+	if err := nameStep(swap, r.steps.doStep(ctx, swap)); err != nil {
 		return err
 	}
 	r.progress.countAction(swap.Action)

@@ -55,7 +55,7 @@ func (r *run) beginRun(ctx context.Context, record records.BundleRecord, p plan.
 			j.Starts = withName(j.Starts, s.Config.Name)
 		}
 	}
-	r.shadows = r.situation.maskedVariables(t, observed)
+	r.steps.shadows = r.situation.maskedVariables(t, observed)
 	return r.records.WriteJournal(ctx, j)
 }
 

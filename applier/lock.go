@@ -67,7 +67,7 @@ func (r *run) lockAndQuarantine(ctx context.Context) (release func() error, err 
 	}
 	if bad, err = records.UntrustedRecords(ctx, r.Host); err == nil {
 		for _, path := range append(moved, bad...) {
-			err = errors.Join(err, r.quarantinePath(ctx, path))
+			err = errors.Join(err, r.quarantine.setAside(ctx, path))
 		}
 	}
 	if err != nil {

@@ -62,7 +62,7 @@ func (r *run) receiveContents(ctx context.Context, record records.BundleRecord, 
 	if err := r.checkNodeName(ctx, r.situation, record.Manifest); err != nil {
 		return err
 	}
-	if err := r.claimRoots(ctx); err != nil {
+	if err := r.quarantine.claimRoots(ctx, r.records); err != nil {
 		return err
 	}
 	checker, err := archive.NewChecker(record.Manifest, record.Contents)

@@ -45,9 +45,9 @@ func (r *run) restoreBefore(ctx context.Context, why error) error {
 	if err != nil {
 		return err
 	}
-	r.shadows = r.records.Ledger.Shadows
+	r.steps.shadows = r.records.Ledger.Shadows
 	p := plan.Make(&t, observed, plan.Circumstances{
-		Owned: map[string]bool{}, Self: r.Self, Restart: r.restartAgain(&t, observed), Shadows: r.shadows, Networks: r.situation.facts.Networks,
+		Owned: map[string]bool{}, Self: r.Self, Restart: r.restartAgain(&t, observed), Shadows: r.steps.shadows, Networks: r.situation.facts.Networks,
 	})
 	if len(p.Missing) > 0 {
 		return errors.New("cached content is missing")
@@ -56,7 +56,7 @@ func (r *run) restoreBefore(ctx context.Context, why error) error {
 		return fmt.Errorf("restoring %s: %s", p.Unknown[0], observed.Settings[p.Unknown[0]].Unknown)
 	}
 	r.progress.done, r.progress.total = 0, len(p.Steps)
-	if err := r.doSteps(ctx, p.Steps); err != nil {
+	if err := r.steps.doSteps(ctx, p.Steps); err != nil {
 		return err
 	}
 	if err := r.checkRunning(ctx, &t); err != nil {
@@ -65,7 +65,7 @@ func (r *run) restoreBefore(ctx context.Context, why error) error {
 	if err := r.awaitingBoot(ctx, &t); err != nil {
 		return err
 	}
-	r.sweepAfter(ctx, p)
+	sweepAfter(ctx, r.Host, p)
 	if r.progress.restartSelf && !r.guards && !errors.Is(why, ErrDiskFull) { // what the disk had no room for is tried again
 		u := records.Undone{Program: r.Program, Time: r.Clock.Now(), Bundle: j.Bundle.Manifest.Digest, Reason: reason}
 		if err := records.WriteUndone(ctx, r.Host, u); err != nil {

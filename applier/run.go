@@ -16,21 +16,22 @@ type run struct {
 	*Engine
 	options Options
 	// repairs reports whether the run repairs what differs, and not a caller who wants a bundle applied.
-	repairs   bool
-	progress  *progress
-	situation *situation
+	repairs    bool
+	progress   *progress
+	quarantine quarantine
+	situation  *situation
 	// records are those of the situation.
 	records *records.Records
+	steps   *executor
 	// observed is the host before the first action.
 	observed plan.Observed
-	// shadows are the variables that services get with an empty value.
-	shadows []string
 	// agreed reports whether the run is confirmed.
 	agreed bool
 }
 
 func newRun(e *Engine, o Options) *run {
-	return &run{Engine: e, options: o, progress: &progress{clock: e.Clock, send: e.Emit}}
+	p := &progress{clock: e.Clock, send: e.Emit}
+	return &run{Engine: e, options: o, progress: p, quarantine: quarantine{e.Host, p}}
 }
 
 // end returns the outcome for a bundle, and sends the last event.
@@ -43,7 +44,9 @@ func (r *run) openRecords(ctx context.Context) (err error) {
 	if r.situation, err = r.loadSituation(ctx); err != nil {
 		return err
 	}
-	if r.records = r.situation.records; r.options.DryRun {
+	r.records = r.situation.records
+	r.steps = &executor{host: r.Host, self: r.Self, records: r.records, progress: r.progress}
+	if r.options.DryRun {
 		return nil
 	}
 	var file *FileError // a program that still runs stays until another time

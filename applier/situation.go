@@ -85,6 +85,17 @@ func (s *situation) setSinceBoot(name string) bool {
 	})
 }
 
+// freshVariables returns the variables of a target that were set after the host booted.
+func (s *situation) freshVariables(t *plan.Target) []string {
+	var names []string
+	for _, v := range t.Settings {
+		if v.Kind == bundle.KindVariable && v.Present && s.setSinceBoot(v.Name) {
+			names = append(names, v.Name)
+		}
+	}
+	return names
+}
+
 // maskedVariables returns the variables that the host had when it booted and has no longer.
 func (s *situation) maskedVariables(t *plan.Target, observed plan.Observed) []string {
 	names := slices.Clone(s.records.Ledger.Shadows)

@@ -158,6 +158,12 @@ func (b *Before) AddService(name string, observed plan.Observed) {
 	})
 }
 
+// WasThere reports whether an entry was on the host before the run began.
+func (b Before) WasThere(id bundle.EntryID) bool {
+	i := slices.IndexFunc(b.Settings, func(s SettingBefore) bool { return s.Kind.ID(s.Name) == id })
+	return i < 0 || b.Settings[i].Present
+}
+
 // TargetBefore returns what there was, as something to apply.
 func (b Before) TargetBefore() plan.Target {
 	t := plan.Target{Exclusive: map[string]bool{}, Logs: map[string]bool{}}

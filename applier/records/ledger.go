@@ -31,6 +31,12 @@ type Ledger struct {
 // AppliedDigest returns the digest of the bundle that was applied last, empty where there is none.
 func (l Ledger) AppliedDigest() bundle.Digest { return l.Bundle.Manifest.Digest }
 
+// HasEntry reports whether the bundle that was applied last has an entry.
+func (l Ledger) HasEntry(id bundle.EntryID) bool {
+	b := l.Bundle.ManifestBundle()
+	return slices.ContainsFunc(b.Layers(), func(l bundle.Layer) bool { return slices.Contains(l.IDs(), id) })
+}
+
 // checkNames checks everything that a ledger names.
 func (l Ledger) checkNames() error {
 	if err := l.Bundle.checkRecord(); err != nil {

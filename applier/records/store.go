@@ -1,6 +1,7 @@
 package records
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -118,6 +119,38 @@ func (s *Store) PutPart(ctx context.Context, p archive.Part, data io.Reader) err
 		return err
 	}
 	s.AddPart(p, counted.n)
+	return nil
+}
+
+// PutFile keeps a file in the form in which it would have been sent. It takes as much memory as its parts.
+func (s *Store) PutFile(ctx context.Context, path string, c plan.Content) error {
+	in, err := s.host.Open(ctx, path)
+	if err != nil {
+		return err
+	}
+	var stored bytes.Buffer
+	out := archive.Encode(&stored)
+	_, err = io.Copy(out, contextReader{ctx, in})
+	if err := errors.Join(err, out.Close(), in.Close()); err != nil {
+		return err
+	}
+	return s.putWhole(ctx, c, stored.Bytes())
+}
+
+// PutText keeps a text in that form.
+func (s *Store) PutText(ctx context.Context, text string) error {
+	return s.putWhole(ctx, plan.ContentOf([]byte(text)), archive.Compress([]byte(text)))
+}
+
+func (s *Store) putWhole(ctx context.Context, c plan.Content, stored []byte) error {
+	whole := archive.Content{SHA256: c.SHA256, Size: c.Size, Stored: int64(len(stored))}
+	for i := range whole.Parts() {
+		data := stored[:whole.PartSize(i+1)]
+		stored = stored[len(data):]
+		if err := s.PutPart(ctx, whole.Part(i+1), bytes.NewReader(data)); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
