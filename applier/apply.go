@@ -2,6 +2,7 @@ package applier
 
 import (
 	"context"
+	"slices"
 
 	"wmco/applier/plan"
 	"wmco/applier/records"
@@ -107,7 +108,7 @@ func (r *run) convergeHost(ctx context.Context, record records.BundleRecord) err
 // changeToTarget makes the host what the target says, and records what it was. The result is ResultApplied where nothing is left to do: a boot
 // or the next node agent may have to do the rest.
 func (r *run) changeToTarget(ctx context.Context, record records.BundleRecord, p plan.Plan, t *plan.Target) error {
-	steps, swap := r.withoutSelf(p, r.observed)
+	steps, swap := r.exchange.withoutSelf(p, r.observed)
 	if len(steps.Steps) == 0 && p.Reboot && r.awaitsBoot(record) {
 		r.progress.result = ResultReboot
 		return r.rebootHost(ctx)
@@ -116,21 +117,45 @@ func (r *run) changeToTarget(ctx context.Context, record records.BundleRecord, p
 		return err
 	}
 	if err := r.changeHost(ctx, steps, swap, r.observed); err != nil {
-		return r.rollBackChange(ctx, err)
+		return r.rollback.undo(ctx, err)
 	}
 	if p.Reboot {
 		return r.awaitBoot(ctx)
 	}
-	if err := r.awaitHealthy(ctx, t); err != nil {
-		return r.rollBackChange(ctx, err)
+	if err := r.health.awaitStarted(ctx, t, r.records.Journal.Starts); err != nil {
+		return r.rollback.undo(ctx, err)
 	}
-	if err := r.awaitConfirmation(ctx); err != nil {
-		return r.rollBackChange(ctx, err)
+	if err := r.confirmation.await(ctx, r.confirmationSource()); err != nil {
+		return r.rollback.undo(ctx, err)
 	}
 	sweepAfter(ctx, r.Host, p)
-	if swap != nil {
-		return r.handOverService(ctx, *swap)
+	if swap == nil {
+		r.progress.result = ResultApplied
+		return nil
 	}
-	r.progress.result = ResultApplied
+	if err := r.exchange.handOver(ctx, *swap); err != nil {
+		return r.rollback.undo(ctx, err)
+	}
+	r.progress.result, r.records.Applying = ResultHandedOver, false
 	return nil
+}
+
+// changeHost does the steps. Before a step that is left out exchanges this program, it keeps the program.
+func (r *run) changeHost(ctx context.Context, steps plan.Plan, swap *plan.Step, observed plan.Observed) error {
+	if swap != nil {
+		if err := r.exchange.keepProgram(ctx, observed); err != nil {
+			return err
+		}
+	}
+	first := slices.IndexFunc(steps.Steps, func(s plan.Step) bool { return s.Verb == plan.VerbStart })
+	if first < 0 {
+		first = len(steps.Steps)
+	}
+	if err := r.steps.doSteps(ctx, steps.Steps[:first]); err != nil {
+		return err
+	}
+	if err := r.quarantine.claimPrograms(ctx, r.records); err != nil {
+		return err
+	}
+	return r.steps.doSteps(ctx, steps.Steps[first:])
 }

@@ -46,7 +46,7 @@ func (r *run) cleanupHost(ctx context.Context) error {
 		r.progress.result = ResultPlanned
 		return nil
 	}
-	if err := r.removeGuard(ctx); err != nil { // first: it would restore what is removed
+	if err := removeGuard(ctx, r.Host); err != nil { // first: it would restore what is removed
 		return &PartialError{Err: err}
 	}
 	r.progress.result = ResultApplied

@@ -31,8 +31,6 @@ type Engine struct {
 	Emit func(Event)
 	// GuardWait is how long GuardHandover waits for a confirmation; 0 is the time that the confirmation may take, and guardSlack.
 	GuardWait time.Duration
-	// guards reports whether this is bundle.GuardService.
-	guards bool
 	// Settle limits how long services have to stay healthy, for hosts whose services do not change by themselves. 0 is no
 	// limit.
 	Settle time.Duration

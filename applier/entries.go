@@ -145,7 +145,7 @@ func (w *repairing) repairSteps(ctx context.Context, record records.BundleRecord
 		return w.awaitBoot(ctx)
 	}
 	var service *ServiceError
-	if err := w.awaitHealthy(ctx, w.target); errors.As(err, &service) {
+	if err := w.health.awaitStarted(ctx, w.target, w.records.Journal.Starts); errors.As(err, &service) {
 		w.skipEntry(bundle.KindService.ID(service.Name), err)
 	} else if err != nil {
 		return err

@@ -31,14 +31,24 @@ const guardSlack = 3 * time.Minute
 // guardPause is the time between two looks of the guard at the journal.
 const guardPause = 2 * time.Second
 
+// exchange gives the program's own service another command.
+type exchange struct {
+	host Host
+	// self is Engine.Self.
+	self     string
+	records  *records.Records
+	steps    *executor
+	progress *progress
+}
+
 // withoutSelf returns a plan without the step that gives the program's own service another command, and that step; nil if there is none. The
 // program that the service runs stays as well: whoever is interrupted before the exchange starts with it again. The new one removes it.
-func (r *run) withoutSelf(p plan.Plan, observed plan.Observed) (plan.Plan, *plan.Step) {
-	have := observed.ServiceState(r.Self)
+func (x exchange) withoutSelf(p plan.Plan, observed plan.Observed) (plan.Plan, *plan.Step) {
+	have := observed.ServiceState(x.self)
 	i := slices.IndexFunc(p.Steps, func(s plan.Step) bool {
-		return s.Verb == plan.VerbPut && strings.EqualFold(s.Service.Config.Name, r.Self) && s.Service.Config.CommandLine != have.CommandLine
+		return s.Verb == plan.VerbPut && strings.EqualFold(s.Service.Config.Name, x.self) && s.Service.Config.CommandLine != have.CommandLine
 	})
-	if r.Self == "" || have.Status == plan.ServiceAbsent || i < 0 {
+	if x.self == "" || have.Status == plan.ServiceAbsent || i < 0 {
 		return p, nil
 	}
 	swap, program := p.Steps[i], bundle.FoldPath(bundle.Program(have.CommandLine))
@@ -54,57 +64,29 @@ func (r *run) withoutSelf(p plan.Plan, observed plan.Observed) (plan.Plan, *plan
 	return p, &swap
 }
 
-// changeHost does the steps. Before a step that is left out exchanges this program, it keeps the program.
-func (r *run) changeHost(ctx context.Context, steps plan.Plan, swap *plan.Step, observed plan.Observed) error {
-	if swap != nil {
-		if err := r.keepProgram(ctx, observed); err != nil {
-			return err
-		}
-	}
-	first := slices.IndexFunc(steps.Steps, func(s plan.Step) bool { return s.Verb == plan.VerbStart })
-	if first < 0 {
-		first = len(steps.Steps)
-	}
-	if err := r.steps.doSteps(ctx, steps.Steps[:first]); err != nil {
-		return err
-	}
-	if err := r.quarantine.claimPrograms(ctx, r.records); err != nil {
-		return err
-	}
-	return r.steps.doSteps(ctx, steps.Steps[first:])
-}
-
 // keepProgram gives the program that the service runs a second name for the guard, before a step moves it aside. A run that is resumed has it.
-func (r *run) keepProgram(ctx context.Context, observed plan.Observed) error {
-	path := bundle.Program(observed.ServiceState(r.Self).CommandLine)
-	infos, err := r.Host.Stat(ctx, []string{path, records.FileGuard})
+func (x exchange) keepProgram(ctx context.Context, observed plan.Observed) error {
+	path := bundle.Program(observed.ServiceState(x.self).CommandLine)
+	infos, err := x.host.Stat(ctx, []string{path, records.FileGuard})
 	switch {
 	case err != nil:
 		return fmt.Errorf("observing %s: %w", path, err)
 	case infos[0].Kind == plan.FileRegular:
-		if err := r.Host.Link(ctx, path, records.FileGuard); err != nil {
+		if err := x.host.Link(ctx, path, records.FileGuard); err != nil {
 			return fmt.Errorf("keeping %s: %w", path, err)
 		}
 		return nil
 	case infos[1].Kind == plan.FileRegular:
 		return nil
 	}
-	return fmt.Errorf("the program %s of service %s is missing and could not be restored", path, r.Self)
+	return fmt.Errorf("the program %s of service %s is missing and could not be restored", path, x.self)
 }
 
-// handOverService gives the program's own service its new command, or rolls back. The caller ends this process then.
-func (r *run) handOverService(ctx context.Context, swap plan.Step) error {
-	if err := r.exchangeProgram(ctx, swap); err != nil {
-		return r.rollBackChange(ctx, err)
-	}
-	r.progress.result, r.records.Applying = ResultHandedOver, false
-	return nil
-}
-
-func (r *run) exchangeProgram(ctx context.Context, swap plan.Step) error {
-	j := r.records.Journal
+// handOver has the guard started, and the service exchanged. The caller ends this process then.
+func (x exchange) handOver(ctx context.Context, swap plan.Step) error {
+	j := x.records.Journal
 	j.Phase = records.PhaseHandover
-	if err := r.records.WriteJournal(ctx, j); err != nil {
+	if err := x.records.WriteJournal(ctx, j); err != nil {
 		return err
 	}
 	guard := plan.ServiceConfig{
@@ -112,16 +94,16 @@ func (r *run) exchangeProgram(ctx context.Context, swap plan.Step) error {
 		CommandLine: bundle.CommandLine([]string{records.FileGuard, "guard", "--service"}),
 		Recovery:    bundle.Recovery{RestartAfterSeconds: []int{10}, ResetSeconds: 300},
 	}
-	if err := r.Host.PutService(ctx, guard); err != nil {
+	if err := x.host.PutService(ctx, guard); err != nil {
 		return err
 	}
-	if err := r.Host.StartService(ctx, guard.Name); err != nil {
+	if err := x.host.StartService(ctx, guard.Name); err != nil {
 		return err
 	}
-	if err := nameStep(swap, r.steps.doStep(ctx, swap)); err != nil {
+	if err := nameStep(swap, x.steps.doStep(ctx, swap)); err != nil {
 		return err
 	}
-	r.progress.countAction(swap.Action)
+	x.progress.countAction(swap.Action)
 	return nil
 }
 
@@ -133,13 +115,13 @@ func (r *run) confirmHandover(ctx context.Context, d bundle.Digest) error {
 	case j.Phase != records.PhaseHandover:
 		return nil
 	case r.Self == "": // from outside, the agent's service is one of many
-		return r.removeGuard(ctx)
+		return removeGuard(ctx, r.Host)
 	}
 	observed, p, err := r.situation.observeAndPlan(ctx, r.situation.targetOf(j.Bundle), j.Bundle, false)
 	if err != nil {
 		return err
 	}
-	if _, swap := r.withoutSelf(p, observed); swap != nil {
+	if _, swap := r.exchange.withoutSelf(p, observed); swap != nil {
 		return nil // this is the old one still, which was interrupted
 	}
 	ask := r.options.Confirm
@@ -147,30 +129,27 @@ func (r *run) confirmHandover(ctx context.Context, d bundle.Digest) error {
 		ask = r.options.Resume(j.Confirmer)
 	}
 	if ask != nil {
-		if err := r.pollConfirmation(ctx, ask, max(j.Waiting.Limit, leastWait)); err != nil {
+		if err := r.confirmation.poll(ctx, ask, max(j.Waiting.Limit, leastWait)); err != nil {
 			return &PartialError{Err: fmt.Errorf("the new node agent waits for its confirmation: %w", err)}
 		}
 	}
-	r.agreed = j.Bundle.Manifest.Digest == d
-	return r.removeGuard(ctx)
+	r.confirmation.agreed = j.Bundle.Manifest.Digest == d
+	return removeGuard(ctx, r.Host)
 }
 
-// removeGuard removes the guard, if there is one. The guard itself does not.
-func (r *run) removeGuard(ctx context.Context) error {
-	if r.guards {
-		return nil
-	}
-	infos, err := r.Host.Stat(ctx, []string{records.FileGuard})
+// removeGuard removes the guard, if there is one.
+func removeGuard(ctx context.Context, host Host) error {
+	infos, err := host.Stat(ctx, []string{records.FileGuard})
 	if err != nil || infos[0].Kind == plan.FileAbsent {
 		return err
 	}
-	if err := r.Host.StopService(ctx, bundle.GuardService); err != nil {
+	if err := host.StopService(ctx, bundle.GuardService); err != nil {
 		return err
 	}
-	if err := r.Host.DeleteService(ctx, bundle.GuardService); err != nil {
+	if err := host.DeleteService(ctx, bundle.GuardService); err != nil {
 		return err
 	}
-	if err := r.Host.Remove(ctx, records.FileGuard); err != nil {
+	if err := host.Remove(ctx, records.FileGuard); err != nil {
 		return fmt.Errorf("removing %s: %w", records.FileGuard, err)
 	}
 	return nil
@@ -179,7 +158,7 @@ func (r *run) removeGuard(ctx context.Context) error {
 // GuardHandover waits until the process that took over has confirmed, and rolls back if it does not. Agent is the service that it runs as.
 func (e *Engine) GuardHandover(ctx context.Context, agent string) (Outcome, error) {
 	guard := *e
-	guard.guards, guard.Self = true, ""
+	guard.Self = ""
 	begun := e.Clock.SinceBoot()
 	for {
 		phase, limit, err := guard.handingOver(ctx)
@@ -231,7 +210,8 @@ func (e *Engine) restoreAgent(ctx context.Context, agent string, why error) (Out
 		}
 		switch r.records.Journal.Phase { //nolint:exhaustive // somebody else has gone on
 		case records.PhaseHandover, records.PhaseRollback:
-			return r.rollBackChange(ctx, why)
+			r.rollback.guards = true
+			return r.rollback.undo(ctx, why)
 		default:
 			r.progress.result = ResultSame
 			return e.Host.StartService(ctx, agent)
@@ -255,9 +235,8 @@ func (e *Engine) UnreportedRollback(ctx context.Context) (Undone, error) {
 	if err != nil || !u.Guarded {
 		return undone, err
 	}
-	r := newRun(e, Options{LockWait: guardLock})
-	return undone, r.whileLocked(ctx, func() error { // until the guard has ended its run
-		if err := r.removeGuard(ctx); err != nil {
+	return undone, newRun(e, Options{LockWait: guardLock}).whileLocked(ctx, func() error { // until the guard has ended its run
+		if err := removeGuard(ctx, e.Host); err != nil {
 			return err
 		}
 		u.Guarded = false

@@ -4,12 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io/fs"
-	"slices"
-	"strings"
-	"time"
 
-	"wmco/applier/plan"
 	"wmco/applier/records"
 	"wmco/bundle"
 )
@@ -42,7 +37,7 @@ func (e *Engine) Repair(ctx context.Context, o Options) (Outcome, error) {
 
 func (r *run) repairHost(ctx context.Context) error {
 	if !r.records.Interrupted && !r.options.DryRun {
-		if err := r.removeGuard(ctx); err != nil { // of an exchange that another program has ended, or that was given up before it began
+		if err := removeGuard(ctx, r.Host); err != nil { // of an exchange that another program has ended, or that was given up before it began
 			return err
 		}
 	}
@@ -57,7 +52,7 @@ func (r *run) repairHost(ctx context.Context) error {
 		if !r.records.Interrupted || r.options.DryRun {
 			return err
 		}
-		return r.rollBackChange(ctx, err)
+		return r.rollback.undo(ctx, err)
 	}
 	switch {
 	case r.options.DryRun && r.records.Interrupted:
@@ -71,7 +66,7 @@ func (r *run) repairHost(ctx context.Context) error {
 	case records.PhaseRollback:
 		var why string
 		why, r.progress.log = splitReason(j.Reason)
-		return r.rollBackChange(ctx, errors.New(cmp.Or(why, "an earlier run was interrupted while it rolled back")))
+		return r.rollback.undo(ctx, errors.New(cmp.Or(why, "an earlier run was interrupted while it rolled back")))
 	case records.PhaseRecording:
 		return r.convergeHost(ctx, j.Bundle)
 	case records.PhaseConfirming:
@@ -85,77 +80,9 @@ func (r *run) repairHost(ctx context.Context) error {
 		err := r.convergeHost(ctx, j.Bundle)
 		var refused *RefusedError
 		if errors.As(err, &refused) && refused.Impact == "" { // what costs more waits until that is allowed
-			return r.rollBackChange(ctx, err)
+			return r.rollback.undo(ctx, err)
 		}
 		return err
 	}
 	return r.convergeHost(ctx, r.records.Journal.Bundle)
-}
-
-// repairUnconfirmed ends a run that was interrupted while it waited for the caller.
-func (r *run) repairUnconfirmed(ctx context.Context) error {
-	j := r.records.Journal
-	confirmed, err := r.confirmedDigest(ctx)
-	switch {
-	case err != nil:
-		return err
-	case confirmed == j.Bundle.Manifest.Digest:
-		return r.convergeHost(ctx, j.Bundle)
-	}
-	if ask := r.confirmationSource(); ask != nil {
-		left := max(j.TimeLeft(r.situation.facts.BootTime, r.Clock.SinceBoot()), leastWait)
-		if err := r.pollConfirmation(ctx, ask, left); err != nil {
-			return r.rollBackChange(ctx, err)
-		}
-		r.agreed = true
-		return r.convergeHost(ctx, j.Bundle)
-	}
-	if j.IsLate(r.situation.facts.BootTime, r.Clock.SinceBoot(), r.Clock.Now()) {
-		return r.rollBackChange(ctx, errUnconfirmed)
-	}
-	r.progress.result = ResultPartial
-	r.progress.note("waiting for confirmation")
-	return nil
-}
-
-// leastWait is how long a confirmer is asked whose deadline passed while nobody could ask it.
-const leastWait = 30 * time.Second
-
-// confirmedDigest returns the digest that the caller confirmed, by Confirm in another process.
-func (e *Engine) confirmedDigest(ctx context.Context) (bundle.Digest, error) {
-	data, err := records.ReadAll(ctx, e.Host, records.FileConfirm)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	return bundle.Digest(data), err
-}
-
-// Confirm confirms a bundle that another process is applying.
-func (e *Engine) Confirm(ctx context.Context, d bundle.Digest) error {
-	if err := d.Validate(); err != nil {
-		return err
-	}
-	bad, err := records.UntrustedRecords(ctx, e.Host)
-	if err != nil {
-		return err
-	}
-	if slices.Contains(bad, plan.StateFolder) {
-		return &RefusedError{Why: "nothing waits for a confirmation: " + plan.StateFolder + " can be changed by others than SYSTEM and Administrators"}
-	}
-	return e.Host.Write(ctx, records.FileConfirm, bundle.AccessAdmins, strings.NewReader(string(d)))
-}
-
-// AwaitConfirm waits until another process calls Confirm for the bundle.
-func (e *Engine) AwaitConfirm(ctx context.Context, d bundle.Digest) error {
-	for {
-		have, err := e.confirmedDigest(ctx)
-		if err != nil || have == d {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-e.Clock.After(lockPause):
-		}
-	}
 }

@@ -19,19 +19,21 @@ type run struct {
 	repairs    bool
 	progress   *progress
 	quarantine quarantine
+	health     health
 	situation  *situation
 	// records are those of the situation.
-	records *records.Records
-	steps   *executor
+	records      *records.Records
+	steps        *executor
+	confirmation *confirmation
+	exchange     exchange
+	rollback     rollback
 	// observed is the host before the first action.
 	observed plan.Observed
-	// agreed reports whether the run is confirmed.
-	agreed bool
 }
 
 func newRun(e *Engine, o Options) *run {
 	p := &progress{clock: e.Clock, send: e.Emit}
-	return &run{Engine: e, options: o, progress: p, quarantine: quarantine{e.Host, p}}
+	return &run{Engine: e, options: o, progress: p, quarantine: quarantine{e.Host, p}, health: health{e.Host, e.Clock, e.Settle, p}}
 }
 
 // end returns the outcome for a bundle, and sends the last event.
@@ -46,6 +48,9 @@ func (r *run) openRecords(ctx context.Context) (err error) {
 	}
 	r.records = r.situation.records
 	r.steps = &executor{host: r.Host, self: r.Self, records: r.records, progress: r.progress}
+	r.confirmation = &confirmation{host: r.Host, clock: r.Clock, records: r.records, progress: r.progress}
+	r.exchange = exchange{host: r.Host, self: r.Self, records: r.records, steps: r.steps, progress: r.progress}
+	r.rollback = rollback{situation: r.situation, steps: r.steps, progress: r.progress, program: r.Program}
 	if r.options.DryRun {
 		return nil
 	}

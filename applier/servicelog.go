@@ -19,26 +19,26 @@ const (
 
 // tailLog returns the end of the log of the service because of which a run is rolled back; none if there is no such service, or no log that can be
 // read. It is read before the service is restored, which writes to the same log.
-func (r *run) tailLog(ctx context.Context, why error) bundle.LogTail {
-	name := r.blamedService(why)
-	path := logOfService(r.records.Journal.Bundle.ManifestBundle(), name)
+func (b rollback) tailLog(ctx context.Context, why error) bundle.LogTail {
+	name := b.blamedService(why)
+	path := logOfService(b.situation.records.Journal.Bundle.ManifestBundle(), name)
 	if path == "" {
 		return bundle.LogTail{}
 	}
-	text, err := readEnd(ctx, r.Host, path)
+	text, err := readEnd(ctx, b.situation.host, path)
 	if err != nil {
-		r.progress.note("reading the log of service " + name + ": " + err.Error())
+		b.progress.note("reading the log of service " + name + ": " + err.Error())
 	}
 	return bundle.NewLogTail(name, text)
 }
 
 // blamedService returns the service that an error is about; empty if it is about none. A guard rolls back because of the node agent.
-func (r *run) blamedService(why error) string {
+func (b rollback) blamedService(why error) string {
 	var blames interface{ BlamedService() string }
 	switch {
 	case errors.As(why, &blames):
 		return blames.BlamedService()
-	case r.guards:
+	case b.guards:
 		return bundle.AgentService
 	}
 	return ""
