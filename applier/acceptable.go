@@ -65,9 +65,9 @@ func isMasked(m bundle.Manifest) bool {
 func (r *run) permittedRecord() error {
 	switch {
 	case !r.records.Interrupted:
-		return r.checkPermitted(r.records.Ledger.Bundle.ManifestBundle())
+		return r.engine.checkPermitted(r.records.Ledger.Bundle.ManifestBundle())
 	case r.records.Journal.Phase == records.PhaseRollback:
 		return nil
 	}
-	return r.checkPermitted(r.records.Journal.Bundle.ManifestBundle())
+	return r.engine.checkPermitted(r.records.Journal.Bundle.ManifestBundle())
 }

@@ -34,7 +34,7 @@ func (r *run) dryRun(ctx context.Context, record records.BundleRecord) error {
 	if err := r.openRecords(ctx); err != nil {
 		return err
 	}
-	if err := r.checkNodeName(ctx, r.situation, record.Manifest); err != nil {
+	if err := r.engine.checkNodeName(ctx, r.situation, record.Manifest); err != nil {
 		return err
 	}
 	return r.previewPlan(ctx, record)
@@ -46,7 +46,7 @@ func (r *run) previewPlan(ctx context.Context, record records.BundleRecord) erro
 	if err != nil {
 		return err
 	}
-	if err := r.situation.addCorrupt(ctx, &p); err != nil {
+	if err := addCorrupt(ctx, r.records.Store, &p); err != nil {
 		return err
 	}
 	r.progress.result, r.progress.pending = ResultPlanned, p.Pending
@@ -89,10 +89,10 @@ func (r *run) convergeHost(ctx context.Context, record records.BundleRecord) err
 	if err := keepCurrent(ctx, r.records.Store, p); err != nil {
 		return err
 	}
-	if err := r.checkContents(ctx, p); err != nil {
+	if err := checkContents(ctx, r.records.Store, p); err != nil {
 		return err
 	}
-	sweepLeftovers(ctx, r.Host, p)
+	sweepLeftovers(ctx, r.engine.Host, p)
 	r.progress.pending, r.observed = p.Pending, observed
 	if len(p.Steps) == 0 && !r.records.Interrupted {
 		r.progress.result = ResultSame
@@ -128,7 +128,7 @@ func (r *run) changeToTarget(ctx context.Context, record records.BundleRecord, p
 	if err := r.confirmation.await(ctx, r.confirmationSource()); err != nil {
 		return r.rollback.undo(ctx, err)
 	}
-	sweepAfter(ctx, r.Host, p)
+	sweepAfter(ctx, r.engine.Host, p)
 	if swap == nil {
 		r.progress.result = ResultApplied
 		return nil

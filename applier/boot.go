@@ -38,7 +38,7 @@ func (r *run) rebootHost(ctx context.Context) error {
 		return nil //nolint:nilerr // leaving the boot to somebody else is no error
 	}
 	r.progress.note("rebooting the host")
-	return r.Host.Reboot(ctx, fmt.Sprintf("%s takes effect with a reboot", r.progress.pending[0]))
+	return r.engine.Host.Reboot(ctx, fmt.Sprintf("%s takes effect with a reboot", r.progress.pending[0]))
 }
 
 // ErrBootTime means that the host does not say when it booted: whether it has booted for a request could not be told afterwards.

@@ -45,7 +45,7 @@ func (e *Engine) compareManifest(ctx context.Context, m bundle.Manifest, content
 func (e *Engine) compareHost(ctx context.Context, s *situation, record records.BundleRecord, full bool) (Observation, error) {
 	_, p, err := s.observeAndPlan(ctx, s.targetOf(record), record, full)
 	if err == nil {
-		err = s.addCorrupt(ctx, &p)
+		err = addCorrupt(ctx, s.records.Store, &p)
 	}
 	if err != nil {
 		return Observation{}, err

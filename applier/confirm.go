@@ -84,7 +84,7 @@ func (r *run) confirmationSource() func(context.Context) error {
 // repairUnconfirmed ends a run that was interrupted while it waited for the caller.
 func (r *run) repairUnconfirmed(ctx context.Context) error {
 	j := r.records.Journal
-	confirmed, err := r.confirmedDigest(ctx)
+	confirmed, err := r.engine.confirmedDigest(ctx)
 	switch {
 	case err != nil:
 		return err
@@ -92,14 +92,14 @@ func (r *run) repairUnconfirmed(ctx context.Context) error {
 		return r.convergeHost(ctx, j.Bundle)
 	}
 	if ask := r.confirmationSource(); ask != nil {
-		left := max(j.TimeLeft(r.situation.facts.BootTime, r.Clock.SinceBoot()), leastWait)
+		left := max(j.TimeLeft(r.situation.facts.BootTime, r.engine.Clock.SinceBoot()), leastWait)
 		if err := r.confirmation.poll(ctx, ask, left); err != nil {
 			return r.rollback.undo(ctx, err)
 		}
 		r.confirmation.agreed = true
 		return r.convergeHost(ctx, j.Bundle)
 	}
-	if j.IsLate(r.situation.facts.BootTime, r.Clock.SinceBoot(), r.Clock.Now()) {
+	if j.IsLate(r.situation.facts.BootTime, r.engine.Clock.SinceBoot(), r.engine.Clock.Now()) {
 		return r.rollback.undo(ctx, errUnconfirmed)
 	}
 	r.progress.result = ResultPartial

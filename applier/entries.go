@@ -16,7 +16,7 @@ import (
 //
 //	plan --> without what cannot be done --> folders, settings, files --> plan without what failed --> services, removals
 type repairing struct {
-	*run
+	run      *run
 	target   *plan.Target
 	observed plan.Observed
 	// circumstances.Skip are the entries that stay as they are: those that failed, now or lately.
@@ -28,13 +28,13 @@ type repairing struct {
 
 // repairEntries repairs what differs from a bundle whose contents are in the store.
 func (r *run) repairEntries(ctx context.Context, record records.BundleRecord) error {
-	now := r.Clock.Now()
+	now := r.engine.Clock.Now()
 	w := &repairing{run: r, target: r.situation.targetOf(record), failed: map[bundle.EntryID]error{}}
 	var err error
 	if w.observed, w.circumstances, err = r.situation.surveyHost(ctx, w.target, record, r.options.Full); err != nil {
 		return err
 	}
-	w.circumstances.Skip = r.Backoff.pausedEntries(now)
+	w.circumstances.Skip = r.engine.Backoff.pausedEntries(now)
 	w.circumstances.Restart = slices.Concat(w.circumstances.Restart, r.options.Restart)
 	w.skipUnknown()
 	p, err := w.possiblePlan(ctx)
@@ -44,11 +44,11 @@ func (r *run) repairEntries(ctx context.Context, record records.BundleRecord) er
 	skipped := slices.DeleteFunc(slices.Clone(p.Skipped), func(id bundle.EntryID) bool { return w.failed[id] != nil })
 	defer func() {
 		if ctx.Err() == nil {
-			r.Backoff.noteRepair(now, w.failed, skipped)
+			r.engine.Backoff.noteRepair(now, w.failed, skipped)
 		}
 	}()
 	r.progress.showPlan(p, record.Manifest.Digest, r.records.Notes)
-	sweepLeftovers(ctx, r.Host, p)
+	sweepLeftovers(ctx, r.engine.Host, p)
 	r.progress.pending, r.observed = p.Pending, w.observed
 	if err := CheckImpact(p.HighestImpact(), r.impactLimit()); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (r *run) repairEntries(ctx context.Context, record records.BundleRecord) er
 // possiblePlan returns the plan without the steps whose contents are missing or corrupt.
 func (w *repairing) possiblePlan(ctx context.Context) (plan.Plan, error) {
 	p := plan.Make(w.target, w.observed, w.circumstances)
-	if err := keepCurrent(ctx, w.records.Store, p); err != nil {
+	if err := keepCurrent(ctx, w.run.records.Store, p); err != nil {
 		return plan.Plan{}, err
 	}
 	right := map[string]bool{}
@@ -83,12 +83,12 @@ func (w *repairing) possiblePlan(ctx context.Context) (plan.Plan, error) {
 		whole := sum != "" && n.Content.Size >= 0
 		if whole {
 			var err error
-			if whole, err = w.records.Store.VerifyContent(ctx, n.Content); err != nil {
+			if whole, err = w.run.records.Store.VerifyContent(ctx, n.Content); err != nil {
 				return plan.Plan{}, fmt.Errorf("reading kept content %s: %w", n.Digest, err)
 			}
 		}
 		if right[sum] = whole; !whole {
-			w.missing = append(w.missing, plan.Missing{Digest: n.Digest, Parts: w.records.Store.PartsOf(sum)})
+			w.missing = append(w.missing, plan.Missing{Digest: n.Digest, Parts: w.run.records.Store.PartsOf(sum)})
 		}
 	}
 	for _, s := range p.Steps {
@@ -112,7 +112,7 @@ func (w *repairing) possiblePlan(ctx context.Context) (plan.Plan, error) {
 func (w *repairing) skipUnknown() {
 	for _, s := range w.target.Settings {
 		if why := w.observed.Settings[s.ID()].Unknown; why != "" {
-			w.progress.noteUnknown(s.ID(), why)
+			w.run.progress.noteUnknown(s.ID(), why)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func (w *repairing) skipEntry(id bundle.EntryID, why error) {
 	w.circumstances.Skip[id] = true
 	if w.failed[id] == nil {
 		w.failed[id] = why
-		w.progress.note(fmt.Sprintf("%s is not repaired: %v", id, why))
+		w.run.progress.note(fmt.Sprintf("%s is not repaired: %v", id, why))
 	}
 }
 
@@ -130,7 +130,7 @@ func (w *repairing) skipEntry(id bundle.EntryID, why error) {
 func (w *repairing) repairSteps(ctx context.Context, record records.BundleRecord, p plan.Plan, skipped []bundle.EntryID) error {
 	quiet, rest := splitQuietSteps(p.Steps)
 	p.Steps = slices.Concat(quiet, rest)
-	if err := w.beginRun(ctx, record, p, w.observed, w.target); err != nil {
+	if err := w.run.beginRun(ctx, record, p, w.observed, w.target); err != nil {
 		return err
 	}
 	if err := w.doEachStep(ctx, quiet); err != nil {
@@ -142,26 +142,26 @@ func (w *repairing) repairSteps(ctx context.Context, record records.BundleRecord
 		return err
 	}
 	if again.Reboot {
-		return w.awaitBoot(ctx)
+		return w.run.awaitBoot(ctx)
 	}
 	var service *ServiceError
-	if err := w.health.awaitStarted(ctx, w.target, w.records.Journal.Starts); errors.As(err, &service) {
+	if err := w.run.health.awaitStarted(ctx, w.target, w.run.records.Journal.Starts); errors.As(err, &service) {
 		w.skipEntry(bundle.KindService.ID(service.Name), err)
 	} else if err != nil {
 		return err
 	}
-	sweepAfter(ctx, w.Host, p)
+	sweepAfter(ctx, w.run.engine.Host, p)
 	if len(w.failed)+len(skipped) > 0 {
-		if err := w.records.RemoveJournal(ctx); err != nil {
+		if err := w.run.records.RemoveJournal(ctx); err != nil {
 			return err
 		}
 		return w.unrepairedError(skipped)
 	}
-	w.progress.result = ResultApplied
-	if err := w.writeLedger(ctx, record, p, w.target); err != nil {
+	w.run.progress.result = ResultApplied
+	if err := w.run.writeLedger(ctx, record, p, w.target); err != nil {
 		return err
 	}
-	return w.rebootHost(ctx)
+	return w.run.rebootHost(ctx)
 }
 
 // splitQuietSteps returns the steps that need no service to stop, as files are replaced and never changed in place, and the others.
@@ -184,7 +184,7 @@ func (w *repairing) doEachStep(ctx context.Context, steps []plan.Step) error {
 		if w.failed[s.Entry] != nil && s.Verb != plan.VerbStart {
 			continue
 		}
-		err := w.steps.doStep(ctx, s)
+		err := w.run.steps.doStep(ctx, s)
 		if ctx.Err() != nil {
 			return &PartialError{Err: fmt.Errorf("interrupted: %w", ctx.Err())}
 		}
@@ -192,7 +192,7 @@ func (w *repairing) doEachStep(ctx context.Context, steps []plan.Step) error {
 			w.skipEntry(s.Entry, err)
 			continue
 		}
-		w.progress.countAction(s.Action)
+		w.run.progress.countAction(s.Action)
 	}
 	return nil
 }
@@ -201,7 +201,7 @@ func (w *repairing) doEachStep(ctx context.Context, steps []plan.Step) error {
 func (w *repairing) unrepairedError(skipped []bundle.EntryID) error {
 	why := maps.Clone(w.failed)
 	for _, id := range skipped {
-		why[id] = w.Backoff.failures[id].why
+		why[id] = w.run.engine.Backoff.failures[id].why
 	}
 	first := slices.Min(slices.Collect(maps.Keys(why)))
 	return &PartialError{Err: fmt.Errorf("%s not repaired, the first is %s: %w", bundle.Count(len(why), "difference"), first, why[first])}

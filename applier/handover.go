@@ -114,8 +114,8 @@ func (r *run) confirmHandover(ctx context.Context, d bundle.Digest) error {
 	switch {
 	case j.Phase != records.PhaseHandover:
 		return nil
-	case r.Self == "": // from outside, the agent's service is one of many
-		return removeGuard(ctx, r.Host)
+	case r.engine.Self == "": // from outside, the agent's service is one of many
+		return removeGuard(ctx, r.engine.Host)
 	}
 	observed, p, err := r.situation.observeAndPlan(ctx, r.situation.targetOf(j.Bundle), j.Bundle, false)
 	if err != nil {
@@ -134,7 +134,7 @@ func (r *run) confirmHandover(ctx context.Context, d bundle.Digest) error {
 		}
 	}
 	r.confirmation.agreed = j.Bundle.Manifest.Digest == d
-	return removeGuard(ctx, r.Host)
+	return removeGuard(ctx, r.engine.Host)
 }
 
 // removeGuard removes the guard, if there is one.

@@ -25,7 +25,8 @@ func (r *run) beginRun(ctx context.Context, record records.BundleRecord, p plan.
 		j.Waiting, j.Deadline = records.Waiting{Limit: r.options.ConfirmWithin}, time.Time{}
 	}
 	if !r.repairs || record.Manifest.Digest != r.records.Ledger.AppliedDigest() { // drift is not restored
-		if err := r.recordBefore(ctx, &j.Before, p, observed); err != nil {
+		b := beforeRecorder{host: r.engine.Host, store: r.records.Store, observed: observed}
+		if err := b.recordSteps(ctx, &j.Before, p); err != nil {
 			return err
 		}
 	}
@@ -67,39 +68,46 @@ func withName(list []string, name string) []string {
 	return append(slices.Clone(list), name)
 }
 
-// recordBefore adds what the steps are about to change.
-func (r *run) recordBefore(ctx context.Context, b *records.Before, p plan.Plan, observed plan.Observed) error {
+// beforeRecorder records what is on a host before it is changed.
+type beforeRecorder struct {
+	host     Host
+	store    *records.Store
+	observed plan.Observed
+}
+
+// recordSteps adds what the steps of a plan are about to change.
+func (r beforeRecorder) recordSteps(ctx context.Context, b *records.Before, p plan.Plan) error {
 	for _, s := range p.Steps {
 		switch s.Verb {
 		case plan.VerbMake, plan.VerbWrite, plan.VerbRemove:
-			if err := r.recordFile(ctx, b, s, observed); err != nil {
+			if err := r.recordFile(ctx, b, s); err != nil {
 				return err
 			}
 		case plan.VerbSet, plan.VerbUnset:
 			if s.Setting.Kind == bundle.KindNetwork {
 				continue // it belongs to another cluster and would be removed again
 			}
-			b.AddSetting(observed.Settings[s.Entry], s.Setting)
+			b.AddSetting(r.observed.Settings[s.Entry], s.Setting)
 		case plan.VerbStop, plan.VerbPut, plan.VerbDelete, plan.VerbStart:
-			b.AddService(s.Service.Config.Name, observed)
+			b.AddService(s.Service.Config.Name, r.observed)
 		case plan.VerbClear: // it belongs to another cluster and would be removed again
 		}
 	}
 	return nil
 }
 
-func (r *run) recordFile(ctx context.Context, b *records.Before, s plan.Step, observed plan.Observed) error {
+func (r beforeRecorder) recordFile(ctx context.Context, b *records.Before, s plan.Step) error {
 	same := func(f records.FileBefore) bool { return bundle.FoldPath(f.Path) == bundle.FoldPath(s.File.Path) }
 	if slices.ContainsFunc(b.Files, same) {
 		return nil
 	}
-	have := observed.FileAt(s.File.Path)
+	have := r.observed.FileAt(s.File.Path)
 	f := records.FileBefore{Entry: s.Entry, Path: s.File.Path, Kind: have.Kind, Access: have.Access}
 	if have.Kind == plan.FileRegular {
 		sum := have.SHA256
 		if sum == "" {
 			var err error
-			if sum, err = sumOf(ctx, r.Host, s.File.Path); err != nil {
+			if sum, err = sumOf(ctx, r.host, s.File.Path); err != nil {
 				return err
 			}
 		}
@@ -107,7 +115,7 @@ func (r *run) recordFile(ctx context.Context, b *records.Before, s plan.Step, ob
 			f.Kind = plan.FileAbsent // it has gone since it was observed
 		} else {
 			f.Content = plan.Content{SHA256: sum, Size: have.Size}
-			if err := r.records.Store.KeepFile(ctx, s.File.Path, f.Content); err != nil {
+			if err := r.store.KeepFile(ctx, s.File.Path, f.Content); err != nil {
 				return fmt.Errorf("keeping %s: %w", s.File.Path, err)
 			}
 		}

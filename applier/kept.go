@@ -18,12 +18,12 @@ func (r *run) checkKept(ctx context.Context, record records.BundleRecord, p plan
 		return nil
 	}
 	if removesSigningKeys(p) && !r.options.RemoveSigningKeys {
-		if r.Reset == "" {
+		if r.engine.Reset == "" {
 			return &RefusedError{Why: keysWhy + "; " + keysFix}
 		}
-		r.progress.note(fmt.Sprintf("%s is removed: the host stops being node %s", bundle.SigningKeysFile, r.Reset))
+		r.progress.note(fmt.Sprintf("%s is removed: the host stops being node %s", bundle.SigningKeysFile, r.engine.Reset))
 	}
-	lacks, err := r.lackedProgram(ctx, record, p)
+	lacks, err := r.engine.lackedProgram(ctx, record, p)
 	if err == nil && lacks != "" {
 		err = &RefusedError{Why: lacks}
 	}

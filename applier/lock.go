@@ -49,23 +49,23 @@ func (r *run) whileLocked(ctx context.Context, work func() error) error {
 // folders get our access: until then their owner and access show who made them.
 func (r *run) lockAndQuarantine(ctx context.Context) (release func() error, err error) {
 	// An error may be that another run is removing its records at this moment: the lock waits for that, and it is asked again.
-	bad, _ := records.UntrustedRecords(ctx, r.Host)
+	bad, _ := records.UntrustedRecords(ctx, r.engine.Host)
 	var moved []string
 	if slices.Contains(bad, plan.StateFolder) {
 		if r.options.DryRun {
 			return func() error { return nil }, nil // nobody of ours has its lock there
 		}
 		// The lock makes the next one, unless its maker does so before: then the lock is refused.
-		beside, err := records.MoveBeside(ctx, r.Host, plan.StateFolder, r.Clock.Now())
+		beside, err := records.MoveBeside(ctx, r.engine.Host, plan.StateFolder, r.engine.Clock.Now())
 		if err != nil {
 			return nil, err
 		}
 		moved = append(moved, beside)
 	}
-	if release, err = r.Engine.lockHost(ctx, r.options.LockWait); err != nil || r.options.DryRun {
+	if release, err = r.engine.lockHost(ctx, r.options.LockWait); err != nil || r.options.DryRun {
 		return release, err
 	}
-	if bad, err = records.UntrustedRecords(ctx, r.Host); err == nil {
+	if bad, err = records.UntrustedRecords(ctx, r.engine.Host); err == nil {
 		for _, path := range append(moved, bad...) {
 			err = errors.Join(err, r.quarantine.setAside(ctx, path))
 		}

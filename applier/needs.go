@@ -12,13 +12,13 @@ import (
 )
 
 // missingContents returns the contents that the steps need and the store does not have whole.
-func (s *situation) missingContents(p plan.Plan) []plan.Missing {
+func missingContents(store *records.Store, p plan.Plan) []plan.Missing {
 	var list []plan.Missing
 	for _, step := range p.Steps {
 		for _, n := range step.NeededContents() {
 			listed := slices.ContainsFunc(list, func(m plan.Missing) bool { return m.Digest == n.Digest })
-			if c := n.Content; c.SHA256 != "" && (c.Size < 0 || !s.records.Store.HasContent(c.SHA256)) && !listed {
-				list = append(list, plan.Missing{Digest: n.Digest, Parts: s.records.Store.PartsOf(c.SHA256)})
+			if c := n.Content; c.SHA256 != "" && (c.Size < 0 || !store.HasContent(c.SHA256)) && !listed {
+				list = append(list, plan.Missing{Digest: n.Digest, Parts: store.PartsOf(c.SHA256)})
 			}
 		}
 	}
@@ -46,12 +46,12 @@ func contentsOfPlan(p plan.Plan) []plan.Need {
 }
 
 // addCorrupt adds to what a plan misses the kept contents that are corrupt. It changes nothing on the host.
-func (s *situation) addCorrupt(ctx context.Context, p *plan.Plan) error {
+func addCorrupt(ctx context.Context, store *records.Store, p *plan.Plan) error {
 	for _, n := range contentsOfPlan(*p) {
-		if n.Content.SHA256 == "" || !s.records.Store.HasContent(n.Content.SHA256) {
+		if n.Content.SHA256 == "" || !store.HasContent(n.Content.SHA256) {
 			continue
 		}
-		right, err := s.records.Store.CheckContent(ctx, n.Content)
+		right, err := store.CheckContent(ctx, n.Content)
 		if err != nil {
 			return fmt.Errorf("reading kept content %s: %w", n.Digest, err)
 		}
@@ -65,10 +65,10 @@ func (s *situation) addCorrupt(ctx context.Context, p *plan.Plan) error {
 // checkContents reads every content that steps use, before anything stops: those that were kept, and those that have arrived,
 // because their parts may be from before and after an interruption and of two encodings. A corrupt one is removed and asked
 // for again.
-func (r *run) checkContents(ctx context.Context, p plan.Plan) error {
+func checkContents(ctx context.Context, store *records.Store, p plan.Plan) error {
 	var bad []plan.Missing
 	for _, n := range contentsOfPlan(p) {
-		right, err := r.records.Store.VerifyContent(ctx, n.Content)
+		right, err := store.VerifyContent(ctx, n.Content)
 		if err != nil {
 			return fmt.Errorf("reading kept content %s: %w", n.Digest, err)
 		}

@@ -28,10 +28,11 @@ type ContentSource interface {
 // receiver stores contents as they arrive. A large part is written while the next one is read, because flushing it to the
 // disk takes as long as its transfer.
 type receiver struct {
-	*run
-	from    ContentSource
-	checker *archive.Checker
-	digests map[string]bundle.Digest
+	store    *records.Store
+	progress *progress
+	from     ContentSource
+	checker  *archive.Checker
+	digests  map[string]bundle.Digest
 	// checked are the contents that were whole when parts of them arrived, by sha256.
 	checked map[string]bool
 
@@ -53,13 +54,13 @@ const (
 
 // receiveContents stores the contents of the record that arrive.
 func (r *run) receiveContents(ctx context.Context, record records.BundleRecord, from ContentSource) error {
-	if err := r.prepareFolders(ctx); err != nil {
+	if err := r.engine.prepareFolders(ctx); err != nil {
 		return err
 	}
 	if err := r.openRecords(ctx); err != nil {
 		return err
 	}
-	if err := r.checkNodeName(ctx, r.situation, record.Manifest); err != nil {
+	if err := r.engine.checkNodeName(ctx, r.situation, record.Manifest); err != nil {
 		return err
 	}
 	if err := r.quarantine.claimRoots(ctx, r.records); err != nil {
@@ -69,7 +70,7 @@ func (r *run) receiveContents(ctx context.Context, record records.BundleRecord, 
 	if err != nil {
 		return err
 	}
-	in := &receiver{run: r, from: from, checker: checker, digests: map[string]bundle.Digest{}, checked: map[string]bool{}, buffers: make(chan *bytes.Buffer, partBuffers)}
+	in := &receiver{store: r.records.Store, progress: r.progress, from: from, checker: checker, digests: map[string]bundle.Digest{}, checked: map[string]bool{}, buffers: make(chan *bytes.Buffer, partBuffers)}
 	for range partBuffers {
 		in.buffers <- &bytes.Buffer{}
 	}
@@ -117,11 +118,11 @@ func (in *receiver) receivePart(ctx context.Context) error {
 func (in *receiver) recheckContent(ctx context.Context, c archive.Content) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if !in.records.Store.IsWhole(c.SHA256) || in.checked[c.SHA256] {
+	if !in.store.IsWhole(c.SHA256) || in.checked[c.SHA256] {
 		return nil
 	}
 	in.checked[c.SHA256] = true
-	if _, err := in.records.Store.VerifyContent(ctx, plan.Content{SHA256: c.SHA256, Size: c.Size}); err != nil {
+	if _, err := in.store.VerifyContent(ctx, plan.Content{SHA256: c.SHA256, Size: c.Size}); err != nil {
 		return fmt.Errorf("reading a kept content: %w", err)
 	}
 	return nil
@@ -136,7 +137,7 @@ func (in *receiver) firstFailure() error {
 func (in *receiver) receiveSmall(ctx context.Context, part archive.Part, data *streamReader) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if err := in.records.Store.PutPart(ctx, part, data); err != nil {
+	if err := in.store.PutPart(ctx, part, data); err != nil {
 		if data.err != nil {
 			err = &streamError{err}
 		}
@@ -148,7 +149,7 @@ func (in *receiver) receiveSmall(ctx context.Context, part archive.Part, data *s
 
 func (in *receiver) receiveLarge(ctx context.Context, part archive.Part, data *streamReader) error {
 	in.mu.Lock()
-	wanted, err := in.records.Store.AdmitPart(ctx, part)
+	wanted, err := in.store.AdmitPart(ctx, part)
 	in.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("keeping a content: %w", err)
@@ -170,7 +171,7 @@ func (in *receiver) receiveLarge(ctx context.Context, part archive.Part, data *s
 // storePart writes a part, and frees the buffer.
 func (in *receiver) storePart(ctx context.Context, part archive.Part, buffer *bytes.Buffer) {
 	size := int64(buffer.Len())
-	err := in.records.Store.WritePart(ctx, part, bytes.NewReader(buffer.Bytes()))
+	err := in.store.WritePart(ctx, part, bytes.NewReader(buffer.Bytes()))
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.buffers <- buffer
@@ -178,13 +179,13 @@ func (in *receiver) storePart(ctx context.Context, part archive.Part, buffer *by
 		in.err = errors.Join(in.err, fmt.Errorf("keeping a content: %w", err))
 		return
 	}
-	in.records.Store.AddPart(part, size)
+	in.store.AddPart(part, size)
 	in.emitReceived(part)
 }
 
 // emitReceived sends an event when a content has arrived whole.
 func (in *receiver) emitReceived(part archive.Part) {
-	if in.records.Store.HasArrived(part.SHA256) {
+	if in.store.HasArrived(part.SHA256) {
 		in.progress.emit(Event{Event: EventReceived, Content: in.digests[part.SHA256]})
 	}
 }

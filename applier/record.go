@@ -22,7 +22,7 @@ type recording struct {
 func (r *run) writeLedger(ctx context.Context, record records.BundleRecord, p plan.Plan, t *plan.Target) error {
 	now := recording{records: r.records, target: t, observed: r.observed}
 	next := records.Ledger{
-		Schema: records.Schema, Program: r.Program, Time: r.Clock.Now(), Bundle: record, Found: now.preexistingEntries(), Folders: now.madeFolders(),
+		Schema: records.Schema, Program: r.engine.Program, Time: r.engine.Clock.Now(), Bundle: record, Found: now.preexistingEntries(), Folders: now.madeFolders(),
 		Shadows: r.steps.shadows, Fresh: r.situation.freshVariables(t), Boot: r.situation.facts.BootTime,
 	}
 	files := map[string]bool{}

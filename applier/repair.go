@@ -37,7 +37,7 @@ func (e *Engine) Repair(ctx context.Context, o Options) (Outcome, error) {
 
 func (r *run) repairHost(ctx context.Context) error {
 	if !r.records.Interrupted && !r.options.DryRun {
-		if err := removeGuard(ctx, r.Host); err != nil { // of an exchange that another program has ended, or that was given up before it began
+		if err := removeGuard(ctx, r.engine.Host); err != nil { // of an exchange that another program has ended, or that was given up before it began
 			return err
 		}
 	}

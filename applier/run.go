@@ -11,16 +11,18 @@ import (
 	"wmco/bundle"
 )
 
-// run is one run of the engine.
+// run is one run of the engine: it decides which phase comes next. Each phase is a type that has what it reads and writes.
 type run struct {
-	*Engine
+	engine  *Engine
 	options Options
 	// repairs reports whether the run repairs what differs, and not a caller who wants a bundle applied.
 	repairs    bool
 	progress   *progress
 	quarantine quarantine
 	health     health
-	situation  *situation
+
+	// From here on, openRecords sets them.
+	situation *situation
 	// records are those of the situation.
 	records      *records.Records
 	steps        *executor
@@ -33,7 +35,7 @@ type run struct {
 
 func newRun(e *Engine, o Options) *run {
 	p := &progress{clock: e.Clock, send: e.Emit}
-	return &run{Engine: e, options: o, progress: p, quarantine: quarantine{e.Host, p}, health: health{e.Host, e.Clock, e.Settle, p}}
+	return &run{engine: e, options: o, progress: p, quarantine: quarantine{e.Host, p}, health: health{e.Host, e.Clock, e.Settle, p}}
 }
 
 // end returns the outcome for a bundle, and sends the last event.
@@ -43,14 +45,15 @@ func (r *run) end(d bundle.Digest, err error) (Outcome, error) {
 
 // openRecords loads the records, and removes what interrupted runs left of them.
 func (r *run) openRecords(ctx context.Context) (err error) {
-	if r.situation, err = r.loadSituation(ctx); err != nil {
+	e := r.engine
+	if r.situation, err = e.loadSituation(ctx); err != nil {
 		return err
 	}
 	r.records = r.situation.records
-	r.steps = &executor{host: r.Host, self: r.Self, records: r.records, progress: r.progress}
-	r.confirmation = &confirmation{host: r.Host, clock: r.Clock, records: r.records, progress: r.progress}
-	r.exchange = exchange{host: r.Host, self: r.Self, records: r.records, steps: r.steps, progress: r.progress}
-	r.rollback = rollback{situation: r.situation, steps: r.steps, progress: r.progress, program: r.Program}
+	r.steps = &executor{host: e.Host, self: e.Self, records: r.records, progress: r.progress}
+	r.confirmation = &confirmation{host: e.Host, clock: e.Clock, records: r.records, progress: r.progress}
+	r.exchange = exchange{host: e.Host, self: e.Self, records: r.records, steps: r.steps, progress: r.progress}
+	r.rollback = rollback{situation: r.situation, steps: r.steps, progress: r.progress, program: e.Program}
 	if r.options.DryRun {
 		return nil
 	}
@@ -73,7 +76,7 @@ func (r *run) abandonedSince() time.Time {
 	if !r.repairs {
 		return time.Time{}
 	}
-	return r.Clock.Now().Add(-abandonedAfter)
+	return r.engine.Clock.Now().Add(-abandonedAfter)
 }
 
 // prepareFolders makes the folders of the records.

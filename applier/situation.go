@@ -119,7 +119,7 @@ func (s *situation) observeAndPlan(ctx context.Context, t *plan.Target, record r
 		return plan.Observed{}, plan.Plan{}, err
 	}
 	p := plan.Make(t, observed, c)
-	p.Missing = append(p.Missing, s.missingContents(p)...)
+	p.Missing = append(p.Missing, missingContents(s.records.Store, p)...)
 	return observed, p, nil
 }
 

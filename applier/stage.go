@@ -31,7 +31,7 @@ func (e *Engine) Stage(ctx context.Context, m bundle.Manifest, from ContentSourc
 
 func (r *run) stageContents(ctx context.Context, record records.BundleRecord) error {
 	wanted := PayloadDigests(record.Manifest)
-	s := records.Staged{Schema: records.Schema, Program: r.Program, Time: r.Clock.Now(), Bundle: record.Manifest.Digest}
+	s := records.Staged{Schema: records.Schema, Program: r.engine.Program, Time: r.engine.Clock.Now(), Bundle: record.Manifest.Digest}
 	var missing []plan.Missing
 	r.progress.result = ResultSame
 	for _, c := range record.Contents {
