@@ -2,6 +2,7 @@ package applier
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"wmco/applier/plan"
@@ -103,6 +104,36 @@ func (r *run) convergeHost(ctx context.Context, record records.BundleRecord) err
 		return err
 	}
 	return r.rebootHost(ctx)
+}
+
+// confirmHandover confirms the run that the program before this one has begun, if this is the new one. Until then it changes nothing, no record
+// either. A run for another bundle is confirmed too, before it begins.
+func (r *run) confirmHandover(ctx context.Context, d bundle.Digest) error {
+	j := r.records.Journal
+	switch {
+	case j.Phase != records.PhaseHandover:
+		return nil
+	case r.engine.Self == "": // from outside, the agent's service is one of many
+		return removeGuard(ctx, r.engine.Host)
+	}
+	observed, p, err := r.situation.observeAndPlan(ctx, r.situation.targetOf(j.Bundle), j.Bundle, false)
+	if err != nil {
+		return err
+	}
+	if _, swap := r.exchange.withoutSelf(p, observed); swap != nil {
+		return nil // this is the old one still, which was interrupted
+	}
+	ask := r.options.Confirm
+	if r.options.Resume != nil {
+		ask = r.options.Resume(j.Confirmer)
+	}
+	if ask != nil {
+		if err := r.confirmation.poll(ctx, ask, max(j.Waiting.Limit, leastWait)); err != nil {
+			return &PartialError{Err: fmt.Errorf("the new node agent waits for its confirmation: %w", err)}
+		}
+	}
+	r.confirmation.agreed = j.Bundle.Manifest.Digest == d
+	return removeGuard(ctx, r.engine.Host)
 }
 
 // changeToTarget makes the host what the target says, and records what it was. The result is ResultApplied where nothing is left to do: a boot

@@ -70,43 +70,6 @@ func (c *confirmation) poll(ctx context.Context, ask func(context.Context) error
 
 var errUnconfirmed = errors.New("not confirmed in time")
 
-// confirmationSource returns how the run is confirmed, nil if it needs no confirmation or nothing here can ask for it.
-func (r *run) confirmationSource() func(context.Context) error {
-	if !r.repairs {
-		return r.options.Confirm
-	}
-	if j := r.records.Journal; j.Confirmer != "" && r.options.Resume != nil {
-		return r.options.Resume(j.Confirmer)
-	}
-	return nil
-}
-
-// repairUnconfirmed ends a run that was interrupted while it waited for the caller.
-func (r *run) repairUnconfirmed(ctx context.Context) error {
-	j := r.records.Journal
-	confirmed, err := r.engine.confirmedDigest(ctx)
-	switch {
-	case err != nil:
-		return err
-	case confirmed == j.Bundle.Manifest.Digest:
-		return r.convergeHost(ctx, j.Bundle)
-	}
-	if ask := r.confirmationSource(); ask != nil {
-		left := max(j.TimeLeft(r.situation.facts.BootTime, r.engine.Clock.SinceBoot()), leastWait)
-		if err := r.confirmation.poll(ctx, ask, left); err != nil {
-			return r.rollback.undo(ctx, err)
-		}
-		r.confirmation.agreed = true
-		return r.convergeHost(ctx, j.Bundle)
-	}
-	if j.IsLate(r.situation.facts.BootTime, r.engine.Clock.SinceBoot(), r.engine.Clock.Now()) {
-		return r.rollback.undo(ctx, errUnconfirmed)
-	}
-	r.progress.result = ResultPartial
-	r.progress.note("waiting for confirmation")
-	return nil
-}
-
 // leastWait is how long a confirmer is asked whose deadline passed while nobody could ask it.
 const leastWait = 30 * time.Second
 

@@ -258,3 +258,23 @@ func sweepAfter(ctx context.Context, host Host, p plan.Plan) {
 		}
 	}
 }
+
+// removeTree removes a path with everything in it. Links are removed and not followed.
+func removeTree(ctx context.Context, host Host, path string) error {
+	infos, err := host.Stat(ctx, []string{path})
+	if err != nil {
+		return err
+	}
+	if infos[0].Kind == plan.FileDirectory {
+		children, err := host.List(ctx, path)
+		if err != nil {
+			return err
+		}
+		for _, c := range children {
+			if err := removeTree(ctx, host, c.Path); err != nil {
+				return err
+			}
+		}
+	}
+	return host.Remove(ctx, path)
+}

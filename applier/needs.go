@@ -92,20 +92,3 @@ func checkWritable(p plan.Plan, observed plan.Observed) error {
 	}
 	return nil
 }
-
-// checkKnown returns an error for a setting that the bundle changes and that could not be read. One that it has in common with the bundle that was applied
-// last stays as it is.
-func (r *run) checkKnown(p plan.Plan, record records.BundleRecord, observed plan.Observed) error {
-	if len(p.Unknown) == 0 {
-		return nil
-	}
-	changed := bundle.Differing(r.records.Ledger.Bundle.ManifestBundle(), record.ManifestBundle())
-	for _, id := range p.Unknown {
-		why := observed.Settings[id].Unknown
-		if slices.Contains(changed, id) {
-			return fmt.Errorf("%s is changed: %s", id, why)
-		}
-		r.progress.noteUnknown(id, why)
-	}
-	return nil
-}

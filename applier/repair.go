@@ -86,3 +86,29 @@ func (r *run) repairHost(ctx context.Context) error {
 	}
 	return r.convergeHost(ctx, r.records.Journal.Bundle)
 }
+
+// repairUnconfirmed ends a run that was interrupted while it waited for the caller.
+func (r *run) repairUnconfirmed(ctx context.Context) error {
+	j := r.records.Journal
+	confirmed, err := r.engine.confirmedDigest(ctx)
+	switch {
+	case err != nil:
+		return err
+	case confirmed == j.Bundle.Manifest.Digest:
+		return r.convergeHost(ctx, j.Bundle)
+	}
+	if ask := r.confirmationSource(); ask != nil {
+		left := max(j.TimeLeft(r.situation.facts.BootTime, r.engine.Clock.SinceBoot()), leastWait)
+		if err := r.confirmation.poll(ctx, ask, left); err != nil {
+			return r.rollback.undo(ctx, err)
+		}
+		r.confirmation.agreed = true
+		return r.convergeHost(ctx, j.Bundle)
+	}
+	if j.IsLate(r.situation.facts.BootTime, r.engine.Clock.SinceBoot(), r.engine.Clock.Now()) {
+		return r.rollback.undo(ctx, errUnconfirmed)
+	}
+	r.progress.result = ResultPartial
+	r.progress.note("waiting for confirmation")
+	return nil
+}

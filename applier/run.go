@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"wmco/applier/plan"
@@ -121,6 +122,23 @@ func (r *run) checkAllowed(p plan.Plan) error {
 	return nil
 }
 
+// checkKnown returns an error for a setting that the bundle changes and that could not be read. One that it has in common with the bundle that was applied
+// last stays as it is.
+func (r *run) checkKnown(p plan.Plan, record records.BundleRecord, observed plan.Observed) error {
+	if len(p.Unknown) == 0 {
+		return nil
+	}
+	changed := bundle.Differing(r.records.Ledger.Bundle.ManifestBundle(), record.ManifestBundle())
+	for _, id := range p.Unknown {
+		why := observed.Settings[id].Unknown
+		if slices.Contains(changed, id) {
+			return fmt.Errorf("%s is changed: %s", id, why)
+		}
+		r.progress.noteUnknown(id, why)
+	}
+	return nil
+}
+
 // impactLimit returns the highest impact that is allowed. What was allowed for a run holds for the process that resumes it: the
 // host is between two bundles, and rolling back costs no less.
 func (r *run) impactLimit() bundle.Impact {
@@ -128,4 +146,15 @@ func (r *run) impactLimit() bundle.Impact {
 		return j.Allowed
 	}
 	return r.options.MaxImpact
+}
+
+// confirmationSource returns how the run is confirmed, nil if it needs no confirmation or nothing here can ask for it.
+func (r *run) confirmationSource() func(context.Context) error {
+	if !r.repairs {
+		return r.options.Confirm
+	}
+	if j := r.records.Journal; j.Confirmer != "" && r.options.Resume != nil {
+		return r.options.Resume(j.Confirmer)
+	}
+	return nil
 }
