@@ -10,8 +10,9 @@ import (
 	"wmco/bundle"
 )
 
-// Apply brings the host to the bundle of the manifest. The error is a *LockedError, a *RefusedError, a *bundle.SchemaError, a
-// *RolledBackError, a *PartialError or a *FaultError, or is of the source of the contents. The outcome's event is sent as well.
+// Apply brings the host to the bundle of the manifest. The error is a *LockedError, a *RefusedError, a
+// *bundle.SchemaError, a *RolledBackError, a *PartialError or a *FaultError, or is of the source of the contents. The
+// outcome's event is sent as well.
 func (e *Engine) Apply(ctx context.Context, m bundle.Manifest, from ContentSource, o Options) (Outcome, error) {
 	run := newRun(e, o)
 	record, err := e.admitBundle(m, from.Contents())
@@ -106,8 +107,8 @@ func (r *run) convergeHost(ctx context.Context, record records.BundleRecord) err
 	return r.rebootHost(ctx)
 }
 
-// confirmHandover confirms the run that the program before this one has begun, if this is the new one. Until then it changes nothing, no record
-// either. A run for another bundle is confirmed too, before it begins.
+// confirmHandover confirms the run that the program before this one has begun, if this is the new one. Until then it
+// changes nothing, no record either. A run for another bundle is confirmed too, before it begins.
 func (r *run) confirmHandover(ctx context.Context, d bundle.Digest) error {
 	j := r.records.Journal
 	switch {
@@ -136,8 +137,8 @@ func (r *run) confirmHandover(ctx context.Context, d bundle.Digest) error {
 	return removeGuard(ctx, r.engine.Host)
 }
 
-// changeToTarget makes the host what the target says, and records what it was. The result is ResultApplied where nothing is left to do: a boot
-// or the next node agent may have to do the rest.
+// changeToTarget makes the host what the target says, and records what it was. The result is ResultApplied where
+// nothing is left to do: a boot or the next node agent may have to do the rest.
 func (r *run) changeToTarget(ctx context.Context, record records.BundleRecord, p plan.Plan, t *plan.Target) error {
 	steps, swap := r.exchange.withoutSelf(p, r.observed)
 	if len(steps.Steps) == 0 && p.Reboot && r.awaitsBoot(record) {

@@ -41,11 +41,13 @@ func (r *run) rebootHost(ctx context.Context) error {
 	return r.engine.Host.Reboot(ctx, fmt.Sprintf("%s takes effect with a reboot", r.progress.pending[0]))
 }
 
-// ErrBootTime means that the host does not say when it booted: whether it has booted for a request could not be told afterwards.
+// ErrBootTime means that the host does not say when it booted: whether it has booted for a request could not be told
+// afterwards.
 var ErrBootTime = errors.New("the host does not report when it booted")
 
-// BootOnce boots the host for a request, unless it has booted for it before. It reports whether it has: a boot that was begun, and that has not happened
-// because the process or the host was interrupted, is begun again. Reason is for the event log of Windows.
+// BootOnce boots the host for a request, unless it has booted for it before. It reports whether it has: a boot that was
+// begun, and that has not happened because the process or the host was interrupted, is begun again. Reason is for the
+// event log of Windows.
 func (e *Engine) BootOnce(ctx context.Context, request bundle.Digest, reason string, wait time.Duration) (booted bool, err error) {
 	if err := request.Validate(); err != nil {
 		return false, err

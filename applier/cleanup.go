@@ -69,7 +69,8 @@ func (c cleanup) planRemoval(ctx context.Context) (plan.Plan, plan.Observed, err
 	return plan.Make(t, observed, plan.Circumstances{Owned: map[string]bool{}, Stale: ours, Self: s.self}), observed, nil
 }
 
-// removeAll does the plan. Leftovers go first, because a folder with one in it is not empty. The records go last, as they tell the next try what is left.
+// removeAll does the plan. Leftovers go first, because a folder with one in it is not empty. The records go last, as
+// they tell the next try what is left.
 func (c cleanup) removeAll(ctx context.Context, p plan.Plan, observed plan.Observed) error {
 	if err := removeGuard(ctx, c.situation.host); err != nil { // first: it would restore what is removed
 		return err

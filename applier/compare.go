@@ -12,7 +12,8 @@ import (
 	"wmco/bundle/archive"
 )
 
-// Observe compares the host with a manifest. Contents are those of it that the sender has. It writes nothing but the cache.
+// Observe compares the host with a manifest. Contents are those of it that the sender has. It writes nothing but the
+// cache.
 func (e *Engine) Observe(ctx context.Context, m bundle.Manifest, contents []archive.Content, full bool) (Observation, error) {
 	return e.compareManifest(ctx, m, contents, Options{Full: full})
 }

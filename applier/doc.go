@@ -9,8 +9,8 @@
 // and nothing of what the services are for: what makes one healthy is data in the bundle. Package plan decides what to
 // do, package records keeps what the applier has to remember.
 //
-// A bundle comes to the engine as its manifest and a ContentSource: a command that reads stdin has an *archive.Reader, and the node
-// agent, which has fetched its bundle itself, an *archive.Delivery.
+// A bundle comes to the engine as its manifest and a ContentSource: a command that reads stdin has an *archive.Reader,
+// and the node agent, which has fetched its bundle itself, an *archive.Delivery.
 //
 // The ledger says what is managed. While a run is under way, the journal says what it replaced. Both are on the host
 // below plan.StateFolder, with the contents that a repair needs.

@@ -11,8 +11,8 @@ import (
 type Engine struct {
 	Host  Host
 	Clock Clock
-	// Permits returns why no bundle may have something that this one has, such as a foreign service; cmd/wmco-node has layout.Check. An
-	// engine without it refuses every bundle. What records name is removed and restored without it.
+	// Permits returns why no bundle may have something that this one has, such as a foreign service; cmd/wmco-node has
+	// layout.Check. An engine without it refuses every bundle. What records name is removed and restored without it.
 	Permits func(bundle.Bundle) error
 	// Program is the version of the program that runs the engine.
 	Program string
@@ -21,24 +21,28 @@ type Engine struct {
 	// Self is the service that the program runs as, if it does. It is never stopped: the program itself acts on
 	// Outcome.RestartSelf.
 	Self string
-	// NodeName returns the name in the client certificate of the kubelet, empty where there is none. Nil is a host without a kubelet.
+	// NodeName returns the name in the client certificate of the kubelet, empty where there is none. Nil is a host
+	// without a kubelet.
 	NodeName func(context.Context) (string, error)
 	// ChangeNode accepts the bundle of another Node than the one that the host is.
 	ChangeNode bool
-	// Reset is the name of the Node that this host may stop being: a bundle with which a host joins is refused on the host of any other.
+	// Reset is the name of the Node that this host may stop being: a bundle with which a host joins is refused on the
+	// host of any other.
 	Reset string
 	// Emit receives the events of a run; nil drops them.
 	Emit func(Event)
-	// GuardWait is how long GuardHandover waits for a confirmation; 0 is the time that the confirmation may take, and guardSlack.
+	// GuardWait is how long GuardHandover waits for a confirmation; 0 is the time that the confirmation may take, and
+	// guardSlack.
 	GuardWait time.Duration
-	// Settle limits how long services have to stay healthy, for hosts whose services do not change by themselves. 0 is no
-	// limit.
+	// Settle limits how long services have to stay healthy, for hosts whose services do not change by themselves. 0 is
+	// no limit.
 	Settle time.Duration
 	// Backoff is what the repairs of this engine remember.
 	Backoff Backoff
 }
 
-// ComparisonInterval is the time between two comparisons of a node agent with default settings: within it, the agent ends an interrupted run.
+// ComparisonInterval is the time between two comparisons of a node agent with default settings: within it, the agent
+// ends an interrupted run.
 const ComparisonInterval = 5 * time.Minute
 
 // Clock reports the time and waits.
@@ -58,15 +62,18 @@ type Options struct {
 	MaxImpact bundle.Impact
 	// Reboot lets the engine reboot the host if something waits for it.
 	Reboot bool
-	// RemoveSigningKeys accepts a bundle without signing keys (bundle.SigningKeysFile) on a host that an earlier bundle gave some. Only Apply uses it.
+	// RemoveSigningKeys accepts a bundle without signing keys (bundle.SigningKeysFile) on a host that an earlier bundle
+	// gave some. Only Apply uses it.
 	RemoveSigningKeys bool
 	// Full reads all files, whatever the cache has.
 	Full bool
-	// OnlyChanges leaves drift alone: only what the bundle that was applied last does not have is changed. Only Apply uses it.
+	// OnlyChanges leaves drift alone: only what the bundle that was applied last does not have is changed. Only Apply
+	// uses it.
 	OnlyChanges bool
 	// LockWait is how long to wait while another run has the host locked.
 	LockWait time.Duration
-	// OnlyInterrupted ends an interrupted run, and repairs nothing: without one, what differs is only reported. Only Repair uses it.
+	// OnlyInterrupted ends an interrupted run, and repairs nothing: without one, what differs is only reported. Only
+	// Repair uses it.
 	OnlyInterrupted bool
 	// Restart are services that are restarted although nothing differs. Only Repair uses it.
 	Restart []string
@@ -76,8 +83,9 @@ type Options struct {
 	ConfirmWithin time.Duration
 	// Confirmer names whom Confirm asks, for a process that takes up the run after an interruption.
 	Confirmer string
-	// Resume returns the Confirm of an interrupted run with this Confirmer. Without one, what waits for a confirmation goes on to
-	// wait for Engine.Confirm. Apply uses it only for a run that the program before this one has handed over.
+	// Resume returns the Confirm of an interrupted run with this Confirmer. Without one, what waits for a confirmation
+	// goes on to wait for Engine.Confirm. Apply uses it only for a run that the program before this one has handed
+	// over.
 	Resume func(confirmer string) func(context.Context) error
 }
 

@@ -126,7 +126,8 @@ func (w *repairing) skipEntry(id bundle.EntryID, why error) {
 	}
 }
 
-// repairSteps does the steps of a plan: first those that need no service to stop, then, for what has not failed, the others.
+// repairSteps does the steps of a plan: first those that need no service to stop, then, for what has not failed, the
+// others.
 func (w *repairing) repairSteps(ctx context.Context, record records.BundleRecord, p plan.Plan, skipped []bundle.EntryID) error {
 	quiet, rest := splitQuietSteps(p.Steps)
 	p.Steps = slices.Concat(quiet, rest)
@@ -164,7 +165,8 @@ func (w *repairing) repairSteps(ctx context.Context, record records.BundleRecord
 	return w.run.rebootHost(ctx)
 }
 
-// splitQuietSteps returns the steps that need no service to stop, as files are replaced and never changed in place, and the others.
+// splitQuietSteps returns the steps that need no service to stop, as files are replaced and never changed in place, and
+// the others.
 func splitQuietSteps(steps []plan.Step) (quiet, rest []plan.Step) {
 	for _, s := range steps {
 		switch {
@@ -197,7 +199,8 @@ func (w *repairing) doEachStep(ctx context.Context, steps []plan.Step) error {
 	return nil
 }
 
-// unrepairedError returns the error of a repair after which something still differs. It is the same for as long as that is the same.
+// unrepairedError returns the error of a repair after which something still differs. It is the same for as long as that
+// is the same.
 func (w *repairing) unrepairedError(skipped []bundle.EntryID) error {
 	why := maps.Clone(w.failed)
 	for _, id := range skipped {

@@ -15,8 +15,8 @@ type RefusedError struct {
 	Missing []plan.Missing
 	// Impact is what the plan costs, if that is more than is allowed.
 	Impact bundle.Impact
-	// Foreign is true if the bundle names something that is not in the table of this program (Engine.Permits): it is for a newer one, or of
-	// another project.
+	// Foreign is true if the bundle names something that is not in the table of this program (Engine.Permits): it is
+	// for a newer one, or of another project.
 	Foreign bool
 }
 

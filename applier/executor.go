@@ -45,8 +45,8 @@ func (x *executor) doSteps(ctx context.Context, steps []plan.Step) error {
 	return nil
 }
 
-// batchLength returns the number of steps, from the first one on, that are done at once: files that follow each other in the
-// plan and are large enough for more than one processor.
+// batchLength returns the number of steps, from the first one on, that are done at once: files that follow each other
+// in the plan and are large enough for more than one processor.
 func batchLength(steps []plan.Step) int {
 	n, size := 0, int64(0)
 	for n < len(steps) && steps[n].Verb == plan.VerbWrite && size < batchSize {
@@ -171,8 +171,8 @@ func (x *executor) clearState(ctx context.Context, path string) error {
 	return x.records.WriteJournal(ctx, x.records.Journal)
 }
 
-// applySetting makes a setting what it should be. A setting that this host cannot have is noted and is no error: an endpoint whose
-// network does not exist yet, an exclusion without Defender.
+// applySetting makes a setting what it should be. A setting that this host cannot have is noted and is no error: an
+// endpoint whose network does not exist yet, an exclusion without Defender.
 func (x *executor) applySetting(ctx context.Context, s plan.Step) error {
 	setting := plan.Setting{Kind: s.Setting.Kind, Name: s.Setting.Name, Present: s.Setting.Present}
 	if setting.Present {

@@ -11,14 +11,15 @@ import (
 	"wmco/bundle"
 )
 
-// guardSlack is how much longer than a confirmation may take the guard waits: the new process has to be started, after a pause of the
-// service control manager.
+// guardSlack is how much longer than a confirmation may take the guard waits: the new process has to be started, after
+// a pause of the service control manager.
 const guardSlack = 3 * time.Minute
 
 // guardPause is the time between two looks of the guard at the journal.
 const guardPause = 2 * time.Second
 
-// GuardHandover waits until the process that took over has confirmed, and rolls back if it does not. Agent is the service that it runs as.
+// GuardHandover waits until the process that took over has confirmed, and rolls back if it does not. Agent is the
+// service that it runs as.
 func (e *Engine) GuardHandover(ctx context.Context, agent string) (Outcome, error) {
 	guard := *e
 	guard.Self = ""
@@ -32,7 +33,8 @@ func (e *Engine) GuardHandover(ctx context.Context, agent string) (Outcome, erro
 			return Outcome{}, nil // a newer program writes its records when it is confirmed
 		case err != nil: // another look
 		case phase == records.PhaseHandover && late:
-			// From here on to the end: the new agent may confirm at this moment, and stop the guard that stops it. Neither would start it again.
+			// From here on to the end: the new agent may confirm at this moment, and stop the guard that stops it.
+			// Neither would start it again.
 			ctx := context.WithoutCancel(ctx)
 			if err := e.Host.StopService(ctx, agent); err != nil {
 				return Outcome{}, err
@@ -90,7 +92,8 @@ type Undone struct {
 	Log bundle.LogTail
 }
 
-// UnreportedRollback returns what was rolled back by a process that could not report it. It removes the guard that did it.
+// UnreportedRollback returns what was rolled back by a process that could not report it. It removes the guard that did
+// it.
 func (e *Engine) UnreportedRollback(ctx context.Context) (Undone, error) {
 	u, err := records.ReadUndone(ctx, e.Host)
 	undone := Undone{Bundle: u.Bundle}

@@ -11,15 +11,15 @@ import (
 	"wmco/bundle"
 )
 
-// The program's own service is exchanged last, and by two processes beside the old one: the new one confirms, and a guard, which runs the
-// old program as another service, rolls back if it does not.
+// The program's own service is exchanged last, and by two processes beside the old one: the new one confirms, and a
+// guard, which runs the old program as another service, rolls back if it does not.
 //
 //	old: every other step, healthy, confirmed --> journal: handing over --> guard starts --> own service has the new command, exit
 //	new: asks for the confirmation --> removes the guard --> writes the ledger
 //	guard: waits until the journal is not handing over any longer; after its time: stops the new one, rolls back, starts the old one
 //
-// Windows replaces no running program, so each has a file of its own. The guard's is a second name of the old one, which outlives it. A
-// service and not a child process, because it must outlive a boot as well.
+// Windows replaces no running program, so each has a file of its own. The guard's is a second name of the old one,
+// which outlives it. A service and not a child process, because it must outlive a boot as well.
 
 // exchange gives the program's own service another command.
 type exchange struct {
@@ -31,8 +31,9 @@ type exchange struct {
 	progress *progress
 }
 
-// withoutSelf returns a plan without the step that gives the program's own service another command, and that step; nil if there is none. The
-// program that the service runs stays as well: whoever is interrupted before the exchange starts with it again. The new one removes it.
+// withoutSelf returns a plan without the step that gives the program's own service another command, and that step; nil
+// if there is none. The program that the service runs stays as well: whoever is interrupted before the exchange starts
+// with it again. The new one removes it.
 func (x exchange) withoutSelf(p plan.Plan, observed plan.Observed) (plan.Plan, *plan.Step) {
 	have := observed.ServiceState(x.self)
 	i := slices.IndexFunc(p.Steps, func(s plan.Step) bool {
@@ -54,7 +55,8 @@ func (x exchange) withoutSelf(p plan.Plan, observed plan.Observed) (plan.Plan, *
 	return p, &swap
 }
 
-// keepProgram gives the program that the service runs a second name for the guard, before a step moves it aside. A run that is resumed has it.
+// keepProgram gives the program that the service runs a second name for the guard, before a step moves it aside. A run
+// that is resumed has it.
 func (x exchange) keepProgram(ctx context.Context, observed plan.Observed) error {
 	path := bundle.Program(observed.ServiceState(x.self).CommandLine)
 	infos, err := x.host.Stat(ctx, []string{path, records.FileGuard})

@@ -24,7 +24,8 @@ type health struct {
 	progress *progress
 }
 
-// watched is a service that is waited for. Times are since the boot of the host, so that setting its clock changes nothing.
+// watched is a service that is waited for. Times are since the boot of the host, so that setting its clock changes
+// nothing.
 type watched struct {
 	plan.WantedService
 	// begin is when the wait began, since is when the service was first healthy as this process, 0 while it is not.
@@ -33,8 +34,8 @@ type watched struct {
 	healthy      bool
 }
 
-// awaitStarted waits until the services of a target are healthy that were started: each within the deadline of its probe, all at once. A service that was left
-// alone is not checked.
+// awaitStarted waits until the services of a target are healthy that were started: each within the deadline of its
+// probe, all at once. A service that was left alone is not checked.
 func (h health) awaitStarted(ctx context.Context, t *plan.Target, started []string) error {
 	begin := h.clock.SinceBoot()
 	var list []*watched
@@ -56,8 +57,8 @@ func (h health) awaitStarted(ctx context.Context, t *plan.Target, started []stri
 	}
 }
 
-// probeServices probes the services that are not healthy yet, and returns how many still are not. It returns an error for the first
-// whose deadline has passed.
+// probeServices probes the services that are not healthy yet, and returns how many still are not. It returns an error
+// for the first whose deadline has passed.
 func (h health) probeServices(ctx context.Context, list []*watched) (int, error) {
 	states, err := h.readStates(ctx, list)
 	if err != nil {
@@ -97,8 +98,8 @@ func (h health) settleTime(p bundle.Probe) time.Duration {
 	return d
 }
 
-// noteHealthy notes that the service is healthy now, and whether it has been for long enough. It returns a reason if it is another
-// process than before: one good answer between two crashes is no health.
+// noteHealthy notes that the service is healthy now, and whether it has been for long enough. It returns a reason if it
+// is another process than before: one good answer between two crashes is no health.
 func (w *watched) noteHealthy(process int, now, settle time.Duration) string {
 	switch {
 	case w.since == 0 && w.process != 0 && w.process != process, w.since != 0 && w.process != process:

@@ -14,16 +14,17 @@ import (
 	"wmco/bundle"
 )
 
-// fileImported is the existing operator's list of the CAs that its daemon added to LocalMachine\Root. It is a copy of the PEM
-// file that they came from, which the daemon reads to remove them again
+// fileImported is the existing operator's list of the CAs that its daemon added to LocalMachine\Root. It is a copy of
+// the PEM file that they came from, which the daemon reads to remove them again
 // (github.com/openshift/windows-machine-config-operator, pkg/daemon/certs).
 const fileImported = `C:\k\imported-certs.pem`
 
 // maxImported limits the list, in bytes. All public CAs together take about 250 kB.
 const maxImported = 8 << 20
 
-// readImported reads the existing operator's list as entries that are managed: its CAs and the file itself. So the plan removes
-// the CAs that the bundle does not want, and after them the file: until then, an interrupted run finds them there.
+// readImported reads the existing operator's list as entries that are managed: its CAs and the file itself. So the plan
+// removes the CAs that the bundle does not want, and after them the file: until then, an interrupted run finds them
+// there.
 //
 // A CA that cannot be read is in no plan. The file stays then, and a note says so.
 func (s *situation) readImported(ctx context.Context) error {
@@ -58,8 +59,8 @@ func (s *situation) readImported(ctx context.Context) error {
 	return nil
 }
 
-// parseImported returns the certificates of a PEM text, and reports whether they are all that it lists. The daemon leaves an
-// empty file when it has removed the last CA.
+// parseImported returns the certificates of a PEM text, and reports whether they are all that it lists. The daemon
+// leaves an empty file when it has removed the last CA.
 func parseImported(data []byte) (cas []bundle.TrustedCA, whole bool) {
 	blocks := bytes.Count(data, []byte("-----BEGIN "))
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {

@@ -12,8 +12,8 @@ import (
 	"wmco/bundle"
 )
 
-// beginRun records, before the first action, what is about to change and what it was, and keeps the files that are about to
-// be replaced. After an interruption, what the first run recorded stays.
+// beginRun records, before the first action, what is about to change and what it was, and keeps the files that are
+// about to be replaced. After an interruption, what the first run recorded stays.
 func (r *run) beginRun(ctx context.Context, record records.BundleRecord, p plan.Plan, observed plan.Observed, t *plan.Target) error {
 	j := r.records.Journal
 	if r.records.Interrupted && j.Bundle.Manifest.Digest != record.Manifest.Digest {
@@ -43,7 +43,8 @@ func (r *run) beginRun(ctx context.Context, record records.BundleRecord, p plan.
 			}
 		case plan.VerbStart:
 			j.Starts = withName(j.Starts, s.Service.Config.Name)
-			// The service control manager may start it in between, before what it reads is written. One that is stopped by a step is noted by that.
+			// The service control manager may start it in between, before what it reads is written. One that is stopped
+			// by a step is noted by that.
 			if s.Fresh && s.Reason == plan.ReasonNotRunning {
 				j.Restart = withName(j.Restart, s.Service.Config.Name)
 			}

@@ -11,8 +11,9 @@ import (
 	"wmco/bundle"
 )
 
-// checkKept returns why a plan is not carried out, as a *RefusedError: it would take from the host what whoever made the bundle may not have known.
-// A repair, and whatever ends an interrupted run, is not checked: the run that began it was.
+// checkKept returns why a plan is not carried out, as a *RefusedError: it would take from the host what whoever made
+// the bundle may not have known. A repair, and whatever ends an interrupted run, is not checked: the run that began it
+// was.
 func (r *run) checkKept(ctx context.Context, record records.BundleRecord, p plan.Plan) error {
 	if r.repairs {
 		return nil
@@ -36,7 +37,8 @@ const (
 	keysFix = "render it with the cluster as input (--from cluster), which has them, or allow the removal with --remove-signing-keys"
 )
 
-// removesSigningKeys reports whether a plan removes the keys of the operator. Those that nothing brought are not managed, and stay.
+// removesSigningKeys reports whether a plan removes the keys of the operator. Those that nothing brought are not
+// managed, and stay.
 func removesSigningKeys(p plan.Plan) bool {
 	return slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Verb == plan.VerbRemove && isSigningKeys(s.File.Path) })
 }
@@ -45,8 +47,9 @@ func isSigningKeys(path string) bool {
 	return bundle.FoldPath(path) == bundle.FoldPath(bundle.SigningKeysFile)
 }
 
-// lackedProgram says which program of a service that the plan creates or changes is neither on the host nor in the bundle; empty if there is none. A
-// service cannot start without it, and what ran before would have been stopped for it.
+// lackedProgram says which program of a service that the plan creates or changes is neither on the host nor in the
+// bundle; empty if there is none. A service cannot start without it, and what ran before would have been stopped for
+// it.
 func (e *Engine) lackedProgram(ctx context.Context, record records.BundleRecord, p plan.Plan) (string, error) {
 	b := record.ManifestBundle()
 	services := b.Services()

@@ -31,8 +31,8 @@ func (e *Engine) lockHost(ctx context.Context, wait time.Duration) (func() error
 	}
 }
 
-// whileLocked does the work of the run while no other run changes the host. That the lock cannot be released changes nothing of what the run did: the
-// lock of a process that ends is free.
+// whileLocked does the work of the run while no other run changes the host. That the lock cannot be released changes
+// nothing of what the run did: the lock of a process that ends is free.
 func (r *run) whileLocked(ctx context.Context, work func() error) error {
 	release, err := r.lockAndQuarantine(ctx)
 	if err != nil {
@@ -45,10 +45,11 @@ func (r *run) whileLocked(ctx context.Context, work func() error) error {
 	return err
 }
 
-// lockAndQuarantine locks the host and sets aside the records that do not count. It comes before anything of ours is written, and before
-// folders get our access: until then their owner and access show who made them.
+// lockAndQuarantine locks the host and sets aside the records that do not count. It comes before anything of ours is
+// written, and before folders get our access: until then their owner and access show who made them.
 func (r *run) lockAndQuarantine(ctx context.Context) (release func() error, err error) {
-	// An error may be that another run is removing its records at this moment: the lock waits for that, and it is asked again.
+	// An error may be that another run is removing its records at this moment: the lock waits for that, and it is asked
+	// again.
 	bad, _ := records.UntrustedRecords(ctx, r.engine.Host)
 	var moved []string
 	if slices.Contains(bad, plan.StateFolder) {

@@ -25,8 +25,8 @@ func missingContents(store *records.Store, p plan.Plan) []plan.Missing {
 	return list
 }
 
-// contentsOfPlan returns every content that steps use, once: those that they need, and those of files that are written for their
-// access alone.
+// contentsOfPlan returns every content that steps use, once: those that they need, and those of files that are written
+// for their access alone.
 func contentsOfPlan(p plan.Plan) []plan.Need {
 	var list []plan.Need
 	seen := map[string]bool{}
@@ -62,9 +62,9 @@ func addCorrupt(ctx context.Context, store *records.Store, p *plan.Plan) error {
 	return nil
 }
 
-// checkContents reads every content that steps use, before anything stops: those that were kept, and those that have arrived,
-// because their parts may be from before and after an interruption and of two encodings. A corrupt one is removed and asked
-// for again.
+// checkContents reads every content that steps use, before anything stops: those that were kept, and those that have
+// arrived, because their parts may be from before and after an interruption and of two encodings. A corrupt one is
+// removed and asked for again.
 func checkContents(ctx context.Context, store *records.Store, p plan.Plan) error {
 	var bad []plan.Missing
 	for _, n := range contentsOfPlan(p) {
@@ -82,8 +82,8 @@ func checkContents(ctx context.Context, store *records.Store, p plan.Plan) error
 	return nil
 }
 
-// checkWritable returns an error for a step that would replace a file that another program has locked: services would stop for it in
-// vain.
+// checkWritable returns an error for a step that would replace a file that another program has locked: services would
+// stop for it in vain.
 func checkWritable(p plan.Plan, observed plan.Observed) error {
 	for _, s := range p.Steps {
 		if s.Verb == plan.VerbWrite && slices.Contains(observed.Unread, s.File.Path) {

@@ -60,8 +60,8 @@ func (o observer) statPaths(ctx context.Context, t *plan.Target, observed *plan.
 	return nil
 }
 
-// listFolders lists folders: those with managed files, to find unmanaged ones, and to their full depth exclusive ones and those
-// that are removed or in the way.
+// listFolders lists folders: those with managed files, to find unmanaged ones, and to their full depth exclusive ones
+// and those that are removed or in the way.
 func (o observer) listFolders(ctx context.Context, t *plan.Target, observed *plan.Observed) error {
 	shallow, deep := map[string]string{}, map[string]string{}
 	for _, f := range t.Files {
@@ -144,8 +144,9 @@ func (o observer) hashCandidates(ctx context.Context, t *plan.Target, observed *
 	return err
 }
 
-// hashFiles returns the sha256 of files, read on all processors; empty for one that was removed since. One that another program has locked
-// is among the unread: it has the sha256 that it had before, in the cache or in the bundle that was applied last.
+// hashFiles returns the sha256 of files, read on all processors; empty for one that was removed since. One that another
+// program has locked is among the unread: it has the sha256 that it had before, in the cache or in the bundle that was
+// applied last.
 func (o observer) hashFiles(ctx context.Context, files []plan.FileInfo) (sums, unread []string, err error) {
 	sums = make([]string, len(files))
 	errs := make([]error, len(files))

@@ -62,7 +62,8 @@ func (p *progress) noteUnknown(id bundle.EntryID, why string) {
 	}
 }
 
-// end returns the outcome of a run for a bundle, and sends its last event. Applying reports whether the host is between two bundles.
+// end returns the outcome of a run for a bundle, and sends its last event. Applying reports whether the host is between
+// two bundles.
 func (p *progress) end(d bundle.Digest, applying bool, err error) (Outcome, error) {
 	event := Event{
 		Event: EventResult, Bundle: d, Result: p.result, Done: p.done, Total: p.total, Written: p.written, Restarted: p.restarted,

@@ -14,19 +14,20 @@ import (
 	"wmco/bundle/archive"
 )
 
-// ContentSource is where a run gets the contents of a bundle from: *archive.Reader reads them from a stream, *archive.Delivery from
-// the memory or the disk of this process. The engine trusts neither: it checks the list against the manifest, the parts against the
-// list, and the bytes of a content, before anything uses them, against its digest.
+// ContentSource is where a run gets the contents of a bundle from: *archive.Reader reads them from a stream,
+// *archive.Delivery from the memory or the disk of this process. The engine trusts neither: it checks the list against
+// the manifest, the parts against the list, and the bytes of a content, before anything uses them, against its digest.
 type ContentSource interface {
-	// Contents returns those of the manifest that the source has, in the order of their digests, whether their parts follow or not.
+	// Contents returns those of the manifest that the source has, in the order of their digests, whether their parts
+	// follow or not.
 	Contents() []archive.Content
-	// Next returns the next part, in the order of their names, and its bytes, which are valid until Next is called again and need
-	// not be read. After the last part it returns io.EOF.
+	// Next returns the next part, in the order of their names, and its bytes, which are valid until Next is called
+	// again and need not be read. After the last part it returns io.EOF.
 	Next() (archive.Part, io.Reader, error)
 }
 
-// receiver stores contents as they arrive. A large part is written while the next one is read, because flushing it to the
-// disk takes as long as its transfer.
+// receiver stores contents as they arrive. A large part is written while the next one is read, because flushing it to
+// the disk takes as long as its transfer.
 type receiver struct {
 	store    *records.Store
 	progress *progress
@@ -114,7 +115,8 @@ func (in *receiver) receivePart(ctx context.Context) error {
 	return in.receiveLarge(ctx, part, stored)
 }
 
-// recheckContent reads a content that the host seems to have and is sent nevertheless: if it is corrupt, what arrives takes its place.
+// recheckContent reads a content that the host seems to have and is sent nevertheless: if it is corrupt, what arrives
+// takes its place.
 func (in *receiver) recheckContent(ctx context.Context, c archive.Content) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()

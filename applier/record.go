@@ -56,9 +56,9 @@ func (r *run) writeLedger(ctx context.Context, record records.BundleRecord, p pl
 	return r.records.RemoveJournal(ctx)
 }
 
-// preexistingEntries returns the entries that were on the host before us and may belong to another product: those that earlier runs
-// found, and those that this run neither wrote nor owned. Entries of other kinds are adopted, and so are all entries of a
-// host with the existing operator's services: that operator put them there.
+// preexistingEntries returns the entries that were on the host before us and may belong to another product: those that
+// earlier runs found, and those that this run neither wrote nor owned. Entries of other kinds are adopted, and so are
+// all entries of a host with the existing operator's services: that operator put them there.
 func (r recording) preexistingEntries() []bundle.EntryID {
 	earlier := r.records.FoundEntries()
 	adopts := r.isAdoption()
@@ -76,8 +76,8 @@ func (r recording) preexistingEntries() []bundle.EntryID {
 	return list
 }
 
-// isAdoption reports whether the host was the existing operator's: it has one of our services by name and description, or that
-// operator's list of CAs, and we never applied a bundle to it.
+// isAdoption reports whether the host was the existing operator's: it has one of our services by name and description,
+// or that operator's list of CAs, and we never applied a bundle to it.
 func (r recording) isAdoption() bool {
 	if r.records.Ledger.AppliedDigest() != "" {
 		return false

@@ -9,9 +9,9 @@ import (
 	"wmco/bundle"
 )
 
-// Repair brings the host back to the bundle that was applied last, from the contents that it keeps, entry by entry: what can be
-// repaired is, and what cannot is left alone for a while (Backoff) and makes the result partial. An interrupted run is resumed
-// or undone. On a host without a bundle it does nothing. A dry run only reports.
+// Repair brings the host back to the bundle that was applied last, from the contents that it keeps, entry by entry:
+// what can be repaired is, and what cannot is left alone for a while (Backoff) and makes the result partial. An
+// interrupted run is resumed or undone. On a host without a bundle it does nothing. A dry run only reports.
 func (e *Engine) Repair(ctx context.Context, o Options) (Outcome, error) {
 	r := newRun(e, o)
 	r.repairs = true

@@ -11,9 +11,9 @@ import (
 // ErrInterrupted means that a run was interrupted, which Repair resumes or undoes first.
 var ErrInterrupted = errors.New("an interrupted run comes first")
 
-// RestartServices stops services in the order of their names and starts them in the reverse order, so a service stands before those that it
-// depends on. A service that does not exist is left out. What cannot be started stays stopped, and Repair starts it. Wait is how long another
-// run may keep the host.
+// RestartServices stops services in the order of their names and starts them in the reverse order, so a service stands
+// before those that it depends on. A service that does not exist is left out. What cannot be started stays stopped, and
+// Repair starts it. Wait is how long another run may keep the host.
 func (e *Engine) RestartServices(ctx context.Context, names []string, wait time.Duration) error {
 	return newRun(e, Options{LockWait: wait}).whileLocked(ctx, func() error { return e.restartServices(ctx, names) })
 }

@@ -12,7 +12,8 @@ import (
 	"wmco/bundle"
 )
 
-// run is one run of the engine: it decides which phase comes next. Each phase is a type that has what it reads and writes.
+// run is one run of the engine: it decides which phase comes next. Each phase is a type that has what it reads and
+// writes.
 type run struct {
 	engine  *Engine
 	options Options
@@ -122,8 +123,8 @@ func (r *run) checkAllowed(p plan.Plan) error {
 	return nil
 }
 
-// checkKnown returns an error for a setting that the bundle changes and that could not be read. One that it has in common with the bundle that was applied
-// last stays as it is.
+// checkKnown returns an error for a setting that the bundle changes and that could not be read. One that it has in
+// common with the bundle that was applied last stays as it is.
 func (r *run) checkKnown(p plan.Plan, record records.BundleRecord, observed plan.Observed) error {
 	if len(p.Unknown) == 0 {
 		return nil
@@ -139,8 +140,8 @@ func (r *run) checkKnown(p plan.Plan, record records.BundleRecord, observed plan
 	return nil
 }
 
-// impactLimit returns the highest impact that is allowed. What was allowed for a run holds for the process that resumes it: the
-// host is between two bundles, and rolling back costs no less.
+// impactLimit returns the highest impact that is allowed. What was allowed for a run holds for the process that resumes
+// it: the host is between two bundles, and rolling back costs no less.
 func (r *run) impactLimit() bundle.Impact {
 	if j := r.records.Journal; r.repairs && j.Allowed != "" && j.Allowed.Rank() > r.options.MaxImpact.Rank() {
 		return j.Allowed

@@ -44,8 +44,8 @@ func (e *Engine) loadSituation(ctx context.Context) (*situation, error) {
 	return s, nil
 }
 
-// targetOf returns the target of a bundle on this host: what it names, and the removal of everything else that is managed or that
-// the existing operator imported.
+// targetOf returns the target of a bundle on this host: what it names, and the removal of everything else that is
+// managed or that the existing operator imported.
 func (s *situation) targetOf(record records.BundleRecord) *plan.Target {
 	t := plan.NewTarget(record.ManifestBundle(), s.records.KnownContents(record))
 	t.DropUnwanted(append(s.records.OwnedBundles(), s.imported), s.records.FoundEntries(), s.records.MadeFolders())

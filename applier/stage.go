@@ -11,10 +11,10 @@ import (
 	"wmco/bundle"
 )
 
-// Stage keeps the executables of a bundle that is applied later, so that nothing has to be sent then. It changes nothing that runs, and
-// what it keeps survives every run until a bundle has it, or other contents are staged. A transfer that was interrupted is resumed by the
-// next call with the parts that are missing. A result of ResultSame means that everything was here, ResultRefused that contents are
-// missing, which it names.
+// Stage keeps the executables of a bundle that is applied later, so that nothing has to be sent then. It changes
+// nothing that runs, and what it keeps survives every run until a bundle has it, or other contents are staged. A
+// transfer that was interrupted is resumed by the next call with the parts that are missing. A result of ResultSame
+// means that everything was here, ResultRefused that contents are missing, which it names.
 func (e *Engine) Stage(ctx context.Context, m bundle.Manifest, from ContentSource, wait time.Duration) (Outcome, error) {
 	r := newRun(e, Options{LockWait: wait})
 	record, err := e.admitBundle(m, from.Contents())

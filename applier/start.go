@@ -9,9 +9,11 @@ import (
 	"wmco/applier/plan"
 )
 
-// startService starts a service, and records that it did. It runs with its present configuration then, and with the files that were written before: where the
-// service control manager has started it since it was observed, as it does with a service that has crashed some time after that
-// (learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_failure_actionsw), its process may have read what was there before, and is ended first.
+// startService starts a service, and records that it did. It runs with its present configuration then, and with the
+// files that were written before: where the service control manager has started it since it was observed, as it does
+// with a service that has crashed some time after that
+// (learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_failure_actionsw), its process may have read what was
+// there before, and is ended first.
 func (x *executor) startService(ctx context.Context, s plan.Step) error {
 	x.progress.restarted++
 	name := s.Service.Config.Name
@@ -38,8 +40,8 @@ func (x *executor) startService(ctx context.Context, s plan.Step) error {
 	return x.records.WriteJournal(ctx, j)
 }
 
-// endEarlyStart stops a service that runs although it was stopped, and returns the services that were stopped for it, in that order: Windows refuses to stop
-// one before those that depend on it.
+// endEarlyStart stops a service that runs although it was stopped, and returns the services that were stopped for it,
+// in that order: Windows refuses to stop one before those that depend on it.
 func (x *executor) endEarlyStart(ctx context.Context, name string) ([]string, error) {
 	process, err := x.host.ServiceProcess(ctx, name)
 	if err != nil || process == 0 {

@@ -10,7 +10,8 @@ import (
 	"wmco/bundle"
 )
 
-// findStaleState returns what belongs to another cluster than the bundle's, and what an earlier run found and did not remove.
+// findStaleState returns what belongs to another cluster than the bundle's, and what an earlier run found and did not
+// remove.
 func (s *situation) findStaleState(ctx context.Context, record records.BundleRecord) (plan.Stale, error) {
 	b := record.ManifestBundle()
 	found := plan.Stale{Paths: slices.Clone(s.records.Journal.Stale.Paths), Networks: slices.Clone(s.records.Journal.Stale.Networks)}

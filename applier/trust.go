@@ -26,8 +26,9 @@ func (q quarantine) setAside(ctx context.Context, path string) error {
 	return nil
 }
 
-// claimRoots sets aside the roots that somebody else made before us: whoever owns a folder can put programs beside ours, and
-// change the access that we give it. On a host with a ledger they are ours, and the plan gives them their access again.
+// claimRoots sets aside the roots that somebody else made before us: whoever owns a folder can put programs beside
+// ours, and change the access that we give it. On a host with a ledger they are ours, and the plan gives them their
+// access again.
 func (q quarantine) claimRoots(ctx context.Context, r *records.Records) error {
 	if r.Ledger.AppliedDigest() != "" || r.Interrupted || r.Damaged {
 		return nil
@@ -47,10 +48,11 @@ func (q quarantine) claimRoots(ctx context.Context, r *records.Records) error {
 	return q.claimPrograms(ctx, r)
 }
 
-// claimPrograms sets aside what others have put beside the programs before the first bundle was applied. Where an administrator or another operator had
-// made the folder without an access of its own, users could add files, and a program looks for libraries in its own folder first
-// (learn.microsoft.com/windows/win32/dlls/dynamic-link-library-search-order). It comes before the plan, which then has what is missing, and again when the
-// folders have our access, before anything starts.
+// claimPrograms sets aside what others have put beside the programs before the first bundle was applied. Where an
+// administrator or another operator had made the folder without an access of its own, users could add files, and a
+// program looks for libraries in its own folder first
+// (learn.microsoft.com/windows/win32/dlls/dynamic-link-library-search-order). It comes before the plan, which then has
+// what is missing, and again when the folders have our access, before anything starts.
 func (q quarantine) claimPrograms(ctx context.Context, r *records.Records) error {
 	if r.Ledger.AppliedDigest() != "" {
 		return nil
@@ -65,9 +67,10 @@ func (q quarantine) claimPrograms(ctx context.Context, r *records.Records) error
 // isForeign reports whether something belongs to another product, or leads elsewhere.
 func isForeign(f plan.FileInfo) bool { return f.Owner == plan.OwnerOther || f.Kind == plan.FileOther }
 
-// makeFolder makes a folder, or gives one that exists its access. Whoever has made a folder may hold it open with the right to change its access, which no
-// other access takes away (learn.microsoft.com/windows/win32/secauthz/access-rights-and-access-masks): before the first bundle, one of another user is set
-// aside and not taken, also where a program keeps it from being moved.
+// makeFolder makes a folder, or gives one that exists its access. Whoever has made a folder may hold it open with the
+// right to change its access, which no other access takes away
+// (learn.microsoft.com/windows/win32/secauthz/access-rights-and-access-masks): before the first bundle, one of another
+// user is set aside and not taken, also where a program keeps it from being moved.
 func (q quarantine) makeFolder(ctx context.Context, r *records.Records, path string, access bundle.Access) error {
 	if r.Ledger.AppliedDigest() != "" || r.Damaged {
 		return q.host.MakeDirectory(ctx, path, access)

@@ -31,8 +31,8 @@ const leaseNamespace = "kube-node-lease"
 // userPrefix begins the user name of a kubelet (kubernetes.io/docs/reference/access-authn-authz/node).
 const userPrefix = "system:node:"
 
-// APIServer reaches the cluster as the node itself. It reads its kubeconfig when it is first needed, so that the agent can start
-// before the kubelet has its certificate.
+// APIServer reaches the cluster as the node itself. It reads its kubeconfig when it is first needed, so that the agent
+// can start before the kubelet has its certificate.
 type APIServer struct {
 	connection Connection
 
@@ -47,7 +47,8 @@ type APIServer struct {
 // NewAPIServer reaches the cluster by a kubeconfig. No file is read yet.
 func NewAPIServer(c Connection) *APIServer { return &APIServer{connection: c} }
 
-// Watch implements Cluster. It asks for the metadata of this Node only; whoever is away is asked again, with a growing pause.
+// Watch implements Cluster. It asks for the metadata of this Node only; whoever is away is asked again, with a growing
+// pause.
 func (s *APIServer) Watch(ctx context.Context, changed func(Node)) {
 	if !s.awaitFiles(ctx) {
 		return
@@ -92,8 +93,8 @@ func (s *APIServer) Watch(ctx context.Context, changed func(Node)) {
 	controller.RunWithContext(ctx)
 }
 
-// watchLogger returns a function that logs that the Node cannot be followed, and that it can be again. Every attempt in between would
-// fill the log.
+// watchLogger returns a function that logs that the Node cannot be followed, and that it can be again. Every attempt in
+// between would fill the log.
 func (s *APIServer) watchLogger() func(context.Context, error) {
 	failing := false
 	return func(ctx context.Context, err error) {
@@ -126,7 +127,8 @@ func (s *APIServer) Part(ctx context.Context, namespace, name string) ([]byte, e
 	return secret.Data[published.SecretKey], err
 }
 
-// Report implements Cluster. NodeRestriction lets a node write its own annotations and conditions, in one request of the status.
+// Report implements Cluster. NodeRestriction lets a node write its own annotations and conditions, in one request of
+// the status.
 func (s *APIServer) Report(ctx context.Context, status Status) error {
 	l, err := s.currentLink()
 	if err != nil {

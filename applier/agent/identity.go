@@ -39,8 +39,9 @@ func NodeOfCertificate(data []byte) (string, error) {
 	return name, nil
 }
 
-// explainError adds to an error what is wrong with a certificate. An API server answers to an expired client certificate as to none:
-// a host that was off for longer than the certificate is valid cannot renew it, and has to join again.
+// explainError adds to an error what is wrong with a certificate. An API server answers to an expired client
+// certificate as to none: a host that was off for longer than the certificate is valid cannot renew it, and has to join
+// again.
 func (l *link) explainError(err error) error {
 	now := l.clock.Now()
 	if invalid := (x509.CertificateInvalidError{}); errors.As(err, &invalid) && invalid.Reason == x509.Expired {

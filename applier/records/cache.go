@@ -9,8 +9,8 @@ import (
 	"wmco/bundle"
 )
 
-// Cache holds the digests of files, so that a host whose files were not touched need not read 400 MB of them. A digest is
-// used as long as size, modification time and identity of the file are the same. A full observation reads the files.
+// Cache holds the digests of files, so that a host whose files were not touched need not read 400 MB of them. A digest
+// is used as long as size, modification time and identity of the file are the same. A full observation reads the files.
 type Cache struct {
 	Schema int                   `json:"schema"`
 	Files  map[string]cachedFile `json:"files"`

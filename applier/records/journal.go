@@ -18,11 +18,13 @@ const (
 	PhaseReboot Phase = "rebooting"
 	// PhaseConfirming means that all services are healthy and the caller has not confirmed.
 	PhaseConfirming Phase = "confirming"
-	// PhaseHandover means that everything is done and confirmed but for the service of the program itself, which is exchanged: the new
-	// process has to confirm. It writes no record before, because a program of an older version may have to read them.
+	// PhaseHandover means that everything is done and confirmed but for the service of the program itself, which is
+	// exchanged: the new process has to confirm. It writes no record before, because a program of an older version may
+	// have to read them.
 	PhaseHandover Phase = "handing over"
-	// PhaseRecording means that everything is done and confirmed, and that the ledger is being written. Once the ledger has
-	// the bundle, the run has finished. A run that repairs the bundle of the ledger is not in this phase before it is done.
+	// PhaseRecording means that everything is done and confirmed, and that the ledger is being written. Once the ledger
+	// has the bundle, the run has finished. A run that repairs the bundle of the ledger is not in this phase before it
+	// is done.
 	PhaseRecording Phase = "recording"
 	// PhaseRollback means that the state before is being restored.
 	PhaseRollback Phase = "rolling back"
@@ -64,8 +66,8 @@ type Waiting struct {
 	Limit time.Duration `json:"limit"`
 }
 
-// IsLate reports whether the confirmation is late. After another boot it is not known how long the host was down, and the wait
-// begins again with the boot: it takes twice its limit at most.
+// IsLate reports whether the confirmation is late. After another boot it is not known how long the host was down, and
+// the wait begins again with the boot: it takes twice its limit at most.
 func (j Journal) IsLate(boot string, sinceBoot time.Duration, now time.Time) bool {
 	switch {
 	case !j.Deadline.IsZero():

@@ -18,8 +18,8 @@ import (
 	"wmco/bundle/archive"
 )
 
-// Store keeps contents on the host: those of bundles, in the parts and the form in which they were sent, and whole files
-// that were there before us.
+// Store keeps contents on the host: those of bundles, in the parts and the form in which they were sent, and whole
+// files that were there before us.
 //
 //	contents\<sha256>-000of002, ...-001of002      zstd, in parts
 //	previous\<sha256>                             a second name of a file that is about to be replaced
@@ -183,8 +183,8 @@ func partPath(p archive.Part) string { return DirContents + `\` + p.Name() }
 
 func previousPath(sum string) string { return DirPrevious + `\` + sum }
 
-// OpenContent returns the raw bytes of a content, which are checked at their end: a corrupt content is an *archive.CorruptError,
-// and one that is not there fs.ErrNotExist.
+// OpenContent returns the raw bytes of a content, which are checked at their end: a corrupt content is an
+// *archive.CorruptError, and one that is not there fs.ErrNotExist.
 func (s *Store) OpenContent(ctx context.Context, c plan.Content) (io.ReadCloser, error) {
 	if s.IsWhole(c.SHA256) {
 		// Errors do not name the digest, see HideContentName.
@@ -237,7 +237,8 @@ func (s *Store) CheckContent(ctx context.Context, c plan.Content) (bool, error) 
 	return err == nil, err
 }
 
-// VerifyContent is CheckContent, and removes a corrupt content. A second form of it, as a file that was kept, takes its place.
+// VerifyContent is CheckContent, and removes a corrupt content. A second form of it, as a file that was kept, takes its
+// place.
 func (s *Store) VerifyContent(ctx context.Context, c plan.Content) (bool, error) {
 	for s.HasContent(c.SHA256) {
 		right, err := s.CheckContent(ctx, c)
@@ -270,8 +271,8 @@ func (r contextReader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// RejectCorrupt removes a content if err says that it is corrupt: parts from before and after an interruption may not fit
-// together. The next run asks for all of it.
+// RejectCorrupt removes a content if err says that it is corrupt: parts from before and after an interruption may not
+// fit together. The next run asks for all of it.
 func (s *Store) RejectCorrupt(ctx context.Context, sum string, err error) error {
 	if !isCorrupt(err) {
 		return err
@@ -296,8 +297,8 @@ func (s *Store) discardContent(ctx context.Context, sum string) error {
 	return nil
 }
 
-// KeepFile makes sure that a file which is about to be replaced can be restored: from its content, which is read to its end,
-// or, where there is none or it is corrupt, by a second name of the file.
+// KeepFile makes sure that a file which is about to be replaced can be restored: from its content, which is read to its
+// end, or, where there is none or it is corrupt, by a second name of the file.
 func (s *Store) KeepFile(ctx context.Context, path string, c plan.Content) error {
 	if s.IsWhole(c.SHA256) {
 		if sound, err := s.VerifyContent(ctx, c); sound || err != nil {
@@ -328,8 +329,8 @@ func (s *Store) RestoreFile(ctx context.Context, sum, path string) bool {
 // HasArrived reports whether a content is whole and parts of it arrived in this run.
 func (s *Store) HasArrived(sum string) bool { return s.fresh[sum] && s.IsWhole(sum) }
 
-// sweepUnneeded removes what no repair of the bundles needs and no program has written since a time. What cannot be removed now is
-// removed another time.
+// sweepUnneeded removes what no repair of the bundles needs and no program has written since a time. What cannot be
+// removed now is removed another time.
 func (s *Store) sweepUnneeded(ctx context.Context, needed map[string]bool, since time.Time) {
 	for sum := range s.parts {
 		if !needed[sum] && (since.IsZero() || s.modified[sum].Before(since)) {

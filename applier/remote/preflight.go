@@ -9,7 +9,8 @@ import (
 	"wmco/preflight"
 )
 
-// Preflight asks the host what it has and what it reaches. Nothing on the host changes. The question has credentials, which are sent on stdin.
+// Preflight asks the host what it has and what it reaches. Nothing on the host changes. The question has credentials,
+// which are sent on stdin.
 func (a *Agent) Preflight(ctx context.Context, q preflight.Question) (preflight.Answer, error) {
 	text, err := json.Marshal(q)
 	if err != nil {

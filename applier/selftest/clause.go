@@ -244,7 +244,8 @@ func (t *trial) soon() context.Context {
 	return ctx
 }
 
-// codeOf returns the number of the system's error in err (learn.microsoft.com/windows/win32/debug/system-error-codes on Windows).
+// codeOf returns the number of the system's error in err (learn.microsoft.com/windows/win32/debug/system-error-codes on
+// Windows).
 func codeOf(err error) uint32 {
 	var number syscall.Errno
 	if errors.As(err, &number) {

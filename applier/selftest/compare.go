@@ -13,8 +13,8 @@ type Difference struct{ Clause, Text string }
 
 func (d Difference) String() string { return fmt.Sprintf("%q: %s", d.Clause, d.Text) }
 
-// Compare returns where a fake does not do what a real Windows did. A clause that one of them skipped says nothing; one that the contract does
-// not have any longer has to be renamed in the result, or removed from it.
+// Compare returns where a fake does not do what a real Windows did. A clause that one of them skipped says nothing; one
+// that the contract does not have any longer has to be renamed in the result, or removed from it.
 func Compare(windows, fake result.Result) []Difference {
 	var all []Difference
 	for _, r := range windows.Clauses {

@@ -193,8 +193,8 @@ func (Machine) HasCertificate(t selftest.T, der []byte) bool {
 	return slices.ContainsFunc(all, func(have []byte) bool { return string(have) == string(der) })
 }
 
-// MakeNetwork makes an HNS network of type Internal, which no adapter of the machine is a part of. Its addresses are TEST-NET-2, which
-// no network uses (RFC 5737).
+// MakeNetwork makes an HNS network of type Internal, which no adapter of the machine is a part of. Its addresses are
+// TEST-NET-2, which no network uses (RFC 5737).
 func (Machine) MakeNetwork(t selftest.T) string {
 	t.Helper()
 	if windows.NewLazySystemDLL("vmcompute.dll").NewProc("HNSCall").Find() != nil {

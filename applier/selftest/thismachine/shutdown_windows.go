@@ -32,8 +32,8 @@ func withService(t selftest.T, name string, rights uint32, use func(windows.Hand
 	check(t, errors.Join(use(service), windows.CloseServiceHandle(service)))
 }
 
-// AcceptsPreshutdown implements selftest.PreshutdownKeeper (learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_status_process,
-// SERVICE_ACCEPT_PRESHUTDOWN).
+// AcceptsPreshutdown implements selftest.PreshutdownKeeper
+// (learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_status_process, SERVICE_ACCEPT_PRESHUTDOWN).
 func (Machine) AcceptsPreshutdown(t selftest.T, service string) bool {
 	t.Helper()
 	var status windows.SERVICE_STATUS_PROCESS
@@ -93,7 +93,8 @@ func fileReceived(control uint8) string {
 	return filepath.Join(folderSeen, "control-"+strconv.Itoa(int(control)))
 }
 
-// SendControl implements selftest.ControlSender (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-controlservice, 128 to 255).
+// SendControl implements selftest.ControlSender (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-controlservice,
+// 128 to 255).
 func (Machine) SendControl(t selftest.T, service string, control uint8) selftest.Receiver {
 	t.Helper()
 	withService(t, service, windows.SERVICE_USER_DEFINED_CONTROL, func(s windows.Handle) error {

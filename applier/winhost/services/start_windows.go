@@ -198,8 +198,8 @@ func isStopped(status windows.SERVICE_STATUS_PROCESS) bool {
 }
 
 // hasNoProcess reports whether nothing of the service runs: the process id is 0 then
-// (learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_status_process). In Wine, a service that was killed while it was
-// starting keeps that state.
+// (learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_status_process). In Wine, a service that was killed
+// while it was starting keeps that state.
 func hasNoProcess(status windows.SERVICE_STATUS_PROCESS) bool {
 	return isStopped(status) || status.ProcessId == 0
 }
