@@ -142,7 +142,10 @@ func (c cleanup) listAllState(ctx context.Context) (plan.Stale, error) {
 
 // removeRecords removes our records, the ledger last but for the folders.
 func removeRecords(ctx context.Context, host Host) error {
-	for _, path := range []string{records.DirContents, records.DirPrevious, records.FileCache, records.FileConfirm, records.FileStaged, records.FileUndone, records.FileAccepted, records.FileSigners, records.FileBoots, records.FileJournal, records.FileLedger} {
+	for _, path := range []string{
+		records.DirContents, records.DirPrevious, records.FileCache, records.FileConfirm, records.FileStaged,
+		records.FileUndone, records.FileAccepted, records.FileSigners, records.FileBoots, records.FileJournal, records.FileLedger,
+	} {
 		if err := removeTree(ctx, host, path); err != nil {
 			return fmt.Errorf("removing %s: %w", path, records.HideContentName(err))
 		}

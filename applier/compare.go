@@ -61,8 +61,10 @@ func (e *Engine) observationOf(ctx context.Context, s *situation, record records
 	refusals, err := e.refusalNotes(ctx, record, p)
 	o := Observation{
 		Schema: Schema, Program: e.Program, Bundle: record.Manifest.Digest, Applied: s.records.Ledger.AppliedDigest(),
-		InSync: len(p.Steps)+len(p.Unknown) == 0 && !s.records.Interrupted, Impact: p.HighestImpact(), Actions: p.ShownActions(), Restarts: p.RestartedServices(),
-		Missing: p.Missing, Foreign: p.Foreign, Adopt: p.Adopt, RebootPending: p.Pending, Waiting: p.Waiting, Notes: append(slices.Clone(s.records.Notes), refusals...), Facts: s.facts,
+		InSync: len(p.Steps)+len(p.Unknown) == 0 && !s.records.Interrupted,
+		Impact: p.HighestImpact(), Actions: p.ShownActions(), Restarts: p.RestartedServices(),
+		Missing: p.Missing, Foreign: p.Foreign, Adopt: p.Adopt, RebootPending: p.Pending, Waiting: p.Waiting,
+		Notes: append(slices.Clone(s.records.Notes), refusals...), Facts: s.facts,
 	}
 	if s.records.Interrupted {
 		o.Interrupted = s.records.Journal.Bundle.Manifest.Digest

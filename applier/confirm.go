@@ -92,7 +92,8 @@ func (e *Engine) Confirm(ctx context.Context, d bundle.Digest) error {
 		return err
 	}
 	if slices.Contains(bad, plan.StateFolder) {
-		return &RefusedError{Why: "nothing waits for a confirmation: " + plan.StateFolder + " can be changed by others than SYSTEM and Administrators"}
+		return &RefusedError{Why: "nothing waits for a confirmation: " + plan.StateFolder +
+			" can be changed by others than SYSTEM and Administrators"}
 	}
 	return e.Host.Write(ctx, records.FileConfirm, bundle.AccessAdmins, strings.NewReader(string(d)))
 }

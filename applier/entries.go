@@ -55,7 +55,8 @@ func (r *run) repairEntries(ctx context.Context, record records.BundleRecord) er
 	}
 	switch {
 	case len(p.Steps) == 0 && len(w.missing) > 0 && !r.records.Interrupted:
-		return &RefusedError{Why: fmt.Sprintf("%s missing or corrupt, the first is %s: send them again", bundle.Count(len(w.missing), "content"), w.missing[0].Digest), Missing: w.missing}
+		return &RefusedError{Why: fmt.Sprintf("%s missing or corrupt, the first is %s: send them again",
+			bundle.Count(len(w.missing), "content"), w.missing[0].Digest), Missing: w.missing}
 	case len(p.Steps) == 0 && !r.records.Interrupted && len(w.failed)+len(skipped) > 0:
 		return w.unrepairedError(skipped)
 	case len(p.Steps) == 0 && !r.records.Interrupted:

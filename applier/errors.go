@@ -30,6 +30,12 @@ func CheckImpact(impact, limit bundle.Impact) error {
 	return &RefusedError{Why: fmt.Sprintf("the plan has impact %s, and at most %s is allowed", impact, limit), Impact: impact}
 }
 
+// refuseMissing refuses a bundle because of contents that have to be sent.
+func refuseMissing(missing []plan.Missing) error {
+	why := fmt.Sprintf("%s missing, the first is %s: send them", bundle.Count(len(missing), "content"), missing[0].Digest)
+	return &RefusedError{Why: why, Missing: missing}
+}
+
 // RolledBackError means that the bundle did not work and that the host was rolled back.
 type RolledBackError struct{ Err error }
 

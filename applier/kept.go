@@ -33,7 +33,8 @@ func (r *run) checkKept(ctx context.Context, record records.BundleRecord, p plan
 
 // The reason and the fix for a bundle without signing keys for a host that has some.
 const (
-	keysWhy = "the bundle has no signing keys and would remove " + bundle.SigningKeysFile + ": until it is there again, the node agent accepts what no operator has signed"
+	keysWhy = "the bundle has no signing keys and would remove " + bundle.SigningKeysFile +
+		": until it is there again, the node agent accepts what no operator has signed"
 	keysFix = "render it with the cluster as input (--from cluster), which has them, or allow the removal with --remove-signing-keys"
 )
 

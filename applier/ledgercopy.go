@@ -86,7 +86,8 @@ func (e *Engine) holdsCopy(ctx context.Context, path string, want ledgerCopy) bo
 
 func copyOfLedger(l records.Ledger) ledgerCopy {
 	c := ledgerCopy{
-		Schema: records.Schema, Program: l.Program, Time: l.Time, Bundle: l.AppliedDigest(), Folders: l.Folders, Shadows: l.Shadows, Fresh: l.Fresh, Boot: l.Boot,
+		Schema: records.Schema, Program: l.Program, Time: l.Time, Bundle: l.AppliedDigest(), Folders: l.Folders,
+		Shadows: l.Shadows, Fresh: l.Fresh, Boot: l.Boot,
 	}
 	for _, m := range l.Bundle.Manifest.Layers {
 		c.Layers = append(c.Layers, m.Digest)

@@ -77,7 +77,8 @@ func checkContents(ctx context.Context, store *records.Store, p plan.Plan) error
 		}
 	}
 	if len(bad) > 0 {
-		return &RefusedError{Why: fmt.Sprintf("%s corrupt, the first is %s: send them again", bundle.Count(len(bad), "kept content"), bad[0].Digest), Missing: bad}
+		return &RefusedError{Why: fmt.Sprintf("%s corrupt, the first is %s: send them again",
+			bundle.Count(len(bad), "kept content"), bad[0].Digest), Missing: bad}
 	}
 	return nil
 }

@@ -34,7 +34,9 @@ func (o observer) observeTarget(ctx context.Context, t *plan.Target) (plan.Obser
 		Files: map[string]plan.ObservedFile{}, Settings: map[bundle.EntryID]plan.Setting{}, Services: map[string]plan.ServiceState{},
 		Folders: map[string][]plan.FileInfo{},
 	}
-	for _, ask := range []func(context.Context, *plan.Target, *plan.Observed) error{o.statPaths, o.listFolders, o.hashCandidates, o.readSettings, o.readServices} {
+	for _, ask := range []func(context.Context, *plan.Target, *plan.Observed) error{
+		o.statPaths, o.listFolders, o.hashCandidates, o.readSettings, o.readServices,
+	} {
 		if err := ask(ctx, t, &observed); err != nil {
 			return plan.Observed{}, err
 		}

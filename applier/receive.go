@@ -71,7 +71,8 @@ func (r *run) receiveContents(ctx context.Context, record records.BundleRecord, 
 	if err != nil {
 		return err
 	}
-	in := &receiver{store: r.records.Store, progress: r.progress, from: from, checker: checker, digests: map[string]bundle.Digest{}, checked: map[string]bool{}, buffers: make(chan *bytes.Buffer, partBuffers)}
+	in := &receiver{store: r.records.Store, progress: r.progress, from: from, checker: checker,
+		digests: map[string]bundle.Digest{}, checked: map[string]bool{}, buffers: make(chan *bytes.Buffer, partBuffers)}
 	for range partBuffers {
 		in.buffers <- &bytes.Buffer{}
 	}

@@ -22,7 +22,8 @@ type recording struct {
 func (r *run) writeLedger(ctx context.Context, record records.BundleRecord, p plan.Plan, t *plan.Target) error {
 	now := recording{records: r.records, target: t, observed: r.observed}
 	next := records.Ledger{
-		Schema: records.Schema, Program: r.engine.Program, Time: r.engine.Clock.Now(), Bundle: record, Found: now.preexistingEntries(), Folders: now.madeFolders(),
+		Schema: records.Schema, Program: r.engine.Program, Time: r.engine.Clock.Now(), Bundle: record,
+		Found: now.preexistingEntries(), Folders: now.madeFolders(),
 		Shadows: r.steps.shadows, Fresh: r.situation.freshVariables(t), Boot: r.situation.facts.BootTime,
 	}
 	files := map[string]bool{}
@@ -95,7 +96,8 @@ func (r recording) isAdoption() bool {
 	return slices.ContainsFunc(services, func(have plan.ServiceConfig) bool {
 		return slices.ContainsFunc(r.target.Services, func(s plan.WantedService) bool {
 			started := r.records.Journal.StartedByUs(have.Name)
-			return !started && s.Present && have.CommandLine != "" && plan.ServiceName(have.Name) == plan.ServiceName(s.Config.Name) && have.Description == s.Config.Description
+			return !started && s.Present && have.CommandLine != "" &&
+				plan.ServiceName(have.Name) == plan.ServiceName(s.Config.Name) && have.Description == s.Config.Description
 		})
 	})
 }

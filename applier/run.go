@@ -118,7 +118,7 @@ func (r *run) checkAllowed(p plan.Plan) error {
 		return err
 	}
 	if len(p.Missing) > 0 && !r.options.DryRun {
-		return &RefusedError{Why: fmt.Sprintf("%s missing, the first is %s: send them", bundle.Count(len(p.Missing), "content"), p.Missing[0].Digest), Missing: p.Missing}
+		return refuseMissing(p.Missing)
 	}
 	return nil
 }

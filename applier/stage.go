@@ -2,7 +2,6 @@ package applier
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -54,7 +53,7 @@ func (r *run) stageContents(ctx context.Context, record records.BundleRecord) er
 		}
 	}
 	if len(missing) > 0 {
-		return &RefusedError{Why: fmt.Sprintf("%s missing, the first is %s: send them", bundle.Count(len(missing), "content"), missing[0].Digest), Missing: missing}
+		return refuseMissing(missing)
 	}
 	return nil
 }

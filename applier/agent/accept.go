@@ -54,7 +54,8 @@ func (a *Agent) acceptAnnotation(ctx context.Context, n Node) (published.Desired
 		return d, err
 	}
 	if !d.IsSignedFor(published.NodeID{Name: d.NodeName, UID: n.UID}) {
-		return d, newRefusal("the annotation %s is refused: it was signed for an earlier Node of this name (%s)", published.DesiredAnnotation, newOnRefusal)
+		return d, newRefusal("the annotation %s is refused: it was signed for an earlier Node of this name (%s)",
+			published.DesiredAnnotation, newOnRefusal)
 	}
 	return d, a.checkNewest(ctx, keys, n.Desired, d)
 }
@@ -161,7 +162,9 @@ func (a *Agent) checkNewest(ctx context.Context, keys published.Keys, text strin
 		return a.Engine.NoteAccepted(ctx, before)
 	}
 	a.follower.permitted = since
-	return a.Engine.NoteAccepted(ctx, applier.Accepted{Term: d.Term, Sequence: d.Sequence, Text: digest, Time: now, Since: since, Boot: facts.BootTime, Signers: signers})
+	return a.Engine.NoteAccepted(ctx, applier.Accepted{
+		Term: d.Term, Sequence: d.Sequence, Text: digest, Time: now, Since: since, Boot: facts.BootTime, Signers: signers,
+	})
 }
 
 // longSince is longer than any permission holds.

@@ -118,7 +118,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	if a.Cluster != nil && a.Options.CloudCertificate != "" {
 		// It does not wait for a run: the health of cloud-node-manager may be what that waits for.
-		cloud := cloudIdentity{host: a.Engine.Host, cluster: a.Cluster, clock: a.Engine.Clock, log: a.Log, jitter: a.Options.Jitter, path: a.Options.CloudCertificate}
+		cloud := cloudIdentity{host: a.Engine.Host, cluster: a.Cluster, clock: a.Engine.Clock, log: a.Log,
+			jitter: a.Options.Jitter, path: a.Options.CloudCertificate}
 		watching.Go(func() { cloud.renewUntilDone(ctx) })
 	}
 	if a.keepsImages() {

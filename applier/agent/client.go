@@ -83,7 +83,10 @@ func (s *APIServer) Watch(ctx context.Context, changed func(Node)) {
 	tell := func(o any) {
 		if m, ok := o.(*metav1.PartialObjectMetadata); ok {
 			_, paused := m.Annotations[published.PausedAnnotation]
-			changed(Node{UID: string(m.UID), Desired: m.Annotations[published.DesiredAnnotation], Report: m.Annotations[published.ReportAnnotation], Retry: m.Annotations[published.RetryAnnotation], Paused: paused})
+			changed(Node{
+				UID: string(m.UID), Desired: m.Annotations[published.DesiredAnnotation], Report: m.Annotations[published.ReportAnnotation],
+				Retry: m.Annotations[published.RetryAnnotation], Paused: paused,
+			})
 		}
 	}
 	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
@@ -171,7 +174,9 @@ func (s *APIServer) Heartbeat(ctx context.Context) (time.Time, error) {
 		return last, nil
 	}
 	var lease coordinationv1.Lease
-	err = l.doRequest(ctx, call{http.MethodGet, []string{"apis/coordination.k8s.io/v1/namespaces", leaseNamespace, "leases", l.node}, "", nil}, &lease)
+	err = l.doRequest(ctx, call{
+		http.MethodGet, []string{"apis/coordination.k8s.io/v1/namespaces", leaseNamespace, "leases", l.node}, "", nil,
+	}, &lease)
 	switch {
 	case apierrors.IsNotFound(err):
 	case err != nil:

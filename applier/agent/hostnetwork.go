@@ -69,7 +69,8 @@ func (a *Agent) lookAtHostNetwork(ctx context.Context, n Node) {
 	if !h.mayRestart(a.sinceBoot()) {
 		if !h.unstable {
 			h.unstable = true
-			a.Log.Warn("the Host Network Service crashes again and again: kube-proxy is not restarted", "restarts", networkRestartLimit, "within", networkRestartTime)
+			a.Log.Warn("the Host Network Service crashes again and again: kube-proxy is not restarted",
+				"restarts", networkRestartLimit, "within", networkRestartTime)
 			a.sendEventToNode(ctx, Event{Warning: true, Reason: EventNetworkUnstable, Message: fmt.Sprintf(
 				"the Host Network Service has crashed again after kube-proxy was restarted %d times within an hour: Services may fail on this node until the next restart is allowed", networkRestartLimit)})
 		}
@@ -102,7 +103,8 @@ func (a *Agent) restartHostNetwork(ctx context.Context, process int) {
 		return
 	}
 	h.process, h.count, h.unstable, h.failed = process, h.count+1, false, ""
-	a.sendEventToNode(ctx, Event{Warning: true, Reason: EventNetworkRestarted, Message: "the Host Network Service has crashed, so " + strings.Join(names, " and ") + restartedText(len(names))})
+	a.sendEventToNode(ctx, Event{Warning: true, Reason: EventNetworkRestarted,
+		Message: "the Host Network Service has crashed, so " + strings.Join(names, " and ") + restartedText(len(names))})
 }
 
 func restartedText(n int) string {

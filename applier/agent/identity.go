@@ -59,7 +59,8 @@ func (l *link) explainError(err error) error {
 	case now.Before(cert.NotBefore):
 		return fmt.Errorf("the client certificate of the kubelet is not valid before %s, and this host has %s (fix: check its clock): %w", formatTime(cert.NotBefore), formatTime(now), err)
 	}
-	return fmt.Errorf("the API server does not accept the client certificate of the kubelet, which is valid until %s: %w", formatTime(cert.NotAfter), err)
+	return fmt.Errorf("the API server does not accept the client certificate of the kubelet, which is valid until %s: %w",
+		formatTime(cert.NotAfter), err)
 }
 
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }

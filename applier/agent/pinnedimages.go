@@ -64,7 +64,8 @@ func (a *Agent) reportImages(r *published.Report) {
 
 // imagesText is what people read of the images in the condition.
 func imagesText(r published.Report) string {
-	text := fmt.Sprintf("bundle %s is applied; %d of %s on this node", r.Desired.Short(), r.Images.Present, bundle.Count(r.Images.Wanted, "pinned image"))
+	text := fmt.Sprintf("bundle %s is applied; %d of %s on this node", r.Desired.Short(), r.Images.Present,
+		bundle.Count(r.Images.Wanted, "pinned image"))
 	if r.Images.Message != "" {
 		text += "; " + r.Images.Message
 	}

@@ -171,7 +171,8 @@ func appliedText(r published.Report) string {
 	case len(r.Crashed) > 0:
 		return fmt.Sprintf("bundle %s is applied; ended by themselves since: %s", r.Desired.Short(), strings.Join(r.Crashed, ", "))
 	case r.Facts != nil && len(r.Facts.Unknown) > 0:
-		return fmt.Sprintf("bundle %s is applied; not known, and left alone: %s (%s)", r.Desired.Short(), r.Facts.Unknown[0].Part, r.Facts.Unknown[0].Error)
+		return fmt.Sprintf("bundle %s is applied; not known, and left alone: %s (%s)", r.Desired.Short(),
+			r.Facts.Unknown[0].Part, r.Facts.Unknown[0].Error)
 	case r.Images.CountMissing() > 0:
 		return imagesText(r)
 	}

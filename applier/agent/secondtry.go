@@ -29,7 +29,8 @@ func (a *Agent) grantSecondTry(d bundle.Digest, err error, fault published.Fault
 		return false
 	}
 	pause := a.Options.Jitter(secondTryPause)
-	a.second = secondTry{bundle: d, at: a.sinceBoot() + pause, why: &faultError{fault, fmt.Errorf("%w (it is tried once more after %s)", err, secondTryPause)}}
+	a.second = secondTry{bundle: d, at: a.sinceBoot() + pause,
+		why: &faultError{fault, fmt.Errorf("%w (it is tried once more after %s)", err, secondTryPause)}}
 	return true
 }
 

@@ -84,7 +84,8 @@ func (a *Agent) noteSSHServer(ctx context.Context, why string) {
 	}
 	a.sshServer.stopped = why
 	a.Log.Error("the OpenSSH server does not run", "reason", why)
-	a.sendEventToNode(ctx, Event{Warning: true, Reason: EventSSHStopped, Message: "the OpenSSH server does not run, so the operator cannot log in: " + why})
+	a.sendEventToNode(ctx, Event{Warning: true, Reason: EventSSHStopped,
+		Message: "the OpenSSH server does not run, so the operator cannot log in: " + why})
 }
 
 // startSSHServer gives its folders the access that it wants, and starts it. What another user owns is theirs to fill:

@@ -54,7 +54,8 @@ func (a *Agent) reportRollback(ctx context.Context, d bundle.Digest, why string)
 
 // sendRollback sends the event of a rollback, with as many lines of the log as fit.
 func (a *Agent) sendRollback(ctx context.Context, d bundle.Digest, why string, log bundle.LogTail) {
-	a.sendEventToNode(ctx, Event{Warning: true, Reason: EventRolledBack, Message: published.AppendLog(fmt.Sprintf("bundle %s: %s", d.Short(), why), log)})
+	a.sendEventToNode(ctx, Event{Warning: true, Reason: EventRolledBack,
+		Message: published.AppendLog(fmt.Sprintf("bundle %s: %s", d.Short(), why), log)})
 }
 
 // forgetUndone removes the record of a rollback after which a bundle was applied.

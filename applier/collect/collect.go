@@ -83,7 +83,8 @@ func readHost(ctx context.Context, host applier.Host, a *answer) {
 		states, err := host.Services(ctx, preflight.Services())
 		for _, s := range states {
 			if s.Status != plan.ServiceAbsent {
-				a.Machine.Services = append(a.Machine.Services, preflight.Service{Name: s.Name, Program: ProgramOf(s.CommandLine), Running: s.Status == plan.ServiceRunning})
+				a.Machine.Services = append(a.Machine.Services, preflight.Service{Name: s.Name,
+					Program: ProgramOf(s.CommandLine), Running: s.Status == plan.ServiceRunning})
 			}
 		}
 		return err

@@ -13,7 +13,8 @@ func CheckKept(path string) error {
 	if err := bundle.CheckHostPath(path); err != nil {
 		return err
 	}
-	isParent := slices.ContainsFunc(managedRoots(), func(root string) bool { return strings.HasPrefix(bundle.FoldPath(root), bundle.FoldPath(path)+`\`) })
+	isParent := slices.ContainsFunc(managedRoots(),
+		func(root string) bool { return strings.HasPrefix(bundle.FoldPath(root), bundle.FoldPath(path)+`\`) })
 	if !inRoots(path) && !isParent {
 		return fmt.Errorf("%w: %s is in none of %s", bundle.ErrPath, path, strings.Join(managedRoots(), ", "))
 	}

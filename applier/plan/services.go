@@ -83,7 +83,8 @@ func runsFromRoots(command string) bool {
 // not know it (a reset period of -1).
 func (p *planner) sameConfig(s WantedService, have ServiceState) bool {
 	recovery := have.Recovery.ResetSeconds == -1 ||
-		have.Recovery.ResetSeconds == s.Config.Recovery.ResetSeconds && slices.Equal(have.Recovery.RestartAfterSeconds, s.Config.Recovery.RestartAfterSeconds)
+		have.Recovery.ResetSeconds == s.Config.Recovery.ResetSeconds &&
+			slices.Equal(have.Recovery.RestartAfterSeconds, s.Config.Recovery.RestartAfterSeconds)
 	return recovery && have.Status != ServiceDeleting && have.Description == s.Config.Description && have.Start == s.Config.Start &&
 		have.CommandLine == s.Config.CommandLine && sameNames(have.Dependencies, s.Config.Dependencies) &&
 		p.sameEnvironment(s, have) && p.sameShadows(s, have)

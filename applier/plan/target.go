@@ -111,7 +111,8 @@ func (t *Target) addLayer(l bundle.Layer, contents Contents) {
 		})
 	}
 	for _, s := range l.Settings() {
-		t.Settings = append(t.Settings, WantedSetting{Kind: s.Kind, Name: s.Name, Value: contents.ValueOf(s.Value, s.Digest), Present: true, Impact: s.Impact})
+		t.Settings = append(t.Settings, WantedSetting{Kind: s.Kind, Name: s.Name,
+			Value: contents.ValueOf(s.Value, s.Digest), Present: true, Impact: s.Impact})
 	}
 }
 

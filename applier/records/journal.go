@@ -170,7 +170,8 @@ func (b Before) WasThere(id bundle.EntryID) bool {
 func (b Before) TargetBefore() plan.Target {
 	t := plan.Target{Exclusive: map[string]bool{}, Logs: map[string]bool{}}
 	for _, f := range b.Files {
-		item := plan.WantedFile{ID: f.Entry, Path: f.Path, Kind: f.Kind, Access: f.Access, Impact: bundle.ImpactRestart, Content: f.Content, Reason: plan.ReasonUnwanted}
+		item := plan.WantedFile{ID: f.Entry, Path: f.Path, Kind: f.Kind, Access: f.Access, Impact: bundle.ImpactRestart,
+			Content: f.Content, Reason: plan.ReasonUnwanted}
 		switch f.Kind {
 		case plan.FileRegular:
 			item.Digest = bundle.Digest("sha256:" + f.Content.SHA256)

@@ -40,7 +40,10 @@ type Store struct {
 
 func openStore(ctx context.Context, r *Records) (*Store, error) {
 	host := r.host
-	s := &Store{host: host, parts: map[string][]archive.Part{}, sizes: map[archive.Part]int64{}, previous: map[string]bool{}, linked: map[string]bool{}, fresh: map[string]bool{}, modified: map[string]time.Time{}}
+	s := &Store{
+		host: host, parts: map[string][]archive.Part{}, sizes: map[archive.Part]int64{}, modified: map[string]time.Time{},
+		previous: map[string]bool{}, linked: map[string]bool{}, fresh: map[string]bool{},
+	}
 	files, err := r.listFolder(ctx, DirContents)
 	if err != nil {
 		return nil, fmt.Errorf("listing contents: %w", HideContentName(err))

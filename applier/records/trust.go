@@ -23,7 +23,10 @@ type Mover interface {
 // them: the StateFolder with everything in it, or some of what is in it. Every user may make a folder in
 // C:\ProgramData, also one with the name of ours before we come; its maker owns it.
 func UntrustedRecords(ctx context.Context, host Files) ([]string, error) {
-	for _, paths := range [][]string{{plan.StateFolder}, {FileLedger, FileJournal, FileCache, FileConfirm, FileStaged, FileUndone, FileAccepted, FileSigners, FileBoots, DirContents, DirPrevious, DirAside}} {
+	for _, paths := range [][]string{{plan.StateFolder}, {
+		FileLedger, FileJournal, FileCache, FileConfirm, FileStaged, FileUndone, FileAccepted, FileSigners, FileBoots,
+		DirContents, DirPrevious, DirAside,
+	}} {
 		infos, err := host.Stat(ctx, paths)
 		if err != nil {
 			return nil, fmt.Errorf("observing %s: %w", plan.StateFolder, err)

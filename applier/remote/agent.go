@@ -147,7 +147,8 @@ func (a *Agent) Apply(ctx context.Context, r Request, o ApplyOptions, tell func(
 
 // resultIfDone returns the result if there is nothing to apply, or if the impact is higher than allowed.
 func (o ApplyOptions) resultIfDone(seen applier.Observation, r Request) (applier.Event, bool) {
-	e := applier.Event{Schema: applier.Schema, Time: time.Now().UTC(), Event: applier.EventResult, Bundle: seen.Bundle, RebootPending: seen.RebootPending}
+	e := applier.Event{Schema: applier.Schema, Time: time.Now().UTC(), Event: applier.EventResult, Bundle: seen.Bundle,
+		RebootPending: seen.RebootPending}
 	if seen.InSync && seen.Applied == r.Manifest.Digest && seen.Interrupted == "" && (!o.Reboot || len(seen.RebootPending) == 0) {
 		e.Result = applier.ResultSame
 		return e, true
@@ -181,7 +182,8 @@ func (a *Agent) sendAndApply(ctx context.Context, r Request, o ApplyOptions, mis
 		parts[m.Digest] = m.Parts
 	}
 	waits := o.Wait + o.ConfirmWithin
-	return a.lastEvent(ctx, ask{words: append(o.applyFlags(), r.requestFlags()...), changes: !o.DryRun, stdin: sendMissing(ctx, r, parts), limit: a.client.limits.Apply + waits, waits: waits}, tell)
+	return a.lastEvent(ctx, ask{words: append(o.applyFlags(), r.requestFlags()...), changes: !o.DryRun,
+		stdin: sendMissing(ctx, r, parts), limit: a.client.limits.Apply + waits, waits: waits}, tell)
 }
 
 // sendMissing sends a request with the parts of contents that the host lacks. Who has made the context is told how much
@@ -217,7 +219,11 @@ func (a *Agent) stageMissing(ctx context.Context, r Request, missing []plan.Miss
 			parts[m.Digest] = m.Parts
 		}
 	}
-	return a.lastEvent(ctx, ask{words: append([]string{wordStage, "--wait", wait.String()}, r.requestFlags()...), changes: true, stdin: sendMissing(ctx, r, parts), limit: a.client.limits.Apply + wait, waits: wait}, func(applier.Event) {})
+	question := ask{
+		words: append([]string{wordStage, "--wait", wait.String()}, r.requestFlags()...), changes: true,
+		stdin: sendMissing(ctx, r, parts), limit: a.client.limits.Apply + wait, waits: wait,
+	}
+	return a.lastEvent(ctx, question, func(applier.Event) {})
 }
 
 // lastEvent runs the agent and returns its last event. Tell gets all of them as they come.

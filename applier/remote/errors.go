@@ -61,7 +61,8 @@ type AuthError struct {
 const maxAuthTries = 6
 
 func (e *AuthError) Error() string {
-	return fmt.Sprintf("authenticating to %s: the host refuses the login (tried %s, it accepts %s): %v", e.Target, joinWords(e.Methods), joinWords(e.Allowed), e.Err)
+	return fmt.Sprintf("authenticating to %s: the host refuses the login (tried %s, it accepts %s): %v", e.Target,
+		joinWords(e.Methods), joinWords(e.Allowed), e.Err)
 }
 
 // Unwrap implements errors.
@@ -99,7 +100,8 @@ func (e *HostKeyError) Error() string {
 
 // Fix says what to do.
 func (e *HostKeyError) Fix() string {
-	return "if the host was reinstalled or its keys were replaced, remove the old key and connect again: " + e.Unpin + "; otherwise another host answers at its address"
+	return "if the host was reinstalled or its keys were replaced, remove the old key and connect again: " + e.Unpin +
+		"; otherwise another host answers at its address"
 }
 
 // NoStatus is the status of a command that ended without an exit status.

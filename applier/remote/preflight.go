@@ -21,7 +21,8 @@ func (a *Agent) Preflight(ctx context.Context, q preflight.Question) (preflight.
 		return err
 	}
 	var out answer
-	failed := a.runChecked(ctx, ask{words: []string{wordPreflight, "--stdin", "-o", "json"}, works: true, stdin: send, stdout: &out, limit: a.client.limits.Question})
+	failed := a.runChecked(ctx, ask{words: []string{wordPreflight, "--stdin", "-o", "json"}, works: true, stdin: send,
+		stdout: &out, limit: a.client.limits.Question})
 	if len(out.data) == 0 && failed != nil {
 		return preflight.Answer{}, failed
 	}

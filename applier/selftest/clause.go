@@ -215,7 +215,8 @@ func (t *trial) refused(err error, reasons ...applier.FileReason) {
 	t.Helper()
 	var refusal *applier.FileError
 	if !errors.As(err, &refusal) || !slices.Contains(reasons, refusal.Reason) {
-		t.fail(result.Failure{Expected: fmt.Sprintf("an error of a file with one of the reasons %q", reasons), Seen: errorText(err), Code: codeOf(err)})
+		t.fail(result.Failure{Expected: fmt.Sprintf("an error of a file with one of the reasons %q", reasons),
+			Seen: errorText(err), Code: codeOf(err)})
 	}
 }
 

@@ -27,7 +27,8 @@ func Compare(windows, fake result.Result) []Difference {
 		if r.Status == result.StatusSkipped || f.Status == result.StatusSkipped || r.Status == f.Status {
 			continue
 		}
-		all = append(all, Difference{r.Clause, fmt.Sprintf("%s on Windows %s, %s on the fake: %s", r.Status, windows.System.OSBuild, f.Status, whyOf(r, f))})
+		all = append(all, Difference{r.Clause,
+			fmt.Sprintf("%s on Windows %s, %s on the fake: %s", r.Status, windows.System.OSBuild, f.Status, whyOf(r, f))})
 	}
 	return all
 }

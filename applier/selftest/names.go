@@ -59,6 +59,7 @@ func settings(folder string) []plan.Setting {
 	return []plan.Setting{
 		absent(bundle.KindVariable, variable1), absent(bundle.KindVariable, variable2), absent(bundle.KindVariable, variable3),
 		absent(bundle.KindRoute, testRoute), absent(bundle.KindFirewall, firewallRule), absent(bundle.KindExclusion, folder+`\`+exclusion),
-		absent(bundle.KindAuthorizedKey, KeyFingerprint), absent(bundle.KindEndpoint, EndpointName), absent(bundle.KindPolicy, policy), absent(bundle.KindNetwork, NetworkName),
+		absent(bundle.KindAuthorizedKey, KeyFingerprint), absent(bundle.KindEndpoint, EndpointName),
+		absent(bundle.KindPolicy, policy), absent(bundle.KindNetwork, NetworkName),
 	}
 }

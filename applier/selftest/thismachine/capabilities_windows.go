@@ -126,7 +126,8 @@ func (Machine) UsersRead(t selftest.T, path string) bool {
 	check(t, err)
 	users, err := windows.CreateWellKnownSid(windows.WinBuiltinUsersSid)
 	check(t, err)
-	trustee := windows.TRUSTEE{TrusteeForm: windows.TRUSTEE_IS_SID, TrusteeType: windows.TRUSTEE_IS_GROUP, TrusteeValue: windows.TrusteeValueFromSID(users)}
+	trustee := windows.TRUSTEE{TrusteeForm: windows.TRUSTEE_IS_SID, TrusteeType: windows.TRUSTEE_IS_GROUP,
+		TrusteeValue: windows.TrusteeValueFromSID(users)}
 	var rights uint32
 	call := windows.NewLazySystemDLL("advapi32.dll").NewProc("GetEffectiveRightsFromAclW")
 	if code, _, _ := call.Call(pointer(acl), pointer(&trustee), pointer(&rights)); code != 0 {

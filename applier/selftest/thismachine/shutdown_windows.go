@@ -39,7 +39,8 @@ func (Machine) AcceptsPreshutdown(t selftest.T, service string) bool {
 	var status windows.SERVICE_STATUS_PROCESS
 	withService(t, service, windows.SERVICE_QUERY_STATUS, func(s windows.Handle) error {
 		var needed uint32
-		return windows.QueryServiceStatusEx(s, windows.SC_STATUS_PROCESS_INFO, (*byte)(unsafe.Pointer(&status)), uint32(unsafe.Sizeof(status)), &needed)
+		return windows.QueryServiceStatusEx(s, windows.SC_STATUS_PROCESS_INFO, (*byte)(unsafe.Pointer(&status)),
+			uint32(unsafe.Sizeof(status)), &needed)
 	})
 	return svc.Accepted(status.ControlsAccepted)&svc.AcceptPreShutdown != 0
 }
@@ -53,7 +54,8 @@ func (Machine) PreshutdownTimeout(t selftest.T, service string) time.Duration {
 	var info preshutdownInfo
 	withService(t, service, windows.SERVICE_QUERY_CONFIG, func(s windows.Handle) error {
 		var needed uint32
-		return windows.QueryServiceConfig2(s, windows.SERVICE_CONFIG_PRESHUTDOWN_INFO, (*byte)(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)), &needed)
+		return windows.QueryServiceConfig2(s, windows.SERVICE_CONFIG_PRESHUTDOWN_INFO, (*byte)(unsafe.Pointer(&info)),
+			uint32(unsafe.Sizeof(info)), &needed)
 	})
 	return time.Duration(info.timeout) * time.Millisecond
 }

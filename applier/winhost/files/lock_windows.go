@@ -123,7 +123,8 @@ type standardInfo struct {
 // isRemoved reports whether an open file has no name any more, or loses it when it is closed.
 func isRemoved(file *os.File) bool {
 	var info standardInfo
-	err := windows.GetFileInformationByHandleEx(windows.Handle(file.Fd()), windows.FileStandardInfo, (*byte)(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
+	err := windows.GetFileInformationByHandleEx(windows.Handle(file.Fd()), windows.FileStandardInfo,
+		(*byte)(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
 	return err == nil && (info.DeletePending || info.NumberOfLinks == 0)
 }
 

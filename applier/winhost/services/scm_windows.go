@@ -121,7 +121,8 @@ func noLevel(err error) bool { return errors.Is(err, windows.ERROR_INVALID_LEVEL
 func (s service) queryStatus() (windows.SERVICE_STATUS_PROCESS, error) {
 	var status windows.SERVICE_STATUS_PROCESS
 	var needed uint32
-	err := windows.QueryServiceStatusEx(s.handle, windows.SC_STATUS_PROCESS_INFO, (*byte)(unsafe.Pointer(&status)), uint32(unsafe.Sizeof(status)), &needed)
+	err := windows.QueryServiceStatusEx(s.handle, windows.SC_STATUS_PROCESS_INFO, (*byte)(unsafe.Pointer(&status)),
+		uint32(unsafe.Sizeof(status)), &needed)
 	if err == nil && (status.ProcessId != 0 && hasEnded(status.ProcessId) || status.ProcessId == 0 && status.CurrentState == windows.SERVICE_STOP_PENDING) {
 		status.CurrentState, status.ProcessId = windows.SERVICE_STOPPED, 0
 	}

@@ -188,7 +188,8 @@ func (s service) awaitStatus(ctx context.Context, limit, pause time.Duration, re
 // explainTimeout adds what the service does to the error of a wait that took too long.
 func explainTimeout(err error, limit time.Duration, last windows.SERVICE_STATUS_PROCESS) error {
 	if errors.Is(err, wait.ErrTooLong) {
-		return fmt.Errorf("%w: after %s the service is %s (state %d), process %d", err, limit, statusName(last.CurrentState), last.CurrentState, last.ProcessId)
+		return fmt.Errorf("%w: after %s the service is %s (state %d), process %d", err, limit,
+			statusName(last.CurrentState), last.CurrentState, last.ProcessId)
 	}
 	return err
 }

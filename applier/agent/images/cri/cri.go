@@ -176,7 +176,8 @@ func (c *Containerd) writeLabels(ctx context.Context, reference, pin, mark strin
 		return fmt.Errorf("%w: containerd names no target of it", errNotThere)
 	}
 	_, err = c.images.Update(inNamespace(ctx), &images.UpdateImageRequest{
-		Image:      &images.Image{Name: reference, Target: image.GetImage().GetTarget(), Labels: map[string]string{pinnedLabel: pin, markLabel: mark}},
+		Image: &images.Image{Name: reference, Target: image.GetImage().GetTarget(),
+			Labels: map[string]string{pinnedLabel: pin, markLabel: mark}},
 		UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"labels." + pinnedLabel, "labels." + markLabel}},
 	})
 	return describeError(err)
