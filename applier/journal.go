@@ -108,7 +108,7 @@ func (r beforeRecorder) recordFile(ctx context.Context, b *records.Before, s pla
 		sum := have.SHA256
 		if sum == "" {
 			var err error
-			if sum, err = sumOf(ctx, r.host, s.File.Path); err != nil {
+			if sum, err = records.SumFile(ctx, r.host, s.File.Path); err != nil {
 				return err
 			}
 		}

@@ -2,12 +2,8 @@ package applier
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"runtime"
 	"strings"
 	"sync"
@@ -163,7 +159,7 @@ func (o observer) hashFiles(ctx context.Context, files []plan.FileInfo) (sums, u
 		slots <- struct{}{}
 		work.Go(func() {
 			defer func() { <-slots }()
-			sums[i], errs[i] = sumOf(ctx, o.host, f.Path)
+			sums[i], errs[i] = records.SumFile(ctx, o.host, f.Path)
 		})
 	}
 	work.Wait()
@@ -190,39 +186,6 @@ func (o observer) cachedSum(f plan.FileInfo) string {
 		return c.SHA256
 	}
 	return ""
-}
-
-// sumOf returns the sha256 of a file in hex, empty for one that does not exist.
-func sumOf(ctx context.Context, host Reader, path string) (string, error) {
-	f, err := host.Open(ctx, path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("reading %s: %w", path, err)
-	}
-	h := sha256.New()
-	_, err = io.CopyBuffer(onlyWriter{h}, contextReader{ctx, f}, make([]byte, 256<<10))
-	if err := errors.Join(err, f.Close()); err != nil {
-		return "", fmt.Errorf("reading %s: %w", path, err)
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// onlyWriter hides other methods, so that io.CopyBuffer uses its buffer.
-type onlyWriter struct{ io.Writer }
-
-// contextReader stops reading when the context ends.
-type contextReader struct {
-	ctx context.Context //nolint:containedctx // io.Reader has no other way to carry it
-	io.Reader
-}
-
-func (r contextReader) Read(p []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return r.Reader.Read(p)
 }
 
 func (o observer) readSettings(ctx context.Context, t *plan.Target, observed *plan.Observed) error {
