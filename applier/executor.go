@@ -135,6 +135,14 @@ func (x *executor) stopService(ctx context.Context, s plan.WantedService) error 
 	return x.host.StopService(ctx, s.Config.Name)
 }
 
+// withName returns a list that has the name, once. The list itself is not changed.
+func withName(list []string, name string) []string {
+	if slices.Contains(list, name) {
+		return list
+	}
+	return append(slices.Clone(list), name)
+}
+
 // removeFile removes a file, or a folder that is still empty.
 func (x *executor) removeFile(ctx context.Context, f plan.WantedFile) error {
 	if f.ID == bundle.KindDirectory.ID(f.Path) {

@@ -61,14 +61,6 @@ func (r *run) beginRun(ctx context.Context, record records.BundleRecord, p plan.
 	return r.records.WriteJournal(ctx, j)
 }
 
-// withName returns a list that has the name, once. The list itself is not changed.
-func withName(list []string, name string) []string {
-	if slices.Contains(list, name) {
-		return list
-	}
-	return append(slices.Clone(list), name)
-}
-
 // beforeRecorder records what is on a host before it is changed.
 type beforeRecorder struct {
 	host     Host
