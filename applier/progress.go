@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"wmco/applier/plan"
+	"wmco/applier/records"
 	"wmco/bundle"
 )
 
@@ -62,9 +63,10 @@ func (p *progress) noteUnknown(id bundle.EntryID, why string) {
 	}
 }
 
-// end returns the outcome of a run for a bundle, and sends its last event. Applying reports whether the host is between
-// two bundles.
-func (p *progress) end(d bundle.Digest, applying bool, err error) (Outcome, error) {
+// end returns the outcome of a run for a bundle, and sends its last event. Records are nil where the run has not come to
+// load them.
+func (p *progress) end(d bundle.Digest, r *records.Records, err error) (Outcome, error) {
+	applying := r != nil && r.Applying
 	event := Event{
 		Event: EventResult, Bundle: d, Result: p.result, Done: p.done, Total: p.total, Written: p.written, Restarted: p.restarted,
 		RebootPending: p.pending, Log: p.log,

@@ -42,7 +42,7 @@ func newRun(e *Engine, o Options) *run {
 
 // end returns the outcome for a bundle, and sends the last event.
 func (r *run) end(d bundle.Digest, err error) (Outcome, error) {
-	return r.progress.end(d, r.records != nil && r.records.Applying, err)
+	return r.progress.end(d, r.records, err)
 }
 
 // openRecords loads the records, and removes what interrupted runs left of them.
