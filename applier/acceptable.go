@@ -9,8 +9,8 @@ import (
 	"wmco/bundle/archive"
 )
 
-// admitBundle returns a bundle as it is recorded, or why no host can have it: a *RefusedError for what it asks for, and the errors of
-// bundle.DecodeManifest and archive.NewChecker for what is malformed.
+// admitBundle returns a bundle as it is recorded, or why no host can have it: a *RefusedError for what it asks for, and
+// the errors of bundle.DecodeManifest and archive.NewChecker for what is malformed.
 func (e *Engine) admitBundle(m bundle.Manifest, contents []archive.Content) (records.BundleRecord, error) {
 	if err := m.CheckEncoded(); err != nil {
 		return records.BundleRecord{}, err
@@ -60,14 +60,14 @@ func isMasked(m bundle.Manifest) bool {
 	return false
 }
 
-// permittedRecord returns why this program does not repair or end what another one recorded. A rollback restores what was there before,
-// whatever it was; another bundle, or a cleanup, removes what is recorded.
+// permittedRecord returns why this program does not repair or end what another one recorded. A rollback restores what
+// was there before, whatever it was; another bundle, or a cleanup, removes what is recorded.
 func (r *run) permittedRecord() error {
 	switch {
-	case !r.situation.Interrupted:
-		return r.checkPermitted(r.situation.Ledger.Bundle.ManifestBundle())
-	case r.situation.Journal.Phase == records.PhaseRollback:
+	case !r.records.Interrupted:
+		return r.engine.checkPermitted(r.records.Ledger.Bundle.ManifestBundle())
+	case r.records.Journal.Phase == records.PhaseRollback:
 		return nil
 	}
-	return r.checkPermitted(r.situation.Journal.Bundle.ManifestBundle())
+	return r.engine.checkPermitted(r.records.Journal.Bundle.ManifestBundle())
 }

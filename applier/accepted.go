@@ -16,7 +16,8 @@ func (e *Engine) LastAccepted(ctx context.Context) (Accepted, error) {
 	return records.ReadAccepted(ctx, e.Host)
 }
 
-// NoteAccepted notes what is accepted, before anything is done with it. The folder of the records is made where a host has none.
+// NoteAccepted notes what is accepted, before anything is done with it. The folder of the records is made where a host
+// has none.
 func (e *Engine) NoteAccepted(ctx context.Context, a Accepted) error {
 	if err := e.prepareFolders(ctx); err != nil {
 		return err
@@ -25,7 +26,8 @@ func (e *Engine) NoteAccepted(ctx context.Context, a Accepted) error {
 	return records.WriteAccepted(ctx, e.Host, a)
 }
 
-// BroughtFile reports whether the bundle that was applied last has a file at the path, whether the host still has it or not.
+// BroughtFile reports whether the bundle that was applied last has a file at the path, whether the host still has it or
+// not.
 func (e *Engine) BroughtFile(ctx context.Context, path string) (bool, error) {
 	r, err := records.LoadRecords(ctx, e.Host)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 )
 
 // Backoff remembers the entries that could not be repaired, so that they are not tried again at once: each try may stop
-// services. The pause doubles with each failure, from firstPause to lastPause; for a full disk it stays firstPause, as a file that has no room
-// stops no service. It belongs to one Engine and is empty at first.
+// services. The pause doubles with each failure, from firstPause to lastPause; for a full disk it stays firstPause, as
+// a file that has no room stops no service. It belongs to one Engine and is empty at first.
 type Backoff struct{ failures map[bundle.EntryID]failure }
 
 // failure is why and how often the repair of an entry failed.
@@ -24,8 +24,8 @@ const (
 	lastPause  = time.Hour
 )
 
-// pausedEntries returns the entries that are not to be tried at a time. One whose failure is in the future is tried: the clock was
-// set back.
+// pausedEntries returns the entries that are not to be tried at a time. One whose failure is in the future is tried:
+// the clock was set back.
 func (b *Backoff) pausedEntries(now time.Time) map[bundle.EntryID]bool {
 	ids := map[bundle.EntryID]bool{}
 	for id, f := range b.failures {

@@ -13,49 +13,53 @@ import (
 
 // awaitsBoot reports whether an earlier run left the rest of the bundle to a boot that has not happened yet.
 func (r *run) awaitsBoot(record records.BundleRecord) bool {
-	j := r.situation.Journal
+	j := r.records.Journal
 	return j.Phase == records.PhaseReboot && j.Boot == r.situation.facts.BootTime && j.Bundle.Manifest.Digest == record.Manifest.Digest
 }
 
 // awaitBoot leaves the rest to the first run after the next boot.
 func (r *run) awaitBoot(ctx context.Context) error {
-	j := r.situation.Journal
+	j := r.records.Journal
 	j.Phase = records.PhaseReboot
-	if err := r.writeJournal(ctx, j); err != nil {
+	if err := r.records.WriteJournal(ctx, j); err != nil {
 		return err
 	}
-	r.result, r.applying = ResultReboot, false
+	r.progress.result, r.records.Applying = ResultReboot, false
 	return r.rebootHost(ctx)
 }
 
 // rebootHost reboots the host if something waits for it and the caller allows it.
 func (r *run) rebootHost(ctx context.Context) error {
-	if len(r.pending) == 0 || !r.options.Reboot {
+	if len(r.progress.pending) == 0 || !r.options.Reboot {
 		return nil
 	}
 	if CheckImpact(bundle.ImpactReboot, r.options.MaxImpact) != nil {
-		r.emitNote(fmt.Sprintf("not rebooting the host: at most impact %s is allowed", r.options.MaxImpact))
+		r.progress.note(fmt.Sprintf("not rebooting the host: at most impact %s is allowed", r.options.MaxImpact))
 		return nil //nolint:nilerr // leaving the boot to somebody else is no error
 	}
-	r.emitNote("rebooting the host")
-	return r.Host.Reboot(ctx, fmt.Sprintf("%s takes effect with a reboot", r.pending[0]))
+	r.progress.note("rebooting the host")
+	return r.engine.Host.Reboot(ctx, fmt.Sprintf("%s takes effect with a reboot", r.progress.pending[0]))
 }
 
-// ErrBootTime means that the host does not say when it booted: whether it has booted for a request could not be told afterwards.
+// ErrBootTime means that the host does not say when it booted: whether it has booted for a request could not be told
+// afterwards.
 var ErrBootTime = errors.New("the host does not report when it booted")
 
-// BootOnce boots the host for a request, unless it has booted for it before. It reports whether it has: a boot that was begun, and that has not happened
-// because the process or the host was interrupted, is begun again. Reason is for the event log of Windows.
-func (e *Engine) BootOnce(ctx context.Context, request bundle.Digest, reason string, wait time.Duration) (bool, error) {
+// BootOnce boots the host for a request, unless it has booted for it before. It reports whether it has: a boot that was
+// begun, and that has not happened because the process or the host was interrupted, is begun again. Reason is for the
+// event log of Windows.
+func (e *Engine) BootOnce(ctx context.Context, request bundle.Digest, reason string, wait time.Duration) (booted bool, err error) {
 	if err := request.Validate(); err != nil {
 		return false, err
 	}
-	r := &run{Engine: e, options: Options{LockWait: wait}}
-	release, err := r.lockAndQuarantine(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer r.releaseLock(release)
+	err = newRun(e, Options{LockWait: wait}).whileLocked(ctx, func() (err error) {
+		booted, err = e.bootOnce(ctx, request, reason)
+		return err
+	})
+	return booted, err
+}
+
+func (e *Engine) bootOnce(ctx context.Context, request bundle.Digest, reason string) (bool, error) {
 	if err := e.prepareFolders(ctx); err != nil {
 		return false, err
 	}

@@ -12,15 +12,7 @@ import (
 const bootsFile = `C:\ProgramData\wmco\boots.json`
 
 // reboots is how often a boot was asked for since the log was cleared.
-func (m *machine) reboots() int {
-	n := 0
-	for _, op := range m.Log() {
-		if op.Verb == simulation.VerbReboot {
-			n++
-		}
-	}
-	return n
-}
+func (m *machine) reboots() int { return m.count(simulation.VerbReboot, "") }
 
 // bootOnce asks for a boot, and boots the machine if it is told to.
 func (m *machine) bootOnce(t *testing.T, request string) (done bool) {

@@ -14,108 +14,122 @@ import (
 // programs of the bundle wrote, and at last our own records. Logs stay, and so do features and the host name. An
 // interrupted cleanup starts over.
 func (e *Engine) Cleanup(ctx context.Context, o Options) (Outcome, error) {
-	r := &run{Engine: e, options: o}
-	release, err := r.lockAndQuarantine(ctx)
-	if err != nil {
-		return r.endRun("", err)
-	}
-	err = r.cleanupHost(ctx)
-	r.releaseLock(release)
-	return r.endRun("", err)
+	r := newRun(e, o)
+	return r.end("", r.whileLocked(ctx, func() error { return r.cleanupHost(ctx) }))
+}
+
+// cleanup removes what is managed.
+type cleanup struct {
+	situation *situation
+	steps     *executor
+	progress  *progress
 }
 
 func (r *run) cleanupHost(ctx context.Context) error {
-	var err error
-	if err = r.openRecords(ctx); err != nil {
+	if err := r.openRecords(ctx); err != nil {
 		return err
 	}
-	t := &plan.Target{Exclusive: map[string]bool{}, Logs: map[string]bool{}}
-	t.DropUnwanted(r.situation.OwnedBundles(), r.situation.FoundEntries(), r.situation.MadeFolders())
-	for _, b := range r.situation.OwnedBundles() {
-		old := plan.NewTarget(b, nil)
-		for dir := range old.Exclusive {
-			t.Exclusive[dir] = true
-		}
-	}
-	o := observer{host: r.Host, cache: r.situation.Cache, now: r.Clock.Now()}
-	observed, err := o.observeTarget(ctx, t)
+	c := cleanup{situation: r.situation, steps: r.steps, progress: r.progress}
+	p, observed, err := c.planRemoval(ctx)
 	if err != nil {
 		return err
 	}
-	ours, err := r.listAllState(ctx)
-	if err != nil {
-		return err
-	}
-	p := plan.Make(t, observed, plan.Circumstances{Owned: map[string]bool{}, Stale: ours, Self: r.Self})
-	r.emitPlan(p, records.BundleRecord{})
+	r.progress.showPlan(p, "", r.records.Notes)
 	if r.options.DryRun {
-		r.result = ResultPlanned
+		r.progress.result = ResultPlanned
 		return nil
 	}
-	if err := r.removeGuard(ctx); err != nil { // first: it would restore what is removed
-		return &PartialError{Err: err}
-	}
-	r.result = ResultApplied
-	// Leftovers first, because a folder with one in it is not empty. The records go last, as they tell the next try what is left.
-	r.sweepLeftovers(ctx, p)
-	if err := errors.Join(r.cleanupSteps(ctx, p), r.checkAllKnown(p, observed)); err != nil {
-		return &PartialError{Err: err}
-	}
-	if err := r.removeRecords(ctx); err != nil {
+	r.progress.result = ResultApplied
+	if err := c.removeAll(ctx, p, observed); err != nil {
 		return &PartialError{Err: err}
 	}
 	return nil
 }
 
+// planRemoval returns the plan that removes everything that is managed, and what it was made from.
+func (c cleanup) planRemoval(ctx context.Context) (plan.Plan, plan.Observed, error) {
+	s := c.situation
+	t := &plan.Target{Exclusive: map[string]bool{}, Logs: map[string]bool{}}
+	t.DropUnwanted(s.records.OwnedBundles(), s.records.FoundEntries(), s.records.MadeFolders())
+	for _, b := range s.records.OwnedBundles() {
+		old := plan.NewTarget(b, nil)
+		for dir := range old.Exclusive {
+			t.Exclusive[dir] = true
+		}
+	}
+	o := observer{host: s.host, cache: s.records.Cache, now: s.clock.Now()}
+	observed, err := o.observeTarget(ctx, t)
+	if err != nil {
+		return plan.Plan{}, plan.Observed{}, err
+	}
+	ours, err := c.listAllState(ctx)
+	if err != nil {
+		return plan.Plan{}, plan.Observed{}, err
+	}
+	return plan.Make(t, observed, plan.Circumstances{Owned: map[string]bool{}, Stale: ours, Self: s.self}), observed, nil
+}
+
+// removeAll does the plan. Leftovers go first, because a folder with one in it is not empty. The records go last, as
+// they tell the next try what is left.
+func (c cleanup) removeAll(ctx context.Context, p plan.Plan, observed plan.Observed) error {
+	if err := removeGuard(ctx, c.situation.host); err != nil { // first: it would restore what is removed
+		return err
+	}
+	sweepLeftovers(ctx, c.situation.host, p)
+	if err := errors.Join(c.doSteps(ctx, p), c.checkAllKnown(p, observed)); err != nil {
+		return err
+	}
+	return removeRecords(ctx, c.situation.host)
+}
+
 // checkAllKnown returns an error for what may be left because it could not be read.
-func (r *run) checkAllKnown(p plan.Plan, observed plan.Observed) error {
+func (c cleanup) checkAllKnown(p plan.Plan, observed plan.Observed) error {
 	var errs []error
 	for _, id := range p.Unknown {
 		errs = append(errs, fmt.Errorf("%s: %s", id, observed.Settings[id].Unknown))
 	}
-	for _, b := range r.situation.OwnedBundles() {
+	for _, b := range c.situation.records.OwnedBundles() {
 		if len(b.Cluster.Networks)+len(b.Node.Networks) > 0 {
-			return errors.Join(append(errs, r.situation.checkNetworks())...)
+			return errors.Join(append(errs, c.situation.checkNetworks())...)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// cleanupSteps does what it can and returns what failed: one file that somebody keeps open does not stop the rest.
-func (r *run) cleanupSteps(ctx context.Context, p plan.Plan) error {
+// doSteps does what it can and returns what failed: one file that somebody keeps open does not stop the rest.
+func (c cleanup) doSteps(ctx context.Context, p plan.Plan) error {
 	var errs []error
 	for _, s := range p.Steps {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		do := r.doStep
+		do := c.steps.doStep
 		if s.Verb == plan.VerbClear {
-			do = func(ctx context.Context, s plan.Step) error { return r.removeTree(ctx, s.File.Path) }
+			do = func(ctx context.Context, s plan.Step) error { return removeTree(ctx, c.situation.host, s.File.Path) }
 		}
 		if err := do(ctx, s); err != nil {
 			errs = append(errs, fmt.Errorf("%s %s: %w", s.Verb, s.Entry, err))
 			continue
 		}
-		r.done++
-		r.emitEvent(Event{Event: EventAction, Action: &s.Action, Done: r.done, Total: r.total})
+		c.progress.countAction(s.Action)
 	}
 	return errors.Join(errs...)
 }
 
 // listAllState returns what programs of our bundles wrote and made.
-func (r *run) listAllState(ctx context.Context) (plan.Stale, error) {
+func (c cleanup) listAllState(ctx context.Context) (plan.Stale, error) {
 	var all plan.Stale
-	for _, b := range r.situation.OwnedBundles() {
+	for _, b := range c.situation.records.OwnedBundles() {
 		for _, l := range b.Layers() {
 			for _, state := range l.State {
-				there, err := r.statePaths(ctx, state)
+				there, err := statePaths(ctx, c.situation.host, state)
 				if err != nil {
 					return plan.Stale{}, err
 				}
 				all.Paths = append(all.Paths, there...)
 			}
 			for _, n := range l.Networks {
-				if r.situation.facts.Network(n.Name).Name != "" {
+				if c.situation.facts.Network(n.Name).Name != "" {
 					all.Networks = append(all.Networks, n.Name)
 				}
 			}
@@ -127,9 +141,12 @@ func (r *run) listAllState(ctx context.Context) (plan.Stale, error) {
 }
 
 // removeRecords removes our records, the ledger last but for the folders.
-func (r *run) removeRecords(ctx context.Context) error {
-	for _, path := range []string{records.DirContents, records.DirPrevious, records.FileCache, records.FileConfirm, records.FileStaged, records.FileUndone, records.FileAccepted, records.FileSigners, records.FileBoots, records.FileJournal, records.FileLedger} {
-		if err := r.removeTree(ctx, path); err != nil {
+func removeRecords(ctx context.Context, host Host) error {
+	for _, path := range []string{
+		records.DirContents, records.DirPrevious, records.FileCache, records.FileConfirm, records.FileStaged,
+		records.FileUndone, records.FileAccepted, records.FileSigners, records.FileBoots, records.FileJournal, records.FileLedger,
+	} {
+		if err := removeTree(ctx, host, path); err != nil {
 			return fmt.Errorf("removing %s: %w", path, records.HideContentName(err))
 		}
 	}

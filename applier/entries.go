@@ -16,7 +16,7 @@ import (
 //
 //	plan --> without what cannot be done --> folders, settings, files --> plan without what failed --> services, removals
 type repairing struct {
-	*run
+	run      *run
 	target   *plan.Target
 	observed plan.Observed
 	// circumstances.Skip are the entries that stay as they are: those that failed, now or lately.
@@ -28,13 +28,13 @@ type repairing struct {
 
 // repairEntries repairs what differs from a bundle whose contents are in the store.
 func (r *run) repairEntries(ctx context.Context, record records.BundleRecord) error {
-	now := r.Clock.Now()
+	now := r.engine.Clock.Now()
 	w := &repairing{run: r, target: r.situation.targetOf(record), failed: map[bundle.EntryID]error{}}
 	var err error
-	if w.observed, w.circumstances, err = r.surveyHost(ctx, r.situation, w.target, record, r.options.Full); err != nil {
+	if w.observed, w.circumstances, err = r.situation.surveyHost(ctx, w.target, record, r.options.Full); err != nil {
 		return err
 	}
-	w.circumstances.Skip = r.Backoff.pausedEntries(now)
+	w.circumstances.Skip = r.engine.Backoff.pausedEntries(now)
 	w.circumstances.Restart = slices.Concat(w.circumstances.Restart, r.options.Restart)
 	w.skipUnknown()
 	p, err := w.possiblePlan(ctx)
@@ -44,28 +44,29 @@ func (r *run) repairEntries(ctx context.Context, record records.BundleRecord) er
 	skipped := slices.DeleteFunc(slices.Clone(p.Skipped), func(id bundle.EntryID) bool { return w.failed[id] != nil })
 	defer func() {
 		if ctx.Err() == nil {
-			r.Backoff.noteRepair(now, w.failed, skipped)
+			r.engine.Backoff.noteRepair(now, w.failed, skipped)
 		}
 	}()
-	r.emitPlan(p, record)
-	r.sweepLeftovers(ctx, p)
-	r.pending, r.observed = p.Pending, w.observed
+	r.progress.showPlan(p, record.Manifest.Digest, r.records.Notes)
+	sweepLeftovers(ctx, r.engine.Host, p)
+	r.progress.pending, r.observed = p.Pending, w.observed
 	if err := CheckImpact(p.HighestImpact(), r.impactLimit()); err != nil {
 		return err
 	}
 	switch {
-	case len(p.Steps) == 0 && len(w.missing) > 0 && !r.situation.Interrupted:
-		return &RefusedError{Why: fmt.Sprintf("%s missing or corrupt, the first is %s: send them again", bundle.Count(len(w.missing), "content"), w.missing[0].Digest), Missing: w.missing}
-	case len(p.Steps) == 0 && !r.situation.Interrupted && len(w.failed)+len(skipped) > 0:
+	case len(p.Steps) == 0 && len(w.missing) > 0 && !r.records.Interrupted:
+		return &RefusedError{Why: fmt.Sprintf("%s missing or corrupt, the first is %s: send them again",
+			bundle.Count(len(w.missing), "content"), w.missing[0].Digest), Missing: w.missing}
+	case len(p.Steps) == 0 && !r.records.Interrupted && len(w.failed)+len(skipped) > 0:
 		return w.unrepairedError(skipped)
-	case len(p.Steps) == 0 && !r.situation.Interrupted:
-		r.result = ResultSame
+	case len(p.Steps) == 0 && !r.records.Interrupted:
+		r.progress.result = ResultSame
 		if err := r.writeLedger(ctx, record, p, w.target); err != nil {
 			return err
 		}
 		return r.rebootHost(ctx)
 	case len(p.Steps) == 0 && p.Reboot && r.awaitsBoot(record):
-		r.result = ResultReboot
+		r.progress.result = ResultReboot
 		return r.rebootHost(ctx)
 	}
 	return w.repairSteps(ctx, record, p, skipped)
@@ -74,7 +75,7 @@ func (r *run) repairEntries(ctx context.Context, record records.BundleRecord) er
 // possiblePlan returns the plan without the steps whose contents are missing or corrupt.
 func (w *repairing) possiblePlan(ctx context.Context) (plan.Plan, error) {
 	p := plan.Make(w.target, w.observed, w.circumstances)
-	if err := w.keepCurrent(ctx, p); err != nil {
+	if err := keepCurrent(ctx, w.run.records.Store, p); err != nil {
 		return plan.Plan{}, err
 	}
 	right := map[string]bool{}
@@ -83,12 +84,12 @@ func (w *repairing) possiblePlan(ctx context.Context) (plan.Plan, error) {
 		whole := sum != "" && n.Content.Size >= 0
 		if whole {
 			var err error
-			if whole, err = w.situation.Store.VerifyContent(ctx, n.Content); err != nil {
+			if whole, err = w.run.records.Store.VerifyContent(ctx, n.Content); err != nil {
 				return plan.Plan{}, fmt.Errorf("reading kept content %s: %w", n.Digest, err)
 			}
 		}
 		if right[sum] = whole; !whole {
-			w.missing = append(w.missing, plan.Missing{Digest: n.Digest, Parts: w.situation.Store.PartsOf(sum)})
+			w.missing = append(w.missing, plan.Missing{Digest: n.Digest, Parts: w.run.records.Store.PartsOf(sum)})
 		}
 	}
 	for _, s := range p.Steps {
@@ -112,7 +113,7 @@ func (w *repairing) possiblePlan(ctx context.Context) (plan.Plan, error) {
 func (w *repairing) skipUnknown() {
 	for _, s := range w.target.Settings {
 		if why := w.observed.Settings[s.ID()].Unknown; why != "" {
-			w.noteUnknown(s.ID(), why)
+			w.run.progress.noteUnknown(s.ID(), why)
 		}
 	}
 }
@@ -122,15 +123,16 @@ func (w *repairing) skipEntry(id bundle.EntryID, why error) {
 	w.circumstances.Skip[id] = true
 	if w.failed[id] == nil {
 		w.failed[id] = why
-		w.emitNote(fmt.Sprintf("%s is not repaired: %v", id, why))
+		w.run.progress.note(fmt.Sprintf("%s is not repaired: %v", id, why))
 	}
 }
 
-// repairSteps does the steps of a plan: first those that need no service to stop, then, for what has not failed, the others.
+// repairSteps does the steps of a plan: first those that need no service to stop, then, for what has not failed, the
+// others.
 func (w *repairing) repairSteps(ctx context.Context, record records.BundleRecord, p plan.Plan, skipped []bundle.EntryID) error {
 	quiet, rest := splitQuietSteps(p.Steps)
 	p.Steps = slices.Concat(quiet, rest)
-	if err := w.beginRun(ctx, record, p, w.observed, w.target); err != nil {
+	if err := w.run.beginRun(ctx, record, p, w.observed, w.target); err != nil {
 		return err
 	}
 	if err := w.doEachStep(ctx, quiet); err != nil {
@@ -142,29 +144,30 @@ func (w *repairing) repairSteps(ctx context.Context, record records.BundleRecord
 		return err
 	}
 	if again.Reboot {
-		return w.awaitBoot(ctx)
+		return w.run.awaitBoot(ctx)
 	}
 	var service *ServiceError
-	if err := w.awaitHealthy(ctx, w.target); errors.As(err, &service) {
+	if err := w.run.health.awaitStarted(ctx, w.target, w.run.records.Journal.Starts); errors.As(err, &service) {
 		w.skipEntry(bundle.KindService.ID(service.Name), err)
 	} else if err != nil {
 		return err
 	}
-	w.sweepAfter(ctx, p)
+	sweepAfter(ctx, w.run.engine.Host, p)
 	if len(w.failed)+len(skipped) > 0 {
-		if err := w.removeJournal(ctx); err != nil {
+		if err := w.run.records.RemoveJournal(ctx); err != nil {
 			return err
 		}
 		return w.unrepairedError(skipped)
 	}
-	w.result = ResultApplied
-	if err := w.writeLedger(ctx, record, p, w.target); err != nil {
+	w.run.progress.result = ResultApplied
+	if err := w.run.writeLedger(ctx, record, p, w.target); err != nil {
 		return err
 	}
-	return w.rebootHost(ctx)
+	return w.run.rebootHost(ctx)
 }
 
-// splitQuietSteps returns the steps that need no service to stop, as files are replaced and never changed in place, and the others.
+// splitQuietSteps returns the steps that need no service to stop, as files are replaced and never changed in place, and
+// the others.
 func splitQuietSteps(steps []plan.Step) (quiet, rest []plan.Step) {
 	for _, s := range steps {
 		switch {
@@ -184,7 +187,7 @@ func (w *repairing) doEachStep(ctx context.Context, steps []plan.Step) error {
 		if w.failed[s.Entry] != nil && s.Verb != plan.VerbStart {
 			continue
 		}
-		err := w.run.doStep(ctx, s)
+		err := w.run.steps.doStep(ctx, s)
 		if ctx.Err() != nil {
 			return &PartialError{Err: fmt.Errorf("interrupted: %w", ctx.Err())}
 		}
@@ -192,17 +195,17 @@ func (w *repairing) doEachStep(ctx context.Context, steps []plan.Step) error {
 			w.skipEntry(s.Entry, err)
 			continue
 		}
-		w.done++
-		w.emitEvent(Event{Event: EventAction, Action: &s.Action, Done: w.done, Total: w.total})
+		w.run.progress.countAction(s.Action)
 	}
 	return nil
 }
 
-// unrepairedError returns the error of a repair after which something still differs. It is the same for as long as that is the same.
+// unrepairedError returns the error of a repair after which something still differs. It is the same for as long as that
+// is the same.
 func (w *repairing) unrepairedError(skipped []bundle.EntryID) error {
 	why := maps.Clone(w.failed)
 	for _, id := range skipped {
-		why[id] = w.Backoff.failures[id].why
+		why[id] = w.run.engine.Backoff.failures[id].why
 	}
 	first := slices.Min(slices.Collect(maps.Keys(why)))
 	return &PartialError{Err: fmt.Errorf("%s not repaired, the first is %s: %w", bundle.Count(len(why), "difference"), first, why[first])}

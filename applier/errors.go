@@ -15,8 +15,8 @@ type RefusedError struct {
 	Missing []plan.Missing
 	// Impact is what the plan costs, if that is more than is allowed.
 	Impact bundle.Impact
-	// Foreign is true if the bundle names something that is not in the table of this program (Engine.Permits): it is for a newer one, or of
-	// another project.
+	// Foreign is true if the bundle names something that is not in the table of this program (Engine.Permits): it is
+	// for a newer one, or of another project.
 	Foreign bool
 }
 
@@ -28,6 +28,12 @@ func CheckImpact(impact, limit bundle.Impact) error {
 		return nil
 	}
 	return &RefusedError{Why: fmt.Sprintf("the plan has impact %s, and at most %s is allowed", impact, limit), Impact: impact}
+}
+
+// refuseMissing refuses a bundle because of contents that have to be sent.
+func refuseMissing(missing []plan.Missing) error {
+	why := fmt.Sprintf("%s missing, the first is %s: send them", bundle.Count(len(missing), "content"), missing[0].Digest)
+	return &RefusedError{Why: why, Missing: missing}
 }
 
 // RolledBackError means that the bundle did not work and that the host was rolled back.

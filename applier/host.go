@@ -11,9 +11,9 @@ import (
 )
 
 // Host is a computer that a bundle can be applied to. Every operation can be repeated. An interrupted one leaves either
-// the old or the new state, and perhaps a file whose name plan.IsLeftover recognizes. One operation has a gap: a running
-// program is moved aside before the new one takes its place, so an interruption may leave neither at the path. All hosts
-// pass the contract in internal/hostsim.
+// the old or the new state, and perhaps a file whose name plan.IsLeftover recognizes. One operation has a gap: a
+// running program is moved aside before the new one takes its place, so an interruption may leave neither at the path.
+// All hosts pass the contract in internal/hostsim.
 //
 // Paths are Windows paths that bundle.CheckHostPath allows, compared without regard to case.
 type Host interface {
@@ -45,11 +45,12 @@ type Reader interface {
 type Writer interface {
 	Names
 	// Write replaces a file with what content returns up to io.EOF. It writes a new file, flushes it to the disk, and
-	// then replaces the old one; when content fails, nothing has changed. The folder must exist. The file gets its access
-	// at its creation, not afterwards. A read-only file is replaced, and so is a running program: that one is moved
-	// aside.
+	// then replaces the old one; when content fails, nothing has changed. The folder must exist. The file gets its
+	// access at its creation, not afterwards. A read-only file is replaced, and so is a running program: that one is
+	// moved aside.
 	Write(ctx context.Context, path string, access bundle.Access, content io.Reader) error
-	// MakeDirectory makes a folder; its parent must exist. A folder that exists gets the access, and Administrators own it.
+	// MakeDirectory makes a folder; its parent must exist. A folder that exists gets the access, and Administrators own
+	// it.
 	MakeDirectory(ctx context.Context, path string, access bundle.Access) error
 	// CopyTruncate copies a file that a program keeps open for appending, and empties it.
 	CopyTruncate(ctx context.Context, path, to string) error
@@ -57,14 +58,15 @@ type Writer interface {
 
 // Names changes which files and folders there are.
 type Names interface {
-	// Link gives a file a second name (a hard link), which keeps its contents when the first name is replaced or removed.
-	// A second name that exists is replaced.
+	// Link gives a file a second name (a hard link), which keeps its contents when the first name is replaced or
+	// removed. A second name that exists is replaced.
 	Link(ctx context.Context, path, second string) error
-	// Move gives a file, a link or a folder with everything in it another path on the drive, at which nothing may be. Its
-	// owner and its access stay. A path that does not exist is fs.ErrNotExist. Windows does not move a folder in which a
-	// program has a file open.
+	// Move gives a file, a link or a folder with everything in it another path on the drive, at which nothing may be.
+	// Its owner and its access stay. A path that does not exist is fs.ErrNotExist. Windows does not move a folder in
+	// which a program has a file open.
 	Move(ctx context.Context, path, to string) error
-	// Remove removes a file or an empty folder. A path that does not exist is no error. A running program is moved aside.
+	// Remove removes a file or an empty folder. A path that does not exist is no error. A running program is moved
+	// aside.
 	Remove(ctx context.Context, path string) error
 }
 
@@ -72,8 +74,8 @@ type Names interface {
 type ServiceStates interface {
 	// Services returns the state of each service, in the order of names.
 	Services(ctx context.Context, names []string) ([]plan.ServiceState, error)
-	// ServiceProcess returns the process id of a service, 0 if it does not run or does not exist. Unlike Services it asks for the status
-	// alone, which services of Windows itself answer too.
+	// ServiceProcess returns the process id of a service, 0 if it does not run or does not exist. Unlike Services it
+	// asks for the status alone, which services of Windows itself answer too.
 	ServiceProcess(ctx context.Context, name string) (int, error)
 }
 
@@ -88,10 +90,10 @@ type Services interface {
 	// StartService returns when the service runs, or a *ServiceError when it does not come up. A running service is no
 	// error.
 	StartService(ctx context.Context, name string) error
-	// StopService returns when the service has stopped and its processes have ended; after a time limit they are killed.
-	// Its processes are its own and those below it that its command line names, as a wrapper's: what containerd starts
-	// for pods stays. A service that does not exist or does not run is no error. Services that depend on it must have
-	// been stopped before.
+	// StopService returns when the service has stopped and its processes have ended; after a time limit they are
+	// killed. Its processes are its own and those below it that its command line names, as a wrapper's: what containerd
+	// starts for pods stays. A service that does not exist or does not run is no error. Services that depend on it must
+	// have been stopped before.
 	StopService(ctx context.Context, name string) error
 }
 
@@ -145,7 +147,8 @@ func (e *FileError) Unwrap() error { return e.Err }
 // Is reports whether target is ErrDiskFull and the disk was full.
 func (e *FileError) Is(target error) bool { return target == ErrDiskFull && e.Reason == FileDiskFull }
 
-// ErrDiskFull is each FileError because of a full disk, for errors.Is: it passes when there is room, and no bundle is the reason.
+// ErrDiskFull is each FileError because of a full disk, for errors.Is: it passes when there is room, and no bundle is
+// the reason.
 var ErrDiskFull = errors.New("the disk is full")
 
 // ServiceError means that a service could not be configured, started or stopped.
@@ -165,5 +168,6 @@ func (e *ServiceError) Unwrap() error { return e.Err }
 // BlamedService names the service whose log says more.
 func (e *ServiceError) BlamedService() string { return e.Name }
 
-// ErrNoSetting means that a kind of setting does not exist on this host, such as Defender's exclusions without Defender.
+// ErrNoSetting means that a kind of setting does not exist on this host, such as Defender's exclusions without
+// Defender.
 var ErrNoSetting = errors.New("this host has no such setting")

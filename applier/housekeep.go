@@ -14,8 +14,8 @@ import (
 	"wmco/bundle"
 )
 
-// LimitGrowth limits what accumulates on a host, by the rules of the bundle that was applied last: logs in size, number and
-// age, and files that programs keep adding. It writes nothing of the bundle and needs no lock.
+// LimitGrowth limits what accumulates on a host, by the rules of the bundle that was applied last: logs in size, number
+// and age, and files that programs keep adding. It writes nothing of the bundle and needs no lock.
 func (e *Engine) LimitGrowth(ctx context.Context) error {
 	l, err := records.ReadLedger(ctx, e.Host)
 	if err != nil {

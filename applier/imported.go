@@ -14,20 +14,21 @@ import (
 	"wmco/bundle"
 )
 
-// fileImported is the existing operator's list of the CAs that its daemon added to LocalMachine\Root. It is a copy of the PEM
-// file that they came from, which the daemon reads to remove them again
+// fileImported is the existing operator's list of the CAs that its daemon added to LocalMachine\Root. It is a copy of
+// the PEM file that they came from, which the daemon reads to remove them again
 // (github.com/openshift/windows-machine-config-operator, pkg/daemon/certs).
 const fileImported = `C:\k\imported-certs.pem`
 
 // maxImported limits the list, in bytes. All public CAs together take about 250 kB.
 const maxImported = 8 << 20
 
-// readImported reads the existing operator's list as entries that are managed: its CAs and the file itself. So the plan removes
-// the CAs that the bundle does not want, and after them the file: until then, an interrupted run finds them there.
+// readImported reads the existing operator's list as entries that are managed: its CAs and the file itself. So the plan
+// removes the CAs that the bundle does not want, and after them the file: until then, an interrupted run finds them
+// there.
 //
 // A CA that cannot be read is in no plan. The file stays then, and a note says so.
-func (s *situation) readImported(ctx context.Context, host Host) error {
-	infos, err := host.Stat(ctx, []string{fileImported})
+func (s *situation) readImported(ctx context.Context) error {
+	infos, err := s.host.Stat(ctx, []string{fileImported})
 	if err != nil {
 		return fmt.Errorf("observing %s: %w", fileImported, err)
 	}
@@ -36,12 +37,12 @@ func (s *situation) readImported(ctx context.Context, host Host) error {
 		return nil
 	case isForeign(infos[0]):
 		// The daemon runs as SYSTEM. Whoever else made the file must not choose which CAs are removed.
-		s.Notes = append(s.Notes, fileImported+" is ignored: it is neither SYSTEM's nor an administrator's")
+		s.records.Notes = append(s.records.Notes, fileImported+" is ignored: it is neither SYSTEM's nor an administrator's")
 		return nil
 	}
 	whole := false
 	if infos[0].Size <= maxImported {
-		data, err := records.ReadAll(ctx, host, fileImported)
+		data, err := records.ReadAll(ctx, s.host, fileImported)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // the daemon has removed it meanwhile
 		}
@@ -51,15 +52,15 @@ func (s *situation) readImported(ctx context.Context, host Host) error {
 		s.imported.Cluster.TrustedCAs, whole = parseImported(data)
 	}
 	if !whole {
-		s.Notes = append(s.Notes, fileImported+` is damaged: CAs of the existing operator that cannot be read from it stay trusted (fix: remove them from LocalMachine\Root, then remove the file)`)
+		s.records.Notes = append(s.records.Notes, fileImported+` is damaged: CAs of the existing operator that cannot be read from it stay trusted (fix: remove them from LocalMachine\Root, then remove the file)`)
 		return nil
 	}
 	s.imported.Cluster.Files = []bundle.File{{Path: fileImported, Impact: bundle.ImpactNone}}
 	return nil
 }
 
-// parseImported returns the certificates of a PEM text, and reports whether they are all that it lists. The daemon leaves an
-// empty file when it has removed the last CA.
+// parseImported returns the certificates of a PEM text, and reports whether they are all that it lists. The daemon
+// leaves an empty file when it has removed the last CA.
 func parseImported(data []byte) (cas []bundle.TrustedCA, whole bool) {
 	blocks := bytes.Count(data, []byte("-----BEGIN "))
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {

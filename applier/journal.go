@@ -12,20 +12,21 @@ import (
 	"wmco/bundle"
 )
 
-// beginRun records, before the first action, what is about to change and what it was, and keeps the files that are about to
-// be replaced. After an interruption, what the first run recorded stays.
+// beginRun records, before the first action, what is about to change and what it was, and keeps the files that are
+// about to be replaced. After an interruption, what the first run recorded stays.
 func (r *run) beginRun(ctx context.Context, record records.BundleRecord, p plan.Plan, observed plan.Observed, t *plan.Target) error {
-	j := r.situation.Journal
-	if r.situation.Interrupted && j.Bundle.Manifest.Digest != record.Manifest.Digest {
+	j := r.records.Journal
+	if r.records.Interrupted && j.Bundle.Manifest.Digest != record.Manifest.Digest {
 		j.Earlier = append(j.Earlier, j.Bundle)
 	}
 	j.Schema, j.Phase, j.Bundle, j.Boot = records.Schema, records.PhaseApplying, record, r.situation.facts.BootTime
-	if !r.repairs || !r.situation.Interrupted {
+	if !r.repairs || !r.records.Interrupted {
 		j.Allowed, j.Confirmer = cmp.Or(r.options.MaxImpact, bundle.ImpactReboot), r.options.Confirmer
 		j.Waiting, j.Deadline = records.Waiting{Limit: r.options.ConfirmWithin}, time.Time{}
 	}
-	if !r.repairs || record.Manifest.Digest != r.situation.Ledger.AppliedDigest() { // drift is not restored
-		if err := r.recordBefore(ctx, &j.Before, p, observed); err != nil {
+	if !r.repairs || record.Manifest.Digest != r.records.Ledger.AppliedDigest() { // drift is not restored
+		b := beforeRecorder{host: r.engine.Host, store: r.records.Store, observed: observed}
+		if err := b.recordSteps(ctx, &j.Before, p); err != nil {
 			return err
 		}
 	}
@@ -42,7 +43,8 @@ func (r *run) beginRun(ctx context.Context, record records.BundleRecord, p plan.
 			}
 		case plan.VerbStart:
 			j.Starts = withName(j.Starts, s.Service.Config.Name)
-			// The service control manager may start it in between, before what it reads is written. One that is stopped by a step is noted by that.
+			// The service control manager may start it in between, before what it reads is written. One that is stopped
+			// by a step is noted by that.
 			if s.Fresh && s.Reason == plan.ReasonNotRunning {
 				j.Restart = withName(j.Restart, s.Service.Config.Name)
 			}
@@ -55,60 +57,50 @@ func (r *run) beginRun(ctx context.Context, record records.BundleRecord, p plan.
 			j.Starts = withName(j.Starts, s.Config.Name)
 		}
 	}
-	r.shadows = maskedVariables(r.situation, t, observed)
-	return r.writeJournal(ctx, j)
+	r.steps.shadows = r.situation.maskedVariables(t, observed)
+	return r.records.WriteJournal(ctx, j)
 }
 
-// withName returns a list that has the name, once. The list itself is not changed.
-func withName(list []string, name string) []string {
-	if slices.Contains(list, name) {
-		return list
-	}
-	return append(slices.Clone(list), name)
+// beforeRecorder records what is on a host before it is changed.
+type beforeRecorder struct {
+	host     Host
+	store    *records.Store
+	observed plan.Observed
 }
 
-// writeJournal writes the journal.
-func (r *run) writeJournal(ctx context.Context, j records.Journal) error {
-	if err := r.situation.WriteJournal(ctx, j); err != nil {
-		return err
-	}
-	r.applying = true
-	return nil
-}
-
-// recordBefore adds what the steps are about to change.
-func (r *run) recordBefore(ctx context.Context, b *records.Before, p plan.Plan, observed plan.Observed) error {
+// recordSteps adds what the steps of a plan are about to change.
+func (r beforeRecorder) recordSteps(ctx context.Context, b *records.Before, p plan.Plan) error {
 	for _, s := range p.Steps {
 		switch s.Verb {
 		case plan.VerbMake, plan.VerbWrite, plan.VerbRemove:
-			if err := r.recordFile(ctx, b, s, observed); err != nil {
+			if err := r.recordFile(ctx, b, s); err != nil {
 				return err
 			}
 		case plan.VerbSet, plan.VerbUnset:
 			if s.Setting.Kind == bundle.KindNetwork {
 				continue // it belongs to another cluster and would be removed again
 			}
-			b.AddSetting(observed.Settings[s.Entry], s.Setting)
+			b.AddSetting(r.observed.Settings[s.Entry], s.Setting)
 		case plan.VerbStop, plan.VerbPut, plan.VerbDelete, plan.VerbStart:
-			b.AddService(s.Service.Config.Name, observed)
+			b.AddService(s.Service.Config.Name, r.observed)
 		case plan.VerbClear: // it belongs to another cluster and would be removed again
 		}
 	}
 	return nil
 }
 
-func (r *run) recordFile(ctx context.Context, b *records.Before, s plan.Step, observed plan.Observed) error {
+func (r beforeRecorder) recordFile(ctx context.Context, b *records.Before, s plan.Step) error {
 	same := func(f records.FileBefore) bool { return bundle.FoldPath(f.Path) == bundle.FoldPath(s.File.Path) }
 	if slices.ContainsFunc(b.Files, same) {
 		return nil
 	}
-	have := observed.FileAt(s.File.Path)
+	have := r.observed.FileAt(s.File.Path)
 	f := records.FileBefore{Entry: s.Entry, Path: s.File.Path, Kind: have.Kind, Access: have.Access}
 	if have.Kind == plan.FileRegular {
 		sum := have.SHA256
 		if sum == "" {
 			var err error
-			if sum, err = sumOf(ctx, r.Host, s.File.Path); err != nil {
+			if sum, err = records.SumFile(ctx, r.host, s.File.Path); err != nil {
 				return err
 			}
 		}
@@ -116,7 +108,7 @@ func (r *run) recordFile(ctx context.Context, b *records.Before, s plan.Step, ob
 			f.Kind = plan.FileAbsent // it has gone since it was observed
 		} else {
 			f.Content = plan.Content{SHA256: sum, Size: have.Size}
-			if err := r.situation.Store.KeepFile(ctx, s.File.Path, f.Content); err != nil {
+			if err := r.store.KeepFile(ctx, s.File.Path, f.Content); err != nil {
 				return fmt.Errorf("keeping %s: %w", s.File.Path, err)
 			}
 		}

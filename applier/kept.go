@@ -11,19 +11,20 @@ import (
 	"wmco/bundle"
 )
 
-// checkKept returns why a plan is not carried out, as a *RefusedError: it would take from the host what whoever made the bundle may not have known.
-// A repair, and whatever ends an interrupted run, is not checked: the run that began it was.
+// checkKept returns why a plan is not carried out, as a *RefusedError: it would take from the host what whoever made
+// the bundle may not have known. A repair, and whatever ends an interrupted run, is not checked: the run that began it
+// was.
 func (r *run) checkKept(ctx context.Context, record records.BundleRecord, p plan.Plan) error {
 	if r.repairs {
 		return nil
 	}
 	if removesSigningKeys(p) && !r.options.RemoveSigningKeys {
-		if r.Reset == "" {
+		if r.engine.Reset == "" {
 			return &RefusedError{Why: keysWhy + "; " + keysFix}
 		}
-		r.emitNote(fmt.Sprintf("%s is removed: the host stops being node %s", bundle.SigningKeysFile, r.Reset))
+		r.progress.note(fmt.Sprintf("%s is removed: the host stops being node %s", bundle.SigningKeysFile, r.engine.Reset))
 	}
-	lacks, err := r.lackedProgram(ctx, record, p)
+	lacks, err := r.engine.lackedProgram(ctx, record, p)
 	if err == nil && lacks != "" {
 		err = &RefusedError{Why: lacks}
 	}
@@ -32,11 +33,13 @@ func (r *run) checkKept(ctx context.Context, record records.BundleRecord, p plan
 
 // The reason and the fix for a bundle without signing keys for a host that has some.
 const (
-	keysWhy = "the bundle has no signing keys and would remove " + bundle.SigningKeysFile + ": until it is there again, the node agent accepts what no operator has signed"
+	keysWhy = "the bundle has no signing keys and would remove " + bundle.SigningKeysFile +
+		": until it is there again, the node agent accepts what no operator has signed"
 	keysFix = "render it with the cluster as input (--from cluster), which has them, or allow the removal with --remove-signing-keys"
 )
 
-// removesSigningKeys reports whether a plan removes the keys of the operator. Those that nothing brought are not managed, and stay.
+// removesSigningKeys reports whether a plan removes the keys of the operator. Those that nothing brought are not
+// managed, and stay.
 func removesSigningKeys(p plan.Plan) bool {
 	return slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Verb == plan.VerbRemove && isSigningKeys(s.File.Path) })
 }
@@ -45,8 +48,9 @@ func isSigningKeys(path string) bool {
 	return bundle.FoldPath(path) == bundle.FoldPath(bundle.SigningKeysFile)
 }
 
-// lackedProgram says which program of a service that the plan creates or changes is neither on the host nor in the bundle; empty if there is none. A
-// service cannot start without it, and what ran before would have been stopped for it.
+// lackedProgram says which program of a service that the plan creates or changes is neither on the host nor in the
+// bundle; empty if there is none. A service cannot start without it, and what ran before would have been stopped for
+// it.
 func (e *Engine) lackedProgram(ctx context.Context, record records.BundleRecord, p plan.Plan) (string, error) {
 	b := record.ManifestBundle()
 	services := b.Services()

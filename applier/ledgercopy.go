@@ -12,8 +12,9 @@ import (
 	"wmco/bundle"
 )
 
-// ledgerCopy is the ledger as others may see it: what is managed, without contents. Digests are those of the manifest, which are keyed
-// where they are of secrets; the plain ones, by which the store of contents is named, would let a password be guessed.
+// ledgerCopy is the ledger as others may see it: what is managed, without contents. Digests are those of the manifest,
+// which are keyed where they are of secrets; the plain ones, by which the store of contents is named, would let a
+// password be guessed.
 type ledgerCopy struct {
 	Schema int `json:"schema"`
 	// Program is the version of the program that wrote the ledger, Time is when.
@@ -40,12 +41,13 @@ type copiedEntry struct {
 	Found bool `json:"found,omitempty"`
 }
 
-// CopyLedger brings a copy of the ledger up to date that has no contents. The folder must exist; without a ledger, nothing is done. Its
-// error is a *LockedError if a run is changing the host.
+// CopyLedger brings a copy of the ledger up to date that has no contents. The folder must exist; without a ledger,
+// nothing is done. Its error is a *LockedError if a run is changing the host.
 //
-// Administrators and SYSTEM alone can read the copy. The kubelet, which runs as SYSTEM, serves what is below its folder of logs. Host.Write
-// has a new file take the place of the old one, so nobody reads half of one. While the kubelet reads the old one, which Go opens without
-// FILE_SHARE_DELETE, Windows refuses that, and after a second of retries the error is a *FileError: try again later.
+// Administrators and SYSTEM alone can read the copy. The kubelet, which runs as SYSTEM, serves what is below its folder
+// of logs. Host.Write has a new file take the place of the old one, so nobody reads half of one. While the kubelet
+// reads the old one, which Go opens without FILE_SHARE_DELETE, Windows refuses that, and after a second of retries the
+// error is a *FileError: try again later.
 func (e *Engine) CopyLedger(ctx context.Context, path string) (err error) {
 	if _, due, err := e.outdatedCopy(ctx, path); !due || err != nil {
 		return err
@@ -84,7 +86,8 @@ func (e *Engine) holdsCopy(ctx context.Context, path string, want ledgerCopy) bo
 
 func copyOfLedger(l records.Ledger) ledgerCopy {
 	c := ledgerCopy{
-		Schema: records.Schema, Program: l.Program, Time: l.Time, Bundle: l.AppliedDigest(), Folders: l.Folders, Shadows: l.Shadows, Fresh: l.Fresh, Boot: l.Boot,
+		Schema: records.Schema, Program: l.Program, Time: l.Time, Bundle: l.AppliedDigest(), Folders: l.Folders,
+		Shadows: l.Shadows, Fresh: l.Fresh, Boot: l.Boot,
 	}
 	for _, m := range l.Bundle.Manifest.Layers {
 		c.Layers = append(c.Layers, m.Digest)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"wmco/applier/plan"
 	"wmco/applier/records"
@@ -13,21 +12,21 @@ import (
 )
 
 // missingContents returns the contents that the steps need and the store does not have whole.
-func (s *situation) missingContents(p plan.Plan) []plan.Missing {
+func missingContents(store *records.Store, p plan.Plan) []plan.Missing {
 	var list []plan.Missing
 	for _, step := range p.Steps {
 		for _, n := range step.NeededContents() {
 			listed := slices.ContainsFunc(list, func(m plan.Missing) bool { return m.Digest == n.Digest })
-			if c := n.Content; c.SHA256 != "" && (c.Size < 0 || !s.Store.HasContent(c.SHA256)) && !listed {
-				list = append(list, plan.Missing{Digest: n.Digest, Parts: s.Store.PartsOf(c.SHA256)})
+			if c := n.Content; c.SHA256 != "" && (c.Size < 0 || !store.HasContent(c.SHA256)) && !listed {
+				list = append(list, plan.Missing{Digest: n.Digest, Parts: store.PartsOf(c.SHA256)})
 			}
 		}
 	}
 	return list
 }
 
-// contentsOfPlan returns every content that steps use, once: those that they need, and those of files that are written for their
-// access alone.
+// contentsOfPlan returns every content that steps use, once: those that they need, and those of files that are written
+// for their access alone.
 func contentsOfPlan(p plan.Plan) []plan.Need {
 	var list []plan.Need
 	seen := map[string]bool{}
@@ -47,12 +46,12 @@ func contentsOfPlan(p plan.Plan) []plan.Need {
 }
 
 // addCorrupt adds to what a plan misses the kept contents that are corrupt. It changes nothing on the host.
-func (s *situation) addCorrupt(ctx context.Context, p *plan.Plan) error {
+func addCorrupt(ctx context.Context, store *records.Store, p *plan.Plan) error {
 	for _, n := range contentsOfPlan(*p) {
-		if n.Content.SHA256 == "" || !s.Store.HasContent(n.Content.SHA256) {
+		if n.Content.SHA256 == "" || !store.HasContent(n.Content.SHA256) {
 			continue
 		}
-		right, err := s.Store.CheckContent(ctx, n.Content)
+		right, err := store.CheckContent(ctx, n.Content)
 		if err != nil {
 			return fmt.Errorf("reading kept content %s: %w", n.Digest, err)
 		}
@@ -63,13 +62,13 @@ func (s *situation) addCorrupt(ctx context.Context, p *plan.Plan) error {
 	return nil
 }
 
-// checkContents reads every content that steps use, before anything stops: those that were kept, and those that have arrived,
-// because their parts may be from before and after an interruption and of two encodings. A corrupt one is removed and asked
-// for again.
-func (r *run) checkContents(ctx context.Context, p plan.Plan) error {
+// checkContents reads every content that steps use, before anything stops: those that were kept, and those that have
+// arrived, because their parts may be from before and after an interruption and of two encodings. A corrupt one is
+// removed and asked for again.
+func checkContents(ctx context.Context, store *records.Store, p plan.Plan) error {
 	var bad []plan.Missing
 	for _, n := range contentsOfPlan(p) {
-		right, err := r.situation.Store.VerifyContent(ctx, n.Content)
+		right, err := store.VerifyContent(ctx, n.Content)
 		if err != nil {
 			return fmt.Errorf("reading kept content %s: %w", n.Digest, err)
 		}
@@ -78,13 +77,14 @@ func (r *run) checkContents(ctx context.Context, p plan.Plan) error {
 		}
 	}
 	if len(bad) > 0 {
-		return &RefusedError{Why: fmt.Sprintf("%s corrupt, the first is %s: send them again", bundle.Count(len(bad), "kept content"), bad[0].Digest), Missing: bad}
+		return &RefusedError{Why: fmt.Sprintf("%s corrupt, the first is %s: send them again",
+			bundle.Count(len(bad), "kept content"), bad[0].Digest), Missing: bad}
 	}
 	return nil
 }
 
-// checkWritable returns an error for a step that would replace a file that another program has locked: services would stop for it in
-// vain.
+// checkWritable returns an error for a step that would replace a file that another program has locked: services would
+// stop for it in vain.
 func checkWritable(p plan.Plan, observed plan.Observed) error {
 	for _, s := range p.Steps {
 		if s.Verb == plan.VerbWrite && slices.Contains(observed.Unread, s.File.Path) {
@@ -92,31 +92,4 @@ func checkWritable(p plan.Plan, observed plan.Observed) error {
 		}
 	}
 	return nil
-}
-
-// checkKnown returns an error for a setting that the bundle changes and that could not be read. One that it has in common with the bundle that was applied
-// last stays as it is.
-func (r *run) checkKnown(p plan.Plan, record records.BundleRecord, observed plan.Observed) error {
-	if len(p.Unknown) == 0 {
-		return nil
-	}
-	changed := bundle.Differing(r.situation.Ledger.Bundle.ManifestBundle(), record.ManifestBundle())
-	for _, id := range p.Unknown {
-		why := observed.Settings[id].Unknown
-		if slices.Contains(changed, id) {
-			return fmt.Errorf("%s is changed: %s", id, why)
-		}
-		r.noteUnknown(id, why)
-	}
-	return nil
-}
-
-// noteUnknown notes a setting that could not be read, once for each kind.
-func (r *run) noteUnknown(id bundle.EntryID, why string) {
-	kind, _, _ := strings.Cut(string(id), " ")
-	u := bundle.UnknownFact{Part: bundle.FactPart(kind), Error: why}
-	if !slices.Contains(r.unknown, u) {
-		r.unknown = append(r.unknown, u)
-		r.emitNote(string(id) + " stays as it is: " + why)
-	}
 }

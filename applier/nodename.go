@@ -9,8 +9,8 @@ import (
 	"wmco/bundle"
 )
 
-// checkNodeName refuses a bundle for another Node than the one that this host is, and one with which a host joins where this host is a node
-// already, as a *RefusedError.
+// checkNodeName refuses a bundle for another Node than the one that this host is, and one with which a host joins where
+// this host is a node already, as a *RefusedError.
 func (e *Engine) checkNodeName(ctx context.Context, s *situation, m bundle.Manifest) error {
 	have, from, err := e.nodeNameOfHost(ctx, s)
 	if err != nil {
@@ -26,13 +26,13 @@ func (e *Engine) checkNodeName(ctx context.Context, s *situation, m bundle.Manif
 	return &RefusedError{Why: refuseRejoin(have, from)}
 }
 
-// nodeNameOfHost returns the name of the Node that this host is, empty where that is not known, and what says so: the bundles that the host has had
-// and, where these name none, the client certificate of the kubelet.
+// nodeNameOfHost returns the name of the Node that this host is, empty where that is not known, and what says so: the
+// bundles that the host has had and, where these name none, the client certificate of the kubelet.
 func (e *Engine) nodeNameOfHost(ctx context.Context, s *situation) (name, from string, err error) {
-	if name := s.Ledger.Bundle.Manifest.NodeName(); name != "" {
+	if name := s.records.Ledger.Bundle.Manifest.NodeName(); name != "" {
 		return name, "the bundle that was applied last", nil
 	}
-	if name := s.Journal.Bundle.Manifest.NodeName(); name != "" {
+	if name := s.records.Journal.Bundle.Manifest.NodeName(); name != "" {
 		return name, "the bundle of an interrupted run", nil
 	}
 	if e.NodeName != nil {
@@ -41,19 +41,19 @@ func (e *Engine) nodeNameOfHost(ctx context.Context, s *situation) (name, from s
 	return name, "the client certificate of its kubelet", err
 }
 
-// isComplete reports whether the host may have the bundle of a node: a record says so, or one that would say it cannot be used and the
-// kubelet is that of a node.
+// isComplete reports whether the host may have the bundle of a node: a record says so, or one that would say it cannot
+// be used and the kubelet is that of a node.
 func (s *situation) isComplete(node string) bool {
 	complete := func(r records.BundleRecord) bool { return r.Manifest.HasStage(bundle.StageJoined) }
-	if slices.ContainsFunc(append([]records.BundleRecord{s.Ledger.Bundle, s.Journal.Bundle}, s.Journal.Earlier...), complete) {
+	if slices.ContainsFunc(append([]records.BundleRecord{s.records.Ledger.Bundle, s.records.Journal.Bundle}, s.records.Journal.Earlier...), complete) {
 		return true
 	}
-	return node != "" && (s.Damaged || len(s.Untrusted) > 0)
+	return node != "" && (s.records.Damaged || len(s.records.Untrusted) > 0)
 }
 
 // resumesManifest reports whether a run was interrupted that applies the manifest: it was accepted then.
 func (s *situation) resumesManifest(m bundle.Manifest) bool {
-	return s.Interrupted && s.Journal.Bundle.Manifest.Digest == m.Digest
+	return s.records.Interrupted && s.records.Journal.Bundle.Manifest.Digest == m.Digest
 }
 
 // mayResetNode reports whether the node that this host is may be removed from it. A node whose name is not known may.

@@ -2,12 +2,8 @@ package applier
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"runtime"
 	"strings"
 	"sync"
@@ -34,7 +30,9 @@ func (o observer) observeTarget(ctx context.Context, t *plan.Target) (plan.Obser
 		Files: map[string]plan.ObservedFile{}, Settings: map[bundle.EntryID]plan.Setting{}, Services: map[string]plan.ServiceState{},
 		Folders: map[string][]plan.FileInfo{},
 	}
-	for _, ask := range []func(context.Context, *plan.Target, *plan.Observed) error{o.statPaths, o.listFolders, o.hashCandidates, o.readSettings, o.readServices} {
+	for _, ask := range []func(context.Context, *plan.Target, *plan.Observed) error{
+		o.statPaths, o.listFolders, o.hashCandidates, o.readSettings, o.readServices,
+	} {
 		if err := ask(ctx, t, &observed); err != nil {
 			return plan.Observed{}, err
 		}
@@ -60,8 +58,8 @@ func (o observer) statPaths(ctx context.Context, t *plan.Target, observed *plan.
 	return nil
 }
 
-// listFolders lists folders: those with managed files, to find unmanaged ones, and to their full depth exclusive ones and those
-// that are removed or in the way.
+// listFolders lists folders: those with managed files, to find unmanaged ones, and to their full depth exclusive ones
+// and those that are removed or in the way.
 func (o observer) listFolders(ctx context.Context, t *plan.Target, observed *plan.Observed) error {
 	shallow, deep := map[string]string{}, map[string]string{}
 	for _, f := range t.Files {
@@ -144,8 +142,9 @@ func (o observer) hashCandidates(ctx context.Context, t *plan.Target, observed *
 	return err
 }
 
-// hashFiles returns the sha256 of files, read on all processors; empty for one that was removed since. One that another program has locked
-// is among the unread: it has the sha256 that it had before, in the cache or in the bundle that was applied last.
+// hashFiles returns the sha256 of files, read on all processors; empty for one that was removed since. One that another
+// program has locked is among the unread: it has the sha256 that it had before, in the cache or in the bundle that was
+// applied last.
 func (o observer) hashFiles(ctx context.Context, files []plan.FileInfo) (sums, unread []string, err error) {
 	sums = make([]string, len(files))
 	errs := make([]error, len(files))
@@ -160,7 +159,7 @@ func (o observer) hashFiles(ctx context.Context, files []plan.FileInfo) (sums, u
 		slots <- struct{}{}
 		work.Go(func() {
 			defer func() { <-slots }()
-			sums[i], errs[i] = sumOf(ctx, o.host, f.Path)
+			sums[i], errs[i] = records.SumFile(ctx, o.host, f.Path)
 		})
 	}
 	work.Wait()
@@ -187,39 +186,6 @@ func (o observer) cachedSum(f plan.FileInfo) string {
 		return c.SHA256
 	}
 	return ""
-}
-
-// sumOf returns the sha256 of a file in hex, empty for one that does not exist.
-func sumOf(ctx context.Context, host Reader, path string) (string, error) {
-	f, err := host.Open(ctx, path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("reading %s: %w", path, err)
-	}
-	h := sha256.New()
-	_, err = io.CopyBuffer(onlyWriter{h}, contextReader{ctx, f}, make([]byte, 256<<10))
-	if err := errors.Join(err, f.Close()); err != nil {
-		return "", fmt.Errorf("reading %s: %w", path, err)
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// onlyWriter hides other methods, so that io.CopyBuffer uses its buffer.
-type onlyWriter struct{ io.Writer }
-
-// contextReader stops reading when the context ends.
-type contextReader struct {
-	ctx context.Context //nolint:containedctx // io.Reader has no other way to carry it
-	io.Reader
-}
-
-func (r contextReader) Read(p []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return r.Reader.Read(p)
 }
 
 func (o observer) readSettings(ctx context.Context, t *plan.Target, observed *plan.Observed) error {

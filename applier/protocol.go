@@ -1,6 +1,8 @@
 package applier
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
@@ -8,8 +10,8 @@ import (
 	"wmco/bundle"
 )
 
-// Schema is the version of what the node agent prints. Within one version fields are only added; a reader accepts its own
-// and all older versions and ignores fields that it does not know.
+// Schema is the version of what the node agent prints. Within one version fields are only added; a reader accepts its
+// own and all older versions and ignores fields that it does not know.
 const Schema = 1
 
 // Observation is the answer of `wmco-node observe` and `verify`: how a host compares with a manifest.
@@ -89,8 +91,8 @@ const (
 	ResultPlanned Result = "planned"
 	// ResultReboot means that the rest waits for the next boot; the first run after it resumes.
 	ResultReboot Result = "reboot"
-	// ResultHandedOver means that the service of this program was exchanged: its new process ends the run, or bundle.GuardService rolls it
-	// back.
+	// ResultHandedOver means that the service of this program was exchanged: its new process ends the run, or
+	// bundle.GuardService rolls it back.
 	ResultHandedOver Result = "handed over"
 	// ResultRolledBack means that the bundle did not work and that the host was rolled back.
 	ResultRolledBack Result = "rolled back"
@@ -119,7 +121,8 @@ type Event struct {
 	// Message is for people. It holds no secret.
 	Message string `json:"message,omitempty"`
 	Result  Result `json:"result,omitempty"`
-	// Log is the end of the log of the service because of which the run is rolled back, in EventRollback and EventResult. It holds no secret.
+	// Log is the end of the log of the service because of which the run is rolled back, in EventRollback and
+	// EventResult. It holds no secret.
 	Log bundle.LogTail `json:"log,omitzero"`
 	// Written and Restarted count files written and services started, in EventResult.
 	Written   int `json:"written,omitempty"`
@@ -134,7 +137,8 @@ type Event struct {
 	LockedBy string `json:"lockedBy,omitempty"`
 }
 
-// ServiceAction returns the service that an EventAction is about, and whether it has stopped; empty for all other events.
+// ServiceAction returns the service that an EventAction is about, and whether it has stopped; empty for all other
+// events.
 func (e Event) ServiceAction() (service string, stopped bool) {
 	if e.Event != EventAction || e.Action == nil {
 		return "", false
@@ -159,4 +163,16 @@ func DecodeEvent(line []byte) (Event, error) {
 	err := decodeAnswer(line, "event", &e)
 	e.Log = e.Log.BoundedTail()
 	return e, err
+}
+
+// decodeAnswer decodes one JSON value of a node agent. Fields that a newer program of the same schema added are
+// ignored.
+func decodeAnswer(data []byte, what string, into any) error {
+	if err := bundle.CheckSchema(data, what, Schema); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("reading %s: %w", what, err)
+	}
+	return nil
 }

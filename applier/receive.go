@@ -14,24 +14,26 @@ import (
 	"wmco/bundle/archive"
 )
 
-// ContentSource is where a run gets the contents of a bundle from: *archive.Reader reads them from a stream, *archive.Delivery from
-// the memory or the disk of this process. The engine trusts neither: it checks the list against the manifest, the parts against the
-// list, and the bytes of a content, before anything uses them, against its digest.
+// ContentSource is where a run gets the contents of a bundle from: *archive.Reader reads them from a stream,
+// *archive.Delivery from the memory or the disk of this process. The engine trusts neither: it checks the list against
+// the manifest, the parts against the list, and the bytes of a content, before anything uses them, against its digest.
 type ContentSource interface {
-	// Contents returns those of the manifest that the source has, in the order of their digests, whether their parts follow or not.
+	// Contents returns those of the manifest that the source has, in the order of their digests, whether their parts
+	// follow or not.
 	Contents() []archive.Content
-	// Next returns the next part, in the order of their names, and its bytes, which are valid until Next is called again and need
-	// not be read. After the last part it returns io.EOF.
+	// Next returns the next part, in the order of their names, and its bytes, which are valid until Next is called
+	// again and need not be read. After the last part it returns io.EOF.
 	Next() (archive.Part, io.Reader, error)
 }
 
-// receiver stores contents as they arrive. A large part is written while the next one is read, because flushing it to the
-// disk takes as long as its transfer.
+// receiver stores contents as they arrive. A large part is written while the next one is read, because flushing it to
+// the disk takes as long as its transfer.
 type receiver struct {
-	*run
-	from    ContentSource
-	checker *archive.Checker
-	digests map[string]bundle.Digest
+	store    *records.Store
+	progress *progress
+	from     ContentSource
+	checker  *archive.Checker
+	digests  map[string]bundle.Digest
 	// checked are the contents that were whole when parts of them arrived, by sha256.
 	checked map[string]bool
 
@@ -53,23 +55,24 @@ const (
 
 // receiveContents stores the contents of the record that arrive.
 func (r *run) receiveContents(ctx context.Context, record records.BundleRecord, from ContentSource) error {
-	if err := r.prepareFolders(ctx); err != nil {
+	if err := r.engine.prepareFolders(ctx); err != nil {
 		return err
 	}
 	if err := r.openRecords(ctx); err != nil {
 		return err
 	}
-	if err := r.checkNodeName(ctx, r.situation, record.Manifest); err != nil {
+	if err := r.engine.checkNodeName(ctx, r.situation, record.Manifest); err != nil {
 		return err
 	}
-	if err := r.claimRoots(ctx); err != nil {
+	if err := r.quarantine.claimRoots(ctx, r.records); err != nil {
 		return err
 	}
 	checker, err := archive.NewChecker(record.Manifest, record.Contents)
 	if err != nil {
 		return err
 	}
-	in := &receiver{run: r, from: from, checker: checker, digests: map[string]bundle.Digest{}, checked: map[string]bool{}, buffers: make(chan *bytes.Buffer, partBuffers)}
+	in := &receiver{store: r.records.Store, progress: r.progress, from: from, checker: checker,
+		digests: map[string]bundle.Digest{}, checked: map[string]bool{}, buffers: make(chan *bytes.Buffer, partBuffers)}
 	for range partBuffers {
 		in.buffers <- &bytes.Buffer{}
 	}
@@ -113,15 +116,16 @@ func (in *receiver) receivePart(ctx context.Context) error {
 	return in.receiveLarge(ctx, part, stored)
 }
 
-// recheckContent reads a content that the host seems to have and is sent nevertheless: if it is corrupt, what arrives takes its place.
+// recheckContent reads a content that the host seems to have and is sent nevertheless: if it is corrupt, what arrives
+// takes its place.
 func (in *receiver) recheckContent(ctx context.Context, c archive.Content) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if !in.situation.Store.IsWhole(c.SHA256) || in.checked[c.SHA256] {
+	if !in.store.IsWhole(c.SHA256) || in.checked[c.SHA256] {
 		return nil
 	}
 	in.checked[c.SHA256] = true
-	if _, err := in.situation.Store.VerifyContent(ctx, plan.Content{SHA256: c.SHA256, Size: c.Size}); err != nil {
+	if _, err := in.store.VerifyContent(ctx, plan.Content{SHA256: c.SHA256, Size: c.Size}); err != nil {
 		return fmt.Errorf("reading a kept content: %w", err)
 	}
 	return nil
@@ -136,7 +140,7 @@ func (in *receiver) firstFailure() error {
 func (in *receiver) receiveSmall(ctx context.Context, part archive.Part, data *streamReader) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if err := in.situation.Store.PutPart(ctx, part, data); err != nil {
+	if err := in.store.PutPart(ctx, part, data); err != nil {
 		if data.err != nil {
 			err = &streamError{err}
 		}
@@ -148,7 +152,7 @@ func (in *receiver) receiveSmall(ctx context.Context, part archive.Part, data *s
 
 func (in *receiver) receiveLarge(ctx context.Context, part archive.Part, data *streamReader) error {
 	in.mu.Lock()
-	wanted, err := in.situation.Store.AdmitPart(ctx, part)
+	wanted, err := in.store.AdmitPart(ctx, part)
 	in.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("keeping a content: %w", err)
@@ -170,7 +174,7 @@ func (in *receiver) receiveLarge(ctx context.Context, part archive.Part, data *s
 // storePart writes a part, and frees the buffer.
 func (in *receiver) storePart(ctx context.Context, part archive.Part, buffer *bytes.Buffer) {
 	size := int64(buffer.Len())
-	err := in.situation.Store.WritePart(ctx, part, bytes.NewReader(buffer.Bytes()))
+	err := in.store.WritePart(ctx, part, bytes.NewReader(buffer.Bytes()))
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.buffers <- buffer
@@ -178,14 +182,14 @@ func (in *receiver) storePart(ctx context.Context, part archive.Part, buffer *by
 		in.err = errors.Join(in.err, fmt.Errorf("keeping a content: %w", err))
 		return
 	}
-	in.situation.Store.AddPart(part, size)
+	in.store.AddPart(part, size)
 	in.emitReceived(part)
 }
 
 // emitReceived sends an event when a content has arrived whole.
 func (in *receiver) emitReceived(part archive.Part) {
-	if in.situation.Store.HasArrived(part.SHA256) {
-		in.emitEvent(Event{Event: EventReceived, Content: in.digests[part.SHA256]})
+	if in.store.HasArrived(part.SHA256) {
+		in.progress.emit(Event{Event: EventReceived, Content: in.digests[part.SHA256]})
 	}
 }
 

@@ -4,76 +4,69 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io/fs"
-	"slices"
-	"strings"
-	"time"
 
-	"wmco/applier/plan"
 	"wmco/applier/records"
 	"wmco/bundle"
 )
 
-// Repair brings the host back to the bundle that was applied last, from the contents that it keeps, entry by entry: what can be
-// repaired is, and what cannot is left alone for a while (Backoff) and makes the result partial. An interrupted run is resumed
-// or undone. On a host without a bundle it does nothing. A dry run only reports.
+// Repair brings the host back to the bundle that was applied last, from the contents that it keeps, entry by entry:
+// what can be repaired is, and what cannot is left alone for a while (Backoff) and makes the result partial. An
+// interrupted run is resumed or undone. On a host without a bundle it does nothing. A dry run only reports.
 func (e *Engine) Repair(ctx context.Context, o Options) (Outcome, error) {
-	r := &run{Engine: e, options: o, repairs: true}
-	release, err := r.lockAndQuarantine(ctx)
-	if err != nil {
-		return r.endRun("", err)
-	}
+	r := newRun(e, o)
+	r.repairs = true
 	digest := bundle.Digest("")
-	if !o.DryRun {
-		err = e.prepareFolders(ctx)
-	}
-	if err == nil {
-		err = r.openRecords(ctx)
-	}
-	if err == nil {
-		digest = r.situation.Ledger.AppliedDigest()
-		r.options.DryRun = o.DryRun || o.OnlyInterrupted && !r.situation.Interrupted
-		if r.situation.Interrupted {
-			digest, r.resumed = r.situation.Journal.Bundle.Manifest.Digest, true
+	err := r.whileLocked(ctx, func() error {
+		if !o.DryRun {
+			if err := e.prepareFolders(ctx); err != nil {
+				return err
+			}
 		}
-		err = r.repairHost(ctx)
-	}
-	r.releaseLock(release)
-	return r.endRun(digest, err)
+		if err := r.openRecords(ctx); err != nil {
+			return err
+		}
+		digest = r.records.Ledger.AppliedDigest()
+		r.options.DryRun = o.DryRun || o.OnlyInterrupted && !r.records.Interrupted
+		if r.records.Interrupted {
+			digest, r.progress.resumed = r.records.Journal.Bundle.Manifest.Digest, true
+		}
+		return r.repairHost(ctx)
+	})
+	return r.end(digest, err)
 }
 
 func (r *run) repairHost(ctx context.Context) error {
-	if !r.situation.Interrupted && !r.options.DryRun {
-		if err := r.removeGuard(ctx); err != nil { // of an exchange that another program has ended, or that was given up before it began
+	if !r.records.Interrupted && !r.options.DryRun {
+		if err := removeGuard(ctx, r.engine.Host); err != nil { // of an exchange that another program has ended, or that was given up before it began
 			return err
 		}
 	}
-	if !r.situation.Interrupted && r.situation.Ledger.AppliedDigest() == "" {
-		r.result = ResultSame
+	if !r.records.Interrupted && r.records.Ledger.AppliedDigest() == "" {
+		r.progress.result = ResultSame
 		if !r.options.DryRun {
-			r.situation.SweepContents(ctx, r.abandonedSince())
+			r.records.SweepContents(ctx, r.abandonedSince())
 		}
 		return nil
 	}
 	if err := r.permittedRecord(); err != nil {
-		if !r.situation.Interrupted || r.options.DryRun {
+		if !r.records.Interrupted || r.options.DryRun {
 			return err
 		}
-		return r.rollBackChange(ctx, err)
+		return r.rollback.undo(ctx, err)
 	}
 	switch {
-	case r.options.DryRun && r.situation.Interrupted:
-		return r.previewPlan(ctx, r.situation.Journal.Bundle)
+	case r.options.DryRun && r.records.Interrupted:
+		return r.previewPlan(ctx, r.records.Journal.Bundle)
 	case r.options.DryRun:
-		return r.previewPlan(ctx, r.situation.Ledger.Bundle)
-	case !r.situation.Interrupted:
-		return r.repairEntries(ctx, r.situation.Ledger.Bundle)
+		return r.previewPlan(ctx, r.records.Ledger.Bundle)
+	case !r.records.Interrupted:
+		return r.repairEntries(ctx, r.records.Ledger.Bundle)
 	}
-	switch j := r.situation.Journal; j.Phase {
+	switch j := r.records.Journal; j.Phase {
 	case records.PhaseRollback:
 		var why string
-		why, r.log = splitReason(j.Reason)
-		return r.rollBackChange(ctx, errors.New(cmp.Or(why, "an earlier run was interrupted while it rolled back")))
+		why, r.progress.log = splitReason(j.Reason)
+		return r.rollback.undo(ctx, errors.New(cmp.Or(why, "an earlier run was interrupted while it rolled back")))
 	case records.PhaseRecording:
 		return r.convergeHost(ctx, j.Bundle)
 	case records.PhaseConfirming:
@@ -81,23 +74,23 @@ func (r *run) repairHost(ctx context.Context) error {
 	case records.PhaseHandover:
 		return r.convergeHost(ctx, j.Bundle)
 	case records.PhaseApplying, records.PhaseReboot:
-		if j.Bundle.Manifest.Digest == r.situation.Ledger.AppliedDigest() {
+		if j.Bundle.Manifest.Digest == r.records.Ledger.AppliedDigest() {
 			return r.repairEntries(ctx, j.Bundle)
 		}
 		err := r.convergeHost(ctx, j.Bundle)
 		var refused *RefusedError
 		if errors.As(err, &refused) && refused.Impact == "" { // what costs more waits until that is allowed
-			return r.rollBackChange(ctx, err)
+			return r.rollback.undo(ctx, err)
 		}
 		return err
 	}
-	return r.convergeHost(ctx, r.situation.Journal.Bundle)
+	return r.convergeHost(ctx, r.records.Journal.Bundle)
 }
 
 // repairUnconfirmed ends a run that was interrupted while it waited for the caller.
 func (r *run) repairUnconfirmed(ctx context.Context) error {
-	j := r.situation.Journal
-	confirmed, err := r.confirmedDigest(ctx)
+	j := r.records.Journal
+	confirmed, err := r.engine.confirmedDigest(ctx)
 	switch {
 	case err != nil:
 		return err
@@ -105,59 +98,17 @@ func (r *run) repairUnconfirmed(ctx context.Context) error {
 		return r.convergeHost(ctx, j.Bundle)
 	}
 	if ask := r.confirmationSource(); ask != nil {
-		left := max(j.TimeLeft(r.situation.facts.BootTime, r.Clock.SinceBoot()), leastWait)
-		if err := r.pollConfirmation(ctx, ask, left); err != nil {
-			return r.rollBackChange(ctx, err)
+		left := max(j.TimeLeft(r.situation.facts.BootTime, r.engine.Clock.SinceBoot()), leastWait)
+		if err := r.confirmation.poll(ctx, ask, left); err != nil {
+			return r.rollback.undo(ctx, err)
 		}
-		r.agreed = true
+		r.confirmation.agreed = true
 		return r.convergeHost(ctx, j.Bundle)
 	}
-	if j.IsLate(r.situation.facts.BootTime, r.Clock.SinceBoot(), r.Clock.Now()) {
-		return r.rollBackChange(ctx, errUnconfirmed)
+	if j.IsLate(r.situation.facts.BootTime, r.engine.Clock.SinceBoot(), r.engine.Clock.Now()) {
+		return r.rollback.undo(ctx, errUnconfirmed)
 	}
-	r.result = ResultPartial
-	r.emitNote("waiting for confirmation")
+	r.progress.result = ResultPartial
+	r.progress.note("waiting for confirmation")
 	return nil
-}
-
-// leastWait is how long a confirmer is asked whose deadline passed while nobody could ask it.
-const leastWait = 30 * time.Second
-
-// confirmedDigest returns the digest that the caller confirmed, by Confirm in another process.
-func (e *Engine) confirmedDigest(ctx context.Context) (bundle.Digest, error) {
-	data, err := records.ReadAll(ctx, e.Host, records.FileConfirm)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	return bundle.Digest(data), err
-}
-
-// Confirm confirms a bundle that another process is applying.
-func (e *Engine) Confirm(ctx context.Context, d bundle.Digest) error {
-	if err := d.Validate(); err != nil {
-		return err
-	}
-	bad, err := records.UntrustedRecords(ctx, e.Host)
-	if err != nil {
-		return err
-	}
-	if slices.Contains(bad, plan.StateFolder) {
-		return &RefusedError{Why: "nothing waits for a confirmation: " + plan.StateFolder + " can be changed by others than SYSTEM and Administrators"}
-	}
-	return e.Host.Write(ctx, records.FileConfirm, bundle.AccessAdmins, strings.NewReader(string(d)))
-}
-
-// AwaitConfirm waits until another process calls Confirm for the bundle.
-func (e *Engine) AwaitConfirm(ctx context.Context, d bundle.Digest) error {
-	for {
-		have, err := e.confirmedDigest(ctx)
-		if err != nil || have == d {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-e.Clock.After(lockPause):
-		}
-	}
 }

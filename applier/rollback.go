@@ -7,98 +7,124 @@ import (
 
 	"wmco/applier/plan"
 	"wmco/applier/records"
+	"wmco/bundle"
 )
 
-// rollBackChange rolls back because of err. An interrupted run is not rolled back: the next run resumes it.
-func (r *run) rollBackChange(ctx context.Context, why error) error {
+// rollback restores what was there before a run.
+type rollback struct {
+	situation *situation
+	steps     *executor
+	progress  *progress
+	// program is Engine.Program.
+	program string
+	// guards reports whether this is bundle.GuardService.
+	guards bool
+}
+
+// undo rolls back because of an error. An interrupted run is not rolled back: the next run resumes it.
+func (b rollback) undo(ctx context.Context, why error) error {
 	if ctx.Err() != nil {
 		return &PartialError{Err: fmt.Errorf("interrupted: %w", why)}
 	}
-	if r.log.IsZero() { // a rollback that is resumed has it from its journal
-		r.log = r.tailLog(ctx, why)
+	if b.progress.log.IsZero() { // a rollback that is resumed has it from its journal
+		b.progress.log = b.tailLog(ctx, why)
 	}
-	r.emitEvent(Event{Event: EventRollback, Message: why.Error(), Log: r.log})
-	if err := r.restoreBefore(ctx, why); err != nil {
+	b.progress.emit(Event{Event: EventRollback, Message: why.Error(), Log: b.progress.log})
+	if err := b.restoreBefore(ctx, why); err != nil {
 		return &PartialError{Err: &UnfinishedError{Why: why, Err: err}}
 	}
-	r.result = ResultRolledBack
+	b.progress.result = ResultRolledBack
 	return &RolledBackError{Err: why}
 }
 
 // restoreBefore applies the state in the journal, by the same steps as anything else, and removes the journal.
-func (r *run) restoreBefore(ctx context.Context, why error) error {
-	j, reason := r.situation.Journal, joinReason(why.Error(), r.log)
+func (b rollback) restoreBefore(ctx context.Context, why error) error {
+	s := b.situation
+	j, reason := s.records.Journal, joinReason(why.Error(), b.progress.log)
 	j.Phase, j.Reason = records.PhaseRollback, reason
-	if err := r.writeJournal(ctx, j); err != nil {
+	if err := s.records.WriteJournal(ctx, j); err != nil {
 		return err
 	}
-	if r.guards {
-		// Before the agent starts, which asks for it.
-		u := records.Undone{Program: r.Program, Time: r.Clock.Now(), Bundle: j.Bundle.Manifest.Digest, Reason: reason, Guarded: true}
-		if err := records.WriteUndone(ctx, r.Host, u); err != nil {
+	if b.guards { // before the agent starts, which asks for it
+		if err := b.recordUndone(ctx, reason); err != nil {
 			return err
 		}
 	}
 	t := j.Before.TargetBefore()
-	o := observer{host: r.Host, cache: r.situation.Cache, full: true, now: r.Clock.Now()}
-	observed, err := o.observeTarget(ctx, &t)
+	b.steps.shadows = s.records.Ledger.Shadows
+	p, err := b.planBefore(ctx, &t)
 	if err != nil {
 		return err
 	}
-	r.shadows = r.situation.Ledger.Shadows
-	p := plan.Make(&t, observed, plan.Circumstances{
-		Owned: map[string]bool{}, Self: r.Self, Restart: r.restartAgain(&t, observed), Shadows: r.shadows, Networks: r.situation.facts.Networks,
-	})
-	if len(p.Missing) > 0 {
-		return errors.New("cached content is missing")
-	}
-	if len(p.Unknown) > 0 {
-		return fmt.Errorf("restoring %s: %s", p.Unknown[0], observed.Settings[p.Unknown[0]].Unknown)
-	}
-	r.done, r.total = 0, len(p.Steps)
-	if err := r.doSteps(ctx, p.Steps); err != nil {
+	b.progress.done, b.progress.total = 0, len(p.Steps)
+	if err := b.steps.doSteps(ctx, p.Steps); err != nil {
 		return err
 	}
-	if err := r.checkRunning(ctx, &t); err != nil {
+	if err := b.checkRunning(ctx, &t); err != nil {
 		return err
 	}
-	if err := r.awaitingBoot(ctx, &t); err != nil {
+	if err := b.notePending(ctx, &t); err != nil {
 		return err
 	}
-	r.sweepAfter(ctx, p)
-	if r.restartSelf && !r.guards && !errors.Is(why, ErrDiskFull) { // what the disk had no room for is tried again
-		u := records.Undone{Program: r.Program, Time: r.Clock.Now(), Bundle: j.Bundle.Manifest.Digest, Reason: reason}
-		if err := records.WriteUndone(ctx, r.Host, u); err != nil {
+	sweepAfter(ctx, s.host, p)
+	if !b.guards {
+		if b.progress.restartSelf && !errors.Is(why, ErrDiskFull) { // what the disk had no room for is tried again
+			if err := b.recordUndone(ctx, reason); err != nil {
+				return err
+			}
+		}
+		if err := removeGuard(ctx, s.host); err != nil {
 			return err
 		}
 	}
-	if err := r.removeGuard(ctx); err != nil {
-		return err
-	}
-	return r.removeJournal(ctx)
+	return s.records.RemoveJournal(ctx)
 }
 
-// awaitingBoot notes the settings that take effect with the next boot although the host was rolled back.
-func (r *run) awaitingBoot(ctx context.Context, t *plan.Target) error {
-	var names []plan.Setting
-	for _, s := range t.Settings {
-		names = append(names, plan.Setting{Kind: s.Kind, Name: s.Name})
-	}
-	have, err := r.Host.Settings(ctx, names)
+// recordUndone records that the bundle was rolled back, for a process that reports it.
+func (b rollback) recordUndone(ctx context.Context, reason string) error {
+	s := b.situation
+	return records.WriteUndone(ctx, s.host, records.Undone{
+		Program: b.program, Time: s.clock.Now(), Bundle: s.records.Journal.Bundle.Manifest.Digest, Reason: reason, Guarded: b.guards,
+	})
+}
+
+// planBefore returns the plan that restores what was there before.
+func (b rollback) planBefore(ctx context.Context, t *plan.Target) (plan.Plan, error) {
+	s := b.situation
+	o := observer{host: s.host, cache: s.records.Cache, full: true, now: s.clock.Now()}
+	observed, err := o.observeTarget(ctx, t)
 	if err != nil {
-		return fmt.Errorf("observing settings: %w", err)
+		return plan.Plan{}, err
 	}
-	r.pending = nil
-	for i, s := range have {
-		if s.Pending {
-			r.pending = append(r.pending, names[i].ID())
+	p := plan.Make(t, observed, plan.Circumstances{
+		Owned: map[string]bool{}, Self: s.self, Restart: restartAgain(t, observed), Shadows: b.steps.shadows, Networks: s.facts.Networks,
+	})
+	switch {
+	case len(p.Missing) > 0:
+		err = errors.New("cached content is missing")
+	case len(p.Unknown) > 0:
+		err = fmt.Errorf("restoring %s: %s", p.Unknown[0], observed.Settings[p.Unknown[0]].Unknown)
+	}
+	return p, err
+}
+
+// notePending notes the settings that take effect with the next boot although the host was rolled back.
+func (b rollback) notePending(ctx context.Context, t *plan.Target) error {
+	have := plan.Observed{Settings: map[bundle.EntryID]plan.Setting{}}
+	if err := (observer{host: b.situation.host}).readSettings(ctx, t, &have); err != nil {
+		return err
+	}
+	b.progress.pending = nil
+	for _, s := range t.Settings {
+		if have.Settings[s.ID()].Pending {
+			b.progress.pending = append(b.progress.pending, s.ID())
 		}
 	}
 	return nil
 }
 
 // restartAgain returns services that ran before and run now: they may have read a file that is being restored.
-func (r *run) restartAgain(t *plan.Target, observed plan.Observed) []string {
+func restartAgain(t *plan.Target, observed plan.Observed) []string {
 	var names []string
 	for _, s := range t.Services {
 		if s.Run && observed.ServiceState(s.Config.Name).Status != plan.ServiceStopped {
@@ -109,26 +135,17 @@ func (r *run) restartAgain(t *plan.Target, observed plan.Observed) []string {
 }
 
 // checkRunning returns an error if a service that ran before does not run again. Its health is not checked.
-func (r *run) checkRunning(ctx context.Context, t *plan.Target) error {
-	states, err := r.Host.Services(ctx, t.ServiceNames())
+func (b rollback) checkRunning(ctx context.Context, t *plan.Target) error {
+	states, err := b.situation.host.Services(ctx, t.ServiceNames())
 	if err != nil {
 		return err
 	}
 	for i, name := range t.ServiceNames() {
 		for _, s := range t.Services {
-			if s.Config.Name == name && s.Run && name != r.Self && states[i].Status != plan.ServiceRunning {
+			if s.Config.Name == name && s.Run && name != b.situation.self && states[i].Status != plan.ServiceRunning {
 				return &ServiceError{Name: name, Doing: "restoring", Err: errors.New("it is " + statusText(states[i].Status))}
 			}
 		}
 	}
-	return nil
-}
-
-// removeJournal ends the run.
-func (r *run) removeJournal(ctx context.Context) error {
-	if err := r.situation.RemoveJournal(ctx); err != nil {
-		return err
-	}
-	r.applying = false
 	return nil
 }

@@ -10,35 +10,36 @@ import (
 	"wmco/bundle"
 )
 
-// maxLogRead is how many bytes of the end of a log are read, and maxLogSkip the size of a log of which the end is read where the host can only read
-// it from its beginning.
+// maxLogRead is how many bytes of the end of a log are read, and maxLogSkip the size of a log of which the end is read
+// where the host can only read it from its beginning.
 const (
 	maxLogRead = 16 << 10
 	maxLogSkip = 256 << 20
 )
 
-// tailLog returns the end of the log of the service because of which a run is rolled back; none if there is no such service, or no log that can be
-// read. It is read before the service is restored, which writes to the same log.
-func (r *run) tailLog(ctx context.Context, why error) bundle.LogTail {
-	name := r.blamedService(why)
-	path := logOfService(r.situation.Journal.Bundle.ManifestBundle(), name)
+// tailLog returns the end of the log of the service because of which a run is rolled back; none if there is no such
+// service, or no log that can be read. It is read before the service is restored, which writes to the same log.
+func (b rollback) tailLog(ctx context.Context, why error) bundle.LogTail {
+	name := b.blamedService(why)
+	path := logOfService(b.situation.records.Journal.Bundle.ManifestBundle(), name)
 	if path == "" {
 		return bundle.LogTail{}
 	}
-	text, err := readEnd(ctx, r.Host, path)
+	text, err := readEnd(ctx, b.situation.host, path)
 	if err != nil {
-		r.emitNote("reading the log of service " + name + ": " + err.Error())
+		b.progress.note("reading the log of service " + name + ": " + err.Error())
 	}
 	return bundle.NewLogTail(name, text)
 }
 
-// blamedService returns the service that an error is about; empty if it is about none. A guard rolls back because of the node agent.
-func (r *run) blamedService(why error) string {
+// blamedService returns the service that an error is about; empty if it is about none. A guard rolls back because of
+// the node agent.
+func (b rollback) blamedService(why error) string {
 	var blames interface{ BlamedService() string }
 	switch {
 	case errors.As(why, &blames):
 		return blames.BlamedService()
-	case r.guards:
+	case b.guards:
 		return bundle.AgentService
 	}
 	return ""
@@ -47,7 +48,8 @@ func (r *run) blamedService(why error) string {
 // logFlag is how kube-log-runner is told where to write.
 const logFlag = "-log-file="
 
-// logOfService returns the path of the log of a service in a bundle; empty where it has none. Engine.Permits has seen that it is one.
+// logOfService returns the path of the log of a service in a bundle; empty where it has none. Engine.Permits has seen
+// that it is one.
 func logOfService(b bundle.Bundle, name string) string {
 	for _, s := range b.Services() {
 		if plan.ServiceName(s.Name) != plan.ServiceName(name) {
@@ -107,8 +109,8 @@ func skipToEnd(f io.Reader, size int64) (bool, error) {
 	return true, err
 }
 
-// The reason of a rollback, as records have it: why, and the end of the log below it, so that a process that resumes the rollback has both. A program of
-// an older version takes all of it for the reason.
+// The reason of a rollback, as records have it: why, and the end of the log below it, so that a process that resumes
+// the rollback has both. A program of an older version takes all of it for the reason.
 const (
 	reasonLog  = "\nthe log of "
 	reasonEnds = " ends:\n"

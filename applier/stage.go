@@ -2,7 +2,6 @@ package applier
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -11,54 +10,50 @@ import (
 	"wmco/bundle"
 )
 
-// Stage keeps the executables of a bundle that is applied later, so that nothing has to be sent then. It changes nothing that runs, and
-// what it keeps survives every run until a bundle has it, or other contents are staged. A transfer that was interrupted is resumed by the
-// next call with the parts that are missing. A result of ResultSame means that everything was here, ResultRefused that contents are
-// missing, which it names.
+// Stage keeps the executables of a bundle that is applied later, so that nothing has to be sent then. It changes
+// nothing that runs, and what it keeps survives every run until a bundle has it, or other contents are staged. A
+// transfer that was interrupted is resumed by the next call with the parts that are missing. A result of ResultSame
+// means that everything was here, ResultRefused that contents are missing, which it names.
 func (e *Engine) Stage(ctx context.Context, m bundle.Manifest, from ContentSource, wait time.Duration) (Outcome, error) {
-	r := &run{Engine: e, options: Options{LockWait: wait}}
+	r := newRun(e, Options{LockWait: wait})
 	record, err := e.admitBundle(m, from.Contents())
-	if err != nil {
-		return r.endRun(m.Digest, err)
-	}
-	release, err := r.lockAndQuarantine(ctx)
-	if err != nil {
-		return r.endRun(m.Digest, err)
-	}
-	err = r.receiveContents(ctx, record, from)
 	if err == nil {
-		err = r.stageContents(ctx, record)
+		err = r.whileLocked(ctx, func() error {
+			if err := r.receiveContents(ctx, record, from); err != nil {
+				return err
+			}
+			return r.stageContents(ctx, record)
+		})
 	}
-	r.releaseLock(release)
-	return r.endRun(m.Digest, err)
+	return r.end(m.Digest, err)
 }
 
 func (r *run) stageContents(ctx context.Context, record records.BundleRecord) error {
 	wanted := PayloadDigests(record.Manifest)
-	s := records.Staged{Schema: records.Schema, Program: r.Program, Time: r.Clock.Now(), Bundle: record.Manifest.Digest}
+	s := records.Staged{Schema: records.Schema, Program: r.engine.Program, Time: r.engine.Clock.Now(), Bundle: record.Manifest.Digest}
 	var missing []plan.Missing
-	r.result = ResultSame
+	r.progress.result = ResultSame
 	for _, c := range record.Contents {
 		if !wanted[c.Digest] {
 			continue
 		}
-		switch store := r.situation.Store; {
+		switch store := r.records.Store; {
 		case !store.IsWhole(c.SHA256):
 			missing = append(missing, plan.Missing{Digest: c.Digest, Parts: store.PartsOf(c.SHA256)})
 		case store.HasArrived(c.SHA256):
-			r.result = ResultApplied
+			r.progress.result = ResultApplied
 		}
 		s.Contents = append(s.Contents, c.SHA256)
 	}
 	slices.Sort(s.Contents)
 	s.Contents = slices.Compact(s.Contents)
-	if !slices.Equal(s.Contents, r.situation.Staged.Contents) {
-		if err := r.situation.WriteStaged(ctx, s); err != nil {
+	if !slices.Equal(s.Contents, r.records.Staged.Contents) {
+		if err := r.records.WriteStaged(ctx, s); err != nil {
 			return err
 		}
 	}
 	if len(missing) > 0 {
-		return &RefusedError{Why: fmt.Sprintf("%s missing, the first is %s: send them", bundle.Count(len(missing), "content"), missing[0].Digest), Missing: missing}
+		return refuseMissing(missing)
 	}
 	return nil
 }

@@ -21,12 +21,13 @@ func (r *refusal) Error() string { return r.why }
 
 func newRefusal(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
 
-// newOnRefusal is what helps against an annotation that the operator did not write: it writes it again where that is refused.
+// newOnRefusal is what helps against an annotation that the operator did not write: it writes it again where that is
+// refused.
 const newOnRefusal = "fix: find out who writes to Nodes, and see that the operator runs; it writes the annotation again"
 
-// acceptAnnotation returns what an annotation says, if the host may act on it: it is signed for this Node by a key that the host has, and nothing newer
-// was accepted before. A host whose bundle has no keys, which an older operator has joined, accepts everything until a bundle brings keys. The
-// error is a *refusal, or a fault that may pass.
+// acceptAnnotation returns what an annotation says, if the host may act on it: it is signed for this Node by a key that
+// the host has, and nothing newer was accepted before. A host whose bundle has no keys, which an older operator has
+// joined, accepts everything until a bundle brings keys. The error is a *refusal, or a fault that may pass.
 func (a *Agent) acceptAnnotation(ctx context.Context, n Node) (published.Desired, error) {
 	keys, err := a.trustedKeys(ctx)
 	if err != nil {
@@ -53,7 +54,8 @@ func (a *Agent) acceptAnnotation(ctx context.Context, n Node) (published.Desired
 		return d, err
 	}
 	if !d.IsSignedFor(published.NodeID{Name: d.NodeName, UID: n.UID}) {
-		return d, newRefusal("the annotation %s is refused: it was signed for an earlier Node of this name (%s)", published.DesiredAnnotation, newOnRefusal)
+		return d, newRefusal("the annotation %s is refused: it was signed for an earlier Node of this name (%s)",
+			published.DesiredAnnotation, newOnRefusal)
 	}
 	return d, a.checkNewest(ctx, keys, n.Desired, d)
 }
@@ -81,8 +83,8 @@ func (a *Agent) trustedKeys(ctx context.Context) (published.Keys, error) {
 	return keys, nil
 }
 
-// neverHadKeys refuses everything on a host that has lost its keys: a person who removed a damaged file has not said that anyone who may write to
-// the Node may run programs until the repair has restored it.
+// neverHadKeys refuses everything on a host that has lost its keys: a person who removed a damaged file has not said
+// that anyone who may write to the Node may run programs until the repair has restored it.
 func (a *Agent) neverHadKeys(ctx context.Context) error {
 	had, err := a.Engine.BroughtFile(ctx, bundle.SigningKeysFile)
 	switch {
@@ -121,9 +123,10 @@ func (a *Agent) checkName(name string) error {
 	return nil
 }
 
-// checkNewest refuses what is older than what was accepted before, and notes it otherwise, before anything is done. A counter is one of the keys that
-// signed it. Where none of them is trusted any longer, it has ended: an operator that has lost its keys brings others over SSH, does not know
-// what it signed before, and its clock may be behind that of the operator before.
+// checkNewest refuses what is older than what was accepted before, and notes it otherwise, before anything is done. A
+// counter is one of the keys that signed it. Where none of them is trusted any longer, it has ended: an operator that
+// has lost its keys brings others over SSH, does not know what it signed before, and its clock may be behind that of
+// the operator before.
 func (a *Agent) checkNewest(ctx context.Context, keys published.Keys, text string, d published.Desired) error {
 	before, err := a.Engine.LastAccepted(ctx)
 	if err != nil {
@@ -159,14 +162,17 @@ func (a *Agent) checkNewest(ctx context.Context, keys published.Keys, text strin
 		return a.Engine.NoteAccepted(ctx, before)
 	}
 	a.follower.permitted = since
-	return a.Engine.NoteAccepted(ctx, applier.Accepted{Term: d.Term, Sequence: d.Sequence, Text: digest, Time: now, Since: since, Boot: facts.BootTime, Signers: signers})
+	return a.Engine.NoteAccepted(ctx, applier.Accepted{
+		Term: d.Term, Sequence: d.Sequence, Text: digest, Time: now, Since: since, Boot: facts.BootTime, Signers: signers,
+	})
 }
 
 // longSince is longer than any permission holds.
 const longSince = 365 * 24 * time.Hour
 
-// elapsedSince returns how long ago an annotation was accepted. Within one boot the clock is monotonic and cannot be set; after another boot it is the
-// host's own, and if that was set back, the permission has ended: the operator gives it again.
+// elapsedSince returns how long ago an annotation was accepted. Within one boot the clock is monotonic and cannot be
+// set; after another boot it is the host's own, and if that was set back, the permission has ended: the operator gives
+// it again.
 func elapsedSince(a applier.Accepted, boot string, since time.Duration, now time.Time) time.Duration {
 	passed := since - a.Since
 	if a.Boot != boot {

@@ -23,30 +23,34 @@ type Options struct {
 	Interval, Full time.Duration
 	// Confirm is how long the node may take to be Ready again after a change that restarts something.
 	Confirm time.Duration
-	// CloudCertificate is the path of the file with the certificate and the key of cloud-node-manager; empty where it does not run.
+	// CloudCertificate is the path of the file with the certificate and the key of cloud-node-manager; empty where it
+	// does not run.
 	CloudCertificate string
-	// LedgerCopy is where a copy of the ledger without contents is kept, which the kubelet serves with the logs; empty is nowhere.
+	// LedgerCopy is where a copy of the ledger without contents is kept, which the kubelet serves with the logs; empty
+	// is nowhere.
 	LedgerCopy string
-	// Jitter returns a time that differs from agent to agent and is about d, so that a thousand of them do not act at once.
+	// Jitter returns a time that differs from agent to agent and is about d, so that a thousand of them do not act at
+	// once.
 	Jitter func(d time.Duration) time.Duration
 }
 
 const (
-	// housekeepInterval is the longest time between two checks of logs: a log exceeds its size by what is written in between.
+	// housekeepInterval is the longest time between two checks of logs: a log exceeds its size by what is written in
+	// between.
 	housekeepInterval = 30 * time.Second
 	// heartbeatInterval is the time between two reports in which nothing has changed.
 	heartbeatInterval = 10 * time.Minute
 	// lockWait is how long the agent waits for another run, such as one over SSH.
 	lockWait = 10 * time.Second
-	// readWithin is how long drift is left alone after the start while the Node could not be read: it may be paused. Then it is repaired, as the
-	// drift may be what keeps the API server away.
+	// readWithin is how long drift is left alone after the start while the Node could not be read: it may be paused.
+	// Then it is repaired, as the drift may be what keeps the API server away.
 	readWithin = 10 * time.Second
 	// defaultConfirm is how long a node may take to be Ready again.
 	defaultConfirm = 5 * time.Minute
 )
 
-// ErrRestart means that the service of this program was reconfigured: the program ends, so that the service control manager
-// starts it with its new configuration.
+// ErrRestart means that the service of this program was reconfigured: the program ends, so that the service control
+// manager starts it with its new configuration.
 var ErrRestart = errors.New("the service of this program was reconfigured")
 
 // Agent keeps one host. Cluster is nil on a host that pulls nothing.
@@ -70,10 +74,11 @@ type Agent struct {
 	network   hostNetwork
 	sshServer sshServer
 	images    *images.Keeper
-	// repairAt is when the host is compared again, fullAt when every file is read again. As all times of this package they are
-	// since the boot of the host: setting its clock changes nothing.
+	// repairAt is when the host is compared again, fullAt when every file is read again. As all times of this package
+	// they are since the boot of the host: setting its clock changes nothing.
 	repairAt, fullAt time.Duration
-	// readBy is when drift is repaired although the Node was never read; unread is true after a comparison that waited for the Node.
+	// readBy is when drift is repaired although the Node was never read; unread is true after a comparison that waited
+	// for the Node.
 	readBy time.Duration
 	unread bool
 	// differs is what the last comparison reported and did not repair, found what this one has found.
@@ -82,7 +87,8 @@ type Agent struct {
 	reports bool
 	// planned is the impact of the last plan.
 	planned bundle.Impact
-	// undone is the bundle whose interrupted run this process rolled back, or another one that could not report it, and why.
+	// undone is the bundle whose interrupted run this process rolled back, or another one that could not report it, and
+	// why.
 	undone undone
 	// second is the bundle that was rolled back once for a fault of the host.
 	second secondTry
@@ -112,7 +118,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	if a.Cluster != nil && a.Options.CloudCertificate != "" {
 		// It does not wait for a run: the health of cloud-node-manager may be what that waits for.
-		cloud := cloudIdentity{host: a.Engine.Host, cluster: a.Cluster, clock: a.Engine.Clock, log: a.Log, jitter: a.Options.Jitter, path: a.Options.CloudCertificate}
+		cloud := cloudIdentity{host: a.Engine.Host, cluster: a.Cluster, clock: a.Engine.Clock, log: a.Log,
+			jitter: a.Options.Jitter, path: a.Options.CloudCertificate}
 		watching.Go(func() { cloud.renewUntilDone(ctx) })
 	}
 	if a.keepsImages() {
@@ -186,8 +193,8 @@ func (a *Agent) runDueWork(ctx context.Context) error {
 	if known && node.Desired == "" {
 		a.follower.noteWaiting()
 	}
-	// What was read during a comparison that waited for the Node is followed after the repair, which is due now. Else the bundle that it wants would
-	// carry the drift, with its impact.
+	// What was read during a comparison that waited for the Node is followed after the repair, which is due now. Else
+	// the bundle that it wants would carry the drift, with its impact.
 	if known && !a.unread && a.follower.isDue(node, a.sinceBoot()) && a.hasRoom(ctx, node) {
 		if err := a.followNode(ctx, node); err != nil {
 			return err

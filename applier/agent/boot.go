@@ -9,7 +9,8 @@ import (
 	"wmco/bundle/published"
 )
 
-// booter boots the host where a person asks for it, or the settings for what Windows waits for, and the operator has drained the node and signed the request.
+// booter boots the host where a person asks for it, or the settings for what Windows waits for, and the operator has
+// drained the node and signed the request.
 type booter struct {
 	// done is the request for which the host was booted last; begun is the one for which this process has begun a boot.
 	done, begun bundle.Digest
@@ -17,7 +18,8 @@ type booter struct {
 	failed string
 }
 
-// bootCause is why a host boots on request. What is signed does not say which of the two it is; the Events of the turn of the node do.
+// bootCause is why a host boots on request. What is signed does not say which of the two it is; the Events of the turn
+// of the node do.
 const bootCause = "the annotation " + published.RebootAnnotation + " of its Node asks, or the setting windowsReboots for what Windows waits for"
 
 // recallBoots notes for which request the host was booted last: this process may be the first one since.
@@ -30,8 +32,8 @@ func (a *Agent) recallBoots(ctx context.Context) {
 	a.booter.done = done
 }
 
-// bootOnRequest boots the host once for a request. It is the last of a step, so that what the agent has to say is said. What the Node says beside the
-// signed annotation counts for nothing.
+// bootOnRequest boots the host once for a request. It is the last of a step, so that what the agent has to say is said.
+// What the Node says beside the signed annotation counts for nothing.
 func (a *Agent) bootOnRequest(ctx context.Context, n Node) {
 	b, f := &a.booter, &a.follower
 	asked := f.desired.Boot

@@ -31,8 +31,8 @@ const leaseNamespace = "kube-node-lease"
 // userPrefix begins the user name of a kubelet (kubernetes.io/docs/reference/access-authn-authz/node).
 const userPrefix = "system:node:"
 
-// APIServer reaches the cluster as the node itself. It reads its kubeconfig when it is first needed, so that the agent can start
-// before the kubelet has its certificate.
+// APIServer reaches the cluster as the node itself. It reads its kubeconfig when it is first needed, so that the agent
+// can start before the kubelet has its certificate.
 type APIServer struct {
 	connection Connection
 
@@ -47,7 +47,8 @@ type APIServer struct {
 // NewAPIServer reaches the cluster by a kubeconfig. No file is read yet.
 func NewAPIServer(c Connection) *APIServer { return &APIServer{connection: c} }
 
-// Watch implements Cluster. It asks for the metadata of this Node only; whoever is away is asked again, with a growing pause.
+// Watch implements Cluster. It asks for the metadata of this Node only; whoever is away is asked again, with a growing
+// pause.
 func (s *APIServer) Watch(ctx context.Context, changed func(Node)) {
 	if !s.awaitFiles(ctx) {
 		return
@@ -82,7 +83,10 @@ func (s *APIServer) Watch(ctx context.Context, changed func(Node)) {
 	tell := func(o any) {
 		if m, ok := o.(*metav1.PartialObjectMetadata); ok {
 			_, paused := m.Annotations[published.PausedAnnotation]
-			changed(Node{UID: string(m.UID), Desired: m.Annotations[published.DesiredAnnotation], Report: m.Annotations[published.ReportAnnotation], Retry: m.Annotations[published.RetryAnnotation], Paused: paused})
+			changed(Node{
+				UID: string(m.UID), Desired: m.Annotations[published.DesiredAnnotation], Report: m.Annotations[published.ReportAnnotation],
+				Retry: m.Annotations[published.RetryAnnotation], Paused: paused,
+			})
 		}
 	}
 	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
@@ -92,8 +96,8 @@ func (s *APIServer) Watch(ctx context.Context, changed func(Node)) {
 	controller.RunWithContext(ctx)
 }
 
-// watchLogger returns a function that logs that the Node cannot be followed, and that it can be again. Every attempt in between would
-// fill the log.
+// watchLogger returns a function that logs that the Node cannot be followed, and that it can be again. Every attempt in
+// between would fill the log.
 func (s *APIServer) watchLogger() func(context.Context, error) {
 	failing := false
 	return func(ctx context.Context, err error) {
@@ -126,7 +130,8 @@ func (s *APIServer) Part(ctx context.Context, namespace, name string) ([]byte, e
 	return secret.Data[published.SecretKey], err
 }
 
-// Report implements Cluster. NodeRestriction lets a node write its own annotations and conditions, in one request of the status.
+// Report implements Cluster. NodeRestriction lets a node write its own annotations and conditions, in one request of
+// the status.
 func (s *APIServer) Report(ctx context.Context, status Status) error {
 	l, err := s.currentLink()
 	if err != nil {
@@ -169,7 +174,9 @@ func (s *APIServer) Heartbeat(ctx context.Context) (time.Time, error) {
 		return last, nil
 	}
 	var lease coordinationv1.Lease
-	err = l.doRequest(ctx, call{http.MethodGet, []string{"apis/coordination.k8s.io/v1/namespaces", leaseNamespace, "leases", l.node}, "", nil}, &lease)
+	err = l.doRequest(ctx, call{
+		http.MethodGet, []string{"apis/coordination.k8s.io/v1/namespaces", leaseNamespace, "leases", l.node}, "", nil,
+	}, &lease)
 	switch {
 	case apierrors.IsNotFound(err):
 	case err != nil:

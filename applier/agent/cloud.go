@@ -27,7 +27,8 @@ type Certificates interface {
 	NodeName() (string, error)
 	// RequestCertificate asks for a client certificate (PEM), and returns the name of the request.
 	RequestCertificate(ctx context.Context, csr []byte) (name string, err error)
-	// IssuedCertificate returns the certificate of a request, nil while there is none. Where there will be none, the error is ErrNotIssued.
+	// IssuedCertificate returns the certificate of a request, nil while there is none. Where there will be none, the
+	// error is ErrNotIssued.
 	IssuedCertificate(ctx context.Context, name string) ([]byte, error)
 }
 
@@ -38,17 +39,20 @@ var ErrNotIssued = errors.New("the certificate is not issued")
 const (
 	// cloudLook is the time between two looks at a certificate that is valid.
 	cloudLook = 5 * time.Minute
-	// cloudPoll and cloudSlow are the first and the longest time between two questions for a certificate that was requested.
+	// cloudPoll and cloudSlow are the first and the longest time between two questions for a certificate that was
+	// requested.
 	cloudPoll, cloudSlow = 2 * time.Second, time.Minute
-	// cloudPatience is when a request that nobody approves is given up for another one: the cluster removes it after a day.
+	// cloudPatience is when a request that nobody approves is given up for another one: the cluster removes it after a
+	// day.
 	cloudPatience = 12 * time.Hour
 	// cloudRetry is the pause after a request that was denied.
 	cloudRetry = 10 * time.Minute
 )
 
 // cloudIdentity keeps the client certificate of cloud-node-manager, which on Azure works on a Node as a user of its own
-// (published.CloudNodeManagerUser). It is one file with certificate and key. cloud-node-manager reads a new one within five minutes
-// (k8s.io/client-go/transport, CertCallbackRefreshDuration); without one it ends, and its service is restarted until it is there.
+// (published.CloudNodeManagerUser). It is one file with certificate and key. cloud-node-manager reads a new one within
+// five minutes (k8s.io/client-go/transport, CertCallbackRefreshDuration); without one it ends, and its service is
+// restarted until it is there.
 type cloudIdentity struct {
 	host    applier.Host
 	cluster Certificates
@@ -57,7 +61,8 @@ type cloudIdentity struct {
 	jitter  func(time.Duration) time.Duration
 	path    string
 
-	// request is the name of the one that was made, key its private key as PEM: it is in memory alone until it has a certificate.
+	// request is the name of the one that was made, key its private key as PEM: it is in memory alone until it has a
+	// certificate.
 	request string
 	key     []byte
 	// asked is when it was made, since boot; polls is how often its certificate was asked for.
@@ -178,7 +183,8 @@ func (c *cloudIdentity) pollRequest(ctx context.Context) (time.Duration, error) 
 	return 0, nil // a look at the file
 }
 
-// writeFile replaces the file. Like other files with secrets it is for SYSTEM, as which services run, and Administrators only.
+// writeFile replaces the file. Like other files with secrets it is for SYSTEM, as which services run, and
+// Administrators only.
 func (c *cloudIdentity) writeFile(ctx context.Context, text []byte) error {
 	if err := c.host.MakeDirectory(ctx, bundle.Dir(c.path), bundle.AccessAdmins); err != nil {
 		return err
@@ -201,5 +207,6 @@ func newRequest(user, group string) (csr, key []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), nil
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), nil
 }

@@ -23,8 +23,8 @@ type Node struct {
 type Cluster interface { //nolint:interfacebloat // all that an agent does in a cluster, seen at one place
 	// Watch calls changed with the Node, first and whenever it may have changed, until the context ends.
 	Watch(ctx context.Context, changed func(Node))
-	// Part returns the content of one of the layers' Secrets. Where the Secret does not exist, or may not be read yet, the error
-	// is ErrNotPublished.
+	// Part returns the content of one of the layers' Secrets. Where the Secret does not exist, or may not be read yet,
+	// the error is ErrNotPublished.
 	Part(ctx context.Context, namespace, name string) ([]byte, error)
 	// Report writes the annotation and the condition of the Node in one request.
 	Report(ctx context.Context, s Status) error
@@ -65,11 +65,12 @@ const (
 	EventBootFailed = "HostBootFailed"
 	// EventImageNotPulled is about a pinned image that several pulls have not brought.
 	EventImageNotPulled = "PinnedImageNotPulled"
-	// EventNetworkRestarted is about services that were restarted because the Host Network Service of Windows has crashed, EventNetworkUnstable about
-	// one that crashes more often than they are.
+	// EventNetworkRestarted is about services that were restarted because the Host Network Service of Windows has
+	// crashed, EventNetworkUnstable about one that crashes more often than they are.
 	EventNetworkRestarted = "HostNetworkRestarted"
 	EventNetworkUnstable  = "HostNetworkUnstable"
-	// EventSSHStarted is about an OpenSSH server that was stopped and was started, EventSSHStopped about one that does not run.
+	// EventSSHStarted is about an OpenSSH server that was stopped and was started, EventSSHStopped about one that does
+	// not run.
 	EventSSHStarted = "SSHServerStarted"
 	EventSSHStopped = "SSHServerStopped"
 )

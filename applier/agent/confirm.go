@@ -37,8 +37,8 @@ var linkServices = []string{"containerd", linkKubelet, "hybrid-overlay-node"}
 
 const linkKubelet = "kubelet"
 
-// mayCutConnection reports whether a plan can separate the host from the cluster. The proxy is the environment of the services, so a
-// change of it restarts them.
+// mayCutConnection reports whether a plan can separate the host from the cluster. The proxy is the environment of the
+// services, so a change of it restarts them.
 func mayCutConnection(o applier.Observation) bool {
 	if slices.ContainsFunc(o.Restarts, func(name string) bool { return slices.Contains(linkServices, name) }) {
 		return true
@@ -56,7 +56,8 @@ func mayCutConnection(o applier.Observation) bool {
 	})
 }
 
-// confirmationOfResumed returns how a run is confirmed that another process of the agent began; nil if another process does it.
+// confirmationOfResumed returns how a run is confirmed that another process of the agent began; nil if another process
+// does it.
 func (a *Agent) confirmationOfResumed(confirmer string) func(context.Context) error {
 	switch confirmer {
 	case confirmedByNode, confirmedByLink:
@@ -92,11 +93,11 @@ func (e kubeletError) Unwrap() error { return e.error }
 // BlamedService has the engine read the log of the kubelet.
 func (kubeletError) BlamedService() string { return linkKubelet }
 
-// awaitConfirmation returns nil when the change is confirmed. If the API server cannot be reached until the end, only a change that can be
-// the reason is not.
+// awaitConfirmation returns nil when the change is confirmed. If the API server cannot be reached until the end, only a
+// change that can be the reason is not.
 //
-// It begins when all services run again. A sign of life counts if it is another one than the first that is seen: that one may be
-// from before the change. Times are not compared, as the clock may be set meanwhile.
+// It begins when all services run again. A sign of life counts if it is another one than the first that is seen: that
+// one may be from before the change. Times are not compared, as the clock may be set meanwhile.
 func (c confirmation) awaitConfirmation(ctx context.Context) error {
 	var first time.Time
 	seen := false

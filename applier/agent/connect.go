@@ -36,8 +36,8 @@ const (
 	renewPause = time.Minute
 )
 
-// ErrNotConnected is the error of every request before the kubeconfig and the kubelet's certificate could be read. Until then the
-// agent repairs from what the host keeps.
+// ErrNotConnected is the error of every request before the kubeconfig and the kubelet's certificate could be read.
+// Until then the agent repairs from what the host keeps.
 var ErrNotConnected = errors.New("the kubeconfig or the kubelet's certificate cannot be read yet")
 
 // awaitFiles returns when the files can be read, and reports whether they can: the context may have ended.
@@ -56,7 +56,8 @@ func (s *APIServer) awaitFiles(ctx context.Context) bool {
 	}
 }
 
-// currentLink returns the connection by the certificate that the kubelet has now, or had when its file could last be read.
+// currentLink returns the connection by the certificate that the kubelet has now, or had when its file could last be
+// read.
 func (s *APIServer) currentLink() (*link, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,13 +9,13 @@ import (
 	"wmco/bundle/published"
 )
 
-// crashes notices services that end by themselves. The service control manager starts such a service again as its recovery says, with
-// another process id (learn.microsoft.com, SERVICE_FAILURE_ACTIONS), so nothing else would show it. Services that this agent starts and stops
-// are looked at again after it has done so.
+// crashes notices services that end by themselves. The service control manager starts such a service again as its
+// recovery says, with another process id (learn.microsoft.com, SERVICE_FAILURE_ACTIONS), so nothing else would show it.
+// Services that this agent starts and stops are looked at again after it has done so.
 //
-// One that a person restarts counts as ended, too. Its exit code would tell (learn.microsoft.com, SERVICE_STATUS: NO_ERROR after a normal
-// stop), but only while it is stopped: a running service has NO_ERROR again. Recovery restarts it after ten seconds, and looks are up to
-// thirty seconds apart and wait for an apply.
+// One that a person restarts counts as ended, too. Its exit code would tell (learn.microsoft.com, SERVICE_STATUS:
+// NO_ERROR after a normal stop), but only while it is stopped: a running service has NO_ERROR again. Recovery restarts
+// it after ten seconds, and looks are up to thirty seconds apart and wait for an apply.
 type crashes struct {
 	// names are the services of the bundle, but the agent's own.
 	names []string
@@ -60,7 +60,8 @@ func (a *Agent) lookForCrashes(ctx context.Context) {
 		r.Crashed = append(r.Crashed, name)
 		slices.Sort(r.Crashed)
 		a.Log.Warn("a service has ended by itself", "service", name, "bundle", r.Applied.Short())
-		a.sendEventToNode(ctx, Event{Warning: true, Reason: EventCrashed, Message: "service " + name + " has ended by itself since bundle " + r.Applied.Short() + " was applied"})
+		a.sendEventToNode(ctx, Event{Warning: true, Reason: EventCrashed,
+			Message: "service " + name + " has ended by itself since bundle " + r.Applied.Short() + " was applied"})
 	}
 }
 

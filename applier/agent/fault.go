@@ -21,8 +21,8 @@ func (e *faultError) Error() string { return e.err.Error() }
 
 func (e *faultError) Unwrap() error { return e.err }
 
-// faultOf returns whose fault an error is; empty where that is not known. A full disk comes first: a run that is rolled back for it is no
-// fault of its bundle.
+// faultOf returns whose fault an error is; empty where that is not known. A full disk comes first: a run that is rolled
+// back for it is no fault of its bundle.
 func faultOf(err error) published.Fault {
 	var known *faultError
 	var service *applier.ServiceError

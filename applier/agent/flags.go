@@ -27,8 +27,10 @@ func (f *Flags) AddToFlags(flags *pflag.FlagSet) {
 	// A flag and not svc.IsWindowsService, which inspects the session and the parent: that is not reliable everywhere.
 	flags.BoolVar(&f.Service, "service", false, "run as the Windows service "+bundle.AgentService)
 	flags.BoolVar(&f.ReportOnly, "report-only", false, "report what differs and repair nothing")
-	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "how to reach the API server as this node: follow the bundle that is published (default: none is followed)")
-	flags.StringVar(&f.CloudCertificate, "cloud-certificate", "", "file to keep the client certificate and the key of cloud-node-manager in (default: it gets none)")
+	flags.StringVar(&f.Kubeconfig, "kubeconfig", "",
+		"how to reach the API server as this node: follow the bundle that is published (default: none is followed)")
+	flags.StringVar(&f.CloudCertificate, "cloud-certificate", "",
+		"file to keep the client certificate and the key of cloud-node-manager in (default: it gets none)")
 	flags.StringVar(&f.LogDir, "log-dir", "", "folder for logs (default stderr)")
 	flags.DurationVar(&f.Interval, "interval", applier.ComparisonInterval, "time between two comparisons")
 	flags.DurationVar(&f.Full, "full-interval", 6*time.Hour, "time between two comparisons that read every file")

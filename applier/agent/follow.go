@@ -274,7 +274,8 @@ func (a *Agent) noteOutcome(ctx context.Context, o applier.Outcome, err error) {
 		f.report.RebootPending, f.report.Missing, f.report.Impact = o.RebootPending, nil, ""
 		f.report.Applied, f.report.Layers = f.desired.Bundle, []bundle.Digest{f.desired.Cluster.Digest, f.desired.Node.Digest}
 		if o.Result == applier.ResultApplied {
-			a.sendEventToNode(ctx, Event{Reason: EventApplied, Message: fmt.Sprintf("bundle %s: %s written, %s restarted", f.desired.Bundle.Short(), bundle.Count(o.Written, "file"), bundle.Count(o.Restarted, "service"))})
+			a.sendEventToNode(ctx, Event{Reason: EventApplied, Message: fmt.Sprintf("bundle %s: %s written, %s restarted",
+				f.desired.Bundle.Short(), bundle.Count(o.Written, "file"), bundle.Count(o.Restarted, "service"))})
 		}
 	case errors.As(err, &needs):
 		f.noteEnd(needs.state, needs.text)

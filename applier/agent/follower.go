@@ -12,12 +12,13 @@ import (
 const (
 	firstRetry = 2 * time.Second
 	lastRetry  = 5 * time.Minute
-	// A boot that Windows or a person has dropped (shutdown /a, or a restart of others that was scheduled and aborted) is asked for again.
+	// A boot that Windows or a person has dropped (shutdown /a, or a restart of others that was scheduled and aborted)
+	// is asked for again.
 	bootInterval = 10 * time.Minute
 	// publishedWithin is how long a layer may be missing before that is a failure.
 	publishedWithin = 2 * time.Minute
-	// lockedWithin is how long another run may change the host before that is a failure. That of an operator waits for its confirmation for five
-	// minutes: an adoption starts this agent, and is confirmed when the kubelet reports.
+	// lockedWithin is how long another run may change the host before that is a failure. That of an operator waits for
+	// its confirmation for five minutes: an adoption starts this agent, and is confirmed when the kubelet reports.
 	lockedWithin = 6 * time.Minute
 )
 
@@ -30,12 +31,14 @@ type follower struct {
 	desired  published.Desired
 	// report says how it ended; its State is empty before.
 	report published.Report
-	// retryAt is when it is tried again; zero is never. Tried is how often in a row that has failed, since when the first did.
+	// retryAt is when it is tried again; zero is never. Tried is how often in a row that has failed, since when the
+	// first did.
 	retryAt, since time.Duration
 	tried          int
 	// unfinished reports whether the bundle is being rolled back, and that has not ended: it is not tried again.
 	unfinished bool
-	// size is how many bytes the last plan writes. room is what is waited for, nil if the disk is not full; saidAt is when that was said.
+	// size is how many bytes the last plan writes. room is what is waited for, nil if the disk is not full; saidAt is
+	// when that was said.
 	size   int64
 	room   *roomError
 	saidAt time.Duration
@@ -43,7 +46,8 @@ type follower struct {
 	permitted time.Duration
 }
 
-// isDue reports whether there is something to do about the Node: it says something new, or something failed and is tried again.
+// isDue reports whether there is something to do about the Node: it says something new, or something failed and is
+// tried again.
 func (f *follower) isDue(n Node, now time.Duration) bool {
 	switch {
 	case n.Desired == "" || n.Paused && !f.isUrgent(n):
@@ -56,8 +60,8 @@ func (f *follower) isDue(n Node, now time.Duration) bool {
 	return f.retryAt != 0 && now >= f.retryAt
 }
 
-// isUrgent reports whether what is published is for paused nodes too.
-// It is looked at before it is accepted: one that is not urgent is not refused on a paused node either, but when that is not paused any longer.
+// isUrgent reports whether what is published is for paused nodes too. It is looked at before it is accepted: one that
+// is not urgent is not refused on a paused node either, but when that is not paused any longer.
 func (f *follower) isUrgent(n Node) bool {
 	if n.Desired == f.text {
 		return f.desired.Urgent
@@ -80,8 +84,9 @@ func (f *follower) checkApplied(has bundle.Digest, now time.Duration) {
 	}
 }
 
-// allowedRepair is the highest impact of a repair. A change is applied at the price that is permitted for it; a service of what the host
-// has is restarted without asking, also while the API server is away. More than that is permitted for the published bundle alone.
+// allowedRepair is the highest impact of a repair. A change is applied at the price that is permitted for it; a service
+// of what the host has is restarted without asking, also while the API server is away. More than that is permitted for
+// the published bundle alone.
 func (f *follower) allowedRepair(now time.Duration) bundle.Impact {
 	if d := f.desired; d.Bundle != "" && f.report.Applied == d.Bundle && f.permittedImpact(now).Rank() > bundle.ImpactRestart.Rank() {
 		return f.permittedImpact(now)
@@ -89,8 +94,8 @@ func (f *follower) allowedRepair(now time.Duration) bundle.Impact {
 	return bundle.ImpactRestart
 }
 
-// noteWaiting notes that nothing is published, on a Node for which nothing was before: the operator publishes for a node whose facts it
-// knows, and this report has them.
+// noteWaiting notes that nothing is published, on a Node for which nothing was before: the operator publishes for a
+// node whose facts it knows, and this report has them.
 func (f *follower) noteWaiting() {
 	if f.report.State == "" {
 		f.report.State = published.StateUnpublished
@@ -126,15 +131,16 @@ func (f *follower) noteRepair(impact bundle.Impact, err error, now time.Duration
 	}
 }
 
-// refusedAgain has what was refused looked at again after a repair, which may have restored the keys, or found those of another bundle.
+// refusedAgain has what was refused looked at again after a repair, which may have restored the keys, or found those of
+// another bundle.
 func (f *follower) refusedAgain(now time.Duration) {
 	if f.report.Refused != "" {
 		f.retryAt = now
 	}
 }
 
-// recallReport takes from the report of an earlier process what this one cannot know otherwise. It reports whether a person has asked
-// for another try since.
+// recallReport takes from the report of an earlier process what this one cannot know otherwise. It reports whether a
+// person has asked for another try since.
 func (f *follower) recallReport(text, retry string) bool {
 	before, err := published.DecodeReport(text)
 	if err != nil {

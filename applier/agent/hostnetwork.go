@@ -23,19 +23,21 @@ const (
 )
 
 const (
-	// networkRestartLimit is how often kube-proxy is restarted within networkRestartTime because of the Host Network Service.
+	// networkRestartLimit is how often kube-proxy is restarted within networkRestartTime because of the Host Network
+	// Service.
 	networkRestartLimit = 3
 	networkRestartTime  = time.Hour
 )
 
-// hostNetwork notices that the Host Network Service has crashed: the service control manager starts it again, with another process id. Load
-// balancers that kube-proxy has made may be lost then, or be others than it remembers: Services fail on the node until kube-proxy is restarted, which
-// makes them all again (kubernetes/kubernetes#110849, #139519; version 1.36.5 still takes a service that does not answer for a network that is
-// gone).
+// hostNetwork notices that the Host Network Service has crashed: the service control manager starts it again, with
+// another process id. Load balancers that kube-proxy has made may be lost then, or be others than it remembers:
+// Services fail on the node until kube-proxy is restarted, which makes them all again (kubernetes/kubernetes#110849,
+// #139519; version 1.36.5 still takes a service that does not answer for a network that is gone).
 type hostNetwork struct {
 	// process is the process for which kube-proxy works; 0 until one was seen.
 	process int
-	// restarted are when kube-proxy was restarted within the last networkRestartTime, since the boot of the host; count is how often in all.
+	// restarted are when kube-proxy was restarted within the last networkRestartTime, since the boot of the host; count
+	// is how often in all.
 	restarted []time.Duration
 	count     int
 	// unstable is true while the Host Network Service has crashed more often than the limit allows restarts.
@@ -67,7 +69,8 @@ func (a *Agent) lookAtHostNetwork(ctx context.Context, n Node) {
 	if !h.mayRestart(a.sinceBoot()) {
 		if !h.unstable {
 			h.unstable = true
-			a.Log.Warn("the Host Network Service crashes again and again: kube-proxy is not restarted", "restarts", networkRestartLimit, "within", networkRestartTime)
+			a.Log.Warn("the Host Network Service crashes again and again: kube-proxy is not restarted",
+				"restarts", networkRestartLimit, "within", networkRestartTime)
 			a.sendEventToNode(ctx, Event{Warning: true, Reason: EventNetworkUnstable, Message: fmt.Sprintf(
 				"the Host Network Service has crashed again after kube-proxy was restarted %d times within an hour: Services may fail on this node until the next restart is allowed", networkRestartLimit)})
 		}
@@ -76,7 +79,8 @@ func (a *Agent) lookAtHostNetwork(ctx context.Context, n Node) {
 	a.restartHostNetwork(ctx, process)
 }
 
-// restartHostNetwork restarts what uses the Host Network Service. What does not work is tried again with the next step, within the limit.
+// restartHostNetwork restarts what uses the Host Network Service. What does not work is tried again with the next step,
+// within the limit.
 func (a *Agent) restartHostNetwork(ctx context.Context, process int) {
 	h, names := &a.network, []string{kubeProxyService}
 	if facts, err := a.Engine.Host.Facts(ctx); err == nil && !facts.IsUnknown(bundle.PartNetworks) && facts.Network(overlayNetwork).Name == "" && slices.Contains(a.crashes.names, overlayService) {
@@ -99,7 +103,8 @@ func (a *Agent) restartHostNetwork(ctx context.Context, process int) {
 		return
 	}
 	h.process, h.count, h.unstable, h.failed = process, h.count+1, false, ""
-	a.sendEventToNode(ctx, Event{Warning: true, Reason: EventNetworkRestarted, Message: "the Host Network Service has crashed, so " + strings.Join(names, " and ") + restartedText(len(names))})
+	a.sendEventToNode(ctx, Event{Warning: true, Reason: EventNetworkRestarted,
+		Message: "the Host Network Service has crashed, so " + strings.Join(names, " and ") + restartedText(len(names))})
 }
 
 func restartedText(n int) string {

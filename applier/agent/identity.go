@@ -39,8 +39,9 @@ func NodeOfCertificate(data []byte) (string, error) {
 	return name, nil
 }
 
-// explainError adds to an error what is wrong with a certificate. An API server answers to an expired client certificate as to none:
-// a host that was off for longer than the certificate is valid cannot renew it, and has to join again.
+// explainError adds to an error what is wrong with a certificate. An API server answers to an expired client
+// certificate as to none: a host that was off for longer than the certificate is valid cannot renew it, and has to join
+// again.
 func (l *link) explainError(err error) error {
 	now := l.clock.Now()
 	if invalid := (x509.CertificateInvalidError{}); errors.As(err, &invalid) && invalid.Reason == x509.Expired {
@@ -58,7 +59,8 @@ func (l *link) explainError(err error) error {
 	case now.Before(cert.NotBefore):
 		return fmt.Errorf("the client certificate of the kubelet is not valid before %s, and this host has %s (fix: check its clock): %w", formatTime(cert.NotBefore), formatTime(now), err)
 	}
-	return fmt.Errorf("the API server does not accept the client certificate of the kubelet, which is valid until %s: %w", formatTime(cert.NotAfter), err)
+	return fmt.Errorf("the API server does not accept the client certificate of the kubelet, which is valid until %s: %w",
+		formatTime(cert.NotAfter), err)
 }
 
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -41,7 +41,8 @@ func newLink(config *rest.Config, clock applier.Clock) (*link, error) {
 	}
 	l := &link{config: config, node: node, clock: clock}
 	config = rest.CopyConfig(config)
-	// The API server's internal address is reached directly. The service has the cluster's proxy in its environment, for others.
+	// The API server's internal address is reached directly. The service has the cluster's proxy in its environment,
+	// for others.
 	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	config.UserAgent = bundle.AgentProgram
 	l.http, err = rest.HTTPClientFor(config)

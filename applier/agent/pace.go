@@ -10,8 +10,8 @@ import (
 // spreadOver is the time over which agents come back that have lost the API server at once.
 const spreadOver = 15 * time.Second
 
-// pace spreads the agents that lose the API server at once: client-go asks again at once after a watch that ended, and only then
-// with a growing pause.
+// pace spreads the agents that lose the API server at once: client-go asks again at once after a watch that ended, and
+// only then with a growing pause.
 type pace struct {
 	connection Connection
 	// asked reports whether a request was made; end is when the watch ends that was begun last, zero while none was.
@@ -29,7 +29,8 @@ func (p *pace) waitToList(ctx context.Context) error {
 	return p.waitForPace(ctx)
 }
 
-// waitToWatch waits before a watch that follows one which ended before its time. What follows a list or a whole watch is due.
+// waitToWatch waits before a watch that follows one which ended before its time. What follows a list or a whole watch
+// is due.
 func (p *pace) waitToWatch(ctx context.Context, o metav1.ListOptions) error {
 	lost := p.end != 0 && p.connection.Clock.SinceBoot() < p.end
 	p.asked, p.end = true, 0

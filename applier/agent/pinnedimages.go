@@ -18,7 +18,8 @@ func (a *Agent) keepsImages() bool {
 	return a.Images != nil && a.Cluster != nil && !a.Options.ReportOnly
 }
 
-// newImageKeeper returns what has images pulled beside the agent: a pull takes minutes, and nothing of a bundle waits for one.
+// newImageKeeper returns what has images pulled beside the agent: a pull takes minutes, and nothing of a bundle waits
+// for one.
 func (a *Agent) newImageKeeper(changed chan<- struct{}) *images.Keeper {
 	return &images.Keeper{
 		Runtime: a.Images, List: a.readFile(bundle.PinnedImagesFile), Credentials: a.readFile(bundle.PinnedCredentialsFile), Clock: a.Engine.Clock, Log: a.Log, Jitter: a.Options.Jitter,
@@ -34,7 +35,8 @@ func (a *Agent) newImageKeeper(changed chan<- struct{}) *images.Keeper {
 	}
 }
 
-// readFile returns what reads a file that the bundle has brought, nil if there is none. The decoders refuse what is too large.
+// readFile returns what reads a file that the bundle has brought, nil if there is none. The decoders refuse what is too
+// large.
 func (a *Agent) readFile(path string) func(context.Context) ([]byte, error) {
 	const most = 16 << 20
 	return func(ctx context.Context) ([]byte, error) {
@@ -50,7 +52,8 @@ func (a *Agent) readFile(path string) func(context.Context) ([]byte, error) {
 	}
 }
 
-// reportImages adds how far the images are, and that this agent pulls them. One that does not must not say so: the operator would wait for it.
+// reportImages adds how far the images are, and that this agent pulls them. One that does not must not say so: the
+// operator would wait for it.
 func (a *Agent) reportImages(r *published.Report) {
 	if a.images == nil {
 		return
@@ -61,7 +64,8 @@ func (a *Agent) reportImages(r *published.Report) {
 
 // imagesText is what people read of the images in the condition.
 func imagesText(r published.Report) string {
-	text := fmt.Sprintf("bundle %s is applied; %d of %s on this node", r.Desired.Short(), r.Images.Present, bundle.Count(r.Images.Wanted, "pinned image"))
+	text := fmt.Sprintf("bundle %s is applied; %d of %s on this node", r.Desired.Short(), r.Images.Present,
+		bundle.Count(r.Images.Wanted, "pinned image"))
 	if r.Images.Message != "" {
 		text += "; " + r.Images.Message
 	}

@@ -14,24 +14,25 @@ import (
 
 // reporter writes what the agent says, if it has changed or is old.
 type reporter struct {
-	// facts are those of the host; endpoints are the HNS endpoints of the bundle, by name, nil while no bundle is known.
+	// facts are those of the host; endpoints are the HNS endpoints of the bundle, by name, nil while no bundle is
+	// known.
 	facts     *bundle.Facts
 	endpoints map[string]bool
 	// unknown are the kinds of settings that the last comparison could not read.
 	unknown []bundle.UnknownFact
 	// before is the report that the Node has.
 	before published.Report
-	// watched reports whether the Node has had the last report, missing whether it does not have it any longer: it was removed, or etcd was
-	// restored.
+	// watched reports whether the Node has had the last report, missing whether it does not have it any longer: it was
+	// removed, or etcd was restored.
 	watched, missing bool
-	// sent is the last report, state its State and about its bundle, changedAt when the condition last became true or false, or about
-	// another bundle.
+	// sent is the last report, state its State and about its bundle, changedAt when the condition last became true or
+	// false, or about another bundle.
 	sent      string
 	state     published.State
 	about     bundle.Digest
 	changedAt time.Time
-	// sentAt is when it was sent, heartbeat when the next one is due although nothing has changed. A report that is missing is sent again, and before
-	// againAt not once more: others may write there too.
+	// sentAt is when it was sent, heartbeat when the next one is due although nothing has changed. A report that is
+	// missing is sent again, and before againAt not once more: others may write there too.
 	sentAt, heartbeat, againAt time.Duration
 }
 
@@ -58,8 +59,8 @@ func (r *reporter) noteFacts(facts bundle.Facts, b bundle.Bundle) {
 	}
 }
 
-// awaitsEndpoint reports whether an endpoint of the bundle is not there yet: hybrid-overlay-node makes its network some time after the Node has a
-// subnet, and nothing says when.
+// awaitsEndpoint reports whether an endpoint of the bundle is not there yet: hybrid-overlay-node makes its network some
+// time after the Node has a subnet, and nothing says when.
 func (r *reporter) awaitsEndpoint() bool {
 	if r.facts == nil {
 		return false
@@ -72,8 +73,8 @@ func (r *reporter) awaitsEndpoint() bool {
 	return false
 }
 
-// noteReport notes the report that the Node had when it was read. Without the last one it is an older Node, unless that came from the watch after the
-// last report was there, or long enough after it was sent.
+// noteReport notes the report that the Node had when it was read. Without the last one it is an older Node, unless that
+// came from the watch after the last report was there, or long enough after it was sent.
 func (r *reporter) noteReport(n Node, known bool) {
 	has := known && n.Report == r.sent
 	r.missing = known && !has && r.sent != "" && (r.watched || n.read > r.sentAt+seenWithin)
@@ -83,9 +84,9 @@ func (r *reporter) noteReport(n Node, known bool) {
 	}
 }
 
-// canonicalFacts returns the facts in the form in which they are the same for as long as what is rendered from them is: sorted, and
-// without the endpoints of pods, which come and go. Where the host or a part of it cannot say, what it said before holds: a node without
-// networks would be rendered as one that has yet to join.
+// canonicalFacts returns the facts in the form in which they are the same for as long as what is rendered from them is:
+// sorted, and without the endpoints of pods, which come and go. Where the host or a part of it cannot say, what it said
+// before holds: a node without networks would be rendered as one that has yet to join.
 func (r *reporter) canonicalFacts() *bundle.Facts {
 	before := r.before.Facts
 	if r.facts == nil || r.endpoints == nil && before != nil {
@@ -170,7 +171,8 @@ func appliedText(r published.Report) string {
 	case len(r.Crashed) > 0:
 		return fmt.Sprintf("bundle %s is applied; ended by themselves since: %s", r.Desired.Short(), strings.Join(r.Crashed, ", "))
 	case r.Facts != nil && len(r.Facts.Unknown) > 0:
-		return fmt.Sprintf("bundle %s is applied; not known, and left alone: %s (%s)", r.Desired.Short(), r.Facts.Unknown[0].Part, r.Facts.Unknown[0].Error)
+		return fmt.Sprintf("bundle %s is applied; not known, and left alone: %s (%s)", r.Desired.Short(),
+			r.Facts.Unknown[0].Part, r.Facts.Unknown[0].Error)
 	case r.Images.CountMissing() > 0:
 		return imagesText(r)
 	}

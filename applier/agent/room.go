@@ -12,12 +12,13 @@ import (
 )
 
 const (
-	// reserve is how much room is waited for beside what the plan writes, in bytes: the records of the run, and what else is written at the same time.
+	// reserve is how much room is waited for beside what the plan writes, in bytes: the records of the run, and what
+	// else is written at the same time.
 	reserve = 32 << 20
 	// roomInterval is the time between two looks at the room that is waited for.
 	roomInterval = 30 * time.Second
-	// triedFull is how often a run counts as tried that was rolled back because the disk was full: it has stopped services, so that the
-	// first pause before the next one is half a minute.
+	// triedFull is how often a run counts as tried that was rolled back because the disk was full: it has stopped
+	// services, so that the first pause before the next one is half a minute.
 	triedFull = 4
 )
 
@@ -41,7 +42,8 @@ func (e *roomError) Is(target error) bool { return target == applier.ErrDiskFull
 
 func (e *roomError) Unwrap() error { return e.why }
 
-// bytesToWrite returns how many bytes a plan writes: its files, each beside the one that it replaces, and the contents that are kept.
+// bytesToWrite returns how many bytes a plan writes: its files, each beside the one that it replaces, and the contents
+// that are kept.
 func bytesToWrite(r archive.Request, o applier.Observation) int64 {
 	var size int64
 	for _, x := range o.Actions {
@@ -59,7 +61,8 @@ func bytesToWrite(r archive.Request, o applier.Observation) int64 {
 	return size
 }
 
-// checkRoom returns a *roomError if a plan cannot be made for want of room: nothing is stopped for it. Where the room is not known, it is tried.
+// checkRoom returns a *roomError if a plan cannot be made for want of room: nothing is stopped for it. Where the room
+// is not known, it is tried.
 func (a *Agent) checkRoom(ctx context.Context, r archive.Request, o applier.Observation) error {
 	f := &a.follower
 	if f.size = bytesToWrite(r, o); f.size == 0 {
@@ -84,8 +87,8 @@ func (a *Agent) awaitRoom(ctx context.Context, err error) *roomError {
 	return room
 }
 
-// hasRoom reports whether what waits for room is tried now. What is published since, and what a person asks for, does not wait. What the
-// report says of the room is as old as the longest pause between two tries.
+// hasRoom reports whether what waits for room is tried now. What is published since, and what a person asks for, does
+// not wait. What the report says of the room is as old as the longest pause between two tries.
 func (a *Agent) hasRoom(ctx context.Context, n Node) bool {
 	f := &a.follower
 	if f.room == nil || n.Desired != f.text || n.Retry != f.report.Retry {

@@ -9,12 +9,13 @@ import (
 	"wmco/bundle/published"
 )
 
-// secondTryPause is how long after a rollback for a fault of the host its bundle is tried once more: what kept the host from the change, such as a scanner
-// or an installer, has mostly ended by then.
+// secondTryPause is how long after a rollback for a fault of the host its bundle is tried once more: what kept the host
+// from the change, such as a scanner or an installer, has mostly ended by then.
 const secondTryPause = 3 * time.Minute
 
-// secondTry is a bundle that was rolled back for a fault of its host, which says nothing about the bundle: it counts as rolled back when that happens twice.
-// A process of the agent that is started again in between does not know of the first time.
+// secondTry is a bundle that was rolled back for a fault of its host, which says nothing about the bundle: it counts as
+// rolled back when that happens twice. A process of the agent that is started again in between does not know of the
+// first time.
 type secondTry struct {
 	bundle bundle.Digest
 	// at is when it is tried again, in the time since the boot of the host; the agent reports why until then.
@@ -28,7 +29,8 @@ func (a *Agent) grantSecondTry(d bundle.Digest, err error, fault published.Fault
 		return false
 	}
 	pause := a.Options.Jitter(secondTryPause)
-	a.second = secondTry{bundle: d, at: a.sinceBoot() + pause, why: &faultError{fault, fmt.Errorf("%w (it is tried once more after %s)", err, secondTryPause)}}
+	a.second = secondTry{bundle: d, at: a.sinceBoot() + pause,
+		why: &faultError{fault, fmt.Errorf("%w (it is tried once more after %s)", err, secondTryPause)}}
 	return true
 }
 

@@ -14,8 +14,8 @@ import (
 const (
 	// sshService is the OpenSSH server of Windows. A host without this service has another one, which is left alone.
 	sshService = "sshd"
-	// sshFolder holds its configuration and host keys, sshLogs its logs. sshd does not start, and logs nothing, if others than SYSTEM and
-	// Administrators may write to them (PowerShell/Win32-OpenSSH#2282, #2287).
+	// sshFolder holds its configuration and host keys, sshLogs its logs. sshd does not start, and logs nothing, if
+	// others than SYSTEM and Administrators may write to them (PowerShell/Win32-OpenSSH#2282, #2287).
 	sshFolder = `C:\ProgramData\ssh`
 	sshLogs   = sshFolder + `\logs`
 	sshConfig = sshFolder + `\sshd_config`
@@ -28,10 +28,11 @@ const (
 	sshRetry = 5 * time.Minute
 )
 
-// sshServer keeps the OpenSSH server running: the operator joins, upgrades, repairs and removes a host over it, and nothing else would show that
-// it is stopped.
+// sshServer keeps the OpenSSH server running: the operator joins, upgrades, repairs and removes a host over it, and
+// nothing else would show that it is stopped.
 type sshServer struct {
-	// missing reports whether it did not run at the last look, since when that is so, startAt when it is started next. Both are since the boot.
+	// missing reports whether it did not run at the last look, since when that is so, startAt when it is started next.
+	// Both are since the boot.
 	missing        bool
 	since, startAt time.Duration
 	// stopped is why it does not run, empty while it does and within sshGrace.
@@ -83,11 +84,12 @@ func (a *Agent) noteSSHServer(ctx context.Context, why string) {
 	}
 	a.sshServer.stopped = why
 	a.Log.Error("the OpenSSH server does not run", "reason", why)
-	a.sendEventToNode(ctx, Event{Warning: true, Reason: EventSSHStopped, Message: "the OpenSSH server does not run, so the operator cannot log in: " + why})
+	a.sendEventToNode(ctx, Event{Warning: true, Reason: EventSSHStopped,
+		Message: "the OpenSSH server does not run, so the operator cannot log in: " + why})
 }
 
-// startSSHServer gives its folders the access that it wants, and starts it. What another user owns is theirs to fill: sshd refuses such a folder, and would
-// follow their configuration in one that was put right.
+// startSSHServer gives its folders the access that it wants, and starts it. What another user owns is theirs to fill:
+// sshd refuses such a folder, and would follow their configuration in one that was put right.
 func (a *Agent) startSSHServer(ctx context.Context) error {
 	files, err := a.Engine.Host.Stat(ctx, []string{sshFolder, sshLogs, sshConfig})
 	if err != nil {

@@ -30,8 +30,8 @@ func (u undone) logOr(reported bundle.LogTail, desired bundle.Digest) bundle.Log
 	return reported
 }
 
-// recallUndone notes what was rolled back before this process was started, by one that could not report it: bundle.GuardService, or a
-// program whose service was given back to this one.
+// recallUndone notes what was rolled back before this process was started, by one that could not report it:
+// bundle.GuardService, or a program whose service was given back to this one.
 func (a *Agent) recallUndone(ctx context.Context) {
 	u, err := a.Engine.UnreportedRollback(ctx)
 	if err != nil {
@@ -54,7 +54,8 @@ func (a *Agent) reportRollback(ctx context.Context, d bundle.Digest, why string)
 
 // sendRollback sends the event of a rollback, with as many lines of the log as fit.
 func (a *Agent) sendRollback(ctx context.Context, d bundle.Digest, why string, log bundle.LogTail) {
-	a.sendEventToNode(ctx, Event{Warning: true, Reason: EventRolledBack, Message: published.AppendLog(fmt.Sprintf("bundle %s: %s", d.Short(), why), log)})
+	a.sendEventToNode(ctx, Event{Warning: true, Reason: EventRolledBack,
+		Message: published.AppendLog(fmt.Sprintf("bundle %s: %s", d.Short(), why), log)})
 }
 
 // forgetUndone removes the record of a rollback after which a bundle was applied.
@@ -66,9 +67,10 @@ func (a *Agent) forgetUndone(ctx context.Context) {
 	a.recorded = false
 }
 
-// rolledBack returns why a bundle was rolled back before it was followed: by an earlier process, whose report says so, or by this
-// one when it resumed what an earlier one had begun. It is not tried again until it changes or a person asks. What the disk had no room for is:
-// the journal of a rollback that was interrupted does not say so, and the report of the earlier process does.
+// rolledBack returns why a bundle was rolled back before it was followed: by an earlier process, whose report says so,
+// or by this one when it resumed what an earlier one had begun. It is not tried again until it changes or a person
+// asks. What the disk had no room for is: the journal of a rollback that was interrupted does not say so, and the
+// report of the earlier process does.
 func (a *Agent) rolledBack(n Node, desired bundle.Digest) string {
 	before, err := published.DecodeReport(n.Report)
 	about := err == nil && before.Desired == desired
@@ -83,7 +85,8 @@ func (a *Agent) rolledBack(n Node, desired bundle.Digest) string {
 	return ""
 }
 
-// isUnfinished reports whether an earlier process has reported that a bundle is being rolled back, which this one could not end either.
+// isUnfinished reports whether an earlier process has reported that a bundle is being rolled back, which this one could
+// not end either.
 func (a *Agent) isUnfinished(n Node, desired bundle.Digest) bool {
 	before, err := published.DecodeReport(n.Report)
 	return err == nil && before.Desired == desired && before.State == published.StateFailed && before.Cause != "" && a.undone.bundle != desired

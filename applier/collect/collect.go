@@ -1,5 +1,6 @@
-// Package collect answers a question of preflight on a host. It only reads: it looks names up, connects to API servers and registries with a
-// HEAD or GET request, and asks the host for facts. Nothing that it returns or reports as an error has a credential in it.
+// Package collect answers a question of preflight on a host. It only reads: it looks names up, connects to API servers
+// and registries with a HEAD or GET request, and asks the host for facts. Nothing that it returns or reports as an
+// error has a credential in it.
 package collect
 
 import (
@@ -44,8 +45,8 @@ func Answer(ctx context.Context, q preflight.Question, host applier.Host, system
 		o.Resolver = net.DefaultResolver
 	}
 	a := answer{preflight.Answer{Schema: preflight.Schema}}
-	// The parts that ask the service control manager come one after the other: Wine answers two connections to it at once with an invalid
-	// handle.
+	// The parts that ask the service control manager come one after the other: Wine answers two connections to it at
+	// once with an invalid handle.
 	a.read("facts", func() (err error) {
 		a.Facts, err = host.Facts(ctx)
 		return err
@@ -82,7 +83,8 @@ func readHost(ctx context.Context, host applier.Host, a *answer) {
 		states, err := host.Services(ctx, preflight.Services())
 		for _, s := range states {
 			if s.Status != plan.ServiceAbsent {
-				a.Machine.Services = append(a.Machine.Services, preflight.Service{Name: s.Name, Program: ProgramOf(s.CommandLine), Running: s.Status == plan.ServiceRunning})
+				a.Machine.Services = append(a.Machine.Services, preflight.Service{Name: s.Name,
+					Program: ProgramOf(s.CommandLine), Running: s.Status == plan.ServiceRunning})
 			}
 		}
 		return err

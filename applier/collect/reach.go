@@ -22,7 +22,8 @@ import (
 	"wmco/preflight"
 )
 
-// manifestTypes are the forms of a manifest (github.com/opencontainers/image-spec, media-types.md; Docker's second schema).
+// manifestTypes are the forms of a manifest (github.com/opencontainers/image-spec, media-types.md; Docker's second
+// schema).
 var manifestTypes = []string{
 	"application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json",
 	"application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json",
@@ -95,8 +96,8 @@ func (p prober) byProxy(text string) bool {
 	return err == nil && used != nil
 }
 
-// askAPI asks an API server for its version. Who may not read it gets 401 or 403, which an API server alone answers as well: its certificate
-// is that of the cluster.
+// askAPI asks an API server for its version. Who may not read it gets 401 or 403, which an API server alone answers as
+// well: its certificate is that of the cluster.
 func (p prober) askAPI(ctx context.Context, address string) (preflight.Reach, *float64) {
 	r := preflight.Reach{Kind: preflight.ReachAPI, URL: preflight.Shown(address), ByProxy: p.byProxy(address)}
 	pool := x509.NewCertPool()
@@ -123,8 +124,8 @@ func (p prober) askAPI(ctx context.Context, address string) (preflight.Reach, *f
 	return r, nil
 }
 
-// skewOf returns how much the host's clock is ahead of that of a server, in seconds. Date has whole seconds, cut off (RFC 9110, 6.6.1); half
-// of one is added.
+// skewOf returns how much the host's clock is ahead of that of a server, in seconds. Date has whole seconds, cut off
+// (RFC 9110, 6.6.1); half of one is added.
 func skewOf(date string, before, after time.Time) *float64 {
 	server, err := http.ParseTime(date)
 	if err != nil {
@@ -189,7 +190,8 @@ func credentialOf(header string) auth.Credential {
 	return auth.Credential{Username: user, Password: password}
 }
 
-// fail says why an URL was not reached. The error's own text may have the URL of the proxy with its password, so it is not used.
+// fail says why an URL was not reached. The error's own text may have the URL of the proxy with its password, so it is
+// not used.
 func (p prober) fail(r *preflight.Reach, err error) {
 	r.Problem, r.Text = classify(err, r.ByProxy)
 }

@@ -1,8 +1,8 @@
-// Package ownfile checks whether the file of the running program has the contents that its name promises: whoever uploads a program
-// under a name with its digest need not read it back before each run.
+// Package ownfile checks whether the file of the running program has the contents that its name promises: whoever
+// uploads a program under a name with its digest need not read it back before each run.
 //
-// It finds damage, such as a file that a power cut has left half written. It does not find a program that an attacker planted: such a
-// program would not ask.
+// It finds damage, such as a file that a power cut has left half written. It does not find a program that an attacker
+// planted: such a program would not ask.
 package ownfile
 
 import (
@@ -37,12 +37,12 @@ func (e *DamagedError) Error() string {
 // Flag is the option with which a caller says the Sum of the program that it means.
 const Flag = "--own"
 
-// Check compares the file of this program with the Sum that the arguments have after Flag, or else with the digest in its name. A name
-// without a digest promises nothing.
+// Check compares the file of this program with the Sum that the arguments have after Flag, or else with the digest in
+// its name. A name without a digest promises nothing.
 //
-// On Windows, os.Executable is GetModuleFileNameW: the path that this process was started from, also after the file was renamed
-// (learn.microsoft.com/windows/win32/api/libloaderapi/nf-libloaderapi-getmodulefilenamew). The file of a program that runs can be opened
-// to be read: the image of a process denies writing and deleting alone.
+// On Windows, os.Executable is GetModuleFileNameW: the path that this process was started from, also after the file was
+// renamed (learn.microsoft.com/windows/win32/api/libloaderapi/nf-libloaderapi-getmodulefilenamew). The file of a
+// program that runs can be opened to be read: the image of a process denies writing and deleting alone.
 func Check(args []string) error {
 	path, err := os.Executable()
 	if err != nil {
@@ -65,8 +65,9 @@ func checkSum(path, want string) error {
 	return nil
 }
 
-// NewSum returns what computes the Sum of a program: CRC-32C, for which processors have instructions. It takes a tenth of the time of a
-// SHA-256, and is as good against damage: it misses one damaged file in four billion. It is no evidence of anything else.
+// NewSum returns what computes the Sum of a program: CRC-32C, for which processors have instructions. It takes a tenth
+// of the time of a SHA-256, and is as good against damage: it misses one damaged file in four billion. It is no
+// evidence of anything else.
 func NewSum() hash.Hash { return crc32.New(crc32.MakeTable(crc32.Castagnoli)) }
 
 // SumText returns a Sum as an argument.

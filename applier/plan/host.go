@@ -28,7 +28,8 @@ type FileInfo struct {
 	Size int64
 	// Modified is when the contents were last written, as the file system says.
 	Modified time.Time
-	// ID changes when another file takes the path: volume and file index (BY_HANDLE_FILE_INFORMATION), or device and inode.
+	// ID changes when another file takes the path: volume and file index (BY_HANDLE_FILE_INFORMATION), or device and
+	// inode.
 	ID string
 	// Access is empty where the host does not know it, AccessOther where it is neither of the two of a bundle.
 	Access bundle.Access
@@ -99,7 +100,8 @@ type ServiceState struct {
 	Status ServiceStatus
 	// Process is the process id of a running service.
 	Process int
-	// Program is the path of the program of that process, where it is now; empty for a service that does not run, and where that is not known.
+	// Program is the path of the program of that process, where it is now; empty for a service that does not run, and
+	// where that is not known.
 	Program string
 	// Dependents are the running services that depend on it, by name.
 	Dependents []string
@@ -127,8 +129,8 @@ type Setting struct {
 	Pending bool
 	// Unknown is why the setting could not be read; empty if it was. It has no Value then.
 	Unknown string
-	// Unavailable reports whether the host has no such settings at all, as Defender's exclusions without Defender: there
-	// is nothing to compare.
+	// Unavailable reports whether the host has no such settings at all, as Defender's exclusions without Defender:
+	// there is nothing to compare.
 	Unavailable bool
 }
 

@@ -13,7 +13,8 @@ import (
 type Circumstances struct {
 	// Owned holds the entries that are managed already.
 	Owned map[string]bool
-	// Restart are services that must restart although nothing about them differs, because an earlier run was interrupted.
+	// Restart are services that must restart although nothing about them differs, because an earlier run was
+	// interrupted.
 	Restart []string
 	// Stale is what belongs to another cluster.
 	Stale Stale
@@ -228,7 +229,8 @@ func (p *planner) planContents() {
 	}
 }
 
-// readByRunning reports whether a running service reads the path. A change of a file that nobody has read costs nothing.
+// readByRunning reports whether a running service reads the path. A change of a file that nobody has read costs
+// nothing.
 func (p *planner) readByRunning(path string) bool {
 	key := bundle.FoldPath(path)
 	if p.running == nil {

@@ -24,7 +24,8 @@ func AsideName(path, serial string) string { return path + bundle.AsideMark + se
 // IsLeftover reports whether a path is a NewName or an AsideName, which later runs remove.
 func IsLeftover(path string) bool { return bundle.Temporary(path) }
 
-// MatchesPattern reports whether the last element of a Windows path matches a pattern of path.Match, without regard to case.
+// MatchesPattern reports whether the last element of a Windows path matches a pattern of path.Match, without regard to
+// case.
 func MatchesPattern(pattern, windows string) bool {
 	ok, err := path.Match(strings.ToLower(pattern), strings.ToLower(bundle.Base(windows)))
 	return ok && err == nil

@@ -37,8 +37,8 @@ func (observed Observed) FileAt(path string) ObservedFile {
 	return observed.Files[bundle.FoldPath(path)]
 }
 
-// foreignFiles returns the unmanaged files in managed folders: files that are in neither the target nor the rules for state
-// and logs. Leftovers of an interruption are apart.
+// foreignFiles returns the unmanaged files in managed folders: files that are in neither the target nor the rules for
+// state and logs. Leftovers of an interruption are apart.
 func (observed Observed) foreignFiles(t *Target) (foreign, leftovers []string) {
 	wanted := t.FoldedNames()
 	for _, folder := range slices.Sorted(maps.Keys(observed.Folders)) {

@@ -41,8 +41,8 @@ type Step struct {
 	File    WantedFile
 	Setting WantedSetting
 	Service WantedService
-	// Fresh is true for a start before which the service does not run: it was observed so, or a step before stops it. A process that it has all the same was
-	// started in between, perhaps with what was configured before.
+	// Fresh is true for a start before which the service does not run: it was observed so, or a step before stops it. A
+	// process that it has all the same was started in between, perhaps with what was configured before.
 	Fresh bool
 }
 

@@ -13,25 +13,28 @@ func CheckKept(path string) error {
 	if err := bundle.CheckHostPath(path); err != nil {
 		return err
 	}
-	isParent := slices.ContainsFunc(managedRoots(), func(root string) bool { return strings.HasPrefix(bundle.FoldPath(root), bundle.FoldPath(path)+`\`) })
+	isParent := slices.ContainsFunc(managedRoots(),
+		func(root string) bool { return strings.HasPrefix(bundle.FoldPath(root), bundle.FoldPath(path)+`\`) })
 	if !inRoots(path) && !isParent {
 		return fmt.Errorf("%w: %s is in none of %s", bundle.ErrPath, path, strings.Join(managedRoots(), ", "))
 	}
 	return nil
 }
 
-// managedRoots are the folders in which bundles may have files, folders, state and logs. A bundle that names another place is
-// refused, whoever sent it.
+// managedRoots are the folders in which bundles may have files, folders, state and logs. A bundle that names another
+// place is refused, whoever sent it.
 func managedRoots() []string { return []string{ProgramRoot, `C:\var\log`, `C:\var\lib`} }
 
-// KubeletKeys is the state in which the kubelet keeps the private keys of its certificates. It would make the folder without an access of its own, so
-// that all users could read them (k8s.io/client-go util/certificate: modes of files do nothing on Windows).
+// KubeletKeys is the state in which the kubelet keeps the private keys of its certificates. It would make the folder
+// without an access of its own, so that all users could read them (k8s.io/client-go util/certificate: modes of files do
+// nothing on Windows).
 const KubeletKeys = `C:\var\lib\kubelet\pki`
 
 // ProgramRoot is the root with the programs of services.
 const ProgramRoot = `C:\k`
 
-// GuardedFolders returns the roots and the folders above them, outer ones first. Whoever owns one of them decides what is in a root.
+// GuardedFolders returns the roots and the folders above them, outer ones first. Whoever owns one of them decides what
+// is in a root.
 func GuardedFolders() []string {
 	var list []string
 	for _, root := range managedRoots() {
@@ -48,8 +51,8 @@ func GuardedFolders() []string {
 	return list
 }
 
-// inRoots reports whether a path is in one of the roots or is one. The path is canonical (bundle.CheckPath), so it has no
-// `..`.
+// inRoots reports whether a path is in one of the roots or is one. The path is canonical (bundle.CheckPath), so it has
+// no `..`.
 func inRoots(path string) bool {
 	key := bundle.FoldPath(path)
 	return slices.ContainsFunc(managedRoots(), func(root string) bool {

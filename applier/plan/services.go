@@ -66,8 +66,8 @@ func (p *planner) unconfigureService(s WantedService, have ServiceState) {
 	p.putSteps = append(p.putSteps, Step{Action: a, Service: s})
 }
 
-// runsAnother reports whether the process of the service has another program than the service is configured with, such as one that was replaced since. A path
-// that no bundle can name says nothing.
+// runsAnother reports whether the process of the service has another program than the service is configured with, such
+// as one that was replaced since. A path that no bundle can name says nothing.
 func (s ServiceState) runsAnother() bool {
 	known := bundle.CheckHostPath(s.Program) == nil && inRoots(s.Program)
 	return known && bundle.FoldPath(s.Program) != bundle.FoldPath(bundle.Program(s.CommandLine))
@@ -79,11 +79,12 @@ func runsFromRoots(command string) bool {
 	return bundle.CheckHostPath(program) == nil && inRoots(program)
 }
 
-// sameConfig compares everything that the service control manager keeps. Recovery is not compared where the host does not
-// know it (a reset period of -1).
+// sameConfig compares everything that the service control manager keeps. Recovery is not compared where the host does
+// not know it (a reset period of -1).
 func (p *planner) sameConfig(s WantedService, have ServiceState) bool {
 	recovery := have.Recovery.ResetSeconds == -1 ||
-		have.Recovery.ResetSeconds == s.Config.Recovery.ResetSeconds && slices.Equal(have.Recovery.RestartAfterSeconds, s.Config.Recovery.RestartAfterSeconds)
+		have.Recovery.ResetSeconds == s.Config.Recovery.ResetSeconds &&
+			slices.Equal(have.Recovery.RestartAfterSeconds, s.Config.Recovery.RestartAfterSeconds)
 	return recovery && have.Status != ServiceDeleting && have.Description == s.Config.Description && have.Start == s.Config.Start &&
 		have.CommandLine == s.Config.CommandLine && sameNames(have.Dependencies, s.Config.Dependencies) &&
 		p.sameEnvironment(s, have) && p.sameShadows(s, have)
@@ -132,7 +133,8 @@ func (p *planner) sameShadows(s WantedService, have ServiceState) bool {
 		len(have.Environment) == len(s.Variables)+len(want)
 }
 
-// HiddenVariables returns the variables that the service gets with an empty value because the host had them when it booted.
+// HiddenVariables returns the variables that the service gets with an empty value because the host had them when it
+// booted.
 func (s WantedService) HiddenVariables(shadows []string) []string {
 	var lines []string
 	for _, name := range shadows {
@@ -186,8 +188,8 @@ func (p *planner) stopDependents() {
 	}
 }
 
-// stopDependent stops a service for one that it depends on. Of several the highest impact counts, in whichever order they
-// come. It reports whether the service's own dependents have to be looked at again.
+// stopDependent stops a service for one that it depends on. Of several the highest impact counts, in whichever order
+// they come. It reports whether the service's own dependents have to be looked at again.
 func (p *planner) stopDependent(name string, impact bundle.Impact) bool {
 	key := strings.ToLower(name)
 	have, stops := p.stop[key]
@@ -223,8 +225,8 @@ func (p *planner) stopSteps() []Step {
 	return list
 }
 
-// startSteps returns the steps that start services: those that were stopped and those that should run and do not. Before a
-// boot that is needed anyway, only services that ran before are started.
+// startSteps returns the steps that start services: those that were stopped and those that should run and do not.
+// Before a boot that is needed anyway, only services that ran before are started.
 func (p *planner) startSteps() []Step {
 	wait := p.plan.Reboot
 	var list []Step
@@ -247,8 +249,8 @@ func (p *planner) startSteps() []Step {
 	return list
 }
 
-// observedDependencies returns the services that a service depends on now, and those by which others are known to depend
-// on it.
+// observedDependencies returns the services that a service depends on now, and those by which others are known to
+// depend on it.
 func (p *planner) observedDependencies(s WantedService) []string {
 	names := slices.Clone(p.observed.ServiceState(s.Config.Name).Dependencies)
 	for _, other := range p.target.Services {

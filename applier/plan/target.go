@@ -111,7 +111,8 @@ func (t *Target) addLayer(l bundle.Layer, contents Contents) {
 		})
 	}
 	for _, s := range l.Settings() {
-		t.Settings = append(t.Settings, WantedSetting{Kind: s.Kind, Name: s.Name, Value: contents.ValueOf(s.Value, s.Digest), Present: true, Impact: s.Impact})
+		t.Settings = append(t.Settings, WantedSetting{Kind: s.Kind, Name: s.Name,
+			Value: contents.ValueOf(s.Value, s.Digest), Present: true, Impact: s.Impact})
 	}
 }
 
@@ -183,8 +184,8 @@ func rankOfKind(k FileKind) int {
 // IsRoot reports whether a path is that of a drive, `C:\`.
 func IsRoot(path string) bool { return len(path) <= len(`C:\`) }
 
-// DropUnwanted adds to the target what must be removed: entries of owned bundles that it does not want. Permanent settings,
-// entries that were found on the host, and authorized keys where none is wanted (bundle.Kind.LastStays) stay.
+// DropUnwanted adds to the target what must be removed: entries of owned bundles that it does not want. Permanent
+// settings, entries that were found on the host, and authorized keys where none is wanted (bundle.Kind.LastStays) stay.
 func (t *Target) DropUnwanted(owned []bundle.Bundle, found map[bundle.EntryID]bool, made []string) {
 	d := dropper{target: t, wanted: t.FoldedNames(), found: found, kinds: t.settingKinds()}
 	for _, b := range owned {

@@ -57,8 +57,8 @@ func SplitVariable(text string) Variable {
 	return Variable{Name: name, Value: PlainValue(value)}
 }
 
-// Contents is what a host knows of the contents that a manifest names. Public ones are known by their sha256; the digests
-// of secrets are keyed, so those are known from what was sent with them.
+// Contents is what a host knows of the contents that a manifest names. Public ones are known by their sha256; the
+// digests of secrets are keyed, so those are known from what was sent with them.
 type Contents map[bundle.Digest]Content
 
 // ContentOf returns what the host knows of a content by its digest; size is in bytes, 0 where it is not known.

@@ -9,8 +9,8 @@ import (
 	"wmco/bundle"
 )
 
-// Accepted is the newest of what is published for the Node of this host that the node agent has accepted. It outlives the process, so that
-// what is older is refused afterwards as well.
+// Accepted is the newest of what is published for the Node of this host that the node agent has accepted. It outlives
+// the process, so that what is older is refused afterwards as well.
 type Accepted struct {
 	Schema  int    `json:"schema"`
 	Program string `json:"program"`
@@ -18,12 +18,13 @@ type Accepted struct {
 	Term     int64         `json:"term"`
 	Sequence int64         `json:"sequence"`
 	Text     bundle.Digest `json:"text"`
-	// Time is when the agent first had it, Since how long the host had run then, in nanoseconds, and Boot the boot time of the host.
+	// Time is when the agent first had it, Since how long the host had run then, in nanoseconds, and Boot the boot time
+	// of the host.
 	Time  time.Time     `json:"time"`
 	Since time.Duration `json:"since"`
 	Boot  string        `json:"boot,omitempty"`
-	// Signers are the IDs of the keys of this host that had signed it, sorted; none where an older program accepted it. They are in a file of their
-	// own, because older programs refuse a record with a field that they do not know.
+	// Signers are the IDs of the keys of this host that had signed it, sorted; none where an older program accepted it.
+	// They are in a file of their own, because older programs refuse a record with a field that they do not know.
 	Signers []string `json:"-"`
 }
 
@@ -34,8 +35,8 @@ type signers struct {
 	Keys    []string `json:"keys"`
 }
 
-// ReadAccepted returns a zero value where there is none, or none that counts. Only an administrator of the host, or a fault of its disk, can
-// bring that about: whoever may only write to the Node cannot.
+// ReadAccepted returns a zero value where there is none, or none that counts. Only an administrator of the host, or a
+// fault of its disk, can bring that about: whoever may only write to the Node cannot.
 func ReadAccepted(ctx context.Context, host Files) (Accepted, error) {
 	bad, err := UntrustedRecords(ctx, host)
 	if err != nil {
@@ -61,8 +62,8 @@ func ReadAccepted(ctx context.Context, host Files) (Accepted, error) {
 	return a, r.tolerateDamage(err, "")
 }
 
-// WriteAccepted replaces it. The signers are written last: a record of theirs that is not written names keys of before, whose counters end with
-// them.
+// WriteAccepted replaces it. The signers are written last: a record of theirs that is not written names keys of before,
+// whose counters end with them.
 func WriteAccepted(ctx context.Context, host Files, a Accepted) error {
 	before, err := ReadAccepted(ctx, host)
 	if err != nil {

@@ -11,12 +11,14 @@ import (
 // maxBoots is how many requests are remembered.
 const maxBoots = 50
 
-// Boots are the boots of the host that a person asked for. They outlive the process, so that a request boots the host once.
+// Boots are the boots of the host that a person asked for. They outlive the process, so that a request boots the host
+// once.
 type Boots struct {
 	Schema  int       `json:"schema"`
 	Program string    `json:"program"`
 	Time    time.Time `json:"time"`
-	// Begun is the request for which a boot was begun last, and Boot the boot time of the host then: with another boot time, it was done.
+	// Begun is the request for which a boot was begun last, and Boot the boot time of the host then: with another boot
+	// time, it was done.
 	Begun bundle.Digest `json:"begun,omitempty"`
 	Boot  string        `json:"boot,omitempty"`
 	// Done are the requests of before, the latest first.

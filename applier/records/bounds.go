@@ -33,8 +33,8 @@ func checkFolders(paths []string) error {
 	return nil
 }
 
-// checkEntries returns an error for an entry that no bundle can have, and for a service with a command that none of the bundles has.
-// Services that a run only stops and starts, because they depend on others, have no command in a journal.
+// checkEntries returns an error for an entry that no bundle can have, and for a service with a command that none of the
+// bundles has. Services that a run only stops and starts, because they depend on others, have no command in a journal.
 func (b Before) checkEntries(known func(service string) bool) error {
 	for _, f := range b.Files {
 		if err := plan.CheckKept(f.Path); err != nil {

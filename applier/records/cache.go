@@ -2,6 +2,12 @@ package records
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"maps"
 	"time"
 
@@ -9,8 +15,8 @@ import (
 	"wmco/bundle"
 )
 
-// Cache holds the digests of files, so that a host whose files were not touched need not read 400 MB of them. A digest is
-// used as long as size, modification time and identity of the file are the same. A full observation reads the files.
+// Cache holds the digests of files, so that a host whose files were not touched need not read 400 MB of them. A digest
+// is used as long as size, modification time and identity of the file are the same. A full observation reads the files.
 type Cache struct {
 	Schema int                   `json:"schema"`
 	Files  map[string]cachedFile `json:"files"`
@@ -67,3 +73,23 @@ func (c *Cache) StoreSum(f plan.FileInfo, sum string, now time.Time) {
 func (c *Cache) KeepPaths(paths map[string]bool) {
 	maps.DeleteFunc(c.Files, func(path string, _ cachedFile) bool { return !paths[path] })
 }
+
+// SumFile returns the sha256 of a file in hex, empty for one that does not exist.
+func SumFile(ctx context.Context, host Reader, path string) (string, error) {
+	f, err := host.Open(ctx, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading %s: %w", path, err)
+	}
+	h := sha256.New()
+	_, err = io.CopyBuffer(onlyWriter{h}, contextReader{ctx, f}, make([]byte, 256<<10))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return "", fmt.Errorf("reading %s: %w", path, err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// onlyWriter hides other methods, so that io.CopyBuffer uses its buffer.
+type onlyWriter struct{ io.Writer }

@@ -26,11 +26,12 @@ func encodeJSON(v any) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Schema is the version of the records on a host's disk. It grows with every field that is added, also in a manifest: an
-// older program then reports a record of a newer one, instead of a damaged one.
+// Schema is the version of the records on a host's disk. It grows with every field that is added, also in a manifest:
+// an older program then reports a record of a newer one, instead of a damaged one.
 const Schema = 6
 
-// Versions of records that older programs read: a host whose agent is of an older version is repaired by newer ones over SSH.
+// Versions of records that older programs read: a host whose agent is of an older version is repaired by newer ones
+// over SSH.
 const (
 	// withoutPolicies is the version of records of bundles without policies of Windows.
 	withoutPolicies = 5
@@ -61,12 +62,12 @@ func hasPolicies(b BundleRecord) bool {
 	return slices.ContainsFunc(b.Manifest.Layers, func(l bundle.Index) bool { return len(l.Layer.Policies) > 0 })
 }
 
-// sharedSchema is that of records which programs of several versions work with at the same time. It does not grow: an agent would refuse
-// everything when a newer program has staged executables for it.
+// sharedSchema is that of records which programs of several versions work with at the same time. It does not grow: an
+// agent would refuse everything when a newer program has staged executables for it.
 const sharedSchema = 3
 
-// maxRecord bounds a ledger or journal, in bytes, and maxValues what is in it; that of a full node is under 1 MiB and has
-// 10,000 values.
+// maxRecord bounds a ledger or journal, in bytes, and maxValues what is in it; that of a full node is under 1 MiB and
+// has 10,000 values.
 const (
 	maxRecord = 64 << 20
 	maxValues = 1_000_000

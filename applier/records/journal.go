@@ -18,11 +18,13 @@ const (
 	PhaseReboot Phase = "rebooting"
 	// PhaseConfirming means that all services are healthy and the caller has not confirmed.
 	PhaseConfirming Phase = "confirming"
-	// PhaseHandover means that everything is done and confirmed but for the service of the program itself, which is exchanged: the new
-	// process has to confirm. It writes no record before, because a program of an older version may have to read them.
+	// PhaseHandover means that everything is done and confirmed but for the service of the program itself, which is
+	// exchanged: the new process has to confirm. It writes no record before, because a program of an older version may
+	// have to read them.
 	PhaseHandover Phase = "handing over"
-	// PhaseRecording means that everything is done and confirmed, and that the ledger is being written. Once the ledger has
-	// the bundle, the run has finished. A run that repairs the bundle of the ledger is not in this phase before it is done.
+	// PhaseRecording means that everything is done and confirmed, and that the ledger is being written. Once the ledger
+	// has the bundle, the run has finished. A run that repairs the bundle of the ledger is not in this phase before it
+	// is done.
 	PhaseRecording Phase = "recording"
 	// PhaseRollback means that the state before is being restored.
 	PhaseRollback Phase = "rolling back"
@@ -64,8 +66,8 @@ type Waiting struct {
 	Limit time.Duration `json:"limit"`
 }
 
-// IsLate reports whether the confirmation is late. After another boot it is not known how long the host was down, and the wait
-// begins again with the boot: it takes twice its limit at most.
+// IsLate reports whether the confirmation is late. After another boot it is not known how long the host was down, and
+// the wait begins again with the boot: it takes twice its limit at most.
 func (j Journal) IsLate(boot string, sinceBoot time.Duration, now time.Time) bool {
 	switch {
 	case !j.Deadline.IsZero():
@@ -158,11 +160,18 @@ func (b *Before) AddService(name string, observed plan.Observed) {
 	})
 }
 
+// WasThere reports whether an entry was on the host before the run began.
+func (b Before) WasThere(id bundle.EntryID) bool {
+	i := slices.IndexFunc(b.Settings, func(s SettingBefore) bool { return s.Kind.ID(s.Name) == id })
+	return i < 0 || b.Settings[i].Present
+}
+
 // TargetBefore returns what there was, as something to apply.
 func (b Before) TargetBefore() plan.Target {
 	t := plan.Target{Exclusive: map[string]bool{}, Logs: map[string]bool{}}
 	for _, f := range b.Files {
-		item := plan.WantedFile{ID: f.Entry, Path: f.Path, Kind: f.Kind, Access: f.Access, Impact: bundle.ImpactRestart, Content: f.Content, Reason: plan.ReasonUnwanted}
+		item := plan.WantedFile{ID: f.Entry, Path: f.Path, Kind: f.Kind, Access: f.Access, Impact: bundle.ImpactRestart,
+			Content: f.Content, Reason: plan.ReasonUnwanted}
 		switch f.Kind {
 		case plan.FileRegular:
 			item.Digest = bundle.Digest("sha256:" + f.Content.SHA256)

@@ -14,12 +14,13 @@ type Ledger struct {
 	Program string       `json:"program"`
 	Time    time.Time    `json:"time"`
 	Bundle  BundleRecord `json:"bundle"`
-	// Found are entries that were on the host before us. They are not managed: they stay when they are no longer wanted.
+	// Found are entries that were on the host before us. They are not managed: they stay when they are no longer
+	// wanted.
 	Found []bundle.EntryID `json:"found,omitempty"`
 	// Folders are those that we made and that no bundle names: parents of others.
 	Folders []string `json:"folders,omitempty"`
-	// Shadows are variables of the host that we removed. The service control manager passes on the variables of its boot
-	// until the next one, so services get these with an empty value until then
+	// Shadows are variables of the host that we removed. The service control manager passes on the variables of its
+	// boot until the next one, so services get these with an empty value until then
 	// (learn.microsoft.com/windows/win32/procthread/environment-variables).
 	Shadows []string `json:"shadows,omitempty"`
 	// Fresh are variables of the host that were set since its boot: the service control manager does not have those.
@@ -30,6 +31,12 @@ type Ledger struct {
 
 // AppliedDigest returns the digest of the bundle that was applied last, empty where there is none.
 func (l Ledger) AppliedDigest() bundle.Digest { return l.Bundle.Manifest.Digest }
+
+// HasEntry reports whether the bundle that was applied last has an entry.
+func (l Ledger) HasEntry(id bundle.EntryID) bool {
+	b := l.Bundle.ManifestBundle()
+	return slices.ContainsFunc(b.Layers(), func(l bundle.Layer) bool { return slices.Contains(l.IDs(), id) })
+}
 
 // checkNames checks everything that a ledger names.
 func (l Ledger) checkNames() error {

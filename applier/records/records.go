@@ -25,8 +25,11 @@ type Records struct {
 	// Finished reports whether there is a journal of a run that was interrupted after it had recorded its bundle in the
 	// ledger: nothing of it is left to do, and its journal does not count.
 	Finished bool
-	// Damaged reports whether the ledger or the journal could not be read: services may run with what they read before a
-	// change.
+	// Applying reports whether this process has written the journal and has neither ended the run nor left it to
+	// another process: one that ends now without a result is interrupted.
+	Applying bool
+	// Damaged reports whether the ledger or the journal could not be read: services may run with what they read before
+	// a change.
 	Damaged bool
 	// Untrusted are the records that do not count because others could have written them.
 	Untrusted []string
@@ -34,8 +37,8 @@ type Records struct {
 	Notes []string
 }
 
-// LoadRecords reads all records. A damaged one, and one that others could have written, is noted and counts as absent; one of a newer
-// program is a *bundle.SchemaError.
+// LoadRecords reads all records. A damaged one, and one that others could have written, is noted and counts as absent;
+// one of a newer program is a *bundle.SchemaError.
 func LoadRecords(ctx context.Context, host Files) (*Records, error) {
 	bad, err := UntrustedRecords(ctx, host)
 	if err != nil {
@@ -143,7 +146,7 @@ func (r *Records) WriteJournal(ctx context.Context, j Journal) error {
 	if err := ReplaceFile(ctx, r.host, FileJournal, j); err != nil {
 		return fmt.Errorf("writing the journal: %w", err)
 	}
-	r.Journal, r.Interrupted = j, true
+	r.Journal, r.Interrupted, r.Applying = j, true, true
 	return nil
 }
 
@@ -164,12 +167,12 @@ func (r *Records) EndRun(ctx context.Context) error {
 			return fmt.Errorf("removing %s: %w", path, err)
 		}
 	}
-	r.Journal, r.Interrupted, r.Finished = Journal{}, false, false
+	r.Journal, r.Interrupted, r.Finished, r.Applying = Journal{}, false, false, false
 	return nil
 }
 
-// SweepContents removes the contents that no run needs, except those that were written since a time: their transfer may have been
-// interrupted and go on. A zero time spares none. It does nothing while a run is interrupted.
+// SweepContents removes the contents that no run needs, except those that were written since a time: their transfer may
+// have been interrupted and go on. A zero time spares none. It does nothing while a run is interrupted.
 func (r *Records) SweepContents(ctx context.Context, since time.Time) {
 	if r.Interrupted {
 		return

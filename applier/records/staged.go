@@ -13,8 +13,8 @@ import (
 // maxStaged is how many contents can be staged: a payload has about fifteen.
 const maxStaged = 1000
 
-// Staged says which contents are kept although no bundle on this host has them yet. They came ahead of the bundle, and a later call
-// replaces the list.
+// Staged says which contents are kept although no bundle on this host has them yet. They came ahead of the bundle, and
+// a later call replaces the list.
 type Staged struct {
 	Schema  int       `json:"schema"`
 	Program string    `json:"program"`

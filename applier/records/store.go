@@ -1,6 +1,7 @@
 package records
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -17,8 +18,8 @@ import (
 	"wmco/bundle/archive"
 )
 
-// Store keeps contents on the host: those of bundles, in the parts and the form in which they were sent, and whole files
-// that were there before us.
+// Store keeps contents on the host: those of bundles, in the parts and the form in which they were sent, and whole
+// files that were there before us.
 //
 //	contents\<sha256>-000of002, ...-001of002      zstd, in parts
 //	previous\<sha256>                             a second name of a file that is about to be replaced
@@ -39,7 +40,10 @@ type Store struct {
 
 func openStore(ctx context.Context, r *Records) (*Store, error) {
 	host := r.host
-	s := &Store{host: host, parts: map[string][]archive.Part{}, sizes: map[archive.Part]int64{}, previous: map[string]bool{}, linked: map[string]bool{}, fresh: map[string]bool{}, modified: map[string]time.Time{}}
+	s := &Store{
+		host: host, parts: map[string][]archive.Part{}, sizes: map[archive.Part]int64{}, modified: map[string]time.Time{},
+		previous: map[string]bool{}, linked: map[string]bool{}, fresh: map[string]bool{},
+	}
 	files, err := r.listFolder(ctx, DirContents)
 	if err != nil {
 		return nil, fmt.Errorf("listing contents: %w", HideContentName(err))
@@ -121,6 +125,38 @@ func (s *Store) PutPart(ctx context.Context, p archive.Part, data io.Reader) err
 	return nil
 }
 
+// PutFile keeps a file in the form in which it would have been sent. It takes as much memory as its parts.
+func (s *Store) PutFile(ctx context.Context, path string, c plan.Content) error {
+	in, err := s.host.Open(ctx, path)
+	if err != nil {
+		return err
+	}
+	var stored bytes.Buffer
+	out := archive.Encode(&stored)
+	_, err = io.Copy(out, contextReader{ctx, in})
+	if err := errors.Join(err, out.Close(), in.Close()); err != nil {
+		return err
+	}
+	return s.putWhole(ctx, c, stored.Bytes())
+}
+
+// PutText keeps a text in that form.
+func (s *Store) PutText(ctx context.Context, text string) error {
+	return s.putWhole(ctx, plan.ContentOf([]byte(text)), archive.Compress([]byte(text)))
+}
+
+func (s *Store) putWhole(ctx context.Context, c plan.Content, stored []byte) error {
+	whole := archive.Content{SHA256: c.SHA256, Size: c.Size, Stored: int64(len(stored))}
+	for i := range whole.Parts() {
+		data := stored[:whole.PartSize(i+1)]
+		stored = stored[len(data):]
+		if err := s.PutPart(ctx, whole.Part(i+1), bytes.NewReader(data)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // AdmitPart reports whether the store lacks a part.
 func (s *Store) AdmitPart(ctx context.Context, p archive.Part) (bool, error) {
 	have := s.parts[p.SHA256]
@@ -150,8 +186,8 @@ func partPath(p archive.Part) string { return DirContents + `\` + p.Name() }
 
 func previousPath(sum string) string { return DirPrevious + `\` + sum }
 
-// OpenContent returns the raw bytes of a content, which are checked at their end: a corrupt content is an *archive.CorruptError,
-// and one that is not there fs.ErrNotExist.
+// OpenContent returns the raw bytes of a content, which are checked at their end: a corrupt content is an
+// *archive.CorruptError, and one that is not there fs.ErrNotExist.
 func (s *Store) OpenContent(ctx context.Context, c plan.Content) (io.ReadCloser, error) {
 	if s.IsWhole(c.SHA256) {
 		// Errors do not name the digest, see HideContentName.
@@ -204,7 +240,8 @@ func (s *Store) CheckContent(ctx context.Context, c plan.Content) (bool, error) 
 	return err == nil, err
 }
 
-// VerifyContent is CheckContent, and removes a corrupt content. A second form of it, as a file that was kept, takes its place.
+// VerifyContent is CheckContent, and removes a corrupt content. A second form of it, as a file that was kept, takes its
+// place.
 func (s *Store) VerifyContent(ctx context.Context, c plan.Content) (bool, error) {
 	for s.HasContent(c.SHA256) {
 		right, err := s.CheckContent(ctx, c)
@@ -237,8 +274,8 @@ func (r contextReader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// RejectCorrupt removes a content if err says that it is corrupt: parts from before and after an interruption may not fit
-// together. The next run asks for all of it.
+// RejectCorrupt removes a content if err says that it is corrupt: parts from before and after an interruption may not
+// fit together. The next run asks for all of it.
 func (s *Store) RejectCorrupt(ctx context.Context, sum string, err error) error {
 	if !isCorrupt(err) {
 		return err
@@ -263,8 +300,8 @@ func (s *Store) discardContent(ctx context.Context, sum string) error {
 	return nil
 }
 
-// KeepFile makes sure that a file which is about to be replaced can be restored: from its content, which is read to its end,
-// or, where there is none or it is corrupt, by a second name of the file.
+// KeepFile makes sure that a file which is about to be replaced can be restored: from its content, which is read to its
+// end, or, where there is none or it is corrupt, by a second name of the file.
 func (s *Store) KeepFile(ctx context.Context, path string, c plan.Content) error {
 	if s.IsWhole(c.SHA256) {
 		if sound, err := s.VerifyContent(ctx, c); sound || err != nil {
@@ -295,8 +332,8 @@ func (s *Store) RestoreFile(ctx context.Context, sum, path string) bool {
 // HasArrived reports whether a content is whole and parts of it arrived in this run.
 func (s *Store) HasArrived(sum string) bool { return s.fresh[sum] && s.IsWhole(sum) }
 
-// sweepUnneeded removes what no repair of the bundles needs and no program has written since a time. What cannot be removed now is
-// removed another time.
+// sweepUnneeded removes what no repair of the bundles needs and no program has written since a time. What cannot be
+// removed now is removed another time.
 func (s *Store) sweepUnneeded(ctx context.Context, needed map[string]bool, since time.Time) {
 	for sum := range s.parts {
 		if !needed[sum] && (since.IsZero() || s.modified[sum].Before(since)) {

@@ -19,11 +19,14 @@ type Mover interface {
 	Move(ctx context.Context, path, to string) error
 }
 
-// UntrustedRecords returns which records do not count because others than SYSTEM and Administrators could have written them: the
-// StateFolder with everything in it, or some of what is in it. Every user may make a folder in C:\ProgramData, also one with
-// the name of ours before we come; its maker owns it.
+// UntrustedRecords returns which records do not count because others than SYSTEM and Administrators could have written
+// them: the StateFolder with everything in it, or some of what is in it. Every user may make a folder in
+// C:\ProgramData, also one with the name of ours before we come; its maker owns it.
 func UntrustedRecords(ctx context.Context, host Files) ([]string, error) {
-	for _, paths := range [][]string{{plan.StateFolder}, {FileLedger, FileJournal, FileCache, FileConfirm, FileStaged, FileUndone, FileAccepted, FileSigners, FileBoots, DirContents, DirPrevious, DirAside}} {
+	for _, paths := range [][]string{{plan.StateFolder}, {
+		FileLedger, FileJournal, FileCache, FileConfirm, FileStaged, FileUndone, FileAccepted, FileSigners, FileBoots,
+		DirContents, DirPrevious, DirAside,
+	}} {
 		infos, err := host.Stat(ctx, paths)
 		if err != nil {
 			return nil, fmt.Errorf("observing %s: %w", plan.StateFolder, err)
@@ -41,8 +44,8 @@ func UntrustedRecords(ctx context.Context, host Files) ([]string, error) {
 	return nil, nil
 }
 
-// SetAside moves something that does not count into DirAside, under a name with the time, and returns its new path. Whoever
-// owns it may still read and write it there. The StateFolder is that of who has the lock.
+// SetAside moves something that does not count into DirAside, under a name with the time, and returns its new path.
+// Whoever owns it may still read and write it there. The StateFolder is that of who has the lock.
 func SetAside(ctx context.Context, host Mover, path string, now time.Time) (string, error) {
 	name := nameAside(path, now)
 	if bundle.FoldPath(path) != bundle.FoldPath(DirAside) {
@@ -65,8 +68,8 @@ func MoveBeside(ctx context.Context, host Mover, path string, now time.Time) (st
 	return moveFree(ctx, host, path, bundle.Dir(path)+`\`+bundle.Base(path)+"-"+nameAside(path, now))
 }
 
-// PlaceFolder makes a folder where everybody may make one: in the StateFolder, from which it is moved to its place. There it is an error if another one was
-// faster.
+// PlaceFolder makes a folder where everybody may make one: in the StateFolder, from which it is moved to its place.
+// There it is an error if another one was faster.
 func PlaceFolder(ctx context.Context, host Mover, path string, access bundle.Access) error {
 	const made = plan.StateFolder + `\folder` + bundle.NewMark
 	if err := host.MakeDirectory(ctx, made, access); err != nil {

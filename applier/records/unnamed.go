@@ -2,8 +2,8 @@ package records
 
 import "regexp"
 
-// unnamedError is an error about a stored content without the content's name, which is its plain SHA-256: with that of a secret,
-// everyone who reads the error could try passwords until one fits.
+// unnamedError is an error about a stored content without the content's name, which is its plain SHA-256: with that of
+// a secret, everyone who reads the error could try passwords until one fits.
 type unnamedError struct{ err error }
 
 var sha256Name = regexp.MustCompile(`[0-9a-fA-F]{64}`)

@@ -108,7 +108,8 @@ func (a *Agent) compareHost(ctx context.Context, r Request, word string, flags .
 	return o, unlessStatus(failed)
 }
 
-// unlessStatus drops an exit status, which the answer explains better. Shells change it anyway: PowerShell makes 1 of all.
+// unlessStatus drops an exit status, which the answer explains better. Shells change it anyway: PowerShell makes 1 of
+// all.
 func unlessStatus(err error) error {
 	var status *CommandError
 	if errors.As(err, &status) && status.Status != NoStatus {
@@ -121,8 +122,8 @@ func (a *Agent) badAnswer(command string, data []byte, err error) error {
 	return &AnswerError{Target: a.target, Command: command, Head: beginningOf(data), Err: err}
 }
 
-// Apply makes the host what the request says: it asks what differs, and where something does, sends the contents that are missing
-// and applies. It returns the last event. Tell gets all of them as they come.
+// Apply makes the host what the request says: it asks what differs, and where something does, sends the contents that
+// are missing and applies. It returns the last event. Tell gets all of them as they come.
 //
 // An error means that there is no result: the host may have been changed in part, and the next Apply resumes the run.
 func (a *Agent) Apply(ctx context.Context, r Request, o ApplyOptions, tell func(applier.Event)) (applier.Event, error) {
@@ -146,7 +147,8 @@ func (a *Agent) Apply(ctx context.Context, r Request, o ApplyOptions, tell func(
 
 // resultIfDone returns the result if there is nothing to apply, or if the impact is higher than allowed.
 func (o ApplyOptions) resultIfDone(seen applier.Observation, r Request) (applier.Event, bool) {
-	e := applier.Event{Schema: applier.Schema, Time: time.Now().UTC(), Event: applier.EventResult, Bundle: seen.Bundle, RebootPending: seen.RebootPending}
+	e := applier.Event{Schema: applier.Schema, Time: time.Now().UTC(), Event: applier.EventResult, Bundle: seen.Bundle,
+		RebootPending: seen.RebootPending}
 	if seen.InSync && seen.Applied == r.Manifest.Digest && seen.Interrupted == "" && (!o.Reboot || len(seen.RebootPending) == 0) {
 		e.Result = applier.ResultSame
 		return e, true
@@ -158,7 +160,8 @@ func (o ApplyOptions) resultIfDone(seen applier.Observation, r Request) (applier
 	return e, false
 }
 
-// isMissing reports whether nothing was applied because contents are missing: the host found that some of its own are corrupt.
+// isMissing reports whether nothing was applied because contents are missing: the host found that some of its own are
+// corrupt.
 func isMissing(result applier.Event) bool {
 	return result.Result == applier.ResultRefused && len(result.Missing) > 0
 }
@@ -179,10 +182,12 @@ func (a *Agent) sendAndApply(ctx context.Context, r Request, o ApplyOptions, mis
 		parts[m.Digest] = m.Parts
 	}
 	waits := o.Wait + o.ConfirmWithin
-	return a.lastEvent(ctx, ask{words: append(o.applyFlags(), r.requestFlags()...), changes: !o.DryRun, stdin: sendMissing(ctx, r, parts), limit: a.client.limits.Apply + waits, waits: waits}, tell)
+	return a.lastEvent(ctx, ask{words: append(o.applyFlags(), r.requestFlags()...), changes: !o.DryRun,
+		stdin: sendMissing(ctx, r, parts), limit: a.client.limits.Apply + waits, waits: waits}, tell)
 }
 
-// sendMissing sends a request with the parts of contents that the host lacks. Who has made the context is told how much is sent.
+// sendMissing sends a request with the parts of contents that the host lacks. Who has made the context is told how much
+// is sent.
 func sendMissing(ctx context.Context, r Request, parts map[bundle.Digest][]int) func(ctx context.Context, w io.Writer) error {
 	return func(sending context.Context, w io.Writer) error {
 		request := archive.Request{Manifest: r.Manifest, Source: r.Source, Missing: parts}
@@ -193,8 +198,8 @@ func sendMissing(ctx context.Context, r Request, parts map[bundle.Digest][]int) 
 	}
 }
 
-// Stage sends the executables of a request that the host lacks, for a bundle of later. Nothing that runs is changed. An interrupted transfer
-// is resumed by the next call. Wait is how long to wait for another run on the host.
+// Stage sends the executables of a request that the host lacks, for a bundle of later. Nothing that runs is changed. An
+// interrupted transfer is resumed by the next call. Wait is how long to wait for another run on the host.
 func (a *Agent) Stage(ctx context.Context, r Request, wait time.Duration) (applier.Event, error) {
 	seen, err := a.compareHost(ctx, r, wordObserve)
 	if err != nil {
@@ -214,7 +219,11 @@ func (a *Agent) stageMissing(ctx context.Context, r Request, missing []plan.Miss
 			parts[m.Digest] = m.Parts
 		}
 	}
-	return a.lastEvent(ctx, ask{words: append([]string{wordStage, "--wait", wait.String()}, r.requestFlags()...), changes: true, stdin: sendMissing(ctx, r, parts), limit: a.client.limits.Apply + wait, waits: wait}, func(applier.Event) {})
+	question := ask{
+		words: append([]string{wordStage, "--wait", wait.String()}, r.requestFlags()...), changes: true,
+		stdin: sendMissing(ctx, r, parts), limit: a.client.limits.Apply + wait, waits: wait,
+	}
+	return a.lastEvent(ctx, question, func(applier.Event) {})
 }
 
 // lastEvent runs the agent and returns its last event. Tell gets all of them as they come.
@@ -236,8 +245,8 @@ func (a *Agent) lastEvent(ctx context.Context, q ask, tell func(applier.Event)) 
 	return out.result, a.badAnswer(q.words[0], nil, errors.New("it ended without a result"))
 }
 
-// Repair restores the bundle that was applied last, from what the host keeps. A plan with a higher impact is refused. Services of the bundle that
-// are named are restarted although nothing about them differs.
+// Repair restores the bundle that was applied last, from what the host keeps. A plan with a higher impact is refused.
+// Services of the bundle that are named are restarted although nothing about them differs.
 func (a *Agent) Repair(ctx context.Context, limit bundle.Impact, wait time.Duration, restart ...string) (applier.Event, error) {
 	words := []string{wordRepair, "--max-impact", string(limit), "--wait", wait.String()}
 	for _, service := range restart {

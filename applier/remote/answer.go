@@ -11,15 +11,16 @@ import (
 	"wmco/applier"
 )
 
-// The most that a host may answer. A bundle of a thousand entries makes an observation of 0.2 MB with six thousand values, and as many
-// events.
+// The most that a host may answer. A bundle of a thousand entries makes an observation of 0.2 MB with six thousand
+// values, and as many events.
 const (
 	// maxAnswer and maxLine are the sizes of an answer and of an event, in bytes.
 	maxAnswer = 8 << 20
 	maxLine   = 4 << 20
 	// maxEvents is the size of all events of a run, in bytes.
 	maxEvents = 64 << 20
-	// maxValues is the number of values in an answer or event: an empty element takes two bytes of it, and a hundred in memory.
+	// maxValues is the number of values in an answer or event: an empty element takes two bytes of it, and a hundred in
+	// memory.
 	maxValues = 100_000
 	// maxDepth is how deep values are nested.
 	maxDepth = 16

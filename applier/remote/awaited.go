@@ -29,7 +29,8 @@ func NewAwaited(services []bundle.Service) *Awaited {
 	return w
 }
 
-// NoteEvent notes an event at the time that it arrived. The clock of a host is its own, and it may name any service: those of its bundle count.
+// NoteEvent notes an event at the time that it arrived. The clock of a host is its own, and it may name any service:
+// those of its bundle count.
 func (w *Awaited) NoteEvent(e applier.Event, now time.Time) {
 	switch e.Event {
 	case applier.EventPlan, applier.EventConfirm, applier.EventRollback, applier.EventResult:
@@ -61,7 +62,8 @@ func (w *Awaited) isAwaitable(service string) bool {
 	return known && !slices.Contains(w.services, service)
 }
 
-// WaitingText says what the host waits for, such as "waiting for kubelet: 1m20s of 2m"; empty while it waits for nothing.
+// WaitingText says what the host waits for, such as "waiting for kubelet: 1m20s of 2m"; empty while it waits for
+// nothing.
 func (w *Awaited) WaitingText(now time.Time) string {
 	if w == nil || len(w.services) == 0 || w.since.IsZero() {
 		return ""

@@ -9,10 +9,11 @@ import (
 	"time"
 )
 
-// Transport reaches hosts. Its errors are types of this package, or those of the functions that it calls. It may be used by many
-// goroutines at once.
+// Transport reaches hosts. Its errors are types of this package, or those of the functions that it calls. It may be
+// used by many goroutines at once.
 type Transport interface {
-	// Connect connects to a host, so that the next command finds a connection. It does nothing if the transport keeps none.
+	// Connect connects to a host, so that the next command finds a connection. It does nothing if the transport keeps
+	// none.
 	Connect(ctx context.Context, t Target) error
 	// Run runs a command. An exit status other than 0 is a *CommandError.
 	Run(ctx context.Context, t Target, c Command) error
@@ -134,16 +135,16 @@ func (c *Client) WithTransport(t Transport) *Client {
 	return &other
 }
 
-// Observing returns a client that copies nothing to hosts, as one of NewObserver, and begins to know them anew: for targets that are asked once. Nothing
-// of them is kept when it is dropped.
+// Observing returns a client that copies nothing to hosts, as one of NewObserver, and begins to know them anew: for
+// targets that are asked once. Nothing of them is kept when it is dropped.
 func (c *Client) Observing() *Client {
 	other := *c
 	other.leaves, other.hosts = true, &knownHosts{all: map[Target]*knownHost{}}
 	return &other
 }
 
-// GuardedBy returns a client that asks before each act that changes a host (an upload, apply, stage, repair, cleanup) whether it may. What was
-// begun goes on, and is confirmed. The client knows of hosts what this one does.
+// GuardedBy returns a client that asks before each act that changes a host (an upload, apply, stage, repair, cleanup)
+// whether it may. What was begun goes on, and is confirmed. The client knows of hosts what this one does.
 func (c *Client) GuardedBy(mayChange func(context.Context) error) *Client {
 	other := *c
 	other.mayChange = mayChange
@@ -166,8 +167,8 @@ func (c *Client) AgentFor(t Target) *Agent {
 // Close closes the transport.
 func (c *Client) Close() error { return c.transport.Close() }
 
-// ForEachHost works on every host, on so many at once (Places). The errors are in the order of the targets; one host's error does not stop the
-// others.
+// ForEachHost works on every host, on so many at once (Places). The errors are in the order of the targets; one host's
+// error does not stop the others.
 func (c *Client) ForEachHost(ctx context.Context, targets []Target, parallel int, work func(context.Context, *Agent) error) []error {
 	places := NewPlaces(c.limits.PlacesFor(parallel))
 	errs := make([]error, len(targets))

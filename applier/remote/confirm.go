@@ -12,9 +12,9 @@ import (
 // confirmPause is the time between two attempts to confirm.
 const confirmPause = time.Second
 
-// ConfirmReachable confirms a bundle until that works or the context ends: a host may be unreachable for a while after a
-// change of its network. Each kind of failure is reported once. The client's transport must keep no connections, so that each
-// attempt opens one after the change.
+// ConfirmReachable confirms a bundle until that works or the context ends: a host may be unreachable for a while after
+// a change of its network. Each kind of failure is reported once. The client's transport must keep no connections, so
+// that each attempt opens one after the change.
 func (a *Agent) ConfirmReachable(ctx context.Context, d bundle.Digest, report func(error)) {
 	reported := map[string]bool{}
 	for {

@@ -1,9 +1,10 @@
-// Package remote is a client of the node agent (wmco-node) on other hosts. It asks an agent for facts, how its host differs from a
-// manifest, and to apply one. It uploads the agent to a host that lacks it. Everything that changes a host is done by the agent.
+// Package remote is a client of the node agent (wmco-node) on other hosts. It asks an agent for facts, how its host
+// differs from a manifest, and to apply one. It uploads the agent to a host that lacks it. Everything that changes a
+// host is done by the agent.
 //
-// A command runs C:\Windows\wmco\wmco-node-<digest12>.exe with plain words, stdin and stdout. A host in sync costs one command,
-// a change costs two. The first one of a client on a host reads the agent there back first, and uploads it where it is missing or
-// differs. From Apply to the channel there are at most seven calls:
+// A command runs C:\Windows\wmco\wmco-node-<digest12>.exe with plain words, stdin and stdout. A host in sync costs one
+// command, a change costs two. The first one of a client on a host reads the agent there back first, and uploads it
+// where it is missing or differs. From Apply to the channel there are at most seven calls:
 //
 //	Agent.Apply
 //	  1 compare, send         observe, with the index as stdin; apply, with the missing contents as stdin

@@ -20,8 +20,8 @@ const (
 	PhaseChannel Phase = "opening a channel to"
 )
 
-// UnreachableError says that no connection could be made: refused, no route, timed out, or closed in a phase. It may work
-// later.
+// UnreachableError says that no connection could be made: refused, no route, timed out, or closed in a phase. It may
+// work later.
 type UnreachableError struct {
 	Target Target
 	Phase  Phase
@@ -56,11 +56,13 @@ type AuthError struct {
 	Err  error
 }
 
-// maxAuthTries is how many keys sshd accepts offers of before it disconnects, by default (MaxAuthTries in sshd_config(5)).
+// maxAuthTries is how many keys sshd accepts offers of before it disconnects, by default (MaxAuthTries in
+// sshd_config(5)).
 const maxAuthTries = 6
 
 func (e *AuthError) Error() string {
-	return fmt.Sprintf("authenticating to %s: the host refuses the login (tried %s, it accepts %s): %v", e.Target, joinWords(e.Methods), joinWords(e.Allowed), e.Err)
+	return fmt.Sprintf("authenticating to %s: the host refuses the login (tried %s, it accepts %s): %v", e.Target,
+		joinWords(e.Methods), joinWords(e.Allowed), e.Err)
 }
 
 // Unwrap implements errors.
@@ -81,8 +83,8 @@ func joinWords(words []string) string {
 	return strings.Join(words, ", ")
 }
 
-// HostKeyError says that the host shows another host key than the pinned one: it was reinstalled, or it is another host.
-// Nothing was sent to it.
+// HostKeyError says that the host shows another host key than the pinned one: it was reinstalled, or it is another
+// host. Nothing was sent to it.
 type HostKeyError struct {
 	Target Target
 	// Pinned and Offered are types and fingerprints of keys, such as "ssh-ed25519 SHA256:...".
@@ -98,7 +100,8 @@ func (e *HostKeyError) Error() string {
 
 // Fix says what to do.
 func (e *HostKeyError) Fix() string {
-	return "if the host was reinstalled or its keys were replaced, remove the old key and connect again: " + e.Unpin + "; otherwise another host answers at its address"
+	return "if the host was reinstalled or its keys were replaced, remove the old key and connect again: " + e.Unpin +
+		"; otherwise another host answers at its address"
 }
 
 // NoStatus is the status of a command that ended without an exit status.
@@ -140,8 +143,8 @@ func (e *CommandError) Fix() string {
 	return "fix what the command reports, and run it again"
 }
 
-// InterruptedError says that the connection was lost while a command ran: how far it came is not known. The next run resumes
-// it.
+// InterruptedError says that the connection was lost while a command ran: how far it came is not known. The next run
+// resumes it.
 type InterruptedError struct {
 	Target  Target
 	Command string

@@ -12,9 +12,10 @@ import (
 	"wmco/applier/plan"
 )
 
-// A file that has the same size twice, growPause apart, is of an upload that was interrupted. One that has grown growLooks times is of an
-// upload that runs. That alone is no proof: on Windows the size in a listing may be behind while a file is open (Microsoft, FindFirstFileW,
-// remarks). So the file is renamed as well, which Windows refuses while another program has it open without FILE_SHARE_DELETE.
+// A file that has the same size twice, growPause apart, is of an upload that was interrupted. One that has grown
+// growLooks times is of an upload that runs. That alone is no proof: on Windows the size in a listing may be behind
+// while a file is open (Microsoft, FindFirstFileW, remarks). So the file is renamed as well, which Windows refuses
+// while another program has it open without FILE_SHARE_DELETE.
 const (
 	growPause = 2 * time.Second
 	growLooks = 3
@@ -33,9 +34,10 @@ func waitFor(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// claimInterrupted renames the file with the most bytes that an interrupted upload of the program has left, and returns its new name and where to go on;
-// empty if there is none. Of two uploads that find it, one can rename it. A file that grows is left to the upload that writes it, and if one
-// that was frozen writes on after all, it writes the same bytes to the same places, and finds at its end that its file does not exist.
+// claimInterrupted renames the file with the most bytes that an interrupted upload of the program has left, and returns
+// its new name and where to go on; empty if there is none. Of two uploads that find it, one can rename it. A file that
+// grows is left to the upload that writes it, and if one that was frozen writes on after all, it writes the same bytes
+// to the same places, and finds at its end that its file does not exist.
 func (u upload) claimInterrupted(entries []fs.FileInfo) (name string, at int64, err error) {
 	left := u.largestInterrupted(entries)
 	for range growLooks {
@@ -67,7 +69,8 @@ func (u upload) takeOver(left fs.FileInfo) (name string, at int64, err error) {
 	return name, max(0, left.Size()-InFlight), nil
 }
 
-// largestInterrupted returns the file with the most bytes that an interrupted upload of the program may have left, nil if there is none.
+// largestInterrupted returns the file with the most bytes that an interrupted upload of the program may have left, nil
+// if there is none.
 func (u upload) largestInterrupted(entries []fs.FileInfo) fs.FileInfo {
 	var most fs.FileInfo
 	for _, e := range entries {

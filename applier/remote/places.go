@@ -12,8 +12,8 @@ import (
 type PlaceLimits struct {
 	// Working is the number of places: hosts that get something, or are changed.
 	Working int
-	// Asking is how many hosts are connected to and asked for a first answer, without a place. Open is how many hosts there are in all,
-	// with those that lost their place and go on.
+	// Asking is how many hosts are connected to and asked for a first answer, without a place. Open is how many hosts
+	// there are in all, with those that lost their place and go on.
 	Asking, Open int
 	// Idle is how long a host keeps its place without progress: an answer, an event, another mebibyte.
 	Idle time.Duration
@@ -21,8 +21,8 @@ type PlaceLimits struct {
 	Turn time.Duration
 }
 
-// More hosts are connected to at once than are worked on, so that one that does not answer delays no other. Each open host costs a
-// connection.
+// More hosts are connected to at once than are worked on, so that one that does not answer delays no other. Each open
+// host costs a connection.
 const (
 	askingFactor = 4
 	minAsking    = 64
@@ -36,23 +36,23 @@ func (l Limits) PlacesFor(working int) PlaceLimits {
 	return PlaceLimits{Working: working, Asking: asking, Open: openFactor * asking, Idle: l.Idle, Turn: l.Turn}
 }
 
-// Places share the attention of a process between hosts, so that those that say nothing cost the others nothing. Agents take part by the
-// context of their calls (Places.WithTurn):
+// Places share the attention of a process between hosts, so that those that say nothing cost the others nothing. Agents
+// take part by the context of their calls (Places.WithTurn):
 //
 //	waiting --Asking, Open--> asking --first command that does work--> queued --Working--> working --Idle, Turn--> idle
 //	                            |                                                             ^------progress-------'|
 //	                            '--ended after Idle, if others wait                               ended, if others wait
 //
-// An idle host goes on, and takes a place again with its next progress: there may be more than Working then, and no host of the queue
-// begins. It is ended for another one only if it was late before, or has been idle for Turn: what is done on a host may take minutes in
-// silence. Hosts wait and queue in the order in which they came, late ones behind the others: those whose last turn had no answer, or lost
-// its place.
+// An idle host goes on, and takes a place again with its next progress: there may be more than Working then, and no
+// host of the queue begins. It is ended for another one only if it was late before, or has been idle for Turn: what is
+// done on a host may take minutes in silence. Hosts wait and queue in the order in which they came, late ones behind
+// the others: those whose last turn had no answer, or lost its place.
 type Places struct {
 	limits PlaceLimits
 
 	mu sync.Mutex
-	// open are the turns that have begun; asking, with queued ones, and working are how many of them there are. Reserved are places among
-	// the asking for callers who were told to come again, by key.
+	// open are the turns that have begun; asking, with queued ones, and working are how many of them there are.
+	// Reserved are places among the asking for callers who were told to come again, by key.
 	open            map[*Turn]bool
 	asking, working int
 	reserved        map[string]bool
@@ -97,8 +97,8 @@ type Turn struct {
 	// What follows is guarded by the mutex of the places.
 	stage stage
 	late  bool
-	// asked reports whether an Agent was called; answered whether there was progress, at is when there was last; lost whether the place
-	// was lost.
+	// asked reports whether an Agent was called; answered whether there was progress, at is when there was last; lost
+	// whether the place was lost.
 	asked, answered, lost bool
 	at                    time.Time
 	// spent reports whether the turn has had its place for the longest time: it goes on without one.
@@ -116,11 +116,11 @@ var ErrNoProgress = errors.New("the host made no progress, and others waited")
 
 type turnKey struct{}
 
-// WithTurn returns a context for all calls on one host. The caller ends the turn. A turn that the context has already takes part, too. Key
-// names the host for the next time; empty remembers nothing.
+// WithTurn returns a context for all calls on one host. The caller ends the turn. A turn that the context has already
+// takes part, too. Key names the host for the next time; empty remembers nothing.
 //
-// If again is nil, the first call of an Agent waits until the turn can begin. Otherwise the call returns ErrNoPlace, and again is called
-// when a turn of the same key can begin: there is a place for it until then.
+// If again is nil, the first call of an Agent waits until the turn can begin. Otherwise the call returns ErrNoPlace,
+// and again is called when a turn of the same key can begin: there is a place for it until then.
 func (p *Places) WithTurn(ctx context.Context, key string, again func()) (context.Context, *Turn) {
 	t := &Turn{places: p, key: key, again: again}
 	t.parent, _ = ctx.Value(turnKey{}).(*Turn)
@@ -218,7 +218,8 @@ func (t *Turn) startLimits() {
 	t.idle = time.AfterFunc(t.places.limits.Idle, t.endIdle)
 }
 
-// TakePlace waits for a place for the turn of the context: for a command that does work on the host, or what is done for it here.
+// TakePlace waits for a place for the turn of the context: for a command that does work on the host, or what is done
+// for it here.
 func TakePlace(ctx context.Context) error {
 	for t := turnOf(ctx); t != nil; t = t.parent {
 		if err := t.takePlace(ctx); err != nil {

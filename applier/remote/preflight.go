@@ -9,7 +9,8 @@ import (
 	"wmco/preflight"
 )
 
-// Preflight asks the host what it has and what it reaches. Nothing on the host changes. The question has credentials, which are sent on stdin.
+// Preflight asks the host what it has and what it reaches. Nothing on the host changes. The question has credentials,
+// which are sent on stdin.
 func (a *Agent) Preflight(ctx context.Context, q preflight.Question) (preflight.Answer, error) {
 	text, err := json.Marshal(q)
 	if err != nil {
@@ -20,7 +21,8 @@ func (a *Agent) Preflight(ctx context.Context, q preflight.Question) (preflight.
 		return err
 	}
 	var out answer
-	failed := a.runChecked(ctx, ask{words: []string{wordPreflight, "--stdin", "-o", "json"}, works: true, stdin: send, stdout: &out, limit: a.client.limits.Question})
+	failed := a.runChecked(ctx, ask{words: []string{wordPreflight, "--stdin", "-o", "json"}, works: true, stdin: send,
+		stdout: &out, limit: a.client.limits.Question})
 	if len(out.data) == 0 && failed != nil {
 		return preflight.Answer{}, failed
 	}

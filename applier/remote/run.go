@@ -19,7 +19,8 @@ import (
 // ask is one run of the agent.
 type ask struct {
 	words []string
-	// works reports whether the host has something to do: then it needs a place. Changes reports whether that changes the host.
+	// works reports whether the host has something to do: then it needs a place. Changes reports whether that changes
+	// the host.
 	works, changes bool
 	stdin          func(context.Context, io.Writer) error
 	stdout         output
@@ -35,17 +36,19 @@ type output interface {
 	answered() bool
 }
 
-// Exit statuses without output that are the agent's own. Any other is from a shell that does not find the program or cannot
-// start it, or from an agent that finds its own file damaged: PowerShell and cmd /c exit with 1, cmd with 9009 or the error of CreateProcess
-// (193 and 216 for what is no program), sh with 126 or 127, the agent with 125, a crash with its NTSTATUS.
+// Exit statuses without output that are the agent's own. Any other is from a shell that does not find the program or
+// cannot start it, or from an agent that finds its own file damaged: PowerShell and cmd /c exit with 1, cmd with 9009
+// or the error of CreateProcess (193 and 216 for what is no program), sh with 126 or 127, the agent with 125, a crash
+// with its NTSTATUS.
 var ownStatuses = []int{NoStatus, 0, 2, 4, 5, 130}
 
 // powerShellStatus is what PowerShell makes of every status but 0.
 const powerShellStatus = 1
 
-// runChecked runs the agent that is on the host. It checks its own file before it does anything (applier/ownfile), so nothing is read back first.
-// Where it gives no answer, run reads it back, and uploads it again if it is missing or differs, unless the client only observes. If the
-// agent is right and cannot read its stdin, run sends text from then on.
+// runChecked runs the agent that is on the host. It checks its own file before it does anything (applier/ownfile), so
+// nothing is read back first. Where it gives no answer, run reads it back, and uploads it again if it is missing or
+// differs, unless the client only observes. If the agent is right and cannot read its stdin, run sends text from then
+// on.
 func (a *Agent) runChecked(ctx context.Context, q ask) error {
 	if err := beginTurn(ctx); err != nil {
 		return err
@@ -101,8 +104,8 @@ func (a *Agent) startText(ctx context.Context, q ask) error {
 	return err
 }
 
-// placeOnce makes sure that the host has the program, once for all callers that found the same. It reports whether the program was
-// uploaded since.
+// placeOnce makes sure that the host has the program, once for all callers that found the same. It reports whether the
+// program was uploaded since.
 func (a *Agent) placeOnce(ctx context.Context, before int64) (uploaded bool, err error) {
 	select {
 	case <-ctx.Done():
@@ -183,8 +186,8 @@ func (a *Agent) buildCommand(ctx context.Context, q ask) (Command, error) {
 	return c, err
 }
 
-// isUnanswered reports whether a command ended without an answer of the agent, so that it may be missing or damaged. The statuses of the
-// agent count only if it was proven: a damaged program may end with any.
+// isUnanswered reports whether a command ended without an answer of the agent, so that it may be missing or damaged.
+// The statuses of the agent count only if it was proven: a damaged program may end with any.
 func (a *Agent) isUnanswered(q ask, err error) bool {
 	var ended *CommandError
 	if !errors.As(err, &ended) || q.stdout.answered() {
@@ -202,8 +205,8 @@ func statusOf(err error) int {
 	return NoStatus
 }
 
-// verifyUploaded asks the agent that was just uploaded for its version, and thereby whether it works: its digest must be the one of the
-// client's program.
+// verifyUploaded asks the agent that was just uploaded for its version, and thereby whether it works: its digest must
+// be the one of the client's program.
 func (a *Agent) verifyUploaded(ctx context.Context) error {
 	var out answer
 	err := a.runInstalled(ctx, ask{words: []string{wordVersion}, stdout: &out, limit: a.client.limits.Question})
@@ -231,10 +234,10 @@ func (a *Agent) checkVersion(data []byte) error {
 	return nil
 }
 
-// A command line must mean the same to cmd.exe, PowerShell and sh, whichever the host's SSH server starts. So it is a path
-// and words without characters that are special to any of them. Backslashes in the path are doubled: sh makes one of two, and
-// Windows reads two inside a path as one. Forward slashes work in sh and PowerShell, but cmd.exe ends the name of a command at
-// them.
+// A command line must mean the same to cmd.exe, PowerShell and sh, whichever the host's SSH server starts. So it is a
+// path and words without characters that are special to any of them. Backslashes in the path are doubled: sh makes one
+// of two, and Windows reads two inside a path as one. Forward slashes work in sh and PowerShell, but cmd.exe ends the
+// name of a command at them.
 var (
 	// safePath is a path that needs nothing but doubled backslashes.
 	safePath = regexp.MustCompile(`^[A-Z]:(\\[A-Za-z0-9_][A-Za-z0-9._-]*)+$`)
@@ -260,8 +263,8 @@ func commandLine(path string, words []string) (string, error) {
 	return line, nil
 }
 
-// PowerShell passes stdin on to programs as lines of text, in the host's code page, which damages an archive. An agent behind it
-// reads base64 instead, after textFlag on the command line.
+// PowerShell passes stdin on to programs as lines of text, in the host's code page, which damages an archive. An agent
+// behind it reads base64 instead, after textFlag on the command line.
 const textFlag = "--text"
 
 // textLine is the number of bytes that go into one line of text.

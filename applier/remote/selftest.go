@@ -11,8 +11,8 @@ import (
 // selfTestLimit is for all clauses, of which one may take five minutes.
 const selfTestLimit = time.Hour
 
-// SelfTest tests on the host whether its Windows does what the agent relies on. It uses names of its own only. OnNode tests a host that
-// is a node, which is refused otherwise.
+// SelfTest tests on the host whether its Windows does what the agent relies on. It uses names of its own only. OnNode
+// tests a host that is a node, which is refused otherwise.
 func (a *Agent) SelfTest(ctx context.Context, o SelfTestOptions) (result.Result, error) {
 	words := []string{wordSelfTest, "-o", "json"}
 	if o.OnNode {

@@ -21,8 +21,8 @@ type Step struct {
 
 type stepKey struct{}
 
-// WithSteps returns a context whose calls of this package call note whenever a host has got further with what takes long. It is called by any
-// goroutine, and must not block.
+// WithSteps returns a context whose calls of this package call note whenever a host has got further with what takes
+// long. It is called by any goroutine, and must not block.
 func WithSteps(ctx context.Context, note func(Step)) context.Context {
 	return context.WithValue(ctx, stepKey{}, note)
 }

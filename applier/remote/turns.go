@@ -39,8 +39,8 @@ func giveFirst(list []waiter) []waiter {
 	return slices.Delete(list, 0, 1)
 }
 
-// dispensableTurn returns the turn that is ended first for another host, among all or among those that ask; nil if there is none. A host
-// without an answer goes before one that has answered.
+// dispensableTurn returns the turn that is ended first for another host, among all or among those that ask; nil if
+// there is none. A host without an answer goes before one that has answered.
 func (p *Places) dispensableTurn(asking bool) *Turn { //nolint:revive // which limit is in the way
 	var first *Turn
 	for t := range p.open {
@@ -74,7 +74,8 @@ func (p *Places) mayEndTurn(t *Turn) bool {
 	return silent >= p.limits.Turn
 }
 
-// IsBusy reports whether another turn that begins now would have to queue. A host that makes no progress does not count.
+// IsBusy reports whether another turn that begins now would have to queue. A host that makes no progress does not
+// count.
 func (p *Places) IsBusy() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -28,8 +28,8 @@ const programFolder = `C:\Windows\wmco`
 // ProgramPath returns where the program with a digest lies on hosts.
 func ProgramPath(d bundle.Digest) string { return programFolder + `\wmco-node-` + d.Short() + `.exe` }
 
-// Program is the executable of the node agent that hosts get. Its path depends on its content, so an upload never replaces an
-// executable that is running.
+// Program is the executable of the node agent that hosts get. Its path depends on its content, so an upload never
+// replaces an executable that is running.
 type Program struct {
 	// Path is its ProgramPath.
 	Path   string
@@ -38,8 +38,8 @@ type Program struct {
 	Size int64
 	// Open opens it for one reader of many.
 	Open func() (io.ReadCloser, error)
-	// Sum is its checksum (applier/ownfile). If it is empty, a client computes it in the background, and agents use the digest in their
-	// name until then.
+	// Sum is its checksum (applier/ownfile). If it is empty, a client computes it in the background, and agents use the
+	// digest in their name until then.
 	Sum string
 }
 
@@ -74,15 +74,15 @@ func digestOf(sum hash.Hash) bundle.Digest {
 	return bundle.Digest("sha256:" + hex.EncodeToString(sum.Sum(nil)))
 }
 
-// Files are the files of a host. Paths are those of SFTP on Windows, such as /C:/k. A file that does not exist is fs.ErrNotExist, one
-// that may not be accessed fs.ErrPermission.
+// Files are the files of a host. Paths are those of SFTP on Windows, such as /C:/k. A file that does not exist is
+// fs.ErrNotExist, one that may not be accessed fs.ErrPermission.
 type Files interface {
 	// Folder returns the files of a folder, which it makes if it does not exist. The one above it must exist.
 	Folder(path string) ([]fs.FileInfo, error)
 	// Read writes the first bytes of a file to a writer, size at most.
 	Read(path string, to io.Writer, size int64) error
-	// Write writes size bytes to the file and flushes them to the disk if the host can. At 0 it creates the file; elsewhere the file
-	// must exist. If it is interrupted, the last InFlight bytes of the file may have holes.
+	// Write writes size bytes to the file and flushes them to the disk if the host can. At 0 it creates the file;
+	// elsewhere the file must exist. If it is interrupted, the last InFlight bytes of the file may have holes.
 	Write(path string, from io.Reader, at, size int64) error
 	// Replace renames a file. A file that has the new name is replaced.
 	Replace(from, to string) error
@@ -95,8 +95,8 @@ var ErrNoSFTP = errors.New("the host's SSH server does not offer SFTP")
 // InFlight is how many bytes Files.Write may have sent without an answer.
 const InFlight = 1 << 20
 
-// leftoverAge is how old a leftover of an interrupted upload must be before it is deleted. No upload takes that long. Both times are
-// of the host's clock.
+// leftoverAge is how old a leftover of an interrupted upload must be before it is deleted. No upload takes that long.
+// Both times are of the host's clock.
 const leftoverAge = 6 * time.Hour
 
 // checkInstalled returns a *NotInstalledError if the host lacks the program, byte for byte. It makes no folder.
@@ -124,8 +124,9 @@ func (a *Agent) checkInstalled(ctx context.Context) error {
 	return err
 }
 
-// placeProgram makes sure that the host has the program, byte for byte, and reports whether it was uploaded. A program that was uploaded has
-// compared itself with the whole digest. A failed upload is a *ProgramError. A client that only observes uploads nothing.
+// placeProgram makes sure that the host has the program, byte for byte, and reports whether it was uploaded. A program
+// that was uploaded has compared itself with the whole digest. A failed upload is a *ProgramError. A client that only
+// observes uploads nothing.
 func (a *Agent) placeProgram(ctx context.Context) (uploaded bool, err error) {
 	if err := TakePlace(ctx); err != nil {
 		return false, err
@@ -205,8 +206,9 @@ type upload struct {
 	pause func() error
 }
 
-// resumeUpload reads the program back from the host. Where it is missing or differs, resume writes it beside its target, after what an interrupted
-// upload has left there, and renames it when it is complete and flushed. It is not read back then: it compares itself with the whole digest (Agent.verifyUploaded).
+// resumeUpload reads the program back from the host. Where it is missing or differs, resume writes it beside its
+// target, after what an interrupted upload has left there, and renames it when it is complete and flushed. It is not
+// read back then: it compares itself with the whole digest (Agent.verifyUploaded).
 func (u upload) resumeUpload() (done, resumed bool, err error) {
 	entries, right, err := u.listFolder()
 	if right || err != nil {
@@ -331,8 +333,8 @@ func (u upload) writeProgram(name string, at int64) ([]fs.FileInfo, error) {
 	return entries, nil
 }
 
-// deleteOlder deletes older programs and leftovers of interrupted uploads. The newest older program stays, for callers of another version;
-// Windows keeps any that runs. What cannot be deleted stays until the next upload.
+// deleteOlder deletes older programs and leftovers of interrupted uploads. The newest older program stays, for callers
+// of another version; Windows keeps any that runs. What cannot be deleted stays until the next upload.
 func (u upload) deleteOlder(entries []fs.FileInfo, now time.Time) {
 	folder := path.Dir(u.target)
 	var older []fs.FileInfo

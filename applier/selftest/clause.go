@@ -215,7 +215,8 @@ func (t *trial) refused(err error, reasons ...applier.FileReason) {
 	t.Helper()
 	var refusal *applier.FileError
 	if !errors.As(err, &refusal) || !slices.Contains(reasons, refusal.Reason) {
-		t.fail(result.Failure{Expected: fmt.Sprintf("an error of a file with one of the reasons %q", reasons), Seen: errorText(err), Code: codeOf(err)})
+		t.fail(result.Failure{Expected: fmt.Sprintf("an error of a file with one of the reasons %q", reasons),
+			Seen: errorText(err), Code: codeOf(err)})
 	}
 }
 
@@ -244,7 +245,8 @@ func (t *trial) soon() context.Context {
 	return ctx
 }
 
-// codeOf returns the number of the system's error in err (learn.microsoft.com/windows/win32/debug/system-error-codes on Windows).
+// codeOf returns the number of the system's error in err (learn.microsoft.com/windows/win32/debug/system-error-codes on
+// Windows).
 func codeOf(err error) uint32 {
 	var number syscall.Errno
 	if errors.As(err, &number) {

@@ -56,9 +56,9 @@ var moveClauses = []Clause{
 	}},
 }
 
-// A clause about owners passes where the host does not know them. A file gets the default owner of the token of who makes it
-// (learn.microsoft.com/windows/win32/secauthz/owner-of-a-new-object), which for administrators is the group Administrators
-// (learn.microsoft.com/windows/win32/ad/how-security-descriptors-are-set-on-new-directory-objects).
+// A clause about owners passes where the host does not know them. A file gets the default owner of the token of who
+// makes it (learn.microsoft.com/windows/win32/secauthz/owner-of-a-new-object), which for administrators is the group
+// Administrators (learn.microsoft.com/windows/win32/ad/how-security-descriptors-are-set-on-new-directory-objects).
 var ownerClauses = []Clause{
 	{"administrators own what the host makes, and it can be trusted if they alone have access", func(t *trial) {
 		for _, access := range []bundle.Access{bundle.AccessUsers, bundle.AccessAdmins} {

@@ -167,7 +167,8 @@ var serviceClauses = []Clause{
 			t.equal(true, slices.Contains(seen, want))
 		}
 	}},
-	// Without an account, CreateService takes LocalSystem (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-createservicew).
+	// Without an account, CreateService takes LocalSystem
+	// (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-createservicew).
 	{"a service runs as SYSTEM", func(t *trial) {
 		t.installed(ProgramGood)
 		t.put(t.config(ServiceA))

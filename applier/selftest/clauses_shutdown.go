@@ -7,10 +7,11 @@ import (
 	"wmco/applier/plan"
 )
 
-// shutdownClauses are about what a kubelet needs to end its Pods before Windows shuts down: SERVICE_CONTROL_PRESHUTDOWN, for which Windows waits as
-// long as a service has set (learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_preshutdown_info). No program can send that control,
-// so a clause sends one that services define themselves: both come to the process that has called StartServiceCtrlDispatcher
-// (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-startservicectrldispatcherw).
+// shutdownClauses are about what a kubelet needs to end its Pods before Windows shuts down:
+// SERVICE_CONTROL_PRESHUTDOWN, for which Windows waits as long as a service has set
+// (learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_preshutdown_info). No program can send that control,
+// so a clause sends one that services define themselves: both come to the process that has called
+// StartServiceCtrlDispatcher (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-startservicectrldispatcherw).
 var shutdownClauses = []Clause{
 	{"a service that a wrapper starts accepts preshutdown, and its process gets the controls", func(t *trial) {
 		keeper, sender := need[PreshutdownKeeper](t), need[ControlSender](t)

@@ -157,7 +157,8 @@ var accessClauses = []Clause{
 		t.ok(t.host.Write(t.Context(), t.path("file"), bundle.AccessAdmins, content))
 		t.equal(false, reader.UsersRead(t, t.path("file")))
 	}},
-	// Entries with the flags OI and CI are inherited (learn.microsoft.com/windows/win32/secauthz/ace-inheritance-rules).
+	// Entries with the flags OI and CI are inherited
+	// (learn.microsoft.com/windows/win32/secauthz/ace-inheritance-rules).
 	{"what a program makes in a folder has the access of the folder", func(t *trial) {
 		reader, maker := need[AccessReader](t), need[FileMaker](t)
 		for access, users := range map[bundle.Access]bool{bundle.AccessUsers: true, bundle.AccessAdmins: false} {

@@ -12,8 +12,9 @@ import (
 	"wmco/bundle"
 )
 
-// Before is what a machine had before a run, of what has no name of the self-test and is given back. A machine keeps it from before the
-// first change until the run is cleaned up: a run that was killed, and a machine that has booted since, cannot be asked.
+// Before is what a machine had before a run, of what has no name of the self-test and is given back. A machine keeps it
+// from before the first change until the run is cleaned up: a run that was killed, and a machine that has booted since,
+// cannot be asked.
 type Before struct {
 	// HostName is the name of the computer, empty if it is not known.
 	HostName string `json:"HostName"`
@@ -50,8 +51,8 @@ type Cleaner struct {
 	Without []bundle.EntryKind
 }
 
-// Clean removes what clauses make by fixed names: services and settings, and gives back what was before. It returns what it removed.
-// Folders and trusted CAs are left to the caller.
+// Clean removes what clauses make by fixed names: services and settings, and gives back what was before. It returns
+// what it removed. Folders and trusted CAs are left to the caller.
 func (c Cleaner) Clean(ctx context.Context) (removed []string, err error) {
 	states, err := c.Host.Services(ctx, services())
 	if err != nil {
@@ -91,8 +92,8 @@ func (c Cleaner) remove(ctx context.Context, s plan.Setting) (removed bool, err 
 	return true, nil
 }
 
-// giveBack gives the computer its name, and removes the feature and the folder that were not there. Where the machine has booted since, name
-// and feature are in effect, and go with its next boot.
+// giveBack gives the computer its name, and removes the feature and the folder that were not there. Where the machine
+// has booted since, name and feature are in effect, and go with its next boot.
 func (c Cleaner) giveBack(ctx context.Context) (removed []string, err error) {
 	renamed, err := c.giveName(ctx)
 	if renamed {
@@ -131,8 +132,8 @@ func (c Cleaner) giveName(ctx context.Context) (changed bool, err error) {
 	return true, c.Host.Set(ctx, plan.Setting{Kind: bundle.KindHostName, Name: bundle.Computer, Value: name, Present: true})
 }
 
-// CheckRoot returns an error unless what is at Root is of administrators, with the access that the self-test gives it. The self-test runs programs there as
-// SYSTEM, and every user may make a folder of that name before.
+// CheckRoot returns an error unless what is at Root is of administrators, with the access that the self-test gives it.
+// The self-test runs programs there as SYSTEM, and every user may make a folder of that name before.
 func CheckRoot(f plan.FileInfo) error {
 	ours := f.Kind == plan.FileDirectory && f.Owner != plan.OwnerOther && (f.Access == "" || f.Access == bundle.AccessUsers)
 	if f.Kind == plan.FileAbsent || ours {

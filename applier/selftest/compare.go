@@ -13,8 +13,8 @@ type Difference struct{ Clause, Text string }
 
 func (d Difference) String() string { return fmt.Sprintf("%q: %s", d.Clause, d.Text) }
 
-// Compare returns where a fake does not do what a real Windows did. A clause that one of them skipped says nothing; one that the contract does
-// not have any longer has to be renamed in the result, or removed from it.
+// Compare returns where a fake does not do what a real Windows did. A clause that one of them skipped says nothing; one
+// that the contract does not have any longer has to be renamed in the result, or removed from it.
 func Compare(windows, fake result.Result) []Difference {
 	var all []Difference
 	for _, r := range windows.Clauses {
@@ -27,7 +27,8 @@ func Compare(windows, fake result.Result) []Difference {
 		if r.Status == result.StatusSkipped || f.Status == result.StatusSkipped || r.Status == f.Status {
 			continue
 		}
-		all = append(all, Difference{r.Clause, fmt.Sprintf("%s on Windows %s, %s on the fake: %s", r.Status, windows.System.OSBuild, f.Status, whyOf(r, f))})
+		all = append(all, Difference{r.Clause,
+			fmt.Sprintf("%s on Windows %s, %s on the fake: %s", r.Status, windows.System.OSBuild, f.Status, whyOf(r, f))})
 	}
 	return all
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // Fixture is what the contract is tested on: a Windows, real or simulated. What a clause needs beyond it is one of the
-// capabilities below, which a fixture has if it has their methods. A clause for which a fixture lacks one fails unless it is
-// skipped by name.
+// capabilities below, which a fixture has if it has their methods. A clause for which a fixture lacks one fails unless
+// it is skipped by name.
 type Fixture interface {
 	// Host returns a host of this Windows: another one each time, as another process would have.
 	Host(t T) applier.Host
@@ -83,8 +83,8 @@ type Seen struct {
 
 // ServiceCrasher ends programs without warning.
 type ServiceCrasher interface {
-	// CrashService ends the process of a running service, as a crash does. Restart lets the time pass that its recovery waits, where that does not pass by
-	// itself.
+	// CrashService ends the process of a running service, as a crash does. Restart lets the time pass that its recovery
+	// waits, where that does not pass by itself.
 	CrashService(t T, name string) (restart func())
 }
 
@@ -104,7 +104,8 @@ const (
 	ReceiverChild Receiver = "child"
 )
 
-// PreshutdownKeeper knows what the service control manager keeps about a service for the time before Windows shuts down.
+// PreshutdownKeeper knows what the service control manager keeps about a service for the time before Windows shuts
+// down.
 type PreshutdownKeeper interface {
 	// AcceptsPreshutdown reports whether a running service has said that it accepts SERVICE_CONTROL_PRESHUTDOWN.
 	AcceptsPreshutdown(t T, service string) bool

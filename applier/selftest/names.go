@@ -39,7 +39,8 @@ const (
 	policy = `WindowsUpdate\AU\WMCO_SELFTEST`
 )
 
-// KeyLine is the authorized key, KeyFingerprint its fingerprint. Its 32 bytes are a SHA-256, so that there is no private key for it.
+// KeyLine is the authorized key, KeyFingerprint its fingerprint. Its 32 bytes are a SHA-256, so that there is no
+// private key for it.
 const (
 	KeyLine        = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBbpjehIpuCFIGQFyZHlW+d6LA1RvnXN/7Q4eXjdzxN2"
 	KeyFingerprint = "SHA256:bCi+06JCfbR9cuEjPu5FG8xurMblmqzblvjEwq72NY4"
@@ -51,13 +52,14 @@ const Feature = "Containers"
 // services are the names of all services.
 func services() []string { return []string{ServiceC, ServiceB, ServiceA} }
 
-// settings are the settings that clauses make, by names that are known before. Trusted CAs have other names each time. What is given
-// back as it was is in Before.
+// settings are the settings that clauses make, by names that are known before. Trusted CAs have other names each time.
+// What is given back as it was is in Before.
 func settings(folder string) []plan.Setting {
 	absent := func(kind bundle.EntryKind, name string) plan.Setting { return plan.Setting{Kind: kind, Name: name} }
 	return []plan.Setting{
 		absent(bundle.KindVariable, variable1), absent(bundle.KindVariable, variable2), absent(bundle.KindVariable, variable3),
 		absent(bundle.KindRoute, testRoute), absent(bundle.KindFirewall, firewallRule), absent(bundle.KindExclusion, folder+`\`+exclusion),
-		absent(bundle.KindAuthorizedKey, KeyFingerprint), absent(bundle.KindEndpoint, EndpointName), absent(bundle.KindPolicy, policy), absent(bundle.KindNetwork, NetworkName),
+		absent(bundle.KindAuthorizedKey, KeyFingerprint), absent(bundle.KindEndpoint, EndpointName),
+		absent(bundle.KindPolicy, policy), absent(bundle.KindNetwork, NetworkName),
 	}
 }

@@ -39,8 +39,8 @@ type Options struct {
 // defaultClauseLimit is longer than a service that never starts takes with all that the host waits for.
 const defaultClauseLimit = 5 * time.Minute
 
-// Run tests all clauses on a machine. It first removes what an interrupted run has left, and at the end what this one has.
-// An error means that the machine could not be prepared or cleaned; the result has what was found until then.
+// Run tests all clauses on a machine. It first removes what an interrupted run has left, and at the end what this one
+// has. An error means that the machine could not be prepared or cleaned; the result has what was found until then.
 func Run(ctx context.Context, m Machine, o Options) (result.Result, error) {
 	begin := o.Now()
 	r := result.Result{Schema: result.Schema, Program: o.Program, Started: started(begin)}
@@ -115,8 +115,8 @@ func newAttempt(ctx context.Context, o Options) *attempt {
 	return &attempt{ctx: ctx, limit: limit}
 }
 
-// run tests the clause in a goroutine of its own, which Fatal ends. It reports whether the clause ended within the limit; one that did
-// not goes on, and nothing may be tested beside it.
+// run tests the clause in a goroutine of its own, which Fatal ends. It reports whether the clause ended within the
+// limit; one that did not goes on, and nothing may be tested beside it.
 func (a *attempt) run(c Clause, m Machine) (ended bool) {
 	limited, cancel := context.WithTimeout(a.ctx, a.limit)
 	defer cancel()

@@ -52,8 +52,8 @@ func firmwareTexts() []string {
 }
 
 // timeOfDay is SYSTEM_TIMEOFDAY_INFORMATION. Its class and length are documented at
-// learn.microsoft.com/windows/win32/api/winternl/nf-winternl-ntquerysysteminformation. If the clock is set, Windows changes
-// BootTime and BootTimeBias by the same amount, so that their difference stays what it was at boot.
+// learn.microsoft.com/windows/win32/api/winternl/nf-winternl-ntquerysysteminformation. If the clock is set, Windows
+// changes BootTime and BootTimeBias by the same amount, so that their difference stays what it was at boot.
 type timeOfDay struct {
 	BootTime, CurrentTime, TimeZoneBias int64 // 100 ns; times since 1601
 	TimeZoneID, Reserved                uint32
@@ -63,8 +63,8 @@ type timeOfDay struct {
 // classTimeOfDay is SystemTimeOfDayInformation.
 const classTimeOfDay = 3
 
-// bootTime returns the same time until the next boot. If Windows does not report it, bootTime computes it from the uptime and
-// rounds it to a minute, so that it rarely differs between two calls.
+// bootTime returns the same time until the next boot. If Windows does not report it, bootTime computes it from the
+// uptime and rounds it to a minute, so that it rarely differs between two calls.
 func bootTime() time.Time {
 	var t timeOfDay
 	err := windows.NtQuerySystemInformation(classTimeOfDay, unsafe.Pointer(&t), uint32(unsafe.Sizeof(t)), nil)

@@ -28,8 +28,8 @@ func probeNetwork(ctx context.Context, probe bundle.Probe) error {
 	return conn.Close()
 }
 
-// probeHTTP uses no proxy and follows no redirect. It does not verify the certificate: the question is whether the service
-// answers, and the request has no secret.
+// probeHTTP uses no proxy and follows no redirect. It does not verify the certificate: the question is whether the
+// service answers, and the request has no secret.
 func probeHTTP(ctx context.Context, url string) error {
 	client := http.Client{
 		Transport: &http.Transport{

@@ -1,5 +1,6 @@
-// Package images has the container runtime pull the images that the bundle of a node lists, and pin them: the kubelet does not collect a pinned image as
-// garbage. It works beside the node agent and changes nothing else on the host. What does not work is tried again, and never a reason to change the bundle.
+// Package images has the container runtime pull the images that the bundle of a node lists, and pin them: the kubelet
+// does not collect a pinned image as garbage. It works beside the node agent and changes nothing else on the host. What
+// does not work is tried again, and never a reason to change the bundle.
 package images
 
 import (
@@ -19,12 +20,13 @@ import (
 type Runtime interface { //nolint:interfacebloat // all that is asked of the runtime, seen at one place
 	// FindImage returns what the runtime has of an image; ErrAway where it does not answer.
 	FindImage(ctx context.Context, name string) (Image, error)
-	// PullImage pulls an image, with credentials for its own registry alone: base64 of user:password, or none. It returns when the image is there, or
-	// the context ends.
+	// PullImage pulls an image, with credentials for its own registry alone: base64 of user:password, or none. It
+	// returns when the image is there, or the context ends.
 	PullImage(ctx context.Context, name string, auth bundle.Secret) error
 	// PinImage keeps an image that is there from being collected. Its mark says that it was done here.
 	PinImage(ctx context.Context, name string) error
-	// ListPinned returns the names that have the mark of PinImage, and UnpinImage takes the mark and the pin from one of them.
+	// ListPinned returns the names that have the mark of PinImage, and UnpinImage takes the mark and the pin from one
+	// of them.
 	ListPinned(ctx context.Context) ([]string, error)
 	UnpinImage(ctx context.Context, name string) error
 	// DiskSpace returns the size of the disk that has the images, and what is free on it, in bytes.
@@ -40,12 +42,13 @@ type Disk struct{ Size, Free uint64 }
 // ErrAway means that the runtime does not answer: it is stopped, or starts.
 var ErrAway = errors.New("containerd does not answer")
 
-// Free space that stays free. The kubelet evicts Pods and collects images below 15 % (imagefs.available and imageGCHighThresholdPercent, as rendered).
+// Free space that stays free. The kubelet evicts Pods and collects images below 15 % (imagefs.available and
+// imageGCHighThresholdPercent, as rendered).
 const (
 	// keepFreePercent of the disk has to be free while an image is pulled: below it, the pull is ended.
 	keepFreePercent = 20
-	// pullNeeds has to be free besides before a pull begins, in bytes. How large an image is, only its registry says. The largest base image of Windows
-	// takes as much compressed and unpacked (windows/server, 3.6 GiB and 8 GiB).
+	// pullNeeds has to be free besides before a pull begins, in bytes. How large an image is, only its registry says.
+	// The largest base image of Windows takes as much compressed and unpacked (windows/server, 3.6 GiB and 8 GiB).
 	pullNeeds = 12 << 30
 )
 
@@ -53,7 +56,8 @@ const (
 const (
 	// pollInterval is the time between two looks at the list, and at the disk while an image is pulled.
 	pollInterval = 5 * time.Second
-	// recheckInterval is the time between two looks at images that are there: a pull of a Pod writes the labels of an image again, without the pin.
+	// recheckInterval is the time between two looks at images that are there: a pull of a Pod writes the labels of an
+	// image again, without the pin.
 	recheckInterval = 5 * time.Minute
 	// pullLimit is the longest time that one pull may take.
 	pullLimit = 30 * time.Minute
@@ -211,7 +215,8 @@ func (k *Keeper) readCredentials(ctx context.Context) error {
 	return nil
 }
 
-// unpinUnlisted unpins what is listed no longer. Without a list and a runtime there is nothing to wait for: a host may have none yet.
+// unpinUnlisted unpins what is listed no longer. Without a list and a runtime there is nothing to wait for: a host may
+// have none yet.
 func (k *Keeper) unpinUnlisted(ctx context.Context) error {
 	if k.released {
 		return nil
@@ -233,7 +238,8 @@ func (k *Keeper) unpinUnlisted(ctx context.Context) error {
 	return nil
 }
 
-// findMissing returns the images that are not there, and pins the others. Those that were there are looked at again after a while.
+// findMissing returns the images that are not there, and pins the others. Those that were there are looked at again
+// after a while.
 func (k *Keeper) findMissing(ctx context.Context, now time.Duration) ([]string, error) {
 	var missing []string
 	for _, name := range k.images {

@@ -12,8 +12,8 @@ import (
 	"wmco/applier/remote"
 )
 
-// conn is an authenticated connection, for one command at a time. It opens the channel for the next command in advance, which saves
-// that command a round trip.
+// conn is an authenticated connection, for one command at a time. It opens the channel for the next command in advance,
+// which saves that command a round trip.
 type conn struct {
 	target    remote.Target
 	transport ssh.Conn
@@ -75,16 +75,17 @@ func (c *conn) prepareChannel() {
 	go func() { next <- c.openChannelNow() }()
 }
 
-// openChannelNow opens a channel. It also waits for the end of the connection: OpenChannel would wait forever if the connection ends between
-// two of its steps (golang.org/x/crypto/ssh, mux.loop drops the channels it knows, then closes).
+// openChannelNow opens a channel. It also waits for the end of the connection: OpenChannel would wait forever if the
+// connection ends between two of its steps (golang.org/x/crypto/ssh, mux.loop drops the channels it knows, then
+// closes).
 func (c *conn) openChannelNow() opened {
 	done := make(chan opened, 1)
 	go func() {
 		channel, requests, err := c.transport.OpenChannel("session", nil)
 		s := &session{conn: c, channel: channel, end: make(chan ending, 1)}
 		if err == nil {
-			// At once: the connection reads nothing else, not even that it has ended, while more than sixteen requests wait to be taken
-			// (golang.org/x/crypto/ssh, channel.handlePacket).
+			// At once: the connection reads nothing else, not even that it has ended, while more than sixteen requests
+			// wait to be taken (golang.org/x/crypto/ssh, channel.handlePacket).
 			go func() { s.end <- readEnding(requests) }()
 		}
 		done <- opened{s, err}
@@ -102,8 +103,8 @@ func (c *conn) openChannelNow() opened {
 	}
 }
 
-// openChannel returns a channel for one command. A server may allow only one at once, and refuse the one that was prepared while
-// another was in use; then open asks again.
+// openChannel returns a channel for one command. A server may allow only one at once, and refuse the one that was
+// prepared while another was in use; then open asks again.
 func (c *conn) openChannel() (*session, error) {
 	o := <-c.next
 	if o.err != nil {
@@ -165,7 +166,8 @@ func (c *conn) interruptedError(name string, err error) error {
 	return &remote.InterruptedError{Target: c.target, Command: name, Err: err}
 }
 
-// watchSilence ends the connection when the context ends or nothing was heard for so long. The cause of the returned context is why.
+// watchSilence ends the connection when the context ends or nothing was heard for so long. The cause of the returned
+// context is why.
 func (c *conn) watchSilence(ctx context.Context, limit time.Duration, what string) (context.Context, *watch) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	release := context.AfterFunc(ctx, func() { _ = c.closeAtOnce() })

@@ -24,8 +24,8 @@ type Dialer struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// OnPin, if set, is called when the key of a host was pinned on first contact.
 	OnPin func(remote.Target, ssh.PublicKey)
-	// OnLogin, if set, is called with the key with which a host has let this client in, under the host key that was checked. It is not called where
-	// that is not known: a host that asks for none, or one that was offered several.
+	// OnLogin, if set, is called with the key with which a host has let this client in, under the host key that was
+	// checked. It is not called where that is not known: a host that asks for none, or one that was offered several.
 	OnLogin func(remote.Target, ssh.PublicKey)
 	// Traffic, if set, counts what the connections send and receive.
 	Traffic *Traffic

@@ -1,5 +1,5 @@
-// Package ssh reaches hosts over SSH: it dials, checks host keys, runs commands, transfers files, and keeps connections for the next
-// command. It knows no command of the node agent.
+// Package ssh reaches hosts over SSH: it dials, checks host keys, runs commands, transfers files, and keeps connections
+// for the next command. It knows no command of the node agent.
 //
 //	Transport.Run, Transfer
 //	  start                 one channel on a connection

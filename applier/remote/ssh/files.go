@@ -47,7 +47,8 @@ func (s *session) transferFiles(in *meter, out io.WriteCloser, do func(remote.Fi
 	return do(files{client, in})
 }
 
-// sftpAnswers is how many bytes a server may send, beside what is read from files: a folder of ten thousand files has 2 MB.
+// sftpAnswers is how many bytes a server may send, beside what is read from files: a folder of ten thousand files has 2
+// MB.
 const sftpAnswers = 8 << 20
 
 var errTooMuch = errors.New("the SFTP server sends too much")
@@ -119,8 +120,8 @@ func (f files) Read(path string, to io.Writer, size int64) error {
 	return err
 }
 
-// flushes is the extension of OpenSSH's servers for fsync. That of Windows has it too and calls FlushFileBuffers, though it reports no
-// failure of it.
+// flushes is the extension of OpenSSH's servers for fsync. That of Windows has it too and calls FlushFileBuffers,
+// though it reports no failure of it.
 const flushes = "fsync@openssh.com"
 
 // Write implements remote.Files.
@@ -144,8 +145,8 @@ func (f files) Write(path string, from io.Reader, at, size int64) error {
 	return errors.Join(err, file.Close())
 }
 
-// Replace implements remote.Files. Old servers cannot rename onto a file, or remove it first and may be interrupted in between:
-// a file that is already gone is no error. Without the file that is renamed, the other one stays.
+// Replace implements remote.Files. Old servers cannot rename onto a file, or remove it first and may be interrupted in
+// between: a file that is already gone is no error. Without the file that is renamed, the other one stays.
 func (f files) Replace(from, to string) error {
 	err := f.PosixRename(from, to)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {

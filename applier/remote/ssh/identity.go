@@ -31,8 +31,8 @@ func FileSigner(path string, passphrase func() ([]byte, error)) (ssh.Signer, err
 	return signer, nil
 }
 
-// AgentSigners returns the keys of ssh-agent, which signs with them itself. No keys are an error. Its connection stays open
-// as long as the program runs.
+// AgentSigners returns the keys of ssh-agent, which signs with them itself. No keys are an error. Its connection stays
+// open as long as the program runs.
 func AgentSigners() ([]ssh.Signer, error) {
 	socket := os.Getenv("SSH_AUTH_SOCK")
 	if socket == "" {

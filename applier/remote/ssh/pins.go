@@ -78,8 +78,8 @@ func (c *hostKeyCheck) changedKeyError(offered ssh.PublicKey) error {
 
 func describeKey(key ssh.PublicKey) string { return key.Type() + " " + ssh.FingerprintSHA256(key) }
 
-// keyAlgorithms returns the host key algorithms to ask for, the pinned types first: a host that also has a key of another type still
-// shows the pinned one. Certificates are not asked for: nothing here pins their authorities.
+// keyAlgorithms returns the host key algorithms to ask for, the pinned types first: a host that also has a key of
+// another type still shows the pinned one. Certificates are not asked for: nothing here pins their authorities.
 func (c *hostKeyCheck) keyAlgorithms() []string {
 	var first, others []string
 	for _, algorithm := range ssh.SupportedAlgorithms().HostKeys {
@@ -105,8 +105,9 @@ func keyTypeOf(algorithm string) (keyType string, certificate bool) {
 	return algorithm, true
 }
 
-// KnownHosts are pins in a file of OpenSSH's format (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT). Names in it may be hashed; new
-// names are hashed if the file has a hashed one. Existing lines stay as they are. Authorities (@cert-authority) are not used.
+// KnownHosts are pins in a file of OpenSSH's format (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT). Names in it may be hashed;
+// new names are hashed if the file has a hashed one. Existing lines stay as they are. Authorities (@cert-authority) are
+// not used.
 type KnownHosts struct {
 	path string
 	mu   sync.Mutex
@@ -214,8 +215,8 @@ func (k *KnownHosts) Unpin(t remote.Target) string {
 	return fmt.Sprintf("ssh-keygen -f %s -R '%s'", path, knownhosts.Normalize(t.Address))
 }
 
-// KnownHostsLine returns the line of a known_hosts file that pins the key of the host at address (host:port). It may be written before
-// the first contact.
+// KnownHostsLine returns the line of a known_hosts file that pins the key of the host at address (host:port). It may be
+// written before the first contact.
 func KnownHostsLine(address string, key ssh.PublicKey) string {
 	return knownhosts.Line([]string{knownhosts.Normalize(address)}, key)
 }

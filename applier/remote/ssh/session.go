@@ -21,8 +21,8 @@ type session struct {
 	accepted bool
 }
 
-// runCommand feeds the command and reads what it prints, until all streams have ended. A connection that is lost before is an
-// *InterruptedError. An error of Stdin or Stdout wins over the exit status.
+// runCommand feeds the command and reads what it prints, until all streams have ended. A connection that is lost before
+// is an *InterruptedError. An error of Stdin or Stdout wins over the exit status.
 func (s *session) runCommand(ctx context.Context, c remote.Command) error {
 	ctx, w := s.watchCommand(ctx, c.Waits)
 	defer w.stop()
@@ -46,7 +46,8 @@ func (s *session) runCommand(ctx context.Context, c remote.Command) error {
 	return err
 }
 
-// feedStdin writes stdin. The end of the stream is sent only if all of it was written: otherwise the command sees a stream that was cut.
+// feedStdin writes stdin. The end of the stream is sent only if all of it was written: otherwise the command sees a
+// stream that was cut.
 func (s *session) feedStdin(ctx context.Context, c remote.Command, w *watch) error {
 	if c.Stdin != nil {
 		err := c.Stdin(ctx, heardWriter{s.channel, w})

@@ -10,8 +10,8 @@ import (
 	"wmco/applier/remote"
 )
 
-// Limits are how long each phase may take. Zero is no limit, except where it says otherwise. A command as a whole has the limit of
-// its context (remote.Limits).
+// Limits are how long each phase may take. Zero is no limit, except where it says otherwise. A command as a whole has
+// the limit of its context (remote.Limits).
 type Limits struct {
 	// Dial is for the TCP connection.
 	Dial time.Duration
@@ -21,8 +21,8 @@ type Limits struct {
 	Channel time.Duration
 	// Silence is for a command that neither reads nor prints a byte.
 	Silence time.Duration
-	// KeepAlive is how often the server is asked for a sign of life; after Missed without one the connection is dead. Zero never
-	// asks.
+	// KeepAlive is how often the server is asked for a sign of life; after Missed without one the connection is dead.
+	// Zero never asks.
 	KeepAlive time.Duration
 	Missed    int
 	// Kept is how long an unused connection is kept. Zero keeps none.
@@ -94,8 +94,8 @@ type channelRequest struct {
 	name string
 }
 
-// startChannel begins what is requested, on a kept connection if there is one. A kept connection that fails before the host has answered is
-// replaced: it was dead.
+// startChannel begins what is requested, on a kept connection if there is one. A kept connection that fails before the
+// host has answered is replaced: it was dead.
 func (t *Transport) startChannel(ctx context.Context, to remote.Target, r channelRequest) (*session, error) {
 	for {
 		c, kept, err := t.takeOrDial(ctx, to)

@@ -1,4 +1,5 @@
-// Package result has what the self-test answers: its outcomes, and their form in JSON. Whoever reads it links none of the clauses.
+// Package result has what the self-test answers: its outcomes, and their form in JSON. Whoever reads it links none of
+// the clauses.
 package result
 
 import (

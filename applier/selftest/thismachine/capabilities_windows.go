@@ -126,7 +126,8 @@ func (Machine) UsersRead(t selftest.T, path string) bool {
 	check(t, err)
 	users, err := windows.CreateWellKnownSid(windows.WinBuiltinUsersSid)
 	check(t, err)
-	trustee := windows.TRUSTEE{TrusteeForm: windows.TRUSTEE_IS_SID, TrusteeType: windows.TRUSTEE_IS_GROUP, TrusteeValue: windows.TrusteeValueFromSID(users)}
+	trustee := windows.TRUSTEE{TrusteeForm: windows.TRUSTEE_IS_SID, TrusteeType: windows.TRUSTEE_IS_GROUP,
+		TrusteeValue: windows.TrusteeValueFromSID(users)}
 	var rights uint32
 	call := windows.NewLazySystemDLL("advapi32.dll").NewProc("GetEffectiveRightsFromAclW")
 	if code, _, _ := call.Call(pointer(acl), pointer(&trustee), pointer(&rights)); code != 0 {
@@ -193,8 +194,8 @@ func (Machine) HasCertificate(t selftest.T, der []byte) bool {
 	return slices.ContainsFunc(all, func(have []byte) bool { return string(have) == string(der) })
 }
 
-// MakeNetwork makes an HNS network of type Internal, which no adapter of the machine is a part of. Its addresses are TEST-NET-2, which
-// no network uses (RFC 5737).
+// MakeNetwork makes an HNS network of type Internal, which no adapter of the machine is a part of. Its addresses are
+// TEST-NET-2, which no network uses (RFC 5737).
 func (Machine) MakeNetwork(t selftest.T) string {
 	t.Helper()
 	if windows.NewLazySystemDLL("vmcompute.dll").NewProc("HNSCall").Find() != nil {

@@ -91,7 +91,8 @@ func (m Machine) checkRoot(ctx context.Context) error {
 	return selftest.CheckRoot(infos[0])
 }
 
-// removalLimit is how long the file of a program that has ended may still be open: scanners read what has just been run.
+// removalLimit is how long the file of a program that has ended may still be open: scanners read what has just been
+// run.
 const removalLimit = 15 * time.Second
 
 // removeAll removes a folder with all that is in it.

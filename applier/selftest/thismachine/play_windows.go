@@ -34,8 +34,8 @@ const asChild = "WMCO_SELFTEST_CHILD"
 // asWrapped is a variable that makes a copy the service that a wrapper has started.
 const asWrapped = "WMCO_SELFTEST_WRAPPED"
 
-// Play acts as the program that this file is a copy for, and reports whether it did. It looks at the file only if it was started from
-// selftest.Root; every other program goes on.
+// Play acts as the program that this file is a copy for, and reports whether it did. It looks at the file only if it
+// was started from selftest.Root; every other program goes on.
 func Play() (played bool, status int) {
 	path, err := os.Executable()
 	if err != nil || !isBelowRoot(path) {
@@ -137,10 +137,12 @@ func (s service) Execute(_ []string, requests <-chan svc.ChangeRequest, changes 
 	return false, 0
 }
 
-// firstOwnControl is the first control that services define themselves (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-controlservice).
+// firstOwnControl is the first control that services define themselves
+// (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-controlservice).
 const firstOwnControl svc.Cmd = 128
 
-// wrapProgram runs this program again, as kube-log-runner runs a kubelet: it is no service itself, and waits for its child.
+// wrapProgram runs this program again, as kube-log-runner runs a kubelet: it is no service itself, and waits for its
+// child.
 func wrapProgram() error {
 	own, err := os.Executable()
 	if err != nil {
@@ -162,7 +164,8 @@ func spawn() error {
 	return child.Start()
 }
 
-// record writes the arguments, the environment and the account of the service. The folder is missing while the machine boots.
+// record writes the arguments, the environment and the account of the service. The folder is missing while the machine
+// boots.
 func record() error {
 	as, err := account()
 	if err != nil {

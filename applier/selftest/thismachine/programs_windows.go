@@ -73,7 +73,8 @@ func (m Machine) AbandonLock(t selftest.T, owner string) {
 	}
 }
 
-// endPrograms ends the programs of an earlier run that run from selftest.Root but are no services: a run that is killed leaves them.
+// endPrograms ends the programs of an earlier run that run from selftest.Root but are no services: a run that is killed
+// leaves them.
 func endPrograms() (ended int, err error) {
 	snapshot, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
 	if err != nil {

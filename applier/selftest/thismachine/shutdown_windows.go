@@ -32,14 +32,15 @@ func withService(t selftest.T, name string, rights uint32, use func(windows.Hand
 	check(t, errors.Join(use(service), windows.CloseServiceHandle(service)))
 }
 
-// AcceptsPreshutdown implements selftest.PreshutdownKeeper (learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_status_process,
-// SERVICE_ACCEPT_PRESHUTDOWN).
+// AcceptsPreshutdown implements selftest.PreshutdownKeeper
+// (learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_status_process, SERVICE_ACCEPT_PRESHUTDOWN).
 func (Machine) AcceptsPreshutdown(t selftest.T, service string) bool {
 	t.Helper()
 	var status windows.SERVICE_STATUS_PROCESS
 	withService(t, service, windows.SERVICE_QUERY_STATUS, func(s windows.Handle) error {
 		var needed uint32
-		return windows.QueryServiceStatusEx(s, windows.SC_STATUS_PROCESS_INFO, (*byte)(unsafe.Pointer(&status)), uint32(unsafe.Sizeof(status)), &needed)
+		return windows.QueryServiceStatusEx(s, windows.SC_STATUS_PROCESS_INFO, (*byte)(unsafe.Pointer(&status)),
+			uint32(unsafe.Sizeof(status)), &needed)
 	})
 	return svc.Accepted(status.ControlsAccepted)&svc.AcceptPreShutdown != 0
 }
@@ -53,7 +54,8 @@ func (Machine) PreshutdownTimeout(t selftest.T, service string) time.Duration {
 	var info preshutdownInfo
 	withService(t, service, windows.SERVICE_QUERY_CONFIG, func(s windows.Handle) error {
 		var needed uint32
-		return windows.QueryServiceConfig2(s, windows.SERVICE_CONFIG_PRESHUTDOWN_INFO, (*byte)(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)), &needed)
+		return windows.QueryServiceConfig2(s, windows.SERVICE_CONFIG_PRESHUTDOWN_INFO, (*byte)(unsafe.Pointer(&info)),
+			uint32(unsafe.Sizeof(info)), &needed)
 	})
 	return time.Duration(info.timeout) * time.Millisecond
 }
@@ -93,7 +95,8 @@ func fileReceived(control uint8) string {
 	return filepath.Join(folderSeen, "control-"+strconv.Itoa(int(control)))
 }
 
-// SendControl implements selftest.ControlSender (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-controlservice, 128 to 255).
+// SendControl implements selftest.ControlSender (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-controlservice,
+// 128 to 255).
 func (Machine) SendControl(t selftest.T, service string, control uint8) selftest.Receiver {
 	t.Helper()
 	withService(t, service, windows.SERVICE_USER_DEFINED_CONTROL, func(s windows.Handle) error {

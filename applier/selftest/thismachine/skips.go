@@ -47,19 +47,24 @@ func notOnWine() map[string]gap {
 		access   = gap{"Wine keeps only what fits into the mode of a Linux file; files.TestAccessOf, and internal/test/winetest checks the modes", pages + "secauthz/how-dacls-control-access-to-an-object"}
 		owners   = gap{"Wine keeps no owners; files.TestOwnerOf", pages + "secauthz/owner-of-a-new-object"}
 		inherits = gap{"Wine inherits nothing; files.TestAccessOf has the entries that are inherited", pages + "secauthz/ace-inheritance-rules"}
-		depends  = gap{"the service manager of Wine ignores dependencies; the host in memory of hostsim", pages + "api/winsvc/nf-winsvc-startservicew"}
+		depends  = gap{"the service manager of Wine ignores dependencies; the host in memory of hostsim",
+			pages + "api/winsvc/nf-winsvc-startservicew"}
 		stops    = gap{depends.lacks, pages + "api/winsvc/nf-winsvc-controlservice"}
 		itself   = gap{depends.lacks, pages + "api/winsvc/nf-winsvc-changeserviceconfigw"}
 		system   = gap{"Wine runs services as its one user; the host in memory of hostsim", pages + "api/winsvc/nf-winsvc-createservicew"}
-		recovery = gap{"the service manager of Wine does nothing after a crash; the host in memory of hostsim", pages + "api/winsvc/ns-winsvc-service_failure_actionsw"}
+		recovery = gap{"the service manager of Wine does nothing after a crash; the host in memory of hostsim",
+			pages + "api/winsvc/ns-winsvc-service_failure_actionsw"}
 		hns      = gap{"Wine has no HNS; networks.TestEndpoints", "learn.microsoft.com/windows-server/networking/technologies/hcn/hcn-top"}
 		firewall = gap{"the firewall object of Wine has no members; settings.TestFirewall", pages + "api/netfw/nn-netfw-inetfwpolicy2"}
-		defender = gap{"Wine has no Defender; settings.TestExclusions", "learn.microsoft.com/previous-versions/windows/desktop/defender/msft-mppreference"}
-		dism     = gap{"Wine has no DISM; settings.TestFeatures", "learn.microsoft.com/windows-hardware/manufacture/desktop/dism/dismenablefeature-function"}
-		routes   = gap{"Wine has no function that changes routes; networks.TestRoutes", pages + "api/netioapi/nf-netioapi-createipforwardentry2"}
-		moved    = gap{"Wine renames a folder in which files are open; the host in memory of hostsim", "learn.microsoft.com/windows-hardware/drivers/ddi/ntifs/ns-ntifs-_file_rename_information"}
-		argv     = gap{"Wine, as Windows, expands %NAME% in the command line of a service; TestArgumentsOfServices has the other arguments", undocumented}
-		environ  = gap{"Wine ignores the Environment value of a service; another clause reads it back", undocumented}
+		defender = gap{"Wine has no Defender; settings.TestExclusions",
+			"learn.microsoft.com/previous-versions/windows/desktop/defender/msft-mppreference"}
+		dism = gap{"Wine has no DISM; settings.TestFeatures",
+			"learn.microsoft.com/windows-hardware/manufacture/desktop/dism/dismenablefeature-function"}
+		routes = gap{"Wine has no function that changes routes; networks.TestRoutes", pages + "api/netioapi/nf-netioapi-createipforwardentry2"}
+		moved  = gap{"Wine renames a folder in which files are open; the host in memory of hostsim",
+			"learn.microsoft.com/windows-hardware/drivers/ddi/ntifs/ns-ntifs-_file_rename_information"}
+		argv    = gap{"Wine, as Windows, expands %NAME% in the command line of a service; TestArgumentsOfServices has the other arguments", undocumented}
+		environ = gap{"Wine ignores the Environment value of a service; another clause reads it back", undocumented}
 	)
 	return map[string]gap{
 		"a symbolic link or junction is neither file nor folder and is not followed": links,

@@ -57,12 +57,12 @@ func accessDescriptor(access bundle.Access, kind plan.FileKind) (string, error) 
 	return text.String(), nil
 }
 
-// printedDescriptor matches a descriptor with an owner and a DACL as ConvertSecurityDescriptorToStringSecurityDescriptor
-// prints it: the owner, an optional group, flags and entries.
+// printedDescriptor matches a descriptor with an owner and a DACL as
+// ConvertSecurityDescriptorToStringSecurityDescriptor prints it: the owner, an optional group, flags and entries.
 var printedDescriptor = regexp.MustCompile(`^O:(.+?)(?:G:.+?)?D:([A-Z_]*)((?:\([^()]*\))*)$`)
 
-// accessOf returns the access that a descriptor gives: one of the bundle's two, or AccessOther. An inherited entry counts as
-// much as any other. The owner may always change the access, so it must be one of those who may write.
+// accessOf returns the access that a descriptor gives: one of the bundle's two, or AccessOther. An inherited entry
+// counts as much as any other. The owner may always change the access, so it must be one of those who may write.
 func accessOf(descriptor string, kind plan.FileKind) bundle.Access {
 	parts := printedDescriptor.FindStringSubmatch(descriptor)
 	if parts == nil || parts[1] != "BA" && parts[1] != "SY" || strings.Contains(parts[2], "NO_ACCESS_CONTROL") {

@@ -24,7 +24,8 @@ func (f Files) MakeDirectory(ctx context.Context, path string, access bundle.Acc
 	return errors.Join(fileError(path, "making the folder", err), ctx.Err())
 }
 
-// CreateDirectory makes the folder and gives it the access at once, so that what is in it is of whoever has that access. One that exists is fs.ErrExist.
+// CreateDirectory makes the folder and gives it the access at once, so that what is in it is of whoever has that
+// access. One that exists is fs.ErrExist.
 func (f Files) CreateDirectory(ctx context.Context, path string, access bundle.Access) error {
 	parent, err := holdFolder(path)
 	if err != nil {
@@ -118,8 +119,8 @@ func createLink(path, second string) error {
 	return windows.CreateHardLink(name, old, 0)
 }
 
-// Move moves a link itself. Without MOVEFILE_REPLACE_EXISTING nothing is replaced, and without MOVEFILE_COPY_ALLOWED nothing
-// is copied to another drive (learn.microsoft.com/windows/win32/api/winbase/nf-winbase-movefileexw).
+// Move moves a link itself. Without MOVEFILE_REPLACE_EXISTING nothing is replaced, and without MOVEFILE_COPY_ALLOWED
+// nothing is copied to another drive (learn.microsoft.com/windows/win32/api/winbase/nf-winbase-movefileexw).
 func (f Files) Move(ctx context.Context, path, to string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -180,8 +181,8 @@ func removeEntry(path string) error {
 	return nil
 }
 
-// CopyTruncate loses what the program appends after the copy and before the file is emptied. No API of Windows prevents that
-// without stopping the program.
+// CopyTruncate loses what the program appends after the copy and before the file is emptied. No API of Windows prevents
+// that without stopping the program.
 func (f Files) CopyTruncate(ctx context.Context, path, to string) error {
 	for _, p := range []string{path, to} {
 		parent, err := holdFolder(p)

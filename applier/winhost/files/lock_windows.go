@@ -18,16 +18,16 @@ import (
 	"wmco/bundle"
 )
 
-// lockedByte is the byte of the lock file that is locked. It is beyond the end of the text, so that others can read the text.
-// A lock may be beyond the end of a file (learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-lockfileex).
+// lockedByte is the byte of the lock file that is locked. It is beyond the end of the text, so that others can read the
+// text. A lock may be beyond the end of a file (learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-lockfileex).
 const lockedByte = 1 << 20
 
 // maxOwner is the longest name of an owner, in bytes.
 const maxOwner = 4096
 
-// Lock locks a byte of the lock file. Windows unlocks it when the process ends. The lock holds across sessions, such as those
-// of a service and of an administrator over SSH. Lock creates the folder, and tries again while the last owner is removing
-// the file.
+// Lock locks a byte of the lock file. Windows unlocks it when the process ends. The lock holds across sessions, such as
+// those of a service and of an administrator over SSH. Lock creates the folder, and tries again while the last owner is
+// removing the file.
 func (f Files) Lock(ctx context.Context, owner string) (release func() error, err error) {
 	var file *os.File
 	var last error
@@ -47,8 +47,8 @@ func (f Files) Lock(ctx context.Context, owner string) (release func() error, er
 // errRemoval is why the lock file or its folder may not open.
 var errRemoval = errors.New("its last owner may be removing it")
 
-// removalErrors are the errors for files and folders that are removed and created again meanwhile. Wine returns the last one
-// if a descriptor grows between the call for its size and the call for it.
+// removalErrors are the errors for files and folders that are removed and created again meanwhile. Wine returns the
+// last one if a descriptor grows between the call for its size and the call for it.
 var removalErrors = []error{windows.ERROR_ACCESS_DENIED, windows.ERROR_SHARING_VIOLATION, windows.ERROR_INSUFFICIENT_BUFFER}
 
 // removalPause is the time between two tries.
@@ -80,8 +80,8 @@ func (f Files) lockOnce(ctx context.Context) (*os.File, error) {
 // ErrNotTrusted is why nothing is locked in a folder that others can change.
 var ErrNotTrusted = errors.New("others than SYSTEM and Administrators can change it")
 
-// ownStateFolder makes the folder of the lock. One that exists keeps its access, so that what others left in it is not taken
-// for ours.
+// ownStateFolder makes the folder of the lock. One that exists keeps its access, so that what others left in it is not
+// taken for ours.
 func (f Files) ownStateFolder(ctx context.Context) error {
 	infos, err := f.Stat(ctx, []string{plan.StateFolder})
 	if err != nil {
@@ -123,14 +123,15 @@ type standardInfo struct {
 // isRemoved reports whether an open file has no name any more, or loses it when it is closed.
 func isRemoved(file *os.File) bool {
 	var info standardInfo
-	err := windows.GetFileInformationByHandleEx(windows.Handle(file.Fd()), windows.FileStandardInfo, (*byte)(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
+	err := windows.GetFileInformationByHandleEx(windows.Handle(file.Fd()), windows.FileStandardInfo,
+		(*byte)(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
 	return err == nil && (info.DeletePending || info.NumberOfLinks == 0)
 }
 
 // unlockFile unlocks before it closes: Windows unlocks a closed file with a delay
-// (learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-lockfileex). If the folder has nothing else, unlock removes the
-// lock file and the folder, so that a cleanup leaves nothing. It removes the file while it is locked, so that nobody locks
-// a file that is being removed.
+// (learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-lockfileex). If the folder has nothing else, unlock removes
+// the lock file and the folder, so that a cleanup leaves nothing. It removes the file while it is locked, so that
+// nobody locks a file that is being removed.
 func unlockFile(file *os.File) error {
 	inside, err := os.ReadDir(plan.StateFolder)
 	alone := err == nil && len(inside) == 1

@@ -10,8 +10,8 @@ import (
 	"wmco/bundle"
 )
 
-// verbatim is the prefix of paths that Windows does not change: they may be longer than 260 characters, and no name in them
-// is one of a device (learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation).
+// verbatim is the prefix of paths that Windows does not change: they may be longer than 260 characters, and no name in
+// them is one of a device (learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation).
 const verbatim = `\\?\`
 
 // rawPath returns a path as an argument of a call.
@@ -62,8 +62,8 @@ func checkNoLink(file windows.Handle, path string) error {
 	return nil
 }
 
-// folder is an open folder. It is not shared for deletion: while it is open, nobody can remove, rename or replace it or the
-// folders above it.
+// folder is an open folder. It is not shared for deletion: while it is open, nobody can remove, rename or replace it or
+// the folders above it.
 type folder struct{ handle windows.Handle }
 
 // holdFolder opens the folder of the path. It returns ErrLink if a link leads there.

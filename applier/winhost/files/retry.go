@@ -13,8 +13,8 @@ import (
 	"wmco/bundle"
 )
 
-// Limits of the wait for a file that another program has open or is deleting. Virus scanners open new files for a short time, and programs,
-// which they read as a whole, for longer: tens of seconds for one of 100 MB on a busy host.
+// Limits of the wait for a file that another program has open or is deleting. Virus scanners open new files for a short
+// time, and programs, which they read as a whole, for longer: tens of seconds for one of 100 MB on a busy host.
 const (
 	lockLimit    = time.Second
 	programLimit = 30 * time.Second
@@ -50,10 +50,11 @@ var ErrBeingDeleted = errors.New("it is being deleted, and another program still
 // errAccessDenied is ERROR_ACCESS_DENIED (learn.microsoft.com/windows/win32/debug/system-error-codes--0-499-).
 const errAccessDenied = syscall.Errno(5)
 
-// explainDenied adds ErrBeingDeleted to an error of a change where the attributes of the path were denied too, with this error. Windows denies every
-// access to a file between its deletion and the end of its last handle
-// (learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-deletefilew). The attributes of any other file are readable for whoever may list its folder,
-// whatever its security says (learn.microsoft.com/windows/win32/fileio/file-security-and-access-rights).
+// explainDenied adds ErrBeingDeleted to an error of a change where the attributes of the path were denied too, with
+// this error. Windows denies every access to a file between its deletion and the end of its last handle
+// (learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-deletefilew). The attributes of any other file are readable
+// for whoever may list its folder, whatever its security says
+// (learn.microsoft.com/windows/win32/fileio/file-security-and-access-rights).
 func explainDenied(err, attributes error) error {
 	if errors.Is(err, errAccessDenied) && errors.Is(attributes, errAccessDenied) {
 		return fmt.Errorf("%w: %w", ErrBeingDeleted, err)

@@ -61,7 +61,8 @@ func (f Files) List(ctx context.Context, directory string) ([]plan.FileInfo, err
 	return all, ctx.Err()
 }
 
-// statPath returns AccessOther and OwnerOther if it may not read the security descriptor. A link has an owner and no access.
+// statPath returns AccessOther and OwnerOther if it may not read the security descriptor. A link has an owner and no
+// access.
 func (f Files) statPath(path string) (plan.FileInfo, error) {
 	file, err := openHandle(path, windows.FILE_READ_ATTRIBUTES|windows.READ_CONTROL, shareAll)
 	readable := err == nil
@@ -89,7 +90,8 @@ func (f Files) statPath(path string) (plan.FileInfo, error) {
 	return info, fileError(path, "observing", err)
 }
 
-// describeFile returns what an open file is. A file that was reached through a link or a junction is FileOther, as the link is.
+// describeFile returns what an open file is. A file that was reached through a link or a junction is FileOther, as the
+// link is.
 func describeFile(path string, file windows.Handle) (plan.FileInfo, error) {
 	var b windows.ByHandleFileInformation
 	if err := windows.GetFileInformationByHandle(file, &b); err != nil {
@@ -122,8 +124,8 @@ func kindOf(attributes uint32) plan.FileKind {
 	return plan.FileRegular
 }
 
-// Open shares the file for reading, writing and deletion, so that others can replace and remove it. It waits a moment for one
-// that a virus scanner has open.
+// Open shares the file for reading, writing and deletion, so that others can replace and remove it. It waits a moment
+// for one that a virus scanner has open.
 func (f Files) Open(ctx context.Context, path string) (io.ReadCloser, error) {
 	if err := errors.Join(ctx.Err(), bundle.CheckHostPath(path)); err != nil {
 		return nil, err

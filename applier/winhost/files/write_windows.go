@@ -16,8 +16,8 @@ import (
 
 // Files are the files of this host.
 type Files struct {
-	// NoACLs is true if the disk does not keep the access control lists that files are given. Then the access of files is not
-	// available, see plan.FileInfo. Wine keeps only what fits into the mode of a Linux file, but reports
+	// NoACLs is true if the disk does not keep the access control lists that files are given. Then the access of files
+	// is not available, see plan.FileInfo. Wine keeps only what fits into the mode of a Linux file, but reports
 	// FILE_PERSISTENT_ACLS.
 	NoACLs bool
 }
@@ -143,8 +143,8 @@ func moveInPlace(from, to string) error {
 	return nil
 }
 
-// isHeld reports whether another program has the file open and does not share it for deletion, as a scanner may have a new file: it cannot be renamed
-// (learn.microsoft.com/windows/win32/fileio/creating-and-opening-files).
+// isHeld reports whether another program has the file open and does not share it for deletion, as a scanner may have a
+// new file: it cannot be renamed (learn.microsoft.com/windows/win32/fileio/creating-and-opening-files).
 func isHeld(path string) bool {
 	file, err := openHandle(path, windows.DELETE, shareAll)
 	if err == nil {
@@ -171,8 +171,8 @@ func moveFile(from, to string, flags uint32) error {
 	return windows.MoveFileEx(old, name, flags)
 }
 
-// moveAside renames a file to the first name beside it that is free or that a program had that has ended. Windows can rename
-// an open file if all handles share it for deletion, as those of a running program do.
+// moveAside renames a file to the first name beside it that is free or that a program had that has ended. Windows can
+// rename an open file if all handles share it for deletion, as those of a running program do.
 func moveAside(path string) (string, error) {
 	for serial := 1; ; serial++ {
 		aside := plan.AsideName(path, strconv.Itoa(serial))

@@ -46,8 +46,8 @@ func IgnoreNotExist(err error) error {
 	return err
 }
 
-// FlushHive writes the changes of a hive, such as SYSTEM, to the disk. Windows itself does so later. Files that were flushed
-// before must not refer to changes that a loss of power takes back
+// FlushHive writes the changes of a hive, such as SYSTEM, to the disk. Windows itself does so later. Files that were
+// flushed before must not refer to changes that a loss of power takes back
 // (learn.microsoft.com/windows/win32/api/winreg/nf-winreg-regflushkey).
 func FlushHive(hive string) error {
 	flush := windows.NewLazySystemDLL("advapi32.dll").NewProc("RegFlushKey")

@@ -93,7 +93,8 @@ func readFIPS(_ context.Context, m *preflight.Machine) error {
 }
 
 // SYSTEM_CODEINTEGRITY_INFORMATION and its option for programs of users
-// (learn.microsoft.com/windows/win32/api/winternl/nf-winternl-ntquerysysteminformation, SystemCodeIntegrityInformation).
+// (learn.microsoft.com/windows/win32/api/winternl/nf-winternl-ntquerysysteminformation,
+// SystemCodeIntegrityInformation).
 const (
 	systemCodeIntegrity = 103
 	// umciEnabled is CODEINTEGRITY_OPTION_UMCI_ENABLED, umciAudit is CODEINTEGRITY_OPTION_UMCI_AUDITMODE_ENABLED.
@@ -138,8 +139,8 @@ func readPageFile(_ context.Context, m *preflight.Machine) error {
 	return hklm.IgnoreNotExist(err)
 }
 
-// readNetworkCards reads which addresses are static, and whether the Host Network Service makes network cards without a device
-// (the existing operator's documentation of instances).
+// readNetworkCards reads which addresses are static, and whether the Host Network Service makes network cards without a
+// device (the existing operator's documentation of instances).
 func readNetworkCards(_ context.Context, m *preflight.Machine) error {
 	disabled, err := readNumber(`SYSTEM\CurrentControlSet\Services\hns\State`, "DeviceLessNicDisabled")
 	m.DevicelessNICsDisabled = disabled == 1
@@ -148,9 +149,11 @@ func readNetworkCards(_ context.Context, m *preflight.Machine) error {
 	return errors.Join(err, failed)
 }
 
-// readPorts listens on each port for a moment, on the address of its service: Windows lets one program listen on all addresses and another on
-// one of them (learn.microsoft.com/windows/win32/winsock/using-so-reuseaddr-and-so-exclusiveaddruse). A port of an excluded range is refused with WSAEACCES, one that a program has with
-// WSAEADDRINUSE (learn.microsoft.com/windows/win32/winsock/windows-sockets-error-codes-2).
+// readPorts listens on each port for a moment, on the address of its service: Windows lets one program listen on all
+// addresses and another on one of them
+// (learn.microsoft.com/windows/win32/winsock/using-so-reuseaddr-and-so-exclusiveaddruse). A port of an excluded range
+// is refused with WSAEACCES, one that a program has with WSAEADDRINUSE
+// (learn.microsoft.com/windows/win32/winsock/windows-sockets-error-codes-2).
 func readPorts(ctx context.Context, m *preflight.Machine) error {
 	var failed error
 	for _, p := range preflight.Ports() {

@@ -1,4 +1,5 @@
-// Package keepertest has checks for the tests of every settings.Keeper. It does not import settings, whose tests use it.
+// Package keepertest has checks for the tests of every settings.Keeper. It does not import settings, whose tests use
+// it.
 package keepertest
 
 import (
@@ -16,8 +17,8 @@ type Keeper interface {
 	Write(ctx context.Context, s plan.Setting) error
 }
 
-// CheckLifecycle checks that a setting that does not exist takes each of the values and can be removed, and that writing what
-// is set already does not increase writes.
+// CheckLifecycle checks that a setting that does not exist takes each of the values and can be removed, and that
+// writing what is set already does not increase writes.
 func CheckLifecycle(t *testing.T, k Keeper, writes *int, name string, values ...string) {
 	t.Helper()
 	steps := []plan.Setting{}

@@ -29,8 +29,8 @@ const (
 // Instance is what a cloud says about a host. What it does not say in time is empty.
 type Instance struct{ Name, ProviderID string }
 
-// Ask returns what the metadata of its cloud says about the host, nothing if no cloud answers in time. The firmware is the texts of
-// its SMBIOS tables: they exclude clouds that need not be asked.
+// Ask returns what the metadata of its cloud says about the host, nothing if no cloud answers in time. The firmware is
+// the texts of its SMBIOS tables: they exclude clouds that need not be asked.
 func Ask(ctx context.Context, firmware []string) Instance {
 	return newService().firstAnswer(ctx, cloudsOf(firmware))
 }

@@ -4,6 +4,6 @@
 //	routes     the IP helper for active routes, the registry for persistent ones
 //	HNS        github.com/Microsoft/hnslib, which kube-proxy uses too
 //
-// As in package settings, the decisions are in files without a build tag and the API of Windows is behind small interfaces.
-// Wine has no HNS and no function that changes routes.
+// As in package settings, the decisions are in files without a build tag and the API of Windows is behind small
+// interfaces. Wine has no HNS and no function that changes routes.
 package networks

@@ -185,8 +185,8 @@ func parseEndpoint(value string) (network string, compartment int, err error) {
 // (learn.microsoft.com/windows/win32/api/netioapi/nf-netioapi-getcurrentthreadcompartmentid).
 const hostCompartment = 1
 
-// compartmentOf returns the compartment of an endpoint. HNS returns that of a container's namespace as named. The address of
-// an endpoint that is attached to the host is an address of one of the host's own adapters.
+// compartmentOf returns the compartment of an endpoint. HNS returns that of a container's namespace as named. The
+// address of an endpoint that is attached to the host is an address of one of the host's own adapters.
 func compartmentOf(address string, named uint32, own []netip.Addr) int {
 	if a, err := netip.ParseAddr(address); err == nil && slices.Contains(own, a) {
 		return hostCompartment

@@ -16,10 +16,12 @@ import (
 )
 
 // hns is the Host Networking Service by its first API (HNS v1), the only one that can attach an endpoint to the host
-// (github.com/microsoft/hnslib; learn.microsoft.com/windows-server/networking/technologies/hcn/hcn-top describes the service).
+// (github.com/microsoft/hnslib; learn.microsoft.com/windows-server/networking/technologies/hcn/hcn-top describes the
+// service).
 type hns struct{}
 
-// checkInstalled returns applier.ErrNoSetting if the host does not have the service. Then it does not have the library either.
+// checkInstalled returns applier.ErrNoSetting if the host does not have the service. Then it does not have the library
+// either.
 func (hns) checkInstalled() error {
 	if windows.NewLazySystemDLL("vmcompute.dll").NewProc("HNSCall").Find() != nil {
 		return applier.ErrNoSetting

@@ -26,7 +26,8 @@ func (h Host) Keepers() settings.Keepers {
 	}
 }
 
-// Facts sets the addresses, the default route, and the networks and endpoints of HNS if the host has it. Where it does not answer, they are unknown.
+// Facts sets the addresses, the default route, and the networks and endpoints of HNS if the host has it. Where it does
+// not answer, they are unknown.
 func (h Host) Facts(f *bundle.Facts) error {
 	if err := addressFacts(f); err != nil {
 		return err

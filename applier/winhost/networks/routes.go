@@ -18,12 +18,13 @@ import (
 type route struct {
 	Destination netip.Prefix
 	Via         netip.Addr
-	// Interface is the index of the interface, and Metric the cost of the route and its interface together. A persistent
-	// route has neither.
+	// Interface is the index of the interface, and Metric the cost of the route and its interface together. A
+	// persistent route has neither.
 	Interface, Metric uint32
 }
 
-// routeStore is the active or the persistent store of routes. At boot, Windows fills the active one from the persistent one.
+// routeStore is the active or the persistent store of routes. At boot, Windows fills the active one from the persistent
+// one.
 type routeStore interface {
 	listRoutes() ([]route, error)
 	addRoute(r route) error
@@ -158,8 +159,8 @@ func replaceRoute(store routeStore, all []route, wanted route) error {
 	return store.addRoute(wanted)
 }
 
-// persistentName returns the name of the empty registry value of a persistent route: destination, mask, next hop, metric
-// (learn.microsoft.com/previous-versions/windows/it-pro/windows-2000-server/cc978475(v=technet.10),
+// persistentName returns the name of the empty registry value of a persistent route: destination, mask, next hop,
+// metric (learn.microsoft.com/previous-versions/windows/it-pro/windows-2000-server/cc978475(v=technet.10),
 // PersistentRoutes). The stack adds the cost of the interface to the metric.
 func persistentName(r route) string {
 	return fmt.Sprintf("%s,%s,%s,%d", r.Destination.Addr(), subnetMask(r.Destination.Bits()), r.Via, max(r.Metric, 1))

@@ -36,7 +36,8 @@ func (activeRoutes) listRoutes() ([]route, error) {
 	return found, err
 }
 
-// eachRow calls see with every row of the IPv4 table (learn.microsoft.com/windows/win32/api/netioapi/nf-netioapi-getipforwardtable2).
+// eachRow calls see with every row of the IPv4 table
+// (learn.microsoft.com/windows/win32/api/netioapi/nf-netioapi-getipforwardtable2).
 func eachRow(see func(*windows.MibIpForwardRow2) error) error {
 	var table *windows.MibIpForwardTable2
 	if err := windows.GetIpForwardTable2(windows.AF_INET, &table); err != nil {
@@ -99,8 +100,8 @@ func (activeRoutes) removeRoute(r route) error {
 	})
 }
 
-// callIPHelper calls a function that takes a row and returns an error code. It returns applier.ErrNoSetting if the library
-// lacks the function, as that of Wine does.
+// callIPHelper calls a function that takes a row and returns an error code. It returns applier.ErrNoSetting if the
+// library lacks the function, as that of Wine does.
 func callIPHelper(function string, row *windows.MibIpForwardRow2) error {
 	f := windows.NewLazySystemDLL("iphlpapi.dll").NewProc(function)
 	if f.Find() != nil {

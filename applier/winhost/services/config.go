@@ -67,8 +67,8 @@ const actionRestart = 1
 // failureAction is an SC_ACTION; Delay is in milliseconds.
 type failureAction struct{ Type, Delay uint32 }
 
-// failureActions returns the actions of a recovery. If a service fails more often than it has actions, Windows repeats the
-// last one (learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_failure_actionsw).
+// failureActions returns the actions of a recovery. If a service fails more often than it has actions, Windows repeats
+// the last one (learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_failure_actionsw).
 func failureActions(r bundle.Recovery) []failureAction {
 	var actions []failureAction
 	for _, s := range r.RestartAfterSeconds {
@@ -124,8 +124,8 @@ func decodeFailureActions(data []byte) (bundle.Recovery, error) {
 	return recoveryOf(binary.LittleEndian.Uint32(data), actions), nil
 }
 
-// multiString returns a list of strings, each with a NUL at its end, and another NUL. An empty list is two NULs: it removes
-// all dependencies of a service, while no list leaves them as they are
+// multiString returns a list of strings, each with a NUL at its end, and another NUL. An empty list is two NULs: it
+// removes all dependencies of a service, while no list leaves them as they are
 // (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-changeserviceconfigw, lpDependencies).
 func multiString(list []string) []uint16 {
 	if len(list) == 0 {

@@ -11,8 +11,9 @@ import (
 )
 
 // Where Windows keeps the order in which it tells services that it is about to shut down
-// (learn.microsoft.com/windows/win32/services/service-control-handler-function). A kubelet puts itself and what it depends on into it
-// (k8s.io/kubernetes/pkg/kubelet/nodeshutdown, nodeshutdown_manager_windows.go), and nothing removes them.
+// (learn.microsoft.com/windows/win32/services/service-control-handler-function). A kubelet puts itself and what it
+// depends on into it (k8s.io/kubernetes/pkg/kubelet/nodeshutdown, nodeshutdown_manager_windows.go), and nothing removes
+// them.
 const (
 	keyControl            = `SYSTEM\CurrentControlSet\Control`
 	valuePreshutdownOrder = "PreshutdownOrder"

@@ -32,9 +32,9 @@ func servicePrograms(argv []string) []string {
 	return slices.Compact(paths)
 }
 
-// serviceProcesses returns the processes of a service: its main process, and the descendants of that which run one of the
-// service's own programs. Descendants that run other programs may outlive the service. The shims of containerd must: pods
-// keep running while containerd restarts.
+// serviceProcesses returns the processes of a service: its main process, and the descendants of that which run one of
+// the service's own programs. Descendants that run other programs may outlive the service. The shims of containerd
+// must: pods keep running while containerd restarts.
 //
 // If main is 0, the service has no main process. Then it returns the processes that a wrapper left: they run one of the
 // service's programs and their parents have ended.

@@ -35,8 +35,8 @@ func snapshotProcesses() ([]process, error) {
 	return all, nil
 }
 
-// inspectProcess adds what is not in the list. A process that is protected or has just ended cannot be opened: it is then older than
-// all others and has no path.
+// inspectProcess adds what is not in the list. A process that is protected or has just ended cannot be opened: it is
+// then older than all others and has no path.
 func (p *process) inspectProcess() {
 	handle, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, p.ID)
 	if err != nil {
@@ -53,8 +53,9 @@ func (p *process) inspectProcess() {
 	}
 }
 
-// programOf returns the path of the program of a process, empty where that is not known. What else a process was started with has no documented API
-// without its memory, and when it was started is in the time of a clock that may be set since.
+// programOf returns the path of the program of a process, empty where that is not known. What else a process was
+// started with has no documented API without its memory, and when it was started is in the time of a clock that may be
+// set since.
 func programOf(id uint32) string {
 	p := process{ID: id}
 	p.inspectProcess()
@@ -96,8 +97,8 @@ type group struct {
 	held     []heldProcess
 }
 
-// gatherProcesses adds the processes of the service that run now. It never adds this process, which may be the service's program, run
-// by hand to replace the service.
+// gatherProcesses adds the processes of the service that run now. It never adds this process, which may be the
+// service's program, run by hand to replace the service.
 func (g *group) gatherProcesses() error {
 	all, err := snapshotProcesses()
 	if err != nil {
@@ -158,7 +159,8 @@ func (g *group) runningNames() string {
 	return text
 }
 
-// killProcesses ends the processes that still run, and those that they started until then. It returns when they are gone.
+// killProcesses ends the processes that still run, and those that they started until then. It returns when they are
+// gone.
 func (g *group) killProcesses(ctx context.Context, limits Limits) error {
 	if err := g.gatherProcesses(); err != nil {
 		return err

@@ -32,7 +32,8 @@ func (m Manager) PutService(ctx context.Context, config plan.ServiceConfig) erro
 	return serviceError(config.Name, "configuring", err)
 }
 
-// localSystem is the account of the services of a bundle (learn.microsoft.com/windows/win32/services/localsystem-account).
+// localSystem is the account of the services of a bundle
+// (learn.microsoft.com/windows/win32/services/localsystem-account).
 const localSystem = "LocalSystem"
 
 // program is the part of a configuration that one call sets.
@@ -56,8 +57,8 @@ func programFor(c plan.ServiceConfig) (program, error) {
 	return p, nil
 }
 
-// putService creates or changes a service. Windows has one call for the program and its dependencies and others for the rest. If it
-// is interrupted between them, the configuration differs and the next run sets it.
+// putService creates or changes a service. Windows has one call for the program and its dependencies and others for the
+// rest. If it is interrupted between them, the configuration differs and the next run sets it.
 func putService(scm windows.Handle, c plan.ServiceConfig) error {
 	p, err := programFor(c)
 	if err != nil {
@@ -142,11 +143,11 @@ func (s service) setRecovery(r bundle.Recovery) error {
 	})
 }
 
-// setEnvironment sets the variables of this service only: the service control manager adds this registry value to its own
-// environment when it starts the service. No page of the API documents the value. The book Windows Internals does, and so do
-// the settings of the .NET profiler
-// (learn.microsoft.com/dotnet/framework/unmanaged-api/profiling/setting-up-a-profiling-environment). The variables may hold
-// secrets and every user may read the keys of services, so this key is closed to users.
+// setEnvironment sets the variables of this service only: the service control manager adds this registry value to its
+// own environment when it starts the service. No page of the API documents the value. The book Windows Internals does,
+// and so do the settings of the .NET profiler
+// (learn.microsoft.com/dotnet/framework/unmanaged-api/profiling/setting-up-a-profiling-environment). The variables may
+// hold secrets and every user may read the keys of services, so this key is closed to users.
 func (s service) setEnvironment(variables []string) error {
 	const rights = registry.SET_VALUE | registry.QUERY_VALUE | windows.READ_CONTROL | windows.WRITE_DAC
 	return s.openRegistryKey(rights, func(k registry.Key) error {
@@ -160,8 +161,8 @@ func (s service) setEnvironment(variables []string) error {
 	})
 }
 
-// closedKey gives SYSTEM and Administrators full access to a key and those below it, and nobody else any. The service control
-// manager runs as SYSTEM.
+// closedKey gives SYSTEM and Administrators full access to a key and those below it, and nobody else any. The service
+// control manager runs as SYSTEM.
 const closedKey = "D:P(A;CI;KA;;;SY)(A;CI;KA;;;BA)"
 
 func closeKey(k registry.Key) error {

@@ -30,8 +30,9 @@ const (
 // Manager is the service control manager.
 type Manager struct {
 	Limits Limits
-	// ForgetsDependencies is true if a change that does not name the dependencies of a service removes them. Windows leaves
-	// them as they are (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-changeserviceconfigw). Wine removes them.
+	// ForgetsDependencies is true if a change that does not name the dependencies of a service removes them. Windows
+	// leaves them as they are (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-changeserviceconfigw). Wine
+	// removes them.
 	ForgetsDependencies bool
 }
 
@@ -113,13 +114,15 @@ func noService(err error) bool { return errors.Is(err, windows.ERROR_SERVICE_DOE
 // noLevel reports whether the service control manager does not know an information level. Wine 10 knows only two.
 func noLevel(err error) bool { return errors.Is(err, windows.ERROR_INVALID_LEVEL) }
 
-// queryStatus returns the status of the service (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-queryservicestatusex). A
-// service whose process has ended is stopped, even if the service control manager has not noticed: in Wine, a service that
-// ended while it was stopping keeps that state.
+// queryStatus returns the status of the service
+// (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-queryservicestatusex). A service whose process has ended is
+// stopped, even if the service control manager has not noticed: in Wine, a service that ended while it was stopping
+// keeps that state.
 func (s service) queryStatus() (windows.SERVICE_STATUS_PROCESS, error) {
 	var status windows.SERVICE_STATUS_PROCESS
 	var needed uint32
-	err := windows.QueryServiceStatusEx(s.handle, windows.SC_STATUS_PROCESS_INFO, (*byte)(unsafe.Pointer(&status)), uint32(unsafe.Sizeof(status)), &needed)
+	err := windows.QueryServiceStatusEx(s.handle, windows.SC_STATUS_PROCESS_INFO, (*byte)(unsafe.Pointer(&status)),
+		uint32(unsafe.Sizeof(status)), &needed)
 	if err == nil && (status.ProcessId != 0 && hasEnded(status.ProcessId) || status.ProcessId == 0 && status.CurrentState == windows.SERVICE_STOP_PENDING) {
 		status.CurrentState, status.ProcessId = windows.SERVICE_STOPPED, 0
 	}
@@ -142,7 +145,8 @@ func callWithGrowingBuffer(call func(buffer []byte, needed *uint32) error) ([]by
 	}
 }
 
-// queryBasics returns the start type and the command line (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-queryserviceconfigw).
+// queryBasics returns the start type and the command line
+// (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-queryserviceconfigw).
 func (s service) queryBasics() (start uint32, commandLine string, err error) {
 	buffer, err := callWithGrowingBuffer(func(b []byte, needed *uint32) error {
 		return windows.QueryServiceConfig(s.handle, (*windows.QUERY_SERVICE_CONFIG)(unsafe.Pointer(&b[0])), uint32(len(b)), needed) //nolint:gosec // small
@@ -207,8 +211,8 @@ func (s service) openRegistryKey(access uint32, use func(registry.Key) error) er
 	return hklm.WithKey(keyServices+s.name, access, use)
 }
 
-// readRegistryList reads a list from the service's key. A list that does not exist is empty. The dependencies are read here because the
-// service control manager of Wine does not return them.
+// readRegistryList reads a list from the service's key. A list that does not exist is empty. The dependencies are read
+// here because the service control manager of Wine does not return them.
 func (s service) readRegistryList(value string) ([]string, error) {
 	var list []string
 	err := s.openRegistryKey(registry.QUERY_VALUE, func(k registry.Key) (err error) {
@@ -221,8 +225,9 @@ func (s service) readRegistryList(value string) ([]string, error) {
 	return list, err
 }
 
-// isMarkedForDeletion reports whether the service is marked for deletion: Windows refuses even a change that changes nothing
-// (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-changeserviceconfigw, ERROR_SERVICE_MARKED_FOR_DELETE).
+// isMarkedForDeletion reports whether the service is marked for deletion: Windows refuses even a change that changes
+// nothing (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-changeserviceconfigw,
+// ERROR_SERVICE_MARKED_FOR_DELETE).
 func (m Manager) isMarkedForDeletion(s service) (bool, error) {
 	const same = windows.SERVICE_NO_CHANGE
 	dependencies, err := m.sameDependencies(s)

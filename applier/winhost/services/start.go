@@ -10,14 +10,15 @@ import (
 	"wmco/applier/winhost/wait"
 )
 
-// Errors of StartService that pass by themselves (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-startservicew and
-// learn.microsoft.com/windows/win32/debug/system-error-codes).
+// Errors of StartService that pass by themselves (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-startservicew
+// and learn.microsoft.com/windows/win32/debug/system-error-codes).
 const (
 	// errSharingViolation is ERROR_SHARING_VIOLATION: a scanner has the program open.
 	errSharingViolation = syscall.Errno(32)
 	// errDatabaseLocked is ERROR_SERVICE_DATABASE_LOCKED: another program changes the service control manager.
 	errDatabaseLocked = syscall.Errno(1055)
-	// errRequestTimeout is ERROR_SERVICE_REQUEST_TIMEOUT: the program did not connect within 30 seconds, as on a host that is busy, or ended before it did.
+	// errRequestTimeout is ERROR_SERVICE_REQUEST_TIMEOUT: the program did not connect within 30 seconds, as on a host
+	// that is busy, or ended before it did.
 	errRequestTimeout = syscall.Errno(1053)
 )
 

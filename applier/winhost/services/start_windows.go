@@ -188,7 +188,8 @@ func (s service) awaitStatus(ctx context.Context, limit, pause time.Duration, re
 // explainTimeout adds what the service does to the error of a wait that took too long.
 func explainTimeout(err error, limit time.Duration, last windows.SERVICE_STATUS_PROCESS) error {
 	if errors.Is(err, wait.ErrTooLong) {
-		return fmt.Errorf("%w: after %s the service is %s (state %d), process %d", err, limit, statusName(last.CurrentState), last.CurrentState, last.ProcessId)
+		return fmt.Errorf("%w: after %s the service is %s (state %d), process %d", err, limit,
+			statusName(last.CurrentState), last.CurrentState, last.ProcessId)
 	}
 	return err
 }
@@ -198,8 +199,8 @@ func isStopped(status windows.SERVICE_STATUS_PROCESS) bool {
 }
 
 // hasNoProcess reports whether nothing of the service runs: the process id is 0 then
-// (learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_status_process). In Wine, a service that was killed while it was
-// starting keeps that state.
+// (learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_status_process). In Wine, a service that was killed
+// while it was starting keeps that state.
 func hasNoProcess(status windows.SERVICE_STATUS_PROCESS) bool {
 	return isStopped(status) || status.ProcessId == 0
 }

@@ -11,8 +11,8 @@ import (
 	"wmco/bundle"
 )
 
-// StopService collects the processes of the service before the stop: after it, their parents may be gone. It also ends the
-// processes that were left when the service ended before.
+// StopService collects the processes of the service before the stop: after it, their parents may be gone. It also ends
+// the processes that were left when the service ended before.
 func (m Manager) StopService(ctx context.Context, name string) error {
 	err := withManager(func(scm windows.Handle) error {
 		return withService(scm, name, toChange, func(s service) error { return s.stopService(ctx, m.Limits) })
@@ -47,7 +47,8 @@ func (s service) stopService(ctx context.Context, limits Limits) error {
 	return s.endProcesses(ctx, &processes, limits)
 }
 
-// endProcesses asks the service to stop and waits for its processes to end. It kills those that still run after the limits.
+// endProcesses asks the service to stop and waits for its processes to end. It kills those that still run after the
+// limits.
 func (s service) endProcesses(ctx context.Context, processes *group, limits Limits) error {
 	asked := s.askToStop(ctx, limits)
 	if errors.Is(asked, windows.ERROR_DEPENDENT_SERVICES_RUNNING) || ctx.Err() != nil {
@@ -70,11 +71,11 @@ func (s service) endProcesses(ctx context.Context, processes *group, limits Limi
 	return nil
 }
 
-// askToStop sends the stop and waits until the service reports that it has stopped. A service that is starting accepts no
-// control until it runs (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-controlservice).
+// askToStop sends the stop and waits until the service reports that it has stopped. A service that is starting accepts
+// no control until it runs (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-controlservice).
 //
-// Each process is asked once: package svc of golang.org/x/sys passes controls through a channel that nobody reads once the service
-// has ended, so a program in Go that gets a second stop at that moment never exits.
+// Each process is asked once: package svc of golang.org/x/sys passes controls through a channel that nobody reads once
+// the service has ended, so a program in Go that gets a second stop at that moment never exits.
 func (s service) askToStop(ctx context.Context, limits Limits) error {
 	var last windows.SERVICE_STATUS_PROCESS
 	asked := map[uint32]bool{}
@@ -99,9 +100,8 @@ func (s service) askToStop(ctx context.Context, limits Limits) error {
 }
 
 // withoutRecovery calls do while the service has no recovery. The service control manager would take what do does for a
-// crash, and start the service again
-// (learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_failure_actionsw). If it is interrupted, the service has no
-// recovery, which the next observation finds.
+// crash, and start the service again (learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_failure_actionsw).
+// If it is interrupted, the service has no recovery, which the next observation finds.
 func (s service) withoutRecovery(do func() error) error {
 	before, err := s.queryRecovery()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"wmco/bundle"
 )
 
-// keysFile is bundle.AuthorizedKeysFile. Where the host has no folder for it, or a link or something too large in its place, every call returns
-// applier.ErrNoSetting.
+// keysFile is bundle.AuthorizedKeysFile. Where the host has no folder for it, or a link or something too large in its
+// place, every call returns applier.ErrNoSetting.
 type keysFile interface {
 	// readKeys returns the file, nil if there is none, and whether it is as sshd wants it (keysProtected).
 	readKeys(ctx context.Context) (text []byte, protected bool, err error)
@@ -20,17 +20,20 @@ type keysFile interface {
 	writeKeys(ctx context.Context, text []byte) error
 }
 
-// keysProtected reports whether sshd reads the file: it refuses all keys of one that is owned by others than SYSTEM, Administrators, the
-// installer of Windows or the user who logs in, or that others may write (github.com/PowerShell/openssh-portable,
-// contrib/win32/win32compat/w32-sshfileperm.c, check_secure_file_permission; the access that it should have is that of Microsoft Learn,
-// "Key-based authentication in OpenSSH for Windows"). A file of the user who logs in is no exception here: that user could change it, and other
-// administrators could not log in. An owner may always change the access, so the owner counts whatever the access is.
+// keysProtected reports whether sshd reads the file: it refuses all keys of one that is owned by others than SYSTEM,
+// Administrators, the installer of Windows or the user who logs in, or that others may write
+// (github.com/PowerShell/openssh-portable, contrib/win32/win32compat/w32-sshfileperm.c, check_secure_file_permission;
+// the access that it should have is that of Microsoft Learn, "Key-based authentication in OpenSSH for Windows"). A file
+// of the user who logs in is no exception here: that user could change it, and other administrators could not log in.
+// An owner may always change the access, so the owner counts whatever the access is.
 func keysProtected(file plan.FileInfo) bool { return file.IsTrusted() }
 
-// authorizedKeysKeeper keeps bundle.KindAuthorizedKey. It changes the lines of the keys that it is asked about and no others.
+// authorizedKeysKeeper keeps bundle.KindAuthorizedKey. It changes the lines of the keys that it is asked about and no
+// others.
 type authorizedKeysKeeper struct{ file keysFile }
 
-// otherAccess is the value of a key in a file that others may change or read: no bundle has it, so that the file is written again.
+// otherAccess is the value of a key in a file that others may change or read: no bundle has it, so that the file is
+// written again.
 const otherAccess = "in a file to which others have access"
 
 func (k authorizedKeysKeeper) Read(ctx context.Context, names []string) ([]plan.Setting, error) {
@@ -73,7 +76,8 @@ func (k authorizedKeysKeeper) Write(ctx context.Context, s plan.Setting) error {
 	return k.file.writeKeys(ctx, changed)
 }
 
-// withKey returns the text with a line for a key. A line that has the key already stays: its options and its comment are the administrator's.
+// withKey returns the text with a line for a key. A line that has the key already stays: its options and its comment
+// are the administrator's.
 func withKey(text []byte, s plan.Setting) []byte {
 	for line := range bytes.Lines(text) {
 		if _, fingerprint, ok := keyOfLine(string(line)); ok && fingerprint == s.Name {
@@ -98,8 +102,9 @@ func withoutKey(text []byte, name string) []byte {
 	return left
 }
 
-// keyOfLine returns the key of a line of an authorized_keys file, "ALGORITHM BASE64", and its fingerprint. Options may stand before it, which
-// have blanks in quotes only, and a comment after it (man.openbsd.org/sshd, "AUTHORIZED_KEYS FILE FORMAT").
+// keyOfLine returns the key of a line of an authorized_keys file, "ALGORITHM BASE64", and its fingerprint. Options may
+// stand before it, which have blanks in quotes only, and a comment after it (man.openbsd.org/sshd, "AUTHORIZED_KEYS
+// FILE FORMAT").
 func keyOfLine(line string) (key, fingerprint string, ok bool) {
 	line = strings.TrimPrefix(line, "\ufeff") // Set-Content of PowerShell 5 -Encoding UTF8 begins a file with it, and sshd skips it
 	if strings.HasPrefix(strings.TrimSpace(line), "#") {

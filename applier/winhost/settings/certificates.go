@@ -13,13 +13,13 @@ import (
 type certificateStore interface {
 	TrustedRoots() ([][]byte, error)
 	AddRoot(der []byte) error
-	// RemoveRoot removes the certificate with exactly these bytes. It does nothing if there is none, or if the certificate
-	// comes from group policy or the Windows root program.
+	// RemoveRoot removes the certificate with exactly these bytes. It does nothing if there is none, or if the
+	// certificate comes from group policy or the Windows root program.
 	RemoveRoot(der []byte) error
 }
 
-// certificateKeeper keeps bundle.KindTrustedCA. The name of a certificate is the digest of all its bytes, so that two with
-// the same subject or key differ.
+// certificateKeeper keeps bundle.KindTrustedCA. The name of a certificate is the digest of all its bytes, so that two
+// with the same subject or key differ.
 type certificateKeeper struct{ store certificateStore }
 
 func (c certificateKeeper) Read(_ context.Context, names []string) ([]plan.Setting, error) {

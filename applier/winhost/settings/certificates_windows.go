@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// The providers of the root store (learn.microsoft.com/windows/win32/seccrypto/system-store-locations). The whole store has
-// all that the host trusts. The part in the registry has what an administrator changes, without the certificates of group
-// policy and the Windows root program.
+// The providers of the root store (learn.microsoft.com/windows/win32/seccrypto/system-store-locations). The whole store
+// has all that the host trusts. The part in the registry has what an administrator changes, without the certificates of
+// group policy and the Windows root program.
 const (
 	wholeStore    = windows.CERT_STORE_PROV_SYSTEM_W
 	registryStore = windows.CERT_STORE_PROV_SYSTEM_REGISTRY_W

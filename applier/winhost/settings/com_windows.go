@@ -9,8 +9,8 @@ import (
 	"github.com/go-ole/go-ole/oleutil"
 )
 
-// Results of COM that have a meaning here (learn.microsoft.com/windows/win32/seccrypto/common-hresult-values and the pages of the
-// interfaces).
+// Results of COM that have a meaning here (learn.microsoft.com/windows/win32/seccrypto/common-hresult-values and the
+// pages of the interfaces).
 const (
 	resultFalse           = 0x00000001 // S_FALSE
 	resultException       = 0x80020009 // DISP_E_EXCEPTION: EXCEPINFO has the result
@@ -63,7 +63,8 @@ func withObject(class string, use func(object) error) error {
 // object is a COM object with members by name (IDispatch).
 type object struct{ *ole.IDispatch }
 
-// getObject reads a property that is an object, and callMethod calls a method that returns one. The caller releases the object.
+// getObject reads a property that is an object, and callMethod calls a method that returns one. The caller releases the
+// object.
 func (o object) getObject(property string, args ...any) (object, error) {
 	return objectResult(property)(oleutil.GetProperty(o.IDispatch, property, args...))
 }

@@ -38,19 +38,19 @@ func (k nameKeeper) Write(_ context.Context, s plan.Setting) error {
 	return k.name.renameComputer(s.Value)
 }
 
-// maxShort is the length of a NetBIOS name, in characters (learn.microsoft.com/windows/win32/api/sysinfoapi/nf-sysinfoapi-setcomputernameexw,
-// MAX_COMPUTERNAME_LENGTH).
+// maxShort is the length of a NetBIOS name, in characters
+// (learn.microsoft.com/windows/win32/api/sysinfoapi/nf-sysinfoapi-setcomputernameexw, MAX_COMPUTERNAME_LENGTH).
 const maxShort = 15
 
-// isRenamed reports whether a DNS host name is the one after the next boot already: the NetBIOS name in effect is another one, and the next is of
-// this name. So it is under Wine; Windows returns the old name until the boot.
+// isRenamed reports whether a DNS host name is the one after the next boot already: the NetBIOS name in effect is
+// another one, and the next is of this name. So it is under Wine; Windows returns the old name until the boot.
 func isRenamed(host, activeShort, nextShort string) bool {
 	short := host[:min(len(host), maxShort)]
 	return activeShort != "" && !strings.EqualFold(activeShort, nextShort) && strings.EqualFold(short, nextShort)
 }
 
-// nameAfterNextBoot returns the DNS host name after the next boot: the one that is recorded. If none is, it is the NetBIOS name after
-// the next boot, if that differs from the current one.
+// nameAfterNextBoot returns the DNS host name after the next boot: the one that is recorded. If none is, it is the
+// NetBIOS name after the next boot, if that differs from the current one.
 func nameAfterNextBoot(active, nextHost, activeShort, nextShort string) string {
 	switch {
 	case nextHost != "" && !strings.EqualFold(nextHost, active):

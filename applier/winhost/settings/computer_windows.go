@@ -41,7 +41,8 @@ func (machineName) readNames() (active, next string, err error) {
 	return active, nameAfterNextBoot(active, nextHost, activeShort, nextShort), err
 }
 
-// renameComputer takes effect with the next boot (learn.microsoft.com/windows/win32/api/sysinfoapi/nf-sysinfoapi-setcomputernameexw).
+// renameComputer takes effect with the next boot
+// (learn.microsoft.com/windows/win32/api/sysinfoapi/nf-sysinfoapi-setcomputernameexw).
 func (machineName) renameComputer(name string) error {
 	text, err := windows.UTF16PtrFromString(name)
 	if err != nil {

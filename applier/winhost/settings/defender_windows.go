@@ -75,7 +75,8 @@ func (microsoftDefender) removeExclusion(program string) error {
 }
 
 // changeExclusions calls a method of the class with one program
-// (learn.microsoft.com/previous-versions/windows/desktop/defender/add-msft-mppreference and .../remove-msft-mppreference).
+// (learn.microsoft.com/previous-versions/windows/desktop/defender/add-msft-mppreference and
+// .../remove-msft-mppreference).
 func changeExclusions(method, program string) error {
 	return withDefender(func(wmi object) error {
 		in, err := inParameters(wmi, method)

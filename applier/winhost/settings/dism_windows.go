@@ -24,7 +24,8 @@ const (
 // dism is the running Windows. Every Windows Server has the library. Without it, calls return applier.ErrNoSetting.
 type dism struct{}
 
-// dismFeature is a DismFeature. DismApi.h packs structures to one byte: this one has 12 bytes, and names are not aligned.
+// dismFeature is a DismFeature. DismApi.h packs structures to one byte: this one has 12 bytes, and names are not
+// aligned.
 type dismFeature [12]byte
 
 func (f *dismFeature) featureName() string {

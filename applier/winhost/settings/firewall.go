@@ -62,7 +62,8 @@ type property struct {
 	value any
 }
 
-// ruleProperties returns what is set on a new rule, in an order that the firewall accepts: the ports after the protocol.
+// ruleProperties returns what is set on a new rule, in an order that the firewall accepts: the ports after the
+// protocol.
 func ruleProperties(r firewallRule) []property {
 	return []property{
 		{"Name", r.Name}, {"Protocol", r.Protocol}, {"LocalPorts", r.Ports},
@@ -96,7 +97,8 @@ func shownValue(value any) string {
 	return fmt.Sprint(value)
 }
 
-// settingValue returns the value of the setting. No bundle has that of a rule that is not open, so that such a rule is replaced.
+// settingValue returns the value of the setting. No bundle has that of a rule that is not open, so that such a rule is
+// replaced.
 func (r firewallRule) settingValue() string {
 	protocol := map[int32]string{protocolTCP: "TCP", protocolUDP: "UDP"}[r.Protocol]
 	if !r.Open || protocol == "" {

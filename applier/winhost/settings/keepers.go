@@ -11,8 +11,8 @@ import (
 	"wmco/bundle"
 )
 
-// Keeper reads and changes the settings of one kind. Both methods return applier.ErrNoSetting on a host that cannot have
-// such settings.
+// Keeper reads and changes the settings of one kind. Both methods return applier.ErrNoSetting on a host that cannot
+// have such settings.
 type Keeper interface {
 	// Read returns the settings with these names, in the order of names. Their Kind and Name are not set.
 	Read(ctx context.Context, names []string) ([]plan.Setting, error)
@@ -23,8 +23,8 @@ type Keeper interface {
 // Keepers has a Keeper for each kind of setting.
 type Keepers map[bundle.EntryKind]Keeper
 
-// Read returns the settings with the kinds and names of asked, in its order. It asks each Keeper once. Settings that the
-// host cannot have are unavailable, and those of a kind that cannot be read are unknown.
+// Read returns the settings with the kinds and names of asked, in its order. It asks each Keeper once. Settings that
+// the host cannot have are unavailable, and those of a kind that cannot be read are unknown.
 func (k Keepers) Read(ctx context.Context, asked []plan.Setting) ([]plan.Setting, error) {
 	names, places := map[bundle.EntryKind][]string{}, map[bundle.EntryKind][]int{}
 	for i, a := range asked {

@@ -9,8 +9,9 @@ import (
 	"wmco/bundle"
 )
 
-// Where Windows notes that it waits for a boot. The keys exist only then, and Windows removes them with the boot. They are what programs that
-// install updates look at; there is no API for all of them (learn.microsoft.com, ISystemInformation::get_RebootRequired, is about Windows Update alone).
+// Where Windows notes that it waits for a boot. The keys exist only then, and Windows removes them with the boot. They
+// are what programs that install updates look at; there is no API for all of them (learn.microsoft.com,
+// ISystemInformation::get_RebootRequired, is about Windows Update alone).
 const (
 	keyComponents  = `SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending`
 	keyUpdates     = `SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update\RebootRequired`
@@ -51,8 +52,8 @@ func keyExists(path string) (bool, error) {
 	return err == nil, hklm.IgnoreNotExist(err)
 }
 
-// hasFileMoves reports whether a file is replaced or removed with the next boot. The list has pairs of names, and an empty second one for a file that is
-// removed (learn.microsoft.com, MoveFileExW), so it is not read as texts.
+// hasFileMoves reports whether a file is replaced or removed with the next boot. The list has pairs of names, and an
+// empty second one for a file that is removed (learn.microsoft.com, MoveFileExW), so it is not read as texts.
 func hasFileMoves() (bool, error) {
 	size := 0
 	err := hklm.WithKey(keySession, registry.QUERY_VALUE, func(k registry.Key) (err error) {

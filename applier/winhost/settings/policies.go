@@ -15,9 +15,9 @@ type policyStore interface {
 	unsetPolicy(name string) error
 }
 
-// policyKeeper keeps bundle.KindPolicy. The note of a policy is what was set and what there was before, which is put back; without a note the
-// policy was set by another program, and counts as absent. The note is written first and removed last, so that a host that is cut off in between is corrected by
-// the next run.
+// policyKeeper keeps bundle.KindPolicy. The note of a policy is what was set and what there was before, which is put
+// back; without a note the policy was set by another program, and counts as absent. The note is written first and
+// removed last, so that a host that is cut off in between is corrected by the next run.
 type policyKeeper struct {
 	// values has the numbers that Windows reads, notes the notes.
 	values, notes policyStore

@@ -10,7 +10,8 @@ import (
 	"wmco/bundle"
 )
 
-// keyNotes has the notes of policies, in values with their names. Only administrators write below HKEY_LOCAL_MACHINE\SOFTWARE.
+// keyNotes has the notes of policies, in values with their names. Only administrators write below
+// HKEY_LOCAL_MACHINE\SOFTWARE.
 const keyNotes = `SOFTWARE\wmco\policies`
 
 // policyValues are the policies in the registry. A value of another type than REG_DWORD is none.

@@ -45,7 +45,8 @@ var Hives = map[bundle.EntryKind]string{
 	bundle.KindTrustedCA: "SOFTWARE", bundle.KindPolicy: "SOFTWARE",
 }
 
-// Facts sets the names of the host, whether Defender runs, and the features if the host has any. What Windows does not tell but for the names is unknown.
+// Facts sets the names of the host, whether Defender runs, and the features if the host has any. What Windows does not
+// tell but for the names is unknown.
 func (h Host) Facts(f *bundle.Facts) (err error) {
 	if f.HostName, err = computerNameEx(windows.ComputerNamePhysicalDnsHostname); err != nil {
 		return err

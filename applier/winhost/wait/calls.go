@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// Calls are calls into one part of Windows that may hang and cannot be canceled, such as the Host Networking Service. A call that takes too long is given up:
-// its goroutine, and the thread that it is on, stay until it returns, if ever. There is one call at a time, so that no number of them piles up: while a
-// call that was given up has not returned, every other one is refused.
+// Calls are calls into one part of Windows that may hang and cannot be canceled, such as the Host Networking Service. A
+// call that takes too long is given up: its goroutine, and the thread that it is on, stay until it returns, if ever.
+// There is one call at a time, so that no number of them piles up: while a call that was given up has not returned,
+// every other one is refused.
 type Calls struct {
 	what  string
 	limit time.Duration
@@ -24,7 +25,8 @@ func (c *Calls) errNoAnswer(limit time.Duration) error {
 	return fmt.Errorf("%s has not answered within %s: %w", c.what, limit, ErrTooLong)
 }
 
-// Call makes a call within the limit. The call must not write to what its caller reads: it may still run when Call has returned.
+// Call makes a call within the limit. The call must not write to what its caller reads: it may still run when Call has
+// returned.
 func Call[T any](c *Calls, call func() (T, error)) (T, error) { return CallWithin(c, c.limit, call) }
 
 // CallWithin is Call for one that takes longer, such as a change.

@@ -1,5 +1,6 @@
-// Package cri is the container runtime of a host, containerd, by its own API: the image service of the CRI (k8s.io/cri-api), and for labels of images
-// containerd's images service. Pulls go through the hosts files of the registries, as those of the kubelet.
+// Package cri is the container runtime of a host, containerd, by its own API: the image service of the CRI
+// (k8s.io/cri-api), and for labels of images containerd's images service. Pulls go through the hosts files of the
+// registries, as those of the kubelet.
 package cri
 
 import (
@@ -25,11 +26,12 @@ import (
 
 // Labels of images.
 const (
-	// pinnedLabel has containerd's CRI report an image as pinned; the kubelet removes none of those (containerd, internal/cri/labels;
-	// kubernetes, pkg/kubelet/images/image_gc_manager.go). A pull by name writes the labels again, without it.
+	// pinnedLabel has containerd's CRI report an image as pinned; the kubelet removes none of those (containerd,
+	// internal/cri/labels; kubernetes, pkg/kubelet/images/image_gc_manager.go). A pull by name writes the labels again,
+	// without it.
 	pinnedLabel, pinnedValue = "io.cri-containerd.pinned", "pinned"
-	// markLabel says that the label above was set here, and not by containerd's own configuration, which pins the pause image. Its value is the name
-	// in the list.
+	// markLabel says that the label above was set here, and not by containerd's own configuration, which pins the pause
+	// image. Its value is the name in the list.
 	markLabel = "windowsmachineconfig.openshift.io/pinned-image"
 )
 
@@ -51,7 +53,8 @@ var _ keeper.Runtime = &Containerd{}
 // Dial is how the endpoint is reached.
 type Dial func(ctx context.Context) (net.Conn, error)
 
-// New returns the containerd that dial reaches. Nothing is dialed before it is needed, and a connection that breaks is dialed again.
+// New returns the containerd that dial reaches. Nothing is dialed before it is needed, and a connection that breaks is
+// dialed again.
 func New(dial Dial, disk func(context.Context) (keeper.Disk, error)) (*Containerd, error) {
 	connection, err := grpc.NewClient("passthrough:///containerd", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }),
@@ -62,7 +65,8 @@ func New(dial Dial, disk func(context.Context) (keeper.Disk, error)) (*Container
 	return &Containerd{runtime.NewImageServiceClient(connection), images.NewImagesClient(connection), disk}, nil
 }
 
-// FindImage implements images.Runtime. It is pinned too where containerd's own configuration pins it, as the pause image, and then stays as it is.
+// FindImage implements images.Runtime. It is pinned too where containerd's own configuration pins it, as the pause
+// image, and then stays as it is.
 func (c *Containerd) FindImage(ctx context.Context, name string) (keeper.Image, error) {
 	answer, err := c.cri.ImageStatus(ctx, &runtime.ImageStatusRequest{Image: &runtime.ImageSpec{Image: name}})
 	if err != nil {
@@ -84,8 +88,9 @@ func (c *Containerd) PullImage(ctx context.Context, name string, auth bundle.Sec
 	return describeError(err)
 }
 
-// serverOf returns the address of an image's own registry. containerd gives credentials with an address to no other server, and to every mirror
-// without one (internal/cri/server/images, ParseAuth); it asks registry-1.docker.io for docker.io (core/remotes/docker, DefaultHost).
+// serverOf returns the address of an image's own registry. containerd gives credentials with an address to no other
+// server, and to every mirror without one (internal/cri/server/images, ParseAuth); it asks registry-1.docker.io for
+// docker.io (core/remotes/docker, DefaultHost).
 func serverOf(name string) string {
 	host, _, _ := strings.Cut(name, "/")
 	if host == "docker.io" {
@@ -94,7 +99,8 @@ func serverOf(name string) string {
 	return "https://" + host
 }
 
-// PinImage implements images.Runtime. containerd keeps an image by the names in its status; containerd's CRI follows the change of a label by its event.
+// PinImage implements images.Runtime. containerd keeps an image by the names in its status; containerd's CRI follows
+// the change of a label by its event.
 func (c *Containerd) PinImage(ctx context.Context, name string) error {
 	answer, err := c.cri.ImageStatus(ctx, &runtime.ImageStatusRequest{Image: &runtime.ImageSpec{Image: name}})
 	if err != nil {
@@ -109,7 +115,8 @@ func (c *Containerd) PinImage(ctx context.Context, name string) error {
 
 var errNotThere = errors.New("the image is not there")
 
-// referenceOf returns the name of an image in containerd. It is that of the list, but for docker.io, whose short names have "library/" there.
+// referenceOf returns the name of an image in containerd. It is that of the list, but for docker.io, whose short names
+// have "library/" there.
 func referenceOf(name string, references []string) string {
 	if slices.Contains(references, name) {
 		return name
@@ -157,8 +164,9 @@ func (c *Containerd) UnpinImage(ctx context.Context, name string) error {
 	return err
 }
 
-// writeLabels writes both labels of an image, and no other field of it. An empty value takes a label off. The target is sent though the mask leaves it out:
-// containerd 2.4 ends with a nil pointer where there is none (plugins/services/images, imageFromProto).
+// writeLabels writes both labels of an image, and no other field of it. An empty value takes a label off. The target is
+// sent though the mask leaves it out: containerd 2.4 ends with a nil pointer where there is none
+// (plugins/services/images, imageFromProto).
 func (c *Containerd) writeLabels(ctx context.Context, reference, pin, mark string) error {
 	image, err := c.images.Get(inNamespace(ctx), &images.GetImageRequest{Name: reference})
 	if err != nil {
@@ -168,7 +176,8 @@ func (c *Containerd) writeLabels(ctx context.Context, reference, pin, mark strin
 		return fmt.Errorf("%w: containerd names no target of it", errNotThere)
 	}
 	_, err = c.images.Update(inNamespace(ctx), &images.UpdateImageRequest{
-		Image:      &images.Image{Name: reference, Target: image.GetImage().GetTarget(), Labels: map[string]string{pinnedLabel: pin, markLabel: mark}},
+		Image: &images.Image{Name: reference, Target: image.GetImage().GetTarget(),
+			Labels: map[string]string{pinnedLabel: pin, markLabel: mark}},
 		UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"labels." + pinnedLabel, "labels." + markLabel}},
 	})
 	return describeError(err)

@@ -23,9 +23,9 @@ func NewLocal() (*Containerd, error) {
 	return New(func(ctx context.Context) (net.Conn, error) { return dialPipe(ctx, pipe) }, diskSpace)
 }
 
-// dialPipe connects to a pipe of SYSTEM or Administrators. Any user can create a pipe of any name that is free, and owns it then
-// (learn.microsoft.com/windows/win32/ipc/named-pipe-security-and-access-rights): while containerd does not run, whoever takes its name would be given
-// the credentials of registries.
+// dialPipe connects to a pipe of SYSTEM or Administrators. Any user can create a pipe of any name that is free, and
+// owns it then (learn.microsoft.com/windows/win32/ipc/named-pipe-security-and-access-rights): while containerd does not
+// run, whoever takes its name would be given the credentials of registries.
 func dialPipe(ctx context.Context, name string) (net.Conn, error) {
 	conn, err := winio.DialPipeContext(ctx, name)
 	if err != nil {
@@ -37,8 +37,9 @@ func dialPipe(ctx context.Context, name string) (net.Conn, error) {
 	return conn, nil
 }
 
-// checkOwner returns an error unless SYSTEM or Administrators own the object behind a connection. The right to read that is part of the access with which
-// winio opens a pipe (GENERIC_READ; learn.microsoft.com/windows/win32/api/aclapi/nf-aclapi-getsecurityinfo).
+// checkOwner returns an error unless SYSTEM or Administrators own the object behind a connection. The right to read
+// that is part of the access with which winio opens a pipe (GENERIC_READ;
+// learn.microsoft.com/windows/win32/api/aclapi/nf-aclapi-getsecurityinfo).
 func checkOwner(conn net.Conn) error {
 	file, ok := conn.(interface{ Fd() uintptr })
 	if !ok {
