@@ -89,10 +89,51 @@ func (r *run) claimPrograms(ctx context.Context) error {
 		return nil
 	}
 	infos, err := r.Host.Stat(ctx, []string{plan.ProgramRoot})
+	if err != nil {
+		return err
+	}
+	if infos[0].Kind == plan.FileDirectory {
+		if err := r.quarantineContents(ctx, infos[0]); err != nil {
+			return err
+		}
+	}
+	return r.claimRuntime(ctx)
+}
+
+// claimRuntime sets aside what others have made in the folder of containerd, where an administrator has made that without an access of its own. What is further
+// inside is of images, and of their owners.
+func (r *run) claimRuntime(ctx context.Context) error {
+	infos, err := r.Host.Stat(ctx, []string{plan.RuntimeFolder})
 	if err != nil || infos[0].Kind != plan.FileDirectory {
 		return err
 	}
-	return r.quarantineContents(ctx, infos[0])
+	inside, err := r.Host.List(ctx, plan.RuntimeFolder)
+	if err != nil {
+		return fmt.Errorf("listing %s: %w", plan.RuntimeFolder, err)
+	}
+	left := len(inside)
+	for _, child := range inside {
+		if isForeign(child) {
+			if err := r.quarantinePath(ctx, child.Path); err != nil {
+				return err
+			}
+			left--
+		}
+	}
+	return r.replaceHeld(ctx, infos[0], left)
+}
+
+// replaceHeld makes a folder again that others could change until this run, where nothing is left in it: whoever has it open can make it lead elsewhere while
+// it is empty, whatever access it got (learn.microsoft.com/windows/win32/fileio/reparse-point-operations).
+func (r *run) replaceHeld(ctx context.Context, f plan.FileInfo, left int) error {
+	wasOpen := r.observed.FileAt(f.Path).Access == plan.AccessOther && f.Access != plan.AccessOther
+	if left > 0 || !wasOpen {
+		return nil
+	}
+	if err := r.quarantinePath(ctx, f.Path); err != nil {
+		return err
+	}
+	return r.makeFolder(ctx, f.Path, f.Access)
 }
 
 // isForeign reports whether something belongs to another product, or leads elsewhere.
@@ -116,7 +157,7 @@ func (r *run) makeFolder(ctx context.Context, path string, access bundle.Access)
 		}
 		f.Kind = plan.FileAbsent
 	}
-	if f.Kind == plan.FileAbsent && slices.Contains(plan.GuardedFolders(), path) {
+	if f.Kind == plan.FileAbsent && plan.MovedInPlace(path) {
 		return records.PlaceFolder(ctx, r.Host, path, access)
 	}
 	return r.Host.MakeDirectory(ctx, path, access)
@@ -128,16 +169,19 @@ func (r *run) quarantineContents(ctx context.Context, f plan.FileInfo) error {
 	if err != nil {
 		return fmt.Errorf("listing %s: %w", f.Path, err)
 	}
+	left := 0
 	for _, child := range inside {
 		switch {
 		case child.Owner == plan.OwnerOther:
 			err = r.quarantinePath(ctx, child.Path)
+			left--
 		case child.Kind == plan.FileDirectory:
 			err = r.quarantineContents(ctx, child)
 		}
 		if err != nil {
 			return err
 		}
+		left++
 	}
-	return nil
+	return r.replaceHeld(ctx, f, left)
 }
