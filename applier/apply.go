@@ -186,7 +186,7 @@ func (r *run) changeHost(ctx context.Context, steps plan.Plan, swap *plan.Step, 
 	if err := r.steps.doSteps(ctx, steps.Steps[:first]); err != nil {
 		return err
 	}
-	if err := r.quarantine.claimPrograms(ctx, r.records); err != nil {
+	if err := r.quarantine.claimPrograms(ctx, r.records, r.observed); err != nil {
 		return err
 	}
 	return r.steps.doSteps(ctx, steps.Steps[first:])

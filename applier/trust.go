@@ -3,7 +3,6 @@ package applier
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"wmco/applier/plan"
 	"wmco/applier/records"
@@ -45,23 +44,66 @@ func (q quarantine) claimRoots(ctx context.Context, r *records.Records) error {
 			return err
 		}
 	}
-	return q.claimPrograms(ctx, r)
+	return q.claimPrograms(ctx, r, plan.Observed{})
 }
 
 // claimPrograms sets aside what others have put beside the programs before the first bundle was applied. Where an
 // administrator or another operator had made the folder without an access of its own, users could add files, and a
 // program looks for libraries in its own folder first
 // (learn.microsoft.com/windows/win32/dlls/dynamic-link-library-search-order). It comes before the plan, which then has
-// what is missing, and again when the folders have our access, before anything starts.
-func (q quarantine) claimPrograms(ctx context.Context, r *records.Records) error {
+// what is missing, and again when the folders have our access, before anything starts. Before is the host before the
+// first action, empty where that is not known yet.
+func (q quarantine) claimPrograms(ctx context.Context, r *records.Records, before plan.Observed) error {
 	if r.Ledger.AppliedDigest() != "" {
 		return nil
 	}
 	infos, err := q.host.Stat(ctx, []string{plan.ProgramRoot})
+	if err != nil {
+		return err
+	}
+	if infos[0].Kind == plan.FileDirectory {
+		if err := q.setAsideInside(ctx, r, before, infos[0]); err != nil {
+			return err
+		}
+	}
+	return q.claimRuntime(ctx, r, before)
+}
+
+// claimRuntime sets aside what others have made in the folder of containerd, where an administrator has made that
+// without an access of its own. What is further inside is of images, and of their owners.
+func (q quarantine) claimRuntime(ctx context.Context, r *records.Records, before plan.Observed) error {
+	infos, err := q.host.Stat(ctx, []string{plan.RuntimeFolder})
 	if err != nil || infos[0].Kind != plan.FileDirectory {
 		return err
 	}
-	return q.setAsideInside(ctx, infos[0])
+	inside, err := q.host.List(ctx, plan.RuntimeFolder)
+	if err != nil {
+		return fmt.Errorf("listing %s: %w", plan.RuntimeFolder, err)
+	}
+	left := len(inside)
+	for _, child := range inside {
+		if isForeign(child) {
+			if err := q.setAside(ctx, child.Path); err != nil {
+				return err
+			}
+			left--
+		}
+	}
+	return q.replaceHeld(ctx, r, before, infos[0], left)
+}
+
+// replaceHeld makes a folder again that others could change until this run, where nothing is left in it: whoever has it
+// open can make it lead elsewhere while it is empty, whatever access it got
+// (learn.microsoft.com/windows/win32/fileio/reparse-point-operations).
+func (q quarantine) replaceHeld(ctx context.Context, r *records.Records, before plan.Observed, f plan.FileInfo, left int) error {
+	wasOpen := before.FileAt(f.Path).Access == plan.AccessOther && f.Access != plan.AccessOther
+	if left > 0 || !wasOpen {
+		return nil
+	}
+	if err := q.setAside(ctx, f.Path); err != nil {
+		return err
+	}
+	return q.makeFolder(ctx, r, f.Path, f.Access)
 }
 
 // isForeign reports whether something belongs to another product, or leads elsewhere.
@@ -86,28 +128,31 @@ func (q quarantine) makeFolder(ctx context.Context, r *records.Records, path str
 		}
 		f.Kind = plan.FileAbsent
 	}
-	if f.Kind == plan.FileAbsent && slices.Contains(plan.GuardedFolders(), path) {
+	if f.Kind == plan.FileAbsent && plan.MovedInPlace(path) {
 		return records.PlaceFolder(ctx, q.host, path, access)
 	}
 	return q.host.MakeDirectory(ctx, path, access)
 }
 
 // setAsideInside sets aside what is somebody else's in a folder and in the folders below.
-func (q quarantine) setAsideInside(ctx context.Context, f plan.FileInfo) error {
+func (q quarantine) setAsideInside(ctx context.Context, r *records.Records, before plan.Observed, f plan.FileInfo) error {
 	inside, err := q.host.List(ctx, f.Path)
 	if err != nil {
 		return fmt.Errorf("listing %s: %w", f.Path, err)
 	}
+	left := 0
 	for _, child := range inside {
 		switch {
 		case child.Owner == plan.OwnerOther:
 			err = q.setAside(ctx, child.Path)
+			left--
 		case child.Kind == plan.FileDirectory:
-			err = q.setAsideInside(ctx, child)
+			err = q.setAsideInside(ctx, r, before, child)
 		}
 		if err != nil {
 			return err
 		}
+		left++
 	}
-	return nil
+	return q.replaceHeld(ctx, r, before, f, left)
 }

@@ -222,7 +222,7 @@ func TestAFolderThatAUserHoldsIsNotTaken(t *testing.T) {
 func TestAFolderThatAUserMakesDuringTheFirstApplyIsNotTaken(t *testing.T) {
 	t.Parallel()
 	const made = plan.StateFolder + `\folder` + bundle.NewMark
-	for i, path := range []string{`C:\k`, `C:\var`} {
+	for i, path := range []string{`C:\k`, plan.RuntimeFolder, `C:\var`} {
 		m, planted, moves := newMachine(), false, 0
 		m.Faults.Before = func(op simulation.Operation) error {
 			makes := op.Verb == simulation.VerbMake && op.Target == path
@@ -349,6 +349,80 @@ func TestFilesOfUsersBesideProgramsAreSetAside(t *testing.T) {
 	}
 	if f := m.Snapshot().Files[`C:\k`]; f.Access != bundle.AccessUsers {
 		t.Errorf("%+v", f)
+	}
+}
+
+// TestAnEmptyFolderThatUsersCouldOpenIsMadeAgain: whoever has it open can make it lead to a folder of theirs, and a kubelet runs what is in that of static pods.
+func TestAnEmptyFolderThatUsersCouldOpenIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	const pods, full = `C:\k\pods`, `C:\k\containerd`
+	for name, inside := range map[string]string{"empty": "", "with a file of theirs": pods + `\evil.yaml`} {
+		m := newMachine()
+		for _, path := range []string{`C:\k`, pods, full} {
+			m.PlaceFolder(path)
+			if err := m.MakeDirectory(t.Context(), path, plan.AccessOther); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m.Faults.Before = func(op simulation.Operation) error {
+			if inside != "" && op.Verb == simulation.VerbWrite && op.Target == journalPath {
+				m.Plant(inside, "evil")
+				inside = ""
+			}
+			return nil
+		}
+		m.mustApply(t, newNode().Changed(func(n *node) { n.Empty = []string{pods} }))
+		m.keptAside(t, "-pods")
+		files := m.Snapshot().Files
+		if f := files[pods]; f.Access != bundle.AccessAdmins || f.Owner != plan.OwnerAdmins {
+			t.Errorf("%s: %+v", name, f)
+		}
+		for path := range files {
+			if strings.HasPrefix(path, records.DirAside+`\`) && strings.HasSuffix(path, "-containerd") {
+				t.Errorf("%s: a folder with programs was moved", name)
+			}
+		}
+	}
+}
+
+// TestTheFolderOfContainerdIsNotOfAUser: in C:\ProgramData every user may make it, or what is in one that an administrator has made, and containerd runs programs
+// from it.
+func TestTheFolderOfContainerdIsNotOfAUser(t *testing.T) {
+	t.Parallel()
+	const root = plan.RuntimeFolder + `\root`
+	for name, plant := range map[string]func(*machine){
+		"the folder": func(m *machine) { m.Plant(root+`\opt\bin\evil.exe`, "evil") },
+		"one in it":  func(m *machine) { m.PlaceFolder(plan.RuntimeFolder); m.Plant(root+`\opt\bin\evil.exe`, "evil") },
+		"a link":     func(m *machine) { m.PlaceLink(plan.RuntimeFolder) },
+		"one to add to": func(m *machine) {
+			m.PlaceFolder(plan.RuntimeFolder)
+			if err := m.MakeDirectory(t.Context(), plan.RuntimeFolder, plan.AccessOther); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"none": func(*machine) {},
+	} {
+		m := newMachine()
+		plant(m)
+		m.mustApply(t, newNode())
+		files := m.Snapshot().Files
+		if f := files[plan.RuntimeFolder]; f.Kind != plan.FileDirectory || f.Owner != plan.OwnerAdmins || f.Access != bundle.AccessAdmins {
+			t.Errorf("%s: %+v", name, f)
+		}
+		if f, there := files[root]; there {
+			t.Errorf("%s: %+v", name, f)
+		}
+		if name != "none" && name != "a link" {
+			m.keptAside(t, map[bool]string{true: "-root", false: "-containerd"}[name == "one in it"])
+		}
+		m.Place(root+`\image`, bundle.AccessAdmins, "of containerd")
+		m.mustApply(t, newNode())
+		if _, err := m.engine().Cleanup(t.Context(), applier.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, there := m.Contents(root + `\image`); !there {
+			t.Errorf("%s: a cleanup has removed an image", name)
+		}
 	}
 }
 

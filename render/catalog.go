@@ -130,6 +130,7 @@ func directoryRows() []Row {
 		dir(dirCNI, bundle.AccessUsers, "CNI plugins"),
 		dir(dirCNIConfig, bundle.AccessAdmins, "CNI configuration and the client certificates of hybrid-overlay-node"),
 		dir(dirManifests, bundle.AccessAdmins, "static pods"),
+		dir(dirVolumes, bundle.AccessAdmins, "FlexVolume drivers of administrators, which the kubelet runs"),
 		dir(dirTLS, bundle.AccessUsers, "web configuration of windows_exporter"),
 		dir(dirTLSCerts, bundle.AccessAdmins, "certificate and key of windows_exporter"),
 		dir(dirLogs, bundle.AccessUsers, "logs, as must-gather and oc adm node-logs read them"),

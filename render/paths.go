@@ -11,6 +11,7 @@ const (
 	dirCNI        = `C:\k\cni`
 	dirCNIConfig  = layout.DirCNIConfig
 	dirManifests  = `C:\k\etc\kubernetes\manifests`
+	dirVolumes    = `C:\k\volume-plugins`
 	dirTLS        = `C:\k\tls`
 	dirTLSCerts   = `C:\k\tls\certs`
 	dirLogs       = layout.DirLogs
@@ -94,6 +95,9 @@ func portDoc(rule string) string {
 
 // metadataRoute is the link-local address of the instance metadata service.
 const metadataRoute = layout.MetadataRoute
+
+// nothingToRead is the file of Windows that is there and empty.
+const nothingToRead = "NUL"
 
 // The taint, label and description that mark Windows nodes and their services.
 const (

@@ -50,6 +50,9 @@ func (e *emitter) kubeletEntries() {
 
 // kubeletConfig returns the configuration of a Windows kubelet, with the settings' override on top.
 //
+// The kubelet runs what is in the folder of volume plugins, as SYSTEM. Its default is C:\usr\libexec\kubernetes\kubelet-plugins\volume\exec
+// (k8s.io/kubernetes/pkg/kubelet/apis/config/v1beta1, DefaultVolumePluginDir), which every user of a host may make, or fill where the kubelet has made it.
+//
 // Until the Node exists, certificates are not rotated. A kubelet that rotates makes the key of its first certificate in memory
 // (k8s.io/kubernetes/cmd/kubelet/app, buildKubeletClientConfig; k8s.io/client-go/util/certificate, generateCSR); one that does
 // not keeps it in kubelet-client.key.tmp until it has the certificate (pkg/kubelet/certificate/bootstrap, LoadClientCert), where
@@ -71,6 +74,7 @@ func (c Cluster) mergedKubelet(stage bundle.Stage) (kubeletv1beta1.KubeletConfig
 		RotateCertificates:    stage == bundle.StageJoined,
 		ServerTLSBootstrap:    true,
 		StaticPodPath:         dirManifests,
+		VolumePluginDir:       dirVolumes,
 		Authentication:        kubeletv1beta1.KubeletAuthentication{X509: kubeletv1beta1.KubeletX509Authentication{ClientCAFile: fileKubeletCA}, Anonymous: kubeletv1beta1.KubeletAnonymousAuthentication{Enabled: new(false)}},
 		ClusterDomain:         clusterDomain,
 		CgroupsPerQOS:         new(false),

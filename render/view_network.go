@@ -63,10 +63,12 @@ func (e *emitter) hybridOverlayService() bundle.Service {
 		"bootstrap-kubeconfig": fileKubeconfig,
 		"cert-dir":             dirCNIConfig,
 		"cert-duration":        "24h",
-		"k8s-apiserver":        e.cluster.APIServerInternalURL,
-		"k8s-cacert":           fileBootstrapCA,
-		"logfile":              log,
-		"windows-service":      "true",
+		// Without one it reads C:\etc\openvswitch\ovn_k8s.conf, which every user of the host may make, and which names a kubeconfig: that starts programs.
+		"config-file":     nothingToRead,
+		"k8s-apiserver":   e.cluster.APIServerInternalURL,
+		"k8s-cacert":      fileBootstrapCA,
+		"logfile":         log,
+		"windows-service": "true",
 	}
 	if port := e.cluster.Network.HybridOverlayPort; port != 0 && port != defaultVXLANPort {
 		flags["hybrid-overlay-vxlan-port"] = strconv.Itoa(port)

@@ -15,6 +15,7 @@ func TestPlansOfFiles(t *testing.T) {
 			"adopt: endpoint VIPEndpoint",
 			`adopt: directory C:\k`,
 			`adopt: directory C:\k\cni`,
+			`adopt: directory C:\ProgramData\containerd`,
 			`adopt: file C:\k\cni\cni.conf`,
 			`adopt: file C:\k\kubelet.conf`,
 			`adopt: payload C:\k\kubelet.exe`,
@@ -164,6 +165,7 @@ func TestPlansOfRemovals(t *testing.T) {
 			"delete service containerd: unwanted, drain",
 			"put service kubelet: differs, none",
 			"start service kubelet: dependency, drain",
+			`remove directory C:\ProgramData\containerd: unwanted, none`,
 		}},
 		{"a service that is no longer wanted does not exist", func(h *plannedHost) {
 			h.drop(func(b *bundle.Bundle) { b.Cluster.Services = b.Cluster.Services[:1] })

@@ -15,7 +15,7 @@ func CheckKept(path string) error {
 	}
 	isParent := slices.ContainsFunc(managedRoots(),
 		func(root string) bool { return strings.HasPrefix(bundle.FoldPath(root), bundle.FoldPath(path)+`\`) })
-	if !inRoots(path) && !isParent {
+	if !inRoots(path) && !isParent && bundle.FoldPath(path) != bundle.FoldPath(RuntimeFolder) {
 		return fmt.Errorf("%w: %s is in none of %s", bundle.ErrPath, path, strings.Join(managedRoots(), ", "))
 	}
 	return nil
@@ -30,8 +30,21 @@ func managedRoots() []string { return []string{ProgramRoot, `C:\var\log`, `C:\va
 // nothing on Windows).
 const KubeletKeys = `C:\var\lib\kubelet\pki`
 
+// RuntimeFolder is where containerd, the service of the name RuntimeService, keeps images, and programs that it finds before others. It takes the folder as it
+// is (github.com/containerd/containerd, cmd/containerd/server, CreateTopLevelDirectories), and in C:\ProgramData every user may make one.
+const (
+	RuntimeService = "containerd"
+	RuntimeFolder  = `C:\ProgramData\containerd`
+)
+
 // ProgramRoot is the root with the programs of services.
 const ProgramRoot = `C:\k`
+
+// MovedInPlace reports whether a folder is one of those that every user may make before it is made: it is moved to its
+// place.
+func MovedInPlace(path string) bool {
+	return slices.Contains(GuardedFolders(), path) || path == RuntimeFolder
+}
 
 // GuardedFolders returns the roots and the folders above them, outer ones first. Whoever owns one of them decides what
 // is in a root.

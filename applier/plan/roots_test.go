@@ -50,12 +50,12 @@ func TestCheckRoots(t *testing.T) {
 
 // TestCheckKept: a journal may name paths in the roots, and the folders around them, which a run may have made.
 func TestCheckKept(t *testing.T) {
-	for _, path := range []string{`C:\k`, `C:\k\a`, `C:\var`, `C:\VAR\log`, `C:\var\lib\kubelet`} {
+	for _, path := range []string{`C:\k`, `C:\k\a`, `C:\var`, `C:\VAR\log`, `C:\var\lib\kubelet`, `C:\programdata\containerd`} {
 		if err := CheckKept(path); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	for _, path := range []string{`C:\Windows`, `C:\va`, `C:\var\elsewhere`, `C:\k\..\Windows`, `C:\k\a:stream`, `k\a`, ""} {
+	for _, path := range []string{`C:\Windows`, `C:\ProgramData`, `C:\ProgramData\containerd\root`, `C:\va`, `C:\var\elsewhere`, `C:\k\..\Windows`, `C:\k\a:stream`, `k\a`, ""} {
 		if err := CheckKept(path); !errors.Is(err, bundle.ErrPath) {
 			t.Errorf("%q: %v", path, err)
 		}

@@ -75,6 +75,11 @@ func NewTarget(b bundle.Bundle, contents Contents) Target {
 		for _, l := range s.Logs {
 			t.Logs[bundle.FoldPath(bundle.Dir(l.Path))] = true
 		}
+		if s.Name == RuntimeService {
+			t.Files = append(t.Files, WantedFile{
+				ID: bundle.KindDirectory.ID(RuntimeFolder), Path: RuntimeFolder, Kind: FileDirectory, Access: bundle.AccessAdmins, Impact: bundle.ImpactNone,
+			})
+		}
 	}
 	t.addParents()
 	return t
@@ -145,6 +150,9 @@ func (t *Target) addParents() {
 		}
 	}
 	for _, f := range slices.Clone(t.Files) {
+		if f.Path == RuntimeFolder {
+			continue // the folder around it is of Windows
+		}
 		for dir := bundle.Dir(f.Path); !IsRoot(dir) && !have[bundle.FoldPath(dir)]; dir = bundle.Dir(dir) {
 			have[bundle.FoldPath(dir)] = true
 			folder := WantedFile{ID: bundle.KindDirectory.ID(dir), Path: dir, Kind: FileDirectory, Impact: bundle.ImpactNone}

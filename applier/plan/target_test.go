@@ -54,6 +54,7 @@ func TestTargetOfABundle(t *testing.T) {
 		`directory C:\k\tls for admins`,
 		`directory C:\k\tls\deep for as around it, admins`,
 		`directory C:\k\tls\deep\deeper for as around it, admins`,
+		`directory C:\ProgramData\containerd for admins`,
 		`directory C:\var for `, // it is above a root: others have made it
 		`directory C:\var\log for as around it, users`,
 		`file C:\k\cni\cni.conf for users`,
@@ -99,6 +100,7 @@ func TestDropUnwanted(t *testing.T) {
 		{name: "nothing was there before", wanted: nothing},
 		{name: "nothing is wanted: features and the last authorized keys stay", wanted: nothing, owned: []bundle.Bundle{earlier}, want: []string{
 			`without directory C:\k\cni: unwanted`,
+			`without directory C:\ProgramData\containerd: unwanted`,
 			`without file C:\k\cni\cni.conf: unwanted`,
 			`without file C:\k\kubelet.conf: unwanted`,
 			`without payload C:\k\kubelet.exe: unwanted`,

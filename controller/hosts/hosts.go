@@ -48,7 +48,7 @@ type Hosts struct {
 
 	mu   sync.Mutex
 	busy map[string]bool
-	// seen are the facts that each address reported last.
+	// seen are the names in the facts that each address reported last.
 	seen map[string]bundle.Facts
 }
 
@@ -262,8 +262,19 @@ func (h *Hosts) askFacts(ctx context.Context, agent *remote.Agent) (bundle.Facts
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.seen[agent.Target().Host()] = facts
+	h.seen[agent.Target().Host()] = onlyNames(facts)
 	return facts, nil
+}
+
+// longestName is longer than any name of a host, in bytes.
+const longestName = 1 << 10
+
+// onlyNames returns the names in facts, which is what is kept of a host: it may say as much as an answer holds.
+func onlyNames(f bundle.Facts) bundle.Facts {
+	if len(f.HostName)+len(f.DNSSuffix)+len(f.MetadataName) > longestName {
+		return bundle.Facts{Schema: f.Schema}
+	}
+	return bundle.Facts{Schema: f.Schema, HostName: f.HostName, DNSSuffix: f.DNSSuffix, MetadataName: f.MetadataName}
 }
 
 // askCheckedFacts asks a host for its facts, and refuses it if it is not the one that is meant.
@@ -275,8 +286,8 @@ func (h *Hosts) askCheckedFacts(ctx context.Context, agent *remote.Agent, check 
 	return facts, err
 }
 
-// LastFacts returns what a host reported when it was last reached by this process, zero if it was not. They only say
-// whom to ask: a decision needs new ones.
+// LastFacts returns the names that a host reported when it was last reached by this process, zero if it was not. They
+// only say whom to ask: a decision needs new ones.
 func (h *Hosts) LastFacts(address string) bundle.Facts {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -43,6 +43,8 @@ type Observed struct {
 	// Readable are the names that the Role lists, Readers the users that its binding lists; both sorted. Nil where
 	// there is no such object.
 	Readable, Readers []string
+	// Granted is when Readers were written last, by the API server's clock; zero where that is not known.
+	Granted time.Time
 	// roleVersion and bindingVersion are those that were read; empty where there is no such object.
 	roleVersion, bindingVersion string
 }
@@ -54,8 +56,9 @@ type Node struct {
 	// none that can be read.
 	Desired published.Desired
 	Report  published.Report
-	// Known reports whether the operator knows the host of the Node.
-	Known bool
+	// Known reports whether the operator knows the host of the Node, Created is when the Node was made.
+	Known   bool
+	Created time.Time
 }
 
 // Changes are what brings the cluster to what is wanted, in the order in which they must be made. Zero values are no
@@ -105,7 +108,7 @@ func PlanChanges(wanted []Wanted, o Observed) Changes {
 	parts := map[string]Secret{}
 	nodes := make(map[string]*Node, len(o.Nodes))
 	for i := range o.Nodes {
-		if n := &o.Nodes[i]; n.Known || slices.Contains(o.Readers, NodeUser(n.Name)) {
+		if n := &o.Nodes[i]; o.mayRead(n) {
 			nodes[n.Name] = n
 		}
 	}
@@ -279,14 +282,22 @@ func (c *Changes) decideLayers(parts map[string]Secret, n needs, o Observed) {
 	}
 }
 
-// decideReaders keeps the subjects of the binding in step with the nodes of known hosts. A node that could read before
-// stays while its Node is there: after an upgrade of the operator, each host has to be asked once.
+// grantedLong is longer than a cache of Nodes, by which access is given, may be behind.
+const grantedLong = time.Hour
+
+// mayRead reports whether a node may read layers: its host is known, or it has been able to for long and its Node was
+// there then, as after an upgrade of the operator, until each host was asked. A Node that was made since is another one:
+// whoever has the kubelet's certificate of a host that was removed makes it again.
+func (o *Observed) mayRead(n *Node) bool {
+	return n.Known || n.Created.Add(grantedLong).Before(o.Granted) && slices.Contains(o.Readers, NodeUser(n.Name))
+}
+
+// decideReaders keeps the subjects of the binding in step with the nodes that may read.
 func (c *Changes) decideReaders(o Observed) {
 	users := make([]string, 0, len(o.Nodes))
 	for i := range o.Nodes {
-		n := &o.Nodes[i]
-		if user := NodeUser(n.Name); n.Known || slices.Contains(o.Readers, user) {
-			users = append(users, user)
+		if n := &o.Nodes[i]; o.mayRead(n) {
+			users = append(users, NodeUser(n.Name))
 		}
 	}
 	slices.Sort(users)

@@ -249,6 +249,7 @@ func TestWhatNodesSayHasAnEnd(t *testing.T) {
 		{"the operator needs it no longer", &Age{For: KeptFor}, []string{secret}, Changes{Delete: []string{oldSecret}}},
 	} {
 		for how, node := range says {
+			node.Known = true
 			o := Observed{
 				Nodes: []Node{node}, Readable: tt.readable, Readers: users, Replaced: map[string]Age{},
 				Secrets: map[string]string{secret: a.Cluster.Label(), oldSecret: old.Cluster.Label()},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,6 +48,8 @@ type Publisher struct {
 	Elapsed func() time.Duration
 
 	ages ages
+	// granted is when nodes were given access last.
+	granted granted
 	// failed are the wanted Secrets that could not be written when they were tried last.
 	failed map[string]bool
 }
@@ -165,13 +168,33 @@ func (p *Publisher) observeAccess(ctx context.Context, r client.Reader, o *Obser
 	}
 	if o.bindingVersion != "" && binding.RoleRef == roleRef() &&
 		slices.Equal(binding.Subjects, userSubjects(boundUsers(binding))) {
-		o.Readers = boundUsers(binding)
+		o.Readers, o.Granted = boundUsers(binding), p.grantedAt(binding)
 	}
 	return nil
 }
 
+// granted is when a version of the binding was written.
+type granted struct {
+	version string
+	at      time.Time
+}
+
+// grantedAt returns when the subjects of the binding were written last, by the API server's clock and record of who writes which field. A cache has no such record: the time is
+// known there for the version that was read without one last.
+func (p *Publisher) grantedAt(b rbacv1.RoleBinding) time.Time {
+	for _, m := range b.ManagedFields {
+		if m.Time != nil && m.FieldsV1 != nil && strings.Contains(m.FieldsV1.GetRawString(), `"f:subjects"`) && (p.granted.version != b.ResourceVersion || m.Time.After(p.granted.at)) {
+			p.granted = granted{b.ResourceVersion, m.Time.Time}
+		}
+	}
+	if p.granted.version != b.ResourceVersion {
+		return time.Time{}
+	}
+	return p.granted.at
+}
+
 func nodeOf(object windowsnode.Node) Node {
-	n := Node{Name: object.Name, Report: object.Report}
+	n := Node{Name: object.Name, Report: object.Report, Created: object.CreationTimestamp.Time}
 	if object.DesiredError == nil {
 		n.Desired = object.Desired
 	}

@@ -353,7 +353,7 @@ func everyone(context.Context, bool) (func(string, types.UID) bool, error) {
 }
 
 // TestLayersAreForNodesOfKnownHosts: a Node that gives itself the label of Windows gets no access, and one that had access before there were
-// records keeps it while it is there, with what it has.
+// records keeps it while it is there, with what it has. A Node that was made again since is not the one that had it.
 func TestLayersAreForNodesOfKnownHosts(t *testing.T) {
 	p := Publisher{Known: func(context.Context, bool) (func(string, types.UID) bool, error) {
 		return func(name string, uid types.UID) bool { return name == "win-a" && uid == "a" }, nil
@@ -369,14 +369,59 @@ func TestLayersAreForNodesOfKnownHosts(t *testing.T) {
 	}
 	has := bundle.Of([]byte("what it has"))
 	nodes[1].Report = published.Report{State: published.StateApplied, Layers: []bundle.Digest{has}}
-	o := Observed{Nodes: nodes, Secrets: map[string]string{"layer": published.Label(has)}, Readable: []string{"layer"}, Readers: []string{"system:node:gone", "system:node:win-before"}}
+	o := Observed{
+		Nodes: nodes, Secrets: map[string]string{"layer": published.Label(has)}, Readable: []string{"layer"},
+		Readers: []string{"system:node:gone", "system:node:win-before"}, Granted: time.Now(),
+	}
 	c := PlanChanges(nil, o)
 	if diff := cmp.Diff([]string{"system:node:win-a", "system:node:win-before"}, c.Readers); diff != "" || len(c.Delete) > 0 || c.Readable != nil {
 		t.Errorf("deleted %q, readable %q, readers (-want +got):\n%s", c.Delete, c.Readable, diff)
 	}
+	nodes[1].Created = o.Granted.Add(-grantedLong) // as a cache that was behind may have let the binding be written since
+	if c := PlanChanges(nil, o); !slices.Equal(c.Delete, []string{"layer"}) || !slices.Equal(c.Readers, []string{"system:node:win-a"}) {
+		t.Errorf("a Node that was made again: %+v", c)
+	}
+	nodes[1].Created = time.Time{}
 	o.Readers = []string{}
 	if c := PlanChanges(nil, o); !slices.Equal(c.Delete, []string{"layer"}) || !slices.Equal(c.Readers, []string{"system:node:win-a"}) {
 		t.Errorf("what a Node without a known host says: %+v", c)
+	}
+}
+
+// TestANodeThatIsMadeAgainAfterItsRemovalReadsNothing: whoever has the certificate of its kubelet makes the Node again before the operator has seen that it was
+// deleted. A Node that has been there since access was given keeps it.
+func TestANodeThatIsMadeAgainAfterItsRemovalReadsNothing(t *testing.T) {
+	c := newTestCluster(t, "win-a", "win-b")
+	c.publish(t, wish(t, "win-a", "shared", "a"), wish(t, "win-b", "shared", "b"))
+	var first corev1.Node
+	if err := c.Get(t.Context(), client.ObjectKey{Name: "win-b"}, &first); err != nil {
+		t.Fatal(err)
+	}
+	c.publisher.Known = func(context.Context, bool) (func(string, types.UID) bool, error) {
+		return func(name string, _ types.UID) bool { return name == "win-a" }, nil
+	}
+	again := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-b", Labels: first.Labels, Annotations: first.Annotations}}
+	if err := errors.Join(c.Delete(t.Context(), &first), c.Create(t.Context(), again)); err != nil {
+		t.Fatal(err)
+	}
+	c.publish(t, wish(t, "win-a", "shared", "a"))
+	o := c.observe(t)
+	if diff := cmp.Diff([]string{"system:node:win-a"}, o.Readers); diff != "" {
+		t.Errorf("readers (-want +got):\n%s", diff)
+	}
+	if age := time.Since(o.Granted); age < -time.Minute || age > time.Minute {
+		t.Errorf("the binding was written %s ago", age)
+	}
+	var cached rbacv1.RoleBinding
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: Access}, &cached); err != nil {
+		t.Fatal(err)
+	}
+	cached.ManagedFields = nil
+	if at := c.publisher.grantedAt(cached); at != o.Granted {
+		t.Errorf("a cache has %s, and the API server %s", at, o.Granted)
+	}
+	if cached.ResourceVersion += "0"; !c.publisher.grantedAt(cached).IsZero() {
+		t.Error("of another version it is not known")
 	}
 }
 

@@ -3,6 +3,7 @@ package settings
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,6 +28,21 @@ type keysFile interface {
 // of the user who logs in is no exception here: that user could change it, and other administrators could not log in.
 // An owner may always change the access, so the owner counts whatever the access is.
 func keysProtected(file plan.FileInfo) bool { return file.IsTrusted() }
+
+// errForeignKeys is why keys stay as they are.
+var errForeignKeys = errors.New("it belongs to another user than Administrators and SYSTEM (fix: look at what is in it, then delete it)")
+
+// checkKeysOwners returns why the keys are neither read nor written: the folder or the file is that of another user,
+// who has written what is in it. sshd refuses such a file, and would let in whoever has one of its keys if it were given
+// the right owner.
+func checkKeysOwners(folder, file plan.FileInfo) error {
+	for _, f := range []plan.FileInfo{folder, file} {
+		if f.Kind != plan.FileAbsent && f.Owner == plan.OwnerOther {
+			return fmt.Errorf("%s: %w", f.Path, errForeignKeys)
+		}
+	}
+	return nil
+}
 
 // authorizedKeysKeeper keeps bundle.KindAuthorizedKey. It changes the lines of the keys that it is asked about and no
 // others.

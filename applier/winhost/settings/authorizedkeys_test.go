@@ -42,6 +42,28 @@ func TestAnAuthorizedKeyIsAddedOnceAndRemoved(t *testing.T) {
 	keepertest.CheckLifecycle(t, authorizedKeysKeeper{f}, &f.writes, selftest.KeyFingerprint, selftest.KeyLine)
 }
 
+// TestKeysOfAnotherUserAreNotTaken: sshd refuses the file of a user, and would not if it were written again for Administrators.
+func TestKeysOfAnotherUserAreNotTaken(t *testing.T) {
+	folder := plan.FileInfo{Path: bundle.AuthorizedKeysFolder, Kind: plan.FileDirectory, Owner: plan.OwnerAdmins, Access: plan.AccessOther}
+	file := plan.FileInfo{Path: bundle.AuthorizedKeysFile, Kind: plan.FileRegular, Owner: plan.OwnerAdmins, Access: plan.AccessOther}
+	theirs := func(f plan.FileInfo) plan.FileInfo { f.Owner = plan.OwnerOther; return f }
+	absent := plan.FileInfo{Path: bundle.AuthorizedKeysFile, Owner: plan.OwnerOther}
+	for name, c := range map[string]struct {
+		folder, file plan.FileInfo
+		foreign      string
+	}{
+		"of administrators":    {folder, file, ""},
+		"no file":              {folder, absent, ""},
+		"the file of a user":   {folder, theirs(file), bundle.AuthorizedKeysFile},
+		"the folder of a user": {theirs(folder), absent, bundle.AuthorizedKeysFolder},
+	} {
+		err := checkKeysOwners(c.folder, c.file)
+		if (err != nil) != (c.foreign != "") || err != nil && !strings.HasPrefix(err.Error(), c.foreign+": ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestLinesOfOthersStay: comments, other keys, options, line breaks and an incomplete last line.
 func TestLinesOfOthersStay(t *testing.T) {
 	others := "\ufeff# the team's keys\r\n" + otherKey + " ann@example.com\r\n\n" + `command="echo \" ` + selftest.KeyLine + `" ` + otherKey + "\n" + "#" + selftest.KeyLine + "\n"

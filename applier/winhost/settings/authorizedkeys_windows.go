@@ -27,6 +27,9 @@ func (s sshFolder) readKeys(ctx context.Context) (text []byte, protected bool, e
 		return nil, false, err
 	}
 	folder, file := there[0], there[1]
+	if err := checkKeysOwners(folder, file); err != nil {
+		return nil, false, err
+	}
 	switch {
 	case folder.Kind != plan.FileDirectory || file.Kind != plan.FileRegular && file.Kind != plan.FileAbsent || file.Size > maxKeysFile:
 		return nil, false, applier.ErrNoSetting

@@ -28,11 +28,13 @@ func Permit(bundle.Bundle) error { return nil }
 
 // Node is a small bundle with every kind of entry, in a form that tests can change.
 type Node struct {
-	Endpoints   []bundle.Endpoint
-	Files       map[string]string // contents by path
-	Secrets     map[string]string
-	Programs    map[string]string
-	Exclusive   []string
+	Endpoints []bundle.Endpoint
+	Files     map[string]string // contents by path
+	Secrets   map[string]string
+	Programs  map[string]string
+	Exclusive []string
+	// Empty are folders for administrators in which the bundle has nothing.
+	Empty       []string
 	Services    []bundle.Service
 	Proxy       map[string]string
 	SecretProxy string
@@ -133,6 +135,9 @@ func (n Node) Bundle(t testing.TB) bundle.Bundle {
 	c.Directories = []bundle.Directory{{Path: `C:\k`, Access: bundle.AccessUsers}, {Path: `C:\k\containerd`, Access: bundle.AccessUsers}}
 	for _, path := range n.Exclusive {
 		c.Directories = append(c.Directories, bundle.Directory{Path: path, Access: bundle.AccessAdmins, Exclusive: true})
+	}
+	for _, path := range n.Empty {
+		c.Directories = append(c.Directories, bundle.Directory{Path: path, Access: bundle.AccessAdmins})
 	}
 	env := bundle.Environment{Name: "proxy"}
 	for name, text := range n.Proxy {
