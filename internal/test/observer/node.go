@@ -71,8 +71,8 @@ func DescribeNode(n corev1.Node) string {
 // standing is how a node is, as anybody can see.
 type standing struct {
 	// cordoned is by a rollout. Held is a node whose pods may be evicted, or on which a boot is permitted and not over.
-	// Gone is one that pods cannot use for another reason: it is not Ready, or somebody else cordoned it. Restarting is
-	// one whose services may restart.
+	// Gone is one that pods cannot use for another reason: it is not Ready, or an administrator cordoned it. Restarting
+	// is one whose services may restart.
 	cordoned, held, gone, restarting bool
 }
 
