@@ -90,7 +90,7 @@ func (r *reading) tooLargeFinding(s segment, h head) bundle.Finding {
 
 // tooDeepFindings is the finding for lists nested too deep, if one may hold a wanted object.
 func (r *reading) tooDeepFindings(s segment) bundle.Findings {
-	if !r.kinds.mayBeIn(s.text) {
+	if !r.kinds.areNamedIn(s.text) {
 		return nil
 	}
 	return bundle.Findings{{

@@ -26,6 +26,11 @@ func (t typeMeta) itemType() typeMeta {
 	return typeMeta{kind, t.apiVersion}
 }
 
+// or returns the type with what it lacks from another one.
+func (t typeMeta) or(other typeMeta) typeMeta {
+	return typeMeta{cmp.Or(t.kind, other.kind), cmp.Or(t.apiVersion, other.apiVersion)}
+}
+
 // flaw is the reason why a document is not an object.
 type flaw struct{ field, message, fix string }
 

@@ -1,9 +1,9 @@
 // Package objects reads the objects of a cluster as raw documents, with the source of each: files and folders of
 // manifests, a must-gather, standard input, or a live cluster.
 //
-//	wants --> Paths:   files -> documents -> items -> head --may be needed--> parse --.
-//	                                                   `-- not needed: skipped        `-> Set
-//	wants --> Cluster: Get or List ---------------------------------------------------'
+//	wants --> Paths:   files -> documents -> items -> parse --wanted--.
+//	                                                                 `-> Set
+//	wants --> Cluster: Get or List -----------------------------------'
 //
 // It never interprets an object beyond its group, version, kind, name, namespace and labels, never judges an object
 // that is not wanted, and never writes. A problem with an input is a finding. An error is returned only when reading
