@@ -7,6 +7,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/layout"
+	"wmco/render/mirrors"
 )
 
 // emitter collects the entries of one layer. A view passes an entry with the row that it belongs to. The row says whether
@@ -14,7 +15,9 @@ import (
 type emitter struct {
 	cluster Cluster
 	// masked is the cluster with its secrets masked; previews of secret contents are made from it.
-	masked    Cluster
+	masked Cluster
+	// hosts are the hosts files of the cluster.
+	hosts     mirrors.Result
 	node      Node
 	stage     bundle.Stage
 	rows      map[RowID]Row

@@ -16,15 +16,16 @@ type NodeImage struct {
 	mirrors.Lookup
 }
 
-// mirrorOptions returns how the mirrors of the cluster are rendered.
-func (c Cluster) mirrorOptions() mirrors.Options {
-	return mirrors.Options{PartialNever: c.Settings.Mirrors.PartialNever, ExistingPaths: c.Settings.Mirrors.ExistingPaths, PauseImage: c.Settings.PauseImage}
+// hostsFiles returns the mirrors of the cluster as containerd has them.
+func (c Cluster) hostsFiles() mirrors.Result {
+	return mirrors.Build(c.Mirrors, mirrors.Options{
+		PartialNever: c.Settings.Mirrors.PartialNever, ExistingPaths: c.Settings.Mirrors.ExistingPaths, PauseImage: c.Settings.PauseImage,
+	})
 }
 
 // NodeImages returns the images that every node needs before any workload of a user.
 func (c Cluster) NodeImages() []NodeImage {
-	hosts := mirrors.Build(c.Mirrors, c.mirrorOptions())
-	return []NodeImage{{Purpose: "pause", Lookup: hosts.Lookup(c.Settings.PauseImage)}}
+	return []NodeImage{{Purpose: "pause", Lookup: c.hostsFiles().Lookup(c.Settings.PauseImage)}}
 }
 
 // checkNodeImages reports an image that every node needs if it cannot be pulled at all, or if the cluster has mirrors and
@@ -61,7 +62,7 @@ func StopsAsErrors(findings bundle.Findings) bundle.Findings {
 
 // PausePlaces returns where containerd asks for the pause image, without which no pod starts.
 func (c Cluster) PausePlaces() []mirrors.Place {
-	return mirrors.Build(c.Mirrors, c.mirrorOptions()).Places(c.Settings.PauseImage)
+	return c.hostsFiles().Places(c.Settings.PauseImage)
 }
 
 // checkPinnedImages says which images are not pulled to Windows nodes. Whether there is an image for Windows, the registry alone knows: the node says it.

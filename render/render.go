@@ -36,6 +36,7 @@ type Options struct {
 type Fleet struct {
 	cluster   Cluster
 	masked    Cluster
+	hosts     mirrors.Result
 	options   Options
 	rows      map[RowID]Row
 	templates *template.Template
@@ -59,7 +60,7 @@ type Bundle struct {
 // NewFleet checks the cluster's inputs and renders its layers. With findings of severity error, the fleet is nil. An error
 // is a defect of this program, not of the inputs.
 func NewFleet(c Cluster, o Options) (*Fleet, bundle.Findings, error) {
-	hosts := mirrors.Build(c.Mirrors, c.mirrorOptions())
+	hosts := c.hostsFiles()
 	findings := slices.Concat(c.check(), hosts.Findings, c.checkNodeImages(hosts), c.checkPinnedImages(), c.checkPayload(o.Payload))
 	if findings.Refused() {
 		return nil, findings.Sorted(), nil
@@ -68,14 +69,14 @@ func NewFleet(c Cluster, o Options) (*Fleet, bundle.Findings, error) {
 	if err != nil {
 		return nil, findings, err
 	}
-	f := &Fleet{cluster: c, masked: c.Masked(), options: o, rows: map[RowID]Row{}, templates: set, shared: map[bundle.Stage]shared{}}
+	f := &Fleet{cluster: c, masked: c.Masked(), hosts: hosts, options: o, rows: map[RowID]Row{}, templates: set, shared: map[bundle.Stage]shared{}}
 	for _, r := range Catalog() {
 		f.rows[r.ID] = r
 	}
 	for _, stage := range []bundle.Stage{bundle.StageJoin, bundle.StageJoined} {
 		e := f.emitter(bundle.LayerCluster, stage, Node{})
 		e.clusterViews()
-		e.mirrorEntries(hosts.Files)
+		e.mirrorEntries()
 		s, err := e.done()
 		if err != nil {
 			return nil, findings, fmt.Errorf("rendering the cluster layer of stage %s: %w", stage, err)
@@ -122,7 +123,7 @@ func Render(in Inputs, o Options) (Bundle, bundle.Findings, error) {
 
 func (f *Fleet) emitter(kind bundle.LayerKind, stage bundle.Stage, n Node) *emitter {
 	return &emitter{
-		cluster: f.cluster, masked: f.masked, node: n, stage: stage, rows: f.rows, templates: f.templates, options: f.options,
+		cluster: f.cluster, masked: f.masked, hosts: f.hosts, node: n, stage: stage, rows: f.rows, templates: f.templates, options: f.options,
 		layer: bundle.Layer{Schema: bundle.Schema, Kind: kind, Stage: stage, NodeName: n.nameIn(kind)}, provenance: bundle.Provenance{},
 	}
 }

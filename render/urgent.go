@@ -12,8 +12,6 @@ import (
 	"wmco/bundle"
 )
 
-var errNotTOML = errors.New("it is not TOML of the right form")
-
 // Urgent is what of a change must not wait for a rollout: without the CAs that kubelet and API server trust each other by, a node is lost;
 // without the pull secret it pulls no image.
 type Urgent struct {
@@ -120,8 +118,8 @@ func (f *Fleet) renewed(stage bundle.Stage, old, now bundle.File) (bundle.File, 
 	if err := errors.Join(err, err2); err != nil {
 		return bundle.File{}, false, errMixed // nothing is changed that is not understood
 	}
-	next := has.withCredentials(wanted)
-	if slices.EqualFunc(has.endpoints(), next.endpoints(), func(a, b *endpointView) bool { return a.Authorization == b.Authorization }) {
+	next, differ := has.WithCredentials(wanted)
+	if !differ {
 		return old, false, nil
 	}
 	same, err := execute(f.templates, "hosts.toml", has)
@@ -131,19 +129,15 @@ func (f *Fleet) renewed(stage bundle.Stage, old, now bundle.File) (bundle.File, 
 	if !bytes.Equal(same, old.Content.Data) {
 		return bundle.File{}, false, errMixed
 	}
-	data, err := execute(f.templates, "hosts.toml", next)
+	content, err := hostsContent(f.templates, next)
 	if err != nil {
 		return bundle.File{}, false, err
 	}
-	if bytes.Equal(data, now.Content.Data) {
+	if bytes.Equal(content.Data, now.Content.Data) {
 		return now, true, nil
 	}
-	preview, err := execute(f.templates, "hosts.toml", next.masked())
-	if err != nil {
-		return bundle.File{}, false, err
-	}
 	e := f.emitter(bundle.LayerCluster, stage, Node{})
-	e.add(f.rows[rowHosts], old.Path, made(data, preview))
+	e.add(f.rows[rowHosts], old.Path, content)
 	return e.layer.Files[0], true, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"wmco/bundle"
-	"wmco/render/mirrors"
 )
 
 // PinnedImage is an image that nodes pull before Pods need it, and keep.
@@ -54,8 +53,7 @@ func (e *emitter) pinnedImageEntries() {
 // pinnedCredentials adds the credentials for the registries of the images. Older agents ignore the file.
 func (e *emitter) pinnedCredentials(images []string, causes []bundle.Ref) error {
 	r, _ := e.wanted(rowPinnedCredentials)
-	in := e.cluster.Mirrors
-	list := mirrors.Build(in, e.cluster.mirrorOptions()).SourceCredentials(in, images)
+	list := e.hosts.SourceCredentials(e.cluster.Mirrors, images)
 	if len(list) == 0 {
 		return nil
 	}
@@ -71,6 +69,6 @@ func (e *emitter) pinnedCredentials(images []string, causes []bundle.Ref) error 
 		return err
 	}
 	e.add(r, r.Name, made(data, preview))
-	e.causedBy(r, r.Name, append(slices.Clone(causes), in.PullSecretRef))
+	e.causedBy(r, r.Name, append(slices.Clone(causes), e.cluster.Mirrors.PullSecretRef))
 	return nil
 }

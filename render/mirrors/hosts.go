@@ -19,6 +19,9 @@ const (
 	Push Capability = "push"
 )
 
+// String is the capability as containerd writes it.
+func (c Capability) String() string { return string(c) }
+
 // Endpoint is one place that containerd asks. Its URL contains the API version and is used unchanged (override_path).
 type Endpoint struct {
 	URL          string
@@ -49,11 +52,35 @@ type HostsFile struct {
 // Masked returns the file with its credentials masked.
 func (f HostsFile) Masked() HostsFile {
 	f.Hosts = slices.Clone(f.Hosts)
-	for i := range f.Hosts {
-		f.Hosts[i].Authorization = f.Hosts[i].Authorization.Masked()
+	for _, e := range f.endpoints() {
+		e.Authorization = e.Authorization.Masked()
 	}
-	f.Server.Authorization = f.Server.Authorization.Masked()
 	return f
+}
+
+// WithCredentials returns the file with the credentials that another one has for the same endpoints, and reports whether any differ. Those
+// of endpoints that the other one lacks stay.
+func (f HostsFile) WithCredentials(other HostsFile) (next HostsFile, differ bool) {
+	f.Hosts = slices.Clone(f.Hosts)
+	for _, e := range f.endpoints() {
+		before := e.Authorization
+		for _, o := range other.endpoints() {
+			if o.URL == e.URL {
+				e.Authorization = o.Authorization
+			}
+		}
+		differ = differ || e.Authorization != before
+	}
+	return f, differ
+}
+
+// endpoints returns the server and the hosts, to change them.
+func (f *HostsFile) endpoints() []*Endpoint {
+	list := []*Endpoint{&f.Server}
+	for i := range f.Hosts {
+		list = append(list, &f.Hosts[i])
+	}
+	return list
 }
 
 // DefaultHost is the Host of the file for all registries without a file.
