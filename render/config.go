@@ -134,8 +134,6 @@ type LogSettings struct {
 type MirrorSettings struct {
 	// PartialNever is what happens to a registry of which only a part must never be contacted.
 	PartialNever mirrors.PartialNever `json:"partialNever"`
-	// ExistingPaths asks also where nodes of the existing operator asked.
-	ExistingPaths bool `json:"existingPaths"`
 }
 
 // ContainerdSettings override containerd's configuration.
@@ -144,8 +142,6 @@ type ContainerdSettings struct {
 	LogLevel string `json:"logLevel"`
 	// MaxConcurrentDownloads is the number of layers of one image that are fetched at once.
 	MaxConcurrentDownloads int `json:"maxConcurrentDownloads"`
-	// ImagePullProgressTimeout cancels a pull without progress, such as 30m.
-	ImagePullProgressTimeout string `json:"imagePullProgressTimeout"`
 }
 
 // DefaultPauseImage is the image that the existing operator's documentation asks users to mirror.
@@ -166,7 +162,7 @@ func DefaultSettings() Settings {
 		WindowsReboots: WindowsRebootsReport,
 		Mirrors:        MirrorSettings{PartialNever: mirrors.Closed},
 		Kubernetes:     KubernetesSettings{PausedPool: PausedPoolWait},
-		Containerd:     ContainerdSettings{LogLevel: "info", MaxConcurrentDownloads: 3, ImagePullProgressTimeout: "30m"},
+		Containerd:     ContainerdSettings{LogLevel: "info", MaxConcurrentDownloads: 3},
 		PauseImage:     cmp.Or(releasedPauseImage, DefaultPauseImage),
 	}
 }
@@ -390,9 +386,6 @@ func (c ContainerdSettings) check() bundle.Findings {
 	}
 	if c.MaxConcurrentDownloads < 1 || c.MaxConcurrentDownloads > 100 {
 		findings = append(findings, invalid("containerd.maxConcurrentDownloads", "%d is not from 1 to 100", c.MaxConcurrentDownloads))
-	}
-	if d, err := time.ParseDuration(c.ImagePullProgressTimeout); err != nil || d < 0 {
-		findings = append(findings, invalid("containerd.imagePullProgressTimeout", "%q is not a duration such as 30m", c.ImagePullProgressTimeout))
 	}
 	return findings
 }

@@ -19,7 +19,7 @@ type NodeImage struct {
 // hostsFiles returns the mirrors of the cluster as containerd has them.
 func (c Cluster) hostsFiles() mirrors.Result {
 	return mirrors.Build(c.Mirrors, mirrors.Options{
-		PartialNever: c.Settings.Mirrors.PartialNever, ExistingPaths: c.Settings.Mirrors.ExistingPaths, PauseImage: c.Settings.PauseImage,
+		PartialNever: c.Settings.Mirrors.PartialNever, PauseImage: c.Settings.PauseImage,
 	})
 }
 

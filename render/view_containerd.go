@@ -6,15 +6,14 @@ import (
 )
 
 type containerdView struct {
-	ContainerdVersion        string
-	Root, State              string
-	Pipe, TTRPCPipe          string
-	LogLevel                 string
-	MaxConcurrentDownloads   int
-	ImagePullProgressTimeout string
-	PauseImage               string
-	Registries               string
-	CNIBin, CNIConfig        string
+	ContainerdVersion      string
+	Root, State            string
+	Pipe, TTRPCPipe        string
+	LogLevel               string
+	MaxConcurrentDownloads int
+	PauseImage             string
+	Registries             string
+	CNIBin, CNIConfig      string
 }
 
 func (e *emitter) containerdEntries() {
@@ -23,12 +22,11 @@ func (e *emitter) containerdEntries() {
 			ContainerdVersion: payload.ContainerdVersion,
 			Root:              dirContainerdRoot, State: dirContainerdState,
 			Pipe: containerdPipe, TTRPCPipe: containerdPipe + ".ttrpc",
-			LogLevel:                 c.containerdLogLevel(),
-			MaxConcurrentDownloads:   c.Settings.Containerd.MaxConcurrentDownloads,
-			ImagePullProgressTimeout: c.Settings.Containerd.ImagePullProgressTimeout,
-			PauseImage:               c.Settings.PauseImage,
-			Registries:               dirRegistries,
-			CNIBin:                   dirCNI, CNIConfig: dirCNIConfig,
+			LogLevel:               c.containerdLogLevel(),
+			MaxConcurrentDownloads: c.Settings.Containerd.MaxConcurrentDownloads,
+			PauseImage:             c.Settings.PauseImage,
+			Registries:             dirRegistries,
+			CNIBin:                 dirCNI, CNIConfig: dirCNIConfig,
 		}
 	}))
 	exe := payload.Find(payload.Containerd).Path

@@ -6,7 +6,6 @@ const (
 	MirrorNotRepresentable   = "MirrorNotRepresentable"
 	MirrorScopeWidened       = "MirrorScopeWidened"
 	MirrorOrderNotKept       = "MirrorOrderNotKept"
-	ExistingPathAsked        = "ExistingPathAsked"
 	MirrorBlocked            = "MirrorBlocked"
 	TagMirrorServesDigests   = "TagMirrorServesDigests"
 	NeverWidened             = "NeverWidened"
@@ -25,10 +24,9 @@ const (
 func images() []Entry {
 	return []Entry{
 		{MirrorsRefused, isError, "The machine-config-operator refuses the mirror sets or Image/cluster too. Linux and Windows nodes keep their last configuration.", "Correct the objects that the findings name."},
-		{MirrorNotRepresentable, warningOrInfo, "A source or mirror is left out on Windows nodes, because containerd cannot express it: a wildcard, a host that cannot be a folder's name, or a mirror whose path does not end in the source's path. The finding names the place where nodes of the existing operator asked. It is an info for images that are for Linux alone, such as a release of OpenShift, which no Windows node pulls.", "Nothing if it is an info. Otherwise use a separate source for each registry, and mirrors that end in the source's path: `<registry>/<any path>/<source path>`. Until then, `mirrors.existingPaths: true` asks that place."},
+		{MirrorNotRepresentable, warningOrInfo, "A source or mirror is left out on Windows nodes, because containerd cannot express it: a wildcard, a host that cannot be a folder's name, or a mirror whose path does not end in the source's path. The finding names the place where nodes of the existing operator asked. It is an info for images that are for Linux alone, such as a release of OpenShift, which no Windows node pulls.", "Nothing if it is an info. Otherwise use a separate source for each registry, and mirrors that end in the source's path: `<registry>/<any path>/<source path>`. Where images are only in that place, name it as a mirror too."},
 		{MirrorScopeWidened, warningOrInfo, "Mirrors for a part of a registry are used for every image of the registry, because containerd configures whole registries. Sources whose mirrors are all left out are not named. It is a warning where a mirror for tags is the top of a registry that, by the mirror sets, has more than copies: an image that is pulled by tag may be another one there.", "Nothing if it is an info. Otherwise mirror to a path that has nothing but copies, such as `<registry>/<source registry>/<source path>`, or pull by digest and use an ImageDigestMirrorSet."},
 		{MirrorOrderNotKept, isWarning, "The sources on one registry list their mirrors in different orders; containerd has one order per registry.", "Use the same order for all sources on the registry."},
-		{ExistingPathAsked, isInfo, "With `mirrors.existingPaths: true`, a place is asked that no mirror names, because nodes of the existing operator asked there.", "Copy what only that place has to the mirror, then remove the setting."},
 		{MirrorBlocked, isInfo, "A mirror is left out because its registry is blocked, or is a source that must never be contacted.", "Unblock the mirror's registry, or remove the mirror."},
 		{TagMirrorServesDigests, isInfo, "Mirrors of an ImageTagMirrorSet are used for pulls by digest as well; containerd cannot tell the two apart.", "Nothing: a digest is verified wherever the image comes from."},
 		{NeverWidened, isWarning, "NeverContactSource is set for a part of a registry, or for all of it but a part. Windows nodes contact no part of it.", "Mirror everything that Windows nodes pull from the registry. What else helps depends on how the sources lie inside each other; the finding says it."},

@@ -19,7 +19,7 @@ type Result struct {
 
 // Build makes the hosts files. With findings of severity error there are none.
 func Build(in Inputs, o Options) Result {
-	b := &builder{in: in, partial: o.PartialNever, existingPaths: o.ExistingPaths, pauseImage: o.PauseImage, hosts: map[string]*host{}}
+	b := &builder{in: in, partial: o.PartialNever, pauseImage: o.PauseImage, hosts: map[string]*host{}}
 	b.findings = in.validate()
 	if b.findings.Refused() {
 		return Result{Findings: b.findings.Sorted()}
@@ -29,9 +29,6 @@ func Build(in Inputs, o Options) Result {
 	b.credentials, findings = in.credentials()
 	b.findings = append(b.findings, findings...)
 	b.addChains()
-	if b.existingPaths {
-		b.addExistingPaths()
-	}
 	b.addScopes()
 	files := b.files()
 	return Result{Files: files, Findings: b.findings.Sorted()}
@@ -39,14 +36,12 @@ func Build(in Inputs, o Options) Result {
 
 // builder collects the configuration of each registry host.
 type builder struct {
-	in      Inputs
-	partial PartialNever
-	// existingPaths is that option.
-	existingPaths bool
-	pauseImage    string
-	credentials   []credential
-	hosts         map[string]*host
-	findings      bundle.Findings
+	in          Inputs
+	partial     PartialNever
+	pauseImage  string
+	credentials []credential
+	hosts       map[string]*host
+	findings    bundle.Findings
 
 	insecure, blocked, allowed []scope
 	// sources are all sources with mirrors, and whether each must never be contacted.
@@ -68,8 +63,6 @@ type host struct {
 	tagged, digested map[scope]bool
 	// mirrors are the mirrors that an endpoint stands for, in their order.
 	mirrors map[scope][]scope
-	// existing are places that only the existing operator asked; they come after all others.
-	existing []scope
 	// mirrored are the sources that have an endpoint.
 	mirrored []servedSource
 	// never and allow are the sources on this host by policy. blocked reports whether Image/cluster blocks the whole host.

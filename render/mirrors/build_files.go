@@ -71,16 +71,10 @@ func (b *builder) endpoints(h *host) []Endpoint {
 		}
 		lists = append(lists, list)
 	}
-	for _, x := range h.existing {
-		byName[x.String()] = x
-	}
 	// A mirror for tags serves digests as well. OpenShift never asks it for a digest, so the mirrors for digests come first.
 	order := mergeDigestsFirst(lists, h.name, func(name string) bool { return h.digested[byName[name]] })
 	for _, list := range lists {
 		b.reportOrder(h, list, order)
-	}
-	for _, x := range h.existing {
-		order = appendNew(order, x.String())
 	}
 	var out []Endpoint
 	for _, name := range order {

@@ -66,8 +66,6 @@ const (
 // Options are the settings of a cluster about mirrors.
 type Options struct {
 	PartialNever PartialNever
-	// ExistingPaths asks also where the existing operator's nodes asked, after the right places.
-	ExistingPaths bool
 	// PauseImage is the image that every node pulls.
 	PauseImage string
 }
