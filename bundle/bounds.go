@@ -13,15 +13,15 @@ const (
 	maxFindingField   = 250
 )
 
-// clipped returns the finding with texts that fit into a condition, an Event and a terminal.
-func (f Finding) clipped() Finding {
-	f.Field, f.Message, f.Fix = clip(f.Field, maxFindingField), clip(f.Message, maxFindingMessage), clip(f.Fix, maxFindingFix)
-	f.Accepted = Acceptance{clip(f.Accepted.Reason, maxFindingFix), clip(f.Accepted.Owner, maxFindingField)}
+// clipTexts returns the finding with texts that fit into a condition, an Event and a terminal.
+func (f Finding) clipTexts() Finding {
+	f.Field, f.Message, f.Fix = clipText(f.Field, maxFindingField), clipText(f.Message, maxFindingMessage), clipText(f.Fix, maxFindingFix)
+	f.Accepted = Acceptance{clipText(f.Accepted.Reason, maxFindingFix), clipText(f.Accepted.Owner, maxFindingField)}
 	return f
 }
 
-// clip returns the beginning of a text, and how much more there is.
-func clip(text string, most int) string {
+// clipText returns the beginning of a text, and how much more there is.
+func clipText(text string, most int) string {
 	if len(text) <= most { // in bytes, which are at least as many
 		return text
 	}
@@ -46,11 +46,11 @@ const (
 func (f Findings) AtMost(most int, reason string) Findings {
 	total, kept, rest := map[Ref]int{}, map[Ref]int{}, map[Ref]int{}
 	for _, x := range f {
-		total[x.about()]++
+		total[x.objectRef()]++
 	}
 	out := slices.Clone(f[:0])
 	for _, x := range f {
-		object := x.about()
+		object := x.objectRef()
 		// One that is left out alone takes as much space as the one that says so.
 		if kept[object] < most || total[object] == most+1 {
 			kept[object]++
@@ -78,8 +78,8 @@ func openSeverity(f Finding) Severity {
 	return f.Severity
 }
 
-// about is the object of a finding, without the line in its file.
-func (f Finding) about() Ref {
+// objectRef is the object of a finding, without the line in its file.
+func (f Finding) objectRef() Ref {
 	r := f.Object
 	r.Line, r.Digest = 0, ""
 	return r

@@ -54,7 +54,7 @@ func (l *Layer) Encode() ([]byte, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
 	}
-	return marshal(l)
+	return marshalJSON(l)
 }
 
 // Digest returns the digest of the layer's canonical encoding. Entries with secrets are in it by their keyed digests.
@@ -92,7 +92,7 @@ func (b Bundle) Manifest() (Manifest, error) {
 
 // DigestLayers returns the digest of the bundle with these layers.
 func DigestLayers(cluster, node Digest) (Digest, error) {
-	data, err := marshal(struct {
+	data, err := marshalJSON(struct {
 		Schema int      `json:"schema"`
 		Layers []Digest `json:"layers"`
 	}{Schema, []Digest{cluster, node}})
@@ -106,7 +106,7 @@ func DigestLayers(cluster, node Digest) (Digest, error) {
 // a newer schema is a *SchemaError.
 func DecodeLayer(data []byte) (Layer, error) {
 	var l Layer
-	if err := decode(data, "layer", &l); err != nil {
+	if err := decodeStrict(data, "layer", &l); err != nil {
 		return Layer{}, err
 	}
 	return l, l.checkDecoded()
@@ -125,7 +125,7 @@ func (l *Layer) checkDecoded() error {
 // DecodeManifest reads a manifest and checks it against the digests in it.
 func DecodeManifest(data []byte) (Manifest, error) {
 	var m Manifest
-	if err := decode(data, "manifest", &m); err != nil {
+	if err := decodeStrict(data, "manifest", &m); err != nil {
 		return Manifest{}, err
 	}
 	if err := m.Check(); err != nil {
@@ -174,7 +174,7 @@ func (m Manifest) CheckEncoded() error {
 
 // Encode returns the manifest as indented JSON with one newline at the end, which people and programs read.
 func (m Manifest) Encode() ([]byte, error) {
-	data, err := marshal(m)
+	data, err := marshalJSON(m)
 	if err != nil {
 		return nil, err
 	}
@@ -185,8 +185,8 @@ func (m Manifest) Encode() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// marshal is json.Marshal without HTML escapes, which would make paths and URLs hard to read.
-func marshal(v any) ([]byte, error) {
+// marshalJSON is json.Marshal without HTML escapes, which would make paths and URLs hard to read.
+func marshalJSON(v any) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
@@ -255,8 +255,8 @@ func checkLimits(data []byte, what string) error {
 	return CheckSchema(data, what, Schema)
 }
 
-// decode reads one JSON value strictly.
-func decode(data []byte, what string, into any) error {
+// decodeStrict reads one JSON value strictly.
+func decodeStrict(data []byte, what string, into any) error {
 	if err := checkLimits(data, what); err != nil {
 		return err
 	}

@@ -216,7 +216,7 @@ func DecodeFacts(r io.Reader) ([]Facts, error) {
 
 func decodeFacts(raw []byte) (Facts, error) {
 	var f Facts
-	if err := decode(raw, "facts", &f); err != nil {
+	if err := decodeStrict(raw, "facts", &f); err != nil {
 		return Facts{}, err
 	}
 	if why := f.ExceedsLimit(); why != "" {

@@ -119,7 +119,7 @@ func (f Findings) AtLeast(s Severity) Findings {
 func (f Findings) Sorted() Findings {
 	out := slices.Clone(f)
 	for i := range out {
-		out[i] = out[i].clipped()
+		out[i] = out[i].clipTexts()
 	}
 	slices.SortStableFunc(out, compareFindings)
 	return slices.Compact(out)

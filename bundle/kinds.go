@@ -102,7 +102,7 @@ var kinds = []described{
 		name:     func(e File) string { return e.Path },
 		valid:    checkFile,
 		impact:   func(e File) Impact { return e.Impact },
-		compared: File.compared,
+		compared: File.withContent,
 	},
 	kind[State]{
 		Kind:  Kind{Kind: KindState, Section: SectionState, Key: "state"},
@@ -117,7 +117,7 @@ var kinds = []described{
 		valid:    checkMachineVariable,
 		impact:   func(e Variable) Impact { return e.Impact },
 		text:     func(e Variable) string { return e.Name },
-		compared: Variable.compared,
+		compared: Variable.withContent,
 		setting:  func(e Variable) (string, Digest) { return e.Value, e.Digest },
 	},
 	kind[Environment]{
@@ -126,7 +126,7 @@ var kinds = []described{
 		name:     func(e Environment) string { return e.Name },
 		valid:    checkEnvironment,
 		impact:   func(Environment) Impact { return ImpactRestart },
-		compared: Environment.compared,
+		compared: Environment.withContent,
 	},
 	kind[Service]{
 		Kind:   Kind{Kind: KindService, Section: SectionServices},

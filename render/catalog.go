@@ -38,16 +38,16 @@ type Row struct {
 	Removal string
 }
 
-// applies reports whether the row is for a platform and stage.
-func (r Row) applies(p bundle.Platform, s bundle.Stage) bool {
+// appliesTo reports whether the row is for a platform and stage.
+func (r Row) appliesTo(p bundle.Platform, s bundle.Stage) bool {
 	if r.JoinedOnly && s != bundle.StageJoined {
 		return false
 	}
 	return len(r.Platforms) == 0 || slices.Contains(r.Platforms, p)
 }
 
-// family reports whether the row stands for several entries.
-func (r Row) family() bool { return strings.Contains(r.Name, "<") }
+// isFamily reports whether the row stands for several entries.
+func (r Row) isFamily() bool { return strings.Contains(r.Name, "<") }
 
 // Rows of files.
 const (
@@ -109,7 +109,7 @@ func FindRow(id bundle.EntryID) (Row, bool) {
 		if r.Name == name {
 			return r, true
 		}
-		if r.family() {
+		if r.isFamily() {
 			family = r
 		}
 	}

@@ -189,7 +189,7 @@ func DecodeSettings(text string, ref bundle.Ref) (Settings, bundle.Findings) {
 	for _, err := range strict {
 		findings = append(findings, settingsFinding(ref, strictField(err), "is not a setting"+bundle.DidYouMean(strictField(err), SettingNames())))
 	}
-	if findings = append(findings, s.check(ref)...); findings.Refused() {
+	if findings = append(findings, s.checkValues(ref)...); findings.Refused() {
 		return DefaultSettings(), findings
 	}
 	return s, nil
@@ -253,25 +253,25 @@ func wrongType(err error) string {
 	return "cannot be read: " + err.Error()
 }
 
-func (s Settings) check(ref bundle.Ref) bundle.Findings {
-	findings := slices.Concat(s.Rollout.check(), s.Logs.check(), s.Containerd.check(), s.Kubernetes.check(), decodeKubeletOverride(s.Kubelet), CheckAccepted(s.AcceptedFindings))
+func (s Settings) checkValues(ref bundle.Ref) bundle.Findings {
+	findings := slices.Concat(s.Rollout.checkValues(), s.Logs.checkValues(), s.Containerd.checkValues(), s.Kubernetes.checkValues(), decodeKubeletOverride(s.Kubelet), CheckAccepted(s.AcceptedFindings))
 	if s.Drift != DriftRepair && s.Drift != DriftReport {
-		findings = append(findings, invalid("drift", "%q is neither Repair nor Report", s.Drift))
+		findings = append(findings, invalidSetting("drift", "%q is neither Repair nor Report", s.Drift))
 	}
 	if s.Adoption != AdoptionManual && s.Adoption != AdoptionRollout {
-		findings = append(findings, invalid("adoption", "%q is neither Manual nor Rollout", s.Adoption))
+		findings = append(findings, invalidSetting("adoption", "%q is neither Manual nor Rollout", s.Adoption))
 	}
 	if s.Keys != KeysRotate && s.Keys != KeysReplace {
-		findings = append(findings, invalid("keys", "%q is neither Rotate nor Replace", s.Keys))
+		findings = append(findings, invalidSetting("keys", "%q is neither Rotate nor Replace", s.Keys))
 	}
 	if !slices.Contains([]WindowsRebootMode{WindowsRebootsReport, WindowsRebootsIgnore, WindowsRebootsCoordinate}, s.WindowsReboots) {
-		findings = append(findings, invalid("windowsReboots", "%q is none of Report, Ignore and Coordinate", s.WindowsReboots))
+		findings = append(findings, invalidSetting("windowsReboots", "%q is none of Report, Ignore and Coordinate", s.WindowsReboots))
 	}
 	if s.Mirrors.PartialNever != mirrors.Closed && s.Mirrors.PartialNever != mirrors.Open {
-		findings = append(findings, invalid("mirrors.partialNever", "%q is neither Closed nor Open", s.Mirrors.PartialNever))
+		findings = append(findings, invalidSetting("mirrors.partialNever", "%q is neither Closed nor Open", s.Mirrors.PartialNever))
 	}
 	if !imageReference.MatchString(s.PauseImage) {
-		findings = append(findings, invalid("pauseImage", "%q is not an image with a tag or digest", s.PauseImage))
+		findings = append(findings, invalidSetting("pauseImage", "%q is not an image with a tag or digest", s.PauseImage))
 	}
 	for i := range findings {
 		f := settingsFinding(ref, findings[i].Field, findings[i].Message)
@@ -285,29 +285,29 @@ func (s Settings) check(ref bundle.Ref) bundle.Findings {
 // host.
 var imageReference = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+(:[\w][\w.-]{0,127}(@sha256:[a-f0-9]{64})?|@sha256:[a-f0-9]{64})$`)
 
-func invalid(field, format string, args ...any) bundle.Finding {
+func invalidSetting(field, format string, args ...any) bundle.Finding {
 	return bundle.Finding{Field: field, Message: fmt.Sprintf(format, args...)}
 }
 
-func (r RolloutSettings) check() bundle.Findings {
+func (r RolloutSettings) checkValues() bundle.Findings {
 	var findings bundle.Findings
 	if n, err := intstr.GetScaledValueFromIntOrPercent(&r.MaxUnavailable, 100, true); err != nil || n < 1 || r.MaxUnavailable.Type == intstr.String && n > 100 {
-		findings = append(findings, invalid("rollout.maxUnavailable", "%q is neither a number from 1 nor a percentage from 1%% to 100%%", r.MaxUnavailable.String()))
+		findings = append(findings, invalidSetting("rollout.maxUnavailable", "%q is neither a number from 1 nor a percentage from 1%% to 100%%", r.MaxUnavailable.String()))
 	}
 	if r.MaxParallel < 1 {
-		findings = append(findings, invalid("rollout.maxParallel", "%d is less than 1", r.MaxParallel))
+		findings = append(findings, invalidSetting("rollout.maxParallel", "%d is less than 1", r.MaxParallel))
 	}
 	if r.Canaries < 0 {
-		findings = append(findings, invalid("rollout.canaries", "%d is negative", r.Canaries))
+		findings = append(findings, invalidSetting("rollout.canaries", "%d is negative", r.Canaries))
 	}
 	if r.FailureLimit < 1 {
-		findings = append(findings, invalid("rollout.failureLimit", "%d is less than 1", r.FailureLimit))
+		findings = append(findings, invalidSetting("rollout.failureLimit", "%d is less than 1", r.FailureLimit))
 	}
 	if d, err := time.ParseDuration(r.Settle); err != nil || d < 0 || d > maxSettle {
-		findings = append(findings, invalid("rollout.settle", "%q is not a duration from 0s to 24h", r.Settle))
+		findings = append(findings, invalidSetting("rollout.settle", "%q is not a duration from 0s to 24h", r.Settle))
 	}
 	if d, err := time.ParseDuration(r.NodeTimeout); err != nil || d < minNodeTimeout || d > maxNodeTimeout {
-		findings = append(findings, invalid("rollout.nodeTimeout", "%q is not a duration from 5m to 24h", r.NodeTimeout))
+		findings = append(findings, invalidSetting("rollout.nodeTimeout", "%q is not a duration from 5m to 24h", r.NodeTimeout))
 	}
 	return append(findings, r.checkWindows()...)
 }
@@ -327,19 +327,19 @@ const (
 	maxLogFlush, maxLogFlushText = time.Hour, "1h"
 )
 
-func (l LogSettings) check() bundle.Findings {
+func (l LogSettings) checkValues() bundle.Findings {
 	var findings bundle.Findings
 	if _, err := l.sizeBytes(); err != nil {
-		findings = append(findings, invalid("logs.size", "%v", err))
+		findings = append(findings, invalidSetting("logs.size", "%v", err))
 	}
-	if _, err := l.age(); err != nil {
-		findings = append(findings, invalid("logs.age", "%v", err))
+	if _, err := l.maxAge(); err != nil {
+		findings = append(findings, invalidSetting("logs.age", "%v", err))
 	}
 	if d, err := time.ParseDuration(l.FlushInterval); err != nil || d < 0 || d > maxLogFlush {
-		findings = append(findings, invalid("logs.flushInterval", "%q is not a duration from 0s to 1h", l.FlushInterval))
+		findings = append(findings, invalidSetting("logs.flushInterval", "%q is not a duration from 0s to 1h", l.FlushInterval))
 	}
 	if l.Files < 1 || l.Files > 1000 {
-		findings = append(findings, invalid("logs.files", "%d is not from 1 to 1000", l.Files))
+		findings = append(findings, invalidSetting("logs.files", "%d is not from 1 to 1000", l.Files))
 	}
 	return findings
 }
@@ -359,8 +359,8 @@ func (l LogSettings) sizeBytes() (int64, error) {
 
 var days = regexp.MustCompile(`^([0-9]{1,5})d$`)
 
-// age returns how long a rotated log is kept; 0 is for ever.
-func (l LogSettings) age() (time.Duration, error) {
+// maxAge returns how long a rotated log is kept; 0 is for ever.
+func (l LogSettings) maxAge() (time.Duration, error) {
 	text := strings.TrimSpace(l.Age)
 	if text == "0" {
 		return 0, nil
@@ -379,13 +379,13 @@ func (l LogSettings) age() (time.Duration, error) {
 	return d, nil
 }
 
-func (c ContainerdSettings) check() bundle.Findings {
+func (c ContainerdSettings) checkValues() bundle.Findings {
 	var findings bundle.Findings
 	if !slices.Contains([]string{"trace", "debug", "info", "warn", "error", "fatal", "panic"}, c.LogLevel) {
-		findings = append(findings, invalid("containerd.logLevel", "%q is not a log level of containerd", c.LogLevel))
+		findings = append(findings, invalidSetting("containerd.logLevel", "%q is not a log level of containerd", c.LogLevel))
 	}
 	if c.MaxConcurrentDownloads < 1 || c.MaxConcurrentDownloads > 100 {
-		findings = append(findings, invalid("containerd.maxConcurrentDownloads", "%d is not from 1 to 100", c.MaxConcurrentDownloads))
+		findings = append(findings, invalidSetting("containerd.maxConcurrentDownloads", "%d is not from 1 to 100", c.MaxConcurrentDownloads))
 	}
 	return findings
 }

@@ -38,7 +38,7 @@ func CheckAccepted(list []AcceptedFinding) bundle.Findings {
 	for i, a := range list {
 		for _, x := range []struct{ field, text string }{{"finding", a.Finding}, {"reason", a.Reason}, {"owner", a.Owner}} {
 			if strings.TrimSpace(x.text) == "" {
-				findings = append(findings, invalid(fmt.Sprintf("acceptedFindings[%d].%s", i, x.field), "is empty: an entry has finding, reason and owner"))
+				findings = append(findings, invalidSetting(fmt.Sprintf("acceptedFindings[%d].%s", i, x.field), "is empty: an entry has finding, reason and owner"))
 			}
 		}
 	}

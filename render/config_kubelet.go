@@ -31,17 +31,17 @@ func decodeKubeletOverride(raw json.RawMessage) bundle.Findings {
 	var config kubeletv1beta1.KubeletConfiguration
 	strict, err := kjson.UnmarshalStrict(raw, &config)
 	if err != nil {
-		return bundle.Findings{invalid(strings.TrimSuffix("kubelet."+cmp.Or(typeErrorField(err), undecodable(raw)), "."), "%s", wrongType(err))}
+		return bundle.Findings{invalidSetting(strings.TrimSuffix("kubelet."+cmp.Or(typeErrorField(err), undecodableField(raw)), "."), "%s", wrongType(err))}
 	}
 	var findings bundle.Findings
 	isUnknown := map[string]bool{}
 	for _, err := range strict {
-		findings = append(findings, invalid("kubelet."+strictField(err), "is not a field of KubeletConfiguration"))
+		findings = append(findings, invalidSetting("kubelet."+strictField(err), "is not a field of KubeletConfiguration"))
 		isUnknown[listIndex.ReplaceAllString(strictField(err), "")] = true
 	}
 	var given map[string]any
 	if err := json.Unmarshal(raw, &given); err != nil {
-		return append(findings, invalid("kubelet", "is not a mapping"))
+		return append(findings, invalidSetting("kubelet", "is not a mapping"))
 	}
 	for _, path := range unknownFields(given, "", isAllowedKubeletField()) {
 		if why := whyNotKubeletField(path); !isUnknown[path] {
@@ -51,8 +51,8 @@ func decodeKubeletOverride(raw json.RawMessage) bundle.Findings {
 	return append(findings, checkVerbosity(config.Logging)...)
 }
 
-// undecodable returns the first field that cannot be decoded. Errors about durations and quantities do not name theirs.
-func undecodable(raw json.RawMessage) string {
+// undecodableField returns the first field that cannot be decoded. Errors about durations and quantities do not name theirs.
+func undecodableField(raw json.RawMessage) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {
 		return ""
@@ -73,7 +73,7 @@ func checkVerbosity(logging logsv1.LoggingConfiguration) bundle.Findings {
 	var findings bundle.Findings
 	check := func(field string, verbosity logsv1.VerbosityLevel) {
 		if verbosity > mostVerbose {
-			findings = append(findings, invalid("kubelet.logging."+field, "%d is above %d: Secrets would be in the kubelet's log", verbosity, mostVerbose))
+			findings = append(findings, invalidSetting("kubelet.logging."+field, "%d is above %d: Secrets would be in the kubelet's log", verbosity, mostVerbose))
 		}
 	}
 	check("verbosity", logging.Verbosity)
@@ -94,14 +94,14 @@ func (c Cluster) checkKubeletOverride() bundle.Findings {
 	if json.Unmarshal(c.Settings.Kubelet, &config) != nil || json.Unmarshal(c.Settings.Kubelet, &given) != nil {
 		return nil // DecodeSettings has refused it
 	}
-	table := c.kubelet()
+	table := c.kubeletTable()
 	var findings bundle.Findings
 	for _, path := range unknownFields(given, "", table.Fields) {
-		findings = append(findings, invalid("kubelet."+path, "is not known to kubelet %s, which would ignore it", table.Version))
+		findings = append(findings, invalidSetting("kubelet."+path, "is not known to kubelet %s, which would ignore it", table.Version))
 	}
 	findings = append(findings, checkGates(config.FeatureGates, table)...)
 	if policy := config.CPUManagerPolicy; policy != "" && policy != "none" && !table.IsOn(config.FeatureGates, gateWindowsAffinity) {
-		findings = append(findings, invalid("kubelet.cpuManagerPolicy", "has no effect without the feature gate %s, which is off in kubelet %s", gateWindowsAffinity, table.Version))
+		findings = append(findings, invalidSetting("kubelet.cpuManagerPolicy", "has no effect without the feature gate %s, which is off in kubelet %s", gateWindowsAffinity, table.Version))
 	}
 	findings = append(findings, c.checkWholeKubelet()...)
 	for i, f := range findings {
@@ -120,12 +120,12 @@ func (c Cluster) checkWholeKubelet() bundle.Findings {
 		return nil // DecodeSettings has refused it
 	}
 	var findings bundle.Findings
-	for _, p := range c.kubelet().Check(config) {
+	for _, p := range c.kubeletTable().Check(config) {
 		field := p.Fields[0]
-		if i := slices.IndexFunc(p.Fields, func(f string) bool { top, _, _ := strings.Cut(f, "."); return c.overrides(top) }); i >= 0 {
+		if i := slices.IndexFunc(p.Fields, func(f string) bool { top, _, _ := strings.Cut(f, "."); return c.overridesKubelet(top) }); i >= 0 {
 			field = p.Fields[i]
 		}
-		findings = append(findings, invalid("kubelet."+field, "%s: the kubelet would not start", p.Message))
+		findings = append(findings, invalidSetting("kubelet."+field, "%s: the kubelet would not start", p.Message))
 	}
 	return findings
 }
@@ -189,20 +189,20 @@ const gateWindowsAffinity = "WindowsCPUAndMemoryAffinity"
 func checkGates(gates map[string]bool, kubelet kubelets.Table) bundle.Findings {
 	var findings bundle.Findings
 	bad := func(name, format string, args ...any) {
-		findings = append(findings, invalid("kubelet.featureGates."+name, format+": the kubelet would not start", args...))
+		findings = append(findings, invalidSetting("kubelet.featureGates."+name, format+": the kubelet would not start", args...))
 	}
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
 		switch gate, known := kubelet.Gates[name]; {
 		case !known:
 			bad(name, "is not a feature gate of kubelet %s", kubelet.Version)
 		case name == "AllAlpha" || name == "AllBeta":
-			findings = append(findings, invalid("kubelet.featureGates."+name, "turns on gates that are not named: name each gate"))
+			findings = append(findings, invalidSetting("kubelet.featureGates."+name, "turns on gates that are not named: name each gate"))
 		case gate.Locked && gate.Default != gates[name]:
 			bad(name, "is locked to %t", gate.Default)
 		case name == "RotateKubeletServerCertificate" && !gates[name]:
 			bad(name, "is off, and serverTLSBootstrap needs it")
 		case name == "GitRepoVolumeDriver" && gates[name]:
-			findings = append(findings, invalid("kubelet.featureGates."+name, "has whoever makes a Pod run git as SYSTEM on the node"))
+			findings = append(findings, invalidSetting("kubelet.featureGates."+name, "has whoever makes a Pod run git as SYSTEM on the node"))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(kubelet.Gates)) {

@@ -14,9 +14,9 @@ import (
 
 // hostsContent writes a hosts.toml.
 func hostsContent(set *template.Template, f mirrors.HostsFile) (bundle.Content, error) {
-	data, err := execute(set, "hosts.toml", f)
-	preview, err2 := execute(set, "hosts.toml", f.Masked())
-	return made(data, preview), errors.Join(err, err2)
+	data, err := executeTemplate(set, "hosts.toml", f)
+	preview, err2 := executeTemplate(set, "hosts.toml", f.Masked())
+	return maybeSecret(data, preview), errors.Join(err, err2)
 }
 
 var errNotTOML = errors.New("it is not TOML of the right form")

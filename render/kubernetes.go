@@ -27,9 +27,9 @@ type KubernetesSettings struct {
 	PausedPool PausedPoolMode `json:"pausedPool"`
 }
 
-func (k KubernetesSettings) check() bundle.Findings {
+func (k KubernetesSettings) checkValues() bundle.Findings {
 	if k.PausedPool != PausedPoolWait && k.PausedPool != PausedPoolFollow {
-		return bundle.Findings{invalid("kubernetes.pausedPool", "%q is neither Wait nor Follow", k.PausedPool)}
+		return bundle.Findings{invalidSetting("kubernetes.pausedPool", "%q is neither Wait nor Follow", k.PausedPool)}
 	}
 	return nil
 }
@@ -75,10 +75,10 @@ func (c Cluster) Kubernetes() string {
 }
 
 // isBehind reports whether a minor version is older than the other one.
-func isBehind(kubelet, server string) bool { return behind(kubelet, server) > 0 }
+func isBehind(kubelet, server string) bool { return minorsBehind(kubelet, server) > 0 }
 
-// behind returns by how many minor versions a kubelet is older than the API server.
-func behind(kubelet, server string) int {
+// minorsBehind returns by how many minor versions a kubelet is older than the API server.
+func minorsBehind(kubelet, server string) int {
 	k, _ := payload.MinorNumber(kubelet)
 	s, _ := payload.MinorNumber(server)
 	return s - k
@@ -87,7 +87,7 @@ func behind(kubelet, server string) int {
 // notOlderThan returns the kubelet's minor version, or the oldest one that the API server allows.
 func notOlderThan(kubelet, server string) string {
 	s, _ := payload.MinorNumber(server)
-	if behind(kubelet, server) <= oldestBehind {
+	if minorsBehind(kubelet, server) <= oldestBehind {
 		return kubelet
 	}
 	return fmt.Sprintf("1.%d", s-oldestBehind)
@@ -98,17 +98,17 @@ func (c Cluster) checkVersion() bundle.Findings {
 	r := report{ref: orRef(c.Origins[FromVersion], bundle.Ref{Kind: "ClusterVersion", Name: "version"})}
 	const field = "status.history"
 	if c.Version == "" {
-		r.add(bundle.SeverityInfo, reason.ClusterVersionUnknown, field, fmt.Sprintf("the cluster's version is not known: this is rendered for Kubernetes %s, and it is not checked whether this release supports the cluster", c.Kubernetes()), "add the object: oc get clusterversions.config.openshift.io version -o yaml")
+		r.addFinding(bundle.SeverityInfo, reason.ClusterVersionUnknown, field, fmt.Sprintf("the cluster's version is not known: this is rendered for Kubernetes %s, and it is not checked whether this release supports the cluster", c.Kubernetes()), "add the object: oc get clusterversions.config.openshift.io version -o yaml")
 		return r.findings
 	}
 	if _, err := semver.NewVersion(c.Version); err != nil {
-		r.add(bundle.SeverityWarning, reason.ClusterVersionUnsupported, field, fmt.Sprintf("%q is not a version", c.Version), "correct the version in the object")
+		r.addFinding(bundle.SeverityWarning, reason.ClusterVersionUnsupported, field, fmt.Sprintf("%q is not a version", c.Version), "correct the version in the object")
 		return r.findings
 	}
 	server, supported := kubernetesOf(c.Version)
 	if !supported {
 		all := payload.ClusterVersions()
-		r.add(bundle.SeverityWarning, reason.ClusterVersionUnsupported, field,
+		r.addFinding(bundle.SeverityWarning, reason.ClusterVersionUnsupported, field,
 			fmt.Sprintf("this release does not support cluster version %s: its kubelets are for clusters %s to %s, and nodes get %s", c.Version, all[0].Cluster, all[len(all)-1].Cluster, c.KubeletVersion()),
 			"use the release of the operator for the cluster's version; until then no host joins, and nodes follow other inputs unless that kubelet is newer than the API server")
 		return r.findings
@@ -126,7 +126,7 @@ func (c Cluster) kubeletKept(r *report) {
 	if payload.RefusesUpdate(c.Version, c.KubeletVersion()) {
 		message += "; until then OpenShift refuses the next minor update of the cluster (KubeletMinorVersionUpgradeable)"
 	}
-	r.add(bundle.SeverityInfo, reason.KubeletKept, "status.history", message, fix)
+	r.addFinding(bundle.SeverityInfo, reason.KubeletKept, "status.history", message, fix)
 }
 
 // KubeletVersion returns the version of the kubelet that nodes get, such as "v1.36.3".
@@ -135,8 +135,8 @@ func (c Cluster) KubeletVersion() string {
 	return r.Version
 }
 
-// kubelet returns what the kubelet of the nodes knows.
-func (c Cluster) kubelet() kubelets.Table {
+// kubeletTable returns what the kubelet of the nodes knows.
+func (c Cluster) kubeletTable() kubelets.Table {
 	t, _ := kubelets.Of(c.Kubernetes())
 	return t
 }

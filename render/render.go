@@ -61,7 +61,7 @@ type Bundle struct {
 // is a defect of this program, not of the inputs.
 func NewFleet(c Cluster, o Options) (*Fleet, bundle.Findings, error) {
 	hosts := c.hostsFiles()
-	findings := slices.Concat(c.check(), hosts.Findings, c.checkNodeImages(hosts), c.checkPinnedImages(), c.checkPayload(o.Payload))
+	findings := slices.Concat(c.checkInputs(), hosts.Findings, c.checkNodeImages(hosts), c.checkPinnedImages(), c.checkPayload(o.Payload))
 	if findings.Refused() {
 		return nil, findings.Sorted(), nil
 	}
@@ -74,10 +74,10 @@ func NewFleet(c Cluster, o Options) (*Fleet, bundle.Findings, error) {
 		f.rows[r.ID] = r
 	}
 	for _, stage := range []bundle.Stage{bundle.StageJoin, bundle.StageJoined} {
-		e := f.emitter(bundle.LayerCluster, stage, Node{})
+		e := f.newEmitter(bundle.LayerCluster, stage, Node{})
 		e.clusterViews()
 		e.mirrorEntries()
-		s, err := e.done()
+		s, err := e.digestLayer()
 		if err != nil {
 			return nil, findings, fmt.Errorf("rendering the cluster layer of stage %s: %w", stage, err)
 		}
@@ -94,9 +94,9 @@ func (f *Fleet) Node(n Node) (Bundle, bundle.Findings, error) {
 	}
 	stage := n.Stage()
 	cluster := f.shared[stage]
-	e := f.emitter(bundle.LayerNode, stage, n)
+	e := f.newEmitter(bundle.LayerNode, stage, n)
 	e.nodeViews()
-	node, err := e.done()
+	node, err := e.digestLayer()
 	if err != nil {
 		return Bundle{}, findings, fmt.Errorf("rendering %s: %w", n.ID(), err)
 	}
@@ -121,7 +121,7 @@ func Render(in Inputs, o Options) (Bundle, bundle.Findings, error) {
 	return b, append(findings, more...).Sorted(), err
 }
 
-func (f *Fleet) emitter(kind bundle.LayerKind, stage bundle.Stage, n Node) *emitter {
+func (f *Fleet) newEmitter(kind bundle.LayerKind, stage bundle.Stage, n Node) *emitter {
 	return &emitter{
 		cluster: f.cluster, masked: f.masked, hosts: f.hosts, node: n, stage: stage, rows: f.rows, templates: f.templates, options: f.options,
 		layer: bundle.Layer{Schema: bundle.Schema, Kind: kind, Stage: stage, NodeName: n.nameIn(kind)}, provenance: bundle.Provenance{},
@@ -159,9 +159,9 @@ func (e *emitter) nodeViews() {
 	e.policyEntries()
 }
 
-// done finishes and digests the layer.
-func (e *emitter) done() (shared, error) {
-	if err := e.finish(); err != nil {
+// digestLayer finishes and digests the layer.
+func (e *emitter) digestLayer() (shared, error) {
+	if err := e.normalizeLayer(); err != nil {
 		return shared{}, err
 	}
 	digest, err := e.layer.Digest()

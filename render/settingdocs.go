@@ -18,8 +18,8 @@ type SettingDoc struct {
 	Values []string `json:"values,omitempty"`
 }
 
-// meanings are the settings as docs/operations.md explains them, which a test compares.
-func meanings() []SettingDoc {
+// settingMeanings are the settings as docs/operations.md explains them, which a test compares.
+func settingMeanings() []SettingDoc {
 	return []SettingDoc{
 		{Name: "rollout.maxUnavailable", Meaning: "nodes that may be unavailable at once, a number or a percentage up to 100%"},
 		{Name: "rollout.maxParallel", Meaning: "nodes that change at once when none has to be drained"},
@@ -54,7 +54,7 @@ func SettingDocs() ([]SettingDoc, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding the default settings: %w", err)
 	}
-	docs := meanings()
+	docs := settingMeanings()
 	for i, d := range docs {
 		docs[i].Default = valueAt(data, strings.Split(d.Name, "."))
 	}

@@ -74,12 +74,12 @@ func (f *Fleet) Urgent(has bundle.Layer) (Urgent, error) {
 		switch {
 		case old.Path == fileKubeletCA:
 			next.Files[i] = now
-			u.Inputs = append(u.Inputs, expiring(KubeletClientCA, old.Content.Data, now.Content.Data))
+			u.Inputs = append(u.Inputs, firstExpiring(KubeletClientCA, old.Content.Data, now.Content.Data))
 		case old.Path == fileBootstrapCA:
 			next.Files[i] = now
-			u.Inputs = append(u.Inputs, expiring(APIServerCA, old.Content.Data, now.Content.Data))
+			u.Inputs = append(u.Inputs, firstExpiring(APIServerCA, old.Content.Data, now.Content.Data))
 		case isHosts:
-			file, changed, err := f.renewed(has.Stage, old, now)
+			file, changed, err := f.renewCredentials(has.Stage, old, now)
 			if errors.Is(err, errMixed) {
 				u.Left = append(u.Left, registry)
 				continue
@@ -111,8 +111,8 @@ func registryOf(path string) (string, bool) {
 // errMixed means that the credentials in a file cannot be told from the rest.
 var errMixed = errors.New("the file was written in another form")
 
-// renewed returns the hosts.toml that a node has, with the credentials of another one. It reports whether they differ.
-func (f *Fleet) renewed(stage bundle.Stage, old, now bundle.File) (bundle.File, bool, error) {
+// renewCredentials returns the hosts.toml that a node has, with the credentials of another one. It reports whether they differ.
+func (f *Fleet) renewCredentials(stage bundle.Stage, old, now bundle.File) (bundle.File, bool, error) {
 	has, err := parseHosts(old.Content.Data)
 	wanted, err2 := parseHosts(now.Content.Data)
 	if err := errors.Join(err, err2); err != nil {
@@ -122,7 +122,7 @@ func (f *Fleet) renewed(stage bundle.Stage, old, now bundle.File) (bundle.File, 
 	if !differ {
 		return old, false, nil
 	}
-	same, err := execute(f.templates, "hosts.toml", has)
+	same, err := executeTemplate(f.templates, "hosts.toml", has)
 	if err != nil {
 		return bundle.File{}, false, err
 	}
@@ -136,26 +136,26 @@ func (f *Fleet) renewed(stage bundle.Stage, old, now bundle.File) (bundle.File, 
 	if bytes.Equal(content.Data, now.Content.Data) {
 		return now, true, nil
 	}
-	e := f.emitter(bundle.LayerCluster, stage, Node{})
-	e.add(f.rows[rowHosts], old.Path, content)
+	e := f.newEmitter(bundle.LayerCluster, stage, Node{})
+	e.addContent(f.rows[rowHosts], old.Path, content)
 	return e.layer.Files[0], true, nil
 }
 
-// expiring returns an input with the first CA of a node that expires and has a successor, or the first of all if none is known to have one.
-func expiring(input UrgentName, has, wanted []byte) UrgentInput {
+// firstExpiring returns an input with the first CA of a node that expires and has a successor, or the first of all if none is known to have one.
+func firstExpiring(input UrgentName, has, wanted []byte) UrgentInput {
 	old, _ := parsePEM(string(has))
 	now, _ := parsePEM(string(wanted))
 	latest := map[string]time.Time{}
 	for _, c := range old {
-		if at := c.parsed.NotAfter; at.After(latest[c.name()]) {
-			latest[c.name()] = at
+		if at := c.parsed.NotAfter; at.After(latest[c.displayName()]) {
+			latest[c.displayName()] = at
 		}
 	}
 	succeeded := map[string]time.Time{}
 	for _, c := range now {
-		at, ok := latest[c.name()]
+		at, ok := latest[c.displayName()]
 		if ok && !slices.ContainsFunc(old, func(o certificate) bool { return bytes.Equal(o.der, c.der) }) {
-			succeeded[c.name()] = at
+			succeeded[c.displayName()] = at
 		}
 	}
 	if len(succeeded) == 0 {
@@ -170,7 +170,7 @@ func expiring(input UrgentName, has, wanted []byte) UrgentInput {
 	return u
 }
 
-// name is what people call a CA.
-func (c certificate) name() string {
+// displayName is what people call a CA.
+func (c certificate) displayName() string {
 	return cmp.Or(c.parsed.Subject.CommonName, c.parsed.Subject.String())
 }

@@ -137,7 +137,7 @@ func TestTheCAThatExpiresFirstIsNamed(t *testing.T) {
 		{"an earlier one of the same name does not count", testCA(t, "late", "2025-06-01") + late, late + nextLate, "late", "2026-03-01"},
 		{"two on the same day, by name", late + same, late + same + other, "also-late", "2026-03-01"},
 	} {
-		got := expiring(KubeletClientCA, []byte(tt.has), []byte(tt.wanted))
+		got := firstExpiring(KubeletClientCA, []byte(tt.has), []byte(tt.wanted))
 		if got.CA != tt.ca || got.Expires.Format(time.DateOnly) != tt.day {
 			t.Errorf("%s: %s expires on %s", tt.name, got.CA, got.Expires.Format(time.DateOnly))
 		}

@@ -17,7 +17,7 @@ type containerdView struct {
 }
 
 func (e *emitter) containerdEntries() {
-	e.file(rowContainerdConf, e.template("containerd_conf.toml", func(c Cluster) any {
+	e.addFile(rowContainerdConf, e.fromTemplate("containerd_conf.toml", func(c Cluster) any {
 		return containerdView{
 			ContainerdVersion: payload.ContainerdVersion,
 			Root:              dirContainerdRoot, State: dirContainerdState,
@@ -31,16 +31,16 @@ func (e *emitter) containerdEntries() {
 	}))
 	exe := payload.Find(payload.Containerd).Path
 	log := dirLogs + `\containerd\containerd.log`
-	e.service(rowContainerd, bundle.Service{
+	e.addService(rowContainerd, bundle.Service{
 		Argv: []string{
 			exe, "--config", fileContainerdConf, "--log-file", log, "--log-level", e.cluster.containerdLogLevel(), "--run-service",
 		},
 		Reads:    []string{fileContainerdConf, exe},
 		Recovery: restartAlways(),
 		Probe:    bundle.Probe{Kind: bundle.ProbePipe, Target: containerdPipe, DeadlineSeconds: 60},
-		Logs:     e.cluster.Settings.Logs.rotate(log, bundle.RotationAgent),
+		Logs:     e.cluster.Settings.Logs.rotationOf(log, bundle.RotationAgent),
 	})
-	if r, ok := e.wanted(rowExclusion); ok {
+	if r, ok := e.wantedRow(rowExclusion); ok {
 		e.layer.Exclusions = append(e.layer.Exclusions, bundle.Exclusion{Process: r.Name, Impact: r.Impact})
 	}
 }

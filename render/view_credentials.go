@@ -59,7 +59,7 @@ func programOf(p kubeletv1.CredentialProvider) string {
 func (e *emitter) hasCredentialProvider() bool {
 	r := e.rows[rowCredentialProvider]
 	contents, err := e.cluster.credentialProvider()
-	return r.applies(e.cluster.Platform, e.stage) && err == nil && contents != nil
+	return r.appliesTo(e.cluster.Platform, e.stage) && err == nil && contents != nil
 }
 
 // checkProviders reports the providers of pull credentials that kubelets on Linux have and those of Windows nodes do not.
@@ -76,7 +76,7 @@ func (c Cluster) checkProviders(r *report) {
 			if used || p.Name == crioProvider || !isProgramName(p.Name) {
 				continue
 			}
-			r.add(bundle.SeverityInfo, reason.CredentialProviderIgnored, fmt.Sprintf("spec.config.storage.files[%s].providers[%d]", name, i),
+			r.addFinding(bundle.SeverityInfo, reason.CredentialProviderIgnored, fmt.Sprintf("spec.config.storage.files[%s].providers[%d]", name, i),
 				fmt.Sprintf("kubelets of Windows nodes do not run %q: they pull %s without its credentials", p.Name, bundle.JoinFirst(p.MatchImages, 4, ", ", bundle.AndMore)),
 				"nothing if no Pod of Windows nodes has such an image; otherwise give the Pods or their ServiceAccount an imagePullSecret")
 		}

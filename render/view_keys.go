@@ -17,7 +17,7 @@ import (
 //
 // A host of which it is not known what it accepts gets none: a key that was managed before would be removed for one that nothing was proven of.
 func (e *emitter) keyEntries() {
-	r, ok := e.wanted(rowAuthorizedKey)
+	r, ok := e.wantedRow(rowAuthorizedKey)
 	if !ok || e.node.OlderAgent || e.node.NoKeys || e.node.AcceptedKey == "" {
 		return
 	}
@@ -33,6 +33,6 @@ func (e *emitter) keyEntries() {
 		}
 		lines = append(lines, line)
 		e.layer.AuthorizedKeys = append(e.layer.AuthorizedKeys, bundle.AuthorizedKey{Fingerprint: fingerprint, Line: line, Impact: r.Impact})
-		e.cause(r, fingerprint)
+		e.addCauses(r, fingerprint)
 	}
 }

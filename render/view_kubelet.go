@@ -35,16 +35,16 @@ const (
 )
 
 func (e *emitter) kubeletEntries() {
-	e.file(rowKubeletConf, func(c Cluster) ([]byte, error) {
+	e.addFile(rowKubeletConf, func(c Cluster) ([]byte, error) {
 		config, err := c.kubeletConfig(e.stage)
 		if err != nil {
 			return nil, err
 		}
 		return encodeConfig(config, kubeletv1beta1.KubeletConfiguration{})
 	})
-	e.file(rowCredentialProvider, func(c Cluster) ([]byte, error) { return c.credentialProvider() })
-	if _, ok := e.wanted(rowKubelet); ok {
-		e.service(rowKubelet, e.kubeletService())
+	e.addFile(rowCredentialProvider, func(c Cluster) ([]byte, error) { return c.credentialProvider() })
+	if _, ok := e.wantedRow(rowKubelet); ok {
+		e.addService(rowKubelet, e.kubeletService())
 	}
 }
 
@@ -111,7 +111,7 @@ func evictionHard() map[string]string {
 func (c Cluster) withGates(gates map[string]bool, names ...string) map[string]bool {
 	out := maps.Clone(gates)
 	for _, name := range names {
-		g, known := c.kubelet().Gates[name]
+		g, known := c.kubeletTable().Gates[name]
 		if _, set := out[name]; set || !known || g.Default {
 			continue
 		}
@@ -184,7 +184,7 @@ func encodeConfig[T any](config, zero T) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	prune(have, absent)
+	removeAbsent(have, absent)
 	data, err := yaml.Marshal(have)
 	if err != nil {
 		return nil, fmt.Errorf("encoding %T: %w", config, err)
@@ -206,7 +206,7 @@ func jsonFields(v any) (map[string]any, error) {
 	return fields, nil
 }
 
-func prune(have, absent map[string]any) {
+func removeAbsent(have, absent map[string]any) {
 	for name, zero := range absent {
 		value, ok := have[name]
 		if !ok {
@@ -215,7 +215,7 @@ func prune(have, absent map[string]any) {
 		below, isMap := value.(map[string]any)
 		zeroBelow, zeroIsMap := zero.(map[string]any)
 		if isMap && zeroIsMap {
-			prune(below, zeroBelow)
+			removeAbsent(below, zeroBelow)
 			if len(below) == 0 {
 				delete(have, name)
 			}
@@ -237,7 +237,7 @@ func (e *emitter) kubeletService() bundle.Service {
 		Reads:        e.kubeletReads(exe),
 		Recovery:     restartAlways(),
 		Probe:        e.kubeletProbe(),
-		Logs:         logs.rotate(log, bundle.RotationWrapper),
+		Logs:         logs.rotationOf(log, bundle.RotationWrapper),
 	}
 }
 
@@ -266,7 +266,7 @@ func (e *emitter) kubeletReads(exe string) []string {
 func (e *emitter) kubeletFlags() map[string]string {
 	flags := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(e.cluster.Machine.KubeletFlags)) {
-		if e.cluster.kubelet().Flags[name] {
+		if e.cluster.kubeletTable().Flags[name] {
 			flags[name] = e.cluster.Machine.KubeletFlags[name]
 		}
 	}
@@ -276,7 +276,7 @@ func (e *emitter) kubeletFlags() map[string]string {
 		"config":                fileKubeletConf,
 		"kubeconfig":            fileKubeconfig,
 		"node-labels":           osLabel,
-		"v":                     e.cluster.Settings.verbosity(),
+		"v":                     e.cluster.Settings.logVerbosity(),
 		"windows-priorityclass": "ABOVE_NORMAL_PRIORITY_CLASS",
 		"windows-service":       "true",
 	})
@@ -309,7 +309,7 @@ func flagList(flags map[string]string) []string {
 	return list
 }
 
-func (s Settings) verbosity() string {
+func (s Settings) logVerbosity() string {
 	if s.Debug {
 		return debugLogLevel
 	}

@@ -4,7 +4,7 @@ import "wmco/bundle"
 
 // mirrorEntries adds the hosts files, one folder per registry. containerd reads them on every pull, so nothing restarts.
 func (e *emitter) mirrorEntries() {
-	r, ok := e.wanted(rowHosts)
+	r, ok := e.wantedRow(rowHosts)
 	if !ok {
 		return
 	}
@@ -15,13 +15,13 @@ func (e *emitter) mirrorEntries() {
 			return
 		}
 		path := dirRegistries + `\` + f.Directory + `\hosts.toml`
-		e.add(r, path, content)
+		e.addContent(r, path, content)
 		e.causedBy(r, path, f.Causes)
 	}
 }
 
-// made returns content that is secret if its preview differs.
-func made(data, preview []byte) bundle.Content {
+// maybeSecret returns content that is secret if its preview differs.
+func maybeSecret(data, preview []byte) bundle.Content {
 	if string(data) == string(preview) {
 		return bundle.Content{Data: data}
 	}

@@ -117,8 +117,8 @@ const MaxComputerName = 15
 // others.
 const MachineSuffix = 6
 
-// renamed returns the name that the computer must have; empty if it keeps its own.
-func (n Node) renamed(p bundle.Platform) string {
+// requiredName returns the name that the computer must have; empty if it keeps its own.
+func (n Node) requiredName(p bundle.Platform) string {
 	if n.Backing != BackingMachine || (p != bundle.PlatformVSphere && p != bundle.PlatformNutanix) || len(n.MachineName) > MaxComputerName {
 		return ""
 	}

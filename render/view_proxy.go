@@ -20,8 +20,8 @@ func (p Proxy) IsZero() bool { return p.HTTP.IsZero() && p.HTTPS.IsZero() }
 // proxyVariable is one variable, with its value for previews.
 type proxyVariable struct{ name, value, shown string }
 
-// variables returns the variables that golang.org/x/net/http/httpproxy, and so every service, reads; none without a proxy.
-func (p Proxy) variables() []proxyVariable {
+// environmentVariables returns the variables that golang.org/x/net/http/httpproxy, and so every service, reads; none without a proxy.
+func (p Proxy) environmentVariables() []proxyVariable {
 	if p.IsZero() {
 		return nil
 	}
@@ -79,7 +79,7 @@ func normalizeNoProxy(list string) string {
 // (learn.microsoft.com/windows/win32/procthread/environment-variables).
 const maxVariable = 32767
 
-func (p Proxy) check(ref bundle.Ref) bundle.Findings {
+func (p Proxy) checkValues(ref bundle.Ref) bundle.Findings {
 	if p.IsZero() {
 		return nil
 	}
@@ -158,15 +158,15 @@ func quoteAll(list []string) []string {
 // proxy changes no service's definition.
 func (e *emitter) proxyEntries() {
 	env := bundle.Environment{Name: proxyEnvironment, Variables: []bundle.Variable{}}
-	for _, v := range e.cluster.Proxy.variables() {
-		if r, ok := e.wanted(rowVariable); ok {
-			e.layer.Variables = append(e.layer.Variables, e.variable(v.name, v.value, v.shown, r.Impact))
-			e.cause(r, v.name)
+	for _, v := range e.cluster.Proxy.environmentVariables() {
+		if r, ok := e.wantedRow(rowVariable); ok {
+			e.layer.Variables = append(e.layer.Variables, e.proxyVariable(v.name, v.value, v.shown, r.Impact))
+			e.addCauses(r, v.name)
 		}
-		env.Variables = append(env.Variables, e.variable(v.name, v.value, v.shown, bundle.ImpactRestart))
+		env.Variables = append(env.Variables, e.proxyVariable(v.name, v.value, v.shown, bundle.ImpactRestart))
 	}
-	if r, ok := e.wanted(rowEnvironment); ok {
+	if r, ok := e.wantedRow(rowEnvironment); ok {
 		e.layer.Environments = append(e.layer.Environments, env)
-		e.cause(r, env.Name)
+		e.addCauses(r, env.Name)
 	}
 }

@@ -30,21 +30,21 @@ const (
 // endsPods sets how long a kubelet has to end its Pods where it can end them before Windows shuts down. What settings say stays.
 func (c Cluster) endsPods(config kubeletv1beta1.KubeletConfiguration) kubeletv1beta1.KubeletConfiguration {
 	gates := config.FeatureGates
-	if !c.kubelet().IsOn(gates, gateShutdown) || !c.kubelet().IsOn(gates, gateWindowsShutdown) || len(config.ShutdownGracePeriodByPodPriority) > 0 {
+	if !c.kubeletTable().IsOn(gates, gateShutdown) || !c.kubeletTable().IsOn(gates, gateWindowsShutdown) || len(config.ShutdownGracePeriodByPodPriority) > 0 {
 		return config
 	}
-	if !c.overrides("shutdownGracePeriod") {
+	if !c.overridesKubelet("shutdownGracePeriod") {
 		config.ShutdownGracePeriod = metav1.Duration{Duration: shutdownGracePeriod}
 	}
 	// A kubelet does not start if critical Pods have more time than there is.
-	if !c.overrides("shutdownGracePeriodCriticalPods") && config.ShutdownGracePeriod.Duration > shutdownGracePeriodCriticalPods {
+	if !c.overridesKubelet("shutdownGracePeriodCriticalPods") && config.ShutdownGracePeriod.Duration > shutdownGracePeriodCriticalPods {
 		config.ShutdownGracePeriodCriticalPods = metav1.Duration{Duration: shutdownGracePeriodCriticalPods}
 	}
 	return config
 }
 
-// overrides reports whether the settings have a field of KubeletConfiguration.
-func (c Cluster) overrides(field string) bool {
+// overridesKubelet reports whether the settings have a field of KubeletConfiguration.
+func (c Cluster) overridesKubelet(field string) bool {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(c.Settings.Kubelet, &fields) != nil {
 		return false // none, or DecodeSettings has refused it
@@ -61,7 +61,7 @@ func (c Cluster) checkShutdownUsed(given kubeletv1beta1.KubeletConfiguration, se
 	} else if given.ShutdownGracePeriod.Duration <= 0 {
 		return nil
 	}
-	table := c.kubelet()
+	table := c.kubeletTable()
 	if table.IsOn(given.FeatureGates, gateWindowsShutdown) {
 		return nil
 	}

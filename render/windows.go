@@ -35,8 +35,8 @@ func windowImpacts() []bundle.Impact {
 	return []bundle.Impact{bundle.ImpactRestart, bundle.ImpactDrain, bundle.ImpactReboot}
 }
 
-// schedule reads when the window opens. An expression that names its own time zone is refused: there would be two.
-func (w RolloutWindow) schedule() (cron.Schedule, error) {
+// parseSchedule reads when the window opens. An expression that names its own time zone is refused: there would be two.
+func (w RolloutWindow) parseSchedule() (cron.Schedule, error) {
 	if strings.HasPrefix(w.Start, "@") || strings.Contains(w.Start, "=") {
 		return nil, fmt.Errorf("%q is not a cron expression of five fields", w.Start)
 	}
@@ -104,9 +104,9 @@ func (w RolloutWindow) isFor(i bundle.Impact) bool {
 	return len(w.Impacts) == 0 && slices.Contains(windowImpacts(), i) || slices.Contains(w.Impacts, i)
 }
 
-// opens returns when the window opens next; zero if it is open.
-func (w RolloutWindow) opens(now time.Time) time.Time {
-	schedule, err := w.schedule()
+// nextOpening returns when the window opens next; zero if it is open.
+func (w RolloutWindow) nextOpening(now time.Time) time.Time {
+	schedule, err := w.parseSchedule()
 	length, lengthErr := time.ParseDuration(w.Duration)
 	if err != nil || lengthErr != nil {
 		return time.Time{} // the settings are checked when they are decoded
@@ -124,7 +124,7 @@ func (r RolloutSettings) NextStart(i bundle.Impact, now time.Time) time.Time {
 		if !w.isFor(i) {
 			continue
 		}
-		opens := w.opens(now)
+		opens := w.nextOpening(now)
 		if opens.IsZero() {
 			return time.Time{}
 		}
@@ -140,17 +140,17 @@ func (r RolloutSettings) checkWindows() bundle.Findings {
 	var findings bundle.Findings
 	for i, w := range r.Windows {
 		field := fmt.Sprintf("rollout.windows[%d].", i)
-		if schedule, err := w.schedule(); err != nil {
-			findings = append(findings, invalid(field+"start", "%q in time zone %q cannot be used: %v", w.Start, w.TimeZone, err))
+		if schedule, err := w.parseSchedule(); err != nil {
+			findings = append(findings, invalidSetting(field+"start", "%q in time zone %q cannot be used: %v", w.Start, w.TimeZone, err))
 		} else if schedule.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
-			findings = append(findings, invalid(field+"start", "%q is never", w.Start))
+			findings = append(findings, invalidSetting(field+"start", "%q is never", w.Start))
 		}
 		if d, err := time.ParseDuration(w.Duration); err != nil || d < minWindow || d > maxWindow {
-			findings = append(findings, invalid(field+"duration", "%q is not a duration from 1m to 168h", w.Duration))
+			findings = append(findings, invalidSetting(field+"duration", "%q is not a duration from 1m to 168h", w.Duration))
 		}
 		for _, impact := range w.Impacts {
 			if !slices.Contains(windowImpacts(), impact) {
-				findings = append(findings, invalid(field+"impacts", "%q is neither restart nor drain nor reboot", impact))
+				findings = append(findings, invalidSetting(field+"impacts", "%q is neither restart nor drain nor reboot", impact))
 			}
 		}
 	}

@@ -30,7 +30,7 @@ type Delivery struct {
 func (r Request) Deliver(ctx context.Context) (*Delivery, error) {
 	d := &Delivery{ctx: ctx, source: r.Source, contents: r.Contents()}
 	var err error
-	if d.rest, err = r.lacking(d.contents); err != nil {
+	if d.rest, err = r.lackingContents(d.contents); err != nil {
 		return nil, err
 	}
 	return d, nil
@@ -106,8 +106,8 @@ type lacking struct {
 	parts []bool
 }
 
-// lacking returns what the host lacks, in the order of the parts' names.
-func (r Request) lacking(contents []Content) ([]lacking, error) {
+// lackingContents returns what the host lacks, in the order of the parts' names.
+func (r Request) lackingContents(contents []Content) ([]lacking, error) {
 	there := map[bundle.Digest]Content{}
 	for _, c := range contents {
 		there[c.Digest] = c
@@ -121,16 +121,16 @@ func (r Request) lacking(contents []Content) ([]lacking, error) {
 		if _, ok := wanted[c.SHA256]; !ok {
 			wanted[c.SHA256] = lacking{content: c, parts: make([]bool, c.Parts())}
 		}
-		wanted[c.SHA256].miss(r.Missing[d])
+		wanted[c.SHA256].markMissing(r.Missing[d])
 	}
 	all := slices.Collect(maps.Values(wanted))
 	slices.SortFunc(all, func(a, b lacking) int { return strings.Compare(a.content.SHA256, b.content.SHA256) })
 	return all, nil
 }
 
-// miss marks the parts that the host does not have. Impossible numbers belong to another stored form, of which no part
+// markMissing marks the parts that the host does not have. Impossible numbers belong to another stored form, of which no part
 // can be used.
-func (l lacking) miss(has []int) {
+func (l lacking) markMissing(has []int) {
 	n := l.content.Parts()
 	if slices.ContainsFunc(has, func(i int) bool { return i < 1 || i > n }) {
 		has = nil

@@ -79,7 +79,7 @@ type Checker struct {
 // are ErrMalformed.
 func NewChecker(m bundle.Manifest, contents []Content) (*Checker, error) {
 	s := &Checker{contents: map[string]Content{}}
-	needed, last := sizes(m), bundle.Digest("")
+	needed, last := sizesByDigest(m), bundle.Digest("")
 	for _, c := range contents {
 		if err := c.Validate(); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
@@ -94,15 +94,15 @@ func NewChecker(m bundle.Manifest, contents []Content) (*Checker, error) {
 			return nil, fmt.Errorf("%w: content %s is listed twice or out of order", ErrMalformed, c.Digest)
 		}
 		last = c.Digest
-		if err := s.add(c); err != nil {
+		if err := s.addContent(c); err != nil {
 			return nil, err
 		}
 	}
 	return s, nil
 }
 
-// add adds a content, which may be known under another digest already.
-func (s *Checker) add(c Content) error {
+// addContent adds a content, which may be known under another digest already.
+func (s *Checker) addContent(c Content) error {
 	known, ok := s.contents[c.SHA256]
 	if ok && (known.Size != c.Size || known.Stored != c.Stored) {
 		return fmt.Errorf("%w: contents %s and %s have the same SHA-256 and other sizes", ErrMalformed, known.Digest, c.Digest)

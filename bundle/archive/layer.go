@@ -122,7 +122,7 @@ func UnpackLayer(data []byte, want bundle.Digest) (bundle.Layer, error) {
 	if len(data) > MaxLayer {
 		return bundle.Layer{}, fmt.Errorf("%w: the layer has %d bytes, at most %d are allowed", ErrMalformed, len(data), MaxLayer)
 	}
-	raw, err := unzip(data)
+	raw, err := decompressLayer(data)
 	if err != nil {
 		return bundle.Layer{}, err
 	}
@@ -138,11 +138,11 @@ func UnpackLayer(data []byte, want bundle.Digest) (bundle.Layer, error) {
 	if err != nil {
 		return bundle.Layer{}, err
 	}
-	return l, attach(l, in)
+	return l, attachContents(l, in)
 }
 
-// unzip returns what a packed layer holds, within the limit.
-func unzip(data []byte) ([]byte, error) {
+// decompressLayer returns what a packed layer holds, within the limit.
+func decompressLayer(data []byte) ([]byte, error) {
 	in := &meter{from: bytes.NewReader(data)}
 	zip := newDecoder(in)
 	defer zip.Close()
@@ -171,8 +171,8 @@ func readMember(in *tar.Reader, name string) ([]byte, error) {
 	return data, nil
 }
 
-// attach reads the contents of a layer, in the order in which PackLayer wrote them.
-func attach(l bundle.Layer, in *tar.Reader) error {
+// attachContents reads the contents of a layer, in the order in which PackLayer wrote them.
+func attachContents(l bundle.Layer, in *tar.Reader) error {
 	all := inLayer(l)
 	var last bundle.Digest
 	var data []byte
@@ -184,7 +184,7 @@ func attach(l bundle.Layer, in *tar.Reader) error {
 			}
 			last = n.digest
 		}
-		if err := n.accepts(data); err != nil {
+		if err := n.checkDigest(data); err != nil {
 			return err
 		}
 		n.content.Data = data
@@ -195,9 +195,9 @@ func attach(l bundle.Layer, in *tar.Reader) error {
 	return nil
 }
 
-// accepts checks a content against the entry that names it. That of a secret has a keyed digest, which only the operator
+// checkDigest checks a content against the entry that names it. That of a secret has a keyed digest, which only the operator
 // can check.
-func (n named) accepts(data []byte) error {
+func (n named) checkDigest(data []byte) error {
 	if n.size != 0 && n.size != int64(len(data)) {
 		return fmt.Errorf("%w: %s has %d bytes, not %d", ErrMalformed, n.entry, len(data), n.size)
 	}

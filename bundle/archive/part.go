@@ -27,24 +27,24 @@ var partName = regexp.MustCompile(`^([0-9a-f]{64})-([0-9]{3})of([0-9]{3})$`)
 func ParsePart(name string) (Part, error) {
 	fields := partName.FindStringSubmatch(name)
 	if fields == nil {
-		return Part{}, fmt.Errorf("%s is not the name of a part", shown(name))
+		return Part{}, fmt.Errorf("%s is not the name of a part", shownName(name))
 	}
-	index, of := number(fields[2]), number(fields[3])
+	index, of := parseNumber(fields[2]), parseNumber(fields[3])
 	if index < 1 || index > of {
-		return Part{}, fmt.Errorf("%s is not the name of a part: there is no part %d of %d", shown(name), index, of)
+		return Part{}, fmt.Errorf("%s is not the name of a part: there is no part %d of %d", shownName(name), index, of)
 	}
 	return Part{SHA256: fields[1], Index: index, Of: of}, nil
 }
 
-// shown returns a name for an error, without the plain SHA-256 in the name of a part: it may be a secret's.
-func shown(name string) string {
+// shownName returns a name for an error, without the plain SHA-256 in the name of a part: it may be a secret's.
+func shownName(name string) string {
 	return fmt.Sprintf("%.100q", anySHA256.ReplaceAllString(name, "(SHA-256)"))
 }
 
 var anySHA256 = regexp.MustCompile(`[0-9a-fA-F]{64}`)
 
-// number reads three digits, which the pattern has checked.
-func number(digits string) int {
+// parseNumber reads three digits, which the pattern has checked.
+func parseNumber(digits string) int {
 	n, err := strconv.Atoi(digits)
 	if err != nil {
 		panic(err)

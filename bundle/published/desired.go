@@ -104,7 +104,7 @@ type Layer struct {
 // Encode returns the text of the annotation. The same value gives the same text.
 func (d Desired) Encode() (string, error) {
 	d.Schema = Schema
-	if err := d.check(); err != nil {
+	if err := d.checkValues(); err != nil {
 		return "", err
 	}
 	text, err := json.Marshal(d)
@@ -121,14 +121,14 @@ func (d Desired) Encode() (string, error) {
 // be used is ErrInvalid.
 func DecodeDesired(text string) (Desired, error) {
 	var d Desired
-	if err := decode(text, "desired bundle", &d, &d.Schema); err != nil {
+	if err := decodeAnnotation(text, "desired bundle", &d, &d.Schema); err != nil {
 		return Desired{}, err
 	}
-	return d, d.check()
+	return d, d.checkValues()
 }
 
-// decode reads an annotation; schema is its version in what is read into. The usual one is read once: a thousand nodes have two thousand.
-func decode(text, what string, into any, schema *int) error {
+// decodeAnnotation reads an annotation; schema is its version in what is read into. The usual one is read once: a thousand nodes have two thousand.
+func decodeAnnotation(text, what string, into any, schema *int) error {
 	if len(text) > maxAnnotation {
 		return fmt.Errorf("%w: the %s has %d bytes, at most %d are allowed", ErrInvalid, what, len(text), maxAnnotation)
 	}
@@ -146,7 +146,7 @@ func decode(text, what string, into any, schema *int) error {
 	return fmt.Errorf("%w: the %s is not JSON of the right form: %v", ErrInvalid, what, wrong) //nolint:errorlint // as above
 }
 
-func (d Desired) check() error {
+func (d Desired) checkValues() error {
 	if d.MaxImpact.Rank() > bundle.ImpactReboot.Rank() {
 		return fmt.Errorf("%w: the impact %q is unknown", ErrInvalid, d.MaxImpact)
 	}
@@ -157,7 +157,7 @@ func (d Desired) check() error {
 		return fmt.Errorf("%w: %v", ErrInvalid, err) //nolint:errorlint // one kind of error for all of it
 	}
 	for _, l := range []Layer{d.Cluster, d.Node} {
-		if err := l.check(); err != nil {
+		if err := l.checkValues(); err != nil {
 			return err
 		}
 	}
@@ -171,7 +171,7 @@ func (d Desired) check() error {
 	return nil
 }
 
-func (l Layer) check() error {
+func (l Layer) checkValues() error {
 	if err := l.Digest.Validate(); err != nil {
 		return fmt.Errorf("%w: %v", ErrInvalid, err) //nolint:errorlint // one kind of error for all of it
 	}

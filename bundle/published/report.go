@@ -166,7 +166,7 @@ func (r Report) Encode() (string, error) {
 	r.Schema = Schema
 	r.Message, r.Retry, r.Log, r.SSHStopped = Shorten(r.Message), Shorten(r.Retry), r.Log.BoundedTail(), Shorten(r.SSHStopped)
 	r.Images = r.Images.withinBounds()
-	r.Missing, r.RebootPending, r.Crashed, r.Features = first(r.Missing), first(r.RebootPending), first(r.Crashed), first(r.Features)
+	r.Missing, r.RebootPending, r.Crashed, r.Features = firstEntries(r.Missing), firstEntries(r.RebootPending), firstEntries(r.Crashed), firstEntries(r.Features)
 	text, err := json.Marshal(r)
 	if err != nil {
 		return "", fmt.Errorf("encoding the report: %w", err)
@@ -180,7 +180,7 @@ func (r Report) Encode() (string, error) {
 // DecodeReport reads what Encode wrote; a state that it does not know is ErrInvalid.
 func DecodeReport(text string) (Report, error) {
 	var r Report
-	if err := decode(text, "report", &r, &r.Schema); err != nil {
+	if err := decodeAnnotation(text, "report", &r, &r.Schema); err != nil {
 		return Report{}, err
 	}
 	if !slices.Contains(States(), r.State) {
@@ -194,7 +194,7 @@ func DecodeReport(text string) (Report, error) {
 	r.Message, r.Log = Shorten(r.Message), r.Log.BoundedTail()
 	r.SSHStopped = Shorten(r.SSHStopped)
 	r.Images = r.Images.withinBounds()
-	r.Missing, r.RebootPending, r.Crashed, r.Features = first(r.Missing), first(r.RebootPending), first(r.Crashed), first(r.Features)
+	r.Missing, r.RebootPending, r.Crashed, r.Features = firstEntries(r.Missing), firstEntries(r.RebootPending), firstEntries(r.Crashed), firstEntries(r.Features)
 	return r, nil
 }
 
@@ -216,4 +216,4 @@ func AppendLog(message string, log bundle.LogTail) string {
 	return message + log.DescribeTail(MaxMessage-len(message))
 }
 
-func first[E any](list []E) []E { return list[:min(len(list), maxEntries)] }
+func firstEntries[E any](list []E) []E { return list[:min(len(list), maxEntries)] }

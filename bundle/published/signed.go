@@ -72,7 +72,7 @@ func (d Desired) Sign(keys []ed25519.PrivateKey) (string, error) {
 	if len(keys) == 0 || len(keys) > maxSignatures {
 		return "", fmt.Errorf("%w: a desired bundle is signed by 1 to %d keys, not by %d", ErrInvalid, maxSignatures, len(keys))
 	}
-	message := authenticated([]byte(text))
+	message := preAuthenticated([]byte(text))
 	var list []Signature
 	for _, k := range keys {
 		public, _ := k.Public().(ed25519.PublicKey) // it documents that it is one
@@ -122,7 +122,7 @@ func (k Keys) Open(text string) (Desired, error) {
 	if err != nil {
 		return Desired{}, err
 	}
-	message := authenticated([]byte(payload))
+	message := preAuthenticated([]byte(payload))
 	for _, s := range list {
 		for _, key := range k {
 			if KeyID(key) == s.Key && ed25519.Verify(key, message, s.Value) {
@@ -139,7 +139,7 @@ func (k Keys) Signers(text string) []string {
 	if err != nil {
 		return nil
 	}
-	message := authenticated([]byte(payload))
+	message := preAuthenticated([]byte(payload))
 	var ids []string
 	for _, key := range k {
 		if id := KeyID(key); slices.ContainsFunc(list, func(s Signature) bool { return s.Key == id && ed25519.Verify(key, message, s.Value) }) {
@@ -155,8 +155,8 @@ func (k Keys) Has(ids []string) bool {
 	return slices.ContainsFunc(k, func(key ed25519.PublicKey) bool { return slices.Contains(ids, KeyID(key)) })
 }
 
-// authenticated is DSSE's pre-authentication encoding: no bytes can be moved between the type and the text.
-func authenticated(payload []byte) []byte {
+// preAuthenticated is DSSE's pre-authentication encoding: no bytes can be moved between the type and the text.
+func preAuthenticated(payload []byte) []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "DSSEv1 %d %s %d ", len(payloadType), payloadType, len(payload))
 	out.Write(payload)

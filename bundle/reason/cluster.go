@@ -31,7 +31,7 @@ const (
 	TrustedCAEmpty            = "TrustedCAEmpty"
 )
 
-func cluster() []Entry {
+func clusterReasons() []Entry {
 	return []Entry{
 		{InfrastructureFromCopy, isInfo, "Infrastructure/cluster is not in the inputs, so the copy in ControllerConfig is used.", "Add the object: `oc get infrastructures.config.openshift.io cluster -o yaml`."},
 		{ClusterHostedDNS, isWarning, "The cluster does not use the DNS of its cloud (`dnsType: ClusterHosted`). Nodes of Linux run a DNS server for themselves that knows the internal name of the API server; a Windows host asks the DNS of its network, and does not join where that lacks the name.", "Add `api-int.<cluster>.<domain>` with the addresses of the internal load balancer to the DNS of the hosts' network, such as a private zone. `wmco preflight` shows whether a host finds it."},

@@ -43,7 +43,7 @@ const (
 	PreflightIncomplete       = "PreflightIncomplete"
 )
 
-func hosts() []Entry {
+func hostReasons() []Entry {
 	return []Entry{
 		{WindowsBuildUnsupported, isError, "The host's Windows is none of Windows Server 2019 (17763), 2022 (20348) and 2025 (26100).", "Install one of them."},
 		{WindowsEditionUnsupported, isError, "The host has no Windows Server with or without a desktop, but Windows for clients or a Nano Server.", "Install Windows Server, Standard or Datacenter."},

@@ -14,7 +14,7 @@ const (
 	PinnedImageSetIgnored               = "PinnedImageSetIgnored"
 )
 
-func ignored() []Entry {
+func ignoredReasons() []Entry {
 	return []Entry{
 		{ClusterImagePolicyIgnored, isWarning, "The cluster has a ClusterImagePolicy, other than `openshift`, which is for the cluster's own images. containerd on Windows nodes verifies no signatures of images.", "Nothing can make Windows nodes do so. Verify signatures where images are mirrored, or in an admission controller."},
 		{ImagePolicyIgnored, isWarning, "The cluster has an ImagePolicy. containerd on Windows nodes verifies no signatures of images.", "Nothing can make Windows nodes do so. Verify signatures where images are mirrored, or in an admission controller."},

@@ -21,7 +21,7 @@ const (
 	PinnedImageLeftOut       = "PinnedImageLeftOut"
 )
 
-func images() []Entry {
+func imageReasons() []Entry {
 	return []Entry{
 		{MirrorsRefused, isError, "The machine-config-operator refuses the mirror sets or Image/cluster too. Linux and Windows nodes keep their last configuration.", "Correct the objects that the findings name."},
 		{MirrorNotRepresentable, warningOrInfo, "A source or mirror is left out on Windows nodes, because containerd cannot express it: a wildcard, a host that cannot be a folder's name, or a mirror whose path does not end in the source's path. The finding names the place where nodes of the existing operator asked. It is an info for images that are for Linux alone, such as a release of OpenShift, which no Windows node pulls.", "Nothing if it is an info. Otherwise use a separate source for each registry, and mirrors that end in the source's path: `<registry>/<any path>/<source path>`. Where images are only in that place, name it as a mirror too."},

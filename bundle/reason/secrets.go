@@ -16,7 +16,7 @@ const (
 	PrivateKeyAmbiguous = "PrivateKeyAmbiguous"
 )
 
-func secrets() []Entry {
+func secretReasons() []Entry {
 	return []Entry{
 		{CertificateInvalid, errorOrWarning, "A field that must hold PEM certificates holds none. It is a warning in a copy of an object that the cluster makes, which may hold a dummy; the text is then rendered unchanged.", "Correct the field. In a copy with a dummy, nothing."},
 		{CertificateSkipped, isWarning, "One PEM block cannot be used. The other certificates of the field are used.", "Remove or correct the block."},

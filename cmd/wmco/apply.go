@@ -57,8 +57,8 @@ are refused: stand-ins never reach a host.` +
   wmco apply --from must-gather --host capi@win-1:2222 --host capi@win-2 --node-program wmco-node.exe --dry-run`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), a) },
 	}
-	f.inputFlags.add(cmd)
-	f.hostFlags.add(cmd)
+	f.inputFlags.addFlags(cmd)
+	f.hostFlags.addFlags(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&f.options.DryRun, "dry-run", false, "print what would be done, and stop before the first write (the node agent is copied all the same)")
 	flags.StringVar(&f.impact, "max-impact", "", "refuse a plan with a higher impact: none, restart, drain or reboot")
@@ -74,8 +74,8 @@ are refused: stand-ins never reach a host.` +
 	return cmd
 }
 
-// check completes the options, and refuses those that are not valid.
-func (f *applyFlags) check() error {
+// checkOptions completes the options, and refuses those that are not valid.
+func (f *applyFlags) checkOptions() error {
 	f.options.MaxImpact = bundle.Impact(f.impact)
 	if f.impact != "" && f.options.MaxImpact.Rank() > bundle.ImpactReboot.Rank() {
 		return cli.UsageError("--max-impact %s: none, restart, drain or reboot", f.impact)
@@ -87,19 +87,19 @@ func (f *applyFlags) check() error {
 }
 
 func (f *applyFlags) run(ctx context.Context, a app) error {
-	if err := f.check(); err != nil {
+	if err := f.checkOptions(); err != nil {
 		return err
 	}
-	o, err := f.open(ctx, a)
+	o, err := f.openHosts(ctx, a)
 	if err != nil {
-		return unchanged(ctx, err)
+		return unchangedError(ctx, err)
 	}
 	if err := f.checkInputs(a, o.inputs.Findings); err != nil {
 		return err
 	}
 	defer cli.Orderly(ctx)()
 	progress := newProgress(a, f.format, o.all)
-	results := f.apply(ctx, a, o, progress)
+	results := f.applyToHosts(ctx, a, o, progress)
 	progress.end()
 	if err := o.client.Close(); err != nil {
 		return err
@@ -113,12 +113,12 @@ func (f *applyFlags) run(ctx context.Context, a app) error {
 		case middle > 0:
 			cli.Printf(a.stderr, "interrupted; in the middle of a change, which goes on without this command: %d of %s\n", middle, bundle.Count(len(o.all), "host"))
 		case !results.hasEnded():
-			return unchanged(ctx, ctx.Err())
+			return unchangedError(ctx, ctx.Err())
 		}
 	}
-	err = f.print(a, o, results)
+	err = f.printResults(a, o, results)
 	if f.options.DryRun {
-		return unchanged(ctx, err)
+		return unchangedError(ctx, err)
 	}
 	return err
 }
@@ -140,11 +140,11 @@ func (f *applyFlags) checkInputs(a app, findings bundle.Findings) error {
 	return cli.UsageError("no host is changed: stand-ins would replace secrets; these inputs can be shown, not applied")
 }
 
-// apply works on all hosts.
-func (f *applyFlags) apply(ctx context.Context, a app, o *hosts, progress *progress) *results {
+// applyToHosts works on all hosts.
+func (f *applyFlags) applyToHosts(ctx context.Context, a app, o *hosts, progress *progress) *results {
 	all := newResults()
 	defer o.confirms.Close() //nolint:errcheck // it keeps no connections
-	o.each(ctx, func(ctx context.Context, m *remote.Agent, h *host) error {
+	o.forEachHost(ctx, func(ctx context.Context, m *remote.Agent, h *host) error {
 		var impact bundle.Impact
 		var confirming sync.WaitGroup
 		var clock sync.Once
@@ -202,13 +202,13 @@ func contentError(err error) error {
 	return err
 }
 
-// print prints the results, and returns the status.
-func (f *applyFlags) print(a app, o *hosts, results *results) error {
+// printResults prints the results, and returns the status.
+func (f *applyFlags) printResults(a app, o *hosts, results *results) error {
 	status := cli.ExitDone
 	for _, h := range o.all {
 		status = moreSevere(status, applyStatus(results.events[h.target].Result, h.err))
 	}
-	printFindings(a.stderr, palette{}, o.findings())
+	printFindings(a.stderr, palette{}, o.allFindings())
 	if f.format == cli.Text {
 		if err := f.printTable(a, o, results); err != nil {
 			return err
@@ -239,11 +239,11 @@ func (f *applyFlags) resultText(e applier.Event, err error) string {
 	switch {
 	case err != nil:
 		return "no result"
-	case e.Result == applier.ResultReboot && f.reboots():
+	case e.Result == applier.ResultReboot && f.rebootsHosts():
 		return "rebooting: apply again when it is back"
 	case e.Result == applier.ResultReboot:
 		return "waits for a reboot: reboot it and apply again"
-	case len(e.RebootPending) > 0 && f.reboots() && (e.Result == applier.ResultSame || e.Result == applier.ResultApplied):
+	case len(e.RebootPending) > 0 && f.rebootsHosts() && (e.Result == applier.ResultSame || e.Result == applier.ResultApplied):
 		return string(e.Result) + ", rebooting"
 	case len(e.RebootPending) > 0:
 		return string(e.Result) + ", a reboot is pending"
@@ -251,8 +251,8 @@ func (f *applyFlags) resultText(e applier.Event, err error) string {
 	return string(e.Result)
 }
 
-// reboots reports whether hosts are rebooted where something waits for it.
-func (f *applyFlags) reboots() bool {
+// rebootsHosts reports whether hosts are rebooted where something waits for it.
+func (f *applyFlags) rebootsHosts() bool {
 	return f.options.Reboot && applier.CheckImpact(bundle.ImpactReboot, f.options.MaxImpact) == nil
 }
 
@@ -264,15 +264,15 @@ func (f *applyFlags) printEnd(a app, t remote.Target, e applier.Event) {
 		for _, line := range e.Log.Lines {
 			cli.Printf(a.stderr, "  log of %s: %s\n", e.Log.Service, line)
 		}
-		if fix := f.fix(e); fix != "" {
+		if fix := f.fixFor(e); fix != "" {
 			cli.Printf(a.stderr, "  fix: %s\n", fix)
 		}
 	case applier.ResultSame, applier.ResultApplied, applier.ResultPlanned, applier.ResultReboot, applier.ResultHandedOver:
 	}
 }
 
-// fix returns what to do about a result; empty where its message says that.
-func (f *applyFlags) fix(e applier.Event) string {
+// fixFor returns what to do about a result; empty where its message says that.
+func (f *applyFlags) fixFor(e applier.Event) string {
 	switch {
 	case e.DiskFull:
 		return "free space on drive C: of the host, for example from images that no container uses, and apply again"

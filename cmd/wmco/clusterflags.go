@@ -14,8 +14,8 @@ type clusterFlags struct {
 	namespace string
 }
 
-// add adds the flags to a command that reads the objects of the operator.
-func (f *clusterFlags) add(cmd *cobra.Command) {
+// addFlags adds the flags to a command that reads the objects of the operator.
+func (f *clusterFlags) addFlags(cmd *cobra.Command) {
 	f.addKubeconfig(cmd)
 	addNamespace(cmd, &f.namespace)
 }

@@ -40,8 +40,8 @@ func sinceFlags() []sinceFlag {
 	return []sinceFlag{{"since", "MUST_GATHER_SINCE"}, {"since-time", "MUST_GATHER_SINCE_TIME"}}
 }
 
-// begin returns the time from which on logs of Pods are wanted, a zero one for all.
-func (f *gatherFlags) begin(now time.Time) (time.Time, error) {
+// logsSince returns the time from which on logs of Pods are wanted, a zero one for all.
+func (f *gatherFlags) logsSince(now time.Time) (time.Time, error) {
 	switch {
 	case f.since < 0:
 		return time.Time{}, fmt.Errorf("--since %s is negative: give a time such as 2h", f.since)
@@ -78,7 +78,7 @@ validate and diff. The cluster is that of KUBECONFIG, of ~/.kube/config, or of t
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.out, "out", mustgather.DefaultDir, "folder to write to")
-	f.add(cmd)
+	f.addFlags(cmd)
 	flags.DurationVar(&f.since, "since", 0, "of the logs of Pods, only lines that are newer, such as 2h (default: all)")
 	flags.StringVar(&f.sinceTime, "since-time", "", "of the logs of Pods, only lines after this time (RFC 3339)")
 	cmd.MarkFlagsMutuallyExclusive("since", "since-time")
@@ -87,7 +87,7 @@ validate and diff. The cluster is that of KUBECONFIG, of ~/.kube/config, or of t
 }
 
 func (f *gatherFlags) run(ctx context.Context, a app) error {
-	begin, err := f.begin(a.now())
+	begin, err := f.logsSince(a.now())
 	if err != nil {
 		return err
 	}

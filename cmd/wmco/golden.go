@@ -60,7 +60,7 @@ by hand are named.` +
 		},
 	}
 	addStrict(cmd, &strict, true)
-	limit.add(cmd, bundle.SeverityWarning)
+	limit.addFlag(cmd, bundle.SeverityWarning)
 	cli.AddFormat(cmd, &f, cli.Text, cli.JSON, cli.Markdown)
 	return cmd
 }
@@ -100,7 +100,7 @@ func goldenRender(ctx context.Context, a app, folder goldenFolder) ([]desired.Re
 	}
 	list, findings, err := c.Render(hosts)
 	if errors.Is(err, golden.ErrRefused) {
-		return nil, refused(a, "", findings)
+		return nil, refusedInputs(a, "", findings)
 	}
 	return list, err
 }
@@ -160,7 +160,7 @@ func goldenCheck(ctx context.Context, a app, f cli.Format, limit failOn, folder 
 	before, err := golden.PreviewedTree(want)
 	differences := golden.Differences(want, wanted)
 	if errors.Is(err, preview.ErrNotPreview) {
-		return outdated(a, dir, golden.WantDir(dir)+" was edited by hand", differences)
+		return outdatedError(a, dir, golden.WantDir(dir)+" was edited by hand", differences)
 	}
 	if err != nil {
 		return err
@@ -171,15 +171,15 @@ func goldenCheck(ctx context.Context, a app, f cli.Format, limit failOn, folder 
 	err = printReview(a, f, reviewed{Review: review.Compare(before, after)}, limit)
 	switch {
 	case len(want) == 0 && cli.StatusOf(err) == cli.ExitDiffers:
-		return outdated(a, dir, golden.WantDir(dir)+" does not exist or is empty", nil)
+		return outdatedError(a, dir, golden.WantDir(dir)+" does not exist or is empty", nil)
 	case err != nil || len(differences) == 0:
 		return err
 	}
-	return outdated(a, dir, "no node changes, but files of "+golden.WantDir(dir)+" differ from what is rendered", differences)
+	return outdatedError(a, dir, "no node changes, but files of "+golden.WantDir(dir)+" differ from what is rendered", differences)
 }
 
-// outdated is the end of a check that the review does not explain, or not alone. Each of the differences is printed.
-func outdated(a app, dir, why string, differences []string) error {
+// outdatedError is the end of a check that the review does not explain, or not alone. Each of the differences is printed.
+func outdatedError(a app, dir, why string, differences []string) error {
 	for _, d := range differences {
 		cli.Printf(a.stderr, "%s\n", d)
 	}

@@ -35,9 +35,9 @@ type inputFlags struct {
 	refuseStops bool
 }
 
-func (f *inputFlags) add(cmd *cobra.Command) {
+func (f *inputFlags) addFlags(cmd *cobra.Command) {
 	f.addFrom(cmd)
-	f.clusterFlags.add(cmd)
+	f.clusterFlags.addFlags(cmd)
 	flags := cmd.Flags()
 	addStrict(cmd, &f.strict, false)
 	flags.StringVar(&f.facts, "facts", "", "JSON of the facts that hosts report, as 'wmco-node facts' prints it (- for stdin)")
@@ -57,8 +57,8 @@ func (f *inputFlags) addFrom(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.from, "from", nil, "where the objects are: a file or folder (also a must-gather), - for stdin, or cluster[:CONTEXT] for the live cluster (a folder of this name is ./cluster); repeatable, a later one wins for an object of the same name")
 }
 
-// sources returns what reads the sources, and says where a folder is not read because its name is that of the live cluster.
-func (a app) sources(from []string, k gather.Kubeconfig) (r objects.Reader, complete bool, err error) {
+// readerOf returns what reads the sources, and says where a folder is not read because its name is that of the live cluster.
+func (a app) readerOf(from []string, k gather.Kubeconfig) (r objects.Reader, complete bool, err error) {
 	for _, source := range from {
 		if _, ok := gather.IsCluster(source); !ok {
 			continue
@@ -78,16 +78,16 @@ func needsObjects() cli.Need {
 // oneChoice are the flags that choose hosts, of which one is given.
 func oneChoice() []string { return []string{"node", "instance", "all"} }
 
-// chosen reports whether a host is named.
-func (f *inputFlags) chosen() bool { return f.node != "" || f.instance != "" }
+// hostChosen reports whether a host is named.
+func (f *inputFlags) hostChosen() bool { return f.node != "" || f.instance != "" }
 
-// read reads the inputs that the flags name. Without a key, as in previews, secrets are masked.
-func (f *inputFlags) read(ctx context.Context, a app, key bundle.Key) (*desired.Hosts, error) {
+// readHosts reads the inputs that the flags name. Without a key, as in previews, secrets are masked.
+func (f *inputFlags) readHosts(ctx context.Context, a app, key bundle.Key) (*desired.Hosts, error) {
 	facts, err := f.readFacts(a)
 	if err != nil {
 		return nil, err
 	}
-	reader, complete, err := a.sources(f.from, f.kube)
+	reader, complete, err := a.readerOf(f.from, f.kube)
 	if err != nil {
 		return nil, err
 	}
@@ -140,8 +140,8 @@ func (f *inputFlags) readFacts(a app) ([]bundle.Facts, error) {
 	return bundle.DecodeFacts(a.stdin)
 }
 
-// choose returns the hosts that the flags name; the only host where they name none.
-func (f *inputFlags) choose(hosts *desired.Hosts) ([]render.Node, error) {
+// chooseHosts returns the hosts that the flags name; the only host where they name none.
+func (f *inputFlags) chooseHosts(hosts *desired.Hosts) ([]render.Node, error) {
 	switch {
 	case f.all:
 		return hosts.SelectAll()
@@ -157,13 +157,13 @@ func (f *inputFlags) choose(hosts *desired.Hosts) ([]render.Node, error) {
 	return nodes, err
 }
 
-// render renders the hosts that the flags name.
-func (f *inputFlags) render(ctx context.Context, a app, key bundle.Key) ([]desired.Rendered, bundle.Findings, error) {
-	hosts, err := f.read(ctx, a, key)
+// renderChosen renders the hosts that the flags name.
+func (f *inputFlags) renderChosen(ctx context.Context, a app, key bundle.Key) ([]desired.Rendered, bundle.Findings, error) {
+	hosts, err := f.readHosts(ctx, a, key)
 	if err != nil {
 		return nil, nil, err
 	}
-	nodes, err := f.choose(hosts)
+	nodes, err := f.chooseHosts(hosts)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -177,11 +177,11 @@ type refusedError struct {
 }
 
 func (e *refusedError) Error() string {
-	return "the inputs are refused" + e.what + ": " + counts(e.findings)
+	return "the inputs are refused" + e.what + ": " + countText(e.findings)
 }
 
-// refused prints findings that refuse the inputs. What says what was not done for that.
-func refused(a app, what string, findings bundle.Findings) error {
+// refusedInputs prints findings that refuse the inputs. What says what was not done for that.
+func refusedInputs(a app, what string, findings bundle.Findings) error {
 	printFindings(a.stderr, palette{}, findings)
 	return cli.UsageError("%w", &refusedError{what, findings})
 }

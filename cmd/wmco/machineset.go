@@ -98,7 +98,7 @@ func (f *machineSetFlags) run(ctx context.Context, a app) error {
 	var findings bundle.Findings
 	o := f.options
 	if len(f.from) > 0 {
-		reader, _, err := a.sources(f.from, f.kube)
+		reader, _, err := a.readerOf(f.from, f.kube)
 		if err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func (f *machineSetFlags) answer(a app, manifest machines.Manifest, findings bun
 		printFindings(a.stderr, palette{}, findings)
 	}
 	if refused {
-		return cli.UsageError("no MachineSet is written: %s", counts(findings))
+		return cli.UsageError("no MachineSet is written: %s", countText(findings))
 	}
 	if f.format == cli.JSON {
 		return nil

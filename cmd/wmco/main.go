@@ -23,18 +23,18 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	name, before := called(os.Args[0], os.Getenv)
+	name, before := calledAs(os.Args[0], os.Getenv)
 	app := app{
 		name:  name,
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, now: time.Now,
 		color:   term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == "",
 		version: version,
 	}
-	os.Exit(execute(ctx, app, append(before, os.Args[1:]...)))
+	os.Exit(runCommand(ctx, app, append(before, os.Args[1:]...)))
 }
 
-// execute runs one command line and returns the exit status.
-func execute(ctx context.Context, a app, args []string) int {
+// runCommand runs one command line and returns the exit status.
+func runCommand(ctx context.Context, a app, args []string) int {
 	root := rootCommand(a)
 	root.SetArgs(args)
 	return cli.Execute(ctx, root, exitStatus)

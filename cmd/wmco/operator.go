@@ -85,13 +85,13 @@ func (f *operatorFlags) run(ctx context.Context, a app) error {
 	var err error
 	var traffic ssh.Traffic
 	o.Traffic = traffic.TransferredBytes
-	if o.Hosts, err = f.hosts(o.Log, &traffic); err != nil {
+	if o.Hosts, err = f.newHosts(o.Log, &traffic); err != nil {
 		return err
 	}
 	if o.Config, err = config.GetConfig(); err != nil {
 		return cli.UsageError("finding the cluster: %w; set KUBECONFIG", err)
 	}
-	o.Environment = environment()
+	o.Environment = environmentMap()
 	operator, err := controller.New(ctx, o)
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("interrupted: %w", err)
@@ -100,11 +100,11 @@ func (f *operatorFlags) run(ctx context.Context, a app) error {
 		return &cli.ExitError{Status: cli.ExitUnreachable, Err: err}
 	}
 	defer cli.Orderly(ctx)() // what was begun is published; connecting changes nothing
-	return unreachable(operator.Start(ctx))
+	return unreachableError(operator.Start(ctx))
 }
 
-// hosts returns what reaches hosts, nil without a node agent to copy there.
-func (f *operatorFlags) hosts(log logr.Logger, traffic *ssh.Traffic) (func(*controllerhosts.Login) *controllerhosts.Hosts, error) {
+// newHosts returns what reaches hosts, nil without a node agent to copy there.
+func (f *operatorFlags) newHosts(log logr.Logger, traffic *ssh.Traffic) (func(*controllerhosts.Login) *controllerhosts.Hosts, error) {
 	if f.payload == "" && f.program == "" {
 		log.Info("no host is reached over SSH: there is neither --payload nor --node-program")
 		return nil, nil
@@ -132,16 +132,16 @@ func (f *operatorFlags) hosts(log logr.Logger, traffic *ssh.Traffic) (func(*cont
 	}, nil
 }
 
-// unreachable gives an error its status. The end that was asked for is none.
-func unreachable(err error) error {
+// unreachableError gives an error its status. The end that was asked for is none.
+func unreachableError(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return nil
 	}
 	return &cli.ExitError{Status: cli.ExitUnreachable, Err: err}
 }
 
-// environment is that of this process, by name.
-func environment() map[string]string {
+// environmentMap is that of this process, by name.
+func environmentMap() map[string]string {
 	env := map[string]string{}
 	for _, entry := range os.Environ() {
 		name, value, _ := strings.Cut(entry, "=")

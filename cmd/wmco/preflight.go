@@ -35,9 +35,9 @@ they are when the machines join.` +
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.preflight(cmd.Context(), a, format) },
 	}
 	f.inputFlags.addFrom(cmd)
-	f.clusterFlags.add(cmd)
+	f.clusterFlags.addFlags(cmd)
 	cmd.Flags().StringVar(&f.payload, "payload", "", "folder with the Windows executables, of which the node agent is copied to the machines")
-	f.hostFlags.add(cmd)
+	f.hostFlags.addFlags(cmd)
 	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)
 	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{needsObjects(), needsHosts(), needsProgram()}})
 	return cmd
@@ -59,7 +59,7 @@ func (f *remoteFlags) preflight(ctx context.Context, a app, format cli.Format) e
 		return err
 	}
 	f.payload = ""
-	inputs, err := f.read(ctx, a, desired.UserKey())
+	inputs, err := f.readHosts(ctx, a, desired.UserKey())
 	if err != nil {
 		return err
 	}
@@ -78,9 +78,9 @@ func (f *remoteFlags) preflight(ctx context.Context, a app, format cli.Format) e
 		return nil
 	})
 	if err := client.Close(); err != nil {
-		return unchanged(ctx, err)
+		return unchangedError(ctx, err)
 	}
-	return unchanged(ctx, printPreflight(a, format, preflightAnswers{targets, errs, all}))
+	return unchangedError(ctx, printPreflight(a, format, preflightAnswers{targets, errs, all}))
 }
 
 // nodeAt returns the host of the inputs at an address, or one that the inputs do not have yet.
@@ -135,7 +135,7 @@ func printPreflight(a app, format cli.Format, asked preflightAnswers) error {
 			printFailure(a, cli.Text, &host{target: asked.targets[i], err: asked.errs[i]})
 			continue
 		}
-		cli.Printf(a.stdout, "%s  Windows %s  %s\n", entry.Host, entry.Answer.Facts.OSBuild, counts(entry.Findings))
+		cli.Printf(a.stdout, "%s  Windows %s  %s\n", entry.Host, entry.Answer.Facts.OSBuild, countText(entry.Findings))
 		printFindings(a.stdout, palette{a.color}, entry.Findings)
 	}
 	return cli.Exit(status)

@@ -238,7 +238,7 @@ func (s *progress) printAfter() {
 func eventText(e applier.Event) string {
 	switch e.Event {
 	case applier.EventPlan:
-		return "plan: " + planned(e.Total, e.Impact)
+		return "plan: " + planText(e.Total, e.Impact)
 	case applier.EventAction:
 		if e.Action == nil {
 			return ""

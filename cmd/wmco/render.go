@@ -45,7 +45,7 @@ beside MANIFEST.json, services.yaml, environment.yaml, host.yaml, payload.yaml, 
   wmco render --from cluster --from changed-idms.yaml --all -o json`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), a) },
 	}
-	f.add(cmd)
+	f.addFlags(cmd)
 	cmd.Flags().StringVar(&f.out, "out", "", "folder, or file ending in .tar or .tar.gz, to write the bundles to")
 	cmd.Flags().StringVar(&f.archive, "archive", "", "file (- for stdout) to write the input of 'wmco-node apply' to: one bundle with all contents, secrets in clear")
 	cmd.Flags().BoolVar(&f.showSecrets, "show-secrets", false, "write secrets in clear")
@@ -62,7 +62,7 @@ func (f *renderFlags) run(ctx context.Context, a app) error {
 	if f.archive != "" {
 		key = desired.UserKey()
 	}
-	bundles, findings, err := f.render(ctx, a, key)
+	bundles, findings, err := f.renderChosen(ctx, a, key)
 	if err != nil {
 		return err
 	}
@@ -91,12 +91,12 @@ func (f *renderFlags) run(ctx context.Context, a app) error {
 // refuse prints every error; with -o json they are in the answer.
 func (f *renderFlags) refuse(a app, findings bundle.Findings) error {
 	if f.format != cli.JSON {
-		return refused(a, ", nothing is written", findings)
+		return refusedInputs(a, ", nothing is written", findings)
 	}
 	if err := cli.WriteJSON(a.stdout, renderAnswer(nil, findings)); err != nil {
 		return err
 	}
-	return cli.UsageError("the inputs are refused, nothing is written: %s", counts(findings))
+	return cli.UsageError("the inputs are refused, nothing is written: %s", countText(findings))
 }
 
 // write writes the preview of every bundle to --out, in a folder of its own with --all.

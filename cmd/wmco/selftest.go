@@ -29,7 +29,7 @@ refused. With -o json, the results have no name and no address of a machine: the
 			return f.selftest(cmd.Context(), a, selftestRun{format, options, payload})
 		},
 	}
-	f.add(cmd)
+	f.addFlags(cmd)
 	cmd.Flags().StringVar(&payload, "payload", "", "folder with the Windows executables, of which the node agent is copied to the machines")
 	cmd.Flags().BoolVar(&options.OnNode, "on-node", false, "test machines that are nodes of a cluster")
 	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)

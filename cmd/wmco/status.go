@@ -51,7 +51,7 @@ each move of a node, and how long after the change it is updated, until it is in
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), a, args) },
 	}
 	f.addFrom(cmd)
-	f.clusterFlags.add(cmd)
+	f.clusterFlags.addFlags(cmd)
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "print the nodes that change, until interrupted")
 	cmd.Flags().StringVarP(&f.selector, "selector", "l", "", "only nodes with these labels, such as zone=a,!canary")
 	cmd.Flags().StringSliceVar(&f.states, "state", nil, "only nodes in these states, such as Degraded,NotReporting")
@@ -85,7 +85,7 @@ func (f *statusFlags) read(ctx context.Context, a app, node string) (fleet.Fleet
 	if len(from) == 0 {
 		from = []string{"cluster"}
 	}
-	reader, complete, err := a.sources(from, f.kube)
+	reader, complete, err := a.readerOf(from, f.kube)
 	if err != nil {
 		return fleet.Fleet{}, err
 	}
@@ -94,7 +94,7 @@ func (f *statusFlags) read(ctx context.Context, a app, node string) (fleet.Fleet
 		return fleet.Fleet{}, &gather.UnreachableError{Err: fmt.Errorf("reading Nodes: %w", err)}
 	}
 	if findings.Refused() {
-		return fleet.Fleet{}, refused(a, "", findings)
+		return fleet.Fleet{}, refusedInputs(a, "", findings)
 	}
 	if complete {
 		all.NoteAbsence(f.namespace)

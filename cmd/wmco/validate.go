@@ -39,9 +39,9 @@ chosen. Nothing is written. --golden takes the sources that a golden folder name
 			return validate(cmd.Context(), a, validation{inputs, folder, f, limit})
 		},
 	}
-	inputs.add(cmd)
+	inputs.addFlags(cmd)
 	cmd.Flags().StringVar(&folder, "golden", "", "the inputs of a golden folder")
-	limit.add(cmd, bundle.SeverityError)
+	limit.addFlag(cmd, bundle.SeverityError)
 	cli.AddFormat(cmd, &f, cli.Text, cli.JSON)
 	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{{Flags: []string{"from", "golden"}, Text: needsObjects().Text + ", or --golden DIR"}}, Alone: [][]string{oneChoice(), {"from", "golden"}, {"facts", "golden"}, {"payload", "golden"}}})
 	return cmd
@@ -59,7 +59,7 @@ type validation struct {
 func (v *validation) readInputs(ctx context.Context, a app) (*desired.Hosts, error) {
 	if v.golden == "" {
 		v.refuseStops = true
-		return v.read(ctx, a, nil)
+		return v.readHosts(ctx, a, nil)
 	}
 	c, err := golden.Load(v.golden)
 	if err != nil {
@@ -75,8 +75,8 @@ func validate(ctx context.Context, a app, v validation) error {
 		return err
 	}
 	nodes := hosts.All
-	if v.chosen() {
-		if nodes, err = v.choose(hosts); err != nil {
+	if v.hostChosen() {
+		if nodes, err = v.chooseHosts(hosts); err != nil {
 			return err
 		}
 	}
@@ -95,7 +95,7 @@ func validate(ctx context.Context, a app, v validation) error {
 	if findings.Refused() {
 		return cli.Exit(cli.ExitUsage)
 	}
-	return v.limit.judge(findings)
+	return v.limit.checkFindings(findings)
 }
 
 func printValidation(a app, f cli.Format, answer validateJSON, findings bundle.Findings) error {
@@ -109,7 +109,7 @@ func printValidation(a app, f cli.Format, answer validateJSON, findings bundle.F
 			places = append(places, "its own registry")
 		}
 		text := fmt.Sprintf("%s image %s is pulled by %s from %s", i.Purpose, i.Image, i.By, cmp.Or(strings.Join(places, ", "), "nowhere"))
-		cli.Printf(a.stdout, "%s\n", fit("", text, terminalColumns(a.stdout)))
+		cli.Printf(a.stdout, "%s\n", wrapBehind("", text, terminalColumns(a.stdout)))
 	}
-	return cli.PrintText(a.stdout, fmt.Sprintf("%s: %s\n", bundle.Count(len(answer.Nodes), "Windows host"), counts(findings)))
+	return cli.PrintText(a.stdout, fmt.Sprintf("%s: %s\n", bundle.Count(len(answer.Nodes), "Windows host"), countText(findings)))
 }

@@ -93,16 +93,16 @@ func MachineSet(o Options) (Manifest, bundle.Findings) {
 	if !d.chooseModel() {
 		return Manifest{}, d.findings.Sorted()
 	}
-	d.provider = d.start()
+	d.provider = d.baseSpec()
 	d.forWindows()
-	d.put(at("userDataSecret.name"), UserDataSecret)
+	d.putValue(mustParsePath("userDataSecret.name"), UserDataSecret)
 	d.applySet()
 	d.checkNeeds()
 	d.checkUsable()
 	if d.findings.Refused() {
 		return Manifest{}, d.findings.Sorted()
 	}
-	d.add(bundle.SeverityInfo, reason.ReplicasZero, "spec.replicas", "is 0, so that no machine starts before you have read the manifest", d.scaleCommand())
+	d.addFinding(bundle.SeverityInfo, reason.ReplicasZero, "spec.replicas", "is 0, so that no machine starts before you have read the manifest", d.scaleCommand())
 	return Manifest{Object: d.object(), Comment: d.comment()}, d.findings.Sorted()
 }
 
@@ -115,12 +115,12 @@ type draft struct {
 	findings bundle.Findings
 }
 
-func (d *draft) add(severity bundle.Severity, why, field, message, fix string) {
+func (d *draft) addFinding(severity bundle.Severity, why, field, message, fix string) {
 	d.findings = append(d.findings, bundle.Finding{Severity: severity, Reason: why, Object: d.ref, Field: field, Message: message, Fix: fix})
 }
 
 func (d *draft) refuse(why, field, message, fix string) {
-	d.add(bundle.SeverityError, why, field, message, fix)
+	d.addFinding(bundle.SeverityError, why, field, message, fix)
 }
 
 func (d *draft) checkPlatform() bool {
@@ -165,8 +165,8 @@ func (d *draft) checkName() {
 	}
 }
 
-// put changes the providerSpec. A model with another type where an object or list belongs is refused.
-func (d *draft) put(p path, value any) {
+// putValue changes the providerSpec. A model with another type where an object or list belongs is refused.
+func (d *draft) putValue(p path, value any) {
 	changed, err := p.put(d.provider, value)
 	if err != nil {
 		d.refuse(reason.ModelInvalid, providerField+"."+p.String(), "cannot be set: "+err.Error(), "choose another model with --model")
@@ -216,7 +216,7 @@ func (d *draft) comment() []string {
 	}
 }
 
-func listed(names []string) string {
+func joinNames(names []string) string {
 	if len(names) == 0 {
 		return "none"
 	}

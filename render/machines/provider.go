@@ -164,11 +164,11 @@ func nutanixProvider() provider {
 // checkNeeds reports every value that is missing.
 func (d *draft) checkNeeds() {
 	for _, n := range providerOf(d.options.Platform).needs {
-		p := at(n.path)
+		p := mustParsePath(n.path)
 		if n.path == gcpBootImage {
 			p = d.bootImage()
 		}
-		if !filled(p.get(d.provider)) {
+		if !hasValue(p.get(d.provider)) {
 			d.refuse(reason.ValueMissing, providerField+"."+p.String(), fmt.Sprintf("%s is not known", n.what), "give "+n.flag)
 		}
 	}

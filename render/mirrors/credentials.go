@@ -28,9 +28,9 @@ type dockerAuth struct {
 	IdentityToken string `json:"identitytoken"`
 }
 
-// credentials reads the pull secret. An invalid entry is reported and left out; the others are used. Findings contain no
+// parseCredentials reads the pull secret. An invalid entry is reported and left out; the others are used. Findings contain no
 // values.
-func (in Inputs) credentials() ([]credential, bundle.Findings) {
+func (in Inputs) parseCredentials() ([]credential, bundle.Findings) {
 	text := strings.TrimSpace(in.PullSecret.Reveal())
 	if text == "" || in.PullSecret.IsStandIn() {
 		return nil, nil
@@ -44,7 +44,7 @@ func (in Inputs) credentials() ([]credential, bundle.Findings) {
 	var list []credential
 	var findings bundle.Findings
 	for _, key := range slices.SortedFunc(maps.Keys(file.Auths), compareKeys) {
-		header, problem := authorization(file.Auths[key])
+		header, problem := authorizationHeader(file.Auths[key])
 		if problem != "" {
 			findings = append(findings, in.badCredential(fmt.Sprintf("auths[%q]", shownKey(key)), problem+"; the entry is left out, the others are not affected"))
 			continue
@@ -68,8 +68,8 @@ func (in Inputs) badCredential(field, message string) bundle.Finding {
 	}
 }
 
-// authorization returns the header of an entry, or what is wrong with the entry.
-func authorization(raw json.RawMessage) (bundle.Secret, string) {
+// authorizationHeader returns the header of an entry, or what is wrong with the entry.
+func authorizationHeader(raw json.RawMessage) (bundle.Secret, string) {
 	var a dockerAuth
 	if json.Unmarshal(raw, &a) != nil {
 		return bundle.Secret{}, "is not an object of strings"

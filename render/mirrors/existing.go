@@ -36,7 +36,7 @@ func (b *builder) reportPath(ref bundle.Ref, source scope, c Chain, text string)
 		Fix: "mirror to <registry>/<any path>/" + source.path,
 	}
 	x, ok := existingEndpoint(c.Source, text)
-	if place := x.joinPath(source.path); ok && x != (scope{host: source.host}) && b.readByExisting(c.Source, text) && !b.refused(place) {
+	if place := x.joinPath(source.path); ok && x != (scope{host: source.host}) && b.readByExisting(c.Source, text) && !b.isRefused(place) {
 		f.Fix += fmt.Sprintf("; if nodes of the existing operator pulled from %s, name that as a mirror too", place)
 	}
 	b.leaveOut(reason.MirrorNotRepresentable, source, f)

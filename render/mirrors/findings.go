@@ -11,7 +11,7 @@ import (
 
 // reportOrder warns if the sources of one host list their mirrors in orders that contradict each other.
 func (b *builder) reportOrder(h *host, list, order []string) {
-	if !b.closes(h) && !slices.Contains(list, h.name) {
+	if !b.isClosed(h) && !slices.Contains(list, h.name) {
 		list = append(slices.Clone(list), h.name) // the source comes last where a list does not name it
 	}
 	at := -1
@@ -21,7 +21,7 @@ func (b *builder) reportOrder(h *host, list, order []string) {
 			i = len(order) // the source, which comes last where it is not named
 		}
 		if i < at {
-			b.warn(reason.MirrorOrderNotKept, bundle.Finding{
+			b.addWarning(reason.MirrorOrderNotKept, bundle.Finding{
 				Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("the sources on %s list their mirrors in different orders; containerd uses one order per registry: %s", h.name, strings.Join(order, ", ")),
 				Fix: "use the same order of mirrors for all sources on a registry",
 			})
@@ -65,7 +65,7 @@ func (b *builder) reportWidened(h *host) {
 	}
 	for x := range h.tagged {
 		if !h.digested[x] {
-			b.info(reason.TagMirrorServesDigests, bundle.Finding{
+			b.addInfo(reason.TagMirrorServesDigests, bundle.Finding{
 				Object: h.causes[0], Field: h.name, Message: "mirrors for tags are used for digests as well: containerd cannot tell the two apart", Fix: "nothing: a digest is verified wherever the image comes from",
 			})
 			break
@@ -81,14 +81,14 @@ func (b *builder) addWidened(h *host, f bundle.Finding) {
 		name, _, _ := strings.Cut(h.name, ":")
 		f.Message += fmt.Sprintf(". %s is asked for tags too, and may have other images of the same names", x)
 		f.Fix = fmt.Sprintf("mirror to a path that has nothing but copies, such as %s/%s/<source path>, or pull by digest and mirror with an ImageDigestMirrorSet", x, name)
-		b.warn(reason.MirrorScopeWidened, f)
+		b.addWarning(reason.MirrorScopeWidened, f)
 		return
 	}
 	f.Fix = "nothing: a digest is verified wherever the image comes from"
 	if len(h.tagged) > 0 {
 		f.Fix = "nothing, if the mirrors have nothing but copies of what they mirror; otherwise pull by digest"
 	}
-	b.info(reason.MirrorScopeWidened, f)
+	b.addInfo(reason.MirrorScopeWidened, f)
 }
 
 func partsOf(list []scope) []string {
@@ -110,7 +110,7 @@ func (b *builder) reportNever(h *host) {
 	case len(h.never) == 0 || h.blocked:
 		return
 	case !whole && b.partial == Open:
-		b.warn(reason.NeverNotKept, bundle.Finding{
+		b.addWarning(reason.NeverNotKept, bundle.Finding{
 			Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("NeverContactSource has no effect for %s: containerd configures whole registries, and mirrors.partialNever is Open", strings.Join(parts, ", ")),
 			Fix: "set the policy for all of " + h.name + ", or mirrors.partialNever: Closed",
 		})
@@ -119,12 +119,12 @@ func (b *builder) reportNever(h *host) {
 		if allowed == "" {
 			allowed = h.name + " in another spelling"
 		}
-		b.warn(reason.NeverWidened, bundle.Finding{
+		b.addWarning(reason.NeverWidened, bundle.Finding{
 			Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("no part of %s is contacted, although %s may be: NeverContactSource is set for all of %s, and containerd configures whole registries", h.name, allowed, h.name),
 			Fix: "mirror everything that Windows nodes pull from " + allowed + ", or allow contacting all of " + h.name,
 		})
 	case !whole:
-		b.warn(reason.NeverWidened, bundle.Finding{
+		b.addWarning(reason.NeverWidened, bundle.Finding{
 			Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("no part of %s is contacted, although NeverContactSource is set for %s only: containerd configures whole registries", h.name, strings.Join(parts, ", ")),
 			Fix: b.fixNeverWidened(h),
 		})
@@ -156,7 +156,7 @@ func (s scope) parent() scope {
 func (b *builder) reportNeverInside(mirror scope, ref bundle.Ref, source string) {
 	for _, never := range b.neverOn[mirror.host] {
 		if never != mirror && mirror.covers(never) {
-			b.warn(reason.NeverNotKept, bundle.Finding{
+			b.addWarning(reason.NeverNotKept, bundle.Finding{
 				Object: ref, Field: never.String(), Message: fmt.Sprintf("NeverContactSource has no effect for %s as a part of the mirror %s of %s", never, mirror, source),
 				Fix: "mirror to another place, or set the policy for all of " + mirror.String(),
 			})
@@ -166,7 +166,7 @@ func (b *builder) reportNeverInside(mirror scope, ref bundle.Ref, source string)
 
 // reportMixedTransport warns that an endpoint stands for several mirrors, of which only some are insecure.
 func (b *builder) reportMixedTransport(x scope) {
-	b.warn(reason.InsecureNotRepresentable, bundle.Finding{
+	b.addWarning(reason.InsecureNotRepresentable, bundle.Finding{
 		Object: b.in.Scopes.Ref, Field: x.String(), Message: fmt.Sprintf("TLS is required for %s, although a mirror in it is insecure: another mirror in it is not, and containerd has one setting for both", x),
 		Fix: "name all of " + x.host + " as insecure, or install its CA",
 	})
@@ -185,7 +185,7 @@ func (b *builder) reportCredentials(x scope, mirrors []scope) {
 			return m.covers(key) && m != key || headerFor(b.credentials, m).key == c.key
 		})
 		if wanted {
-			b.warn(reason.CredentialsNotUsed, bundle.Finding{
+			b.addWarning(reason.CredentialsNotUsed, bundle.Finding{
 				Object: b.in.PullSecretRef, Field: fmt.Sprintf("auths[%q]", c.key), Message: fmt.Sprintf("is not used on Windows nodes: containerd has one set of credentials for all of %s", x),
 				Fix: "use one account that may read all mirrors in " + x.String(),
 			})

@@ -52,7 +52,7 @@ type HostsFile struct {
 // Masked returns the file with its credentials masked.
 func (f HostsFile) Masked() HostsFile {
 	f.Hosts = slices.Clone(f.Hosts)
-	for _, e := range f.endpoints() {
+	for _, e := range f.allEndpoints() {
 		e.Authorization = e.Authorization.Masked()
 	}
 	return f
@@ -62,9 +62,9 @@ func (f HostsFile) Masked() HostsFile {
 // of endpoints that the other one lacks stay.
 func (f HostsFile) WithCredentials(other HostsFile) (next HostsFile, differ bool) {
 	f.Hosts = slices.Clone(f.Hosts)
-	for _, e := range f.endpoints() {
+	for _, e := range f.allEndpoints() {
 		before := e.Authorization
-		for _, o := range other.endpoints() {
+		for _, o := range other.allEndpoints() {
 			if o.URL == e.URL {
 				e.Authorization = o.Authorization
 			}
@@ -74,8 +74,8 @@ func (f HostsFile) WithCredentials(other HostsFile) (next HostsFile, differ bool
 	return f, differ
 }
 
-// endpoints returns the server and the hosts, to change them.
-func (f *HostsFile) endpoints() []*Endpoint {
+// allEndpoints returns the server and the hosts, to change them.
+func (f *HostsFile) allEndpoints() []*Endpoint {
 	list := []*Endpoint{&f.Server}
 	for i := range f.Hosts {
 		list = append(list, &f.Hosts[i])
@@ -96,8 +96,8 @@ func directoryName(host string) string {
 	return name + "_" + port + "_"
 }
 
-// blocked returns a file that blocks every pull.
-func blocked(host string, causes []bundle.Ref) HostsFile {
+// blockedFile returns a file that blocks every pull.
+func blockedFile(host string, causes []bundle.Ref) HostsFile {
 	url := "https://blocked.invalid/v2"
 	if host != DefaultHost {
 		url = endpointURL(scope{host: host}, transportTLS)

@@ -24,18 +24,18 @@ var linuxOnly = []scope{
 // forLinuxAlone reports whether no Windows node pulls an image of a source. The pause image is one that nodes pull, wherever it is.
 func (b *builder) forLinuxAlone(source scope) bool {
 	pause, ok := parseScope(repositoriesOf([]string{b.pauseImage})[0])
-	return covered(linuxOnly, source) && !(ok && source.covers(pause))
+	return anyCovers(linuxOnly, source) && !(ok && source.covers(pause))
 }
 
 // leaveOut reports something that Windows nodes do not do for a source: a warning, unless they pull nothing from it.
 func (b *builder) leaveOut(why string, source scope, f bundle.Finding) {
 	if !b.forLinuxAlone(source) {
-		b.warn(why, f)
+		b.addWarning(why, f)
 		return
 	}
 	f.Message += ". Its images are for Linux alone"
 	f.Fix = "nothing: no Windows node pulls from " + source.String()
-	b.info(why, f)
+	b.addInfo(why, f)
 }
 
 // openRegistries are registries in which anybody can have repositories.

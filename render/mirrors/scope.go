@@ -72,9 +72,9 @@ func (s scope) covers(other scope) bool {
 	return s.path == "" || s.path == other.path || strings.HasPrefix(other.path, s.path+"/")
 }
 
-// without returns s without the path at its end: the endpoint X for which the mirror s is X + "/" + path. It reports
+// withoutSuffix returns s without the path at its end: the endpoint X for which the mirror s is X + "/" + path. It reports
 // whether there is one.
-func (s scope) without(path string) (scope, bool) {
+func (s scope) withoutSuffix(path string) (scope, bool) {
 	switch {
 	case path == "":
 		return s, true

@@ -8,9 +8,9 @@ import (
 	"wmco/bundle/reason"
 )
 
-// validate refuses what the machine-config-operator refuses, with its messages. Linux nodes then keep their last
+// validateSets refuses what the machine-config-operator refuses, with its messages. Linux nodes then keep their last
 // configuration, and so do Windows nodes.
-func (in Inputs) validate() bundle.Findings {
+func (in Inputs) validateSets() bundle.Findings {
 	var findings bundle.Findings
 	refuse := func(ref bundle.Ref, field, message, fix string) {
 		findings = append(findings, bundle.Finding{Severity: bundle.SeverityError, Reason: reason.MirrorsRefused, Object: ref, Field: field, Message: message, Fix: fix})
@@ -32,21 +32,21 @@ func (in Inputs) validate() bundle.Findings {
 			refuse(s.Ref, s.Field+".mirrorSourcePolicy", fmt.Sprintf("%q is not a policy", s.Policy), "use NeverContactSource or AllowContactingSource")
 		}
 	}
-	findings = append(findings, in.conflicts()...)
-	return append(findings, in.Scopes.validate()...)
+	findings = append(findings, in.policyConflicts()...)
+	return append(findings, in.Scopes.validateScopes()...)
 }
 
 const fixScope = "write host[:port][/namespace[/repository]], without scheme, tag and digest; a source may be *.host"
 
-// conflicts reports sources with two policies, over all kinds of sets, for every object with such a source. No policy
+// policyConflicts reports sources with two policies, over all kinds of sets, for every object with such a source. No policy
 // counts as AllowContactingSource.
-func (in Inputs) conflicts() bundle.Findings {
+func (in Inputs) policyConflicts() bundle.Findings {
 	policies := map[string]map[Policy]bool{}
 	for _, s := range in.Sets {
 		if policies[s.Source] == nil {
 			policies[s.Source] = map[Policy]bool{}
 		}
-		policies[s.Source][s.policy()] = true
+		policies[s.Source][s.effectivePolicy()] = true
 	}
 	var findings bundle.Findings
 	for _, s := range in.Sets {
@@ -62,14 +62,14 @@ func (in Inputs) conflicts() bundle.Findings {
 	return findings
 }
 
-func (s Set) policy() Policy {
+func (s Set) effectivePolicy() Policy {
 	if s.Policy == "" {
 		return AllowContactingSource
 	}
 	return s.Policy
 }
 
-func (s Scopes) validate() bundle.Findings {
+func (s Scopes) validateScopes() bundle.Findings {
 	var findings bundle.Findings
 	for _, list := range []struct {
 		name   string

@@ -27,15 +27,15 @@ func LayerTree(b render.Bundle, kind bundle.LayerKind, findings bundle.Findings,
 	part.Provenance = provenanceOf(b.Provenance, layer)
 	var files []File
 	for _, f := range layer.Files {
-		files = append(files, File{Path: TreePath(f.Path), Data: shown(f.Content, o), Secret: f.Secret && o.ShowSecrets})
+		files = append(files, File{Path: TreePath(f.Path), Data: shownContent(f.Content, o), Secret: f.Secret && o.ShowSecrets})
 	}
-	all, nothing := documents(part, findings, o), documents(render.Bundle{}, nil, o)
+	all, nothing := documentsOf(part, findings, o), documentsOf(render.Bundle{}, nil, o)
 	all[LayerFile] = bundle.Index{Digest: digest, Layer: layer}
 	for name, value := range all {
 		if reflect.DeepEqual(value, nothing[name]) || name == ProvenanceFile && len(part.Provenance) == 0 {
 			continue
 		}
-		data, err := encode(name, value)
+		data, err := encodeDocument(name, value)
 		if err != nil {
 			return nil, fmt.Errorf("laying out %s: %w", name, err)
 		}

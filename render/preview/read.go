@@ -98,13 +98,13 @@ func Roots(tree map[string][]byte) map[string]map[string][]byte {
 	for path := range tree {
 		if path == ManifestFile || strings.Count(path, "/") == 1 && strings.HasSuffix(path, "/"+ManifestFile) {
 			name := strings.TrimSuffix(strings.TrimSuffix(path, ManifestFile), "/")
-			roots[name] = below(tree, name)
+			roots[name] = treeBelow(tree, name)
 		}
 	}
 	return roots
 }
 
-func below(tree map[string][]byte, folder string) map[string][]byte {
+func treeBelow(tree map[string][]byte, folder string) map[string][]byte {
 	if folder == "" {
 		return tree
 	}

@@ -59,8 +59,8 @@ func (r Review) HasFindings() bool {
 func Compare(before, after []Node) Review {
 	r := Review{Findings: compareFindings(before, after), Same: []string{}, Added: []string{}, Removed: []string{}, Groups: []Group{}}
 	matched := make([]bool, len(before))
-	for _, n := range sorted(after) {
-		i := match(before, matched, n, len(after))
+	for _, n := range sortedNodes(after) {
+		i := matchNode(before, matched, n, len(after))
 		if i < 0 {
 			r.Added = append(r.Added, n.Name)
 			continue
@@ -71,7 +71,7 @@ func Compare(before, after []Node) Review {
 			r.Same = append(r.Same, n.Name)
 			continue
 		}
-		r.add(n.Name, changes)
+		r.addNode(n.Name, changes)
 	}
 	for i, n := range before {
 		if !matched[i] {
@@ -83,12 +83,12 @@ func Compare(before, after []Node) Review {
 	return r
 }
 
-func sorted(nodes []Node) []Node {
+func sortedNodes(nodes []Node) []Node {
 	return slices.SortedFunc(slices.Values(nodes), func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// match finds the node on the other side: of the same name, of the same address, or the only one there is.
-func match(before []Node, matched []bool, n Node, others int) int {
+// matchNode finds the node on the other side: of the same name, of the same address, or the only one there is.
+func matchNode(before []Node, matched []bool, n Node, others int) int {
 	for _, same := range []func(Node) bool{
 		func(b Node) bool { return b.Name == n.Name },
 		func(b Node) bool { return b.Address != "" && b.Address == n.Address },
@@ -103,7 +103,7 @@ func match(before []Node, matched []bool, n Node, others int) int {
 	return -1
 }
 
-func (r *Review) add(name string, changes bundle.Changes) {
+func (r *Review) addNode(name string, changes bundle.Changes) {
 	for i, g := range r.Groups {
 		if reflect.DeepEqual(g.Changes, changes) {
 			r.Groups[i].Nodes = append(g.Nodes, name)
