@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// The longest texts of a finding, in characters. An input may be as large as the API server stores (1 MiB), and messages quote it.
+// The longest texts of a finding, in characters. An input may be as large as the API server stores (1 MiB), and
+// messages quote it.
 const (
 	maxFindingMessage = 1000
 	maxFindingFix     = 500
@@ -41,8 +42,8 @@ const (
 	MostAnswers = 200
 )
 
-// AtMost returns the first findings about each object. In place of the others there is one with the given reason, which says how many
-// they are; its severity is the highest of theirs, so that what refused the inputs still does.
+// AtMost returns the first findings about each object. In place of the others there is one with the given reason, which
+// says how many they are; its severity is the highest of theirs, so that what refused the inputs still does.
 func (f Findings) AtMost(most int, reason string) Findings {
 	total, kept, rest := map[Ref]int{}, map[Ref]int{}, map[Ref]int{}
 	for _, x := range f {
@@ -61,7 +62,11 @@ func (f Findings) AtMost(most int, reason string) Findings {
 		if !ok {
 			rest[object], i = len(out), len(out)
 			n := total[object] - most
-			out = append(out, Finding{Severity: openSeverity(x), Reason: reason, Object: object, Message: "and " + Count(n, "more finding") + " about this object", Fix: "fix those that are shown, and look again"})
+			out = append(out, Finding{
+				Severity: openSeverity(x), Reason: reason, Object: object,
+				Message: "and " + Count(n, "more finding") + " about this object",
+				Fix:     "fix those that are shown, and look again",
+			})
 		}
 		if severity := openSeverity(x); severity.rank() < out[i].Severity.rank() {
 			out[i].Severity = severity

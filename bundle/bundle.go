@@ -129,8 +129,9 @@ func (l *Layer) checkSecrets() error {
 	return nil
 }
 
-// Check returns an error for the first thing that makes the bundle invalid: that of a layer, an entry in both layers, two
-// entries of which no host can have both, a service that depends on itself or that needs something that does not exist.
+// Check returns an error for the first thing that makes the bundle invalid: that of a layer, an entry in both layers,
+// two entries of which no host can have both, a service that depends on itself or that needs something that does not
+// exist.
 func (b Bundle) Check() error {
 	for _, l := range b.Layers() {
 		if err := l.Check(); err != nil {
@@ -174,7 +175,10 @@ func (b Bundle) checkServices() error {
 			}
 		}
 		if s.Environment != "" && !environments[s.Environment] {
-			return fmt.Errorf("%w: service %s uses environment %s, which is not in the bundle", ErrInconsistent, s.Name, s.Environment)
+			return fmt.Errorf(
+				"%w: service %s uses environment %s, which is not in the bundle", ErrInconsistent, s.Name,
+				s.Environment,
+			)
 		}
 	}
 	return nil

@@ -30,8 +30,8 @@ type Change struct {
 	Impact Impact `json:"impact"`
 	// Restarts are the services that the change restarts, by name.
 	Restarts []string `json:"restarts,omitempty"`
-	// Causes are the objects that made the change: of those that the entry comes from, the new, changed and removed ones
-	// where they are known, otherwise all. For a removal they are those of the old side.
+	// Causes are the objects that made the change: of those that the entry comes from, the new, changed and removed
+	// ones where they are known, otherwise all. For a removal they are those of the old side.
 	Causes []Ref `json:"causes,omitempty"`
 	// Secret reports whether Before and After show masked text.
 	Secret bool `json:"secret,omitempty"`
@@ -127,8 +127,8 @@ func (p Provenance) objectDigests() map[name]Digest {
 // blame knows which objects differ between the sides.
 type blame struct{ before, after map[name]Digest }
 
-// changedCauses returns the objects of an entry that are new, changed or removed. Where none is, for example because the program
-// is a newer one, it returns all objects that the entry comes from.
+// changedCauses returns the objects of an entry that are new, changed or removed. Where none is, for example because
+// the program is a newer one, it returns all objects that the entry comes from.
 func (b blame) changedCauses(before, after []Ref) []Ref {
 	var list, all []Ref
 	seen := map[name]bool{}
@@ -159,8 +159,8 @@ type entry struct {
 	impact  Impact
 }
 
-// sameContent compares what is written to the node. Digests of secrets are not compared: previews mask them, and two keys give
-// two digests of one secret. Where one side has only the preview, the previews are compared.
+// sameContent compares what is written to the node. Digests of secrets are not compared: previews mask them, and two
+// keys give two digests of one secret. Where one side has only the preview, the previews are compared.
 func (e entry) sameContent(other entry) bool {
 	if !reflect.DeepEqual(e.value, other.value) {
 		return false
@@ -182,7 +182,10 @@ func (e entry) shownText() []byte {
 }
 
 func (b Bundle) newChange(id EntryID, action Action, before, after entry) Change {
-	c := Change{Entry: id, Action: action, Before: before.value, After: after.value, BeforeText: before.shownText(), AfterText: after.shownText()}
+	c := Change{
+		Entry: id, Action: action, Before: before.value, After: after.value, BeforeText: before.shownText(),
+		AfterText: after.shownText(),
+	}
 	c.Impact = after.impact
 	if action == ActionRemove || before.impact.Rank() > after.impact.Rank() && before.value != nil {
 		c.Impact = before.impact
@@ -198,8 +201,8 @@ func (b Bundle) newChange(id EntryID, action Action, before, after entry) Change
 }
 
 // restartsService reports whether a change of a service's definition restarts it: only another command or environment
-// does. Recovery, dependencies, probes and the limits of logs that others rotate are read by those who act on them. It is
-// true for everything that is not a service.
+// does. Recovery, dependencies, probes and the limits of logs that others rotate are read by those who act on them. It
+// is true for everything that is not a service.
 func restartsService(before, after any) bool {
 	old, isService := before.(Service)
 	now, stays := after.(Service)
@@ -238,7 +241,8 @@ func (f File) withContent() (File, *Content) {
 	return f, &content
 }
 
-// withContent returns the value of a variable as its content, so that a secret one is compared and shown like a secret file.
+// withContent returns the value of a variable as its content, so that a secret one is compared and shown like a secret
+// file.
 func (v Variable) withContent() (Variable, *Content) {
 	content := v.Content
 	if !v.Secret() {

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// Differing returns the entries that only one of two bundles has, or that differ between them, sorted. Contents are compared by their
-// digests, so that bundles without contents, as hosts keep them, can be compared. Digests of secrets must have one key.
+// Differing returns the entries that only one of two bundles has, or that differ between them, sorted. Contents are
+// compared by their digests, so that bundles without contents, as hosts keep them, can be compared. Digests of secrets
+// must have one key.
 func Differing(a, b Bundle) []EntryID {
 	all, others := a.encodedEntries(), b.encodedEntries()
 	for id, text := range others {

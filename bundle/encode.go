@@ -134,7 +134,8 @@ func DecodeManifest(data []byte) (Manifest, error) {
 	return m, nil
 }
 
-// Check returns an error for the first thing that makes a manifest invalid: its layers, or a digest that does not match.
+// Check returns an error for the first thing that makes a manifest invalid: its layers, or a digest that does not
+// match.
 func (m Manifest) Check() error {
 	if len(m.Layers) != 2 || m.Layers[0].Layer.Kind != LayerCluster || m.Layers[1].Layer.Kind != LayerNode {
 		return fmt.Errorf("%w: a manifest has a cluster layer and a node layer, in this order", ErrInconsistent)
@@ -151,7 +152,10 @@ func (m Manifest) Check() error {
 	}
 	for i, l := range again.Layers {
 		if l.Digest != m.Layers[i].Digest {
-			return fmt.Errorf("%w: %s layer has digest %s, the manifest says %s", ErrInconsistent, l.Layer.Kind, l.Digest, m.Layers[i].Digest)
+			return fmt.Errorf(
+				"%w: %s layer has digest %s, the manifest says %s", ErrInconsistent, l.Layer.Kind, l.Digest,
+				m.Layers[i].Digest,
+			)
 		}
 	}
 	if again.Digest != m.Digest {
@@ -160,7 +164,8 @@ func (m Manifest) Check() error {
 	return nil
 }
 
-// CheckEncoded is Check for a manifest that was not read from its encoding: one that DecodeManifest would not read is refused too.
+// CheckEncoded is Check for a manifest that was not read from its encoding: one that DecodeManifest would not read is
+// refused too.
 func (m Manifest) CheckEncoded() error {
 	data, err := m.Encode()
 	if err != nil {
@@ -196,8 +201,8 @@ func marshalJSON(v any) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// CheckSchema checks the schema version of one JSON value, before its fields are read: a newer format is a *SchemaError and
-// not an unknown field.
+// CheckSchema checks the schema version of one JSON value, before its fields are read: a newer format is a *SchemaError
+// and not an unknown field.
 func CheckSchema(data []byte, what string, newest int) error {
 	var head struct {
 		Schema int `json:"schema"`
@@ -214,15 +219,16 @@ func CheckSchema(data []byte, what string, newest int) error {
 	return nil
 }
 
-// MaxManifest is the largest encoding of a manifest, in bytes, and maxValues the largest number of values in it. A thousand
-// files make a manifest of 0.3 MB with 7,000 values. An entry without fields takes 3 bytes to write and up to 400 in memory.
+// MaxManifest is the largest encoding of a manifest, in bytes, and maxValues the largest number of values in it. A
+// thousand files make a manifest of 0.3 MB with 7,000 values. An entry without fields takes 3 bytes to write and up to
+// 400 in memory.
 const (
 	MaxManifest = 16 << 20
 	maxValues   = 200_000
 )
 
-// CheckValues returns an error if JSON has more values than limit: objects, lists and what is in them. It is called before the
-// values are built, and takes no memory.
+// CheckValues returns an error if JSON has more values than limit: objects, lists and what is in them. It is called
+// before the values are built, and takes no memory.
 func CheckValues(data []byte, what string, limit int) error {
 	n, text := 0, false
 	for i := 0; i < len(data); i++ {

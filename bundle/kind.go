@@ -89,8 +89,8 @@ func hostNames(h HostName) []HostName {
 	return []HostName{h}
 }
 
-// name of a rule includes its pattern: two rules may stand for one folder, such as what belongs to a cluster and what piles
-// up.
+// name of a rule includes its pattern: two rules may stand for one folder, such as what belongs to a cluster and what
+// piles up.
 func (s State) name() string {
 	if s.Pattern == "" {
 		return s.Path

@@ -19,8 +19,9 @@ func checkState(s State) error {
 	return nil
 }
 
-// checkState returns an error for state that the applier would have to keep and to remove: in an exclusive folder everything that the
-// bundle does not name is removed; and state of another cluster is removed whole, with what the bundle has in it.
+// checkState returns an error for state that the applier would have to keep and to remove: in an exclusive folder
+// everything that the bundle does not name is removed; and state of another cluster is removed whole, with what the
+// bundle has in it.
 func (b Bundle) checkState() error {
 	var folders []string
 	var managed []placed

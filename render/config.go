@@ -147,14 +147,18 @@ type ContainerdSettings struct {
 // DefaultPauseImage is the image that the existing operator's documentation asks users to mirror.
 const DefaultPauseImage = "mcr.microsoft.com/oss/kubernetes/pause:3.9"
 
-// releasedPauseImage is the same image by digest. The linker sets it where a release names one (make release PAUSE_IMAGE=), which is then
-// in the relatedImages of its OLM bundle too: oc-mirror copies it, and the mirror set that it writes, one for digests, holds for it.
+// releasedPauseImage is the same image by digest. The linker sets it where a release names one (make release
+// PAUSE_IMAGE=), which is then in the relatedImages of its OLM bundle too: oc-mirror copies it, and the mirror set that
+// it writes, one for digests, holds for it.
 var releasedPauseImage string //nolint:gochecknoglobals // the linker sets it
 
 // DefaultSettings returns the settings of a cluster without a windows-machine-config.
 func DefaultSettings() Settings {
 	return Settings{
-		Rollout:        RolloutSettings{MaxUnavailable: intstr.FromInt32(1), MaxParallel: 20, Canaries: 1, FailureLimit: 1, Settle: "2m", NodeTimeout: "30m"},
+		Rollout: RolloutSettings{
+			MaxUnavailable: intstr.FromInt32(1), MaxParallel: 20, Canaries: 1, FailureLimit: 1, Settle: "2m",
+			NodeTimeout: "30m",
+		},
 		Logs:           LogSettings{Size: "100Mi", Files: 5, Age: "30d", FlushInterval: "5s"},
 		Drift:          DriftRepair,
 		Adoption:       AdoptionManual,
@@ -167,8 +171,8 @@ func DefaultSettings() Settings {
 	}
 }
 
-// DecodeSettings reads config.yaml strictly over the defaults. Every problem is a finding with its field path. If there is
-// one, it returns the findings and the defaults. A ref with an empty name stands for an absent ConfigMap.
+// DecodeSettings reads config.yaml strictly over the defaults. Every problem is a finding with its field path. If there
+// is one, it returns the findings and the defaults. A ref with an empty name stands for an absent ConfigMap.
 func DecodeSettings(text string, ref bundle.Ref) (Settings, bundle.Findings) {
 	s := DefaultSettings()
 	if ref.Name == "" || strings.TrimSpace(text) == "" {
@@ -187,7 +191,10 @@ func DecodeSettings(text string, ref bundle.Ref) (Settings, bundle.Findings) {
 	}
 	var findings bundle.Findings
 	for _, err := range strict {
-		findings = append(findings, settingsFinding(ref, strictField(err), "is not a setting"+bundle.DidYouMean(strictField(err), SettingNames())))
+		findings = append(
+			findings,
+			settingsFinding(ref, strictField(err), "is not a setting"+bundle.DidYouMean(strictField(err), SettingNames())),
+		)
 	}
 	if findings = append(findings, s.checkValues(ref)...); findings.Refused() {
 		return DefaultSettings(), findings
@@ -254,7 +261,10 @@ func wrongType(err error) string {
 }
 
 func (s Settings) checkValues(ref bundle.Ref) bundle.Findings {
-	findings := slices.Concat(s.Rollout.checkValues(), s.Logs.checkValues(), s.Containerd.checkValues(), s.Kubernetes.checkValues(), decodeKubeletOverride(s.Kubelet), CheckAccepted(s.AcceptedFindings))
+	findings := slices.Concat(
+		s.Rollout.checkValues(), s.Logs.checkValues(), s.Containerd.checkValues(), s.Kubernetes.checkValues(),
+		decodeKubeletOverride(s.Kubelet), CheckAccepted(s.AcceptedFindings),
+	)
 	if s.Drift != DriftRepair && s.Drift != DriftReport {
 		findings = append(findings, invalidSetting("drift", "%q is neither Repair nor Report", s.Drift))
 	}
@@ -264,8 +274,13 @@ func (s Settings) checkValues(ref bundle.Ref) bundle.Findings {
 	if s.Keys != KeysRotate && s.Keys != KeysReplace {
 		findings = append(findings, invalidSetting("keys", "%q is neither Rotate nor Replace", s.Keys))
 	}
-	if !slices.Contains([]WindowsRebootMode{WindowsRebootsReport, WindowsRebootsIgnore, WindowsRebootsCoordinate}, s.WindowsReboots) {
-		findings = append(findings, invalidSetting("windowsReboots", "%q is none of Report, Ignore and Coordinate", s.WindowsReboots))
+	if !slices.Contains([]WindowsRebootMode{
+		WindowsRebootsReport, WindowsRebootsIgnore, WindowsRebootsCoordinate,
+	}, s.WindowsReboots) {
+		findings = append(
+			findings,
+			invalidSetting("windowsReboots", "%q is none of Report, Ignore and Coordinate", s.WindowsReboots),
+		)
 	}
 	if s.Mirrors.PartialNever != mirrors.Closed && s.Mirrors.PartialNever != mirrors.Open {
 		findings = append(findings, invalidSetting("mirrors.partialNever", "%q is neither Closed nor Open", s.Mirrors.PartialNever))
@@ -291,8 +306,15 @@ func invalidSetting(field, format string, args ...any) bundle.Finding {
 
 func (r RolloutSettings) checkValues() bundle.Findings {
 	var findings bundle.Findings
-	if n, err := intstr.GetScaledValueFromIntOrPercent(&r.MaxUnavailable, 100, true); err != nil || n < 1 || r.MaxUnavailable.Type == intstr.String && n > 100 {
-		findings = append(findings, invalidSetting("rollout.maxUnavailable", "%q is neither a number from 1 nor a percentage from 1%% to 100%%", r.MaxUnavailable.String()))
+	if n, err := intstr.GetScaledValueFromIntOrPercent(&r.MaxUnavailable, 100, true); err != nil || n < 1 ||
+		r.MaxUnavailable.Type == intstr.String && n > 100 {
+		findings = append(
+			findings,
+			invalidSetting(
+				"rollout.maxUnavailable", "%q is neither a number from 1 nor a percentage from 1%% to 100%%",
+				r.MaxUnavailable.String(),
+			),
+		)
 	}
 	if r.MaxParallel < 1 {
 		findings = append(findings, invalidSetting("rollout.maxParallel", "%d is less than 1", r.MaxParallel))
@@ -318,8 +340,8 @@ const (
 	minNodeTimeout, maxNodeTimeout = 5 * time.Minute, 24 * time.Hour
 )
 
-// The limits of the settings of logs, and how settings write them. Below the smallest size a node would spend its time rotating.
-// The largest size and age fit into the flags of every service.
+// The limits of the settings of logs, and how settings write them. Below the smallest size a node would spend its time
+// rotating. The largest size and age fit into the flags of every service.
 const (
 	minLogSize, minLogSizeText   = 1 << 20, "1Mi"
 	maxLogSize, maxLogSizeText   = 1 << 50, "1Pi"
@@ -385,7 +407,10 @@ func (c ContainerdSettings) checkValues() bundle.Findings {
 		findings = append(findings, invalidSetting("containerd.logLevel", "%q is not a log level of containerd", c.LogLevel))
 	}
 	if c.MaxConcurrentDownloads < 1 || c.MaxConcurrentDownloads > 100 {
-		findings = append(findings, invalidSetting("containerd.maxConcurrentDownloads", "%d is not from 1 to 100", c.MaxConcurrentDownloads))
+		findings = append(
+			findings,
+			invalidSetting("containerd.maxConcurrentDownloads", "%d is not from 1 to 100", c.MaxConcurrentDownloads),
+		)
 	}
 	return findings
 }

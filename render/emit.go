@@ -10,8 +10,8 @@ import (
 	"wmco/render/mirrors"
 )
 
-// emitter collects the entries of one layer. A view passes an entry with the row that it belongs to. The row says whether
-// the entry is wanted for this platform and stage, and sets its access, impact and causes.
+// emitter collects the entries of one layer. A view passes an entry with the row that it belongs to. The row says
+// whether the entry is wanted for this platform and stage, and sets its access, impact and causes.
 type emitter struct {
 	cluster Cluster
 	// masked is the cluster with its secrets masked; previews of secret contents are made from it.
@@ -58,12 +58,14 @@ func (e *emitter) addCauses(r Row, name string) {
 func (e *emitter) causedBy(r Row, name string, refs []bundle.Ref) {
 	id := r.Kind.ID(name)
 	for _, ref := range refs {
-		e.provenance[id] = append(e.provenance[id], bundle.Ref{Group: ref.Group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Digest: ref.Digest})
+		e.provenance[id] = append(e.provenance[id], bundle.Ref{
+			Group: ref.Group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Digest: ref.Digest,
+		})
 	}
 }
 
-// content returns the content of a file for a cluster, so that a preview is the same function of the masked cluster. Nil
-// means no file.
+// content returns the content of a file for a cluster, so that a preview is the same function of the masked cluster.
+// Nil means no file.
 type content func(Cluster) ([]byte, error)
 
 func (e *emitter) addFile(id RowID, c content) {
@@ -85,7 +87,10 @@ func (e *emitter) addFile(id RowID, c content) {
 
 // addContent puts a file into the layer. The file is secret if its preview differs from its content.
 func (e *emitter) addContent(r Row, path string, c bundle.Content) {
-	f := bundle.File{Path: path, Secret: c.Secret(), Access: r.Access, Impact: r.Impact, Content: c, Size: int64(len(c.Data)), Digest: e.contentDigest(c)}
+	f := bundle.File{
+		Path: path, Secret: c.Secret(), Access: r.Access, Impact: r.Impact, Content: c, Size: int64(len(c.Data)),
+		Digest: e.contentDigest(c),
+	}
 	if f.Digest == bundle.Masked {
 		f.Size = 0
 	}

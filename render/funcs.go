@@ -14,14 +14,17 @@ import (
 	"wmco/templates"
 )
 
-// sprigAllowed returns the functions of sprig that depend on nothing but their arguments. Several functions that sprig calls
-// hermetic depend on more: shuffle, randInt, keys and values (map order), encryptAES, bcrypt, genCA and others.
+// sprigAllowed returns the functions of sprig that depend on nothing but their arguments. Several functions that sprig
+// calls hermetic depend on more: shuffle, randInt, keys and values (map order), encryptAES, bcrypt, genCA and others.
 func sprigAllowed() []string {
-	return []string{"join", "lower", "upper", "trim", "trimSuffix", "trimPrefix", "hasPrefix", "hasSuffix", "contains", "default", "empty", "indent", "nindent"}
+	return []string{
+		"join", "lower", "upper", "trim", "trimSuffix", "trimPrefix", "hasPrefix", "hasSuffix", "contains",
+		"default", "empty", "indent", "nindent",
+	}
 }
 
-// templateFunctions returns what templates may call: the allowed part of sprig and the quoting helpers. Every inserted value
-// passes a quoting helper of its target language.
+// templateFunctions returns what templates may call: the allowed part of sprig and the quoting helpers. Every inserted
+// value passes a quoting helper of its target language.
 func templateFunctions() template.FuncMap {
 	funcs := template.FuncMap{"toml": quoteTOML, "json": quoteJSON, "yaml": quoteYAML, "ps": bundle.PowerShell}
 	all := sprig.HermeticTxtFuncMap()
@@ -100,8 +103,8 @@ func parseTemplates() (*template.Template, error) {
 	return set, nil
 }
 
-// executeTemplate renders one file from its view. Output with <no value> or <nil> is an error: missingkey=error does not catch nil
-// pointers and index.
+// executeTemplate renders one file from its view. Output with <no value> or <nil> is an error: missingkey=error does
+// not catch nil pointers and index.
 func executeTemplate(set *template.Template, name string, view any) ([]byte, error) {
 	var out bytes.Buffer
 	if err := set.ExecuteTemplate(&out, name+".tmpl", view); err != nil {

@@ -35,7 +35,10 @@ type hostsEndpoint struct {
 }
 
 func (e hostsEndpoint) toEndpoint(url string) mirrors.Endpoint {
-	return mirrors.Endpoint{URL: url, Capabilities: e.Capabilities, SkipVerify: e.SkipVerify, Authorization: bundle.NewSecret(e.Header.Authorization)}
+	return mirrors.Endpoint{
+		URL: url, Capabilities: e.Capabilities, SkipVerify: e.SkipVerify,
+		Authorization: bundle.NewSecret(e.Header.Authorization),
+	}
 }
 
 // parseHosts is the inverse of hostsContent. The order of the hosts is that in which containerd asks them.
@@ -50,7 +53,8 @@ func parseHosts(text []byte) (mirrors.HostsFile, error) {
 		f.Server = d.toEndpoint(d.Server)
 	}
 	for _, key := range meta.Keys() {
-		if len(key) == 2 && key[0] == "host" && !slices.ContainsFunc(f.Hosts, func(e mirrors.Endpoint) bool { return e.URL == key[1] }) {
+		if len(key) == 2 && key[0] == "host" &&
+			!slices.ContainsFunc(f.Hosts, func(e mirrors.Endpoint) bool { return e.URL == key[1] }) {
 			f.Hosts = append(f.Hosts, d.Host[key[1]].toEndpoint(key[1]))
 		}
 	}

@@ -28,8 +28,8 @@ func (c Cluster) NodeImages() []NodeImage {
 	return []NodeImage{{Purpose: "pause", Lookup: c.hostsFiles().Lookup(c.Settings.PauseImage)}}
 }
 
-// checkNodeImages reports an image that every node needs if it cannot be pulled at all, or if the cluster has mirrors and
-// none of them has the image.
+// checkNodeImages reports an image that every node needs if it cannot be pulled at all, or if the cluster has mirrors
+// and none of them has the image.
 func (c Cluster) checkNodeImages(hosts mirrors.Result) bundle.Findings {
 	image := hosts.Lookup(c.Settings.PauseImage)
 	f := bundle.Finding{Object: c.Origins[FromSettings], Field: "pauseImage"}
@@ -40,7 +40,10 @@ func (c Cluster) checkNodeImages(hosts mirrors.Result) bundle.Findings {
 		f.Fix = "allow or mirror its registry, or set pauseImage in " + SettingsConfigMap
 	case len(image.Mirrors) == 0 && len(c.Mirrors.Sets) > 0:
 		f.Severity, f.Reason = bundle.SeverityInfo, reason.NodeImageNotMirrored
-		f.Message = fmt.Sprintf("no mirror has the pause image %s, which is pulled by %s: a disconnected node cannot start pods", image.Image, image.By)
+		f.Message = fmt.Sprintf(
+			"no mirror has the pause image %s, which is pulled by %s: a disconnected node cannot start pods",
+			image.Image, image.By,
+		)
 		f.Fix = "mirror it with an ImageTagMirrorSet, or set pauseImage in " + SettingsConfigMap + " to a digest that an ImageDigestMirrorSet covers"
 	default:
 		return nil
@@ -48,8 +51,8 @@ func (c Cluster) checkNodeImages(hosts mirrors.Result) bundle.Findings {
 	return bundle.Findings{f}
 }
 
-// StopsAsErrors returns the findings with those as errors with which no pod could start. The operator alone has them as warnings: it holds the change until a
-// person has confirmed it.
+// StopsAsErrors returns the findings with those as errors with which no pod could start. The operator alone has them as
+// warnings: it holds the change until a person has confirmed it.
 func StopsAsErrors(findings bundle.Findings) bundle.Findings {
 	out := append(bundle.Findings{}, findings...)
 	for i, f := range out {
@@ -65,7 +68,8 @@ func (c Cluster) PausePlaces() []mirrors.Place {
 	return c.hostsFiles().Places(c.Settings.PauseImage)
 }
 
-// checkPinnedImages says which images are not pulled to Windows nodes. Whether there is an image for Windows, the registry alone knows: the node says it.
+// checkPinnedImages says which images are not pulled to Windows nodes. Whether there is an image for Windows, the
+// registry alone knows: the node says it.
 func (c Cluster) checkPinnedImages() bundle.Findings {
 	var findings bundle.Findings
 	kept, _ := c.pinnedImages()
@@ -75,7 +79,9 @@ func (c Cluster) checkPinnedImages() bundle.Findings {
 		case err != nil:
 			f.Message, f.Fix = "is not pulled to Windows nodes: "+err.Error(), "name the image with its registry and its digest"
 		case !slices.Contains(kept, p.Name):
-			f.Message, f.Fix = fmt.Sprintf("is not pulled to Windows nodes: a node pins at most %d images", bundle.MaxPinnedImages), "remove images that no Pod of Windows nodes needs"
+			f.Message, f.Fix = fmt.Sprintf(
+				"is not pulled to Windows nodes: a node pins at most %d images", bundle.MaxPinnedImages,
+			), "remove images that no Pod of Windows nodes needs"
 		default:
 			continue
 		}

@@ -7,16 +7,18 @@ import (
 	"wmco/bundle"
 )
 
-// Keep returns the cluster layer of nodes whose executables are those of has, while want is rendered for other executables: has, in which
-// the entries whose rows are Portable are those of want. A command, or a file in the format of an executable, may be one that another
-// version refuses; these stay as they are, and change with the executables. All portable entries are in the cluster layer, so a node
-// keeps its own layer.
+// Keep returns the cluster layer of nodes whose executables are those of has, while want is rendered for other
+// executables: has, in which the entries whose rows are Portable are those of want. A command, or a file in the format
+// of an executable, may be one that another version refuses; these stay as they are, and change with the executables.
+// All portable entries are in the cluster layer, so a node keeps its own layer.
 //
 // An error means that the two do not fit together.
 func Keep(has, want bundle.Layer) (bundle.Layer, error) {
 	paths := portablePaths()
 	has.Files = mergePortable(has.Files, want.Files, func(f bundle.File) bool { return paths.hasPath(f.Path) })
-	has.Environments = mergePortable(has.Environments, want.Environments, func(e bundle.Environment) bool { return e.Name == proxyEnvironment })
+	has.Environments = mergePortable(has.Environments, want.Environments, func(e bundle.Environment) bool {
+		return e.Name == proxyEnvironment
+	})
 	has.Variables, has.TrustedCAs = slices.Clone(want.Variables), slices.Clone(want.TrustedCAs)
 	has.Normalize()
 	return has, has.Check()

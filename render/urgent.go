@@ -12,8 +12,8 @@ import (
 	"wmco/bundle"
 )
 
-// Urgent is what of a change must not wait for a rollout: without the CAs that kubelet and API server trust each other by, a node is lost;
-// without the pull secret it pulls no image.
+// Urgent is what of a change must not wait for a rollout: without the CAs that kubelet and API server trust each other
+// by, a node is lost; without the pull secret it pulls no image.
 type Urgent struct {
 	// Layer is the cluster layer that a node has, with nothing changed but what is urgent; zero if nothing is.
 	Layer bundle.Layer
@@ -26,7 +26,8 @@ type Urgent struct {
 // UrgentInput is one input that must not wait.
 type UrgentInput struct {
 	Name UrgentName
-	// CA is the one of the node that expires first of those that have a successor, Expires when; empty for the pull secret.
+	// CA is the one of the node that expires first of those that have a successor, Expires when; empty for the pull
+	// secret.
 	CA      string
 	Expires time.Time
 }
@@ -65,7 +66,9 @@ func (f *Fleet) Urgent(has bundle.Layer) (Urgent, error) {
 	var u Urgent
 	secret := false
 	for i, old := range has.Files {
-		k := slices.IndexFunc(wanted.layer.Files, func(w bundle.File) bool { return bundle.FoldPath(w.Path) == bundle.FoldPath(old.Path) })
+		k := slices.IndexFunc(wanted.layer.Files, func(w bundle.File) bool {
+			return bundle.FoldPath(w.Path) == bundle.FoldPath(old.Path)
+		})
 		if k < 0 || bytes.Equal(wanted.layer.Files[k].Content.Data, old.Content.Data) {
 			continue
 		}
@@ -111,7 +114,8 @@ func registryOf(path string) (string, bool) {
 // errMixed means that the credentials in a file cannot be told from the rest.
 var errMixed = errors.New("the file was written in another form")
 
-// renewCredentials returns the hosts.toml that a node has, with the credentials of another one. It reports whether they differ.
+// renewCredentials returns the hosts.toml that a node has, with the credentials of another one. It reports whether they
+// differ.
 func (f *Fleet) renewCredentials(stage bundle.Stage, old, now bundle.File) (bundle.File, bool, error) {
 	has, err := parseHosts(old.Content.Data)
 	wanted, err2 := parseHosts(now.Content.Data)
@@ -141,7 +145,8 @@ func (f *Fleet) renewCredentials(stage bundle.Stage, old, now bundle.File) (bund
 	return e.layer.Files[0], true, nil
 }
 
-// firstExpiring returns an input with the first CA of a node that expires and has a successor, or the first of all if none is known to have one.
+// firstExpiring returns an input with the first CA of a node that expires and has a successor, or the first of all if
+// none is known to have one.
 func firstExpiring(input UrgentName, has, wanted []byte) UrgentInput {
 	old, _ := parsePEM(string(has))
 	now, _ := parsePEM(string(wanted))

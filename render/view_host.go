@@ -15,7 +15,9 @@ func (e *emitter) tableEntries() {
 		}
 		switch r.Kind { //nolint:exhaustive // the views make the entries of all other kinds
 		case bundle.KindDirectory:
-			e.layer.Directories = append(e.layer.Directories, bundle.Directory{Path: r.Name, Access: r.Access, Exclusive: r.Exclusive})
+			e.layer.Directories = append(
+				e.layer.Directories, bundle.Directory{Path: r.Name, Access: r.Access, Exclusive: r.Exclusive},
+			)
 		case bundle.KindState:
 			e.layer.State = append(e.layer.State, e.ownedState(r))
 		case bundle.KindNetwork:
@@ -60,7 +62,9 @@ func (e *emitter) hostEntries() {
 		}
 	}
 	if r, ok := e.wantedRow(rowEndpoint); ok {
-		e.layer.Endpoints = append(e.layer.Endpoints, bundle.Endpoint{Name: r.Name, Network: overlayNetwork, Compartment: layout.HostCompartment, Impact: r.Impact})
+		e.layer.Endpoints = append(e.layer.Endpoints, bundle.Endpoint{
+			Name: r.Name, Network: overlayNetwork, Compartment: layout.HostCompartment, Impact: r.Impact,
+		})
 	}
 	if r, ok := e.wantedRow(rowHostName); ok {
 		if name := e.node.requiredName(e.cluster.Platform); name != "" {

@@ -31,7 +31,8 @@ func (c Cluster) pinnedImages() (images []string, causes []bundle.Ref) {
 	return images, causes
 }
 
-// pinnedImageEntries adds the list of images. The node agent has containerd pull and pin them, and reports how far it is; an older one ignores the list.
+// pinnedImageEntries adds the list of images. The node agent has containerd pull and pin them, and reports how far it
+// is; an older one ignores the list.
 func (e *emitter) pinnedImageEntries() {
 	r, ok := e.wantedRow(rowPinnedImages)
 	images, causes := e.cluster.pinnedImages()

@@ -39,7 +39,10 @@ func (l LogSettings) rotationOf(path string, kind bundle.RotationKind) []bundle.
 		return []bundle.Log{{Path: path, Rotation: kind, SizeBytes: size}}
 	}
 	stem := strings.TrimSuffix(bundle.Base(path), ".log")
-	log := bundle.Log{Path: path, Rotation: kind, Pattern: stem + "-*.log", SizeBytes: size, Files: l.Files, AgeSeconds: int64(age / time.Second)}
+	log := bundle.Log{
+		Path: path, Rotation: kind, Pattern: stem + "-*.log", SizeBytes: size, Files: l.Files,
+		AgeSeconds: int64(age / time.Second),
+	}
 	if kind == bundle.RotationFlags {
 		log.Pattern += gzipped
 	}

@@ -2,7 +2,8 @@ package render
 
 import "wmco/bundle"
 
-// mirrorEntries adds the hosts files, one folder per registry. containerd reads them on every pull, so nothing restarts.
+// mirrorEntries adds the hosts files, one folder per registry. containerd reads them on every pull, so nothing
+// restarts.
 func (e *emitter) mirrorEntries() {
 	r, ok := e.wantedRow(rowHosts)
 	if !ok {

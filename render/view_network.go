@@ -96,9 +96,12 @@ func (e *emitter) kubeProxyConfig() kubeproxyv1alpha1.KubeProxyConfiguration {
 		ClusterCIDR:      e.node.Subnet,
 		HostnameOverride: e.node.KubernetesName(e.cluster.Platform),
 		Mode:             "kernelspace",
-		// kube-proxy does not start with EnableDSR without it (k8s.io/kubernetes/pkg/proxy/winkernel). It is off before 1.33.
+		// kube-proxy does not start with EnableDSR without it (k8s.io/kubernetes/pkg/proxy/winkernel). It is off before
+		// 1.33.
 		FeatureGates: e.cluster.withGates(nil, "WinDSR"),
-		Winkernel:    kubeproxyv1alpha1.KubeProxyWinkernelConfiguration{NetworkName: overlayNetwork, SourceVip: e.node.sourceVIP(), EnableDSR: true},
+		Winkernel: kubeproxyv1alpha1.KubeProxyWinkernelConfiguration{
+			NetworkName: overlayNetwork, SourceVip: e.node.sourceVIP(), EnableDSR: true,
+		},
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"wmco/payload"
 )
 
-// addExecutable adds the executable of a row and reports whether there is one. The agent has no entry without a payload,
-// because its path contains its digest.
+// addExecutable adds the executable of a row and reports whether there is one. The agent has no entry without a
+// payload, because its path contains its digest.
 func (e *emitter) addExecutable(r Row) bool {
 	x := payload.For(strings.TrimPrefix(string(r.ID), string(executableRow(""))), e.cluster.Kubernetes())
 	built, known := e.options.Payload.Find(x.Name)
@@ -44,7 +44,11 @@ func (c Cluster) checkPayload(set payload.Set) bundle.Findings {
 	r := report{ref: bundle.Ref{Source: set.Source}}
 	for _, x := range payload.Table() {
 		if _, ok := set.Find(x.Name); !ok && x.Serves(c.Platform) && x.ServesKubernetes(c.Kubernetes()) {
-			r.addFinding(bundle.SeverityError, reason.PayloadIncomplete, x.Name, fmt.Sprintf("the payload lacks an executable that nodes on %s with Kubernetes %s need", c.Platform, c.Kubernetes()), "build it: make payload PAYLOAD="+x.Name)
+			r.addFinding(
+				bundle.SeverityError, reason.PayloadIncomplete, x.Name,
+				fmt.Sprintf("the payload lacks an executable that nodes on %s with Kubernetes %s need", c.Platform, c.Kubernetes()),
+				"build it: make payload PAYLOAD="+x.Name,
+			)
 		}
 	}
 	return r.findings

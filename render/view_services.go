@@ -21,7 +21,10 @@ func (e *emitter) exporterEntries() {
 	e.addFile(rowExporterCert, func(c Cluster) ([]byte, error) { return normalizePEM(c.Exporter.Certificate), nil })
 	e.addFile(rowExporterKey, func(c Cluster) ([]byte, error) { return endLine(c.Exporter.Key.Reveal()), nil })
 	e.addFile(rowExporterConf, e.fromTemplate("windows-exporter-webconfig.yaml", func(c Cluster) any {
-		return exporterView{Certificate: fileExporterCert, Key: fileExporterKey, MinVersion: c.TLS.exporterVersion(), Ciphers: c.TLS.exporterCiphers()}
+		return exporterView{
+			Certificate: fileExporterCert, Key: fileExporterKey, MinVersion: c.TLS.exporterVersion(),
+			Ciphers: c.TLS.exporterCiphers(),
+		}
 	}))
 	exe := payload.Find(payload.Exporter).Path
 	log := dirLogs + `\windows_exporter\windows_exporter.log`
@@ -66,9 +69,9 @@ func (t TLSProfile) exporterVersion() string {
 	return "TLS12"
 }
 
-// exporterCiphers returns the profile's suites that exporter-toolkit accepts: Go's secure suites for TLS 1.2 and below. Any
-// other name stops windows_exporter. Go's server refuses a list without a suite that HTTP/2 requires (RFC 7540, section
-// 9.2.2), so such a list is left out and Go's defaults apply.
+// exporterCiphers returns the profile's suites that exporter-toolkit accepts: Go's secure suites for TLS 1.2 and below.
+// Any other name stops windows_exporter. Go's server refuses a list without a suite that HTTP/2 requires (RFC 7540,
+// section 9.2.2), so such a list is left out and Go's defaults apply.
 func (t TLSProfile) exporterCiphers() []string {
 	if t.exporterVersion() == "TLS13" {
 		return nil

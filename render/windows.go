@@ -13,7 +13,8 @@ import (
 	"wmco/bundle"
 )
 
-// RolloutWindow is a time that comes again and again, in which changes may begin on nodes. One that has begun goes on when it is over.
+// RolloutWindow is a time that comes again and again, in which changes may begin on nodes. One that has begun goes on
+// when it is over.
 type RolloutWindow struct {
 	// Start is when it opens: a cron expression of five fields, such as "0 22 * * 6" for Saturdays at 22:00.
 	Start string `json:"start"`
@@ -56,8 +57,9 @@ func (w RolloutWindow) parseSchedule() (cron.Schedule, error) {
 	return wallClock{spec, zone}, nil
 }
 
-// wallClock is a schedule by the clock on the wall of a time zone. Where that clock is set, each time is once: a time that is skipped is the moment at which
-// it is set, and of a time that is there twice it is the first. By itself cron never comes to a time that is skipped, and twice to one that is there twice.
+// wallClock is a schedule by the clock on the wall of a time zone. Where that clock is set, each time is once: a time
+// that is skipped is the moment at which it is set, and of a time that is there twice it is the first. By itself cron
+// never comes to a time that is skipped, and twice to one that is there twice.
 type wallClock struct {
 	// schedule is in UTC, whose clock is never set.
 	schedule cron.Schedule
@@ -117,7 +119,8 @@ func (w RolloutWindow) nextOpening(now time.Time) time.Time {
 	return schedule.Next(now).UTC()
 }
 
-// NextStart returns when a change of that impact may begin on a node next; zero if it may now, or if no window is for this impact.
+// NextStart returns when a change of that impact may begin on a node next; zero if it may now, or if no window is for
+// this impact.
 func (r RolloutSettings) NextStart(i bundle.Impact, now time.Time) time.Time {
 	var first time.Time
 	for _, w := range r.Windows {
@@ -141,7 +144,10 @@ func (r RolloutSettings) checkWindows() bundle.Findings {
 	for i, w := range r.Windows {
 		field := fmt.Sprintf("rollout.windows[%d].", i)
 		if schedule, err := w.parseSchedule(); err != nil {
-			findings = append(findings, invalidSetting(field+"start", "%q in time zone %q cannot be used: %v", w.Start, w.TimeZone, err))
+			findings = append(
+				findings,
+				invalidSetting(field+"start", "%q in time zone %q cannot be used: %v", w.Start, w.TimeZone, err),
+			)
 		} else if schedule.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 			findings = append(findings, invalidSetting(field+"start", "%q is never", w.Start))
 		}

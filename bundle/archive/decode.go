@@ -23,10 +23,10 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("content %s is corrupt: %s", e.Content, e.Reason)
 }
 
-// Decode returns the raw bytes of a content, from all its parts in their order. It returns at most c.Size bytes and takes
-// about 10 MB of memory, however large the content is. Everything is checked before io.EOF. Stored bytes that are not
-// those of the content are a *CorruptError, and then what was read before must not be used. An error of the stored reader
-// is returned as it is. Close does not close stored.
+// Decode returns the raw bytes of a content, from all its parts in their order. It returns at most c.Size bytes and
+// takes about 10 MB of memory, however large the content is. Everything is checked before io.EOF. Stored bytes that are
+// not those of the content are a *CorruptError, and then what was read before must not be used. An error of the stored
+// reader is returned as it is. Close does not close stored.
 func Decode(stored io.Reader, c Content) io.ReadCloser {
 	m := &meter{from: io.LimitReader(stored, c.Stored+1)}
 	return &decoder{content: c, stored: m, zip: newDecoder(m), sum: sha256.New()}

@@ -19,7 +19,8 @@ const (
 	MaxLayer = 16 << 20
 	// maxUnpacked is the largest layer with its contents.
 	maxUnpacked = 64 << 20
-	// memberRoom is what tar adds to a member at most: its header, and the rest of its last block. The end of an archive has as much.
+	// memberRoom is what tar adds to a member at most: its header, and the rest of its last block. The end of an
+	// archive has as much.
 	memberRoom = 1 << 10
 )
 
@@ -39,8 +40,8 @@ func PackLayer(l bundle.Layer) ([]byte, error) { return new(Packer).Layer(l) }
 //
 //	zstd( tar( layer.json, <digest of a content>... ) )
 //
-// Executables are left out, because a payload has them. The same layer gives the same bytes. A preview is ErrMasked. What UnpackLayer would
-// refuse for its size is ErrTooLarge.
+// Executables are left out, because a payload has them. The same layer gives the same bytes. A preview is ErrMasked.
+// What UnpackLayer would refuse for its size is ErrTooLarge.
 func (p *Packer) Layer(l bundle.Layer) ([]byte, error) {
 	index, err := l.Encode()
 	if err != nil {
@@ -115,8 +116,8 @@ func writeMember(out *tar.Writer, name string, data []byte) error {
 	return err
 }
 
-// UnpackLayer returns a packed layer with its contents. It trusts nothing: what does not have the digest, has more or fewer
-// contents than the layer names, or is larger than the limits is ErrMalformed; a layer of a newer program is a
+// UnpackLayer returns a packed layer with its contents. It trusts nothing: what does not have the digest, has more or
+// fewer contents than the layer names, or is larger than the limits is ErrMalformed; a layer of a newer program is a
 // *bundle.SchemaError.
 func UnpackLayer(data []byte, want bundle.Digest) (bundle.Layer, error) {
 	if len(data) > MaxLayer {
@@ -195,8 +196,8 @@ func attachContents(l bundle.Layer, in *tar.Reader) error {
 	return nil
 }
 
-// checkDigest checks a content against the entry that names it. That of a secret has a keyed digest, which only the operator
-// can check.
+// checkDigest checks a content against the entry that names it. That of a secret has a keyed digest, which only the
+// operator can check.
 func (n named) checkDigest(data []byte) error {
 	if n.size != 0 && n.size != int64(len(data)) {
 		return fmt.Errorf("%w: %s has %d bytes, not %d", ErrMalformed, n.entry, len(data), n.size)

@@ -12,8 +12,8 @@ import (
 // ErrMasked means that the digest of a secret is masked: the bundle is a preview and cannot be applied.
 var ErrMasked = errors.New("the digest of a secret is masked, as in a preview")
 
-// Needs returns the digest of every content that the manifest names, each once, sorted: files, executables whose digest is
-// known, trusted CAs, secret variables. The masked digests of a preview name no content.
+// Needs returns the digest of every content that the manifest names, each once, sorted: files, executables whose digest
+// is known, trusted CAs, secret variables. The masked digests of a preview name no content.
 func Needs(m bundle.Manifest) []bundle.Digest {
 	return slices.Sorted(maps.Keys(sizesByDigest(m)))
 }

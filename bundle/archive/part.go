@@ -8,8 +8,8 @@ import (
 
 // Part is a piece of a content's stored form. Its name serves as the name of a file.
 //
-// Parts of one content that were made by different versions of the compressor do not fit together. Decode finds that out,
-// and then all of them have to be sent again.
+// Parts of one content that were made by different versions of the compressor do not fit together. Decode finds that
+// out, and then all of them have to be sent again.
 type Part struct {
 	// SHA256 is that of the raw bytes of the whole content.
 	SHA256 string
@@ -17,8 +17,8 @@ type Part struct {
 	Index, Of int
 }
 
-// Name returns the name of the part, such as "<64 hex digits>-003of006". The names of one content's parts are in the order
-// of its parts.
+// Name returns the name of the part, such as "<64 hex digits>-003of006". The names of one content's parts are in the
+// order of its parts.
 func (p Part) Name() string { return fmt.Sprintf("%s-%03dof%03d", p.SHA256, p.Index, p.Of) }
 
 var partName = regexp.MustCompile(`^([0-9a-f]{64})-([0-9]{3})of([0-9]{3})$`)

@@ -13,7 +13,8 @@ import (
 	"wmco/bundle"
 )
 
-// The largest manifest and list of contents that a Reader accepts, in bytes. A thousand files make a manifest of 0.3 MB.
+// The largest manifest and list of contents that a Reader accepts, in bytes. A thousand files make a manifest of 0.3
+// MB.
 const (
 	maxManifest = bundle.MaxManifest
 	maxIndex    = 16 << 20
@@ -46,8 +47,8 @@ type Reader struct {
 
 // NewReader reads the manifest and the list of contents. It also accepts a MANIFEST.json by itself.
 //
-// A stream that ends early is io.ErrUnexpectedEOF, an error of r is returned as it is, a manifest of a newer program is a
-// *bundle.SchemaError. Anything else was not made by a Writer, and most of it is ErrMalformed.
+// A stream that ends early is io.ErrUnexpectedEOF, an error of r is returned as it is, a manifest of a newer program is
+// a *bundle.SchemaError. Anything else was not made by a Writer, and most of it is ErrMalformed.
 func NewReader(from io.Reader) (*Reader, error) {
 	in := bufio.NewReader(from)
 	first, err := in.Peek(1)
@@ -121,12 +122,12 @@ func (r *Reader) readDocument(name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// Contents returns those of the manifest that the sender has, in the order of their digests, whether their parts follow or not.
-// A bare manifest has none.
+// Contents returns those of the manifest that the sender has, in the order of their digests, whether their parts follow
+// or not. A bare manifest has none.
 func (r *Reader) Contents() []Content { return r.contents }
 
-// Next returns the next part and its bytes, which are valid until Next is called again and need not be read. The part is
-// one of a content in the list. At the end of the stream, and only there, it returns io.EOF; the errors are those of
+// Next returns the next part and its bytes, which are valid until Next is called again and need not be read. The part
+// is one of a content in the list. At the end of the stream, and only there, it returns io.EOF; the errors are those of
 // NewReader.
 func (r *Reader) Next() (Part, io.Reader, error) {
 	if r.over != nil {
@@ -163,8 +164,8 @@ func (r *Reader) readPart() (Part, error) {
 	return p, nil
 }
 
-// nextMember returns the next member. Only regular files in the plain format are accepted: no links, devices or folders, and
-// no extensions, which would change the meaning of a header.
+// nextMember returns the next member. Only regular files in the plain format are accepted: no links, devices or
+// folders, and no extensions, which would change the meaning of a header.
 func (r *Reader) nextMember() (*tar.Header, error) {
 	h, err := r.tar.Next()
 	if err != nil {
@@ -180,8 +181,8 @@ func (r *Reader) nextMember() (*tar.Header, error) {
 	return h, nil
 }
 
-// checkEnd returns the end of the stream, which has to come after the two blocks that end a tar, or an error for what is not
-// a tar.
+// checkEnd returns the end of the stream, which has to come after the two blocks that end a tar, or an error for what
+// is not a tar.
 func (r *Reader) checkEnd(err error) error {
 	switch {
 	case r.in.broken != nil:

@@ -23,8 +23,8 @@ type Source interface {
 	Open(sha256 string) (io.ReadCloser, error)
 }
 
-// FromBundle returns the contents in the bundle, compressed in memory. Entries without data are left out: another source
-// has their contents. A preview is ErrMasked, and content that does not match its entry is an error.
+// FromBundle returns the contents in the bundle, compressed in memory. Entries without data are left out: another
+// source has their contents. A preview is ErrMasked, and content that does not match its entry is an error.
 func FromBundle(b bundle.Bundle) (Source, error) {
 	s := &memory{stored: map[string][]byte{}, seen: map[bundle.Digest]bool{}, encoder: newStoredEncoder(nil)}
 	for _, l := range b.Layers() {

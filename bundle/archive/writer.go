@@ -61,7 +61,8 @@ func (w *Writer) WritePart(p Part, stored io.Reader) error {
 	return nil
 }
 
-// writeMember writes size bytes of content. Its errors do not name the part, whose name is the hash of a possible secret.
+// writeMember writes size bytes of content. Its errors do not name the part, whose name is the hash of a possible
+// secret.
 func (w *Writer) writeMember(name string, size int64, content io.Reader) error {
 	h := tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o600, Format: tar.FormatUSTAR}
 	if err := w.tar.WriteHeader(&h); err != nil {

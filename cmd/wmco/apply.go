@@ -51,7 +51,13 @@ Without --payload, the executables must be on the hosts already; a node of an op
 for it, where the cluster is among the inputs. A bundle without the keys with which the operator signs, as inputs of files alone have
 none, is refused on a host that has them (--remove-signing-keys). Inputs without the values of secrets, such as a must-gather,
 are refused: stand-ins never reach a host.` +
-			cli.ExitHelp("0  every host has its desired state", "2  usage, or inputs with findings of severity error, or a plan that is refused: nothing was done there", "3  the cluster or a host cannot be reached, or refuses the login", "4  a host was changed in part, or its result is not known: run it again", "5  a host was rolled back", "130  interrupted") +
+			cli.ExitHelp(
+				"0  every host has its desired state",
+				"2  usage, or inputs with findings of severity error, or a plan that is refused: nothing was done there",
+				"3  the cluster or a host cannot be reached, or refuses the login",
+				"4  a host was changed in part, or its result is not known: run it again",
+				"5  a host was rolled back", "130  interrupted",
+			) +
 			"\nOver several hosts the most severe status wins: 2, 4, 5, 3, 0.",
 		Example: `  wmco apply --from cluster --payload bin/payload --host 10.0.0.5 --identity key
   wmco apply --from must-gather --host capi@win-1:2222 --host capi@win-2 --node-program wmco-node.exe --dry-run`,
@@ -60,15 +66,30 @@ are refused: stand-ins never reach a host.` +
 	f.inputFlags.addFlags(cmd)
 	f.hostFlags.addFlags(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&f.options.DryRun, "dry-run", false, "print what would be done, and stop before the first write (the node agent is copied all the same)")
+	flags.BoolVar(
+		&f.options.DryRun, "dry-run", false,
+		"print what would be done, and stop before the first write (the node agent is copied all the same)",
+	)
 	flags.StringVar(&f.impact, "max-impact", "", "refuse a plan with a higher impact: none, restart, drain or reboot")
 	flags.BoolVar(&f.options.ChangeNode, "change-node", false, "give a host the bundle of another node than the one that it is")
-	flags.StringVar(&f.reset, "reset", "", "give the host of this node, which does not exist any more, a bundle to join with: what runs there is stopped")
-	flags.BoolVar(&f.options.RemoveSigningKeys, "remove-signing-keys", false, "accept bundles without signing keys on hosts that have some: their node agents then accept what no operator has signed")
+	flags.StringVar(
+		&f.reset, "reset", "",
+		"give the host of this node, which does not exist any more, a bundle to join with: what runs there is stopped",
+	)
+	flags.BoolVar(
+		&f.options.RemoveSigningKeys, "remove-signing-keys", false,
+		"accept bundles without signing keys on hosts that have some: their node agents then accept what no operator has signed",
+	)
 	flags.BoolVar(&f.options.Reboot, "reboot", false, "reboot hosts where a change needs it")
-	flags.DurationVar(&f.options.ConfirmWithin, "confirm-within", defaultConfirm, "roll back unless a new connection reaches the host within this time; 0 needs no confirmation")
+	flags.DurationVar(
+		&f.options.ConfirmWithin, "confirm-within", defaultConfirm,
+		"roll back unless a new connection reaches the host within this time; 0 needs no confirmation",
+	)
 	flags.DurationVar(&f.options.Wait, "wait", time.Minute, "how long to wait for another run on the same host")
-	flags.BoolVar(&f.anyVersion, "allow-unsupported-version", false, "apply to a cluster whose version this release does not support")
+	flags.BoolVar(
+		&f.anyVersion, "allow-unsupported-version", false,
+		"apply to a cluster whose version this release does not support",
+	)
 	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON)
 	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{needsObjects(), needsHosts(), needsProgram()}, Alone: [][]string{oneChoice()}})
 	return cmd
@@ -111,7 +132,10 @@ func (f *applyFlags) run(ctx context.Context, a app) error {
 		}
 		switch {
 		case middle > 0:
-			cli.Printf(a.stderr, "interrupted; in the middle of a change, which goes on without this command: %d of %s\n", middle, bundle.Count(len(o.all), "host"))
+			cli.Printf(
+				a.stderr, "interrupted; in the middle of a change, which goes on without this command: %d of %s\n",
+				middle, bundle.Count(len(o.all), "host"),
+			)
 		case !results.hasEnded():
 			return unchangedError(ctx, ctx.Err())
 		}
@@ -135,7 +159,8 @@ func (f *applyFlags) checkInputs(a app, findings bundle.Findings) error {
 	}
 	printFindings(a.stderr, palette{}, only)
 	if len(desired.PreviewOnly(only, reason.ClusterVersionUnsupported)) == 0 {
-		return cli.UsageError("no host is changed: this release does not support the cluster's version; --allow-unsupported-version applies nevertheless")
+		return cli.UsageError("no host is changed: this release does not support the cluster's version; " +
+			"--allow-unsupported-version applies nevertheless")
 	}
 	return cli.UsageError("no host is changed: stand-ins would replace secrets; these inputs can be shown, not applied")
 }
@@ -162,7 +187,9 @@ func (f *applyFlags) applyToHosts(ctx context.Context, a app, o *hosts, progress
 			impact = cmp.Or(e.Impact, impact)
 			if e.Event == applier.EventConfirm {
 				confirming.Go(func() {
-					o.confirms.AgentFor(h.target).ConfirmReachable(applying, h.request.Manifest.Digest, func(err error) { progress.note(h.target, confirmNote(err)) })
+					o.confirms.AgentFor(h.target).ConfirmReachable(applying, h.request.Manifest.Digest, func(err error) {
+						progress.note(h.target, confirmNote(err))
+					})
 				})
 			}
 		})
@@ -230,7 +257,10 @@ func (f *applyFlags) printTable(a app, o *hosts, results *results) error {
 	cli.Printf(w, "HOST\tNODE\tRESULT\tIMPACT\tWRITTEN\tRESTARTED\n")
 	for _, h := range o.all {
 		e := results.events[h.target]
-		cli.Printf(w, "%s\t%s\t%s\t%s\t%d\t%d\n", h.target, h.node.ID(), f.resultText(e, h.err), cmp.Or(string(e.Impact), "-"), e.Written, e.Restarted)
+		cli.Printf(
+			w, "%s\t%s\t%s\t%s\t%d\t%d\n", h.target, h.node.ID(), f.resultText(e, h.err),
+			cmp.Or(string(e.Impact), "-"), e.Written, e.Restarted,
+		)
 	}
 	return w.Flush()
 }

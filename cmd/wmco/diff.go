@@ -33,7 +33,8 @@ type diffFlags struct {
 func diffCommand(a app) *cobra.Command {
 	var f diffFlags
 	cmd := &cobra.Command{
-		Use:   "diff --from PATH|-|cluster[:CONTEXT] (--against PATH ... | --golden DIR | --host [USER@]ADDR[:PORT] ...) [--node NAME | --instance ADDRESS | --all]",
+		Use: "diff --from PATH|-|cluster[:CONTEXT] (--against PATH ... | --golden DIR | --host " +
+			"[USER@]ADDR[:PORT] ...) [--node NAME | --instance ADDRESS | --all]",
 		Short: "Show what would change on Windows nodes, what it costs, and which objects caused it",
 		Long: `Compare the desired state of nodes by --from with an earlier one: by other objects (--against, as --from), by a folder that
 render --out wrote (also --against), or by a golden folder (--golden); or with the state of hosts (--host, over SSH). Every
@@ -46,7 +47,12 @@ Against a live cluster, the rollout of the change is predicted: which nodes rest
 order, and how long it takes by the turns that nodes have behind them. It is the way from what the nodes have, which is read from the
 layers that the operator has published; without the right to list Secrets in its namespace, from the objects.
 Nodes that wait for adoption are named, with what their adoption changes where the operator has looked at the host.` +
-			cli.ExitHelp("0  nothing differs", "1  something differs", "2  usage, inputs with findings of severity error, or a change that adds findings of --fail-on", "3  the cluster or a host cannot be reached, or a host has no node agent", "4  records on a host cannot be read, or a file is locked: run it again", "130  interrupted"),
+			cli.ExitHelp(
+				"0  nothing differs", "1  something differs",
+				"2  usage, inputs with findings of severity error, or a change that adds findings of --fail-on",
+				"3  the cluster or a host cannot be reached, or a host has no node agent",
+				"4  records on a host cannot be read, or a file is locked: run it again", "130  interrupted",
+			),
 		Example: `  wmco diff --from cluster --from new-mirrors.yaml --against cluster
   wmco diff --from must-gather-today --against must-gather-yesterday -o markdown
   wmco diff --from manifests --golden windows-nodes
@@ -56,7 +62,10 @@ Nodes that wait for adoption are named, with what their adoption changes where t
 	f.inputFlags.addFlags(cmd)
 	f.hostFlags.addFlags(cmd)
 	f.addInstall(cmd)
-	cmd.Flags().StringArrayVar(&f.against, "against", nil, "what to compare with: objects as for --from, or a folder that render --out wrote; repeatable")
+	cmd.Flags().StringArrayVar(
+		&f.against, "against", nil,
+		"what to compare with: objects as for --from, or a folder that render --out wrote; repeatable",
+	)
 	cmd.Flags().StringVar(&f.golden, "golden", "", "compare with the want/ of a golden folder")
 	f.failOn.addFlag(cmd, bundle.SeverityError)
 	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON, cli.Markdown)
@@ -177,7 +186,9 @@ func omitKeys(nodes []review.Node) {
 }
 
 // forecastRollout predicts the rollout of the change.
-func (l live) forecastRollout(ctx context.Context, a app, hosts *desired.Hosts, after []desired.Rendered) (*forecast.Forecast, error) {
+func (l live) forecastRollout(
+	ctx context.Context, a app, hosts *desired.Hosts, after []desired.Rendered,
+) (*forecast.Forecast, error) {
 	f, findings, err := forecast.Make(ctx, l.reader, forecast.Change{
 		Before: l.before, After: after, Platform: hosts.Cluster.Platform, Settings: hosts.Cluster.Settings, Namespace: l.namespace, Now: a.now(),
 	})
@@ -196,7 +207,9 @@ func (f *diffFlags) chosenNode(nodes []review.Node, after []desired.Rendered) []
 		return nodes
 	}
 	return slices.DeleteFunc(nodes, func(n review.Node) bool {
-		return !slices.ContainsFunc(after, func(a desired.Rendered) bool { return n.Name == a.Node.ID() || n.Name == a.Node.Address })
+		return !slices.ContainsFunc(after, func(a desired.Rendered) bool {
+			return n.Name == a.Node.ID() || n.Name == a.Node.Address
+		})
 	})
 }
 
@@ -218,7 +231,8 @@ func answerRefused(a app, f cli.Format, err error) error {
 	return cmp.Or(cli.WriteJSON(a.stdout, reviewed{Review: r}), err)
 }
 
-// printReview answers with a review. Findings that the change adds and --fail-on names are status 2, differences status 1.
+// printReview answers with a review. Findings that the change adds and --fail-on names are status 2, differences status
+// 1.
 func printReview(a app, f cli.Format, r reviewed, limit failOn) error {
 	var text string
 	var err error

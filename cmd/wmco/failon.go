@@ -39,7 +39,10 @@ func (f *failOn) Type() string { return "SEVERITY" }
 // addFlag adds the flag to a command.
 func (f *failOn) addFlag(cmd *cobra.Command, standard bundle.Severity) {
 	*f = failOn(standard)
-	cmd.Flags().Var(f, "fail-on", "end with status 2 at findings of this severity or a higher one: "+strings.Join(severityNames(), ", "))
+	cmd.Flags().Var(
+		f, "fail-on",
+		"end with status 2 at findings of this severity or a higher one: "+strings.Join(severityNames(), ", "),
+	)
 	_ = cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(severityNames(), cobra.ShellCompDirectiveNoFileComp))
 }
 

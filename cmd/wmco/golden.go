@@ -53,7 +53,11 @@ func goldenCheckCommand(a app) *cobra.Command {
 		Long: `Render the golden folder's inputs and compare with want/, byte for byte. Differences are printed as wmco diff does,
 findings that the change adds or resolves first; -o markdown is a comment for a pull request. Files of want/ that were edited
 by hand are named.` +
-			cli.ExitHelp("0  the same", "1  something differs, or there is no want/ yet: wmco golden update DIR", "2  usage, inputs with findings of severity error, a node that is not in the inputs, or a change that adds findings of --fail-on", "130  interrupted"),
+			cli.ExitHelp(
+				"0  the same", "1  something differs, or there is no want/ yet: wmco golden update DIR",
+				"2  usage, inputs with findings of severity error, a node that is not in the inputs, or a change that adds findings of --fail-on",
+				"130  interrupted",
+			),
 		Args: oneFolder().Check,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return answerRefused(a, f, goldenCheck(cmd.Context(), a, f, limit, goldenFolder{args[0], strict}))
@@ -71,7 +75,11 @@ func goldenUpdateCommand(a app) *cobra.Command {
 		Use:   "update DIR",
 		Short: "Rewrite the want/ of a golden folder",
 		Long: "Render the golden folder's inputs, and make want/ exactly the result." +
-			cli.ExitHelp("0  done", "2  usage, inputs with findings of severity error, a node that is not in the inputs, or no node at all: nothing is written", "130  interrupted"),
+			cli.ExitHelp(
+				"0  done",
+				"2  usage, inputs with findings of severity error, a node that is not in the inputs, or no node at all: nothing is written",
+				"130  interrupted",
+			),
 		Args: oneFolder().Check,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return goldenUpdate(cmd.Context(), a, goldenFolder{args[0], strict})
@@ -124,7 +132,10 @@ func goldenUpdate(ctx context.Context, a app, folder goldenFolder) error {
 		return err
 	}
 	if len(old) > 0 && !golden.HasGroups(old) && golden.HasGroups(golden.Tree(files)) {
-		cli.Printf(a.stderr, "%s had one folder for each node; it has one for each group of equal nodes now\n", golden.WantDir(folder.dir))
+		cli.Printf(
+			a.stderr, "%s had one folder for each node; it has one for each group of equal nodes now\n",
+			golden.WantDir(folder.dir),
+		)
 	}
 	wrote(a, len(list), golden.WantDir(folder.dir))
 	return nil
@@ -136,7 +147,11 @@ func wantTree(a app, dir string, want map[string][]byte, list []desired.Rendered
 	if err != nil || len(want) == 0 || golden.HasGroups(want) || !golden.HasGroups(golden.Tree(files)) {
 		return golden.Tree(files), err
 	}
-	cli.Printf(a.stderr, "%s has one folder for each node: wmco golden update %s writes one for each group of equal nodes, so that fewer files change\n", golden.WantDir(dir), dir)
+	cli.Printf(
+		a.stderr,
+		"%s has one folder for each node: wmco golden update %s writes one for each group of equal nodes, so that fewer files change\n",
+		golden.WantDir(dir), dir,
+	)
 	files, err = golden.Files(list, preview.Options{})
 	return golden.Tree(files), err
 }
@@ -178,7 +193,8 @@ func goldenCheck(ctx context.Context, a app, f cli.Format, limit failOn, folder 
 	return outdatedError(a, dir, "no node changes, but files of "+golden.WantDir(dir)+" differ from what is rendered", differences)
 }
 
-// outdatedError is the end of a check that the review does not explain, or not alone. Each of the differences is printed.
+// outdatedError is the end of a check that the review does not explain, or not alone. Each of the differences is
+// printed.
 func outdatedError(a app, dir, why string, differences []string) error {
 	for _, d := range differences {
 		cli.Printf(a.stderr, "%s\n", d)

@@ -34,9 +34,15 @@ const defaultParallel = 16
 
 func (f *hostFlags) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.hosts, "host", nil, "a host to reach over SSH: [USER@]ADDR[:PORT]; repeatable. The default user is "+remote.DefaultUser)
+	flags.StringArrayVar(
+		&f.hosts, "host", nil,
+		"a host to reach over SSH: [USER@]ADDR[:PORT]; repeatable. The default user is "+remote.DefaultUser,
+	)
 	flags.StringVar(&f.identity, "identity", "", "private key to log in with (default the keys of ssh-agent)")
-	flags.StringVar(&f.knownHosts, "known-hosts", "", "file with host keys; new ones are added (default ~/.ssh/known_hosts, or a file of wmco where that does not exist)")
+	flags.StringVar(
+		&f.knownHosts, "known-hosts", "",
+		"file with host keys; new ones are added (default ~/.ssh/known_hosts, or a file of wmco where that does not exist)",
+	)
 	flags.StringVar(&f.program, "node-program", "", "the wmco-node.exe to copy to hosts (default that of --payload)")
 	flags.IntVar(&f.parallel, "parallel", defaultParallel, "how many hosts to work on at the same time")
 }
@@ -47,7 +53,10 @@ func needsHosts() cli.Need {
 }
 
 func needsProgram() cli.Need {
-	return cli.Need{Flags: []string{"node-program", "payload"}, Text: "name the node agent of the hosts with --node-program wmco-node.exe or --payload DIR"}
+	return cli.Need{
+		Flags: []string{"node-program", "payload"},
+		Text:  "name the node agent of the hosts with --node-program wmco-node.exe or --payload DIR",
+	}
 }
 
 // parseTargets are the hosts that --host names, each once.
@@ -88,7 +97,9 @@ func (f *hostFlags) newDialer(ctx context.Context, a app) (ssh.Dialer, error) {
 	}
 	pins := ssh.NewKnownHosts(path)
 	if err := pins.Check(); err != nil {
-		return ssh.Dialer{}, cli.UsageError("reading known host keys: %w; fix or remove this line, or give another file with --known-hosts", err)
+		return ssh.Dialer{}, cli.UsageError(
+			"reading known host keys: %w; fix or remove this line, or give another file with --known-hosts", err,
+		)
 	}
 	var line sync.Mutex // hosts are reached at the same time
 	pinned := func(t remote.Target, key cryptossh.PublicKey) {
@@ -129,8 +140,8 @@ func (f *hostFlags) askPassphrase(ctx context.Context, a app) ([]byte, error) {
 	return readPassphrase(ctx, int(terminal.Fd()))
 }
 
-// readPassphrase reads a line that the terminal does not show. When the context ends first, as with Ctrl-C, the terminal is
-// restored; the read goes on until the program ends.
+// readPassphrase reads a line that the terminal does not show. When the context ends first, as with Ctrl-C, the
+// terminal is restored; the read goes on until the program ends.
 func readPassphrase(ctx context.Context, fd int) ([]byte, error) {
 	before, err := term.GetState(fd)
 	if err != nil {
@@ -151,7 +162,8 @@ func readPassphrase(ctx context.Context, fd int) ([]byte, error) {
 	}
 }
 
-// newClient returns the hosts, and a client that copies the node agent of a payload to them. Nothing is connected to yet.
+// newClient returns the hosts, and a client that copies the node agent of a payload to them. Nothing is connected to
+// yet.
 func (f *hostFlags) newClient(ctx context.Context, a app, payload string) ([]remote.Target, *remote.Client, error) {
 	targets, err := f.parseTargets()
 	if err != nil {

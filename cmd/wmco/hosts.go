@@ -32,7 +32,10 @@ type remoteFlags struct {
 
 // addInstall adds --install, for commands that only compare.
 func (f *remoteFlags) addInstall(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.install, "install", false, "copy the node agent to hosts that lack it; without it, they are reported and nothing is written there")
+	cmd.Flags().BoolVar(
+		&f.install, "install", false,
+		"copy the node agent to hosts that lack it; without it, they are reported and nothing is written there",
+	)
 }
 
 // host is one host with what it should be.
@@ -129,7 +132,9 @@ func (o *hosts) assignNodes(ctx context.Context, a app, f inputFlags, targets []
 	findings := slices.Clone(o.inputs.Findings)
 	for _, r := range list {
 		// What is not an error may change with the facts that hosts report.
-		findings = append(findings, slices.DeleteFunc(r.Own, func(f bundle.Finding) bool { return f.Severity != bundle.SeverityError })...)
+		findings = append(findings, slices.DeleteFunc(r.Own, func(f bundle.Finding) bool {
+			return f.Severity != bundle.SeverityError
+		})...)
 	}
 	if findings.Refused() {
 		return refusedInputs(a, ", no host is changed", findings.Sorted())
@@ -140,7 +145,8 @@ func (o *hosts) assignNodes(ctx context.Context, a app, f inputFlags, targets []
 	return o.readInUse(ctx, f)
 }
 
-// readInUse reads what is published for the nodes, if inputs without a payload come from a cluster. Executables that are not known then get a finding.
+// readInUse reads what is published for the nodes, if inputs without a payload come from a cluster. Executables that
+// are not known then get a finding.
 func (o *hosts) readInUse(ctx context.Context, f inputFlags) error {
 	cluster, err := f.lastCluster()
 	if err != nil || cluster == nil || f.payload != "" {
@@ -159,7 +165,9 @@ func (o *hosts) readInUse(ctx context.Context, f inputFlags) error {
 	for _, h := range o.all {
 		if text := why[h.node.Name]; text != "" {
 			h.findings = append(h.findings, bundle.Finding{
-				Severity: bundle.SeverityInfo, Reason: reason.ExecutablesUnknown, Node: h.node.ID(), Object: bundle.Ref{Kind: "Node", Name: h.node.Name},
+				Severity: bundle.SeverityInfo, Reason: reason.ExecutablesUnknown, Node: h.node.ID(), Object: bundle.Ref{
+					Kind: "Node", Name: h.node.Name,
+				},
 				Message: "the executables that the node has are not known: " + text, Fix: "give them with --payload",
 			})
 		}
@@ -259,8 +267,8 @@ func moreSevere(a, b int) int {
 	return cli.ExitDone
 }
 
-// hostStatus returns the status of an error of a host: unreachable, unless the error says otherwise. Unknown is the status of a command
-// whose end is not known.
+// hostStatus returns the status of an error of a host: unreachable, unless the error says otherwise. Unknown is the
+// status of a command whose end is not known.
 func hostStatus(err error, unknown int) int {
 	var interrupted *remote.InterruptedError
 	var command *remote.CommandError

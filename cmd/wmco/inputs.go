@@ -41,7 +41,10 @@ func (f *inputFlags) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	addStrict(cmd, &f.strict, false)
 	flags.StringVar(&f.facts, "facts", "", "JSON of the facts that hosts report, as 'wmco-node facts' prints it (- for stdin)")
-	flags.StringVar(&f.payload, "payload", "", "folder that make payload wrote: adds digests and sizes of executables, after every byte of it is checked")
+	flags.StringVar(
+		&f.payload, "payload", "",
+		"folder that make payload wrote: adds digests and sizes of executables, after every byte of it is checked",
+	)
 	flags.StringVar(&f.node, "node", "", "the Windows node of this name")
 	flags.StringVar(&f.instance, "instance", "", "the Windows host at this address, whether it is a node or not")
 	flags.BoolVar(&f.all, "all", false, "every Windows host of the inputs (with --host: those that it names, which is the default)")
@@ -54,10 +57,15 @@ func addStrict(cmd *cobra.Command, strict *bool, standard bool) {
 
 // addFrom adds the one flag of commands that choose no host.
 func (f *inputFlags) addFrom(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.from, "from", nil, "where the objects are: a file or folder (also a must-gather), - for stdin, or cluster[:CONTEXT] for the live cluster (a folder of this name is ./cluster); repeatable, a later one wins for an object of the same name")
+	cmd.Flags().StringArrayVar(
+		&f.from, "from", nil,
+		"where the objects are: a file or folder (also a must-gather), - for stdin, or cluster[:CONTEXT] for the "+
+			"live cluster (a folder of this name is ./cluster); repeatable, a later one wins for an object of the same name",
+	)
 }
 
-// readerOf returns what reads the sources, and says where a folder is not read because its name is that of the live cluster.
+// readerOf returns what reads the sources, and says where a folder is not read because its name is that of the live
+// cluster.
 func (a app) readerOf(from []string, k gather.Kubeconfig) (r objects.Reader, complete bool, err error) {
 	for _, source := range from {
 		if _, ok := gather.IsCluster(source); !ok {
@@ -72,7 +80,10 @@ func (a app) readerOf(from []string, k gather.Kubeconfig) (r objects.Reader, com
 
 // needsObjects says that a command reads inputs.
 func needsObjects() cli.Need {
-	return cli.Need{Flags: []string{"from"}, Text: "give the objects of a cluster with --from PATH, --from - or --from cluster[:CONTEXT]"}
+	return cli.Need{
+		Flags: []string{"from"},
+		Text:  "give the objects of a cluster with --from PATH, --from - or --from cluster[:CONTEXT]",
+	}
 }
 
 // oneChoice are the flags that choose hosts, of which one is given.
@@ -93,7 +104,9 @@ func (f *inputFlags) readHosts(ctx context.Context, a app, key bundle.Key) (*des
 	}
 	keys, unknown, unread := f.signingKeys(ctx)
 	hosts, err := desired.ReadHosts(ctx, desired.Source{
-		Objects: reader, Gather: gather.Options{Namespace: f.namespace, Complete: complete, Facts: facts}, Payload: f.payload, Key: key, Strict: f.strict,
+		Objects: reader, Gather: gather.Options{
+			Namespace: f.namespace, Complete: complete, Facts: facts,
+		}, Payload: f.payload, Key: key, Strict: f.strict,
 		SigningKeys: keys, RefuseStops: f.refuseStops,
 	})
 	if err = cmp.Or(err, unread); err != nil { // the first one says which objects every command needs
@@ -103,7 +116,8 @@ func (f *inputFlags) readHosts(ctx context.Context, a app, key bundle.Key) (*des
 	return hosts, nil
 }
 
-// signingKeys returns the public keys of the operator in PEM, or a finding that says why they are not known; neither where no source is a cluster.
+// signingKeys returns the public keys of the operator in PEM, or a finding that says why they are not known; neither
+// where no source is a cluster.
 func (f *inputFlags) signingKeys(ctx context.Context) ([]byte, bundle.Findings, error) {
 	cluster, err := f.lastCluster()
 	if err != nil || cluster == nil || f.keyless {

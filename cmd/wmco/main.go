@@ -62,7 +62,11 @@ The answer is on stdout, messages for people are on stderr; -o json prints the s
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	root.AddCommand(renderCommand(a), validateCommand(a), diffCommand(a), applyCommand(a), verifyCommand(a), preflightCommand(a), selftestCommand(a), goldenCommand(a), operatorCommand(a), statusCommand(a), gatherCommand(a), machineSetCommand(a), userDataCommand(a), explainCommand(a), docsCommand(a), versionCommand(a))
+	root.AddCommand(
+		renderCommand(a), validateCommand(a), diffCommand(a), applyCommand(a), verifyCommand(a), preflightCommand(a),
+		selftestCommand(a), goldenCommand(a), operatorCommand(a), statusCommand(a), gatherCommand(a),
+		machineSetCommand(a), userDataCommand(a), explainCommand(a), docsCommand(a), versionCommand(a),
+	)
 	for _, v := range annotationVerbs() {
 		root.AddCommand(verbCommand(a, v))
 	}

@@ -13,8 +13,8 @@ const programName = "wmco"
 // pluginName is the name of the plugin of kubectl and oc: kubectl windows.
 const pluginName = "windows"
 
-// calledAs says what the program is under the name that it is called by: the name for usage texts, and what comes before the
-// arguments.
+// calledAs says what the program is under the name that it is called by: the name for usage texts, and what comes
+// before the arguments.
 //
 //	wmco                      wmco ...
 //	kubectl-windows           kubectl windows ...          a plugin of kubectl, which oc finds too

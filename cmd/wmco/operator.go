@@ -51,20 +51,38 @@ cleaned up, and an agent that has not reported for half an hour is repaired.
 Metrics are for those who may get /metrics, with a bearer token. Their TLS follows the TLS profile of the cluster.
 
 Inputs that are refused change nothing. The cluster is that of the Pod's service account, of KUBECONFIG, or of ~/.kube/config.` +
-			cli.ExitHelp("0  asked to stop", "2  usage, or a payload that is refused", "3  the cluster cannot be reached, or another process works for it", "130  interrupted"),
+			cli.ExitHelp(
+				"0  asked to stop", "2  usage, or a payload that is refused",
+				"3  the cluster cannot be reached, or another process works for it", "130  interrupted",
+			),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), a) },
 	}
 	flags := cmd.Flags()
 	addNamespace(cmd, &f.options.Namespace)
-	flags.StringVar(&f.payload, "payload", "", "folder that make payload wrote: digests of the executables, after every byte of it is checked")
+	flags.StringVar(
+		&f.payload, "payload", "",
+		"folder that make payload wrote: digests of the executables, after every byte of it is checked",
+	)
 	flags.StringVar(&f.program, "node-program", "", "the wmco-node.exe to copy to hosts (default that of --payload)")
 	flags.IntVar(&f.port, "ssh-port", sshPort, "TCP port of the hosts' SSH servers")
 	flags.StringVar(&f.options.HealthAddress, "health-address", ":8081", "where to serve /healthz and /readyz; 0 serves nothing")
-	flags.StringVar(&f.options.MetricsAddress, "metrics-address", "0", "where to serve metrics over TLS, such as :9182; 0 serves nothing")
-	flags.StringVar(&f.options.MetricsCertificates, "metrics-certificates", "", "folder with tls.crt and tls.key for metrics, read again when they change (self-signed while there are none)")
-	flags.StringVar(&f.options.Warnings.Address, "webhook-address", "0", "where to answer API servers that ask what an object will change, such as :9183 (deploy/warnings); 0 answers nothing")
-	flags.StringVar(&f.options.Warnings.Certificates, "webhook-certificates", "", "folder with tls.crt and tls.key for that, read again when they change (without them no answer)")
+	flags.StringVar(
+		&f.options.MetricsAddress, "metrics-address", "0",
+		"where to serve metrics over TLS, such as :9182; 0 serves nothing",
+	)
+	flags.StringVar(
+		&f.options.MetricsCertificates, "metrics-certificates", "",
+		"folder with tls.crt and tls.key for metrics, read again when they change (self-signed while there are none)",
+	)
+	flags.StringVar(
+		&f.options.Warnings.Address, "webhook-address", "0",
+		"where to answer API servers that ask what an object will change, such as :9183 (deploy/warnings); 0 answers nothing",
+	)
+	flags.StringVar(
+		&f.options.Warnings.Certificates, "webhook-certificates", "",
+		"folder with tls.crt and tls.key for that, read again when they change (without them no answer)",
+	)
 	flags.BoolVar(&f.options.LeaderElection, "leader-election", true, "wait until no other process works for this cluster")
 	return cmd
 }
@@ -104,7 +122,9 @@ func (f *operatorFlags) run(ctx context.Context, a app) error {
 }
 
 // newHosts returns what reaches hosts, nil without a node agent to copy there.
-func (f *operatorFlags) newHosts(log logr.Logger, traffic *ssh.Traffic) (func(*controllerhosts.Login) *controllerhosts.Hosts, error) {
+func (f *operatorFlags) newHosts(
+	log logr.Logger, traffic *ssh.Traffic,
+) (func(*controllerhosts.Login) *controllerhosts.Hosts, error) {
 	if f.payload == "" && f.program == "" {
 		log.Info("no host is reached over SSH: there is neither --payload nor --node-program")
 		return nil, nil

@@ -86,7 +86,8 @@ func printFindings(w io.Writer, p palette, findings bundle.Findings) {
 	}
 }
 
-// printHeading prints what a finding is about, and its place. Where both are too long for the terminal, each has lines of its own.
+// printHeading prints what a finding is about, and its place. Where both are too long for the terminal, each has lines
+// of its own.
 func printHeading(w io.Writer, p palette, f bundle.Finding, where string, columns int) {
 	var source string
 	if f.Object.Source != "" {
@@ -102,7 +103,10 @@ func printHeading(w io.Writer, p palette, f bundle.Finding, where string, column
 	if source == "" {
 		separator = ""
 	}
-	cli.Printf(w, "%s%s  %s%s%s%s\n", p.severity(f.Severity), strings.Repeat(" ", max(0, 7-len(f.Severity))), p.bold(f.Reason), about, separator, p.dim(source))
+	cli.Printf(
+		w, "%s%s  %s%s%s%s\n", p.severity(f.Severity), strings.Repeat(" ", max(0, 7-len(f.Severity))),
+		p.bold(f.Reason), about, separator, p.dim(source),
+	)
 }
 
 // wrapReview breaks the summary of a review and the texts of its findings to the columns of a terminal.
@@ -128,10 +132,14 @@ func wrapReview(text string, columns int) string {
 // printLabelled prints a text behind a label, in the width of the terminal.
 func printLabelled(w io.Writer, p palette, label, text string, columns int) {
 	indented := "         " + label
-	cli.Printf(w, "         %s%s\n", p.dim(label), cli.Ready(strings.TrimPrefix(string(wrapBehind(indented, " "+text, columns)), indented)))
+	cli.Printf(
+		w, "         %s%s\n", p.dim(label),
+		cli.Ready(strings.TrimPrefix(string(wrapBehind(indented, " "+text, columns)), indented)),
+	)
 }
 
-// wrapBehind is a text behind a lead, broken to the columns of a terminal below the end of the lead; one line where there is none.
+// wrapBehind is a text behind a lead, broken to the columns of a terminal below the end of the lead; one line where
+// there is none.
 func wrapBehind(lead, text string, columns int) cli.Ready {
 	if columns == 0 {
 		return cli.Ready(lead + cli.Plain(text))
@@ -139,7 +147,8 @@ func wrapBehind(lead, text string, columns int) cli.Ready {
 	return cli.Ready(cli.WrapTo(lead+text, "         ", columns))
 }
 
-// hangingText is a text behind a lead, broken to the columns of a terminal at the end of the lead; one line where there is none, or no room.
+// hangingText is a text behind a lead, broken to the columns of a terminal at the end of the lead; one line where there
+// is none, or no room.
 func hangingText(lead, text string, columns int) cli.Ready {
 	lead, text = cli.Plain(lead), cli.Plain(text)
 	width := utf8.RuneCountInString(lead)
@@ -203,7 +212,8 @@ func countText(findings bundle.Findings) string {
 	if n := len(findings.Accepted()); n > 0 {
 		accepted = fmt.Sprintf(", %d accepted", n)
 	}
-	return bundle.Count(n[bundle.SeverityError], "error") + ", " + bundle.Count(n[bundle.SeverityWarning], "warning") + ", " + bundle.Count(n[bundle.SeverityInfo], "info") + accepted
+	return bundle.Count(n[bundle.SeverityError], "error") + ", " +
+		bundle.Count(n[bundle.SeverityWarning], "warning") + ", " + bundle.Count(n[bundle.SeverityInfo], "info") + accepted
 }
 
 // severityText returns how many findings of each severity there are that any has, the most severe first.

@@ -29,14 +29,22 @@ place of the pause image with the credentials of the pull secret, proxy, policie
 
 Only the node agent's program is copied to the machines; nothing else is changed there. The credentials are sent to the machines over SSH, as
 they are when the machines join.` +
-			cli.ExitHelp("0  no finding of severity error", "1  a machine has a finding of severity error", "2  usage, or inputs that cannot be read", "3  the cluster or a machine cannot be reached, or refuses the login", "4  a machine gives no answer that can be read", "130  interrupted") +
+			cli.ExitHelp(
+				"0  no finding of severity error", "1  a machine has a finding of severity error",
+				"2  usage, or inputs that cannot be read",
+				"3  the cluster or a machine cannot be reached, or refuses the login",
+				"4  a machine gives no answer that can be read", "130  interrupted",
+			) +
 			"\nOver several machines the most severe status wins: 2, 4, 3, 1, 0.",
 		Example: `  wmco preflight --from cluster --payload bin/payload --host Administrator@10.0.0.5 --host Administrator@10.0.0.6`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.preflight(cmd.Context(), a, format) },
 	}
 	f.inputFlags.addFrom(cmd)
 	f.clusterFlags.addFlags(cmd)
-	cmd.Flags().StringVar(&f.payload, "payload", "", "folder with the Windows executables, of which the node agent is copied to the machines")
+	cmd.Flags().StringVar(
+		&f.payload, "payload", "",
+		"folder with the Windows executables, of which the node agent is copied to the machines",
+	)
 	f.hostFlags.addFlags(cmd)
 	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)
 	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{needsObjects(), needsHosts(), needsProgram()}})
@@ -74,7 +82,9 @@ func (f *remoteFlags) preflight(ctx context.Context, a app, format cli.Format) e
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		all[m.Target()] = preflightJSON{Host: m.Target().String(), Answer: &answer, Findings: findingsAnswer(preflight.Findings(q, answer))}
+		all[m.Target()] = preflightJSON{
+			Host: m.Target().String(), Answer: &answer, Findings: findingsAnswer(preflight.Findings(q, answer)),
+		}
 		return nil
 	})
 	if err := client.Close(); err != nil {
@@ -85,7 +95,9 @@ func (f *remoteFlags) preflight(ctx context.Context, a app, format cli.Format) e
 
 // nodeAt returns the host of the inputs at an address, or one that the inputs do not have yet.
 func nodeAt(inputs *desired.Hosts, address string) render.Node {
-	i := slices.IndexFunc(inputs.All, func(n render.Node) bool { return n.Address == address || slices.Contains(n.Addresses, address) })
+	i := slices.IndexFunc(inputs.All, func(n render.Node) bool {
+		return n.Address == address || slices.Contains(n.Addresses, address)
+	})
 	if i >= 0 {
 		return inputs.All[i]
 	}
@@ -102,8 +114,8 @@ type preflightAnswers struct {
 	answers map[remote.Target]preflightJSON
 }
 
-// preflightStatus is the exit status for a machine that has no findings. One that was reached and gives no answer that can be read is none that
-// is unreachable.
+// preflightStatus is the exit status for a machine that has no findings. One that was reached and gives no answer that
+// can be read is none that is unreachable.
 func preflightStatus(err error) int {
 	var unreadable *remote.AnswerError
 	if errors.As(err, &unreadable) {

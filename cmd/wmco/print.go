@@ -60,7 +60,10 @@ func printFiles(w io.Writer, p palette, files []bundle.File) {
 		if f.Secret {
 			note = "  secret"
 		}
-		cli.Printf(w, "    %-36s %9s  %s  %s%s\n", bundle.Base(f.Path), byteSize(int64(len(f.Content.Shown()))), p.dim(fmt.Sprintf("%-12s", f.Digest.Short())), f.Impact, note)
+		cli.Printf(
+			w, "    %-36s %9s  %s  %s%s\n", bundle.Base(f.Path), byteSize(int64(len(f.Content.Shown()))),
+			p.dim(fmt.Sprintf("%-12s", f.Digest.Short())), f.Impact, note,
+		)
 	}
 }
 
@@ -69,7 +72,10 @@ func printServices(w io.Writer, p palette, services []bundle.Service) error {
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	cli.Printf(table, "  NAME\tAFTER\tHEALTHY WHEN\tLOG\tCOMMAND\n")
 	for _, s := range services {
-		cli.Printf(table, "  %s\t%s\t%s\t%s\t%s\n", s.Name, cmp.Or(strings.Join(s.Dependencies, ","), "-"), healthy(s.Probe), logs(s), command(s))
+		cli.Printf(
+			table, "  %s\t%s\t%s\t%s\t%s\n", s.Name, cmp.Or(strings.Join(s.Dependencies, ","), "-"),
+			healthy(s.Probe), logs(s), command(s),
+		)
 	}
 	return table.Flush()
 }

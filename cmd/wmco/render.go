@@ -39,7 +39,10 @@ func renderCommand(a app) *cobra.Command {
 Without --out, a summary is printed. With --out, every file is written under its Windows path (C:\k\x as C/k/x),
 beside MANIFEST.json, services.yaml, environment.yaml, host.yaml, payload.yaml, findings.json and provenance.json; with
 --all, in one folder per node or address. Secrets are masked.` +
-			cli.ExitHelp("0  done", "2  usage, or inputs with findings of severity error: nothing is written", "3  the cluster cannot be reached", "130  interrupted"),
+			cli.ExitHelp(
+				"0  done", "2  usage, or inputs with findings of severity error: nothing is written",
+				"3  the cluster cannot be reached", "130  interrupted",
+			),
 		Example: `  wmco render --from must-gather.local.123 --all --out nodes
   wmco render --from cluster --node winworker-x7k2p
   wmco render --from cluster --from changed-idms.yaml --all -o json`,
@@ -47,7 +50,10 @@ beside MANIFEST.json, services.yaml, environment.yaml, host.yaml, payload.yaml, 
 	}
 	f.addFlags(cmd)
 	cmd.Flags().StringVar(&f.out, "out", "", "folder, or file ending in .tar or .tar.gz, to write the bundles to")
-	cmd.Flags().StringVar(&f.archive, "archive", "", "file (- for stdout) to write the input of 'wmco-node apply' to: one bundle with all contents, secrets in clear")
+	cmd.Flags().StringVar(
+		&f.archive, "archive", "",
+		"file (- for stdout) to write the input of 'wmco-node apply' to: one bundle with all contents, secrets in clear",
+	)
 	cmd.Flags().BoolVar(&f.showSecrets, "show-secrets", false, "write secrets in clear")
 	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON)
 	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{needsObjects()}, Alone: [][]string{oneChoice(), {"archive", "all"}}})
@@ -55,7 +61,9 @@ beside MANIFEST.json, services.yaml, environment.yaml, host.yaml, payload.yaml, 
 }
 
 func (f *renderFlags) run(ctx context.Context, a app) error {
-	if ext := filepath.Ext(f.out); slices.Contains([]string{".zip", ".7z", ".xz", ".bz2", ".zst", ".htm", ".html"}, strings.ToLower(ext)) {
+	if ext := filepath.Ext(f.out); slices.Contains(
+		[]string{".zip", ".7z", ".xz", ".bz2", ".zst", ".htm", ".html"}, strings.ToLower(ext),
+	) {
 		return cli.UsageError("--out %s: a file ends in .tar, .tar.gz or .tgz, a folder not in %s", f.out, ext)
 	}
 	var key bundle.Key

@@ -34,7 +34,10 @@ func validateCommand(a app) *cobra.Command {
 		Long: `Check the objects of a cluster and everything that would be rendered from them, for all Windows hosts unless one is
 chosen. Nothing is written. --golden takes the sources that a golden folder names. Unlike render, validate reads the clock: it finds certificates that have expired, or will within
 30 days.` +
-			cli.ExitHelp("0  no finding of --fail-on (default: of severity error)", "2  usage, or findings of --fail-on", "3  the cluster cannot be reached", "130  interrupted"),
+			cli.ExitHelp(
+				"0  no finding of --fail-on (default: of severity error)", "2  usage, or findings of --fail-on",
+				"3  the cluster cannot be reached", "130  interrupted",
+			),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return validate(cmd.Context(), a, validation{inputs, folder, f, limit})
 		},
@@ -43,7 +46,10 @@ chosen. Nothing is written. --golden takes the sources that a golden folder name
 	cmd.Flags().StringVar(&folder, "golden", "", "the inputs of a golden folder")
 	limit.addFlag(cmd, bundle.SeverityError)
 	cli.AddFormat(cmd, &f, cli.Text, cli.JSON)
-	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{{Flags: []string{"from", "golden"}, Text: needsObjects().Text + ", or --golden DIR"}}, Alone: [][]string{oneChoice(), {"from", "golden"}, {"facts", "golden"}, {"payload", "golden"}}})
+	cli.Expect(cmd, cli.Usage{
+		Needs: []cli.Need{{Flags: []string{"from", "golden"}, Text: needsObjects().Text + ", or --golden DIR"}},
+		Alone: [][]string{oneChoice(), {"from", "golden"}, {"facts", "golden"}, {"payload", "golden"}},
+	})
 	return cmd
 }
 
@@ -108,7 +114,10 @@ func printValidation(a app, f cli.Format, answer validateJSON, findings bundle.F
 		if i.Source {
 			places = append(places, "its own registry")
 		}
-		text := fmt.Sprintf("%s image %s is pulled by %s from %s", i.Purpose, i.Image, i.By, cmp.Or(strings.Join(places, ", "), "nowhere"))
+		text := fmt.Sprintf(
+			"%s image %s is pulled by %s from %s", i.Purpose, i.Image, i.By,
+			cmp.Or(strings.Join(places, ", "), "nowhere"),
+		)
 		cli.Printf(a.stdout, "%s\n", wrapBehind("", text, terminalColumns(a.stdout)))
 	}
 	return cli.PrintText(a.stdout, fmt.Sprintf("%s: %s\n", bundle.Count(len(answer.Nodes), "Windows host"), countText(findings)))

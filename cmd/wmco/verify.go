@@ -24,7 +24,12 @@ healthy. Nothing on them is changed. A host without the node agent is reported, 
 
 Without --payload, a node of an operator is compared with the executables that the operator has published for it, where the cluster
 is among the inputs. A note says what wmco apply would refuse.` +
-			cli.ExitHelp("0  every host has its desired state and is healthy", "1  a host differs, or a service is unhealthy", "2  usage, or inputs with findings of severity error", "3  the cluster or a host cannot be reached, refuses the login, or has no node agent", "4  records on a host cannot be read, or a file is locked: run it again", "130  interrupted") +
+			cli.ExitHelp(
+				"0  every host has its desired state and is healthy", "1  a host differs, or a service is unhealthy",
+				"2  usage, or inputs with findings of severity error",
+				"3  the cluster or a host cannot be reached, refuses the login, or has no node agent",
+				"4  records on a host cannot be read, or a file is locked: run it again", "130  interrupted",
+			) +
 			"\nOver several hosts the most severe status wins: 2, 4, 3, 1, 0.",
 		Example: `  wmco verify --from cluster --payload bin/payload --host 10.0.0.5 --host 10.0.0.6`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -103,7 +108,10 @@ func (o *hosts) printCompared(a app, format cli.Format, seen map[remote.Target]a
 func (o *hosts) comparedAnswer(seen map[remote.Target]applier.Observation) []comparedJSON {
 	answer := []comparedJSON{}
 	for _, h := range o.all {
-		c := comparedJSON{Host: h.target.String(), Node: h.node.ID(), Findings: findingsAnswer(slices.Concat(o.inputs.Findings, h.findings).Sorted())}
+		c := comparedJSON{
+			Host: h.target.String(), Node: h.node.ID(),
+			Findings: findingsAnswer(slices.Concat(o.inputs.Findings, h.findings).Sorted()),
+		}
 		if h.err != nil {
 			c.Error, c.Fix = h.err.Error(), remote.SuggestFix(h.err)
 		} else {

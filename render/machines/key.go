@@ -13,7 +13,8 @@ import (
 	"strings"
 )
 
-// ErrPublicKey is wrapped by every error about a public key. The errors never contain the text, which may be a private key.
+// ErrPublicKey is wrapped by every error about a public key. The errors never contain the text, which may be a private
+// key.
 var ErrPublicKey = errors.New("not a supported SSH public key")
 
 const (
@@ -102,7 +103,8 @@ func checkKey(algorithm string, blob []byte) error {
 	return nil
 }
 
-// wire reads the length-prefixed fields of RFC 4251 section 5. broken reports whether a field is incomplete or malformed.
+// wire reads the length-prefixed fields of RFC 4251 section 5. broken reports whether a field is incomplete or
+// malformed.
 type wire struct {
 	rest   []byte
 	broken bool

@@ -33,7 +33,8 @@ func (m model) isWindows() bool { return m.labels[labelOS] == osWindows }
 // isPlainWorker reports whether the machines are ordinary workers: without taints and without another role.
 func (m model) isPlainWorker() bool {
 	role := m.labels[labelRole]
-	return (role == nil || role == roleWorker) && len(m.ownTaints()) == 0 && !slices.ContainsFunc(m.nodeLabels(), func(l string) bool {
+	return (role == nil || role == roleWorker) &&
+		len(m.ownTaints()) == 0 && !slices.ContainsFunc(m.nodeLabels(), func(l string) bool {
 		return strings.HasPrefix(l, "node-role.kubernetes.io/")
 	})
 }
@@ -56,8 +57,8 @@ func (m model) nodeLabels() []string {
 	return names
 }
 
-// chooseModel chooses the MachineSet to copy: the named one, or one in the requested zone, a Windows one before others, the
-// first by name. Without a model everything must be given by flags. It reports whether the named model was found.
+// chooseModel chooses the MachineSet to copy: the named one, or one in the requested zone, a Windows one before others,
+// the first by name. Without a model everything must be given by flags. It reports whether the named model was found.
 func (d *draft) chooseModel() bool {
 	var models []model
 	var names []string
@@ -74,7 +75,10 @@ func (d *draft) chooseModel() bool {
 	if wanted := d.options.Model; wanted != "" {
 		i := slices.IndexFunc(models, func(m model) bool { return m.ref.Name == wanted })
 		if i < 0 {
-			d.refuse(reason.ModelMissing, "", fmt.Sprintf("no MachineSet %q with a %s is in the inputs", wanted, kind), "choose one of: "+joinNames(names))
+			d.refuse(
+				reason.ModelMissing, "", fmt.Sprintf("no MachineSet %q with a %s is in the inputs", wanted, kind),
+				"choose one of: "+joinNames(names),
+			)
 			return false
 		}
 		d.model = models[i]
@@ -120,14 +124,26 @@ func (d *draft) inZone(m model) bool {
 	return d.options.Zone != "" && zone != "" && mustParsePath(zone).text(m.provider) == d.options.Zone
 }
 
-// baseSpec returns the providerSpec to change: the model's, or the values that are the same in every cluster of the platform.
+// baseSpec returns the providerSpec to change: the model's, or the values that are the same in every cluster of the
+// platform.
 func (d *draft) baseSpec() object {
 	if d.model.exists() {
 		if labels := d.model.nodeLabels(); len(labels) > 0 {
-			d.addFinding(bundle.SeverityInfo, reason.LabelsLeftOut, nodeLabelsField, fmt.Sprintf("%s labels its nodes with %s; this MachineSet does not", d.model.ref, joinNames(labels)), "add the labels if the Windows nodes should have them")
+			d.addFinding(
+				bundle.SeverityInfo, reason.LabelsLeftOut, nodeLabelsField,
+				fmt.Sprintf("%s labels its nodes with %s; this MachineSet does not", d.model.ref, joinNames(labels)),
+				"add the labels if the Windows nodes should have them",
+			)
 		}
 		if len(d.model.ownTaints()) > 0 {
-			d.addFinding(bundle.SeverityInfo, reason.TaintsLeftOut, taintsField, fmt.Sprintf("%s taints its nodes; this MachineSet does not (the kubelet itself sets os=Windows:NoSchedule)", d.model.ref), "add the taints if the Windows nodes should have them")
+			d.addFinding(
+				bundle.SeverityInfo, reason.TaintsLeftOut, taintsField,
+				fmt.Sprintf(
+					"%s taints its nodes; this MachineSet does not (the kubelet itself sets os=Windows:NoSchedule)",
+					d.model.ref,
+				),
+				"add the taints if the Windows nodes should have them",
+			)
 		}
 		copied, _ := deepCopy(d.model.provider).(object)
 		return copied

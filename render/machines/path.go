@@ -94,8 +94,8 @@ func (p path) text(v any) string {
 	return s
 }
 
-// put returns v with the value at the path. Missing objects and lists on the way are created; a list can grow by one element
-// at its end.
+// put returns v with the value at the path. Missing objects and lists on the way are created; a list can grow by one
+// element at its end.
 func (p path) put(v, value any) (any, error) {
 	if len(p) == 0 {
 		return value, nil

@@ -27,7 +27,10 @@ func (d *draft) applySet() {
 		}
 		value, err := d.parseValue(p, text)
 		if err != nil {
-			d.refuse(reason.SetInvalid, field, "does not accept this value: "+err.Error(), "see the fields of "+providerOf(d.options.Platform).kind+" in the documentation of the Machine API")
+			d.refuse(
+				reason.SetInvalid, field, "does not accept this value: "+err.Error(),
+				"see the fields of "+providerOf(d.options.Platform).kind+" in the documentation of the Machine API",
+			)
 			continue
 		}
 		changed, err := p.put(d.provider, value)
@@ -50,8 +53,8 @@ func (d *draft) isSet(p path) bool {
 	return false
 }
 
-// parseValue reads a value as YAML, or as plain text if the field is a text. A field that the platform's type does not have is
-// refused, because the Machine API would ignore it.
+// parseValue reads a value as YAML, or as plain text if the field is a text. A field that the platform's type does not
+// have is refused, because the Machine API would ignore it.
 func (d *draft) parseValue(p path, text string) (any, error) {
 	var value any
 	data, err := yaml.YAMLToJSON([]byte(text))

@@ -47,7 +47,10 @@ func (d *draft) setImage(p string, value any) {
 }
 
 func (d *draft) imageInvalid(want string) {
-	d.refuse(reason.ImageInvalid, "", fmt.Sprintf("--image %q is not %s", d.options.Image, want), "give "+providerOf(d.options.Platform).needs[0].flag)
+	d.refuse(
+		reason.ImageInvalid, "", fmt.Sprintf("--image %q is not %s", d.options.Image, want),
+		"give "+providerOf(d.options.Platform).needs[0].flag,
+	)
 }
 
 func (d *draft) instanceType() {
@@ -55,7 +58,10 @@ func (d *draft) instanceType() {
 	switch {
 	case d.options.InstanceType == "":
 	case p.instanceType == "":
-		d.refuse(reason.InstanceTypeUnknown, "", Flag(d.options.Platform)+" has no instance types", "leave --instance-type out, and give CPUs and memory: "+p.needs[1].flag+" "+p.needs[2].flag)
+		d.refuse(
+			reason.InstanceTypeUnknown, "", Flag(d.options.Platform)+" has no instance types",
+			"leave --instance-type out, and give CPUs and memory: "+p.needs[1].flag+" "+p.needs[2].flag,
+		)
 	default:
 		d.putValue(mustParsePath(p.instanceType), d.options.InstanceType)
 	}
@@ -75,24 +81,35 @@ func (d *draft) editAWS() {
 	}
 	d.putValue(mustParsePath("placement.availabilityZone"), zone)
 	if region := mustParsePath("placement.region").text(d.provider); !strings.HasPrefix(zone, region) {
-		d.refuse(reason.ZoneInvalid, providerField+".placement.availabilityZone", fmt.Sprintf("%q is not a zone of region %s", zone, region), "give a zone of the region with --zone")
+		d.refuse(
+			reason.ZoneInvalid, providerField+".placement.availabilityZone",
+			fmt.Sprintf("%q is not a zone of region %s", zone, region), "give a zone of the region with --zone",
+		)
 	}
 	if old != "" && old != zone && !d.isSet(mustParsePath("subnet")) {
 		d.otherSubnet(old, zone)
 	}
 }
 
-// otherSubnet changes the subnet to that of another zone: a subnet of AWS is in one zone, and the installer names it after
-// the zone.
+// otherSubnet changes the subnet to that of another zone: a subnet of AWS is in one zone, and the installer names it
+// after the zone.
 func (d *draft) otherSubnet(old, zone string) {
 	before := mustParsePath("subnet").get(d.provider)
 	after, renamed := replaceText(before, old, zone)
 	if !renamed {
-		d.refuse(reason.SubnetOfAnotherZone, providerField+".subnet", fmt.Sprintf("the subnet of %s is in %s, not in %s", d.model.ref, old, zone), `give --set subnet='{id: subnet-...}'`)
+		d.refuse(
+			reason.SubnetOfAnotherZone, providerField+".subnet",
+			fmt.Sprintf("the subnet of %s is in %s, not in %s", d.model.ref, old, zone),
+			`give --set subnet='{id: subnet-...}'`,
+		)
 		return
 	}
 	d.putValue(mustParsePath("subnet"), after)
-	d.addFinding(bundle.SeverityWarning, reason.SubnetRenamed, providerField+".subnet", fmt.Sprintf("%s is in %s; the name of its subnet is used, with %s instead of %[2]s", d.model.ref, old, zone), "check that a subnet of this name exists")
+	d.addFinding(
+		bundle.SeverityWarning, reason.SubnetRenamed, providerField+".subnet",
+		fmt.Sprintf("%s is in %s; the name of its subnet is used, with %s instead of %[2]s", d.model.ref, old, zone),
+		"check that a subnet of this name exists",
+	)
 }
 
 // replaceText replaces a text in every string of a value, and reports whether there was any.
@@ -137,7 +154,11 @@ func (d *draft) editAzure() {
 		d.putValue(mustParsePath("zone"), d.options.Zone)
 	}
 	if security := mustParsePath("securityProfile.settings.securityType").text(d.provider); security != "" {
-		d.addFinding(bundle.SeverityInfo, reason.SecurityKept, providerField+".securityProfile", fmt.Sprintf("the model uses %s, which needs an image of generation 2", security), "choose such an image, for example one whose SKU ends in -g2")
+		d.addFinding(
+			bundle.SeverityInfo, reason.SecurityKept, providerField+".securityProfile",
+			fmt.Sprintf("the model uses %s, which needs an image of generation 2", security),
+			"choose such an image, for example one whose SKU ends in -g2",
+		)
 	}
 }
 
@@ -163,7 +184,10 @@ func (d *draft) editGCP() {
 		d.putValue(mustParsePath("zone"), zone)
 		d.setDefault("region", zone[:max(0, strings.LastIndex(zone, "-"))])
 		if region := mustParsePath("region").text(d.provider); !strings.HasPrefix(zone, region+"-") {
-			d.refuse(reason.ZoneInvalid, providerField+".zone", fmt.Sprintf("%q is not a zone of region %s", zone, region), "give a zone of the region with --zone")
+			d.refuse(
+				reason.ZoneInvalid, providerField+".zone",
+				fmt.Sprintf("%q is not a zone of region %s", zone, region), "give a zone of the region with --zone",
+			)
 		}
 	}
 }
@@ -231,6 +255,9 @@ func (d *draft) failureDomain() (FailureDomain, bool) {
 		}
 		names = append(names, f.Name)
 	}
-	d.refuse(reason.ZoneInvalid, "", fmt.Sprintf("the cluster has no failure domain %q", d.options.Zone), "choose one of: "+joinNames(names)+"; or leave --zone out")
+	d.refuse(
+		reason.ZoneInvalid, "", fmt.Sprintf("the cluster has no failure domain %q", d.options.Zone),
+		"choose one of: "+joinNames(names)+"; or leave --zone out",
+	)
 	return FailureDomain{}, false
 }

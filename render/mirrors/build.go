@@ -65,7 +65,8 @@ type host struct {
 	mirrors map[scope][]scope
 	// mirrored are the sources that have an endpoint.
 	mirrored []servedSource
-	// never and allow are the sources on this host by policy. blocked reports whether Image/cluster blocks the whole host.
+	// never and allow are the sources on this host by policy. blocked reports whether Image/cluster blocks the whole
+	// host.
 	never, allow []scope
 	blocked      bool
 	insecure     bool
@@ -92,8 +93,8 @@ func (b *builder) addInfo(why string, f bundle.Finding) {
 	b.findings = append(b.findings, f)
 }
 
-// parseScopes reads the lists of Image/cluster. OpenShift accepts entries that are not scopes, such as one with a tag, so
-// they are a warning here. They become the zero scope, which covers nothing.
+// parseScopes reads the lists of Image/cluster. OpenShift accepts entries that are not scopes, such as one with a tag,
+// so they are a warning here. They become the zero scope, which covers nothing.
 func (b *builder) parseScopes() {
 	parse := func(name, why string, texts []string) []scope {
 		list := make([]scope, len(texts))
@@ -102,7 +103,9 @@ func (b *builder) parseScopes() {
 			list[i] = s
 			if !ok {
 				b.addWarning(why, bundle.Finding{
-					Object: b.in.Scopes.Ref, Field: fmt.Sprintf("spec.registrySources.%s[%d]", name, i), Message: fmt.Sprintf("%q is left out on Windows nodes: it is not a registry or a part of one", shownScope(text)), Fix: fixScope,
+					Object: b.in.Scopes.Ref, Field: fmt.Sprintf("spec.registrySources.%s[%d]", name, i), Message: fmt.Sprintf(
+						"%q is left out on Windows nodes: it is not a registry or a part of one", shownScope(text),
+					), Fix: fixScope,
 				})
 			}
 		}
@@ -168,7 +171,14 @@ func (b *builder) addChain(c Chain, kind pullKind) {
 	for _, m := range c.Mirrors {
 		mirror, _ := parseScope(m)
 		if b.isRefused(mirror) {
-			b.addInfo(reason.MirrorBlocked, bundle.Finding{Object: refs[0], Field: c.Source, Message: fmt.Sprintf("mirror %s of %s is left out: its registry is blocked, or it is a source that must never be contacted", m, c.Source), Fix: "unblock the mirror's registry, or remove the mirror"})
+			b.addInfo(reason.MirrorBlocked, bundle.Finding{
+				Object: refs[0], Field: c.Source,
+				Message: fmt.Sprintf(
+					"mirror %s of %s is left out: its registry is blocked, or it is a source that must never be contacted",
+					m, c.Source,
+				),
+				Fix: "unblock the mirror's registry, or remove the mirror",
+			})
 			continue
 		}
 		x, ok := mirror.withoutSuffix(source.path)
@@ -249,13 +259,15 @@ func (b *builder) notRepresentable(refs []bundle.Ref, source scope, c Chain, why
 	})
 	if b.sources[c.Source] {
 		b.leaveOut(reason.NeverNotKept, source, bundle.Finding{
-			Object: refs[0], Field: c.Source, Message: fmt.Sprintf("NeverContactSource has no effect on Windows nodes for %s: %s", c.Source, why), Fix: "use a separate source for each registry",
+			Object: refs[0], Field: c.Source, Message: fmt.Sprintf(
+				"NeverContactSource has no effect on Windows nodes for %s: %s", c.Source, why,
+			), Fix: "use a separate source for each registry",
 		})
 	}
 }
 
-// isRefused reports whether a mirror must not be asked. OpenShift looks a mirror up like any registry, and does not ask one
-// that is blocked or is a source that must never be contacted. The most specific entry counts.
+// isRefused reports whether a mirror must not be asked. OpenShift looks a mirror up like any registry, and does not ask
+// one that is blocked or is a source that must never be contacted. The most specific entry counts.
 func (b *builder) isRefused(mirror scope) bool {
 	if anyCovers(b.blocked, mirror) {
 		return true

@@ -50,7 +50,10 @@ func (b *builder) buildFile(h *host) (HostsFile, bool) {
 		// fails, which does no harm; older versions of containerd do not read a file with only a server.
 		f.Server = f.Hosts[len(f.Hosts)-1]
 	case h.insecure:
-		f.Server = Endpoint{URL: endpointURL(scope{host: h.name}, transportAny), Capabilities: []Capability{Pull, Resolve}, SkipVerify: true}
+		f.Server = Endpoint{
+			URL: endpointURL(scope{host: h.name}, transportAny), Capabilities: []Capability{Pull, Resolve},
+			SkipVerify: true,
+		}
 	}
 	return f, len(f.Hosts) > 0 || !f.Server.IsZero() || h.permitted
 }
@@ -71,7 +74,8 @@ func (b *builder) buildEndpoints(h *host) []Endpoint {
 		}
 		lists = append(lists, list)
 	}
-	// A mirror for tags serves digests as well. OpenShift never asks it for a digest, so the mirrors for digests come first.
+	// A mirror for tags serves digests as well. OpenShift never asks it for a digest, so the mirrors for digests come
+	// first.
 	order := mergeDigestsFirst(lists, h.name, func(name string) bool { return h.digested[byName[name]] })
 	for _, list := range lists {
 		b.reportOrder(h, list, order)

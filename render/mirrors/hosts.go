@@ -58,8 +58,8 @@ func (f HostsFile) Masked() HostsFile {
 	return f
 }
 
-// WithCredentials returns the file with the credentials that another one has for the same endpoints, and reports whether any differ. Those
-// of endpoints that the other one lacks stay.
+// WithCredentials returns the file with the credentials that another one has for the same endpoints, and reports
+// whether any differ. Those of endpoints that the other one lacks stay.
 func (f HostsFile) WithCredentials(other HostsFile) (next HostsFile, differ bool) {
 	f.Hosts = slices.Clone(f.Hosts)
 	for _, e := range f.allEndpoints() {
@@ -102,7 +102,10 @@ func blockedFile(host string, causes []bundle.Ref) HostsFile {
 	if host != DefaultHost {
 		url = endpointURL(scope{host: host}, transportTLS)
 	}
-	return HostsFile{Host: host, Directory: directoryName(host), Server: Endpoint{URL: url, Capabilities: []Capability{Push}}, Causes: causes}
+	return HostsFile{
+		Host: host, Directory: directoryName(host), Server: Endpoint{URL: url, Capabilities: []Capability{Push}},
+		Causes: causes,
+	}
 }
 
 // transport is the scheme of an endpoint's URL.
@@ -110,13 +113,13 @@ type transport string
 
 const (
 	transportTLS transport = "https"
-	// transportAny is TLS without verification of the certificate, or no TLS: containerd tries both for an http URL with
-	// skip_verify.
+	// transportAny is TLS without verification of the certificate, or no TLS: containerd tries both for an http URL
+	// with skip_verify.
 	transportAny transport = "http"
 )
 
-// endpointURL returns the address of an endpoint: scheme, host, API version, path. Docker Hub's API has another host name
-// than its images; containerd replaces the name only for registries without a file.
+// endpointURL returns the address of an endpoint: scheme, host, API version, path. Docker Hub's API has another host
+// name than its images; containerd replaces the name only for registries without a file.
 func endpointURL(x scope, t transport) string {
 	host := x.host
 	if host == dockerHub {

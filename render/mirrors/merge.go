@@ -34,14 +34,14 @@ func Merge(sets []Set) []Chain {
 }
 
 // mergeLists orders the mirrors of one source so that each list's order is kept unless lists contradict each other. The
-// source comes after every list that does not name it. If it comes last of all, it is left out, because it is tried last
-// anyway.
+// source comes after every list that does not name it. If it comes last of all, it is left out, because it is tried
+// last anyway.
 func mergeLists(lists [][]string, source string) []string {
 	return graph{}.mergeLists(lists, source)
 }
 
-// mergeDigestsFirst is mergeLists where the mirrors for which isDigest holds come before the others, as far as every list's
-// order allows.
+// mergeDigestsFirst is mergeLists where the mirrors for which isDigest holds come before the others, as far as every
+// list's order allows.
 func mergeDigestsFirst(lists [][]string, source string, isDigest func(string) bool) []string {
 	return graph{waits: func(name string) bool { return !isDigest(name) }}.mergeLists(lists, source)
 }
@@ -92,9 +92,9 @@ func (g *graph) addNode(name string) {
 	}
 }
 
-// topologicalOrder returns the names so that every edge points forward, unless there are cycles. Names that become free together
-// follow in alphabetical order. A cycle is broken at its first name in alphabetical order. If no name waits, this is exactly
-// OpenShift's order; a differential test compares the two.
+// topologicalOrder returns the names so that every edge points forward, unless there are cycles. Names that become free
+// together follow in alphabetical order. A cycle is broken at its first name in alphabetical order. If no name waits,
+// this is exactly OpenShift's order; a differential test compares the two.
 func (g *graph) topologicalOrder() []string {
 	names := make([]string, 0, len(g.after))
 	for name := range g.after {

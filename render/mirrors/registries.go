@@ -16,7 +16,9 @@ func (b *builder) addScopes() {
 		field := fmt.Sprintf("spec.registrySources.blockedRegistries[%d]", i)
 		if s.wildcard || s.path != "" || whyUnrepresentable(s) != "" {
 			b.addWarning(reason.BlockNotRepresentable, bundle.Finding{
-				Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("%s is not blocked on Windows nodes: containerd can block whole registries only, by name", s), Fix: "block the whole registry, or each registry by its name",
+				Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf(
+					"%s is not blocked on Windows nodes: containerd can block whole registries only, by name", s,
+				), Fix: "block the whole registry, or each registry by its name",
 			})
 			continue
 		}
@@ -41,7 +43,9 @@ func (b *builder) addScopes() {
 func (b *builder) addInsecure(s scope, field string) {
 	if s.wildcard || s.path != "" || whyUnrepresentable(s) != "" {
 		b.addWarning(reason.InsecureNotRepresentable, bundle.Finding{
-			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("%s applies only to mirrors in it: containerd can skip TLS for whole registries only, by name", s), Fix: "name the whole registry, or install its CA",
+			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf(
+				"%s applies only to mirrors in it: containerd can skip TLS for whole registries only, by name", s,
+			), Fix: "name the whole registry, or install its CA",
 		})
 		return
 	}
@@ -55,12 +59,18 @@ func (b *builder) addAllowed(s scope, text, field string) {
 	switch {
 	case s.wildcard || whyUnrepresentable(s) != "":
 		b.addWarning(reason.AllowNotRepresentable, bundle.Finding{
-			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("%s cannot be expressed on Windows nodes, which need the names of registries: %s", s, b.wildcardOutcome()), Fix: "name each allowed registry",
+			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf(
+				"%s cannot be expressed on Windows nodes, which need the names of registries: %s", s,
+				b.wildcardOutcome(),
+			), Fix: "name each allowed registry",
 		})
 		return
 	case s.path != "":
 		b.addWarning(reason.AllowWidened, bundle.Finding{
-			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("all of %s is allowed on Windows nodes, not only %s: containerd configures whole registries", s.host, text), Fix: "nothing, if the rest of the registry may be used",
+			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf(
+				"all of %s is allowed on Windows nodes, not only %s: containerd configures whole registries", s.host,
+				text,
+			), Fix: "nothing, if the rest of the registry may be used",
 		})
 	}
 	h := b.hostNamed(s.host)

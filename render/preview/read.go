@@ -13,8 +13,8 @@ import (
 // ErrNotPreview is wrapped by the errors of Read.
 var ErrNotPreview = errors.New("not a preview that wmco wrote")
 
-// Read returns the bundle of one node's preview. The contents of secrets are what the preview shows. Edited files, which do
-// not match their digests, are refused.
+// Read returns the bundle of one node's preview. The contents of secrets are what the preview shows. Edited files,
+// which do not match their digests, are refused.
 func Read(tree map[string][]byte) (bundle.Bundle, error) {
 	m, err := bundle.DecodeManifest(tree[ManifestFile])
 	if err != nil {

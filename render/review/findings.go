@@ -27,7 +27,10 @@ const mostFindings = 20
 // compareFindings compares what is said about the inputs of two sides.
 func compareFindings(before, after []Node) Findings {
 	was, is := findingsOf(before), findingsOf(after)
-	return Findings{Added: render.StopsAsErrors(withoutKnown(is.Open(), was.Open())), Removed: withoutKnown(was, is), Accepted: withoutKnown(is.Accepted(), was.Accepted()), Refused: bundle.Findings{}}
+	return Findings{
+		Added: render.StopsAsErrors(withoutKnown(is.Open(), was.Open())), Removed: withoutKnown(was, is),
+		Accepted: withoutKnown(is.Accepted(), was.Accepted()), Refused: bundle.Findings{},
+	}
 }
 
 // findingsOf returns each finding of the nodes once.
@@ -43,7 +46,8 @@ func findingsOf(nodes []Node) bundle.Findings {
 	return all.Sorted()
 }
 
-// isAboutSources reports whether a finding says where objects were read from, or what could not be read, which is not what a change is about.
+// isAboutSources reports whether a finding says where objects were read from, or what could not be read, which is not
+// what a change is about.
 func isAboutSources(f bundle.Finding) bool {
 	return f.Reason == reason.Replaced || f.Reason == reason.DefaultsAssumed || f.Reason == reason.SigningKeysUnknown
 }
@@ -86,7 +90,8 @@ func (r Review) Refuse(least bundle.Severity) Review {
 	return r
 }
 
-// Refusal says in one sentence for which findings a change is refused, and how to go on: "the change adds 1 warning: NodeNameMismatch". It is empty where it is not.
+// Refusal says in one sentence for which findings a change is refused, and how to go on: "the change adds 1 warning:
+// NodeNameMismatch". It is empty where it is not.
 func (f Findings) Refusal() (why, goOn string) {
 	if len(f.Refused) == 0 {
 		return "", ""
@@ -109,7 +114,8 @@ func (f Findings) Refusal() (why, goOn string) {
 	return "the change adds " + strings.Join(counts, ", ") + ": " + strings.Join(names, ", "), goOn
 }
 
-// Summary is the change in one sentence: "6 Windows nodes change: no restart; 1 new finding: the pause image cannot be pulled".
+// Summary is the change in one sentence: "6 Windows nodes change: no restart; 1 new finding: the pause image cannot be
+// pulled".
 func (r Review) Summary() string {
 	parts := []string{r.describeChanges()}
 	for _, other := range []struct {
@@ -161,7 +167,8 @@ func (r Review) describeChanges() string {
 	return fmt.Sprintf("%s %s: %s", bundle.Count(nodes, "Windows node"), verb, strings.Join(costs, ", "))
 }
 
-// describeCount is how many findings the change adds that are more than information, as the end of a line: ", 1 new warning".
+// describeCount is how many findings the change adds that are more than information, as the end of a line: ", 1 new
+// warning".
 func (f Findings) describeCount() string {
 	var text string
 	for _, severity := range []bundle.Severity{bundle.SeverityError, bundle.SeverityWarning} {
@@ -185,7 +192,10 @@ func findingsText(sign string, findings bundle.Findings) string {
 	var out strings.Builder
 	const margin = "           "
 	for _, f := range findings[:min(mostFindings, len(findings))] {
-		fmt.Fprintf(&out, "%s %-7s  %s%s\n%s%s\n", sign, escapeName(string(f.Severity)), escapeName(f.Reason), prefixLines("  ", singleLine(findingSubject(f))), margin, singleLine(f.Message))
+		fmt.Fprintf(
+			&out, "%s %-7s  %s%s\n%s%s\n", sign, escapeName(string(f.Severity)), escapeName(f.Reason),
+			prefixLines("  ", singleLine(findingSubject(f))), margin, singleLine(f.Message),
+		)
 		if label, text := nextStep(f); text != "" && sign != "-" {
 			fmt.Fprintf(&out, "%s%s: %s\n", margin, singleLine(label), singleLine(text))
 		}
@@ -196,7 +206,8 @@ func findingsText(sign string, findings bundle.Findings) string {
 	return out.String()
 }
 
-// kindsOf counts findings by severity and reason, so that those which a text does not show are no surprise: "30 warning A, 1 info B".
+// kindsOf counts findings by severity and reason, so that those which a text does not show are no surprise: "30 warning
+// A, 1 info B".
 func kindsOf(findings bundle.Findings, show func(string) string) string {
 	var kinds []string
 	count := map[string]int{}
@@ -253,7 +264,10 @@ func (f Findings) asMarkdown() string {
 		}
 		fmt.Fprintf(&out, "**%s**\n\n", side.title)
 		for _, x := range side.findings[:min(mostFindings, len(side.findings))] {
-			fmt.Fprintf(&out, "* **%s** `%s`%s: %s", escapeName(string(x.Severity)), escapeName(x.Reason), prefixLines(" ", codeSpan(findingSubject(x))), codeSpan(x.Message))
+			fmt.Fprintf(
+				&out, "* **%s** `%s`%s: %s", escapeName(string(x.Severity)), escapeName(x.Reason),
+				prefixLines(" ", codeSpan(findingSubject(x))), codeSpan(x.Message),
+			)
 			if label, text := nextStep(x); text != "" && side.isThere {
 				fmt.Fprintf(&out, "<br>%s: %s", wordsOrCode(label), codeSpan(text))
 			}

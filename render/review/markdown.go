@@ -61,7 +61,11 @@ func (g Group) asMarkdown() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "\n#### %s\n\n", firstNames(g.Nodes))
 	for _, c := range g.Changes {
-		fmt.Fprintf(&out, "<details><summary>%s <code>%s</code>: %s%s</summary>\n\n", actionVerb(c.Action), escapeHTML(singleLine(string(c.Entry))), escapeHTML(Cost(c.Impact, c.Restarts)), escapeHTML(causesText(c.Causes)))
+		fmt.Fprintf(
+			&out, "<details><summary>%s <code>%s</code>: %s%s</summary>\n\n", actionVerb(c.Action),
+			escapeHTML(singleLine(string(c.Entry))), escapeHTML(Cost(c.Impact, c.Restarts)),
+			escapeHTML(causesText(c.Causes)),
+		)
 		if note := Warning(c); note != "" {
 			fmt.Fprintf(&out, "**Warning:** %s.\n\n", note)
 		}

@@ -1,5 +1,5 @@
-// Package review writes the differences between bundles for people: what would change on which nodes, its impact and the
-// objects that caused it. It is pure: nodes in, text out.
+// Package review writes the differences between bundles for people: what would change on which nodes, its impact and
+// the objects that caused it. It is pure: nodes in, text out.
 //
 //	pairs of bundles --Compare--> one group per set of equal changes --> text | markdown | JSON
 package review
@@ -57,7 +57,10 @@ func (r Review) HasFindings() bool {
 
 // Compare compares the nodes of two sides. They are matched by name, or else by address.
 func Compare(before, after []Node) Review {
-	r := Review{Findings: compareFindings(before, after), Same: []string{}, Added: []string{}, Removed: []string{}, Groups: []Group{}}
+	r := Review{
+		Findings: compareFindings(before, after), Same: []string{}, Added: []string{}, Removed: []string{},
+		Groups: []Group{},
+	}
 	matched := make([]bool, len(before))
 	for _, n := range sortedNodes(after) {
 		i := matchNode(before, matched, n, len(after))
@@ -110,7 +113,9 @@ func (r *Review) addNode(name string, changes bundle.Changes) {
 			return
 		}
 	}
-	r.Groups = append(r.Groups, Group{Nodes: []string{name}, Impact: changes.Impact(), Restarts: changes.Restarts(), Changes: changes})
+	r.Groups = append(r.Groups, Group{
+		Nodes: []string{name}, Impact: changes.Impact(), Restarts: changes.Restarts(), Changes: changes,
+	})
 }
 
 // changeJSON is a change with its differences as text.

@@ -35,9 +35,15 @@ func (r Review) Text() string {
 		if i > 0 {
 			out.WriteString("\n")
 		}
-		fmt.Fprintf(&out, "%s\n%s: %s%s\n", joinEscaped(g.Nodes, ", "), bundle.Count(len(g.Changes), "change"), g.cost(), r.Findings.describeCount())
+		fmt.Fprintf(
+			&out, "%s\n%s: %s%s\n", joinEscaped(g.Nodes, ", "), bundle.Count(len(g.Changes), "change"), g.cost(),
+			r.Findings.describeCount(),
+		)
 		for _, c := range g.Changes {
-			fmt.Fprintf(&out, "\n  %s %s  [%s]%s\n", actionSign(c.Action), singleLine(string(c.Entry)), Cost(c.Impact, c.Restarts), causesText(c.Causes))
+			fmt.Fprintf(
+				&out, "\n  %s %s  [%s]%s\n", actionSign(c.Action), singleLine(string(c.Entry)),
+				Cost(c.Impact, c.Restarts), causesText(c.Causes),
+			)
 			if note := Warning(c); note != "" {
 				fmt.Fprintf(&out, "      warning: %s\n", note)
 			}
@@ -74,8 +80,8 @@ func (r Review) otherNodes(before string) string {
 	return before + out.String()
 }
 
-// escapeName returns a name as people read it. That of a node is the name of a folder of a preview, so it may have any characters: what no name or address
-// has is escaped, and can neither begin a line nor be markup.
+// escapeName returns a name as people read it. That of a node is the name of a folder of a preview, so it may have any
+// characters: what no name or address has is escaped, and can neither begin a line nor be markup.
 func escapeName(name string) string {
 	var out strings.Builder
 	for _, c := range []byte(name) {

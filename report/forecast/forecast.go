@@ -19,8 +19,8 @@ import (
 
 // Change is what is about to be changed.
 type Change struct {
-	// Before and After are the hosts rendered from the cluster's objects and from the changed ones. A node that After lacks does not
-	// change.
+	// Before and After are the hosts rendered from the cluster's objects and from the changed ones. A node that After
+	// lacks does not change.
 	Before, After []desired.Rendered
 	Platform      bundle.Platform
 	// Settings are those of the changed objects.
@@ -37,8 +37,8 @@ type Forecast struct {
 	Notes []string
 }
 
-// Make reads the Nodes and the layers that they have, and predicts the rollout. Findings are about Nodes that cannot be read. Without
-// the right to read layers, the impact is that of the difference between the objects.
+// Make reads the Nodes and the layers that they have, and predicts the rollout. Findings are about Nodes that cannot be
+// read. Without the right to read layers, the impact is that of the difference between the objects.
 func Make(ctx context.Context, r objects.Reader, c Change) (Forecast, bundle.Findings, error) {
 	set, err := r.Read(ctx, []objects.Want{fleet.WantNodes()})
 	if err != nil || set.Findings.Refused() {
@@ -83,7 +83,13 @@ func windowNotes(order []plan.Change, closed plan.Closed) []string {
 	}{{bundle.ImpactRestart, closed.Restart}, {bundle.ImpactDrain, closed.Drain}, {bundle.ImpactReboot, closed.Reboot}} {
 		has := slices.ContainsFunc(order, func(c plan.Change) bool { return c.Impact == x.impact })
 		if has && !x.opens.IsZero() {
-			notes = append(notes, fmt.Sprintf("turns with impact %s wait for a window of rollout.windows; the next one opens at %s", x.impact, x.opens.UTC().Format(time.RFC3339)))
+			notes = append(
+				notes,
+				fmt.Sprintf(
+					"turns with impact %s wait for a window of rollout.windows; the next one opens at %s", x.impact,
+					x.opens.UTC().Format(time.RFC3339),
+				),
+			)
 		}
 	}
 	return notes
@@ -92,7 +98,8 @@ func windowNotes(order []plan.Change, closed plan.Closed) []string {
 // guesses is what is found out about nodes, one after the other.
 type guesses struct {
 	layers inuse.Layers
-	// pending have something else published than the cluster's objects give, blind are nodes whose layers are not known.
+	// pending have something else published than the cluster's objects give, blind are nodes whose layers are not
+	// known.
 	pending, blind, without []string
 }
 
@@ -148,8 +155,9 @@ func (g *guesses) appliedBundle(r published.Report) (bundle.Bundle, bool) {
 	return g.layers.Open(r.Layers[0], r.Layers[1])
 }
 
-// changesOf returns what changes on a node that has a bundle. What the inputs did not decide stays as it is: executables without a payload, signing
-// keys that are not known, and authorized keys, which only the operator knows (bundle.Kind.LastStays).
+// changesOf returns what changes on a node that has a bundle. What the inputs did not decide stays as it is:
+// executables without a payload, signing keys that are not known, and authorized keys, which only the operator knows
+// (bundle.Kind.LastStays).
 func changesOf(has bundle.Bundle, to desired.Rendered) bundle.Changes {
 	want := desired.KeepExecutables(to.Bundle.Bundle, has)
 	want.Cluster.Files = withSigningKeys(want.Cluster.Files, has.Cluster.Files)
@@ -176,7 +184,8 @@ func findRendered(list []desired.Rendered, name string) (desired.Rendered, bool)
 	return desired.Rendered{}, false
 }
 
-// proposedDigest stands for the digest of a bundle, which only the operator knows: it has the key of the digests of secrets.
+// proposedDigest stands for the digest of a bundle, which only the operator knows: it has the key of the digests of
+// secrets.
 func proposedDigest(node string) bundle.Digest {
 	return bundle.Of(fmt.Appendf(nil, "what is proposed for %s", node))
 }
@@ -187,7 +196,11 @@ func (g *guesses) unmeasuredNotes() []string {
 		nodes []string
 		text  string
 	}{
-		{g.pending, "the published bundle differs from what the objects of the cluster give now: a change is under way, or the operator has another version than this program. The forecast has all of it"},
+		{
+			g.pending,
+			"the published bundle differs from what the objects of the cluster give now: a change is under way, " +
+				"or the operator has another version than this program. The forecast has all of it",
+		},
 		{g.blind, "the layers of the node cannot be read: its impact is that of the difference between the objects"},
 		{g.without, "the node has not reported facts: nothing is predicted for it"},
 	} {

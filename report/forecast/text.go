@@ -23,7 +23,8 @@ type Batch struct {
 func (f Forecast) Batches() []Batch {
 	var list []Batch
 	for _, c := range f.Order {
-		if n := len(list); n > 0 && list[n-1].Begins == c.Begins && list[n-1].Impact == c.Impact && list[n-1].Canary == c.Canary && list[n-1].Windows == c.Windows {
+		if n := len(list); n > 0 && list[n-1].Begins == c.Begins && list[n-1].Impact == c.Impact &&
+			list[n-1].Canary == c.Canary && list[n-1].Windows == c.Windows {
 			list[n-1].Nodes = append(list[n-1].Nodes, c.Node)
 			continue
 		}
@@ -39,7 +40,10 @@ const maxBatches = 10
 func (f Forecast) Summary() string {
 	line := "no node changes"
 	if f.Nodes > 0 {
-		line = fmt.Sprintf("%s: restart services on %d, drain %d, boot %d of them", pluralSuffix(f.Nodes), f.Restarts, f.Drains, f.Boots)
+		line = fmt.Sprintf(
+			"%s: restart services on %d, drain %d, boot %d of them", pluralSuffix(f.Nodes), f.Restarts, f.Drains,
+			f.Boots,
+		)
 	}
 	if f.WindowsBoots > 0 {
 		line += fmt.Sprintf("; drain and boot %s, as Windows waits for a boot", bundle.Count(f.WindowsBoots, "node"))
@@ -149,7 +153,9 @@ func capitalized(text string) string { return strings.ToUpper(text[:1]) + text[1
 
 // escapeMarkup keeps text of objects and nodes from being read as markup.
 func escapeMarkup(text string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "\\|", "`", "\\`", "*", "\\*", "[", "\\[", "\n", " ").Replace(text)
+	return strings.NewReplacer(
+		"&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "\\|", "`", "\\`", "*", "\\*", "[", "\\[", "\n", " ",
+	).Replace(text)
 }
 
 // turnJSON is a turn as programs read it.

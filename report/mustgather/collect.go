@@ -53,7 +53,8 @@ const (
 	allLogs = 512 << 20
 )
 
-// parallelNodes are nodes that are asked for their logs at once: one that does not answer takes as long as the request may.
+// parallelNodes are nodes that are asked for their logs at once: one that does not answer takes as long as the request
+// may.
 const parallelNodes = 20
 
 const (
@@ -64,13 +65,14 @@ const (
 // Source is where everything comes from.
 type Source struct {
 	Objects objects.Reader
-	// Logs returns the end of what the API server serves under a path, such as that of a kubelet's logs: at most so many bytes. It is called
-	// for several at once.
+	// Logs returns the end of what the API server serves under a path, such as that of a kubelet's logs: at most so
+	// many bytes. It is called for several at once.
 	Logs func(ctx context.Context, path string, query map[string]string, limit int64) ([]byte, error)
 	// Namespace is that of the operator; Version is that of this program.
 	Namespace, Version string
 	Now                time.Time
-	// Since is the time of the oldest lines of the logs of Pods; zero is all. Of a node's files, a kubelet serves no part by time.
+	// Since is the time of the oldest lines of the logs of Pods; zero is all. Of a node's files, a kubelet serves no
+	// part by time.
 	Since time.Time
 }
 
@@ -94,8 +96,8 @@ type collection struct {
 	summary Summary
 }
 
-// Collect writes the folder. What cannot be had is missing, and listed; an error is a folder that cannot be written, or a cluster that
-// does not answer.
+// Collect writes the folder. What cannot be had is missing, and listed; an error is a folder that cannot be written, or
+// a cluster that does not answer.
 func Collect(ctx context.Context, s Source, dir string) (Summary, error) {
 	c := &collection{Source: s, dir: dir, layers: map[string]map[string][]byte{}}
 	set, err := s.Objects.Read(ctx, wantedObjects(s.Namespace))
@@ -194,7 +196,8 @@ func (c *collection) noteObject(o objects.Object) error {
 	case o.Kind == "Pod":
 		var p corev1.Pod
 		err = json.Unmarshal(o.JSON, &p)
-		// A kubelet may make a mirror pod of its own node in each namespace, and answers the request for its log as slowly as it likes.
+		// A kubelet may make a mirror pod of its own node in each namespace, and answers the request for its log as
+		// slowly as it likes.
 		if _, mirrors := p.Annotations[corev1.MirrorPodAnnotationKey]; !mirrors {
 			c.pods = append(c.pods, p)
 		}
@@ -209,8 +212,8 @@ func (c *collection) noteObject(o objects.Object) error {
 	return nil
 }
 
-// isRelevant reports whether an object is about Windows nodes. Of the Events outside of our namespace, those about them are, whoever sent
-// them, and those that our programs sent about Nodes that are gone.
+// isRelevant reports whether an object is about Windows nodes. Of the Events outside of our namespace, those about them
+// are, whoever sent them, and those that our programs sent about Nodes that are gone.
 func (c *collection) isRelevant(u unstructured.Unstructured) bool {
 	if u.GetKind() != "Event" || u.GetNamespace() == c.Namespace {
 		return true
@@ -263,8 +266,9 @@ func (c *collection) writeJSON(name string, value any) error {
 	return c.writeFile(name, append([]byte(bundle.MaskText(string(text))), '\n'))
 }
 
-// Collected returns when a folder was collected; false if Collect did not write it. `oc adm must-gather` puts what an image writes into a
-// folder of its own. The folder may be from anybody: no link leads out of it, and nothing but the beginning of a file is read.
+// Collected returns when a folder was collected; false if Collect did not write it. `oc adm must-gather` puts what an
+// image writes into a folder of its own. The folder may be from anybody: no link leads out of it, and nothing but the
+// beginning of a file is read.
 func Collected(dir string) (time.Time, bool) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

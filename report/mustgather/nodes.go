@@ -141,11 +141,13 @@ func (c *collection) writePlan(dir, node string, applied, desired manifest) erro
 	if changes == nil {
 		changes = bundle.Changes{}
 	}
-	return c.writeJSON(path.Join(dir, "plan.json"), planned{applied.Bundle, desired.Bundle, desired.MaxImpact, changes.Impact(), changes.Restarts(), changes})
+	return c.writeJSON(path.Join(dir, "plan.json"), planned{
+		applied.Bundle, desired.Bundle, desired.MaxImpact, changes.Impact(), changes.Restarts(), changes,
+	})
 }
 
-// withContents returns the bundle with its contents; false if a layer is missing, or if the layers, which a node reports, are those of another
-// bundle.
+// withContents returns the bundle with its contents; false if a layer is missing, or if the layers, which a node
+// reports, are those of another bundle.
 func (m manifest) withContents() (bundle.Bundle, bool) {
 	d, err := bundle.DigestLayers(m.Cluster.Digest, m.Node.Digest)
 	if err != nil || d != m.Bundle || m.Cluster.Layer == nil || m.Node.Layer == nil {
@@ -168,7 +170,10 @@ func (c *collection) writeReport(dir string, n windowsnode.Node, desired manifes
 		c.addMissing("Node %s, applied bundle: the node agent has not reported its layers", n.Name)
 		return nil
 	}
-	applied := manifest{Bundle: r.Applied, Cluster: c.openLayer(published.Layer{Digest: r.Layers[0]}), Node: c.openLayer(published.Layer{Digest: r.Layers[1]})}
+	applied := manifest{
+		Bundle: r.Applied, Cluster: c.openLayer(published.Layer{Digest: r.Layers[0]}),
+		Node: c.openLayer(published.Layer{Digest: r.Layers[1]}),
+	}
 	if n.Desired.Node.Digest == r.Layers[1] {
 		applied.Node = c.openLayer(n.Desired.Node)
 	}
@@ -191,7 +196,9 @@ func (c *collection) podLogs(ctx context.Context, p corev1.Pod) error {
 			if !c.Since.IsZero() {
 				query["sinceTime"] = c.Since.UTC().Format(time.RFC3339)
 			}
-			if err := c.writeLog(ctx, name, fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/log", p.Namespace, p.Name), query); err != nil {
+			if err := c.writeLog(
+				ctx, name, fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/log", p.Namespace, p.Name), query,
+			); err != nil {
 				return err
 			}
 		}

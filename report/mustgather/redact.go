@@ -17,7 +17,10 @@ const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 const credentialProvider = "/etc/kubernetes/credential-providers/ecr-credential-provider.yaml"
 
 // shownVariables are environment variables whose values are kept. The others may hold anything.
-var shownVariables = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ARGS", "SERVICES_LOG_FILE_SIZE", "SERVICES_LOG_FILE_AGE", "SERVICES_LOG_FLUSH_INTERVAL", "WATCH_NAMESPACE", "OPERATOR_NAME"}
+var shownVariables = []string{
+	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ARGS", "SERVICES_LOG_FILE_SIZE", "SERVICES_LOG_FILE_AGE",
+	"SERVICES_LOG_FLUSH_INTERVAL", "WATCH_NAMESPACE", "OPERATOR_NAME",
+}
 
 var (
 	// bareUserInfo is the same in an address without a scheme.
@@ -26,7 +29,8 @@ var (
 	keptLine = regexp.MustCompile(`^\s*(\[Service\]|ExecStart\s*=)`)
 )
 
-// redactObject removes from an object what may be a secret. Of kinds that hold secrets among much else, it keeps what is read.
+// redactObject removes from an object what may be a secret. Of kinds that hold secrets among much else, it keeps what
+// is read.
 func redactObject(u *unstructured.Unstructured) {
 	o := u.Object
 	unstructured.RemoveNestedField(o, "metadata", "managedFields")
@@ -35,12 +39,16 @@ func redactObject(u *unstructured.Unstructured) {
 	case "Secret":
 		redactSecret(o)
 	case "ControllerConfig":
-		keepFields(o, []string{"kubeAPIServerServingCAData", "imageRegistryBundleData", "imageRegistryBundleUserData", "infra"}, "spec")
+		keepFields(o, []string{
+			"kubeAPIServerServingCAData", "imageRegistryBundleData", "imageRegistryBundleUserData", "infra",
+		}, "spec")
 		unstructured.RemoveNestedField(o, "status")
 	case "MachineConfig":
 		redactMachineConfig(o)
 	case "Machine", "MachineSet":
-		for _, path := range [][]string{{"spec", "providerSpec"}, {"spec", "template", "spec", "providerSpec"}, {"status", "providerStatus"}} {
+		for _, path := range [][]string{
+			{"spec", "providerSpec"}, {"spec", "template", "spec", "providerSpec"}, {"status", "providerStatus"},
+		} {
 			unstructured.RemoveNestedField(o, path...)
 		}
 	case "Deployment", "ReplicaSet":
@@ -119,8 +127,8 @@ func keepFields(o map[string]any, fields []string, path ...string) {
 	_ = unstructured.SetNestedMap(o, part, path...)
 }
 
-// redactMachineConfig keeps the one file that nodes get, and the command of the kubelet. Other files and units hold pull secrets,
-// certificates and proxies.
+// redactMachineConfig keeps the one file that nodes get, and the command of the kubelet. Other files and units hold
+// pull secrets, certificates and proxies.
 func redactMachineConfig(o map[string]any) {
 	keepFields(o, []string{"config"}, "spec")
 	keepFields(o, []string{"ignition", "storage", "systemd"}, "spec", "config")
@@ -156,7 +164,8 @@ func filterList(o map[string]any, kept func(map[string]any) bool, path ...string
 	_ = unstructured.SetNestedSlice(o, list, path...)
 }
 
-// redactUnit keeps the commands of a unit: its environment may hold a proxy. A line that ends in a backslash goes on in the next one.
+// redactUnit keeps the commands of a unit: its environment may hold a proxy. A line that ends in a backslash goes on in
+// the next one.
 func redactUnit(unit map[string]any) {
 	text, ok := unit["contents"].(string)
 	if !ok {

@@ -1,5 +1,5 @@
-// Package ignored is the table of the objects that ask something of a cluster's nodes and that Windows nodes do not do. The operator says it in a
-// condition, the command line in findings. It reads nothing, and nothing is decided by it.
+// Package ignored is the table of the objects that ask something of a cluster's nodes and that Windows nodes do not do.
+// The operator says it in a condition, the command line in findings. It reads nothing, and nothing is decided by it.
 package ignored
 
 import (
@@ -22,7 +22,8 @@ const (
 
 	// workerLabel is what the machine-config-operator gives its pool worker, for selectors of KubeletConfigs.
 	workerLabel = "pools.operator.machineconfiguration.openshift.io/worker"
-	// roleLabel selects the MachineConfigs of a pool; those that the machine-config-operator itself has made have the annotation generatedBy.
+	// roleLabel selects the MachineConfigs of a pool; those that the machine-config-operator itself has made have the
+	// annotation generatedBy.
 	roleLabel   = "machineconfiguration.openshift.io/role"
 	generatedBy = "machineconfiguration.openshift.io/generated-by-controller-version"
 	// LabelPinnedFor is the label of PinnedImageSets for Windows nodes. Windows nodes themselves have the same one.
@@ -86,7 +87,11 @@ func Kinds() []Kind {
 			Reason: reason.ClusterImagePolicyIgnored, Severity: bundle.SeverityWarning, GroupVersionKind: kindIn(groupConfig, "v1", "ClusterImagePolicy"), Instead: noSignatures, Fix: verify,
 			asks: func(o unstructured.Unstructured, _ labels.Set) bool { return o.GetName() != releasePolicy },
 		},
-		{Reason: reason.ImagePolicyIgnored, Severity: bundle.SeverityWarning, GroupVersionKind: kindIn(groupConfig, "v1", "ImagePolicy"), Instead: noSignatures, Fix: verify, asks: always},
+		{
+			Reason: reason.ImagePolicyIgnored, Severity: bundle.SeverityWarning,
+			GroupVersionKind: kindIn(groupConfig, "v1", "ImagePolicy"), Instead: noSignatures, Fix: verify,
+			asks: always,
+		},
 		{
 			Reason: reason.CRIOCredentialProviderConfigIgnored, Severity: bundle.SeverityWarning, GroupVersionKind: kindIn(groupConfig, "v1alpha1", "CRIOCredentialProviderConfig"),
 			Instead: "kubelets on Windows nodes use no credential provider of CRI-O", Fix: "put credentials for these registries into imagePullSecrets of the Pods",
@@ -98,18 +103,22 @@ func Kinds() []Kind {
 		},
 		{
 			Reason: reason.ContainerRuntimeConfigIgnored, Severity: bundle.SeverityInfo, GroupVersionKind: kindIn(groupMachineConfig, "v1", "ContainerRuntimeConfig"),
-			Instead: "Windows nodes run containerd, and take the settings containerd and pauseImage of windows-machine-config instead", Fix: "set containerd or pauseImage of windows-machine-config, where Windows nodes need it", asks: selectsPool,
+			Instead: "Windows nodes run containerd, and take the settings containerd and pauseImage of " +
+				"windows-machine-config instead", Fix: "set containerd or pauseImage of windows-machine-config, where Windows nodes need it", asks: selectsPool,
 		},
 		{
 			Reason: reason.MachineConfigFilesIgnored, Severity: bundle.SeverityInfo, GroupVersionKind: kindIn(groupMachineConfig, "v1", "MachineConfig"), Labels: map[string]string{roleLabel: WorkerPool},
 			Instead: "their files and units are not written to Windows nodes", Fix: "nothing if Windows nodes do not need them",
 			asks: func(o unstructured.Unstructured, _ labels.Set) bool {
-				return o.GetAnnotations()[generatedBy] == "" && (hasItems(o, "spec", "config", "storage", "files") || hasItems(o, "spec", "config", "systemd", "units"))
+				return o.GetAnnotations()[generatedBy] == "" &&
+					(hasItems(o, "spec", "config", "storage", "files") || hasItems(o, "spec", "config", "systemd", "units"))
 			},
 		},
 		{
 			Reason: reason.PinnedImageSetIgnored, Severity: bundle.SeverityInfo, GroupVersionKind: kindIn(groupMachineConfig, "v1", "PinnedImageSet"), Labels: map[string]string{roleLabel: WorkerPool},
-			Instead: "Windows nodes pull the images of sets with the label " + LabelPinnedFor + "=" + PinnedForWindows, Fix: "nothing if Windows nodes do not need the images; otherwise label the set, or put images for Windows into a set of their own",
+			Instead: "Windows nodes pull the images of sets with the label " + LabelPinnedFor + "=" +
+				PinnedForWindows, Fix: "nothing if Windows nodes do not need the images; otherwise label the set, " +
+				"or put images for Windows into a set of their own",
 			asks: func(o unstructured.Unstructured, _ labels.Set) bool {
 				return o.GetLabels()[LabelPinnedFor] != PinnedForWindows
 			},
@@ -119,7 +128,8 @@ func Kinds() []Kind {
 			Instead: "what a change costs a Windows node follows from the change alone: wmco diff shows it", Fix: "nothing; wmco diff shows what a change costs",
 			asks: func(o unstructured.Unstructured, _ labels.Set) bool {
 				policy := []string{"spec", "nodeDisruptionPolicy"}
-				return hasItems(o, append(policy, "files")...) || hasItems(o, append(policy, "units")...) || hasItems(o, append(policy, "sshkey", "actions")...)
+				return hasItems(o, append(policy, "files")...) || hasItems(o, append(policy, "units")...) ||
+					hasItems(o, append(policy, "sshkey", "actions")...)
 			},
 		},
 		{
@@ -139,8 +149,8 @@ func hasItems(o unstructured.Unstructured, path ...string) bool {
 	return err == nil && found && len(list) > 0
 }
 
-// hasNever reports whether an entry of a mirror set says NeverContactSource. containerd's fetcher tries the URLs of a descriptor before any host
-// (containerd, core/remotes/docker/fetcher.go).
+// hasNever reports whether an entry of a mirror set says NeverContactSource. containerd's fetcher tries the URLs of a
+// descriptor before any host (containerd, core/remotes/docker/fetcher.go).
 func hasNever(o unstructured.Unstructured, field string) bool {
 	list, _, err := unstructured.NestedSlice(o.Object, "spec", field)
 	if err != nil {
@@ -154,8 +164,8 @@ func hasNever(o unstructured.Unstructured, field string) bool {
 	return false
 }
 
-// selectsPool reports whether the selector of a KubeletConfig or ContainerRuntimeConfig selects the worker pool. Without a selector it is for no
-// pool (github.com/openshift/api, machineconfiguration/v1).
+// selectsPool reports whether the selector of a KubeletConfig or ContainerRuntimeConfig selects the worker pool.
+// Without a selector it is for no pool (github.com/openshift/api, machineconfiguration/v1).
 func selectsPool(o unstructured.Unstructured, pool labels.Set) bool {
 	field, found, err := unstructured.NestedMap(o.Object, "spec", "machineConfigPoolSelector")
 	if err != nil || !found {

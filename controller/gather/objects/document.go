@@ -63,8 +63,8 @@ func lineEnd(text []byte, at int) int {
 	return len(text)
 }
 
-// splitDocuments yields the documents of a file that are not empty. A document begins at a line of three dashes, alone or
-// followed by a blank and content, and ends at a line of three dots.
+// splitDocuments yields the documents of a file that are not empty. A document begins at a line of three dashes, alone
+// or followed by a blank and content, and ends at a line of three dots.
 func splitDocuments(text []byte) iter.Seq[segment] {
 	return func(yield func(segment) bool) {
 		line := 1

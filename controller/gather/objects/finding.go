@@ -42,8 +42,8 @@ func (r *reading) malformedFinding(s segment, h head, bad problem) bundle.Findin
 // maxProblems is how many problems the finding for a malformed file lists.
 const maxProblems = 5
 
-// oneMalformed joins the findings of a file for texts that cannot be parsed: often one mistake is the cause of all. The first
-// of them has what is wrong with the others.
+// oneMalformed joins the findings of a file for texts that cannot be parsed: often one mistake is the cause of all. The
+// first of them has what is wrong with the others.
 func oneMalformed(findings bundle.Findings) bundle.Findings {
 	var kept bundle.Findings
 	first, problems := -1, 0

@@ -35,7 +35,8 @@ func headOf(object map[string]any, inherited typeMeta) head {
 
 var headKey = regexp.MustCompile(`(?m)^( *)["']?(kind|apiVersion|metadata)["']? *:`)
 
-// headOfText returns as much as can be read of the head of a text that is not parsed as a whole: each of its keys by itself.
+// headOfText returns as much as can be read of the head of a text that is not parsed as a whole: each of its keys by
+// itself.
 func headOfText(s segment, inherited typeMeta) head {
 	text := blankedUpTo(s.text, s.start)
 	if text[s.start] == '{' {

@@ -79,7 +79,8 @@ func decodeUTF16(text []byte, order binary.ByteOrder) []byte {
 	return []byte(string(utf16.Decode(units)))
 }
 
-// unifyLineBreaks replaces CR LF and CR with LF. They are equal in YAML, and none of them is allowed inside a JSON string.
+// unifyLineBreaks replaces CR LF and CR with LF. They are equal in YAML, and none of them is allowed inside a JSON
+// string.
 func unifyLineBreaks(text []byte) []byte {
 	if bytes.IndexByte(text, '\r') < 0 {
 		return text

@@ -7,15 +7,16 @@ import (
 	"slices"
 )
 
-// list is the text of a list, in parts that are parsed one by one: an item may be broken, and all of them together may be large.
+// list is the text of a list, in parts that are parsed one by one: an item may be broken, and all of them together may
+// be large.
 type list struct {
 	// frame is the text without the items.
 	frame []byte
 	items []segment
 }
 
-// splitList returns the items of a text that looks like a list: of JSON, or of YAML whose items have a line with a dash each.
-// Whether the parts are what they look like is for a parser to say.
+// splitList returns the items of a text that looks like a list: of JSON, or of YAML whose items have a line with a dash
+// each. Whether the parts are what they look like is for a parser to say.
 func splitList(s segment) (list, bool) {
 	if s.isEmpty() {
 		return list{}, false

@@ -9,8 +9,8 @@ import (
 	"wmco/bundle/reason"
 )
 
-// misfitFinding returns a finding if an object that is not wanted seems to be meant as one that is: its kind is written in another
-// case, its group is not the kind's, or it has no kind.
+// misfitFinding returns a finding if an object that is not wanted seems to be meant as one that is: its kind is written
+// in another case, its group is not the kind's, or it has no kind.
 func (r *reading) misfitFinding(s segment, h head) batch {
 	switch {
 	case h.isUnclear:
@@ -29,17 +29,21 @@ func (r *reading) misfitFinding(s segment, h head) batch {
 	w := r.wants[i]
 	f := r.skippedFinding(s, h, "kind", fmt.Sprintf("is skipped: its kind is written %q, not %q", kind, w.Kind))
 	if kind == w.Kind || version != "" && groupOf(version) != w.Group {
-		f.Field, f.Message = "apiVersion", fmt.Sprintf("is skipped: its apiVersion is %s; %s is a kind of %s", version, w.Kind, apiVersion(w.Group, w.Version))
+		f.Field, f.Message = "apiVersion", fmt.Sprintf(
+			"is skipped: its apiVersion is %s; %s is a kind of %s", version, w.Kind, apiVersion(w.Group, w.Version),
+		)
 	}
 	f.Fix = fmt.Sprintf("write apiVersion: %s and kind: %s", apiVersion(w.Group, w.Version), w.Kind)
 	return batch{findings: bundle.Findings{f}}
 }
 
-// wrongNamespaceFinding returns a finding for an object in a namespace where it has no effect, if no other namespace has one of its name by accident.
+// wrongNamespaceFinding returns a finding for an object in a namespace where it has no effect, if no other namespace
+// has one of its name by accident.
 func (r *reading) wrongNamespaceFinding(s segment, h head) batch {
 	name, namespace := h.name, h.namespace
 	for _, w := range r.wants {
-		if w.Kind != h.kind || w.Group != groupOf(h.apiVersion) || !slices.Contains(w.OnlyHere, name) || w.admitsNamespace(namespace) {
+		if w.Kind != h.kind || w.Group != groupOf(h.apiVersion) || !slices.Contains(w.OnlyHere, name) ||
+			w.admitsNamespace(namespace) {
 			continue
 		}
 		where := "is skipped: it is in namespace " + namespace
@@ -74,7 +78,10 @@ func (r *reading) misspeltKindFinding(s segment, h head) batch {
 
 // neighbourKinds are kinds that exist beside one of nearly the same name in its group.
 func neighbourKinds() [][2]string {
-	return [][2]string{{"ImageDigestMirrorSet", "ImageTagMirrorSet"}, {"MachineSet", "Machine"}, {"MachineConfigNode", "MachineConfigPool"}}
+	return [][2]string{
+		{"ImageDigestMirrorSet", "ImageTagMirrorSet"}, {"MachineSet", "Machine"},
+		{"MachineConfigNode", "MachineConfigPool"},
+	}
 }
 
 // mayBeMeant reports whether the want may be meant by an object whose kind or group is another.
@@ -103,8 +110,8 @@ func (r *reading) isWantedGroup(group string) bool {
 	return slices.ContainsFunc(r.wants, func(w Want) bool { return w.Group == group })
 }
 
-// withoutKind returns a finding for an object without a kind. In a folder, many documents are no Kubernetes objects: there
-// it must have a name and no apiVersion, the group of a wanted object, or the name of one.
+// withoutKind returns a finding for an object without a kind. In a folder, many documents are no Kubernetes objects:
+// there it must have a name and no apiVersion, the group of a wanted object, or the name of one.
 func (r *reading) withoutKind(s segment, h head) batch {
 	if h.apiVersion == "" && !h.hasMetadata {
 		return batch{}
@@ -124,7 +131,10 @@ func (r *reading) withoutKind(s segment, h head) batch {
 }
 
 func (r *reading) skippedFinding(s segment, h head, field, message string) bundle.Finding {
-	return bundle.Finding{Severity: bundle.SeverityWarning, Reason: reason.DocumentSkipped, Object: r.objectRef(s, h), Field: field, Message: message}
+	return bundle.Finding{
+		Severity: bundle.SeverityWarning, Reason: reason.DocumentSkipped, Object: r.objectRef(s, h), Field: field,
+		Message: message,
+	}
 }
 
 // arrayFinding returns a finding for a document that is a list and not an object, if it may hold a wanted object.

@@ -23,10 +23,10 @@ import (
 // stdinPath is the path that stands for standard input.
 const stdinPath = "-"
 
-// NewPathsReader reads files and folders in the given order, and standard input for the path "-". A named file may have any name.
-// In a folder, *.yaml, *.yml and *.json are read at any depth, except in folders whose name begins with a dot. Links are
-// followed to files inside the folder only. If two paths hold the same object, the later one wins. The path "-" can be
-// given once, and not if stdin is nil.
+// NewPathsReader reads files and folders in the given order, and standard input for the path "-". A named file may have
+// any name. In a folder, *.yaml, *.yml and *.json are read at any depth, except in folders whose name begins with a
+// dot. Links are followed to files inside the folder only. If two paths hold the same object, the later one wins. The
+// path "-" can be given once, and not if stdin is nil.
 func NewPathsReader(paths []string, stdin io.Reader) Reader {
 	if stdin == nil {
 		stdin = strings.NewReader("")
@@ -171,11 +171,13 @@ func isManifestName(name string) bool {
 	return false
 }
 
-// gatheredPath matches the files in which a must-gather has objects of one resource: the folder of the must-gather, the API group, the resource.
+// gatheredPath matches the files in which a must-gather has objects of one resource: the folder of the must-gather, the
+// API group, the resource.
 var gatheredPath = regexp.MustCompile(`^(.*/)?(?:cluster-scoped-resources|namespaces/[^/]+)/([^/]+)/([^/.]+)(?:/[^/]+)?\.\w+$`)
 
-// isOfOtherKind reports whether a file of a must-gather has objects of a kind that is not wanted: its Pods and Events are most of its text.
-// A folder of a person may have such a path too, so the folder must look like a must-gather and the name of the group like one.
+// isOfOtherKind reports whether a file of a must-gather has objects of a kind that is not wanted: its Pods and Events
+// are most of its text. A folder of a person may have such a path too, so the folder must look like a must-gather and
+// the name of the group like one.
 func (v *visit) isOfOtherKind(root *os.Root, rel string) bool {
 	m := gatheredPath.FindStringSubmatch(rel)
 	if m == nil {
@@ -202,8 +204,8 @@ func (v *visit) isOfOtherKind(root *os.Root, rel string) bool {
 // groupCore is the core group in a must-gather.
 const groupCore = "core"
 
-// visitFolderFile reads a file of a folder. It skips anything that is not a regular file, and links that are broken or lead out of
-// the folder.
+// visitFolderFile reads a file of a folder. It skips anything that is not a regular file, and links that are broken or
+// lead out of the folder.
 func (v *visit) visitFolderFile(ctx context.Context, root *os.Root, rel, source string) error {
 	info, err := root.Stat(rel)
 	if err != nil || !info.Mode().IsRegular() {

@@ -35,8 +35,8 @@ type reading struct {
 	wants  []Want
 	kinds  kinds
 	source string
-	// byHand reports whether the user named the file and it may be written by hand. Then text that only a parser can read is
-	// parsed even if it names no wanted kind, and more mistakes are findings.
+	// byHand reports whether the user named the file and it may be written by hand. Then text that only a parser can
+	// read is parsed even if it names no wanted kind, and more mistakes are findings.
 	byHand bool
 	// recognized reports whether any document is YAML or JSON with content.
 	recognized bool
@@ -59,8 +59,9 @@ func (r *reading) readDocument(s segment) batch {
 	return all
 }
 
-// readSegment reads an object, or a list item by item. If an item cannot be parsed alone, the list is parsed as a whole: items may share
-// anchors, and a line of a quoted text can look like an item. Depth is the number of lists around it.
+// readSegment reads an object, or a list item by item. If an item cannot be parsed alone, the list is parsed as a
+// whole: items may share anchors, and a line of a quoted text can look like an item. Depth is the number of lists
+// around it.
 func (r *reading) readSegment(s segment, inherited typeMeta, depth int) batch {
 	found, isList := r.readList(s, inherited, depth)
 	if isList && !found.isPartial {
@@ -101,8 +102,8 @@ func (r *reading) readList(s segment, inherited typeMeta, depth int) (all batch,
 	return all, true
 }
 
-// brokenText is what is said about a text that no parser can read. In a folder it may be none of the cluster's: then that is a warning, and there is none
-// for a template or binary data, or for an object that is not wanted.
+// brokenText is what is said about a text that no parser can read. In a folder it may be none of the cluster's: then
+// that is a warning, and there is none for a template or binary data, or for an object that is not wanted.
 func (r *reading) brokenText(s segment, inherited typeMeta, depth int, bad problem) batch {
 	h := headOfText(s, inherited)
 	r.recognized = r.recognized || h.kind != "" || keyOfMapping.Match(s.text[s.start:])
@@ -175,7 +176,8 @@ func (r *reading) objectsOfValue(value any, s segment, inherited typeMeta, depth
 	return r.judgeObject(p, bad, object, s)
 }
 
-// objectsOfItems returns the wanted objects among the items of a parsed list. Each item has its own line if the list is a block.
+// objectsOfItems returns the wanted objects among the items of a parsed list. Each item has its own line if the list is
+// a block.
 func (r *reading) objectsOfItems(listed []any, s segment, inherited typeMeta, depth int) batch {
 	if depth == maxListDepth {
 		return batch{findings: r.tooDeepFindings(s)}
