@@ -70,13 +70,14 @@ func splitBlockList(s segment) (list, bool) {
 // cutItems returns the list whose items begin at these offsets, with a dash each at the column.
 func (s segment) cutItems(begins []int, end, col int) list {
 	out := list{frame: slices.Concat(blankedUpTo(s.text[:begins[0]], s.start), s.text[end:])}
+	line := s.line + bytes.Count(s.text[:begins[0]], newline)
 	for i, from := range begins {
-		to := end
+		text := s.text[from:end]
 		if i+1 < len(begins) {
-			to = begins[i+1]
+			text = s.text[from:begins[i+1]]
 		}
-		text, line := s.text[from:to], s.line+bytes.Count(s.text[:from], newline)
 		out.items = append(out.items, segment{text: text, line: line, start: contentStart(text, col+1), place: line})
+		line += bytes.Count(text, newline)
 	}
 	return out
 }
