@@ -118,15 +118,9 @@ func FindRow(id bundle.EntryID) (Row, bool) {
 
 func directoryRows() []Row {
 	dir := func(path string, access bundle.Access, doc string) Row {
-		return Row{
-			ID: RowID("directory/" + path), Kind: bundle.KindDirectory, Name: path, Layer: bundle.LayerCluster,
-			Access: access, Impact: bundle.ImpactNone, Doc: doc,
-		}
+		return Row{ID: RowID("directory/" + path), Kind: bundle.KindDirectory, Name: path, Layer: bundle.LayerCluster, Access: access, Impact: bundle.ImpactNone, Doc: doc}
 	}
-	registries := dir(
-		dirRegistries, bundle.AccessAdmins,
-		"containerd's registry configuration, one folder per registry; everything unmanaged in it is removed",
-	)
+	registries := dir(dirRegistries, bundle.AccessAdmins, "containerd's registry configuration, one folder per registry; everything unmanaged in it is removed")
 	registries.Exclusive = true
 	rows := []Row{
 		dir(dirRoot, bundle.AccessUsers, "everything that runs on the node"),
@@ -171,10 +165,7 @@ func stateRows() []Row {
 		state(dirCNIConfig+`\`+layout.OverlayCertPattern, "client certificates of hybrid-overlay-node; the newest are kept"),
 		state(fileOverlayCert, "link to the client certificate that hybrid-overlay-node uses; that of another cluster is removed"),
 		state(fileLedgerCopy, "what is managed on the node, without contents, as must-gather reads it; written by the node agent"),
-		network(
-			baseNetwork,
-			"the HNS network below the overlay, created by hybrid-overlay-node; that of another cluster is removed",
-		),
+		network(baseNetwork, "the HNS network below the overlay, created by hybrid-overlay-node; that of another cluster is removed"),
 		network(overlayNetwork, "the HNS network of pods, created by hybrid-overlay-node; that of another cluster is removed"),
 	}
 }
@@ -186,10 +177,7 @@ func portable(r Row) Row {
 
 func clusterFileRows() []Row {
 	file := func(id RowID, path string, impact bundle.Impact, doc string, causes ...Origin) Row {
-		return Row{
-			ID: id, Kind: bundle.KindFile, Name: path, Layer: bundle.LayerCluster, Access: bundle.AccessUsers,
-			Impact: impact, Causes: causes, Doc: doc,
-		}
+		return Row{ID: id, Kind: bundle.KindFile, Name: path, Layer: bundle.LayerCluster, Access: bundle.AccessUsers, Impact: impact, Causes: causes, Doc: doc}
 	}
 	secret := func(r Row) Row { r.Secret, r.Access = true, bundle.AccessAdmins; return r }
 	admins := func(r Row) Row { r.Access = bundle.AccessAdmins; return r }
@@ -197,74 +185,27 @@ func clusterFileRows() []Row {
 	only := func(r Row, p ...bundle.Platform) Row { r.Platforms = p; return r }
 	removal := func(r Row, warning string) Row { r.Removal = warning; return r }
 	return []Row{
-		file(
-			rowKubeletConf, fileKubeletConf, bundle.ImpactRestart, "configuration of the kubelet", FromSettings,
-			FromClusterNetwork, FromAPIServer, FromVersion,
-		),
+		file(rowKubeletConf, fileKubeletConf, bundle.ImpactRestart, "configuration of the kubelet", FromSettings, FromClusterNetwork, FromAPIServer, FromVersion),
 		// The kubelet reloads its client CA (k8s.io/apiserver dynamiccertificates), so a rotation restarts nothing.
 		portable(file(rowKubeletCA, fileKubeletCA, bundle.ImpactNone, "CAs whose clients may call the kubelet", FromControllers)),
 		// The agent reads it whenever something else is published.
-		portable(admins(file(
-			rowSigningKeys, bundle.SigningKeysFile, bundle.ImpactNone,
-			"public keys of the operator, which signs what it publishes for the node; only in bundles of the operator",
-			FromOperator,
-		))),
+		portable(admins(file(rowSigningKeys, bundle.SigningKeysFile, bundle.ImpactNone, "public keys of the operator, which signs what it publishes for the node; only in bundles of the operator", FromOperator))),
 		// Read when a service starts without a client certificate; a running service does not read it again.
 		portable(file(rowBootstrapCA, fileBootstrapCA, bundle.ImpactNone, "CA of the API server", FromBootstrap)),
-		portable(secret(file(
-			rowBootstrapKubeconfig, fileBootstrapKubeconfig, bundle.ImpactNone,
-			"identity with which a host joins the cluster", FromInfrastructure, FromBootstrap,
-		))),
+		portable(secret(file(rowBootstrapKubeconfig, fileBootstrapKubeconfig, bundle.ImpactNone, "identity with which a host joins the cluster", FromInfrastructure, FromBootstrap))),
 		file(rowContainerdConf, fileContainerdConf, bundle.ImpactRestart, "configuration of containerd", FromSettings),
-		removal(portable(secret(file(
-			rowHosts, dirRegistries+`\<registry>\hosts.toml`, bundle.ImpactNone,
-			"mirrors of a registry, with their credentials; read on every pull", FromMirrors, FromImage,
-			FromPullSecret,
-		))),
+		removal(portable(secret(file(rowHosts, dirRegistries+`\<registry>\hosts.toml`, bundle.ImpactNone, "mirrors of a registry, with their credentials; read on every pull", FromMirrors, FromImage, FromPullSecret))),
 			"images of this registry are then pulled from the registry itself, which a disconnected cluster cannot reach"),
-		portable(file(
-			rowTrustedCAs, fileTrustedCAs, bundle.ImpactNone, "trusted CAs of the cluster", FromTrustedCA,
-			FromControllers,
-		)),
-		only(
-			file(
-				rowCredentialProvider, fileCredentialProvider, bundle.ImpactRestart,
-				"configuration of the ECR credential provider", FromMachineConfig,
-			),
-			bundle.PlatformAWS,
-		),
-		joined(file(
-			rowAgentKubeconfig, fileAgentKubeconfig, bundle.ImpactRestart,
-			"how the node agent reaches the API server, as the node itself", FromInfrastructure,
-		)),
-		joined(only(
-			file(
-				rowCloudKubeconfig, fileCloudKubeconfig, bundle.ImpactRestart,
-				"how cloud-node-manager reaches the API server", FromInfrastructure,
-			),
-			bundle.PlatformAzure,
-		)),
+		portable(file(rowTrustedCAs, fileTrustedCAs, bundle.ImpactNone, "trusted CAs of the cluster", FromTrustedCA, FromControllers)),
+		only(file(rowCredentialProvider, fileCredentialProvider, bundle.ImpactRestart, "configuration of the ECR credential provider", FromMachineConfig), bundle.PlatformAWS),
+		joined(file(rowAgentKubeconfig, fileAgentKubeconfig, bundle.ImpactRestart, "how the node agent reaches the API server, as the node itself", FromInfrastructure)),
+		joined(only(file(rowCloudKubeconfig, fileCloudKubeconfig, bundle.ImpactRestart, "how cloud-node-manager reaches the API server", FromInfrastructure), bundle.PlatformAzure)),
 		// windows_exporter reads its web configuration and certificate for every connection (exporter-toolkit).
-		joined(portable(secret(file(
-			rowExporterKey, fileExporterKey, bundle.ImpactNone, "key of windows_exporter", FromExporterTLS,
-		)))),
-		joined(portable(file(
-			rowExporterCert, fileExporterCert, bundle.ImpactNone, "certificate of windows_exporter", FromExporterTLS,
-		))),
-		joined(portable(file(
-			rowPinnedImages, bundle.PinnedImagesFile, bundle.ImpactNone,
-			"images that the node agent has containerd pull and pin; only where a PinnedImageSet is for Windows nodes",
-			FromPinnedImages,
-		))),
-		joined(portable(secret(file(
-			rowPinnedCredentials, bundle.PinnedCredentialsFile, bundle.ImpactNone,
-			"credentials of the pull secret with which these images are pulled from their registries; only where one needs them",
-			FromPinnedImages, FromPullSecret,
-		)))),
-		joined(file(
-			rowExporterConf, fileExporterConf, bundle.ImpactRestart, "web configuration of windows_exporter",
-			FromAPIServer,
-		)),
+		joined(portable(secret(file(rowExporterKey, fileExporterKey, bundle.ImpactNone, "key of windows_exporter", FromExporterTLS)))),
+		joined(portable(file(rowExporterCert, fileExporterCert, bundle.ImpactNone, "certificate of windows_exporter", FromExporterTLS))),
+		joined(portable(file(rowPinnedImages, bundle.PinnedImagesFile, bundle.ImpactNone, "images that the node agent has containerd pull and pin; only where a PinnedImageSet is for Windows nodes", FromPinnedImages))),
+		joined(portable(secret(file(rowPinnedCredentials, bundle.PinnedCredentialsFile, bundle.ImpactNone, "credentials of the pull secret with which these images are pulled from their registries; only where one needs them", FromPinnedImages, FromPullSecret)))),
+		joined(file(rowExporterConf, fileExporterConf, bundle.ImpactRestart, "web configuration of windows_exporter", FromAPIServer)),
 	}
 }
 
@@ -278,19 +219,13 @@ func nodeFileRows() []Row {
 	return []Row{
 		// containerd watches its CNI folder (io.containerd.cri.v1.runtime, go-cni), so a change is read at once.
 		file(rowCNIConf, fileCNIConf, bundle.ImpactNone, "the pod network of the node", FromNode, FromClusterNetwork),
-		file(
-			rowKubeProxyConf, fileKubeProxyConf, bundle.ImpactRestart, "configuration of kube-proxy", FromNode,
-			FromSettings, FromVersion,
-		),
+		file(rowKubeProxyConf, fileKubeProxyConf, bundle.ImpactRestart, "configuration of kube-proxy", FromNode, FromSettings, FromVersion),
 	}
 }
 
 func serviceRows() []Row {
 	service := func(id RowID, name string, layer bundle.LayerKind, doc string, causes ...Origin) Row {
-		return Row{
-			ID: id, Kind: bundle.KindService, Name: name, Layer: layer, Impact: bundle.ImpactRestart,
-			Causes: append(causes, FromSettings, FromOperator), Doc: doc,
-		}
+		return Row{ID: id, Kind: bundle.KindService, Name: name, Layer: layer, Impact: bundle.ImpactRestart, Causes: append(causes, FromSettings, FromOperator), Doc: doc}
 	}
 	joined := func(r Row) Row { r.JoinedOnly = true; return r }
 	cloud := joined(service(rowCloudManager, svcCloudManager, bundle.LayerNode, "initializes the Node on Azure", FromNode))
@@ -300,10 +235,7 @@ func serviceRows() []Row {
 		service(rowKubelet, svcKubelet, bundle.LayerNode, "the kubelet", FromMachineConfig, FromNode, FromMachine, FromInstances),
 		joined(service(rowExporter, svcExporter, bundle.LayerCluster, "metrics of the host, port 9182")),
 		joined(service(rowCSIProxy, svcCSIProxy, bundle.LayerCluster, "storage operations for CSI drivers")),
-		joined(service(
-			rowHybridOverlay, svcHybridOverlay, bundle.LayerNode, "the overlay network to Linux nodes",
-			FromOperatorNetwork, FromInfrastructure, FromNode,
-		)),
+		joined(service(rowHybridOverlay, svcHybridOverlay, bundle.LayerNode, "the overlay network to Linux nodes", FromOperatorNetwork, FromInfrastructure, FromNode)),
 		joined(service(rowKubeProxy, svcKubeProxy, bundle.LayerNode, "Services of the cluster on this node")),
 		cloud,
 		joined(service(rowAgent, svcAgent, bundle.LayerCluster, "the node agent: pulls the node's bundle and repairs drift")),
@@ -314,54 +246,25 @@ func hostRows() []Row {
 	row := func(id RowID, kind bundle.EntryKind, name string, impact bundle.Impact, doc string, causes ...Origin) Row {
 		return Row{ID: id, Kind: kind, Name: name, Layer: bundle.LayerCluster, Impact: impact, Causes: causes, Doc: doc}
 	}
-	route := row(
-		rowMetadataRoute, bundle.KindRoute, metadataRoute, bundle.ImpactNone,
-		"instance metadata; Windows loses it when HNS networks change or the host reboots", FromInfrastructure,
-	)
+	route := row(rowMetadataRoute, bundle.KindRoute, metadataRoute, bundle.ImpactNone, "instance metadata; Windows loses it when HNS networks change or the host reboots", FromInfrastructure)
 	route.Platforms = []bundle.Platform{bundle.PlatformAWS, bundle.PlatformGCP}
-	endpoint := row(
-		rowEndpoint, bundle.KindEndpoint, vipEndpoint, bundle.ImpactNone,
-		"the source address of kube-proxy's load balancing",
-	)
+	endpoint := row(rowEndpoint, bundle.KindEndpoint, vipEndpoint, bundle.ImpactNone, "the source address of kube-proxy's load balancing")
 	endpoint.JoinedOnly = true
-	key := row(
-		rowAuthorizedKey, bundle.KindAuthorizedKey, "<fingerprint>", bundle.ImpactNone,
-		"a public key of the operator in "+bundle.AuthorizedKeysFile+"; only in bundles of the operator",
-		FromPrivateKey,
-	)
+	key := row(rowAuthorizedKey, bundle.KindAuthorizedKey, "<fingerprint>", bundle.ImpactNone, "a public key of the operator in "+bundle.AuthorizedKeysFile+"; only in bundles of the operator", FromPrivateKey)
 	key.Layer, key.JoinedOnly = bundle.LayerNode, true
-	updates := row(
-		rowPolicyUpdates, bundle.KindPolicy, bundle.PolicyUpdates, bundle.ImpactNone,
-		"below `HKLM\\"+bundle.PoliciesKey+"`: Windows installs no updates and does not boot by itself; only with `windowsReboots: Coordinate`",
-		FromSettings,
-	)
+	updates := row(rowPolicyUpdates, bundle.KindPolicy, bundle.PolicyUpdates, bundle.ImpactNone, "below `HKLM\\"+bundle.PoliciesKey+"`: Windows installs no updates and does not boot by itself; only with `windowsReboots: Coordinate`", FromSettings)
 	updates.Layer, updates.JoinedOnly = bundle.LayerNode, true
-	host := row(
-		rowHostName, bundle.KindHostName, bundle.Computer, bundle.ImpactReboot,
-		"the computer's name, which is that of its Machine", FromMachine,
-	)
+	host := row(rowHostName, bundle.KindHostName, bundle.Computer, bundle.ImpactReboot, "the computer's name, which is that of its Machine", FromMachine)
 	host.Layer, host.Platforms = bundle.LayerNode, []bundle.Platform{bundle.PlatformVSphere, bundle.PlatformNutanix}
 	rows := []Row{
-		portable(row(
-			rowVariable, bundle.KindVariable, "<HTTP_PROXY, HTTPS_PROXY, NO_PROXY>", bundle.ImpactNone,
-			"the proxy for users and other programs on the host", FromProxy, FromOperator,
-		)),
-		portable(row(
-			rowEnvironment, bundle.KindEnvironment, proxyEnvironment, bundle.ImpactRestart,
-			"the proxy for the services, in the Environment value of each", FromProxy, FromOperator,
-		)),
-		portable(row(
-			rowRootCA, bundle.KindTrustedCA, "<fingerprint>", bundle.ImpactNone,
-			"a trusted CA in LocalMachine\\Root", FromTrustedCA, FromControllers,
-		)),
+		portable(row(rowVariable, bundle.KindVariable, "<HTTP_PROXY, HTTPS_PROXY, NO_PROXY>", bundle.ImpactNone, "the proxy for users and other programs on the host", FromProxy, FromOperator)),
+		portable(row(rowEnvironment, bundle.KindEnvironment, proxyEnvironment, bundle.ImpactRestart, "the proxy for the services, in the Environment value of each", FromProxy, FromOperator)),
+		portable(row(rowRootCA, bundle.KindTrustedCA, "<fingerprint>", bundle.ImpactNone, "a trusted CA in LocalMachine\\Root", FromTrustedCA, FromControllers)),
 		key,
 		route,
 	}
 	for _, destination := range layout.AmazonRoutes() {
-		r := row(
-			routeRow(destination), bundle.KindRoute, destination, bundle.ImpactNone,
-			amazonDoc(destination)+"; Windows loses it as the route to the instance metadata", FromInfrastructure,
-		)
+		r := row(routeRow(destination), bundle.KindRoute, destination, bundle.ImpactNone, amazonDoc(destination)+"; Windows loses it as the route to the instance metadata", FromInfrastructure)
 		r.Layer, r.JoinedOnly, r.Platforms = bundle.LayerNode, true, []bundle.Platform{bundle.PlatformAWS}
 		rows = append(rows, r)
 	}
@@ -372,10 +275,7 @@ func hostRows() []Row {
 		rows = append(rows, row(firewallRow(r.Name), bundle.KindFirewall, r.Name, r.Impact, portDoc(r.Name)))
 	}
 	return append(rows,
-		row(
-			rowExclusion, bundle.KindExclusion, layout.Exclusion(), bundle.ImpactNone,
-			"Defender, where it runs, does not scan containerd",
-		),
+		row(rowExclusion, bundle.KindExclusion, layout.Exclusion(), bundle.ImpactNone, "Defender, where it runs, does not scan containerd"),
 		updates,
 		endpoint,
 		host,
@@ -387,10 +287,7 @@ func hostRows() []Row {
 func payloadRows() []Row {
 	var rows []Row
 	for _, e := range payload.Programs() {
-		r := Row{
-			ID: executableRow(e.Program), Kind: bundle.KindPayload, Name: e.Path, Layer: bundle.LayerCluster,
-			Platforms: e.Platforms, Impact: bundle.ImpactRestart, Doc: e.Module,
-		}
+		r := Row{ID: executableRow(e.Program), Kind: bundle.KindPayload, Name: e.Path, Layer: bundle.LayerCluster, Platforms: e.Platforms, Impact: bundle.ImpactRestart, Doc: e.Module}
 		switch e.Program {
 		case payload.Agent:
 			r.Name, r.Doc = payload.AgentPattern(), "the node agent; only with --payload"

@@ -103,9 +103,7 @@ func Signatures(text string) (string, []Signature, error) {
 	}
 	var list []Signature
 	if err := json.Unmarshal([]byte(rest[at+len(signaturesField):]), &list); err != nil {
-		return "", nil, fmt.Errorf(
-			"%w: the signatures are not JSON of the right form: %v", ErrInvalid, err,
-		) //nolint:errorlint // the error of the library is no contract
+		return "", nil, fmt.Errorf("%w: the signatures are not JSON of the right form: %v", ErrInvalid, err) //nolint:errorlint // the error of the library is no contract
 	}
 	switch {
 	case len(list) == 0:

@@ -28,105 +28,27 @@ const (
 
 func machineSets() []Entry {
 	return []Entry{
-		{
-			ValueMissing, isError, "A value that the cloud needs is in no flag, model or object of the cluster.",
-			"Give the flag that the finding names, or the cluster with `--from`.",
-		},
-		{
-			PlatformMismatch, isError, "`--platform` is not the platform of the cluster.",
-			"Leave `--platform` out, or read the right cluster.",
-		},
-		{
-			NameInvalid, isError,
-			"The name of the MachineSet is not a DNS label, or not one that the cloud accepts.",
-			"Use lower case letters, digits and hyphens; begin with a letter and do not end with a hyphen.",
-		},
-		{
-			NameTooLong, isError, "The name of the MachineSet is too long for the names of its Machines.",
-			"Use a name as short as the finding says.",
-		},
-		{
-			NameTaken, isError,
-			"The cluster has a MachineSet of this name; applying the manifest would scale it to 0.",
-			"Choose another name, or change the existing MachineSet with `oc edit`.",
-		},
-		{
-			ImageInvalid, isError, "`--image` does not have the form that the platform uses.",
-			"Give the image in the form that the finding names.",
-		},
-		{
-			ZoneInvalid, isError, "`--zone` is not a zone of the region, or not a failure domain of the cluster.",
-			"Give one of the zones or failure domains of the cluster.",
-		},
-		{
-			SetInvalid, isError, "A `--set` has no value, an unknown path, or a value of the wrong type.",
-			"Write `--set PATH=VALUE` with a field of the platform's providerSpec.",
-		},
-		{
-			ModelMissing, isError,
-			"The MachineSet that `--model` names is not in the inputs, or is of another platform.",
-			"Choose one of the MachineSets that the finding names.",
-		},
-		{
-			ModelInvalid, errorOrWarning,
-			"A MachineSet of the cluster cannot be used as the model. It is a warning if the MachineSet was not chosen.",
-			"Choose another one with `--model`.",
-		},
-		{
-			InstanceTypeUnknown, isError, "The platform has no instance types.",
-			"Leave `--instance-type` out, and give CPUs and memory with `--set`.",
-		},
-		{
-			InstanceTypeNotAMD64, isError,
-			"The instance type, or the machines of the model, have ARM processors. Windows nodes need x86-64.",
-			"Give `--instance-type`, or another `--model`.",
-		},
-		{
-			SubnetOfAnotherZone, isError, "The model's subnet is in another zone.",
-			"Give the subnet: `--set subnet='{id: subnet-...}'`.",
-		},
-		{
-			SubnetRenamed, isWarning,
-			"The model's subnet is in another zone; its name is used with the zone replaced.",
-			"Check that a subnet of this name exists.",
-		},
-		{
-			DiskSmall, isWarning,
-			"The root disk is smaller than the 120 GB that a Windows node needs, smaller than the disk of " +
-				"Microsoft's Windows images, or only a second disk is described.",
-			"Give the size with the `--set` that the finding names; on Azure with a small disk, use an image called smalldisk.",
-		},
-		{
-			NetworkUnusable, isWarning,
-			"The providerSpec has more than one network, static addresses or EFA. A Windows node has one network card that gets its address by DHCP.",
-			"Give one network with the `--set` that the finding names.",
-		},
-		{
-			ConfidentialComputing, isWarning,
-			"The providerSpec asks for confidential computing. A machine starts with it only if its Windows image " +
-				"and its instance type are made for it.",
-			"Turn it off with the `--set` that the finding names, or give an image that the cloud names for it with `--image`.",
-		},
-		{
-			ImageGeneration, isWarning, "The image is of generation 1, which sizes of Azure from v6 on do not boot.",
-			"Give an image whose SKU ends in -g2 with `--image`, or a size such as Standard_D4s_v5 with `--instance-type`.",
-		},
-		{
-			SecurityKept, isInfo, "The model uses a security type that needs an image of generation 2.",
-			"Use such an image, for example one whose SKU ends in -g2.",
-		},
-		{
-			LabelsLeftOut, isInfo, "The model labels its nodes; the new MachineSet does not.",
-			"Add the labels if the Windows nodes should have them.",
-		},
-		{
-			TaintsLeftOut, isInfo,
-			"The model taints its nodes; the new MachineSet does not. The kubelet itself sets `os=Windows:NoSchedule`.",
-			"Add the taints if the Windows nodes should have them.",
-		},
-		{
-			ReplicasZero, isInfo, "The manifest has no replicas, so that no machine starts before you have read it.",
-			"Scale the MachineSet with the command that the finding names.",
-		},
+		{ValueMissing, isError, "A value that the cloud needs is in no flag, model or object of the cluster.", "Give the flag that the finding names, or the cluster with `--from`."},
+		{PlatformMismatch, isError, "`--platform` is not the platform of the cluster.", "Leave `--platform` out, or read the right cluster."},
+		{NameInvalid, isError, "The name of the MachineSet is not a DNS label, or not one that the cloud accepts.", "Use lower case letters, digits and hyphens; begin with a letter and do not end with a hyphen."},
+		{NameTooLong, isError, "The name of the MachineSet is too long for the names of its Machines.", "Use a name as short as the finding says."},
+		{NameTaken, isError, "The cluster has a MachineSet of this name; applying the manifest would scale it to 0.", "Choose another name, or change the existing MachineSet with `oc edit`."},
+		{ImageInvalid, isError, "`--image` does not have the form that the platform uses.", "Give the image in the form that the finding names."},
+		{ZoneInvalid, isError, "`--zone` is not a zone of the region, or not a failure domain of the cluster.", "Give one of the zones or failure domains of the cluster."},
+		{SetInvalid, isError, "A `--set` has no value, an unknown path, or a value of the wrong type.", "Write `--set PATH=VALUE` with a field of the platform's providerSpec."},
+		{ModelMissing, isError, "The MachineSet that `--model` names is not in the inputs, or is of another platform.", "Choose one of the MachineSets that the finding names."},
+		{ModelInvalid, errorOrWarning, "A MachineSet of the cluster cannot be used as the model. It is a warning if the MachineSet was not chosen.", "Choose another one with `--model`."},
+		{InstanceTypeUnknown, isError, "The platform has no instance types.", "Leave `--instance-type` out, and give CPUs and memory with `--set`."},
+		{InstanceTypeNotAMD64, isError, "The instance type, or the machines of the model, have ARM processors. Windows nodes need x86-64.", "Give `--instance-type`, or another `--model`."},
+		{SubnetOfAnotherZone, isError, "The model's subnet is in another zone.", "Give the subnet: `--set subnet='{id: subnet-...}'`."},
+		{SubnetRenamed, isWarning, "The model's subnet is in another zone; its name is used with the zone replaced.", "Check that a subnet of this name exists."},
+		{DiskSmall, isWarning, "The root disk is smaller than the 120 GB that a Windows node needs, smaller than the disk of Microsoft's Windows images, or only a second disk is described.", "Give the size with the `--set` that the finding names; on Azure with a small disk, use an image called smalldisk."},
+		{NetworkUnusable, isWarning, "The providerSpec has more than one network, static addresses or EFA. A Windows node has one network card that gets its address by DHCP.", "Give one network with the `--set` that the finding names."},
+		{ConfidentialComputing, isWarning, "The providerSpec asks for confidential computing. A machine starts with it only if its Windows image and its instance type are made for it.", "Turn it off with the `--set` that the finding names, or give an image that the cloud names for it with `--image`."},
+		{ImageGeneration, isWarning, "The image is of generation 1, which sizes of Azure from v6 on do not boot.", "Give an image whose SKU ends in -g2 with `--image`, or a size such as Standard_D4s_v5 with `--instance-type`."},
+		{SecurityKept, isInfo, "The model uses a security type that needs an image of generation 2.", "Use such an image, for example one whose SKU ends in -g2."},
+		{LabelsLeftOut, isInfo, "The model labels its nodes; the new MachineSet does not.", "Add the labels if the Windows nodes should have them."},
+		{TaintsLeftOut, isInfo, "The model taints its nodes; the new MachineSet does not. The kubelet itself sets `os=Windows:NoSchedule`.", "Add the taints if the Windows nodes should have them."},
+		{ReplicasZero, isInfo, "The manifest has no replicas, so that no machine starts before you have read it.", "Scale the MachineSet with the command that the finding names."},
 	}
 }

@@ -8,15 +8,7 @@ const (
 
 func executableReasons() []Entry {
 	return []Entry{
-		{
-			PayloadInvalid, isError,
-			"The folder of `--payload` is not the one that the build wrote: a file is missing, changed or " +
-				"unknown, or the list is of another version.",
-			"Build the payload again: `make payload`.",
-		},
-		{
-			PayloadIncomplete, isError, "The payload lacks an executable that nodes on this platform need.",
-			"Build it: `make payload PAYLOAD=<name>`.",
-		},
+		{PayloadInvalid, isError, "The folder of `--payload` is not the one that the build wrote: a file is missing, changed or unknown, or the list is of another version.", "Build the payload again: `make payload`."},
+		{PayloadIncomplete, isError, "The payload lacks an executable that nodes on this platform need.", "Build it: `make payload PAYLOAD=<name>`."},
 	}
 }

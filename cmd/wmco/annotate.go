@@ -43,8 +43,7 @@ func annotationVerbs() []verb {
 	return []verb{
 		{
 			name: "pause", short: "Keep Windows nodes as they are",
-			long: "Keep nodes as they are: no rollout, no repair of drift. What is urgent, such as a new CA of " +
-				"the API server, still reaches them.",
+			long:    "Keep nodes as they are: no rollout, no repair of drift. What is urgent, such as a new CA of the API server, still reaches them.",
 			example: "  wmco pause winworker-x7k2p\n  wmco pause --all",
 			set: func(corev1.Node, time.Time, []published.Input) (string, string) {
 				return published.PausedAnnotation, "true"
@@ -60,8 +59,7 @@ func annotationVerbs() []verb {
 		},
 		{
 			name: "retry", short: "Try a bundle again that was rolled back",
-			long: "Try the published bundle once more on nodes that have rolled it back or could not apply it. " +
-				"Correct the cause first: wmco status NODE names it.",
+			long:    "Try the published bundle once more on nodes that have rolled it back or could not apply it. Correct the cause first: wmco status NODE names it.",
 			example: "  wmco retry winworker-x7k2p",
 			set: func(_ corev1.Node, now time.Time, _ []published.Input) (string, string) {
 				return published.RetryAnnotation, now.UTC().Format(time.RFC3339Nano)
@@ -69,10 +67,8 @@ func annotationVerbs() []verb {
 		},
 		{
 			name: "adopt", short: "Adopt Windows nodes of the existing operator",
-			long: "Ask the operator to adopt nodes that another operator has joined (docs/takeover.md). It asks " +
-				"the host of each what its adoption changes\n" +
-				"there, which wmco status NODE shows, and then gives the node its turn in the rollout. A paused " +
-				"node gets no turn before wmco resume.",
+			long: "Ask the operator to adopt nodes that another operator has joined (docs/takeover.md). It asks the host of each what its adoption changes\n" +
+				"there, which wmco status NODE shows, and then gives the node its turn in the rollout. A paused node gets no turn before wmco resume.",
 			example: "  wmco adopt winworker-x7k2p\n  wmco adopt --all",
 			set: func(corev1.Node, time.Time, []published.Input) (string, string) {
 				return published.AdoptAnnotation, published.AdoptTrue
@@ -82,10 +78,8 @@ func annotationVerbs() []verb {
 		},
 		{
 			name: "reboot", short: "Boot the hosts of Windows nodes, once",
-			long: "Have the host of each node booted once: the operator drains the node as for any other change, " +
-				"at most rollout.maxUnavailable nodes at a\n" +
-				"time, and PodDisruptionBudgets count. It does not wait for a rollout that is paused or stopped; " +
-				"a node that is paused keeps running.\n" +
+			long: "Have the host of each node booted once: the operator drains the node as for any other change, at most rollout.maxUnavailable nodes at a\n" +
+				"time, and PodDisruptionBudgets count. It does not wait for a rollout that is paused or stopped; a node that is paused keeps running.\n" +
 				"wmco status shows how far it is.",
 			example: "  wmco reboot winworker-x7k2p\n  wmco reboot --all",
 			set: func(_ corev1.Node, now time.Time, _ []published.Input) (string, string) {
@@ -137,11 +131,7 @@ type verbFlags struct {
 
 func verbCommand(a app, v verb) *cobra.Command {
 	var f verbFlags
-	statuses := []string{
-		"0  done", "2  usage, or a node that does not exist: nothing is changed",
-		"3  the cluster cannot be reached, or refuses the change", "4  some nodes are changed, and one is not",
-		"130  interrupted",
-	}
+	statuses := []string{"0  done", "2  usage, or a node that does not exist: nothing is changed", "3  the cluster cannot be reached, or refuses the change", "4  some nodes are changed, and one is not", "130  interrupted"}
 	use := v.name + " NODE...|--all|-l SELECTOR"
 	if v.confirms {
 		use += " --input INPUT"
@@ -225,10 +215,7 @@ func (f *verbFlags) confirmedInputs(v verb) ([]published.Input, error) {
 	var inputs []published.Input
 	for _, name := range f.inputs {
 		if !slices.Contains(confirmableInputs(), name) {
-			return nil, cli.UsageError(
-				"--input %s: must be one of %s%s", name, strings.Join(confirmableInputs(), ", "),
-				bundle.DidYouMean(name, confirmableInputs()),
-			)
+			return nil, cli.UsageError("--input %s: must be one of %s%s", name, strings.Join(confirmableInputs(), ", "), bundle.DidYouMean(name, confirmableInputs()))
 		}
 		inputs = append(inputs, published.Input(name))
 	}
@@ -236,9 +223,7 @@ func (f *verbFlags) confirmedInputs(v verb) ([]published.Input, error) {
 		return nil, cli.UsageError("say what to confirm with --input: one of %s", strings.Join(confirmableInputs(), ", "))
 	}
 	if len(inputs) > 1 && slices.Contains(inputs, published.InputUnreachableImages) {
-		return nil, cli.UsageError(
-			"confirm %s by itself: it is a finding, and the others are inputs", published.InputUnreachableImages,
-		)
+		return nil, cli.UsageError("confirm %s by itself: it is a finding, and the others are inputs", published.InputUnreachableImages)
 	}
 	return inputs, nil
 }
@@ -313,9 +298,7 @@ func (v verb) applicableNodes(nodes []corev1.Node, names []string) ([]corev1.Nod
 
 // annotateNodes changes the nodes one after the other and returns those that are changed. One that cannot be changed
 // does not stop the others.
-func (f *verbFlags) annotateNodes(
-	ctx context.Context, c client.Client, v verb, nodes []corev1.Node, of func(corev1.Node) (key, value string),
-) ([]annotated, error) {
+func (f *verbFlags) annotateNodes(ctx context.Context, c client.Client, v verb, nodes []corev1.Node, of func(corev1.Node) (key, value string)) ([]annotated, error) {
 	defer cli.Orderly(ctx)()
 	done := []annotated{}
 	var errs []error
@@ -338,9 +321,7 @@ func (f *verbFlags) annotateNodes(
 
 // annotateNode sets one annotation, and returns which. A Node with a resourceVersion that has changed since is read
 // again.
-func annotateNode(
-	ctx context.Context, c client.Client, n corev1.Node, of func(corev1.Node) (key, value string),
-) (key, value string, err error) {
+func annotateNode(ctx context.Context, c client.Client, n corev1.Node, of func(corev1.Node) (key, value string)) (key, value string, err error) {
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		key, value = of(n)
 		err := patchAnnotation(ctx, c, n, key, value)

@@ -87,11 +87,7 @@ func Kinds() []Kind {
 			Reason: reason.ClusterImagePolicyIgnored, Severity: bundle.SeverityWarning, GroupVersionKind: kindIn(groupConfig, "v1", "ClusterImagePolicy"), Instead: noSignatures, Fix: verify,
 			asks: func(o unstructured.Unstructured, _ labels.Set) bool { return o.GetName() != releasePolicy },
 		},
-		{
-			Reason: reason.ImagePolicyIgnored, Severity: bundle.SeverityWarning,
-			GroupVersionKind: kindIn(groupConfig, "v1", "ImagePolicy"), Instead: noSignatures, Fix: verify,
-			asks: always,
-		},
+		{Reason: reason.ImagePolicyIgnored, Severity: bundle.SeverityWarning, GroupVersionKind: kindIn(groupConfig, "v1", "ImagePolicy"), Instead: noSignatures, Fix: verify, asks: always},
 		{
 			Reason: reason.CRIOCredentialProviderConfigIgnored, Severity: bundle.SeverityWarning, GroupVersionKind: kindIn(groupConfig, "v1alpha1", "CRIOCredentialProviderConfig"),
 			Instead: "kubelets on Windows nodes use no credential provider of CRI-O", Fix: "put credentials for these registries into imagePullSecrets of the Pods",
@@ -103,22 +99,18 @@ func Kinds() []Kind {
 		},
 		{
 			Reason: reason.ContainerRuntimeConfigIgnored, Severity: bundle.SeverityInfo, GroupVersionKind: kindIn(groupMachineConfig, "v1", "ContainerRuntimeConfig"),
-			Instead: "Windows nodes run containerd, and take the settings containerd and pauseImage of " +
-				"windows-machine-config instead", Fix: "set containerd or pauseImage of windows-machine-config, where Windows nodes need it", asks: selectsPool,
+			Instead: "Windows nodes run containerd, and take the settings containerd and pauseImage of windows-machine-config instead", Fix: "set containerd or pauseImage of windows-machine-config, where Windows nodes need it", asks: selectsPool,
 		},
 		{
 			Reason: reason.MachineConfigFilesIgnored, Severity: bundle.SeverityInfo, GroupVersionKind: kindIn(groupMachineConfig, "v1", "MachineConfig"), Labels: map[string]string{roleLabel: WorkerPool},
 			Instead: "their files and units are not written to Windows nodes", Fix: "nothing if Windows nodes do not need them",
 			asks: func(o unstructured.Unstructured, _ labels.Set) bool {
-				return o.GetAnnotations()[generatedBy] == "" &&
-					(hasItems(o, "spec", "config", "storage", "files") || hasItems(o, "spec", "config", "systemd", "units"))
+				return o.GetAnnotations()[generatedBy] == "" && (hasItems(o, "spec", "config", "storage", "files") || hasItems(o, "spec", "config", "systemd", "units"))
 			},
 		},
 		{
 			Reason: reason.PinnedImageSetIgnored, Severity: bundle.SeverityInfo, GroupVersionKind: kindIn(groupMachineConfig, "v1", "PinnedImageSet"), Labels: map[string]string{roleLabel: WorkerPool},
-			Instead: "Windows nodes pull the images of sets with the label " + LabelPinnedFor + "=" +
-				PinnedForWindows, Fix: "nothing if Windows nodes do not need the images; otherwise label the set, " +
-				"or put images for Windows into a set of their own",
+			Instead: "Windows nodes pull the images of sets with the label " + LabelPinnedFor + "=" + PinnedForWindows, Fix: "nothing if Windows nodes do not need the images; otherwise label the set, or put images for Windows into a set of their own",
 			asks: func(o unstructured.Unstructured, _ labels.Set) bool {
 				return o.GetLabels()[LabelPinnedFor] != PinnedForWindows
 			},
@@ -128,8 +120,7 @@ func Kinds() []Kind {
 			Instead: "what a change costs a Windows node follows from the change alone: wmco diff shows it", Fix: "nothing; wmco diff shows what a change costs",
 			asks: func(o unstructured.Unstructured, _ labels.Set) bool {
 				policy := []string{"spec", "nodeDisruptionPolicy"}
-				return hasItems(o, append(policy, "files")...) || hasItems(o, append(policy, "units")...) ||
-					hasItems(o, append(policy, "sshkey", "actions")...)
+				return hasItems(o, append(policy, "files")...) || hasItems(o, append(policy, "units")...) || hasItems(o, append(policy, "sshkey", "actions")...)
 			},
 		},
 		{
