@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// AuthorizedKey is an SSH public key with which administrators can log in to the host: a line of AuthorizedKeysFile. It is not secret.
+// AuthorizedKey is an SSH public key with which administrators can log in to the host: a line of AuthorizedKeysFile. It
+// is not secret.
 type AuthorizedKey struct {
 	// Fingerprint is that of the key, as ssh-keygen -l prints it: "SHA256:..." (Fingerprint).
 	Fingerprint string `json:"fingerprint"`
@@ -18,8 +19,9 @@ type AuthorizedKey struct {
 	Impact Impact `json:"impact"`
 }
 
-// AuthorizedKeysFolder is where OpenSSH for Windows has its configuration, and AuthorizedKeysFile the file with the keys of all accounts of the
-// group Administrators (learn.microsoft.com/windows-server/administration/openssh/openssh_keymanagement, "Administrative user").
+// AuthorizedKeysFolder is where OpenSSH for Windows has its configuration, and AuthorizedKeysFile the file with the
+// keys of all accounts of the group Administrators
+// (learn.microsoft.com/windows-server/administration/openssh/openssh_keymanagement, "Administrative user").
 const (
 	AuthorizedKeysFolder = `C:\ProgramData\ssh`
 	AuthorizedKeysFile   = AuthorizedKeysFolder + `\administrators_authorized_keys`
@@ -36,9 +38,11 @@ var errKeyLine = errors.New("it is not ALGORITHM BASE64 of an SSH public key")
 func Fingerprint(line string) (string, error) {
 	algorithm, text, _ := strings.Cut(line, " ")
 	wire, err := base64.StdEncoding.Strict().DecodeString(text)
-	// The wire form begins with the name of the algorithm, after its length (RFC 4253, 6.6). The decoder skips line breaks, of which a line has none.
+	// The wire form begins with the name of the algorithm, after its length (RFC 4253, 6.6). The decoder skips line
+	// breaks, of which a line has none.
 	prefix := string([]byte{0, 0, 0, byte(len(algorithm))}) + algorithm
-	if err != nil || strings.ContainsAny(text, "\r\n") || !slices.Contains(keyAlgorithms(), algorithm) || !strings.HasPrefix(string(wire), prefix) {
+	if err != nil || strings.ContainsAny(text, "\r\n") || !slices.Contains(keyAlgorithms(), algorithm) ||
+		!strings.HasPrefix(string(wire), prefix) {
 		return "", errKeyLine
 	}
 	sum := sha256.Sum256(wire)

@@ -7,12 +7,14 @@ type BootReason string
 
 // Each is a place in the registry that Windows and its updates write.
 const (
-	// BootForComponents means that a component of Windows was installed, updated or removed: the key RebootPending of Component Based Servicing.
+	// BootForComponents means that a component of Windows was installed, updated or removed: the key RebootPending of
+	// Component Based Servicing.
 	BootForComponents BootReason = "Components"
 	// BootForUpdates means that an update was installed: the key RebootRequired of Windows Update.
 	BootForUpdates BootReason = "Updates"
-	// BootForFiles means that files in use are replaced or removed with the next boot: the value PendingFileRenameOperations of the Session Manager
-	// (learn.microsoft.com, MoveFileExW, MOVEFILE_DELAY_UNTIL_REBOOT).
+	// BootForFiles means that files in use are replaced or removed with the next boot: the value
+	// PendingFileRenameOperations of the Session Manager (learn.microsoft.com, MoveFileExW,
+	// MOVEFILE_DELAY_UNTIL_REBOOT).
 	BootForFiles BootReason = "Files"
 )
 

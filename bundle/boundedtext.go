@@ -2,8 +2,8 @@ package bundle
 
 import "strings"
 
-// BoundedText returns what another computer says as one line of at most so many bytes, without control characters and without what may be a
-// secret.
+// BoundedText returns what another computer says as one line of at most so many bytes, without control characters and
+// without what may be a secret.
 func BoundedText(text string, most int) string {
 	// What is cut off costs nothing: masks take time.
 	if limit := 4 * most; len(text) > limit {

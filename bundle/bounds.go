@@ -6,22 +6,23 @@ import (
 	"unicode/utf8"
 )
 
-// The longest texts of a finding, in characters. An input may be as large as the API server stores (1 MiB), and messages quote it.
+// The longest texts of a finding, in characters. An input may be as large as the API server stores (1 MiB), and
+// messages quote it.
 const (
 	maxFindingMessage = 1000
 	maxFindingFix     = 500
 	maxFindingField   = 250
 )
 
-// clipped returns the finding with texts that fit into a condition, an Event and a terminal.
-func (f Finding) clipped() Finding {
-	f.Field, f.Message, f.Fix = clip(f.Field, maxFindingField), clip(f.Message, maxFindingMessage), clip(f.Fix, maxFindingFix)
-	f.Accepted = Acceptance{clip(f.Accepted.Reason, maxFindingFix), clip(f.Accepted.Owner, maxFindingField)}
+// clipTexts returns the finding with texts that fit into a condition, an Event and a terminal.
+func (f Finding) clipTexts() Finding {
+	f.Field, f.Message, f.Fix = clipText(f.Field, maxFindingField), clipText(f.Message, maxFindingMessage), clipText(f.Fix, maxFindingFix)
+	f.Accepted = Acceptance{clipText(f.Accepted.Reason, maxFindingFix), clipText(f.Accepted.Owner, maxFindingField)}
 	return f
 }
 
-// clip returns the beginning of a text, and how much more there is.
-func clip(text string, most int) string {
+// clipText returns the beginning of a text, and how much more there is.
+func clipText(text string, most int) string {
 	if len(text) <= most { // in bytes, which are at least as many
 		return text
 	}
@@ -41,16 +42,16 @@ const (
 	MostAnswers = 200
 )
 
-// AtMost returns the first findings about each object. In place of the others there is one with the given reason, which says how many
-// they are; its severity is the highest of theirs, so that what refused the inputs still does.
+// AtMost returns the first findings about each object. In place of the others there is one with the given reason, which
+// says how many they are; its severity is the highest of theirs, so that what refused the inputs still does.
 func (f Findings) AtMost(most int, reason string) Findings {
 	total, kept, rest := map[Ref]int{}, map[Ref]int{}, map[Ref]int{}
 	for _, x := range f {
-		total[x.about()]++
+		total[x.objectRef()]++
 	}
 	out := slices.Clone(f[:0])
 	for _, x := range f {
-		object := x.about()
+		object := x.objectRef()
 		// One that is left out alone takes as much space as the one that says so.
 		if kept[object] < most || total[object] == most+1 {
 			kept[object]++
@@ -61,7 +62,11 @@ func (f Findings) AtMost(most int, reason string) Findings {
 		if !ok {
 			rest[object], i = len(out), len(out)
 			n := total[object] - most
-			out = append(out, Finding{Severity: openSeverity(x), Reason: reason, Object: object, Message: "and " + Count(n, "more finding") + " about this object", Fix: "fix those that are shown, and look again"})
+			out = append(out, Finding{
+				Severity: openSeverity(x), Reason: reason, Object: object,
+				Message: "and " + Count(n, "more finding") + " about this object",
+				Fix:     "fix those that are shown, and look again",
+			})
 		}
 		if severity := openSeverity(x); severity.rank() < out[i].Severity.rank() {
 			out[i].Severity = severity
@@ -78,8 +83,8 @@ func openSeverity(f Finding) Severity {
 	return f.Severity
 }
 
-// about is the object of a finding, without the line in its file.
-func (f Finding) about() Ref {
+// objectRef is the object of a finding, without the line in its file.
+func (f Finding) objectRef() Ref {
 	r := f.Object
 	r.Line, r.Digest = 0, ""
 	return r

@@ -66,20 +66,20 @@ func (b Bundle) Layers() []Layer { return []Layer{b.Cluster, b.Node} }
 
 // Files returns the files of both layers by path.
 func (b Bundle) Files() []File {
-	return collect(b, func(l Layer) []File { return l.Files }, func(f File) string { return FoldPath(f.Path) })
+	return collectSorted(b, func(l Layer) []File { return l.Files }, func(f File) string { return FoldPath(f.Path) })
 }
 
 // Services returns the services of both layers by name.
 func (b Bundle) Services() []Service {
-	return collect(b, func(l Layer) []Service { return l.Services }, func(s Service) string { return s.Name })
+	return collectSorted(b, func(l Layer) []Service { return l.Services }, func(s Service) string { return s.Name })
 }
 
 // Payload returns the executables of both layers by path.
 func (b Bundle) Payload() []Payload {
-	return collect(b, func(l Layer) []Payload { return l.Payload }, func(p Payload) string { return FoldPath(p.Path) })
+	return collectSorted(b, func(l Layer) []Payload { return l.Payload }, func(p Payload) string { return FoldPath(p.Path) })
 }
 
-func collect[E any](b Bundle, list func(Layer) []E, key func(E) string) []E {
+func collectSorted[E any](b Bundle, list func(Layer) []E, key func(E) string) []E {
 	all := slices.Concat(list(b.Cluster), list(b.Node))
 	slices.SortStableFunc(all, func(x, y E) int { return strings.Compare(key(x), key(y)) })
 	return all
@@ -97,7 +97,7 @@ func (l *Layer) Normalize() {
 // secret in the node layer.
 func (l *Layer) Check() error {
 	for _, k := range kinds {
-		if err := k.check(l); err != nil {
+		if err := k.checkOrder(l); err != nil {
 			return fmt.Errorf("%w: %s layer: %w", ErrInconsistent, l.Kind, err)
 		}
 	}
@@ -129,8 +129,9 @@ func (l *Layer) checkSecrets() error {
 	return nil
 }
 
-// Check returns an error for the first thing that makes the bundle invalid: that of a layer, an entry in both layers, two
-// entries of which no host can have both, a service that depends on itself or that needs something that does not exist.
+// Check returns an error for the first thing that makes the bundle invalid: that of a layer, an entry in both layers,
+// two entries of which no host can have both, a service that depends on itself or that needs something that does not
+// exist.
 func (b Bundle) Check() error {
 	for _, l := range b.Layers() {
 		if err := l.Check(); err != nil {
@@ -174,7 +175,10 @@ func (b Bundle) checkServices() error {
 			}
 		}
 		if s.Environment != "" && !environments[s.Environment] {
-			return fmt.Errorf("%w: service %s uses environment %s, which is not in the bundle", ErrInconsistent, s.Name, s.Environment)
+			return fmt.Errorf(
+				"%w: service %s uses environment %s, which is not in the bundle", ErrInconsistent, s.Name,
+				s.Environment,
+			)
 		}
 	}
 	return nil
@@ -184,7 +188,7 @@ func (b Bundle) checkServices() error {
 func (l *Layer) IDs() []EntryID {
 	var ids []EntryID
 	for _, k := range kinds {
-		ids = append(ids, k.ids(l)...)
+		ids = append(ids, k.entryIDs(l)...)
 	}
 	return ids
 }

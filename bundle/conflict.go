@@ -11,7 +11,7 @@ func (b Bundle) checkPaths() error {
 	files, all := map[string]EntryID{}, map[string]EntryID{}
 	var paths []string
 	for _, l := range b.Layers() {
-		for _, e := range l.placed() {
+		for _, e := range l.placedEntries() {
 			key := FoldPath(e.path)
 			id := e.kind.ID(e.path)
 			if other, ok := all[key]; ok {
@@ -40,7 +40,7 @@ type placed struct {
 	path string
 }
 
-func (l *Layer) placed() []placed {
+func (l *Layer) placedEntries() []placed {
 	var all []placed
 	for _, d := range l.Directories {
 		all = append(all, placed{KindDirectory, d.Path})

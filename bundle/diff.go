@@ -30,8 +30,8 @@ type Change struct {
 	Impact Impact `json:"impact"`
 	// Restarts are the services that the change restarts, by name.
 	Restarts []string `json:"restarts,omitempty"`
-	// Causes are the objects that made the change: of those that the entry comes from, the new, changed and removed ones
-	// where they are known, otherwise all. For a removal they are those of the old side.
+	// Causes are the objects that made the change: of those that the entry comes from, the new, changed and removed
+	// ones where they are known, otherwise all. For a removal they are those of the old side.
 	Causes []Ref `json:"causes,omitempty"`
 	// Secret reports whether Before and After show masked text.
 	Secret bool `json:"secret,omitempty"`
@@ -82,25 +82,25 @@ func (c Changes) Restarts() []string {
 // Diff compares two bundles entry by entry and returns the changes with the highest impact first. The layer of an entry
 // does not matter.
 func Diff(before, after Bundle) Changes {
-	old, now := before.entries(), after.entries()
-	blame := blame{before: before.Provenance.objects(), after: after.Provenance.objects()}
+	old, now := before.entriesByID(), after.entriesByID()
+	blame := blame{before: before.Provenance.objectDigests(), after: after.Provenance.objectDigests()}
 	var changes Changes
 	for id, a := range now {
 		b, had := old[id]
 		switch {
 		case !had:
-			changes = append(changes, after.change(id, ActionAdd, entry{}, a))
-		case !b.equal(a):
-			changes = append(changes, after.change(id, ActionChange, b, a))
+			changes = append(changes, after.newChange(id, ActionAdd, entry{}, a))
+		case !b.sameContent(a):
+			changes = append(changes, after.newChange(id, ActionChange, b, a))
 		}
 	}
 	for id, b := range old {
 		if _, has := now[id]; !has {
-			changes = append(changes, before.change(id, ActionRemove, b, entry{}))
+			changes = append(changes, before.newChange(id, ActionRemove, b, entry{}))
 		}
 	}
 	for i, c := range changes {
-		changes[i].Causes = blame.causes(before.Provenance[c.Entry], after.Provenance[c.Entry])
+		changes[i].Causes = blame.changedCauses(before.Provenance[c.Entry], after.Provenance[c.Entry])
 	}
 	slices.SortFunc(changes, func(a, b Change) int {
 		return cmp.Or(cmp.Compare(b.Impact.Rank(), a.Impact.Rank()), cmp.Compare(a.Entry, b.Entry))
@@ -113,8 +113,8 @@ type name struct{ group, kind, namespace, name string }
 
 func (r Ref) name() name { return name{r.Group, r.Kind, r.Namespace, r.Name} }
 
-// objects returns the digests of all objects that a bundle comes from.
-func (p Provenance) objects() map[name]Digest {
+// objectDigests returns the digests of all objects that a bundle comes from.
+func (p Provenance) objectDigests() map[name]Digest {
 	all := map[name]Digest{}
 	for _, refs := range p {
 		for _, r := range refs {
@@ -127,9 +127,9 @@ func (p Provenance) objects() map[name]Digest {
 // blame knows which objects differ between the sides.
 type blame struct{ before, after map[name]Digest }
 
-// causes returns the objects of an entry that are new, changed or removed. Where none is, for example because the program
-// is a newer one, it returns all objects that the entry comes from.
-func (b blame) causes(before, after []Ref) []Ref {
+// changedCauses returns the objects of an entry that are new, changed or removed. Where none is, for example because
+// the program is a newer one, it returns all objects that the entry comes from.
+func (b blame) changedCauses(before, after []Ref) []Ref {
 	var list, all []Ref
 	seen := map[name]bool{}
 	for _, r := range slices.Concat(after, before) {
@@ -159,9 +159,9 @@ type entry struct {
 	impact  Impact
 }
 
-// equal compares what is written to the node. Digests of secrets are not compared: previews mask them, and two keys give
-// two digests of one secret. Where one side has only the preview, the previews are compared.
-func (e entry) equal(other entry) bool {
+// sameContent compares what is written to the node. Digests of secrets are not compared: previews mask them, and two
+// keys give two digests of one secret. Where one side has only the preview, the previews are compared.
+func (e entry) sameContent(other entry) bool {
 	if !reflect.DeepEqual(e.value, other.value) {
 		return false
 	}
@@ -174,15 +174,18 @@ func (e entry) equal(other entry) bool {
 	return bytes.Equal(e.content.Data, other.content.Data)
 }
 
-func (e entry) shown() []byte {
+func (e entry) shownText() []byte {
 	if e.content == nil {
 		return nil
 	}
 	return e.content.Shown()
 }
 
-func (b Bundle) change(id EntryID, action Action, before, after entry) Change {
-	c := Change{Entry: id, Action: action, Before: before.value, After: after.value, BeforeText: before.shown(), AfterText: after.shown()}
+func (b Bundle) newChange(id EntryID, action Action, before, after entry) Change {
+	c := Change{
+		Entry: id, Action: action, Before: before.value, After: after.value, BeforeText: before.shownText(),
+		AfterText: after.shownText(),
+	}
 	c.Impact = after.impact
 	if action == ActionRemove || before.impact.Rank() > after.impact.Rank() && before.value != nil {
 		c.Impact = before.impact
@@ -192,23 +195,23 @@ func (b Bundle) change(id EntryID, action Action, before, after entry) Change {
 		c.Impact = ImpactNone
 	}
 	if c.Impact.Rank() >= ImpactRestart.Rank() {
-		c.Restarts = b.restarts(c)
+		c.Restarts = b.restartsOf(c)
 	}
 	return c
 }
 
 // restartsService reports whether a change of a service's definition restarts it: only another command or environment
-// does. Recovery, dependencies, probes and the limits of logs that others rotate are read by those who act on them. It is
-// true for everything that is not a service.
+// does. Recovery, dependencies, probes and the limits of logs that others rotate are read by those who act on them. It
+// is true for everything that is not a service.
 func restartsService(before, after any) bool {
 	old, isService := before.(Service)
 	now, stays := after.(Service)
 	return !isService || !stays || !slices.Equal(old.Argv, now.Argv) || old.Environment != now.Environment
 }
 
-// restarts returns the services that a change of an entry restarts: the service itself, those that read the file or
+// restartsOf returns the services that a change of an entry restarts: the service itself, those that read the file or
 // program, those that use the environment. A service that is removed is stopped and not restarted.
-func (b Bundle) restarts(c Change) []string {
+func (b Bundle) restartsOf(c Change) []string {
 	if c.Kind() == KindService && c.Action != ActionRemove {
 		return []string{c.Name()}
 	}
@@ -222,24 +225,25 @@ func (b Bundle) restarts(c Change) []string {
 	return names
 }
 
-// entries returns all entries of both layers by ID.
-func (b Bundle) entries() map[EntryID]entry {
+// entriesByID returns all entries of both layers by ID.
+func (b Bundle) entriesByID() map[EntryID]entry {
 	all := map[EntryID]entry{}
 	for _, k := range kinds {
-		k.entries(&b.Cluster, all)
-		k.entries(&b.Node, all)
+		k.addEntries(&b.Cluster, all)
+		k.addEntries(&b.Node, all)
 	}
 	return all
 }
 
-func (f File) compared() (File, *Content) {
+func (f File) withContent() (File, *Content) {
 	content := f.Content
 	f.Content, f.Digest, f.Size = Content{}, "", 0
 	return f, &content
 }
 
-// compared returns the value of a variable as its content, so that a secret one is compared and shown like a secret file.
-func (v Variable) compared() (Variable, *Content) {
+// withContent returns the value of a variable as its content, so that a secret one is compared and shown like a secret
+// file.
+func (v Variable) withContent() (Variable, *Content) {
 	content := v.Content
 	if !v.Secret() {
 		content = Content{Data: []byte(v.Value + "\n")}
@@ -247,12 +251,12 @@ func (v Variable) compared() (Variable, *Content) {
 	return Variable{Name: v.Name, Impact: v.Impact}, &content
 }
 
-// compared returns all variables of an environment as one content, one line each.
-func (e Environment) compared() (Environment, *Content) {
+// withContent returns all variables of an environment as one content, one line each.
+func (e Environment) withContent() (Environment, *Content) {
 	content := Content{Data: []byte{}}
 	shown, known := []byte{}, true
 	for _, v := range e.Variables {
-		_, value := v.compared()
+		_, value := v.withContent()
 		known = known && value.Data != nil
 		content.Data = fmt.Appendf(content.Data, "%s=%s\n", v.Name, bytes.TrimSuffix(value.Data, []byte("\n")))
 		shown = fmt.Appendf(shown, "%s=%s\n", v.Name, bytes.TrimSuffix(value.Shown(), []byte("\n")))

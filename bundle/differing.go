@@ -5,10 +5,11 @@ import (
 	"slices"
 )
 
-// Differing returns the entries that only one of two bundles has, or that differ between them, sorted. Contents are compared by their
-// digests, so that bundles without contents, as hosts keep them, can be compared. Digests of secrets must have one key.
+// Differing returns the entries that only one of two bundles has, or that differ between them, sorted. Contents are
+// compared by their digests, so that bundles without contents, as hosts keep them, can be compared. Digests of secrets
+// must have one key.
 func Differing(a, b Bundle) []EntryID {
-	all, others := a.encoded(), b.encoded()
+	all, others := a.encodedEntries(), b.encodedEntries()
 	for id, text := range others {
 		if other, ok := all[id]; ok && other == text {
 			delete(all, id)
@@ -19,12 +20,12 @@ func Differing(a, b Bundle) []EntryID {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// encoded returns the entries of both layers as a manifest has them.
-func (b Bundle) encoded() map[EntryID]string {
+// encodedEntries returns the entries of both layers as a manifest has them.
+func (b Bundle) encodedEntries() map[EntryID]string {
 	all := map[EntryID]string{}
 	for _, k := range kinds {
-		k.encoded(&b.Cluster, all)
-		k.encoded(&b.Node, all)
+		k.addEncoded(&b.Cluster, all)
+		k.addEncoded(&b.Node, all)
 	}
 	return all
 }

@@ -15,8 +15,8 @@ import (
 // secret content in a preview, where there is no key.
 type Digest string
 
-// Masked stands for the digest of a secret in a preview. It is the same for all secrets, so a preview shows nothing about
-// one, not even that it changed.
+// Masked stands for the digest of a secret in a preview. It is the same for all secrets, so a preview shows nothing
+// about one, not even that it changed.
 const Masked Digest = "masked"
 
 const keyedAlgorithm = "hmac-sha256"

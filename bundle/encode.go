@@ -54,7 +54,7 @@ func (l *Layer) Encode() ([]byte, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
 	}
-	return marshal(l)
+	return marshalJSON(l)
 }
 
 // Digest returns the digest of the layer's canonical encoding. Entries with secrets are in it by their keyed digests.
@@ -92,7 +92,7 @@ func (b Bundle) Manifest() (Manifest, error) {
 
 // DigestLayers returns the digest of the bundle with these layers.
 func DigestLayers(cluster, node Digest) (Digest, error) {
-	data, err := marshal(struct {
+	data, err := marshalJSON(struct {
 		Schema int      `json:"schema"`
 		Layers []Digest `json:"layers"`
 	}{Schema, []Digest{cluster, node}})
@@ -106,7 +106,7 @@ func DigestLayers(cluster, node Digest) (Digest, error) {
 // a newer schema is a *SchemaError.
 func DecodeLayer(data []byte) (Layer, error) {
 	var l Layer
-	if err := decode(data, "layer", &l); err != nil {
+	if err := decodeStrict(data, "layer", &l); err != nil {
 		return Layer{}, err
 	}
 	return l, l.checkDecoded()
@@ -125,7 +125,7 @@ func (l *Layer) checkDecoded() error {
 // DecodeManifest reads a manifest and checks it against the digests in it.
 func DecodeManifest(data []byte) (Manifest, error) {
 	var m Manifest
-	if err := decode(data, "manifest", &m); err != nil {
+	if err := decodeStrict(data, "manifest", &m); err != nil {
 		return Manifest{}, err
 	}
 	if err := m.Check(); err != nil {
@@ -134,7 +134,8 @@ func DecodeManifest(data []byte) (Manifest, error) {
 	return m, nil
 }
 
-// Check returns an error for the first thing that makes a manifest invalid: its layers, or a digest that does not match.
+// Check returns an error for the first thing that makes a manifest invalid: its layers, or a digest that does not
+// match.
 func (m Manifest) Check() error {
 	if len(m.Layers) != 2 || m.Layers[0].Layer.Kind != LayerCluster || m.Layers[1].Layer.Kind != LayerNode {
 		return fmt.Errorf("%w: a manifest has a cluster layer and a node layer, in this order", ErrInconsistent)
@@ -151,7 +152,10 @@ func (m Manifest) Check() error {
 	}
 	for i, l := range again.Layers {
 		if l.Digest != m.Layers[i].Digest {
-			return fmt.Errorf("%w: %s layer has digest %s, the manifest says %s", ErrInconsistent, l.Layer.Kind, l.Digest, m.Layers[i].Digest)
+			return fmt.Errorf(
+				"%w: %s layer has digest %s, the manifest says %s", ErrInconsistent, l.Layer.Kind, l.Digest,
+				m.Layers[i].Digest,
+			)
 		}
 	}
 	if again.Digest != m.Digest {
@@ -160,7 +164,8 @@ func (m Manifest) Check() error {
 	return nil
 }
 
-// CheckEncoded is Check for a manifest that was not read from its encoding: one that DecodeManifest would not read is refused too.
+// CheckEncoded is Check for a manifest that was not read from its encoding: one that DecodeManifest would not read is
+// refused too.
 func (m Manifest) CheckEncoded() error {
 	data, err := m.Encode()
 	if err != nil {
@@ -174,7 +179,7 @@ func (m Manifest) CheckEncoded() error {
 
 // Encode returns the manifest as indented JSON with one newline at the end, which people and programs read.
 func (m Manifest) Encode() ([]byte, error) {
-	data, err := marshal(m)
+	data, err := marshalJSON(m)
 	if err != nil {
 		return nil, err
 	}
@@ -185,8 +190,8 @@ func (m Manifest) Encode() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// marshal is json.Marshal without HTML escapes, which would make paths and URLs hard to read.
-func marshal(v any) ([]byte, error) {
+// marshalJSON is json.Marshal without HTML escapes, which would make paths and URLs hard to read.
+func marshalJSON(v any) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
@@ -196,8 +201,8 @@ func marshal(v any) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// CheckSchema checks the schema version of one JSON value, before its fields are read: a newer format is a *SchemaError and
-// not an unknown field.
+// CheckSchema checks the schema version of one JSON value, before its fields are read: a newer format is a *SchemaError
+// and not an unknown field.
 func CheckSchema(data []byte, what string, newest int) error {
 	var head struct {
 		Schema int `json:"schema"`
@@ -214,15 +219,16 @@ func CheckSchema(data []byte, what string, newest int) error {
 	return nil
 }
 
-// MaxManifest is the largest encoding of a manifest, in bytes, and maxValues the largest number of values in it. A thousand
-// files make a manifest of 0.3 MB with 7,000 values. An entry without fields takes 3 bytes to write and up to 400 in memory.
+// MaxManifest is the largest encoding of a manifest, in bytes, and maxValues the largest number of values in it. A
+// thousand files make a manifest of 0.3 MB with 7,000 values. An entry without fields takes 3 bytes to write and up to
+// 400 in memory.
 const (
 	MaxManifest = 16 << 20
 	maxValues   = 200_000
 )
 
-// CheckValues returns an error if JSON has more values than limit: objects, lists and what is in them. It is called before the
-// values are built, and takes no memory.
+// CheckValues returns an error if JSON has more values than limit: objects, lists and what is in them. It is called
+// before the values are built, and takes no memory.
 func CheckValues(data []byte, what string, limit int) error {
 	n, text := 0, false
 	for i := 0; i < len(data); i++ {
@@ -255,8 +261,8 @@ func checkLimits(data []byte, what string) error {
 	return CheckSchema(data, what, Schema)
 }
 
-// decode reads one JSON value strictly.
-func decode(data []byte, what string, into any) error {
+// decodeStrict reads one JSON value strictly.
+func decodeStrict(data []byte, what string, into any) error {
 	if err := checkLimits(data, what); err != nil {
 		return err
 	}

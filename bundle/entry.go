@@ -5,7 +5,8 @@ type Layer struct {
 	Schema int       `json:"schema"`
 	Kind   LayerKind `json:"kind"`
 	Stage  Stage     `json:"stage"`
-	// NodeName is the name of the Node that a node layer is for. It is empty before there is one, and for a node whose agent does not read it.
+	// NodeName is the name of the Node that a node layer is for. It is empty before there is one, and for a node whose
+	// agent does not read it.
 	NodeName     string        `json:"nodeName,omitempty"`
 	Directories  []Directory   `json:"directories,omitempty"`
 	Files        []File        `json:"files,omitempty"`
@@ -42,7 +43,8 @@ const (
 	ImpactReboot Impact = "reboot"
 )
 
-// Rank orders impacts from none (0) to reboot (3). An unknown impact ranks above all, so that it is never taken for none.
+// Rank orders impacts from none (0) to reboot (3). An unknown impact ranks above all, so that it is never taken for
+// none.
 func (i Impact) Rank() int {
 	switch i {
 	case ImpactNone:
@@ -182,8 +184,8 @@ type Probe struct {
 	SettleSeconds int `json:"settleSeconds,omitempty"`
 }
 
-// DefaultSettleSeconds is the time in which a service that fails after its start usually does: it reads its configuration,
-// reaches its dependencies, and answers before it finds out.
+// DefaultSettleSeconds is the time in which a service that fails after its start usually does: it reads its
+// configuration, reaches its dependencies, and answers before it finds out.
 const DefaultSettleSeconds = 10
 
 // RotationKind is who keeps a log limited in size and number.
@@ -221,13 +223,15 @@ const AgentService = "windows-instance-config-daemon"
 // AgentProgram is how the node agent calls itself: in its requests, and as the source of its Events.
 const AgentProgram = "wmco-node"
 
-// SigningKeysFile is where a host keeps the public keys of the operator: what is published for its Node is signed with one of them.
+// SigningKeysFile is where a host keeps the public keys of the operator: what is published for its Node is signed with
+// one of them.
 const SigningKeysFile = `C:\k\desired-state-keys.pem`
 
 // LedgerCopy is the name of the file beside the logs of the node agent that says what is managed on the host.
 const LedgerCopy = "ledger.json"
 
-// GuardService is the service that restores the node agent if a new one does not work. It exists while the agent is exchanged.
+// GuardService is the service that restores the node agent if a new one does not work. It exists while the agent is
+// exchanged.
 const GuardService = AgentService + "-guard"
 
 // Service is one Windows service.

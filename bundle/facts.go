@@ -42,7 +42,8 @@ type Facts struct {
 	// Networks and Endpoints are the state of the Host Networking Service.
 	Networks  []HNSNetwork  `json:"networks,omitempty"`
 	Endpoints []HNSEndpoint `json:"endpoints,omitempty"`
-	// Unknown are the parts that Windows did not tell, by name. What they would say is empty then, or what was known before.
+	// Unknown are the parts that Windows did not tell, by name. What they would say is empty then, or what was known
+	// before.
 	Unknown []UnknownFact `json:"unknown,omitempty"`
 	// Kubelet is for those who reach the host, and not reported on its Node.
 	Kubelet Kubelet `json:"kubelet,omitzero"`
@@ -72,8 +73,9 @@ type HNSEndpoint struct {
 	IP      string `json:"ip,omitempty"`
 }
 
-// InReportForm returns the facts in the form in which they are reported, which is the same for as long as what is rendered from them is: sorted, without
-// the kubelet, and with those endpoints alone that are named. Those of pods come and go.
+// InReportForm returns the facts in the form in which they are reported, which is the same for as long as what is
+// rendered from them is: sorted, without the kubelet, and with those endpoints alone that are named. Those of pods come
+// and go.
 func (f Facts) InReportForm(endpoints map[string]bool) Facts {
 	f.Kubelet = Kubelet{}
 	f.PendingBoots = sortedCopy(f.PendingBoots, func(a, b BootReason) int { return strings.Compare(string(a), string(b)) })
@@ -91,8 +93,8 @@ func sortedCopy[E any](list []E, compare func(a, b E) int) []E {
 	return list
 }
 
-// FirstName returns the name of a Node that a cloud means: the first of several, without its final dot, in lower case, as kubelets on Linux
-// take it. A set of DHCP options on AWS may have several domains, or one with a final dot
+// FirstName returns the name of a Node that a cloud means: the first of several, without its final dot, in lower case,
+// as kubelets on Linux take it. A set of DHCP options on AWS may have several domains, or one with a final dot
 // (github.com/openshift/machine-config-operator, aws-kubelet-nodename).
 func FirstName(text string) string {
 	names := strings.Fields(text)
@@ -125,14 +127,16 @@ func (f Facts) Endpoint(name string) HNSEndpoint {
 	return HNSEndpoint{}
 }
 
-// The most addresses, networks and endpoints that facts have. A host with an address for each web site has some hundreds, and each Pod has an endpoint.
+// The most addresses, networks and endpoints that facts have. A host with an address for each web site has some
+// hundreds, and each Pod has an endpoint.
 const (
 	maxFactAddresses = 512
 	maxFactNetworks  = 64
 	maxFactEndpoints = 4096
 )
 
-// ExceedsLimit says of what there is more than facts may have; empty if they are within the limits. Each of them is compared with what is known of all hosts.
+// ExceedsLimit says of what there is more than facts may have; empty if they are within the limits. Each of them is
+// compared with what is known of all hosts.
 func (f Facts) ExceedsLimit() string {
 	for _, part := range []struct {
 		what        string
@@ -216,7 +220,7 @@ func DecodeFacts(r io.Reader) ([]Facts, error) {
 
 func decodeFacts(raw []byte) (Facts, error) {
 	var f Facts
-	if err := decode(raw, "facts", &f); err != nil {
+	if err := decodeStrict(raw, "facts", &f); err != nil {
 		return Facts{}, err
 	}
 	if why := f.ExceedsLimit(); why != "" {

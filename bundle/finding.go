@@ -114,12 +114,12 @@ func (f Findings) AtLeast(s Severity) Findings {
 	return slices.DeleteFunc(slices.Clone(f), func(x Finding) bool { return x.Severity.rank() > s.rank() })
 }
 
-// Sorted returns the findings without exact repeats, the most severe first, then by node, object, field and reason. Texts that quote too
-// much of an input are clipped.
+// Sorted returns the findings without exact repeats, the most severe first, then by node, object, field and reason.
+// Texts that quote too much of an input are clipped.
 func (f Findings) Sorted() Findings {
 	out := slices.Clone(f)
 	for i := range out {
-		out[i] = out[i].clipped()
+		out[i] = out[i].clipTexts()
 	}
 	slices.SortStableFunc(out, compareFindings)
 	return slices.Compact(out)

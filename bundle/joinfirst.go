@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// JoinFirst joins the first few of a list for people, and ends with what rest returns for the number of those that are left out.
+// JoinFirst joins the first few of a list for people, and ends with what rest returns for the number of those that are
+// left out.
 func JoinFirst(list []string, most int, separator string, rest func(left int) string) string {
 	text := strings.Join(list[:min(len(list), most)], separator)
 	if left := len(list) - most; left > 0 {

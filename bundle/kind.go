@@ -11,8 +11,8 @@ import (
 // described is what every description can do, whatever the type of its entries.
 type described interface {
 	about() Kind
-	// encoded adds the entries of a layer as a manifest has them.
-	encoded(l *Layer, into map[EntryID]string)
+	// addEncoded adds the entries of a layer as a manifest has them.
+	addEncoded(l *Layer, into map[EntryID]string)
 	listed
 	shown
 }
@@ -20,16 +20,16 @@ type described interface {
 // listed is the list of one kind in a layer.
 type listed interface {
 	sort(l *Layer)
-	check(l *Layer) error
-	ids(l *Layer) []EntryID
-	entries(l *Layer, into map[EntryID]entry)
-	settings(l *Layer) []Setting
+	checkOrder(l *Layer) error
+	entryIDs(l *Layer) []EntryID
+	addEntries(l *Layer, into map[EntryID]entry)
+	listSettings(l *Layer) []Setting
 }
 
 // shown are the entries of one kind for people.
 type shown interface {
 	values(b Bundle) any
-	texts(b Bundle) []string
+	allTexts(b Bundle) []string
 }
 
 // Kinds returns the descriptions of all kinds of entries, in the order of the lists of a layer.
@@ -43,13 +43,13 @@ func Kinds() []Kind {
 
 // Describe returns the description of a kind, a zero one for a kind that does not exist.
 func Describe(k EntryKind) Kind {
-	if d := k.described(); d != nil {
+	if d := k.describedKind(); d != nil {
 		return d.about()
 	}
 	return Kind{}
 }
 
-func (k EntryKind) described() described {
+func (k EntryKind) describedKind() described {
 	i := slices.IndexFunc(kinds, func(d described) bool { return d.about().Kind == k })
 	if i < 0 {
 		return nil
@@ -61,14 +61,14 @@ func (k EntryKind) described() described {
 func (l *Layer) Settings() []Setting {
 	var all []Setting
 	for _, k := range kinds {
-		all = append(all, k.settings(l)...)
+		all = append(all, k.listSettings(l)...)
 	}
 	return all
 }
 
 // Values returns the entries of one kind of both layers as a slice of their own type; nil when there are none.
 func (b Bundle) Values(k EntryKind) any {
-	if d := k.described(); d != nil {
+	if d := k.describedKind(); d != nil {
 		return d.values(b)
 	}
 	return nil
@@ -76,8 +76,8 @@ func (b Bundle) Values(k EntryKind) any {
 
 // Texts returns what a summary shows of the entries of one kind, of both layers.
 func (b Bundle) Texts(k EntryKind) []string {
-	if d := k.described(); d != nil {
-		return d.texts(b)
+	if d := k.describedKind(); d != nil {
+		return d.allTexts(b)
 	}
 	return nil
 }
@@ -89,8 +89,8 @@ func hostNames(h HostName) []HostName {
 	return []HostName{h}
 }
 
-// name of a rule includes its pattern: two rules may stand for one folder, such as what belongs to a cluster and what piles
-// up.
+// name of a rule includes its pattern: two rules may stand for one folder, such as what belongs to a cluster and what
+// piles up.
 func (s State) name() string {
 	if s.Pattern == "" {
 		return s.Path
@@ -107,18 +107,18 @@ func (k kind[E]) sort(l *Layer) {
 	slices.SortStableFunc(k.list(l), func(a, b E) int { return strings.Compare(FoldPath(k.name(a)), FoldPath(k.name(b))) })
 }
 
-func (k kind[E]) ids(l *Layer) []EntryID {
+func (k kind[E]) entryIDs(l *Layer) []EntryID {
 	list := k.list(l)
 	ids := make([]EntryID, 0, len(list))
 	for _, e := range list {
-		ids = append(ids, k.id(e))
+		ids = append(ids, k.entryID(e))
 	}
 	return ids
 }
 
-func (k kind[E]) id(e E) EntryID { return k.Kind.Kind.ID(k.name(e)) }
+func (k kind[E]) entryID(e E) EntryID { return k.Kind.Kind.ID(k.name(e)) }
 
-func (k kind[E]) entries(l *Layer, into map[EntryID]entry) {
+func (k kind[E]) addEntries(l *Layer, into map[EntryID]entry) {
 	for _, e := range k.list(l) {
 		x := entry{value: e, impact: ImpactNone}
 		if k.impact != nil {
@@ -127,18 +127,18 @@ func (k kind[E]) entries(l *Layer, into map[EntryID]entry) {
 		if k.compared != nil {
 			x.value, x.content = k.compared(e)
 		}
-		into[k.id(e)] = x
+		into[k.entryID(e)] = x
 	}
 }
 
-func (k kind[E]) encoded(l *Layer, into map[EntryID]string) {
+func (k kind[E]) addEncoded(l *Layer, into map[EntryID]string) {
 	for _, e := range k.list(l) {
 		text, _ := json.Marshal(e) // an entry is texts and numbers: it can be encoded
-		into[k.id(e)] = string(text)
+		into[k.entryID(e)] = string(text)
 	}
 }
 
-func (k kind[E]) settings(l *Layer) []Setting {
+func (k kind[E]) listSettings(l *Layer) []Setting {
 	if k.setting == nil {
 		return nil
 	}
@@ -152,28 +152,28 @@ func (k kind[E]) settings(l *Layer) []Setting {
 }
 
 func (k kind[E]) values(b Bundle) any {
-	all := k.both(b)
+	all := k.bothLayers(b)
 	if len(all) == 0 {
 		return nil
 	}
 	return all
 }
 
-func (k kind[E]) both(b Bundle) []E { return slices.Concat(k.list(&b.Cluster), k.list(&b.Node)) }
+func (k kind[E]) bothLayers(b Bundle) []E { return slices.Concat(k.list(&b.Cluster), k.list(&b.Node)) }
 
-func (k kind[E]) texts(b Bundle) []string {
+func (k kind[E]) allTexts(b Bundle) []string {
 	if k.text == nil {
 		return nil
 	}
 	var all []string
-	for _, e := range k.both(b) {
+	for _, e := range k.bothLayers(b) {
 		all = append(all, k.text(e))
 	}
 	return all
 }
 
-// check also requires the canonical order, so that one bundle has one encoding.
-func (k kind[E]) check(l *Layer) error {
+// checkOrder also requires the canonical order, so that one bundle has one encoding.
+func (k kind[E]) checkOrder(l *Layer) error {
 	list := k.list(l)
 	for i, e := range list {
 		name := k.name(e)

@@ -23,7 +23,7 @@ func TestEveryListOfALayerHasADescription(t *testing.T) {
 		if ids := l.IDs(); len(ids) != 1 {
 			t.Errorf("%s: %d descriptions, want 1", field.Name, len(ids))
 		}
-		if n := len(Bundle{Cluster: l}.entries()); n != 1 {
+		if n := len(Bundle{Cluster: l}.entriesByID()); n != 1 {
 			t.Errorf("%s: a comparison sees %d entries, want 1", field.Name, n)
 		}
 	}

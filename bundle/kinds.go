@@ -25,7 +25,8 @@ const (
 	KindPayload       EntryKind = "payload"
 )
 
-// Kind describes one kind of entry to those who show entries: summaries, previews and the generated docs are made from it.
+// Kind describes one kind of entry to those who show entries: summaries, previews and the generated docs are made from
+// it.
 type Kind struct {
 	Kind EntryKind
 	// Plural names several entries in a summary line, such as "trusted CAs".
@@ -36,12 +37,13 @@ type Kind struct {
 	Key string
 	// Setting reports whether entries are settings of the host: neither files nor services.
 	Setting bool
-	// LastStays reports whether the settings stay when none of the kind is wanted: without an authorized key, no login would work any longer.
+	// LastStays reports whether the settings stay when none of the kind is wanted: without an authorized key, no login
+	// would work any longer.
 	LastStays bool
 	// Permanent settings stay when they are no longer wanted: undoing one costs a reboot and helps nobody.
 	Permanent bool
-	// Shared settings may belong to somebody else when they were on the host before us: those stay when we no longer want
-	// them.
+	// Shared settings may belong to somebody else when they were on the host before us: those stay when we no longer
+	// want them.
 	Shared bool
 }
 
@@ -102,7 +104,7 @@ var kinds = []described{
 		name:     func(e File) string { return e.Path },
 		valid:    checkFile,
 		impact:   func(e File) Impact { return e.Impact },
-		compared: File.compared,
+		compared: File.withContent,
 	},
 	kind[State]{
 		Kind:  Kind{Kind: KindState, Section: SectionState, Key: "state"},
@@ -117,7 +119,7 @@ var kinds = []described{
 		valid:    checkMachineVariable,
 		impact:   func(e Variable) Impact { return e.Impact },
 		text:     func(e Variable) string { return e.Name },
-		compared: Variable.compared,
+		compared: Variable.withContent,
 		setting:  func(e Variable) (string, Digest) { return e.Value, e.Digest },
 	},
 	kind[Environment]{
@@ -126,7 +128,7 @@ var kinds = []described{
 		name:     func(e Environment) string { return e.Name },
 		valid:    checkEnvironment,
 		impact:   func(Environment) Impact { return ImpactRestart },
-		compared: Environment.compared,
+		compared: Environment.withContent,
 	},
 	kind[Service]{
 		Kind:   Kind{Kind: KindService, Section: SectionServices},
@@ -146,7 +148,10 @@ var kinds = []described{
 		setting:  func(e TrustedCA) (string, Digest) { return "", e.Digest },
 	},
 	kind[AuthorizedKey]{
-		Kind:    Kind{Kind: KindAuthorizedKey, Plural: "authorized keys", Section: SectionHost, Key: "authorizedKeys", LastStays: true},
+		Kind: Kind{
+			Kind: KindAuthorizedKey, Plural: "authorized keys", Section: SectionHost, Key: "authorizedKeys",
+			LastStays: true,
+		},
 		list:    func(l *Layer) []AuthorizedKey { return l.AuthorizedKeys },
 		name:    func(e AuthorizedKey) string { return e.Fingerprint },
 		valid:   checkAuthorizedKey,

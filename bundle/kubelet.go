@@ -10,12 +10,13 @@ import (
 	"strings"
 )
 
-// Kubelet is what a host says of its service kubelet. The host says it of itself: it may keep the host from being changed, and decides nothing else.
+// Kubelet is what a host says of its service kubelet. The host says it of itself: it may keep the host from being
+// changed, and decides nothing else.
 type Kubelet struct {
 	// Program is the program of the service, without its arguments. Empty is none.
 	Program string `json:"program,omitempty"`
-	// Server is the URL of the API server in the kubeconfig of the service, or in that with which it asks for its first certificate. Empty where
-	// neither can be read.
+	// Server is the URL of the API server in the kubeconfig of the service, or in that with which it asks for its first
+	// certificate. Empty where neither can be read.
 	Server string `json:"server,omitempty"`
 	// CAs are the digests of the certificates (DER) with which the service verifies that server, sorted.
 	CAs []Digest `json:"cas,omitempty"`
@@ -47,9 +48,10 @@ const (
 	maxKubeletText = 200
 )
 
-// BelongsElsewhere returns why a host with this kubelet is not one for a cluster with these API servers and CAs (PEM), and what to do. Both are empty if it
-// may be. A kubelet of this cluster names one of its servers; or another one, where all its CAs are the cluster's, as after a change of the URL. A
-// cluster that was installed again under its name has the URL with other CAs: its hosts are its own.
+// BelongsElsewhere returns why a host with this kubelet is not one for a cluster with these API servers and CAs (PEM),
+// and what to do. Both are empty if it may be. A kubelet of this cluster names one of its servers; or another one,
+// where all its CAs are the cluster's, as after a change of the URL. A cluster that was installed again under its name
+// has the URL with other CAs: its hosts are its own.
 func (k Kubelet) BelongsElsewhere(servers []string, cas string) (why, fix string) {
 	switch {
 	case k.Program == "", len(servers) == 0:
@@ -61,9 +63,13 @@ func (k Kubelet) BelongsElsewhere(servers []string, cas string) (why, fix string
 	case slices.ContainsFunc(servers, func(own string) bool { return endpointOf(own) == endpointOf(k.Server) }), k.hasOnlyCAs(cas):
 		return "", ""
 	default:
-		why = fmt.Sprintf("the kubelet of the host belongs to another cluster, whose API server is %q", BoundedText(k.Server, maxKubeletText))
+		why = fmt.Sprintf(
+			"the kubelet of the host belongs to another cluster, whose API server is %q",
+			BoundedText(k.Server, maxKubeletText),
+		)
 	}
-	return why + "; nothing was changed on it", "check the address, or remove the host from that cluster first; if the cluster no longer exists, delete the service on the host: net stop kubelet /y & sc.exe delete kubelet"
+	return why + "; nothing was changed on it", "check the address, or remove the host from that cluster first; " +
+		"if the cluster no longer exists, delete the service on the host: net stop kubelet /y & sc.exe delete kubelet"
 }
 
 // hasOnlyCAs reports whether all CAs are among those in PEM text.

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// LogTail is the end of the log of a service, for people: the last lines that it wrote before it was found not to work. What a host sends of it is
-// untrusted; BoundedTail limits it.
+// LogTail is the end of the log of a service, for people: the last lines that it wrote before it was found not to work.
+// What a host sends of it is untrusted; BoundedTail limits it.
 type LogTail struct {
 	Service string   `json:"service"`
 	Lines   []string `json:"lines"`
@@ -22,7 +22,8 @@ const (
 	maxTail      = 1 << 10
 )
 
-// escapeSequence is what a terminal acts on instead of showing it (ECMA-48: CSI and OSC, and escapes of two characters).
+// escapeSequence is what a terminal acts on instead of showing it (ECMA-48: CSI and OSC, and escapes of two
+// characters).
 var escapeSequence = regexp.MustCompile(`(?:\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]|(?:\x1b[\]PX^_]|\x{9d})[^\x07\x1b\n]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?`)
 
 // NewLogTail returns the last lines of what a service has written, without what may be a secret.
@@ -57,7 +58,8 @@ func (l LogTail) BoundedTail() LogTail {
 	return LogTail{l.Service, lines}
 }
 
-// DescribeTail returns it as the end of a message of so many bytes: the last lines that fit. It is empty where none does.
+// DescribeTail returns it as the end of a message of so many bytes: the last lines that fit. It is empty where none
+// does.
 func (l LogTail) DescribeTail(most int) string {
 	for first := range l.Lines {
 		if text := "; the log of " + l.Service + " ends: " + strings.Join(l.Lines[first:], " | "); len(text) <= most {

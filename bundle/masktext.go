@@ -10,8 +10,8 @@ import (
 const MaskedUser = "****:****"
 
 var (
-	// userInfo is the user and password of an address. It ends at the last @, because a password may hold one; that of a digest is none.
-	// JSON may write a slash as \/.
+	// userInfo is the user and password of an address. It ends at the last @, because a password may hold one; that of
+	// a digest is none. JSON may write a slash as \/.
 	userInfo = regexp.MustCompile(`:(?:/|\\/){2}[^\s"'<>]*@(?:sha256:)?`)
 	// looseUserInfo is the same in a sentence, without a scheme.
 	looseUserInfo = regexp.MustCompile(`[^\s"'<>=/@,;:\\]+:[^\s"'<>/@]+@(?:sha256:)?`)
@@ -20,7 +20,8 @@ var (
 	// token is what can log in by itself: JSON web tokens, and what follows the name of a scheme.
 	token = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+|(?i:\b(bearer|basic)\s+)[A-Za-z0-9+/=_.-]{16,}`)
 
-	// assigned is a value that is called a secret: password=x, "token": "x", Authorization: Bearer x. A quoted one may hold blanks.
+	// assigned is a value that is called a secret: password=x, "token": "x", Authorization: Bearer x. A quoted one may
+	// hold blanks.
 	assigned = regexp.MustCompile(`(?i)((?:passwo?r?d|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?|authorization|signature)[\w.-]*\\?["']?\s*[:=]\s*(?:(?:bearer|basic|negotiate)\s+)?\\?|\\?["']auth\\?["']\s*:\s*\\?|[?&]sig=)("[^"\n]*"?|'[^'\n]*'?|[^\s"',;&}]+)`)
 	// flagged is the same as a flag of a command.
 	flagged = regexp.MustCompile(`(?i)(\s--?[\w-]*(?:password|secret|token)[\w-]*\s+)([^\s-]\S*)`)
@@ -54,8 +55,8 @@ func maskUserInfo(found string) string {
 	}
 }
 
-// maskKeys masks private keys in PEM. One expression for a whole key would look for its end once for each match of any other: a host could write a log on
-// which that takes days.
+// maskKeys masks private keys in PEM. One expression for a whole key would look for its end once for each match of any
+// other: a host could write a log on which that takes days.
 func maskKeys(text string) string {
 	var out strings.Builder
 	for {
@@ -73,8 +74,8 @@ func maskKeys(text string) string {
 	return out.String() + text
 }
 
-// MaskLog is MaskText for what programs write about themselves: it removes also what is only called a secret, and control characters but
-// for the ends of lines.
+// MaskLog is MaskText for what programs write about themselves: it removes also what is only called a secret, and
+// control characters but for the ends of lines.
 func MaskLog(text string) string {
 	text = MaskText(plainLines(text)) // escapes first: one in the middle of a secret would hide it from the masks
 	return encoded.ReplaceAllString(maskNamed(text), MaskedText)
@@ -85,8 +86,8 @@ func secretWords() []string {
 	return []string{"passw", "pwd", "secret", "token", "key", "credential", "authorization", "signature", "auth", "sig="}
 }
 
-// maskNamed masks what is called a secret. The log of a node has up to 10 MiB, so only lines with such a name are looked at, each with the next one
-// that is not blank, which may have the value.
+// maskNamed masks what is called a secret. The log of a node has up to 10 MiB, so only lines with such a name are
+// looked at, each with the next one that is not blank, which may have the value.
 func maskNamed(text string) string {
 	var out strings.Builder
 	words := secretWords()

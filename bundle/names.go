@@ -11,17 +11,18 @@ import (
 // (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-createservicew).
 const maxServiceName = 256
 
-// CheckServiceName returns an error unless name can be that of a service in a bundle. Slashes are not allowed by Windows,
-// and other letters than ASCII are not for the reason that CheckPath has.
+// CheckServiceName returns an error unless name can be that of a service in a bundle. Slashes are not allowed by
+// Windows, and other letters than ASCII are not for the reason that CheckPath has.
 func CheckServiceName(name string) error {
-	if name == "" || len(name) > maxServiceName || strings.ContainsAny(name, `/\`) || !isASCII(name) || strings.ContainsFunc(name, isControl) || strings.Contains(name, deleteCharacter) {
+	if name == "" || len(name) > maxServiceName || strings.ContainsAny(name, `/\`) || !isASCII(name) ||
+		strings.ContainsFunc(name, isControl) || strings.Contains(name, deleteCharacter) {
 		return fmt.Errorf("%q is no name of a service", name)
 	}
 	return nil
 }
 
-// CheckMachineVariable returns an error for a variable of the host that no bundle may set or remove: Windows and the programs
-// on the host need the one that they have.
+// CheckMachineVariable returns an error for a variable of the host that no bundle may set or remove: Windows and the
+// programs on the host need the one that they have.
 func CheckMachineVariable(name string) error {
 	if slices.ContainsFunc(systemVariables(), func(v string) bool { return strings.EqualFold(v, name) }) {
 		return fmt.Errorf("variable %s belongs to Windows", name)

@@ -2,8 +2,8 @@ package bundle
 
 import "strings"
 
-// NearestWord returns the one of the words that a misspelt word is probably meant to be: it differs in upper and lower case, or in a few letters,
-// at most one of three. None is empty.
+// NearestWord returns the one of the words that a misspelt word is probably meant to be: it differs in upper and lower
+// case, or in a few letters, at most one of three. None is empty.
 func NearestWord(word string, words []string) string {
 	best, nearest := max(1, min(2, len(word)/3))+1, ""
 	for _, w := range words {
@@ -17,7 +17,8 @@ func NearestWord(word string, words []string) string {
 	return nearest
 }
 
-// editDistance is the number of bytes to insert, delete, replace or exchange with the next that make b of a (optimal string alignment).
+// editDistance is the number of bytes to insert, delete, replace or exchange with the next that make b of a (optimal
+// string alignment).
 func editDistance(a, b string) int {
 	before, last, now := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
@@ -40,7 +41,8 @@ func editDistance(a, b string) int {
 	return last[len(b)]
 }
 
-// DidYouMean is the question after a message about a misspelt word, with a blank before it; empty where no word is near.
+// DidYouMean is the question after a message about a misspelt word, with a blank before it; empty where no word is
+// near.
 func DidYouMean(word string, words []string) string {
 	if w := NearestWord(word, words); w != "" {
 		return "; did you mean " + w + "?"

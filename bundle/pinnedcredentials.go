@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// PinnedCredentialsFile has the credentials for the registries of pinned images, which the node agent gives containerd with a pull. Mirrors have
-// theirs in the hosts files. There is none where no image needs any.
+// PinnedCredentialsFile has the credentials for the registries of pinned images, which the node agent gives containerd
+// with a pull. Mirrors have theirs in the hosts files. There is none where no image needs any.
 const PinnedCredentialsFile = `C:\k\pinned-images-credentials.json`
 
 // PinnedCredential is for some of the pinned images: no other image is pulled with it.
@@ -34,7 +34,8 @@ type pinnedCredentialJSON struct {
 
 const (
 	pinnedCredentialsSchema = 1
-	// maxPinnedCredentials is the size of the largest file in bytes: every image with the largest token that registries give.
+	// maxPinnedCredentials is the size of the largest file in bytes: every image with the largest token that registries
+	// give.
 	maxPinnedCredentials = MaxPinnedImages * (maxImageName + 16<<10)
 )
 
@@ -54,7 +55,8 @@ func EncodePinnedCredentials(list []PinnedCredential) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// DecodePinnedCredentials reads what EncodePinnedCredentials wrote, by image; a newer schema is a *SchemaError. Errors have no secrets.
+// DecodePinnedCredentials reads what EncodePinnedCredentials wrote, by image; a newer schema is a *SchemaError. Errors
+// have no secrets.
 func DecodePinnedCredentials(data []byte) (map[string]Secret, error) {
 	const what = "credentials of pinned images"
 	if len(data) > maxPinnedCredentials {

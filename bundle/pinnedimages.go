@@ -9,10 +9,12 @@ import (
 	"regexp"
 )
 
-// PinnedImagesFile is where a host keeps the list of images that the node agent has containerd pull and pin. There is none where no images are asked for.
+// PinnedImagesFile is where a host keeps the list of images that the node agent has containerd pull and pin. There is
+// none where no images are asked for.
 const PinnedImagesFile = `C:\k\pinned-images.json`
 
-// MaxPinnedImages is how many images a node pins, as many as one PinnedImageSet may have (github.com/openshift/api, machineconfiguration/v1).
+// MaxPinnedImages is how many images a node pins, as many as one PinnedImageSet may have (github.com/openshift/api,
+// machineconfiguration/v1).
 const MaxPinnedImages = 500
 
 // PinnedImages is the content of PinnedImagesFile.
@@ -28,8 +30,8 @@ const pinnedImagesSchema = 1
 // maxImageName is the length of the longest name of an image in bytes, that of the API (ImageDigestFormat).
 const maxImageName = 447
 
-// imageByDigest is host[:port][/path]/name@sha256:<digest>. A first part without a dot or a port, which is no host, is refused: containerd would ask
-// docker.io for it.
+// imageByDigest is host[:port][/path]/name@sha256:<digest>. A first part without a dot or a port, which is no host, is
+// refused: containerd would ask docker.io for it.
 var imageByDigest = regexp.MustCompile(`^(?:localhost|[a-zA-Z0-9-]+(?:\.[a-zA-Z0-9-]+)+|[a-zA-Z0-9-]+:[0-9]+|[a-zA-Z0-9-]+(?:\.[a-zA-Z0-9-]+)+:[0-9]+)(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)+@sha256:[a-f0-9]{64}$`)
 
 // CheckImageByDigest returns an error for what is not the name of an image with its registry and its digest.

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Policy is a number that a policy of Windows has in the registry, as Group Policy writes it. The value from before is restored when the bundle does not name it any more.
+// Policy is a number that a policy of Windows has in the registry, as Group Policy writes it. The value from before is
+// restored when the bundle does not name it any more.
 type Policy struct {
 	// Name is the key and the value below PoliciesKey.
 	Name string `json:"name"`
@@ -18,7 +19,8 @@ type Policy struct {
 // PoliciesKey is the key of all of them below HKEY_LOCAL_MACHINE.
 const PoliciesKey = `SOFTWARE\Policies\Microsoft\Windows`
 
-// The policy Configure Automatic Updates (learn.microsoft.com/windows/deployment/update/waas-wu-settings, "Configure Automatic Updates").
+// The policy Configure Automatic Updates (learn.microsoft.com/windows/deployment/update/waas-wu-settings, "Configure
+// Automatic Updates").
 const (
 	PolicyUpdates = `WindowsUpdate\AU\AUOptions`
 	// UpdatesNotInstalled has Windows download updates, and neither install them nor boot for them by itself.
@@ -37,7 +39,8 @@ func PolicyNumber(value string) (uint32, error) {
 // checkPolicy accepts the name of a value in a key, and a number.
 func checkPolicy(p Policy) error {
 	key, value, ok := cutLast(p.Name)
-	if !ok || key == "" || value == "" || strings.ContainsAny(p.Name, "\x00/") || strings.Contains(p.Name, `\\`) || strings.HasPrefix(p.Name, `\`) {
+	if !ok || key == "" || value == "" || strings.ContainsAny(p.Name, "\x00/") ||
+		strings.Contains(p.Name, `\\`) || strings.HasPrefix(p.Name, `\`) {
 		return fmt.Errorf("name: %.100q is not the name of a value in a key", p.Name)
 	}
 	if _, err := PolicyNumber(p.Value); err != nil {

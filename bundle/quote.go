@@ -58,9 +58,9 @@ func quoteArg(a string) string {
 	return out.String()
 }
 
-// PowerShell returns a single-quoted string of PowerShell, in which nothing has a meaning but the quote itself, doubled.
-// Windows PowerShell reads a script without a byte order mark in the code page of the host, where other bytes can be
-// quotation marks, so only printable ASCII is accepted (learn.microsoft.com, about_Quoting_Rules and
+// PowerShell returns a single-quoted string of PowerShell, in which nothing has a meaning but the quote itself,
+// doubled. Windows PowerShell reads a script without a byte order mark in the code page of the host, where other bytes
+// can be quotation marks, so only printable ASCII is accepted (learn.microsoft.com, about_Quoting_Rules and
 // about_Character_Encoding).
 func PowerShell(s string) (string, error) {
 	for _, r := range s {

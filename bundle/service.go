@@ -57,8 +57,8 @@ func checkArgv(argv []string) error {
 	return nil
 }
 
-// The longest times of a recovery: SC_ACTION has milliseconds and SERVICE_FAILURE_ACTIONS seconds in 32 bits, of which the highest value is
-// INFINITE (learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_failure_actionsw).
+// The longest times of a recovery: SC_ACTION has milliseconds and SERVICE_FAILURE_ACTIONS seconds in 32 bits, of which
+// the highest value is INFINITE (learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_failure_actionsw).
 const (
 	maxRestartSeconds = (math.MaxUint32 - 1) / 1000
 	maxResetSeconds   = math.MaxUint32 - 1

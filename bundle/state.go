@@ -19,8 +19,9 @@ func checkState(s State) error {
 	return nil
 }
 
-// checkState returns an error for state that the applier would have to keep and to remove: in an exclusive folder everything that the
-// bundle does not name is removed; and state of another cluster is removed whole, with what the bundle has in it.
+// checkState returns an error for state that the applier would have to keep and to remove: in an exclusive folder
+// everything that the bundle does not name is removed; and state of another cluster is removed whole, with what the
+// bundle has in it.
 func (b Bundle) checkState() error {
 	var folders []string
 	var managed []placed
@@ -30,7 +31,7 @@ func (b Bundle) checkState() error {
 				folders = append(folders, FoldPath(d.Path))
 			}
 		}
-		managed = append(managed, l.placed()...)
+		managed = append(managed, l.placedEntries()...)
 	}
 	for i := range managed {
 		managed[i].path = FoldPath(managed[i].path)
@@ -54,15 +55,15 @@ func (s State) checkBeside(exclusive []string, managed []placed) error {
 		}
 	}
 	for _, e := range managed {
-		if s.holds(e.path) {
+		if s.holdsPath(e.path) {
 			return fmt.Errorf("it holds %s, which is managed", e.kind.ID(e.path))
 		}
 	}
 	return nil
 }
 
-// holds reports whether the folded path of an entry is part of the state.
-func (s State) holds(entry string) bool {
+// holdsPath reports whether the folded path of an entry is part of the state.
+func (s State) holdsPath(entry string) bool {
 	if s.Pattern == "" {
 		return isWithin(entry, s.Path)
 	}

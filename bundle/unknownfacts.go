@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// FactPart names facts that come from one part of Windows, and may be unknown together. The kinds of settings are parts too.
+// FactPart names facts that come from one part of Windows, and may be unknown together. The kinds of settings are parts
+// too.
 type FactPart string
 
 const (

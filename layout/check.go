@@ -16,8 +16,8 @@ import (
 // ErrForeign is wrapped by the errors of Check.
 var ErrForeign = errors.New("not a bundle of this version")
 
-// Check returns an error for the first entry that no bundle of this version has: a service, program or setting that is not in the table.
-// It is for bundles that bundle.Check accepts.
+// Check returns an error for the first entry that no bundle of this version has: a service, program or setting that is
+// not in the table. It is for bundles that bundle.Check accepts.
 func Check(b bundle.Bundle) error {
 	for _, l := range b.Layers() {
 		if err := CheckLayer(l); err != nil {
@@ -72,8 +72,8 @@ func checkDirectory(d bundle.Directory) error {
 	return nil
 }
 
-// checkFile keeps executables to the paths of the payload. The extensions are those that Windows starts by default (PATHEXT) and those of
-// libraries, drivers, scripts and installers.
+// checkFile keeps executables to the paths of the payload. The extensions are those that Windows starts by default
+// (PATHEXT) and those of libraries, drivers, scripts and installers.
 func checkFile(f bundle.File) error {
 	name := bundle.FoldPath(bundle.Base(f.Path))
 	i := strings.LastIndexByte(name, '.')

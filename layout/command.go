@@ -46,8 +46,8 @@ func runs(path, program string) bool {
 // unwrap returns the command that a service runs in the end: what kube-log-runner starts, or the command itself.
 //
 // kube-log-runner reads its flags with Go's package flag, up to the first argument that is none, and starts the rest
-// (k8s.io/component-base/logs/kube-log-runner). That package also reads `--name=value`, `-name value` and `--`, and takes the last of
-// two equal flags: all that is refused, so that there is one reading.
+// (k8s.io/component-base/logs/kube-log-runner). That package also reads `--name=value`, `-name value` and `--`, and
+// takes the last of two equal flags: all that is refused, so that there is one reading.
 func unwrap(argv []string) ([]string, error) {
 	if len(argv) == 0 {
 		return nil, fmt.Errorf("argv: a service without a command")

@@ -31,7 +31,9 @@ type service struct{ name, program string }
 func services() []service {
 	return []service{
 		{Containerd, payload.Containerd}, {Kubelet, payload.Kubelet}, {Exporter, payload.Exporter}, {CSIProxy, payload.CSIProxy},
-		{HybridOverlay, payload.HybridOverlay}, {KubeProxy, payload.KubeProxy}, {CloudManager, payload.CloudManager}, {Agent, payload.Agent},
+		{
+			HybridOverlay, payload.HybridOverlay,
+		}, {KubeProxy, payload.KubeProxy}, {CloudManager, payload.CloudManager}, {Agent, payload.Agent},
 	}
 }
 
@@ -83,7 +85,9 @@ type statePlace struct{ path, pattern string }
 
 func statePlaces() []statePlace {
 	return []statePlace{
-		{DirCNIState, ""}, {DirKubeletCerts, ""}, {DirAgentCerts, ""}, {DirCloudCerts, ""}, {FileKubeconfig, ""}, {FileOverlayCert, ""},
+		{
+			DirCNIState, "",
+		}, {DirKubeletCerts, ""}, {DirAgentCerts, ""}, {DirCloudCerts, ""}, {FileKubeconfig, ""}, {FileOverlayCert, ""},
 		{FileLedgerCopy, ""}, {DirCNIConfig, OverlayCertPattern},
 	}
 }
@@ -124,8 +128,8 @@ const (
 )
 
 // TCP ports of services. Those of the kubelet and of kube-proxy are the defaults of their configuration
-// (kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1 and kube-proxy-config.v1alpha1), which settings cannot change. The port on
-// which containerd streams is chosen when it starts.
+// (kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1 and kube-proxy-config.v1alpha1), which settings
+// cannot change. The port on which containerd streams is chosen when it starts.
 const (
 	PortKubelet          = 10250
 	PortKubeletHealth    = 10248
@@ -150,7 +154,8 @@ func Ports() []Port {
 	}
 }
 
-// Firewall returns the firewall rules of every bundle. User data opens the same ports by the same names before the first contact.
+// Firewall returns the firewall rules of every bundle. User data opens the same ports by the same names before the
+// first contact.
 func Firewall() []bundle.FirewallRule {
 	tcp := func(name string, port int) bundle.FirewallRule {
 		return bundle.FirewallRule{Name: name, Protocol: "TCP", Port: port, Impact: bundle.ImpactNone}

@@ -68,18 +68,12 @@ image: setup image-payload $(RELEASER) $(IMAGE_PLATFORMS:%=program/%) $(IMAGE_PL
 # $(call olm-image,bundle) makes the image of dist/olm-bundle, or of the catalog, and prints its digest.
 olm-image = $(RELEASER) $(1) $(RELEASE_FLAGS) --content dist/olm-$(1) --image bin/$(1)-image --out dist/$(OPERATOR_FILES)-$(1)-image.tar
 
-# A manual page for each command of the command line, with the date of the commit.
-.PHONY: manual
-manual: setup
-	@rm -rf $(RELEASE_OUT)/man
-	@env SOURCE_DATE_EPOCH="$$(git log -1 --format=%ct)" go test ./cmd/wmco -count=1 -run '^TestManualPages$$' -manual $(CURDIR)/$(RELEASE_OUT)/man >/dev/null
-
 .PHONY: release
-release: manual image $(CLI_PLATFORMS:%=program/%) ## dist: everything that an administrator installs, with checksums (VERSION=x.y.z)
+release: image $(CLI_PLATFORMS:%=program/%) ## dist: everything that an administrator installs, with checksums (VERSION=x.y.z)
 	@rm -rf dist
 	@[ -n '$(PAUSE_IMAGE)' ] || echo 'make: no PAUSE_IMAGE=mcr.microsoft.com/oss/kubernetes/pause@sha256:DIGEST: the OLM bundle does not say that it is for disconnected clusters' >&2
 	@$(STEP) "packing the programs and the image" $(RELEASER) files $(RELEASE_FLAGS) --image $(IMAGE_LAYOUT) \
-		$(call platform-flags,program,$(CLI_PLATFORMS)) --manual $(RELEASE_OUT)/man --before '$(BEFORE)' --downloads '$(DOWNLOADS)' --out dist
+		$(call platform-flags,program,$(CLI_PLATFORMS)) --before '$(BEFORE)' --downloads '$(DOWNLOADS)' --out dist
 	@image="$(IMAGE_REPOSITORY)@$$(cat dist/$(OPERATOR_FILES)-image.digest.txt)"; \
 		$(MAKE) olm-bundle VERSION='$(VERSION)' IMAGE="$$image"; \
 		bundle=$$($(call olm-image,bundle)); \

@@ -59,7 +59,8 @@ const (
 	// (support.microsoft.com/topic/april-25-2022-kb5012637-os-build-20348-681-preview).
 	updateVXLAN = 681
 	portVXLAN   = 4789
-	// update2025 is KB5087539, the first update of Windows Server 2025 that the existing operator supports (its release notes of 10.22.0).
+	// update2025 is KB5087539, the first update of Windows Server 2025 that the existing operator supports (its release
+	// notes of 10.22.0).
 	update2025 = 32860
 )
 
@@ -83,7 +84,9 @@ func checkComputerName(q Question, a Answer) bundle.Findings {
 	if q.RenamesComputer || computerName.MatchString(a.Facts.HostName) {
 		return nil
 	}
-	return refuse(reason.ComputerNameInvalid, fmt.Sprintf("the computer's name %q is no DNS label of at most 15 characters", a.Facts.HostName),
+	return refuse(reason.ComputerNameInvalid, fmt.Sprintf(
+		"the computer's name %q is no DNS label of at most 15 characters", a.Facts.HostName,
+	),
 		"rename the computer and boot it")
 }
 
@@ -95,9 +98,16 @@ func checkNames(q Question, a Answer) bundle.Findings {
 	own := func(address string) bool { return a.Facts.HasAddress(address) }
 	switch {
 	case len(a.Names.Addresses) == 0:
-		all = append(all, warn(reason.HostNameUnresolvable, fmt.Sprintf("DNS does not know the host's name %q", a.Names.Full), "add a record of the name")...)
+		all = append(all, warn(
+			reason.HostNameUnresolvable, fmt.Sprintf("DNS does not know the host's name %q", a.Names.Full),
+			"add a record of the name",
+		)...)
 	case !slices.ContainsFunc(a.Names.Addresses, own):
-		all = append(all, warn(reason.HostNameOfAnotherAddress, fmt.Sprintf("DNS has other addresses for the host's name %q: %q", a.Names.Full, first(a.Names.Addresses)), "correct the record of the name")...)
+		all = append(all, warn(
+			reason.HostNameOfAnotherAddress,
+			fmt.Sprintf("DNS has other addresses for the host's name %q: %q", a.Names.Full, first(a.Names.Addresses)),
+			"correct the record of the name",
+		)...)
 	}
 	label, _, _ := strings.Cut(a.Facts.HostName, ".")
 	same := func(pointer string) bool {
@@ -106,9 +116,16 @@ func checkNames(q Question, a Answer) bundle.Findings {
 	}
 	switch {
 	case len(a.Names.Pointers) == 0:
-		all = append(all, info(reason.ReverseNameMissing, "the host's address has no name in DNS", "add a PTR record of the address with the name of the host")...)
+		all = append(all, info(
+			reason.ReverseNameMissing, "the host's address has no name in DNS",
+			"add a PTR record of the address with the name of the host",
+		)...)
 	case !slices.ContainsFunc(a.Names.Pointers, same):
-		all = append(all, info(reason.ReverseNameDiffers, fmt.Sprintf("the host's address has other names in DNS: %q, not %q", first(a.Names.Pointers), label), "correct the PTR record, or rename the computer")...)
+		all = append(all, info(
+			reason.ReverseNameDiffers,
+			fmt.Sprintf("the host's address has other names in DNS: %q, not %q", first(a.Names.Pointers), label),
+			"correct the PTR record, or rename the computer",
+		)...)
 	}
 	return all
 }
@@ -130,11 +147,16 @@ func checkPorts(_ Question, a Answer) bundle.Findings {
 	for _, port := range layout.Ports() {
 		switch state := a.Machine.portState(port.Number); {
 		case state == PortTaken && !a.Machine.runsOwnService(port.Service):
-			all = append(all, refuse(reason.PortTaken, fmt.Sprintf("a program listens on TCP port %d, which the service %s needs", port.Number, port.Service),
+			all = append(all, refuse(reason.PortTaken, fmt.Sprintf(
+				"a program listens on TCP port %d, which the service %s needs", port.Number, port.Service,
+			),
 				"find it with `netstat -abno`, and remove it")...)
 		case state == PortExcluded:
-			all = append(all, refuse(reason.PortExcluded, fmt.Sprintf("Windows keeps TCP port %d for itself, which the service %s needs", port.Number, port.Service),
-				"list the ranges with `netsh int ipv4 show excludedportrange protocol=tcp`, and reserve the port before the service winnat starts")...)
+			all = append(all, refuse(reason.PortExcluded, fmt.Sprintf(
+				"Windows keeps TCP port %d for itself, which the service %s needs", port.Number, port.Service,
+			),
+				"list the ranges with `netsh int ipv4 show excludedportrange protocol=tcp`, and reserve the port "+
+					"before the service winnat starts")...)
 		}
 	}
 	return all
@@ -153,7 +175,8 @@ func (m Machine) portState(number int) PortState {
 	return PortFree
 }
 
-// Services returns those whose state is part of an answer: those that are not to be there before the host joins, and all that have a port.
+// Services returns those whose state is part of an answer: those that are not to be there before the host joins, and
+// all that have a port.
 func Services() []string {
 	all := []string{layout.Containerd, docker}
 	for _, port := range layout.Ports() {
@@ -182,7 +205,11 @@ const containers = "Containers"
 func checkFeatures(_ Question, a Answer) bundle.Findings {
 	var all bundle.Findings
 	if !slices.Contains(a.Facts.Features, containers) && !a.Facts.IsUnknown(bundle.PartFeatures) {
-		all = append(all, info(reason.ContainersFeatureMissing, "the Windows feature Containers is off: it is turned on when the host joins, which takes a boot", "nothing, or turn it on before")...)
+		all = append(all, info(
+			reason.ContainersFeatureMissing,
+			"the Windows feature Containers is off: it is turned on when the host joins, which takes a boot",
+			"nothing, or turn it on before",
+		)...)
 	}
 	var boots []string
 	for _, r := range bundle.BootReasons() {
@@ -191,7 +218,10 @@ func checkFeatures(_ Question, a Answer) bundle.Findings {
 		}
 	}
 	if len(boots) > 0 {
-		all = append(all, warn(reason.BootPending, "Windows waits for a boot: "+strings.Join(boots, ", "), "boot the host before it joins")...)
+		all = append(all, warn(
+			reason.BootPending, "Windows waits for a boot: "+strings.Join(boots, ", "),
+			"boot the host before it joins",
+		)...)
 	}
 	return all
 }
@@ -205,22 +235,32 @@ func checkForeign(q Question, a Answer) bundle.Findings {
 		switch strings.ToLower(s.Name) {
 		case layout.Containerd:
 			if !s.isOwn() {
-				all = append(all, refuse(reason.ForeignContainerd, fmt.Sprintf("the host has another containerd, %q", s.Program), "remove it with its containers and images")...)
+				all = append(all, refuse(
+					reason.ForeignContainerd, fmt.Sprintf("the host has another containerd, %q", s.Program),
+					"remove it with its containers and images",
+				)...)
 			}
 		case docker:
-			all = append(all, warn(reason.ForeignDocker, "the host has Docker, which the node does not use", "nothing; or remove it, if Pods have no network")...)
+			all = append(all, warn(
+				reason.ForeignDocker, "the host has Docker, which the node does not use",
+				"nothing; or remove it, if Pods have no network",
+			)...)
 		case layout.Kubelet:
 			if why, fix := a.Facts.Kubelet.BelongsElsewhere(q.API, q.CA); why != "" {
 				all = append(all, refuse(reason.HostOfAnotherCluster, why, fix)...)
 			} else if !q.Node {
-				all = append(all, warn(reason.ForeignKubelet, fmt.Sprintf("the host has a kubelet already, %q", s.Program), "remove it from its cluster first")...)
+				all = append(all, warn(
+					reason.ForeignKubelet, fmt.Sprintf("the host has a kubelet already, %q", s.Program),
+					"remove it from its cluster first",
+				)...)
 			}
 		}
 	}
 	return all
 }
 
-// Room on drive C:, in bytes: executables and their second copy take 1 GiB, the image of a Windows base layer 5 GiB unpacked.
+// Room on drive C:, in bytes: executables and their second copy take 1 GiB, the image of a Windows base layer 5 GiB
+// unpacked.
 const (
 	leastFree  = 5 << 30
 	usefulFree = 20 << 30
@@ -233,7 +273,10 @@ func checkDisk(_ Question, a Answer) bundle.Findings {
 		if free < leastFree {
 			severity = bundle.SeverityError
 		}
-		all = append(all, finding(severity, reason.DiskNearlyFull, fmt.Sprintf("%d GiB are free on drive C:", max(0, free)>>30), "make room, or extend the drive to have 20 GiB free")...)
+		all = append(all, finding(
+			severity, reason.DiskNearlyFull, fmt.Sprintf("%d GiB are free on drive C:", max(0, free)>>30),
+			"make room, or extend the drive to have 20 GiB free",
+		)...)
 	}
 	if !a.Machine.PageFile {
 		all = append(all, warn(reason.PageFileMissing, "Windows has no page file", "turn on a page file that Windows manages")...)
@@ -241,8 +284,8 @@ func checkDisk(_ Question, a Answer) bundle.Findings {
 	return all
 }
 
-// Differences of clocks, in seconds: kube-apiserver accepts what a token or certificate says to the second, and gives certificates five
-// minutes of the past (k8s.io/kubernetes/pkg/controller/certificates/signer, backdate).
+// Differences of clocks, in seconds: kube-apiserver accepts what a token or certificate says to the second, and gives
+// certificates five minutes of the past (k8s.io/kubernetes/pkg/controller/certificates/signer, backdate).
 const (
 	skewWarned = 10
 	skewFailed = 300
@@ -260,7 +303,9 @@ func checkClock(_ Question, a Answer) bundle.Findings {
 		way = "behind"
 	}
 	// In steps of ten seconds, so that the text stays the same from one question to the next.
-	return finding(severity, reason.ClockSkew, fmt.Sprintf("the host's clock is %.0f s %s the API server's", math.Floor(math.Abs(*a.ClockSkewSeconds)/10)*10, way),
+	return finding(severity, reason.ClockSkew, fmt.Sprintf(
+		"the host's clock is %.0f s %s the API server's", math.Floor(math.Abs(*a.ClockSkewSeconds)/10)*10, way,
+	),
 		"correct the time service of the host: `w32tm /query /status`")
 }
 
@@ -285,10 +330,13 @@ func Shown(text string) string {
 
 func checkAPI(q Question, a Answer) bundle.Findings {
 	texts := map[Problem]problemText{
-		ProblemName:        {Reason: reason.APIServerUnresolvable, Fix: "add the name to the DNS that the host asks"},
-		ProblemConnect:     {Reason: reason.APIServerUnreachable, Fix: "open the way to the API server"},
-		ProblemCertificate: {Reason: reason.APIServerCertificate, Fix: "check whether something on the way intercepts TLS, and the clock of the host"},
-		ProblemProxy:       {Reason: reason.ProxyUnusable, Fix: "check the proxy, and whether noProxy should have the API server"},
+		ProblemName:    {Reason: reason.APIServerUnresolvable, Fix: "add the name to the DNS that the host asks"},
+		ProblemConnect: {Reason: reason.APIServerUnreachable, Fix: "open the way to the API server"},
+		ProblemCertificate: {
+			Reason: reason.APIServerCertificate,
+			Fix:    "check whether something on the way intercepts TLS, and the clock of the host",
+		},
+		ProblemProxy: {Reason: reason.ProxyUnusable, Fix: "check the proxy, and whether noProxy should have the API server"},
 	}
 	var all bundle.Findings
 	for _, u := range q.API {
@@ -314,9 +362,12 @@ func checkRegistries(q Question, a Answer) bundle.Findings {
 		ProblemConnect:     {Reason: reason.RegistryUnreachable, Fix: "open the way to the registry, or correct the mirror sets"},
 		ProblemCertificate: {Reason: reason.RegistryCertificate, Fix: "add its CA to the trusted CAs of the cluster's images"},
 		ProblemDenied:      {Reason: reason.RegistryDenied, Fix: "correct the entry of the registry in the pull secret"},
-		ProblemMissing:     {Reason: reason.PauseImageMissing, Fix: "mirror the image, or set pauseImage in the operator's configuration"},
-		ProblemProxy:       {Reason: reason.ProxyUnusable, Fix: "check the proxy, and whether noProxy should have the registry"},
-		ProblemAnswer:      {Reason: reason.RegistryAnswer, Fix: "ask the URL on the host, and look at what answers"},
+		ProblemMissing: {
+			Reason: reason.PauseImageMissing,
+			Fix:    "mirror the image, or set pauseImage in the operator's configuration",
+		},
+		ProblemProxy:  {Reason: reason.ProxyUnusable, Fix: "check the proxy, and whether noProxy should have the registry"},
+		ProblemAnswer: {Reason: reason.RegistryAnswer, Fix: "ask the URL on the host, and look at what answers"},
 	}
 	var all bundle.Findings
 	served := false
@@ -330,7 +381,10 @@ func checkRegistries(q Question, a Answer) bundle.Findings {
 		if !ok {
 			known = texts[ProblemAnswer]
 		}
-		all = append(all, warn(known.Reason, fmt.Sprintf("the pause image is not pulled from %s: %q", Shown(p.Manifest), r.Text), known.Fix)...)
+		all = append(all, warn(
+			known.Reason, fmt.Sprintf("the pause image is not pulled from %s: %q", Shown(p.Manifest), r.Text),
+			known.Fix,
+		)...)
 	}
 	if len(q.Places) > 0 && !served {
 		// Without the pause image no pod starts.
@@ -344,16 +398,29 @@ func checkRegistries(q Question, a Answer) bundle.Findings {
 func checkPolicies(_ Question, a Answer) bundle.Findings {
 	var all bundle.Findings
 	if a.Machine.FIPS {
-		all = append(all, info(reason.FIPSEnabled, "Windows is in FIPS mode", "check whether your rules allow programs with their own cryptography")...)
+		all = append(all, info(
+			reason.FIPSEnabled, "Windows is in FIPS mode",
+			"check whether your rules allow programs with their own cryptography",
+		)...)
 	}
 	if a.Machine.CodeIntegrity {
-		all = append(all, warn(reason.CodeIntegrityEnforced, "a policy of Windows Defender Application Control decides which programs run", "allow the executables by their digests, or by C:\\k and C:\\Windows\\wmco")...)
+		all = append(all, warn(
+			reason.CodeIntegrityEnforced,
+			"a policy of Windows Defender Application Control decides which programs run",
+			"allow the executables by their digests, or by C:\\k and C:\\Windows\\wmco",
+		)...)
 	}
 	if a.Machine.AppLocker {
-		all = append(all, warn(reason.AppLockerEnforced, "a policy of AppLocker decides which programs run", "allow C:\\k and C:\\Windows\\wmco for SYSTEM and Administrators")...)
+		all = append(all, warn(
+			reason.AppLockerEnforced, "a policy of AppLocker decides which programs run",
+			"allow C:\\k and C:\\Windows\\wmco for SYSTEM and Administrators",
+		)...)
 	}
 	if l := a.Machine.Locale; l != "" && l != "en-US" {
-		all = append(all, info(reason.LocaleUntested, fmt.Sprintf("the locale of Windows is %q; en-US is tested", l), "nothing; report what differs")...)
+		all = append(all, info(
+			reason.LocaleUntested, fmt.Sprintf("the locale of Windows is %q; en-US is tested", l),
+			"nothing; report what differs",
+		)...)
 	}
 	return all
 }
@@ -362,7 +429,11 @@ func checkDefender(_ Question, a Answer) bundle.Findings {
 	if !a.Facts.DefenderRunning || a.Machine.Excluded {
 		return nil
 	}
-	return info(reason.DefenderScansContainerd, "Defender scans what containerd unpacks, until the exclusion is set when the host joins", "nothing, unless a policy forbids exclusions")
+	return info(
+		reason.DefenderScansContainerd,
+		"Defender scans what containerd unpacks, until the exclusion is set when the host joins",
+		"nothing, unless a policy forbids exclusions",
+	)
 }
 
 func checkFolders(_ Question, a Answer) bundle.Findings {
@@ -370,7 +441,10 @@ func checkFolders(_ Question, a Answer) bundle.Findings {
 	for _, f := range a.Machine.Folders {
 		// A host is asked for two folders.
 		if !f.Trusted && len(all) < shown {
-			all = append(all, refuse(reason.FolderNotTrusted, fmt.Sprintf("others than administrators own or change %q", f.Path), "remove it, or give it to Administrators with access for SYSTEM and Administrators alone")...)
+			all = append(all, refuse(
+				reason.FolderNotTrusted, fmt.Sprintf("others than administrators own or change %q", f.Path),
+				"remove it, or give it to Administrators with access for SYSTEM and Administrators alone",
+			)...)
 		}
 	}
 	return all
@@ -380,5 +454,8 @@ func checkUnread(_ Question, a Answer) bundle.Findings {
 	if len(a.Unread) == 0 {
 		return nil
 	}
-	return warn(reason.PreflightIncomplete, fmt.Sprintf("facts could not be read: %q", first(a.Unread)), "run the command as an administrator")
+	return warn(
+		reason.PreflightIncomplete, fmt.Sprintf("facts could not be read: %q", first(a.Unread)),
+		"run the command as an administrator",
+	)
 }

@@ -17,7 +17,8 @@ import (
 // Schema is the version of Question and Answer.
 const Schema = 1
 
-// Question is what a host is asked. It holds credentials of registries: it is never printed and never written to a file.
+// Question is what a host is asked. It holds credentials of registries: it is never printed and never written to a
+// file.
 type Question struct {
 	Schema int `json:"schema"`
 	// Address is where the host is reached.
@@ -66,8 +67,8 @@ type Answer struct {
 	Machine Machine      `json:"machine"`
 	Names   Names        `json:"names"`
 	Reached []Reach      `json:"reached"`
-	// ClockSkewSeconds is how much the host's clock is ahead of the API server's, negative where it is behind; absent where no API server
-	// has said its time.
+	// ClockSkewSeconds is how much the host's clock is ahead of the API server's, negative where it is behind; absent
+	// where no API server has said its time.
 	ClockSkewSeconds *float64 `json:"clockSkewSeconds,omitempty"`
 	// Unread are the facts that could not be read, each with why.
 	Unread []string `json:"unread,omitempty"`
@@ -88,8 +89,8 @@ type Machine struct {
 	// FreeBytes can be written to drive C:. PageFile is true if Windows has a page file.
 	FreeBytes int64 `json:"freeBytes"`
 	PageFile  bool  `json:"pageFile"`
-	// StaticAddresses are the IPv4 addresses that the host does not have by DHCP. DevicelessNICsDisabled is true if the Host Network Service makes no
-	// network cards without a device, which take such an address on some releases.
+	// StaticAddresses are the IPv4 addresses that the host does not have by DHCP. DevicelessNICsDisabled is true if the
+	// Host Network Service makes no network cards without a device, which take such an address on some releases.
 	StaticAddresses        []string `json:"staticAddresses,omitempty"`
 	DevicelessNICsDisabled bool     `json:"devicelessNICsDisabled,omitempty"`
 	// Services are those of the names that matter here that the host has.

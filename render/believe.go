@@ -8,12 +8,13 @@ import (
 	"wmco/bundle"
 )
 
-// Contradiction returns what in facts that a Node reports cannot be of its host, by what is known without them; empty if nothing is. It looks at what is
-// rendered. Own are the addresses of the host.
+// Contradiction returns what in facts that a Node reports cannot be of its host, by what is known without them; empty
+// if nothing is. It looks at what is rendered. Own are the addresses of the host.
 //
-// The overlay network works over the address that the Node announces: others send to it, and the host sends from the network's
-// (ovn-org/ovn-kubernetes, go-controller/hybrid-overlay/pkg/controller). Its prefix is the subnet that OVN has given the Node
-// (the same, initSelf). Who may patch Nodes may write that annotation too: it has to be in the network of which OVN gives subnets.
+// The overlay network works over the address that the Node announces: others send to it, and the host sends from the
+// network's (ovn-org/ovn-kubernetes, go-controller/hybrid-overlay/pkg/controller). Its prefix is the subnet that OVN
+// has given the Node (the same, initSelf). Who may patch Nodes may write that annotation too: it has to be in the
+// network of which OVN gives subnets.
 func (n Node) Contradiction(f bundle.Facts, c Cluster, own []string) string {
 	isOwn := func(a string) bool { return a == "" || slices.Contains(own, a) }
 	network := f.Network(overlayNetwork)
@@ -35,7 +36,8 @@ func (n Node) Contradiction(f bundle.Facts, c Cluster, own []string) string {
 	return ""
 }
 
-// hasOverlaySubnet reports whether the subnet of the node is a part of a network of which OVN gives subnets. One that is not known is believed.
+// hasOverlaySubnet reports whether the subnet of the node is a part of a network of which OVN gives subnets. One that
+// is not known is believed.
 func (n Node) hasOverlaySubnet(c Cluster) bool {
 	return n.Subnet == "" || len(c.Network.HybridNetworks) == 0 || slices.ContainsFunc(c.Network.HybridNetworks, func(cidr string) bool {
 		whole, err := netip.ParsePrefix(cidr)

@@ -12,8 +12,8 @@ import (
 // RowID names a row of the catalog.
 type RowID string
 
-// Row is one thing that render can emit: what it is, which layer it belongs to, what a change of it costs and which inputs
-// cause it. Every entry of a bundle has a row.
+// Row is one thing that render can emit: what it is, which layer it belongs to, what a change of it costs and which
+// inputs cause it. Every entry of a bundle has a row.
 type Row struct {
 	ID   RowID
 	Kind bundle.EntryKind
@@ -29,8 +29,8 @@ type Row struct {
 	Exclusive bool
 	Impact    bundle.Impact
 	Causes    []Origin
-	// Portable reports whether the entry means the same to the executables of every version of the operator. Only such entries change
-	// on a node that waits for its executables (Keep).
+	// Portable reports whether the entry means the same to the executables of every version of the operator. Only such
+	// entries change on a node that waits for its executables (Keep).
 	Portable bool
 	// Doc is one sentence for the documentation of the node's layout.
 	Doc string
@@ -38,16 +38,16 @@ type Row struct {
 	Removal string
 }
 
-// applies reports whether the row is for a platform and stage.
-func (r Row) applies(p bundle.Platform, s bundle.Stage) bool {
+// appliesTo reports whether the row is for a platform and stage.
+func (r Row) appliesTo(p bundle.Platform, s bundle.Stage) bool {
 	if r.JoinedOnly && s != bundle.StageJoined {
 		return false
 	}
 	return len(r.Platforms) == 0 || slices.Contains(r.Platforms, p)
 }
 
-// family reports whether the row stands for several entries.
-func (r Row) family() bool { return strings.Contains(r.Name, "<") }
+// isFamily reports whether the row stands for several entries.
+func (r Row) isFamily() bool { return strings.Contains(r.Name, "<") }
 
 // Rows of files.
 const (
@@ -109,7 +109,7 @@ func FindRow(id bundle.EntryID) (Row, bool) {
 		if r.Name == name {
 			return r, true
 		}
-		if r.family() {
+		if r.isFamily() {
 			family = r
 		}
 	}

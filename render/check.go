@@ -37,14 +37,15 @@ type report struct {
 	ref      bundle.Ref
 }
 
-func (r *report) add(severity bundle.Severity, why, field, message, fix string) {
+func (r *report) addFinding(severity bundle.Severity, why, field, message, fix string) {
 	r.findings = append(r.findings, bundle.Finding{Severity: severity, Reason: why, Object: r.ref, Field: field, Message: message, Fix: fix})
 }
 
-// check returns the findings about the cluster's inputs. Inputs with a finding of severity error cannot be rendered.
-func (c Cluster) check() bundle.Findings {
+// checkInputs returns the findings about the cluster's inputs. Inputs with a finding of severity error cannot be
+// rendered.
+func (c Cluster) checkInputs() bundle.Findings {
 	return slices.Concat(
-		c.checkInfrastructure(), c.checkNetwork(), c.checkVersion(), c.Proxy.check(c.Origins[FromProxy]),
+		c.checkInfrastructure(), c.checkNetwork(), c.checkVersion(), c.Proxy.checkValues(c.Origins[FromProxy]),
 		c.checkCertificates(), c.checkMachineConfig(), c.checkPauseImage(), c.checkKubeletOverride(), c.checkMaxPods(),
 	)
 }
@@ -53,17 +54,17 @@ func (c Cluster) checkInfrastructure() bundle.Findings {
 	r := report{ref: c.Origins[FromInfrastructure]}
 	if r.ref.IsZero() {
 		r.ref = bundle.Ref{Kind: "Infrastructure", Name: "cluster"}
-		r.add(bundle.SeverityError, reason.InputMissing, "", "the object is not in the inputs", "add it: oc get infrastructures.config.openshift.io cluster -o yaml")
+		r.addFinding(bundle.SeverityError, reason.InputMissing, "", "the object is not in the inputs", "add it: oc get infrastructures.config.openshift.io cluster -o yaml")
 		return r.findings
 	}
 	if !slices.Contains(bundle.Platforms(), c.Platform) {
-		r.add(bundle.SeverityError, reason.PlatformUnsupported, "status.platformStatus.type", fmt.Sprintf("platform %q does not support Windows nodes", c.Platform), "use a cluster on AWS, Azure, GCP, VSphere, Nutanix or None")
+		r.addFinding(bundle.SeverityError, reason.PlatformUnsupported, "status.platformStatus.type", fmt.Sprintf("platform %q does not support Windows nodes", c.Platform), "use a cluster on AWS, Azure, GCP, VSphere, Nutanix or None")
 	}
 	if u, err := url.Parse(c.APIServerInternalURL); err != nil || u.Scheme != "https" || u.Host == "" {
-		r.add(bundle.SeverityError, reason.InputInvalid, "status.apiServerInternalURI", fmt.Sprintf("%q is not an https URL", c.APIServerInternalURL), copyStatus)
+		r.addFinding(bundle.SeverityError, reason.InputInvalid, "status.apiServerInternalURI", fmt.Sprintf("%q is not an https URL", c.APIServerInternalURL), copyStatus)
 	}
 	if c.InfrastructureName == "" {
-		r.add(bundle.SeverityError, reason.InputInvalid, "status.infrastructureName", "is empty; it is the identity of the cluster", copyStatus)
+		r.addFinding(bundle.SeverityError, reason.InputInvalid, "status.infrastructureName", "is empty; it is the identity of the cluster", copyStatus)
 	}
 	return r.findings
 }
@@ -72,7 +73,7 @@ func (c Cluster) checkNetwork() bundle.Findings {
 	r := report{ref: c.Origins[FromClusterNetwork]}
 	if r.ref.IsZero() {
 		r.ref = bundle.Ref{Kind: "Network", Name: "cluster"}
-		r.add(bundle.SeverityError, reason.InputMissing, "", "the config.openshift.io object is not in the inputs", "add it: oc get networks.config.openshift.io cluster -o yaml")
+		r.addFinding(bundle.SeverityError, reason.InputMissing, "", "the config.openshift.io object is not in the inputs", "add it: oc get networks.config.openshift.io cluster -o yaml")
 	} else {
 		c.checkServiceNetwork(&r)
 		c.checkClassE(&r)
@@ -81,15 +82,15 @@ func (c Cluster) checkNetwork() bundle.Findings {
 	switch {
 	case o.ref.IsZero():
 		o.ref = bundle.Ref{Kind: "Network", Name: "cluster"}
-		o.add(bundle.SeverityError, reason.InputMissing, "", "the operator.openshift.io object is not in the inputs", "add it: oc get networks.operator.openshift.io cluster -o yaml")
+		o.addFinding(bundle.SeverityError, reason.InputMissing, "", "the operator.openshift.io object is not in the inputs", "add it: oc get networks.operator.openshift.io cluster -o yaml")
 	case !c.Network.HybridOverlay:
 		fix := "set " + overlayField + " of the operator.openshift.io Network cluster"
 		if c.Platform == bundle.PlatformVSphere {
 			fix += " with hybridOverlayVXLANPort, such as 9898: it cannot be changed afterwards, and ESXi and NSX use the default, 4789"
 		}
-		o.add(bundle.SeverityError, reason.HybridOverlayMissing, overlayField, "the cluster has no hybrid overlay network", fix)
+		o.addFinding(bundle.SeverityError, reason.HybridOverlayMissing, overlayField, "the cluster has no hybrid overlay network", fix)
 	case len(c.Network.HybridNetworks) == 0:
-		o.add(bundle.SeverityError, reason.HybridOverlayMissing, overlayRange, "the hybrid overlay has no network, so Windows nodes get no pod subnet", "add a CIDR and host prefix that no other network of the cluster uses, such as 10.132.0.0/14 and 23")
+		o.addFinding(bundle.SeverityError, reason.HybridOverlayMissing, overlayRange, "the hybrid overlay has no network, so Windows nodes get no pod subnet", "add a CIDR and host prefix that no other network of the cluster uses, such as 10.132.0.0/14 and 23")
 	default:
 		c.checkOverlay(&o)
 	}
@@ -98,20 +99,20 @@ func (c Cluster) checkNetwork() bundle.Findings {
 
 func (c Cluster) checkServiceNetwork(r *report) {
 	if c.Network.Type != ovnKubernetes {
-		r.add(bundle.SeverityError, reason.NetworkTypeUnsupported, "spec.networkType", fmt.Sprintf("network type %q does not support Windows nodes", c.Network.Type), "use OVNKubernetes with the hybrid overlay")
+		r.addFinding(bundle.SeverityError, reason.NetworkTypeUnsupported, "spec.networkType", fmt.Sprintf("network type %q does not support Windows nodes", c.Network.Type), "use OVNKubernetes with the hybrid overlay")
 	}
 	if len(c.Network.ServiceNetworks) == 0 {
-		r.add(bundle.SeverityError, reason.ServiceNetworkMissing, "spec.serviceNetwork", "is empty", copySpec)
+		r.addFinding(bundle.SeverityError, reason.ServiceNetworkMissing, "spec.serviceNetwork", "is empty", copySpec)
 		return
 	}
 	prefix, err := netip.ParsePrefix(c.Network.ServiceNetworks[0])
 	switch {
 	case err != nil:
-		r.add(bundle.SeverityError, reason.InputInvalid, "spec.serviceNetwork[0]", fmt.Sprintf("%q is not a CIDR", c.Network.ServiceNetworks[0]), "write it as 172.30.0.0/16")
+		r.addFinding(bundle.SeverityError, reason.InputInvalid, "spec.serviceNetwork[0]", fmt.Sprintf("%q is not a CIDR", c.Network.ServiceNetworks[0]), "write it as 172.30.0.0/16")
 	case !prefix.Addr().Is4():
-		r.add(bundle.SeverityError, reason.ServiceNetworkIPv6, "spec.serviceNetwork[0]", fmt.Sprintf("%s is not IPv4", prefix), "in a dual-stack cluster, list the IPv4 service network first; Windows nodes need IPv4")
+		r.addFinding(bundle.SeverityError, reason.ServiceNetworkIPv6, "spec.serviceNetwork[0]", fmt.Sprintf("%s is not IPv4", prefix), "in a dual-stack cluster, list the IPv4 service network first; Windows nodes need IPv4")
 	case prefix.Bits() > 28:
-		r.add(bundle.SeverityError, reason.InputInvalid, "spec.serviceNetwork[0]", fmt.Sprintf("%s is too small: its tenth address is the cluster's DNS", prefix), "use a larger network")
+		r.addFinding(bundle.SeverityError, reason.InputInvalid, "spec.serviceNetwork[0]", fmt.Sprintf("%s is too small: its tenth address is the cluster's DNS", prefix), "use a larger network")
 	}
 }
 
@@ -137,8 +138,8 @@ func (c Cluster) pemTexts() []pemText {
 	return texts
 }
 
-// checkCertificates reports certificates that cannot be used. A program that reads a field without any certificate does not
-// start; an invalid block beside valid ones is skipped.
+// checkCertificates reports certificates that cannot be used. A program that reads a field without any certificate does
+// not start; an invalid block beside valid ones is skipped.
 func (c Cluster) checkCertificates() bundle.Findings {
 	all := c.checkPresent()
 	for _, t := range c.pemTexts() {
@@ -150,11 +151,11 @@ func (c Cluster) checkCertificates() bundle.Findings {
 		for _, p := range problems {
 			switch {
 			case len(certs) > 0:
-				r.add(bundle.SeverityWarning, reason.CertificateSkipped, t.field, p+"; the other certificates are used", "remove or correct the block")
+				r.addFinding(bundle.SeverityWarning, reason.CertificateSkipped, t.field, p+"; the other certificates are used", "remove or correct the block")
 			case t.made && c.Copies:
-				r.add(bundle.SeverityWarning, reason.CertificateInvalid, t.field, p+"; it is rendered unchanged, and no node would work with it", "nothing, if this copy of the object holds a dummy; otherwise correct the object")
+				r.addFinding(bundle.SeverityWarning, reason.CertificateInvalid, t.field, p+"; it is rendered unchanged, and no node would work with it", "nothing, if this copy of the object holds a dummy; otherwise correct the object")
 			default:
-				r.add(bundle.SeverityError, reason.CertificateInvalid, t.field, p, "put PEM certificates into the field")
+				r.addFinding(bundle.SeverityError, reason.CertificateInvalid, t.field, p, "put PEM certificates into the field")
 			}
 		}
 		all = append(all, r.findings...)
@@ -192,19 +193,19 @@ func orRef(ref, fallback bundle.Ref) bundle.Ref {
 func (c Cluster) checkMachineConfig() bundle.Findings {
 	r := report{ref: c.Origins[FromMachineConfig]}
 	for _, name := range slices.Sorted(maps.Keys(c.Machine.KubeletFlags)) {
-		if !c.kubelet().Flags[name] {
-			r.add(bundle.SeverityWarning, reason.KubeletFlagUnknown, "spec.config.systemd.units[kubelet.service]",
+		if !c.kubeletTable().Flags[name] {
+			r.addFinding(bundle.SeverityWarning, reason.KubeletFlagUnknown, "spec.config.systemd.units[kubelet.service]",
 				fmt.Sprintf("kubelet %s has no flag --%s: it is left out", c.KubeletVersion(), name), "nothing, if Windows nodes do not need it; otherwise set the field of the kubelet's configuration in "+SettingsConfigMap)
 		}
 	}
 	if c.Machine.CredentialProvider != "" {
 		var config kubeletv1.CredentialProviderConfig
 		if err := yaml.UnmarshalStrict([]byte(c.Machine.CredentialProvider), &config); err != nil {
-			r.add(bundle.SeverityError, reason.InputInvalid, credentialProviderField, fmt.Sprintf("is not a CredentialProviderConfig: %v", err), "correct the MachineConfig that the file comes from")
+			r.addFinding(bundle.SeverityError, reason.InputInvalid, credentialProviderField, fmt.Sprintf("is not a CredentialProviderConfig: %v", err), "correct the MachineConfig that the file comes from")
 		}
 		for i, p := range config.Providers {
 			if !isProgramName(p.Name) {
-				r.add(bundle.SeverityError, reason.InputInvalid, fmt.Sprintf("%s.providers[%d].name", credentialProviderField, i), fmt.Sprintf("%q cannot be the name of a program", p.Name), "name a program in the kubelet's folder, without a path")
+				r.addFinding(bundle.SeverityError, reason.InputInvalid, fmt.Sprintf("%s.providers[%d].name", credentialProviderField, i), fmt.Sprintf("%q cannot be the name of a program", p.Name), "name a program in the kubelet's folder, without a path")
 			}
 		}
 	}
@@ -222,7 +223,7 @@ func (c Cluster) checkPauseImage() bundle.Findings {
 
 // checkNode returns the findings about one node.
 func (c Cluster) checkNode(n Node) bundle.Findings {
-	r := report{ref: n.ref()}
+	r := report{ref: n.objectRef()}
 	c.checkFacts(n, &r)
 	c.checkOverlayAddress(n, &r)
 	c.checkNames(n, &r)
@@ -232,8 +233,8 @@ func (c Cluster) checkNode(n Node) bundle.Findings {
 	return r.findings
 }
 
-// ref is the object that stands for the node, the Node itself first.
-func (n Node) ref() bundle.Ref {
+// objectRef is the object that stands for the node, the Node itself first.
+func (n Node) objectRef() bundle.Ref {
 	for _, o := range []Origin{FromNode, FromMachine, FromInstances} {
 		if ref, ok := n.Origins[o]; ok {
 			return ref
@@ -249,31 +250,31 @@ func (c Cluster) checkFacts(n Node, r *report) {
 		return
 	}
 	if a := n.Address; a != "" && !n.Facts.HasAddress(a) && isIPv4(a) {
-		r.add(bundle.SeverityError, reason.FactsMismatch, "", fmt.Sprintf("the facts are of another host: none of its addresses is %s", a), "give the facts of this host")
+		r.addFinding(bundle.SeverityError, reason.FactsMismatch, "", fmt.Sprintf("the facts are of another host: none of its addresses is %s", a), "give the facts of this host")
 	}
 	if why, fix := c.ForeignKubelet(n.Facts); why != "" {
-		r.add(bundle.SeverityError, reason.HostOfAnotherCluster, "", why, fix)
+		r.addFinding(bundle.SeverityError, reason.HostOfAnotherCluster, "", why, fix)
 	}
 	if port := c.Network.HybridOverlayPort; n.Facts.Build() == build1809 && port != 0 && port != defaultVXLANPort {
-		r.add(bundle.SeverityError, reason.VXLANPortUnsupported, "", fmt.Sprintf("Windows Server 2019 (build %d) cannot use VXLAN port %d", build1809, port), "use Windows Server 2022 or later, or the default port 4789")
+		r.addFinding(bundle.SeverityError, reason.VXLANPortUnsupported, "", fmt.Sprintf("Windows Server 2019 (build %d) cannot use VXLAN port %d", build1809, port), "use Windows Server 2022 or later, or the default port 4789")
 	}
 	if n.Stage() != bundle.StageJoined {
 		return
 	}
 	missing := !n.networkKnown() || n.sourceVIP() == ""
 	if missing && n.Facts.IsUnknown(bundle.PartNetworks) { // without them, the node would lose what it has
-		r.add(bundle.SeverityError, reason.NetworksUnknown, "", fmt.Sprintf("the Host Networking Service of the host does not say which networks it has: %.300q", n.Facts.ErrorOf(bundle.PartNetworks)),
+		r.addFinding(bundle.SeverityError, reason.NetworksUnknown, "", fmt.Sprintf("the Host Networking Service of the host does not say which networks it has: %.300q", n.Facts.ErrorOf(bundle.PartNetworks)),
 			"nothing if it passes: what is published for the node stays. Otherwise look at the service hns on the host, or boot it with the annotation windowsmachineconfig.openshift.io/reboot")
 		return
 	}
 	if missing {
-		r.add(bundle.SeverityInfo, reason.NetworkPending, "", "the overlay network does not exist yet: cni.conf and kube-proxy are added when hybrid-overlay-node has created it",
+		r.addFinding(bundle.SeverityInfo, reason.NetworkPending, "", "the overlay network does not exist yet: cni.conf and kube-proxy are added when hybrid-overlay-node has created it",
 			"nothing with the operator, which resumes by itself; with wmco apply, apply again when the network exists. If it does not appear, check hybrid-overlay-node's log and the node's k8s.ovn.org/hybrid-overlay-node-subnet annotation")
 	}
 }
 
-// ForeignKubelet returns why a host with these facts is not changed because its kubelet belongs to another cluster, and what to do. Both are empty where
-// it does not.
+// ForeignKubelet returns why a host with these facts is not changed because its kubelet belongs to another cluster, and
+// what to do. Both are empty where it does not.
 func (c Cluster) ForeignKubelet(f bundle.Facts) (why, fix string) {
 	if c.APIServerInternalURL == "" {
 		return "", ""
@@ -285,13 +286,13 @@ func (c Cluster) ForeignKubelet(f bundle.Facts) (why, fix string) {
 func (c Cluster) factsUnknown(n Node, r *report) {
 	message := "the facts of the host are not known: this is its join-stage bundle, rendered from objects alone"
 	if n.Incomplete() {
-		message = "the facts of the host are not known: this is what objects alone say of it, and it cannot be applied. " + strings.Join(c.waiting(n), "; ")
+		message = "the facts of the host are not known: this is what objects alone say of it, and it cannot be applied. " + strings.Join(c.waitingForFacts(n), "; ")
 	}
-	r.add(bundle.SeverityInfo, reason.FactsUnknown, "", message, "run `wmco-node facts` on the host and give the output as --facts")
+	r.addFinding(bundle.SeverityInfo, reason.FactsUnknown, "", message, "run `wmco-node facts` on the host and give the output as --facts")
 }
 
-// waiting lists what of a node's bundle is left out or may change until the facts of its host are known.
-func (c Cluster) waiting(n Node) []string {
+// waitingForFacts lists what of a node's bundle is left out or may change until the facts of its host are known.
+func (c Cluster) waitingForFacts(n Node) []string {
 	list := []string{"cni.conf, kube-proxy.conf and the service kube-proxy are left out"}
 	if !n.givenIP(c.Platform) {
 		list = append(list, "the kubelet's --node-ip is an address of the Node, not that of the host's default route")
@@ -302,7 +303,7 @@ func (c Cluster) waiting(n Node) []string {
 // checkFactTexts checks the form of the facts that the host reports, because they become flags and parts of files.
 func checkFactTexts(f bundle.Facts, r *report) {
 	invalid := func(field, value, what string) {
-		r.add(bundle.SeverityError, reason.FactsInvalid, "facts."+field, fmt.Sprintf("%q is not %s", value, what), "print the facts again: wmco-node facts")
+		r.addFinding(bundle.SeverityError, reason.FactsInvalid, "facts."+field, fmt.Sprintf("%q is not %s", value, what), "print the facts again: wmco-node facts")
 	}
 	for field, name := range map[string]string{"hostName": f.HostName, "dnsSuffix": f.DNSSuffix, "metadataName": bundle.FirstName(f.MetadataName)} {
 		if name != "" && len(validation.IsDNS1123Subdomain(strings.ToLower(name))) > 0 {
@@ -326,35 +327,36 @@ func checkFactTexts(f bundle.Facts, r *report) {
 	}
 }
 
-// providerID is the form of what the cloud controllers of these platforms read (Node.spec.providerID). Those of Azure are the longest, some 300 characters. A
-// host that reports a longer one would have its layer outgrow the annotation of its Node: each value would be a Secret of its own.
+// providerID is the form of what the cloud controllers of these platforms read (Node.spec.providerID). Those of Azure
+// are the longest, some 300 characters. A host that reports a longer one would have its layer outgrow the annotation of
+// its Node: each value would be a Secret of its own.
 var providerID = regexp.MustCompile(`^[a-z]{1,20}://[A-Za-z0-9/_.-]{1,500}$`)
 
 func (c Cluster) checkNames(n Node, r *report) {
 	c.checkCloudName(n, r)
 	backed := n.Backing == BackingMachine && (c.Platform == bundle.PlatformVSphere || c.Platform == bundle.PlatformNutanix)
 	if backed && len(n.MachineName) > MaxComputerName {
-		r.add(bundle.SeverityError, reason.MachineNameTooLong, "metadata.name",
+		r.addFinding(bundle.SeverityError, reason.MachineNameTooLong, "metadata.name",
 			fmt.Sprintf("%q has %d characters, a Windows computer name has at most %d", n.MachineName, len(n.MachineName), MaxComputerName), fmt.Sprintf("give the MachineSet a name of at most %d characters", MaxComputerName-MachineSuffix))
 	}
 	predicted := n.predictedName(c.Platform)
 	if n.Name != "" && predicted != "" && predicted != n.Name {
-		r.add(bundle.SeverityWarning, reason.NodeNameMismatch, "", fmt.Sprintf("the host would register as %q now; the node keeps the name %q", predicted, n.Name), "nothing, unless the host was renamed on purpose: then remove the node and let it join again")
+		r.addFinding(bundle.SeverityWarning, reason.NodeNameMismatch, "", fmt.Sprintf("the host would register as %q now; the node keeps the name %q", predicted, n.Name), "nothing, unless the host was renamed on purpose: then remove the node and let it join again")
 	}
 	if n.Subnet != "" && !isIPv4Subnet(n.Subnet) {
-		r.add(bundle.SeverityError, reason.InputInvalid, `metadata.annotations["k8s.ovn.org/hybrid-overlay-node-subnet"]`, fmt.Sprintf("%q is not an IPv4 subnet", n.Subnet), "remove the annotation, which OVN sets, and check ovnkube-control-plane's log")
+		r.addFinding(bundle.SeverityError, reason.InputInvalid, `metadata.annotations["k8s.ovn.org/hybrid-overlay-node-subnet"]`, fmt.Sprintf("%q is not an IPv4 subnet", n.Subnet), "remove the annotation, which OVN sets, and check ovnkube-control-plane's log")
 	}
 }
 
-// checkCloudName checks what a cloud says of a host. A host that joins without it would register under the name of its computer, which
-// the cloud controller does not know.
+// checkCloudName checks what a cloud says of a host. A host that joins without it would register under the name of its
+// computer, which the cloud controller does not know.
 func (c Cluster) checkCloudName(n Node, r *report) {
 	fromCloud := c.Platform == bundle.PlatformAWS || c.Platform == bundle.PlatformGCP
 	if fromCloud && n.Stage() == bundle.StageJoin && !n.Facts.IsZero() && n.predictedName(c.Platform) == "" {
-		r.add(bundle.SeverityError, reason.NodeNameUnknown, "facts.metadataName", "the instance metadata of the cloud does not tell the name of the host, and its kubelet would register under another one",
+		r.addFinding(bundle.SeverityError, reason.NodeNameUnknown, "facts.metadataName", "the instance metadata of the cloud does not tell the name of the host, and its kubelet would register under another one",
 			"turn on the instance metadata of the host, and check on it that http://169.254.169.254 is reached without a proxy")
 	}
 	if n.ProviderID != "" && !providerID.MatchString(n.ProviderID) {
-		r.add(bundle.SeverityError, reason.InputInvalid, "spec.providerID", fmt.Sprintf("%q is not the identity of an instance", n.ProviderID), "correct the Machine: its controller sets the field")
+		r.addFinding(bundle.SeverityError, reason.InputInvalid, "spec.providerID", fmt.Sprintf("%q is not the identity of an instance", n.ProviderID), "correct the Machine: its controller sets the field")
 	}
 }

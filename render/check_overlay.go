@@ -18,7 +18,8 @@ const (
 	// defaultHostPrefix and defaultGenevePort are OpenShift's.
 	defaultHostPrefix = 23
 	defaultGenevePort = 6081
-	// takenAddresses are those of a node's subnet that no Pod gets: its first and its last one, the gateway, the host, and the source address of kube-proxy.
+	// takenAddresses are those of a node's subnet that no Pod gets: its first and its last one, the gateway, the host,
+	// and the source address of kube-proxy.
 	takenAddresses = 5
 	useOtherRange  = "give the hybrid overlay a range that no network of the cluster and no machine uses, such as 10.132.0.0/14"
 )
@@ -28,19 +29,30 @@ func (c Cluster) checkOverlay(r *report) {
 	n := c.Network
 	switch port := cmp.Or(n.HybridOverlayPort, defaultVXLANPort); {
 	case port < 0 || port > 65535:
-		r.add(bundle.SeverityError, reason.InputInvalid, overlayPort, fmt.Sprintf("%d is not a port", port), "use a free UDP port from 1 to 65535")
+		r.addFinding(
+			bundle.SeverityError, reason.InputInvalid, overlayPort, fmt.Sprintf("%d is not a port", port),
+			"use a free UDP port from 1 to 65535",
+		)
 	case port == cmp.Or(n.GenevePort, defaultGenevePort):
-		r.add(bundle.SeverityError, reason.InputInvalid, overlayPort, fmt.Sprintf("%d is the port of Geneve, by which Linux nodes reach each other", port), "use another UDP port, such as 9898")
+		r.addFinding(
+			bundle.SeverityError, reason.InputInvalid, overlayPort,
+			fmt.Sprintf("%d is the port of Geneve, by which Linux nodes reach each other", port),
+			"use another UDP port, such as 9898",
+		)
 	case port == defaultVXLANPort && c.Platform == bundle.PlatformVSphere:
-		r.add(bundle.SeverityWarning, reason.VXLANPortOnVSphere, overlayPort, "is 4789, which ESXi and NSX use for themselves: packets between Pods on different hosts can be lost",
-			"set another port, such as 9898, together with the hybrid overlay: it cannot be changed in a cluster that has one (docs/platforms/vsphere.md)")
+		r.addFinding(bundle.SeverityWarning, reason.VXLANPortOnVSphere, overlayPort, "is 4789, which ESXi and NSX use for themselves: packets between Pods on different hosts can be lost",
+			"set another port, such as 9898, together with the hybrid overlay: it cannot be changed in a cluster "+
+				"that has one (docs/platforms/vsphere.md)")
 	}
 	haveIPv4 := false
 	for i := range n.HybridNetworks {
 		haveIPv4 = c.checkHybridNetwork(r, i) || haveIPv4
 	}
 	if !haveIPv4 {
-		r.add(bundle.SeverityError, reason.InputInvalid, overlayRange, "has no IPv4 network, and Pods on Windows nodes have IPv4 addresses only", useOtherRange)
+		r.addFinding(
+			bundle.SeverityError, reason.InputInvalid, overlayRange,
+			"has no IPv4 network, and Pods on Windows nodes have IPv4 addresses only", useOtherRange,
+		)
 	}
 }
 
@@ -50,15 +62,29 @@ func (c Cluster) checkHybridNetwork(r *report, i int) bool {
 	prefix, err := netip.ParsePrefix(c.Network.HybridNetworks[i])
 	switch {
 	case err != nil:
-		r.add(bundle.SeverityError, reason.InputInvalid, field+".cidr", fmt.Sprintf("%q is not a CIDR", c.Network.HybridNetworks[i]), "write it as 10.132.0.0/14")
+		r.addFinding(
+			bundle.SeverityError, reason.InputInvalid, field+".cidr",
+			fmt.Sprintf("%q is not a CIDR", c.Network.HybridNetworks[i]), "write it as 10.132.0.0/14",
+		)
 	case !prefix.Addr().Is4():
 		return false
 	case isClassE(prefix):
-		r.add(bundle.SeverityError, reason.ClassENetwork, field+".cidr", fmt.Sprintf("%s is in 240.0.0.0/4, which Windows cannot use", prefix), useOtherRange)
+		r.addFinding(
+			bundle.SeverityError, reason.ClassENetwork, field+".cidr",
+			fmt.Sprintf("%s is in 240.0.0.0/4, which Windows cannot use", prefix), useOtherRange,
+		)
 	case hostPrefix < prefix.Bits():
-		r.add(bundle.SeverityError, reason.InputInvalid, field+".hostPrefix", fmt.Sprintf("%d is shorter than the prefix of %s: no node gets a subnet", hostPrefix, prefix), "use a longer prefix, such as 23, or a larger network")
+		r.addFinding(
+			bundle.SeverityError, reason.InputInvalid, field+".hostPrefix",
+			fmt.Sprintf("%d is shorter than the prefix of %s: no node gets a subnet", hostPrefix, prefix),
+			"use a longer prefix, such as 23, or a larger network",
+		)
 	case podAddresses(hostPrefix) < 1:
-		r.add(bundle.SeverityError, reason.InputInvalid, field+".hostPrefix", fmt.Sprintf("%d leaves no address for Pods in the subnet of a node", hostPrefix), "use a shorter prefix, such as 23")
+		r.addFinding(
+			bundle.SeverityError, reason.InputInvalid, field+".hostPrefix",
+			fmt.Sprintf("%d leaves no address for Pods in the subnet of a node", hostPrefix),
+			"use a shorter prefix, such as 23",
+		)
 	}
 	c.checkOverlaps(r, field+".cidr", prefix)
 	return true
@@ -76,7 +102,10 @@ func (c Cluster) checkOverlaps(r *report, field string, hybrid netip.Prefix) {
 	} {
 		for _, cidr := range other.cidrs {
 			if p, err := netip.ParsePrefix(cidr); err == nil && p.Overlaps(hybrid) {
-				r.add(bundle.SeverityError, reason.HybridOverlayOverlaps, field, fmt.Sprintf("%s overlaps %s of %s", hybrid, p, other.name), useOtherRange)
+				r.addFinding(
+					bundle.SeverityError, reason.HybridOverlayOverlaps, field,
+					fmt.Sprintf("%s overlaps %s of %s", hybrid, p, other.name), useOtherRange,
+				)
 			}
 		}
 	}
@@ -104,7 +133,11 @@ func (c Cluster) checkClassE(r *report) {
 	}{{"spec.clusterNetwork[%d].cidr", c.Network.ClusterNetworks}, {"spec.serviceNetwork[%d]", c.Network.ServiceNetworks}} {
 		for i, cidr := range networks.cidrs {
 			if p, err := netip.ParsePrefix(cidr); err == nil && isClassE(p) {
-				r.add(bundle.SeverityError, reason.ClassENetwork, fmt.Sprintf(networks.field, i), fmt.Sprintf("%s is in 240.0.0.0/4, which Windows cannot use", p), "install the cluster with another range: this one cannot be changed")
+				r.addFinding(
+					bundle.SeverityError, reason.ClassENetwork, fmt.Sprintf(networks.field, i),
+					fmt.Sprintf("%s is in 240.0.0.0/4, which Windows cannot use", p),
+					"install the cluster with another range: this one cannot be changed",
+				)
 			}
 		}
 	}
@@ -116,7 +149,11 @@ func isClassE(p netip.Prefix) bool { return p.Overlaps(netip.MustParsePrefix("24
 func (c Cluster) checkOverlayAddress(n Node, r *report) {
 	for _, cidr := range c.Network.HybridNetworks {
 		if isWithin(n.Address, cidr) {
-			r.add(bundle.SeverityError, reason.HybridOverlayOverlaps, "", fmt.Sprintf("the address %s of the node is in %s of the hybrid overlay", n.Address, cidr), useOtherRange)
+			r.addFinding(
+				bundle.SeverityError, reason.HybridOverlayOverlaps, "",
+				fmt.Sprintf("the address %s of the node is in %s of the hybrid overlay", n.Address, cidr),
+				useOtherRange,
+			)
 		}
 	}
 }
@@ -129,7 +166,10 @@ func (c Cluster) checkMaxPods() bundle.Findings {
 	}
 	r := report{ref: c.Origins[FromOperatorNetwork]}
 	most := c.mostPods()
-	r.add(bundle.SeverityWarning, reason.MaxPodsLowered, overlayRange, fmt.Sprintf("the subnet of a node has %d addresses for Pods, so kubelets have maxPods %d and not %d", most, most, config.MaxPods),
+	r.addFinding(bundle.SeverityWarning, reason.MaxPodsLowered, overlayRange, fmt.Sprintf(
+		"the subnet of a node has %d addresses for Pods, so kubelets have maxPods %d and not %d", most, most,
+		config.MaxPods,
+	),
 		fmt.Sprintf("set kubelet.maxPods to %d or less in %s; more Pods need a shorter hostPrefix", most, SettingsConfigMap))
 	return r.findings
 }

@@ -189,7 +189,7 @@ func TestEntriesOfNoProxyThatMatchNothing(t *testing.T) {
 		}
 		p := Proxy{HTTPS: bundle.NewSecret("http://proxy.example.com"), NoProxy: "a," + entry + ", .b"}
 		var got []string
-		for _, f := range p.check(bundle.Ref{}) {
+		for _, f := range p.checkValues(bundle.Ref{}) {
 			got = append(got, string(f.Severity)+" "+f.Reason+" "+f.Field)
 		}
 		var want []string

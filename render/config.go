@@ -134,8 +134,6 @@ type LogSettings struct {
 type MirrorSettings struct {
 	// PartialNever is what happens to a registry of which only a part must never be contacted.
 	PartialNever mirrors.PartialNever `json:"partialNever"`
-	// ExistingPaths asks also where nodes of the existing operator asked.
-	ExistingPaths bool `json:"existingPaths"`
 }
 
 // ContainerdSettings override containerd's configuration.
@@ -144,21 +142,23 @@ type ContainerdSettings struct {
 	LogLevel string `json:"logLevel"`
 	// MaxConcurrentDownloads is the number of layers of one image that are fetched at once.
 	MaxConcurrentDownloads int `json:"maxConcurrentDownloads"`
-	// ImagePullProgressTimeout cancels a pull without progress, such as 30m.
-	ImagePullProgressTimeout string `json:"imagePullProgressTimeout"`
 }
 
 // DefaultPauseImage is the image that the existing operator's documentation asks users to mirror.
 const DefaultPauseImage = "mcr.microsoft.com/oss/kubernetes/pause:3.9"
 
-// releasedPauseImage is the same image by digest. The linker sets it where a release names one (make release PAUSE_IMAGE=), which is then
-// in the relatedImages of its OLM bundle too: oc-mirror copies it, and the mirror set that it writes, one for digests, holds for it.
+// releasedPauseImage is the same image by digest. The linker sets it where a release names one (make release
+// PAUSE_IMAGE=), which is then in the relatedImages of its OLM bundle too: oc-mirror copies it, and the mirror set that
+// it writes, one for digests, holds for it.
 var releasedPauseImage string //nolint:gochecknoglobals // the linker sets it
 
 // DefaultSettings returns the settings of a cluster without a windows-machine-config.
 func DefaultSettings() Settings {
 	return Settings{
-		Rollout:        RolloutSettings{MaxUnavailable: intstr.FromInt32(1), MaxParallel: 20, Canaries: 1, FailureLimit: 1, Settle: "2m", NodeTimeout: "30m"},
+		Rollout: RolloutSettings{
+			MaxUnavailable: intstr.FromInt32(1), MaxParallel: 20, Canaries: 1, FailureLimit: 1, Settle: "2m",
+			NodeTimeout: "30m",
+		},
 		Logs:           LogSettings{Size: "100Mi", Files: 5, Age: "30d", FlushInterval: "5s"},
 		Drift:          DriftRepair,
 		Adoption:       AdoptionManual,
@@ -166,13 +166,13 @@ func DefaultSettings() Settings {
 		WindowsReboots: WindowsRebootsReport,
 		Mirrors:        MirrorSettings{PartialNever: mirrors.Closed},
 		Kubernetes:     KubernetesSettings{PausedPool: PausedPoolWait},
-		Containerd:     ContainerdSettings{LogLevel: "info", MaxConcurrentDownloads: 3, ImagePullProgressTimeout: "30m"},
+		Containerd:     ContainerdSettings{LogLevel: "info", MaxConcurrentDownloads: 3},
 		PauseImage:     cmp.Or(releasedPauseImage, DefaultPauseImage),
 	}
 }
 
-// DecodeSettings reads config.yaml strictly over the defaults. Every problem is a finding with its field path. If there is
-// one, it returns the findings and the defaults. A ref with an empty name stands for an absent ConfigMap.
+// DecodeSettings reads config.yaml strictly over the defaults. Every problem is a finding with its field path. If there
+// is one, it returns the findings and the defaults. A ref with an empty name stands for an absent ConfigMap.
 func DecodeSettings(text string, ref bundle.Ref) (Settings, bundle.Findings) {
 	s := DefaultSettings()
 	if ref.Name == "" || strings.TrimSpace(text) == "" {
@@ -191,9 +191,12 @@ func DecodeSettings(text string, ref bundle.Ref) (Settings, bundle.Findings) {
 	}
 	var findings bundle.Findings
 	for _, err := range strict {
-		findings = append(findings, settingsFinding(ref, strictField(err), "is not a setting"+bundle.DidYouMean(strictField(err), SettingNames())))
+		findings = append(
+			findings,
+			settingsFinding(ref, strictField(err), "is not a setting"+bundle.DidYouMean(strictField(err), SettingNames())),
+		)
 	}
-	if findings = append(findings, s.check(ref)...); findings.Refused() {
+	if findings = append(findings, s.checkValues(ref)...); findings.Refused() {
 		return DefaultSettings(), findings
 	}
 	return s, nil
@@ -257,25 +260,33 @@ func wrongType(err error) string {
 	return "cannot be read: " + err.Error()
 }
 
-func (s Settings) check(ref bundle.Ref) bundle.Findings {
-	findings := slices.Concat(s.Rollout.check(), s.Logs.check(), s.Containerd.check(), s.Kubernetes.check(), decodeKubeletOverride(s.Kubelet), CheckAccepted(s.AcceptedFindings))
+func (s Settings) checkValues(ref bundle.Ref) bundle.Findings {
+	findings := slices.Concat(
+		s.Rollout.checkValues(), s.Logs.checkValues(), s.Containerd.checkValues(), s.Kubernetes.checkValues(),
+		decodeKubeletOverride(s.Kubelet), CheckAccepted(s.AcceptedFindings),
+	)
 	if s.Drift != DriftRepair && s.Drift != DriftReport {
-		findings = append(findings, invalid("drift", "%q is neither Repair nor Report", s.Drift))
+		findings = append(findings, invalidSetting("drift", "%q is neither Repair nor Report", s.Drift))
 	}
 	if s.Adoption != AdoptionManual && s.Adoption != AdoptionRollout {
-		findings = append(findings, invalid("adoption", "%q is neither Manual nor Rollout", s.Adoption))
+		findings = append(findings, invalidSetting("adoption", "%q is neither Manual nor Rollout", s.Adoption))
 	}
 	if s.Keys != KeysRotate && s.Keys != KeysReplace {
-		findings = append(findings, invalid("keys", "%q is neither Rotate nor Replace", s.Keys))
+		findings = append(findings, invalidSetting("keys", "%q is neither Rotate nor Replace", s.Keys))
 	}
-	if !slices.Contains([]WindowsRebootMode{WindowsRebootsReport, WindowsRebootsIgnore, WindowsRebootsCoordinate}, s.WindowsReboots) {
-		findings = append(findings, invalid("windowsReboots", "%q is none of Report, Ignore and Coordinate", s.WindowsReboots))
+	if !slices.Contains([]WindowsRebootMode{
+		WindowsRebootsReport, WindowsRebootsIgnore, WindowsRebootsCoordinate,
+	}, s.WindowsReboots) {
+		findings = append(
+			findings,
+			invalidSetting("windowsReboots", "%q is none of Report, Ignore and Coordinate", s.WindowsReboots),
+		)
 	}
 	if s.Mirrors.PartialNever != mirrors.Closed && s.Mirrors.PartialNever != mirrors.Open {
-		findings = append(findings, invalid("mirrors.partialNever", "%q is neither Closed nor Open", s.Mirrors.PartialNever))
+		findings = append(findings, invalidSetting("mirrors.partialNever", "%q is neither Closed nor Open", s.Mirrors.PartialNever))
 	}
 	if !imageReference.MatchString(s.PauseImage) {
-		findings = append(findings, invalid("pauseImage", "%q is not an image with a tag or digest", s.PauseImage))
+		findings = append(findings, invalidSetting("pauseImage", "%q is not an image with a tag or digest", s.PauseImage))
 	}
 	for i := range findings {
 		f := settingsFinding(ref, findings[i].Field, findings[i].Message)
@@ -289,29 +300,36 @@ func (s Settings) check(ref bundle.Ref) bundle.Findings {
 // host.
 var imageReference = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+(:[\w][\w.-]{0,127}(@sha256:[a-f0-9]{64})?|@sha256:[a-f0-9]{64})$`)
 
-func invalid(field, format string, args ...any) bundle.Finding {
+func invalidSetting(field, format string, args ...any) bundle.Finding {
 	return bundle.Finding{Field: field, Message: fmt.Sprintf(format, args...)}
 }
 
-func (r RolloutSettings) check() bundle.Findings {
+func (r RolloutSettings) checkValues() bundle.Findings {
 	var findings bundle.Findings
-	if n, err := intstr.GetScaledValueFromIntOrPercent(&r.MaxUnavailable, 100, true); err != nil || n < 1 || r.MaxUnavailable.Type == intstr.String && n > 100 {
-		findings = append(findings, invalid("rollout.maxUnavailable", "%q is neither a number from 1 nor a percentage from 1%% to 100%%", r.MaxUnavailable.String()))
+	if n, err := intstr.GetScaledValueFromIntOrPercent(&r.MaxUnavailable, 100, true); err != nil || n < 1 ||
+		r.MaxUnavailable.Type == intstr.String && n > 100 {
+		findings = append(
+			findings,
+			invalidSetting(
+				"rollout.maxUnavailable", "%q is neither a number from 1 nor a percentage from 1%% to 100%%",
+				r.MaxUnavailable.String(),
+			),
+		)
 	}
 	if r.MaxParallel < 1 {
-		findings = append(findings, invalid("rollout.maxParallel", "%d is less than 1", r.MaxParallel))
+		findings = append(findings, invalidSetting("rollout.maxParallel", "%d is less than 1", r.MaxParallel))
 	}
 	if r.Canaries < 0 {
-		findings = append(findings, invalid("rollout.canaries", "%d is negative", r.Canaries))
+		findings = append(findings, invalidSetting("rollout.canaries", "%d is negative", r.Canaries))
 	}
 	if r.FailureLimit < 1 {
-		findings = append(findings, invalid("rollout.failureLimit", "%d is less than 1", r.FailureLimit))
+		findings = append(findings, invalidSetting("rollout.failureLimit", "%d is less than 1", r.FailureLimit))
 	}
 	if d, err := time.ParseDuration(r.Settle); err != nil || d < 0 || d > maxSettle {
-		findings = append(findings, invalid("rollout.settle", "%q is not a duration from 0s to 24h", r.Settle))
+		findings = append(findings, invalidSetting("rollout.settle", "%q is not a duration from 0s to 24h", r.Settle))
 	}
 	if d, err := time.ParseDuration(r.NodeTimeout); err != nil || d < minNodeTimeout || d > maxNodeTimeout {
-		findings = append(findings, invalid("rollout.nodeTimeout", "%q is not a duration from 5m to 24h", r.NodeTimeout))
+		findings = append(findings, invalidSetting("rollout.nodeTimeout", "%q is not a duration from 5m to 24h", r.NodeTimeout))
 	}
 	return append(findings, r.checkWindows()...)
 }
@@ -322,8 +340,8 @@ const (
 	minNodeTimeout, maxNodeTimeout = 5 * time.Minute, 24 * time.Hour
 )
 
-// The limits of the settings of logs, and how settings write them. Below the smallest size a node would spend its time rotating.
-// The largest size and age fit into the flags of every service.
+// The limits of the settings of logs, and how settings write them. Below the smallest size a node would spend its time
+// rotating. The largest size and age fit into the flags of every service.
 const (
 	minLogSize, minLogSizeText   = 1 << 20, "1Mi"
 	maxLogSize, maxLogSizeText   = 1 << 50, "1Pi"
@@ -331,19 +349,19 @@ const (
 	maxLogFlush, maxLogFlushText = time.Hour, "1h"
 )
 
-func (l LogSettings) check() bundle.Findings {
+func (l LogSettings) checkValues() bundle.Findings {
 	var findings bundle.Findings
 	if _, err := l.sizeBytes(); err != nil {
-		findings = append(findings, invalid("logs.size", "%v", err))
+		findings = append(findings, invalidSetting("logs.size", "%v", err))
 	}
-	if _, err := l.age(); err != nil {
-		findings = append(findings, invalid("logs.age", "%v", err))
+	if _, err := l.maxAge(); err != nil {
+		findings = append(findings, invalidSetting("logs.age", "%v", err))
 	}
 	if d, err := time.ParseDuration(l.FlushInterval); err != nil || d < 0 || d > maxLogFlush {
-		findings = append(findings, invalid("logs.flushInterval", "%q is not a duration from 0s to 1h", l.FlushInterval))
+		findings = append(findings, invalidSetting("logs.flushInterval", "%q is not a duration from 0s to 1h", l.FlushInterval))
 	}
 	if l.Files < 1 || l.Files > 1000 {
-		findings = append(findings, invalid("logs.files", "%d is not from 1 to 1000", l.Files))
+		findings = append(findings, invalidSetting("logs.files", "%d is not from 1 to 1000", l.Files))
 	}
 	return findings
 }
@@ -363,8 +381,8 @@ func (l LogSettings) sizeBytes() (int64, error) {
 
 var days = regexp.MustCompile(`^([0-9]{1,5})d$`)
 
-// age returns how long a rotated log is kept; 0 is for ever.
-func (l LogSettings) age() (time.Duration, error) {
+// maxAge returns how long a rotated log is kept; 0 is for ever.
+func (l LogSettings) maxAge() (time.Duration, error) {
 	text := strings.TrimSpace(l.Age)
 	if text == "0" {
 		return 0, nil
@@ -383,16 +401,16 @@ func (l LogSettings) age() (time.Duration, error) {
 	return d, nil
 }
 
-func (c ContainerdSettings) check() bundle.Findings {
+func (c ContainerdSettings) checkValues() bundle.Findings {
 	var findings bundle.Findings
 	if !slices.Contains([]string{"trace", "debug", "info", "warn", "error", "fatal", "panic"}, c.LogLevel) {
-		findings = append(findings, invalid("containerd.logLevel", "%q is not a log level of containerd", c.LogLevel))
+		findings = append(findings, invalidSetting("containerd.logLevel", "%q is not a log level of containerd", c.LogLevel))
 	}
 	if c.MaxConcurrentDownloads < 1 || c.MaxConcurrentDownloads > 100 {
-		findings = append(findings, invalid("containerd.maxConcurrentDownloads", "%d is not from 1 to 100", c.MaxConcurrentDownloads))
-	}
-	if d, err := time.ParseDuration(c.ImagePullProgressTimeout); err != nil || d < 0 {
-		findings = append(findings, invalid("containerd.imagePullProgressTimeout", "%q is not a duration such as 30m", c.ImagePullProgressTimeout))
+		findings = append(
+			findings,
+			invalidSetting("containerd.maxConcurrentDownloads", "%d is not from 1 to 100", c.MaxConcurrentDownloads),
+		)
 	}
 	return findings
 }

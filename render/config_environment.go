@@ -33,19 +33,23 @@ type logVariable struct {
 	limits string
 }
 
-func (l *LogSettings) variables() []logVariable {
+func (l *LogSettings) environmentVariables() []logVariable {
 	return []logVariable{
-		{EnvLogSize, &l.Size, nearestSize, "a log is rotated at a whole number of bytes from " + minLogSizeText + " to " + maxLogSizeText},
+		{
+			EnvLogSize, &l.Size, nearestSize,
+			"a log is rotated at a whole number of bytes from " + minLogSizeText + " to " + maxLogSizeText,
+		},
 		{EnvLogAge, &l.Age, nearestAge, "a rotated log is kept for whole seconds, up to " + maxLogAgeText},
 		{EnvLogFlush, &l.FlushInterval, nearestFlush, "logs are written out at least every " + maxLogFlushText},
 	}
 }
 
-// OperatorEnvironment applies the operator's environment variables over the settings. Every value that the existing operator
-// accepts is accepted: one that the field cannot have becomes the nearest one that it can, with a finding of severity info.
+// OperatorEnvironment applies the operator's environment variables over the settings. Every value that the existing
+// operator accepts is accepted: one that the field cannot have becomes the nearest one that it can, with a finding of
+// severity info.
 func (s Settings) OperatorEnvironment(env map[string]string, ref bundle.Ref) (Settings, bundle.Findings) {
 	var findings bundle.Findings
-	for _, v := range s.Logs.variables() {
+	for _, v := range s.Logs.environmentVariables() {
 		value := strings.TrimSpace(env[v.name])
 		if value == "" {
 			continue

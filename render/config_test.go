@@ -70,14 +70,14 @@ func TestLogValuesThatUsersWrite(t *testing.T) {
 	for _, test := range tests {
 		l := DefaultSettings().Logs
 		l.Size, l.Age = test.size, test.age
-		if findings := l.check(); (len(findings) > 0) != test.bad {
+		if findings := l.checkValues(); (len(findings) > 0) != test.bad {
 			t.Errorf("size %q, age %q: findings %+v", test.size, test.age, findings)
 		}
 		if test.bad {
 			continue
 		}
 		size, _ := l.sizeBytes()
-		age, _ := l.age()
+		age, _ := l.maxAge()
 		if size != test.bytes || age != test.hold {
 			t.Errorf("size %q, age %q: %d, %s", test.size, test.age, size, age)
 		}
@@ -141,7 +141,7 @@ func TestTheOperatorsEnvironmentAcceptsWhatTheExistingOperatorAccepts(t *testing
 		if got != test.want || message != test.message {
 			t.Errorf("%s=%s: %s, %q", test.variable, test.value, got, message)
 		}
-		if impossible := s.check(settingsRef); len(impossible) > 0 {
+		if impossible := s.checkValues(settingsRef); len(impossible) > 0 {
 			t.Errorf("%s=%s: %+v", test.variable, test.value, impossible)
 		}
 	}

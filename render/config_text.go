@@ -6,7 +6,8 @@ import (
 	"wmco/render/yamltext"
 )
 
-// maxSettings is the size of the largest settings, in bytes, with the aliases of YAML replaced. All fields of a kubelet are some kilobytes.
+// maxSettings is the size of the largest settings, in bytes, with the aliases of YAML replaced. All fields of a kubelet
+// are some kilobytes.
 const maxSettings = 64 << 10
 
 // checkSettingsText returns what is wrong with a text that must not be decoded, empty if it may be.

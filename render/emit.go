@@ -7,14 +7,17 @@ import (
 
 	"wmco/bundle"
 	"wmco/layout"
+	"wmco/render/mirrors"
 )
 
-// emitter collects the entries of one layer. A view passes an entry with the row that it belongs to. The row says whether
-// the entry is wanted for this platform and stage, and sets its access, impact and causes.
+// emitter collects the entries of one layer. A view passes an entry with the row that it belongs to. The row says
+// whether the entry is wanted for this platform and stage, and sets its access, impact and causes.
 type emitter struct {
 	cluster Cluster
 	// masked is the cluster with its secrets masked; previews of secret contents are made from it.
-	masked    Cluster
+	masked Cluster
+	// hosts are the hosts files of the cluster.
+	hosts     mirrors.Result
 	node      Node
 	stage     bundle.Stage
 	rows      map[RowID]Row
@@ -26,18 +29,18 @@ type emitter struct {
 	errs       []error
 }
 
-// wanted returns the row, and reports whether it belongs to the layer.
-func (e *emitter) wanted(id RowID) (Row, bool) {
+// wantedRow returns the row, and reports whether it belongs to the layer.
+func (e *emitter) wantedRow(id RowID) (Row, bool) {
 	r, ok := e.rows[id]
 	if !ok {
 		e.errs = append(e.errs, fmt.Errorf("no row %q in the catalog", id))
 		return Row{}, false
 	}
-	return r, r.Layer == e.layer.Kind && r.applies(e.cluster.Platform, e.stage)
+	return r, r.Layer == e.layer.Kind && r.appliesTo(e.cluster.Platform, e.stage)
 }
 
-// cause records the objects that an entry comes from.
-func (e *emitter) cause(r Row, name string) {
+// addCauses records the objects that an entry comes from.
+func (e *emitter) addCauses(r Row, name string) {
 	var refs []bundle.Ref
 	for _, origin := range r.Causes {
 		ref, ok := e.node.Origins[origin]
@@ -55,20 +58,22 @@ func (e *emitter) cause(r Row, name string) {
 func (e *emitter) causedBy(r Row, name string, refs []bundle.Ref) {
 	id := r.Kind.ID(name)
 	for _, ref := range refs {
-		e.provenance[id] = append(e.provenance[id], bundle.Ref{Group: ref.Group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Digest: ref.Digest})
+		e.provenance[id] = append(e.provenance[id], bundle.Ref{
+			Group: ref.Group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Digest: ref.Digest,
+		})
 	}
 }
 
-// content returns the content of a file for a cluster, so that a preview is the same function of the masked cluster. Nil
-// means no file.
+// content returns the content of a file for a cluster, so that a preview is the same function of the masked cluster.
+// Nil means no file.
 type content func(Cluster) ([]byte, error)
 
-func (e *emitter) file(id RowID, c content) {
-	r, ok := e.wanted(id)
+func (e *emitter) addFile(id RowID, c content) {
+	r, ok := e.wantedRow(id)
 	if !ok {
 		return
 	}
-	text, err := e.content(r, c)
+	text, err := e.readContent(r, c)
 	if err != nil {
 		e.errs = append(e.errs, err)
 		return
@@ -76,53 +81,56 @@ func (e *emitter) file(id RowID, c content) {
 	if text.Data == nil {
 		return
 	}
-	e.add(r, r.Name, text)
-	e.cause(r, r.Name)
+	e.addContent(r, r.Name, text)
+	e.addCauses(r, r.Name)
 }
 
-// add puts a file into the layer. The file is secret if its preview differs from its content.
-func (e *emitter) add(r Row, path string, c bundle.Content) {
-	f := bundle.File{Path: path, Secret: c.Secret(), Access: r.Access, Impact: r.Impact, Content: c, Size: int64(len(c.Data)), Digest: e.digest(c)}
+// addContent puts a file into the layer. The file is secret if its preview differs from its content.
+func (e *emitter) addContent(r Row, path string, c bundle.Content) {
+	f := bundle.File{
+		Path: path, Secret: c.Secret(), Access: r.Access, Impact: r.Impact, Content: c, Size: int64(len(c.Data)),
+		Digest: e.contentDigest(c),
+	}
 	if f.Digest == bundle.Masked {
 		f.Size = 0
 	}
 	e.layer.Files = append(e.layer.Files, f)
 }
 
-func (e *emitter) content(r Row, c content) (bundle.Content, error) {
+func (e *emitter) readContent(r Row, c content) (bundle.Content, error) {
 	data, err := c(e.cluster)
 	if err != nil || !r.Secret {
 		return bundle.Content{Data: data}, err
 	}
 	preview, err := c(e.masked)
-	return made(data, preview), err
+	return maybeSecret(data, preview), err
 }
 
-func (e *emitter) digest(c bundle.Content) bundle.Digest {
+func (e *emitter) contentDigest(c bundle.Content) bundle.Digest {
 	if c.Secret() {
 		return e.options.Key.Of(c.Data)
 	}
 	return bundle.Of(c.Data)
 }
 
-// template returns the content that a template makes of a view of the cluster.
-func (e *emitter) template(name string, view func(Cluster) any) content {
-	return func(c Cluster) ([]byte, error) { return execute(e.templates, name, view(c)) }
+// fromTemplate returns the content that a template makes of a view of the cluster.
+func (e *emitter) fromTemplate(name string, view func(Cluster) any) content {
+	return func(c Cluster) ([]byte, error) { return executeTemplate(e.templates, name, view(c)) }
 }
 
-func (e *emitter) service(id RowID, s bundle.Service) {
-	r, ok := e.wanted(id)
+func (e *emitter) addService(id RowID, s bundle.Service) {
+	r, ok := e.wantedRow(id)
 	if !ok {
 		return
 	}
 	s.Name, s.Description, s.Start, s.Impact = r.Name, descriptionPrefix+r.Name, bundle.StartAuto, r.Impact
 	s.Environment = proxyEnvironment
 	e.layer.Services = append(e.layer.Services, s)
-	e.cause(r, s.Name)
+	e.addCauses(r, s.Name)
 }
 
-// variable returns one variable of the proxy. It is secret if the value holds a password.
-func (e *emitter) variable(name string, value, shown string, impact bundle.Impact) bundle.Variable {
+// proxyVariable returns one variable of the proxy. It is secret if the value holds a password.
+func (e *emitter) proxyVariable(name string, value, shown string, impact bundle.Impact) bundle.Variable {
 	if value == shown {
 		return bundle.Variable{Name: name, Value: value, Impact: impact}
 	}
@@ -130,8 +138,8 @@ func (e *emitter) variable(name string, value, shown string, impact bundle.Impac
 	return bundle.Variable{Name: name, Digest: e.options.Key.Of(c.Data), Impact: impact, Content: c}
 }
 
-// finish sorts and checks the layer. An error is a defect of this program, not of the inputs.
-func (e *emitter) finish() error {
+// normalizeLayer sorts and checks the layer. An error is a defect of this program, not of the inputs.
+func (e *emitter) normalizeLayer() error {
 	if err := errors.Join(e.errs...); err != nil {
 		return err
 	}

@@ -11,8 +11,8 @@ import (
 // soon is how long before it expires a certificate is reported.
 const soon = 30 * 24 * time.Hour
 
-// Expiring returns findings about certificates that have expired or soon will. Nothing else in this package depends on the
-// time.
+// Expiring returns findings about certificates that have expired or soon will. Nothing else in this package depends on
+// the time.
 func (c Cluster) Expiring(now time.Time) bundle.Findings {
 	var findings bundle.Findings
 	for _, t := range c.pemTexts() {
@@ -28,7 +28,9 @@ func (c Cluster) Expiring(now time.Time) bundle.Findings {
 			}
 			findings = append(findings, bundle.Finding{
 				Severity: bundle.SeverityWarning, Reason: why, Object: c.Origins[t.origin], Field: t.field,
-				Message: fmt.Sprintf("%s %s on %s", cert.parsed.Subject, verb, cert.parsed.NotAfter.UTC().Format(time.DateOnly)), Fix: "replace the certificate",
+				Message: fmt.Sprintf(
+					"%s %s on %s", cert.parsed.Subject, verb, cert.parsed.NotAfter.UTC().Format(time.DateOnly),
+				), Fix: "replace the certificate",
 			})
 		}
 	}

@@ -14,15 +14,18 @@ import (
 	"wmco/templates"
 )
 
-// sprigAllowed returns the functions of sprig that depend on nothing but their arguments. Several functions that sprig calls
-// hermetic depend on more: shuffle, randInt, keys and values (map order), encryptAES, bcrypt, genCA and others.
+// sprigAllowed returns the functions of sprig that depend on nothing but their arguments. Several functions that sprig
+// calls hermetic depend on more: shuffle, randInt, keys and values (map order), encryptAES, bcrypt, genCA and others.
 func sprigAllowed() []string {
-	return []string{"join", "lower", "upper", "trim", "trimSuffix", "trimPrefix", "hasPrefix", "hasSuffix", "contains", "default", "empty", "indent", "nindent"}
+	return []string{
+		"join", "lower", "upper", "trim", "trimSuffix", "trimPrefix", "hasPrefix", "hasSuffix", "contains",
+		"default", "empty", "indent", "nindent",
+	}
 }
 
-// functions returns what templates may call: the allowed part of sprig and the quoting helpers. Every inserted value
-// passes a quoting helper of its target language.
-func functions() template.FuncMap {
+// templateFunctions returns what templates may call: the allowed part of sprig and the quoting helpers. Every inserted
+// value passes a quoting helper of its target language.
+func templateFunctions() template.FuncMap {
 	funcs := template.FuncMap{"toml": quoteTOML, "json": quoteJSON, "yaml": quoteYAML, "ps": bundle.PowerShell}
 	all := sprig.HermeticTxtFuncMap()
 	for _, name := range sprigAllowed() {
@@ -93,16 +96,16 @@ func quoteJSON(s string) (string, error) {
 
 // parseTemplates reads all templates. They are part of the program, so an error is a defect of the program.
 func parseTemplates() (*template.Template, error) {
-	set, err := template.New("").Option("missingkey=error").Funcs(functions()).ParseFS(templates.FS, "*.tmpl")
+	set, err := template.New("").Option("missingkey=error").Funcs(templateFunctions()).ParseFS(templates.FS, "*.tmpl")
 	if err != nil {
 		return nil, fmt.Errorf("parsing templates: %w", err)
 	}
 	return set, nil
 }
 
-// execute renders one file from its view. Output with <no value> or <nil> is an error: missingkey=error does not catch nil
-// pointers and index.
-func execute(set *template.Template, name string, view any) ([]byte, error) {
+// executeTemplate renders one file from its view. Output with <no value> or <nil> is an error: missingkey=error does
+// not catch nil pointers and index.
+func executeTemplate(set *template.Template, name string, view any) ([]byte, error) {
 	var out bytes.Buffer
 	if err := set.ExecuteTemplate(&out, name+".tmpl", view); err != nil {
 		return nil, fmt.Errorf("rendering %s: %w", name, err)

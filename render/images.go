@@ -16,19 +16,20 @@ type NodeImage struct {
 	mirrors.Lookup
 }
 
-// mirrorOptions returns how the mirrors of the cluster are rendered.
-func (c Cluster) mirrorOptions() mirrors.Options {
-	return mirrors.Options{PartialNever: c.Settings.Mirrors.PartialNever, ExistingPaths: c.Settings.Mirrors.ExistingPaths, PauseImage: c.Settings.PauseImage}
+// hostsFiles returns the mirrors of the cluster as containerd has them.
+func (c Cluster) hostsFiles() mirrors.Result {
+	return mirrors.Build(c.Mirrors, mirrors.Options{
+		PartialNever: c.Settings.Mirrors.PartialNever, PauseImage: c.Settings.PauseImage,
+	})
 }
 
 // NodeImages returns the images that every node needs before any workload of a user.
 func (c Cluster) NodeImages() []NodeImage {
-	hosts := mirrors.Build(c.Mirrors, c.mirrorOptions())
-	return []NodeImage{{Purpose: "pause", Lookup: hosts.Lookup(c.Settings.PauseImage)}}
+	return []NodeImage{{Purpose: "pause", Lookup: c.hostsFiles().Lookup(c.Settings.PauseImage)}}
 }
 
-// checkNodeImages reports an image that every node needs if it cannot be pulled at all, or if the cluster has mirrors and
-// none of them has the image.
+// checkNodeImages reports an image that every node needs if it cannot be pulled at all, or if the cluster has mirrors
+// and none of them has the image.
 func (c Cluster) checkNodeImages(hosts mirrors.Result) bundle.Findings {
 	image := hosts.Lookup(c.Settings.PauseImage)
 	f := bundle.Finding{Object: c.Origins[FromSettings], Field: "pauseImage"}
@@ -39,7 +40,10 @@ func (c Cluster) checkNodeImages(hosts mirrors.Result) bundle.Findings {
 		f.Fix = "allow or mirror its registry, or set pauseImage in " + SettingsConfigMap
 	case len(image.Mirrors) == 0 && len(c.Mirrors.Sets) > 0:
 		f.Severity, f.Reason = bundle.SeverityInfo, reason.NodeImageNotMirrored
-		f.Message = fmt.Sprintf("no mirror has the pause image %s, which is pulled by %s: a disconnected node cannot start pods", image.Image, image.By)
+		f.Message = fmt.Sprintf(
+			"no mirror has the pause image %s, which is pulled by %s: a disconnected node cannot start pods",
+			image.Image, image.By,
+		)
 		f.Fix = "mirror it with an ImageTagMirrorSet, or set pauseImage in " + SettingsConfigMap + " to a digest that an ImageDigestMirrorSet covers"
 	default:
 		return nil
@@ -47,8 +51,8 @@ func (c Cluster) checkNodeImages(hosts mirrors.Result) bundle.Findings {
 	return bundle.Findings{f}
 }
 
-// StopsAsErrors returns the findings with those as errors with which no pod could start. The operator alone has them as warnings: it holds the change until a
-// person has confirmed it.
+// StopsAsErrors returns the findings with those as errors with which no pod could start. The operator alone has them as
+// warnings: it holds the change until a person has confirmed it.
 func StopsAsErrors(findings bundle.Findings) bundle.Findings {
 	out := append(bundle.Findings{}, findings...)
 	for i, f := range out {
@@ -61,10 +65,11 @@ func StopsAsErrors(findings bundle.Findings) bundle.Findings {
 
 // PausePlaces returns where containerd asks for the pause image, without which no pod starts.
 func (c Cluster) PausePlaces() []mirrors.Place {
-	return mirrors.Build(c.Mirrors, c.mirrorOptions()).Places(c.Settings.PauseImage)
+	return c.hostsFiles().Places(c.Settings.PauseImage)
 }
 
-// checkPinnedImages says which images are not pulled to Windows nodes. Whether there is an image for Windows, the registry alone knows: the node says it.
+// checkPinnedImages says which images are not pulled to Windows nodes. Whether there is an image for Windows, the
+// registry alone knows: the node says it.
 func (c Cluster) checkPinnedImages() bundle.Findings {
 	var findings bundle.Findings
 	kept, _ := c.pinnedImages()
@@ -74,7 +79,9 @@ func (c Cluster) checkPinnedImages() bundle.Findings {
 		case err != nil:
 			f.Message, f.Fix = "is not pulled to Windows nodes: "+err.Error(), "name the image with its registry and its digest"
 		case !slices.Contains(kept, p.Name):
-			f.Message, f.Fix = fmt.Sprintf("is not pulled to Windows nodes: a node pins at most %d images", bundle.MaxPinnedImages), "remove images that no Pod of Windows nodes needs"
+			f.Message, f.Fix = fmt.Sprintf(
+				"is not pulled to Windows nodes: a node pins at most %d images", bundle.MaxPinnedImages,
+			), "remove images that no Pod of Windows nodes needs"
 		default:
 			continue
 		}

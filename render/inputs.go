@@ -18,7 +18,8 @@ type Cluster struct {
 	InfrastructureName string
 	// APIServerInternalURL is where nodes reach the API server, such as https://api-int.example.com:6443.
 	APIServerInternalURL string
-	// Version is the newest completed version in ClusterVersion's history, "5.0.3"; empty if unknown. An update that has begun is not in it.
+	// Version is the newest completed version in ClusterVersion's history, "5.0.3"; empty if unknown. An update that
+	// has begun is not in it.
 	Version string
 	Pool    WorkerPool
 
@@ -54,8 +55,8 @@ type Network struct {
 	ServiceNetworks []string
 	// HybridOverlay reports whether the hybrid overlay is configured.
 	HybridOverlay bool
-	// ClusterNetworks are the CIDRs of Pods on Linux nodes, JoinNetworks those that OVN-Kubernetes uses inside, and MachineNetworks those of machines where the
-	// platform has them.
+	// ClusterNetworks are the CIDRs of Pods on Linux nodes, JoinNetworks those that OVN-Kubernetes uses inside, and
+	// MachineNetworks those of machines where the platform has them.
 	ClusterNetworks, JoinNetworks, MachineNetworks []string
 	// HybridNetworks are the CIDRs of which OVN gives each Windows node its pod subnet.
 	HybridNetworks []string
@@ -137,12 +138,13 @@ type Node struct {
 	MachineName, MachineUID string
 	// ProviderID is that of the Machine, and on AWS else that of the Node; empty for instances that have not joined.
 	ProviderID string
-	// Ending is true for a Machine that is being deleted or has failed: its addresses may be those of another Machine already.
+	// Ending is true for a Machine that is being deleted or has failed: its addresses may be those of another Machine
+	// already.
 	Ending bool
 	// Username is the account of an instance, as the user gave it.
 	Username string
-	// Addresses and HostNames are those of the Machine or the instance, in their order. Without records (gather.Options), those that its Node
-	// reports are added.
+	// Addresses and HostNames are those of the Machine or the instance, in their order. Without records
+	// (gather.Options), those that its Node reports are added.
 	Addresses []string
 	HostNames []string
 	// Reported are the addresses that the Node reports. They say nothing about another host.
@@ -152,7 +154,8 @@ type Node struct {
 	Facts  bundle.Facts
 	// Unconfirmed is true for a Node of which the operator does not know the host: nothing is published for it.
 	Unconfirmed bool
-	// ClaimedBy is the Node without a known host that reports an address of this host, which is not known to be a Node. It is no evidence.
+	// ClaimedBy is the Node without a known host that reports an address of this host, which is not known to be a Node.
+	// It is no evidence.
 	ClaimedBy string
 	// AlsoClaimedBy are other Nodes that do.
 	AlsoClaimedBy []string
@@ -166,7 +169,8 @@ type Node struct {
 	NoPolicies bool
 	// NoAmazonRoutes is true for a Node whose agent knows of no route but that to the instance metadata.
 	NoAmazonRoutes bool
-	// AcceptedKey is the public key, "ALGORITHM BASE64", with which the operator logged in to the host last; empty if that is not known.
+	// AcceptedKey is the public key, "ALGORITHM BASE64", with which the operator logged in to the host last; empty if
+	// that is not known.
 	AcceptedKey string
 	// Origins are the Node, Machine and instances objects, for provenance.
 	Origins Origins
@@ -188,8 +192,8 @@ func (n Node) Stage() bundle.Stage {
 	return bundle.StageJoin
 }
 
-// Incomplete reports whether the bundle of the node lacks what its host's facts decide. It shows what objects alone decide;
-// applied, it would remove the rest from the host.
+// Incomplete reports whether the bundle of the node lacks what its host's facts decide. It shows what objects alone
+// decide; applied, it would remove the rest from the host.
 func (n Node) Incomplete() bool { return n.Stage() == bundle.StageJoined && n.Facts.IsZero() }
 
 // Origin names the role of an input object. A catalog row lists the origins that cause it.
@@ -223,8 +227,8 @@ const (
 // Origins maps roles to objects.
 type Origins map[Origin]bundle.Ref
 
-// WithoutCredentials returns the cluster as it is whatever its credentials are, for who answers those who may not know them: what is rendered from it
-// and said about it depends on no password or token, nor on who has one.
+// WithoutCredentials returns the cluster as it is whatever its credentials are, for who answers those who may not know
+// them: what is rendered from it and said about it depends on no password or token, nor on who has one.
 func (c Cluster) WithoutCredentials() Cluster {
 	for _, s := range []*bundle.Secret{&c.Proxy.HTTP, &c.Proxy.HTTPS} {
 		if !s.IsZero() {

@@ -15,8 +15,9 @@ type kubeletFields struct {
 	fix string
 }
 
-// allowedKubeletFields returns the fields that settings may set. Whoever may edit the settings is not meant to run a program, to change whom a
-// kubelet believes, to open a port or to read a file by them. A field that a new version of Kubernetes brings is refused until it is here.
+// allowedKubeletFields returns the fields that settings may set. Whoever may edit the settings is not meant to run a
+// program, to change whom a kubelet believes, to open a port or to read a file by them. A field that a new version of
+// Kubernetes brings is refused until it is here.
 func allowedKubeletFields() []kubeletFields {
 	return []kubeletFields{
 		{about: "capacity, eviction and garbage collection", fields: `
@@ -92,7 +93,10 @@ func refusedKubeletFields() []kubeletFields {
 			"decides which ports the kubelet opens, and for what", "remove it",
 		},
 		{"clusterDNS clusterDomain podCIDR resolvConf", "comes from the cluster's network", "remove it"},
-		{"podLogsDir", "names a folder from which the kubelet deletes what belongs to no Pod", `remove it: logs of Pods are in C:\var\log\pods`},
+		{
+			"podLogsDir", "names a folder from which the kubelet deletes what belongs to no Pod",
+			`remove it: logs of Pods are in C:\var\log\pods`,
+		},
 		{"tracing", "sends what the kubelet does to another computer", "remove it"},
 		{
 			"apiVersion enableControllerAttachDetach enforceNodeAllocatable kind registerNode registerWithTaints runOnce",
@@ -100,7 +104,8 @@ func refusedKubeletFields() []kubeletFields {
 		},
 		{
 			"cgroupDriver cgroupRoot cgroupsPerQOS defaultPodSysctls failSwapOn kernelMemcgNotification kubeReservedCgroup kubeletCgroups " +
-				"makeIPTablesUtilChains memoryReservationPolicy memorySwap memoryThrottlingFactor protectKernelDefaults reservedSystemCPUs seccompDefault " +
+				"makeIPTablesUtilChains memoryReservationPolicy memorySwap memoryThrottlingFactor " +
+				"protectKernelDefaults reservedSystemCPUs seccompDefault " +
 				"singleProcessOOMKill systemCgroups systemReservedCgroup userNamespaces", "is for Linux only", "remove it",
 		},
 	}
@@ -127,5 +132,8 @@ func whyNotKubeletField(path string) kubeletFields {
 			}
 		}
 	}
-	return kubeletFields{about: "is not among the fields that are decided", fix: "remove it; docs/settings.md lists the fields that may be set"}
+	return kubeletFields{
+		about: "is not among the fields that are decided",
+		fix:   "remove it; docs/settings.md lists the fields that may be set",
+	}
 }

@@ -46,11 +46,11 @@ func TestTheCatalogHasTheServicesOfTheTable(t *testing.T) {
 func TestAServiceOutsideOfTheTableIsNotRendered(t *testing.T) {
 	c := bundle.Layer{Schema: bundle.Schema, Kind: bundle.LayerCluster, Stage: bundle.StageJoin}
 	e := emitter{layer: c}
-	if err := e.finish(); err != nil {
+	if err := e.normalizeLayer(); err != nil {
 		t.Fatal(err)
 	}
 	e.layer.Services = []bundle.Service{{Name: "WinDefend", Start: bundle.StartAuto, Argv: []string{payload.Find(payload.Kubelet).Path}}}
-	if err := e.finish(); err == nil {
+	if err := e.normalizeLayer(); err == nil {
 		t.Error("a foreign service was rendered")
 	}
 }

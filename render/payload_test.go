@@ -20,7 +20,7 @@ func TestExecutablesAreForExistingPlatforms(t *testing.T) {
 	for name, row := range map[string]RowID{payload.CloudManager: rowCloudManager, payload.ECRProvider: rowCredentialProvider} {
 		for _, r := range Catalog() {
 			for _, p := range bundle.Platforms() {
-				if r.ID == row && payload.Find(name).Serves(p) != r.applies(p, bundle.StageJoined) {
+				if r.ID == row && payload.Find(name).Serves(p) != r.appliesTo(p, bundle.StageJoined) {
 					t.Errorf("%s and %s differ on %s", name, row, p)
 				}
 			}

@@ -161,7 +161,7 @@ func TestRandomSettingsOfTheKubelet(t *testing.T) {
 	for _, release := range payload.Releases() {
 		c := testCluster(bundle.PlatformNone)
 		c.Version = release.Clusters()[0] + ".1"
-		r := randomSettings{random, gatesOf(random, c.kubelet()), c.kubelet().Fields}
+		r := randomSettings{random, gatesOf(random, c.kubeletTable()), c.kubeletTable().Fields}
 		refused := 0
 		var lines []byte
 		for range number {

@@ -23,10 +23,11 @@ import (
 type Options struct {
 	// Key makes the digests of secrets. Nil, as in previews, masks them.
 	Key bundle.Key
-	// SigningKeys are the public keys of the operator, in PEM (published.Keys). Without them, as in previews, bundles have no such file.
+	// SigningKeys are the public keys of the operator, in PEM (published.Keys). Without them, as in previews, bundles
+	// have no such file.
 	SigningKeys []byte
-	// LoginKey is the public half of the key with which the operator logs in to hosts, "ALGORITHM BASE64". Without it, as in previews, bundles have
-	// no authorized keys but those that hosts are known to accept.
+	// LoginKey is the public half of the key with which the operator logs in to hosts, "ALGORITHM BASE64". Without it,
+	// as in previews, bundles have no authorized keys but those that hosts are known to accept.
 	LoginKey string
 	// Payload has the digests and sizes of the executables. Without it, bundles only name them.
 	Payload payload.Set
@@ -36,6 +37,7 @@ type Options struct {
 type Fleet struct {
 	cluster   Cluster
 	masked    Cluster
+	hosts     mirrors.Result
 	options   Options
 	rows      map[RowID]Row
 	templates *template.Template
@@ -56,11 +58,13 @@ type Bundle struct {
 	Digest, ClusterDigest, NodeDigest bundle.Digest
 }
 
-// NewFleet checks the cluster's inputs and renders its layers. With findings of severity error, the fleet is nil. An error
-// is a defect of this program, not of the inputs.
+// NewFleet checks the cluster's inputs and renders its layers. With findings of severity error, the fleet is nil. An
+// error is a defect of this program, not of the inputs.
 func NewFleet(c Cluster, o Options) (*Fleet, bundle.Findings, error) {
-	hosts := mirrors.Build(c.Mirrors, c.mirrorOptions())
-	findings := slices.Concat(c.check(), hosts.Findings, c.checkNodeImages(hosts), c.checkPinnedImages(), c.checkPayload(o.Payload))
+	hosts := c.hostsFiles()
+	findings := slices.Concat(
+		c.checkInputs(), hosts.Findings, c.checkNodeImages(hosts), c.checkPinnedImages(), c.checkPayload(o.Payload),
+	)
 	if findings.Refused() {
 		return nil, findings.Sorted(), nil
 	}
@@ -68,15 +72,18 @@ func NewFleet(c Cluster, o Options) (*Fleet, bundle.Findings, error) {
 	if err != nil {
 		return nil, findings, err
 	}
-	f := &Fleet{cluster: c, masked: c.Masked(), options: o, rows: map[RowID]Row{}, templates: set, shared: map[bundle.Stage]shared{}}
+	f := &Fleet{
+		cluster: c, masked: c.Masked(), hosts: hosts, options: o, rows: map[RowID]Row{}, templates: set,
+		shared: map[bundle.Stage]shared{},
+	}
 	for _, r := range Catalog() {
 		f.rows[r.ID] = r
 	}
 	for _, stage := range []bundle.Stage{bundle.StageJoin, bundle.StageJoined} {
-		e := f.emitter(bundle.LayerCluster, stage, Node{})
+		e := f.newEmitter(bundle.LayerCluster, stage, Node{})
 		e.clusterViews()
-		e.mirrorEntries(hosts.Files)
-		s, err := e.done()
+		e.mirrorEntries()
+		s, err := e.digestLayer()
 		if err != nil {
 			return nil, findings, fmt.Errorf("rendering the cluster layer of stage %s: %w", stage, err)
 		}
@@ -93,9 +100,9 @@ func (f *Fleet) Node(n Node) (Bundle, bundle.Findings, error) {
 	}
 	stage := n.Stage()
 	cluster := f.shared[stage]
-	e := f.emitter(bundle.LayerNode, stage, n)
+	e := f.newEmitter(bundle.LayerNode, stage, n)
 	e.nodeViews()
-	node, err := e.done()
+	node, err := e.digestLayer()
 	if err != nil {
 		return Bundle{}, findings, fmt.Errorf("rendering %s: %w", n.ID(), err)
 	}
@@ -120,14 +127,17 @@ func Render(in Inputs, o Options) (Bundle, bundle.Findings, error) {
 	return b, append(findings, more...).Sorted(), err
 }
 
-func (f *Fleet) emitter(kind bundle.LayerKind, stage bundle.Stage, n Node) *emitter {
+func (f *Fleet) newEmitter(kind bundle.LayerKind, stage bundle.Stage, n Node) *emitter {
 	return &emitter{
-		cluster: f.cluster, masked: f.masked, node: n, stage: stage, rows: f.rows, templates: f.templates, options: f.options,
-		layer: bundle.Layer{Schema: bundle.Schema, Kind: kind, Stage: stage, NodeName: n.nameIn(kind)}, provenance: bundle.Provenance{},
+		cluster: f.cluster, masked: f.masked, hosts: f.hosts, node: n, stage: stage, rows: f.rows, templates: f.templates, options: f.options,
+		layer: bundle.Layer{
+			Schema: bundle.Schema, Kind: kind, Stage: stage, NodeName: n.nameIn(kind),
+		}, provenance: bundle.Provenance{},
 	}
 }
 
-// nameIn returns the name of the Node in a layer. The cluster layer has none, and an older agent would refuse it in the other one.
+// nameIn returns the name of the Node in a layer. The cluster layer has none, and an older agent would refuse it in the
+// other one.
 func (n Node) nameIn(kind bundle.LayerKind) string {
 	if kind != bundle.LayerNode || n.OlderAgent {
 		return ""
@@ -158,9 +168,9 @@ func (e *emitter) nodeViews() {
 	e.policyEntries()
 }
 
-// done finishes and digests the layer.
-func (e *emitter) done() (shared, error) {
-	if err := e.finish(); err != nil {
+// digestLayer finishes and digests the layer.
+func (e *emitter) digestLayer() (shared, error) {
+	if err := e.normalizeLayer(); err != nil {
 		return shared{}, err
 	}
 	digest, err := e.layer.Digest()

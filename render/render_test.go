@@ -126,10 +126,10 @@ func TestProxyVariablesAreSecretOnlyWithAPassword(t *testing.T) {
 		{"HTTPS_PROXY", "http://user:p%40ss%25@proxy.example.com:3128", "http://<masked>@proxy.example.com:3128"},
 		{"NO_PROXY", "a", "a"},
 	}
-	if diff := cmp.Diff(want, p.variables(), cmp.AllowUnexported(proxyVariable{})); diff != "" {
+	if diff := cmp.Diff(want, p.environmentVariables(), cmp.AllowUnexported(proxyVariable{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if findings := p.check(bundle.Ref{}); len(findings) > 0 {
+	if findings := p.checkValues(bundle.Ref{}); len(findings) > 0 {
 		t.Errorf("findings %+v", findings)
 	}
 }
@@ -401,7 +401,7 @@ func FuzzProxy(f *testing.F) {
 	f.Add("http://user:pass@proxy:3128", "a,*.b")
 	f.Fuzz(func(t *testing.T, url, noProxy string) {
 		p := Proxy{HTTP: bundle.NewSecret(url), NoProxy: noProxy}
-		if p.check(bundle.Ref{}).Refused() {
+		if p.checkValues(bundle.Ref{}).Refused() {
 			return
 		}
 		c := testCluster(bundle.PlatformNone)

@@ -18,8 +18,8 @@ type SettingDoc struct {
 	Values []string `json:"values,omitempty"`
 }
 
-// meanings are the settings as docs/settings.md explains them, which a test compares.
-func meanings() []SettingDoc {
+// settingMeanings are the settings as docs/settings.md explains them, which a test compares.
+func settingMeanings() []SettingDoc {
 	return []SettingDoc{
 		{Name: "rollout.maxUnavailable", Meaning: "nodes that may be unavailable at once, a number or a percentage up to 100%"},
 		{Name: "rollout.maxParallel", Meaning: "nodes that may change at once when no drain is needed"},
@@ -38,12 +38,10 @@ func meanings() []SettingDoc {
 		{Name: "drift", Meaning: "`Repair` restores what was changed by hand, `Report` only reports it", Values: []string{string(DriftRepair), string(DriftReport)}},
 		{Name: "windowsReboots", Meaning: "reboots that Windows itself needs, such as after updates: `Report` lists the nodes, `Ignore` does not, `Coordinate` drains and reboots them as `rollout` allows ([windows-updates.md](windows-updates.md#reboots-that-windows-needs))", Values: []string{string(WindowsRebootsReport), string(WindowsRebootsIgnore), string(WindowsRebootsCoordinate)}},
 		{Name: "mirrors.partialNever", Meaning: "a host of which only a part must never be contacted is `Closed` as a whole, or left `Open`", Values: []string{"Closed", "Open"}},
-		{Name: "mirrors.existingPaths", Meaning: "mirrors are also asked at the paths that nodes of the existing operator use"},
 		{Name: "kubernetes.pausedPool", Meaning: "while the MachineConfigPool `worker` is paused, Windows nodes `Wait` at its Kubernetes version, or `Follow` the API server", Values: []string{string(PausedPoolWait), string(PausedPoolFollow)}},
 		{Name: "kubelet", Meaning: "fields of KubeletConfiguration ([kubelet fields](settings.md#kubelet-fields)); each field given replaces the rendered one as a whole"},
 		{Name: "containerd.logLevel", Meaning: "`trace`, `debug`, `info`, `warn`, `error`, `fatal`, `panic`", Values: []string{"trace", "debug", "info", "warn", "error", "fatal", "panic"}},
 		{Name: "containerd.maxConcurrentDownloads", Meaning: "layers of one image that are fetched at once, 1 to 100"},
-		{Name: "containerd.imagePullProgressTimeout", Meaning: "a pull without progress is canceled after this time"},
 		{Name: "pauseImage", Meaning: "image of the pod sandbox, with a tag or digest"},
 		{Name: "acceptedFindings", Meaning: "warnings and infos that you accept: a list of `finding`, `object`, `field`, `reason` and `owner` ([accepted findings](held-changes.md#accepted-findings))"},
 		{Name: "debug", Meaning: "raises the verbosity of the services"},
@@ -56,7 +54,7 @@ func SettingDocs() ([]SettingDoc, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding the default settings: %w", err)
 	}
-	docs := meanings()
+	docs := settingMeanings()
 	for i, d := range docs {
 		docs[i].Default = valueAt(data, strings.Split(d.Name, "."))
 	}

@@ -12,10 +12,8 @@ import (
 	"wmco/bundle"
 )
 
-var errNotTOML = errors.New("it is not TOML of the right form")
-
-// Urgent is what of a change must not wait for a rollout: without the CAs that kubelet and API server trust each other by, a node is lost;
-// without the pull secret it pulls no image.
+// Urgent is what of a change must not wait for a rollout: without the CAs that kubelet and API server trust each other
+// by, a node is lost; without the pull secret it pulls no image.
 type Urgent struct {
 	// Layer is the cluster layer that a node has, with nothing changed but what is urgent; zero if nothing is.
 	Layer bundle.Layer
@@ -28,7 +26,8 @@ type Urgent struct {
 // UrgentInput is one input that must not wait.
 type UrgentInput struct {
 	Name UrgentName
-	// CA is the one of the node that expires first of those that have a successor, Expires when; empty for the pull secret.
+	// CA is the one of the node that expires first of those that have a successor, Expires when; empty for the pull
+	// secret.
 	CA      string
 	Expires time.Time
 }
@@ -67,7 +66,9 @@ func (f *Fleet) Urgent(has bundle.Layer) (Urgent, error) {
 	var u Urgent
 	secret := false
 	for i, old := range has.Files {
-		k := slices.IndexFunc(wanted.layer.Files, func(w bundle.File) bool { return bundle.FoldPath(w.Path) == bundle.FoldPath(old.Path) })
+		k := slices.IndexFunc(wanted.layer.Files, func(w bundle.File) bool {
+			return bundle.FoldPath(w.Path) == bundle.FoldPath(old.Path)
+		})
 		if k < 0 || bytes.Equal(wanted.layer.Files[k].Content.Data, old.Content.Data) {
 			continue
 		}
@@ -76,12 +77,12 @@ func (f *Fleet) Urgent(has bundle.Layer) (Urgent, error) {
 		switch {
 		case old.Path == fileKubeletCA:
 			next.Files[i] = now
-			u.Inputs = append(u.Inputs, expiring(KubeletClientCA, old.Content.Data, now.Content.Data))
+			u.Inputs = append(u.Inputs, firstExpiring(KubeletClientCA, old.Content.Data, now.Content.Data))
 		case old.Path == fileBootstrapCA:
 			next.Files[i] = now
-			u.Inputs = append(u.Inputs, expiring(APIServerCA, old.Content.Data, now.Content.Data))
+			u.Inputs = append(u.Inputs, firstExpiring(APIServerCA, old.Content.Data, now.Content.Data))
 		case isHosts:
-			file, changed, err := f.renewed(has.Stage, old, now)
+			file, changed, err := f.renewCredentials(has.Stage, old, now)
 			if errors.Is(err, errMixed) {
 				u.Left = append(u.Left, registry)
 				continue
@@ -113,55 +114,53 @@ func registryOf(path string) (string, bool) {
 // errMixed means that the credentials in a file cannot be told from the rest.
 var errMixed = errors.New("the file was written in another form")
 
-// renewed returns the hosts.toml that a node has, with the credentials of another one. It reports whether they differ.
-func (f *Fleet) renewed(stage bundle.Stage, old, now bundle.File) (bundle.File, bool, error) {
+// renewCredentials returns the hosts.toml that a node has, with the credentials of another one. It reports whether they
+// differ.
+func (f *Fleet) renewCredentials(stage bundle.Stage, old, now bundle.File) (bundle.File, bool, error) {
 	has, err := parseHosts(old.Content.Data)
 	wanted, err2 := parseHosts(now.Content.Data)
 	if err := errors.Join(err, err2); err != nil {
 		return bundle.File{}, false, errMixed // nothing is changed that is not understood
 	}
-	next := has.withCredentials(wanted)
-	if slices.EqualFunc(has.endpoints(), next.endpoints(), func(a, b *endpointView) bool { return a.Authorization == b.Authorization }) {
+	next, differ := has.WithCredentials(wanted)
+	if !differ {
 		return old, false, nil
 	}
-	same, err := execute(f.templates, "hosts.toml", has)
+	same, err := executeTemplate(f.templates, "hosts.toml", has)
 	if err != nil {
 		return bundle.File{}, false, err
 	}
 	if !bytes.Equal(same, old.Content.Data) {
 		return bundle.File{}, false, errMixed
 	}
-	data, err := execute(f.templates, "hosts.toml", next)
+	content, err := hostsContent(f.templates, next)
 	if err != nil {
 		return bundle.File{}, false, err
 	}
-	if bytes.Equal(data, now.Content.Data) {
+	if bytes.Equal(content.Data, now.Content.Data) {
 		return now, true, nil
 	}
-	preview, err := execute(f.templates, "hosts.toml", next.masked())
-	if err != nil {
-		return bundle.File{}, false, err
-	}
-	e := f.emitter(bundle.LayerCluster, stage, Node{})
-	e.add(f.rows[rowHosts], old.Path, made(data, preview))
+	e := f.newEmitter(bundle.LayerCluster, stage, Node{})
+	e.addContent(f.rows[rowHosts], old.Path, content)
 	return e.layer.Files[0], true, nil
 }
 
-// expiring returns an input with the first CA of a node that expires and has a successor, or the first of all if none is known to have one.
-func expiring(input UrgentName, has, wanted []byte) UrgentInput {
+// firstExpiring returns an input with the first CA of a node that expires and has a successor, or the first of all if
+// none is known to have one.
+func firstExpiring(input UrgentName, has, wanted []byte) UrgentInput {
 	old, _ := parsePEM(string(has))
 	now, _ := parsePEM(string(wanted))
 	latest := map[string]time.Time{}
 	for _, c := range old {
-		if at := c.parsed.NotAfter; at.After(latest[c.name()]) {
-			latest[c.name()] = at
+		if at := c.parsed.NotAfter; at.After(latest[c.displayName()]) {
+			latest[c.displayName()] = at
 		}
 	}
 	succeeded := map[string]time.Time{}
 	for _, c := range now {
-		at, ok := latest[c.name()]
+		at, ok := latest[c.displayName()]
 		if ok && !slices.ContainsFunc(old, func(o certificate) bool { return bytes.Equal(o.der, c.der) }) {
-			succeeded[c.name()] = at
+			succeeded[c.displayName()] = at
 		}
 	}
 	if len(succeeded) == 0 {
@@ -176,7 +175,7 @@ func expiring(input UrgentName, has, wanted []byte) UrgentInput {
 	return u
 }
 
-// name is what people call a CA.
-func (c certificate) name() string {
+// displayName is what people call a CA.
+func (c certificate) displayName() string {
 	return cmp.Or(c.parsed.Subject.CommonName, c.parsed.Subject.String())
 }

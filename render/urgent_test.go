@@ -137,7 +137,7 @@ func TestTheCAThatExpiresFirstIsNamed(t *testing.T) {
 		{"an earlier one of the same name does not count", testCA(t, "late", "2025-06-01") + late, late + nextLate, "late", "2026-03-01"},
 		{"two on the same day, by name", late + same, late + same + other, "also-late", "2026-03-01"},
 	} {
-		got := expiring(KubeletClientCA, []byte(tt.has), []byte(tt.wanted))
+		got := firstExpiring(KubeletClientCA, []byte(tt.has), []byte(tt.wanted))
 		if got.CA != tt.ca || got.Expires.Format(time.DateOnly) != tt.day {
 			t.Errorf("%s: %s expires on %s", tt.name, got.CA, got.Expires.Format(time.DateOnly))
 		}
@@ -195,18 +195,20 @@ func TestHostsFilesCanBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain := endpointView{URL: "https://b.example.com/v2", Capabilities: []string{"pull"}}
-	full := endpointView{URL: "https://a.example.com/v2/\"x\"", Capabilities: []string{"pull", "resolve"}, SkipVerify: true, Authorization: "Basic eA=="}
-	for name, v := range map[string]hostsView{
-		"allowed": {}, "a server": {Server: &plain}, "a server with credentials": {Server: &full},
-		"hosts": {Hosts: []endpointView{plain, full}}, "all": {Server: &full, Hosts: []endpointView{full, plain}},
+	plain := mirrors.Endpoint{URL: "https://b.example.com/v2", Capabilities: []mirrors.Capability{mirrors.Pull}}
+	full := mirrors.Endpoint{
+		URL: "https://a.example.com/v2/\"x\"", Capabilities: []mirrors.Capability{mirrors.Pull, mirrors.Resolve}, SkipVerify: true, Authorization: bundle.NewSecret("Basic eA=="),
+	}
+	for name, f := range map[string]mirrors.HostsFile{
+		"allowed": {}, "a server": {Server: plain}, "a server with credentials": {Server: full},
+		"hosts": {Hosts: []mirrors.Endpoint{plain, full}}, "all": {Server: full, Hosts: []mirrors.Endpoint{full, plain}},
 	} {
-		text, err := execute(set, "hosts.toml", v)
+		content, err := hostsContent(set, f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := parseHosts(text)
-		if diff := cmp.Diff(v, got); diff != "" || err != nil {
+		got, err := parseHosts(content.Data)
+		if diff := cmp.Diff(f, got, cmp.Comparer(func(a, b bundle.Secret) bool { return a == b })); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 		}
 	}

@@ -14,19 +14,22 @@ import (
 	"wmco/payload"
 )
 
-// crioProvider is what the machine-config-operator adds to the file of the cloud for a CRIOCredentialProviderConfig, about which there is
-// a finding of its own.
+// crioProvider is what the machine-config-operator adds to the file of the cloud for a CRIOCredentialProviderConfig,
+// about which there is a finding of its own.
 const crioProvider = "crio-credential-provider"
 
-// credentialProvider returns the cluster's configuration with ".exe" added to the names of the programs; nothing if there is none for Windows
-// nodes. The kubelet would find a program without it too (os/exec.LookPath), and ends at its start if there is no such program
-// (k8s.io/kubernetes/pkg/credentialprovider/plugin, RegisterCredentialProviderPlugins): the others are left out.
+// credentialProvider returns the cluster's configuration with ".exe" added to the names of the programs; nothing if
+// there is none for Windows nodes. The kubelet would find a program without it too (os/exec.LookPath), and ends at its
+// start if there is no such program (k8s.io/kubernetes/pkg/credentialprovider/plugin,
+// RegisterCredentialProviderPlugins): the others are left out.
 func (c Cluster) credentialProvider() ([]byte, error) {
 	config, err := decodeProviders(c.Machine.CredentialProvider)
 	if err != nil {
 		return nil, err
 	}
-	config.Providers = slices.DeleteFunc(config.Providers, func(p kubeletv1.CredentialProvider) bool { return programOf(p) != providerProgram() })
+	config.Providers = slices.DeleteFunc(config.Providers, func(p kubeletv1.CredentialProvider) bool {
+		return programOf(p) != providerProgram()
+	})
 	if len(config.Providers) == 0 {
 		return nil, nil
 	}
@@ -59,10 +62,11 @@ func programOf(p kubeletv1.CredentialProvider) string {
 func (e *emitter) hasCredentialProvider() bool {
 	r := e.rows[rowCredentialProvider]
 	contents, err := e.cluster.credentialProvider()
-	return r.applies(e.cluster.Platform, e.stage) && err == nil && contents != nil
+	return r.appliesTo(e.cluster.Platform, e.stage) && err == nil && contents != nil
 }
 
-// checkProviders reports the providers of pull credentials that kubelets on Linux have and those of Windows nodes do not.
+// checkProviders reports the providers of pull credentials that kubelets on Linux have and those of Windows nodes do
+// not.
 func (c Cluster) checkProviders(r *report) {
 	files := map[string]string{fileECRProviders: c.Machine.CredentialProvider}
 	maps.Copy(files, c.Machine.OtherProviders)
@@ -76,8 +80,11 @@ func (c Cluster) checkProviders(r *report) {
 			if used || p.Name == crioProvider || !isProgramName(p.Name) {
 				continue
 			}
-			r.add(bundle.SeverityInfo, reason.CredentialProviderIgnored, fmt.Sprintf("spec.config.storage.files[%s].providers[%d]", name, i),
-				fmt.Sprintf("kubelets of Windows nodes do not run %q: they pull %s without its credentials", p.Name, bundle.JoinFirst(p.MatchImages, 4, ", ", bundle.AndMore)),
+			r.addFinding(bundle.SeverityInfo, reason.CredentialProviderIgnored, fmt.Sprintf("spec.config.storage.files[%s].providers[%d]", name, i),
+				fmt.Sprintf(
+					"kubelets of Windows nodes do not run %q: they pull %s without its credentials", p.Name,
+					bundle.JoinFirst(p.MatchImages, 4, ", ", bundle.AndMore),
+				),
 				"nothing if no Pod of Windows nodes has such an image; otherwise give the Pods or their ServiceAccount an imagePullSecret")
 		}
 	}

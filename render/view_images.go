@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"wmco/bundle"
-	"wmco/render/mirrors"
 )
 
 // PinnedImage is an image that nodes pull before Pods need it, and keep.
@@ -32,9 +31,10 @@ func (c Cluster) pinnedImages() (images []string, causes []bundle.Ref) {
 	return images, causes
 }
 
-// pinnedImageEntries adds the list of images. The node agent has containerd pull and pin them, and reports how far it is; an older one ignores the list.
+// pinnedImageEntries adds the list of images. The node agent has containerd pull and pin them, and reports how far it
+// is; an older one ignores the list.
 func (e *emitter) pinnedImageEntries() {
-	r, ok := e.wanted(rowPinnedImages)
+	r, ok := e.wantedRow(rowPinnedImages)
 	images, causes := e.cluster.pinnedImages()
 	if !ok || len(images) == 0 {
 		return
@@ -44,7 +44,7 @@ func (e *emitter) pinnedImageEntries() {
 		e.errs = append(e.errs, err)
 		return
 	}
-	e.add(r, r.Name, bundle.Content{Data: data})
+	e.addContent(r, r.Name, bundle.Content{Data: data})
 	e.causedBy(r, r.Name, causes)
 	if err := e.pinnedCredentials(images, causes); err != nil {
 		e.errs = append(e.errs, err)
@@ -53,9 +53,8 @@ func (e *emitter) pinnedImageEntries() {
 
 // pinnedCredentials adds the credentials for the registries of the images. Older agents ignore the file.
 func (e *emitter) pinnedCredentials(images []string, causes []bundle.Ref) error {
-	r, _ := e.wanted(rowPinnedCredentials)
-	in := e.cluster.Mirrors
-	list := mirrors.Build(in, e.cluster.mirrorOptions()).SourceCredentials(in, images)
+	r, _ := e.wantedRow(rowPinnedCredentials)
+	list := e.hosts.SourceCredentials(e.cluster.Mirrors, images)
 	if len(list) == 0 {
 		return nil
 	}
@@ -70,7 +69,7 @@ func (e *emitter) pinnedCredentials(images []string, causes []bundle.Ref) error 
 	if err != nil {
 		return err
 	}
-	e.add(r, r.Name, made(data, preview))
-	e.causedBy(r, r.Name, append(slices.Clone(causes), in.PullSecretRef))
+	e.addContent(r, r.Name, maybeSecret(data, preview))
+	e.causedBy(r, r.Name, append(slices.Clone(causes), e.cluster.Mirrors.PullSecretRef))
 	return nil
 }

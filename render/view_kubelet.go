@@ -35,16 +35,16 @@ const (
 )
 
 func (e *emitter) kubeletEntries() {
-	e.file(rowKubeletConf, func(c Cluster) ([]byte, error) {
+	e.addFile(rowKubeletConf, func(c Cluster) ([]byte, error) {
 		config, err := c.kubeletConfig(e.stage)
 		if err != nil {
 			return nil, err
 		}
 		return encodeConfig(config, kubeletv1beta1.KubeletConfiguration{})
 	})
-	e.file(rowCredentialProvider, func(c Cluster) ([]byte, error) { return c.credentialProvider() })
-	if _, ok := e.wanted(rowKubelet); ok {
-		e.service(rowKubelet, e.kubeletService())
+	e.addFile(rowCredentialProvider, func(c Cluster) ([]byte, error) { return c.credentialProvider() })
+	if _, ok := e.wantedRow(rowKubelet); ok {
+		e.addService(rowKubelet, e.kubeletService())
 	}
 }
 
@@ -70,12 +70,15 @@ func (c Cluster) kubeletConfig(stage bundle.Stage) (kubeletv1beta1.KubeletConfig
 // mergedKubelet is the configuration without the cluster's DNS.
 func (c Cluster) mergedKubelet(stage bundle.Stage) (kubeletv1beta1.KubeletConfiguration, error) {
 	config, err := overrideKubelet(kubeletv1beta1.KubeletConfiguration{
-		TypeMeta:              metav1.TypeMeta{APIVersion: kubeletv1beta1.SchemeGroupVersion.String(), Kind: "KubeletConfiguration"},
-		RotateCertificates:    stage == bundle.StageJoined,
-		ServerTLSBootstrap:    true,
-		StaticPodPath:         dirManifests,
-		VolumePluginDir:       dirVolumes,
-		Authentication:        kubeletv1beta1.KubeletAuthentication{X509: kubeletv1beta1.KubeletX509Authentication{ClientCAFile: fileKubeletCA}, Anonymous: kubeletv1beta1.KubeletAnonymousAuthentication{Enabled: new(false)}},
+		TypeMeta:           metav1.TypeMeta{APIVersion: kubeletv1beta1.SchemeGroupVersion.String(), Kind: "KubeletConfiguration"},
+		RotateCertificates: stage == bundle.StageJoined,
+		ServerTLSBootstrap: true,
+		StaticPodPath:      dirManifests,
+		VolumePluginDir:    dirVolumes,
+		Authentication: kubeletv1beta1.KubeletAuthentication{
+			X509:      kubeletv1beta1.KubeletX509Authentication{ClientCAFile: fileKubeletCA},
+			Anonymous: kubeletv1beta1.KubeletAnonymousAuthentication{Enabled: new(false)},
+		},
 		ClusterDomain:         clusterDomain,
 		CgroupsPerQOS:         new(false),
 		RuntimeRequestTimeout: metav1.Duration{Duration: 10 * time.Minute},
@@ -83,9 +86,11 @@ func (c Cluster) mergedKubelet(stage bundle.Stage) (kubeletv1beta1.KubeletConfig
 		KubeAPIQPS:            new(int32(50)),
 		KubeAPIBurst:          100,
 		SerializeImagePulls:   new(false),
-		Logging:               logsv1.LoggingConfiguration{FlushFrequency: logsv1.TimeOrMetaDuration{Duration: metav1.Duration{Duration: 5 * time.Second}, SerializeAsString: true}},
-		// oc adm node-logs needs both, and both the feature gate NodeLogQuery, which is off before 1.36: such a kubelet does not start
-		// without it (k8s.io/kubernetes/pkg/kubelet/apis/config/validation).
+		Logging: logsv1.LoggingConfiguration{FlushFrequency: logsv1.TimeOrMetaDuration{
+			Duration: metav1.Duration{Duration: 5 * time.Second}, SerializeAsString: true,
+		}},
+		// oc adm node-logs needs both, and both the feature gate NodeLogQuery, which is off before 1.36: such a kubelet
+		// does not start without it (k8s.io/kubernetes/pkg/kubelet/apis/config/validation).
 		EnableSystemLogHandler:   new(true),
 		EnableSystemLogQuery:     new(true),
 		ContainerLogMaxSize:      "50Mi",
@@ -94,28 +99,31 @@ func (c Cluster) mergedKubelet(stage bundle.Stage) (kubeletv1beta1.KubeletConfig
 		EnforceNodeAllocatable:   []string{"none"},
 		ContainerRuntimeEndpoint: containerdPipeURL,
 		RegisterNode:             new(true),
-		RegisterWithTaints:       []corev1.Taint{{Key: windowsTaintKey, Value: windowsTaintValue, Effect: corev1.TaintEffectNoSchedule}},
-		ResolverConfig:           new(""),
-		TLSMinVersion:            c.TLS.MinVersion,
-		TLSCipherSuites:          c.TLS.Ciphers,
+		RegisterWithTaints: []corev1.Taint{{
+			Key: windowsTaintKey, Value: windowsTaintValue, Effect: corev1.TaintEffectNoSchedule,
+		}},
+		ResolverConfig:  new(""),
+		TLSMinVersion:   c.TLS.MinVersion,
+		TLSCipherSuites: c.TLS.Ciphers,
 	}, c.Settings.Kubelet)
 	config.MaxPods = c.maxPods(config.MaxPods)
 	config.FeatureGates = c.withGates(config.FeatureGates, "NodeLogQuery")
 	return c.endsPods(config), err
 }
 
-// evictionHard returns the kubelet's own defaults for Windows (k8s.io/kubernetes/pkg/kubelet/eviction/defaults_windows.go). The kubelet uses
-// them only where its configuration has no map at all: a key that is missing in a map is a threshold that the kubelet does not watch.
+// evictionHard returns the kubelet's own defaults for Windows
+// (k8s.io/kubernetes/pkg/kubelet/eviction/defaults_windows.go). The kubelet uses them only where its configuration has
+// no map at all: a key that is missing in a map is a threshold that the kubelet does not watch.
 func evictionHard() map[string]string {
 	return map[string]string{"memory.available": "500Mi", "nodefs.available": "10%", "imagefs.available": "15%"}
 }
 
-// withGates adds gates that the configuration depends on, where a kubelet or kube-proxy of this minor version has them off by default. A
-// value that is set stays: checkKubeletOverride refuses the one that stops the program.
+// withGates adds gates that the configuration depends on, where a kubelet or kube-proxy of this minor version has them
+// off by default. A value that is set stays: checkKubeletOverride refuses the one that stops the program.
 func (c Cluster) withGates(gates map[string]bool, names ...string) map[string]bool {
 	out := maps.Clone(gates)
 	for _, name := range names {
-		g, known := c.kubelet().Gates[name]
+		g, known := c.kubeletTable().Gates[name]
 		if _, set := out[name]; set || !known || g.Default {
 			continue
 		}
@@ -147,9 +155,11 @@ func (c Cluster) clusterDNS() (string, error) {
 	return ip.String(), nil
 }
 
-// overrideKubelet replaces fields of the configuration by those of the override. A map or list is replaced as a whole, not
-// merged.
-func overrideKubelet(config kubeletv1beta1.KubeletConfiguration, override json.RawMessage) (kubeletv1beta1.KubeletConfiguration, error) {
+// overrideKubelet replaces fields of the configuration by those of the override. A map or list is replaced as a whole,
+// not merged.
+func overrideKubelet(
+	config kubeletv1beta1.KubeletConfiguration, override json.RawMessage,
+) (kubeletv1beta1.KubeletConfiguration, error) {
 	if len(override) == 0 {
 		return config, nil
 	}
@@ -177,8 +187,8 @@ func clearField(config *kubeletv1beta1.KubeletConfiguration, name string) {
 	}
 }
 
-// encodeConfig encodes a configuration as YAML. It leaves out what the type writes for an absent value: durations of 0s and
-// empty structs of non-pointer fields. Readers treat both the same.
+// encodeConfig encodes a configuration as YAML. It leaves out what the type writes for an absent value: durations of 0s
+// and empty structs of non-pointer fields. Readers treat both the same.
 func encodeConfig[T any](config, zero T) ([]byte, error) {
 	have, err := jsonFields(config)
 	if err != nil {
@@ -188,7 +198,7 @@ func encodeConfig[T any](config, zero T) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	prune(have, absent)
+	removeAbsent(have, absent)
 	data, err := yaml.Marshal(have)
 	if err != nil {
 		return nil, fmt.Errorf("encoding %T: %w", config, err)
@@ -210,7 +220,7 @@ func jsonFields(v any) (map[string]any, error) {
 	return fields, nil
 }
 
-func prune(have, absent map[string]any) {
+func removeAbsent(have, absent map[string]any) {
 	for name, zero := range absent {
 		value, ok := have[name]
 		if !ok {
@@ -219,7 +229,7 @@ func prune(have, absent map[string]any) {
 		below, isMap := value.(map[string]any)
 		zeroBelow, zeroIsMap := zero.(map[string]any)
 		if isMap && zeroIsMap {
-			prune(below, zeroBelow)
+			removeAbsent(below, zeroBelow)
 			if len(below) == 0 {
 				delete(have, name)
 			}
@@ -241,15 +251,15 @@ func (e *emitter) kubeletService() bundle.Service {
 		Reads:        e.kubeletReads(exe),
 		Recovery:     restartAlways(),
 		Probe:        e.kubeletProbe(),
-		Logs:         logs.rotate(log, bundle.RotationWrapper),
+		Logs:         logs.rotationOf(log, bundle.RotationWrapper),
 	}
 }
 
 // healthOf returns where a service answers whether it is healthy.
 func healthOf(port int) string { return fmt.Sprintf("http://127.0.0.1:%d/healthz", port) }
 
-// kubeletProbe asks a kubelet whether it is healthy. Until the Node exists, it runs and serves nothing: it waits for its first
-// certificate before (k8s.io/kubernetes/cmd/kubelet/app, run and buildKubeletClientConfig).
+// kubeletProbe asks a kubelet whether it is healthy. Until the Node exists, it runs and serves nothing: it waits for
+// its first certificate before (k8s.io/kubernetes/cmd/kubelet/app, run and buildKubeletClientConfig).
 func (e *emitter) kubeletProbe() bundle.Probe {
 	if e.stage == bundle.StageJoin {
 		return bundle.Probe{Kind: bundle.ProbeRunning, DeadlineSeconds: 120}
@@ -265,12 +275,12 @@ func (e *emitter) kubeletReads(exe string) []string {
 	return reads
 }
 
-// kubeletFlags returns what the kubelet takes only as flags, and the shared flags of the pool's kubelet.service. A flag that
-// this kubelet does not know is left out, because it would stop the kubelet.
+// kubeletFlags returns what the kubelet takes only as flags, and the shared flags of the pool's kubelet.service. A flag
+// that this kubelet does not know is left out, because it would stop the kubelet.
 func (e *emitter) kubeletFlags() map[string]string {
 	flags := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(e.cluster.Machine.KubeletFlags)) {
-		if e.cluster.kubelet().Flags[name] {
+		if e.cluster.kubeletTable().Flags[name] {
 			flags[name] = e.cluster.Machine.KubeletFlags[name]
 		}
 	}
@@ -280,7 +290,7 @@ func (e *emitter) kubeletFlags() map[string]string {
 		"config":                fileKubeletConf,
 		"kubeconfig":            fileKubeconfig,
 		"node-labels":           osLabel,
-		"v":                     e.cluster.Settings.verbosity(),
+		"v":                     e.cluster.Settings.logVerbosity(),
 		"windows-priorityclass": "ABOVE_NORMAL_PRIORITY_CLASS",
 		"windows-service":       "true",
 	})
@@ -313,15 +323,15 @@ func flagList(flags map[string]string) []string {
 	return list
 }
 
-func (s Settings) verbosity() string {
+func (s Settings) logVerbosity() string {
 	if s.Debug {
 		return debugLogLevel
 	}
 	return normalLogLevel
 }
 
-// restartAlways restarts a service after 10, 30 and 60 seconds, then after two minutes each time. Five minutes without a
-// failure reset the count.
+// restartAlways restarts a service after 10, 30 and 60 seconds, then after two minutes each time. Five minutes without
+// a failure reset the count.
 func restartAlways() bundle.Recovery {
 	return bundle.Recovery{RestartAfterSeconds: []int{10, 30, 60, 120}, ResetSeconds: 300}
 }

@@ -25,13 +25,13 @@ const (
 	gzipped  = ".gz"
 )
 
-// rotate returns the limits of one log, or nil if rotation is off.
-func (l LogSettings) rotate(path string, kind bundle.RotationKind) []bundle.Log {
+// rotationOf returns the limits of one log, or nil if rotation is off.
+func (l LogSettings) rotationOf(path string, kind bundle.RotationKind) []bundle.Log {
 	size, err := l.sizeBytes()
 	if err != nil || size == 0 {
 		return nil
 	}
-	age, err := l.age()
+	age, err := l.maxAge()
 	if err != nil {
 		return nil
 	}
@@ -39,7 +39,10 @@ func (l LogSettings) rotate(path string, kind bundle.RotationKind) []bundle.Log 
 		return []bundle.Log{{Path: path, Rotation: kind, SizeBytes: size}}
 	}
 	stem := strings.TrimSuffix(bundle.Base(path), ".log")
-	log := bundle.Log{Path: path, Rotation: kind, Pattern: stem + "-*.log", SizeBytes: size, Files: l.Files, AgeSeconds: int64(age / time.Second)}
+	log := bundle.Log{
+		Path: path, Rotation: kind, Pattern: stem + "-*.log", SizeBytes: size, Files: l.Files,
+		AgeSeconds: int64(age / time.Second),
+	}
 	if kind == bundle.RotationFlags {
 		log.Pattern += gzipped
 	}
@@ -51,7 +54,7 @@ func (l LogSettings) logRunner(log string, command []string) []string {
 	argv := []string{payload.Find(payload.KubeLogRunner).Path, "-log-file=" + log}
 	if size, err := l.sizeBytes(); err == nil && size > 0 {
 		argv = append(argv, layout.FlagLogFileSize+"="+strconv.FormatInt(size, 10))
-		if age, err := l.age(); err == nil && age > 0 {
+		if age, err := l.maxAge(); err == nil && age > 0 {
 			argv = append(argv, layout.FlagLogFileAge+"="+age.String())
 		}
 	}
@@ -61,8 +64,8 @@ func (l LogSettings) logRunner(log string, command []string) []string {
 	return append(argv, command...)
 }
 
-// megabytes returns the size rounded up to whole MB; 0 if rotation is off.
-func (l LogSettings) megabytes() int64 {
+// sizeMegabytes returns the size rounded up to whole MB; 0 if rotation is off.
+func (l LogSettings) sizeMegabytes() int64 {
 	size, err := l.sizeBytes()
 	if err != nil {
 		return 0
@@ -70,9 +73,9 @@ func (l LogSettings) megabytes() int64 {
 	return (size + megabyte - 1) / megabyte
 }
 
-// days returns the age rounded up to whole days; 0 is for ever.
-func (l LogSettings) days() int64 {
-	age, err := l.age()
+// ageDays returns the age rounded up to whole days; 0 is for ever.
+func (l LogSettings) ageDays() int64 {
+	age, err := l.maxAge()
 	if err != nil {
 		return 0
 	}

@@ -32,13 +32,13 @@ func (n Node) networkKnown() bool {
 func (n Node) sourceVIP() string { return n.Facts.Endpoint(vipEndpoint).IP }
 
 func (e *emitter) networkEntries() {
-	if _, ok := e.wanted(rowHybridOverlay); ok {
-		e.service(rowHybridOverlay, e.hybridOverlayService())
+	if _, ok := e.wantedRow(rowHybridOverlay); ok {
+		e.addService(rowHybridOverlay, e.hybridOverlayService())
 	}
 	if !e.node.networkKnown() {
 		return
 	}
-	e.file(rowCNIConf, e.template("cni.conf", func(c Cluster) any {
+	e.addFile(rowCNIConf, e.fromTemplate("cni.conf", func(c Cluster) any {
 		network := e.node.Facts.Network(overlayNetwork)
 		return cniView{
 			Network: overlayNetwork, Subnet: cmp.Or(network.AddressPrefix, e.node.Subnet),
@@ -48,10 +48,10 @@ func (e *emitter) networkEntries() {
 	if e.node.sourceVIP() == "" {
 		return
 	}
-	e.file(rowKubeProxyConf, func(c Cluster) ([]byte, error) {
+	e.addFile(rowKubeProxyConf, func(c Cluster) ([]byte, error) {
 		return encodeConfig(e.kubeProxyConfig(), kubeproxyv1alpha1.KubeProxyConfiguration{})
 	})
-	e.service(rowKubeProxy, e.kubeProxyService())
+	e.addService(rowKubeProxy, e.kubeProxyService())
 }
 
 func (e *emitter) hybridOverlayService() bundle.Service {
@@ -76,10 +76,10 @@ func (e *emitter) hybridOverlayService() bundle.Service {
 	if e.cluster.Settings.Debug {
 		flags["loglevel"] = "5"
 	}
-	if mb := logs.megabytes(); mb > 0 {
+	if mb := logs.sizeMegabytes(); mb > 0 {
 		flags["logfile-maxsize"] = strconv.FormatInt(mb, 10)
 		flags["logfile-maxbackups"] = strconv.Itoa(logs.Files)
-		flags["logfile-maxage"] = strconv.FormatInt(logs.days(), 10)
+		flags["logfile-maxage"] = strconv.FormatInt(logs.ageDays(), 10)
 	}
 	return bundle.Service{
 		Argv:         append([]string{exe}, flagList(flags)...),
@@ -87,7 +87,7 @@ func (e *emitter) hybridOverlayService() bundle.Service {
 		Reads:        []string{exe},
 		Recovery:     restartAlways(),
 		Probe:        bundle.Probe{Kind: bundle.ProbeRunning, DeadlineSeconds: 180},
-		Logs:         logs.rotate(log, bundle.RotationFlags),
+		Logs:         logs.rotationOf(log, bundle.RotationFlags),
 	}
 }
 
@@ -98,9 +98,12 @@ func (e *emitter) kubeProxyConfig() kubeproxyv1alpha1.KubeProxyConfiguration {
 		ClusterCIDR:      e.node.Subnet,
 		HostnameOverride: e.node.KubernetesName(e.cluster.Platform),
 		Mode:             "kernelspace",
-		// kube-proxy does not start with EnableDSR without it (k8s.io/kubernetes/pkg/proxy/winkernel). It is off before 1.33.
+		// kube-proxy does not start with EnableDSR without it (k8s.io/kubernetes/pkg/proxy/winkernel). It is off before
+		// 1.33.
 		FeatureGates: e.cluster.withGates(nil, "WinDSR"),
-		Winkernel:    kubeproxyv1alpha1.KubeProxyWinkernelConfiguration{NetworkName: overlayNetwork, SourceVip: e.node.sourceVIP(), EnableDSR: true},
+		Winkernel: kubeproxyv1alpha1.KubeProxyWinkernelConfiguration{
+			NetworkName: overlayNetwork, SourceVip: e.node.sourceVIP(), EnableDSR: true,
+		},
 	}
 }
 
@@ -108,13 +111,13 @@ func (e *emitter) kubeProxyService() bundle.Service {
 	exe := payload.Find(payload.KubeProxy).Path
 	log := dirLogs + `\kube-proxy\kube-proxy.log`
 	logs := e.cluster.Settings.Logs
-	flags := map[string]string{"config": fileKubeProxyConf, "v": e.cluster.Settings.verbosity(), "windows-service": "true"}
+	flags := map[string]string{"config": fileKubeProxyConf, "v": e.cluster.Settings.logVerbosity(), "windows-service": "true"}
 	return bundle.Service{
 		Argv:         logs.logRunner(log, append([]string{exe}, flagList(flags)...)),
 		Dependencies: []string{svcHybridOverlay},
 		Reads:        []string{fileKubeProxyConf, payload.Find(payload.KubeLogRunner).Path, exe},
 		Recovery:     restartAlways(),
 		Probe:        bundle.Probe{Kind: bundle.ProbeHTTP, Target: healthOf(layout.PortKubeProxyHealth), DeadlineSeconds: 120},
-		Logs:         logs.rotate(log, bundle.RotationWrapper),
+		Logs:         logs.rotationOf(log, bundle.RotationWrapper),
 	}
 }

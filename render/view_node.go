@@ -10,8 +10,8 @@ import (
 	"wmco/bundle"
 )
 
-// nodeIP returns the address that the kubelet announces: that of the default IPv4 route, or the host's address if the user
-// or Nutanix gave it. Empty leaves the choice to the kubelet.
+// nodeIP returns the address that the kubelet announces: that of the default IPv4 route, or the host's address if the
+// user or Nutanix gave it. Empty leaves the choice to the kubelet.
 func (n Node) nodeIP(p bundle.Platform) string {
 	if n.givenIP(p) {
 		return n.Address
@@ -42,8 +42,8 @@ func isIPv4Subnet(s string) bool {
 	return err == nil && p.Addr().Is4()
 }
 
-// hostNameOverride returns the name that the kubelet registers under if it is not the host's own name. A node that exists
-// keeps its name, whatever the facts are: with another name, the host would become another node.
+// hostNameOverride returns the name that the kubelet registers under if it is not the host's own name. A node that
+// exists keeps its name, whatever the facts are: with another name, the host would become another node.
 func (n Node) hostNameOverride(p bundle.Platform) string {
 	if !overridesHostName(p) {
 		return ""
@@ -56,8 +56,8 @@ func overridesHostName(p bundle.Platform) bool {
 	return p == bundle.PlatformAWS || p == bundle.PlatformGCP || p == bundle.PlatformVSphere
 }
 
-// predictedName returns the name that a host would register under, on a platform that overrides it; empty if it is not known
-// yet.
+// predictedName returns the name that a host would register under, on a platform that overrides it; empty if it is not
+// known yet.
 func (n Node) predictedName(p bundle.Platform) string {
 	switch p {
 	case bundle.PlatformAWS:
@@ -84,9 +84,10 @@ func (n Node) objectName() string {
 	return n.HostNames[0]
 }
 
-// providerID returns the identity in the cloud with which the kubelet registers its Node: on AWS, where the cloud controller finds
-// an instance by the name of its Node only if that is the private DNS name (github.com/openshift/machine-config-operator,
-// aws-kubelet-providerid). On other platforms, kubelets on Linux get none.
+// providerID returns the identity in the cloud with which the kubelet registers its Node: on AWS, where the cloud
+// controller finds an instance by the name of its Node only if that is the private DNS name
+// (github.com/openshift/machine-config-operator, aws-kubelet-providerid). On other platforms, kubelets on Linux get
+// none.
 func (n Node) providerID(p bundle.Platform) string {
 	if p != bundle.PlatformAWS {
 		return ""
@@ -94,8 +95,8 @@ func (n Node) providerID(p bundle.Platform) string {
 	return cmp.Or(n.ProviderID, n.Facts.ProviderID)
 }
 
-// shortenGCP shortens a name that is too long for the label kubernetes.io/hostname as the GCP cloud provider does: at the
-// first dot, else at the longest value of a label.
+// shortenGCP shortens a name that is too long for the label kubernetes.io/hostname as the GCP cloud provider does: at
+// the first dot, else at the longest value of a label.
 func shortenGCP(name string) string {
 	if len(name) <= validation.LabelValueMaxLength {
 		return name
@@ -113,13 +114,14 @@ func (n Node) KubernetesName(p bundle.Platform) string {
 // (learn.microsoft.com/windows/win32/sysinfo/computer-names).
 const MaxComputerName = 15
 
-// MachineSuffix is the number of characters that the Machine API adds to a MachineSet's name for a Machine: "-" and five
-// others.
+// MachineSuffix is the number of characters that the Machine API adds to a MachineSet's name for a Machine: "-" and
+// five others.
 const MachineSuffix = 6
 
-// renamed returns the name that the computer must have; empty if it keeps its own.
-func (n Node) renamed(p bundle.Platform) string {
-	if n.Backing != BackingMachine || (p != bundle.PlatformVSphere && p != bundle.PlatformNutanix) || len(n.MachineName) > MaxComputerName {
+// requiredName returns the name that the computer must have; empty if it keeps its own.
+func (n Node) requiredName(p bundle.Platform) string {
+	if n.Backing != BackingMachine || (p != bundle.PlatformVSphere && p != bundle.PlatformNutanix) ||
+		len(n.MachineName) > MaxComputerName {
 		return ""
 	}
 	return n.MachineName

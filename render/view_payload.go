@@ -9,9 +9,9 @@ import (
 	"wmco/payload"
 )
 
-// executable adds the executable of a row and reports whether there is one. The agent has no entry without a payload,
-// because its path contains its digest.
-func (e *emitter) executable(r Row) bool {
+// addExecutable adds the executable of a row and reports whether there is one. The agent has no entry without a
+// payload, because its path contains its digest.
+func (e *emitter) addExecutable(r Row) bool {
 	x := payload.For(strings.TrimPrefix(string(r.ID), string(executableRow(""))), e.cluster.Kubernetes())
 	built, known := e.options.Payload.Find(x.Name)
 	if x.Name == payload.Agent && !known {
@@ -28,8 +28,8 @@ func (e *emitter) executable(r Row) bool {
 	return true
 }
 
-// agent returns the path of the agent's executable, and reports whether its content is known.
-func (e *emitter) agent() (path string, known bool) {
+// agentPath returns the path of the agent's executable, and reports whether its content is known.
+func (e *emitter) agentPath() (path string, known bool) {
 	if built, ok := e.options.Payload.Find(payload.Agent); ok {
 		return payload.AgentPath(built.Digest), true
 	}
@@ -44,7 +44,11 @@ func (c Cluster) checkPayload(set payload.Set) bundle.Findings {
 	r := report{ref: bundle.Ref{Source: set.Source}}
 	for _, x := range payload.Table() {
 		if _, ok := set.Find(x.Name); !ok && x.Serves(c.Platform) && x.ServesKubernetes(c.Kubernetes()) {
-			r.add(bundle.SeverityError, reason.PayloadIncomplete, x.Name, fmt.Sprintf("the payload lacks an executable that nodes on %s with Kubernetes %s need", c.Platform, c.Kubernetes()), "build it: make payload PAYLOAD="+x.Name)
+			r.addFinding(
+				bundle.SeverityError, reason.PayloadIncomplete, x.Name,
+				fmt.Sprintf("the payload lacks an executable that nodes on %s with Kubernetes %s need", c.Platform, c.Kubernetes()),
+				"build it: make payload PAYLOAD="+x.Name,
+			)
 		}
 	}
 	return r.findings

@@ -20,8 +20,9 @@ func (p Proxy) IsZero() bool { return p.HTTP.IsZero() && p.HTTPS.IsZero() }
 // proxyVariable is one variable, with its value for previews.
 type proxyVariable struct{ name, value, shown string }
 
-// variables returns the variables that golang.org/x/net/http/httpproxy, and so every service, reads; none without a proxy.
-func (p Proxy) variables() []proxyVariable {
+// environmentVariables returns the variables that golang.org/x/net/http/httpproxy, and so every service, reads; none
+// without a proxy.
+func (p Proxy) environmentVariables() []proxyVariable {
 	if p.IsZero() {
 		return nil
 	}
@@ -59,8 +60,8 @@ func maskURL(s bundle.Secret) bundle.Secret {
 	return bundle.NewSecret(shown)
 }
 
-// normalizeNoProxy drops blanks, empty and repeated entries, keeps the order, and writes *.x as .x, which is httpproxy's
-// form for "every name below x".
+// normalizeNoProxy drops blanks, empty and repeated entries, keeps the order, and writes *.x as .x, which is
+// httpproxy's form for "every name below x".
 func normalizeNoProxy(list string) string {
 	var out []string
 	for entry := range strings.SplitSeq(list, ",") {
@@ -79,7 +80,7 @@ func normalizeNoProxy(list string) string {
 // (learn.microsoft.com/windows/win32/procthread/environment-variables).
 const maxVariable = 32767
 
-func (p Proxy) check(ref bundle.Ref) bundle.Findings {
+func (p Proxy) checkValues(ref bundle.Ref) bundle.Findings {
 	if p.IsZero() {
 		return nil
 	}
@@ -95,7 +96,10 @@ func (p Proxy) check(ref bundle.Ref) bundle.Findings {
 		}
 		u, err := url.Parse(secret.Reveal())
 		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-			bad(field, "is not a URL such as http://proxy.example.com:3128", "write scheme, host and port; percent-encode special characters of the password")
+			bad(
+				field, "is not a URL such as http://proxy.example.com:3128",
+				"write scheme, host and port; percent-encode special characters of the password",
+			)
 		}
 	}
 	if strings.ContainsAny(p.NoProxy, "\r\n\x00") {
@@ -103,18 +107,25 @@ func (p Proxy) check(ref bundle.Ref) bundle.Findings {
 	} else if unmatched := slices.DeleteFunc(strings.Split(normalizeNoProxy(p.NoProxy), ","), matchesSomething); len(unmatched) > 0 {
 		findings = append(findings, bundle.Finding{
 			Severity: bundle.SeverityWarning, Reason: reason.NoProxyUnmatched, Object: ref, Field: "status.noProxy",
-			Message: fmt.Sprintf("no destination matches %s, so what is meant goes through the proxy", bundle.JoinFirst(quoteAll(unmatched), 3, ", ", bundle.AndMore)),
-			Fix:     "write each entry in spec.noProxy as a name, .domain, address or CIDR, separated by commas: 10.0.0.0/16 for 10.0.*",
+			Message: fmt.Sprintf(
+				"no destination matches %s, so what is meant goes through the proxy",
+				bundle.JoinFirst(quoteAll(unmatched), 3, ", ", bundle.AndMore),
+			),
+			Fix: "write each entry in spec.noProxy as a name, .domain, address or CIDR, separated by commas: 10.0.0.0/16 for 10.0.*",
 		})
 	}
 	if len(p.NoProxy) >= maxVariable {
-		bad("status.noProxy", "is longer than the 32766 characters that Windows allows a variable", "shorten the list: a domain or CIDR covers many entries")
+		bad(
+			"status.noProxy", "is longer than the 32766 characters that Windows allows a variable",
+			"shorten the list: a domain or CIDR covers many entries",
+		)
 	}
 	return findings
 }
 
-// matchesSomething reports whether there can be a destination that an entry of NO_PROXY matches (golang.org/x/net/http/httpproxy): all, a CIDR, an
-// address or a name, with an optional port. An entry that is none of these is taken for a name there.
+// matchesSomething reports whether there can be a destination that an entry of NO_PROXY matches
+// (golang.org/x/net/http/httpproxy): all, a CIDR, an address or a name, with an optional port. An entry that is none of
+// these is taken for a name there.
 func matchesSomething(entry string) bool {
 	_, notCIDR := netip.ParsePrefix(entry)
 	_, notAddress := netip.ParseAddr(entry)
@@ -138,7 +149,8 @@ func isDigits(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r < '0' || r > '9' })
 }
 
-// isForeignToNames reports whether no name of a host has the character. Names may have underscores, and letters of all languages.
+// isForeignToNames reports whether no name of a host has the character. Names may have underscores, and letters of all
+// languages.
 func isForeignToNames(r rune) bool {
 	return r <= unicode.MaxASCII && r != '-' && r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 }
@@ -151,22 +163,22 @@ func quoteAll(list []string) []string {
 	return quoted
 }
 
-// proxyEntries adds the machine variables, for users and other programs, and the environment of the services. The service
-// manager gives services the machine variables as they were at boot
-// (learn.microsoft.com/windows/win32/procthread/environment-variables), so each service has its own copy, and a change of
-// the proxy restarts services instead of the host. Without a proxy the environment exists and is empty, so that setting a
-// proxy changes no service's definition.
+// proxyEntries adds the machine variables, for users and other programs, and the environment of the services. The
+// service manager gives services the machine variables as they were at boot
+// (learn.microsoft.com/windows/win32/procthread/environment-variables), so each service has its own copy, and a change
+// of the proxy restarts services instead of the host. Without a proxy the environment exists and is empty, so that
+// setting a proxy changes no service's definition.
 func (e *emitter) proxyEntries() {
 	env := bundle.Environment{Name: proxyEnvironment, Variables: []bundle.Variable{}}
-	for _, v := range e.cluster.Proxy.variables() {
-		if r, ok := e.wanted(rowVariable); ok {
-			e.layer.Variables = append(e.layer.Variables, e.variable(v.name, v.value, v.shown, r.Impact))
-			e.cause(r, v.name)
+	for _, v := range e.cluster.Proxy.environmentVariables() {
+		if r, ok := e.wantedRow(rowVariable); ok {
+			e.layer.Variables = append(e.layer.Variables, e.proxyVariable(v.name, v.value, v.shown, r.Impact))
+			e.addCauses(r, v.name)
 		}
-		env.Variables = append(env.Variables, e.variable(v.name, v.value, v.shown, bundle.ImpactRestart))
+		env.Variables = append(env.Variables, e.proxyVariable(v.name, v.value, v.shown, bundle.ImpactRestart))
 	}
-	if r, ok := e.wanted(rowEnvironment); ok {
+	if r, ok := e.wantedRow(rowEnvironment); ok {
 		e.layer.Environments = append(e.layer.Environments, env)
-		e.cause(r, env.Name)
+		e.addCauses(r, env.Name)
 	}
 }

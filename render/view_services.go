@@ -18,10 +18,13 @@ type exporterView struct {
 }
 
 func (e *emitter) exporterEntries() {
-	e.file(rowExporterCert, func(c Cluster) ([]byte, error) { return normalizePEM(c.Exporter.Certificate), nil })
-	e.file(rowExporterKey, func(c Cluster) ([]byte, error) { return endLine(c.Exporter.Key.Reveal()), nil })
-	e.file(rowExporterConf, e.template("windows-exporter-webconfig.yaml", func(c Cluster) any {
-		return exporterView{Certificate: fileExporterCert, Key: fileExporterKey, MinVersion: c.TLS.exporterVersion(), Ciphers: c.TLS.exporterCiphers()}
+	e.addFile(rowExporterCert, func(c Cluster) ([]byte, error) { return normalizePEM(c.Exporter.Certificate), nil })
+	e.addFile(rowExporterKey, func(c Cluster) ([]byte, error) { return endLine(c.Exporter.Key.Reveal()), nil })
+	e.addFile(rowExporterConf, e.fromTemplate("windows-exporter-webconfig.yaml", func(c Cluster) any {
+		return exporterView{
+			Certificate: fileExporterCert, Key: fileExporterKey, MinVersion: c.TLS.exporterVersion(),
+			Ciphers: c.TLS.exporterCiphers(),
+		}
 	}))
 	exe := payload.Find(payload.Exporter).Path
 	log := dirLogs + `\windows_exporter\windows_exporter.log`
@@ -29,7 +32,7 @@ func (e *emitter) exporterEntries() {
 	if e.cluster.Settings.Debug {
 		level = "debug"
 	}
-	e.service(rowExporter, bundle.Service{
+	e.addService(rowExporter, bundle.Service{
 		Argv: append([]string{exe}, flagList(map[string]string{
 			"collectors.enabled": exporterCollectors,
 			"log.file":           log,
@@ -39,7 +42,7 @@ func (e *emitter) exporterEntries() {
 		Reads:    []string{fileExporterConf, exe},
 		Recovery: restartAlways(),
 		Probe:    bundle.Probe{Kind: bundle.ProbeTCP, Target: "127.0.0.1:" + strconv.Itoa(portExporter), DeadlineSeconds: 60},
-		Logs:     e.cluster.Settings.Logs.rotate(log, bundle.RotationAgent),
+		Logs:     e.cluster.Settings.Logs.rotationOf(log, bundle.RotationAgent),
 	})
 }
 
@@ -66,9 +69,9 @@ func (t TLSProfile) exporterVersion() string {
 	return "TLS12"
 }
 
-// exporterCiphers returns the profile's suites that exporter-toolkit accepts: Go's secure suites for TLS 1.2 and below. Any
-// other name stops windows_exporter. Go's server refuses a list without a suite that HTTP/2 requires (RFC 7540, section
-// 9.2.2), so such a list is left out and Go's defaults apply.
+// exporterCiphers returns the profile's suites that exporter-toolkit accepts: Go's secure suites for TLS 1.2 and below.
+// Any other name stops windows_exporter. Go's server refuses a list without a suite that HTTP/2 requires (RFC 7540,
+// section 9.2.2), so such a list is left out and Go's defaults apply.
 func (t TLSProfile) exporterCiphers() []string {
 	if t.exporterVersion() == "TLS13" {
 		return nil
@@ -97,22 +100,22 @@ func (e *emitter) csiProxyEntries() {
 	flags := map[string]string{
 		"log_file":    log,
 		"logtostderr": "false",
-		"v":           e.cluster.Settings.verbosity(),
+		"v":           e.cluster.Settings.logVerbosity(),
 		// klog counts in MB; 0 is unlimited.
-		"log_file_max_size": strconv.FormatInt(e.cluster.Settings.Logs.megabytes(), 10),
+		"log_file_max_size": strconv.FormatInt(e.cluster.Settings.Logs.sizeMegabytes(), 10),
 		"windows-service":   "true",
 	}
-	e.service(rowCSIProxy, bundle.Service{
+	e.addService(rowCSIProxy, bundle.Service{
 		Argv:     append([]string{exe}, flagList(flags)...),
 		Reads:    []string{exe},
 		Recovery: restartAlways(),
 		Probe:    bundle.Probe{Kind: bundle.ProbePipe, Target: `\\.\pipe\csi-proxy-filesystem-v1`, DeadlineSeconds: 60},
-		Logs:     e.cluster.Settings.Logs.rotate(log, bundle.RotationTruncate),
+		Logs:     e.cluster.Settings.Logs.rotationOf(log, bundle.RotationTruncate),
 	})
 }
 
 func (e *emitter) cloudEntries() {
-	if _, ok := e.wanted(rowCloudManager); !ok {
+	if _, ok := e.wantedRow(rowCloudManager); !ok {
 		return
 	}
 	exe := payload.Find(payload.CloudManager).Path
@@ -121,24 +124,24 @@ func (e *emitter) cloudEntries() {
 	flags := map[string]string{
 		"kubeconfig":      fileCloudKubeconfig,
 		"node-name":       e.node.KubernetesName(e.cluster.Platform),
-		"v":               e.cluster.Settings.verbosity(),
+		"v":               e.cluster.Settings.logVerbosity(),
 		"wait-routes":     "false",
 		"windows-service": "true",
 	}
-	e.service(rowCloudManager, bundle.Service{
+	e.addService(rowCloudManager, bundle.Service{
 		Argv:         logs.logRunner(log, append([]string{exe}, flagList(flags)...)),
 		Dependencies: []string{svcKubelet},
 		Reads:        []string{fileCloudKubeconfig, payload.Find(payload.KubeLogRunner).Path, exe},
 		Recovery:     restartAlways(),
 		// Until the node agent has its certificate it ends at once, and is restarted.
 		Probe: bundle.Probe{Kind: bundle.ProbeRunning, DeadlineSeconds: 300},
-		Logs:  logs.rotate(log, bundle.RotationWrapper),
+		Logs:  logs.rotationOf(log, bundle.RotationWrapper),
 	})
 }
 
 // agentEntries adds the agent's service. must-gather reads its logs by these names.
 func (e *emitter) agentEntries() {
-	exe, known := e.agent()
+	exe, known := e.agentPath()
 	reads := []string{fileAgentKubeconfig}
 	if known {
 		reads = append(reads, exe)
@@ -146,7 +149,7 @@ func (e *emitter) agentEntries() {
 	logs := e.cluster.Settings.Logs
 	var bounds []bundle.Log
 	for _, level := range []string{"ERROR", "INFO", "WARNING"} {
-		bounds = append(bounds, logs.rotate(dirAgentLogs+`\`+svcAgent+`.exe.`+level, bundle.RotationAgent)...)
+		bounds = append(bounds, logs.rotationOf(dirAgentLogs+`\`+svcAgent+`.exe.`+level, bundle.RotationAgent)...)
 	}
 	flags := map[string]string{"kubeconfig": fileAgentKubeconfig, "log-dir": dirAgentLogs, "service": "true"}
 	if e.cluster.Platform == bundle.PlatformAzure {
@@ -155,7 +158,7 @@ func (e *emitter) agentEntries() {
 	if e.cluster.Settings.Drift == DriftReport {
 		flags["report-only"] = "true"
 	}
-	e.service(rowAgent, bundle.Service{
+	e.addService(rowAgent, bundle.Service{
 		Argv:     append([]string{exe, "run"}, flagList(flags)...),
 		Reads:    reads,
 		Recovery: restartAlways(),

@@ -18,8 +18,8 @@ type certificate struct {
 	parsed *x509.Certificate
 }
 
-// parsePEM returns the certificates of a PEM text in their order, each once, and what is wrong with other blocks, which it
-// names by their number. Text between blocks, CRLF and a missing newline at the end are accepted.
+// parsePEM returns the certificates of a PEM text in their order, each once, and what is wrong with other blocks, which
+// it names by their number. Text between blocks, CRLF and a missing newline at the end are accepted.
 func parsePEM(text string) ([]certificate, []string) {
 	var certs []certificate
 	var problems []string
@@ -48,14 +48,14 @@ func parsePEM(text string) ([]certificate, []string) {
 	if strings.TrimSpace(text) != "" && len(certs) == 0 && len(problems) == 0 {
 		problems = append(problems, "contains no certificate")
 	}
-	if strings.Count(text, "-----BEGIN") > len(certs)+len(problems)+repeats(text, len(certs)) {
+	if strings.Count(text, "-----BEGIN") > len(certs)+len(problems)+countRepeats(text, len(certs)) {
 		problems = append(problems, "a block is incomplete or malformed")
 	}
 	return certs, problems
 }
 
-// repeats counts the well-formed blocks of text beyond the n distinct ones.
-func repeats(text string, n int) int {
+// countRepeats counts the well-formed blocks of text beyond the n distinct ones.
+func countRepeats(text string, n int) int {
 	total := 0
 	for rest := []byte(text); ; total++ {
 		var block *pem.Block
@@ -87,13 +87,13 @@ func (c Cluster) trustedCAs() []certificate {
 
 func (e *emitter) trustEntries() {
 	certs := e.cluster.trustedCAs()
-	e.file(rowTrustedCAs, func(Cluster) ([]byte, error) {
+	e.addFile(rowTrustedCAs, func(Cluster) ([]byte, error) {
 		if len(certs) == 0 {
 			return nil, nil
 		}
 		return encodePEM(certs), nil
 	})
-	r, ok := e.wanted(rowRootCA)
+	r, ok := e.wantedRow(rowRootCA)
 	if !ok {
 		return
 	}
@@ -103,13 +103,13 @@ func (e *emitter) trustEntries() {
 			Impact: r.Impact, Content: bundle.Content{Data: c.der},
 		}
 		e.layer.TrustedCAs = append(e.layer.TrustedCAs, ca)
-		e.cause(r, string(ca.Digest))
+		e.addCauses(r, string(ca.Digest))
 	}
 	if len(e.options.SigningKeys) > 0 { // an empty file would be one without a key that is trusted
-		e.file(rowSigningKeys, func(Cluster) ([]byte, error) { return e.options.SigningKeys, nil })
+		e.addFile(rowSigningKeys, func(Cluster) ([]byte, error) { return e.options.SigningKeys, nil })
 	}
-	e.file(rowKubeletCA, func(c Cluster) ([]byte, error) { return normalizePEM(c.KubeletClientCA), nil })
-	e.file(rowBootstrapCA, func(c Cluster) ([]byte, error) { return normalizePEM(c.Bootstrap.CA), nil })
+	e.addFile(rowKubeletCA, func(c Cluster) ([]byte, error) { return normalizePEM(c.KubeletClientCA), nil })
+	e.addFile(rowBootstrapCA, func(c Cluster) ([]byte, error) { return normalizePEM(c.Bootstrap.CA), nil })
 }
 
 // normalizePEM encodes the certificates of a text; a text without any, such as a stand-in, is returned unchanged.

@@ -13,7 +13,8 @@ import (
 	"wmco/bundle"
 )
 
-// RolloutWindow is a time that comes again and again, in which changes may begin on nodes. One that has begun goes on when it is over.
+// RolloutWindow is a time that comes again and again, in which changes may begin on nodes. One that has begun goes on
+// when it is over.
 type RolloutWindow struct {
 	// Start is when it opens: a cron expression of five fields, such as "0 22 * * 6" for Saturdays at 22:00.
 	Start string `json:"start"`
@@ -35,8 +36,8 @@ func windowImpacts() []bundle.Impact {
 	return []bundle.Impact{bundle.ImpactRestart, bundle.ImpactDrain, bundle.ImpactReboot}
 }
 
-// schedule reads when the window opens. An expression that names its own time zone is refused: there would be two.
-func (w RolloutWindow) schedule() (cron.Schedule, error) {
+// parseSchedule reads when the window opens. An expression that names its own time zone is refused: there would be two.
+func (w RolloutWindow) parseSchedule() (cron.Schedule, error) {
 	if strings.HasPrefix(w.Start, "@") || strings.Contains(w.Start, "=") {
 		return nil, fmt.Errorf("%q is not a cron expression of five fields", w.Start)
 	}
@@ -56,8 +57,9 @@ func (w RolloutWindow) schedule() (cron.Schedule, error) {
 	return wallClock{spec, zone}, nil
 }
 
-// wallClock is a schedule by the clock on the wall of a time zone. Where that clock is set, each time is once: a time that is skipped is the moment at which
-// it is set, and of a time that is there twice it is the first. By itself cron never comes to a time that is skipped, and twice to one that is there twice.
+// wallClock is a schedule by the clock on the wall of a time zone. Where that clock is set, each time is once: a time
+// that is skipped is the moment at which it is set, and of a time that is there twice it is the first. By itself cron
+// never comes to a time that is skipped, and twice to one that is there twice.
 type wallClock struct {
 	// schedule is in UTC, whose clock is never set.
 	schedule cron.Schedule
@@ -104,9 +106,9 @@ func (w RolloutWindow) isFor(i bundle.Impact) bool {
 	return len(w.Impacts) == 0 && slices.Contains(windowImpacts(), i) || slices.Contains(w.Impacts, i)
 }
 
-// opens returns when the window opens next; zero if it is open.
-func (w RolloutWindow) opens(now time.Time) time.Time {
-	schedule, err := w.schedule()
+// nextOpening returns when the window opens next; zero if it is open.
+func (w RolloutWindow) nextOpening(now time.Time) time.Time {
+	schedule, err := w.parseSchedule()
 	length, lengthErr := time.ParseDuration(w.Duration)
 	if err != nil || lengthErr != nil {
 		return time.Time{} // the settings are checked when they are decoded
@@ -117,14 +119,15 @@ func (w RolloutWindow) opens(now time.Time) time.Time {
 	return schedule.Next(now).UTC()
 }
 
-// NextStart returns when a change of that impact may begin on a node next; zero if it may now, or if no window is for this impact.
+// NextStart returns when a change of that impact may begin on a node next; zero if it may now, or if no window is for
+// this impact.
 func (r RolloutSettings) NextStart(i bundle.Impact, now time.Time) time.Time {
 	var first time.Time
 	for _, w := range r.Windows {
 		if !w.isFor(i) {
 			continue
 		}
-		opens := w.opens(now)
+		opens := w.nextOpening(now)
 		if opens.IsZero() {
 			return time.Time{}
 		}
@@ -140,17 +143,20 @@ func (r RolloutSettings) checkWindows() bundle.Findings {
 	var findings bundle.Findings
 	for i, w := range r.Windows {
 		field := fmt.Sprintf("rollout.windows[%d].", i)
-		if schedule, err := w.schedule(); err != nil {
-			findings = append(findings, invalid(field+"start", "%q in time zone %q cannot be used: %v", w.Start, w.TimeZone, err))
+		if schedule, err := w.parseSchedule(); err != nil {
+			findings = append(
+				findings,
+				invalidSetting(field+"start", "%q in time zone %q cannot be used: %v", w.Start, w.TimeZone, err),
+			)
 		} else if schedule.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
-			findings = append(findings, invalid(field+"start", "%q is never", w.Start))
+			findings = append(findings, invalidSetting(field+"start", "%q is never", w.Start))
 		}
 		if d, err := time.ParseDuration(w.Duration); err != nil || d < minWindow || d > maxWindow {
-			findings = append(findings, invalid(field+"duration", "%q is not a duration from 1m to 168h", w.Duration))
+			findings = append(findings, invalidSetting(field+"duration", "%q is not a duration from 1m to 168h", w.Duration))
 		}
 		for _, impact := range w.Impacts {
 			if !slices.Contains(windowImpacts(), impact) {
-				findings = append(findings, invalid(field+"impacts", "%q is neither restart nor drain nor reboot", impact))
+				findings = append(findings, invalidSetting(field+"impacts", "%q is neither restart nor drain nor reboot", impact))
 			}
 		}
 	}

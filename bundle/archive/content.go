@@ -12,12 +12,13 @@ import (
 const (
 	// PartSize is the size in bytes of one part of a content's stored form. The last part has the rest.
 	PartSize = 4 << 20
-	// MaxParts is the largest number of parts of a content, because the names of parts have three digits. That is 4.1 GB,
-	// stored.
+	// MaxParts is the largest number of parts of a content, because the names of parts have three digits. That is 4.1
+	// GB, stored.
 	MaxParts = 999
 )
 
-// Content is one content of a bundle: a file, an executable, the DER bytes of a certificate, the value of a secret variable.
+// Content is one content of a bundle: a file, an executable, the DER bytes of a certificate, the value of a secret
+// variable.
 type Content struct {
 	// Digest is the bundle's name for the content, keyed for a secret.
 	Digest bundle.Digest `json:"digest"`

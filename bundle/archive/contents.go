@@ -2,8 +2,8 @@ package archive
 
 import "wmco/bundle"
 
-// Contents prepares the contents of many bundles. A cluster layer is compressed once for all nodes that share it. It is not
-// for use by several goroutines at once.
+// Contents prepares the contents of many bundles. A cluster layer is compressed once for all nodes that share it. It is
+// not for use by several goroutines at once.
 type Contents struct {
 	others []Source
 	layers map[bundle.Digest]Source
@@ -14,8 +14,8 @@ func NewContents(others ...Source) *Contents {
 	return &Contents{others: others, layers: map[bundle.Digest]Source{}}
 }
 
-// Of returns everything that a host with this bundle may need. Cluster is the digest of its cluster layer. Errors are those
-// of FromBundle.
+// Of returns everything that a host with this bundle may need. Cluster is the digest of its cluster layer. Errors are
+// those of FromBundle.
 func (c *Contents) Of(b bundle.Bundle, cluster bundle.Digest) (Source, error) {
 	shared, ok := c.layers[cluster]
 	if !ok {

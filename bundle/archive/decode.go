@@ -23,10 +23,10 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("content %s is corrupt: %s", e.Content, e.Reason)
 }
 
-// Decode returns the raw bytes of a content, from all its parts in their order. It returns at most c.Size bytes and takes
-// about 10 MB of memory, however large the content is. Everything is checked before io.EOF. Stored bytes that are not
-// those of the content are a *CorruptError, and then what was read before must not be used. An error of the stored reader
-// is returned as it is. Close does not close stored.
+// Decode returns the raw bytes of a content, from all its parts in their order. It returns at most c.Size bytes and
+// takes about 10 MB of memory, however large the content is. Everything is checked before io.EOF. Stored bytes that are
+// not those of the content are a *CorruptError, and then what was read before must not be used. An error of the stored
+// reader is returned as it is. Close does not close stored.
 func Decode(stored io.Reader, c Content) io.ReadCloser {
 	m := &meter{from: io.LimitReader(stored, c.Stored+1)}
 	return &decoder{content: c, stored: m, zip: newDecoder(m), sum: sha256.New()}
@@ -47,46 +47,46 @@ func (d *decoder) Read(p []byte) (int, error) {
 	}
 	left := d.content.Size - d.n
 	if left <= 0 {
-		d.err = d.finish()
+		d.err = d.checkEnd()
 		return 0, d.err
 	}
 	n, err := d.zip.Read(p[:min(int64(len(p)), left)])
 	_, _ = d.sum.Write(p[:n]) // hash.Hash documents that Write never returns an error
 	d.n += int64(n)
 	if err != nil && d.n < d.content.Size {
-		d.err = d.explain(err)
+		d.err = d.explainError(err)
 	}
 	return n, d.err
 }
 
-// finish checks what can only be checked at the end.
-func (d *decoder) finish() error {
+// checkEnd checks what can only be checked at the end.
+func (d *decoder) checkEnd() error {
 	if n, err := d.zip.Read(make([]byte, 1)); n > 0 {
-		return d.corrupt("it has more than %d bytes", d.content.Size)
+		return d.corruptError("it has more than %d bytes", d.content.Size)
 	} else if !atEnd(err) {
-		return d.explain(err)
+		return d.explainError(err)
 	}
 	if d.stored.n != d.content.Stored {
-		return d.corrupt("it is stored in %d bytes, not %d", d.stored.n, d.content.Stored)
+		return d.corruptError("it is stored in %d bytes, not %d", d.stored.n, d.content.Stored)
 	}
 	if hex.EncodeToString(d.sum.Sum(nil)) != d.content.SHA256 {
-		return d.corrupt("it has another SHA-256")
+		return d.corruptError("it has another SHA-256")
 	}
 	return io.EOF
 }
 
-// explain returns the error of the stored reader, or a *CorruptError for bytes that are not zstd or too few.
-func (d *decoder) explain(err error) error {
+// explainError returns the error of the stored reader, or a *CorruptError for bytes that are not zstd or too few.
+func (d *decoder) explainError(err error) error {
 	if d.stored.broken != nil {
 		return fmt.Errorf("reading stored content %s: %w", d.content.Digest, d.stored.broken)
 	}
 	if atEnd(err) {
-		return d.corrupt("it has %d bytes, not %d", d.n, d.content.Size)
+		return d.corruptError("it has %d bytes, not %d", d.n, d.content.Size)
 	}
-	return d.corrupt("after %d bytes: %v", d.n, err)
+	return d.corruptError("after %d bytes: %v", d.n, err)
 }
 
-func (d *decoder) corrupt(format string, args ...any) error {
+func (d *decoder) corruptError(format string, args ...any) error {
 	return &CorruptError{Content: d.content.Digest, Reason: fmt.Sprintf(format, args...)}
 }
 

@@ -12,8 +12,8 @@ import (
 	"wmco/bundle"
 )
 
-// Delivery is what a Reader of the stream would return, without the stream: the list of contents, and one by one the parts that
-// the host lacks. It is not for use by several goroutines at once.
+// Delivery is what a Reader of the stream would return, without the stream: the list of contents, and one by one the
+// parts that the host lacks. It is not for use by several goroutines at once.
 type Delivery struct {
 	ctx      context.Context //nolint:containedctx // io.Reader has no other way to carry it
 	source   Source
@@ -25,23 +25,23 @@ type Delivery struct {
 	over error
 }
 
-// Deliver checks that all contents that the host lacks are available, and returns fs.ErrNotExist otherwise. The context is
-// checked between reads.
+// Deliver checks that all contents that the host lacks are available, and returns fs.ErrNotExist otherwise. The context
+// is checked between reads.
 func (r Request) Deliver(ctx context.Context) (*Delivery, error) {
 	d := &Delivery{ctx: ctx, source: r.Source, contents: r.Contents()}
 	var err error
-	if d.rest, err = r.lacking(d.contents); err != nil {
+	if d.rest, err = r.lackingContents(d.contents); err != nil {
 		return nil, err
 	}
 	return d, nil
 }
 
-// Contents returns the contents of the manifest that the source has, in the order of their digests, whether their parts follow
-// or not.
+// Contents returns the contents of the manifest that the source has, in the order of their digests, whether their parts
+// follow or not.
 func (d *Delivery) Contents() []Content { return d.contents }
 
-// Next returns the next part and its bytes, which are valid until Next is called again and need not be read. It returns io.EOF
-// after the last part.
+// Next returns the next part and its bytes, which are valid until Next is called again and need not be read. It returns
+// io.EOF after the last part.
 func (d *Delivery) Next() (Part, io.Reader, error) {
 	if d.over != nil {
 		return Part{}, nil, d.over
@@ -106,8 +106,8 @@ type lacking struct {
 	parts []bool
 }
 
-// lacking returns what the host lacks, in the order of the parts' names.
-func (r Request) lacking(contents []Content) ([]lacking, error) {
+// lackingContents returns what the host lacks, in the order of the parts' names.
+func (r Request) lackingContents(contents []Content) ([]lacking, error) {
 	there := map[bundle.Digest]Content{}
 	for _, c := range contents {
 		there[c.Digest] = c
@@ -121,16 +121,16 @@ func (r Request) lacking(contents []Content) ([]lacking, error) {
 		if _, ok := wanted[c.SHA256]; !ok {
 			wanted[c.SHA256] = lacking{content: c, parts: make([]bool, c.Parts())}
 		}
-		wanted[c.SHA256].miss(r.Missing[d])
+		wanted[c.SHA256].markMissing(r.Missing[d])
 	}
 	all := slices.Collect(maps.Values(wanted))
 	slices.SortFunc(all, func(a, b lacking) int { return strings.Compare(a.content.SHA256, b.content.SHA256) })
 	return all, nil
 }
 
-// miss marks the parts that the host does not have. Impossible numbers belong to another stored form, of which no part
-// can be used.
-func (l lacking) miss(has []int) {
+// markMissing marks the parts that the host does not have. Impossible numbers belong to another stored form, of which
+// no part can be used.
+func (l lacking) markMissing(has []int) {
 	n := l.content.Parts()
 	if slices.ContainsFunc(has, func(i int) bool { return i < 1 || i > n }) {
 		has = nil
@@ -152,8 +152,8 @@ type openContent struct {
 	unread *io.LimitedReader
 }
 
-// nextPart returns the next part that the host lacks, and skips the others and what was not read of the one before. After the last
-// part it checks that the stored form is not longer than the source reported, and returns io.EOF.
+// nextPart returns the next part that the host lacks, and skips the others and what was not read of the one before.
+// After the last part it checks that the stored form is not longer than the source reported, and returns io.EOF.
 func (c *openContent) nextPart() (Part, io.Reader, error) {
 	if c.unread != nil && c.unread.N > 0 {
 		if err := c.skipBytes(c.unread.N); err != nil {
@@ -193,7 +193,10 @@ func (c *openContent) checkEnd() error {
 	n, err := io.ReadFull(c.in, make([]byte, 1))
 	switch {
 	case n > 0:
-		return fmt.Errorf("content %s: the source has more than the %d stored bytes that it lists", c.content.Digest, c.content.Stored)
+		return fmt.Errorf(
+			"content %s: the source has more than the %d stored bytes that it lists", c.content.Digest,
+			c.content.Stored,
+		)
 	case atEnd(err):
 		return io.EOF
 	default:

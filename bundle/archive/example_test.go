@@ -92,7 +92,7 @@ type shelf struct{ *memory }
 func newShelf(contents ...[]byte) shelf {
 	m := &memory{stored: map[string][]byte{}, seen: map[bundle.Digest]bool{}, encoder: newStoredEncoder(nil)}
 	for _, data := range contents {
-		if err := m.add(named{digest: bundle.Of(data), content: &bundle.Content{Data: data}}); err != nil {
+		if err := m.addContent(named{digest: bundle.Of(data), content: &bundle.Content{Data: data}}); err != nil {
 			panic(err)
 		}
 	}

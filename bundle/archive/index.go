@@ -10,8 +10,8 @@ import (
 	"wmco/bundle"
 )
 
-// ErrMalformed is wrapped by the errors of a stream that no Writer made. A stream that ends early is io.ErrUnexpectedEOF
-// instead.
+// ErrMalformed is wrapped by the errors of a stream that no Writer made. A stream that ends early is
+// io.ErrUnexpectedEOF instead.
 var ErrMalformed = errors.New("malformed archive")
 
 // encodeIndex returns contents.json: a list with one line for each content.
@@ -32,8 +32,8 @@ func encodeIndex(contents []Content) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// decodeIndex reads what encodeIndex wrote, byte for byte. Each content is checked as it is read, so that a list of empty
-// elements takes no more memory than its own bytes.
+// decodeIndex reads what encodeIndex wrote, byte for byte. Each content is checked as it is read, so that a list of
+// empty elements takes no more memory than its own bytes.
 func decodeIndex(data []byte) ([]Content, error) {
 	in := json.NewDecoder(bytes.NewReader(data))
 	if _, err := in.Token(); err != nil {
@@ -68,18 +68,18 @@ func notJSON(err error) error {
 	return fmt.Errorf("%w: %w", ErrMalformed, err)
 }
 
-// Checker checks a list of contents against its manifest, and that parts are those of the list, in the order of their names.
-// Whether the bytes of a content are right is known at the end of Decode.
+// Checker checks a list of contents against its manifest, and that parts are those of the list, in the order of their
+// names. Whether the bytes of a content are right is known at the end of Decode.
 type Checker struct {
 	contents map[string]Content
 	last     string
 }
 
-// NewChecker checks that the contents are those of the manifest, sorted and without duplicates. Its errors and those of Part
-// are ErrMalformed.
+// NewChecker checks that the contents are those of the manifest, sorted and without duplicates. Its errors and those of
+// Part are ErrMalformed.
 func NewChecker(m bundle.Manifest, contents []Content) (*Checker, error) {
 	s := &Checker{contents: map[string]Content{}}
-	needed, last := sizes(m), bundle.Digest("")
+	needed, last := sizesByDigest(m), bundle.Digest("")
 	for _, c := range contents {
 		if err := c.Validate(); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
@@ -94,15 +94,15 @@ func NewChecker(m bundle.Manifest, contents []Content) (*Checker, error) {
 			return nil, fmt.Errorf("%w: content %s is listed twice or out of order", ErrMalformed, c.Digest)
 		}
 		last = c.Digest
-		if err := s.add(c); err != nil {
+		if err := s.addContent(c); err != nil {
 			return nil, err
 		}
 	}
 	return s, nil
 }
 
-// add adds a content, which may be known under another digest already.
-func (s *Checker) add(c Content) error {
+// addContent adds a content, which may be known under another digest already.
+func (s *Checker) addContent(c Content) error {
 	known, ok := s.contents[c.SHA256]
 	if ok && (known.Size != c.Size || known.Stored != c.Stored) {
 		return fmt.Errorf("%w: contents %s and %s have the same SHA-256 and other sizes", ErrMalformed, known.Digest, c.Digest)
@@ -120,7 +120,10 @@ func (s *Checker) Part(p Part) (Content, error) {
 	case !ok:
 		return Content{}, fmt.Errorf("%w: a part is of no content in the list", ErrMalformed)
 	case p.Of != c.Parts() || p.Index < 1 || p.Index > p.Of:
-		return Content{}, fmt.Errorf("%w: content %s has %s, there is no part %d of %d", ErrMalformed, c.Digest, bundle.Count(c.Parts(), "part"), p.Index, p.Of)
+		return Content{}, fmt.Errorf(
+			"%w: content %s has %s, there is no part %d of %d", ErrMalformed, c.Digest,
+			bundle.Count(c.Parts(), "part"), p.Index, p.Of,
+		)
 	case name <= s.last:
 		return Content{}, fmt.Errorf("%w: part %d of content %s is repeated or out of order", ErrMalformed, p.Index, c.Digest)
 	default:

@@ -19,7 +19,8 @@ const (
 	MaxLayer = 16 << 20
 	// maxUnpacked is the largest layer with its contents.
 	maxUnpacked = 64 << 20
-	// memberRoom is what tar adds to a member at most: its header, and the rest of its last block. The end of an archive has as much.
+	// memberRoom is what tar adds to a member at most: its header, and the rest of its last block. The end of an
+	// archive has as much.
 	memberRoom = 1 << 10
 )
 
@@ -39,8 +40,8 @@ func PackLayer(l bundle.Layer) ([]byte, error) { return new(Packer).Layer(l) }
 //
 //	zstd( tar( layer.json, <digest of a content>... ) )
 //
-// Executables are left out, because a payload has them. The same layer gives the same bytes. A preview is ErrMasked. What UnpackLayer would
-// refuse for its size is ErrTooLarge.
+// Executables are left out, because a payload has them. The same layer gives the same bytes. A preview is ErrMasked.
+// What UnpackLayer would refuse for its size is ErrTooLarge.
 func (p *Packer) Layer(l bundle.Layer) ([]byte, error) {
 	index, err := l.Encode()
 	if err != nil {
@@ -115,14 +116,14 @@ func writeMember(out *tar.Writer, name string, data []byte) error {
 	return err
 }
 
-// UnpackLayer returns a packed layer with its contents. It trusts nothing: what does not have the digest, has more or fewer
-// contents than the layer names, or is larger than the limits is ErrMalformed; a layer of a newer program is a
+// UnpackLayer returns a packed layer with its contents. It trusts nothing: what does not have the digest, has more or
+// fewer contents than the layer names, or is larger than the limits is ErrMalformed; a layer of a newer program is a
 // *bundle.SchemaError.
 func UnpackLayer(data []byte, want bundle.Digest) (bundle.Layer, error) {
 	if len(data) > MaxLayer {
 		return bundle.Layer{}, fmt.Errorf("%w: the layer has %d bytes, at most %d are allowed", ErrMalformed, len(data), MaxLayer)
 	}
-	raw, err := unzip(data)
+	raw, err := decompressLayer(data)
 	if err != nil {
 		return bundle.Layer{}, err
 	}
@@ -138,11 +139,11 @@ func UnpackLayer(data []byte, want bundle.Digest) (bundle.Layer, error) {
 	if err != nil {
 		return bundle.Layer{}, err
 	}
-	return l, attach(l, in)
+	return l, attachContents(l, in)
 }
 
-// unzip returns what a packed layer holds, within the limit.
-func unzip(data []byte) ([]byte, error) {
+// decompressLayer returns what a packed layer holds, within the limit.
+func decompressLayer(data []byte) ([]byte, error) {
 	in := &meter{from: bytes.NewReader(data)}
 	zip := newDecoder(in)
 	defer zip.Close()
@@ -171,8 +172,8 @@ func readMember(in *tar.Reader, name string) ([]byte, error) {
 	return data, nil
 }
 
-// attach reads the contents of a layer, in the order in which PackLayer wrote them.
-func attach(l bundle.Layer, in *tar.Reader) error {
+// attachContents reads the contents of a layer, in the order in which PackLayer wrote them.
+func attachContents(l bundle.Layer, in *tar.Reader) error {
 	all := inLayer(l)
 	var last bundle.Digest
 	var data []byte
@@ -184,7 +185,7 @@ func attach(l bundle.Layer, in *tar.Reader) error {
 			}
 			last = n.digest
 		}
-		if err := n.accepts(data); err != nil {
+		if err := n.checkDigest(data); err != nil {
 			return err
 		}
 		n.content.Data = data
@@ -195,9 +196,9 @@ func attach(l bundle.Layer, in *tar.Reader) error {
 	return nil
 }
 
-// accepts checks a content against the entry that names it. That of a secret has a keyed digest, which only the operator
-// can check.
-func (n named) accepts(data []byte) error {
+// checkDigest checks a content against the entry that names it. That of a secret has a keyed digest, which only the
+// operator can check.
+func (n named) checkDigest(data []byte) error {
 	if n.size != 0 && n.size != int64(len(data)) {
 		return fmt.Errorf("%w: %s has %d bytes, not %d", ErrMalformed, n.entry, len(data), n.size)
 	}

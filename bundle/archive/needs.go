@@ -12,14 +12,14 @@ import (
 // ErrMasked means that the digest of a secret is masked: the bundle is a preview and cannot be applied.
 var ErrMasked = errors.New("the digest of a secret is masked, as in a preview")
 
-// Needs returns the digest of every content that the manifest names, each once, sorted: files, executables whose digest is
-// known, trusted CAs, secret variables. The masked digests of a preview name no content.
+// Needs returns the digest of every content that the manifest names, each once, sorted: files, executables whose digest
+// is known, trusted CAs, secret variables. The masked digests of a preview name no content.
 func Needs(m bundle.Manifest) []bundle.Digest {
-	return slices.Sorted(maps.Keys(sizes(m)))
+	return slices.Sorted(maps.Keys(sizesByDigest(m)))
 }
 
-// sizes returns the size of every content that the manifest names, 0 where the manifest does not have it.
-func sizes(m bundle.Manifest) map[bundle.Digest]int64 {
+// sizesByDigest returns the size of every content that the manifest names, 0 where the manifest does not have it.
+func sizesByDigest(m bundle.Manifest) map[bundle.Digest]int64 {
 	all := map[bundle.Digest]int64{}
 	for _, index := range m.Layers {
 		for _, n := range namedIn(index.Layer) {
@@ -57,19 +57,19 @@ func namedIn(l bundle.Layer) []named {
 	}
 	for i := range l.Variables {
 		v := &l.Variables[i]
-		all = append(all, secret(bundle.KindVariable.ID(v.Name), v)...)
+		all = append(all, secretContent(bundle.KindVariable.ID(v.Name), v)...)
 	}
 	for _, e := range l.Environments {
 		for i := range e.Variables {
 			v := &e.Variables[i]
-			all = append(all, secret(bundle.KindEnvironment.ID(e.Name+"/"+v.Name), v)...)
+			all = append(all, secretContent(bundle.KindEnvironment.ID(e.Name+"/"+v.Name), v)...)
 		}
 	}
 	return all
 }
 
-// secret returns the content of a secret variable. The value of a public one is in the manifest itself.
-func secret(entry bundle.EntryID, v *bundle.Variable) []named {
+// secretContent returns the content of a secret variable. The value of a public one is in the manifest itself.
+func secretContent(entry bundle.EntryID, v *bundle.Variable) []named {
 	if !v.Secret() {
 		return nil
 	}

@@ -13,7 +13,8 @@ import (
 	"wmco/bundle"
 )
 
-// The largest manifest and list of contents that a Reader accepts, in bytes. A thousand files make a manifest of 0.3 MB.
+// The largest manifest and list of contents that a Reader accepts, in bytes. A thousand files make a manifest of 0.3
+// MB.
 const (
 	maxManifest = bundle.MaxManifest
 	maxIndex    = 16 << 20
@@ -46,8 +47,8 @@ type Reader struct {
 
 // NewReader reads the manifest and the list of contents. It also accepts a MANIFEST.json by itself.
 //
-// A stream that ends early is io.ErrUnexpectedEOF, an error of r is returned as it is, a manifest of a newer program is a
-// *bundle.SchemaError. Anything else was not made by a Writer, and most of it is ErrMalformed.
+// A stream that ends early is io.ErrUnexpectedEOF, an error of r is returned as it is, a manifest of a newer program is
+// a *bundle.SchemaError. Anything else was not made by a Writer, and most of it is ErrMalformed.
 func NewReader(from io.Reader) (*Reader, error) {
 	in := bufio.NewReader(from)
 	first, err := in.Peek(1)
@@ -81,14 +82,14 @@ func readArchive(in io.Reader) (*Reader, error) {
 	zip := newUnzipped(in)
 	r := &Reader{in: &meter{from: zip}, zip: zip}
 	r.tar = tar.NewReader(r.in)
-	manifest, err := r.document(manifestMember, maxManifest)
+	manifest, err := r.readDocument(manifestMember, maxManifest)
 	if err != nil {
 		return nil, err
 	}
 	if r.Manifest, err = bundle.DecodeManifest(manifest); err != nil {
 		return nil, err
 	}
-	index, err := r.document(indexMember, maxIndex)
+	index, err := r.readDocument(indexMember, maxIndex)
 	if err != nil {
 		return nil, err
 	}
@@ -99,9 +100,9 @@ func readArchive(in io.Reader) (*Reader, error) {
 	return r, err
 }
 
-// document reads a whole member. Memory grows with the bytes that arrive, not with the size that the member claims.
-func (r *Reader) document(name string, limit int64) ([]byte, error) {
-	h, err := r.member()
+// readDocument reads a whole member. Memory grows with the bytes that arrive, not with the size that the member claims.
+func (r *Reader) readDocument(name string, limit int64) ([]byte, error) {
+	h, err := r.nextMember()
 	if atEnd(err) {
 		err = fmt.Errorf("%w: it ends before %s", ErrMalformed, name)
 	}
@@ -109,7 +110,7 @@ func (r *Reader) document(name string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if h.Name != name {
-		return nil, fmt.Errorf("%w: found %s instead of %s", ErrMalformed, shown(h.Name), name)
+		return nil, fmt.Errorf("%w: found %s instead of %s", ErrMalformed, shownName(h.Name), name)
 	}
 	if h.Size > limit {
 		return nil, fmt.Errorf("%w: %s has %d bytes, at most %d are allowed", ErrMalformed, name, h.Size, limit)
@@ -121,18 +122,18 @@ func (r *Reader) document(name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// Contents returns those of the manifest that the sender has, in the order of their digests, whether their parts follow or not.
-// A bare manifest has none.
+// Contents returns those of the manifest that the sender has, in the order of their digests, whether their parts follow
+// or not. A bare manifest has none.
 func (r *Reader) Contents() []Content { return r.contents }
 
-// Next returns the next part and its bytes, which are valid until Next is called again and need not be read. The part is
-// one of a content in the list. At the end of the stream, and only there, it returns io.EOF; the errors are those of
+// Next returns the next part and its bytes, which are valid until Next is called again and need not be read. The part
+// is one of a content in the list. At the end of the stream, and only there, it returns io.EOF; the errors are those of
 // NewReader.
 func (r *Reader) Next() (Part, io.Reader, error) {
 	if r.over != nil {
 		return Part{}, nil, r.over
 	}
-	p, err := r.part()
+	p, err := r.readPart()
 	if err != nil {
 		r.over = err
 		return Part{}, nil, err
@@ -140,14 +141,14 @@ func (r *Reader) Next() (Part, io.Reader, error) {
 	return p, struct{ io.Reader }{r.tar}, nil
 }
 
-func (r *Reader) part() (Part, error) {
-	h, err := r.member()
+func (r *Reader) readPart() (Part, error) {
+	h, err := r.nextMember()
 	if err != nil {
 		return Part{}, err
 	}
 	name, ok := strings.CutPrefix(h.Name, partFolder)
 	if !ok {
-		return Part{}, fmt.Errorf("%w: %s is no part", ErrMalformed, shown(h.Name))
+		return Part{}, fmt.Errorf("%w: %s is no part", ErrMalformed, shownName(h.Name))
 	}
 	p, err := ParsePart(name)
 	if err != nil {
@@ -163,26 +164,26 @@ func (r *Reader) part() (Part, error) {
 	return p, nil
 }
 
-// member returns the next member. Only regular files in the plain format are accepted: no links, devices or folders, and
-// no extensions, which would change the meaning of a header.
-func (r *Reader) member() (*tar.Header, error) {
+// nextMember returns the next member. Only regular files in the plain format are accepted: no links, devices or
+// folders, and no extensions, which would change the meaning of a header.
+func (r *Reader) nextMember() (*tar.Header, error) {
 	h, err := r.tar.Next()
 	if err != nil {
-		return nil, r.ended(err)
+		return nil, r.checkEnd(err)
 	}
 	switch {
 	case h.Typeflag != tar.TypeReg:
-		return nil, fmt.Errorf("%w: %s is not a regular file", ErrMalformed, shown(h.Name))
+		return nil, fmt.Errorf("%w: %s is not a regular file", ErrMalformed, shownName(h.Name))
 	case h.Format != tar.FormatUSTAR || r.in.n != r.end+tarBlock:
-		return nil, fmt.Errorf("%w: %s has an extended header", ErrMalformed, shown(h.Name))
+		return nil, fmt.Errorf("%w: %s has an extended header", ErrMalformed, shownName(h.Name))
 	}
 	r.end = r.in.n + (h.Size+tarBlock-1)/tarBlock*tarBlock
 	return h, nil
 }
 
-// ended returns the end of the stream, which has to come after the two blocks that end a tar, or an error for what is not
-// a tar.
-func (r *Reader) ended(err error) error {
+// checkEnd returns the end of the stream, which has to come after the two blocks that end a tar, or an error for what
+// is not a tar.
+func (r *Reader) checkEnd(err error) error {
 	switch {
 	case r.in.broken != nil:
 		return fmt.Errorf("reading the archive: %w", r.in.broken)

@@ -48,7 +48,7 @@ func Send(ctx context.Context, w io.Writer, r Request) error {
 
 // Contents returns the contents of the source that the manifest names, in the order of their digests.
 func (r Request) Contents() []Content {
-	needed := sizes(r.Manifest)
+	needed := sizesByDigest(r.Manifest)
 	all := slices.DeleteFunc(slices.Clone(r.Source.Contents()), func(c Content) bool {
 		_, ok := needed[c.Digest]
 		return !ok

@@ -23,13 +23,13 @@ type Source interface {
 	Open(sha256 string) (io.ReadCloser, error)
 }
 
-// FromBundle returns the contents in the bundle, compressed in memory. Entries without data are left out: another source
-// has their contents. A preview is ErrMasked, and content that does not match its entry is an error.
+// FromBundle returns the contents in the bundle, compressed in memory. Entries without data are left out: another
+// source has their contents. A preview is ErrMasked, and content that does not match its entry is an error.
 func FromBundle(b bundle.Bundle) (Source, error) {
 	s := &memory{stored: map[string][]byte{}, seen: map[bundle.Digest]bool{}, encoder: newStoredEncoder(nil)}
 	for _, l := range b.Layers() {
 		for _, n := range namedIn(l) {
-			if err := s.add(n); err != nil {
+			if err := s.addContent(n); err != nil {
 				return nil, fmt.Errorf("taking the content of %s: %w", n.entry, err)
 			}
 		}
@@ -46,7 +46,7 @@ type memory struct {
 	encoder  *zstd.Encoder
 }
 
-func (s *memory) add(n named) error {
+func (s *memory) addContent(n named) error {
 	if n.digest == bundle.Masked {
 		return ErrMasked
 	}
@@ -63,13 +63,13 @@ func (s *memory) add(n named) error {
 	s.seen[n.digest] = true
 	sum := sha256.Sum256(raw)
 	name := hex.EncodeToString(sum[:])
-	s.store(name, raw)
+	s.storePart(name, raw)
 	c := Content{Digest: n.digest, SHA256: name, Size: int64(len(raw)), Stored: int64(len(s.stored[name]))}
 	s.contents = append(s.contents, c)
 	return c.Validate()
 }
 
-func (s *memory) store(name string, raw []byte) {
+func (s *memory) storePart(name string, raw []byte) {
 	if s.stored[name] != nil {
 		return
 	}

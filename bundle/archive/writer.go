@@ -42,10 +42,10 @@ func NewWriter(to io.Writer, m bundle.Manifest, contents []Content) (*Writer, er
 	}
 	zip := newStreamEncoder(to)
 	w := &Writer{zip: zip, tar: tar.NewWriter(zip), checker: checker}
-	if err := w.member(manifestMember, int64(len(manifest)), bytes.NewReader(manifest)); err != nil {
+	if err := w.writeMember(manifestMember, int64(len(manifest)), bytes.NewReader(manifest)); err != nil {
 		return nil, err
 	}
-	return w, w.member(indexMember, int64(len(index)), bytes.NewReader(index))
+	return w, w.writeMember(indexMember, int64(len(index)), bytes.NewReader(index))
 }
 
 // WritePart adds a part of a content in the list and reads as many bytes of its stored form as the part has. Parts must
@@ -55,14 +55,15 @@ func (w *Writer) WritePart(p Part, stored io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if err := w.member(partFolder+p.Name(), c.PartSize(p.Index), stored); err != nil {
+	if err := w.writeMember(partFolder+p.Name(), c.PartSize(p.Index), stored); err != nil {
 		return fmt.Errorf("content %s: %w", c.Digest, err)
 	}
 	return nil
 }
 
-// member writes size bytes of content. Its errors do not name the part, whose name is the hash of a possible secret.
-func (w *Writer) member(name string, size int64, content io.Reader) error {
+// writeMember writes size bytes of content. Its errors do not name the part, whose name is the hash of a possible
+// secret.
+func (w *Writer) writeMember(name string, size int64, content io.Reader) error {
 	h := tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o600, Format: tar.FormatUSTAR}
 	if err := w.tar.WriteHeader(&h); err != nil {
 		return fmt.Errorf("writing the archive: %w", err)

@@ -9,8 +9,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// The window is how far back zstd may refer. It is most of what reading costs in memory, so a reader refuses larger ones.
-// The window of the stream is small, because nothing in it but the manifest repeats itself.
+// The window is how far back zstd may refer. It is most of what reading costs in memory, so a reader refuses larger
+// ones. The window of the stream is small, because nothing in it but the manifest repeats itself.
 const (
 	maxWindow    = 8 << 20
 	streamWindow = 1 << 20
@@ -37,10 +37,13 @@ func compress(e *zstd.Encoder, data []byte) {
 	}
 }
 
-// newStoredEncoder omits zstd's own checksum, because SHA-256 covers the raw bytes. Its buffer is that of one window and a block, not of two
-// windows; what it writes is the same.
+// newStoredEncoder omits zstd's own checksum, because SHA-256 covers the raw bytes. Its buffer is that of one window
+// and a block, not of two windows; what it writes is the same.
 func newStoredEncoder(w io.Writer) *zstd.Encoder {
-	return newEncoder(w, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithWindowSize(maxWindow), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
+	return newEncoder(
+		w, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithWindowSize(maxWindow),
+		zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true),
+	)
 }
 
 func newStreamEncoder(w io.Writer) *zstd.Encoder {
@@ -58,8 +61,8 @@ func newEncoder(w io.Writer, options ...zstd.EOption) *zstd.Encoder {
 }
 
 // newDecoder works in the goroutine of the caller as well, within maxWindow of memory. It reads no more of r than the
-// frames need. A reader that is in memory already must hide that (*bytes.Buffer): otherwise the decoder would decode all
-// of it at once.
+// frames need. A reader that is in memory already must hide that (*bytes.Buffer): otherwise the decoder would decode
+// all of it at once.
 func newDecoder(r *meter) *zstd.Decoder {
 	d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package nodestate holds the states of Windows nodes and hosts that people see: in `wmco status`, the WindowsNodesStatus, metrics, alerts and
-// docs. Each has one name and one place in their order (docs/decisions/0028).
+// Package nodestate holds the states of Windows nodes and hosts that people see: in `wmco status`, the
+// WindowsNodesStatus, metrics, alerts and docs. Each has one name and one place in their order (docs/decisions/0028).
 package nodestate
 
 import (
@@ -28,7 +28,8 @@ const (
 	Refused State = "Refused"
 	// NotReporting means that the node agent does not report.
 	NotReporting State = "NotReporting"
-	// Degraded means that a step failed: the host cannot join or be cleaned up, or the bundle could not be applied, or was rolled back.
+	// Degraded means that a step failed: the host cannot join or be cleaned up, or the bundle could not be applied, or
+	// was rolled back.
 	Degraded State = "Degraded"
 )
 
@@ -49,7 +50,8 @@ func Names() []string {
 // Compare orders states as All does; one that All does not have comes first.
 func Compare(a, b State) int { return cmp.Compare(slices.Index(All(), a), slices.Index(All(), b)) }
 
-// NeedsAttention reports whether a person has to look at a node or host in the state; the condition Degraded is true for it.
+// NeedsAttention reports whether a person has to look at a node or host in the state; the condition Degraded is true
+// for it.
 func (s State) NeedsAttention() bool {
 	switch s {
 	case Refused, NotReporting, Degraded:
@@ -64,8 +66,8 @@ var formerNames = map[string]State{
 	"current": Updated, "applying": Updating, "unpublished": Joining, "silent": NotReporting, "failed": Degraded,
 }
 
-// Parse returns the state of a name, whatever its case. Names of the release before are known: isFormer is true for one of them. Known is false
-// for any other text.
+// Parse returns the state of a name, whatever its case. Names of the release before are known: isFormer is true for one
+// of them. Known is false for any other text.
 func Parse(name string) (state State, isFormer, known bool) {
 	for _, s := range All() {
 		if strings.EqualFold(string(s), name) {
@@ -76,7 +78,8 @@ func Parse(name string) (state State, isFormer, known bool) {
 	return state, isFormer, isFormer
 }
 
-// UnmarshalText reads a name. That of the release before becomes the one of today; any other text is kept, as a newer operator may know more states.
+// UnmarshalText reads a name. That of the release before becomes the one of today; any other text is kept, as a newer
+// operator may know more states.
 func (s *State) UnmarshalText(text []byte) error {
 	*s = State(text)
 	for former, now := range formerNames {

@@ -10,8 +10,8 @@ import (
 	"wmco/bundle"
 )
 
-// Schema is the version of the annotations. Within one version fields are only added; a reader accepts its own and all older
-// versions, and ignores fields that it does not know.
+// Schema is the version of the annotations. Within one version fields are only added; a reader accepts its own and all
+// older versions, and ignores fields that it does not know.
 const Schema = 1
 
 // Keys of the domain that the existing operator uses.
@@ -23,21 +23,22 @@ const (
 	DesiredAnnotation = domain + "desired-bundle"
 	// ReportAnnotation of a Node holds a Report.
 	ReportAnnotation = domain + "bundle-report"
-	// RetryAnnotation of a Node is how a person asks for another try of a bundle that was rolled back: with any new value.
+	// RetryAnnotation of a Node is how a person asks for another try of a bundle that was rolled back: with any new
+	// value.
 	RetryAnnotation = domain + "retry"
-	// RebootAnnotation of a Node is how a person asks for a boot of its host: with any new value. The operator drains the node and signs the request;
-	// agents do not look at the annotation.
+	// RebootAnnotation of a Node is how a person asks for a boot of its host: with any new value. The operator drains
+	// the node and signs the request; agents do not look at the annotation.
 	RebootAnnotation = domain + "reboot"
-	// LayerLabel of a Secret is the digest of the layer that it holds a part of, without its algorithm and shortened to the
-	// length of a label.
+	// LayerLabel of a Secret is the digest of the layer that it holds a part of, without its algorithm and shortened to
+	// the length of a label.
 	LayerLabel = domain + "layer"
 	// SecretType is the type of such a Secret, and SecretKey its one key.
 	SecretType = domain + "layer"
 	SecretKey  = "part"
 )
 
-// maxAnnotation is the size of the largest annotation that is read, in bytes. An API server limits all annotations of an object
-// together to 256 KiB (k8s.io/apimachinery, TotalAnnotationSizeLimitB).
+// maxAnnotation is the size of the largest annotation that is read, in bytes. An API server limits all annotations of
+// an object together to 256 KiB (k8s.io/apimachinery, TotalAnnotationSizeLimitB).
 const maxAnnotation = 64 << 10
 
 // ErrInvalid means that an annotation or a layer is not one that this package wrote.
@@ -48,42 +49,47 @@ type Desired struct {
 	Schema int `json:"schema"`
 	// Bundle is the digest over those of the layers.
 	Bundle bundle.Digest `json:"bundle"`
-	// MaxImpact is the highest impact that is allowed for exactly this bundle. A node whose plan needs more changes nothing
-	// and reports what it needs.
+	// MaxImpact is the highest impact that is allowed for exactly this bundle. A node whose plan needs more changes
+	// nothing and reports what it needs.
 	MaxImpact bundle.Impact `json:"maxImpact"`
 	// Namespace is where the Secrets are.
 	Namespace string `json:"namespace"`
 	Cluster   Layer  `json:"cluster"`
 	Node      Layer  `json:"node"`
-	// Inputs are the inputs that the bundle was made from, of those whose deletion has to be confirmed. Agents do not need them.
+	// Inputs are the inputs that the bundle was made from, of those whose deletion has to be confirmed. Agents do not
+	// need them.
 	Inputs []Input `json:"inputs,omitempty"`
-	// Urgent has the agent apply the bundle also while the Node is paused. Of what differs it changes only what the bundle that was applied
-	// last does not have: drift stays. An agent that does not know the field leaves a paused node as it is.
+	// Urgent has the agent apply the bundle also while the Node is paused. Of what differs it changes only what the
+	// bundle that was applied last does not have: drift stays. An agent that does not know the field leaves a paused
+	// node as it is.
 	Urgent bool `json:"urgent,omitempty"`
-	// Payload is the digest of the executables that the operator shipped when it rendered the bundle. Agents do not need it.
+	// Payload is the digest of the executables that the operator shipped when it rendered the bundle. Agents do not
+	// need it.
 	Payload bundle.Digest `json:"payload,omitempty"`
-	// Boot is the request for which the agent boots its host, once, if MaxImpact allows it and this is signed: the digest of the value of the
-	// RebootAnnotation, or one that the operator made because Windows waits for a boot.
+	// Boot is the request for which the agent boots its host, once, if MaxImpact allows it and this is signed: the
+	// digest of the value of the RebootAnnotation, or one that the operator made because Windows waits for a boot.
 	Boot bundle.Digest `json:"boot,omitempty"`
 	// NodeName is the name of the Node that it is for.
 	NodeName string `json:"nodeName,omitempty"`
-	// NodeUID is the UID of that Node: what was signed for a Node of the same name that was deleted since is for another one. An operator of before this
-	// field wrote none.
+	// NodeUID is the UID of that Node: what was signed for a Node of the same name that was deleted since is for
+	// another one. An operator of before this field wrote none.
 	NodeUID string `json:"nodeUID,omitempty"`
 	// Term and Sequence are its Counter.
 	Term     int64 `json:"term,omitempty"`
 	Sequence int64 `json:"sequence,omitempty"`
-	// PermitFor is for how many seconds an impact above restart is allowed, from when the agent first had this annotation, by the clock of
-	// its own host. An agent does not begin such a change later. Zero is without a limit.
+	// PermitFor is for how many seconds an impact above restart is allowed, from when the agent first had this
+	// annotation, by the clock of its own host. An agent does not begin such a change later. Zero is without a limit.
 	PermitFor int64 `json:"permitFor,omitempty"`
 }
 
 // Counter returns when it was written, in the order of everything that is published for its node.
 func (d Desired) Counter() Counter { return Counter{d.Term, d.Sequence} }
 
-// SaysTheSame reports whether two say the same apart from when they were written: their counters and for how long they permit.
+// SaysTheSame reports whether two say the same apart from when they were written: their counters and for how long they
+// permit.
 func (d Desired) SaysTheSame(other Desired) bool {
-	return d.Bundle == other.Bundle && d.MaxImpact == other.MaxImpact && d.Urgent == other.Urgent && d.NodeName == other.NodeName && d.NodeUID == other.NodeUID && d.Boot == other.Boot &&
+	return d.Bundle == other.Bundle && d.MaxImpact == other.MaxImpact && d.Urgent == other.Urgent &&
+		d.NodeName == other.NodeName && d.NodeUID == other.NodeUID && d.Boot == other.Boot &&
 		d.Namespace == other.Namespace && d.Payload == other.Payload && slices.Equal(d.Inputs, other.Inputs) &&
 		d.Cluster.saysTheSame(other.Cluster) && d.Node.saysTheSame(other.Node)
 }
@@ -104,7 +110,7 @@ type Layer struct {
 // Encode returns the text of the annotation. The same value gives the same text.
 func (d Desired) Encode() (string, error) {
 	d.Schema = Schema
-	if err := d.check(); err != nil {
+	if err := d.checkValues(); err != nil {
 		return "", err
 	}
 	text, err := json.Marshal(d)
@@ -117,18 +123,19 @@ func (d Desired) Encode() (string, error) {
 	return string(text), nil
 }
 
-// DecodeDesired reads what Encode wrote. The annotation of a newer program is a *bundle.SchemaError, anything else that cannot
-// be used is ErrInvalid.
+// DecodeDesired reads what Encode wrote. The annotation of a newer program is a *bundle.SchemaError, anything else that
+// cannot be used is ErrInvalid.
 func DecodeDesired(text string) (Desired, error) {
 	var d Desired
-	if err := decode(text, "desired bundle", &d, &d.Schema); err != nil {
+	if err := decodeAnnotation(text, "desired bundle", &d, &d.Schema); err != nil {
 		return Desired{}, err
 	}
-	return d, d.check()
+	return d, d.checkValues()
 }
 
-// decode reads an annotation; schema is its version in what is read into. The usual one is read once: a thousand nodes have two thousand.
-func decode(text, what string, into any, schema *int) error {
+// decodeAnnotation reads an annotation; schema is its version in what is read into. The usual one is read once: a
+// thousand nodes have two thousand.
+func decodeAnnotation(text, what string, into any, schema *int) error {
 	if len(text) > maxAnnotation {
 		return fmt.Errorf("%w: the %s has %d bytes, at most %d are allowed", ErrInvalid, what, len(text), maxAnnotation)
 	}
@@ -146,7 +153,7 @@ func decode(text, what string, into any, schema *int) error {
 	return fmt.Errorf("%w: the %s is not JSON of the right form: %v", ErrInvalid, what, wrong) //nolint:errorlint // as above
 }
 
-func (d Desired) check() error {
+func (d Desired) checkValues() error {
 	if d.MaxImpact.Rank() > bundle.ImpactReboot.Rank() {
 		return fmt.Errorf("%w: the impact %q is unknown", ErrInvalid, d.MaxImpact)
 	}
@@ -157,7 +164,7 @@ func (d Desired) check() error {
 		return fmt.Errorf("%w: %v", ErrInvalid, err) //nolint:errorlint // one kind of error for all of it
 	}
 	for _, l := range []Layer{d.Cluster, d.Node} {
-		if err := l.check(); err != nil {
+		if err := l.checkValues(); err != nil {
 			return err
 		}
 	}
@@ -171,7 +178,7 @@ func (d Desired) check() error {
 	return nil
 }
 
-func (l Layer) check() error {
+func (l Layer) checkValues() error {
 	if err := l.Digest.Validate(); err != nil {
 		return fmt.Errorf("%w: %v", ErrInvalid, err) //nolint:errorlint // one kind of error for all of it
 	}

@@ -1,10 +1,11 @@
-// Package published is the form in which a bundle reaches its node through the API server, and in which the node reports back.
+// Package published is the form in which a bundle reaches its node through the API server, and in which the node
+// reports back.
 //
 //	bundle --Pack--> cluster layer: Secrets, a part each     --.
 //	            `--> node layer: inline, or Secrets as well     >-- Open --> bundle with its contents
 //	                 Desired: an annotation of the Node      --'
 //	node --> Report: an annotation of the Node
 //
-// The operator writes and the node agent reads, or the other way round; both may be older than the other. The package makes
-// no requests and trusts nothing that it reads.
+// The operator writes and the node agent reads, or the other way round; both may be older than the other. The package
+// makes no requests and trusts nothing that it reads.
 package published

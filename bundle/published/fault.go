@@ -2,13 +2,15 @@ package published
 
 import "slices"
 
-// Fault is whose fault it is that a node does not have what is published for it. It is about StateFailed and StateRolledBack.
+// Fault is whose fault it is that a node does not have what is published for it. It is about StateFailed and
+// StateRolledBack.
 type Fault string
 
 const (
 	// FaultAPI means that the API server cannot be reached, or does not answer.
 	FaultAPI Fault = "api"
-	// FaultDisk means that drive C: of the host is full. It is tried again when there is room, also where something was rolled back.
+	// FaultDisk means that drive C: of the host is full. It is tried again when there is room, also where something was
+	// rolled back.
 	FaultDisk Fault = "disk"
 	// FaultLayer means that a layer is missing, or is not what its digest says. The operator publishes it again.
 	FaultLayer Fault = "layer"
@@ -16,7 +18,8 @@ const (
 	FaultInput Fault = "input"
 	// FaultHost means that the host refused a change, such as that of a file which another program has locked.
 	FaultHost Fault = "host"
-	// FaultAgent means that the node agent is too old for what is published. Operators that do not know it take it for an unknown one.
+	// FaultAgent means that the node agent is too old for what is published. Operators that do not know it take it for
+	// an unknown one.
 	FaultAgent Fault = "agent"
 )
 
@@ -36,8 +39,9 @@ func (f Fault) Known() Fault {
 // WaitsForRoom reports whether the agent begins the bundle when the disk of its host has room.
 func (r Report) WaitsForRoom() bool { return r.State == StateFailed && r.Fault.Known() == FaultDisk }
 
-// Heals reports whether what failed is tried again and may need no person: the operator publishes layers again, API servers come back, and what keeps a
-// host from a change, such as a scanner that has a file open, mostly ends. What was rolled back is not tried again.
+// Heals reports whether what failed is tried again and may need no person: the operator publishes layers again, API
+// servers come back, and what keeps a host from a change, such as a scanner that has a file open, mostly ends. What was
+// rolled back is not tried again.
 func (r Report) Heals() bool {
 	return r.State == StateFailed && slices.Contains([]Fault{FaultAPI, FaultDisk, FaultLayer, FaultHost}, r.Fault.Known())
 }
@@ -79,9 +83,11 @@ func (r Report) Fix(node string) string {
 	case FaultAPI:
 		return "see why this host does not reach the API server: its network, DNS, proxy and clock; it is tried again"
 	case FaultDisk:
-		return "free space on drive C: of the host, for example from images that no container uses and from logs; it is tried again within a minute of room"
+		return "free space on drive C: of the host, for example from images that no container uses and from logs; " +
+			"it is tried again within a minute of room"
 	case FaultLayer:
-		return "nothing: the operator publishes the layer again, and the node fetches it; if it stays, see that the operator runs, and who writes Secrets in its namespace"
+		return "nothing: the operator publishes the layer again, and the node fetches it; if it stays, see that " +
+			"the operator runs, and who writes Secrets in its namespace"
 	case FaultInput:
 		return "correct the inputs that the message names"
 	case FaultHost:
@@ -95,7 +101,8 @@ func (r Report) Fix(node string) string {
 func fixRolledBack(f Fault, retry string) string {
 	switch f {
 	case FaultAPI:
-		return "if the API server was away, or the network, try it again: " + retry + "; otherwise correct the inputs: the change may have cut the host off"
+		return "if the API server was away, or the network, try it again: " + retry +
+			"; otherwise correct the inputs: the change may have cut the host off"
 	case FaultHost:
 		return "correct on the host what the message names, then: " + retry
 	case FaultInput, FaultDisk, FaultLayer, FaultAgent:

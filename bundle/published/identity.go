@@ -1,10 +1,11 @@
 package published
 
-// NodeID is the identity of a Node. The API server gives each object another UID, which cannot be changed (kubernetes.io/docs/concepts/overview/working-with-objects/names,
-// UIDs).
+// NodeID is the identity of a Node. The API server gives each object another UID, which cannot be changed
+// (kubernetes.io/docs/concepts/overview/working-with-objects/names, UIDs).
 type NodeID struct{ Name, UID string }
 
-// IsSignedFor reports whether it is signed for this Node. What names no UID is for any Node of its name: an operator of before NodeUID wrote it.
+// IsSignedFor reports whether it is signed for this Node. What names no UID is for any Node of its name: an operator of
+// before NodeUID wrote it.
 func (d Desired) IsSignedFor(node NodeID) bool {
 	return d.NodeName == node.Name && (d.NodeUID == "" || d.NodeUID == node.UID)
 }

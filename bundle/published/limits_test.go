@@ -27,7 +27,7 @@ func TestAnnotationsThatNoProgramWrites(t *testing.T) {
 	} {
 		d := desired(t)
 		tt.change(&d)
-		if err := d.check(); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), tt.want) {
+		if err := d.checkValues(); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 		}
 		if text, err := d.Encode(); err == nil {

@@ -10,18 +10,20 @@ import (
 	"wmco/bundle"
 )
 
-// Condition is the type of the Node's condition that the node agent sets. Its reason is the State of the report; its heartbeat
-// is renewed while the agent runs.
+// Condition is the type of the Node's condition that the node agent sets. Its reason is the State of the report; its
+// heartbeat is renewed while the agent runs.
 const Condition = "WindowsBundleApplied"
 
-// SilentAfter is how old the heartbeat of that condition is when the agent counts as silent. Agents report every ten minutes.
+// SilentAfter is how old the heartbeat of that condition is when the agent counts as silent. Agents report every ten
+// minutes.
 const SilentAfter = 30 * time.Minute
 
 // State is what a node agent is doing, or why it does not do more. Each is the reason of a condition.
 type State string
 
 const (
-	// StateUnpublished means that nothing is published for the node yet. The report has the facts, which the operator waits for.
+	// StateUnpublished means that nothing is published for the node yet. The report has the facts, which the operator
+	// waits for.
 	StateUnpublished State = "Unpublished"
 	// StateApplied means that the node has the desired bundle.
 	StateApplied State = "Applied"
@@ -41,7 +43,10 @@ const (
 
 // States returns every state.
 func States() []State {
-	return []State{StateUnpublished, StateApplied, StateApplying, StateNeedsPermission, StatePayloadMissing, StateRebootPending, StateRolledBack, StateFailed}
+	return []State{
+		StateUnpublished, StateApplied, StateApplying, StateNeedsPermission, StatePayloadMissing, StateRebootPending,
+		StateRolledBack, StateFailed,
+	}
 }
 
 // Limits of a report: a node must not be able to fill the cluster.
@@ -70,8 +75,8 @@ type Report struct {
 	Cause Cause `json:"cause,omitempty"`
 	// Fault is whose fault it is, in StateFailed and StateRolledBack. Older agents do not say.
 	Fault Fault `json:"fault,omitempty"`
-	// Log is the end of the log of the service because of which the bundle was rolled back, or is being (StateFailed); empty otherwise. It holds no
-	// secrets.
+	// Log is the end of the log of the service because of which the bundle was rolled back, or is being (StateFailed);
+	// empty otherwise. It holds no secrets.
 	Log bundle.LogTail `json:"log,omitzero"`
 	// Pulled is the number of bytes of layers that were fetched for the desired bundle.
 	Pulled int `json:"pulled,omitempty"`
@@ -87,23 +92,27 @@ type Report struct {
 	Crashed []string `json:"crashed,omitempty"`
 	// Repaired is the number of entries that had drifted and were restored since the bundle was applied.
 	Repaired int `json:"repaired,omitempty"`
-	// NetworkRestarts is how often kube-proxy was restarted since the node agent was started, because the Host Network Service of Windows had crashed.
+	// NetworkRestarts is how often kube-proxy was restarted since the node agent was started, because the Host Network
+	// Service of Windows had crashed.
 	NetworkRestarts int `json:"networkRestarts,omitempty"`
-	// NetworkUnstable is true while the Host Network Service has crashed again after as many restarts as the agent makes within an hour.
+	// NetworkUnstable is true while the Host Network Service has crashed again after as many restarts as the agent
+	// makes within an hour.
 	NetworkUnstable bool `json:"networkUnstable,omitempty"`
-	// SSHStopped is why the OpenSSH server of the host does not run; empty while it does, or where the host has none. It holds no secrets.
+	// SSHStopped is why the OpenSSH server of the host does not run; empty while it does, or where the host has none.
+	// It holds no secrets.
 	SSHStopped string `json:"sshStopped,omitempty"`
 	// Images is how far the host is with the images of bundle.PinnedImagesFile; zero where there is none.
 	Images ImageProgress `json:"images,omitzero"`
 	// Features are what the agent can do that older ones cannot.
 	Features []Feature `json:"features,omitempty"`
-	// Refused is the digest of the text of the DesiredAnnotation, if the agent does not accept it: it is not signed for this node, or is older
-	// than one that it has had. State is StateFailed then, and Desired the bundle that the refused annotation names.
+	// Refused is the digest of the text of the DesiredAnnotation, if the agent does not accept it: it is not signed for
+	// this node, or is older than one that it has had. State is StateFailed then, and Desired the bundle that the
+	// refused annotation names.
 	Refused bundle.Digest `json:"refused,omitempty"`
 	// Expired is true in StateNeedsPermission if the impact was permitted, and that was too long ago to begin now.
 	Expired bool `json:"expired,omitempty"`
-	// Adopting is true while the host still has the agent of another operator: the operator has asked the host over SSH, and says it in the place
-	// of the node agent.
+	// Adopting is true while the host still has the agent of another operator: the operator has asked the host over
+	// SSH, and says it in the place of the node agent.
 	Adopting bool `json:"adopting,omitempty"`
 	// Facts are those of the host, from which its node layer is rendered.
 	Facts *bundle.Facts `json:"facts,omitempty"`
@@ -116,7 +125,8 @@ type ImageProgress struct {
 	// Wanted is the number of images in the list, Present how many of them are on the host.
 	Wanted  int `json:"wanted,omitempty"`
 	Present int `json:"present,omitempty"`
-	// Settled is true when nothing should wait any longer: all are there, or those that are not were tried several times.
+	// Settled is true when nothing should wait any longer: all are there, or those that are not were tried several
+	// times.
 	Settled bool `json:"settled,omitempty"`
 	// Message says why an image is not there, for people.
 	Message string `json:"message,omitempty"`
@@ -153,7 +163,8 @@ const (
 	FeatureBoot Feature = "boot-on-request"
 )
 
-// Features returns what the agents of this version can do on any host. FeaturePinnedImages is besides, where there is a container runtime.
+// Features returns what the agents of this version can do on any host. FeaturePinnedImages is besides, where there is a
+// container runtime.
 func Features() []Feature {
 	return []Feature{FeatureAmazonRoutes, FeatureAuthorizedKeys, FeatureBoot, FeatureNodeName, FeaturePolicies, FeatureSigned}
 }
@@ -166,7 +177,7 @@ func (r Report) Encode() (string, error) {
 	r.Schema = Schema
 	r.Message, r.Retry, r.Log, r.SSHStopped = Shorten(r.Message), Shorten(r.Retry), r.Log.BoundedTail(), Shorten(r.SSHStopped)
 	r.Images = r.Images.withinBounds()
-	r.Missing, r.RebootPending, r.Crashed, r.Features = first(r.Missing), first(r.RebootPending), first(r.Crashed), first(r.Features)
+	r.Missing, r.RebootPending, r.Crashed, r.Features = firstEntries(r.Missing), firstEntries(r.RebootPending), firstEntries(r.Crashed), firstEntries(r.Features)
 	text, err := json.Marshal(r)
 	if err != nil {
 		return "", fmt.Errorf("encoding the report: %w", err)
@@ -180,7 +191,7 @@ func (r Report) Encode() (string, error) {
 // DecodeReport reads what Encode wrote; a state that it does not know is ErrInvalid.
 func DecodeReport(text string) (Report, error) {
 	var r Report
-	if err := decode(text, "report", &r, &r.Schema); err != nil {
+	if err := decodeAnnotation(text, "report", &r, &r.Schema); err != nil {
 		return Report{}, err
 	}
 	if !slices.Contains(States(), r.State) {
@@ -194,7 +205,7 @@ func DecodeReport(text string) (Report, error) {
 	r.Message, r.Log = Shorten(r.Message), r.Log.BoundedTail()
 	r.SSHStopped = Shorten(r.SSHStopped)
 	r.Images = r.Images.withinBounds()
-	r.Missing, r.RebootPending, r.Crashed, r.Features = first(r.Missing), first(r.RebootPending), first(r.Crashed), first(r.Features)
+	r.Missing, r.RebootPending, r.Crashed, r.Features = firstEntries(r.Missing), firstEntries(r.RebootPending), firstEntries(r.Crashed), firstEntries(r.Features)
 	return r, nil
 }
 
@@ -216,4 +227,4 @@ func AppendLog(message string, log bundle.LogTail) string {
 	return message + log.DescribeTail(MaxMessage-len(message))
 }
 
-func first[E any](list []E) []E { return list[:min(len(list), maxEntries)] }
+func firstEntries[E any](list []E) []E { return list[:min(len(list), maxEntries)] }

@@ -6,36 +6,39 @@ import "strings"
 const (
 	// RolloutAnnotation holds what controller/rollout has done with the node.
 	RolloutAnnotation = domain + "rollout"
-	// CordonAnnotation says what the operator cordoned the node for. A node that is unschedulable without it, and is not joining, was
-	// cordoned by another user, and stays so.
+	// CordonAnnotation says what the operator cordoned the node for. A node that is unschedulable without it, and is
+	// not joining, was cordoned by another user, and stays so.
 	CordonAnnotation = domain + "cordoned-for"
 	// CordonedForRollout is its value.
 	CordonedForRollout = "rollout"
 	// JoiningAnnotation says that the operator cordoned the node until it has joined, or because it is being removed.
 	JoiningAnnotation = domain + "joining"
-	// DesiredVersionAnnotation is the version of the operator that works on the node, VersionAnnotation the one before until the node has
-	// its executables. UpgradingLabel marks a node that moves from one to the other.
+	// DesiredVersionAnnotation is the version of the operator that works on the node, VersionAnnotation the one before
+	// until the node has its executables. UpgradingLabel marks a node that moves from one to the other.
 	DesiredVersionAnnotation = domain + "desired-version"
 	UpgradingLabel           = domain + "upgrading"
-	// PayloadAnnotation is the digest of the executables that were copied to the host ahead of the bundle that needs them.
+	// PayloadAnnotation is the digest of the executables that were copied to the host ahead of the bundle that needs
+	// them.
 	PayloadAnnotation = domain + "payload"
-	// VersionAnnotation is the version of the operator that configured the node. It is written when the node has joined.
+	// VersionAnnotation is the version of the operator that configured the node. It is written when the node has
+	// joined.
 	VersionAnnotation = domain + "version"
 	// InstanceLabel marks the Node of an entry of windows-instances.
 	InstanceLabel = domain + "byoh"
 	// InstanceAnnotation is the entry of windows-instances that a node is for. The existing operator has none.
 	InstanceAnnotation = domain + "instance"
-	// AdoptAnnotation of a Node of another operator asks for its adoption, with the value AdoptTrue. It asks for nothing else: which host that is
-	// says the host.
+	// AdoptAnnotation of a Node of another operator asks for its adoption, with the value AdoptTrue. It asks for
+	// nothing else: which host that is says the host.
 	AdoptAnnotation = domain + "adopt"
-	// RemoveAnnotation of a Node removes an instance: "true" where its entry is gone and the ConfigMap with it, "force" where its host is
-	// gone too and cannot be cleaned up.
+	// RemoveAnnotation of a Node removes an instance: "true" where its entry is gone and the ConfigMap with it, "force"
+	// where its host is gone too and cannot be cleaned up.
 	RemoveAnnotation = domain + "remove"
-	// ConfirmAnnotation of a Node names the inputs, separated by commas, that were deleted on purpose: the node gets the bundle without
-	// them. The operator removes it when nothing waits for it any longer.
+	// ConfirmAnnotation of a Node names the inputs, separated by commas, that were deleted on purpose: the node gets
+	// the bundle without them. The operator removes it when nothing waits for it any longer.
 	ConfirmAnnotation = domain + "confirm-deleted"
-	// ConfirmFindingAnnotation of a Node names the findings, by their reasons and separated by commas, that hold a change of the inputs: the node
-	// gets it nevertheless. The operator removes it when nothing waits for it any longer.
+	// ConfirmFindingAnnotation of a Node names the findings, by their reasons and separated by commas, that hold a
+	// change of the inputs: the node gets it nevertheless. The operator removes it when nothing waits for it any
+	// longer.
 	ConfirmFindingAnnotation = domain + "confirm-finding"
 	// PausedAnnotation keeps a node as it is: no rollout, no repair of drift. An administrator sets it, with any value.
 	PausedAnnotation = domain + "paused"

@@ -21,8 +21,9 @@ import (
 //	{"schema":1,"bundle":"sha256:...","nodeName":"win-a","term":1790000000,"sequence":7,...,"signatures":[{"key":"0123456789ab","sig":"..."}]}
 //	\------------------------------- what is signed, with its closing brace --------------/
 //
-// The bytes themselves are signed, and what they say is read from these bytes alone. So a reader does not have to write a value as its writer
-// did, a field that it does not know is signed too, and a program that knows no signatures reads the same annotation.
+// The bytes themselves are signed, and what they say is read from these bytes alone. So a reader does not have to write
+// a value as its writer did, a field that it does not know is signed too, and a program that knows no signatures reads
+// the same annotation.
 
 // payloadType is what the signatures are about: a signature for something else is none for a desired bundle.
 const payloadType = "application/vnd.windowsmachineconfig.openshift.io.desired-bundle.v1+json"
@@ -40,11 +41,12 @@ var (
 	ErrUntrusted = errors.New("none of its signatures is by a key that is trusted")
 )
 
-// Counter orders what is published for a node: it only rises. Of two, the one with the larger term is newer, within a term the one with the
-// larger sequence. Each start of an operator begins a term.
+// Counter orders what is published for a node: it only rises. Of two, the one with the larger term is newer, within a
+// term the one with the larger sequence. Each start of an operator begins a term.
 type Counter struct{ Term, Sequence int64 }
 
-// Compare returns a negative number if c is older than other, 0 if they are the same, and a positive number if it is newer.
+// Compare returns a negative number if c is older than other, 0 if they are the same, and a positive number if it is
+// newer.
 func (c Counter) Compare(other Counter) int {
 	return cmp.Or(cmp.Compare(c.Term, other.Term), cmp.Compare(c.Sequence, other.Sequence))
 }
@@ -72,7 +74,7 @@ func (d Desired) Sign(keys []ed25519.PrivateKey) (string, error) {
 	if len(keys) == 0 || len(keys) > maxSignatures {
 		return "", fmt.Errorf("%w: a desired bundle is signed by 1 to %d keys, not by %d", ErrInvalid, maxSignatures, len(keys))
 	}
-	message := authenticated([]byte(text))
+	message := preAuthenticated([]byte(text))
 	var list []Signature
 	for _, k := range keys {
 		public, _ := k.Public().(ed25519.PublicKey) // it documents that it is one
@@ -115,14 +117,14 @@ func Signatures(text string) (string, []Signature, error) {
 // Keys are public keys that are trusted.
 type Keys []ed25519.PublicKey
 
-// Open returns what an annotation says, if one of the keys has signed it. It is ErrUnsigned or ErrUntrusted otherwise, and for a text that
-// is signed and that this program cannot read, the error of DecodeDesired.
+// Open returns what an annotation says, if one of the keys has signed it. It is ErrUnsigned or ErrUntrusted otherwise,
+// and for a text that is signed and that this program cannot read, the error of DecodeDesired.
 func (k Keys) Open(text string) (Desired, error) {
 	payload, list, err := Signatures(text)
 	if err != nil {
 		return Desired{}, err
 	}
-	message := authenticated([]byte(payload))
+	message := preAuthenticated([]byte(payload))
 	for _, s := range list {
 		for _, key := range k {
 			if KeyID(key) == s.Key && ed25519.Verify(key, message, s.Value) {
@@ -139,10 +141,12 @@ func (k Keys) Signers(text string) []string {
 	if err != nil {
 		return nil
 	}
-	message := authenticated([]byte(payload))
+	message := preAuthenticated([]byte(payload))
 	var ids []string
 	for _, key := range k {
-		if id := KeyID(key); slices.ContainsFunc(list, func(s Signature) bool { return s.Key == id && ed25519.Verify(key, message, s.Value) }) {
+		if id := KeyID(key); slices.ContainsFunc(list, func(s Signature) bool {
+			return s.Key == id && ed25519.Verify(key, message, s.Value)
+		}) {
 			ids = append(ids, id)
 		}
 	}
@@ -155,15 +159,16 @@ func (k Keys) Has(ids []string) bool {
 	return slices.ContainsFunc(k, func(key ed25519.PublicKey) bool { return slices.Contains(ids, KeyID(key)) })
 }
 
-// authenticated is DSSE's pre-authentication encoding: no bytes can be moved between the type and the text.
-func authenticated(payload []byte) []byte {
+// preAuthenticated is DSSE's pre-authentication encoding: no bytes can be moved between the type and the text.
+func preAuthenticated(payload []byte) []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "DSSEv1 %d %s %d ", len(payloadType), payloadType, len(payload))
 	out.Write(payload)
 	return out.Bytes()
 }
 
-// KeyID names a key for people and in signatures: the first 12 hex digits of the SHA-256 of its PKIX form. It is empty for what is no key.
+// KeyID names a key for people and in signatures: the first 12 hex digits of the SHA-256 of its PKIX form. It is empty
+// for what is no key.
 func KeyID(key ed25519.PublicKey) string {
 	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {

@@ -66,7 +66,7 @@ func TestAFieldOfALaterVersionIsSignedToo(t *testing.T) {
 		t.Fatal(err)
 	}
 	payload = strings.TrimSuffix(payload, "}") + `,"later":{"signatures":[1,2]}}`
-	signatures, err := json.Marshal([]Signature{{KeyID(public(key)[0]), ed25519.Sign(key, authenticated([]byte(payload)))}})
+	signatures, err := json.Marshal([]Signature{{KeyID(public(key)[0]), ed25519.Sign(key, preAuthenticated([]byte(payload)))}})
 	if err != nil {
 		t.Fatal(err)
 	}

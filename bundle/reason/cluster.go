@@ -31,7 +31,7 @@ const (
 	TrustedCAEmpty            = "TrustedCAEmpty"
 )
 
-func cluster() []Entry {
+func clusterReasons() []Entry {
 	return []Entry{
 		{InfrastructureFromCopy, isInfo, "Infrastructure/cluster is not in the inputs; the copy in ControllerConfig is used.", "Add the object: `oc get infrastructures.config.openshift.io cluster -o yaml`."},
 		{ClusterHostedDNS, isWarning, "The cluster does not use its cloud's DNS (`dnsType: ClusterHosted`). Windows hosts use the DNS of their network, and do not join if it lacks the internal name of the API server.", "Add `api-int.<cluster>.<domain>` with the addresses of the internal load balancer to that DNS, such as in a private zone. `wmco preflight` checks it."},

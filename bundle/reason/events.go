@@ -1,6 +1,7 @@
 package reason
 
-// Events returns the entries of Events of the operator and of node agents that are in no status. An Event may also have a reason of a host, a node, a condition or a finding.
+// Events returns the entries of Events of the operator and of node agents that are in no status. An Event may also have
+// a reason of a host, a node, a condition or a finding.
 func Events() []Entry {
 	return []Entry{
 		{"MachineSetup", "", "The host of the Machine is a node.", fixNothing},

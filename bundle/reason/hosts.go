@@ -43,7 +43,7 @@ const (
 	PreflightIncomplete       = "PreflightIncomplete"
 )
 
-func hosts() []Entry {
+func hostReasons() []Entry {
 	return []Entry{
 		{WindowsBuildUnsupported, isError, "The host's Windows is not Windows Server 2019 (17763), 2022 (20348) or 2025 (26100).", "Install one of them."},
 		{WindowsEditionUnsupported, isError, "The host has a client Windows or a Nano Server, not a Windows Server with or without a desktop.", "Install Windows Server, Standard or Datacenter."},

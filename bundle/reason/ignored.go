@@ -1,6 +1,7 @@
 package reason
 
-// Reasons of findings, and of the condition NodeSettingsFollowed, about what a cluster asks of its nodes and Windows nodes do not do.
+// Reasons of findings, and of the condition NodeSettingsFollowed, about what a cluster asks of its nodes and Windows
+// nodes do not do.
 const (
 	ClusterImagePolicyIgnored           = "ClusterImagePolicyIgnored"
 	ImagePolicyIgnored                  = "ImagePolicyIgnored"
@@ -14,7 +15,7 @@ const (
 	PinnedImageSetIgnored               = "PinnedImageSetIgnored"
 )
 
-func ignored() []Entry {
+func ignoredReasons() []Entry {
 	return []Entry{
 		{ClusterImagePolicyIgnored, isWarning, "The cluster has a ClusterImagePolicy other than `openshift`. containerd on Windows nodes verifies no image signatures.", "Verify signatures where images are mirrored, or in an admission controller."},
 		{ImagePolicyIgnored, isWarning, "The cluster has an ImagePolicy. containerd on Windows nodes verifies no image signatures.", "Verify signatures where images are mirrored, or in an admission controller."},

@@ -6,7 +6,6 @@ const (
 	MirrorNotRepresentable   = "MirrorNotRepresentable"
 	MirrorScopeWidened       = "MirrorScopeWidened"
 	MirrorOrderNotKept       = "MirrorOrderNotKept"
-	ExistingPathAsked        = "ExistingPathAsked"
 	MirrorBlocked            = "MirrorBlocked"
 	TagMirrorServesDigests   = "TagMirrorServesDigests"
 	NeverWidened             = "NeverWidened"
@@ -22,13 +21,12 @@ const (
 	PinnedImageLeftOut       = "PinnedImageLeftOut"
 )
 
-func images() []Entry {
+func imageReasons() []Entry {
 	return []Entry{
 		{MirrorsRefused, isError, "The machine-config-operator refuses the mirror sets or Image/cluster too. Linux and Windows nodes keep their last configuration.", "Correct the objects that the findings name."},
-		{MirrorNotRepresentable, warningOrInfo, "A source or mirror is left out because containerd on Windows cannot express it: a wildcard, a host that cannot be a folder name, or a mirror whose path does not end in the source's path. Info for Linux-only images, such as an OpenShift release.", "Use a separate source for each registry, and mirrors that end in the source's path: `<registry>/<any path>/<source path>`. Until then, `mirrors.existingPaths: true` uses the location of the existing operator, which the finding names."},
+		{MirrorNotRepresentable, warningOrInfo, "A source or mirror is left out because containerd on Windows cannot express it: a wildcard, a host that cannot be a folder name, or a mirror whose path does not end in the source's path. Info for Linux-only images, such as an OpenShift release.", "Use a separate source for each registry, and mirrors that end in the source's path: `<registry>/<any path>/<source path>`. Where images are only at the location of the existing operator, which the finding names, name it as a mirror too."},
 		{MirrorScopeWidened, warningOrInfo, "Mirrors for a part of a registry are used for the whole registry, because containerd configures whole registries. Warning if a mirror for tags is the top of a registry that has more than copies: an image pulled by tag may be another one there.", "Mirror to a path that has only copies, such as `<registry>/<source registry>/<source path>`, or pull by digest and use an ImageDigestMirrorSet."},
 		{MirrorOrderNotKept, isWarning, "Sources on one registry list their mirrors in different orders; containerd has one order.", "Use the same order for all sources on the registry."},
-		{ExistingPathAsked, isInfo, "With `mirrors.existingPaths: true`, a location of the existing operator is asked that no mirror names.", "Copy images that only that location has to the mirror, then remove the setting."},
 		{MirrorBlocked, isInfo, "A mirror is left out: its registry is blocked, or is a source that must never be contacted.", "Unblock the mirror's registry, or remove the mirror."},
 		{TagMirrorServesDigests, isInfo, "Mirrors of an ImageTagMirrorSet serve pulls by digest too; containerd cannot tell them apart.", "Nothing: digests are verified."},
 		{NeverWidened, isWarning, "NeverContactSource is set for a part of a registry, or for all but a part. Windows nodes contact no part of it.", "Mirror everything that Windows nodes pull from it; the finding has other fixes, which depend on how the sources are nested."},

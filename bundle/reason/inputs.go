@@ -29,7 +29,7 @@ const (
 	AcceptedFindingUnused = "AcceptedFindingUnused"
 )
 
-func inputs() []Entry {
+func inputReasons() []Entry {
 	return []Entry{
 		{InputUnreadable, isError, "A path does not exist or cannot be read.", "Check the path and its permissions."},
 		{InputTooLarge, isError, "A file is too large.", "Split the file, or remove it from the inputs."},

@@ -25,7 +25,7 @@ const (
 	BundleTooLarge        = "BundleTooLarge"
 )
 
-func nodes() []Entry {
+func nodeReasons() []Entry {
 	return []Entry{
 		{FactsUnknown, isInfo, "The facts of the host are not known, so its bundle is incomplete and never applied; the message lists what is missing.", "To see the complete bundle, run `wmco-node facts` on the host and give the output as `--facts`."},
 		{FactsInvalid, isError, "A fact that the host reports is not valid, such as a host name that is not a DNS name.", "Print the facts again with `wmco-node facts`."},

@@ -1,5 +1,6 @@
-// Package reason is the closed list of reasons: of findings (bundle.Finding.Reason), of hosts, nodes and conditions in a status, and of Events,
-// each with its meaning and what to do. docs/reasons.md and `wmco explain` are made from it. It decides nothing: whoever makes a finding chooses the reason.
+// Package reason is the closed list of reasons: of findings (bundle.Finding.Reason), of hosts, nodes and conditions in
+// a status, and of Events, each with its meaning and what to do. docs/reasons.md and `wmco explain` are made from it.
+// It decides nothing: whoever makes a finding chooses the reason.
 package reason
 
 import (
@@ -25,7 +26,8 @@ const (
 	warningOrInfo  = "warning or info"
 )
 
-// IsAcceptable reports whether some of the findings can be accepted. What would stop all pods cannot, although the operator, which holds it, has it as a warning.
+// IsAcceptable reports whether some of the findings can be accepted. What would stop all pods cannot, although the
+// operator, which holds it, has it as a warning.
 func (e Entry) IsAcceptable() bool { return e.Severity != isError && e.Reason != NodeImageUnreachable }
 
 // NeedsAction reports whether the user has to do something.
@@ -40,24 +42,29 @@ type Area struct {
 // Areas returns every reason once, in the order of the documentation.
 func Areas() []Area {
 	return []Area{
-		{"Reading the inputs", inputs()},
-		{"The cluster", cluster()},
-		{"Certificates and secrets", secrets()},
-		{"Nodes", nodes()},
-		{"What Windows nodes ignore", ignored()},
-		{"Hosts before they join", hosts()},
-		{"Images and mirrors", images()},
-		{"The payload", executables()},
+		{"Reading the inputs", inputReasons()},
+		{"The cluster", clusterReasons()},
+		{"Certificates and secrets", secretReasons()},
+		{"Nodes", nodeReasons()},
+		{"What Windows nodes ignore", ignoredReasons()},
+		{"Hosts before they join", hostReasons()},
+		{"Images and mirrors", imageReasons()},
+		{"The payload", executableReasons()},
 		{"MachineSets", machineSets()},
 	}
 }
 
-// OfInputs returns the entries of findings about the inputs of nodes. Those of a host before it joins and of a MachineSet are of commands that read no settings.
+// OfInputs returns the entries of findings about the inputs of nodes. Those of a host before it joins and of a
+// MachineSet are of commands that read no settings.
 func OfInputs() []Entry {
-	return slices.Concat(inputs(), cluster(), secrets(), nodes(), ignored(), images(), executables())
+	return slices.Concat(
+		inputReasons(), clusterReasons(), secretReasons(), nodeReasons(), ignoredReasons(), imageReasons(),
+		executableReasons(),
+	)
 }
 
-// IsReportedByAll reports whether all programs that read the inputs give the findings of a reason, by what its entry says.
+// IsReportedByAll reports whether all programs that read the inputs give the findings of a reason, by what its entry
+// says.
 func IsReportedByAll(reason string) bool {
 	return !slices.ContainsFunc(OfInputs(), func(e Entry) bool {
 		return e.Reason == reason && (strings.Contains(e.Meaning, "Only the ") || strings.Contains(e.Meaning, "Only `wmco "))
@@ -65,7 +72,7 @@ func IsReportedByAll(reason string) bool {
 }
 
 // Status returns the entries of what is in a status: of hosts that are not nodes, of nodes, of conditions.
-func Status() []Entry { return slices.Concat(hostStatus(), nodeStatus(), conditions()) }
+func Status() []Entry { return slices.Concat(hostStatus(), nodeStatus(), conditionReasons()) }
 
 // All returns the entries of all reasons: those of findings, of a status, of Events. A reason can be in several places.
 func All() []Entry {

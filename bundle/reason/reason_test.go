@@ -105,7 +105,7 @@ type site struct {
 var camelCase = regexp.MustCompile(`^"[A-Z][a-z0-9]+([A-Z][A-Za-z0-9]*)+"$`)
 
 // makers are the functions that make a finding of the reason among their arguments, with its severity where it is fixed.
-var makers = map[string]string{"add": "", "finding": "", "leaveOut": "", "warn": isWarning, "info": isInfo, "refuse": isError}
+var makers = map[string]string{"add": "", "addFinding": "", "finding": "", "leaveOut": "", "addWarning": isWarning, "addInfo": isInfo, "refuse": isError}
 
 // siteOf reads a call of a maker, a bundle.Finding, or an assignment of a severity and a reason.
 func siteOf(n ast.Node) (s site) {

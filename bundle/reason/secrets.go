@@ -16,7 +16,7 @@ const (
 	PrivateKeyAmbiguous = "PrivateKeyAmbiguous"
 )
 
-func secrets() []Entry {
+func secretReasons() []Entry {
 	return []Entry{
 		{CertificateInvalid, errorOrWarning, "A field for PEM certificates has none. Warning in a copy of an object that the cluster makes, which may be a dummy.", "Correct the field. In a copy with a dummy, nothing."},
 		{CertificateSkipped, isWarning, "A PEM block cannot be used. The other certificates of the field are used.", "Remove or correct the block."},

@@ -64,8 +64,8 @@ func nodeStatus() []Entry {
 	}
 }
 
-// conditions are the reasons of the conditions of WindowsNodesStatus.
-func conditions() []Entry {
+// conditionReasons are the reasons of the conditions of WindowsNodesStatus.
+func conditionReasons() []Entry {
 	return []Entry{
 		{"Accepted", "", "The inputs are accepted.", fixNothing},
 		{"NodesRefused", "", "The inputs of some nodes are refused. These nodes keep their published bundles; others are updated.", "correct the inputs that `wmco status` names"},

@@ -35,7 +35,11 @@ func applyCommand(a *app) *cobra.Command {
 		Short: "Apply the bundle on stdin to this host",
 		Long: `Write only what differs, restart the services that read it, and roll back if a service does not become healthy. stdin is an
 archive: the manifest and the contents that observe lists as missing. Events are printed, one per line.` +
-			cli.ExitHelp("0    the host has the state of the bundle", "2    refused, nothing was done", "4    in part: interrupted, waiting for a boot, locked by another run, or a fault of this host", "5    rolled back, the host has its previous state", "130  interrupted"),
+			cli.ExitHelp(
+				"0    the host has the state of the bundle", "2    refused, nothing was done",
+				"4    in part: interrupted, waiting for a boot, locked by another run, or a fault of this host",
+				"5    rolled back, the host has its previous state", "130  interrupted",
+			),
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.apply(cmd.Context(), f) },
 	}
@@ -43,7 +47,10 @@ archive: the manifest and the contents that observe lists as missing. Events are
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print the plan and stop before the first write")
 	flags.BoolVar(&f.reboot, "reboot", false, "reboot the host if something waits for it")
 	flags.BoolVar(&f.full, "full", false, "read every file, also those that appear unchanged")
-	flags.BoolVar(&f.removeKeys, "remove-signing-keys", false, "accept a bundle without signing keys on a host that has some: the node agent then accepts what no operator has signed")
+	flags.BoolVar(
+		&f.removeKeys, "remove-signing-keys", false,
+		"accept a bundle without signing keys on a host that has some: the node agent then accepts what no operator has signed",
+	)
 	textFlag(cmd, &f.text)
 	f.add(cmd)
 	f.addImpact(cmd)
@@ -69,7 +76,10 @@ func (a *app) apply(ctx context.Context, f applyFlags) error {
 	defer cli.Orderly(ctx)()
 	e.Emit = a.emitter(f.format)
 	f.allow(e)
-	o := applier.Options{DryRun: f.dryRun, MaxImpact: impact, Reboot: f.reboot, Full: f.full, LockWait: f.wait, RemoveSigningKeys: f.removeKeys}
+	o := applier.Options{
+		DryRun: f.dryRun, MaxImpact: impact, Reboot: f.reboot, Full: f.full, LockWait: f.wait,
+		RemoveSigningKeys: f.removeKeys,
+	}
 	if f.confirm > 0 {
 		o.ConfirmWithin = f.confirm
 		o.Confirm = func(ctx context.Context) error { return e.AwaitConfirm(ctx, r.Manifest.Digest) }
@@ -86,7 +96,10 @@ func ended(o applier.Outcome, err error) error {
 		return &cli.ExitError{Status: cli.ExitPartial, Err: errors.New("the bundle is applied and waits for a confirmation")}
 	}
 	if o.Result == applier.ResultReboot {
-		return &cli.ExitError{Status: cli.ExitPartial, Err: errors.New("the rest waits for the next boot of this host: reboot it and apply again")}
+		return &cli.ExitError{
+			Status: cli.ExitPartial,
+			Err:    errors.New("the rest waits for the next boot of this host: reboot it and apply again"),
+		}
 	}
 	return nil
 }
@@ -112,8 +125,9 @@ func factsCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "facts",
 		Short: "Print the facts of this host",
-		Long:  "Print host name, addresses, routes, OS build, features, networks and the API server of the kubelet as JSON: the input of `wmco render --facts`." + cli.ExitHelp("0  done"),
-		Args:  cli.Usage{}.Check,
+		Long: "Print host name, addresses, routes, OS build, features, networks and the API server of the " +
+			"kubelet as JSON: the input of `wmco render --facts`." + cli.ExitHelp("0  done"),
+		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			e, err := a.engine("facts")
 			if err != nil {
@@ -129,13 +143,19 @@ func factsCommand(a *app) *cobra.Command {
 }
 
 func (f *applyFlags) addImpact(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.impact, "max-impact", string(bundle.ImpactReboot), "refuse a plan with a higher impact: none, restart, drain or reboot")
+	cmd.Flags().StringVar(
+		&f.impact, "max-impact", string(bundle.ImpactReboot),
+		"refuse a plan with a higher impact: none, restart, drain or reboot",
+	)
 }
 
 func (f *applyFlags) maxImpact() (bundle.Impact, error) {
 	impact := bundle.Impact(f.impact)
 	if impact.Rank() > bundle.ImpactReboot.Rank() {
-		return "", &cli.ExitError{Status: cli.ExitUsage, Err: fmt.Errorf("--max-impact %s: write none, restart, drain or reboot", f.impact)}
+		return "", &cli.ExitError{
+			Status: cli.ExitUsage,
+			Err:    fmt.Errorf("--max-impact %s: write none, restart, drain or reboot", f.impact),
+		}
 	}
 	return impact, nil
 }
@@ -146,7 +166,11 @@ func repairCommand(a *app) *cobra.Command {
 		Use:   "repair",
 		Short: "Restore the bundle that was applied last",
 		Long: `Do once what run does periodically: restore what differs from the contents that are kept on this host, or resume or roll
-back an interrupted run.` + cli.ExitHelp("0    the host has the state of the bundle", "2    a content that is needed is not kept here", "4    in part: something could not be repaired, or waits for a boot or a confirmation", "5    an interrupted run was rolled back", "130  interrupted"),
+back an interrupted run.` + cli.ExitHelp(
+			"0    the host has the state of the bundle", "2    a content that is needed is not kept here",
+			"4    in part: something could not be repaired, or waits for a boot or a confirmation",
+			"5    an interrupted run was rolled back", "130  interrupted",
+		),
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			impact, err := f.maxImpact()
@@ -159,13 +183,18 @@ back an interrupted run.` + cli.ExitHelp("0    the host has the state of the bun
 			}
 			e.Emit = a.emitter(f.format)
 			defer cli.Orderly(cmd.Context())()
-			return ended(e.Repair(cmd.Context(), applier.Options{DryRun: f.dryRun, Full: f.full, LockWait: f.wait, MaxImpact: impact, Restart: f.restart}))
+			return ended(e.Repair(cmd.Context(), applier.Options{
+				DryRun: f.dryRun, Full: f.full, LockWait: f.wait, MaxImpact: impact, Restart: f.restart,
+			}))
 		},
 	}
 	f.addImpact(cmd)
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print the plan and stop before the first write")
 	cmd.Flags().BoolVar(&f.full, "full", false, "read every file, also those that appear unchanged")
-	cmd.Flags().StringArrayVar(&f.restart, "restart", nil, "restart a service of the bundle although nothing about it differs; may be repeated")
+	cmd.Flags().StringArrayVar(
+		&f.restart, "restart", nil,
+		"restart a service of the bundle although nothing about it differs; may be repeated",
+	)
 	cmd.Flags().DurationVar(&f.wait, "wait", time.Minute, "how long to wait for another run on this host")
 	cli.AddFormat(cmd, &f.format, cli.JSON, cli.Text)
 	return cmd
@@ -177,7 +206,9 @@ func cleanupCommand(a *app) *cobra.Command {
 		Use:   "cleanup",
 		Short: "Remove everything managed from this host",
 		Long: `Stop and remove the services, files, settings and networks that were installed on this host, and what their programs wrote.
-Logs, Windows features and the host name stay.` + cli.ExitHelp("0    done", "4    in part: something could not be removed", "130  interrupted"),
+Logs, Windows features and the host name stay.` + cli.ExitHelp(
+			"0    done", "4    in part: something could not be removed", "130  interrupted",
+		),
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			e, err := a.engine("cleanup")

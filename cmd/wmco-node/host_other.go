@@ -40,7 +40,8 @@ func openFolder(root string) (*folderhost.Host, error) {
 	return folderhost.New(root, folderhost.Options{OnChange: onChange})
 }
 
-// killBefore returns what kills this process when it is called the n-th time, from 0: tests kill it before a change of the host. An empty number is none.
+// killBefore returns what kills this process when it is called the n-th time, from 0: tests kill it before a change of
+// the host. An empty number is none.
 func killBefore(n string) (onChange func(), err error) {
 	if n == "" {
 		return nil, nil //nolint:nilnil // nothing is called

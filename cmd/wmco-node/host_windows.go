@@ -19,12 +19,13 @@ import (
 	"wmco/applier/winhost/services"
 )
 
-// wine is "yes" only in builds for tests under Wine, set by the linker: -X main.wine=yes. The program does not detect Wine,
-// and nothing can tell it at run time. Detection is in no release then, and asking for what differs does not work: Wine
-// reports that it keeps access control lists (FILE_PERSISTENT_ACLS), and returns others than it was given.
+// wine is "yes" only in builds for tests under Wine, set by the linker: -X main.wine=yes. The program does not detect
+// Wine, and nothing can tell it at run time. Detection is in no release then, and asking for what differs does not
+// work: Wine reports that it keeps access control lists (FILE_PERSISTENT_ACLS), and returns others than it was given.
 var wine string //nolint:gochecknoglobals // the linker sets it
 
-// guardWait is how long the guard waits, such as 40s, only in builds for tests: -X main.guardWait=40s. Others wait for minutes.
+// guardWait is how long the guard waits, such as 40s, only in builds for tests: -X main.guardWait=40s. Others wait for
+// minutes.
 var guardWait string //nolint:gochecknoglobals // the linker sets it
 
 func guardLimit() (time.Duration, error) {

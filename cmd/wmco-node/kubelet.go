@@ -24,9 +24,9 @@ const (
 	maxKubeconfig = 1 << 20
 )
 
-// kubeconfigs are the files that say which cluster a kubelet belongs to. The kubelet writes the first one when it has its certificate, and asks for that with
-// the second one (k8s.io/kubernetes/pkg/kubelet/certificate/bootstrap). The paths are those of the existing operator, where the command of the
-// service names no others.
+// kubeconfigs are the files that say which cluster a kubelet belongs to. The kubelet writes the first one when it has
+// its certificate, and asks for that with the second one (k8s.io/kubernetes/pkg/kubelet/certificate/bootstrap). The
+// paths are those of the existing operator, where the command of the service names no others.
 var kubeconfigs = []struct {
 	flag *regexp.Regexp
 	path string
@@ -47,8 +47,8 @@ func hostFacts(ctx context.Context, host applier.Host) (bundle.Facts, error) {
 	return facts, nil
 }
 
-// kubeletOf returns what the service kubelet is configured for. A file that is damaged says nothing; one that cannot be read is an error, as it may say
-// another cluster.
+// kubeletOf returns what the service kubelet is configured for. A file that is damaged says nothing; one that cannot be
+// read is an error, as it may say another cluster.
 func kubeletOf(ctx context.Context, host applier.Host) (bundle.Kubelet, error) {
 	states, err := host.Services(ctx, []string{kubeletService})
 	if err != nil {
@@ -105,7 +105,8 @@ func readCluster(ctx context.Context, host applier.Host, path string) (*api.Clus
 	return config.Clusters[current.Cluster], nil
 }
 
-// readFile returns the beginning of a file of the host; nothing where it does not exist, or its path is none that is read.
+// readFile returns the beginning of a file of the host; nothing where it does not exist, or its path is none that is
+// read.
 func readFile(ctx context.Context, host applier.Host, path string) ([]byte, error) {
 	if bundle.CheckPath(path) != nil {
 		return nil, nil

@@ -11,8 +11,8 @@ import (
 	"wmco/bundle"
 )
 
-// levels are the log files that must-gather reads, with the lowest level that each has. Their names are those that klog gives
-// the files of the existing operator's daemon.
+// levels are the log files that must-gather reads, with the lowest level that each has. Their names are those that klog
+// gives the files of the existing operator's daemon.
 var levels = []struct {
 	name  string
 	level slog.Level

@@ -27,7 +27,9 @@ func machineCommand(a *app) *cobra.Command {
 		Use:   "create",
 		Short: "Create a host with an empty drive",
 		Long: `Create a host with an empty drive. Beside its folder C is .machine, which has everything that is not a file, and
-behaviour.json, which says what fails on the host.` + cli.ExitHelp("0  done", "2  the host exists already, or the facts cannot be read"),
+behaviour.json, which says what fails on the host.` + cli.ExitHelp(
+			"0  done", "2  the host exists already, or the facts cannot be read",
+		),
 		Args: cli.Usage{}.Check,
 		RunE: func(*cobra.Command, []string) error { return a.createMachine(factsFile) },
 	}
@@ -35,9 +37,10 @@ behaviour.json, which says what fails on the host.` + cli.ExitHelp("0  done", "2
 	boot := &cobra.Command{
 		Use:   "boot",
 		Short: "Boot the host",
-		Long:  "Stop everything, activate pending settings, and start the services that start automatically." + cli.ExitHelp("0  done", "2  the host does not exist"),
-		Args:  cli.Usage{}.Check,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return a.bootMachine(cmd.Context()) },
+		Long: "Stop everything, activate pending settings, and start the services that start automatically." +
+			cli.ExitHelp("0  done", "2  the host does not exist"),
+		Args: cli.Usage{}.Check,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.bootMachine(cmd.Context()) },
 	}
 	cmd.AddCommand(create, boot)
 	cli.Group(cmd)

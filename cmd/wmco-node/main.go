@@ -1,8 +1,8 @@
-// Command wmco-node is the program on a Windows node: it compares the host with a bundle and applies the bundle, once over
-// SSH or continuously as a service. It reads stdin, prints JSON and decides nothing that is not in the bundle.
+// Command wmco-node is the program on a Windows node: it compares the host with a bundle and applies the bundle, once
+// over SSH or continuously as a service. It reads stdin, prints JSON and decides nothing that is not in the bundle.
 //
-// On other systems it works on a simulated host in a folder (--root, or WMCO_NODE_ROOT in the environment), for demos and
-// tests.
+// On other systems it works on a simulated host in a folder (--root, or WMCO_NODE_ROOT in the environment), for demos
+// and tests.
 package main
 
 import (
@@ -43,12 +43,16 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	cobra.MousetrapHelpText = "" // it is not started from Explorer, so the parent process is not inspected
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, clock: clock{}, version: version, root: os.Getenv("WMCO_NODE_ROOT")}
+	a := &app{
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, clock: clock{}, version: version,
+		root: os.Getenv("WMCO_NODE_ROOT"),
+	}
 	os.Exit(run(ctx, a, os.Args[1:]))
 }
 
-// checkSelf refuses to run a damaged file, before anything else: not a byte of stdin is read. What Windows starts as a service is the
-// engine's copy, which was checked when it was written: a node agent that refuses to start could repair nothing.
+// checkSelf refuses to run a damaged file, before anything else: not a byte of stdin is read. What Windows starts as a
+// service is the engine's copy, which was checked when it was written: a node agent that refuses to start could repair
+// nothing.
 func checkSelf(args []string) error {
 	if len(args) > 0 && slices.Contains([]string{"run", "guard"}, args[0]) {
 		return nil
@@ -112,9 +116,16 @@ operator call them over SSH, and people can too.`,
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	// checkSelf has read it.
-	root.PersistentFlags().String(strings.TrimPrefix(ownfile.Flag, "--"), "", "checksum of the program that the caller means (CRC-32C); without it, the digest in the program's name counts")
+	root.PersistentFlags().String(
+		strings.TrimPrefix(ownfile.Flag, "--"), "",
+		"checksum of the program that the caller means (CRC-32C); without it, the digest in the program's name counts",
+	)
 	platformCommands(root, a)
-	root.AddCommand(observeCommand(a), verifyCommand(a), applyCommand(a), stageCommand(a), confirmCommand(a), factsCommand(a), repairCommand(a), cleanupCommand(a), pendingKeyCommand(a), runCommand(a), guardCommand(a), preflightCommand(a), selftestCommand(a), versionCommand(a))
+	root.AddCommand(
+		observeCommand(a), verifyCommand(a), applyCommand(a), stageCommand(a), confirmCommand(a), factsCommand(a),
+		repairCommand(a), cleanupCommand(a), pendingKeyCommand(a), runCommand(a), guardCommand(a),
+		preflightCommand(a), selftestCommand(a), versionCommand(a),
+	)
 	return root
 }
 
@@ -126,10 +137,14 @@ func (a *app) engine(doing string) (*applier.Engine, error) {
 	}
 	owner := fmt.Sprintf("wmco-node %s, process %d, since %s", doing, os.Getpid(), a.clock.Now().UTC().Format(time.RFC3339))
 	name := func(ctx context.Context) (string, error) { return kubeletNode(ctx, host), nil }
-	return &applier.Engine{Host: host, Clock: a.clock, Permits: layout.Check, Program: a.version, Owner: owner, Settle: settleLimit, NodeName: name}, nil
+	return &applier.Engine{
+		Host: host, Clock: a.clock, Permits: layout.Check, Program: a.version, Owner: owner, Settle: settleLimit,
+		NodeName: name,
+	}, nil
 }
 
-// kubeletNode returns the name of the Node in the client certificate of the kubelet; empty where it has none, or none that it could use.
+// kubeletNode returns the name of the Node in the client certificate of the kubelet; empty where it has none, or none
+// that it could use.
 func kubeletNode(ctx context.Context, host applier.Host) string {
 	data, err := readLinked(ctx, host, currentKeyFile)
 	if err != nil {
@@ -150,7 +165,10 @@ type identity struct {
 
 func (i *identity) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&i.change, "change-node", false, "accept the bundle of another node than the one that this host is")
-	cmd.Flags().StringVar(&i.reset, "reset", "", "accept a bundle to join a cluster with, although this host is the node of this name: it stops being that")
+	cmd.Flags().StringVar(
+		&i.reset, "reset", "",
+		"accept a bundle to join a cluster with, although this host is the node of this name: it stops being that",
+	)
 }
 
 // allow makes an engine accept it.

@@ -17,7 +17,10 @@ func observeCommand(a *app) *cobra.Command {
 		Use:   "observe",
 		Short: "Print how this host differs from the bundle on stdin",
 		Long: `Print facts, what apply would do, and which contents it would need, as one JSON value. stdin is a MANIFEST.json, or an
-archive as for apply. Nothing on the host changes.` + cli.ExitHelp("0  the host has the state of the bundle", "1  it differs", "2  stdin cannot be read", "4  this host cannot be read"),
+archive as for apply. Nothing on the host changes.` + cli.ExitHelp(
+			"0  the host has the state of the bundle", "1  it differs", "2  stdin cannot be read",
+			"4  this host cannot be read",
+		),
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.compare(cmd.Context(), f, func(e *applier.Engine, r *archive.Reader) (applier.Observation, error) {
@@ -49,7 +52,10 @@ func verifyCommand(a *app) *cobra.Command {
 		Use:   "verify",
 		Short: "Print how this host differs from the bundle on stdin, and check every file and service",
 		Long: `As observe, but every file is read, and every service is asked whether it is healthy.` +
-			cli.ExitHelp("0  the host has the state of the bundle and is healthy", "1  it differs, or a service is unhealthy", "2  stdin cannot be read", "4  this host cannot be read"),
+			cli.ExitHelp(
+				"0  the host has the state of the bundle and is healthy", "1  it differs, or a service is unhealthy",
+				"2  stdin cannot be read", "4  this host cannot be read",
+			),
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.compare(cmd.Context(), f, func(e *applier.Engine, r *archive.Reader) (applier.Observation, error) {
@@ -62,7 +68,9 @@ func verifyCommand(a *app) *cobra.Command {
 }
 
 // compare reads the bundle, asks and prints. The exit status says whether anything differs.
-func (a *app) compare(ctx context.Context, f compareFlags, ask func(*applier.Engine, *archive.Reader) (applier.Observation, error)) error {
+func (a *app) compare(
+	ctx context.Context, f compareFlags, ask func(*applier.Engine, *archive.Reader) (applier.Observation, error),
+) error {
 	e, err := a.engine("observe")
 	if err != nil {
 		return err

@@ -34,7 +34,10 @@ func (a *app) printEvent(e applier.Event) {
 	case applier.EventRollback:
 		cli.Printf(a.stdout, "rolling back: %s\n", e.Message)
 	case applier.EventResult:
-		cli.Printf(a.stdout, "%s: %s written, %s started\n", e.Result, bundle.Count(e.Written, "file"), bundle.Count(e.Restarted, "service"))
+		cli.Printf(
+			a.stdout, "%s: %s written, %s started\n", e.Result, bundle.Count(e.Written, "file"),
+			bundle.Count(e.Restarted, "service"),
+		)
 	}
 }
 

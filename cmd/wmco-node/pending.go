@@ -22,9 +22,9 @@ import (
 // (k8s.io/kubernetes/pkg/kubelet/certificate/bootstrap).
 const pendingKeyFile = `C:\var\lib\kubelet\pki\kubelet-client.key.tmp`
 
-// currentKeyFile has the certificate of the kubelet, with its key. While it can be read, a kubelet in need of a first certificate asks for
-// that with the same key, even where pendingKeyFile is there too. On Windows it is a symbolic link (k8s.io/client-go/util/certificate,
-// FileStore).
+// currentKeyFile has the certificate of the kubelet, with its key. While it can be read, a kubelet in need of a first
+// certificate asks for that with the same key, even where pendingKeyFile is there too. On Windows it is a symbolic link
+// (k8s.io/client-go/util/certificate, FileStore).
 const currentKeyFile = `C:\var\lib\kubelet\pki\kubelet-client-current.pem`
 
 // maxKey is the size of the largest key file that is read, in bytes.

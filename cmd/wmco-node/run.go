@@ -24,7 +24,11 @@ costs more than is allowed is reported and not done.
 
 Periodically compare the host with the bundle that was applied last, repair what differs from the contents that are kept on this
 host, resume or roll back an interrupted run, and keep logs within their limits.` +
-			cli.ExitHelp("0    asked to stop", "2    usage", "4    its own service was reconfigured: a restart runs it with the new configuration", "130  interrupted"),
+			cli.ExitHelp(
+				"0    asked to stop", "2    usage",
+				"4    its own service was reconfigured: a restart runs it with the new configuration",
+				"130  interrupted",
+			),
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !f.Service {
@@ -59,7 +63,10 @@ func (a *app) keep(ctx context.Context, f agent.Flags) error {
 	options.Jitter = jitter
 	keeper := agent.Agent{Engine: e, Log: log, Options: options}
 	if f.Kubeconfig != "" {
-		keeper.Cluster = agent.NewAPIServer(agent.Connection{Kubeconfig: f.Kubeconfig, ReadFile: os.ReadFile, Log: log, Clock: a.clock, Pages: published.Pages(sourceTree), Spread: spread})
+		keeper.Cluster = agent.NewAPIServer(agent.Connection{
+			Kubeconfig: f.Kubeconfig, ReadFile: os.ReadFile, Log: log, Clock: a.clock,
+			Pages: published.Pages(sourceTree), Spread: spread,
+		})
 	}
 	if keeper.Images, err = localImages(); err != nil {
 		return &cli.ExitError{Status: cli.ExitUsage, Err: err}

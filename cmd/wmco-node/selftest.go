@@ -28,7 +28,10 @@ Three things of Windows are changed for a moment and given back: the name that t
 feature ` + selftest.Feature + `, and the registry value PreshutdownOrder. It boots nothing and fills no drive.
 
 A line is printed for each promise; with -o json, the result as one JSON value, and the lines on stderr. The result has no name and no
-address of the machine.` + cli.ExitHelp("0  every promise that was tested is kept", "1  a promise is not kept", "2  usage, or this machine is a node", "4  this machine cannot be prepared, or something is left on it", "130  interrupted"),
+address of the machine.` + cli.ExitHelp(
+			"0  every promise that was tested is kept", "1  a promise is not kept", "2  usage, or this machine is a node",
+			"4  this machine cannot be prepared, or something is left on it", "130  interrupted",
+		),
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.selftest(cmd.Context(), format, onNode) },
 	}

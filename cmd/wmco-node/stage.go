@@ -18,7 +18,10 @@ func stageCommand(a *app) *cobra.Command {
 		Short: "Keep the executables of the bundle on stdin for later",
 		Long: `Keep the executables that the archive on stdin brings until a bundle needs them. Nothing that runs on this host is changed. An
 interrupted transfer is resumed by the next one. Events are printed, one per line.` +
-			cli.ExitHelp("0    this host has the executables", "2    contents are missing, or stdin cannot be read", "4    locked by another run, or a fault of this host", "130  interrupted"),
+			cli.ExitHelp(
+				"0    this host has the executables", "2    contents are missing, or stdin cannot be read",
+				"4    locked by another run, or a fault of this host", "130  interrupted",
+			),
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			e, err := a.engine("stage")

@@ -13,14 +13,14 @@ import (
 	"wmco/internal/cli"
 )
 
-// textFlag is for callers behind a shell that treats stdin as text: PowerShell decodes what it passes to a program and encodes
-// it again (learn.microsoft.com/powershell/module/microsoft.powershell.core/about/about_pipelines).
+// textFlag is for callers behind a shell that treats stdin as text: PowerShell decodes what it passes to a program and
+// encodes it again (learn.microsoft.com/powershell/module/microsoft.powershell.core/about/about_pipelines).
 func textFlag(cmd *cobra.Command, text *bool) {
 	cmd.Flags().BoolVar(text, "text", false, "stdin is base64 in lines (RFC 4648, padded), for shells that treat it as text")
 }
 
-// stdinSilence is how long stdin may bring nothing. While contents arrive the host is locked, and a connection whose other end is
-// gone may stand for hours.
+// stdinSilence is how long stdin may bring nothing. While contents arrive the host is locked, and a connection whose
+// other end is gone may stand for hours.
 const stdinSilence = 2 * time.Minute
 
 // bundleIn reads the bundle on stdin, until the context ends.
@@ -36,8 +36,8 @@ func (a *app) bundleIn(ctx context.Context, text bool) (*archive.Reader, error) 
 	return r, nil
 }
 
-// patient reads from a reader that may never return, such as a pipe whose other end is gone. A read of a pipe in Windows has no
-// deadline and cannot be ended, so it is left behind.
+// patient reads from a reader that may never return, such as a pipe whose other end is gone. A read of a pipe in
+// Windows has no deadline and cannot be ended, so it is left behind.
 type patient struct {
 	limit  time.Duration
 	chunks chan chunk

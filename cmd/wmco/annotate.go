@@ -32,8 +32,8 @@ type verb struct {
 	set func(node corev1.Node, now time.Time, inputs []published.Input) (key, value string)
 	// confirms says that the verb needs --input.
 	confirms bool
-	// applies reports whether the verb is for a node; nil is for all. Those that are named and are not are refused, because it refuses them: the
-	// others are left out.
+	// applies reports whether the verb is for a node; nil is for all. Those that are named and are not are refused,
+	// because it refuses them: the others are left out.
 	applies func(node corev1.Node) bool
 	refuses string
 }
@@ -138,9 +138,9 @@ func verbCommand(a app, v verb) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use: use, Short: v.short, Long: v.long + "\n\nThe annotation that is set is printed." + cli.ExitHelp(statuses...), Example: v.example,
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), a, v, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.runVerb(cmd.Context(), a, v, args) },
 	}
-	f.clusterFlags.add(cmd)
+	f.clusterFlags.addFlags(cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "every Windows node")
 	cmd.Flags().StringVarP(&f.selector, "selector", "l", "", "the Windows nodes with these labels")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be set, and change nothing")
@@ -149,7 +149,7 @@ func verbCommand(a app, v verb) *cobra.Command {
 		_ = cmd.RegisterFlagCompletionFunc("input", cobra.FixedCompletions(confirmableInputs(), cobra.ShellCompDirectiveNoFileComp))
 	}
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		_, nodes, err := f.nodes(cmd.Context())
+		_, nodes, err := f.listNodes(cmd.Context())
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -172,7 +172,7 @@ type verbAnswer struct {
 	Nodes []annotated `json:"nodes"`
 }
 
-func (f *verbFlags) run(ctx context.Context, a app, v verb, names []string) error {
+func (f *verbFlags) runVerb(ctx context.Context, a app, v verb, names []string) error {
 	inputs, err := f.confirmedInputs(v)
 	if err != nil {
 		return err
@@ -183,7 +183,7 @@ func (f *verbFlags) run(ctx context.Context, a app, v verb, names []string) erro
 	case len(names) > 0 && chosen:
 		return cli.UsageError("nodes are named, and --all or --selector chooses others: leave one of the two out")
 	}
-	c, all, err := f.nodes(ctx)
+	c, all, err := f.listNodes(ctx)
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (f *verbFlags) run(ctx context.Context, a app, v verb, names []string) erro
 	if err != nil {
 		return err
 	}
-	if nodes, err = v.applicable(nodes, names); err != nil {
+	if nodes, err = v.applicableNodes(nodes, names); err != nil {
 		return err
 	}
 	answer, changeErr := f.annotateNodes(ctx, c, v, nodes, func(n corev1.Node) (string, string) { return v.set(n, a.now(), inputs) })
@@ -228,8 +228,8 @@ func (f *verbFlags) confirmedInputs(v verb) ([]published.Input, error) {
 	return inputs, nil
 }
 
-// nodes are the Windows nodes of the cluster.
-func (f *clusterFlags) nodes(ctx context.Context) (client.Client, []corev1.Node, error) {
+// listNodes are the Windows nodes of the cluster.
+func (f *clusterFlags) listNodes(ctx context.Context) (client.Client, []corev1.Node, error) {
 	config, err := f.kube.RESTConfig(0)
 	if err != nil {
 		return nil, nil, err
@@ -257,7 +257,8 @@ func nodeNames(nodes []corev1.Node) []string {
 	return names
 }
 
-// chooseNodes returns the nodes that are named, or that the flags choose. A name that no Windows node has is refused before anything is changed.
+// chooseNodes returns the nodes that are named, or that the flags choose. A name that no Windows node has is refused
+// before anything is changed.
 func (f *verbFlags) chooseNodes(all []corev1.Node, names []string) ([]corev1.Node, error) {
 	selector, err := labels.Parse(f.selector)
 	if err != nil {
@@ -278,8 +279,8 @@ func (f *verbFlags) chooseNodes(all []corev1.Node, names []string) ([]corev1.Nod
 	return nodes, nil
 }
 
-// applicable returns the nodes that the verb is for. A named one that it is not for is refused.
-func (v verb) applicable(nodes []corev1.Node, names []string) ([]corev1.Node, error) {
+// applicableNodes returns the nodes that the verb is for. A named one that it is not for is refused.
+func (v verb) applicableNodes(nodes []corev1.Node, names []string) ([]corev1.Node, error) {
 	if v.applies == nil {
 		return nodes, nil
 	}
@@ -295,7 +296,8 @@ func (v verb) applicable(nodes []corev1.Node, names []string) ([]corev1.Node, er
 	return left, nil
 }
 
-// annotateNodes changes the nodes one after the other and returns those that are changed. One that cannot be changed does not stop the others.
+// annotateNodes changes the nodes one after the other and returns those that are changed. One that cannot be changed
+// does not stop the others.
 func (f *verbFlags) annotateNodes(ctx context.Context, c client.Client, v verb, nodes []corev1.Node, of func(corev1.Node) (key, value string)) ([]annotated, error) {
 	defer cli.Orderly(ctx)()
 	done := []annotated{}
@@ -317,7 +319,8 @@ func (f *verbFlags) annotateNodes(ctx context.Context, c client.Client, v verb, 
 	return done, errors.Join(errs...)
 }
 
-// annotateNode sets one annotation, and returns which. A Node with a resourceVersion that has changed since is read again.
+// annotateNode sets one annotation, and returns which. A Node with a resourceVersion that has changed since is read
+// again.
 func annotateNode(ctx context.Context, c client.Client, n corev1.Node, of func(corev1.Node) (key, value string)) (key, value string, err error) {
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		key, value = of(n)
@@ -335,7 +338,8 @@ func annotateNode(ctx context.Context, c client.Client, n corev1.Node, of func(c
 	return key, value, nil
 }
 
-// patchAnnotation sets one annotation; an empty value removes it. If n has a resourceVersion, any other change of the Node since is a conflict.
+// patchAnnotation sets one annotation; an empty value removes it. If n has a resourceVersion, any other change of the
+// Node since is a conflict.
 func patchAnnotation(ctx context.Context, c client.Client, n corev1.Node, key, value string) error {
 	change := map[string]any{key: nil}
 	if value != "" {

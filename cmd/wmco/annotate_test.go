@@ -120,7 +120,7 @@ func TestVerbsSetTheAnnotationThatTheyPrint(t *testing.T) {
 		api.refused = c.refused
 		var out, said bytes.Buffer
 		now := func() time.Time { return time.Date(2026, 6, 3, 0, 0, 0, 0, time.UTC) }
-		status := execute(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &said, now: now}, strings.Fields(c.line))
+		status := runCommand(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &said, now: now}, strings.Fields(c.line))
 		if status != c.status || out.String() != c.stdout || c.status != cli.ExitDone && said.Len() == 0 {
 			t.Errorf("%s: status %d, want %d\n%s%s", c.line, status, c.status, out.String(), said.String())
 		}
@@ -138,7 +138,7 @@ func TestAConfirmationKeepsThatOfAnother(t *testing.T) {
 	other.SetResourceVersion("8")
 	api.changed = &other
 	var out, said bytes.Buffer
-	status := execute(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &said, now: time.Now}, strings.Fields("confirm win-a --input mirrors"))
+	status := runCommand(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &said, now: time.Now}, strings.Fields("confirm win-a --input mirrors"))
 	want := []string{`win-a {"metadata":{"annotations":{"` + confirm + `":"settings,mirrors"},"resourceVersion":"8"}}`}
 	if diff := cmp.Diff(want, api.patches); diff != "" || status != cli.ExitDone || out.String() != "node/win-a annotated: "+confirm+"=settings,mirrors\n" {
 		t.Errorf("status %d\n%s%s(-want +got):\n%s", status, out.String(), said.String(), diff)
@@ -162,7 +162,7 @@ func TestAdoptIsForNodesThatWait(t *testing.T) {
 		api := newPatchedAPI(t)
 		api.Objects = append(api.Objects, nodeObject("win-old", "windows", map[string]any{domain + "version": "11.0.0-4f0a7c1"}))
 		var out, said bytes.Buffer
-		status := execute(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &said, now: time.Now}, strings.Fields(line))
+		status := runCommand(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &said, now: time.Now}, strings.Fields(line))
 		if status != want.status || !strings.Contains(said.String(), want.said) {
 			t.Errorf("%s: status %d\n%s%s", line, status, out.String(), said.String())
 		}

@@ -51,31 +51,52 @@ Without --payload, the executables must be on the hosts already; a node of an op
 for it, where the cluster is among the inputs. A bundle without the keys with which the operator signs, as inputs of files alone have
 none, is refused on a host that has them (--remove-signing-keys). Inputs without the values of secrets, such as a must-gather,
 are refused: stand-ins never reach a host.` +
-			cli.ExitHelp("0  every host has its desired state", "2  usage, or inputs with findings of severity error, or a plan that is refused: nothing was done there", "3  the cluster or a host cannot be reached, or refuses the login", "4  a host was changed in part, or its result is not known: run it again", "5  a host was rolled back", "130  interrupted") +
+			cli.ExitHelp(
+				"0  every host has its desired state",
+				"2  usage, or inputs with findings of severity error, or a plan that is refused: nothing was done there",
+				"3  the cluster or a host cannot be reached, or refuses the login",
+				"4  a host was changed in part, or its result is not known: run it again",
+				"5  a host was rolled back", "130  interrupted",
+			) +
 			"\nOver several hosts the most severe status wins: 2, 4, 5, 3, 0.",
 		Example: `  wmco apply --from cluster --payload bin/payload --host 10.0.0.5 --identity key
   wmco apply --from must-gather --host capi@win-1:2222 --host capi@win-2 --node-program wmco-node.exe --dry-run`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), a) },
 	}
-	f.inputFlags.add(cmd)
-	f.hostFlags.add(cmd)
+	f.inputFlags.addFlags(cmd)
+	f.hostFlags.addFlags(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&f.options.DryRun, "dry-run", false, "print what would be done, and stop before the first write (the node agent is copied all the same)")
+	flags.BoolVar(
+		&f.options.DryRun, "dry-run", false,
+		"print what would be done, and stop before the first write (the node agent is copied all the same)",
+	)
 	flags.StringVar(&f.impact, "max-impact", "", "refuse a plan with a higher impact: none, restart, drain or reboot")
 	flags.BoolVar(&f.options.ChangeNode, "change-node", false, "give a host the bundle of another node than the one that it is")
-	flags.StringVar(&f.reset, "reset", "", "give the host of this node, which does not exist any more, a bundle to join with: what runs there is stopped")
-	flags.BoolVar(&f.options.RemoveSigningKeys, "remove-signing-keys", false, "accept bundles without signing keys on hosts that have some: their node agents then accept what no operator has signed")
+	flags.StringVar(
+		&f.reset, "reset", "",
+		"give the host of this node, which does not exist any more, a bundle to join with: what runs there is stopped",
+	)
+	flags.BoolVar(
+		&f.options.RemoveSigningKeys, "remove-signing-keys", false,
+		"accept bundles without signing keys on hosts that have some: their node agents then accept what no operator has signed",
+	)
 	flags.BoolVar(&f.options.Reboot, "reboot", false, "reboot hosts where a change needs it")
-	flags.DurationVar(&f.options.ConfirmWithin, "confirm-within", defaultConfirm, "roll back unless a new connection reaches the host within this time; 0 needs no confirmation")
+	flags.DurationVar(
+		&f.options.ConfirmWithin, "confirm-within", defaultConfirm,
+		"roll back unless a new connection reaches the host within this time; 0 needs no confirmation",
+	)
 	flags.DurationVar(&f.options.Wait, "wait", time.Minute, "how long to wait for another run on the same host")
-	flags.BoolVar(&f.anyVersion, "allow-unsupported-version", false, "apply to a cluster whose version this release does not support")
+	flags.BoolVar(
+		&f.anyVersion, "allow-unsupported-version", false,
+		"apply to a cluster whose version this release does not support",
+	)
 	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON)
 	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{needsObjects(), needsHosts(), needsProgram()}, Alone: [][]string{oneChoice()}})
 	return cmd
 }
 
-// check completes the options, and refuses those that are not valid.
-func (f *applyFlags) check() error {
+// checkOptions completes the options, and refuses those that are not valid.
+func (f *applyFlags) checkOptions() error {
 	f.options.MaxImpact = bundle.Impact(f.impact)
 	if f.impact != "" && f.options.MaxImpact.Rank() > bundle.ImpactReboot.Rank() {
 		return cli.UsageError("--max-impact %s: none, restart, drain or reboot", f.impact)
@@ -87,19 +108,19 @@ func (f *applyFlags) check() error {
 }
 
 func (f *applyFlags) run(ctx context.Context, a app) error {
-	if err := f.check(); err != nil {
+	if err := f.checkOptions(); err != nil {
 		return err
 	}
-	o, err := f.open(ctx, a)
+	o, err := f.openHosts(ctx, a)
 	if err != nil {
-		return unchanged(ctx, err)
+		return unchangedError(ctx, err)
 	}
 	if err := f.checkInputs(a, o.inputs.Findings); err != nil {
 		return err
 	}
 	defer cli.Orderly(ctx)()
 	progress := newProgress(a, f.format, o.all)
-	results := f.apply(ctx, a, o, progress)
+	results := f.applyToHosts(ctx, a, o, progress)
 	progress.end()
 	if err := o.client.Close(); err != nil {
 		return err
@@ -111,14 +132,17 @@ func (f *applyFlags) run(ctx context.Context, a app) error {
 		}
 		switch {
 		case middle > 0:
-			cli.Printf(a.stderr, "interrupted; in the middle of a change, which goes on without this command: %d of %s\n", middle, bundle.Count(len(o.all), "host"))
+			cli.Printf(
+				a.stderr, "interrupted; in the middle of a change, which goes on without this command: %d of %s\n",
+				middle, bundle.Count(len(o.all), "host"),
+			)
 		case !results.hasEnded():
-			return unchanged(ctx, ctx.Err())
+			return unchangedError(ctx, ctx.Err())
 		}
 	}
-	err = f.print(a, o, results)
+	err = f.printResults(a, o, results)
 	if f.options.DryRun {
-		return unchanged(ctx, err)
+		return unchangedError(ctx, err)
 	}
 	return err
 }
@@ -135,16 +159,17 @@ func (f *applyFlags) checkInputs(a app, findings bundle.Findings) error {
 	}
 	printFindings(a.stderr, palette{}, only)
 	if len(desired.PreviewOnly(only, reason.ClusterVersionUnsupported)) == 0 {
-		return cli.UsageError("no host is changed: this release does not support the cluster's version; --allow-unsupported-version applies nevertheless")
+		return cli.UsageError("no host is changed: this release does not support the cluster's version; " +
+			"--allow-unsupported-version applies nevertheless")
 	}
 	return cli.UsageError("no host is changed: stand-ins would replace secrets; these inputs can be shown, not applied")
 }
 
-// apply works on all hosts.
-func (f *applyFlags) apply(ctx context.Context, a app, o *hosts, progress *progress) *results {
+// applyToHosts works on all hosts.
+func (f *applyFlags) applyToHosts(ctx context.Context, a app, o *hosts, progress *progress) *results {
 	all := newResults()
 	defer o.confirms.Close() //nolint:errcheck // it keeps no connections
-	o.each(ctx, func(ctx context.Context, m *remote.Agent, h *host) error {
+	o.forEachHost(ctx, func(ctx context.Context, m *remote.Agent, h *host) error {
 		var impact bundle.Impact
 		var confirming sync.WaitGroup
 		var clock sync.Once
@@ -162,7 +187,9 @@ func (f *applyFlags) apply(ctx context.Context, a app, o *hosts, progress *progr
 			impact = cmp.Or(e.Impact, impact)
 			if e.Event == applier.EventConfirm {
 				confirming.Go(func() {
-					o.confirms.AgentFor(h.target).ConfirmReachable(applying, h.request.Manifest.Digest, func(err error) { progress.note(h.target, confirmNote(err)) })
+					o.confirms.AgentFor(h.target).ConfirmReachable(applying, h.request.Manifest.Digest, func(err error) {
+						progress.note(h.target, confirmNote(err))
+					})
 				})
 			}
 		})
@@ -202,13 +229,13 @@ func contentError(err error) error {
 	return err
 }
 
-// print prints the results, and returns the status.
-func (f *applyFlags) print(a app, o *hosts, results *results) error {
+// printResults prints the results, and returns the status.
+func (f *applyFlags) printResults(a app, o *hosts, results *results) error {
 	status := cli.ExitDone
 	for _, h := range o.all {
 		status = moreSevere(status, applyStatus(results.events[h.target].Result, h.err))
 	}
-	printFindings(a.stderr, palette{}, o.findings())
+	printFindings(a.stderr, palette{}, o.allFindings())
 	if f.format == cli.Text {
 		if err := f.printTable(a, o, results); err != nil {
 			return err
@@ -230,7 +257,10 @@ func (f *applyFlags) printTable(a app, o *hosts, results *results) error {
 	cli.Printf(w, "HOST\tNODE\tRESULT\tIMPACT\tWRITTEN\tRESTARTED\n")
 	for _, h := range o.all {
 		e := results.events[h.target]
-		cli.Printf(w, "%s\t%s\t%s\t%s\t%d\t%d\n", h.target, h.node.ID(), f.resultText(e, h.err), cmp.Or(string(e.Impact), "-"), e.Written, e.Restarted)
+		cli.Printf(
+			w, "%s\t%s\t%s\t%s\t%d\t%d\n", h.target, h.node.ID(), f.resultText(e, h.err),
+			cmp.Or(string(e.Impact), "-"), e.Written, e.Restarted,
+		)
 	}
 	return w.Flush()
 }
@@ -239,11 +269,11 @@ func (f *applyFlags) resultText(e applier.Event, err error) string {
 	switch {
 	case err != nil:
 		return "no result"
-	case e.Result == applier.ResultReboot && f.reboots():
+	case e.Result == applier.ResultReboot && f.rebootsHosts():
 		return "rebooting: apply again when it is back"
 	case e.Result == applier.ResultReboot:
 		return "waits for a reboot: reboot it and apply again"
-	case len(e.RebootPending) > 0 && f.reboots() && (e.Result == applier.ResultSame || e.Result == applier.ResultApplied):
+	case len(e.RebootPending) > 0 && f.rebootsHosts() && (e.Result == applier.ResultSame || e.Result == applier.ResultApplied):
 		return string(e.Result) + ", rebooting"
 	case len(e.RebootPending) > 0:
 		return string(e.Result) + ", a reboot is pending"
@@ -251,8 +281,8 @@ func (f *applyFlags) resultText(e applier.Event, err error) string {
 	return string(e.Result)
 }
 
-// reboots reports whether hosts are rebooted where something waits for it.
-func (f *applyFlags) reboots() bool {
+// rebootsHosts reports whether hosts are rebooted where something waits for it.
+func (f *applyFlags) rebootsHosts() bool {
 	return f.options.Reboot && applier.CheckImpact(bundle.ImpactReboot, f.options.MaxImpact) == nil
 }
 
@@ -264,15 +294,15 @@ func (f *applyFlags) printEnd(a app, t remote.Target, e applier.Event) {
 		for _, line := range e.Log.Lines {
 			cli.Printf(a.stderr, "  log of %s: %s\n", e.Log.Service, line)
 		}
-		if fix := f.fix(e); fix != "" {
+		if fix := f.fixFor(e); fix != "" {
 			cli.Printf(a.stderr, "  fix: %s\n", fix)
 		}
 	case applier.ResultSame, applier.ResultApplied, applier.ResultPlanned, applier.ResultReboot, applier.ResultHandedOver:
 	}
 }
 
-// fix returns what to do about a result; empty where its message says that.
-func (f *applyFlags) fix(e applier.Event) string {
+// fixFor returns what to do about a result; empty where its message says that.
+func (f *applyFlags) fixFor(e applier.Event) string {
 	switch {
 	case e.DiskFull:
 		return "free space on drive C: of the host, for example from images that no container uses, and apply again"

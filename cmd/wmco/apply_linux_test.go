@@ -126,7 +126,7 @@ func (o *overSSH) run(t *testing.T, stdin io.Reader, line []string) answer {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	a := app{stdin: stdin, stdout: &stdout, stderr: &stderr, now: time.Now, version: "test"}
-	status := execute(t.Context(), a, o.line(line))
+	status := runCommand(t.Context(), a, o.line(line))
 	return answer{status, stdout.String(), stderr.String()}
 }
 

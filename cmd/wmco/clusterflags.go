@@ -14,15 +14,19 @@ type clusterFlags struct {
 	namespace string
 }
 
-// add adds the flags to a command that reads the objects of the operator.
-func (f *clusterFlags) add(cmd *cobra.Command) {
+// addFlags adds the flags to a command that reads the objects of the operator.
+func (f *clusterFlags) addFlags(cmd *cobra.Command) {
 	f.addKubeconfig(cmd)
 	addNamespace(cmd, &f.namespace)
 }
 
-// addNamespace adds the flag for the operator's namespace. Its default is too long a word for the column that pflag would write it in.
+// addNamespace adds the flag for the operator's namespace. Its default is too long a word for the column that pflag
+// would write it in.
 func addNamespace(cmd *cobra.Command, namespace *string) {
-	cmd.Flags().StringVarP(namespace, "namespace", "n", gather.OperatorNamespace, "namespace of the operator (default "+gather.OperatorNamespace+")")
+	cmd.Flags().StringVarP(
+		namespace, "namespace", "n", gather.OperatorNamespace,
+		"namespace of the operator (default "+gather.OperatorNamespace+")",
+	)
 	cmd.Flags().Lookup("namespace").DefValue = ""
 }
 
@@ -35,7 +39,10 @@ func (f *clusterFlags) addKubeconfig(cmd *cobra.Command) {
 	flags.StringVar(&f.kube.User, "user", "", "user of the kubeconfig, in place of the context's")
 	flags.StringVar(&f.kube.As, "as", "", "user to impersonate, such as system:serviceaccount:NAMESPACE:NAME")
 	flags.StringArrayVar(&f.kube.AsGroups, "as-group", nil, "group to impersonate; repeatable")
-	flags.StringVar(&f.kube.RequestTimeout, "request-timeout", "", "how long a request to the API server may take, such as 10s (0: no limit)")
+	flags.StringVar(
+		&f.kube.RequestTimeout, "request-timeout", "",
+		"how long a request to the API server may take, such as 10s (0: no limit)",
+	)
 	for name, values := range map[string]func() []string{"context": f.contextNames, "cluster": f.clusterNames, "user": f.userNames} {
 		_ = cmd.RegisterFlagCompletionFunc(name, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return values(), cobra.ShellCompDirectiveNoFileComp

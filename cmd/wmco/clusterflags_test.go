@@ -55,7 +55,7 @@ func twoClusters(t *testing.T) *asked {
 func runLine(t *testing.T, line string) (status int, stdout, stderr string) {
 	t.Helper()
 	var out, said bytes.Buffer
-	status = execute(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &said, now: time.Now}, strings.Fields(line))
+	status = runCommand(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &said, now: time.Now}, strings.Fields(line))
 	return status, out.String(), said.String()
 }
 

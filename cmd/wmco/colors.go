@@ -34,7 +34,8 @@ func (p palette) printDiff(w io.Writer, text string) error {
 	return err
 }
 
-// diffColor is the colour of a line: entries and findings stand at the left, the lines of a difference six characters further.
+// diffColor is the colour of a line: entries and findings stand at the left, the lines of a difference six characters
+// further.
 func diffColor(line string) string {
 	within, isWithin := strings.CutPrefix(line, "      ")
 	switch {
@@ -56,7 +57,8 @@ func diffColor(line string) string {
 	return ""
 }
 
-// printStates prints the table of nodes. The state of each is coloured after the columns are aligned: a colour has no width.
+// printStates prints the table of nodes. The state of each is coloured after the columns are aligned: a colour has no
+// width.
 func (p palette) printStates(w io.Writer, table string, now fleet.Fleet) error {
 	lines := strings.SplitAfter(table, "\n")
 	for i, r := range now.Nodes {

@@ -23,7 +23,7 @@ func TestColorsAreOnTerminalsOnly(t *testing.T) {
 	now := func() time.Time { return time.Date(2026, 6, 3, 0, 0, 0, 0, time.UTC) }
 	answer := func(color bool, args ...string) string {
 		var out, said bytes.Buffer
-		if status := execute(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &said, now: now, color: color, version: "0.1.0"}, args); status != cli.ExitDiffers {
+		if status := runCommand(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &said, now: now, color: color, version: "0.1.0"}, args); status != cli.ExitDiffers {
 			t.Fatalf("%q: status %d\n%s", args, status, said.String())
 		}
 		return out.String()

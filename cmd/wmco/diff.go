@@ -33,7 +33,8 @@ type diffFlags struct {
 func diffCommand(a app) *cobra.Command {
 	var f diffFlags
 	cmd := &cobra.Command{
-		Use:   "diff --from PATH|-|cluster[:CONTEXT] (--against PATH ... | --golden DIR | --host [USER@]ADDR[:PORT] ...) [--node NAME | --instance ADDRESS | --all]",
+		Use: "diff --from PATH|-|cluster[:CONTEXT] (--against PATH ... | --golden DIR | --host " +
+			"[USER@]ADDR[:PORT] ...) [--node NAME | --instance ADDRESS | --all]",
 		Short: "Show what would change on Windows nodes, what it costs, and which objects caused it",
 		Long: `Compare the desired state of nodes by --from with an earlier one: by other objects (--against, as --from), by a folder that
 render --out wrote (also --against), or by a golden folder (--golden); or with the state of hosts (--host, over SSH). Every
@@ -46,19 +47,27 @@ Against a live cluster, the rollout of the change is predicted: which nodes rest
 order, and how long it takes by the turns that nodes have behind them. It is the way from what the nodes have, which is read from the
 layers that the operator has published; without the right to list Secrets in its namespace, from the objects.
 Nodes that wait for adoption are named, with what their adoption changes where the operator has looked at the host.` +
-			cli.ExitHelp("0  nothing differs", "1  something differs", "2  usage, inputs with findings of severity error, or a change that adds findings of --fail-on", "3  the cluster or a host cannot be reached, or a host has no node agent", "4  records on a host cannot be read, or a file is locked: run it again", "130  interrupted"),
+			cli.ExitHelp(
+				"0  nothing differs", "1  something differs",
+				"2  usage, inputs with findings of severity error, or a change that adds findings of --fail-on",
+				"3  the cluster or a host cannot be reached, or a host has no node agent",
+				"4  records on a host cannot be read, or a file is locked: run it again", "130  interrupted",
+			),
 		Example: `  wmco diff --from cluster --from new-mirrors.yaml --against cluster
   wmco diff --from must-gather-today --against must-gather-yesterday -o markdown
   wmco diff --from manifests --golden windows-nodes
   wmco diff --from cluster --host 10.0.0.5 --node-program wmco-node.exe`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), a) },
 	}
-	f.inputFlags.add(cmd)
-	f.hostFlags.add(cmd)
+	f.inputFlags.addFlags(cmd)
+	f.hostFlags.addFlags(cmd)
 	f.addInstall(cmd)
-	cmd.Flags().StringArrayVar(&f.against, "against", nil, "what to compare with: objects as for --from, or a folder that render --out wrote; repeatable")
+	cmd.Flags().StringArrayVar(
+		&f.against, "against", nil,
+		"what to compare with: objects as for --from, or a folder that render --out wrote; repeatable",
+	)
 	cmd.Flags().StringVar(&f.golden, "golden", "", "compare with the want/ of a golden folder")
-	f.failOn.add(cmd, bundle.SeverityError)
+	f.failOn.addFlag(cmd, bundle.SeverityError)
 	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON, cli.Markdown)
 	sides := []string{"against", "golden", "host"}
 	program := needsProgram()
@@ -77,18 +86,18 @@ Nodes that wait for adoption are named, with what their adoption changes where t
 
 func (f *diffFlags) run(ctx context.Context, a app) error {
 	if len(f.hosts) > 0 {
-		return f.observe(ctx, a)
+		return f.diffHosts(ctx, a)
 	}
 	return answerRefused(a, f.format, f.compareSides(ctx, a))
 }
 
 // compareSides compares with the other side that the flags name.
 func (f *diffFlags) compareSides(ctx context.Context, a app) error {
-	hosts, after, err := f.side(ctx, a)
+	hosts, after, err := f.renderAfter(ctx, a)
 	if err != nil {
 		return err
 	}
-	side, expected, err := f.before(ctx, a, after)
+	side, expected, err := f.renderBefore(ctx, a, after)
 	if err != nil {
 		return err
 	}
@@ -96,37 +105,37 @@ func (f *diffFlags) compareSides(ctx context.Context, a app) error {
 	omitKeys(side)
 	r := reviewed{Review: review.Compare(side, nodes)}
 	if expected.reader != nil {
-		if r.Rollout, err = expected.forecast(ctx, a, hosts, after); err != nil {
+		if r.Rollout, err = expected.forecastRollout(ctx, a, hosts, after); err != nil {
 			return err
 		}
 	}
 	return printReview(a, f.format, r, f.failOn)
 }
 
-// observe compares with the state of hosts.
-func (f *diffFlags) observe(ctx context.Context, a app) error {
+// diffHosts compares with the state of hosts.
+func (f *diffFlags) diffHosts(ctx context.Context, a app) error {
 	if f.format == cli.Markdown {
 		return cli.UsageError("-o %s goes with --against and --golden; --host has text and json", f.format)
 	}
 	return f.compare(ctx, a, f.format, (*remote.Agent).Observe)
 }
 
-// side renders the nodes of --from.
-func (f *diffFlags) side(ctx context.Context, a app) (*desired.Hosts, []desired.Rendered, error) {
+// renderAfter renders the nodes of --from.
+func (f *diffFlags) renderAfter(ctx context.Context, a app) (*desired.Hosts, []desired.Rendered, error) {
 	inputs := f.inputFlags
 	inputs.keyless = true // no change decides the keys, and a forecast keeps those that nodes have
-	inputs.all = !inputs.chosen()
-	hosts, err := inputs.read(ctx, a, nil)
+	inputs.all = !inputs.hostChosen()
+	hosts, err := inputs.readHosts(ctx, a, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	nodes, err := inputs.choose(hosts)
+	nodes, err := inputs.chooseHosts(hosts)
 	if err != nil {
 		return nil, nil, err
 	}
 	list, findings, err := hosts.RenderBundles(nodes)
 	if err == nil && findings.Refused() {
-		err = refused(a, "", findings)
+		err = refusedInputs(a, "", findings)
 	}
 	return hosts, list, err
 }
@@ -138,11 +147,11 @@ type live struct {
 	before    []desired.Rendered
 }
 
-// before is the side to compare with, and its cluster if it is one.
-func (f *diffFlags) before(ctx context.Context, a app, after []desired.Rendered) ([]review.Node, live, error) {
+// renderBefore is the side to compare with, and its cluster if it is one.
+func (f *diffFlags) renderBefore(ctx context.Context, a app, after []desired.Rendered) ([]review.Node, live, error) {
 	if f.golden != "" {
 		nodes, err := goldenNodes(f.golden)
-		return f.only(nodes, after), live{}, err
+		return f.chosenNode(nodes, after), live{}, err
 	}
 	if len(f.against) == 1 && !isLive(f.against[0]) {
 		nodes, err := golden.Previewed(f.against[0])
@@ -150,12 +159,12 @@ func (f *diffFlags) before(ctx context.Context, a app, after []desired.Rendered)
 			return nil, live{}, fmt.Errorf("reading %q: %w", f.against[0], err)
 		}
 		if err == nil && len(nodes) > 0 {
-			return f.only(nodes, after), live{}, nil
+			return f.chosenNode(nodes, after), live{}, nil
 		}
 	}
 	other := *f
 	other.from = f.against
-	_, before, err := other.side(ctx, a)
+	_, before, err := other.renderAfter(ctx, a)
 	if err != nil {
 		return nil, live{}, err
 	}
@@ -176,8 +185,10 @@ func omitKeys(nodes []review.Node) {
 	}
 }
 
-// forecast predicts the rollout of the change.
-func (l live) forecast(ctx context.Context, a app, hosts *desired.Hosts, after []desired.Rendered) (*forecast.Forecast, error) {
+// forecastRollout predicts the rollout of the change.
+func (l live) forecastRollout(
+	ctx context.Context, a app, hosts *desired.Hosts, after []desired.Rendered,
+) (*forecast.Forecast, error) {
 	f, findings, err := forecast.Make(ctx, l.reader, forecast.Change{
 		Before: l.before, After: after, Platform: hosts.Cluster.Platform, Settings: hosts.Cluster.Settings, Namespace: l.namespace, Now: a.now(),
 	})
@@ -185,18 +196,20 @@ func (l live) forecast(ctx context.Context, a app, hosts *desired.Hosts, after [
 	case err != nil:
 		return nil, &gather.UnreachableError{Err: fmt.Errorf("reading what nodes have: %w", err)}
 	case findings.Refused():
-		return nil, refused(a, "", findings)
+		return nil, refusedInputs(a, "", findings)
 	}
 	return &f, nil
 }
 
-// only keeps the chosen node of a preview of several.
-func (f *diffFlags) only(nodes []review.Node, after []desired.Rendered) []review.Node {
-	if !f.chosen() || len(nodes) < 2 {
+// chosenNode keeps the chosen node of a preview of several.
+func (f *diffFlags) chosenNode(nodes []review.Node, after []desired.Rendered) []review.Node {
+	if !f.hostChosen() || len(nodes) < 2 {
 		return nodes
 	}
 	return slices.DeleteFunc(nodes, func(n review.Node) bool {
-		return !slices.ContainsFunc(after, func(a desired.Rendered) bool { return n.Name == a.Node.ID() || n.Name == a.Node.Address })
+		return !slices.ContainsFunc(after, func(a desired.Rendered) bool {
+			return n.Name == a.Node.ID() || n.Name == a.Node.Address
+		})
 	})
 }
 
@@ -218,7 +231,8 @@ func answerRefused(a app, f cli.Format, err error) error {
 	return cmp.Or(cli.WriteJSON(a.stdout, reviewed{Review: r}), err)
 }
 
-// printReview answers with a review. Findings that the change adds and --fail-on names are status 2, differences status 1.
+// printReview answers with a review. Findings that the change adds and --fail-on names are status 2, differences status
+// 1.
 func printReview(a app, f cli.Format, r reviewed, limit failOn) error {
 	var text string
 	var err error

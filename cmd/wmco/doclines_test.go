@@ -105,7 +105,7 @@ func tryDocLines(t *testing.T, platform string, lines map[string]string) {
 	now := func() time.Time { return time.Date(2026, 6, 3, 0, 0, 0, 0, time.UTC) }
 	try := func(args ...string) (int, string) {
 		var out, said bytes.Buffer
-		status := execute(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &said, now: now, version: "0.1.0"}, args)
+		status := runCommand(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &said, now: now, version: "0.1.0"}, args)
 		return status, said.String()
 	}
 	if status, said := try("golden", "update", "windows"); status != cli.ExitDone {

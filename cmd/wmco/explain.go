@@ -72,7 +72,7 @@ func listExplainable(a app, f cli.Format) error {
 }
 
 func explainWord(a app, f cli.Format, name string) error {
-	x, ok, err := explained(name)
+	x, ok, err := lookUpExplanation(name)
 	switch {
 	case err != nil:
 		return err
@@ -100,8 +100,8 @@ func explainWord(a app, f cli.Format, name string) error {
 	return nil
 }
 
-// explained looks a reason or a setting up, whatever the case of its letters.
-func explained(name string) (x explanation, ok bool, err error) {
+// lookUpExplanation looks a reason or a setting up, whatever the case of its letters.
+func lookUpExplanation(name string) (x explanation, ok bool, err error) {
 	if e, where, ok := reason.Find(name); ok {
 		return explanation{Reason: e.Reason, Severity: e.Severity, Meaning: e.Meaning, Fix: e.Fix, where: where}, true, nil
 	}

@@ -36,20 +36,23 @@ func (f *failOn) Set(s string) error {
 // Type is what help calls the value.
 func (f *failOn) Type() string { return "SEVERITY" }
 
-// add adds the flag to a command.
-func (f *failOn) add(cmd *cobra.Command, standard bundle.Severity) {
+// addFlag adds the flag to a command.
+func (f *failOn) addFlag(cmd *cobra.Command, standard bundle.Severity) {
 	*f = failOn(standard)
-	cmd.Flags().Var(f, "fail-on", "end with status 2 at findings of this severity or a higher one: "+strings.Join(severityNames(), ", "))
+	cmd.Flags().Var(
+		f, "fail-on",
+		"end with status 2 at findings of this severity or a higher one: "+strings.Join(severityNames(), ", "),
+	)
 	_ = cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(severityNames(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// judge refuses findings of the severity.
-func (f *failOn) judge(findings bundle.Findings) error {
+// checkFindings refuses findings of the severity.
+func (f *failOn) checkFindings(findings bundle.Findings) error {
 	grave := findings.Open().AtLeast(bundle.Severity(*f))
 	if len(grave) == 0 {
 		return nil
 	}
-	return cli.UsageError("%s (--fail-on %s)", severities(grave), *f)
+	return cli.UsageError("%s (--fail-on %s)", severityText(grave), *f)
 }
 
 // judgeChange refuses a change that adds findings of the severity.

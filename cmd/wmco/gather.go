@@ -32,16 +32,16 @@ type gatherFlags struct {
 	format    cli.Format
 }
 
-// sinceFlag is a flag that says how far back logs go, and the variable that `oc adm must-gather` sets for its entry point
-// (openshift/enhancements, enhancements/oc/must-gather.md).
+// sinceFlag is a flag that says how far back logs go, and the variable that `oc adm must-gather` sets for its entry
+// point (openshift/enhancements, enhancements/oc/must-gather.md).
 type sinceFlag struct{ flag, variable string }
 
 func sinceFlags() []sinceFlag {
 	return []sinceFlag{{"since", "MUST_GATHER_SINCE"}, {"since-time", "MUST_GATHER_SINCE_TIME"}}
 }
 
-// begin returns the time from which on logs of Pods are wanted, a zero one for all.
-func (f *gatherFlags) begin(now time.Time) (time.Time, error) {
+// logsSince returns the time from which on logs of Pods are wanted, a zero one for all.
+func (f *gatherFlags) logsSince(now time.Time) (time.Time, error) {
 	switch {
 	case f.since < 0:
 		return time.Time{}, fmt.Errorf("--since %s is negative: give a time such as 2h", f.since)
@@ -69,7 +69,10 @@ what could not be had, and why.
 
 It is the entry point of "oc adm must-gather --image" with the operator's image. The folder is read by --from of status, render,
 validate and diff. The cluster is that of KUBECONFIG, of ~/.kube/config, or of the Pod's service account.` +
-			cli.ExitHelp("0  done; missing.txt may have what was not there", "2  usage, or a folder that cannot be written", "3  the cluster cannot be reached", "130  interrupted"),
+			cli.ExitHelp(
+				"0  done; missing.txt may have what was not there", "2  usage, or a folder that cannot be written",
+				"3  the cluster cannot be reached", "130  interrupted",
+			),
 		Example: `  oc adm must-gather --image=$(oc get deployment windows-machine-config-operator -n openshift-windows-machine-config-operator \
     -o jsonpath='{.spec.template.spec.containers[0].image}')
   wmco gather --out windows && wmco status --from windows`,
@@ -78,7 +81,7 @@ validate and diff. The cluster is that of KUBECONFIG, of ~/.kube/config, or of t
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.out, "out", mustgather.DefaultDir, "folder to write to")
-	f.add(cmd)
+	f.addFlags(cmd)
 	flags.DurationVar(&f.since, "since", 0, "of the logs of Pods, only lines that are newer, such as 2h (default: all)")
 	flags.StringVar(&f.sinceTime, "since-time", "", "of the logs of Pods, only lines after this time (RFC 3339)")
 	cmd.MarkFlagsMutuallyExclusive("since", "since-time")
@@ -87,7 +90,7 @@ validate and diff. The cluster is that of KUBECONFIG, of ~/.kube/config, or of t
 }
 
 func (f *gatherFlags) run(ctx context.Context, a app) error {
-	begin, err := f.begin(a.now())
+	begin, err := f.logsSince(a.now())
 	if err != nil {
 		return err
 	}
@@ -119,14 +122,18 @@ func (f *gatherFlags) run(ctx context.Context, a app) error {
 	return nil
 }
 
-// logsOf returns what reads logs through the API server. Of a file on a node, the kubelet sends the end alone: it serves ranges
-// (net/http.FileServer). No redirect is followed: the API server passes on that of a kubelet (k8s.io/kubernetes pkg/registry/core/node/rest, ProxyREST), and
-// client-go adds the token to each request, for whatever host.
+// logsOf returns what reads logs through the API server. Of a file on a node, the kubelet sends the end alone: it
+// serves ranges (net/http.FileServer). No redirect is followed: the API server passes on that of a kubelet
+// (k8s.io/kubernetes pkg/registry/core/node/rest, ProxyREST), and client-go adds the token to each request, for
+// whatever host.
 func logsOf(config *rest.Config) (func(context.Context, string, map[string]string, int64) ([]byte, error), error) {
 	transport, err := rest.TransportFor(config)
 	var clients *kubernetes.Clientset
 	if err == nil {
-		direct := &http.Client{Transport: transport, Timeout: config.Timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		direct := &http.Client{
+			Transport: transport, Timeout: config.Timeout,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
 		clients, err = kubernetes.NewForConfigAndClient(config, direct)
 	}
 	if err != nil {

@@ -163,16 +163,16 @@ func TestAMustGatherIsReadBack(t *testing.T) {
 	dir, from, _ := collected(t, clusterObjects(t, "common", "azure", "traits/machine-config-operator"))
 	var printed bytes.Buffer
 	a := app{stdout: &printed, stderr: &printed, stdin: strings.NewReader(""), now: func() time.Time { return rolloutNoon().AddDate(0, 0, 7) }}
-	if status := execute(t.Context(), a, []string{"status", "--from", dir}); status != 1 || strings.Contains(printed.String(), string(nodestate.NotReporting)) || !strings.Contains(printed.String(), "win-z") {
+	if status := runCommand(t.Context(), a, []string{"status", "--from", dir}); status != 1 || strings.Contains(printed.String(), string(nodestate.NotReporting)) || !strings.Contains(printed.String(), "win-z") {
 		t.Errorf("status %d\n%s", status, printed.String())
 	}
 	printed.Reset()
-	if status := execute(t.Context(), a, []string{"render", "--from", dir, "--all"}); status != 0 || strings.Contains(printed.String(), "InputUnused") || strings.Contains(printed.String(), "DocumentSkipped") {
+	if status := runCommand(t.Context(), a, []string{"render", "--from", dir, "--all"}); status != 0 || strings.Contains(printed.String(), "InputUnused") || strings.Contains(printed.String(), "DocumentSkipped") {
 		t.Errorf("status %d\n%s", status, printed.String())
 	}
 	printed.Reset()
 	a.stderr = io.Discard
-	execute(t.Context(), a, []string{"diff", "--from", dir, "--against", from, "-o", "json"})
+	runCommand(t.Context(), a, []string{"diff", "--from", dir, "--against", from, "-o", "json"})
 	var review struct {
 		Same, Added, Removed []string
 		Groups               []struct{ Changes []bundle.Change }

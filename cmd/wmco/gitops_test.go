@@ -459,7 +459,7 @@ func TestAFileThatIsNoInputIsNotQuoted(t *testing.T) {
 			}
 			for _, args := range [][]string{{"validate", "--golden", dir, "--strict"}, {"golden", "check", dir, "-o", "markdown"}} {
 				var out bytes.Buffer
-				status := execute(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &out, now: time.Now}, args)
+				status := runCommand(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &out, now: time.Now}, args)
 				if strings.Contains(out.String(), "hunter") {
 					t.Errorf("%s of %q by %s, status %d:\n%s", args[0], text, name, status, out.String())
 				}

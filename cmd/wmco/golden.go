@@ -53,14 +53,18 @@ func goldenCheckCommand(a app) *cobra.Command {
 		Long: `Render the golden folder's inputs and compare with want/, byte for byte. Differences are printed as wmco diff does,
 findings that the change adds or resolves first; -o markdown is a comment for a pull request. Files of want/ that were edited
 by hand are named.` +
-			cli.ExitHelp("0  the same", "1  something differs, or there is no want/ yet: wmco golden update DIR", "2  usage, inputs with findings of severity error, a node that is not in the inputs, or a change that adds findings of --fail-on", "130  interrupted"),
+			cli.ExitHelp(
+				"0  the same", "1  something differs, or there is no want/ yet: wmco golden update DIR",
+				"2  usage, inputs with findings of severity error, a node that is not in the inputs, or a change that adds findings of --fail-on",
+				"130  interrupted",
+			),
 		Args: oneFolder().Check,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return answerRefused(a, f, goldenCheck(cmd.Context(), a, f, limit, goldenFolder{args[0], strict}))
 		},
 	}
 	addStrict(cmd, &strict, true)
-	limit.add(cmd, bundle.SeverityWarning)
+	limit.addFlag(cmd, bundle.SeverityWarning)
 	cli.AddFormat(cmd, &f, cli.Text, cli.JSON, cli.Markdown)
 	return cmd
 }
@@ -71,7 +75,11 @@ func goldenUpdateCommand(a app) *cobra.Command {
 		Use:   "update DIR",
 		Short: "Rewrite the want/ of a golden folder",
 		Long: "Render the golden folder's inputs, and make want/ exactly the result." +
-			cli.ExitHelp("0  done", "2  usage, inputs with findings of severity error, a node that is not in the inputs, or no node at all: nothing is written", "130  interrupted"),
+			cli.ExitHelp(
+				"0  done",
+				"2  usage, inputs with findings of severity error, a node that is not in the inputs, or no node at all: nothing is written",
+				"130  interrupted",
+			),
 		Args: oneFolder().Check,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return goldenUpdate(cmd.Context(), a, goldenFolder{args[0], strict})
@@ -100,7 +108,7 @@ func goldenRender(ctx context.Context, a app, folder goldenFolder) ([]desired.Re
 	}
 	list, findings, err := c.Render(hosts)
 	if errors.Is(err, golden.ErrRefused) {
-		return nil, refused(a, "", findings)
+		return nil, refusedInputs(a, "", findings)
 	}
 	return list, err
 }
@@ -124,7 +132,10 @@ func goldenUpdate(ctx context.Context, a app, folder goldenFolder) error {
 		return err
 	}
 	if len(old) > 0 && !golden.HasGroups(old) && golden.HasGroups(golden.Tree(files)) {
-		cli.Printf(a.stderr, "%s had one folder for each node; it has one for each group of equal nodes now\n", golden.WantDir(folder.dir))
+		cli.Printf(
+			a.stderr, "%s had one folder for each node; it has one for each group of equal nodes now\n",
+			golden.WantDir(folder.dir),
+		)
 	}
 	wrote(a, len(list), golden.WantDir(folder.dir))
 	return nil
@@ -136,7 +147,11 @@ func wantTree(a app, dir string, want map[string][]byte, list []desired.Rendered
 	if err != nil || len(want) == 0 || golden.HasGroups(want) || !golden.HasGroups(golden.Tree(files)) {
 		return golden.Tree(files), err
 	}
-	cli.Printf(a.stderr, "%s has one folder for each node: wmco golden update %s writes one for each group of equal nodes, so that fewer files change\n", golden.WantDir(dir), dir)
+	cli.Printf(
+		a.stderr,
+		"%s has one folder for each node: wmco golden update %s writes one for each group of equal nodes, so that fewer files change\n",
+		golden.WantDir(dir), dir,
+	)
 	files, err = golden.Files(list, preview.Options{})
 	return golden.Tree(files), err
 }
@@ -160,7 +175,7 @@ func goldenCheck(ctx context.Context, a app, f cli.Format, limit failOn, folder 
 	before, err := golden.PreviewedTree(want)
 	differences := golden.Differences(want, wanted)
 	if errors.Is(err, preview.ErrNotPreview) {
-		return outdated(a, dir, golden.WantDir(dir)+" was edited by hand", differences)
+		return outdatedError(a, dir, golden.WantDir(dir)+" was edited by hand", differences)
 	}
 	if err != nil {
 		return err
@@ -171,15 +186,16 @@ func goldenCheck(ctx context.Context, a app, f cli.Format, limit failOn, folder 
 	err = printReview(a, f, reviewed{Review: review.Compare(before, after)}, limit)
 	switch {
 	case len(want) == 0 && cli.StatusOf(err) == cli.ExitDiffers:
-		return outdated(a, dir, golden.WantDir(dir)+" does not exist or is empty", nil)
+		return outdatedError(a, dir, golden.WantDir(dir)+" does not exist or is empty", nil)
 	case err != nil || len(differences) == 0:
 		return err
 	}
-	return outdated(a, dir, "no node changes, but files of "+golden.WantDir(dir)+" differ from what is rendered", differences)
+	return outdatedError(a, dir, "no node changes, but files of "+golden.WantDir(dir)+" differ from what is rendered", differences)
 }
 
-// outdated is the end of a check that the review does not explain, or not alone. Each of the differences is printed.
-func outdated(a app, dir, why string, differences []string) error {
+// outdatedError is the end of a check that the review does not explain, or not alone. Each of the differences is
+// printed.
+func outdatedError(a app, dir, why string, differences []string) error {
 	for _, d := range differences {
 		cli.Printf(a.stderr, "%s\n", d)
 	}

@@ -32,11 +32,17 @@ type hostFlags struct {
 // defaultParallel is the number of hosts that are worked on at the same time.
 const defaultParallel = 16
 
-func (f *hostFlags) add(cmd *cobra.Command) {
+func (f *hostFlags) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.hosts, "host", nil, "a host to reach over SSH: [USER@]ADDR[:PORT]; repeatable. The default user is "+remote.DefaultUser)
+	flags.StringArrayVar(
+		&f.hosts, "host", nil,
+		"a host to reach over SSH: [USER@]ADDR[:PORT]; repeatable. The default user is "+remote.DefaultUser,
+	)
 	flags.StringVar(&f.identity, "identity", "", "private key to log in with (default the keys of ssh-agent)")
-	flags.StringVar(&f.knownHosts, "known-hosts", "", "file with host keys; new ones are added (default ~/.ssh/known_hosts, or a file of wmco where that does not exist)")
+	flags.StringVar(
+		&f.knownHosts, "known-hosts", "",
+		"file with host keys; new ones are added (default ~/.ssh/known_hosts, or a file of wmco where that does not exist)",
+	)
 	flags.StringVar(&f.program, "node-program", "", "the wmco-node.exe to copy to hosts (default that of --payload)")
 	flags.IntVar(&f.parallel, "parallel", defaultParallel, "how many hosts to work on at the same time")
 }
@@ -47,11 +53,14 @@ func needsHosts() cli.Need {
 }
 
 func needsProgram() cli.Need {
-	return cli.Need{Flags: []string{"node-program", "payload"}, Text: "name the node agent of the hosts with --node-program wmco-node.exe or --payload DIR"}
+	return cli.Need{
+		Flags: []string{"node-program", "payload"},
+		Text:  "name the node agent of the hosts with --node-program wmco-node.exe or --payload DIR",
+	}
 }
 
-// targets are the hosts that --host names, each once.
-func (f *hostFlags) targets() ([]remote.Target, error) {
+// parseTargets are the hosts that --host names, each once.
+func (f *hostFlags) parseTargets() ([]remote.Target, error) {
 	if f.parallel < 1 {
 		return nil, cli.UsageError("--parallel %d: must be at least 1", f.parallel)
 	}
@@ -74,9 +83,9 @@ func (f *hostFlags) targets() ([]remote.Target, error) {
 	return all, nil
 }
 
-// dialer opens connections with the keys and known hosts of the flags.
-func (f *hostFlags) dialer(ctx context.Context, a app) (ssh.Dialer, error) {
-	signers, err := f.signers(ctx, a)
+// newDialer opens connections with the keys and known hosts of the flags.
+func (f *hostFlags) newDialer(ctx context.Context, a app) (ssh.Dialer, error) {
+	signers, err := f.loadSigners(ctx, a)
 	if err != nil {
 		return ssh.Dialer{}, err
 	}
@@ -88,7 +97,9 @@ func (f *hostFlags) dialer(ctx context.Context, a app) (ssh.Dialer, error) {
 	}
 	pins := ssh.NewKnownHosts(path)
 	if err := pins.Check(); err != nil {
-		return ssh.Dialer{}, cli.UsageError("reading known host keys: %w; fix or remove this line, or give another file with --known-hosts", err)
+		return ssh.Dialer{}, cli.UsageError(
+			"reading known host keys: %w; fix or remove this line, or give another file with --known-hosts", err,
+		)
 	}
 	var line sync.Mutex // hosts are reached at the same time
 	pinned := func(t remote.Target, key cryptossh.PublicKey) {
@@ -102,8 +113,8 @@ func (f *hostFlags) dialer(ctx context.Context, a app) (ssh.Dialer, error) {
 	}, nil
 }
 
-// signers are the keys to log in with.
-func (f *hostFlags) signers(ctx context.Context, a app) ([]cryptossh.Signer, error) {
+// loadSigners are the keys to log in with.
+func (f *hostFlags) loadSigners(ctx context.Context, a app) ([]cryptossh.Signer, error) {
 	if f.identity == "" {
 		signers, err := ssh.AgentSigners()
 		if err != nil {
@@ -111,15 +122,15 @@ func (f *hostFlags) signers(ctx context.Context, a app) ([]cryptossh.Signer, err
 		}
 		return signers, nil
 	}
-	signer, err := ssh.FileSigner(f.identity, func() ([]byte, error) { return f.passphrase(ctx, a) })
+	signer, err := ssh.FileSigner(f.identity, func() ([]byte, error) { return f.askPassphrase(ctx, a) })
 	if err != nil {
 		return nil, cli.UsageError("reading --identity %q: %w", f.identity, err)
 	}
 	return []cryptossh.Signer{signer}, nil
 }
 
-// passphrase asks for the passphrase of --identity on the terminal.
-func (f *hostFlags) passphrase(ctx context.Context, a app) ([]byte, error) {
+// askPassphrase asks for the passphrase of --identity on the terminal.
+func (f *hostFlags) askPassphrase(ctx context.Context, a app) ([]byte, error) {
 	terminal, ok := a.stdin.(*os.File)
 	if !ok || !term.IsTerminal(int(terminal.Fd())) {
 		return nil, errors.New("it has a passphrase and there is no terminal to ask for it: add it to ssh-agent and omit --identity")
@@ -129,8 +140,8 @@ func (f *hostFlags) passphrase(ctx context.Context, a app) ([]byte, error) {
 	return readPassphrase(ctx, int(terminal.Fd()))
 }
 
-// readPassphrase reads a line that the terminal does not show. When the context ends first, as with Ctrl-C, the terminal is
-// restored; the read goes on until the program ends.
+// readPassphrase reads a line that the terminal does not show. When the context ends first, as with Ctrl-C, the
+// terminal is restored; the read goes on until the program ends.
 func readPassphrase(ctx context.Context, fd int) ([]byte, error) {
 	before, err := term.GetState(fd)
 	if err != nil {
@@ -151,13 +162,14 @@ func readPassphrase(ctx context.Context, fd int) ([]byte, error) {
 	}
 }
 
-// newClient returns the hosts, and a client that copies the node agent of a payload to them. Nothing is connected to yet.
+// newClient returns the hosts, and a client that copies the node agent of a payload to them. Nothing is connected to
+// yet.
 func (f *hostFlags) newClient(ctx context.Context, a app, payload string) ([]remote.Target, *remote.Client, error) {
-	targets, err := f.targets()
+	targets, err := f.parseTargets()
 	if err != nil {
 		return nil, nil, err
 	}
-	dialer, err := f.dialer(ctx, a)
+	dialer, err := f.newDialer(ctx, a)
 	if err != nil {
 		return nil, nil, err
 	}

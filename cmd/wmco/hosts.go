@@ -32,7 +32,10 @@ type remoteFlags struct {
 
 // addInstall adds --install, for commands that only compare.
 func (f *remoteFlags) addInstall(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.install, "install", false, "copy the node agent to hosts that lack it; without it, they are reported and nothing is written there")
+	cmd.Flags().BoolVar(
+		&f.install, "install", false,
+		"copy the node agent to hosts that lack it; without it, they are reported and nothing is written there",
+	)
 }
 
 // host is one host with what it should be.
@@ -66,16 +69,16 @@ type hosts struct {
 	inUse map[string]bundle.Bundle
 }
 
-// open reads the inputs and finds the node of each host. No host is reached yet. The caller closes the client.
-func (f *remoteFlags) open(ctx context.Context, a app) (*hosts, error) {
-	targets, err := f.targets()
+// openHosts reads the inputs and finds the node of each host. No host is reached yet. The caller closes the client.
+func (f *remoteFlags) openHosts(ctx context.Context, a app) (*hosts, error) {
+	targets, err := f.parseTargets()
 	if err != nil {
 		return nil, err
 	}
-	if len(targets) > 1 && f.chosen() {
+	if len(targets) > 1 && f.hostChosen() {
 		return nil, cli.UsageError("--node and --instance go with one --host")
 	}
-	dialer, err := f.dialer(ctx, a)
+	dialer, err := f.newDialer(ctx, a)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +90,7 @@ func (f *remoteFlags) open(ctx context.Context, a app) (*hosts, error) {
 	if o.contents, err = desired.PayloadContents(f.payload); err != nil {
 		return nil, err
 	}
-	if err := o.assign(ctx, a, f.inputFlags, targets); err != nil {
+	if err := o.assignNodes(ctx, a, f.inputFlags, targets); err != nil {
 		return nil, err
 	}
 	client := remote.NewObserver
@@ -100,14 +103,14 @@ func (f *remoteFlags) open(ctx context.Context, a app) (*hosts, error) {
 	return o, nil
 }
 
-// assign finds the node of each host. Inputs that objects alone refuse are refused before any host is reached.
-func (o *hosts) assign(ctx context.Context, a app, f inputFlags, targets []remote.Target) error {
-	f.all = !f.chosen()
+// assignNodes finds the node of each host. Inputs that objects alone refuse are refused before any host is reached.
+func (o *hosts) assignNodes(ctx context.Context, a app, f inputFlags, targets []remote.Target) error {
+	f.all = !f.hostChosen()
 	var err error
-	if o.inputs, err = f.read(ctx, a, desired.UserKey()); err != nil {
+	if o.inputs, err = f.readHosts(ctx, a, desired.UserKey()); err != nil {
 		return err
 	}
-	chosen, err := f.choose(o.inputs)
+	chosen, err := f.chooseHosts(o.inputs)
 	if err != nil {
 		return err
 	}
@@ -129,10 +132,12 @@ func (o *hosts) assign(ctx context.Context, a app, f inputFlags, targets []remot
 	findings := slices.Clone(o.inputs.Findings)
 	for _, r := range list {
 		// What is not an error may change with the facts that hosts report.
-		findings = append(findings, slices.DeleteFunc(r.Own, func(f bundle.Finding) bool { return f.Severity != bundle.SeverityError })...)
+		findings = append(findings, slices.DeleteFunc(r.Own, func(f bundle.Finding) bool {
+			return f.Severity != bundle.SeverityError
+		})...)
 	}
 	if findings.Refused() {
-		return refused(a, ", no host is changed", findings.Sorted())
+		return refusedInputs(a, ", no host is changed", findings.Sorted())
 	}
 	for i, n := range nodes {
 		o.all = append(o.all, &host{target: targets[i], node: n})
@@ -140,7 +145,8 @@ func (o *hosts) assign(ctx context.Context, a app, f inputFlags, targets []remot
 	return o.readInUse(ctx, f)
 }
 
-// readInUse reads what is published for the nodes, if inputs without a payload come from a cluster. Executables that are not known then get a finding.
+// readInUse reads what is published for the nodes, if inputs without a payload come from a cluster. Executables that
+// are not known then get a finding.
 func (o *hosts) readInUse(ctx context.Context, f inputFlags) error {
 	cluster, err := f.lastCluster()
 	if err != nil || cluster == nil || f.payload != "" {
@@ -159,7 +165,9 @@ func (o *hosts) readInUse(ctx context.Context, f inputFlags) error {
 	for _, h := range o.all {
 		if text := why[h.node.Name]; text != "" {
 			h.findings = append(h.findings, bundle.Finding{
-				Severity: bundle.SeverityInfo, Reason: reason.ExecutablesUnknown, Node: h.node.ID(), Object: bundle.Ref{Kind: "Node", Name: h.node.Name},
+				Severity: bundle.SeverityInfo, Reason: reason.ExecutablesUnknown, Node: h.node.ID(), Object: bundle.Ref{
+					Kind: "Node", Name: h.node.Name,
+				},
 				Message: "the executables that the node has are not known: " + text, Fix: "give them with --payload",
 			})
 		}
@@ -167,8 +175,8 @@ func (o *hosts) readInUse(ctx context.Context, f inputFlags) error {
 	return nil
 }
 
-// each prepares every host and works on it, without waiting for others, and keeps the error.
-func (o *hosts) each(ctx context.Context, work func(context.Context, *remote.Agent, *host) error) {
+// forEachHost prepares every host and works on it, without waiting for others, and keeps the error.
+func (o *hosts) forEachHost(ctx context.Context, work func(context.Context, *remote.Agent, *host) error) {
 	byTarget := map[remote.Target]*host{}
 	var targets []remote.Target
 	for _, h := range o.all {
@@ -176,7 +184,7 @@ func (o *hosts) each(ctx context.Context, work func(context.Context, *remote.Age
 		targets = append(targets, h.target)
 	}
 	errs := o.client.ForEachHost(ctx, targets, o.parallel, func(ctx context.Context, m *remote.Agent) error {
-		if err := o.prepare(ctx, m, byTarget[m.Target()]); err != nil {
+		if err := o.prepareHost(ctx, m, byTarget[m.Target()]); err != nil {
 			return err
 		}
 		return work(ctx, m, byTarget[m.Target()])
@@ -186,8 +194,8 @@ func (o *hosts) each(ctx context.Context, work func(context.Context, *remote.Age
 	}
 }
 
-// prepare renders what the host should be, with the facts that it reports.
-func (o *hosts) prepare(ctx context.Context, m *remote.Agent, h *host) error {
+// prepareHost renders what the host should be, with the facts that it reports.
+func (o *hosts) prepareHost(ctx context.Context, m *remote.Agent, h *host) error {
 	if o.asks {
 		facts, err := m.Facts(ctx)
 		if err != nil {
@@ -197,14 +205,14 @@ func (o *hosts) prepare(ctx context.Context, m *remote.Agent, h *host) error {
 		h.node, found = desired.WithFacts(h.node, facts, h.target.String())
 		h.findings = append(h.findings, found...)
 	}
-	if err := o.render(h); err != nil {
+	if err := o.renderRequest(h); err != nil {
 		return &cli.ExitError{Status: cli.ExitUsage, Err: err}
 	}
 	return nil
 }
 
-// render makes the request of a host.
-func (o *hosts) render(h *host) error {
+// renderRequest makes the request of a host.
+func (o *hosts) renderRequest(h *host) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	list, _, err := o.inputs.RenderBundles([]render.Node{h.node})
@@ -219,7 +227,7 @@ func (o *hosts) render(h *host) error {
 	}
 	h.findings = append(h.findings, h.rendered.Own...)
 	if h.findings.Refused() {
-		return fmt.Errorf("the facts of the host are refused, it is not changed: %s", counts(h.findings))
+		return fmt.Errorf("the facts of the host are refused, it is not changed: %s", countText(h.findings))
 	}
 	r, err := h.rendered.ArchiveRequest(o.contents)
 	if errors.Is(err, desired.ErrFactsUnknown) {
@@ -229,8 +237,8 @@ func (o *hosts) render(h *host) error {
 	return err
 }
 
-// findings are those of the cluster and of all hosts here.
-func (o *hosts) findings() bundle.Findings {
+// allFindings are those of the cluster and of all hosts here.
+func (o *hosts) allFindings() bundle.Findings {
 	all := slices.Clone(o.inputs.Findings)
 	for _, h := range o.all {
 		all = append(all, h.findings...)
@@ -238,8 +246,8 @@ func (o *hosts) findings() bundle.Findings {
 	return all.Sorted()
 }
 
-// unchanged says that an interrupted command has changed nothing.
-func unchanged(ctx context.Context, err error) error {
+// unchangedError says that an interrupted command has changed nothing.
+func unchangedError(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return err
 	}
@@ -259,8 +267,8 @@ func moreSevere(a, b int) int {
 	return cli.ExitDone
 }
 
-// hostStatus returns the status of an error of a host: unreachable, unless the error says otherwise. Unknown is the status of a command
-// whose end is not known.
+// hostStatus returns the status of an error of a host: unreachable, unless the error says otherwise. Unknown is the
+// status of a command whose end is not known.
 func hostStatus(err error, unknown int) int {
 	var interrupted *remote.InterruptedError
 	var command *remote.CommandError

@@ -120,7 +120,7 @@ func TestASilentHostDoesNotDelayOthers(t *testing.T) {
 		a := o.app(stdout, io.Discard)
 		a.limits = ssh.DefaultLimits()
 		a.limits.Handshake = time.Hour // the silent host does not end by itself
-		done <- execute(t.Context(), a, o.line(args))
+		done <- runCommand(t.Context(), a, o.line(args))
 	}()
 	select {
 	case <-applied:
@@ -335,7 +335,7 @@ func TestAnInterruptedCommandSaysThatNothingChanged(t *testing.T) {
 		time.AfterFunc(2*time.Second, interrupt)
 		var stderr bytes.Buffer
 		args := append([]string{command, "--identity", o.servers[0].KeyFile}, o.hosts()...)
-		status := execute(ctx, o.app(io.Discard, &stderr), o.line(args))
+		status := runCommand(ctx, o.app(io.Discard, &stderr), o.line(args))
 		if status != cli.ExitInterrupted || !strings.HasSuffix(stderr.String(), "wmco: interrupted, no host was changed\n") {
 			t.Errorf("%s: status %d\n%s", command, status, &stderr)
 		}
@@ -443,7 +443,7 @@ func TestConfirmingIsRetried(t *testing.T) {
 	}
 	host, _, _ := net.SplitHostPort(o.servers[0].Address)
 	var stdout bytes.Buffer
-	status := execute(t.Context(), o.app(&stdout, stderr), o.line([]string{
+	status := runCommand(t.Context(), o.app(&stdout, stderr), o.line([]string{
 		"apply", "--identity", o.servers[0].KeyFile, "--confirm-within", "30s", "--instance", host, "--host", o.servers[0].User + "@" + d.address,
 	}))
 	if status != cli.ExitDone || !strings.Contains(stdout.String(), string(applier.ResultApplied)) {

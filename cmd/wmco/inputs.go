@@ -35,13 +35,16 @@ type inputFlags struct {
 	refuseStops bool
 }
 
-func (f *inputFlags) add(cmd *cobra.Command) {
+func (f *inputFlags) addFlags(cmd *cobra.Command) {
 	f.addFrom(cmd)
-	f.clusterFlags.add(cmd)
+	f.clusterFlags.addFlags(cmd)
 	flags := cmd.Flags()
 	addStrict(cmd, &f.strict, false)
 	flags.StringVar(&f.facts, "facts", "", "JSON of the facts that hosts report, as 'wmco-node facts' prints it (- for stdin)")
-	flags.StringVar(&f.payload, "payload", "", "folder that make payload wrote: adds digests and sizes of executables, after every byte of it is checked")
+	flags.StringVar(
+		&f.payload, "payload", "",
+		"folder that make payload wrote: adds digests and sizes of executables, after every byte of it is checked",
+	)
 	flags.StringVar(&f.node, "node", "", "the Windows node of this name")
 	flags.StringVar(&f.instance, "instance", "", "the Windows host at this address, whether it is a node or not")
 	flags.BoolVar(&f.all, "all", false, "every Windows host of the inputs (with --host: those that it names, which is the default)")
@@ -54,11 +57,16 @@ func addStrict(cmd *cobra.Command, strict *bool, standard bool) {
 
 // addFrom adds the one flag of commands that choose no host.
 func (f *inputFlags) addFrom(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.from, "from", nil, "where the objects are: a file or folder (also a must-gather), - for stdin, or cluster[:CONTEXT] for the live cluster (a folder of this name is ./cluster); repeatable, a later one wins for an object of the same name")
+	cmd.Flags().StringArrayVar(
+		&f.from, "from", nil,
+		"where the objects are: a file or folder (also a must-gather), - for stdin, or cluster[:CONTEXT] for the "+
+			"live cluster (a folder of this name is ./cluster); repeatable, a later one wins for an object of the same name",
+	)
 }
 
-// sources returns what reads the sources, and says where a folder is not read because its name is that of the live cluster.
-func (a app) sources(from []string, k gather.Kubeconfig) (r objects.Reader, complete bool, err error) {
+// readerOf returns what reads the sources, and says where a folder is not read because its name is that of the live
+// cluster.
+func (a app) readerOf(from []string, k gather.Kubeconfig) (r objects.Reader, complete bool, err error) {
 	for _, source := range from {
 		if _, ok := gather.IsCluster(source); !ok {
 			continue
@@ -72,28 +80,33 @@ func (a app) sources(from []string, k gather.Kubeconfig) (r objects.Reader, comp
 
 // needsObjects says that a command reads inputs.
 func needsObjects() cli.Need {
-	return cli.Need{Flags: []string{"from"}, Text: "give the objects of a cluster with --from PATH, --from - or --from cluster[:CONTEXT]"}
+	return cli.Need{
+		Flags: []string{"from"},
+		Text:  "give the objects of a cluster with --from PATH, --from - or --from cluster[:CONTEXT]",
+	}
 }
 
 // oneChoice are the flags that choose hosts, of which one is given.
 func oneChoice() []string { return []string{"node", "instance", "all"} }
 
-// chosen reports whether a host is named.
-func (f *inputFlags) chosen() bool { return f.node != "" || f.instance != "" }
+// hostChosen reports whether a host is named.
+func (f *inputFlags) hostChosen() bool { return f.node != "" || f.instance != "" }
 
-// read reads the inputs that the flags name. Without a key, as in previews, secrets are masked.
-func (f *inputFlags) read(ctx context.Context, a app, key bundle.Key) (*desired.Hosts, error) {
+// readHosts reads the inputs that the flags name. Without a key, as in previews, secrets are masked.
+func (f *inputFlags) readHosts(ctx context.Context, a app, key bundle.Key) (*desired.Hosts, error) {
 	facts, err := f.readFacts(a)
 	if err != nil {
 		return nil, err
 	}
-	reader, complete, err := a.sources(f.from, f.kube)
+	reader, complete, err := a.readerOf(f.from, f.kube)
 	if err != nil {
 		return nil, err
 	}
 	keys, unknown, unread := f.signingKeys(ctx)
 	hosts, err := desired.ReadHosts(ctx, desired.Source{
-		Objects: reader, Gather: gather.Options{Namespace: f.namespace, Complete: complete, Facts: facts}, Payload: f.payload, Key: key, Strict: f.strict,
+		Objects: reader, Gather: gather.Options{
+			Namespace: f.namespace, Complete: complete, Facts: facts,
+		}, Payload: f.payload, Key: key, Strict: f.strict,
 		SigningKeys: keys, RefuseStops: f.refuseStops,
 	})
 	if err = cmp.Or(err, unread); err != nil { // the first one says which objects every command needs
@@ -103,7 +116,8 @@ func (f *inputFlags) read(ctx context.Context, a app, key bundle.Key) (*desired.
 	return hosts, nil
 }
 
-// signingKeys returns the public keys of the operator in PEM, or a finding that says why they are not known; neither where no source is a cluster.
+// signingKeys returns the public keys of the operator in PEM, or a finding that says why they are not known; neither
+// where no source is a cluster.
 func (f *inputFlags) signingKeys(ctx context.Context) ([]byte, bundle.Findings, error) {
 	cluster, err := f.lastCluster()
 	if err != nil || cluster == nil || f.keyless {
@@ -140,8 +154,8 @@ func (f *inputFlags) readFacts(a app) ([]bundle.Facts, error) {
 	return bundle.DecodeFacts(a.stdin)
 }
 
-// choose returns the hosts that the flags name; the only host where they name none.
-func (f *inputFlags) choose(hosts *desired.Hosts) ([]render.Node, error) {
+// chooseHosts returns the hosts that the flags name; the only host where they name none.
+func (f *inputFlags) chooseHosts(hosts *desired.Hosts) ([]render.Node, error) {
 	switch {
 	case f.all:
 		return hosts.SelectAll()
@@ -157,13 +171,13 @@ func (f *inputFlags) choose(hosts *desired.Hosts) ([]render.Node, error) {
 	return nodes, err
 }
 
-// render renders the hosts that the flags name.
-func (f *inputFlags) render(ctx context.Context, a app, key bundle.Key) ([]desired.Rendered, bundle.Findings, error) {
-	hosts, err := f.read(ctx, a, key)
+// renderChosen renders the hosts that the flags name.
+func (f *inputFlags) renderChosen(ctx context.Context, a app, key bundle.Key) ([]desired.Rendered, bundle.Findings, error) {
+	hosts, err := f.readHosts(ctx, a, key)
 	if err != nil {
 		return nil, nil, err
 	}
-	nodes, err := f.choose(hosts)
+	nodes, err := f.chooseHosts(hosts)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -177,11 +191,11 @@ type refusedError struct {
 }
 
 func (e *refusedError) Error() string {
-	return "the inputs are refused" + e.what + ": " + counts(e.findings)
+	return "the inputs are refused" + e.what + ": " + countText(e.findings)
 }
 
-// refused prints findings that refuse the inputs. What says what was not done for that.
-func refused(a app, what string, findings bundle.Findings) error {
+// refusedInputs prints findings that refuse the inputs. What says what was not done for that.
+func refusedInputs(a app, what string, findings bundle.Findings) error {
 	printFindings(a.stderr, palette{}, findings)
 	return cli.UsageError("%w", &refusedError{what, findings})
 }

@@ -155,7 +155,7 @@ func TestAskingForAPassphraseEndsWhenTheProgramIsInterrupted(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	go x.whenHidden(t, interrupt)
 	a := app{stdin: x.program, stdout: x.program, stderr: x.program, now: time.Now, version: "test"}
-	status := execute(ctx, a, o.line([]string{"verify", "--identity", file, "--host", "127.0.0.1"}))
+	status := runCommand(ctx, a, o.line([]string{"verify", "--identity", file, "--host", "127.0.0.1"}))
 	if status != cli.ExitInterrupted || x.hides(t) {
 		t.Errorf("status %d, the terminal hides what is typed: %t", status, x.hides(t))
 	}

@@ -156,7 +156,7 @@ func (c *liveCluster) publish(t *testing.T, node *corev1.Node, report published.
 func (c *liveCluster) wmco(t *testing.T, args ...string) answer {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	status := execute(t.Context(), app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, now: time.Now, version: "test"}, args)
+	status := runCommand(t.Context(), app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, now: time.Now, version: "test"}, args)
 	return answer{status, stdout.String(), stderr.String()}
 }
 

@@ -20,7 +20,7 @@ func TestSelfTestOverSSH(t *testing.T) {
 	o.authorize()
 	var stdout, stderr bytes.Buffer
 	a := app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, now: time.Now, version: "test"}
-	status := execute(t.Context(), a, append([]string{
+	status := runCommand(t.Context(), a, append([]string{
 		"selftest", "-o", "json", "--identity", o.servers[0].KeyFile, "--known-hosts", filepath.Join(o.folder, "known_hosts"), "--node-program", o.node,
 	}, o.hosts()...))
 	var all []testedJSON

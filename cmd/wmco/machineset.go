@@ -72,7 +72,10 @@ or in one without worker MachineSets, every value is given by flags; all missing
 
 The image is an AMI (aws), PUBLISHER:OFFER:SKU:VERSION or a resource ID (azure), an image (gcp), a template (vsphere),
 an image's name or UUID (nutanix). The default is the image of the model, if that is a Windows MachineSet.` +
-			cli.ExitHelp("0  done", "2  usage, or findings of severity error: no manifest is written", "3  the cluster cannot be reached", "130  interrupted"),
+			cli.ExitHelp(
+				"0  done", "2  usage, or findings of severity error: no manifest is written",
+				"3  the cluster cannot be reached", "130  interrupted",
+			),
 		Example: `  wmco machineset --from cluster --name winworker --zone eu-central-1a --image ami-0823a3180dad3c9c3 | oc apply -f -
   wmco machineset --from must-gather.local.123 --name winw --model example-7k2vd-worker-westeurope1 \
     --image MicrosoftWindowsServer:WindowsServer:2022-datacenter:latest --set osDisk.diskSizeGB=256`,
@@ -84,12 +87,21 @@ an image's name or UUID (nutanix). The default is the image of the model, if tha
 	addPlatform(cmd, &f.platform, "where the Machines run (default that of the cluster)")
 	flags := cmd.Flags()
 	flags.StringVar(&f.options.Name, "name", "", "name of the MachineSet (at most 9 characters on azure, vsphere and nutanix)")
-	flags.StringVar(&f.options.Zone, "zone", "", "availability zone, or failure domain of vsphere and nutanix (default that of the model)")
+	flags.StringVar(
+		&f.options.Zone, "zone", "",
+		"availability zone, or failure domain of vsphere and nutanix (default that of the model)",
+	)
 	flags.StringVar(&f.options.Image, "image", "", "Windows image")
 	flags.StringVar(&f.options.InstanceType, "instance-type", "", "instance type (default that of the model)")
-	flags.StringVar(&f.options.Model, "model", "", "name of the MachineSet to copy (default one of the zone, a Windows MachineSet if there is one)")
+	flags.StringVar(
+		&f.options.Model, "model", "",
+		"name of the MachineSet to copy (default one of the zone, a Windows MachineSet if there is one)",
+	)
 	flags.StringVar(&f.infrastructureName, "infrastructure-name", "", "infrastructure name (default that of the cluster)")
-	flags.StringArrayVar(&f.options.Set, "set", nil, "change the providerSpec: PATH=VALUE such as placement.region=eu-central-1; repeatable, applied last")
+	flags.StringArrayVar(
+		&f.options.Set, "set", nil,
+		"change the providerSpec: PATH=VALUE such as placement.region=eu-central-1; repeatable, applied last",
+	)
 	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON)
 	return cmd
 }
@@ -98,7 +110,7 @@ func (f *machineSetFlags) run(ctx context.Context, a app) error {
 	var findings bundle.Findings
 	o := f.options
 	if len(f.from) > 0 {
-		reader, _, err := a.sources(f.from, f.kube)
+		reader, _, err := a.readerOf(f.from, f.kube)
 		if err != nil {
 			return err
 		}
@@ -118,14 +130,16 @@ func (f *machineSetFlags) answer(a app, manifest machines.Manifest, findings bun
 		manifest = machines.Manifest{}
 	}
 	if f.format == cli.JSON {
-		if err := cli.WriteJSON(a.stdout, machineSetAnswer{MachineSet: manifest.Object, Findings: findingsAnswer(findings)}); err != nil {
+		if err := cli.WriteJSON(a.stdout, machineSetAnswer{
+			MachineSet: manifest.Object, Findings: findingsAnswer(findings),
+		}); err != nil {
 			return err
 		}
 	} else {
 		printFindings(a.stderr, palette{}, findings)
 	}
 	if refused {
-		return cli.UsageError("no MachineSet is written: %s", counts(findings))
+		return cli.UsageError("no MachineSet is written: %s", countText(findings))
 	}
 	if f.format == cli.JSON {
 		return nil

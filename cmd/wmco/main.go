@@ -23,18 +23,18 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	name, before := called(os.Args[0], os.Getenv)
+	name, before := calledAs(os.Args[0], os.Getenv)
 	app := app{
 		name:  name,
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, now: time.Now,
 		color:   term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == "",
 		version: version,
 	}
-	os.Exit(execute(ctx, app, append(before, os.Args[1:]...)))
+	os.Exit(runCommand(ctx, app, append(before, os.Args[1:]...)))
 }
 
-// execute runs one command line and returns the exit status.
-func execute(ctx context.Context, a app, args []string) int {
+// runCommand runs one command line and returns the exit status.
+func runCommand(ctx context.Context, a app, args []string) int {
 	root := rootCommand(a)
 	root.SetArgs(args)
 	return cli.Execute(ctx, root, exitStatus)
@@ -62,7 +62,11 @@ The answer is on stdout, messages for people are on stderr; -o json prints the s
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	root.AddCommand(renderCommand(a), validateCommand(a), diffCommand(a), applyCommand(a), verifyCommand(a), preflightCommand(a), selftestCommand(a), goldenCommand(a), operatorCommand(a), statusCommand(a), gatherCommand(a), machineSetCommand(a), userDataCommand(a), explainCommand(a), docsCommand(a), versionCommand(a))
+	root.AddCommand(
+		renderCommand(a), validateCommand(a), diffCommand(a), applyCommand(a), verifyCommand(a), preflightCommand(a),
+		selftestCommand(a), goldenCommand(a), operatorCommand(a), statusCommand(a), gatherCommand(a),
+		machineSetCommand(a), userDataCommand(a), explainCommand(a), docsCommand(a), versionCommand(a),
+	)
 	for _, v := range annotationVerbs() {
 		root.AddCommand(verbCommand(a, v))
 	}

@@ -13,15 +13,15 @@ const programName = "wmco"
 // pluginName is the name of the plugin of kubectl and oc: kubectl windows.
 const pluginName = "windows"
 
-// called says what the program is under the name that it is called by: the name for usage texts, and what comes before the
-// arguments.
+// calledAs says what the program is under the name that it is called by: the name for usage texts, and what comes
+// before the arguments.
 //
 //	wmco                      wmco ...
 //	kubectl-windows           kubectl windows ...          a plugin of kubectl, which oc finds too
 //	oc-windows                oc windows ...
 //	kubectl_complete-windows  completes kubectl windows    kubectl asks it with the words so far
 //	gather                    wmco gather --since=...      the entry point of must-gather images, told by variables how far back to go
-func called(program string, variable func(name string) string) (name string, before []string) {
+func calledAs(program string, variable func(name string) string) (name string, before []string) {
 	base := strings.TrimSuffix(filepath.Base(program), ".exe")
 	host, plugin, found := strings.Cut(base, "-")
 	switch tool, completes := strings.CutSuffix(host, "_complete"); {

@@ -22,7 +22,7 @@ func TestNamesOfTheProgram(t *testing.T) {
 		"/home/me/bin/kubectl_complete-windows": {"kubectl windows", []string{"__complete"}},
 		"/usr/bin/gather":                       {"wmco", []string{"gather"}},
 	} {
-		if name, before := called(program, func(string) string { return "" }); name != want.name || !slices.Equal(before, want.before) {
+		if name, before := calledAs(program, func(string) string { return "" }); name != want.name || !slices.Equal(before, want.before) {
 			t.Errorf("%s: %q, %q", program, name, before)
 		}
 	}
@@ -33,10 +33,10 @@ func TestMustGatherSaysSinceWhen(t *testing.T) {
 	for name, value := range map[string]string{"MUST_GATHER_SINCE": "2h0m0s", "MUST_GATHER_SINCE_TIME": "2026-01-01T10:00:00Z"} {
 		variable := func(asked string) string { return map[string]string{name: value}[asked] }
 		flag := map[string]string{"MUST_GATHER_SINCE": "--since=", "MUST_GATHER_SINCE_TIME": "--since-time="}[name] + value
-		if _, before := called("/usr/bin/gather", variable); !slices.Equal(before, []string{"gather", flag}) {
+		if _, before := calledAs("/usr/bin/gather", variable); !slices.Equal(before, []string{"gather", flag}) {
 			t.Errorf("%s: %q", name, before)
 		}
-		if _, before := called("wmco", variable); len(before) > 0 {
+		if _, before := calledAs("wmco", variable); len(before) > 0 {
 			t.Errorf("%s changes wmco: %q", name, before)
 		}
 	}
@@ -52,7 +52,7 @@ func TestMustGatherSaysSinceWhen(t *testing.T) {
 		{gatherFlags{sinceTime: "yesterday"}, time.Time{}, true},
 		{gatherFlags{since: -time.Hour}, time.Time{}, true},
 	} {
-		got, err := tt.flags.begin(noon)
+		got, err := tt.flags.logsSince(noon)
 		if !got.Equal(tt.want) || (err != nil) != tt.bad {
 			t.Errorf("%+v: %s, %v", tt.flags, got, err)
 		}
@@ -62,7 +62,7 @@ func TestMustGatherSaysSinceWhen(t *testing.T) {
 func TestUsageTextsFollowTheName(t *testing.T) {
 	for _, args := range [][]string{{"diff", "--help"}, {"golden", "check", "--help"}, {"--help"}} {
 		var out bytes.Buffer
-		if status := execute(t.Context(), app{name: "kubectl windows", stdout: &out, stderr: &out}, args); status != 0 {
+		if status := runCommand(t.Context(), app{name: "kubectl windows", stdout: &out, stderr: &out}, args); status != 0 {
 			t.Errorf("%q: %d", args, status)
 		}
 		if !strings.Contains(out.String(), "\n  kubectl windows ") || strings.Contains(out.String(), "\n  wmco ") {
@@ -70,7 +70,7 @@ func TestUsageTextsFollowTheName(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	if status := execute(t.Context(), app{name: "oc windows", stdout: &out, stderr: &out}, []string{"nodes"}); status != 2 || out.String() != "oc windows: unknown command \"nodes\": oc windows --help lists the commands\n" {
+	if status := runCommand(t.Context(), app{name: "oc windows", stdout: &out, stderr: &out}, []string{"nodes"}); status != 2 || out.String() != "oc windows: unknown command \"nodes\": oc windows --help lists the commands\n" {
 		t.Errorf("%d: %s", status, out.String())
 	}
 }

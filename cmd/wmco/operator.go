@@ -51,20 +51,38 @@ cleaned up, and an agent that has not reported for half an hour is repaired.
 Metrics are for those who may get /metrics, with a bearer token. Their TLS follows the TLS profile of the cluster.
 
 Inputs that are refused change nothing. The cluster is that of the Pod's service account, of KUBECONFIG, or of ~/.kube/config.` +
-			cli.ExitHelp("0  asked to stop", "2  usage, or a payload that is refused", "3  the cluster cannot be reached, or another process works for it", "130  interrupted"),
+			cli.ExitHelp(
+				"0  asked to stop", "2  usage, or a payload that is refused",
+				"3  the cluster cannot be reached, or another process works for it", "130  interrupted",
+			),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), a) },
 	}
 	flags := cmd.Flags()
 	addNamespace(cmd, &f.options.Namespace)
-	flags.StringVar(&f.payload, "payload", "", "folder that make payload wrote: digests of the executables, after every byte of it is checked")
+	flags.StringVar(
+		&f.payload, "payload", "",
+		"folder that make payload wrote: digests of the executables, after every byte of it is checked",
+	)
 	flags.StringVar(&f.program, "node-program", "", "the wmco-node.exe to copy to hosts (default that of --payload)")
 	flags.IntVar(&f.port, "ssh-port", sshPort, "TCP port of the hosts' SSH servers")
 	flags.StringVar(&f.options.HealthAddress, "health-address", ":8081", "where to serve /healthz and /readyz; 0 serves nothing")
-	flags.StringVar(&f.options.MetricsAddress, "metrics-address", "0", "where to serve metrics over TLS, such as :9182; 0 serves nothing")
-	flags.StringVar(&f.options.MetricsCertificates, "metrics-certificates", "", "folder with tls.crt and tls.key for metrics, read again when they change (self-signed while there are none)")
-	flags.StringVar(&f.options.Warnings.Address, "webhook-address", "0", "where to answer API servers that ask what an object will change, such as :9183 (deploy/warnings); 0 answers nothing")
-	flags.StringVar(&f.options.Warnings.Certificates, "webhook-certificates", "", "folder with tls.crt and tls.key for that, read again when they change (without them no answer)")
+	flags.StringVar(
+		&f.options.MetricsAddress, "metrics-address", "0",
+		"where to serve metrics over TLS, such as :9182; 0 serves nothing",
+	)
+	flags.StringVar(
+		&f.options.MetricsCertificates, "metrics-certificates", "",
+		"folder with tls.crt and tls.key for metrics, read again when they change (self-signed while there are none)",
+	)
+	flags.StringVar(
+		&f.options.Warnings.Address, "webhook-address", "0",
+		"where to answer API servers that ask what an object will change, such as :9183 (deploy/warnings); 0 answers nothing",
+	)
+	flags.StringVar(
+		&f.options.Warnings.Certificates, "webhook-certificates", "",
+		"folder with tls.crt and tls.key for that, read again when they change (without them no answer)",
+	)
 	flags.BoolVar(&f.options.LeaderElection, "leader-election", true, "wait until no other process works for this cluster")
 	return cmd
 }
@@ -85,13 +103,13 @@ func (f *operatorFlags) run(ctx context.Context, a app) error {
 	var err error
 	var traffic ssh.Traffic
 	o.Traffic = traffic.TransferredBytes
-	if o.Hosts, err = f.hosts(o.Log, &traffic); err != nil {
+	if o.Hosts, err = f.newHosts(o.Log, &traffic); err != nil {
 		return err
 	}
 	if o.Config, err = config.GetConfig(); err != nil {
 		return cli.UsageError("finding the cluster: %w; set KUBECONFIG", err)
 	}
-	o.Environment = environment()
+	o.Environment = environmentMap()
 	operator, err := controller.New(ctx, o)
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("interrupted: %w", err)
@@ -100,11 +118,13 @@ func (f *operatorFlags) run(ctx context.Context, a app) error {
 		return &cli.ExitError{Status: cli.ExitUnreachable, Err: err}
 	}
 	defer cli.Orderly(ctx)() // what was begun is published; connecting changes nothing
-	return unreachable(operator.Start(ctx))
+	return unreachableError(operator.Start(ctx))
 }
 
-// hosts returns what reaches hosts, nil without a node agent to copy there.
-func (f *operatorFlags) hosts(log logr.Logger, traffic *ssh.Traffic) (func(*controllerhosts.Login) *controllerhosts.Hosts, error) {
+// newHosts returns what reaches hosts, nil without a node agent to copy there.
+func (f *operatorFlags) newHosts(
+	log logr.Logger, traffic *ssh.Traffic,
+) (func(*controllerhosts.Login) *controllerhosts.Hosts, error) {
 	if f.payload == "" && f.program == "" {
 		log.Info("no host is reached over SSH: there is neither --payload nor --node-program")
 		return nil, nil
@@ -132,16 +152,16 @@ func (f *operatorFlags) hosts(log logr.Logger, traffic *ssh.Traffic) (func(*cont
 	}, nil
 }
 
-// unreachable gives an error its status. The end that was asked for is none.
-func unreachable(err error) error {
+// unreachableError gives an error its status. The end that was asked for is none.
+func unreachableError(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return nil
 	}
 	return &cli.ExitError{Status: cli.ExitUnreachable, Err: err}
 }
 
-// environment is that of this process, by name.
-func environment() map[string]string {
+// environmentMap is that of this process, by name.
+func environmentMap() map[string]string {
 	env := map[string]string{}
 	for _, entry := range os.Environ() {
 		name, value, _ := strings.Cut(entry, "=")

@@ -76,7 +76,7 @@ func printFindings(w io.Writer, p palette, findings bundle.Findings) {
 			where = strings.TrimSpace(f.Node + "  " + where)
 		}
 		printHeading(w, p, f, where, columns)
-		cli.Printf(w, "%s\n", fit("         ", f.Message, columns))
+		cli.Printf(w, "%s\n", wrapBehind("         ", f.Message, columns))
 		switch {
 		case f.IsAccepted():
 			printLabelled(w, p, "accepted by "+f.Accepted.Owner+":", f.Accepted.Reason, columns)
@@ -86,23 +86,27 @@ func printFindings(w io.Writer, p palette, findings bundle.Findings) {
 	}
 }
 
-// printHeading prints what a finding is about, and its place. Where both are too long for the terminal, each has lines of its own.
+// printHeading prints what a finding is about, and its place. Where both are too long for the terminal, each has lines
+// of its own.
 func printHeading(w io.Writer, p palette, f bundle.Finding, where string, columns int) {
 	var source string
 	if f.Object.Source != "" {
-		source = place(f.Object)
+		source = placeText(f.Object)
 	}
-	about, separator := fit("  ", where, 0), cli.Ready("  ")
+	about, separator := wrapBehind("  ", where, 0), cli.Ready("  ")
 	if columns > 0 && utf8.RuneCountInString(fmt.Sprintf("%-7s  %s%s  %s", f.Severity, f.Reason, about, source)) > columns {
 		separator = "\n         "
 		if where != "" {
-			about = "\n" + fit("         ", where, columns)
+			about = "\n" + wrapBehind("         ", where, columns)
 		}
 	}
 	if source == "" {
 		separator = ""
 	}
-	cli.Printf(w, "%s%s  %s%s%s%s\n", p.severity(f.Severity), strings.Repeat(" ", max(0, 7-len(f.Severity))), p.bold(f.Reason), about, separator, p.dim(source))
+	cli.Printf(
+		w, "%s%s  %s%s%s%s\n", p.severity(f.Severity), strings.Repeat(" ", max(0, 7-len(f.Severity))),
+		p.bold(f.Reason), about, separator, p.dim(source),
+	)
 }
 
 // wrapReview breaks the summary of a review and the texts of its findings to the columns of a terminal.
@@ -128,18 +132,23 @@ func wrapReview(text string, columns int) string {
 // printLabelled prints a text behind a label, in the width of the terminal.
 func printLabelled(w io.Writer, p palette, label, text string, columns int) {
 	indented := "         " + label
-	cli.Printf(w, "         %s%s\n", p.dim(label), cli.Ready(strings.TrimPrefix(string(fit(indented, " "+text, columns)), indented)))
+	cli.Printf(
+		w, "         %s%s\n", p.dim(label),
+		cli.Ready(strings.TrimPrefix(string(wrapBehind(indented, " "+text, columns)), indented)),
+	)
 }
 
-// fit is a text behind a lead, broken to the columns of a terminal below the end of the lead; one line where there is none.
-func fit(lead, text string, columns int) cli.Ready {
+// wrapBehind is a text behind a lead, broken to the columns of a terminal below the end of the lead; one line where
+// there is none.
+func wrapBehind(lead, text string, columns int) cli.Ready {
 	if columns == 0 {
 		return cli.Ready(lead + cli.Plain(text))
 	}
 	return cli.Ready(cli.WrapTo(lead+text, "         ", columns))
 }
 
-// hangingText is a text behind a lead, broken to the columns of a terminal at the end of the lead; one line where there is none, or no room.
+// hangingText is a text behind a lead, broken to the columns of a terminal at the end of the lead; one line where there
+// is none, or no room.
 func hangingText(lead, text string, columns int) cli.Ready {
 	lead, text = cli.Plain(lead), cli.Plain(text)
 	width := utf8.RuneCountInString(lead)
@@ -181,7 +190,7 @@ func joinSame(findings bundle.Findings) bundle.Findings {
 	return out
 }
 
-func place(r bundle.Ref) string {
+func placeText(r bundle.Ref) string {
 	if r.Line == 0 {
 		return "(" + r.Source + ")"
 	}
@@ -193,8 +202,8 @@ func findingsAnswer(findings bundle.Findings) bundle.Findings {
 	return append(bundle.Findings{}, findings.AtMost(bundle.MostAnswers, reason.MoreFindings)...)
 }
 
-// counts returns how many findings of each severity there are.
-func counts(findings bundle.Findings) string {
+// countText returns how many findings of each severity there are.
+func countText(findings bundle.Findings) string {
 	n := map[bundle.Severity]int{}
 	for _, f := range findings.Open() {
 		n[f.Severity]++
@@ -203,11 +212,12 @@ func counts(findings bundle.Findings) string {
 	if n := len(findings.Accepted()); n > 0 {
 		accepted = fmt.Sprintf(", %d accepted", n)
 	}
-	return bundle.Count(n[bundle.SeverityError], "error") + ", " + bundle.Count(n[bundle.SeverityWarning], "warning") + ", " + bundle.Count(n[bundle.SeverityInfo], "info") + accepted
+	return bundle.Count(n[bundle.SeverityError], "error") + ", " +
+		bundle.Count(n[bundle.SeverityWarning], "warning") + ", " + bundle.Count(n[bundle.SeverityInfo], "info") + accepted
 }
 
-// severities returns how many findings of each severity there are that any has, the most severe first.
-func severities(findings bundle.Findings) string {
+// severityText returns how many findings of each severity there are that any has, the most severe first.
+func severityText(findings bundle.Findings) string {
 	var parts []string
 	for _, s := range []bundle.Severity{bundle.SeverityError, bundle.SeverityWarning, bundle.SeverityInfo} {
 		if n := len(findings.Of(s)); n > 0 {
@@ -217,13 +227,13 @@ func severities(findings bundle.Findings) string {
 	return strings.Join(parts, ", ")
 }
 
-// planned returns how many actions a plan has, and its impact.
-func planned(actions int, impact bundle.Impact) string {
+// planText returns how many actions a plan has, and its impact.
+func planText(actions int, impact bundle.Impact) string {
 	return fmt.Sprintf("%s, impact %s", bundle.Count(actions, "action"), impact)
 }
 
-// size prints bytes for people.
-func size(n int64) string {
+// byteSize prints bytes for people.
+func byteSize(n int64) string {
 	switch {
 	case n >= 10<<20:
 		return fmt.Sprintf("%d MiB", n>>20)

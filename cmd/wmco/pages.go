@@ -70,7 +70,8 @@ func pageName(file string) string {
 	return indexPage
 }
 
-// pageFile is the file of a page, which may be named as in a link (platforms/aws.md#particular-to-aws), or by its last part.
+// pageFile is the file of a page, which may be named as in a link (platforms/aws.md#particular-to-aws), or by its last
+// part.
 func pageFile(page string) (string, bool) {
 	page, _, _ = strings.Cut(page, "#")
 	page = strings.TrimSuffix(strings.TrimPrefix(page, "docs/"), ".md")
@@ -93,7 +94,9 @@ func pageFile(page string) (string, bool) {
 func printPage(a app, page string) error {
 	file, ok := pageFile(page)
 	if !ok {
-		return cli.UsageError("%s is no page of the documentation%s; wmco docs lists them", page, bundle.DidYouMean(page, pageNames()))
+		return cli.UsageError(
+			"%s is no page of the documentation%s; wmco docs lists them", page, bundle.DidYouMean(page, pageNames()),
+		)
 	}
 	text, err := docs.Pages.ReadFile(file)
 	if err != nil {

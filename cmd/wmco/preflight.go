@@ -29,15 +29,23 @@ place of the pause image with the credentials of the pull secret, proxy, policie
 
 Only the node agent's program is copied to the machines; nothing else is changed there. The credentials are sent to the machines over SSH, as
 they are when the machines join.` +
-			cli.ExitHelp("0  no finding of severity error", "1  a machine has a finding of severity error", "2  usage, or inputs that cannot be read", "3  the cluster or a machine cannot be reached, or refuses the login", "4  a machine gives no answer that can be read", "130  interrupted") +
+			cli.ExitHelp(
+				"0  no finding of severity error", "1  a machine has a finding of severity error",
+				"2  usage, or inputs that cannot be read",
+				"3  the cluster or a machine cannot be reached, or refuses the login",
+				"4  a machine gives no answer that can be read", "130  interrupted",
+			) +
 			"\nOver several machines the most severe status wins: 2, 4, 3, 1, 0.",
 		Example: `  wmco preflight --from cluster --payload bin/payload --host Administrator@10.0.0.5 --host Administrator@10.0.0.6`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.preflight(cmd.Context(), a, format) },
 	}
 	f.inputFlags.addFrom(cmd)
-	f.clusterFlags.add(cmd)
-	cmd.Flags().StringVar(&f.payload, "payload", "", "folder with the Windows executables, of which the node agent is copied to the machines")
-	f.hostFlags.add(cmd)
+	f.clusterFlags.addFlags(cmd)
+	cmd.Flags().StringVar(
+		&f.payload, "payload", "",
+		"folder with the Windows executables, of which the node agent is copied to the machines",
+	)
+	f.hostFlags.addFlags(cmd)
 	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)
 	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{needsObjects(), needsHosts(), needsProgram()}})
 	return cmd
@@ -59,7 +67,7 @@ func (f *remoteFlags) preflight(ctx context.Context, a app, format cli.Format) e
 		return err
 	}
 	f.payload = ""
-	inputs, err := f.read(ctx, a, desired.UserKey())
+	inputs, err := f.readHosts(ctx, a, desired.UserKey())
 	if err != nil {
 		return err
 	}
@@ -74,18 +82,22 @@ func (f *remoteFlags) preflight(ctx context.Context, a app, format cli.Format) e
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		all[m.Target()] = preflightJSON{Host: m.Target().String(), Answer: &answer, Findings: findingsAnswer(preflight.Findings(q, answer))}
+		all[m.Target()] = preflightJSON{
+			Host: m.Target().String(), Answer: &answer, Findings: findingsAnswer(preflight.Findings(q, answer)),
+		}
 		return nil
 	})
 	if err := client.Close(); err != nil {
-		return unchanged(ctx, err)
+		return unchangedError(ctx, err)
 	}
-	return unchanged(ctx, printPreflight(a, format, preflightAnswers{targets, errs, all}))
+	return unchangedError(ctx, printPreflight(a, format, preflightAnswers{targets, errs, all}))
 }
 
 // nodeAt returns the host of the inputs at an address, or one that the inputs do not have yet.
 func nodeAt(inputs *desired.Hosts, address string) render.Node {
-	i := slices.IndexFunc(inputs.All, func(n render.Node) bool { return n.Address == address || slices.Contains(n.Addresses, address) })
+	i := slices.IndexFunc(inputs.All, func(n render.Node) bool {
+		return n.Address == address || slices.Contains(n.Addresses, address)
+	})
 	if i >= 0 {
 		return inputs.All[i]
 	}
@@ -102,8 +114,8 @@ type preflightAnswers struct {
 	answers map[remote.Target]preflightJSON
 }
 
-// preflightStatus is the exit status for a machine that has no findings. One that was reached and gives no answer that can be read is none that
-// is unreachable.
+// preflightStatus is the exit status for a machine that has no findings. One that was reached and gives no answer that
+// can be read is none that is unreachable.
 func preflightStatus(err error) int {
 	var unreadable *remote.AnswerError
 	if errors.As(err, &unreadable) {
@@ -135,7 +147,7 @@ func printPreflight(a app, format cli.Format, asked preflightAnswers) error {
 			printFailure(a, cli.Text, &host{target: asked.targets[i], err: asked.errs[i]})
 			continue
 		}
-		cli.Printf(a.stdout, "%s  Windows %s  %s\n", entry.Host, entry.Answer.Facts.OSBuild, counts(entry.Findings))
+		cli.Printf(a.stdout, "%s  Windows %s  %s\n", entry.Host, entry.Answer.Facts.OSBuild, countText(entry.Findings))
 		printFindings(a.stdout, palette{a.color}, entry.Findings)
 	}
 	return cli.Exit(status)

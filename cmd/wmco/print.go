@@ -26,7 +26,7 @@ func printBundles(a app, bundles []desired.Rendered, findings bundle.Findings) e
 		}
 	}
 	if len(findings) > 0 {
-		cli.Printf(a.stdout, "\n%s  %s\n", p.bold("Findings"), p.dim(counts(findings)))
+		cli.Printf(a.stdout, "\n%s  %s\n", p.bold("Findings"), p.dim(countText(findings)))
 		printFindings(a.stdout, p, findings)
 	}
 	return nil
@@ -60,7 +60,10 @@ func printFiles(w io.Writer, p palette, files []bundle.File) {
 		if f.Secret {
 			note = "  secret"
 		}
-		cli.Printf(w, "    %-36s %9s  %s  %s%s\n", bundle.Base(f.Path), size(int64(len(f.Content.Shown()))), p.dim(fmt.Sprintf("%-12s", f.Digest.Short())), f.Impact, note)
+		cli.Printf(
+			w, "    %-36s %9s  %s  %s%s\n", bundle.Base(f.Path), byteSize(int64(len(f.Content.Shown()))),
+			p.dim(fmt.Sprintf("%-12s", f.Digest.Short())), f.Impact, note,
+		)
 	}
 }
 
@@ -69,7 +72,10 @@ func printServices(w io.Writer, p palette, services []bundle.Service) error {
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	cli.Printf(table, "  NAME\tAFTER\tHEALTHY WHEN\tLOG\tCOMMAND\n")
 	for _, s := range services {
-		cli.Printf(table, "  %s\t%s\t%s\t%s\t%s\n", s.Name, cmp.Or(strings.Join(s.Dependencies, ","), "-"), healthy(s.Probe), logs(s), command(s))
+		cli.Printf(
+			table, "  %s\t%s\t%s\t%s\t%s\n", s.Name, cmp.Or(strings.Join(s.Dependencies, ","), "-"),
+			healthy(s.Probe), logs(s), command(s),
+		)
 	}
 	return table.Flush()
 }
@@ -86,7 +92,7 @@ func logs(s bundle.Service) string {
 		return "unbounded"
 	}
 	l := s.Logs[0]
-	return fmt.Sprintf("%s x%d by %s", size(l.SizeBytes), l.Files+1, l.Rotation)
+	return fmt.Sprintf("%s x%d by %s", byteSize(l.SizeBytes), l.Files+1, l.Rotation)
 }
 
 // command returns the program that does the work, without a wrapper around it.

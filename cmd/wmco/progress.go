@@ -141,8 +141,8 @@ func (s *progress) beginHost(t remote.Target, services []bundle.Service, content
 	return s.sends[t]
 }
 
-// untilConfirmed is how many actions there are left when all are done: services have to become healthy, and the run to be confirmed. A bar is
-// full at its end.
+// untilConfirmed is how many actions there are left when all are done: services have to become healthy, and the run to
+// be confirmed. A bar is full at its end.
 const untilConfirmed = 1
 
 // event shows one event of a host.
@@ -238,7 +238,7 @@ func (s *progress) printAfter() {
 func eventText(e applier.Event) string {
 	switch e.Event {
 	case applier.EventPlan:
-		return "plan: " + planned(e.Total, e.Impact)
+		return "plan: " + planText(e.Total, e.Impact)
 	case applier.EventAction:
 		if e.Action == nil {
 			return ""

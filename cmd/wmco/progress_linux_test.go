@@ -83,7 +83,7 @@ func (o *overSSH) watched(t *testing.T) (status int, kept []string) {
 	t.Helper()
 	x := newTerminal(t)
 	a := app{stdin: x.program, stdout: io.Discard, stderr: x.program, now: time.Now, version: "test"}
-	status = execute(t.Context(), a, o.line(append([]string{"apply", "--identity", o.servers[0].KeyFile}, o.hosts()...)))
+	status = runCommand(t.Context(), a, o.line(append([]string{"apply", "--identity", o.servers[0].KeyFile}, o.hosts()...)))
 	names := map[string]string{}
 	for i, host := range o.addresses() {
 		names[host] = fmt.Sprintf("win-%d", i)

@@ -39,15 +39,21 @@ func renderCommand(a app) *cobra.Command {
 Without --out, a summary is printed. With --out, every file is written under its Windows path (C:\k\x as C/k/x),
 beside MANIFEST.json, services.yaml, environment.yaml, host.yaml, payload.yaml, findings.json and provenance.json; with
 --all, in one folder per node or address. Secrets are masked.` +
-			cli.ExitHelp("0  done", "2  usage, or inputs with findings of severity error: nothing is written", "3  the cluster cannot be reached", "130  interrupted"),
+			cli.ExitHelp(
+				"0  done", "2  usage, or inputs with findings of severity error: nothing is written",
+				"3  the cluster cannot be reached", "130  interrupted",
+			),
 		Example: `  wmco render --from must-gather.local.123 --all --out nodes
   wmco render --from cluster --node winworker-x7k2p
   wmco render --from cluster --from changed-idms.yaml --all -o json`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), a) },
 	}
-	f.add(cmd)
+	f.addFlags(cmd)
 	cmd.Flags().StringVar(&f.out, "out", "", "folder, or file ending in .tar or .tar.gz, to write the bundles to")
-	cmd.Flags().StringVar(&f.archive, "archive", "", "file (- for stdout) to write the input of 'wmco-node apply' to: one bundle with all contents, secrets in clear")
+	cmd.Flags().StringVar(
+		&f.archive, "archive", "",
+		"file (- for stdout) to write the input of 'wmco-node apply' to: one bundle with all contents, secrets in clear",
+	)
 	cmd.Flags().BoolVar(&f.showSecrets, "show-secrets", false, "write secrets in clear")
 	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON)
 	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{needsObjects()}, Alone: [][]string{oneChoice(), {"archive", "all"}}})
@@ -55,14 +61,16 @@ beside MANIFEST.json, services.yaml, environment.yaml, host.yaml, payload.yaml, 
 }
 
 func (f *renderFlags) run(ctx context.Context, a app) error {
-	if ext := filepath.Ext(f.out); slices.Contains([]string{".zip", ".7z", ".xz", ".bz2", ".zst", ".htm", ".html"}, strings.ToLower(ext)) {
+	if ext := filepath.Ext(f.out); slices.Contains(
+		[]string{".zip", ".7z", ".xz", ".bz2", ".zst", ".htm", ".html"}, strings.ToLower(ext),
+	) {
 		return cli.UsageError("--out %s: a file ends in .tar, .tar.gz or .tgz, a folder not in %s", f.out, ext)
 	}
 	var key bundle.Key
 	if f.archive != "" {
 		key = desired.UserKey()
 	}
-	bundles, findings, err := f.render(ctx, a, key)
+	bundles, findings, err := f.renderChosen(ctx, a, key)
 	if err != nil {
 		return err
 	}
@@ -91,12 +99,12 @@ func (f *renderFlags) run(ctx context.Context, a app) error {
 // refuse prints every error; with -o json they are in the answer.
 func (f *renderFlags) refuse(a app, findings bundle.Findings) error {
 	if f.format != cli.JSON {
-		return refused(a, ", nothing is written", findings)
+		return refusedInputs(a, ", nothing is written", findings)
 	}
 	if err := cli.WriteJSON(a.stdout, renderAnswer(nil, findings)); err != nil {
 		return err
 	}
-	return cli.UsageError("the inputs are refused, nothing is written: %s", counts(findings))
+	return cli.UsageError("the inputs are refused, nothing is written: %s", countText(findings))
 }
 
 // write writes the preview of every bundle to --out, in a folder of its own with --all.

@@ -11,8 +11,8 @@ import (
 	"wmco/internal/cli"
 )
 
-// printRollout prints where the rollout is: one line, and one for each group of nodes that does or waits for the same. Nothing is
-// printed if there is no such node.
+// printRollout prints where the rollout is: one line, and one for each group of nodes that does or waits for the same.
+// Nothing is printed if there is no such node.
 func printRollout(a app, r fleet.Rollout) {
 	if r.Note != "" {
 		cli.Printf(a.stderr, "%s\n", r.Note)
@@ -41,7 +41,9 @@ func rolloutLine(r fleet.Rollout) string {
 // estimate is how long something takes, by the turns before.
 func estimate(d time.Duration, unmeasured []bundle.Impact) string {
 	if len(unmeasured) > 0 {
-		return "at least " + formatAge(d) + " (no turn with impact " + joinBy(unmeasured, func(i bundle.Impact) string { return string(i) }, " or ") + " is known)"
+		return "at least " + formatAge(d) + " (no turn with impact " + joinBy(unmeasured, func(i bundle.Impact) string {
+			return string(i)
+		}, " or ") + " is known)"
 	}
 	return "about " + formatAge(d)
 }

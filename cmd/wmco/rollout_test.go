@@ -122,7 +122,7 @@ func operatorSays(condition, message string) any {
 func atNoon(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	var out, errors bytes.Buffer
-	status = execute(t.Context(), app{stdout: &out, stderr: &errors, stdin: strings.NewReader(""), now: rolloutNoon}, args)
+	status = runCommand(t.Context(), app{stdout: &out, stderr: &errors, stdin: strings.NewReader(""), now: rolloutNoon}, args)
 	return status, out.String(), errors.String()
 }
 

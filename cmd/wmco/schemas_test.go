@@ -93,7 +93,7 @@ func TestAnswersFitTheirSchemas(t *testing.T) {
 	if err := os.WriteFile("change.yaml", []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: windows-machine-config, namespace: openshift-windows-machine-config-operator}, data: {config.yaml: 'debug: true'}}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if status := execute(t.Context(), app{stdin: strings.NewReader(""), stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}, now: now}, []string{"golden", "update", "windows"}); status != 0 {
+	if status := runCommand(t.Context(), app{stdin: strings.NewReader(""), stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}, now: now}, []string{"golden", "update", "windows"}); status != 0 {
 		t.Fatalf("golden update: %d", status)
 	}
 	for _, line := range []string{
@@ -104,7 +104,7 @@ func TestAnswersFitTheirSchemas(t *testing.T) {
 	} {
 		var out, said bytes.Buffer
 		args := append(strings.Fields(line), "-o", "json")
-		status := execute(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &said, now: now}, args)
+		status := runCommand(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &said, now: now}, args)
 		if status != cli.ExitDone && status != cli.ExitDiffers {
 			t.Errorf("wmco %s: status %d: %s", line, status, said.String())
 			continue

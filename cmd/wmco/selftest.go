@@ -22,15 +22,22 @@ func selftestCommand(a app) *cobra.Command {
 		Long: `Copy the node agent to machines that you can spare and run its self-test there: each promise that the agent relies on is tested,
 with names of the test's own. What it makes is removed again; the agent's program stays on the machine. A machine that is a node is
 refused. With -o json, the results have no name and no address of a machine: they can be sent to others.` +
-			cli.ExitHelp("0  every promise that was tested is kept", "1  a promise is not kept", "2  usage, or a machine is a node", "3  a machine cannot be reached, or refuses the login", "4  a machine cannot be prepared, or something is left on it", "130  interrupted") +
+			cli.ExitHelp(
+				"0  every promise that was tested is kept", "1  a promise is not kept",
+				"2  usage, or a machine is a node", "3  a machine cannot be reached, or refuses the login",
+				"4  a machine cannot be prepared, or something is left on it", "130  interrupted",
+			) +
 			"\nOver several machines the most severe status wins: 2, 4, 3, 1, 0.",
 		Example: `  wmco selftest --payload bin/payload --host Administrator@10.0.0.5`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.selftest(cmd.Context(), a, selftestRun{format, options, payload})
 		},
 	}
-	f.add(cmd)
-	cmd.Flags().StringVar(&payload, "payload", "", "folder with the Windows executables, of which the node agent is copied to the machines")
+	f.addFlags(cmd)
+	cmd.Flags().StringVar(
+		&payload, "payload", "",
+		"folder with the Windows executables, of which the node agent is copied to the machines",
+	)
 	cmd.Flags().BoolVar(&options.OnNode, "on-node", false, "test machines that are nodes of a cluster")
 	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)
 	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{needsHosts(), needsProgram()}})

@@ -38,7 +38,7 @@ func (s *sending) sendingText() string {
 		return ""
 	}
 	s.said = sent
-	return "sending " + size(sent)
+	return "sending " + byteSize(sent)
 }
 
 // counted adds what is read from it to a number.

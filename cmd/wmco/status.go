@@ -40,7 +40,12 @@ rollout: how many nodes have what is wanted, whose turn it is, what the others w
 
 It is read from the cluster alone, from Nodes, WindowsNodesStatus, the settings and the operator's Lease: no host and no operator is asked. --watch prints
 each move of a node, and how long after the change it is updated, until it is interrupted.` +
-			cli.ExitHelp("0  the operator's condition Ready is true (of some nodes alone: they are done), and every node is updated and Ready", "1  that is not so, or the operator is silent or absent", "2  usage, or a node or host that does not exist", "3  the cluster cannot be reached", "130  interrupted"),
+			cli.ExitHelp(
+				"0  the operator's condition Ready is true (of some nodes alone: they are done), and every node is updated and Ready",
+				"1  that is not so, or the operator is silent or absent",
+				"2  usage, or a node or host that does not exist", "3  the cluster cannot be reached",
+				"130  interrupted",
+			),
 		Example: `  wmco status
   wmco status --watch
   wmco status --state Degraded,NotReporting -o name
@@ -51,7 +56,7 @@ each move of a node, and how long after the change it is updated, until it is in
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), a, args) },
 	}
 	f.addFrom(cmd)
-	f.clusterFlags.add(cmd)
+	f.clusterFlags.addFlags(cmd)
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "print the nodes that change, until interrupted")
 	cmd.Flags().StringVarP(&f.selector, "selector", "l", "", "only nodes with these labels, such as zone=a,!canary")
 	cmd.Flags().StringSliceVar(&f.states, "state", nil, "only nodes in these states, such as Degraded,NotReporting")
@@ -85,7 +90,7 @@ func (f *statusFlags) read(ctx context.Context, a app, node string) (fleet.Fleet
 	if len(from) == 0 {
 		from = []string{"cluster"}
 	}
-	reader, complete, err := a.sources(from, f.kube)
+	reader, complete, err := a.readerOf(from, f.kube)
 	if err != nil {
 		return fleet.Fleet{}, err
 	}
@@ -94,7 +99,7 @@ func (f *statusFlags) read(ctx context.Context, a app, node string) (fleet.Fleet
 		return fleet.Fleet{}, &gather.UnreachableError{Err: fmt.Errorf("reading Nodes: %w", err)}
 	}
 	if findings.Refused() {
-		return fleet.Fleet{}, refused(a, "", findings)
+		return fleet.Fleet{}, refusedInputs(a, "", findings)
 	}
 	if complete {
 		all.NoteAbsence(f.namespace)
@@ -104,7 +109,10 @@ func (f *statusFlags) read(ctx context.Context, a app, node string) (fleet.Fleet
 	}
 	one, ok := all.Only(node)
 	if !ok {
-		return fleet.Fleet{}, cli.UsageError("%s: no Windows node has this name, and no host that waits has this address%s", node, bundle.DidYouMean(node, all.Names()))
+		return fleet.Fleet{}, cli.UsageError(
+			"%s: no Windows node has this name, and no host that waits has this address%s", node,
+			bundle.DidYouMean(node, all.Names()),
+		)
 	}
 	return one, nil
 }
@@ -119,7 +127,10 @@ func (f *statusFlags) selectRows(a app, all fleet.Fleet) (fleet.Fleet, error) {
 	for _, name := range f.states {
 		s, isFormer, known := nodestate.Parse(name)
 		if !known {
-			return fleet.Fleet{}, cli.UsageError("--state %s: must be one of %s%s", name, strings.Join(nodestate.Names(), ", "), bundle.DidYouMean(name, nodestate.Names()))
+			return fleet.Fleet{}, cli.UsageError(
+				"--state %s: must be one of %s%s", name, strings.Join(nodestate.Names(), ", "),
+				bundle.DidYouMean(name, nodestate.Names()),
+			)
 		}
 		if isFormer {
 			cli.Printf(a.stderr, "--state %s: the state is called %s now; the next release does not know the former name\n", name, s)

@@ -36,7 +36,10 @@ func (f *statusFlags) printNodes(a app, now fleet.Fleet) error {
 	turns, at := turnsOf(now.Rollout), f.at(a)
 	cli.Printf(w, "NODE\tSTATE\tREADY\tROLLOUT\tSINCE\tREASON\n")
 	for _, r := range now.Nodes {
-		cli.Printf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Node, r.State, cmp.Or(r.Ready, "-"), cmp.Or(turns[r.Node], "-"), since(at, r.Since), cmp.Or(r.Reason, "-"))
+		cli.Printf(
+			w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Node, r.State, cmp.Or(r.Ready, "-"), cmp.Or(turns[r.Node], "-"),
+			since(at, r.Since), cmp.Or(r.Reason, "-"),
+		)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -74,7 +77,10 @@ func (f *statusFlags) printWide(a app, now fleet.Fleet) error {
 	w = tabwriter.NewWriter(a.stdout, 12, 0, 2, ' ', 0)
 	cli.Printf(w, "\nHOST\tADDRESS\tNODE\tSTATE\tREASON\tWHAT TO DO\n")
 	for _, h := range now.Hosts {
-		cli.Printf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", h.Name, cmp.Or(h.Address, "-"), cmp.Or(h.Node, "-"), h.State, h.Reason, cmp.Or(h.Fix, stepOf(h), "-"))
+		cli.Printf(
+			w, "%s\t%s\t%s\t%s\t%s\t%s\n", h.Name, cmp.Or(h.Address, "-"), cmp.Or(h.Node, "-"), h.State, h.Reason,
+			cmp.Or(h.Fix, stepOf(h), "-"),
+		)
 	}
 	return w.Flush()
 }
@@ -155,7 +161,11 @@ func printAdvice(a app, all []advice) {
 func (f *statusFlags) printHosts(a app, now fleet.Fleet) {
 	for _, h := range now.Others() {
 		for _, line := range [][2]string{
-			{"host", h.Name}, {"address", h.Address}, {"node", h.Node}, {"state", string(h.State)}, {"reason", h.Reason}, {"message", h.Message}, {"fix", h.Fix},
+			{
+				"host", h.Name,
+			}, {
+				"address", h.Address,
+			}, {"node", h.Node}, {"state", string(h.State)}, {"reason", h.Reason}, {"message", h.Message}, {"fix", h.Fix},
 		} {
 			printRow(a, line[0], line[1])
 		}
@@ -199,5 +209,8 @@ func operatorLine(o fleet.Operator) string { return o.Problem + " (fix: " + o.Fi
 
 // problem is a condition in one line.
 func problem(c metav1.Condition) string {
-	return fmt.Sprintf("%s is %s since %s (%s): %s", c.Type, c.Status, c.LastTransitionTime.UTC().Format(time.RFC3339), c.Reason, c.Message)
+	return fmt.Sprintf(
+		"%s is %s since %s (%s): %s", c.Type, c.Status, c.LastTransitionTime.UTC().Format(time.RFC3339), c.Reason,
+		c.Message,
+	)
 }

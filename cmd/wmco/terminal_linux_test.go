@@ -122,7 +122,7 @@ func TestFindingsFitTheTerminal(t *testing.T) {
 		}
 		for _, columns := range []int{60, 100} {
 			x := newTerminalOf(t, uint16(columns))
-			execute(t.Context(), app{stdin: x.program, stdout: x.program, stderr: io.Discard, now: time.Now, color: true}, strings.Fields(line))
+			runCommand(t.Context(), app{stdin: x.program, stdout: x.program, stderr: io.Discard, now: time.Now, color: true}, strings.Fields(line))
 			shown := lines(x.close())
 			if diff := cmp.Diff(strings.Fields(plain), strings.Fields(strings.Join(shown, "\n"))); diff != "" {
 				t.Errorf("%s: words (-plain +terminal):\n%s", line, diff)

@@ -21,18 +21,21 @@ type unfinished struct {
 	Total int `json:"total"`
 	// Stopped are services that were stopped and not started again.
 	Stopped []string `json:"stopped,omitempty"`
-	// ResumesWithinSeconds is how long it takes at most until the node agent has ended the run; 0 where no agent runs that could.
+	// ResumesWithinSeconds is how long it takes at most until the node agent has ended the run; 0 where no agent runs
+	// that could.
 	ResumesWithinSeconds int64 `json:"resumesWithinSeconds,omitempty"`
 
 	stopped map[string]bool
 	// confirming and rolling are the ends of a run: all services are healthy, or the host is being rolled back.
 	confirming, rolling, ended bool
-	// agent reports whether a node agent runs on the host as a service; longest is the longest time that a service may take to become healthy.
+	// agent reports whether a node agent runs on the host as a service; longest is the longest time that a service may
+	// take to become healthy.
 	agent   bool
 	longest time.Duration
 }
 
-// newUnfinished is for a host that gets a bundle with these services. IsNode reports whether it is a Node already, whose agent runs.
+// newUnfinished is for a host that gets a bundle with these services. IsNode reports whether it is a Node already,
+// whose agent runs.
 func newUnfinished(services []bundle.Service, isNode bool) *unfinished {
 	u := &unfinished{stopped: map[string]bool{}, agent: isNode}
 	for _, s := range services {
@@ -78,8 +81,9 @@ func (u *unfinished) noteAction(e applier.Event) {
 // isUnderWay reports whether the host is between two bundles.
 func (u *unfinished) isUnderWay() bool { return u.Total > 0 && !u.ended }
 
-// resumesWithin returns how long it takes at most until the node agent has ended the run. It looks for one at each comparison, and gives services their
-// time, once for the bundle and, where it is rolled back, once more for what ran before.
+// resumesWithin returns how long it takes at most until the node agent has ended the run. It looks for one at each
+// comparison, and gives services their time, once for the bundle and, where it is rolled back, once more for what ran
+// before.
 func (u *unfinished) resumesWithin() time.Duration {
 	if !u.agent {
 		return 0
@@ -115,7 +119,9 @@ func (e *unfinishedError) Error() string {
 	case e.confirming, e.rolling:
 		return text + fmt.Sprintf("; the node agent rolls it back within about %s", formatAge(within))
 	}
-	return text + fmt.Sprintf("; the node agent takes up the run, and finishes it or rolls it back within about %s", formatAge(within))
+	return text + fmt.Sprintf(
+		"; the node agent takes up the run, and finishes it or rolls it back within about %s", formatAge(within),
+	)
 }
 
 // Unwrap implements errors.
@@ -129,8 +135,8 @@ func (e *unfinishedError) Fix() string {
 // errUnchanged is of a host that was not changed before the command was interrupted.
 var errUnchanged = errors.New("interrupted before anything was changed")
 
-// explainInterrupted replaces the errors of hosts after an interruption by what it means for them, and leaves those of another cause. It returns how
-// many hosts are in the middle of a change.
+// explainInterrupted replaces the errors of hosts after an interruption by what it means for them, and leaves those of
+// another cause. It returns how many hosts are in the middle of a change.
 func (r *results) explainInterrupted(hosts []*host, cause error) (middle int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

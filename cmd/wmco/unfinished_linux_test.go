@@ -18,7 +18,7 @@ func TestAnInterruptedApplySaysWhatIsInTheMiddle(t *testing.T) {
 	stdout := &watchedOutput{want: `"event":"action"`, seen: interrupt}
 	var stderr bytes.Buffer
 	args := append([]string{"apply", "--identity", o.servers[0].KeyFile, "-o", "json"}, o.hosts()...)
-	if status := execute(ctx, o.app(stdout, &stderr), o.line(args)); status != cli.ExitInterrupted {
+	if status := runCommand(ctx, o.app(stdout, &stderr), o.line(args)); status != cli.ExitInterrupted {
 		t.Errorf("status %d\n%s", status, &stderr)
 	}
 	if want := "interrupted; in the middle of a change, which goes on without this command: 1 of 1 host\n"; !strings.Contains(stderr.String(), want) {

@@ -34,16 +34,22 @@ func validateCommand(a app) *cobra.Command {
 		Long: `Check the objects of a cluster and everything that would be rendered from them, for all Windows hosts unless one is
 chosen. Nothing is written. --golden takes the sources that a golden folder names. Unlike render, validate reads the clock: it finds certificates that have expired, or will within
 30 days.` +
-			cli.ExitHelp("0  no finding of --fail-on (default: of severity error)", "2  usage, or findings of --fail-on", "3  the cluster cannot be reached", "130  interrupted"),
+			cli.ExitHelp(
+				"0  no finding of --fail-on (default: of severity error)", "2  usage, or findings of --fail-on",
+				"3  the cluster cannot be reached", "130  interrupted",
+			),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return validate(cmd.Context(), a, validation{inputs, folder, f, limit})
 		},
 	}
-	inputs.add(cmd)
+	inputs.addFlags(cmd)
 	cmd.Flags().StringVar(&folder, "golden", "", "the inputs of a golden folder")
-	limit.add(cmd, bundle.SeverityError)
+	limit.addFlag(cmd, bundle.SeverityError)
 	cli.AddFormat(cmd, &f, cli.Text, cli.JSON)
-	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{{Flags: []string{"from", "golden"}, Text: needsObjects().Text + ", or --golden DIR"}}, Alone: [][]string{oneChoice(), {"from", "golden"}, {"facts", "golden"}, {"payload", "golden"}}})
+	cli.Expect(cmd, cli.Usage{
+		Needs: []cli.Need{{Flags: []string{"from", "golden"}, Text: needsObjects().Text + ", or --golden DIR"}},
+		Alone: [][]string{oneChoice(), {"from", "golden"}, {"facts", "golden"}, {"payload", "golden"}},
+	})
 	return cmd
 }
 
@@ -59,7 +65,7 @@ type validation struct {
 func (v *validation) readInputs(ctx context.Context, a app) (*desired.Hosts, error) {
 	if v.golden == "" {
 		v.refuseStops = true
-		return v.read(ctx, a, nil)
+		return v.readHosts(ctx, a, nil)
 	}
 	c, err := golden.Load(v.golden)
 	if err != nil {
@@ -75,8 +81,8 @@ func validate(ctx context.Context, a app, v validation) error {
 		return err
 	}
 	nodes := hosts.All
-	if v.chosen() {
-		if nodes, err = v.choose(hosts); err != nil {
+	if v.hostChosen() {
+		if nodes, err = v.chooseHosts(hosts); err != nil {
 			return err
 		}
 	}
@@ -95,7 +101,7 @@ func validate(ctx context.Context, a app, v validation) error {
 	if findings.Refused() {
 		return cli.Exit(cli.ExitUsage)
 	}
-	return v.limit.judge(findings)
+	return v.limit.checkFindings(findings)
 }
 
 func printValidation(a app, f cli.Format, answer validateJSON, findings bundle.Findings) error {
@@ -108,8 +114,11 @@ func printValidation(a app, f cli.Format, answer validateJSON, findings bundle.F
 		if i.Source {
 			places = append(places, "its own registry")
 		}
-		text := fmt.Sprintf("%s image %s is pulled by %s from %s", i.Purpose, i.Image, i.By, cmp.Or(strings.Join(places, ", "), "nowhere"))
-		cli.Printf(a.stdout, "%s\n", fit("", text, terminalColumns(a.stdout)))
+		text := fmt.Sprintf(
+			"%s image %s is pulled by %s from %s", i.Purpose, i.Image, i.By,
+			cmp.Or(strings.Join(places, ", "), "nowhere"),
+		)
+		cli.Printf(a.stdout, "%s\n", wrapBehind("", text, terminalColumns(a.stdout)))
 	}
-	return cli.PrintText(a.stdout, fmt.Sprintf("%s: %s\n", bundle.Count(len(answer.Nodes), "Windows host"), counts(findings)))
+	return cli.PrintText(a.stdout, fmt.Sprintf("%s: %s\n", bundle.Count(len(answer.Nodes), "Windows host"), countText(findings)))
 }

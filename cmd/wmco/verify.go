@@ -24,15 +24,20 @@ healthy. Nothing on them is changed. A host without the node agent is reported, 
 
 Without --payload, a node of an operator is compared with the executables that the operator has published for it, where the cluster
 is among the inputs. A note says what wmco apply would refuse.` +
-			cli.ExitHelp("0  every host has its desired state and is healthy", "1  a host differs, or a service is unhealthy", "2  usage, or inputs with findings of severity error", "3  the cluster or a host cannot be reached, refuses the login, or has no node agent", "4  records on a host cannot be read, or a file is locked: run it again", "130  interrupted") +
+			cli.ExitHelp(
+				"0  every host has its desired state and is healthy", "1  a host differs, or a service is unhealthy",
+				"2  usage, or inputs with findings of severity error",
+				"3  the cluster or a host cannot be reached, refuses the login, or has no node agent",
+				"4  records on a host cannot be read, or a file is locked: run it again", "130  interrupted",
+			) +
 			"\nOver several hosts the most severe status wins: 2, 4, 3, 1, 0.",
 		Example: `  wmco verify --from cluster --payload bin/payload --host 10.0.0.5 --host 10.0.0.6`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.compare(cmd.Context(), a, format, (*remote.Agent).Verify)
 		},
 	}
-	f.inputFlags.add(cmd)
-	f.hostFlags.add(cmd)
+	f.inputFlags.addFlags(cmd)
+	f.hostFlags.addFlags(cmd)
 	f.addInstall(cmd)
 	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)
 	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{needsObjects(), needsHosts(), needsProgram()}, Alone: [][]string{oneChoice()}})
@@ -56,14 +61,14 @@ type comparedJSON struct {
 
 // compare asks all hosts and prints what differs.
 func (f *remoteFlags) compare(ctx context.Context, a app, format cli.Format, ask ask) error {
-	o, err := f.open(ctx, a)
+	o, err := f.openHosts(ctx, a)
 	if err != nil {
-		return unchanged(ctx, err)
+		return unchangedError(ctx, err)
 	}
 	defer cli.Orderly(ctx)()
 	seen := map[remote.Target]applier.Observation{}
 	var mu sync.Mutex
-	o.each(ctx, func(ctx context.Context, m *remote.Agent, h *host) error {
+	o.forEachHost(ctx, func(ctx context.Context, m *remote.Agent, h *host) error {
 		observation, err := ask(m, ctx, h.request)
 		mu.Lock()
 		defer mu.Unlock()
@@ -73,7 +78,7 @@ func (f *remoteFlags) compare(ctx context.Context, a app, format cli.Format, ask
 	if err := o.client.Close(); err != nil {
 		return err
 	}
-	return unchanged(ctx, o.printCompared(a, format, seen))
+	return unchangedError(ctx, o.printCompared(a, format, seen))
 }
 
 // printCompared prints the answer, and returns the status.
@@ -82,7 +87,7 @@ func (o *hosts) printCompared(a app, format cli.Format, seen map[remote.Target]a
 	for _, h := range o.all {
 		status = moreSevere(status, comparedStatus(h.err, seen[h.target]))
 	}
-	printFindings(a.stderr, palette{}, o.findings())
+	printFindings(a.stderr, palette{}, o.allFindings())
 	if format == cli.JSON {
 		if err := cli.WriteJSON(a.stdout, o.comparedAnswer(seen)); err != nil {
 			return err
@@ -103,7 +108,10 @@ func (o *hosts) printCompared(a app, format cli.Format, seen map[remote.Target]a
 func (o *hosts) comparedAnswer(seen map[remote.Target]applier.Observation) []comparedJSON {
 	answer := []comparedJSON{}
 	for _, h := range o.all {
-		c := comparedJSON{Host: h.target.String(), Node: h.node.ID(), Findings: findingsAnswer(slices.Concat(o.inputs.Findings, h.findings).Sorted())}
+		c := comparedJSON{
+			Host: h.target.String(), Node: h.node.ID(),
+			Findings: findingsAnswer(slices.Concat(o.inputs.Findings, h.findings).Sorted()),
+		}
 		if h.err != nil {
 			c.Error, c.Fix = h.err.Error(), remote.SuggestFix(h.err)
 		} else {
@@ -129,7 +137,7 @@ func comparedStatus(err error, o applier.Observation) int {
 func printObservation(a app, p palette, h *host, o applier.Observation) {
 	head := "has its desired state"
 	if !o.InSync {
-		head = planned(len(o.Actions), o.Impact)
+		head = planText(len(o.Actions), o.Impact)
 	}
 	cli.Printf(a.stdout, "%s  %s  %s\n", p.bold(h.target.String()), h.node.ID(), head)
 	for _, x := range o.Actions {

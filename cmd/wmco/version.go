@@ -89,7 +89,10 @@ fit together. A cluster that does not answer is no error.` +
 
 // versionOf is what is known without a cluster.
 func versionOf(a app) versionAnswer {
-	answer := versionAnswer{Version: a.version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Schema: bundle.Schema, Components: map[string]string{}}
+	answer := versionAnswer{
+		Version: a.version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Schema: bundle.Schema, Components: map[string]string{},
+	}
 	for _, v := range payload.ClusterVersions() {
 		r, _ := payload.ReleaseOf(v.Kubernetes)
 		answer.Clusters = append(answer.Clusters, v.Cluster)
@@ -177,16 +180,20 @@ func unserved(server, kubelet string) string {
 	if server == "" || kubelet != "" {
 		return ""
 	}
-	return "skew: this release has no kubelet for Kubernetes " + server + " of the cluster: it serves " + clusterRange() + " (fix: use a release of wmco that serves it)"
+	return "skew: this release has no kubelet for Kubernetes " + server + " of the cluster: it serves " +
+		clusterRange() + " (fix: use a release of wmco that serves it)"
 }
 
-// versionSkew says which versions differ: those of nodes among each other, or that of this program and that of the operator.
+// versionSkew says which versions differ: those of nodes among each other, or that of this program and that of the
+// operator.
 func versionSkew(own string, operators []string) string {
 	switch {
 	case len(operators) > 1:
-		return "skew: Windows nodes name several versions of the operator (" + strings.Join(operators, ", ") + "): an update is under way, or has stopped: wmco status says which"
+		return "skew: Windows nodes name several versions of the operator (" + strings.Join(operators, ", ") +
+			"): an update is under way, or has stopped: wmco status says which"
 	case len(operators) == 1 && operators[0] != own:
-		return "skew: this wmco is " + own + ", and the operator " + operators[0] + ": what it previews can differ from what the operator does (fix: use the wmco of the operator's release)"
+		return "skew: this wmco is " + own + ", and the operator " + operators[0] +
+			": what it previews can differ from what the operator does (fix: use the wmco of the operator's release)"
 	}
 	return ""
 }
@@ -195,10 +202,16 @@ func versionSkew(own string, operators []string) string {
 func clusterRange() string {
 	all := payload.ClusterVersions()
 	first, last := all[0], all[len(all)-1]
-	return fmt.Sprintf("OpenShift and OKD %s to %s (Kubernetes %s to %s)", first.Cluster, last.Cluster, first.Kubernetes, last.Kubernetes)
+	return fmt.Sprintf(
+		"OpenShift and OKD %s to %s (Kubernetes %s to %s)", first.Cluster, last.Cluster, first.Kubernetes,
+		last.Kubernetes,
+	)
 }
 
 // versionLine is the answer of wmco --version.
 func versionLine(a app) string {
-	return fmt.Sprintf("wmco %s (%s, %s/%s), bundle schema %d", a.version, runtime.Version(), runtime.GOOS, runtime.GOARCH, bundle.Schema)
+	return fmt.Sprintf(
+		"wmco %s (%s, %s/%s), bundle schema %d", a.version, runtime.Version(), runtime.GOOS, runtime.GOARCH,
+		bundle.Schema,
+	)
 }

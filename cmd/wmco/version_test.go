@@ -18,7 +18,7 @@ func TestVersionShowsTheOperatorOfTheCluster(t *testing.T) {
 		"version --client": {"", ""},
 	} {
 		var out, said bytes.Buffer
-		status := execute(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &said, now: time.Now, version: "0.1.0"}, strings.Fields(line))
+		status := runCommand(t.Context(), app{stdin: strings.NewReader(""), stdout: &out, stderr: &said, now: time.Now, version: "0.1.0"}, strings.Fields(line))
 		if status != cli.ExitDone || !strings.Contains(out.String(), want.out) || !strings.HasPrefix(said.String(), want.said) || (want.out == "") == strings.Contains(out.String(), "operator in the cluster") {
 			t.Errorf("wmco %s: status %d\n%s%s", line, status, out.String(), said.String())
 		}
@@ -26,7 +26,7 @@ func TestVersionShowsTheOperatorOfTheCluster(t *testing.T) {
 	// Without a cluster the program knows its own version nevertheless.
 	t.Setenv("KUBECONFIG", "/does/not/exist")
 	var out, said bytes.Buffer
-	if status := execute(t.Context(), app{stdout: &out, stderr: &said, now: time.Now, version: "0.1.0"}, []string{"version"}); status != cli.ExitDone || said.Len() > 0 {
+	if status := runCommand(t.Context(), app{stdout: &out, stderr: &said, now: time.Now, version: "0.1.0"}, []string{"version"}); status != cli.ExitDone || said.Len() > 0 {
 		t.Errorf("status %d: %s", status, said.String())
 	}
 }
@@ -41,7 +41,7 @@ func TestVersionShowsTheKubeletOfTheCluster(t *testing.T) {
 		api := newPatchedAPI(t)
 		api.version = tt.answer
 		var out, said bytes.Buffer
-		status := execute(t.Context(), app{stdout: &out, stderr: &said, now: time.Now, version: "0.1.0"}, []string{"version"})
+		status := runCommand(t.Context(), app{stdout: &out, stderr: &said, now: time.Now, version: "0.1.0"}, []string{"version"})
 		if status != cli.ExitDone || !strings.Contains(out.String(), "Kubernetes in the cluster    "+tt.kubernetes+"\n") || !strings.Contains(out.String(), tt.cluster) || !strings.HasPrefix(said.String(), tt.said) || (tt.said == "") != (said.Len() == 0) {
 			t.Errorf("%s: status %d\n%s%s", tt.answer, status, out.String(), said.String())
 		}

@@ -17,8 +17,8 @@ import (
 	"wmco/internal/cli"
 )
 
-// watchPause is the time between two looks at the cluster with --watch, and watchPerNode what each node adds: a look transfers every
-// Windows Node.
+// watchPause is the time between two looks at the cluster with --watch, and watchPerNode what each node adds: a look
+// transfers every Windows Node.
 const (
 	watchPause   = time.Second
 	watchPerNode = 10 * time.Millisecond
@@ -28,7 +28,8 @@ const (
 type watched struct {
 	fleet.Fleet
 	at time.Time
-	// began is when a node was last seen with the bundle that it had before, by its name; none for a node that is updated.
+	// began is when a node was last seen with the bundle that it had before, by its name; none for a node that is
+	// updated.
 	began map[string]time.Time
 	// first is when the first of them began; zero where all are updated.
 	first time.Time
@@ -84,7 +85,8 @@ func (w *watched) look(now fleet.Fleet, at time.Time) ([]move, []metav1.Conditio
 	var moves []move
 	for _, r := range now.Nodes {
 		before := w.last(r.Node)
-		if before.State == r.State && before.Desired == r.Desired && before.Applied == r.Applied && before.Reason == r.Reason && before.Message == r.Message && before.Ready == r.Ready {
+		if before.State == r.State && before.Desired == r.Desired && before.Applied == r.Applied &&
+			before.Reason == r.Reason && before.Message == r.Message && before.Ready == r.Ready {
 			continue
 		}
 		if before.Desired != r.Desired {
@@ -123,7 +125,8 @@ func (w *watched) last(node string) fleet.Row {
 
 // all reports whether all nodes have been updated to what is wanted, and how long after the first change.
 func (w *watched) all(at time.Time) (time.Duration, bool) {
-	if w.first.IsZero() || meta.IsStatusConditionFalse(w.Conditions, status.RolledOut) || slices.ContainsFunc(w.Nodes, func(r fleet.Row) bool { return r.State != nodestate.Updated || !r.IsReady() }) {
+	if w.first.IsZero() || meta.IsStatusConditionFalse(w.Conditions, status.RolledOut) ||
+		slices.ContainsFunc(w.Nodes, func(r fleet.Row) bool { return r.State != nodestate.Updated || !r.IsReady() }) {
 		return 0, false
 	}
 	took := at.Sub(w.first)

@@ -11,19 +11,21 @@ import (
 )
 
 // The longest names, in characters of UTF-16: of a local or domain account, which is its sAMAccountName
-// (learn.microsoft.com/windows/win32/adschema/a-samaccountname), and of a user principal name or a domain with an account
-// (secext.h, UNLEN is 256).
+// (learn.microsoft.com/windows/win32/adschema/a-samaccountname), and of a user principal name or a domain with an
+// account (secext.h, UNLEN is 256).
 const (
 	maxAccount  = 20
 	maxUsername = 256
 )
 
-// notInAccounts are the characters that no account name has (the page of sAMAccountName). The at sign begins the domain of a user principal name.
+// notInAccounts are the characters that no account name has (the page of sAMAccountName). The at sign begins the domain
+// of a user principal name.
 const notInAccounts = `"/\[]:;|=,+*?<>@`
 
-// checkAccount returns an error for a name that no Windows account can have, in one of its three forms: user, DOMAIN\user and user@domain.
-// Which of the others exist, the host says. A name that begins with a dash would be an option of ssh in a command that a person types
-// or copies. The messages show no text of the name but the character that is wrong.
+// checkAccount returns an error for a name that no Windows account can have, in one of its three forms: user,
+// DOMAIN\user and user@domain. Which of the others exist, the host says. A name that begins with a dash would be an
+// option of ssh in a command that a person types or copies. The messages show no text of the name but the character
+// that is wrong.
 func checkAccount(name string) error {
 	if !utf8.ValidString(name) {
 		return errors.New("the user name is not UTF-8")
@@ -35,7 +37,10 @@ func checkAccount(name string) error {
 	}
 	switch {
 	case utf16Length(name) > maxUsername:
-		return fmt.Errorf("the user name has %d characters, and an account with its domain has at most %d characters", utf16Length(name), maxUsername)
+		return fmt.Errorf(
+			"the user name has %d characters, and an account with its domain has at most %d characters",
+			utf16Length(name), maxUsername,
+		)
 	case strings.HasPrefix(name, "-"):
 		return errors.New("the user name begins with -, which ssh takes for an option")
 	}

@@ -21,7 +21,9 @@ import (
 // readInfrastructure reads Infrastructure/cluster and returns it.
 func (g *gatherer) readInfrastructure() configv1.Infrastructure {
 	var infra configv1.Infrastructure
-	if !g.readObject(render.FromInfrastructure, place{groupConfig, "Infrastructure", "", clusterName}, &infra) && !g.embeddedInfrastructure(&infra) {
+	if !g.readObject(
+		render.FromInfrastructure, place{groupConfig, "Infrastructure", "", clusterName}, &infra,
+	) && !g.embeddedInfrastructure(&infra) {
 		return infra
 	}
 	g.infra = infra
@@ -37,8 +39,8 @@ func (g *gatherer) readInfrastructure() configv1.Infrastructure {
 	return infra
 }
 
-// clusterHostedDNS says where the name of the API server is in a DNS that each node of Linux runs for itself, and no host of Windows can ask
-// (github.com/openshift/machine-config-operator, templates/common/cloud-platform-alt-dns).
+// clusterHostedDNS says where the name of the API server is in a DNS that each node of Linux runs for itself, and no
+// host of Windows can ask (github.com/openshift/machine-config-operator, templates/common/cloud-platform-alt-dns).
 func (g *gatherer) clusterHostedDNS(s configv1.PlatformStatus) {
 	var field string
 	var config *configv1.CloudLoadBalancerConfig
@@ -66,8 +68,10 @@ func (g *gatherer) clusterHostedDNS(s configv1.PlatformStatus) {
 	}
 	g.addFinding(bundle.SeverityWarning, reason.ClusterHostedDNS, bundle.Finding{
 		Object: g.cluster.Origins[render.FromInfrastructure], Field: "status.platformStatus." + field + ".cloudLoadBalancerConfig.dnsType",
-		Message: "is " + string(configv1.ClusterHostedDNSType) + ": nodes of Linux resolve " + name + " themselves, and the DNS that Windows hosts ask has it only if it was put there",
-		Fix:     "add " + name + " with " + addresses + " to the DNS of the hosts' network, such as a private zone; wmco preflight shows whether a host finds it",
+		Message: "is " + string(configv1.ClusterHostedDNSType) + ": nodes of Linux resolve " + name +
+			" themselves, and the DNS that Windows hosts ask has it only if it was put there",
+		Fix: "add " + name + " with " + addresses +
+			" to the DNS of the hosts' network, such as a private zone; wmco preflight shows whether a host finds it",
 	})
 }
 
@@ -134,7 +138,8 @@ func insideNetworks(ovn *operatorv1.OVNKubernetesConfig) []string {
 	return []string{join, transit}
 }
 
-// machineNetworks returns the networks of machines that the installer has written down, on platforms without a cloud's own networks.
+// machineNetworks returns the networks of machines that the installer has written down, on platforms without a cloud's
+// own networks.
 func machineNetworks(infra configv1.Infrastructure) []string {
 	var cidrs []configv1.CIDR
 	if p := infra.Spec.PlatformSpec.VSphere; p != nil {
@@ -160,8 +165,8 @@ func (g *gatherer) readClusterVersion() {
 	}
 }
 
-// completedVersion returns the version that all of the cluster has, the API servers included: an update that has begun has another one as
-// desired. While a cluster is installed, it is the version that is installed.
+// completedVersion returns the version that all of the cluster has, the API servers included: an update that has begun
+// has another one as desired. While a cluster is installed, it is the version that is installed.
 func completedVersion(s configv1.ClusterVersionStatus) string {
 	for _, h := range s.History { // the newest first
 		if h.State == configv1.CompletedUpdate {
@@ -184,7 +189,8 @@ func (g *gatherer) readSettings() {
 	for key := range cm.Data {
 		if key != render.SettingsKey {
 			g.addFinding(bundle.SeverityError, reason.SettingsInvalid, bundle.Finding{
-				Object: ref, Field: `data["` + key + `"]`, Message: "the operator does not read this key", Fix: "move the settings to " + render.SettingsKey,
+				Object: ref, Field: `data["` + key +
+					`"]`, Message: "the operator does not read this key", Fix: "move the settings to " + render.SettingsKey,
 			})
 		}
 	}
@@ -229,7 +235,9 @@ func (g *gatherer) controllerConfig() {
 		byRegistry[registry] = append(byRegistry[registry], string(b.Data))
 	}
 	for _, registry := range slices.Sorted(maps.Keys(byRegistry)) {
-		g.cluster.RegistryCAs = append(g.cluster.RegistryCAs, render.RegistryCA{Registry: registry, PEM: strings.Join(byRegistry[registry], "\n")})
+		g.cluster.RegistryCAs = append(g.cluster.RegistryCAs, render.RegistryCA{
+			Registry: registry, PEM: strings.Join(byRegistry[registry], "\n"),
+		})
 	}
 }
 
@@ -240,5 +248,7 @@ func (g *gatherer) readBootstrap() {
 
 func (g *gatherer) readExporter() {
 	data, ref := g.readSecret(render.FromExporterTLS, g.options.Namespace, exporterTLSName)
-	g.cluster.Exporter = render.KeyPair{Certificate: g.secretValue(data, ref, "tls.crt").Reveal(), Key: g.secretValue(data, ref, "tls.key")}
+	g.cluster.Exporter = render.KeyPair{
+		Certificate: g.secretValue(data, ref, "tls.crt").Reveal(), Key: g.secretValue(data, ref, "tls.key"),
+	}
 }

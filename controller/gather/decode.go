@@ -38,16 +38,19 @@ func (g *gatherer) listObjects(group, kind string) []objects.Object {
 	return found
 }
 
-// decodeObject reads an object into its type, as an API server does: the case of fields matters. Unknown fields are ignored, with
-// a finding where a person may have written them. A value of the wrong type is a finding with its path. The rest is still
-// read, so that one run finds all problems.
+// decodeObject reads an object into its type, as an API server does: the case of fields matters. Unknown fields are
+// ignored, with a finding where a person may have written them. A value of the wrong type is a finding with its path.
+// The rest is still read, so that one run finds all problems.
 func (g *gatherer) decodeObject(o objects.Object, into any) bool {
 	unknown, err := kjson.UnmarshalStrict(o.JSON, into, kjson.DisallowUnknownFields)
 	if err == nil {
 		g.unknownFields(o, into, unknown)
 		return true
 	}
-	f := bundle.Finding{Object: o.Ref, Message: "the object does not fit its type", Fix: "correct the object; `oc explain " + o.Kind + "` shows its fields"}
+	f := bundle.Finding{
+		Object: o.Ref, Message: "the object does not fit its type",
+		Fix: "correct the object; `oc explain " + o.Kind + "` shows its fields",
+	}
 	var typeErr *json.UnmarshalTypeError
 	if errors.As(err, &typeErr) {
 		f.Field = typeErr.Field
@@ -78,8 +81,9 @@ func (g *gatherer) readObject(origin render.Origin, p place, into any) bool {
 // elided matches the text that `oc adm inspect` writes in place of a secret value: "998 bytes long".
 var elided = regexp.MustCompile(`^\d+ bytes long$`)
 
-// readSecret returns the contents of a Secret, and its reference even where it is not in the inputs. As in the API server,
-// stringData replaces data (kubernetes.io/docs/reference/kubernetes-api/config-and-storage-resources/secret-v1).
+// readSecret returns the contents of a Secret, and its reference even where it is not in the inputs. As in the API
+// server, stringData replaces data
+// (kubernetes.io/docs/reference/kubernetes-api/config-and-storage-resources/secret-v1).
 func (g *gatherer) readSecret(origin render.Origin, namespace, name string) (map[string][]byte, bundle.Ref) {
 	var secret corev1.Secret
 	if !g.readObject(origin, place{"", "Secret", namespace, name}, &secret) {
@@ -93,8 +97,8 @@ func (g *gatherer) readSecret(origin render.Origin, namespace, name string) (map
 	return data, g.cluster.Origins[origin]
 }
 
-// secretValue reads one key of a Secret. If the value is missing or a must-gather emptied it, it returns a marked stand-in
-// and adds a warning, unless the source is complete.
+// secretValue reads one key of a Secret. If the value is missing or a must-gather emptied it, it returns a marked
+// stand-in and adds a warning, unless the source is complete.
 func (g *gatherer) secretValue(data map[string][]byte, ref bundle.Ref, key string) bundle.Secret {
 	if hasValue(data[key]) || len(data[key]) == 0 && g.options.Complete {
 		return bundle.NewSecret(string(data[key]))

@@ -36,14 +36,17 @@ type Options struct {
 	Environment map[string]string
 	// Facts are the facts that hosts report, matched to nodes by address.
 	Facts []bundle.Facts
-	// Lookups are what the resolver of a running operator says about the names in windows-instances, by name. It makes one
-	// host of an entry by name and another by address. Names that were not looked up are not judged.
+	// Lookups are what the resolver of a running operator says about the names in windows-instances, by name. It makes
+	// one host of an entry by name and another by address. Names that were not looked up are not judged.
 	Lookups map[string]Lookup
-	// Records say which host each Node is. Nil is for those who only look: Nodes are matched to hosts by the addresses that they report.
+	// Records say which host each Node is. Nil is for those who only look: Nodes are matched to hosts by the addresses
+	// that they report.
 	Records *record.Set
-	// RecordKey is the operator's key of digests, with which it has sealed the keys in Records (record.Record.ProvenKey).
+	// RecordKey is the operator's key of digests, with which it has sealed the keys in Records
+	// (record.Record.ProvenKey).
 	RecordKey bundle.Key
-	// Nodes are the Windows Nodes of who has them decoded already; empty where there are none. Nil reads them as the other objects.
+	// Nodes are the Windows Nodes of who has them decoded already; empty where there are none. Nil reads them as the
+	// other objects.
 	Nodes []windowsnode.Node
 }
 
@@ -59,7 +62,8 @@ type Result struct {
 	Findings bundle.Findings
 }
 
-// Gather reads a cluster. It returns an *UnreachableError if the source cannot be reached; a problem with an object is a finding.
+// Gather reads a cluster. It returns an *UnreachableError if the source cannot be reached; a problem with an object is
+// a finding.
 func Gather(ctx context.Context, r objects.Reader, o Options) (Result, error) {
 	if o.Namespace == "" {
 		o.Namespace = OperatorNamespace
@@ -72,7 +76,11 @@ func Gather(ctx context.Context, r objects.Reader, o Options) (Result, error) {
 		o := &set.Objects[i]
 		o.Ref.Group, o.Digest = o.Group, o.ContentDigest()
 	}
-	g := &gatherer{options: o, objects: set.Objects, replaced: set.Replaced, findings: slices.DeleteFunc(set.Findings, isOptional), cluster: render.Cluster{Origins: render.Origins{}, Copies: !o.Complete}}
+	g := &gatherer{
+		options: o, objects: set.Objects, replaced: set.Replaced,
+		findings: slices.DeleteFunc(set.Findings, isOptional),
+		cluster:  render.Cluster{Origins: render.Origins{}, Copies: !o.Complete},
+	}
 	g.holdMachines()
 	g.reportUnusedSources(set.Unused)
 	g.reportAbsentObjects()
@@ -89,10 +97,14 @@ func Gather(ctx context.Context, r objects.Reader, o Options) (Result, error) {
 	g.readPinnedImages()
 	g.reportIgnored()
 	nodes := g.listHosts()
-	return Result{Cluster: g.cluster, Nodes: nodes, Instances: g.instances, Reserved: g.readReserved(), Findings: g.findings.Sorted()}, nil
+	return Result{
+		Cluster: g.cluster, Nodes: nodes, Instances: g.instances, Reserved: g.readReserved(),
+		Findings: g.findings.Sorted(),
+	}, nil
 }
 
-// resolveWantedObjects returns what is read: for those who only look, the install config and what Windows nodes ignore too.
+// resolveWantedObjects returns what is read: for those who only look, the install config and what Windows nodes ignore
+// too.
 func (o Options) resolveWantedObjects() []objects.Want {
 	wants := wantedObjects(o.Namespace)
 	if o.Nodes != nil {
@@ -107,7 +119,8 @@ func (o Options) resolveWantedObjects() []objects.Want {
 // isOptional reports whether a finding is about an object without which, or whatever it says, nodes get the same.
 func isOptional(f bundle.Finding) bool { return isAboutInstallConfig(f) || isAboutIgnored(f) }
 
-// isAboutInstallConfig reports whether a finding says that the install config cannot be read. Who needs it says that it is missing.
+// isAboutInstallConfig reports whether a finding says that the install config cannot be read. Who needs it says that it
+// is missing.
 func isAboutInstallConfig(f bundle.Finding) bool {
 	return f.Object.Kind == "ConfigMap" && f.Object.Namespace == installConfigPlace().namespace
 }
@@ -125,14 +138,17 @@ type gatherer struct {
 	findings bundle.Findings
 	// instances is filled by nodes.
 	instances []Instance
-	// machinesRefused is true where the records are known and Machines cannot be listed: which of the hosts of Machines are still there is not known.
+	// machinesRefused is true where the records are known and Machines cannot be listed: which of the hosts of Machines
+	// are still there is not known.
 	machinesRefused bool
 }
 
-// holdMachines makes of the refusal to list Machines a finding that holds up their hosts alone. Without the records, the Nodes of these hosts
-// are not known, and it holds up all.
+// holdMachines makes of the refusal to list Machines a finding that holds up their hosts alone. Without the records,
+// the Nodes of these hosts are not known, and it holds up all.
 func (g *gatherer) holdMachines() {
-	i := slices.IndexFunc(g.findings, func(f bundle.Finding) bool { return f.Reason == reason.Forbidden && f.Object.Kind == "Machine" })
+	i := slices.IndexFunc(g.findings, func(f bundle.Finding) bool {
+		return f.Reason == reason.Forbidden && f.Object.Kind == "Machine"
+	})
 	if i < 0 || g.options.Records == nil {
 		return
 	}

@@ -17,14 +17,15 @@ import (
 	"wmco/render"
 )
 
-// Instance is one entry of windows-instances, and what is said about it. One entry never concerns another, unless both are the
-// same host.
+// Instance is one entry of windows-instances, and what is said about it. One entry never concerns another, unless both
+// are the same host.
 type Instance struct {
 	// Address is the key of the entry, Username the account, empty where the entry has none that is valid.
 	Address, Username string
 	// Addresses are the IPv4 addresses of a name, as far as the operator looked them up.
 	Addresses []string
-	// Skipped reports whether the entry stands for no host. The entry is there nevertheless: a host that joined by it stays.
+	// Skipped reports whether the entry stands for no host. The entry is there nevertheless: a host that joined by it
+	// stays.
 	Skipped bool
 	// Finding is zero if there is nothing to say.
 	Finding bundle.Finding
@@ -48,7 +49,10 @@ func (g *gatherer) readInstances() {
 		var err error
 		if i.Username, err = parseInstance(address, cm.Data[address]); err != nil {
 			i.Skipped = true
-			i.Finding = g.aboutInstance(address, reason.InstanceInvalid, err.Error()+"; the entry is skipped, the others are not affected", "write the entry as <IPv4 address or DNS name>: username=<name>")
+			i.Finding = g.aboutInstance(
+				address, reason.InstanceInvalid, err.Error()+"; the entry is skipped, the others are not affected",
+				"write the entry as <IPv4 address or DNS name>: username=<name>",
+			)
 		} else {
 			g.resolveInstance(&i)
 		}
@@ -56,7 +60,8 @@ func (g *gatherer) readInstances() {
 	}
 }
 
-// resolveInstance adds the addresses of a name. Names without any can be those of hosts that have joined, so they are not skipped.
+// resolveInstance adds the addresses of a name. Names without any can be those of hosts that have joined, so they are
+// not skipped.
 func (g *gatherer) resolveInstance(i *Instance) {
 	lookup, ok := g.options.Lookups[i.Address]
 	if _, err := netip.ParseAddr(i.Address); !ok || err == nil {
@@ -75,9 +80,16 @@ func (g *gatherer) resolveInstance(i *Instance) {
 	slices.Sort(i.Addresses)
 	switch n := len(i.Addresses); {
 	case n == 0:
-		i.Finding = g.aboutInstance(i.Address, reason.InstanceUnresolvable, "the name cannot be resolved: "+problem+"; the operator cannot reach the host", fix)
+		i.Finding = g.aboutInstance(
+			i.Address, reason.InstanceUnresolvable,
+			"the name cannot be resolved: "+problem+"; the operator cannot reach the host", fix,
+		)
 	case n > 1:
-		i.Finding = g.aboutInstance(i.Address, reason.InstanceAmbiguous, fmt.Sprintf("the name has %d IPv4 addresses (%s); they must be those of one host", n, strings.Join(i.Addresses, ", ")), "if they are of several hosts, write the IPv4 address of each in place of the name")
+		i.Finding = g.aboutInstance(
+			i.Address, reason.InstanceAmbiguous,
+			fmt.Sprintf("the name has %d IPv4 addresses (%s); they must be those of one host", n, strings.Join(i.Addresses, ", ")),
+			"if they are of several hosts, write the IPv4 address of each in place of the name",
+		)
 	}
 }
 
@@ -99,8 +111,9 @@ func InstanceAccount(address, text string) string {
 	return account
 }
 
-// parseInstance checks one entry and returns its user. It ignores blanks and CRLF around the text. Which of the possible names are
-// accounts is for the host to say: there are local ones, those of a domain (DOMAIN\user, user@domain) and names with blanks.
+// parseInstance checks one entry and returns its user. It ignores blanks and CRLF around the text. Which of the
+// possible names are accounts is for the host to say: there are local ones, those of a domain (DOMAIN\user,
+// user@domain) and names with blanks.
 func parseInstance(address, text string) (string, error) {
 	if err := checkAddress(address); err != nil {
 		return "", err
@@ -168,8 +181,9 @@ func checkIP(a netip.Addr) error {
 	return nil
 }
 
-// looksNumeric reports whether programs could take an address for an IPv4 address: its last part is a number. They accept fewer than four
-// numbers, octal and hexadecimal ones (inet_aton), and the last part of a name in DNS is alphabetic (RFC 1123, section 2.1).
+// looksNumeric reports whether programs could take an address for an IPv4 address: its last part is a number. They
+// accept fewer than four numbers, octal and hexadecimal ones (inet_aton), and the last part of a name in DNS is
+// alphabetic (RFC 1123, section 2.1).
 func looksNumeric(address string) bool {
 	parts := strings.Split(strings.TrimSuffix(address, "."), ".")
 	return isNumber(parts[len(parts)-1])

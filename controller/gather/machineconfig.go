@@ -39,7 +39,9 @@ func (g *gatherer) machineConfig() {
 	}
 	for _, field := range config.Unknown {
 		g.addFinding(bundle.SeverityWarning, reason.FieldUnknown, bundle.Finding{
-			Object: o.Ref, Field: ignitionField + "." + field, Message: "Ignition " + config.Version + " has no such field; it is ignored", Fix: "correct the MachineConfig that it comes from",
+			Object: o.Ref, Field: ignitionField + "." +
+				field, Message: "Ignition " + config.Version +
+				" has no such field; it is ignored", Fix: "correct the MachineConfig that it comes from",
 		})
 	}
 	g.kubeletUnit(config)
@@ -48,8 +50,8 @@ func (g *gatherer) machineConfig() {
 	}
 }
 
-// releaseVersion is the annotation in which the machine-config-operator says for which version of the cluster it has rendered a
-// MachineConfig.
+// releaseVersion is the annotation in which the machine-config-operator says for which version of the cluster it has
+// rendered a MachineConfig.
 const releaseVersion = "machineconfiguration.openshift.io/release-image-version"
 
 // ignitionField is the field of a MachineConfig that holds the Ignition configuration.
@@ -58,12 +60,13 @@ const ignitionField = "spec.config"
 // machineConfigInvalid adds the finding for an invalid field of the Ignition configuration.
 func (g *gatherer) machineConfigInvalid(field, message string) {
 	g.addFinding(bundle.SeverityError, reason.InputInvalid, bundle.Finding{
-		Object: g.cluster.Origins[render.FromMachineConfig], Field: strings.TrimSuffix(ignitionField+"."+field, "."), Message: message, Fix: "correct the MachineConfig that it comes from; the machine-config-operator then renders it again",
+		Object: g.cluster.Origins[render.FromMachineConfig], Field: strings.TrimSuffix(ignitionField+"."+
+			field, "."), Message: message, Fix: "correct the MachineConfig that it comes from; the machine-config-operator then renders it again",
 	})
 }
 
-// currentMachineConfig returns the one that the worker pool's nodes have. It may not be the newest: a paused or failed pool
-// has newer ones that no node uses.
+// currentMachineConfig returns the one that the worker pool's nodes have. It may not be the newest: a paused or failed
+// pool has newer ones that no node uses.
 func (g *gatherer) currentMachineConfig() (objects.Object, bool) {
 	if o, ok := g.findObject(place{groupMachineConfig, "MachineConfigPool", "", workerPool}); ok {
 		var pool mcfgv1.MachineConfigPool
@@ -74,7 +77,10 @@ func (g *gatherer) currentMachineConfig() (objects.Object, bool) {
 		if name := pool.Status.Configuration.Name; name != "" {
 			mc, ok := g.findObject(place{groupMachineConfig, "MachineConfig", "", name})
 			if !ok {
-				g.machineConfigMissing(bundle.Ref{Kind: "MachineConfig", Name: name}, "is the current configuration of the worker pool, but is not in the inputs")
+				g.machineConfigMissing(
+					bundle.Ref{Kind: "MachineConfig", Name: name},
+					"is the current configuration of the worker pool, but is not in the inputs",
+				)
 			}
 			return mc, ok
 		}
@@ -88,7 +94,11 @@ func (g *gatherer) machineConfigMissing(ref bundle.Ref, message string) {
 		// Without a cloud provider, a Windows kubelet needs nothing from it.
 		severity = bundle.SeverityWarning
 	}
-	g.addFinding(severity, reason.InputMissing, bundle.Finding{Object: ref, Message: message, Fix: "add it: oc get machineconfigpools.machineconfiguration.openshift.io worker -o yaml, and the MachineConfig that its status.configuration names"})
+	g.addFinding(severity, reason.InputMissing, bundle.Finding{
+		Object: ref, Message: message,
+		Fix: "add it: oc get machineconfigpools.machineconfiguration.openshift.io worker -o yaml, and the " +
+			"MachineConfig that its status.configuration names",
+	})
 }
 
 // newestMachineConfig returns the newest one, for inputs without the pool's status.
@@ -105,7 +115,10 @@ func (g *gatherer) newestMachineConfig() (objects.Object, bool) {
 		}
 	}
 	if newest.Name == "" {
-		g.machineConfigMissing(bundle.Ref{Kind: "MachineConfigPool", Name: workerPool}, "neither the pool's current configuration nor any rendered MachineConfig is in the inputs")
+		g.machineConfigMissing(
+			bundle.Ref{Kind: "MachineConfigPool", Name: workerPool},
+			"neither the pool's current configuration nor any rendered MachineConfig is in the inputs",
+		)
 		return newest, false
 	}
 	g.addFinding(bundle.SeverityWarning, reason.MachineConfigGuessed, bundle.Finding{
@@ -174,8 +187,9 @@ func parseNamedFlags(command string, names []string) map[string]string {
 	return flags
 }
 
-// ignitionFile reads a file that Windows nodes share with Linux nodes, or that says what Linux nodes have besides. /etc/kubernetes/cloud.conf is
-// neither: no program on a Windows node reads it, since the kubelet has no --cloud-config, and some clouds put credentials into it.
+// ignitionFile reads a file that Windows nodes share with Linux nodes, or that says what Linux nodes have besides.
+// /etc/kubernetes/cloud.conf is neither: no program on a Windows node reads it, since the kubelet has no
+// --cloud-config, and some clouds put credentials into it.
 func (g *gatherer) ignitionFile(f ignition.File) {
 	name, isProvider := strings.CutPrefix(f.Path, dirCredentialProviders)
 	if isProvider && f.Path != fileCredentialProvider {
@@ -197,7 +211,8 @@ func (g *gatherer) ignitionFile(f ignition.File) {
 	g.cluster.Machine.CredentialProvider = string(contents)
 }
 
-// otherProvider notes a credential provider of Linux nodes. No Windows node reads the file, so what is wrong with it refuses nothing.
+// otherProvider notes a credential provider of Linux nodes. No Windows node reads the file, so what is wrong with it
+// refuses nothing.
 func (g *gatherer) otherProvider(name string, f ignition.File) {
 	contents, err := f.Contents.DecodeContents()
 	if f.Appends || err != nil {

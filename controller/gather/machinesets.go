@@ -14,8 +14,8 @@ import (
 	"wmco/render/machines"
 )
 
-// WorkerMachineSets reads the inputs of a new MachineSet: the existing MachineSets and the facts of the platform. They are
-// empty on a platform without a Machine API. It returns an error if the source cannot be reached.
+// WorkerMachineSets reads the inputs of a new MachineSet: the existing MachineSets and the facts of the platform. They
+// are empty on a platform without a Machine API. It returns an error if the source cannot be reached.
 func WorkerMachineSets(ctx context.Context, r objects.Reader) (machines.Cluster, bundle.Findings, error) {
 	set, err := r.Read(ctx, []objects.Want{
 		{Group: groupConfig, Version: "v1", Kind: "Infrastructure", Names: []string{clusterName}},

@@ -75,7 +75,9 @@ func (g *gatherer) registrySources() {
 		return
 	}
 	s := image.Spec.RegistrySources
-	g.cluster.Mirrors.Scopes = mirrors.Scopes{Ref: o.Ref, Insecure: s.InsecureRegistries, Blocked: s.BlockedRegistries, Allowed: s.AllowedRegistries}
+	g.cluster.Mirrors.Scopes = mirrors.Scopes{
+		Ref: o.Ref, Insecure: s.InsecureRegistries, Blocked: s.BlockedRegistries, Allowed: s.AllowedRegistries,
+	}
 }
 
 // isObject reports whether a text is a JSON object. Any other text, null included, has lost its credentials on the way.
@@ -84,8 +86,8 @@ func isObject(text []byte) bool {
 	return json.Unmarshal(text, &object) == nil && object != nil
 }
 
-// pullSecret reads the pull secret. Every cluster has one, {} where it needs no credentials. Without its value, a stand-in
-// keeps the bundle from being applied: nodes would lose the credentials of their mirrors.
+// pullSecret reads the pull secret. Every cluster has one, {} where it needs no credentials. Without its value, a
+// stand-in keeps the bundle from being applied: nodes would lose the credentials of their mirrors.
 func (g *gatherer) pullSecret() {
 	data, ref := g.readSecret(render.FromPullSecret, render.PullSecretNamespace, render.PullSecretName)
 	g.cluster.Mirrors.PullSecretRef = g.cluster.Origins[render.FromPullSecret]
@@ -93,5 +95,7 @@ func (g *gatherer) pullSecret() {
 		g.cluster.Mirrors.PullSecret = bundle.NewSecret(string(value))
 		return
 	}
-	g.cluster.Mirrors.PullSecret = g.secretPlaceholder(ref, keyPullSecret, "add the object as another --from; a cluster without credentials has {} there")
+	g.cluster.Mirrors.PullSecret = g.secretPlaceholder(
+		ref, keyPullSecret, "add the object as another --from; a cluster without credentials has {} there",
+	)
 }

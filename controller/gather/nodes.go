@@ -40,12 +40,18 @@ func (g *gatherer) listHosts() []render.Node {
 	for k, ok := range used {
 		if !ok {
 			g.addFinding(bundle.SeverityWarning, reason.FactsUnmatched, bundle.Finding{
-				Message: fmt.Sprintf("facts %d are of %q, whose addresses match no Windows host in the inputs; they are not used", k+1, g.options.Facts[k].HostName), Fix: "use the facts of a host that is in the inputs",
+				Message: fmt.Sprintf(
+					"facts %d are of %q, whose addresses match no Windows host in the inputs; they are not used",
+					k+1, g.options.Facts[k].HostName,
+				), Fix: "use the facts of a host that is in the inputs",
 			})
 		}
 	}
 	slices.SortFunc(list, func(a, b render.Node) int {
-		return cmp.Or(cmp.Compare(unnamedNodesLast(a), unnamedNodesLast(b)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Address, b.Address))
+		return cmp.Or(
+			cmp.Compare(unnamedNodesLast(a), unnamedNodesLast(b)), cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.Address, b.Address),
+		)
 	})
 	return list
 }
@@ -65,7 +71,11 @@ func (g *gatherer) listMachines() []render.Node {
 		if !g.decodeObject(o, &m) || m.Labels[labelIgnore] == "true" || !g.checkName(m.Name, o.Ref) {
 			continue
 		}
-		n := render.Node{Backing: render.BackingMachine, MachineName: m.Name, MachineUID: string(m.UID), ProviderID: ptr.Deref(m.Spec.ProviderID, ""), Ending: isBeingDeleted(m), Origins: render.Origins{render.FromMachine: o.Ref}}
+		n := render.Node{
+			Backing: render.BackingMachine, MachineName: m.Name, MachineUID: string(m.UID),
+			ProviderID: ptr.Deref(m.Spec.ProviderID, ""), Ending: isBeingDeleted(m),
+			Origins: render.Origins{render.FromMachine: o.Ref},
+		}
 		n.Addresses, n.HostNames = readAddresses(m.Status.Addresses)
 		n.Address = firstIPv4(n.Addresses)
 		if n.Address == "" {
@@ -79,14 +89,14 @@ func (g *gatherer) listMachines() []render.Node {
 	return list
 }
 
-// isBeingDeleted reports whether a Machine that is there has no host any longer, or not for long. Failed is a phase without a way back
-// (github.com/openshift/machine-api-operator, pkg/controller/machine).
+// isBeingDeleted reports whether a Machine that is there has no host any longer, or not for long. Failed is a phase
+// without a way back (github.com/openshift/machine-api-operator, pkg/controller/machine).
 func isBeingDeleted(m machinev1beta1.Machine) bool {
 	return m.DeletionTimestamp != nil || m.Status.Phase != nil && *m.Status.Phase == machinev1beta1.PhaseFailed
 }
 
-// readAddresses returns the addresses and host names of a Machine or Node, in their order, each once. A host name is taken as that of a node
-// would be (bundle.FirstName); one that is not a DNS name is skipped.
+// readAddresses returns the addresses and host names of a Machine or Node, in their order, each once. A host name is
+// taken as that of a node would be (bundle.FirstName); one that is not a DNS name is skipped.
 func readAddresses(list []corev1.NodeAddress) (addresses, hostNames []string) {
 	isKnown, isNamed := map[string]bool{}, map[string]bool{}
 	for _, a := range list {
@@ -115,7 +125,8 @@ func firstIPv4(addresses []string) string {
 	return ""
 }
 
-// addInstances adds the entries of windows-instances. An entry that has an address of a Machine, or of another entry, is skipped.
+// addInstances adds the entries of windows-instances. An entry that has an address of a Machine, or of another entry,
+// is skipped.
 func (g *gatherer) addInstances(machines []render.Node) []render.Node {
 	all := slices.Clone(machines)
 	for _, i := range g.instances {
@@ -139,9 +150,10 @@ func (g *gatherer) addInstances(machines []render.Node) []render.Node {
 	return list
 }
 
-// addressOwners returns the position of the host that has each address and name: the entry that is the address of a node, a Machine, another entry that is the
-// address, the one whose record has it, the first one. A host may write the record of its own name in the DNS, and the guest of a Machine what addresses it has
-// (vSphere, by VMware Tools), so neither takes an address from an entry that had it before. The first of the hosts are those of Machines.
+// addressOwners returns the position of the host that has each address and name: the entry that is the address of a
+// node, a Machine, another entry that is the address, the one whose record has it, the first one. A host may write the
+// record of its own name in the DNS, and the guest of a Machine what addresses it has (vSphere, by VMware Tools), so
+// neither takes an address from an entry that had it before. The first of the hosts are those of Machines.
 func (g *gatherer) addressOwners(all []render.Node, machines int) map[string]int {
 	owners := map[string]int{}
 	claim := func(i int, addresses []string) {
@@ -203,11 +215,20 @@ func addressesAndNames(n render.Node) []string {
 func describeAddressOwner(n render.Node) advice {
 	switch {
 	case n.Backing != render.BackingMachine:
-		return advice{"is the host of the entry " + n.Address, "remove the entry if both are one host, otherwise correct the records of the names in the cluster's DNS"}
+		return advice{
+			"is the host of the entry " + n.Address,
+			"remove the entry if both are one host, otherwise correct the records of the names in the cluster's DNS",
+		}
 	case n.Ending:
-		return advice{"is an address of Machine " + n.MachineName + ", which has failed or is being deleted", "wait until the Machine is gone; delete it if it has failed"}
+		return advice{
+			"is an address of Machine " + n.MachineName + ", which has failed or is being deleted",
+			"wait until the Machine is gone; delete it if it has failed",
+		}
 	}
-	return advice{"is an address of Machine " + n.MachineName, "remove the entry if the Machine is this host; otherwise look at the guest of the Machine, which reports addresses on some platforms"}
+	return advice{
+		"is an address of Machine " + n.MachineName,
+		"remove the entry if the Machine is this host; otherwise look at the guest of the Machine, which reports addresses on some platforms",
+	}
 }
 
 // advice is what is wrong and what to do.
@@ -229,8 +250,8 @@ func hasAddress(n render.Node, address string) bool {
 		slices.ContainsFunc(n.HostNames, func(h string) bool { return strings.EqualFold(h, address) })
 }
 
-// maxNodeAddresses is how many addresses of a Node are looked at. A kubelet with --node-ip reports one and its names, a cloud adds a few; whoever has its
-// certificate may write as many as etcd holds.
+// maxNodeAddresses is how many addresses of a Node are looked at. A kubelet with --node-ip reports one and its names, a
+// cloud adds a few; whoever has its certificate may write as many as etcd holds.
 const maxNodeAddresses = 64
 
 // describeNode returns what a Node reports about its host.
@@ -264,7 +285,9 @@ func (g *gatherer) listNodes() []listedNode {
 		}
 		return nodes
 	}
-	for _, n := range slices.SortedFunc(slices.Values(g.options.Nodes), func(a, b windowsnode.Node) int { return cmp.Compare(a.Name, b.Name) }) {
+	for _, n := range slices.SortedFunc(slices.Values(g.options.Nodes), func(a, b windowsnode.Node) int {
+		return cmp.Compare(a.Name, b.Name)
+	}) {
 		// Without a digest of its contents, which would cost more than all else that is read of a Node.
 		add(n, bundle.Ref{Kind: "Node", Name: n.Name})
 	}
@@ -275,11 +298,15 @@ func (g *gatherer) listNodes() []listedNode {
 func (g *gatherer) addNodes(list []render.Node) []render.Node {
 	for _, node := range g.listNodes() {
 		described := describeNode(*node.Node.Node)
-		// The operator notes the entry here when it has asked the host: an entry that is a DNS name may be none of the node's.
+		// The operator notes the entry here when it has asked the host: an entry that is a DNS name may be none of the
+		// node's.
 		described.Address = node.Annotations[annotationInstance]
 		matches := matchingEntries(list, described)
 		if len(matches) == 0 {
-			list = append(list, render.Node{Backing: render.BackingNode, Address: firstIPv4(described.Addresses), RemovedEntry: entryOf(*node.Node.Node), Origins: render.Origins{}})
+			list = append(list, render.Node{
+				Backing: render.BackingNode, Address: firstIPv4(described.Addresses),
+				RemovedEntry: entryOf(*node.Node.Node), Origins: render.Origins{},
+			})
 			matches = []int{len(list) - 1}
 		}
 		n := &list[matches[0]]
@@ -297,7 +324,9 @@ func entryOf(node corev1.Node) string {
 	if node.Labels[published.InstanceLabel] != "true" {
 		return ""
 	}
-	return cmp.Or(node.Annotations[annotationInstance], firstIPv4(describeNode(node).Addresses)) // the existing operator does not note the entry
+	return cmp.Or(
+		node.Annotations[annotationInstance], firstIPv4(describeNode(node).Addresses),
+	) // the existing operator does not note the entry
 }
 
 // matchingEntries returns the positions of the entries that describe the same host as a Node.
@@ -333,8 +362,9 @@ func appendMissing(list, more []string) []string {
 	return list
 }
 
-// checkName accepts only names that an API server accepts and that a file on Windows can have: names of Machines and Nodes become names of hosts, folders
-// and files. A Node may have one that Windows reserves, and keeps no other one waiting.
+// checkName accepts only names that an API server accepts and that a file on Windows can have: names of Machines and
+// Nodes become names of hosts, folders and files. A Node may have one that Windows reserves, and keeps no other one
+// waiting.
 func (g *gatherer) checkName(name string, ref bundle.Ref) bool {
 	f := bundle.Finding{Object: ref, Field: "metadata.name", Node: name}
 	switch {

@@ -31,23 +31,30 @@ func installConfigWant() objects.Want {
 // everyIPv4 is a machine network of an install config that says nothing.
 const everyIPv4 = "0.0.0.0/0"
 
-// metadataService is where machines of a cloud ask who they are; wireServer the same of Azure's clouds that are not the public one.
+// metadataService is where machines of a cloud ask who they are; wireServer the same of Azure's clouds that are not the
+// public one.
 const (
 	metadataService = "169.254.169.254"
 	wireServer      = "168.63.129.16"
 )
 
-// readProxy reads the status of Proxy/cluster, even if it is empty. Without that object, it uses the environment from OLM.
+// readProxy reads the status of Proxy/cluster, even if it is empty. Without that object, it uses the environment from
+// OLM.
 func (g *gatherer) readProxy(env map[string]string) {
 	var proxy configv1.Proxy
 	if g.readObject(render.FromProxy, place{groupConfig, "Proxy", "", clusterName}, &proxy) {
 		s := g.proxyStatus(proxy)
-		g.cluster.Proxy = render.Proxy{HTTP: bundle.NewSecret(s.HTTPProxy), HTTPS: bundle.NewSecret(s.HTTPSProxy), NoProxy: s.NoProxy}
+		g.cluster.Proxy = render.Proxy{
+			HTTP: bundle.NewSecret(s.HTTPProxy), HTTPS: bundle.NewSecret(s.HTTPSProxy), NoProxy: s.NoProxy,
+		}
 		g.maskedProxy("status.httpProxy", s.HTTPProxy, s.HTTPSProxy)
 		g.trustedCA(proxy.Spec.TrustedCA.Name)
 		return
 	}
-	g.cluster.Proxy = render.Proxy{HTTP: bundle.NewSecret(env["HTTP_PROXY"]), HTTPS: bundle.NewSecret(env["HTTPS_PROXY"]), NoProxy: env["NO_PROXY"]}
+	g.cluster.Proxy = render.Proxy{
+		HTTP: bundle.NewSecret(env["HTTP_PROXY"]), HTTPS: bundle.NewSecret(env["HTTPS_PROXY"]),
+		NoProxy: env["NO_PROXY"],
+	}
 	if ref, ok := g.cluster.Origins[render.FromOperator]; ok && !g.cluster.Proxy.IsZero() {
 		g.cluster.Origins[render.FromProxy] = ref
 		g.maskedProxy("spec.template.spec.containers", env["HTTP_PROXY"], env["HTTPS_PROXY"])
@@ -55,8 +62,8 @@ func (g *gatherer) readProxy(env map[string]string) {
 	g.trustedCA("")
 }
 
-// proxyStatus returns the status of Proxy/cluster: that of the object, or for an object of a file that has none, as it is kept in git, the
-// one that the cluster's network operator would write. It is never read as "no proxy".
+// proxyStatus returns the status of Proxy/cluster: that of the object, or for an object of a file that has none, as it
+// is kept in git, the one that the cluster's network operator would write. It is never read as "no proxy".
 func (g *gatherer) proxyStatus(proxy configv1.Proxy) configv1.ProxyStatus {
 	names := proxy.Spec.HTTPProxy != "" || proxy.Spec.HTTPSProxy != ""
 	if !names || proxy.Status.HTTPProxy != "" || proxy.Status.HTTPSProxy != "" {
@@ -73,7 +80,8 @@ func (g *gatherer) proxyStatus(proxy configv1.Proxy) configv1.ProxyStatus {
 	var from string
 	var missing []string
 	if predicted.NoProxy, from, missing = g.noProxy(proxy.Spec.NoProxy); len(missing) > 0 {
-		f.Message = "is empty, although spec names a proxy, and what the network operator would write there cannot be computed without " + strings.Join(missing, ", ")
+		f.Message = "is empty, although spec names a proxy, and what the network operator would write there " +
+			"cannot be computed without " + strings.Join(missing, ", ")
 		f.Fix = "add the missing objects as another --from, or copy the Proxy with its status: oc get proxies.config.openshift.io cluster -o yaml"
 		g.addFinding(bundle.SeverityError, reason.ProxyWithoutStatus, f)
 		return predicted
@@ -84,8 +92,8 @@ func (g *gatherer) proxyStatus(proxy configv1.Proxy) configv1.ProxyStatus {
 	return predicted
 }
 
-// noProxy returns the list that the network operator makes of the user's, what the machine networks are known from, and what is missing for
-// it (openshift/cluster-network-operator, pkg/util/proxyconfig).
+// noProxy returns the list that the network operator makes of the user's, what the machine networks are known from, and
+// what is missing for it (openshift/cluster-network-operator, pkg/util/proxyconfig).
 func (g *gatherer) noProxy(user string) (list, from string, missing []string) {
 	if user == "*" {
 		return user, "spec", nil
@@ -99,7 +107,13 @@ func (g *gatherer) noProxy(user string) (list, from string, missing []string) {
 	}{
 		{err == nil && apiServer.Hostname() != "", "status.apiServerInternalURI of Infrastructure/cluster"},
 		{len(services) > 0 && len(pods) > 0, "the networks in status of Network/cluster of " + groupConfig},
-		{from != "", fmt.Sprintf("the machine networks: ConfigMap %s in namespace %s, or an earlier Proxy/cluster with a status", installConfigPlace().name, installConfigPlace().namespace)},
+		{
+			from != "",
+			fmt.Sprintf(
+				"the machine networks: ConfigMap %s in namespace %s, or an earlier Proxy/cluster with a status",
+				installConfigPlace().name, installConfigPlace().namespace,
+			),
+		},
 	} {
 		if !needed.isThere {
 			missing = append(missing, needed.what)
@@ -108,7 +122,9 @@ func (g *gatherer) noProxy(user string) (list, from string, missing []string) {
 	if len(missing) > 0 {
 		return "", "", missing
 	}
-	all := slices.Concat([]string{"127.0.0.1", "localhost", ".svc", ".cluster.local", apiServer.Hostname()}, machines, services, pods, platformNoProxy(g.infra.Status.PlatformStatus), splitEntries(user))
+	all := slices.Concat([]string{
+		"127.0.0.1", "localhost", ".svc", ".cluster.local", apiServer.Hostname(),
+	}, machines, services, pods, platformNoProxy(g.infra.Status.PlatformStatus), splitEntries(user))
 	slices.Sort(all)
 	return strings.Join(slices.Compact(all), ","), from, nil
 }
@@ -210,7 +226,8 @@ func installedNetworks(o objects.Object) (networks []string, ok bool) {
 		return nil, false
 	}
 	text := []byte(cm.Data["install-config"])
-	if beyond, err := yamltext.ExpandsBeyond(text, maxInstallConfig); len(text) > maxInstallConfig || err != nil || beyond || yaml.Unmarshal(text, &config) != nil || config.Networking == nil {
+	if beyond, err := yamltext.ExpandsBeyond(text, maxInstallConfig); len(text) > maxInstallConfig ||
+		err != nil || beyond || yaml.Unmarshal(text, &config) != nil || config.Networking == nil {
 		return nil, false
 	}
 	networks = []string{config.Networking.MachineCIDR}
@@ -220,7 +237,8 @@ func installedNetworks(o objects.Object) (networks []string, ok bool) {
 	return slices.DeleteFunc(networks, func(cidr string) bool { return cidr == "" || cidr == everyIPv4 }), true
 }
 
-// earlierNoProxy returns what the network operator itself had put into the list of a Proxy: the status without what the user had listed.
+// earlierNoProxy returns what the network operator itself had put into the list of a Proxy: the status without what the
+// user had listed.
 func earlierNoProxy(o objects.Object) []string {
 	var proxy configv1.Proxy
 	if o.Kind != "Proxy" || kjson.UnmarshalCaseSensitivePreserveInts(o.JSON, &proxy) != nil {
@@ -241,9 +259,9 @@ func (g *gatherer) maskedProxy(field string, urls ...string) {
 	})
 }
 
-// trustedCA reads the CAs that the network operator injects into the operator's ConfigMap. Given is the ConfigMap that the
-// Proxy names: where it names one and nothing is injected yet, nodes must keep the CAs that they have. Without a proxy the
-// existing operator imports none, and neither do we.
+// trustedCA reads the CAs that the network operator injects into the operator's ConfigMap. Given is the ConfigMap that
+// the Proxy names: where it names one and nothing is injected yet, nodes must keep the CAs that they have. Without a
+// proxy the existing operator imports none, and neither do we.
 func (g *gatherer) trustedCA(given string) {
 	at := place{"", "ConfigMap", g.options.Namespace, render.TrustedCAConfigMap}
 	o, ok := g.findObject(at)
@@ -259,7 +277,9 @@ func (g *gatherer) trustedCA(given string) {
 		}
 	case empty && given != "":
 		f := bundle.Finding{
-			Object: bundle.Ref{Kind: at.kind, Namespace: at.namespace, Name: at.name}, Message: "is not in the inputs, and Proxy/cluster names trusted CAs (" + given + "): nodes would lose them",
+			Object: bundle.Ref{
+				Kind: at.kind, Namespace: at.namespace, Name: at.name,
+			}, Message: "is not in the inputs, and Proxy/cluster names trusted CAs (" + given + "): nodes would lose them",
 			Fix: "create the ConfigMap with the label " + render.TrustedCALabel + "=true; the cluster's network operator fills it",
 		}
 		if ok {

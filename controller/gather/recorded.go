@@ -14,8 +14,8 @@ import (
 	"wmco/render"
 )
 
-// addRecordedNodes adds the Nodes to the hosts that they are by the operator's own records. What a Node reports about itself makes it no
-// host of a Machine or an instance, and keeps no other host from becoming a node.
+// addRecordedNodes adds the Nodes to the hosts that they are by the operator's own records. What a Node reports about
+// itself makes it no host of a Machine or an instance, and keeps no other host from becoming a node.
 func (g *gatherer) addRecordedNodes(list []render.Node, records record.Set) []render.Node {
 	byID := map[record.ID]int{}
 	for i, n := range list {
@@ -46,8 +46,8 @@ func (g *gatherer) addRecordedNodes(list []render.Node, records record.Set) []re
 	return list
 }
 
-// identityOf returns the identity in the cloud of a Node's host. One that the Node has cannot be changed, and so by no report
-// (k8s.io/kubernetes pkg/apis/core/validation, ValidateNodeUpdate).
+// identityOf returns the identity in the cloud of a Node's host. One that the Node has cannot be changed, and so by no
+// report (k8s.io/kubernetes pkg/apis/core/validation, ValidateNodeUpdate).
 func (g *gatherer) identityOf(n render.Node, node listedNode) string {
 	if g.cluster.Platform != bundle.PlatformAWS {
 		return n.ProviderID
@@ -55,7 +55,8 @@ func (g *gatherer) identityOf(n render.Node, node listedNode) string {
 	return cmp.Or(n.ProviderID, node.Spec.ProviderID)
 }
 
-// usableKey returns the key with which the operator has logged in to a host last; none where the record has something else in its place.
+// usableKey returns the key with which the operator has logged in to a host last; none where the record has something
+// else in its place.
 func (g *gatherer) usableKey(r record.Record) string {
 	key := r.ProvenKey(g.options.RecordKey)
 	if _, err := bundle.Fingerprint(key); err != nil {
@@ -64,8 +65,8 @@ func (g *gatherer) usableKey(r record.Record) string {
 	return key
 }
 
-// withoutHost returns the host of a Node that no Machine and no entry is for: the operator has no record of it, or the Machine or entry was
-// deleted.
+// withoutHost returns the host of a Node that no Machine and no entry is for: the operator has no record of it, or the
+// Machine or entry was deleted.
 func withoutHost(described render.Node, r record.Record) render.Node {
 	n := render.Node{Backing: render.BackingNode, Address: firstIPv4(described.Addresses), Origins: render.Origins{}}
 	if n.Unconfirmed = r.Node == ""; n.Unconfirmed {
@@ -106,8 +107,8 @@ func byAddress(list []render.Node) map[string]int {
 	return all
 }
 
-// recordPrecedence orders hosts with one address by which of them a Node without a record is, if any: that of a Machine which is ending was there
-// before the next one's, and one with a record has a Node.
+// recordPrecedence orders hosts with one address by which of them a Node without a record is, if any: that of a Machine
+// which is ending was there before the next one's, and one with a record has a Node.
 func recordPrecedence(n render.Node) int {
 	switch {
 	case !n.Ending:
@@ -118,8 +119,9 @@ func recordPrecedence(n render.Node) int {
 	return 2
 }
 
-// judgeClaims looks at the addresses that Nodes report. One without a host may be the Node of a host that has none; that is noted there. One
-// that has a host and reports an address of another one changes nothing for that, and is a finding.
+// judgeClaims looks at the addresses that Nodes report. One without a host may be the Node of a host that has none;
+// that is noted there. One that has a host and reports an address of another one changes nothing for that, and is a
+// finding.
 func (g *gatherer) judgeClaims(list []render.Node) {
 	hosts := byAddress(list)
 	for _, n := range list {
@@ -152,7 +154,10 @@ func (g *gatherer) addressClaimed(n, other render.Node) {
 	}
 	g.addFinding(bundle.SeverityWarning, reason.AddressClaimed, bundle.Finding{
 		Object: n.Origins[render.FromNode], Field: "status.addresses", Node: n.Name, Fix: fix,
-		Message: fmt.Sprintf("the Node reports an address of %s, which is another host; the address is ignored", describeHostSource(other)),
+		Message: fmt.Sprintf(
+			"the Node reports an address of %s, which is another host; the address is ignored",
+			describeHostSource(other),
+		),
 	})
 }
 

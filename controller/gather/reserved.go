@@ -12,7 +12,8 @@ import (
 
 // Reserved are the names and addresses of the cluster itself, which no host has as its own.
 type Reserved struct {
-	// Names are DNS names and IP addresses: those of the API server, and of the load balancers that clusters on premises have for it and for routes.
+	// Names are DNS names and IP addresses: those of the API server, and of the load balancers that clusters on
+	// premises have for it and for routes.
 	Names []string
 	// Domains are those of which every name is the cluster's: that of routes.
 	Domains []string
@@ -28,7 +29,8 @@ const (
 	labelRoutes      = "apps"
 )
 
-// readReserved returns what the objects that were read say of it. A domain of routes that is not the installer's (Ingress/cluster, spec.domain) is not read.
+// readReserved returns what the objects that were read say of it. A domain of routes that is not the installer's
+// (Ingress/cluster, spec.domain) is not read.
 func (g *gatherer) readReserved() Reserved {
 	var r Reserved
 	for _, text := range []string{g.infra.Status.APIServerURL, g.infra.Status.APIServerInternalURL} {
@@ -52,8 +54,9 @@ func (g *gatherer) readReserved() Reserved {
 	return r
 }
 
-// platformAddresses returns all IP addresses in the status of a platform. Each platform has its own fields for them, and all of them are the cluster's:
-// VIPs of the API server and of routes, load balancers and DNS servers that the cluster runs.
+// platformAddresses returns all IP addresses in the status of a platform. Each platform has its own fields for them,
+// and all of them are the cluster's: VIPs of the API server and of routes, load balancers and DNS servers that the
+// cluster runs.
 func platformAddresses(p *configv1.PlatformStatus) []string {
 	text, err := json.Marshal(p)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"wmco/render/mirrors"
 )
 
-// What would otherwise be ignored in silence: sources without an object, fields that no type has, optional objects that are
-// absent.
+// What would otherwise be ignored in silence: sources without an object, fields that no type has, optional objects that
+// are absent.
 
 // reportUnusedSources reports the sources that have no object that is read.
 func (g *gatherer) reportUnusedSources(sources []string) {
@@ -29,8 +29,8 @@ func (g *gatherer) reportUnusedSources(sources []string) {
 	}
 }
 
-// byHand are the kinds that users write by hand, and whether unknown fields are reported in a cluster's copy too. The API of
-// a newer cluster may have more fields. That of mirror sets is settled.
+// byHand are the kinds that users write by hand, and whether unknown fields are reported in a cluster's copy too. The
+// API of a newer cluster may have more fields. That of mirror sets is settled.
 var byHand = map[[2]string]bool{
 	{groupConfig, string(mirrors.DigestSet)}:             true,
 	{groupConfig, string(mirrors.TagSet)}:                true,
@@ -43,8 +43,8 @@ var byHand = map[[2]string]bool{
 	{"", "ConfigMap"}:                                    false,
 }
 
-// unknownFields reports the fields that the type of an object from a file does not have, if a person may have written them:
-// not in metadata and status, and only in a few kinds. An object with a uid is a cluster's copy.
+// unknownFields reports the fields that the type of an object from a file does not have, if a person may have written
+// them: not in metadata and status, and only in a few kinds. An object with a uid is a cluster's copy.
 func (g *gatherer) unknownFields(o objects.Object, decoded any, unknown []error) {
 	copiesToo, ok := byHand[[2]string{o.Group, o.Kind}]
 	object, isObject := decoded.(metav1.Object)
@@ -61,7 +61,9 @@ func (g *gatherer) unknownFields(o objects.Object, decoded any, unknown []error)
 			continue
 		}
 		g.addFinding(bundle.SeverityWarning, reason.FieldUnknown, bundle.Finding{
-			Object: o.Ref, Field: path, Message: o.Kind + " has no such field; it is ignored" + bundle.DidYouMean(lastName(path), fieldsAt(decoded, path)), Fix: "correct the field; `oc explain " + strings.ToLower(o.Kind) + "` shows the fields and their place",
+			Object: o.Ref, Field: path, Message: o.Kind + " has no such field; it is ignored" +
+				bundle.DidYouMean(lastName(path), fieldsAt(decoded, path)), Fix: "correct the field; `oc explain " +
+				strings.ToLower(o.Kind) + "` shows the fields and their place",
 		})
 	}
 }
@@ -129,8 +131,8 @@ func PromoteSilentFindings(findings bundle.Findings) bundle.Findings {
 	return out
 }
 
-// reportAbsentObjects names the optional objects that are not in the inputs, and what is assumed for each. A complete source lacks what
-// the cluster lacks.
+// reportAbsentObjects names the optional objects that are not in the inputs, and what is assumed for each. A complete
+// source lacks what the cluster lacks.
 func (g *gatherer) reportAbsentObjects() {
 	if g.options.Complete {
 		return
@@ -153,7 +155,8 @@ func (g *gatherer) reportAbsentObjects() {
 	}
 	if len(list) > 0 {
 		g.addFinding(bundle.SeverityInfo, reason.DefaultsAssumed, bundle.Finding{
-			Message: "not in the inputs, so defaults are assumed: " + strings.Join(list, ", "), Fix: "nothing if the cluster lacks them too; otherwise add them",
+			Message: "not in the inputs, so defaults are assumed: " +
+				strings.Join(list, ", "), Fix: "nothing if the cluster lacks them too; otherwise add them",
 		})
 	}
 }

@@ -33,7 +33,8 @@ type UnreachableError struct{ Err error }
 
 func (e *UnreachableError) Error() string {
 	if apierrors.IsUnauthorized(e.Err) {
-		return "the cluster does not accept the credentials of the kubeconfig: the token may have expired (fix: log in again, such as with oc login): " + e.Err.Error()
+		return "the cluster does not accept the credentials of the kubeconfig: the token may have expired (fix: " +
+			"log in again, such as with oc login): " + e.Err.Error()
 	}
 	return e.Err.Error()
 }
@@ -41,8 +42,8 @@ func (e *UnreachableError) Error() string {
 // Unwrap implements errors.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// IsCluster reports whether a source is a live cluster, and the context that it names. It is one whether or not there is a file of the
-// name: a folder is ./cluster.
+// IsCluster reports whether a source is a live cluster, and the context that it names. It is one whether or not there
+// is a file of the name: a folder is ./cluster.
 func IsCluster(source string) (contextName string, ok bool) {
 	name, contextName, _ := strings.Cut(source, ":")
 	return contextName, name == clusterSource
@@ -54,20 +55,25 @@ type Kubeconfig struct {
 	Path string
 	// Context is one of it; empty for the current one. Cluster and User replace what the context has.
 	Context, Cluster, User string
-	// As and AsGroups are the user and the groups that are impersonated. An API server refuses that to those who have no right to it.
+	// As and AsGroups are the user and the groups that are impersonated. An API server refuses that to those who have
+	// no right to it.
 	As       string
 	AsGroups []string
-	// RequestTimeout is how long a request may take, such as 10s or 2 (seconds); empty is for the caller to decide, 0 is without a limit.
+	// RequestTimeout is how long a request may take, such as 10s or 2 (seconds); empty is for the caller to decide, 0
+	// is without a limit.
 	RequestTimeout string
 }
 
-// OpenSources returns a reader of files and folders, stdin for "-", and live clusters for "cluster" or "cluster:CONTEXT". Where two of them hold the same object, the later one wins. They are complete if one of them is a
+// OpenSources returns a reader of files and folders, stdin for "-", and live clusters for "cluster" or
+// "cluster:CONTEXT". Where two of them hold the same object, the later one wins. They are complete if one of them is a
 // cluster. Nothing is read yet.
 func OpenSources(from []string, stdin io.Reader, k Kubeconfig) (r objects.Reader, complete bool, err error) {
 	return openSourcesWithin(from, stdin, k, requestLimit)
 }
 
-func openSourcesWithin(from []string, stdin io.Reader, k Kubeconfig, limit time.Duration) (r objects.Reader, complete bool, err error) {
+func openSourcesWithin(
+	from []string, stdin io.Reader, k Kubeconfig, limit time.Duration,
+) (r objects.Reader, complete bool, err error) {
 	var layers []objects.Reader
 	var paths []string
 	flush := func() {
@@ -96,15 +102,18 @@ func openSourcesWithin(from []string, stdin io.Reader, k Kubeconfig, limit time.
 	return objects.NewOverlayReader(layers...), complete, nil
 }
 
-// RESTConfig is the configuration that kubectl uses: the file that is named, KUBECONFIG or ~/.kube/config, and the context if one is named; in
-// a Pod without one, that of its service account. Limit is how long a request may take, from its connection to the last byte of the answer, unless
-// RequestTimeout says it; zero is without a limit.
+// RESTConfig is the configuration that kubectl uses: the file that is named, KUBECONFIG or ~/.kube/config, and the
+// context if one is named; in a Pod without one, that of its service account. Limit is how long a request may take,
+// from its connection to the last byte of the answer, unless RequestTimeout says it; zero is without a limit.
 func (k Kubeconfig) RESTConfig(limit time.Duration) (*rest.Config, error) {
 	if len(k.AsGroups) > 0 && k.As == "" {
 		return nil, errors.New("groups cannot be impersonated without a user: give --as too")
 	}
 	if names := k.ContextNames(); k.Context != "" && !slices.Contains(names, k.Context) {
-		return nil, fmt.Errorf("reading the kubeconfig %s: it has no context %q, and has %q%s", k.files(), k.Context, names, bundle.DidYouMean(k.Context, names))
+		return nil, fmt.Errorf(
+			"reading the kubeconfig %s: it has no context %q, and has %q%s", k.files(), k.Context, names,
+			bundle.DidYouMean(k.Context, names),
+		)
 	}
 	config, err := k.configLoader().ClientConfig()
 	if err != nil {

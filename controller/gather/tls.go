@@ -12,9 +12,12 @@ import (
 )
 
 // tlsVersions are those that the kubelet knows (k8s.io/component-base/cli/flag, TLSPossibleVersions).
-var tlsVersions = []configv1.TLSProtocolVersion{configv1.VersionTLS10, configv1.VersionTLS11, configv1.VersionTLS12, configv1.VersionTLS13}
+var tlsVersions = []configv1.TLSProtocolVersion{
+	configv1.VersionTLS10, configv1.VersionTLS11, configv1.VersionTLS12, configv1.VersionTLS13,
+}
 
-// apiServer reads the TLS profile. If none is set, or one without a type, every program uses its default, which is TLS 1.2.
+// apiServer reads the TLS profile. If none is set, or one without a type, every program uses its default, which is TLS
+// 1.2.
 func (g *gatherer) apiServer() {
 	var server configv1.APIServer
 	if !g.readObject(render.FromAPIServer, place{groupConfig, "APIServer", "", clusterName}, &server) {
@@ -29,8 +32,8 @@ func (g *gatherer) apiServer() {
 	g.cluster.TLS = profile
 }
 
-// ServerTLSProfile returns the profile that the API server's object asks of every server in the cluster; zero if it asks for none. A problem
-// has a message.
+// ServerTLSProfile returns the profile that the API server's object asks of every server in the cluster; zero if it
+// asks for none. A problem has a message.
 func ServerTLSProfile(server configv1.APIServer) (render.TLSProfile, bundle.Finding) {
 	profile := server.Spec.TLSSecurityProfile
 	if profile == nil || profile.Type == "" {
@@ -42,14 +45,18 @@ func ServerTLSProfile(server configv1.APIServer) (render.TLSProfile, bundle.Find
 	}
 	if spec == nil {
 		return render.TLSProfile{}, bundle.Finding{
-			Field:   "spec.tlsSecurityProfile.type",
-			Message: fmt.Sprintf("%q is not a TLS profile, or is Custom without a definition", profile.Type), Fix: "use Old, Intermediate, Modern or Custom",
+			Field: "spec.tlsSecurityProfile.type",
+			Message: fmt.Sprintf(
+				"%q is not a TLS profile, or is Custom without a definition", profile.Type,
+			), Fix: "use Old, Intermediate, Modern or Custom",
 		}
 	}
 	if spec.MinTLSVersion != "" && !slices.Contains(tlsVersions, spec.MinTLSVersion) {
 		return render.TLSProfile{}, bundle.Finding{
-			Field:   "spec.tlsSecurityProfile.custom.minTLSVersion",
-			Message: fmt.Sprintf("%q is not a TLS version: the kubelet would not start", spec.MinTLSVersion), Fix: "use VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13",
+			Field: "spec.tlsSecurityProfile.custom.minTLSVersion",
+			Message: fmt.Sprintf(
+				"%q is not a TLS version: the kubelet would not start", spec.MinTLSVersion,
+			), Fix: "use VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13",
 		}
 	}
 	return render.TLSProfile{MinVersion: string(spec.MinTLSVersion), Ciphers: ianaCiphers(spec.Ciphers)}, bundle.Finding{}

@@ -47,8 +47,8 @@ func WantedObjects(namespace string) []objects.Want {
 	return wantedObjects(cmp.Or(namespace, OperatorNamespace))
 }
 
-// wantedObjects returns every object that affects a Windows node. Each is as narrow as it is read, so that the operator's RBAC
-// follows from this table.
+// wantedObjects returns every object that affects a Windows node. Each is as narrow as it is read, so that the
+// operator's RBAC follows from this table.
 func wantedObjects(namespace string) []objects.Want {
 	config := func(kind, name string) objects.Want {
 		return objects.Want{Group: groupConfig, Version: "v1", Kind: kind, Names: []string{name}}
@@ -68,14 +68,24 @@ func wantedObjects(namespace string) []objects.Want {
 		optional(objects.Want{Group: groupConfig, Version: "v1", Kind: "ImageDigestMirrorSet", Unique: true}),
 		optional(objects.Want{Group: groupConfig, Version: "v1", Kind: "ImageTagMirrorSet", Unique: true}),
 		optional(objects.Want{Group: groupOperator, Version: "v1alpha1", Kind: "ImageContentSourcePolicy", Unique: true}),
-		optional(objects.Want{Group: groupMachineConfig, Version: "v1", Kind: kindPinnedImageSet, Labels: map[string]string{ignored.LabelPinnedFor: ignored.PinnedForWindows}}),
+		optional(objects.Want{
+			Group: groupMachineConfig, Version: "v1", Kind: kindPinnedImageSet,
+			Labels: map[string]string{ignored.LabelPinnedFor: ignored.PinnedForWindows},
+		}),
 		{Group: groupOperator, Version: "v1", Kind: "Network", Names: []string{clusterName}},
 		{Group: groupMachineConfig, Version: "v1", Kind: "MachineConfigPool", Names: []string{workerPool}},
 		{Group: groupMachineConfig, Version: "v1", Kind: "MachineConfig", NamePrefix: renderedWorkerPrefix},
 		{Group: groupMachineConfig, Version: "v1", Kind: "ControllerConfig", Names: []string{controllerConfigName}},
-		optional(objects.Want{Group: groupMachine, Version: "v1beta1", Kind: "Machine", Namespace: namespaceMachines, Labels: map[string]string{labelMachineOS: "Windows"}}),
+		optional(objects.Want{
+			Group: groupMachine, Version: "v1beta1", Kind: "Machine", Namespace: namespaceMachines,
+			Labels: map[string]string{labelMachineOS: "Windows"},
+		}),
 		{Version: "v1", Kind: "Node", Labels: map[string]string{labelOS: "windows"}},
-		{Version: "v1", Kind: "ConfigMap", Namespace: namespace, Names: []string{render.InstancesConfigMap, settingsName, render.TrustedCAConfigMap}, OnlyHere: []string{render.InstancesConfigMap, settingsName}},
+		{
+			Version: "v1", Kind: "ConfigMap", Namespace: namespace,
+			Names:    []string{render.InstancesConfigMap, settingsName, render.TrustedCAConfigMap},
+			OnlyHere: []string{render.InstancesConfigMap, settingsName},
+		},
 		{Group: groupApps, Version: "v1", Kind: "Deployment", Namespace: namespace, Names: []string{operatorName}},
 		secret(namespace, exporterTLSName),
 		secret(namespaceMCO, bootstrapTokenName),

@@ -12,14 +12,15 @@ import (
 	"wmco/render"
 )
 
-// Names of the policies about what administrators write. Nothing depends on them: the operator judges the objects again, and says more.
+// Names of the policies about what administrators write. Nothing depends on them: the operator judges the objects
+// again, and says more.
 const (
 	Instances = "windows-instances"
 	Settings  = "windows-machine-config"
 )
 
-// CheckInstances returns the policy that refuses entries of windows-instances which the operator would skip, and its binding. An entry that was
-// there before may stay as it is. Namespace is that of the operator.
+// CheckInstances returns the policy that refuses entries of windows-instances which the operator would skip, and its
+// binding. An entry that was there before may stay as it is. Namespace is that of the operator.
 func CheckInstances(namespace string) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
 	const entries = "has(object.data) ? object.data : {}"
 	const before = "oldObject != null && has(oldObject.data) ? oldObject.data : {}"
@@ -29,19 +30,25 @@ func CheckInstances(namespace string) (*admissionv1.ValidatingAdmissionPolicy, *
 	p.Spec.Validations = []admissionv1.Validation{
 		{
 			// The key of a ConfigMap has no colon, so what has digits and dots alone must be an IPv4 address.
-			Expression: fmt.Sprintf(changed, `(k.matches('^[0-9.]+$') ? isIP(k) : k.lowerAscii().matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')) && !(k.lowerAscii() == 'localhost' || k.lowerAscii().endsWith('.localhost') || k.startsWith('127.'))`),
-			Message:    "an entry of windows-instances has the IPv4 address or the DNS name of the host as its key",
+			Expression: fmt.Sprintf(
+				changed,
+				`(k.matches('^[0-9.]+$') ? isIP(k) : k.lowerAscii().matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')) && !(k.lowerAscii() == 'localhost' || k.lowerAscii().endsWith('.localhost') || k.startsWith('127.'))`,
+			),
+			Message: "an entry of windows-instances has the IPv4 address or the DNS name of the host as its key",
 		},
 		{
-			Expression: fmt.Sprintf(changed, `variables.entries[k].matches('^[[:space:]]*username[[:blank:]]*=[[:blank:]]*[^[:space:]][^\n]*[[:space:]]*$')`),
-			Message:    "an entry of windows-instances has the one line username=NAME as its value",
+			Expression: fmt.Sprintf(
+				changed,
+				`variables.entries[k].matches('^[[:space:]]*username[[:blank:]]*=[[:blank:]]*[^[:space:]][^\n]*[[:space:]]*$')`,
+			),
+			Message: "an entry of windows-instances has the one line username=NAME as its value",
 		},
 	}
 	return p, bind(Instances)
 }
 
-// CheckSettings returns the policy that refuses a windows-machine-config without effect, and its binding. CEL reads no YAML: what begins a line is
-// looked at, and nothing else.
+// CheckSettings returns the policy that refuses a windows-machine-config without effect, and its binding. CEL reads no
+// YAML: what begins a line is looked at, and nothing else.
 func CheckSettings(namespace string) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
 	fields := SettingsFields()
 	p := configMapPolicy(Settings, namespace, render.SettingsConfigMap)
@@ -51,7 +58,9 @@ func CheckSettings(namespace string) (*admissionv1.ValidatingAdmissionPolicy, *a
 			Message:    "windows-machine-config has its settings in the key " + render.SettingsKey,
 		},
 		{
-			Expression: fmt.Sprintf("!has(object.data) || !('%[1]s' in object.data) || object.data['%[1]s'].split('\\n').all(l, !l.matches('^[A-Za-z][-A-Za-z0-9_]*[[:blank:]]*:([[:space:]]|$)') || l.matches('^(%[2]s)[[:blank:]]*:'))",
+			Expression: fmt.Sprintf("!has(object.data) || !('%[1]s' in object.data) || "+
+				"object.data['%[1]s'].split('\\n').all(l, "+
+				"!l.matches('^[A-Za-z][-A-Za-z0-9_]*[[:blank:]]*:([[:space:]]|$)') || l.matches('^(%[2]s)[[:blank:]]*:'))",
 				render.SettingsKey, strings.Join(fields, "|")),
 			Message: "windows-machine-config knows these settings: " + strings.Join(fields, ", "),
 		},
@@ -78,7 +87,10 @@ func configMapPolicy(name, namespace, configMap string) *admissionv1.ValidatingA
 		Spec: admissionv1.ValidatingAdmissionPolicySpec{
 			FailurePolicy:    new(admissionv1.Ignore),
 			MatchConstraints: core([]admissionv1.OperationType{admissionv1.Create, admissionv1.Update}, "configmaps"),
-			MatchConditions:  []admissionv1.MatchCondition{{Name: "configmap", Expression: fmt.Sprintf("request.namespace == '%s' && request.name == '%s'", namespace, configMap)}},
+			MatchConditions: []admissionv1.MatchCondition{{
+				Name:       "configmap",
+				Expression: fmt.Sprintf("request.namespace == '%s' && request.name == '%s'", namespace, configMap),
+			}},
 		},
 	}
 }

@@ -39,7 +39,8 @@ func askedAbout() []asked {
 	}
 }
 
-// AsksAbout reports whether API servers ask about an object that the operator reads. Others who reach the port may ask about any.
+// AsksAbout reports whether API servers ask about an object that the operator reads. Others who reach the port may ask
+// about any.
 func AsksAbout(group, kind, namespace, name string) bool {
 	switch {
 	case group != "":
@@ -51,11 +52,12 @@ func AsksAbout(group, kind, namespace, name string) bool {
 	return slices.ContainsFunc(askedAbout(), func(a asked) bool { return a.group == group && a.kind == kind })
 }
 
-// WarningWebhook returns the configuration of the webhook that says, while an object is applied, what it will change on the Windows nodes. It refuses
-// nothing: an API server that gets no answer within two seconds goes on. Namespace is that of the operator.
+// WarningWebhook returns the configuration of the webhook that says, while an object is applied, what it will change on
+// the Windows nodes. It refuses nothing: an API server that gets no answer within two seconds goes on. Namespace is
+// that of the operator.
 //
-// The API server sends no other Secret than the pull secret, and no other ConfigMap than the two that are named: a condition is evaluated before
-// anything is sent.
+// The API server sends no other Secret than the pull secret, and no other ConfigMap than the two that are named: a
+// condition is evaluated before anything is sent.
 func WarningWebhook(namespace string) *admissionv1.ValidatingWebhookConfiguration {
 	var rules []admissionv1.RuleWithOperations
 	for _, a := range askedAbout() {
@@ -65,7 +67,10 @@ func WarningWebhook(namespace string) *admissionv1.ValidatingWebhookConfiguratio
 		}
 		rules = append(rules, admissionv1.RuleWithOperations{
 			Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update, admissionv1.Delete},
-			Rule:       admissionv1.Rule{APIGroups: []string{a.group}, APIVersions: []string{a.version}, Resources: []string{a.resource}, Scope: new(admissionv1.AllScopes)},
+			Rule: admissionv1.Rule{
+				APIGroups: []string{a.group}, APIVersions: []string{a.version}, Resources: []string{a.resource},
+				Scope: new(admissionv1.AllScopes),
+			},
 		})
 	}
 	return &admissionv1.ValidatingWebhookConfiguration{
@@ -83,8 +88,20 @@ func WarningWebhook(namespace string) *admissionv1.ValidatingWebhookConfiguratio
 			}},
 			Rules: rules,
 			MatchConditions: []admissionv1.MatchCondition{
-				{Name: "secrets", Expression: fmt.Sprintf("request.resource.resource != 'secrets' || request.namespace == '%s' && request.name == '%s'", render.PullSecretNamespace, render.PullSecretName)},
-				{Name: "configmaps", Expression: fmt.Sprintf("request.resource.resource != 'configmaps' || request.namespace == '%s' && request.name in %s", namespace, list(render.InstancesConfigMap, render.SettingsConfigMap))},
+				{
+					Name: "secrets",
+					Expression: fmt.Sprintf(
+						"request.resource.resource != 'secrets' || request.namespace == '%s' && request.name == '%s'",
+						render.PullSecretNamespace, render.PullSecretName,
+					),
+				},
+				{
+					Name: "configmaps",
+					Expression: fmt.Sprintf(
+						"request.resource.resource != 'configmaps' || request.namespace == '%s' && request.name in %s",
+						namespace, list(render.InstancesConfigMap, render.SettingsConfigMap),
+					),
+				},
 			},
 		}},
 	}

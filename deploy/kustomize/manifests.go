@@ -15,8 +15,8 @@ const imageName = "operator"
 // errNoImage is the error for manifests without a container of the operator.
 var errNoImage = errors.New("no container has the image " + imageName)
 
-// Manifests returns the objects of a folder as one file for kubectl apply -f, with the image of the operator and the addresses of runbooks
-// (SetRunbooks).
+// Manifests returns the objects of a folder as one file for kubectl apply -f, with the image of the operator and the
+// addresses of runbooks (SetRunbooks).
 func Manifests(folder, image, sources string) ([]byte, error) {
 	objects, err := Build(folder)
 	if err == nil {

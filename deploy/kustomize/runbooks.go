@@ -9,13 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// RunbookAnnotation is where an alert names the page that says what to do. In deploy it is the path of the page in the repository.
+// RunbookAnnotation is where an alert names the page that says what to do. In deploy it is the path of the page in the
+// repository.
 const RunbookAnnotation = "runbook_url"
 
 // ErrRunbooks means that the place of the runbooks is no address that a browser opens.
 var ErrRunbooks = errors.New("the runbooks must be below an https URL")
 
-// SetRunbooks makes addresses of the paths of runbooks, below the URL of the sources at a release. Without one they stay paths.
+// SetRunbooks makes addresses of the paths of runbooks, below the URL of the sources at a release. Without one they
+// stay paths.
 func SetRunbooks(objects []*unstructured.Unstructured, sources string) error {
 	if sources == "" {
 		return nil

@@ -21,7 +21,8 @@ type Files map[string][]byte
 // ErrKind means that OLM installs no object of this kind from a bundle.
 var ErrKind = errors.New("a bundle cannot carry this kind")
 
-// bundled are the kinds that are files of the bundle; OLM knows more (operator-registry, pkg/lib/bundle/supported_resources.go).
+// bundled are the kinds that are files of the bundle; OLM knows more (operator-registry,
+// pkg/lib/bundle/supported_resources.go).
 func bundled() []string {
 	return []string{
 		kindCRD, kindClusterRole, kindClusterRoleBinding, kindRole, kindRoleBinding, "Service", "ServiceMonitor", "PrometheusRule", "NetworkPolicy", "ConfigMap",
@@ -174,8 +175,9 @@ func isLeftOut(o *unstructured.Unstructured) bool {
 	case kindWebhook:
 		return o.GetName() == Package+"-warnings"
 	case "NetworkPolicy":
-		// An OLM without operator-framework/operator-registry v1.55 refuses a bundle that has one: OpenShift 4.20 has it, earlier versions since September 2025
-		// (openshift/operator-framework-olm pulls 1047 to 1054, openshift/operator-framework-operator-controller pulls 429 and 432).
+		// An OLM without operator-framework/operator-registry v1.55 refuses a bundle that has one: OpenShift 4.20 has
+		// it, earlier versions since September 2025 (openshift/operator-framework-olm pulls 1047 to 1054,
+		// openshift/operator-framework-operator-controller pulls 429 and 432).
 		return o.GetName() == Package
 	case kindPolicy, kindPolicyBinding:
 		return o.GetName() == "windows-instances" || o.GetName() == "windows-machine-config"
@@ -183,8 +185,8 @@ func isLeftOut(o *unstructured.Unstructured) bool {
 	return false
 }
 
-// apply lets the operator apply the policies that it looks for, where the manifests let it read them: an apply that creates an object is
-// authorized with its name. One that it does not look for is not applied by anything.
+// apply lets the operator apply the policies that it looks for, where the manifests let it read them: an apply that
+// creates an object is authorized with its name. One that it does not look for is not applied by anything.
 func (p parts) apply(policies []*unstructured.Unstructured) error {
 	i := slices.IndexFunc(p.rules, func(r rbacv1.PolicyRule) bool {
 		return slices.Contains(r.Resources, "validatingadmissionpolicies") && len(r.ResourceNames) > 0
@@ -250,7 +252,9 @@ func (p parts) owned() ([]ownedKind, error) {
 			content, _ := v.(map[string]any)
 			name, _ := content["name"].(string)
 			text, _, _ := unstructured.NestedString(content, "schema", "openAPIV3Schema", "description")
-			list = append(list, ownedKind{Name: o.GetName(), Version: name, Kind: kind, DisplayName: "Windows nodes", Description: text})
+			list = append(list, ownedKind{
+				Name: o.GetName(), Version: name, Kind: kind, DisplayName: "Windows nodes", Description: text,
+			})
 		}
 	}
 	return list, nil

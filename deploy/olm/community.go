@@ -8,16 +8,16 @@ import (
 )
 
 // What the community catalog has of the existing operator, and OKD shows
-// (github.com/redhat-openshift-ecosystem/community-operators-prod, operators/community-windows-machine-config-operator). Its newest release
-// there is for clusters 4.13.
+// (github.com/redhat-openshift-ecosystem/community-operators-prod,
+// operators/community-windows-machine-config-operator). Its newest release there is for clusters 4.13.
 const (
 	communityPrefix  = "community-"
 	communityPackage = communityPrefix + Package
 	communityDisplay = "Community " + displayName
 )
 
-// Community returns the files of the pull request that adds a bundle to the community catalog: its folder, with the package, the channel
-// and the display name that users of OKD know. What is installed is the same.
+// Community returns the files of the pull request that adds a bundle to the community catalog: its folder, with the
+// package, the channel and the display name that users of OKD know. What is installed is the same.
 //
 //	operators/community-windows-machine-config-operator/<version>/{manifests,metadata}, ci.yaml
 func Community(b Files, r Release) (Files, error) {
@@ -47,8 +47,8 @@ func Community(b Files, r Release) (Files, error) {
 	return all, all.add(folder+r.Version+"/"+notes, map[string]any{"annotations": communityLabels()})
 }
 
-// renameCommunity gives a ClusterServiceVersion the names of the community catalog. Earlier releases of this operator alone are updated: those
-// of the existing one are for clusters that are too old.
+// renameCommunity gives a ClusterServiceVersion the names of the community catalog. Earlier releases of this operator
+// alone are updated: those of the existing one are for clusters that are too old.
 func renameCommunity(csv map[string]any, r Release) error {
 	metadata, _ := csv["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)

@@ -4,7 +4,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// clusterServiceVersion is the part of the kind that is used here (github.com/operator-framework/api, pkg/operators/v1alpha1).
+// clusterServiceVersion is the part of the kind that is used here (github.com/operator-framework/api,
+// pkg/operators/v1alpha1).
 type clusterServiceVersion struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
@@ -57,8 +58,8 @@ type install struct {
 	Spec     installSpec `json:"spec"`
 }
 
-// installSpec has no `permissions`: under an OperatorGroup for all namespaces OLM makes them rights in every namespace. What is for the
-// operator's own namespace are Role objects of the bundle.
+// installSpec has no `permissions`: under an OperatorGroup for all namespaces OLM makes them rights in every namespace.
+// What is for the operator's own namespace are Role objects of the bundle.
 type installSpec struct {
 	ClusterPermissions []permissions `json:"clusterPermissions"`
 	Deployments        []deployment  `json:"deployments"`

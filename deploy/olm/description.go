@@ -34,8 +34,8 @@ func description(r Release) csvSpec {
 		Description: descriptionText, DisplayName: displayName,
 		Icon: []icon{{base64.StdEncoding.EncodeToString(iconImage), iconType}},
 		InstallModes: []installMode{
-			// Existing Subscriptions have an OperatorGroup for one namespace; OLM v1 installs for all namespaces. The operator works for the
-			// cluster in both.
+			// Existing Subscriptions have an OperatorGroup for one namespace; OLM v1 installs for all namespaces. The
+			// operator works for the cluster in both.
 			{"OwnNamespace", true}, {"SingleNamespace", false}, {"MultiNamespace", false}, {"AllNamespaces", true},
 		},
 		Keywords:    []string{"windows", "containers", "nodes", "machines"},
@@ -47,8 +47,8 @@ func description(r Release) csvSpec {
 	}
 }
 
-// relatedImages are all that the operator and its nodes pull. The operator's has the node agents, the Windows executables and what
-// must-gather runs.
+// relatedImages are all that the operator and its nodes pull. The operator's has the node agents, the Windows
+// executables and what must-gather runs.
 func relatedImages(r Release) []relatedImage {
 	images := []relatedImage{{"operator", r.Image}, {"must-gather", r.Image}}
 	if r.PauseImage != "" {
@@ -68,7 +68,10 @@ func annotations(r Release, kinds []ownedKind, namespaceTemplate string) map[str
 	for _, k := range kinds {
 		names = append(names, k.Name)
 		_, group, _ := strings.Cut(k.Name, ".")
-		examples = append(examples, map[string]any{"apiVersion": group + "/" + k.Version, "kind": k.Kind, "metadata": map[string]any{"name": "windows-nodes"}})
+		examples = append(examples, map[string]any{
+			"apiVersion": group + "/" + k.Version, "kind": k.Kind,
+			"metadata": map[string]any{"name": "windows-nodes"},
+		})
 	}
 	all := map[string]string{
 		"alm-examples": compact(examples), "capabilities": "Seamless Upgrades", "categories": "OpenShift Optional", "certified": "false",

@@ -3,8 +3,8 @@
 //	objects of deploy/kustomization.yaml, Release --Bundle--> manifests/, metadata/
 //	                                              --Catalog-> catalog.yaml
 //
-// It is a function of its arguments alone. The names of the package and its channels are those of the existing operator, so that a
-// Subscription of that one goes on with this one.
+// It is a function of its arguments alone. The names of the package and its channels are those of the existing
+// operator, so that a Subscription of that one goes on with this one.
 package olm
 
 import (
@@ -26,8 +26,8 @@ const (
 	channelStable  = "stable"
 )
 
-// The versions of the existing operator that this one replaces: those for the clusters that this one serves. 10.y is for clusters of version
-// 4.y, 11.y for 5.y.
+// The versions of the existing operator that this one replaces: those for the clusters that this one serves. 10.y is
+// for clusters of version 4.y, 11.y for 5.y.
 const (
 	takenOverFrom = "10.18.0"
 	takenOverTo   = "12.0.0-0"
@@ -41,8 +41,8 @@ type Release struct {
 	Image string
 	// BundleImage is where the image of the bundle will be.
 	BundleImage string
-	// PauseImage is that of the nodes, by digest. Without one the bundle does not say that it works in disconnected clusters: whoever
-	// mirrors its relatedImages would lack an image that every Pod needs.
+	// PauseImage is that of the nodes, by digest. Without one the bundle does not say that it works in disconnected
+	// clusters: whoever mirrors its relatedImages would lack an image that every Pod needs.
 	PauseImage string
 	// Maintainer is who makes the release, as NAME <ADDRESS>.
 	Maintainer string
@@ -76,7 +76,8 @@ func (r Release) check() error {
 // Name is that of the ClusterServiceVersion.
 func (r Release) Name() string { return Package + ".v" + r.Version }
 
-// skipRange is the versions that an installation may have before it is updated to this one: earlier releases, and the existing operator.
+// skipRange is the versions that an installation may have before it is updated to this one: earlier releases, and the
+// existing operator.
 func (r Release) skipRange() string {
 	first := semver.MustParse(takenOverFrom)
 	if v, err := semver.StrictNewVersion(r.Version); err == nil && !v.LessThan(first) {

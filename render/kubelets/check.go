@@ -18,8 +18,9 @@ type Problem struct {
 	Message string
 }
 
-// Check returns all problems with which this kubelet ends, sorted by field: those of its own validation (k8s.io/kubernetes/pkg/kubelet/apis/config/validation), and what
-// it refuses when it reads the values (cmd/kubelet/app/server.go, pkg/kubelet/kubelet.go). What depends on the host is left out, and so are fields that
+// Check returns all problems with which this kubelet ends, sorted by field: those of its own validation
+// (k8s.io/kubernetes/pkg/kubelet/apis/config/validation), and what it refuses when it reads the values
+// (cmd/kubelet/app/server.go, pkg/kubelet/kubelet.go). What depends on the host is left out, and so are fields that
 // settings may not set and feature gates. hack/minors holds it to the kubelets themselves.
 func (t Table) Check(config kubeletv1beta1.KubeletConfiguration) []Problem {
 	c := &check{kubelet: t, config: config}
@@ -54,7 +55,8 @@ func (t Table) minorVersion() int {
 	return n
 }
 
-// check is a configuration under check. A zero of a field is the kubelet's default (pkg/kubelet/apis/config/v1beta1/defaults.go), which is accepted.
+// check is a configuration under check. A zero of a field is the kubelet's default
+// (pkg/kubelet/apis/config/v1beta1/defaults.go), which is accepted.
 type check struct {
 	kubelet  Table
 	config   kubeletv1beta1.KubeletConfiguration
@@ -69,7 +71,9 @@ func (c *check) addProblem(field, format string, args ...any) {
 
 // addConflict is a problem of two fields. The message names both.
 func (c *check) addConflict(field, other, format string, args ...any) {
-	c.problems = append(c.problems, Problem{Fields: []string{field, other}, Message: "cannot be used: " + fmt.Sprintf(format, args...)})
+	c.problems = append(c.problems, Problem{
+		Fields: []string{field, other}, Message: "cannot be used: " + fmt.Sprintf(format, args...),
+	})
 }
 
 // requireGate adds a problem of a field whose feature gate is off.
@@ -212,9 +216,15 @@ func (c *check) checkLogHandlers() {
 		return
 	}
 	if !orElse(c.config.EnableSystemLogHandler, true) {
-		c.addConflict("enableSystemLogHandler", "enableSystemLogQuery", "enableSystemLogQuery needs enableSystemLogHandler, which is false")
+		c.addConflict(
+			"enableSystemLogHandler", "enableSystemLogQuery",
+			"enableSystemLogQuery needs enableSystemLogHandler, which is false",
+		)
 	}
 	if !c.isOn("NodeLogQuery") {
-		c.addConflict("featureGates.NodeLogQuery", "enableSystemLogQuery", "enableSystemLogQuery needs the feature gate NodeLogQuery, which is off")
+		c.addConflict(
+			"featureGates.NodeLogQuery", "enableSystemLogQuery",
+			"enableSystemLogQuery needs the feature gate NodeLogQuery, which is off",
+		)
 	}
 }

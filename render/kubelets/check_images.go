@@ -13,10 +13,16 @@ func (c *check) checkImageRemoval() {
 	k := c.config
 	high, low := orElse(k.ImageGCHighThresholdPercent, 85), orElse(k.ImageGCLowThresholdPercent, 80)
 	if low >= high {
-		c.addConflict("imageGCLowThresholdPercent", "imageGCHighThresholdPercent", "imageGCLowThresholdPercent %d is not below imageGCHighThresholdPercent %d", low, high)
+		c.addConflict(
+			"imageGCLowThresholdPercent", "imageGCHighThresholdPercent",
+			"imageGCLowThresholdPercent %d is not below imageGCHighThresholdPercent %d", low, high,
+		)
 	}
 	if parallel := orElse(k.MaxParallelImagePulls, 1); parallel > 1 && orElse(k.SerializeImagePulls, false) {
-		c.addConflict("maxParallelImagePulls", "serializeImagePulls", "maxParallelImagePulls %d needs serializeImagePulls: false", parallel)
+		c.addConflict(
+			"maxParallelImagePulls", "serializeImagePulls",
+			"maxParallelImagePulls %d needs serializeImagePulls: false", parallel,
+		)
 	}
 	c.checkImageAges(k.ImageMinimumGCAge.Duration, k.ImageMaximumGCAge.Duration)
 }
@@ -33,7 +39,10 @@ func (c *check) checkImageAges(least, most time.Duration) {
 	case most < 0:
 		c.addProblem("imageMaximumGCAge", "%s is negative", most)
 	case most > 0 && most <= least:
-		c.addConflict("imageMaximumGCAge", "imageMinimumGCAge", "imageMaximumGCAge %s is not longer than imageMinimumGCAge %s", most, least)
+		c.addConflict(
+			"imageMaximumGCAge", "imageMinimumGCAge", "imageMaximumGCAge %s is not longer than imageMinimumGCAge %s",
+			most, least,
+		)
 	}
 	if most != 0 {
 		c.requireGate("imageMaximumGCAge", "ImageMaximumGCAge")

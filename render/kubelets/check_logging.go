@@ -28,7 +28,10 @@ func (c *check) checkLogging() {
 	}
 	for i, module := range l.VModule {
 		if module.FilePattern == "" || strings.ContainsAny(module.FilePattern, "=,") {
-			c.addProblem(fmt.Sprintf("logging.vmodule[%d].filePattern", i), "%q is empty, or has an equals sign or a comma", module.FilePattern)
+			c.addProblem(
+				fmt.Sprintf("logging.vmodule[%d].filePattern", i), "%q is empty, or has an equals sign or a comma",
+				module.FilePattern,
+			)
 		}
 	}
 }

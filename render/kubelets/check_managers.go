@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// checkManagers is about processors and memory of containers, which kubelets on Windows manage if a feature gate is on (pkg/kubelet/cm/container_manager_windows.go).
+// checkManagers is about processors and memory of containers, which kubelets on Windows manage if a feature gate is on
+// (pkg/kubelet/cm/container_manager_windows.go).
 func (c *check) checkManagers() {
 	k := c.config
 	if len(k.TopologyManagerPolicyOptions) > 0 {
@@ -49,16 +50,23 @@ func (c *check) checkTopologyOptions() {
 	}
 }
 
-// checkStaticPolicy applies the rules of the static policy that do not depend on the host (pkg/kubelet/cm/cpumanager, NewManager and NewStaticPolicyOptions).
+// checkStaticPolicy applies the rules of the static policy that do not depend on the host (pkg/kubelet/cm/cpumanager,
+// NewManager and NewStaticPolicyOptions).
 func (c *check) checkStaticPolicy() {
-	known := []string{"full-pcpus-only", "distribute-cpus-across-numa", "align-by-socket", "distribute-cpus-across-cores", "strict-cpu-reservation", "prefer-align-cpus-by-uncorecache"}
+	known := []string{
+		"full-pcpus-only", "distribute-cpus-across-numa", "align-by-socket", "distribute-cpus-across-cores",
+		"strict-cpu-reservation", "prefer-align-cpus-by-uncorecache",
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.config.CPUManagerPolicyOptions)) {
 		if _, err := strconv.ParseBool(c.config.CPUManagerPolicyOptions[name]); err != nil || !slices.Contains(known, name) {
 			c.addProblem("cpuManagerPolicyOptions."+name, "is not an option of the static policy with the value true or false")
 		}
 	}
 	if isZero(c.config.SystemReserved["cpu"]) && isZero(c.config.KubeReserved["cpu"]) {
-		c.addConflict("cpuManagerPolicy", "systemReserved", "cpuManagerPolicy: static needs a cpu above zero in systemReserved or kubeReserved")
+		c.addConflict(
+			"cpuManagerPolicy", "systemReserved",
+			"cpuManagerPolicy: static needs a cpu above zero in systemReserved or kubeReserved",
+		)
 	}
 }
 

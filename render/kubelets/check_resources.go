@@ -13,7 +13,8 @@ import (
 )
 
 // signals are what an eviction can depend on (pkg/kubelet/eviction/api).
-const signals = "memory.available nodefs.available nodefs.inodesFree imagefs.available imagefs.inodesFree containerfs.available containerfs.inodesFree pid.available allocatableMemory.available"
+const signals = "memory.available nodefs.available nodefs.inodesFree imagefs.available imagefs.inodesFree " +
+	"containerfs.available containerfs.inodesFree pid.available allocatableMemory.available"
 
 // checkEviction applies the rules of the parser of thresholds (pkg/kubelet/eviction/helpers.go, ParseThresholdConfig).
 func (c *check) checkEviction() {
@@ -33,7 +34,10 @@ func (c *check) checkEviction() {
 func (c *check) checkSignals(field string, values map[string]string, whyNot func(string) string) {
 	for _, signal := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(strings.Fields(signals), signal) {
-			c.addProblem(field+"."+signal, "is not a signal of an eviction: these are %s", strings.Join(strings.Fields(signals), ", "))
+			c.addProblem(
+				field+"."+signal, "is not a signal of an eviction: these are %s",
+				strings.Join(strings.Fields(signals), ", "),
+			)
 		} else if why := whyNot(values[signal]); why != "" {
 			c.addProblem(field+"."+signal, "%q %s", values[signal], why)
 		}
@@ -85,10 +89,12 @@ func percentage(value string) (float32, bool) {
 	return float32(n) / 100, err == nil //nolint:mnd // per cent
 }
 
-// checkQuantities applies the rules of what is reserved (cmd/kubelet/app/server.go, parseResourceList; pkg/kubelet/cm, ParseQOSReserved) and of the size of logs
-// (pkg/kubelet/logs, parseMaxSize).
+// checkQuantities applies the rules of what is reserved (cmd/kubelet/app/server.go, parseResourceList; pkg/kubelet/cm,
+// ParseQOSReserved) and of the size of logs (pkg/kubelet/logs, parseMaxSize).
 func (c *check) checkQuantities() {
-	for field, reserved := range map[string]map[string]string{"systemReserved": c.config.SystemReserved, "kubeReserved": c.config.KubeReserved} {
+	for field, reserved := range map[string]map[string]string{
+		"systemReserved": c.config.SystemReserved, "kubeReserved": c.config.KubeReserved,
+	} {
 		for _, name := range slices.Sorted(maps.Keys(reserved)) {
 			q, err := resource.ParseQuantity(reserved[name])
 			switch {

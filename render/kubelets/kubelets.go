@@ -1,10 +1,11 @@
-// Package kubelets knows what the kubelet of each minor version of Kubernetes accepts: feature gates, flags, fields of its
-// configuration and their values. What it does not know stops it, or, for a field, is ignored without a message that reaches anybody.
+// Package kubelets knows what the kubelet of each minor version of Kubernetes accepts: feature gates, flags, fields of
+// its configuration and their values. What it does not know stops it, or, for a field, is ignored without a message
+// that reaches anybody.
 //
 //	internal/build/kubelets, built with the pins of payload/kubernetes-<minor> --> <minor>.json --> Of(minor)
 //
-// The tables are generated (hack/kubelets) and embedded. The rules for values are ours, held to the kubelets themselves with random settings (hack/minors).
-// The package is pure.
+// The tables are generated (hack/kubelets) and embedded. The rules for values are ours, held to the kubelets themselves
+// with random settings (hack/minors). The package is pure.
 package kubelets
 
 import (
@@ -33,7 +34,8 @@ type Table struct {
 	Gates   map[string]Gate
 	// Flags are those of a Windows build, without dashes.
 	Flags map[string]bool
-	// Fields are the JSON paths of KubeletConfiguration, such as "logging.flushFrequency". Elements of lists have no index.
+	// Fields are the JSON paths of KubeletConfiguration, such as "logging.flushFrequency". Elements of lists have no
+	// index.
 	Fields map[string]bool
 }
 

@@ -13,7 +13,8 @@ import (
 	"strings"
 )
 
-// ErrPublicKey is wrapped by every error about a public key. The errors never contain the text, which may be a private key.
+// ErrPublicKey is wrapped by every error about a public key. The errors never contain the text, which may be a private
+// key.
 var ErrPublicKey = errors.New("not a supported SSH public key")
 
 const (
@@ -35,12 +36,12 @@ func PublicKey(text string) (string, error) {
 	}
 	parts := keyLine.FindStringSubmatch(line)
 	if parts == nil {
-		return "", refuse("it is not of the form ALGORITHM BASE64 [COMMENT], without options before it")
+		return "", refuseKey("it is not of the form ALGORITHM BASE64 [COMMENT], without options before it")
 	}
 	algorithm := parts[1]
 	blob, err := base64.StdEncoding.Strict().DecodeString(parts[2])
 	if err != nil {
-		return "", refuse("the key is not base64")
+		return "", refuseKey("the key is not base64")
 	}
 	if err := checkKey(algorithm, blob); err != nil {
 		return "", err
@@ -48,14 +49,14 @@ func PublicKey(text string) (string, error) {
 	return algorithm + " " + parts[2], nil
 }
 
-func refuse(format string, args ...any) error {
+func refuseKey(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrPublicKey, fmt.Sprintf(format, args...))
 }
 
 // onlyLine returns the one line that is neither empty nor a comment.
 func onlyLine(text string) (string, error) {
 	if strings.Contains(text, "PRIVATE KEY-----") {
-		return "", refuse("it is a private key; give the public one, as 'ssh-keygen -y -f FILE' prints it")
+		return "", refuseKey("it is a private key; give the public one, as 'ssh-keygen -y -f FILE' prints it")
 	}
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -65,7 +66,7 @@ func onlyLine(text string) (string, error) {
 		}
 	}
 	if len(lines) != 1 {
-		return "", refuse("there are %d keys; give the one of the operator's private key", len(lines))
+		return "", refuseKey("there are %d keys; give the one of the operator's private key", len(lines))
 	}
 	return lines[0], nil
 }
@@ -74,13 +75,13 @@ func onlyLine(text string) (string, error) {
 // RFC 8709 section 4 (Ed25519). Security keys and certificates are refused: the operator's key is a file.
 func checkKey(algorithm string, blob []byte) error {
 	w := wire{rest: blob}
-	if string(w.next()) != algorithm {
-		return refuse("the key is not of the algorithm that is named before it")
+	if string(w.nextField()) != algorithm {
+		return refuseKey("the key is not of the algorithm that is named before it")
 	}
 	var ok bool
 	switch algorithm {
 	case "ssh-ed25519":
-		ok = len(w.next()) == ed25519.PublicKeySize
+		ok = len(w.nextField()) == ed25519.PublicKeySize
 	case "ecdsa-sha2-nistp256":
 		ok = w.onCurve("nistp256", ecdh.P256())
 	case "ecdsa-sha2-nistp384":
@@ -88,27 +89,28 @@ func checkKey(algorithm string, blob []byte) error {
 	case "ecdsa-sha2-nistp521":
 		ok = w.onCurve("nistp521", ecdh.P521())
 	case "ssh-rsa":
-		exponent, modulus := w.number(), w.number()
+		exponent, modulus := w.nextNumber(), w.nextNumber()
 		ok = exponent.Cmp(big.NewInt(2)) > 0 && exponent.BitLen() <= 64 && exponent.Bit(0) == 1 && modulus.Bit(0) == 1
 		if bits := modulus.BitLen(); ok && !w.broken && (bits < minRSABits || bits > maxRSABits) {
-			return refuse("an RSA key of %d bits; use %d to %d, or Ed25519", bits, minRSABits, maxRSABits)
+			return refuseKey("an RSA key of %d bits; use %d to %d, or Ed25519", bits, minRSABits, maxRSABits)
 		}
 	default:
-		return refuse("its algorithm is none of ssh-ed25519, ecdsa-sha2-nistp256, ecdsa-sha2-nistp384, ecdsa-sha2-nistp521, ssh-rsa")
+		return refuseKey("its algorithm is none of ssh-ed25519, ecdsa-sha2-nistp256, ecdsa-sha2-nistp384, ecdsa-sha2-nistp521, ssh-rsa")
 	}
 	if !ok || w.broken || len(w.rest) > 0 {
-		return refuse("the key is damaged: it does not have the format of %s", algorithm)
+		return refuseKey("the key is damaged: it does not have the format of %s", algorithm)
 	}
 	return nil
 }
 
-// wire reads the length-prefixed fields of RFC 4251 section 5. broken reports whether a field is incomplete or malformed.
+// wire reads the length-prefixed fields of RFC 4251 section 5. broken reports whether a field is incomplete or
+// malformed.
 type wire struct {
 	rest   []byte
 	broken bool
 }
 
-func (w *wire) next() []byte {
+func (w *wire) nextField() []byte {
 	if len(w.rest) < 4 || uint64(len(w.rest)-4) < uint64(binary.BigEndian.Uint32(w.rest)) {
 		w.rest, w.broken = nil, true
 		return nil
@@ -119,9 +121,9 @@ func (w *wire) next() []byte {
 	return field
 }
 
-// number reads a positive mpint. Any other encoding than the shortest is malformed.
-func (w *wire) number() *big.Int {
-	field := w.next()
+// nextNumber reads a positive mpint. Any other encoding than the shortest is malformed.
+func (w *wire) nextNumber() *big.Int {
+	field := w.nextField()
 	n := new(big.Int).SetBytes(field)
 	want := n.Bytes()
 	if len(want) > 0 && want[0] >= 0x80 {
@@ -134,9 +136,9 @@ func (w *wire) number() *big.Int {
 }
 
 func (w *wire) onCurve(name string, curve ecdh.Curve) bool {
-	if string(w.next()) != name {
+	if string(w.nextField()) != name {
 		return false
 	}
-	_, err := curve.NewPublicKey(w.next())
+	_, err := curve.NewPublicKey(w.nextField())
 	return err == nil
 }

@@ -93,16 +93,19 @@ func MachineSet(o Options) (Manifest, bundle.Findings) {
 	if !d.chooseModel() {
 		return Manifest{}, d.findings.Sorted()
 	}
-	d.provider = d.start()
+	d.provider = d.baseSpec()
 	d.forWindows()
-	d.put(at("userDataSecret.name"), UserDataSecret)
+	d.putValue(mustParsePath("userDataSecret.name"), UserDataSecret)
 	d.applySet()
 	d.checkNeeds()
 	d.checkUsable()
 	if d.findings.Refused() {
 		return Manifest{}, d.findings.Sorted()
 	}
-	d.add(bundle.SeverityInfo, reason.ReplicasZero, "spec.replicas", "is 0, so that no machine starts before you have read the manifest", d.scaleCommand())
+	d.addFinding(
+		bundle.SeverityInfo, reason.ReplicasZero, "spec.replicas",
+		"is 0, so that no machine starts before you have read the manifest", d.scaleCommand(),
+	)
 	return Manifest{Object: d.object(), Comment: d.comment()}, d.findings.Sorted()
 }
 
@@ -115,23 +118,34 @@ type draft struct {
 	findings bundle.Findings
 }
 
-func (d *draft) add(severity bundle.Severity, why, field, message, fix string) {
-	d.findings = append(d.findings, bundle.Finding{Severity: severity, Reason: why, Object: d.ref, Field: field, Message: message, Fix: fix})
+func (d *draft) addFinding(severity bundle.Severity, why, field, message, fix string) {
+	d.findings = append(d.findings, bundle.Finding{
+		Severity: severity, Reason: why, Object: d.ref, Field: field, Message: message, Fix: fix,
+	})
 }
 
 func (d *draft) refuse(why, field, message, fix string) {
-	d.add(bundle.SeverityError, why, field, message, fix)
+	d.addFinding(bundle.SeverityError, why, field, message, fix)
 }
 
 func (d *draft) checkPlatform() bool {
 	p, of := d.options.Platform, d.options.Cluster.Platform
 	switch {
 	case p == "" && of == "":
-		d.refuse(reason.ValueMissing, "", "the platform is not known", "give --platform "+platformNames("|")+", or the cluster with --from")
+		d.refuse(
+			reason.ValueMissing, "", "the platform is not known",
+			"give --platform "+platformNames("|")+", or the cluster with --from",
+		)
 	case !slices.Contains(Platforms(), p):
-		d.refuse(reason.PlatformUnsupported, "", fmt.Sprintf("%q has no Machine API for Windows machines", string(p)), "use one of "+platformNames(", ")+"; other hosts join by the ConfigMap windows-instances")
+		d.refuse(
+			reason.PlatformUnsupported, "", fmt.Sprintf("%q has no Machine API for Windows machines", string(p)),
+			"use one of "+platformNames(", ")+"; other hosts join by the ConfigMap windows-instances",
+		)
 	case of != "" && p != of:
-		d.refuse(reason.PlatformMismatch, "", fmt.Sprintf("--platform is %s, but the cluster is on %s", Flag(p), of), "leave --platform out, or read the right cluster")
+		d.refuse(
+			reason.PlatformMismatch, "", fmt.Sprintf("--platform is %s, but the cluster is on %s", Flag(p), of),
+			"leave --platform out, or read the right cluster",
+		)
 	default:
 		return true
 	}
@@ -147,29 +161,55 @@ func (d *draft) checkName() {
 	case name == "":
 		d.refuse(reason.ValueMissing, field, "the MachineSet needs a name", "give --name")
 	case !label.MatchString(name):
-		d.refuse(reason.NameInvalid, field, fmt.Sprintf("%q is not a DNS label", name), "use lower case letters, digits and hyphens, no hyphen first or last")
+		d.refuse(
+			reason.NameInvalid, field, fmt.Sprintf("%q is not a DNS label", name),
+			"use lower case letters, digits and hyphens, no hyphen first or last",
+		)
 	case d.options.Platform == bundle.PlatformGCP && (name[0] < 'a' || name[0] > 'z'):
-		d.refuse(reason.NameInvalid, field, fmt.Sprintf("%q does not begin with a letter, as names of GCP instances must", name), "begin the name with a letter")
+		d.refuse(
+			reason.NameInvalid, field,
+			fmt.Sprintf("%q does not begin with a letter, as names of GCP instances must", name),
+			"begin the name with a letter",
+		)
 	case len(name) > limit:
-		why := fmt.Sprintf("the names of its Machines are %d characters longer, and have at most %d", render.MachineSuffix, limit+render.MachineSuffix)
+		why := fmt.Sprintf(
+			"the names of its Machines are %d characters longer, and have at most %d", render.MachineSuffix,
+			limit+render.MachineSuffix,
+		)
 		if computerNames(d.options.Platform) {
-			why = fmt.Sprintf("the names of its Machines are %d characters longer and become computer names, which have at most %d", render.MachineSuffix, limit+render.MachineSuffix)
+			why = fmt.Sprintf(
+				"the names of its Machines are %d characters longer and become computer names, which have at most %d",
+				render.MachineSuffix, limit+render.MachineSuffix,
+			)
 		}
-		d.refuse(reason.NameTooLong, field, fmt.Sprintf("%q has %d characters: %s", name, len(name), why), fmt.Sprintf("use a name of at most %d characters", limit))
+		d.refuse(
+			reason.NameTooLong, field, fmt.Sprintf("%q has %d characters: %s", name, len(name), why),
+			fmt.Sprintf("use a name of at most %d characters", limit),
+		)
 	}
 	if name != "" && slices.ContainsFunc(d.options.Cluster.Sets, func(s Source) bool { return s.Ref.Name == name }) {
-		d.refuse(reason.NameTaken, field, fmt.Sprintf("the cluster has a MachineSet %q; applying this one would scale it to 0", name), "choose another name, or change the existing one with oc edit")
+		d.refuse(
+			reason.NameTaken, field,
+			fmt.Sprintf("the cluster has a MachineSet %q; applying this one would scale it to 0", name),
+			"choose another name, or change the existing one with oc edit",
+		)
 	}
 	if d.options.Cluster.InfrastructureName == "" {
-		d.refuse(reason.ValueMissing, "metadata.labels", "the infrastructure name of the cluster is not known", "give --infrastructure-name, or the cluster with --from")
+		d.refuse(
+			reason.ValueMissing, "metadata.labels", "the infrastructure name of the cluster is not known",
+			"give --infrastructure-name, or the cluster with --from",
+		)
 	}
 }
 
-// put changes the providerSpec. A model with another type where an object or list belongs is refused.
-func (d *draft) put(p path, value any) {
+// putValue changes the providerSpec. A model with another type where an object or list belongs is refused.
+func (d *draft) putValue(p path, value any) {
 	changed, err := p.put(d.provider, value)
 	if err != nil {
-		d.refuse(reason.ModelInvalid, providerField+"."+p.String(), "cannot be set: "+err.Error(), "choose another model with --model")
+		d.refuse(
+			reason.ModelInvalid, providerField+"."+p.String(), "cannot be set: "+err.Error(),
+			"choose another model with --model",
+		)
 		return
 	}
 	d.provider, _ = changed.(object)
@@ -216,7 +256,7 @@ func (d *draft) comment() []string {
 	}
 }
 
-func listed(names []string) string {
+func joinNames(names []string) string {
 	if len(names) == 0 {
 		return "none"
 	}

@@ -45,7 +45,7 @@ func source(name string, change func(set object)) Source {
 // with sets one value of a MachineSet.
 func with(p string, value any) func(object) {
 	return func(set object) {
-		if _, err := at(p).put(set, value); err != nil {
+		if _, err := mustParsePath(p).put(set, value); err != nil {
 			panic(err)
 		}
 	}
@@ -165,7 +165,7 @@ func TestUnknownFieldsOfTheModelAreCopied(t *testing.T) {
 	if findings.Refused() {
 		t.Fatal(findings)
 	}
-	got := at("spec.template.spec.providerSpec.value.newField").get(m.Object)
+	got := mustParsePath("spec.template.spec.providerSpec.value.newField").get(m.Object)
 	if diff := cmp.Diff(any(object{"deep": []any{json.Number("1"), "two"}}), got); diff != "" {
 		t.Error(diff)
 	}
@@ -195,7 +195,7 @@ func TestSetReadsTheTypeOfTheField(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := draft{options: Options{Platform: c.platform}}
-		got, err := d.typed(p, c.raw)
+		got, err := d.parseValue(p, c.raw)
 		if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
 			t.Errorf("%s=%s: %v\n%s", c.path, c.raw, err, diff)
 		}

@@ -34,26 +34,26 @@ func (m Manifest) YAML() ([]byte, error) {
 	return []byte(out.String()), nil
 }
 
-// decode reads JSON without losing digits.
-func decode(text []byte, into any) error {
+// decodeJSON reads JSON without losing digits.
+func decodeJSON(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	return d.Decode(into)
 }
 
-// clone returns a deep copy of a JSON value.
-func clone(v any) any {
+// deepCopy returns a deep copy of a JSON value.
+func deepCopy(v any) any {
 	switch v := v.(type) {
 	case object:
 		out := make(object, len(v))
 		for key, value := range v {
-			out[key] = clone(value)
+			out[key] = deepCopy(value)
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i, value := range v {
-			out[i] = clone(value)
+			out[i] = deepCopy(value)
 		}
 		return out
 	}

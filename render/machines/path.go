@@ -32,8 +32,8 @@ func parsePath(s string) (path, error) {
 	return p, nil
 }
 
-// at returns a path that is a constant of the program.
-func at(s string) path {
+// mustParsePath returns a path that is a constant of the program.
+func mustParsePath(s string) path {
 	p, err := parsePath(s)
 	if err != nil {
 		panic(err)
@@ -41,8 +41,8 @@ func at(s string) path {
 	return p
 }
 
-// within reports whether the path is the other path or below it.
-func (p path) within(other path) bool {
+// isWithin reports whether the path is the other path or below it.
+func (p path) isWithin(other path) bool {
 	if len(p) < len(other) {
 		return false
 	}
@@ -94,8 +94,8 @@ func (p path) text(v any) string {
 	return s
 }
 
-// put returns v with the value at the path. Missing objects and lists on the way are created; a list can grow by one element
-// at its end.
+// put returns v with the value at the path. Missing objects and lists on the way are created; a list can grow by one
+// element at its end.
 func (p path) put(v, value any) (any, error) {
 	if len(p) == 0 {
 		return value, nil
@@ -136,8 +136,8 @@ func (p path) put(v, value any) (any, error) {
 	return nil, fmt.Errorf("a path of names and numbers contains %T", p[0])
 }
 
-// filled reports whether a value contains a text, a number or true.
-func filled(v any) bool {
+// hasValue reports whether a value contains a text, a number or true.
+func hasValue(v any) bool {
 	switch v := v.(type) {
 	case nil:
 		return false
@@ -147,14 +147,14 @@ func filled(v any) bool {
 		return v
 	case object:
 		for _, value := range v {
-			if filled(value) {
+			if hasValue(value) {
 				return true
 			}
 		}
 		return false
 	case []any:
 		for _, value := range v {
-			if filled(value) {
+			if hasValue(value) {
 				return true
 			}
 		}

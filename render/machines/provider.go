@@ -111,7 +111,10 @@ func gcpProvider() provider {
 			{"projectID", "the project", "--set projectID=..."},
 			{"networkInterfaces[0].network", "the network", "--set networkInterfaces[0].network=..."},
 			{"networkInterfaces[0].subnetwork", "the subnetwork of workers", "--set networkInterfaces[0].subnetwork=..."},
-			{"serviceAccounts", "the service account of workers", "--set serviceAccounts='[{email: ..., scopes: [https://www.googleapis.com/auth/cloud-platform]}]'"},
+			{
+				"serviceAccounts", "the service account of workers",
+				"--set serviceAccounts='[{email: ..., scopes: [https://www.googleapis.com/auth/cloud-platform]}]'",
+			},
 		},
 	}
 }
@@ -155,7 +158,10 @@ func nutanixProvider() provider {
 			{"image", "the Windows image", "--image NAME|UUID"},
 			{"vcpuSockets", "the number of CPUs", "--set vcpuSockets=4"},
 			{"memorySize", "the memory", "--set memorySize=16Gi"},
-			{"cluster", "the Prism Element cluster", "--zone (a failure domain of the cluster) or --set cluster='{type: uuid, uuid: ...}'"},
+			{
+				"cluster", "the Prism Element cluster",
+				"--zone (a failure domain of the cluster) or --set cluster='{type: uuid, uuid: ...}'",
+			},
 			{"subnets", "the subnet", "--zone or --set subnets='[{type: uuid, uuid: ...}]'"},
 		},
 	}
@@ -164,11 +170,11 @@ func nutanixProvider() provider {
 // checkNeeds reports every value that is missing.
 func (d *draft) checkNeeds() {
 	for _, n := range providerOf(d.options.Platform).needs {
-		p := at(n.path)
+		p := mustParsePath(n.path)
 		if n.path == gcpBootImage {
 			p = d.bootImage()
 		}
-		if !filled(p.get(d.provider)) {
+		if !hasValue(p.get(d.provider)) {
 			d.refuse(reason.ValueMissing, providerField+"."+p.String(), fmt.Sprintf("%s is not known", n.what), "give "+n.flag)
 		}
 	}

@@ -25,9 +25,12 @@ func (d *draft) applySet() {
 			d.refuse(reason.SetInvalid, "", "--set: "+err.Error(), "write --set PATH=VALUE")
 			continue
 		}
-		value, err := d.typed(p, text)
+		value, err := d.parseValue(p, text)
 		if err != nil {
-			d.refuse(reason.SetInvalid, field, "does not accept this value: "+err.Error(), "see the fields of "+providerOf(d.options.Platform).kind+" in the documentation of the Machine API")
+			d.refuse(
+				reason.SetInvalid, field, "does not accept this value: "+err.Error(),
+				"see the fields of "+providerOf(d.options.Platform).kind+" in the documentation of the Machine API",
+			)
 			continue
 		}
 		changed, err := p.put(d.provider, value)
@@ -39,36 +42,36 @@ func (d *draft) applySet() {
 	}
 }
 
-// sets reports whether a --set changes the value at the path, or a part of it.
-func (d *draft) sets(p path) bool {
+// isSet reports whether a --set changes the value at the path, or a part of it.
+func (d *draft) isSet(p path) bool {
 	for _, s := range d.options.Set {
 		name, _, _ := strings.Cut(s, "=")
-		if q, err := parsePath(name); err == nil && (q.within(p) || p.within(q)) {
+		if q, err := parsePath(name); err == nil && (q.isWithin(p) || p.isWithin(q)) {
 			return true
 		}
 	}
 	return false
 }
 
-// typed reads a value as YAML, or as plain text if the field is a text. A field that the platform's type does not have is
-// refused, because the Machine API would ignore it.
-func (d *draft) typed(p path, text string) (any, error) {
+// parseValue reads a value as YAML, or as plain text if the field is a text. A field that the platform's type does not
+// have is refused, because the Machine API would ignore it.
+func (d *draft) parseValue(p path, text string) (any, error) {
 	var value any
 	data, err := yaml.YAMLToJSON([]byte(text))
 	if err == nil {
-		err = decode(data, &value)
+		err = decodeJSON(data, &value)
 	}
 	if err == nil {
-		err = d.fits(p, value)
+		err = d.checkType(p, value)
 	}
-	if err != nil && d.fits(p, text) == nil {
+	if err != nil && d.checkType(p, text) == nil {
 		return text, nil
 	}
 	return value, err
 }
 
-// fits checks one value at a path against the platform's type.
-func (d *draft) fits(p path, value any) error {
+// checkType checks one value at a path against the platform's type.
+func (d *draft) checkType(p path, value any) error {
 	first := make(path, len(p))
 	for i, part := range p {
 		first[i] = part

@@ -59,9 +59,9 @@ func UserData(p bundle.Platform, publicKey string) (string, error) {
 	return "<powershell>\n" + script + "</powershell>\n<persist>true</persist>\n", nil
 }
 
-// Script returns the PowerShell with which a Windows host accepts logins with the key: a new machine of the platform, or a host that exists for
-// PlatformNone. publicKey is the contents of a public key file; an error about it wraps ErrPublicKey. The same platform and key give the same
-// bytes.
+// Script returns the PowerShell with which a Windows host accepts logins with the key: a new machine of the platform,
+// or a host that exists for PlatformNone. publicKey is the contents of a public key file; an error about it wraps
+// ErrPublicKey. The same platform and key give the same bytes.
 func Script(p bundle.Platform, publicKey string) (string, error) {
 	key, err := PublicKey(publicKey)
 	if err != nil {

@@ -14,40 +14,43 @@ import (
 func (d *draft) forWindows() {
 	switch d.options.Platform {
 	case bundle.PlatformAWS:
-		d.aws()
+		d.editAWS()
 	case bundle.PlatformAzure:
-		d.azure()
+		d.editAzure()
 	case bundle.PlatformGCP:
-		d.gcp()
+		d.editGCP()
 	case bundle.PlatformVSphere:
-		d.vsphere()
+		d.editVSphere()
 	case bundle.PlatformNutanix:
-		d.nutanix()
+		d.editNutanix()
 	case bundle.PlatformNone: // refused by checkPlatform
 	}
 	d.instanceType()
 }
 
-// fallback sets a value of the cluster if the model has none.
-func (d *draft) fallback(p, value string) {
-	if at(p).text(d.provider) == "" && value != "" {
-		d.put(at(p), value)
+// setDefault sets a value of the cluster if the model has none.
+func (d *draft) setDefault(p, value string) {
+	if mustParsePath(p).text(d.provider) == "" && value != "" {
+		d.putValue(mustParsePath(p), value)
 	}
 }
 
-// image sets the image. A model for Linux keeps everything but its image.
-func (d *draft) image(p string, value any) {
+// setImage sets the image. A model for Linux keeps everything but its image.
+func (d *draft) setImage(p string, value any) {
 	if d.options.Image != "" {
-		d.put(at(p), value)
+		d.putValue(mustParsePath(p), value)
 		return
 	}
-	if d.model.exists() && !d.model.windows() {
-		d.put(at(p), nil)
+	if d.model.exists() && !d.model.isWindows() {
+		d.putValue(mustParsePath(p), nil)
 	}
 }
 
 func (d *draft) imageInvalid(want string) {
-	d.refuse(reason.ImageInvalid, "", fmt.Sprintf("--image %q is not %s", d.options.Image, want), "give "+providerOf(d.options.Platform).needs[0].flag)
+	d.refuse(
+		reason.ImageInvalid, "", fmt.Sprintf("--image %q is not %s", d.options.Image, want),
+		"give "+providerOf(d.options.Platform).needs[0].flag,
+	)
 }
 
 func (d *draft) instanceType() {
@@ -55,44 +58,58 @@ func (d *draft) instanceType() {
 	switch {
 	case d.options.InstanceType == "":
 	case p.instanceType == "":
-		d.refuse(reason.InstanceTypeUnknown, "", Flag(d.options.Platform)+" has no instance types", "leave --instance-type out, and give CPUs and memory: "+p.needs[1].flag+" "+p.needs[2].flag)
+		d.refuse(
+			reason.InstanceTypeUnknown, "", Flag(d.options.Platform)+" has no instance types",
+			"leave --instance-type out, and give CPUs and memory: "+p.needs[1].flag+" "+p.needs[2].flag,
+		)
 	default:
-		d.put(at(p.instanceType), d.options.InstanceType)
+		d.putValue(mustParsePath(p.instanceType), d.options.InstanceType)
 	}
 }
 
 var ami = regexp.MustCompile(`^ami-[0-9a-f]{8,17}$`)
 
-func (d *draft) aws() {
-	d.image("ami", object{"id": d.options.Image})
+func (d *draft) editAWS() {
+	d.setImage("ami", object{"id": d.options.Image})
 	if d.options.Image != "" && !ami.MatchString(d.options.Image) {
 		d.imageInvalid("the ID of an AMI")
 	}
-	d.fallback("placement.region", d.options.Cluster.Region)
-	old, zone := at("placement.availabilityZone").text(d.provider), d.options.Zone
+	d.setDefault("placement.region", d.options.Cluster.Region)
+	old, zone := mustParsePath("placement.availabilityZone").text(d.provider), d.options.Zone
 	if zone == "" {
 		return
 	}
-	d.put(at("placement.availabilityZone"), zone)
-	if region := at("placement.region").text(d.provider); !strings.HasPrefix(zone, region) {
-		d.refuse(reason.ZoneInvalid, providerField+".placement.availabilityZone", fmt.Sprintf("%q is not a zone of region %s", zone, region), "give a zone of the region with --zone")
+	d.putValue(mustParsePath("placement.availabilityZone"), zone)
+	if region := mustParsePath("placement.region").text(d.provider); !strings.HasPrefix(zone, region) {
+		d.refuse(
+			reason.ZoneInvalid, providerField+".placement.availabilityZone",
+			fmt.Sprintf("%q is not a zone of region %s", zone, region), "give a zone of the region with --zone",
+		)
 	}
-	if old != "" && old != zone && !d.sets(at("subnet")) {
+	if old != "" && old != zone && !d.isSet(mustParsePath("subnet")) {
 		d.otherSubnet(old, zone)
 	}
 }
 
-// otherSubnet changes the subnet to that of another zone: a subnet of AWS is in one zone, and the installer names it after
-// the zone.
+// otherSubnet changes the subnet to that of another zone: a subnet of AWS is in one zone, and the installer names it
+// after the zone.
 func (d *draft) otherSubnet(old, zone string) {
-	before := at("subnet").get(d.provider)
+	before := mustParsePath("subnet").get(d.provider)
 	after, renamed := replaceText(before, old, zone)
 	if !renamed {
-		d.refuse(reason.SubnetOfAnotherZone, providerField+".subnet", fmt.Sprintf("the subnet of %s is in %s, not in %s", d.model.ref, old, zone), `give --set subnet='{id: subnet-...}'`)
+		d.refuse(
+			reason.SubnetOfAnotherZone, providerField+".subnet",
+			fmt.Sprintf("the subnet of %s is in %s, not in %s", d.model.ref, old, zone),
+			`give --set subnet='{id: subnet-...}'`,
+		)
 		return
 	}
-	d.put(at("subnet"), after)
-	d.add(bundle.SeverityWarning, reason.SubnetRenamed, providerField+".subnet", fmt.Sprintf("%s is in %s; the name of its subnet is used, with %s instead of %[2]s", d.model.ref, old, zone), "check that a subnet of this name exists")
+	d.putValue(mustParsePath("subnet"), after)
+	d.addFinding(
+		bundle.SeverityWarning, reason.SubnetRenamed, providerField+".subnet",
+		fmt.Sprintf("%s is in %s; the name of its subnet is used, with %s instead of %[2]s", d.model.ref, old, zone),
+		"check that a subnet of this name exists",
+	)
 }
 
 // replaceText replaces a text in every string of a value, and reports whether there was any.
@@ -118,7 +135,7 @@ func replaceText(v any, old, with string) (any, bool) {
 	return v, false
 }
 
-func (d *draft) azure() {
+func (d *draft) editAzure() {
 	image := object{"publisher": "", "offer": "", "sku": "", "version": "", "resourceID": ""}
 	switch parts := strings.Split(d.options.Image, ":"); {
 	case d.options.Image == "":
@@ -129,24 +146,28 @@ func (d *draft) azure() {
 	default:
 		d.imageInvalid("PUBLISHER:OFFER:SKU:VERSION or a resource ID")
 	}
-	d.image("image", image)
-	d.put(at("osDisk.osType"), osWindows)
-	d.fallback("resourceGroup", d.options.Cluster.ResourceGroup)
-	d.fallback("networkResourceGroup", d.options.Cluster.NetworkResourceGroup)
+	d.setImage("image", image)
+	d.putValue(mustParsePath("osDisk.osType"), osWindows)
+	d.setDefault("resourceGroup", d.options.Cluster.ResourceGroup)
+	d.setDefault("networkResourceGroup", d.options.Cluster.NetworkResourceGroup)
 	if d.options.Zone != "" {
-		d.put(at("zone"), d.options.Zone)
+		d.putValue(mustParsePath("zone"), d.options.Zone)
 	}
-	if security := at("securityProfile.settings.securityType").text(d.provider); security != "" {
-		d.add(bundle.SeverityInfo, reason.SecurityKept, providerField+".securityProfile", fmt.Sprintf("the model uses %s, which needs an image of generation 2", security), "choose such an image, for example one whose SKU ends in -g2")
+	if security := mustParsePath("securityProfile.settings.securityType").text(d.provider); security != "" {
+		d.addFinding(
+			bundle.SeverityInfo, reason.SecurityKept, providerField+".securityProfile",
+			fmt.Sprintf("the model uses %s, which needs an image of generation 2", security),
+			"choose such an image, for example one whose SKU ends in -g2",
+		)
 	}
 }
 
 // bootImage returns the path of the image of GCP's boot disk.
 func (d *draft) bootImage() path {
-	p := at(gcpBootImage)
-	disks, _ := at("disks").get(d.provider).([]any)
+	p := mustParsePath(gcpBootImage)
+	disks, _ := mustParsePath("disks").get(d.provider).([]any)
 	boots := func(disk any) bool {
-		boot, _ := at("boot").get(disk).(bool)
+		boot, _ := mustParsePath("boot").get(disk).(bool)
 		return boot
 	}
 	if i := slices.IndexFunc(disks, boots); i > 0 {
@@ -155,23 +176,26 @@ func (d *draft) bootImage() path {
 	return p
 }
 
-func (d *draft) gcp() {
-	d.image(d.bootImage().String(), d.options.Image)
-	d.fallback("projectID", d.options.Cluster.Project)
-	d.fallback("region", d.options.Cluster.Region)
+func (d *draft) editGCP() {
+	d.setImage(d.bootImage().String(), d.options.Image)
+	d.setDefault("projectID", d.options.Cluster.Project)
+	d.setDefault("region", d.options.Cluster.Region)
 	if zone := d.options.Zone; zone != "" {
-		d.put(at("zone"), zone)
-		d.fallback("region", zone[:max(0, strings.LastIndex(zone, "-"))])
-		if region := at("region").text(d.provider); !strings.HasPrefix(zone, region+"-") {
-			d.refuse(reason.ZoneInvalid, providerField+".zone", fmt.Sprintf("%q is not a zone of region %s", zone, region), "give a zone of the region with --zone")
+		d.putValue(mustParsePath("zone"), zone)
+		d.setDefault("region", zone[:max(0, strings.LastIndex(zone, "-"))])
+		if region := mustParsePath("region").text(d.provider); !strings.HasPrefix(zone, region+"-") {
+			d.refuse(
+				reason.ZoneInvalid, providerField+".zone",
+				fmt.Sprintf("%q is not a zone of region %s", zone, region), "give a zone of the region with --zone",
+			)
 		}
 	}
 }
 
-func (d *draft) vsphere() {
-	d.image("template", d.options.Image)
-	if d.model.exists() && !d.model.windows() {
-		d.put(at("snapshot"), "") // the model's is of its own template
+func (d *draft) editVSphere() {
+	d.setImage("template", d.options.Image)
+	if d.model.exists() && !d.model.isWindows() {
+		d.putValue(mustParsePath("snapshot"), "") // the model's is of its own template
 	}
 	f, ok := d.failureDomain()
 	if !ok {
@@ -182,7 +206,7 @@ func (d *draft) vsphere() {
 		"workspace.folder": f.Folder, "workspace.resourcePool": f.ResourcePool,
 	} {
 		if value != "" {
-			d.put(at(p), value)
+			d.putValue(mustParsePath(p), value)
 		}
 	}
 	var devices []any
@@ -190,29 +214,29 @@ func (d *draft) vsphere() {
 		devices = append(devices, object{"networkName": name})
 	}
 	if len(devices) > 0 {
-		d.put(at("network.devices"), devices)
+		d.putValue(mustParsePath("network.devices"), devices)
 	}
 }
 
 var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
-func (d *draft) nutanix() {
+func (d *draft) editNutanix() {
 	image := Identifier{Name: d.options.Image}
 	if uuid.MatchString(d.options.Image) {
 		image = Identifier{UUID: d.options.Image}
 	}
-	d.image("image", image.object())
+	d.setImage("image", image.object())
 	f, ok := d.failureDomain()
 	if !ok {
 		return
 	}
-	d.put(at("failureDomain"), object{"name": f.Name})
-	d.put(at("cluster"), f.Element.object())
+	d.putValue(mustParsePath("failureDomain"), object{"name": f.Name})
+	d.putValue(mustParsePath("cluster"), f.Element.object())
 	var subnets []any
 	for _, s := range f.Subnets {
 		subnets = append(subnets, s.object())
 	}
-	d.put(at("subnets"), subnets)
+	d.putValue(mustParsePath("subnets"), subnets)
 }
 
 // failureDomain returns the requested zone. Without a model, the only failure domain is used.
@@ -231,6 +255,9 @@ func (d *draft) failureDomain() (FailureDomain, bool) {
 		}
 		names = append(names, f.Name)
 	}
-	d.refuse(reason.ZoneInvalid, "", fmt.Sprintf("the cluster has no failure domain %q", d.options.Zone), "choose one of: "+listed(names)+"; or leave --zone out")
+	d.refuse(
+		reason.ZoneInvalid, "", fmt.Sprintf("the cluster has no failure domain %q", d.options.Zone),
+		"choose one of: "+joinNames(names)+"; or leave --zone out",
+	)
 	return FailureDomain{}, false
 }

@@ -19,34 +19,29 @@ type Result struct {
 
 // Build makes the hosts files. With findings of severity error there are none.
 func Build(in Inputs, o Options) Result {
-	b := &builder{in: in, partial: o.PartialNever, existingPaths: o.ExistingPaths, pauseImage: o.PauseImage, hosts: map[string]*host{}}
-	b.findings = in.validate()
+	b := &builder{in: in, partial: o.PartialNever, pauseImage: o.PauseImage, hosts: map[string]*host{}}
+	b.findings = in.validateSets()
 	if b.findings.Refused() {
 		return Result{Findings: b.findings.Sorted()}
 	}
 	b.parseScopes()
 	var findings bundle.Findings
-	b.credentials, findings = in.credentials()
+	b.credentials, findings = in.parseCredentials()
 	b.findings = append(b.findings, findings...)
 	b.addChains()
-	if b.existingPaths {
-		b.addExistingPaths()
-	}
 	b.addScopes()
-	files := b.files()
+	files := b.buildFiles()
 	return Result{Files: files, Findings: b.findings.Sorted()}
 }
 
 // builder collects the configuration of each registry host.
 type builder struct {
-	in      Inputs
-	partial PartialNever
-	// existingPaths is that option.
-	existingPaths bool
-	pauseImage    string
-	credentials   []credential
-	hosts         map[string]*host
-	findings      bundle.Findings
+	in          Inputs
+	partial     PartialNever
+	pauseImage  string
+	credentials []credential
+	hosts       map[string]*host
+	findings    bundle.Findings
 
 	insecure, blocked, allowed []scope
 	// sources are all sources with mirrors, and whether each must never be contacted.
@@ -68,11 +63,10 @@ type host struct {
 	tagged, digested map[scope]bool
 	// mirrors are the mirrors that an endpoint stands for, in their order.
 	mirrors map[scope][]scope
-	// existing are places that only the existing operator asked; they come after all others.
-	existing []scope
 	// mirrored are the sources that have an endpoint.
 	mirrored []servedSource
-	// never and allow are the sources on this host by policy. blocked reports whether Image/cluster blocks the whole host.
+	// never and allow are the sources on this host by policy. blocked reports whether Image/cluster blocks the whole
+	// host.
 	never, allow []scope
 	blocked      bool
 	insecure     bool
@@ -80,7 +74,7 @@ type host struct {
 	causes       []bundle.Ref
 }
 
-func (b *builder) host(name string) *host {
+func (b *builder) hostNamed(name string) *host {
 	h := b.hosts[name]
 	if h == nil {
 		h = &host{name: name, tagged: map[scope]bool{}, digested: map[scope]bool{}, mirrors: map[scope][]scope{}}
@@ -89,18 +83,18 @@ func (b *builder) host(name string) *host {
 	return h
 }
 
-func (b *builder) warn(why string, f bundle.Finding) {
+func (b *builder) addWarning(why string, f bundle.Finding) {
 	f.Severity, f.Reason = bundle.SeverityWarning, why
 	b.findings = append(b.findings, f)
 }
 
-func (b *builder) info(why string, f bundle.Finding) {
+func (b *builder) addInfo(why string, f bundle.Finding) {
 	f.Severity, f.Reason = bundle.SeverityInfo, why
 	b.findings = append(b.findings, f)
 }
 
-// parseScopes reads the lists of Image/cluster. OpenShift accepts entries that are not scopes, such as one with a tag, so
-// they are a warning here. They become the zero scope, which covers nothing.
+// parseScopes reads the lists of Image/cluster. OpenShift accepts entries that are not scopes, such as one with a tag,
+// so they are a warning here. They become the zero scope, which covers nothing.
 func (b *builder) parseScopes() {
 	parse := func(name, why string, texts []string) []scope {
 		list := make([]scope, len(texts))
@@ -108,8 +102,10 @@ func (b *builder) parseScopes() {
 			s, ok := parseScope(text)
 			list[i] = s
 			if !ok {
-				b.warn(why, bundle.Finding{
-					Object: b.in.Scopes.Ref, Field: fmt.Sprintf("spec.registrySources.%s[%d]", name, i), Message: fmt.Sprintf("%q is left out on Windows nodes: it is not a registry or a part of one", shownScope(text)), Fix: fixScope,
+				b.addWarning(why, bundle.Finding{
+					Object: b.in.Scopes.Ref, Field: fmt.Sprintf("spec.registrySources.%s[%d]", name, i), Message: fmt.Sprintf(
+						"%q is left out on Windows nodes: it is not a registry or a part of one", shownScope(text),
+					), Fix: fixScope,
 				})
 			}
 		}
@@ -120,7 +116,7 @@ func (b *builder) parseScopes() {
 	b.allowed = parse("allowedRegistries", reason.AllowNotRepresentable, repositoriesOf(b.in.Scopes.Allowed))
 }
 
-func covered(list []scope, s scope) bool {
+func anyCovers(list []scope, s scope) bool {
 	return slices.ContainsFunc(list, func(x scope) bool { return x.covers(s) })
 }
 
@@ -165,20 +161,27 @@ const (
 
 func (b *builder) addChain(c Chain, kind pullKind) {
 	source, _ := parseScope(c.Source) // validated before
-	refs := b.refs(c.Source, kind)
-	if problem := unrepresentable(source); problem != "" {
+	refs := b.refsNaming(c.Source, kind)
+	if problem := whyUnrepresentable(source); problem != "" {
 		b.notRepresentable(refs, source, c, problem)
 		return
 	}
-	h := b.host(source.host)
+	h := b.hostNamed(source.host)
 	var endpoints []scope
 	for _, m := range c.Mirrors {
 		mirror, _ := parseScope(m)
-		if b.refused(mirror) {
-			b.info(reason.MirrorBlocked, bundle.Finding{Object: refs[0], Field: c.Source, Message: fmt.Sprintf("mirror %s of %s is left out: its registry is blocked, or it is a source that must never be contacted", m, c.Source), Fix: "unblock the mirror's registry, or remove the mirror"})
+		if b.isRefused(mirror) {
+			b.addInfo(reason.MirrorBlocked, bundle.Finding{
+				Object: refs[0], Field: c.Source,
+				Message: fmt.Sprintf(
+					"mirror %s of %s is left out: its registry is blocked, or it is a source that must never be contacted",
+					m, c.Source,
+				),
+				Fix: "unblock the mirror's registry, or remove the mirror",
+			})
 			continue
 		}
-		x, ok := mirror.without(source.path)
+		x, ok := mirror.withoutSuffix(source.path)
 		if !ok {
 			b.reportPath(refs[0], source, c, m)
 			continue
@@ -222,8 +225,8 @@ func appendNew[E comparable](list []E, e E) []E {
 	return append(list, e)
 }
 
-// refs returns the objects whose sets name the source.
-func (b *builder) refs(source string, kind pullKind) []bundle.Ref {
+// refsNaming returns the objects whose sets name the source.
+func (b *builder) refsNaming(source string, kind pullKind) []bundle.Ref {
 	if b.refsOf == nil {
 		b.refsOf = map[pullKind]map[string][]bundle.Ref{kindDigest: {}, kindTag: {}}
 		for _, s := range b.in.Sets {
@@ -239,8 +242,8 @@ func (b *builder) refs(source string, kind pullKind) []bundle.Ref {
 	return refs
 }
 
-// unrepresentable returns why a source can have no hosts file; empty if it can have one.
-func unrepresentable(source scope) string {
+// whyUnrepresentable returns why a source can have no hosts file; empty if it can have one.
+func whyUnrepresentable(source scope) string {
 	if source.wildcard {
 		return "containerd does not support wildcards"
 	}
@@ -256,15 +259,17 @@ func (b *builder) notRepresentable(refs []bundle.Ref, source scope, c Chain, why
 	})
 	if b.sources[c.Source] {
 		b.leaveOut(reason.NeverNotKept, source, bundle.Finding{
-			Object: refs[0], Field: c.Source, Message: fmt.Sprintf("NeverContactSource has no effect on Windows nodes for %s: %s", c.Source, why), Fix: "use a separate source for each registry",
+			Object: refs[0], Field: c.Source, Message: fmt.Sprintf(
+				"NeverContactSource has no effect on Windows nodes for %s: %s", c.Source, why,
+			), Fix: "use a separate source for each registry",
 		})
 	}
 }
 
-// refused reports whether a mirror must not be asked. OpenShift looks a mirror up like any registry, and does not ask one
-// that is blocked or is a source that must never be contacted. The most specific entry counts.
-func (b *builder) refused(mirror scope) bool {
-	if covered(b.blocked, mirror) {
+// isRefused reports whether a mirror must not be asked. OpenShift looks a mirror up like any registry, and does not ask
+// one that is blocked or is a source that must never be contacted. The most specific entry counts.
+func (b *builder) isRefused(mirror scope) bool {
+	if anyCovers(b.blocked, mirror) {
 		return true
 	}
 	for x := mirror; ; x = x.parent() {

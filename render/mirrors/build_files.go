@@ -8,8 +8,8 @@ import (
 	"wmco/bundle"
 )
 
-// files returns the file of each host, in the order of their names.
-func (b *builder) files() []HostsFile {
+// buildFiles returns the file of each host, in the order of their names.
+func (b *builder) buildFiles() []HostsFile {
 	var files []HostsFile
 	names := make([]string, 0, len(b.hosts))
 	for name := range b.hosts {
@@ -17,24 +17,24 @@ func (b *builder) files() []HostsFile {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if f, ok := b.file(b.hosts[name]); ok {
+		if f, ok := b.buildFile(b.hosts[name]); ok {
 			files = append(files, f)
 		}
 	}
 	if len(b.allowed) > 0 && (b.partial == Closed || !slices.ContainsFunc(b.allowed, func(s scope) bool { return s.wildcard })) {
-		files = append(files, blocked(DefaultHost, []bundle.Ref{b.in.Scopes.Ref}))
+		files = append(files, blockedFile(DefaultHost, []bundle.Ref{b.in.Scopes.Ref}))
 	}
 	slices.SortFunc(files, func(x, y HostsFile) int { return strings.Compare(x.Directory, y.Directory) })
 	return files
 }
 
-// file returns the file of one host, and reports whether there is anything in it.
-func (b *builder) file(h *host) (HostsFile, bool) {
+// buildFile returns the file of one host, and reports whether there is anything in it.
+func (b *builder) buildFile(h *host) (HostsFile, bool) {
 	slices.SortFunc(h.causes, func(x, y bundle.Ref) int { return cmp.Compare(x.String(), y.String()) })
 	if len(b.allowed) > 0 && !h.permitted && !b.allowedByWildcard(h) {
-		return blocked(h.name, appendNew(h.causes, b.in.Scopes.Ref)), true
+		return blockedFile(h.name, appendNew(h.causes, b.in.Scopes.Ref)), true
 	}
-	f := HostsFile{Host: h.name, Directory: directoryName(h.name), Hosts: b.endpoints(h), Causes: h.causes}
+	f := HostsFile{Host: h.name, Directory: directoryName(h.name), Hosts: b.buildEndpoints(h), Causes: h.causes}
 	if len(f.Hosts) > 0 {
 		b.reportWidened(h)
 	}
@@ -43,24 +43,27 @@ func (b *builder) file(h *host) (HostsFile, bool) {
 		f.Causes = appendNew(f.Causes, b.in.PullSecretRef)
 	}
 	switch {
-	case b.closes(h) && len(f.Hosts) == 0:
-		return blocked(h.name, h.causes), true
-	case b.closes(h):
+	case b.isClosed(h) && len(f.Hosts) == 0:
+		return blockedFile(h.name, h.causes), true
+	case b.isClosed(h):
 		// The last mirror is the server too, because containerd would add the source otherwise. It is asked twice if it
 		// fails, which does no harm; older versions of containerd do not read a file with only a server.
 		f.Server = f.Hosts[len(f.Hosts)-1]
 	case h.insecure:
-		f.Server = Endpoint{URL: endpointURL(scope{host: h.name}, transportAny), Capabilities: []Capability{Pull, Resolve}, SkipVerify: true}
+		f.Server = Endpoint{
+			URL: endpointURL(scope{host: h.name}, transportAny), Capabilities: []Capability{Pull, Resolve},
+			SkipVerify: true,
+		}
 	}
 	return f, len(f.Hosts) > 0 || !f.Server.IsZero() || h.permitted
 }
 
 func (b *builder) allowedByWildcard(h *host) bool {
-	return b.partial == Open && covered(b.allowed, scope{host: h.name})
+	return b.partial == Open && anyCovers(b.allowed, scope{host: h.name})
 }
 
-// endpoints returns the endpoints of all sources on the host in one order.
-func (b *builder) endpoints(h *host) []Endpoint {
+// buildEndpoints returns the endpoints of all sources on the host in one order.
+func (b *builder) buildEndpoints(h *host) []Endpoint {
 	byName := map[string]scope{}
 	var lists [][]string
 	for _, c := range h.chains {
@@ -71,29 +74,24 @@ func (b *builder) endpoints(h *host) []Endpoint {
 		}
 		lists = append(lists, list)
 	}
-	for _, x := range h.existing {
-		byName[x.String()] = x
-	}
-	// A mirror for tags serves digests as well. OpenShift never asks it for a digest, so the mirrors for digests come first.
+	// A mirror for tags serves digests as well. OpenShift never asks it for a digest, so the mirrors for digests come
+	// first.
 	order := mergeDigestsFirst(lists, h.name, func(name string) bool { return h.digested[byName[name]] })
 	for _, list := range lists {
 		b.reportOrder(h, list, order)
 	}
-	for _, x := range h.existing {
-		order = appendNew(order, x.String())
-	}
 	var out []Endpoint
 	for _, name := range order {
 		x, known := byName[name]
-		if !known || x == (scope{host: h.name}) && b.closes(h) {
+		if !known || x == (scope{host: h.name}) && b.isClosed(h) {
 			continue // the source, if no list names it or it must not be asked
 		}
-		out = append(out, b.endpoint(h, x))
+		out = append(out, b.buildEndpoint(h, x))
 	}
 	return out
 }
 
-func (b *builder) endpoint(h *host, x scope) Endpoint {
+func (b *builder) buildEndpoint(h *host, x scope) Endpoint {
 	mirrors := h.mirrors[x]
 	e := Endpoint{Capabilities: []Capability{Pull}, Authorization: headerFor(b.credentials, mirrors[0]).header}
 	if h.tagged[x] {
@@ -102,7 +100,7 @@ func (b *builder) endpoint(h *host, x scope) Endpoint {
 	t := transportTLS
 	insecure := 0
 	for _, m := range mirrors {
-		if covered(b.insecure, m) {
+		if anyCovers(b.insecure, m) {
 			insecure++
 		}
 	}
@@ -117,8 +115,8 @@ func (b *builder) endpoint(h *host, x scope) Endpoint {
 	return e
 }
 
-// closes reports whether the registry itself must not be asked.
-func (b *builder) closes(h *host) bool {
+// isClosed reports whether the registry itself must not be asked.
+func (b *builder) isClosed(h *host) bool {
 	if h.blocked {
 		return true
 	}

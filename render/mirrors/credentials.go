@@ -28,9 +28,9 @@ type dockerAuth struct {
 	IdentityToken string `json:"identitytoken"`
 }
 
-// credentials reads the pull secret. An invalid entry is reported and left out; the others are used. Findings contain no
-// values.
-func (in Inputs) credentials() ([]credential, bundle.Findings) {
+// parseCredentials reads the pull secret. An invalid entry is reported and left out; the others are used. Findings
+// contain no values.
+func (in Inputs) parseCredentials() ([]credential, bundle.Findings) {
 	text := strings.TrimSpace(in.PullSecret.Reveal())
 	if text == "" || in.PullSecret.IsStandIn() {
 		return nil, nil
@@ -39,14 +39,22 @@ func (in Inputs) credentials() ([]credential, bundle.Findings) {
 		Auths map[string]json.RawMessage `json:"auths"`
 	}
 	if json.Unmarshal([]byte(text), &file) != nil {
-		return nil, bundle.Findings{in.badCredential(`data[".dockerconfigjson"]`, "is not a JSON object with auths: mirrors get no credentials")}
+		return nil, bundle.Findings{in.badCredential(
+			`data[".dockerconfigjson"]`, "is not a JSON object with auths: mirrors get no credentials",
+		)}
 	}
 	var list []credential
 	var findings bundle.Findings
 	for _, key := range slices.SortedFunc(maps.Keys(file.Auths), compareKeys) {
-		header, problem := authorization(file.Auths[key])
+		header, problem := authorizationHeader(file.Auths[key])
 		if problem != "" {
-			findings = append(findings, in.badCredential(fmt.Sprintf("auths[%q]", shownKey(key)), problem+"; the entry is left out, the others are not affected"))
+			findings = append(
+				findings,
+				in.badCredential(
+					fmt.Sprintf("auths[%q]", shownKey(key)),
+					problem+"; the entry is left out, the others are not affected",
+				),
+			)
 			continue
 		}
 		list = append(list, credential{key: credentialKey(key), header: header})
@@ -68,8 +76,8 @@ func (in Inputs) badCredential(field, message string) bundle.Finding {
 	}
 }
 
-// authorization returns the header of an entry, or what is wrong with the entry.
-func authorization(raw json.RawMessage) (bundle.Secret, string) {
+// authorizationHeader returns the header of an entry, or what is wrong with the entry.
+func authorizationHeader(raw json.RawMessage) (bundle.Secret, string) {
 	var a dockerAuth
 	if json.Unmarshal(raw, &a) != nil {
 		return bundle.Secret{}, "is not an object of strings"
@@ -124,8 +132,8 @@ const dockerHub = "docker.io"
 
 var apiVersion = regexp.MustCompile(`^v[12]/`)
 
-// credentialKey returns a key as host[/path], without scheme and API version, and with one name for Docker Hub. A version
-// follows the host, and a slash after it or a scheme distinguishes it from a namespace (k8s.io/kubernetes
+// credentialKey returns a key as host[/path], without scheme and API version, and with one name for Docker Hub. A
+// version follows the host, and a slash after it or a scheme distinguishes it from a namespace (k8s.io/kubernetes
 // pkg/credentialprovider, DockerKeyring.Add).
 func credentialKey(key string) string {
 	plain := strings.TrimPrefix(strings.TrimPrefix(key, "https://"), "http://")

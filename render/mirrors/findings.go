@@ -11,7 +11,7 @@ import (
 
 // reportOrder warns if the sources of one host list their mirrors in orders that contradict each other.
 func (b *builder) reportOrder(h *host, list, order []string) {
-	if !b.closes(h) && !slices.Contains(list, h.name) {
+	if !b.isClosed(h) && !slices.Contains(list, h.name) {
 		list = append(slices.Clone(list), h.name) // the source comes last where a list does not name it
 	}
 	at := -1
@@ -21,8 +21,11 @@ func (b *builder) reportOrder(h *host, list, order []string) {
 			i = len(order) // the source, which comes last where it is not named
 		}
 		if i < at {
-			b.warn(reason.MirrorOrderNotKept, bundle.Finding{
-				Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("the sources on %s list their mirrors in different orders; containerd uses one order per registry: %s", h.name, strings.Join(order, ", ")),
+			b.addWarning(reason.MirrorOrderNotKept, bundle.Finding{
+				Object: h.causes[0], Field: h.name, Message: fmt.Sprintf(
+					"the sources on %s list their mirrors in different orders; containerd uses one order per registry: %s",
+					h.name, strings.Join(order, ", "),
+				),
 				Fix: "use the same order of mirrors for all sources on a registry",
 			})
 			return
@@ -56,16 +59,22 @@ func (b *builder) reportWidened(h *host) {
 	switch {
 	case len(parts) > 0:
 		b.addWidened(h, bundle.Finding{
-			Object: ref, Message: fmt.Sprintf("the mirrors for %s are used for every image of %s: containerd configures whole registries", strings.Join(parts, ", "), h.name),
+			Object: ref, Message: fmt.Sprintf(
+				"the mirrors for %s are used for every image of %s: containerd configures whole registries",
+				strings.Join(parts, ", "), h.name,
+			),
 		})
 	case !whole.IsZero() && len(without) > 0: // the mirrors of these are left out
 		b.addWidened(h, bundle.Finding{
-			Object: whole, Message: fmt.Sprintf("the mirrors for %s are used for %s too, which has no mirror left: containerd configures whole registries", h.name, strings.Join(without, ", ")),
+			Object: whole, Message: fmt.Sprintf(
+				"the mirrors for %s are used for %s too, which has no mirror left: containerd configures whole registries",
+				h.name, strings.Join(without, ", "),
+			),
 		})
 	}
 	for x := range h.tagged {
 		if !h.digested[x] {
-			b.info(reason.TagMirrorServesDigests, bundle.Finding{
+			b.addInfo(reason.TagMirrorServesDigests, bundle.Finding{
 				Object: h.causes[0], Field: h.name, Message: "mirrors for tags are used for digests as well: containerd cannot tell the two apart", Fix: "nothing: a digest is verified wherever the image comes from",
 			})
 			break
@@ -73,22 +82,25 @@ func (b *builder) reportWidened(h *host) {
 	}
 }
 
-// addWidened adds the finding that mirrors of a registry are asked for more than their sets say. Nothing is wrong with that where they are asked for digests
-// alone, or have nothing but copies.
+// addWidened adds the finding that mirrors of a registry are asked for more than their sets say. Nothing is wrong with
+// that where they are asked for digests alone, or have nothing but copies.
 func (b *builder) addWidened(h *host, f bundle.Finding) {
 	f.Field = h.name
 	if x, ok := b.mayServeAnother(h); ok {
 		name, _, _ := strings.Cut(h.name, ":")
 		f.Message += fmt.Sprintf(". %s is asked for tags too, and may have other images of the same names", x)
-		f.Fix = fmt.Sprintf("mirror to a path that has nothing but copies, such as %s/%s/<source path>, or pull by digest and mirror with an ImageDigestMirrorSet", x, name)
-		b.warn(reason.MirrorScopeWidened, f)
+		f.Fix = fmt.Sprintf(
+			"mirror to a path that has nothing but copies, such as %s/%s/<source path>, or pull by digest and mirror with an ImageDigestMirrorSet",
+			x, name,
+		)
+		b.addWarning(reason.MirrorScopeWidened, f)
 		return
 	}
 	f.Fix = "nothing: a digest is verified wherever the image comes from"
 	if len(h.tagged) > 0 {
 		f.Fix = "nothing, if the mirrors have nothing but copies of what they mirror; otherwise pull by digest"
 	}
-	b.info(reason.MirrorScopeWidened, f)
+	b.addInfo(reason.MirrorScopeWidened, f)
 }
 
 func partsOf(list []scope) []string {
@@ -110,8 +122,11 @@ func (b *builder) reportNever(h *host) {
 	case len(h.never) == 0 || h.blocked:
 		return
 	case !whole && b.partial == Open:
-		b.warn(reason.NeverNotKept, bundle.Finding{
-			Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("NeverContactSource has no effect for %s: containerd configures whole registries, and mirrors.partialNever is Open", strings.Join(parts, ", ")),
+		b.addWarning(reason.NeverNotKept, bundle.Finding{
+			Object: h.causes[0], Field: h.name, Message: fmt.Sprintf(
+				"NeverContactSource has no effect for %s: containerd configures whole registries, and mirrors.partialNever is Open",
+				strings.Join(parts, ", "),
+			),
 			Fix: "set the policy for all of " + h.name + ", or mirrors.partialNever: Closed",
 		})
 	case whole && len(h.allow) > 0:
@@ -119,26 +134,35 @@ func (b *builder) reportNever(h *host) {
 		if allowed == "" {
 			allowed = h.name + " in another spelling"
 		}
-		b.warn(reason.NeverWidened, bundle.Finding{
-			Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("no part of %s is contacted, although %s may be: NeverContactSource is set for all of %s, and containerd configures whole registries", h.name, allowed, h.name),
+		b.addWarning(reason.NeverWidened, bundle.Finding{
+			Object: h.causes[0], Field: h.name, Message: fmt.Sprintf(
+				"no part of %s is contacted, although %s may be: NeverContactSource is set for all of %s, and containerd configures whole registries",
+				h.name, allowed, h.name,
+			),
 			Fix: "mirror everything that Windows nodes pull from " + allowed + ", or allow contacting all of " + h.name,
 		})
 	case !whole:
-		b.warn(reason.NeverWidened, bundle.Finding{
-			Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("no part of %s is contacted, although NeverContactSource is set for %s only: containerd configures whole registries", h.name, strings.Join(parts, ", ")),
+		b.addWarning(reason.NeverWidened, bundle.Finding{
+			Object: h.causes[0], Field: h.name, Message: fmt.Sprintf(
+				"no part of %s is contacted, although NeverContactSource is set for %s only: containerd configures whole registries",
+				h.name, strings.Join(parts, ", "),
+			),
 			Fix: b.fixNeverWidened(h),
 		})
 	}
 }
 
-// fixNeverWidened says what helps if NeverContactSource is set for a part of a registry. If a source around the part may be
-// contacted, its mirrors already stand for the rest.
+// fixNeverWidened says what helps if NeverContactSource is set for a part of a registry. If a source around the part
+// may be contacted, its mirrors already stand for the rest.
 func (b *builder) fixNeverWidened(h *host) string {
 	open := "or set mirrors.partialNever: Open in windows-machine-config"
 	for _, never := range h.never {
 		for _, outer := range h.allow {
 			if outer.covers(never) {
-				return fmt.Sprintf("if the mirrors of %s hold everything, set NeverContactSource for %s too; otherwise allow contacting %s, %s", outer, outer, never, open)
+				return fmt.Sprintf(
+					"if the mirrors of %s hold everything, set NeverContactSource for %s too; otherwise allow contacting %s, %s",
+					outer, outer, never, open,
+				)
 			}
 		}
 	}
@@ -156,8 +180,11 @@ func (s scope) parent() scope {
 func (b *builder) reportNeverInside(mirror scope, ref bundle.Ref, source string) {
 	for _, never := range b.neverOn[mirror.host] {
 		if never != mirror && mirror.covers(never) {
-			b.warn(reason.NeverNotKept, bundle.Finding{
-				Object: ref, Field: never.String(), Message: fmt.Sprintf("NeverContactSource has no effect for %s as a part of the mirror %s of %s", never, mirror, source),
+			b.addWarning(reason.NeverNotKept, bundle.Finding{
+				Object: ref, Field: never.String(), Message: fmt.Sprintf(
+					"NeverContactSource has no effect for %s as a part of the mirror %s of %s", never, mirror,
+					source,
+				),
 				Fix: "mirror to another place, or set the policy for all of " + mirror.String(),
 			})
 		}
@@ -166,8 +193,11 @@ func (b *builder) reportNeverInside(mirror scope, ref bundle.Ref, source string)
 
 // reportMixedTransport warns that an endpoint stands for several mirrors, of which only some are insecure.
 func (b *builder) reportMixedTransport(x scope) {
-	b.warn(reason.InsecureNotRepresentable, bundle.Finding{
-		Object: b.in.Scopes.Ref, Field: x.String(), Message: fmt.Sprintf("TLS is required for %s, although a mirror in it is insecure: another mirror in it is not, and containerd has one setting for both", x),
+	b.addWarning(reason.InsecureNotRepresentable, bundle.Finding{
+		Object: b.in.Scopes.Ref, Field: x.String(), Message: fmt.Sprintf(
+			"TLS is required for %s, although a mirror in it is insecure: another mirror in it is not, and containerd has one setting for both",
+			x,
+		),
 		Fix: "name all of " + x.host + " as insecure, or install its CA",
 	})
 }
@@ -185,8 +215,10 @@ func (b *builder) reportCredentials(x scope, mirrors []scope) {
 			return m.covers(key) && m != key || headerFor(b.credentials, m).key == c.key
 		})
 		if wanted {
-			b.warn(reason.CredentialsNotUsed, bundle.Finding{
-				Object: b.in.PullSecretRef, Field: fmt.Sprintf("auths[%q]", c.key), Message: fmt.Sprintf("is not used on Windows nodes: containerd has one set of credentials for all of %s", x),
+			b.addWarning(reason.CredentialsNotUsed, bundle.Finding{
+				Object: b.in.PullSecretRef, Field: fmt.Sprintf("auths[%q]", c.key), Message: fmt.Sprintf(
+					"is not used on Windows nodes: containerd has one set of credentials for all of %s", x,
+				),
 				Fix: "use one account that may read all mirrors in " + x.String(),
 			})
 		}

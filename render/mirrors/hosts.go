@@ -19,6 +19,9 @@ const (
 	Push Capability = "push"
 )
 
+// String is the capability as containerd writes it.
+func (c Capability) String() string { return string(c) }
+
 // Endpoint is one place that containerd asks. Its URL contains the API version and is used unchanged (override_path).
 type Endpoint struct {
 	URL          string
@@ -49,11 +52,35 @@ type HostsFile struct {
 // Masked returns the file with its credentials masked.
 func (f HostsFile) Masked() HostsFile {
 	f.Hosts = slices.Clone(f.Hosts)
-	for i := range f.Hosts {
-		f.Hosts[i].Authorization = f.Hosts[i].Authorization.Masked()
+	for _, e := range f.allEndpoints() {
+		e.Authorization = e.Authorization.Masked()
 	}
-	f.Server.Authorization = f.Server.Authorization.Masked()
 	return f
+}
+
+// WithCredentials returns the file with the credentials that another one has for the same endpoints, and reports
+// whether any differ. Those of endpoints that the other one lacks stay.
+func (f HostsFile) WithCredentials(other HostsFile) (next HostsFile, differ bool) {
+	f.Hosts = slices.Clone(f.Hosts)
+	for _, e := range f.allEndpoints() {
+		before := e.Authorization
+		for _, o := range other.allEndpoints() {
+			if o.URL == e.URL {
+				e.Authorization = o.Authorization
+			}
+		}
+		differ = differ || e.Authorization != before
+	}
+	return f, differ
+}
+
+// allEndpoints returns the server and the hosts, to change them.
+func (f *HostsFile) allEndpoints() []*Endpoint {
+	list := []*Endpoint{&f.Server}
+	for i := range f.Hosts {
+		list = append(list, &f.Hosts[i])
+	}
+	return list
 }
 
 // DefaultHost is the Host of the file for all registries without a file.
@@ -69,13 +96,16 @@ func directoryName(host string) string {
 	return name + "_" + port + "_"
 }
 
-// blocked returns a file that blocks every pull.
-func blocked(host string, causes []bundle.Ref) HostsFile {
+// blockedFile returns a file that blocks every pull.
+func blockedFile(host string, causes []bundle.Ref) HostsFile {
 	url := "https://blocked.invalid/v2"
 	if host != DefaultHost {
 		url = endpointURL(scope{host: host}, transportTLS)
 	}
-	return HostsFile{Host: host, Directory: directoryName(host), Server: Endpoint{URL: url, Capabilities: []Capability{Push}}, Causes: causes}
+	return HostsFile{
+		Host: host, Directory: directoryName(host), Server: Endpoint{URL: url, Capabilities: []Capability{Push}},
+		Causes: causes,
+	}
 }
 
 // transport is the scheme of an endpoint's URL.
@@ -83,13 +113,13 @@ type transport string
 
 const (
 	transportTLS transport = "https"
-	// transportAny is TLS without verification of the certificate, or no TLS: containerd tries both for an http URL with
-	// skip_verify.
+	// transportAny is TLS without verification of the certificate, or no TLS: containerd tries both for an http URL
+	// with skip_verify.
 	transportAny transport = "http"
 )
 
-// endpointURL returns the address of an endpoint: scheme, host, API version, path. Docker Hub's API has another host name
-// than its images; containerd replaces the name only for registries without a file.
+// endpointURL returns the address of an endpoint: scheme, host, API version, path. Docker Hub's API has another host
+// name than its images; containerd replaces the name only for registries without a file.
 func endpointURL(x scope, t transport) string {
 	host := x.host
 	if host == dockerHub {

@@ -4,9 +4,9 @@
 //	sets --validate--> merge per source --express--> endpoints per registry host --join--> hosts files
 //	                   (as OpenShift does)           (as containerd can)
 //
-// OpenShift maps scopes (host, or host with a path) to lists of mirrors; containerd maps hosts to lists of endpoints and
-// always asks an endpoint for the whole path. Where the two differ, a finding says what Windows nodes do instead. The package
-// is pure: it reads no file and no cluster.
+// OpenShift maps scopes (host, or host with a path) to lists of mirrors; containerd maps hosts to lists of endpoints
+// and always asks an endpoint for the whole path. Where the two differ, a finding says what Windows nodes do instead.
+// The package is pure: it reads no file and no cluster.
 package mirrors
 
 import "wmco/bundle"
@@ -66,8 +66,6 @@ const (
 // Options are the settings of a cluster about mirrors.
 type Options struct {
 	PartialNever PartialNever
-	// ExistingPaths asks also where the existing operator's nodes asked, after the right places.
-	ExistingPaths bool
 	// PauseImage is the image that every node pulls.
 	PauseImage string
 }

@@ -32,7 +32,8 @@ func (r Result) Lookup(image string) Lookup {
 			l.Mirrors = append(l.Mirrors, h.URL)
 		}
 	}
-	l.Source = f.Server.IsZero() || len(f.Hosts) == 0 && slices.Contains(f.Server.Capabilities, need) || f.Server.SkipVerify && f.sourceIsServer()
+	l.Source = f.Server.IsZero() || len(f.Hosts) == 0 && slices.Contains(f.Server.Capabilities, need) ||
+		f.Server.SkipVerify && f.sourceIsServer()
 	return l
 }
 

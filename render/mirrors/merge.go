@@ -34,28 +34,28 @@ func Merge(sets []Set) []Chain {
 }
 
 // mergeLists orders the mirrors of one source so that each list's order is kept unless lists contradict each other. The
-// source comes after every list that does not name it. If it comes last of all, it is left out, because it is tried last
-// anyway.
+// source comes after every list that does not name it. If it comes last of all, it is left out, because it is tried
+// last anyway.
 func mergeLists(lists [][]string, source string) []string {
-	return graph{}.merge(lists, source)
+	return graph{}.mergeLists(lists, source)
 }
 
-// mergeDigestsFirst is mergeLists where the mirrors for which isDigest holds come before the others, as far as every list's
-// order allows.
+// mergeDigestsFirst is mergeLists where the mirrors for which isDigest holds come before the others, as far as every
+// list's order allows.
 func mergeDigestsFirst(lists [][]string, source string, isDigest func(string) bool) []string {
-	return graph{waits: func(name string) bool { return !isDigest(name) }}.merge(lists, source)
+	return graph{waits: func(name string) bool { return !isDigest(name) }}.mergeLists(lists, source)
 }
 
-func (g graph) merge(lists [][]string, source string) []string {
+func (g graph) mergeLists(lists [][]string, source string) []string {
 	for _, list := range lists {
 		for i := 1; i < len(list); i++ {
-			g.edge(list[i-1], list[i])
+			g.addEdge(list[i-1], list[i])
 		}
 		if !slices.Contains(list, source) {
-			g.edge(list[len(list)-1], source)
+			g.addEdge(list[len(list)-1], source)
 		}
 	}
-	sorted := g.sorted()
+	sorted := g.topologicalOrder()
 	if n := len(sorted); n > 0 && sorted[n-1] == source {
 		sorted = sorted[:n-1]
 	}
@@ -71,19 +71,19 @@ type graph struct {
 	waits func(string) bool
 }
 
-func (g *graph) edge(from, to string) {
+func (g *graph) addEdge(from, to string) {
 	if g.after == nil {
 		g.after, g.before = map[string]map[string]bool{}, map[string]int{}
 	}
-	g.node(from)
-	g.node(to)
+	g.addNode(from)
+	g.addNode(to)
 	if !g.after[from][to] {
 		g.after[from][to] = true
 		g.before[to]++
 	}
 }
 
-func (g *graph) node(name string) {
+func (g *graph) addNode(name string) {
 	if g.after == nil {
 		g.after, g.before = map[string]map[string]bool{}, map[string]int{}
 	}
@@ -92,10 +92,10 @@ func (g *graph) node(name string) {
 	}
 }
 
-// sorted returns the names so that every edge points forward, unless there are cycles. Names that become free together
-// follow in alphabetical order. A cycle is broken at its first name in alphabetical order. If no name waits, this is exactly
-// OpenShift's order; a differential test compares the two.
-func (g *graph) sorted() []string {
+// topologicalOrder returns the names so that every edge points forward, unless there are cycles. Names that become free
+// together follow in alphabetical order. A cycle is broken at its first name in alphabetical order. If no name waits,
+// this is exactly OpenShift's order; a differential test compares the two.
+func (g *graph) topologicalOrder() []string {
 	names := make([]string, 0, len(g.after))
 	for name := range g.after {
 		names = append(names, name)
@@ -124,13 +124,13 @@ func (g *graph) sorted() []string {
 		}
 		used[name] = true
 		out = append(out, name)
-		add(g.release(name, used))
+		add(g.releaseNode(name, used))
 	}
 	return out
 }
 
-// release removes a name from the graph and returns the names that become free: nothing comes before them any more.
-func (g *graph) release(name string, used map[string]bool) []string {
+// releaseNode removes a name from the graph and returns the names that become free: nothing comes before them any more.
+func (g *graph) releaseNode(name string, used map[string]bool) []string {
 	var batch []string
 	for next := range g.after[name] {
 		g.before[next]--

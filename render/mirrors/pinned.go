@@ -7,10 +7,11 @@ import (
 	"wmco/bundle"
 )
 
-// SourceCredentials returns the credentials of the pull secret for the registries of images, as the machine-config-operator uses them on Linux nodes: those of
-// the longest key that covers the image. Images whose registry is never asked need none; mirrors have theirs in the hosts files. The images are sorted.
+// SourceCredentials returns the credentials of the pull secret for the registries of images, as the
+// machine-config-operator uses them on Linux nodes: those of the longest key that covers the image. Images whose
+// registry is never asked need none; mirrors have theirs in the hosts files. The images are sorted.
 func (r Result) SourceCredentials(in Inputs, images []string) []bundle.PinnedCredential {
-	list, _ := in.credentials() // Build has reported what cannot be used
+	list, _ := in.parseCredentials() // Build has reported what cannot be used
 	byHeader := map[string]int{}
 	var out []bundle.PinnedCredential
 	for _, image := range images {

@@ -14,13 +14,15 @@ func (b *builder) addScopes() {
 			continue
 		}
 		field := fmt.Sprintf("spec.registrySources.blockedRegistries[%d]", i)
-		if s.wildcard || s.path != "" || unrepresentable(s) != "" {
-			b.warn(reason.BlockNotRepresentable, bundle.Finding{
-				Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("%s is not blocked on Windows nodes: containerd can block whole registries only, by name", s), Fix: "block the whole registry, or each registry by its name",
+		if s.wildcard || s.path != "" || whyUnrepresentable(s) != "" {
+			b.addWarning(reason.BlockNotRepresentable, bundle.Finding{
+				Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf(
+					"%s is not blocked on Windows nodes: containerd can block whole registries only, by name", s,
+				), Fix: "block the whole registry, or each registry by its name",
 			})
 			continue
 		}
-		h := b.host(s.host)
+		h := b.hostNamed(s.host)
 		h.blocked = true
 		h.causes = appendNew(h.causes, b.in.Scopes.Ref)
 	}
@@ -39,13 +41,15 @@ func (b *builder) addScopes() {
 }
 
 func (b *builder) addInsecure(s scope, field string) {
-	if s.wildcard || s.path != "" || unrepresentable(s) != "" {
-		b.warn(reason.InsecureNotRepresentable, bundle.Finding{
-			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("%s applies only to mirrors in it: containerd can skip TLS for whole registries only, by name", s), Fix: "name the whole registry, or install its CA",
+	if s.wildcard || s.path != "" || whyUnrepresentable(s) != "" {
+		b.addWarning(reason.InsecureNotRepresentable, bundle.Finding{
+			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf(
+				"%s applies only to mirrors in it: containerd can skip TLS for whole registries only, by name", s,
+			), Fix: "name the whole registry, or install its CA",
 		})
 		return
 	}
-	h := b.host(s.host)
+	h := b.hostNamed(s.host)
 	h.insecure = true
 	h.causes = appendNew(h.causes, b.in.Scopes.Ref)
 }
@@ -53,17 +57,23 @@ func (b *builder) addInsecure(s scope, field string) {
 // addAllowed allows the registry of an entry, which is written as text: it may have a tag or a digest.
 func (b *builder) addAllowed(s scope, text, field string) {
 	switch {
-	case s.wildcard || unrepresentable(s) != "":
-		b.warn(reason.AllowNotRepresentable, bundle.Finding{
-			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("%s cannot be expressed on Windows nodes, which need the names of registries: %s", s, b.wildcardOutcome()), Fix: "name each allowed registry",
+	case s.wildcard || whyUnrepresentable(s) != "":
+		b.addWarning(reason.AllowNotRepresentable, bundle.Finding{
+			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf(
+				"%s cannot be expressed on Windows nodes, which need the names of registries: %s", s,
+				b.wildcardOutcome(),
+			), Fix: "name each allowed registry",
 		})
 		return
 	case s.path != "":
-		b.warn(reason.AllowWidened, bundle.Finding{
-			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("all of %s is allowed on Windows nodes, not only %s: containerd configures whole registries", s.host, text), Fix: "nothing, if the rest of the registry may be used",
+		b.addWarning(reason.AllowWidened, bundle.Finding{
+			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf(
+				"all of %s is allowed on Windows nodes, not only %s: containerd configures whole registries", s.host,
+				text,
+			), Fix: "nothing, if the rest of the registry may be used",
 		})
 	}
-	h := b.host(s.host)
+	h := b.hostNamed(s.host)
 	h.permitted = true
 	h.causes = appendNew(h.causes, b.in.Scopes.Ref)
 }

@@ -39,7 +39,8 @@ func parseScope(text string) (scope, bool) {
 }
 
 // imageName is a repository with a tag, a digest or both (github.com/distribution/reference, the grammar of names).
-var imageName = regexp.MustCompile(`^(` + hostPattern + `(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)+)(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@[a-z0-9]+:[0-9a-fA-F]{32,})?$`)
+var imageName = regexp.MustCompile(`^(` + hostPattern +
+	`(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)+)(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@[a-z0-9]+:[0-9a-fA-F]{32,})?$`)
 
 // repositoriesOf returns the names of images without tags and digests. Anything else is returned as it is.
 func repositoriesOf(texts []string) []string {
@@ -72,9 +73,9 @@ func (s scope) covers(other scope) bool {
 	return s.path == "" || s.path == other.path || strings.HasPrefix(other.path, s.path+"/")
 }
 
-// without returns s without the path at its end: the endpoint X for which the mirror s is X + "/" + path. It reports
-// whether there is one.
-func (s scope) without(path string) (scope, bool) {
+// withoutSuffix returns s without the path at its end: the endpoint X for which the mirror s is X + "/" + path. It
+// reports whether there is one.
+func (s scope) withoutSuffix(path string) (scope, bool) {
 	switch {
 	case path == "":
 		return s, true

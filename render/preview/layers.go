@@ -16,7 +16,8 @@ import (
 // LayerFile is the index of one layer, in place of ManifestFile, where nodes share a layer that is written once.
 const LayerFile = "LAYER.json"
 
-// LayerTree returns the files of the preview of one layer of a bundle, by path, with the findings that are given. A document without anything is left out.
+// LayerTree returns the files of the preview of one layer of a bundle, by path, with the findings that are given. A
+// document without anything is left out.
 func LayerTree(b render.Bundle, kind bundle.LayerKind, findings bundle.Findings, o Options) ([]File, error) {
 	part, layer, digest := b, b.Cluster, b.ClusterDigest
 	part.Node = bundle.Layer{}
@@ -27,15 +28,15 @@ func LayerTree(b render.Bundle, kind bundle.LayerKind, findings bundle.Findings,
 	part.Provenance = provenanceOf(b.Provenance, layer)
 	var files []File
 	for _, f := range layer.Files {
-		files = append(files, File{Path: TreePath(f.Path), Data: shown(f.Content, o), Secret: f.Secret && o.ShowSecrets})
+		files = append(files, File{Path: TreePath(f.Path), Data: shownContent(f.Content, o), Secret: f.Secret && o.ShowSecrets})
 	}
-	all, nothing := documents(part, findings, o), documents(render.Bundle{}, nil, o)
+	all, nothing := documentsOf(part, findings, o), documentsOf(render.Bundle{}, nil, o)
 	all[LayerFile] = bundle.Index{Digest: digest, Layer: layer}
 	for name, value := range all {
 		if reflect.DeepEqual(value, nothing[name]) || name == ProvenanceFile && len(part.Provenance) == 0 {
 			continue
 		}
-		data, err := encode(name, value)
+		data, err := encodeDocument(name, value)
 		if err != nil {
 			return nil, fmt.Errorf("laying out %s: %w", name, err)
 		}
@@ -56,7 +57,8 @@ func provenanceOf(p bundle.Provenance, l bundle.Layer) bundle.Provenance {
 	return part
 }
 
-// Join returns the bundle and the findings of a node of which LayerTree wrote both layers. Edited files are refused, as by Read.
+// Join returns the bundle and the findings of a node of which LayerTree wrote both layers. Edited files are refused, as
+// by Read.
 func Join(cluster, node map[string][]byte) (bundle.Bundle, bundle.Findings, error) {
 	b := bundle.Bundle{Provenance: bundle.Provenance{}}
 	var findings bundle.Findings

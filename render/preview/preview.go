@@ -52,10 +52,10 @@ func Tree(b render.Bundle, findings bundle.Findings, o Options) ([]File, error) 
 	}
 	files := []File{{Path: ManifestFile, Data: index}}
 	for _, f := range b.Files() {
-		files = append(files, File{Path: TreePath(f.Path), Data: shown(f.Content, o), Secret: f.Secret && o.ShowSecrets})
+		files = append(files, File{Path: TreePath(f.Path), Data: shownContent(f.Content, o), Secret: f.Secret && o.ShowSecrets})
 	}
-	for name, value := range documents(b, findings, o) {
-		data, err := encode(name, value)
+	for name, value := range documentsOf(b, findings, o) {
+		data, err := encodeDocument(name, value)
 		if err != nil {
 			return nil, fmt.Errorf("laying out %s: %w", name, err)
 		}
@@ -70,7 +70,7 @@ func TreePath(path string) string {
 	return strings.ReplaceAll(strings.Replace(path, ":", "", 1), `\`, "/")
 }
 
-func shown(c bundle.Content, o Options) []byte {
+func shownContent(c bundle.Content, o Options) []byte {
 	if o.ShowSecrets {
 		return c.Data
 	}
@@ -82,22 +82,22 @@ func Shown(findings bundle.Findings) bundle.Findings {
 	return findings.AtMost(bundle.MostAnswers, reason.MoreFindings)
 }
 
-func documents(b render.Bundle, findings bundle.Findings, o Options) map[string]any {
+func documentsOf(b render.Bundle, findings bundle.Findings, o Options) map[string]any {
 	if findings == nil {
 		findings = bundle.Findings{}
 	}
 	return map[string]any{
-		ServicesFile:    services(b),
-		EnvironmentFile: environment(b.Cluster, o),
-		HostFile:        host(b),
+		ServicesFile:    servicesOf(b),
+		EnvironmentFile: environmentOf(b.Cluster, o),
+		HostFile:        hostDocument(b),
 		PayloadFile:     payloadDocument{Payload: b.Bundle.Payload()},
 		FindingsFile:    Shown(findings),
 		ProvenanceFile:  b.Provenance,
 	}
 }
 
-// encode writes YAML or indented JSON, by the name's ending.
-func encode(name string, value any) ([]byte, error) {
+// encodeDocument writes YAML or indented JSON, by the name's ending.
+func encodeDocument(name string, value any) ([]byte, error) {
 	if strings.HasSuffix(name, ".yaml") {
 		return yaml.Marshal(value)
 	}
@@ -119,7 +119,7 @@ type serviceView struct {
 	CommandLine string `json:"commandLine"`
 }
 
-func services(b render.Bundle) servicesDocument {
+func servicesOf(b render.Bundle) servicesDocument {
 	doc := servicesDocument{Services: []serviceView{}}
 	for _, s := range b.Services() {
 		doc.Services = append(doc.Services, serviceView{Service: s, CommandLine: bundle.CommandLine(s.Argv)})
@@ -143,28 +143,28 @@ type variableView struct {
 	Secret bool   `json:"secret,omitempty"`
 }
 
-func environment(l bundle.Layer, o Options) environmentDocument {
-	doc := environmentDocument{Machine: variables(l.Variables, o), Services: []environmentView{}}
+func environmentOf(l bundle.Layer, o Options) environmentDocument {
+	doc := environmentDocument{Machine: variablesOf(l.Variables, o), Services: []environmentView{}}
 	for _, e := range l.Environments {
-		doc.Services = append(doc.Services, environmentView{Name: e.Name, Variables: variables(e.Variables, o)})
+		doc.Services = append(doc.Services, environmentView{Name: e.Name, Variables: variablesOf(e.Variables, o)})
 	}
 	return doc
 }
 
-func variables(list []bundle.Variable, o Options) []variableView {
+func variablesOf(list []bundle.Variable, o Options) []variableView {
 	views := make([]variableView, 0, len(list))
 	for _, v := range list {
 		view := variableView{Name: v.Name, Value: v.Value, Secret: v.Secret()}
 		if v.Secret() {
-			view.Value = string(shown(v.Content, o))
+			view.Value = string(shownContent(v.Content, o))
 		}
 		views = append(views, view)
 	}
 	return views
 }
 
-// host is the document of what is neither a file nor a service: one list per kind of entry, by the kind's key.
-func host(b render.Bundle) map[string]any {
+// hostDocument is the document of what is neither a file nor a service: one list per kind of entry, by the kind's key.
+func hostDocument(b render.Bundle) map[string]any {
 	doc := map[string]any{}
 	if name := b.Cluster.HostName.Name + b.Node.HostName.Name; name != "" {
 		doc["hostName"] = name

@@ -13,8 +13,8 @@ import (
 // ErrNotPreview is wrapped by the errors of Read.
 var ErrNotPreview = errors.New("not a preview that wmco wrote")
 
-// Read returns the bundle of one node's preview. The contents of secrets are what the preview shows. Edited files, which do
-// not match their digests, are refused.
+// Read returns the bundle of one node's preview. The contents of secrets are what the preview shows. Edited files,
+// which do not match their digests, are refused.
 func Read(tree map[string][]byte) (bundle.Bundle, error) {
 	m, err := bundle.DecodeManifest(tree[ManifestFile])
 	if err != nil {
@@ -98,13 +98,13 @@ func Roots(tree map[string][]byte) map[string]map[string][]byte {
 	for path := range tree {
 		if path == ManifestFile || strings.Count(path, "/") == 1 && strings.HasSuffix(path, "/"+ManifestFile) {
 			name := strings.TrimSuffix(strings.TrimSuffix(path, ManifestFile), "/")
-			roots[name] = below(tree, name)
+			roots[name] = treeBelow(tree, name)
 		}
 	}
 	return roots
 }
 
-func below(tree map[string][]byte, folder string) map[string][]byte {
+func treeBelow(tree map[string][]byte, folder string) map[string][]byte {
 	if folder == "" {
 		return tree
 	}

@@ -27,7 +27,10 @@ const mostFindings = 20
 // compareFindings compares what is said about the inputs of two sides.
 func compareFindings(before, after []Node) Findings {
 	was, is := findingsOf(before), findingsOf(after)
-	return Findings{Added: render.StopsAsErrors(without(is.Open(), was.Open())), Removed: without(was, is), Accepted: without(is.Accepted(), was.Accepted()), Refused: bundle.Findings{}}
+	return Findings{
+		Added: render.StopsAsErrors(withoutKnown(is.Open(), was.Open())), Removed: withoutKnown(was, is),
+		Accepted: withoutKnown(is.Accepted(), was.Accepted()), Refused: bundle.Findings{},
+	}
 }
 
 // findingsOf returns each finding of the nodes once.
@@ -43,7 +46,8 @@ func findingsOf(nodes []Node) bundle.Findings {
 	return all.Sorted()
 }
 
-// isAboutSources reports whether a finding says where objects were read from, or what could not be read, which is not what a change is about.
+// isAboutSources reports whether a finding says where objects were read from, or what could not be read, which is not
+// what a change is about.
 func isAboutSources(f bundle.Finding) bool {
 	return f.Reason == reason.Replaced || f.Reason == reason.DefaultsAssumed || f.Reason == reason.SigningKeysUnknown
 }
@@ -63,8 +67,8 @@ func statementOf(f bundle.Finding) statement {
 	return s
 }
 
-// without returns the findings that the others do not have: of several that say the same, those that are more.
-func without(findings, others bundle.Findings) bundle.Findings {
+// withoutKnown returns the findings that the others do not have: of several that say the same, those that are more.
+func withoutKnown(findings, others bundle.Findings) bundle.Findings {
 	known := map[statement]int{}
 	for _, f := range others {
 		known[statementOf(f)]++
@@ -86,7 +90,8 @@ func (r Review) Refuse(least bundle.Severity) Review {
 	return r
 }
 
-// Refusal says in one sentence for which findings a change is refused, and how to go on: "the change adds 1 warning: NodeNameMismatch". It is empty where it is not.
+// Refusal says in one sentence for which findings a change is refused, and how to go on: "the change adds 1 warning:
+// NodeNameMismatch". It is empty where it is not.
 func (f Findings) Refusal() (why, goOn string) {
 	if len(f.Refused) == 0 {
 		return "", ""
@@ -109,9 +114,10 @@ func (f Findings) Refusal() (why, goOn string) {
 	return "the change adds " + strings.Join(counts, ", ") + ": " + strings.Join(names, ", "), goOn
 }
 
-// Summary is the change in one sentence: "6 Windows nodes change: no restart; 1 new finding: the pause image cannot be pulled".
+// Summary is the change in one sentence: "6 Windows nodes change: no restart; 1 new finding: the pause image cannot be
+// pulled".
 func (r Review) Summary() string {
-	parts := []string{r.changes()}
+	parts := []string{r.describeChanges()}
 	for _, other := range []struct {
 		nodes []string
 		text  string
@@ -123,7 +129,7 @@ func (r Review) Summary() string {
 	if added := r.Findings.Added; len(added) > 0 {
 		text := bundle.Count(len(added), "new finding")
 		if worst := added.Sorted()[0]; worst.Severity != bundle.SeverityInfo {
-			text += ": " + line(worst.Message)
+			text += ": " + singleLine(worst.Message)
 		}
 		parts = append(parts, text)
 	}
@@ -136,8 +142,8 @@ func (r Review) Summary() string {
 	return strings.Join(parts, "; ")
 }
 
-// changes says how many nodes change and what it costs; with several costs, how many nodes have each.
-func (r Review) changes() string {
+// describeChanges says how many nodes change and what it costs; with several costs, how many nodes have each.
+func (r Review) describeChanges() string {
 	nodes, byCost, costs := 0, map[string]int{}, []string(nil)
 	for _, g := range r.Groups {
 		nodes += len(g.Nodes)
@@ -161,8 +167,9 @@ func (r Review) changes() string {
 	return fmt.Sprintf("%s %s: %s", bundle.Count(nodes, "Windows node"), verb, strings.Join(costs, ", "))
 }
 
-// count is how many findings the change adds that are more than information, as the end of a line: ", 1 new warning".
-func (f Findings) count() string {
+// describeCount is how many findings the change adds that are more than information, as the end of a line: ", 1 new
+// warning".
+func (f Findings) describeCount() string {
 	var text string
 	for _, severity := range []bundle.Severity{bundle.SeverityError, bundle.SeverityWarning} {
 		if n := len(f.Added.Of(severity)); n > 0 {
@@ -172,12 +179,12 @@ func (f Findings) count() string {
 	return text
 }
 
-// text is the findings for a terminal: those that are added, then those that are removed.
+// asText is the findings for a terminal: those that are added, then those that are removed.
 //
 //   - warning  NodeImageUnreachable  Image/cluster spec.registrySources
 //     no pod can start
 //     fix: allow its registry
-func (f Findings) text() string {
+func (f Findings) asText() string {
 	return findingsText("+", f.Added) + findingsText("=", f.Accepted) + findingsText("-", f.Removed)
 }
 
@@ -185,9 +192,12 @@ func findingsText(sign string, findings bundle.Findings) string {
 	var out strings.Builder
 	const margin = "           "
 	for _, f := range findings[:min(mostFindings, len(findings))] {
-		fmt.Fprintf(&out, "%s %-7s  %s%s\n%s%s\n", sign, escapeName(string(f.Severity)), escapeName(f.Reason), prefixed("  ", line(about(f))), margin, line(f.Message))
+		fmt.Fprintf(
+			&out, "%s %-7s  %s%s\n%s%s\n", sign, escapeName(string(f.Severity)), escapeName(f.Reason),
+			prefixLines("  ", singleLine(findingSubject(f))), margin, singleLine(f.Message),
+		)
 		if label, text := nextStep(f); text != "" && sign != "-" {
-			fmt.Fprintf(&out, "%s%s: %s\n", margin, line(label), line(text))
+			fmt.Fprintf(&out, "%s%s: %s\n", margin, singleLine(label), singleLine(text))
 		}
 	}
 	if n := len(findings) - mostFindings; n > 0 {
@@ -196,7 +206,8 @@ func findingsText(sign string, findings bundle.Findings) string {
 	return out.String()
 }
 
-// kindsOf counts findings by severity and reason, so that those which a text does not show are no surprise: "30 warning A, 1 info B".
+// kindsOf counts findings by severity and reason, so that those which a text does not show are no surprise: "30 warning
+// A, 1 info B".
 func kindsOf(findings bundle.Findings, show func(string) string) string {
 	var kinds []string
 	count := map[string]int{}
@@ -220,8 +231,8 @@ func nextStep(f bundle.Finding) (label, text string) {
 	return "fix", f.Fix
 }
 
-// about is the node, the object and the field of a finding, as far as it has them.
-func about(f bundle.Finding) string {
+// findingSubject is the node, the object and the field of a finding, as far as it has them.
+func findingSubject(f bundle.Finding) string {
 	var parts []string
 	if f.Node != "" && f.Node != f.Object.Name {
 		parts = append(parts, f.Node)
@@ -230,18 +241,18 @@ func about(f bundle.Finding) string {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), " ")
 }
 
-// line is a text without line breaks: what an input says cannot look like a line of the review.
-func line(text string) string { return strings.Join(strings.Fields(text), " ") }
+// singleLine is a text without line breaks: what an input says cannot look like a line of the review.
+func singleLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-func prefixed(prefix, text string) string {
+func prefixLines(prefix, text string) string {
 	if text == "" {
 		return ""
 	}
 	return prefix + text
 }
 
-// markdown is the findings as the first part of a comment.
-func (f Findings) markdown() string {
+// asMarkdown is the findings as the first part of a comment.
+func (f Findings) asMarkdown() string {
 	var out strings.Builder
 	for _, side := range []struct {
 		title    string
@@ -253,7 +264,10 @@ func (f Findings) markdown() string {
 		}
 		fmt.Fprintf(&out, "**%s**\n\n", side.title)
 		for _, x := range side.findings[:min(mostFindings, len(side.findings))] {
-			fmt.Fprintf(&out, "* **%s** `%s`%s: %s", escapeName(string(x.Severity)), escapeName(x.Reason), prefixed(" ", codeSpan(about(x))), codeSpan(x.Message))
+			fmt.Fprintf(
+				&out, "* **%s** `%s`%s: %s", escapeName(string(x.Severity)), escapeName(x.Reason),
+				prefixLines(" ", codeSpan(findingSubject(x))), codeSpan(x.Message),
+			)
 			if label, text := nextStep(x); text != "" && side.isThere {
 				fmt.Fprintf(&out, "<br>%s: %s", wordsOrCode(label), codeSpan(text))
 			}

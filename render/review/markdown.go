@@ -16,39 +16,39 @@ func (r Review) Markdown() string {
 		fmt.Fprintf(&out, "**Refused:** %s. To go on, %s.\n\n", why, goOn)
 	}
 	if r.HasFindings() {
-		fmt.Fprintf(&out, "%s\n\n%s", wordsOrCode(r.Summary()), r.Findings.markdown())
+		fmt.Fprintf(&out, "%s\n\n%s", wordsOrCode(r.Summary()), r.Findings.asMarkdown())
 	}
 	if !r.Differs() {
 		fmt.Fprintf(&out, "No change on %s.\n", bundle.Count(len(r.Same), "node"))
 		return out.String()
 	}
-	out.WriteString(r.summary())
+	out.WriteString(r.groupSummary())
 	for _, g := range r.Groups {
-		out.WriteString(g.markdown())
+		out.WriteString(g.asMarkdown())
 	}
 	return out.String()
 }
 
-// summary is one line per group: its nodes, the number of changes and their impact.
-func (r Review) summary() string {
+// groupSummary is one line per group: its nodes, the number of changes and their impact.
+func (r Review) groupSummary() string {
 	var out strings.Builder
 	out.WriteString("| nodes | changes | cost |\n|---|---|---|\n")
 	for _, g := range r.Groups {
-		fmt.Fprintf(&out, "| %s | %d | %s |\n", few(g.Nodes), len(g.Changes), tableCell(g.cost())+r.Findings.count())
+		fmt.Fprintf(&out, "| %s | %d | %s |\n", firstNames(g.Nodes), len(g.Changes), tableCell(g.cost())+r.Findings.describeCount())
 	}
 	for _, line := range []struct {
 		nodes []string
 		text  string
 	}{{r.Added, "new"}, {r.Removed, "gone"}, {r.Same, "no change"}} {
 		if len(line.nodes) > 0 {
-			fmt.Fprintf(&out, "| %s | | %s |\n", few(line.nodes), line.text)
+			fmt.Fprintf(&out, "| %s | | %s |\n", firstNames(line.nodes), line.text)
 		}
 	}
 	return out.String()
 }
 
-// few names up to three nodes.
-func few(nodes []string) string {
+// firstNames names up to three nodes.
+func firstNames(nodes []string) string {
 	const most = 3
 	text := "`" + joinEscaped(nodes[:min(most, len(nodes))], "`, `") + "`"
 	if len(nodes) > most {
@@ -57,20 +57,24 @@ func few(nodes []string) string {
 	return text
 }
 
-func (g Group) markdown() string {
+func (g Group) asMarkdown() string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "\n#### %s\n\n", few(g.Nodes))
+	fmt.Fprintf(&out, "\n#### %s\n\n", firstNames(g.Nodes))
 	for _, c := range g.Changes {
-		fmt.Fprintf(&out, "<details><summary>%s <code>%s</code>: %s%s</summary>\n\n", verb(c.Action), html(line(string(c.Entry))), html(Cost(c.Impact, c.Restarts)), html(because(c.Causes)))
+		fmt.Fprintf(
+			&out, "<details><summary>%s <code>%s</code>: %s%s</summary>\n\n", actionVerb(c.Action),
+			escapeHTML(singleLine(string(c.Entry))), escapeHTML(Cost(c.Impact, c.Restarts)),
+			escapeHTML(causesText(c.Causes)),
+		)
 		if note := Warning(c); note != "" {
 			fmt.Fprintf(&out, "**Warning:** %s.\n\n", note)
 		}
-		fmt.Fprintf(&out, "%s\n</details>\n", fence(Unified(c)))
+		fmt.Fprintf(&out, "%s\n</details>\n", codeFence(Unified(c)))
 	}
 	return out.String()
 }
 
-func verb(a bundle.Action) string {
+func actionVerb(a bundle.Action) string {
 	switch a {
 	case bundle.ActionAdd:
 		return "new"
@@ -96,13 +100,13 @@ func wordsOrCode(text string) string {
 	return text
 }
 
-func html(text string) string {
+func escapeHTML(text string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
 }
 
 // codeSpan is a text as it is: nothing in it becomes a link, a picture or a mention.
 func codeSpan(text string) string {
-	if text = line(text); text == "" {
+	if text = singleLine(text); text == "" {
 		return ""
 	}
 	mark := "`"
@@ -115,8 +119,8 @@ func codeSpan(text string) string {
 	return mark + text + mark
 }
 
-// fence is a code block that nothing in the text can close.
-func fence(text string) string {
+// codeFence is a code block that nothing in the text can close.
+func codeFence(text string) string {
 	mark := "```"
 	for strings.Contains(text, mark) {
 		mark += "`"

@@ -1,5 +1,5 @@
-// Package review writes the differences between bundles for people: what would change on which nodes, its impact and the
-// objects that caused it. It is pure: nodes in, text out.
+// Package review writes the differences between bundles for people: what would change on which nodes, its impact and
+// the objects that caused it. It is pure: nodes in, text out.
 //
 //	pairs of bundles --Compare--> one group per set of equal changes --> text | markdown | JSON
 package review
@@ -57,10 +57,13 @@ func (r Review) HasFindings() bool {
 
 // Compare compares the nodes of two sides. They are matched by name, or else by address.
 func Compare(before, after []Node) Review {
-	r := Review{Findings: compareFindings(before, after), Same: []string{}, Added: []string{}, Removed: []string{}, Groups: []Group{}}
+	r := Review{
+		Findings: compareFindings(before, after), Same: []string{}, Added: []string{}, Removed: []string{},
+		Groups: []Group{},
+	}
 	matched := make([]bool, len(before))
-	for _, n := range sorted(after) {
-		i := match(before, matched, n, len(after))
+	for _, n := range sortedNodes(after) {
+		i := matchNode(before, matched, n, len(after))
 		if i < 0 {
 			r.Added = append(r.Added, n.Name)
 			continue
@@ -71,7 +74,7 @@ func Compare(before, after []Node) Review {
 			r.Same = append(r.Same, n.Name)
 			continue
 		}
-		r.add(n.Name, changes)
+		r.addNode(n.Name, changes)
 	}
 	for i, n := range before {
 		if !matched[i] {
@@ -83,12 +86,12 @@ func Compare(before, after []Node) Review {
 	return r
 }
 
-func sorted(nodes []Node) []Node {
+func sortedNodes(nodes []Node) []Node {
 	return slices.SortedFunc(slices.Values(nodes), func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// match finds the node on the other side: of the same name, of the same address, or the only one there is.
-func match(before []Node, matched []bool, n Node, others int) int {
+// matchNode finds the node on the other side: of the same name, of the same address, or the only one there is.
+func matchNode(before []Node, matched []bool, n Node, others int) int {
 	for _, same := range []func(Node) bool{
 		func(b Node) bool { return b.Name == n.Name },
 		func(b Node) bool { return b.Address != "" && b.Address == n.Address },
@@ -103,14 +106,16 @@ func match(before []Node, matched []bool, n Node, others int) int {
 	return -1
 }
 
-func (r *Review) add(name string, changes bundle.Changes) {
+func (r *Review) addNode(name string, changes bundle.Changes) {
 	for i, g := range r.Groups {
 		if reflect.DeepEqual(g.Changes, changes) {
 			r.Groups[i].Nodes = append(g.Nodes, name)
 			return
 		}
 	}
-	r.Groups = append(r.Groups, Group{Nodes: []string{name}, Impact: changes.Impact(), Restarts: changes.Restarts(), Changes: changes})
+	r.Groups = append(r.Groups, Group{
+		Nodes: []string{name}, Impact: changes.Impact(), Restarts: changes.Restarts(), Changes: changes,
+	})
 }
 
 // changeJSON is a change with its differences as text.

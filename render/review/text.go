@@ -12,8 +12,8 @@ import (
 	"wmco/render"
 )
 
-// sign is how an action is written before an entry.
-func sign(a bundle.Action) string {
+// actionSign is how an action is written before an entry.
+func actionSign(a bundle.Action) string {
 	switch a {
 	case bundle.ActionAdd:
 		return "+"
@@ -29,22 +29,28 @@ func sign(a bundle.Action) string {
 func (r Review) Text() string {
 	var out strings.Builder
 	if r.HasFindings() {
-		fmt.Fprintf(&out, "%s\n\n%s\n", r.Summary(), r.Findings.text())
+		fmt.Fprintf(&out, "%s\n\n%s\n", r.Summary(), r.Findings.asText())
 	}
 	for i, g := range r.Groups {
 		if i > 0 {
 			out.WriteString("\n")
 		}
-		fmt.Fprintf(&out, "%s\n%s: %s%s\n", joinEscaped(g.Nodes, ", "), bundle.Count(len(g.Changes), "change"), g.cost(), r.Findings.count())
+		fmt.Fprintf(
+			&out, "%s\n%s: %s%s\n", joinEscaped(g.Nodes, ", "), bundle.Count(len(g.Changes), "change"), g.cost(),
+			r.Findings.describeCount(),
+		)
 		for _, c := range g.Changes {
-			fmt.Fprintf(&out, "\n  %s %s  [%s]%s\n", sign(c.Action), line(string(c.Entry)), Cost(c.Impact, c.Restarts), because(c.Causes))
+			fmt.Fprintf(
+				&out, "\n  %s %s  [%s]%s\n", actionSign(c.Action), singleLine(string(c.Entry)),
+				Cost(c.Impact, c.Restarts), causesText(c.Causes),
+			)
 			if note := Warning(c); note != "" {
 				fmt.Fprintf(&out, "      warning: %s\n", note)
 			}
 			out.WriteString(indent(Unified(c), "      "))
 		}
 	}
-	out.WriteString(r.rest("\n"))
+	out.WriteString(r.otherNodes("\n"))
 	return out.String()
 }
 
@@ -57,8 +63,8 @@ func Warning(c bundle.Change) string {
 	return row.Removal
 }
 
-// rest lists the nodes that are on one side only, and those that do not change.
-func (r Review) rest(before string) string {
+// otherNodes lists the nodes that are on one side only, and those that do not change.
+func (r Review) otherNodes(before string) string {
 	var out strings.Builder
 	for _, side := range []struct {
 		nodes []string
@@ -74,8 +80,8 @@ func (r Review) rest(before string) string {
 	return before + out.String()
 }
 
-// escapeName returns a name as people read it. That of a node is the name of a folder of a preview, so it may have any characters: what no name or address
-// has is escaped, and can neither begin a line nor be markup.
+// escapeName returns a name as people read it. That of a node is the name of a folder of a preview, so it may have any
+// characters: what no name or address has is escaped, and can neither begin a line nor be markup.
 func escapeName(name string) string {
 	var out strings.Builder
 	for _, c := range []byte(name) {
@@ -100,7 +106,7 @@ func (g Group) cost() string { return Cost(g.Impact, g.Restarts) }
 
 // Cost is an impact in words, with the services that restart.
 func Cost(i bundle.Impact, restarts []string) string {
-	services := line(strings.Join(restarts, ", "))
+	services := singleLine(strings.Join(restarts, ", "))
 	switch i {
 	case bundle.ImpactNone:
 		return "no restart"
@@ -117,17 +123,17 @@ func Cost(i bundle.Impact, restarts []string) string {
 	case bundle.ImpactReboot:
 		return "drains and reboots the node"
 	}
-	return line(string(i))
+	return singleLine(string(i))
 }
 
-func because(causes []bundle.Ref) string {
+func causesText(causes []bundle.Ref) string {
 	if len(causes) == 0 {
 		return ""
 	}
-	return "  from " + line(join(causes))
+	return "  from " + singleLine(joinRefs(causes))
 }
 
-func join(refs []bundle.Ref) string {
+func joinRefs(refs []bundle.Ref) string {
 	names := make([]string, len(refs))
 	for i, r := range refs {
 		names[i] = r.String()

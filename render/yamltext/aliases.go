@@ -12,8 +12,8 @@ import (
 	decoder "sigs.k8s.io/yaml"
 )
 
-// ExpandsBeyond reports whether the aliases of a text expand to more than so many bytes. The error is that of the parser; a text without aliases is not
-// parsed.
+// ExpandsBeyond reports whether the aliases of a text expand to more than so many bytes. The error is that of the
+// parser; a text without aliases is not parsed.
 func ExpandsBeyond(text []byte, most int) (bool, error) {
 	if bytes.IndexByte(text, '&') < 0 || bytes.IndexByte(text, '*') < 0 {
 		return false, nil
@@ -25,7 +25,8 @@ func ExpandsBeyond(text []byte, most int) (bool, error) {
 	return expansion{map[*yaml.Node]int{}, most}.size(&document) > most, nil
 }
 
-// HasSecondDocument reports whether there is more in a text than its first document, which is the only one that a decoder of one object reads.
+// HasSecondDocument reports whether there is more in a text than its first document, which is the only one that a
+// decoder of one object reads.
 func HasSecondDocument(text []byte) bool {
 	if !bytes.Contains(text, []byte("---")) {
 		return false

@@ -9,11 +9,13 @@ import (
 	"wmco/render"
 )
 
-// maxPlanText is how many bytes of the plan of an adoption are shown. The operator writes it on the Node, where the node can write too.
+// maxPlanText is how many bytes of the plan of an adoption are shown. The operator writes it on the Node, where the
+// node can write too.
 const maxPlanText = 500
 
-// adoptionStatus says what the adoption of a node of another operator changes: no rollout of a change reaches such a node before, and its adoption
-// brings it the whole bundle. Waits is false for other nodes, and for one whose adoption has a turn of the rollout.
+// adoptionStatus says what the adoption of a node of another operator changes: no rollout of a change reaches such a
+// node before, and its adoption brings it the whole bundle. Waits is false for other nodes, and for one whose adoption
+// has a turn of the rollout.
 func adoptionStatus(n windowsnode.Node, settings render.Settings) (s plan.Status, waits bool) {
 	if !n.WaitsForAdoption() || n.Annotations[published.DesiredAnnotation] != "" {
 		return plan.Status{}, false
@@ -22,10 +24,12 @@ func adoptionStatus(n windowsnode.Node, settings render.Settings) (s plan.Status
 	switch {
 	case n.Report.Adopting:
 	case fleet.IsAdoptionWanted(settings, n.Annotations):
-		s.Message = "another operator has joined the node, and its adoption, which brings it the whole bundle, is asked for and has not begun: wmco status NODE says what keeps it from that"
+		s.Message = "another operator has joined the node, and its adoption, which brings it the whole bundle, is " +
+			"asked for and has not begun: wmco status NODE says what keeps it from that"
 		return s, true
 	default:
-		s.Message = "another operator has joined the node, and its adoption brings it the whole bundle; what that changes shows here and in wmco status NODE after " +
+		s.Message = "another operator has joined the node, and its adoption brings it the whole bundle; what that " +
+			"changes shows here and in wmco status NODE after " +
 			"oc annotate node NODE " + published.PausedAnnotation + "=true " + published.AdoptAnnotation + "=" + published.AdoptTrue
 		return s, true
 	}

@@ -19,8 +19,8 @@ import (
 
 // Change is what is about to be changed.
 type Change struct {
-	// Before and After are the hosts rendered from the cluster's objects and from the changed ones. A node that After lacks does not
-	// change.
+	// Before and After are the hosts rendered from the cluster's objects and from the changed ones. A node that After
+	// lacks does not change.
 	Before, After []desired.Rendered
 	Platform      bundle.Platform
 	// Settings are those of the changed objects.
@@ -37,8 +37,8 @@ type Forecast struct {
 	Notes []string
 }
 
-// Make reads the Nodes and the layers that they have, and predicts the rollout. Findings are about Nodes that cannot be read. Without
-// the right to read layers, the impact is that of the difference between the objects.
+// Make reads the Nodes and the layers that they have, and predicts the rollout. Findings are about Nodes that cannot be
+// read. Without the right to read layers, the impact is that of the difference between the objects.
 func Make(ctx context.Context, r objects.Reader, c Change) (Forecast, bundle.Findings, error) {
 	set, err := r.Read(ctx, []objects.Want{fleet.WantNodes()})
 	if err != nil || set.Findings.Refused() {
@@ -65,12 +65,12 @@ func Make(ctx context.Context, r objects.Reader, c Change) (Forecast, bundle.Fin
 			unadopted = append(unadopted, s)
 			continue
 		}
-		f.Nodes = append(f.Nodes, guess.node(c, n))
+		f.Nodes = append(f.Nodes, guess.plannedNode(c, n))
 	}
 	f = plan.ElapsedByStamps(f)
 	predicted := plan.PredictRollout(f, plan.LearnDurations(f))
 	predicted.Left = append(predicted.Left, unadopted...)
-	notes = append(notes, guess.notes()...)
+	notes = append(notes, guess.unmeasuredNotes()...)
 	return Forecast{Prediction: predicted, Notes: append(notes, windowNotes(predicted.Order, f.Policy.Closed)...)}, nil, nil
 }
 
@@ -83,7 +83,13 @@ func windowNotes(order []plan.Change, closed plan.Closed) []string {
 	}{{bundle.ImpactRestart, closed.Restart}, {bundle.ImpactDrain, closed.Drain}, {bundle.ImpactReboot, closed.Reboot}} {
 		has := slices.ContainsFunc(order, func(c plan.Change) bool { return c.Impact == x.impact })
 		if has && !x.opens.IsZero() {
-			notes = append(notes, fmt.Sprintf("turns with impact %s wait for a window of rollout.windows; the next one opens at %s", x.impact, x.opens.UTC().Format(time.RFC3339)))
+			notes = append(
+				notes,
+				fmt.Sprintf(
+					"turns with impact %s wait for a window of rollout.windows; the next one opens at %s", x.impact,
+					x.opens.UTC().Format(time.RFC3339),
+				),
+			)
 		}
 	}
 	return notes
@@ -92,16 +98,17 @@ func windowNotes(order []plan.Change, closed plan.Closed) []string {
 // guesses is what is found out about nodes, one after the other.
 type guesses struct {
 	layers inuse.Layers
-	// pending have something else published than the cluster's objects give, blind are nodes whose layers are not known.
+	// pending have something else published than the cluster's objects give, blind are nodes whose layers are not
+	// known.
 	pending, blind, without []string
 }
 
-// node returns a node with what is wanted after the change.
-func (g *guesses) node(c Change, object windowsnode.Node) plan.Node {
+// plannedNode returns a node with what is wanted after the change.
+func (g *guesses) plannedNode(c Change, object windowsnode.Node) plan.Node {
 	n := plan.ObserveNode(object, windowsnode.ReadUnverified)
 	n.Silent = windowsnode.Silence(windowsnode.SilenceByKubelet).IsSilent(object)
 	n.Group.Platform, n.Wanted = c.Platform, n.Published
-	after, ok := find(c.After, n.Name)
+	after, ok := findRendered(c.After, n.Name)
 	if !ok {
 		return n
 	}
@@ -111,46 +118,47 @@ func (g *guesses) node(c Change, object windowsnode.Node) plan.Node {
 	}
 	n.Target = plan.TargetDigest(after.Bundle.ClusterDigest, after.Bundle.Node)
 	if object.DesiredError != nil {
-		n.Wanted = proposed(n.Name)
+		n.Wanted = proposedDigest(n.Name)
 		return n
 	}
-	before, both := find(c.Before, n.Name)
+	before, both := findRendered(c.Before, n.Name)
 	has, exact := g.layers.Open(object.Desired.Cluster.Digest, object.Desired.Node.Digest)
 	if !exact {
 		g.blind = append(g.blind, n.Name)
 		if changes := bundle.Diff(before.Bundle.Bundle, after.Bundle.Bundle); !both || len(changes) > 0 {
-			n.Wanted, n.Cost = proposed(n.Name), changes.Impact()
+			n.Wanted, n.Cost = proposedDigest(n.Name), changes.Impact()
 		}
 		return n
 	}
-	if both && len(difference(has, before)) > 0 {
+	if both && len(changesOf(has, before)) > 0 {
 		g.pending = append(g.pending, n.Name)
 	}
-	changes := difference(has, after)
+	changes := changesOf(has, after)
 	if len(changes) > 0 {
-		n.Wanted = proposed(n.Name)
+		n.Wanted = proposedDigest(n.Name)
 	}
 	n.Cost = changes.Impact()
 	if n.Report.Applied != n.Published {
 		n.Cost = ""
-		if applied, ok := g.applied(n.Report); ok {
-			n.Cost = difference(applied, after).Impact()
+		if applied, ok := g.appliedBundle(n.Report); ok {
+			n.Cost = changesOf(applied, after).Impact()
 		}
 	}
 	return n
 }
 
-// applied returns the bundle that a node says it has.
-func (g *guesses) applied(r published.Report) (bundle.Bundle, bool) {
+// appliedBundle returns the bundle that a node says it has.
+func (g *guesses) appliedBundle(r published.Report) (bundle.Bundle, bool) {
 	if len(r.Layers) != 2 {
 		return bundle.Bundle{}, false
 	}
 	return g.layers.Open(r.Layers[0], r.Layers[1])
 }
 
-// difference returns what changes on a node that has a bundle. What the inputs did not decide stays as it is: executables without a payload, signing
-// keys that are not known, and authorized keys, which only the operator knows (bundle.Kind.LastStays).
-func difference(has bundle.Bundle, to desired.Rendered) bundle.Changes {
+// changesOf returns what changes on a node that has a bundle. What the inputs did not decide stays as it is:
+// executables without a payload, signing keys that are not known, and authorized keys, which only the operator knows
+// (bundle.Kind.LastStays).
+func changesOf(has bundle.Bundle, to desired.Rendered) bundle.Changes {
 	want := desired.KeepExecutables(to.Bundle.Bundle, has)
 	want.Cluster.Files = withSigningKeys(want.Cluster.Files, has.Cluster.Files)
 	if len(want.Node.AuthorizedKeys) == 0 {
@@ -169,37 +177,42 @@ func withSigningKeys(list, others []bundle.File) []bundle.File {
 	return append(slices.Clone(list), others[i])
 }
 
-func find(list []desired.Rendered, name string) (desired.Rendered, bool) {
+func findRendered(list []desired.Rendered, name string) (desired.Rendered, bool) {
 	if i := slices.IndexFunc(list, func(r desired.Rendered) bool { return r.Node.Name == name }); i >= 0 {
 		return list[i], true
 	}
 	return desired.Rendered{}, false
 }
 
-// proposed stands for the digest of a bundle, which only the operator knows: it has the key of the digests of secrets.
-func proposed(node string) bundle.Digest {
+// proposedDigest stands for the digest of a bundle, which only the operator knows: it has the key of the digests of
+// secrets.
+func proposedDigest(node string) bundle.Digest {
 	return bundle.Of(fmt.Appendf(nil, "what is proposed for %s", node))
 }
 
-func (g *guesses) notes() []string {
+func (g *guesses) unmeasuredNotes() []string {
 	var notes []string
 	for _, x := range []struct {
 		nodes []string
 		text  string
 	}{
-		{g.pending, "the published bundle differs from what the objects of the cluster give now: a change is under way, or the operator has another version than this program. The forecast has all of it"},
+		{
+			g.pending,
+			"the published bundle differs from what the objects of the cluster give now: a change is under way, " +
+				"or the operator has another version than this program. The forecast has all of it",
+		},
 		{g.blind, "the layers of the node cannot be read: its impact is that of the difference between the objects"},
 		{g.without, "the node has not reported facts: nothing is predicted for it"},
 	} {
 		if len(x.nodes) > 0 {
-			notes = append(notes, some(x.nodes, plain)+": "+x.text)
+			notes = append(notes, firstNames(x.nodes, plainName)+": "+x.text)
 		}
 	}
 	return notes
 }
 
-// some names the first nodes of a list.
-func some(names []string, style func(string) string) string {
+// firstNames names the first nodes of a list.
+func firstNames(names []string, style func(string) string) string {
 	var shown []string
 	for _, name := range names {
 		shown = append(shown, style(name))
@@ -207,4 +220,4 @@ func some(names []string, style func(string) string) string {
 	return bundle.JoinFirst(shown, 3, ", ", bundle.AndOthers)
 }
 
-func plain(name string) string { return name }
+func plainName(name string) string { return name }

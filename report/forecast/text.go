@@ -23,7 +23,8 @@ type Batch struct {
 func (f Forecast) Batches() []Batch {
 	var list []Batch
 	for _, c := range f.Order {
-		if n := len(list); n > 0 && list[n-1].Begins == c.Begins && list[n-1].Impact == c.Impact && list[n-1].Canary == c.Canary && list[n-1].Windows == c.Windows {
+		if n := len(list); n > 0 && list[n-1].Begins == c.Begins && list[n-1].Impact == c.Impact &&
+			list[n-1].Canary == c.Canary && list[n-1].Windows == c.Windows {
 			list[n-1].Nodes = append(list[n-1].Nodes, c.Node)
 			continue
 		}
@@ -39,7 +40,10 @@ const maxBatches = 10
 func (f Forecast) Summary() string {
 	line := "no node changes"
 	if f.Nodes > 0 {
-		line = fmt.Sprintf("%s: restart services on %d, drain %d, boot %d of them", plural(f.Nodes), f.Restarts, f.Drains, f.Boots)
+		line = fmt.Sprintf(
+			"%s: restart services on %d, drain %d, boot %d of them", pluralSuffix(f.Nodes), f.Restarts, f.Drains,
+			f.Boots,
+		)
 	}
 	if f.WindowsBoots > 0 {
 		line += fmt.Sprintf("; drain and boot %s, as Windows waits for a boot", bundle.Count(f.WindowsBoots, "node"))
@@ -47,18 +51,18 @@ func (f Forecast) Summary() string {
 	if f.Nodes+f.WindowsBoots == 0 {
 		return line
 	}
-	return line + "; " + f.duration()
+	return line + "; " + f.durationText()
 }
 
-func plural(n int) string {
+func pluralSuffix(n int) string {
 	if n == 1 {
 		return "1 node changes"
 	}
 	return fmt.Sprintf("%d nodes change", n)
 }
 
-// duration says how long it takes.
-func (f Forecast) duration() string {
+// durationText says how long it takes.
+func (f Forecast) durationText() string {
 	if len(f.Unmeasured) == 0 {
 		return "about " + f.Takes.String() + ", by the last turns of nodes in this cluster"
 	}
@@ -73,8 +77,8 @@ func (f Forecast) duration() string {
 	return "at least " + f.Takes.String() + ": " + text
 }
 
-// left groups the nodes that do not get the change by what they wait for.
-func (f Forecast) left() (messages []string, nodes map[string][]string) {
+// waitingNodes groups the nodes that do not get the change by what they wait for.
+func (f Forecast) waitingNodes() (messages []string, nodes map[string][]string) {
 	nodes = map[string][]string{}
 	for _, s := range f.Left {
 		if nodes[s.Message] == nil {
@@ -91,14 +95,14 @@ func (f Forecast) Text() string {
 	fmt.Fprintf(&out, "rollout: %s\n", f.Summary())
 	batches := f.Batches()
 	for _, b := range batches[:min(len(batches), maxBatches)] {
-		fmt.Fprintf(&out, "  %-9s %-7s  %s\n", "+"+b.Begins.String(), b.Impact, some(b.Nodes, plain)+b.role())
+		fmt.Fprintf(&out, "  %-9s %-7s  %s\n", "+"+b.Begins.String(), b.Impact, firstNames(b.Nodes, plainName)+b.roleText())
 	}
 	if more := len(batches) - maxBatches; more > 0 {
 		fmt.Fprintf(&out, "  and %s\n", bundle.Count(more, "more turn"))
 	}
-	messages, nodes := f.left()
+	messages, nodes := f.waitingNodes()
 	for _, m := range messages {
-		fmt.Fprintf(&out, "  not changed: %s: %s\n", some(nodes[m], plain), m)
+		fmt.Fprintf(&out, "  not changed: %s: %s\n", firstNames(nodes[m], plainName), m)
 	}
 	for _, n := range f.Notes {
 		fmt.Fprintf(&out, "  note: %s\n", n)
@@ -106,7 +110,7 @@ func (f Forecast) Text() string {
 	return out.String()
 }
 
-func (b Batch) role() string {
+func (b Batch) roleText() string {
 	if b.Windows {
 		return " (Windows waits for a boot)"
 	}
@@ -119,37 +123,39 @@ func (b Batch) role() string {
 // Markdown is the forecast as a part of a comment of a pull request.
 func (f Forecast) Markdown() string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "\n### Rollout\n\n%s.\n", sentence(f.Summary()))
+	fmt.Fprintf(&out, "\n### Rollout\n\n%s.\n", capitalized(f.Summary()))
 	batches := f.Batches()
 	if len(batches) > 0 {
 		out.WriteString("\n| begins after | nodes | impact |\n|---|---|---|\n")
 	}
 	for _, b := range batches[:min(len(batches), maxBatches)] {
-		fmt.Fprintf(&out, "| %s | %s%s | %s |\n", b.Begins, some(b.Nodes, code), b.role(), b.Impact)
+		fmt.Fprintf(&out, "| %s | %s%s | %s |\n", b.Begins, firstNames(b.Nodes, codeSpan), b.roleText(), b.Impact)
 	}
 	if more := len(batches) - maxBatches; more > 0 {
 		fmt.Fprintf(&out, "| | and %s | |\n", bundle.Count(more, "more turn"))
 	}
-	messages, nodes := f.left()
+	messages, nodes := f.waitingNodes()
 	if len(messages)+len(f.Notes) > 0 {
 		out.WriteString("\n")
 	}
 	for _, m := range messages {
-		fmt.Fprintf(&out, "* not changed: %s: %s\n", some(nodes[m], code), escape(m))
+		fmt.Fprintf(&out, "* not changed: %s: %s\n", firstNames(nodes[m], codeSpan), escapeMarkup(m))
 	}
 	for _, n := range f.Notes {
-		fmt.Fprintf(&out, "* note: %s\n", escape(n))
+		fmt.Fprintf(&out, "* note: %s\n", escapeMarkup(n))
 	}
 	return out.String()
 }
 
-func code(name string) string { return "`" + name + "`" }
+func codeSpan(name string) string { return "`" + name + "`" }
 
-func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+func capitalized(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// escape keeps text of objects and nodes from being read as markup.
-func escape(text string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "\\|", "`", "\\`", "*", "\\*", "[", "\\[", "\n", " ").Replace(text)
+// escapeMarkup keeps text of objects and nodes from being read as markup.
+func escapeMarkup(text string) string {
+	return strings.NewReplacer(
+		"&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "\\|", "`", "\\`", "*", "\\*", "[", "\\[", "\n", " ",
+	).Replace(text)
 }
 
 // turnJSON is a turn as programs read it.

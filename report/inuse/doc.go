@@ -1,5 +1,5 @@
-// Package inuse reads what an operator has in use, for programs that only look: the public halves of the keys with which it signs, and the bundles
-// that it has published for nodes.
+// Package inuse reads what an operator has in use, for programs that only look: the public halves of the keys with
+// which it signs, and the bundles that it has published for nodes.
 //
 //	Secret windows-desired-state-signing --LookUpKeys--> public keys, or a finding that says why none are known
 //	Nodes, layers in Secrets --ReadLayers--> Layers --Open--> the bundle that a node has

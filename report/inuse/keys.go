@@ -14,8 +14,9 @@ import (
 	"wmco/controller/keys/signing"
 )
 
-// LookUpKeys returns the public halves of the keys with which the operator of a namespace signs. They come from its Secret alone: what is on Nodes
-// may be an older layer, which whoever may patch Nodes can name. A finding of severity info says why no key is known.
+// LookUpKeys returns the public halves of the keys with which the operator of a namespace signs. They come from its
+// Secret alone: what is on Nodes may be an older layer, which whoever may patch Nodes can name. A finding of severity
+// info says why no key is known.
 func LookUpKeys(ctx context.Context, r objects.Reader, namespace string) (published.Keys, bundle.Findings, error) {
 	ref := bundle.Ref{Kind: "Secret", Namespace: namespace, Name: signing.SecretName}
 	unknown := func(why, fix string) bundle.Findings {
@@ -31,7 +32,10 @@ func LookUpKeys(ctx context.Context, r objects.Reader, namespace string) (publis
 	case len(set.Findings) > 0:
 		return nil, unknown(set.Findings[0].Message, set.Findings[0].Fix), nil
 	case len(set.Objects) == 0:
-		return nil, unknown("the Secret does not exist", "nothing where no operator works in the cluster; otherwise name its namespace with -n"), nil
+		return nil, unknown(
+			"the Secret does not exist",
+			"nothing where no operator works in the cluster; otherwise name its namespace with -n",
+		), nil
 	}
 	var secret corev1.Secret
 	if json.Unmarshal(set.Objects[0].JSON, &secret) != nil { // its error may quote content
@@ -40,7 +44,9 @@ func LookUpKeys(ctx context.Context, r objects.Reader, namespace string) (publis
 	keys, err := signing.PublicKeysIn(&secret)
 	switch {
 	case err != nil:
-		return nil, unknown(err.Error(), "remove what is no key from the Secret; the operator makes another one where none is left"), nil
+		return nil, unknown(
+			err.Error(), "remove what is no key from the Secret; the operator makes another one where none is left",
+		), nil
 	case len(keys) == 0:
 		return nil, unknown("the Secret has no key", "wait until the operator has made one"), nil
 	}

@@ -22,7 +22,8 @@ import (
 // Layers are those that nodes have, by digest.
 type Layers map[bundle.Digest]bundle.Layer
 
-// ReadLayers reads the layers that are published for nodes or applied on them. What cannot be read is missing, and in the notes.
+// ReadLayers reads the layers that are published for nodes or applied on them. What cannot be read is missing, and in
+// the notes.
 func ReadLayers(ctx context.Context, r objects.Reader, namespace string, nodes []windowsnode.Node) (Layers, []string, error) {
 	found, wanted := Layers{}, map[string]bundle.Digest{}
 	for _, n := range nodes {
@@ -42,7 +43,10 @@ func ReadLayers(ctx context.Context, r objects.Reader, namespace string, nodes [
 	var wants []objects.Want
 	for label, digest := range wanted {
 		if _, ok := found[digest]; !ok {
-			wants = append(wants, objects.Want{Version: "v1", Kind: "Secret", Namespace: namespace, Labels: map[string]string{published.LayerLabel: label}})
+			wants = append(wants, objects.Want{
+				Version: "v1", Kind: "Secret", Namespace: namespace,
+				Labels: map[string]string{published.LayerLabel: label},
+			})
 		}
 	}
 	slices.SortFunc(wants, func(a, b objects.Want) int {
@@ -84,7 +88,8 @@ func (l Layers) Open(cluster, node bundle.Digest) (bundle.Bundle, bool) {
 // errNoLayer says that a layer was not read.
 var errNoLayer = errors.New("the layers that are published for it cannot be read")
 
-// OpenSigned returns the bundle that is published for a node. It is an error if none of the keys has signed that, or a layer is not known.
+// OpenSigned returns the bundle that is published for a node. It is an error if none of the keys has signed that, or a
+// layer is not known.
 func (l Layers) OpenSigned(n windowsnode.Node, keys published.Keys) (bundle.Bundle, error) {
 	d, err := keys.Open(n.Annotations[published.DesiredAnnotation])
 	switch {
@@ -102,9 +107,11 @@ func (l Layers) OpenSigned(n windowsnode.Node, keys published.Keys) (bundle.Bund
 	return b, nil
 }
 
-// ReadSigned returns the bundles that the operator has published for nodes and signed with one of the keys, which are in PEM, by the names of the nodes; and
-// why there is none, for the others.
-func ReadSigned(ctx context.Context, r objects.Reader, namespace string, keys []byte, names []string) (map[string]bundle.Bundle, map[string]string, error) {
+// ReadSigned returns the bundles that the operator has published for nodes and signed with one of the keys, which are
+// in PEM, by the names of the nodes; and why there is none, for the others.
+func ReadSigned(
+	ctx context.Context, r objects.Reader, namespace string, keys []byte, names []string,
+) (map[string]bundle.Bundle, map[string]string, error) {
 	found, why := map[string]bundle.Bundle{}, map[string]string{}
 	trusted, err := published.DecodeKeys(keys)
 	if err != nil {

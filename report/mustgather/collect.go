@@ -53,7 +53,8 @@ const (
 	allLogs = 512 << 20
 )
 
-// parallelNodes are nodes that are asked for their logs at once: one that does not answer takes as long as the request may.
+// parallelNodes are nodes that are asked for their logs at once: one that does not answer takes as long as the request
+// may.
 const parallelNodes = 20
 
 const (
@@ -64,13 +65,14 @@ const (
 // Source is where everything comes from.
 type Source struct {
 	Objects objects.Reader
-	// Logs returns the end of what the API server serves under a path, such as that of a kubelet's logs: at most so many bytes. It is called
-	// for several at once.
+	// Logs returns the end of what the API server serves under a path, such as that of a kubelet's logs: at most so
+	// many bytes. It is called for several at once.
 	Logs func(ctx context.Context, path string, query map[string]string, limit int64) ([]byte, error)
 	// Namespace is that of the operator; Version is that of this program.
 	Namespace, Version string
 	Now                time.Time
-	// Since is the time of the oldest lines of the logs of Pods; zero is all. Of a node's files, a kubelet serves no part by time.
+	// Since is the time of the oldest lines of the logs of Pods; zero is all. Of a node's files, a kubelet serves no
+	// part by time.
 	Since time.Time
 }
 
@@ -94,18 +96,18 @@ type collection struct {
 	summary Summary
 }
 
-// Collect writes the folder. What cannot be had is missing, and listed; an error is a folder that cannot be written, or a cluster that
-// does not answer.
+// Collect writes the folder. What cannot be had is missing, and listed; an error is a folder that cannot be written, or
+// a cluster that does not answer.
 func Collect(ctx context.Context, s Source, dir string) (Summary, error) {
 	c := &collection{Source: s, dir: dir, layers: map[string]map[string][]byte{}}
-	set, err := s.Objects.Read(ctx, wants(s.Namespace))
+	set, err := s.Objects.Read(ctx, wantedObjects(s.Namespace))
 	if err != nil {
 		return Summary{}, &gather.UnreachableError{Err: err}
 	}
 	for _, f := range set.Findings {
-		c.miss("%s (fix: %s)", f.Message, f.Fix)
+		c.addMissing("%s (fix: %s)", f.Message, f.Fix)
 	}
-	for _, read := range []func(objects.Object) error{c.look, c.object} {
+	for _, read := range []func(objects.Object) error{c.noteObject, c.writeObject} {
 		for _, o := range set.Objects {
 			if err := read(o); err != nil {
 				return Summary{}, err
@@ -115,7 +117,7 @@ func Collect(ctx context.Context, s Source, dir string) (Summary, error) {
 	var group errgroup.Group
 	group.SetLimit(parallelNodes)
 	for _, n := range c.nodes {
-		group.Go(func() error { return c.node(ctx, n) })
+		group.Go(func() error { return c.writeNode(ctx, n) })
 	}
 	if err := group.Wait(); err != nil {
 		return Summary{}, err
@@ -127,63 +129,63 @@ func Collect(ctx context.Context, s Source, dir string) (Summary, error) {
 	}
 	c.summary.Nodes = len(c.nodes)
 	if len(c.nodes) > 0 {
-		c.miss(`journal and contents of the nodes (C:\ProgramData\wmco): only the host itself can read them (fix: wmco-node observe over SSH)`)
+		c.addMissing(`journal and contents of the nodes (C:\ProgramData\wmco): only the host itself can read them (fix: wmco-node observe over SSH)`)
 	}
 	slices.Sort(c.summary.Missing)
 	missing := strings.Join(c.summary.Missing, "\n") + "\n"
 	return c.summary, errors.Join(
-		c.file(VersionFile, []byte("windows-machine-config-operator\n"+s.Version+"\n")),
-		c.file(CollectedFile, []byte(s.Now.UTC().Format(time.RFC3339)+"\n")),
-		c.file(MissingFile, []byte(strings.TrimPrefix(missing, "\n"))),
+		c.writeFile(VersionFile, []byte("windows-machine-config-operator\n"+s.Version+"\n")),
+		c.writeFile(CollectedFile, []byte(s.Now.UTC().Format(time.RFC3339)+"\n")),
+		c.writeFile(MissingFile, []byte(strings.TrimPrefix(missing, "\n"))),
 	)
 }
 
-// wants is everything that is collected: the inputs, what the operator says, and what it runs as.
-func wants(namespace string) []objects.Want {
+// wantedObjects is everything that is collected: the inputs, what the operator says, and what it runs as.
+func wantedObjects(namespace string) []objects.Want {
 	list := slices.Concat(gather.WantedObjects(namespace), fleet.Wants(namespace))
 	own := func(group, kind string) objects.Want {
 		return objects.Want{Group: group, Version: "v1", Kind: kind, Namespace: namespace, Optional: true}
 	}
 	return append(list,
-		own("", "Secret"), own("", "ConfigMap"), bounded(own("", "Pod")), bounded(own("", "Event")), own("apps", "Deployment"),
+		own("", "Secret"), own("", "ConfigMap"), boundedWant(own("", "Pod")), boundedWant(own("", "Event")), own("apps", "Deployment"),
 		own("rbac.authorization.k8s.io", "Role"), own("rbac.authorization.k8s.io", "RoleBinding"), own("coordination.k8s.io", "Lease"),
 		// Events about Nodes are in this namespace (client-go tools/record).
-		bounded(objects.Want{Version: "v1", Kind: "Event", Namespace: "default"}),
+		boundedWant(objects.Want{Version: "v1", Kind: "Event", Namespace: "default"}),
 	)
 }
 
-// bounded is a want of what every kubelet may make as much of as it likes.
-func bounded(w objects.Want) objects.Want {
+// boundedWant is a want of what every kubelet may make as much of as it likes.
+func boundedWant(w objects.Want) objects.Want {
 	w.Bounded = true
 	return w
 }
 
-func (c *collection) miss(format string, args ...any) {
+func (c *collection) addMissing(format string, args ...any) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.summary.Missing = append(c.summary.Missing, bundle.MaskText(fmt.Sprintf(format, args...)))
 }
 
-// object writes one object without its secrets.
-func (c *collection) object(o objects.Object) error {
+// writeObject writes one object without its secrets.
+func (c *collection) writeObject(o objects.Object) error {
 	var u unstructured.Unstructured
 	if err := json.Unmarshal(o.JSON, &u.Object); err != nil {
 		return fmt.Errorf("reading %s: %w", o.Ref, err)
 	}
-	if !c.concerns(u) {
+	if !c.isRelevant(u) {
 		return nil
 	}
-	redact(&u)
+	redactObject(&u)
 	text, err := yaml.Marshal(u.Object)
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", o.Ref, err)
 	}
 	c.summary.Objects++
-	return c.file(pathOf(o), text)
+	return c.writeFile(pathOf(o), text)
 }
 
-// look keeps what is needed of an object later.
-func (c *collection) look(o objects.Object) error {
+// noteObject keeps what is needed of an object later.
+func (c *collection) noteObject(o objects.Object) error {
 	var err error
 	switch {
 	case o.Group != "":
@@ -194,14 +196,15 @@ func (c *collection) look(o objects.Object) error {
 	case o.Kind == "Pod":
 		var p corev1.Pod
 		err = json.Unmarshal(o.JSON, &p)
-		// A kubelet may make a mirror pod of its own node in each namespace, and answers the request for its log as slowly as it likes.
+		// A kubelet may make a mirror pod of its own node in each namespace, and answers the request for its log as
+		// slowly as it likes.
 		if _, mirrors := p.Annotations[corev1.MirrorPodAnnotationKey]; !mirrors {
 			c.pods = append(c.pods, p)
 		}
 	case o.Kind == "Secret":
 		var s corev1.Secret
 		err = json.Unmarshal(o.JSON, &s)
-		c.layer(s)
+		c.addLayerPart(s)
 	}
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", o.Ref, err)
@@ -209,9 +212,9 @@ func (c *collection) look(o objects.Object) error {
 	return nil
 }
 
-// concerns reports whether an object is about Windows nodes. Of the Events outside of our namespace, those about them are, whoever sent
-// them, and those that our programs sent about Nodes that are gone.
-func (c *collection) concerns(u unstructured.Unstructured) bool {
+// isRelevant reports whether an object is about Windows nodes. Of the Events outside of our namespace, those about them
+// are, whoever sent them, and those that our programs sent about Nodes that are gone.
+func (c *collection) isRelevant(u unstructured.Unstructured) bool {
 	if u.GetKind() != "Event" || u.GetNamespace() == c.Namespace {
 		return true
 	}
@@ -239,8 +242,8 @@ func pathOf(o objects.Object) string {
 	return path.Join("namespaces", o.Namespace, place)
 }
 
-// file writes a file below the folder.
-func (c *collection) file(name string, text []byte) error {
+// writeFile writes a file below the folder.
+func (c *collection) writeFile(name string, text []byte) error {
 	if !filepath.IsLocal(filepath.FromSlash(name)) {
 		return fmt.Errorf("writing %q: it is outside of the folder", name)
 	}
@@ -254,17 +257,18 @@ func (c *collection) file(name string, text []byte) error {
 	return nil
 }
 
-// json writes a value.
-func (c *collection) json(name string, value any) error {
+// writeJSON writes a value.
+func (c *collection) writeJSON(name string, value any) error {
 	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
 		return fmt.Errorf("writing %q: %w", name, err)
 	}
-	return c.file(name, append([]byte(bundle.MaskText(string(text))), '\n'))
+	return c.writeFile(name, append([]byte(bundle.MaskText(string(text))), '\n'))
 }
 
-// Collected returns when a folder was collected; false if Collect did not write it. `oc adm must-gather` puts what an image writes into a
-// folder of its own. The folder may be from anybody: no link leads out of it, and nothing but the beginning of a file is read.
+// Collected returns when a folder was collected; false if Collect did not write it. `oc adm must-gather` puts what an
+// image writes into a folder of its own. The folder may be from anybody: no link leads out of it, and nothing but the
+// beginning of a file is read.
 func Collected(dir string) (time.Time, bool) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -7,6 +7,6 @@
 //	Pods ----------------------> namespaces/NAMESPACE/pods/...: the logs of the operator
 //	what is not there ---------> missing.txt, with the reason
 //
-// The paths of objects are those of `oc adm inspect`, so `wmco status --from` and `wmco render --from` read the folder as any
-// must-gather.
+// The paths of objects are those of `oc adm inspect`, so `wmco status --from` and `wmco render --from` read the folder
+// as any must-gather.
 package mustgather

@@ -348,7 +348,7 @@ func TestTheTimeOfAForeignFolder(t *testing.T) {
 
 // TestWhatKubeletsMakeIsBounded: of a live cluster, Events and Pods are read in parts, and the log of a mirror pod is not asked for.
 func TestWhatKubeletsMakeIsBounded(t *testing.T) {
-	for _, w := range wants(gather.OperatorNamespace) {
+	for _, w := range wantedObjects(gather.OperatorNamespace) {
 		if (w.Kind == "Event" || w.Kind == "Pod") && !w.Bounded {
 			t.Errorf("%s in %s is read whole", w.Kind, w.Namespace)
 		}

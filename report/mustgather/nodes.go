@@ -31,8 +31,8 @@ const ledgerLimit = 256 << 10
 // logLines is how much of the end of the log of a container is kept.
 const logLines = "50000"
 
-// layer keeps a part of a layer.
-func (c *collection) layer(s corev1.Secret) {
+// addLayerPart keeps a part of a layer.
+func (c *collection) addLayerPart(s corev1.Secret) {
 	label := s.Labels[published.LayerLabel]
 	if label == "" {
 		return
@@ -43,8 +43,8 @@ func (c *collection) layer(s corev1.Secret) {
 	c.layers[label][s.Name] = s.Data[published.SecretKey]
 }
 
-// open returns a layer. Its contents, secrets among them, are not written: no encoding of a layer has them.
-func (c *collection) open(l published.Layer) ofLayer {
+// openLayer returns a layer. Its contents, secrets among them, are not written: no encoding of a layer has them.
+func (c *collection) openLayer(l published.Layer) ofLayer {
 	if l.Parts == 0 && len(l.Inline) == 0 {
 		l.Parts = len(c.layers[l.Label()])
 	}
@@ -67,48 +67,48 @@ type manifest struct {
 	Node      ofLayer       `json:"node"`
 }
 
-// node writes what stands on a Node in readable form, and its logs.
-func (c *collection) node(ctx context.Context, n windowsnode.Node) error {
+// writeNode writes what stands on a Node in readable form, and its logs.
+func (c *collection) writeNode(ctx context.Context, n windowsnode.Node) error {
 	dir := path.Join("nodes", n.Name)
 	var desired manifest
 	if d := n.Desired; n.DesiredError != nil {
-		c.miss("Node %s, desired bundle: %s", n.Name, whyNot(n, published.DesiredAnnotation))
+		c.addMissing("Node %s, desired bundle: %s", n.Name, whyNot(n, published.DesiredAnnotation))
 	} else {
-		desired = manifest{d.Bundle, d.MaxImpact, c.open(d.Cluster), c.open(d.Node)}
-		if err := c.json(path.Join(dir, "desired.json"), desired); err != nil {
+		desired = manifest{d.Bundle, d.MaxImpact, c.openLayer(d.Cluster), c.openLayer(d.Node)}
+		if err := c.writeJSON(path.Join(dir, "desired.json"), desired); err != nil {
 			return err
 		}
 	}
-	if err := c.report(dir, n, desired); err != nil {
+	if err := c.writeReport(dir, n, desired); err != nil {
 		return err
 	}
 	if n.RolloutError == nil && n.Annotations[published.RolloutAnnotation] != "" {
-		if err := c.json(path.Join(dir, "rollout.json"), n.Rollout); err != nil {
+		if err := c.writeJSON(path.Join(dir, "rollout.json"), n.Rollout); err != nil {
 			return err
 		}
 	}
-	if err := c.ledger(ctx, path.Join(dir, "ledger.json"), n.Name); err != nil {
+	if err := c.writeLedger(ctx, path.Join(dir, "ledger.json"), n.Name); err != nil {
 		return err
 	}
-	return c.log(ctx, path.Join(dir, "logs", agentLog), served(n.Name, agentLog), nil)
+	return c.writeLog(ctx, path.Join(dir, "logs", agentLog), kubeletLogPath(n.Name, agentLog), nil)
 }
 
-// served is the path at which the API server passes on what the kubelet of a node serves of its logs.
-func served(node, name string) string {
+// kubeletLogPath is the path at which the API server passes on what the kubelet of a node serves of its logs.
+func kubeletLogPath(node, name string) string {
 	return fmt.Sprintf("/api/v1/nodes/%s/proxy/logs/%s", node, name)
 }
 
-// ledger writes the copy of the ledger that the node agent keeps beside its logs.
-func (c *collection) ledger(ctx context.Context, name, node string) error {
-	text, err := c.Logs(ctx, served(node, ledgerCopy), nil, ledgerLimit)
+// writeLedger writes the copy of the ledger that the node agent keeps beside its logs.
+func (c *collection) writeLedger(ctx context.Context, name, node string) error {
+	text, err := c.Logs(ctx, kubeletLogPath(node, ledgerCopy), nil, ledgerLimit)
 	if err == nil && !json.Valid(text) {
 		err = errors.New("it is no JSON, or too large")
 	}
 	if err != nil {
-		c.miss("%s: %v", name, err)
+		c.addMissing("%s: %v", name, err)
 		return nil // it is listed as missing
 	}
-	return c.file(name, []byte(bundle.MaskText(string(text))))
+	return c.writeFile(name, []byte(bundle.MaskText(string(text))))
 }
 
 func whyNot(n windowsnode.Node, annotation string) string {
@@ -129,24 +129,26 @@ type planned struct {
 	Changes   bundle.Changes `json:"changes"`
 }
 
-// plan writes what the node agent has to do. Drift is not in it: the node agent alone sees that.
-func (c *collection) plan(dir, node string, applied, desired manifest) error {
-	has, known := applied.content()
-	want, both := desired.content()
+// writePlan writes what the node agent has to do. Drift is not in it: the node agent alone sees that.
+func (c *collection) writePlan(dir, node string, applied, desired manifest) error {
+	has, known := applied.withContents()
+	want, both := desired.withContents()
 	if !known || !both {
-		c.miss("Node %s, plan: a layer of the applied or of the desired bundle is missing", node)
+		c.addMissing("Node %s, plan: a layer of the applied or of the desired bundle is missing", node)
 		return nil
 	}
 	changes := bundle.Diff(has, want)
 	if changes == nil {
 		changes = bundle.Changes{}
 	}
-	return c.json(path.Join(dir, "plan.json"), planned{applied.Bundle, desired.Bundle, desired.MaxImpact, changes.Impact(), changes.Restarts(), changes})
+	return c.writeJSON(path.Join(dir, "plan.json"), planned{
+		applied.Bundle, desired.Bundle, desired.MaxImpact, changes.Impact(), changes.Restarts(), changes,
+	})
 }
 
-// content returns the bundle with its contents; false if a layer is missing, or if the layers, which a node reports, are those of another
-// bundle.
-func (m manifest) content() (bundle.Bundle, bool) {
+// withContents returns the bundle with its contents; false if a layer is missing, or if the layers, which a node
+// reports, are those of another bundle.
+func (m manifest) withContents() (bundle.Bundle, bool) {
 	d, err := bundle.DigestLayers(m.Cluster.Digest, m.Node.Digest)
 	if err != nil || d != m.Bundle || m.Cluster.Layer == nil || m.Node.Layer == nil {
 		return bundle.Bundle{}, false
@@ -154,28 +156,31 @@ func (m manifest) content() (bundle.Bundle, bool) {
 	return bundle.Bundle{Cluster: *m.Cluster.Layer, Node: *m.Node.Layer}, true
 }
 
-// report writes what the node agent says, and the bundle that it has.
-func (c *collection) report(dir string, n windowsnode.Node, desired manifest) error {
+// writeReport writes what the node agent says, and the bundle that it has.
+func (c *collection) writeReport(dir string, n windowsnode.Node, desired manifest) error {
 	if n.ReportError != nil {
-		c.miss("Node %s, report and applied bundle: %s", n.Name, whyNot(n, published.ReportAnnotation))
+		c.addMissing("Node %s, report and applied bundle: %s", n.Name, whyNot(n, published.ReportAnnotation))
 		return nil //nolint:nilerr // it is listed as missing
 	}
 	r := n.Report
-	if err := c.json(path.Join(dir, "report.json"), r); err != nil {
+	if err := c.writeJSON(path.Join(dir, "report.json"), r); err != nil {
 		return err
 	}
 	if len(r.Layers) != 2 {
-		c.miss("Node %s, applied bundle: the node agent has not reported its layers", n.Name)
+		c.addMissing("Node %s, applied bundle: the node agent has not reported its layers", n.Name)
 		return nil
 	}
-	applied := manifest{Bundle: r.Applied, Cluster: c.open(published.Layer{Digest: r.Layers[0]}), Node: c.open(published.Layer{Digest: r.Layers[1]})}
-	if n.Desired.Node.Digest == r.Layers[1] {
-		applied.Node = c.open(n.Desired.Node)
+	applied := manifest{
+		Bundle: r.Applied, Cluster: c.openLayer(published.Layer{Digest: r.Layers[0]}),
+		Node: c.openLayer(published.Layer{Digest: r.Layers[1]}),
 	}
-	if err := c.json(path.Join(dir, "applied.json"), applied); err != nil || desired.Bundle == "" {
+	if n.Desired.Node.Digest == r.Layers[1] {
+		applied.Node = c.openLayer(n.Desired.Node)
+	}
+	if err := c.writeJSON(path.Join(dir, "applied.json"), applied); err != nil || desired.Bundle == "" {
 		return err
 	}
-	return c.plan(dir, n.Name, applied, desired)
+	return c.writePlan(dir, n.Name, applied, desired)
 }
 
 // podLogs writes the logs of the containers of a Pod, where `oc adm inspect` has them.
@@ -183,7 +188,7 @@ func (c *collection) podLogs(ctx context.Context, p corev1.Pod) error {
 	for _, container := range p.Spec.Containers {
 		for _, previous := range []bool{false, true} {
 			file := map[bool]string{false: "current.log", true: "previous.log"}[previous]
-			if previous && !restarted(p, container.Name) {
+			if previous && !hasRestarted(p, container.Name) {
 				continue
 			}
 			name := path.Join("namespaces", p.Namespace, "pods", p.Name, container.Name, container.Name, "logs", file)
@@ -191,7 +196,9 @@ func (c *collection) podLogs(ctx context.Context, p corev1.Pod) error {
 			if !c.Since.IsZero() {
 				query["sinceTime"] = c.Since.UTC().Format(time.RFC3339)
 			}
-			if err := c.log(ctx, name, fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/log", p.Namespace, p.Name), query); err != nil {
+			if err := c.writeLog(
+				ctx, name, fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/log", p.Namespace, p.Name), query,
+			); err != nil {
 				return err
 			}
 		}
@@ -199,18 +206,18 @@ func (c *collection) podLogs(ctx context.Context, p corev1.Pod) error {
 	return nil
 }
 
-func restarted(p corev1.Pod, container string) bool {
+func hasRestarted(p corev1.Pod, container string) bool {
 	return slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
 		return s.Name == container && s.RestartCount > 0
 	})
 }
 
-// log writes what a path of the API server gives.
-func (c *collection) log(ctx context.Context, name, from string, query map[string]string) error {
+// writeLog writes what a path of the API server gives.
+func (c *collection) writeLog(ctx context.Context, name, from string, query map[string]string) error {
 	limit := max(leastLog, min(logLimit, int64(allLogs/max(1, len(c.nodes)))))
 	text, err := c.Logs(ctx, from, query, limit)
 	if err != nil {
-		c.miss("%s: %v", name, err)
+		c.addMissing("%s: %v", name, err)
 		return nil // it is listed as missing
 	}
 	if int64(len(text)) == limit { // the end of a longer one begins within a line, which may lack the name of its secret
@@ -219,5 +226,5 @@ func (c *collection) log(ctx context.Context, name, from string, query map[strin
 	c.mutex.Lock()
 	c.summary.Logs++
 	c.mutex.Unlock()
-	return c.file(name, []byte(bundle.MaskLog(string(text))))
+	return c.writeFile(name, []byte(bundle.MaskLog(string(text))))
 }

@@ -17,7 +17,10 @@ const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 const credentialProvider = "/etc/kubernetes/credential-providers/ecr-credential-provider.yaml"
 
 // shownVariables are environment variables whose values are kept. The others may hold anything.
-var shownVariables = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ARGS", "SERVICES_LOG_FILE_SIZE", "SERVICES_LOG_FILE_AGE", "SERVICES_LOG_FLUSH_INTERVAL", "WATCH_NAMESPACE", "OPERATOR_NAME"}
+var shownVariables = []string{
+	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ARGS", "SERVICES_LOG_FILE_SIZE", "SERVICES_LOG_FILE_AGE",
+	"SERVICES_LOG_FLUSH_INTERVAL", "WATCH_NAMESPACE", "OPERATOR_NAME",
+}
 
 var (
 	// bareUserInfo is the same in an address without a scheme.
@@ -26,8 +29,9 @@ var (
 	keptLine = regexp.MustCompile(`^\s*(\[Service\]|ExecStart\s*=)`)
 )
 
-// redact removes from an object what may be a secret. Of kinds that hold secrets among much else, it keeps what is read.
-func redact(u *unstructured.Unstructured) {
+// redactObject removes from an object what may be a secret. Of kinds that hold secrets among much else, it keeps what
+// is read.
+func redactObject(u *unstructured.Unstructured) {
 	o := u.Object
 	unstructured.RemoveNestedField(o, "metadata", "managedFields")
 	unstructured.RemoveNestedField(o, "metadata", "annotations", lastApplied)
@@ -35,12 +39,16 @@ func redact(u *unstructured.Unstructured) {
 	case "Secret":
 		redactSecret(o)
 	case "ControllerConfig":
-		keep(o, []string{"kubeAPIServerServingCAData", "imageRegistryBundleData", "imageRegistryBundleUserData", "infra"}, "spec")
+		keepFields(o, []string{
+			"kubeAPIServerServingCAData", "imageRegistryBundleData", "imageRegistryBundleUserData", "infra",
+		}, "spec")
 		unstructured.RemoveNestedField(o, "status")
 	case "MachineConfig":
 		redactMachineConfig(o)
 	case "Machine", "MachineSet":
-		for _, path := range [][]string{{"spec", "providerSpec"}, {"spec", "template", "spec", "providerSpec"}, {"status", "providerStatus"}} {
+		for _, path := range [][]string{
+			{"spec", "providerSpec"}, {"spec", "template", "spec", "providerSpec"}, {"status", "providerStatus"},
+		} {
 			unstructured.RemoveNestedField(o, path...)
 		}
 	case "Deployment", "ReplicaSet":
@@ -105,8 +113,8 @@ func redactSecret(o map[string]any) {
 	unstructured.RemoveNestedField(o, "metadata", "annotations")
 }
 
-// keep removes all other fields of a part.
-func keep(o map[string]any, fields []string, path ...string) {
+// keepFields removes all other fields of a part.
+func keepFields(o map[string]any, fields []string, path ...string) {
 	part, ok, _ := unstructured.NestedMap(o, path...)
 	if !ok {
 		return
@@ -119,32 +127,32 @@ func keep(o map[string]any, fields []string, path ...string) {
 	_ = unstructured.SetNestedMap(o, part, path...)
 }
 
-// redactMachineConfig keeps the one file that nodes get, and the command of the kubelet. Other files and units hold pull secrets,
-// certificates and proxies.
+// redactMachineConfig keeps the one file that nodes get, and the command of the kubelet. Other files and units hold
+// pull secrets, certificates and proxies.
 func redactMachineConfig(o map[string]any) {
-	keep(o, []string{"config"}, "spec")
-	keep(o, []string{"ignition", "storage", "systemd"}, "spec", "config")
-	keep(o, []string{"version"}, "spec", "config", "ignition")
-	keep(o, []string{"files"}, "spec", "config", "storage")
-	keep(o, []string{"units"}, "spec", "config", "systemd")
-	filter(o, func(file map[string]any) bool { return file["path"] == credentialProvider }, "spec", "config", "storage", "files")
-	filter(o, func(unit map[string]any) bool {
+	keepFields(o, []string{"config"}, "spec")
+	keepFields(o, []string{"ignition", "storage", "systemd"}, "spec", "config")
+	keepFields(o, []string{"version"}, "spec", "config", "ignition")
+	keepFields(o, []string{"files"}, "spec", "config", "storage")
+	keepFields(o, []string{"units"}, "spec", "config", "systemd")
+	filterList(o, func(file map[string]any) bool { return file["path"] == credentialProvider }, "spec", "config", "storage", "files")
+	filterList(o, func(unit map[string]any) bool {
 		if unit["name"] != "kubelet.service" {
 			return false
 		}
-		commands(unit)
+		redactUnit(unit)
 		dropins, _ := unit["dropins"].([]any)
 		for _, d := range dropins {
 			if dropin, ok := d.(map[string]any); ok {
-				commands(dropin)
+				redactUnit(dropin)
 			}
 		}
 		return true
 	}, "spec", "config", "systemd", "units")
 }
 
-// filter keeps some elements of a list.
-func filter(o map[string]any, kept func(map[string]any) bool, path ...string) {
+// filterList keeps some elements of a list.
+func filterList(o map[string]any, kept func(map[string]any) bool, path ...string) {
 	list, ok, _ := unstructured.NestedSlice(o, path...)
 	if !ok {
 		return
@@ -156,8 +164,9 @@ func filter(o map[string]any, kept func(map[string]any) bool, path ...string) {
 	_ = unstructured.SetNestedSlice(o, list, path...)
 }
 
-// commands keeps the commands of a unit: its environment may hold a proxy. A line that ends in a backslash goes on in the next one.
-func commands(unit map[string]any) {
+// redactUnit keeps the commands of a unit: its environment may hold a proxy. A line that ends in a backslash goes on in
+// the next one.
+func redactUnit(unit map[string]any) {
 	text, ok := unit["contents"].(string)
 	if !ok {
 		return
@@ -197,7 +206,7 @@ func maskArguments(list any) {
 // redactPod removes the values of variables that are not known to be harmless, and masks arguments.
 func redactPod(o map[string]any, path ...string) {
 	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
-		filter(o, func(container map[string]any) bool {
+		filterList(o, func(container map[string]any) bool {
 			for _, words := range []string{"command", "args"} {
 				maskArguments(container[words])
 			}

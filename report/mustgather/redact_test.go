@@ -87,7 +87,7 @@ spec:
 			t.Fatalf("%s: %v", name, err)
 		}
 		u := &unstructured.Unstructured{Object: given}
-		redact(u)
+		redactObject(u)
 		if diff := cmp.Diff(want, u.Object); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

@@ -57,7 +57,9 @@ type version struct {
 var versions = []version{
 	{
 		number: "3.0.0", sections: []string{"ignition", "passwd", "storage", "systemd"},
-		storage: []string{"directories", "disks", "files", "filesystems", "links", "raid"}, resources: []string{"compression", "source", "verification"},
+		storage: []string{
+			"directories", "disks", "files", "filesystems", "links", "raid",
+		}, resources: []string{"compression", "source", "verification"},
 	},
 	{number: "3.1.0", resources: []string{"httpHeaders"}},
 	{number: "3.2.0", storage: []string{"luks"}},
@@ -70,7 +72,9 @@ var versions = []version{
 // ParseConfig reads a configuration and returns all its problems.
 func ParseConfig(data []byte) (Config, []Problem) {
 	if len(data) > maxConfig {
-		return Config{}, []Problem{{Message: fmt.Sprintf("the configuration has %d bytes; at most %d are read", len(data), maxConfig)}}
+		return Config{}, []Problem{{Message: fmt.Sprintf(
+			"the configuration has %d bytes; at most %d are read", len(data), maxConfig,
+		)}}
 	}
 	var root any
 	strict, err := kjson.UnmarshalStrict(data, &root)
@@ -130,7 +134,10 @@ func (r *reader) readVersion(v any) string {
 		}
 	}
 	if number != "" {
-		r.addProblem(field, fmt.Sprintf("version %q is not supported; use %s to %s", number, versions[0].number, versions[len(versions)-1].number))
+		r.addProblem(
+			field,
+			fmt.Sprintf("version %q is not supported; use %s to %s", number, versions[0].number, versions[len(versions)-1].number),
+		)
 	}
 	return number
 }
@@ -162,12 +169,17 @@ func (r *reader) readResource(field string, v any) Resource {
 func (r *reader) readUnit(field string, v any) Unit {
 	o := r.readObject(field, v)
 	r.collectUnknownFields(field, o, []string{"contents", "dropins", "enabled", "mask", "name"})
-	u := Unit{Field: field, Name: r.readRequiredText(field+".name", o["name"]), Contents: r.readText(field+".contents", o["contents"])}
+	u := Unit{
+		Field: field, Name: r.readRequiredText(field+".name", o["name"]),
+		Contents: r.readText(field+".contents", o["contents"]),
+	}
 	for i, v := range r.readList(field+".dropins", o["dropins"]) {
 		at := elementPath(field+".dropins", i)
 		d := r.readObject(at, v)
 		r.collectUnknownFields(at, d, []string{"contents", "name"})
-		u.Dropins = append(u.Dropins, Dropin{Name: r.readRequiredText(at+".name", d["name"]), Contents: r.readText(at+".contents", d["contents"])})
+		u.Dropins = append(u.Dropins, Dropin{
+			Name: r.readRequiredText(at+".name", d["name"]), Contents: r.readText(at+".contents", d["contents"]),
+		})
 	}
 	return u
 }

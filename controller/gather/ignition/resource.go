@@ -25,8 +25,8 @@ type Resource struct {
 	Hash string
 }
 
-// DecodeContents returns the contents. Only data URLs are read: rendered MachineConfigs have no others. Errors do not quote
-// the source or the contents, which may be secret.
+// DecodeContents returns the contents. Only data URLs are read: rendered MachineConfigs have no others. Errors do not
+// quote the source or the contents, which may be secret.
 func (r Resource) DecodeContents() ([]byte, error) {
 	if r.Source == "" {
 		return nil, nil

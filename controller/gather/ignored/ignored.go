@@ -22,7 +22,8 @@ const (
 
 	// workerLabel is what the machine-config-operator gives its pool worker, for selectors of KubeletConfigs.
 	workerLabel = "pools.operator.machineconfiguration.openshift.io/worker"
-	// roleLabel selects the MachineConfigs of a pool; those that the machine-config-operator itself has made have the annotation generatedBy.
+	// roleLabel selects the MachineConfigs of a pool; those that the machine-config-operator itself has made have the
+	// annotation generatedBy.
 	roleLabel   = "machineconfiguration.openshift.io/role"
 	generatedBy = "machineconfiguration.openshift.io/generated-by-controller-version"
 	// LabelPinnedFor is the label of PinnedImageSets for Windows nodes. Windows nodes themselves have the same one.
@@ -139,8 +140,8 @@ func hasItems(o unstructured.Unstructured, path ...string) bool {
 	return err == nil && found && len(list) > 0
 }
 
-// hasNever reports whether an entry of a mirror set says NeverContactSource. containerd's fetcher tries the URLs of a descriptor before any host
-// (containerd, core/remotes/docker/fetcher.go).
+// hasNever reports whether an entry of a mirror set says NeverContactSource. containerd's fetcher tries the URLs of a
+// descriptor before any host (containerd, core/remotes/docker/fetcher.go).
 func hasNever(o unstructured.Unstructured, field string) bool {
 	list, _, err := unstructured.NestedSlice(o.Object, "spec", field)
 	if err != nil {
@@ -154,8 +155,8 @@ func hasNever(o unstructured.Unstructured, field string) bool {
 	return false
 }
 
-// selectsPool reports whether the selector of a KubeletConfig or ContainerRuntimeConfig selects the worker pool. Without a selector it is for no
-// pool (github.com/openshift/api, machineconfiguration/v1).
+// selectsPool reports whether the selector of a KubeletConfig or ContainerRuntimeConfig selects the worker pool.
+// Without a selector it is for no pool (github.com/openshift/api, machineconfiguration/v1).
 func selectsPool(o unstructured.Unstructured, pool labels.Set) bool {
 	field, found, err := unstructured.NestedMap(o.Object, "spec", "machineConfigPoolSelector")
 	if err != nil || !found {

@@ -10,8 +10,8 @@ import (
 	"wmco/bundle"
 )
 
-// chooseOne returns one copy of each object of a path. Equal copies count once. Of copies from different times, the newest
-// is chosen. Any other difference is a finding.
+// chooseOne returns one copy of each object of a path. Equal copies count once. Of copies from different times, the
+// newest is chosen. Any other difference is a finding.
 func chooseOne(all []parsed) ([]Object, bundle.Findings) {
 	copies := make(map[identity][]parsed)
 	for _, p := range all {
@@ -41,8 +41,8 @@ func distinctCopies(copies []parsed) []parsed {
 	})
 }
 
-// newestCopies returns the copies, in order, without those that are an earlier state of another. Two copies are states of one
-// object if they have the same uid and resourceVersions that are numbers.
+// newestCopies returns the copies, in order, without those that are an earlier state of another. Two copies are states
+// of one object if they have the same uid and resourceVersions that are numbers.
 func newestCopies(copies []parsed) []parsed {
 	last := make(map[string]string, len(copies))
 	for _, p := range copies {

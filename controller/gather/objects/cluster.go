@@ -20,12 +20,14 @@ import (
 	"wmco/bundle/reason"
 )
 
-// NewClusterReader reads a live cluster: objects with known names one by one, all others as lists. A missing name is not a finding.
-// A missing kind is one, unless the want is optional, and so is a forbidden request. Objects have no Source and no Line.
+// NewClusterReader reads a live cluster: objects with known names one by one, all others as lists. A missing name is
+// not a finding. A missing kind is one, unless the want is optional, and so is a forbidden request. Objects have no
+// Source and no Line.
 func NewClusterReader(r client.Reader) Reader { return &clusterReader{client: r} }
 
-// NewCachedClusterReader is NewClusterReader for an informer cache that is read again and again: the digest of an object that has not changed is not
-// made again, and objects of the cache are not copied. One reading after the other is made.
+// NewCachedClusterReader is NewClusterReader for an informer cache that is read again and again: the digest of an
+// object that has not changed is not made again, and objects of the cache are not copied. One reading after the other
+// is made.
 func NewCachedClusterReader(r client.Reader) Reader {
 	return &clusterReader{client: r, digests: &knownDigests{}}
 }
@@ -80,8 +82,8 @@ func fromCluster(u unstructured.Unstructured, w Want) (parsed, *flaw) {
 	return p, bad
 }
 
-// fetchWanted gives the objects of the want and few others to take, at once or in parts. If some of the names are forbidden, it gives the other
-// objects and returns an error.
+// fetchWanted gives the objects of the want and few others to take, at once or in parts. If some of the names are
+// forbidden, it gives the other objects and returns an error.
 func (c *clusterReader) fetchWanted(ctx context.Context, w Want, take func([]unstructured.Unstructured) (more bool)) error {
 	byName, err := c.canGet(w)
 	switch {
@@ -160,9 +162,9 @@ func (c *clusterReader) getEachName(ctx context.Context, w Want) ([]unstructured
 	return items, forbidden
 }
 
-// kindIsGone reports whether the server does not have the path, rather than the object. It answers with a Status only if
-// the object is missing; client-go makes a Status for a bare 404 and notes that as a cause. A client that has cached the
-// kind requests it even after it was removed.
+// kindIsGone reports whether the server does not have the path, rather than the object. It answers with a Status only
+// if the object is missing; client-go makes a Status for a bare 404 and notes that as a cause. A client that has cached
+// the kind requests it even after it was removed.
 func kindIsGone(err error) bool {
 	return apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
@@ -180,7 +182,10 @@ var errMore = errors.New("there is more")
 // listKind requests all objects of the kind, in the namespace and with the labels of the want.
 func (c *clusterReader) listKind(ctx context.Context, w Want, take func([]unstructured.Unstructured) (more bool)) error {
 	list := NewList(w.groupVersionKind())
-	options := []client.ListOption{client.InNamespace(w.Namespace), client.MatchingLabels(w.Labels), client.UnsafeDisableDeepCopyOption(c.digests != nil)}
+	options := []client.ListOption{
+		client.InNamespace(w.Namespace), client.MatchingLabels(w.Labels),
+		client.UnsafeDisableDeepCopyOption(c.digests != nil),
+	}
 	if w.Bounded {
 		options = append(options, client.Limit(partSize))
 	}
@@ -252,8 +257,11 @@ func refusalFindings(w Want, err error) (bundle.Findings, error) {
 func moreFinding(w Want) bundle.Finding {
 	return bundle.Finding{
 		Severity: bundle.SeverityError, Reason: reason.InputTooLarge, Object: bundle.Ref{Kind: w.Kind, Namespace: w.Namespace},
-		Message: fmt.Sprintf("the cluster has more than %s of %s objects in namespace %s, and the rest is not read", sizeText(boundedBytes), w.Kind, w.Namespace),
-		Fix:     "look for who makes so many of them",
+		Message: fmt.Sprintf(
+			"the cluster has more than %s of %s objects in namespace %s, and the rest is not read",
+			sizeText(boundedBytes), w.Kind, w.Namespace,
+		),
+		Fix: "look for who makes so many of them",
 	}
 }
 

@@ -10,7 +10,8 @@ import (
 	"wmco/bundle"
 )
 
-// knownDigests are the digests of the objects of the last reading. The objects themselves are not kept: with a thousand nodes they take 40 MiB.
+// knownDigests are the digests of the objects of the last reading. The objects themselves are not kept: with a thousand
+// nodes they take 40 MiB.
 type knownDigests struct {
 	mu        sync.Mutex
 	last, now map[version]bundle.Digest
@@ -36,7 +37,8 @@ func (c *knownDigests) beginReading() func() {
 	}
 }
 
-// digestOf returns the digest of an object of the client, which is made once for each version of it; empty where that is not known.
+// digestOf returns the digest of an object of the client, which is made once for each version of it; empty where that
+// is not known.
 func (c *knownDigests) digestOf(u unstructured.Unstructured, p parsed) bundle.Digest {
 	if c == nil || u.GetUID() == "" || u.GetResourceVersion() == "" {
 		return ""

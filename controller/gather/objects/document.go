@@ -26,6 +26,12 @@ func newSegment(text []byte, line int) segment {
 // isEmpty reports whether the segment holds only blanks and comments.
 func (s segment) isEmpty() bool { return s.start == len(s.text) }
 
+// upTo returns the segment without what is behind an offset.
+func (s segment) upTo(offset int) segment {
+	s.text = s.text[:offset]
+	return s
+}
+
 // segmentAfter returns the rest of the segment from an offset on.
 func (s segment) segmentAfter(offset int) segment {
 	return newSegment(s.text[offset:], s.line+bytes.Count(s.text[:offset], newline))
@@ -57,8 +63,8 @@ func lineEnd(text []byte, at int) int {
 	return len(text)
 }
 
-// splitDocuments yields the documents of a file that are not empty. A document begins at a line of three dashes, alone or
-// followed by a blank and content, and ends at a line of three dots.
+// splitDocuments yields the documents of a file that are not empty. A document begins at a line of three dashes, alone
+// or followed by a blank and content, and ends at a line of three dots.
 func splitDocuments(text []byte) iter.Seq[segment] {
 	return func(yield func(segment) bool) {
 		line := 1

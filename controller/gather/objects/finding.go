@@ -42,8 +42,8 @@ func (r *reading) malformedFinding(s segment, h head, bad problem) bundle.Findin
 // maxProblems is how many problems the finding for a malformed file lists.
 const maxProblems = 5
 
-// oneMalformed joins the findings of a file for texts that cannot be parsed: often one mistake is the cause of all. The first
-// of them has what is wrong with the others.
+// oneMalformed joins the findings of a file for texts that cannot be parsed: often one mistake is the cause of all. The
+// first of them has what is wrong with the others.
 func oneMalformed(findings bundle.Findings) bundle.Findings {
 	var kept bundle.Findings
 	first, problems := -1, 0
@@ -90,7 +90,7 @@ func (r *reading) tooLargeFinding(s segment, h head) bundle.Finding {
 
 // tooDeepFindings is the finding for lists nested too deep, if one may hold a wanted object.
 func (r *reading) tooDeepFindings(s segment) bundle.Findings {
-	if !r.kinds.mayBeIn(s.text) {
+	if !r.kinds.areNamedIn(s.text) {
 		return nil
 	}
 	return bundle.Findings{{

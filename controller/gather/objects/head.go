@@ -1,98 +1,106 @@
 package objects
 
 import (
+	"bytes"
+	"regexp"
 	"strings"
+
+	kjson "sigs.k8s.io/json"
 
 	"wmco/bundle"
 )
 
-// field is a key of an object that is read without parsing the object.
-type field struct {
-	value string
-	// count is how many different values the key has.
-	count int
-}
-
-// addValue notes a value; an empty one is a value that only a parser can read.
-func (f *field) addValue(value string) {
-	if f.count == 0 || f.value != value {
-		*f = field{value, f.count + 1}
-	}
-}
-
-// textValue returns the value. It is empty if there is none, or if only a parser can tell which one counts.
-func (f field) textValue() string {
-	if f.count > 1 {
-		return ""
-	}
-	return f.value
-}
-
-// isUnclear reports whether the key occurs and has no certain value.
-func (f field) isUnclear() bool { return f.count > 0 && f.textValue() == "" }
-
-// head identifies an object: what is read of it to decide whether to parse it.
+// head is what identifies an object: read from its value, or from as much of a text as can be read.
 type head struct {
-	kind, apiVersion, namespace, name field
-	// isRead reports whether all keys of the object were read. If not, the fields are empty.
-	isRead bool
-	// hasItems reports whether the key items has a value that is not empty.
-	hasItems bool
+	typeMeta
+	namespace, name string
 	// hasMetadata reports whether the key metadata occurs.
 	hasMetadata bool
-	// inherited is what the object may leave out because its list has it.
-	inherited typeMeta
+	// isUnclear reports whether the kind is written twice, or is no text.
+	isUnclear bool
 }
 
-// inheritType fills in what an item of a typed list may leave out: a ProxyList holds Proxies of its own apiVersion. A plain
-// List has nothing to inherit.
-func (h head) inheritType(from typeMeta) head {
-	h.inherited = from
-	if !h.isRead {
-		return h
-	}
-	if from.kind != "" && h.kind.count == 0 {
-		h.kind.addValue(from.kind)
-	}
-	if from.apiVersion != "" && h.apiVersion.count == 0 {
-		h.apiVersion.addValue(from.apiVersion)
-	}
+// headOf returns the head of a parsed object. What it lacks of its type it has from its list.
+func headOf(object map[string]any, inherited typeMeta) head {
+	var h head
+	read := func(m map[string]any, key string) string { text, _ := m[key].(string); return text }
+	metadata, _ := object["metadata"].(map[string]any)
+	h.kind, h.apiVersion = read(object, "kind"), read(object, "apiVersion")
+	h.namespace, h.name = read(metadata, "namespace"), read(metadata, "name")
+	h.hasMetadata = metadata != nil
+	h.isUnclear = object["kind"] != nil && h.kind == ""
+	h.typeMeta = h.or(inherited)
 	return h
 }
 
-// itemType returns what the items may leave out if the object is a list.
-func (h head) itemType() typeMeta {
-	return typeMeta{h.kind.textValue(), h.apiVersion.textValue()}.itemType()
+var headKey = regexp.MustCompile(`(?m)^( *)["']?(kind|apiVersion|metadata)["']? *:`)
+
+// headOfText returns as much as can be read of the head of a text that is not parsed as a whole: each of its keys by
+// itself.
+func headOfText(s segment, inherited typeMeta) head {
+	text := blankedUpTo(s.text, s.start)
+	if text[s.start] == '{' {
+		var object struct {
+			Kind       string         `json:"kind"`
+			APIVersion string         `json:"apiVersion"`
+			Metadata   map[string]any `json:"metadata"`
+		}
+		if kjson.UnmarshalCaseSensitivePreserveInts(text, &object) != nil {
+			return headOf(nil, inherited)
+		}
+		return headOf(map[string]any{"kind": object.Kind, "apiVersion": object.APIVersion, "metadata": object.Metadata}, inherited)
+	}
+	object, col, twice := map[string]any{}, columnOf(text, s.start), false
+	for _, at := range headKey.FindAllSubmatchIndex(text, -1) {
+		if at[3]-at[2] != col {
+			continue
+		}
+		key := string(text[at[4]:at[5]])
+		entry, bad := decodeYAML(text[at[0]:entryEnd(text, at[1], col)])
+		if values, ok := entry.(map[string]any); ok && bad == nil {
+			twice = twice || key == "kind" && object[key] != nil && object[key] != values[key]
+			object[key] = values[key]
+		}
+	}
+	if twice {
+		object["kind"] = false
+	}
+	return headOf(object, inherited)
 }
 
-// isClear reports whether the head is enough to decide whether the object is needed.
-func (h head) isClear() bool {
-	return h.isRead && !h.kind.isUnclear() && !(h.isList() && h.apiVersion.isUnclear())
+// entryEnd returns the offset of the first line behind at that is not indented deeper than col.
+func entryEnd(text []byte, at, col int) int {
+	for at = lineEnd(text, at) + 1; at < len(text); at = lineEnd(text, at) + 1 {
+		line := text[at:lineEnd(text, at)]
+		if content := bytes.TrimLeft(line, " "); len(content) > 0 && len(line)-len(content) <= col {
+			return at
+		}
+	}
+	return len(text)
 }
 
-// isList reports whether the object is a list with items.
-func (h head) isList() bool { return h.hasItems && strings.HasSuffix(h.kind.textValue(), "List") }
+// isList reports whether the kind is that of a list.
+func (h head) isList() bool { return strings.HasSuffix(h.kind, "List") }
+
+// isClear reports whether the head says what the object is.
+func (h head) isClear() bool { return h.kind != "" && !h.isUnclear && !h.isList() }
 
 // mayMatch reports whether the object may be one that the want selects. A missing field does not exclude the object:
 // it is malformed, and that is a finding.
 func (h head) mayMatch(w Want) bool {
-	version, namespace, name := h.apiVersion.textValue(), h.namespace.textValue(), h.name.textValue()
-	return (h.kind.textValue() == w.Kind || h.kind.isUnclear()) &&
-		(version == "" || groupOf(version) == w.Group) &&
-		(namespace == "" || w.admitsNamespace(namespace)) &&
-		(name == "" || w.admitsName(name))
+	return (h.kind == w.Kind || h.isUnclear) &&
+		(h.apiVersion == "" || groupOf(h.apiVersion) == w.Group) &&
+		(h.namespace == "" || w.admitsNamespace(h.namespace)) &&
+		(h.name == "" || w.admitsName(h.name))
 }
 
 // objectRef names the object, as far as the head does.
 func (h head) objectRef() bundle.Ref {
-	return bundle.Ref{Kind: h.kind.textValue(), Namespace: h.namespace.textValue(), Name: h.name.textValue()}
+	return bundle.Ref{Kind: h.kind, Namespace: h.namespace, Name: h.name}
 }
 
 // allowsQuoting reports whether a finding may quote the object: it is neither a Secret nor a list that may hold one.
-func (h head) allowsQuoting() bool {
-	kind := h.kind.textValue()
-	return h.isClear() && kind != "" && kind != "Secret" && !strings.HasSuffix(kind, "List")
-}
+func (h head) allowsQuoting() bool { return h.isClear() && h.kind != "Secret" }
 
 // groupOf returns the group of an apiVersion; the core group is empty.
 func groupOf(apiVersion string) string {

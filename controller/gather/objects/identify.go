@@ -26,11 +26,16 @@ func (t typeMeta) itemType() typeMeta {
 	return typeMeta{kind, t.apiVersion}
 }
 
+// or returns the type with what it lacks from another one.
+func (t typeMeta) or(other typeMeta) typeMeta {
+	return typeMeta{cmp.Or(t.kind, other.kind), cmp.Or(t.apiVersion, other.apiVersion)}
+}
+
 // flaw is the reason why a document is not an object.
 type flaw struct{ field, message, fix string }
 
-// identifyObject reads the fields that identify the object, as many as it can. An object without a kind has that of its list.
-// Without either, it is not a Kubernetes object and has no flaw.
+// identifyObject reads the fields that identify the object, as many as it can. An object without a kind has that of its
+// list. Without either, it is not a Kubernetes object and has no flaw.
 func identifyObject(object map[string]any, inherited typeMeta) (p parsed, bad *flaw) {
 	kind, bad := textOfKey(object, "kind", "kind")
 	if p.Kind = cmp.Or(kind, inherited.kind); bad != nil || p.Kind == "" {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"unicode/utf16"
-	"unicode/utf8"
 )
 
 // maxFile is the size of the largest file that is read.
@@ -73,38 +72,18 @@ func dropByteOrderMarks(text []byte) []byte {
 }
 
 func decodeUTF16(text []byte, order binary.ByteOrder) []byte {
-	out := make([]byte, 0, len(text)/2)
-	for ; len(text) >= 2; text = text[2:] {
-		r := rune(order.Uint16(text))
-		if utf16.IsSurrogate(r) && len(text) >= 4 {
-			if pair := utf16.DecodeRune(r, rune(order.Uint16(text[2:]))); pair != utf8.RuneError {
-				r, text = pair, text[2:]
-			}
-		}
-		out = utf8.AppendRune(out, r)
+	units := make([]uint16, len(text)/2)
+	for i := range units {
+		units[i] = order.Uint16(text[2*i:])
 	}
-	return out
+	return []byte(string(utf16.Decode(units)))
 }
 
-// unifyLineBreaks replaces CR LF and CR with LF, in place. They are equal in YAML, and none of them is allowed inside a
-// JSON string.
+// unifyLineBreaks replaces CR LF and CR with LF. They are equal in YAML, and none of them is allowed inside a JSON
+// string.
 func unifyLineBreaks(text []byte) []byte {
-	to := bytes.IndexByte(text, '\r')
-	if to < 0 {
+	if bytes.IndexByte(text, '\r') < 0 {
 		return text
 	}
-	for from := to; from < len(text); {
-		text[to] = '\n'
-		to++
-		if from++; from < len(text) && text[from] == '\n' {
-			from++
-		}
-		n := bytes.IndexByte(text[from:], '\r')
-		if n < 0 {
-			n = len(text) - from
-		}
-		copy(text[to:], text[from:from+n])
-		from, to = from+n, to+n
-	}
-	return text[:to]
+	return bytes.ReplaceAll(bytes.ReplaceAll(text, []byte("\r\n"), newline), []byte{'\r'}, newline)
 }

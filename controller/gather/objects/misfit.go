@@ -9,34 +9,16 @@ import (
 	"wmco/bundle/reason"
 )
 
-// headOf returns the head of a parsed object. Of p it takes what the object has from its list.
-func headOf(object map[string]any, p parsed) head {
-	h := head{isRead: true}
-	read := func(m map[string]any, key string, f *field) {
-		if value := m[key]; value != nil {
-			text, _ := value.(string)
-			f.addValue(text)
-		}
-	}
-	read(object, "kind", &h.kind)
-	read(object, "apiVersion", &h.apiVersion)
-	metadata, _ := object["metadata"].(map[string]any)
-	h.hasMetadata = metadata != nil
-	read(metadata, "name", &h.name)
-	read(metadata, "namespace", &h.namespace)
-	return h.inheritType(typeMeta{p.Kind, apiVersion(p.Group, p.Version)})
-}
-
-// misfitFinding returns a finding if an object that is not wanted seems to be meant as one that is: its kind is written in another
-// case, its group is not the kind's, or it has no kind.
+// misfitFinding returns a finding if an object that is not wanted seems to be meant as one that is: its kind is written
+// in another case, its group is not the kind's, or it has no kind.
 func (r *reading) misfitFinding(s segment, h head) batch {
-	if !h.isRead || h.kind.isUnclear() {
+	switch {
+	case h.isUnclear:
 		return batch{}
-	}
-	if h.kind.count == 0 {
+	case h.kind == "":
 		return r.withoutKind(s, h)
 	}
-	kind, version := h.kind.textValue(), h.apiVersion.textValue()
+	kind, version := h.kind, h.apiVersion
 	if slices.ContainsFunc(r.wants, func(w Want) bool { return w.Kind == kind && w.Group == groupOf(version) }) {
 		return r.wrongNamespaceFinding(s, h)
 	}
@@ -47,17 +29,21 @@ func (r *reading) misfitFinding(s segment, h head) batch {
 	w := r.wants[i]
 	f := r.skippedFinding(s, h, "kind", fmt.Sprintf("is skipped: its kind is written %q, not %q", kind, w.Kind))
 	if kind == w.Kind || version != "" && groupOf(version) != w.Group {
-		f.Field, f.Message = "apiVersion", fmt.Sprintf("is skipped: its apiVersion is %s; %s is a kind of %s", version, w.Kind, apiVersion(w.Group, w.Version))
+		f.Field, f.Message = "apiVersion", fmt.Sprintf(
+			"is skipped: its apiVersion is %s; %s is a kind of %s", version, w.Kind, apiVersion(w.Group, w.Version),
+		)
 	}
 	f.Fix = fmt.Sprintf("write apiVersion: %s and kind: %s", apiVersion(w.Group, w.Version), w.Kind)
 	return batch{findings: bundle.Findings{f}}
 }
 
-// wrongNamespaceFinding returns a finding for an object in a namespace where it has no effect, if no other namespace has one of its name by accident.
+// wrongNamespaceFinding returns a finding for an object in a namespace where it has no effect, if no other namespace
+// has one of its name by accident.
 func (r *reading) wrongNamespaceFinding(s segment, h head) batch {
-	name, namespace := h.name.textValue(), h.namespace.textValue()
+	name, namespace := h.name, h.namespace
 	for _, w := range r.wants {
-		if w.Kind != h.kind.textValue() || w.Group != groupOf(h.apiVersion.textValue()) || !slices.Contains(w.OnlyHere, name) || w.admitsNamespace(namespace) {
+		if w.Kind != h.kind || w.Group != groupOf(h.apiVersion) || !slices.Contains(w.OnlyHere, name) ||
+			w.admitsNamespace(namespace) {
 			continue
 		}
 		where := "is skipped: it is in namespace " + namespace
@@ -73,10 +59,10 @@ func (r *reading) wrongNamespaceFinding(s segment, h head) batch {
 
 // misspeltKindFinding returns a finding for an object of a group whose kind is nearly a wanted one.
 func (r *reading) misspeltKindFinding(s segment, h head) batch {
-	kind, version := h.kind.textValue(), h.apiVersion.textValue()
+	kind, version := h.kind, h.apiVersion
 	var known []string
 	for _, w := range r.wants {
-		name, namespace := h.name.textValue(), h.namespace.textValue()
+		name, namespace := h.name, h.namespace
 		if w.Group == groupOf(version) && (name == "" || w.admitsName(name)) && (namespace == "" || w.admitsNamespace(namespace)) {
 			known = append(known, w.Kind)
 		}
@@ -92,13 +78,16 @@ func (r *reading) misspeltKindFinding(s segment, h head) batch {
 
 // neighbourKinds are kinds that exist beside one of nearly the same name in its group.
 func neighbourKinds() [][2]string {
-	return [][2]string{{"ImageDigestMirrorSet", "ImageTagMirrorSet"}, {"MachineSet", "Machine"}, {"MachineConfigNode", "MachineConfigPool"}}
+	return [][2]string{
+		{"ImageDigestMirrorSet", "ImageTagMirrorSet"}, {"MachineSet", "Machine"},
+		{"MachineConfigNode", "MachineConfigPool"},
+	}
 }
 
 // mayBeMeant reports whether the want may be meant by an object whose kind or group is another.
 func (r *reading) mayBeMeant(w Want, h head) bool {
-	version, name := h.apiVersion.textValue(), h.name.textValue()
-	if !strings.EqualFold(h.kind.textValue(), w.Kind) || !w.admitsWritten(h) {
+	version, name := h.apiVersion, h.name
+	if !strings.EqualFold(h.kind, w.Kind) || !w.admitsWritten(h) {
 		return false
 	}
 	if version == "" || strings.EqualFold(groupOf(version), w.Group) {
@@ -110,7 +99,7 @@ func (r *reading) mayBeMeant(w Want, h head) bool {
 
 // admitsWritten reports whether the want admits the namespace and the name of a head, as far as it has them.
 func (w Want) admitsWritten(h head) bool {
-	namespace, name := h.namespace.textValue(), h.name.textValue()
+	namespace, name := h.namespace, h.name
 	return (namespace == "" || w.admitsNamespace(namespace)) && (name == "" || w.admitsName(name))
 }
 
@@ -121,16 +110,16 @@ func (r *reading) isWantedGroup(group string) bool {
 	return slices.ContainsFunc(r.wants, func(w Want) bool { return w.Group == group })
 }
 
-// withoutKind returns a finding for an object without a kind. In a folder, many documents are no Kubernetes objects: there
-// it must have a name and no apiVersion, the group of a wanted object, or the name of one.
+// withoutKind returns a finding for an object without a kind. In a folder, many documents are no Kubernetes objects:
+// there it must have a name and no apiVersion, the group of a wanted object, or the name of one.
 func (r *reading) withoutKind(s segment, h head) batch {
-	if h.apiVersion.count == 0 && !h.hasMetadata {
+	if h.apiVersion == "" && !h.hasMetadata {
 		return batch{}
 	}
-	version, name := h.apiVersion.textValue(), h.name.textValue()
+	version, name := h.apiVersion, h.name
 	isMeant := r.byHand || version == "" && name != "" || slices.ContainsFunc(r.wants, func(w Want) bool {
 		isGroup := groupOf(version) == w.Group
-		isName := len(w.Names) > 0 && slices.Contains(w.Names, name) && w.admitsNamespace(h.namespace.textValue())
+		isName := len(w.Names) > 0 && slices.Contains(w.Names, name) && w.admitsNamespace(h.namespace)
 		return isGroup && w.Group != "" || isName && (version == "" || isGroup)
 	})
 	if !isMeant {
@@ -142,7 +131,10 @@ func (r *reading) withoutKind(s segment, h head) batch {
 }
 
 func (r *reading) skippedFinding(s segment, h head, field, message string) bundle.Finding {
-	return bundle.Finding{Severity: bundle.SeverityWarning, Reason: reason.DocumentSkipped, Object: r.objectRef(s, h), Field: field, Message: message}
+	return bundle.Finding{
+		Severity: bundle.SeverityWarning, Reason: reason.DocumentSkipped, Object: r.objectRef(s, h), Field: field,
+		Message: message,
+	}
 }
 
 // arrayFinding returns a finding for a document that is a list and not an object, if it may hold a wanted object.

@@ -1,9 +1,9 @@
 // Package objects reads the objects of a cluster as raw documents, with the source of each: files and folders of
 // manifests, a must-gather, standard input, or a live cluster.
 //
-//	wants --> Paths:   files -> documents -> items -> head --may be needed--> parse --.
-//	                                                   `-- not needed: skipped        `-> Set
-//	wants --> Cluster: Get or List ---------------------------------------------------'
+//	wants --> Paths:   files -> documents -> items -> parse --wanted--.
+//	                                                                 `-> Set
+//	wants --> Cluster: Get or List -----------------------------------'
 //
 // It never interprets an object beyond its group, version, kind, name, namespace and labels, never judges an object
 // that is not wanted, and never writes. A problem with an input is a finding. An error is returned only when reading
@@ -25,7 +25,8 @@ type Object struct {
 	Group, Version string
 	// JSON is the whole object with sorted keys, without metadata.managedFields. Secrets are not masked.
 	JSON []byte
-	// Content is the digest of the object without the metadata that the API server maintains; empty where that was not made yet.
+	// Content is the digest of the object without the metadata that the API server maintains; empty where that was not
+	// made yet.
 	Content bundle.Digest
 }
 
@@ -46,10 +47,11 @@ type Want struct {
 	Labels map[string]string
 	// Optional reports whether a cluster may lack the kind.
 	Optional bool
-	// Bounded reports whether whoever has little rights fills the kind, as kubelets do Events and mirror pods: of a live cluster it is read in parts, and
-	// what is more than boundedBytes is a finding.
+	// Bounded reports whether whoever has little rights fills the kind, as kubelets do Events and mirror pods: of a
+	// live cluster it is read in parts, and what is more than boundedBytes is a finding.
 	Bounded bool
-	// Unique reports whether no other API group is known to have a kind of this name, so that another group is a mistake.
+	// Unique reports whether no other API group is known to have a kind of this name, so that another group is a
+	// mistake.
 	Unique bool
 }
 
@@ -59,7 +61,8 @@ type Set struct {
 	Objects []Object
 	// Findings are sorted, the most severe first. An object with a finding of severity error may be missing.
 	Findings bundle.Findings
-	// Replaced are the objects of earlier paths or readers that differ from the one in Objects, in the order in which they were read.
+	// Replaced are the objects of earlier paths or readers that differ from the one in Objects, in the order in which
+	// they were read.
 	Replaced []Object
 	// Unused are the paths that have neither a wanted object nor a finding, in the order in which they were given.
 	Unused []string

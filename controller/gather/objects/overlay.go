@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// NewOverlayReader reads from several readers. An object of a later reader replaces that of an earlier one. If the two differ, that
-// is a finding.
+// NewOverlayReader reads from several readers. An object of a later reader replaces that of an earlier one. If the two
+// differ, that is a finding.
 func NewOverlayReader(readers ...Reader) Reader {
 	if len(readers) == 1 {
 		return readers[0]

@@ -2,28 +2,31 @@ package objects
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"wmco/bundle"
-	"wmco/bundle/reason"
 )
 
 // stdinPath is the path that stands for standard input.
 const stdinPath = "-"
 
-// NewPathsReader reads files and folders in the given order, and standard input for the path "-". A named file may have any name.
-// In a folder, *.yaml, *.yml and *.json are read at any depth, except in folders whose name begins with a dot. Links are
-// followed to files inside the folder only. If two paths hold the same object, the later one wins. The path "-" can be
-// given once, and not if stdin is nil.
+// NewPathsReader reads files and folders in the given order, and standard input for the path "-". A named file may have
+// any name. In a folder, *.yaml, *.yml and *.json are read at any depth, except in folders whose name begins with a
+// dot. Links are followed to files inside the folder only. If two paths hold the same object, the later one wins. The
+// path "-" can be given once, and not if stdin is nil.
 func NewPathsReader(paths []string, stdin io.Reader) Reader {
 	if stdin == nil {
 		stdin = strings.NewReader("")
@@ -125,7 +128,7 @@ func (v *visit) visitNamedFile(ctx context.Context, source string, file io.Reade
 	}
 	r := &reading{wants: v.wants, kinds: v.kinds, source: source, byHand: len(text) <= maxByHand}
 	err := v.readDocuments(ctx, r, text)
-	if err == nil && !r.recognized && !r.provesFormat(text) {
+	if err == nil && !r.recognized {
 		v.addFinding(notManifest(source))
 	}
 	return err
@@ -133,16 +136,6 @@ func (v *visit) visitNamedFile(ctx context.Context, source string, file io.Reade
 
 // isBinary reports whether the text has a byte that neither YAML nor JSON allows.
 func isBinary(text []byte) bool { return bytes.IndexByte(text, 0) >= 0 }
-
-// provesFormat reports whether a document of the file is YAML or JSON with content.
-func (r *reading) provesFormat(text []byte) bool {
-	for s := range splitDocuments(text) {
-		if _, bad := r.parseWhole(s, typeMeta{}, 0); bad != nil || r.recognized {
-			break
-		}
-	}
-	return r.recognized
-}
 
 // visitFolder reads the manifests of a folder.
 func (v *visit) visitFolder(ctx context.Context, name string) error {
@@ -162,7 +155,7 @@ func (v *visit) visitFolder(ctx context.Context, name string) error {
 			return nil
 		case entry.IsDir() && rel != "." && strings.HasPrefix(entry.Name(), "."):
 			return fs.SkipDir
-		case entry.IsDir() || !isManifestName(entry.Name()):
+		case entry.IsDir() || !isManifestName(entry.Name()) || v.isOfOtherKind(root, rel):
 			return nil
 		}
 		return v.visitFolderFile(ctx, root, rel, source+rel)
@@ -178,8 +171,41 @@ func isManifestName(name string) bool {
 	return false
 }
 
-// visitFolderFile reads a file of a folder. It skips anything that is not a regular file, and links that are broken or lead out of
-// the folder.
+// gatheredPath matches the files in which a must-gather has objects of one resource: the folder of the must-gather, the
+// API group, the resource.
+var gatheredPath = regexp.MustCompile(`^(.*/)?(?:cluster-scoped-resources|namespaces/[^/]+)/([^/]+)/([^/.]+)(?:/[^/]+)?\.\w+$`)
+
+// isOfOtherKind reports whether a file of a must-gather has objects of a kind that is not wanted: its Pods and Events
+// are most of its text. A folder of a person may have such a path too, so the folder must look like a must-gather and
+// the name of the group like one.
+func (v *visit) isOfOtherKind(root *os.Root, rel string) bool {
+	m := gatheredPath.FindStringSubmatch(rel)
+	if m == nil {
+		return false
+	}
+	group, resource := m[2], m[3]
+	if group == "pods" { // each Pod again, beside its logs
+		group, resource = groupCore, "pods"
+	}
+	if group != groupCore && !strings.Contains(group, ".") {
+		return false
+	}
+	for _, part := range []string{"cluster-scoped-resources", "namespaces"} {
+		if info, err := root.Stat(m[1] + part); err != nil || !info.IsDir() {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(v.wants, func(w Want) bool {
+		plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: w.Kind})
+		return cmp.Or(w.Group, groupCore) == group && plural.Resource == resource
+	})
+}
+
+// groupCore is the core group in a must-gather.
+const groupCore = "core"
+
+// visitFolderFile reads a file of a folder. It skips anything that is not a regular file, and links that are broken or
+// lead out of the folder.
 func (v *visit) visitFolderFile(ctx context.Context, root *os.Root, rel, source string) error {
 	info, err := root.Stat(rel)
 	if err != nil || !info.Mode().IsRegular() {
@@ -220,51 +246,11 @@ func (v *visit) readDocuments(ctx context.Context, r *reading, text []byte) erro
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		found := r.readDocument(s)
-		if r.byHand && found.foundNothing() {
-			found = r.unparsableFinding(s)
-		}
-		all.appendBatch(found)
+		all.appendBatch(r.readDocument(s))
 	}
 	all.findings = oneMalformed(all.findings)
 	v.appendBatch(all)
 	return nil
-}
-
-// unparsableFinding returns a finding for a document that no parser can read. In a folder it may be none of the cluster's, so that is a warning, and there
-// is none for a template or binary data.
-func (r *reading) unparsableFinding(s segment) batch {
-	if s.text[s.start] == '%' { // a directive, which belongs to the next document
-		return batch{}
-	}
-	if !r.byHand && (bytes.Contains(s.text, []byte("{{")) || bytes.IndexByte(s.text, 0) >= 0 || !utf8.Valid(s.text)) {
-		return batch{}
-	}
-	if s.text[s.start] == '{' && isJSONStream(s.text[s.start:]) || len(s.text)-s.start > maxObject {
-		return batch{}
-	}
-	if _, bad := decodeSegment(s); bad != nil {
-		f := r.malformedFinding(s, head{}, *bad)
-		if !r.byHand {
-			f.Severity, f.Reason, f.Fix = bundle.SeverityWarning, reason.DocumentSkipped, "correct the document, or remove it from the folder"
-		}
-		return batch{findings: bundle.Findings{f}}
-	}
-	return batch{}
-}
-
-// isJSONStream reports whether a text is JSON values one after the other.
-func isJSONStream(text []byte) bool {
-	d := json.NewDecoder(bytes.NewReader(text))
-	for {
-		var value json.RawMessage
-		switch err := d.Decode(&value); {
-		case errors.Is(err, io.EOF):
-			return true
-		case err != nil:
-			return false
-		}
-	}
 }
 
 func (v *visit) addFinding(f bundle.Finding) { v.findings = append(v.findings, f) }

@@ -1,5 +1,5 @@
-// Package pages writes the pages of docs that are made from tables, package comments and the help of the commands, the schemas of what commands print,
-// and manual pages. The tests of cmd/wmco call it with the commands and the types of their answers: no program links it.
+// Package pages writes the pages of docs that are made from tables, package comments and the help of the commands, and the schemas of what
+// commands print. The tests of cmd/wmco call it with the commands and the types of their answers: no program links it.
 package pages
 
 import (
@@ -10,7 +10,6 @@ import (
 	"reflect"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/cobra/doc"
 )
 
 // Pages returns the generated files of docs, by path. Tree is the folder of the sources; root is the command wmco; answers are the types of what -o json
@@ -32,19 +31,6 @@ func Write(folder string, files map[string]string) error {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
 			return fmt.Errorf("writing pages: %w", err)
 		}
-	}
-	return nil
-}
-
-// WriteManual writes a manual page for each command. SOURCE_DATE_EPOCH, in seconds, is their date.
-func WriteManual(folder string, root *cobra.Command) error {
-	root.DisableAutoGenTag = true
-	root.InitDefaultCompletionCmd() // as Execute does
-	err := errors.Join(os.MkdirAll(folder, 0o755), doc.GenManTree(
-		root, &doc.GenManHeader{Section: "1", Source: root.Name(), Manual: "Commands of wmco"}, folder,
-	))
-	if err != nil {
-		return fmt.Errorf("writing manual pages: %w", err)
 	}
 	return nil
 }

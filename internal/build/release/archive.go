@@ -17,8 +17,6 @@ type Archive struct {
 	Version string
 	// License is the file with the license.
 	License string
-	// Manual is the folder with a manual page for each command; empty packs none.
-	Manual string
 	// Created is the time of everything in the archive.
 	Created time.Time
 }
@@ -65,32 +63,11 @@ func (a Archive) files() []file {
 
 func (a Archive) tarball(w io.Writer) error {
 	files := a.files()
-	pages, err := a.manualPages()
-	if err != nil {
-		return err
-	}
-	files = append(files, pages...)
 	for _, name := range aliases() {
 		files = append(files, file{name: name, link: a.Executable()})
 	}
 	out := gzip.NewWriter(w)
 	return errors.Join(pack(out, files, a.Created), out.Close())
-}
-
-// manualPages are the manual pages, where man looks for them below a prefix such as /usr/local. Windows has no man.
-func (a Archive) manualPages() ([]file, error) {
-	if a.Manual == "" {
-		return nil, nil
-	}
-	names, err := namesIn(a.Manual)
-	if err != nil {
-		return nil, fmt.Errorf("reading the manual pages: %w", err)
-	}
-	var pages []file
-	for _, name := range names {
-		pages = append(pages, file{name: "share/man/man1/" + name, mode: modeFile, from: filepath.Join(a.Manual, name)})
-	}
-	return pages, nil
 }
 
 func (a Archive) zip(w io.Writer) error {

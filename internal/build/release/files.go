@@ -16,8 +16,6 @@ type Files struct {
 	Layout, Digest string
 	// Programs are the command lines.
 	Programs []Program
-	// Manual is the folder with the manual pages of the command line.
-	Manual string
 	// Before is the list of executables of the release before. May be empty.
 	Before string
 	// Downloads is the URL below which the files will be.
@@ -69,7 +67,7 @@ func (f Files) Write(dir string) error {
 func (f Files) programs(dir string) ([]Archive, error) {
 	var archives []Archive
 	for _, p := range f.Programs {
-		a := Archive{Program: p, Version: f.Image.Labels.Version, License: f.Image.License, Manual: f.Manual, Created: f.Image.Labels.Created}
+		a := Archive{Program: p, Version: f.Image.Labels.Version, License: f.Image.License, Created: f.Image.Labels.Created}
 		if err := a.Write(dir); err != nil {
 			return nil, fmt.Errorf("packing the program for %s: %w", p.Platform(), err)
 		}

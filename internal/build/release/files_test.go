@@ -27,10 +27,6 @@ func released(t *testing.T) (string, Files) {
 	layout, digest := write(t, i)
 	f := Files{Image: i, Layout: layout, Digest: digest.String(), Downloads: "https://example.com/v1.0.0/"}
 	f.Programs = []Program{compile(t, "linux", "amd64"), compile(t, "windows", "arm64")}
-	f.Manual = t.TempDir()
-	if err := os.WriteFile(filepath.Join(f.Manual, "wmco-diff.1"), []byte(".TH WMCO-DIFF 1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	dir := filepath.Join(t.TempDir(), "dist")
 	if err := f.Write(dir); err != nil {
 		t.Fatal(err)
@@ -97,7 +93,7 @@ func TestArchives(t *testing.T) {
 			have[header.Name] = header.Linkname
 		}
 	}
-	if want := map[string]string{"LICENSE": "", "wmco": "", "kubectl-windows": "wmco", "oc-windows": "wmco", "kubectl_complete-windows": "wmco", "share/man/man1/wmco-diff.1": ""}; !maps.Equal(have, want) {
+	if want := map[string]string{"LICENSE": "", "wmco": "", "kubectl-windows": "wmco", "oc-windows": "wmco", "kubectl_complete-windows": "wmco"}; !maps.Equal(have, want) {
 		t.Errorf("%v", have)
 	}
 	zipped, err := zip.OpenReader(filepath.Join(dir, "wmco-v1.0.0-windows-arm64.zip"))

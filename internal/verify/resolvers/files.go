@@ -20,11 +20,7 @@ type Files map[string]string
 // Render returns the hosts files of a minimal cluster with these inputs. If the findings have an error, there are no
 // files.
 func Render(in mirrors.Inputs, partial mirrors.PartialNever) (Files, bundle.Findings, error) {
-	return renderWith(in, render.MirrorSettings{PartialNever: partial})
-}
-
-func renderWith(in mirrors.Inputs, settings render.MirrorSettings) (Files, bundle.Findings, error) {
-	fleet, findings, err := render.NewFleet(cluster(in, settings), render.Options{})
+	fleet, findings, err := render.NewFleet(cluster(in, render.MirrorSettings{PartialNever: partial}), render.Options{})
 	if err != nil || fleet == nil {
 		return nil, findings, err
 	}

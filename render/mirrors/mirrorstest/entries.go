@@ -1,5 +1,5 @@
-// Package mirrorstest converts what render/mirrors merges to entries of registries.conf, so that tests can compare it with
-// what OpenShift's own code writes for the same mirror sets.
+// Package mirrorstest converts what render/mirrors merges to entries of registries.conf, so that tests can compare it
+// with what OpenShift's own code writes for the same mirror sets.
 package mirrorstest
 
 import (
@@ -12,8 +12,8 @@ import (
 	"wmco/render/mirrors"
 )
 
-// Entry is the part of registries.conf about one source. Digests and Tags are its mirrors in order, for pulls by digest and
-// by tag.
+// Entry is the part of registries.conf about one source. Digests and Tags are its mirrors in order, for pulls by digest
+// and by tag.
 type Entry struct {
 	Source        string
 	Digests, Tags []string
@@ -36,7 +36,9 @@ func Entries(sets []mirrors.Set) []Entry {
 	}
 	for _, chain := range mirrors.Merge(tags) {
 		e := entries[chain.Source]
-		entries[chain.Source] = Entry{Source: chain.Source, Digests: e.Digests, Tags: chain.Mirrors, Blocked: e.Blocked || chain.Never}
+		entries[chain.Source] = Entry{
+			Source: chain.Source, Digests: e.Digests, Tags: chain.Mirrors, Blocked: e.Blocked || chain.Never,
+		}
 	}
 	return slices.SortedFunc(maps.Values(entries), BySource)
 }
@@ -44,8 +46,8 @@ func Entries(sets []mirrors.Set) []Entry {
 // BySource orders entries by their source.
 func BySource(x, y Entry) int { return cmp.Compare(x.Source, y.Source) }
 
-// Refuses reports whether one of the errors among the findings has OpenShift's message, apart from a user and password that
-// the finding masks.
+// Refuses reports whether one of the errors among the findings has OpenShift's message, apart from a user and password
+// that the finding masks.
 func Refuses(findings bundle.Findings, message string) bool {
 	return slices.ContainsFunc(findings, func(f bundle.Finding) bool {
 		before, after, hides := strings.Cut(f.Message, bundle.MaskedText)

@@ -1,4 +1,5 @@
-// Command manifests prints the manifests of deploy with the image of a release, for kubectl apply -f. `make release` runs it.
+// Command manifests prints the manifests of deploy with the image of a release, for kubectl apply -f. `make release`
+// runs it.
 //
 //	manifests FOLDER REGISTRY/NAME@sha256:DIGEST [SOURCES]
 //

@@ -1,4 +1,5 @@
-// Command olm-bundle writes the OLM bundle, the catalog, and what is proposed to the community catalog, of a release. `make olm-bundle` runs it.
+// Command olm-bundle writes the OLM bundle, the catalog, and what is proposed to the community catalog, of a release.
+// `make olm-bundle` runs it.
 //
 //	olm-bundle -version VERSION -image REGISTRY/NAME@sha256:DIGEST -maintainer 'NAME <ADDRESS>' [-bundle-image IMAGE]
 //	  [-pause-image REGISTRY/NAME@sha256:DIGEST] [-created TIME] [-sources URL] [-repository URL] [-out DIR]
@@ -36,12 +37,18 @@ func run(args []string) error {
 	flags := flag.NewFlagSet("olm-bundle", flag.ContinueOnError)
 	flags.StringVar(&r.Version, "version", "", "version of the release, without a leading v")
 	flags.StringVar(&r.Image, "image", "", "image of the operator, by digest")
-	flags.StringVar(&r.BundleImage, "bundle-image", "", "where the image of the bundle will be (default NAME-bundle:vVERSION beside the operator's)")
+	flags.StringVar(
+		&r.BundleImage, "bundle-image", "",
+		"where the image of the bundle will be (default NAME-bundle:vVERSION beside the operator's)",
+	)
 	flags.StringVar(&r.PauseImage, "pause-image", "", "pause image of the nodes, by digest: that with which the operator was linked")
 	flags.StringVar(&r.Repository, "repository", "", "URL of the repository of the sources")
 	flags.StringVar(&r.Maintainer, "maintainer", "", "who makes the release, as NAME <ADDRESS>")
 	created := flags.String("created", "1970-01-01T00:00:00Z", "time of the release, as in RFC 3339")
-	sources := flags.String("sources", "", "URL of the sources at the release, below which alerts have their runbooks (default: they have paths)")
+	sources := flags.String(
+		"sources", "",
+		"URL of the sources at the release, below which alerts have their runbooks (default: they have paths)",
+	)
 	source := flags.String("deploy", "deploy", "folder of the manifests")
 	out := flags.String("out", "dist", "folder to write olm-bundle, olm-catalog and olm-community to")
 	err := flags.Parse(args)
@@ -74,5 +81,8 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(bundle.Write(filepath.Join(*out, "olm-bundle")), community.Write(filepath.Join(*out, "olm-community")), catalog.Write(filepath.Join(*out, "olm-catalog", olm.Package)))
+	return errors.Join(
+		bundle.Write(filepath.Join(*out, "olm-bundle")), community.Write(filepath.Join(*out, "olm-community")),
+		catalog.Write(filepath.Join(*out, "olm-catalog", olm.Package)),
+	)
 }

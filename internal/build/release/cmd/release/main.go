@@ -47,7 +47,6 @@ type command struct {
 	out       string
 	platform  string
 	before    string
-	manual    string
 	downloads string
 }
 
@@ -83,7 +82,6 @@ func parse(args []string) (c command, rest []string, err error) {
 	flags.StringVar(&c.content, "content", "", "folder of an OLM bundle or of a catalog")
 	flags.StringVar(&c.platform, "platform", "", "OS/ARCH")
 	flags.StringVar(&c.before, "before", "", "list of executables of the release before")
-	flags.StringVar(&c.manual, "manual", "", "folder with the manual pages of the command line")
 	flags.StringVar(&c.downloads, "downloads", "", "URL below which the files will be")
 	flags.StringVar(&c.image.Payload, "payload", "", "folder that make payload wrote")
 	flags.StringVar(&c.image.Bills, "bills", "", "folder with the bills of materials of the payload")
@@ -140,7 +138,7 @@ func (c command) writeFiles() error {
 		return err
 	}
 	return release.Files{
-		Image: c.image, Layout: c.layout, Digest: digest.String(), Programs: c.programs, Manual: c.manual, Before: c.before, Downloads: c.downloads,
+		Image: c.image, Layout: c.layout, Digest: digest.String(), Programs: c.programs, Before: c.before, Downloads: c.downloads,
 	}.Write(c.out)
 }
 
