@@ -18,7 +18,7 @@ type NodeImage struct {
 
 // mirrorOptions returns how the mirrors of the cluster are rendered.
 func (c Cluster) mirrorOptions() mirrors.Options {
-	return mirrors.Options{PartialNever: c.Settings.Mirrors.PartialNever, ExistingPaths: c.Settings.Mirrors.ExistingPaths, PauseImage: c.Settings.PauseImage}
+	return mirrors.Options{PartialNever: c.Settings.Mirrors.PartialNever, ExistingPaths: c.Settings.Mirrors.ExistingPaths, PauseImage: c.Settings.PauseImage, PullSecretOnNodes: c.Settings.PullSecret == PullSecretNode}
 }
 
 // NodeImages returns the images that every node needs before any workload of a user.

@@ -76,6 +76,7 @@ func NewFleet(c Cluster, o Options) (*Fleet, bundle.Findings, error) {
 		e := f.emitter(bundle.LayerCluster, stage, Node{})
 		e.clusterViews()
 		e.mirrorEntries(hosts.Files)
+		e.pullCredentialEntries(hosts.KubeletCredentials)
 		s, err := e.done()
 		if err != nil {
 			return nil, findings, fmt.Errorf("rendering the cluster layer of stage %s: %w", stage, err)

@@ -44,6 +44,7 @@ func meanings() []SettingDoc {
 		{Name: "containerd.logLevel", Meaning: "`trace`, `debug`, `info`, `warn`, `error`, `fatal`, `panic`", Values: []string{"trace", "debug", "info", "warn", "error", "fatal", "panic"}},
 		{Name: "containerd.maxConcurrentDownloads", Meaning: "layers of one image that are fetched at once, 1 to 100"},
 		{Name: "containerd.imagePullProgressTimeout", Meaning: "a pull without progress is given up after this time"},
+		{Name: "pullSecret", Meaning: "for what nodes have the cluster's pull secret: `Node` for all images that they pull, as Linux nodes, `MirrorsOnly` for mirrors and pinned images ([workloads.md](workloads.md#private-images))", Values: []string{string(PullSecretNode), string(PullSecretMirrorsOnly)}},
 		{Name: "pauseImage", Meaning: "image of the pod sandbox, with a tag or digest"},
 		{Name: "acceptedFindings", Meaning: "warnings and infos that are left as they are: a list of `finding`, `object`, `field`, `reason` and `owner` ([below](#accepted-findings))"},
 		{Name: "debug", Meaning: "raises the verbosity of the services"},

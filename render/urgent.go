@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"wmco/bundle"
+	"wmco/render/mirrors"
 )
 
 var errNotTOML = errors.New("it is not TOML of the right form")
@@ -41,7 +42,7 @@ const (
 	KubeletClientCA UrgentName = "kubelet client CA"
 	// APIServerCA is the CA by which nodes know the API server.
 	APIServerCA UrgentName = "API server CA"
-	// PullSecret are the credentials of mirrors.
+	// PullSecret are the credentials of registries and mirrors.
 	PullSecret UrgentName = "pull secret"
 )
 
@@ -80,6 +81,12 @@ func (f *Fleet) Urgent(has bundle.Layer) (Urgent, error) {
 		case old.Path == fileBootstrapCA:
 			next.Files[i] = now
 			u.Inputs = append(u.Inputs, expiring(APIServerCA, old.Content.Data, now.Content.Data))
+		case old.Path == filePullCredentials:
+			file, changed, err := f.renewedPullCredentials(has.Stage, old, now)
+			if err != nil {
+				return Urgent{}, err
+			}
+			next.Files[i], secret = file, secret || changed
 		case isHosts:
 			file, changed, err := f.renewed(has.Stage, old, now)
 			if errors.Is(err, errMixed) {
@@ -144,6 +151,31 @@ func (f *Fleet) renewed(stage bundle.Stage, old, now bundle.File) (bundle.File, 
 	}
 	e := f.emitter(bundle.LayerCluster, stage, Node{})
 	e.add(f.rows[rowHosts], old.Path, made(data, preview))
+	return e.layer.Files[0], true, nil
+}
+
+// renewedPullCredentials returns the kubelet's credentials that a node has, with what the entries are now. It has no other entry: one may be for a registry
+// that has mirrors in the hosts files of this node.
+func (f *Fleet) renewedPullCredentials(stage bundle.Stage, old, now bundle.File) (bundle.File, bool, error) {
+	has, wanted := decodePullCredentials(old.Content.Data), decodePullCredentials(now.Content.Data)
+	if has == nil || wanted == nil {
+		return old, false, nil // a stand-in
+	}
+	var next []mirrors.KubeletCredential
+	for _, c := range wanted {
+		if slices.ContainsFunc(has, func(h mirrors.KubeletCredential) bool { return h.Key == c.Key }) {
+			next = append(next, c)
+		}
+	}
+	content, err := pullCredentials(next)
+	if err != nil || bytes.Equal(content.Data, old.Content.Data) {
+		return old, false, err
+	}
+	if bytes.Equal(content.Data, now.Content.Data) {
+		return now, true, nil
+	}
+	e := f.emitter(bundle.LayerCluster, stage, Node{})
+	e.add(f.rows[rowPullCredentials], old.Path, content)
 	return e.layer.Files[0], true, nil
 }
 

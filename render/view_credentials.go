@@ -78,7 +78,7 @@ func (c Cluster) checkProviders(r *report) {
 			}
 			r.add(bundle.SeverityInfo, reason.CredentialProviderIgnored, fmt.Sprintf("spec.config.storage.files[%s].providers[%d]", name, i),
 				fmt.Sprintf("kubelets of Windows nodes do not run %q: they pull %s without its credentials", p.Name, bundle.JoinFirst(p.MatchImages, 4, ", ", bundle.AndMore)),
-				"nothing if no Pod of Windows nodes has such an image; otherwise give the Pods or their ServiceAccount an imagePullSecret")
+				"nothing if no Pod of Windows nodes has such an image; otherwise put credentials for them into the global pull secret, or give the Pods or their ServiceAccount an imagePullSecret")
 		}
 	}
 }

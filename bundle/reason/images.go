@@ -16,6 +16,7 @@ const (
 	AllowNotRepresentable    = "AllowNotRepresentable"
 	AllowWidened             = "AllowWidened"
 	PullSecretEntryInvalid   = "PullSecretEntryInvalid"
+	PullSecretEntryWithheld  = "PullSecretEntryWithheld"
 	CredentialsNotUsed       = "CredentialsNotUsed"
 	NodeImageUnreachable     = "NodeImageUnreachable"
 	NodeImageNotMirrored     = "NodeImageNotMirrored"
@@ -38,6 +39,7 @@ func images() []Entry {
 		{AllowNotRepresentable, isWarning, "An entry of allowedRegistries cannot be expressed on Windows nodes. The registries that only this entry allows are blocked; with `mirrors.partialNever: Open`, registries without mirrors and without an entry of their own stay allowed.", "Name each allowed registry."},
 		{AllowWidened, isWarning, "An entry of allowedRegistries allows a part of a registry or one image, and Windows nodes may use all of the registry.", "Nothing, if the rest of the registry may be used."},
 		{PullSecretEntryInvalid, isWarning, "An entry of the pull secret, or all of it, cannot be used. Invalid entries are skipped; the others are not affected.", "Write the entry as `{\"auth\": \"<base64 of user:password>\"}`."},
+		{PullSecretEntryWithheld, isInfo, "An entry of the pull secret is for a registry that has mirrors. Kubelets of Windows nodes do not get it, because containerd sends the credentials that it gets for a registry to its mirrors too. The mirrors are used with their own entries.", "Nothing if Pods on Windows nodes find these images at the mirrors. Otherwise give the Pods an `imagePullSecret`; containerd sends that to the mirrors as well."},
 		{CredentialsNotUsed, isWarning, "An entry of the pull secret is not used, because containerd has one set of credentials for an endpoint.", "Use one account that may read all mirrors in the endpoint."},
 		{NodeImageUnreachable, errorOrWarning, "The pause image cannot be pulled from anywhere, so no pod can start. It is an error for `wmco validate` and golden folders, and for `wmco diff` in a change that adds it. The operator has it as a warning, and holds such a change until it is confirmed ([operations.md](operations.md#changes-that-are-held)).", "Allow or mirror its registry, or set `pauseImage` in windows-machine-config."},
 		{NodeImageNotMirrored, isInfo, "The cluster has mirrors, but none of them has the pause image. A disconnected node cannot start pods.", "Mirror the image with an ImageTagMirrorSet, or set `pauseImage` to a digest that an ImageDigestMirrorSet covers."},

@@ -14,8 +14,9 @@ import (
 	"wmco/bundle/reason"
 )
 
-// credential is one entry of the pull secret: a key host[/path] and the value of an Authorization header.
+// credential is one entry of the pull secret: its name, the same as a key host[/path], and the value of an Authorization header.
 type credential struct {
+	name   string
 	key    string
 	header bundle.Secret
 }
@@ -49,7 +50,7 @@ func (in Inputs) credentials() ([]credential, bundle.Findings) {
 			findings = append(findings, in.badCredential(fmt.Sprintf("auths[%q]", shownKey(key)), problem+"; the entry is left out, the others are not affected"))
 			continue
 		}
-		list = append(list, credential{key: credentialKey(key), header: header})
+		list = append(list, credential{name: key, key: credentialKey(key), header: header})
 	}
 	return list, findings
 }
