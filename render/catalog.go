@@ -67,6 +67,7 @@ const (
 	rowExporterKey         RowID = "tls.key"
 	rowExporterConf        RowID = "windows-exporter-webconfig.yaml"
 	rowHosts               RowID = "hosts.toml"
+	rowPullCredentials     RowID = "config.json"
 	rowPinnedImages        RowID = "pinned-images.json"
 	rowPinnedCredentials   RowID = "pinned-images-credentials.json"
 )
@@ -197,6 +198,8 @@ func clusterFileRows() []Row {
 		file(rowContainerdConf, fileContainerdConf, bundle.ImpactRestart, "configuration of containerd", FromSettings),
 		removal(portable(secret(file(rowHosts, dirRegistries+`\<registry>\hosts.toml`, bundle.ImpactNone, "mirrors of a registry, with their credentials; read on every pull", FromMirrors, FromImage, FromPullSecret))),
 			"images of this registry are then pulled from the registry itself, which a disconnected cluster cannot reach"),
+		// A kubelet reads it again after five minutes (k8s.io/kubernetes pkg/credentialprovider, CachingDockerConfigProvider).
+		portable(secret(file(rowPullCredentials, filePullCredentials, bundle.ImpactNone, "credentials of the pull secret with which the kubelet pulls images; not those of registries that have mirrors", FromPullSecret, FromMirrors, FromSettings))),
 		portable(file(rowTrustedCAs, fileTrustedCAs, bundle.ImpactNone, "trusted CAs of the cluster", FromTrustedCA, FromControllers)),
 		only(file(rowCredentialProvider, fileCredentialProvider, bundle.ImpactRestart, "configuration of the ECR credential provider", FromMachineConfig), bundle.PlatformAWS),
 		joined(file(rowAgentKubeconfig, fileAgentKubeconfig, bundle.ImpactRestart, "how the node agent reaches the API server, as the node itself", FromInfrastructure)),

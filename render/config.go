@@ -78,6 +78,16 @@ const (
 	KeysReplace KeysMode = "Replace"
 )
 
+// PullSecretMode is for what Windows nodes have the cluster's pull secret.
+type PullSecretMode string
+
+const (
+	// PullSecretNode is for all images that a node pulls, as on Linux nodes.
+	PullSecretNode PullSecretMode = "Node"
+	// PullSecretMirrorsOnly is for mirrors and pinned images alone.
+	PullSecretMirrorsOnly PullSecretMode = "MirrorsOnly"
+)
+
 // Settings are the operator's settings. The zero value is not valid: start from DefaultSettings.
 type Settings struct {
 	Rollout  RolloutSettings `json:"rollout"`
@@ -91,6 +101,8 @@ type Settings struct {
 	Kubernetes     KubernetesSettings `json:"kubernetes"`
 	Kubelet        json.RawMessage    `json:"kubelet,omitempty"`
 	Containerd     ContainerdSettings `json:"containerd"`
+	// PullSecret is for what nodes have the pull secret.
+	PullSecret PullSecretMode `json:"pullSecret"`
 	// PauseImage is the image of the pod sandbox.
 	PauseImage string `json:"pauseImage"`
 	// AcceptedFindings are warnings and infos that are left as they are.
@@ -167,6 +179,7 @@ func DefaultSettings() Settings {
 		Mirrors:        MirrorSettings{PartialNever: mirrors.Closed},
 		Kubernetes:     KubernetesSettings{PausedPool: PausedPoolWait},
 		Containerd:     ContainerdSettings{LogLevel: "info", MaxConcurrentDownloads: 3},
+		PullSecret:     PullSecretNode,
 		PauseImage:     cmp.Or(releasedPauseImage, DefaultPauseImage),
 	}
 }
@@ -284,6 +297,9 @@ func (s Settings) checkValues(ref bundle.Ref) bundle.Findings {
 	}
 	if s.Mirrors.PartialNever != mirrors.Closed && s.Mirrors.PartialNever != mirrors.Open {
 		findings = append(findings, invalidSetting("mirrors.partialNever", "%q is neither Closed nor Open", s.Mirrors.PartialNever))
+	}
+	if s.PullSecret != PullSecretNode && s.PullSecret != PullSecretMirrorsOnly {
+		findings = append(findings, invalidSetting("pullSecret", "%q is neither Node nor MirrorsOnly", s.PullSecret))
 	}
 	if !imageReference.MatchString(s.PauseImage) {
 		findings = append(findings, invalidSetting("pauseImage", "%q is not an image with a tag or digest", s.PauseImage))

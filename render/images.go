@@ -20,6 +20,7 @@ type NodeImage struct {
 func (c Cluster) hostsFiles() mirrors.Result {
 	return mirrors.Build(c.Mirrors, mirrors.Options{
 		PartialNever: c.Settings.Mirrors.PartialNever, PauseImage: c.Settings.PauseImage,
+		PullSecretOnNodes: c.Settings.PullSecret == PullSecretNode,
 	})
 }
 

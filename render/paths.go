@@ -25,8 +25,10 @@ const (
 	dirContainerdRoot  = `C:\ProgramData\containerd\root`
 	dirContainerdState = `C:\ProgramData\containerd\state`
 
-	fileKubeletConf         = `C:\k\kubelet.conf`
-	fileKubeletCA           = `C:\k\kubelet-ca.crt`
+	fileKubeletConf = `C:\k\kubelet.conf`
+	fileKubeletCA   = `C:\k\kubelet-ca.crt`
+	// filePullCredentials is where kubelets look first: config.json in their root directory (k8s.io/kubernetes cmd/kubelet/app, RunKubelet).
+	filePullCredentials     = `C:\var\lib\kubelet\config.json`
 	fileBootstrapCA         = `C:\k\bootstrap-ca.crt`
 	fileBootstrapKubeconfig = `C:\k\bootstrap-kubeconfig`
 	fileKubeconfig          = layout.FileKubeconfig

@@ -83,6 +83,7 @@ func NewFleet(c Cluster, o Options) (*Fleet, bundle.Findings, error) {
 		e := f.newEmitter(bundle.LayerCluster, stage, Node{})
 		e.clusterViews()
 		e.mirrorEntries()
+		e.pullCredentialEntries()
 		s, err := e.digestLayer()
 		if err != nil {
 			return nil, findings, fmt.Errorf("rendering the cluster layer of stage %s: %w", stage, err)

@@ -42,6 +42,7 @@ func settingMeanings() []SettingDoc {
 		{Name: "kubelet", Meaning: "fields of KubeletConfiguration ([kubelet fields](settings.md#kubelet-fields)); each field given replaces the rendered one as a whole"},
 		{Name: "containerd.logLevel", Meaning: "`trace`, `debug`, `info`, `warn`, `error`, `fatal`, `panic`", Values: []string{"trace", "debug", "info", "warn", "error", "fatal", "panic"}},
 		{Name: "containerd.maxConcurrentDownloads", Meaning: "layers of one image that are fetched at once, 1 to 100"},
+		{Name: "pullSecret", Meaning: "what nodes use the cluster's pull secret for: `Node` for all images, as Linux nodes, `MirrorsOnly` for mirrors and pinned images ([workloads.md](workloads.md#private-images))", Values: []string{string(PullSecretNode), string(PullSecretMirrorsOnly)}},
 		{Name: "pauseImage", Meaning: "image of the pod sandbox, with a tag or digest"},
 		{Name: "acceptedFindings", Meaning: "warnings and infos that you accept: a list of `finding`, `object`, `field`, `reason` and `owner` ([accepted findings](held-changes.md#accepted-findings))"},
 		{Name: "debug", Meaning: "raises the verbosity of the services"},

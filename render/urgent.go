@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"wmco/bundle"
+	"wmco/render/mirrors"
 )
 
 // Urgent is what of a change must not wait for a rollout: without the CAs that kubelet and API server trust each other
@@ -40,7 +41,7 @@ const (
 	KubeletClientCA UrgentName = "kubelet client CA"
 	// APIServerCA is the CA by which nodes know the API server.
 	APIServerCA UrgentName = "API server CA"
-	// PullSecret are the credentials of mirrors.
+	// PullSecret are the credentials of registries and mirrors.
 	PullSecret UrgentName = "pull secret"
 )
 
@@ -81,6 +82,12 @@ func (f *Fleet) Urgent(has bundle.Layer) (Urgent, error) {
 		case old.Path == fileBootstrapCA:
 			next.Files[i] = now
 			u.Inputs = append(u.Inputs, firstExpiring(APIServerCA, old.Content.Data, now.Content.Data))
+		case old.Path == filePullCredentials:
+			file, changed, err := f.renewPullCredentials(has.Stage, old, now)
+			if err != nil {
+				return Urgent{}, err
+			}
+			next.Files[i], secret = file, secret || changed
 		case isHosts:
 			file, changed, err := f.renewCredentials(has.Stage, old, now)
 			if errors.Is(err, errMixed) {
@@ -142,6 +149,31 @@ func (f *Fleet) renewCredentials(stage bundle.Stage, old, now bundle.File) (bund
 	}
 	e := f.newEmitter(bundle.LayerCluster, stage, Node{})
 	e.addContent(f.rows[rowHosts], old.Path, content)
+	return e.layer.Files[0], true, nil
+}
+
+// renewPullCredentials returns the kubelet's credentials that a node has, with what the entries are now. It has no other
+// entry: one may be for a registry that has mirrors in the hosts files of this node.
+func (f *Fleet) renewPullCredentials(stage bundle.Stage, old, now bundle.File) (bundle.File, bool, error) {
+	has, wanted := decodePullCredentials(old.Content.Data), decodePullCredentials(now.Content.Data)
+	if has == nil || wanted == nil {
+		return old, false, nil // a stand-in
+	}
+	var next []mirrors.KubeletCredential
+	for _, c := range wanted {
+		if slices.ContainsFunc(has, func(h mirrors.KubeletCredential) bool { return h.Key == c.Key }) {
+			next = append(next, c)
+		}
+	}
+	content, err := pullCredentials(next)
+	if err != nil || bytes.Equal(content.Data, old.Content.Data) {
+		return old, false, err
+	}
+	if bytes.Equal(content.Data, now.Content.Data) {
+		return now, true, nil
+	}
+	e := f.newEmitter(bundle.LayerCluster, stage, Node{})
+	e.addContent(f.rows[rowPullCredentials], old.Path, content)
 	return e.layer.Files[0], true, nil
 }
 

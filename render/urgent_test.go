@@ -83,13 +83,13 @@ func TestUrgent(t *testing.T) {
 			c.Settings.Kubelet, c.Mirrors = []byte(`{"maxPods":7}`), mirrored("a:1", "quay.io=mirror.example.com", "ghcr.io=mirror.example.com")
 		}, []bundle.EntryID{file + fileKubeletCA}, false, "the kubelet client CA (client-signer of the node expires on 2026-03-01)"},
 		{"the CA of the API server", func(c *Cluster) { c.Bootstrap.CA = other }, []bundle.EntryID{file + fileBootstrapCA}, true, "the API server CA (kube-apiserver-lb-signer of the node expires on 2045-01-01)"},
-		{"the pull secret", func(c *Cluster) { c.Mirrors = mirrored("a:2", "quay.io=mirror.example.com") }, []bundle.EntryID{file + hostsOfQuay}, true, "the pull secret"},
+		{"the pull secret", func(c *Cluster) { c.Mirrors = mirrored("a:2", "quay.io=mirror.example.com") }, []bundle.EntryID{file + hostsOfQuay, file + filePullCredentials}, true, "the pull secret"},
 		{"a mirror", func(c *Cluster) { c.Mirrors = mirrored("a:1", "quay.io=mirror.example.com,other.example.com") }, nil, false, ""},
-		{"the pull secret and a mirror", func(c *Cluster) { c.Mirrors = mirrored("a:2", "quay.io=other.example.com,mirror.example.com") }, []bundle.EntryID{file + hostsOfQuay}, false, "the pull secret"},
+		{"the pull secret and a mirror", func(c *Cluster) { c.Mirrors = mirrored("a:2", "quay.io=other.example.com,mirror.example.com") }, []bundle.EntryID{file + hostsOfQuay, file + filePullCredentials}, false, "the pull secret"},
 		{"both", func(c *Cluster) {
 			rotated(c)
 			c.Mirrors = mirrored("a:2", "quay.io=mirror.example.com")
-		}, []bundle.EntryID{file + hostsOfQuay, file + fileKubeletCA}, true, "the kubelet client CA (client-signer of the node expires on 2026-03-01) and the pull secret"},
+		}, []bundle.EntryID{file + hostsOfQuay, file + fileKubeletCA, file + filePullCredentials}, true, "the kubelet client CA (client-signer of the node expires on 2026-03-01) and the pull secret"},
 	} {
 		f := fleet(tt.change)
 		got, err := f.Urgent(has)
@@ -158,6 +158,7 @@ func hostsOf(t *testing.T, l bundle.Layer) *bundle.File {
 // TestNewCredentialsForTheMirrorsOfANode: a mirror that it does not have stays away, and the order of those that it has is kept.
 func TestNewCredentialsForTheMirrorsOfANode(t *testing.T) {
 	c := testCluster(bundle.PlatformNone)
+	c.Settings.PullSecret = PullSecretMirrorsOnly
 	render := func(in mirrors.Inputs) *Fleet {
 		c.Mirrors = in
 		f, findings, err := NewFleet(c, Options{Key: bundle.Key("k")})

@@ -15,6 +15,7 @@ const (
 	AllowNotRepresentable    = "AllowNotRepresentable"
 	AllowWidened             = "AllowWidened"
 	PullSecretEntryInvalid   = "PullSecretEntryInvalid"
+	PullSecretEntryWithheld  = "PullSecretEntryWithheld"
 	CredentialsNotUsed       = "CredentialsNotUsed"
 	NodeImageUnreachable     = "NodeImageUnreachable"
 	NodeImageNotMirrored     = "NodeImageNotMirrored"
@@ -36,6 +37,7 @@ func imageReasons() []Entry {
 		{AllowNotRepresentable, isWarning, "Windows nodes cannot follow an entry of allowedRegistries. Registries that only it allows are blocked; with `mirrors.partialNever: Open`, registries without mirrors and entries stay allowed.", "Name each allowed registry."},
 		{AllowWidened, isWarning, "An entry of allowedRegistries allows a part of a registry or one image; Windows nodes may use all of it.", "Nothing, if that is acceptable."},
 		{PullSecretEntryInvalid, isWarning, "An entry of the pull secret, or all of it, is invalid and skipped.", "Write the entry as `{\"auth\": \"<base64 of user:password>\"}`."},
+		{PullSecretEntryWithheld, isInfo, "An entry of the pull secret is for a registry that has mirrors. Windows kubelets do not get it, because containerd would send it to the mirrors too. Mirrors are used with their own entries.", "Nothing if Windows Pods find these images at the mirrors. Otherwise give the Pods an `imagePullSecret`; containerd sends that to the mirrors as well."},
 		{CredentialsNotUsed, isWarning, "An entry of the pull secret is not used: containerd has one set of credentials for each endpoint.", "Use one account that may read all mirrors of the endpoint."},
 		{NodeImageUnreachable, errorOrWarning, "The pause image cannot be pulled from anywhere, so no Pod can start. Error for `wmco validate`, golden folders, and `wmco diff` in a change that adds it; warning for the operator, which [holds the change](held-changes.md) until it is confirmed.", "Allow or mirror its registry, or set `pauseImage` in windows-machine-config."},
 		{NodeImageNotMirrored, isInfo, "The cluster has mirrors, but none has the pause image, which disconnected nodes need to start Pods.", "Mirror the image with an ImageTagMirrorSet, or set `pauseImage` to a digest that an ImageDigestMirrorSet covers."},

@@ -13,8 +13,10 @@ import (
 // Result is the hosts files of a cluster, and the findings about its inputs.
 type Result struct {
 	// Files are by host.
-	Files    []HostsFile
-	Findings bundle.Findings
+	Files []HostsFile
+	// KubeletCredentials are the entries of the pull secret that kubelets get, by key; none without Options.PullSecretOnNodes.
+	KubeletCredentials []KubeletCredential
+	Findings           bundle.Findings
 }
 
 // Build makes the hosts files. With findings of severity error there are none.
@@ -30,8 +32,12 @@ func Build(in Inputs, o Options) Result {
 	b.findings = append(b.findings, findings...)
 	b.addChains()
 	b.addScopes()
-	files := b.buildFiles()
-	return Result{Files: files, Findings: b.findings.Sorted()}
+	r := Result{Files: b.buildFiles()}
+	if o.PullSecretOnNodes {
+		r.KubeletCredentials = b.kubeletCredentials(r.Files)
+	}
+	r.Findings = b.findings.Sorted()
+	return r
 }
 
 // builder collects the configuration of each registry host.

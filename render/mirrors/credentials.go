@@ -14,8 +14,9 @@ import (
 	"wmco/bundle/reason"
 )
 
-// credential is one entry of the pull secret: a key host[/path] and the value of an Authorization header.
+// credential is one entry of the pull secret: its name, the same as a key host[/path], and the value of an Authorization header.
 type credential struct {
+	name   string
 	key    string
 	header bundle.Secret
 }
@@ -57,7 +58,7 @@ func (in Inputs) parseCredentials() ([]credential, bundle.Findings) {
 			)
 			continue
 		}
-		list = append(list, credential{key: credentialKey(key), header: header})
+		list = append(list, credential{name: key, key: credentialKey(key), header: header})
 	}
 	return list, findings
 }

@@ -68,6 +68,8 @@ type Options struct {
 	PartialNever PartialNever
 	// PauseImage is the image that every node pulls.
 	PauseImage string
+	// PullSecretOnNodes gives kubelets the entries of the pull secret that reach no mirror.
+	PullSecretOnNodes bool
 }
 
 // Inputs is all that the hosts files of a cluster depend on.

@@ -71,6 +71,7 @@ func All() []Consumer {
 		},
 		{Name: "pinned-images", Patterns: []string{"k/pinned-images.json"}, check: checkPinnedImages},
 		{Name: "pinned-credentials", Patterns: []string{"k/pinned-images-credentials.json"}, check: checkPinnedCredentials},
+		{Name: "pull-credentials", Patterns: []string{"var/lib/kubelet/config.json"}, check: checkPullCredentials},
 		{Name: "private-key", Patterns: []string{"k/tls/certs/tls.key"}, check: checkKey},
 	}
 }

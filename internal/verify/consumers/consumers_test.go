@@ -101,6 +101,8 @@ func TestFaultsAreRefused(t *testing.T) {
 		"private-key-in-clear":         "must be masked",
 		"pinned-credentials-in-clear":  "credentials must be masked",
 		"pinned-credentials-no-digest": "containerd would pull registry.example.com/windows/base:ltsc2022",
+		"pull-credentials-in-clear":    "credentials must be masked",
+		"pull-credentials-unknown":     `unknown field "credsStore"`,
 		"pinned-images-no-digest":      "containerd would pull registry.example.com/windows/base:ltsc2022",
 		"pinned-images-no-registry":    "containerd would pull docker.io/windows/base@sha256:",
 	}
