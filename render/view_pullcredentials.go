@@ -29,6 +29,7 @@ func (e *emitter) pullCredentialEntries() {
 	}
 	e.addContent(r, r.Name, content)
 	e.addCauses(r, r.Name)
+	e.causedBy(r, r.Name, e.hosts.KubeletCauses)
 }
 
 // pullCredentials returns the file as kubelets read it (k8s.io/kubernetes pkg/credentialprovider, DockerConfigJSON). One entry that is not base64 of

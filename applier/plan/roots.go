@@ -31,7 +31,7 @@ func managedRoots() []string { return []string{ProgramRoot, `C:\var\log`, `C:\va
 const KubeletKeys = `C:\var\lib\kubelet\pki`
 
 // RuntimeFolder is where containerd, the service of the name RuntimeService, keeps images, and programs that it finds before others. It takes the folder as it
-// is (github.com/containerd/containerd, cmd/containerd/server, CreateTopLevelDirectories), and in C:\ProgramData every user may make one.
+// is (github.com/containerd/containerd/v2/cmd/containerd/server, CreateTopLevelDirectories), and in C:\ProgramData every user may make one.
 const (
 	RuntimeService = "containerd"
 	RuntimeFolder  = `C:\ProgramData\containerd`

@@ -16,6 +16,8 @@ type Result struct {
 	Files []HostsFile
 	// KubeletCredentials are the entries of the pull secret that kubelets get, by key; none without Options.PullSecretOnNodes.
 	KubeletCredentials []KubeletCredential
+	// KubeletCauses are the objects with the mirrors because of which kubelets lack entries.
+	KubeletCauses []bundle.Ref
 	Findings           bundle.Findings
 }
 
@@ -34,7 +36,7 @@ func Build(in Inputs, o Options) Result {
 	b.addScopes()
 	r := Result{Files: b.buildFiles()}
 	if o.PullSecretOnNodes {
-		r.KubeletCredentials = b.kubeletCredentials(r.Files)
+		r.KubeletCredentials, r.KubeletCauses = b.kubeletCredentials(r.Files)
 	}
 	r.Findings = b.findings.Sorted()
 	return r

@@ -24,24 +24,26 @@ const notARegistry = "cloud.openshift.com"
 
 // kubeletCredentials returns the entries of the pull secret that kubelets may have. containerd sends what the kubelet gives it for an image to every
 // endpoint of the image's registry that asks (containerd internal/cri/server/images, ParseAuth), so entries of registries with mirrors are left out.
-func (b *builder) kubeletCredentials(files []HostsFile) []KubeletCredential {
-	var list []KubeletCredential
+func (b *builder) kubeletCredentials(files []HostsFile) (list []KubeletCredential, causes []bundle.Ref) {
 	for _, c := range b.credentials {
 		host, ok := kubeletHost(c.name)
 		if !ok || host == notARegistry {
 			continue
 		}
 		if source, mirror := mirrorOf(files, host); mirror != "" {
+			for _, ref := range source.Causes {
+				causes = appendNew(causes, ref)
+			}
 			b.addInfo(reason.PullSecretEntryWithheld, bundle.Finding{
 				Object: b.in.PullSecretRef, Field: fmt.Sprintf("auths[%q]", shownKey(c.name)),
-				Message: fmt.Sprintf("is not given to kubelets of Windows nodes: containerd would also send it to %s, a mirror of %s", mirror, source),
+				Message: fmt.Sprintf("is not given to kubelets of Windows nodes: containerd would also send it to %s, a mirror of %s", mirror, source.Host),
 				Fix:     "nothing if Pods on Windows nodes find these images at the mirrors; otherwise give the Pods an imagePullSecret, which containerd sends to the mirrors as well",
 			})
 			continue
 		}
 		list = append(list, KubeletCredential{Key: c.name, Auth: bundle.NewSecret(strings.TrimPrefix(c.header.Reveal(), "Basic "))})
 	}
-	return list
+	return list, causes
 }
 
 // kubeletHost returns the host and port for which a kubelet uses an entry, with the wildcards in it; false for an entry that it ignores
@@ -59,7 +61,7 @@ func kubeletHost(key string) (string, bool) {
 
 // mirrorOf returns the first registry that the host of an entry matches and that has a mirror on another host, with that host; empty for none. The file for
 // all other registries has no mirrors: it blocks.
-func mirrorOf(files []HostsFile, host string) (source, mirror string) {
+func mirrorOf(files []HostsFile, host string) (source HostsFile, mirror string) {
 	for _, f := range files {
 		own := hubName(f.Host)
 		if f.Host == DefaultHost || !matchesHost(host, own) && !matchesHost(host, f.Host) {
@@ -68,11 +70,11 @@ func mirrorOf(files []HostsFile, host string) (source, mirror string) {
 		for _, e := range append(slices.Clone(f.Hosts), f.Server) {
 			u, err := url.Parse(e.URL)
 			if err != nil || u.Host != "" && hubName(u.Host) != own {
-				return f.Host, u.Host
+				return f, u.Host
 			}
 		}
 	}
-	return "", ""
+	return HostsFile{}, ""
 }
 
 // matchesHost reports whether a kubelet uses an entry for a registry: the ports are equal, and each part of the entry's host name matches that of the
