@@ -18,7 +18,7 @@ type Result struct {
 	KubeletCredentials []KubeletCredential
 	// KubeletCauses are the objects with the mirrors because of which kubelets lack entries.
 	KubeletCauses []bundle.Ref
-	Findings           bundle.Findings
+	Findings      bundle.Findings
 }
 
 // Build makes the hosts files. With findings of severity error there are none.
