@@ -206,6 +206,16 @@ func (rm *remover) recordRemoval(ctx context.Context, node *corev1.Node, r recor
 	}
 }
 
+// drainProgress is how far the node of a removed entry is drained.
+func drainProgress(left drain.Left) configure.Progress {
+	p := configure.Progress{State: configure.StateWaiting, Reason: reasonDraining,
+		Message: "draining the node, its entry was removed: " + left.String(), Again: configure.AgainDrain}
+	if len(left.Blocked) > 0 {
+		p.Reason = configure.ReasonDrainBlocked
+	}
+	return p
+}
+
 // continueRemoval does the next step of a removal: cordon, drain, clean up, delete the Node, forget the host. Each can
 // be repeated. Whom to reach is in the record alone: the Node may say anything.
 func (rm *remover) continueRemoval(ctx context.Context, node *corev1.Node,
@@ -222,12 +232,7 @@ func (rm *remover) continueRemoval(ctx context.Context, node *corev1.Node,
 	if windowsnode.Decode(*node).IsReady() {
 		left, err := drain.Drainer{Client: rm.drainer.Client, GiveUp: giveUpPods}.EvictOnce(ctx, node.Name)
 		if err != nil || !left.IsEmpty() {
-			p := configure.Progress{State: configure.StateWaiting, Reason: reasonDraining,
-				Message: "draining the node, its entry was removed: " + left.String(), Again: configure.AgainDrain}
-			if len(left.Blocked) > 0 {
-				p.Reason = configure.ReasonDrainBlocked
-			}
-			return p, err
+			return drainProgress(left), err
 		}
 	}
 	// What cannot be undone is not decided by a cache.

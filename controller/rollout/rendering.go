@@ -178,11 +178,15 @@ func (r *renderer) renderJoined(ctx context.Context) (rendering, error) {
 		}
 		result.wanted[i] = w
 	}
+	r.logRefused(result)
+	return result, nil
+}
+
+func (r *renderer) logRefused(result rendering) {
 	for _, n := range result.refused {
 		r.log.Info("the bundle of a node is refused, what is published for it stays", "node", n.name, "reason",
 			n.Reason, "message", findingSentence(n.Finding))
 	}
-	return result, nil
 }
 
 // dropProvenance drops the provenance of bundles, which takes much memory for many nodes. Nodes that keep what is

@@ -167,17 +167,24 @@ func (n Node) Bundle(t testing.TB) bundle.Bundle {
 	if n.HostName != "" {
 		own.HostName = bundle.HostName{Name: n.HostName, Impact: bundle.ImpactReboot}
 	}
-	for _, line := range n.Keys {
-		fingerprint, err := bundle.Fingerprint(line)
-		if err != nil {
-			t.Fatal(err)
-		}
-		own.AuthorizedKeys = append(own.AuthorizedKeys, bundle.AuthorizedKey{Fingerprint: fingerprint, Line: line, Impact: bundle.ImpactNone})
-	}
+	own.AuthorizedKeys = authorizedKeys(t, n.Keys)
 	b := bundle.Bundle{Cluster: c, Node: own}
 	b.Cluster.Normalize()
 	b.Node.Normalize()
 	return b
+}
+
+func authorizedKeys(t testing.TB, lines []string) []bundle.AuthorizedKey {
+	t.Helper()
+	var keys []bundle.AuthorizedKey
+	for _, line := range lines {
+		fingerprint, err := bundle.Fingerprint(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, bundle.AuthorizedKey{Fingerprint: fingerprint, Line: line, Impact: bundle.ImpactNone})
+	}
+	return keys
 }
 
 // programs are the contents of the executables, by path.
