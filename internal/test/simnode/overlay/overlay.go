@@ -84,7 +84,7 @@ func parseFlags(argv []string) (flags, error) {
 	set.StringVar(&f.server, "k8s-apiserver", "", "")
 	set.StringVar(&f.ca, "k8s-cacert", "", "")
 	set.Bool("windows-service", false, "")
-	for _, name := range []string{"logfile", "logfile-maxage", "logfile-maxbackups", "logfile-maxsize", "loglevel", "hybrid-overlay-vxlan-port"} {
+	for _, name := range []string{"config-file", "logfile", "logfile-maxage", "logfile-maxbackups", "logfile-maxsize", "loglevel", "hybrid-overlay-vxlan-port"} {
 		set.String(name, "", "")
 	}
 	if err := set.Parse(argv[1:]); err != nil {
