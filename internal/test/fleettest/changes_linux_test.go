@@ -104,7 +104,10 @@ func begun() map[string]int {
 	return map[string]int{"patch nodes/status": 2 * size, "create events": size}
 }
 
-const registries = `C:\k\containerd\registries\`
+const (
+	registries      = `C:\k\containerd\registries\`
+	pullCredentials = `C:\var\lib\kubelet\config.json`
+)
 
 // mirrorChanges change files that containerd reads on every pull.
 func mirrorChanges() []change {
@@ -117,7 +120,8 @@ func mirrorChanges() []change {
 			},
 			want: effects{
 				Operator: publishedAll(), Agents: reported(),
-				Node: nodeEffects{Files: []string{`make ` + registries + `quay.io`, `write ` + registries + `quay.io\hosts.toml`}},
+				// Kubelets lose the entry of a registry that has a mirror.
+				Node: nodeEffects{Files: []string{`make ` + registries + `quay.io`, `write ` + registries + `quay.io\hosts.toml`, `write ` + pullCredentials}},
 			},
 			see: hasText(registries+`quay.io\hosts.toml`, "mirror.example.com:5000"),
 		},
@@ -142,7 +146,7 @@ func mirrorChanges() []change {
 			// One registry has gained credentials, the other one has lost them.
 			want: effects{
 				Operator: publishedAll(), Agents: reported(),
-				Node: nodeEffects{Files: []string{`write ` + registries + `mcr.microsoft.com\hosts.toml`, `write ` + registries + `quay.io\hosts.toml`}},
+				Node: nodeEffects{Files: []string{`write ` + registries + `mcr.microsoft.com\hosts.toml`, `write ` + registries + `quay.io\hosts.toml`, `write ` + pullCredentials}},
 			},
 			see: hasText(registries+`mcr.microsoft.com\hosts.toml`, "bmV3LXVzZXI6bmV3LXBhc3N3b3Jk"),
 		},
