@@ -17,7 +17,7 @@ func TestKubeletsUseEntriesAsTheTableSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close() //nolint:errcheck // it is only read
+	defer file.Close()
 	yes, lines := 0, bufio.NewScanner(file)
 	for lines.Scan() {
 		words := strings.Fields(lines.Text())
