@@ -39,7 +39,7 @@ func (o *Observer) Watch(ctx context.Context, config *rest.Config) error {
 	for _, k := range []kind{
 		{cache.NewFilteredListWatchFromClient(core, "nodes", "", windows), o.seeNodes, o.seeNodeEvent},
 		{cache.NewFilteredListWatchFromClient(core, "pods", metav1.NamespaceDefault, all), o.seePods, o.seePodEvent},
-		{cache.NewFilteredListWatchFromClient(events, "events", "", all), func(runtime.Object) {}, o.searchEvent}, // listed ones were seen, or are seen again
+		{cache.NewFilteredListWatchFromClient(events, "events", "", all), o.searchEvents, o.searchEvent},
 	} {
 		version, err := k.list(ctx)
 		if err != nil {
@@ -107,6 +107,14 @@ func (o *Observer) seePods(list runtime.Object) {
 func (o *Observer) seePodEvent(e watch.Event) {
 	if p, ok := e.Object.(*corev1.Pod); ok {
 		o.seePod(*p)
+	}
+}
+
+func (o *Observer) searchEvents(list runtime.Object) {
+	if l, ok := list.(*eventsv1.EventList); ok {
+		for _, x := range l.Items {
+			o.SearchText("an Event "+x.Reason, x.Note)
+		}
 	}
 }
 
