@@ -96,7 +96,7 @@ func (c cleanup) checkAllKnown(p plan.Plan, observed plan.Observed) error {
 	return errors.Join(errs...)
 }
 
-// doSteps does what it can and returns what failed: one file that somebody keeps open does not stop the rest.
+// doSteps does what it can and returns what failed: one file that another program keeps open does not stop the rest.
 func (c cleanup) doSteps(ctx context.Context, p plan.Plan) error {
 	var errs []error
 	for _, s := range p.Steps {

@@ -70,7 +70,7 @@ func (c *confirmation) poll(ctx context.Context, ask func(context.Context) error
 
 var errUnconfirmed = errors.New("not confirmed in time")
 
-// leastWait is how long a confirmer is asked whose deadline passed while nobody could ask it.
+// leastWait is how long a confirmer is asked whose deadline passed while it could not be asked.
 const leastWait = 30 * time.Second
 
 // confirmedDigest returns the digest that the caller confirmed, by Confirm in another process.

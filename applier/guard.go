@@ -65,7 +65,7 @@ func (e *Engine) handingOver(ctx context.Context) (records.Phase, time.Duration,
 // guardLock is how long the guard waits for another run.
 const guardLock = time.Minute
 
-// restoreAgent rolls back, unless somebody else has ended the run meanwhile, and starts the agent.
+// restoreAgent rolls back, unless another process has ended the run, and starts the agent.
 func (e *Engine) restoreAgent(ctx context.Context, agent string, why error) (Outcome, error) {
 	r := newRun(e, Options{LockWait: guardLock})
 	r.repairs = true
@@ -73,7 +73,7 @@ func (e *Engine) restoreAgent(ctx context.Context, agent string, why error) (Out
 		if err := r.openRecords(ctx); err != nil {
 			return err
 		}
-		switch r.records.Journal.Phase { //nolint:exhaustive // somebody else has gone on
+		switch r.records.Journal.Phase { //nolint:exhaustive // another process has gone on
 		case records.PhaseHandover, records.PhaseRollback:
 			r.rollback.guards = true
 			return r.rollback.undo(ctx, why)

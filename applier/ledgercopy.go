@@ -45,7 +45,7 @@ type copiedEntry struct {
 // nothing is done. Its error is a *LockedError if a run is changing the host.
 //
 // Administrators and SYSTEM alone can read the copy. The kubelet, which runs as SYSTEM, serves what is below its folder
-// of logs. Host.Write has a new file take the place of the old one, so nobody reads half of one. While the kubelet
+// of logs. Host.Write has a new file take the place of the old one, so no reader gets half of one. While the kubelet
 // reads the old one, which Go opens without FILE_SHARE_DELETE, Windows refuses that, and after a second of retries the
 // error is a *FileError: try again later.
 func (e *Engine) CopyLedger(ctx context.Context, path string) (err error) {

@@ -54,7 +54,7 @@ func (r *run) lockAndQuarantine(ctx context.Context) (release func() error, err 
 	var moved []string
 	if slices.Contains(bad, plan.StateFolder) {
 		if r.options.DryRun {
-			return func() error { return nil }, nil // nobody of ours has its lock there
+			return func() error { return nil }, nil // no process of ours has its lock there
 		}
 		// The lock makes the next one, unless its maker does so before: then the lock is refused.
 		beside, err := records.MoveBeside(ctx, r.engine.Host, plan.StateFolder, r.engine.Clock.Now())

@@ -25,7 +25,7 @@ func (q quarantine) setAside(ctx context.Context, path string) error {
 	return nil
 }
 
-// claimRoots sets aside the roots that somebody else made before us: whoever owns a folder can put programs beside
+// claimRoots sets aside the roots that another user made before us: whoever owns a folder can put programs beside
 // ours, and change the access that we give it. On a host with a ledger they are ours, and the plan gives them their
 // access again.
 func (q quarantine) claimRoots(ctx context.Context, r *records.Records) error {
@@ -134,7 +134,7 @@ func (q quarantine) makeFolder(ctx context.Context, r *records.Records, path str
 	return q.host.MakeDirectory(ctx, path, access)
 }
 
-// setAsideInside sets aside what is somebody else's in a folder and in the folders below.
+// setAsideInside sets aside what belongs to others in a folder and in the folders below.
 func (q quarantine) setAsideInside(ctx context.Context, r *records.Records, before plan.Observed, f plan.FileInfo) error {
 	inside, err := q.host.List(ctx, f.Path)
 	if err != nil {

@@ -42,7 +42,7 @@ type Kind struct {
 	LastStays bool
 	// Permanent settings stay when they are no longer wanted: undoing one costs a reboot and helps nobody.
 	Permanent bool
-	// Shared settings may belong to somebody else when they were on the host before us: those stay when we no longer
+	// Shared settings may belong to others when they were on the host before us: those stay when we no longer
 	// want them.
 	Shared bool
 }

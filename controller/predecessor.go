@@ -37,7 +37,7 @@ func startError(doing string, err error) error {
 const askAgain = 5 * time.Second
 
 // awaitPredecessor returns when no Pod of the existing operator works for the cluster. Nothing is written before.
-// Meanwhile the process is alive and not ready.
+// Until then the process is alive and not ready.
 func awaitPredecessor(ctx context.Context, o Options) error {
 	c, err := kubernetes.NewForConfig(o.Config)
 	if err != nil {

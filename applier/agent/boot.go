@@ -32,7 +32,7 @@ func (a *Agent) recallBoots(ctx context.Context) {
 	a.booter.done = done
 }
 
-// bootOnRequest boots the host once for a request. It is the last of a step, so that what the agent has to say is said.
+// bootOnRequest boots the host once for a request. It is the last of a step, so that the agent has reported before.
 // What the Node says beside the signed annotation counts for nothing.
 func (a *Agent) bootOnRequest(ctx context.Context, n Node) {
 	b, f := &a.booter, &a.follower

@@ -42,7 +42,7 @@ const (
 	// cloudPoll and cloudSlow are the first and the longest time between two questions for a certificate that was
 	// requested.
 	cloudPoll, cloudSlow = 2 * time.Second, time.Minute
-	// cloudPatience is when a request that nobody approves is given up for another one: the cluster removes it after a
+	// cloudPatience is when a request without approval is given up for another one: the cluster removes it after a
 	// day.
 	cloudPatience = 12 * time.Hour
 	// cloudRetry is the pause after a request that was denied.

@@ -97,7 +97,7 @@ func (kubeletError) BlamedService() string { return linkKubelet }
 // change that can be the reason is not.
 //
 // It begins when all services run again. A sign of life counts if it is another one than the first that is seen: that
-// one may be from before the change. Times are not compared, as the clock may be set meanwhile.
+// one may be from before the change. Times are not compared, as the clock may be set in between.
 func (c confirmation) awaitConfirmation(ctx context.Context) error {
 	var first time.Time
 	seen := false

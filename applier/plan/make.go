@@ -229,7 +229,7 @@ func (p *planner) planContents() {
 	}
 }
 
-// readByRunning reports whether a running service reads the path. A change of a file that nobody has read costs
+// readByRunning reports whether a running service reads the path. A change of a file that no service has read costs
 // nothing.
 func (p *planner) readByRunning(path string) bool {
 	key := bundle.FoldPath(path)

@@ -135,7 +135,7 @@ func (c *Client) WithTransport(t Transport) *Client {
 	return &other
 }
 
-// Observing returns a client that copies nothing to hosts, as one of NewObserver, and begins to know them anew: for
+// Observing returns a client that copies nothing to hosts, as one of NewObserver, and begins to know them again: for
 // targets that are asked once. Nothing of them is kept when it is dropped.
 func (c *Client) Observing() *Client {
 	other := *c

@@ -12,7 +12,7 @@ import (
 )
 
 // registersWithin is how long a kubelet that has its certificate may take to register its Node. It tries that every few
-// seconds until it succeeds, and then not again before it is started anew (k8s.io/kubernetes/pkg/kubelet,
+// seconds until it succeeds, and then not again before it is restarted (k8s.io/kubernetes/pkg/kubelet,
 // registerWithAPIServer): if the Node is not there, it was deleted, or etcd was restored to before it.
 const registersWithin = 2 * time.Minute
 

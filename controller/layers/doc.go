@@ -5,5 +5,5 @@
 // It tells no node of a bundle: that is a step of the rollout (controller/rollout/steps), after every part of it can be
 // read. Layers are immutable and named by their content: a node never sees half of one. The package keeps nothing
 // between calls: what is wanted and what is there decide. It never reads what is in a Secret, except to find one that
-// somebody replaced.
+// another client replaced.
 package layers

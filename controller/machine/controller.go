@@ -149,7 +149,7 @@ func (m *Machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 }
 
 // joinMachine does the next steps for the host of a Machine. One that is recorded as a Node which has joined needs no
-// inputs. A Machine that machine-api has found a Node for is never replaced, although nobody knows for sure that it is
+// inputs. A Machine that machine-api has found a Node for is never replaced, although it is not certain that it is
 // its own.
 func (m *Machines) joinMachine(ctx context.Context, machine *machinev1beta1.Machine) (configure.Progress, error) {
 	records, _, err := m.Joiner.Login.Records.CachedRecords(ctx)

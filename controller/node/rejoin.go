@@ -108,7 +108,7 @@ func (re *rejoiner) findExpired(ctx context.Context, node *corev1.Node) (reconci
 }
 
 // hostOf returns the host of a node, and what events about it are about: nil where the host is not asked, because
-// nobody manages it, it is about to go, or an administrator keeps it as it is.
+// nothing manages it, it is about to go, or an administrator keeps it as it is.
 func (re *rejoiner) hostOf(ctx context.Context, node *corev1.Node) (h configure.Host, about runtime.Object, err error) {
 	if _, paused := node.Annotations[published.PausedAnnotation]; paused || node.DeletionTimestamp != nil {
 		return configure.Host{}, nil, nil

@@ -16,7 +16,7 @@ import (
 )
 
 // keeper finds what nodes get that wait for the executables of this operator: what is published for them, with what
-// changes without executables (render.Keep). So a mirror change reaches a host that nobody can copy executables to.
+// changes without executables (render.Keep). So a mirror change reaches a host to which no executables can be copied.
 type keeper struct {
 	cache *layers.Cache
 	// told returns what this operator has told a Node. What others have written there is ignored.

@@ -86,7 +86,7 @@ type renderer struct {
 	unjoined Unjoined
 	// login knows the key with which the operator logs in; nil where it reaches no hosts.
 	login LoginKey
-	// executables chooses those of the operator for a version of Kubernetes, nil where nobody copies them. keeper is
+	// executables chooses those of the operator for a version of Kubernetes, nil where none are copied. keeper is
 	// for nodes that do not have them yet.
 	executables func(kubernetes string) bundle.Digest
 	keeper      *keeper

@@ -47,7 +47,7 @@ func (f Files) Lock(ctx context.Context, owner string) (release func() error, er
 // errRemoval is why the lock file or its folder may not open.
 var errRemoval = errors.New("its last owner may be removing it")
 
-// removalErrors are the errors for files and folders that are removed and created again meanwhile. Wine returns the
+// removalErrors are the errors for files and folders that are removed and created again in between. Wine returns the
 // last one if a descriptor grows between the call for its size and the call for it.
 var removalErrors = []error{windows.ERROR_ACCESS_DENIED, windows.ERROR_SHARING_VIOLATION, windows.ERROR_INSUFFICIENT_BUFFER}
 
@@ -131,7 +131,7 @@ func isRemoved(file *os.File) bool {
 // unlockFile unlocks before it closes: Windows unlocks a closed file with a delay
 // (learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-lockfileex). If the folder has nothing else, unlock removes
 // the lock file and the folder, so that a cleanup leaves nothing. It removes the file while it is locked, so that
-// nobody locks a file that is being removed.
+// no program locks a file that is being removed.
 func unlockFile(file *os.File) error {
 	inside, err := os.ReadDir(plan.StateFolder)
 	alone := err == nil && len(inside) == 1

@@ -62,7 +62,7 @@ func checkNoLink(file windows.Handle, path string) error {
 	return nil
 }
 
-// folder is an open folder. It is not shared for deletion: while it is open, nobody can remove, rename or replace it or
+// folder is an open folder. It is not shared for deletion: while it is open, no process can remove, rename or replace it or
 // the folders above it.
 type folder struct{ handle windows.Handle }
 

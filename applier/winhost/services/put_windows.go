@@ -161,7 +161,7 @@ func (s service) setEnvironment(variables []string) error {
 	})
 }
 
-// closedKey gives SYSTEM and Administrators full access to a key and those below it, and nobody else any. The service
+// closedKey gives SYSTEM and Administrators full access to a key and those below it, and no others. The service
 // control manager runs as SYSTEM.
 const closedKey = "D:P(A;CI;KA;;;SY)(A;CI;KA;;;BA)"
 

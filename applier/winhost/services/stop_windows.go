@@ -74,7 +74,7 @@ func (s service) endProcesses(ctx context.Context, processes *group, limits Limi
 // askToStop sends the stop and waits until the service reports that it has stopped. A service that is starting accepts
 // no control until it runs (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-controlservice).
 //
-// Each process is asked once: package svc of golang.org/x/sys passes controls through a channel that nobody reads once
+// Each process is asked once: package svc of golang.org/x/sys passes controls through a channel that is not read once
 // the service has ended, so a program in Go that gets a second stop at that moment never exits.
 func (s service) askToStop(ctx context.Context, limits Limits) error {
 	var last windows.SERVICE_STATUS_PROCESS

@@ -4,7 +4,7 @@
 //	name --OpenPGP, passphrase: the text of private-key.pem--> armor --first and last line left out, one line--> annotation
 //
 // The name needs no secrecy: windows-instances has it in plain text. The annotation is written by nodes too, so it is
-// never a reason to log in as somebody; it is read for instances that are no longer in windows-instances, to clean them
+// never a reason to log in; it is read for instances that are no longer in windows-instances, to clean them
 // up.
 package username
 

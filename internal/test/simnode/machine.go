@@ -205,7 +205,7 @@ func (m *Machine) Name() string {
 	return name
 }
 
-// look reads the state. Reading fails only if the folder is gone.
+// look reads the state. Reading fails only if the folder is missing.
 func (m *Machine) look(read func(*simulation.State)) {
 	if err := m.Host.Look(m.ctx, read); err != nil && m.ctx.Err() == nil {
 		m.log.Error("reading the state of the host", "error", err)

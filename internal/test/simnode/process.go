@@ -142,7 +142,7 @@ func (m *Machine) appendLog(p *process, change func(*simulation.Live)) {
 	})
 }
 
-// editState changes the state. Writing fails only if the folder is gone.
+// editState changes the state. Writing fails only if the folder is missing.
 func (m *Machine) editState(change func(*simulation.State)) {
 	if err := m.Host.Edit(m.ctx, change); err != nil && m.ctx.Err() == nil {
 		m.log.Error("writing the state of the host", "error", err)

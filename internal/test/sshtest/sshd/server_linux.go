@@ -204,7 +204,7 @@ func (s *Server) Stop() {
 	if s.process == nil {
 		return
 	}
-	// It may have ended. Otherwise it accepts nobody from here on, and is the parent of its sessions until they are
+	// It may have ended. Otherwise it accepts no connection from here on, and is the parent of its sessions until they are
 	// found.
 	_ = syscall.Kill(-s.process.Process.Pid, syscall.SIGSTOP)
 	for _, pid := range listDescendants(s.process.Process.Pid) {
