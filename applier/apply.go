@@ -28,7 +28,7 @@ func (e *Engine) Apply(ctx context.Context, m bundle.Manifest, from ContentSourc
 			return run.convergeHost(ctx, record)
 		})
 	}
-	return run.end(m.Digest, err)
+	return run.endRun(m.Digest, err)
 }
 
 // dryRun plans and reports the plan.
@@ -54,7 +54,7 @@ func (r *run) previewPlan(ctx context.Context, record records.BundleRecord) erro
 	r.progress.result, r.progress.pending = ResultPlanned, p.Pending
 	r.progress.showPlan(p, record.Manifest.Digest, r.records.Notes)
 	for _, s := range p.Steps {
-		r.progress.emit(Event{Event: EventAction, Action: &s.Action, Total: r.progress.total})
+		r.progress.sendEvent(Event{Event: EventAction, Action: &s.Action, Total: r.progress.total})
 	}
 	if err := r.checkAllowed(p); err != nil {
 		return err
@@ -129,7 +129,7 @@ func (r *run) confirmHandover(ctx context.Context, d bundle.Digest) error {
 		ask = r.options.Resume(j.Confirmer)
 	}
 	if ask != nil {
-		if err := r.confirmation.poll(ctx, ask, max(j.Waiting.Limit, leastWait)); err != nil {
+		if err := r.confirmation.pollConfirmer(ctx, ask, max(j.Waiting.Limit, leastWait)); err != nil {
 			return &PartialError{Err: fmt.Errorf("the new node agent waits for its confirmation: %w", err)}
 		}
 	}
@@ -149,16 +149,16 @@ func (r *run) changeToTarget(ctx context.Context, record records.BundleRecord, p
 		return err
 	}
 	if err := r.changeHost(ctx, steps, swap, r.observed); err != nil {
-		return r.rollback.undo(ctx, err)
+		return r.rollback.undoRun(ctx, err)
 	}
 	if p.Reboot {
 		return r.awaitBoot(ctx)
 	}
 	if err := r.health.awaitStarted(ctx, t, r.records.Journal.Starts); err != nil {
-		return r.rollback.undo(ctx, err)
+		return r.rollback.undoRun(ctx, err)
 	}
-	if err := r.confirmation.await(ctx, r.confirmationSource()); err != nil {
-		return r.rollback.undo(ctx, err)
+	if err := r.confirmation.awaitConfirmer(ctx, r.confirmationSource()); err != nil {
+		return r.rollback.undoRun(ctx, err)
 	}
 	sweepAfter(ctx, r.engine.Host, p)
 	if swap == nil {
@@ -166,7 +166,7 @@ func (r *run) changeToTarget(ctx context.Context, record records.BundleRecord, p
 		return nil
 	}
 	if err := r.exchange.handOver(ctx, *swap); err != nil {
-		return r.rollback.undo(ctx, err)
+		return r.rollback.undoRun(ctx, err)
 	}
 	r.progress.result, r.records.Applying = ResultHandedOver, false
 	return nil

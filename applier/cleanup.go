@@ -15,7 +15,7 @@ import (
 // interrupted cleanup starts over.
 func (e *Engine) Cleanup(ctx context.Context, o Options) (Outcome, error) {
 	r := newRun(e, o)
-	return r.end("", r.whileLocked(ctx, func() error { return r.cleanupHost(ctx) }))
+	return r.endRun("", r.whileLocked(ctx, func() error { return r.cleanupHost(ctx) }))
 }
 
 // cleanup removes what is managed.

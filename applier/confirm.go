@@ -24,8 +24,8 @@ type confirmation struct {
 	agreed bool
 }
 
-// await waits until the run is confirmed; where ask is nil, it needs no confirmation or nothing here can ask for it.
-func (c *confirmation) await(ctx context.Context, ask func(context.Context) error) error {
+// awaitConfirmer waits until the run is confirmed; where ask is nil, it needs no confirmation or nothing here can ask for it.
+func (c *confirmation) awaitConfirmer(ctx context.Context, ask func(context.Context) error) error {
 	if ask == nil || c.agreed {
 		return nil
 	}
@@ -38,13 +38,13 @@ func (c *confirmation) await(ctx context.Context, ask func(context.Context) erro
 	if err := c.records.WriteJournal(ctx, j); err != nil {
 		return err
 	}
-	return c.poll(ctx, ask, j.Waiting.Limit)
+	return c.pollConfirmer(ctx, ask, j.Waiting.Limit)
 }
 
-// poll asks for the confirmation until its time is up.
-func (c *confirmation) poll(ctx context.Context, ask func(context.Context) error, within time.Duration) error {
+// pollConfirmer asks for the confirmation until its time is up.
+func (c *confirmation) pollConfirmer(ctx context.Context, ask func(context.Context) error, within time.Duration) error {
 	j := c.records.Journal
-	c.progress.emit(Event{Event: EventConfirm, Bundle: j.Bundle.Manifest.Digest, Message: "waiting for confirmation"})
+	c.progress.sendEvent(Event{Event: EventConfirm, Bundle: j.Bundle.Manifest.Digest, Message: "waiting for confirmation"})
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	late := c.clock.After(within)

@@ -123,7 +123,7 @@ func (w *repairing) skipEntry(id bundle.EntryID, why error) {
 	w.circumstances.Skip[id] = true
 	if w.failed[id] == nil {
 		w.failed[id] = why
-		w.run.progress.note(fmt.Sprintf("%s is not repaired: %v", id, why))
+		w.run.progress.addNote(fmt.Sprintf("%s is not repaired: %v", id, why))
 	}
 }
 

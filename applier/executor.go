@@ -195,7 +195,7 @@ func (x *executor) applySetting(ctx context.Context, s plan.Step) error {
 		x.records.Journal.Stale.Networks = slices.DeleteFunc(x.records.Journal.Stale.Networks, func(n string) bool { return n == setting.Name })
 	}
 	if errors.Is(err, ErrNoSetting) {
-		x.progress.note(fmt.Sprintf("%s: %v", s.Entry, err))
+		x.progress.addNote(fmt.Sprintf("%s: %v", s.Entry, err))
 		return nil
 	}
 	if err == nil && setting.Present && s.Impact == bundle.ImpactReboot {

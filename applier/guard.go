@@ -69,14 +69,14 @@ const guardLock = time.Minute
 func (e *Engine) restoreAgent(ctx context.Context, agent string, why error) (Outcome, error) {
 	r := newRun(e, Options{LockWait: guardLock})
 	r.repairs = true
-	return r.end("", r.whileLocked(ctx, func() error {
+	return r.endRun("", r.whileLocked(ctx, func() error {
 		if err := r.openRecords(ctx); err != nil {
 			return err
 		}
 		switch r.records.Journal.Phase { //nolint:exhaustive // another process has gone on
 		case records.PhaseHandover, records.PhaseRollback:
 			r.rollback.guards = true
-			return r.rollback.undo(ctx, why)
+			return r.rollback.undoRun(ctx, why)
 		default:
 			r.progress.result = ResultSame
 			return e.Host.StartService(ctx, agent)

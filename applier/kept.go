@@ -22,7 +22,7 @@ func (r *run) checkKept(ctx context.Context, record records.BundleRecord, p plan
 		if r.engine.Reset == "" {
 			return &RefusedError{Why: keysWhy + "; " + keysFix}
 		}
-		r.progress.note(fmt.Sprintf("%s is removed: the host stops being node %s", bundle.SigningKeysFile, r.engine.Reset))
+		r.progress.addNote(fmt.Sprintf("%s is removed: the host stops being node %s", bundle.SigningKeysFile, r.engine.Reset))
 	}
 	lacks, err := r.engine.lackedProgram(ctx, record, p)
 	if err == nil && lacks != "" {

@@ -40,7 +40,7 @@ func (r *run) whileLocked(ctx context.Context, work func() error) error {
 	}
 	err = work()
 	if failed := release(); failed != nil {
-		r.progress.note(fmt.Sprintf("releasing the lock: %v", failed))
+		r.progress.addNote(fmt.Sprintf("releasing the lock: %v", failed))
 	}
 	return err
 }

@@ -29,28 +29,28 @@ type progress struct {
 	unknown []bundle.UnknownFact
 }
 
-func (p *progress) emit(e Event) {
+func (p *progress) sendEvent(e Event) {
 	e.Schema, e.Time = Schema, p.clock.Now()
 	if p.send != nil {
 		p.send(e)
 	}
 }
 
-func (p *progress) note(message string) { p.emit(Event{Event: EventNote, Message: message}) }
+func (p *progress) addNote(message string) { p.sendEvent(Event{Event: EventNote, Message: message}) }
 
 // showPlan sends the plan for a bundle, after the notes about the host.
 func (p *progress) showPlan(steps plan.Plan, d bundle.Digest, notes []string) {
 	p.total = len(steps.Steps)
 	for _, n := range notes {
-		p.note(n)
+		p.addNote(n)
 	}
-	p.emit(Event{Event: EventPlan, Bundle: d, Total: p.total, Impact: steps.HighestImpact(), Message: steps.SummaryLine()})
+	p.sendEvent(Event{Event: EventPlan, Bundle: d, Total: p.total, Impact: steps.HighestImpact(), Message: steps.SummaryLine()})
 }
 
 // countAction counts an action that is done.
 func (p *progress) countAction(a plan.Action) {
 	p.done++
-	p.emit(Event{Event: EventAction, Action: &a, Done: p.done, Total: p.total})
+	p.sendEvent(Event{Event: EventAction, Action: &a, Done: p.done, Total: p.total})
 }
 
 // noteUnknown notes a setting that could not be read, once for each kind.
@@ -59,13 +59,13 @@ func (p *progress) noteUnknown(id bundle.EntryID, why string) {
 	u := bundle.UnknownFact{Part: bundle.FactPart(kind), Error: why}
 	if !slices.Contains(p.unknown, u) {
 		p.unknown = append(p.unknown, u)
-		p.note(string(id) + " stays as it is: " + why)
+		p.addNote(string(id) + " stays as it is: " + why)
 	}
 }
 
-// end returns the outcome of a run for a bundle, and sends its last event. Records are nil where the run has not come to
+// endRun returns the outcome of a run for a bundle, and sends its last event. Records are nil where the run has not come to
 // load them.
-func (p *progress) end(d bundle.Digest, r *records.Records, err error) (Outcome, error) {
+func (p *progress) endRun(d bundle.Digest, r *records.Records, err error) (Outcome, error) {
 	applying := r != nil && r.Applying
 	event := Event{
 		Event: EventResult, Bundle: d, Result: p.result, Done: p.done, Total: p.total, Written: p.written, Restarted: p.restarted,
@@ -97,6 +97,6 @@ func (p *progress) end(d bundle.Digest, r *records.Records, err error) (Outcome,
 	if err != nil {
 		event.Message, event.DiskFull = err.Error(), errors.Is(err, ErrDiskFull)
 	}
-	p.emit(event)
+	p.sendEvent(event)
 	return Outcome{Event: event, RestartSelf: p.restartSelf, Resumed: p.resumed, Unknown: p.unknown}, err
 }

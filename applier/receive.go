@@ -189,7 +189,7 @@ func (in *receiver) storePart(ctx context.Context, part archive.Part, buffer *by
 // emitReceived sends an event when a content has arrived whole.
 func (in *receiver) emitReceived(part archive.Part) {
 	if in.store.HasArrived(part.SHA256) {
-		in.progress.emit(Event{Event: EventReceived, Content: in.digests[part.SHA256]})
+		in.progress.sendEvent(Event{Event: EventReceived, Content: in.digests[part.SHA256]})
 	}
 }
 

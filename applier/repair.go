@@ -32,7 +32,7 @@ func (e *Engine) Repair(ctx context.Context, o Options) (Outcome, error) {
 		}
 		return r.repairHost(ctx)
 	})
-	return r.end(digest, err)
+	return r.endRun(digest, err)
 }
 
 func (r *run) repairHost(ctx context.Context) error {
@@ -52,7 +52,7 @@ func (r *run) repairHost(ctx context.Context) error {
 		if !r.records.Interrupted || r.options.DryRun {
 			return err
 		}
-		return r.rollback.undo(ctx, err)
+		return r.rollback.undoRun(ctx, err)
 	}
 	switch {
 	case r.options.DryRun && r.records.Interrupted:
@@ -66,7 +66,7 @@ func (r *run) repairHost(ctx context.Context) error {
 	case records.PhaseRollback:
 		var why string
 		why, r.progress.log = splitReason(j.Reason)
-		return r.rollback.undo(ctx, errors.New(cmp.Or(why, "an earlier run was interrupted while it rolled back")))
+		return r.rollback.undoRun(ctx, errors.New(cmp.Or(why, "an earlier run was interrupted while it rolled back")))
 	case records.PhaseRecording:
 		return r.convergeHost(ctx, j.Bundle)
 	case records.PhaseConfirming:
@@ -80,7 +80,7 @@ func (r *run) repairHost(ctx context.Context) error {
 		err := r.convergeHost(ctx, j.Bundle)
 		var refused *RefusedError
 		if errors.As(err, &refused) && refused.Impact == "" { // what costs more waits until that is allowed
-			return r.rollback.undo(ctx, err)
+			return r.rollback.undoRun(ctx, err)
 		}
 		return err
 	}
@@ -99,16 +99,16 @@ func (r *run) repairUnconfirmed(ctx context.Context) error {
 	}
 	if ask := r.confirmationSource(); ask != nil {
 		left := max(j.TimeLeft(r.situation.facts.BootTime, r.engine.Clock.SinceBoot()), leastWait)
-		if err := r.confirmation.poll(ctx, ask, left); err != nil {
-			return r.rollback.undo(ctx, err)
+		if err := r.confirmation.pollConfirmer(ctx, ask, left); err != nil {
+			return r.rollback.undoRun(ctx, err)
 		}
 		r.confirmation.agreed = true
 		return r.convergeHost(ctx, j.Bundle)
 	}
 	if j.IsLate(r.situation.facts.BootTime, r.engine.Clock.SinceBoot(), r.engine.Clock.Now()) {
-		return r.rollback.undo(ctx, errUnconfirmed)
+		return r.rollback.undoRun(ctx, errUnconfirmed)
 	}
 	r.progress.result = ResultPartial
-	r.progress.note("waiting for confirmation")
+	r.progress.addNote("waiting for confirmation")
 	return nil
 }

@@ -21,15 +21,15 @@ type rollback struct {
 	guards bool
 }
 
-// undo rolls back because of an error. An interrupted run is not rolled back: the next run resumes it.
-func (b rollback) undo(ctx context.Context, why error) error {
+// undoRun rolls back because of an error. An interrupted run is not rolled back: the next run resumes it.
+func (b rollback) undoRun(ctx context.Context, why error) error {
 	if ctx.Err() != nil {
 		return &PartialError{Err: fmt.Errorf("interrupted: %w", why)}
 	}
 	if b.progress.log.IsZero() { // a rollback that is resumed has it from its journal
 		b.progress.log = b.tailLog(ctx, why)
 	}
-	b.progress.emit(Event{Event: EventRollback, Message: why.Error(), Log: b.progress.log})
+	b.progress.sendEvent(Event{Event: EventRollback, Message: why.Error(), Log: b.progress.log})
 	if err := b.restoreBefore(ctx, why); err != nil {
 		return &PartialError{Err: &UnfinishedError{Why: why, Err: err}}
 	}

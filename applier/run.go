@@ -40,9 +40,9 @@ func newRun(e *Engine, o Options) *run {
 	return &run{engine: e, options: o, progress: p, quarantine: quarantine{e.Host, p}, health: health{e.Host, e.Clock, e.Settle, p}}
 }
 
-// end returns the outcome for a bundle, and sends the last event.
-func (r *run) end(d bundle.Digest, err error) (Outcome, error) {
-	return r.progress.end(d, r.records, err)
+// endRun returns the outcome for a bundle, and sends the last event.
+func (r *run) endRun(d bundle.Digest, err error) (Outcome, error) {
+	return r.progress.endRun(d, r.records, err)
 }
 
 // openRecords loads the records, and removes what interrupted runs left of them.

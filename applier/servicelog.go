@@ -27,7 +27,7 @@ func (b rollback) tailLog(ctx context.Context, why error) bundle.LogTail {
 	}
 	text, err := readEnd(ctx, b.situation.host, path)
 	if err != nil {
-		b.progress.note("reading the log of service " + name + ": " + err.Error())
+		b.progress.addNote("reading the log of service " + name + ": " + err.Error())
 	}
 	return bundle.NewLogTail(name, text)
 }

@@ -25,7 +25,7 @@ func (e *Engine) Stage(ctx context.Context, m bundle.Manifest, from ContentSourc
 			return r.stageContents(ctx, record)
 		})
 	}
-	return r.end(m.Digest, err)
+	return r.endRun(m.Digest, err)
 }
 
 func (r *run) stageContents(ctx context.Context, record records.BundleRecord) error {

@@ -47,7 +47,7 @@ func (x *executor) endEarlyStart(ctx context.Context, name string) ([]string, er
 	if err != nil || process == 0 {
 		return nil, err
 	}
-	x.progress.note("service " + name + " was started in between by the service control manager: it is started again, as its configuration may have changed since")
+	x.progress.addNote("service " + name + " was started in between by the service control manager: it is started again, as its configuration may have changed since")
 	var stopped []string
 	return stopped, x.stopWithDependents(ctx, name, name, &stopped)
 }

@@ -21,7 +21,7 @@ func (q quarantine) setAside(ctx context.Context, path string) error {
 	if err != nil {
 		return fmt.Errorf("%w (fix: end the programs that have it open, or boot the host)", err)
 	}
-	q.progress.note(fmt.Sprintf("%s is ignored: users other than SYSTEM and Administrators could change it. It is now %s: look at it, then delete it", path, to))
+	q.progress.addNote(fmt.Sprintf("%s is ignored: users other than SYSTEM and Administrators could change it. It is now %s: look at it, then delete it", path, to))
 	return nil
 }
 

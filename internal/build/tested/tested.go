@@ -86,13 +86,13 @@ send a result.
 	for _, r := range results {
 		day, _, _ := strings.Cut(r.Started, "T")
 		counts := fmt.Sprintf("%d passed, %d failed, %d skipped", r.Passed, r.Failed, r.Skipped)
-		out.WriteString(row(run{"Windows " + r.System.OSBuild + ", " + r.System.Edition, "the clauses below", selfTest, day, counts}))
+		out.WriteString(tableRow(run{"Windows " + r.System.OSBuild + ", " + r.System.Edition, "the clauses below", selfTest, day, counts}))
 	}
 	if len(results) == 0 {
-		out.WriteString(row(run{windows, "the clauses below, preflight, a node with a stand-in API server", selfTest, "never", "not run"}))
+		out.WriteString(tableRow(run{windows, "the clauses below, preflight, a node with a stand-in API server", selfTest, "never", "not run"}))
 	}
 	for _, r := range runs() {
-		out.WriteString(row(r))
+		out.WriteString(tableRow(r))
 	}
 	out.WriteString(`
 ## Clauses
@@ -158,7 +158,7 @@ func eachClause(call func(name, clause string)) {
 	}
 }
 
-func row(r run) string {
+func tableRow(r run) string {
 	return "| " + strings.Join([]string{r.platform, r.what, r.how, r.when, r.result}, " | ") + " |\n"
 }
 
