@@ -1,11 +1,10 @@
-// Command kubelets prints what the kubelet of one minor version of Kubernetes knows, as JSON: its feature gates, its
-// flags on Windows, and the fields of its configuration. The kubelet's own packages say so; hack/kubelets builds this
-// program with the pins of the payload.
+// Command kubelets prints what the kubelet of one minor version of Kubernetes knows, as JSON: its feature gates, its flags on Windows, and
+// the fields of its configuration. The kubelet's own packages say so; hack/kubelets builds this program with the pins of the payload.
 //
 //	payload/kubernetes-1.36/go.mod --> this program --> render/kubelets/1.36.json
 //
-// It runs on Linux. hack/kubelets builds it with a copy of package options that has the files of a Windows build, so
-// that the flags are those of Windows.
+// It runs on Linux. hack/kubelets builds it with a copy of package options that has the files of a Windows build, so that the flags are those
+// of Windows.
 package main
 
 import (
@@ -60,10 +59,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	t := table{
-		Version: kubernetesVersion(), Pins: os.Args[1], Gates: map[string]string{},
-		Needs: needs(utilfeature.DefaultMutableFeatureGate), Flags: flags,
-	}
+	t := table{Version: kubernetesVersion(), Pins: os.Args[1], Gates: map[string]string{}, Needs: needs(utilfeature.DefaultMutableFeatureGate), Flags: flags}
 	for name, spec := range utilfeature.DefaultMutableFeatureGate.GetAll() {
 		value := "off"
 		if spec.Default {
