@@ -47,7 +47,7 @@ func (p Programs) Start(t testing.TB, o Options) *Server {
 		t.Skip(err)
 	}
 	must(t, err)
-	t.Cleanup(s.Stop)
+	t.Cleanup(func() { s.Stop(); s.EndPrograms() })
 	return &Server{s, t}
 }
 
