@@ -106,6 +106,24 @@ func TestARedirectOfANodeIsNotFollowed(t *testing.T) {
 	}
 }
 
+// TestLogsAreReadThroughTheAPIServer, which may be below a path, as the user of the kubeconfig.
+func TestLogsAreReadThroughTheAPIServer(t *testing.T) {
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, strings.Join([]string{r.Method, r.URL.String(), r.Header.Get("Range"), r.Header.Get("Authorization")}, " "))
+	}))
+	defer api.Close()
+	logs, err := logsOf(&rest.Config{Host: api.URL + "/below", BearerToken: "example-token"})
+	must(t, err)
+	for path, want := range map[string]string{
+		"/api/v1/nodes/win-a/proxy/logs/wicd/x": "GET /below/api/v1/nodes/win-a/proxy/logs/wicd/x?container=a%26b bytes=-1024 Bearer example-token",
+		"/api/v1/namespaces/n/pods/p/log":       "GET /below/api/v1/namespaces/n/pods/p/log?container=a%26b  Bearer example-token",
+	} {
+		if text, err := logs(t.Context(), path, map[string]string{"container": "a&b"}, 1<<10); err != nil || string(text) != want {
+			t.Errorf("%q, %v", text, err)
+		}
+	}
+}
+
 // TestWhatAKubeletAnswersHasAnEnd: the API server passes on an error as the kubelet has made it.
 func TestWhatAKubeletAnswersHasAnEnd(t *testing.T) {
 	const limit = 1 << 10
