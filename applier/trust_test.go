@@ -444,6 +444,9 @@ func TestProgramsBesideImagesAreNotOfAUser(t *testing.T) {
 		if _, there := m.Contents(root + `\opt\bin\containerd-shim-runhcs-v1.exe`); there {
 			t.Errorf("%s of a user is where containerd finds it", name)
 		}
+		if f := m.Snapshot().Files[plan.RuntimePrograms]; f.Owner == plan.OwnerOther {
+			t.Errorf("%s: a user can add another one: %+v", name, f)
+		}
 		if _, there := m.Contents(root + `\images\layer`); !there {
 			t.Errorf("%s: an image is set aside", name)
 		}
