@@ -70,7 +70,7 @@ func (q quarantine) claimPrograms(ctx context.Context, r *records.Records, befor
 }
 
 // claimRuntime sets aside what others have made in the folder of containerd, where an administrator has made that
-// without an access of its own. What is further inside is of images, and of their owners.
+// without an access of its own. What is further inside is of images, and of their owners, but for the programs.
 func (q quarantine) claimRuntime(ctx context.Context, r *records.Records, before plan.Observed) error {
 	infos, err := q.host.Stat(ctx, []string{plan.RuntimeFolder})
 	if err != nil || infos[0].Kind != plan.FileDirectory {
@@ -89,7 +89,24 @@ func (q quarantine) claimRuntime(ctx context.Context, r *records.Records, before
 			left--
 		}
 	}
+	if err := q.claimFolder(ctx, r, before, plan.RuntimePrograms); err != nil {
+		return err
+	}
 	return q.replaceHeld(ctx, r, before, infos[0], left)
+}
+
+// claimFolder sets aside a folder that others have made, or else what is theirs in it.
+func (q quarantine) claimFolder(ctx context.Context, r *records.Records, before plan.Observed, path string) error {
+	infos, err := q.host.Stat(ctx, []string{path})
+	switch {
+	case err != nil:
+		return err
+	case isForeign(infos[0]):
+		return q.setAside(ctx, path)
+	case infos[0].Kind == plan.FileDirectory:
+		return q.setAsideInside(ctx, r, before, infos[0])
+	}
+	return nil
 }
 
 // replaceHeld makes a folder again that others could change until this run, where nothing is left in it: whoever has it

@@ -426,6 +426,33 @@ func TestTheFolderOfContainerdIsNotOfAUser(t *testing.T) {
 	}
 }
 
+// TestProgramsBesideImagesAreNotOfAUser: where an administrator has made the folder of images by hand, users could add that of programs.
+func TestProgramsBesideImagesAreNotOfAUser(t *testing.T) {
+	t.Parallel()
+	const root = plan.RuntimeFolder + `\root`
+	for name, made := range map[string][]string{
+		"the folder of programs": {plan.RuntimeFolder, root},
+		"a program":              {plan.RuntimeFolder, root, root + `\opt`, root + `\opt\bin`},
+	} {
+		m := newMachine()
+		for _, folder := range made {
+			m.PlaceFolder(folder)
+		}
+		m.Plant(root+`\opt\bin\containerd-shim-runhcs-v1.exe`, "evil")
+		m.Plant(root+`\images\layer`, "of an image, and of its owner")
+		m.mustApply(t, newNode())
+		if _, there := m.Contents(root + `\opt\bin\containerd-shim-runhcs-v1.exe`); there {
+			t.Errorf("%s of a user is where containerd finds it", name)
+		}
+		if f := m.Snapshot().Files[plan.RuntimePrograms]; f.Owner == plan.OwnerOther {
+			t.Errorf("%s: a user can add another one: %+v", name, f)
+		}
+		if _, there := m.Contents(root + `\images\layer`); !there {
+			t.Errorf("%s: an image is set aside", name)
+		}
+	}
+}
+
 // entriesOutOfBounds are in records of ours, and no bundle can have them.
 func TestRecordsWithEntriesOutOfBoundsAreRefused(t *testing.T) {
 	t.Parallel()

@@ -35,6 +35,8 @@ const KubeletKeys = `C:\var\lib\kubelet\pki`
 const (
 	RuntimeService = "containerd"
 	RuntimeFolder  = `C:\ProgramData\containerd`
+	// RuntimePrograms is where it finds them (github.com/containerd/containerd/v2/plugins/services/opt).
+	RuntimePrograms = RuntimeFolder + `\root\opt`
 )
 
 // ProgramRoot is the root with the programs of services.

@@ -2,18 +2,21 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/kubernetes"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"wmco/bundle"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/internal/cli"
@@ -122,36 +125,52 @@ func (f *gatherFlags) run(ctx context.Context, a app) error {
 	return nil
 }
 
-// logsOf returns what reads logs through the API server. Of a file on a node, the kubelet sends the end alone: it
-// serves ranges (net/http.FileServer). No redirect is followed: the API server passes on that of a kubelet
-// (k8s.io/kubernetes pkg/registry/core/node/rest, ProxyREST), and client-go adds the token to each request, for
-// whatever host.
+// logsOf returns what reads logs through the API server, which passes on what a kubelet answers as it is. So nothing of an
+// answer is followed but its text: client-go would wait as long as Retry-After says, read the text of an error to its
+// end, print warnings, and add the token to a request for whatever host a redirect names. Of a file on a node, the
+// kubelet sends the end alone: it serves ranges (net/http.FileServer).
 func logsOf(config *rest.Config) (func(context.Context, string, map[string]string, int64) ([]byte, error), error) {
+	base, _, errURL := rest.DefaultServerUrlFor(config)
 	transport, err := rest.TransportFor(config)
-	var clients *kubernetes.Clientset
-	if err == nil {
-		direct := &http.Client{
-			Transport: transport, Timeout: config.Timeout,
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		}
-		clients, err = kubernetes.NewForConfigAndClient(config, direct)
-	}
-	if err != nil {
+	if err = errors.Join(errURL, err); err != nil {
 		return nil, &gather.UnreachableError{Err: fmt.Errorf("connecting to the cluster: %w", err)}
 	}
+	direct := &http.Client{
+		Transport: transport, Timeout: config.Timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	return func(ctx context.Context, path string, query map[string]string, limit int64) (text []byte, err error) {
-		r := clients.CoreV1().RESTClient().Get().AbsPath(path)
+		values := url.Values{}
 		for name, value := range query {
-			r = r.Param(name, value)
+			values.Set(name, value)
 		}
-		if strings.Contains(path, "/proxy/logs/") {
-			r = r.SetHeader("Range", fmt.Sprintf("bytes=-%d", limit))
-		}
-		stream, err := r.Stream(ctx)
+		from := base.JoinPath(path)
+		from.RawQuery = values.Encode()
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, from.String(), nil)
 		if err != nil {
 			return nil, fmt.Errorf("reading it through the API server: %w", err)
 		}
-		defer func() { err = errors.Join(err, stream.Close()) }()
-		return io.ReadAll(io.LimitReader(stream, limit))
+		if strings.Contains(path, "/proxy/logs/") {
+			r.Header.Set("Range", fmt.Sprintf("bytes=-%d", limit))
+		}
+		response, err := direct.Do(r)
+		if err != nil {
+			return nil, fmt.Errorf("reading it through the API server: %w", err)
+		}
+		defer func() { err = errors.Join(err, response.Body.Close()) }()
+		if response.StatusCode/100 != 2 {
+			return nil, fmt.Errorf("reading it through the API server: %s", refusal(response))
+		}
+		return io.ReadAll(io.LimitReader(response.Body, limit))
 	}, nil
+}
+
+// refusal returns what an answer that is no success says, bounded.
+func refusal(response *http.Response) string {
+	text, _ := io.ReadAll(io.LimitReader(response.Body, 4<<10))
+	var status metav1.Status
+	if json.Unmarshal(text, &status) != nil || status.Message == "" {
+		status.Message = string(text)
+	}
+	return bundle.BoundedText(fmt.Sprintf("%d %s: %s", response.StatusCode, http.StatusText(response.StatusCode), status.Message), 500)
 }

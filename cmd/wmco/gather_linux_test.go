@@ -106,6 +106,69 @@ func TestARedirectOfANodeIsNotFollowed(t *testing.T) {
 	}
 }
 
+// TestLogsAreReadThroughTheAPIServer, which may be below a path, as the user of the kubeconfig.
+func TestLogsAreReadThroughTheAPIServer(t *testing.T) {
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, strings.Join([]string{r.Method, r.URL.String(), r.Header.Get("Range"), r.Header.Get("Authorization")}, " "))
+	}))
+	defer api.Close()
+	logs, err := logsOf(&rest.Config{Host: api.URL + "/below", BearerToken: "example-token"})
+	must(t, err)
+	for path, want := range map[string]string{
+		"/api/v1/nodes/win-a/proxy/logs/wicd/x": "GET /below/api/v1/nodes/win-a/proxy/logs/wicd/x?container=a%26b bytes=-1024 Bearer example-token",
+		"/api/v1/namespaces/n/pods/p/log":       "GET /below/api/v1/namespaces/n/pods/p/log?container=a%26b  Bearer example-token",
+	} {
+		if text, err := logs(t.Context(), path, map[string]string{"container": "a&b"}, 1<<10); err != nil || string(text) != want {
+			t.Errorf("%q, %v", text, err)
+		}
+	}
+}
+
+// TestWhatAKubeletAnswersHasAnEnd: the API server passes on an error as the kubelet has made it.
+func TestWhatAKubeletAnswersHasAnEnd(t *testing.T) {
+	const limit = 1 << 10
+	for name, answer := range map[string]http.HandlerFunc{
+		"come again in a day": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "86400")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		},
+		"an error without an end": func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusInternalServerError)
+			for r.Context().Err() == nil {
+				_, _ = w.Write(bytes.Repeat([]byte("x"), limit))
+			}
+		},
+		"an error with a long message": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusInternalServerError)
+			_ = json.NewEncoder(w).Encode(map[string]string{"kind": "Status", "message": strings.Repeat("x", limit-100)})
+		},
+		"a warning": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Warning", `299 - "log in again"`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := httptest.NewServer(answer)
+			defer api.Close()
+			warnings := &warningLog{}
+			rest.SetDefaultWarningHandler(warnings)
+			defer rest.SetDefaultWarningHandler(rest.WarningLogger{})
+			logs, err := logsOf(&rest.Config{Host: api.URL, Timeout: time.Minute})
+			must(t, err)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			_, err = logs(ctx, "/api/v1/nodes/win-a/proxy/logs/x", nil, limit)
+			if ctx.Err() != nil || warnings.count > 0 || err != nil && len(err.Error()) > 600 {
+				t.Errorf("%d warnings, a wait that ended with %v, %.700v", warnings.count, ctx.Err(), err)
+			}
+		})
+	}
+}
+
+// warningLog counts the warnings of API servers.
+type warningLog struct{ count int }
+
+func (w *warningLog) HandleWarningHeader(int, string, string) { w.count++ }
+
 // privateKeys are parts of the private keys of the example cluster.
 func privateKeys(t *testing.T) []string {
 	t.Helper()

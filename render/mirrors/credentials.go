@@ -103,16 +103,17 @@ func authorizationHeader(raw json.RawMessage) (bundle.Secret, string) {
 	return bundle.NewSecret("Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))), ""
 }
 
-// shownKey masks a user and password in an address.
+// shownKey masks a user and password in an address. They end at the last @: a password may hold one.
 func shownKey(key string) string {
-	host, path, found := strings.Cut(key, "@")
-	if !found {
+	at := strings.LastIndex(key, "@")
+	if at < 0 {
 		return key
 	}
-	if i := strings.Index(host, "://"); i >= 0 {
-		return host[:i+3] + bundle.MaskedText + "@" + path
+	begin := 0
+	if i := strings.Index(key[:at], "://"); i >= 0 {
+		begin = i + len("://")
 	}
-	return bundle.MaskedText + "@" + path
+	return key[:begin] + bundle.MaskedText + key[at:]
 }
 
 // shownScope is shownKey for what should be a registry or a part of one. The digest of an image is not masked.

@@ -170,6 +170,32 @@ func TestTheLedgerOfANodeIsItsCopy(t *testing.T) {
 	}
 }
 
+// TestWhatAHostSaysIsNoObjectOfTheCluster: the file that a host serves as its ledger may look like one.
+func TestWhatAHostSaysIsNoObjectOfTheCluster(t *testing.T) {
+	logs := func(context.Context, string, map[string]string, int64) ([]byte, error) {
+		return []byte(`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"config.openshift.io/v1","kind":"ImageDigestMirrorSet","metadata":{"name":"of-a-host"},"spec":{}}]}`), nil
+	}
+	text := "{apiVersion: v1, kind: ConfigMap, metadata: {name: windows-instances, namespace: openshift-windows-machine-config-operator}}\n"
+	for _, name := range []string{"win-a", "nodes"} {
+		text += fmt.Sprintf("---\n{apiVersion: v1, kind: Node, metadata: {name: %s, labels: {kubernetes.io/os: windows}}}\n", name)
+	}
+	dir := t.TempDir() // that of oc adm must-gather has a folder for each image
+	if _, err := Collect(t.Context(), source(t, text, logs), filepath.Join(dir, "image")); err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range []string{dir, filepath.Join(dir, "image")} {
+		set, err := objects.NewPathsReader([]string{from}, nil).Read(t.Context(), gather.WantedObjects(gather.OperatorNamespace))
+		if err != nil || len(set.Objects) != 3 {
+			t.Errorf("%d objects, %v", len(set.Objects), err)
+		}
+		for _, o := range set.Objects {
+			if o.Name == "of-a-host" {
+				t.Errorf("%s of %s is an input", o.Ref, o.Source)
+			}
+		}
+	}
+}
+
 // TestLogsOfPodsBeginAtATime where that is asked for.
 func TestLogsOfPodsBeginAtATime(t *testing.T) {
 	pod := `{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: openshift-windows-machine-config-operator}, spec: {containers: [{name: manager}]}}`

@@ -116,6 +116,8 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	record, raw, err := l.LeaseLock.Get(ctx)
 	if err == nil {
 		l.noteHolder(record.HolderIdentity, begun)
+		// The library waits for as long as the Lease says. A holder that works renews it long before.
+		record.LeaseDurationSeconds = min(record.LeaseDurationSeconds, int(2*l.valid/time.Second))
 	}
 	return record, raw, err
 }

@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,19 @@ func (w *world) holder() string {
 	lease, err := w.leases.CoordinationV1().Leases("n").Get(w.t.Context(), "lease", metav1.GetOptions{})
 	w.must(err)
 	return *lease.Spec.HolderIdentity
+}
+
+// TestALeaseOfYearsEnds: whoever may edit Leases writes once how long it is not taken over, for which the library believes the Lease.
+func TestALeaseOfYearsEnds(t *testing.T) {
+	for written, want := range map[int]time.Duration{1 << 30: 2 * renew, 60: time.Minute} {
+		w := newWorld(t)
+		w.must(w.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "another", LeaseDurationSeconds: written}))
+		record, raw, err := w.Get(t.Context())
+		w.must(err)
+		if got := time.Duration(record.LeaseDurationSeconds) * time.Second; got != want || !strings.Contains(string(raw), strconv.Itoa(written)) {
+			t.Errorf("a Lease of %d s is one of %s, and is compared as %s", written, got, raw)
+		}
+	}
 }
 
 func isLost(l *Lock) bool {

@@ -153,7 +153,7 @@ func (v *visit) visitFolder(ctx context.Context, name string) error {
 		case err != nil:
 			v.addFinding(unreadableFinding(strings.TrimSuffix(source+rel, "/."), errorWithoutPath(err)))
 			return nil
-		case entry.IsDir() && rel != "." && strings.HasPrefix(entry.Name(), "."):
+		case entry.IsDir() && rel != "." && strings.HasPrefix(entry.Name(), "."), entry.IsDir() && isOfHosts(root, rel):
 			return fs.SkipDir
 		case entry.IsDir() || !isManifestName(entry.Name()) || v.isOfOtherKind(root, rel):
 			return nil
@@ -190,15 +190,33 @@ func (v *visit) isOfOtherKind(root *os.Root, rel string) bool {
 	if group != groupCore && !strings.Contains(group, ".") {
 		return false
 	}
-	for _, part := range []string{"cluster-scoped-resources", "namespaces"} {
-		if info, err := root.Stat(m[1] + part); err != nil || !info.IsDir() {
-			return false
-		}
+	if !isMustGather(root, m[1]) {
+		return false
 	}
 	return !slices.ContainsFunc(v.wants, func(w Want) bool {
 		plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: w.Kind})
 		return cmp.Or(w.Group, groupCore) == group && plural.Resource == resource
 	})
+}
+
+// isMustGather reports whether a folder has those in which a must-gather has the objects of the cluster.
+func isMustGather(root *os.Root, dir string) bool {
+	for _, part := range []string{"cluster-scoped-resources", "namespaces"} {
+		if info, err := root.Stat(path.Join(dir, part)); err != nil || !info.IsDir() {
+			return false
+		}
+	}
+	return true
+}
+
+// hostsFolder is where a must-gather has what hosts say (report/mustgather).
+const hostsFolder = "nodes"
+
+// isOfHosts reports whether a folder of a must-gather is that of the hosts. What a host has sent is no object of the
+// cluster, however much it looks like one.
+func isOfHosts(root *os.Root, rel string) bool {
+	dir, name := path.Split(rel)
+	return name == hostsFolder && isMustGather(root, dir)
 }
 
 // groupCore is the core group in a must-gather.

@@ -37,7 +37,7 @@ func listPods(ctx context.Context, clients kubernetes.Interface, node string) ([
 			all = append(all, corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID,
 					CreationTimestamp: p.CreationTimestamp, DeletionTimestamp: p.DeletionTimestamp},
-				Status: corev1.PodStatus{Phase: p.Status.Phase,
+				Status: corev1.PodStatus{Phase: drain.BoundedText(p.Status.Phase),
 					Conditions: []corev1.PodCondition{readyCondition(p)}},
 			})
 		}
@@ -79,11 +79,12 @@ func isPodNotReady(p corev1.Pod) bool {
 		c.Status != corev1.ConditionTrue
 }
 
-// readyCondition is the condition of a pod; zero if it has none.
+// readyCondition is the condition of a pod, without the texts that its kubelet writes; zero if it has none.
 func readyCondition(p corev1.Pod) corev1.PodCondition {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady {
-			return c
+			return corev1.PodCondition{Type: corev1.PodReady, Status: drain.BoundedText(c.Status),
+				LastTransitionTime: c.LastTransitionTime}
 		}
 	}
 	return corev1.PodCondition{}

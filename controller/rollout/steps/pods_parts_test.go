@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -23,13 +24,18 @@ import (
 // TestPodsOfACanaryAreListedInParts: the pods of each part are there, without what a kubelet can make large, and no part has more than is in memory at a time.
 func TestPodsOfACanaryAreListedInParts(t *testing.T) {
 	clients := fake.NewClientset()
-	parts := []string{"a", "b"}
+	parts, long := []string{"a", "b"}, strings.Repeat("x", 1<<20)
 	clients.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		o := action.(clienttesting.ListActionImpl).ListOptions //nolint:forcetypeassert // as its verb says
 		if o.Limit != drain.PodsAtATime || len(parts) == 0 {
 			t.Errorf("%d pods at a time, %d parts are left", o.Limit, len(parts))
 		}
-		list := &corev1.PodList{Items: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: parts[0], Labels: map[string]string{"a": "b"}}}}}
+		list := &corev1.PodList{Items: []corev1.Pod{{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: parts[0], Labels: map[string]string{"a": "b"}},
+			Status: corev1.PodStatus{Phase: corev1.PodPhase(long), Conditions: []corev1.PodCondition{
+				{Type: corev1.PodReady, Status: corev1.ConditionStatus(long), Reason: long, Message: long},
+			}},
+		}}}
 		if parts = parts[1:]; len(parts) > 0 {
 			list.Continue = "more"
 		}
@@ -37,7 +43,10 @@ func TestPodsOfACanaryAreListedInParts(t *testing.T) {
 	})
 	got, err := listPods(t.Context(), clients, "win-a")
 	if err != nil || len(got) != 2 || got[0].Name != "a" || got[1].Name != "b" || len(got[0].Labels) > 0 {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("%d pods, %v", len(got), err)
+	}
+	if kept, err := json.Marshal(got); err != nil || len(kept) > 8<<10 {
+		t.Errorf("%d bytes are kept of two pods, %v", len(kept), err)
 	}
 }
 

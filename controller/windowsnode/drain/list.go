@@ -3,6 +3,7 @@ package drain
 import (
 	"context"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +18,17 @@ const (
 	// mostLabels is how many labels of a pod are kept, by which the PodDisruptionBudgets of one that is not evicted are
 	// found.
 	mostLabels = 100
+	// mostText is longer than any name, kind and phase that means something.
+	mostText = 512
 )
+
+// BoundedText returns the beginning of a text of which an API server bounds nothing, such as the name of an owner.
+func BoundedText[T ~string](text T) T {
+	if len(text) <= mostText {
+		return text
+	}
+	return T(strings.Clone(string(text[:mostText]))) // a part would keep the whole in memory
+}
 
 // listing is a client whose lists of pods have of each what decides about its eviction.
 type listing struct{ kubernetes.Interface }
@@ -50,7 +61,7 @@ func whatDecides(pod *corev1.Pod) corev1.Pod {
 	short := corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
 			DeletionTimestamp: pod.DeletionTimestamp},
-		Status: corev1.PodStatus{Phase: pod.Status.Phase},
+		Status: corev1.PodStatus{Phase: BoundedText(pod.Status.Phase)},
 	}
 	if len(pod.Labels) <= mostLabels {
 		short.Labels = pod.Labels
@@ -59,7 +70,8 @@ func whatDecides(pod *corev1.Pod) corev1.Pod {
 		short.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: ""}
 	}
 	if owner := metav1.GetControllerOf(pod); owner != nil {
-		short.OwnerReferences = []metav1.OwnerReference{*owner}
+		short.OwnerReferences = []metav1.OwnerReference{{APIVersion: BoundedText(owner.APIVersion),
+			Kind: BoundedText(owner.Kind), Name: BoundedText(owner.Name), Controller: owner.Controller}}
 	}
 	if slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil }) {
 		short.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
@@ -53,6 +54,21 @@ func TestLittleIsKeptOfPods(t *testing.T) {
 	pod = corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a"}}}
 	if diff := cmp.Diff(pod, whatDecides(&pod)); diff != "" {
 		t.Errorf("of an ordinary pod (-want +got):\n%s", diff)
+	}
+}
+
+// TestTheNameOfAnOwnerIsBounded, and the phase: whoever may create pods, and the kubelet, write into them as much as an object holds, and all pods of a node
+// are kept for a round.
+func TestTheNameOfAnOwnerIsBounded(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	kept, err := json.Marshal(whatDecides(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "apps/" + long, Kind: long, Name: long, UID: types.UID(long), Controller: new(true)},
+		}},
+		Status: corev1.PodStatus{Phase: corev1.PodPhase(long)},
+	}))
+	if err != nil || len(kept) > 4<<10 {
+		t.Errorf("%d bytes, %v", len(kept), err)
 	}
 }
 
