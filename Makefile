@@ -66,12 +66,12 @@ TEST_PACKAGES ?= $(shell n=$$(nproc); echo $$(( n > 3 ? n : 3 )))
 #
 #	test       needs Go, an API server that is built here, and OpenSSH; whoever changes the code runs it
 #	test-all   also other programs (containerd, promtool, Wine, OLM, older API servers) and stories of whole clusters
-#	ci-full    also storms, soaks, long simulations, the race detector and the whole payload
+#	ci-full    also storms, long simulations, the race detector and the whole payload
 #
 # Packages that make test leaves out, and the tests of others that need another program.
 STORIES := ./internal/test/jointest ./internal/test/fleettest
 WINE_TESTS := ./internal/test/winetest ./internal/test/winnode
-SOAK_TESTS := TestSoak TestTheObserverFindsFaultsOfTheOperator
+LONG_TESTS := TestTheObserverFindsFaultsOfTheOperator
 OTHER_TIERS := $(STORIES) $(WINE_TESTS) ./internal/test/olmtest
 PROGRAM_TESTS := TestRealContainerd TestRealContainerdTakesCredentials TestPromtoolAcceptsTheRules
 PAYLOAD_TESTS := TestPatchesFitTheirModules TestBuildInformationMatchesTheTable TestExecutablesStartAndPrintTheirVersion
@@ -91,7 +91,7 @@ test-programs: setup
 .PHONY: test
 test: setup $(TESTRUN) testenv-if-possible test-programs ## the tests, in ten minutes with warm caches
 	@hack/space 4
-	@$(STEP) "testing" hack/go-test test -- -p $(TEST_PACKAGES) -timeout=$(TEST_TIMEOUT) -skip '$(call pattern,$(PROGRAM_TESTS) $(PAYLOAD_TESTS) $(SOAK_TESTS))' \
+	@$(STEP) "testing" hack/go-test test -- -p $(TEST_PACKAGES) -timeout=$(TEST_TIMEOUT) -skip '$(call pattern,$(PROGRAM_TESTS) $(PAYLOAD_TESTS) $(LONG_TESTS))' \
 		$$(go list ./... | grep -v $(OTHER_TIERS:.%=-e %$$))
 	@hack/skipped
 
@@ -137,9 +137,11 @@ test-stories: setup $(TESTRUN) testenv-if-possible kubectl-if-possible test-prog
 permissions: setup ## the operator needs what it may, by the audit logs of test-stories
 	@$(STEP) "checking the operator's permissions" go run ./internal/verify/permissions/cmd/permissions deploy/rbac bin/audit jointest
 
-.PHONY: test-soak
-test-soak: setup $(TESTRUN) testenv-if-possible ## the observer of the soak finds what it must, and nothing in a short storm
-	@$(STEP) "testing the soak" hack/go-test soak -- -count=1 -timeout=60m -run '$(call pattern,$(SOAK_TESTS))' ./internal/test/soak
+.PHONY: test-world
+test-world: export WMCO_WORLD_SEEDS ?= 30
+test-world: export WMCO_WORLD_ROUNDS ?= 4
+test-world: setup $(TESTRUN) ## days of a fleet in virtual time, and faults of the operator that its observer must find
+	@$(STEP) "testing the world" hack/go-test world -- -count=1 -timeout=3h -run '$(call pattern,TestWorld $(LONG_TESTS))' ./internal/test/world
 
 # Starts and stops of services under Wine have limits of time: no other tests run beside them.
 .PHONY: test-wine
@@ -210,13 +212,15 @@ bench: DEBIAN_PACKAGES += rsync
 bench: setup ## every benchmark
 	@$(STEP) "running the benchmarks" go test -run '^$$' -bench . -benchmem -timeout 30m ./...
 
-# How long the storm lasts. SEED= repeats the choices of a run, NODES= is how many nodes there are at the beginning.
-MINUTES ?= 30
-SOAK_TIMEOUT = $(shell echo $$(( $(MINUTES) * 3 + 60 )))m
-.PHONY: soak
-soak: setup testenv ## 200 light nodes in a storm for MINUTES (default 30): changes, faults and violations are printed
-	@$(STEP) "letting a fleet live through a storm of $(MINUTES) minutes" env WMCO_SOAK_MINUTES=$(MINUTES) WMCO_SOAK_SEED=$(SEED) WMCO_SOAK_NODES=$(NODES) \
-		go test -count=1 -v -timeout $(SOAK_TIMEOUT) -run '^TestSoak$$' ./internal/test/soak
+# The first seed and how many are played, the nodes at the beginning, and the storms of each.
+SEED ?= 1
+SEEDS ?= 10
+NODES ?= 20
+ROUNDS ?= 4
+.PHONY: world
+world: setup ## SEEDS fleets of NODES light nodes live through ROUNDS storms each, in virtual time: acts, counts and violations are printed
+	@$(STEP) "letting $(SEEDS) fleets live" env WMCO_WORLD_TELL=1 WMCO_WORLD_SEED=$(SEED) WMCO_WORLD_SEEDS=$(SEEDS) WMCO_WORLD_NODES=$(NODES) WMCO_WORLD_ROUNDS=$(ROUNDS) \
+		go test -count=1 -v -timeout 24h -run '^TestWorld$$' ./internal/test/world
 
 .PHONY: figures
 figures: ## lines, names and words by area, beside those of .ci/figures; no check
@@ -283,7 +287,7 @@ ci-full: export WMCO_OLDER = yes
 # The tests of the packages of the node agent run under Wine too.
 ci-full: export WMCO_WINE_PACKAGES = 1
 ci-full: TEST_TIMEOUT = 90m
-ci-full: fmt-check lint generate-check cross $(MORE_PLATFORMS:%=cross/%) test-all test-soak windows-steps minors mutations image-check race fuzz ## test-all with storms, long fuzzing, the race detector and the whole payload (many hours)
+ci-full: fmt-check lint generate-check cross $(MORE_PLATFORMS:%=cross/%) test-all test-world windows-steps minors mutations image-check race fuzz ## test-all with storms, long fuzzing, the race detector and the whole payload (many hours)
 	@hack/skipped
 	@echo "make: ci-full passed" >&2
 

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -21,6 +22,8 @@ type Options struct {
 	ReportOnly bool
 	// Interval is the time between two comparisons, Full that between two that read every file.
 	Interval, Full time.Duration
+	// Housekeep is the longest time between two checks of logs: a log exceeds its size by what is written in between.
+	Housekeep time.Duration
 	// Confirm is how long the node may take to be Ready again after a change that restarts something.
 	Confirm time.Duration
 	// CloudCertificate is the path of the file with the certificate and the key of cloud-node-manager; empty where it
@@ -35,9 +38,8 @@ type Options struct {
 }
 
 const (
-	// housekeepInterval is the longest time between two checks of logs: a log exceeds its size by what is written in
-	// between.
-	housekeepInterval = 30 * time.Second
+	// defaultHousekeep is the time between two checks of logs.
+	defaultHousekeep = 30 * time.Second
 	// heartbeatInterval is the time between two reports in which nothing has changed.
 	heartbeatInterval = 10 * time.Minute
 	// lockWait is how long the agent waits for another run, such as one over SSH.
@@ -145,9 +147,8 @@ func (a *Agent) setDefaults() {
 	if a.Options.Jitter == nil {
 		a.Options.Jitter = func(d time.Duration) time.Duration { return d }
 	}
-	if a.Options.Confirm == 0 {
-		a.Options.Confirm = defaultConfirm
-	}
+	a.Options.Confirm = cmp.Or(a.Options.Confirm, defaultConfirm)
+	a.Options.Housekeep = cmp.Or(a.Options.Housekeep, defaultHousekeep)
 	a.Engine.Emit = a.logApplierEvent
 	a.readBy = a.sinceBoot() + readWithin
 }
@@ -244,7 +245,7 @@ func (a *Agent) sinceBoot() time.Duration { return a.Engine.Clock.SinceBoot() }
 
 // timeUntilDue returns how long nothing is due.
 func (a *Agent) timeUntilDue() time.Duration {
-	pause := min(housekeepInterval, a.repairAt-a.sinceBoot())
+	pause := min(a.Options.Housekeep, a.repairAt-a.sinceBoot())
 	if node, _ := a.latestNode(); a.follower.retryAt != 0 && (!node.Paused || a.follower.isUrgent(node)) {
 		pause = min(pause, a.follower.retryAt-a.sinceBoot())
 	}

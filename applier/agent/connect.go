@@ -27,6 +27,8 @@ type Connection struct {
 	Pages published.Pages
 	// Spread returns a time below the given one that differs from agent to agent. Nil is none.
 	Spread func(time.Duration) time.Duration
+	// Wrap changes how requests are sent: a test has a transport of its own. Nil changes nothing.
+	Wrap func(*rest.Config)
 }
 
 const (
@@ -72,7 +74,7 @@ func (s *APIServer) currentLink() (*link, error) {
 	case err == nil && s.link != nil && s.link.hasSameConfig(config):
 		return s.link, nil
 	case err == nil:
-		next, err = newLink(config, s.connection.Clock)
+		next, err = newLink(config, s.connection)
 	}
 	if err != nil && s.link == nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotConnected, err)

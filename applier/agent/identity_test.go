@@ -106,7 +106,7 @@ func TestAServerWhoseCertificateIsNotValidYetOrAnyLonger(t *testing.T) {
 		defer s.Close()
 		ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})
 		own := []byte(certificate(t, userPrefix+nodeName))
-		l, err := newLink(&rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca, CertData: own, KeyData: own}}, newRealClock())
+		l, err := newLink(&rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca, CertData: own, KeyData: own}}, Connection{Clock: newRealClock()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func askAs(t *testing.T, who string) {
 	t.Helper()
 	own := []byte(certificate(t, userPrefix+nodeName))
 	config := &rest.Config{Host: "https://api-int.example.invalid:6443", TLSClientConfig: rest.TLSClientConfig{Insecure: true, CertData: own, KeyData: own}}
-	l, err := newLink(config, newRealClock())
+	l, err := newLink(config, Connection{Clock: newRealClock()})
 	if err == nil && who != "the agent" {
 		l.http, err = rest.HTTPClientFor(config)
 	}

@@ -34,17 +34,20 @@ type link struct {
 }
 
 // newLink connects by a configuration that holds its certificates. No request is made yet.
-func newLink(config *rest.Config, clock applier.Clock) (*link, error) {
+func newLink(config *rest.Config, c Connection) (*link, error) {
 	node, err := NodeOfCertificate(config.CertData)
 	if err != nil {
 		return nil, err
 	}
-	l := &link{config: config, node: node, clock: clock}
+	l := &link{config: config, node: node, clock: c.Clock}
 	config = rest.CopyConfig(config)
 	// The API server's internal address is reached directly. The service has the cluster's proxy in its environment,
 	// for others.
 	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	config.UserAgent = bundle.AgentProgram
+	if c.Wrap != nil {
+		c.Wrap(config)
+	}
 	l.http, err = rest.HTTPClientFor(config)
 	if err == nil {
 		l.base, _, err = rest.DefaultServerUrlFor(config) // with a path, if the API server is behind one

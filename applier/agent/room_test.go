@@ -18,7 +18,7 @@ import (
 func (w *world) passes(d time.Duration) {
 	w.t.Helper()
 	for end := w.clock.SinceBoot() + d; w.clock.SinceBoot() < end; {
-		w.clock.Pass(housekeepInterval)
+		w.clock.Pass(defaultHousekeep)
 		w.turn()
 	}
 }

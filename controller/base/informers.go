@@ -72,7 +72,23 @@ func (p patientListWatch) WatchWithContext(ctx context.Context, o metav1.ListOpt
 		return p.ListerWatcherWithContext.WatchWithContext(ctx, o)
 	})
 	p.noteRefusal(err)
-	return events, err
+	if err != nil {
+		return nil, err
+	}
+	return drainedWatch{events}, nil
+}
+
+// drainedWatch is read to its end when it is stopped. Otherwise the goroutine of watch.Filter, with which
+// controller-runtime watches metadata, stays forever where an event arrives at that moment.
+type drainedWatch struct{ watch.Interface }
+
+// Stop implements watch.Interface.
+func (w drainedWatch) Stop() {
+	w.Interface.Stop()
+	go func() {
+		for range w.ResultChan() {
+		}
+	}()
 }
 
 func (p patientListWatch) noteRefusal(err error) {

@@ -6,9 +6,11 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -74,4 +76,16 @@ func TestListsAndWatchesAreTriedAgainWhileTheAPIServerIsNotWell(t *testing.T) {
 	if _, err := untilWell(ctx, relistPauses(), func() (int, error) { return 0, failure }); !errors.Is(err, failure) {
 		t.Errorf("an informer that ends gets %v", err)
 	}
+}
+
+// TestAStoppedWatchIsReadToItsEnd shows that the goroutine of watch.Filter ends with its watch, although an event was on its way: the bubble does not end
+// before.
+func TestAStoppedWatchIsReadToItsEnd(t *testing.T) {
+	synctest.Test(t, func(*testing.T) {
+		events := watch.NewFake()
+		w := drainedWatch{watch.Filter(events, func(e watch.Event) (watch.Event, bool) { return e, true })}
+		events.Add(&corev1.Node{})
+		synctest.Wait()
+		w.Stop()
+	})
 }

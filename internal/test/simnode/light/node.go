@@ -1,6 +1,7 @@
 package light
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,8 +29,12 @@ type Options struct {
 	Facts bundle.Facts
 	// Server is the API server with the client certificate of the Node's kubelet.
 	Server *rest.Config
+	// Wrap changes how requests are sent (agent.Connection).
+	Wrap func(*rest.Config)
 	// Log is that of the node agent; nil is none.
 	Log *slog.Logger
+	// Agent are those of the node agent; zero are its defaults.
+	Agent agent.Options
 	// Boot is called while the host boots, between the end of the node agent and its start; nil is a host that boots at
 	// once.
 	Boot func(ctx context.Context) error
@@ -59,6 +64,7 @@ func New(ctx context.Context, o Options) (*Node, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	o.Agent.Interval, o.Agent.Full, o.Agent.Jitter = cmp.Or(o.Agent.Interval, interval), cmp.Or(o.Agent.Full, full), jitter
 	kubeconfig, err := kubeconfigOf(o.Server)
 	if err != nil {
 		return nil, err
@@ -136,9 +142,9 @@ func (n *Node) runAgent(ctx context.Context) error {
 	for {
 		engine := n.engine("wmco-node run of a light node")
 		server := agent.NewAPIServer(agent.Connection{
-			Kubeconfig: "kubeconfig", ReadFile: func(string) ([]byte, error) { return n.kubeconfig, nil }, Log: o.Log, Clock: n.clock,
+			Kubeconfig: "kubeconfig", ReadFile: func(string) ([]byte, error) { return n.kubeconfig, nil }, Log: o.Log, Clock: n.clock, Wrap: o.Wrap,
 		})
-		a := agent.Agent{Engine: engine, Cluster: alive{server}, Log: o.Log, Options: agent.Options{Interval: interval, Full: full, Jitter: jitter}}
+		a := agent.Agent{Engine: engine, Cluster: alive{server}, Log: o.Log, Options: o.Agent}
 		if err := a.Run(ctx); !errors.Is(err, agent.ErrRestart) {
 			return err
 		}

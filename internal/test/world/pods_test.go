@@ -1,4 +1,4 @@
-package soak
+package world
 
 import (
 	"context"
@@ -14,10 +14,10 @@ import (
 
 // keepPods keeps some pods on schedulable nodes, as a controller, a scheduler and kubelets do: one that is told to end has ended a moment later, and runs
 // elsewhere.
-func (s *soak) keepPods(ctx context.Context, count int) {
-	for made := 0; ctx.Err() == nil; pause(ctx, 500*time.Millisecond) {
+func (w *world) keepPods(ctx context.Context, count int) {
+	for made := 0; ctx.Err() == nil; pause(ctx, time.Minute) {
 		var list corev1.PodList
-		if err := s.List(ctx, &list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+		if err := w.List(ctx, &list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
 			continue // the API server may be away
 		}
 		left := 0
@@ -26,9 +26,9 @@ func (s *soak) keepPods(ctx context.Context, count int) {
 				left++
 				continue
 			}
-			_ = s.Delete(ctx, &p, client.GracePeriodSeconds(0)) // again, if it does not work
+			_ = w.Delete(ctx, &p, client.GracePeriodSeconds(0)) // again, if it does not work
 		}
-		nodes := s.observer.Snapshot()
+		nodes := w.observer.Snapshot()
 		for name, n := range nodes {
 			if left >= count {
 				break
@@ -38,7 +38,7 @@ func (s *soak) keepPods(ctx context.Context, count int) {
 			}
 			made++
 			left++
-			_ = s.Create(ctx, podOn(name, made)) // again, if it does not work
+			_ = w.Create(ctx, podOn(name, made)) // again, if it does not work
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package soak
+package world
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 )
 
 // payloadFolder has the executables that operators are given.
-var payloadFolder = filepath.Join("..", "..", "..", "golden", "payload")
+var payloadFolder = filepath.Join(root, "golden", "payload")
 
 // executables are those of payloadFolder. Every new host has them.
 var executables payloads

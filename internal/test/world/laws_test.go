@@ -1,4 +1,4 @@
-package soak
+package world
 
 import (
 	"context"
@@ -25,7 +25,7 @@ import (
 	"wmco/internal/test/observer"
 )
 
-// The rules of the soak, beside those of its observer.
+// The rules of the world, beside those of its observer.
 const (
 	ruleKept       = observer.RuleProtected
 	ruleRest       = "nodes do not come to rest"
@@ -45,68 +45,58 @@ const (
 )
 
 // rest waits until all nodes whose hosts are on have what is rendered here, and nothing of a rollout is left on them. Then it checks what holds at rest.
-func (s *soak) rest(t testing.TB) {
+func (w *world) rest(t testing.TB) {
 	t.Helper()
-	begun, said := time.Now(), time.Now()
+	w.tell("all nodes come to rest")
+	begun := time.Now()
 	rule, why := ruleRest, "nothing was looked at"
 	for why != "" {
-		if time.Since(begun) > s.options.patience {
-			s.observer.Violate(rule, "after %s: %s", s.options.patience, why)
-			s.observer.CheckLeft()
+		if time.Since(begun) > w.options.patience {
+			w.observer.Violate(rule, "after %s: %s", w.options.patience, why)
+			w.observer.CheckLeft()
 			return
 		}
-		if s.operator != nil {
-			select {
-			case <-s.operator.ended:
-				s.observer.Violate(ruleEnds, "%s", s.lastLine())
-				s.live(t)
-			default: // it lives
-			}
-		}
-		rule, why = ruleRest, s.unrest()
+		w.revive()
+		rule, why = ruleRest, w.unrest()
 		if why == "" {
-			rule, why = ruleRender, s.unlike(t)
+			rule, why = ruleRender, w.unlike(t)
 		}
 		if why != "" {
-			pause(s.ctx, time.Second)
-		}
-		if time.Since(said) > time.Minute {
-			said = time.Now()
-			t.Logf("not at rest after %s: %s", time.Since(begun).Round(time.Second), why)
+			pause(w.ctx, time.Minute)
 		}
 	}
-	s.waited = time.Since(begun)
-	s.observer.CheckEvictions()
-	s.checkSecrets(t)
-	s.checkShown(t)
-	s.checkKept()
-	s.checkUsage()
-	s.observer.CheckLeft()
-	s.observer.KeepRules(s.settings.rules())
+	w.tell("they are at rest")
+	w.observer.CheckEvictions()
+	w.checkSecrets(t)
+	w.checkShown(t)
+	w.checkKept()
+	w.checkUsage()
+	w.observer.CheckLeft()
+	w.observer.KeepRules(w.settings.rules())
 }
 
-func (s *soak) lastLine() string {
-	s.logMutex.Lock()
-	defer s.logMutex.Unlock()
-	if len(s.logged) == 0 {
-		return "it has logged nothing"
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
-	return s.logged[len(s.logged)-1]
 }
 
 // unrest returns why the nodes are not at rest; empty if they are.
-func (s *soak) unrest() string {
-	nodes := s.observer.Snapshot()
+func (w *world) unrest() string {
+	nodes := w.observer.Snapshot()
 	var busy []string
-	for _, m := range s.named(isOn) {
+	for _, m := range w.named(isOn) {
 		n, ok := nodes[m.name]
 		if !ok || !observer.IsAtRest(n) {
 			busy = append(busy, observer.DescribeNode(n))
 		}
 	}
 	switch {
-	case len(nodes) != len(s.machines):
-		return fmt.Sprintf("%d Nodes of %d", len(nodes), len(s.machines))
+	case len(nodes) != len(w.machines):
+		return fmt.Sprintf("%d Nodes of %d", len(nodes), len(w.machines))
 	case len(busy) > 0:
 		const some = 5
 		return fmt.Sprintf("%d nodes are not at rest: %s", len(busy), strings.Join(busy[:min(some, len(busy))], "; "))
@@ -115,19 +105,19 @@ func (s *soak) unrest() string {
 }
 
 // render renders all nodes from the cluster as it is, by their names.
-func (s *soak) render(ctx context.Context) (map[string]desired.Rendered, error) {
+func (w *world) render(ctx context.Context) (map[string]desired.Rendered, error) {
 	var key corev1.Secret
-	if err := s.Get(ctx, client.ObjectKey{Namespace: gather.OperatorNamespace, Name: "windows-digest-key"}, &key); err != nil {
+	if err := w.Get(ctx, client.ObjectKey{Namespace: gather.OperatorNamespace, Name: "windows-digest-key"}, &key); err != nil {
 		return nil, err
 	}
-	signs := &signing.Keys{Live: s, Client: s, Namespace: gather.OperatorNamespace, Now: time.Now}
-	records := &hosts.Records{Live: s, Client: s, Cache: s, Namespace: gather.OperatorNamespace}
+	signs := &signing.Keys{Live: w, Client: w, Namespace: gather.OperatorNamespace, Now: time.Now}
+	records := &hosts.Records{Live: w, Client: w, Cache: w, Namespace: gather.OperatorNamespace}
 	reader := &inputs.Reader{
-		Keys: signs.ReadPublicKeys, Log: logr.Discard(), Cache: s, Namespace: gather.OperatorNamespace, Resolver: noNames{}, Now: time.Now,
+		Keys: signs.ReadPublicKeys, Log: logr.Discard(), Cache: w, Namespace: gather.OperatorNamespace, Resolver: noNames{}, Now: time.Now,
 		Records:  records.CurrentRecords,
 		LoginKey: func(context.Context) (string, error) { return "", nil },
 		Source: desired.Source{
-			Objects: objects.NewClusterReader(s), Key: key.Data["key"], Set: executables.set,
+			Objects: objects.NewClusterReader(w), Key: key.Data["key"], Set: executables.set,
 			Gather: gather.Options{Namespace: gather.OperatorNamespace, Complete: true},
 		},
 	}
@@ -150,14 +140,14 @@ func (s *soak) render(ctx context.Context) (map[string]desired.Rendered, error) 
 }
 
 // unlike returns why the nodes do not have what is rendered; empty if they have. Of some hosts every file and service is compared.
-func (s *soak) unlike(t testing.TB) string {
+func (w *world) unlike(t testing.TB) string {
 	t.Helper()
-	rendered, err := s.render(s.ctx)
+	rendered, err := w.render(w.ctx)
 	if err != nil {
 		return err.Error()
 	}
-	nodes := s.observer.Snapshot()
-	on := s.named(isOn)
+	nodes := w.observer.Snapshot()
+	on := w.named(isOn)
 	for _, m := range on {
 		r, ok := rendered[m.name]
 		d, err := published.DecodeDesired(nodes[m.name].Annotations[published.DesiredAnnotation])
@@ -167,12 +157,12 @@ func (s *soak) unlike(t testing.TB) string {
 		}
 	}
 	const compared = 10
-	for _, m := range s.choose(compared, isOn) {
+	for _, m := range w.choose(compared, isOn) {
 		request, err := rendered[m.name].ArchiveRequest(executables.contents)
 		if err != nil {
 			return err.Error()
 		}
-		seen, err := m.Observe(s.ctx, request)
+		seen, err := m.Observe(w.ctx, request)
 		if err != nil {
 			return fmt.Sprintf("comparing the host of %s: %v", m.name, err)
 		}
@@ -184,12 +174,12 @@ func (s *soak) unlike(t testing.TB) string {
 }
 
 // checkSecrets checks that the Secrets of layers are those that nodes have, a while after the last one has them.
-func (s *soak) checkSecrets(t testing.TB) {
+func (w *world) checkSecrets(t testing.TB) {
 	t.Helper()
 	var left []string
-	for begun := time.Now(); time.Since(begun) < s.options.collection; pause(s.ctx, 500*time.Millisecond) {
+	for begun := time.Now(); time.Since(begun) < w.options.collection; pause(w.ctx, time.Minute) {
 		wanted := map[string]bool{}
-		for _, n := range s.observer.Snapshot() {
+		for _, n := range w.observer.Snapshot() {
 			d, _ := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
 			for _, l := range []published.Layer{d.Cluster, d.Node} {
 				for _, name := range l.Names() {
@@ -198,8 +188,8 @@ func (s *soak) checkSecrets(t testing.TB) {
 			}
 		}
 		var secrets corev1.SecretList
-		s.try(t, "Secrets", func() error {
-			return s.List(s.ctx, &secrets, client.InNamespace(gather.OperatorNamespace), client.HasLabels{published.LayerLabel})
+		w.try(t, "Secrets", func() error {
+			return w.List(w.ctx, &secrets, client.InNamespace(gather.OperatorNamespace), client.HasLabels{published.LayerLabel})
 		})
 		left = nil
 		for _, x := range secrets.Items {
@@ -211,52 +201,51 @@ func (s *soak) checkSecrets(t testing.TB) {
 			return
 		}
 	}
-	s.observer.Violate(ruleSecrets, "%d %s after all nodes were at rest", len(left), s.options.collection)
+	w.observer.Violate(ruleSecrets, "%d %s after all nodes were at rest", len(left), w.options.collection)
 }
 
 // checkShown looks for secrets in what the operator writes for people.
-func (s *soak) checkShown(t testing.TB) {
+func (w *world) checkShown(t testing.TB) {
 	t.Helper()
 	said := &unstructured.Unstructured{}
 	said.SetAPIVersion(status.Group + "/" + status.Version)
 	said.SetKind(status.Kind)
-	s.try(t, "the status", func() error {
-		return client.IgnoreNotFound(s.Get(s.ctx, client.ObjectKey{Namespace: gather.OperatorNamespace, Name: status.Name}, said))
+	w.try(t, "the status", func() error {
+		return client.IgnoreNotFound(w.Get(w.ctx, client.ObjectKey{Namespace: gather.OperatorNamespace, Name: status.Name}, said))
 	})
 	text, err := json.Marshal(said.Object)
 	must(t, err)
-	s.observer.SearchText("the status of the operator", string(text))
+	w.observer.SearchText("the status of the operator", string(text))
 	var configs corev1.ConfigMapList
-	s.try(t, "ConfigMaps", func() error { return s.List(s.ctx, &configs, client.InNamespace(gather.OperatorNamespace)) })
+	w.try(t, "ConfigMaps", func() error { return w.List(w.ctx, &configs, client.InNamespace(gather.OperatorNamespace)) })
 	for _, c := range configs.Items {
-		s.observer.SearchText("ConfigMap "+c.Name, fmt.Sprint(c.Data, c.Annotations))
+		w.observer.SearchText("ConfigMap "+c.Name, fmt.Sprint(c.Data, c.Annotations))
 	}
 }
 
 // checkKept checks that what an administrator did is there.
-func (s *soak) checkKept() {
-	n, ok := s.observer.Snapshot()[s.cordoned]
-	if s.cordoned != "" && ok && (!n.Spec.Unschedulable || observer.IsCordonedByUs(n)) {
-		s.observer.Violate(ruleKept, "the cordon of %s", s.cordoned)
+func (w *world) checkKept() {
+	n, ok := w.observer.Snapshot()[w.cordoned]
+	if w.cordoned != "" && ok && (!n.Spec.Unschedulable || observer.IsCordonedByUs(n)) {
+		w.observer.Violate(ruleKept, "the cordon of %s", w.cordoned)
 	}
 }
 
-// checkUsage compares what the operator uses with what it used when all nodes were first at rest in its life.
-func (s *soak) checkUsage() {
-	u, err := s.operator.usage()
-	if err != nil {
-		s.observer.Violate(ruleEnds, "%v: %s", err, s.lastLine())
+// checkUsage compares what is used with what was used when all nodes were first at rest in the life of the operator.
+func (w *world) checkUsage() {
+	if !w.options.boundsUsage {
 		return
 	}
-	s.usages = append(s.usages, u)
-	if s.baseline == nil || !s.options.boundsUsage {
-		s.baseline = &u
+	u := w.usage()
+	w.usages = append(w.usages, u)
+	if w.baseline == nil {
+		w.baseline = &u
 		return
 	}
-	if most := s.baseline.goroutines + moreGoroutines; u.goroutines > most {
-		s.observer.Violate(ruleGoroutines, "%d goroutines at rest, %d before", u.goroutines, s.baseline.goroutines)
+	if most := w.baseline.goroutines + moreGoroutines; u.goroutines > most {
+		w.observer.Violate(ruleGoroutines, "%d goroutines at rest, %d before", u.goroutines, w.baseline.goroutines)
 	}
-	if most := s.baseline.heap + uint64(moreHeapShare*float64(s.baseline.heap)) + moreHeap; u.heap > most {
-		s.observer.Violate(ruleMemory, "%d MiB at rest, %d MiB before", u.heap>>20, s.baseline.heap>>20)
+	if most := w.baseline.heap + uint64(moreHeapShare*float64(w.baseline.heap)) + moreHeap; u.heap > most {
+		w.observer.Violate(ruleMemory, "%d MiB at rest, %d MiB before", u.heap>>20, w.baseline.heap>>20)
 	}
 }

@@ -1,7 +1,8 @@
-package soak
+package world
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -26,7 +27,7 @@ const (
 	leftLayers sabotage = "Secrets are left"
 	// withheld publishes nothing for one node.
 	withheld sabotage = "a bundle is not published"
-	// leakedGoroutines starts goroutines that never end.
+	// leakedGoroutines starts goroutines that end with the world.
 	leakedGoroutines sabotage = "goroutines are left"
 	// leakedMemory keeps what it allocates.
 	leakedMemory sabotage = "memory is left"
@@ -66,10 +67,10 @@ func (s sabotages) wrap(next http.RoundTripper) http.RoundTripper {
 }
 
 // leak grows each time that the process is asked what it uses: by more than it may between two rests.
-func (s sabotages) leak(kept [][]byte) [][]byte {
+func (s sabotages) leak(kept [][]byte, ctx context.Context) [][]byte { //nolint:revive // kept is what it is about
 	if s.has(leakedGoroutines) {
 		for range moreGoroutines + 1 {
-			go func() { select {} }()
+			go func() { <-ctx.Done() }()
 		}
 	}
 	if s.has(leakedMemory) {

@@ -1,0 +1,150 @@
+package api
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/registry/generic/registry"
+)
+
+const (
+	rbacGroup = "rbac.authorization.k8s.io"
+	nodeUser  = "system:node:"
+)
+
+// permissions decides as the authorizers of a cluster: administrators may do all, a kubelet what the node authorizer
+// permits to it, everybody what Roles and ClusterRoles say.
+type permissions struct {
+	stores map[string]*registry.Store
+	server *Server
+
+	mu sync.Mutex
+	// read is the revision of what is known.
+	read     int64
+	bindings []binding
+}
+
+// binding is one RoleBinding or ClusterRoleBinding with the rules of its role. An empty namespace is the cluster.
+type binding struct {
+	namespace string
+	subjects  []rbacv1.Subject
+	rules     []rbacv1.PolicyRule
+}
+
+// Authorize implements authorizer.Authorizer.
+func (p *permissions) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	who := a.GetUser()
+	if slices.Contains(who.GetGroups(), user.SystemPrivilegedGroup) || !a.IsResourceRequest() || ofKubelet(who, a) {
+		return authorizer.DecisionAllow, "", nil
+	}
+	list, err := p.current(ctx)
+	if err != nil {
+		return authorizer.DecisionNoOpinion, "", err
+	}
+	for _, b := range list {
+		if (b.namespace == "" || b.namespace == a.GetNamespace()) && slices.ContainsFunc(b.subjects, func(s rbacv1.Subject) bool { return isSubject(who, s, b.namespace) }) &&
+			slices.ContainsFunc(b.rules, func(r rbacv1.PolicyRule) bool { return permits(r, a) }) {
+			return authorizer.DecisionAllow, "", nil
+		}
+	}
+	return authorizer.DecisionNoOpinion, "", nil
+}
+
+// ofKubelet reports whether the node authorizer permits a request of a kubelet's certificate: its own Node, its Events
+// and requests for certificates. It has no Pods that could lead to Secrets.
+func ofKubelet(who user.Info, a authorizer.Attributes) bool {
+	node, ok := strings.CutPrefix(who.GetName(), nodeUser)
+	if !ok {
+		return false
+	}
+	switch a.GetResource() {
+	case "nodes":
+		return a.GetName() == node && slices.Contains([]string{"get", "list", "watch", "patch", "update"}, a.GetVerb())
+	case "events", "certificatesigningrequests":
+		return a.GetVerb() == "create" || a.GetVerb() == "patch" || a.GetVerb() == "get"
+	case "leases":
+		return a.GetName() == node || a.GetVerb() == "create"
+	}
+	return false
+}
+
+func isSubject(who user.Info, s rbacv1.Subject, namespace string) bool {
+	switch s.Kind {
+	case rbacv1.UserKind:
+		return s.Name == who.GetName()
+	case rbacv1.GroupKind:
+		return slices.Contains(who.GetGroups(), s.Name)
+	case rbacv1.ServiceAccountKind:
+		if s.Namespace != "" {
+			namespace = s.Namespace
+		}
+		return serviceaccount.MatchesUsername(namespace, s.Name, who.GetName())
+	}
+	return false
+}
+
+// permits is the rule of RBAC (kubernetes.io/docs/reference/access-authn-authz/rbac).
+func permits(r rbacv1.PolicyRule, a authorizer.Attributes) bool {
+	has := func(list []string, x string) bool { return slices.Contains(list, "*") || slices.Contains(list, x) }
+	resource := a.GetResource()
+	if a.GetSubresource() != "" {
+		resource += "/" + a.GetSubresource()
+	}
+	return has(r.Verbs, a.GetVerb()) && has(r.APIGroups, a.GetAPIGroup()) && (has(r.Resources, resource) || a.GetSubresource() != "" && slices.Contains(r.Resources, "*/"+a.GetSubresource())) &&
+		(len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, a.GetName()))
+}
+
+// current returns the bindings as they are.
+func (p *permissions) current(ctx context.Context) ([]binding, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	changed := int64(0)
+	for resource := range p.stores {
+		changed = max(changed, p.server.Etcd.LastChange(resource+"."+rbacGroup))
+	}
+	if changed == p.read && p.bindings != nil {
+		return p.bindings, nil
+	}
+	roles := map[string][]rbacv1.PolicyRule{}
+	list, err := p.stores["roles"].List(ctx, &internalversion.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range list.(*rbacv1.RoleList).Items {
+		roles[r.Namespace+"/"+r.Name] = r.Rules
+	}
+	if list, err = p.stores["clusterroles"].List(ctx, &internalversion.ListOptions{}); err != nil {
+		return nil, err
+	}
+	for _, r := range list.(*rbacv1.ClusterRoleList).Items {
+		roles["/"+r.Name] = r.Rules
+	}
+	all := []binding{}
+	of := func(namespace string, ref rbacv1.RoleRef) []rbacv1.PolicyRule {
+		if ref.Kind == "ClusterRole" {
+			namespace = ""
+		}
+		return roles[namespace+"/"+ref.Name]
+	}
+	if list, err = p.stores["rolebindings"].List(ctx, &internalversion.ListOptions{}); err != nil {
+		return nil, err
+	}
+	for _, b := range list.(*rbacv1.RoleBindingList).Items {
+		all = append(all, binding{b.Namespace, b.Subjects, of(b.Namespace, b.RoleRef)})
+	}
+	if list, err = p.stores["clusterrolebindings"].List(ctx, &internalversion.ListOptions{}); err != nil {
+		return nil, err
+	}
+	for _, b := range list.(*rbacv1.ClusterRoleBindingList).Items {
+		all = append(all, binding{"", b.Subjects, of("", b.RoleRef)})
+	}
+	p.read, p.bindings = changed, all
+	return all, nil
+}

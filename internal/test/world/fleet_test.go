@@ -1,0 +1,212 @@
+package world
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"maps"
+	"math/big"
+	"slices"
+	"testing"
+	"time"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/rest"
+	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/applier/agent"
+	"wmco/bundle"
+	"wmco/internal/hostsim/simulation"
+	"wmco/internal/test/simnode/cluster"
+	"wmco/internal/test/simnode/light"
+)
+
+const machineNamespace = "openshift-machine-api"
+
+// machine is a light node with its Machine.
+type machine struct {
+	*light.Node
+	name string
+	// stop ends the node agent; nil while the host is off.
+	stop func()
+}
+
+// addNodes makes new nodes, and starts their agents.
+func (w *world) addNodes(t testing.TB, count int) {
+	t.Helper()
+	for range count {
+		w.addNode(t)
+	}
+	w.try(t, "records of hosts", func() error { return cluster.RecordNodes(w.ctx, w.admin()) })
+}
+
+func (w *world) admin() *rest.Config {
+	return w.server.Config(&user.DefaultInfo{Name: "admin", Groups: []string{user.SystemPrivilegedGroup}})
+}
+
+func (w *world) addNode(t testing.TB) {
+	t.Helper()
+	n, facts := w.example.Node(w.made)
+	w.made++
+	name := n.Name
+	w.try(t, "making a node", func() error { return cluster.AddJoined(w.ctx, w, n.DeepCopy()) })
+	kubelet := w.server.Transport(&user.DefaultInfo{Name: "system:node:" + name, Groups: []string{user.NodesGroup, user.AllAuthenticated}})
+	own, err := identityOf(name)
+	must(t, err)
+	l, err := light.New(w.ctx, light.Options{
+		Facts: facts, Server: own, Boot: func(ctx context.Context) error { return w.boot(ctx, name) },
+		Agent: agent.Options{Interval: time.Hour, Full: 12 * time.Hour, Housekeep: 12 * time.Hour},
+		Wrap: func(c *rest.Config) {
+			c.Host, c.TLSClientConfig, c.Proxy, c.Transport = "http://world", rest.TLSClientConfig{}, nil, kubelet
+		},
+	})
+	must(t, err)
+	must(t, executables.put(w.ctx, l.Host))
+	x := &machine{Node: l, name: name}
+	w.machines[name] = x
+	w.start(t, x)
+}
+
+// identityOf returns a configuration with a certificate that names a Node, which the agent reads. The server knows the
+// node by its transport.
+func identityOf(name string) (*rest.Config, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	text, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now(), NotAfter: time.Now().AddDate(100, 0, 0),
+		Subject: pkix.Name{CommonName: "system:node:" + name, Organization: []string{user.NodesGroup}},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, err
+	}
+	cert := pem.EncodeToMemory(&pem.Block{Type: certutil.CertificateBlockType, Bytes: der})
+	return &rest.Config{Host: "https://world", TLSClientConfig: rest.TLSClientConfig{CAData: cert, CertData: cert, KeyData: text}}, nil
+}
+
+// start starts the node agent.
+func (w *world) start(t testing.TB, m *machine) {
+	ctx, cancel := context.WithCancel(w.ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := m.Run(ctx); err != nil && ctx.Err() == nil {
+			t.Errorf("the agent of %s: %v", m.name, err)
+		}
+	}()
+	m.stop = func() { cancel(); <-ended }
+}
+
+// bootTakes is how long hosts are away when they boot.
+const bootTakes = 3 * time.Minute
+
+// boot is what the cluster sees of a boot.
+func (w *world) boot(ctx context.Context, name string) error {
+	w.count(&w.boots)
+	if err := w.setReady(name, corev1.ConditionUnknown); err != nil {
+		return err
+	}
+	pause(ctx, bootTakes)
+	return w.setReady(name, corev1.ConditionTrue)
+}
+
+// setReady is what the cluster says of a kubelet. A Node that was removed is no error.
+func (w *world) setReady(name string, ready corev1.ConditionStatus) error {
+	return w.attempt(func() error {
+		var n corev1.Node
+		if err := w.Get(w.ctx, client.ObjectKey{Name: name}, &n); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		before := n.DeepCopy()
+		for i, c := range n.Status.Conditions {
+			if c.Type == corev1.NodeReady {
+				n.Status.Conditions[i].Status, n.Status.Conditions[i].LastTransitionTime, n.Status.Conditions[i].LastHeartbeatTime = ready, metav1.Now(), metav1.Now()
+			}
+		}
+		return client.IgnoreNotFound(w.Status().Patch(w.ctx, &n, client.StrategicMergeFrom(before)))
+	})
+}
+
+// powerOff ends what runs on a host.
+func (w *world) powerOff(t testing.TB, m *machine) {
+	t.Helper()
+	m.stop()
+	m.stop = nil
+	must(t, w.setReady(m.name, corev1.ConditionUnknown))
+}
+
+// powerOn boots a host that is off.
+func (w *world) powerOn(t testing.TB, m *machine) {
+	t.Helper()
+	must(t, m.Restart(w.ctx))
+	must(t, w.setReady(m.name, corev1.ConditionTrue))
+	w.start(t, m)
+}
+
+// remove removes a machine as the cluster autoscaler does: a taint, the Machine, the host, the Node.
+func (w *world) remove(t testing.TB, m *machine) {
+	t.Helper()
+	w.edit(t, m.name, `{"spec":{"taints":[{"key":"os","value":"Windows","effect":"NoSchedule"},{"key":"ToBeDeletedByClusterAutoscaler","effect":"NoSchedule"}]}}`)
+	w.try(t, "the end of a Machine", func() error {
+		return client.IgnoreNotFound(w.Delete(w.ctx, &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: machineNamespace, Name: m.name}}))
+	})
+	if m.stop != nil {
+		m.stop()
+	}
+	delete(w.machines, m.name)
+	w.try(t, "the end of a Node", func() error {
+		return client.IgnoreNotFound(w.Delete(w.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.name}}))
+	})
+}
+
+// named returns the machines for which this holds, by name.
+func (w *world) named(is func(*machine) bool) []*machine {
+	var list []*machine
+	for _, name := range slices.Sorted(maps.Keys(w.machines)) {
+		if m := w.machines[name]; is(m) {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+func isOn(m *machine) bool { return m.stop != nil }
+
+// loseFeature takes a Windows feature from a host, which can only be added again with a boot. The agent looks at once.
+func (w *world) loseFeature(t testing.TB, m *machine) {
+	t.Helper()
+	m.stop()
+	must(t, m.Host.Edit(w.ctx, func(x *simulation.State) { delete(x.Settings, simulation.SettingKey(bundle.KindFeature, "Containers")) }))
+	w.start(t, m)
+}
+
+// drift changes a file by hand. The agent looks at once.
+func (w *world) drift(t testing.TB, m *machine) {
+	t.Helper()
+	m.stop()
+	must(t, m.Host.WriteFile(w.ctx, `C:\k\kube-proxy.conf`, bundle.AccessAdmins, []byte("something else")))
+	w.start(t, m)
+}
+
+// edit changes a Node, as oc patch does.
+func (w *world) edit(t testing.TB, node, patch string) {
+	t.Helper()
+	w.try(t, "a change of a Node", func() error {
+		return w.Patch(w.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, mergePatch(patch))
+	})
+}

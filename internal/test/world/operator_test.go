@@ -1,0 +1,162 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+
+	"wmco/controller"
+	"wmco/controller/gather"
+	"wmco/internal/test/faults"
+)
+
+const operatorAccount = "windows-machine-config-operator"
+
+// operatorVersion is that of the nodes, so that none of them is upgraded.
+const operatorVersion = "11.0.0-9f27c41"
+
+// operator is one life of the operator. Its requests are made with the permissions that it ships.
+type operator struct {
+	cancel  context.CancelFunc
+	network *faults.Network
+	dead    atomic.Bool
+	ended   chan struct{}
+	// err is why it ended by itself.
+	err  error
+	kept [][]byte
+
+	mu     sync.Mutex
+	logged []string
+	see    func(string)
+}
+
+// usage is what the process uses after a collection of garbage.
+type usage struct {
+	goroutines int
+	// heap is in bytes.
+	heap uint64
+}
+
+// live starts a life of the operator after the one before, which has ended.
+func (w *world) live() {
+	w.lives++
+	w.baseline = nil
+	w.operator = w.startOperator()
+}
+
+// revive starts an operator that has ended, as Kubernetes does. It may end where it lost its Lease.
+func (w *world) revive() {
+	if !isClosed(w.operator.ended) {
+		return
+	}
+	if err := w.operator.err; err == nil || !strings.Contains(err.Error(), "leader election lost") {
+		w.observer.Violate(ruleEnds, "%v: %s", err, w.operator.lastLine())
+	}
+	w.tell("the operator starts again: %v", w.operator.err)
+	w.live()
+}
+
+func (w *world) startOperator() *operator {
+	ctx, cancel := context.WithCancel(w.ctx)
+	o := &operator{cancel: cancel, network: faults.New(w.options.seed + uint64(w.lives)), ended: make(chan struct{})} //nolint:gosec // not negative
+	o.see = func(line string) { w.observer.SearchText("the log of the operator", line) }
+	account := serviceaccount.UserInfo(gather.OperatorNamespace, operatorAccount, "")
+	config := w.server.Config(account)
+	config.Wrap(o.network.Wrap)
+	config.Wrap(w.options.sabotages.wrap)
+	config.Wrap(o.untilDeath)
+	go func() {
+		defer close(o.ended)
+		o.err = controller.Run(ctx, controller.Options{
+			Config: config, Version: operatorVersion, Payload: executables.set, Resolver: noNames{}, HealthAddress: "0", MetricsAddress: "0",
+			Now: o.network.Now, SkipNameValidation: true, LeaderElection: true, Log: logr.FromSlogHandler(slog.NewTextHandler(o, nil)),
+		})
+	}()
+	return o
+}
+
+// Write keeps the last lines of the log.
+func (o *operator) Write(line []byte) (int, error) {
+	o.see(string(line))
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	const kept = 60
+	o.logged = append(o.logged, string(line))
+	o.logged = o.logged[max(0, len(o.logged)-kept):]
+	return len(line), nil
+}
+
+func (o *operator) lastLine() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.logged) == 0 {
+		return "it has logged nothing"
+	}
+	return o.logged[len(o.logged)-1]
+}
+
+// untilDeath is for rest.Config.Wrap: whoever is dead makes no request.
+func (o *operator) untilDeath(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		if o.dead.Load() {
+			return nil, errors.New("this operator was killed")
+		}
+		return next.RoundTrip(r)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// kill ends it at once, as the kernel does where memory is short: nothing of it reaches the API server any more.
+func (o *operator) kill() {
+	o.dead.Store(true)
+	o.stop()
+}
+
+// stop ends it as Kubernetes ends a Pod.
+func (o *operator) stop() {
+	o.cancel()
+	<-o.ended
+}
+
+// usage is that of this process, of which the operator is a part.
+func (w *world) usage() usage {
+	w.operator.kept = w.options.sabotages.leak(w.operator.kept, w.ctx)
+	w.server.Etcd.Compact(w.server.Etcd.Revision())
+	runtime.GC()
+	runtime.GC() // what had finalizers too
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	runtime.KeepAlive(w.operator.kept)
+	return usage{runtime.NumGoroutine(), m.HeapAlloc}
+}
+
+// noNames is a resolver that knows no names: all instances have addresses.
+type noNames struct{}
+
+// LookupHost implements csr.Resolver.
+func (noNames) LookupHost(_ context.Context, host string) ([]string, error) {
+	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+}
+
+// LookupAddr implements csr.Resolver.
+func (noNames) LookupAddr(_ context.Context, address string) ([]string, error) {
+	return nil, &net.DNSError{Err: "no such host", Name: address, IsNotFound: true}
+}
+
+var _ fmt.Stringer = usage{}
+
+// String implements fmt.Stringer.
+func (u usage) String() string { return fmt.Sprintf("%d goroutines, %d MiB", u.goroutines, u.heap>>20) }
