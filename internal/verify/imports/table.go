@@ -218,7 +218,7 @@ var programRules = []rule{
 		never:   join(rendering, []string{"applier/remote/...", "controller/..."}),
 	},
 	{
-		pkg:     "applier/agent",
+		pkg: "applier/agent",
 		imports: []string{
 			"applier", "applier/plan", "applier/protocol", "bundle", "bundle/archive", "bundle/published",
 		},
