@@ -72,15 +72,9 @@ func isRefusal(err error) bool {
 	var refused *RefusedError
 	var newer *bundle.SchemaError
 	var stream *streamError
-	if errors.As(err, &refused) || errors.As(err, &newer) || errors.As(err, &stream) {
-		return true
-	}
-	for _, bad := range []error{bundle.ErrInconsistent, bundle.ErrPath, bundle.ErrTooLarge, archive.ErrMalformed} {
-		if errors.Is(err, bad) {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &refused) || errors.As(err, &newer) || errors.As(err, &stream) ||
+		errors.Is(err, bundle.ErrInconsistent) || errors.Is(err, bundle.ErrPath) ||
+		errors.Is(err, bundle.ErrTooLarge) || errors.Is(err, archive.ErrMalformed)
 }
 
 // streamError is an error of the archive that a bundle comes in, which may have ended early.

@@ -42,11 +42,7 @@ const (
 // removesSigningKeys reports whether a plan removes the keys of the operator. Those that nothing brought are not
 // managed, and stay.
 func removesSigningKeys(p plan.Plan) bool {
-	return slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Verb == protocol.VerbRemove && isSigningKeys(s.File.Path) })
-}
-
-func isSigningKeys(path string) bool {
-	return bundle.FoldPath(path) == bundle.FoldPath(bundle.SigningKeysFile)
+	return removesPath(p, bundle.SigningKeysFile)
 }
 
 // lackedProgram says which program of a service that the plan creates or changes is neither on the host nor in the

@@ -150,10 +150,6 @@ type Check func(bundle.Facts) error
 // Outcome is how it ended.
 type Outcome struct {
 	protocol.Event
-	// Bundle is what the host should be.
-	Bundle bundle.Digest
-	// Facts are those that the host reported before.
-	Facts bundle.Facts
 	// Unconfirmed is why Wish.Confirmation did not confirm the run; empty where it did, or was not asked. It holds no
 	// secret.
 	Unconfirmed string
@@ -208,15 +204,15 @@ func (h *Hosts) ApplyBundle(ctx context.Context, w Wish) (Outcome, error) {
 	agent := h.client.AgentFor(w.Target)
 	facts, err := h.askCheckedFacts(ctx, agent, w.Check)
 	if err != nil {
-		return Outcome{Facts: facts}, err
+		return Outcome{}, err
 	}
 	// Rendering takes memory: it is done for as many hosts as have a place.
 	if err := remote.TakePlace(ctx); err != nil {
-		return Outcome{Facts: facts}, err
+		return Outcome{}, err
 	}
 	request, err := h.renderRequest(w, facts)
 	if err != nil {
-		return Outcome{Facts: facts}, err
+		return Outcome{}, err
 	}
 	if w.Reset != nil {
 		request.Reset = w.Reset(facts)
@@ -232,7 +228,7 @@ func (h *Hosts) ApplyBundle(ctx context.Context, w Wish) (Outcome, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: the payload of the operator lacks it", err)
 	}
-	return Outcome{event, request.Manifest.Digest, facts, unconfirmed}, err
+	return Outcome{event, unconfirmed}, err
 }
 
 // ResumeInterrupted confirms what a run on a host waits with that an operator has begun which has ended: the host would
