@@ -24,7 +24,8 @@ func (e *Engine) ObserveChanges(ctx context.Context, m bundle.Manifest, contents
 	return e.compareManifest(ctx, m, contents, Options{OnlyChanges: true})
 }
 
-func (e *Engine) compareManifest(ctx context.Context, m bundle.Manifest, contents []archive.Content, o Options) (protocol.Observation, error) {
+func (e *Engine) compareManifest(ctx context.Context, m bundle.Manifest, contents []archive.Content,
+	o Options) (protocol.Observation, error) {
 	record, err := e.admitBundle(m, contents)
 	if err != nil {
 		return protocol.Observation{}, err
@@ -58,7 +59,8 @@ func (e *Engine) compareHost(ctx context.Context, s *situation, record records.B
 	return e.observationOf(ctx, s, record, p)
 }
 
-func (e *Engine) observationOf(ctx context.Context, s *situation, record records.BundleRecord, p plan.Plan) (protocol.Observation, error) {
+func (e *Engine) observationOf(ctx context.Context, s *situation, record records.BundleRecord,
+	p plan.Plan) (protocol.Observation, error) {
 	refusals, err := e.refusalNotes(ctx, record, p)
 	o := protocol.Observation{
 		Schema: protocol.Schema, Program: e.Program, Bundle: record.Manifest.Digest, Applied: s.records.Ledger.AppliedDigest(),

@@ -173,7 +173,8 @@ func splitQuietSteps(steps []plan.Step) (quiet, rest []plan.Step) {
 	for _, s := range steps {
 		switch {
 		case s.Verb == protocol.VerbMake, s.Verb == protocol.VerbWrite, s.Verb == protocol.VerbRemove && s.Reason == protocol.ReasonInWay,
-			(s.Verb == protocol.VerbSet || s.Verb == protocol.VerbUnset) && s.Setting.Kind != bundle.KindEndpoint && s.Setting.Kind != bundle.KindNetwork:
+			(s.Verb == protocol.VerbSet || s.Verb == protocol.VerbUnset) &&
+				s.Setting.Kind != bundle.KindEndpoint && s.Setting.Kind != bundle.KindNetwork:
 			quiet = append(quiet, s)
 		default:
 			rest = append(rest, s)

@@ -47,7 +47,8 @@ func (p *progress) showPlan(steps plan.Plan, d bundle.Digest, notes []string) {
 	for _, n := range notes {
 		p.addNote(n)
 	}
-	p.sendEvent(protocol.Event{Event: protocol.EventPlan, Bundle: d, Total: p.total, Impact: steps.HighestImpact(), Message: steps.SummaryLine()})
+	p.sendEvent(protocol.Event{Event: protocol.EventPlan, Bundle: d, Total: p.total, Impact: steps.HighestImpact(),
+		Message: steps.SummaryLine()})
 }
 
 // countAction counts an action that is done.

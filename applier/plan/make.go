@@ -197,7 +197,8 @@ func (p *planner) planContents() {
 			continue // an executable of which only the component and version are known
 		}
 		have := p.observed.FileAt(f.Path)
-		a := protocol.Action{Verb: protocol.VerbWrite, Entry: f.ID, Reason: protocol.ReasonAbsent, Impact: f.Impact, Size: max(f.Content.Size, 0)}
+		a := protocol.Action{Verb: protocol.VerbWrite, Entry: f.ID, Reason: protocol.ReasonAbsent, Impact: f.Impact,
+			Size: max(f.Content.Size, 0)}
 		switch have.Kind {
 		case FileRegular:
 			same := f.Content.SHA256 != "" && f.Content.SHA256 == have.SHA256
@@ -355,19 +356,22 @@ func (p *planner) clearSteps() []Step {
 	var list []Step
 	for _, path := range p.circumstances.Stale.Paths {
 		list = append(list, Step{
-			Action: protocol.Action{Verb: protocol.VerbClear, Entry: bundle.KindState.ID(path), Reason: protocol.ReasonStale, Impact: bundle.ImpactNone},
-			File:   WantedFile{Path: path},
+			Action: protocol.Action{Verb: protocol.VerbClear, Entry: bundle.KindState.ID(path),
+				Reason: protocol.ReasonStale, Impact: bundle.ImpactNone},
+			File: WantedFile{Path: path},
 		})
 		for _, f := range p.target.Files {
 			if f.Kind == FileDirectory && bundle.FoldPath(f.Path) == bundle.FoldPath(path) {
-				list = append(list, Step{Action: protocol.Action{Verb: protocol.VerbMake, Entry: f.ID, Reason: protocol.ReasonAbsent, Impact: f.Impact}, File: f})
+				a := protocol.Action{Verb: protocol.VerbMake, Entry: f.ID, Reason: protocol.ReasonAbsent, Impact: f.Impact}
+				list = append(list, Step{Action: a, File: f})
 			}
 		}
 	}
 	for _, name := range p.circumstances.Stale.Networks {
 		s := WantedSetting{Kind: bundle.KindNetwork, Name: name}
 		list = append(list, Step{
-			Action:  protocol.Action{Verb: protocol.VerbUnset, Entry: s.ID(), Reason: protocol.ReasonStale, Impact: bundle.ImpactDrain}, // its pods lose it
+			Action: protocol.Action{Verb: protocol.VerbUnset, Entry: s.ID(), Reason: protocol.ReasonStale,
+				Impact: bundle.ImpactDrain}, // its pods lose it
 			Setting: s,
 		})
 	}

@@ -55,7 +55,8 @@ func (p Plan) ReaderServices() []string {
 		switch {
 		case s.Verb == protocol.VerbWrite:
 			written[bundle.FoldPath(s.File.Path)] = true
-		case s.Verb == protocol.VerbStop && s.Service.Run && slices.ContainsFunc(s.Service.Reads, func(path string) bool { return written[bundle.FoldPath(path)] }):
+		case s.Verb == protocol.VerbStop && s.Service.Run &&
+			slices.ContainsFunc(s.Service.Reads, func(path string) bool { return written[bundle.FoldPath(path)] }):
 			names = append(names, s.Service.Config.Name)
 		}
 	}

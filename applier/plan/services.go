@@ -28,7 +28,8 @@ func (p *planner) configureService(s WantedService, have ServiceState) {
 	if s.Config.CommandLine == "" {
 		return // not ours: it only stops and starts with those it depends on
 	}
-	a := protocol.Action{Verb: protocol.VerbPut, Entry: bundle.KindService.ID(s.Config.Name), Reason: protocol.ReasonAbsent, Impact: s.Impact}
+	a := protocol.Action{Verb: protocol.VerbPut, Entry: bundle.KindService.ID(s.Config.Name),
+		Reason: protocol.ReasonAbsent, Impact: s.Impact}
 	if !(have.Status != ServiceAbsent && p.sameConfig(s, have)) && p.skipsEntry(a.Entry) {
 		return
 	}
@@ -59,7 +60,8 @@ func (p *planner) unconfigureService(s WantedService, have ServiceState) {
 	if have.Status == ServiceAbsent || have.CommandLine != "" && !runsFromRoots(have.CommandLine) {
 		return // there is none of ours: somebody else's has the name
 	}
-	a := protocol.Action{Verb: protocol.VerbDelete, Entry: bundle.KindService.ID(s.Config.Name), Reason: protocol.ReasonUnwanted, Impact: s.Impact}
+	a := protocol.Action{Verb: protocol.VerbDelete, Entry: bundle.KindService.ID(s.Config.Name),
+		Reason: protocol.ReasonUnwanted, Impact: s.Impact}
 	if p.skipsEntry(a.Entry) {
 		return
 	}
@@ -194,7 +196,8 @@ func (p *planner) stopDependents() {
 func (p *planner) stopDependent(name string, impact bundle.Impact) bool {
 	key := strings.ToLower(name)
 	have, stops := p.stop[key]
-	if strings.EqualFold(name, p.circumstances.Self) || stops && (have.reason != protocol.ReasonDependency || have.impact.Rank() >= impact.Rank()) {
+	if strings.EqualFold(name, p.circumstances.Self) ||
+		stops && (have.reason != protocol.ReasonDependency || have.impact.Rank() >= impact.Rank()) {
 		return false
 	}
 	p.stop[key] = cause{protocol.ReasonDependency, impact}
@@ -238,7 +241,8 @@ func (p *planner) startSteps() []Step {
 		if !s.Present || !s.Run || runs || wait && !stopped || strings.EqualFold(s.Config.Name, p.circumstances.Self) && status != ServiceAbsent {
 			continue
 		}
-		a := protocol.Action{Verb: protocol.VerbStart, Entry: bundle.KindService.ID(s.Config.Name), Reason: protocol.ReasonNotRunning, Impact: bundle.ImpactNone}
+		a := protocol.Action{Verb: protocol.VerbStart, Entry: bundle.KindService.ID(s.Config.Name),
+			Reason: protocol.ReasonNotRunning, Impact: bundle.ImpactNone}
 		switch {
 		case stopped:
 			a.Reason, a.Impact = c.reason, c.impact

@@ -175,7 +175,8 @@ func unlessMissing(tell func(protocol.Event)) func(protocol.Event) {
 }
 
 // sendAndApply applies, with the contents that are missing.
-func (a *Agent) sendAndApply(ctx context.Context, r Request, o ApplyOptions, missing []protocol.Missing, tell func(protocol.Event)) (protocol.Event, error) {
+func (a *Agent) sendAndApply(ctx context.Context, r Request, o ApplyOptions, missing []protocol.Missing,
+	tell func(protocol.Event)) (protocol.Event, error) {
 	parts := map[bundle.Digest][]int{}
 	for _, m := range missing {
 		parts[m.Digest] = m.Parts

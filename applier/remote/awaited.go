@@ -38,7 +38,8 @@ func (w *Awaited) NoteEvent(e protocol.Event, now time.Time) {
 		if e.Action == nil {
 			return
 		}
-		if name, ok := strings.CutPrefix(string(e.Action.Entry), string(bundle.KindService)+" "); ok && e.Action.Verb == protocol.VerbStart && w.isAwaitable(name) {
+		name, ok := strings.CutPrefix(string(e.Action.Entry), string(bundle.KindService)+" ")
+		if ok && e.Action.Verb == protocol.VerbStart && w.isAwaitable(name) {
 			w.services = append(w.services, name)
 		}
 		if e.Done == e.Total {
