@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/applier/records"
 	"wmco/bundle"
 )
@@ -51,10 +52,10 @@ func (r *run) previewPlan(ctx context.Context, record records.BundleRecord) erro
 	if err := addCorrupt(ctx, r.records.Store, &p); err != nil {
 		return err
 	}
-	r.progress.result, r.progress.pending = ResultPlanned, p.Pending
+	r.progress.result, r.progress.pending = protocol.ResultPlanned, p.Pending
 	r.progress.showPlan(p, record.Manifest.Digest, r.records.Notes)
 	for _, s := range p.Steps {
-		r.progress.sendEvent(Event{Event: EventAction, Action: &s.Action, Total: r.progress.total})
+		r.progress.sendEvent(protocol.Event{Event: protocol.EventAction, Action: &s.Action, Total: r.progress.total})
 	}
 	if err := r.checkAllowed(p); err != nil {
 		return err
@@ -97,8 +98,8 @@ func (r *run) convergeHost(ctx context.Context, record records.BundleRecord) err
 	sweepLeftovers(ctx, r.engine.Host, p)
 	r.progress.pending, r.observed = p.Pending, observed
 	if len(p.Steps) == 0 && !r.records.Interrupted {
-		r.progress.result = ResultSame
-	} else if err := r.changeToTarget(ctx, record, p, t); err != nil || r.progress.result != ResultApplied {
+		r.progress.result = protocol.ResultSame
+	} else if err := r.changeToTarget(ctx, record, p, t); err != nil || r.progress.result != protocol.ResultApplied {
 		return err
 	}
 	if err := r.writeLedger(ctx, record, p, t); err != nil {
@@ -142,7 +143,7 @@ func (r *run) confirmHandover(ctx context.Context, d bundle.Digest) error {
 func (r *run) changeToTarget(ctx context.Context, record records.BundleRecord, p plan.Plan, t *plan.Target) error {
 	steps, swap := r.exchange.withoutSelf(p, r.observed)
 	if len(steps.Steps) == 0 && p.Reboot && r.awaitsBoot(record) {
-		r.progress.result = ResultReboot
+		r.progress.result = protocol.ResultReboot
 		return r.rebootHost(ctx)
 	}
 	if err := r.beginRun(ctx, record, p, r.observed, t); err != nil {
@@ -162,13 +163,13 @@ func (r *run) changeToTarget(ctx context.Context, record records.BundleRecord, p
 	}
 	sweepAfter(ctx, r.engine.Host, p)
 	if swap == nil {
-		r.progress.result = ResultApplied
+		r.progress.result = protocol.ResultApplied
 		return nil
 	}
 	if err := r.exchange.handOver(ctx, *swap); err != nil {
 		return r.rollback.undoRun(ctx, err)
 	}
-	r.progress.result, r.records.Applying = ResultHandedOver, false
+	r.progress.result, r.records.Applying = protocol.ResultHandedOver, false
 	return nil
 }
 
@@ -179,7 +180,7 @@ func (r *run) changeHost(ctx context.Context, steps plan.Plan, swap *plan.Step, 
 			return err
 		}
 	}
-	first := slices.IndexFunc(steps.Steps, func(s plan.Step) bool { return s.Verb == plan.VerbStart })
+	first := slices.IndexFunc(steps.Steps, func(s plan.Step) bool { return s.Verb == protocol.VerbStart })
 	if first < 0 {
 		first = len(steps.Steps)
 	}

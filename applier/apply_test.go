@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"wmco/applier"
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/internal/hostsim/bundletest"
 	"wmco/internal/hostsim/simulation"
@@ -17,12 +17,12 @@ func TestApplyConfiguresAnEmptyHost(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), newNode()
 	o := m.mustApply(t, n)
-	if o.Result != applier.ResultApplied {
+	if o.Result != protocol.ResultApplied {
 		t.Errorf("result %s", o.Result)
 	}
 	done := 0
 	for _, e := range m.events {
-		if e.Event == applier.EventAction {
+		if e.Event == protocol.EventAction {
 			if done++; e.Done != done || e.Total != o.Total {
 				t.Errorf("action %d of %d is reported as %d of %d", done, o.Total, e.Done, e.Total)
 			}
@@ -59,7 +59,7 @@ func TestASecondApplyWritesNothing(t *testing.T) {
 	m.mustApply(t, n) // the cache, now that files have settled
 	steps := m.Steps()
 	o := m.mustApply(t, n)
-	if o.Result != applier.ResultSame || o.Written+o.Restarted > 0 {
+	if o.Result != protocol.ResultSame || o.Written+o.Restarted > 0 {
 		t.Errorf("%+v", o)
 	}
 	if m.Steps() != steps {
@@ -164,7 +164,7 @@ func TestDriftIsRepairedFromKeptContents(t *testing.T) {
 func (m *machine) started() []string {
 	var names []string
 	for _, e := range m.events {
-		if e.Event == applier.EventAction && e.Action.Verb == plan.VerbStart {
+		if e.Event == protocol.EventAction && e.Action.Verb == protocol.VerbStart {
 			names = append(names, string(e.Action.Entry)[len("service "):])
 		}
 	}
@@ -226,7 +226,7 @@ func TestAChangeTouchesOnlyWhatDiffers(t *testing.T) {
 				t.Errorf("still differs: %+v", o.Actions)
 			}
 			for _, e := range m.events {
-				if e.Event == applier.EventAction && e.Action.Verb == plan.VerbStop && countStops(m, e.Action.Entry) > 1 {
+				if e.Event == protocol.EventAction && e.Action.Verb == protocol.VerbStop && countStops(m, e.Action.Entry) > 1 {
 					t.Errorf("%s stopped more than once", e.Action.Entry)
 				}
 			}
@@ -237,7 +237,7 @@ func TestAChangeTouchesOnlyWhatDiffers(t *testing.T) {
 func countStops(m *machine, id bundle.EntryID) int {
 	n := 0
 	for _, e := range m.events {
-		if e.Event == applier.EventAction && e.Action.Verb == plan.VerbStop && e.Action.Entry == id {
+		if e.Event == protocol.EventAction && e.Action.Verb == protocol.VerbStop && e.Action.Entry == id {
 			n++
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/internal/hostsim/simulation"
 )
@@ -72,7 +73,7 @@ func TestAKeyIsExchangedWithoutARestart(t *testing.T) {
 			t.Errorf("%s: applied, and there is still to do %v", step.name, o.Actions)
 		}
 	}
-	if out, err := m.engine().Cleanup(t.Context(), applier.Options{}); err != nil || out.Result != applier.ResultApplied {
+	if out, err := m.engine().Cleanup(t.Context(), applier.Options{}); err != nil || out.Result != protocol.ResultApplied {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	if diff := cmp.Diff([]string{keyNew, keyOther}, m.accepted()); diff != "" {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"wmco/applier/protocol"
 	"wmco/applier/records"
 	"wmco/bundle"
 )
@@ -24,7 +25,7 @@ func (r *run) awaitBoot(ctx context.Context) error {
 	if err := r.records.WriteJournal(ctx, j); err != nil {
 		return err
 	}
-	r.progress.result, r.records.Applying = ResultReboot, false
+	r.progress.result, r.records.Applying = protocol.ResultReboot, false
 	return r.rebootHost(ctx)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/internal/hostsim"
 	"wmco/internal/hostsim/simulation"
@@ -131,7 +132,7 @@ func (c command) goesWrong(t *testing.T, fault hostsim.CallFault, at int) {
 	e.Host = host
 	o, err := c.do(t, e)
 	m.Revive()
-	if o.Result == applier.ResultRefused {
+	if o.Result == protocol.ResultRefused {
 		t.Errorf("call %d: a fault of the host is refused: %v", at, err)
 	}
 	if err == nil && !host.Dead() && !c.done(t, m) {

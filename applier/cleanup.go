@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/applier/records"
 )
 
@@ -36,10 +37,10 @@ func (r *run) cleanupHost(ctx context.Context) error {
 	}
 	r.progress.showPlan(p, "", r.records.Notes)
 	if r.options.DryRun {
-		r.progress.result = ResultPlanned
+		r.progress.result = protocol.ResultPlanned
 		return nil
 	}
-	r.progress.result = ResultApplied
+	r.progress.result = protocol.ResultApplied
 	if err := c.removeAll(ctx, p, observed); err != nil {
 		return &PartialError{Err: err}
 	}
@@ -104,7 +105,7 @@ func (c cleanup) doSteps(ctx context.Context, p plan.Plan) error {
 			return err
 		}
 		do := c.steps.doStep
-		if s.Verb == plan.VerbClear {
+		if s.Verb == protocol.VerbClear {
 			do = func(ctx context.Context, s plan.Step) error { return removeTree(ctx, c.situation.host, s.File.Path) }
 		}
 		if err := do(ctx, s); err != nil {

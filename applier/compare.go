@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/applier/records"
 	"wmco/bundle"
 	"wmco/bundle/archive"
@@ -14,26 +15,27 @@ import (
 
 // Observe compares the host with a manifest. Contents are those of it that the sender has. It writes nothing but the
 // cache.
-func (e *Engine) Observe(ctx context.Context, m bundle.Manifest, contents []archive.Content, full bool) (Observation, error) {
+func (e *Engine) Observe(ctx context.Context, m bundle.Manifest, contents []archive.Content, full bool) (protocol.Observation, error) {
 	return e.compareManifest(ctx, m, contents, Options{Full: full})
 }
 
 // ObserveChanges is Observe without drift: it compares what the bundle that was applied last does not have.
-func (e *Engine) ObserveChanges(ctx context.Context, m bundle.Manifest, contents []archive.Content) (Observation, error) {
+func (e *Engine) ObserveChanges(ctx context.Context, m bundle.Manifest, contents []archive.Content) (protocol.Observation, error) {
 	return e.compareManifest(ctx, m, contents, Options{OnlyChanges: true})
 }
 
-func (e *Engine) compareManifest(ctx context.Context, m bundle.Manifest, contents []archive.Content, o Options) (Observation, error) {
+func (e *Engine) compareManifest(ctx context.Context, m bundle.Manifest, contents []archive.Content,
+	o Options) (protocol.Observation, error) {
 	record, err := e.admitBundle(m, contents)
 	if err != nil {
-		return Observation{}, err
+		return protocol.Observation{}, err
 	}
 	s, err := e.loadSituation(ctx)
 	if err != nil {
-		return Observation{}, wrapAsFault(err)
+		return protocol.Observation{}, wrapAsFault(err)
 	}
 	if err := e.checkNodeName(ctx, s, m); err != nil {
-		return Observation{}, wrapAsFault(err)
+		return protocol.Observation{}, wrapAsFault(err)
 	}
 	if o.OnlyChanges {
 		s.limitToChanges(record)
@@ -43,13 +45,13 @@ func (e *Engine) compareManifest(ctx context.Context, m bundle.Manifest, content
 }
 
 // compareHost compares the host with a bundle, and saves the cache without the entries that were wrong.
-func (e *Engine) compareHost(ctx context.Context, s *situation, record records.BundleRecord, full bool) (Observation, error) {
+func (e *Engine) compareHost(ctx context.Context, s *situation, record records.BundleRecord, full bool) (protocol.Observation, error) {
 	_, p, err := s.observeAndPlan(ctx, s.targetOf(record), record, full)
 	if err == nil {
 		err = addCorrupt(ctx, s.records.Store, &p)
 	}
 	if err != nil {
-		return Observation{}, err
+		return protocol.Observation{}, err
 	}
 	if s.records.Ledger.AppliedDigest() != "" {
 		s.records.SaveCache(ctx)
@@ -57,10 +59,11 @@ func (e *Engine) compareHost(ctx context.Context, s *situation, record records.B
 	return e.observationOf(ctx, s, record, p)
 }
 
-func (e *Engine) observationOf(ctx context.Context, s *situation, record records.BundleRecord, p plan.Plan) (Observation, error) {
+func (e *Engine) observationOf(ctx context.Context, s *situation, record records.BundleRecord,
+	p plan.Plan) (protocol.Observation, error) {
 	refusals, err := e.refusalNotes(ctx, record, p)
-	o := Observation{
-		Schema: Schema, Program: e.Program, Bundle: record.Manifest.Digest, Applied: s.records.Ledger.AppliedDigest(),
+	o := protocol.Observation{
+		Schema: protocol.Schema, Program: e.Program, Bundle: record.Manifest.Digest, Applied: s.records.Ledger.AppliedDigest(),
 		InSync: len(p.Steps)+len(p.Unknown) == 0 && !s.records.Interrupted,
 		Impact: p.HighestImpact(), Actions: p.ShownActions(), Restarts: p.RestartedServices(),
 		Missing: p.Missing, Foreign: p.Foreign, Adopt: p.Adopt, RebootPending: p.Pending, Waiting: p.Waiting,
@@ -73,14 +76,14 @@ func (e *Engine) observationOf(ctx context.Context, s *situation, record records
 }
 
 // Verify is Observe with every file read and every service probed. It writes nothing but the cache.
-func (e *Engine) Verify(ctx context.Context, m bundle.Manifest, contents []archive.Content) (Observation, error) {
+func (e *Engine) Verify(ctx context.Context, m bundle.Manifest, contents []archive.Content) (protocol.Observation, error) {
 	record, err := e.admitBundle(m, contents)
 	if err != nil {
-		return Observation{}, err
+		return protocol.Observation{}, err
 	}
 	s, err := e.loadSituation(ctx)
 	if err != nil {
-		return Observation{}, wrapAsFault(err)
+		return protocol.Observation{}, wrapAsFault(err)
 	}
 	o, err := e.compareHost(ctx, s, record, true)
 	if err == nil {
@@ -90,20 +93,20 @@ func (e *Engine) Verify(ctx context.Context, m bundle.Manifest, contents []archi
 }
 
 // unhealthyServices probes each service that should run, once. One that has to run for a while only has to run.
-func (e *Engine) unhealthyServices(ctx context.Context, t *plan.Target) ([]Unhealthy, error) {
+func (e *Engine) unhealthyServices(ctx context.Context, t *plan.Target) ([]protocol.Unhealthy, error) {
 	names := t.ServiceNames()
 	states, err := e.Host.Services(ctx, names)
 	if err != nil {
 		return nil, fmt.Errorf("observing services: %w", err)
 	}
-	var list []Unhealthy
+	var list []protocol.Unhealthy
 	for _, s := range t.Services {
 		if !s.Run {
 			continue
 		}
 		i := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, s.Config.Name) })
 		if reason := unhealthyReason(ctx, e.Host, s, states[i]); reason != "" {
-			list = append(list, Unhealthy{Service: s.Config.Name, Reason: reason})
+			list = append(list, protocol.Unhealthy{Service: s.Config.Name, Reason: reason})
 		}
 	}
 	return list, nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/applier/records"
 	"wmco/bundle"
 )
@@ -44,7 +45,7 @@ func (c *confirmation) awaitConfirmer(ctx context.Context, ask func(context.Cont
 // pollConfirmer asks for the confirmation until its time is up.
 func (c *confirmation) pollConfirmer(ctx context.Context, ask func(context.Context) error, within time.Duration) error {
 	j := c.records.Journal
-	c.progress.sendEvent(Event{Event: EventConfirm, Bundle: j.Bundle.Manifest.Digest, Message: "waiting for confirmation"})
+	c.progress.sendEvent(protocol.Event{Event: protocol.EventConfirm, Bundle: j.Bundle.Manifest.Digest, Message: "waiting for confirmation"})
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	late := c.clock.After(within)

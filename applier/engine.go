@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"wmco/applier/protocol"
 	"wmco/bundle"
 )
 
@@ -30,7 +31,7 @@ type Engine struct {
 	// host of any other.
 	Reset string
 	// Emit receives the events of a run; nil drops them.
-	Emit func(Event)
+	Emit func(protocol.Event)
 	// GuardWait is how long GuardHandover waits for a confirmation; 0 is the time that the confirmation may take, and
 	// guardSlack.
 	GuardWait time.Duration
@@ -40,10 +41,6 @@ type Engine struct {
 	// Backoff is what the repairs of this engine remember.
 	Backoff Backoff
 }
-
-// ComparisonInterval is the time between two comparisons of a node agent with default settings: within it, the agent
-// ends an interrupted run.
-const ComparisonInterval = 5 * time.Minute
 
 // Clock reports the time and waits.
 type Clock interface {
@@ -91,7 +88,7 @@ type Options struct {
 
 // Outcome is how a run ended.
 type Outcome struct {
-	Event
+	protocol.Event
 	// RestartSelf reports whether the service Self has another configuration than it runs with.
 	RestartSelf bool
 	// Resumed reports whether the run was begun by another process, which was interrupted.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/applier/records"
 	"wmco/bundle"
 )
@@ -23,7 +24,7 @@ type repairing struct {
 	circumstances plan.Circumstances
 	failed        map[bundle.EntryID]error
 	// missing are the contents that steps would need.
-	missing []plan.Missing
+	missing []protocol.Missing
 }
 
 // repairEntries repairs what differs from a bundle whose contents are in the store.
@@ -60,13 +61,13 @@ func (r *run) repairEntries(ctx context.Context, record records.BundleRecord) er
 	case len(p.Steps) == 0 && !r.records.Interrupted && len(w.failed)+len(skipped) > 0:
 		return w.unrepairedError(skipped)
 	case len(p.Steps) == 0 && !r.records.Interrupted:
-		r.progress.result = ResultSame
+		r.progress.result = protocol.ResultSame
 		if err := r.writeLedger(ctx, record, p, w.target); err != nil {
 			return err
 		}
 		return r.rebootHost(ctx)
 	case len(p.Steps) == 0 && p.Reboot && r.awaitsBoot(record):
-		r.progress.result = ResultReboot
+		r.progress.result = protocol.ResultReboot
 		return r.rebootHost(ctx)
 	}
 	return w.repairSteps(ctx, record, p, skipped)
@@ -89,7 +90,7 @@ func (w *repairing) possiblePlan(ctx context.Context) (plan.Plan, error) {
 			}
 		}
 		if right[sum] = whole; !whole {
-			w.missing = append(w.missing, plan.Missing{Digest: n.Digest, Parts: w.run.records.Store.PartsOf(sum)})
+			w.missing = append(w.missing, protocol.Missing{Digest: n.Digest, Parts: w.run.records.Store.PartsOf(sum)})
 		}
 	}
 	for _, s := range p.Steps {
@@ -101,7 +102,7 @@ func (w *repairing) possiblePlan(ctx context.Context) (plan.Plan, error) {
 	}
 	if err := checkWritable(p, w.observed); err != nil {
 		for _, s := range p.Steps {
-			if s.Verb == plan.VerbWrite && slices.Contains(w.observed.Unread, s.File.Path) {
+			if s.Verb == protocol.VerbWrite && slices.Contains(w.observed.Unread, s.File.Path) {
 				w.skipEntry(s.Entry, err)
 			}
 		}
@@ -159,7 +160,7 @@ func (w *repairing) repairSteps(ctx context.Context, record records.BundleRecord
 		}
 		return w.unrepairedError(skipped)
 	}
-	w.run.progress.result = ResultApplied
+	w.run.progress.result = protocol.ResultApplied
 	if err := w.run.writeLedger(ctx, record, p, w.target); err != nil {
 		return err
 	}
@@ -171,8 +172,9 @@ func (w *repairing) repairSteps(ctx context.Context, record records.BundleRecord
 func splitQuietSteps(steps []plan.Step) (quiet, rest []plan.Step) {
 	for _, s := range steps {
 		switch {
-		case s.Verb == plan.VerbMake, s.Verb == plan.VerbWrite, s.Verb == plan.VerbRemove && s.Reason == plan.ReasonInWay,
-			(s.Verb == plan.VerbSet || s.Verb == plan.VerbUnset) && s.Setting.Kind != bundle.KindEndpoint && s.Setting.Kind != bundle.KindNetwork:
+		case s.Verb == protocol.VerbMake, s.Verb == protocol.VerbWrite, s.Verb == protocol.VerbRemove && s.Reason == protocol.ReasonInWay,
+			(s.Verb == protocol.VerbSet || s.Verb == protocol.VerbUnset) &&
+				s.Setting.Kind != bundle.KindEndpoint && s.Setting.Kind != bundle.KindNetwork:
 			quiet = append(quiet, s)
 		default:
 			rest = append(rest, s)
@@ -184,7 +186,7 @@ func splitQuietSteps(steps []plan.Step) (quiet, rest []plan.Step) {
 // doEachStep does steps, also behind one that fails.
 func (w *repairing) doEachStep(ctx context.Context, steps []plan.Step) error {
 	for _, s := range steps {
-		if w.failed[s.Entry] != nil && s.Verb != plan.VerbStart {
+		if w.failed[s.Entry] != nil && s.Verb != protocol.VerbStart {
 			continue
 		}
 		err := w.run.steps.doStep(ctx, s)

@@ -10,6 +10,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/applier/records"
 	"wmco/bundle"
 	"wmco/internal/hostsim"
@@ -32,7 +33,7 @@ func TestAFileThatAnotherProgramHasOpenStopsNothing(t *testing.T) {
 	if o, err := m.repair(t.Context()); err != nil || o.Written != 1 {
 		t.Errorf("repair: %v, %+v", err, o)
 	}
-	if o, err := m.engine().Apply(t.Context(), n.Manifest(t), reader(t, n, nil), applier.Options{Full: true}); err != nil || o.Result != applier.ResultSame {
+	if o, err := m.engine().Apply(t.Context(), n.Manifest(t), reader(t, n, nil), applier.Options{Full: true}); err != nil || o.Result != protocol.ResultSame {
 		t.Errorf("apply: %v, %+v", err, o)
 	}
 	// It has to change: that cannot be done, and no service stops for it.
@@ -107,7 +108,7 @@ func TestRepairGoesEntryByEntry(t *testing.T) {
 	m, n := drifted(t)
 	o, err := m.repair(t.Context())
 	var partial *applier.PartialError
-	if !errors.As(err, &partial) || o.Result != applier.ResultPartial || !strings.Contains(err.Error(), `file C:\k\kubelet.conf`) {
+	if !errors.As(err, &partial) || o.Result != protocol.ResultPartial || !strings.Contains(err.Error(), `file C:\k\kubelet.conf`) {
 		t.Errorf("%v, %+v", err, o)
 	}
 	if _, there := m.Contents(`C:\k\containerd\registries\a.io\hosts.toml`); !there {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 )
@@ -12,7 +12,7 @@ import (
 // RefusedError means that nothing was done because of what was asked.
 type RefusedError struct {
 	Why     string
-	Missing []plan.Missing
+	Missing []protocol.Missing
 	// Impact is what the plan costs, if that is more than is allowed.
 	Impact bundle.Impact
 	// Foreign is true if the bundle names something that is not in the table of this program (Engine.Permits): it is
@@ -24,14 +24,14 @@ func (e *RefusedError) Error() string { return e.Why }
 
 // CheckImpact refuses an impact above the limit, as a *RefusedError. No limit allows everything.
 func CheckImpact(impact, limit bundle.Impact) error {
-	if limit == "" || impact.Rank() <= limit.Rank() {
-		return nil
+	if err := impact.CheckLimit(limit); err != nil {
+		return &RefusedError{Why: err.Error(), Impact: impact}
 	}
-	return &RefusedError{Why: fmt.Sprintf("the plan has impact %s, and at most %s is allowed", impact, limit), Impact: impact}
+	return nil
 }
 
 // refuseMissing refuses a bundle because of contents that have to be sent.
-func refuseMissing(missing []plan.Missing) error {
+func refuseMissing(missing []protocol.Missing) error {
 	why := fmt.Sprintf("%s missing, the first is %s: send them", bundle.Count(len(missing), "content"), missing[0].Digest)
 	return &RefusedError{Why: why, Missing: missing}
 }
@@ -72,15 +72,9 @@ func isRefusal(err error) bool {
 	var refused *RefusedError
 	var newer *bundle.SchemaError
 	var stream *streamError
-	if errors.As(err, &refused) || errors.As(err, &newer) || errors.As(err, &stream) {
-		return true
-	}
-	for _, bad := range []error{bundle.ErrInconsistent, bundle.ErrPath, bundle.ErrTooLarge, archive.ErrMalformed} {
-		if errors.Is(err, bad) {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &refused) || errors.As(err, &newer) || errors.As(err, &stream) ||
+		errors.Is(err, bundle.ErrInconsistent) || errors.Is(err, bundle.ErrPath) ||
+		errors.Is(err, bundle.ErrTooLarge) || errors.Is(err, archive.ErrMalformed)
 }
 
 // streamError is an error of the archive that a bundle comes in, which may have ended early.

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/applier/records"
 	"wmco/bundle"
 )
@@ -49,7 +50,7 @@ func (x *executor) doSteps(ctx context.Context, steps []plan.Step) error {
 // in the plan and are large enough for more than one processor.
 func batchLength(steps []plan.Step) int {
 	n, size := 0, int64(0)
-	for n < len(steps) && steps[n].Verb == plan.VerbWrite && size < batchSize {
+	for n < len(steps) && steps[n].Verb == protocol.VerbWrite && size < batchSize {
 		size += steps[n].Size
 		n++
 	}
@@ -96,28 +97,28 @@ func nameStep(s plan.Step, err error) error {
 // doStep does one step. Every step can be done twice.
 func (x *executor) doStep(ctx context.Context, s plan.Step) error {
 	switch s.Verb {
-	case plan.VerbMake:
+	case protocol.VerbMake:
 		access := cmp.Or(s.File.Access, s.File.Inherited)
 		if access == "" || access == plan.AccessOther {
 			access = bundle.AccessUsers
 		}
 		return quarantine{x.host, x.progress}.makeFolder(ctx, x.records, s.File.Path, access)
-	case plan.VerbWrite:
+	case protocol.VerbWrite:
 		x.progress.written++
 		return x.records.Store.RejectCorrupt(ctx, s.File.Content.SHA256, x.writeFile(ctx, s.File))
-	case plan.VerbRemove:
+	case protocol.VerbRemove:
 		return x.removeFile(ctx, s.File)
-	case plan.VerbClear:
+	case protocol.VerbClear:
 		return x.clearState(ctx, s.File.Path)
-	case plan.VerbSet, plan.VerbUnset:
+	case protocol.VerbSet, protocol.VerbUnset:
 		return x.applySetting(ctx, s)
-	case plan.VerbPut:
+	case protocol.VerbPut:
 		return x.configureService(ctx, s.Service)
-	case plan.VerbDelete:
+	case protocol.VerbDelete:
 		return x.host.DeleteService(ctx, s.Service.Config.Name)
-	case plan.VerbStop:
+	case protocol.VerbStop:
 		return x.stopService(ctx, s.Service)
-	case plan.VerbStart:
+	case protocol.VerbStart:
 		return x.startService(ctx, s)
 	}
 	return fmt.Errorf("unknown verb %q", s.Verb)
@@ -250,7 +251,7 @@ func sweepLeftovers(ctx context.Context, host Host, p plan.Plan) {
 func sweepAfter(ctx context.Context, host Host, p plan.Plan) {
 	folders := map[string]bool{}
 	for _, s := range p.Steps {
-		if s.Verb == plan.VerbWrite || s.Verb == plan.VerbRemove {
+		if s.Verb == protocol.VerbWrite || s.Verb == protocol.VerbRemove {
 			folders[bundle.Dir(s.File.Path)] = true
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 	"wmco/internal/hostsim/simulation"
@@ -239,7 +240,7 @@ func TestADryRunWritesNothing(t *testing.T) {
 	m, n := newMachine(), newNode()
 	m.ClearLog()
 	o, err := m.apply(t, n, applier.Options{DryRun: true})
-	if err != nil || o.Result != applier.ResultPlanned || o.Total == 0 {
+	if err != nil || o.Result != protocol.ResultPlanned || o.Total == 0 {
 		t.Errorf("%v, %+v", err, o)
 	}
 	if len(m.Log()) > 0 {
@@ -252,8 +253,8 @@ func TestAnInterruptionLeavesAJournal(t *testing.T) {
 	m, n := newMachine(), newNode()
 	ctx, cancel := context.WithCancel(t.Context())
 	e := m.engine()
-	e.Emit = func(ev applier.Event) {
-		if ev.Event == applier.EventAction && ev.Done == 5 {
+	e.Emit = func(ev protocol.Event) {
+		if ev.Event == protocol.EventAction && ev.Done == 5 {
 			cancel()
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/applier/records"
 	"wmco/bundle"
 	"wmco/internal/hostsim/simulation"
@@ -55,7 +56,7 @@ func TestARunThatWasInterruptedBehindItsLedgerHasFinished(t *testing.T) {
 			t.Errorf("rolled back to the bundle before the last (-want +got):\n%s", diff)
 		}
 		repaired := m.copy()
-		if o, err := repaired.repair(t.Context()); err != nil || o.Result != applier.ResultSame {
+		if o, err := repaired.repair(t.Context()); err != nil || o.Result != protocol.ResultSame {
 			t.Errorf("%v, %+v", err, o)
 		}
 		if _, there := repaired.Contents(journalPath); there {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"wmco/applier"
-	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 	"wmco/internal/hostsim"
@@ -23,7 +23,7 @@ type node = bundletest.Node
 func newNode() node { return bundletest.New() }
 
 // reader reads the node as it is sent to a host that lacks contents.
-func reader(t testing.TB, n node, missing []plan.Missing) *archive.Reader {
+func reader(t testing.TB, n node, missing []protocol.Missing) *archive.Reader {
 	t.Helper()
 	r, err := archive.NewReader(bytes.NewReader(n.Archive(t, missing)))
 	if err != nil {
@@ -36,7 +36,7 @@ func reader(t testing.TB, n node, missing []plan.Missing) *archive.Reader {
 type machine struct {
 	*hostsim.Memory
 	clock  *hostsim.Clock
-	events []applier.Event
+	events []protocol.Event
 }
 
 func newMachine() *machine {
@@ -51,7 +51,7 @@ func (m *machine) copy() *machine {
 }
 
 func (m *machine) engine() *applier.Engine {
-	return &applier.Engine{Host: m.Memory, Clock: m.clock, Permits: bundletest.Permit, Program: "test", Owner: "the test", Emit: func(e applier.Event) { m.events = append(m.events, e) }}
+	return &applier.Engine{Host: m.Memory, Clock: m.clock, Permits: bundletest.Permit, Program: "test", Owner: "the test", Emit: func(e protocol.Event) { m.events = append(m.events, e) }}
 }
 
 // edit changes the machine without the applier.
@@ -70,7 +70,7 @@ func (m *machine) boot() {
 }
 
 // observe asks the machine about the node.
-func (m *machine) observe(t testing.TB, n node) applier.Observation {
+func (m *machine) observe(t testing.TB, n node) protocol.Observation {
 	t.Helper()
 	o, err := m.engine().Observe(t.Context(), n.Manifest(t), reader(t, n, nil).Contents(), false)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 )
@@ -51,8 +52,8 @@ func FuzzAnswers(f *testing.F) {
 	f.Add([]byte(`{"schema":1,"event":"result","result":"applied"}`))
 	f.Add([]byte(`{"schema":2}`))
 	f.Fuzz(func(_ *testing.T, data []byte) {
-		_, _ = applier.DecodeObservation(data)
-		_, _ = applier.DecodeEvent(data)
+		_, _ = protocol.DecodeObservation(data)
+		_, _ = protocol.DecodeEvent(data)
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"wmco/applier/protocol"
 	"wmco/applier/records"
 	"wmco/bundle"
 )
@@ -78,7 +79,7 @@ func (e *Engine) restoreAgent(ctx context.Context, agent string, why error) (Out
 			r.rollback.guards = true
 			return r.rollback.undoRun(ctx, why)
 		default:
-			r.progress.result = ResultSame
+			r.progress.result = protocol.ResultSame
 			return e.Host.StartService(ctx, agent)
 		}
 	}))

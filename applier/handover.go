@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/applier/records"
 	"wmco/bundle"
 )
@@ -37,7 +38,7 @@ type exchange struct {
 func (x exchange) withoutSelf(p plan.Plan, observed plan.Observed) (plan.Plan, *plan.Step) {
 	have := observed.ServiceState(x.self)
 	i := slices.IndexFunc(p.Steps, func(s plan.Step) bool {
-		return s.Verb == plan.VerbPut && strings.EqualFold(s.Service.Config.Name, x.self) && s.Service.Config.CommandLine != have.CommandLine
+		return s.Verb == protocol.VerbPut && strings.EqualFold(s.Service.Config.Name, x.self) && s.Service.Config.CommandLine != have.CommandLine
 	})
 	if x.self == "" || have.Status == plan.ServiceAbsent || i < 0 {
 		return p, nil
@@ -47,7 +48,7 @@ func (x exchange) withoutSelf(p plan.Plan, observed plan.Observed) (plan.Plan, *
 	p.Steps = nil
 	for j, s := range steps {
 		path := bundle.FoldPath(s.File.Path)
-		if j == i || s.Verb == plan.VerbRemove && (path == program || strings.HasPrefix(program, path+`\`)) {
+		if j == i || s.Verb == protocol.VerbRemove && (path == program || strings.HasPrefix(program, path+`\`)) {
 			continue
 		}
 		p.Steps = append(p.Steps, s)

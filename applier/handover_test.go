@@ -10,6 +10,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/applier/records"
 	"wmco/bundle"
 	"wmco/internal/hostsim"
@@ -66,7 +67,7 @@ func handedOver(t *testing.T) *machine {
 	t.Helper()
 	m := withFirstAgent(t)
 	o, err := m.follow(t, withAgent("2"), confirming(nil))
-	if err != nil || o.Result != applier.ResultHandedOver || !o.RestartSelf {
+	if err != nil || o.Result != protocol.ResultHandedOver || !o.RestartSelf {
 		t.Fatalf("%v, %+v", err, o)
 	}
 	if s := m.Snapshot().Services[bundle.GuardService]; s.Status != plan.ServiceRunning {
@@ -84,7 +85,7 @@ func (m *machine) ends(t *testing.T, o applier.Options) error {
 		if outcome.RestartSelf {
 			m.exchange(t)
 		}
-		if err != nil || outcome.Result != applier.ResultHandedOver {
+		if err != nil || outcome.Result != protocol.ResultHandedOver {
 			return err
 		}
 	}
@@ -156,7 +157,7 @@ func TestAnAgentThatDoesNotConfirmIsExchangedForTheOneBefore(t *testing.T) {
 			start(t, m)
 			o, err := m.engine().GuardHandover(t.Context(), bundle.AgentService)
 			var back *applier.RolledBackError
-			if !errors.As(err, &back) || o.Result != applier.ResultRolledBack {
+			if !errors.As(err, &back) || o.Result != protocol.ResultRolledBack {
 				t.Fatalf("%v, %+v", err, o)
 			}
 			checkRestored(t, m)
@@ -200,7 +201,7 @@ func TestAGuardThatIsLeftOverIsRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o, err := m.agent().Repair(t.Context(), confirming(nil)); err != nil || o.Result != applier.ResultSame {
+	if o, err := m.agent().Repair(t.Context(), confirming(nil)); err != nil || o.Result != protocol.ResultSame {
 		t.Errorf("%v, %+v", err, o)
 	}
 	if _, there := m.Contents(records.FileGuard); there {
@@ -327,7 +328,7 @@ func (m *machine) settle(t *testing.T, works bool) {
 			if o.RestartSelf {
 				m.exchange(t)
 			}
-			if o.Result != applier.ResultHandedOver && (err == nil || !o.RestartSelf) {
+			if o.Result != protocol.ResultHandedOver && (err == nil || !o.RestartSelf) {
 				return
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 )
 
@@ -78,10 +79,10 @@ func (h health) probeServices(ctx context.Context, list []*watched) (int, error)
 		}
 		switch {
 		case w.healthy:
-			h.progress.sendEvent(Event{Event: EventProbe, Service: w.Config.Name, Message: "healthy"})
+			h.progress.sendEvent(protocol.Event{Event: protocol.EventProbe, Service: w.Config.Name, Message: "healthy"})
 			continue
 		case late && reason != "":
-			h.progress.sendEvent(Event{Event: EventProbe, Service: w.Config.Name, Message: reason})
+			h.progress.sendEvent(protocol.Event{Event: protocol.EventProbe, Service: w.Config.Name, Message: reason})
 			return waiting, &ServiceError{Name: w.Config.Name, Doing: "probing", Err: errors.New(reason)}
 		}
 		waiting++

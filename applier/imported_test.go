@@ -18,6 +18,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/internal/hostsim"
 	"wmco/internal/hostsim/bundletest"
@@ -90,15 +91,15 @@ func TestCAsThatTheExistingOperatorImportedAreInThePlan(t *testing.T) {
 	before := m.place()
 	o := m.observe(t, n)
 	list := bundle.KindFile.ID(importedPath)
-	var got []plan.Action
+	var got []protocol.Action
 	for _, a := range o.Actions {
 		if a.Entry == list || strings.HasPrefix(string(a.Entry), string(bundle.KindTrustedCA)) {
 			got = append(got, a)
 		}
 	}
-	want := []plan.Action{
-		{Verb: plan.VerbUnset, Entry: trustedCA(stale).ID(), Reason: plan.ReasonUnwanted, Impact: bundle.ImpactNone},
-		{Verb: plan.VerbRemove, Entry: list, Reason: plan.ReasonUnwanted, Impact: bundle.ImpactNone},
+	want := []protocol.Action{
+		{Verb: protocol.VerbUnset, Entry: trustedCA(stale).ID(), Reason: protocol.ReasonUnwanted, Impact: bundle.ImpactNone},
+		{Verb: protocol.VerbRemove, Entry: list, Reason: protocol.ReasonUnwanted, Impact: bundle.ImpactNone},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -207,7 +208,7 @@ func TestADamagedListOfImportedCAs(t *testing.T) {
 					t.Errorf("%s is trusted: %t", name, m.trusts(der))
 				}
 			}
-			if o := m.mustApply(t, n); o.Result != applier.ResultSame {
+			if o := m.mustApply(t, n); o.Result != protocol.ResultSame {
 				t.Errorf("applied again: %+v", o)
 			}
 		})

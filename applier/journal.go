@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/applier/records"
 	"wmco/bundle"
 )
@@ -35,20 +36,20 @@ func (r *run) beginRun(ctx context.Context, record records.BundleRecord, p plan.
 	}
 	for _, s := range p.Steps {
 		switch s.Verb {
-		case plan.VerbClear:
+		case protocol.VerbClear:
 			j.Stale.Paths = withName(j.Stale.Paths, s.File.Path)
-		case plan.VerbUnset:
+		case protocol.VerbUnset:
 			if s.Setting.Kind == bundle.KindNetwork {
 				j.Stale.Networks = withName(j.Stale.Networks, s.Setting.Name)
 			}
-		case plan.VerbStart:
+		case protocol.VerbStart:
 			j.Starts = withName(j.Starts, s.Service.Config.Name)
 			// The service control manager may start it in between, before what it reads is written. One that is stopped
 			// by a step is noted by that.
-			if s.Fresh && s.Reason == plan.ReasonNotRunning {
+			if s.Fresh && s.Reason == protocol.ReasonNotRunning {
 				j.Restart = withName(j.Restart, s.Service.Config.Name)
 			}
-		case plan.VerbMake, plan.VerbSet, plan.VerbWrite, plan.VerbStop, plan.VerbPut, plan.VerbDelete, plan.VerbRemove:
+		case protocol.VerbMake, protocol.VerbSet, protocol.VerbWrite, protocol.VerbStop, protocol.VerbPut, protocol.VerbDelete, protocol.VerbRemove:
 		}
 	}
 	for _, s := range t.Services {
@@ -72,18 +73,18 @@ type beforeRecorder struct {
 func (r beforeRecorder) recordSteps(ctx context.Context, b *records.Before, p plan.Plan) error {
 	for _, s := range p.Steps {
 		switch s.Verb {
-		case plan.VerbMake, plan.VerbWrite, plan.VerbRemove:
+		case protocol.VerbMake, protocol.VerbWrite, protocol.VerbRemove:
 			if err := r.recordFile(ctx, b, s); err != nil {
 				return err
 			}
-		case plan.VerbSet, plan.VerbUnset:
+		case protocol.VerbSet, protocol.VerbUnset:
 			if s.Setting.Kind == bundle.KindNetwork {
 				continue // it belongs to another cluster and would be removed again
 			}
 			b.AddSetting(r.observed.Settings[s.Entry], s.Setting)
-		case plan.VerbStop, plan.VerbPut, plan.VerbDelete, plan.VerbStart:
+		case protocol.VerbStop, protocol.VerbPut, protocol.VerbDelete, protocol.VerbStart:
 			b.AddService(s.Service.Config.Name, r.observed)
-		case plan.VerbClear: // it belongs to another cluster and would be removed again
+		case protocol.VerbClear: // it belongs to another cluster and would be removed again
 		}
 	}
 	return nil

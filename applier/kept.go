@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/applier/records"
 	"wmco/bundle"
 )
@@ -41,11 +42,7 @@ const (
 // removesSigningKeys reports whether a plan removes the keys of the operator. Those that nothing brought are not
 // managed, and stay.
 func removesSigningKeys(p plan.Plan) bool {
-	return slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Verb == plan.VerbRemove && isSigningKeys(s.File.Path) })
-}
-
-func isSigningKeys(path string) bool {
-	return bundle.FoldPath(path) == bundle.FoldPath(bundle.SigningKeysFile)
+	return removesPath(p, bundle.SigningKeysFile)
 }
 
 // lackedProgram says which program of a service that the plan creates or changes is neither on the host nor in the
@@ -62,7 +59,7 @@ func (e *Engine) lackedProgram(ctx context.Context, record records.BundleRecord,
 		brought[bundle.FoldPath(f.Path)] = true
 	}
 	for _, s := range p.Steps {
-		if s.Verb != plan.VerbPut {
+		if s.Verb != protocol.VerbPut {
 			continue
 		}
 		i := slices.IndexFunc(services, func(x bundle.Service) bool { return x.Name == s.Service.Config.Name })
@@ -99,7 +96,7 @@ func programsOf(s bundle.Service) []string {
 
 func removesPath(p plan.Plan, path string) bool {
 	return slices.ContainsFunc(p.Steps, func(s plan.Step) bool {
-		return s.Verb == plan.VerbRemove && bundle.FoldPath(s.File.Path) == bundle.FoldPath(path)
+		return s.Verb == protocol.VerbRemove && bundle.FoldPath(s.File.Path) == bundle.FoldPath(path)
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/applier/records"
 	"wmco/bundle"
 	"wmco/internal/hostsim"
@@ -72,7 +73,7 @@ func TestSigningKeysAreNotRemovedByTheWay(t *testing.T) {
 			if _, there := m.Contents(bundle.SigningKeysFile); err != nil || there {
 				t.Errorf("%v, %+v, the keys are there: %t", err, o, there)
 			}
-			if c.note != "" && !slices.ContainsFunc(m.events, func(e applier.Event) bool { return e.Event == applier.EventNote && e.Message == c.note }) {
+			if c.note != "" && !slices.ContainsFunc(m.events, func(e protocol.Event) bool { return e.Event == protocol.EventNote && e.Message == c.note }) {
 				t.Errorf("nothing is said: %+v", m.events)
 			}
 		})
@@ -84,7 +85,7 @@ func TestKeysThatNoBundleBroughtStay(t *testing.T) {
 	m := applied(t, newNode())
 	m.Place(bundle.SigningKeysFile, bundle.AccessAdmins, publicKeys)
 	o, err := m.tryApply(t, newNode().Changed(func(n *node) { n.Files[`C:\k\kubelet.conf`] = "changed" }), applier.Options{}, "")
-	if text, _ := m.Contents(bundle.SigningKeysFile); err != nil || o.Result != applier.ResultApplied || text != publicKeys {
+	if text, _ := m.Contents(bundle.SigningKeysFile); err != nil || o.Result != protocol.ResultApplied || text != publicKeys {
 		t.Errorf("%v, %+v, %q", err, o, text)
 	}
 }
@@ -156,7 +157,7 @@ func TestAServiceGetsOnlyAProgramThatIsThere(t *testing.T) {
 				}
 				return
 			}
-			if o.Result != applier.ResultRefused || o.Message != c.refused || !slices.Contains(notes, "apply refuses this: "+c.refused) {
+			if o.Result != protocol.ResultRefused || o.Message != c.refused || !slices.Contains(notes, "apply refuses this: "+c.refused) {
 				t.Errorf("%v, %+v, notes %q", err, o, notes)
 			}
 			for name, s := range before.Services {

@@ -11,6 +11,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/internal/hostsim/bundletest"
 	"wmco/internal/hostsim/simulation"
@@ -180,7 +181,7 @@ func TestChangesThatNeedARebootWaitForIt(t *testing.T) {
 		n.Features, n.HostName = []bundle.Feature{{Name: "Containers", Impact: bundle.ImpactReboot}}, "win-new"
 	})
 	o, err := m.apply(t, n, applier.Options{Reboot: true})
-	if err != nil || o.Result != applier.ResultReboot {
+	if err != nil || o.Result != protocol.ResultReboot {
 		t.Fatalf("%v, %+v", err, o)
 	}
 	if m.Snapshot().RebootAsked == "" {
@@ -188,7 +189,7 @@ func TestChangesThatNeedARebootWaitForIt(t *testing.T) {
 	}
 	// Until the boot happens, each run does nothing.
 	steps := m.Steps()
-	if o, err := m.repair(t.Context()); err != nil || o.Result != applier.ResultReboot || m.Steps() != steps {
+	if o, err := m.repair(t.Context()); err != nil || o.Result != protocol.ResultReboot || m.Steps() != steps {
 		t.Errorf("%v, %+v, %d steps", err, o, m.Steps()-steps)
 	}
 	m.boot()
@@ -209,7 +210,7 @@ func bootNode() node {
 func TestServicesThatTheBootStartsMustBeHealthy(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), bootNode()
-	if o, err := m.apply(t, n, applier.Options{}); err != nil || o.Result != applier.ResultReboot {
+	if o, err := m.apply(t, n, applier.Options{}); err != nil || o.Result != protocol.ResultReboot {
 		t.Fatalf("%v, %+v", err, o)
 	}
 	m.edit(func(s *simulation.State) {
@@ -231,10 +232,10 @@ func TestServicesThatTheBootStartsMustBeHealthy(t *testing.T) {
 func TestARunDoesNotWaitForARebootThatIsNotNeeded(t *testing.T) {
 	t.Parallel()
 	m := newMachine()
-	if o, err := m.apply(t, newNode().Changed(func(n *node) { n.HostName = "win-new" }), applier.Options{}); err != nil || o.Result != applier.ResultReboot {
+	if o, err := m.apply(t, newNode().Changed(func(n *node) { n.HostName = "win-new" }), applier.Options{}); err != nil || o.Result != protocol.ResultReboot {
 		t.Fatalf("%v, %+v", err, o)
 	}
-	if o := m.mustApply(t, newNode()); o.Result != applier.ResultApplied {
+	if o := m.mustApply(t, newNode()); o.Result != protocol.ResultApplied {
 		t.Errorf("%+v", o)
 	}
 	for _, name := range []string{"containerd", "kubelet"} {
@@ -251,7 +252,7 @@ func TestARebootAboveTheAllowedImpactIsNotDone(t *testing.T) {
 		t.Fatal(err)
 	}
 	o, err := m.apply(t, n, applier.Options{MaxImpact: bundle.ImpactRestart, Reboot: true})
-	if err != nil || o.Result != applier.ResultReboot || m.Snapshot().RebootAsked != "" {
+	if err != nil || o.Result != protocol.ResultReboot || m.Snapshot().RebootAsked != "" {
 		t.Errorf("%v, %+v, reboot asked: %q", err, o, m.Snapshot().RebootAsked)
 	}
 }
@@ -265,7 +266,7 @@ func TestRepairWithoutTheStateFolder(t *testing.T) {
 			m.Discard(path)
 		}
 	}
-	if o, err := m.repair(t.Context()); err != nil || o.Result != applier.ResultSame {
+	if o, err := m.repair(t.Context()); err != nil || o.Result != protocol.ResultSame {
 		t.Errorf("%v, %+v", err, o)
 	}
 	m.Discard(`C:\k\kubelet.conf`)

@@ -7,18 +7,19 @@ import (
 	"slices"
 
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/applier/records"
 	"wmco/bundle"
 )
 
 // missingContents returns the contents that the steps need and the store does not have whole.
-func missingContents(store *records.Store, p plan.Plan) []plan.Missing {
-	var list []plan.Missing
+func missingContents(store *records.Store, p plan.Plan) []protocol.Missing {
+	var list []protocol.Missing
 	for _, step := range p.Steps {
 		for _, n := range step.NeededContents() {
-			listed := slices.ContainsFunc(list, func(m plan.Missing) bool { return m.Digest == n.Digest })
+			listed := slices.ContainsFunc(list, func(m protocol.Missing) bool { return m.Digest == n.Digest })
 			if c := n.Content; c.SHA256 != "" && (c.Size < 0 || !store.HasContent(c.SHA256)) && !listed {
-				list = append(list, plan.Missing{Digest: n.Digest, Parts: store.PartsOf(c.SHA256)})
+				list = append(list, protocol.Missing{Digest: n.Digest, Parts: store.PartsOf(c.SHA256)})
 			}
 		}
 	}
@@ -32,7 +33,7 @@ func contentsOfPlan(p plan.Plan) []plan.Need {
 	seen := map[string]bool{}
 	for _, s := range p.Steps {
 		needs := s.NeededContents()
-		if s.Verb == plan.VerbWrite && len(needs) == 0 {
+		if s.Verb == protocol.VerbWrite && len(needs) == 0 {
 			needs = []plan.Need{{Digest: s.File.Digest, Content: s.File.Content}}
 		}
 		for _, n := range needs {
@@ -56,7 +57,7 @@ func addCorrupt(ctx context.Context, store *records.Store, p *plan.Plan) error {
 			return fmt.Errorf("reading kept content %s: %w", n.Digest, err)
 		}
 		if !right {
-			p.Missing = append(p.Missing, plan.Missing{Digest: n.Digest})
+			p.Missing = append(p.Missing, protocol.Missing{Digest: n.Digest})
 		}
 	}
 	return nil
@@ -66,14 +67,14 @@ func addCorrupt(ctx context.Context, store *records.Store, p *plan.Plan) error {
 // arrived, because their parts may be from before and after an interruption and of two encodings. A corrupt one is
 // removed and asked for again.
 func checkContents(ctx context.Context, store *records.Store, p plan.Plan) error {
-	var bad []plan.Missing
+	var bad []protocol.Missing
 	for _, n := range contentsOfPlan(p) {
 		right, err := store.VerifyContent(ctx, n.Content)
 		if err != nil {
 			return fmt.Errorf("reading kept content %s: %w", n.Digest, err)
 		}
 		if !right {
-			bad = append(bad, plan.Missing{Digest: n.Digest})
+			bad = append(bad, protocol.Missing{Digest: n.Digest})
 		}
 	}
 	if len(bad) > 0 {
@@ -87,7 +88,7 @@ func checkContents(ctx context.Context, store *records.Store, p plan.Plan) error
 // stop for it in vain.
 func checkWritable(p plan.Plan, observed plan.Observed) error {
 	for _, s := range p.Steps {
-		if s.Verb == plan.VerbWrite && slices.Contains(observed.Unread, s.File.Path) {
+		if s.Verb == protocol.VerbWrite && slices.Contains(observed.Unread, s.File.Path) {
 			return &FileError{Path: s.File.Path, Reason: FileLocked, Err: errors.New("it has to be replaced: close the program that has it open")}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/internal/hostsim/simulation"
 )
@@ -15,8 +16,8 @@ func TestARollbackAfterWhichAServiceDoesNotRun(t *testing.T) {
 	m, n := badKubelet(t, simulation.Behaviour{Needs: lacksBad})
 	next := n.Changed(func(n *node) { n.Files[`C:\k\kubelet.conf`] = "bad" })
 	e := m.engine()
-	e.Emit = func(event applier.Event) {
-		if event.Event == applier.EventRollback { // from now on, it ends by itself
+	e.Emit = func(event protocol.Event) {
+		if event.Event == protocol.EventRollback { // from now on, it ends by itself
 			m.edit(func(s *simulation.State) {
 				s.Script.Services = map[string]simulation.Behaviour{"kubelet": {After: simulation.AfterCrashes}}
 			})
@@ -24,7 +25,7 @@ func TestARollbackAfterWhichAServiceDoesNotRun(t *testing.T) {
 	}
 	o, err := e.Apply(t.Context(), next.Manifest(t), reader(t, next, next.Needs(t)), applier.Options{MaxImpact: bundle.ImpactReboot})
 	var partial *applier.PartialError
-	if !errors.As(err, &partial) || o.Result != applier.ResultPartial {
+	if !errors.As(err, &partial) || o.Result != protocol.ResultPartial {
 		t.Errorf("%v, %+v", err, o)
 	}
 	if o := m.observe(t, n); o.Interrupted == "" {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/applier/records"
 	"wmco/bundle"
 )
@@ -14,10 +15,10 @@ import (
 type progress struct {
 	clock Clock
 	// send receives the events; nil drops them.
-	send func(Event)
+	send func(protocol.Event)
 
 	total, done, written, restarted int
-	result                          Result
+	result                          protocol.Result
 	// pending are the settings that take effect with the next boot.
 	pending     []bundle.EntryID
 	restartSelf bool
@@ -29,14 +30,16 @@ type progress struct {
 	unknown []bundle.UnknownFact
 }
 
-func (p *progress) sendEvent(e Event) {
-	e.Schema, e.Time = Schema, p.clock.Now()
+func (p *progress) sendEvent(e protocol.Event) {
+	e.Schema, e.Time = protocol.Schema, p.clock.Now()
 	if p.send != nil {
 		p.send(e)
 	}
 }
 
-func (p *progress) addNote(message string) { p.sendEvent(Event{Event: EventNote, Message: message}) }
+func (p *progress) addNote(message string) {
+	p.sendEvent(protocol.Event{Event: protocol.EventNote, Message: message})
+}
 
 // showPlan sends the plan for a bundle, after the notes about the host.
 func (p *progress) showPlan(steps plan.Plan, d bundle.Digest, notes []string) {
@@ -44,13 +47,14 @@ func (p *progress) showPlan(steps plan.Plan, d bundle.Digest, notes []string) {
 	for _, n := range notes {
 		p.addNote(n)
 	}
-	p.sendEvent(Event{Event: EventPlan, Bundle: d, Total: p.total, Impact: steps.HighestImpact(), Message: steps.SummaryLine()})
+	p.sendEvent(protocol.Event{Event: protocol.EventPlan, Bundle: d, Total: p.total, Impact: steps.HighestImpact(),
+		Message: steps.SummaryLine()})
 }
 
 // countAction counts an action that is done.
-func (p *progress) countAction(a plan.Action) {
+func (p *progress) countAction(a protocol.Action) {
 	p.done++
-	p.sendEvent(Event{Event: EventAction, Action: &a, Done: p.done, Total: p.total})
+	p.sendEvent(protocol.Event{Event: protocol.EventAction, Action: &a, Done: p.done, Total: p.total})
 }
 
 // noteUnknown notes a setting that could not be read, once for each kind.
@@ -67,8 +71,8 @@ func (p *progress) noteUnknown(id bundle.EntryID, why string) {
 // load them.
 func (p *progress) endRun(d bundle.Digest, r *records.Records, err error) (Outcome, error) {
 	applying := r != nil && r.Applying
-	event := Event{
-		Event: EventResult, Bundle: d, Result: p.result, Done: p.done, Total: p.total, Written: p.written, Restarted: p.restarted,
+	event := protocol.Event{
+		Event: protocol.EventResult, Bundle: d, Result: p.result, Done: p.done, Total: p.total, Written: p.written, Restarted: p.restarted,
 		RebootPending: p.pending, Log: p.log,
 	}
 	var refused *RefusedError
@@ -83,16 +87,16 @@ func (p *progress) endRun(d bundle.Digest, r *records.Records, err error) (Outco
 	switch {
 	case err == nil:
 	case errors.As(err, &back):
-		event.Result = ResultRolledBack
+		event.Result = protocol.ResultRolledBack
 	case errors.As(err, &partial) || applying:
-		event.Result = ResultPartial
+		event.Result = protocol.ResultPartial
 		if partial == nil {
 			err = &PartialError{Err: err}
 		}
 	case isRefusal(err):
-		event.Result = ResultRefused
+		event.Result = protocol.ResultRefused
 	default:
-		event.Result, err = ResultPartial, wrapAsFault(err)
+		event.Result, err = protocol.ResultPartial, wrapAsFault(err)
 	}
 	if err != nil {
 		event.Message, event.DiskFull = err.Error(), errors.Is(err, ErrDiskFull)

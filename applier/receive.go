@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/applier/records"
 	"wmco/bundle"
 	"wmco/bundle/archive"
@@ -189,7 +190,7 @@ func (in *receiver) storePart(ctx context.Context, part archive.Part, buffer *by
 // emitReceived sends an event when a content has arrived whole.
 func (in *receiver) emitReceived(part archive.Part) {
 	if in.store.HasArrived(part.SHA256) {
-		in.progress.sendEvent(Event{Event: EventReceived, Content: in.digests[part.SHA256]})
+		in.progress.sendEvent(protocol.Event{Event: protocol.EventReceived, Content: in.digests[part.SHA256]})
 	}
 }
 

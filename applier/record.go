@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/applier/records"
 	"wmco/bundle"
 )
@@ -30,26 +31,26 @@ func (r *run) writeLedger(ctx context.Context, record records.BundleRecord, p pl
 	for _, f := range t.Files {
 		files[bundle.FoldPath(f.Path)] = f.Kind == plan.FileRegular
 	}
-	if r.progress.result == ResultSame {
+	if r.progress.result == protocol.ResultSame {
 		next.Shadows = r.records.Ledger.Shadows
 	}
 	if err := now.keepContents(ctx, record); err != nil {
 		return err
 	}
-	if r.records.Interrupted && r.progress.result != ResultSame {
+	if r.records.Interrupted && r.progress.result != protocol.ResultSame {
 		j := r.records.Journal
 		j.Phase = records.PhaseRecording
 		if err := r.records.WriteJournal(ctx, j); err != nil {
 			return err
 		}
 	}
-	if r.progress.result != ResultSame || len(p.Adopt) > 0 || r.records.Ledger.AppliedDigest() != next.AppliedDigest() || r.records.Damaged {
+	if r.progress.result != protocol.ResultSame || len(p.Adopt) > 0 || r.records.Ledger.AppliedDigest() != next.AppliedDigest() || r.records.Damaged {
 		if err := r.records.WriteLedger(ctx, next); err != nil {
 			return err
 		}
 	}
 	r.records.Cache.KeepPaths(files)
-	if r.progress.result == ResultSame {
+	if r.progress.result == protocol.ResultSame {
 		r.records.SweepContents(ctx, r.abandonedSince())
 		r.records.SaveCache(ctx)
 		return nil
@@ -164,7 +165,7 @@ func (r recording) wantedTexts() []string {
 // keepCurrent stores the contents of files that are right and are only written for their access: they need not be sent.
 func keepCurrent(ctx context.Context, store *records.Store, p plan.Plan) error {
 	for _, s := range p.Steps {
-		if s.Verb != plan.VerbWrite || s.Reason != plan.ReasonAccess || store.IsWhole(s.File.Content.SHA256) {
+		if s.Verb != protocol.VerbWrite || s.Reason != protocol.ReasonAccess || store.IsWhole(s.File.Content.SHA256) {
 			continue
 		}
 		if err := store.PutFile(ctx, s.File.Path, s.File.Content); err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 
+	"wmco/applier/protocol"
 	"wmco/applier/records"
 	"wmco/bundle"
 )
@@ -42,7 +43,7 @@ func (r *run) repairHost(ctx context.Context) error {
 		}
 	}
 	if !r.records.Interrupted && r.records.Ledger.AppliedDigest() == "" {
-		r.progress.result = ResultSame
+		r.progress.result = protocol.ResultSame
 		if !r.options.DryRun {
 			r.records.SweepContents(ctx, r.abandonedSince())
 		}
@@ -108,7 +109,7 @@ func (r *run) repairUnconfirmed(ctx context.Context) error {
 	if j.IsLate(r.situation.facts.BootTime, r.engine.Clock.SinceBoot(), r.engine.Clock.Now()) {
 		return r.rollback.undoRun(ctx, errUnconfirmed)
 	}
-	r.progress.result = ResultPartial
+	r.progress.result = protocol.ResultPartial
 	r.progress.addNote("waiting for confirmation")
 	return nil
 }

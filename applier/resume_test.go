@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/internal/hostsim"
 	"wmco/internal/hostsim/simulation"
@@ -73,7 +74,7 @@ func TestAPermissionHoldsForTheProcessThatResumes(t *testing.T) {
 			o, err := m.engine().Repair(t.Context(), applier.Options{MaxImpact: tt.also, Full: true})
 			var refused *applier.RefusedError
 			switch {
-			case tt.refused == "" && (err != nil || o.Result != applier.ResultApplied || !o.Resumed):
+			case tt.refused == "" && (err != nil || o.Result != protocol.ResultApplied || !o.Resumed):
 				t.Errorf("%+v, %v", o, err)
 			case tt.refused != "" && (!errors.As(err, &refused) || refused.Impact != tt.refused):
 				t.Errorf("%+v, %v", o, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/applier/records"
 	"wmco/bundle"
 )
@@ -29,11 +30,11 @@ func (b rollback) undoRun(ctx context.Context, why error) error {
 	if b.progress.log.IsZero() { // a rollback that is resumed has it from its journal
 		b.progress.log = b.tailLog(ctx, why)
 	}
-	b.progress.sendEvent(Event{Event: EventRollback, Message: why.Error(), Log: b.progress.log})
+	b.progress.sendEvent(protocol.Event{Event: protocol.EventRollback, Message: why.Error(), Log: b.progress.log})
 	if err := b.restoreBefore(ctx, why); err != nil {
 		return &PartialError{Err: &UnfinishedError{Why: why, Err: err}}
 	}
-	b.progress.result = ResultRolledBack
+	b.progress.result = protocol.ResultRolledBack
 	return &RolledBackError{Err: why}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/internal/hostsim"
 	"wmco/internal/hostsim/simulation"
@@ -54,7 +55,7 @@ func TestARunIsRolledBackIfAServiceDoesNotBecomeHealthy(t *testing.T) {
 			want := m.place()
 			o, err := m.apply(t, n.Changed(tt.change), applier.Options{})
 			var back *applier.RolledBackError
-			if !errors.As(err, &back) || o.Result != applier.ResultRolledBack {
+			if !errors.As(err, &back) || o.Result != protocol.ResultRolledBack {
 				t.Fatalf("%v, %+v", err, o)
 			}
 			if !strings.Contains(err.Error(), "kubelet") {
@@ -205,20 +206,20 @@ func TestAnUnconfirmedRunWhoseProcessDiedIsRolledBack(t *testing.T) {
 		t.Fatal("no error")
 	}
 	m.Revive()
-	if o, err := m.repair(t.Context()); err != nil || o.Result != applier.ResultPartial {
+	if o, err := m.repair(t.Context()); err != nil || o.Result != protocol.ResultPartial {
 		t.Fatalf("before the deadline: %v, %+v", err, o)
 	}
 	// Nobody's setting of the clock changes that, nor does a boot.
 	for _, jump := range []time.Duration{48 * time.Hour, -96 * time.Hour} {
 		m.clock.Jump(jump)
-		if o, err := m.repair(t.Context()); err != nil || o.Result != applier.ResultPartial {
+		if o, err := m.repair(t.Context()); err != nil || o.Result != protocol.ResultPartial {
 			t.Fatalf("the clock was set by %s: %v, %+v", jump, err, o)
 		}
 	}
 	booted := m.copy()
 	booted.boot()
 	booted.clock.Pass(59 * time.Minute)
-	if o, err := booted.repair(t.Context()); err != nil || o.Result != applier.ResultPartial {
+	if o, err := booted.repair(t.Context()); err != nil || o.Result != protocol.ResultPartial {
 		t.Fatalf("after a boot: %v, %+v", err, o)
 	}
 	booted.clock.Pass(2 * time.Minute)

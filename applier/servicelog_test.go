@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 )
 
@@ -47,7 +48,7 @@ func TestARollbackHasTheEndOfTheLogOfTheService(t *testing.T) {
 			m, n := badKubelet(t, tt.behaviour)
 			m.writeKubeletLog(t)
 			o, err := m.apply(t, n.Changed(tt.change).Changed(withKubeletLog(limited)), applier.Options{})
-			if diff := cmp.Diff(wantLog, o.Log); diff != "" || o.Result != applier.ResultRolledBack {
+			if diff := cmp.Diff(wantLog, o.Log); diff != "" || o.Result != protocol.ResultRolledBack {
 				t.Errorf("%s, %s: %v (-want +got):\n%s", name, tt.name, err, diff)
 			}
 			if strings.Contains(err.Error(), "flag provided") {
@@ -86,7 +87,7 @@ func TestLogsThatSayNothingAboutARollback(t *testing.T) {
 		m.writeKubeletLog(t)
 		tt.change(m)
 		o, err := m.apply(t, n.Changed(func(n *node) { n.Files[`C:\k\kubelet.conf`] = "new" }).Changed(withKubeletLog(true)), tt.options)
-		if diff := cmp.Diff(tt.want, o.Log); diff != "" || o.Result != applier.ResultRolledBack {
+		if diff := cmp.Diff(tt.want, o.Log); diff != "" || o.Result != protocol.ResultRolledBack {
 			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 		}
 	}

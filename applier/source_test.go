@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 )
@@ -47,7 +48,7 @@ func TestAStreamAndADeliveryMakeTheSameHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	o, err := delivered.engine().Apply(t.Context(), n.Manifest(t), delivery(t, n), applier.Options{})
-	if err != nil || o.Result != applier.ResultApplied {
+	if err != nil || o.Result != protocol.ResultApplied {
 		t.Fatalf("%v, %+v", err, o)
 	}
 	if diff := differs(streamed.Snapshot(), delivered.Snapshot()); diff != "" {
@@ -225,7 +226,7 @@ func TestPartsThatAreNotWhatTheListSaysAreRefused(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			o, err := m.engine().Apply(ctx, n.Manifest(t), lying, applier.Options{})
-			if err == nil || o.Result != applier.ResultRefused || !strings.Contains(err.Error(), test.want) {
+			if err == nil || o.Result != protocol.ResultRefused || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v, result %s; want a refusal with %q", err, o.Result, test.want)
 			}
 			if diff := differs(before, m.place()); diff != "" {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/applier/records"
 	"wmco/bundle"
 )
@@ -29,19 +29,19 @@ func (e *Engine) Stage(ctx context.Context, m bundle.Manifest, from ContentSourc
 }
 
 func (r *run) stageContents(ctx context.Context, record records.BundleRecord) error {
-	wanted := PayloadDigests(record.Manifest)
+	wanted := record.Manifest.PayloadDigests()
 	s := records.Staged{Schema: records.Schema, Program: r.engine.Program, Time: r.engine.Clock.Now(), Bundle: record.Manifest.Digest}
-	var missing []plan.Missing
-	r.progress.result = ResultSame
+	var missing []protocol.Missing
+	r.progress.result = protocol.ResultSame
 	for _, c := range record.Contents {
 		if !wanted[c.Digest] {
 			continue
 		}
 		switch store := r.records.Store; {
 		case !store.IsWhole(c.SHA256):
-			missing = append(missing, plan.Missing{Digest: c.Digest, Parts: store.PartsOf(c.SHA256)})
+			missing = append(missing, protocol.Missing{Digest: c.Digest, Parts: store.PartsOf(c.SHA256)})
 		case store.HasArrived(c.SHA256):
-			r.progress.result = ResultApplied
+			r.progress.result = protocol.ResultApplied
 		}
 		s.Contents = append(s.Contents, c.SHA256)
 	}
@@ -56,15 +56,4 @@ func (r *run) stageContents(ctx context.Context, record records.BundleRecord) er
 		return refuseMissing(missing)
 	}
 	return nil
-}
-
-// PayloadDigests returns the digests of a manifest's payload.
-func PayloadDigests(m bundle.Manifest) map[bundle.Digest]bool {
-	all := map[bundle.Digest]bool{}
-	for _, l := range m.Layers {
-		for _, p := range l.Layer.Payload {
-			all[p.Digest] = true
-		}
-	}
-	return all
 }

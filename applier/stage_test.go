@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier"
-	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/applier/records"
 	"wmco/bundle"
 	"wmco/internal/hostsim"
@@ -33,14 +33,14 @@ func (m *machine) stage(t testing.TB, n node) (applier.Outcome, error) {
 }
 
 // lacks returns the executables of a node that would have to be sent.
-func (m *machine) lacks(t testing.TB, n node) []plan.Missing {
+func (m *machine) lacks(t testing.TB, n node) []protocol.Missing {
 	t.Helper()
 	all, err := n.Bundle(t).Manifest()
 	if err != nil {
 		t.Fatal(err)
 	}
-	executables := applier.PayloadDigests(all)
-	var list []plan.Missing
+	executables := all.PayloadDigests()
+	var list []protocol.Missing
 	for _, c := range m.observe(t, n).Missing {
 		if executables[c.Digest] {
 			list = append(list, c)
@@ -57,13 +57,13 @@ func TestExecutablesThatCameAheadStayUntilTheyAreNeeded(t *testing.T) {
 	if len(m.lacks(t, later)) != 2 {
 		t.Fatalf("%v are missing", m.lacks(t, later))
 	}
-	if o, err := m.stage(t, later); err != nil || o.Result != applier.ResultApplied {
+	if o, err := m.stage(t, later); err != nil || o.Result != protocol.ResultApplied {
 		t.Fatalf("%+v, %v", o, err)
 	}
 	if diff := cmp.Diff(before, m.place()); diff != "" {
 		t.Errorf("staging changed the machine (-before +after):\n%s", diff)
 	}
-	if o, err := m.stage(t, later); err != nil || o.Result != applier.ResultSame {
+	if o, err := m.stage(t, later); err != nil || o.Result != protocol.ResultSame {
 		t.Errorf("the second time: %+v, %v", o, err)
 	}
 	// Other changes, repairs and time: each run removes the contents that nothing needs.
@@ -75,7 +75,7 @@ func TestExecutablesThatCameAheadStayUntilTheyAreNeeded(t *testing.T) {
 	if missing := m.lacks(t, later); len(missing) > 0 {
 		t.Fatalf("%v are missing", missing)
 	}
-	if o := m.mustApply(t, later); o.Result != applier.ResultApplied {
+	if o := m.mustApply(t, later); o.Result != protocol.ResultApplied {
 		t.Errorf("%+v", o)
 	}
 	if _, ok := m.Snapshot().Files[records.FileStaged]; ok {
@@ -129,10 +129,10 @@ func TestStagingSaysWhatIsMissing(t *testing.T) {
 	m.mustApply(t, newNode())
 	o, err := m.engine().Stage(t.Context(), later.Manifest(t), reader(t, later, nil), time.Minute)
 	var refused *applier.RefusedError
-	if !errors.As(err, &refused) || o.Result != applier.ResultRefused || len(o.Missing) != 2 {
+	if !errors.As(err, &refused) || o.Result != protocol.ResultRefused || len(o.Missing) != 2 {
 		t.Fatalf("%+v, %v", o, err)
 	}
-	if o, err := m.engine().Stage(t.Context(), later.Manifest(t), reader(t, later, o.Missing), time.Minute); err != nil || o.Result != applier.ResultApplied {
+	if o, err := m.engine().Stage(t.Context(), later.Manifest(t), reader(t, later, o.Missing), time.Minute); err != nil || o.Result != protocol.ResultApplied {
 		t.Errorf("%+v, %v", o, err)
 	}
 	if err := m.engine().Host.Write(t.Context(), records.FileStaged, bundle.AccessAdmins, strings.NewReader(`{"schema":1,"contents":["x"]}`)); err != nil {
@@ -141,7 +141,7 @@ func TestStagingSaysWhatIsMissing(t *testing.T) {
 	if o := m.observe(t, newNode()); !o.InSync || len(o.Notes) != 1 {
 		t.Errorf("with a damaged list: %+v", o)
 	}
-	if o, err := m.stage(t, later); err != nil || o.Result != applier.ResultSame {
+	if o, err := m.stage(t, later); err != nil || o.Result != protocol.ResultSame {
 		t.Errorf("%+v, %v", o, err)
 	}
 	if o := m.observe(t, newNode()); len(o.Notes) != 0 {

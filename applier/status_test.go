@@ -8,6 +8,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/internal/hostsim"
 )
 
@@ -48,18 +49,18 @@ func TestALockThatCannotBeReleasedChangesNoResult(t *testing.T) {
 	e := m.engine()
 	e.Host = faulty{Memory: m.Memory, release: true}
 	seen := m.observe(t, n)
-	if o, err := e.Apply(t.Context(), n.Manifest(t), reader(t, n, seen.Missing), applier.Options{}); err != nil || o.Result != applier.ResultApplied {
+	if o, err := e.Apply(t.Context(), n.Manifest(t), reader(t, n, seen.Missing), applier.Options{}); err != nil || o.Result != protocol.ResultApplied {
 		t.Errorf("apply: %v, %+v", err, o)
 	}
-	if o, err := e.Repair(t.Context(), applier.Options{}); err != nil || o.Result != applier.ResultSame {
+	if o, err := e.Repair(t.Context(), applier.Options{}); err != nil || o.Result != protocol.ResultSame {
 		t.Errorf("repair: %v, %+v", err, o)
 	}
-	if o, err := e.Cleanup(t.Context(), applier.Options{}); err != nil || o.Result != applier.ResultApplied {
+	if o, err := e.Cleanup(t.Context(), applier.Options{}); err != nil || o.Result != protocol.ResultApplied {
 		t.Errorf("cleanup: %v, %+v", err, o)
 	}
 	notes := 0
 	for _, x := range m.events {
-		if x.Event == applier.EventNote {
+		if x.Event == protocol.EventNote {
 			notes++
 		}
 	}
@@ -92,7 +93,7 @@ func TestAHostThatCannotBeReadRefusesNothing(t *testing.T) {
 			"repair":  func() (applier.Outcome, error) { return e.Repair(t.Context(), applier.Options{}) },
 			"cleanup": func() (applier.Outcome, error) { return e.Cleanup(t.Context(), applier.Options{}) },
 		} {
-			if o, err := do(); !errors.As(err, &fault) || o.Result != applier.ResultPartial {
+			if o, err := do(); !errors.As(err, &fault) || o.Result != protocol.ResultPartial {
 				t.Errorf("%s: %s: %v, %+v", name, what, err, o)
 			}
 		}
@@ -126,7 +127,7 @@ func TestNoFaultOfTheHostIsARefusal(t *testing.T) {
 				m := tt.start.copy()
 				m.FailAt(step, errIO)
 				o, err := tt.do(m)
-				if o.Result == applier.ResultRefused || err == nil && o.Result == applier.ResultPartial {
+				if o.Result == protocol.ResultRefused || err == nil && o.Result == protocol.ResultPartial {
 					t.Errorf("step %d: %v, %+v", step, err, o.Event)
 				}
 			}

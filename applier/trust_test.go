@@ -9,6 +9,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/applier/records"
 	"wmco/bundle"
 	"wmco/internal/hostsim/simulation"
@@ -104,8 +105,8 @@ func TestRecordsThatAUserPlantedDoNotCount(t *testing.T) {
 						t.Errorf("the own records are not trusted: %+v, %v", infos, err)
 					}
 				}
-				if !slices.ContainsFunc(m.events, func(e applier.Event) bool {
-					return e.Event == applier.EventNote && strings.Contains(e.Message, "set-aside")
+				if !slices.ContainsFunc(m.events, func(e protocol.Event) bool {
+					return e.Event == protocol.EventNote && strings.Contains(e.Message, "set-aside")
 				}) {
 					t.Errorf("no note says where it is now: %+v", m.events)
 				}
@@ -162,7 +163,7 @@ func TestOneRecordOfAnotherUserDoesNotCount(t *testing.T) {
 			m.Plant(path, data)
 		}
 		o := m.mustApply(t, newNode())
-		if o.Result != applier.ResultSame && o.Result != applier.ResultApplied {
+		if o.Result != protocol.ResultSame && o.Result != protocol.ResultApplied {
 			t.Errorf("%s: %+v", path, o)
 		}
 		m.keptAside(t, bundle.Base(path))

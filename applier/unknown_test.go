@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"wmco/applier"
-	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/internal/hostsim/bundletest"
 	"wmco/internal/hostsim/simulation"
@@ -107,7 +107,7 @@ func TestABundleAndAPartOfWindowsThatDoesNotAnswer(t *testing.T) {
 			m.mustApply(t, other)
 			m.silence()
 			m.mustApply(t, changed[part])
-			if o := m.observe(t, changed[part]); !o.InSync && !slices.ContainsFunc(o.Actions, func(a plan.Action) bool { return a.Impact == bundle.ImpactReboot }) {
+			if o := m.observe(t, changed[part]); !o.InSync && !slices.ContainsFunc(o.Actions, func(a protocol.Action) bool { return a.Impact == bundle.ImpactReboot }) {
 				t.Errorf("%+v", o.Actions)
 			}
 		})

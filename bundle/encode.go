@@ -48,6 +48,17 @@ func (m Manifest) HasStage(stage Stage) bool {
 	return slices.ContainsFunc(m.Layers, func(l Index) bool { return l.Layer.Stage == stage })
 }
 
+// PayloadDigests returns the digests of the payload.
+func (m Manifest) PayloadDigests() map[Digest]bool {
+	all := map[Digest]bool{}
+	for _, l := range m.Layers {
+		for _, p := range l.Layer.Payload {
+			all[p.Digest] = true
+		}
+	}
+	return all
+}
+
 // Encode returns the canonical encoding of the layer: the bytes that its digest is of.
 func (l *Layer) Encode() ([]byte, error) {
 	l.Normalize()

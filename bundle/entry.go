@@ -1,5 +1,7 @@
 package bundle
 
+import "fmt"
+
 // Layer is one part of a bundle: its entries, sorted, without their contents.
 type Layer struct {
 	Schema int       `json:"schema"`
@@ -57,6 +59,14 @@ func (i Impact) Rank() int {
 		return 3
 	}
 	return 4
+}
+
+// CheckLimit returns an error for an impact above the limit. No limit allows everything.
+func (i Impact) CheckLimit(limit Impact) error {
+	if limit == "" || i.Rank() <= limit.Rank() {
+		return nil
+	}
+	return fmt.Errorf("the plan has impact %s, and at most %s is allowed", i, limit)
 }
 
 // Access is who may read a file or folder on the node.

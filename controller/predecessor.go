@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -107,14 +106,11 @@ func serveWaiting(ctx context.Context, o Options) (stop func(), err error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		logProbesEnded(o.Log, server.Serve(listener))
+		err := server.Serve(listener)
+		o.Log.V(1).Info("probes are no longer answered by the waiting operator", "reason", err.Error())
 	}()
 	return func() {
 		_ = server.Close() // the listener is all that it has
 		<-ended
 	}, nil
-}
-
-func logProbesEnded(log logr.Logger, err error) {
-	log.V(1).Info("probes are no longer answered by the waiting operator", "reason", err.Error())
 }

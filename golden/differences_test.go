@@ -12,8 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"wmco/applier"
-	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/render/preview"
 )
@@ -151,12 +150,12 @@ func sortedEntries(t *testing.T, entries []any) []string {
 
 // TestThePlanAsTextHasAllFields of an observation, of which differences of hosts have plan.txt alone.
 func TestThePlanAsTextHasAllFields(t *testing.T) {
-	o := applier.Observation{
+	o := protocol.Observation{
 		Applied: bundle.Of([]byte("a")), Interrupted: bundle.Of([]byte("b")), Impact: bundle.ImpactDrain, Restarts: []string{"kubelet"},
-		Actions: []plan.Action{{Verb: plan.VerbWrite, Entry: "file x", Reason: plan.ReasonAbsent, Impact: bundle.ImpactRestart, Size: 7}},
-		Missing: []plan.Missing{{Digest: bundle.Of([]byte("c"))}, {Digest: bundle.Of([]byte("d")), Parts: []int{2, 3}}},
+		Actions: []protocol.Action{{Verb: protocol.VerbWrite, Entry: "file x", Reason: protocol.ReasonAbsent, Impact: bundle.ImpactRestart, Size: 7}},
+		Missing: []protocol.Missing{{Digest: bundle.Of([]byte("c"))}, {Digest: bundle.Of([]byte("d")), Parts: []int{2, 3}}},
 		Foreign: []string{"file y"}, Adopt: []bundle.EntryID{"feature z"}, RebootPending: []bundle.EntryID{"feature u"}, Waiting: []bundle.EntryID{"endpoint v"},
-		Unhealthy: []applier.Unhealthy{{Service: "containerd", Reason: "no pipe"}}, Notes: []string{"a note"},
+		Unhealthy: []protocol.Unhealthy{{Service: "containerd", Reason: "no pipe"}}, Notes: []string{"a note"},
 	}
 	value := reflect.ValueOf(o)
 	for i := range value.NumField() {

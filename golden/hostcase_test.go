@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"wmco/applier"
-	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 	"wmco/internal/golden"
@@ -159,11 +159,11 @@ func (h *host) facts(t testing.TB, file string) bundle.Facts {
 	return all[i]
 }
 
-func (h *host) engine(emit func(applier.Event)) *applier.Engine {
+func (h *host) engine(emit func(protocol.Event)) *applier.Engine {
 	return &applier.Engine{Host: h.Memory, Clock: h.clock, Permits: layout.Check, Reset: h.reset, Program: "golden", Owner: "the goldens", Emit: emit}
 }
 
-func reader(t testing.TB, s shipment, missing []plan.Missing) *archive.Reader {
+func reader(t testing.TB, s shipment, missing []protocol.Missing) *archive.Reader {
 	t.Helper()
 	s.Missing = map[bundle.Digest][]int{}
 	for _, x := range missing {
@@ -178,7 +178,7 @@ func reader(t testing.TB, s shipment, missing []plan.Missing) *archive.Reader {
 	return r
 }
 
-func (h *host) observe(t testing.TB, s shipment) applier.Observation {
+func (h *host) observe(t testing.TB, s shipment) protocol.Observation {
 	t.Helper()
 	o, err := h.engine(nil).Observe(t.Context(), s.Manifest, reader(t, s, nil).Contents(), false)
 	if err != nil {
@@ -196,14 +196,14 @@ func (h *host) apply(t testing.TB, b earlier) {
 		h.CutAt(*b.CutAt)
 	}
 	received := 0
-	outcome, err := h.engine(func(e applier.Event) {
+	outcome, err := h.engine(func(e protocol.Event) {
 		switch {
-		case e.Event == applier.EventReceived:
+		case e.Event == protocol.EventReceived:
 			received++
 			if b.CutAfter == "received "+strconv.Itoa(received) {
 				h.CutAt(0)
 			}
-		case e.Event == applier.EventAction && b.CutAfter == string(e.Action.Verb)+" "+string(e.Action.Entry):
+		case e.Event == protocol.EventAction && b.CutAfter == string(e.Action.Verb)+" "+string(e.Action.Entry):
 			h.CutAt(0)
 		}
 	}).Apply(t.Context(), s.Manifest, reader(t, s, missing), applier.Options{})
@@ -217,7 +217,7 @@ func (h *host) apply(t testing.TB, b earlier) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if outcome.Result == applier.ResultReboot {
+	if outcome.Result == protocol.ResultReboot {
 		h.boot(t)
 		h.apply(t, b)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"wmco/applier"
-	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/internal/golden"
 	"wmco/payload"
@@ -87,13 +87,13 @@ func makeHost(t testing.TB, dir string, c change) map[string][]byte {
 }
 
 // after applies the bundle and returns the result as text.
-func (h *host) after(t testing.TB, before seenHost, o applier.Observation) string {
+func (h *host) after(t testing.TB, before seenHost, o protocol.Observation) string {
 	t.Helper()
 	var out strings.Builder
 	for range rounds {
 		result := h.applyPlan(t, o)
 		fmt.Fprintf(&out, "apply: %s, %s\n", result.Result, done(result, o.Actions))
-		if result.Result != applier.ResultReboot {
+		if result.Result != protocol.ResultReboot {
 			break
 		}
 		h.boot(t)
@@ -114,8 +114,8 @@ func (h *host) after(t testing.TB, before seenHost, o applier.Observation) strin
 }
 
 // done says what was done of a plan.
-func done(r applier.Outcome, planned []plan.Action) string {
-	count := func(v plan.Verb) (n int) {
+func done(r applier.Outcome, planned []protocol.Action) string {
+	count := func(v protocol.Verb) (n int) {
 		for _, a := range planned {
 			if a.Verb == v {
 				n++
@@ -123,23 +123,23 @@ func done(r applier.Outcome, planned []plan.Action) string {
 		}
 		return n
 	}
-	if r.Done == len(planned) && r.Total == len(planned) && r.Written == count(plan.VerbWrite) && r.Restarted == count(plan.VerbStart) {
+	if r.Done == len(planned) && r.Total == len(planned) && r.Written == count(protocol.VerbWrite) && r.Restarted == count(protocol.VerbStart) {
 		return "as planned"
 	}
 	return fmt.Sprintf("%d of %s, %s written, %s started", r.Done, bundle.Count(r.Total, "action"), bundle.Count(r.Written, "file"), bundle.Count(r.Restarted, "service"))
 }
 
 // applyPlan applies the bundle with the contents that observe lists as missing, and compares what is done with the plan.
-func (h *host) applyPlan(t testing.TB, o applier.Observation) applier.Outcome {
+func (h *host) applyPlan(t testing.TB, o protocol.Observation) applier.Outcome {
 	t.Helper()
-	var done []plan.Action
-	outcome, err := h.engine(func(e applier.Event) {
-		if e.Event == applier.EventAction {
+	var done []protocol.Action
+	outcome, err := h.engine(func(e protocol.Event) {
+		if e.Event == protocol.EventAction {
 			done = append(done, *e.Action)
 		}
 	}).Apply(t.Context(), h.wanted.Manifest, reader(t, h.wanted, o.Missing), applier.Options{})
 	must(t, err)
-	if diff := cmp.Diff(o.Actions, append([]plan.Action{}, done...)); diff != "" {
+	if diff := cmp.Diff(o.Actions, append([]protocol.Action{}, done...)); diff != "" {
 		t.Errorf("actions (-planned +done):\n%s", diff)
 	}
 	return outcome
@@ -150,7 +150,7 @@ func (h *host) unchanged(t testing.TB) {
 	t.Helper()
 	before := h.Snapshot()
 	outcome, err := h.engine(nil).Apply(t.Context(), h.wanted.Manifest, reader(t, h.wanted, nil), applier.Options{})
-	if err != nil || outcome.Result != applier.ResultSame {
+	if err != nil || outcome.Result != protocol.ResultSame {
 		t.Errorf("applying again: %s, %v", outcome.Result, err)
 	}
 	if diff := cmp.Diff(before, h.Snapshot()); diff != "" {
@@ -159,7 +159,7 @@ func (h *host) unchanged(t testing.TB) {
 }
 
 // settled is an observation after which nothing should differ.
-func settled(o applier.Observation) string {
+func settled(o protocol.Observation) string {
 	if o.InSync && len(o.Unhealthy)+len(o.Missing)+len(o.Adopt) == 0 {
 		return "nothing differs\n" + strings.TrimPrefix(planText(o), "\n")
 	}

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"wmco/applier"
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/internal/hostsim/simulation"
 )
@@ -225,7 +225,7 @@ func changed(before, after seenHost) string {
 }
 
 // planText is an observation for people, with all that its JSON has.
-func planText(o applier.Observation) string {
+func planText(o protocol.Observation) string {
 	var out strings.Builder
 	for _, a := range o.Actions {
 		line := fmt.Sprintf("%-7s %-75s %-11s %s", a.Verb, a.Entry, a.Reason, a.Impact)
@@ -274,10 +274,10 @@ func planText(o applier.Observation) string {
 const planFile = "plan.json"
 
 // planJSON is an observation as the node agent prints it, without facts, which are in the inputs.
-func planJSON(t testing.TB, o applier.Observation) []byte {
+func planJSON(t testing.TB, o protocol.Observation) []byte {
 	t.Helper()
 	data, err := json.MarshalIndent(struct {
-		applier.Observation
+		protocol.Observation
 		Facts *bundle.Facts `json:"facts,omitempty"`
 	}{Observation: o}, "", "  ")
 	must(t, err)

@@ -11,7 +11,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/agent/images"
-	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/bundle/published"
 )
@@ -84,7 +84,7 @@ type Agent struct {
 	readBy time.Duration
 	unread bool
 	// differs is what the last comparison reported and did not repair, found what this one has found.
-	differs, found []plan.Action
+	differs, found []protocol.Action
 	// reports is true in a comparison that repairs nothing.
 	reports bool
 	// planned is the impact of the last plan.
@@ -299,7 +299,7 @@ func (a *Agent) repairDrift(ctx context.Context) error {
 	if o.Full && (err == nil || errors.As(err, &partial)) {
 		a.fullAt = begun + a.Options.Full
 	}
-	if outcome.Result == applier.ResultSame || outcome.Result == applier.ResultApplied {
+	if outcome.Result == protocol.ResultSame || outcome.Result == protocol.ResultApplied {
 		a.has = outcome.Bundle
 		a.follower.checkApplied(outcome.Bundle, a.sinceBoot())
 	}
@@ -310,7 +310,7 @@ func (a *Agent) repairDrift(ctx context.Context) error {
 
 // countRepaired says that the host had drifted.
 func (a *Agent) countRepaired(ctx context.Context, o applier.Outcome) {
-	if o.Result != applier.ResultApplied || o.Done == 0 {
+	if o.Result != protocol.ResultApplied || o.Done == 0 {
 		return
 	}
 	a.repaired += o.Done
@@ -340,25 +340,25 @@ func (a *Agent) reportDrift() {
 }
 
 // logApplierEvent logs what happened. A comparison in which nothing differs is silent.
-func (a *Agent) logApplierEvent(e applier.Event) {
+func (a *Agent) logApplierEvent(e protocol.Event) {
 	switch e.Event {
-	case applier.EventAction:
+	case protocol.EventAction:
 		if a.reports {
 			a.found = append(a.found, *e.Action)
 			return
 		}
 		a.Log.Info("action", "verb", e.Action.Verb, "entry", e.Action.Entry, "reason", e.Action.Reason)
-	case applier.EventRollback:
+	case protocol.EventRollback:
 		a.Log.Error("rolling back", "reason", e.Message)
-	case applier.EventNote:
+	case protocol.EventNote:
 		a.Log.Warn(e.Message)
-	case applier.EventResult:
-		if e.Result == applier.ResultApplied || e.Result == applier.ResultReboot || e.Result == applier.ResultRolledBack {
+	case protocol.EventResult:
+		if e.Result == protocol.ResultApplied || e.Result == protocol.ResultReboot || e.Result == protocol.ResultRolledBack {
 			a.Log.Info("result", "result", e.Result, "written", e.Written, "restarted", e.Restarted)
 		}
-	case applier.EventPlan:
+	case protocol.EventPlan:
 		a.planned = e.Impact
-	case applier.EventReceived, applier.EventProbe, applier.EventConfirm:
+	case protocol.EventReceived, protocol.EventProbe, protocol.EventConfirm:
 	}
 }
 

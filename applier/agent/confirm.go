@@ -8,8 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"wmco/applier"
-	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 )
 
@@ -22,7 +21,7 @@ const (
 )
 
 // confirmerOf returns who confirms a plan, empty if the probes of its services are enough.
-func confirmerOf(o applier.Observation) string {
+func confirmerOf(o protocol.Observation) string {
 	switch {
 	case mayCutConnection(o):
 		return confirmedByLink
@@ -39,11 +38,11 @@ const linkKubelet = "kubelet"
 
 // mayCutConnection reports whether a plan can separate the host from the cluster. The proxy is the environment of the
 // services, so a change of it restarts them.
-func mayCutConnection(o applier.Observation) bool {
+func mayCutConnection(o protocol.Observation) bool {
 	if slices.ContainsFunc(o.Restarts, func(name string) bool { return slices.Contains(linkServices, name) }) {
 		return true
 	}
-	return slices.ContainsFunc(o.Actions, func(x plan.Action) bool {
+	return slices.ContainsFunc(o.Actions, func(x protocol.Action) bool {
 		if x.Entry == bundle.KindService.ID(bundle.AgentService) {
 			return true // a new program may be unable to reach the API server
 		}

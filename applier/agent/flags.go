@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 )
 
@@ -32,7 +32,7 @@ func (f *Flags) AddToFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.CloudCertificate, "cloud-certificate", "",
 		"file to keep the client certificate and the key of cloud-node-manager in (default: it gets none)")
 	flags.StringVar(&f.LogDir, "log-dir", "", "folder for logs (default stderr)")
-	flags.DurationVar(&f.Interval, "interval", applier.ComparisonInterval, "time between two comparisons")
+	flags.DurationVar(&f.Interval, "interval", protocol.ComparisonInterval, "time between two comparisons")
 	flags.DurationVar(&f.Full, "full-interval", 6*time.Hour, "time between two comparisons that read every file")
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 	"wmco/bundle/published"
@@ -83,14 +84,14 @@ func (a *Agent) applyAccepted(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // it was asked to stop
 	}
-	if outcome.Result == applier.ResultHandedOver {
+	if outcome.Result == protocol.ResultHandedOver {
 		return a.restartAfter(outcome)
 	}
 	a.noteOutcome(ctx, outcome, err)
 	if err == nil && a.recorded {
 		a.forgetUndone(ctx)
 	}
-	if outcome.Result == applier.ResultApplied {
+	if outcome.Result == protocol.ResultApplied {
 		// What was made has facts of its own: kube-proxy needs the address of the endpoint.
 		a.reporter.observeFacts(ctx, a.Engine.Host)
 	}
@@ -169,7 +170,7 @@ func (a *Agent) fetchBundle(ctx context.Context) (bundle.Bundle, error) {
 }
 
 // observeHost compares the host with the bundle.
-func (a *Agent) observeHost(ctx context.Context, r archive.Request) (applier.Observation, error) {
+func (a *Agent) observeHost(ctx context.Context, r archive.Request) (protocol.Observation, error) {
 	if a.follower.desired.Urgent {
 		return a.Engine.ObserveChanges(ctx, r.Manifest, r.Contents())
 	}
@@ -177,7 +178,7 @@ func (a *Agent) observeHost(ctx context.Context, r archive.Request) (applier.Obs
 }
 
 // checkReady returns why the bundle is not applied now.
-func (a *Agent) checkReady(ctx context.Context, r archive.Request, o applier.Observation) error {
+func (a *Agent) checkReady(ctx context.Context, r archive.Request, o protocol.Observation) error {
 	have := map[bundle.Digest]bool{}
 	for _, c := range r.Source.Contents() {
 		have[c.Digest] = true
@@ -232,7 +233,7 @@ func describeContent(m bundle.Manifest, d bundle.Digest) string {
 }
 
 // applyBundle hands the bundle over to the engine.
-func (a *Agent) applyBundle(ctx context.Context, r archive.Request, o applier.Observation) (applier.Outcome, error) {
+func (a *Agent) applyBundle(ctx context.Context, r archive.Request, o protocol.Observation) (applier.Outcome, error) {
 	contents, err := r.Deliver(ctx)
 	if err != nil {
 		return applier.Outcome{}, fmt.Errorf("reading the bundle: %w", err)
@@ -265,7 +266,7 @@ func (a *Agent) noteOutcome(ctx context.Context, o applier.Outcome, err error) {
 	var why *refusal
 	var unfinished *applier.UnfinishedError
 	switch {
-	case err == nil && o.Result == applier.ResultReboot:
+	case err == nil && o.Result == protocol.ResultReboot:
 		f.noteEnd(published.StateRebootPending, "")
 		f.report.RebootPending, f.retryAt = o.RebootPending, a.sinceBoot()+bootInterval
 	case err == nil:
@@ -273,7 +274,7 @@ func (a *Agent) noteOutcome(ctx context.Context, o applier.Outcome, err error) {
 		f.noteEnd(published.StateApplied, "")
 		f.report.RebootPending, f.report.Missing, f.report.Impact = o.RebootPending, nil, ""
 		f.report.Applied, f.report.Layers = f.desired.Bundle, []bundle.Digest{f.desired.Cluster.Digest, f.desired.Node.Digest}
-		if o.Result == applier.ResultApplied {
+		if o.Result == protocol.ResultApplied {
 			a.sendEventToNode(ctx, Event{Reason: EventApplied, Message: fmt.Sprintf("bundle %s: %s written, %s restarted",
 				f.desired.Bundle.Short(), bundle.Count(o.Written, "file"), bundle.Count(o.Restarted, "service"))})
 		}

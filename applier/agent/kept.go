@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"wmco/applier"
+	"wmco/applier/protocol"
 )
 
 // applyOrKeep is fetchAndApply, but for a bundle that the host has and that is published no longer: other nodes have
@@ -15,13 +16,13 @@ func (a *Agent) applyOrKeep(ctx context.Context) (applier.Outcome, error) {
 	a.has = "" // what follows may change that
 	outcome, err := a.fetchAndApply(ctx)
 	switch {
-	case err == nil && (outcome.Result == applier.ResultSame || outcome.Result == applier.ResultApplied):
+	case err == nil && (outcome.Result == protocol.ResultSame || outcome.Result == protocol.ResultApplied):
 		a.has = a.follower.desired.Bundle
 	case errors.Is(err, ErrNotPublished): // nothing was begun
 		a.has = has
 		if has == a.follower.desired.Bundle {
 			var same applier.Outcome
-			same.Result, same.Bundle = applier.ResultSame, has
+			same.Result, same.Bundle = protocol.ResultSame, has
 			return same, nil
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier"
-	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/internal/hostsim/bundletest"
@@ -35,13 +35,13 @@ func TestEveryKindOfEntryIsDecided(t *testing.T) {
 		if !decided {
 			t.Errorf("%s: not decided", kind)
 		}
-		o := applier.Observation{Actions: []plan.Action{{Entry: kind.ID("x")}}}
+		o := protocol.Observation{Actions: []protocol.Action{{Entry: kind.ID("x")}}}
 		if got := mayCutConnection(o); got != want {
 			t.Errorf("%s: %t", kind, got)
 		}
 	}
 	for _, name := range []string{"containerd", "kubelet", "hybrid-overlay-node"} {
-		if !mayCutConnection(applier.Observation{Restarts: []string{"a", name}}) {
+		if !mayCutConnection(protocol.Observation{Restarts: []string{"a", name}}) {
 			t.Errorf("a restart of %s", name)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"wmco/applier"
-	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 	"wmco/bundle/published"
@@ -216,12 +216,12 @@ func TestAnotherCallersConfirmationIsNotTheAgents(t *testing.T) {
 	}
 	w.restart()
 	w.turn()
-	if o, err := w.engine().Repair(t.Context(), applier.Options{}); err != nil || o.Result != applier.ResultPartial || w.file(kubeletConf) != "over SSH\n" {
+	if o, err := w.engine().Repair(t.Context(), applier.Options{}); err != nil || o.Result != protocol.ResultPartial || w.file(kubeletConf) != "over SSH\n" {
 		t.Errorf("%v %+v %q", err, o, w.file(kubeletConf))
 	}
 }
 
-func (w *world) archived(n bundletest.Node, missing []plan.Missing) *archive.Reader {
+func (w *world) archived(n bundletest.Node, missing []protocol.Missing) *archive.Reader {
 	w.t.Helper()
 	in, err := archive.NewReader(bytes.NewReader(n.Archive(w.t, missing)))
 	if err != nil {

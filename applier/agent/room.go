@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 )
@@ -44,7 +45,7 @@ func (e *roomError) Unwrap() error { return e.why }
 
 // bytesToWrite returns how many bytes a plan writes: its files, each beside the one that it replaces, and the contents
 // that are kept.
-func bytesToWrite(r archive.Request, o applier.Observation) int64 {
+func bytesToWrite(r archive.Request, o protocol.Observation) int64 {
 	var size int64
 	for _, x := range o.Actions {
 		size += x.Size
@@ -63,7 +64,7 @@ func bytesToWrite(r archive.Request, o applier.Observation) int64 {
 
 // checkRoom returns a *roomError if a plan cannot be made for want of room: nothing is stopped for it. Where the room
 // is not known, it is tried.
-func (a *Agent) checkRoom(ctx context.Context, r archive.Request, o applier.Observation) error {
+func (a *Agent) checkRoom(ctx context.Context, r archive.Request, o protocol.Observation) error {
 	f := &a.follower
 	if f.size = bytesToWrite(r, o); f.size == 0 {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 	"wmco/bundle/published"
@@ -254,8 +255,8 @@ func TestARollbackThatHasNoRoom(t *testing.T) {
 			w.change(kubeletConf, "kind: KubeletConfiguration\nmaxPods: bad\n")
 			d := w.publish(bundle.ImpactRestart)
 			emit := w.Engine.Emit
-			w.Engine.Emit = func(e applier.Event) {
-				if e.Event == applier.EventRollback {
+			w.Engine.Emit = func(e protocol.Event) {
+				if e.Event == protocol.EventRollback {
 					w.full(tt.folders...)
 				}
 				emit(e)

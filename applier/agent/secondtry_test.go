@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"wmco/applier"
-	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/internal/hostsim"
@@ -81,8 +81,8 @@ func TestAResumedRunThatAFaultOfTheHostRollsBack(t *testing.T) {
 	w.change(kubeletConf, "kind: KubeletConfiguration\nmaxPods: 10\n")
 	w.publish(bundle.ImpactRestart)
 	emit := w.Engine.Emit
-	w.Engine.Emit = func(e applier.Event) {
-		if e.Event == applier.EventAction && e.Action.Verb == plan.VerbStop {
+	w.Engine.Emit = func(e protocol.Event) {
+		if e.Event == protocol.EventAction && e.Action.Verb == protocol.VerbStop {
 			w.host.CutAt(0)
 			w.cluster.away = errors.New("the process was killed")
 		}

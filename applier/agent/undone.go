@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/bundle/published"
 )
@@ -119,7 +120,7 @@ func (a *Agent) noteResumed(ctx context.Context, o applier.Outcome, err error) {
 		a.sendRollback(ctx, o.Bundle, err.Error(), o.Log)
 	case err != nil:
 		a.Log.Error("resuming an interrupted run", "bundle", short, "error", err)
-	case o.Result == applier.ResultApplied:
+	case o.Result == protocol.ResultApplied:
 		if a.recorded { // a person asked for another try, and it worked
 			a.undone = undone{}
 			a.forgetUndone(ctx)

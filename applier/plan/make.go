@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"wmco/applier/protocol"
 	"wmco/bundle"
 )
 
@@ -48,7 +49,7 @@ type planner struct {
 
 // cause is why a service stops.
 type cause struct {
-	reason Reason
+	reason protocol.Reason
 	impact bundle.Impact
 }
 
@@ -72,7 +73,7 @@ func Make(wanted *Target, observed Observed, c Circumstances) Plan {
 
 // removesPath reports whether the plan removes a path.
 func (p *planner) removesPath(path string) bool {
-	return slices.ContainsFunc(p.plan.Steps, func(s Step) bool { return s.Verb == VerbRemove && fileName(s.File.Path) == fileName(path) })
+	return slices.ContainsFunc(p.plan.Steps, func(s Step) bool { return s.Verb == protocol.VerbRemove && fileName(s.File.Path) == fileName(path) })
 }
 
 func (p *planner) adoptEntry(id bundle.EntryID, name string) {
@@ -118,15 +119,15 @@ func (p *planner) planSetting(s WantedSetting, have Setting) {
 	if p.skipsEntry(s.ID()) {
 		return
 	}
-	a := Action{Verb: VerbSet, Entry: s.ID(), Reason: ReasonAbsent, Impact: s.Impact}
+	a := protocol.Action{Verb: protocol.VerbSet, Entry: s.ID(), Reason: protocol.ReasonAbsent, Impact: s.Impact}
 	switch {
 	case !s.Present:
-		a.Verb, a.Reason = VerbUnset, ReasonUnwanted
+		a.Verb, a.Reason = protocol.VerbUnset, protocol.ReasonUnwanted
 	case have.Present:
-		a.Reason = ReasonDiffers
+		a.Reason = protocol.ReasonDiffers
 	}
 	if s.Present && !s.Value.Known && s.Value.Content.SHA256 == "" {
-		p.plan.Missing = append(p.plan.Missing, Missing{Digest: s.Value.Digest})
+		p.plan.Missing = append(p.plan.Missing, protocol.Missing{Digest: s.Value.Digest})
 	}
 	if s.Present && s.Impact == bundle.ImpactReboot {
 		p.plan.Reboot = true
@@ -160,22 +161,22 @@ func (p *planner) planFolders() {
 			continue
 		}
 		have := p.observed.FileAt(f.Path)
-		a := Action{Verb: VerbMake, Entry: f.ID, Reason: ReasonAbsent, Impact: f.Impact}
+		a := protocol.Action{Verb: protocol.VerbMake, Entry: f.ID, Reason: protocol.ReasonAbsent, Impact: f.Impact}
 		switch have.Kind {
 		case FileDirectory:
 			if !wrongAccess(f, have) {
 				p.adoptEntry(f.ID, fileName(f.Path))
 				continue
 			}
-			a.Reason = ReasonAccess
+			a.Reason = protocol.ReasonAccess
 		case FileAbsent:
 		case FileRegular, FileOther:
-			a.Reason = ReasonInWay
+			a.Reason = protocol.ReasonInWay
 		}
 		if p.skipsEntry(f.ID) {
 			continue
 		}
-		if a.Reason == ReasonInWay {
+		if a.Reason == protocol.ReasonInWay {
 			p.clearPath(have.FileInfo)
 		}
 		p.earlySteps = append(p.earlySteps, Step{Action: a, File: f})
@@ -196,7 +197,8 @@ func (p *planner) planContents() {
 			continue // an executable of which only the component and version are known
 		}
 		have := p.observed.FileAt(f.Path)
-		a := Action{Verb: VerbWrite, Entry: f.ID, Reason: ReasonAbsent, Impact: f.Impact, Size: max(f.Content.Size, 0)}
+		a := protocol.Action{Verb: protocol.VerbWrite, Entry: f.ID, Reason: protocol.ReasonAbsent, Impact: f.Impact,
+			Size: max(f.Content.Size, 0)}
 		switch have.Kind {
 		case FileRegular:
 			same := f.Content.SHA256 != "" && f.Content.SHA256 == have.SHA256
@@ -204,25 +206,25 @@ func (p *planner) planContents() {
 				p.adoptEntry(f.ID, fileName(f.Path))
 				continue
 			}
-			a.Reason = ReasonDiffers
+			a.Reason = protocol.ReasonDiffers
 			if same {
-				a.Reason, a.Impact = ReasonAccess, bundle.ImpactNone
+				a.Reason, a.Impact = protocol.ReasonAccess, bundle.ImpactNone
 			}
 		case FileAbsent:
 		case FileDirectory, FileOther:
-			a.Reason = ReasonInWay
+			a.Reason = protocol.ReasonInWay
 		}
 		if p.skipsEntry(f.ID) {
 			continue
 		}
-		if a.Reason == ReasonInWay {
+		if a.Reason == protocol.ReasonInWay {
 			p.clearPath(have.FileInfo)
 		}
 		if !p.readByRunning(f.Path) {
 			a.Impact = bundle.ImpactNone
 		}
 		if f.Content.SHA256 == "" {
-			p.plan.Missing = append(p.plan.Missing, Missing{Digest: f.Digest})
+			p.plan.Missing = append(p.plan.Missing, protocol.Missing{Digest: f.Digest})
 		}
 		p.changed[bundle.FoldPath(f.Path)] = a.Impact
 		p.writeSteps = append(p.writeSteps, Step{Action: a, File: f})
@@ -252,16 +254,16 @@ func (p *planner) clearPath(f FileInfo) {
 	for _, child := range p.observed.Folders[bundle.FoldPath(f.Path)] {
 		p.clearPath(child)
 	}
-	p.inWaySteps = append(p.inWaySteps, removalStep(f, ReasonInWay))
+	p.inWaySteps = append(p.inWaySteps, removalStep(f, protocol.ReasonInWay))
 }
 
-func removalStep(f FileInfo, why Reason) Step {
+func removalStep(f FileInfo, why protocol.Reason) Step {
 	kind := bundle.KindFile
 	if f.Kind == FileDirectory {
 		kind = bundle.KindDirectory
 	}
 	item := WantedFile{ID: kind.ID(f.Path), Path: f.Path, Kind: FileAbsent, Reason: why}
-	return Step{Action: Action{Verb: VerbRemove, Entry: item.ID, Reason: why, Impact: bundle.ImpactNone}, File: item}
+	return Step{Action: protocol.Action{Verb: protocol.VerbRemove, Entry: item.ID, Reason: why, Impact: bundle.ImpactNone}, File: item}
 }
 
 // removeUnknown removes what is in exclusive folders and not in the bundle.
@@ -273,9 +275,9 @@ func (p *planner) removeUnknown() {
 		}
 		for _, f := range p.observed.Folders[folder] {
 			if !wanted[fileName(f.Path)] {
-				why := ReasonUnknown
+				why := protocol.ReasonUnknown
 				if p.circumstances.Owned[fileName(f.Path)] {
-					why = ReasonUnwanted
+					why = protocol.ReasonUnwanted
 				}
 				if s := removalStep(f, why); !p.skipsEntry(s.Entry) {
 					p.removeSteps = append(p.removeSteps, s)
@@ -327,13 +329,13 @@ func (p *planner) sortSteps() {
 	read := p.readByStopped()
 	var quiet, late []Step
 	for _, s := range p.writeSteps {
-		if read[bundle.FoldPath(s.File.Path)] && s.Reason != ReasonAbsent {
+		if read[bundle.FoldPath(s.File.Path)] && s.Reason != protocol.ReasonAbsent {
 			late = append(late, s)
 		} else {
 			quiet = append(quiet, s)
 		}
 	}
-	deletes, puts := partitionSteps(p.putSteps, func(s Step) bool { return s.Verb == VerbDelete })
+	deletes, puts := partitionSteps(p.putSteps, func(s Step) bool { return s.Verb == protocol.VerbDelete })
 	files, folders := partitionSteps(p.removeSteps, func(s Step) bool { return s.File.ID != bundle.KindDirectory.ID(s.File.Path) })
 	p.plan.Steps = slices.Concat(
 		p.inWaySteps, p.earlySteps, quiet, p.stopSteps(), deletes, p.clearSteps(), p.stoppedSteps, late, puts, files, p.startSteps(), folders)
@@ -354,19 +356,22 @@ func (p *planner) clearSteps() []Step {
 	var list []Step
 	for _, path := range p.circumstances.Stale.Paths {
 		list = append(list, Step{
-			Action: Action{Verb: VerbClear, Entry: bundle.KindState.ID(path), Reason: ReasonStale, Impact: bundle.ImpactNone},
-			File:   WantedFile{Path: path},
+			Action: protocol.Action{Verb: protocol.VerbClear, Entry: bundle.KindState.ID(path),
+				Reason: protocol.ReasonStale, Impact: bundle.ImpactNone},
+			File: WantedFile{Path: path},
 		})
 		for _, f := range p.target.Files {
 			if f.Kind == FileDirectory && bundle.FoldPath(f.Path) == bundle.FoldPath(path) {
-				list = append(list, Step{Action: Action{Verb: VerbMake, Entry: f.ID, Reason: ReasonAbsent, Impact: f.Impact}, File: f})
+				a := protocol.Action{Verb: protocol.VerbMake, Entry: f.ID, Reason: protocol.ReasonAbsent, Impact: f.Impact}
+				list = append(list, Step{Action: a, File: f})
 			}
 		}
 	}
 	for _, name := range p.circumstances.Stale.Networks {
 		s := WantedSetting{Kind: bundle.KindNetwork, Name: name}
 		list = append(list, Step{
-			Action:  Action{Verb: VerbUnset, Entry: s.ID(), Reason: ReasonStale, Impact: bundle.ImpactDrain}, // its pods lose it
+			Action: protocol.Action{Verb: protocol.VerbUnset, Entry: s.ID(), Reason: protocol.ReasonStale,
+				Impact: bundle.ImpactDrain}, // its pods lose it
 			Setting: s,
 		})
 	}

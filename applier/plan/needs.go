@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"wmco/applier/protocol"
 	"wmco/bundle"
 )
 
@@ -14,19 +15,19 @@ type Need struct {
 // alone needs none.
 func (s Step) NeededContents() []Need {
 	switch s.Verb {
-	case VerbWrite:
-		if s.Reason != ReasonAccess {
+	case protocol.VerbWrite:
+		if s.Reason != protocol.ReasonAccess {
 			return []Need{{s.File.Digest, s.File.Content}}
 		}
-	case VerbSet:
+	case protocol.VerbSet:
 		return s.Setting.Value.neededContents()
-	case VerbPut:
+	case protocol.VerbPut:
 		var list []Need
 		for _, v := range s.Service.Variables {
 			list = append(list, v.Value.neededContents()...)
 		}
 		return list
-	case VerbClear, VerbMake, VerbUnset, VerbStop, VerbDelete, VerbRemove, VerbStart:
+	case protocol.VerbClear, protocol.VerbMake, protocol.VerbUnset, protocol.VerbStop, protocol.VerbDelete, protocol.VerbRemove, protocol.VerbStart:
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"wmco/applier/protocol"
 	"wmco/bundle"
 )
 
@@ -13,7 +14,7 @@ func TestADependentStopsFirstWhateverItsName(t *testing.T) {
 	target := Target{Services: []WantedService{service("z", bundle.ImpactRestart)}}
 	var order []bundle.EntryID
 	for _, s := range Make(&target, observedServices(map[string][]string{"z": {"a"}, "a": nil}), Circumstances{}).Steps {
-		if s.Verb == VerbStop {
+		if s.Verb == protocol.VerbStop {
 			order = append(order, s.Entry)
 		}
 	}
@@ -29,11 +30,11 @@ func TestASecretThatWasNotSentIsNotWhatWasNotRead(t *testing.T) {
 	observed := observedServices(nil)
 	observed.Files[bundle.FoldPath(path)] = ObservedFile{FileInfo: FileInfo{Path: path, Kind: FileRegular}}
 	p := Make(&target, observed, Circumstances{})
-	want := []Action{{Verb: VerbWrite, Entry: `file C:\k\x`, Reason: ReasonDiffers, Impact: bundle.ImpactNone}}
+	want := []protocol.Action{{Verb: protocol.VerbWrite, Entry: `file C:\k\x`, Reason: protocol.ReasonDiffers, Impact: bundle.ImpactNone}}
 	if diff := cmp.Diff(want, p.ShownActions()); diff != "" {
 		t.Errorf("actions (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]Missing{{Digest: "hmac-sha256:00"}}, p.Missing); diff != "" {
+	if diff := cmp.Diff([]protocol.Missing{{Digest: "hmac-sha256:00"}}, p.Missing); diff != "" {
 		t.Errorf("missing (-want +got):\n%s", diff)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"wmco/applier/protocol"
 	"wmco/bundle"
 )
 
@@ -28,7 +29,7 @@ type Plan struct {
 	// Unknown are settings that could not be read: they stay as they are.
 	Unknown []bundle.EntryID
 	// Missing are contents that steps need and that are not available on the host.
-	Missing []Missing
+	Missing []protocol.Missing
 	// Waiting are endpoints whose network does not exist yet.
 	Waiting []bundle.EntryID
 	// Foreign are unmanaged files, which stay. Leftovers are files that interruptions left behind.
@@ -37,7 +38,7 @@ type Plan struct {
 
 // Step is an action with what is needed to do it.
 type Step struct {
-	Action
+	protocol.Action
 	File    WantedFile
 	Setting WantedSetting
 	Service WantedService
@@ -52,9 +53,10 @@ func (p Plan) ReaderServices() []string {
 	var names []string
 	for _, s := range p.Steps {
 		switch {
-		case s.Verb == VerbWrite:
+		case s.Verb == protocol.VerbWrite:
 			written[bundle.FoldPath(s.File.Path)] = true
-		case s.Verb == VerbStop && s.Service.Run && slices.ContainsFunc(s.Service.Reads, func(path string) bool { return written[bundle.FoldPath(path)] }):
+		case s.Verb == protocol.VerbStop && s.Service.Run &&
+			slices.ContainsFunc(s.Service.Reads, func(path string) bool { return written[bundle.FoldPath(path)] }):
 			names = append(names, s.Service.Config.Name)
 		}
 	}
@@ -62,8 +64,8 @@ func (p Plan) ReaderServices() []string {
 }
 
 // ShownActions returns what the plan shows.
-func (p Plan) ShownActions() []Action {
-	list := []Action{}
+func (p Plan) ShownActions() []protocol.Action {
+	list := []protocol.Action{}
 	for _, s := range p.Steps {
 		list = append(list, s.Action)
 	}
@@ -87,9 +89,9 @@ func (p Plan) RestartedServices() []string {
 	var list []string
 	for _, s := range p.Steps {
 		switch {
-		case s.Verb == VerbStop:
+		case s.Verb == protocol.VerbStop:
 			stopped[s.Service.Config.Name] = true
-		case s.Verb == VerbStart && stopped[s.Service.Config.Name]:
+		case s.Verb == protocol.VerbStart && stopped[s.Service.Config.Name]:
 			list = append(list, s.Service.Config.Name)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"wmco/applier/protocol"
 	"wmco/bundle"
 )
 
@@ -34,7 +35,7 @@ func TestDependentsStopForTheHighestImpactWhateverTheOrder(t *testing.T) {
 	for range 100 {
 		stops, order := map[bundle.EntryID]bundle.Impact{}, []bundle.EntryID{}
 		for _, s := range Make(&target, observed, Circumstances{Owned: map[string]bool{}}).Steps {
-			if s.Verb == VerbStop {
+			if s.Verb == protocol.VerbStop {
 				stops[s.Entry] = s.Impact
 				order = append(order, s.Entry)
 			}
@@ -52,7 +53,7 @@ func TestTheServiceOfTheProgramItselfIsNeverStopped(t *testing.T) {
 	observed := observedServices(map[string][]string{"a": {"self"}, "self": nil})
 	target := Target{Services: []WantedService{service("a", bundle.ImpactRestart), service("self", bundle.ImpactRestart)}}
 	for _, s := range Make(&target, observed, Circumstances{Owned: map[string]bool{}, Self: "SELF"}).Steps {
-		if s.Entry == "service self" && s.Verb != VerbPut {
+		if s.Entry == "service self" && s.Verb != protocol.VerbPut {
 			t.Errorf("%s %s", s.Verb, s.Entry)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"wmco/applier/protocol"
 	"wmco/bundle"
 )
 
@@ -27,7 +28,8 @@ func (p *planner) configureService(s WantedService, have ServiceState) {
 	if s.Config.CommandLine == "" {
 		return // not ours: it only stops and starts with those it depends on
 	}
-	a := Action{Verb: VerbPut, Entry: bundle.KindService.ID(s.Config.Name), Reason: ReasonAbsent, Impact: s.Impact}
+	a := protocol.Action{Verb: protocol.VerbPut, Entry: bundle.KindService.ID(s.Config.Name),
+		Reason: protocol.ReasonAbsent, Impact: s.Impact}
 	if !(have.Status != ServiceAbsent && p.sameConfig(s, have)) && p.skipsEntry(a.Entry) {
 		return
 	}
@@ -39,17 +41,17 @@ func (p *planner) configureService(s WantedService, have ServiceState) {
 	if p.sameConfig(s, have) {
 		p.adoptEntry(a.Entry, ServiceName(s.Config.Name))
 		if have.runsAnother() && !p.skipsEntry(a.Entry) {
-			p.mustStop(s.Config.Name, cause{ReasonRestart, s.Impact})
+			p.mustStop(s.Config.Name, cause{protocol.ReasonRestart, s.Impact})
 		}
 		return
 	}
-	a.Reason = ReasonDiffers
+	a.Reason = protocol.ReasonDiffers
 	restarts := have.CommandLine != s.Config.CommandLine || !p.sameEnvironment(s, have)
 	if !restarts || have.Status == ServiceStopped {
 		a.Impact = bundle.ImpactNone
 	}
 	if restarts || have.Status == ServiceDeleting {
-		p.mustStop(s.Config.Name, cause{ReasonRestart, s.Impact})
+		p.mustStop(s.Config.Name, cause{protocol.ReasonRestart, s.Impact})
 	}
 	p.putSteps = append(p.putSteps, Step{Action: a, Service: s})
 }
@@ -58,11 +60,12 @@ func (p *planner) unconfigureService(s WantedService, have ServiceState) {
 	if have.Status == ServiceAbsent || have.CommandLine != "" && !runsFromRoots(have.CommandLine) {
 		return // there is none of ours: somebody else's has the name
 	}
-	a := Action{Verb: VerbDelete, Entry: bundle.KindService.ID(s.Config.Name), Reason: ReasonUnwanted, Impact: s.Impact}
+	a := protocol.Action{Verb: protocol.VerbDelete, Entry: bundle.KindService.ID(s.Config.Name),
+		Reason: protocol.ReasonUnwanted, Impact: s.Impact}
 	if p.skipsEntry(a.Entry) {
 		return
 	}
-	p.mustStop(s.Config.Name, cause{ReasonUnwanted, s.Impact})
+	p.mustStop(s.Config.Name, cause{protocol.ReasonUnwanted, s.Impact})
 	p.putSteps = append(p.putSteps, Step{Action: a, Service: s})
 }
 
@@ -164,11 +167,11 @@ func (p *planner) stopReaders() {
 	for _, s := range p.target.Services {
 		for _, path := range s.Reads {
 			if impact := p.changed[bundle.FoldPath(path)]; impact != "" && impact.Rank() >= bundle.ImpactRestart.Rank() {
-				p.mustStop(s.Config.Name, cause{ReasonRestart, impact})
+				p.mustStop(s.Config.Name, cause{protocol.ReasonRestart, impact})
 			}
 		}
 		if slices.Contains(p.circumstances.Restart, s.Config.Name) || !p.circumstances.Stale.isEmpty() {
-			p.mustStop(s.Config.Name, cause{ReasonRestart, bundle.ImpactRestart})
+			p.mustStop(s.Config.Name, cause{protocol.ReasonRestart, bundle.ImpactRestart})
 		}
 	}
 }
@@ -193,10 +196,11 @@ func (p *planner) stopDependents() {
 func (p *planner) stopDependent(name string, impact bundle.Impact) bool {
 	key := strings.ToLower(name)
 	have, stops := p.stop[key]
-	if strings.EqualFold(name, p.circumstances.Self) || stops && (have.reason != ReasonDependency || have.impact.Rank() >= impact.Rank()) {
+	if strings.EqualFold(name, p.circumstances.Self) ||
+		stops && (have.reason != protocol.ReasonDependency || have.impact.Rank() >= impact.Rank()) {
 		return false
 	}
-	p.stop[key] = cause{ReasonDependency, impact}
+	p.stop[key] = cause{protocol.ReasonDependency, impact}
 	p.addUnmanaged(name, impact)
 	return true
 }
@@ -218,7 +222,7 @@ func (p *planner) stopSteps() []Step {
 	var list []Step
 	for _, s := range slices.Backward(p.byDependency(p.observedDependencies)) {
 		if c, stops := p.stop[strings.ToLower(s.Config.Name)]; stops {
-			a := Action{Verb: VerbStop, Entry: bundle.KindService.ID(s.Config.Name), Reason: c.reason, Impact: c.impact}
+			a := protocol.Action{Verb: protocol.VerbStop, Entry: bundle.KindService.ID(s.Config.Name), Reason: c.reason, Impact: c.impact}
 			list = append(list, Step{Action: a, Service: s})
 		}
 	}
@@ -237,7 +241,8 @@ func (p *planner) startSteps() []Step {
 		if !s.Present || !s.Run || runs || wait && !stopped || strings.EqualFold(s.Config.Name, p.circumstances.Self) && status != ServiceAbsent {
 			continue
 		}
-		a := Action{Verb: VerbStart, Entry: bundle.KindService.ID(s.Config.Name), Reason: ReasonNotRunning, Impact: bundle.ImpactNone}
+		a := protocol.Action{Verb: protocol.VerbStart, Entry: bundle.KindService.ID(s.Config.Name),
+			Reason: protocol.ReasonNotRunning, Impact: bundle.ImpactNone}
 		switch {
 		case stopped:
 			a.Reason, a.Impact = c.reason, c.impact

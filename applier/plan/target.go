@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"wmco/applier/protocol"
 	"wmco/bundle"
 )
 
@@ -35,7 +36,7 @@ type WantedFile struct {
 	// Digest is the bundle's name for the contents; Content is what the host knows of them.
 	Digest  bundle.Digest
 	Content Content
-	Reason  Reason
+	Reason  protocol.Reason
 }
 
 // WantedSetting is a setting as it should be.
@@ -256,7 +257,7 @@ func (d dropper) dropFile(f WantedFile) {
 		return // a folder that others made, or one that stays
 	}
 	d.wanted[fileName(f.Path)] = true
-	f.Kind, f.Content, f.Reason = FileAbsent, Content{}, ReasonUnwanted
+	f.Kind, f.Content, f.Reason = FileAbsent, Content{}, protocol.ReasonUnwanted
 	d.target.Files = append(d.target.Files, f)
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"wmco/applier/protocol"
 	"wmco/bundle"
 )
 
@@ -178,12 +179,12 @@ func TestNeededContents(t *testing.T) {
 		step Step
 		want []Need
 	}{
-		{"a file", Step{Action: Action{Verb: VerbWrite, Reason: ReasonDiffers}, File: file}, need},
-		{"the access of a file", Step{Action: Action{Verb: VerbWrite, Reason: ReasonAccess}, File: file}, nil},
-		{"a secret setting", Step{Action: Action{Verb: VerbSet}, Setting: WantedSetting{Value: secret}}, need},
-		{"a plain setting", Step{Action: Action{Verb: VerbSet}, Setting: WantedSetting{Value: PlainValue("a")}}, nil},
-		{"a service with a secret variable and a plain one", Step{Action: Action{Verb: VerbPut}, Service: WantedService{Variables: []Variable{{"A", PlainValue("a")}, {"B", secret}}}}, need},
-		{"a start", Step{Action: Action{Verb: VerbStart}, Service: WantedService{Variables: []Variable{{"B", secret}}}}, nil},
+		{"a file", Step{Action: protocol.Action{Verb: protocol.VerbWrite, Reason: protocol.ReasonDiffers}, File: file}, need},
+		{"the access of a file", Step{Action: protocol.Action{Verb: protocol.VerbWrite, Reason: protocol.ReasonAccess}, File: file}, nil},
+		{"a secret setting", Step{Action: protocol.Action{Verb: protocol.VerbSet}, Setting: WantedSetting{Value: secret}}, need},
+		{"a plain setting", Step{Action: protocol.Action{Verb: protocol.VerbSet}, Setting: WantedSetting{Value: PlainValue("a")}}, nil},
+		{"a service with a secret variable and a plain one", Step{Action: protocol.Action{Verb: protocol.VerbPut}, Service: WantedService{Variables: []Variable{{"A", PlainValue("a")}, {"B", secret}}}}, need},
+		{"a start", Step{Action: protocol.Action{Verb: protocol.VerbStart}, Service: WantedService{Variables: []Variable{{"B", secret}}}}, nil},
 	} {
 		if diff := cmp.Diff(tt.want, tt.step.NeededContents()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)

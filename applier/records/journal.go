@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 )
 
@@ -171,7 +172,7 @@ func (b Before) TargetBefore() plan.Target {
 	t := plan.Target{Exclusive: map[string]bool{}, Logs: map[string]bool{}}
 	for _, f := range b.Files {
 		item := plan.WantedFile{ID: f.Entry, Path: f.Path, Kind: f.Kind, Access: f.Access, Impact: bundle.ImpactRestart,
-			Content: f.Content, Reason: plan.ReasonUnwanted}
+			Content: f.Content, Reason: protocol.ReasonUnwanted}
 		switch f.Kind {
 		case plan.FileRegular:
 			item.Digest = bundle.Digest("sha256:" + f.Content.SHA256)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -230,9 +231,7 @@ func (r *Records) ownedRecords() []BundleRecord {
 func (r *Records) KnownContents(b BundleRecord) plan.Contents {
 	all := plan.Contents{}
 	for _, o := range append(r.ownedRecords(), b) {
-		for d, c := range o.KnownContents() {
-			all[d] = c
-		}
+		maps.Copy(all, o.KnownContents())
 	}
 	return all
 }

@@ -10,8 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"wmco/applier"
-	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 )
@@ -76,20 +75,20 @@ const (
 func (a *Agent) Target() Target { return a.target }
 
 // Observe compares the host with the manifest.
-func (a *Agent) Observe(ctx context.Context, r Request) (applier.Observation, error) {
+func (a *Agent) Observe(ctx context.Context, r Request) (protocol.Observation, error) {
 	return a.compareHost(ctx, r, wordObserve)
 }
 
 // Verify compares as Observe does, but reads every content and checks the health of every service.
-func (a *Agent) Verify(ctx context.Context, r Request) (applier.Observation, error) {
+func (a *Agent) Verify(ctx context.Context, r Request) (protocol.Observation, error) {
 	return a.compareHost(ctx, r, wordVerify)
 }
 
-func (a *Agent) compareHost(ctx context.Context, r Request, word string, flags ...string) (applier.Observation, error) {
+func (a *Agent) compareHost(ctx context.Context, r Request, word string, flags ...string) (protocol.Observation, error) {
 	// The index goes along: the digests of secrets are keyed, and the index names their contents.
 	var index bytes.Buffer
 	if err := archive.Send(ctx, &index, archive.Request{Manifest: r.Manifest, Source: r.Source}); err != nil {
-		return applier.Observation{}, err
+		return protocol.Observation{}, err
 	}
 	send := func(_ context.Context, w io.Writer) error {
 		_, err := w.Write(index.Bytes())
@@ -99,9 +98,9 @@ func (a *Agent) compareHost(ctx context.Context, r Request, word string, flags .
 	words := slices.Concat([]string{word}, flags, r.requestFlags())
 	failed := a.runChecked(ctx, ask{words: words, works: true, stdin: send, stdout: &out, limit: a.client.limits.Compare})
 	if len(out.data) == 0 && failed != nil {
-		return applier.Observation{}, failed
+		return protocol.Observation{}, failed
 	}
-	o, err := applier.DecodeObservation(out.data)
+	o, err := protocol.DecodeObservation(out.data)
 	if err != nil {
 		return o, a.badAnswer(word, out.data, errors.Join(err, failed))
 	}
@@ -126,10 +125,10 @@ func (a *Agent) badAnswer(command string, data []byte, err error) error {
 // are missing and applies. It returns the last event. Tell gets all of them as they come.
 //
 // An error means that there is no result: the host may have been changed in part, and the next Apply resumes the run.
-func (a *Agent) Apply(ctx context.Context, r Request, o ApplyOptions, tell func(applier.Event)) (applier.Event, error) {
+func (a *Agent) Apply(ctx context.Context, r Request, o ApplyOptions, tell func(protocol.Event)) (protocol.Event, error) {
 	seen, err := a.compareHost(ctx, r, wordObserve, o.compareFlags()...)
 	if err != nil {
-		return applier.Event{}, err
+		return protocol.Event{}, err
 	}
 	if result, done := o.resultIfDone(seen, r); done {
 		tell(result)
@@ -146,15 +145,15 @@ func (a *Agent) Apply(ctx context.Context, r Request, o ApplyOptions, tell func(
 }
 
 // resultIfDone returns the result if there is nothing to apply, or if the impact is higher than allowed.
-func (o ApplyOptions) resultIfDone(seen applier.Observation, r Request) (applier.Event, bool) {
-	e := applier.Event{Schema: applier.Schema, Time: time.Now().UTC(), Event: applier.EventResult, Bundle: seen.Bundle,
+func (o ApplyOptions) resultIfDone(seen protocol.Observation, r Request) (protocol.Event, bool) {
+	e := protocol.Event{Schema: protocol.Schema, Time: time.Now().UTC(), Event: protocol.EventResult, Bundle: seen.Bundle,
 		RebootPending: seen.RebootPending}
 	if seen.InSync && seen.Applied == r.Manifest.Digest && seen.Interrupted == "" && (!o.Reboot || len(seen.RebootPending) == 0) {
-		e.Result = applier.ResultSame
+		e.Result = protocol.ResultSame
 		return e, true
 	}
-	if err := applier.CheckImpact(seen.Impact, o.MaxImpact); err != nil && !o.DryRun {
-		e.Result, e.Impact, e.Message = applier.ResultRefused, seen.Impact, err.Error()
+	if err := seen.Impact.CheckLimit(o.MaxImpact); err != nil && !o.DryRun {
+		e.Result, e.Impact, e.Message = protocol.ResultRefused, seen.Impact, err.Error()
 		return e, true
 	}
 	return e, false
@@ -162,13 +161,13 @@ func (o ApplyOptions) resultIfDone(seen applier.Observation, r Request) (applier
 
 // isMissing reports whether nothing was applied because contents are missing: the host found that some of its own are
 // corrupt.
-func isMissing(result applier.Event) bool {
-	return result.Result == applier.ResultRefused && len(result.Missing) > 0
+func isMissing(result protocol.Event) bool {
+	return result.Result == protocol.ResultRefused && len(result.Missing) > 0
 }
 
 // unlessMissing leaves out a result after which the archive is sent again.
-func unlessMissing(tell func(applier.Event)) func(applier.Event) {
-	return func(e applier.Event) {
+func unlessMissing(tell func(protocol.Event)) func(protocol.Event) {
+	return func(e protocol.Event) {
 		if !isMissing(e) {
 			tell(e)
 		}
@@ -176,7 +175,8 @@ func unlessMissing(tell func(applier.Event)) func(applier.Event) {
 }
 
 // sendAndApply applies, with the contents that are missing.
-func (a *Agent) sendAndApply(ctx context.Context, r Request, o ApplyOptions, missing []plan.Missing, tell func(applier.Event)) (applier.Event, error) {
+func (a *Agent) sendAndApply(ctx context.Context, r Request, o ApplyOptions, missing []protocol.Missing,
+	tell func(protocol.Event)) (protocol.Event, error) {
 	parts := map[bundle.Digest][]int{}
 	for _, m := range missing {
 		parts[m.Digest] = m.Parts
@@ -200,10 +200,10 @@ func sendMissing(ctx context.Context, r Request, parts map[bundle.Digest][]int) 
 
 // Stage sends the executables of a request that the host lacks, for a bundle of later. Nothing that runs is changed. An
 // interrupted transfer is resumed by the next call. Wait is how long to wait for another run on the host.
-func (a *Agent) Stage(ctx context.Context, r Request, wait time.Duration) (applier.Event, error) {
+func (a *Agent) Stage(ctx context.Context, r Request, wait time.Duration) (protocol.Event, error) {
 	seen, err := a.compareHost(ctx, r, wordObserve)
 	if err != nil {
-		return applier.Event{}, err
+		return protocol.Event{}, err
 	}
 	result, err := a.stageMissing(ctx, r, seen.Missing, wait)
 	if err != nil || !isMissing(result) {
@@ -212,8 +212,8 @@ func (a *Agent) Stage(ctx context.Context, r Request, wait time.Duration) (appli
 	return a.stageMissing(ctx, r, result.Missing, wait)
 }
 
-func (a *Agent) stageMissing(ctx context.Context, r Request, missing []plan.Missing, wait time.Duration) (applier.Event, error) {
-	wanted, parts := applier.PayloadDigests(r.Manifest), map[bundle.Digest][]int{}
+func (a *Agent) stageMissing(ctx context.Context, r Request, missing []protocol.Missing, wait time.Duration) (protocol.Event, error) {
+	wanted, parts := r.Manifest.PayloadDigests(), map[bundle.Digest][]int{}
 	for _, m := range missing {
 		if wanted[m.Digest] {
 			parts[m.Digest] = m.Parts
@@ -223,12 +223,12 @@ func (a *Agent) stageMissing(ctx context.Context, r Request, missing []plan.Miss
 		words: append([]string{wordStage, "--wait", wait.String()}, r.requestFlags()...), changes: true,
 		stdin: sendMissing(ctx, r, parts), limit: a.client.limits.Apply + wait, waits: wait,
 	}
-	return a.lastEvent(ctx, question, func(applier.Event) {})
+	return a.lastEvent(ctx, question, func(protocol.Event) {})
 }
 
 // lastEvent runs the agent and returns its last event. Tell gets all of them as they come.
-func (a *Agent) lastEvent(ctx context.Context, q ask, tell func(applier.Event)) (applier.Event, error) {
-	out := events{tell: func(e applier.Event) {
+func (a *Agent) lastEvent(ctx context.Context, q ask, tell func(protocol.Event)) (protocol.Event, error) {
+	out := events{tell: func(e protocol.Event) {
 		noteProgress(ctx)
 		tell(e)
 	}}
@@ -247,18 +247,18 @@ func (a *Agent) lastEvent(ctx context.Context, q ask, tell func(applier.Event)) 
 
 // Repair restores the bundle that was applied last, from what the host keeps. A plan with a higher impact is refused.
 // Services of the bundle that are named are restarted although nothing about them differs.
-func (a *Agent) Repair(ctx context.Context, limit bundle.Impact, wait time.Duration, restart ...string) (applier.Event, error) {
+func (a *Agent) Repair(ctx context.Context, limit bundle.Impact, wait time.Duration, restart ...string) (protocol.Event, error) {
 	words := []string{wordRepair, "--max-impact", string(limit), "--wait", wait.String()}
 	for _, service := range restart {
 		words = append(words, "--restart", service)
 	}
-	return a.lastEvent(ctx, ask{words: words, changes: true, limit: a.client.limits.Apply + wait, waits: wait}, func(applier.Event) {})
+	return a.lastEvent(ctx, ask{words: words, changes: true, limit: a.client.limits.Apply + wait, waits: wait}, func(protocol.Event) {})
 }
 
 // Cleanup removes everything managed from the host.
-func (a *Agent) Cleanup(ctx context.Context, wait time.Duration) (applier.Event, error) {
+func (a *Agent) Cleanup(ctx context.Context, wait time.Duration) (protocol.Event, error) {
 	words := []string{wordCleanup, "--wait", wait.String()}
-	return a.lastEvent(ctx, ask{words: words, changes: true, limit: a.client.limits.Apply + wait, waits: wait}, func(applier.Event) {})
+	return a.lastEvent(ctx, ask{words: words, changes: true, limit: a.client.limits.Apply + wait, waits: wait}, func(protocol.Event) {})
 }
 
 // compareFlags are those of observe and apply.

@@ -8,7 +8,7 @@ import (
 	"io"
 	"strings"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 )
 
 // The most that a host may answer. A bundle of a thousand entries makes an observation of 0.2 MB with six thousand
@@ -90,9 +90,9 @@ func beginningOf(data []byte) string {
 
 // events are the lines that apply prints.
 type events struct {
-	tell func(applier.Event)
+	tell func(protocol.Event)
 	// result is the last event, if it came.
-	result applier.Event
+	result protocol.Event
 	// bad is the first line that is no event, and problem is why.
 	bad     []byte
 	problem error
@@ -130,14 +130,14 @@ func (e *events) addLine(line []byte) {
 		return
 	}
 	e.any = e.any || isJSON(line)
-	event, err := applier.DecodeEvent(line)
+	event, err := protocol.DecodeEvent(line)
 	if err != nil {
 		if e.problem == nil {
 			e.bad, e.problem = bytes.Clone(line[:min(headSize, len(line))]), err
 		}
 		return
 	}
-	if event.Event == applier.EventResult {
+	if event.Event == protocol.EventResult {
 		e.result = event
 	}
 	e.tell(event)

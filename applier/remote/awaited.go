@@ -6,8 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"wmco/applier"
-	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 )
 
@@ -31,28 +30,29 @@ func NewAwaited(services []bundle.Service) *Awaited {
 
 // NoteEvent notes an event at the time that it arrived. The clock of a host is its own, and it may name any service:
 // those of its bundle count.
-func (w *Awaited) NoteEvent(e applier.Event, now time.Time) {
+func (w *Awaited) NoteEvent(e protocol.Event, now time.Time) {
 	switch e.Event {
-	case applier.EventPlan, applier.EventConfirm, applier.EventRollback, applier.EventResult:
+	case protocol.EventPlan, protocol.EventConfirm, protocol.EventRollback, protocol.EventResult:
 		w.services, w.since = nil, time.Time{}
-	case applier.EventAction:
+	case protocol.EventAction:
 		if e.Action == nil {
 			return
 		}
-		if name, ok := strings.CutPrefix(string(e.Action.Entry), string(bundle.KindService)+" "); ok && e.Action.Verb == plan.VerbStart && w.isAwaitable(name) {
+		name, ok := strings.CutPrefix(string(e.Action.Entry), string(bundle.KindService)+" ")
+		if ok && e.Action.Verb == protocol.VerbStart && w.isAwaitable(name) {
 			w.services = append(w.services, name)
 		}
 		if e.Done == e.Total {
 			w.since = now
 		}
-	case applier.EventProbe:
+	case protocol.EventProbe:
 		for i, s := range w.services {
 			if s == e.Service {
 				w.services = append(w.services[:i:i], w.services[i+1:]...)
 				break
 			}
 		}
-	case applier.EventNote, applier.EventReceived:
+	case protocol.EventNote, protocol.EventReceived:
 	}
 }
 

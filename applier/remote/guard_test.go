@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"wmco/applier"
 	"wmco/applier/ownfile"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 )
@@ -31,9 +31,9 @@ func (h *answering) Run(_ context.Context, t Target, c Command) error {
 	if h.without {
 		return &CommandError{Target: t, Command: c.Name, Status: 1}
 	}
-	text := fmt.Sprintf(`{"schema":%d,"event":"result","result":"applied"}`, applier.Schema)
+	text := fmt.Sprintf(`{"schema":%d,"event":"result","result":"applied"}`, protocol.Schema)
 	if word == wordObserve {
-		text = fmt.Sprintf(`{"schema":%d,"inSync":false}`, applier.Schema)
+		text = fmt.Sprintf(`{"schema":%d,"inSync":false}`, protocol.Schema)
 	}
 	return c.Stdout(strings.NewReader(text + "\n"))
 }
@@ -51,7 +51,7 @@ func TestNothingIsChangedByAClientThatMayNot(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := Request{Source: source}
-	quiet := func(applier.Event) {}
+	quiet := func(protocol.Event) {}
 	for name, tt := range map[string]struct {
 		do      func(*Agent) error
 		without bool

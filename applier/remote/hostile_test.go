@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 )
 
 // answerMemory is what reading an answer of up to a mebibyte may ask the heap for, in bytes.
@@ -23,9 +23,9 @@ func allocated() uint64 {
 // read reads data as an answer and as events, as the agent's commands do.
 func read(data []byte) error {
 	var a answer
-	e := events{tell: func(applier.Event) {}}
+	e := events{tell: func(protocol.Event) {}}
 	err := errors.Join(a.read(bytes.NewReader(data)), e.read(bytes.NewReader(data)))
-	_, _ = applier.DecodeObservation(a.data)
+	_, _ = protocol.DecodeObservation(a.data)
 	return err
 }
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"wmco/applier/plan"
+	"wmco/bundle"
 )
 
 // A file that has the same size twice, growPause apart, is of an upload that was interrupted. One that has grown
@@ -74,7 +74,7 @@ func (u upload) takeOver(left fs.FileInfo) (name string, at int64, err error) {
 func (u upload) largestInterrupted(entries []fs.FileInfo) fs.FileInfo {
 	var most fs.FileInfo
 	for _, e := range entries {
-		mine := plan.IsLeftover(e.Name()) && strings.HasPrefix(e.Name(), path.Base(u.target)+".")
+		mine := bundle.Temporary(e.Name()) && strings.HasPrefix(e.Name(), path.Base(u.target)+".")
 		if size := e.Size(); mine && size <= u.program.Size && (most == nil || size > most.Size()) {
 			most = e
 		}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 )
@@ -79,7 +79,7 @@ func describeBytes(done, total int64) string {
 // missingBytes returns how many bytes of contents a request sends, and what to call them.
 func missingBytes(r archive.Request) (sum int64, what string) {
 	what = "files"
-	executables := applier.PayloadDigests(r.Manifest)
+	executables := r.Manifest.PayloadDigests()
 	for _, c := range r.Contents() {
 		have, ok := r.Missing[c.Digest]
 		if !ok {
@@ -112,24 +112,24 @@ func NewRunSteps(services []bundle.Service) *RunSteps {
 }
 
 // NoteEvent notes an event at the time that it arrived.
-func (r *RunSteps) NoteEvent(e applier.Event, now time.Time) {
+func (r *RunSteps) NoteEvent(e protocol.Event, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.awaited.NoteEvent(e, now)
 	switch e.Event {
-	case applier.EventPlan:
+	case protocol.EventPlan:
 		r.text = "applying"
-	case applier.EventAction:
+	case protocol.EventAction:
 		if e.Action != nil && !r.rolling {
 			r.text = fmt.Sprintf("applying: %d of %d, %s %s", e.Done, e.Total, e.Action.Verb, e.Action.Entry)
 		}
-	case applier.EventConfirm:
+	case protocol.EventConfirm:
 		r.text = "applying: all services are healthy; the host waits for another connection"
-	case applier.EventRollback:
+	case protocol.EventRollback:
 		r.rolling, r.text = true, "rolling back: "+e.Message
-	case applier.EventResult:
+	case protocol.EventResult:
 		r.text = ""
-	case applier.EventProbe, applier.EventNote, applier.EventReceived:
+	case protocol.EventProbe, protocol.EventNote, protocol.EventReceived:
 	}
 }
 

@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"wmco/applier"
-	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 )
 
@@ -57,25 +56,25 @@ func (c counter) Write(p []byte) (int, error) {
 func TestARunSaysWhatItDoes(t *testing.T) {
 	r := NewRunSteps([]bundle.Service{{Name: "kubelet", Probe: bundle.Probe{DeadlineSeconds: 120}}})
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	action := func(verb plan.Verb, entry bundle.EntryID, done int) applier.Event {
-		return applier.Event{Event: applier.EventAction, Action: &plan.Action{Verb: verb, Entry: entry}, Done: done, Total: 2}
+	action := func(verb protocol.Verb, entry bundle.EntryID, done int) protocol.Event {
+		return protocol.Event{Event: protocol.EventAction, Action: &protocol.Action{Verb: verb, Entry: entry}, Done: done, Total: 2}
 	}
 	if text := r.StepText(now); text != "" {
 		t.Errorf("before: %q", text)
 	}
 	for _, step := range []struct {
-		event applier.Event
+		event protocol.Event
 		want  string
 	}{
-		{applier.Event{Event: applier.EventReceived}, ""},
-		{applier.Event{Event: applier.EventPlan, Total: 2}, "applying"},
-		{action(plan.VerbWrite, "file C:\\k\\a", 1), "applying: 1 of 2, write file C:\\k\\a"},
-		{action(plan.VerbStart, bundle.KindService.ID("kubelet"), 2), "waiting for kubelet: 10s of 2m"},
-		{applier.Event{Event: applier.EventRollback, Message: "the time is up"}, "rolling back: the time is up"},
-		{action(plan.VerbWrite, "file C:\\k\\a", 1), "rolling back: the time is up"},
-		{action(plan.VerbStart, bundle.KindService.ID("kubelet"), 2), "rolling back: waiting for kubelet: 10s of 2m"},
-		{applier.Event{Event: applier.EventProbe, Service: "kubelet"}, "rolling back: the time is up"},
-		{applier.Event{Event: applier.EventResult}, ""},
+		{protocol.Event{Event: protocol.EventReceived}, ""},
+		{protocol.Event{Event: protocol.EventPlan, Total: 2}, "applying"},
+		{action(protocol.VerbWrite, "file C:\\k\\a", 1), "applying: 1 of 2, write file C:\\k\\a"},
+		{action(protocol.VerbStart, bundle.KindService.ID("kubelet"), 2), "waiting for kubelet: 10s of 2m"},
+		{protocol.Event{Event: protocol.EventRollback, Message: "the time is up"}, "rolling back: the time is up"},
+		{action(protocol.VerbWrite, "file C:\\k\\a", 1), "rolling back: the time is up"},
+		{action(protocol.VerbStart, bundle.KindService.ID("kubelet"), 2), "rolling back: waiting for kubelet: 10s of 2m"},
+		{protocol.Event{Event: protocol.EventProbe, Service: "kubelet"}, "rolling back: the time is up"},
+		{protocol.Event{Event: protocol.EventResult}, ""},
 	} {
 		r.NoteEvent(step.event, now)
 		now = now.Add(10 * time.Second)

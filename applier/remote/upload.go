@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"wmco/applier/ownfile"
-	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -307,7 +306,7 @@ func temporaryName(target string) (string, error) {
 	if _, err := rand.Read(serial[:]); err != nil {
 		return "", err
 	}
-	return plan.NewName(target + "." + hex.EncodeToString(serial[:])), nil
+	return target + "." + hex.EncodeToString(serial[:]) + bundle.NewMark, nil
 }
 
 // writeProgram writes the program from an offset on, and flushes it. It returns the files that are in the folder then.
@@ -340,7 +339,7 @@ func (u upload) deleteOlder(entries []fs.FileInfo, now time.Time) {
 	var older []fs.FileInfo
 	for _, e := range entries {
 		switch {
-		case plan.IsLeftover(e.Name()):
+		case bundle.Temporary(e.Name()):
 			if now.Sub(e.ModTime()) > leftoverAge {
 				_ = u.Remove(path.Join(folder, e.Name()))
 			}

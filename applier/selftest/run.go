@@ -43,7 +43,7 @@ const defaultClauseLimit = 5 * time.Minute
 // has. An error means that the machine could not be prepared or cleaned; the result has what was found until then.
 func Run(ctx context.Context, m Machine, o Options) (result.Result, error) {
 	begin := o.Now()
-	r := result.Result{Schema: result.Schema, Program: o.Program, Started: started(begin)}
+	r := result.Result{Schema: result.Schema, Program: o.Program, Started: begin.UTC().Format(time.RFC3339)}
 	var err error
 	if r.System, err = m.System(ctx); err != nil {
 		return r, fmt.Errorf("describing this machine: %w", err)
@@ -89,9 +89,6 @@ func runParts(ctx context.Context, m Machine, o Options, r *result.Result) error
 	}
 	return nil
 }
-
-// started returns a time as a Result has it.
-func started(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
 // attempt is the T of one clause in a Run.
 type attempt struct {

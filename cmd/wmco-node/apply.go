@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/internal/cli"
 )
@@ -92,10 +93,10 @@ func ended(o applier.Outcome, err error) error {
 	if err != nil {
 		return err
 	}
-	if o.Result == applier.ResultPartial {
+	if o.Result == protocol.ResultPartial {
 		return &cli.ExitError{Status: cli.ExitPartial, Err: errors.New("the bundle is applied and waits for a confirmation")}
 	}
-	if o.Result == applier.ResultReboot {
+	if o.Result == protocol.ResultReboot {
 		return &cli.ExitError{
 			Status: cli.ExitPartial,
 			Err:    errors.New("the rest waits for the next boot of this host: reboot it and apply again"),

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle/archive"
 	"wmco/internal/hostsim/bundletest"
 	"wmco/payload"
@@ -30,9 +30,9 @@ func BenchmarkApplyProcess(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	var all []plan.Missing
+	var all []protocol.Missing
 	for _, d := range archive.Needs(m) {
-		all = append(all, plan.Missing{Digest: d})
+		all = append(all, protocol.Missing{Digest: d})
 	}
 	stream := filepath.Join(b.TempDir(), "archive")
 	if err := os.WriteFile(stream, n.Archive(b, all), 0o600); err != nil {

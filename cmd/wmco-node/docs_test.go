@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 	"wmco/internal/cli"
@@ -68,10 +68,10 @@ func TestDocumentedExamplesDecode(t *testing.T) {
 	}
 	into := map[string]func() any{
 		"facts":   func() any { return &bundle.Facts{} },
-		"observe": func() any { return &applier.Observation{} },
-		"dry-run": func() any { return &applier.Event{} },
-		"apply":   func() any { return &applier.Event{} },
-		"refused": func() any { return &applier.Event{} },
+		"observe": func() any { return &protocol.Observation{} },
+		"dry-run": func() any { return &protocol.Event{} },
+		"apply":   func() any { return &protocol.Event{} },
+		"refused": func() any { return &protocol.Event{} },
 	}
 	for _, block := range fenced.FindAllStringSubmatch(string(text), -1) {
 		decode := json.NewDecoder(strings.NewReader(block[2]))

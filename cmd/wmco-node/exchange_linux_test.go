@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/internal/hostsim/bundletest"
 	"wmco/internal/test/seed"
@@ -107,7 +107,7 @@ func (s simulated) stage(t *testing.T, n bundletest.Node) {
 			return
 		}
 		lines := strings.Split(strings.TrimSpace(r.stdout), "\n")
-		e, err := applier.DecodeEvent([]byte(lines[len(lines)-1]))
+		e, err := protocol.DecodeEvent([]byte(lines[len(lines)-1]))
 		if err != nil {
 			t.Fatal(err)
 		}

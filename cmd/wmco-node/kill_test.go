@@ -16,8 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"wmco/applier"
-	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/internal/cli"
 	"wmco/internal/hostsim/bundletest"
 	"wmco/internal/test/seed"
@@ -81,18 +80,18 @@ func (s simulated) run(t testing.TB, stdin []byte, args ...string) answer {
 }
 
 // missing returns the contents that the host lacks.
-func (s simulated) missing(t testing.TB, n bundletest.Node) []plan.Missing {
+func (s simulated) missing(t testing.TB, n bundletest.Node) []protocol.Missing {
 	t.Helper()
 	return s.observe(t, n).Missing
 }
 
-func (s simulated) observe(t testing.TB, n bundletest.Node) applier.Observation {
+func (s simulated) observe(t testing.TB, n bundletest.Node) protocol.Observation {
 	t.Helper()
 	r := s.run(t, n.Archive(t, nil), "observe")
 	if r.status > cli.ExitDiffers {
 		t.Fatalf("observe: %d, %s", r.status, r.stderr)
 	}
-	o, err := applier.DecodeObservation([]byte(r.stdout))
+	o, err := protocol.DecodeObservation([]byte(r.stdout))
 	if err != nil {
 		t.Fatal(err)
 	}

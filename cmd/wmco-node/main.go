@@ -22,6 +22,7 @@ import (
 	"wmco/applier"
 	"wmco/applier/agent"
 	"wmco/applier/ownfile"
+	"wmco/applier/protocol"
 	"wmco/internal/cli"
 	"wmco/layout"
 )
@@ -178,7 +179,7 @@ func (i *identity) allow(e *applier.Engine) { e.ChangeNode, e.Reset = i.change, 
 func (a *app) print(value any) error { return cli.WriteJSON(a.stdout, value) }
 
 // emit prints an event as one line.
-func (a *app) emit(e applier.Event) {
+func (a *app) emit(e protocol.Event) {
 	if err := cli.WriteJSONLine(a.stdout, e); err != nil {
 		cli.Printf(a.stderr, "wmco-node: printing an event: %v\n", err)
 	}

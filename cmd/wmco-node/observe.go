@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/bundle/archive"
 	"wmco/internal/cli"
 )
@@ -23,7 +24,7 @@ archive as for apply. Nothing on the host changes.` + cli.ExitHelp(
 		),
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.compare(cmd.Context(), f, func(e *applier.Engine, r *archive.Reader) (applier.Observation, error) {
+			return a.compare(cmd.Context(), f, func(e *applier.Engine, r *archive.Reader) (protocol.Observation, error) {
 				return e.Observe(cmd.Context(), r.Manifest, r.Contents(), full)
 			})
 		},
@@ -58,7 +59,7 @@ func verifyCommand(a *app) *cobra.Command {
 			),
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.compare(cmd.Context(), f, func(e *applier.Engine, r *archive.Reader) (applier.Observation, error) {
+			return a.compare(cmd.Context(), f, func(e *applier.Engine, r *archive.Reader) (protocol.Observation, error) {
 				return e.Verify(cmd.Context(), r.Manifest, r.Contents())
 			})
 		},
@@ -69,7 +70,7 @@ func verifyCommand(a *app) *cobra.Command {
 
 // compare reads the bundle, asks and prints. The exit status says whether anything differs.
 func (a *app) compare(
-	ctx context.Context, f compareFlags, ask func(*applier.Engine, *archive.Reader) (applier.Observation, error),
+	ctx context.Context, f compareFlags, ask func(*applier.Engine, *archive.Reader) (protocol.Observation, error),
 ) error {
 	e, err := a.engine("observe")
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"wmco/applier"
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/applier/records"
 	"wmco/bundle"
 	"wmco/bundle/published"
@@ -336,7 +336,7 @@ func (s simulated) mustApply(t *testing.T, n bundletest.Node) {
 	if r.status != 0 {
 		t.Fatalf("apply: %d, %s%s", r.status, r.stdout, r.stderr)
 	}
-	if !strings.Contains(r.stdout, string(applier.ResultApplied)) && !strings.Contains(r.stdout, string(applier.ResultSame)) {
+	if !strings.Contains(r.stdout, string(protocol.ResultApplied)) && !strings.Contains(r.stdout, string(protocol.ResultSame)) {
 		t.Fatal(r.stdout)
 	}
 }

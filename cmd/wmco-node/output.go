@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"strings"
 
-	"wmco/applier"
-	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/internal/cli"
 )
 
 // emitter returns what prints events.
-func (a *app) emitter(f cli.Format) func(applier.Event) {
+func (a *app) emitter(f cli.Format) func(protocol.Event) {
 	if f == cli.Text {
 		return a.printEvent
 	}
@@ -19,21 +18,21 @@ func (a *app) emitter(f cli.Format) func(applier.Event) {
 }
 
 // printEvent prints an event for people.
-func (a *app) printEvent(e applier.Event) {
+func (a *app) printEvent(e protocol.Event) {
 	switch e.Event {
-	case applier.EventReceived:
+	case protocol.EventReceived:
 		cli.Printf(a.stdout, "received %s\n", e.Content.Short())
-	case applier.EventPlan:
+	case protocol.EventPlan:
 		cli.Printf(a.stdout, "plan: %s\n", e.Message)
-	case applier.EventAction:
+	case protocol.EventAction:
 		cli.Printf(a.stdout, "  %s\n", actionText(*e.Action))
-	case applier.EventProbe:
+	case protocol.EventProbe:
 		cli.Printf(a.stdout, "  %s: %s\n", e.Service, e.Message)
-	case applier.EventConfirm, applier.EventNote:
+	case protocol.EventConfirm, protocol.EventNote:
 		cli.Printf(a.stdout, "  %s\n", e.Message)
-	case applier.EventRollback:
+	case protocol.EventRollback:
 		cli.Printf(a.stdout, "rolling back: %s\n", e.Message)
-	case applier.EventResult:
+	case protocol.EventResult:
 		cli.Printf(
 			a.stdout, "%s: %s written, %s started\n", e.Result, bundle.Count(e.Written, "file"),
 			bundle.Count(e.Restarted, "service"),
@@ -41,11 +40,11 @@ func (a *app) printEvent(e applier.Event) {
 	}
 }
 
-func actionText(x plan.Action) string {
+func actionText(x protocol.Action) string {
 	return fmt.Sprintf("%-8s %s (%s; impact %s)", x.Verb, x.Entry, x.Reason, x.Impact)
 }
 
-func (a *app) printObservation(f cli.Format, o applier.Observation) error {
+func (a *app) printObservation(f cli.Format, o protocol.Observation) error {
 	if f != cli.Text {
 		return a.print(o)
 	}

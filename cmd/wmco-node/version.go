@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"wmco/applier"
 	"wmco/applier/ownfile"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/internal/cli"
 )
@@ -37,7 +37,7 @@ func versionCommand(a *app) *cobra.Command {
 			}
 			return a.print(versionAnswer{
 				Version: a.version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-				Schema: bundle.Schema, Answers: applier.Schema, Digest: digest,
+				Schema: bundle.Schema, Answers: protocol.Schema, Digest: digest,
 			})
 		},
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/bundle/reason"
@@ -180,12 +180,12 @@ func (f *applyFlags) applyToHosts(ctx context.Context, a app, o *hosts, progress
 		request.Reset = f.reset
 		request.Source = progress.beginHost(h.target, h.rendered.Bundle.Services(), request.Source)
 		note := all.begin(h.target, newUnfinished(h.rendered.Bundle.Services(), h.node.Name != ""))
-		event, err := m.Apply(ctx, request, f.options, func(e applier.Event) {
+		event, err := m.Apply(ctx, request, f.options, func(e protocol.Event) {
 			note(e)
 			progress.event(h.target, e)
 			clock.Do(func() { noteClock(progress, h.target, e.Time, a.now()) })
 			impact = cmp.Or(e.Impact, impact)
-			if e.Event == applier.EventConfirm {
+			if e.Event == protocol.EventConfirm {
 				confirming.Go(func() {
 					o.confirms.AgentFor(h.target).ConfirmReachable(applying, h.request.Manifest.Digest, func(err error) {
 						progress.note(h.target, confirmNote(err))
@@ -265,15 +265,15 @@ func (f *applyFlags) printTable(a app, o *hosts, results *results) error {
 	return w.Flush()
 }
 
-func (f *applyFlags) resultText(e applier.Event, err error) string {
+func (f *applyFlags) resultText(e protocol.Event, err error) string {
 	switch {
 	case err != nil:
 		return "no result"
-	case e.Result == applier.ResultReboot && f.rebootsHosts():
+	case e.Result == protocol.ResultReboot && f.rebootsHosts():
 		return "rebooting: apply again when it is back"
-	case e.Result == applier.ResultReboot:
+	case e.Result == protocol.ResultReboot:
 		return "waits for a reboot: reboot it and apply again"
-	case len(e.RebootPending) > 0 && f.rebootsHosts() && (e.Result == applier.ResultSame || e.Result == applier.ResultApplied):
+	case len(e.RebootPending) > 0 && f.rebootsHosts() && (e.Result == protocol.ResultSame || e.Result == protocol.ResultApplied):
 		return string(e.Result) + ", rebooting"
 	case len(e.RebootPending) > 0:
 		return string(e.Result) + ", a reboot is pending"
@@ -283,13 +283,13 @@ func (f *applyFlags) resultText(e applier.Event, err error) string {
 
 // rebootsHosts reports whether hosts are rebooted where something waits for it.
 func (f *applyFlags) rebootsHosts() bool {
-	return f.options.Reboot && applier.CheckImpact(bundle.ImpactReboot, f.options.MaxImpact) == nil
+	return f.options.Reboot && bundle.ImpactReboot.CheckLimit(f.options.MaxImpact) == nil
 }
 
 // printEnd prints why a host does not have its desired state, and what to do.
-func (f *applyFlags) printEnd(a app, t remote.Target, e applier.Event) {
+func (f *applyFlags) printEnd(a app, t remote.Target, e protocol.Event) {
 	switch e.Result {
-	case applier.ResultRolledBack, applier.ResultPartial, applier.ResultRefused:
+	case protocol.ResultRolledBack, protocol.ResultPartial, protocol.ResultRefused:
 		cli.Printf(a.stderr, "%s: %s\n", t, cmp.Or(e.Message, string(e.Result)))
 		for _, line := range e.Log.Lines {
 			cli.Printf(a.stderr, "  log of %s: %s\n", e.Log.Service, line)
@@ -297,40 +297,40 @@ func (f *applyFlags) printEnd(a app, t remote.Target, e applier.Event) {
 		if fix := f.fixFor(e); fix != "" {
 			cli.Printf(a.stderr, "  fix: %s\n", fix)
 		}
-	case applier.ResultSame, applier.ResultApplied, applier.ResultPlanned, applier.ResultReboot, applier.ResultHandedOver:
+	case protocol.ResultSame, protocol.ResultApplied, protocol.ResultPlanned, protocol.ResultReboot, protocol.ResultHandedOver:
 	}
 }
 
 // fixFor returns what to do about a result; empty where its message says that.
-func (f *applyFlags) fixFor(e applier.Event) string {
+func (f *applyFlags) fixFor(e protocol.Event) string {
 	switch {
 	case e.DiskFull:
 		return "free space on drive C: of the host, for example from images that no container uses, and apply again"
-	case e.Result == applier.ResultRolledBack:
+	case e.Result == protocol.ResultRolledBack:
 		return `read the log of the service under C:\var\log on the host, fix the inputs and apply again`
-	case e.Result == applier.ResultPartial:
+	case e.Result == protocol.ResultPartial:
 		return "apply again; if another run is in progress on the host, wait for its end or give a longer --wait"
-	case e.Result == applier.ResultRefused && e.Impact != "" && applier.CheckImpact(e.Impact, f.options.MaxImpact) != nil:
+	case e.Result == protocol.ResultRefused && e.Impact != "" && e.Impact.CheckLimit(f.options.MaxImpact) != nil:
 		return "allow it with --max-impact " + string(e.Impact)
-	case e.Result == applier.ResultRefused && len(e.Missing) > 0:
+	case e.Result == protocol.ResultRefused && len(e.Missing) > 0:
 		return "apply again, with --payload if these are executables"
 	}
 	return ""
 }
 
 // applyStatus returns the status of one host.
-func applyStatus(r applier.Result, err error) int {
+func applyStatus(r protocol.Result, err error) int {
 	if err != nil {
 		return hostStatus(err, cli.ExitPartial)
 	}
 	switch r {
-	case applier.ResultSame, applier.ResultApplied, applier.ResultPlanned:
+	case protocol.ResultSame, protocol.ResultApplied, protocol.ResultPlanned:
 		return cli.ExitDone
-	case applier.ResultRolledBack:
+	case protocol.ResultRolledBack:
 		return cli.ExitRolledBack
-	case applier.ResultRefused:
+	case protocol.ResultRefused:
 		return cli.ExitUsage
-	case applier.ResultPartial, applier.ResultReboot, applier.ResultHandedOver:
+	case protocol.ResultPartial, protocol.ResultReboot, protocol.ResultHandedOver:
 		return cli.ExitPartial
 	}
 	return cli.ExitPartial

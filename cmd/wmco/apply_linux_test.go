@@ -18,7 +18,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/internal/cli"
 	"wmco/internal/test/sshtest"
 	"wmco/payload"
@@ -201,7 +201,7 @@ func TestHostsThatFailDoNotStopOthers(t *testing.T) {
 	for line := range strings.Lines(got.stdout) {
 		var e struct {
 			Host, Error, Fix string
-			Result           applier.Result
+			Result           protocol.Result
 		}
 		must(t, json.Unmarshal([]byte(line), &e))
 		switch {

@@ -6,8 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"wmco/applier"
-	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/applier/remote"
 	"wmco/bundle"
 )
@@ -24,7 +23,7 @@ func TestTheResultSaysWhetherAHostReboots(t *testing.T) {
 		{remote.ApplyOptions{Reboot: true, MaxImpact: bundle.ImpactDrain}, waits},
 	} {
 		f := applyFlags{options: tt.options}
-		if got := f.resultText(applier.Event{Result: applier.ResultReboot}, nil); got != tt.want {
+		if got := f.resultText(protocol.Event{Result: protocol.ResultReboot}, nil); got != tt.want {
 			t.Errorf("%+v: %s", tt.options, got)
 		}
 	}
@@ -34,14 +33,14 @@ func TestTheResultSaysThatABootIsPending(t *testing.T) {
 	pending := []bundle.EntryID{"host-name computer"}
 	for _, tt := range []struct {
 		options remote.ApplyOptions
-		event   applier.Event
+		event   protocol.Event
 		want    string
 	}{
-		{remote.ApplyOptions{Reboot: true}, applier.Event{Result: applier.ResultSame}, "same"},
-		{remote.ApplyOptions{}, applier.Event{Result: applier.ResultSame, RebootPending: pending}, "same, a reboot is pending"},
-		{remote.ApplyOptions{Reboot: true}, applier.Event{Result: applier.ResultApplied, RebootPending: pending}, "applied, rebooting"},
-		{remote.ApplyOptions{Reboot: true}, applier.Event{Result: applier.ResultRolledBack, RebootPending: pending}, "rolled back, a reboot is pending"},
-		{remote.ApplyOptions{Reboot: true, DryRun: true}, applier.Event{Result: applier.ResultPlanned, RebootPending: pending}, "planned, a reboot is pending"},
+		{remote.ApplyOptions{Reboot: true}, protocol.Event{Result: protocol.ResultSame}, "same"},
+		{remote.ApplyOptions{}, protocol.Event{Result: protocol.ResultSame, RebootPending: pending}, "same, a reboot is pending"},
+		{remote.ApplyOptions{Reboot: true}, protocol.Event{Result: protocol.ResultApplied, RebootPending: pending}, "applied, rebooting"},
+		{remote.ApplyOptions{Reboot: true}, protocol.Event{Result: protocol.ResultRolledBack, RebootPending: pending}, "rolled back, a reboot is pending"},
+		{remote.ApplyOptions{Reboot: true, DryRun: true}, protocol.Event{Result: protocol.ResultPlanned, RebootPending: pending}, "planned, a reboot is pending"},
 	} {
 		f := applyFlags{options: tt.options}
 		if got := f.resultText(tt.event, nil); got != tt.want {
@@ -53,17 +52,17 @@ func TestTheResultSaysThatABootIsPending(t *testing.T) {
 func TestTheFixDependsOnTheFieldsOfTheResult(t *testing.T) {
 	f := applyFlags{options: remote.ApplyOptions{MaxImpact: bundle.ImpactRestart}}
 	for _, tt := range []struct {
-		event applier.Event
+		event protocol.Event
 		want  string
 	}{
-		{applier.Event{Result: applier.ResultApplied, Message: "x"}, ""},
-		{applier.Event{Result: applier.ResultReboot}, ""},
-		{applier.Event{Result: applier.ResultRolledBack, Message: "x"}, "HOST: x\n  fix: read the log of the service under C:\\var\\log on the host, fix the inputs and apply again\n"},
-		{applier.Event{Result: applier.ResultRolledBack, Message: "x", DiskFull: true}, "HOST: x\n  fix: free space on drive C: of the host, for example from images that no container uses, and apply again\n"},
-		{applier.Event{Result: applier.ResultPartial}, "HOST: partial\n  fix: apply again; if another run is in progress on the host, wait for its end or give a longer --wait\n"},
-		{applier.Event{Result: applier.ResultRefused, Impact: bundle.ImpactDrain, Message: "x"}, "HOST: x\n  fix: allow it with --max-impact drain\n"},
-		{applier.Event{Result: applier.ResultRefused, Impact: bundle.ImpactNone, Missing: []plan.Missing{{}}, Message: "x"}, "HOST: x\n  fix: apply again, with --payload if these are executables\n"},
-		{applier.Event{Result: applier.ResultRefused, Message: "the manifest is a preview"}, "HOST: the manifest is a preview\n"},
+		{protocol.Event{Result: protocol.ResultApplied, Message: "x"}, ""},
+		{protocol.Event{Result: protocol.ResultReboot}, ""},
+		{protocol.Event{Result: protocol.ResultRolledBack, Message: "x"}, "HOST: x\n  fix: read the log of the service under C:\\var\\log on the host, fix the inputs and apply again\n"},
+		{protocol.Event{Result: protocol.ResultRolledBack, Message: "x", DiskFull: true}, "HOST: x\n  fix: free space on drive C: of the host, for example from images that no container uses, and apply again\n"},
+		{protocol.Event{Result: protocol.ResultPartial}, "HOST: partial\n  fix: apply again; if another run is in progress on the host, wait for its end or give a longer --wait\n"},
+		{protocol.Event{Result: protocol.ResultRefused, Impact: bundle.ImpactDrain, Message: "x"}, "HOST: x\n  fix: allow it with --max-impact drain\n"},
+		{protocol.Event{Result: protocol.ResultRefused, Impact: bundle.ImpactNone, Missing: []protocol.Missing{{}}, Message: "x"}, "HOST: x\n  fix: apply again, with --payload if these are executables\n"},
+		{protocol.Event{Result: protocol.ResultRefused, Message: "the manifest is a preview"}, "HOST: the manifest is a preview\n"},
 	} {
 		var stderr bytes.Buffer
 		target := remote.Target{User: "u", Address: "h:22"}
@@ -78,7 +77,7 @@ func TestAnInterruptedRunIsShown(t *testing.T) {
 	var stdout bytes.Buffer
 	digest := bundle.Digest("sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef")
 	h := &host{target: remote.Target{User: "u", Address: "h:22"}}
-	printObservation(app{stdout: &stdout}, palette{}, h, applier.Observation{Interrupted: digest})
+	printObservation(app{stdout: &stdout}, palette{}, h, protocol.Observation{Interrupted: digest})
 	if want := "\n  a run for bundle " + digest.Short() + " was interrupted or is in progress: apply again\n"; !strings.Contains(stdout.String(), want) {
 		t.Errorf("want %q, got %q", want, &stdout)
 	}

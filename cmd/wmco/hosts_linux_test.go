@@ -18,7 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/applier/remote/ssh"
 	"wmco/internal/cli"
 	"wmco/internal/test/sshtest"
@@ -446,7 +446,7 @@ func TestConfirmingIsRetried(t *testing.T) {
 	status := runCommand(t.Context(), o.app(&stdout, stderr), o.line([]string{
 		"apply", "--identity", o.servers[0].KeyFile, "--confirm-within", "30s", "--instance", host, "--host", o.servers[0].User + "@" + d.address,
 	}))
-	if status != cli.ExitDone || !strings.Contains(stdout.String(), string(applier.ResultApplied)) {
+	if status != cli.ExitDone || !strings.Contains(stdout.String(), string(protocol.ResultApplied)) {
 		t.Errorf("status %d\n%s\n%s", status, &stdout, stderr)
 	}
 	if n := strings.Count(stderr.String(), "confirming, retried every second: "); n != 1 || !strings.Contains(stderr.String(), "; fix: check the address, that the host is running") {

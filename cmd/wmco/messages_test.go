@@ -7,8 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"wmco/applier"
-	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/internal/cli"
@@ -20,21 +19,21 @@ const lie = "x\nwin-2: applied\r\x1b[2K\u009b1m\u202e"
 // A host writes what it likes into every field of its answers, and an SSH server into its errors.
 func TestAHostCannotPrintALineOfItsOwn(t *testing.T) {
 	liar := &host{target: remote.Target{User: "u", Address: "win-1:22"}}
-	action := plan.Action{Verb: lie, Entry: lie, Reason: lie, Impact: lie}
+	action := protocol.Action{Verb: lie, Entry: lie, Reason: lie, Impact: lie}
 	id := []bundle.EntryID{lie}
-	observed := applier.Observation{
-		Actions: []plan.Action{action}, Impact: lie, Interrupted: lie, Unhealthy: []applier.Unhealthy{{Service: lie, Reason: lie}},
+	observed := protocol.Observation{
+		Actions: []protocol.Action{action}, Impact: lie, Interrupted: lie, Unhealthy: []protocol.Unhealthy{{Service: lie, Reason: lie}},
 		RebootPending: id, Foreign: []string{lie}, Notes: []string{lie},
 	}
 	failure := errors.Join(
 		&remote.CommandError{Target: liar.target, Command: "observe", Signal: lie, Stderr: lie},
 		&remote.AuthError{Target: liar.target, Allowed: []string{lie}, Err: errors.New(lie)},
 	)
-	var events []applier.Event
-	for _, kind := range []applier.EventKind{
-		applier.EventReceived, applier.EventPlan, applier.EventAction, applier.EventProbe, applier.EventConfirm, applier.EventNote, applier.EventRollback, applier.EventResult, lie,
+	var events []protocol.Event
+	for _, kind := range []protocol.EventKind{
+		protocol.EventReceived, protocol.EventPlan, protocol.EventAction, protocol.EventProbe, protocol.EventConfirm, protocol.EventNote, protocol.EventRollback, protocol.EventResult, lie,
 	} {
-		events = append(events, applier.Event{Event: kind, Message: lie, Service: lie, Impact: lie, Result: lie, Action: &action})
+		events = append(events, protocol.Event{Event: kind, Message: lie, Service: lie, Impact: lie, Result: lie, Action: &action})
 	}
 	for name, show := range map[string]func(app){
 		"an observation": func(a app) { printObservation(a, palette{}, liar, observed) },
@@ -56,8 +55,8 @@ func TestAHostCannotPrintALineOfItsOwn(t *testing.T) {
 			o := &hosts{all: []*host{liar}}
 			for _, e := range events {
 				e.Result = lie
-				_ = f.printTable(a, o, &results{events: map[remote.Target]applier.Event{liar.target: e}})
-				for _, r := range []applier.Result{applier.ResultRefused, applier.ResultPartial, applier.ResultRolledBack} {
+				_ = f.printTable(a, o, &results{events: map[remote.Target]protocol.Event{liar.target: e}})
+				for _, r := range []protocol.Result{protocol.ResultRefused, protocol.ResultPartial, protocol.ResultRolledBack} {
 					e.Result = r
 					f.printEnd(a, liar.target, e)
 				}

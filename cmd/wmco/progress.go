@@ -12,7 +12,7 @@ import (
 	bars "github.com/jedib0t/go-pretty/v6/progress"
 	"golang.org/x/term"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/bundle/archive"
@@ -22,28 +22,28 @@ import (
 // results are the last events of hosts, by target.
 type results struct {
 	mu     sync.Mutex
-	events map[remote.Target]applier.Event
+	events map[remote.Target]protocol.Event
 	// unfinished is how far the run on each host has come.
 	unfinished map[remote.Target]*unfinished
 }
 
 func newResults() *results {
-	return &results{events: map[remote.Target]applier.Event{}, unfinished: map[remote.Target]*unfinished{}}
+	return &results{events: map[remote.Target]protocol.Event{}, unfinished: map[remote.Target]*unfinished{}}
 }
 
 // begin returns what notes how far the run on a host has come.
-func (r *results) begin(t remote.Target, u *unfinished) func(applier.Event) {
+func (r *results) begin(t remote.Target, u *unfinished) func(protocol.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.unfinished[t] = u
-	return func(e applier.Event) {
+	return func(e protocol.Event) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		u.noteEvent(e)
 	}
 }
 
-func (r *results) put(t remote.Target, e applier.Event) {
+func (r *results) put(t remote.Target, e protocol.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events[t] = e
@@ -68,7 +68,7 @@ type progress struct {
 // hostEvent is an event with its host.
 type hostEvent struct {
 	Host string `json:"host"`
-	applier.Event
+	protocol.Event
 }
 
 func newProgress(a app, f cli.Format, hosts []*host) *progress {
@@ -146,7 +146,7 @@ func (s *progress) beginHost(t remote.Target, services []bundle.Service, content
 const untilConfirmed = 1
 
 // event shows one event of a host.
-func (s *progress) event(t remote.Target, e applier.Event) {
+func (s *progress) event(t remote.Target, e protocol.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -161,7 +161,7 @@ func (s *progress) event(t remote.Target, e applier.Event) {
 	}
 }
 
-func (s *progress) advance(bar *bars.Tracker, t remote.Target, e applier.Event) {
+func (s *progress) advance(bar *bars.Tracker, t remote.Target, e protocol.Event) {
 	if w := s.waits[t]; w != nil {
 		w.NoteEvent(e, s.now())
 	}
@@ -170,7 +170,7 @@ func (s *progress) advance(bar *bars.Tracker, t remote.Target, e applier.Event) 
 		bar.SetValue(int64(e.Done))
 	}
 	text := eventText(e)
-	if e.Event == applier.EventResult {
+	if e.Event == protocol.EventResult {
 		text = string(e.Result)
 		delete(s.sends, t) // or showWaiting would replace the result before done is called
 	}
@@ -180,7 +180,7 @@ func (s *progress) advance(bar *bars.Tracker, t remote.Target, e applier.Event) 
 	if text != "" {
 		bar.UpdateMessage(cli.Plain(t.String() + "  " + text))
 	}
-	if e.Message != "" && e.Event == applier.EventNote { // the result is printed after all bars
+	if e.Message != "" && e.Event == protocol.EventNote { // the result is printed after all bars
 		s.after = append(s.after, fmt.Sprintf("%s: %s", t, e.Message))
 	}
 }
@@ -235,26 +235,26 @@ func (s *progress) printAfter() {
 }
 
 // eventText returns an event as one line for people; empty for what only programs need.
-func eventText(e applier.Event) string {
+func eventText(e protocol.Event) string {
 	switch e.Event {
-	case applier.EventPlan:
+	case protocol.EventPlan:
 		return "plan: " + planText(e.Total, e.Impact)
-	case applier.EventAction:
+	case protocol.EventAction:
 		if e.Action == nil {
 			return ""
 		}
 		return fmt.Sprintf("%d/%d %s %s", e.Done, e.Total, e.Action.Verb, e.Action.Entry)
-	case applier.EventProbe:
+	case protocol.EventProbe:
 		return e.Service + ": " + e.Message
-	case applier.EventConfirm:
+	case protocol.EventConfirm:
 		return "all services are healthy, reconnecting to confirm"
-	case applier.EventNote:
+	case protocol.EventNote:
 		return e.Message
-	case applier.EventRollback:
+	case protocol.EventRollback:
 		return "rolling back: " + e.Message
-	case applier.EventResult:
+	case protocol.EventResult:
 		return cmp.Or(e.Message, string(e.Result))
-	case applier.EventReceived:
+	case protocol.EventReceived:
 		return ""
 	}
 	return ""

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/applier/remote"
 	"wmco/internal/cli"
 )
@@ -47,7 +47,7 @@ func kinds(t *testing.T, stdout string) map[string][]string {
 		must(t, json.Unmarshal([]byte(line), &failure))
 		kind := "failure"
 		if failure.Error == "" {
-			e, err := applier.DecodeEvent([]byte(line))
+			e, err := protocol.DecodeEvent([]byte(line))
 			must(t, err)
 			kind = string(e.Event)
 		}

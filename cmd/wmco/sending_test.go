@@ -9,7 +9,7 @@ import (
 
 	bars "github.com/jedib0t/go-pretty/v6/progress"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/applier/remote"
 	"wmco/bundle/archive"
 )
@@ -74,7 +74,7 @@ func TestAResultStaysUntilTheEnd(t *testing.T) {
 	if send(); bar.Message != "u@win-1  sending 20 KiB" {
 		t.Errorf("while it sends: %q", bar.Message)
 	}
-	p.event(target, applier.Event{Event: applier.EventResult, Result: applier.ResultRolledBack, Message: "rolled back: kubelet"})
+	p.event(target, protocol.Event{Event: protocol.EventResult, Result: protocol.ResultRolledBack, Message: "rolled back: kubelet"})
 	if send(); bar.Message != "u@win-1  rolled back" {
 		t.Errorf("after the result: %q", bar.Message)
 	}

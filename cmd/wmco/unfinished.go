@@ -8,8 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"wmco/applier"
-	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/internal/cli"
 )
@@ -44,26 +43,26 @@ func newUnfinished(services []bundle.Service, isNode bool) *unfinished {
 	return u
 }
 
-func (u *unfinished) noteEvent(e applier.Event) {
+func (u *unfinished) noteEvent(e protocol.Event) {
 	switch e.Event {
-	case applier.EventPlan:
+	case protocol.EventPlan:
 		u.Total = e.Total
-	case applier.EventAction:
+	case protocol.EventAction:
 		u.noteAction(e)
-	case applier.EventConfirm:
+	case protocol.EventConfirm:
 		u.confirming = true
-	case applier.EventRollback:
+	case protocol.EventRollback:
 		u.rolling, u.confirming = true, false
-	case applier.EventResult:
+	case protocol.EventResult:
 		u.ended = true
-	case applier.EventReceived, applier.EventProbe, applier.EventNote:
+	case protocol.EventReceived, protocol.EventProbe, protocol.EventNote:
 	}
 }
 
-func (u *unfinished) noteAction(e applier.Event) {
+func (u *unfinished) noteAction(e protocol.Event) {
 	u.Done = max(u.Done, e.Done)
 	name, stops := e.ServiceAction()
-	starts := e.Action != nil && e.Action.Verb == plan.VerbStart
+	starts := e.Action != nil && e.Action.Verb == protocol.VerbStart
 	switch {
 	case name == "":
 		return
@@ -88,7 +87,7 @@ func (u *unfinished) resumesWithin() time.Duration {
 	if !u.agent {
 		return 0
 	}
-	return applier.ComparisonInterval + u.longest + bundle.DefaultSettleSeconds*time.Second
+	return protocol.ComparisonInterval + u.longest + bundle.DefaultSettleSeconds*time.Second
 }
 
 // unfinishedError is of a host on which the run goes on without the command that was interrupted.

@@ -7,8 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"wmco/applier"
-	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/applier/remote"
 	"wmco/bundle"
 )
@@ -16,35 +15,35 @@ import (
 // TestWhatAnInterruptedRunMeans for its host: what is stopped there, what happens by itself and until when, and what is faster.
 func TestWhatAnInterruptedRunMeans(t *testing.T) {
 	services := []bundle.Service{{Name: "containerd", Probe: bundle.Probe{DeadlineSeconds: 60}}, {Name: "kubelet", Probe: bundle.Probe{DeadlineSeconds: 100}}, {Name: bundle.AgentService}}
-	planned := applier.Event{Event: applier.EventPlan, Total: 12}
-	action := func(done int, verb plan.Verb, service string) applier.Event {
-		return applier.Event{Event: applier.EventAction, Done: done, Total: 12, Action: &plan.Action{Verb: verb, Entry: bundle.KindService.ID(service)}}
+	planned := protocol.Event{Event: protocol.EventPlan, Total: 12}
+	action := func(done int, verb protocol.Verb, service string) protocol.Event {
+		return protocol.Event{Event: protocol.EventAction, Done: done, Total: 12, Action: &protocol.Action{Verb: verb, Entry: bundle.KindService.ID(service)}}
 	}
 	for _, c := range []struct {
 		name   string
 		isNode bool
-		events []applier.Event
+		events []protocol.Event
 		// want is what is said, empty where the host was not changed or the run has ended.
 		want    string
 		seconds int64
 	}{
-		{"before it has a plan", true, []applier.Event{{Event: applier.EventReceived}}, "", 0},
-		{"nothing differs", true, []applier.Event{{Event: applier.EventPlan}}, "", 0},
-		{"services are stopped", true, []applier.Event{planned, action(4, plan.VerbStop, "kubelet"), action(5, plan.VerbStop, "containerd")},
+		{"before it has a plan", true, []protocol.Event{{Event: protocol.EventReceived}}, "", 0},
+		{"nothing differs", true, []protocol.Event{{Event: protocol.EventPlan}}, "", 0},
+		{"services are stopped", true, []protocol.Event{planned, action(4, protocol.VerbStop, "kubelet"), action(5, protocol.VerbStop, "containerd")},
 			"interrupted after 5 of 12 actions; containerd, kubelet are stopped; the node agent takes up the run, and finishes it or rolls it back within about 7m", 410},
-		{"one of them runs again", true, []applier.Event{planned, action(4, plan.VerbStop, "kubelet"), action(5, plan.VerbStop, "containerd"), action(11, plan.VerbStart, "containerd")},
+		{"one of them runs again", true, []protocol.Event{planned, action(4, protocol.VerbStop, "kubelet"), action(5, protocol.VerbStop, "containerd"), action(11, protocol.VerbStart, "containerd")},
 			"interrupted after 11 of 12 actions; kubelet is stopped; the node agent takes up the run, and finishes it or rolls it back within about 7m", 410},
-		{"no action is done yet", true, []applier.Event{planned}, "interrupted after 0 of 12 actions; the node agent takes up the run, and finishes it or rolls it back within about 7m", 410},
-		{"it waits for its confirmation", true, []applier.Event{planned, action(12, plan.VerbStart, "kubelet"), {Event: applier.EventConfirm}},
+		{"no action is done yet", true, []protocol.Event{planned}, "interrupted after 0 of 12 actions; the node agent takes up the run, and finishes it or rolls it back within about 7m", 410},
+		{"it waits for its confirmation", true, []protocol.Event{planned, action(12, protocol.VerbStart, "kubelet"), {Event: protocol.EventConfirm}},
 			"interrupted before the change was confirmed; the node agent rolls it back within about 7m", 410},
-		{"it is rolled back", true, []applier.Event{planned, action(4, plan.VerbStop, "kubelet"), {Event: applier.EventRollback}},
+		{"it is rolled back", true, []protocol.Event{planned, action(4, protocol.VerbStop, "kubelet"), {Event: protocol.EventRollback}},
 			"interrupted while the host is rolled back; kubelet is stopped; the node agent rolls it back within about 7m", 410},
-		{"the agent is stopped", true, []applier.Event{planned, action(4, plan.VerbStop, bundle.AgentService)},
+		{"the agent is stopped", true, []protocol.Event{planned, action(4, protocol.VerbStop, bundle.AgentService)},
 			"interrupted after 4 of 12 actions; windows-instance-config-daemon is stopped; no node agent runs there, so it stays so until you apply again", 0},
-		{"the host is no node yet", false, []applier.Event{planned, action(4, plan.VerbPut, "kubelet")}, "interrupted after 4 of 12 actions; no node agent runs there, so it stays so until you apply again", 0},
-		{"its agent has begun", false, []applier.Event{planned, action(9, plan.VerbStart, bundle.AgentService)},
+		{"the host is no node yet", false, []protocol.Event{planned, action(4, protocol.VerbPut, "kubelet")}, "interrupted after 4 of 12 actions; no node agent runs there, so it stays so until you apply again", 0},
+		{"its agent has begun", false, []protocol.Event{planned, action(9, protocol.VerbStart, bundle.AgentService)},
 			"interrupted after 9 of 12 actions; the node agent takes up the run, and finishes it or rolls it back within about 7m", 410},
-		{"the run has ended", true, []applier.Event{planned, {Event: applier.EventResult, Result: applier.ResultApplied}}, "", 0},
+		{"the run has ended", true, []protocol.Event{planned, {Event: protocol.EventResult, Result: protocol.ResultApplied}}, "", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			target := remote.Target{User: "u", Address: "192.0.2.1:22"}

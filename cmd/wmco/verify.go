@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/internal/cli"
@@ -45,16 +45,16 @@ is among the inputs. A note says what wmco apply would refuse.` +
 }
 
 // ask is one question about a manifest.
-type ask func(*remote.Agent, context.Context, remote.Request) (applier.Observation, error)
+type ask func(*remote.Agent, context.Context, remote.Request) (protocol.Observation, error)
 
 // comparedJSON is one host in the answer of `wmco verify -o json` and `wmco diff --host -o json`.
 type comparedJSON struct {
 	Host string `json:"host"`
 	Node string `json:"node,omitempty"`
 	// Observation is absent where there is an Error.
-	Observation *applier.Observation `json:"observation,omitempty"`
-	Error       string               `json:"error,omitempty"`
-	Fix         string               `json:"fix,omitempty"`
+	Observation *protocol.Observation `json:"observation,omitempty"`
+	Error       string                `json:"error,omitempty"`
+	Fix         string                `json:"fix,omitempty"`
 	// Findings are those of the host's bundle, including the cluster's.
 	Findings bundle.Findings `json:"findings"`
 }
@@ -66,7 +66,7 @@ func (f *remoteFlags) compare(ctx context.Context, a app, format cli.Format, ask
 		return unchangedError(ctx, err)
 	}
 	defer cli.Orderly(ctx)()
-	seen := map[remote.Target]applier.Observation{}
+	seen := map[remote.Target]protocol.Observation{}
 	var mu sync.Mutex
 	o.forEachHost(ctx, func(ctx context.Context, m *remote.Agent, h *host) error {
 		observation, err := ask(m, ctx, h.request)
@@ -82,7 +82,7 @@ func (f *remoteFlags) compare(ctx context.Context, a app, format cli.Format, ask
 }
 
 // printCompared prints the answer, and returns the status.
-func (o *hosts) printCompared(a app, format cli.Format, seen map[remote.Target]applier.Observation) error {
+func (o *hosts) printCompared(a app, format cli.Format, seen map[remote.Target]protocol.Observation) error {
 	status := cli.ExitDone
 	for _, h := range o.all {
 		status = moreSevere(status, comparedStatus(h.err, seen[h.target]))
@@ -105,7 +105,7 @@ func (o *hosts) printCompared(a app, format cli.Format, seen map[remote.Target]a
 	return cli.Exit(status)
 }
 
-func (o *hosts) comparedAnswer(seen map[remote.Target]applier.Observation) []comparedJSON {
+func (o *hosts) comparedAnswer(seen map[remote.Target]protocol.Observation) []comparedJSON {
 	answer := []comparedJSON{}
 	for _, h := range o.all {
 		c := comparedJSON{
@@ -123,7 +123,7 @@ func (o *hosts) comparedAnswer(seen map[remote.Target]applier.Observation) []com
 	return answer
 }
 
-func comparedStatus(err error, o applier.Observation) int {
+func comparedStatus(err error, o protocol.Observation) int {
 	switch {
 	case err != nil:
 		return hostStatus(err, cli.ExitUnreachable)
@@ -134,7 +134,7 @@ func comparedStatus(err error, o applier.Observation) int {
 }
 
 // printObservation writes how one host differs, and which objects caused it.
-func printObservation(a app, p palette, h *host, o applier.Observation) {
+func printObservation(a app, p palette, h *host, o protocol.Observation) {
 	head := "has its desired state"
 	if !o.InSync {
 		head = planText(len(o.Actions), o.Impact)

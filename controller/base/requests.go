@@ -163,8 +163,12 @@ func signsOfLife(node *corev1.Node) (s signs) {
 // EqualNodeBesides reports whether two maps of a Node, its labels or annotations, are equal but for the keys that are
 // left out.
 func EqualNodeBesides(a, b map[string]string, leftOut func(key string) bool) bool {
+	return equalBesides(a, b, leftOut, func(x, y string) bool { return x == y })
+}
+
+func equalBesides[V any](a, b map[string]V, leftOut func(key string) bool, equal func(V, V) bool) bool {
 	for key, value := range a {
-		if other, ok := b[key]; !leftOut(key) && (!ok || value != other) {
+		if other, ok := b[key]; !leftOut(key) && (!ok || !equal(value, other)) {
 			return false
 		}
 	}
@@ -200,17 +204,7 @@ func StatusField(u Object, field string) any {
 
 // EqualBesides reports whether two maps are equal but for the keys that are left out.
 func EqualBesides(a, b map[string]any, leftOut func(key string) bool) bool {
-	for key, value := range a {
-		if other, ok := b[key]; !leftOut(key) && (!ok || !EqualValues(value, other)) {
-			return false
-		}
-	}
-	for key := range b {
-		if _, ok := a[key]; !ok && !leftOut(key) {
-			return false
-		}
-	}
-	return true
+	return equalBesides(a, b, leftOut, EqualValues)
 }
 
 // EqualValues reports whether two values of an object of a cache are equal.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/bundle/reason"
@@ -249,7 +249,7 @@ func (h Host) resumeInterrupted(ctx context.Context) {
 func (h Host) progressOfOutcome(o hosts.Outcome) Progress {
 	p := Progress{State: StateJoining, Node: h.Name, Again: AgainSoon}
 	switch o.Result {
-	case applier.ResultSame, applier.ResultApplied:
+	case protocol.ResultSame, protocol.ResultApplied:
 		p.Reason, p.Message = ReasonRegistering,
 			"waiting for the Node: the kubelet registers it when its certificate is approved"
 		if h.Name != "" {
@@ -258,14 +258,14 @@ func (h Host) progressOfOutcome(o hosts.Outcome) Progress {
 		if len(o.RebootPending) > 0 {
 			p.Reason, p.Message = ReasonRebooting, "the host reboots"
 		}
-	case applier.ResultReboot:
+	case protocol.ResultReboot:
 		p.Reason, p.Message = ReasonRebooting, "host is rebooting; configuration continues after the reboot"
-	case applier.ResultRolledBack:
+	case protocol.ResultRolledBack:
 		p.State, p.Reason, p.Message, p.Again = StateFailed, ReasonRolledBack,
 			"the host was rolled back: "+o.Message, AgainLater
 		p.Log = o.Log
 		p.Fix = `read the log of the service under C:\var\log on the host, and fix the inputs`
-	case applier.ResultPartial, applier.ResultRefused, applier.ResultPlanned, applier.ResultHandedOver:
+	case protocol.ResultPartial, protocol.ResultRefused, protocol.ResultPlanned, protocol.ResultHandedOver:
 		p.State, p.Reason, p.Message, p.Fix = StateFailed, ReasonFailed, o.Message, "it is tried again"
 	}
 	if o.DiskFull {

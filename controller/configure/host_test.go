@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/bundle/reason"
@@ -69,7 +69,7 @@ func TestWhatAHostWaitsFor(t *testing.T) {
 		},
 		"another operator works on it": {
 			func(s *scene) {
-				s.network.at[hostA].result = applier.Event{Result: applier.ResultRefused, LockedBy: "wmco apply, process 7"}
+				s.network.at[hostA].result = protocol.Event{Result: protocol.ResultRefused, LockedBy: "wmco apply, process 7"}
 			}, Ref{Address: hostA},
 			"Waiting OtherRun: another run is changing the host: wmco apply, process 7; " +
 				"fix: wait for its end, after which the host is tried again; if it does not end, end its process on the host",
@@ -116,41 +116,41 @@ func TestWhatTheEndOfARunMeans(t *testing.T) {
 	const disk = "free space on drive C: of the host, or give it a larger disk; it is tried again"
 	pending := []bundle.EntryID{"feature Containers"}
 	for name, tt := range map[string]struct {
-		end  applier.Event
+		end  protocol.Event
 		node string
 		want string
 		// again is when it is tried again.
 		again time.Duration
 	}{
-		"applied":  {applier.Event{Result: applier.ResultApplied}, "", registering, AgainSoon},
-		"the same": {applier.Event{Result: applier.ResultSame}, "", registering, AgainSoon},
+		"applied":  {protocol.Event{Result: protocol.ResultApplied}, "", registering, AgainSoon},
+		"the same": {protocol.Event{Result: protocol.ResultSame}, "", registering, AgainSoon},
 		"applied, and it is a node": {
-			applier.Event{Result: applier.ResultApplied}, "win-a",
+			protocol.Event{Result: protocol.ResultApplied}, "win-a",
 			"Joining Completing: waiting for the node agent: it reports when it follows the cluster", AgainSoon,
 		},
 		"applied with the next boot": {
-			applier.Event{Result: applier.ResultApplied, RebootPending: pending}, "", "Joining Rebooting: the host reboots", AgainSoon,
+			protocol.Event{Result: protocol.ResultApplied, RebootPending: pending}, "", "Joining Rebooting: the host reboots", AgainSoon,
 		},
 		"a boot": {
-			applier.Event{Result: applier.ResultReboot}, "", "Joining Rebooting: host is rebooting; configuration continues after the reboot", AgainSoon,
+			protocol.Event{Result: protocol.ResultReboot}, "", "Joining Rebooting: host is rebooting; configuration continues after the reboot", AgainSoon,
 		},
 		"rolled back": {
-			applier.Event{Result: applier.ResultRolledBack, Message: "kubelet does not run"}, "",
+			protocol.Event{Result: protocol.ResultRolledBack, Message: "kubelet does not run"}, "",
 			refused(ReasonRolledBack, "the host was rolled back: kubelet does not run",
 				`read the log of the service under C:\var\log on the host, and fix the inputs`), AgainLater,
 		},
 		"in part": {
-			applier.Event{Result: applier.ResultPartial, Message: "cut off"}, "", refused(ReasonFailed, "cut off", "it is tried again"), AgainSoon,
+			protocol.Event{Result: protocol.ResultPartial, Message: "cut off"}, "", refused(ReasonFailed, "cut off", "it is tried again"), AgainSoon,
 		},
 		"refused": {
-			applier.Event{Result: applier.ResultRefused, Message: "it needs a boot"}, "",
+			protocol.Event{Result: protocol.ResultRefused, Message: "it needs a boot"}, "",
 			refused(ReasonFailed, "it needs a boot", "it is tried again"), AgainSoon,
 		},
 		"no room": {
-			applier.Event{Result: applier.ResultPartial, Message: "disk full", DiskFull: true}, "", refused(ReasonFailed, "disk full", disk), AgainSoon,
+			protocol.Event{Result: protocol.ResultPartial, Message: "disk full", DiskFull: true}, "", refused(ReasonFailed, "disk full", disk), AgainSoon,
 		},
 		"handed over": {
-			applier.Event{Result: applier.ResultHandedOver, Message: "by another process"}, "",
+			protocol.Event{Result: protocol.ResultHandedOver, Message: "by another process"}, "",
 			refused(ReasonFailed, "by another process", "it is tried again"), AgainSoon,
 		},
 	} {
@@ -160,8 +160,8 @@ func TestWhatTheEndOfARunMeans(t *testing.T) {
 		h.Wanted.All = nil
 		host := s.network.at[hostA]
 		host.result = tt.end
-		if tt.end.Result == applier.ResultSame {
-			host.result = applier.Event{}
+		if tt.end.Result == protocol.ResultSame {
+			host.result = protocol.Event{}
 			_ = h.applyHostBundle(t.Context()) // so that the second time nothing differs
 		}
 		if tt.node != "" {
@@ -266,11 +266,11 @@ func TestABootIsNoTimeInWhichAKubeletRegistersNoNode(t *testing.T) {
 	host := s.network.at[hostA]
 	host.pending.NotAfter = noon().Add(time.Hour)
 	s.join(hostA)
-	s.elapsed, host.has, host.result = time.Minute, "", applier.Event{Result: applier.ResultReboot}
+	s.elapsed, host.has, host.result = time.Minute, "", protocol.Event{Result: protocol.ResultReboot}
 	if p := s.join(hostA); p.Reason != ReasonRebooting {
 		t.Error(described(p))
 	}
-	s.elapsed, host.result = registersWithin, applier.Event{}
+	s.elapsed, host.result = registersWithin, protocol.Event{}
 	if p := s.join(hostA); described(p) != registering {
 		t.Error(described(p))
 	}
@@ -293,7 +293,7 @@ func TestAHostThatHasLostItsNodeHasTimeAgain(t *testing.T) {
 func TestAHostThatFailsToJoinSaysWhatItLacks(t *testing.T) {
 	s := newScene(t)
 	host := s.network.at[hostA]
-	host.result = applier.Event{Result: applier.ResultRolledBack, Message: "kubelet does not run"}
+	host.result = protocol.Event{Result: protocol.ResultRolledBack, Message: "kubelet does not run"}
 	host.lacks = preflight.Answer{Schema: preflight.Schema, Facts: host.facts}
 	first := s.join(hostA)
 	host.refuses = map[string]error{"preflight": errors.New("asked again")}
@@ -308,7 +308,7 @@ func TestAHostThatFailsToJoinSaysWhatItLacks(t *testing.T) {
 	s = newScene(t)
 	s.isNode()
 	host = s.network.at[hostA]
-	host.result = applier.Event{Result: applier.ResultRolledBack, Message: "kubelet does not run"}
+	host.result = protocol.Event{Result: protocol.ResultRolledBack, Message: "kubelet does not run"}
 	host.lacks = preflight.Answer{Schema: preflight.Schema, Facts: host.facts}
 	if p := s.hostAt(hostA).applyHostBundle(t.Context()); p.Message != plain {
 		t.Errorf("a node: %q", p.Message)

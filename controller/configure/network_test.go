@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/bundle/archive"
@@ -28,7 +28,7 @@ type computer struct {
 	fails   error
 	refuses map[string]error
 	// result is how apply ends where it is not applier.ResultApplied, locked the run that is in its way, pending the key for which the kubelet waits.
-	result  applier.Event
+	result  protocol.Event
 	pending remote.PendingKey
 	lacks   preflight.Answer
 	// interrupted is the bundle of a run that waits for its confirmation.
@@ -142,17 +142,17 @@ func (c *computer) answer(words []string, stdin io.Reader) (any, error) {
 		manifest = r.Manifest
 	}
 	if words[0] == "observe" {
-		return applier.Observation{
-			Schema: applier.Schema, Bundle: manifest.Digest, Applied: c.has, InSync: c.has == manifest.Digest,
+		return protocol.Observation{
+			Schema: protocol.Schema, Bundle: manifest.Digest, Applied: c.has, InSync: c.has == manifest.Digest,
 			Impact: bundle.ImpactRestart, Interrupted: c.interrupted,
 		}, nil
 	}
 	end := c.result
-	end.Schema, end.Event = applier.Schema, applier.EventResult
+	end.Schema, end.Event = protocol.Schema, protocol.EventResult
 	if end.Result == "" {
-		end.Result = applier.ResultApplied
+		end.Result = protocol.ResultApplied
 	}
-	if words[0] == "apply" && end.Result == applier.ResultApplied {
+	if words[0] == "apply" && end.Result == protocol.ResultApplied {
 		c.has = manifest.Digest
 	}
 	return end, nil

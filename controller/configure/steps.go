@@ -52,9 +52,6 @@ func (u *Unjoined) EndStep(host string) {
 	})
 }
 
-// tellMoved tells if the last Progress says something else of a host that is on its way.
-func (u *Unjoined) tellMoved() { u.changeSteps(func() bool { return u.moved }) }
-
 // changeSteps tells if change, which is called under the lock, reports that people see something else.
 func (u *Unjoined) changeSteps(change func() bool) {
 	u.mu.Lock()

@@ -69,7 +69,7 @@ func (u *Unjoined) RecordProgress(host string, p Progress) {
 		u.noteChange()
 		return
 	}
-	u.tellMoved()
+	u.changeSteps(func() bool { return u.moved })
 }
 
 // OnChange has f called whenever the condition is another one. It is called before hosts are noted.

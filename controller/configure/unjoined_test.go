@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/bundle/nodestate"
 	"wmco/controller/hosts"
@@ -147,7 +147,7 @@ func TestAHostThatWasRolledBackHasTheLog(t *testing.T) {
 	var u Unjoined
 	log := bundle.LogTail{Service: "kubelet", Lines: []string{"exit 1"}}
 	h := Host{}
-	p := h.progressOfOutcome(hosts.Outcome{Event: applier.Event{Result: applier.ResultRolledBack, Message: "it is stopped", Log: log}})
+	p := h.progressOfOutcome(hosts.Outcome{Event: protocol.Event{Result: protocol.ResultRolledBack, Message: "it is stopped", Log: log}})
 	u.RecordProgress("win-1", p)
 	if got := u.StatusHosts([]Listed{{Name: "win-1"}}); len(got) != 1 || !cmp.Equal(log, got[0].Log) {
 		t.Errorf("%+v", got)

@@ -135,7 +135,7 @@ func Read(ctx context.Context, r objects.Reader, namespace string, now time.Time
 		row.noteReady(node)
 		f.Nodes = append(f.Nodes, row)
 		f.labels[node.Name] = node.Labels
-		f.turns[node.Name] = plan.TurnHistory(plan.ObserveNode(node, windowsnode.ReadUnverified))
+		f.turns[node.Name] = plan.TurnHistory(plan.ObserveNode(node, node.Desired, node.DesiredError))
 	}
 	for i := range f.Nodes {
 		for _, refused := range all.said.Refused {

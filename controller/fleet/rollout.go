@@ -84,7 +84,7 @@ func observed(nodes []windowsnode.Node, pending bool) []plan.Node {
 	urgent := make([]bool, len(nodes))
 	newest := -1
 	for i, node := range nodes {
-		n := plan.ObserveNode(node, windowsnode.ReadUnverified)
+		n := plan.ObserveNode(node, node.Desired, node.DesiredError)
 		n.Silent = windowsnode.Silence(windowsnode.SilenceByKubelet).IsSilent(node)
 		if node.DesiredError == nil {
 			layers[i], urgent[i] = node.Desired.Cluster.Digest, node.Desired.Urgent

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/controller/windowsnode/heartbeat"
 )
 
@@ -26,7 +26,7 @@ func NewClocks(now func() time.Time) *Clocks {
 }
 
 // noteEventTime notes the time of an event of a run on a host, which has just arrived.
-func (c *Clocks) noteEventTime(address string, e applier.Event) {
+func (c *Clocks) noteEventTime(address string, e protocol.Event) {
 	if e.Time.IsZero() {
 		return
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 )
 
 // TestClocksOfHosts: the time of the last event of a run says by how much a clock differs, for people.
@@ -14,9 +14,9 @@ func TestClocksOfHosts(t *testing.T) {
 	c := NewClocks(func() time.Time { return now })
 	h := New(Options{}).NotingClocks(c)
 	for address, by := range map[string]time.Duration{"192.0.2.1": -time.Hour, "192.0.2.2": 4 * time.Minute, "192.0.2.3": 90 * time.Minute} {
-		c.noteEventTime(address, applier.Event{Time: now.Add(-5 * time.Hour)})
-		c.noteEventTime(address, applier.Event{Time: now.Add(by)})
-		c.noteEventTime(address, applier.Event{}) // of this process, without a request
+		c.noteEventTime(address, protocol.Event{Time: now.Add(-5 * time.Hour)})
+		c.noteEventTime(address, protocol.Event{Time: now.Add(by)})
+		c.noteEventTime(address, protocol.Event{}) // of this process, without a request
 	}
 	if got := fmt.Sprint(c.ClockSkews()); got != "[192.0.2.1 (1h0m behind) 192.0.2.3 (1h30m ahead)]" {
 		t.Error(got)

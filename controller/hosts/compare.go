@@ -3,7 +3,7 @@ package hosts
 import (
 	"context"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/applier/remote"
 	"wmco/bundle"
 )
@@ -24,7 +24,7 @@ func (h *Hosts) CheckHost(ctx context.Context, w Wish) error {
 type Comparison struct {
 	// Bundle is what the host should be, Seen what differs there.
 	Bundle bundle.Digest
-	Seen   applier.Observation
+	Seen   protocol.Observation
 	// LacksPayload is true while the host lacks executables of the bundle.
 	LacksPayload bool
 	// Facts are those of the host in the form of a report.
@@ -57,7 +57,7 @@ func (h *Hosts) CompareHost(ctx context.Context, w Wish) (Comparison, error) {
 		}
 	}
 	seen, err := agent.Observe(ctx, request)
-	lacks, executables := false, applier.PayloadDigests(request.Manifest)
+	lacks, executables := false, request.Manifest.PayloadDigests()
 	for _, m := range seen.Missing {
 		lacks = lacks || executables[m.Digest]
 	}

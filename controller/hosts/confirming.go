@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/applier/remote"
 	"wmco/bundle"
 )
@@ -22,7 +22,7 @@ type Confirmation interface {
 	// NoteManifest is told what is applied, before the run.
 	NoteManifest(m bundle.Manifest)
 	// NoteEvent is told the actions of the run, in order, each after it was done.
-	NoteEvent(ctx context.Context, e applier.Event)
+	NoteEvent(ctx context.Context, e protocol.Event)
 	// AwaitConfirmation returns nil when the change is confirmed, and when the context ends an error that says why it
 	// is not, without secrets.
 	AwaitConfirmation(ctx context.Context) error
@@ -55,7 +55,7 @@ func (h *Hosts) resumeOverNewConnections(ctx context.Context, w Wish, r remote.R
 
 // applyAndConfirm applies what is wished, and confirms it. Unconfirmed is why that was not done.
 func (h *Hosts) applyAndConfirm(ctx context.Context, w Wish, r remote.Request,
-	agent *remote.Agent) (result applier.Event, unconfirmed string, err error) {
+	agent *remote.Agent) (result protocol.Event, unconfirmed string, err error) {
 	var confirming sync.WaitGroup
 	ctx, ended := context.WithCancel(ctx)
 	defer ended()
@@ -68,18 +68,18 @@ func (h *Hosts) applyAndConfirm(ctx context.Context, w Wish, r remote.Request,
 	rollsBack := false
 	steps := remote.NewRunSteps(servicesOf(r.Manifest))
 	go noteSteps(ctx, steps)
-	result, err = agent.Apply(ctx, r, o, func(e applier.Event) {
+	result, err = agent.Apply(ctx, r, o, func(e protocol.Event) {
 		h.clocks.noteEventTime(agent.Target().Host(), e)
 		steps.NoteEvent(e, time.Now())
 		noteStep(ctx, steps)
 		if e.Impact != "" {
 			impact = e.Impact
 		}
-		rollsBack = rollsBack || e.Event == applier.EventRollback
+		rollsBack = rollsBack || e.Event == protocol.EventRollback
 		switch {
-		case e.Event == applier.EventConfirm:
+		case e.Event == protocol.EventConfirm:
 			confirming.Go(func() { unconfirmed = h.confirmRun(ctx, w, r.Manifest.Digest) })
-		case e.Event == applier.EventAction && w.Confirmation != nil && !rollsBack:
+		case e.Event == protocol.EventAction && w.Confirmation != nil && !rollsBack:
 			w.Confirmation.NoteEvent(ctx, e)
 		}
 	})

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/bundle/archive"
@@ -149,11 +149,7 @@ type Check func(bundle.Facts) error
 
 // Outcome is how it ended.
 type Outcome struct {
-	applier.Event
-	// Bundle is what the host should be.
-	Bundle bundle.Digest
-	// Facts are those that the host reported before.
-	Facts bundle.Facts
+	protocol.Event
 	// Unconfirmed is why Wish.Confirmation did not confirm the run; empty where it did, or was not asked. It holds no
 	// secret.
 	Unconfirmed string
@@ -174,7 +170,7 @@ func (e *OtherRunError) Fix() string {
 }
 
 // unlessLocked returns an *OtherRunError where another run has the host locked.
-func unlessLocked(event applier.Event, err error) (applier.Event, error) {
+func unlessLocked(event protocol.Event, err error) (protocol.Event, error) {
 	if err == nil && event.LockedBy != "" {
 		err = &OtherRunError{event.LockedBy}
 	}
@@ -208,21 +204,21 @@ func (h *Hosts) ApplyBundle(ctx context.Context, w Wish) (Outcome, error) {
 	agent := h.client.AgentFor(w.Target)
 	facts, err := h.askCheckedFacts(ctx, agent, w.Check)
 	if err != nil {
-		return Outcome{Facts: facts}, err
+		return Outcome{}, err
 	}
 	// Rendering takes memory: it is done for as many hosts as have a place.
 	if err := remote.TakePlace(ctx); err != nil {
-		return Outcome{Facts: facts}, err
+		return Outcome{}, err
 	}
 	request, err := h.renderRequest(w, facts)
 	if err != nil {
-		return Outcome{Facts: facts}, err
+		return Outcome{}, err
 	}
 	if w.Reset != nil {
 		request.Reset = w.Reset(facts)
 	}
 	event, unconfirmed, err := h.applyAndConfirm(ctx, w, request, agent)
-	if event.Result == applier.ResultPartial || event.Result == applier.ResultRefused {
+	if event.Result == protocol.ResultPartial || event.Result == protocol.ResultRefused {
 		// Another run may have the host locked, that of an operator which has ended: the next call finds it at its end.
 		err = errors.Join(err, h.resumeOverNewConnections(ctx, w, request))
 	}
@@ -232,7 +228,7 @@ func (h *Hosts) ApplyBundle(ctx context.Context, w Wish) (Outcome, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: the payload of the operator lacks it", err)
 	}
-	return Outcome{event, request.Manifest.Digest, facts, unconfirmed}, err
+	return Outcome{event, unconfirmed}, err
 }
 
 // ResumeInterrupted confirms what a run on a host waits with that an operator has begun which has ended: the host would
@@ -291,52 +287,52 @@ func onlyErrors(findings bundle.Findings) bundle.Findings {
 }
 
 // StageExecutables sends the executables of the wished bundle that the host lacks, while it runs what it has.
-func (h *Hosts) StageExecutables(ctx context.Context, w Wish) (applier.Event, error) {
+func (h *Hosts) StageExecutables(ctx context.Context, w Wish) (protocol.Event, error) {
 	release, err := h.lockHost(w.Target.Host())
 	if err != nil {
-		return applier.Event{}, err
+		return protocol.Event{}, err
 	}
 	defer release()
 	agent := h.client.AgentFor(w.Target)
 	facts, err := h.askCheckedFacts(ctx, agent, w.Check)
 	if err != nil {
-		return applier.Event{}, err
+		return protocol.Event{}, err
 	}
 	if err := remote.TakePlace(ctx); err != nil {
-		return applier.Event{}, err
+		return protocol.Event{}, err
 	}
 	request, err := h.renderRequest(w, facts)
 	if err != nil {
-		return applier.Event{}, err
+		return protocol.Event{}, err
 	}
 	return unlessLocked(agent.Stage(ctx, request, runWait))
 }
 
 // RepairHost restores on a host what was applied last, from what the host keeps. That starts a node agent that does not
 // run. Wish.MaxImpact is the highest impact of it.
-func (h *Hosts) RepairHost(ctx context.Context, w Wish) (applier.Event, error) {
+func (h *Hosts) RepairHost(ctx context.Context, w Wish) (protocol.Event, error) {
 	release, err := h.lockHost(w.Target.Host())
 	if err != nil {
-		return applier.Event{}, err
+		return protocol.Event{}, err
 	}
 	defer release()
 	agent := h.client.AgentFor(w.Target)
 	if _, err := h.askCheckedFacts(ctx, agent, w.Check); err != nil {
-		return applier.Event{}, err
+		return protocol.Event{}, err
 	}
 	return unlessLocked(agent.Repair(ctx, w.MaxImpact, runWait, w.Restart...))
 }
 
 // CleanupHost removes everything managed from a host.
-func (h *Hosts) CleanupHost(ctx context.Context, t remote.Target, check Check) (applier.Event, error) {
+func (h *Hosts) CleanupHost(ctx context.Context, t remote.Target, check Check) (protocol.Event, error) {
 	release, err := h.lockHost(t.Host())
 	if err != nil {
-		return applier.Event{}, err
+		return protocol.Event{}, err
 	}
 	defer release()
 	agent := h.client.AgentFor(t)
 	if _, err := h.askCheckedFacts(ctx, agent, check); err != nil {
-		return applier.Event{}, err
+		return protocol.Event{}, err
 	}
 	return unlessLocked(agent.Cleanup(ctx, runWait))
 }

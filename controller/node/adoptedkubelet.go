@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/payload"
 )
@@ -79,7 +79,7 @@ func (k *adoptedKubelet) NoteManifest(m bundle.Manifest) {
 }
 
 // NoteEvent implements hosts.Confirmation. When the kubelet has stopped, its Node has its last report.
-func (k *adoptedKubelet) NoteEvent(ctx context.Context, e applier.Event) {
+func (k *adoptedKubelet) NoteEvent(ctx context.Context, e protocol.Event) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.watched = true

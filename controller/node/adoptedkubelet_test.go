@@ -12,8 +12,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"wmco/applier"
-	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/payload"
 )
@@ -89,15 +88,15 @@ func TestTheReportOfAStoppedKubeletIsReadWhenItHasStopped(t *testing.T) {
 	node.Status.Conditions = []corev1.NodeCondition{look{status: corev1.ConditionTrue, report: 100}.condition()}
 	k := newAdoptedKubelet(fake.NewClientBuilder().WithObjects(node).Build(), "a", clock.RealClock{})
 	for _, tt := range []struct {
-		action    plan.Action
+		action    protocol.Action
 		restarted bool
 		before    int64
 	}{
-		{plan.Action{Verb: plan.VerbStop, Entry: bundle.KindService.ID("csi-proxy")}, false, 0},
-		{plan.Action{Verb: plan.VerbStop, Entry: bundle.KindService.ID(kubeletService)}, true, 100},
-		{plan.Action{Verb: plan.VerbStart, Entry: bundle.KindService.ID(kubeletService)}, true, 100},
+		{protocol.Action{Verb: protocol.VerbStop, Entry: bundle.KindService.ID("csi-proxy")}, false, 0},
+		{protocol.Action{Verb: protocol.VerbStop, Entry: bundle.KindService.ID(kubeletService)}, true, 100},
+		{protocol.Action{Verb: protocol.VerbStart, Entry: bundle.KindService.ID(kubeletService)}, true, 100},
 	} {
-		k.NoteEvent(t.Context(), applier.Event{Event: applier.EventAction, Action: &tt.action})
+		k.NoteEvent(t.Context(), protocol.Event{Event: protocol.EventAction, Action: &tt.action})
 		if before := max(k.before.Unix(), 0); k.restarted != tt.restarted || before != tt.before {
 			t.Errorf("after %s %s: restarted %t, last report %d", tt.action.Verb, tt.action.Entry, k.restarted, before)
 		}

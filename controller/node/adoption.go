@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/bundle/published"
@@ -126,7 +126,7 @@ func hasRolledBack(node windowsnode.Node, told published.Desired) bool {
 }
 
 // describeAdoption says what an adoption changes.
-func describeAdoption(o applier.Observation) string {
+func describeAdoption(o protocol.Observation) string {
 	text := fmt.Sprintf("its adoption has impact %s: %s", o.Impact, bundle.Count(len(o.Actions), "action"))
 	if len(o.Restarts) > 0 {
 		text += ", restarts " + strings.Join(o.Restarts, ", ")
@@ -179,9 +179,9 @@ func (ad *adopter) applyAdoption(ctx context.Context, h configure.Host, node win
 	switch {
 	case outcome.DiskFull:
 		a.report.State, a.report.Fault, a.report.Message = published.StateFailed, published.FaultDisk, outcome.Message
-	case outcome.Result == applier.ResultSame, outcome.Result == applier.ResultApplied:
+	case outcome.Result == protocol.ResultSame, outcome.Result == protocol.ResultApplied:
 		return ad.finishAdoption(ctx, h, node, a.record)
-	case outcome.Result == applier.ResultRolledBack:
+	case outcome.Result == protocol.ResultRolledBack:
 		a.report.State, a.report.Fault, a.report.Message = published.StateRolledBack, published.FaultHost,
 			"the host is again as the existing operator left it: "+outcome.Message
 		a.report.Cause, a.report.Log = published.CauseStep, outcome.Log

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/bundle/reason"
@@ -298,7 +298,7 @@ func (rm *remover) cleanUpHost(ctx context.Context, node *corev1.Node, r record.
 	if err != nil {
 		return err
 	}
-	if event.Result != applier.ResultApplied && event.Result != applier.ResultSame {
+	if event.Result != protocol.ResultApplied && event.Result != protocol.ResultSame {
 		return fmt.Errorf("cleaning up %s: %s: %s", r.Address, event.Result, event.Message)
 	}
 	return nil

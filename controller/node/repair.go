@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/bundle/nodestate"
 	"wmco/bundle/published"
@@ -89,13 +89,13 @@ func (ar *agentRepairer) repairHost(ctx context.Context, name string) (string, e
 		return "", err
 	}
 	switch event.Result {
-	case applier.ResultSame:
+	case protocol.ResultSame:
 		return "", fmt.Errorf("nothing differs on the host, and the service %s runs; read its log under C:\\var\\log\\wicd", bundle.AgentService)
-	case applier.ResultApplied:
+	case protocol.ResultApplied:
 		return fmt.Sprintf("%s written, %s started", bundle.Count(event.Written, "file"),
 			bundle.Count(event.Restarted, "service")), nil
-	case applier.ResultPlanned, applier.ResultPartial, applier.ResultRolledBack, applier.ResultRefused,
-		applier.ResultReboot, applier.ResultHandedOver:
+	case protocol.ResultPlanned, protocol.ResultPartial, protocol.ResultRolledBack, protocol.ResultRefused,
+		protocol.ResultReboot, protocol.ResultHandedOver:
 	}
 	return "", fmt.Errorf("%s: %s", event.Result, event.Message)
 }

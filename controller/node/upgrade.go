@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/bundle/nodestate"
@@ -89,7 +89,7 @@ func (up *upgrader) continueUpgrade(ctx context.Context, node windowsnode.Node) 
 		return reconcile.Result{RequeueAfter: copyAgainAfter(err)}, false, nil
 	}
 	up.log.Info("copied executables", "node", node.Name, "result", event.Result)
-	if event.Result == applier.ResultApplied {
+	if event.Result == protocol.ResultApplied {
 		up.events.recordOnNode(node.Node, corev1.EventTypeNormal, EventPayloadCopied, actionUpgrade,
 			"the executables of operator "+up.joiner.Version+" are on the host")
 	}
@@ -121,21 +121,21 @@ func (up *upgrader) versionMarks(node windowsnode.Node, payload bundle.Digest) c
 }
 
 // stageExecutables copies what the host lacks. Nothing that runs there is changed.
-func (up *upgrader) stageExecutables(ctx context.Context, name string) (applier.Event, error) {
+func (up *upgrader) stageExecutables(ctx context.Context, name string) (protocol.Event, error) {
 	h, err := up.joiner.HostOfNode(ctx, name)
 	if err != nil {
-		return applier.Event{}, err
+		return protocol.Event{}, err
 	}
 	w, err := h.ApplyRequest()
 	if err != nil {
-		return applier.Event{}, err
+		return protocol.Event{}, err
 	}
 	event, err := up.joiner.Hosts.StageExecutables(ctx, w)
 	if err != nil {
-		return applier.Event{}, err
+		return protocol.Event{}, err
 	}
-	if event.Result != applier.ResultApplied && event.Result != applier.ResultSame {
-		return applier.Event{}, fmt.Errorf("%s: %s", event.Result, event.Message)
+	if event.Result != protocol.ResultApplied && event.Result != protocol.ResultSame {
+		return protocol.Event{}, fmt.Errorf("%s: %s", event.Result, event.Message)
 	}
 	return event, nil
 }

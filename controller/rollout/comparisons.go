@@ -21,6 +21,3 @@ func ComparisonPause(nodes int) time.Duration {
 func (p *publisher) untilComparison() time.Duration {
 	return max(p.compared.Add(ComparisonPause(p.comparedNodes)).Sub(p.now()), 0)
 }
-
-// noteComparison notes that so many nodes were compared just now.
-func (p *publisher) noteComparison(nodes int) { p.compared, p.comparedNodes = p.now(), nodes }

@@ -286,7 +286,7 @@ func (p *publisher) Reconcile(ctx context.Context, req reconcile.Request) (recon
 		p.used = p.removeConfirmations(ctx, p.used)
 	}
 	did := p.publishAndRoll(ctx)
-	p.noteComparison(len(did.rollout.Nodes))
+	p.compared, p.comparedNodes = p.now(), len(did.rollout.Nodes)
 	did.rendering, did.fresh = *p.kept, fresh
 	rest, untold := p.tell(ctx, did)
 	did.fresh, did.damaged = false, nil

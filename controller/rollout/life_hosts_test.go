@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/bundle/archive"
@@ -116,7 +116,7 @@ func (h *lifeHost) answer(words []string, stdin io.Reader) (any, error) {
 	case "confirm":
 		return nil, nil
 	case "observe":
-		o := applier.Observation{Schema: applier.Schema, Bundle: m.Digest, Applied: h.digest, InSync: h.digest == m.Digest && !h.stopped, Impact: bundle.ImpactDrain}
+		o := protocol.Observation{Schema: protocol.Schema, Bundle: m.Digest, Applied: h.digest, InSync: h.digest == m.Digest && !h.stopped, Impact: bundle.ImpactDrain}
 		if o.InSync {
 			o.Impact = bundle.ImpactNone
 		}
@@ -125,7 +125,7 @@ func (h *lifeHost) answer(words []string, stdin io.Reader) (any, error) {
 		h.apply(m)
 		fallthrough
 	case "stage":
-		for d := range applier.PayloadDigests(m) {
+		for d := range m.PayloadDigests() {
 			h.executables[d] = true
 		}
 	case "repair":
@@ -135,7 +135,7 @@ func (h *lifeHost) answer(words []string, stdin io.Reader) (any, error) {
 	default:
 		return nil, fmt.Errorf("the model knows no command %q", words[0])
 	}
-	return applier.Event{Schema: applier.Schema, Event: applier.EventResult, Result: applier.ResultApplied}, nil
+	return protocol.Event{Schema: protocol.Schema, Event: protocol.EventResult, Result: protocol.ResultApplied}, nil
 }
 
 // lifeNetwork is a transport to hosts.
@@ -334,7 +334,7 @@ func (w *lifeWorld) follow(h *lifeHost, node corev1.Node, d published.Desired) p
 	next := bundle.Bundle{Cluster: w.layer(d.Cluster), Node: w.layer(d.Node)}
 	m, err := next.Manifest()
 	w.must(err)
-	for x := range applier.PayloadDigests(m) {
+	for x := range m.PayloadDigests() {
 		if !h.executables[x] {
 			r.State, r.Missing = published.StatePayloadMissing, append(r.Missing, string(x))
 		}

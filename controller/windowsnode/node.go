@@ -101,12 +101,9 @@ func ReadReport(annotations map[string]string) (published.Report, error) {
 	return published.DecodeReport(annotations[published.ReportAnnotation])
 }
 
-// DesiredReader returns the desired bundle of a Node. Only the operator knows whether it has written it.
+// DesiredReader returns the desired bundle of a Node. Only the operator knows whether it has written it. Those who only
+// show what a Node says have no keys, and take Decoded.Desired.
 type DesiredReader func(Node) (published.Desired, error)
-
-// ReadUnverified is for those who only show what a Node says, and have no keys: anybody may have written it who may
-// write to Nodes.
-func ReadUnverified(n Node) (published.Desired, error) { return n.Desired, n.DesiredError }
 
 // VerifyWith returns what reads a desired bundle with a check of its signatures, which gets the Node and the text of
 // the annotation.

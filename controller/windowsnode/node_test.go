@@ -217,7 +217,7 @@ func TestADesiredBundleIsVerifiedForItsNode(t *testing.T) {
 	if got, err := read(n); err != published.ErrUnsigned || got.Bundle != "" { //nolint:errorlint // it is passed on
 		t.Errorf("%v, %v", got, err)
 	}
-	if got, err := ReadUnverified(n); err != nil || got.Bundle != d.Bundle {
-		t.Errorf("%v, %v", got, err)
+	if n.DesiredError != nil || n.Desired.Bundle != d.Bundle {
+		t.Errorf("%v, %v", n.Desired, n.DesiredError)
 	}
 }

@@ -3,6 +3,7 @@ package machines
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,15 +44,7 @@ func mustParsePath(s string) path {
 
 // isWithin reports whether the path is the other path or below it.
 func (p path) isWithin(other path) bool {
-	if len(p) < len(other) {
-		return false
-	}
-	for i := range other {
-		if p[i] != other[i] {
-			return false
-		}
-	}
-	return true
+	return len(p) >= len(other) && slices.Equal(p[:len(other)], other)
 }
 
 func (p path) String() string {

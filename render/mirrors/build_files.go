@@ -2,6 +2,7 @@ package mirrors
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,12 +12,7 @@ import (
 // buildFiles returns the file of each host, in the order of their names.
 func (b *builder) buildFiles() []HostsFile {
 	var files []HostsFile
-	names := make([]string, 0, len(b.hosts))
-	for name := range b.hosts {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(b.hosts)) {
 		if f, ok := b.buildFile(b.hosts[name]); ok {
 			files = append(files, f)
 		}

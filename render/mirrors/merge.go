@@ -1,6 +1,7 @@
 package mirrors
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -96,11 +97,7 @@ func (g *graph) addNode(name string) {
 // together follow in alphabetical order. A cycle is broken at its first name in alphabetical order. If no name waits,
 // this is exactly OpenShift's order; a differential test compares the two.
 func (g *graph) topologicalOrder() []string {
-	names := make([]string, 0, len(g.after))
-	for name := range g.after {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(g.after))
 	var free, waiting, out []string
 	add := func(list []string) {
 		for _, name := range list {

@@ -62,7 +62,7 @@ func Compare(before, after []Node) Review {
 		Groups: []Group{},
 	}
 	matched := make([]bool, len(before))
-	for _, n := range sortedNodes(after) {
+	for _, n := range slices.SortedFunc(slices.Values(after), func(a, b Node) int { return cmp.Compare(a.Name, b.Name) }) {
 		i := matchNode(before, matched, n, len(after))
 		if i < 0 {
 			r.Added = append(r.Added, n.Name)
@@ -84,10 +84,6 @@ func Compare(before, after []Node) Review {
 	slices.Sort(r.Removed)
 	slices.SortStableFunc(r.Groups, func(a, b Group) int { return cmp.Compare(b.Impact.Rank(), a.Impact.Rank()) })
 	return r
-}
-
-func sortedNodes(nodes []Node) []Node {
-	return slices.SortedFunc(slices.Values(nodes), func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // matchNode finds the node on the other side: of the same name, of the same address, or the only one there is.

@@ -105,7 +105,7 @@ type guesses struct {
 
 // plannedNode returns a node with what is wanted after the change.
 func (g *guesses) plannedNode(c Change, object windowsnode.Node) plan.Node {
-	n := plan.ObserveNode(object, windowsnode.ReadUnverified)
+	n := plan.ObserveNode(object, object.Desired, object.DesiredError)
 	n.Silent = windowsnode.Silence(windowsnode.SilenceByKubelet).IsSilent(object)
 	n.Group.Platform, n.Wanted = c.Platform, n.Published
 	after, ok := findRendered(c.After, n.Name)

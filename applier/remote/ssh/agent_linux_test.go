@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"wmco/applier"
 	"wmco/applier/ownfile"
+	"wmco/applier/protocol"
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/internal/test/seed"
@@ -28,15 +28,15 @@ func TestAHostInSyncCostsOneCommandAndAChangeTwo(t *testing.T) {
 	for _, step := range []struct {
 		what    string
 		version int
-		result  applier.Result
+		result  protocol.Result
 		starts  []string
 	}{
-		{"first contact uploads the agent", 1, applier.ResultApplied, []string{line("observe"), simulated.SFTP, line("version"), line("observe"), line("apply")}},
-		{"nothing differs", 1, applier.ResultSame, []string{line("observe")}},
-		{"one file differs", 2, applier.ResultApplied, []string{line("observe"), line("apply")}},
-		{"nothing differs again", 2, applier.ResultSame, []string{line("observe")}},
-		{"a new client, and nothing differs", 2, applier.ResultSame, []string{line("observe")}},
-		{"a new client, and one file differs", 3, applier.ResultApplied, []string{line("observe"), line("apply")}},
+		{"first contact uploads the agent", 1, protocol.ResultApplied, []string{line("observe"), simulated.SFTP, line("version"), line("observe"), line("apply")}},
+		{"nothing differs", 1, protocol.ResultSame, []string{line("observe")}},
+		{"one file differs", 2, protocol.ResultApplied, []string{line("observe"), line("apply")}},
+		{"nothing differs again", 2, protocol.ResultSame, []string{line("observe")}},
+		{"a new client, and nothing differs", 2, protocol.ResultSame, []string{line("observe")}},
+		{"a new client, and one file differs", 3, protocol.ResultApplied, []string{line("observe"), line("apply")}},
 	} {
 		if strings.HasPrefix(step.what, "a new client") {
 			m = agent(t, s)
@@ -64,7 +64,7 @@ func TestCommandsWorkInEveryShell(t *testing.T) {
 			t.Parallel()
 			s := programs.Start(t, sshtest.Options{Settings: simulated.Settings{Shell: shell, Environment: []string{"FAKE=chatters"}}})
 			m := agent(t, s)
-			for i, want := range []applier.Result{applier.ResultApplied, applier.ResultSame, applier.ResultApplied} {
+			for i, want := range []protocol.Result{protocol.ResultApplied, protocol.ResultSame, protocol.ResultApplied} {
 				r, err := m.Apply(t.Context(), small(t, 30, i/2), remote.ApplyOptions{}, quiet)
 				if err != nil {
 					t.Fatal(err)
@@ -91,8 +91,8 @@ func TestAPlanAboveTheMaximumImpactIsNotSent(t *testing.T) {
 	l.Features = []bundle.Feature{{Name: "Containers", Impact: bundle.ImpactReboot}}
 	for _, step := range []struct {
 		to   remote.Request
-		want applier.Result
-	}{{small(t, 3, 0), applier.ResultApplied}, {request(t, l), applier.ResultRefused}} {
+		want protocol.Result
+	}{{small(t, 3, 0), protocol.ResultApplied}, {request(t, l), protocol.ResultRefused}} {
 		c := remote.NewClient(NewTransport(d), p, remote.DefaultLimits())
 		r, err := c.AgentFor(at(s, s.Address)).Apply(t.Context(), step.to, remote.ApplyOptions{MaxImpact: bundle.ImpactRestart}, quiet)
 		if err != nil || r.Result != step.want {
@@ -129,14 +129,14 @@ func TestTheRealAgentAppliesUnderEveryShell(t *testing.T) {
 			what    string
 			do      func()
 			version int
-			result  applier.Result
+			result  protocol.Result
 			written int
 		}{
-			{"first contact", func() {}, 0, applier.ResultApplied, 30},
-			{"nothing differs", func() {}, 0, applier.ResultSame, 0},
-			{"one file differs", func() {}, 1, applier.ResultApplied, 1},
-			{"somebody edits a file", func() { write(t, s.Path(`C:\k\file-007`), "edited") }, 1, applier.ResultApplied, 1},
-			{"nothing differs again", func() {}, 1, applier.ResultSame, 0},
+			{"first contact", func() {}, 0, protocol.ResultApplied, 30},
+			{"nothing differs", func() {}, 0, protocol.ResultSame, 0},
+			{"one file differs", func() {}, 1, protocol.ResultApplied, 1},
+			{"somebody edits a file", func() { write(t, s.Path(`C:\k\file-007`), "edited") }, 1, protocol.ResultApplied, 1},
+			{"nothing differs again", func() {}, 1, protocol.ResultSame, 0},
 		} {
 			step.do()
 			want := small(t, 30, step.version)
@@ -152,7 +152,7 @@ func TestTheRealAgentAppliesUnderEveryShell(t *testing.T) {
 				t.Fatalf("%s, %s: %+v, %v", shell, step.what, o, err)
 			}
 		}
-		if r, err := m.Apply(t.Context(), small(t, 30, 2), remote.ApplyOptions{DryRun: true}, quiet); err != nil || r.Result != applier.ResultPlanned {
+		if r, err := m.Apply(t.Context(), small(t, 30, 2), remote.ApplyOptions{DryRun: true}, quiet); err != nil || r.Result != protocol.ResultPlanned {
 			t.Errorf("dry run: %q, %v", r.Result, err)
 		}
 		if list := differs(t, s, small(t, 30, 1)); len(list) > 0 {
@@ -168,7 +168,7 @@ func TestUnderPowerShellTheAgentGetsLargeContentsAsText(t *testing.T) {
 	defer c.Close()
 	m := c.AgentFor(at(s, s.Address))
 	want := large(t, 9<<20)
-	if r, err := m.Apply(t.Context(), want, remote.ApplyOptions{}, quiet); err != nil || r.Result != applier.ResultApplied {
+	if r, err := m.Apply(t.Context(), want, remote.ApplyOptions{}, quiet); err != nil || r.Result != protocol.ResultApplied {
 		t.Fatalf("%q, %v", r.Result, err)
 	}
 	if list := differs(t, s, want); len(list) > 0 {
@@ -190,8 +190,8 @@ func TestConfirmationOverAnotherConnection(t *testing.T) {
 	defer c.Close()
 	m := c.AgentFor(at(s, s.Address))
 	want := small(t, 3, 0)
-	confirm := func(e applier.Event) {
-		if e.Event == applier.EventConfirm {
+	confirm := func(e protocol.Event) {
+		if e.Event == protocol.EventConfirm {
 			go func() {
 				if err := m.Confirm(t.Context(), want.Manifest.Digest); err != nil {
 					t.Error(err)
@@ -199,11 +199,11 @@ func TestConfirmationOverAnotherConnection(t *testing.T) {
 			}()
 		}
 	}
-	if r, err := m.Apply(t.Context(), want, remote.ApplyOptions{ConfirmWithin: time.Minute}, confirm); err != nil || r.Result != applier.ResultApplied {
+	if r, err := m.Apply(t.Context(), want, remote.ApplyOptions{ConfirmWithin: time.Minute}, confirm); err != nil || r.Result != protocol.ResultApplied {
 		t.Errorf("confirmed: %q, %v", r.Result, err)
 	}
 	other := small(t, 3, 1)
-	if r, err := m.Apply(t.Context(), other, remote.ApplyOptions{ConfirmWithin: time.Second}, quiet); err != nil || r.Result != applier.ResultRolledBack {
+	if r, err := m.Apply(t.Context(), other, remote.ApplyOptions{ConfirmWithin: time.Second}, quiet); err != nil || r.Result != protocol.ResultRolledBack {
 		t.Errorf("not confirmed: %q, %v", r.Result, err)
 	}
 	if list := differs(t, s, want); len(list) > 0 {
@@ -263,7 +263,7 @@ func cutAgainAndAgain(t *testing.T, shell simulated.Shell, versions int, each fu
 			}
 		}
 		r, err := newClient().AgentFor(at(s, line.Address)).Apply(t.Context(), want, remote.ApplyOptions{Wait: time.Minute}, quiet)
-		if err != nil || r.Result != applier.ResultApplied && r.Result != applier.ResultSame {
+		if err != nil || r.Result != protocol.ResultApplied && r.Result != protocol.ResultSame {
 			t.Fatalf("version %d: %q, %v", version, r.Result, err)
 		}
 		if list := differs(t, s, want); len(list) > 0 {

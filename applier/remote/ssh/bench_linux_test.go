@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/bundle/archive"
@@ -169,7 +169,7 @@ func (m *benchSetup) client(b *testing.B, t remote.Target) *remote.Client {
 func (m *benchSetup) bring(b *testing.B, c *remote.Client, t remote.Target, version int) {
 	b.Helper()
 	r, err := c.AgentFor(t).Apply(context.Background(), m.requests[version], remote.ApplyOptions{}, quiet)
-	if err != nil || r.Result != applier.ResultApplied && r.Result != applier.ResultSame {
+	if err != nil || r.Result != protocol.ResultApplied && r.Result != protocol.ResultSame {
 		b.Errorf("%s: %q, %v", t, r.Result, err)
 	}
 }
@@ -361,7 +361,7 @@ func applyPayload(b *testing.B, want remote.Request, rate int64) {
 	defer c.Close()
 	b.StartTimer()
 	r, err := c.AgentFor(at(s, line.Address)).Apply(b.Context(), want, remote.ApplyOptions{}, quiet)
-	if err != nil || r.Result != applier.ResultApplied {
+	if err != nil || r.Result != protocol.ResultApplied {
 		b.Fatalf("%q, %v", r.Result, err)
 	}
 	stats := line.Stats()

@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/applier/remote"
 	"wmco/bundle/archive"
 	"wmco/internal/test/seed"
@@ -28,11 +28,11 @@ import (
 func TestCommandsThatFail(t *testing.T) {
 	for _, tt := range []struct {
 		fake, want string
-		result     applier.Result
+		result     protocol.Result
 	}{
 		{"dies", `command: status -1, signal "KILL"`, ""},
-		{"refuses", "none", applier.ResultRefused},
-		{"floods", "none", applier.ResultApplied},
+		{"refuses", "none", protocol.ResultRefused},
+		{"floods", "none", protocol.ResultApplied},
 	} {
 		s := programs.Start(t, sshtest.Options{Settings: simulated.Settings{Environment: []string{"FAKE=" + tt.fake}}})
 		r, err := agent(t, s).Apply(t.Context(), large(t, 10<<20), remote.ApplyOptions{}, quiet)
@@ -164,7 +164,7 @@ func TestADeadKeptConnectionIsReplaced(t *testing.T) {
 func TestAServerMayAllowOneChannelAtATime(t *testing.T) {
 	s := programs.Start(t, sshtest.Options{Config: []string{"MaxSessions 1"}})
 	m := agent(t, s)
-	for i, want := range []applier.Result{applier.ResultApplied, applier.ResultSame, applier.ResultApplied} {
+	for i, want := range []protocol.Result{protocol.ResultApplied, protocol.ResultSame, protocol.ResultApplied} {
 		r, err := m.Apply(t.Context(), small(t, 3, i/2), remote.ApplyOptions{}, quiet)
 		if err != nil || r.Result != want {
 			t.Errorf("%d: %q, %v", i, r.Result, err)
@@ -348,7 +348,7 @@ func TestACommandWhoseConnectionDiesIsInterruptedAndGoesOn(t *testing.T) {
 	settle(t, func() string { return strings.Join(differs(t, s, want), ", ") })
 	next := remote.NewClient(NewTransport(dialer(t, s)), p, remote.DefaultLimits())
 	defer next.Close()
-	if r, err := next.AgentFor(at(s, line.Address)).Apply(t.Context(), want, remote.ApplyOptions{Wait: patience}, quiet); err != nil || r.Result != applier.ResultSame {
+	if r, err := next.AgentFor(at(s, line.Address)).Apply(t.Context(), want, remote.ApplyOptions{Wait: patience}, quiet); err != nil || r.Result != protocol.ResultSame {
 		t.Errorf("it did not go on: %q, %v", r.Result, err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/applier/remote"
 	"wmco/internal/test/sshtest"
 )
@@ -31,14 +31,14 @@ func TestRoundTripsOfARun(t *testing.T) {
 	for i, step := range []struct {
 		what    string
 		version int
-		result  applier.Result
+		result  protocol.Result
 		// most is the limit of round trips; 0 is none.
 		most, starts int
 	}{
-		{"new connection, nothing differs", 0, applier.ResultSame, 0, 1},
-		{"kept connection, nothing differs", 0, applier.ResultSame, 3, 1},
-		{"kept connection, one file differs", 1, applier.ResultApplied, 5, 2},
-		{"kept connection, nothing differs again", 1, applier.ResultSame, 3, 1},
+		{"new connection, nothing differs", 0, protocol.ResultSame, 0, 1},
+		{"kept connection, nothing differs", 0, protocol.ResultSame, 3, 1},
+		{"kept connection, one file differs", 1, protocol.ResultApplied, 5, 2},
+		{"kept connection, nothing differs again", 1, protocol.ResultSame, 3, 1},
 	} {
 		want := small(t, 30, step.version)
 		before := len(s.Starts())
@@ -77,12 +77,12 @@ func TestAThinLine(t *testing.T) {
 	for _, step := range []struct {
 		what    string
 		version int
-		result  applier.Result
+		result  protocol.Result
 		most    int64
 	}{
-		{"first contact", 0, applier.ResultApplied, p.Size * 11 / 10},
-		{"new connection, nothing differs", 0, applier.ResultSame, mostInSync},
-		{"new connection, one file differs", 1, applier.ResultApplied, 2 * mostInSync},
+		{"first contact", 0, protocol.ResultApplied, p.Size * 11 / 10},
+		{"new connection, nothing differs", 0, protocol.ResultSame, mostInSync},
+		{"new connection, one file differs", 1, protocol.ResultApplied, 2 * mostInSync},
 	} {
 		line.Stats()
 		begin := time.Now()
@@ -129,7 +129,7 @@ func TestManyHostsAtOnceTakeLittleMemory(t *testing.T) {
 	begin := time.Now()
 	errs := c.ForEachHost(t.Context(), targets, hosts, func(ctx context.Context, m *remote.Agent) error {
 		r, err := m.Apply(ctx, want, remote.ApplyOptions{}, quiet)
-		if err == nil && r.Result != applier.ResultApplied {
+		if err == nil && r.Result != protocol.ResultApplied {
 			t.Errorf("%s: %q", m.Target(), r.Result)
 		}
 		return err

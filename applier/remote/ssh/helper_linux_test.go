@@ -17,8 +17,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"wmco/applier"
 	"wmco/applier/ownfile"
+	"wmco/applier/protocol"
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/bundle/archive"
@@ -180,7 +180,7 @@ func request(t testing.TB, cluster bundle.Layer) remote.Request {
 	return remote.Request{Manifest: m, Source: source}
 }
 
-func quiet(applier.Event) {}
+func quiet(protocol.Event) {}
 
 // uploaded reports whether the host has the whole agent.
 func uploaded(t testing.TB, s *sshtest.Server) bool {
@@ -314,7 +314,7 @@ func settle(t *testing.T, wrong func() string) {
 
 func mustApply(t *testing.T, a *remote.Agent, want remote.Request) {
 	t.Helper()
-	if r, err := a.Apply(t.Context(), want, remote.ApplyOptions{}, quiet); err != nil || r.Result != applier.ResultApplied {
+	if r, err := a.Apply(t.Context(), want, remote.ApplyOptions{}, quiet); err != nil || r.Result != protocol.ResultApplied {
 		t.Fatalf("%q, %v", r.Result, err)
 	}
 }

@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"wmco/applier"
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/applier/remote"
 	"wmco/bundle/archive"
 	"wmco/internal/test/seed"
@@ -50,7 +50,7 @@ func TestARunThatIsCutAtAnyByteIsResumedByTheNextOne(t *testing.T) {
 		}
 		line.CutAfter(-1)
 		r, err := client(t, d).AgentFor(at(s, line.Address)).Apply(t.Context(), want, remote.ApplyOptions{}, quiet)
-		if err != nil || r.Result != applier.ResultApplied && r.Result != applier.ResultSame {
+		if err != nil || r.Result != protocol.ResultApplied && r.Result != protocol.ResultSame {
 			t.Fatalf("after the cut at %d: %q, %v", cut, r.Result, err)
 		}
 		if !uploaded(t, s) {
@@ -234,16 +234,16 @@ func TestContentsThatAreGoneAreSent(t *testing.T) {
 			discard(t, s, gone.Path, content)
 		}
 	}
-	var results []applier.Result
-	r, err := a.Apply(t.Context(), small(t, 3, 1), remote.ApplyOptions{}, func(e applier.Event) {
-		if e.Event == applier.EventResult {
+	var results []protocol.Result
+	r, err := a.Apply(t.Context(), small(t, 3, 1), remote.ApplyOptions{}, func(e protocol.Event) {
+		if e.Event == protocol.EventResult {
 			results = append(results, e.Result)
 		}
 	})
 	if err != nil || r.Written != 2 {
 		t.Errorf("%d written, %v", r.Written, err)
 	}
-	if diff := cmp.Diff([]applier.Result{applier.ResultApplied}, results); diff != "" {
+	if diff := cmp.Diff([]protocol.Result{protocol.ResultApplied}, results); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"observe", "", "version", "observe", "apply", "observe", "apply"}, words(s)); diff != "" {
@@ -269,16 +269,16 @@ func TestCorruptContentsAreSentAgain(t *testing.T) {
 			write(t, s.Path(plan.StateFolder+`\contents\`+content.Part(1).Name()), strings.Repeat("bad", 50))
 		}
 	}
-	var results []applier.Result
-	r, err := a.Apply(t.Context(), want, remote.ApplyOptions{}, func(e applier.Event) {
-		if e.Event == applier.EventResult {
+	var results []protocol.Result
+	r, err := a.Apply(t.Context(), want, remote.ApplyOptions{}, func(e protocol.Event) {
+		if e.Event == protocol.EventResult {
 			results = append(results, e.Result)
 		}
 	})
-	if err != nil || r.Result != applier.ResultApplied {
+	if err != nil || r.Result != protocol.ResultApplied {
 		t.Errorf("%q, %v", r.Result, err)
 	}
-	if diff := cmp.Diff([]applier.Result{applier.ResultApplied}, results); diff != "" {
+	if diff := cmp.Diff([]protocol.Result{protocol.ResultApplied}, results); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"observe", "", "version", "observe", "apply", "observe", "apply"}, words(s)); diff != "" {

@@ -104,14 +104,10 @@ func endpointSetting(there []endpoint, name string) plan.Setting {
 	var values []string
 	for _, e := range there {
 		if e.Name == name {
-			values = append(values, endpointValue(e.Network, e.Compartment))
+			values = append(values, e.Network+"/"+strconv.Itoa(e.Compartment))
 		}
 	}
 	return plan.Setting{Value: strings.Join(values, ","), Present: len(values) > 0}
-}
-
-func endpointValue(network string, compartment int) string {
-	return network + "/" + strconv.Itoa(compartment)
 }
 
 func (e endpointKeeper) Write(ctx context.Context, s plan.Setting) error {

@@ -122,7 +122,7 @@ func (v *visit) visitNamedFile(ctx context.Context, source string, file io.Reade
 	if !ok {
 		return nil
 	}
-	if isBinary(text) {
+	if bytes.IndexByte(text, 0) >= 0 { // neither YAML nor JSON allows it
 		v.addFinding(notManifest(source))
 		return nil
 	}
@@ -133,9 +133,6 @@ func (v *visit) visitNamedFile(ctx context.Context, source string, file io.Reade
 	}
 	return err
 }
-
-// isBinary reports whether the text has a byte that neither YAML nor JSON allows.
-func isBinary(text []byte) bool { return bytes.IndexByte(text, 0) >= 0 }
 
 // visitFolder reads the manifests of a folder.
 func (v *visit) visitFolder(ctx context.Context, name string) error {

@@ -93,7 +93,7 @@ func CompareInputs(hosts *desired.Hosts, nodes []windowsnode.Node,
 		Findings: HoldingFindings(hosts.Findings)}
 	has, instances := GuardedInputs(hosts.Cluster), removedInstances(hosts)
 	for _, n := range nodes {
-		confirmed, used := confirmedInputs(n), true
+		confirmed, used := annotationValues(n, published.ConfirmAnnotation), true
 		from := madeFrom(n)
 		for _, input := range from {
 			if slices.Contains(has, input) || slices.Contains(holdingReasons(), input) {
@@ -149,11 +149,6 @@ func (f Found) holdNewNodes(nodes []windowsnode.Node) {
 		slices.Sort(list)
 		f.Held[input] = list
 	}
-}
-
-// confirmedInputs returns the inputs that may be gone for a node.
-func confirmedInputs(n windowsnode.Node) []string {
-	return annotationValues(n, published.ConfirmAnnotation)
 }
 
 // annotationValues returns the values of an annotation.

@@ -191,12 +191,10 @@ func TestARequestOnANode(t *testing.T) {
 	n := windowsnode.Decode(corev1.Node{})
 	n.Annotations = map[string]string{published.RebootAnnotation: "1"}
 	n.Desired = published.Desired{Bundle: digest(1, "a"), Boot: bundle.Of([]byte("1"))}
-	unsigned := func(windowsnode.Node) (published.Desired, error) { return published.Desired{}, published.ErrUnsigned }
-	if got := ObserveNode(n, unsigned).Boot; got != (Boot{Asked: bundle.Of([]byte("1"))}) {
+	if got := ObserveNode(n, published.Desired{}, published.ErrUnsigned).Boot; got != (Boot{Asked: bundle.Of([]byte("1"))}) {
 		t.Errorf("unsigned: %+v", got)
 	}
-	signed := func(n windowsnode.Node) (published.Desired, error) { return n.Desired, nil }
-	if got := ObserveNode(n, signed).Boot; got != (Boot{Asked: bundle.Of([]byte("1")), Permitted: bundle.Of([]byte("1"))}) {
+	if got := ObserveNode(n, n.Desired, nil).Boot; got != (Boot{Asked: bundle.Of([]byte("1")), Permitted: bundle.Of([]byte("1"))}) {
 		t.Errorf("signed: %+v", got)
 	}
 }

@@ -15,21 +15,22 @@ import (
 
 // ObserveNode reads what a Node object says. What it does not say is left to the caller: what is wanted and urgent, the
 // platform, pods, executables, a Machine that is being deleted, whether the agent is silent, and how long all that has
-// lasted.
-func ObserveNode(node windowsnode.Node, read windowsnode.DesiredReader) Node {
+// lasted. Desired is the desired bundle that counts as published, or err why there is none.
+func ObserveNode(node windowsnode.Node, desired published.Desired, err error) Node {
+	life := node.Life()
 	n := Node{
 		Name: node.Name, Unschedulable: node.Spec.Unschedulable,
 		CordonedFor:       node.Annotations[published.CordonAnnotation],
-		ScaleDownDisabled: node.Annotations[windowsnode.ScaleDownAnnotation] == "true", Leaving: leavingReason(node),
+		ScaleDownDisabled: node.Annotations[windowsnode.ScaleDownAnnotation] == "true", Leaving: leavingReason(node, life),
 		Paused: node.IsPaused(), Retry: node.Annotations[published.RetryAnnotation],
-		Joining: node.Life() == windowsnode.LifeJoining,
+		Joining: life == windowsnode.LifeJoining,
 		Ready:   node.IsReady(), ReadySince: node.KubeletCondition.LastTransitionTime.UTC(),
 		Since: node.AgentCondition.LastTransitionTime.UTC(),
 	}
-	n.LeftCordoned = n.Unschedulable && n.CordonedFor == "" && node.Life() == windowsnode.LifeForeign &&
+	n.LeftCordoned = n.Unschedulable && n.CordonedFor == "" && life == windowsnode.LifeForeign &&
 		node.Labels[published.UpgradingLabel] == "true"
 	n.Boot.Asked = retryDigest(node.Annotations[published.RebootAnnotation])
-	n.readAnnotations(node, read)
+	n.readAnnotations(node, desired, err)
 	n.Boot.Windows = windowsnode.JoinBoots(windowsnode.PendingBoots(n.Report))
 	n.DrainBlocked, n.DrainForbidden = n.State.Claim.Blocked, n.State.Claim.Blocked != ""
 	n.Group.OSBuild = node.Labels[corev1.LabelWindowsBuild]
@@ -40,8 +41,8 @@ func ObserveNode(node windowsnode.Node, read windowsnode.DesiredReader) Node {
 }
 
 // leavingReason says why a node is about to go.
-func leavingReason(node windowsnode.Node) string {
-	switch life := node.Life(); {
+func leavingReason(node windowsnode.Node, life windowsnode.Life) string {
+	switch {
 	case life == windowsnode.LifeRemoving:
 		return "its instance is being removed"
 	case life != windowsnode.LifeEnding:
@@ -55,7 +56,7 @@ func leavingReason(node windowsnode.Node) string {
 // readAnnotations reads what operator and agent wrote. What is damaged counts as absent and is written again; what a
 // newer operator wrote is not touched. What the operator has not signed counts as absent too, with one exception: an
 // agent of before signatures that is in its turn acts on it until that ends.
-func (n *Node) readAnnotations(node windowsnode.Node, read windowsnode.DesiredReader) {
+func (n *Node) readAnnotations(node windowsnode.Node, desired published.Desired, err error) {
 	if node.ReportError == nil {
 		n.Report = node.Report
 	}
@@ -65,12 +66,12 @@ func (n *Node) readAnnotations(node windowsnode.Node, read windowsnode.DesiredRe
 			node.RolloutError)
 	}
 	n.State = node.Rollout
-	d, err := read(node)
 	if err != nil && !errors.As(err, &newer) && !n.State.Claim.IsZero() && !n.Report.Has(published.FeatureSigned) {
-		d, err = node.Desired, node.DesiredError
+		desired, err = node.Desired, node.DesiredError
 	}
 	if err == nil {
-		n.Published, n.Permitted, n.PublishedUrgent, n.Boot.Permitted = d.Bundle, d.MaxImpact, d.Urgent, d.Boot
+		n.Published, n.Permitted, n.PublishedUrgent, n.Boot.Permitted = desired.Bundle, desired.MaxImpact,
+			desired.Urgent, desired.Boot
 	} else if errors.As(err, &newer) {
 		n.Foreign = fmt.Sprintf("the annotation %s is of a newer operator: %v", published.DesiredAnnotation, err)
 	}

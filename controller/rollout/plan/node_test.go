@@ -67,7 +67,7 @@ func TestATurnOnANode(t *testing.T) {
 	now, moved := noon(), false
 	var made []Action
 	for range 20 {
-		n := ObserveNode(windowsnode.Decode(object), windowsnode.ReadUnverified)
+		n := observeUnverified(object)
 		n.Wanted, n.Cost = wanted.Bundle, reboot
 		n.Drained = moved
 		plan := stamped(Fleet{Nodes: []Node{n}, Policy: p, Now: now})
@@ -93,10 +93,16 @@ func TestATurnOnANode(t *testing.T) {
 	if diff := cmp.Diff([]Action{ActionReserve, ActionConfirmReservation, ActionDrain, ActionPublish, ActionRelease}, made); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	n := ObserveNode(windowsnode.Decode(object), windowsnode.ReadUnverified)
+	n := observeUnverified(object)
 	if n.Unschedulable || n.CordonedFor != "" || n.ScaleDownDisabled || n.Published != wanted.Bundle || n.Permitted != restart || n.Group.OSBuild != "10.0.20348" || !n.Ready {
 		t.Errorf("%+v", n)
 	}
+}
+
+// observeUnverified takes what a Node says for what the operator has written.
+func observeUnverified(object corev1.Node) Node {
+	n := windowsnode.Decode(object)
+	return ObserveNode(n, n.Desired, n.DesiredError)
 }
 
 func TestObserve(t *testing.T) {
@@ -122,7 +128,7 @@ func TestObserve(t *testing.T) {
 	} {
 		object := windowsNode()
 		tt.change(&object)
-		if n := ObserveNode(windowsnode.Decode(object), windowsnode.ReadUnverified); !tt.ok(n) {
+		if n := observeUnverified(object); !tt.ok(n) {
 			t.Errorf("%s: %+v", name, n)
 		}
 	}

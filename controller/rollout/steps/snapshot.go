@@ -78,7 +78,7 @@ func (e *Executor) observeFleet(ctx context.Context, nodes map[string]windowsnod
 func (e *Executor) observeNode(ctx context.Context, node windowsnode.Node, r Rendered, c *comparison) (plan.Node,
 	layers.Wanted, error) {
 	on, err := e.Notary.OpenDesired(node.ID(), node.Annotations[published.DesiredAnnotation])
-	n := plan.ObserveNode(node, func(windowsnode.Node) (published.Desired, error) { return on, err })
+	n := plan.ObserveNode(node, on, err)
 	if err != nil {
 		on = published.Desired{}
 	}

@@ -42,7 +42,7 @@ func packageGroups() []packageGroup {
 			"controller/machine", "controller/instance", "controller/node", "controller/...",
 		}},
 		{"The operator's process", []string{"controller", "controller/base", "controller/base/..."}},
-		{"The host", []string{"applier", "applier/plan", "applier/records", "applier/agent", "applier/agent/...", "applier/winhost", "applier/winhost/...", "applier/remote", "applier/remote/ssh", "applier/..."}},
+		{"The host", []string{"applier", "applier/protocol", "applier/plan", "applier/records", "applier/agent", "applier/agent/...", "applier/winhost", "applier/winhost/...", "applier/remote", "applier/remote/ssh", "applier/..."}},
 		{"Programs and manifests", []string{"cmd/wmco", "cmd/wmco-node", "internal/cli", "docs", "deploy/..."}},
 		{"Tests", []string{"internal/golden", "internal/hostsim", "internal/hostsim/...", "internal/test/..."}},
 		{"Checks", []string{"internal/verify/..."}},

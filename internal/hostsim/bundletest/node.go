@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 	"wmco/layout"
@@ -259,18 +259,18 @@ func (n Node) Contents(t testing.TB) (bundle.Manifest, archive.Source) {
 }
 
 // Needs returns all contents of the node, as an empty host reports them missing.
-func (n Node) Needs(t testing.TB) []plan.Missing {
+func (n Node) Needs(t testing.TB) []protocol.Missing {
 	t.Helper()
 	m, _ := n.Contents(t)
-	var list []plan.Missing
+	var list []protocol.Missing
 	for _, d := range archive.Needs(m) {
-		list = append(list, plan.Missing{Digest: d})
+		list = append(list, protocol.Missing{Digest: d})
 	}
 	return list
 }
 
 // Archive returns the archive for a host on which these contents are missing.
-func (n Node) Archive(t testing.TB, missing []plan.Missing) []byte {
+func (n Node) Archive(t testing.TB, missing []protocol.Missing) []byte {
 	t.Helper()
 	m, source := n.Contents(t)
 	lacks := map[bundle.Digest][]int{}

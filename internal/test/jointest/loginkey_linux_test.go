@@ -302,9 +302,9 @@ func (w *world) desired(names []string) map[string]string {
 	w.t.Helper()
 	all := map[string]string{}
 	for _, name := range names {
-		d, err := windowsnode.ReadUnverified(windowsnode.Decode(*w.node(name)))
-		must(w.t, err)
-		all[name] = fmt.Sprint(d.Bundle)
+		n := windowsnode.Decode(*w.node(name))
+		must(w.t, n.DesiredError)
+		all[name] = fmt.Sprint(n.Desired.Bundle)
 	}
 	return all
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/bundle/archive"
 	"wmco/internal/hostsim/simulation"
 	"wmco/layout"
@@ -32,13 +33,13 @@ func (m *Machine) newEngine(doing string) *applier.Engine {
 	}
 }
 
-func (m *Machine) emit(e applier.Event) {
+func (m *Machine) emit(e protocol.Event) {
 	switch e.Event { //nolint:exhaustive // the others say how far it is
-	case applier.EventAction:
+	case protocol.EventAction:
 		m.log.Debug("action", "verb", e.Action.Verb, "entry", e.Action.Entry, "reason", e.Action.Reason)
-	case applier.EventRollback, applier.EventNote:
+	case protocol.EventRollback, protocol.EventNote:
 		m.log.Warn("applying", "event", e.Event, "message", e.Message)
-	case applier.EventResult:
+	case protocol.EventResult:
 		m.log.Info("applied", "result", e.Result, "bundle", e.Bundle.Short(), "written", e.Written, "restarted", e.Restarted)
 	}
 }

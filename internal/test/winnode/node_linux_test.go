@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/internal/hostsim/bundletest"
 	"wmco/internal/test/winetest"
@@ -112,10 +112,10 @@ func (m machine) wmco(t *testing.T, stdin []byte, args ...string) winetest.Resul
 	return m.Run(t, winetest.Command{Path: exe, Args: args, Stdin: string(stdin)})
 }
 
-func (m machine) observe(t *testing.T, n bundletest.Node, how ...string) applier.Observation {
+func (m machine) observe(t *testing.T, n bundletest.Node, how ...string) protocol.Observation {
 	t.Helper()
 	r := m.wmco(t, n.Archive(t, nil), append([]string{"observe"}, how...)...)
-	o, err := applier.DecodeObservation([]byte(r.Stdout))
+	o, err := protocol.DecodeObservation([]byte(r.Stdout))
 	if err != nil || r.ExitCode > 1 {
 		t.Fatalf("observing: %v, %+v", err, r)
 	}
@@ -123,25 +123,25 @@ func (m machine) observe(t *testing.T, n bundletest.Node, how ...string) applier
 }
 
 // apply sends the contents that the host lacks, and returns the result and the exit status.
-func (m machine) apply(t *testing.T, n bundletest.Node) (applier.Event, int) {
+func (m machine) apply(t *testing.T, n bundletest.Node) (protocol.Event, int) {
 	t.Helper()
 	r := m.wmco(t, n.Archive(t, m.observe(t, n).Missing), "apply")
 	return last(t, r), r.ExitCode
 }
 
 // last returns the result that the node agent printed.
-func last(t *testing.T, r winetest.Result) applier.Event {
+func last(t *testing.T, r winetest.Result) protocol.Event {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(r.Stdout), "\n")
-	e, err := applier.DecodeEvent([]byte(lines[len(lines)-1]))
-	if err != nil || e.Event != applier.EventResult {
+	e, err := protocol.DecodeEvent([]byte(lines[len(lines)-1]))
+	if err != nil || e.Event != protocol.EventResult {
 		t.Fatalf("the last event: %v: %+v", err, r)
 	}
 	return e
 }
 
 // applied applies and fails the test if that fails.
-func (m machine) applied(t *testing.T, n bundletest.Node) applier.Event {
+func (m machine) applied(t *testing.T, n bundletest.Node) protocol.Event {
 	t.Helper()
 	e, status := m.apply(t, n)
 	if status != 0 {

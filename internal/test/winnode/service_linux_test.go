@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"wmco/applier"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/internal/hostsim/bundletest"
 	"wmco/internal/test/winetest"
@@ -209,7 +209,7 @@ func takesArguments(t *testing.T, m machine, n bundletest.Node) {
 		last := &n.Services[len(n.Services)-1]
 		last.Argv = slices.Replace(slices.Clone(last.Argv), 3, 4, "--interval=2s")
 	})
-	if e := m.applied(t, other); e.Result != applier.ResultApplied || e.Restarted != 1 {
+	if e := m.applied(t, other); e.Result != protocol.ResultApplied || e.Restarted != 1 {
 		t.Errorf("%+v", e)
 	}
 	if text := m.logs(t, "INFO"); !strings.Contains(text, "interval=2s") {

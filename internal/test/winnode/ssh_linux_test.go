@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/crypto/ssh"
 
-	"wmco/applier"
 	"wmco/applier/ownfile"
+	"wmco/applier/protocol"
 	"wmco/applier/remote"
 	remotessh "wmco/applier/remote/ssh"
 	"wmco/bundle"
@@ -123,14 +123,14 @@ func inFile(t *testing.T, key ed25519.PrivateKey) []byte {
 }
 
 // over applies with a new connection.
-func (r *reached) over(t *testing.T, n bundletest.Node, report func(applier.Event)) (applier.Event, error) {
+func (r *reached) over(t *testing.T, n bundletest.Node, report func(protocol.Event)) (protocol.Event, error) {
 	t.Helper()
 	c := remote.NewClient(remotessh.NewTransport(r.dialer), r.program, remote.DefaultLimits())
 	defer c.Close()
 	return r.by(t, c, n, report)
 }
 
-func (r *reached) by(t *testing.T, c *remote.Client, n bundletest.Node, report func(applier.Event)) (applier.Event, error) {
+func (r *reached) by(t *testing.T, c *remote.Client, n bundletest.Node, report func(protocol.Event)) (protocol.Event, error) {
 	t.Helper()
 	manifest, source := n.Contents(t)
 	to := remote.Target{User: remote.DefaultUser, Address: r.line.Address}
@@ -151,7 +151,7 @@ func (r *reached) asked(t *testing.T) []string {
 	return fresh
 }
 
-func ignore(applier.Event) {}
+func ignore(protocol.Event) {}
 
 // TestANodeOverSSH runs the client against the node agent, through cmd.exe and SFTP on Windows.
 func TestANodeOverSSH(t *testing.T) {
@@ -198,8 +198,8 @@ func kubeletOf(host string) string { return host + ":10248" }
 
 func meets(t *testing.T, r *reached, n bundletest.Node) {
 	received := map[bundle.Digest]bool{}
-	e, err := r.over(t, n, func(e applier.Event) { received[e.Content] = true })
-	if err != nil || e.Result != applier.ResultApplied || e.Restarted != len(n.Services) {
+	e, err := r.over(t, n, func(e protocol.Event) { received[e.Content] = true })
+	if err != nil || e.Result != protocol.ResultApplied || e.Restarted != len(n.Services) {
 		t.Fatalf("%+v, %v", e, err)
 	}
 	want := []string{"sftp", "0 version", "1 observe", "0 apply --wait 1m0s"}
@@ -235,7 +235,7 @@ func (r *reached) matches(t *testing.T, n bundletest.Node) {
 func again(t *testing.T, r *reached, n bundletest.Node) {
 	before, starts := r.writes(t), r.starts(t)
 	e, err := r.over(t, n, ignore)
-	if err != nil || e.Result != applier.ResultSame {
+	if err != nil || e.Result != protocol.ResultSame {
 		t.Errorf("%+v, %v", e, err)
 	}
 	if diff := cmp.Diff([]string{"0 observe"}, r.asked(t)); diff != "" {
@@ -267,7 +267,7 @@ func damagedProgram(t *testing.T, r *reached, n bundletest.Node) {
 				t.Errorf("%s: it ended with %d: %+v", what, v.ExitCode, v)
 			}
 		}
-		if e, err := r.over(t, n, ignore); err != nil || e.Result != applier.ResultSame {
+		if e, err := r.over(t, n, ignore); err != nil || e.Result != protocol.ResultSame {
 			t.Errorf("%s: %+v, %v", what, e, err)
 		}
 		asked := r.asked(t)
@@ -287,7 +287,7 @@ func oneFile(t *testing.T, r *reached, n bundletest.Node) {
 	starts := r.starts(t)
 	changed := n.Changed(func(n *bundletest.Node) { n.Files[pathMirror] = "server = \"https://b.io\"\n" })
 	e, err := r.over(t, changed, ignore)
-	if err != nil || e.Result != applier.ResultApplied || e.Written != 1 || e.Restarted != 0 {
+	if err != nil || e.Result != protocol.ResultApplied || e.Written != 1 || e.Restarted != 0 {
 		t.Errorf("%+v, %v", e, err)
 	}
 	if diff := cmp.Diff([]string{"1 observe", "0 apply --wait 1m0s"}, r.asked(t)); diff != "" {
@@ -313,7 +313,7 @@ func kept(t *testing.T, r *reached, n bundletest.Node) {
 		last = n.Changed(func(n *bundletest.Node) {
 			n.Files[pathMirror] = fmt.Sprintf("server = \"https://c%d.io\"\r\n\x1a\n", i)
 		})
-		for _, want := range []applier.Event{{Result: applier.ResultApplied, Written: 1}, {Result: applier.ResultSame}} {
+		for _, want := range []protocol.Event{{Result: protocol.ResultApplied, Written: 1}, {Result: protocol.ResultSame}} {
 			if e, err := r.by(t, c, last, ignore); err != nil || e.Result != want.Result || e.Written != want.Written || e.Restarted != 0 {
 				t.Fatalf("%d: %+v, %v", i, e, err)
 			}
@@ -356,7 +356,7 @@ func interruptedUploads(t *testing.T, r *reached, n bundletest.Node) {
 		t.Errorf("started before the upload was complete (-before +after):\n%s", diff)
 	}
 	e, err := r.over(t, newer, ignore)
-	if err != nil || e.Result != applier.ResultApplied || e.Restarted != 1 {
+	if err != nil || e.Result != protocol.ResultApplied || e.Restarted != 1 {
 		t.Errorf("%+v, %v", e, err)
 	}
 	// A truncated archive is bad input. The commands of interrupted uploads end in any order.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"wmco/applier"
 	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/internal/hostsim/bundletest"
 	"wmco/internal/test/winetest"
@@ -57,12 +57,12 @@ func first(t *testing.T, m machine, n bundletest.Node) {
 		t.Errorf("a new host: %+v", o)
 	}
 	e := m.applied(t, n)
-	if e.Result != applier.ResultApplied || e.Restarted != len(n.Services) {
+	if e.Result != protocol.ResultApplied || e.Restarted != len(n.Services) {
 		t.Errorf("%+v", e)
 	}
 	for _, command := range []string{"observe", "verify"} {
 		r := m.wmco(t, n.Archive(t, nil), command)
-		o, err := applier.DecodeObservation([]byte(r.Stdout))
+		o, err := protocol.DecodeObservation([]byte(r.Stdout))
 		if err != nil || r.ExitCode != 0 || !o.InSync || o.Applied != o.Bundle || len(o.Unhealthy) > 0 {
 			t.Errorf("%s ended with %d, %v: %+v", command, r.ExitCode, err, o)
 		}
@@ -104,7 +104,7 @@ func arguments(t *testing.T, m machine, n bundletest.Node) {
 func second(t *testing.T, m machine, n bundletest.Node) {
 	before, starts := m.writes(t), m.starts(t)
 	e := m.applied(t, n)
-	if e.Result != applier.ResultSame || e.Written != 0 || e.Restarted != 0 {
+	if e.Result != protocol.ResultSame || e.Written != 0 || e.Restarted != 0 {
 		t.Errorf("%+v", e)
 	}
 	if diff := cmp.Diff(before, m.writes(t)); diff != "" {
@@ -143,7 +143,7 @@ func drift(t *testing.T, m machine, n bundletest.Node) {
 	if o.InSync || len(o.Missing) != 0 {
 		t.Errorf("in sync: %v, missing %v", o.InSync, o.Missing)
 	}
-	if r := m.wmco(t, nil, "repair"); r.ExitCode != 0 || last(t, r).Result != applier.ResultApplied {
+	if r := m.wmco(t, nil, "repair"); r.ExitCode != 0 || last(t, r).Result != protocol.ResultApplied {
 		t.Errorf("%+v", r)
 	}
 	if diff := cmp.Diff(without(want, "ProgramData"), without(m.contents(t), "ProgramData")); diff != "" {
@@ -207,7 +207,7 @@ func bad(t *testing.T, m machine, n bundletest.Node) {
 		n.Services = append(n.Services, service("hybrid-overlay-node", bundle.ProbeTCP, addressMetrics, []string{added, "--added"}, added))
 	})
 	e, status := m.apply(t, worse)
-	if status != 5 || e.Result != applier.ResultRolledBack {
+	if status != 5 || e.Result != protocol.ResultRolledBack {
 		t.Fatalf("status %d: %+v", status, e)
 	}
 	if diff := cmp.Diff(without(files, "ProgramData"), without(m.contents(t), "ProgramData")); diff != "" {
@@ -260,7 +260,7 @@ func (m machine) leftovers(t *testing.T) []string {
 
 // cleaned checks that everything except logs is as it was before the first bundle.
 func (m machine) cleaned(t *testing.T, disk map[string]string, registry string) {
-	if r := m.wmco(t, nil, "cleanup"); r.ExitCode != 0 || last(t, r).Result != applier.ResultApplied {
+	if r := m.wmco(t, nil, "cleanup"); r.ExitCode != 0 || last(t, r).Result != protocol.ResultApplied {
 		t.Errorf("%+v", r)
 	}
 	if diff := cmp.Diff(disk, m.contents(t)); diff != "" {

@@ -9,8 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"wmco/applier"
-	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/internal/hostsim/bundletest"
 )
@@ -38,19 +37,19 @@ func TestCAsThatTheExistingOperatorImportedAreRemoved(t *testing.T) {
 	for _, step := range []struct {
 		name   string
 		apply  bundletest.Node
-		result applier.Result
+		result protocol.Result
 		gone   []bundle.EntryID
 	}{
-		{"a bundle that wants one of them", with(wanted), applier.ResultApplied, []bundle.EntryID{entryOf(stale)}},
-		{"the same bundle", with(wanted), applier.ResultSame, []bundle.EntryID{entryOf(stale)}},
-		{"a bundle that wants none", with(), applier.ResultApplied, []bundle.EntryID{entryOf(wanted), entryOf(stale)}},
+		{"a bundle that wants one of them", with(wanted), protocol.ResultApplied, []bundle.EntryID{entryOf(stale)}},
+		{"the same bundle", with(wanted), protocol.ResultSame, []bundle.EntryID{entryOf(stale)}},
+		{"a bundle that wants none", with(), protocol.ResultApplied, []bundle.EntryID{entryOf(wanted), entryOf(stale)}},
 	} {
 		if e := m.applied(t, step.apply); e.Result != step.result {
 			t.Errorf("%s: %+v", step.name, e)
 		}
 		var gone []bundle.EntryID
 		for _, a := range m.observe(t, all).Actions {
-			if a.Verb == plan.VerbSet && strings.HasPrefix(string(a.Entry), string(bundle.KindTrustedCA)) {
+			if a.Verb == protocol.VerbSet && strings.HasPrefix(string(a.Entry), string(bundle.KindTrustedCA)) {
 				gone = append(gone, a.Entry)
 			}
 		}

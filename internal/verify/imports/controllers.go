@@ -135,7 +135,7 @@ var controllerRules = []rule{
 		imports: []string{
 			"controller/inputs/desired", "controller/keys", "controller/base", "controller/base/leader",
 			"controller/base/named", "controller/windowsnode/heartbeat", "controller/windowsnode/record", "render",
-			"bundle", "bundle/archive", "preflight", "applier", "applier/remote",
+			"bundle", "bundle/archive", "preflight", "applier/protocol", "applier/remote",
 		},
 		never: []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
 	},
@@ -179,7 +179,7 @@ var controllerRules = []rule{
 	{
 		pkg: "controller/configure",
 		imports: []string{
-			"applier", "applier/remote", "bundle", "bundle/nodestate", "preflight", "bundle/published",
+			"applier/protocol", "applier/remote", "bundle", "bundle/nodestate", "preflight", "bundle/published",
 			"controller/base", "controller/base/conditions", "controller/base/named", "controller/configure/checks",
 			"controller/gather", "controller/hosts", "controller/inputs/deletions", "controller/inputs/desired",
 			"controller/keys", "controller/keys/username", "controller/status", "controller/windowsnode",
@@ -226,7 +226,7 @@ var controllerRules = []rule{
 	{
 		pkg: "controller/node",
 		imports: []string{
-			"applier", "applier/remote", "bundle", "bundle/nodestate", "bundle/published", "controller/base",
+			"applier/protocol", "applier/remote", "bundle", "bundle/nodestate", "bundle/published", "controller/base",
 			"controller/configure", "controller/hosts", "controller/windowsnode", "controller/windowsnode/drain",
 			"controller/windowsnode/nodelist", "controller/windowsnode/record", "payload", "render", "bundle/reason",
 			"controller/fleet",

@@ -34,6 +34,8 @@ var (
 	}
 	// rendering are packages that no program on a node links.
 	rendering = []string{"render", "render/mirrors", "templates"}
+	// engine are packages that only programs on a node link.
+	engine = []string{"applier", "applier/plan", "applier/records"}
 )
 
 // table is the import table of the design.
@@ -119,18 +121,23 @@ var programRules = []rule{
 		never:   join(cluster, remote),
 	},
 	{
-		pkg:     "applier/plan",
+		pkg:     "applier/protocol",
 		imports: []string{"bundle"},
 		only:    []string{"github.com/opencontainers/go-digest"},
 	},
 	{
+		pkg:     "applier/plan",
+		imports: []string{"applier/protocol", "bundle"},
+		only:    []string{"github.com/opencontainers/go-digest"},
+	},
+	{
 		pkg:     "applier/records",
-		imports: []string{"bundle", "bundle/archive", "applier/plan"},
+		imports: []string{"bundle", "bundle/archive", "applier/plan", "applier/protocol"},
 		only:    []string{"github.com/opencontainers/go-digest", "github.com/klauspost/compress/..."},
 	},
 	{
 		pkg:     "applier",
-		imports: []string{"applier/plan", "applier/records", "bundle", "bundle/archive"},
+		imports: []string{"applier/plan", "applier/protocol", "applier/records", "bundle", "bundle/archive"},
 		never:   join(rendering, cluster, remote, windows),
 	},
 	{
@@ -171,7 +178,7 @@ var programRules = []rule{
 	},
 	{
 		pkg:     "internal/hostsim/bundletest",
-		imports: []string{"applier", "applier/plan", "bundle", "bundle/archive", "layout"},
+		imports: []string{"applier/protocol", "bundle", "bundle/archive", "layout"},
 		never:   join(rendering, cluster, remote, windows),
 	},
 	{
@@ -193,10 +200,9 @@ var programRules = []rule{
 	{
 		pkg: "applier/remote",
 		imports: []string{
-			"applier", "applier/plan", "applier/selftest/result", "bundle", "bundle/archive", "preflight",
-			"applier/ownfile",
+			"applier/protocol", "applier/selftest/result", "bundle", "bundle/archive", "preflight", "applier/ownfile",
 		},
-		never: join(rendering, cluster, remote, windows, []string{
+		never: join(rendering, cluster, remote, windows, engine, []string{
 			"applier/remote/ssh", "applier/selftest", "applier/winhost/...", "controller/...",
 		}),
 	},
@@ -212,16 +218,18 @@ var programRules = []rule{
 		never:   join(rendering, []string{"applier/remote/...", "controller/..."}),
 	},
 	{
-		pkg:     "applier/agent",
-		imports: []string{"applier", "applier/plan", "bundle", "bundle/archive", "bundle/published"},
-		never:   join(rendering, remote, []string{"applier/winhost/...", "internal/hostsim/..."}),
+		pkg: "applier/agent",
+		imports: []string{
+			"applier", "applier/plan", "applier/protocol", "bundle", "bundle/archive", "bundle/published",
+		},
+		never: join(rendering, remote, []string{"applier/winhost/...", "internal/hostsim/..."}),
 	},
 	{
 		pkg: "cmd/wmco-node",
 		// Where it is not on Windows, the program works on a folderhost.
 		imports: []string{
-			"applier", "applier/plan", "applier/agent", "applier/agent/images", "applier/agent/images/cri",
-			"bundle/published", "internal/hostsim/folderhost", "internal/hostsim/simulation", "applier/collect",
+			"applier", "applier/plan", "applier/protocol", "applier/agent", "applier/agent/images",
+			"applier/agent/images/cri", "bundle/published", "internal/hostsim/folderhost", "internal/hostsim/simulation", "applier/collect",
 			"applier/selftest", "applier/selftest/result", "applier/selftest/thismachine", "applier/winhost",
 			"applier/winhost/inspect", "applier/winhost/services", "bundle", "preflight", "bundle/archive",
 			"internal/cli", "applier/ownfile", "layout",

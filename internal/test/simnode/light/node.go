@@ -16,6 +16,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/agent"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 	"wmco/internal/hostsim"
@@ -126,7 +127,7 @@ func (n *Node) runUntilBoot(ctx context.Context) (booting bool, err error) {
 }
 
 // Observe compares the host with a bundle, reading every file.
-func (n *Node) Observe(ctx context.Context, r archive.Request) (applier.Observation, error) {
+func (n *Node) Observe(ctx context.Context, r archive.Request) (protocol.Observation, error) {
 	return n.engine("wmco-node observe of a light node").Observe(ctx, r.Manifest, r.Contents(), true)
 }
 

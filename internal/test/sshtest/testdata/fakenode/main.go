@@ -16,9 +16,8 @@ import (
 	"strings"
 	"time"
 
-	"wmco/applier"
 	"wmco/applier/ownfile"
-	"wmco/applier/plan"
+	"wmco/applier/protocol"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 )
@@ -136,15 +135,15 @@ func (n node) applied() bundle.Digest {
 
 func (n node) part(p archive.Part) string { return filepath.Join(n.root, "parts", p.Name()) }
 
-func (n node) missing(r *archive.Reader) []plan.Missing {
+func (n node) missing(r *archive.Reader) []protocol.Missing {
 	known := map[bundle.Digest]archive.Content{}
 	for _, c := range r.Contents() {
 		known[c.Digest] = c
 	}
-	var all []plan.Missing
+	var all []protocol.Missing
 	for _, d := range archive.Needs(r.Manifest) {
 		c := known[d]
-		m := plan.Missing{Digest: d}
+		m := protocol.Missing{Digest: d}
 		for i := range c.Parts() {
 			if _, err := os.Stat(n.part(c.Part(i + 1))); err == nil {
 				m.Parts = append(m.Parts, i+1)
@@ -165,9 +164,9 @@ func (n node) observe() error {
 	if n.is(hangs) {
 		n.hang()
 	}
-	o := applier.Observation{
-		Schema: applier.Schema, Program: "fake", Bundle: r.Manifest.Digest, Applied: n.applied(),
-		InSync: n.applied() == r.Manifest.Digest, Impact: bundle.ImpactNone, Actions: []plan.Action{}, Missing: n.missing(r),
+	o := protocol.Observation{
+		Schema: protocol.Schema, Program: "fake", Bundle: r.Manifest.Digest, Applied: n.applied(),
+		InSync: n.applied() == r.Manifest.Digest, Impact: bundle.ImpactNone, Actions: []protocol.Action{}, Missing: n.missing(r),
 	}
 	if n.is(chatters) {
 		data, err := json.MarshalIndent(o, "", " ")
@@ -183,15 +182,15 @@ func (n node) observe() error {
 	return nil
 }
 
-func (n node) emit(e applier.Event) {
-	e.Schema, e.Time = applier.Schema, time.Now().UTC()
+func (n node) emit(e protocol.Event) {
+	e.Schema, e.Time = protocol.Schema, time.Now().UTC()
 	_ = json.NewEncoder(n.out).Encode(e)
 }
 
 func (n node) apply(dry bool) error {
 	if n.is(floods) {
 		for range 40000 {
-			n.emit(applier.Event{Event: applier.EventNote, Message: strings.Repeat("x", 200)})
+			n.emit(protocol.Event{Event: protocol.EventNote, Message: strings.Repeat("x", 200)})
 		}
 	}
 	r, err := archive.NewReader(n.in)
@@ -199,25 +198,25 @@ func (n node) apply(dry bool) error {
 		return err
 	}
 	if n.is(refuses) {
-		n.emit(applier.Event{Event: applier.EventResult, Result: applier.ResultRefused, Message: "no"})
+		n.emit(protocol.Event{Event: protocol.EventResult, Result: protocol.ResultRefused, Message: "no"})
 		return status(2)
 	}
 	if err := n.take(r); err != nil {
 		return err
 	}
-	result := applier.Event{Event: applier.EventResult, Bundle: r.Manifest.Digest, Result: applier.ResultApplied, Written: len(r.Contents())}
+	result := protocol.Event{Event: protocol.EventResult, Bundle: r.Manifest.Digest, Result: protocol.ResultApplied, Written: len(r.Contents())}
 	switch missing := n.missing(r); {
 	case dry:
-		result.Result = applier.ResultPlanned
+		result.Result = protocol.ResultPlanned
 	case len(missing) > 0:
-		result.Result, result.Missing = applier.ResultRefused, missing
+		result.Result, result.Missing = protocol.ResultRefused, missing
 	default:
 		if err := os.WriteFile(filepath.Join(n.root, "applied"), []byte(r.Manifest.Digest), 0o600); err != nil {
 			return err
 		}
 	}
 	n.emit(result)
-	if result.Result == applier.ResultRefused {
+	if result.Result == protocol.ResultRefused {
 		return status(2)
 	}
 	return nil
@@ -237,7 +236,7 @@ func (n node) take(r *archive.Reader) error {
 			return err
 		}
 		if n.is(dies) {
-			n.emit(applier.Event{Event: applier.EventNote, Message: "its last words"})
+			n.emit(protocol.Event{Event: protocol.EventNote, Message: "its last words"})
 			self, _ := os.FindProcess(os.Getpid())
 			_ = self.Kill()
 			n.hang()
@@ -245,7 +244,7 @@ func (n node) take(r *archive.Reader) error {
 		if err := keep(n.part(p), data); err != nil {
 			return err
 		}
-		n.emit(applier.Event{Event: applier.EventReceived, Content: bundle.Digest("sha256:" + p.SHA256)})
+		n.emit(protocol.Event{Event: protocol.EventReceived, Content: bundle.Digest("sha256:" + p.SHA256)})
 	}
 }
 

@@ -1,4 +1,6 @@
-package applier
+// Package protocol is what a node agent prints for its caller, which may be another program on another host. It prints
+// how the host compares with a bundle, and the events of a run.
+package protocol
 
 import (
 	"encoding/json"
@@ -6,13 +8,16 @@ import (
 	"strings"
 	"time"
 
-	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
 // Schema is the version of what the node agent prints. Within one version fields are only added; a reader accepts its
 // own and all older versions and ignores fields that it does not know.
 const Schema = 1
+
+// ComparisonInterval is the time between two comparisons of a node agent with default settings: within it, the agent
+// ends an interrupted run.
+const ComparisonInterval = 5 * time.Minute
 
 // Observation is the answer of `wmco-node observe` and `verify`: how a host compares with a manifest.
 type Observation struct {
@@ -29,11 +34,11 @@ type Observation struct {
 	// Impact is the highest of Actions.
 	Impact bundle.Impact `json:"impact"`
 	// Actions are what apply would do, in its order.
-	Actions []plan.Action `json:"actions"`
+	Actions []Action `json:"actions"`
 	// Restarts are the services that would be stopped and started, by name.
 	Restarts []string `json:"restarts,omitempty"`
 	// Missing are the contents that apply needs and the host lacks.
-	Missing []plan.Missing `json:"missing,omitempty"`
+	Missing []Missing `json:"missing,omitempty"`
 	// Foreign are unmanaged files in managed folders. They stay.
 	Foreign []string `json:"foreign,omitempty"`
 	// Adopt are entries that are right and not managed yet. Applying makes them managed.
@@ -110,9 +115,9 @@ type Event struct {
 	// Bundle is the digest of the bundle, in EventPlan and EventResult.
 	Bundle bundle.Digest `json:"bundle,omitempty"`
 	// Action is what was done, in EventAction; Done of Total actions are done.
-	Action *plan.Action `json:"action,omitempty"`
-	Done   int          `json:"done,omitempty"`
-	Total  int          `json:"total,omitempty"`
+	Action *Action `json:"action,omitempty"`
+	Done   int     `json:"done,omitempty"`
+	Total  int     `json:"total,omitempty"`
 	// Content is what arrived, in EventReceived.
 	Content bundle.Digest `json:"content,omitempty"`
 	// Service is the one that EventProbe is about.
@@ -132,7 +137,7 @@ type Event struct {
 	// DiskFull is true in an EventResult if drive C: had not enough room: no bundle is the reason.
 	DiskFull bool `json:"diskFull,omitempty"`
 	// Missing are contents that were needed and missing, in a refused EventResult.
-	Missing []plan.Missing `json:"missing,omitempty"`
+	Missing []Missing `json:"missing,omitempty"`
 	// LockedBy is the run that has the host locked, in its own words, in an EventResult of a run that could do nothing.
 	LockedBy string `json:"lockedBy,omitempty"`
 }
@@ -147,7 +152,7 @@ func (e Event) ServiceAction() (service string, stopped bool) {
 	if bundle.EntryKind(kind) != bundle.KindService {
 		return "", false
 	}
-	return name, e.Action.Verb == plan.VerbStop
+	return name, e.Action.Verb == VerbStop
 }
 
 // DecodeObservation decodes what observe and verify print. A newer schema is a *bundle.SchemaError.

@@ -1,4 +1,4 @@
-package plan
+package protocol
 
 import (
 	"wmco/bundle"
