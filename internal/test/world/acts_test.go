@@ -65,20 +65,6 @@ func (w *world) put(t testing.TB, text string) {
 // mirrorSets is how many mirror sets there are at most.
 const mirrorSets = 4
 
-// written are the objects that storms may have made, and that the example cluster has not.
-func (w *world) written() []client.Object {
-	named := func(name string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: name}
-	}
-	list := []client.Object{
-		&corev1.ConfigMap{ObjectMeta: named("windows-machine-config")},
-	}
-	for i := range mirrorSets {
-		list = append(list, mirrorSet(i))
-	}
-	return list
-}
-
 func mirrorSet(i int) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion("config.openshift.io/v1")
@@ -183,7 +169,7 @@ func (w *world) storm(t *testing.T, round int) {
 }
 
 // note counts what happened, and tells it.
-func (w *world) note(name string, fault bool) { //nolint:revive // a kind, not a mode
+func (w *world) note(name string, fault bool) {
 	counts := w.changes
 	if fault {
 		counts = w.faults

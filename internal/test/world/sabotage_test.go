@@ -43,14 +43,6 @@ func allSabotages() []sabotages {
 
 const betweenSabotages = ";"
 
-func decodeSabotages(text string) sabotages {
-	var list sabotages
-	for name := range strings.SplitSeq(text, betweenSabotages) {
-		list = append(list, sabotage(name))
-	}
-	return list
-}
-
 func (s sabotages) encode() string {
 	var names []string
 	for _, x := range s {

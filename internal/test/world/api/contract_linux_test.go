@@ -41,7 +41,7 @@ const (
 	apply     = "application/apply-patch+yaml"
 
 	node   = "/api/v1/nodes"
-	config = "/api/v1/namespaces/default/configmaps"
+	maps   = "/api/v1/namespaces/default/configmaps"
 	pods   = "/api/v1/namespaces/default/pods"
 	budget = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 	mirror = "/apis/config.openshift.io/v1/imagedigestmirrorsets"
@@ -76,23 +76,23 @@ func calls() []call {
 		{"PATCH " + merge, node + "/contract-a", `{"metadata":{"resourceVersion":"1","annotations":{"c":"3"}}}`, ""},
 		{"PATCH " + merge, node + "/contract-a", `{"metadata":{"uid":"11111111-1111-1111-1111-111111111111"}}`, ""},
 		{"DELETE", node + "/contract-a", `{"preconditions":{"uid":"11111111-1111-1111-1111-111111111111"}}`, ""},
-		{"PATCH " + apply, config + "/applied?fieldManager=one", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied"},"data":{"a":"1","b":"2"}}`, ""},
-		{"PATCH " + apply, config + "/applied?fieldManager=two", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied"},"data":{"a":"other"}}`, ""},
-		{"PATCH " + apply, config + "/applied?fieldManager=two&force=true", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied"},"data":{"c":"3"}}`, ""},
-		{"PATCH " + apply, config + "/applied?fieldManager=one", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied"},"data":{"a":"1"}}`, ""},
-		{"PATCH " + apply, config + "/applied", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied"}}`, ""},
-		{"POST", config, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"kept","finalizers":["example.com/keep"]}}`, ""},
-		{"DELETE", config + "/kept", "", ""},
-		{"GET", config + "/kept", "", ""},
-		{"PATCH " + merge, config + "/kept", `{"metadata":{"finalizers":null}}`, ""},
-		{"GET", config + "/kept", "", ""},
-		{"POST", config, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"Not a name"}}`, ""},
-		{"POST", config, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"other-kind"}}`, ""},
-		{"POST", config, `{"apiVersion":"v1",`, ""},
-		{"POST", config + "?dryRun=All", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"dry"}}`, ""},
-		{"GET", config + "/dry", "", ""},
-		{"PUT", config + "/applied", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied","resourceVersion":"1"},"data":{}}`, ""},
-		{"PUT", config + "/none", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"none","resourceVersion":"1"},"data":{}}`, ""},
+		{"PATCH " + apply, maps + "/applied?fieldManager=one", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied"},"data":{"a":"1","b":"2"}}`, ""},
+		{"PATCH " + apply, maps + "/applied?fieldManager=two", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied"},"data":{"a":"other"}}`, ""},
+		{"PATCH " + apply, maps + "/applied?fieldManager=two&force=true", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied"},"data":{"c":"3"}}`, ""},
+		{"PATCH " + apply, maps + "/applied?fieldManager=one", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied"},"data":{"a":"1"}}`, ""},
+		{"PATCH " + apply, maps + "/applied", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied"}}`, ""},
+		{"POST", maps, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"kept","finalizers":["example.com/keep"]}}`, ""},
+		{"DELETE", maps + "/kept", "", ""},
+		{"GET", maps + "/kept", "", ""},
+		{"PATCH " + merge, maps + "/kept", `{"metadata":{"finalizers":null}}`, ""},
+		{"GET", maps + "/kept", "", ""},
+		{"POST", maps, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"Not a name"}}`, ""},
+		{"POST", maps, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"other-kind"}}`, ""},
+		{"POST", maps, `{"apiVersion":"v1",`, ""},
+		{"POST", maps + "?dryRun=All", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"dry"}}`, ""},
+		{"GET", maps + "/dry", "", ""},
+		{"PUT", maps + "/applied", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied","resourceVersion":"1"},"data":{}}`, ""},
+		{"PUT", maps + "/none", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"none","resourceVersion":"1"},"data":{}}`, ""},
 		{"POST", pods, pod("stays", ""), ""},
 		{"POST", pods, pod("evicted", ""), ""},
 		{"PATCH " + strategic, pods + "/evicted/status", `{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`, ""},
@@ -115,12 +115,12 @@ func calls() []call {
 		{"PATCH " + apply, states + "/windows-nodes?fieldManager=one", `{"apiVersion":"windowsmachineconfig.openshift.io/v1alpha1","kind":"WindowsNodesStatus","metadata":{"name":"windows-nodes"}}`, ""},
 		{"PATCH " + apply, states + "/windows-nodes/status?fieldManager=one", `{"apiVersion":"windowsmachineconfig.openshift.io/v1alpha1","kind":"WindowsNodesStatus","metadata":{"name":"windows-nodes"},"status":{"conditions":[{"type":"One","status":"True","reason":"R","message":"m","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`, ""},
 		{"PATCH " + apply, states + "/windows-nodes/status?fieldManager=two", `{"apiVersion":"windowsmachineconfig.openshift.io/v1alpha1","kind":"WindowsNodesStatus","metadata":{"name":"windows-nodes"},"status":{"conditions":[{"type":"Two","status":"True","reason":"R","message":"m","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`, ""},
-		{"GET", config, "", account},
+		{"GET", maps, "", account},
 		{"POST", roles + "/roles", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"reader"},"rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["get"],"resourceNames":["applied"]}]}`, ""},
 		{"POST", roles + "/rolebindings", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"reader"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"reader"},"subjects":[{"kind":"ServiceAccount","name":"reader","namespace":"default"}]}`, ""},
-		{"GET", config + "/applied", "", account},
-		{"GET", config + "/kept", "", account},
-		{"DELETE", config + "/applied", "", account},
+		{"GET", maps + "/applied", "", account},
+		{"GET", maps + "/kept", "", account},
+		{"DELETE", maps + "/applied", "", account},
 		{"PATCH " + merge, node + "/contract-a", `{"spec":{"unschedulable":null}}`, account},
 		{"POST", lease, `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"contract"},"spec":{"holderIdentity":"a","leaseDurationSeconds":40}}`, ""},
 		{"PATCH " + merge, lease + "/contract", `{"spec":{"holderIdentity":"b"}}`, ""},
@@ -133,7 +133,7 @@ func calls() []call {
 // TestTheServerAnswersAsARealOne makes the same requests of both, and compares the answers and what a watch of Nodes
 // sees. What differs is listed in differs.
 func TestTheServerAnswersAsARealOne(t *testing.T) {
-	real := server.Config(t)
+	config := server.Config(t)
 	root := filepath.Join("..", "..", "..", "..")
 	server.Load(t, filepath.Join(root, "deploy", "crd"))
 	ctx, stop := context.WithCancel(t.Context())
@@ -150,7 +150,7 @@ func TestTheServerAnswersAsARealOne(t *testing.T) {
 		t.Fatal(got)
 	}
 	of := func(as string) (who user.Info, to *rest.Config) {
-		to = rest.CopyConfig(real)
+		to = rest.CopyConfig(config)
 		switch as {
 		case "":
 			return &admin, to
@@ -160,9 +160,9 @@ func TestTheServerAnswersAsARealOne(t *testing.T) {
 		to.Impersonate = rest.ImpersonationConfig{UserName: as, Groups: []string{user.AllAuthenticated}}
 		return serviceaccount.UserInfo("default", "reader", ""), to
 	}
-	realRT, err := rest.TransportFor(real)
+	realRT, err := rest.TransportFor(config)
 	testenv.Must(t, err)
-	seen := [2]<-chan string{watchNodes(ctx, t, memory.Transport(&admin), "http://world"), watchNodes(ctx, t, realRT, urlOf(t, real))}
+	seen := [2]<-chan string{watchNodes(ctx, t, memory.Transport(&admin), "http://world"), watchNodes(ctx, t, realRT, urlOf(t, config))}
 	for i, c := range calls() {
 		who, to := of(c.as)
 		rt, err := rest.TransportFor(to)
@@ -174,8 +174,8 @@ func TestTheServerAnswersAsARealOne(t *testing.T) {
 	}
 	for ours := ""; !strings.HasPrefix(ours, "DELETED"); {
 		ours = next(t, seen[0])
-		if real := next(t, seen[1]); ours != real {
-			t.Fatalf("the watch has seen %s, that of the real one %s", ours, real)
+		if want := next(t, seen[1]); ours != want {
+			t.Fatalf("the watch has seen %s, that of the real one %s", ours, want)
 		}
 	}
 }
@@ -207,7 +207,7 @@ func watchNodes(ctx context.Context, t *testing.T, rt http.RoundTripper, host st
 	testenv.Must(t, err)
 	out := make(chan string, 100)
 	go func() {
-		defer answer.Body.Close() //nolint:errcheck // it was only read
+		defer answer.Body.Close()
 		lines := bufio.NewScanner(answer.Body)
 		lines.Buffer(nil, 1<<20)
 		for lines.Scan() {
@@ -243,7 +243,7 @@ func answerOf(t *testing.T, rt http.RoundTripper, host string, c call) string {
 	r.Header.Set("Accept", "application/json")
 	answer, err := rt.RoundTrip(r)
 	testenv.Must(t, err)
-	defer answer.Body.Close() //nolint:errcheck // it was only read
+	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil && !errors.Is(err, io.EOF) {
 		t.Fatal(err)

@@ -51,57 +51,75 @@ func WithDefinition(kinds []Kind, definition *unstructured.Unstructured) ([]Kind
 	return kinds, nil
 }
 
-func builtin(gv schema.GroupVersion, kind, resource string, namespaced, status, generation bool) Kind {
-	return Kind{gv.WithKind(kind), resource, namespaced, status, generation, false, nil}
+// trait is what is so of a kind.
+type trait int
+
+const (
+	namespaced trait = 1 << iota
+	status
+	generation
+)
+
+// builtin is a kind of Kubernetes.
+func builtin(gv schema.GroupVersion, kind, resource string, is trait) Kind {
+	return Kind{
+		GroupVersionKind: gv.WithKind(kind), Resource: resource, Namespaced: is&namespaced != 0, Status: is&status != 0, Generation: is&generation != 0,
+	}
 }
 
 // custom is a kind of a cluster of OpenShift. All of them count generations, as API servers do for custom resources.
-func custom(group, version, kind, resource string, namespaced, status bool) Kind {
-	return Kind{schema.GroupVersionKind{Group: group, Version: version, Kind: kind}, resource, namespaced, status, true, true, nil}
+func custom(gv schema.GroupVersion, kind, resource string, is trait) Kind {
+	k := builtin(gv, kind, resource, is|generation)
+	k.Custom = true
+	return k
 }
 
 // Kinds returns the kinds of a cluster of OpenShift that the operator, the node agents and kubelets ask for.
 func Kinds() []Kind {
-	const config, operator, machine, machineConfig = "config.openshift.io", "operator.openshift.io", "machine.openshift.io", "machineconfiguration.openshift.io"
 	core := corev1.SchemeGroupVersion
+	config, machineConfig := schema.GroupVersion{Group: "config.openshift.io", Version: "v1"}, schema.GroupVersion{Group: "machineconfiguration.openshift.io", Version: "v1"}
+	operator := schema.GroupVersion{Group: "operator.openshift.io", Version: "v1"}
+	mirrors := schema.GroupVersion{Group: operator.Group, Version: "v1alpha1"}
+	machines := schema.GroupVersion{Group: "machine.openshift.io", Version: "v1beta1"}
+	ours := schema.GroupVersion{Group: "windowsmachineconfig.openshift.io", Version: "v1alpha1"}
 	return []Kind{
-		builtin(core, "Namespace", "namespaces", false, true, false),
-		builtin(core, "Node", "nodes", false, true, false),
-		builtin(core, "Pod", "pods", true, true, true),
-		builtin(core, "Secret", "secrets", true, false, false),
-		builtin(core, "ConfigMap", "configmaps", true, false, false),
-		builtin(core, "ServiceAccount", "serviceaccounts", true, false, false),
-		builtin(core, "Service", "services", true, true, false),
-		builtin(core, "Event", "events", true, false, false),
-		builtin(eventsv1.SchemeGroupVersion, "Event", "events", true, false, false),
-		builtin(appsv1.SchemeGroupVersion, "Deployment", "deployments", true, true, true),
-		builtin(appsv1.SchemeGroupVersion, "DaemonSet", "daemonsets", true, true, true),
-		builtin(rbacv1.SchemeGroupVersion, "Role", "roles", true, false, false),
-		builtin(rbacv1.SchemeGroupVersion, "RoleBinding", "rolebindings", true, false, false),
-		builtin(rbacv1.SchemeGroupVersion, "ClusterRole", "clusterroles", false, false, false),
-		builtin(rbacv1.SchemeGroupVersion, "ClusterRoleBinding", "clusterrolebindings", false, false, false),
-		builtin(coordinationv1.SchemeGroupVersion, "Lease", "leases", true, false, false),
-		builtin(certificatesv1.SchemeGroupVersion, "CertificateSigningRequest", "certificatesigningrequests", false, true, false),
-		builtin(policyv1.SchemeGroupVersion, "PodDisruptionBudget", "poddisruptionbudgets", true, true, true),
-		builtin(networkingv1.SchemeGroupVersion, "NetworkPolicy", "networkpolicies", true, false, true),
-		builtin(admissionregistrationv1.SchemeGroupVersion, "ValidatingAdmissionPolicy", "validatingadmissionpolicies", false, true, true),
-		builtin(admissionregistrationv1.SchemeGroupVersion, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", false, false, true),
-		builtin(admissionregistrationv1.SchemeGroupVersion, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", false, false, true),
-		custom(config, "v1", "Infrastructure", "infrastructures", false, true),
-		custom(config, "v1", "Network", "networks", false, false),
-		custom(config, "v1", "Proxy", "proxies", false, true),
-		custom(config, "v1", "APIServer", "apiservers", false, true),
-		custom(config, "v1", "Image", "images", false, true),
-		custom(config, "v1", "ClusterVersion", "clusterversions", false, true),
-		custom(config, "v1", "ImageDigestMirrorSet", "imagedigestmirrorsets", false, true),
-		custom(config, "v1", "ImageTagMirrorSet", "imagetagmirrorsets", false, true),
-		custom(operator, "v1alpha1", "ImageContentSourcePolicy", "imagecontentsourcepolicies", false, true),
-		custom(operator, "v1", "Network", "networks", false, false),
-		custom(machineConfig, "v1", "MachineConfigPool", "machineconfigpools", false, true),
-		custom(machineConfig, "v1", "MachineConfig", "machineconfigs", false, false),
-		custom(machineConfig, "v1", "ControllerConfig", "controllerconfigs", false, true),
-		custom(machineConfig, "v1", "PinnedImageSet", "pinnedimagesets", false, true),
-		custom(machine, "v1beta1", "Machine", "machines", true, true),
-		custom("windowsmachineconfig.openshift.io", "v1alpha1", "WindowsNodesStatus", "windowsnodesstatuses", true, true),
+		builtin(core, "Namespace", "namespaces", status),
+		builtin(core, "Node", "nodes", status),
+		builtin(core, "Pod", "pods", namespaced|status|generation),
+		builtin(core, "Secret", "secrets", namespaced),
+		builtin(core, "ConfigMap", "configmaps", namespaced),
+		builtin(core, "ServiceAccount", "serviceaccounts", namespaced),
+		builtin(core, "Service", "services", namespaced|status),
+		builtin(core, "Event", "events", namespaced),
+		builtin(eventsv1.SchemeGroupVersion, "Event", "events", namespaced),
+		builtin(appsv1.SchemeGroupVersion, "Deployment", "deployments", namespaced|status|generation),
+		builtin(appsv1.SchemeGroupVersion, "DaemonSet", "daemonsets", namespaced|status|generation),
+		builtin(rbacv1.SchemeGroupVersion, "Role", "roles", namespaced),
+		builtin(rbacv1.SchemeGroupVersion, "RoleBinding", "rolebindings", namespaced),
+		builtin(rbacv1.SchemeGroupVersion, "ClusterRole", "clusterroles", 0),
+		builtin(rbacv1.SchemeGroupVersion, "ClusterRoleBinding", "clusterrolebindings", 0),
+		builtin(coordinationv1.SchemeGroupVersion, "Lease", "leases", namespaced),
+		builtin(certificatesv1.SchemeGroupVersion, "CertificateSigningRequest", "certificatesigningrequests", status),
+		builtin(policyv1.SchemeGroupVersion, "PodDisruptionBudget", "poddisruptionbudgets", namespaced|status|generation),
+		builtin(networkingv1.SchemeGroupVersion, "NetworkPolicy", "networkpolicies", namespaced|generation),
+		builtin(admissionregistrationv1.SchemeGroupVersion, "ValidatingAdmissionPolicy", "validatingadmissionpolicies", status|generation),
+		builtin(admissionregistrationv1.SchemeGroupVersion, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", generation),
+		builtin(admissionregistrationv1.SchemeGroupVersion, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", generation),
+		custom(config, "Infrastructure", "infrastructures", status),
+		custom(config, "Network", "networks", 0),
+		custom(config, "Proxy", "proxies", status),
+		custom(config, "APIServer", "apiservers", status),
+		custom(config, "Image", "images", status),
+		custom(config, "ClusterVersion", "clusterversions", status),
+		custom(config, "ImageDigestMirrorSet", "imagedigestmirrorsets", status),
+		custom(config, "ImageTagMirrorSet", "imagetagmirrorsets", status),
+		custom(mirrors, "ImageContentSourcePolicy", "imagecontentsourcepolicies", status),
+		custom(operator, "Network", "networks", 0),
+		custom(machineConfig, "MachineConfigPool", "machineconfigpools", status),
+		custom(machineConfig, "MachineConfig", "machineconfigs", 0),
+		custom(machineConfig, "ControllerConfig", "controllerconfigs", status),
+		custom(machineConfig, "PinnedImageSet", "pinnedimagesets", status),
+		custom(machines, "Machine", "machines", namespaced|status),
+		custom(ours, "WindowsNodesStatus", "windowsnodesstatuses", namespaced|status),
 	}
 }

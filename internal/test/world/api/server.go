@@ -130,7 +130,7 @@ func (s *Server) install(c *restful.Container, gv schema.GroupVersion, storage m
 	version := &endpoints.APIGroupVersion{
 		Storage: storage, Root: root, GroupVersion: gv, AllServedVersionsByResource: map[string][]string{},
 		OptionsExternalVersion: &schema.GroupVersion{Version: "v1"}, Serializer: s.codecs, ParameterCodec: runtime.NewParameterCodec(s.scheme),
-		Typer: s.scheme, Creater: creater{s.scheme}, Convertor: convert, ConvertabilityChecker: s.scheme, Defaulter: s.scheme,
+		Typer: s.scheme, Creater: emptyObjects{s.scheme}, Convertor: convert, ConvertabilityChecker: s.scheme, Defaulter: s.scheme,
 		Namer: runtime.Namer(metav1Accessor), UnsafeConvertor: convert, TypeConverter: types,
 		EquivalentResourceRegistry: runtime.NewEquivalentResourceRegistry(), Authorizer: a, MaxRequestBodyBytes: 3 << 20, MinRequestTimeout: 30 * time.Minute,
 	}

@@ -67,18 +67,18 @@ func (s *Server) add(k Kind, part string, store *registry.Store, requests rest.S
 
 // newObject returns an empty object of a kind that the server has.
 func (s *Server) newObject(gvk schema.GroupVersionKind) runtime.Object {
-	o, err := creater{s.scheme}.New(gvk)
+	o, err := emptyObjects{s.scheme}.New(gvk)
 	if err != nil {
 		panic(fmt.Sprintf("a kind that the server has: %v", err))
 	}
 	return o
 }
 
-// creater makes empty objects. Unstructured ones know their kind, as those of an API server do.
-type creater struct{ *runtime.Scheme }
+// emptyObjects makes empty objects. Unstructured ones know their kind, as those of an API server do.
+type emptyObjects struct{ *runtime.Scheme }
 
 // New implements runtime.ObjectCreater.
-func (c creater) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
+func (c emptyObjects) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
 	o, err := c.Scheme.New(gvk)
 	if _, ok := o.(runtime.Unstructured); ok {
 		o.GetObjectKind().SetGroupVersionKind(gvk)
@@ -133,6 +133,8 @@ func (p statusOf) Get(ctx context.Context, name string, o *metav1.GetOptions) (r
 }
 
 // Update implements rest.Updater. It never creates.
+//
+//nolint:revive // as the interface says
 func (p statusOf) Update(
 	ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool,
 	o *metav1.UpdateOptions,
