@@ -165,6 +165,9 @@ func logsOf(config *rest.Config) (func(context.Context, string, map[string]strin
 	}, nil
 }
 
+// mostRefusal is how much of what an answer that is no success says is shown, in bytes.
+const mostRefusal = 500
+
 // refusal returns what an answer that is no success says, bounded.
 func refusal(response *http.Response) string {
 	text, _ := io.ReadAll(io.LimitReader(response.Body, 4<<10))
@@ -172,5 +175,6 @@ func refusal(response *http.Response) string {
 	if json.Unmarshal(text, &status) != nil || status.Message == "" {
 		status.Message = string(text)
 	}
-	return bundle.BoundedText(fmt.Sprintf("%d %s: %s", response.StatusCode, http.StatusText(response.StatusCode), status.Message), 500)
+	code := http.StatusText(response.StatusCode)
+	return bundle.BoundedText(fmt.Sprintf("%d %s: %s", response.StatusCode, code, status.Message), mostRefusal)
 }
