@@ -203,7 +203,7 @@ func watchNodes(ctx context.Context, t *testing.T, rt http.RoundTripper, host st
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, host+node+"?watch=true&labelSelector=kubernetes.io/os%3Dwindows", nil)
 	testenv.Must(t, err)
-	answer, err := rt.RoundTrip(r)
+	answer, err := rt.RoundTrip(r) //nolint:bodyclose // the goroutine below does
 	testenv.Must(t, err)
 	out := make(chan string, 100)
 	go func() {

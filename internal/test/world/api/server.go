@@ -21,6 +21,7 @@ import (
 	"go.etcd.io/etcd/client/v3/kubernetes"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -130,8 +131,9 @@ func (s *Server) install(c *restful.Container, gv schema.GroupVersion, storage m
 	version := &endpoints.APIGroupVersion{
 		Storage: storage, Root: root, GroupVersion: gv, AllServedVersionsByResource: map[string][]string{},
 		OptionsExternalVersion: &schema.GroupVersion{Version: "v1"}, Serializer: s.codecs, ParameterCodec: runtime.NewParameterCodec(s.scheme),
-		Typer: s.scheme, Creater: emptyObjects{s.scheme}, Convertor: convert, ConvertabilityChecker: s.scheme, Defaulter: s.scheme,
-		Namer: runtime.Namer(metav1Accessor), UnsafeConvertor: convert, TypeConverter: types,
+		Typer: s.scheme, Creater: emptyObjects{s.scheme}, //nolint:misspell // as the library says
+		Convertor: convert, ConvertabilityChecker: s.scheme, Defaulter: s.scheme,
+		Namer: runtime.Namer(meta.NewAccessor()), UnsafeConvertor: convert, TypeConverter: types,
 		EquivalentResourceRegistry: runtime.NewEquivalentResourceRegistry(), Authorizer: a, MaxRequestBodyBytes: 3 << 20, MinRequestTimeout: 30 * time.Minute,
 	}
 	_, _, err = version.InstallREST(c)
@@ -168,6 +170,8 @@ func definedTypes(k Kind) (managedfields.TypeConverter, error) {
 }
 
 // builtinTypes is read once: it costs more than the rest of a server.
+//
+//nolint:gochecknoglobals // as said
 var builtinTypes = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(scheme.Scheme) })
 
 // chain adds what every request passes before the handlers.
@@ -199,7 +203,7 @@ func (s *Server) discovery(next http.Handler) http.Handler {
 	versions := &metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"}, Versions: []string{"v1"}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := func(o runtime.Object) {
-			responsewriters.WriteObjectNegotiated(s.codecs, plainNegotiation, schema.GroupVersion{Version: "v1"}, w, r, http.StatusOK, o, false)
+			responsewriters.WriteObjectNegotiated(s.codecs, negotiation.DefaultEndpointRestrictions, schema.GroupVersion{Version: "v1"}, w, r, http.StatusOK, o, false)
 		}
 		switch strings.TrimSuffix(r.URL.Path, "/") {
 		case "/api":

@@ -7,15 +7,11 @@ import (
 	"net/http"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/endpoints/handlers/negotiation"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/rest"
 )
 
-var (
-	metav1Accessor   = meta.NewAccessor()
 	plainNegotiation = negotiation.DefaultEndpointRestrictions
 )
 
