@@ -12,9 +12,6 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-	plainNegotiation = negotiation.DefaultEndpointRestrictions
-)
-
 // Config returns the configuration of a client of the server, as a user.
 func (s *Server) Config(who user.Info) *rest.Config {
 	return &rest.Config{Host: "http://world", Transport: s.Transport(who), QPS: -1}
