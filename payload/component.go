@@ -40,7 +40,7 @@ func Components() []Component {
 	for _, r := range Releases() {
 		all = append(all, kubernetes(r))
 	}
-	return append(all, azure(), hybridOverlay(), csiProxy(), containerd(), ecr(), exporter(), shim(), cni(), kubeLogRunner(), ours())
+	return append(all, azure(), hybridOverlay(), csiProxy(), containerd(), ecr(), gcp(), exporter(), shim(), cni(), kubeLogRunner(), ours())
 }
 
 func containerd() Component {
@@ -143,6 +143,21 @@ func azure() Component {
 		Executables: []Executable{{
 			Name: CloudManager, Path: `C:\k\azure-cloud-node-manager.exe`, Package: module + "/cmd/cloud-node-manager",
 			Platforms: []bundle.Platform{bundle.PlatformAzure}, VersionCommand: VersionCommand{Args: []string{"--version"}, Prints: AzureVersion},
+		}, {
+			Name: ACRProvider, Path: `C:\k\acr-credential-provider.exe`, Package: module + "/cmd/acr-credential-provider",
+			Platforms: []bundle.Platform{bundle.PlatformAzure}, VersionCommand: VersionCommand{Args: []string{"--version"}, Prints: AzureVersion},
+		}},
+	}
+}
+
+// gcp has the provider of Google Cloud under the name that OpenShift gives it. The program knows no version of its own.
+func gcp() Component {
+	const module = "k8s.io/cloud-provider-gcp"
+	return Component{
+		Name: "gcp", Module: module, Version: GCRVersion, Debug: []string{"default=go1.22"},
+		Executables: []Executable{{
+			Name: GCRProvider, Path: `C:\k\gcr-credential-provider.exe`, Package: module + "/cmd/auth-provider-gcp",
+			Platforms: []bundle.Platform{bundle.PlatformGCP}, VersionCommand: VersionCommand{Prints: "GCP CRI authentication plugin"},
 		}},
 	}
 }

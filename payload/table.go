@@ -25,6 +25,7 @@ const (
 	HybridOverlayVersion = "v0.0.0-20260707145430-b93b6a72bc15"
 	ECRVersion           = "v1.37.1"
 	AzureVersion         = "v1.36.4"
+	GCRVersion           = "v0.0.0-20241115222652-d74b2e1d6653"
 )
 
 // Executable is one program on the node.
@@ -69,7 +70,9 @@ const (
 	CSIProxy      = "csi-proxy"
 	Exporter      = "windows_exporter"
 	HybridOverlay = "hybrid-overlay-node"
+	ACRProvider   = "acr-credential-provider"
 	ECRProvider   = "ecr-credential-provider"
+	GCRProvider   = "gcr-credential-provider"
 	CloudManager  = "azure-cloud-node-manager"
 	Agent         = "wmco-node"
 )

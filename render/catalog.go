@@ -59,6 +59,7 @@ const (
 	rowAgentKubeconfig     RowID = "wicd-kubeconfig"
 	rowCloudKubeconfig     RowID = "cloud-node-manager-kubeconfig"
 	rowCredentialProvider  RowID = "credential-provider-config.yaml"
+	rowCloudConf           RowID = "cloud.conf"
 	rowTrustedCAs          RowID = "ca-bundle.crt"
 	rowContainerdConf      RowID = "containerd_conf.toml"
 	rowCNIConf             RowID = "cni.conf"
@@ -201,7 +202,9 @@ func clusterFileRows() []Row {
 		// A kubelet reads it again after five minutes (k8s.io/kubernetes pkg/credentialprovider, CachingDockerConfigProvider).
 		portable(secret(file(rowPullCredentials, filePullCredentials, bundle.ImpactNone, "credentials of the pull secret with which the kubelet pulls images; not those of registries that have mirrors", FromPullSecret, FromMirrors, FromSettings))),
 		portable(file(rowTrustedCAs, fileTrustedCAs, bundle.ImpactNone, "trusted CAs of the cluster", FromTrustedCA, FromControllers)),
-		only(file(rowCredentialProvider, fileCredentialProvider, bundle.ImpactRestart, "configuration of the ECR credential provider", FromMachineConfig), bundle.PlatformAWS),
+		only(file(rowCredentialProvider, fileCredentialProvider, bundle.ImpactRestart, "configuration of the cloud's credential provider, without registries that have mirrors", FromMachineConfig, FromMirrors), bundle.PlatformAWS, bundle.PlatformAzure, bundle.PlatformGCP),
+		// acr-credential-provider reads it each time that the kubelet starts it.
+		only(file(rowCloudConf, fileCloudConf, bundle.ImpactNone, "the managed identity with which acr-credential-provider gets credentials; no secrets", FromMachineConfig), bundle.PlatformAzure),
 		joined(file(rowAgentKubeconfig, fileAgentKubeconfig, bundle.ImpactRestart, "how the node agent reaches the API server, as the node itself", FromInfrastructure)),
 		joined(only(file(rowCloudKubeconfig, fileCloudKubeconfig, bundle.ImpactRestart, "how cloud-node-manager reaches the API server", FromInfrastructure), bundle.PlatformAzure)),
 		// windows_exporter reads its web configuration and certificate for every connection (exporter-toolkit).
@@ -298,7 +301,7 @@ func payloadRows() []Row {
 		case payload.Kubelet, payload.Containerd:
 			r.Impact = bundle.ImpactDrain
 		case payload.KubeLogRunner:
-		case payload.Shim, payload.ECRProvider:
+		case payload.Shim, payload.ACRProvider, payload.ECRProvider, payload.GCRProvider:
 			// Started for each pod or image pull.
 			r.Impact = bundle.ImpactNone
 		case payload.WinOverlay, payload.WinBridge, payload.HostLocal:

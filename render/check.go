@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
-	kubeletv1 "k8s.io/kubelet/config/v1"
-	"sigs.k8s.io/yaml"
 
 	"wmco/bundle"
 	"wmco/bundle/reason"
@@ -21,9 +19,6 @@ const (
 	ovnKubernetes = "OVNKubernetes"
 	// build1809 is Windows Server 2019, whose overlay network cannot use another VXLAN port.
 	build1809 = 17763
-	// fileECRProviders is the file of the MachineConfig with the providers of AWS.
-	fileECRProviders        = "ecr-credential-provider.yaml"
-	credentialProviderField = "spec.config.storage.files[" + fileECRProviders + "]"
 	// overlayField is where the operator.openshift.io Network configures the hybrid overlay.
 	overlayField = "spec.defaultNetwork.ovnKubernetesConfig.hybridOverlayConfig"
 	// copyStatus and copySpec are the fixes for a field that the installer sets.
@@ -196,17 +191,6 @@ func (c Cluster) checkMachineConfig() bundle.Findings {
 		if !c.kubeletTable().Flags[name] {
 			r.addFinding(bundle.SeverityWarning, reason.KubeletFlagUnknown, "spec.config.systemd.units[kubelet.service]",
 				fmt.Sprintf("kubelet %s has no flag --%s: it is left out", c.KubeletVersion(), name), "nothing, if Windows nodes do not need it; otherwise set the field of the kubelet's configuration in "+SettingsConfigMap)
-		}
-	}
-	if c.Machine.CredentialProvider != "" {
-		var config kubeletv1.CredentialProviderConfig
-		if err := yaml.UnmarshalStrict([]byte(c.Machine.CredentialProvider), &config); err != nil {
-			r.addFinding(bundle.SeverityError, reason.InputInvalid, credentialProviderField, fmt.Sprintf("is not a CredentialProviderConfig: %v", err), "correct the MachineConfig that the file comes from")
-		}
-		for i, p := range config.Providers {
-			if !isProgramName(p.Name) {
-				r.addFinding(bundle.SeverityError, reason.InputInvalid, fmt.Sprintf("%s.providers[%d].name", credentialProviderField, i), fmt.Sprintf("%q cannot be the name of a program", p.Name), "name a program in the kubelet's folder, without a path")
-			}
 		}
 	}
 	c.checkProviders(&r)

@@ -12,6 +12,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/reason"
 	"wmco/layout"
+	"wmco/render/mirrors"
 )
 
 // renderNode renders a node of a cluster; the findings are "severity reason field" of those about it.
@@ -85,53 +86,117 @@ func TestNamesAndIdentitiesOfHostsInClouds(t *testing.T) {
 	}
 }
 
-// TestCredentialProvidersWithoutAProgramAreLeftOut: with one, the kubelet does not start.
+// TestCredentialProvidersWithoutAProgramAreLeftOut: with one, the kubelet does not start. The others have the paths of Windows.
 func TestCredentialProvidersWithoutAProgramAreLeftOut(t *testing.T) {
-	provider := func(name, images string) string {
-		return "- {name: " + name + ", apiVersion: credentialprovider.kubelet.k8s.io/v1, defaultCacheDuration: 10m, matchImages: [" + images + "]}\n"
+	provider := func(name, more string) string {
+		return "- {name: " + name + ", apiVersion: credentialprovider.kubelet.k8s.io/v1, defaultCacheDuration: 10m, matchImages: ['r.example.com']" + more + "}\n"
 	}
 	const head = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n"
-	ecr, crio, own := provider("ecr-credential-provider", "'*.dkr.ecr.*.amazonaws.com'"), provider("crio-credential-provider", "quay.io"), provider("own", "r.example.com")
-	flags := []string{`--image-credential-provider-bin-dir=C:\k`, `--image-credential-provider-config=C:\k\credential-provider-config.yaml`}
-	const ecrField, acrField = "info CredentialProviderIgnored spec.config.storage.files[ecr-credential-provider.yaml].providers", "info CredentialProviderIgnored spec.config.storage.files[acr-credential-provider.yaml].providers"
+	config := func(name string, providers ...string) MachineConfig {
+		return MachineConfig{Providers: map[string]string{name + "-credential-provider.yaml": head + strings.Join(providers, "")}}
+	}
+	managed := func(m MachineConfig) MachineConfig {
+		m.Azure = AzureIdentity{Cloud: "AzurePublicCloud", Tenant: "t", Managed: true}
+		return m
+	}
+	ecr, acr, gcr, crio, own := provider("ecr-credential-provider", ""), provider("acr-credential-provider", ", args: [/etc/kubernetes/cloud.conf, --v=2]"),
+		provider("gcr-credential-provider", ", args: [get-credentials, --v=3]"), provider("crio-credential-provider", ""), provider("own", "")
+	ignored := func(name, field string) []string {
+		return []string{"info CredentialProviderIgnored spec.config.storage.files[" + name + "-credential-provider.yaml].providers" + field}
+	}
+	const acrProgram = `acr-credential-provider.exe`
 	for name, c := range map[string]struct {
 		platform bundle.Platform
 		config   MachineConfig
 		programs string
-		flags    []string
+		file     bool
 		findings []string
 	}{
-		"that of AWS":            {bundle.PlatformAWS, MachineConfig{CredentialProvider: head + ecr}, "ecr-credential-provider.exe", flags, nil},
-		"with that of CRI-O":     {bundle.PlatformAWS, MachineConfig{CredentialProvider: head + ecr + crio}, "ecr-credential-provider.exe", flags, nil},
-		"with one of the user":   {bundle.PlatformAWS, MachineConfig{CredentialProvider: head + own + ecr}, "ecr-credential-provider.exe", flags, []string{ecrField + "[0]"}},
-		"one of the user alone":  {bundle.PlatformAWS, MachineConfig{CredentialProvider: head + own}, "", nil, []string{ecrField + "[0]"}},
-		"that of Azure":          {bundle.PlatformAzure, MachineConfig{OtherProviders: map[string]string{"acr-credential-provider.yaml": head + provider("acr-credential-provider", "'*.azurecr.io'")}}, "", nil, []string{acrField + "[0]"}},
-		"that of AWS, elsewhere": {bundle.PlatformVSphere, MachineConfig{CredentialProvider: head + ecr}, "", nil, []string{ecrField + "[0]"}},
-		"that is no such file":   {bundle.PlatformAzure, MachineConfig{OtherProviders: map[string]string{"acr-credential-provider.yaml": "a"}}, "", nil, nil},
+		"that of AWS":                        {bundle.PlatformAWS, config("ecr", ecr), "ecr-credential-provider.exe", false, nil},
+		"with that of CRI-O":                 {bundle.PlatformAWS, config("ecr", ecr, crio), "ecr-credential-provider.exe", false, nil},
+		"with one of the user":               {bundle.PlatformAWS, config("ecr", own, ecr), "ecr-credential-provider.exe", false, ignored("ecr", "[0]")},
+		"one of the user alone":              {bundle.PlatformAWS, config("ecr", own), "", false, ignored("ecr", "[0]")},
+		"with a file of Linux in a variable": {bundle.PlatformAWS, config("ecr", provider("ecr-credential-provider", ", env: [{name: AWS_CA_BUNDLE, value: /etc/pki/ca.pem}]")), "", false, ignored("ecr", "[0]")},
+		"that of Azure":                      {bundle.PlatformAzure, managed(config("acr", acr)), acrProgram + ` C:\k\cloud.conf --v=2`, true, nil},
+		"that of Azure, by a flag":           {bundle.PlatformAzure, managed(config("acr", provider("acr-credential-provider", ", args: [--config=/etc/kubernetes/cloud.conf]"))), acrProgram + ` --config=C:\k\cloud.conf`, true, nil},
+		"that of Azure without arguments":    {bundle.PlatformAzure, managed(config("acr", provider("acr-credential-provider", ""))), acrProgram, false, nil},
+		"with another file of Linux":         {bundle.PlatformAzure, managed(config("acr", provider("acr-credential-provider", ", args: [--ca=/etc/pki/ca.pem]"))), "", false, ignored("acr", "[0]")},
+		"with one as a URL":                  {bundle.PlatformAzure, managed(config("acr", provider("acr-credential-provider", ", args: ['file:///etc/kubernetes/cloud.conf']"))), "", false, ignored("acr", "[0]")},
+		"without a managed identity":         {bundle.PlatformAzure, config("acr", acr), "", false, ignored("acr", "[0]")},
+		"that of Google Cloud":               {bundle.PlatformGCP, config("gcr", gcr), "gcr-credential-provider.exe get-credentials --v=3", false, nil},
+		"with the file of Azure":             {bundle.PlatformGCP, managed(config("gcr", provider("gcr-credential-provider", ", args: [/etc/kubernetes/cloud.conf]"))), "", false, ignored("gcr", "[0]")},
+		"that of Azure in the file of AWS":   {bundle.PlatformAWS, managed(config("ecr", acr)), "", false, ignored("ecr", "[0]")},
+		"that of AWS, elsewhere":             {bundle.PlatformVSphere, config("ecr", ecr), "", false, ignored("ecr", "[0]")},
+		"that of Azure on AWS":               {bundle.PlatformAWS, managed(config("acr", acr)), "", false, ignored("acr", "[0]")},
+		"no such file, elsewhere":            {bundle.PlatformGCP, MachineConfig{Providers: map[string]string{"acr-credential-provider.yaml": "a"}}, "", false, nil},
 	} {
 		cluster := testCluster(c.platform)
 		cluster.Machine = c.config
 		b, findings := renderNode(t, cluster, testNode())
-		programs := ""
+		var programs []string
+		hasFile := false
 		for _, f := range b.Cluster.Files {
+			hasFile = hasFile || f.Path == fileCloudConf
 			if f.Path == fileCredentialProvider {
 				config, err := decodeProviders(string(f.Content.Data))
 				if err != nil {
 					t.Fatal(err)
 				}
 				for _, p := range config.Providers {
-					programs += p.Name
+					programs = append(append(programs, p.Name), p.Args...)
 				}
 			}
 		}
-		if programs != c.programs {
-			t.Errorf("%s: providers %q, want %q", name, programs, c.programs)
+		if got := strings.Join(programs, " "); got != c.programs || hasFile != c.file {
+			t.Errorf("%s: providers %q, cloud.conf %v; want %q, %v", name, got, hasFile, c.programs, c.file)
 		}
-		if diff := cmp.Diff(c.flags, kubeletFlagsOf(b, "image-credential")); diff != "" {
+		var flags []string
+		if c.programs != "" {
+			flags = []string{`--image-credential-provider-bin-dir=C:\k`, `--image-credential-provider-config=C:\k\credential-provider-config.yaml`}
+		}
+		if diff := cmp.Diff(flags, kubeletFlagsOf(b, "image-credential")); diff != "" {
 			t.Errorf("%s: flags (-want +got):\n%s", name, diff)
 		}
 		if diff := cmp.Diff(c.findings, findings); diff != "" {
 			t.Errorf("%s: findings (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestNoProviderIsAskedForAMirroredRegistry: containerd would send the credentials of the cloud to its mirrors.
+func TestNoProviderIsAskedForAMirroredRegistry(t *testing.T) {
+	c := testCluster(bundle.PlatformAzure)
+	c.Machine.Azure = AzureIdentity{Managed: true}
+	c.Machine.Providers = map[string]string{"acr-credential-provider.yaml": `{apiVersion: kubelet.config.k8s.io/v1, kind: CredentialProviderConfig, providers: [{name: acr-credential-provider,
+  apiVersion: credentialprovider.kubelet.k8s.io/v1, defaultCacheDuration: 10m, matchImages: ["*.azurecr.io", "*.azurecr.cn", "a.azurecr.us/team"]}]}`}
+	set := func(source string, to ...string) mirrors.Set {
+		return mirrors.Set{Kind: mirrors.DigestSet, Source: source, Mirrors: to}
+	}
+	for name, x := range map[string]struct {
+		sets  []mirrors.Set
+		asked string
+		found int
+	}{
+		"no mirrors":                        {nil, "*.azurecr.io *.azurecr.cn a.azurecr.us/team", 0},
+		"a registry of the cloud":           {[]mirrors.Set{set("x.azurecr.io/app", "m.example.com/app")}, "*.azurecr.cn a.azurecr.us/team", 1},
+		"another part of the registry":      {[]mirrors.Set{set("a.azurecr.us/other", "m.example.com/other")}, "*.azurecr.io *.azurecr.cn", 1},
+		"the registry is the mirror itself": {[]mirrors.Set{set("quay.io/app", "x.azurecr.io/app")}, "*.azurecr.io *.azurecr.cn a.azurecr.us/team", 0},
+		"all of them":                       {[]mirrors.Set{set("x.azurecr.io", "m.example.com"), set("x.azurecr.cn", "m.example.com"), set("a.azurecr.us", "m.example.com")}, "", 3},
+	} {
+		c.Mirrors.Sets = x.sets
+		b, findings := renderNode(t, c, testNode())
+		asked := ""
+		for _, f := range b.Cluster.Files {
+			if f.Path == fileCredentialProvider {
+				config, err := decodeProviders(string(f.Content.Data))
+				if err != nil || len(config.Providers) != 1 {
+					t.Fatal(config, err)
+				}
+				asked = strings.Join(config.Providers[0].MatchImages, " ")
+			}
+		}
+		if asked != x.asked || len(findings) != x.found || (asked == "") != (kubeletFlagsOf(b, "image-credential") == nil) {
+			t.Errorf("%s: asked for %q, %q, %q; want %q and %d findings", name, asked, findings, kubeletFlagsOf(b, "image-credential"), x.asked, x.found)
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package render
 
 import (
+	"encoding/json"
+	"errors"
+
 	"wmco/bundle"
 	"wmco/render/mirrors"
 )
@@ -109,10 +112,33 @@ type KeyPair struct {
 type MachineConfig struct {
 	// KubeletFlags are the flags of kubelet.service that a Windows kubelet shares, by name without dashes.
 	KubeletFlags map[string]string
-	// CredentialProvider is the ECR credential provider's configuration.
-	CredentialProvider string
-	// OtherProviders are the configurations of other credential providers, by the names of their files.
-	OtherProviders map[string]string
+	// Providers are the configurations of credential providers, by the names of their files.
+	Providers map[string]string
+	// Azure is the identity in the file of the cloud (cloud.conf).
+	Azure AzureIdentity
+}
+
+// AzureIdentity is what cloud.conf of Linux nodes says about how they log in to Azure. The secrets in that file are left out: a Windows host uses its
+// managed identity or none.
+type AzureIdentity struct {
+	Cloud           string `json:"cloud,omitempty"`
+	ResourceManager string `json:"resourceManagerEndpoint,omitempty"`
+	Tenant          string `json:"tenantId,omitempty"`
+	// Managed is for the identity of the virtual machine, UserAssigned the one of several.
+	Managed      bool   `json:"useManagedIdentityExtension"`
+	UserAssigned string `json:"userAssignedIdentityID,omitempty"`
+}
+
+// errCloudConfig does not quote the file, which may hold a secret.
+var errCloudConfig = errors.New("it is not JSON with the fields of Azure")
+
+// ParseAzureIdentity reads cloud.conf.
+func ParseAzureIdentity(text []byte) (AzureIdentity, error) {
+	var a AzureIdentity
+	if json.Unmarshal(text, &a) != nil {
+		return AzureIdentity{}, errCloudConfig
+	}
+	return a, nil
 }
 
 // Backing is what stands behind a node.

@@ -35,6 +35,7 @@ const (
 	fileAgentKubeconfig     = `C:\k\wicd-kubeconfig`
 	fileCloudKubeconfig     = `C:\k\cloud-node-manager-kubeconfig`
 	fileCredentialProvider  = `C:\k\credential-provider-config.yaml`
+	fileCloudConf           = `C:\k\cloud.conf`
 	fileTrustedCAs          = `C:\k\ca-bundle.crt`
 	fileContainerdConf      = `C:\k\containerd\containerd_conf.toml`
 	fileCNIConf             = `C:\k\cni\config\cni.conf`

@@ -63,7 +63,7 @@ type Bundle struct {
 func NewFleet(c Cluster, o Options) (*Fleet, bundle.Findings, error) {
 	hosts := c.hostsFiles()
 	findings := slices.Concat(
-		c.checkInputs(), hosts.Findings, c.checkNodeImages(hosts), c.checkPinnedImages(), c.checkPayload(o.Payload),
+		c.checkInputs(), hosts.Findings, c.checkNodeImages(hosts), c.checkMirroredProviders(hosts), c.checkPinnedImages(), c.checkPayload(o.Payload),
 	)
 	if findings.Refused() {
 		return nil, findings.Sorted(), nil

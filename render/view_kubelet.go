@@ -42,7 +42,11 @@ func (e *emitter) kubeletEntries() {
 		}
 		return encodeConfig(config, kubeletv1beta1.KubeletConfiguration{})
 	})
-	e.addFile(rowCredentialProvider, func(c Cluster) ([]byte, error) { return c.credentialProvider() })
+	e.addFile(rowCredentialProvider, func(c Cluster) ([]byte, error) { return c.credentialProvider(e.hosts) })
+	if r, ok := e.wantedRow(rowCredentialProvider); ok && e.hasCredentialProvider() {
+		e.causedBy(r, r.Name, e.cluster.providerCauses(e.hosts))
+	}
+	e.addFile(rowCloudConf, func(c Cluster) ([]byte, error) { return c.cloudConf(e.hosts) })
 	if _, ok := e.wantedRow(rowKubelet); ok {
 		e.addService(rowKubelet, e.kubeletService())
 	}

@@ -21,6 +21,8 @@ type validateJSON struct {
 	Findings bundle.Findings `json:"findings"`
 	// Images are those that a node itself needs, and where it pulls them from.
 	Images []render.NodeImage `json:"images"`
+	// Pulls are those of --image.
+	Pulls []render.ImagePull `json:"pulls,omitempty"`
 }
 
 func validateCommand(a app) *cobra.Command {
@@ -28,22 +30,24 @@ func validateCommand(a app) *cobra.Command {
 	var f cli.Format
 	var limit failOn
 	var folder string
+	var images []string
 	cmd := &cobra.Command{
 		Use:   "validate (--from PATH|-|cluster[:CONTEXT] | --golden DIR) [--node NAME | --instance ADDRESS]",
 		Short: "List every problem in the inputs",
 		Long: `Check the objects of a cluster and everything that would be rendered from them, for all Windows hosts unless one is
 chosen. Nothing is written. --golden takes the sources that a golden folder names. Unlike render, validate reads the clock: it finds certificates that have expired, or will within
-30 days.` +
+30 days. --image says for an image where Windows nodes pull it for a Pod without an imagePullSecret, and whose credentials are sent there.` +
 			cli.ExitHelp(
 				"0  no finding of --fail-on (default: of severity error)", "2  usage, or findings of --fail-on",
 				"3  the cluster cannot be reached", "130  interrupted",
 			),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return validate(cmd.Context(), a, validation{inputs, folder, f, limit})
+			return validate(cmd.Context(), a, validation{inputs, folder, images, f, limit})
 		},
 	}
 	inputs.addFlags(cmd)
 	cmd.Flags().StringVar(&folder, "golden", "", "the inputs of a golden folder")
+	cmd.Flags().StringArrayVar(&images, "image", nil, "also say where Windows nodes pull this image, with its registry and a tag or digest, and with which credentials; repeatable")
 	limit.addFlag(cmd, bundle.SeverityError)
 	cli.AddFormat(cmd, &f, cli.Text, cli.JSON)
 	cli.Expect(cmd, cli.Usage{
@@ -57,6 +61,7 @@ chosen. Nothing is written. --golden takes the sources that a golden folder name
 type validation struct {
 	inputFlags
 	golden string
+	images []string
 	format cli.Format
 	limit  failOn
 }
@@ -76,6 +81,11 @@ func (v *validation) readInputs(ctx context.Context, a app) (*desired.Hosts, err
 }
 
 func validate(ctx context.Context, a app, v validation) error {
+	for _, image := range v.images {
+		if err := render.CheckImage(image); err != nil {
+			return cli.UsageError("--image: %v", err)
+		}
+	}
 	hosts, err := v.readInputs(ctx, a)
 	if err != nil {
 		return err
@@ -92,6 +102,9 @@ func validate(ctx context.Context, a app, v validation) error {
 	}
 	findings = hosts.MarkAccepted(append(findings, hosts.Cluster.Expiring(a.now())...)).Sorted()
 	answer := validateJSON{Nodes: []string{}, Findings: findingsAnswer(findings), Images: hosts.Cluster.NodeImages()}
+	if !findings.Refused() {
+		answer.Pulls = hosts.Cluster.ImagePulls(v.images)
+	}
 	for _, n := range nodes {
 		answer.Nodes = append(answer.Nodes, n.ID())
 	}
@@ -120,5 +133,20 @@ func printValidation(a app, f cli.Format, answer validateJSON, findings bundle.F
 		)
 		cli.Printf(a.stdout, "%s\n", wrapBehind("", text, terminalColumns(a.stdout)))
 	}
+	for _, p := range answer.Pulls {
+		printPull(a, p)
+	}
 	return cli.PrintText(a.stdout, fmt.Sprintf("%s: %s\n", bundle.Count(len(answer.Nodes), "Windows host"), countText(findings)))
+}
+
+// printPull lists the places of an image, one a line.
+func printPull(a app, p render.ImagePull) {
+	if len(p.Places) == 0 {
+		cli.Printf(a.stdout, "image %s is pulled from nowhere\n", p.Image)
+		return
+	}
+	cli.Printf(a.stdout, "image %s is pulled from\n", p.Image)
+	for _, place := range p.Places {
+		cli.Printf(a.stdout, "  %s with %s\n", place.URL, cmp.Or(strings.Join(place.Credentials, ", "), "no credentials"))
+	}
 }

@@ -1,6 +1,8 @@
 package gather
 
 import (
+	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/bundle/reason"
 	"wmco/controller/gather/objects"
+	"wmco/render"
 )
 
 // TestAMachineOfAWSWithADomainOfItsOwn: its names are taken as kubelets on Linux take them, and its identity.
@@ -61,6 +64,31 @@ func TestADNSOfTheClusterAlone(t *testing.T) {
 	}
 }
 
+// TestTheIdentityOfAzureIsReadWithoutSecrets, where it is readable, and on Azure alone.
+func TestTheIdentityOfAzureIsReadWithoutSecrets(t *testing.T) {
+	pool := object(groupMachineConfig, "MachineConfigPool", "", workerPool, `{"status":{"configuration":{"name":"rendered-worker-a"}}}`)
+	const managed = `{"tenantId":"t","aadClientSecret":"hunter2","useManagedIdentityExtension":true,"disableOutboundSNAT":null}`
+	for _, c := range []struct {
+		platform, text string
+		want           render.AzureIdentity
+	}{
+		{"Azure", managed, render.AzureIdentity{Tenant: "t", Managed: true}},
+		{"GCP", managed, render.AzureIdentity{}},
+		{"Azure", `{"useManagedIdentityExtension":"hunter2"}`, render.AzureIdentity{}},
+		{"Azure", `[global]`, render.AzureIdentity{}},
+	} {
+		r := gatherFrom(t, Options{}, pool, object(groupConfig, "Infrastructure", "", clusterName, `{"status":{"platformStatus":{"type":"`+c.platform+`"}}}`),
+			object(groupMachineConfig, "MachineConfig", "", "rendered-worker-a",
+				`{"spec":{"config":{"ignition":{"version":"3.5.0"},"storage":{"files":[{"path":"`+fileCloudConf+`","contents":{"source":"data:,`+url.PathEscape(c.text)+`"}}]}}}}`))
+		if diff := cmp.Diff(c.want, r.Cluster.Machine.Azure); diff != "" {
+			t.Errorf("%s %s (-want +got):\n%s", c.platform, c.text, diff)
+		}
+		if strings.Contains(fmt.Sprintf("%+v", r), "hunter2") {
+			t.Errorf("%s %s: the secret is read", c.platform, c.text)
+		}
+	}
+}
+
 // TestCredentialProvidersOfOtherCloudsAreNoted: what is wrong with a file that no Windows node reads refuses nothing.
 func TestCredentialProvidersOfOtherCloudsAreNoted(t *testing.T) {
 	pool := object(groupMachineConfig, "MachineConfigPool", "", workerPool, `{"status":{"configuration":{"name":"rendered-worker-a"}}}`)
@@ -72,7 +100,7 @@ func TestCredentialProvidersOfOtherCloudsAreNoted(t *testing.T) {
 	} {
 		r := gatherFrom(t, Options{}, pool, object(groupMachineConfig, "MachineConfig", "", "rendered-worker-a",
 			`{"spec":{"config":{"ignition":{"version":"3.5.0"},"storage":{"files":[{"path":"`+dirCredentialProviders+`acr-credential-provider.yaml",`+file+`}]}}}}`))
-		if diff := cmp.Diff(want, r.Cluster.Machine.OtherProviders); diff != "" {
+		if diff := cmp.Diff(want, r.Cluster.Machine.Providers); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", file, diff)
 		}
 		if slices.ContainsFunc(reasons(r.Findings), func(text string) bool { return strings.Contains(text, "InputInvalid spec.config") }) {

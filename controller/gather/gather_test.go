@@ -319,9 +319,10 @@ func TestMachineConfigOfThePoolWinsOverTheNewest(t *testing.T) {
 }
 
 func TestIgnitionFindings(t *testing.T) {
-	const version = `"ignition":{"version":"3.5.0"}`
+	const version, ecrFile = `"ignition":{"version":"3.5.0"}`, dirCredentialProviders + "ecr-credential-provider.yaml"
+	aws := object(groupConfig, "Infrastructure", "", clusterName, `{"status":{"platformStatus":{"type":"AWS"}}}`)
 	provider := func(file string) string {
-		return version + `,"storage":{"files":[{"path":"/etc/other","contents":{"source":"https://example.com/x"}},{"path":"` + fileCredentialProvider + `",` + file + `}]}`
+		return version + `,"storage":{"files":[{"path":"/etc/other","contents":{"source":"https://example.com/x"}},{"path":"` + ecrFile + `",` + file + `}]}`
 	}
 	tests := []struct {
 		name, config string
@@ -334,20 +335,20 @@ func TestIgnitionFindings(t *testing.T) {
 		}, ""},
 		{"a version that is not known", `"ignition":{"version":"2.2.0"}`, []string{"error InputInvalid spec.config.ignition.version"}, ""},
 		{"a misspelt field", provider(`"content":{"source":"data:,a"}`), []string{"warning FieldUnknown spec.config.storage.files[1].content"}, ""},
-		{"contents that are fetched", provider(`"contents":{"source":"https://example.com/x"}`), []string{"error InputInvalid spec.config.storage.files[" + fileCredentialProvider + "]"}, ""},
-		{"appended", provider(`"append":[{"source":"data:,a"}]`), []string{"error InputInvalid spec.config.storage.files[" + fileCredentialProvider + "].append"}, ""},
+		{"contents that are fetched", provider(`"contents":{"source":"https://example.com/x"}`), []string{"error InputInvalid spec.config.storage.files[" + ecrFile + "]"}, ""},
+		{"appended", provider(`"append":[{"source":"data:,a"}]`), []string{"error InputInvalid spec.config.storage.files[" + ecrFile + "].append"}, ""},
 	}
 	pool := object(groupMachineConfig, "MachineConfigPool", "", workerPool, `{"status":{"configuration":{"name":"rendered-worker-a"}}}`)
 	for _, test := range tests {
-		r := gatherFrom(t, Options{}, pool, object(groupMachineConfig, "MachineConfig", "", "rendered-worker-a", `{"spec":{"config":{`+test.config+`}}}`))
+		r := gatherFrom(t, Options{}, aws, pool, object(groupMachineConfig, "MachineConfig", "", "rendered-worker-a", `{"spec":{"config":{`+test.config+`}}}`))
 		var got []string
 		for _, f := range r.Findings {
 			if f.Object.Kind == "MachineConfig" {
 				got = append(got, string(f.Severity)+" "+f.Reason+" "+f.Field)
 			}
 		}
-		if diff := cmp.Diff(test.findings, got); diff != "" || r.Cluster.Machine.CredentialProvider != test.contents {
-			t.Errorf("%s: contents %q; (-want +got):\n%s", test.name, r.Cluster.Machine.CredentialProvider, diff)
+		if diff := cmp.Diff(test.findings, got); diff != "" || r.Cluster.Machine.Providers["ecr-credential-provider.yaml"] != test.contents {
+			t.Errorf("%s: contents %q; (-want +got):\n%s", test.name, r.Cluster.Machine.Providers["ecr-credential-provider.yaml"], diff)
 		}
 	}
 }

@@ -187,39 +187,29 @@ func parseNamedFlags(command string, names []string) map[string]string {
 	return flags
 }
 
-// ignitionFile reads a file that Windows nodes share with Linux nodes, or that says what Linux nodes have besides.
-// /etc/kubernetes/cloud.conf is neither: no program on a Windows node reads it, since the kubelet has no
-// --cloud-config, and some clouds put credentials into it.
+// ignitionFile reads a file that Windows nodes share with Linux nodes, or that says what Linux nodes have besides. What is wrong with one that no Windows
+// node uses refuses nothing.
 func (g *gatherer) ignitionFile(f ignition.File) {
 	name, isProvider := strings.CutPrefix(f.Path, dirCredentialProviders)
-	if isProvider && f.Path != fileCredentialProvider {
-		g.otherProvider(name, f)
-	}
-	if f.Path != fileCredentialProvider {
+	own := isProvider && name == render.ProviderFile(g.cluster.Platform)
+	if !isProvider && f.Path != fileCloudConf {
 		return
 	}
+	contents, err := f.Contents.DecodeContents()
 	field := "storage.files[" + f.Path + "]"
-	if f.Appends {
+	switch {
+	case f.Appends && own:
 		g.machineConfigInvalid(field+".append", "appends to a file of the operating system's image, whose contents are not known")
-		return
-	}
-	contents, err := f.Contents.DecodeContents()
-	if err != nil {
+	case err != nil && own:
 		g.machineConfigInvalid(field, err.Error())
-		return
+	case f.Appends || err != nil:
+	case isProvider:
+		if g.cluster.Machine.Providers == nil {
+			g.cluster.Machine.Providers = map[string]string{}
+		}
+		g.cluster.Machine.Providers[name] = string(contents)
+	case g.cluster.Platform == bundle.PlatformAzure:
+		// Other clouds put credentials into the file, and no program on a Windows node reads it there. Without an identity in it the provider is left out.
+		g.cluster.Machine.Azure, _ = render.ParseAzureIdentity(contents)
 	}
-	g.cluster.Machine.CredentialProvider = string(contents)
-}
-
-// otherProvider notes a credential provider of Linux nodes. No Windows node reads the file, so what is wrong with it
-// refuses nothing.
-func (g *gatherer) otherProvider(name string, f ignition.File) {
-	contents, err := f.Contents.DecodeContents()
-	if f.Appends || err != nil {
-		return
-	}
-	if g.cluster.Machine.OtherProviders == nil {
-		g.cluster.Machine.OtherProviders = map[string]string{}
-	}
-	g.cluster.Machine.OtherProviders[name] = string(contents)
 }

@@ -37,7 +37,7 @@ const (
 	settingsName           = "windows-machine-config"
 	keyPullSecret          = ".dockerconfigjson"
 	dirCredentialProviders = "/etc/kubernetes/credential-providers/"
-	fileCredentialProvider = dirCredentialProviders + "ecr-credential-provider.yaml"
+	fileCloudConf          = "/etc/kubernetes/cloud.conf"
 	unitKubelet            = "kubelet.service"
 	kindPinnedImageSet     = "PinnedImageSet"
 )

@@ -2,7 +2,10 @@ module wmco/payload/azure
 
 go 1.26.0
 
-tool sigs.k8s.io/cloud-provider-azure/cmd/cloud-node-manager
+tool (
+	sigs.k8s.io/cloud-provider-azure/cmd/acr-credential-provider
+	sigs.k8s.io/cloud-provider-azure/cmd/cloud-node-manager
+)
 
 require (
 	cel.dev/expr v0.25.1 // indirect
@@ -119,6 +122,7 @@ require (
 	k8s.io/klog/v2 v2.140.0 // indirect
 	k8s.io/kms v0.36.3 // indirect
 	k8s.io/kube-openapi v0.0.0-20260317180543-43fb72c5454a // indirect
+	k8s.io/kubelet v0.36.3 // indirect
 	k8s.io/streaming v0.36.3 // indirect
 	k8s.io/utils v0.0.0-20260210185600-b8788abfbbc2 // indirect
 	sigs.k8s.io/apiserver-network-proxy/konnectivity-client v0.34.0 // indirect

@@ -46,6 +46,16 @@ func (b *builder) kubeletCredentials(files []HostsFile) (list []KubeletCredentia
 	return list, causes
 }
 
+// MirrorFor returns a registry for which kubelets use a key of the pull secret or a pattern of a credential provider (matchImages has the form of a key),
+// and the host of a mirror to which containerd sends what it is given for that registry; empty for none.
+func (r Result) MirrorFor(key string) (source HostsFile, mirror string) {
+	host, ok := kubeletHost(key)
+	if !ok {
+		return HostsFile{}, ""
+	}
+	return mirrorOf(r.Files, host)
+}
+
 // kubeletHost returns the host and port for which a kubelet uses an entry, with the wildcards in it; false for an entry that it ignores
 // (k8s.io/kubernetes pkg/credentialprovider, BasicDockerKeyring.Add). Docker Hub has one name.
 func kubeletHost(key string) (string, bool) {
@@ -83,6 +93,11 @@ func matchesHost(pattern, host string) bool {
 	if pattern == dockerHub && !strings.ContainsAny(host, ".:") {
 		return true
 	}
+	return matchesParts(pattern, host)
+}
+
+// matchesParts is matchesHost without Docker Hub.
+func matchesParts(pattern, host string) bool {
 	patternName, patternPort, _ := strings.Cut(pattern, ":")
 	name, port, _ := strings.Cut(host, ":")
 	patterns, parts := strings.Split(patternName, "."), strings.Split(name, ".")

@@ -1,6 +1,8 @@
 package mustgather
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
@@ -8,13 +10,41 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"wmco/bundle"
+	"wmco/controller/gather/ignition"
+	"wmco/render"
 )
 
 // lastApplied repeats the whole object, secrets included (kubectl apply).
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// credentialProvider is the one file of an Ignition configuration that nodes get.
-const credentialProvider = "/etc/kubernetes/credential-providers/ecr-credential-provider.yaml"
+// Of the files of an Ignition configuration, nodes get the credential provider's configuration of their cloud, and the identity in cloud.conf.
+const (
+	credentialProviders = "/etc/kubernetes/credential-providers/"
+	cloudConf           = "/etc/kubernetes/cloud.conf"
+)
+
+// isReadFile reports whether nodes get something of a file. Of cloud.conf only the identity stays: it can hold a password.
+func isReadFile(file map[string]any) bool {
+	path, _ := file["path"].(string)
+	if path != cloudConf {
+		name, ok := strings.CutPrefix(path, credentialProviders)
+		return ok && slices.ContainsFunc(bundle.Platforms(), func(p bundle.Platform) bool { return render.ProviderFile(p) == name })
+	}
+	contents, _ := file["contents"].(map[string]any)
+	source, _ := contents["source"].(string)
+	compression, _ := contents["compression"].(string)
+	text, err := ignition.Resource{Source: source, Compression: compression}.DecodeContents()
+	if err != nil {
+		return false
+	}
+	identity, err := render.ParseAzureIdentity(text)
+	if err != nil || !identity.Managed {
+		return false
+	}
+	data, err := json.Marshal(identity)
+	file["contents"] = map[string]any{"source": "data:;base64," + base64.StdEncoding.EncodeToString(data)}
+	return err == nil
+}
 
 // shownVariables are environment variables whose values are kept. The others may hold anything.
 var shownVariables = []string{
@@ -135,7 +165,7 @@ func redactMachineConfig(o map[string]any) {
 	keepFields(o, []string{"version"}, "spec", "config", "ignition")
 	keepFields(o, []string{"files"}, "spec", "config", "storage")
 	keepFields(o, []string{"units"}, "spec", "config", "systemd")
-	filterList(o, func(file map[string]any) bool { return file["path"] == credentialProvider }, "spec", "config", "storage", "files")
+	filterList(o, isReadFile, "spec", "config", "storage", "files")
 	filterList(o, func(unit map[string]any) bool {
 		if unit["name"] != "kubelet.service" {
 			return false

@@ -40,7 +40,7 @@ spec:
   config:
     passwd: {users: [{passwordHash: pass}]}
     ignition: {version: 3.4.0, config: {merge: [pass]}}
-    storage: {files: [{path: /root/.docker/config.json, contents: {source: pass}}, {path: /etc/kubernetes/credential-providers/ecr-credential-provider.yaml, contents: {source: kept}}, pass], disks: [pass]}
+    storage: {files: [{path: /root/.docker/config.json, contents: {source: pass}}, {path: /etc/kubernetes/credential-providers/ecr-credential-provider.yaml, contents: {source: kept}}, {path: /etc/kubernetes/credential-providers/other.yaml, contents: {source: pass}}, {path: /etc/kubernetes/cloud.conf, mode: 420, contents: {source: "data:;base64,eyJ0ZW5hbnRJZCI6InQiLCJhYWRDbGllbnRTZWNyZXQiOiJwYXNzIiwidXNlTWFuYWdlZElkZW50aXR5RXh0ZW5zaW9uIjp0cnVlfQ=="}}, {path: /etc/kubernetes/cloud.conf, contents: {source: "data:;base64,eyJhYWRDbGllbnRTZWNyZXQiOiJwYXNzIn0="}}, pass], disks: [pass]}
     systemd:
       units:
       - {name: other.service, contents: pass}
@@ -54,7 +54,7 @@ metadata: {name: m}
 spec:
   config:
     ignition: {version: 3.4.0}
-    storage: {files: [{path: /etc/kubernetes/credential-providers/ecr-credential-provider.yaml, contents: {source: kept}}]}
+    storage: {files: [{path: /etc/kubernetes/credential-providers/ecr-credential-provider.yaml, contents: {source: kept}}, {path: /etc/kubernetes/cloud.conf, mode: 420, contents: {source: "data:;base64,eyJ0ZW5hbnRJZCI6InQiLCJ1c2VNYW5hZ2VkSWRlbnRpdHlFeHRlbnNpb24iOnRydWV9"}}]}
     systemd:
       units:
       - name: kubelet.service

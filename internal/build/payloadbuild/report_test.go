@@ -19,7 +19,7 @@ func TestReportListsMissingExecutablesWithReasons(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Only = []string{"cni", "kube-log-runner", "azure"}
+	o.Only = []string{"cni", "kube-log-runner", payload.CloudManager}
 	wanted, err := o.chooseRecipes(all)
 	if err != nil {
 		t.Fatal(err)

@@ -168,7 +168,7 @@ func TestNotes(t *testing.T) {
 	for _, want := range []string{
 		"# wmco v1.0.0\n", "| kubelet-1.36 | v1.36.1 | " + payload.Find("kubelet-1.36").Version + " | version |\n", "| kube-proxy-1.36 | " + payload.Find("kube-proxy-1.36").Version + " | " + payload.Find("kube-proxy-1.36").Version + " | built with go1.26.0, before with go1.25.9 |\n",
 		"| csi-proxy | v1.3.0 | v1.3.0 | a module that it links |\n", "| wmco-agent | v1.0.0 | removed | removed |\n", "| wmco-node | - | v1.0.0 | new |\n",
-		"\nUnchanged: azure-cloud-node-manager " + payload.AzureVersion + ", containerd v2.4.2, ",
+		"\nUnchanged: acr-credential-provider " + payload.AzureVersion + ", azure-cloud-node-manager " + payload.AzureVersion + ", containerd v2.4.2, ",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s\nlacks %s", got, want)

@@ -56,6 +56,7 @@ func All() []Consumer {
 			Platform: true,
 			check:    checkCredentialProvider,
 		},
+		{Name: "acr-credential-provider", Patterns: []string{"k/cloud.conf"}, Platform: true, check: checkCloudConf},
 		{Name: "exporter", Patterns: []string{"k/tls/windows-exporter-webconfig.yaml"}, check: checkExporter},
 		{Name: "containerd", Patterns: []string{"k/containerd/containerd_conf.toml"}, check: checkContainerd},
 		{

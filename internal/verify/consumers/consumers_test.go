@@ -77,6 +77,8 @@ func TestFaultsAreRefused(t *testing.T) {
 		"containerd-misspelt-top":      "oom_scores",
 		"containerd-old-version":       "Configuration migrated",
 		"containerd-unknown-plugin":    `plugin "io.containerd.cri.v1.image" is not one of containerd's`,
+		"cloud-conf-with-a-password":   `unknown field "aadClientSecret"`,
+		"cloud-conf-not-managed":       "useManagedIdentityExtension",
 		"credential-no-images":         "at least 1 item in matchImages is required",
 		"credential-unknown-field":     `unknown field "matchImage"`,
 		"exporter-unknown-cipher":      "unknown cipher",

@@ -15,9 +15,9 @@ def proxy: {trustedCA} + ({httpProxy, httpsProxy, noProxy} | with_entries(select
 def meta: {name, namespace, uid, creationTimestamp, labels,
   annotations: {"k8s.ovn.org/hybrid-overlay-node-subnet": .annotations["k8s.ovn.org/hybrid-overlay-node-subnet"]}};
 
-# Ignition: the one file that Windows nodes get, and the command of the kubelet. Other files and units hold pull secrets and
-# proxies, and so does the environment of a unit.
-def file: select(.path == "/etc/kubernetes/credential-providers/ecr-credential-provider.yaml") | {path, mode, overwrite, contents};
+# Ignition: the credential provider of the cloud, and the command of the kubelet. Other files and units hold pull secrets and
+# proxies, and so does the environment of a unit. cloud.conf of Azure can hold a password.
+def file: select(.path | test("^/etc/kubernetes/credential-providers/[aeg]cr-credential-provider[.]yaml$")) | {path, mode, overwrite, contents};
 def commands: [splits("(?<!\\\\)\n") | select(test("^\\s*(\\[Service\\]|ExecStart\\s*=)")) | gsub("//[^\\s]*@"; "//****:****@")]
   | join("\n") + "\n";
 def unit: {name, contents: (.contents // "" | commands)};

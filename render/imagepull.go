@@ -1,0 +1,64 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+
+	"wmco/render/mirrors"
+)
+
+// ImagePull says where Windows nodes pull an image for a Pod without an imagePullSecret.
+type ImagePull struct {
+	Image string `json:"image"`
+	// Places are asked in this order.
+	Places []PullPlace `json:"places"`
+}
+
+// PullPlace is a place at which containerd asks for an image.
+type PullPlace struct {
+	URL string `json:"url"`
+	// Credentials say from where those come that containerd sends there if it is asked; empty if there are none.
+	Credentials []string `json:"credentials"`
+}
+
+// CheckImage reports whether an image is named as Windows nodes need it: with its registry, and a tag or a digest.
+func CheckImage(image string) error {
+	if !imageReference.MatchString(image) {
+		return fmt.Errorf("%q is not an image with its registry and a tag or digest", image)
+	}
+	return nil
+}
+
+// ImagePulls returns where Windows nodes pull images.
+func (c Cluster) ImagePulls(images []string) []ImagePull {
+	hosts := c.hostsFiles()
+	var list []ImagePull
+	for _, image := range images {
+		pull := ImagePull{Image: image, Places: []PullPlace{}}
+		for _, p := range hosts.Pulls(c.Mirrors, image) {
+			pull.Places = append(pull.Places, PullPlace{URL: p.URL, Credentials: c.pullCredentials(hosts, image, p)})
+		}
+		list = append(list, pull)
+	}
+	return list
+}
+
+func (c Cluster) pullCredentials(hosts mirrors.Result, image string, p mirrors.PullPlace) []string {
+	from := []string{}
+	if c.Mirrors.PullSecret.IsStandIn() {
+		from = append(from, "entries of the pull secret, which the inputs lack")
+	}
+	for _, key := range p.Keys {
+		from = append(from, fmt.Sprintf("entry %q of the pull secret", key))
+	}
+	config, err := c.providersToRun(hosts)
+	if err != nil || !p.FromKubelet {
+		return from // what is wrong with the file of providers is a finding
+	}
+	for _, x := range config.Providers {
+		if slices.ContainsFunc(x.MatchImages, func(pattern string) bool { return mirrors.KubeletMatches(pattern, image) }) {
+			from = append(from, fmt.Sprintf("credential provider %q", x.Name))
+		}
+	}
+	return from
+}

@@ -1,0 +1,104 @@
+package mirrors
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// PullPlace is a place at which containerd pulls an image.
+type PullPlace struct {
+	URL string
+	// Keys are those of the entries of the pull secret that containerd sends there if it is asked, in its order; a user and password in a key are masked.
+	Keys []string
+	// FromKubelet reports whether the credentials are those that the kubelet gives. Otherwise they are in the hosts file.
+	FromKubelet bool
+}
+
+// Pulls returns where containerd pulls an image, a full name with a tag or digest, and what it sends there.
+func (r Result) Pulls(in Inputs, image string) []PullPlace {
+	list, _ := in.parseCredentials() // Build has reported what cannot be used
+	var pulls []PullPlace
+	for _, p := range r.Places(image) {
+		pull := PullPlace{URL: p.URL, FromKubelet: p.Authorization.IsZero()}
+		if pull.FromKubelet {
+			pull.Keys = r.kubeletKeys(image)
+		} else {
+			pull.Keys = keysOf(list, p.Endpoint)
+		}
+		pulls = append(pulls, pull)
+	}
+	return pulls
+}
+
+// keysOf returns the key of the entry whose credentials are in the hosts file for a mirror: one of the mirror's host, as several entries can be equal.
+func keysOf(list []credential, e Endpoint) []string {
+	u, err := url.Parse(e.URL)
+	if err != nil {
+		return nil
+	}
+	for _, c := range list {
+		host, _, _ := strings.Cut(c.key, "/")
+		if host == hubName(u.Host) && c.header.Reveal() == e.Authorization.Reveal() {
+			return []string{shownKey(c.name)}
+		}
+	}
+	return nil
+}
+
+// kubeletKeys returns the keys of the entries that a kubelet tries for an image (k8s.io/kubernetes pkg/credentialprovider, BasicDockerKeyring.Lookup): all
+// that match, in the reverse order of their names, and without any the entry of Docker Hub for an image from there.
+func (r Result) kubeletKeys(image string) []string {
+	const hub = "index.docker.io"
+	shown := map[string][]string{}
+	var keys, hubs []string
+	for _, c := range r.KubeletCredentials {
+		key, ok := kubeletKey(c.Key)
+		if ok && KubeletMatches(key, image) {
+			keys = append(keys, key)
+		}
+		if key == hub {
+			hubs = append(hubs, key)
+		}
+		shown[key] = append(shown[key], shownKey(c.Key))
+	}
+	host, _, _ := strings.Cut(image, "/")
+	if len(keys) == 0 && (hubName(host) == dockerHub && host != "registry-1.docker.io" || !strings.ContainsAny(host, ".:")) {
+		keys = hubs
+	}
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	slices.Reverse(keys)
+	var list []string
+	for _, key := range keys {
+		list = append(list, shown[key]...)
+	}
+	return list
+}
+
+// kubeletKey returns a key of the pull secret as kubelets keep it, without scheme, user and version of the API; false for one that they ignore
+// (BasicDockerKeyring.Add).
+func kubeletKey(key string) (string, bool) {
+	if !strings.HasPrefix(key, "https://") && !strings.HasPrefix(key, "http://") {
+		key = "https://" + key
+	}
+	u, err := url.Parse(key)
+	if err != nil {
+		return "", false
+	}
+	path := u.Path
+	if strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/v2/") {
+		path = path[len("/v1"):]
+	}
+	if path == "/" {
+		path = ""
+	}
+	return u.Host + path, true
+}
+
+// KubeletMatches reports whether a kubelet uses a key, or a pattern of a credential provider, for an image (URLsMatchStr).
+func KubeletMatches(pattern, image string) bool {
+	p, err := url.Parse("https://" + pattern)
+	i, err2 := url.Parse("https://" + image)
+	return err == nil && err2 == nil && matchesParts(p.Host, i.Host) && strings.HasPrefix(i.Path, p.Path)
+}
