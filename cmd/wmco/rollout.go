@@ -41,7 +41,7 @@ func rolloutLine(r fleet.Rollout) string {
 // estimate is how long something takes, by the turns before.
 func estimate(d time.Duration, unmeasured []bundle.Impact) string {
 	if len(unmeasured) > 0 {
-		return "at least " + formatAge(d) + " (no turn with impact " + joinBy(unmeasured, func(i bundle.Impact) string {
+		return "at least " + formatAge(d) + " (no update with impact " + joinBy(unmeasured, func(i bundle.Impact) string {
 			return string(i)
 		}, " or ") + " is known)"
 	}
@@ -67,7 +67,7 @@ func turnsOf(r fleet.Rollout) map[string]string {
 
 func turnName(i int) string {
 	if i == 0 {
-		return "last turn"
+		return "last update"
 	}
 	return "before it"
 }

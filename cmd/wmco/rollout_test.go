@@ -160,7 +160,7 @@ func TestStatusOfOneNodeShowsItsTurns(t *testing.T) {
 	status, stdout, _ := atNoon(t, "status", "win-a", "--from", from)
 	_, turns, _ := strings.Cut(stdout, "rollout         ")
 	want := `Updating (Settling): the canary is observed until 2026-01-01T12:00:30Z
-last turn       2026-01-01T11:58:00Z  ` + rolloutBundle(t, "win-a", "new").Bundle.Short() + `, impact restart, canary, Applied after 30s
+last update     2026-01-01T11:58:00Z  ` + rolloutBundle(t, "win-a", "new").Bundle.Short() + `, impact restart, canary, Applied after 30s
 before it       2025-12-31T21:00:00Z  ` + rolloutBundle(t, "win-a", "before").Bundle.Short() + `, impact restart, Applied after 2m0s
 `
 	if diff := cmp.Diff(want, turns); diff != "" || status != 1 {

@@ -64,9 +64,9 @@ func versionCommand(a app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of wmco, of the programs that it ships, and of the operator in the cluster",
-		Long: `Print the version of wmco, of the bundle format, and of the programs that it installs on nodes: kubelet and kube-proxy are those of
-the cluster's minor version. Where there is a cluster, print the version of its API server and of the operator too, and what does not
-fit together. A cluster that does not answer is no error.` +
+		Long: `Print the version of wmco, of the bundle format, and of the programs that it installs on nodes (kubelet and kube-proxy: those of the
+cluster's minor version). With a cluster, also print the versions of its API server and of the operator, and any incompatibility.
+A cluster that does not answer is not an error.` +
 			cli.ExitHelp("0  done", "2  usage"),
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {

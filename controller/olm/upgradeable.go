@@ -117,7 +117,7 @@ func movementOf(n windowsnode.Node, silence windowsnode.Silence) string {
 	case n.Life() == windowsnode.LifeRemoving:
 		return "is removed"
 	case n.Rollout.Claim.Held:
-		return "has its turn in the rollout"
+		return "is being updated by the rollout"
 	case row.State == nodestate.Updating:
 		return "applies its bundle"
 	case isObserved(n):

@@ -101,7 +101,7 @@ func TestOnlyNodesThatMoveKeepTheOperatorFromAnUpgrade(t *testing.T) {
 	}{
 		"it has what is published":     {func(*corev1.Node, *published.Report, *plan.State) {}, ""},
 		"it applies":                   {applying, "win-a applies its bundle"},
-		"it is drained":                {claims(true), "win-a has its turn in the rollout"},
+		"it is drained":                {claims(true), "win-a is being updated by the rollout"},
 		"it may have to give way":      {claims(false), ""},
 		"it is a canary":               {canary(false, false), "win-a is observed as a canary"},
 		"it was a canary":              {canary(true, false), ""},

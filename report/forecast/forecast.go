@@ -86,7 +86,7 @@ func windowNotes(order []plan.Change, closed plan.Closed) []string {
 			notes = append(
 				notes,
 				fmt.Sprintf(
-					"turns with impact %s wait for a window of rollout.windows; the next one opens at %s", x.impact,
+					"updates with impact %s wait for a window of rollout.windows; the next one opens at %s", x.impact,
 					x.opens.UTC().Format(time.RFC3339),
 				),
 			)

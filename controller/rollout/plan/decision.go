@@ -90,9 +90,9 @@ func (d decision) waitForAgent() {
 		d.reportWaiting(ReasonApplying, "bundle was not published by a rollout; waiting for the node agent")
 		return
 	}
-	limit := "its turn may take until " + d.fleet.formatAfter(d.policy.Timeout-d.Seen.Permitted)
+	limit := "its update may take until " + d.fleet.formatAfter(d.policy.Timeout-d.Seen.Permitted)
 	if d.timedOut {
-		limit = "its turn takes longer than " + d.policy.Timeout.String() + " (fix: check the host)"
+		limit = "its update takes longer than " + d.policy.Timeout.String() + " (fix: check the host)"
 	}
 	d.reportWaiting(ReasonApplying, d.describeAgent()+"; "+limit)
 }
@@ -225,7 +225,7 @@ func (d decision) applyFirst(rules []nodeRule) { firstRule(rules, d).result(d) }
 
 // noteElapsed writes what has elapsed in a turn that takes long, if no other step does.
 func (d decision) noteElapsed() {
-	why := "its turn takes long: its duration is kept"
+	why := "recording the elapsed time of a long update"
 	s := d.noteGoneBoots()
 	if s.WindowsBoot != d.State.WindowsBoot {
 		why = "Windows waits no longer for what its host was booted for"

@@ -226,12 +226,12 @@ func failureRules() []failureRule {
 		{"a node that rolled the bundle back has failed",
 			func(m *nodeState) bool { return m.answered && m.Report.State == published.StateRolledBack },
 			func(m *nodeState) string { return joinMessage("rolled back", m.Report.Message) }},
-		{"a failure that does not heal, or lasts longer than a turn, counts as failed",
+		{"a failure that does not heal, or lasts longer than an update, counts as failed",
 			func(m *nodeState) bool {
 				return m.answered && m.Report.State == published.StateFailed && (m.timedOut || !m.Report.Heals())
 			},
 			func(m *nodeState) string { return joinMessage("failed", m.Report.Message) }},
-		{"a node that answered or holds a slot has failed when its turn timed out",
+		{"a node that answered or holds a slot has failed when its update timed out",
 			func(m *nodeState) bool {
 				return m.timedOut && !m.done && (m.answered || m.mayBeDisrupted()) && !m.bootOutstanding()
 			},
@@ -255,7 +255,7 @@ func failureRules() []failureRule {
 			func(m *nodeState) bool {
 				return m.isUnconfirmed() && !m.hasSoaked() && m.soakedFor() > m.policy.Settle+m.policy.Timeout
 			},
-			func(m *nodeState) string { return joinMessage("not settled after its turn", m.Unsettled) }},
+			func(m *nodeState) string { return joinMessage("not settled after its update", m.Unsettled) }},
 		{"any other node has not failed", nil, neverFails},
 	}
 }

@@ -89,11 +89,11 @@ func TestNodeRules(t *testing.T) {
 		{rule: "a node with annotations of a newer operator is left as it is", nodes: one(joining, wants(none), func(n *Node) { n.Foreign = "schema 2" }), want: "NewerOperator"},
 		{rule: "a joining node gets its bundle and every permission at once", nodes: one(joining, wants(none), claim(1, true)), want: "publish 2 reboot"},
 		{rule: "a joining node gets its bundle and every permission at once", nodes: one(joining), want: "Joining"},
-		{rule: "a requested retry gives a failed turn its time again", nodes: one(wants(restart), given(restart, 9), says(rolledBack, ""), func(n *Node) { n.Retry = "again" }), want: "note"},
-		{rule: "a boot that a person or Windows asks for has a turn of its own", nodes: one(asksBoot), want: "take cordon on scale-down on"},
-		{rule: "a node that has a slot, or something left of one, goes on with its turn", nodes: one(claim(1, true)), want: "release cordon off scale-down off"},
-		{rule: "a node that has a slot, or something left of one, goes on with its turn", nodes: one(cordoned), want: "release cordon off"},
-		{rule: "a node that has a slot, or something left of one, goes on with its turn", nodes: one(func(n *Node) { n.Permitted = drain }), want: "release 1 restart"},
+		{rule: "a requested retry gives a failed update its time again", nodes: one(wants(restart), given(restart, 9), says(rolledBack, ""), func(n *Node) { n.Retry = "again" }), want: "note"},
+		{rule: "a boot that a person or Windows asks for has a slot of its own", nodes: one(asksBoot), want: "take cordon on scale-down on"},
+		{rule: "a node that has a slot, or something left of one, continues its update", nodes: one(claim(1, true)), want: "release cordon off scale-down off"},
+		{rule: "a node that has a slot, or something left of one, continues its update", nodes: one(cordoned), want: "release cordon off"},
+		{rule: "a node that has a slot, or something left of one, continues its update", nodes: one(func(n *Node) { n.Permitted = drain }), want: "release 1 restart"},
 		{rule: "a node that is up to date is done, unless it is a canary that soaks", nodes: one(done), want: "Updated"},
 		{rule: "any other node is started", nodes: proven(wants(none)), want: "publish 2 none"},
 	})
@@ -106,7 +106,7 @@ func TestUpToDateRules(t *testing.T) {
 		{rule: "a node that is no unconfirmed canary is done", nodes: one(done), want: "Updated"},
 		{rule: "a canary that has soaked is confirmed", nodes: one(done, canary, ended(2), kept), want: "confirm"},
 		{rule: "a canary that failed is not confirmed", nodes: one(done, canary, ended(40), func(n *Node) { n.Unsettled = "kubelet crashes" }), want: "Failed"},
-		{rule: "the end of a canary's turn is written before it soaks", nodes: one(done, canary), want: "release"},
+		{rule: "the end of a canary's update is written before it soaks", nodes: one(done, canary), want: "release"},
 		{rule: "a canary that is not Ready does not soak", nodes: one(done, canary, notReady), want: "Settling"},
 		{rule: "a canary with pods that are not healthy does not soak", nodes: one(done, canary, ended(5), func(n *Node) { n.Unsettled = "3 pods are not Ready" }), want: "Settling"},
 		{rule: "any other canary soaks", nodes: one(done, canary, ended(1)), want: "Settling"},
@@ -210,7 +210,7 @@ func TestUrgentRules(t *testing.T) {
 		{rule: "an urgent bundle that is published already is waited for", want: "Paused", nodes: one(wants(drain), paused, urgent(none), func(n *Node) {
 			n.Published, n.PublishedUrgent = n.Urgent.Bundle, true
 		})},
-		{rule: "an urgent bundle that restarts something waits for its turn", nodes: one(wants(drain), paused, urgent(restart)), want: "Paused"},
+		{rule: "an urgent bundle that restarts something waits for a slot", nodes: one(wants(drain), paused, urgent(restart)), want: "Paused"},
 		{rule: "a node without a bundle gets nothing urgent", nodes: one(urgent(none), func(n *Node) { n.Wanted = "" }), want: "NoBundle"},
 		{rule: "a node that is leaving gets nothing urgent", nodes: one(wants(drain), urgent(none), leavingSoon), want: "Leaving"},
 		{rule: "a change without impact follows its canary soon enough", nodes: []Node{node("b", wants(none), urgent(none)), node("a", wants(none))}, want: "WaitingForCanary"},
@@ -261,13 +261,13 @@ func TestFailureRules(t *testing.T) {
 		{rule: "a node that has another bundle published has not failed", nodes: one(wants(none), rolledBackBefore, says(rolledBack, ""), func(n *Node) { n.Retry = "again" }), want: ""},
 		{rule: "a full disk is no failure of the bundle", nodes: one(wants(none), given(none, 99), faults(failing, published.FaultDisk)), want: ""},
 		{rule: "a node that rolled the bundle back has failed", nodes: one(wants(none), given(none, 1), says(rolledBack, "")), want: "rolled back: no luck"},
-		{rule: "a failure that does not heal, or lasts longer than a turn, counts as failed", nodes: one(wants(none), given(none, 1), says(failing, "")), want: "failed: no luck"},
-		{rule: "a failure that does not heal, or lasts longer than a turn, counts as failed", nodes: one(wants(none), given(none, 31), faults(failing, published.FaultLayer)), want: "failed: no luck"},
-		{rule: "a node that answered or holds a slot has failed when its turn timed out", nodes: one(wants(none), given(none, 31), says(applying, "")), want: "not done after 30m0s"},
-		{rule: "a node that answered or holds a slot has failed when its turn timed out", nodes: one(drained, given(reboot, 31)), want: "not done after 30m0s"},
+		{rule: "a failure that does not heal, or lasts longer than an update, counts as failed", nodes: one(wants(none), given(none, 1), says(failing, "")), want: "failed: no luck"},
+		{rule: "a failure that does not heal, or lasts longer than an update, counts as failed", nodes: one(wants(none), given(none, 31), faults(failing, published.FaultLayer)), want: "failed: no luck"},
+		{rule: "a node that answered or holds a slot has failed when its update timed out", nodes: one(wants(none), given(none, 31), says(applying, "")), want: "not done after 30m0s"},
+		{rule: "a node that answered or holds a slot has failed when its update timed out", nodes: one(drained, given(reboot, 31)), want: "not done after 30m0s"},
 		{rule: "a disrupted node that has the bundle has failed when it is not Ready in time", nodes: one(drained, given(reboot, 31), says(applied, ""), notReady), want: "not Ready 30m0s after it was permitted"},
 		{rule: "a canary has failed when a service crashed after the change", nodes: one(done, canary, ended(1), crashed), want: "1 service ended after the change: kube-proxy"},
-		{rule: "a canary has failed when it is not healthy in time", nodes: one(done, canary, ended(33), func(n *Node) { n.Unsettled = "kubelet crashes" }), want: "not settled after its turn: kubelet crashes"},
+		{rule: "a canary has failed when it is not healthy in time", nodes: one(done, canary, ended(33), func(n *Node) { n.Unsettled = "kubelet crashes" }), want: "not settled after its update: kubelet crashes"},
 		{rule: "any other node has not failed", nodes: one(wants(none), given(none, 31)), want: ""},                                               // it may be off
 		{rule: "any other node has not failed", nodes: one(done, ended(1), crashed), want: ""},                                                    // it is no canary
 		{rule: "any other node has not failed", nodes: one(wants(none), given(none, 1), says(applied, ""), canary, crashed), want: ""},            // the change restarted nothing

@@ -71,7 +71,7 @@ func (p *planner) describeUnavailable() string {
 			names = append(names, m.Name+" ("+m.unavailableReason()+")")
 		}
 	}
-	p.unavailableText = fmt.Sprintf("waits for a place: at most %s may be unavailable, and these are: %s",
+	p.unavailableText = fmt.Sprintf("waits for a slot: at most %s may be unavailable, and these are: %s",
 		bundle.Count(p.limit, "node"), joinFirst(names))
 	return p.unavailableText
 }
@@ -79,7 +79,7 @@ func (p *planner) describeUnavailable() string {
 func (m *nodeState) unavailableReason() string {
 	switch {
 	case m.hasSlot():
-		return joinMessage("its turn", m.DrainBlocked)
+		return joinMessage("has a slot", m.DrainBlocked)
 	case m.Leaving != "":
 		return m.Leaving
 	case !m.Ready:
@@ -87,7 +87,7 @@ func (m *nodeState) unavailableReason() string {
 	case m.Joining:
 		return "joining"
 	case m.cordonedByUs() || m.isDisruptive():
-		return "its turn ends"
+		return "its slot is being released"
 	}
 	if m.LeftCordoned {
 		return "cordoned by the existing operator, until it is adopted"
@@ -206,7 +206,7 @@ func (d decision) releaseSlotWith(s State, why string) {
 	case d.isDisruptive() && d.turn.Bundle == d.Published && s.Turn.Ended.IsZero():
 		s.Turn.Ended = d.fleet.now
 		if !d.bootOutstanding() {
-			step.Why = "the turn has ended"
+			step.Why = "the update has ended"
 		}
 	}
 	if d.isDisruptive() {

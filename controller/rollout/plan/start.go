@@ -120,7 +120,7 @@ func (d decision) waitForRoom() {
 	s := d.State
 	s.Turn.Permitted = d.fleet.now
 	d.addStep(Step{Action: ActionPermit, Bundle: d.Published, Permit: bundle.ImpactNone, State: s,
-		Why: "the disk of its host is full: its place is given back"})
+		Why: "the disk of its host is full: its slot is released"})
 }
 
 // permitRestart permits the restart of services where there is a slot.

@@ -13,7 +13,7 @@ func urgentRules() []nodeRule {
 			func(d decision) bool { return d.Urgent.Bundle == "" }, decision.waitForBlocker},
 		{"an urgent bundle that is published already is waited for", decision.urgentIsPublished,
 			decision.waitForBlocker},
-		{"an urgent bundle that restarts something waits for its turn", decision.urgentHasImpact,
+		{"an urgent bundle that restarts something waits for a slot", decision.urgentHasImpact,
 			decision.waitForBlocker},
 		{"a node without a bundle gets nothing urgent",
 			func(d decision) bool { return d.blocked.reason == ReasonUnknown }, decision.waitForBlocker},

@@ -47,7 +47,7 @@ func (m machines) shortHealthChecks(ctx context.Context, node windowsnode.Node, 
 	for _, check := range list.Items {
 		if limit, ok := timesOutBefore(check, machine, took); ok {
 			short = append(short, fmt.Sprintf(
-				"MachineHealthCheck %s deletes a Machine whose node is not Ready for %s, and a turn with a boot "+
+				"MachineHealthCheck %s deletes a Machine whose node is not Ready for %s, and an update with a reboot "+
 					"takes %s here (fix: raise the timeout, or pause the check with the annotation cluster.x-k8s.io/paused)",
 				check.Name, limit, took.Round(time.Second)))
 		}
