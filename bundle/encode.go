@@ -227,7 +227,7 @@ const (
 	maxValues   = 200_000
 )
 
-// CheckValues returns an error if JSON has more values than limit: objects, lists and what is in them. It is called
+// CheckValues returns an error if JSON has more values than limit: objects, lists and their members. It is called
 // before the values are built, and takes no memory.
 func CheckValues(data []byte, what string, limit int) error {
 	n, text := 0, false
@@ -247,7 +247,7 @@ func CheckValues(data []byte, what string, limit int) error {
 	return nil
 }
 
-// ErrTooLarge is wrapped by the errors for what is larger than any bundle.
+// ErrTooLarge is wrapped by the errors for values that are larger than any bundle.
 var ErrTooLarge = errors.New("too large")
 
 // checkLimits checks the size and the schema of an encoding, before it is decoded.

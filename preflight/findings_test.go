@@ -171,7 +171,7 @@ func TestAHealthyHostHasNoFinding(t *testing.T) {
 	}
 }
 
-// TestOtherWindowsIsHealthy: what is a fault in one cluster, or on one Windows, is none elsewhere.
+// TestOtherWindowsIsHealthy: a fault in one cluster, or on one Windows, is none elsewhere.
 func TestOtherWindowsIsHealthy(t *testing.T) {
 	for name, change := range map[string]func(*Question, *Answer){
 		"Windows Server 2019":                     func(_ *Question, a *Answer) { a.Facts.OSBuild, a.Machine.Update = "10.0.17763", 1 },

@@ -317,7 +317,7 @@ func payloadRows() []Row {
 // routeRow is the row of a route.
 func routeRow(destination string) RowID { return RowID("route/" + destination) }
 
-// amazonDoc says what is at a link-local address of AWS (docs.aws.amazon.com/AWSEC2/latest/UserGuide).
+// amazonDoc describes a link-local address of AWS (docs.aws.amazon.com/AWSEC2/latest/UserGuide).
 func amazonDoc(destination string) string {
 	switch destination {
 	case "169.254.169.123/32":

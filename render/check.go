@@ -163,7 +163,7 @@ func (c Cluster) checkCertificates() bundle.Findings {
 	return all
 }
 
-// checkPresent reports what is missing that a host needs to join.
+// checkPresent reports missing inputs that a host needs to join.
 func (c Cluster) checkPresent() bundle.Findings {
 	var all bundle.Findings
 	if c.KubeletClientCA == "" {
@@ -282,7 +282,7 @@ func (c Cluster) ForeignKubelet(f bundle.Facts) (why, fix string) {
 	return f.Kubelet.BelongsElsewhere([]string{c.APIServerInternalURL}, c.Bootstrap.CA)
 }
 
-// factsUnknown says what waits for the facts of a host.
+// factsUnknown lists what waits for the facts of a host.
 func (c Cluster) factsUnknown(n Node, r *report) {
 	message := "the facts of the host are not known: this is its join-stage bundle, rendered from objects alone"
 	if n.Incomplete() {
@@ -348,7 +348,7 @@ func (c Cluster) checkNames(n Node, r *report) {
 	}
 }
 
-// checkCloudName checks what a cloud says of a host. A host that joins without it would register under the name of its
+// checkCloudName checks the name that a cloud reports for a host. A host that joins without it would register under the name of its
 // computer, which the cloud controller does not know.
 func (c Cluster) checkCloudName(n Node, r *report) {
 	fromCloud := c.Platform == bundle.PlatformAWS || c.Platform == bundle.PlatformGCP

@@ -219,7 +219,7 @@ func TestSettingsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestSettingsAreExplained: each setting has one meaning, and docs/settings.md says the same of it.
+// TestSettingsAreExplained: each setting has one meaning, and docs/settings.md has the same.
 func TestSettingsAreExplained(t *testing.T) {
 	text, err := os.ReadFile("../docs/settings.md")
 	if err != nil {

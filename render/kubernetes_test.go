@@ -18,7 +18,7 @@ func TestTheMinorVersionThatNodesGet(t *testing.T) {
 		pool          WorkerPool
 		mode          PausedPoolMode
 		want          string
-		// reason and says are those of the finding, empty for none.
+		// reason and text are those of the finding, empty for none.
 		reason, says string
 	}{
 		{"as the cluster", "4.20.4", WorkerPool{Release: "4.20.4"}, PausedPoolWait, "1.33", "", ""},

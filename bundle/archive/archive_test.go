@@ -153,7 +153,7 @@ func TestInterruptedUploadIsCompletedByASecond(t *testing.T) {
 	}
 }
 
-// broken is a source whose readers are not what it says.
+// broken is a source whose readers do not match its list.
 type broken struct {
 	shelf
 	open func() (io.ReadCloser, error)

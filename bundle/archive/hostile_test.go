@@ -18,7 +18,7 @@ import (
 	"wmco/bundle"
 )
 
-// member is one member of a tar, whatever somebody makes of it.
+// member is one member of a tar, well-formed or not.
 type member struct {
 	header tar.Header
 	body   []byte

@@ -30,7 +30,7 @@ type verb struct {
 	name, short, long, example string
 	// set returns the annotation and its value for a node; an empty value removes it.
 	set func(node corev1.Node, now time.Time, inputs []published.Input) (key, value string)
-	// confirms says that the verb needs --input.
+	// confirms is true for a verb that needs --input.
 	confirms bool
 	// applies reports whether the verb is for a node; nil is for all. Those that are named and are not are refused,
 	// because it refuses them: the others are left out.
@@ -159,7 +159,7 @@ func verbCommand(a app, v verb) *cobra.Command {
 	return cmd
 }
 
-// annotated is one node in the answer of a verb. An empty value says that the annotation is removed.
+// annotated is one node in the answer of a verb. An empty value means that the annotation is removed.
 type annotated struct {
 	Node       string `json:"node"`
 	Annotation string `json:"annotation"`

@@ -27,7 +27,7 @@ type applyFlags struct {
 	options remote.ApplyOptions
 	impact  string
 	reset   string
-	// anyVersion says that the cluster may have a version that this release does not support.
+	// anyVersion allows a cluster version that this release does not support.
 	anyVersion bool
 }
 

@@ -13,7 +13,7 @@ import (
 	"wmco/bundle"
 )
 
-// TestWhatAnInterruptedRunMeans for its host: what is stopped there, what happens by itself and until when, and what is faster.
+// TestWhatAnInterruptedRunMeans for its host: which services are stopped, what happens automatically and until when, and what is faster.
 func TestWhatAnInterruptedRunMeans(t *testing.T) {
 	services := []bundle.Service{{Name: "containerd", Probe: bundle.Probe{DeadlineSeconds: 60}}, {Name: "kubelet", Probe: bundle.Probe{DeadlineSeconds: 100}}, {Name: bundle.AgentService}}
 	planned := applier.Event{Event: applier.EventPlan, Total: 12}
@@ -24,7 +24,7 @@ func TestWhatAnInterruptedRunMeans(t *testing.T) {
 		name   string
 		isNode bool
 		events []applier.Event
-		// want is what is said, empty where the host was not changed or the run has ended.
+		// want is the message, empty where the host was not changed or the run has ended.
 		want    string
 		seconds int64
 	}{

@@ -53,7 +53,7 @@ within 30 days.` +
 	return cmd
 }
 
-// validation is what is validated, and how.
+// validation has the inputs to validate, and the options.
 type validation struct {
 	inputFlags
 	golden string

@@ -50,7 +50,7 @@ type serverVersion struct {
 	Kubelet string `json:"kubelet,omitempty"`
 	// Operators are the versions of the operator that Windows nodes name, one but during an update.
 	Operators []string `json:"operators,omitempty"`
-	// Skew says what does not fit together; empty if all does.
+	// Skew lists incompatible versions; empty if there are none.
 	Skew string `json:"skew,omitempty"`
 }
 
@@ -87,7 +87,7 @@ A cluster that does not answer is not an error.` +
 	return cmd
 }
 
-// versionOf is what is known without a cluster.
+// versionOf is the answer without a cluster.
 func versionOf(a app) versionAnswer {
 	answer := versionAnswer{
 		Version: a.version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
@@ -175,7 +175,7 @@ func kubeletFor(server string) string {
 	return r.Version
 }
 
-// unserved says that this release has no kubelet for the cluster.
+// unserved is the text for a cluster that this release has no kubelet for.
 func unserved(server, kubelet string) string {
 	if server == "" || kubelet != "" {
 		return ""
@@ -184,7 +184,7 @@ func unserved(server, kubelet string) string {
 		clusterRange() + " (fix: use a release of wmco that serves it)"
 }
 
-// versionSkew says which versions differ: those of nodes among each other, or that of this program and that of the
+// versionSkew lists versions that differ: those of nodes among each other, or that of this program and that of the
 // operator.
 func versionSkew(own string, operators []string) string {
 	switch {
@@ -198,7 +198,7 @@ func versionSkew(own string, operators []string) string {
 	return ""
 }
 
-// clusterRange says which clusters this release serves.
+// clusterRange is the range of cluster versions that this release supports.
 func clusterRange() string {
 	all := payload.ClusterVersions()
 	first, last := all[0], all[len(all)-1]

@@ -31,7 +31,7 @@ func TestVersionShowsTheOperatorOfTheCluster(t *testing.T) {
 	}
 }
 
-// TestVersionShowsTheKubeletOfTheCluster: the clusters of this release, with the one that answers. One that no kubelet is for is said.
+// TestVersionShowsTheKubeletOfTheCluster: the clusters of this release, with the one that answers. One without a kubelet is reported.
 func TestVersionShowsTheKubeletOfTheCluster(t *testing.T) {
 	for _, tt := range []struct{ answer, kubernetes, cluster, said string }{
 		{`{"gitVersion":"v1.32.9+abcdef0"}`, "v1.32.9+abcdef0", "4.19                       kubelet and kube-proxy v1.32.13 (this cluster)\n", ""},

@@ -36,7 +36,7 @@ func request(t *testing.T, user string, groups ...string) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 }
 
-// TestWhoeverApprovesCertificatesIsAnyUser is what docs/security.md says: the operator approves by rules of its own, and the right to approve
+// TestWhoeverApprovesCertificatesIsAnyUser, as in docs/security.md: the operator approves by rules of its own, and the right to approve
 // is about a signer, not about a user. With the bootstrap token, which the operator may read, its token is that of any user but the group
 // system:masters.
 func TestWhoeverApprovesCertificatesIsAnyUser(t *testing.T) {

@@ -142,7 +142,7 @@ func TestPoliciesOfOtherNames(t *testing.T) {
 	}
 }
 
-// TestUnderOLMThePolicyCanBeUndone is what docs/security.md says: a policy is not asked about policies, so under OLM whoever has the token can
+// TestUnderOLMThePolicyCanBeUndone, as in docs/security.md: a policy is not asked about policies, so under OLM whoever has the token can
 // change the one that binds it. The manifests give no such right.
 func TestUnderOLMThePolicyCanBeUndone(t *testing.T) {
 	off := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"validationActions":["Audit"]}}`))

@@ -8,7 +8,7 @@ import (
 	"wmco/bundle/reason"
 )
 
-// TestFindingNamesThePlaceOfTheExistingOperator: a mirror that is left out says where nodes of the existing operator asked, and that place is asked
+// TestFindingNamesThePlaceOfTheExistingOperator: a finding about an omitted mirror names the location of the existing operator's nodes, and that location is asked
 // where it is named as a mirror too.
 func TestFindingNamesThePlaceOfTheExistingOperator(t *testing.T) {
 	leftOut := func(mirror string) string {

@@ -17,7 +17,7 @@ func widened(message, field string, line int) bundle.Finding {
 
 func side(findings ...bundle.Finding) []Node { return []Node{{Name: "win-a", Findings: findings}} }
 
-// The place of an object in its file, and that of an entry in a list, are not what a finding says.
+// The location of an object in its file, and that of an entry in a list, are not compared.
 func TestFindingsAreComparedByWhatTheySay(t *testing.T) {
 	first, second := widened("quay.io is widened", "spec[0]", 1), widened("docker.io is widened", "spec[1]", 1)
 	moved := widened("quay.io is widened", "spec[4]", 20)
@@ -129,7 +129,7 @@ func TestWhatIsAcceptedIsNotHiddenByOthers(t *testing.T) {
 	}
 }
 
-// What an input says cannot look like a line of the review, nor like its markup.
+// Text of an input cannot look like a line of the review, nor like its markup.
 func TestFindingsAreOneLineEach(t *testing.T) {
 	r := Compare(side(), side(widened("a\n+ info  Fine\n<b>", "", 1)))
 	if strings.Contains(r.Text(), "\n+ info") || strings.Contains(outsideCode(r.Markdown()), "<b>") || strings.Contains(r.Markdown(), "\n+ info") {

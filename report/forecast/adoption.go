@@ -13,9 +13,9 @@ import (
 // node can write too.
 const maxPlanText = 500
 
-// adoptionStatus says what the adoption of a node of another operator changes: no rollout of a change reaches such a
+// adoptionStatus returns what the adoption of a node of another operator changes: no rollout of a change reaches such a
 // node before, and its adoption brings it the whole bundle. Waits is false for other nodes, and for one whose adoption
-// has a turn of the rollout.
+// is being updated by the rollout.
 func adoptionStatus(n windowsnode.Node, settings render.Settings) (s plan.Status, waits bool) {
 	if !n.WaitsForAdoption() || n.Annotations[published.DesiredAnnotation] != "" {
 		return plan.Status{}, false

@@ -34,7 +34,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// scene is a cluster with nodes that have what is published for them, as files.
+// scene is a cluster with nodes that have their published bundles, as files.
 type scene struct {
 	t     *testing.T
 	dir   string
@@ -114,7 +114,7 @@ func (s *scene) rendered(key bundle.Key, payload string, more ...string) (*desir
 	return hosts, list
 }
 
-// publish publishes what is rendered, with other digests of secrets than a preview has. All nodes have it, and a restart and a boot
+// publish publishes the rendered bundles, with other digests of secrets than a preview has. All nodes have it, and a restart and a boot
 // behind them.
 func (s *scene) publish(key, payload string) {
 	s.t.Helper()
@@ -352,7 +352,7 @@ func TestAChangeBeforeIsOnItsWay(t *testing.T) {
 	}
 }
 
-// TestNodesThatWaitForAdoption are not changed, and the plan of their adoption is said where the operator has looked at the host.
+// TestNodesThatWaitForAdoption are not changed, and the plan of their adoption is shown if the operator has examined the host.
 func TestNodesThatWaitForAdoption(t *testing.T) {
 	s := newScene(t, 4)
 	for i := 1; i < 4; i++ {

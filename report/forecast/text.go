@@ -61,7 +61,7 @@ func pluralSuffix(n int) string {
 	return fmt.Sprintf("%d nodes change", n)
 }
 
-// durationText says how long it takes.
+// durationText returns how long it takes.
 func (f Forecast) durationText() string {
 	if len(f.Unmeasured) == 0 {
 		return "about " + f.Takes.String() + ", by previous updates in this cluster"

@@ -87,8 +87,8 @@ func TestSecretsInTextsOfPeople(t *testing.T) {
 	}
 }
 
-// TestAThousandNodes: the logs of many nodes have a limit together, nodes that do not answer are asked beside each other, and what is
-// missing is listed for each, always in the same order.
+// TestAThousandNodes: the logs of many nodes have a limit together, nodes that do not answer are asked beside each other, and
+// missing data is listed for each, always in the same order.
 func TestAThousandNodes(t *testing.T) {
 	var text strings.Builder
 	const nodes = 1000
@@ -132,7 +132,7 @@ func TestAThousandNodes(t *testing.T) {
 	}
 }
 
-// TestTheLedgerOfANodeIsItsCopy: what a node says is masked, and refused if it is no JSON.
+// TestTheLedgerOfANodeIsItsCopy: text of a node is masked, and refused if it is no JSON.
 func TestTheLedgerOfANodeIsItsCopy(t *testing.T) {
 	says := map[string]string{
 		"win-good": `{"schema":3,"entries":[{"entry":"file C:\\k\\kubelet.conf"}],"folders":["http://u:pass-ledger@proxy"]}`,
@@ -247,7 +247,7 @@ func TestARefusedKindIsListed(t *testing.T) {
 	}
 }
 
-// TestNothingIsWrittenOutsideOfTheFolder: what is collected may come from a cluster of others, whose names are not checked.
+// TestNothingIsWrittenOutsideOfTheFolder: the data may come from a cluster of others, whose names are not checked.
 func TestNothingIsWrittenOutsideOfTheFolder(t *testing.T) {
 	parent := t.TempDir()
 	s := source(t, "{apiVersion: v1, kind: Node, metadata: {name: ../../../../out, labels: {kubernetes.io/os: windows}}}", noLogs)
@@ -293,7 +293,7 @@ func TestLogsAreMaskedAsReportsAre(t *testing.T) {
 	}
 }
 
-// TestACutLogBeginsWithAWholeLine: what is left of a line does not say what its secret is called.
+// TestACutLogBeginsWithAWholeLine: the rest of a line may lack the name of its secret.
 func TestACutLogBeginsWithAWholeLine(t *testing.T) {
 	text := "{apiVersion: v1, kind: Node, metadata: {name: win-a, labels: {kubernetes.io/os: windows}}}"
 	logs := func(_ context.Context, path string, _ map[string]string, limit int64) ([]byte, error) {

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestRedact compares whole objects: what is not read is not in the folder, as nobody knows what is in it.
+// TestRedact compares whole objects: fields that are not read are not in the folder, as their contents are unknown.
 func TestRedact(t *testing.T) {
 	for name, tt := range map[string]struct{ given, want string }{
 		"a Secret keeps the names of its values": {
