@@ -204,7 +204,7 @@ func (f *applyFlags) applyToHosts(ctx context.Context, a app, o *hosts, progress
 	return all
 }
 
-// noteClock says that the clock of a host differs. It is a hint: nothing is decided by it.
+// noteClock notes that the clock of a host differs. It is a hint: nothing is decided by it.
 func noteClock(progress *progress, t remote.Target, on, here time.Time) {
 	if by := on.Sub(here); !on.IsZero() && by.Abs() > heartbeat.Tolerance {
 		progress.note(t, "ClockSkew: the clock is "+heartbeat.SkewText(by)+"; fix: "+heartbeat.Fix)
@@ -299,7 +299,7 @@ func (f *applyFlags) printEnd(a app, t remote.Target, e applier.Event) {
 	}
 }
 
-// fixFor returns what to do about a result; empty where its message says that.
+// fixFor returns what to do about a result; empty where its message has that.
 func (f *applyFlags) fixFor(e applier.Event) string {
 	switch {
 	case e.DiskFull:

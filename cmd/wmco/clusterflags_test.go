@@ -122,7 +122,7 @@ func TestFlagsOfAClusterThatAreWrong(t *testing.T) {
 	}
 }
 
-// TestATokenThatHasExpiredIsNamed: kubectl says so too, and client-go does not.
+// TestATokenThatHasExpiredIsNamed: kubectl names it too, and client-go does not.
 func TestATokenThatHasExpiredIsNamed(t *testing.T) {
 	for _, line := range []string{"status", "validate --from cluster", "diff --from cluster --against golden", "pause --all", "machineset --from cluster --name w"} {
 		twoClusters(t).status = http.StatusUnauthorized

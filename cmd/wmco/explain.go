@@ -20,7 +20,7 @@ type explanation struct {
 	Severity string `json:"severity,omitempty"`
 	Meaning  string `json:"meaning,omitempty"`
 	Fix      string `json:"fix,omitempty"`
-	// Page is the URL of the page about it in the release; empty in what is not a release.
+	// Page is the URL of the page about it in the release; empty in a build that is not a release.
 	Page string `json:"page,omitempty"`
 	// where the reason is: the severity of its findings, status or event.
 	where string

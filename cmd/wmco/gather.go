@@ -32,7 +32,7 @@ type gatherFlags struct {
 	format    cli.Format
 }
 
-// sinceFlag is a flag that says how far back logs go, and the variable that `oc adm must-gather` sets for its entry
+// sinceFlag is a flag for the age of the oldest log lines, and the variable that `oc adm must-gather` sets for its entry
 // point (openshift/enhancements, enhancements/oc/must-gather.md).
 type sinceFlag struct{ flag, variable string }
 

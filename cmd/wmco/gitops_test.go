@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// repository is a repository laid out as docs/gitops says, with what the pipelines call on the path: this wmco, and
+// repository is a repository laid out as in docs/gitops, with the programs that the pipelines call on the path: this wmco, and
 // stand-ins of the programs that fetch the image of the release.
 type repository struct {
 	t    *testing.T

@@ -112,7 +112,7 @@ func goldenRender(ctx context.Context, a app, folder goldenFolder) ([]desired.Re
 	return list, err
 }
 
-// goldenUpdate makes want/ what is rendered.
+// goldenUpdate makes want/ the rendered bundles.
 func goldenUpdate(ctx context.Context, a app, folder goldenFolder) error {
 	list, err := goldenRender(ctx, a, folder)
 	if err != nil {

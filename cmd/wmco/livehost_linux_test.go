@@ -36,7 +36,7 @@ func newLiveHost(t *testing.T) *liveHost {
 	return h
 }
 
-// operate gives the host what is published for it, as its agent would.
+// operate gives the host its published bundle, as its agent would.
 func (h *liveHost) operate(t *testing.T) {
 	t.Helper()
 	contents, err := desired.PayloadContents(goldenPayload)
@@ -105,7 +105,7 @@ func TestWhatTheInputsDoNotKnowIsNotRemoved(t *testing.T) {
 		args   []string
 		change func()
 		status int
-		// said is part of what is printed.
+		// said is part of the output.
 		said string
 	}{
 		{"verify says what apply refuses", slices.Concat([]string{"verify", "--install", "--payload", goldenPayload}, files), nil, cli.ExitDiffers, "note: apply refuses this: the bundle has no signing keys"},

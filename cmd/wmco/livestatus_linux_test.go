@@ -47,7 +47,7 @@ const (
 	notReadyTable = "NODE   STATE    READY    ROLLOUT  SINCE  REASON\nwin-0  Updated  Unknown  Updated  60m    Applied\n"
 )
 
-// TestStatusOfAClusterWhoseOperatorOrKubeletIsSilent: what was said before that is not shown as if all were well.
+// TestStatusOfAClusterWhoseOperatorOrKubeletIsSilent: outdated reports are not shown as if all were well.
 func TestStatusOfAClusterWhoseOperatorOrKubeletIsSilent(t *testing.T) {
 	since := time.Now().Add(-7 * time.Minute).UTC().Truncate(time.Second)
 	for _, c := range []struct {

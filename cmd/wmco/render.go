@@ -131,7 +131,7 @@ func (f *renderFlags) write(ctx context.Context, a app, bundles []desired.Render
 	return nil
 }
 
-// wrote says where bundles were written to.
+// wrote reports where bundles were written to.
 func wrote(a app, bundles int, where string) {
 	cli.Printf(a.stderr, "wrote %s to %s\n", bundle.Count(bundles, "bundle"), where)
 }

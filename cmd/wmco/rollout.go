@@ -53,7 +53,7 @@ func fewNames(names []string) string {
 	return bundle.JoinFirst(names, 3, ", ", bundle.AndOthers)
 }
 
-// turnsOf says for the table where each node is in the rollout: its phase, or what it waits for.
+// turnsOf returns for the table where each node is in the rollout: its phase, or what it waits for.
 func turnsOf(r fleet.Rollout) map[string]string {
 	said := map[string]string{}
 	for _, s := range r.Nodes {

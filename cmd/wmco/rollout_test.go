@@ -49,7 +49,7 @@ func rolloutBundle(t *testing.T, node, text string) published.Desired {
 	return d
 }
 
-// rolledNode is a node with what is published for it, and the turn that brought it.
+// rolledNode is a node with its published bundle, and the update that brought it.
 func rolledNode(t *testing.T, name, text string, turn plan.Turn) corev1.Node {
 	t.Helper()
 	d := rolloutBundle(t, name, text)
@@ -173,7 +173,7 @@ before it       2025-12-31T21:00:00Z  ` + rolloutBundle(t, "win-a", "before").Bu
 	}
 }
 
-// TestStatusAssumesNothingWithoutTheOperator shows the same Nodes where the operator says that all have what is wanted, or nothing.
+// TestStatusAssumesNothingWithoutTheOperator shows the same Nodes where the operator reports that all have the wanted bundles, or nothing.
 func TestStatusAssumesNothingWithoutTheOperator(t *testing.T) {
 	nodes := midway(t)
 	for name, objects := range map[string][]any{"done": append(nodes[:4:4], operatorSays("True", "4 of 4 nodes updated")), "silent": nodes[:4]} {

@@ -124,7 +124,7 @@ func TestAnswersFitTheirSchemas(t *testing.T) {
 	}
 }
 
-// misfits says where a value is not what a schema says. It knows what schemas here have.
+// misfits lists where a value does not match a schema. It knows the keywords that schemas here have.
 func misfits(s schema.Schema, value any, path string) []string {
 	types, _ := s["type"].([]string)
 	if one, ok := s["type"].(string); ok {

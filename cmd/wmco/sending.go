@@ -31,7 +31,7 @@ func (s *sending) Open(sha256 string) (io.ReadCloser, error) {
 	return all, nil
 }
 
-// sendingText says what is being sent; empty if nothing has been sent since the last call.
+// sendingText is the text about bytes being sent; empty if nothing has been sent since the last call.
 func (s *sending) sendingText() string {
 	sent := s.sent.Load()
 	if sent == s.said {
@@ -41,7 +41,7 @@ func (s *sending) sendingText() string {
 	return "sending " + byteSize(sent)
 }
 
-// counted adds what is read from it to a number.
+// counted adds the bytes that are read from it to a number.
 type counted struct {
 	io.ReadCloser
 	sum *atomic.Int64

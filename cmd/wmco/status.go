@@ -191,7 +191,7 @@ func (f *statusFlags) print(a app, now fleet.Fleet, node string) error {
 	return nil
 }
 
-// printOperator says first that the operator is silent or absent: all else is of earlier then.
+// printOperator first prints that the operator is silent or absent: all else may be outdated.
 func printOperator(a app, o fleet.Operator) {
 	if o.Note != "" {
 		cli.Printf(a.stderr, "%s\n", o.Note)

@@ -13,7 +13,7 @@ import (
 	"wmco/bundle"
 )
 
-// TestWhatAnInterruptedRunMeans for its host: which services are stopped, what happens automatically and until when, and what is faster.
+// TestWhatAnInterruptedRunMeans for its host: stopped services, automatic steps and their time, and the faster way.
 func TestWhatAnInterruptedRunMeans(t *testing.T) {
 	services := []bundle.Service{{Name: "containerd", Probe: bundle.Probe{DeadlineSeconds: 60}}, {Name: "kubelet", Probe: bundle.Probe{DeadlineSeconds: 100}}, {Name: bundle.AgentService}}
 	planned := applier.Event{Event: applier.EventPlan, Total: 12}

@@ -14,7 +14,7 @@ import (
 	"wmco/render"
 )
 
-// TestANodeOfAnotherOperatorIsAdopted when that is wanted, with the host that says under the pinned key that it is this Node. Nothing is changed on
+// TestANodeOfAnotherOperatorIsAdopted when that is wanted, with the host that states under the pinned key that it is this Node. Nothing is changed on
 // the host.
 func TestANodeOfAnotherOperatorIsAdopted(t *testing.T) {
 	wanted := annotated(published.AdoptAnnotation, published.AdoptTrue)

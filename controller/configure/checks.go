@@ -78,7 +78,7 @@ func (c *Checks) heldFindings(ctx context.Context, inputs *desired.Hosts) (bundl
 	return found, nil
 }
 
-// WaitingFor says for what a host waits that may not join now; ok is false if it may.
+// WaitingFor returns what a host waits for that may not join now; ok is false if it may.
 func WaitingFor(r checks.Result) (p Progress, ok bool) {
 	if !r.JoinsWait {
 		return Progress{}, false

@@ -193,7 +193,7 @@ func TestANewNodeIsLabelledAndCordoned(t *testing.T) {
 	}
 }
 
-// TestAJoiningNodeIsFollowedUntilItIsWhole: what it waits for is said, and its cordon is lifted when nothing is left.
+// TestAJoiningNodeIsFollowedUntilItIsWhole: the status has what it waits for, and its cordon is lifted when nothing is left.
 func TestAJoiningNodeIsFollowedUntilItIsWhole(t *testing.T) {
 	const (
 		waits  = "Joining Completing: waiting for the node agent, which follows the cluster: "

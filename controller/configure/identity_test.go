@@ -29,7 +29,7 @@ func refused(reason, message, fix string) string {
 	return described(Progress{State: StateFailed, Reason: reason, Message: message, Fix: fix})
 }
 
-// identityCase is a host of the inputs that is not known to be a Node. It is reached under its key, and says what it is.
+// identityCase is a host of the inputs that is not known to be a Node. It is reached under its key, and identifies itself.
 type identityCase struct {
 	// scene is what differs from newScene.
 	scene func(*scene)
@@ -68,7 +68,7 @@ func checkIdentities(t *testing.T, cases map[string]identityCase) {
 	}
 }
 
-// says has the host at hostA say that it has a computer name and addresses.
+// says has the host at hostA report a computer name and addresses.
 func (s *scene) says(name string, addresses ...string) {
 	s.network.at[hostA].facts = factsOf(name, addresses...)
 }

@@ -21,7 +21,7 @@ func TestAKeyCountsWhenTheHostHasAcceptedIt(t *testing.T) {
 	const notIt = `the host at 10.0.140.21 says that it is node "win-z", and the operator knows it as node win-a; nothing was changed on it`
 	for name, tt := range map[string]struct {
 		scene func(*scene)
-		// err is why it does not, counts whether the record has the present key and account afterwards, marked whether the Node says so.
+		// err is why it does not, counts whether the record has the present key and account afterwards, marked whether the Node has them.
 		err            string
 		counts, marked bool
 	}{

@@ -8,7 +8,7 @@ import (
 	"wmco/controller/hosts"
 )
 
-// TestAHostWithoutRoomIsNoWrongInput: what is said to do is what helps.
+// TestAHostWithoutRoomIsNoWrongInput: the fix is what helps.
 func TestAHostWithoutRoomIsNoWrongInput(t *testing.T) {
 	for _, r := range []applier.Result{applier.ResultRolledBack, applier.ResultPartial} {
 		for full, want := range map[bool]string{true: "free space on drive C:", false: map[applier.Result]string{applier.ResultRolledBack: "fix the inputs", applier.ResultPartial: "tried again"}[r]} {

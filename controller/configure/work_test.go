@@ -43,7 +43,7 @@ func TestWorkOnTheHostOfANodeSaysItsStep(t *testing.T) {
 	end()
 }
 
-// TestARemovalSaysItsStep: in place of how far it was before, or after what is wrong.
+// TestARemovalSaysItsStep: in place of how far it was before, or after the problem.
 func TestARemovalSaysItsStep(t *testing.T) {
 	var u Unjoined
 	said := func(want status.Host) {

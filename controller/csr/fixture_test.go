@@ -171,7 +171,7 @@ func cloud(node string) ask {
 	return ask{certificatesv1.KubeAPIServerClientSignerName, "system:node:" + node, user + ":" + node, user + "s", certificatesv1.UsageClientAuth, nil}
 }
 
-// cluster is what a request is judged by: the operator's inputs, what is in the cluster, and what hosts and the resolver answer.
+// cluster has everything that a request is judged by: the operator's inputs, the cluster's objects, and answers of hosts and the resolver.
 type cluster struct {
 	inputs   desired.Hosts
 	records  []record.Record
@@ -197,7 +197,7 @@ func factsOf(name string, addresses ...string) bundle.Facts {
 	return bundle.Facts{Schema: bundle.FactsSchema, HostName: name, Addresses: addresses, OSBuild: "10.0.20348"}
 }
 
-// reached says that this process has seen the hosts before, so that it knows what they call themselves.
+// reached makes this process have seen the hosts before, so that it knows what they call themselves.
 func (c *cluster) reached(t testing.TB, h *hosts.Hosts) {
 	t.Helper()
 	for _, n := range c.inputs.All {

@@ -21,7 +21,7 @@ func settingsOf(text string) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "n", "name": "windows-machine-config"}, "data": map[string]any{"config.yaml": text}}
 }
 
-// TestWhatKeepsAWantedAdoptionIsSaid: to ask for it again is no advice. What the operator says of the host at the address is.
+// TestWhatKeepsAWantedAdoptionIsSaid: to ask for it again is no advice. The operator's report about the host at the address is.
 func TestWhatKeepsAWantedAdoptionIsSaid(t *testing.T) {
 	refuses := status.Host{Name: "10.0.0.7", Address: "10.0.0.7", State: nodestate.Degraded, Reason: "LoginRefused", Message: "the host refuses the key", Fix: "add the key"}
 	waits := status.Host{Name: "10.0.0.7", Address: "10.0.0.7", Node: "win-a", State: nodestate.Waiting, Reason: ReasonWaitingForAdoption, Message: "it waits", Fix: AdoptFix("win-a")}

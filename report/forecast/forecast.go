@@ -95,7 +95,7 @@ func windowNotes(order []plan.Change, closed plan.Closed) []string {
 	return notes
 }
 
-// guesses collects what is found out about nodes, one after the other.
+// guesses collects facts about nodes, one after the other.
 type guesses struct {
 	layers inuse.Layers
 	// pending have something else published than the cluster's objects give, blind are nodes whose layers are not

@@ -108,7 +108,7 @@ func canaryRolledBack(ctx context.Context, f *Fleet) error {
 	}, f.Ago(9*time.Minute))
 }
 
-// errStatus says that a command ends in another way.
+// errStatus means that a command ends in another way.
 var errStatus = errors.New("another exit status")
 
 // Print runs a scene with a program and returns the command line and what the program prints.

@@ -58,7 +58,7 @@ func TestFine(t *testing.T) {}
 `,
 }
 
-// TestOnlyWhatPassedCounts: what failed and did not pass when it ran alone stays failed, whatever else became of it. Each failure says why, and where
+// TestOnlyWhatPassedCounts: a test that failed and did not pass when it ran alone stays failed, whatever else became of it. Each failure has its cause, and where
 // its output is; the counts are the last line.
 func TestOnlyWhatPassedCounts(t *testing.T) {
 	for _, c := range []struct {
