@@ -50,7 +50,7 @@ func (g *gatherer) machineConfig() {
 	}
 }
 
-// releaseVersion is the annotation in which the machine-config-operator says for which version of the cluster it has
+// releaseVersion is the annotation in which the machine-config-operator notes for which version of the cluster it has
 // rendered a MachineConfig.
 const releaseVersion = "machineconfiguration.openshift.io/release-image-version"
 
@@ -187,7 +187,7 @@ func parseNamedFlags(command string, names []string) map[string]string {
 	return flags
 }
 
-// ignitionFile reads a file that Windows nodes share with Linux nodes, or that says what Linux nodes have besides.
+// ignitionFile reads a file that Windows nodes share with Linux nodes, or that describes Linux nodes.
 // /etc/kubernetes/cloud.conf is neither: no program on a Windows node reads it, since the kubelet has no
 // --cloud-config, and some clouds put credentials into it.
 func (g *gatherer) ignitionFile(f ignition.File) {
@@ -211,8 +211,8 @@ func (g *gatherer) ignitionFile(f ignition.File) {
 	g.cluster.Machine.CredentialProvider = string(contents)
 }
 
-// otherProvider notes a credential provider of Linux nodes. No Windows node reads the file, so what is wrong with it
-// refuses nothing.
+// otherProvider notes a credential provider of Linux nodes. No Windows node reads the file, so errors in it
+// refuse nothing.
 func (g *gatherer) otherProvider(name string, f ignition.File) {
 	contents, err := f.Contents.DecodeContents()
 	if f.Appends || err != nil {

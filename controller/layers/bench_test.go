@@ -35,7 +35,7 @@ func (f *fleetCache) Get(_ context.Context, key client.ObjectKey, _ client.Objec
 	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 }
 
-// BenchmarkCompare compares what is published with what is wanted for 2,500 nodes, one of which has another version each time.
+// BenchmarkCompare compares published with wanted bundles for 2,500 nodes, one of which has another version each time.
 func BenchmarkCompare(b *testing.B) {
 	const size = 2500
 	cluster, own := pack(b, bundle.LayerCluster, "shared"), pack(b, bundle.LayerNode, "own")

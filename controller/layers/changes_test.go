@@ -221,7 +221,7 @@ func TestNamesOfSecretsSayNothing(t *testing.T) {
 	}
 }
 
-// TestWhatNodesSayHasAnEnd: a layer that is wanted no longer stays for a node that says that it has it, or that it is told to have it, for as
+// TestWhatNodesSayHasAnEnd: a layer that is wanted no longer stays for a node that reports it, or that is told to have it, for as
 // long as the operator remembers.
 func TestWhatNodesSayHasAnEnd(t *testing.T) {
 	a, old := wish(t, "win-a", "shared", "a"), wish(t, "win-a", "old", "a")

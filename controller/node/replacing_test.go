@@ -121,7 +121,7 @@ func TestARefusalBeginsAgain(t *testing.T) {
 	}
 }
 
-// TestAReportThatChangesBeginsAgain: what is written into a report for a moment replaces no Machine, however long the host has refused the key before.
+// TestAReportThatChangesBeginsAgain: a report that is changed for a moment replaces no Machine, however long the host has refused the key before.
 func TestAReportThatChangesBeginsAgain(t *testing.T) {
 	now := time.Duration(0)
 	lc := &loginConfirmer{joiner: &configure.Joiner{Silence: windowsnode.SilenceByKubelet, Elapsed: func() time.Duration { return now }}}

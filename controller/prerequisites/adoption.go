@@ -32,7 +32,7 @@ type adoptionInputs struct {
 // maxWaiting is how many nodes that wait are named: the text has to fit with what to do.
 const maxWaiting = 10
 
-// adoptionCondition says which nodes wait for adoption, and which are being adopted. Nothing is done to those that wait
+// adoptionCondition lists the nodes that wait for adoption, and those being adopted. Nothing is done to those that wait
 // but that their certificates are approved.
 func adoptionCondition(ctx context.Context, nodes *nodelist.Cache, r client.Reader,
 	of adoptionInputs) (metav1.Condition, error) {

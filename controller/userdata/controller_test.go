@@ -50,7 +50,7 @@ type operator struct {
 	client.WithWatch
 	t        *testing.T
 	recorder *events.FakeRecorder
-	// said are the conditions that were said last.
+	// said are the last conditions.
 	said []metav1.Condition
 }
 
@@ -304,7 +304,7 @@ func TestNoUserDataWithoutThePolicy(t *testing.T) {
 	must(t, o.WithWatch.Get(t.Context(), client.ObjectKeyFromObject(binding), binding))
 }
 
-// TestAKeyThatCannotBeUsedChangesNothing: an Event says what is wrong with it.
+// TestAKeyThatCannotBeUsedChangesNothing: an Event has the problem.
 func TestAKeyThatCannotBeUsedChangesNothing(t *testing.T) {
 	o := newOperator(t)
 	o.as("with a key", metav1.ConditionTrue)
@@ -329,7 +329,7 @@ func TestAKeyThatCannotBeUsedChangesNothing(t *testing.T) {
 	}
 }
 
-// TestWhatFailsIsTriedAgain: each Secret is tried, whatever becomes of the other, and an error is said.
+// TestWhatFailsIsTriedAgain: each Secret is tried, whatever becomes of the other, and an error is reported.
 func TestWhatFailsIsTriedAgain(t *testing.T) {
 	broken := errors.New("no answer")
 	failing := func(is func(key client.ObjectKey, o client.Object) bool) func(o *operator) {

@@ -61,7 +61,7 @@ func (s secretsServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// receive waits until something was said. It fails where the manager has ended, or after a minute, as nothing is said then.
+// receive waits until there is a report. It fails where the manager has ended, or after a minute, as nothing is reported then.
 func receive(t *testing.T, said chan struct{}, ended chan error) {
 	t.Helper()
 	select {

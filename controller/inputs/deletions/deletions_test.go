@@ -179,7 +179,7 @@ func TestTheNodeOfAnInstanceStaysOne(t *testing.T) {
 	}
 }
 
-// madeFrom reads what is published on a Node, whoever has written it.
+// madeFrom reads the published bundle of a Node, whoever has written it.
 func madeFrom(n windowsnode.Node) []published.Input {
 	if n.DesiredError != nil {
 		return nil

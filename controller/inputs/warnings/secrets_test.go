@@ -132,7 +132,7 @@ func asks(t *testing.T, u *unstructured.Unstructured) map[string]admission.Reque
 	return all
 }
 
-// answer is what is said of a request.
+// answer is the answer to a request.
 func answer(t *testing.T, w *Warner, r admission.Request) []string {
 	t.Helper()
 	got := w.Handle(t.Context(), r)
