@@ -16,7 +16,7 @@ import (
 	"wmco/controller/status"
 )
 
-// confirm waits until a deletion is said, sees that the bundle stays, and confirms: another bundle is published, and the confirmation is used up.
+// confirm waits until a deletion is reported, sees that the bundle stays, and confirms: another bundle is published, and the confirmation is used up.
 func (r *running) confirm(input published.Input, before bundle.Digest) published.Desired {
 	r.t.Helper()
 	said := r.condition(status.InputsPresent, metav1.ConditionFalse)

@@ -123,7 +123,7 @@ func TestTheKindsOfMirrorsAreDeletedWhileTheOperatorRuns(t *testing.T) {
 	}
 }
 
-// TestARightToWriteThatIsTakenAway while the operator runs is said, keeps nothing else waiting, and is used as soon as it is given back.
+// TestARightToWriteThatIsTakenAway while the operator runs is reported, keeps nothing else waiting, and is used as soon as it is given back.
 func TestARightToWriteThatIsTakenAway(t *testing.T) {
 	cluster.Load(t, filepath.Join("..", "deploy", "crd"))
 	r := start(t)

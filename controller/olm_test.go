@@ -46,7 +46,7 @@ func TestOLMIsToldWhenAnUpgradeIsNotSafe(t *testing.T) {
 	if err := testenv.Eventually(t.Context(), "the kind", func() bool { return c.Create(t.Context(), o.DeepCopy()) == nil }); err != nil {
 		t.Fatal(err)
 	}
-	// Nothing is published for the node: nobody applies it, and a node that applies its bundle is being changed.
+	// Nothing is published for the node: it has no agent, and a node that applies its bundle is being changed.
 	settings := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: "windows-machine-config"}, Data: map[string]string{"config.yaml": "rollout: {paused: true}"},
 	}

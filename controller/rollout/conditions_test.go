@@ -35,7 +35,7 @@ import (
 	"wmco/controller/windowsnode/heartbeat"
 )
 
-// TestCountsAreWrittenWithPauses has a node more in each second of a minute. What is not a count or a message is said at once.
+// TestCountsAreWrittenWithPauses has a node more in each second of a minute. All but counts and messages is reported at once.
 func TestCountsAreWrittenWithPauses(t *testing.T) {
 	writes := 0
 	nodes := map[string]windowsnode.Node{}
@@ -70,7 +70,7 @@ func TestCountsAreWrittenWithPauses(t *testing.T) {
 	for i := range seconds {
 		nodes[fmt.Sprint("win-", i)] = windowsnode.Decode(corev1.Node{})
 		before := writes
-		// The rest is said when the pause is over.
+		// The rest is reported when the pause is over.
 		if again, left := tell(outcome{}), StatusPause-time.Duration(i)*time.Second%StatusPause; writes == before && again != left {
 			t.Errorf("after %d s: again in %s, want %s", i, again, left)
 		}
@@ -260,7 +260,7 @@ func TestTheStatusIsWrittenWhenItsKindAppears(t *testing.T) {
 	}
 }
 
-// TestAStatusThatCannotBeWritten is written as soon as it can be, also if it says the same then as the one before: it may have been written all the
+// TestAStatusThatCannotBeWritten is written as soon as it can be, also if it is the same then as the one before: it may have been written all the
 // same.
 func TestAStatusThatCannotBeWritten(t *testing.T) {
 	failing, tried, written := true, 0, 0
@@ -295,7 +295,7 @@ func TestAStatusThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestClocksOfHostsThatHaveNoNodeYet are said too: a kubelet whose clock is behind gets no certificate, and its agent reports nothing.
+// TestClocksOfHostsThatHaveNoNodeYet are reported too: a kubelet whose clock is behind gets no certificate, and its agent reports nothing.
 func TestClocksOfHostsThatHaveNoNodeYet(t *testing.T) {
 	says := &teller{heartbeats: heartbeat.NewWatch(time.Now, heartbeat.MonotonicClock(clocks.RealClock{}))}
 	nodes := map[string]windowsnode.Node{"win-1": {}}

@@ -108,7 +108,7 @@ type lifeOperator struct {
 	decoded   *nodelist.Cache
 	// seen are the Nodes of the last call of publishes, and a key for the other inputs: watches see them change.
 	seen map[string]*corev1.Node
-	// said is what the rollout said last, about the inputs that were rendered.
+	// said is the last report of the rollout, about the inputs that were rendered.
 	said outcome
 	// read are the inputs that were read last, by what they were read from.
 	read    *desired.Hosts
@@ -501,7 +501,7 @@ func (w *lifeWorld) pass(d time.Duration) {
 }
 
 // toggleEntry removes the entry of a host, or adds it again. An entry is not removed between the registration of its Node and the record of which host that
-// is: that Node is left to a person, as wmco status says.
+// is: that Node is left to a person, as wmco status shows.
 func (w *lifeWorld) toggleEntry(h *lifeHost) {
 	if w.isListed(h) {
 		n, ok := w.node(h)
@@ -550,7 +550,7 @@ const (
 	endJoined  = "joined"
 	endGone    = "gone"
 	endForeign = "waits for its adoption"
-	// endInterrupted is one that takes a place of maxUnavailable: its row says that another user has cordoned it.
+	// endInterrupted is one that takes a place of maxUnavailable: its row reports that another user has cordoned it.
 	endInterrupted = "waits for its adoption, and is cordoned"
 	endUnadopted   = "its entry was removed while it is adopted"
 	endOff         = "its host is off"
@@ -679,7 +679,7 @@ func lifeMarks(n corev1.Node) map[string]string {
 	return marks
 }
 
-// isAtRest reports whether a node is Joined with what is wanted, and nothing of a turn, an upgrade or a removal is left on it.
+// isAtRest reports whether a node is Joined with its wanted bundle, and nothing of a turn, an upgrade or a removal is left on it.
 func (w *lifeWorld) isAtRest(h *lifeHost, n corev1.Node, read *desired.Hosts) bool {
 	decoded := windowsnode.Decode(n)
 	i := slices.IndexFunc(read.All, func(r render.Node) bool { return r.Name == h.name })

@@ -87,10 +87,10 @@ func (i *debouncer) requestRendering(q base.Queue) {
 	i.requestComparison(q)
 }
 
-// requestComparison has what is rendered compared with what is published.
+// requestComparison has rendered bundles compared with published ones.
 func (i *debouncer) requestComparison(q base.Queue) { q.AddAfter(everything, i.settle) }
 
-// requestSteps has it said how far hosts are that join.
+// requestSteps has the steps of joining hosts reported.
 func (i *debouncer) requestSteps(q base.Queue) { q.AddAfter(stepsOfHosts, i.settle) }
 
 // changesInput reports whether an update of an object that is no Node can change a bundle.
@@ -163,7 +163,7 @@ func inputOfNode(n windowsnode.Node) map[string]any {
 // inputOfReport is inputOfNode for the report alone.
 func inputOfReport(n windowsnode.Decoded) map[string]any {
 	return map[string]any{
-		// A report that cannot be read is an input: a finding says so.
+		// A report that cannot be read is an input, with a finding.
 		"facts": n.Report.Facts, "unreadable": n.ReportError != nil,
 		// An older agent gets a layer without the name of its Node.
 		"features": n.Report.Features,

@@ -84,7 +84,7 @@ func (d decision) permitBoot() {
 		Why: "the node is drained for the boot that is asked for"})
 }
 
-// describeHeldBoot says what a boot that Windows waits for waits for itself; empty where Windows waits for none, or the
+// describeHeldBoot returns what a boot for Windows waits for; empty where Windows waits for none, or the
 // operator boots for none.
 func (d decision) describeHeldBoot() string {
 	what := "Windows waits for a boot: " + d.describeBoots()

@@ -123,7 +123,7 @@ func TestSlotsOfBootsKeepNoCanaryWaiting(t *testing.T) {
 	}
 }
 
-// TestTheTurnOfABoot: what is permitted names the request, what is released remembers it, and a canary stays what it was.
+// TestTheTurnOfABoot: a permission names the request, a release remembers it, and a canary stays one.
 func TestTheTurnOfABoot(t *testing.T) {
 	proved := func(n *Node) {
 		n.State.Turn.Canary, n.State.Turn.Ended, n.State.Turn.Confirmed = true, ago(900), ago(890)
@@ -186,7 +186,7 @@ func TestABootThatWasErasedIsAskedForAsAnyOther(t *testing.T) {
 	}
 }
 
-// TestARequestOnANode is read as a digest, and what is permitted only of what is signed.
+// TestARequestOnANode is read as a digest, and the permission only from a signed annotation.
 func TestARequestOnANode(t *testing.T) {
 	n := windowsnode.Decode(corev1.Node{})
 	n.Annotations = map[string]string{published.RebootAnnotation: "1"}

@@ -9,7 +9,7 @@ import (
 	"wmco/bundle/published"
 )
 
-// faults is a report about what is published that says whose fault it is.
+// faults is a report about the published bundle with a fault.
 func faults(s published.State, f published.Fault) edit {
 	return func(n *Node) {
 		says(s, "")(n)
@@ -17,7 +17,7 @@ func faults(s published.State, f published.Fault) edit {
 	}
 }
 
-// TestWhoseFaultItIs: a full disk is no failure of a bundle, what heals by itself is waited for, and what stops the rollout names what helps.
+// TestWhoseFaultItIs: a full disk is no failure of a bundle, temporary faults are waited for, and the text about a stopped rollout names the fix.
 func TestWhoseFaultItIs(t *testing.T) {
 	full, damaged, locked := faults(failing, published.FaultDisk), faults(failing, published.FaultLayer), faults(rolledBack, published.FaultHost)
 	open := node("z-done", done)

@@ -42,7 +42,7 @@ func newPlanner(f Fleet) *planner {
 	return p
 }
 
-// decideNode makes the step of one node, or says what it waits for.
+// decideNode makes the step of one node, or reports what it waits for.
 func (p *planner) decideNode(m *nodeState) {
 	d := p.newDecision(m)
 	d.applyFirst(p.rules.alert)
@@ -98,7 +98,7 @@ func (d decision) needsMoreForJoin() bool {
 	return d.answered && d.Report.State == published.StateNeedsPermission && d.Permitted != bundle.ImpactReboot
 }
 
-// upToDateRules are for a node that has what is wanted.
+// upToDateRules are for a node that has its wanted bundle.
 func upToDateRules() []nodeRule {
 	return []nodeRule{
 		{"a node whose executables were kept waits for the newer ones",
@@ -144,7 +144,7 @@ func (d decision) endCanaryTurn() {
 }
 
 // restartTurn gives a turn that has failed its time again, because a person asks for that. What the node agent reported
-// as failed it tries again by itself.
+// as failed it retries alone.
 func (d decision) restartTurn() {
 	s := d.State
 	s.Turn.Permitted, s.Turn.Retry = d.fleet.now, retryDigest(d.Retry)

@@ -64,7 +64,7 @@ func given(permit bundle.Impact, minutes int) edit {
 	}
 }
 
-// says is the report about what is published.
+// says is the report about the published bundle.
 func says(s published.State, impact bundle.Impact) edit {
 	return func(n *Node) {
 		n.Report = published.Report{State: s, Desired: n.Published, Impact: impact, Message: "no luck"}
@@ -310,7 +310,7 @@ func TestUrgentThatDoesNotReachANode(t *testing.T) {
 	}
 }
 
-// TestAPausedNodeThatHasNotBegun: what was published before the pause is not applied, and does not hide what is urgent.
+// TestAPausedNodeThatHasNotBegun: a bundle that was published before the pause is not applied, and does not hide an urgent one.
 func TestAPausedNodeThatHasNotBegun(t *testing.T) {
 	n := node("a", wants(restart), given(restart, 1), urgent(none), func(n *Node) { n.Paused = true })
 	got := stamped(Fleet{Nodes: []Node{n}, Policy: policy(), Now: noon()})

@@ -115,7 +115,7 @@ func TestLearn(t *testing.T) {
 	}
 }
 
-// TestPredictionsEnd simulates random fleets: every prediction ends, and without faults it leaves nobody.
+// TestPredictionsEnd simulates random fleets: every prediction ends, and without faults it leaves no node behind.
 func TestPredictionsEnd(t *testing.T) {
 	for n := 1; n <= 12; n++ {
 		for limit := 1; limit <= 3; limit++ {

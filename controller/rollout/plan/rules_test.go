@@ -42,7 +42,7 @@ func checkRules[S, R any](t *testing.T, rules []rule[S, R], subject func(decisio
 	}
 }
 
-// decide returns what is about to be decided about the first node of a case.
+// decide returns the decision about the first node of a case.
 func decide(c ruleCase) decision {
 	f := Fleet{Nodes: c.nodes, Policy: policy(), Now: noon()}
 	if c.policy != nil {

@@ -128,7 +128,7 @@ func (m *nodeState) isPausedBeforeStart() bool {
 	return m.Paused && m.usesDisruption() && m.timedOut && !m.hasBegun()
 }
 
-// hasBegun reports whether the agent, as it says, is changing the host to the published bundle.
+// hasBegun reports whether the agent, by its report, is changing the host to the published bundle.
 func (m *nodeState) hasBegun() bool {
 	return m.answered && (m.Report.State == published.StateApplying || m.Report.State == published.StateRebootPending)
 }
@@ -146,7 +146,7 @@ func (d decision) continuesTurn() bool { return d.hasSlot() && !d.isBlocked() &&
 // drainRules are for a node that needs its slot.
 func drainRules() []nodeRule {
 	return []nodeRule{
-		// One of a node that is not Ready always fits: what is done to it costs nothing more.
+		// One of a node that is not Ready always fits: changing it costs nothing more.
 		{"a reservation is confirmed when all reservations fit",
 			func(d decision) bool { return !d.State.Claim.Held && (d.fleet.reservationsFit || !d.Ready) },
 			decision.confirmReservation},

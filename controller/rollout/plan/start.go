@@ -54,7 +54,7 @@ func (d decision) findBlocker() waiting {
 	return waiting{b.reason, b.message(d)}
 }
 
-// startRules are for a node without a slot that does not have what is wanted.
+// startRules are for a node without a slot that does not have its wanted bundle.
 func startRules() []nodeRule {
 	return []nodeRule{
 		{"a permission that the node agent does not answer is revoked", decision.isUnresponsive,
@@ -136,7 +136,7 @@ func (d decision) permitRestart() {
 }
 
 // awaitsWindow reports whether the change of a node must wait until a window opens. One that has begun goes on, and
-// what is urgent and restarts something does not wait. A boot that a person asks for is no change.
+// an urgent one that restarts something does not wait. A boot that a person asks for is no change.
 func (d decision) awaitsWindow() bool {
 	return !d.hasBegunChange() && !d.urgentNeedsTurn() && d.fleet.now.Before(d.policy.Closed.openTime(d.need))
 }
@@ -151,7 +151,7 @@ func (d decision) urgentNeedsTurn() bool {
 	return d.Urgent.Bundle != "" && d.urgentHasImpact() || d.Urgent.Mixed != ""
 }
 
-// describeWindow says when the window opens.
+// describeWindow returns when the window opens.
 func (d decision) describeWindow() string {
 	return "a change with impact " + string(d.need) + " waits for rollout.windows: the next one opens at " +
 		d.policy.Closed.openTime(d.need).UTC().Format(time.RFC3339)

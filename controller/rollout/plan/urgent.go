@@ -5,7 +5,7 @@ import (
 	"wmco/bundle/published"
 )
 
-// urgentRules are for a node that waits, whose blocked says for what: all but the last keep what is urgent from being
+// urgentRules are for a node that waits, for the reason in blocked: all but the last keep the urgent bundle from being
 // published before.
 func urgentRules() []nodeRule {
 	return []nodeRule{
@@ -32,7 +32,7 @@ func urgentRules() []nodeRule {
 	}
 }
 
-// publishUrgentOrWait publishes what must not wait, and otherwise says what the node waits for.
+// publishUrgentOrWait publishes an urgent bundle, and otherwise reports what the node waits for.
 func (d decision) publishUrgentOrWait(w waiting) {
 	d.blocked = w
 	d.applyFirst(d.fleet.rules.urgent)
@@ -40,7 +40,7 @@ func (d decision) publishUrgentOrWait(w waiting) {
 
 func (d decision) waitForBlocker() { d.reportWaiting(d.blocked.reason, d.blocked.message) }
 
-// urgentIsPublished reports whether the node agent has, or gets, what is urgent. The same may have been published as
+// urgentIsPublished reports whether the node agent has, or gets, the urgent bundle. The same may have been published as
 // not urgent: then the agent of a paused node does not begin, and another one does not where it has drift to repair
 // that costs more.
 func (d decision) urgentIsPublished() bool {
@@ -59,7 +59,7 @@ func (d decision) publishUrgent() {
 	})
 }
 
-// alertRules say why what is urgent does not reach the node. A node that does not answer gets it when it does.
+// alertRules explain why an urgent input does not reach the node. A node that does not answer gets it when it does.
 func alertRules() []nodeRule {
 	return []nodeRule{
 		{"a node that is up to date or leaving raises no alert",
@@ -89,7 +89,7 @@ func alertRules() []nodeRule {
 	}
 }
 
-// alertMixed is about what is urgent and cannot be separated from other changes.
+// alertMixed is about an urgent input that cannot be separated from other changes.
 func (d decision) alertMixed() {
 	if u := d.Urgent; u.Mixed != "" && d.isBlocked() {
 		d.fleet.addHeld(Held{Node: d.Name, Message: u.Mixed +

@@ -94,7 +94,7 @@ func TestWhenAHostIsBootedForWindows(t *testing.T) {
 	}
 }
 
-// TestTheTurnOfABootForWindows: each boot has a request of its own, which takes back nothing of what is known of a person's.
+// TestTheTurnOfABootForWindows: each boot has a request of its own, which changes nothing about a person's.
 func TestTheTurnOfABootForWindows(t *testing.T) {
 	byPerson := digest(7, "a")
 	emptied := one(awaitsBoot, claim(5, true), with(func(n *Node) { n.Drained, n.State.Booted, n.Boot.Asked = true, byPerson, byPerson }))
@@ -123,7 +123,7 @@ func TestTheTurnOfABootForWindows(t *testing.T) {
 	}
 }
 
-// liar is a node that says at each look that Windows waits for a boot, and boots when it may.
+// liar is a node that reports at each look that Windows waits for a boot, and boots when it may.
 type liar struct {
 	n     Node
 	watch Watch
@@ -149,8 +149,8 @@ func (l *liar) pass(p Policy, now time.Time, forget func(*State)) {
 	}
 }
 
-// TestANodeThatLiesBootsSeldom: a node that always says that Windows waits for a boot boots once; one that says each time something else, or that puts away
-// what the operator has noted on it, not more than once in restAfterBoot.
+// TestANodeThatLiesBootsSeldom: a node that always reports that Windows waits for a boot boots once; one that reports each time another reason, or that removes
+// the operator's note on it, not more than once in restAfterBoot.
 func TestANodeThatLiesBootsSeldom(t *testing.T) {
 	p := policy()
 	p.WindowsBoots = true

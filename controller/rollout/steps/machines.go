@@ -29,8 +29,8 @@ type machines struct {
 	cached, live client.Reader
 }
 
-// shortHealthChecks says which MachineHealthChecks may take the machine of a node for dead during a turn with a boot,
-// and delete it: their timeout is shorter than such a turn has taken in this cluster.
+// shortHealthChecks names the MachineHealthChecks that may take the machine of a node for dead during an update with a boot,
+// and delete it: their timeout is shorter than such an update has taken in this cluster.
 func (m machines) shortHealthChecks(ctx context.Context, node windowsnode.Node, took time.Duration) ([]string, error) {
 	machine, ok, err := m.machineOf(ctx, node)
 	if err != nil || !ok {

@@ -40,7 +40,7 @@ func executorOf(t *testing.T) (*Executor, layers.Wanted, corev1.Node) {
 	return e, has, signedNode(t, e, has, reportOf(has))
 }
 
-// signedNode is the Node as this operator has told it, with what its agent says.
+// signedNode is the Node as this operator has told it, with the report of its agent.
 func signedNode(t *testing.T, e *Executor, w layers.Wanted, says published.Report) corev1.Node {
 	t.Helper()
 	text, err := e.Notary.SignDesired(published.NodeID{Name: "win-1"}, w.DesiredAnnotation(namespace, bundle.ImpactRestart))
@@ -159,7 +159,7 @@ func TestAnOlderAgentInItsTurnKeepsWhatItWasTold(t *testing.T) {
 	}
 }
 
-// TestNothingUrgentIsMadeOfWhatANodeSays: what is urgent is signed together with the rest of what the node has. So the operator must have told
+// TestNothingUrgentIsMadeOfWhatANodeSays: an urgent layer is signed together with the rest of the node's bundle. So the operator must have told
 // the node of that.
 func TestNothingUrgentIsMadeOfWhatANodeSays(t *testing.T) {
 	e, has, node := executorOf(t)
@@ -200,7 +200,7 @@ func TestNothingUrgentIsMadeOfWhatANodeSays(t *testing.T) {
 			t.Error("what others have written would be signed")
 		}
 	}
-	// What the node had is known still, while its report says so.
+	// The node's earlier bundle is still known, while its report has it.
 	e.Layers = cacheOf(has)
 	e.seen(t, node, next, find)
 	if n, _ := e.seen(t, nodeThatSays(t, "", reportOf(has)), next, find); n.Urgent.Bundle == "" {
