@@ -13,7 +13,7 @@ import (
 	"wmco/controller/windowsnode"
 )
 
-// ObserveNode reads a Node object. The caller adds what is not on it: wanted and urgent bundles, the
+// ObserveNode reads a Node object. The caller adds the rest: wanted and urgent bundles, the
 // platform, pods, executables, a Machine that is being deleted, whether the agent is silent, and how long all that has
 // lasted.
 func ObserveNode(node windowsnode.Node, read windowsnode.DesiredReader) Node {

@@ -56,7 +56,7 @@ func (m *nodeState) bootRequest() string {
 }
 
 // noteGoneBoots returns the state without the reasons of the last boot that the node no longer reports: they ask for
-// another boot when they are back. A report without facts says nothing.
+// another boot when they are back. A report without facts is no evidence.
 func (m *nodeState) noteGoneBoots() State {
 	s := m.State
 	if s.WindowsBoot.Reasons == "" || m.Report.Facts == nil || m.bootOutstanding() {

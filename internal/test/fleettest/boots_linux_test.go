@@ -101,7 +101,7 @@ func (f *fleet) checkBootsByHand(t *testing.T) {
 }
 
 // checkBootsForWindows: Windows of two hosts waits for a boot, and the settings ask the operator to see to it. One node after the other is drained, boots once
-// and is given back. One that says the same again boots no second time in the next hours.
+// and is given back. One that reports the same again boots no second time in the next hours.
 func (f *fleet) checkBootsForWindows(t *testing.T) {
 	o, r := f.watch(t), f.read(t)
 	waiting := f.machines[:2]
@@ -171,7 +171,7 @@ func (f *fleet) checkBootsForWindows(t *testing.T) {
 	}
 }
 
-// hasBooted reports whether the agent of a node says that it has booted as asked, and the node is given back.
+// hasBooted reports whether the agent of a node reports the requested boot, and the node is given back.
 func (f *fleet) hasBooted(t *testing.T, m *machine) bool {
 	t.Helper()
 	n := f.node(t, m.name)

@@ -129,7 +129,7 @@ func (f *fleet) writes(t *testing.T, r reading) effects {
 	return got
 }
 
-// withoutRetries returns the counts without what may have been sent again: a third of what is wanted of a kind, and one at least.
+// withoutRetries returns the counts without possible retries: a third of the wanted count of a kind, and one at least.
 func withoutRetries(got, want map[string]int) map[string]int {
 	counts := maps.Clone(got)
 	for kind, n := range want {
@@ -154,7 +154,7 @@ func what(q controlplane.Request) string {
 	return text
 }
 
-// logins is how often somebody has logged in.
+// logins is the number of logins.
 func (m *machine) logins(t *testing.T) int {
 	t.Helper()
 	if m.server == nil {

@@ -376,7 +376,7 @@ func (s *storm) rolledOut(t *testing.T) metav1.Condition {
 	return said.Conditions[i]
 }
 
-// eventuallySaid waits until the operator says something about the rollout in its status.
+// eventuallySaid waits until the operator's status has something about the rollout.
 func (s *storm) eventuallySaid(t *testing.T, what string, is func(metav1.Condition) bool) {
 	t.Helper()
 	var last metav1.Condition
@@ -435,7 +435,7 @@ func (s *storm) checkStuck(t *testing.T) {
 		return c.Reason == status.ReasonStopped && strings.Contains(c.Message, lost.name)
 	})
 
-	// Somebody finds both.
+	// A user finds both.
 	must(t, s.Delete(t.Context(), budget))
 	lost.StickOff(false)
 	must(t, lost.PowerOn())

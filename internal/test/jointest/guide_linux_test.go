@@ -204,7 +204,7 @@ func TestTheGuideOfVSphereIsFollowed(t *testing.T) {
 	if set.Spec.Replicas == nil || *set.Spec.Replicas != 1 {
 		t.Fatalf("the MachineSet has %v replicas", set.Spec.Replicas)
 	}
-	// There is no machine-api here, which makes the Machine as the MachineSet says, and its virtual machine.
+	// There is no machine-api here, which makes the Machine of the MachineSet, and its virtual machine.
 	machine := w.machineObject(name, address)
 	before := machine.DeepCopy()
 	machine.Labels, machine.Spec = set.Spec.Template.Labels, set.Spec.Template.Spec

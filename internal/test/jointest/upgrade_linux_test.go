@@ -188,7 +188,7 @@ func (w *world) drained(name, app string) (check func()) {
 	}
 }
 
-// TestANewAgentThatDoesNotWorkIsExchangedForTheOneBefore: its node has everything as before, says so, and is tried again only with other
+// TestANewAgentThatDoesNotWorkIsExchangedForTheOneBefore: its node has everything as before, reports it, and is tried again only with other
 // executables. What these bring it gets then.
 func TestANewAgentThatDoesNotWorkIsExchangedForTheOneBefore(t *testing.T) {
 	w := newWorld(t)
@@ -243,7 +243,7 @@ func (m *joinedMachine) agentProgram() string {
 	return bundle.Program(all[0].CommandLine)
 }
 
-// desiredOf returns what is published for a node.
+// desiredOf returns the published state of a node.
 func (w *world) desiredOf(name string) published.Desired {
 	w.t.Helper()
 	d, err := published.DecodeDesired(w.node(name).Annotations[published.DesiredAnnotation])

@@ -7,7 +7,7 @@
 //	         operator (a process of its own) <--> API server <--> node agents (light nodes in this process)
 //	                                                |
 //	         package observer: nodes away, cordons and claims, pods that are evicted, secrets; at rest: Secrets, goroutines and
-//	         memory of the operator, bundles and hosts compared with what is rendered here
+//	        memory of the operator, bundles and hosts compared with those rendered here
 //
 // `make soak MINUTES=30` prints the seed, and in the end changes, faults and violations; SEED= repeats the choices of a
 // run (not its timing), NODES= is the number of nodes to begin with. A run of the tests has a short one with few nodes.

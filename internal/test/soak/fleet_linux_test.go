@@ -99,7 +99,7 @@ func (s *soak) boot(ctx context.Context, name string) error {
 	return s.setReady(name, corev1.ConditionTrue)
 }
 
-// setReady is what the cluster says of a kubelet. A Node that was removed is no error.
+// setReady sets a kubelet's condition Ready. A Node that was removed is no error.
 func (s *soak) setReady(name string, ready corev1.ConditionStatus) error {
 	return s.attempt(func() error {
 		var n corev1.Node

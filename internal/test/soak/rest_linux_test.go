@@ -44,7 +44,7 @@ const (
 	moreHeapShare  = 0.5
 )
 
-// rest waits until all nodes whose hosts are on have what is rendered here, and nothing of a rollout is left on them. Then it checks what holds at rest.
+// rest waits until all nodes whose hosts are on have the bundles rendered here, and nothing of a rollout is left on them. Then it checks what holds at rest.
 func (s *soak) rest(t testing.TB) {
 	t.Helper()
 	begun, said := time.Now(), time.Now()
@@ -149,7 +149,7 @@ func (s *soak) render(ctx context.Context) (map[string]desired.Rendered, error) 
 	return rendered, nil
 }
 
-// unlike returns why the nodes do not have what is rendered; empty if they have. Of some hosts every file and service is compared.
+// unlike returns why the nodes do not have their rendered bundles; empty if they have. Of some hosts every file and service is compared.
 func (s *soak) unlike(t testing.TB) string {
 	t.Helper()
 	rendered, err := s.render(s.ctx)

@@ -87,7 +87,7 @@ type soak struct {
 // shortSeed is that of the short storms: only their timing differs from run to run.
 const shortSeed = 32
 
-// TestSoak is short, with few nodes, unless WMCO_SOAK_MINUTES says how long: then each run makes other choices. They are those of WMCO_SOAK_SEED, which is
+// TestSoak is short, with few nodes, unless WMCO_SOAK_MINUTES is set: then each run makes other choices. They are those of WMCO_SOAK_SEED, which is
 // printed.
 func TestSoak(t *testing.T) {
 	o := options{nodes: number(t, "WMCO_SOAK_NODES", 10), seed: uint64(number(t, "WMCO_SOAK_SEED", shortSeed)), patience: controlplane.Patience + 2*time.Minute, lasts: 30 * time.Second, storm: 15 * time.Second, pause: 200 * time.Millisecond, collection: 3 * time.Minute} //nolint:gosec // not negative
@@ -103,7 +103,7 @@ func TestSoak(t *testing.T) {
 	s.print(t, time.Since(begun))
 }
 
-// newSoak returns when all nodes have what is wanted.
+// newSoak returns when all nodes have their wanted bundles.
 func newSoak(t testing.TB, o options) *soak {
 	t.Helper()
 	server.LoadExample(t, "../../..", "deploy/rbac", "deploy/admission", "deploy/crd")

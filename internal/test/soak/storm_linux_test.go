@@ -155,7 +155,7 @@ func (s *soak) change(t *testing.T, name string, do func(*testing.T) bool) {
 	}
 }
 
-// deal returns the next event. All come in a random order, then all again as often as their weight says, and so on.
+// deal returns the next event. All come in a random order, then all again as often as by their weight, and so on.
 func (s *soak) deal() event {
 	if len(s.deck) == 0 {
 		for _, e := range s.events() {
@@ -341,7 +341,7 @@ func (s *soak) badDay(t *testing.T) {
 // badDayOf is how a fault is counted.
 func badDayOf(f faults.Fault) string { return "(" + string(f) + ")" }
 
-// tell tells the operator something. One that has ended by itself is found at the next rest.
+// tell tells the operator something. One that has ended is found at the next rest.
 func (s *soak) tell(t testing.TB, text string) {
 	t.Helper()
 	if err := s.operator.say(text); err != nil {

@@ -177,7 +177,7 @@ func read(t *testing.T, file string, into any) {
 	}
 }
 
-// TestMetricsExist: an expression about a metric that nobody serves is never true.
+// TestMetricsExist: an expression about a metric that is not served is never true.
 func TestMetricsExist(t *testing.T) {
 	known := served(t)
 	expressions := map[string]string{}

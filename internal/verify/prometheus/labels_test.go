@@ -66,7 +66,7 @@ func decodeFile(t *testing.T, name string, into any) {
 
 var histogramSuffix = regexp.MustCompile(`_(bucket|sum|count)$`)
 
-// of returns the labels of a metric, with those of its target; false if nobody serves it.
+// of returns the labels of a metric, with those of its target; false if it is not served.
 func (s schema) of(name string) ([]string, bool) {
 	list, ok := s[name]
 	if !ok {
