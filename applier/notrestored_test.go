@@ -16,7 +16,7 @@ func TestARollbackAfterWhichAServiceDoesNotRun(t *testing.T) {
 	next := n.Changed(func(n *node) { n.Files[`C:\k\kubelet.conf`] = "bad" })
 	e := m.engine()
 	e.Emit = func(event applier.Event) {
-		if event.Event == applier.EventRollback { // from now on, it ends by itself
+		if event.Event == applier.EventRollback { // from now on, it ends
 			m.edit(func(s *simulation.State) {
 				s.Script.Services = map[string]simulation.Behaviour{"kubelet": {After: simulation.AfterCrashes}}
 			})
@@ -30,7 +30,7 @@ func TestARollbackAfterWhichAServiceDoesNotRun(t *testing.T) {
 	if o := m.observe(t, n); o.Interrupted == "" {
 		t.Error("the run counts as ended")
 	}
-	// The service works again: the rollback ends, and says so.
+	// The service works again: the rollback ends, and reports it.
 	m.edit(func(s *simulation.State) { s.Script.Services = nil })
 	var back *applier.RolledBackError
 	if _, err := m.repair(t.Context()); !errors.As(err, &back) {

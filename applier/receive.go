@@ -193,7 +193,7 @@ func (in *receiver) emitReceived(part archive.Part) {
 	}
 }
 
-// streamReader reads a part, which has as many bytes as the list says, and remembers whether the stream is what failed.
+// streamReader reads a part, which has as many bytes as in the list, and remembers whether the stream has failed.
 type streamReader struct {
 	from io.Reader
 	// left is how many bytes have not been read.

@@ -35,7 +35,7 @@ type Options struct {
 }
 
 const (
-	// housekeepInterval is the longest time between two checks of logs: a log exceeds its size by what is written in
+	// housekeepInterval is the longest time between two checks of logs: a log exceeds its size by the lines written in
 	// between.
 	housekeepInterval = 30 * time.Second
 	// heartbeatInterval is the time between two reports in which nothing has changed.
@@ -170,7 +170,7 @@ func (a *Agent) latestNode() (Node, bool) {
 	return a.node, a.known
 }
 
-// runDueWork does what is due.
+// runDueWork does all work that is due.
 func (a *Agent) runDueWork(ctx context.Context) error {
 	a.lookForCrashes(ctx)
 	if _, known := a.latestNode(); known && a.unread {
@@ -307,7 +307,7 @@ func (a *Agent) repairDrift(ctx context.Context) error {
 	return a.restartAfter(outcome)
 }
 
-// countRepaired says that the host had drifted.
+// countRepaired counts repaired drift.
 func (a *Agent) countRepaired(ctx context.Context, o applier.Outcome) {
 	if o.Result != applier.ResultApplied || o.Done == 0 {
 		return
@@ -372,7 +372,7 @@ func (a *Agent) sendEventToNode(ctx context.Context, e Event) {
 	}
 }
 
-// buildReport is what the agent says about itself.
+// buildReport is the agent's report.
 func (a *Agent) buildReport() published.Report {
 	r := a.follower.report
 	r.Rebooted, r.NetworkRestarts, r.NetworkUnstable = a.booter.done, a.network.count, a.network.unstable
