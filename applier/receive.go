@@ -206,7 +206,7 @@ func (r *streamReader) Read(p []byte) (int, error) {
 	r.left -= int64(n)
 	switch {
 	case r.left < 0:
-		err = fmt.Errorf("%w: a part has more bytes than the list says", archive.ErrMalformed)
+		err = fmt.Errorf("%w: a part has more bytes than listed", archive.ErrMalformed)
 	case r.left > 0 && err == io.EOF: //nolint:errorlint // a wrapped one is the end of something else
 		err = io.ErrUnexpectedEOF
 	}

@@ -153,13 +153,13 @@ func (m Manifest) Check() error {
 	for i, l := range again.Layers {
 		if l.Digest != m.Layers[i].Digest {
 			return fmt.Errorf(
-				"%w: %s layer has digest %s, the manifest says %s", ErrInconsistent, l.Layer.Kind, l.Digest,
+				"%w: %s layer has digest %s, the manifest has %s", ErrInconsistent, l.Layer.Kind, l.Digest,
 				m.Layers[i].Digest,
 			)
 		}
 	}
 	if again.Digest != m.Digest {
-		return fmt.Errorf("%w: the bundle has digest %s, the manifest says %s", ErrInconsistent, again.Digest, m.Digest)
+		return fmt.Errorf("%w: the bundle has digest %s, the manifest has %s", ErrInconsistent, again.Digest, m.Digest)
 	}
 	return nil
 }

@@ -33,10 +33,10 @@ func checkHeld(t *testing.T, r *running) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.Delete(context.Background(), never()) })
-	said := r.condition(status.InputsConfirmed, metav1.ConditionFalse)
+	shown := r.condition(status.InputsConfirmed, metav1.ConditionFalse)
 	const confirmation = published.ConfirmFindingAnnotation + "=" + reason.NodeImageUnreachable
-	if said.Reason != reason.NodeImageUnreachable || !strings.Contains(said.Message, "1 node will get no other bundle (win-a), because no pod can start: ") || !strings.Contains(said.Message, confirmation) {
-		t.Errorf("%+v", said)
+	if shown.Reason != reason.NodeImageUnreachable || !strings.Contains(shown.Message, "1 node will get no other bundle (win-a), because no pod can start: ") || !strings.Contains(shown.Message, confirmation) {
+		t.Errorf("%+v", shown)
 	}
 	// One warning is always there: an entry whose name cannot be resolved.
 	if c := r.condition(status.InputsClean, metav1.ConditionFalse); c.Reason != status.ReasonWarned || !strings.Contains(c.Message, "no pod can start") {

@@ -19,7 +19,7 @@ func TestTheMinorVersionThatNodesGet(t *testing.T) {
 		mode          PausedPoolMode
 		want          string
 		// reason and text are those of the finding, empty for none.
-		reason, says string
+		reason, inMessage string
 	}{
 		{"as the cluster", "4.20.4", WorkerPool{Release: "4.20.4"}, PausedPoolWait, "1.33", "", ""},
 		{"a pool that follows by itself", "4.20.4", WorkerPool{Release: "4.18.30"}, PausedPoolWait, "1.33", "", ""},
@@ -52,7 +52,7 @@ func TestTheMinorVersionThatNodesGet(t *testing.T) {
 		if tt.reason == "" && len(found) == 0 {
 			continue
 		}
-		if len(found) != 1 || found[0].Reason != tt.reason || !strings.Contains(found[0].Message, tt.says) || (tt.says == refused) != strings.Contains(found[0].Message, refused) {
+		if len(found) != 1 || found[0].Reason != tt.reason || !strings.Contains(found[0].Message, tt.inMessage) || (tt.inMessage == refused) != strings.Contains(found[0].Message, refused) {
 			t.Errorf("%s: %+v", tt.what, found)
 		}
 	}

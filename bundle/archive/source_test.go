@@ -94,7 +94,7 @@ func TestFromBundleRefusesInvalidBundles(t *testing.T) {
 		},
 		"a file that is longer than its entry says": {
 			func(b *bundle.Bundle) { b.Cluster.Files[0].Content.Data = []byte("aa") },
-			`taking the content of file C:\k\a.txt: it has 2 bytes, the entry says 1`,
+			`taking the content of file C:\k\a.txt: it has 2 bytes, the entry has 1`,
 		},
 		"a file that is another one": {
 			func(b *bundle.Bundle) { b.Cluster.Files[0].Content.Data = []byte("b") },

@@ -77,7 +77,7 @@ func (r Report) Fix(node string) string {
 	case r.State != StateFailed:
 		return ""
 	case r.Refused != "":
-		return "do what the message says; the operator writes the annotation again"
+		return "follow the message; the operator writes the annotation again"
 	}
 	switch r.Fault.Known() {
 	case FaultAPI:

@@ -319,12 +319,12 @@ func TestTheCommentIsThatOfTheAuthor(t *testing.T) {
 // What is compared is for golden.yaml to say, which the pull request may change.
 func TestTheCommentSaysThatOtherInputsAreCompared(t *testing.T) {
 	r := newRepository(t)
-	const said = "windows/golden.yaml` is another one than on the target branch"
+	const otherGolden = "windows/golden.yaml` is another one than on the target branch"
 	for _, change := range []string{"true", "echo '# changed' >>windows/golden.yaml && git commit --quiet -am changed"} {
 		r.run(0, change)
 		r.run(0, "./check.sh windows base comment.md", "FAIL_ON=error")
 		text, err := os.ReadFile(filepath.Join(r.dir, "comment.md"))
-		if err != nil || strings.Contains(string(text), said) != (change != "true") {
+		if err != nil || strings.Contains(string(text), otherGolden) != (change != "true") {
 			t.Errorf("after %s: %v\n%s", change, err, text)
 		}
 	}

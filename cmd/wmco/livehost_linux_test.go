@@ -105,8 +105,8 @@ func TestWhatTheInputsDoNotKnowIsNotRemoved(t *testing.T) {
 		args   []string
 		change func()
 		status int
-		// said is part of the output.
-		said string
+		// output is a part of the output.
+		output string
 	}{
 		{"verify says what apply refuses", slices.Concat([]string{"verify", "--install", "--payload", goldenPayload}, files), nil, cli.ExitDiffers, "note: apply refuses this: the bundle has no signing keys"},
 		{"diff too", slices.Concat([]string{"diff", "--payload", goldenPayload}, files), nil, cli.ExitDiffers, "note: apply refuses this: the bundle has no signing keys"},
@@ -124,7 +124,7 @@ func TestWhatTheInputsDoNotKnowIsNotRemoved(t *testing.T) {
 				c.change()
 			}
 			got := h.wmco(t, c.args...)
-			if all := got.stdout + got.stderr; got.status != c.status || !strings.Contains(all, c.said) {
+			if all := got.stdout + got.stderr; got.status != c.status || !strings.Contains(all, c.output) {
 				t.Errorf("status %d\n%s", got.status, all)
 			}
 			if h.keys(t) != string(h.cluster.publicKeys) || !exists(h.servers[0].Path(h.agent(t))) {

@@ -55,14 +55,14 @@ func fewNames(names []string) string {
 
 // turnsOf returns for the table where each node is in the rollout: its phase, or what it waits for.
 func turnsOf(r fleet.Rollout) map[string]string {
-	said := map[string]string{}
+	phases := map[string]string{}
 	for _, s := range r.Nodes {
-		said[s.Node] = string(s.Phase)
+		phases[s.Node] = string(s.Phase)
 		if s.Phase == plan.PhaseWaiting {
-			said[s.Node] = string(s.Reason)
+			phases[s.Node] = string(s.Reason)
 		}
 	}
-	return said
+	return phases
 }
 
 func turnName(i int) string {

@@ -190,7 +190,7 @@ func versionSkew(own string, operators []string) string {
 	switch {
 	case len(operators) > 1:
 		return "skew: Windows nodes name several versions of the operator (" + strings.Join(operators, ", ") +
-			"): an update is under way, or has stopped: wmco status says which"
+			"): an update is under way, or has stopped: wmco status shows which"
 	case len(operators) == 1 && operators[0] != own:
 		return "skew: this wmco is " + own + ", and the operator " + operators[0] +
 			": what it previews can differ from what the operator does (fix: use the wmco of the operator's release)"

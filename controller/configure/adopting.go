@@ -84,7 +84,7 @@ func (h Host) identifyAs(ctx context.Context, node corev1.Node) error {
 		if name := NameByFacts(h.Node, facts, h.Wanted.Cluster.Platform); name != node.Name {
 			return &refusal{
 				ReasonNotTheHost, fmt.Sprintf("node %s is to be adopted and reports the address %s, and the host "+
-					"there says that it is node %q; nothing was changed on it", node.Name, h.Address, name),
+					"there reports that it is node %q; nothing was changed on it", node.Name, h.Address, name),
 				"look at the host of node " + node.Name +
 					", and whether the address is its own; if the computer was renamed, give it its name back",
 			}

@@ -71,7 +71,7 @@ func (c *Checks) heldFindings(ctx context.Context, inputs *desired.Hosts) (bundl
 		}
 		if why != "" {
 			f.Severity, f.Message = bundle.SeverityError, "this change is not confirmed yet: "+f.Message
-			f.Fix += "; or confirm it as the condition InputsConfirmed says"
+			f.Fix += "; or confirm it as in the condition InputsConfirmed"
 			found = append(found, f)
 		}
 	}

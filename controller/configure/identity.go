@@ -52,7 +52,7 @@ func CheckSameNode(n render.Node, node string, facts bundle.Facts, c render.Clus
 		return nil
 	}
 	return &refusal{
-		ReasonNotTheHost, fmt.Sprintf("the host at %s says that it is node %q, and the operator knows it as node "+
+		ReasonNotTheHost, fmt.Sprintf("the host at %s reports that it is node %q, and the operator knows it as node "+
 			"%s; nothing was changed on it", n.Address, name, node),
 		"check which host has the address " + n.Address + "; if the computer was renamed, give it its name back",
 	}

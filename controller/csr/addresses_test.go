@@ -87,13 +87,13 @@ func TestAddressesOfServingCertificates(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
-			says := factsOf("WIN-A", "192.0.2.5")
+			claim := factsOf("WIN-A", "192.0.2.5")
 			if _, err := netip.ParseAddr(tt.asks); err == nil {
-				says.Addresses = append(says.Addresses, tt.asks)
+				claim.Addresses = append(claim.Addresses, tt.asks)
 			} else {
 				c.resolver["192.0.2.5"] = []string{tt.asks + "."}
 			}
-			c.network.hosts["192.0.2.5"], c.network.hosts["192.0.2.10"] = host{says, nil}, host{factsOf("WIN-A"), nil}
+			c.network.hosts["192.0.2.5"], c.network.hosts["192.0.2.10"] = host{claim, nil}, host{factsOf("WIN-A"), nil}
 			for _, address := range []string{"172.30.0.1", "10.132.3.4", "192.0.2.100"} {
 				c.network.hosts[address] = host{factsOf("WIN-A"), nil}
 			}
@@ -116,7 +116,7 @@ func TestAddressesOfServingCertificates(t *testing.T) {
 // TestAnEntryThatIsANameIsReachedAtItsAddress: the host may write into the DNS that its name is at any address.
 func TestAnEntryThatIsANameIsReachedAtItsAddress(t *testing.T) {
 	const name, address = "host.example.com", "192.0.2.8"
-	for says, tt := range map[string]struct {
+	for claim, tt := range map[string]struct {
 		change  func(*cluster)
 		refused string
 		asked   []string
@@ -130,7 +130,7 @@ func TestAnEntryThatIsANameIsReachedAtItsAddress(t *testing.T) {
 			change: func(c *cluster) { c.resolver["api-int.example.com"] = []string{address} }, asked: []string{name, name}, refused: "does not have the address",
 		},
 	} {
-		t.Run(says, func(t *testing.T) {
+		t.Run(claim, func(t *testing.T) {
 			c := newCluster(t)
 			c.inputs.All[0].Address, c.inputs.All[0].Addresses = name, []string{address}
 			c.resolver[name] = []string{address}

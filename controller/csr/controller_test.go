@@ -309,10 +309,10 @@ func TestNodesAreListedInParts(t *testing.T) {
 		listed++
 		return nil
 	}})
-	_, said, err := a.reconcile(t)
+	_, notes, err := a.reconcile(t)
 	must(t, err)
-	if listed != len(parts) || a.approved(t) || !strings.Contains(strings.Join(said, " "), "a Node of this name exists") {
-		t.Errorf("%d lists, approved %t: %q", listed, a.approved(t), said)
+	if listed != len(parts) || a.approved(t) || !strings.Contains(strings.Join(notes, " "), "a Node of this name exists") {
+		t.Errorf("%d lists, approved %t: %q", listed, a.approved(t), notes)
 	}
 }
 

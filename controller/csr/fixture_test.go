@@ -65,11 +65,11 @@ func (n *network) answer(t remote.Target, c remote.Command) error {
 	if !ok {
 		return &remote.UnreachableError{Target: t, Phase: remote.PhaseDial, Err: errors.New("connection refused")}
 	}
-	var says any = h.facts
+	var reply any = h.facts
 	if strings.Contains(c.Line, "pending-key") {
-		says = remote.PendingKey{PublicKey: h.key}
+		reply = remote.PendingKey{PublicKey: h.key}
 	}
-	text, err := json.Marshal(says)
+	text, err := json.Marshal(reply)
 	if err != nil {
 		return err
 	}

@@ -49,8 +49,8 @@ func TestWhatKeepsAWantedAdoptionIsSaid(t *testing.T) {
 			if c.annotation != "" {
 				n.Annotations[published.AdoptAnnotation] = c.annotation
 			}
-			said := status.Status{Hosts: []status.Host{c.host}}
-			f, findings, err := Read(t.Context(), readerOf(t, n, said, settingsOf(c.settings)), "n", now())
+			fromOperator := status.Status{Hosts: []status.Host{c.host}}
+			f, findings, err := Read(t.Context(), readerOf(t, n, fromOperator, settingsOf(c.settings)), "n", now())
 			if err != nil || len(findings) > 0 || len(f.Nodes) != 1 {
 				t.Fatalf("%v, %+v, %+v", err, findings, f)
 			}
@@ -66,13 +66,13 @@ func TestWhatKeepsAWantedAdoptionIsSaid(t *testing.T) {
 }
 
 // readerOf reads these objects of a cluster.
-func readerOf(t *testing.T, node corev1.Node, said status.Status, settings map[string]any) objects.Reader {
+func readerOf(t *testing.T, node corev1.Node, fromOperator status.Status, settings map[string]any) objects.Reader {
 	t.Helper()
 	dir := t.TempDir()
 	node.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}
 	for name, o := range map[string]any{
 		"node": node, "settings": settings,
-		"status": map[string]any{"apiVersion": status.Group + "/" + status.Version, "kind": status.Kind, "metadata": map[string]any{"namespace": "n", "name": status.Name}, "status": said},
+		"status": map[string]any{"apiVersion": status.Group + "/" + status.Version, "kind": status.Kind, "metadata": map[string]any{"namespace": "n", "name": status.Name}, "status": fromOperator},
 	} {
 		text, err := json.Marshal(o)
 		if err == nil {

@@ -120,9 +120,9 @@ func Read(ctx context.Context, r objects.Reader, namespace string, now time.Time
 		}
 	}
 	slices.SortFunc(all.nodes, func(a, b windowsnode.Node) int { return strings.Compare(a.Name, b.Name) })
-	f := Fleet{Conditions: all.said.Conditions, Nodes: []Row{}, Hosts: all.said.Hosts, turns: map[string][]plan.Turn{},
+	f := Fleet{Conditions: all.fromOperator.Conditions, Nodes: []Row{}, Hosts: all.fromOperator.Hosts, turns: map[string][]plan.Turn{},
 		labels: map[string]labels.Set{}}
-	if n := all.said.HostsWaiting; n != nil {
+	if n := all.fromOperator.HostsWaiting; n != nil {
 		f.MoreHosts = max(0, *n-len(f.Hosts))
 	}
 	settings, note := all.decodeSettings()
@@ -138,7 +138,7 @@ func Read(ctx context.Context, r objects.Reader, namespace string, now time.Time
 		f.turns[node.Name] = plan.TurnHistory(plan.ObserveNode(node, windowsnode.ReadUnverified))
 	}
 	for i := range f.Nodes {
-		for _, refused := range all.said.Refused {
+		for _, refused := range all.fromOperator.Refused {
 			if refused.Node == f.Nodes[i].Node {
 				f.Nodes[i].Refuse(refused)
 			}
@@ -187,16 +187,16 @@ func DecodeNode(o objects.Object) (windowsnode.Node, error) {
 
 // read is what was read.
 type read struct {
-	nodes    []windowsnode.Node
-	said     status.Status
-	settings corev1.ConfigMap
-	lease    *coordinationv1.Lease
+	nodes        []windowsnode.Node
+	fromOperator status.Status
+	settings     corev1.ConfigMap
+	lease        *coordinationv1.Lease
 }
 
 func (r *read) add(o objects.Object) (err error) {
 	switch o.Kind {
 	case status.Kind:
-		r.said, err = status.Decode(o.JSON)
+		r.fromOperator, err = status.Decode(o.JSON)
 	case "Lease":
 		if err = json.Unmarshal(o.JSON, &r.lease); err != nil {
 			return fmt.Errorf("reading %s: %w", o.Ref, err)

@@ -96,9 +96,9 @@ func TestStates(t *testing.T) {
 	if got := stageOf(windowsnode.Decode(node(t, nil, now()))); got != bundle.StageJoined {
 		t.Errorf("the stage is %q", got)
 	}
-	said := bundle.LogTail{Service: "kubelet", Lines: []string{"exit 1"}}
-	for state, want := range map[published.State]bundle.LogTail{published.StateRolledBack: said, published.StateFailed: said, published.StateApplied: {}} {
-		got := Of(windowsnode.Decode(node(t, &published.Report{State: state, Desired: wanted, Log: said}, now())), windowsnode.SilenceByKubelet)
+	tail := bundle.LogTail{Service: "kubelet", Lines: []string{"exit 1"}}
+	for state, want := range map[published.State]bundle.LogTail{published.StateRolledBack: tail, published.StateFailed: tail, published.StateApplied: {}} {
+		got := Of(windowsnode.Decode(node(t, &published.Report{State: state, Desired: wanted, Log: tail}, now())), windowsnode.SilenceByKubelet)
 		if diff := cmp.Diff(want, got.Log); diff != "" {
 			t.Errorf("the log of a service, %s (-want +got):\n%s", state, diff)
 		}

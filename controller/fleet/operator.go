@@ -50,7 +50,7 @@ func operatorOf(lease *coordinationv1.Lease, namespace string, now time.Time) Op
 		lasts = time.Duration(*s) * time.Second
 	}
 	if silent := now.Sub(o.Heard); !o.Heard.IsZero() && silent > lasts+heartbeat.Tolerance {
-		o.Problem = fmt.Sprintf("the operator in namespace %s has been silent for %s: what it says here is of then",
+		o.Problem = fmt.Sprintf("the operator in namespace %s has been silent for %s: its status here is outdated",
 			namespace, duration.HumanDuration(silent))
 		o.Fix = fmt.Sprintf("look at its Pods and their logs: oc -n %s get deployment,pods,lease", namespace)
 	}

@@ -61,8 +61,8 @@ func PolicyAt(s render.Settings, now time.Time) plan.Policy {
 }
 
 // rolling returns where the rollout is. The operator's report wins: it has rendered the wanted bundles.
-func rolling(nodes []windowsnode.Node, policy plan.Policy, said []metav1.Condition, now time.Time) Rollout {
-	c := meta.FindStatusCondition(said, status.RolledOut)
+func rolling(nodes []windowsnode.Node, policy plan.Policy, reported []metav1.Condition, now time.Time) Rollout {
+	c := meta.FindStatusCondition(reported, status.RolledOut)
 	f := plan.ElapsedByStamps(plan.Fleet{Policy: policy, Now: now,
 		Nodes: observed(nodes, c != nil && c.Status == metav1.ConditionFalse)})
 	next := plan.NextSteps(f)

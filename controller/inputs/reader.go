@@ -119,7 +119,7 @@ func (r *Reader) readFrom(ctx context.Context, s desired.Source, from client.Rea
 		inputs.Findings = append(inputs.Findings, bundle.Finding{
 			Severity: bundle.SeverityWarning, Reason: reason.HostRecordDamaged,
 			Object:  bundle.Ref{Kind: "ConfigMap", Namespace: r.Namespace},
-			Message: damaged.Error(), Fix: "remove the record as the message says; the host is reached again as at its first contact",
+			Message: damaged.Error(), Fix: "remove the record with the command in the message; the host is reached again as at its first contact",
 		})
 		r.Log.Info("records of hosts that cannot be read", "error", damaged)
 	}

@@ -122,9 +122,9 @@ func TestKeysThatAreRefused(t *testing.T) {
 	oldPassphrase := string(pem.EncodeToMemory(must(x509.EncryptPEMBlock(rand.Reader, "RSA PRIVATE KEY", []byte("x"), []byte("x"), x509.PEMCipherAES128))))
 	public := string(ssh.MarshalAuthorizedKey(must(ssh.NewPublicKey(ed.Public()))))
 	for name, c := range map[string]struct {
-		secret       corev1.Secret
-		reason, says string
-		withoutField bool
+		secret            corev1.Secret
+		reason, inMessage string
+		withoutField      bool
 	}{
 		"no Secret":                     {corev1.Secret{}, reason.PrivateKeyMissing, "does not exist", true},
 		"an empty Secret":               {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: SecretName}}, reason.PrivateKeyMissing, "has no key private-key.pem", false},
@@ -158,7 +158,7 @@ func TestKeysThatAreRefused(t *testing.T) {
 			continue
 		}
 		f := findings[0]
-		if f.Severity != bundle.SeverityError || f.Reason != c.reason || !strings.Contains(f.Message, c.says) || f.Fix == "" {
+		if f.Severity != bundle.SeverityError || f.Reason != c.reason || !strings.Contains(f.Message, c.inMessage) || f.Fix == "" {
 			t.Errorf("%s: %+v", name, f)
 		}
 		if f.Object.String() != "Secret/"+namespace+"/"+SecretName || (f.Field == "") != c.withoutField {

@@ -48,10 +48,10 @@ func BenchmarkCompare(b *testing.B) {
 	for i := range size {
 		w := Wanted{Node: fmt.Sprintf("win-%04d", i), Bundle: whole, Cluster: &cluster, Own: own}
 		wanted = append(wanted, w)
-		said := report(b, published.Report{State: published.StateApplied, Desired: whole, Applied: whole, Layers: []bundle.Digest{cluster.Digest, own.Digest}})
+		reportText := report(b, published.Report{State: published.StateApplied, Desired: whole, Applied: whole, Layers: []bundle.Digest{cluster.Digest, own.Digest}})
 		cache.nodes = append(cache.nodes, corev1.Node{ObjectMeta: metav1.ObjectMeta{
 			Name: w.Node, UID: types.UID(w.Node), ResourceVersion: "0",
-			Annotations: map[string]string{published.DesiredAnnotation: text(b, w, bundle.ImpactNone), published.ReportAnnotation: said},
+			Annotations: map[string]string{published.DesiredAnnotation: text(b, w, bundle.ImpactNone), published.ReportAnnotation: reportText},
 		}})
 	}
 	p := &Publisher{Decoded: &nodelist.Cache{}, Known: func(context.Context, bool) (func(string, types.UID) bool, error) {

@@ -128,7 +128,7 @@ func PlanChanges(wanted []Wanted, o Observed) Changes {
 			c.Check = append(c.Check, w.layerSecrets()...)
 		}
 	}
-	c.decideLayers(parts, needs{wanted: labelsOf(wanted), said: digestsInUse(nodes)}, o)
+	c.decideLayers(parts, needs{wanted: labelsOf(wanted), claimed: digestsInUse(nodes)}, o)
 	c.decideReaders(o)
 	c.Check = uniqueSecrets(slices.DeleteFunc(c.Check, func(s Secret) bool { return o.Secrets[s.Name] == "" }))
 	return c
@@ -188,7 +188,7 @@ const (
 
 // needs are the labels of layers that are wanted, and of those that nodes have or are told to have by their
 // annotations.
-type needs struct{ wanted, said map[string]bool }
+type needs struct{ wanted, claimed map[string]bool }
 
 func labelsOf(wanted []Wanted) map[string]bool {
 	labels := make(map[string]bool, len(wanted))
@@ -232,7 +232,7 @@ func (n needs) decideUse(name string, o Observed) use {
 	switch {
 	case n.wanted[label]:
 		return useNodes
-	case !n.said[label]:
+	case !n.claimed[label]:
 		return useNone
 	case replaced.For < ReadableFor:
 		return useNodes

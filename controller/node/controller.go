@@ -73,16 +73,16 @@ type Nodes struct {
 
 // New returns the controller.
 func New(o Options) *Nodes {
-	says := nodeEvents{o.Events}
+	recorder := nodeEvents{o.Events}
 	n := &Nodes{
-		joiner: o.Joiner, decoded: o.Decoded, events: says, log: o.Log,
-		remover:  remover{joiner: o.Joiner, drainer: o.Drainer, namespace: o.Namespace, events: says, log: o.Log},
-		adopter:  adopter{joiner: o.Joiner, told: o.Told, clock: o.Clock, events: says, log: o.Log},
-		rejoiner: rejoiner{joiner: o.Joiner, namespace: o.Namespace, apiTime: o.APITime, events: says, log: o.Log},
-		upgrader: upgrader{joiner: o.Joiner, payload: o.Payload, copying: o.Copying, events: says, log: o.Log},
+		joiner: o.Joiner, decoded: o.Decoded, events: recorder, log: o.Log,
+		remover:  remover{joiner: o.Joiner, drainer: o.Drainer, namespace: o.Namespace, events: recorder, log: o.Log},
+		adopter:  adopter{joiner: o.Joiner, told: o.Told, clock: o.Clock, events: recorder, log: o.Log},
+		rejoiner: rejoiner{joiner: o.Joiner, namespace: o.Namespace, apiTime: o.APITime, events: recorder, log: o.Log},
+		upgrader: upgrader{joiner: o.Joiner, payload: o.Payload, copying: o.Copying, events: recorder, log: o.Log},
 		logins: loginConfirmer{joiner: o.Joiner, namespace: o.Namespace, machines: o.Machines,
-			events: says, log: o.Log},
-		repairer: agentRepairer{joiner: o.Joiner, events: says, log: o.Log},
+			events: recorder, log: o.Log},
+		repairer: agentRepairer{joiner: o.Joiner, events: recorder, log: o.Log},
 	}
 	n.adopter.upgrader = &n.upgrader
 	return n

@@ -63,7 +63,7 @@ func TestWhichMachinesAreReplaced(t *testing.T) {
 		change func(*loginAttempt)
 		after  time.Duration
 		asked  int
-		said   string
+		shown  string
 	}{
 		"asked for":                         {func(*loginAttempt) {}, 31 * time.Minute, 1, "its Machine is replaced"},
 		"not asked for":                     {func(a *loginAttempt) { a.host.Wanted.Cluster.Settings.Keys = render.KeysRotate }, 31 * time.Minute, 0, ""},
@@ -93,7 +93,7 @@ func TestWhichMachinesAreReplaced(t *testing.T) {
 			refused := &remote.AuthError{Err: errors.New("no")}
 			lc.noteRefusal(a, refused)
 			now = c.after
-			if got := lc.replaceRefusing(t.Context(), a, lc.noteRefusal(a, refused)); len(r.asked) != c.asked || !strings.Contains(got, c.said) || (c.said == "") != (got == "") {
+			if got := lc.replaceRefusing(t.Context(), a, lc.noteRefusal(a, refused)); len(r.asked) != c.asked || !strings.Contains(got, c.shown) || (c.shown == "") != (got == "") {
 				t.Errorf("%d are replaced, %q", len(r.asked), got)
 			}
 			if c.asked == 1 && r.asked[0] != "machine-a" {

@@ -69,7 +69,7 @@ func adoptionCondition(ctx context.Context, nodes *nodelist.Cache, r client.Read
 	text := strings.Join(parts, "; ")
 	if len(asked) > 0 {
 		slices.Sort(asked)
-		text += "; asked for, and not begun: " + firstNames(asked) + " (wmco status says what keeps a node from it)"
+		text += "; asked for, and not begun: " + firstNames(asked) + " (wmco status shows what keeps a node from it)"
 	}
 	if len(waiting) > len(asked) {
 		text += "; fix: adopt one with wmco adopt NAME, or oc annotate node NAME " + published.AdoptAnnotation + "=" +

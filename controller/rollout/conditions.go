@@ -60,10 +60,10 @@ type teller struct {
 	// counters serve the urgent inputs that are held.
 	counters Counters
 
-	// said is the last written status, so that only differences are compared with the cluster before the inputs are
+	// lastStatus is the last written one, so that only differences are compared with the cluster before the inputs are
 	// rendered again, and wrote is when.
-	said  *status.Status
-	wrote time.Time
+	lastStatus *status.Status
+	wrote      time.Time
 	// stepped is when the messages of hosts were written that were other ones than before.
 	stepped time.Time
 	// warned are the warnings of the last rendering: one is an Event when it is new, not at each rendering.
@@ -124,25 +124,25 @@ func (t *teller) reportOutcome(ctx context.Context, o outcome) (time.Duration, e
 	if t.unserved && t.now().Sub(t.wrote) < base.KindsPeriod {
 		return t.wrote.Add(base.KindsPeriod).Sub(t.now()), nil
 	}
-	if !o.fresh && t.said != nil && !t.unserved {
-		if reflect.DeepEqual(s, *t.said) {
+	if !o.fresh && t.lastStatus != nil && !t.unserved {
+		if reflect.DeepEqual(s, *t.lastStatus) {
 			return 0, nil
 		}
 		if wait := t.wrote.Add(StatusPause).Sub(t.now()); wait > 0 &&
-			slices.EqualFunc(s.Conditions, t.said.Conditions, sameReason) {
+			slices.EqualFunc(s.Conditions, t.lastStatus.Conditions, sameReason) {
 			return wait, nil
 		}
 	}
-	before, rest := t.said, time.Duration(0)
+	before, rest := t.lastStatus, time.Duration(0)
 	if wait := t.untilSteps(); wait > 0 && before != nil && !t.unserved && sameButMessages(s, *before) {
 		if !o.fresh {
 			return wait, nil
 		}
 		s, rest = *before, wait // which is compared with the cluster
 	}
-	t.said = nil // an answer may be lost
+	t.lastStatus = nil // an answer may be lost
 	_ = t.try(ctx, "status", func(ctx context.Context) error { return t.writeStatus(ctx, s) })
-	if t.said == nil {
+	if t.lastStatus == nil {
 		return 0, nil // it is retried
 	}
 	if before == nil || !slices.EqualFunc(s.Hosts, before.Hosts, sameHost) {
@@ -164,7 +164,7 @@ func (t *teller) writeStatus(ctx context.Context, s status.Status) error {
 	default:
 		t.unserved = false
 	}
-	t.said, t.wrote = &s, t.now()
+	t.lastStatus, t.wrote = &s, t.now()
 	return nil
 }
 
@@ -180,7 +180,7 @@ func (t *teller) sayUnserved() {
 	}
 	t.unserved = true
 	const message = "the cluster does not serve " + status.Kind + " of " + status.Group + "/" + status.Version +
-		", so conditions are said in the log and in events alone (fix: apply deploy/crd)"
+		", so conditions are reported in the log and in Events alone (fix: apply deploy/crd)"
 	t.log.Info(message)
 	t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, "StatusNotServed", "Publish", message)
 }

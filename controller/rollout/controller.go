@@ -190,7 +190,7 @@ func (c *Controller) newPublisher(m base.Manager, executor *steps.Executor, paus
 		keeper: &keeper{cache: executor.Layers, told: windowsnode.VerifyWith(c.Keys.OpenNewest), log: log},
 		layers: executor.Layers, now: m.Clock().Now, log: log, count: renders,
 	}
-	says := &teller{
+	reporter := &teller{
 		writer: &status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: to.Namespace,
 			Owner: c.Deployment.Name + "-publish", Now: c.Now, Expected: c.Expected, AddPage: m.Pages.AddPage},
 		deployment: c.Deployment, nodes: executor.CachedNodes, events: m.GetEventRecorder(c.Deployment.Name), log: log,
@@ -201,7 +201,7 @@ func (c *Controller) newPublisher(m base.Manager, executor *steps.Executor, paus
 	return &publisher{
 		inputs: &debouncer{now: m.Clock().Now, settle: settle}, pauses: pauses, now: m.Clock().Now, log: log,
 		render: r.renderJoined, publish: countPublished(c.Counters, to.PublishLayers), roll: executor.RunSteps,
-		removeConfirmations: removeConfirmations(m.GetClient(), pauses.Try, log), tell: says.reportOutcome,
+		removeConfirmations: removeConfirmations(m.GetClient(), pauses.Try, log), tell: reporter.reportOutcome,
 	}, nil
 }
 

@@ -25,7 +25,7 @@ func adoptionStatus(n windowsnode.Node, settings render.Settings) (s plan.Status
 	case n.Report.Adopting:
 	case fleet.IsAdoptionWanted(settings, n.Annotations):
 		s.Message = "another operator has joined the node, and its adoption, which brings it the whole bundle, is " +
-			"asked for and has not begun: wmco status NODE says what keeps it from that"
+			"asked for and has not begun: wmco status NODE shows what keeps it from that"
 		return s, true
 	default:
 		s.Message = "another operator has joined the node, and its adoption brings it the whole bundle; what that " +

@@ -134,12 +134,12 @@ func TestAThousandNodes(t *testing.T) {
 
 // TestTheLedgerOfANodeIsItsCopy: text of a node is masked, and refused if it is no JSON.
 func TestTheLedgerOfANodeIsItsCopy(t *testing.T) {
-	says := map[string]string{
+	ledgers := map[string]string{
 		"win-good": `{"schema":3,"entries":[{"entry":"file C:\\k\\kubelet.conf"}],"folders":["http://u:pass-ledger@proxy"]}`,
 		"win-bad":  "Only the end of a large file\"}]}",
 	}
 	logs := func(_ context.Context, path string, _ map[string]string, limit int64) ([]byte, error) {
-		for name, text := range says {
+		for name, text := range ledgers {
 			if path == "/api/v1/nodes/"+name+"/proxy/logs/wicd/ledger.json" && limit == ledgerLimit {
 				return []byte(text), nil
 			}
@@ -155,7 +155,7 @@ func TestTheLedgerOfANodeIsItsCopy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := strings.Replace(says["win-good"], "u:pass-ledger@", "****:****@", 1)
+	want := strings.Replace(ledgers["win-good"], "u:pass-ledger@", "****:****@", 1)
 	if got, err := os.ReadFile(filepath.Join(dir, "nodes", "win-good", "ledger.json")); err != nil || string(got) != want {
 		t.Errorf("%v\n%s", err, got)
 	}

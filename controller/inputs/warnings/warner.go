@@ -92,7 +92,7 @@ const (
 	proxyFollows = "Windows nodes change when the network operator has written the status of Proxy/cluster: their services restart"
 	// pullSecretFollows is the warning about a pull secret that changes (render/mirrors, credentials).
 	pullSecretFollows = "Windows nodes get credentials of this Secret for their mirrors and pinned images, without " +
-		"a restart; how many nodes change is not said of a Secret"
+		"a restart; the number of nodes is not shown for a Secret"
 	inputsRefused = "the inputs of Windows nodes would be refused: all nodes keep what they have"
 )
 
@@ -179,8 +179,8 @@ func warningLines(r review.Review, some sample, blocking bundle.Findings) []stri
 }
 
 // warningLine returns a finding, with its fix if it was shown already.
-func warningLine(f bundle.Finding, said string) string {
-	if f.Fix != "" && strings.Contains(said, f.Message) {
+func warningLine(f bundle.Finding, shown string) string {
+	if f.Fix != "" && strings.Contains(shown, f.Message) {
 		return "fix: " + f.Fix
 	}
 	text := f.Message

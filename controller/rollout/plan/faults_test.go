@@ -12,7 +12,7 @@ import (
 // faults is a report about the published bundle with a fault.
 func faults(s published.State, f published.Fault) edit {
 	return func(n *Node) {
-		says(s, "")(n)
+		reporting(s, "")(n)
 		n.Report.Fault = f
 	}
 }
@@ -30,16 +30,16 @@ func TestWhoseFaultItIs(t *testing.T) {
 	}{
 		{"a canary without room gives its place back, and another node is the canary", []Node{node("a", wants(restart), given(restart, 1), full, canary), node("b", wants(restart))},
 			[]string{"a permit 2 none canary", "b publish 2 restart canary"}, ""},
-		{"it waits for room", []Node{node("a", wants(restart), given(none, 1), full, canary), node("b", wants(restart), given(restart, 1), says(applying, ""), canary)}, nil, "\na no luck"},
-		{"also for longer than a turn may take", []Node{node("a", wants(restart), given(none, 99), full, canary), node("b", wants(restart), given(restart, 1), says(applying, ""), canary)}, nil, "2 nodes updated, 1 updating, 1 waiting"},
+		{"it waits for room", []Node{node("a", wants(restart), given(none, 1), full, canary), node("b", wants(restart), given(restart, 1), reporting(applying, ""), canary)}, nil, "\na no luck"},
+		{"also for longer than a turn may take", []Node{node("a", wants(restart), given(none, 99), full, canary), node("b", wants(restart), given(restart, 1), reporting(applying, ""), canary)}, nil, "2 nodes updated, 1 updating, 1 waiting"},
 		{"a fleet without room says so", []Node{node("a", wants(none), given(none, 99), full, canary), node("b", wants(none), given(none, 99), full)}, nil, "2 waiting; a no luck"},
 		{"a node without room stops nobody", []Node{node("a", wants(restart), given(none, 99), full), node("b", wants(restart)), node("c", wants(restart), given(none, 99), full), open}, []string{"b publish 2 restart"}, ""},
-		{"when there is room, it is permitted again", []Node{node("a", wants(restart), given(none, 99), says(asks, restart)), open}, []string{"a permit 2 restart"}, ""},
+		{"when there is room, it is permitted again", []Node{node("a", wants(restart), given(none, 99), reporting(asks, restart)), open}, []string{"a permit 2 restart"}, ""},
 		{"a drained node without room is given back", []Node{node("a", drained, given(reboot, 1), full), node("b", wants(restart)), open}, []string{"a release 2 restart cordon off scale-down off", "b publish 2 restart"}, ""},
 		{"also one whose turn takes too long", []Node{node("a", drained, given(reboot, 99), full), open}, []string{"a release 2 restart cordon off scale-down off"}, ""},
 		{"then its permission to restart ends", []Node{node("a", wants(reboot), given(restart, 1), full), open}, []string{"a permit 2 none"}, ""},
 		{"and it is not drained while it waits", []Node{node("a", wants(reboot), given(none, 1), full), open}, nil, "a no luck"},
-		{"nor for another bundle, before its agent says that there is room", []Node{node("a", full, wants(drain)), open}, []string{"a publish 2 none"}, ""},
+		{"nor for another bundle, before its agent reports room", []Node{node("a", full, wants(drain)), open}, []string{"a publish 2 none"}, ""},
 		{"a node without room that is paused", []Node{node("a", wants(none), given(none, 1), full, func(n *Node) { n.Paused = true }), open}, nil, "the node is paused"},
 		{"what is urgent and has no room is told", []Node{node("a", wants(none), given(none, 1), full, with(urgent(none))), open}, nil, "urgent: no luck"},
 		{"a damaged layer is waited for", []Node{node("a", wants(restart), given(restart, 1), damaged, canary), node("b", wants(restart))}, nil, "a tries again: no luck; its update may take until"},

@@ -86,10 +86,10 @@ func startRules() []nodeRule {
 			func(d decision) bool { return d.need == bundle.ImpactNone },
 			func(d decision) { d.publishWanted(d.need, "nothing restarts") }},
 		// This is about the bundle before the wanted one.
-		{"a node whose disk was full is not drained before its agent says that there is room",
+		{"a node whose disk was full is not drained before its agent reports room",
 			func(d decision) bool { return d.waitsForRoom() && d.need != bundle.ImpactRestart }, func(d decision) {
 				d.publishWanted(bundle.ImpactNone,
-					"the disk of its host was full: the node is not drained before its agent says that there is room")
+					"the disk of its host was full: the node is not drained before its agent reports room")
 			}},
 		{"services restart on at most maxParallel nodes",
 			func(d decision) bool { return d.need == bundle.ImpactRestart }, decision.permitRestart},

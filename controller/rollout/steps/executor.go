@@ -77,9 +77,9 @@ type Executor struct {
 	Heartbeats windowsnode.Silence
 
 	// The knowledge between two calls: of nodes, of layers by their digests, and the last report about the fleet.
-	memory   memory
-	compared compared
-	said     fleetStatus
+	memory    memory
+	compared  compared
+	lastFleet fleetStatus
 }
 
 // Notary signs desired bundles, and knows what it has signed (controller/keys/signing).

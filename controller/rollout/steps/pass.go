@@ -150,8 +150,8 @@ func (e *Executor) sendFleetEvents(r Result, rendered Rendered) {
 	if len(rendered.Wanted) == 0 {
 		return // the inputs are refused, or there are no nodes
 	}
-	before, now := e.said, fleetStatus{r.FleetPhase(), changeName(rendered.Wanted)}
-	e.said = now
+	before, now := e.lastFleet, fleetStatus{r.FleetPhase(), changeName(rendered.Wanted)}
+	e.lastFleet = now
 	reason, kind := now.reasonSince(before), corev1.EventTypeNormal
 	switch reason {
 	case "":

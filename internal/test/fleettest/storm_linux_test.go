@@ -367,13 +367,13 @@ func (s *storm) rolledOut(t *testing.T) metav1.Condition {
 	must(t, s.Get(t.Context(), client.ObjectKeyFromObject(u), u))
 	data, err := u.MarshalJSON()
 	must(t, err)
-	said, err := status.Decode(data)
+	decoded, err := status.Decode(data)
 	must(t, err)
-	i := slices.IndexFunc(said.Conditions, func(c metav1.Condition) bool { return c.Type == status.RolledOut })
+	i := slices.IndexFunc(decoded.Conditions, func(c metav1.Condition) bool { return c.Type == status.RolledOut })
 	if i < 0 {
 		return metav1.Condition{}
 	}
-	return said.Conditions[i]
+	return decoded.Conditions[i]
 }
 
 // eventuallySaid waits until the operator's status has something about the rollout.

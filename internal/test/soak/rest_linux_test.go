@@ -47,7 +47,7 @@ const (
 // rest waits until all nodes whose hosts are on have the bundles rendered here, and nothing of a rollout is left on them. Then it checks what holds at rest.
 func (s *soak) rest(t testing.TB) {
 	t.Helper()
-	begun, said := time.Now(), time.Now()
+	begun, errOut := time.Now(), time.Now()
 	rule, why := ruleRest, "nothing was looked at"
 	for why != "" {
 		if time.Since(begun) > s.options.patience {
@@ -70,8 +70,8 @@ func (s *soak) rest(t testing.TB) {
 		if why != "" {
 			pause(s.ctx, time.Second)
 		}
-		if time.Since(said) > time.Minute {
-			said = time.Now()
+		if time.Since(errOut) > time.Minute {
+			errOut = time.Now()
 			t.Logf("not at rest after %s: %s", time.Since(begun).Round(time.Second), why)
 		}
 	}
@@ -217,13 +217,13 @@ func (s *soak) checkSecrets(t testing.TB) {
 // checkShown looks for secrets in what the operator writes for people.
 func (s *soak) checkShown(t testing.TB) {
 	t.Helper()
-	said := &unstructured.Unstructured{}
-	said.SetAPIVersion(status.Group + "/" + status.Version)
-	said.SetKind(status.Kind)
+	errOut := &unstructured.Unstructured{}
+	errOut.SetAPIVersion(status.Group + "/" + status.Version)
+	errOut.SetKind(status.Kind)
 	s.try(t, "the status", func() error {
-		return client.IgnoreNotFound(s.Get(s.ctx, client.ObjectKey{Namespace: gather.OperatorNamespace, Name: status.Name}, said))
+		return client.IgnoreNotFound(s.Get(s.ctx, client.ObjectKey{Namespace: gather.OperatorNamespace, Name: status.Name}, errOut))
 	})
-	text, err := json.Marshal(said.Object)
+	text, err := json.Marshal(errOut.Object)
 	must(t, err)
 	s.observer.SearchText("the status of the operator", string(text))
 	var configs corev1.ConfigMapList
