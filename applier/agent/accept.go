@@ -118,7 +118,7 @@ func (a *Agent) checkName(name string) error {
 	case err != nil:
 		return fmt.Errorf("finding out which Node this is: %w", err)
 	case name != own:
-		return newRefusal("what is published here is for node %s, and this is node %s (%s)", name, own, newOnRefusal)
+		return newRefusal("the published bundle is for node %s, and this is node %s (%s)", name, own, newOnRefusal)
 	}
 	return nil
 }
@@ -149,9 +149,9 @@ func (a *Agent) checkNewest(ctx context.Context, keys published.Keys, text strin
 	digest, signers := bundle.Of([]byte(signed)), keys.Signers(text)
 	switch order := d.Counter().Compare(had); {
 	case before.Schema != 0 && order < 0:
-		return newRefusal("what is published here (%s) is older than what this host has accepted (%s): an earlier annotation was put back (%s)", d.Counter(), had, newOnRefusal)
+		return newRefusal("the published bundle (%s) is older than what this host has accepted (%s): an earlier annotation was put back (%s)", d.Counter(), had, newOnRefusal)
 	case before.Schema != 0 && order == 0 && before.Text != digest:
-		return newRefusal("what is published here has the counter %s of another annotation that this host has accepted (%s)", had, newOnRefusal)
+		return newRefusal("the published bundle has the counter %s of another annotation that this host has accepted (%s)", had, newOnRefusal)
 	case before.Schema != 0 && order == 0:
 		a.follower.permitted = since - elapsedSince(before, facts.BootTime, since, now)
 		if slices.Equal(before.Signers, signers) {
@@ -209,7 +209,7 @@ func (a *Agent) noteRefusal(ctx context.Context, text string, why *refusal) {
 	}
 	if a.refused != why.why {
 		a.refused = why.why
-		a.Log.Error("what is published is refused", "error", why)
+		a.Log.Error("the published bundle is refused", "error", why)
 		a.sendEventToNode(ctx, Event{Warning: true, Reason: EventRefused, Message: why.why})
 	}
 }

@@ -59,9 +59,9 @@ func (a *Agent) lookForCrashes(ctx context.Context) {
 		}
 		r.Crashed = append(r.Crashed, name)
 		slices.Sort(r.Crashed)
-		a.Log.Warn("a service has ended by itself", "service", name, "bundle", r.Applied.Short())
+		a.Log.Warn("a service has ended unexpectedly", "service", name, "bundle", r.Applied.Short())
 		a.sendEventToNode(ctx, Event{Warning: true, Reason: EventCrashed,
-			Message: "service " + name + " has ended by itself since bundle " + r.Applied.Short() + " was applied"})
+			Message: "service " + name + " has ended unexpectedly since bundle " + r.Applied.Short() + " was applied"})
 	}
 }
 

@@ -223,7 +223,7 @@ func (f *verbFlags) confirmedInputs(v verb) ([]published.Input, error) {
 		return nil, cli.UsageError("say what to confirm with --input: one of %s", strings.Join(confirmableInputs(), ", "))
 	}
 	if len(inputs) > 1 && slices.Contains(inputs, published.InputUnreachableImages) {
-		return nil, cli.UsageError("confirm %s by itself: it is a finding, and the others are inputs", published.InputUnreachableImages)
+		return nil, cli.UsageError("confirm %s alone: it is a finding, and the others are inputs", published.InputUnreachableImages)
 	}
 	return inputs, nil
 }

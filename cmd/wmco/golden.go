@@ -189,7 +189,7 @@ func goldenCheck(ctx context.Context, a app, f cli.Format, limit failOn, folder 
 	case err != nil || len(differences) == 0:
 		return err
 	}
-	return outdatedError(a, dir, "no node changes, but files of "+golden.WantDir(dir)+" differ from what is rendered", differences)
+	return outdatedError(a, dir, "no node changes, but files of "+golden.WantDir(dir)+" differ from the rendered ones", differences)
 }
 
 // outdatedError is the end of a check that the review does not explain, or not alone. Each of the differences is

@@ -160,7 +160,7 @@ func (o *hosts) readInUse(ctx context.Context, f inputFlags) error {
 	}
 	var why map[string]string
 	if o.inUse, why, err = inuse.ReadSigned(ctx, cluster, f.namespace, o.inputs.SigningKeys, names); err != nil {
-		return &gather.UnreachableError{Err: fmt.Errorf("reading what is published for nodes: %w", err)}
+		return &gather.UnreachableError{Err: fmt.Errorf("reading the published bundles: %w", err)}
 	}
 	for _, h := range o.all {
 		if text := why[h.node.Name]; text != "" {

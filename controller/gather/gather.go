@@ -155,7 +155,7 @@ func (g *gatherer) holdMachines() {
 	g.machinesRefused = true
 	f := &g.findings[i]
 	f.Severity, f.Reason = bundle.SeverityWarning, reason.MachinesRefused
-	f.Message += ": hosts of Machines wait, and their nodes keep what is published for them"
+	f.Message += ": hosts of Machines wait, and their nodes keep their published bundles"
 }
 
 func (g *gatherer) addFinding(severity bundle.Severity, why string, f bundle.Finding) {

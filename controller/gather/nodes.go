@@ -222,7 +222,7 @@ func describeAddressOwner(n render.Node) advice {
 	case n.Ending:
 		return advice{
 			"is an address of Machine " + n.MachineName + ", which has failed or is being deleted",
-			"wait until the Machine is gone; delete it if it has failed",
+			"wait until the Machine is deleted; delete it if it has failed",
 		}
 	}
 	return advice{

@@ -214,7 +214,7 @@ func (t *teller) sendEvents(r rendering) {
 		// Kubelets and kubectl use the name of a Node as its UID in events.
 		node := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: n.name, UID: types.UID(n.name)}
 		t.events.Eventf(node, nil, corev1.EventTypeWarning, n.Reason, "Publish", "%s",
-			published.Shorten("the bundle of this node is refused, what is published for it stays: "+findingSentence(n.Finding)))
+			published.Shorten("the bundle of this node is refused, its published one stays: "+findingSentence(n.Finding)))
 	}
 }
 
@@ -263,8 +263,8 @@ func outcomeConditions(o outcome) []metav1.Condition {
 	case len(o.refused) > 0:
 		first := o.refused[0]
 		accepted.Status, accepted.Reason = metav1.ConditionFalse, status.ReasonNodesRefused
-		accepted.Message = published.Shorten(fmt.Sprintf("the bundle of %s is refused, what is published for it "+
-			"stays: %s%s", first.name, findingSentence(first.Finding), countMoreText(len(o.refused)-1, "node")))
+		accepted.Message = published.Shorten(fmt.Sprintf("the bundle of %s is refused, its published one stays: "+
+			"%s%s", first.name, findingSentence(first.Finding), countMoreText(len(o.refused)-1, "node")))
 		done.Message = "the newest bundles of all other nodes are published"
 	}
 	if o.err != nil {

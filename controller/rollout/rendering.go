@@ -184,7 +184,7 @@ func (r *renderer) renderJoined(ctx context.Context) (rendering, error) {
 
 func (r *renderer) logRefused(result rendering) {
 	for _, n := range result.refused {
-		r.log.Info("the bundle of a node is refused, what is published for it stays", "node", n.name, "reason",
+		r.log.Info("the bundle of a node is refused, its published one stays", "node", n.name, "reason",
 			n.Reason, "message", findingSentence(n.Finding))
 	}
 }

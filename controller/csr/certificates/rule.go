@@ -130,7 +130,7 @@ func (c candidate) decideClient() Verdict {
 		return v
 	case slices.Contains(c.known.Nodes, c.node):
 		return c.refuseRequest("a Node of this name exists, and a host asks for a first certificate before it has " +
-			"one; fix: nothing if its certificate has expired, it joins again by itself; if it lost its " +
+			"one; fix: nothing if its certificate has expired, it joins again automatically; if it lost its " +
 			"certificate, or another host has its name, delete the Node or rename the host")
 	case c.belongsToAnother(c.node):
 		return c.refuseRequest("the name belongs to another host, or to the cluster; fix: rename the host")

@@ -240,7 +240,7 @@ func (f Found) ExplainDeletion(input published.Input) string {
 		return "all mirror sets are gone: " + nodes +
 			" with mirrors will get no other bundle (fix: restore a mirror set, or confirm with: " + confirm + ")"
 	case published.InputSettings:
-		return "ConfigMap windows-machine-config is gone: " + nodes +
+		return "ConfigMap windows-machine-config was deleted: " + nodes +
 			" with its settings will get no other bundle (fix: restore it, create it empty for the defaults, or confirm with: " + confirm + ")"
 	case published.InputInstances:
 		return "ConfigMap windows-instances does not exist or has no entry: " + nodes +

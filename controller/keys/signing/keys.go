@@ -293,7 +293,7 @@ func (k *Keys) SignDesired(node published.NodeID, d published.Desired) (string, 
 	d.NodeName, d.NodeUID, d.Term, d.Sequence = node.Name, node.UID, k.term, k.sequence
 	text, err := d.Sign(k.private)
 	if err != nil {
-		return "", fmt.Errorf("signing what is published on Node %s: %w", node.Name, err)
+		return "", fmt.Errorf("signing the desired state of Node %s: %w", node.Name, err)
 	}
 	k.noteNewest(node.Name, d)
 	d.Schema = published.Schema // as the text has it

@@ -23,7 +23,7 @@ func bootRules() []nodeRule {
 			}
 			d.reportWaiting(ReasonApplying, "its host boots, "+d.bootCause()+"; until "+d.fleet.formatAfter(d.policy.Timeout-d.Seen.Permitted))
 		}},
-		{"what is urgent is published before a boot", decision.urgentIsDue, decision.publishUrgent},
+		{"an urgent change is published before a boot", decision.urgentIsDue, decision.publishUrgent},
 		{"a node that does not respond is not drained for a boot",
 			func(d decision) bool { return !d.reachable }, func(d decision) {
 				d.releaseOrWait(waiting{ReasonUnreachable, "a boot is asked for, and the node does not answer"})

@@ -122,8 +122,8 @@ func TestStartRules(t *testing.T) {
 		{rule: "a node whose disk is full waits for room without a permission", nodes: proven(wants(restart), given(restart, 1), full), want: "permit 2 none"},
 		{rule: "a node whose disk is full waits for room without a permission", nodes: proven(wants(restart), given(none, 1), full), want: "WaitingForRoom"},
 		{rule: "a node agent that works on the wanted bundle is waited for", nodes: proven(wants(restart), given(restart, 1), reporting(applying, "")), want: "Applying"},
-		{rule: "a blocked node gets nothing but what is urgent", nodes: proven(wants(restart), paused), want: "Paused"},
-		{rule: "a blocked node gets nothing but what is urgent", nodes: proven(wants(restart), given(none, 1), reporting(asks, restart), paused, urgent(none)), want: "publish 3 none"},
+		{rule: "a blocked node gets only urgent changes", nodes: proven(wants(restart), paused), want: "Paused"},
+		{rule: "a blocked node gets only urgent changes", nodes: proven(wants(restart), given(none, 1), reporting(asks, restart), paused, urgent(none)), want: "publish 3 none"},
 		{rule: "a node agent that restarts services for the bundle before is waited for", nodes: proven(reporting(applying, ""), wants(restart), func(n *Node) { n.State.Turn.Permitted = ago(1) }), want: "Applying"},
 		{rule: "a node that does not respond gets the wanted bundle without a permission", nodes: proven(wants(reboot), notReady), want: "publish 2 none"},
 		{rule: "a node that does not respond is waited for", nodes: proven(wants(reboot), given(none, 1), reporting(asks, reboot), silent), want: "Unreachable"},
@@ -243,9 +243,9 @@ func TestAlertRules(t *testing.T) {
 		{rule: "a node that is up to date or leaving raises no alert", nodes: one(wants(drain), leavingSoon, mixed), want: ""},
 		{rule: "a node without anything urgent raises no alert", nodes: one(wants(drain), paused), want: ""},
 		{rule: "a node without anything urgent raises no alert", nodes: one(wants(drain), paused, mixed), want: "the pull secret, which changes together with other settings of the node: the node is paused"},
-		{rule: "a full disk keeps what is urgent from the node", nodes: one(wants(none), urgent(none), isPublished(99), faults(failing, published.FaultDisk)), want: ": no luck"},
-		{rule: "a node agent that has ended or timed out has not applied what is urgent", nodes: one(wants(drain), paused, urgent(none), isPublished(99)), want: ": the node agent has not applied it"},
-		{rule: "what is urgent and restarts something waits as long as the node is blocked", nodes: one(wants(drain), paused, urgent(restart)), want: " (impact restart): the node is paused"},
+		{rule: "a full disk keeps urgent changes from the node", nodes: one(wants(none), urgent(none), isPublished(99), faults(failing, published.FaultDisk)), want: ": no luck"},
+		{rule: "a node agent that has ended or timed out has not applied the urgent change", nodes: one(wants(drain), paused, urgent(none), isPublished(99)), want: ": the node agent has not applied it"},
+		{rule: "an urgent change that restarts something waits as long as the node is blocked", nodes: one(wants(drain), paused, urgent(restart)), want: " (impact restart): the node is paused"},
 		{rule: "anything else that is urgent is on its way", nodes: one(wants(drain), paused, urgent(none)), want: ""},
 	})
 }

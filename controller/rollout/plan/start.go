@@ -64,7 +64,7 @@ func startRules() []nodeRule {
 			decision.waitForRoom},
 		{"a node agent that works on the wanted bundle is waited for", decision.agentAppliesWanted,
 			decision.waitForAgent},
-		{"a blocked node gets nothing but what is urgent",
+		{"a blocked node gets only urgent changes",
 			decision.isBlocked, func(d decision) { d.publishUrgentOrWait(d.blocked) }},
 		{"a node agent that restarts services for the bundle before is waited for",
 			func(d decision) bool {

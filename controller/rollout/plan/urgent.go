@@ -66,11 +66,11 @@ func alertRules() []nodeRule {
 			func(d decision) bool { return d.upToDate || d.Leaving != "" }, func(decision) {}},
 		{"a node without anything urgent raises no alert",
 			func(d decision) bool { return d.Urgent.Bundle == "" }, decision.alertMixed},
-		{"a full disk keeps what is urgent from the node", decision.waitsForRoom, func(d decision) {
+		{"a full disk keeps urgent changes from the node", decision.waitsForRoom, func(d decision) {
 			d.addAlert(d.Urgent.describeInputs(), d.Report.Message)
 			d.alertMixed()
 		}},
-		{"a node agent that has ended or timed out has not applied what is urgent",
+		{"a node agent that has ended or timed out has not applied the urgent change",
 			func(d decision) bool {
 				return d.Urgent.Bundle == d.Published && d.Ready && (d.timedOut || d.done && d.answered)
 			},
@@ -79,7 +79,7 @@ func alertRules() []nodeRule {
 					joinMessage("the node agent has not applied it", d.Report.Message))
 				d.alertMixed()
 			}},
-		{"what is urgent and restarts something waits as long as the node is blocked",
+		{"an urgent change that restarts something waits as long as the node is blocked",
 			func(d decision) bool { return d.Urgent.Bundle != d.Published && d.urgentHasImpact() && d.isBlocked() },
 			func(d decision) {
 				d.addAlert(d.Urgent.describeInputs()+" (impact "+string(d.Urgent.Cost)+")", d.blocked.message)

@@ -177,16 +177,16 @@ func (c *comparison) urgentLayerBetween(has bundle.Layer, between [2]bundle.Dige
 	}
 	found, err := c.find(has)
 	if err != nil {
-		return nil, fmt.Errorf("finding what is urgent: %w", err)
+		return nil, fmt.Errorf("finding urgent changes: %w", err)
 	}
 	l := &urgentLayer{Urgent: found}
 	if len(found.Inputs) > 0 {
 		digest, err := found.Layer.Digest()
 		if err != nil {
-			return nil, fmt.Errorf("packing what is urgent: %w", err)
+			return nil, fmt.Errorf("packing urgent changes: %w", err)
 		}
 		if l.packed, err = c.layers.PackLayer(digest, found.Layer); err != nil {
-			return nil, fmt.Errorf("packing what is urgent: %w", err)
+			return nil, fmt.Errorf("packing urgent changes: %w", err)
 		}
 		l.cost = bundle.Diff(bundle.Bundle{Cluster: has}, bundle.Bundle{Cluster: found.Layer}).Impact()
 	}
