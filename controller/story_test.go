@@ -48,7 +48,7 @@ func TestOperator(t *testing.T) {
 		{"probes are answered", checkProbes},
 		{"metrics are for those who may read them", checkMetricsAccess},
 		{"metrics follow the TLS profile of the cluster", checkMetricsTLS},
-		{"metrics say what the cluster says", checkMetrics},
+		{"metrics have the cluster's state", checkMetrics},
 	} {
 		t.Run(step.name, func(t *testing.T) { r.t = t; step.check(t, r) })
 		if step.name == "without the definition of the status" {

@@ -22,7 +22,7 @@ func TestTheMinorVersionThatNodesGet(t *testing.T) {
 		reason, inMessage string
 	}{
 		{"as the cluster", "4.20.4", WorkerPool{Release: "4.20.4"}, PausedPoolWait, "1.33", "", ""},
-		{"a pool that follows by itself", "4.20.4", WorkerPool{Release: "4.18.30"}, PausedPoolWait, "1.33", "", ""},
+		{"a pool that follows alone", "4.20.4", WorkerPool{Release: "4.18.30"}, PausedPoolWait, "1.33", "", ""},
 		{"a pool that is paused at the same version", "4.20.4", WorkerPool{Paused: true, Release: "4.20.1"}, PausedPoolWait, "1.33", "", ""},
 		{"EUS to EUS, half way", "4.19.11", WorkerPool{Paused: true, Release: "4.18.30"}, PausedPoolWait, "1.31", reason.KubeletKept, "is paused at 4.18.30: Windows nodes keep kubelet v1.31."},
 		{"EUS to EUS, the cluster has arrived", "4.20.4", WorkerPool{Paused: true, Release: "4.18.30"}, PausedPoolWait, "1.31", reason.KubeletKept, refused},

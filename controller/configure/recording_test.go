@@ -15,7 +15,7 @@ import (
 	"wmco/render"
 )
 
-var errAPIServer = errors.New("the API server says no")
+var errAPIServer = errors.New("the API server refuses")
 
 // TestWhatIsRecordedOfAHost that is a Node.
 func TestWhatIsRecordedOfAHost(t *testing.T) {

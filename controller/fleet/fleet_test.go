@@ -193,7 +193,7 @@ func TestARemovalThatIsStuckHasItsRow(t *testing.T) {
 		{"the node is updated", row(nodestate.Updated, "Applied"), host(nodestate.Degraded, "LoginRefused"), 1},
 		{"the node is degraded too", row(nodestate.Degraded, "Failed"), host(nodestate.Degraded, "LoginRefused"), 1},
 		{"the node waits for a boot, the removal for its pods", row(nodestate.Waiting, "RebootPending"), host(nodestate.Waiting, "DrainBlocked"), 1},
-		{"the row says it", row(nodestate.Degraded, "RolledBack"), host(nodestate.Degraded, "RolledBack"), 0},
+		{"the row has it", row(nodestate.Degraded, "RolledBack"), host(nodestate.Degraded, "RolledBack"), 0},
 		{"a host that joins", row(nodestate.Joining, "Unpublished"), host(nodestate.Joining, "Joining"), 0},
 	} {
 		if got := (Fleet{Nodes: []Row{c.row}, Hosts: []status.Host{c.host}}).Others(); len(got) != c.want {

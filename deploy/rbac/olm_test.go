@@ -152,7 +152,7 @@ func TestUnderOLMThePolicyCanBeUndone(t *testing.T) {
 		loadBundle(t, th)
 		th.bind()
 		if err := th.Patch(t.Context(), binding.DeepCopy(), off); err != nil {
-			t.Errorf("the documentation says that it can be undone: %v", err)
+			t.Errorf("the documentation lists that it can be undone: %v", err)
 		}
 		// The operator restores it when it looks the next time.
 		if err := (policies.Policies{Live: th, Client: th, Namespace: operatorNamespace}).BindOperator(t.Context()); err != nil {

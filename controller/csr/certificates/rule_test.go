@@ -134,8 +134,8 @@ var cases = []struct {
 		a.template = subject("system:ovn-node:win-a", "system:ovn-nodes")
 	}, Leave, ""},
 	{"a kubelet's name for another signer", clientOf("win-a"), func(a *ask, _ *Known) { a.signer = certificatesv1.KubeAPIServerClientSignerName }, Leave, ""},
-	{"a signer of somebody else", clientOf("win-a"), func(a *ask, _ *Known) { a.signer = "example.com/signer" }, Leave, ""},
-	{"cloud-node-manager of a host that nobody manages", cloudOf("master-0"), nil, Leave, ""},
+	{"another signer", clientOf("win-a"), func(a *ask, _ *Known) { a.signer = "example.com/signer" }, Leave, ""},
+	{"cloud-node-manager of an unmanaged host", cloudOf("master-0"), nil, Leave, ""},
 }
 
 func TestDecide(t *testing.T) {

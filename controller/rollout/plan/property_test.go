@@ -342,7 +342,7 @@ func (w *world) checkWorld() {
 			w.fatalf("%s is uncordoned", n.Name)
 		}
 		if m.userScaleDown && !n.ScaleDownDisabled {
-			w.fatalf("%s: somebody else's annotation for the autoscaler is gone", n.Name)
+			w.fatalf("%s: another owner's annotation for the autoscaler is gone", n.Name)
 		}
 		if n.Unschedulable && !m.adminCordon && n.CordonedFor == "" {
 			w.fatalf("%s is cordoned by us without our mark", n.Name)

@@ -136,7 +136,7 @@ func (s *storm) renew(t *testing.T) {
 	s.live(t, 0, 0)
 }
 
-// writes says after how many writes each operator is killed.
+// writes returns after how many writes each operator is killed.
 func (s *storm) writes(life int) int {
 	switch {
 	case s.kills == everyWrite:
@@ -360,7 +360,7 @@ func (s *storm) turn(t *testing.T, node string, change func(*windowsnode.Rollout
 	s.edit(t, node, fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, published.RolloutAnnotation, quoted))
 }
 
-// rolledOut is what the operator says about the rollout in its status.
+// rolledOut is the operator's condition about the rollout.
 func (s *storm) rolledOut(t *testing.T) metav1.Condition {
 	t.Helper()
 	u := object(status.Group+"/"+status.Version, status.Kind, gather.OperatorNamespace, status.Name)

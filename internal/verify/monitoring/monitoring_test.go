@@ -202,7 +202,7 @@ func TestMetricsExist(t *testing.T) {
 		}
 		for _, name := range found {
 			if !known[name] && !known[suffixes.ReplaceAllString(name, "")] {
-				t.Errorf("%s: nobody serves %s", where, name)
+				t.Errorf("%s: %s is not served", where, name)
 			}
 		}
 	}
