@@ -385,8 +385,8 @@ func TestAnEmptyFolderThatUsersCouldOpenIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestTheFolderOfContainerdIsNotOfAUser: in C:\ProgramData every user may make it, or entries of one that an administrator has made, and containerd runs programs
-// from it.
+// TestTheFolderOfContainerdIsNotOfAUser: in C:\ProgramData every user may make it, or entries of one that an administrator has made, and containerd
+// runs programs from it.
 func TestTheFolderOfContainerdIsNotOfAUser(t *testing.T) {
 	t.Parallel()
 	const root = plan.RuntimeFolder + `\root`

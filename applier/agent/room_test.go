@@ -226,8 +226,8 @@ func TestAResumedRunThatHasNoRoom(t *testing.T) {
 	}
 }
 
-// TestARollbackThatHasNoRoom: the disk becomes full when a bundle that does not work is rolled back for the first time. That is reported with its fix,
-// the rollback ends when there is room, and the bundle counts as rolled back for its own reason then: it is not tried again.
+// TestARollbackThatHasNoRoom: the disk becomes full when a bundle that does not work is rolled back for the first time. That is reported with its
+// fix, the rollback ends when there is room, and the bundle counts as rolled back for its own reason then: it is not tried again.
 func TestARollbackThatHasNoRoom(t *testing.T) {
 	for _, tt := range []struct {
 		name     string

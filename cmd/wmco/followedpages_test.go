@@ -20,8 +20,8 @@ func followedPages() map[string]int {
 	return map[string]int{"takeover.md": 12, "okd.md": 7, "disconnected.md": 4, "keys.md": 4, "workloads.md": 1, "platforms/none.md": 2, "platforms/vsphere.md": 5}
 }
 
-// TestEachCommandOfAFollowedPageIsRun: before each block of commands the page names the test that runs it, or why none does. The test is there, and reads
-// the page.
+// TestEachCommandOfAFollowedPageIsRun: before each block of commands the page names the test that runs it, or why none does. The test is there, and
+// reads the page.
 func TestEachCommandOfAFollowedPageIsRun(t *testing.T) {
 	tests := testsOfThePage(t)
 	for page, least := range followedPages() {

@@ -15,7 +15,8 @@ import (
 )
 
 // TestAddressesOfServingCertificates: the host of the entry 192.0.2.5 claims the address that it asks for, or the resolver the name, and
-// it answers at 192.0.2.10. It gets addresses at which the operator reaches it and that no other has. Each case has one more thing than a cluster without other hosts.
+// it answers at 192.0.2.10. It gets addresses at which the operator reaches it and that no other has. Each case has one more thing than a cluster
+// without other hosts.
 func TestAddressesOfServingCertificates(t *testing.T) {
 	const no, unreached = `the host does not have the address "192.0.2.10"`, "the host was not reached at its address 192.0.2.10"
 	entry := func(address string, resolved ...string) render.Node {

@@ -138,7 +138,8 @@ func TestOnlyNodesThatMoveKeepTheOperatorFromAnUpgrade(t *testing.T) {
 
 func nothingChanges(string) bool { return false }
 
-// TestANodeWhoseStepIsDueKeepsTheOperatorFromAnUpgrade: between the canary and the others no Node shows that the rollout goes on, and the rollout does.
+// TestANodeWhoseStepIsDueKeepsTheOperatorFromAnUpgrade: between the canary and the others no Node shows that the rollout goes on, and the rollout
+// does.
 func TestANodeWhoseStepIsDueKeepsTheOperatorFromAnUpgrade(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
 	silence := func(n windowsnode.Node) time.Duration { // of an agent that never reported since its Node is there

@@ -149,8 +149,8 @@ func (l *liar) pass(p Policy, now time.Time, forget func(*State)) {
 	}
 }
 
-// TestANodeThatLiesBootsSeldom: a node that always reports that Windows waits for a boot boots once; one that reports each time another reason, or that removes
-// the operator's note on it, not more than once in restAfterBoot.
+// TestANodeThatLiesBootsSeldom: a node that always reports that Windows waits for a boot boots once; one that reports each time another reason, or
+// that removes the operator's note on it, not more than once in restAfterBoot.
 func TestANodeThatLiesBootsSeldom(t *testing.T) {
 	p := policy()
 	p.WindowsBoots = true

@@ -80,8 +80,8 @@ func (p *plane) ending() []string {
 }
 
 // TestAPodThatMayNotBeEvictedKeepsNoOtherWaiting: one whose budget was not counted yet, for which the API server asks for a pause of ten seconds,
-// one whose budget allows no disruption, one with two budgets, and one whose eviction a policy denies. The pods before and after them are evicted in the
-// same round, and the drain reports what each of them waits for.
+// one whose budget allows no disruption, one with two budgets, and one whose eviction a policy denies. The pods before and after them are evicted in
+// the same round, and the drain reports what each of them waits for.
 func TestAPodThatMayNotBeEvictedKeepsNoOtherWaiting(t *testing.T) {
 	p := newPlane(t)
 	p.node("win-guarded", rendered(t, "old", bundle.ImpactReboot))

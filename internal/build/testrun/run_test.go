@@ -58,8 +58,8 @@ func TestFine(t *testing.T) {}
 `,
 }
 
-// TestOnlyWhatPassedCounts: a test that failed and did not pass when it ran alone stays failed, whatever else became of it. Each failure has its cause, and where
-// its output is; the counts are the last line.
+// TestOnlyWhatPassedCounts: a test that failed and did not pass when it ran alone stays failed, whatever else became of it. Each failure has its
+// cause, and where its output is; the counts are the last line.
 func TestOnlyWhatPassedCounts(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -16,8 +16,8 @@ import (
 	"wmco/internal/test/observer"
 )
 
-// TestAChangeWaitsForItsWindow: a change that restarts services waits while no window is open, and the condition has the time of the next one. A change that restarts
-// nothing does not wait. When a window opens, the nodes follow.
+// TestAChangeWaitsForItsWindow: a change that restarts services waits while no window is open, and the condition has the time of the next one. A
+// change that restarts nothing does not wait. When a window opens, the nodes follow.
 func TestAChangeWaitsForItsWindow(t *testing.T) {
 	f := newMemoryFleet(t, 2)
 	server.Load(t, filepath.Join("..", "..", "..", "deploy", "crd"))

@@ -80,8 +80,8 @@ func (w *world) recordOf(address string) record.Record {
 	return r
 }
 
-// TestANodeIsAdoptedByAnAnnotation: the plan is reported before anything is changed, the node is drained because its containerd is exchanged, and it is
-// removed later as one that has joined.
+// TestANodeIsAdoptedByAnAnnotation: the plan is reported before anything is changed, the node is drained because its containerd is exchanged, and it
+// is removed later as one that has joined.
 func TestANodeIsAdoptedByAnAnnotation(t *testing.T) {
 	w := newWorld(t)
 	w.existingNodes(map[string]string{"instance-a": "192.0.2.81", "instance-b": "192.0.2.82"}, "instance-a")

@@ -44,7 +44,8 @@ const (
 	moreHeapShare  = 0.5
 )
 
-// rest waits until all nodes whose hosts are on have the bundles rendered here, and nothing of a rollout is left on them. Then it checks what holds at rest.
+// rest waits until all nodes whose hosts are on have the bundles rendered here, and nothing of a rollout is left on them. Then it checks what holds
+// at rest.
 func (s *soak) rest(t testing.TB) {
 	t.Helper()
 	begun, errOut := time.Now(), time.Now()
