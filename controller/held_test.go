@@ -54,7 +54,7 @@ func checkHeld(t *testing.T, r *running) {
 		t.Errorf("bundle %s is published, %s before the change", now.Bundle.Short(), first.Bundle.Short())
 	}
 	if _, text := r.scrape(r.reader("prometheus-held")); !strings.Contains(text, `wmco_input_warnings{reason="NodeImageUnreachable"} 1`) {
-		t.Error("no metric says it")
+		t.Error("no metric has it")
 	}
 
 	if err := r.Delete(t.Context(), never()); err != nil {

@@ -77,7 +77,7 @@ func TestAKindThatIsRefusedIsSaid(t *testing.T) {
 	refused := r.condition(status.InputsAccepted, metav1.ConditionFalse)
 	for _, text := range []string{tagMirrors, `verbs: ["list", "watch"]`, "fix: "} {
 		if refused.Reason != reason.Forbidden || !strings.Contains(refused.Message, text) {
-			t.Errorf("it says nothing of %q: %s: %s", text, refused.Reason, refused.Message)
+			t.Errorf("%q is missing: %s: %s", text, refused.Reason, refused.Message)
 		}
 	}
 	var less rbacv1.ClusterRole

@@ -327,7 +327,7 @@ func (r *running) checkSecrets(text string) {
 	}
 	for _, secret := range searched {
 		if len(secret) >= 6 && strings.Contains(text, secret) {
-			r.t.Error("the metrics hold what is secret, or what a host says")
+			r.t.Error("the metrics hold a secret, or text of a host")
 		}
 	}
 }

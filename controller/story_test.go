@@ -224,6 +224,6 @@ func checkUnserved(t *testing.T, r *running) {
 		t.Error("another bundle is published")
 	}
 	if got := r.event(gather.OperatorNamespace, "StatusNotServed", operatorName); got["series"] != nil {
-		t.Errorf("it is said again: %v", got["series"])
+		t.Errorf("it is reported again: %v", got["series"])
 	}
 }

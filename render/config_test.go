@@ -233,7 +233,7 @@ func TestSettingsAreExplained(t *testing.T) {
 	for _, d := range docs {
 		explained[d.Name] = true
 		if !strings.Contains(string(text), "| `"+d.Name+"` | ") || !strings.Contains(string(text), "| "+d.Meaning+" |\n") {
-			t.Errorf("docs/settings.md says something else about %s than %q", d.Name, d.Meaning)
+			t.Errorf("docs/settings.md differs about %s from %q", d.Name, d.Meaning)
 		}
 	}
 	for _, name := range SettingNames() {

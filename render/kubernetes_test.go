@@ -37,7 +37,7 @@ func TestTheMinorVersionThatNodesGet(t *testing.T) {
 		{"the last ones of OpenShift 4", "4.23.2", WorkerPool{}, PausedPoolWait, "1.36", "", ""},
 		{"the same, a pool of before", "4.24.0", WorkerPool{Paused: true, Release: "4.23.2"}, PausedPoolWait, "1.36", reason.KubeletKept, refused},
 		{"a cluster that is not known yet", "4.25.1", WorkerPool{}, PausedPoolWait, "1.37", reason.ClusterVersionUnsupported, "and nodes get v1.37."},
-		{"a name that says nothing", "6.0.0", WorkerPool{}, PausedPoolWait, "1.37", reason.ClusterVersionUnsupported, "4.18 to 5.1"},
+		{"an unknown name", "6.0.0", WorkerPool{}, PausedPoolWait, "1.37", reason.ClusterVersionUnsupported, "4.18 to 5.1"},
 		{"a cluster that is too new", "5.7.0", WorkerPool{}, PausedPoolWait, "1.37", reason.ClusterVersionUnsupported, "4.18 to 5.1"},
 	} {
 		c := Cluster{Version: tt.cluster, Pool: tt.pool}

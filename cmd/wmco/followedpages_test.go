@@ -49,7 +49,7 @@ func checkBlocks(t *testing.T, page string, tests map[string]bool, least int) {
 			case named == nil && !notRun.MatchString(last):
 				t.Errorf("before %q stands neither which test runs it nor why none does", strings.TrimSpace(line))
 			case named != nil && !tests[named[1]]:
-				t.Errorf("%q is said to be run by %s, which is no test that reads the page", strings.TrimSpace(line), named[1])
+				t.Errorf("%q names %s, which is no test that reads the page", strings.TrimSpace(line), named[1])
 			}
 		}
 		inside = command

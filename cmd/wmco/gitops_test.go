@@ -268,7 +268,7 @@ func TestPipelinesCommentOnWhatAPullRequestChanges(t *testing.T) {
 			r.run(0, never+"; wmco golden update windows && git add -A && git commit --quiet -m never")
 			r.run(2, p.script, env...)
 			if got := told.last(t); !strings.Contains(got, "Refused:") || !strings.Contains(got, "quay.io") {
-				t.Errorf("a mirror set that blocks more than it says gives the comment:\n%s", got)
+				t.Errorf("a mirror set that blocks more than it lists gives the comment:\n%s", got)
 			}
 			r.run(0, p.script, append(env, "FAIL_ON=error")...)
 			r.run(0, "sed -i 's/logs:/lugs:/' config/windows-machine-config.yaml && git commit --quiet -a -m bad")

@@ -71,7 +71,7 @@ func TestANodeOfAnotherOperatorIsAdopted(t *testing.T) {
 			func(s *scene) { waits(s, wanted, pinned(keyB)); s.addRecord(s.recordOf(hostA, "", keyA)) },
 			otherKey("ssh-ed25519 "+ssh.FingerprintSHA256(hostKey(t, keyA)), unpinA), "win-a", "",
 		},
-		"the host says another name": {func(s *scene) { waits(s, wanted); s.claims("WIN-B", hostA) }, notIt("win-a", "win-b"), "win-a", ""},
+		"the host reports another name": {func(s *scene) { waits(s, wanted); s.claims("WIN-B", hostA) }, notIt("win-a", "win-b"), "win-a", ""},
 		"the host is another host's Node": {
 			func(s *scene) { waits(s, wanted); s.addRecord(s.recordOf(hostB, "win-a", keyB)) },
 			refused(ReasonNameTaken, "the host would register as Node win-a, which is 10.0.140.22 (10.0.140.22)", "rename the computer of this host"),

@@ -173,7 +173,7 @@ func TestAHostIsRefusedByItsKeyOrFacts(t *testing.T) {
 			},
 			want: translated("1.0.0.1, 1.0.0.2, 1.0.0.3, 1.0.0.4, 1.0.0.5 and 2 more"),
 		},
-		"it says no address": {scene: func(s *scene) { s.network.at[hostA].facts.Addresses = nil }, want: translated("none")},
+		"it reports no address": {scene: func(s *scene) { s.network.at[hostA].facts.Addresses = nil }, want: translated("none")},
 
 		"it is the second entry of a host":   {scene: (*scene).addSecondEntry, at: hostB, want: twice(hostB, hostA)},
 		"it is the first entry of that host": {scene: (*scene).addSecondEntry, want: registering},

@@ -25,8 +25,8 @@ func TestAKeyCountsWhenTheHostHasAcceptedIt(t *testing.T) {
 		err            string
 		counts, marked bool
 	}{
-		"the host accepts it":              {func(*scene) {}, "", true, true},
-		"the host says that it is another": {func(s *scene) { s.claims("WIN-Z", hostA) }, notIt, false, false},
+		"the host accepts it":            {func(*scene) {}, "", true, true},
+		"the host reports to be another": {func(s *scene) { s.claims("WIN-Z", hostA) }, notIt, false, false},
 		"the host has another host key": {
 			func(s *scene) { s.network.at[hostA].hostKey = hostKey(t, keyB) },
 			"the host key of core@10.0.140.21 changed: pinned none, offered another key", false, false,

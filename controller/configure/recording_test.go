@@ -184,13 +184,13 @@ func TestAHostThatIsKnownSaysThatItIsItsNode(t *testing.T) {
 		want  string
 	}{
 		"it does": {render.Node{}, factsOf("WIN-A", hostA), ""},
-		"it says no name": {
+		"it reports no name": {
 			render.Node{Address: hostA}, factsOf("", hostA), strings.Replace(renamed, "win-b", "", 1),
 		},
 		"it has another name": {
 			render.Node{Address: hostA}, factsOf("WIN-B", hostA), renamed,
 		},
-		"the Node's name says nothing": {
+		"the Node's name proves nothing": {
 			render.Node{Name: "win-a", Address: hostA, Facts: factsOf("WIN-A", hostA)}, factsOf("WIN-B", hostA), renamed,
 		},
 		"its kubelet is another cluster's": {render.Node{}, foreign,

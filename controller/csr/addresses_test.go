@@ -46,11 +46,11 @@ func TestAddressesOfServingCertificates(t *testing.T) {
 		},
 
 		"the address of another entry, which is a name": {asks: "192.0.2.10", nodes: []render.Node{entry("win-b.example.com", "192.0.2.10")}, refused: no},
-		"what the resolver has said of another entry, and does not say any longer": {
+		"an earlier answer of the resolver for another entry": {
 			asks: "192.0.2.10", nodes: []render.Node{entry("win-b.example.com")},
 			records: []record.Record{{Entry: "win-b.example.com", Node: "win-b", Address: "win-b.example.com", Resolved: "192.0.2.10 192.0.2.11"}}, refused: no,
 		},
-		"an address that another entry had before the resolver said another one": {
+		"an address that another entry had before the resolver gave another one": {
 			asks: "192.0.2.10", nodes: []render.Node{entry("win-b.example.com", "192.0.2.12")},
 			records: []record.Record{{Entry: "win-b.example.com", Node: "win-b", Address: "win-b.example.com", Resolved: "192.0.2.10"}},
 		},

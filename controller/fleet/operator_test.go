@@ -52,7 +52,7 @@ func TestAnOperatorIsAbsentOnlyWhereItHasSaidNothing(t *testing.T) {
 		absent bool
 	}{
 		"neither a Lease nor a word": {Fleet{}, true},
-		"it has said something":      {Fleet{Conditions: []metav1.Condition{{Type: "Published", Status: metav1.ConditionTrue}}}, false},
+		"it has a condition":         {Fleet{Conditions: []metav1.Condition{{Type: "Published", Status: metav1.ConditionTrue}}}, false},
 		"it has a Lease":             {Fleet{Operator: Operator{Heard: now()}}, false},
 		"the Lease may not be read":  {Fleet{Operator: Operator{Note: "it is not known"}}, false},
 	} {

@@ -384,7 +384,7 @@ func TestLayersAreForNodesOfKnownHosts(t *testing.T) {
 	nodes[1].Created = time.Time{}
 	o.Readers = []string{}
 	if c := PlanChanges(nil, o); !slices.Equal(c.Delete, []string{"layer"}) || !slices.Equal(c.Readers, []string{"system:node:win-a"}) {
-		t.Errorf("what a Node without a known host says: %+v", c)
+		t.Errorf("of a Node without a known host: %+v", c)
 	}
 }
 

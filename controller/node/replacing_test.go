@@ -131,7 +131,7 @@ func TestAReportThatChangesBeginsAgain(t *testing.T) {
 	lc.noteRefusal(waits, refused)
 	now = time.Hour
 	if got := lc.noteRefusal(refusal(), refused); got > time.Second {
-		t.Errorf("an agent that has reported the bundle with the key now is said to have been refused for %s with it", got)
+		t.Errorf("an agent that has reported the bundle with the key now counts as refused for %s with it", got)
 	}
 }
 

@@ -28,7 +28,7 @@ func TestFindingsAreComparedByWhatTheySay(t *testing.T) {
 		"the same":                {side(first, second), side(second, moved), nil, nil},
 		"one more":                {side(first), side(first, second), bundle.Findings{second}, nil},
 		"one less":                {side(first, second), side(second), nil, bundle.Findings{first}},
-		"one that says it twice":  {side(first), side(first, moved), bundle.Findings{moved}, nil},
+		"one that has it twice":   {side(first), side(first, moved), bundle.Findings{moved}, nil},
 		"of two nodes":            {append(side(first), side(first)...), side(first), nil, nil},
 		"where objects came from": {side(), side(bundle.Finding{Severity: bundle.SeverityInfo, Reason: reason.Replaced, Message: "replaces"}), nil, nil},
 		"a higher severity":       {side(bundle.Finding{Severity: bundle.SeverityInfo, Reason: "X"}), side(bundle.Finding{Severity: bundle.SeverityWarning, Reason: "X"}), bundle.Findings{{Severity: bundle.SeverityWarning, Reason: "X"}}, bundle.Findings{{Severity: bundle.SeverityInfo, Reason: "X"}}},

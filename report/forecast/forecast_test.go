@@ -376,7 +376,7 @@ func TestNodesThatWaitForAdoption(t *testing.T) {
 		t.Errorf("%+v", left)
 	}
 	if f := s.forecast(s.reader()); f.IsEmpty() {
-		t.Error("without a change, nothing is said about nodes that wait")
+		t.Error("without a change, waiting nodes are not listed")
 	}
 	s.nodes[1].Annotations[published.AdoptAnnotation] = published.AdoptTrue
 	s.write()

@@ -19,7 +19,7 @@ func TestRedact(t *testing.T) {
 			`{kind: Secret, metadata: {name: s, annotations: {copy: pass-annotation}}}`,
 			`{kind: Secret, metadata: {name: s}}`,
 		},
-		"a Machine, without what its provider is told and says": {
+		"a Machine, without its providerSpec and providerStatus": {
 			`{kind: Machine, metadata: {name: m}, spec: {providerID: aws:///i-1, providerSpec: {value: {userDataSecret: {name: x}, password: pass}}}, status: {phase: Running, providerStatus: {instanceId: i-1}}}`,
 			`{kind: Machine, metadata: {name: m}, spec: {providerID: aws:///i-1}, status: {phase: Running}}`,
 		},

@@ -211,7 +211,7 @@ func TestAnswersDoNotDependOnCredentials(t *testing.T) {
 		}
 	}
 	if count < len(clusters) {
-		t.Errorf("only %d lines were said: nothing was compared", count)
+		t.Errorf("only %d lines: nothing was compared", count)
 	}
 }
 

@@ -32,7 +32,7 @@ func TestWhoseFaultItIs(t *testing.T) {
 			[]string{"a permit 2 none canary", "b publish 2 restart canary"}, ""},
 		{"it waits for room", []Node{node("a", wants(restart), given(none, 1), full, canary), node("b", wants(restart), given(restart, 1), reporting(applying, ""), canary)}, nil, "\na no luck"},
 		{"also for longer than a turn may take", []Node{node("a", wants(restart), given(none, 99), full, canary), node("b", wants(restart), given(restart, 1), reporting(applying, ""), canary)}, nil, "2 nodes updated, 1 updating, 1 waiting"},
-		{"a fleet without room says so", []Node{node("a", wants(none), given(none, 99), full, canary), node("b", wants(none), given(none, 99), full)}, nil, "2 waiting; a no luck"},
+		{"a fleet without room is reported", []Node{node("a", wants(none), given(none, 99), full, canary), node("b", wants(none), given(none, 99), full)}, nil, "2 waiting; a no luck"},
 		{"a node without room stops no other", []Node{node("a", wants(restart), given(none, 99), full), node("b", wants(restart)), node("c", wants(restart), given(none, 99), full), open}, []string{"b publish 2 restart"}, ""},
 		{"when there is room, it is permitted again", []Node{node("a", wants(restart), given(none, 99), reporting(asks, restart)), open}, []string{"a permit 2 restart"}, ""},
 		{"a drained node without room is given back", []Node{node("a", drained, given(reboot, 1), full), node("b", wants(restart)), open}, []string{"a release 2 restart cordon off scale-down off", "b publish 2 restart"}, ""},

@@ -148,7 +148,7 @@ func TestNext(t *testing.T) {
 		{"one that has restarted and is not Ready holds its place", nil, []Node{node("a", wants(none), given(restart, 1), reporting(applied, ""), with(func(n *Node) { n.Ready = false })), node("b", wants(restart)), node("c", wants(restart)), open},
 			[]string{"b publish 2 restart"}, ""},
 		{"an unknown cost is asked for", nil, []Node{node("a", wants("")), open}, []string{"a publish 2 none"}, ""},
-		{"an unknown cost that is a drain, by what the agent says, takes a place", nil, []Node{node("a", wants(""), given(none, 1), reporting(asks, drain)), node("b", wants(""), given(none, 1), reporting(asks, reboot)), open},
+		{"an unknown cost that is a drain, by the report of the agent, takes a slot", nil, []Node{node("a", wants(""), given(none, 1), reporting(asks, drain)), node("b", wants(""), given(none, 1), reporting(asks, reboot)), open},
 			[]string{"a take cordon on scale-down on"}, "b waits for a slot: at most 1 node may be unavailable, and these are:"},
 		{"a node that was off since its layers were collected", nil, []Node{node("a", wants(""), given(none, 100), notReady), node("b", wants("")), open}, []string{"b publish 2 none"}, ""},
 		{"the agent reports more than the bundles say", nil, []Node{node("a", wants(none), given(none, 1), reporting(asks, restart)), open}, []string{"a permit 2 restart"}, ""},

@@ -110,7 +110,7 @@ func TestAPodThatMayNotBeEvictedKeepsNoOtherWaiting(t *testing.T) {
 		"default/d-denied by the API server: ", "ask its owner first", "default/d-two by PodDisruptionBudgets first, second: a pod with more than one is not evicted",
 	} {
 		if !strings.Contains(left.String(), text) {
-			t.Errorf("it says nothing of %q: %s", text, left)
+			t.Errorf("%q is missing: %s", text, left)
 		}
 	}
 	if len(left.Pods) != 6 || len(left.Blocked) != 4 {

@@ -149,7 +149,7 @@ func (f *fleet) checkBootsForWindows(t *testing.T) {
 	eventually(t, "the report of a host whose Windows waits again", func() bool { return len(bootReasons(waiting[0])) == 1 })
 	f.rest(t)
 	if out := f.wmco(t, "status", waiting[0].name); !strings.Contains(out, "after the last boot") {
-		t.Errorf("wmco status says\n%s", out)
+		t.Errorf("wmco status prints\n%s", out)
 	}
 	for _, m := range f.machines {
 		if got := policy(m); got != bundle.UpdatesNotInstalled {

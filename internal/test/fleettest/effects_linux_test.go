@@ -80,7 +80,7 @@ func (f *fleet) followed(t *testing.T, r reading) {
 		left = nil
 		for _, n := range nodes {
 			if now[n.Name] == r.bundles[n.Name] || !observer.IsCurrent(n) {
-				left = append(left, fmt.Sprintf("%s: has another bundle: %t, is Ready: %t, says %s", n.Name, now[n.Name] != r.bundles[n.Name], observer.IsReady(n), n.Annotations[published.ReportAnnotation]))
+				left = append(left, fmt.Sprintf("%s: has another bundle: %t, is Ready: %t, reports %s", n.Name, now[n.Name] != r.bundles[n.Name], observer.IsReady(n), n.Annotations[published.ReportAnnotation]))
 			}
 		}
 		return len(left) == 0 && len(nodes) == len(f.machines)

@@ -381,7 +381,7 @@ func (s *storm) eventuallySaid(t *testing.T, what string, is func(metav1.Conditi
 	t.Helper()
 	var last metav1.Condition
 	if err := testenv.Eventually(t.Context(), what+" in the status", func() bool { last = s.rolledOut(t); return is(last) }); err != nil {
-		t.Fatalf("%v; it says %s: %s", err, last.Reason, last.Message)
+		t.Fatalf("%v; the condition is %s: %s", err, last.Reason, last.Message)
 	}
 }
 
@@ -495,6 +495,6 @@ func (s *storm) checkBadSetting(t *testing.T) {
 		}
 	}
 	if len(s.fleetNotes(t, steps.EventRolloutResumed))+len(s.fleetNotes(t, steps.EventRolloutDone)) == 0 {
-		t.Error("no event says that the rollout went on")
+		t.Error("no event shows that the rollout went on")
 	}
 }

@@ -247,7 +247,7 @@ func TestTheKeyOfTheOperatorIsExchanged(t *testing.T) {
 		return w.node("instance-keys").Annotations[keys.HashAnnotation] == keys.HashPublicKey(lineOf(next))
 	})
 	if w.acceptedKey(ids["instance-keys"]) != lineOf(next) || !watches["instance-keys"].accepts(next) {
-		t.Error("what a Node says of its key has changed it")
+		t.Error("an annotation about its key has changed it")
 	}
 	// Who can write the records, and read no Secret, cannot have a host accept a key, nor keep the operator from knowing what it accepts.
 	stranger, _ := newKey(t)
@@ -341,5 +341,5 @@ func TestAnotherAccountOfAnEntryIsTakenUp(t *testing.T) {
 	if err != nil || got != "operator2" {
 		t.Errorf("the account on the Node: %q, %v", got, err)
 	}
-	eventually(t, "nothing more to be said", func() bool { return w.host(name).Reason == "" })
+	eventually(t, "nothing more to report", func() bool { return w.host(name).Reason == "" })
 }

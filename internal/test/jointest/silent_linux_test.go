@@ -81,7 +81,7 @@ func TestSilentHostsHoldUpNobody(t *testing.T) {
 			w.instances(silent...)
 			w.operate()
 			eventually(t, "silent hosts that are reached", func() bool { return w.reached(silent) >= min(len(silent), 16) })
-			eventually(t, "a condition that says so", func() bool {
+			eventually(t, "that condition", func() bool {
 				c := w.condition(configure.HostsJoined)
 				if c.Status == metav1.ConditionTrue {
 					t.Fatalf("%s is true, and no host has joined", configure.HostsJoined)

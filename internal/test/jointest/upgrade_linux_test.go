@@ -125,7 +125,7 @@ func TestANewOperatorBringsItsExecutables(t *testing.T) {
 	if got := away.Text(`C:\k\csi-proxy.exe`); got != kept {
 		t.Errorf("the executable on the host is %q", got)
 	}
-	eventually(t, "the status says what the node waits for", func() bool {
+	eventually(t, "the status with what the node waits for", func() bool {
 		f, _, err := fleet.Read(t.Context(), objects.NewClusterReader(w), gather.OperatorNamespace, time.Now())
 		must(t, err)
 		i := slices.IndexFunc(f.Rollout.Nodes, func(s rolloutplan.Status) bool { return s.Node == "instance-v" })
@@ -207,7 +207,7 @@ func TestANewAgentThatDoesNotWorkIsExchangedForTheOneBefore(t *testing.T) {
 		must(t, err)
 		return r
 	}
-	eventually(t, "the agent that was restored says so", func() bool { return report().State == published.StateRolledBack })
+	eventually(t, "the report of the restored agent", func() bool { return report().State == published.StateRolledBack })
 	if r := report(); r.Desired != w.desiredOf("instance-w").Bundle || !strings.Contains(r.Message, "did not confirm") {
 		t.Errorf("%+v", r)
 	}

@@ -502,7 +502,7 @@ func (p *puller) repairsAlone(t *testing.T) {
 	if got := p.ReadFile(t, known); !bytes.Equal(want, got) {
 		t.Errorf("%s holds %q", known, got)
 	}
-	eventually(t, "the log says why nothing is followed", func() bool { return strings.Contains(p.logs(t, "WARNING"), "watching Node failed") })
+	eventually(t, "the log has why nothing is followed", func() bool { return strings.Contains(p.logs(t, "WARNING"), "watching Node failed") })
 	if _, err := os.Stat(p.Path(unknown)); err == nil {
 		t.Error("the mirror set was applied: the API server was not away")
 	}
