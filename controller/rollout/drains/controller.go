@@ -1,4 +1,4 @@
-// Package drains evicts the pods of nodes whose turn it is, in the background of a rollout.
+// Package drains evicts the pods of nodes that have a slot, in the background of a rollout.
 package drains
 
 import (
@@ -31,7 +31,7 @@ const parallelDrains = 4
 // EventDrainBlocked is the reason of an Event about pods that keep a node from being drained.
 const EventDrainBlocked = "DrainBlocked"
 
-// Drains evicts the pods of nodes whose turn it is. A call of Reconcile is one round for one node.
+// Drains evicts the pods of nodes that have a slot. A call of Reconcile is one round for one node.
 type Drains struct {
 	Drainer drain.Drainer
 	// Live asks the API server.

@@ -1,4 +1,4 @@
-// Package plan decides whose turn it is: values in, values out.
+// Package plan decides which nodes get a slot or an update next: values in, values out.
 //
 //	Nodes and for how long each has been so, bundles that are wanted, policy --NextSteps--> steps, each one patch of one Node or a drain
 //	                                                                                   `--> a line for each node and one for the fleet: what it waits for, and why
