@@ -164,7 +164,7 @@ func checkMetricsAccess(t *testing.T, r *running) {
 // handshake returns what a client negotiates that speaks one version of TLS alone.
 func (r *running) handshake(version uint16, suites ...uint16) (tls.ConnectionState, error) {
 	c, err := tls.DialWithDialer(&net.Dialer{Timeout: 10 * time.Second}, "tcp", r.metrics,
-		&tls.Config{MinVersion: version, MaxVersion: version, CipherSuites: suites, InsecureSkipVerify: true}) // the test is about old versions
+		&tls.Config{MinVersion: version, MaxVersion: version, CipherSuites: suites, InsecureSkipVerify: true}) //nolint:gosec // the test is about old versions
 	if err != nil {
 		return tls.ConnectionState{}, err
 	}

@@ -70,7 +70,7 @@ func (a *Agent) checkRoom(ctx context.Context, r archive.Request, o applier.Obse
 	}
 	free, err := a.Engine.Host.Free(ctx)
 	if err != nil || free >= f.size {
-		return nil // the write shows whether there is room
+		return nil //nolint:nilerr // the write shows whether there is room
 	}
 	return &roomError{needs: f.size + reserve, has: free}
 }

@@ -54,7 +54,7 @@ func changesOf(req admission.Request) (before, after change, err error) {
 // decodeObject returns nil where there is no text.
 func (c change) decodeObject(text []byte) (*unstructured.Unstructured, error) {
 	if len(text) == 0 {
-		return nil, nil // null stands for no object
+		return nil, nil //nolint:nilnil // null stands for no object
 	}
 	u := &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(text); err != nil {
