@@ -83,7 +83,7 @@ func windowsRebooted(nodes map[string]windowsnode.Node, mode render.WindowsReboo
 	fix := "the operator drains and boots a node after wmco reboot NAME, or oc annotate node NAME --overwrite " +
 		published.RebootAnnotation + "=$(date +%s)"
 	if mode == render.WindowsRebootsCoordinate {
-		fix = "none: the operator drains and reboots them within the limits of rollout, once for each need; wmco status NODE shows when"
+		fix = "nothing: the operator drains and reboots them within the limits of rollout, once for each need; wmco status NODE shows when"
 	}
 	c.Message = published.Shorten("Windows waits for a boot of " +
 		bundle.JoinFirst(waiting, mostHints, ", ", moreNodes) + " (fix: " + fix + ")")
